@@ -49,7 +49,7 @@ func (s *Service) routeEngines() routes.Engines {
 	return routes.Engines{
 		Options: web.Options{
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
-			AccessTokens: auth.Holders{People: s.auth, Clients: s.clients}, Limits: s.limits, Observer: web.Observer{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
+			AccessTokens: auth.TokenAuthenticator{Users: s.auth, Clients: s.clients}, Limits: s.limits, Observer: web.Observer{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
 		},
 		Jobs: s.jobs(),
 		Auth: s.auth, Clients: s.clients, Outgoing: routes.Outgoing{Webhooks: s.webhooks, Exports: s.exports}, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
@@ -74,7 +74,7 @@ func (s *Service) routeEngines() routes.Engines {
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
 		Observations: s.readings, ReportImplausible: s.intake.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
-		EvictUser: s.auth.Forget, EvictClient: s.clients.Forget, WebhookChanged: s.webhooks.Changed, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Realtime: s.live, Limits: s.limits,
+		EvictUser: s.auth.Evict, EvictClient: s.clients.Evict, WebhookChanged: s.webhooks.Changed, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Realtime: s.live, Limits: s.limits,
 		Billing: s.billing,
 	}
 }
@@ -178,10 +178,10 @@ func newPush(settings config.Settings) *notifications.Push {
 }
 
 func newLimiter(r config.RateLimits) *ratelimit.Limiter {
-	if r.User.Unlimited() { // unlimited users imply unlimited machine clients
+	if r.User.IsUnlimited() { // unlimited users imply unlimited machine clients
 		r.Client = config.RateLimit{}
 	}
-	if r.Auth.Unlimited() {
+	if r.Auth.IsUnlimited() {
 		r.SignIn = config.RateLimit{}
 	}
 	policies := map[ratelimit.Class]ratelimit.Policy{}

@@ -234,7 +234,7 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 	if err := s.openRoutes(e); err != nil {
 		return err
 	}
-	s.gate.Secure(e.Server)
+	s.gate.ConfigureServer(e.Server)
 	if err := s.start(); err != nil {
 		return err
 	}

@@ -217,7 +217,7 @@ func rescore(e Engines, ctx context.Context, app core.App) (counts, error) {
 
 // watchEMRConnection notifies administrators before the interactive connection expires.
 func watchEMRConnection(e Engines, _ context.Context, app core.App) (counts, error) {
-	ending, err := emr.WarnOfEnd(app, e.EMR, e.Clock.Now().UTC())
+	ending, err := emr.WarnBeforeExpiry(app, e.EMR, e.Clock.Now().UTC())
 	if ending {
 		return counts{"ending": 1}, err
 	}

@@ -37,7 +37,7 @@ func (a *api) startEMRSignIn(c *web.Call) error {
 	if err := c.DecodeOptional(&struct{}{}); err != nil {
 		return err
 	}
-	started, err := emr.Start(c.App, a.EMR.Client, c.Caller.RecordID, c.Actor(), c.Now)
+	started, err := emr.StartConnection(c.App, a.EMR.Client, c.Caller.RecordID, c.Actor(), c.Now)
 	if err != nil {
 		return upstream(err)
 	}
@@ -54,7 +54,7 @@ func (a *api) finishEMRSignIn(c *web.Call) error {
 	values := c.Request.URL.Query()
 	c.Header().Set("Cache-Control", "no-store")
 	c.Header().Set("Referrer-Policy", "no-referrer") // the URL holds the authorization code
-	tokens, err := emr.Finish(c.Request.Context(), c.App, a.EMR.Client, emr.Callback{
+	tokens, err := emr.FinishConnection(c.Request.Context(), c.App, a.EMR.Client, emr.Callback{
 		State: phi.Text(values.Get("state")), Code: phi.Text(values.Get("code")), Error: values.Get("error"),
 	}, c.Origin(), a.Now)
 	browser := a.EMR.ReturnURL != "" && web.Preferred(c.Request.Header, web.JSONType, "text/html") == "text/html"
@@ -96,7 +96,7 @@ func (a *api) returnTo(c *web.Call, with url.Values) error {
 }
 
 func (a *api) readEMRStatus(c *web.Call) error {
-	s, err := emr.StatusOf(a.EMR.Client, c.Now)
+	s, err := emr.ReadConnectionStatus(a.EMR.Client, c.Now)
 	if err != nil {
 		return err
 	}

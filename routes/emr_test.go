@@ -234,7 +234,7 @@ func TestEMRSearchTermCanBeRequired(t *testing.T) {
 func TestEMRConnectionEndIsAnnounced(t *testing.T) {
 	c := newEMRClinic(t, nil)
 	announced := func() (n int) {
-		ending, err := emr.WarnOfEnd(c.app, c.client, c.now)
+		ending, err := emr.WarnBeforeExpiry(c.app, c.client, c.now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ func (a *api) readFHIRPatient(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	body, err := fhir.Patient(fhir.StoredPatient{
-		ID: patient.Id, Who: patient.Demographics(), Gender: patient.Gender(), MRN: patient.MRN(), ExternalID: patient.ExternalID(),
+		ID: patient.Id, Demographics: patient.Demographics(), Gender: patient.Gender(), MRN: patient.MRN(), ExternalID: patient.ExternalID(),
 		Active: patient.Active(), Version: patient.Version(), UpdatedAt: patient.UpdatedAt(),
 	}, a.FHIRSystems).Encode()
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *api) fhirStatus(c *web.Call) error {
 	}
 	view := fhirStatusView{
 		Status: status, EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
-		Queue:      fhirQueueView{manualTasksView{f.Unlinked, f.CorrectionsDue}, f.Pending, f.Processing, f.AwaitingRetry, f.GivenUp},
+		Queue:      fhirQueueView{manualTasksView{f.Unlinked, f.CorrectionsDue}, f.Pending, f.Processing, f.AwaitingRetry, f.DeadLetters},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),
 	}
@@ -127,7 +127,7 @@ func (a *api) emrConnection() string {
 	switch {
 	case !a.Transmissions.EMR.Configured():
 		return "not_configured"
-	case down, seen.Services.EMR.Status == dashboard.Down && !a.Transmissions.Reached().After(seen.At):
+	case down, seen.Services.EMR.Status == dashboard.Down && !a.Transmissions.LastReached().After(seen.At):
 		return "disconnected"
 	}
 	return "connected"
@@ -150,7 +150,7 @@ func fhirHealth(f emr.Figures, connection string, working bool) string {
 	switch {
 	case connection == "disconnected" || !working:
 		return fhirDown
-	case f.SuccessRate() < minSuccessRate || f.AwaitingRetry > maxAwaitingRetry || f.GivenUp > 0:
+	case f.SuccessRate() < minSuccessRate || f.AwaitingRetry > maxAwaitingRetry || f.DeadLetters > 0:
 		return "degraded"
 	}
 	return "operational"

@@ -192,7 +192,7 @@ type requeuedView struct {
 // requeueTransmissions requeues dead letters. Source: docs/decisions/transmissions.md, "Requeue".
 func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 	checks := validate.NewChecks()
-	filter := emr.GivenUp{
+	filter := emr.DeadLetterFilter{
 		ErrorCode: checks.Text("error_code", body.ErrorCode, validate.Optional(40).Filled().OneOf(emr.ErrorCodes()...)),
 		PatientID: checks.UUID("patient_id", body.PatientID, false),
 	}
@@ -214,7 +214,7 @@ func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 		return err
 	}
 	if dry != nil && *dry {
-		counted, err := emr.CountGivenUp(c.App, filter)
+		counted, err := emr.CountRequeueable(c.App, filter)
 		return c.Answer(requeuedView{counted, true}, err)
 	}
 	requeued, err := emr.Requeue(c.Request.Context(), c.App, filter, c.Actor(), c.Now)

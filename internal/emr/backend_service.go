@@ -26,11 +26,11 @@ const (
 	assertionType     = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 )
 
-// tokenSource is where the access token of a call comes from: the service's own, or a connected user's.
+// tokenSource provides the access token of a call: the service's own, or a connected person's.
 type tokenSource interface {
-	// token returns a token good for use now.
+	// token returns a valid token.
 	token(ctx context.Context) (string, *Error)
-	// reject says that the EMR refused the token.
+	// reject reports that the EMR refused the token.
 	reject(token string)
 }
 
@@ -40,15 +40,15 @@ type unconfigured struct{}
 func (unconfigured) token(context.Context) (string, *Error) { return "", notConfigured() }
 func (unconfigured) reject(string)                          {}
 
-// Grant is what a sign-in brought, without the token itself.
+// Grant is the result of a sign-in, without the token itself.
 type Grant struct {
 	TokenType string
 	ExpiresIn time.Duration
-	Scope     string // as granted; "" when the EMR does not say
+	Scope     string // as granted; "" when the EMR omits it
 	At        time.Time
 }
 
-// SignIn fetches a new token, whatever is kept, and uses it from then on.
+// SignIn requests a new token, even if a valid one is cached, and uses it from then on.
 func (c *Client) SignIn(ctx context.Context) (Grant, error) {
 	if c.service == nil {
 		return Grant{}, notConfigured()
@@ -60,12 +60,12 @@ func (c *Client) SignIn(ctx context.Context) (Grant, error) {
 	return got.Grant, nil
 }
 
-// LastSignIn is what the last successful sign-in of the service brought; its time is zero for none.
+// LastSignIn returns the last successful sign-in of the service; its time is zero if there was none.
 func (c *Client) LastSignIn() Grant {
 	if c.service == nil {
 		return Grant{}
 	}
-	if g := c.service.remembered(); g != nil {
+	if g := c.service.lastGrant(); g != nil {
 		return g.Grant
 	}
 	return Grant{}
@@ -74,17 +74,17 @@ func (c *Client) LastSignIn() Grant {
 // backendService signs in as the service itself.
 // Source: SMART App Launch, Backend Services and Client Authentication: Asymmetric; RFC 7523.
 type backendService struct {
-	line     *transport
-	tokenURL string
-	clientID string
-	key      *rsa.PrivateKey
-	scopes   []string
-	vault    Vault
-	audience string
+	transport *transport
+	tokenURL  string
+	clientID  string
+	key       *rsa.PrivateKey
+	scopes    []string
+	vault     Vault
+	audience  string
 
 	once   sync.Once
 	valid  atomic.Pointer[grant]
-	last   atomic.Pointer[grant] // kept, also when refused since
+	last   atomic.Pointer[grant] // kept after the EMR refuses it
 	flight singleflight.Group
 }
 
@@ -101,12 +101,12 @@ func grantOf(t Tokens) *grant {
 	}
 }
 
-// remembered is the last grant, of an earlier run of the program when there was none in this one.
-func (b *backendService) remembered() *grant {
+// lastGrant returns the last grant; before the first sign-in of this process, that of an earlier one.
+func (b *backendService) lastGrant() *grant {
 	b.once.Do(func() {
 		t, err := loadTokens(b.vault, BackendServicesFlow, b.audience)
 		if err != nil || t.Access == "" {
-			return // a new sign-in makes up for it
+			return // a new sign-in replaces it
 		}
 		g := grantOf(t)
 		if b.last.CompareAndSwap(nil, g) {
@@ -117,8 +117,8 @@ func (b *backendService) remembered() *grant {
 }
 
 func (b *backendService) current() *grant {
-	b.remembered()
-	if g := b.valid.Load(); g != nil && b.line.now().Before(g.useUntil) {
+	b.lastGrant()
+	if g := b.valid.Load(); g != nil && b.transport.now().Before(g.useUntil) {
 		return g
 	}
 	return nil
@@ -135,20 +135,20 @@ func (b *backendService) token(ctx context.Context) (string, *Error) {
 	return g.secret, nil
 }
 
-// reject forgets the token unless another has taken its place: many refusals of one token make one sign-in.
+// reject discards the token unless it has been replaced: many refusals of one token cause one sign-in.
 func (b *backendService) reject(token string) {
 	if g := b.valid.Load(); g != nil && g.secret == token {
 		b.valid.CompareAndSwap(g, nil)
 	}
 }
 
-// fetch signs in; whoever asks meanwhile shares the outcome, good or bad.
+// fetch signs in; concurrent callers share the result.
 func (b *backendService) fetch(ctx context.Context, always bool) (*grant, *Error) {
-	return shared(ctx, &b.flight, b.line, func(ctx context.Context) (*grant, *Error) {
+	return shareCall(ctx, &b.flight, b.transport, func(ctx context.Context) (*grant, *Error) {
 		if g := b.current(); g != nil && !always {
-			return g, nil // it arrived between looking and asking
+			return g, nil // another caller fetched it
 		}
-		t, e := b.line.requestToken(ctx, b.request)
+		t, e := b.transport.requestToken(ctx, b.request)
 		if e != nil {
 			return nil, e
 		}
@@ -157,14 +157,14 @@ func (b *backendService) fetch(ctx context.Context, always bool) (*grant, *Error
 		b.last.Store(g)
 		b.valid.Store(g)
 		if b.vault != nil {
-			_ = b.vault.Store(BackendServicesFlow, t) // what is not kept is asked for again after a restart
+			_ = b.vault.Store(BackendServicesFlow, t) // if storing fails, a token is requested again after a restart
 		}
 		return g, nil
 	})
 }
 
-// shared has one caller do the work for all who ask meanwhile. A caller that leaves does not end it for the others.
-func shared[T any](ctx context.Context, flight *singleflight.Group, l *transport, work func(context.Context) (T, *Error)) (result T, e *Error) {
+// shareCall runs work once for all concurrent callers. A caller that cancels does not end it for the others.
+func shareCall[T any](ctx context.Context, flight *singleflight.Group, l *transport, work func(context.Context) (T, *Error)) (result T, e *Error) {
 	done := flight.DoChan("", func() (any, error) {
 		got, e := work(context.WithoutCancel(ctx))
 		if e != nil {
@@ -175,18 +175,18 @@ func shared[T any](ctx context.Context, flight *singleflight.Group, l *transport
 	select {
 	case outcome := <-done:
 		if e, failed := errors.AsType[*Error](outcome.Err); failed {
-			own := *e // each caller fills in its own attempts
+			own := *e // each caller sets its own attempts
 			return result, &own
 		}
 		return outcome.Val.(T), nil
 	case <-ctx.Done():
-		return result, lost(ctx, context.Cause(ctx), false, l.timeout)
+		return result, noAnswer(ctx, context.Cause(ctx), false, l.timeout)
 	}
 }
 
-// request asks for a token in the service's own name, with a fresh assertion.
+// request builds a token request for the service itself, with a fresh assertion.
 func (b *backendService) request() (tokenRequest, error) {
-	signed, err := assertion(b.clientID, b.tokenURL, b.key, b.line.now())
+	signed, err := assertion(b.clientID, b.tokenURL, b.key, b.transport.now())
 	return tokenRequest{
 		Config: clientcredentials.Config{
 			TokenURL: b.tokenURL, Scopes: b.scopes, AuthStyle: oauth2.AuthStyleInParams, // the assertion names the client
@@ -196,7 +196,7 @@ func (b *backendService) request() (tokenRequest, error) {
 	}, err
 }
 
-// assertion is the signed proof of who asks. Source: docs/decisions/emr.md, "Backend flow scopes and keys".
+// assertion returns the client's signed proof of identity. Source: docs/decisions/emr.md, "Backend flow scopes and keys".
 func assertion(clientID, tokenURL string, key *rsa.PrivateKey, now time.Time) (string, error) {
 	token := jwt.NewWithClaims(jwt.SigningMethodRS384, jwt.MapClaims{
 		"iss": clientID,
@@ -214,7 +214,7 @@ func assertion(clientID, tokenURL string, key *rsa.PrivateKey, now time.Time) (s
 	return signed, nil
 }
 
-// jwk is a public key as SMART wants it published. Source: RFC 7517; docs/decisions/emr.md, "Backend flow scopes and keys".
+// jwk is a public key as SMART requires it. Source: RFC 7517; docs/decisions/emr.md, "Backend flow scopes and keys".
 type jwk struct {
 	Kty    string   `json:"kty"`
 	Use    string   `json:"use"`
@@ -225,8 +225,7 @@ type jwk struct {
 	KeyOps []string `json:"key_ops"`
 }
 
-// JWKS is the key set the EMR checks our assertions against: the public halves of the keys that are given, current
-// first. Nil keys are left out.
+// JWKS returns the key set that the EMR verifies assertions with: the public halves of the keys, current first. Nil keys are left out.
 func JWKS(keys ...*rsa.PrivateKey) []byte {
 	set := struct {
 		Keys []jwk `json:"keys"`
@@ -240,11 +239,11 @@ func JWKS(keys ...*rsa.PrivateKey) []byte {
 			Kty: "RSA", Use: "sig", Alg: "RS384", Kid: KeyID(&key.PublicKey), N: n, E: e, KeyOps: []string{"verify"},
 		})
 	}
-	out, _ := json.Marshal(set) // strings alone cannot fail
+	out, _ := json.Marshal(set) // strings cannot fail to encode
 	return out
 }
 
-// KeyID is the SHA-256 thumbprint of a public key. Source: RFC 7638.
+// KeyID returns the SHA-256 thumbprint of a public key. Source: RFC 7638.
 func KeyID(key *rsa.PublicKey) string {
 	n, e := members(key)
 	// The members in lexical order without white space; base64url needs no escaping.

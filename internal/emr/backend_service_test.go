@@ -15,9 +15,9 @@ import (
 
 var asJSON = map[string]string{"Content-Type": "application/json"}
 
-func TestTokenIsUsedUntilFiveMinutesBeforeItsEnd(t *testing.T) {
+func TestTokenRenewedFiveMinutesEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := posts()
+		fake := replyToPosts()
 		client := newClient(t, fake)
 		for _, step := range []struct {
 			wait    time.Duration
@@ -48,7 +48,7 @@ func TestTokenLifetimes(t *testing.T) {
 		`{"access_token":"t","token_type":"bearer","expires_in":-5}`:     150 * time.Second,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			fake := posts()
+			fake := replyToPosts()
 			fake.tokens = []reply{{status: 200, header: asJSON, body: body}}
 			client := newClient(t, fake)
 			for i, wait := range []time.Duration{0, usable - time.Nanosecond, time.Nanosecond} {
@@ -64,9 +64,9 @@ func TestTokenLifetimes(t *testing.T) {
 	}
 }
 
-func TestOneFetchAtATime(t *testing.T) {
+func TestTokenFetchIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := posts()
+		fake := replyToPosts()
 		fake.tokens = []reply{{hang: true}}
 		client := newClient(t, fake)
 		var group sync.WaitGroup
@@ -97,9 +97,9 @@ func TestOneFetchAtATime(t *testing.T) {
 	})
 }
 
-func TestLeavingDoesNotEndTheFetchForOthers(t *testing.T) {
+func TestCancelKeepsSharedFetch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := posts()
+		fake := replyToPosts()
 		client := newClient(t, fake, func(o *emr.Options) { o.RatePerSecond = 1 })
 		if _, err := client.Metadata(t.Context()); err == nil { // takes the first two turns
 			t.Fatal("metadata without a statement")
@@ -131,7 +131,7 @@ func TestLeavingDoesNotEndTheFetchForOthers(t *testing.T) {
 }
 
 func TestUnauthorizedRenewsOnce(t *testing.T) {
-	fake := posts(reply{status: 201}, reply{status: 401}, reply{status: 201})
+	fake := replyToPosts(reply{status: 201}, reply{status: 401}, reply{status: 201})
 	client := newClient(t, fake)
 	_, _ = deliver(t, client)
 	created, e := deliver(t, client)
@@ -144,9 +144,9 @@ func TestUnauthorizedRenewsOnce(t *testing.T) {
 	}
 }
 
-func TestManyRefusalsOfOneTokenMakeOneSignIn(t *testing.T) {
+func TestConcurrentRefusalsShareSignIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := posts()
+		fake := replyToPosts()
 		client := newClient(t, fake)
 		if _, err := client.SignIn(t.Context()); err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func TestTokenRefusals(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fake := posts()
+				fake := replyToPosts()
 				fake.tokens = []reply{test.reply}
 				client := newClient(t, fake)
 				_, e := deliver(t, client)
@@ -216,7 +216,7 @@ func TestTokenRefusals(t *testing.T) {
 
 func TestTokenFetchIsRetriedQuickly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := posts()
+		fake := replyToPosts()
 		fake.tokens = []reply{{status: 503}, {hang: true}}
 		created, e := deliver(t, newClient(t, fake, quickRetries))
 		if e != nil || len(created.Attempts) != 3 || created.Attempts[1].Took != 30*time.Second {
@@ -233,7 +233,7 @@ func TestTokenFetchIsRetriedQuickly(t *testing.T) {
 }
 
 func TestAssertionIsNotRepeated(t *testing.T) {
-	fake := posts()
+	fake := replyToPosts()
 	fake.tokens = []reply{{status: 400, header: asJSON, body: `{"error":"invalid_client","error_description":"bad assertion {assertion}"}`}}
 	_, err := newClient(t, fake).SignIn(t.Context())
 	e := asError(t, err)

@@ -17,24 +17,24 @@ import (
 )
 
 // BenchmarkDeliver delivers a backlog over HTTP without pacing; an operation is one delivery, from claim to commit.
-// -benchtime 5000x says how many.
+// -benchtime 5000x sets how many.
 func BenchmarkDeliver(b *testing.B) {
 	b.Run("sandbox", func(b *testing.B) {
-		p := newPractice(b, &sandboxSigningKey().PublicKey, func() {}, nil)
+		p := newSandboxEMR(b, &sandboxSigningKey().PublicKey, func() {}, nil)
 		benchmark(b, p.url, b.N)
 		if stats := p.emr.Stats(); stats.Observations != b.N {
 			b.Errorf("%d observations, want %d", stats.Observations, b.N)
 		}
 	})
-	// The EMR takes 50 ms for each.
-	b.Run("slow", func(b *testing.B) { benchmark(b, forgetful(b, 50*time.Millisecond), b.N) })
-	// An EMR that keeps nothing, so that the memory seen is ours: it does not depend on what waits.
-	b.Run("of 1,000", func(b *testing.B) { benchmark(b, forgetful(b, 0), 1000) })
-	b.Run("of 100,000", func(b *testing.B) { benchmark(b, forgetful(b, 0), 100_000) })
+	// Each response of the EMR takes 50 ms.
+	b.Run("slow", func(b *testing.B) { benchmark(b, newDiscardingEMR(b, 50*time.Millisecond), b.N) })
+	// An EMR that stores nothing, so that the measured memory is the worker's. It must not depend on the backlog.
+	b.Run("of 1,000", func(b *testing.B) { benchmark(b, newDiscardingEMR(b, 0), 1000) })
+	b.Run("of 100,000", func(b *testing.B) { benchmark(b, newDiscardingEMR(b, 0), 100_000) })
 }
 
-// forgetful is an EMR that says yes to everything.
-func forgetful(b *testing.B, delay time.Duration) (url string) {
+// newDiscardingEMR serves an EMR that accepts everything and stores nothing.
+func newDiscardingEMR(b *testing.B, delay time.Duration) (url string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/oauth/token" {
 			w.Header().Set("Content-Type", "application/json")
@@ -49,11 +49,11 @@ func forgetful(b *testing.B, delay time.Duration) (url string) {
 	return server.URL
 }
 
-// benchmark delivers b.N of what waits.
+// benchmark delivers b.N deliveries of a backlog.
 func benchmark(b *testing.B, url string, waiting int) {
 	app := newApp(b)
 	queueMany(b, app, max(waiting, b.N))
-	if _, err := app.NonconcurrentDB().NewQuery("PRAGMA wal_checkpoint(TRUNCATE)").Execute(); err != nil { // of the making of the backlog
+	if _, err := app.NonconcurrentDB().NewQuery("PRAGMA wal_checkpoint(TRUNCATE)").Execute(); err != nil { // clear the writes that made the backlog
 		b.Fatal(err)
 	}
 	client, err := sandboxClient(url, sandboxSigningKey(), true)
@@ -65,8 +65,8 @@ func benchmark(b *testing.B, url string, waiting int) {
 		b.Fatal(err)
 	}
 	runtime.GC()
-	before := heap()
-	watch := newWatch(app)
+	before := heapBytes()
+	watch := newHeapWatch(app)
 	b.ResetTimer()
 	round, err := w.SendDue(b.Context(), app, b.N)
 	b.StopTimer()
@@ -83,22 +83,22 @@ func benchmark(b *testing.B, url string, waiting int) {
 	}
 }
 
-func heap() uint64 {
+func heapBytes() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// watch looks at the heap, and writes as ingestion does, while deliveries run.
-type watch struct {
+// heapWatch samples the heap, and writes as ingestion does, while deliveries run.
+type heapWatch struct {
 	done  chan struct{}
 	group sync.WaitGroup
 	peak  uint64
 	waits []time.Duration
 }
 
-func newWatch(app core.App) *watch {
-	w := &watch{done: make(chan struct{})}
+func newHeapWatch(app core.App) *heapWatch {
+	w := &heapWatch{done: make(chan struct{})}
 	w.group.Go(func() {
 		for {
 			select {
@@ -106,13 +106,13 @@ func newWatch(app core.App) *watch {
 				return
 			case <-time.After(10 * time.Millisecond):
 			}
-			w.peak = max(w.peak, heap())
+			w.peak = max(w.peak, heapBytes())
 			start := time.Now()
 			_ = app.RunInTransaction(func(tx core.App) error {
-				_, err := emr.Queue(tx, emr.Draft{ObservationID: time.Now().String(), PatientID: stranger, ObservationType: "weight"},
-					time.Now().Add(time.Hour)) // pending, yet of a patient without an EMR id
+				_, err := emr.Queue(tx, emr.Draft{ObservationID: time.Now().String(), PatientID: unlinkedPatient, ObservationType: "weight"},
+					time.Now().Add(time.Hour)) // pending, but of a patient without an EMR id
 				if err == nil {
-					_, err = tx.DB().Delete("transmissions", dbx.HashExp{"patient": stranger}).Execute()
+					_, err = tx.DB().Delete("transmissions", dbx.HashExp{"patient": unlinkedPatient}).Execute()
 				}
 				return err
 			})
@@ -122,7 +122,7 @@ func newWatch(app core.App) *watch {
 	return w
 }
 
-func (w *watch) stop() (peak uint64, waits []time.Duration) {
+func (w *heapWatch) stop() (peak uint64, waits []time.Duration) {
 	close(w.done)
 	w.group.Wait()
 	return w.peak, w.waits

@@ -10,62 +10,62 @@ import (
 )
 
 const (
-	// probeSpread is the share by which probes are spread either way, so that the practices of one EMR do not ask it all at once.
+	// probeSpread is the jitter of the probe interval, so that the practices of one EMR do not probe it at the same time.
 	probeSpread = 0.2
-	// longestHold bounds for how long the EMR can have the line left alone by one answer.
-	longestHold = 15 * time.Minute
-	// fewSay is of how many patients records must fail, with none that passes, for their failures to be the line's though the EMR answers a probe.
-	fewSay = 3
-	// mostDoublings bounds how often the wait doubles while the EMR answers probes and takes no record.
-	mostDoublings = 2
-	// probesPerTry is how many probes may fail before a record is tried all the same: an EMR may take readings and not say what it can do.
-	probesPerTry = 60
-	// triesPerTurn is how many tries may fail before the newest that was never tried gets a turn: the oldest may all be at fault themselves.
-	triesPerTurn = 10
+	// maxHold bounds how long one Retry-After of the EMR can delay the next probe.
+	maxHold = 15 * time.Minute
+	// minFailingPatients: trip the breaker when deliveries of this many patients fail with no success between, even if a probe succeeds.
+	minFailingPatients = 3
+	// maxDoublings bounds how often the wait doubles while the EMR answers probes and accepts no delivery.
+	maxDoublings = 2
+	// probesPerTrial failed probes in a row are followed by one trial delivery: an EMR may accept readings and not serve /metadata.
+	probesPerTrial = 60
+	// trialsPerNewest failed trials are followed by one of the newest delivery without an attempt: the oldest may all be faulty themselves.
+	trialsPerNewest = 10
 )
 
-// lineState is what is known of the way to the EMR.
-type lineState int
+// breakerState is the state of a circuit breaker.
+type breakerState int
 
 const (
-	lineUp   lineState = iota
-	lineBack           // it seems to be back: one record goes ahead
-	lineDown
+	breakerClosed   breakerState = iota
+	breakerHalfOpen              // a probe succeeded: one trial delivery is sent
+	breakerOpen
 )
 
-// verdict is whose fault a failed delivery was. The zero verdict is the record's.
-type verdict struct {
-	line bool // the record takes no slot
-	held bool // it is sent as soon as the line is back
+// attribution is the cause of a failed delivery: the record (the zero value) or the EMR.
+type attribution struct {
+	toEMR       bool // the record does not use up an attempt
+	waitsForEMR bool // it is sent as soon as the breaker closes
 }
 
-// circuitBreaker is the way to the EMR as deliveries find it. It is kept in memory alone: what waits for the line says so itself.
-// Source: docs/decisions/transmissions.md, "An outage".
+// circuitBreaker stops deliveries while the EMR fails, and decides whether a failure is the EMR's or the record's. It is kept in memory;
+// deliveries that wait for the EMR are marked in the database. Source: docs/decisions/transmissions.md, "An outage".
 type circuitBreaker struct {
-	every  time.Duration
-	spread func() float64
-	log    *slog.Logger
+	interval time.Duration
+	spread   func() float64
+	log      *slog.Logger
 
-	lock    sync.Mutex
-	state   lineState
-	since   time.Time // when the outage began; zero once all that waited is delivered
-	fell    time.Time // when the line went down last
-	back    time.Time // when it seemed to be back last
-	because string    // the last of its faults
-	paced   bool      // down only because the EMR asks to be asked less
-	told    bool      // people know of the outage
-	next    time.Time // when to probe
-	missed  int       // probes in vain
-	tries   int       // records tried in vain though the EMR answered a probe
-	// turns are the patients of whom a record was tried in vain; failing are those of whom one failed since any passed.
-	turns, failing map[string]bool
-	passed         time.Time            // when a record passed last
-	faults         map[string]time.Time // when the line failed a record last that has not passed since
-	ordered        bool                 // what waits is sent in order of measurement, one of a patient at a time
-	probe          *probe
+	mu           sync.Mutex
+	state        breakerState
+	outageSince  time.Time // zero once the backlog of the outage is delivered
+	openedAt     time.Time
+	recoveredAt  time.Time // when a probe or delivery last succeeded after an outage
+	reason       string    // message of the last failure
+	rateLimited  bool      // open only because of 429 responses
+	notified     bool      // administrators have been notified of the outage
+	nextProbe    time.Time
+	failedProbes int
+	failedTrials int // trial deliveries that failed although a probe succeeded
+	// triedPatients are the patients with a failed trial; failingPatients those with a failure since the last success.
+	triedPatients, failingPatients map[string]bool
+	lastSuccess                    time.Time
+	lastFault                      map[string]time.Time // by delivery: its last failure attributed to the EMR, with no success since
+	inOrderMode                    bool                 // send in order of measurement, one delivery per patient at a time
+	probe                          *probe
 }
 
-// probe is one look at the EMR that many may wait for.
+// probe is one probe of the EMR, which many callers may wait for.
 type probe struct {
 	began time.Time
 	done  chan struct{}
@@ -73,225 +73,226 @@ type probe struct {
 }
 
 func newCircuitBreaker(every time.Duration, spread func() float64, log *slog.Logger) *circuitBreaker {
-	return &circuitBreaker{every: every, spread: spread, log: log, turns: map[string]bool{}, failing: map[string]bool{}, faults: map[string]time.Time{}}
+	return &circuitBreaker{interval: every, spread: spread, log: log, triedPatients: map[string]bool{}, failingPatients: map[string]bool{}, lastFault: map[string]time.Time{}}
 }
 
-// room is how many records may leave now; whoever insists may try one while the line is down.
-func (l *circuitBreaker) room(insist bool) int {
-	l.lock.Lock()
-	defer l.lock.Unlock()
+// capacity returns how many deliveries may start now. With force one trial may start while the breaker is open.
+func (l *circuitBreaker) capacity(force bool) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
-	case l.state == lineUp:
-		return senders
-	case l.state == lineBack, insist:
+	case l.state == breakerClosed:
+		return maxInflight
+	case l.state == breakerHalfOpen, force:
 		return 1
 	}
 	return 0
 }
 
-func (l *circuitBreaker) isDown() bool { return l.room(false) == 0 }
+func (l *circuitBreaker) isOpen() bool { return l.capacity(false) == 0 }
 
-// proven reports whether the line is known to take what is sent.
-func (l *circuitBreaker) proven() bool { return l.room(false) > 1 }
+// isClosed reports whether deliveries are sent without restriction.
+func (l *circuitBreaker) isClosed() bool { return l.capacity(false) > 1 }
 
-// inOrder reports whether what waits is sent in order.
-func (l *circuitBreaker) inOrder() bool {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.ordered || l.state != lineUp
+// isInOrder reports whether deliveries are sent in order of measurement.
+func (l *circuitBreaker) isInOrder() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.inOrderMode || l.state != breakerClosed
 }
 
-// untilProbe is how long the line is to be left alone; 0 when it is up, or to be probed now.
+// untilProbe returns the wait until the next probe; 0 when the breaker is not open, or a probe is due.
 func (l *circuitBreaker) untilProbe(now time.Time) time.Duration {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	if l.state != lineDown {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state != breakerOpen {
 		return 0
 	}
-	return max(0, l.next.Sub(now))
+	return max(0, l.nextProbe.Sub(now))
 }
 
-// resume takes the line for down when an earlier process left records that wait for it, and looks at once; otherwise for up.
+// resume opens the breaker when an earlier process left deliveries that wait for the EMR, and schedules a probe at once.
 func (l *circuitBreaker) resume(stalled bool, now time.Time) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	l.ordered = true
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inOrderMode = true
 	switch {
-	case stalled && l.state == lineUp:
-		l.state, l.fell, l.next, l.because = lineDown, now, now, "EMR unavailable"
-	case !stalled && !l.since.IsZero():
-		l.back = now
+	case stalled && l.state == breakerClosed:
+		l.state, l.openedAt, l.nextProbe, l.reason = breakerOpen, now, now, "EMR unavailable"
+	case !stalled && !l.outageSince.IsZero():
+		l.recoveredAt = now
 	}
 }
 
-// begin says since when the outage lasts.
-func (l *circuitBreaker) begin(since time.Time) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	l.since = since
+// setOutageStart sets when the outage began.
+func (l *circuitBreaker) setOutageStart(since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outageSince = since
 }
 
-// fall takes the line for down. hold is how long the EMR asks to be left alone.
-func (l *circuitBreaker) fall(why *Error, now time.Time) {
-	l.because, l.paced, l.ordered = why.Message, why.Fault() == OfPace, true
-	hold := min(why.RetryAfter, longestHold)
-	if l.state == lineBack { // it answered a probe, and took nothing
-		hold = max(hold, l.every<<min(l.tries, mostDoublings))
-		l.tries++
+// trip opens the breaker and schedules the next probe, no earlier than the EMR's Retry-After.
+func (l *circuitBreaker) trip(why *Error, now time.Time) {
+	l.reason, l.rateLimited, l.inOrderMode = why.Message, why.Class() == ClassRateLimited, true
+	hold := min(why.RetryAfter, maxHold)
+	if l.state == breakerHalfOpen { // the probe succeeded and the trial failed
+		hold = max(hold, l.interval<<min(l.failedTrials, maxDoublings))
+		l.failedTrials++
 	}
-	l.wait(hold, now)
-	if l.state == lineDown {
+	l.scheduleProbe(hold, now)
+	if l.state == breakerOpen {
 		return
 	}
-	if l.state == lineUp && l.since.IsZero() {
-		l.since = now
-		l.log.Warn("the EMR is down: deliveries wait", slog.String("because", l.because))
+	if l.state == breakerClosed && l.outageSince.IsZero() {
+		l.outageSince = now
+		l.log.Warn("circuit breaker opened: the EMR fails, deliveries wait for a successful probe", slog.String("because", l.reason))
 	}
-	l.state, l.fell = lineDown, now
+	l.state, l.openedAt = breakerOpen, now
 }
 
-func (l *circuitBreaker) wait(hold time.Duration, now time.Time) {
-	interval := time.Duration(float64(l.every) * (1 + probeSpread*l.spread()))
-	l.next = now.Add(max(interval, hold))
+func (l *circuitBreaker) scheduleProbe(hold time.Duration, now time.Time) {
+	interval := time.Duration(float64(l.interval) * (1 + probeSpread*l.spread()))
+	l.nextProbe = now.Add(max(interval, hold))
 }
 
-// probed says how a probe of the line that was down ended: then one record goes ahead, also after many in vain.
-func (l *circuitBreaker) probed(err error, now time.Time) (try bool) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
+// probeDone records the result of a probe of an open breaker. A success makes it half-open. try is true after every probesPerTrial
+// failures: one trial delivery is sent anyway.
+func (l *circuitBreaker) probeDone(err error, now time.Time) (try bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	why, _ := errors.AsType[*Error](err)
 	switch {
-	case l.state != lineDown:
+	case l.state != breakerOpen:
 		return false
 	case err == nil:
-		l.state, l.back, l.missed = lineBack, now, 0
+		l.state, l.recoveredAt, l.failedProbes = breakerHalfOpen, now, 0
 		return false
 	}
-	l.missed++
+	l.failedProbes++
 	if why != nil {
-		l.fall(why, now)
+		l.trip(why, now)
 	}
-	return l.missed%probesPerTry == 0
+	return l.failedProbes%probesPerTrial == 0
 }
 
-// pass notes that the EMR took a record, or answered about it; opened when the line was not known to be up. What had left before the line went
-// down says nothing of it now.
-func (l *circuitBreaker) pass(id string, began, now time.Time) (opened bool) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	delete(l.faults, id)
-	if l.state == lineDown && began.Before(l.fell) {
+// recordSuccess records that the EMR accepted a delivery, or answered about it; opened is true when this closed the breaker. A delivery
+// that began before the breaker opened is ignored.
+func (l *circuitBreaker) recordSuccess(id string, began, now time.Time) (opened bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.lastFault, id)
+	if l.state == breakerOpen && began.Before(l.openedAt) {
 		return false
 	}
-	l.passed, l.missed, l.tries = now, 0, 0
-	clear(l.failing)
-	clear(l.turns)
-	if l.state == lineUp {
+	l.lastSuccess, l.failedProbes, l.failedTrials = now, 0, 0
+	clear(l.failingPatients)
+	clear(l.triedPatients)
+	if l.state == breakerClosed {
 		return false
 	}
-	if l.state == lineDown {
-		l.back = now
+	if l.state == breakerOpen {
+		l.recoveredAt = now
 	}
-	l.state = lineUp
-	l.log.Info("the EMR is back: what waits is delivered", slog.Duration("after", now.Sub(l.since)))
+	l.state = breakerClosed
+	l.log.Info("circuit breaker closed: the EMR accepts deliveries, the backlog is sent", slog.Duration("after", now.Sub(l.outageSince)))
 	return true
 }
 
-// known judges what needs no probe: failures while the line was down, and the EMR's wish to be asked less.
-func (l *circuitBreaker) known(c Claimed, d delivery, now time.Time) (v verdict, ok bool) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	try := l.wasTry(d)
-	switch paced := d.err.Fault() == OfPace; {
-	case l.state == lineDown && !paced:
-		if until := now.Add(min(d.err.RetryAfter, longestHold)); until.After(l.next) {
-			l.next = until
+// attributeWithoutProbe attributes the failures that need no probe: those while the breaker was open, and 429 responses.
+func (l *circuitBreaker) attributeWithoutProbe(c Claimed, d delivery, now time.Time) (v attribution, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	try := l.wasTrial(d)
+	switch paced := d.err.Class() == ClassRateLimited; {
+	case l.state == breakerOpen && !paced:
+		if until := now.Add(min(d.err.RetryAfter, maxHold)); until.After(l.nextProbe) {
+			l.nextProbe = until
 		}
-		return l.blame(c, try, true, now), true
-	case l.back.After(d.startedAt): // it left while the line was down
-		l.ordered = true
-		return l.blame(c, try, true, now), true
+		return l.attributeToEMR(c, try, true, now), true
+	case l.recoveredAt.After(d.startedAt): // the delivery began during the outage
+		l.inOrderMode = true
+		return l.attributeToEMR(c, try, true, now), true
 	case paced:
-		alone := l.alone(c)
-		l.fall(d.err, now)
-		return l.blame(c, try, !alone, now), true
-	case c.AttemptCount == 0, c.WaitsForEMR: // nothing has been found to be wrong with the record itself
-		l.failing[c.PatientID] = true
+		alone := l.failsAlone(c)
+		l.trip(d.err, now)
+		return l.attributeToEMR(c, try, !alone, now), true
+	case c.AttemptCount == 0, c.WaitsForEMR: // the record itself has had no failure
+		l.failingPatients[c.PatientID] = true
 	}
 	return v, false
 }
 
-// wasTry reports whether a record was sent to see how the line is.
-func (l *circuitBreaker) wasTry(d delivery) bool {
-	return l.state != lineUp && d.startedAt.After(l.fell)
+// wasTrial reports whether a delivery was a trial.
+func (l *circuitBreaker) wasTrial(d delivery) bool {
+	return l.state != breakerClosed && d.startedAt.After(l.openedAt)
 }
 
-// alone reports whether others passed since the line failed this record last.
-func (l *circuitBreaker) alone(c Claimed) bool {
-	at, ok := l.faults[c.ID]
-	return ok && l.passed.After(at)
+// failsAlone reports whether other deliveries succeeded since the EMR last failed this one.
+func (l *circuitBreaker) failsAlone(c Claimed) bool {
+	at, ok := l.lastFault[c.ID]
+	return ok && l.lastSuccess.After(at)
 }
 
-// blame notes that the line failed a record.
-func (l *circuitBreaker) blame(c Claimed, try, held bool, now time.Time) verdict {
-	l.faults[c.ID] = now
+// attributeToEMR records that the EMR failed a delivery.
+func (l *circuitBreaker) attributeToEMR(c Claimed, try, held bool, now time.Time) attribution {
+	l.lastFault[c.ID] = now
 	if try {
-		l.turns[c.PatientID] = true
+		l.triedPatients[c.PatientID] = true
 	}
-	return verdict{line: true, held: held}
+	return attribution{toEMR: true, waitsForEMR: held}
 }
 
-// judge says whose fault a failure is, after a probe that began when it was known.
-func (l *circuitBreaker) judge(c Claimed, d delivery, probed error, now time.Time) verdict {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	try := l.wasTry(d)
+// attributeAfterProbe decides between EMR and record, given a probe that began after the failure.
+func (l *circuitBreaker) attributeAfterProbe(c Claimed, d delivery, probed error, now time.Time) attribution {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	try := l.wasTrial(d)
 	switch {
-	case l.state == lineDown:
-		return l.blame(c, try, true, now)
+	case l.state == breakerOpen:
+		return l.attributeToEMR(c, try, true, now)
 	case probed != nil:
-		l.fall(d.err, now)
-		clear(l.failing)
-		return l.blame(c, try, true, now)
-	case l.alone(c), l.passed.After(d.firstFailure()):
-		delete(l.failing, c.PatientID) // it says nothing of the line
-	case len(l.failing) >= fewSay: // nothing passes, whatever the EMR says of itself
-		l.fall(d.err, now)
-		return l.blame(c, try, true, now)
+		l.trip(d.err, now)
+		clear(l.failingPatients)
+		return l.attributeToEMR(c, try, true, now)
+	case l.failsAlone(c), l.lastSuccess.After(d.firstFailure()):
+		delete(l.failingPatients, c.PatientID) // the failure is the record's own
+	case len(l.failingPatients) >= minFailingPatients: // no delivery succeeds, although probes do
+		l.trip(d.err, now)
+		return l.attributeToEMR(c, try, true, now)
 	}
-	if d.err.Fault() == OfSignIn {
-		return verdict{line: true} // never the record's; but nobody else waits for it
+	if d.err.Class() == ClassSignIn {
+		return attribution{toEMR: true} // never the record's fault, but no reason to stop other deliveries
 	}
-	delete(l.faults, c.ID)
-	return verdict{}
+	delete(l.lastFault, c.ID)
+	return attribution{}
 }
 
-// choose picks which record is tried while the line is not known to be up: the first, but one of another patient after one that was tried in
-// vain, so that none stands in everybody's way. seasoned prefers what was tried already.
-func (l *circuitBreaker) choose(waiting []waitingRecord, seasoned bool) int {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	if !seasoned && l.tries > 0 && l.tries%triesPerTurn == 0 {
+// pickTrial returns the index of the next trial: the first delivery of a patient without a failed trial, so that one bad record cannot
+// block recovery. seasoned prefers deliveries that have been attempted before.
+func (l *circuitBreaker) pickTrial(waiting []queuedDelivery, seasoned bool) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !seasoned && l.failedTrials > 0 && l.failedTrials%trialsPerNewest == 0 {
 		for i, r := range slices.Backward(waiting) {
 			if !r.Tried {
 				return i
 			}
 		}
-		return l.tries / triesPerTurn % len(waiting)
+		return l.failedTrials / trialsPerNewest % len(waiting)
 	}
 	for range 2 {
-		if i := slices.IndexFunc(waiting, func(r waitingRecord) bool { return !l.turns[r.PatientID] && (r.Tried || !seasoned) }); i >= 0 {
+		if i := slices.IndexFunc(waiting, func(r queuedDelivery) bool { return !l.triedPatients[r.PatientID] && (r.Tried || !seasoned) }); i >= 0 {
 			return i
 		}
-		clear(l.turns)
+		clear(l.triedPatients)
 	}
 	return 0
 }
 
-// look returns a probe that began no earlier than a time; mine when the caller is to make it.
-func (l *circuitBreaker) look(after, now time.Time) (p *probe, mine bool) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
+// joinProbe returns a probe that began no earlier than after; mine is true when the caller must run it.
+func (l *circuitBreaker) joinProbe(after, now time.Time) (p *probe, mine bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if p := l.probe; p != nil {
 		select {
 		case <-p.done:
@@ -306,10 +307,10 @@ func (l *circuitBreaker) look(after, now time.Time) (p *probe, mine bool) {
 	return l.probe, true
 }
 
-// looking is closed once nobody probes.
-func (l *circuitBreaker) looking() <-chan struct{} {
-	l.lock.Lock()
-	defer l.lock.Unlock()
+// probeFinished returns a channel that is closed while no probe is running.
+func (l *circuitBreaker) probeFinished() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.probe != nil {
 		return l.probe.done
 	}
@@ -318,32 +319,32 @@ func (l *circuitBreaker) looking() <-chan struct{} {
 	return done
 }
 
-// outage is one that people hear of.
+// outage is an outage as announced.
 type outage struct {
-	since, back time.Time
-	because     string
-	told        bool
+	since, recoveredAt time.Time
+	reason             string
+	notified           bool
 }
 
-// current is the outage as it stands; ok is false while there is none.
-func (l *circuitBreaker) current() (o outage, ok bool) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return outage{l.since, l.back, l.because, l.told}, !l.since.IsZero()
+// currentOutage returns the current outage; ok is false when there is none.
+func (l *circuitBreaker) currentOutage() (o outage, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return outage{l.outageSince, l.recoveredAt, l.reason, l.notified}, !l.outageSince.IsZero()
 }
 
-// tell notes that people know of the outage, and since when they were told it lasts.
-func (l *circuitBreaker) tell(since time.Time) {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	l.since, l.told = since, true
+// setNotified records that administrators were notified of an outage since a time.
+func (l *circuitBreaker) setNotified(since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.outageSince, l.notified = since, true
 }
 
-// rest ends the outage: nothing waits any more.
-func (l *circuitBreaker) rest() {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	l.state, l.since, l.told, l.ordered, l.tries = lineUp, time.Time{}, false, false, 0
-	clear(l.turns)
-	maps.DeleteFunc(l.faults, func(_ string, at time.Time) bool { return at.Before(l.back) })
+// reset ends the outage: the backlog is delivered.
+func (l *circuitBreaker) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state, l.outageSince, l.notified, l.inOrderMode, l.failedTrials = breakerClosed, time.Time{}, false, false, 0
+	clear(l.triedPatients)
+	maps.DeleteFunc(l.lastFault, func(_ string, at time.Time) bool { return at.Before(l.recoveredAt) })
 }

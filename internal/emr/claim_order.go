@@ -10,64 +10,64 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// mostOrdered bounds how many a round puts in order at once, whatever waits.
-const mostOrdered = 512
+// maxOrdered bounds the deliveries that a round orders at once.
+const maxOrdered = 512
 
-type waitingRecord = collections.QueuedTransmission
+type queuedDelivery = collections.QueuedTransmission
 
-// manner is who has a round sent.
-type manner int
+// trigger is what started a round.
+type trigger int
 
 const (
-	woken  manner = iota // the service itself
-	asked                // a person: one record is tried even while the line is down, if it is due
-	tested               // the service, after many probes in vain
+	byWakeUp trigger = iota // a wake-up or the sweep
+	byPerson                // a person's request: one trial is sent even while the circuit breaker is open, if a delivery is due
+	byProbe                 // many failed probes
 )
 
-// sequence hands out what waits in order of measurement, one of a patient at a time.
-type sequence struct {
-	manner
+// orderedClaims claims queued deliveries in order of measurement, one per patient at a time.
+type orderedClaims struct {
+	trigger trigger
 	began   time.Time
-	waiting []waitingRecord
+	waiting []queuedDelivery
 }
 
-// next claims up to most records. busy says that what waits must wait for what is under way.
-func (w *Worker) next(app core.App, s *sequence, most int) (claimed []Claimed, busy bool, err error) {
-	if !w.line.inOrder() {
+// claimNext claims up to most deliveries. busy reports that the queued ones must wait for deliveries under way.
+func (w *Worker) claimNext(app core.App, s *orderedClaims, most int) (claimed []Claimed, busy bool, err error) {
+	if !w.breaker.isInOrder() {
 		claimed, err = w.claim(func() ([]Claimed, error) { return Claim(app, most, s.began, w.Clock()) })
 		return claimed, false, err
 	}
-	w.ordering.Lock()
-	defer w.ordering.Unlock()
+	w.orderMu.Lock()
+	defer w.orderMu.Unlock()
 	for len(claimed) == 0 && err == nil {
-		single := !w.line.proven()
+		single := !w.breaker.isClosed()
 		if len(s.waiting) == 0 || single {
-			s.waiting, err = collections.QueuedTransmissions(app, s.manner == asked && w.line.isDown(), s.began, w.Clock(), mostOrdered)
+			s.waiting, err = collections.QueuedTransmissions(app, s.trigger == byPerson && w.breaker.isOpen(), s.began, w.Clock(), maxOrdered)
 		}
 		if len(s.waiting) == 0 || err != nil {
 			return nil, false, err
 		}
 		if single {
-			i := w.line.choose(s.waiting, s.manner == tested)
+			i := w.breaker.pickTrial(s.waiting, s.trigger == byProbe)
 			s.waiting = s.waiting[i : i+1]
 		}
-		ids := w.pick(s, most)
+		ids := w.pickOnePerPatient(s, most)
 		if len(ids) == 0 {
 			return nil, true, nil
 		}
 		claimed, err = w.claim(func() ([]Claimed, error) { return claimNamed(app, ids, w.Clock()) })
-		if len(claimed) == 0 && single { // somebody else has it
+		if len(claimed) == 0 && single { // another round claimed it
 			return nil, true, err
 		}
 	}
 	return claimed, false, err
 }
 
-// pick takes the first of each patient of whom nothing is under way.
-func (w *Worker) pick(s *sequence, most int) (ids []string) {
+// pickOnePerPatient takes the first delivery of each patient without one under way.
+func (w *Worker) pickOnePerPatient(s *orderedClaims, most int) (ids []string) {
 	busy := map[string]bool{}
-	w.own.Range(func(_, patient any) bool { busy[patient.(string)] = true; return true })
-	s.waiting = slices.DeleteFunc(s.waiting, func(r waitingRecord) bool {
+	w.leases.Range(func(_, patient any) bool { busy[patient.(string)] = true; return true })
+	s.waiting = slices.DeleteFunc(s.waiting, func(r queuedDelivery) bool {
 		if len(ids) == most || busy[r.PatientID] {
 			return false
 		}
@@ -78,12 +78,12 @@ func (w *Worker) pick(s *sequence, most int) (ids []string) {
 	return ids
 }
 
-// claimNamed claims the named records as far as they still wait.
+// claimNamed claims those of the deliveries that are still queued.
 func claimNamed(app core.App, ids []string, now time.Time) (claimed []Claimed, err error) {
 	return claimBy(app, now, func(tx core.App) ([]Claimed, error) { return collections.ClaimQueuedTransmissions(tx, ids, now) })
 }
 
-// pause waits until something under way has ended, or a moment: what is under way may be another round's.
+// pause waits until a delivery ends, or for retryPause: the one under way may belong to another round.
 func pause(ctx context.Context, ended <-chan struct{}) {
 	timer := time.NewTimer(retryPause)
 	defer timer.Stop()

@@ -1,6 +1,3 @@
-// Package connection knows how the practice is connected with its EMR: who started an interactive sign-in and with which one-time state,
-// whose tokens are kept, and when they end. It refuses to know how the EMR is spoken to, which is internal/emr, and no token ever leaves it
-// but to that package and, encrypted, to storage.
 package emr
 
 import (
@@ -26,68 +23,68 @@ import (
 )
 
 const (
-	// stateLifetime bounds the way through the EMR's pages. Source: docs/decisions/emr.md, "OAuth start".
+	// stateLifetime bounds the time a person may take at the EMR's sign-in pages. Source: docs/decisions/emr.md, "OAuth start".
 	stateLifetime = 10 * time.Minute
-	// stateMemory is how long ended states stay, for whoever looks into it.
-	stateMemory = 24 * time.Hour
-	stateBytes  = 32
+	// stateRetention is how long ended states are kept for troubleshooting.
+	stateRetention = 24 * time.Hour
+	stateBytes     = 32
 	// verifierBytes become 64 characters of base64url.
 	verifierBytes = 48
-	// warnBefore is how long before the end of the connection administrators hear of it. Source: docs/decisions/emr.md, "Token storage".
+	// warnBefore is how long before the connection ends administrators are notified. Source: docs/decisions/emr.md, "Token storage".
 	warnBefore = 24 * time.Hour
 
-	resource = audit.ResourceEMRConnection
+	connectionResource = audit.ResourceEMRConnection
 )
 
-// Started is where to send the person's browser, and the state that will come back with it.
-type Started struct{ AuthorizationURL, State string }
+// SignInStart is where to redirect the browser, and the state that the EMR will return.
+type SignInStart struct{ AuthorizationURL, State string }
 
-// Start makes state and verifier for one sign-in of a user (record id) and keeps them: the state hashed, the verifier encrypted.
-// Without settings the error is an *emr.Error with the code CodeNotConfigured. Source: docs/decisions/emr.md, "OAuth start"; RFC 7636.
-func Start(app core.App, client *Client, userID string, by audit.Actor, now time.Time) (Started, error) {
-	state, verifier := secret(stateBytes), secret(verifierBytes)
+// StartConnection creates the state and verifier of one sign-in by a user (record id) and stores the state hashed and the verifier encrypted.
+// Without settings the error is an *Error with CodeNotConfigured. Source: docs/decisions/emr.md, "OAuth start"; RFC 7636.
+func StartConnection(app core.App, client *Client, userID string, by audit.Actor, now time.Time) (SignInStart, error) {
+	state, verifier := randomSecret(stateBytes), randomSecret(verifierBytes)
 	address, err := client.AuthorizationURL(state, verifier)
 	if err != nil {
-		return Started{}, err
+		return SignInStart{}, err
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		err := collections.AddEMRAuthState(tx, auth.Hash(state), userID, phi.Text(verifier), now, now.Add(stateLifetime), now.Add(-stateMemory))
+		err := collections.AddEMRAuthState(tx, auth.Hash(state), userID, phi.Text(verifier), now, now.Add(stateLifetime), now.Add(-stateRetention))
 		if err != nil {
 			return err
 		}
-		return audit.Append(tx, audit.Entry{Event: audit.EMRAuth, Actor: by, ResourceType: resource, ResourceID: string(InteractiveFlow)}, now)
+		return audit.Append(tx, audit.Entry{Event: audit.EMRAuth, Actor: by, ResourceType: connectionResource, ResourceID: string(InteractiveFlow)}, now)
 	})
 	if err != nil {
-		return Started{}, fmt.Errorf("start EMR sign-in: %w", err)
+		return SignInStart{}, fmt.Errorf("start EMR sign-in: %w", err)
 	}
-	return Started{address, state}, nil
+	return SignInStart{address, state}, nil
 }
 
-// secret is that many random bytes in base64url.
-func secret(size int) string {
+// randomSecret returns size random bytes in base64url.
+func randomSecret(size int) string {
 	raw := make([]byte, size)
 	_, _ = io.ReadFull(rand.Reader, raw) // never fails
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-// Callback is what the EMR sent the browser back with. It refuses to print its secrets.
+// Callback holds the parameters of the EMR's redirect. Its secrets refuse to print.
 type Callback struct {
 	State, Code phi.Text
-	Error       string // set when the person or the EMR said no
+	Error       string // set when the person or the EMR denied the request
 }
 
-// Finish takes the state, which is the caller's only proof and good for one try, swaps the code and keeps the tokens. The faults are
-// invalid_oauth_state, emr_authorization_denied and emr_token_exchange_failed. clock is read again after the EMR has answered.
+// FinishConnection consumes the state, which is the caller's only proof and valid once, exchanges the code and stores the tokens. The
+// faults are invalid_oauth_state, emr_authorization_denied and emr_token_exchange_failed. It reads the clock again after the EMR responds.
 // Source: docs/decisions/emr.md, "Callback".
-func Finish(ctx context.Context, app core.App, client *Client, back Callback, from audit.Origin, clock func() time.Time) (Tokens, error) {
-	user, verifier, err := useAuthState(app, back.State.Reveal(), clock())
+func FinishConnection(ctx context.Context, app core.App, client *Client, back Callback, from audit.Origin, clock func() time.Time) (Tokens, error) {
+	user, verifier, err := consumeAuthState(app, back.State.Reveal(), clock())
 	if err != nil {
 		return Tokens{}, err
 	}
 	by := audit.User(user.Number(), user.Email(), user.Role(), from)
 	refuse := func(f *fault.Error) error {
 		return errors.Join(f, audit.Append(app, audit.Entry{
-			Event: audit.EMRToken, Outcome: audit.MinorFailure, Actor: by, ResourceType: resource, ResourceID: string(InteractiveFlow),
+			Event: audit.EMRToken, Outcome: audit.MinorFailure, Actor: by, ResourceType: connectionResource, ResourceID: string(InteractiveFlow),
 		}, clock()))
 	}
 	if back.Error != "" || back.Code == "" {
@@ -95,17 +92,17 @@ func Finish(ctx context.Context, app core.App, client *Client, back Callback, fr
 	}
 	tokens, err := client.Exchange(ctx, back.Code.Reveal(), verifier.Reveal(), user.Email())
 	if err != nil {
-		f := fault.New(fault.Upstream, "emr_token_exchange_failed", "The EMR did not give a token.").Because(err)
+		f := fault.New(fault.Upstream, "emr_token_exchange_failed", "The EMR issued no token.").Because(err)
 		if e, ok := errors.AsType[*Error](err); ok {
-			f = f.With("upstream_status", statusOf(e))
+			f = f.With("upstream_status", upstreamStatus(e))
 		}
 		return Tokens{}, refuse(f)
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		if err := store(tx, InteractiveFlow, tokens); err != nil {
+		if err := storeTokens(tx, InteractiveFlow, tokens); err != nil {
 			return err
 		}
-		return audit.Append(tx, audit.Entry{Event: audit.EMRToken, Actor: by, ResourceType: resource, ResourceID: string(InteractiveFlow)}, clock())
+		return audit.Append(tx, audit.Entry{Event: audit.EMRToken, Actor: by, ResourceType: connectionResource, ResourceID: string(InteractiveFlow)}, clock())
 	})
 	if err != nil {
 		return Tokens{}, fmt.Errorf("store EMR tokens: %w", err)
@@ -114,16 +111,16 @@ func Finish(ctx context.Context, app core.App, client *Client, back Callback, fr
 	return tokens, nil
 }
 
-// statusOf is the EMR's status, nil without an answer.
-func statusOf(e *Error) any {
+// upstreamStatus returns the EMR's HTTP status, nil without a response.
+func upstreamStatus(e *Error) any {
 	if e.Status == 0 {
 		return nil
 	}
 	return e.Status
 }
 
-// useAuthState uses the state up. Who started must still be an active administrator.
-func useAuthState(app core.App, state string, now time.Time) (user *collections.User, verifier phi.Text, err error) {
+// consumeAuthState ends the validity of a state. The user who started the sign-in must still be an active administrator.
+func consumeAuthState(app core.App, state string, now time.Time) (user *collections.User, verifier phi.Text, err error) {
 	invalid := fault.New(fault.Invalid, "invalid_oauth_state", "The sign-in at the EMR was not started here, was finished before or took too long. Start again.")
 	err = app.RunInTransaction(func(tx core.App) (err error) {
 		userID, v, err := collections.UseEMRAuthState(tx, auth.Hash(state), now)
@@ -138,33 +135,33 @@ func useAuthState(app core.App, state string, now time.Time) (user *collections.
 	case collections.IsNotFound(err):
 		return nil, "", invalid
 	case err != nil:
-		return nil, "", fmt.Errorf("take EMR sign-in: %w", err)
+		return nil, "", fmt.Errorf("consume EMR sign-in state: %w", err)
 	case !user.Active() || authz.Reach(authz.Role(user.Role()), authz.ConnectEMR) == authz.None:
 		return nil, "", invalid
 	}
 	return user, verifier, nil
 }
 
-// Status is how the practice is connected. Zero times are unknown.
-type Status struct {
+// ConnectionStatus describes the practice's connection with the EMR. Zero times are unknown.
+type ConnectionStatus struct {
 	BackendConfigured  bool
 	BackendLastSuccess time.Time
-	// Connected says that a usable interactive token exists; TokenExpires is that of its access token.
+	// Connected: a usable interactive token exists; TokenExpires is the expiry of its access token.
 	Connected      bool
 	TokenExpires   time.Time
 	RefreshExpires time.Time
 	ConnectedBy    string
-	Scopes         []string // of the interactive token, else of the service's own; never nil
+	Scopes         []string // of the interactive token, else of the service's token; never nil
 }
 
-// StatusOf reads the status without asking the EMR. Source: docs/decisions/emr.md, "Auth status and tests".
-func StatusOf(client *Client, now time.Time) (Status, error) {
+// ReadConnectionStatus returns the status without a request to the EMR. Source: docs/decisions/emr.md, "Auth status and tests".
+func ReadConnectionStatus(client *Client, now time.Time) (ConnectionStatus, error) {
 	tokens, err := client.Connection()
 	if err != nil {
-		return Status{}, err
+		return ConnectionStatus{}, err
 	}
 	last := client.LastSignIn()
-	s := Status{BackendConfigured: client.HasBackendService(), BackendLastSuccess: last.At, Scopes: Scopes(last.Scope)}
+	s := ConnectionStatus{BackendConfigured: client.HasBackendService(), BackendLastSuccess: last.At, Scopes: Scopes(last.Scope)}
 	if tokens.Usable(now) {
 		s.Connected, s.TokenExpires, s.RefreshExpires, s.ConnectedBy = true, tokens.ExpiresAt, tokens.RefreshExpiresAt, tokens.ConnectedBy
 		s.Scopes = Scopes(tokens.Scope)
@@ -175,8 +172,8 @@ func StatusOf(client *Client, now time.Time) (Status, error) {
 // Scopes splits a granted scope; never nil.
 func Scopes(scope string) []string { return append([]string{}, strings.Fields(scope)...) }
 
-// WarnOfEnd announces to the administrators, once, that the interactive connection ends within a day, and returns whether it does.
-func WarnOfEnd(app core.App, client *Client, now time.Time) (ending bool, err error) {
+// WarnBeforeExpiry notifies administrators, once, that the interactive connection ends within a day, and reports whether it does.
+func WarnBeforeExpiry(app core.App, client *Client, now time.Time) (ending bool, err error) {
 	tokens, err := client.Connection()
 	if err != nil || tokens.Refresh == "" || !now.Before(tokens.RefreshExpiresAt) || now.Before(tokens.RefreshExpiresAt.Add(-warnBefore)) {
 		return false, err
@@ -184,13 +181,13 @@ func WarnOfEnd(app core.App, client *Client, now time.Time) (ending bool, err er
 	return true, app.RunInTransaction(func(tx core.App) error {
 		return notifications.Announce(tx, notifications.Announcement{
 			Kind: notifications.ServiceTrouble, Severity: "warning", Key: "emr_connection_ends:" + collections.Instant(tokens.RefreshExpiresAt),
-			Body: "The connection with the EMR ends within a day. An administrator signs in at the EMR again to keep it.",
+			Body: "The connection with the EMR ends within a day. To keep it, an administrator must sign in at the EMR again.",
 		}, now)
 	})
 }
 
-// NewVault keeps the EMR client's tokens in the database, encrypted, one row for each flow. It holds the app for the client, which knows no
-// storage. Source: docs/decisions/emr.md, "Token storage".
+// NewVault returns a Vault that stores tokens in the database, encrypted, one row per flow.
+// Source: docs/decisions/emr.md, "Token storage".
 func NewVault(app core.App, clock func() time.Time) Vault { return vault{app, clock} }
 
 type vault struct {
@@ -198,10 +195,10 @@ type vault struct {
 	clock func() time.Time
 }
 
-// Load implements [emr.Vault].
+// Load implements [Vault].
 func (v vault) Load(flow Flow) (Tokens, error) {
 	t, err := collections.FindEMRToken(v.app, string(flow))
-	if collections.IsNotFound(err) || collections.IsUnreadable(err) { // either way new ones are asked for
+	if collections.IsNotFound(err) || collections.IsUnreadable(err) { // in both cases a new token is requested
 		return Tokens{}, nil
 	}
 	if err != nil {
@@ -213,17 +210,17 @@ func (v vault) Load(flow Flow) (Tokens, error) {
 	}, nil
 }
 
-// Store implements [emr.Vault]. That a person's grant was renewed is on record; the service's own hourly sign-in is not.
+// Store implements [Vault]. The audit trail records renewals of a person's grant, but not the service's own hourly sign-ins.
 func (v vault) Store(flow Flow, t Tokens) error {
 	return v.app.RunInTransaction(func(tx core.App) error {
-		if err := store(tx, flow, t); err != nil || flow != InteractiveFlow {
+		if err := storeTokens(tx, flow, t); err != nil || flow != InteractiveFlow {
 			return err
 		}
-		return audit.Append(tx, audit.Entry{Event: audit.EMRToken, Actor: audit.System(), ResourceType: resource, ResourceID: string(flow)}, v.clock())
+		return audit.Append(tx, audit.Entry{Event: audit.EMRToken, Actor: audit.System(), ResourceType: connectionResource, ResourceID: string(flow)}, v.clock())
 	})
 }
 
-func store(tx core.App, flow Flow, t Tokens) error {
+func storeTokens(tx core.App, flow Flow, t Tokens) error {
 	return collections.StoreEMRToken(tx, collections.EMRToken{
 		Flow: string(flow), AccessToken: t.Access, RefreshToken: t.Refresh, Scope: t.Scope, ConnectedBy: t.ConnectedBy, Audience: t.Audience,
 		ObtainedAt: t.ObtainedAt, ExpiresAt: t.ExpiresAt, RefreshExpiresAt: t.RefreshExpiresAt,

@@ -30,8 +30,8 @@ func newSignInClient(t *testing.T, tokenURL string) *emr.Client {
 	return client
 }
 
-// Of many browsers that come back with one state, one is let in and the EMR is asked once.
-func TestStateIsGoodForOneUse(t *testing.T) {
+// Of many browsers that return with one state, one is accepted and the EMR receives one request.
+func TestStateIsSingleUse(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	admin := vigiltest.User(t, app, authz.Admin)
 	var asked atomic.Int32
@@ -45,7 +45,7 @@ func TestStateIsGoodForOneUse(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client := newSignInClient(t, server.URL)
-	started, err := emr.Start(app, client, admin.Id, audit.System(), vigiltest.Clock)
+	started, err := emr.StartConnection(app, client, admin.Id, audit.System(), vigiltest.Clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +56,11 @@ func TestStateIsGoodForOneUse(t *testing.T) {
 	var in, out atomic.Int32
 	for range 8 {
 		group.Go(func() {
-			tokens, err := emr.Finish(t.Context(), app, client, emr.Callback{State: phi.Text(started.State), Code: "the-code"},
+			tokens, err := emr.FinishConnection(t.Context(), app, client, emr.Callback{State: phi.Text(started.State), Code: "the-code"},
 				audit.Origin{}, func() time.Time { return vigiltest.Clock.Add(time.Minute) })
 			f, refused := errors.AsType[*fault.Error](err)
 			switch {
-			case err == nil && tokens.ExpiresAt.Equal(vigiltest.Clock.Add(5*time.Minute)): // the EMR did not say
+			case err == nil && tokens.ExpiresAt.Equal(vigiltest.Clock.Add(5*time.Minute)): // the EMR returned no lifetime
 				in.Add(1)
 			case refused && f.Code == "invalid_oauth_state":
 				out.Add(1)
@@ -75,7 +75,7 @@ func TestStateIsGoodForOneUse(t *testing.T) {
 	}
 }
 
-func TestVaultHasOneRowForEachFlow(t *testing.T) {
+func TestVaultStoresOneRowPerFlow(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	vault := emr.NewVault(app, func() time.Time { return vigiltest.Clock })
 	if none, err := vault.Load(emr.InteractiveFlow); err != nil || none != (emr.Tokens{}) {
@@ -105,11 +105,11 @@ func TestSignInNotConfigured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = emr.Start(app, client, "x", audit.System(), vigiltest.Clock)
+	_, err = emr.StartConnection(app, client, "x", audit.System(), vigiltest.Clock)
 	if e, ok := errors.AsType[*emr.Error](err); !ok || e.Code != emr.CodeNotConfigured {
 		t.Errorf("%v", err)
 	}
-	if s, err := emr.StatusOf(client, vigiltest.Clock); err != nil || s.BackendConfigured || s.Connected || s.Scopes == nil {
+	if s, err := emr.ReadConnectionStatus(client, vigiltest.Clock); err != nil || s.BackendConfigured || s.Connected || s.Scopes == nil {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

@@ -8,43 +8,43 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// What is stored of a delivery that never was because the reading had been entered in error.
+// The result stored for a delivery that was canceled because the reading had been entered in error.
 const (
-	codeWithdrawn = collections.NeverSent
-	notSent       = "Not sent: the reading was entered in error"
+	codeNeverSent    = collections.NeverSent
+	neverSentMessage = "Not sent: the reading was entered in error"
 )
 
-// step is what a change of a reading asks of one of its transmissions.
-type step int
+// correctionStep is what a changed reading requires of one of its deliveries.
+type correctionStep int
 
 const (
-	leave step = iota // nothing has left, and what will leave says what holds then
-	stop              // nothing has left, and nothing will
-	note              // something is under way, or its end is unknown: the next send follows the change
-	queue             // the EMR has a copy, which is to follow now
+	stepNone  correctionStep = iota // nothing was sent, and the next attempt sends the current content
+	stepStop                        // nothing was sent, and nothing will be
+	stepNote                        // an attempt is under way or its outcome is unknown: send the change after it
+	stepQueue                       // the EMR has a copy: update it now
 )
 
-// after is the step of a transmission whose reading has changed, or was withdrawn.
-func after(sent collections.FormDelivery, withdrawn bool) step {
+// stepAfter returns the step for a delivery after its reading was changed or retracted.
+func stepAfter(sent collections.FormDelivery, withdrawn bool) correctionStep {
 	unknown := sent.Ambiguous || sent.Corrections > 0
 	switch {
 	case sent.Status == collections.FHIRProcessing:
-		return note
+		return stepNote
 	case sent.Status == collections.FHIRTransmitted, sent.EMRID != "", withdrawn && unknown:
-		return queue
+		return stepQueue
 	case unknown:
-		return note
+		return stepNote
 	case withdrawn:
-		return stop
+		return stepStop
 	}
-	return leave
+	return stepNone
 }
 
-// Withdraw ends the delivery of an observation that was entered in error, inside the caller's transaction: what has not left yet never
-// leaves, and what the EMR has, or may have, is marked as entered in error there. date is the day of the reading in the patient's zone:
-// means that were sent of that day follow, too. Source: docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
-func Withdraw(tx core.App, observationID, patientID string, date, now time.Time) error {
-	if err := follow(tx, observationID, true, now); err != nil {
+// Retract applies to the deliveries of an observation that was entered in error, inside the caller's transaction: those not sent are
+// canceled, and copies that the EMR has, or may have, are marked as entered in error. date is the day of the reading in the patient's zone:
+// means sent for that day are updated, too. Source: docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
+func Retract(tx core.App, observationID, patientID string, date, now time.Time) error {
+	if err := correctForms(tx, observationID, true, now); err != nil {
 		return err
 	}
 	day := date.Format(time.DateOnly)
@@ -53,29 +53,29 @@ func Withdraw(tx core.App, observationID, patientID string, date, now time.Time)
 		return err
 	}
 	for _, mean := range means {
-		if err := applyCorrection(tx, mean, after(mean, false), now); err != nil {
+		if err := applyCorrection(tx, mean, stepAfter(mean, false), now); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Correct has the EMR's copy of an observation follow a change, inside the caller's transaction.
+// Correct updates the EMR's copies of a changed observation, inside the caller's transaction.
 func Correct(tx core.App, observationID string, now time.Time) error {
-	return follow(tx, observationID, false, now)
+	return correctForms(tx, observationID, false, now)
 }
 
-func follow(tx core.App, observationID string, withdrawn bool, now time.Time) error {
+func correctForms(tx core.App, observationID string, withdrawn bool, now time.Time) error {
 	forms, err := collections.FormDeliveries(tx, observationID)
 	if err != nil {
 		return err
 	}
 	for _, sent := range forms {
-		next := after(sent, withdrawn)
+		next := stepAfter(sent, withdrawn)
 		if err := applyCorrection(tx, sent, next, now); err != nil {
 			return err
 		}
-		status := map[step]string{stop: collections.FHIRFailed, queue: collections.FHIRPending}[next]
+		status := map[correctionStep]string{stepStop: collections.FHIRFailed, stepQueue: collections.FHIRPending}[next]
 		if status == "" || sent.Form != collections.FormReading {
 			continue
 		}
@@ -86,22 +86,22 @@ func follow(tx core.App, observationID string, withdrawn bool, now time.Time) er
 	return nil
 }
 
-func applyCorrection(tx core.App, sent collections.FormDelivery, s step, now time.Time) error {
+func applyCorrection(tx core.App, sent collections.FormDelivery, s correctionStep, now time.Time) error {
 	switch s {
-	case stop:
-		return collections.StopTransmission(tx, sent.ID, codeWithdrawn, notSent, now)
-	case note:
+	case stepStop:
+		return collections.StopTransmission(tx, sent.ID, codeNeverSent, neverSentMessage, now)
+	case stepNote:
 		return collections.CountCorrection(tx, sent.ID, now)
-	case queue:
+	case stepQueue:
 		return collections.QueueCorrection(tx, sent.ID, now)
 	}
 	return nil
 }
 
-// neverSent stores the end of a claimed transmission whose reading was entered in error before it left: there is no copy to be corrected, either.
-func neverSent(tx core.App, c Claimed, startedAt, now time.Time) error {
-	_, err := storeEnd(tx, c, collections.FinishedTransmission{
-		Status: collections.FHIRFailed, ErrorCode: codeWithdrawn, ErrorMessage: notSent, Attempts: c.AttemptCount,
+// storeNeverSent stores the result of a claimed delivery of a reading entered in error before it was sent: no copy needs a correction.
+func storeNeverSent(tx core.App, c Claimed, startedAt, now time.Time) error {
+	_, err := storeResult(tx, c, collections.FinishedTransmission{
+		Status: collections.FHIRFailed, ErrorCode: codeNeverSent, ErrorMessage: neverSentMessage, Attempts: c.AttemptCount,
 	}, startedAt, now)
 	if err == nil {
 		err = collections.CancelCorrection(tx, c.ID)

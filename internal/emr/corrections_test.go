@@ -18,42 +18,42 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// changing is a reading that is changed while it is on its way.
-type changing struct {
+// changingReading is a reading that is changed during its delivery.
+type changingReading struct {
 	t           testing.TB
 	app         *tests.TestApp
 	emr         *stubEMR
-	clock       *ticking
+	clock       *manualClock
 	worker      *emr.Worker
-	withdrawn   bool
+	retracted   bool
 	pulse       bool
-	id, reading string // of the transmission, and of the observation
+	id, reading string // of the delivery, and of the observation
 }
 
-func newChanging(t testing.TB) *changing {
-	c := &changing{t: t, app: newApp(t), emr: newEMR(), clock: &ticking{at: now}}
+func newChangingReading(t testing.TB) *changingReading {
+	c := &changingReading{t: t, app: newApp(t), emr: newEMR(), clock: &manualClock{at: now}}
 	c.worker = newWorker(c.emr, c.clock, func(o *emr.WorkerOptions) {
-		o.Load = func(_ core.App, id string) (fhir.Stored, error) {
+		o.Load = func(_ core.App, id string) (fhir.StoredObservation, error) {
 			r := vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: now}.With(vitals.Systolic, 120).With(vitals.Diastolic, 80)
 			if c.pulse {
 				r = r.With(vitals.Pulse, 64)
 			}
-			return fhir.Stored{ID: id, PatientID: patient, Reading: r, EnteredInError: c.withdrawn}, nil
+			return fhir.StoredObservation{ID: id, PatientID: patient, Reading: r, EnteredInError: c.retracted}, nil
 		}
 	})
-	c.id, c.reading = queue(t, c.app, patient, now)
+	c.id, c.reading = stepQueue(t, c.app, patient, now)
 	return c
 }
 
-func (c *changing) withdraw() {
+func (c *changingReading) retract() {
 	c.t.Helper()
-	c.withdrawn = true
-	if err := emr.Withdraw(c.app, c.reading, patient, now, c.clock.now()); err != nil {
+	c.retracted = true
+	if err := emr.Retract(c.app, c.reading, patient, now, c.clock.now()); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *changing) complete() {
+func (c *changingReading) complete() {
 	c.t.Helper()
 	c.pulse = true
 	if err := emr.Correct(c.app, c.reading, c.clock.now()); err != nil {
@@ -61,14 +61,14 @@ func (c *changing) complete() {
 	}
 }
 
-func (c *changing) send(after time.Duration) emr.Round {
+func (c *changingReading) send(after time.Duration) emr.Round {
 	c.t.Helper()
 	c.clock.advance(after)
 	return sendDue(c.t, c.worker, c.app, 0)
 }
 
-// hold says what the EMR was given: creates, then the statuses of updates in order.
-func (c *changing) hold(what string, creates int, updates ...string) {
+// checkSent checks what the EMR received: the number of creates, then the statuses of updates in order.
+func (c *changingReading) checkSent(what string, creates int, updates ...string) {
 	c.t.Helper()
 	var got []string
 	for _, update := range c.emr.updates {
@@ -86,7 +86,7 @@ func (c *changing) hold(what string, creates int, updates ...string) {
 	}
 }
 
-func (c *changing) stands(what, status, code string) {
+func (c *changingReading) checkStatus(what, status, code string) {
 	c.t.Helper()
 	check(c.t, c.app, collections.Transmissions, c.id, map[string]any{"status": status, "error_code": code})
 	check(c.t, c.app, collections.Observations, c.reading, map[string]any{"fhir_status": status})
@@ -95,7 +95,7 @@ func (c *changing) stands(what, status, code string) {
 	}
 }
 
-func (c *changing) told() (kinds []string) {
+func (c *changingReading) announcedKinds() (kinds []string) {
 	c.t.Helper()
 	if err := c.app.DB().NewQuery("SELECT kind FROM announcements ORDER BY kind").Column(&kinds); err != nil {
 		c.t.Fatal(err)
@@ -103,59 +103,59 @@ func (c *changing) told() (kinds []string) {
 	return kinds
 }
 
-// Withdrawn before it is sent it is never sent, not even as withdrawn.
-func TestWithdrawnBeforeDelivery(t *testing.T) {
-	c := newChanging(t)
-	c.withdraw()
+// A reading retracted before its delivery is never sent, not even as retracted.
+func TestRetractedBeforeDelivery(t *testing.T) {
+	c := newChangingReading(t)
+	c.retract()
 	c.send(time.Minute)
-	c.hold("withdrawn", 0)
-	c.stands("withdrawn", "failed", "entered_in_error")
+	c.checkSent("withdrawn", 0)
+	c.checkStatus("withdrawn", "failed", "entered_in_error")
 
-	c = newChanging(t) // claimed, and not yet read: what is read then says that it is withdrawn
+	c = newChangingReading(t) // claimed but not yet loaded: the loaded reading is retracted
 	claim(t, c.app, 1, now)
-	c.withdraw()
+	c.retract()
 	if _, err := emr.Recover(c.app, nil, now); err != nil {
 		t.Fatal(err)
 	}
 	c.send(time.Minute)
 	c.send(24 * time.Hour)
-	c.hold("withdrawn while claimed", 0)
-	c.stands("withdrawn while claimed", "failed", "entered_in_error")
+	c.checkSent("withdrawn while claimed", 0)
+	c.checkStatus("withdrawn while claimed", "failed", "entered_in_error")
 }
 
-// Withdrawn after it was sent the EMR's copy is marked, once, however often the round runs; and people are not sent there.
-func TestWithdrawnAfterDelivery(t *testing.T) {
-	c := newChanging(t)
+// After delivery, the EMR's copy is marked once, over any number of rounds, and no task is opened for a person.
+func TestRetractedAfterDelivery(t *testing.T) {
+	c := newChangingReading(t)
 	c.send(time.Minute)
-	c.withdraw()
-	c.stands("withdrawn", "pending", "")
+	c.retract()
+	c.checkStatus("withdrawn", "pending", "")
 	c.send(time.Minute)
 	c.send(time.Hour)
-	c.withdraw()
+	c.retract()
 	c.send(time.Hour)
-	c.hold("withdrawn", 1, "entered-in-error")
-	c.stands("withdrawn", "transmitted", "")
-	if told := c.told(); len(told) != 0 {
+	c.checkSent("withdrawn", 1, "entered-in-error")
+	c.checkStatus("withdrawn", "transmitted", "")
+	if told := c.announcedKinds(); len(told) != 0 {
 		t.Errorf("told %v", told)
 	}
 }
 
-// What came while it was under way is followed as soon as that has ended.
-func TestWithdrawnUnderWay(t *testing.T) {
-	c := newChanging(t)
-	c.emr.onSend = func(string) { c.withdraw() }
+// A retraction during the delivery is sent as soon as the delivery ends.
+func TestRetractedDuringDelivery(t *testing.T) {
+	c := newChangingReading(t)
+	c.emr.onSend = func(string) { c.retract() }
 	c.send(time.Minute)
 	c.emr.onSend = nil
-	c.stands("withdrawn under way", "pending", "")
+	c.checkStatus("withdrawn under way", "pending", "")
 	c.send(time.Minute)
-	c.hold("withdrawn under way", 1, "entered-in-error")
-	c.stands("withdrawn under way", "transmitted", "")
+	c.checkSent("withdrawn under way", 1, "entered-in-error")
+	c.checkStatus("withdrawn under way", "transmitted", "")
 }
 
-// After an end that nobody knows the EMR is asked: what it has is marked, what it has not stays away.
-func TestWithdrawnWhileUnknown(t *testing.T) {
+// After an unknown outcome the EMR is searched: an existing copy is marked, and none is created.
+func TestRetractedAfterUnknownOutcome(t *testing.T) {
 	for _, arrived := range []bool{false, true} {
-		c := newChanging(t)
+		c := newChangingReading(t)
 		c.emr.refuse = func(id string, _ int) *emr.Error {
 			if arrived {
 				c.emr.stored[c.reading] = "obs-1"
@@ -164,64 +164,64 @@ func TestWithdrawnWhileUnknown(t *testing.T) {
 		}
 		c.send(time.Minute)
 		c.emr.refuse = nil
-		c.withdraw()
+		c.retract()
 		c.send(time.Second)
 		if arrived {
-			c.hold("arrived", 1, "entered-in-error")
-			c.stands("arrived", "transmitted", "")
+			c.checkSent("arrived", 1, "entered-in-error")
+			c.checkStatus("arrived", "transmitted", "")
 			continue
 		}
-		c.hold("not arrived", 1)
-		c.stands("not arrived", "failed", "entered_in_error")
+		c.checkSent("not arrived", 1)
+		c.checkStatus("not arrived", "failed", "entered_in_error")
 		c.send(24 * time.Hour)
-		c.hold("not arrived", 1)
+		c.checkSent("not arrived", 1)
 	}
 }
 
-// Refused while it was withdrawn there is nothing at the EMR, and nobody to be asked about it.
-func TestWithdrawnWhileRefused(t *testing.T) {
-	c := newChanging(t)
+// A reading that is retracted while the EMR refuses it has no copy, so no person is notified.
+func TestRetractedAfterRefusal(t *testing.T) {
+	c := newChangingReading(t)
 	c.emr.refuse = func(string, int) *emr.Error { return invalid() }
-	c.emr.looking = &emr.Error{Code: emr.CodeAuth, Status: 403, Message: "forbidden"}
-	c.emr.onSend = func(string) { c.withdraw() }
+	c.emr.searchErr = &emr.Error{Code: emr.CodeAuth, Status: 403, Message: "forbidden"}
+	c.emr.onSend = func(string) { c.retract() }
 	c.send(time.Minute)
 	c.send(24 * time.Hour)
-	c.hold("refused", 1)
-	c.stands("refused", "failed", "entered_in_error")
-	if told := c.told(); len(told) != 0 {
+	c.checkSent("refused", 1)
+	c.checkStatus("refused", "failed", "entered_in_error")
+	if told := c.announcedKinds(); len(told) != 0 {
 		t.Errorf("told %v", told)
 	}
 }
 
-// Completed after it was sent the EMR gets a new version; completed before, the reading is sent once as it is.
+// A reading completed after delivery is updated at the EMR; one completed before is sent once.
 func TestCompletedReading(t *testing.T) {
-	c := newChanging(t)
+	c := newChangingReading(t)
 	c.complete()
 	c.send(time.Minute)
 	c.send(time.Minute)
-	c.hold("before", 1)
+	c.checkSent("before", 1)
 	if !strings.Contains(string(c.emr.body), "8867-4") {
 		t.Error("the pulse is missing")
 	}
 
-	c = newChanging(t)
+	c = newChangingReading(t)
 	c.send(time.Minute)
 	c.complete()
 	c.send(time.Minute)
-	c.withdraw()
+	c.retract()
 	c.send(time.Minute)
-	c.hold("after", 1, "amended", "entered-in-error")
+	c.checkSent("after", 1, "amended", "entered-in-error")
 
-	c = newChanging(t) // what was read for the first send has it already
+	c = newChangingReading(t) // the first attempt already has the complete reading
 	c.emr.onSend = func(string) { c.emr.onSend = nil; c.complete() }
 	c.send(time.Minute)
 	c.send(time.Minute)
-	c.hold("under way", 1, "amended")
+	c.checkSent("under way", 1, "amended")
 }
 
-// What the EMR is known to say already is not said again.
-func TestNothingChanged(t *testing.T) {
-	c := newChanging(t)
+// An update with unchanged content is not sent.
+func TestUnchangedCopyIsNotUpdated(t *testing.T) {
+	c := newChangingReading(t)
 	c.send(time.Minute)
 	for range 3 {
 		if err := emr.Correct(c.app, c.reading, c.clock.now()); err != nil {
@@ -229,19 +229,19 @@ func TestNothingChanged(t *testing.T) {
 		}
 		c.send(time.Minute)
 	}
-	c.hold("unchanged", 1)
-	c.stands("unchanged", "transmitted", "")
+	c.checkSent("unchanged", 1)
+	c.checkStatus("unchanged", "transmitted", "")
 }
 
-// An update has the retries of a first send, looks before it puts anything a second time, and has people told when the EMR will not have it.
+// An update is retried like a create, reads the copy before it sends again, and notifies a person if the EMR refuses it.
 func TestUpdateIsRetried(t *testing.T) {
-	c := newChanging(t)
+	c := newChangingReading(t)
 	c.send(time.Minute)
-	c.withdraw()
+	c.retract()
 	c.emr.refuse = func(string, int) *emr.Error { return unavailable() }
 	c.send(time.Minute)
-	c.stands("unavailable", "failed", "emr_unavailable")
-	if told := c.told(); len(told) != 0 {
+	c.checkStatus("unavailable", "failed", "emr_unavailable")
+	if told := c.announcedKinds(); len(told) != 0 {
 		t.Errorf("told %v of what is tried again", told)
 	}
 	c.emr.refuse = nil
@@ -249,58 +249,58 @@ func TestUpdateIsRetried(t *testing.T) {
 	if n := len(c.emr.updates); n != 2 || c.emr.updates[0].ambiguous || !c.emr.updates[1].ambiguous {
 		t.Errorf("updates %+v", c.emr.updates)
 	}
-	c.stands("back", "transmitted", "")
+	c.checkStatus("back", "transmitted", "")
 
-	c = newChanging(t)
+	c = newChangingReading(t)
 	c.send(time.Minute)
-	c.withdraw()
+	c.retract()
 	c.emr.refuse = func(string, int) *emr.Error {
 		return &emr.Error{Code: emr.CodeUpdateRefused, Status: 403, Message: "Update refused by EMR (403: insufficient scope)"}
 	}
 	for range 8 {
 		c.send(24 * time.Hour)
 	}
-	if told := c.told(); !slices.Equal(told, []string{"delivery_given_up", "emr_copy_wrong"}) {
+	if told := c.announcedKinds(); !slices.Equal(told, []string{"delivery_given_up", "emr_copy_wrong"}) {
 		t.Errorf("told %v", told)
 	}
 	if n := len(c.emr.updates); n != 6 {
 		t.Errorf("%d updates were tried", n)
 	}
-	c.emr.refuse = nil // a person has it sent again
+	c.emr.refuse = nil // a person sends it again
 	if err := c.worker.Transform(c.app, c.reading, person, c.clock.now()); err != nil {
 		t.Fatal(err)
 	}
 	c.send(time.Minute)
-	c.stands("by hand", "transmitted", "")
+	c.checkStatus("by hand", "transmitted", "")
 }
 
-// Where the EMR said no id its copy is found by the identifier, and where searching is forbidden people are told.
+// Without an EMR id the copy is found by its identifier; if the EMR forbids searches, a person is notified.
 func TestUpdateWithoutID(t *testing.T) {
 	for _, forbidden := range []bool{false, true} {
-		c := newChanging(t)
+		c := newChangingReading(t)
 		c.send(time.Minute)
 		if _, err := c.app.DB().Update(collections.Transmissions, dbx.Params{"emr_resource_id": ""}, dbx.HashExp{"id": c.id}).Execute(); err != nil {
 			t.Fatal(err)
 		}
 		if forbidden {
-			c.emr.looking = &emr.Error{Code: emr.CodeAuth, Status: 403, Message: "forbidden"}
+			c.emr.searchErr = &emr.Error{Code: emr.CodeAuth, Status: 403, Message: "forbidden"}
 		}
-		c.withdraw()
+		c.retract()
 		c.send(time.Minute)
 		if forbidden {
-			c.hold("forbidden", 1)
-			if told := c.told(); !slices.Equal(told, []string{"emr_copy_wrong"}) {
+			c.checkSent("forbidden", 1)
+			if told := c.announcedKinds(); !slices.Equal(told, []string{"emr_copy_wrong"}) {
 				t.Errorf("told %v", told)
 			}
 			continue
 		}
-		c.hold("found", 1, "entered-in-error")
+		c.checkSent("found", 1, "entered-in-error")
 	}
 }
 
-// A heart rate that is sent besides follows its reading, and says nothing of the reading's own delivery.
+// A separate heart-rate observation follows its reading, and does not change the state of the reading's own delivery.
 func TestHeartRateFollows(t *testing.T) {
-	c := newChanging(t)
+	c := newChangingReading(t)
 	c.pulse = true
 	rate, err := emr.Queue(c.app, emr.Draft{
 		ObservationID: c.reading, PatientID: patient, ObservationType: "blood_pressure", Form: collections.FormHeartRate,
@@ -314,7 +314,7 @@ func TestHeartRateFollows(t *testing.T) {
 		t.Fatalf("sent %v", c.emr.sends)
 	}
 	check(t, c.app, collections.Observations, c.reading, map[string]any{"emr_resource_id": c.emr.stored[c.reading]})
-	c.withdraw()
+	c.retract()
 	c.send(time.Minute)
 	var put []string
 	for _, update := range c.emr.updates {
@@ -328,11 +328,11 @@ func TestHeartRateFollows(t *testing.T) {
 	check(t, c.app, collections.Transmissions, rate, map[string]any{"status": "transmitted"})
 }
 
-// A mean is sent once, again when it has changed, and not for the asking.
+// A mean is sent once, and again only after a change.
 func TestMeanIsSentWhenItChanges(t *testing.T) {
-	c := newChanging(t)
-	mean := fhir.Mean{Readings: 14, Systolic: 131.3, Diastolic: 80.9, From: now, To: now.AddDate(0, 0, 7)}
-	c.worker.LoadMean = func(core.App, string, string, string) (fhir.Mean, error) { return mean, nil }
+	c := newChangingReading(t)
+	mean := fhir.MeanBloodPressure{Readings: 14, Systolic: 131.3, Diastolic: 80.9, From: now, To: now.AddDate(0, 0, 7)}
+	c.worker.LoadMean = func(core.App, string, string, string) (fhir.MeanBloodPressure, error) { return mean, nil }
 	ask := func(fresh, want bool) {
 		t.Helper()
 		if queued, err := c.worker.QueueMean(c.app, patient, "2026-01-05", "2026-01-11", fresh, c.clock.now()); err != nil || queued != want {
@@ -353,12 +353,12 @@ func TestMeanIsSentWhenItChanges(t *testing.T) {
 	if c.emr.sends[id] != 1 || len(c.emr.updates) != 2 {
 		t.Errorf("%d creates, %d updates", c.emr.sends[id], len(c.emr.updates))
 	}
-	mean.Readings, mean.Systolic, c.withdrawn = 13, 130, true
-	if err := emr.Withdraw(c.app, c.reading, patient, time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC), c.clock.now()); err != nil {
+	mean.Readings, mean.Systolic, c.retracted = 13, 130, true
+	if err := emr.Retract(c.app, c.reading, patient, time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC), c.clock.now()); err != nil {
 		t.Fatal(err)
 	}
 	c.send(time.Minute)
-	if len(c.emr.updates) != 4 { // the reading and the week in which it was
+	if len(c.emr.updates) != 4 { // the reading, and its week
 		t.Errorf("%d updates after a reading of the week was withdrawn", len(c.emr.updates))
 	}
 }

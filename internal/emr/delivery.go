@@ -13,15 +13,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// send delivers a claimed transmission and stores how that ended. A failure of our own leaves it in processing, to be
-// taken up as stuck, and so does the end of the process: the next one takes it up at once.
+// send delivers a claimed delivery and stores the result. After a failure of our own, such as the database, or a stop of the process, it
+// stays in processing: the next process recovers it at its start, or this one when it is stuck.
 func (w *Worker) send(ctx context.Context, app core.App, c Claimed) (Result, error) {
 	d, err := w.deliver(ctx, app, c)
 	if err == nil {
-		d.verdict = w.judge(c, d)
+		d.attribution = w.attribute(c, d)
 	}
-	if err == nil && d.err != nil && w.patience.Err() != nil {
-		err = errors.New("cut off while stopping")
+	if err == nil && d.err != nil && w.sendCtx.Err() != nil {
+		err = errors.New("aborted while the worker stops")
 	}
 	if err != nil {
 		return Result{}, fmt.Errorf("deliver %s: %w", c.ID, err)
@@ -29,21 +29,21 @@ func (w *Worker) send(ctx context.Context, app core.App, c Claimed) (Result, err
 	return w.record(app, c, d)
 }
 
-// delivery is what came of one send.
+// delivery is the outcome of one attempt.
 type delivery struct {
-	done      Delivered
-	err       *Error
-	attempts  []Attempt
-	startedAt time.Time
-	requestID string // of the request that brought the reading: one id leads from its log line to the EMR's
-	withdrawn bool   // the reading was entered in error
-	never     bool   // nothing was sent, nor will be
-	unsent    bool   // it ended before anything was sent
-	asked     bool   // the EMR was asked something
-	verdict   verdict
+	delivered   Delivered
+	err         *Error
+	attempts    []Attempt
+	startedAt   time.Time
+	requestID   string // of the request that brought the reading, so that one id connects the log with the EMR's log
+	retracted   bool
+	canceled    bool // retracted before it was sent: nothing is sent
+	unsent      bool // it failed before anything was sent
+	requested   bool // at least one request was sent to the EMR
+	attribution attribution
 }
 
-// firstFailure is when the first request of a failed delivery had failed.
+// firstFailure returns when the first request of a failed delivery had failed.
 func (d *delivery) firstFailure() time.Time {
 	if len(d.attempts) == 0 {
 		return d.startedAt
@@ -51,15 +51,15 @@ func (d *delivery) firstFailure() time.Time {
 	return d.startedAt.Add(d.attempts[0].Started + d.attempts[0].Took)
 }
 
-// deliver sends one observation, or has the EMR's copy follow it. After an ambiguous end it looks for it at the EMR first.
+// deliver sends one observation, or updates the EMR's copy. After an attempt with an unknown outcome it searches the EMR first.
 func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery, error) {
 	d := delivery{startedAt: w.Clock()}
-	// A send under way is finished even while the service shuts down: cutting it off makes it ambiguous. Only an EMR that hangs is not
-	// waited for.
+	// An attempt under way is finished even during shutdown, since aborting it leaves its outcome unknown. Only a hanging EMR is
+	// not waited for.
 	ctx, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	defer context.AfterFunc(w.patience, cut)()
-	ctx = OneDelivery(ctx)
+	defer context.AfterFunc(w.sendCtx, cut)()
+	ctx = WithSharedRetries(ctx)
 	w.rendering <- struct{}{}
 	rendered, err := w.render(app, c)
 	if err == nil {
@@ -67,37 +67,37 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	}
 	<-w.rendering
 	if err != nil {
-		return d, d.fail(err)
+		return d, d.setError(err)
 	}
 	if d.requestID == "" {
 		d.requestID = uuid.NewString()
 	}
-	d.withdrawn = rendered.withdrawn
-	d.done.EMRID = c.EMRID
-	// It may be there though nobody knows its id: after an unknown end, or because the EMR did not say it.
+	d.retracted = rendered.retracted
+	d.delivered.EMRID = c.EMRID
+	// A copy without a known id may exist: after an unknown outcome, or when the EMR did not return the id.
 	if c.EMRID == "" && (c.Ambiguous || c.SentHash != "") {
-		d.asked = true
-		if d.done.EMRID, err = w.lookUp(ctx, c, rendered.id); err != nil {
+		d.requested = true
+		if d.delivered.EMRID, err = w.lookUp(ctx, c, rendered.id); err != nil {
 			d.unsent = true
-			return d, d.fail(err)
+			return d, d.setError(err)
 		}
-		if d.done.EMRID != "" && c.Corrections == 0 && !rendered.withdrawn {
-			return d, nil // an earlier send had arrived
+		if d.delivered.EMRID != "" && c.Corrections == 0 && !rendered.retracted {
+			return d, nil // an earlier attempt had arrived
 		}
 		d.startedAt = w.Clock()
 	}
 	switch {
-	case d.done.EMRID != "":
+	case d.delivered.EMRID != "":
 		err = w.update(ctx, c, rendered, &d)
-	case rendered.withdrawn:
-		d.never = true
+	case rendered.retracted:
+		d.canceled = true
 	default:
 		err = w.create(ctx, rendered, &d)
 	}
-	return d, d.fail(err)
+	return d, d.setError(err)
 }
 
-// lookUp finds what may have arrived. What is to be corrected must be found, or known not to be there.
+// lookUp searches for a copy. Before a correction the answer must be certain.
 func (w *Worker) lookUp(ctx context.Context, c Claimed, id string) (emrID string, err error) {
 	find := w.EMR.FindObservation
 	if c.Corrections > 0 {
@@ -107,34 +107,34 @@ func (w *Worker) lookUp(ctx context.Context, c Claimed, id string) (emrID string
 	return emrID, err
 }
 
-func (w *Worker) create(ctx context.Context, s sendable, d *delivery) error {
-	d.asked = true
+func (w *Worker) create(ctx context.Context, s payload, d *delivery) error {
+	d.requested = true
 	created, err := w.EMR.CreateObservation(ctx, s.id, s.content, d.requestID)
 	if err != nil {
 		return err
 	}
-	d.done, d.attempts = Delivered{EMRID: created.EMRID, SentHash: s.hash()}, created.Attempts
+	d.delivered, d.attempts = Delivered{EMRID: created.EMRID, SentHash: s.hash()}, created.Attempts
 	return nil
 }
 
-// update has the EMR's copy follow, unless it is known to say the same already.
-func (w *Worker) update(ctx context.Context, c Claimed, s sendable, d *delivery) error {
-	d.done.SentHash = s.hash()
-	if c.SentHash == d.done.SentHash && !c.Ambiguous {
+// update updates the EMR's copy, unless it is known to have this content.
+func (w *Worker) update(ctx context.Context, c Claimed, s payload, d *delivery) error {
+	d.delivered.SentHash = s.hash()
+	if c.SentHash == d.delivered.SentHash && !c.Ambiguous {
 		return nil
 	}
-	content, err := s.update(d.done.EMRID).Encode()
+	content, err := s.update(d.delivered.EMRID).Encode()
 	if err != nil {
 		return &Error{Code: CodeInvalidResource, Message: "The observation has no FHIR form"}
 	}
-	d.asked = true
-	updated, err := w.EMR.UpdateObservation(ctx, d.done.EMRID, content, d.requestID, c.Ambiguous)
+	d.requested = true
+	updated, err := w.EMR.UpdateObservation(ctx, d.delivered.EMRID, content, d.requestID, c.Ambiguous)
 	d.attempts = updated.Attempts
 	return err
 }
 
-// fail takes the EMR's refusal as the end of the delivery; what is not the EMR's comes back.
-func (d *delivery) fail(err error) error {
+// setError records an *Error as the outcome of the delivery; it returns any other error.
+func (d *delivery) setError(err error) error {
 	if err == nil {
 		return nil
 	}

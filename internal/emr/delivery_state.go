@@ -1,6 +1,3 @@
-// Package transmissions delivers observations to the EMR, each exactly once as far as the EMR can tell: the intent is
-// stored with the reading, a worker claims what is due, and every change of state is a named move that keeps the
-// transmission and its observation in step. It knows states, retries and numbers; the EMR's language is in emr.
 package emr
 
 import (
@@ -18,23 +15,22 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// stuckAfter is how long a record may be in processing before its worker counts as lost.
+// stuckAfter is how long a delivery may be in processing before its worker counts as gone.
 // Source: docs/decisions/transmissions.md, "Stuck processing".
 const stuckAfter = 10 * time.Minute
 
-// Draft is a transmission about to be queued.
+// Draft is a delivery to be queued.
 type Draft struct {
 	ObservationID, PatientID, ObservationType string
 	// Form is what is sent; From and To are the dates of a mean's period.
 	Form, From, To string
 }
 
-// Claimed is a transmission that this worker has taken: nobody else sends it until its end is stored.
+// Claimed is a delivery leased by this worker: no other worker sends it until its result is stored.
 type Claimed = collections.ClaimedTransmission
 
-// Claim takes up to limit due transmissions, oldest first: pending ones and failed ones whose time has come. Those
-// attempted since the given time are left for later, so that a round never sends anything twice, however short the
-// waits are. What is claimed is in processing when it returns.
+// Claim leases up to limit due deliveries, oldest first: pending ones, and failed ones with a retry due. It leaves out those attempted
+// after since, so that a round sends nothing twice even if waits are short. What it returns is in processing.
 func Claim(app core.App, limit int, since, now time.Time) (claimed []Claimed, err error) {
 	return claimBy(app, now, func(tx core.App) ([]Claimed, error) { return collections.ClaimTransmissions(tx, limit, since, now) })
 }
@@ -58,7 +54,7 @@ func claimBy(app core.App, now time.Time, take func(tx core.App) ([]Claimed, err
 	return claimed, err
 }
 
-// claimOne takes the transmission of one observation, due or not.
+// claimOne leases the delivery of one observation, even if it is not due.
 func claimOne(tx core.App, observationID string, now time.Time) (Claimed, error) {
 	c, err := collections.ClaimTransmissionOf(tx, observationID, now)
 	if err != nil {
@@ -67,15 +63,15 @@ func claimOne(tx core.App, observationID string, now time.Time) (Claimed, error)
 	return c, collections.SetFHIRStatus(tx, observationID, collections.FHIRProcessing, "", collections.Instant(now))
 }
 
-// Delivered says what the EMR made of an observation.
+// Delivered is the EMR's copy of an observation.
 type Delivered struct {
 	EMRID    string
-	SentHash string // of the resource as delivered, without the EMR's id; "" when it was found there
+	SentHash string // of the resource as sent, without the EMR's id; "" when a search found the copy
 }
 
-// Succeed moves a claimed transmission to transmitted; one whose reading has changed meanwhile waits again, which again says.
+// Succeed moves a claimed delivery to transmitted. again is true when its reading changed since the claim: it is queued again.
 func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) (again bool, err error) {
-	again, err = storeEnd(tx, c, collections.FinishedTransmission{
+	again, err = storeResult(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRTransmitted, Attempts: c.AttemptCount, EMRID: d.EMRID, SentHash: d.SentHash,
 	}, startedAt, now)
 	if err == nil && c.Corrections > 0 && !again {
@@ -84,31 +80,31 @@ func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) (aga
 	return again, err
 }
 
-// Failure says why a delivery failed, in words without health information.
+// Failure is why a delivery failed. Code and Message hold no health information.
 type Failure struct {
 	Code, Message string
 	Diagnostics   string // the EMR's own words; stored encrypted
-	// Ambiguous: the EMR may have stored it all the same.
+	// Ambiguous: the EMR may have stored the observation.
 	Ambiguous bool
-	// RetryAfter is how long the EMR asks to be left alone; 0 when it does not.
+	// RetryAfter is the EMR's Retry-After; 0 when there is none.
 	RetryAfter time.Duration
-	// CopyWrong: the EMR has a copy, or may have one, of a reading that was entered in error.
-	CopyWrong bool
-	// Wait is set when only time has to pass before the EMR's answer can be believed: the record waits that long and takes no slot.
+	// IsCopyWrong: the EMR has, or may have, a copy of a reading that was entered in error.
+	IsCopyWrong bool
+	// Wait is set when the EMR's search result can be trusted only later: the delivery waits that long and uses up no attempt.
 	Wait time.Duration
-	// Line: the line to the EMR was at fault and not the record, which takes no slot; Held: it is sent as soon as the line is back.
-	Line, Held bool
+	// EMRFault: the EMR failed and not the record, which uses up no attempt; WaitsForEMR: it is sent as soon as the circuit breaker closes.
+	EMRFault, WaitsForEMR bool
 }
 
-// after is what a failure makes of the attempts of a record and when it is sent again; again is false when it is not. A fault of the line takes
-// no record further than its first slot, gives none up, and leaves what was given up as it was.
+// nextAttempt returns the attempts used after a failure and when the next is due; again is false for a dead letter. An EMR fault uses up no
+// attempt after the first, makes no dead letter, and leaves a dead letter as it was.
 // Source: docs/decisions/transmissions.md, "Failure attribution".
-func (f Failure) after(c Claimed, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
+func (f Failure) nextAttempt(c Claimed, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
 	attempts = c.AttemptCount
 	switch {
-	case c.WasDeadLetter && (f.Line || f.Wait > 0 && f.Code != CodeSearchOutdated): // what was not even sent is sent once that is safe
+	case c.WasDeadLetter && (f.EMRFault || f.Wait > 0 && f.Code != CodeSearchOutdated): // a manual transmit that was not sent may be repeated once it is safe
 		return attempts, next, false
-	case f.Line, f.Wait > 0:
+	case f.EMRFault, f.Wait > 0:
 		attempts = min(max(1, attempts), len(schedule))
 	default:
 		attempts++
@@ -125,57 +121,54 @@ func (f Failure) after(c Claimed, schedule Schedule, spread float64, now time.Ti
 	return attempts, next, true
 }
 
-// Fail moves a claimed transmission to failed. While a slot is left it takes one and sets the next retry, which it returns:
-// the schedule's, or later when the EMR asked for that. After that the zero time means that a person must look, and those
-// responsible are told.
+// Fail moves a claimed delivery to failed. While attempts are left it uses one and returns the next retry: the schedule's, or the EMR's
+// Retry-After when that is later. After the last attempt it returns the zero time and notifies the administrators of the dead letter.
 func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, startedAt, now time.Time) (next time.Time, err error) {
 	diagnostics, err := collections.Seal(f.Diagnostics, "transmissions.diagnostics", c.ID)
 	if err != nil {
 		return next, fmt.Errorf("seal diagnostics: %w", err)
 	}
-	attempts, next, again := f.after(c, schedule, spread, now)
-	_, err = storeEnd(tx, c, collections.FinishedTransmission{
+	attempts, next, again := f.nextAttempt(c, schedule, spread, now)
+	_, err = storeResult(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
-		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForEMR: f.Held, SameReason: f.hides(c),
+		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForEMR: f.WaitsForEMR, SameReason: f.hidesRefusal(c),
 	}, startedAt, now)
-	if err != nil || f.Line {
+	if err != nil || f.EMRFault {
 		return next, err
 	}
-	if !again || f.refused() {
-		err = leaveToPeople(tx, c, f.CopyWrong, now)
+	if !again || f.isRefusal() {
+		err = openManualTask(tx, c, f.IsCopyWrong, now)
 	}
 	if err != nil || again {
 		return next, err
 	}
-	return next, tellOfGivenUp(tx, f, now)
+	return next, announceDeadLetter(tx, f, now)
 }
 
-// tellOfGivenUp tells once a day for each reason, however many observations share it.
+// announceDeadLetter notifies once a day for each reason, for any number of observations.
 // Source: docs/decisions/transmissions.md, "Attempts versus delays".
-func tellOfGivenUp(tx core.App, f Failure, now time.Time) error {
+func announceDeadLetter(tx core.App, f Failure, now time.Time) error {
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.DeliveryGivenUp, Severity: "warning",
-		Body: whatToDo("Observations could not be delivered to the EMR and are not tried again: "+f.Message+".", f),
+		Body: withRemedy("Observations could not be delivered to the EMR and are not retried: "+f.Message+".", f),
 		Key:  "delivery given up/" + f.Code + "/" + now.UTC().Format(time.DateOnly),
 	}, now)
 }
 
-// ErrLost says that a claim has lapsed and the record is no longer the claimant's to finish. Nothing is lost by it: the
-// record counts as ambiguous, and the next to send it looks at the EMR first.
-var ErrLost = errors.New("the claim on the transmission has lapsed")
+// ErrLeaseExpired is returned when another worker has taken over the delivery. Nothing is lost: the delivery counts as ambiguous, and
+// the next worker searches the EMR before it sends.
+var ErrLeaseExpired = errors.New("the claim on the transmission has lapsed")
 
-func storeEnd(tx core.App, c Claimed, s collections.FinishedTransmission, startedAt, now time.Time) (again bool, err error) {
+func storeResult(tx core.App, c Claimed, s collections.FinishedTransmission, startedAt, now time.Time) (again bool, err error) {
 	held, again, err := collections.FinishTransmission(tx, c, s, startedAt, now)
 	if err == nil && !held {
-		return false, ErrLost
+		return false, ErrLeaseExpired
 	}
 	return again, err
 }
 
-// Recover is for the start of the process: whatever is in processing, but what the process has claimed itself, belongs to a
-// worker that is gone. It becomes pending
-// again, without taking a slot, and is searched for at the EMR before it is sent.
-// Source: docs/decisions/transmissions.md, "Stuck processing".
+// Recover makes pending what an earlier process left in processing, except the own leases of this one. It uses up no attempt, and the
+// worker searches the EMR before it sends. Source: docs/decisions/transmissions.md, "Stuck processing".
 func Recover(app core.App, own []string, now time.Time) (recovered int, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		observations, err := collections.RecoverTransmissions(tx, own, now)
@@ -185,7 +178,7 @@ func Recover(app core.App, own []string, now time.Time) (recovered int, err erro
 		prepared := collections.WithStatementCache(tx)
 		for _, id := range observations {
 			if id == "" {
-				continue // of another form than the reading itself
+				continue // a form other than the reading itself
 			}
 			if err := collections.SetFHIRStatus(prepared, id, collections.FHIRPending, "", collections.Instant(now)); err != nil {
 				return err
@@ -197,21 +190,21 @@ func Recover(app core.App, own []string, now time.Time) (recovered int, err erro
 	return recovered, err
 }
 
-// Stuck lists what has been in processing so long that its worker must be lost.
+// Stuck lists the deliveries in processing for so long that their worker must be gone.
 func Stuck(app core.App, now time.Time) ([]Claimed, error) {
 	return collections.ClaimedBefore(app, now.Add(-stuckAfter))
 }
 
 const pendingColumns = "id, observation, patient, observation_type, status, created_at, updated_at"
 
-// Readings are many and have no more than they need; other forms say which they are.
+// Readings are many, so their rows have only the columns they need; other forms add which form they are.
 var (
 	insertPending = collections.NewRowInsert(collections.Transmissions, pendingColumns, "")
 	insertForms   = collections.NewRowInsert(collections.Transmissions, pendingColumns+", form, period_from, period_to", "")
 )
 
-// Batch gathers the intents to deliver that one transaction stores, so that their numbers and rows cost few statements
-// however many they are. Nobody else may number transmissions in that transaction.
+// Batch collects the deliveries that one transaction queues, so that numbering and inserting any number of them costs few statements.
+// Nothing else may number deliveries in that transaction.
 type Batch struct {
 	sequence string
 	last     int64
@@ -219,7 +212,7 @@ type Batch struct {
 	forms    [][]any
 }
 
-// Add takes up an intent and returns its number: TXN-<year>-<six digits>, counted anew each year.
+// Add collects a delivery and returns its number: TXN-<year>-<six digits>, starting again each year.
 // Source: docs/decisions/conventions.md, "Identifiers: integer or uuid".
 func (b *Batch) Add(tx core.App, d Draft, now time.Time) (id string, err error) {
 	year := now.UTC().Year()
@@ -244,7 +237,7 @@ func (b *Batch) Add(tx core.App, d Draft, now time.Time) (id string, err error) 
 	return id, nil
 }
 
-// Store writes what was added since the last time.
+// Store writes the deliveries added since the last call.
 func (b *Batch) Store(tx core.App) error {
 	if len(b.rows)+len(b.forms) == 0 {
 		return nil
@@ -262,7 +255,7 @@ func (b *Batch) Store(tx core.App) error {
 	return nil
 }
 
-// Queue stores one intent to deliver, inside the transaction that stores its observation.
+// Queue queues one delivery in the transaction that stores its observation.
 func Queue(tx core.App, d Draft, now time.Time) (id string, err error) {
 	b := Batch{}
 	if id, err = b.Add(tx, d, now); err != nil {
@@ -271,18 +264,18 @@ func Queue(tx core.App, d Draft, now time.Time) (id string, err error) {
 	return id, b.Store(tx)
 }
 
-// MaxAttempts is the number of automatic retries; the first send takes no slot of its own.
+// MaxAttempts is the number of automatic retries; the first attempt is not counted.
 // Source: docs/decisions/transmissions.md, "Attempts versus delays".
 const MaxAttempts = 5
 
 // Schedule holds the waits before the five automatic retries.
 type Schedule []time.Duration
 
-// jitter spreads retries by a tenth either way, so that an outage's backlog does not return in one wave.
+// jitter spreads retries by 10 % either way, so that an outage's backlog does not return all at once.
 const jitter = 0.1
 
-// Next says when to try again after another failure. failures counts the slots used before it; spread is drawn evenly
-// from [-1, 1]. ok is false when no slot is left and a person must look.
+// Next returns when to retry after another failure. failures counts the retries used before it; spread is drawn evenly from [-1, 1].
+// ok is false when no retry is left.
 func (s Schedule) Next(failures int, at time.Time, spread float64) (next time.Time, ok bool) {
 	if failures < 0 || failures >= len(s) {
 		return time.Time{}, false
@@ -291,17 +284,18 @@ func (s Schedule) Next(failures int, at time.Time, spread float64) (next time.Ti
 	return at.Add(wait + time.Duration(spread*jitter*float64(wait))), true
 }
 
-// syncEvery is how often the trail says at most that the EMR is in step.
-const syncEvery = time.Hour
+// syncInterval is the least time between two sync entries in the audit trail.
+const syncInterval = time.Hour
 
-// NoteSync says in the audit trail that everything due was delivered, at most once an hour and only if something was delivered since the last
-// time. Each delivery has a line of its own there; this one is for people. Source: docs/decisions/dashboard.md, "Feed types and severities".
+// NoteSync records in the audit trail that everything due was delivered, at most once an hour and only after a delivery since the last
+// such entry. The dashboard's feed shows it; each delivery has an entry of its own.
+// Source: docs/decisions/dashboard.md, "Feed types and severities".
 func NoteSync(app core.App, now time.Time) error {
 	since, err := collections.LastAudited(app, string(audit.EMRSync))
 	if err != nil {
 		return err
 	}
-	if now.Sub(since) < syncEvery {
+	if now.Sub(since) < syncInterval {
 		return nil
 	}
 	f, err := ReadFigures(app, since)
@@ -314,12 +308,12 @@ func NoteSync(app core.App, now time.Time) error {
 	}, now)
 }
 
-// Backlog counts what waits: pending, in processing, and failed with a retry to come.
+// Backlog counts the queued deliveries: pending, in processing, and failed with a retry to come.
 func Backlog(app core.App) (pending, processing, awaitingRetry int, err error) {
 	return collections.TransmissionBacklog(app)
 }
 
-// Find returns one transmission with its attempts, oldest first, or a not-found fault.
+// Find returns one delivery with its attempts, oldest first, or a not-found fault.
 func Find(app core.App, id string) (*collections.Transmission, []collections.TransmissionAttempt, error) {
 	found, err := collections.FindTransmission(app, id)
 	if collections.IsNotFound(err) {
@@ -332,17 +326,17 @@ func Find(app core.App, id string) (*collections.Transmission, []collections.Tra
 	return found, ledger, err
 }
 
-// Figures are how deliveries go: what waits, and what ended since a moment.
+// Figures are the counts of deliveries: the queue now, and the results since a time.
 type Figures struct {
 	Pending, Processing, AwaitingRetry int
-	Unlinked                           int       // wait until the EMR knows the patient
-	CorrectionsDue                     int       // copies at the EMR that a person is to correct
-	Transmitted, Failed                int       // since that moment; failed counts those that stand so now
+	Unlinked                           int       // blocked until the patient is linked
+	CorrectionsDue                     int       // copies at the EMR that a person must correct
+	Transmitted, Failed                int       // since that time; Failed counts those that are failed now
 	LastTransmitted                    time.Time // zero for never
-	GivenUp                            int       // of all days
+	DeadLetters                        int       // at any time
 }
 
-// SuccessRate is the percentage of what ended well, to one decimal; 100 when nothing was sent.
+// SuccessRate returns the percentage of results that are transmitted, to one decimal; 100 without results.
 // Source: docs/decisions/transmissions.md, "FHIR status".
 func (f Figures) SuccessRate() float64 {
 	if f.Transmitted+f.Failed == 0 {
@@ -351,7 +345,7 @@ func (f Figures) SuccessRate() float64 {
 	return vitals.RoundHalfUp(100*float64(f.Transmitted)/float64(f.Transmitted+f.Failed), 1)
 }
 
-// ReadFigures counts what waits now and what ended since a moment, the midnight of the practice.
+// ReadFigures counts the queue now and the results since a time, the practice's midnight.
 func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
 	if f.Pending, f.Processing, f.AwaitingRetry, err = Backlog(app); err != nil {
 		return f, err
@@ -364,7 +358,7 @@ func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
 	}
 	f.Transmitted, f.Failed, f.LastTransmitted, err = collections.TransmissionsSince(app, since)
 	if err == nil {
-		f.GivenUp, err = collections.CountDeadLetters(app)
+		f.DeadLetters, err = collections.CountDeadLetters(app)
 	}
 	return f, err
 }

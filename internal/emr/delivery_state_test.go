@@ -21,7 +21,7 @@ func TestQueueNumbers(t *testing.T) {
 	app := newApp(t)
 	var ids []string
 	for _, at := range []time.Time{now, now, time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		id, _ := queue(t, app, patient, at)
+		id, _ := stepQueue(t, app, patient, at)
 		ids = append(ids, id)
 	}
 	if diff := cmp.Diff([]string{"TXN-2026-000001", "TXN-2026-000002", "TXN-2026-000003", "TXN-2027-000001"}, ids); diff != "" {
@@ -30,7 +30,7 @@ func TestQueueNumbers(t *testing.T) {
 	if _, err := app.DB().NewQuery("UPDATE sequences SET value = 999999 WHERE name = 'transmissions-2026'").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if id, _ := queue(t, app, patient, now); id != "TXN-2026-1000000" {
+	if id, _ := stepQueue(t, app, patient, now); id != "TXN-2026-1000000" {
 		t.Errorf("the millionth is %s", id)
 	}
 	_, err := emr.Queue(app, emr.Draft{ObservationID: "o", PatientID: patient}, now)
@@ -51,7 +51,7 @@ func claim(t testing.TB, app core.App, limit int, at time.Time) []emr.Claimed {
 	return claimed
 }
 
-func TestClaimTakesWhatIsDue(t *testing.T) {
+func TestClaimDueDeliveries(t *testing.T) {
 	app := newApp(t)
 	at := func(minutes int) string { return collections.Instant(now.Add(time.Duration(minutes) * time.Minute)) }
 	rows := []dbx.Params{
@@ -105,12 +105,12 @@ func ids(claimed []emr.Claimed) (ids []string) {
 	return ids
 }
 
-// However many claim at once, each record has one claimant.
+// Among concurrent claims, each delivery has one claimant.
 func TestClaimIsExclusive(t *testing.T) {
 	app := newApp(t)
 	const records = 60
 	for range records {
-		queue(t, app, patient, now)
+		stepQueue(t, app, patient, now)
 	}
 	var group sync.WaitGroup
 	var lock sync.Mutex
@@ -146,7 +146,7 @@ func TestClaimIsExclusive(t *testing.T) {
 
 func TestSucceed(t *testing.T) {
 	app := newApp(t)
-	id, observation := queue(t, app, patient, now)
+	id, observation := stepQueue(t, app, patient, now)
 	started, ended := now.Add(time.Second), now.Add(2*time.Second)
 	c := claim(t, app, 1, now)[0]
 	if _, err := emr.Succeed(app, c, emr.Delivered{EMRID: "emr-7", SentHash: "abc"}, started, ended); err != nil {
@@ -158,15 +158,15 @@ func TestSucceed(t *testing.T) {
 		"updated_at": collections.Instant(ended), "next_retry_at": "",
 	})
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "transmitted", "emr_resource_id": "emr-7"})
-	if _, err := emr.Succeed(app, c, emr.Delivered{EMRID: "emr-8"}, started, ended); !errors.Is(err, emr.ErrLost) {
-		t.Errorf("settled twice: %v", err)
+	if _, err := emr.Succeed(app, c, emr.Delivered{EMRID: "emr-8"}, started, ended); !errors.Is(err, emr.ErrLeaseExpired) {
+		t.Errorf("succeeded twice: %v", err)
 	}
 }
 
-// The first send takes no slot; five retries follow, and after the sixth failure a person must look.
+// The first attempt is not counted; five retries follow, and the sixth failure makes a dead letter.
 func TestFailUsesTheSchedule(t *testing.T) {
 	app := newApp(t)
-	id, observation := queue(t, app, patient, now)
+	id, observation := stepQueue(t, app, patient, now)
 	at := now
 	for send := 1; send <= 6; send++ {
 		claimed := claim(t, app, 1, at)
@@ -199,13 +199,13 @@ func TestFailUsesTheSchedule(t *testing.T) {
 		check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "failed"})
 	}
 	if claimed := claim(t, app, 1, now.AddDate(1, 0, 0)); len(claimed) != 0 {
-		t.Error("given up, and yet due")
+		t.Error("a dead letter is due")
 	}
 	var stored string
 	if err := app.DB().NewQuery("SELECT diagnostics FROM transmissions").Row(&stored); err != nil || strings.Contains(stored, "words") {
-		t.Errorf("the EMR's words lie on disk as %q (%v)", stored, err)
+		t.Errorf("the diagnostics are stored as %q (%v)", stored, err)
 	}
-	// A person sends it again by hand; when that fails too it stays given up.
+	// A person sends it again; if that fails too it stays a dead letter.
 	if _, err := app.DB().NewQuery("UPDATE transmissions SET status = 'pending'").Execute(); err != nil {
 		t.Fatal(err)
 	}
@@ -216,10 +216,10 @@ func TestFailUsesTheSchedule(t *testing.T) {
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "failed", "attempt_count": 5.0, "next_retry_at": ""})
 }
 
-// The EMR's wish for peace outlasts the schedule, never shortens it, and opens no slot.
-func TestFailHonoursRetryAfter(t *testing.T) {
+// The EMR's Retry-After prolongs a wait, never shortens it, and adds no attempt.
+func TestFailHonorsRetryAfter(t *testing.T) {
 	app := newApp(t)
-	queue(t, app, patient, now)
+	stepQueue(t, app, patient, now)
 	c := claim(t, app, 1, now)[0]
 	for _, test := range []struct{ asked, wait time.Duration }{{0, 5 * time.Minute}, {time.Minute, 5 * time.Minute}, {time.Hour, time.Hour}} {
 		var next time.Time
@@ -234,17 +234,17 @@ func TestFailHonoursRetryAfter(t *testing.T) {
 	c.AttemptCount = 5
 	next, err := emr.Fail(app, c, emr.Failure{Code: "rate_limited", RetryAfter: time.Hour}, schedule, 0, now, now)
 	if err != nil || !next.IsZero() {
-		t.Errorf("given up, yet again at %s (%v)", next, err)
+		t.Errorf("dead letter, but retried at %s (%v)", next, err)
 	}
 }
 
 var errUndo = errors.New("undo")
 
-// Those responsible hear of what was given up once a day for each reason.
-func TestGivenUpIsTold(t *testing.T) {
+// Administrators are notified of dead letters once a day for each reason.
+func TestDeadLetterNotice(t *testing.T) {
 	app := newApp(t)
 	fail := func(code string, at time.Time) {
-		queue(t, app, patient, at)
+		stepQueue(t, app, patient, at)
 		c := claim(t, app, 1, at.Add(time.Second))[0]
 		if _, err := emr.Fail(app, c, emr.Failure{Code: code, Message: "EMR unavailable (503)"}, nil, 0, at, at); err != nil {
 			t.Fatal(err)
@@ -285,7 +285,7 @@ func TestFigures(t *testing.T) {
 		insert(t, app, collections.Transmissions, row)
 	}
 	f, err := emr.ReadFigures(app, now)
-	want := emr.Figures{Pending: 1, Processing: 1, AwaitingRetry: 1, GivenUp: 1, Transmitted: 2, Failed: 1, LastTransmitted: now.Add(time.Hour)}
+	want := emr.Figures{Pending: 1, Processing: 1, AwaitingRetry: 1, DeadLetters: 1, Transmitted: 2, Failed: 1, LastTransmitted: now.Add(time.Hour)}
 	if diff := cmp.Diff(want, f); diff != "" || err != nil || f.SuccessRate() != 66.7 {
 		t.Errorf("%v %s (%v)", f.SuccessRate(), diff, err)
 	}
@@ -293,8 +293,8 @@ func TestFigures(t *testing.T) {
 
 func TestRecover(t *testing.T) {
 	app := newApp(t)
-	id, observation := queue(t, app, patient, now)
-	waiting, _ := queue(t, app, patient, now.Add(time.Minute))
+	id, observation := stepQueue(t, app, patient, now)
+	waiting, _ := stepQueue(t, app, patient, now.Add(time.Minute))
 	lost := claim(t, app, 1, now)[0]
 	if n, err := emr.Recover(app, []string{lost.ID}, now); err != nil || n != 0 {
 		t.Errorf("%d own ones recovered (%v)", n, err)
@@ -305,8 +305,8 @@ func TestRecover(t *testing.T) {
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "pending", "ambiguous": true, "attempt_count": 0.0, "claimed_at": ""})
 	check(t, app, collections.Transmissions, waiting, map[string]any{"status": "pending", "ambiguous": false})
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "pending"})
-	if _, err := emr.Succeed(app, lost, emr.Delivered{}, now, now); !errors.Is(err, emr.ErrLost) {
-		t.Errorf("the lost worker settled it: %v", err)
+	if _, err := emr.Succeed(app, lost, emr.Delivered{}, now, now); !errors.Is(err, emr.ErrLeaseExpired) {
+		t.Errorf("the gone worker stored a result: %v", err)
 	}
 	if n, err := emr.Recover(app, nil, now); err != nil || n != 0 {
 		t.Errorf("%d recovered again (%v)", n, err)
@@ -315,7 +315,7 @@ func TestRecover(t *testing.T) {
 
 func TestStuck(t *testing.T) {
 	app := newApp(t)
-	id, _ := queue(t, app, patient, now)
+	id, _ := stepQueue(t, app, patient, now)
 	claimed := claim(t, app, 1, now)[0]
 	for minutes, want := range map[int]int{0: 0, 9: 0, 10: 1, 60: 1} {
 		stuck, err := emr.Stuck(app, now.Add(time.Duration(minutes)*time.Minute))
@@ -330,9 +330,9 @@ func TestStuck(t *testing.T) {
 
 func TestList(t *testing.T) {
 	app := newApp(t)
-	first, _ := queue(t, app, patient, now)
-	second, _ := queue(t, app, stranger, now.Add(time.Minute))
-	third, _ := queue(t, app, patient, now.Add(2*time.Minute))
+	first, _ := stepQueue(t, app, patient, now)
+	second, _ := stepQueue(t, app, unlinkedPatient, now.Add(time.Minute))
+	third, _ := stepQueue(t, app, patient, now.Add(2*time.Minute))
 	c := claim(t, app, 1, now)[0]
 	later := now.Add(time.Hour)
 	if _, err := emr.Succeed(app, c, emr.Delivered{EMRID: "x"}, later, later); err != nil {
@@ -360,7 +360,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// A claim walks two small indexes; it neither scans the table nor sorts the backlog.
+// A claim uses two small indexes; it neither scans the table nor sorts the backlog.
 func TestClaimUsesItsIndexes(t *testing.T) {
 	app := newApp(t)
 	for query, index := range map[string]string{

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-func (c *changing) task(what string, open bool) {
+func (c *changingReading) checkTask(what string, open bool) {
 	c.t.Helper()
 	due, err := collections.CorrectionsDue(c.app)
 	if err != nil || (due == 1) != open {
@@ -19,85 +19,85 @@ func (c *changing) task(what string, open bool) {
 	}
 }
 
-// A task to correct the EMR's copy is over when a look finds that the copy says what it is to say, or that there is none.
-func TestTaskEndsWithTheDoubt(t *testing.T) {
-	c := newChanging(t)
+// Reconciling closes the task to correct a copy when it finds the copy correct, or none.
+func TestReconcileClosesTask(t *testing.T) {
+	c := newChangingReading(t)
 	c.send(time.Minute)
-	c.withdraw()
+	c.retract()
 	c.emr.refuse = func(string, int) *emr.Error { return unavailable() }
 	for range 8 {
 		c.send(24 * time.Hour)
 	}
-	c.task("given up", true)
-	c.emr.took = true
-	if c.look(24*time.Hour) != 1 {
+	c.checkTask("given up", true)
+	c.emr.hasCopy = true
+	if c.reconcile(24*time.Hour) != 1 {
 		t.Error("not cleared")
 	}
-	c.stands("looked at", "transmitted", "")
-	c.task("the copy says so", false)
+	c.checkStatus("looked at", "transmitted", "")
+	c.checkTask("the copy says so", false)
 
-	c = newChanging(t)
+	c = newChangingReading(t)
 	c.emr.refuse = func(string, int) *emr.Error { return unavailable() }
 	c.send(time.Minute)
 	c.emr.refuse = nil
-	c.withdraw()
-	c.emr.looking = unavailable()
+	c.retract()
+	c.emr.searchErr = unavailable()
 	for range 8 {
 		c.send(24 * time.Hour)
 	}
-	c.task("nobody knows", true)
-	c.emr.looking = nil
-	if c.look(24*time.Hour) != 1 {
+	c.checkTask("nobody knows", true)
+	c.emr.searchErr = nil
+	if c.reconcile(24*time.Hour) != 1 {
 		t.Error("not cleared")
 	}
-	c.stands("not there", "failed", "entered_in_error")
-	c.task("there is no copy", false)
+	c.checkStatus("not there", "failed", "entered_in_error")
+	c.checkTask("there is no copy", false)
 }
 
-// So is one of a reading that is found not to be there before it is sent.
-func TestTaskEndsWhereThereIsNoCopy(t *testing.T) {
-	c := newChanging(t)
+// A search before sending that finds no copy closes the task, too.
+func TestTaskClosedWithoutCopy(t *testing.T) {
+	c := newChangingReading(t)
 	c.emr.refuse = func(string, int) *emr.Error { return unavailable() }
 	c.send(time.Minute)
 	c.emr.refuse = nil
-	c.withdraw()
-	c.emr.looking = &emr.Error{Code: emr.CodeAuth, Status: 403, Message: "EMR authorization failed (403: insufficient scope)"}
+	c.retract()
+	c.emr.searchErr = &emr.Error{Code: emr.CodeAuth, Status: 403, Message: "EMR authorization failed (403: insufficient scope)"}
 	c.send(time.Hour)
-	c.task("nobody may look", true)
-	c.emr.looking = nil
+	c.checkTask("nobody may look", true)
+	c.emr.searchErr = nil
 	c.send(24 * time.Hour)
-	c.stands("not there", "failed", "entered_in_error")
-	c.task("there is no copy", false)
+	c.checkStatus("not there", "failed", "entered_in_error")
+	c.checkTask("there is no copy", false)
 	figures, err := emr.ReadFigures(c.app, c.clock.now().Add(-time.Hour))
 	if err != nil || figures.Failed != 0 || figures.SuccessRate() != 100 {
 		t.Errorf("what is nobody's failure counts as one: %+v (%v)", figures, err)
 	}
 }
 
-// The EMR's own words go with the error, whatever queues the delivery again.
-func TestWordsGoWithTheError(t *testing.T) {
-	refused := func(c *changing) {
+// Requeueing in any way clears the EMR's diagnostics with the error.
+func TestDiagnosticsClearedWithError(t *testing.T) {
+	refused := func(c *changingReading) {
 		c.emr.refuse = func(string, int) *emr.Error { return invalid() }
 		c.send(time.Minute)
 		c.emr.refuse = nil
 	}
-	for name, again := range map[string]func(c *changing){
-		"transformed": func(c *changing) {
+	for name, again := range map[string]func(c *changingReading){
+		"transformed": func(c *changingReading) {
 			if err := c.worker.Transform(c.app, c.reading, person, c.clock.now()); err != nil {
 				c.t.Fatal(err)
 			}
 		},
-		"withdrawn": func(c *changing) { c.withdraw() },
-		"linked": func(c *changing) {
+		"withdrawn": func(c *changingReading) { c.retract() },
+		"linked": func(c *changingReading) {
 			_, err := c.app.DB().Update(collections.Transmissions, dbx.Params{"error_code": emr.CodePatientMerged}, dbx.HashExp{"id": c.id}).Execute()
 			if err == nil {
-				err = emr.Linked(c.app, patient, c.clock.now())
+				err = emr.ReleaseLinked(c.app, patient, c.clock.now())
 			}
 			if err != nil {
 				c.t.Fatal(err)
 			}
 		},
-		"corrected": func(c *changing) {
+		"corrected": func(c *changingReading) {
 			_, err := c.app.DB().Update(collections.Transmissions, dbx.Params{"emr_resource_id": "o-1"}, dbx.HashExp{"id": c.id}).Execute()
 			if err != nil {
 				c.t.Fatal(err)
@@ -106,7 +106,7 @@ func TestWordsGoWithTheError(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newChanging(t)
+			c := newChangingReading(t)
 			refused(c)
 			found, _, err := emr.Find(c.app, c.id)
 			if err != nil || found.GetString("diagnostics") == "" {
@@ -118,18 +118,18 @@ func TestWordsGoWithTheError(t *testing.T) {
 	}
 }
 
-// What waits for the link waits for nothing else, though it changed while it was looked at and a person asked for it in vain.
-func TestLinkedAfterAChangeAndAWish(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	id, reading := queue(t, app, stranger, now)
+// A delivery blocked by a missing link waits for nothing else, even after a change during its attempt and a failed manual transmit.
+func TestLinkedAfterChangeAndManualTransmit(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	id, reading := stepQueue(t, app, unlinkedPatient, now)
 	_, err := app.DB().NewQuery("UPDATE transmissions SET status = 'failed', waits_for = 'link', corrections = 1, error_code = 'patient_not_found'").Execute()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := app.DB().Update(collections.Patients, dbx.Params{"external_id": "erx-2"}, dbx.HashExp{"id": stranger}).Execute(); err != nil {
+	if _, err := app.DB().Update(collections.Patients, dbx.Params{"external_id": "erx-2"}, dbx.HashExp{"id": unlinkedPatient}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if err := emr.Linked(app, stranger, clock.now()); err != nil {
+	if err := emr.ReleaseLinked(app, unlinkedPatient, clock.now()); err != nil {
 		t.Fatal(err)
 	}
 	sendDue(t, newWorker(f, clock, nil), app, 0)
@@ -139,34 +139,34 @@ func TestLinkedAfterAChangeAndAWish(t *testing.T) {
 	}
 }
 
-// While the line is known to be down nobody looks for what is in doubt: the EMR may have asked to be left alone.
-func TestDoubtsWaitForTheLine(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+// While the circuit breaker is open the worker does not reconcile: the EMR may have sent a Retry-After.
+func TestReconcileWaitsForBreaker(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	for range 3 {
-		queue(t, app, patient, now)
+		stepQueue(t, app, patient, now)
 	}
 	if _, err := app.DB().NewQuery("UPDATE transmissions SET status = 'failed', ambiguous = TRUE, error_code = 'timeout'").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	queue(t, app, patient, now)
-	f.away, f.looking = unavailable(), unavailable()
+	stepQueue(t, app, patient, now)
+	f.probeErr, f.searchErr = unavailable(), unavailable()
 	f.refuse = func(string, int) *emr.Error { return unavailable() }
 	w := newWorker(f, clock, nil)
 	sendDue(t, w, app, 0)
 	for range 10 {
 		clock.advance(time.Minute)
-		if cleared, err := w.ClearDoubts(t.Context(), app); cleared != 0 || err != nil {
+		if cleared, err := w.ReconcileUnknown(t.Context(), app); cleared != 0 || err != nil {
 			t.Fatal(cleared, err)
 		}
 	}
-	if len(f.looks) != 0 {
-		t.Errorf("%d were looked for", len(f.looks))
+	if len(f.searches) != 0 {
+		t.Errorf("%d were looked for", len(f.searches))
 	}
 }
 
-// Of a patient who is linked during an outage all goes in order, with what came meanwhile.
-func TestLinkedDuringAnOutage(t *testing.T) {
-	inSimulatedTime(t, 2, func(w *ward) {
+// After a patient is linked during an outage, all deliveries are sent in order, with those of readings that arrived since.
+func TestLinkedDuringOutage(t *testing.T) {
+	inSimulatedTime(t, 2, func(w *simulation) {
 		unlink := func(id string) {
 			if _, err := w.DB().Update(collections.Patients, dbx.Params{"external_id": id}, dbx.HashExp{"id": patientID(0)}).Execute(); err != nil {
 				w.t.Fatal(err)
@@ -174,37 +174,37 @@ func TestLinkedDuringAnOutage(t *testing.T) {
 		}
 		unlink("")
 		for i := range 5 {
-			w.read(0, time.Duration(10-i)*time.Hour)
+			w.addReading(0, time.Duration(10-i)*time.Hour)
 			time.Sleep(time.Minute)
 		}
 		began := time.Now()
-		w.away(broken, 0, time.Hour)
-		w.read(1, 0)
+		w.failBetween(broken, 0, time.Hour)
+		w.addReading(1, 0)
 		time.Sleep(10 * time.Minute)
 		unlink("erx-0")
-		if err := emr.Linked(w, patientID(0), time.Now().UTC()); err != nil {
+		if err := emr.ReleaseLinked(w, patientID(0), time.Now().UTC()); err != nil {
 			w.t.Fatal(err)
 		}
 		w.worker.Wake()
 		for range 3 {
-			w.read(0, 0)
+			w.addReading(0, 0)
 			time.Sleep(time.Minute)
 		}
 		time.Sleep(90 * time.Minute)
-		w.once(began)
+		w.checkStoredOnce(began)
 	})
 }
 
-// A patient whom the EMR no longer knows while the readings have their turns: all of them wait for the link, and are counted so.
-func TestUnlinkedInTheMiddle(t *testing.T) {
-	inSimulatedTime(t, 1, func(w *ward) {
+// If a patient is unlinked during ordered delivery, all deliveries are blocked and counted as such.
+func TestUnlinkedDuringDelivery(t *testing.T) {
+	inSimulatedTime(t, 1, func(w *simulation) {
 		if _, err := w.DB().Update(collections.Patients, dbx.Params{"external_id": ""}, dbx.HashExp{"id": patientID(0)}).Execute(); err != nil {
 			w.t.Fatal(err)
 		}
 		for range 5 {
-			w.read(0, 0)
+			w.addReading(0, 0)
 		}
-		time.Sleep(time.Minute) // what the start of the worker put in order is done
+		time.Sleep(time.Minute) // the ordering at the worker's start has ended
 		if _, err := w.DB().NewQuery("UPDATE transmissions SET waits_for = 'turn'").Execute(); err != nil {
 			w.t.Fatal(err)
 		}
@@ -216,11 +216,11 @@ func TestUnlinkedInTheMiddle(t *testing.T) {
 	})
 }
 
-// What is counted for a person to do is what that person's list shows: nothing of a deleted patient.
-func TestNothingIsCountedOfDeletedPatients(t *testing.T) {
+// The counts for a person match that person's list: none of a deleted patient.
+func TestCountsExcludeDeletedPatients(t *testing.T) {
 	app := newApp(t)
-	queue(t, app, stranger, now)
-	queue(t, app, stranger, now)
+	stepQueue(t, app, unlinkedPatient, now)
+	stepQueue(t, app, unlinkedPatient, now)
 	for _, change := range []string{
 		"UPDATE transmissions SET waits_for = 'link' WHERE id LIKE '%1'",
 		fmt.Sprintf("UPDATE transmissions SET status = 'transmitted', correction_due_at = '%s' WHERE id LIKE '%%2'", collections.Instant(now)),
@@ -239,7 +239,7 @@ func TestNothingIsCountedOfDeletedPatients(t *testing.T) {
 	if got := count(); got != [2]int{1, 1} {
 		t.Errorf("before: %v", got)
 	}
-	if _, err := app.DB().Update(collections.Patients, dbx.Params{"deleted_at": collections.Instant(now)}, dbx.HashExp{"id": stranger}).Execute(); err != nil {
+	if _, err := app.DB().Update(collections.Patients, dbx.Params{"deleted_at": collections.Instant(now)}, dbx.HashExp{"id": unlinkedPatient}).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	if got := count(); got != [2]int{0, 0} {
@@ -247,9 +247,9 @@ func TestNothingIsCountedOfDeletedPatients(t *testing.T) {
 	}
 }
 
-// What a process that is gone was sending again is due at once, and does not speak of a time that has passed.
-func TestRecoveredSpeaksOfNoRetry(t *testing.T) {
-	c := newChanging(t)
+// A retry that an earlier process was sending is due at once, and has no outdated retry time.
+func TestRecoveredHasNoRetryTime(t *testing.T) {
+	c := newChangingReading(t)
 	c.emr.refuse = func(string, int) *emr.Error { return unavailable() }
 	c.send(time.Minute)
 	c.clock.advance(time.Hour)

@@ -1,11 +1,10 @@
-// Package emr knows how to speak with the practice's EMR: the two SMART sign-ins (the service itself with a signed client
-// assertion, a person with authorization code and PKCE), delivering one Observation, looking for one that may have
-// arrived, searching and reading patients, and asking what the server can do.
-// All calls leave by one line that keeps the request rate, bounds the time and follows no redirect; short troubles
-// are retried at once, and what remains is a typed Error with a text fit to show.
+// Package emr connects the practice with its EMR. Its Client signs in (SMART backend services with a signed assertion, or a person with
+// authorization code and PKCE), delivers and searches Observations, searches and reads patients, and reads the CapabilityStatement. Its
+// Worker delivers the observations in the outbox, each exactly once as far as the EMR can detect duplicates: the transaction that stores a reading
+// queues its delivery, the worker leases what is due, and each change of state updates the delivery and its observation together.
 //
-// It refuses to know what is in a resource, when a failed delivery is tried again, and where anything is stored. No
-// token, key or word of the EMR's is ever part of an error's text.
+// Every request goes through one transport, which paces requests, bounds their time and follows no redirect. Brief failures are retried
+// at once; the rest is returned as an *Error with a text for staff. No error text holds a token, a key or the EMR's own words.
 package emr
 
 import (
@@ -27,7 +26,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// SystemScopes are what the service needs of the EMR without a user.
+// SystemScopes are the scopes that the service requests without a user.
 // Source: docs/decisions/emr.md, "Backend flow scopes and keys".
 var SystemScopes = []string{"system/Patient.read", "system/Observation.write", "system/*.write"}
 
@@ -36,49 +35,49 @@ const (
 	connectTimeout = 10 * time.Second
 	defaultTimeout = 30 * time.Second
 	minKeyBits     = 2048
-	// maxBody bounds what is read of an answer, in bytes; capability statements are long.
+	// maxBody bounds the bytes read of a response; capability statements are long.
 	maxBody, maxCapability = 1 << 20, 8 << 20
 )
 
-// defaultQuickRetries are the waits inside one delivery. Source: docs/decisions/transmissions.md, "Immediate retries".
+// defaultQuickRetries are the waits between the attempts of one delivery. Source: docs/decisions/transmissions.md, "Immediate retries".
 var defaultQuickRetries = []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 
-// Options are the settings of a Client. Without BaseURL, TokenURL, ClientID and PrivateKey the EMR counts as not
-// configured: every call answers so.
+// Options are the settings of a Client. Without BaseURL, TokenURL, ClientID and PrivateKey the EMR is not configured, and every call
+// returns CodeNotConfigured.
 type Options struct {
 	BaseURL    string // FHIR base address
 	TokenURL   string // OAuth token address, the audience of the assertion
 	ClientID   string
 	PrivateKey *rsa.PrivateKey // RSA 2048 bits or larger
-	// Scopes asked for; those that are not system/ scopes are left out. Nil means SystemScopes.
+	// Scopes to request; those without the prefix system/ are left out. Nil means SystemScopes.
 	Scopes []string
 
-	// AuthorizeURL, with BaseURL, TokenURL and ClientID, makes the interactive sign-in possible. The client proves itself there with
-	// ClientSecret, else with an assertion, else by its name and PKCE alone.
+	// AuthorizeURL, with BaseURL, TokenURL and ClientID, enables the interactive sign-in. The client authenticates there with ClientSecret,
+	// else with an assertion, else with its client id and PKCE alone.
 	AuthorizeURL string
 	ClientSecret string
-	RedirectURL  string   // where the EMR sends the browser back to
-	UserScopes   []string // asked of people; nil means UserScopes
-	ExtraScopes  []string // asked of people beside them
-	// ApplicationType chooses whose token all calls carry; "" is BackendService.
+	RedirectURL  string   // where the EMR redirects the browser
+	UserScopes   []string // requested in the interactive sign-in; nil means UserScopes
+	ExtraScopes  []string // requested in addition to UserScopes
+	// ApplicationType selects the sign-in that provides the token of calls; "" is BackendService.
 	ApplicationType ApplicationType
-	// Vault keeps tokens over a restart; nil keeps them in memory alone.
+	// Vault stores tokens across restarts; nil keeps them in memory only.
 	Vault Vault
 
-	// RatePerSecond bounds all calls together, evenly spaced; 0 means no pacing.
+	// RatePerSecond bounds all requests together, evenly spaced; 0 means no pacing.
 	RatePerSecond float64
-	// QuickRetryDelays are the waits between the sends of one call, each spread by a fifth; nil means 1, 2 and 4 s.
+	// QuickRetryDelays are the waits between the attempts of one call, each with 20 % jitter; nil means 1, 2 and 4 s.
 	QuickRetryDelays []time.Duration
-	// Timeout bounds one request from connecting to the end of the answer; 0 means 30 s.
+	// Timeout bounds one request from connecting to the end of the response; 0 means 30 s.
 	Timeout time.Duration
-	// ConditionalCreate asks the EMR not to store an Observation it already has.
+	// ConditionalCreate sends If-None-Exist, so that the EMR does not store an Observation twice.
 	ConditionalCreate bool
-	// SearchCache is how long the EMR may answer a search with what it found before; 0 means that it never does.
+	// SearchCache is how long the EMR may return a cached search result; 0 means that it caches none.
 	SearchCache time.Duration
 
 	// Now is the clock; it is required.
 	Now func() time.Time
-	// Jitter gives numbers in [0, 1); nil means random ones.
+	// Jitter returns numbers in [0, 1); nil means random ones.
 	Jitter func() float64
 	// Transport carries the requests; nil means HTTP with certificate checks and the environment's proxy.
 	Transport http.RoundTripper
@@ -87,7 +86,7 @@ type Options struct {
 // ApplicationType is how the service is registered at the EMR.
 type ApplicationType string
 
-// The application types. With BackendService all calls carry the service's own token, except that people's reads carry that of the
+// The application types. With BackendService all calls carry the service's own token, except that patient searches carry the token of the
 // interactive sign-in while there is one. With Interactive all calls carry the latter.
 // Source: docs/decisions/emr.md, "Token storage".
 const (
@@ -95,23 +94,23 @@ const (
 	Interactive    ApplicationType = "interactive"
 )
 
-// Client speaks with one EMR. It is safe for use by many goroutines, which share its token and its request rate.
+// Client sends requests to one EMR. It is safe for concurrent use; all callers share its token and its request rate.
 type Client struct {
-	line        *transport
-	main        tokenSource     // of deliveries and tests
-	reads       tokenSource     // of what people ask for
-	service     *backendService // nil when not configured
-	session     *session        // nil when not configured
-	audience    string          // whose tokens these are
-	baseURL     string
-	conditional bool        // as the settings have it; see conditionalCreate
-	unfit       atomic.Bool // the EMR has said that it knows no conditional create
-	delays      []time.Duration
-	jitter      func() float64
-	looks       *looks
+	transport          *transport
+	mainSource         tokenSource     // for deliveries and tests
+	readSource         tokenSource     // for patient searches and reads
+	service            *backendService // nil when not configured
+	session            *session        // nil when not configured
+	audience           string          // the EMR and client that the tokens belong to
+	baseURL            string
+	conditional        bool        // the setting; see conditionalCreate
+	refusesConditional atomic.Bool // the EMR declares that it ignores conditional create
+	retryDelays        []time.Duration
+	jitter             func() float64
+	searches           *searchCache
 }
 
-// New checks the settings and builds a client; it calls nobody.
+// New checks the settings and builds a client. It sends no request.
 func New(o Options) (*Client, error) {
 	if o.Now == nil {
 		return nil, errors.New("emr: no clock")
@@ -122,38 +121,38 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		baseURL:     strings.TrimRight(o.BaseURL, "/"),
 		conditional: o.ConditionalCreate,
-		delays:      o.QuickRetryDelays,
+		retryDelays: o.QuickRetryDelays,
 		jitter:      o.Jitter,
 	}
-	if c.delays == nil {
-		c.delays = defaultQuickRetries
+	if c.retryDelays == nil {
+		c.retryDelays = defaultQuickRetries
 	}
 	if c.jitter == nil {
 		c.jitter = rand.Float64
 	}
-	c.line = newTransport(o)
-	c.looks = newLooks(o.SearchCache, o.Now)
+	c.transport = newTransport(o)
+	c.searches = newSearchCache(o.SearchCache, o.Now)
 	c.audience = audience(o)
-	if err := c.signIns(o); err != nil {
+	if err := c.configureSignIns(o); err != nil {
 		return nil, err
 	}
-	c.main, c.reads = unconfigured{}, unconfigured{}
+	c.mainSource, c.readSource = unconfigured{}, unconfigured{}
 	if c.service != nil {
-		c.main, c.reads = c.service, c.service
+		c.mainSource, c.readSource = c.service, c.service
 	}
 	if c.session == nil {
 		return c, nil
 	}
 	if o.ApplicationType == Interactive {
-		c.main, c.reads = c.session, c.session
+		c.mainSource, c.readSource = c.session, c.session
 		return c, nil
 	}
-	c.reads = &eitherSource{first: c.session, then: c.main}
+	c.readSource = &eitherSource{first: c.session, fallback: c.mainSource}
 	return c, nil
 }
 
-// signIns makes the two sign-ins as far as there are settings for them.
-func (c *Client) signIns(o Options) error {
+// configureSignIns sets up the sign-ins that the settings are complete for.
+func (c *Client) configureSignIns(o Options) error {
 	if o.BaseURL == "" || o.TokenURL == "" || o.ClientID == "" {
 		return nil
 	}
@@ -163,7 +162,7 @@ func (c *Client) signIns(o Options) error {
 		}
 	}
 	if o.AuthorizeURL != "" {
-		c.session = newSession(o, c.line, c.audience)
+		c.session = newSession(o, c.transport, c.audience)
 	}
 	if o.PrivateKey == nil {
 		return nil
@@ -176,22 +175,22 @@ func (c *Client) signIns(o Options) error {
 		scopes = SystemScopes
 	}
 	c.service = &backendService{
-		line: c.line, tokenURL: o.TokenURL, clientID: o.ClientID, key: o.PrivateKey, vault: o.Vault, audience: c.audience,
+		transport: c.transport, tokenURL: o.TokenURL, clientID: o.ClientID, key: o.PrivateKey, vault: o.Vault, audience: c.audience,
 		scopes: slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return !strings.HasPrefix(s, "system/") }),
 	}
 	return nil
 }
 
-// Configured reports whether the client has all it needs to deliver to the EMR.
-func (c *Client) Configured() bool { _, lacks := c.main.(unconfigured); return !lacks }
+// Configured reports whether the client has all settings that deliveries need.
+func (c *Client) Configured() bool { _, lacks := c.mainSource.(unconfigured); return !lacks }
 
-// HasBackendService reports whether the service can sign in by itself.
+// HasBackendService reports whether the service can sign in without a person.
 func (c *Client) HasBackendService() bool { return c.service != nil }
 
-// CanConnect reports whether a person can sign in for the service.
+// CanConnect reports whether a person can connect the service with the interactive sign-in.
 func (c *Client) CanConnect() bool { return c.session != nil }
 
-// BaseURL is the FHIR base address, "" when there is none.
+// BaseURL returns the FHIR base address, "" when there is none.
 func (c *Client) BaseURL() string { return c.baseURL }
 
 func checkAddress(address string) error {
@@ -215,7 +214,7 @@ func newTransport(o Options) *transport {
 			TLSHandshakeTimeout:    connectTimeout,
 			ForceAttemptHTTP2:      true,
 			MaxIdleConns:           128,
-			MaxIdleConnsPerHost:    128, // the transmission worker sends in parallel
+			MaxIdleConnsPerHost:    128, // the worker sends in parallel
 			IdleConnTimeout:        90 * time.Second,
 			MaxResponseHeaderBytes: 64 << 10,
 		}
@@ -227,15 +226,15 @@ func newTransport(o Options) *transport {
 	return l
 }
 
-// Capability is what the EMR's CapabilityStatement says it can do.
+// Capability is the part of the EMR's CapabilityStatement that the service uses.
 type Capability struct {
 	FHIRVersion string
-	Software    string // name of the server, "" when it does not say
+	Software    string // name of the server, "" when the EMR omits it
 	// Resources are the interactions by resource type, such as "create" for Observation.
 	Resources map[string][]string
-	// NoConditionalCreate: it says that it stores an Observation again that it has already, whatever the header asks. Most servers say nothing.
+	// NoConditionalCreate: the EMR declares that it does not support conditional create. Most servers declare nothing.
 	NoConditionalCreate bool
-	// Took is the time of the request alone, without waiting for the request rate or a token.
+	// Took is the time of the request alone, without waiting for pacing or a token.
 	Took time.Duration
 }
 
@@ -244,8 +243,8 @@ func (c Capability) Supports(resourceType, interaction string) bool {
 	return slices.Contains(c.Resources[resourceType], interaction)
 }
 
-// Metadata asks the EMR, once and without retries, what it can do. It is signed like any call, so that it also
-// proves the sign-in. The error is always an *Error.
+// Metadata requests the EMR's CapabilityStatement, once and without retries. The request carries a token, so that it also tests the
+// sign-in. The error is always an *Error.
 func (c *Client) Metadata(ctx context.Context) (Capability, error) {
 	got, attempts, err := c.send(ctx, call{
 		method: http.MethodGet, path: "/metadata", requestID: uuid.NewString(), maxBody: maxCapability, once: true,
@@ -257,14 +256,14 @@ func (c *Client) Metadata(ctx context.Context) (Capability, error) {
 	if !ok {
 		return Capability{}, refused(got, attempts)
 	}
-	c.unfit.Store(capability.NoConditionalCreate)
+	c.refusesConditional.Store(capability.NoConditionalCreate)
 	capability.Took = got.took
 	return capability, nil
 }
 
-// conditionalCreate reports whether deliveries ask the EMR not to store what it has: the settings say so, and what the EMR last said of
-// itself does not speak against it.
-func (c *Client) conditionalCreate() bool { return c.conditional && !c.unfit.Load() }
+// conditionalCreate reports whether deliveries send If-None-Exist: the setting is on, and the EMR's last CapabilityStatement does not
+// rule it out.
+func (c *Client) conditionalCreate() bool { return c.conditional && !c.refusesConditional.Load() }
 
 func readCapability(body []byte) (Capability, bool) {
 	var statement struct {

@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	baseURL       = "https://emr.test/fhir/r4"
-	tokenURL      = "https://emr.test/oauth2/token"
-	clientID      = "vigil-client"
-	observationID = "0192f0c1-2a3b-7c4d-8e5f-60718293a4b5"
-	requestID     = "7b9e7c1c-50b5-4a0e-9a53-2f5a3f6f1c11"
-	resource      = `{"resourceType":"Observation","status":"final"}`
+	baseURL            = "https://emr.test/fhir/r4"
+	tokenURL           = "https://emr.test/oauth2/token"
+	clientID           = "vigil-client"
+	observationID      = "0192f0c1-2a3b-7c4d-8e5f-60718293a4b5"
+	requestID          = "7b9e7c1c-50b5-4a0e-9a53-2f5a3f6f1c11"
+	connectionResource = `{"resourceType":"Observation","status":"final"}`
 )
 
 var signingKey = newKey(2048)
@@ -43,17 +43,17 @@ func newKey(bits int) *rsa.PrivateKey {
 	return key
 }
 
-// reply is one prepared answer of the fake EMR.
+// reply is one prepared response of the fake EMR.
 type reply struct {
 	status int
 	header map[string]string
 	body   string
-	hang   bool  // no answer until the caller gives up
+	hang   bool  // no response until the caller cancels
 	err    error // the connection fails
 }
 
-// heard is one request as the fake EMR got it.
-type heard struct {
+// recordedRequest is a request that the fake EMR received.
+type recordedRequest struct {
 	at     time.Time
 	method string
 	url    string
@@ -62,14 +62,13 @@ type heard struct {
 	form   url.Values
 }
 
-// fakeEMR is an EMR without a network, so that it also lives inside a synctest bubble. Replies are used up in order;
-// the last one stays.
+// fakeEMR is an EMR without a network, so that it also works inside a synctest bubble. Replies are used in order; the last one repeats.
 type fakeEMR struct {
 	mu      sync.Mutex
 	tokens  []reply
 	replies map[string][]reply // by method
-	refuse  string             // an access token that is answered with 401
-	seen    []heard
+	refuse  string             // an access token that is refused with 401
+	seen    []recordedRequest
 	issued  int
 }
 
@@ -83,7 +82,7 @@ func (f *fakeEMR) RoundTrip(req *http.Request) (*http.Response, error) {
 		body, _ = io.ReadAll(req.Body)
 	}
 	form, _ := url.ParseQuery(string(body))
-	answer := f.next(heard{
+	answer := f.next(recordedRequest{
 		at: time.Now(), method: req.Method, url: req.URL.String(), header: req.Header, body: string(body), form: form,
 	})
 	if answer.hang {
@@ -102,7 +101,7 @@ func (f *fakeEMR) RoundTrip(req *http.Request) (*http.Response, error) {
 	return recorder.Result(), nil
 }
 
-func (f *fakeEMR) next(h heard) reply {
+func (f *fakeEMR) next(h recordedRequest) reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen = append(f.seen, h)
@@ -128,8 +127,8 @@ func (f *fakeEMR) next(h heard) reply {
 	return queue[0]
 }
 
-// requests returns what was heard at one address, "token" or "fhir".
-func (f *fakeEMR) requests(where string) (found []heard) {
+// requests returns the requests to one endpoint, "token" or "fhir".
+func (f *fakeEMR) requests(where string) (found []recordedRequest) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, h := range f.seen {
@@ -140,7 +139,7 @@ func (f *fakeEMR) requests(where string) (found []heard) {
 	return found
 }
 
-// newClient builds a client for the fake EMR, without pacing, jitter and quick retries unless a change says otherwise.
+// newClient builds a client for the fake EMR, without pacing, jitter and quick retries unless a change sets them.
 func newClient(t *testing.T, f http.RoundTripper, changes ...func(*emr.Options)) *emr.Client {
 	t.Helper()
 	o := emr.Options{
@@ -160,14 +159,14 @@ func newClient(t *testing.T, f http.RoundTripper, changes ...func(*emr.Options))
 
 func quickRetries(o *emr.Options) { o.QuickRetryDelays = nil }
 
-// posts is an EMR that answers creates as told, and finds nothing that it is searched for.
-func posts(replies ...reply) *fakeEMR {
+// replyToPosts is an EMR that answers creates with the replies, and finds nothing in searches.
+func replyToPosts(replies ...reply) *fakeEMR {
 	return &fakeEMR{replies: map[string][]reply{"POST": replies, "GET": {{status: 200, body: bundle()}}}}
 }
 
 func deliver(t *testing.T, c *emr.Client) (emr.Created, *emr.Error) {
 	t.Helper()
-	created, err := c.CreateObservation(t.Context(), observationID, []byte(resource), requestID)
+	created, err := c.CreateObservation(t.Context(), observationID, []byte(connectionResource), requestID)
 	return created, asError(t, err)
 }
 
@@ -228,7 +227,7 @@ func TestNotConfigured(t *testing.T) {
 				}
 			}
 			if len(fake.seen) != 0 || !client.LastSignIn().At.IsZero() {
-				t.Error("somebody was called")
+				t.Error("a request was sent")
 			}
 		})
 	}
@@ -370,7 +369,7 @@ func ExampleClient_CreateObservation() {
 		fmt.Println(err)
 		return
 	}
-	created, err := client.CreateObservation(context.Background(), observationID, []byte(resource), requestID)
+	created, err := client.CreateObservation(context.Background(), observationID, []byte(connectionResource), requestID)
 	fmt.Println(created.EMRID, err)
 	// Output: emr-1 <nil>
 }

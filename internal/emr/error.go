@@ -25,56 +25,56 @@ const (
 	CodeAuth            = "auth_error"
 	CodeRateLimited     = "rate_limited"
 	CodeNotConfigured   = "not_configured"
-	// CodeSearchOutdated: nothing failed, but whether the EMR has the observation is known only later.
+	// CodeSearchOutdated: nothing failed, but the EMR's search cannot show yet whether it has the observation.
 	CodeSearchOutdated = "search_outdated"
 	// CodePatientMerged: the EMR no longer uses the patient's record.
 	CodePatientMerged = "patient_merged"
-	// CodeUpdateRefused: the EMR has the observation, and does not let it be corrected.
+	// CodeUpdateRefused: the EMR has the observation and refuses corrections.
 	CodeUpdateRefused = "update_refused"
 )
 
-// maxQuickWait is the longest Retry-After that is waited out inside one call.
+// maxQuickWait is the longest Retry-After that one call waits for.
 // Source: docs/decisions/transmissions.md, "Immediate retries".
 const maxQuickWait = 10 * time.Second
 
-// Error is why a call to the EMR failed. Message is written for staff and never holds health information.
+// Error is a failed call to the EMR. Message is written for staff and never holds health information.
 type Error struct {
 	Code    string // one of the Code constants
-	Status  int    // HTTP status of the EMR, 0 without an answer
+	Status  int    // HTTP status of the EMR, 0 without a response
 	Message string
 	// Issues are the issue codes of the EMR's OperationOutcome, from FHIR's own list.
 	Issues []string
-	// SignIn says that there was no token to send the request with.
+	// SignIn: there was no token to send the request with.
 	SignIn bool
 	// OAuthError is the token endpoint's error code, from RFC 6749's own list.
 	OAuthError string
 	// Diagnostics are the EMR's own words; they may name the patient.
 	Diagnostics phi.Text
-	// Ambiguous says that the EMR may have taken the request all the same: look before sending again.
+	// Ambiguous: the EMR may have processed the request. Search before sending again.
 	Ambiguous bool
-	// RetryAfter is the EMR's wish, 0 when it has none.
+	// RetryAfter is the EMR's Retry-After, 0 when there is none.
 	RetryAfter time.Duration
-	// LookAgain is set when the EMR may have answered a look-up with what it knew before the last send, or before it was done with it: the time
-	// after which its answer can be believed. Until then nothing may be sent again.
-	LookAgain time.Duration
-	// Attempts are the sends of the call, oldest first.
+	// TrustSearchAfter is set when the EMR may have answered a search from its cache, or before it finished the last request: the time
+	// until a search can be trusted. Until then nothing may be sent again.
+	TrustSearchAfter time.Duration
+	// Attempts are the requests of the call, oldest first.
 	Attempts []Attempt
 
-	cause error
-	again bool          // worth another send at once
-	took  time.Duration // of the request that failed
+	cause    error
+	retryNow bool          // a quick retry may succeed
+	took     time.Duration // of the request that failed
 }
 
-// Attempt is one send, for the ledger.
+// Attempt is one request, as recorded for a delivery.
 type Attempt struct {
-	Started   time.Duration // since the call began, waits for the request rate included
-	Took      time.Duration // from leaving to the end of the answer
-	Status    int           // 0 without an answer
+	Started   time.Duration // since the call began, including pacing
+	Took      time.Duration // from sending to the end of the response
+	Status    int           // 0 without a response
 	RequestID string        // sent as X-Request-ID
-	Code      string        // "" when it went well, else as in Error
+	Code      string        // "" on success, else as in Error
 }
 
-// Error is the message with the technical cause, fit for a log.
+// Error returns the message with the technical cause, fit for a log.
 func (e *Error) Error() string {
 	if e.cause == nil {
 		return "emr: " + e.Message
@@ -85,23 +85,23 @@ func (e *Error) Error() string {
 // Unwrap returns the technical cause.
 func (e *Error) Unwrap() error { return e.cause }
 
-// underWay reports whether the EMR may still be at work on the request: nobody waited for its end, we or a gateway in front of it.
-func (e *Error) underWay() bool {
+// mayBeRunning reports whether the EMR may still be processing the request: the caller or a gateway stopped waiting for its response.
+func (e *Error) mayBeRunning() bool {
 	return e.Ambiguous && (e.Code == CodeTimeout || e.Status == http.StatusGatewayTimeout || errors.Is(e, context.Canceled))
 }
 
-// outdated is a look-up that found nothing, and may not have looked.
-func outdated(after time.Duration) *Error {
-	return &Error{Code: CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, LookAgain: after}
+// searchOutdated is the error of a search that found nothing and may have been answered from a cache.
+func searchOutdated(after time.Duration) *Error {
+	return &Error{Code: CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, TrustSearchAfter: after}
 }
 
 func notConfigured() *Error {
 	return &Error{Code: CodeNotConfigured, Message: "EMR is not configured"}
 }
 
-// lost is a request without an answer. parent is the caller's context: when it has ended, the caller left.
+// noAnswer is the error of a request without a response. parent is the caller's context: when it has ended, the caller canceled.
 // Source: docs/decisions/transmissions.md, "Delivery failure texts".
-func lost(parent context.Context, err error, sent bool, timeout time.Duration) *Error {
+func noAnswer(parent context.Context, err error, sent bool, timeout time.Duration) *Error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err // its text would repeat the address
 	}
@@ -116,41 +116,41 @@ func lost(parent context.Context, err error, sent bool, timeout time.Duration) *
 		e.Ambiguous = false                                                              // nothing is sent before the handshake ends
 	case errors.Is(err, context.DeadlineExceeded), isNet && netErr.Timeout():
 		e.Code, e.Message = CodeTimeout, fmt.Sprintf("Connection timeout after %gs", timeout.Seconds())
-		e.again = true
+		e.retryNow = true
 	default:
 		e.Code, e.Message = CodeUnavailable, "EMR unavailable (no connection)"
-		e.again = true
+		e.retryNow = true
 	}
 	return e
 }
 
-// untrusted reports whether the EMR could not prove who it is.
+// untrusted reports whether the EMR's certificate failed verification.
 func untrusted(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok
 }
 
-// refusal reads an answer that is not a success. Only a create or an update names a patient and carries a resource, so only
-// there a 4xx is about either. Source: docs/decisions/transmissions.md, "Delivery failure texts".
+// refusal turns a response that is not a success into an error. Only a create or an update carries a resource that names a patient, so
+// only there can a 4xx be about either. Source: docs/decisions/transmissions.md, "Delivery failure texts".
 func refusal(a answer, method string, now time.Time) *Error {
-	outcome := fhir.ReadOutcome(a.body)
+	outcome := fhir.ParseOutcome(a.body)
 	e := &Error{Status: a.status, Issues: outcome.Codes, Diagnostics: outcome.Diagnostics, took: a.took}
 	e.readStatus(a.status, a.header, now)
 	if a.status == http.StatusNotImplemented && method == http.MethodPut {
-		e.Ambiguous, e.again = false, false // it is sure not to have been done, and never will be
+		e.Ambiguous, e.retryNow = false, false // the EMR did not do it, and never will
 	}
 	if e.Code != "" {
 		return e
 	}
-	if !carries(method) || a.status == http.StatusRequestTimeout {
+	if !hasResource(method) || a.status == http.StatusRequestTimeout {
 		e.Code, e.Message = CodeUnavailable, unavailable(a.status)
 		return e
 	}
 	switch {
-	case a.status == http.StatusNotFound || outcome.Names("not-found"):
+	case a.status == http.StatusNotFound || outcome.HasCode("not-found"):
 		e.Code, e.Message = CodePatientNotFound, patientNotFound
 		return e
-	case a.status == http.StatusGone || outcome.Names("deleted"):
+	case a.status == http.StatusGone || outcome.HasCode("deleted"):
 		e.Code, e.Message = CodePatientNotFound, patientDeleted
 		return e
 	}
@@ -169,7 +169,7 @@ func withIssues(text string, e *Error) string {
 	return text + ": " + strings.Join(e.Issues, ", ")
 }
 
-// readStatus fills in what a status means whoever answered; the other 4xx it leaves alone.
+// readStatus sets the fields that a status determines for any server; it leaves the other 4xx alone.
 func (e *Error) readStatus(status int, header http.Header, now time.Time) {
 	wait, given := egress.RetryAfter(header, now)
 	e.RetryAfter = wait
@@ -180,11 +180,11 @@ func (e *Error) readStatus(status int, header http.Header, now time.Time) {
 		e.Code, e.Message = CodeAuth, "EMR authorization failed (403: insufficient scope)"
 	case status == http.StatusTooManyRequests:
 		e.Code, e.Message = CodeRateLimited, "EMR rate limit exceeded"
-		e.again = given && wait <= maxQuickWait
+		e.retryNow = given && wait <= maxQuickWait
 	case status >= 500:
 		e.Code, e.Message = CodeUnavailable, unavailable(status)
-		e.Ambiguous, e.again = true, true
-	case status < 400: // a redirect we do not follow, or a success that is none
+		e.Ambiguous, e.retryNow = true, true
+	case status < 400: // a redirect, which is not followed, or a success with another status
 		e.Code, e.Message = CodeUnavailable, unavailable(status)
 		e.Ambiguous = status < 300
 	}

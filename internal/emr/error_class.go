@@ -6,43 +6,43 @@ import (
 	"net/http"
 )
 
-// Fault is what a failure is about.
-type Fault int
+// ErrorClass is what an Error is about. It decides whether a failure is the EMR's or the record's.
+type ErrorClass int
 
-// The faults. Source: docs/decisions/transmissions.md, "Failure attribution".
+// The error classes. Source: docs/decisions/transmissions.md, "Failure attribution".
 const (
-	// OfRequest: the EMR answered about what it was asked, or nothing was asked at all.
-	OfRequest Fault = iota
-	// OfLine: no connection, no answer in time, a 5xx or a stranger's answer. It may be what was sent that the EMR cannot bear.
-	OfLine
-	// OfSignIn: a 401, or no token. It is never about what was sent.
-	OfSignIn
-	// OfPace: the EMR asks to be asked less.
-	OfPace
+	// ClassRequest: the EMR answered about the request, or nothing was sent.
+	ClassRequest ErrorClass = iota
+	// ClassOutage: no connection, a timeout, a 5xx or a response that is not the EMR's. The record may cause it, too.
+	ClassOutage
+	// ClassSignIn: a 401, or no token. The record never causes it.
+	ClassSignIn
+	// ClassRateLimited: the EMR requests fewer requests (429).
+	ClassRateLimited
 )
 
-// Fault says what the failure is about.
-func (e *Error) Fault() Fault {
+// Class returns the class of the error.
+func (e *Error) Class() ErrorClass {
 	switch {
 	case e.Code == CodeUpdateRefused, e.Code == CodeSearchOutdated:
-		return OfRequest
+		return ClassRequest
 	case e.Status == http.StatusTooManyRequests:
-		return OfPace
+		return ClassRateLimited
 	case e.SignIn, e.Status == http.StatusUnauthorized, e.Code == CodeNotConfigured:
-		return OfSignIn
+		return ClassSignIn
 	case e.Status == 0 && e.Code != CodeTimeout && e.Code != CodeUnavailable:
-		return OfRequest
+		return ClassRequest
 	case e.Status < http.StatusBadRequest, e.Status == http.StatusRequestTimeout, e.Status >= http.StatusInternalServerError:
-		return OfLine
+		return ClassOutage
 	}
-	return OfRequest
+	return ClassRequest
 }
 
-// Probe reports whether the EMR can be reached: it gives a token where one is needed, and answers when it is asked what it can do. An answer
-// that it does not say is one too. The error is always an *Error.
+// Probe reports whether the EMR can be reached: it issues a token where one is needed and answers a request for its CapabilityStatement. A
+// refusal of that request is an answer, too. The error is always an *Error.
 func (c *Client) Probe(ctx context.Context) error {
 	_, err := c.Metadata(ctx)
-	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Fault() == OfRequest {
+	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Class() == ClassRequest {
 		return nil
 	}
 	return err

@@ -1,4 +1,4 @@
 package emr
 
-// RememberedLooks is how many look-ups a client remembers.
-func RememberedLooks(c *Client) int { return len(c.looks.last) }
+// CachedSearches is how many look-ups a client remembers.
+func CachedSearches(c *Client) int { return len(c.searches.entries) }

@@ -24,16 +24,16 @@ import (
 var now = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
 
 const (
-	patient  = "0194c5a8-0000-7000-8000-000000000001"
-	stranger = "0194c5a8-0000-7000-8000-000000000002" // has no EMR id
+	patient         = "0194c5a8-0000-7000-8000-000000000001"
+	unlinkedPatient = "0194c5a8-0000-7000-8000-000000000002" // without an EMR id
 )
 
-// newApp is an app with one patient whom the EMR knows and one whom it does not.
+// newApp returns an app with one patient linked to the EMR and one who is not.
 func newApp(t testing.TB) *tests.TestApp {
 	t.Helper()
 	app := vigiltest.NewApp(t)
 	insert(t, app, collections.Patients, dbx.Params{"id": patient, "mrn": "M-1", "external_id": "erx-1"})
-	insert(t, app, collections.Patients, dbx.Params{"id": stranger, "mrn": "M-2"})
+	insert(t, app, collections.Patients, dbx.Params{"id": unlinkedPatient, "mrn": "M-2"})
 	return app
 }
 
@@ -44,8 +44,8 @@ func insert(t testing.TB, app core.App, collection string, row dbx.Params) {
 	}
 }
 
-// queue stores an observation of a patient and its transmission.
-func queue(t testing.TB, app core.App, patientID string, at time.Time) (transmission, observation string) {
+// queue stores an observation of a patient and its delivery.
+func stepQueue(t testing.TB, app core.App, patientID string, at time.Time) (transmission, observation string) {
 	t.Helper()
 	observation = collections.NewUUID()
 	insert(t, app, collections.Observations, dbx.Params{
@@ -60,7 +60,7 @@ func queue(t testing.TB, app core.App, patientID string, at time.Time) (transmis
 	return transmission, observation
 }
 
-// check holds a record against what is wanted of it.
+// check compares columns of a record.
 func check(t testing.TB, app core.App, collection, id string, want map[string]any) {
 	t.Helper()
 	record, err := app.FindRecordById(collection, id)
@@ -74,41 +74,41 @@ func check(t testing.TB, app core.App, collection, id string, want map[string]an
 	}
 }
 
-// stubEMR answers as told, and remembers what it was sent.
+// stubEMR answers as configured, and records what it received.
 type stubEMR struct {
-	lock    sync.Mutex
-	off     bool
-	refuse  func(observationID string, sends int) *emr.Error // nil: takes everything
-	stored  map[string]string                                // EMR ids by observation
-	sends   map[string]int
-	looks   map[string]int
-	onSend  func(observationID string)
-	looking *emr.Error
-	away    *emr.Error // what a probe is answered; nil: it is there
-	probes  int
-	body    []byte
-	updates []emrUpdate
-	took    bool   // the copy says what was last put
-	onLook  func() // before a look is answered
+	mu             sync.Mutex
+	isUnconfigured bool
+	refuse         func(observationID string, sends int) *emr.Error // nil: accepts everything
+	stored         map[string]string                                // EMR ids by observation
+	sends          map[string]int
+	searches       map[string]int
+	onSend         func(observationID string)
+	searchErr      *emr.Error
+	probeErr       *emr.Error // the result of a probe; nil: reachable
+	probes         int
+	body           []byte
+	updates        []emrUpdate
+	hasCopy        bool   // the copy has the last update
+	onSearch       func() // called before a search is answered
 }
 
 func newEMR() *stubEMR {
-	return &stubEMR{stored: map[string]string{}, sends: map[string]int{}, looks: map[string]int{}}
+	return &stubEMR{stored: map[string]string{}, sends: map[string]int{}, searches: map[string]int{}}
 }
 
-func (f *stubEMR) Configured() bool { return !f.off }
+func (f *stubEMR) Configured() bool { return !f.isUnconfigured }
 
 func (f *stubEMR) CreateObservation(_ context.Context, observationID string, resource []byte, requestID string) (emr.Created, error) {
-	f.lock.Lock()
+	f.mu.Lock()
 	f.sends[observationID]++
 	sends, onSend := f.sends[observationID], f.onSend
 	f.body = resource
-	f.lock.Unlock()
+	f.mu.Unlock()
 	if onSend != nil {
 		onSend(observationID)
 	}
-	f.lock.Lock()
-	defer f.lock.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.refuse != nil {
 		if refusal := f.refuse(observationID, sends); refusal != nil {
 			refusal.Attempts = []emr.Attempt{{Started: time.Second, Took: 20 * time.Millisecond, Status: refusal.Status, RequestID: requestID, Code: refusal.Code}}
@@ -121,25 +121,25 @@ func (f *stubEMR) CreateObservation(_ context.Context, observationID string, res
 }
 
 func (f *stubEMR) FindObservation(_ context.Context, observationID string) (string, bool, error) {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	f.looks[observationID]++
-	if f.onLook != nil {
-		f.onLook()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.searches[observationID]++
+	if f.onSearch != nil {
+		f.onSearch()
 	}
-	if f.looking != nil {
-		return "", false, f.looking
+	if f.searchErr != nil {
+		return "", false, f.searchErr
 	}
 	id, found := f.stored[observationID]
 	return id, found, nil
 }
 
 func (f *stubEMR) Probe(context.Context) error {
-	f.lock.Lock()
-	defer f.lock.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.probes++
-	if f.away != nil {
-		return f.away
+	if f.probeErr != nil {
+		return f.probeErr
 	}
 	return nil
 }
@@ -149,8 +149,8 @@ func (f *stubEMR) LookUpObservation(ctx context.Context, observationID string) (
 }
 
 func (f *stubEMR) UpdateObservation(_ context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error) {
-	f.lock.Lock()
-	defer f.lock.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.updates = append(f.updates, emrUpdate{emrID, string(resource), ambiguous})
 	if f.refuse != nil {
 		if refusal := f.refuse(emrID, len(f.updates)); refusal != nil {
@@ -161,15 +161,15 @@ func (f *stubEMR) UpdateObservation(_ context.Context, emrID string, resource []
 }
 
 func (f *stubEMR) HasObservation(context.Context, string, []byte) (has, known bool, err error) {
-	f.lock.Lock()
-	defer f.lock.Unlock()
-	if f.looking != nil {
-		return false, false, f.looking
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.searchErr != nil {
+		return false, false, f.searchErr
 	}
-	return f.took, true, nil
+	return f.hasCopy, true, nil
 }
 
-// emrUpdate is a version that the EMR was given.
+// emrUpdate is an update that the EMR received.
 type emrUpdate struct {
 	emrID, resource string
 	ambiguous       bool
@@ -183,22 +183,22 @@ func invalid() *emr.Error {
 	return &emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: required", Diagnostics: phi.Text("Ada is missing")}
 }
 
-// ticking is a clock that tests move by hand.
-type ticking struct {
-	lock sync.Mutex
-	at   time.Time
+// manualClock is a clock that tests advance.
+type manualClock struct {
+	mu sync.Mutex
+	at time.Time
 }
 
-func (c *ticking) now() time.Time { c.lock.Lock(); defer c.lock.Unlock(); return c.at }
+func (c *manualClock) now() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.at }
 
-func (c *ticking) advance(d time.Duration) { c.lock.Lock(); defer c.lock.Unlock(); c.at = c.at.Add(d) }
+func (c *manualClock) advance(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(); c.at = c.at.Add(d) }
 
-func newWorker(f *stubEMR, clock *ticking, change func(*emr.WorkerOptions)) *emr.Worker {
+func newWorker(f *stubEMR, clock *manualClock, change func(*emr.WorkerOptions)) *emr.Worker {
 	options := emr.WorkerOptions{
 		EMR: f, Schedule: schedule, Clock: clock.now, Log: slog.New(slog.DiscardHandler),
 		Spread: func() float64 { return 0 },
-		Load: func(_ core.App, id string) (fhir.Stored, error) {
-			return fhir.Stored{ID: id, PatientID: patient, Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: now}.With(vitals.WeightKg, 80.0)}, nil
+		Load: func(_ core.App, id string) (fhir.StoredObservation, error) {
+			return fhir.StoredObservation{ID: id, PatientID: patient, Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: now}.With(vitals.WeightKg, 80.0)}, nil
 		},
 	}
 	if change != nil {

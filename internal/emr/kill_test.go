@@ -25,14 +25,14 @@ import (
 
 var person = audit.User(1, "manager@vigil.test", "clinical_manager", audit.Origin{})
 
-// The test binary, started with these, is a worker process that the tests can kill.
+// With these environment variables the test binary is a worker process that the tests can kill.
 const (
 	workerDir = "VIGIL_TEST_WORKER_DIR"
 	workerURL = "VIGIL_TEST_WORKER_URL"
 	workerKey = "VIGIL_TEST_WORKER_KEY"
-	// workerCache is how long the EMR keeps its searches; when set, nothing is sent conditionally.
+	// workerCache is how long the EMR caches searches; when set, conditional create is off.
 	workerCache = "VIGIL_TEST_WORKER_CACHE"
-	// deliveries says how many the test makes; 300 when not set.
+	// deliveries is the environment variable with the number of deliveries; 300 when unset.
 	deliveries = "VIGIL_TEST_DELIVERIES"
 )
 
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// workUntilDone is the worker process: it takes up what its predecessor left and ends when all is delivered.
+// workUntilDone is the worker process: it recovers what its predecessor left and ends when all is delivered.
 func workUntilDone(dir string) error {
 	der, err := base64.StdEncoding.DecodeString(os.Getenv(workerKey))
 	if err != nil {
@@ -74,7 +74,7 @@ func workUntilDone(dir string) error {
 	for left := 1; left > 0; {
 		w.Wake()
 		time.Sleep(5 * time.Millisecond)
-		if left, err = sendGivenUp(w, app); err != nil {
+		if left, err = requeueDeadLetters(w, app); err != nil {
 			break
 		}
 	}
@@ -83,17 +83,17 @@ func workUntilDone(dir string) error {
 	return err
 }
 
-// Whatever goes wrong on the way and whenever the worker is killed, the EMR ends with each observation once.
+// After any faults, and however often the worker is killed, the EMR has each observation once.
 func TestExactlyOnceThroughFaultsAndKills(t *testing.T) {
-	throughFaultsAndKills(t, 300, 10, 0)
+	checkExactlyOnce(t, 300, 10, 0)
 }
 
-// So it does without conditional create, when it answers a search with what it found before whatever it is asked.
-func TestExactlyOnceThroughAStubbornCache(t *testing.T) {
-	throughFaultsAndKills(t, 60, 6, 400*time.Millisecond)
+// The same holds without conditional create, with an EMR that answers searches from its cache despite no-cache.
+func TestExactlyOnceThroughStubbornCache(t *testing.T) {
+	checkExactlyOnce(t, 60, 6, 400*time.Millisecond)
 }
 
-func throughFaultsAndKills(t *testing.T, n int, kills int64, cache time.Duration) {
+func checkExactlyOnce(t *testing.T, n int, kills int64, cache time.Duration) {
 	if text := os.Getenv(deliveries); text != "" {
 		var err error
 		if n, err = strconv.Atoi(text); err != nil {
@@ -105,15 +105,15 @@ func throughFaultsAndKills(t *testing.T, n int, kills int64, cache time.Duration
 	var stored, killed atomic.Int64
 	var victim atomic.Pointer[os.Process]
 	died := int64(0)
-	p := newPractice(t, &sandboxSigningKey().PublicKey, func() {
-		// In the middle of a delivery: the EMR has it, and nobody has been told.
+	p := newSandboxEMR(t, &sandboxSigningKey().PublicKey, func() {
+		// In the middle of a delivery: the EMR has it, and no response was sent.
 		if at, done := stored.Add(1), killed.Load(); done < kills && at >= (done+1)*int64(n)/(kills+1) {
 			if process := victim.Load(); process != nil && killed.CompareAndSwap(done, done+1) {
 				victim.CompareAndSwap(process, nil)
 				_ = process.Kill()
 			}
 		}
-	}, trouble(0.3, 7), func(o *sandbox.EMROptions) { o.SearchCache, o.StubbornCache = cache, true })
+	}, injectFaults(0.3, 7), func(o *sandbox.EMROptions) { o.SearchCache, o.StubbornCache = cache, true })
 	for {
 		worker := exec.CommandContext(t.Context(), os.Args[0])
 		worker.Env = append(os.Environ(), workerDir+"="+app.DataDir(), workerURL+"="+p.url,
@@ -142,13 +142,13 @@ func throughFaultsAndKills(t *testing.T, n int, kills int64, cache time.Duration
 	checkDelivered(t, app, p, n)
 }
 
-// Where the EMR does not know conditional creates, looking before each resend is all there is.
+// Without conditional create only the search before each retry prevents duplicates.
 func TestExactlyOnceWithoutConditionalCreate(t *testing.T) {
 	const n = 200
 	app := newApp(t)
 	queueMany(t, app, n)
-	p := newPractice(t, &sandboxSigningKey().PublicKey, func() {}, func(next http.Handler) http.Handler {
-		return trouble(0.3, 11)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p := newSandboxEMR(t, &sandboxSigningKey().PublicKey, func() {}, func(next http.Handler) http.Handler {
+		return injectFaults(0.3, 11)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			r.Header.Del("If-None-Exist")
 			next.ServeHTTP(w, r)
 		}))
@@ -161,7 +161,7 @@ func TestExactlyOnceWithoutConditionalCreate(t *testing.T) {
 	checkDelivered(t, app, p, n)
 }
 
-func checkDelivered(t *testing.T, app core.App, p *practice, n int) {
+func checkDelivered(t *testing.T, app core.App, p *sandboxEMR, n int) {
 	t.Helper()
 	if stats := p.emr.Stats(); stats.Observations != n || stats.MostPerIdentifier != 1 {
 		t.Errorf("the EMR holds %d observations, at most %d of each; want %d, 1", stats.Observations, stats.MostPerIdentifier, n)

@@ -9,11 +9,11 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// The totals are kept by triggers: whatever is done to the table, the list says how many there are.
+// Triggers keep the totals: after any statement on the table, the list shows the right counts.
 func TestListTotals(t *testing.T) {
 	app := newApp(t)
 	for range 7 {
-		queue(t, app, patient, now)
+		stepQueue(t, app, patient, now)
 	}
 	for _, step := range []struct {
 		sql  string

@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// QueueMean has the mean blood pressure of a patient from one date to another sent, once, and again only when it has changed
-// since. fresh allows the first time. It reports whether anything is to be sent.
+// QueueMean queues the mean blood pressure of a patient between two dates: once, and again only after a change. Without fresh it queues no
+// first delivery. It reports whether it queued one.
 // Source: docs/decisions/fhir.md, "Mean blood pressure".
 func (w *Worker) QueueMean(app core.App, patientID, from, to string, fresh bool, now time.Time) (queued bool, err error) {
 	id := fhir.PartID(patientID, collections.FormMeanPressure+"/"+from)
@@ -32,7 +32,7 @@ func (w *Worker) QueueMean(app core.App, patientID, from, to string, fresh bool,
 			}, now)
 			return err
 		case status != collections.FHIRTransmitted:
-			return nil // it says what holds when it is sent
+			return nil // the next attempt sends the current mean
 		}
 		rendered, err := w.render(tx, sent)
 		if _, refused := errors.AsType[*Error](err); refused {

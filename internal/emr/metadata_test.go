@@ -38,8 +38,8 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// An EMR that says it knows no conditional create is not sent one; one that says nothing is.
-func TestMetadataGuidesDeliveries(t *testing.T) {
+// Conditional create is off for an EMR that declares no support, and on for one that declares nothing.
+func TestConditionalCreateFollowsMetadata(t *testing.T) {
 	says := func(what string) reply {
 		return reply{status: 200, body: strings.Replace(statement, `{"type":"Observation",`, `{"type":"Observation",`+what, 1)}
 	}

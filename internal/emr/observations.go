@@ -21,38 +21,38 @@ const (
 
 // Created is a delivered Observation.
 type Created struct {
-	EMRID string // "" when the EMR did not say
-	// AlreadyThere says that an earlier send had arrived.
+	EMRID string // "" when the EMR did not return it
+	// AlreadyThere: an earlier request had arrived.
 	AlreadyThere bool
 	Attempts     []Attempt
 }
 
-// CreateObservation delivers one FHIR Observation. observationID is our UUID, which the resource carries as its
-// identifier; requestID goes along as X-Request-ID with every attempt. The error is always an *Error.
+// CreateObservation delivers one FHIR Observation. observationID is the UUID that the resource carries as its identifier; requestID is
+// sent as X-Request-ID with every attempt. The error is always an *Error.
 // Source: docs/decisions/fhir.md, "Delivery request".
 func (c *Client) CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (Created, error) {
 	conditional := c.conditionalCreate()
 	what := call{
 		method: http.MethodPost, path: "/Observation", body: resource, requestID: requestID, maxBody: maxBody,
 		header: http.Header{"Content-Type": {fhir.ContentType}},
-		// Not every EMR that is asked for a conditional create knows what that is, so after an ambiguous end we look, too.
+		// Not every EMR supports conditional create, so a search precedes the retry after an unknown outcome, too.
 		lookup: func(ctx context.Context) (string, bool, error) {
-			id, found, err := c.findIfAllowed(ctx, look{id: observationID, once: true, exact: !conditional})
+			id, found, err := c.findIfAllowed(ctx, lookup{id: observationID, once: true, mustBeCurrent: !conditional})
 			if err == nil && !found {
-				c.looks.sending(observationID)
+				c.searches.recordSend(observationID)
 			}
 			return id, found, err
 		},
-		abandoned: func() { c.looks.abandon(observationID, c.line.now()) },
+		onAbandoned: func() { c.searches.recordAbandoned(observationID, c.transport.now()) },
 	}
 	if conditional {
 		what.header.Set("If-None-Exist", "identifier="+identifierSystem+"|"+identifierPrefix+observationID)
 	}
-	began := c.line.now()
-	c.looks.sending(observationID)
+	began := c.transport.now()
+	c.searches.recordSend(observationID)
 	got, attempts, err := c.send(ctx, what)
 	if e, failed := errors.AsType[*Error](err); failed {
-		c.askForSubject(ctx, resource, e, began)
+		c.checkPatient(ctx, resource, e, began)
 		return Created{}, e
 	}
 	if got.lookedUp != "" {
@@ -60,7 +60,7 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 	}
 	id, match := createdID(got), conditional && got.status == http.StatusOK
 	if got.status == http.StatusOK && id == "" && (!match || !maybeFHIR(got.body)) {
-		// A 200 that is neither a match nor names what it made, such as a proxy's page, is no receipt.
+		// A 200 that is neither a match nor names the new resource, such as a proxy's page, does not confirm a create.
 		e := refused(got, attempts)
 		e.Ambiguous = true
 		return Created{}, e
@@ -68,22 +68,22 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 	return Created{EMRID: id, AlreadyThere: match, Attempts: attempts}, nil
 }
 
-// look is a search for one observation.
-type look struct {
-	id      string
-	once    bool // no quick retries of its own
-	takenUp bool // of what an earlier process may have sent
-	exact   bool // nothing else prevents a double: "not there" must be true now
+// lookup is a search for one observation.
+type lookup struct {
+	id            string
+	once          bool // without quick retries
+	isRecovered   bool // an earlier process may have sent it
+	mustBeCurrent bool // nothing else prevents a duplicate, so "not found" must be certain
 }
 
-// FindObservation looks for an Observation we may have delivered, by the identifier it carries. It is for use after
-// an ambiguous end, before sending again. Where searching is forbidden the conditional create is left to prevent doubles,
-// and nothing is found; without conditional create it must be certain that nothing is there. The error is always an *Error.
+// FindObservation searches for an Observation by its identifier, after an unknown outcome and before it is sent again. If the EMR forbids the
+// search and conditional create prevents duplicates, it returns not found; without conditional create "not found" must be certain. The
+// error is always an *Error.
 func (c *Client) FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error) {
-	return c.findIfAllowed(ctx, look{id: observationID, takenUp: true, exact: !c.conditionalCreate()})
+	return c.findIfAllowed(ctx, lookup{id: observationID, isRecovered: true, mustBeCurrent: !c.conditionalCreate()})
 }
 
-func (c *Client) findIfAllowed(ctx context.Context, l look) (emrID string, found bool, err error) {
+func (c *Client) findIfAllowed(ctx context.Context, l lookup) (emrID string, found bool, err error) {
 	emrID, found, err = c.find(ctx, l)
 	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status == http.StatusForbidden && c.conditionalCreate() {
 		return "", false, nil
@@ -91,25 +91,25 @@ func (c *Client) findIfAllowed(ctx context.Context, l look) (emrID string, found
 	return emrID, found, err
 }
 
-// LookUpObservation is FindObservation for whoever must know: where searching is forbidden that is an error, and so is an answer that may be
-// an old one.
+// LookUpObservation is FindObservation for callers that need a certain answer: a forbidden search is an error, and so is a result that may
+// come from a cache.
 func (c *Client) LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error) {
-	return c.find(ctx, look{id: observationID, takenUp: true, exact: true})
+	return c.find(ctx, lookup{id: observationID, isRecovered: true, mustBeCurrent: true})
 }
 
-// uncached asks for what is there now and not for what was there when the EMR was last asked.
+// uncached makes the EMR answer from its data and not from its cache.
 // Source: RFC 9111, section 5.2.1.4; HAPI FHIR documentation, "Search Result Caching".
 var uncached = http.Header{"Cache-Control": {"no-cache"}}
 
-func (c *Client) find(ctx context.Context, l look) (emrID string, found bool, err error) {
+func (c *Client) find(ctx context.Context, l lookup) (emrID string, found bool, err error) {
 	value := identifierPrefix + l.id
 	query := url.Values{"identifier": {identifierSystem + "|" + value}}
-	falseUntil, began := c.looks.falseUntil(l.id, l.takenUp), c.line.now()
+	staleUntil, began := c.searches.staleUntil(l.id, l.isRecovered), c.transport.now()
 	got, attempts, err := c.send(ctx, call{
 		method: http.MethodGet, path: "/Observation?" + query.Encode(), requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: l.once,
 	})
-	stale := began.Before(falseUntil)
-	c.looks.note(l.id, stale, c.line.now())
+	stale := began.Before(staleUntil)
+	c.searches.recordSearch(l.id, stale, c.transport.now())
 	if err != nil {
 		return "", false, err
 	}
@@ -117,19 +117,19 @@ func (c *Client) find(ctx context.Context, l look) (emrID string, found bool, er
 	if !isBundle {
 		return "", false, refused(got, attempts)
 	}
-	if emrID == "" && l.exact && stale {
-		return "", false, outdated(max(c.looks.cacheLife, falseUntil.Sub(c.line.now())))
+	if emrID == "" && l.mustBeCurrent && stale {
+		return "", false, searchOutdated(max(c.searches.cacheLife, staleUntil.Sub(c.transport.now())))
 	}
 	return emrID, emrID != "", nil
 }
 
-// refused turns a success that makes no sense into an error, in the ledger too.
+// refused turns an unusable success into an error, in the last attempt too.
 func refused(got answer, attempts []Attempt) *Error {
 	attempts[len(attempts)-1].Code = CodeUnavailable
 	return &Error{Code: CodeUnavailable, Status: got.status, Message: unavailable(got.status), Attempts: attempts}
 }
 
-// foundObservation is as much of an Observation as we need to know it again.
+// foundObservation is the part of an Observation that identifies it.
 type foundObservation struct {
 	ResourceType string `json:"resourceType"`
 	ID           string `json:"id"`
@@ -139,9 +139,8 @@ type foundObservation struct {
 	} `json:"identifier"`
 }
 
-// findInBundle returns the id of the first Observation in a search result that carries the identifier. An EMR that
-// does not know the search parameter answers with Observations of its own choice, so the parameter alone proves
-// nothing.
+// findInBundle returns the id of the first Observation in a search result that carries the identifier. An EMR that does not support the
+// search parameter returns any Observations, so each result is checked.
 func findInBundle(body []byte, identifier string) (emrID string, isBundle bool) {
 	var bundle struct {
 		ResourceType string `json:"resourceType"`
@@ -166,7 +165,7 @@ func findInBundle(body []byte, identifier string) (emrID string, isBundle bool) 
 	return "", true
 }
 
-// createdID reads the EMR's id from the headers, else from the body; "" when neither has one.
+// createdID returns the EMR's id from the headers, else from the body; "" when neither has one.
 func createdID(got answer) string {
 	for _, name := range []string{"Location", "Content-Location"} {
 		if id := locationID(got.header.Get(name)); id != "" {
@@ -183,14 +182,14 @@ func createdID(got answer) string {
 // fhirID is FHIR's id type. Source: hl7.org/fhir/R4/datatypes.html#id
 var fhirID = regexp.MustCompile(`^[A-Za-z0-9\-.]{1,64}$`)
 
-// locationID reads the id from a Location of the form [base]/Observation/[id](/_history/[version]); "" when it has
-// another form. Source: hl7.org/fhir/R4/http.html#create
+// locationID returns the id of a Location of the form [base]/Observation/[id](/_history/[version]); "" for another form.
+// Source: hl7.org/fhir/R4/http.html#create
 func locationID(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
 		return ""
 	}
-	// The escaped path: an escaped slash is part of a segment, and no id.
+	// The escaped path: an escaped slash belongs to a segment, which is then no id.
 	segments := strings.Split(strings.TrimSuffix(u.EscapedPath(), "/"), "/")
 	if n := len(segments); n > 2 && segments[n-2] == "_history" {
 		segments = segments[:n-2]
@@ -202,7 +201,7 @@ func locationID(location string) string {
 	return segments[n-1]
 }
 
-// maybeFHIR reports whether a body is empty or a JSON object: an EMR need not return what it kept.
+// maybeFHIR reports whether a body is empty or a JSON object: an EMR need not return the stored resource.
 func maybeFHIR(body []byte) bool {
 	var object map[string]json.RawMessage
 	return len(body) == 0 || json.Unmarshal(body, &object) == nil

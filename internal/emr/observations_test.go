@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-// outcome is an OperationOutcome with diagnostics that must never be shown.
+// outcome returns an OperationOutcome with diagnostics that must never be shown.
 func outcome(codes ...string) string {
 	var issues []string
 	for _, code := range codes {
@@ -31,13 +31,13 @@ func outcome(codes ...string) string {
 
 func TestCreateRequest(t *testing.T) {
 	for _, conditional := range []bool{true, false} {
-		fake := posts()
+		fake := replyToPosts()
 		client := newClient(t, fake, func(o *emr.Options) { o.BaseURL += "/"; o.ConditionalCreate = conditional })
 		if _, e := deliver(t, client); e != nil {
 			t.Fatal(e)
 		}
 		h := fake.requests("fhir")[0]
-		if h.method != "POST" || h.url != baseURL+"/Observation" || h.body != resource {
+		if h.method != "POST" || h.url != baseURL+"/Observation" || h.body != connectionResource {
 			t.Errorf("%s %s %s", h.method, h.url, h.body)
 		}
 		want := http.Header{
@@ -77,7 +77,7 @@ func TestCreated(t *testing.T) {
 		{"there already, outcome", reply{status: 200, body: outcome("informational")}, "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			created, e := deliver(t, newClient(t, posts(test.reply)))
+			created, e := deliver(t, newClient(t, replyToPosts(test.reply)))
 			if e != nil {
 				t.Fatal(e)
 			}
@@ -120,7 +120,7 @@ func TestRefusals(t *testing.T) {
 		{"no connection", reply{err: errors.New("reset by Ada Lovelace's peer")}, emr.CodeUnavailable, "EMR unavailable (no connection)", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			fake := posts(test.reply)
+			fake := replyToPosts(test.reply)
 			_, e := deliver(t, newClient(t, fake))
 			if e == nil {
 				t.Fatal("no error")
@@ -143,7 +143,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestDiagnosticsStayHidden(t *testing.T) {
-	_, e := deliver(t, newClient(t, posts(reply{status: 422, body: outcome("value")})))
+	_, e := deliver(t, newClient(t, replyToPosts(reply{status: 422, body: outcome("value")})))
 	if !slices.Equal(e.Issues, []string{"value"}) || e.Diagnostics.Reveal() != "Ada Lovelace, MRN 42" {
 		t.Errorf("issues %v, diagnostics %q", e.Issues, e.Diagnostics.Reveal())
 	}
@@ -163,7 +163,7 @@ func TestQuickRetries(t *testing.T) {
 		name    string
 		replies []reply
 		waits   []time.Duration // between sends
-		code    string          // "" when it goes well in the end
+		code    string          // "" for a success
 	}{
 		{"503 to the end", []reply{{status: 503}}, []time.Duration{1e9, 2e9, 4e9}, emr.CodeUnavailable},
 		{"503 then created", []reply{{status: 503}, {status: 500}, {status: 201}}, []time.Duration{1e9, 2e9}, ""},
@@ -180,7 +180,7 @@ func TestQuickRetries(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fake := posts(test.replies...)
+				fake := replyToPosts(test.replies...)
 				created, e := deliver(t, newClient(t, fake, quickRetries))
 				attempts, code := created.Attempts, ""
 				if e != nil {
@@ -208,9 +208,9 @@ func TestQuickRetries(t *testing.T) {
 	}
 }
 
-func TestEarlierAmbiguityStays(t *testing.T) {
+func TestAmbiguityPersists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, e := deliver(t, newClient(t, posts(reply{status: 503}, reply{status: 422, body: outcome("value")}), quickRetries))
+		_, e := deliver(t, newClient(t, replyToPosts(reply{status: 503}, reply{status: 422, body: outcome("value")}), quickRetries))
 		if e.Code != emr.CodeInvalidResource || !e.Ambiguous {
 			t.Errorf("%s, ambiguous %v", e.Code, e.Ambiguous)
 		}
@@ -222,7 +222,7 @@ func TestJitterSpreadsByAFifth(t *testing.T) {
 		0: {800e6, 1600e6, 3200e6}, 0.5: {1e9, 2e9, 4e9}, 0.99: {1196e6, 2392e6, 4784e6},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			fake := posts(reply{status: 503})
+			fake := replyToPosts(reply{status: 503})
 			_, _ = deliver(t, newClient(t, fake, quickRetries, func(o *emr.Options) { o.Jitter = func() float64 { return jitter } }))
 			for i, sends := 1, fake.requests("sends"); i < len(sends); i++ {
 				if got := sends[i].at.Sub(sends[i-1].at); (got - want[i-1]).Abs() > time.Microsecond {
@@ -238,7 +238,7 @@ func TestTimeoutFollowsTheSetting(t *testing.T) {
 		30 * time.Second: "Connection timeout after 30s", 1500 * time.Millisecond: "Connection timeout after 1.5s", 0: "Connection timeout after 30s",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			_, e := deliver(t, newClient(t, posts(reply{hang: true}), func(o *emr.Options) { o.Timeout = timeout }))
+			_, e := deliver(t, newClient(t, replyToPosts(reply{hang: true}), func(o *emr.Options) { o.Timeout = timeout }))
 			if e.Code != emr.CodeTimeout || e.Message != want || !e.Ambiguous || e.Status != 0 {
 				t.Errorf("%s %q %v", e.Code, e.Message, e.Ambiguous)
 			}
@@ -249,15 +249,15 @@ func TestTimeoutFollowsTheSetting(t *testing.T) {
 	}
 }
 
-func TestCallerLeaves(t *testing.T) {
+func TestCallerCancels(t *testing.T) {
 	for name, replies := range map[string][]reply{"while sending": {{hang: true}}, "between sends": {{status: 503}}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fake := posts(replies...)
+				fake := replyToPosts(replies...)
 				client := newClient(t, fake, quickRetries)
 				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 				defer cancel()
-				_, err := client.CreateObservation(ctx, observationID, []byte(resource), requestID)
+				_, err := client.CreateObservation(ctx, observationID, []byte(connectionResource), requestID)
 				e := asError(t, err)
 				if !errors.Is(err, context.DeadlineExceeded) || !e.Ambiguous || len(e.Attempts) != 1 || len(fake.requests("fhir")) != 1 {
 					t.Errorf("%v, ambiguous %v, attempts %+v", err, e.Ambiguous, e.Attempts)
@@ -303,7 +303,7 @@ func TestFindObservation(t *testing.T) {
 			fake := &fakeEMR{replies: map[string][]reply{"GET": {test.reply}}}
 			now := time.Now()
 			client := newClient(t, fake, func(o *emr.Options) { o.ConditionalCreate, o.Now = false, func() time.Time { return now } })
-			now = now.Add(time.Minute) // nothing of an earlier process is still under way
+			now = now.Add(time.Minute) // no request of an earlier process can be running
 			id, found, err := client.FindObservation(t.Context(), observationID)
 			e := asError(t, err)
 			if id != test.id || found != (test.id != "") || (e == nil) != (test.code == "") {
@@ -324,9 +324,9 @@ func TestFindObservation(t *testing.T) {
 	}
 }
 
-// Conditional create or not, after an ambiguous end we look before we send again. Where looking is forbidden, the conditional create alone has
-// to do.
-func TestLooksBeforeSendingAgain(t *testing.T) {
+// With and without conditional create, a search precedes a retry after an unknown outcome. Where searches are forbidden, conditional create
+// alone must prevent the duplicate.
+func TestSearchBeforeResend(t *testing.T) {
 	found := reply{status: 200, body: bundle(observation("e-1", "urn:uuid:"+observationID))}
 	for _, test := range []struct {
 		name    string
@@ -335,7 +335,7 @@ func TestLooksBeforeSendingAgain(t *testing.T) {
 		created string
 		code    string
 		methods string
-		// conditional is what is sent with conditional creates, when that is something else.
+		// conditional is what is sent with conditional create, if different.
 		conditional string
 	}{
 		{"it had arrived", []reply{{hang: true}}, found, "e-1", "", "POST GET", ""},
@@ -377,7 +377,7 @@ func TestLooksBeforeSendingAgain(t *testing.T) {
 	}
 }
 
-// server is a real listener that signs everybody in and hands the rest to fhir.
+// server is a real listener that issues tokens and passes other requests to fhir.
 func server(t *testing.T, fhir http.HandlerFunc) (*httptest.Server, func(*emr.Options)) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -395,7 +395,7 @@ func TestOverTheWire(t *testing.T) {
 	_, there := server(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", "Observation/"+r.Header.Get("X-Request-ID"))
 		w.WriteHeader(http.StatusCreated)
-		_, _ = w.Write(bytes.Repeat([]byte("x"), 3<<20)) // more than is read
+		_, _ = w.Write(bytes.Repeat([]byte("x"), 3<<20)) // more than the client reads
 	})
 	created, e := deliver(t, newClient(t, nil, there))
 	if e != nil || created.EMRID != requestID {
@@ -430,7 +430,7 @@ func TestConnectionEndsAfterSending(t *testing.T) {
 	}
 }
 
-func TestNothingListens(t *testing.T) {
+func TestConnectionRefused(t *testing.T) {
 	s, there := server(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	_, e := deliver(t, newClient(t, nil, there, func(o *emr.Options) { o.BaseURL = "http://127.0.0.1:1/fhir" }))
 	if e.Code != emr.CodeUnavailable || e.Message != "EMR unavailable (no connection)" || e.Ambiguous {

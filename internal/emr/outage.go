@@ -13,57 +13,57 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// tellAfter is how long an outage lasts before people hear of it.
-const tellAfter = 15 * time.Minute
+// notifyAfter is how long an outage lasts before administrators are notified.
+const notifyAfter = 15 * time.Minute
 
-// Outage reports whether the line to the EMR is down, and since when the outage lasts. An EMR that only asks to be asked less is not down.
+// Outage reports whether the circuit breaker is open, and since when the outage lasts. An EMR that only limits the request rate is not down.
 func (w *Worker) Outage() (since time.Time, isDown bool) {
-	l := w.line
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	return l.since, l.state == lineDown && !l.paced
+	l := w.breaker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.outageSince, l.state == breakerOpen && !l.rateLimited
 }
 
-// Reached is when the EMR took a delivery or answered a probe last; zero when it has not since the start.
-func (w *Worker) Reached() time.Time {
-	l := w.line
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	if l.back.After(l.passed) {
-		return l.back
+// LastReached returns when the EMR last accepted a delivery or answered a probe; the zero time if not since the start.
+func (w *Worker) LastReached() time.Time {
+	l := w.breaker
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.recoveredAt.After(l.lastSuccess) {
+		return l.recoveredAt
 	}
-	return l.passed
+	return l.lastSuccess
 }
 
-// judge says whose fault the end of a delivery was, and learns from it how the line is.
-func (w *Worker) judge(c Claimed, d delivery) verdict {
+// attribute decides whether a failure is the EMR's or the record's, and updates the circuit breaker.
+func (w *Worker) attribute(c Claimed, d delivery) attribution {
 	now := w.Clock()
-	if d.err == nil || d.err.Fault() == OfRequest {
-		if d.asked && (d.err == nil || d.err.Status != 0) && w.line.pass(c.ID, d.startedAt, now) {
+	if d.err == nil || d.err.Class() == ClassRequest {
+		if d.requested && (d.err == nil || d.err.Status != 0) && w.breaker.recordSuccess(c.ID, d.startedAt, now) {
 			w.Wake()
 		}
-		return verdict{}
+		return attribution{}
 	}
 	if !w.EMR.Configured() {
-		return verdict{line: true}
+		return attribution{toEMR: true}
 	}
-	v, ok := w.line.known(c, d, now)
+	v, ok := w.breaker.attributeWithoutProbe(c, d, now)
 	if !ok {
-		err := w.lookAt(now)
-		v = w.line.judge(c, d, err, w.Clock())
+		err := w.probeSince(now)
+		v = w.breaker.attributeAfterProbe(c, d, err, w.Clock())
 	}
-	if v.held {
-		w.Wake() // whichever round it was sent in, Run is to probe
+	if v.waitsForEMR {
+		w.Wake() // from any round: Run must probe
 	}
 	return v
 }
 
-// lookAt probes the EMR, or waits for a probe that began no earlier than a time.
-func (w *Worker) lookAt(after time.Time) error {
+// probeSince probes the EMR, or waits for a probe that began no earlier than after.
+func (w *Worker) probeSince(after time.Time) error {
 	for {
-		p, mine := w.line.look(after, w.Clock())
+		p, mine := w.breaker.joinProbe(after, w.Clock())
 		if mine {
-			p.err = w.EMR.Probe(w.patience)
+			p.err = w.EMR.Probe(w.sendCtx)
 			close(p.done)
 		}
 		<-p.done
@@ -73,54 +73,54 @@ func (w *Worker) lookAt(after time.Time) error {
 	}
 }
 
-// What an outage and its end are announced under, each once whoever runs.
-const outageKey, backKey = "emr outage/", "emr back/"
+// The keys that announce an outage and its end, so that each is announced once across restarts.
+const outageKey, recoveryKey = "emr outage/", "emr back/"
 
-// resume begins where an earlier process ended: what waits for the line says that it is down, and an outage that people were told of is not over
-// until they are told that, too.
-func (w *Worker) resume(app core.App) {
+// restoreOutage restores the outage of an earlier process: deliveries that wait for the EMR open the circuit breaker, and an announced
+// outage continues until its end is announced, too.
+func (w *Worker) restoreOutage(app core.App) {
 	stalled, since, err := collections.OutageTransmissions(app)
-	w.report(err, "outage not taken up")
-	at, err := collections.UnpairedAnnouncement(app, outageKey, backKey)
-	w.report(err, "outage not taken up")
+	w.logError(err, "EMR worker could not restore the outage of an earlier process; it continues without it")
+	at, err := collections.UnpairedAnnouncement(app, outageKey, recoveryKey)
+	w.logError(err, "EMR worker could not restore the announced outage; its end may not be announced")
 	if told := collections.ParseInstant(at); !told.IsZero() {
-		w.line.tell(told)
+		w.breaker.setNotified(told)
 	} else if stalled > 0 {
-		w.line.begin(since)
+		w.breaker.setOutageStart(since)
 	}
-	w.line.resume(stalled > 0, w.Clock())
+	w.breaker.resume(stalled > 0, w.Clock())
 }
 
-// probe tries the line while it is down, and says how long to leave it alone; 0 when something may be sent.
-func (w *Worker) probe(ctx context.Context, app core.App) time.Duration {
-	if wait := w.line.untilProbe(w.Clock()); wait > 0 || !w.line.isDown() {
+// probeIfDue probes while the circuit breaker is open, and returns the wait until the next probe; 0 when deliveries may be sent.
+func (w *Worker) probeIfDue(ctx context.Context, app core.App) time.Duration {
+	if wait := w.breaker.untilProbe(w.Clock()); wait > 0 || !w.breaker.isOpen() {
 		return wait
 	}
-	try := w.line.probed(w.lookAt(w.Clock()), w.Clock())
+	try := w.breaker.probeDone(w.probeSince(w.Clock()), w.Clock())
 	if try {
-		_, err := w.round(ctx, app, 1, tested)
-		w.report(err, "nothing tried")
+		_, err := w.round(ctx, app, 1, byProbe)
+		w.logError(err, "EMR worker could not send a trial delivery; it retries after further probes")
 	}
 	if ctx.Err() == nil {
-		w.report(w.tellOfOutage(app), "outage not told")
+		w.logError(w.announceOutage(app), "EMR worker could not announce the outage; it retries with the next probe")
 	}
-	return w.line.untilProbe(w.Clock())
+	return w.breaker.untilProbe(w.Clock())
 }
 
-func (w *Worker) report(err error, what string) {
+func (w *Worker) logError(err error, what string) {
 	if err != nil {
 		w.Log.Error(what, slog.Any("error", err))
 	}
 }
 
-// tellOfOutage tells once of an outage that lasts.
-func (w *Worker) tellOfOutage(app core.App) error {
-	o, ok := w.line.current()
+// announceOutage notifies administrators once of an outage that lasts.
+func (w *Worker) announceOutage(app core.App) error {
+	o, ok := w.breaker.currentOutage()
 	now := w.Clock()
-	if !ok || o.told || !w.line.isDown() || now.Sub(o.since) < tellAfter {
+	if !ok || o.notified || !w.breaker.isOpen() || now.Sub(o.since) < notifyAfter {
 		return nil
 	}
-	_, since, err := collections.OutageTransmissions(app) // the same after a restart, so that nobody is told twice
+	_, since, err := collections.OutageTransmissions(app) // the same after a restart, so that it is announced only once
 	if err != nil {
 		return err
 	}
@@ -131,35 +131,35 @@ func (w *Worker) tellOfOutage(app core.App) error {
 	if err == nil {
 		err = notifications.Announce(app, notifications.Announcement{
 			Kind: notifications.EMROutage, Severity: "warning", Key: outageKey + collections.Instant(since),
-			Body: fmt.Sprintf("The EMR has taken nothing since %s: %s. %d deliveries wait; they are sent by themselves once it is back.",
-				inWords(since), o.because, waiting),
+			Body: fmt.Sprintf("The EMR has accepted nothing since %s: %s. %d deliveries are queued; they are sent automatically once it is available.",
+				formatTime(since), o.reason, waiting),
 		}, now)
 	}
 	if err == nil {
-		w.line.tell(since)
+		w.breaker.setNotified(since)
 	}
 	return err
 }
 
-// endOutage ends the outage once nothing waits any more, and tells of the end of one that lasted.
+// endOutage ends the outage once its backlog is delivered, and announces the end if the outage was long.
 func (w *Worker) endOutage(app core.App) error {
-	o, ok := w.line.current()
-	if ok && !o.back.IsZero() && o.back.Sub(o.since) >= tellAfter {
+	o, ok := w.breaker.currentOutage()
+	if ok && !o.recoveredAt.IsZero() && o.recoveredAt.Sub(o.since) >= notifyAfter {
 		delivered, _, _, err := collections.TransmissionsSince(app, o.since)
-		if err != nil || delivered == 0 { // whether it is back nobody knows as yet
+		if err != nil || delivered == 0 { // without a delivery the recovery is not certain yet
 			return err
 		}
 		err = notifications.Announce(app, notifications.Announcement{
-			Kind: notifications.EMROutage, Severity: "success", Key: backKey + collections.Instant(o.since),
-			Body: fmt.Sprintf("The EMR, which took nothing from %s to %s, is back. %d deliveries were made since; nothing waits any more.",
-				inWords(o.since), inWords(o.back), delivered),
+			Kind: notifications.EMROutage, Severity: "success", Key: recoveryKey + collections.Instant(o.since),
+			Body: fmt.Sprintf("The EMR is available again after an outage from %s to %s. %d deliveries were made since; none is queued.",
+				formatTime(o.since), formatTime(o.recoveredAt), delivered),
 		}, w.Clock())
 		if err != nil {
 			return err
 		}
 	}
-	w.line.rest()
+	w.breaker.reset()
 	return nil
 }
 
-func inWords(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }
+func formatTime(at time.Time) string { return at.UTC().Format("2006-01-02 15:04 UTC") }

@@ -11,29 +11,29 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// away makes everything ail between two moments from now.
-func (w *ward) away(how ailment, from, to time.Duration) {
+// failBetween makes every request fail between two times from now.
+func (w *simulation) failBetween(how failureMode, from, to time.Duration) {
 	begins, ends := time.Now().Add(from), time.Now().Add(to)
-	state := func(at time.Time) ailment {
+	state := func(at time.Time) failureMode {
 		if !at.Before(begins) && at.Before(ends) {
 			return how
 		}
-		return well
+		return healthy
 	}
-	w.hospital.set(func() { w.hospital.state = state })
+	w.server.set(func() { w.server.state = state })
 }
 
-// A line that comes and goes takes no slot of anybody.
-func TestFlappingLine(t *testing.T) {
-	inSimulatedTime(t, 5, func(w *ward) {
+// An EMR that fails intermittently uses up no attempts.
+func TestFlappingEMR(t *testing.T) {
+	inSimulatedTime(t, 5, func(w *simulation) {
 		draw := rand.New(rand.NewPCG(1, 2))
-		began, kinds := time.Now(), []ailment{unplugged, broken, hanging, locked, expired}
-		var turns []time.Time // of the line, from up to down and back
+		began, kinds := time.Now(), []failureMode{unplugged, broken, hanging, locked, expired}
+		var turns []time.Time // when the EMR fails and recovers, in turn
 		for at, until := began, began.Add(4*time.Hour); at.Before(until); {
 			at = at.Add(time.Duration(5+draw.IntN(170)) * time.Second)
 			turns = append(turns, at)
 		}
-		state := func(at time.Time) ailment {
+		state := func(at time.Time) failureMode {
 			n := 0
 			for n < len(turns) && !at.Before(turns[n]) {
 				n++
@@ -41,33 +41,33 @@ func TestFlappingLine(t *testing.T) {
 			if n%2 == 1 {
 				return kinds[n/2%len(kinds)]
 			}
-			return well
+			return healthy
 		}
-		w.hospital.set(func() { w.hospital.state = state })
+		w.server.set(func() { w.server.state = state })
 		for i := range 240 {
-			w.read(i%5, 0)
+			w.addReading(i%5, 0)
 			time.Sleep(50 * time.Second)
 		}
 		time.Sleep(time.Hour)
 		if statuses, most := w.tally(); statuses["transmitted"] != 240 || most > 1 {
 			w.t.Errorf("%v, up to %d attempts", statuses, most)
 		}
-		w.once(time.Now()) // in which order, a line that comes and goes within one delivery does not let us say
+		w.checkStoredOnce(time.Now()) // the order is not defined when the EMR fails within a delivery
 	})
 }
 
-// What the EMR cannot bear is its own fault: it goes by the table to its end, and holds up nobody, not even its patient's other readings.
+// A record that makes the EMR fail uses up its own attempts, and delays no other delivery, not even of its patient.
 func TestPoisonedRecord(t *testing.T) {
 	for name, outage := range map[string]time.Duration{"while all is well": 0, "first in line after an outage": 3 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			inSimulatedTime(t, 3, func(w *ward) {
-				w.away(broken, 0, outage)
-				poisoned := w.read(0, time.Minute)
-				w.hospital.set(func() { w.hospital.poison[poisoned] = http.StatusInternalServerError })
+			inSimulatedTime(t, 3, func(w *simulation) {
+				w.failBetween(broken, 0, outage)
+				poisoned := w.addReading(0, time.Minute)
+				w.server.set(func() { w.server.poison[poisoned] = http.StatusInternalServerError })
 				time.Sleep(outage + time.Minute)
 				var healthy []string
 				for i := range 60 * 12 { // a reading a minute
-					id := w.read(i%3, 0)
+					id := w.addReading(i%3, 0)
 					healthy = append(healthy, id)
 					time.Sleep(time.Minute)
 					if r := w.row(id); r.Status != "transmitted" {
@@ -77,7 +77,7 @@ func TestPoisonedRecord(t *testing.T) {
 				if r := w.row(poisoned); r.Status != "failed" || r.Next != "" || r.Attempts != 5 || r.Code != "emr_unavailable" {
 					w.t.Errorf("the poisoned one is %+v", r)
 				}
-				if asked := w.posts(poisoned); asked < 5*4 || asked > 7*4 {
+				if asked := w.countPosts(poisoned); asked < 5*4 || asked > 7*4 {
 					w.t.Errorf("the poisoned one was sent %d times", asked)
 				}
 				if len(healthy) != 720 {
@@ -88,28 +88,28 @@ func TestPoisonedRecord(t *testing.T) {
 	}
 }
 
-// posts counts how often an observation was sent.
-func (w *ward) posts(observation string) (n int) {
-	for _, r := range w.hospital.asked() {
-		if r.of == observation {
+// countPosts counts how often an observation was sent.
+func (w *simulation) countPosts(observation string) (n int) {
+	for _, r := range w.server.requestLog() {
+		if r.observation == observation {
 			n++
 		}
 	}
 	return n
 }
 
-// Several that the EMR cannot bear, all at once and of one patient, are not taken for an outage for long.
+// Several records that make the EMR fail, at the same time and of one patient, are not mistaken for an outage for long.
 func TestPoisonedRecords(t *testing.T) {
-	inSimulatedTime(t, 2, func(w *ward) {
+	inSimulatedTime(t, 2, func(w *simulation) {
 		var poisoned []string
 		for range 6 {
-			id := w.read(0, time.Minute)
-			w.hospital.set(func() { w.hospital.poison[id] = http.StatusInternalServerError })
+			id := w.addReading(0, time.Minute)
+			w.server.set(func() { w.server.poison[id] = http.StatusInternalServerError })
 			poisoned = append(poisoned, id)
 		}
 		for i := range 20 * 6 {
-			id := w.read(0, 0)
-			if i == 0 { // it has to be found among them
+			id := w.addReading(0, 0)
+			if i == 0 { // the breaker must find it among them
 				time.Sleep(14 * time.Minute)
 			}
 			time.Sleep(time.Minute)
@@ -124,16 +124,16 @@ func TestPoisonedRecords(t *testing.T) {
 			}
 			delete(w.measured, id)
 		}
-		w.once(time.Now())
+		w.checkStoredOnce(time.Now())
 	})
 }
 
-// An EMR that says what it can do and takes nothing is down, too.
-func TestWritesAlone(t *testing.T) {
-	inSimulatedTime(t, 6, func(w *ward) {
-		w.away(readOnly, 0, 6*time.Hour)
+// An EMR that serves its CapabilityStatement and refuses all writes is down, too.
+func TestReadOnlyEMR(t *testing.T) {
+	inSimulatedTime(t, 6, func(w *simulation) {
+		w.failBetween(readOnly, 0, 6*time.Hour)
 		for i := range 120 {
-			w.read(i%6, 0)
+			w.addReading(i%6, 0)
 			time.Sleep(3 * time.Minute)
 		}
 		time.Sleep(10 * time.Minute)
@@ -142,46 +142,46 @@ func TestWritesAlone(t *testing.T) {
 			w.t.Errorf("%v, up to %d attempts", statuses, most)
 		}
 		for id := range w.measured {
-			if n := w.hospital.has(id); n != 1 {
+			if n := w.server.storedCount(id); n != 1 {
 				w.t.Errorf("stored %d times", n)
 			}
 		}
-		if len(w.told()) != 2 {
-			w.t.Errorf("told: %v", w.told())
+		if len(w.announcementKeys()) != 2 {
+			w.t.Errorf("told: %v", w.announcementKeys())
 		}
 	})
 }
 
-// A restart in the middle of an outage, and in the middle of what follows it, costs nothing: no slot, no reading, no second word.
-func TestRestartsDuringAnOutage(t *testing.T) {
-	inSimulatedTime(t, 4, func(w *ward) {
-		w.away(unplugged, 0, 5*time.Hour)
+// Restarts during an outage and during recovery use up no attempt, lose no reading and announce nothing twice.
+func TestRestartsDuringOutage(t *testing.T) {
+	inSimulatedTime(t, 4, func(w *simulation) {
+		w.failBetween(unplugged, 0, 5*time.Hour)
 		began := time.Now()
 		for i := range 300 {
-			w.read(i%4, 0)
+			w.addReading(i%4, 0)
 			time.Sleep(time.Minute)
 			if i%40 == 20 {
-				w.die()
+				w.kill()
 			}
 		}
 		time.Sleep(25 * time.Second)
-		w.die() // in the middle of the delivery
+		w.kill() // in the middle of the delivery
 		time.Sleep(10 * time.Minute)
 		if statuses, most := w.tally(); statuses["transmitted"] != 300 || most > 1 {
 			w.t.Errorf("%v, up to %d attempts", statuses, most)
 		}
-		w.once(began)
-		if told := w.told(); len(told) != 2 {
+		w.checkStoredOnce(began)
+		if told := w.announcementKeys(); len(told) != 2 {
 			w.t.Errorf("told: %v", told)
 		}
-		if tried := w.hospital.count("POST", began) + w.hospital.count("GET", began); tried > 3000 {
+		if tried := w.server.countRequests("POST", began) + w.server.countRequests("GET", began); tried > 3000 {
 			w.t.Errorf("%d requests", tried)
 		}
 	})
 }
 
-// die ends the worker as kill -9 does: what it had claimed is still in processing when the next one starts.
-func (w *ward) die() {
+// kill ends the worker like kill -9: its leases are still in processing when the next one starts.
+func (w *simulation) kill() {
 	w.t.Helper()
 	w.stop()
 	_, err := w.DB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now} WHERE id IN
@@ -193,22 +193,22 @@ func (w *ward) die() {
 	w.start()
 }
 
-// What changes during an outage reaches the EMR after what it changes, or never leaves.
-func TestWithdrawnDuringAnOutage(t *testing.T) {
-	inSimulatedTime(t, 1, func(w *ward) {
-		delivered := w.read(0, time.Minute)
+// A change during an outage reaches the EMR after the reading, or cancels a delivery not yet sent.
+func TestRetractedDuringOutage(t *testing.T) {
+	inSimulatedTime(t, 1, func(w *simulation) {
+		delivered := w.addReading(0, time.Minute)
 		time.Sleep(time.Minute)
-		w.away(broken, 0, 4*time.Hour)
-		tried := w.read(0, 0)
+		w.failBetween(broken, 0, 4*time.Hour)
+		tried := w.addReading(0, 0)
 		time.Sleep(time.Minute)
-		waiting, kept := w.read(0, 0), w.read(0, 0)
+		waiting, kept := w.addReading(0, 0), w.addReading(0, 0)
 		time.Sleep(time.Minute)
-		w.withdraw(delivered)
-		w.withdraw(tried)
-		w.withdraw(waiting)
+		w.retract(delivered)
+		w.retract(tried)
+		w.retract(waiting)
 		time.Sleep(5 * time.Hour)
 		var seen []string
-		for _, a := range w.hospital.came() {
+		for _, a := range w.server.writes() {
 			seen = append(seen, map[string]string{delivered: "delivered", tried: "tried", waiting: "waiting", kept: "kept"}[a.observation]+" "+a.status)
 		}
 		want := []string{"delivered final", "delivered entered-in-error", "kept final"}
@@ -226,10 +226,10 @@ func TestWithdrawnDuringAnOutage(t *testing.T) {
 	})
 }
 
-// The EMR's wish to be left alone is granted, up to a quarter of an hour.
-func TestRetryAfterDuringAnOutage(t *testing.T) {
+// The EMR's Retry-After is followed, up to 15 minutes.
+func TestRetryAfterDuringOutage(t *testing.T) {
 	for name, test := range map[string]struct {
-		how   ailment
+		how   failureMode
 		after string
 		hold  time.Duration
 	}{
@@ -239,20 +239,20 @@ func TestRetryAfterDuringAnOutage(t *testing.T) {
 		"503, minutes":   {broken, "300", 5 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSimulatedTime(t, 2, func(w *ward) {
-				w.away(test.how, 0, time.Minute)
-				w.hospital.set(func() { w.hospital.retryAfter = test.after })
-				first := w.read(0, time.Minute)
+			inSimulatedTime(t, 2, func(w *simulation) {
+				w.failBetween(test.how, 0, time.Minute)
+				w.server.set(func() { w.server.retryAfter = test.after })
+				first := w.addReading(0, time.Minute)
 				time.Sleep(10 * time.Second)
-				if r := w.row(first); r.Status != "failed" || r.Attempts != 1 || !r.Held || r.Next == "" {
+				if r := w.row(first); r.Status != "failed" || r.Attempts != 1 || !r.WaitsForEMR || r.Next == "" {
 					w.t.Errorf("the first: %+v", r)
 				}
-				told := w.hospital.asked()[len(w.hospital.asked())-1].at
-				second := w.read(1, 0)
+				told := w.server.requestLog()[len(w.server.requestLog())-1].at
+				second := w.addReading(1, 0)
 				time.Sleep(30 * time.Minute)
-				for _, r := range w.hospital.asked() {
+				for _, r := range w.server.requestLog() {
 					if wait := r.at.Sub(told); wait > 0 && wait < test.hold {
-						w.t.Errorf("%s after %s", r.what, wait)
+						w.t.Errorf("%s after %s", r.line, wait)
 					}
 				}
 				for _, id := range []string{first, second} {
@@ -265,20 +265,20 @@ func TestRetryAfterDuringAnOutage(t *testing.T) {
 	}
 }
 
-// A person's wish during an outage is tried, tells how it ended, and makes nothing worse; what had been given up stays so.
-func TestTransmitDuringAnOutage(t *testing.T) {
-	inSimulatedTime(t, 3, func(w *ward) {
-		final := w.read(0, time.Minute)
-		w.hospital.set(func() { w.hospital.poison[final] = http.StatusUnprocessableEntity })
+// A manual transmit during an outage is attempted, reports its result, and uses up no attempt; a dead letter stays one.
+func TestTransmitDuringOutage(t *testing.T) {
+	inSimulatedTime(t, 3, func(w *simulation) {
+		final := w.addReading(0, time.Minute)
+		w.server.set(func() { w.server.poison[final] = http.StatusUnprocessableEntity })
 		time.Sleep(10 * time.Hour)
 		if r := w.row(final); r.Next != "" || r.Attempts != 5 {
 			w.t.Fatalf("not given up: %+v", r)
 		}
-		w.hospital.set(func() { delete(w.hospital.poison, final) })
-		w.away(broken, 0, 2*time.Hour)
-		w.read(1, 0)
+		w.server.set(func() { delete(w.server.poison, final) })
+		w.failBetween(broken, 0, 2*time.Hour)
+		w.addReading(1, 0)
 		time.Sleep(10 * time.Minute)
-		pending := w.read(2, 0)
+		pending := w.addReading(2, 0)
 		transmit := func(id string) row {
 			if _, err := w.worker.Transmit(w, id, person, time.Now().UTC()); err != nil {
 				w.t.Fatal(err)
@@ -290,7 +290,7 @@ func TestTransmitDuringAnOutage(t *testing.T) {
 			if r := transmit(final); r.Status != "failed" || r.Next != "" || r.Attempts != 5 || r.Code != "emr_unavailable" {
 				w.t.Errorf("what was given up: %+v", r)
 			}
-			if r := transmit(pending); r.Status != "failed" || r.Next == "" || r.Attempts != 1 || !r.Held {
+			if r := transmit(pending); r.Status != "failed" || r.Next == "" || r.Attempts != 1 || !r.WaitsForEMR {
 				w.t.Errorf("what waits: %+v", r)
 			}
 		}
@@ -298,7 +298,7 @@ func TestTransmitDuringAnOutage(t *testing.T) {
 		if r := w.row(pending); r.Status != "transmitted" {
 			w.t.Errorf("what waited: %+v", r)
 		}
-		if r := w.row(final); r.Status != "failed" || w.hospital.has(final) != 0 {
+		if r := w.row(final); r.Status != "failed" || w.server.storedCount(final) != 0 {
 			w.t.Errorf("what was given up went by itself: %+v", r)
 		}
 		if r := transmit(final); r.Status != "transmitted" {
@@ -307,17 +307,17 @@ func TestTransmitDuringAnOutage(t *testing.T) {
 	})
 }
 
-// A delivery that a person asked for and that succeeds shows that the line is back.
-func TestTransmitFindsTheLineBack(t *testing.T) {
-	inSimulatedTime(t, 2, func(w *ward) {
-		w.hospital.set(func() { w.hospital.retryAfter = "600" })
-		w.away(broken, 0, 2*time.Minute)
-		waiting := w.read(0, 0)
+// A successful manual transmit closes the circuit breaker.
+func TestTransmitClosesBreaker(t *testing.T) {
+	inSimulatedTime(t, 2, func(w *simulation) {
+		w.server.set(func() { w.server.retryAfter = "600" })
+		w.failBetween(broken, 0, 2*time.Minute)
+		waiting := w.addReading(0, 0)
 		time.Sleep(3 * time.Minute)
 		if r := w.row(waiting); r.Status != "failed" {
-			w.t.Fatalf("it waits not: %+v", r)
+			w.t.Fatalf("it is not waiting: %+v", r)
 		}
-		asked := w.read(1, 0)
+		asked := w.addReading(1, 0)
 		if _, err := w.worker.Transmit(w, asked, person, time.Now().UTC()); err != nil {
 			w.t.Fatal(err)
 		}

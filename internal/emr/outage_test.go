@@ -8,55 +8,55 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// inSimulatedTime plays a test with so many patients in a time of its own, in which 60 hours take seconds. The app stands outside: it watches
-// files, which no such time knows.
-func inSimulatedTime(t *testing.T, patients int, play func(w *ward)) {
+// inSimulatedTime runs a test with patients in a synctest bubble, where 60 hours take seconds. The app stays outside, because its file
+// watcher uses real time.
+func inSimulatedTime(t *testing.T, patients int, play func(w *simulation)) {
 	t.Helper()
 	app := vigiltest.NewApp(t)
 	sandboxSigningKey()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWard(t, app, patients)
+		w := newSimulation(t, app, patients)
 		defer func() { w.stop() }()
 		play(w)
 	})
 }
 
-// Nothing is lost and nobody is needed: 60 hours without the EMR, 500 readings a day of 40 patients, and then all of them once, in order.
-func TestOutageOfSixtyHours(t *testing.T) {
-	inSimulatedTime(t, 40, func(w *ward) {
+// After 60 hours without the EMR, with 500 readings a day of 40 patients, all readings are delivered once, in order, without a person.
+func TestSixtyHourOutage(t *testing.T) {
+	inSimulatedTime(t, 40, func(w *simulation) {
 		t := w.t
 		const readings, hours = 1250, 60
-		first := w.read(0, time.Minute)
+		first := w.addReading(0, time.Minute)
 		time.Sleep(time.Minute)
 		if w.row(first).Status != "transmitted" {
 			t.Fatalf("before the outage: %+v", w.row(first))
 		}
 		fell := time.Now()
 		over := fell.Add(hours * time.Hour)
-		kinds := []ailment{unplugged, broken, locked, hanging, expired, throttle}
-		state := func(at time.Time) ailment {
+		kinds := []failureMode{unplugged, broken, locked, hanging, expired, throttle}
+		state := func(at time.Time) failureMode {
 			if at.Before(over) {
 				return kinds[int(at.Sub(fell)/(90*time.Minute))%len(kinds)]
 			}
-			return well
+			return healthy
 		}
-		w.hospital.set(func() { w.hospital.state = state })
+		w.server.set(func() { w.server.state = state })
 		for i := range readings {
 			ago := time.Duration(i%7) * time.Minute
 			if i%50 == 49 {
-				ago = 5 * time.Hour // what a device kept
+				ago = 5 * time.Hour // stored on the device
 			}
-			w.read(i%40, ago)
+			w.addReading(i%40, ago)
 			time.Sleep(hours * time.Hour / readings)
 			if i == readings/2 {
-				w.midway(fell)
+				w.checkMidOutage(fell)
 			}
 		}
-		asked := w.hospital.count("POST /fhir/Observation", fell)
+		asked := w.server.countRequests("POST /fhir/Observation", fell)
 		if asked > 1500 {
 			t.Errorf("%d deliveries were tried while the EMR was away", asked)
 		}
-		if probes := w.hospital.count("GET /fhir/metadata", fell) + w.hospital.count("POST /token", fell); probes > 20000 || probes < 5000 {
+		if probes := w.server.countRequests("GET /fhir/metadata", fell) + w.server.countRequests("POST /token", fell); probes > 20000 || probes < 5000 {
 			t.Errorf("%d probes in 60 hours", probes)
 		}
 		back := time.Now()
@@ -65,19 +65,19 @@ func TestOutageOfSixtyHours(t *testing.T) {
 		if statuses["transmitted"] != readings+1 || most > 1 {
 			t.Errorf("10 minutes later: %v, up to %d attempts", statuses, most)
 		}
-		w.once(back)
+		w.checkStoredOnce(back)
 		if _, down := w.worker.Outage(); down {
 			t.Error("still down")
 		}
-		if told := w.told(); len(told) != 2 {
+		if told := w.announcementKeys(); len(told) != 2 {
 			t.Errorf("told: %v", told)
 		}
-		t.Logf("%d tries, %d probes", asked, w.hospital.count("GET /fhir/metadata", fell))
+		t.Logf("%d tries, %d probes", asked, w.server.countRequests("GET /fhir/metadata", fell))
 	})
 }
 
-// midway looks at the practice in the middle of an outage.
-func (w *ward) midway(fell time.Time) {
+// checkMidOutage checks the worker in the middle of an outage.
+func (w *simulation) checkMidOutage(fell time.Time) {
 	w.t.Helper()
 	statuses, most := w.tally()
 	if most > 1 || statuses["failed"] > 250 || statuses["pending"] < 370 || statuses["processing"] > 1 {
@@ -87,12 +87,12 @@ func (w *ward) midway(fell time.Time) {
 	if !down || since.Sub(fell) > 10*time.Minute {
 		w.t.Errorf("midway: down %t, since %s", down, since)
 	}
-	before := w.hospital.count("POST /fhir/Observation", fell)
+	before := w.server.countRequests("POST /fhir/Observation", fell)
 	round, err := w.worker.SendDue(w.t.Context(), w, 100)
 	if err != nil || round.Succeeded != 0 || round.Failed != 1 || round.Skipped < 500 {
 		w.t.Errorf("asked for: %+v (%v)", round, err)
 	}
-	if n := w.hospital.count("POST /fhir/Observation", fell) - before; n > 8 {
-		w.t.Errorf("a person's wish made %d requests", n)
+	if n := w.server.countRequests("POST /fhir/Observation", fell) - before; n > 8 {
+		w.t.Errorf("a manual request made %d requests", n)
 	}
 }

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// TestLateDepartureMovesTheNext holds the spacing between departures, not between appointments: whoever wakes late
-// must not be followed too closely.
-func TestLateDepartureMovesTheNext(t *testing.T) {
+// TestLateCallDelaysNext checks that spacing is between actual requests, not scheduled ones: the request after a late one waits the full gap.
+func TestLateCallDelaysNext(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	p := newPacer(10, func() time.Time { return now })
 	for _, step := range []struct{ advance, delay time.Duration }{

@@ -16,7 +16,7 @@ func perSecond(n float64) func(*emr.Options) {
 	return func(o *emr.Options) { o.RatePerSecond = n }
 }
 
-// deliverConcurrently sends n observations at once and waits for the end of all.
+// deliverConcurrently delivers n observations at once and waits for all.
 func deliverConcurrently(t *testing.T, client *emr.Client, n int) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -28,7 +28,7 @@ func deliverConcurrently(t *testing.T, client *emr.Client, n int) {
 
 func TestCallsAreEvenlySpaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := posts()
+		fake := replyToPosts()
 		deliverConcurrently(t, newClient(t, fake, perSecond(10)), 30)
 		if len(fake.seen) != 31 {
 			t.Fatalf("%d calls", len(fake.seen))
@@ -41,9 +41,9 @@ func TestCallsAreEvenlySpaced(t *testing.T) {
 	})
 }
 
-func TestIdleTimeIsNotSavedUp(t *testing.T) {
+func TestIdleTimeGrantsNoBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := posts()
+		fake := replyToPosts()
 		client := newClient(t, fake, perSecond(10))
 		deliverConcurrently(t, client, 1)
 		time.Sleep(time.Minute)
@@ -57,11 +57,11 @@ func TestIdleTimeIsNotSavedUp(t *testing.T) {
 	})
 }
 
-// TestNeverMoreThanTheLimitInAnySecond has callers come irregularly, for deliveries, lookups and patients alike.
+// TestNeverMoreThanTheLimitInAnySecond sends at irregular times: deliveries, searches and patient reads.
 func TestNeverMoreThanTheLimitInAnySecond(t *testing.T) {
 	for _, limit := range []int{10, 7, 3} {
 		synctest.Test(t, func(t *testing.T) {
-			fake := posts()
+			fake := replyToPosts()
 			client := newClient(t, fake, perSecond(float64(limit)))
 			var group sync.WaitGroup
 			for i := range 90 {
@@ -93,14 +93,14 @@ func TestNeverMoreThanTheLimitInAnySecond(t *testing.T) {
 func TestNoPacing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		deliverConcurrently(t, newClient(t, posts(), perSecond(0)), 200)
+		deliverConcurrently(t, newClient(t, replyToPosts(), perSecond(0)), 200)
 		if took := time.Since(start); took != 0 {
 			t.Errorf("took %v", took)
 		}
 	})
 }
 
-func TestRetryAfterPausesEverybody(t *testing.T) {
+func TestRetryAfterPausesAllCalls(t *testing.T) {
 	date := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 	for _, test := range []struct {
 		name  string
@@ -118,7 +118,7 @@ func TestRetryAfterPausesEverybody(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fake := posts(reply{status: 429, header: map[string]string{"Retry-After": test.value()}}, reply{status: 201})
+				fake := replyToPosts(reply{status: 429, header: map[string]string{"Retry-After": test.value()}}, reply{status: 201})
 				deliverConcurrently(t, newClient(t, fake, perSecond(10)), 4)
 				sends := fake.requests("fhir")
 				if len(sends) != 4 {
@@ -136,15 +136,15 @@ func TestRetryAfterPausesEverybody(t *testing.T) {
 }
 
 func TestRetryAfterIsReported(t *testing.T) {
-	_, e := deliver(t, newClient(t, posts(reply{status: 429, header: map[string]string{"Retry-After": "120"}})))
+	_, e := deliver(t, newClient(t, replyToPosts(reply{status: 429, header: map[string]string{"Retry-After": "120"}})))
 	if e.RetryAfter != 2*time.Minute {
 		t.Errorf("retry after %v", e.RetryAfter)
 	}
 }
 
-func TestTokenEndpointCanPauseToo(t *testing.T) {
+func TestTokenEndpointRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := posts()
+		fake := replyToPosts()
 		fake.tokens = []reply{{status: 429, header: map[string]string{"Retry-After": "7"}}}
 		if _, e := deliver(t, newClient(t, fake, quickRetries)); e != nil {
 			t.Fatal(e)
@@ -155,10 +155,10 @@ func TestTokenEndpointCanPauseToo(t *testing.T) {
 	})
 }
 
-func TestWaitingForATurnDoesNotCountAsTimeout(t *testing.T) {
+func TestPacingIsOutsideTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group sync.WaitGroup
-		client := newClient(t, posts(), perSecond(0.1), func(o *emr.Options) { o.Timeout = time.Second })
+		client := newClient(t, replyToPosts(), perSecond(0.1), func(o *emr.Options) { o.Timeout = time.Second })
 		for range 5 {
 			group.Go(func() {
 				if _, e := deliver(t, client); e != nil {
@@ -170,9 +170,9 @@ func TestWaitingForATurnDoesNotCountAsTimeout(t *testing.T) {
 	})
 }
 
-func TestLeavingTheQueue(t *testing.T) {
+func TestCancelWhilePaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fake := posts()
+		fake := replyToPosts()
 		client := newClient(t, fake, perSecond(0.1))
 		deliverConcurrently(t, client, 1)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -180,7 +180,7 @@ func TestLeavingTheQueue(t *testing.T) {
 		var group sync.WaitGroup
 		for range 3 { // one at the head of the queue, two behind it
 			group.Go(func() {
-				_, err := client.CreateObservation(ctx, observationID, []byte(resource), requestID)
+				_, err := client.CreateObservation(ctx, observationID, []byte(connectionResource), requestID)
 				if e := asError(t, err); !errors.Is(err, context.DeadlineExceeded) || e.Ambiguous {
 					t.Errorf("%v, ambiguous %v", err, e.Ambiguous)
 				}

@@ -12,17 +12,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// mostWays bounds the searches that one name is put to the EMR with.
-const mostWays = 5
+// maxNameQueries bounds the searches for one name.
+const maxNameQueries = 5
 
-// namesAsked are the ways to ask for a name, the best one first; a server that knows nobody by one may by the next.
+// nameQueries returns the searches for a name, the likeliest first, since servers support different ones.
 //
-// A string search looks at the start of a whole part of a name, so several words at once match no part. Given and family name in parameters of their own
-// are understood by HAPI and Epic alike; Epic wants them for a match, takes `name` once, and not beside them. Each word in a `name` of its own, which
-// are then ANDed, finds the parts in any order wherever search is done by the book. Where a name has more than two words nobody can tell where the
-// family name begins: the last word is the likeliest, "van der Berg" comes after. A comma says it.
+// A string search matches the start of one part of a name, so several words at once match nothing. HAPI and Epic both support given and
+// family name in parameters of their own; Epic requires them for a match, and accepts `name` once and not together with them. Each word in
+// a `name` of its own (ANDed) finds the parts in any order on servers that follow the specification. With more than two words the start of
+// the family name is unknown: the last word is tried first, "van der Berg" later. A comma marks it.
 // Source: FHIR R4, search.html, string and multiple parameters; docs/decisions/emr.md, "Patient search".
-func namesAsked(name string) []url.Values {
+func nameQueries(name string) []url.Values {
 	family, given, parted := strings.Cut(name, ",")
 	words := strings.Fields(strings.ReplaceAll(name, ",", " "))
 	switch {
@@ -46,10 +46,10 @@ func namesAsked(name string) []url.Values {
 	for at := len(words) - 2; at > 0 && !parted; at-- {
 		split(words[:at], words[at:])
 	}
-	return ways[:min(len(ways), mostWays)]
+	return ways[:min(len(ways), maxNameQueries)]
 }
 
-// escaped keeps what means something in a search value from meaning it. Source: FHIR R4, search.html, escaping search parameters.
+// escaped escapes the characters with a meaning in search values. Source: FHIR R4, search.html, escaping search parameters.
 func escaped(values ...string) []string {
 	quote := strings.NewReplacer(`\`, `\\`, `$`, `\$`, `|`, `\|`)
 	texts := make([]string, len(values))
@@ -59,11 +59,11 @@ func escaped(values ...string) []string {
 	return texts
 }
 
-// searchByName asks in one way after the other until somebody is found. A way that the EMR does not understand is passed over, unless it understands
-// none.
+// searchByName runs the queries in turn until one finds a patient. It skips queries that the EMR rejects (400 or 422), and returns that
+// error only if the EMR rejects all.
 func searchByName(name string, about url.Values, search func(url.Values) ([]Patient, error)) (found []Patient, err error) {
 	understood := false
-	for _, way := range namesAsked(name) {
+	for _, way := range nameQueries(name) {
 		maps.Copy(way, about)
 		some, refusal := search(way)
 		if len(some) > 0 {
@@ -86,14 +86,14 @@ func searchByName(name string, about url.Values, search func(url.Values) ([]Pati
 	return nil, err
 }
 
-// SearchPatients asks once for each way to put the name, without retries: a person is waiting and can ask again. It follows links to further pages until
-// it has as many as were asked for, but never to another address. The error is always an *Error.
+// SearchPatients sends each query for the name once, without retries: the person at the screen can search again. It follows links to
+// further pages until it has Count patients, but never to another address. The error is always an *Error.
 // Source: docs/decisions/emr.md, "Patient search".
 func (c *Client) SearchPatients(ctx context.Context, q PatientQuery) ([]Patient, error) {
-	return searchByName(q.Name.Reveal(), q.beside(), func(values url.Values) ([]Patient, error) { return c.search(ctx, values, q.Count) })
+	return searchByName(q.Name.Reveal(), q.paramsWithoutName(), func(values url.Values) ([]Patient, error) { return c.search(ctx, values, q.Count) })
 }
 
-// fhirName is as much of a HumanName as we take.
+// fhirName is the part of a HumanName that the service reads.
 type fhirName struct {
 	Use    string     `json:"use"`
 	Family string     `json:"family"`
@@ -106,11 +106,11 @@ type fhirPeriod struct {
 	End   string `json:"end"`
 }
 
-// nameUses are the uses of a name, the best one first; a use that is not among them is as good as none. A name of old is nobody's any more.
+// nameUses are the uses of a name, best first; a use not listed ranks like a missing one. Old names are not used.
 // Source: FHIR R4, value set name-use.
 var nameUses = []string{"official", "usual", "", "temp", "nickname", "anonymous", "maiden"}
 
-// parts are first and last name; of several given names the first.
+// parts returns the first given name and the family name.
 func (n fhirName) parts() (first, last string) {
 	if len(n.Given) > 0 {
 		first = validate.CleanLine(n.Given[0])
@@ -118,7 +118,7 @@ func (n fhirName) parts() (first, last string) {
 	return first, validate.CleanLine(n.Family)
 }
 
-// rank orders names: one with first and last name comes before one that lacks either, then the use counts.
+// rank orders names: those with first and last name before others, then by use.
 func (n fhirName) rank() int {
 	use := slices.Index(nameUses, n.Use)
 	if use < 0 {
@@ -130,12 +130,12 @@ func (n fhirName) rank() int {
 	return use
 }
 
-// name is the official one, else the usual, else any that can be used: a nickname alone does not hide a whole name. Names of old, and those whose time is
-// over or has not come, are passed over.
+// name returns the official name, else the usual, else any: a nickname alone does not precede a full name. Old names, and those outside
+// their period, are skipped.
 func (f fhirPatient) name(now time.Time) (first, last string) {
 	best := -1
 	for i, n := range f.Name {
-		if n.Use == "old" || !n.Period.holds(now) {
+		if n.Use == "old" || !n.Period.contains(now) {
 			continue
 		}
 		if best < 0 || n.rank() < f.Name[best].rank() {
@@ -148,9 +148,9 @@ func (f fhirPatient) name(now time.Time) (first, last string) {
 	return f.Name[best].parts()
 }
 
-// holds reports whether a moment is in the period. Dates may be of any precision: an end includes all of its day, month or year. What cannot be read
-// bounds nothing. Source: FHIR R4, datatypes.html, Period.
-func (p fhirPeriod) holds(now time.Time) bool {
+// contains reports whether a time is in the period. Dates may have any precision: an end includes all of its day, month or year. A bound
+// that cannot be parsed is ignored. Source: FHIR R4, datatypes.html, Period.
+func (p fhirPeriod) contains(now time.Time) bool {
 	if start, _, ok := span(p.Start); ok && now.Before(start) {
 		return false
 	}
@@ -158,7 +158,7 @@ func (p fhirPeriod) holds(now time.Time) bool {
 	return !ok || now.Before(end)
 }
 
-// span is from when to when, excluded, a FHIR date or time lasts.
+// span returns the start and the (excluded) end of a FHIR date or time.
 func span(text string) (from, to time.Time, ok bool) {
 	for _, precision := range []struct {
 		layout        string

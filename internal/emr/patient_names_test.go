@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-var sometime = time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
+var testTime = time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
 
-// Several words are asked for in ways that HAPI and Epic-like servers understand, the likeliest first.
-func TestNamesAsked(t *testing.T) {
+// Names of several words are searched in forms that HAPI and Epic-like servers support, the likeliest first.
+func TestNameQueries(t *testing.T) {
 	for name, want := range map[string]string{
 		"":                    "",
 		"Lovelace":            "name=Lovelace",
@@ -25,7 +25,7 @@ func TestNamesAsked(t *testing.T) {
 		"a b c d e f g h":     "family=h&given=a b c d e f g | name=a&name=b&name=c&name=d&name=e&name=f&name=g&name=h | family=g h&given=a b c d e f | family=f g h&given=a b c d e | family=e f g h&given=a b c d",
 	} {
 		var ways []string
-		for _, way := range namesAsked(name) {
+		for _, way := range nameQueries(name) {
 			text, err := url.QueryUnescape(way.Encode())
 			if err != nil {
 				t.Fatal(err)
@@ -58,7 +58,7 @@ func TestChoiceOfName(t *testing.T) {
 		{`{"text":"Ada Lovelace"}`, " "},
 		{``, " "},
 	} {
-		p, ok := readPatient([]byte(`{"resourceType":"Patient","id":"a","name":[`+c.names+`]}`), sometime)
+		p, ok := readPatient([]byte(`{"resourceType":"Patient","id":"a","name":[`+c.names+`]}`), testTime)
 		if got := p.Who.FirstName + " " + p.Who.LastName; !ok || got != c.want {
 			t.Errorf("%s: %q, want %q", c.names, got, c.want)
 		}

@@ -19,34 +19,34 @@ import (
 )
 
 const (
-	// maxBundle bounds what is read of one page of a search, in bytes: an EMR that ignores _count may send thousands.
+	// maxBundle bounds the bytes read of one page of a search: an EMR that ignores _count may send thousands of entries.
 	maxBundle = 4 << 20
-	// maxPages bounds how often a search follows the EMR's link to the next page.
+	// maxPages bounds how many links to a next page a search follows.
 	maxPages = 10
-	// maxPatientID are short. Source: hl7.org/fhir/R4/datatypes.html#id
+	// maxPatientID bounds the length of an id. Source: hl7.org/fhir/R4/datatypes.html#id
 	maxPatientID = 64
 )
 
-// Patient is a person as the EMR knows them; what it does not say is empty.
+// Patient is a patient as recorded in the EMR; missing values are empty.
 type Patient struct {
 	ID     string // without "Patient/"
 	Who    phi.Demographics
 	Gender string // one of FHIR's four codes; "unknown" when missing
 	MRN    string
-	// Deceased, and Retired for a record that the EMR no longer uses; Replaced is one of those that were merged into another.
+	// Deceased; Retired: the EMR no longer uses the record; Replaced: it was merged into another.
 	Deceased, Retired, Replaced bool
 }
 
-// PatientQuery is what to look for; empty members are not asked about.
+// PatientQuery holds search criteria; empty ones are left out.
 type PatientQuery struct {
 	Name       phi.Text
 	BirthDate  phi.Text // YYYY-MM-DD
 	Identifier phi.Text // value, or system|value
-	Count      int      // at most so many
+	Count      int      // maximum number of results
 }
 
-// beside is all of a query but the name.
-func (q PatientQuery) beside() url.Values {
+// paramsWithoutName returns the search parameters except the name.
+func (q PatientQuery) paramsWithoutName() url.Values {
 	values := url.Values{"_count": {strconv.Itoa(q.Count)}}
 	for name, value := range map[string]phi.Text{"birthdate": q.BirthDate, "identifier": q.Identifier} {
 		if value != "" {
@@ -56,18 +56,18 @@ func (q PatientQuery) beside() url.Values {
 	return values
 }
 
-// search asks once and follows links to further pages until it has count patients.
+// search sends one search and follows links to further pages until it has count patients.
 func (c *Client) search(ctx context.Context, values url.Values, count int) ([]Patient, error) {
 	var found []Patient
 	path := "/Patient?" + values.Encode()
 	for range maxPages {
 		got, _, err := c.send(ctx, call{
-			method: http.MethodGet, path: path, requestID: uuid.NewString(), maxBody: maxBundle, once: true, source: c.reads,
+			method: http.MethodGet, path: path, requestID: uuid.NewString(), maxBody: maxBundle, once: true, source: c.readSource,
 		})
 		if err != nil {
 			return nil, err
 		}
-		page, ok := readPatients(got.body, count-len(found), c.line.now())
+		page, ok := readPatients(got.body, count-len(found), c.transport.now())
 		if !ok {
 			return nil, unusable(got)
 		}
@@ -76,15 +76,15 @@ func (c *Client) search(ctx context.Context, values url.Values, count int) ([]Pa
 				found = append(found, p)
 			}
 		}
-		if path, ok = c.within(page.next); !ok || len(found) >= count {
+		if path, ok = c.pathWithinBase(page.next); !ok || len(found) >= count {
 			break
 		}
 	}
 	return found, nil
 }
 
-// within is the path of a link below the base address; links elsewhere are not followed, since the token goes along.
-func (c *Client) within(link string) (path string, ok bool) {
+// pathWithinBase returns the path of a link below the base address. Other links are not followed, since the request carries the token.
+func (c *Client) pathWithinBase(link string) (path string, ok bool) {
 	rest, ours := strings.CutPrefix(link, c.baseURL)
 	if !ours || (!strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "?")) || strings.Contains(rest, "..") {
 		return "", false
@@ -95,11 +95,11 @@ func (c *Client) within(link string) (path string, ok bool) {
 	return rest, true
 }
 
-// ReadPatient reads one patient, without retries: a person is waiting and can ask again. The code is CodePatientNotFound when the EMR knows nobody of that id. The error is
-// always an *Error.
+// ReadPatient reads one patient, without retries: the person at the screen can try again. The code is CodePatientNotFound when the EMR has
+// no such patient. The error is always an *Error.
 func (c *Client) ReadPatient(ctx context.Context, id string) (Patient, error) {
 	got, attempts, err := c.send(ctx, call{
-		method: http.MethodGet, path: "/Patient/" + url.PathEscape(id), requestID: uuid.NewString(), maxBody: maxBody, once: true, source: c.reads,
+		method: http.MethodGet, path: "/Patient/" + url.PathEscape(id), requestID: uuid.NewString(), maxBody: maxBody, once: true, source: c.readSource,
 	})
 	if err != nil {
 		if e, ok := err.(*Error); ok && (e.Status == http.StatusNotFound || e.Status == http.StatusGone) { //nolint:errorlint // always our own
@@ -107,7 +107,7 @@ func (c *Client) ReadPatient(ctx context.Context, id string) (Patient, error) {
 		}
 		return Patient{}, err
 	}
-	p, ok := readPatient(got.body, c.line.now())
+	p, ok := readPatient(got.body, c.transport.now())
 	if !ok || p.ID != id {
 		e := unusable(got)
 		e.Attempts = attempts
@@ -116,7 +116,7 @@ func (c *Client) ReadPatient(ctx context.Context, id string) (Patient, error) {
 	return p, nil
 }
 
-// unusable is a success that makes no sense: HTML, half an answer, another resource.
+// unusable is the error of a success with unusable content: HTML, a truncated response, another resource.
 func unusable(got answer) *Error {
 	return &Error{Code: CodeUnavailable, Status: got.status, Message: fmt.Sprintf("EMR answer is not usable (%d)", got.status), took: got.took}
 }
@@ -130,11 +130,11 @@ type patientPage struct {
 	next     string // link to the next page, "" on the last
 }
 
-// readPatients reads up to count patients of a searchset entry by entry, so that a huge one costs no more than its bytes. What lies behind
-// them is not looked at; a bundle that ends before them must be whole.
+// readPatients reads up to count patients of a searchset entry by entry, so that a huge one costs no more than its bytes. It ignores what
+// follows them; a bundle with fewer patients must be complete.
 func readPatients(body []byte, count int, now time.Time) (page patientPage, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(body))
-	if !opens(d, '{') {
+	if !expectDelim(d, '{') {
 		return page, false
 	}
 	kind := ""
@@ -167,7 +167,7 @@ func readPatients(body []byte, count int, now time.Time) (page patientPage, ok b
 	return page, err == nil && kind == "Bundle"
 }
 
-func opens(d *json.Decoder, with json.Delim) bool {
+func expectDelim(d *json.Decoder, with json.Delim) bool {
 	token, err := d.Token()
 	return err == nil && token == with
 }
@@ -188,9 +188,9 @@ func readNext(d *json.Decoder) (string, error) {
 	return "", nil
 }
 
-// readEntries takes the patients among the entries; an EMR may add an OperationOutcome of hints.
+// readEntries reads the patients among the entries; an EMR may add an OperationOutcome with hints.
 func (page *patientPage) readEntries(d *json.Decoder, count int, now time.Time) bool {
-	if !opens(d, '[') {
+	if !expectDelim(d, '[') {
 		return false
 	}
 	for d.More() && len(page.patients) < count {
@@ -211,7 +211,7 @@ func (page *patientPage) readEntries(d *json.Decoder, count int, now time.Time) 
 	return err == nil
 }
 
-// fhirPatient is as much of a Patient as we take. Source: docs/decisions/patients.md, "Import variants".
+// fhirPatient is the part of a Patient that the service reads. Source: docs/decisions/patients.md, "Import variants".
 type fhirPatient struct {
 	ResourceType string `json:"resourceType"`
 	ID           string `json:"id"`
@@ -294,7 +294,7 @@ func (f fhirPatient) contact(system string) string {
 	return ""
 }
 
-// home is the home address, else the first that is not an old one.
+// home returns the home address, else the first that is neither old nor for billing.
 func (f fhirPatient) home() *phi.Address {
 	var chosen *fhirAddress
 	for i, a := range f.Address {

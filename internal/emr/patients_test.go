@@ -23,17 +23,17 @@ func bundle(entries int, next string) string {
 	return b.String()
 }
 
-// An EMR that ignores _count sends 10,000 entries: the first ones are taken, also when the rest was cut off by the bound.
+// If an EMR ignores _count and returns 10,000 entries, the first ones are read, even when the size limit cut off the rest.
 func TestHugeBundle(t *testing.T) {
 	whole := []byte(bundle(10_000, ""))
 	if len(whole) < maxBundle {
 		t.Fatalf("only %d bytes", len(whole))
 	}
-	page, ok := readPatients(whole[:maxBundle], 100, sometime)
+	page, ok := readPatients(whole[:maxBundle], 100, testTime)
 	if !ok || len(page.patients) != 100 || page.patients[99].ID != "p99" {
 		t.Errorf("%d patients, %v", len(page.patients), ok)
 	}
-	if _, ok := readPatients(whole[:20_000], 100, sometime); ok {
+	if _, ok := readPatients(whole[:20_000], 100, testTime); ok {
 		t.Error("a bundle that ends too early was taken for whole")
 	}
 }
@@ -56,7 +56,7 @@ func TestReadPatients(t *testing.T) {
 		"half":              {`{"resourceType":"Bundle","entry":[{"resource":{"resourceType":"Patient","id":"a"}}`, "", false},
 		"kind is no string": {`{"resourceType":7}`, "", false},
 	} {
-		page, ok := readPatients([]byte(test.body), 20, sometime)
+		page, ok := readPatients([]byte(test.body), 20, testTime)
 		var ids []string
 		for _, p := range page.patients {
 			ids = append(ids, p.ID)
@@ -72,14 +72,14 @@ func TestReadPatientTakesWhatFits(t *testing.T) {
 		"identifier":[{"value":"no type"},{"use":"old","type":{"coding":[{"code":"MR"}]},"value":"OLD"},{"type":{"coding":[{"code":"SS"},{"code":"MR"}]},"value":" M1 "}],
 		"name":[{"use":"nickname","given":["Bob"]},{"use":"official","family":"Doe","given":["Robert","J"]}],
 		"telecom":[{"system":"email","value":"a@b.example"},{"system":"phone","use":"old","value":"1"},{"system":"phone","value":"+14135551001"}],
-		"address":[{"use":"work","line":["Desk"],"city":"X"},{"use":"home","line":["1 Road","Flat 2","Back"],"city":"Town","postalCode":"01103"}]}`), sometime)
+		"address":[{"use":"work","line":["Desk"],"city":"X"},{"use":"home","line":["1 Road","Flat 2","Back"],"city":"Town","postalCode":"01103"}]}`), testTime)
 	who := p.Who
 	if !ok || p.Gender != "unknown" || p.MRN != "M1" || !p.Deceased || p.Retired || who.DateOfBirth != "" || who.FirstName != "Robert" || who.LastName != "Doe" ||
 		who.Phone != "+14135551001" || who.Email != "a@b.example" || who.Address.Line1 != "1 Road" || who.Address.Line2 != "Flat 2, Back" || who.Address.City != "Town" {
 		t.Errorf("%v, gender %s, mrn %s, %q %q %q", ok, p.Gender, p.MRN, who.FirstName, who.DateOfBirth, who.Address.Line2)
 	}
 	for _, retired := range []string{`"active":false`, `"link":[{"type":"replaced-by"}]`} {
-		if p, ok := readPatient([]byte(`{"resourceType":"Patient","id":"a",`+retired+`}`), sometime); !ok || !p.Retired {
+		if p, ok := readPatient([]byte(`{"resourceType":"Patient","id":"a",`+retired+`}`), testTime); !ok || !p.Retired {
 			t.Errorf("%s is not retired", retired)
 		}
 	}
@@ -102,7 +102,7 @@ func TestOnlyOwnLinksAreFollowed(t *testing.T) {
 		"https://emr.test/fhir/r4/Patient?page=2#top": "",
 		"Patient?page=2":                              "",
 	} {
-		if got, ok := c.within(link); got != want || ok != (want != "") {
+		if got, ok := c.pathWithinBase(link); got != want || ok != (want != "") {
 			t.Errorf("%s: %q", link, got)
 		}
 	}
@@ -115,7 +115,7 @@ func FuzzReadPatients(f *testing.F) {
 	f.Add([]byte(`<!doctype html>`), 100)
 	f.Fuzz(func(t *testing.T, body []byte, count int) {
 		count = 1 + int(uint(count)%100)
-		page, _ := readPatients(body, count, sometime)
+		page, _ := readPatients(body, count, testTime)
 		if len(page.patients) > count {
 			t.Errorf("%d patients for %d", len(page.patients), count)
 		}
@@ -124,7 +124,7 @@ func FuzzReadPatients(f *testing.F) {
 				t.Errorf("%q %q", p.ID, p.Gender)
 			}
 		}
-		readPatient(body, sometime)
+		readPatient(body, testTime)
 	})
 }
 
@@ -149,14 +149,14 @@ func FuzzReadTokens(f *testing.F) {
 	})
 }
 
-// A person is not refused for what nobody sees in the EMR's words, nor shown with it.
+// Invisible characters in the EMR's text do not make a patient invalid, and are removed.
 func TestReadPatientIsCleaned(t *testing.T) {
 	p, ok := readPatient([]byte(`{"resourceType":"Patient","id":"a1","name":[{"family":"\u202eLovelace\u202c","given":["\ufeffA\u200bda"]}],
-		"telecom":[{"system":"phone","value":"\u202d555 0100\u202c"}],"address":[{"line":["1 Main\u2028St"],"city":"Bos\u00adton"}]}`), sometime)
+		"telecom":[{"system":"phone","value":"\u202d555 0100\u202c"}],"address":[{"line":["1 Main\u2028St"],"city":"Bos\u00adton"}]}`), testTime)
 	if !ok || p.Who.LastName != "Lovelace" || p.Who.FirstName != "Ada" || p.Who.Phone != "555 0100" || p.Who.Address.Line1 != "1 Main St" || p.Who.Address.City != "Boston" {
 		t.Errorf("read %q %q %q %q %q", p.Who.FirstName, p.Who.LastName, p.Who.Phone, p.Who.Address.Line1, p.Who.Address.City)
 	}
-	if p, _ := readPatient([]byte(`{"resourceType":"Patient","id":"a1","name":[{"family":"خانه\u200cای"}]}`), sometime); p.Who.LastName != "خانه\u200cای" {
+	if p, _ := readPatient([]byte(`{"resourceType":"Patient","id":"a1","name":[{"family":"خانه\u200cای"}]}`), testTime); p.Who.LastName != "خانه\u200cای" {
 		t.Errorf("read %+q", p.Who.LastName)
 	}
 }

@@ -15,25 +15,25 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 )
 
-// sendable is one form of something, ready to be sent.
-type sendable struct {
-	id string // under which the EMR finds it by its identifier
-	// withdrawn: it is to be nowhere but where it is already.
-	withdrawn bool
-	// content is the resource for a new copy, update that for the EMR's copy with an id.
+// payload is one form of an observation or mean, ready to send.
+type payload struct {
+	id string // the identifier under which the EMR finds it
+	// retracted: update existing copies, but create none.
+	retracted bool
+	// content is the resource for a new copy; update renders it for the EMR's copy with an id.
 	content []byte
 	update  func(emrID string) fhir.Resource
 }
 
-// hash tells one content from another.
-func (s sendable) hash() string {
+// hash identifies the content.
+func (s payload) hash() string {
 	sum := sha256.Sum256(s.content)
 	return hex.EncodeToString(sum[:])
 }
 
-// render makes the FHIR form as delivered, which names the patient by the EMR's own id. A record that cannot be sent as
-// it is fails as if the EMR had said so.
-func (w *Worker) render(app core.App, c Claimed) (s sendable, err error) {
+// render builds the FHIR resource, which refers to the patient by the EMR's id. An observation that cannot be sent as it is returns the
+// *Error that the EMR would return.
+func (w *Worker) render(app core.App, c Claimed) (s payload, err error) {
 	if c.Form == collections.FormMeanPressure {
 		s, err = w.renderMean(app, c)
 	} else {
@@ -54,25 +54,25 @@ func (w *Worker) render(app core.App, c Claimed) (s sendable, err error) {
 	return s, nil
 }
 
-// externalID is the EMR's id of the patient, which is known already unless "".
+// externalID returns the EMR's id of the patient: known, unless that is "".
 func (w *Worker) externalID(app core.App, c Claimed, known string) (id string, err error) {
 	if known != "" {
 		return known, nil
 	}
 	id, err = collections.ExternalIDOf(app, c.PatientID)
-	if err == nil && id == "" && w.EMR.Configured() { // else it fails of that first
+	if err == nil && id == "" && w.EMR.Configured() { // otherwise the delivery fails as not configured
 		err = &Error{Code: CodePatientNotFound, Message: notLinked}
 	}
 	return id, err
 }
 
-func (w *Worker) renderReading(app core.App, c Claimed) (sendable, error) {
+func (w *Worker) renderReading(app core.App, c Claimed) (payload, error) {
 	stored, unread := w.Load(app, c.ObservationID)
 	externalID, err := w.externalID(app, c, stored.ExternalID)
-	if err = cmp.Or(err, unread); err != nil { // whom the EMR does not know comes first: that is for people to mend
-		return sendable{}, err
+	if err = cmp.Or(err, unread); err != nil { // a patient without a link comes first: a person must correct it
+		return payload{}, err
 	}
-	s := sendable{id: c.ObservationID, withdrawn: stored.EnteredInError}
+	s := payload{id: c.ObservationID, retracted: stored.EnteredInError}
 	deliver := fhir.Delivered
 	if c.Form == collections.FormHeartRate {
 		s.id, deliver = fhir.PartID(c.ObservationID, fhir.HeartRatePart), fhir.DeliveredHeartRate
@@ -84,21 +84,21 @@ func (w *Worker) renderReading(app core.App, c Claimed) (sendable, error) {
 	return s, nil
 }
 
-func (w *Worker) renderMean(app core.App, c Claimed) (sendable, error) {
+func (w *Worker) renderMean(app core.App, c Claimed) (payload, error) {
 	externalID, err := w.externalID(app, c, "")
 	if err != nil {
-		return sendable{}, err
+		return payload{}, err
 	}
 	if w.LoadMean == nil {
-		return sendable{}, fault.Missing()
+		return payload{}, fault.Missing()
 	}
 	mean, err := w.LoadMean(app, c.PatientID, c.From, c.To)
 	if err != nil {
-		return sendable{}, err
+		return payload{}, err
 	}
 	mean.ID, mean.CreatedAt = c.ObservationID, collections.ParseInstant(c.CreatedAt)
-	return sendable{id: c.ObservationID, withdrawn: mean.Readings == 0, update: func(emrID string) fhir.Resource {
+	return payload{id: c.ObservationID, retracted: mean.Readings == 0, update: func(emrID string) fhir.Resource {
 		mean.EMRID = emrID
-		return fhir.DeliveredMean(mean, externalID)
+		return fhir.DeliveredMeanBloodPressure(mean, externalID)
 	}}, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-// Whoever answers is there, whatever it says of itself; a stranger's page, a 5xx and a refused token are not the EMR.
+// An EMR that answers is reachable, even if it refuses the request; a foreign page, a 5xx and a refused token are not an answer.
 func TestProbe(t *testing.T) {
 	for name, test := range map[string]struct {
 		reply reply

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// doubtsEvery is how often the worker asks itself what is in doubt, and the least time between two looks at one record.
-	doubtsEvery = time.Minute
-	// longestDoubt bounds the time between two looks. They grow apart, so that an EMR that lets nobody look is not asked forever.
-	longestDoubt = 6 * time.Hour
-	// lateArrival is after which time something that was sent counts as not there when it is not found.
-	lateArrival = 15 * time.Minute
-	// mostDoubts bounds the looks of one pass.
-	mostDoubts = 100
+	// reconcileInterval is the time between passes, and the least time between two queries for one delivery.
+	reconcileInterval = time.Minute
+	// maxReconcileInterval bounds the growing time between two queries, for an EMR that permits no search.
+	maxReconcileInterval = 6 * time.Hour
+	// arrivalTimeout is after which time a delivery that is not found counts as not stored.
+	arrivalTimeout = 15 * time.Minute
+	// reconcileBatch bounds the deliveries of one pass.
+	reconcileBatch = 100
 )
 
-// watchDoubts clears what is in doubt, at once and then by the clock, until ctx ends.
-func (w *Worker) watchDoubts(ctx context.Context, app core.App) {
-	clock := time.NewTicker(doubtsEvery)
+// reconcileLoop reconciles at once and then at each interval, until ctx ends.
+func (w *Worker) reconcileLoop(ctx context.Context, app core.App) {
+	clock := time.NewTicker(reconcileInterval)
 	defer clock.Stop()
 	for {
-		if _, err := w.ClearDoubts(ctx, app); err != nil && ctx.Err() == nil {
-			w.Log.Error("doubts not cleared", slog.Any("error", err))
+		if _, err := w.ReconcileUnknown(ctx, app); err != nil && ctx.Err() == nil {
+			w.Log.Error("EMR worker could not reconcile unknown outcomes; it retries at the next interval", slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():
@@ -39,47 +39,47 @@ func (w *Worker) watchDoubts(ctx context.Context, app core.App) {
 	}
 }
 
-// ClearDoubts looks at the EMR for what nobody will send again though its end is unknown: after the last retry, or a manual transmit of what
-// was given up. What is found is transmitted after all; what is known not to be there stays failed. Nothing is sent. It returns how many are
-// clear now. Source: docs/decisions/transmissions.md, "Unknown outcomes".
-func (w *Worker) ClearDoubts(ctx context.Context, app core.App) (cleared int, err error) {
-	if !w.EMR.Configured() || w.line.isDown() { // the line is probed, and left alone in between
+// ReconcileUnknown queries the EMR for dead letters with an unknown outcome: after the last retry, or after a manual transmit of a
+// dead letter. A delivery that is found becomes transmitted; one that is known not to be there stays failed. It sends nothing, and
+// returns the number of outcomes resolved. Source: docs/decisions/transmissions.md, "Unknown outcomes".
+func (w *Worker) ReconcileUnknown(ctx context.Context, app core.App) (cleared int, err error) {
+	if !w.EMR.Configured() || w.breaker.isOpen() { // probes alone may reach the EMR now
 		return 0, nil
 	}
-	doubts, err := collections.UnconfirmedTransmissions(app, mostDoubts)
+	doubts, err := collections.UnconfirmedTransmissions(app, reconcileBatch)
 	for _, d := range doubts {
 		if err != nil || ctx.Err() != nil {
 			return cleared, err
 		}
-		if !lookIsDue(d, w.Clock()) {
+		if !isReconcileDue(d, w.Clock()) {
 			continue
 		}
 		var known, down bool
-		if known, down, err = w.clear(ctx, app, d); known {
+		if known, down, err = w.reconcileOne(ctx, app, d); known {
 			cleared++
 		}
 		if down {
-			break // the others would end the same way
+			break // the others would fail the same way
 		}
 	}
 	return cleared, err
 }
 
-// lookIsDue lets a quarter of a record's age pass between two looks at it.
-func lookIsDue(d collections.UnconfirmedTransmission, now time.Time) bool {
+// isReconcileDue lets a quarter of a delivery's age pass between two queries.
+func isReconcileDue(d collections.UnconfirmedTransmission, now time.Time) bool {
 	seen := collections.ParseInstant(d.UpdatedAt)
 	age := now.Sub(seen)
 	if d.LastAttemptedAt != "" {
 		age = now.Sub(collections.ParseInstant(d.LastAttemptedAt))
 	}
-	return now.Sub(seen) >= min(max(age/4, doubtsEvery), longestDoubt)
+	return now.Sub(seen) >= min(max(age/4, reconcileInterval), maxReconcileInterval)
 }
 
-// clear looks at one and stores what that comes to; down says that the line to the EMR is at fault.
-func (w *Worker) clear(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (known, down bool, err error) {
-	result, queue, err := w.lookInto(ctx, app, d)
+// reconcileOne queries one delivery and stores the result; down reports that the EMR cannot answer.
+func (w *Worker) reconcileOne(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (known, down bool, err error) {
+	result, queue, err := w.queryOutcome(ctx, app, d)
 	if refusal, ok := errors.AsType[*Error](err); ok {
-		down, err = refusal.Fault() != OfRequest, nil
+		down, err = refusal.Class() != ClassRequest, nil
 	}
 	if err != nil || ctx.Err() != nil {
 		return false, down, err
@@ -99,7 +99,7 @@ func (w *Worker) clear(ctx context.Context, app core.App, d collections.Unconfir
 				return err
 			}
 		}
-		return noteCleared(tx, d, result, now)
+		return auditReconciled(tx, d, result, now)
 	})
 	if err != nil || !held || !result.Resolved {
 		return false, down, err
@@ -113,17 +113,17 @@ func (w *Worker) clear(ctx context.Context, app core.App, d collections.Unconfir
 	return true, down, nil
 }
 
-// lookInto finds out how a delivery ended. queue: the EMR's copy was found, and has yet to follow a change.
-func (w *Worker) lookInto(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (c collections.ReconcileResult, queue bool, err error) {
+// queryOutcome queries how a delivery ended. queue: the EMR's copy was found and needs an update.
+func (w *Worker) queryOutcome(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (c collections.ReconcileResult, queue bool, err error) {
 	w.rendering <- struct{}{}
 	rendered, err := w.render(app, d.ClaimedTransmission)
 	<-w.rendering
 	if err != nil {
 		return c, false, err
 	}
-	late := w.Clock().Sub(collections.ParseInstant(d.LastAttemptedAt)) >= lateArrival
+	late := w.Clock().Sub(collections.ParseInstant(d.LastAttemptedAt)) >= arrivalTimeout
 	if d.EMRID != "" {
-		return w.lookAtCopy(ctx, d, rendered, late)
+		return w.queryCopy(ctx, d, rendered, late)
 	}
 	emrID, found, err := w.EMR.LookUpObservation(ctx, rendered.id)
 	switch {
@@ -133,14 +133,14 @@ func (w *Worker) lookInto(ctx context.Context, app core.App, d collections.Uncon
 		return collections.ReconcileResult{Status: collections.FHIRPending, Resolved: true, EMRID: emrID}, true, nil
 	case found:
 		return collections.ReconcileResult{Status: collections.FHIRTransmitted, Resolved: true, EMRID: emrID}, false, nil
-	case late && rendered.withdrawn:
-		return collections.ReconcileResult{Resolved: true, ErrorCode: codeWithdrawn, ErrorMessage: notSent}, false, nil
+	case late && rendered.retracted:
+		return collections.ReconcileResult{Resolved: true, ErrorCode: codeNeverSent, ErrorMessage: neverSentMessage}, false, nil
 	}
 	return collections.ReconcileResult{Resolved: late}, false, nil
 }
 
-// lookAtCopy finds out how an update ended.
-func (w *Worker) lookAtCopy(ctx context.Context, d collections.UnconfirmedTransmission, s sendable, late bool) (c collections.ReconcileResult, _ bool, err error) {
+// queryCopy queries how an update ended.
+func (w *Worker) queryCopy(ctx context.Context, d collections.UnconfirmedTransmission, s payload, late bool) (c collections.ReconcileResult, _ bool, err error) {
 	content, err := s.update(d.EMRID).Encode()
 	if err != nil {
 		return c, false, &Error{Code: CodeInvalidResource, Message: "The observation has no FHIR form"}
@@ -155,8 +155,8 @@ func (w *Worker) lookAtCopy(ctx context.Context, d collections.UnconfirmedTransm
 	return collections.ReconcileResult{Resolved: known && late}, false, nil
 }
 
-// noteCleared adds a line to the audit trail.
-func noteCleared(tx core.App, d collections.UnconfirmedTransmission, c collections.ReconcileResult, now time.Time) error {
+// auditReconciled adds an entry to the audit trail.
+func auditReconciled(tx core.App, d collections.UnconfirmedTransmission, c collections.ReconcileResult, now time.Time) error {
 	entry := audit.Entry{
 		Event: audit.EMRTransmit, Actor: audit.System(), ResourceType: audit.ResourceTransmission, ResourceID: d.ID, PatientID: d.PatientID,
 		Changes: audit.Changes{"ambiguous": {Old: true, New: false}},
@@ -167,11 +167,11 @@ func noteCleared(tx core.App, d collections.UnconfirmedTransmission, c collectio
 	return audit.Append(tx, entry, now)
 }
 
-// wait is how long a record waits until the EMR's search can be believed, and takes no further slot: when nothing was sent, and once after
-// its first unknown end. Source: docs/decisions/transmissions.md, "Look-ups and the EMR's search cache".
-func (d *delivery) wait(c Claimed) time.Duration {
+// searchWait returns how long the delivery waits, without using an attempt, until the EMR's search can be trusted: when nothing was sent,
+// and once after its first unknown outcome. Source: docs/decisions/transmissions.md, "Look-ups and the EMR's search cache".
+func (d *delivery) searchWait(c Claimed) time.Duration {
 	if d.unsent || !c.Ambiguous {
-		return d.err.LookAgain
+		return d.err.TrustSearchAfter
 	}
 	return 0
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// arrives has the EMR take what it says it could not.
-func (f *stubEMR) arrives() {
+// storeDespiteError makes the EMR store what it reports as failed.
+func (f *stubEMR) storeDespiteError() {
 	f.refuse = func(id string, _ int) *emr.Error {
 		f.stored[id] = "emr-late"
 		return unavailable()
 	}
 }
 
-// givenUp is a record that was refused until nothing was left, and not because its end was unknown.
-func (c *changing) givenUp() {
+// deadLetter makes a dead letter by refusals, with a known outcome.
+func (c *changingReading) deadLetter() {
 	c.t.Helper()
 	c.emr.refuse = func(string, int) *emr.Error { return invalid() }
 	for range 6 {
@@ -34,8 +34,8 @@ func (c *changing) givenUp() {
 	c.emr.refuse = nil
 }
 
-// transmit has it sent because a person asked, and waits for the end.
-func (c *changing) transmit() {
+// transmit sends the reading as a manual transmit, and waits for the result.
+func (c *changingReading) transmit() {
 	c.t.Helper()
 	ended := make(chan emr.Result, 1)
 	c.worker.Finished = func(r emr.Result) { ended <- r }
@@ -51,33 +51,33 @@ func (c *changing) transmit() {
 	c.worker = newWorker(c.emr, c.clock, func(o *emr.WorkerOptions) { o.Load = c.worker.Load })
 }
 
-// look clears what can be cleared, some time later.
-func (c *changing) look(after time.Duration) int {
+// reconcile reconciles after some time and returns how many outcomes it resolved.
+func (c *changingReading) reconcile(after time.Duration) int {
 	c.t.Helper()
 	c.clock.advance(after)
-	cleared, err := c.worker.ClearDoubts(c.t.Context(), c.app)
+	cleared, err := c.worker.ReconcileUnknown(c.t.Context(), c.app)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return cleared
 }
 
-// A manual transmit of what was given up ends unknown: nobody is left to try again, but the EMR has it, and a look finds it. Nothing is sent.
-func TestManualTransmitEndsUnknown(t *testing.T) {
-	c := newChanging(t)
-	c.givenUp()
-	c.emr.arrives()
+// A manual transmit of a dead letter has an unknown outcome and no retry, but the EMR has it: reconciling finds it and sends nothing.
+func TestManualTransmitWithUnknownOutcome(t *testing.T) {
+	c := newChangingReading(t)
+	c.deadLetter()
+	c.emr.storeDespiteError()
 	c.transmit()
-	c.stands("transmitted by hand", "failed", "emr_unavailable")
+	c.checkStatus("transmitted by hand", "failed", "emr_unavailable")
 	check(t, c.app, collections.Transmissions, c.id, map[string]any{"ambiguous": true, "next_retry_at": ""})
 	sent := c.emr.sends[c.reading]
 	before := vigiltest.RowCounts(t, c.app)
 	var told []emr.Result
 	c.worker.Finished = func(r emr.Result) { told = append(told, r) }
-	if cleared := c.look(2 * time.Minute); cleared != 1 {
+	if cleared := c.reconcile(2 * time.Minute); cleared != 1 {
 		t.Errorf("%d cleared", cleared)
 	}
-	c.stands("looked for", "transmitted", "")
+	c.checkStatus("looked for", "transmitted", "")
 	check(t, c.app, collections.Transmissions, c.id, map[string]any{
 		"ambiguous": false, "emr_resource_id": "emr-late", "error_message": "", "diagnostics": "", "next_retry_at": "",
 	})
@@ -92,16 +92,16 @@ func TestManualTransmitEndsUnknown(t *testing.T) {
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 2 || added[collections.AuditLog] != 1 || added["transmission_totals"] != 1 {
 		t.Errorf("rows %v", added)
 	}
-	if cleared := c.look(time.Hour); cleared != 0 || c.emr.looks[c.reading] != 1 {
-		t.Errorf("%d cleared again, looked %d times", cleared, c.emr.looks[c.reading])
+	if cleared := c.reconcile(time.Hour); cleared != 0 || c.emr.searches[c.reading] != 1 {
+		t.Errorf("%d cleared again, looked %d times", cleared, c.emr.searches[c.reading])
 	}
 }
 
-// The fifth retry ends unknown.
-func TestLastRetryEndsUnknown(t *testing.T) {
+// The fifth retry has an unknown outcome.
+func TestLastRetryWithUnknownOutcome(t *testing.T) {
 	for name, arrived := range map[string]bool{"it had arrived": true, "it had not": false} {
 		t.Run(name, func(t *testing.T) {
-			c := newChanging(t)
+			c := newChangingReading(t)
 			c.emr.refuse = func(id string, sends int) *emr.Error {
 				if sends < 6 {
 					return invalid()
@@ -115,115 +115,115 @@ func TestLastRetryEndsUnknown(t *testing.T) {
 				c.send(24 * time.Hour)
 			}
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true, "next_retry_at": ""})
-			if cleared := c.look(time.Minute); (cleared == 1) != arrived {
+			if cleared := c.reconcile(time.Minute); (cleared == 1) != arrived {
 				t.Errorf("%d cleared", cleared)
 			}
 			if arrived {
-				c.stands("found", "transmitted", "")
+				c.checkStatus("found", "transmitted", "")
 				return
 			}
-			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true}) // it may yet arrive
-			if cleared := c.look(20 * time.Minute); cleared != 1 {
+			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true}) // it may still arrive
+			if cleared := c.reconcile(20 * time.Minute); cleared != 1 {
 				t.Errorf("%d cleared", cleared)
 			}
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{
 				"status": "failed", "ambiguous": false, "error_code": "emr_unavailable", "next_retry_at": "", "attempt_count": 5.0,
 			})
-			if c.look(time.Hour) != 0 || c.emr.looks[c.reading] != 2 || c.emr.sends[c.reading] != 6 {
-				t.Errorf("looked %d times, sent %d", c.emr.looks[c.reading], c.emr.sends[c.reading])
+			if c.reconcile(time.Hour) != 0 || c.emr.searches[c.reading] != 2 || c.emr.sends[c.reading] != 6 {
+				t.Errorf("looked %d times, sent %d", c.emr.searches[c.reading], c.emr.sends[c.reading])
 			}
 		})
 	}
 }
 
-// While the EMR cannot be asked the doubt stays, and what may be old is no answer. It is asked less and less often.
-func TestDoubtsStayUntilThereIsAnAnswer(t *testing.T) {
+// While the EMR gives no answer, or one that may be cached, the outcome stays unknown. The queries become less frequent.
+func TestReconcileWaitsForAnswer(t *testing.T) {
 	for name, refusal := range map[string]*emr.Error{
 		"away":      {Code: emr.CodeUnavailable, Message: "EMR unavailable (no connection)"},
 		"forbidden": {Code: emr.CodeAuth, Status: 403, Message: "forbidden"},
-		"old":       {Code: emr.CodeSearchOutdated, LookAgain: time.Minute, Message: "EMR search may be out of date"},
+		"old":       {Code: emr.CodeSearchOutdated, TrustSearchAfter: time.Minute, Message: "EMR search may be out of date"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newChanging(t)
-			c.givenUp()
-			c.emr.arrives()
+			c := newChangingReading(t)
+			c.deadLetter()
+			c.emr.storeDespiteError()
 			c.transmit()
-			c.emr.looking = refusal
+			c.emr.searchErr = refusal
 			for range 7 * 24 * 60 {
-				if c.look(time.Minute) != 0 {
+				if c.reconcile(time.Minute) != 0 {
 					t.Fatal("cleared")
 				}
 			}
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true, "error_code": "emr_unavailable"})
-			if looks := c.emr.looks[c.reading]; looks < 30 || looks > 80 {
+			if looks := c.emr.searches[c.reading]; looks < 30 || looks > 80 {
 				t.Errorf("looked %d times in a week", looks)
 			}
-			c.emr.looking = nil
-			if c.look(6*time.Hour) != 1 {
+			c.emr.searchErr = nil
+			if c.reconcile(6*time.Hour) != 1 {
 				t.Error("not cleared")
 			}
-			c.stands("answered", "transmitted", "")
+			c.checkStatus("answered", "transmitted", "")
 		})
 	}
 }
 
-// An EMR that is away is asked about one record and not about all.
-func TestDoubtsStopWhileTheLineIsDown(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+// If the EMR is down, it receives one query and not one for each delivery.
+func TestReconcileStopsAtFirstOutage(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	for range 30 {
-		queue(t, app, patient, now)
+		stepQueue(t, app, patient, now)
 	}
 	if _, err := app.DB().NewQuery("UPDATE transmissions SET status = 'failed', ambiguous = TRUE, error_code = 'timeout'").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	f.looking = &emr.Error{Code: emr.CodeTimeout, Message: "Connection timeout after 30s"}
+	f.searchErr = &emr.Error{Code: emr.CodeTimeout, Message: "Connection timeout after 30s"}
 	w := newWorker(f, clock, nil)
 	for pass := range 3 {
 		clock.advance(10 * time.Minute)
-		if cleared, err := w.ClearDoubts(t.Context(), app); cleared != 0 || err != nil || len(f.looks) != pass+1 {
-			t.Errorf("%d cleared, %d looked for (%v)", cleared, len(f.looks), err)
+		if cleared, err := w.ReconcileUnknown(t.Context(), app); cleared != 0 || err != nil || len(f.searches) != pass+1 {
+			t.Errorf("%d cleared, %d looked for (%v)", cleared, len(f.searches), err)
 		}
 	}
-	f.looking = nil
+	f.searchErr = nil
 	clock.advance(10 * time.Minute)
-	if cleared, err := w.ClearDoubts(t.Context(), app); cleared != 30 || err != nil {
+	if cleared, err := w.ReconcileUnknown(t.Context(), app); cleared != 30 || err != nil {
 		t.Errorf("%d cleared (%v)", cleared, err)
 	}
 }
 
-// A withdrawal whose last retry ends unknown is looked at, and not put again.
-func TestLastUpdateEndsUnknown(t *testing.T) {
+// After the last retry of a retraction with an unknown outcome, the copy is queried, and not sent again.
+func TestLastUpdateWithUnknownOutcome(t *testing.T) {
 	for name, taken := range map[string]bool{"the EMR took it": true, "it did not": false} {
 		t.Run(name, func(t *testing.T) {
-			c := newChanging(t)
+			c := newChangingReading(t)
 			c.send(time.Minute)
-			c.withdraw()
+			c.retract()
 			c.emr.refuse = func(string, int) *emr.Error { return unavailable() }
 			for range 8 {
 				c.send(24 * time.Hour)
 			}
-			c.emr.took = taken
+			c.emr.hasCopy = taken
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true, "next_retry_at": ""})
 			updates := len(c.emr.updates)
-			if c.look(24*time.Hour) != 1 || len(c.emr.updates) != updates {
+			if c.reconcile(24*time.Hour) != 1 || len(c.emr.updates) != updates {
 				t.Errorf("not cleared, or put again")
 			}
 			if taken {
-				c.stands("looked at", "transmitted", "")
+				c.checkStatus("looked at", "transmitted", "")
 				return
 			}
-			c.stands("looked at", "failed", "emr_unavailable")
+			c.checkStatus("looked at", "failed", "emr_unavailable")
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"ambiguous": false})
 		})
 	}
 }
 
-// What was withdrawn while nobody knew whether the EMR has it, and could not be searched for until no retry was left, is corrected once it is
-// found after all, and is nobody's failure once it is known not to be there.
-func TestDoubtsOfWhatWasWithdrawn(t *testing.T) {
+// A reading retracted while its outcome was unknown, with searches forbidden until no retry was left, is corrected once it is found, and is
+// not a failure once it is known not to be there.
+func TestReconcileRetracted(t *testing.T) {
 	for name, arrived := range map[string]bool{"it is there": true, "it is not": false} {
 		t.Run(name, func(t *testing.T) {
-			c := newChanging(t)
+			c := newChangingReading(t)
 			c.emr.refuse = func(id string, _ int) *emr.Error {
 				if arrived {
 					c.emr.stored[id] = "emr-late"
@@ -232,58 +232,58 @@ func TestDoubtsOfWhatWasWithdrawn(t *testing.T) {
 			}
 			c.send(time.Minute)
 			c.emr.refuse = nil
-			c.withdraw()
-			c.emr.looking = unavailable()
+			c.retract()
+			c.emr.searchErr = unavailable()
 			for range 8 {
 				c.send(24 * time.Hour)
 			}
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true, "next_retry_at": ""})
-			c.emr.looking = nil
-			if c.look(24*time.Hour) != 1 {
+			c.emr.searchErr = nil
+			if c.reconcile(24*time.Hour) != 1 {
 				t.Error("not cleared")
 			}
 			if !arrived {
-				c.stands("not there", "failed", "entered_in_error")
-				c.hold("not there", 1)
+				c.checkStatus("not there", "failed", "entered_in_error")
+				c.checkSent("not there", 1)
 				return
 			}
 			c.send(time.Minute)
-			c.stands("corrected", "transmitted", "")
-			c.hold("corrected", 1, "entered-in-error")
+			c.checkStatus("corrected", "transmitted", "")
+			c.checkSent("corrected", 1, "entered-in-error")
 		})
 	}
 }
 
-// What somebody has taken up meanwhile is left to them.
-func TestDoubtsLeaveWhatIsTakenUp(t *testing.T) {
+// A delivery that was claimed in the meantime is left to its worker.
+func TestReconcileSkipsClaimed(t *testing.T) {
 	for _, status := range []string{"pending", "processing", "transmitted"} {
-		c := newChanging(t)
-		c.givenUp()
-		c.emr.arrives()
+		c := newChangingReading(t)
+		c.deadLetter()
+		c.emr.storeDespiteError()
 		c.transmit()
-		c.emr.onLook = func() {
+		c.emr.onSearch = func() {
 			if _, err := c.app.DB().Update(collections.Transmissions, dbx.Params{"status": status, "updated_at": "x"}, dbx.HashExp{"id": c.id}).Execute(); err != nil {
 				t.Error(err)
 			}
 		}
-		if c.look(10*time.Minute) != 0 {
+		if c.reconcile(10*time.Minute) != 0 {
 			t.Errorf("%s: cleared", status)
 		}
 		check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": status, "emr_resource_id": "", "ambiguous": true})
 	}
 }
 
-// The worker looks by itself.
-func TestRunClearsDoubts(t *testing.T) {
+// The running worker reconciles without a request.
+func TestRunReconciles(t *testing.T) {
 	app, f := newApp(t), newEMR()
-	id, observation := queue(t, app, patient, wallClock().Add(-time.Hour))
+	id, observation := stepQueue(t, app, patient, wallClock().Add(-time.Hour))
 	_, err := app.DB().NewQuery("UPDATE transmissions SET status = 'failed', ambiguous = TRUE, error_code = 'timeout'").Execute()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.stored[observation] = "emr-late"
 	ended := make(chan emr.Result, 1)
-	w := newWorker(f, &ticking{}, func(o *emr.WorkerOptions) {
+	w := newWorker(f, &manualClock{}, func(o *emr.WorkerOptions) {
 		o.Clock, o.Finished = wallClock, func(r emr.Result) { ended <- r }
 	})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -299,17 +299,17 @@ func TestRunClearsDoubts(t *testing.T) {
 	}
 }
 
-// What may be there is not sent while the EMR's answer may be an old one: the record waits and takes no slot for it.
-func TestWaitingForTheSearch(t *testing.T) {
+// While the EMR may answer from its cache, a delivery with an unknown outcome is not sent: it waits and uses up no attempt.
+func TestWaitForSearchCache(t *testing.T) {
 	outdated := func() *emr.Error {
-		return &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, LookAgain: time.Minute}
+		return &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, TrustSearchAfter: time.Minute}
 	}
 	unsure := func() *emr.Error {
 		e := unavailable()
-		e.LookAgain = time.Minute
+		e.TrustSearchAfter = time.Minute
 		return e
 	}
-	c := newChanging(t)
+	c := newChangingReading(t)
 	wait := func(what string, attempts float64, after time.Duration, code string) {
 		t.Helper()
 		at := c.clock.now()
@@ -324,32 +324,32 @@ func TestWaitingForTheSearch(t *testing.T) {
 	}
 	c.emr.refuse = func(string, int) *emr.Error { return unsure() }
 	wait("the first send", 1, time.Minute, "emr_unavailable")
-	c.emr.looking = outdated()
+	c.emr.searchErr = outdated()
 	wait("a look", 1, time.Minute, "search_outdated")
 	wait("another look", 1, time.Minute, "search_outdated")
-	c.emr.looking = nil
+	c.emr.searchErr = nil
 	wait("a send after that", 2, schedule[1], "emr_unavailable")
-	c.emr.looking = outdated()
+	c.emr.searchErr = outdated()
 	wait("a look again", 2, time.Minute, "search_outdated")
 	if n := c.emr.sends[c.reading]; n != 2 {
 		t.Errorf("sent %d times", n)
 	}
-	c.emr.looking, c.emr.refuse = nil, nil
+	c.emr.searchErr, c.emr.refuse = nil, nil
 	c.send(0)
-	c.stands("in the end", "transmitted", "")
+	c.checkStatus("in the end", "transmitted", "")
 }
 
-// A look in between does not hide that the EMR refused, and why.
-func TestWaitingForTheSearchKeepsTheReason(t *testing.T) {
+// A search in between does not hide that the EMR refused, and why.
+func TestWaitForSearchCacheKeepsRefusal(t *testing.T) {
 	for code, kept := range map[string]bool{
 		emr.CodePatientNotFound: true, emr.CodeInvalidResource: true, emr.CodeAuth: true, emr.CodePatientMerged: true, emr.CodeTimeout: false,
 	} {
-		c := newChanging(t)
+		c := newChangingReading(t)
 		c.emr.refuse = func(string, int) *emr.Error {
 			return &emr.Error{Code: code, Status: 400, Message: "why", Diagnostics: "in its own words", Ambiguous: true}
 		}
 		c.send(0)
-		c.emr.looking = &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, LookAgain: time.Minute}
+		c.emr.searchErr = &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, TrustSearchAfter: time.Minute}
 		c.send(time.Hour)
 		want := map[string]any{"status": "failed", "error_code": code, "error_message": "why", "next_retry_at": collections.Instant(c.clock.now().Add(time.Minute))}
 		if !kept {
@@ -359,11 +359,11 @@ func TestWaitingForTheSearchKeepsTheReason(t *testing.T) {
 	}
 }
 
-// With waits in the table that are shorter than the EMR's cache the cache decides.
-func TestShortTableWaitsForTheSearch(t *testing.T) {
-	c := newChanging(t)
+// If the EMR's cache lives longer than the schedule's waits, the cache decides.
+func TestSearchCacheOutlastsSchedule(t *testing.T) {
+	c := newChangingReading(t)
 	c.worker.Schedule = emr.Schedule{1e9, 1e9, 1e9, 1e9, 1e9}
-	c.emr.refuse = func(string, int) *emr.Error { e := unavailable(); e.LookAgain = time.Minute; return e }
+	c.emr.refuse = func(string, int) *emr.Error { e := unavailable(); e.TrustSearchAfter = time.Minute; return e }
 	for n := range 5 {
 		at := c.clock.now()
 		c.send(0)

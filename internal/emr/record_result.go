@@ -12,36 +12,36 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// ended is a delivery that has ended, and what that came to.
-type ended = async.GroupItem[endedDelivery, Result]
+// finishedDelivery is a delivery with its outcome, and the result of storing it.
+type finishedDelivery = async.GroupItem[deliveryResult, Result]
 
-type endedDelivery struct {
+type deliveryResult struct {
 	claimed Claimed
 	delivery
 }
 
-// record stores how a delivery ended: state, ledger and audit in one transaction, which others may share.
+// record stores the outcome of a delivery: its state, attempts and audit entry in one transaction, shared with others (group commit).
 func (w *Worker) record(app core.App, c Claimed, d delivery) (Result, error) {
-	result, err := w.endings.Commit(app, endedDelivery{c, d})
+	result, err := w.results.Commit(app, deliveryResult{c, d})
 	if err != nil {
-		return result, fmt.Errorf("record the end of %s: %w", c.ID, err)
+		return result, fmt.Errorf("record the result of %s: %w", c.ID, err)
 	}
 	return result, nil
 }
 
-// tell says what a group came to.
-func (w *Worker) tell(group []*ended) {
+// publish wakes the worker and notifies Finished after a group's commit.
+func (w *Worker) publish(group []*finishedDelivery) {
 	for _, e := range group {
-		if !e.Out.RetryAt.IsZero() || e.Out.Again {
-			w.Wake() // whichever round it was sent in, Run is to know of the retry, or of what is due now
+		if !e.Out.RetryAt.IsZero() || e.Out.MoreDue {
+			w.Wake() // from any round: Run must schedule the retry, or send what is due now
 		}
-		if e.Err == nil && w.Finished != nil && !e.Out.Held {
+		if e.Err == nil && w.Finished != nil && !e.Out.Blocked {
 			w.Finished(e.Out)
 		}
 	}
 }
 
-func (w *Worker) store(app core.App, group []*ended) error {
+func (w *Worker) store(app core.App, group []*finishedDelivery) error {
 	now := w.Clock()
 	return async.Along(app, func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
@@ -50,8 +50,8 @@ func (w *Worker) store(app core.App, group []*ended) error {
 		}
 		tx = collections.WithStatementCache(tx)
 		for _, e := range group {
-			// A lapsed claim changes nothing, and so does not spoil the group.
-			if e.Err = w.move(tx, trail, e, now); e.Err != nil && !errors.Is(e.Err, ErrLost) {
+			// An expired lease changes nothing, so it does not fail the group.
+			if e.Err = w.applyTransition(tx, trail, e, now); e.Err != nil && !errors.Is(e.Err, ErrLeaseExpired) {
 				return e.Err
 			}
 		}
@@ -59,35 +59,35 @@ func (w *Worker) store(app core.App, group []*ended) error {
 	})
 }
 
-// move makes the one change of state that a delivery ends in, with its ledger and its line in the audit trail.
-func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) error {
+// applyTransition applies the state change that a delivery ends in, with its attempts and audit entry.
+func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDelivery, now time.Time) error {
 	c, d, outcome := e.In.claimed, e.In.delivery, audit.Success
-	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.done.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
+	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.delivered.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
 	switch {
 	case e.In.waitsForLink():
-		if err := hold(tx, c, d, &e.Out, now); err != nil {
+		if err := blockUntilLinked(tx, c, d, &e.Out, now); err != nil {
 			return err
 		}
-		if e.Out.Held { // nothing was attempted, so there is nothing to record
-			return nextTurn(tx, e)
+		if e.Out.Blocked { // nothing was attempted, so there is nothing more to store
+			return releaseNext(tx, e)
 		}
 		outcome = audit.MinorFailure
-	case d.never:
-		if err := neverSent(tx, c, d.startedAt, now); err != nil {
+	case d.canceled:
+		if err := storeNeverSent(tx, c, d.startedAt, now); err != nil {
 			return err
 		}
 		outcome = audit.MinorFailure
-		e.Out.ErrorCode, e.Out.ErrorMessage = codeWithdrawn, notSent
+		e.Out.ErrorCode, e.Out.ErrorMessage = codeNeverSent, neverSentMessage
 	case d.err == nil:
 		var err error
-		if e.Out.Again, err = Succeed(tx, c, d.done, d.startedAt, now); err != nil {
+		if e.Out.MoreDue, err = Succeed(tx, c, d.delivered, d.startedAt, now); err != nil {
 			return err
 		}
 	default:
 		next, err := Fail(tx, c, Failure{
 			Code: d.err.Code, Message: d.err.Message, Diagnostics: d.err.Diagnostics.Reveal(),
-			Ambiguous: d.err.Ambiguous, RetryAfter: max(d.err.RetryAfter, d.err.LookAgain), CopyWrong: d.withdrawn, Wait: d.wait(c),
-			Line: d.verdict.line, Held: d.verdict.held,
+			Ambiguous: d.err.Ambiguous, RetryAfter: max(d.err.RetryAfter, d.err.TrustSearchAfter), IsCopyWrong: d.retracted, Wait: d.searchWait(c),
+			EMRFault: d.attribution.toEMR, WaitsForEMR: d.attribution.waitsForEMR,
 		}, w.Schedule, w.Spread(), d.startedAt, now)
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 		outcome = audit.MinorFailure
 		e.Out.ErrorCode, e.Out.ErrorMessage, e.Out.RetryAt = d.err.Code, d.err.Message, next
 	}
-	if err := nextTurn(tx, e); err != nil {
+	if err := releaseNext(tx, e); err != nil {
 		return err
 	}
 	for _, attempt := range d.attempts {
@@ -118,9 +118,9 @@ func (w *Worker) move(tx core.App, trail *audit.Chain, e *ended, now time.Time) 
 	}, now)
 }
 
-// nextTurn makes due what was measured next of those of the patient that wait for their turn.
-func nextTurn(tx core.App, e *ended) error {
+// releaseNext makes due the patient's next delivery in order of measurement.
+func releaseNext(tx core.App, e *finishedDelivery) error {
 	next, err := collections.ReleaseNextTurn(tx, e.In.claimed.PatientID)
-	e.Out.Again = e.Out.Again || next
+	e.Out.MoreDue = e.Out.MoreDue || next
 	return err
 }

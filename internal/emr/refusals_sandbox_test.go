@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// What stands in the record of a reading that an EMR like HAPI does not take because of its patient. It is sent once the EMR knows them.
-func TestRefusedPatientInTheRecord(t *testing.T) {
+// The stored result of a reading that an EMR like HAPI refuses because of its patient. After the patient is corrected it is sent.
+func TestPatientRefusalIsStored(t *testing.T) {
 	for name, test := range map[string]struct {
 		patient       sandbox.EMRPatient
 		code, message string
@@ -24,7 +24,7 @@ func TestRefusedPatientInTheRecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := newApp(t)
 			queueMany(t, app, 3)
-			p := newPractice(t, &sandboxSigningKey().PublicKey, func() {}, nil, func(o *sandbox.EMROptions) {
+			p := newSandboxEMR(t, &sandboxSigningKey().PublicKey, func() {}, nil, func(o *sandbox.EMROptions) {
 				o.LikeHAPI, o.Patients = true, []sandbox.EMRPatient{test.patient}
 			})
 			client, err := sandboxClient(p.url, sandboxSigningKey(), true)
@@ -65,13 +65,13 @@ func onlyID(t *testing.T, app core.App, status string) (id string) {
 	return id
 }
 
-// An EMR that does not let its copy be corrected says so in the record, and a person is asked to correct it at once.
-func TestRefusedUpdateInTheRecord(t *testing.T) {
+// A refused update is stored with its reason, and a person is notified at once.
+func TestUpdateRefusalIsStored(t *testing.T) {
 	for status, message := range map[int]string{
 		403: "Update refused by EMR (403: insufficient scope)", 405: "Update refused by EMR: exception", 422: "Update refused by EMR: invariant", 501: "Update refused by EMR: exception",
 	} {
-		c := newChanging(t)
-		p := newPractice(t, &sandboxSigningKey().PublicKey, func() {}, nil)
+		c := newChangingReading(t)
+		p := newSandboxEMR(t, &sandboxSigningKey().PublicKey, func() {}, nil)
 		client, err := sandboxClient(p.url, sandboxSigningKey(), true)
 		if err != nil {
 			t.Fatal(err)
@@ -80,31 +80,31 @@ func TestRefusedUpdateInTheRecord(t *testing.T) {
 		c.worker = newWorker(c.emr, c.clock, func(o *emr.WorkerOptions) { o.EMR, o.Load = client, load })
 		c.send(time.Minute)
 		p.emr.Fail(sandbox.Fault{Match: "PUT ", Status: status})
-		c.withdraw()
+		c.retract()
 		c.send(time.Minute)
-		c.stands("refused", "failed", "update_refused")
+		c.checkStatus("refused", "failed", "update_refused")
 		check(t, c.app, collections.Transmissions, c.id, map[string]any{"error_message": message, "ambiguous": false, "attempt_count": 1.0})
-		if told := c.told(); len(told) != 1 || told[0] != "emr_copy_wrong" {
+		if told := c.announcedKinds(); len(told) != 1 || told[0] != "emr_copy_wrong" {
 			t.Errorf("%d: told %v", status, told)
 		}
 		p.emr.ClearFaults()
 		c.send(24 * time.Hour)
-		c.stands("allowed", "transmitted", "")
+		c.checkStatus("allowed", "transmitted", "")
 		if got := p.emr.Observations()[0]; got.Versions != 2 || got.Status != "entered-in-error" {
 			t.Errorf("%d: %+v", status, got)
 		}
 	}
 }
 
-// Who asks for a delivery of what was given up gets it once the EMR's search can be believed, and not before.
-func TestTransmitWaitsForTheSearch(t *testing.T) {
-	c := newChanging(t)
-	c.givenUp()
+// A manual transmit of a dead letter waits until the EMR's search can be trusted.
+func TestTransmitWaitsForSearchCache(t *testing.T) {
+	c := newChangingReading(t)
+	c.deadLetter()
 	c.emr.refuse = func(string, int) *emr.Error { return unavailable() }
 	c.transmit()
 	check(t, c.app, collections.Transmissions, c.id, map[string]any{"ambiguous": true, "next_retry_at": ""})
 	sent := c.emr.sends[c.reading]
-	c.emr.looking = &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, LookAgain: time.Minute}
+	c.emr.searchErr = &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, TrustSearchAfter: time.Minute}
 	c.transmit()
 	check(t, c.app, collections.Transmissions, c.id, map[string]any{
 		"status": "failed", "error_code": "search_outdated", "attempt_count": 5.0, "next_retry_at": collections.Instant(c.clock.now().Add(time.Minute)),
@@ -112,7 +112,7 @@ func TestTransmitWaitsForTheSearch(t *testing.T) {
 	if c.emr.sends[c.reading] != sent {
 		t.Error("it was sent")
 	}
-	c.emr.looking, c.emr.refuse = nil, nil
+	c.emr.searchErr, c.emr.refuse = nil, nil
 	c.send(time.Minute)
-	c.stands("in the end", "transmitted", "")
+	c.checkStatus("in the end", "transmitted", "")
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Remedy is what the practice's administrator does next about a delivery that failed. The text is for people, and holds nothing of a patient's.
+// Remedy is what the practice's administrator should do about a failed delivery. The text holds no health information.
 type Remedy struct{ Code, Text string }
 
-// remedies by error code; of several the first whose words are in the error's message. Without words it is for all others.
+// remedies by error code; the first with its words in the error's message applies, and empty words match any message.
 // Source: docs/decisions/transmissions.md, "Remedies".
 var remedies = []struct {
 	errorCode, words string
@@ -26,82 +26,82 @@ var remedies = []struct {
 	}},
 	{CodePatientNotFound, "", Remedy{
 		"correct_link",
-		"The EMR does not know the patient by the id in our record. Look the patient up in the EMR, and correct the id in the patient's record.",
+		"The EMR has no patient with the id in the patient's record. Look the patient up in the EMR, and correct the id.",
 	}},
 	{CodePatientMerged, "", Remedy{
 		"follow_merge",
-		"The EMR uses another record for the patient, or none any more. Make sure which is the right one, and enter its id in the patient's record; or have the one that we know made active again.",
+		"The EMR has merged or deactivated the patient's record. Find the right record and enter its id in the patient's record, or have the linked one made active again.",
 	}},
-	{CodeAuth, "403", scope},
+	{CodeAuth, "403", grantScope},
 	{CodeAuth, "not connected", Remedy{
 		"connect",
-		"Nobody is signed in at the EMR. Connect under EMR, Connection.",
+		"The practice is not connected with the EMR. Connect under EMR, Connection.",
 	}},
 	{CodeAuth, "", Remedy{
 		"renew_credentials",
-		"The EMR does not accept how we sign in. Test that under EMR, Connection, and compare client id, key and addresses with what the EMR's administrator has registered.",
+		"The EMR rejects the sign-in. Test it under EMR, Connection, and compare client id, key and addresses with those that the EMR's administrator has registered.",
 	}},
-	{CodeUpdateRefused, "403", scope},
+	{CodeUpdateRefused, "403", grantScope},
 	{CodeUpdateRefused, "", Remedy{
 		"correct_by_hand",
-		"The EMR does not let us change the copy that it has. Correct that copy in the EMR by hand, or have the EMR's administrator allow updates.",
+		"The EMR refuses changes to its copy. Correct that copy in the EMR by hand, or have the EMR's administrator allow updates.",
 	}},
 	{CodeInvalidResource, "multiple-matches", Remedy{
 		"remove_copies",
-		"The EMR has several observations under the identifier of this one. Have all but one removed there.",
+		"The EMR has several observations with the identifier of this one. Have all but one removed there.",
 	}},
 	{CodeInvalidResource, "Observation not found", Remedy{
 		"look_for_copy",
-		"The EMR's copy, which was to be changed, is not where it was. Look at the patient's chart in the EMR: where the old value stands, correct it by hand.",
+		"The EMR no longer has the copy that was to be changed. Check the patient's chart in the EMR, and correct the old value by hand if it is there.",
 	}},
-	{CodeInvalidResource, "could not be read", unreadable},
-	{CodeInvalidResource, "no FHIR form", unreadable},
+	{CodeInvalidResource, "could not be read", checkReading},
+	{CodeInvalidResource, "no FHIR form", checkReading},
 	{CodeInvalidResource, "", Remedy{
 		"agree_on_profile",
-		"The EMR did not accept the reading as it was sent. Show what it said to its administrator: either the EMR learns to accept it, or a setting VIGIL_FHIR_SEND_… leaves out what it does not want.",
+		"The EMR rejected the reading. Show its diagnostics to its administrator: the EMR is changed to accept the reading, or a setting VIGIL_FHIR_SEND_… leaves out the part that it rejects.",
 	}},
 	{CodeRateLimited, "", Remedy{
 		"lower_rate",
-		"The EMR wants fewer requests. If this lasts, lower VIGIL_EMR_RATE_LIMIT_PER_SECOND, or ask the EMR's administrator for more.",
+		"The EMR limits the request rate. If this lasts, lower VIGIL_EMR_RATE_LIMIT_PER_SECOND, or request a higher limit from the EMR's administrator.",
 	}},
 	{CodeSearchOutdated, "", Remedy{
 		"look_again",
-		"Nothing is wrong with the reading: the EMR may have it, and could not say so for certain yet. It is asked again before anything is sent.",
+		"Nothing is wrong with the reading: the EMR may have it, but its search may be out of date. The EMR is searched again before anything is sent.",
 	}},
 	{CodeUnavailable, "certificate not trusted", Remedy{
 		"trust_certificate",
-		"The EMR could not prove who it is. Compare its address in the settings and its certificate with its administrator; a private authority has to be made known to the system that runs this service.",
+		"The EMR's certificate is not trusted. Check its address in the settings and its certificate with its administrator; a private certificate authority must be installed on the system that runs this service.",
 	}},
-	{CodeUnavailable, "interrupted", interrupted},
-	{CodeUnavailable, "", away},
-	{CodeTimeout, "interrupted", interrupted},
-	{CodeTimeout, "", away},
+	{CodeUnavailable, "interrupted", sendAgain},
+	{CodeUnavailable, "", waitForEMR},
+	{CodeTimeout, "interrupted", sendAgain},
+	{CodeTimeout, "", waitForEMR},
 	{CodeNotConfigured, "", Remedy{
 		"configure_emr",
-		"No EMR is configured. Whoever runs the service sets what docs/operations.md lists under EMR.",
+		"No EMR is configured. The operator sets the settings that docs/operations.md lists under EMR.",
 	}},
 }
 
 var (
-	scope = Remedy{
+	grantScope = Remedy{
 		"grant_scope",
-		"The EMR knows us, and does not let us do this. Ask its administrator to grant our client the scopes that docs/fhir.md lists, for Observations above all.",
+		"The EMR accepts the sign-in but does not permit this operation. Have its administrator grant the client the scopes that docs/fhir.md lists, above all for Observations.",
 	}
-	away = Remedy{
+	waitForEMR = Remedy{
 		"wait_for_emr",
-		"The EMR was away, or did not answer as it should; nothing is wrong with the reading. If it stays away, tell its administrator.",
+		"The EMR was unavailable or returned an error; nothing is wrong with the reading. If this lasts, contact its administrator.",
 	}
-	interrupted = Remedy{
+	sendAgain = Remedy{
 		"send_again",
-		"The service was stopped while it was sending; nothing is wrong with the reading. Before it is sent again, the EMR is asked whether it has it.",
+		"The service was stopped while it was sending; nothing is wrong with the reading. Before it is sent again, the EMR is searched for it.",
 	}
-	unreadable = Remedy{
+	checkReading = Remedy{
 		"check_reading",
-		"The reading cannot be put into words for the EMR. Where it is wrong, mark it as entered in error and enter it anew; otherwise give the delivery's number to whoever runs the service.",
+		"The reading has no form that the EMR can receive. If it is wrong, mark it as entered in error and enter it again; otherwise give the delivery's number to the operator.",
 	}
 )
 
-// RemedyFor is the remedy for an error, and what becomes of the delivery then; ok is false where there is nothing to do.
+// RemedyFor returns the remedy for an error, and what happens to the delivery then; ok is false where there is nothing to do.
 func RemedyFor(errorCode, message string, givenUp bool) (r Remedy, ok bool) {
 	for _, known := range remedies {
 		if known.errorCode != errorCode || !strings.Contains(message, known.words) {
@@ -111,14 +111,14 @@ func RemedyFor(errorCode, message string, givenUp bool) (r Remedy, ok bool) {
 		if givenUp {
 			r.Text += " Once that is done, queue the delivery again."
 		} else {
-			r.Text += " It is tried again by itself."
+			r.Text += " It is retried automatically."
 		}
 		return r, true
 	}
 	return Remedy{}, false
 }
 
-// ErrorCodes are all that a delivery may have failed of.
+// ErrorCodes returns all error codes of deliveries.
 func ErrorCodes() (codes []string) {
 	for _, known := range remedies {
 		if !slices.Contains(codes, known.errorCode) {
@@ -128,8 +128,8 @@ func ErrorCodes() (codes []string) {
 	return append(codes, collections.NeverSent)
 }
 
-// whatToDo ends a notice of a failure with its remedy.
-func whatToDo(notice string, f Failure) string {
+// withRemedy appends the remedy to a notice of a failure.
+func withRemedy(notice string, f Failure) string {
 	if remedy, ok := RemedyFor(f.Code, f.Message, true); ok {
 		return notice + " " + remedy.Text
 	}

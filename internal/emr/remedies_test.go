@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// Each failure tells what to do about it, and what becomes of the delivery.
+// Each failure has a remedy that states what happens to the delivery.
 func TestRemedies(t *testing.T) {
 	for _, test := range []struct{ code, message, want string }{
 		{"patient_not_found", "Patient has no EMR id", "link_patient"},
@@ -49,8 +49,8 @@ func TestRemedies(t *testing.T) {
 		if final.Code != test.want || ok != (test.want != "") || waits.Code != test.want {
 			t.Errorf("%s, %q: %q", test.code, test.message, final.Code)
 		}
-		if ok && (!strings.Contains(final.Text, "queue the delivery again") || !strings.Contains(waits.Text, "tried again by itself")) {
-			t.Errorf("%s, %q does not say what becomes of it: %q, %q", test.code, test.message, final.Text, waits.Text)
+		if ok && (!strings.Contains(final.Text, "queue the delivery again") || !strings.Contains(waits.Text, "retried automatically")) {
+			t.Errorf("%s, %q does not state what happens to the delivery: %q, %q", test.code, test.message, final.Text, waits.Text)
 		}
 		if test.code != "" && !slices.Contains(emr.ErrorCodes(), test.code) {
 			t.Errorf("%s is not among the codes", test.code)
@@ -58,11 +58,11 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// Whoever hears that something was given up reads what to do about it, too.
-func TestGivenUpIsToldWithItsRemedy(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+// The notice of a dead letter includes its remedy.
+func TestDeadLetterNoticeHasRemedy(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	f.refuse = func(string, int) *emr.Error { return invalid() }
-	giveUp(t, app, newWorker(f, clock, nil), clock)
+	makeDeadLetter(t, app, newWorker(f, clock, nil), clock)
 	told, err := app.FindFirstRecordByData(collections.Announcements, "kind", string(notifications.DeliveryGivenUp))
 	if err != nil {
 		t.Fatal(err)
@@ -73,14 +73,14 @@ func TestGivenUpIsToldWithItsRemedy(t *testing.T) {
 	}
 }
 
-// No failure of the EMR client is without a remedy, and every remedy stands in the decisions.
+// Every error code of the EMR client has a remedy, and every remedy is documented in the decisions.
 func TestEveryErrorHasARemedy(t *testing.T) {
 	for _, code := range []string{
 		emr.CodeTimeout, emr.CodeUnavailable, emr.CodePatientNotFound, emr.CodeInvalidResource, emr.CodeAuth, emr.CodeRateLimited, emr.CodeNotConfigured,
 		emr.CodePatientMerged, emr.CodeUpdateRefused, emr.CodeSearchOutdated,
 	} {
 		if _, ok := emr.RemedyFor(code, "", true); !ok {
-			t.Errorf("nothing is said about %s", code)
+			t.Errorf("%s has no remedy", code)
 		}
 	}
 	source, err := os.ReadFile("remedies.go")
@@ -97,7 +97,7 @@ func TestEveryErrorHasARemedy(t *testing.T) {
 	}
 	for _, code := range codes {
 		if !strings.Contains(string(page), "| `"+string(code[1])+"` |") {
-			t.Errorf("%s stands in no decision", code[1])
+			t.Errorf("%s is not in the decisions", code[1])
 		}
 	}
 }

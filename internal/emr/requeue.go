@@ -14,28 +14,30 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// GivenUp says which of the deliveries that were given up; zero values do not narrow.
-type GivenUp = collections.DeadLetterFilter
+// DeadLetterFilter selects dead letters; zero values do not restrict.
+type DeadLetterFilter = collections.DeadLetterFilter
 
-// requeuedAtOnce bounds what one transaction queues again, so that readings are stored in between.
-const requeuedAtOnce = 200
+// requeueBatch bounds one transaction, so that readings are stored in between.
+const requeueBatch = 200
 
-// CountGivenUp counts what [Requeue] would queue again.
-func CountGivenUp(app core.App, f GivenUp) (int, error) { return collections.CountRequeueable(app, f) }
+// CountRequeueable counts what [Requeue] would requeue.
+func CountRequeueable(app core.App, f DeadLetterFilter) (int, error) {
+	return collections.CountRequeueable(app, f)
+}
 
-// Requeue queues again what was given up, the oldest first, each with all its retries before it, and says how many these are. Whoever sends them
-// finds them as it finds what is new: at its pace, and after a look at the EMR where an earlier send may have arrived. It works in short
-// transactions, each with its line in the audit trail; one that is interrupted has done a part, and goes on when it is asked again.
+// Requeue requeues dead letters, oldest first, each with all its retries, and returns how many. The worker sends them like new deliveries:
+// paced, and after a search of the EMR where an earlier attempt may have arrived. Requeue uses short transactions, each with an audit
+// entry; after an interruption a second call continues.
 // Source: docs/decisions/transmissions.md, "Requeue".
-func Requeue(ctx context.Context, app core.App, f GivenUp, by audit.Actor, now time.Time) (requeued int, err error) {
-	total, err := CountGivenUp(app, f)
-	for err == nil && requeued < total { // what is given up meanwhile is for the next time
+func Requeue(ctx context.Context, app core.App, f DeadLetterFilter, by audit.Actor, now time.Time) (requeued int, err error) {
+	total, err := CountRequeueable(app, f)
+	for err == nil && requeued < total { // later dead letters are left for the next call
 		if err = ctx.Err(); err != nil {
 			break
 		}
 		var some []string
 		err = app.RunInTransaction(func(tx core.App) (err error) {
-			if some, err = collections.RequeueDeadLetters(tx, f, min(requeuedAtOnce, total-requeued), now); err != nil || len(some) == 0 {
+			if some, err = collections.RequeueDeadLetters(tx, f, min(requeueBatch, total-requeued), now); err != nil || len(some) == 0 {
 				return err
 			}
 			return audit.Append(tx, audit.Entry{
@@ -51,10 +53,10 @@ func Requeue(ctx context.Context, app core.App, f GivenUp, by audit.Actor, now t
 	return requeued, err
 }
 
-// days is the part of a duration that Go's own have no unit for.
+// days matches the days at the start of a duration, which time.ParseDuration does not support.
 var days = regexp.MustCompile(`^(\d{1,5})d`)
 
-// ParseSince reads since when: a duration before now, a date, which begins in the zone, or a date-time.
+// ParseSince parses a start time: a duration before now, a date, which begins at midnight in the zone, or a date-time.
 func ParseSince(text string, zone *time.Location, now time.Time) (since time.Time, ok bool) {
 	text = strings.TrimSpace(text)
 	if _, err := validate.ParseDate(text); err == nil {
@@ -65,7 +67,7 @@ func ParseSince(text string, zone *time.Location, now time.Time) (since time.Tim
 	}
 	ago := time.Duration(0)
 	if m := days.FindStringSubmatch(text); m != nil {
-		n, _ := strconv.Atoi(m[1]) // digits, and few
+		n, _ := strconv.Atoi(m[1]) // at most five digits
 		ago, text = time.Duration(n)*24*time.Hour, strings.TrimPrefix(text, m[0])
 		if text == "" {
 			text = "0"

@@ -22,10 +22,10 @@ import (
 
 var monitor = audit.Actor{Type: audit.ByUser, ID: "7", Email: "monitor@vigil.test"}
 
-// giveUp queues a reading and sends it until no retry is left.
-func giveUp(t testing.TB, app core.App, w *emr.Worker, clock *ticking) (transmission, observation string) {
+// makeDeadLetter queues a reading and sends it until no retry is left.
+func makeDeadLetter(t testing.TB, app core.App, w *emr.Worker, clock *manualClock) (transmission, observation string) {
 	t.Helper()
-	transmission, observation = queue(t, app, patient, clock.now())
+	transmission, observation = stepQueue(t, app, patient, clock.now())
 	for range 6 {
 		sendDue(t, w, app, 0)
 		clock.advance(7 * time.Hour)
@@ -34,9 +34,9 @@ func giveUp(t testing.TB, app core.App, w *emr.Worker, clock *ticking) (transmis
 	return transmission, observation
 }
 
-func requeue(t testing.TB, app core.App, f emr.GivenUp, at time.Time) int {
+func requeue(t testing.TB, app core.App, f emr.DeadLetterFilter, at time.Time) int {
 	t.Helper()
-	counted, err := emr.CountGivenUp(app, f)
+	counted, err := emr.CountRequeueable(app, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,26 +47,26 @@ func requeue(t testing.TB, app core.App, f emr.GivenUp, at time.Time) int {
 	return n
 }
 
-// What was given up has all its retries before it again, and its ledger behind it.
-func TestRequeueGivesFreshSlots(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+// A requeued dead letter has all its retries again, and keeps its attempts.
+func TestRequeueRestoresRetries(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	f.refuse = func(string, int) *emr.Error { return invalid() }
 	w := newWorker(f, clock, nil)
-	id, observation := giveUp(t, app, w, clock)
-	if n := requeue(t, app, emr.GivenUp{From: clock.now().Add(-time.Hour)}, clock.now()); n != 0 {
+	id, observation := makeDeadLetter(t, app, w, clock)
+	if n := requeue(t, app, emr.DeadLetterFilter{From: clock.now().Add(-time.Hour)}, clock.now()); n != 0 {
 		t.Errorf("%d whose last attempt was before", n)
 	}
-	if n := requeue(t, app, emr.GivenUp{From: now, ErrorCode: emr.CodeUnavailable}, clock.now()); n != 0 {
+	if n := requeue(t, app, emr.DeadLetterFilter{From: now, ErrorCode: emr.CodeUnavailable}, clock.now()); n != 0 {
 		t.Errorf("%d of another error", n)
 	}
-	if n := requeue(t, app, emr.GivenUp{From: now, ErrorCode: emr.CodeInvalidResource, PatientID: patient}, clock.now()); n != 1 {
+	if n := requeue(t, app, emr.DeadLetterFilter{From: now, ErrorCode: emr.CodeInvalidResource, PatientID: patient}, clock.now()); n != 1 {
 		t.Errorf("%d queued again", n)
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{
 		"status": "pending", "attempt_count": 0.0, "error_code": "", "error_message": "", "next_retry_at": "", "diagnostics": "",
 	})
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "pending"})
-	if n := requeue(t, app, emr.GivenUp{From: now}, clock.now()); n != 0 {
+	if n := requeue(t, app, emr.DeadLetterFilter{From: now}, clock.now()); n != 0 {
 		t.Errorf("%d are queued twice", n)
 	}
 	if _, ledger, err := emr.Find(app, id); err != nil || len(ledger) != 6 {
@@ -90,9 +90,9 @@ func TestRequeueGivesFreshSlots(t *testing.T) {
 	}
 }
 
-// Only what was given up is queued again: not what is under way, waits, is there, was never sent because it was entered in error, is doubted, or
-// is a deleted patient's.
-func TestRequeueLeavesTheRest(t *testing.T) {
+// Only dead letters are requeued: not deliveries that are under way, queued, transmitted, canceled, or of unknown outcome, nor those of
+// deleted patients.
+func TestRequeueOnlyDeadLetters(t *testing.T) {
 	app := newApp(t)
 	at := func(hours int) string { return collections.Instant(now.Add(time.Duration(hours) * time.Hour)) }
 	insert(t, app, collections.Patients, dbx.Params{"id": "gone", "mrn": "M-3", "deleted_at": at(0)})
@@ -119,7 +119,7 @@ func TestRequeueLeavesTheRest(t *testing.T) {
 		status := map[bool]string{true: "suspect", false: "final"}[id == "doubted"]
 		insert(t, app, collections.Observations, dbx.Params{"id": "observation " + id, "patient": patient, "status": status, "fhir_status": whole["status"]})
 	}
-	if n := requeue(t, app, emr.GivenUp{From: now.Add(-48 * time.Hour)}, now); n != 4 {
+	if n := requeue(t, app, emr.DeadLetterFilter{From: now.Add(-48 * time.Hour)}, now); n != 4 {
 		t.Errorf("%d queued again", n)
 	}
 	var pending []string
@@ -130,11 +130,11 @@ func TestRequeueLeavesTheRest(t *testing.T) {
 		t.Error(diff)
 	}
 	check(t, app, collections.Transmissions, "given up", map[string]any{"ambiguous": true, "corrections": 2.0, "emr_resource_id": "e-1", "attempt_count": 0.0})
-	check(t, app, collections.Observations, "observation a mean", map[string]any{"fhir_status": "failed"}) // a mean's id names no reading
+	check(t, app, collections.Observations, "observation a mean", map[string]any{"fhir_status": "failed"}) // a mean's id is not the id of a reading
 	check(t, app, collections.Observations, "observation there", map[string]any{"fhir_status": "transmitted"})
 }
 
-// Many are queued again in short transactions, and readings are stored in between. One that is interrupted goes on when it is asked again.
+// Many are requeued in short transactions, and readings are stored in between. After an interruption a second call continues.
 func TestRequeueOfMany(t *testing.T) {
 	app := newApp(t)
 	const many = 2001
@@ -146,13 +146,13 @@ func TestRequeueOfMany(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if n, err := emr.Requeue(ctx, app, emr.GivenUp{}, monitor, now); n != 0 || !errors.Is(err, context.Canceled) {
+	if n, err := emr.Requeue(ctx, app, emr.DeadLetterFilter{}, monitor, now); n != 0 || !errors.Is(err, context.Canceled) {
 		t.Errorf("%d, %v", n, err)
 	}
-	if n := requeue(t, app, emr.GivenUp{}, now); n != many {
+	if n := requeue(t, app, emr.DeadLetterFilter{}, now); n != many {
 		t.Errorf("%d of %d", n, many)
 	}
-	if n := requeue(t, app, emr.GivenUp{}, now); n != 0 {
+	if n := requeue(t, app, emr.DeadLetterFilter{}, now); n != 0 {
 		t.Errorf("%d again", n)
 	}
 	var lines int
@@ -161,14 +161,14 @@ func TestRequeueOfMany(t *testing.T) {
 	}
 }
 
-// Somebody transmits by hand while somebody else queues all of it again, and the worker is at work: each is sent once.
-func TestRequeueAndTransmitAgree(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+// While one person transmits by hand, another requeues all, and the worker runs, each is sent once.
+func TestRequeueDuringTransmit(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	w := newWorker(f, clock, nil)
 	const readings = 30
 	var observations []string
 	for range readings {
-		id, observation := queue(t, app, patient, now)
+		id, observation := stepQueue(t, app, patient, now)
 		_, err := app.NonconcurrentDB().Update(collections.Transmissions, dbx.Params{
 			"status": "failed", "error_code": "timeout", "attempt_count": 5, "last_attempted_at": collections.Instant(now),
 		}, dbx.HashExp{"id": id}).Execute()
@@ -192,7 +192,7 @@ func TestRequeueAndTransmitAgree(t *testing.T) {
 	}
 	for range 2 {
 		people.Go(func() {
-			if _, err := emr.Requeue(ctx, app, emr.GivenUp{}, monitor, clock.now()); err != nil {
+			if _, err := emr.Requeue(ctx, app, emr.DeadLetterFilter{}, monitor, clock.now()); err != nil {
 				t.Error(err)
 			}
 			w.Wake()
@@ -211,8 +211,8 @@ func TestRequeueAndTransmitAgree(t *testing.T) {
 	}
 	cancel()
 	run.Wait()
-	f.lock.Lock()
-	defer f.lock.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, observation := range observations {
 		if f.sends[observation] != 1 {
 			t.Errorf("%s was sent %d times", observation, f.sends[observation])

@@ -2,17 +2,17 @@ package emr
 
 import "context"
 
-type deliveryKey struct{}
+type retryBudgetKey struct{}
 
-// OneDelivery has all calls that are made with the context share the quick retries of one delivery: looking for an observation, sending it and
-// looking again take them from the same three. Source: docs/decisions/transmissions.md, "Immediate retries".
-func OneDelivery(ctx context.Context) context.Context {
-	return context.WithValue(ctx, deliveryKey{}, new(int))
+// WithSharedRetries makes all calls with the returned context share the three quick retries of one delivery: searching for an observation,
+// sending it and searching again. Source: docs/decisions/transmissions.md, "Immediate retries".
+func WithSharedRetries(ctx context.Context) context.Context {
+	return context.WithValue(ctx, retryBudgetKey{}, new(int))
 }
 
-// quickRetriesUsed counts the quick retries of the delivery that a call belongs to, else of the call alone.
+// quickRetriesUsed returns the counter of the delivery in ctx, or a new one for a call of its own.
 func quickRetriesUsed(ctx context.Context) *int {
-	if used, ok := ctx.Value(deliveryKey{}).(*int); ok {
+	if used, ok := ctx.Value(retryBudgetKey{}).(*int); ok {
 		return used
 	}
 	return new(int)

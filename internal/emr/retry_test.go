@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-// schedule is the contract's. Source: docs/decisions/transmissions.md, "Attempts versus delays".
+// schedule is the default schedule. Source: docs/decisions/transmissions.md, "Attempts versus delays".
 var schedule = emr.Schedule{5 * time.Minute, 15 * time.Minute, 45 * time.Minute, 2 * time.Hour, 6 * time.Hour}
 
 func TestScheduleNext(t *testing.T) {

@@ -18,17 +18,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// world is the EMR sandbox behind a real listener, with a clock of its own.
-type world struct {
+// emrServer is the EMR sandbox behind a real listener, with a clock of its own.
+type emrServer struct {
 	*sandbox.EMR
 	url  string
 	now  time.Time
 	jwks []byte
 }
 
-func newWorld(t *testing.T, patients ...sandbox.EMRPatient) *world {
+func newEMRServer(t *testing.T, patients ...sandbox.EMRPatient) *emrServer {
 	t.Helper()
-	w := &world{now: time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC), jwks: emr.JWKS(signingKey)}
+	w := &emrServer{now: time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC), jwks: emr.JWKS(signingKey)}
 	keys := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = rw.Write(w.jwks) }))
 	t.Cleanup(keys.Close)
 	var err error
@@ -42,7 +42,7 @@ func newWorld(t *testing.T, patients ...sandbox.EMRPatient) *world {
 	return w
 }
 
-func (w *world) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client {
+func (w *emrServer) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client {
 	t.Helper()
 	return newClient(t, nil, append([]func(*emr.Options){func(o *emr.Options) {
 		o.BaseURL, o.TokenURL, o.AuthorizeURL = w.url+"/fhir/demo", w.url+"/oauth/token", w.url+"/oauth/authorize"
@@ -53,8 +53,8 @@ func (w *world) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client 
 
 const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 
-// allow plays the browser of a person who says yes, and returns the code.
-func (w *world) allow(t *testing.T, client *emr.Client) string {
+// authorize acts as the browser of a person who allows the connection, and returns the code.
+func (w *emrServer) authorize(t *testing.T, client *emr.Client) string {
 	t.Helper()
 	address, err := client.AuthorizationURL("state-1", verifier)
 	if err != nil {
@@ -73,9 +73,9 @@ func (w *world) allow(t *testing.T, client *emr.Client) string {
 	return back.Query().Get("code")
 }
 
-func (w *world) connect(t *testing.T, client *emr.Client) emr.Tokens {
+func (w *emrServer) connect(t *testing.T, client *emr.Client) emr.Tokens {
 	t.Helper()
-	tokens, err := client.Exchange(t.Context(), w.allow(t, client), verifier, "admin@vigil.example")
+	tokens, err := client.Exchange(t.Context(), w.authorize(t, client), verifier, "admin@vigil.example")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,16 +90,16 @@ func lookUp(t *testing.T, client *emr.Client) *emr.Error {
 	return asError(t, err)
 }
 
-// memory is a vault that can fail.
-type memory struct {
+// memoryVault is a vault in memory; its writes can fail.
+type memoryVault struct {
 	kept    map[emr.Flow]emr.Tokens
 	failing bool
 	keeps   int
 }
 
-func (m *memory) Load(f emr.Flow) (emr.Tokens, error) { return m.kept[f], nil }
+func (m *memoryVault) Load(f emr.Flow) (emr.Tokens, error) { return m.kept[f], nil }
 
-func (m *memory) Store(f emr.Flow, t emr.Tokens) error {
+func (m *memoryVault) Store(f emr.Flow, t emr.Tokens) error {
 	if m.failing {
 		return errors.New("disk full")
 	}
@@ -114,7 +114,7 @@ func TestPKCEVector(t *testing.T) {
 	if got := oauth2.S256ChallengeFromVerifier(verifier); got != challenge {
 		t.Errorf("challenge %q", got)
 	}
-	client := newWorld(t).client(t)
+	client := newEMRServer(t).client(t)
 	address, err := client.AuthorizationURL("s", verifier)
 	if err != nil {
 		t.Fatal(err)
@@ -135,8 +135,8 @@ func TestPKCEVector(t *testing.T) {
 }
 
 func TestInteractiveSignIn(t *testing.T) {
-	w := newWorld(t)
-	vault := &memory{kept: map[emr.Flow]emr.Tokens{}}
+	w := newEMRServer(t)
+	vault := &memoryVault{kept: map[emr.Flow]emr.Tokens{}}
 	withVault := func(o *emr.Options) { o.Vault, o.ApplicationType = vault, emr.Interactive }
 	client := w.client(t, withVault)
 	if _, err := client.SearchPatients(t.Context(), emr.PatientQuery{Count: 5}); asError(t, err).Code != emr.CodeAuth {
@@ -162,7 +162,7 @@ func TestInteractiveSignIn(t *testing.T) {
 	if kept.Refresh == first.Refresh || kept.ConnectedBy != first.ConnectedBy || kept.Scope == "" {
 		t.Errorf("kept %+v", kept)
 	}
-	// Another process with the same vault goes on; one for another EMR does not.
+	// Another process with the same vault uses the tokens; a client of another EMR does not.
 	if e := lookUp(t, w.client(t, withVault)); e != nil {
 		t.Error(e)
 	}
@@ -177,7 +177,7 @@ func TestInteractiveSignIn(t *testing.T) {
 }
 
 func TestRevokedConnectionFallsBackToTheService(t *testing.T) {
-	w := newWorld(t)
+	w := newEMRServer(t)
 	client := w.client(t)
 	tokens := w.connect(t, client)
 	issued := w.Stats().TokensIssued
@@ -185,7 +185,7 @@ func TestRevokedConnectionFallsBackToTheService(t *testing.T) {
 		t.Fatalf("a search of a connected person took another token: %v", err)
 	}
 	w.now = w.now.Add(2 * time.Hour)
-	spent := w.client(t) // swaps the refresh token behind the client's back
+	spent := w.client(t) // uses up the refresh token outside of the client
 	spent.Adopt(tokens)
 	if _, err := spent.SearchPatients(t.Context(), emr.PatientQuery{Count: 1}); err != nil {
 		t.Fatal(err)
@@ -198,9 +198,9 @@ func TestRevokedConnectionFallsBackToTheService(t *testing.T) {
 	}
 }
 
-func TestFailedStoreIsMadeUpFor(t *testing.T) {
-	w := newWorld(t)
-	vault := &memory{kept: map[emr.Flow]emr.Tokens{}}
+func TestFailedTokenStoreIsRetried(t *testing.T) {
+	w := newEMRServer(t)
+	vault := &memoryVault{kept: map[emr.Flow]emr.Tokens{}}
 	client := w.client(t, func(o *emr.Options) { o.Vault, o.ApplicationType = vault, emr.Interactive })
 	w.connect(t, client)
 	vault.failing = true
@@ -215,7 +215,7 @@ func TestFailedStoreIsMadeUpFor(t *testing.T) {
 }
 
 func TestExchangeFailures(t *testing.T) {
-	w := newWorld(t)
+	w := newEMRServer(t)
 	client := w.client(t)
 	for name, attempt := range map[string]func() error{
 		"wrong code": func() error {
@@ -223,11 +223,11 @@ func TestExchangeFailures(t *testing.T) {
 			return err
 		},
 		"wrong verifier": func() error {
-			_, err := client.Exchange(t.Context(), w.allow(t, client), strings.Repeat("a", 64), "")
+			_, err := client.Exchange(t.Context(), w.authorize(t, client), strings.Repeat("a", 64), "")
 			return err
 		},
 		"code twice": func() error {
-			code := w.allow(t, client)
+			code := w.authorize(t, client)
 			_, _ = client.Exchange(t.Context(), code, verifier, "")
 			_, err := client.Exchange(t.Context(), code, verifier, "")
 			return err
@@ -241,7 +241,7 @@ func TestExchangeFailures(t *testing.T) {
 }
 
 func TestKeyRotation(t *testing.T) {
-	w := newWorld(t)
+	w := newEMRServer(t)
 	next := newKey(2048)
 	if _, err := w.client(t).SignIn(t.Context()); err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func TestBadAnswers(t *testing.T) {
 		"no lifetime is fine": {sandbox.Fault{Match: "/oauth", Answer: sandbox.AnswerNoExpiry}, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEMRServer(t)
 			w.Fail(test.fault)
 			client := w.client(t, func(o *emr.Options) {
 				if test.fault.Drop == sandbox.DropHang { // else a busy machine may take its time
@@ -331,7 +331,7 @@ func TestSearchFollowsPages(t *testing.T) {
 	for n := range 250 {
 		many = append(many, sandbox.EMRPatient{ID: fmt.Sprintf("p%03d", n), Family: "Page", Given: []string{"Pat"}, BirthDate: "1950-01-01"})
 	}
-	w := newWorld(t, many...)
+	w := newEMRServer(t, many...)
 	client := w.client(t)
 	found, err := client.SearchPatients(t.Context(), emr.PatientQuery{Name: "page", Count: 100})
 	if err != nil || len(found) != 100 || found[99].ID != "p099" || found[0].Who.LastName != "Page" || found[0].Gender != "unknown" {

@@ -15,30 +15,30 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// delivered is a resource that the sandbox takes, of a patient that it knows.
-const delivered = `{"resourceType":"Observation","status":"final","identifier":[{"system":"urn:ietf:rfc:3986","value":"urn:uuid:` + observationID + `"}],
+// observationJSON is a resource that the sandbox accepts, of a patient in its data.
+const observationJSON = `{"resourceType":"Observation","status":"final","identifier":[{"system":"urn:ietf:rfc:3986","value":"urn:uuid:` + observationID + `"}],
 	"code":{"coding":[{"system":"http://loinc.org","code":"29463-7"}]},"subject":{"reference":"Patient/pat-1001"},
 	"effectiveDateTime":"2026-01-15T13:45:00Z","valueQuantity":{"value":80}}`
 
-// bubble is the EMR sandbox without a network, so that it lives by the clock of a synctest bubble.
-type bubble struct {
+// sandboxTransport is the EMR sandbox without a network, so that it follows the clock of a synctest bubble.
+type sandboxTransport struct {
 	*sandbox.EMR
-	wrong []int // the requests, counted from 0, that go wrong
-	how   func(next http.Handler, w http.ResponseWriter, r *http.Request)
-	asked []string
-	began time.Time
+	failing  []int // the requests, counted from 0, that fail
+	fail     func(next http.Handler, w http.ResponseWriter, r *http.Request)
+	requests []string
+	began    time.Time
 }
 
-type carrier func(*http.Request) (*http.Response, error)
+type roundTripper func(*http.Request) (*http.Response, error)
 
-func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
+func (c roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
 
-func newBubble(t *testing.T, changes ...func(*sandbox.EMROptions)) *bubble {
+func newSandboxTransport(t *testing.T, changes ...func(*sandbox.EMROptions)) *sandboxTransport {
 	t.Helper()
-	b := &bubble{began: time.Now()}
+	b := &sandboxTransport{began: time.Now()}
 	o := sandbox.EMROptions{
 		ClientID: clientID, BaseURL: "https://emr.test", JWKSURL: "https://keys.test/jwks", Now: time.Now,
-		Client: &http.Client{Transport: carrier(func(*http.Request) (*http.Response, error) {
+		Client: &http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: io.NopCloser(bytes.NewReader(emr.JWKS(signingKey)))}, nil
 		})},
 	}
@@ -52,8 +52,8 @@ func newBubble(t *testing.T, changes ...func(*sandbox.EMROptions)) *bubble {
 	return b
 }
 
-// RoundTrip hands a request to the sandbox, or has it go wrong.
-func (b *bubble) RoundTrip(r *http.Request) (answer *http.Response, err error) {
+// RoundTrip passes a request to the sandbox, or makes it fail.
+func (b *sandboxTransport) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	recorder := httptest.NewRecorder()
 	defer func() {
 		switch broken := recover(); broken {
@@ -69,11 +69,11 @@ func (b *bubble) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 		b.ServeHTTP(recorder, r)
 		return nil, nil //nolint:nilnil // the deferred function fills them in
 	}
-	n := len(b.asked)
-	b.asked = append(b.asked, r.Method)
-	for _, wrong := range b.wrong {
-		if wrong == n {
-			b.how(b.EMR, recorder, r)
+	n := len(b.requests)
+	b.requests = append(b.requests, r.Method)
+	for _, failing := range b.failing {
+		if failing == n {
+			b.fail(b.EMR, recorder, r)
 			return nil, nil //nolint:nilnil // as above
 		}
 	}
@@ -81,7 +81,7 @@ func (b *bubble) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	return nil, nil //nolint:nilnil // as above
 }
 
-func (b *bubble) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client {
+func (b *sandboxTransport) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client {
 	t.Helper()
 	return newClient(t, b, append([]func(*emr.Options){quickRetries, func(o *emr.Options) {
 		o.BaseURL, o.TokenURL, o.RatePerSecond = "https://emr.test/fhir/demo", "https://emr.test/oauth/token", 0
@@ -89,14 +89,14 @@ func (b *bubble) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client
 }
 
 // send delivers the one resource.
-func (b *bubble) send(t *testing.T, c *emr.Client) (emr.Created, *emr.Error) {
+func (b *sandboxTransport) send(t *testing.T, c *emr.Client) (emr.Created, *emr.Error) {
 	t.Helper()
-	created, err := c.CreateObservation(t.Context(), observationID, []byte(delivered), requestID)
+	created, err := c.CreateObservation(t.Context(), observationID, []byte(observationJSON), requestID)
 	return created, asError(t, err)
 }
 
-// The ways of two requests to go wrong, whether or not the EMR did what it was asked.
-var troubles = map[string]func(next http.Handler, w http.ResponseWriter, r *http.Request){
+// faultModes are the ways a request can fail, with and without being processed.
+var faultModes = map[string]func(next http.Handler, w http.ResponseWriter, r *http.Request){
 	"500, not done": func(_ http.Handler, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
 	"500, done": func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(httptest.NewRecorder(), r)
@@ -109,23 +109,22 @@ var troubles = map[string]func(next http.Handler, w http.ResponseWriter, r *http
 	},
 }
 
-// An EMR that is in trouble for two requests, whichever they are, costs seconds: a look-up is retried like a send. And it never has anything
-// twice.
-func TestTwoRequestsInTrouble(t *testing.T) {
-	for name, how := range troubles {
+// Any two failing requests only cost seconds, since a search is retried like a delivery, and the EMR never stores a duplicate.
+func TestTwoFailingRequests(t *testing.T) {
+	for name, how := range faultModes {
 		for _, conditional := range []bool{true, false} {
 			for first := range 4 {
 				for second := first + 1; second < 5; second++ {
 					t.Run(fmt.Sprintf("%s at %d and %d, conditional %t", name, first, second, conditional), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
-							b := newBubble(t)
-							b.wrong, b.how = []int{first, second}, how
+							b := newSandboxTransport(t)
+							b.failing, b.fail = []int{first, second}, how
 							_, e := b.send(t, b.client(t, func(o *emr.Options) { o.ConditionalCreate = conditional }))
 							if took := time.Since(b.began); e != nil || took > 7*time.Second {
-								t.Errorf("%v after %s: %v", e, took, b.asked)
+								t.Errorf("%v after %s: %v", e, took, b.requests)
 							}
 							if s := b.Stats(); s.Observations != 1 || s.MostPerIdentifier != 1 {
-								t.Errorf("stored %d, %d of one: %v", s.Observations, s.MostPerIdentifier, b.asked)
+								t.Errorf("stored %d, %d of one: %v", s.Observations, s.MostPerIdentifier, b.requests)
 							}
 						})
 					})
@@ -137,7 +136,7 @@ func TestTwoRequestsInTrouble(t *testing.T) {
 
 func body(text string) io.ReadCloser { return io.NopCloser(strings.NewReader(text)) }
 
-// discard is where an answer goes that is not for us.
+// discard drops a response that the client does not receive.
 type discard struct{}
 
 func (discard) Header() http.Header              { return http.Header{} }

@@ -7,34 +7,34 @@ import (
 	"strings"
 )
 
-// need is a thing that the service does at the EMR, and what it takes.
-type need struct {
-	does     string
-	resource string
+// requirement is an operation of the service at the EMR, and the scope that it requires.
+type requirement struct {
+	operation string
+	resource  string
 	// interactions are letters of SMART v2 scopes: create, read, update, delete, search.
 	interactions string
 	v1           string // read or write
 }
 
-// needs are all that the service does. Source: docs/fhir.md, "Scopes".
-var needs = []need{
+// requirements are all operations of the service. Source: docs/fhir.md, "Scopes".
+var requirements = []requirement{
 	{"deliver", "Observation", "c", "write"},
 	{"look_up", "Observation", "rs", "read"},
 	{"update", "Observation", "u", "write"},
 	{"patients", "Patient", "rs", "read"},
 }
 
-// MissingScope is something that the service cannot do with what the EMR granted.
+// MissingScope is an operation that the granted scopes do not permit.
 type MissingScope struct {
 	Does string // deliver, look_up, update or patients
-	// Scope is what to ask for, ScopeV2 the same as SMART App Launch 2 writes it.
+	// Scope is the scope to request, ScopeV2 the same in SMART App Launch 2 syntax.
 	Scope, ScopeV2 string
 }
 
-// GrantedScopes are what deliveries may do, as the EMR said when it signed the service in last, or the person in whose name it works. An EMR
-// that does not say has granted what it was asked for; so it is taken before the first sign-in. Source: RFC 6749, section 5.1.
+// GrantedScopes returns the scopes that the EMR granted to deliveries in the last sign-in of the service, or of the connected person. An EMR
+// that returns no scope has granted the requested ones, which are also assumed before the first sign-in. Source: RFC 6749, section 5.1.
 func (c *Client) GrantedScopes() []string {
-	if c.session != nil && c.main == tokenSource(c.session) {
+	if c.session != nil && c.mainSource == tokenSource(c.session) {
 		tokens, _ := c.session.current()
 		return strings.Fields(cmp.Or(tokens.Scope, strings.Join(c.session.config.Scopes, " ")))
 	}
@@ -44,23 +44,23 @@ func (c *Client) GrantedScopes() []string {
 	return strings.Fields(cmp.Or(c.LastSignIn().Scope, strings.Join(c.service.scopes, " ")))
 }
 
-// MissingScopes are what the service cannot do with the scopes granted for its deliveries, in the order of its needs.
+// MissingScopes returns the operations that the scopes granted to deliveries do not permit, in the order of requirements.
 func (c *Client) MissingScopes() []MissingScope {
 	level := "system"
-	if c.session != nil && c.main == tokenSource(c.session) {
+	if c.session != nil && c.mainSource == tokenSource(c.session) {
 		level = "user"
 	}
 	return missing(level, c.GrantedScopes())
 }
 
 func missing(level string, granted []string) (lacking []MissingScope) {
-	for _, n := range needs {
+	for _, n := range requirements {
 		covered := !strings.ContainsFunc(n.interactions, func(interaction rune) bool {
 			return !slices.ContainsFunc(granted, func(scope string) bool { return covers(scope, level, n.resource, interaction) })
 		})
 		if !covered {
 			of := level + "/" + n.resource + "."
-			lacking = append(lacking, MissingScope{n.does, of + n.v1, of + n.interactions})
+			lacking = append(lacking, MissingScope{n.operation, of + n.v1, of + n.interactions})
 		}
 	}
 	return lacking
@@ -70,7 +70,7 @@ func missing(level string, granted []string) (lacking []MissingScope) {
 // Source: SMART App Launch 1.0 and 2.2, "Scopes for requesting FHIR Resources".
 var clinicalScope = regexp.MustCompile(`^(system|user|patient)/(\*|[A-Za-z]+)\.(read|write|\*|c?r?u?d?s?)(\?.*)?$`)
 
-// covers reports whether a scope lets an interaction with a resource pass.
+// covers reports whether a scope permits an interaction with a resource.
 func covers(scope, level, resource string, interaction rune) bool {
 	part := clinicalScope.FindStringSubmatch(scope)
 	if part == nil || part[1] != level || part[2] != "*" && part[2] != resource {

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// lacking is what a client that was granted scopes cannot do, as "what scope scope-of-version-2".
+// lacking returns the operations that a client lacks with the granted scopes, as "operation scope scope-of-version-2".
 func lacking(t *testing.T, grant string) (lacks []string) {
 	t.Helper()
 	fake := &fakeEMR{tokens: []reply{{
@@ -35,7 +35,7 @@ func TestMissingScopes(t *testing.T) {
 		patients = "patients system/Patient.read system/Patient.rs"
 	)
 	for granted, want := range map[string][]string{
-		"system/Patient.read system/Observation.write system/*.write":          {lookUp}, // the contract's own
+		"system/Patient.read system/Observation.write system/*.write":          {lookUp}, // the default scopes
 		"system/Patient.read system/Observation.read system/Observation.write": nil,
 		"system/Patient.rs system/Observation.crus":                            nil,
 		"system/Patient.rs system/Observation.c system/Observation.rs":         {update},
@@ -47,7 +47,7 @@ func TestMissingScopes(t *testing.T) {
 		"system/*.rs":                       {deliver, update},
 		"system/Observation.*":              {patients},
 		"user/Patient.read user/*.*":        {deliver, lookUp, update, patients},
-		"system/Observation.dc":             {deliver, lookUp, update, patients}, // no form of either version
+		"system/Observation.dc":             {deliver, lookUp, update, patients}, // not a form of either version
 		"system/Observations.crus openid":   {deliver, lookUp, update, patients},
 		"patient/*.cruds system/Device.rs":  {deliver, lookUp, update, patients},
 		"SYSTEM/*.cruds system/Patient.rs ": {deliver, lookUp, update},
@@ -61,8 +61,8 @@ func TestMissingScopes(t *testing.T) {
 	}
 }
 
-// Scopes are as the settings have them, and the contract's by default.
-func TestScopesAskedFor(t *testing.T) {
+// The requested scopes are those of the settings, or the defaults.
+func TestRequestedScopes(t *testing.T) {
 	fake := &fakeEMR{}
 	client := newClient(t, fake, func(o *emr.Options) {
 		o.Scopes, o.UserScopes = []string{"system/Patient.rs", "system/Observation.crus"}, []string{"user/Patient.rs"}
@@ -80,9 +80,9 @@ func TestScopesAskedFor(t *testing.T) {
 	}
 }
 
-// What is delivered in a person's name needs the person's scopes.
-func TestMissingScopesOfAPerson(t *testing.T) {
-	w := newWorld(t)
+// Deliveries with a person's token need that person's scopes.
+func TestMissingUserScopes(t *testing.T) {
+	w := newEMRServer(t)
 	client := w.client(t, func(o *emr.Options) { o.ApplicationType = emr.Interactive })
 	for _, connected := range []bool{false, true} {
 		if connected {
@@ -97,8 +97,8 @@ func TestMissingScopesOfAPerson(t *testing.T) {
 	}
 }
 
-// The least that works, in both versions, does all that the service does at an EMR that is strict. The contract's scopes do all but look.
-func TestLeastScopes(t *testing.T) {
+// The minimal scopes of both versions permit every operation at a strict EMR. The default scopes permit all but searching.
+func TestMinimalScopes(t *testing.T) {
 	for _, test := range []struct {
 		scopes string
 		looks  bool
@@ -107,14 +107,14 @@ func TestLeastScopes(t *testing.T) {
 		{"system/Patient.rs system/Observation.crus", true},
 		{strings.Join(emr.SystemScopes, " "), false},
 	} {
-		b := newBubble(t, func(o *sandbox.EMROptions) { o.StrictScopes = true })
+		b := newSandboxTransport(t, func(o *sandbox.EMROptions) { o.StrictScopes = true })
 		client := b.client(t, func(o *emr.Options) { o.Scopes = strings.Fields(test.scopes) })
-		id := b.stored(t, client)
+		id := b.storeObservation(t, client)
 		_, found, err := client.LookUpObservation(t.Context(), observationID)
 		if found != test.looks || (err == nil) != test.looks {
 			t.Errorf("%s: found %v (%v)", test.scopes, found, err)
 		}
-		if _, err := client.UpdateObservation(t.Context(), id, withdrawnCopy(id), requestID, false); err != nil {
+		if _, err := client.UpdateObservation(t.Context(), id, retractedCopy(id), requestID, false); err != nil {
 			t.Errorf("%s: %v", test.scopes, err)
 		}
 		if _, err := client.ReadPatient(t.Context(), "pat-1001"); err != nil {

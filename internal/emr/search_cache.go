@@ -5,92 +5,91 @@ import (
 	"time"
 )
 
-// mostLooks is how many look-ups are remembered before those that no longer matter are forgotten.
-const mostLooks = 1024
+// maxSearches is how many observations are kept before outdated entries are evicted.
+const maxSearches = 1024
 
-// underWay is how long an EMR may still be at work on a request that nobody waits for any more.
-const underWay = time.Minute
+// maxProcessing is how long an EMR may still be processing a request that the sender stopped waiting for.
+const maxProcessing = time.Minute
 
-// looks remembers when the EMR was searched for which observation, before it was last sent, and when nobody waited any longer for the end of
-// a send. An EMR may answer a search with what it found when it was asked the same before, and before it has done what it was sent: "not there"
-// is believed only when it can be neither.
+// searchCache records when the EMR was searched for each observation, and when the service stopped waiting for a request. An EMR may return a
+// cached search result, or search before it has finished the last request: "not found" is trusted only when neither is possible.
 // Source: docs/decisions/transmissions.md, "Look-ups and the EMR's search cache".
-type looks struct {
-	cacheLife time.Duration // how long an EMR may keep an answer
-	began     time.Time     // an earlier process may have searched for anything until then, and have sent it
+type searchCache struct {
+	cacheLife time.Duration // how long an EMR may cache a result
+	startedAt time.Time     // an earlier process may have searched or sent until then
 
-	mu     sync.Mutex
-	last   map[string]looked
-	forget int // how many are remembered when the old ones are forgotten
+	mu      sync.Mutex
+	entries map[string]searchEntry // by observation
+	evictAt int                    // the number of entries at which outdated ones are evicted
 }
 
-// looked is when an observation was searched for: at all, and last in a way that may be answered with again although it is older than what was
-// sent last. left is when a send of it was last given up without an end.
-type looked struct{ last, before, left time.Time }
+// searchEntry holds the times of the last search, of the last search with a result that the EMR may cache although it precedes the last
+// request, and of the last request that ended without a response.
+type searchEntry struct{ searchedAt, staleSince, abandonedAt time.Time }
 
-func newLooks(cacheLife time.Duration, now func() time.Time) *looks {
-	return &looks{cacheLife: max(cacheLife, 0), began: now(), last: map[string]looked{}, forget: mostLooks}
+func newSearchCache(cacheLife time.Duration, now func() time.Time) *searchCache {
+	return &searchCache{cacheLife: max(cacheLife, 0), startedAt: now(), entries: map[string]searchEntry{}, evictAt: maxSearches}
 }
 
-// falseUntil says until when "not there" may be wrong; the zero time means that it is true. takenUp: an earlier process may have searched and
-// sent, too.
-func (l *looks) falseUntil(observationID string, takenUp bool) (until time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	is := l.last[observationID]
-	if takenUp && is.before.IsZero() {
-		is.before = l.began
+// staleUntil returns until when "not found" may be wrong; the zero time when it can be trusted. isRecovered: an earlier process may have
+// searched and sent, too.
+func (s *searchCache) staleUntil(observationID string, isRecovered bool) (until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	entry := s.entries[observationID]
+	if isRecovered && entry.staleSince.IsZero() {
+		entry.staleSince = s.startedAt
 	}
-	if takenUp && is.left.IsZero() {
-		is.left = l.began
+	if isRecovered && entry.abandonedAt.IsZero() {
+		entry.abandonedAt = s.startedAt
 	}
-	if !is.left.IsZero() {
-		until = is.left.Add(underWay)
+	if !entry.abandonedAt.IsZero() {
+		until = entry.abandonedAt.Add(maxProcessing)
 	}
-	if cached := is.before.Add(l.cacheLife); !is.before.IsZero() && cached.After(until) {
+	if cached := entry.staleSince.Add(s.cacheLife); !entry.staleSince.IsZero() && cached.After(until) {
 		until = cached
 	}
 	return until
 }
 
-// note remembers that the EMR was searched, whatever it answered; stale says that the answer may have been one that was kept, which may be kept
-// again.
-func (l *looks) note(observationID string, stale bool, now time.Time) {
-	l.change(observationID, now, func(is *looked) {
-		is.last = now
+// recordSearch records a search; stale means that its result may have come from the EMR's cache, and may be cached again.
+func (s *searchCache) recordSearch(observationID string, stale bool, now time.Time) {
+	s.update(observationID, now, func(entry *searchEntry) {
+		entry.searchedAt = now
 		if stale {
-			is.before = now
+			entry.staleSince = now
 		}
 	})
 }
 
-// abandon remembers that a send was given up while the EMR may be at work on it.
-func (l *looks) abandon(observationID string, now time.Time) {
-	l.change(observationID, now, func(is *looked) { is.left = now })
+// recordAbandoned records that the service stopped waiting for a request that the EMR may be processing.
+func (s *searchCache) recordAbandoned(observationID string, now time.Time) {
+	s.update(observationID, now, func(entry *searchEntry) { entry.abandonedAt = now })
 }
 
-func (l *looks) change(observationID string, now time.Time, change func(*looked)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.last) >= l.forget {
-		for id, was := range l.last {
-			if now.Sub(was.last) >= l.cacheLife && now.Sub(was.left) >= underWay {
-				delete(l.last, id)
+// update changes one entry; it evicts outdated entries first when there are many.
+func (s *searchCache) update(observationID string, now time.Time, change func(*searchEntry)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.entries) >= s.evictAt {
+		for id, entry := range s.entries {
+			if now.Sub(entry.searchedAt) >= s.cacheLife && now.Sub(entry.abandonedAt) >= maxProcessing {
+				delete(s.entries, id)
 			}
 		}
-		l.forget = max(mostLooks, 2*len(l.last))
+		s.evictAt = max(maxSearches, 2*len(s.entries))
 	}
-	is := l.last[observationID]
-	change(&is)
-	l.last[observationID] = is
+	entry := s.entries[observationID]
+	change(&entry)
+	s.entries[observationID] = entry
 }
 
-// sending remembers that an observation is sent: what was found before says no longer what is there.
-func (l *looks) sending(observationID string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if is, searched := l.last[observationID]; searched {
-		is.before = is.last
-		l.last[observationID] = is
+// recordSend records that an observation is sent: earlier search results are outdated.
+func (s *searchCache) recordSend(observationID string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if entry, searched := s.entries[observationID]; searched {
+		entry.staleSince = entry.searchedAt
+		s.entries[observationID] = entry
 	}
 }

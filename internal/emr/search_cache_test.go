@@ -16,17 +16,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-func withoutConditions(cache time.Duration) func(*emr.Options) {
+func unconditional(cache time.Duration) func(*emr.Options) {
 	return func(o *emr.Options) { o.ConditionalCreate, o.SearchCache = false, cache }
 }
 
-// caching is an EMR that answers a search for a minute with what it found before.
-func caching(keeps time.Duration, stubborn bool) func(*sandbox.EMROptions) {
+// cacheSearches makes an EMR cache search results for a time.
+func cacheSearches(keeps time.Duration, stubborn bool) func(*sandbox.EMROptions) {
 	return func(o *sandbox.EMROptions) { o.SearchCache, o.StubbornCache = keeps, stubborn }
 }
 
-// sendUntilDone sends until it is done, as the queue would: it looks first where something was sent, and waits as long as it is told to.
-func (b *bubble) sendUntilDone(t *testing.T, client *emr.Client, sent bool) {
+// sendUntilDone sends as the worker would: it searches first after an unknown outcome, and waits as long as required.
+func (b *sandboxTransport) sendUntilDone(t *testing.T, client *emr.Client, sent bool) {
 	t.Helper()
 	for delivery := range 20 {
 		if sent || delivery > 0 {
@@ -35,7 +35,7 @@ func (b *bubble) sendUntilDone(t *testing.T, client *emr.Client, sent bool) {
 				return
 			}
 			if e := asError(t, err); e != nil {
-				time.Sleep(max(e.LookAgain, time.Second))
+				time.Sleep(max(e.TrustSearchAfter, time.Second))
 				continue
 			}
 		}
@@ -46,62 +46,61 @@ func (b *bubble) sendUntilDone(t *testing.T, client *emr.Client, sent bool) {
 		if !e.Ambiguous {
 			t.Fatalf("%v", e)
 		}
-		time.Sleep(max(e.LookAgain, time.Second))
+		time.Sleep(max(e.TrustSearchAfter, time.Second))
 	}
 	t.Fatal("never done")
 }
 
-// An EMR that answers from its cache, and of which some requests are lost on the way there or back, has a reading once, whatever is sent to it
-// without conditional create.
+// With an EMR that answers from its cache, and any of the first requests or responses lost, a reading is stored once without conditional create.
 func TestSearchCacheStoresNothingTwice(t *testing.T) {
-	const first = 5 // requests that may go wrong, each in three ways
+	const first = 5 // requests that may fail, each in three ways
 	for keeps, stubborn := range map[time.Duration]bool{time.Minute: true, 5 * time.Second: true, 10 * time.Minute: true, 61 * time.Second: false} {
 		for fate := range 243 {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBubble(t, caching(keeps, stubborn))
-				b.wrong = []int{0, 1, 2, 3, 4}
-				b.how = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+				b := newSandboxTransport(t, cacheSearches(keeps, stubborn))
+				b.failing = []int{0, 1, 2, 3, 4}
+				b.fail = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 					rest := fate
-					for range len(b.asked) - 1 {
+					for range len(b.requests) - 1 {
 						rest /= 3
 					}
 					[]http.HandlerFunc{
 						next.ServeHTTP,
-						func(w http.ResponseWriter, r *http.Request) { troubles["500, not done"](next, w, r) },
-						func(w http.ResponseWriter, r *http.Request) { troubles["500, done"](next, w, r) },
+						func(w http.ResponseWriter, r *http.Request) { faultModes["500, not done"](next, w, r) },
+						func(w http.ResponseWriter, r *http.Request) { faultModes["500, done"](next, w, r) },
 					}[rest%3](w, r)
 				}
 				time.Sleep(2 * keeps)
-				b.sendUntilDone(t, b.client(t, withoutConditions(keeps)), false)
+				b.sendUntilDone(t, b.client(t, unconditional(keeps)), false)
 				if s := b.Stats(); s.Observations != 1 {
-					t.Errorf("kept for %s, stubborn %t, fate %d of the first %d: stored %d times: %v", keeps, stubborn, fate, first, s.Observations, b.asked)
+					t.Errorf("kept for %s, stubborn %t, fate %d of the first %d: stored %d times: %v", keeps, stubborn, fate, first, s.Observations, b.requests)
 				}
 			})
 		}
 	}
 }
 
-// A look that failed came after the send: what the EMR may have kept of it is as good as new, and the delivery goes on within its quick retries.
-func TestSearchCacheAfterALookThatFailed(t *testing.T) {
-	for name, how := range troubles {
+// A failed search came after the request: what the EMR cached of it is current, and the delivery continues within its quick retries.
+func TestSearchCacheAfterFailedSearch(t *testing.T) {
+	for name, how := range faultModes {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBubble(t, caching(time.Minute, true))
-				b.wrong, b.how = []int{0, 1}, how
-				_, e := b.send(t, b.client(t, withoutConditions(time.Minute)))
+				b := newSandboxTransport(t, cacheSearches(time.Minute, true))
+				b.failing, b.fail = []int{0, 1}, how
+				_, e := b.send(t, b.client(t, unconditional(time.Minute)))
 				if took := time.Since(b.began); e != nil || took > 7*time.Second {
-					t.Errorf("%v after %s: %v", e, took, b.asked)
+					t.Errorf("%v after %s: %v", e, took, b.requests)
 				}
 				if s := b.Stats(); s.Observations != 1 {
-					t.Errorf("stored %d times: %v", s.Observations, b.asked)
+					t.Errorf("stored %d times: %v", s.Observations, b.requests)
 				}
 			})
 		})
 	}
 }
 
-// An EMR that is slow has a reading once: what nobody waits for any more, neither we nor a gateway in front of it, may be done long after.
-func TestDoneAfterTheSenderGaveUp(t *testing.T) {
+// A slow EMR stores a reading once: it may finish a request long after the client and the gateway stopped waiting.
+func TestRequestCompletesAfterTimeout(t *testing.T) {
 	ends := map[string]func(w http.ResponseWriter, r *http.Request){
 		"silence":           func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); panic(http.ErrAbortHandler) },
 		"a gateway's 504":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGatewayTimeout) },
@@ -112,10 +111,10 @@ func TestDoneAfterTheSenderGaveUp(t *testing.T) {
 			for _, late := range []time.Duration{0, time.Second, 7 * time.Second, 30 * time.Second, 59 * time.Second} {
 				for sends := range 2 { // that are slow before one is quick
 					synctest.Test(t, func(t *testing.T) {
-						b := newBubble(t, caching(cache, true))
+						b := newSandboxTransport(t, cacheSearches(cache, true))
 						done, posts := make(chan struct{}, 2), 0
-						b.wrong = []int{0, 1, 2, 3, 4}
-						b.how = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+						b.failing = []int{0, 1, 2, 3, 4}
+						b.fail = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 							if r.Method != http.MethodPost || posts > sends {
 								next.ServeHTTP(w, r)
 								return
@@ -135,21 +134,21 @@ func TestDoneAfterTheSenderGaveUp(t *testing.T) {
 							end(w, r)
 						}
 						time.Sleep(2 * cache)
-						client := b.client(t, withoutConditions(cache))
+						client := b.client(t, unconditional(cache))
 						if name == "cut off by a stop" {
 							ctx, cut := context.WithTimeout(t.Context(), time.Second)
-							_, err := client.CreateObservation(ctx, observationID, []byte(delivered), requestID)
+							_, err := client.CreateObservation(ctx, observationID, []byte(observationJSON), requestID)
 							cut()
 							if e := asError(t, err); e == nil || !e.Ambiguous {
-								t.Errorf("cut off: %v", e)
+								t.Errorf("aborted: %v", e)
 							}
-							client = b.client(t, withoutConditions(cache)) // of the next process
+							client = b.client(t, unconditional(cache)) // of the next process
 						}
 						b.sendUntilDone(t, client, name == "cut off by a stop")
 						<-done
 						synctest.Wait()
 						if s := b.Stats(); s.Observations != 1 {
-							t.Errorf("%s, done %s later, searches kept for %s: stored %d times: %v", name, late, cache, s.Observations, b.asked)
+							t.Errorf("%s, done %s later, searches kept for %s: stored %d times: %v", name, late, cache, s.Observations, b.requests)
 						}
 					})
 				}
@@ -158,14 +157,14 @@ func TestDoneAfterTheSenderGaveUp(t *testing.T) {
 	}
 }
 
-// Ours as it was shown: the first send is lost, the look finds nothing and the EMR keeps that, the second send arrives and its answer is lost.
-func TestSearchCacheAsShown(t *testing.T) {
-	arrive := troubles["500, done"]
-	lose := troubles["500, not done"]
+// The reported case: the first request is lost, the search finds nothing and is cached, the second arrives and its response is lost.
+func TestSearchCacheReproduction(t *testing.T) {
+	arrive := faultModes["500, done"]
+	lose := faultModes["500, not done"]
 	for name, test := range map[string]struct {
 		stubborn bool
 		took     time.Duration // of the first delivery
-		found    bool          // by the second look, in the first delivery
+		found    bool          // by the second search, in the first delivery
 		wait     time.Duration
 	}{
 		"an EMR that is asked for a fresh answer":   {false, 3 * time.Second, true, 0},
@@ -173,20 +172,20 @@ func TestSearchCacheAsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBubble(t, caching(time.Minute, test.stubborn))
-				b.wrong = []int{0, 2}
-				b.how = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
-					if len(b.asked) == 1 {
+				b := newSandboxTransport(t, cacheSearches(time.Minute, test.stubborn))
+				b.failing = []int{0, 2}
+				b.fail = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+					if len(b.requests) == 1 {
 						lose(next, w, r)
 						return
 					}
 					arrive(next, w, r)
 				}
-				client := b.client(t, withoutConditions(time.Minute))
+				client := b.client(t, unconditional(time.Minute))
 				began := time.Now()
 				created, e := b.send(t, client)
-				if took := time.Since(began); took != test.took || !slices.Equal(b.asked, []string{"POST", "GET", "POST", "GET"}) {
-					t.Errorf("%v after %s", b.asked, took)
+				if took := time.Since(began); took != test.took || !slices.Equal(b.requests, []string{"POST", "GET", "POST", "GET"}) {
+					t.Errorf("%v after %s", b.requests, took)
 				}
 				if test.found {
 					if e != nil || !created.AlreadyThere || created.EMRID == "" {
@@ -194,13 +193,13 @@ func TestSearchCacheAsShown(t *testing.T) {
 					}
 					return
 				}
-				if e == nil || !e.Ambiguous || e.LookAgain != test.wait || e.Status != 500 || e.Message != "EMR unavailable (500)" {
+				if e == nil || !e.Ambiguous || e.TrustSearchAfter != test.wait || e.Status != 500 || e.Message != "EMR unavailable (500)" {
 					t.Fatalf("%+v", e)
 				}
-				for _, wait := range []time.Duration{30 * time.Second, 59 * time.Second, time.Minute} { // each look counts anew
+				for _, wait := range []time.Duration{30 * time.Second, 59 * time.Second, time.Minute} { // each search starts the wait again
 					time.Sleep(wait)
 					id, found, err := client.FindObservation(t.Context(), observationID)
-					if e := asError(t, err); wait < time.Minute && !found && (e == nil || e.LookAgain != time.Minute || e.Fault() != emr.OfRequest || e.Message != "EMR search may be out of date") {
+					if e := asError(t, err); wait < time.Minute && !found && (e == nil || e.TrustSearchAfter != time.Minute || e.Class() != emr.ClassRequest || e.Message != "EMR search may be out of date") {
 						t.Errorf("after %s: %q, %v, %+v", wait, id, found, e)
 					}
 					if wait == time.Minute && (!found || id == "") {
@@ -215,25 +214,25 @@ func TestSearchCacheAsShown(t *testing.T) {
 	}
 }
 
-// A process that was killed has looked, too: its successor believes "not there" only when a minute has passed.
-func TestSearchCacheAfterARestart(t *testing.T) {
+// A killed process has searched, too: its successor trusts "not found" only after a minute.
+func TestSearchCacheAfterRestart(t *testing.T) {
 	for _, alive := range []time.Duration{0, 59 * time.Second, 60 * time.Second, time.Hour} {
 		t.Run(alive.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := newBubble(t, caching(time.Minute, true))
-				before := b.client(t, withoutConditions(time.Minute))
+				b := newSandboxTransport(t, cacheSearches(time.Minute, true))
+				before := b.client(t, unconditional(time.Minute))
 				time.Sleep(time.Hour)
 				if _, found, err := before.FindObservation(t.Context(), observationID); found || err != nil {
 					t.Fatalf("%v %v", found, err)
 				}
-				// The look found nothing; what is sent now arrives, and nobody learns of it.
-				b.wrong, b.how = []int{1}, troubles["500, done"]
+				// The search found nothing; the next request arrives, and its response is lost.
+				b.failing, b.fail = []int{1}, faultModes["500, done"]
 				_, _ = b.send(t, b.client(t, func(o *emr.Options) { o.QuickRetryDelays = []time.Duration{} }))
-				after := b.client(t, withoutConditions(time.Minute))
+				after := b.client(t, unconditional(time.Minute))
 				time.Sleep(alive)
 				_, found, err := after.FindObservation(t.Context(), observationID)
 				e := asError(t, err)
-				if alive < time.Minute != (e != nil && e.LookAgain == time.Minute) || alive >= time.Minute != found {
+				if alive < time.Minute != (e != nil && e.TrustSearchAfter == time.Minute) || alive >= time.Minute != found {
 					t.Errorf("found %v, %+v", found, e)
 				}
 				if s := b.Stats(); s.Observations != 1 {
@@ -244,18 +243,18 @@ func TestSearchCacheAfterARestart(t *testing.T) {
 	}
 }
 
-// Whoever must know is not told "not there" from a cache, whatever creates are sent with; whoever sends conditionally need not wait.
-func TestWhoWaitsForTheCache(t *testing.T) {
+// Callers that need a certain answer get no "not found" from a cache; callers that send conditionally need not wait.
+func TestCallersThatWaitForSearchCache(t *testing.T) {
 	for _, conditional := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBubble(t)
-			client := b.client(t, withoutConditions(time.Minute), func(o *emr.Options) { o.ConditionalCreate = conditional })
+			b := newSandboxTransport(t)
+			client := b.client(t, unconditional(time.Minute), func(o *emr.Options) { o.ConditionalCreate = conditional })
 			_, _, err := client.FindObservation(t.Context(), observationID)
 			if waits := err != nil; waits == conditional {
 				t.Errorf("conditional %t: %v", conditional, err)
 			}
 			_, _, err = client.LookUpObservation(t.Context(), observationID)
-			if e := asError(t, err); e == nil || e.LookAgain != time.Minute {
+			if e := asError(t, err); e == nil || e.TrustSearchAfter != time.Minute {
 				t.Errorf("conditional %t: %v", conditional, err)
 			}
 			time.Sleep(time.Minute)
@@ -266,22 +265,22 @@ func TestWhoWaitsForTheCache(t *testing.T) {
 	}
 }
 
-// The memory of look-ups forgets what no longer matters.
-func TestLooksAreForgotten(t *testing.T) {
+// Outdated searches are evicted.
+func TestSearchesAreEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t, posts(), withoutConditions(time.Minute))
+		client := newClient(t, replyToPosts(), unconditional(time.Minute))
 		for n := range 5000 {
 			_, _, _ = client.FindObservation(t.Context(), fmt.Sprint(n))
 			time.Sleep(time.Second)
 		}
-		if kept := emr.RememberedLooks(client); kept > 1100 {
+		if kept := emr.CachedSearches(client); kept > 1100 {
 			t.Errorf("%d are kept", kept)
 		}
 	})
 }
 
-// Look-ups, and reads of what is to be updated, ask for an answer that is not kept.
-func TestLooksAskForFreshAnswers(t *testing.T) {
+// Searches, and reads before an update, send Cache-Control: no-cache.
+func TestSearchesBypassCache(t *testing.T) {
 	fake := &fakeEMR{replies: map[string][]reply{"GET": {{status: 200, body: bundle()}}, "POST": {{status: 503}}}}
 	client := newClient(t, fake, func(o *emr.Options) { o.QuickRetryDelays = []time.Duration{1} })
 	_, _ = deliver(t, client)
@@ -305,14 +304,14 @@ func TestLooksAskForFreshAnswers(t *testing.T) {
 }
 
 // All calls of one delivery share its three quick retries.
-func TestOneDeliverySharesItsQuickRetries(t *testing.T) {
+func TestDeliverySharesQuickRetries(t *testing.T) {
 	for looked := range 5 {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBubble(t)
-			b.how = func(_ http.Handler, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }
-			client, ctx := b.client(t), emr.OneDelivery(t.Context())
+			b := newSandboxTransport(t)
+			b.fail = func(_ http.Handler, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }
+			client, ctx := b.client(t), emr.WithSharedRetries(t.Context())
 			for n := range looked {
-				b.wrong = append(b.wrong, n)
+				b.failing = append(b.failing, n)
 			}
 			_, _, err := client.FindObservation(ctx, observationID)
 			if (err != nil) != (looked == 4) {
@@ -321,7 +320,7 @@ func TestOneDeliverySharesItsQuickRetries(t *testing.T) {
 			if err != nil {
 				return
 			}
-			b.how = func(_ http.Handler, w http.ResponseWriter, r *http.Request) {
+			b.fail = func(_ http.Handler, w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					w.WriteHeader(500)
 					return
@@ -329,12 +328,12 @@ func TestOneDeliverySharesItsQuickRetries(t *testing.T) {
 				b.ServeHTTP(w, r)
 			}
 			for n := looked + 1; n < 20; n++ {
-				b.wrong = append(b.wrong, n)
+				b.failing = append(b.failing, n)
 			}
-			before := len(b.asked)
-			_, err = client.CreateObservation(ctx, observationID, []byte(delivered), requestID)
+			before := len(b.requests)
+			_, err = client.CreateObservation(ctx, observationID, []byte(observationJSON), requestID)
 			posts := 0
-			for _, method := range b.asked[before:] {
+			for _, method := range b.requests[before:] {
 				if method == http.MethodPost {
 					posts++
 				}
@@ -346,17 +345,17 @@ func TestOneDeliverySharesItsQuickRetries(t *testing.T) {
 	}
 }
 
-// A caller of its own has its own retries.
-func TestQuickRetriesAreNotSharedByAccident(t *testing.T) {
+// Calls outside a delivery have retries of their own.
+func TestCallsDoNotShareQuickRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := newClient(t, posts(reply{status: 500}), quickRetries)
+		client := newClient(t, replyToPosts(reply{status: 500}), quickRetries)
 		for range 2 {
 			_, e := deliver(t, client)
 			if e == nil || len(e.Attempts) != 4 {
 				t.Errorf("%+v", e)
 			}
 		}
-		_, err := client.CreateObservation(context.Background(), observationID, []byte(resource), requestID)
+		_, err := client.CreateObservation(context.Background(), observationID, []byte(connectionResource), requestID)
 		if e := asError(t, err); len(e.Attempts) != 4 {
 			t.Errorf("%+v", e)
 		}

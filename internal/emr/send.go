@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 )
 
-// transport is the one way out: every request, those for tokens included, waits for its turn and has a bounded time.
+// transport sends every request, including token requests; it paces them and bounds their time.
 type transport struct {
 	http    *http.Client
 	pace    *pacer
@@ -23,11 +23,11 @@ type transport struct {
 	now     func() time.Time
 }
 
-// use waits for a turn and gives work the timeout. Work returns an error only for a request without an answer. The
-// duration is that of work alone.
-func (l *transport) use(ctx context.Context, work func(context.Context) error) (time.Duration, *Error) {
+// do waits for pacing and runs work with the timeout. work returns an error only for a request without a response. The duration is that
+// of work alone.
+func (l *transport) do(ctx context.Context, work func(context.Context) error) (time.Duration, *Error) {
 	if err := l.pace.wait(ctx); err != nil {
-		return 0, lost(ctx, err, false, l.timeout)
+		return 0, noAnswer(ctx, err, false, l.timeout)
 	}
 	bounded, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -39,84 +39,84 @@ func (l *transport) use(ctx context.Context, work func(context.Context) error) (
 		return took, nil
 	}
 	if bounded.Err() != nil {
-		err = bounded.Err() // the reason, however it was wrapped on the way
+		err = bounded.Err() // the cause, however the transport wrapped it
 	}
-	e := lost(ctx, err, r.sent(), l.timeout)
+	e := noAnswer(ctx, err, r.sent(), l.timeout)
 	e.took = took
 	return took, e
 }
 
-// reach watches how far a request came.
-type reach struct{ asked, connected atomic.Bool }
+// reach tracks how far a request got.
+type reach struct{ requested, connected atomic.Bool }
 
 func (r *reach) watch(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { r.asked.Store(true) },
+		GetConn: func(string) { r.requested.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { r.connected.Store(true) },
 	})
 }
 
-// sent reports whether the EMR may have seen the request. A transport that does not tell is taken to have sent it.
-func (r *reach) sent() bool { return r.connected.Load() || !r.asked.Load() }
+// sent reports whether the EMR may have received the request. A transport without trace events counts as having sent it.
+func (r *reach) sent() bool { return r.connected.Load() || !r.requested.Load() }
 
-// call is one request, sent as often as it takes.
+// call is one request with its retries.
 type call struct {
-	method, path string // path starts behind the base address
+	method, path string // path is relative to the base address
 	header       http.Header
 	body         []byte
 	requestID    string
 	maxBody      int64
 	once         bool        // no quick retries
-	source       tokenSource // nil is that of deliveries
-	// lookup finds out whether an earlier send arrived after all. It is set where sending twice would store twice. Its error is always an
-	// *Error; it is asked once each time, since the retries are those of the call.
+	source       tokenSource // nil means that of deliveries
+	// lookup searches for the result of an earlier attempt. It is set where sending twice would store twice. Its error is always an
+	// *Error; it makes a single request, since the retries are those of the call.
 	lookup func(context.Context) (emrID string, found bool, err error)
-	// abandoned, where it is set, is called when a send was given up while the EMR may be at work on it.
-	abandoned func()
+	// onAbandoned, if set, is called when the call stopped waiting while the EMR may be processing the request.
+	onAbandoned func()
 }
 
-// carries reports whether a request carries a resource: then a 4xx may be about it.
-func carries(method string) bool { return method == http.MethodPost || method == http.MethodPut }
+// hasResource reports whether a request carries a resource: then a 4xx may be about it.
+func hasResource(method string) bool { return method == http.MethodPost || method == http.MethodPut }
 
-// answer is what came back.
+// answer is a response of the EMR.
 type answer struct {
 	status   int
 	header   http.Header
 	body     []byte
 	took     time.Duration
-	lookedUp string // the EMR's id, when lookup found it instead
+	lookedUp string // the EMR's id, when lookup found an earlier attempt
 }
 
-// accepted are the statuses of success: created, and there already or here it is.
+// accepted reports whether the status is a success: created, or OK.
 func (a answer) accepted() bool { return a.status == http.StatusOK || a.status == http.StatusCreated }
 
-// run is the state of one call while it is sent and sent again.
-type run struct {
+// callRun is the state of one call across its attempts.
+type callRun struct {
 	*Client
 	call
-	began     time.Time
-	attempts  []Attempt
-	last      *Error
-	ambiguous bool
-	renewed   bool
+	began       time.Time
+	attempts    []Attempt
+	last        *Error
+	ambiguous   bool
+	hasNewToken bool
 }
 
 // send makes the call with its quick retries. Source: docs/decisions/transmissions.md, "Immediate retries".
 func (c *Client) send(ctx context.Context, what call) (answer, []Attempt, error) {
 	if what.source == nil {
-		what.source = c.main
+		what.source = c.mainSource
 	}
-	r := &run{Client: c, call: what, began: c.line.now()}
+	r := &callRun{Client: c, call: what, began: c.transport.now()}
 	delays := &quickDelays{jitter: c.jitter, used: new(int)}
 	if !what.once {
-		delays.all, delays.used = c.delays, quickRetriesUsed(ctx)
+		delays.all, delays.used = c.retryDelays, quickRetriesUsed(ctx)
 	}
 	got, err := backoff.Retry(ctx, func() (answer, error) { return r.attempt(ctx) },
 		backoff.WithBackOff(delays), backoff.WithMaxElapsedTime(0))
 	if err == nil {
 		return got, r.attempts, nil
 	}
-	if _, ours := errors.AsType[*Error](err); !ours { // the caller left between two sends
+	if _, ours := errors.AsType[*Error](err); !ours { // the caller canceled between two attempts
 		r.last.cause = errors.Join(err, r.last.cause)
 	}
 	r.last.Ambiguous = r.ambiguous
@@ -124,66 +124,66 @@ func (c *Client) send(ctx context.Context, what call) (answer, []Attempt, error)
 	return answer{}, r.attempts, r.last
 }
 
-// attempt sends once, and once more with a new token when the old one is refused.
-func (r *run) attempt(ctx context.Context) (answer, error) {
+// attempt sends once, and once more with a new token after a 401.
+func (r *callRun) attempt(ctx context.Context) (answer, error) {
 	if r.ambiguous && r.lookup != nil {
 		emrID, found, err := r.lookup(ctx)
 		if failure, failed := errors.AsType[*Error](err); failed {
-			return answer{}, r.inDoubt(failure)
+			return answer{}, r.stopUnconfirmed(failure)
 		}
 		if found {
 			return answer{status: http.StatusOK, lookedUp: emrID}, nil
 		}
 	}
 	got, e := r.exchange(ctx)
-	if got.status == http.StatusUnauthorized && !r.renewed {
-		r.renewed = true
+	if got.status == http.StatusUnauthorized && !r.hasNewToken {
+		r.hasNewToken = true
 		got, e = r.exchange(ctx)
 	}
 	switch {
 	case e == nil:
 		return got, nil
-	case e.again:
+	case e.retryNow:
 		return answer{}, e
 	default:
 		return answer{}, backoff.Permanent(e)
 	}
 }
 
-// unconfirmed ends an attempt before anything is sent: better one failed delivery than one reading stored twice. What went wrong first stays the
-// reason; a look-up that may go well the next time is tried again like a send.
-func (r *run) inDoubt(look *Error) error {
-	r.last.RetryAfter, r.last.LookAgain = max(r.last.RetryAfter, look.RetryAfter), look.LookAgain
-	if look.again {
+// stopUnconfirmed ends an attempt before anything is sent, since one failed delivery is better than a duplicate. The first error stays the
+// reason; a search that may succeed later is retried like an attempt.
+func (r *callRun) stopUnconfirmed(look *Error) error {
+	r.last.RetryAfter, r.last.TrustSearchAfter = max(r.last.RetryAfter, look.RetryAfter), look.TrustSearchAfter
+	if look.retryNow {
 		return r.last
 	}
 	return backoff.Permanent(r.last)
 }
 
-// exchange is one request and its answer, with its line in the ledger.
-func (r *run) exchange(ctx context.Context) (answer, *Error) {
-	entry := Attempt{Started: r.line.now().Sub(r.began), RequestID: r.requestID}
+// exchange sends one request and records the attempt.
+func (r *callRun) exchange(ctx context.Context) (answer, *Error) {
+	entry := Attempt{Started: r.transport.now().Sub(r.began), RequestID: r.requestID}
 	got, e := r.signedExchange(ctx)
 	entry.Took, entry.Status = got.took, got.status
 	if e != nil {
 		r.last, r.ambiguous = e, r.ambiguous || e.Ambiguous
 		entry.Took, entry.Status, entry.Code = e.took, e.Status, e.Code
-		if r.abandoned != nil && e.underWay() {
-			r.abandoned()
+		if r.onAbandoned != nil && e.mayBeRunning() {
+			r.onAbandoned()
 		}
 	}
 	r.attempts = append(r.attempts, entry)
 	return got, e
 }
 
-func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
+func (r *callRun) signedExchange(ctx context.Context) (answer, *Error) {
 	token, e := r.source.token(ctx)
 	if e != nil {
 		e.SignIn = true
 		return answer{}, e
 	}
 	var got answer
-	took, e := r.line.use(ctx, func(ctx context.Context) error {
+	took, e := r.transport.do(ctx, func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, r.method, r.baseURL+r.path, bytes.NewReader(r.body))
 		if err != nil {
 			return err
@@ -194,15 +194,15 @@ func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 		req.Header.Set("Accept", fhir.ContentType)
 		req.Header.Set("Authorization", "Bearer "+token)
 		req.Header.Set("X-Request-ID", r.requestID)
-		resp, err := r.line.http.Do(req)
+		resp, err := r.transport.http.Do(req)
 		if err != nil {
 			return err
 		}
 		defer resp.Body.Close()
 		got.status, got.header = resp.StatusCode, resp.Header
 		got.body, err = io.ReadAll(io.LimitReader(resp.Body, r.maxBody))
-		if carries(r.method) || !got.accepted() {
-			return nil // the status is the answer; a body that is too long or breaks off is read as far as it goes
+		if hasResource(r.method) || !got.accepted() {
+			return nil // the status decides; a body that is too long or breaks off is read as far as possible
 		}
 		return err
 	})
@@ -210,10 +210,10 @@ func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 	if e != nil || got.accepted() {
 		return got, e
 	}
-	e = refusal(got, r.method, r.line.now())
+	e = refusal(got, r.method, r.transport.now())
 	switch e.Code {
 	case CodeRateLimited:
-		r.line.pace.pause(e.RetryAfter)
+		r.transport.pace.pause(e.RetryAfter)
 	case CodeAuth:
 		if got.status == http.StatusUnauthorized {
 			r.source.reject(token)
@@ -222,7 +222,7 @@ func (r *run) signedExchange(ctx context.Context) (answer, *Error) {
 	return got, e
 }
 
-// quickDelays are the waits between the sends of one call, each spread by a fifth to both sides.
+// quickDelays are the waits between the attempts of one call, each with 20 % jitter.
 type quickDelays struct {
 	all    []time.Duration
 	used   *int
@@ -239,5 +239,5 @@ func (q *quickDelays) NextBackOff() time.Duration {
 	return time.Duration(float64(next) * (0.8 + 0.4*q.jitter()))
 }
 
-// Reset implements backoff.BackOff; a run is never begun twice.
+// Reset implements backoff.BackOff; a call is never restarted.
 func (*quickDelays) Reset() {}

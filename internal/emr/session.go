@@ -15,24 +15,24 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// UserScopes are what a person who connects the service lets it do.
+// UserScopes are the scopes requested from a person who connects the service.
 // Source: docs/decisions/emr.md, "OAuth start".
 var UserScopes = []string{"user/Patient.read", "user/Observation.write"}
 
 // session is the interactive sign-in: one person's grant, renewed for as long as the EMR allows.
 // Source: SMART App Launch, standalone launch; RFC 6749, sections 4.1 and 6; RFC 7636.
 type session struct {
-	line     *transport
-	config   oauth2.Config
-	key      *rsa.PrivateKey // proves the client where there is no secret
-	fhirBase string
-	vault    Vault
-	audience string
-	flight   singleflight.Group
-	mu       sync.Mutex
-	tokens   Tokens
-	loaded   bool
-	unstored bool // the vault has not got them yet
+	transport  *transport
+	config     oauth2.Config
+	key        *rsa.PrivateKey // authenticates the client without a secret
+	fhirBase   string
+	vault      Vault
+	audience   string
+	flight     singleflight.Group
+	mu         sync.Mutex
+	tokens     Tokens
+	isLoaded   bool
+	isUnstored bool // the vault does not have the tokens yet
 }
 
 func newSession(o Options, l *transport, audience string) *session {
@@ -41,7 +41,7 @@ func newSession(o Options, l *transport, audience string) *session {
 		scopes = UserScopes
 	}
 	return &session{
-		line: l, key: o.PrivateKey, fhirBase: o.BaseURL, vault: o.Vault, audience: audience,
+		transport: l, key: o.PrivateKey, fhirBase: o.BaseURL, vault: o.Vault, audience: audience,
 		config: oauth2.Config{
 			ClientID: o.ClientID, ClientSecret: o.ClientSecret, RedirectURL: o.RedirectURL,
 			Endpoint: oauth2.Endpoint{AuthURL: o.AuthorizeURL, TokenURL: o.TokenURL},
@@ -50,8 +50,8 @@ func newSession(o Options, l *transport, audience string) *session {
 	}
 }
 
-// AuthorizationURL is where a person's browser goes to connect the service. state and verifier are the caller's secrets; the verifier
-// itself is not part of the address.
+// AuthorizationURL returns the address where a person's browser connects the service. state and verifier are the caller's secrets; the
+// address holds only a hash of the verifier.
 func (c *Client) AuthorizationURL(state, verifier string) (string, error) {
 	if c.session == nil {
 		return "", notConfigured()
@@ -59,13 +59,13 @@ func (c *Client) AuthorizationURL(state, verifier string) (string, error) {
 	return c.session.config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("aud", c.session.fhirBase)), nil
 }
 
-// Exchange swaps the code that the EMR gave the browser. The caller keeps the tokens and then calls Adopt. The error is always an *Error.
+// Exchange exchanges the authorization code for tokens. The caller stores them and then calls Adopt. The error is always an *Error.
 func (c *Client) Exchange(ctx context.Context, code, verifier, connectedBy string) (Tokens, error) {
 	if c.session == nil {
 		return Tokens{}, notConfigured()
 	}
 	s := c.session
-	t, e := s.line.requestToken(ctx, s.request(url.Values{
+	t, e := s.transport.requestToken(ctx, s.request(url.Values{
 		"grant_type": {"authorization_code"}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {s.config.RedirectURL},
 	}, code, verifier))
 	if e != nil {
@@ -75,17 +75,17 @@ func (c *Client) Exchange(ctx context.Context, code, verifier, connectedBy strin
 	return t, nil
 }
 
-// Adopt uses tokens that the caller has kept, from now on.
+// Adopt makes the client use tokens that the caller has stored.
 func (c *Client) Adopt(t Tokens) {
 	if c.session == nil {
 		return
 	}
 	c.session.mu.Lock()
 	defer c.session.mu.Unlock()
-	c.session.tokens, c.session.loaded, c.session.unstored = t, true, false
+	c.session.tokens, c.session.isLoaded, c.session.isUnstored = t, true, false
 }
 
-// Connection is the person's grant, zero when nobody is connected.
+// Connection returns the person's grant, zero when no person is connected.
 func (c *Client) Connection() (Tokens, error) {
 	if c.session == nil {
 		return Tokens{}, nil
@@ -93,27 +93,27 @@ func (c *Client) Connection() (Tokens, error) {
 	return c.session.current()
 }
 
-// current returns what is held, read from the vault the first time.
+// current returns the tokens, read from the vault at the first call.
 func (s *session) current() (Tokens, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.loaded {
+	if !s.isLoaded {
 		stored, err := loadTokens(s.vault, InteractiveFlow, s.audience)
 		if err != nil {
 			return Tokens{}, err
 		}
-		s.tokens, s.loaded = stored, true
+		s.tokens, s.isLoaded = stored, true
 	}
-	if s.unstored { // what the EMR has swapped must not be lost by one failed write
-		s.unstored = s.vault.Store(InteractiveFlow, s.tokens) != nil
+	if s.isUnstored { // a failed write must not lose tokens that the EMR has replaced
+		s.isUnstored = s.vault.Store(InteractiveFlow, s.tokens) != nil
 	}
 	return s.tokens, nil
 }
 
-// connected reports whether the session can bring a token.
+// connected reports whether the session can provide a token.
 func (s *session) connected() bool {
 	t, err := s.current()
-	return err == nil && t.Usable(s.line.now())
+	return err == nil && t.Usable(s.transport.now())
 }
 
 func notConnected() *Error {
@@ -125,30 +125,30 @@ func (s *session) token(ctx context.Context) (string, *Error) {
 	if err != nil {
 		return "", &Error{Code: CodeUnavailable, Message: "EMR unavailable (interrupted)", cause: err}
 	}
-	now := s.line.now()
+	now := s.transport.now()
 	switch {
 	case t.alive(now) && (now.Before(t.renewAt()) || !t.refreshable(now)):
 		return t.Access.Reveal(), nil
 	case !t.refreshable(now):
 		return "", notConnected()
 	}
-	renewed, e := shared(ctx, &s.flight, s.line, func(ctx context.Context) (Tokens, *Error) { return s.renew(ctx, t) })
+	renewed, e := shareCall(ctx, &s.flight, s.transport, func(ctx context.Context) (Tokens, *Error) { return s.renew(ctx, t) })
 	if e == nil {
 		return renewed.Access.Reveal(), nil
 	}
 	if e.OAuthError != "invalid_grant" && t.alive(now) {
-		return t.Access.Reveal(), nil // it still has some minutes
+		return t.Access.Reveal(), nil // it is still valid for a few minutes
 	}
 	return "", e
 }
 
-// renew swaps the refresh token, which is worth nothing afterwards: what comes back is kept at once.
+// renew exchanges the refresh token, which the EMR then invalidates, so the new tokens are stored at once.
 func (s *session) renew(ctx context.Context, old Tokens) (Tokens, *Error) {
 	if now, err := s.current(); err == nil && now.Access != "" && now.Access != old.Access {
-		return now, nil // somebody else was faster
+		return now, nil // another caller renewed it
 	}
 	refresh := old.Refresh.Reveal()
-	t, e := s.line.requestToken(ctx, s.request(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}}, refresh))
+	t, e := s.transport.requestToken(ctx, s.request(url.Values{"grant_type": {"refresh_token"}, "refresh_token": {refresh}}, refresh))
 	if e != nil {
 		if e.OAuthError == "invalid_grant" { // the EMR has ended the connection
 			ended := old
@@ -166,7 +166,7 @@ func (s *session) renew(ctx context.Context, old Tokens) (Tokens, *Error) {
 	return t, nil
 }
 
-// replace keeps what has become of the old tokens, unless a new connection was made meanwhile.
+// replace stores the tokens that replace the old ones, unless a new connection was made in the meantime.
 func (s *session) replace(old, t Tokens) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,10 +174,10 @@ func (s *session) replace(old, t Tokens) {
 		return
 	}
 	s.tokens = t
-	s.unstored = s.vault != nil && s.vault.Store(InteractiveFlow, t) != nil
+	s.isUnstored = s.vault != nil && s.vault.Store(InteractiveFlow, t) != nil
 }
 
-// reject makes the next call renew the token, unless another has taken its place.
+// reject makes the next call renew the token, unless it has been replaced already.
 func (s *session) reject(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,7 +186,7 @@ func (s *session) reject(token string) {
 	}
 }
 
-// request is a token request in the person's name; the client proves itself by secret, else by assertion, else not at all.
+// request builds a token request for the person's grant; the client authenticates by secret, else by assertion, else not at all.
 func (s *session) request(params url.Values, secrets ...string) func() (tokenRequest, error) {
 	return func() (tokenRequest, error) {
 		r := tokenRequest{Config: clientcredentials.Config{TokenURL: s.config.Endpoint.TokenURL, EndpointParams: params}, secrets: secrets}
@@ -196,7 +196,7 @@ func (s *session) request(params url.Values, secrets ...string) func() (tokenReq
 			r.ClientID, r.ClientSecret, r.AuthStyle = s.config.ClientID, s.config.ClientSecret, oauth2.AuthStyleInHeader
 			r.secrets = append(r.secrets, s.config.ClientSecret)
 		case s.key != nil:
-			signed, err := assertion(s.config.ClientID, s.config.Endpoint.TokenURL, s.key, s.line.now())
+			signed, err := assertion(s.config.ClientID, s.config.Endpoint.TokenURL, s.key, s.transport.now())
 			if err != nil {
 				return r, err
 			}
@@ -210,10 +210,10 @@ func (s *session) request(params url.Values, secrets ...string) func() (tokenReq
 	}
 }
 
-// eitherSource brings the person's token while there is one, else the service's.
+// eitherSource provides the person's token while there is one, else the service's.
 type eitherSource struct {
-	first *session
-	then  tokenSource
+	first    *session
+	fallback tokenSource
 }
 
 func (b *eitherSource) token(ctx context.Context) (string, *Error) {
@@ -223,29 +223,29 @@ func (b *eitherSource) token(ctx context.Context) (string, *Error) {
 			return token, e
 		}
 	}
-	return b.then.token(ctx)
+	return b.fallback.token(ctx)
 }
 
 func (b *eitherSource) reject(token string) {
 	b.first.reject(token)
-	b.then.reject(token)
+	b.fallback.reject(token)
 }
 
-// maxPause bounds how long the EMR can make us wait by one answer. Source: docs/decisions/limits.md, "EMR pacing".
+// maxPause bounds how long one response of the EMR can pause requests. Source: docs/decisions/limits.md, "EMR pacing".
 const maxPause = 60 * time.Second
 
-// pacer lets calls go one by one, evenly spaced, in the order they came. Between any two departures lies the whole of the gap, rounded up
-// to the nanosecond: at n a second no second ever sees n + 1.
+// pacer spaces requests evenly, in the order of arrival. The time between two requests is at least the gap, rounded up to the
+// nanosecond: at n per second no second has n + 1.
 type pacer struct {
 	now  func() time.Time
 	gap  time.Duration
 	turn chan struct{} // held by the caller at the head of the queue
 
 	mu   sync.Mutex
-	next time.Time // nobody leaves before
+	next time.Time // the earliest next request
 }
 
-// newPacer spaces calls by 1/perSecond; 0 lets them go at once.
+// newPacer spaces requests by 1/perSecond; 0 means no pacing.
 func newPacer(perSecond float64, now func() time.Time) *pacer {
 	p := &pacer{now: now, turn: make(chan struct{}, 1)}
 	if perSecond > 0 {
@@ -254,7 +254,7 @@ func newPacer(perSecond float64, now func() time.Time) *pacer {
 	return p
 }
 
-// wait returns when the caller may go, or when its context ends.
+// wait returns when the caller may send, or when its context ends.
 func (p *pacer) wait(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -279,8 +279,8 @@ func (p *pacer) wait(ctx context.Context) error {
 	}
 }
 
-// delay lets the caller go and returns 0, or says how long to wait before asking again. The next departure is counted from this one and not
-// from an appointment: whoever wakes late must not be followed too closely.
+// delay lets the caller send and returns 0, or returns how long to wait. The next request is spaced from this one and not from its
+// scheduled time: a request that leaves late must not be followed too closely.
 func (p *pacer) delay() time.Duration {
 	now := p.now()
 	p.mu.Lock()
@@ -292,7 +292,7 @@ func (p *pacer) delay() time.Duration {
 	return 0
 }
 
-// pause holds everybody for a while, at most maxPause.
+// pause delays all requests for d, at most maxPause.
 func (p *pacer) pause(d time.Duration) {
 	until := p.now().Add(min(d, maxPause))
 	p.mu.Lock()

@@ -13,46 +13,46 @@ import (
 	"github.com/google/uuid"
 )
 
-// What is wrong with the patient of a resource. Source: docs/decisions/transmissions.md, "Delivery failure texts".
+// The messages for a refused patient. Source: docs/decisions/transmissions.md, "Delivery failure texts".
 const (
 	patientNotFound = "Patient not found in EMR"
 	patientDeleted  = "Patient deleted in EMR"
 	patientMerged   = "Patient merged or inactive in EMR"
 )
 
-// aboutTheResource are the issue codes that can mean nothing but the resource itself. Others, such as HAPI's "processing" of a patient whom it
-// does not know, may mean its patient. Source: hl7.org/fhir/R4/valueset-issue-type.html
-var aboutTheResource = []string{"structure", "required", "invariant", "code-invalid", "extension", "too-long", "duplicate", "multiple-matches"}
+// resourceIssues are the issue codes that can only be about the resource itself. Others, such as HAPI's "processing" for an unknown patient,
+// may be about its patient. Source: hl7.org/fhir/R4/valueset-issue-type.html
+var resourceIssues = []string{"structure", "required", "invariant", "code-invalid", "extension", "too-long", "duplicate", "multiple-matches"}
 
-// doubtful reports whether a refused create may be about the patient.
-func (e *Error) doubtful() bool {
+// mayConcernPatient reports whether a refused create may be about the patient.
+func (e *Error) mayConcernPatient() bool {
 	switch e.Status {
 	case http.StatusMethodNotAllowed, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType:
 		return false
 	}
 	return e.Code == CodeInvalidResource && e.Status >= 400 && e.Status < 500 &&
-		!slices.ContainsFunc(e.Issues, func(code string) bool { return slices.Contains(aboutTheResource, code) })
+		!slices.ContainsFunc(e.Issues, func(code string) bool { return slices.Contains(resourceIssues, code) })
 }
 
-// askForSubject finds out, with one request, whether a refused create was about its patient: the EMR does not know them, has deleted them, or
-// has taken another record in their place. An EMR that does not say leaves the refusal as it is.
-func (c *Client) askForSubject(ctx context.Context, resource []byte, e *Error, began time.Time) {
+// checkPatient reads the patient after a refused create, with one request, and sets the error's code if the EMR does not have the patient, has
+// deleted the record, or has merged it into another. Otherwise the refusal stays as it is.
+func (c *Client) checkPatient(ctx context.Context, resource []byte, e *Error, began time.Time) {
 	id := subjectOf(resource)
-	if id == "" || !e.doubtful() {
+	if id == "" || !e.mayConcernPatient() {
 		return
 	}
-	since := c.line.now().Sub(began)
+	since := c.transport.now().Sub(began)
 	got, attempts, err := c.send(ctx, call{
 		method: http.MethodGet, path: "/Patient/" + url.PathEscape(id), requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: true,
 	})
 	answer, failed := errors.AsType[*Error](err)
-	switch patient, ok := readPatient(got.body, c.line.now()); {
+	switch patient, ok := readPatient(got.body, c.transport.now()); {
 	case failed && answer.SignIn:
 	case failed && answer.Status == http.StatusNotFound:
 		e.Code, e.Message = CodePatientNotFound, patientNotFound
 	case failed && answer.Status == http.StatusGone:
 		e.Code, e.Message = CodePatientNotFound, patientDeleted
-	case !failed && ok && (patient.Retired || patient.ID != id): // some answer with whom the record was merged into
+	case !failed && ok && (patient.Retired || patient.ID != id): // some EMRs return the record that it was merged into
 		e.Code, e.Message = CodePatientMerged, patientMerged
 	}
 	for i := range e.Attempts {
@@ -66,7 +66,7 @@ func (c *Client) askForSubject(ctx context.Context, resource []byte, e *Error, b
 	}
 }
 
-// subjectOf is the EMR's id of the patient whom a resource is about.
+// subjectOf returns the EMR's id of a resource's patient.
 func subjectOf(resource []byte) string {
 	var r struct {
 		Subject struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// who are the people of an EMR with whom something is wrong, and one with whom nothing is.
-func who(o *sandbox.EMROptions) {
+// troubledPatients adds patients that the EMR refuses in different ways, and one that it accepts.
+func troubledPatients(o *sandbox.EMROptions) {
 	o.Patients = []sandbox.EMRPatient{
 		{ID: "gone", Family: "Lovelace", Deleted: true},
 		{ID: "here", Family: "Lovelace"},
@@ -22,12 +22,12 @@ func who(o *sandbox.EMROptions) {
 	}
 }
 
-// What becomes of a reading of a patient with whom something is wrong at the EMR, whatever it says of that.
-func TestRefusedBecauseOfThePatient(t *testing.T) {
+// A refused reading names the patient as the reason when the EMR's record of the patient is deleted, inactive or merged.
+func TestPatientRefusal(t *testing.T) {
 	for _, hapi := range []bool{true, false} {
 		for id, want := range map[string]struct {
 			code, message string
-			refused       bool // by the EMR's own rules and not for its patient
+			refused       bool // by the EMR's own rules and not because of its patient
 		}{
 			"gone":   {emr.CodePatientNotFound, "Patient deleted in EMR", false},
 			"nobody": {emr.CodePatientNotFound, "Patient not found in EMR", false},
@@ -37,31 +37,31 @@ func TestRefusedBecauseOfThePatient(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, like HAPI %t", id, hapi), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					b := newBubble(t, who, func(o *sandbox.EMROptions) { o.LikeHAPI = hapi })
+					b := newSandboxTransport(t, troubledPatients, func(o *sandbox.EMROptions) { o.LikeHAPI = hapi })
 					if want.refused {
-						b.wrong, b.how = []int{0}, func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
+						b.failing, b.fail = []int{0}, func(_ http.Handler, w http.ResponseWriter, _ *http.Request) {
 							w.WriteHeader(400)
 							_, _ = w.Write([]byte(outcome("processing")))
 						}
 					}
 					began := time.Now()
-					_, err := b.client(t).CreateObservation(t.Context(), observationID, []byte(strings.Replace(delivered, "pat-1001", id, 1)), requestID)
+					_, err := b.client(t).CreateObservation(t.Context(), observationID, []byte(strings.Replace(observationJSON, "pat-1001", id, 1)), requestID)
 					e := asError(t, err)
 					if !hapi && id == "gone" {
-						want.message = "Patient not found in EMR" // it says so itself
+						want.message = "Patient not found in EMR" // the EMR's response names it
 					}
-					if e == nil || e.Code != want.code || e.Message != want.message || e.Ambiguous || e.Fault() != emr.OfRequest || time.Since(began) > 0 {
+					if e == nil || e.Code != want.code || e.Message != want.message || e.Ambiguous || e.Class() != emr.ClassRequest || time.Since(began) > 0 {
 						t.Fatalf("%+v", e)
 					}
 					asks := 2
 					if !hapi && !want.refused {
-						asks = 1 // its code says it
+						asks = 1 // the response's code is enough
 					}
-					if len(b.asked) != asks || len(e.Attempts) != asks || e.Attempts[0].Code != want.code {
-						t.Errorf("asked %v, %+v", b.asked, e.Attempts)
+					if len(b.requests) != asks || len(e.Attempts) != asks || e.Attempts[0].Code != want.code {
+						t.Errorf("asked %v, %+v", b.requests, e.Attempts)
 					}
 					if hapi && !want.refused && !strings.Contains(e.Diagnostics.Reveal(), "specified in path: Observation.subject") {
-						t.Errorf("the EMR's words are lost: %q", e.Diagnostics.Reveal())
+						t.Errorf("the diagnostics are lost: %q", e.Diagnostics.Reveal())
 					}
 				})
 			})
@@ -69,8 +69,8 @@ func TestRefusedBecauseOfThePatient(t *testing.T) {
 	}
 }
 
-// Which refusals are asked about, and what an EMR can answer.
-func TestWhenThePatientIsAskedAbout(t *testing.T) {
+// Which refusals cause a read of the patient, and the possible answers.
+func TestPatientCheck(t *testing.T) {
 	const subject = `{"resourceType":"Observation","status":"final","subject":{"reference":"Patient/erx-1"}}`
 	patient := func(id, rest string) reply {
 		return reply{status: 200, body: `{"resourceType":"Patient","id":"` + id + `"` + rest + `}`}
@@ -106,7 +106,7 @@ func TestWhenThePatientIsAskedAbout(t *testing.T) {
 		"several match":             {reply{status: 412}, subject, reply{status: 404}, false, emr.CodeInvalidResource},
 		"media type":                {reply{status: 415}, subject, reply{status: 404}, false, emr.CodeInvalidResource},
 		"in trouble itself":         {reply{status: 500}, subject, reply{status: 404}, false, emr.CodeUnavailable},
-		"of nobody":                 {reply{status: 400}, resource, reply{status: 404}, false, emr.CodeInvalidResource},
+		"of nobody":                 {reply{status: 400}, connectionResource, reply{status: 404}, false, emr.CodeInvalidResource},
 		"of somebody written oddly": {reply{status: 400}, strings.Replace(subject, "erx-1", "a/b?c", 1), reply{status: 404}, false, emr.CodeInvalidResource},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// People are told once an hour at most, and only when something was delivered and nothing waits.
+// A sync entry is written once an hour at most, and only after a delivery and with an empty queue.
 func TestNoteSync(t *testing.T) {
 	app, at := vigiltest.NewApp(t), vigiltest.Clock
 	store := func(id, status string) {

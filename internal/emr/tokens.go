@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// renewBefore is how long before its end a token is no longer used.
+	// renewBefore is how long before its expiry a token is no longer used.
 	renewBefore = 5 * time.Minute
-	// unknownLifetime is taken when the EMR does not say: the longest SMART recommends.
+	// unknownLifetime applies when the EMR returns no lifetime: the longest that SMART recommends.
 	unknownLifetime = 5 * time.Minute
-	// refreshLifetime is how long a refresh token lives, which EMRs do not say. Source: docs/decisions/emr.md, "Token storage".
+	// refreshLifetime is how long a refresh token is valid; EMRs do not return that. Source: docs/decisions/emr.md, "Token storage".
 	refreshLifetime = 7 * 24 * time.Hour
 )
 
-// Flow is one of the two ways to a token.
+// Flow is one of the two OAuth flows.
 type Flow string
 
 // The flows, as they are stored.
@@ -38,18 +38,18 @@ const (
 	InteractiveFlow     Flow = "interactive"
 )
 
-// Tokens are what a sign-in brought. The secrets refuse to print.
+// Tokens are the result of a sign-in. The secrets refuse to print.
 type Tokens struct {
 	Access, Refresh       phi.Text
-	Scope                 string // as granted; "" when the EMR does not say
+	Scope                 string // as granted; "" when the EMR omits it
 	ObtainedAt, ExpiresAt time.Time
 	RefreshExpiresAt      time.Time // zero without a refresh token
-	ConnectedBy           string    // e-mail address of who signed in; "" for the service itself
-	// Audience tells for which EMR and client they are: kept ones of others are never sent.
+	ConnectedBy           string    // e-mail address of the person who signed in; "" for the service itself
+	// Audience identifies the EMR and client of the tokens: stored tokens of another audience are never sent.
 	Audience string
 }
 
-// Usable reports whether the tokens, or those they can be swapped for, are good at a time.
+// Usable reports whether the access token, or the refresh token, is valid at a time.
 func (t Tokens) Usable(now time.Time) bool { return t.alive(now) || t.refreshable(now) }
 
 func (t Tokens) alive(now time.Time) bool { return t.Access != "" && now.Before(t.ExpiresAt) }
@@ -58,7 +58,7 @@ func (t Tokens) refreshable(now time.Time) bool {
 	return t.Refresh != "" && now.Before(t.RefreshExpiresAt)
 }
 
-// renewAt is when the access token is no longer used. A short-lived one still has to serve more than one call.
+// renewAt returns when to stop using the access token. A short-lived one is used for half its life, so that it serves more than one call.
 func (t Tokens) renewAt() time.Time {
 	lifetime := t.ExpiresAt.Sub(t.ObtainedAt)
 	if lifetime > renewBefore {
@@ -67,9 +67,9 @@ func (t Tokens) renewAt() time.Time {
 	return t.ObtainedAt.Add(lifetime / 2)
 }
 
-// Vault keeps the tokens of each flow, encrypted. It is called outside of transactions.
+// Vault stores the tokens of each flow, encrypted. It is called outside of transactions.
 type Vault interface {
-	// Load returns the kept tokens, zero ones for none.
+	// Load returns the stored tokens, zero if there are none.
 	Load(Flow) (Tokens, error)
 	Store(Flow, Tokens) error
 }
@@ -85,19 +85,19 @@ func loadTokens(v Vault, flow Flow, audience string) (Tokens, error) {
 	return t, nil
 }
 
-// audience is a name for EMR and client, short enough for a column.
+// audience identifies the EMR and client, short enough for a column.
 func audience(o Options) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{o.BaseURL, o.TokenURL, o.ClientID}, "\x00")))
 	return hex.EncodeToString(sum[:])
 }
 
-// tokenRequest is a request to the token address; secrets are what it carries and no error may repeat.
+// tokenRequest is a request to the token endpoint; secrets are the values in it that no error may repeat.
 type tokenRequest struct {
 	clientcredentials.Config
 	secrets []string
 }
 
-// requestToken makes one token request, which is made up at the moment of leaving.
+// requestToken sends one token request, which make builds just before it is sent.
 func (l *transport) requestToken(ctx context.Context, make func() (tokenRequest, error)) (Tokens, *Error) {
 	var (
 		request  tokenRequest
@@ -105,7 +105,7 @@ func (l *transport) requestToken(ctx context.Context, make func() (tokenRequest,
 		refused  *oauth2.RetrieveError
 		unusable bool
 	)
-	took, e := l.use(ctx, func(ctx context.Context) (err error) {
+	took, e := l.do(ctx, func(ctx context.Context) (err error) {
 		if request, err = make(); err != nil {
 			return err
 		}
@@ -122,14 +122,14 @@ func (l *transport) requestToken(ctx context.Context, make func() (tokenRequest,
 	})
 	switch {
 	case e != nil:
-		e.Ambiguous = false // a token asked for in vain is asked for again
+		e.Ambiguous = false // a token request without a response is simply repeated
 		return Tokens{}, e
 	case refused != nil:
 		e = l.tokenRefusal(refused, request.secrets)
 		e.took = took
 		return Tokens{}, e
 	case unusable:
-		// A success in name only. The cause is dropped: it may quote the answer.
+		// A success without a usable token. The cause is dropped: it may quote the response.
 		return Tokens{}, &Error{
 			Code: CodeAuth, Status: http.StatusOK, Message: "EMR authorization failed (unusable token answer)", took: took,
 		}
@@ -137,7 +137,7 @@ func (l *transport) requestToken(ctx context.Context, make func() (tokenRequest,
 	return readTokens(token, l.now()), nil
 }
 
-// readTokens reads a token answer. Source: RFC 6749, section 5.1.
+// readTokens reads a token response. Source: RFC 6749, section 5.1.
 func readTokens(token *oauth2.Token, now time.Time) Tokens {
 	lifetime := unknownLifetime
 	if seconds, err := strconv.ParseFloat(fmt.Sprint(token.Extra("expires_in")), 64); err == nil && seconds > 0 {

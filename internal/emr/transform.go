@@ -15,28 +15,28 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 )
 
-// mostAsked bounds the transmissions that people asked for and that wait for a free sender.
-const mostAsked = 256
+// maxManual bounds the manual transmits that wait for the worker.
+const maxManual = 256
 
-// onItsWay is where an observation is on its way to the EMR.
-type onItsWay struct{ collections.Inflight }
+// inflightObservation is the delivery state of an observation.
+type inflightObservation struct{ collections.Inflight }
 
-func findOnItsWay(tx core.App, observationID string) (onItsWay, error) {
+func findInflight(tx core.App, observationID string) (inflightObservation, error) {
 	o, err := collections.FindInflight(tx, observationID)
 	if collections.IsNotFound(err) {
 		err = fault.Missing()
 	}
-	return onItsWay{o}, err
+	return inflightObservation{o}, err
 }
 
-// sendable refuses what is under way or has arrived: the EMR would have it twice. A suspect reading is not for it, nor one entered in error, but
-// where its copy is to be corrected.
-func (s onItsWay) sendable() error {
+// checkSendable returns a fault for a delivery under way or transmitted, which would create a duplicate, for a suspect reading, and for one
+// entered in error unless its copy must be corrected.
+func (s inflightObservation) checkSendable() error {
 	if s.Withdrawn && !s.HasCopy {
 		return fault.State("invalid_state", "The observation was entered in error.")
 	}
 	if s.Suspect {
-		return fault.State("invalid_state", "The observation is suspect: nobody has confirmed it.")
+		return fault.State("invalid_state", "The observation is suspect: a clinician must confirm it first.")
 	}
 	switch s.Status {
 	case collections.FHIRProcessing:
@@ -47,15 +47,15 @@ func (s onItsWay) sendable() error {
 	return nil
 }
 
-// Transform renders the FHIR form anew: the version rises, and the observation is due at once, whatever came before.
-// An observation that has no FHIR form keeps why, and is refused as not_transformed; so is, as invalid_state, one that is
-// under way or has arrived. Source: docs/decisions/fhir.md, "Transform".
+// Transform renders the FHIR resource again: its version rises, and the observation is due at once from any earlier state. If the reading
+// has no FHIR form it stores the reason and returns not_transformed; for a delivery under way or transmitted it returns invalid_state.
+// Source: docs/decisions/fhir.md, "Transform".
 func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, now time.Time) error {
 	var unfit bool
 	err := app.RunInTransaction(func(tx core.App) (err error) {
-		s, err := findOnItsWay(tx, observationID)
+		s, err := findInflight(tx, observationID)
 		if err == nil {
-			err = s.sendable()
+			err = s.checkSendable()
 		}
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 			unfit = true
 			return collections.RecordTransformError(tx, observationID, "The reading has no FHIR form.")
 		}
-		return s.transformed(tx, stored, w.HeartRate && fhir.HasHeartRate(stored.Reading), by, now)
+		return s.storeTransform(tx, stored, w.HeartRate && fhir.HasHeartRate(stored.Reading), by, now)
 	})
 	if err != nil {
 		return err
@@ -80,8 +80,8 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 	return nil
 }
 
-// transformed stores that there is a FHIR form, and the intent to deliver it.
-func (s onItsWay) transformed(tx core.App, stored fhir.Stored, heartRate bool, by audit.Actor, now time.Time) error {
+// storeTransform records that there is a FHIR form, and queues its delivery.
+func (s inflightObservation) storeTransform(tx core.App, stored fhir.StoredObservation, heartRate bool, by audit.Actor, now time.Time) error {
 	observationID := stored.ID
 	if err := collections.MarkTransformed(tx, observationID, s.Version+1, now); err != nil {
 		return err
@@ -106,8 +106,8 @@ func (s onItsWay) transformed(tx core.App, stored fhir.Stored, heartRate bool, b
 	}, now)
 }
 
-// RetryTransforms renders again what failed to become FHIR, oldest first, at most limit of them, and returns how many now
-// have a FHIR form. Those that still have none stay as they are.
+// RetryTransforms renders observations without a FHIR form again, oldest first, at most limit, and returns how many now have one. The
+// others stay as they are.
 func (w *Worker) RetryTransforms(ctx context.Context, app core.App, limit int, now time.Time) (transformed int, err error) {
 	owed, err := collections.FailedTransforms(ctx, app, limit)
 	if err != nil {
@@ -125,15 +125,15 @@ func (w *Worker) RetryTransforms(ctx context.Context, app core.App, limit int, n
 	return transformed, nil
 }
 
-// Transmit takes one observation for delivery now, because a person asked for it: its transmission is in processing when
-// it returns, and is sent in the background. A transmission that was given up may be sent again this way; when that fails
-// it stays given up. Source: docs/decisions/transmissions.md, "One record per observation".
+// Transmit sends one observation at a person's request: its delivery is in processing when Transmit returns, and is sent in the background. A
+// dead letter may be sent this way; if that fails it stays a dead letter.
+// Source: docs/decisions/transmissions.md, "One record per observation".
 func (w *Worker) Transmit(app core.App, observationID string, by audit.Actor, now time.Time) (transmissionID string, err error) {
-	if len(w.asked) == cap(w.asked) {
+	if len(w.manual) == cap(w.manual) {
 		return "", fault.New(fault.Unavailable, "service_unavailable", "Too many transmissions are waiting.").After(time.Minute)
 	}
 	claimed, err := w.claim(func() ([]Claimed, error) {
-		c, err := takeAsked(app, observationID, by, now)
+		c, err := claimManual(app, observationID, by, now)
 		if err != nil {
 			return nil, err
 		}
@@ -143,24 +143,24 @@ func (w *Worker) Transmit(app core.App, observationID string, by audit.Actor, no
 		return "", err
 	}
 	select {
-	case w.asked <- claimed[0]:
-	default: // as good as lost: it is taken up as stuck
-		w.own.Delete(claimed[0].ID)
+	case w.manual <- claimed[0]:
+	default: // the queue is full: it is recovered as stuck
+		w.leases.Delete(claimed[0].ID)
 	}
 	return claimed[0].ID, nil
 }
 
-// takeAsked claims the transmission of one observation and notes who asked for it.
-func takeAsked(app core.App, observationID string, by audit.Actor, now time.Time) (claimed Claimed, err error) {
+// claimManual leases the delivery of one observation and records who requested it.
+func claimManual(app core.App, observationID string, by audit.Actor, now time.Time) (claimed Claimed, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		s, err := findOnItsWay(tx, observationID)
+		s, err := findInflight(tx, observationID)
 		if err != nil {
 			return err
 		}
 		if s.Status == "" {
 			return fault.State("not_transformed", "The observation has no FHIR form.")
 		}
-		if err := s.sendable(); err != nil {
+		if err := s.checkSendable(); err != nil {
 			return err
 		}
 		claimed, err = claimOne(tx, observationID, now)
@@ -177,45 +177,45 @@ func takeAsked(app core.App, observationID string, by audit.Actor, now time.Time
 	return claimed, err
 }
 
-// sendAsked sends what people asked for, beside the rounds, until ctx ends.
-func (w *Worker) sendAsked(ctx context.Context, app core.App) {
+// sendManual sends manual transmits, concurrently with the rounds, until ctx ends.
+func (w *Worker) sendManual(ctx context.Context, app core.App) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case c := <-w.asked:
-			if w.takeSlots(ctx, 1) == 0 {
+		case c := <-w.manual:
+			if w.acquireInflight(ctx, 1) == 0 {
 				return
 			}
 			w.start(ctx, app, c, &group, func(_ Result, err error) {
-				if err != nil && !errors.Is(err, ErrLost) {
-					w.Log.Error("transmission not sent", slog.Any("error", err))
+				if err != nil && !errors.Is(err, ErrLeaseExpired) {
+					w.Log.Error("EMR worker could not finish a manual transmit; it is recovered as stuck", slog.Any("error", err))
 				}
 			})
 		}
 	}
 }
 
-// justTransformed is how long after a person's transform a transmit is of the same wish.
+// transformWindow is how long after a person's transform a transmit belongs to the same request.
 // Source: docs/decisions/fhir.md, "Transform".
-const justTransformed = 60 * time.Second
+const transformWindow = 60 * time.Second
 
-// Asked is what became of a transmission that a person asked for.
-type Asked struct{ TransmissionID, FHIRStatus string }
+// ManualDelivery is the state of a delivery that a person requested.
+type ManualDelivery struct{ TransmissionID, FHIRStatus string }
 
-// Deliver is [Worker.Transmit] for a person who may have transformed the observation just before: what the queue has taken up since, or has
-// delivered, is what was asked for, and nothing is sent twice.
-func (w *Worker) Deliver(app core.App, observationID string, by audit.Actor, now time.Time) (Asked, error) {
+// Deliver is [Worker.Transmit] for a person who may have transformed the observation just before. If the worker has claimed or sent it since,
+// Deliver returns that delivery and sends nothing twice.
+func (w *Worker) Deliver(app core.App, observationID string, by audit.Actor, now time.Time) (ManualDelivery, error) {
 	id, err := w.Transmit(app, observationID, by, now)
 	refusal, refused := errors.AsType[*fault.Error](err)
 	if !refused || refusal.Code != "invalid_state" {
-		return Asked{id, collections.FHIRProcessing}, err
+		return ManualDelivery{id, collections.FHIRProcessing}, err
 	}
-	found, lookErr := collections.FindActiveTransmission(app, observationID, string(audit.EMRTransform), now.Add(-justTransformed))
+	found, lookErr := collections.FindActiveTransmission(app, observationID, string(audit.EMRTransform), now.Add(-transformWindow))
 	if collections.IsNotFound(lookErr) {
-		return Asked{}, err
+		return ManualDelivery{}, err
 	}
-	return Asked{found.ID, found.Status}, lookErr
+	return ManualDelivery{found.ID, found.Status}, lookErr
 }

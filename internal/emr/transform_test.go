@@ -19,7 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// refused wants a fault of the code.
+// refused checks for a fault with a code.
 func refused(t *testing.T, err error, code string) {
 	t.Helper()
 	if refusal, ok := errors.AsType[*fault.Error](err); !ok || refusal.Code != code {
@@ -36,7 +36,7 @@ func untransformed(t *testing.T, app core.App) (id string) {
 }
 
 func TestTransform(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	w := newWorker(f, clock, nil)
 	id := untransformed(t, app)
 	_, err := w.Transmit(app, id, person, now)
@@ -47,7 +47,7 @@ func TestTransform(t *testing.T) {
 	check(t, app, collections.Observations, id, map[string]any{
 		"fhir_status": "pending", "fhir_version": 1.0, "transformed_at": collections.Instant(now), "transform_error": "",
 	})
-	// Failed and given up: it is due again, and the version rises.
+	// A dead letter: it is due again, and the version rises.
 	f.refuse = func(string, int) *emr.Error { return invalid() }
 	w.Schedule = nil
 	sendDue(t, w, app, 0)
@@ -72,19 +72,19 @@ func TestTransform(t *testing.T) {
 	_, err = w.Transmit(app, collections.NewUUID(), person, now)
 	refused(t, err, "not_found")
 
-	_, under := queue(t, app, patient, now)
+	_, under := stepQueue(t, app, patient, now)
 	claim(t, app, 1, now.Add(3*time.Hour))
 	refused(t, w.Transform(app, under, person, now), "invalid_state")
 	_, err = w.Transmit(app, under, person, now)
 	refused(t, err, "invalid_state")
 }
 
-// What has no FHIR form keeps why, and is tried again by the clock.
+// A reading without a FHIR form keeps the reason and is retried by the periodic job.
 func TestRetryTransforms(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	sound := newWorker(f, clock, nil)
 	broken := newWorker(f, clock, func(o *emr.WorkerOptions) {
-		o.Load = func(core.App, string) (fhir.Stored, error) { return fhir.Stored{}, nil }
+		o.Load = func(core.App, string) (fhir.StoredObservation, error) { return fhir.StoredObservation{}, nil }
 	})
 	id, never := untransformed(t, app), untransformed(t, app)
 	refused(t, broken.Transform(app, id, person, now), "not_transformed")
@@ -96,15 +96,15 @@ func TestRetryTransforms(t *testing.T) {
 		t.Errorf("%d transformed (%v)", n, err)
 	}
 	check(t, app, collections.Observations, id, map[string]any{"fhir_status": "pending", "transform_error": "", "fhir_version": 1.0})
-	// One that nobody asked to transform stays without.
+	// An observation without a transform request stays without a FHIR form.
 	check(t, app, collections.Observations, never, map[string]any{"fhir_status": ""})
 	if n, err := sound.RetryTransforms(t.Context(), app, 10, now); err != nil || n != 0 {
 		t.Errorf("%d transformed again (%v)", n, err)
 	}
 }
 
-// running starts the worker; what it settles comes out of the channel.
-func running(t *testing.T, app core.App, f *stubEMR, clock *ticking) (*emr.Worker, <-chan emr.Result) {
+// startWorker starts the worker, and returns a channel of its results.
+func startWorker(t *testing.T, app core.App, f *stubEMR, clock *manualClock) (*emr.Worker, <-chan emr.Result) {
 	t.Helper()
 	finished := make(chan emr.Result, 10)
 	w := newWorker(f, clock, func(o *emr.WorkerOptions) { o.Finished = func(s emr.Result) { finished <- s } })
@@ -116,26 +116,26 @@ func running(t *testing.T, app core.App, f *stubEMR, clock *ticking) (*emr.Worke
 }
 
 func TestTransmit(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	id, observation := queue(t, app, patient, now)
-	// Given up long ago.
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	id, observation := stepQueue(t, app, patient, now)
+	// A dead letter from long ago.
 	_, err := app.DB().Update(collections.Transmissions, dbx.Params{"status": "failed", "attempt_count": 5}, dbx.HashExp{"id": id}).Execute()
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.refuse = func(string, int) *emr.Error { return invalid() }
-	w, finished := running(t, app, f, clock)
+	w, finished := startWorker(t, app, f, clock)
 	got, err := w.Transmit(app, observation, person, now)
 	if err != nil || got != id {
 		t.Fatalf("%s (%v)", got, err)
 	}
 	if s := <-finished; s.TransmissionID != id || !s.Failed() || !s.RetryAt.IsZero() {
-		t.Errorf("it stays given up: %+v", s)
+		t.Errorf("it stays a dead letter: %+v", s)
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "failed", "attempt_count": 5.0, "next_retry_at": ""})
-	f.lock.Lock()
+	f.mu.Lock()
 	f.refuse = nil
-	f.lock.Unlock()
+	f.mu.Unlock()
 	if _, err := w.Transmit(app, observation, person, now); err != nil {
 		t.Fatal(err)
 	}
@@ -150,16 +150,16 @@ func TestTransmit(t *testing.T) {
 	}
 }
 
-// Without an EMR a request by hand is taken, and ends as not configured.
+// Without an EMR a manual transmit is accepted, and fails as not configured.
 func TestTransmitNotConfigured(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	f.off = true
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	f.isUnconfigured = true
 	f.refuse = func(string, int) *emr.Error {
 		return &emr.Error{Code: emr.CodeNotConfigured, Message: "EMR is not configured"}
 	}
-	w, finished := running(t, app, f, clock)
-	for _, whose := range []string{patient, stranger} {
-		id, observation := queue(t, app, whose, now)
+	w, finished := startWorker(t, app, f, clock)
+	for _, whose := range []string{patient, unlinkedPatient} {
+		id, observation := stepQueue(t, app, whose, now)
 		if _, err := w.Transmit(app, observation, person, now); err != nil {
 			t.Fatal(err)
 		}
@@ -168,12 +168,12 @@ func TestTransmitNotConfigured(t *testing.T) {
 	}
 }
 
-// While nobody works, requests by hand are refused before they pile up.
+// Without a running worker, manual transmits are refused when the queue is full.
 func TestTransmitBounded(t *testing.T) {
-	app, clock := newApp(t), &ticking{at: now}
+	app, clock := newApp(t), &manualClock{at: now}
 	w := newWorker(newEMR(), clock, nil)
 	for i := range 257 {
-		_, observation := queue(t, app, patient, now)
+		_, observation := stepQueue(t, app, patient, now)
 		_, err := w.Transmit(app, observation, person, now)
 		if i < 256 && err != nil {
 			t.Fatal(err)

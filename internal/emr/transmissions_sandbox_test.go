@@ -31,14 +31,14 @@ var sandboxSigningKey = sync.OnceValue(func() *rsa.PrivateKey {
 
 func wallClock() time.Time { return time.Now().UTC() }
 
-// practice is the EMR sandbox behind a real address, with whatever goes wrong on the way to it.
-type practice struct {
+// sandboxEMR is the EMR sandbox at a real address, with injected faults.
+type sandboxEMR struct {
 	emr *sandbox.EMR
 	url string
 }
 
-// newPractice serves the sandbox; between, when given, stands in front of it.
-func newPractice(t testing.TB, key *rsa.PublicKey, stored func(), between func(next http.Handler) http.Handler, changes ...func(*sandbox.EMROptions)) *practice {
+// newSandboxEMR serves the sandbox; between, if given, wraps its handler.
+func newSandboxEMR(t testing.TB, key *rsa.PublicKey, stored func(), between func(next http.Handler) http.Handler, changes ...func(*sandbox.EMROptions)) *sandboxEMR {
 	t.Helper()
 	jwks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write(emr.JWKS(&rsa.PrivateKey{PublicKey: *key}))
@@ -62,10 +62,10 @@ func newPractice(t testing.TB, key *rsa.PublicKey, stored func(), between func(n
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return &practice{simulated, server.URL}
+	return &sandboxEMR{simulated, server.URL}
 }
 
-// sandboxClient is a client of ours for the sandbox at an address, without pacing.
+// sandboxClient returns a client for the sandbox at an address, without pacing.
 func sandboxClient(url string, key *rsa.PrivateKey, conditional bool, cache ...time.Duration) (*emr.Client, error) {
 	options := emr.Options{
 		BaseURL: url + "/fhir/demo", TokenURL: url + "/oauth/token", ClientID: "vigil", PrivateKey: key,
@@ -78,7 +78,7 @@ func sandboxClient(url string, key *rsa.PrivateKey, conditional bool, cache ...t
 	return emr.New(options)
 }
 
-// sandboxWorker delivers to it what the app really holds, by a retry table of milliseconds.
+// sandboxWorker delivers the app's real observations with a schedule of milliseconds.
 func sandboxWorker(client *emr.Client, finished func(emr.Result)) *emr.Worker {
 	return emr.NewWorker(emr.WorkerOptions{
 		EMR: client, Schedule: emr.Schedule{5e6, 5e6, 5e6, 5e6, 5e6}, Load: ingest.NewEvaluator(ingest.Rules{}).LoadFHIR,
@@ -86,7 +86,7 @@ func sandboxWorker(client *emr.Client, finished func(emr.Result)) *emr.Worker {
 	})
 }
 
-// queueMany stores readings of the one patient the sandbox knows, and their transmissions.
+// queueMany stores readings of the sandbox's one patient, and their deliveries.
 func queueMany(t testing.TB, app core.App, n int) {
 	t.Helper()
 	err := app.RunInTransaction(func(tx core.App) error {
@@ -112,8 +112,8 @@ func queueMany(t testing.TB, app core.App, n int) {
 	}
 }
 
-// trouble makes a share of the requests for Observations go wrong, in every way an EMR and a network know.
-func trouble(share float64, seed uint64) func(next http.Handler) http.Handler {
+// injectFaults makes a share of the requests for Observations fail, in every way that an EMR and a network can.
+func injectFaults(share float64, seed uint64) func(next http.Handler) http.Handler {
 	var lock sync.Mutex
 	random := mathrand.New(mathrand.NewPCG(seed, seed))
 	draw := func() (bool, int) {
@@ -148,15 +148,15 @@ func misbehave(w http.ResponseWriter, r *http.Request, next http.Handler, how in
 	switch how {
 	case 0: // never arrived
 		panic(http.ErrAbortHandler)
-	case 1, 2: // arrived, and nobody heard
+	case 1, 2: // arrived, without a response
 		done()
 		panic(http.ErrAbortHandler)
-	case 3: // arrived, and said to have failed
+	case 3: // arrived, reported as failed
 		done()
 		say(http.StatusBadGateway, html)
-	case 4: // arrived, said without a trace of what it became
+	case 4: // arrived, reported without an id
 		say(done().Code, "")
-	case 5: // arrived, half an answer
+	case 5: // arrived, half a response
 		answer := done()
 		body := answer.Body.Bytes()
 		w.Header().Set("Content-Length", "100000")
@@ -174,19 +174,19 @@ func misbehave(w http.ResponseWriter, r *http.Request, next http.Handler, how in
 	case 10:
 		w.Header().Set("Location", "https://elsewhere.example.org/")
 		say(http.StatusFound, "")
-	default: // a proxy's page that calls itself a success
+	default: // a proxy's page with a success status
 		say(http.StatusOK, html)
 	}
 }
 
-// deliverAll runs the worker in this process until nothing is left, sending by hand what it gives up.
+// deliverAll runs the worker in this process until nothing is left, and requeues dead letters.
 func deliverAll(t testing.TB, w *emr.Worker, app core.App) {
 	t.Helper()
 	for {
 		if _, err := w.SendDue(t.Context(), app, 0); err != nil {
 			t.Fatal(err)
 		}
-		left, err := sendGivenUp(w, app)
+		left, err := requeueDeadLetters(w, app)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,8 +196,8 @@ func deliverAll(t testing.TB, w *emr.Worker, app core.App) {
 	}
 }
 
-// sendGivenUp queues anew, as a person would, what needs a person, and counts all that is not delivered.
-func sendGivenUp(w *emr.Worker, app core.App) (left int, err error) {
+// requeueDeadLetters requeues dead letters, as a person would, and counts all that is not delivered.
+func requeueDeadLetters(w *emr.Worker, app core.App) (left int, err error) {
 	if err := app.DB().NewQuery(`SELECT COUNT(*) FROM transmissions WHERE status != 'transmitted'`).Row(&left); err != nil {
 		return 0, err
 	}

@@ -11,67 +11,67 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// stored has the sandbox keep the one resource and returns its id.
-func (b *bubble) stored(t *testing.T, client *emr.Client) string {
+// storeObservation makes the sandbox store the one resource and returns its id.
+func (b *sandboxTransport) storeObservation(t *testing.T, client *emr.Client) string {
 	t.Helper()
 	created, e := b.send(t, client)
 	if e != nil {
 		t.Fatal(e)
 	}
-	b.asked = nil
+	b.requests = nil
 	return created.EMRID
 }
 
-func withdrawnCopy(id string) []byte {
-	return []byte(strings.Replace(strings.Replace(delivered, `"final"`, `"entered-in-error"`, 1), "{", `{"id":"`+id+`",`, 1))
+func retractedCopy(id string) []byte {
+	return []byte(strings.Replace(strings.Replace(observationJSON, `"final"`, `"entered-in-error"`, 1), "{", `{"id":"`+id+`",`, 1))
 }
 
-// However an update ends, and whoever else changes the copy meanwhile, it is put exactly once, in the place of the version that was read.
-func TestUpdateReplacesTheVersionThatWasRead(t *testing.T) {
+// An update is applied exactly once, to the version that was read, after any failure and with other clients changing the copy.
+func TestUpdateReplacesReadVersion(t *testing.T) {
 	for _, hapi := range []bool{false, true} {
 		for name, test := range map[string]struct {
-			others   int // how often somebody else is faster
-			lost     int // how many PUTs are lost after they were done
-			versions int // in the end
+			others   int // how often another client changes the copy first
+			lost     int // how many responses to a PUT are lost
+			versions int // at the end
 			asked    string
 			code     string
 		}{
-			"nothing in the way":              {versions: 2, asked: "GET PUT"},
-			"somebody else is faster":         {others: 1, versions: 3, asked: "GET PUT GET PUT"},
-			"somebody else is faster, thrice": {others: 3, versions: 5, asked: "GET PUT GET PUT GET PUT GET PUT"},
-			"somebody else is always faster":  {others: 9, versions: 5, asked: "GET PUT GET PUT GET PUT GET PUT", code: emr.CodeUnavailable},
-			"the answer is lost":              {lost: 1, versions: 2, asked: "GET PUT GET"},
-			"somebody else, and the answer":   {others: 1, lost: 1, versions: 3, asked: "GET PUT GET PUT GET"},
+			"nothing in the way":                {versions: 2, asked: "GET PUT"},
+			"another client is faster":          {others: 1, versions: 3, asked: "GET PUT GET PUT"},
+			"another client is faster, thrice":  {others: 3, versions: 5, asked: "GET PUT GET PUT GET PUT GET PUT"},
+			"another client is always faster":   {others: 9, versions: 5, asked: "GET PUT GET PUT GET PUT GET PUT", code: emr.CodeUnavailable},
+			"the answer is lost":                {lost: 1, versions: 2, asked: "GET PUT GET"},
+			"another client, and a lost answer": {others: 1, lost: 1, versions: 3, asked: "GET PUT GET PUT GET"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					b := newBubble(t, func(o *sandbox.EMROptions) { o.LikeHAPI = hapi })
+					b := newSandboxTransport(t, func(o *sandbox.EMROptions) { o.LikeHAPI = hapi })
 					client := b.client(t)
-					id := b.stored(t, client)
+					id := b.storeObservation(t, client)
 					others, lost := test.others, test.lost
-					b.wrong = []int{1, 3, 5, 7, 9}
-					b.how = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
+					b.failing = []int{1, 3, 5, 7, 9}
+					b.fail = func(next http.Handler, w http.ResponseWriter, r *http.Request) {
 						switch {
 						case others > 0:
 							others--
 							other := r.Clone(t.Context())
 							other.Header.Del("If-Match")
-							other.Body = body(strings.Replace(delivered, "{", `{"id":"`+id+`","note":[{"text":"seen"}],`, 1))
+							other.Body = body(strings.Replace(observationJSON, "{", `{"id":"`+id+`","note":[{"text":"seen"}],`, 1))
 							next.ServeHTTP(discard{}, other)
 						case lost > 0:
 							lost--
-							troubles["broken off, done"](next, w, r)
+							faultModes["broken off, done"](next, w, r)
 						}
 						next.ServeHTTP(w, r)
 					}
-					_, err := client.UpdateObservation(t.Context(), id, withdrawnCopy(id), requestID, false)
+					_, err := client.UpdateObservation(t.Context(), id, retractedCopy(id), requestID, false)
 					e := asError(t, err)
-					if (e != nil) != (test.code != "") || e != nil && (e.Code != test.code || e.Ambiguous || e.Fault() != emr.OfRequest) {
+					if (e != nil) != (test.code != "") || e != nil && (e.Code != test.code || e.Ambiguous || e.Class() != emr.ClassRequest) {
 						t.Errorf("%+v", e)
 					}
 					got := b.Observations()[0]
-					if got.Versions != test.versions || strings.Join(b.asked, " ") != test.asked {
-						t.Errorf("%d versions, %s, asked %v", got.Versions, got.Status, b.asked)
+					if got.Versions != test.versions || strings.Join(b.requests, " ") != test.asked {
+						t.Errorf("%d versions, %s, asked %v", got.Versions, got.Status, b.requests)
 					}
 					if e == nil && got.Status != "entered-in-error" {
 						t.Errorf("%s", got.Status)
@@ -82,8 +82,8 @@ func TestUpdateReplacesTheVersionThatWasRead(t *testing.T) {
 	}
 }
 
-// An entity tag is the version of what was read; without one an update names none.
-func TestUpdateNamesTheVersion(t *testing.T) {
+// The entity tag is the version of the copy that was read; without a version the update has no If-Match.
+func TestUpdateSendsIfMatch(t *testing.T) {
 	const with = `{"resourceType":"Observation","id":"obs-7","meta":{"versionId":"3"},"status":"final"}`
 	const without = `{"resourceType":"Observation","id":"obs-7","status":"final"}`
 	for name, test := range map[string]struct {
@@ -114,7 +114,7 @@ func TestUpdateNamesTheVersion(t *testing.T) {
 	}
 }
 
-// A 412 that names no version we sent is a refusal like others, and not a reason to read again.
+// A 412 without an If-Match is an ordinary refusal, and does not cause another read.
 func TestUpdateRefusedWithoutVersion(t *testing.T) {
 	fake := &fakeEMR{replies: map[string][]reply{"GET": {{status: 403}}, "PUT": {{status: 412}}}}
 	_, err := newClient(t, fake).UpdateObservation(t.Context(), copyID, []byte(corrected), requestID, false)
@@ -123,7 +123,7 @@ func TestUpdateRefusedWithoutVersion(t *testing.T) {
 	}
 }
 
-// What an EMR says that does not let its copy be corrected. Source: docs/decisions/transmissions.md, "Delivery failure texts".
+// The refusals of an update. Source: docs/decisions/transmissions.md, "Delivery failure texts".
 func TestUpdateRefused(t *testing.T) {
 	for _, test := range []struct {
 		reply         reply
@@ -151,13 +151,13 @@ func TestUpdateRefused(t *testing.T) {
 		if last := e.Attempts[len(e.Attempts)-1]; last.Status != test.reply.status || last.Code != test.code {
 			t.Errorf("%d: attempt %+v", test.reply.status, last)
 		}
-		if refused := test.code == emr.CodeUpdateRefused; refused && (e.Fault() != emr.OfRequest || len(fake.requests("fhir")) != 2) {
-			t.Errorf("%d: the line's fault, or tried again", test.reply.status)
+		if refused := test.code == emr.CodeUpdateRefused; refused && (e.Class() != emr.ClassRequest || len(fake.requests("fhir")) != 2) {
+			t.Errorf("%d: attributed to the EMR, or retried", test.reply.status)
 		}
 	}
 }
 
-// Whether the EMR's copy says what was sent can be asked without changing anything.
+// The EMR's copy can be compared without changing anything.
 func TestHasObservation(t *testing.T) {
 	for name, test := range map[string]struct {
 		reply            reply
@@ -179,19 +179,19 @@ func TestHasObservation(t *testing.T) {
 	}
 }
 
-// A read that fails is tried again like a send, and takes its waits from the same three.
-func TestUpdateReadsAgain(t *testing.T) {
+// A failed read is retried like a request, and shares the same three quick retries.
+func TestUpdateRetriesRead(t *testing.T) {
 	for failures := range 4 {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBubble(t)
+			b := newSandboxTransport(t)
 			client := b.client(t)
-			id := b.stored(t, client)
+			id := b.storeObservation(t, client)
 			for n := range failures {
-				b.wrong = append(b.wrong, n)
+				b.failing = append(b.failing, n)
 			}
-			b.how = troubles["500, not done"]
+			b.fail = faultModes["500, not done"]
 			began := time.Now()
-			_, err := client.UpdateObservation(emr.OneDelivery(t.Context()), id, withdrawnCopy(id), requestID, true)
+			_, err := client.UpdateObservation(emr.WithSharedRetries(t.Context()), id, retractedCopy(id), requestID, true)
 			want := []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second}[failures]
 			if took := time.Since(began); err != nil || took != want {
 				t.Errorf("%d failures: %v after %s", failures, err, took)

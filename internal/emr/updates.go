@@ -13,14 +13,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 )
 
-// mostVersions is how often an update is put when somebody else changes the copy between reading and writing.
-const mostVersions = 4
+// maxPuts bounds the attempts of an update when another client changes the copy between read and write.
+const maxPuts = 4
 
-// UpdateObservation puts a resource in the place of the EMR's copy, which emrID names and the resource carries as its id. The copy is read
-// first: the EMR is not given another version of what it has, and of a copy with a version only that very version is replaced (If-Match).
-// When somebody else has changed the copy meanwhile it is read and put again. Where reading is forbidden it is put as it is. A copy that the
-// EMR has deleted needs no update. ambiguous tells of an earlier end that is unknown, and stays so while the copy cannot be read. The error is
-// always an *Error.
+// UpdateObservation replaces the EMR's copy with the id emrID, which the resource carries, too. It reads the copy first: if the content is the same it
+// sends nothing, and it replaces only the version that it read (If-Match), where the EMR has versions. If another client changed the copy
+// in between, it reads and sends again. If reading is forbidden it sends without a version. A copy that the EMR has deleted needs no update.
+// ambiguous reports an earlier unknown outcome, which stays unknown while the copy cannot be read. The error is always an *Error.
 // Source: FHIR R4, http.html, "update" and "Managing Resource Contention"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
 func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (Created, error) {
 	remote := &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{"Content-Type": {fhir.ContentType}}}
@@ -48,14 +47,14 @@ func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource [
 		case failed && e.Status == http.StatusGone:
 			created.AlreadyThere = true
 			return created, nil
-		case failed && remote.overtaken(e) && put < mostVersions:
+		case failed && remote.isVersionConflict(e) && put < maxPuts:
 			ambiguous = ambiguous || e.Ambiguous
 			continue
 		case failed:
 			e.Attempts = created.Attempts
-			e.ofUpdate(remote)
+			e.classifyUpdate(remote)
 			return Created{}, e
-		case got.lookedUp == "" && !maybeFHIR(got.body): // a proxy's page is no receipt
+		case got.lookedUp == "" && !maybeFHIR(got.body): // a proxy's page does not confirm the update
 			e := refused(got, created.Attempts)
 			e.Ambiguous = true
 			return Created{}, e
@@ -65,55 +64,55 @@ func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource [
 	}
 }
 
-// HasObservation reports whether the EMR's copy says what the resource says, or is deleted; it changes nothing. known is false where nobody may
-// read. The error is always an *Error.
+// HasObservation reports whether the EMR's copy has the content of the resource, or is deleted; it changes nothing. known is false if reading
+// is forbidden. The error is always an *Error.
 func (c *Client) HasObservation(ctx context.Context, emrID string, resource []byte) (has, known bool, err error) {
 	remote := &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{}}
 	has, err = remote.read(ctx, false)
-	return has, remote.seen, err
+	return has, remote.isKnown, err
 }
 
-// remoteCopy is the EMR's copy of what is to be put there.
+// remoteCopy is the EMR's copy of a resource to update.
 type remoteCopy struct {
 	client   *Client
 	path     string
 	resource []byte
 	header   http.Header // of the next PUT, with the version that was read
-	seen     bool        // it could be read, or is known to be deleted
+	isKnown  bool        // it could be read, or was deleted
 }
 
 const ifMatch = "If-Match"
 
-// read reports whether the copy is what we send, and notes its version. An EMR that lets nobody read cannot say so.
+// read reports whether the copy has our content, and records its version. It returns false if the EMR forbids reading.
 func (k *remoteCopy) read(ctx context.Context, once bool) (there bool, err error) {
 	k.header.Del(ifMatch)
 	got, _, err := k.client.send(ctx, call{
 		method: http.MethodGet, path: k.path, requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: once,
 	})
-	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status >= 400 && refusal.Status < 500 && refusal.Fault() == OfRequest {
-		k.seen = refusal.Status == http.StatusGone
-		return k.seen, nil
+	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status >= 400 && refusal.Status < 500 && refusal.Class() == ClassRequest {
+		k.isKnown = refusal.Status == http.StatusGone
+		return k.isKnown, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	k.seen = true
+	k.isKnown = true
 	if version := versionOf(got); version != "" {
 		k.header.Set(ifMatch, version)
 	}
 	return sameContent(got.body, k.resource), nil
 }
 
-// overtaken reports whether the copy is no longer the version that was read. HAPI says so by a 409, others as the specification by a 412.
-func (k *remoteCopy) overtaken(e *Error) bool {
+// isVersionConflict reports whether the copy has changed since it was read. HAPI returns 409, others 412 as specified.
+func (k *remoteCopy) isVersionConflict(e *Error) bool {
 	return k.header.Get(ifMatch) != "" && (e.Status == http.StatusPreconditionFailed || e.Status == http.StatusConflict)
 }
 
-// ofUpdate says of a refusal what it means for an update. Source: docs/decisions/transmissions.md, "Delivery failure texts".
-func (e *Error) ofUpdate(k *remoteCopy) {
+// classifyUpdate sets the code of a refusal as it applies to an update. Source: docs/decisions/transmissions.md, "Delivery failure texts".
+func (e *Error) classifyUpdate(k *remoteCopy) {
 	switch {
 	case e.SignIn:
-	case k.overtaken(e):
+	case k.isVersionConflict(e):
 		e.Code, e.Message = CodeUnavailable, unavailable(e.Status)
 	case e.Status == http.StatusNotFound:
 		e.Code, e.Message = CodeInvalidResource, "Observation not found in EMR"
@@ -130,14 +129,14 @@ func (e *Error) ofUpdate(k *remoteCopy) {
 	}
 }
 
-// versionID is what can stand in an entity tag as a version.
+// versionID matches versions that an entity tag can hold.
 var (
 	versionID = regexp.MustCompile(`^[A-Za-z0-9\-.]{1,64}$`)
 	entityTag = regexp.MustCompile(`^(W/)?"[\x21\x23-\x7E]{1,128}"$`)
 )
 
-// versionOf is the copy's version as an entity tag, "" when it has none. What a proxy makes of the header does not count while the resource
-// says it. Source: FHIR R4, http.html, "Support for Versions".
+// versionOf returns the copy's version as an entity tag, "" when it has none. The resource's version precedes the header, which a proxy may
+// change. Source: FHIR R4, http.html, "Support for Versions".
 func versionOf(got answer) string {
 	var resource struct {
 		Meta struct {
@@ -153,7 +152,7 @@ func versionOf(got answer) string {
 	return ""
 }
 
-// sameContent reports whether a copy says all that was sent, whatever the EMR has added. Of what is withdrawn nothing else matters.
+// sameContent reports whether a copy has all that was sent; the EMR may have added members. For a retracted reading only the status counts.
 func sameContent(remote, sent []byte) bool {
 	var theirs, ours map[string]any
 	if json.Unmarshal(remote, &theirs) != nil || json.Unmarshal(sent, &ours) != nil {

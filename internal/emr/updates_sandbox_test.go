@@ -11,15 +11,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-// However the network and the EMR behave, each withdrawn reading is marked there by exactly one version, or never was there.
+// With any faults of network and EMR, each retracted reading is marked there by exactly one version, or was never stored.
 func TestUpdatesExactlyOnceThroughFaults(t *testing.T) {
 	app := newApp(t)
 	const readings = 40
 	queueMany(t, app, readings)
-	practice := newPractice(t, &sandboxSigningKey().PublicKey, func() {}, func(next http.Handler) http.Handler {
-		troubled := trouble(0.4, 18)(onObservations(next))
+	practice := newSandboxEMR(t, &sandboxSigningKey().PublicKey, func() {}, func(next http.Handler) http.Handler {
+		troubled := injectFaults(0.4, 18)(onObservations(next))
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodPut { // trouble looks at the collection's address alone
+			if r.Method == http.MethodPut { // the faults apply to the collection's address only
 				r.Header.Set("X-Path", r.URL.Path)
 				r.URL.Path = "/Observation"
 			}
@@ -41,7 +41,7 @@ func TestUpdatesExactlyOnceThroughFaults(t *testing.T) {
 			if err := collections.SetEnteredInError(tx, id, "nurse@example.org", "a drill", 2, wallClock()); err != nil {
 				return err
 			}
-			return emr.Withdraw(tx, id, patient, now, wallClock())
+			return emr.Retract(tx, id, patient, now, wallClock())
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func TestUpdatesExactlyOnceThroughFaults(t *testing.T) {
 	}
 }
 
-// onObservations gives requests their own address back.
+// onObservations restores the requests' own addresses.
 func onObservations(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if own := r.Header.Get("X-Path"); own != "" && strings.HasPrefix(own, "/fhir/") {

@@ -15,14 +15,14 @@ const (
 	amended   = `{"resourceType":"Observation","id":"obs-7","meta":{"profile":["p"]},"status":"amended","valueQuantity":{"value":80.50}}`
 )
 
-// What the EMR answers, what it was asked, and how that ends.
+// The EMR's responses to an update, the requests it received, and the result.
 func TestUpdateObservation(t *testing.T) {
 	const has = `{"resourceType":"Observation","id":"obs-7","meta":{"versionId":"2"},"status":"amended","valueQuantity":{"value":80.5},"issued":"x"}`
 	const old = `{"resourceType":"Observation","id":"obs-7","status":"final","valueQuantity":{"value":80.5}}`
 	for _, test := range []struct {
 		name, resource string
 		ambiguous      bool
-		copy           int // status with which reading the copy is answered
+		copy           int // the status of a read of the copy
 		kept           string
 		puts           []int // statuses of PUT, in order; 0 breaks the connection
 		want           string
@@ -84,8 +84,8 @@ func TestUpdateObservation(t *testing.T) {
 	}
 }
 
-// A page that calls itself a success is no receipt.
-func TestUpdateTakesNoPageForAReceipt(t *testing.T) {
+// A page with a success status does not confirm an update.
+func TestUpdateRejectsHTMLPage(t *testing.T) {
 	client := newClient(t, &fakeEMR{replies: map[string][]reply{"PUT": {{status: 200, body: "<html>"}}}})
 	_, err := client.UpdateObservation(t.Context(), copyID, []byte(corrected), requestID, false)
 	if failure, ok := errors.AsType[*emr.Error](err); !ok || !failure.Ambiguous {

@@ -23,15 +23,15 @@ import (
 )
 
 func TestSendDueSucceeds(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	id, observation := queue(t, app, patient, now.Add(-time.Minute))
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	id, observation := stepQueue(t, app, patient, now.Add(-time.Minute))
 	var told []emr.Result
 	w := newWorker(f, clock, func(o *emr.WorkerOptions) {
 		o.Finished = func(s emr.Result) { told = append(told, s) }
 	})
 	round := sendDue(t, w, app, 0)
-	if round.Succeeded != 1 || len(round.Failures) != 0 || f.sends[observation] != 1 || f.looks[observation] != 0 {
-		t.Errorf("%+v, sent %d times, looked %d times", round, f.sends[observation], f.looks[observation])
+	if round.Succeeded != 1 || len(round.Failures) != 0 || f.sends[observation] != 1 || f.searches[observation] != 0 {
+		t.Errorf("%+v, sent %d times, looked %d times", round, f.sends[observation], f.searches[observation])
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "transmitted", "emr_resource_id": f.stored[observation], "error_code": ""})
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "transmitted", "emr_resource_id": f.stored[observation]})
@@ -78,8 +78,8 @@ func TestSendDueFails(t *testing.T) {
 		spread float64
 		retry  time.Duration
 	}{{0, 5 * time.Minute}, {1, 5*time.Minute + 30*time.Second}, {-1, 4*time.Minute + 30*time.Second}} {
-		app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-		id, observation := queue(t, app, patient, now)
+		app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+		id, observation := stepQueue(t, app, patient, now)
 		f.refuse = func(string, int) *emr.Error { return invalid() }
 		w := newWorker(f, clock, func(o *emr.WorkerOptions) { o.Spread = func() float64 { return test.spread } })
 		round := sendDue(t, w, app, 0)
@@ -105,10 +105,10 @@ func TestSendDueFails(t *testing.T) {
 	}
 }
 
-// Six sends in all, by the clock; then a person must look.
-func TestSendDueUntilGivenUp(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	id, observation := queue(t, app, patient, now)
+// Six attempts in all, by the schedule; then it is a dead letter.
+func TestSendDueUntilDeadLetter(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	id, observation := stepQueue(t, app, patient, now)
 	f.refuse = func(string, int) *emr.Error { return invalid() }
 	w := newWorker(f, clock, nil)
 	for send := range 6 {
@@ -132,7 +132,7 @@ func TestSendDueUntilGivenUp(t *testing.T) {
 	}
 }
 
-// After an end that may have been a success, the worker looks before it sends.
+// After an unknown outcome, the worker searches before it sends.
 func TestSendDueAfterAmbiguousEnd(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -140,8 +140,8 @@ func TestSendDueAfterAmbiguousEnd(t *testing.T) {
 		sends   int
 	}{{"it had arrived", true, 1}, {"it had not", false, 2}} {
 		t.Run(test.name, func(t *testing.T) {
-			app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-			id, observation := queue(t, app, patient, now)
+			app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+			id, observation := stepQueue(t, app, patient, now)
 			f.refuse = func(observationID string, sends int) *emr.Error {
 				if sends > 1 {
 					return nil
@@ -152,13 +152,13 @@ func TestSendDueAfterAmbiguousEnd(t *testing.T) {
 				return unavailable()
 			}
 			w := newWorker(f, clock, nil)
-			if round := sendDue(t, w, app, 0); len(round.Failures) != 1 || f.looks[observation] != 0 {
+			if round := sendDue(t, w, app, 0); len(round.Failures) != 1 || f.searches[observation] != 0 {
 				t.Fatalf("%+v", round)
 			}
 			check(t, app, collections.Transmissions, id, map[string]any{"ambiguous": true})
 			clock.advance(schedule[0])
-			if round := sendDue(t, w, app, 0); round.Succeeded != 1 || f.looks[observation] != 1 || f.sends[observation] != test.sends {
-				t.Errorf("%+v, looked %d times, sent %d times", round, f.looks[observation], f.sends[observation])
+			if round := sendDue(t, w, app, 0); round.Succeeded != 1 || f.searches[observation] != 1 || f.sends[observation] != test.sends {
+				t.Errorf("%+v, looked %d times, sent %d times", round, f.searches[observation], f.sends[observation])
 			}
 			check(t, app, collections.Transmissions, id, map[string]any{
 				"status": "transmitted", "ambiguous": false, "attempt_count": 1.0,
@@ -168,26 +168,26 @@ func TestSendDueAfterAmbiguousEnd(t *testing.T) {
 	}
 }
 
-// While the EMR cannot be asked, nothing is sent: it might be there.
-func TestSendDueCannotLook(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	id, observation := queue(t, app, patient, now)
+// While the EMR cannot be searched, nothing is sent: it might be there.
+func TestSendDueCannotSearch(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	id, observation := stepQueue(t, app, patient, now)
 	if _, err := app.DB().NewQuery("UPDATE transmissions SET ambiguous = TRUE").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	f.looking = &emr.Error{Code: emr.CodeAuth, Status: 401, Message: "EMR authorization failed (401)"}
+	f.searchErr = &emr.Error{Code: emr.CodeAuth, Status: 401, Message: "EMR authorization failed (401)"}
 	if round := sendDue(t, newWorker(f, clock, nil), app, 0); len(round.Failures) != 1 || f.sends[observation] != 0 {
 		t.Errorf("%+v, sent %d times", round, f.sends[observation])
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{"ambiguous": true, "error_code": "auth_error"})
 }
 
-// Without an EMR nothing is attempted and no slot is used.
+// Without an EMR nothing is attempted and no attempt is used up.
 func TestSendDueNotConfigured(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	id, _ := queue(t, app, patient, now)
-	queue(t, app, patient, now)
-	f.off = true
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	id, _ := stepQueue(t, app, patient, now)
+	stepQueue(t, app, patient, now)
+	f.isUnconfigured = true
 	before := vigiltest.RowCounts(t, app)
 	round := sendDue(t, newWorker(f, clock, nil), app, 0)
 	if diff := cmp.Diff(emr.Round{Skipped: 2}, round); diff != "" {
@@ -199,13 +199,15 @@ func TestSendDueNotConfigured(t *testing.T) {
 	}
 }
 
-// What cannot be sent as it is fails without a request; a failure of our own is no failure of the EMR's.
+// An observation that cannot be sent as it is fails without a request; a database error is no failure of the EMR.
 func TestSendDueCannotRender(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	withoutID, _ := queue(t, app, stranger, now)
-	gone, _ := queue(t, app, patient, now)
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	withoutID, _ := stepQueue(t, app, unlinkedPatient, now)
+	gone, _ := stepQueue(t, app, patient, now)
 	w := newWorker(f, clock, func(o *emr.WorkerOptions) {
-		o.Load = func(core.App, string) (fhir.Stored, error) { return fhir.Stored{}, fault.Missing() }
+		o.Load = func(core.App, string) (fhir.StoredObservation, error) {
+			return fhir.StoredObservation{}, fault.Missing()
+		}
 	})
 	if round := sendDue(t, w, app, 0); len(round.Failures) != 1 || round.Skipped != 1 || len(f.sends) != 0 {
 		t.Errorf("%+v", round)
@@ -216,16 +218,18 @@ func TestSendDueCannotRender(t *testing.T) {
 		t.Error("the ledger holds a request that never left")
 	}
 
-	formless, _ := queue(t, app, patient, now)
+	formless, _ := stepQueue(t, app, patient, now)
 	w = newWorker(f, clock, func(o *emr.WorkerOptions) {
-		o.Load = func(core.App, string) (fhir.Stored, error) { return fhir.Stored{}, nil }
+		o.Load = func(core.App, string) (fhir.StoredObservation, error) { return fhir.StoredObservation{}, nil }
 	})
 	sendDue(t, w, app, 0)
 	check(t, app, collections.Transmissions, formless, map[string]any{"error_message": "The observation has no FHIR form"})
 
-	ours, _ := queue(t, app, patient, now)
+	ours, _ := stepQueue(t, app, patient, now)
 	w = newWorker(f, clock, func(o *emr.WorkerOptions) {
-		o.Load = func(core.App, string) (fhir.Stored, error) { return fhir.Stored{}, errors.New("disk") }
+		o.Load = func(core.App, string) (fhir.StoredObservation, error) {
+			return fhir.StoredObservation{}, errors.New("disk")
+		}
 	})
 	if _, err := w.SendDue(t.Context(), app, 0); err == nil || !strings.Contains(err.Error(), "disk") {
 		t.Errorf("%v", err)
@@ -239,12 +243,12 @@ func TestSendDueCannotRender(t *testing.T) {
 	})
 }
 
-// However short the waits, one call sends each record at most once.
+// With waits of any length, one call sends each delivery at most once.
 func TestSendDueOncePerCall(t *testing.T) {
 	for _, wait := range []time.Duration{0, time.Microsecond, time.Millisecond} {
-		app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+		app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 		for range 5 {
-			queue(t, app, patient, now)
+			stepQueue(t, app, patient, now)
 		}
 		f.refuse = func(string, int) *emr.Error { clock.advance(time.Second); return invalid() }
 		w := newWorker(f, clock, func(o *emr.WorkerOptions) { o.Schedule = emr.Schedule{wait, wait, wait, wait, wait} })
@@ -263,10 +267,10 @@ func TestSendDueOncePerCall(t *testing.T) {
 }
 
 func TestSendDueLimit(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	var observations []string
 	for i := range 150 {
-		_, observation := queue(t, app, patient, now.Add(-time.Duration(i)*time.Second))
+		_, observation := stepQueue(t, app, patient, now.Add(-time.Duration(i)*time.Second))
 		observations = append(observations, observation)
 	}
 	w := newWorker(f, clock, nil)
@@ -281,12 +285,12 @@ func TestSendDueLimit(t *testing.T) {
 	}
 }
 
-// Whoever asks, and however often: each claim is one send.
-func TestSendDueTogether(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+// With concurrent callers, each claim is sent once.
+func TestSendDueConcurrently(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	const records = 120
 	for range records {
-		queue(t, app, patient, now)
+		stepQueue(t, app, patient, now)
 	}
 	w := newWorker(f, clock, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -317,11 +321,11 @@ func TestSendDueTogether(t *testing.T) {
 	}
 }
 
-// A worker that is slow is taken for lost. When it comes back its record is not its own any more: what it found out is dropped, and the
-// next one looks at the EMR first.
-func TestSlowWorkerLosesItsClaim(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	id, observation := queue(t, app, patient, now)
+// A slow worker counts as gone after a time. When it returns its lease has expired: its result is dropped, and the next worker searches the
+// EMR first.
+func TestSlowWorkerLosesLease(t *testing.T) {
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	id, observation := stepQueue(t, app, patient, now)
 	other := newWorker(f, clock, nil)
 	var once sync.Once
 	f.onSend = func(string) {
@@ -343,10 +347,10 @@ func TestSlowWorkerLosesItsClaim(t *testing.T) {
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "transmitted", "emr_resource_id": f.stored[observation]})
 }
 
-// What a former process left in processing is taken up at the start, looked for first, and takes no slot.
+// Run recovers what an earlier process left in processing: it is searched for first, and uses up no attempt.
 func TestRunRecovers(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
-	id, observation := queue(t, app, patient, now)
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
+	id, observation := stepQueue(t, app, patient, now)
 	claim(t, app, 1, now)
 	f.stored[observation] = "emr-before-the-crash"
 	finished := make(chan emr.Result, 1)
@@ -357,7 +361,7 @@ func TestRunRecovers(t *testing.T) {
 	if s := <-finished; s.EMRID != "emr-before-the-crash" || f.sends[observation] != 0 {
 		t.Errorf("%+v, sent %d times", s, f.sends[observation])
 	}
-	_, later := queue(t, app, patient, now)
+	_, later := stepQueue(t, app, patient, now)
 	w.Wake()
 	if s := <-finished; s.ObservationID != later {
 		t.Errorf("woken: %+v", s)
@@ -367,10 +371,10 @@ func TestRunRecovers(t *testing.T) {
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "transmitted", "attempt_count": 0.0})
 }
 
-// A retry is sent when it is due, without anybody waking the worker.
+// A retry is sent when it is due, without a wake-up.
 func TestRunRetries(t *testing.T) {
 	app, f := newApp(t), newEMR()
-	id, _ := queue(t, app, patient, time.Now().Add(-time.Minute))
+	id, _ := stepQueue(t, app, patient, time.Now().Add(-time.Minute))
 	f.refuse = func(_ string, sends int) *emr.Error {
 		if sends < 3 {
 			return invalid()
@@ -378,7 +382,7 @@ func TestRunRetries(t *testing.T) {
 		return nil
 	}
 	finished := make(chan emr.Result, 3)
-	w := newWorker(f, &ticking{}, func(o *emr.WorkerOptions) {
+	w := newWorker(f, &manualClock{}, func(o *emr.WorkerOptions) {
 		o.Clock, o.Schedule = time.Now, emr.Schedule{time.Millisecond, time.Millisecond}
 		o.Finished = func(s emr.Result) { finished <- s }
 	})
@@ -395,11 +399,11 @@ func TestRunRetries(t *testing.T) {
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "transmitted", "attempt_count": 2.0})
 }
 
-// When the service stops, what is under way is finished and settled; the rest stays due.
+// When the service stops, deliveries under way are finished and stored; the rest stays due.
 func TestSendDueStops(t *testing.T) {
-	app, f, clock := newApp(t), newEMR(), &ticking{at: now}
+	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	for range 200 {
-		queue(t, app, patient, now)
+		stepQueue(t, app, patient, now)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	f.onSend = func(string) { cancel() }

@@ -67,7 +67,7 @@ func (w *retraction) recallDelivery() error {
 	if err != nil {
 		return err
 	}
-	return emr.Withdraw(w.tx, w.observation.ID, w.observation.PatientID, w.observation.Reading.MeasuredAt.In(zone), w.now)
+	return emr.Retract(w.tx, w.observation.ID, w.observation.PatientID, w.observation.Reading.MeasuredAt.In(zone), w.now)
 }
 
 // recountDay recounts the patient's day from its other readings.

@@ -30,7 +30,7 @@ func releaseQueuedDeliveries(tx core.App, p, before *collections.Patient, now ti
 	if p.ExternalID() == "" || before != nil && before.ExternalID() == p.ExternalID() {
 		return nil
 	}
-	return emr.Linked(tx, p.Id, now)
+	return emr.ReleaseLinked(tx, p.Id, now)
 }
 
 // Link links a patient to a record of the EMR. It reads the record first, outside of any transaction, and rejects an unknown or replaced

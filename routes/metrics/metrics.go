@@ -284,7 +284,7 @@ func (s state) Collect(out chan<- prometheus.Metric) {
 		gauge(open, float64(counts.Open))
 		gauge(silent, float64(counts.Waiting))
 		out <- prometheus.MustNewConstMetric(turned, prometheus.CounterValue, float64(counts.Refused))
-		out <- prometheus.MustNewConstMetric(cut, prometheus.CounterValue, float64(counts.Cut))
+		out <- prometheus.MustNewConstMetric(cut, prometheus.CounterValue, float64(counts.Evicted))
 	}
 	if stats, ok := writerStats(s.App); ok {
 		out <- prometheus.MustNewConstMetric(waits, prometheus.CounterValue, float64(stats.WaitCount))
