@@ -107,7 +107,7 @@ func (c *checkup) checkSettings() (readable bool) {
 		}
 		return false
 	}
-	c.settings = settings.ServedAt("http://" + defaultAddr)
+	c.settings = settings.WithPublicURL("http://" + defaultAddr)
 	for _, warning := range settings.Warnings() {
 		c.warn("settings", "%s", warning)
 	}

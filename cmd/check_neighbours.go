@@ -131,7 +131,7 @@ func (c *checkup) checkSignOn(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	if err := auth.NewOIDCProvider(auth.OIDCOptions{Issuer: o.Issuer}).Introduce(ctx, c.now); err != nil {
+	if err := auth.NewOIDCProvider(auth.OIDCOptions{Issuer: o.Issuer}).CheckConfiguration(ctx, c.now); err != nil {
 		c.fail(subject, "%s %v", o.Issuer, err)
 		return
 	}

@@ -71,7 +71,7 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 	gate := ratelimit.NewConnLimiter(ratelimit.ConnOptions{
 		Max: 64, ReadHeaderTimeout: server.ReadHeaderTimeout, ReadBodyTimeout: 5 * time.Second, IdleTimeout: idleTime, Clock: time.Now,
 	})
-	gate.Secure(server)
+	gate.ConfigureServer(server)
 	s.background.Go(func() {
 		if err := server.Serve(gate.Listen(listener, false)); !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("metrics server stopped: /metrics is unavailable until the service restarts", slog.Any("error", err))

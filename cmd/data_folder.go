@@ -64,7 +64,7 @@ func (p *Program) folder() (core.App, config.Settings, error) {
 	if err != nil {
 		return nil, settings, err
 	}
-	settings = settings.ServedAt("http://" + defaultAddr)
+	settings = settings.WithPublicURL("http://" + defaultAddr)
 	app, err := NewApp(p.dir, settings)
 	return app, settings, err
 }
@@ -247,7 +247,7 @@ func assertSettings(app core.App, settings config.Settings) error {
 	s.TrustedProxy.Headers = settings.TrustedProxyHeaders
 	s.RateLimits.Enabled = true
 	s.RateLimits.Rules = []core.RateLimitRule{{Label: "*:auth", MaxRequests: 10, Duration: 60}}
-	if limit := settings.RateLimits.Realtime; !limit.Unlimited() { // Vigil's limit counts by user; this one covers requests that never reach it
+	if limit := settings.RateLimits.Realtime; !limit.IsUnlimited() { // Vigil's limit counts by user; this one covers requests that never reach it
 		s.RateLimits.Rules = append(s.RateLimits.Rules,
 			core.RateLimitRule{Label: "/api/realtime", MaxRequests: tenfold * limit.Limit, Duration: int64(limit.Window.Seconds())})
 	}

@@ -159,7 +159,7 @@ func valueOf(environ []string, name string) string {
 }
 
 func (d *demo) openEMR(settings config.Settings, listener net.Listener, emrURL string) (err error) {
-	service := settings.ServedAt("http://" + d.httpAddr).PublicURL
+	service := settings.WithPublicURL("http://" + d.httpAddr).PublicURL
 	d.emr, err = sandbox.NewEMR(sandbox.EMROptions{
 		BaseURL: emrURL, PracticeCode: settings.EMR.PracticeCode, ClientID: settings.EMR.ClientID,
 		ClientSecret: settings.EMR.ClientSecret.Reveal(), JWKSURL: service + "/.well-known/jwks.json", RedirectURI: service + "/api/v1/emr/auth/callback/",

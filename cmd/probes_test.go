@@ -27,7 +27,7 @@ func TestQueueWithoutEMR(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settings = settings.ServedAt("http://127.0.0.1:1")
+		settings = settings.WithPublicURL("http://127.0.0.1:1")
 		app, err := NewApp(t.TempDir(), settings)
 		if err != nil {
 			t.Fatal(err)

@@ -81,7 +81,7 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 	if _, err := net.ResolveTCPAddr("tcp", addr); err != nil { // before the folder is created
 		return usageError{fmt.Errorf("--%s must be an address to listen on such as %s: %w", scheme, defaultAddr, err)}
 	}
-	settings = settings.ServedAt(scheme + "://" + addr)
+	settings = settings.WithPublicURL(scheme + "://" + addr)
 	signals, stop := hangUps()
 	defer stop()
 	release, err := backup.Serve(p.dir)

@@ -16,9 +16,9 @@ func newSignOn(sealer *phi.Sealer, settings config.Settings) (*auth.OIDCProvider
 		return nil, fmt.Errorf("sign-on: %w", err)
 	}
 	o := settings.OIDC
-	roles := make([]auth.RoleOf, len(o.RoleMap))
+	roles := make([]auth.GroupRole, len(o.RoleMap))
 	for i, pair := range o.RoleMap {
-		roles[i] = auth.RoleOf(pair)
+		roles[i] = auth.GroupRole(pair)
 	}
 	return auth.NewOIDCProvider(auth.OIDCOptions{
 		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: phi.Text(o.ClientSecret.Reveal()), RedirectURL: settings.PublicURL + web.BasePath + "/auth/oidc/callback/",

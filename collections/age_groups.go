@@ -27,7 +27,7 @@ func SetAgeGroup(tx core.App, patientID, group string) error {
 		dbx.Params{"group": group, "patient": patientID})
 }
 
-// Minor is a patient who is a minor or whose age group is unknown.
+// Minor is a patient who is a minor or has an unknown age group.
 type Minor struct {
 	ID, AgeGroup, TimeZone string
 	Born                   phi.Text // YYYY-MM-DD

@@ -100,7 +100,7 @@ func AggregatedEvents(app core.App, alertID string) ([]string, error) {
 		AND status IN ('`+EventOpen+`', '`+EventRejected+`') ORDER BY received_at DESC, id DESC`, dbx.Params{"alert": alertID})
 }
 
-// ShownEvent is the event whose values the alert shows.
+// ShownEvent is the event that the alert's values come from.
 type ShownEvent struct {
 	EventID          string
 	Values           phi.Text

@@ -98,7 +98,7 @@ type AlertCounts struct {
 	Mine       int `db:"mine" json:"mine"`
 }
 
-// CountOpenAlerts counts the alerts of a filter in every state; user is the address whose alerts count as mine.
+// CountOpenAlerts counts the alerts of a filter in every state; user is the address for the count of one's own alerts.
 func CountOpenAlerts(app core.App, f AlertGroupFilter, user string) (counts AlertCounts, err error) {
 	f.Status, f.Severity, f.AcknowledgedBy, f.Snoozed = "", "", "", nil
 	err = app.DB().Select("COALESCE(SUM(status = 'active'), 0) AS active", "COALESCE(SUM(status = 'active' AND level = 'critical'), 0) AS critical",

@@ -7,7 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// DueHolds returns the ids of alerts whose escalation hold has expired, the longest overdue first.
+// DueHolds returns the ids of alerts with an expired escalation hold, the longest overdue first.
 func DueHolds(app core.App, now time.Time, limit int) ([]string, error) {
 	return queryColumn[string](app, "find due holds", `SELECT id FROM alerts WHERE held_until != '' AND held_until <= {:now}
 		ORDER BY held_until, id LIMIT +{:limit}`, dbx.Params{"now": Instant(now), "limit": limit})

@@ -48,7 +48,7 @@ func InsertAnnouncement(tx core.App, a Announcement, body phi.Text, notified, no
 	return n == 1, wrap(err, "store announcement")
 }
 
-// PendingAnnouncements returns announcements whose users have not been notified, oldest first, after the given one.
+// PendingAnnouncements returns announcements that have not been sent to their users, oldest first, after the given one.
 func PendingAnnouncements(app core.App, after *Announcement, limit int) (open []*Announcement, err error) {
 	query := app.DB().Select("id", "kind", "severity", "patient", "alert", "escalation", "billing_entry", "user", "key", "body", "at_once", "created_at").
 		From(Announcements).Where(dbx.NewExp("told_at = ''")).OrderBy("created_at", "id").Limit(int64(limit))

@@ -190,7 +190,7 @@ var charts = []string{"VIGIL_TRUSTED_PROXY_HEADERS", "VIGIL_TRUSTED_PROXIES"}
 func (p Practice) settingsProblems() (found Problems) {
 	said := func(text string) { found = append(found, fmt.Sprintf("%q: %s", p.Name, text)) }
 	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
-		known, secret := config.Named(name)
+		known, secret := config.LookupSetting(name)
 		switch {
 		case !known:
 			said(name + " is not a setting; check its spelling")
@@ -220,7 +220,7 @@ func (p Practice) settingsProblems() (found Problems) {
 	}
 	for _, problem := range problems {
 		name, _, _ := strings.Cut(problem, ":")
-		_, secret := config.Named(name)
+		_, secret := config.LookupSetting(name)
 		_, file := p.Settings[name+"_FILE"]
 		if !secret && !file {
 			said(problem)

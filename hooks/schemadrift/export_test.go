@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Describe says what is declared about every collection of the database, by its name.
+// Describe returns the declarations of every collection of the database, by name.
 func Describe(app core.App) (map[string]Collection, error) {
 	found, err := app.FindAllCollections()
 	if err != nil {
@@ -23,7 +23,7 @@ func Describe(app core.App) (map[string]Collection, error) {
 	return described, nil
 }
 
-// TakenToPieces are the collections that do not stand in the file as they were made, letter by letter.
+// TakenToPieces returns the collections with a stored form that differs from the expected one, which must be parsed.
 func TakenToPieces(app core.App) (names []string, err error) {
 	wanted, err := Made()
 	if err != nil {

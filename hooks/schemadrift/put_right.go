@@ -13,9 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// PutRight writes what is declared about the collections as the migrations made it, with an audit entry for each that was otherwise, and
-// returns what that was. The declarations are written as they are, not saved: PocketBase would take what it finds for the shape of the tables.
-// Source: docs/decisions/security.md, "Schema drift".
+// PutRight restores the declarations of collections to those of the migrations, audits each changed collection, and returns the differences. It
+// writes the declarations directly: saving them would make PocketBase alter the tables to match. Source: docs/decisions/security.md, "Schema drift".
 func PutRight(app core.App, now time.Time) ([]Difference, error) {
 	all, err := Check(app)
 	if err != nil || len(all) == 0 {
@@ -35,23 +34,23 @@ func PutRight(app core.App, now time.Time) ([]Difference, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("put the collections right: %w", err)
+		return nil, fmt.Errorf("restore the collections: %w", err)
 	}
 	if err := app.ReloadCachedCollections(); err != nil {
 		return nil, fmt.Errorf("read the collections again: %w", err)
 	}
-	left, err := Check(app) // something in the file may have seen to it that nothing changed
+	left, err := Check(app) // a trigger in the database may have reverted the update
 	if err != nil {
 		return nil, err
 	}
 	if len(left) > 0 {
-		return nil, fmt.Errorf("%d things do not stay as they were put right, the first is %s of collection %s: look for triggers in the file, or restore a backup",
+		return nil, fmt.Errorf("%d differences remain after the restore, the first is %s of collection %s: look for triggers in the database, or restore a backup",
 			len(left), left[0].What, left[0].Collection)
 	}
 	return all, nil
 }
 
-// restore puts one collection right.
+// restore restores one collection.
 func restore(tx core.App, what []Difference, now time.Time) error {
 	name := what[0].Collection
 	c, err := tx.FindCollectionByNameOrId(name)
@@ -61,7 +60,7 @@ func restore(tx core.App, what []Difference, now time.Time) error {
 	patch := map[string]json.RawMessage{}
 	for _, d := range what {
 		if d.Wanted == nil {
-			continue // belongs to another type, which is put right with it
+			continue // belongs to another collection type, and disappears with it
 		}
 		if field, ok := strings.CutPrefix(d.What, fieldPrefix); !ok {
 			patch[d.What] = d.Wanted
@@ -90,7 +89,7 @@ func restore(tx core.App, what []Difference, now time.Time) error {
 	}, now)
 }
 
-// restoreField puts one field in the place of the one of its name.
+// restoreField replaces a field of a collection at its position, or adds it.
 func restoreField(c *core.Collection, name string, wanted json.RawMessage) error {
 	position := len(c.Fields)
 	for i, field := range c.Fields {
@@ -105,7 +104,7 @@ func restoreField(c *core.Collection, name string, wanted json.RawMessage) error
 	return nil
 }
 
-// replaceLostSecrets gives an auth collection new secrets for those that went with its type.
+// replaceLostSecrets creates token secrets for an auth collection that lost them with its type.
 func replaceLostSecrets(c *core.Collection) {
 	if !c.IsAuth() {
 		return
@@ -117,7 +116,7 @@ func replaceLostSecrets(c *core.Collection) {
 	}
 }
 
-// Changes are differences as the audit trail keeps them. Descriptions hold no secrets.
+// Changes returns differences as audit changes. Descriptions contain no secrets.
 func Changes(what []Difference) audit.Changes {
 	changes := audit.Changes{}
 	for _, d := range what {

@@ -1,6 +1,5 @@
-// Package rules knows what PocketBase's collections are to allow: their API rules, options, types and fields as the migrations of this version
-// make them, and nothing else. What somebody changed in the file while the service was stopped is put right before a door opens. It refuses to
-// know why a rule is as it is, and to change tables: it only holds what is declared about them against what was made.
+// Package schemadrift compares PocketBase's collections with those that the migrations of this version create (API rules, options, types and fields),
+// and restores what another process changed in the database, before the service accepts requests. It does not change tables.
 package schemadrift
 
 import (
@@ -18,31 +17,31 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// made is what the migrations of this version make, as [Describe] says it: written anew by make golden, whenever a migration touches a
-// collection or PocketBase changes what it puts into one.
+// made is the output of [Describe] for the migrations of this version. Run make golden after a migration changes a collection, or after PocketBase
+// changes its defaults.
 //
 //go:embed rules.json
 var made []byte
 
-// Collection is all that is declared about a collection, by name: its rules, type, options but secrets, and "fields." with the name of each.
-// Ids and the times of changes are left out, and indexes, which open nothing.
+// Collection maps each declaration of a collection to its value: rules, type, options except secrets, and "fields." with each field's name. It omits
+// ids, timestamps, and indexes, which grant no access.
 type Collection map[string]json.RawMessage
 
-// fieldPrefix stands before the names of fields.
+// fieldPrefix is the prefix of field names in a Collection.
 const fieldPrefix = "fields."
 
-// Difference is one thing that is otherwise than it should be. A value that is not there is nil.
+// Difference is one declaration that differs from the expected one. A missing value is nil.
 type Difference struct {
 	Collection, What string
 	Found, Wanted    json.RawMessage
 }
 
-// ruleNames are what lets others in than superusers, when it is not nil.
+// ruleNames are the rules that grant access to others than superusers if they are not nil.
 var ruleNames = []string{"listRule", "viewRule", "createRule", "updateRule", "deleteRule", "authRule", "manageRule"}
 
-// describe says what is declared about a collection.
+// describe returns the declarations of a collection.
 func describe(c *core.Collection) (Collection, error) {
-	raw, err := json.Marshal(c) // leaves secrets out
+	raw, err := json.Marshal(c) // omits secrets
 	if err != nil {
 		return nil, fmt.Errorf("collection %s: %w", c.Name, err)
 	}
@@ -68,7 +67,7 @@ func describe(c *core.Collection) (Collection, error) {
 	return all, nil
 }
 
-// canonical is the same JSON, always written in one way.
+// canonical re-encodes JSON, so that equal values have equal bytes.
 func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	var value any
 	numbers := json.NewDecoder(bytes.NewReader(raw))
@@ -79,17 +78,16 @@ func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// Made is what the migrations of this version make.
+// Made returns the collections that the migrations of this version create.
 func Made() (map[string]Collection, error) {
 	all := map[string]Collection{}
 	if err := json.Unmarshal(made, &all); err != nil {
-		return nil, fmt.Errorf("what the migrations make: %w", err)
+		return nil, fmt.Errorf("parse the expected collections: %w", err)
 	}
 	return all, nil
 }
 
-// Differences says in what a collection is otherwise than it should be. Fields that were added by hand are nobody's business; those that
-// were taken away are.
+// Differences returns how a collection differs from the expected one. It ignores added fields, but not removed ones.
 func Differences(name string, found, wanted Collection) (all []Difference) {
 	for _, what := range slices.Sorted(maps.Keys(wanted)) {
 		if !bytes.Equal(found[what], wanted[what]) {
@@ -104,7 +102,7 @@ func Differences(name string, found, wanted Collection) (all []Difference) {
 	return all
 }
 
-// open are the rules of a collection that nobody knows and that lets others in than superusers.
+// open returns the rules of an unknown collection that grant access to others than superusers.
 func open(name string, found Collection) (all []Difference) {
 	for _, rule := range ruleNames {
 		if value, there := found[rule]; there && string(value) != "null" {
@@ -114,7 +112,7 @@ func open(name string, found Collection) (all []Difference) {
 	return all
 }
 
-// Check compares every collection with what the migrations make. It fails when one of ours is not there at all.
+// Check compares every collection with the migrations. It fails if an expected collection is missing.
 func Check(app core.App) ([]Difference, error) {
 	wanted, err := Made()
 	if err != nil {
@@ -151,7 +149,7 @@ func Check(app core.App) ([]Difference, error) {
 	return all, err
 }
 
-// Wished says in what a collection that somebody sends is otherwise than the one in the database; a new one is compared with nothing.
+// Wished returns how a submitted collection differs from the one in the database; a new collection is compared with an empty one.
 func Wished(app core.App, sent *core.Collection) ([]Difference, error) {
 	wished, err := describe(sent)
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// folder is a data folder as the migrations make it, and nothing else has touched.
+// folder returns a data folder that only the migrations have written.
 var folder = sync.OnceValues(func() (string, error) {
 	collections.UseSealer(vigiltest.Sealer())
 	dir, err := os.MkdirTemp("", "vigil-rules-")
@@ -35,7 +35,7 @@ var folder = sync.OnceValues(func() (string, error) {
 	if err := app.Bootstrap(); err != nil {
 		return "", err
 	}
-	if err := errors.Join(app.RunAllMigrations(), audit.Begin(app)); err != nil {
+	if err := errors.Join(app.RunAllMigrations(), audit.EnsureState(app)); err != nil {
 		return "", err
 	}
 	return dir, app.ClearBootstrap()
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// migrated is an app on a copy of the folder.
+// migrated returns an app on a copy of the folder.
 func migrated(t *testing.T) core.App {
 	t.Helper()
 	dir, err := folder()
@@ -64,7 +64,7 @@ func migrated(t *testing.T) core.App {
 	return app
 }
 
-// write is a description as the file of this package keeps it: a line for each thing.
+// write formats descriptions as rules.json does, one declaration per line.
 func write(described map[string]schemadrift.Collection) []byte {
 	var out bytes.Buffer
 	for i, name := range slices.Sorted(maps.Keys(described)) {
@@ -85,8 +85,8 @@ func write(described map[string]schemadrift.Collection) []byte {
 	return out.Bytes()
 }
 
-// What is embedded is what the migrations make. A database of an older version must come to the same by its migrations: what PocketBase
-// itself changes in an upgrade needs one of ours.
+// The embedded file matches the migrations. The migrations must bring an older database to the same state: a change by a PocketBase upgrade needs a
+// migration.
 func TestGolden(t *testing.T) {
 	found, err := schemadrift.Describe(migrated(t))
 	if err != nil {
@@ -101,14 +101,14 @@ func TestGolden(t *testing.T) {
 	}
 	want, err := os.ReadFile("rules.json")
 	if err != nil || !bytes.Equal(written, want) {
-		t.Errorf("the migrations make something else than rules.json says; run make golden and read the difference (%v)", err)
+		t.Errorf("the migrations differ from rules.json; run make golden and review the difference (%v)", err)
 	}
 	if bytes.Contains(written, []byte(`"secret":"`)) {
 		t.Error("rules.json holds secrets")
 	}
 }
 
-// Of a fresh database, only what accounts are in has to be looked at more closely.
+// In a fresh database only the auth collections must be parsed.
 func TestStandsAsMade(t *testing.T) {
 	names, err := schemadrift.TakenToPieces(migrated(t))
 	slices.Sort(names)
@@ -134,17 +134,17 @@ func TestPutRight(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ sql, collection, what string }{
 		"list rule":         {`UPDATE _collections SET listRule = '' WHERE name = 'patients'`, "patients", "listRule"},
-		"rule for some":     {`UPDATE _collections SET updateRule = '@request.auth.id != ""' WHERE name = 'observations'`, "observations", "updateRule"},
-		"rule of its own":   {`UPDATE _collections SET viewRule = NULL WHERE name = '_mfas'`, "_mfas", "viewRule"},
+		"restricted rule":   {`UPDATE _collections SET updateRule = '@request.auth.id != ""' WHERE name = 'observations'`, "observations", "updateRule"},
+		"system collection": {`UPDATE _collections SET viewRule = NULL WHERE name = '_mfas'`, "_mfas", "viewRule"},
 		"sign-in":           {`UPDATE _collections SET options = json_set(options, '$.passwordAuth.enabled', json('true')) WHERE name = 'users'`, "users", "passwordAuth"},
-		"who may sign in":   {`UPDATE _collections SET options = json_set(options, '$.authRule', '') WHERE name = 'users'`, "users", "authRule"},
-		"life of a token":   {`UPDATE _collections SET options = json_set(options, '$.authToken.duration', 94670777) WHERE name = '_superusers'`, "_superusers", "authToken"},
-		"text of a mail":    {`UPDATE _collections SET options = json_set(options, '$.resetPasswordTemplate.body', 'https://evil.test/{TOKEN}') WHERE name = '_superusers'`, "_superusers", "resetPasswordTemplate"},
+		"auth rule":         {`UPDATE _collections SET options = json_set(options, '$.authRule', '') WHERE name = 'users'`, "users", "authRule"},
+		"token lifetime":    {`UPDATE _collections SET options = json_set(options, '$.authToken.duration', 94670777) WHERE name = '_superusers'`, "_superusers", "authToken"},
+		"mail template":     {`UPDATE _collections SET options = json_set(options, '$.resetPasswordTemplate.body', 'https://evil.test/{TOKEN}') WHERE name = '_superusers'`, "_superusers", "resetPasswordTemplate"},
 		"hidden field":      {field("users", "totp_secret", "hidden", "false"), "users", "fields.totp_secret"},
-		"encrypted no more": {field("patients", "last_name", "type", `"text"`), "patients", "fields.last_name"},
-		"field gone":        {`UPDATE _collections SET fields = (SELECT json_group_array(json(f.value)) FROM json_each(fields) AS f WHERE json_extract(f.value, '$.name') != 'role') WHERE name = 'users'`, "users", "fields.role"},
-		"field twice":       {`UPDATE _collections SET fields = json_insert(fields, '$[#]', json_set(json_extract(fields, '$[2]'), '$.hidden', json('true'))) WHERE name = 'alerts'`, "alerts", "fields.level"},
-		"system no more":    {`UPDATE _collections SET system = FALSE WHERE name = 'audit_log'`, "audit_log", "system"},
+		"unencrypted field": {field("patients", "last_name", "type", `"text"`), "patients", "fields.last_name"},
+		"removed field":     {`UPDATE _collections SET fields = (SELECT json_group_array(json(f.value)) FROM json_each(fields) AS f WHERE json_extract(f.value, '$.name') != 'role') WHERE name = 'users'`, "users", "fields.role"},
+		"duplicate field":   {`UPDATE _collections SET fields = json_insert(fields, '$[#]', json_set(json_extract(fields, '$[2]'), '$.hidden', json('true'))) WHERE name = 'alerts'`, "alerts", "fields.level"},
+		"no longer system":  {`UPDATE _collections SET system = FALSE WHERE name = 'audit_log'`, "audit_log", "system"},
 		"made public":       {`INSERT INTO _collections (id, type, name, fields, listRule) VALUES ('pbc_leak', 'base', 'leak', '[]', '')`, "leak", "listRule"},
 		"made a view":       {`INSERT INTO _collections (id, type, name, fields, viewRule, options) VALUES ('pbc_leak', 'view', 'leak', '[]', '', '{"viewQuery":"SELECT id FROM users"}')`, "leak", "viewRule"},
 	} {
@@ -177,7 +177,7 @@ func TestPutRight(t *testing.T) {
 	}
 }
 
-// An auth collection that was made another type comes back with secrets that nobody knows.
+// An auth collection with a changed type is restored with new secrets.
 func TestPutRightType(t *testing.T) {
 	app := migrated(t)
 	if _, err := app.NonconcurrentDB().NewQuery(`UPDATE _collections SET type = 'base', options = '{}', listRule = '' WHERE name = 'users'`).Execute(); err != nil {
@@ -196,7 +196,7 @@ func TestPutRightType(t *testing.T) {
 	}
 }
 
-// A collection that is not there cannot be put right.
+// A missing collection cannot be restored.
 func TestCollectionGone(t *testing.T) {
 	app := migrated(t)
 	if _, err := app.NonconcurrentDB().NewQuery(`UPDATE _collections SET name = 'old_patients' WHERE name = 'patients'`).Execute(); err != nil {
@@ -218,7 +218,7 @@ func tokenSecrets(t *testing.T, app core.App) string {
 	return strings.Join(secrets, " ")
 }
 
-// What does not stay right is no start: a trigger that an attacker has left would keep the door open.
+// The service does not start if a restore does not last: a trigger left by an attacker would keep access open.
 func TestNotPutRight(t *testing.T) {
 	for name, trigger := range map[string]string{
 		"nothing is written": `CREATE TRIGGER kept BEFORE UPDATE ON _collections BEGIN SELECT RAISE(IGNORE); END`,

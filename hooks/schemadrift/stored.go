@@ -11,9 +11,9 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// asMade reports whether a collection stands in the file letter by letter as it was made, with nothing besides, as nearly all do at every start: these
-// need not be taken to pieces. One of which it does not say so may be as it was made, too: of what is written in another way, has fields that
-// were added by hand, or is more than a base collection, [describe] has to tell.
+// asMade reports whether a collection's stored row equals the expected one byte by byte, as for nearly all collections at startup, which then need
+// not be parsed. A row for which it returns false may still be equivalent: [describe] decides for other encodings, added fields, and auth or view
+// collections.
 func asMade(d collections.SchemaRow, wanted Collection) bool {
 	if d.Type != core.CollectionTypeBase || d.Options != "{}" {
 		return false
@@ -22,7 +22,7 @@ func asMade(d collections.SchemaRow, wanted Collection) bool {
 		"type": strconv.Quote(d.Type), "system": strconv.FormatBool(d.System),
 		"listRule": ruleText(d.List), "viewRule": ruleText(d.View), "createRule": ruleText(d.Create), "updateRule": ruleText(d.Update), "deleteRule": ruleText(d.Delete),
 	}
-	fields := map[string]bool{} // that are still to be found
+	fields := map[string]bool{} // expected fields not found yet
 	for what, value := range wanted {
 		if strings.HasPrefix(what, fieldPrefix) {
 			fields[string(value)] = true
@@ -47,7 +47,7 @@ func asMade(d collections.SchemaRow, wanted Collection) bool {
 	return len(fields) == 0
 }
 
-// escaped is JSON in which nothing looks like HTML, as descriptions have it.
+// escaped escapes HTML in JSON as descriptions do.
 func escaped(raw json.RawMessage) string {
 	var text bytes.Buffer
 	json.HTMLEscape(&text, raw)

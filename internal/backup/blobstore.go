@@ -65,7 +65,7 @@ func OpenBucket(b BucketConfig) (*BlobStore, error) {
 // Close releases the store.
 func (p *BlobStore) Close() error { return p.files.Close() }
 
-// List returns every file whose name begins with prefix, including partial files in a folder.
+// List returns every file with the name prefix, including partial files in a folder.
 func (p *BlobStore) List(ctx context.Context, prefix string) ([]Blob, error) {
 	if err := p.readable(); err != nil {
 		return nil, err

@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// BenchmarkNightlyRun bills a practice whose patients (VIGIL_BENCH_PATIENTS, 2000 unless told) all have 30 days with data; the second figure is
-// the run after it, which finds everything done.
+// BenchmarkNightlyRun bills a practice in which every patient (VIGIL_BENCH_PATIENTS, default 2000) has 30 days with data; the second figure is the
+// next run, which finds nothing to do.
 func BenchmarkNightlyRun(b *testing.B) {
 	n := 2000
 	if asked, err := strconv.Atoi(os.Getenv("VIGIL_BENCH_PATIENTS")); err == nil {

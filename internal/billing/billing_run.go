@@ -263,7 +263,7 @@ func (r *billingRun) billMonth(month Span) error {
 	return nil
 }
 
-// patientsWithTimeDue returns the patients whose time supports an entry, computed outside any transaction, and records what is skipped.
+// patientsWithTimeDue returns the patients with enough time for an entry, computed outside any transaction, and records what is skipped.
 func (r *billingRun) patientsWithTimeDue(ids []string, month Span) (due []string, err error) {
 	drafts, skipped, err := r.planTimeFor(r.app, ids, month, false, r.now)
 	r.result.Skipped = append(r.result.Skipped, skipped...)

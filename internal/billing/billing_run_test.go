@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// plantHolders stores patients who have held a device and sent a reading every day of January 2026, with nothing missing but a set-up.
+// plantHolders stores patients who held a device and sent a reading every day of January 2026, and lack only a set-up.
 func plantHolders(t testing.TB, app core.App, n int) {
 	t.Helper()
 	count := strconv.Itoa(n)
@@ -34,7 +34,7 @@ func plantHolders(t testing.TB, app core.App, n int) {
 	}
 }
 
-// Between two chunks of patients a run asks whether readings wait, and so notices when it is called off.
+// Between two chunks of patients a run checks whether readings wait, and so notices its cancellation.
 func TestRunMakesWay(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	plantHolders(t, app, 900)
@@ -43,7 +43,7 @@ func TestRunMakesWay(t *testing.T) {
 	engine := newEngine()
 	engine.ReadingsPending = func() bool {
 		var made int
-		if err := app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries").Row(&made); err != nil || made > 0 { // a slow machine asks before the first chunk, too
+		if err := app.DB().NewQuery("SELECT COUNT(*) FROM billing_entries").Row(&made); err != nil || made > 0 { // a slow machine checks before the first chunk, too
 			cancel()
 		}
 		return true

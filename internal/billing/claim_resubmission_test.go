@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// A denied claim that moves to another month rests on that month's time, which has to be noted and attested like any other.
+// A denied claim that moves to another month needs that month's time, documented and attested.
 func TestMovedClaimsRestOnAttestedTime(t *testing.T) {
 	for name, story := range map[string]struct {
 		source, spoil, want string

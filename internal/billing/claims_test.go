@@ -32,7 +32,7 @@ func (d *desk) state(entry *collections.BillingEntry, state string) {
 	d.exec("UPDATE billing_entries SET lifecycle_status = {:s} WHERE id = {:id}", dbx.Params{"s": state, "id": entry.Id})
 }
 
-// Each move from each state: where it leads, or that it is refused and leaves no trace.
+// Each transition from each state leads to its target state, or is refused without effects.
 func TestMovesOfClaims(t *testing.T) {
 	leads := map[string]map[string]string{
 		"review": {billing.PendingReview: billing.Reviewed},
@@ -49,7 +49,7 @@ func TestMovesOfClaims(t *testing.T) {
 	}
 	d := newDesk(t)
 	entry := d.made(d.patient(talked("2026-01-14 09:00", 20)), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
-	told := func() (n int) { // what a move leaves behind, beside the entry
+	told := func() (n int) { // counts the effects besides the entry
 		if err := d.app.DB().NewQuery("SELECT (SELECT COUNT(*) FROM audit_log) + (SELECT COUNT(*) FROM announcements)").Row(&n); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestMovesOfClaims(t *testing.T) {
 	d.want("nobody's entry", refused(err), "not_found")
 }
 
-// What each move writes.
+// The effects of each transition.
 func TestWhatMovesWrite(t *testing.T) {
 	d := newDesk(t)
 	entry := d.made(d.patient(talked("2026-01-14 09:00", 25)), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
@@ -143,7 +143,7 @@ func TestWhatMovesWrite(t *testing.T) {
 	}
 }
 
-// What stands against a review, and what has been recorded since does not.
+// The reasons that block a review, and records added later that do not.
 func TestReview(t *testing.T) {
 	d := newDesk(t)
 	review := func(entry *collections.BillingEntry, override string, attested bool) string {
@@ -187,7 +187,7 @@ func TestReview(t *testing.T) {
 	d.want("no word lifts that", review(alone, "Really", true), "invalid_state")
 }
 
-// Elapsed time of an escalation is billed on somebody's word alone, and time without a note not at all.
+// Elapsed time of an escalation is billed only after attestation, and time without a note not at all.
 func TestReviewOfEscalationTime(t *testing.T) {
 	d := newDesk(t)
 	patient := d.patient(func(c *oracleCase) {
@@ -202,7 +202,7 @@ func TestReviewOfEscalationTime(t *testing.T) {
 	if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM announcements").Row(&told); err != nil || told == 0 {
 		t.Errorf("%d were told, %v", told, err)
 	}
-	for _, attested := range []bool{false, true} { // it is not the biller's to say
+	for _, attested := range []bool{false, true} { // the biller cannot attest
 		_, got := d.do(entry, d.e.Review(d.by, "", "", attested, changesTime))
 		d.want("unattested", got, "not_author")
 	}
@@ -220,7 +220,7 @@ func TestReviewOfEscalationTime(t *testing.T) {
 	d.want("with one since", func() string { _, got := d.do(entry, d.e.Review(d.by, "", "", true, changesTime)); return got }(), "")
 }
 
-// Where a practice asks for a second person, nobody reviews what they made themselves; what the engine made anybody may.
+// With the second reviewer required, users cannot review entries that they created; any user may review the engine's.
 func TestSecondPerson(t *testing.T) {
 	d := newDesk(t, func(s *billing.Settings) { s.RequireSecondReviewer = true })
 	patient := d.patient(talked("2026-01-10 09:00", 20), talked("2026-02-10 09:00", 20))
@@ -240,7 +240,7 @@ func TestSecondPerson(t *testing.T) {
 	}
 }
 
-// Whoever does billing hears of a denial, once for each.
+// Users who do billing are notified of a denial, once for each.
 func TestDenialsAreTold(t *testing.T) {
 	d := newDesk(t)
 	entry := d.made(d.patient(), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
@@ -263,7 +263,7 @@ func TestDenialsAreTold(t *testing.T) {
 	}
 }
 
-// The two vocabularies: two states are "pending" outside, and nobody is shown what was voided unless they ask.
+// Internal and public states: two internal states are "pending" outside, and voided entries are listed only on request.
 func TestWordsForStates(t *testing.T) {
 	for state, word := range map[string]string{
 		billing.PendingReview: "pending", billing.Reviewed: "pending", billing.Submitted: "submitted", billing.Paid: "paid", billing.Denied: "denied",
@@ -281,7 +281,7 @@ func TestWordsForStates(t *testing.T) {
 	}
 }
 
-// The list narrows by each member of its filter, and by all of them together.
+// The list applies each member of its filter, and all of them together.
 func TestEntryFilter(t *testing.T) {
 	d := newDesk(t)
 	one, two := d.patient(talked("2026-02-10 09:00", 20)), d.patient(func(c *oracleCase) { c.payer = true })
@@ -307,7 +307,7 @@ func TestEntryFilter(t *testing.T) {
 			if name := names[x.Id]; name != "" {
 				text += name
 			} else {
-				text += "e" // the engine's
+				text += "e" // created by the engine
 			}
 		}
 		return text
@@ -343,7 +343,7 @@ func TestEntryFilter(t *testing.T) {
 	}
 }
 
-// The export hands out every claim once, in the order of creation, whatever the number of pages.
+// The export returns every claim once, in the order of creation, for any number of pages.
 func TestEachClaim(t *testing.T) {
 	d := newDesk(t)
 	provider := vigiltest.User(t, d.app, "provider", vigiltest.With("first_name", "Ada"), vigiltest.With("last_name", "Byron"))
@@ -403,7 +403,7 @@ func TestEachClaim(t *testing.T) {
 	}
 	stop := fmt.Errorf("enough")
 	visits := 0
-	if err := d.e.ForEachClaim(t.Context(), d.app, []string{billing.PendingReview}, "", func([]billing.ClaimRow) error { visits++; return stop }); err != stop || visits != 1 { //nolint:errorlint // the very error
+	if err := d.e.ForEachClaim(t.Context(), d.app, []string{billing.PendingReview}, "", func([]billing.ClaimRow) error { visits++; return stop }); err != stop || visits != 1 { //nolint:errorlint // the same error value
 		t.Errorf("after %d visits %v", visits, err)
 	}
 	if codes := (billing.ClaimRow{ICD10: "nonsense"}).ICD10Codes(); codes == nil || len(codes) != 0 {
@@ -411,7 +411,7 @@ func TestEachClaim(t *testing.T) {
 	}
 }
 
-// An entry that a person makes: what its body may be.
+// Validation of a manual entry.
 func TestReadManual(t *testing.T) {
 	now := at("2026-01-15 20:30") // the 16th in Greenwich
 	good := func() billing.ManualBody {
@@ -473,7 +473,7 @@ func TestReadManual(t *testing.T) {
 	}
 }
 
-// Patients are counted once a month, however many entries they have, and not for what was voided.
+// Patients are counted once a month for any number of entries, without voided ones.
 func TestPatientsBilled(t *testing.T) {
 	d := newDesk(t)
 	one, two := d.patient(), d.patient()

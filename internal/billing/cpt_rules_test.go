@@ -90,7 +90,7 @@ func TestImportICD10(t *testing.T) {
 	}
 }
 
-// A rate that was written past the API is held to the same bounds as one that was not.
+// A rate written directly to the database is validated like one written through the API.
 func TestCheckRate(t *testing.T) {
 	for _, test := range []struct {
 		code  string
@@ -100,7 +100,7 @@ func TestCheckRate(t *testing.T) {
 	}{
 		{"99457", 4787, "2026-01-01", true},
 		{"99457", 0, "2026-01-01", true},
-		{"99490", 1, "2026-01-01", true}, // listed, though nothing is billed by it
+		{"99490", 1, "2026-01-01", true}, // listed, but not billed
 		{"99445", 1e8, "2028-02-29", true},
 		{"99456", 4787, "2026-01-01", false},
 		{"", 4787, "2026-01-01", false},
@@ -118,7 +118,7 @@ func TestCheckRate(t *testing.T) {
 	}
 }
 
-// The catalogue lists the eight codes whatever is switched on; what may be billed is what has a rule, at the rate of its rule.
+// The catalog always lists the eight codes; a code is billable if it has a rule, at the rule's rate.
 func TestCatalogue(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		engine := billing.New(billing.Settings{Enable2026Codes: modern})

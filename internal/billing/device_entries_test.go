@@ -13,7 +13,7 @@ import (
 
 func newCodes(s *billing.Settings) { s.Enable2026Codes = true }
 
-// How many days with data make which code, and when.
+// Which code a number of days with data makes, and when.
 func TestDaysMakeACode(t *testing.T) {
 	old, modern := newDesk(t), newDesk(t, newCodes)
 	for _, test := range []struct {
@@ -28,7 +28,7 @@ func TestDaysMakeACode(t *testing.T) {
 		{16, "2026-03-01 12:00", "99454 2026-02-03 1", "99454 2026-02-03 1"},
 		{30, "2026-03-01 12:00", "99454 2026-02-03 1", "99454 2026-02-03 1"},
 		{31, "2026-03-01 12:00", "99454 2026-02-03 1", "99454 2026-02-03 1"},
-		{16, "2026-02-03 23:59", "", ""}, // the last of the thirty days is not over
+		{16, "2026-02-03 23:59", "", ""}, // the last of the thirty days has not ended
 		{16, "2026-02-04 00:00", "99454 2026-02-03 1", "99454 2026-02-03 1"},
 		{46, "2026-03-06 12:00", "99454 2026-02-03 1, 99454 2026-03-05 1", "99454 2026-02-03 1, 99454 2026-03-05 1"},
 	} {
@@ -43,10 +43,10 @@ func TestDaysMakeACode(t *testing.T) {
 	modern.want("the short supply before its year", modern.entries(patient), "")
 }
 
-// After ninety days without a device the periods begin anew with the next reading; before that they stay where they are.
+// After ninety days without a device the periods start again with the next reading; before that they continue.
 func TestEpisodes(t *testing.T) {
 	for again, want := range map[string]string{
-		"2026-04-30": "99454 2026-02-03 1",                     // 89 days: the sixteen days lie across two periods
+		"2026-04-30": "99454 2026-02-03 1",                     // 89 days: the sixteen days are in two periods
 		"2026-05-01": "99454 2026-02-03 1, 99454 2026-06-01 1", // 90 days
 	} {
 		d := newDesk(t)
@@ -57,13 +57,13 @@ func TestEpisodes(t *testing.T) {
 		d.want("again on "+again+", a day later", d.entries(patient), want)
 	}
 	d := newDesk(t)
-	patient := d.patient( // an episode that the next one cuts short has no further periods, and one without a reading has none at all
+	patient := d.patient( // an episode that the next one ends early has no further periods, and one without a reading has none
 		wears("2025-11-10", "2025-11-20", "2025-11-10", 0), wears("2026-03-01", "2026-03-31", "2026-03-02", 20))
 	d.run(billing.DeviceJob, "2026-07-15 12:00")
 	d.want("an episode without readings", d.entries(patient), "99454 2026-03-31 1")
 }
 
-// Once a period was billed, a late reading from before does not move the periods.
+// Once a period is billed, a late reading with an earlier date does not move the periods.
 func TestBilledPeriodsStay(t *testing.T) {
 	d := newDesk(t)
 	patient := d.patient(wears("2025-12-01", "", "2026-01-05", 60))
@@ -74,7 +74,7 @@ func TestBilledPeriodsStay(t *testing.T) {
 	d.want("after the late reading", d.entries(patient), "99454 2026-02-03 1, 99454 2026-03-05 1")
 }
 
-// The set-up is billed once, with or after the first supply, for the day on which it was taught.
+// The set-up is billed once, with or after the first supply, for the day of the training.
 func TestSetUp(t *testing.T) {
 	d := newDesk(t)
 	early := d.patient(wears("2026-01-01", "", "2026-01-05", 15), taught("2026-01-02"))
@@ -94,7 +94,7 @@ func TestSetUp(t *testing.T) {
 	}
 }
 
-// What is missing becomes a warning at night, and keeps a person's run from making the entry; who is not a patient any more is not billed.
+// A missing requirement is a warning in a nightly run, and prevents the entry in a manual run; former patients are not billed.
 func TestPapersForDevices(t *testing.T) {
 	d := newDesk(t)
 	worn := wears("2026-01-01", "", "2026-01-05", 16)
@@ -132,7 +132,7 @@ func TestPapersForDevices(t *testing.T) {
 	d.want("where consent is not asked for", skips(d.run(billing.SmartJob, "2026-02-10 12:00"), patient)+d.entries(patient), "99454 2026-02-03 1")
 }
 
-// What a person voided or made the engine does not make again, and of two codes for one period there is one.
+// The engine does not create an entry again that a user voided or created, and creates one of two codes for a period.
 func TestPeopleComeFirst(t *testing.T) {
 	d := newDesk(t)
 	voided, byHand := d.patient(wears("2026-01-01", "", "2026-01-05", 16)), d.patient(wears("2026-01-01", "", "2026-01-05", 16))
@@ -160,7 +160,7 @@ func TestPeopleComeFirst(t *testing.T) {
 	}
 }
 
-// A run looks forty-five days back from the last one that succeeded, so that one after a downtime makes up for what was missed.
+// A run covers forty-five days before the last successful run, so that a run after a downtime creates the missing entries.
 func TestRunsMakeUp(t *testing.T) {
 	d := newDesk(t)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 90))
@@ -170,7 +170,7 @@ func TestRunsMakeUp(t *testing.T) {
 	if again := d.run(billing.DeviceJob, "2026-09-02 12:00"); len(again.Created) != 0 {
 		t.Errorf("long ago was looked at again: %v", again.Created)
 	}
-	// of the last weeks, what came late is made up for
+	// of the last weeks, late readings are billed
 	d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
 		WITH RECURSIVE d(day) AS (SELECT '2026-07-05' UNION ALL SELECT date(day, '+1 day') FROM d WHERE day < '2026-07-25')
 		SELECT {:p}, day, 'weight', 'x', 1, 1 FROM d`, dbx.Params{"p": patient})
@@ -182,7 +182,7 @@ func TestRunsMakeUp(t *testing.T) {
 	}
 }
 
-// What comes of a period that is long over, and was looked at before, is billed all the same; a pending 99445 of then becomes a 99454.
+// A late result of a period that ended and was checked long ago is still billed; its pending 99445 becomes a 99454.
 func TestReadingsOfLongAgo(t *testing.T) {
 	d := newDesk(t, newCodes)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 15))
@@ -198,11 +198,11 @@ func TestReadingsOfLongAgo(t *testing.T) {
 			dbx.Params{"key": key, "p": patient, "measured": collections.Instant(at(day + " 12:00")), "status": status, "at": collections.Instant(at(when))})
 	}
 	stored(patient, "late", "2026-01-28", "2026-06-01 15:00", "final")
-	stored(other, "withdrawn", "2026-01-29", "2026-06-01 15:00", "entered-in-error") // which its day says, too, where it is not planted
+	stored(other, "withdrawn", "2026-01-29", "2026-06-01 15:00", "entered-in-error") // recorded on its day too, if not planted
 	d.run(billing.DeviceJob, "2026-06-02 12:00")
 	d.want("the sixteenth, months late", d.entries(patient), "99454 2026-02-03 1")
 	d.want("withdrawn", d.entries(other), "")
-	stored(other, "second", "2026-01-30", "2026-06-02 11:00", "final") // before the last run began: it had its chance
+	stored(other, "second", "2026-01-30", "2026-06-02 11:00", "final") // before the last run began: that run covered it
 	d.run(billing.SmartJob, "2026-06-03 12:00")
 	d.want("known to the last run", d.entries(other), "")
 	stored(other, "third", "2026-01-31", "2026-06-03 12:00", "final")
@@ -210,7 +210,7 @@ func TestReadingsOfLongAgo(t *testing.T) {
 	d.want("by the other run", d.entries(other), "99445 2026-02-03 1")
 }
 
-// An entry costs what its payer pays on the service date, in the latest rate in force; else the code's own rate.
+// An entry is charged at its payer's latest rate in force on the service date, else at the code's rate.
 func TestRates(t *testing.T) {
 	d := newDesk(t)
 	for i, rate := range []string{"5100 2026-02-04", "5000 2026-02-03", "9900 2026-12-01"} {

@@ -84,7 +84,7 @@ func (e *Engine) storeDrafts(tx core.App, t tariff, drafts []entryDraft, now tim
 	return created, announceAttestations(tx, drafts, created, now)
 }
 
-// announceAttestations notifies billing of new entries whose escalation time has to be attested.
+// announceAttestations notifies billing of new entries with escalation time to attest.
 func announceAttestations(tx core.App, drafts []entryDraft, created []CreatedEntry, now time.Time) error {
 	waiting := map[string]bool{}
 	for _, d := range drafts {

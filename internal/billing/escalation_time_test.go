@@ -66,7 +66,7 @@ func TestEscalationTime(t *testing.T) {
 		}
 		return lines
 	}
-	log(1, new(0), time.Hour) // none
+	log(1, new(0), time.Hour) // no time
 	log(2, new(15), time.Minute)
 	if got := entries(); got != nil {
 		t.Errorf("15 minutes made %v", got)
@@ -95,7 +95,7 @@ func TestEscalationTime(t *testing.T) {
 	}
 }
 
-// Ten runs at once make each entry once: one holds the lock, the others are told so.
+// Ten concurrent runs create each entry once: one holds the lock, the others are refused.
 func TestTenRunsAtOnce(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	user := vigiltest.User(t, app, "nurse")
@@ -122,7 +122,7 @@ func TestTenRunsAtOnce(t *testing.T) {
 	}
 }
 
-// The kept sums follow every change of an entry, and a recount notices when they do not.
+// The stored sums follow every change of an entry, and a recount finds differences.
 func TestSumsAndRecount(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	user := vigiltest.User(t, app, "nurse")

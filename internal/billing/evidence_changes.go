@@ -27,7 +27,7 @@ var sentStates = []string{Submitted, Appealed, Paid}
 // evidenceReasons are the reasons that can change after submission: evidence, not who may be billed or by which provider.
 var evidenceReasons = []string{NoDeviceData, DaysBelowMinimum, MinutesBelowMinimum, NotInteractive, OverlapTime, MissingPrimary, MissingConsent}
 
-// Recheck recounts a patient's submitted entries whose period shares a day with a change, in the transaction of the change. If the facts no
+// Recheck recounts a patient's submitted entries with a changed day in their period, in the transaction of the change. If the facts no
 // longer support an entry, it is flagged and billing is notified; if they support it again, the flag is removed. A zero since means all entries.
 func (e *Engine) Recheck(tx core.App, patientID string, since, now time.Time) error {
 	from := "1900-01-01"

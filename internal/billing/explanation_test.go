@@ -15,7 +15,7 @@ import (
 
 var january = billing.Span{Start: "2026-01-01", End: "2026-01-31"}
 
-// explained are the lines about a patient's month, by code: what is billed, the figures, the reasons and what is missing.
+// explained returns the explanation of a patient's month by code: what is billed, the figures, the reasons, and what is missing.
 func (d *desk) explained(patient string, month billing.Span, when string) map[string]string {
 	d.t.Helper()
 	list, err := d.e.Explain(d.app, patient, month, at(when))
@@ -46,7 +46,7 @@ func (d *desk) explained(patient string, month billing.Span, when string) map[st
 	return lines
 }
 
-// What each code would still take, in words, while the month runs and when it is over.
+// What each code still needs, as text, during the month and after it.
 func TestExplain(t *testing.T) {
 	d := newDesk(t)
 	worn := d.patient(wears("2026-01-01", "", "2026-01-02", 14), taught("2026-01-02"), talked("2026-01-10 09:00", 19), withoutConsent)
@@ -83,7 +83,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// What was billed is said to be, with the way to the next unit; what was voided, or billed as something else, is told as that.
+// A billed code is explained as billed, with the time to the next unit; so are voided codes and codes billed as another one.
 func TestExplainWhatIsBilled(t *testing.T) {
 	d := newDesk(t, newCodes)
 	patient := d.patient(wears("2025-12-20", "", "2026-01-01", 30), taught("2026-01-02"), talked("2026-01-10 09:00", 45))
@@ -99,21 +99,21 @@ func TestExplainWhatIsBilled(t *testing.T) {
 		t.Fatal(refused)
 	}
 	d.want("voided", d.explained(patient, january, "2026-02-02 12:00")["99454"], "30/16 voided_before")
-	most := d.patient(talked("2026-01-10 09:00", 85)) // three units, and there is no fourth
+	most := d.patient(talked("2026-01-10 09:00", 85)) // three units, the maximum
 	d.run(billing.TimeJob, "2026-02-02 12:00")
 	d.want("the most units", d.explained(most, january, "2026-02-02 12:00")["99458"], "billed 85/40")
 	last := d.patient(wears("2026-01-01", "", "2026-01-02", 15))
 	for when, want := range map[string]string{"2026-01-31 23:59": "15/16 period_not_complete, 1 more day", "2026-02-01 00:00": "15/16 1 more day"} {
 		d.want("a period on "+when, d.explained(last, january, when)["99454"], want)
 	}
-	// the period that holds today and ends in another month is told beside the one that ends in this
+	// the period that includes today and ends in another month is explained beside the one that ends in this month
 	d.want("the running period", d.explained(patient, billing.Span{Start: "2026-02-01", End: "2026-02-28"}, "2026-02-02 12:00")["99454"], "0/16 period_not_complete, 16 more days")
 	later := d.patient(wears("2026-01-01", "", "2026-01-11", 20))
 	d.want("a period that ends next month", d.explained(later, january, "2026-01-31 12:00")["99454"], "20/16 period_not_complete")
 	d.want("seen from next month", d.explained(later, january, "2026-02-01 12:00")["99454"], "a first reading of an assigned device")
 }
 
-// Each condition of eligibility on its own.
+// Each condition of eligibility alone.
 func TestEligibility(t *testing.T) {
 	d := newDesk(t)
 	held := wears("2026-01-01", "", "2026-01-02", 1)
@@ -163,7 +163,7 @@ func TestEligibility(t *testing.T) {
 	}
 }
 
-// Those closest to a code come first, and those who cannot reach it any more not at all.
+// The patients closest to a code come first, and those who cannot reach it are omitted.
 func TestNearBillable(t *testing.T) {
 	d := newDesk(t)
 	names := map[string]string{}
@@ -215,7 +215,7 @@ func TestNearBillable(t *testing.T) {
 	}
 }
 
-// What stands behind an entry: the days it was billed for with the readings that counted, by the patient's own calendar, and the papers.
+// The evidence of an entry: the billed days with the readings that counted, in the patient's calendar, and the documents.
 func TestEvidenceOfDays(t *testing.T) {
 	d := newDesk(t)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 16), taught("2026-01-02"))
@@ -277,7 +277,7 @@ func TestEvidenceOfDays(t *testing.T) {
 	}
 }
 
-// Days are the patient's own, whatever the practice's clock says.
+// Days follow the patient's time zone, not the practice's.
 func TestEvidenceInThePatientsZone(t *testing.T) {
 	d := newDesk(t)
 	west, err := time.LoadLocation("America/Los_Angeles")
@@ -303,7 +303,7 @@ func TestEvidenceInThePatientsZone(t *testing.T) {
 	d.want("readings", got, "2026-01-05 eve, 2026-01-06 morning, 2026-01-20 last, ")
 }
 
-// The time behind an entry is what it was billed for; behind one made by hand it is the month's time of the code's kind.
+// The time of an entry is what it was billed for; for a manual entry it is the month's time of the code's kind.
 func TestEvidenceOfTime(t *testing.T) {
 	const now = "2026-01-20 18:00"
 	d := newDesk(t)
@@ -338,7 +338,7 @@ func TestEvidenceOfTime(t *testing.T) {
 	d.want("a device, by hand", gather(d.made(patient, billing.DeviceSupply, "2026-01-18", 0, now)), "")
 	d.exec("UPDATE time_entries SET notes = 'v1:test:AAAA:BBBB' WHERE id = {:id}", dbx.Params{"id": first.Id})
 	d.want("a note that cannot be read", gather(entry), collections.UnreadableText+" ")
-	if _, refused := d.do(entry, d.e.Void("Wrong", changesTime)); refused != "" { // it stands behind what was billed, though it is free again
+	if _, refused := d.do(entry, d.e.Void("Wrong", changesTime)); refused != "" { // it is evidence of the billed entry, although it is free again
 		t.Fatal(refused)
 	}
 	d.want("voided", gather(entry), collections.UnreadableText+" ")

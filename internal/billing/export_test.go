@@ -9,10 +9,10 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// RuleForTest is the rule that storage is asked by.
+// RuleForTest returns the rule in the form of the storage layer.
 func (e *Engine) RuleForTest(month Span) collections.TimeRule { return e.timeRuleOf(month) }
 
-// SecondsForTest are those that a run counts.
+// SecondsForTest returns the seconds that a run counts.
 func (e *Engine) SecondsForTest(t *testing.T, app core.App, patient string, month Span) int {
 	t.Helper()
 	stretches, err := e.loggedTime(app, []string{patient}, month)
@@ -22,7 +22,7 @@ func (e *Engine) SecondsForTest(t *testing.T, app core.App, patient string, mont
 	return CountedSeconds(stretches[patient])
 }
 
-// UnbilledSecondsForTest are those that the look for unbilled time counts.
+// UnbilledSecondsForTest returns the seconds that the search for unbilled time counts.
 func (e *Engine) UnbilledSecondsForTest(t *testing.T, app core.App, patient string, month Span) int {
 	t.Helper()
 	u := &unbilledSearch{Engine: e, app: app, span: month}
@@ -33,7 +33,7 @@ func (e *Engine) UnbilledSecondsForTest(t *testing.T, app core.App, patient stri
 	return CountedSeconds(months[patient][month])
 }
 
-// CountedForTest is what a recount finds of an entry's time, and what stands against the entry for it.
+// CountedForTest is the recounted time of an entry, and the reasons that block it.
 type CountedForTest struct {
 	Minutes, OfPatient int
 	Against            []string

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// Every list that is shipped can be taken in, says of each figure where it is from, and asks to be checked.
+// Every shipped list can be imported, has a source for each figure, and states that it must be checked.
 func TestShippedFees(t *testing.T) {
 	years := billing.BundledFeeYears()
 	if len(years) == 0 {
@@ -35,7 +35,7 @@ func TestShippedFees(t *testing.T) {
 	}
 }
 
-// The practice's locality comes before the nation, figure by figure, and the latest day before the earlier ones.
+// For each figure, the practice's locality precedes the national rate, and the latest day precedes earlier ones.
 func TestFeesOfALocality(t *testing.T) {
 	d := newDesk(t, func(s *billing.Settings) { s.Locality = "05" })
 	list := "\ufeffsource,expected,charge,effective_date,locality,cpt_code\r\n" +
@@ -47,7 +47,7 @@ func TestFeesOfALocality(t *testing.T) {
 	if entry.AmountCents() != 4200 || entry.ChargeCents() != 9550 {
 		t.Errorf("expected %d, charged %d", entry.AmountCents(), entry.ChargeCents())
 	}
-	// The engine's entries are charged so, too, unit by unit, also when they are raised.
+	// The engine charges its entries the same way, unit by unit, also when units are added.
 	patient := d.patient(talked("2026-01-10 10:00", 45))
 	if _, err := billing.ImportFees(d.app, []byte("cpt_code,locality,effective_date,charge,expected,source\n99458,,2026-01-01,70,40,N\n"), audit.System(), changesTime); err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestFeesOfALocality(t *testing.T) {
 	}
 }
 
-// A long list lets others write while it is taken in, and what an interruption left out is taken in with it the next time.
+// The import of a long list lets others write in between, and the next import completes an interrupted one.
 func TestLongFeeList(t *testing.T) {
 	d := newDesk(t)
 	var list strings.Builder
@@ -68,7 +68,7 @@ func TestLongFeeList(t *testing.T) {
 	}
 	file := []byte(list.String())
 	parts := map[int]bool{}
-	d.app.OnModelAfterCreateSuccess("fee_schedule").BindFunc(func(e *core.ModelEvent) error { // its transaction is over
+	d.app.OnModelAfterCreateSuccess("fee_schedule").BindFunc(func(e *core.ModelEvent) error { // its transaction has ended
 		parts[d.fees()] = true
 		return e.Next()
 	})
@@ -79,7 +79,7 @@ func TestLongFeeList(t *testing.T) {
 	if !parts[200] || !parts[400] || !parts[450] || len(parts) != 3 {
 		t.Errorf("others could write when there were %v", parts)
 	}
-	d.exec("DELETE FROM fee_schedule WHERE CAST(locality AS INTEGER) >= 200", nil) // as if it had ended after the first part
+	d.exec("DELETE FROM fee_schedule WHERE CAST(locality AS INTEGER) >= 200", nil) // as after an interruption
 	again, err := billing.ImportFees(d.app, file, d.by, changesTime)
 	if err != nil || again != (billing.FeeImport{Rows: 450, Created: 250, Unchanged: 200}) || d.fees() != 450 {
 		t.Errorf("took in %+v, %v", again, err)
@@ -97,7 +97,7 @@ func (d *desk) fees() (n int) {
 	return n
 }
 
-// What somebody writes past the import is held to the same.
+// A fee written directly to the database is validated like an imported one.
 func TestCheckFee(t *testing.T) {
 	good := collections.Fee{CPTCode: "99454", EffectiveDate: "2026-01-01", ChargeCents: new(int64(9500))}
 	if problem := billing.CheckFee(good); problem != "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// desk is a practice in New York with a nurse, where patients are planted one by one.
+// desk is a practice in New York with a nurse; tests add patients one by one.
 type desk struct {
 	t       *testing.T
 	app     core.App
@@ -41,7 +41,7 @@ func newDesk(t *testing.T, change ...func(*billing.Settings)) *desk {
 	return &desk{t: t, app: app, e: e, nurse: vigiltest.User(t, app, authz.Nurse), by: audit.User(9, "biller@vigil.test", "data_monitor", audit.Origin{})}
 }
 
-// at is a moment by the practice's clock, as "2026-01-31 23:59".
+// at returns a time in the practice's time zone, from "2026-01-31 23:59".
 func at(text string) time.Time {
 	moment, err := time.ParseInLocation("2006-01-02 15:04", text, newYork)
 	if err != nil {
@@ -50,7 +50,7 @@ func at(text string) time.Time {
 	return moment.UTC()
 }
 
-// patient plants one with consent since November, a diagnosis, and what else is told of them.
+// patient stores a patient with consent since November, a diagnosis, and the given changes.
 func (d *desk) patient(change ...func(*oracleCase)) string {
 	d.t.Helper()
 	c := oracleCase{zone: newYork, practice: newYork, consent: at("2025-11-01 12:00"), diagnosis: true, provided: true}
@@ -61,7 +61,7 @@ func (d *desk) patient(change ...func(*oracleCase)) string {
 	return plant(d.t, d.app, d.planted, c, d.nurse.Id)
 }
 
-// wears is a device from a day to another ("" while held), with a reading at noon on a number of days from one on.
+// wears assigns a device between two days ("" while held), with a reading at noon on a number of days from one on.
 func wears(since, until, first string, days int) func(*oracleCase) {
 	return func(c *oracleCase) {
 		held := [2]time.Time{at(since + " 09:00")}
@@ -75,7 +75,7 @@ func wears(since, until, first string, days int) func(*oracleCase) {
 	}
 }
 
-// talked is documented interactive time.
+// talked adds documented interactive time.
 func talked(start string, minutes int) func(*oracleCase) {
 	return func(c *oracleCase) {
 		c.times = append(c.times, oracleTime{at(start), minutes * 60, "interactive", "manual", true})
@@ -96,7 +96,7 @@ func (d *desk) exec(sql string, params dbx.Params) {
 	}
 }
 
-// consents records a consent to monitoring.
+// consents stores a consent to monitoring.
 func (d *desk) consents(patient, granted, revoked string) {
 	d.t.Helper()
 	d.planted++
@@ -117,7 +117,7 @@ func (d *desk) run(job billing.Job, when string) billing.Result {
 	return result
 }
 
-// skips are what a run left out of a patient, as "code reason".
+// skips returns what a run skipped for a patient, as "code reason".
 func skips(result billing.Result, patient string) string {
 	var list []string
 	for _, s := range result.Skipped {
@@ -140,7 +140,7 @@ func (d *desk) list(patient string) []*collections.BillingEntry {
 	return list
 }
 
-// entries are those of a patient, as "code service units", by code.
+// entries returns a patient's entries, as "code service units", by code.
 func (d *desk) entries(patient string) string {
 	d.t.Helper()
 	var lines []string
@@ -150,7 +150,7 @@ func (d *desk) entries(patient string) string {
 	return strings.Join(lines, ", ")
 }
 
-// entry is the only one of a code that a patient has.
+// entry returns a patient's only entry of a code.
 func (d *desk) entry(patient, code string) *collections.BillingEntry {
 	d.t.Helper()
 	var found []*collections.BillingEntry
@@ -172,7 +172,7 @@ func (d *desk) want(what, got, want string) {
 	}
 }
 
-// refused is the code of a fault; "" for success, the error's text for what is no fault.
+// refused returns the code of a fault; "" for success, and the text of any other error.
 func refused(err error) string {
 	var f *fault.Error
 	switch {
@@ -184,7 +184,7 @@ func refused(err error) string {
 	return err.Error()
 }
 
-// wrongFields are what a fault or checks complain about, in order.
+// wrongFields returns the fields that a fault or a check lists, in order.
 func wrongFields(err error) string {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -193,7 +193,7 @@ func wrongFields(err error) string {
 	return strings.Join(slices.Sorted(maps.Keys(f.Fields)), " ")
 }
 
-// manual makes an entry as a person does.
+// manual creates a manual entry.
 func (d *desk) manual(patient, code, service string, minutes int, when string) (*collections.BillingEntry, error) {
 	return d.e.CreateManual(d.app, billing.ManualDraft{PatientID: patient, CPTCode: code, ServiceDate: service, Minutes: minutes}, d.by, at(when))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// logRow is time as any way in would have left it, or an import from before there were rules.
+// logRow is a time entry as stored by any version, or by an import without rules.
 type logRow struct {
 	user, category, contact, source string
 	from                            time.Time
@@ -56,14 +56,14 @@ func (b bitmap) add(r logRow) {
 	}
 }
 
-// For random entries of several people for one patient, in any order, every sum counts the seconds of their union, whatever counts.
+// For random entries of several users for one patient, in any order, every sum counts the seconds of their union.
 func TestCountedSecondsAreTheUnion(t *testing.T) {
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 19))
 		rule := []string{billing.InteractiveOnly, billing.WithCareManagement}[seed%2]
 		d := newDesk(t, func(s *billing.Settings) { s.TimeRule, s.LiveContactFrom = rule, "2026-01-01" })
 		people := []string{d.nurse.Id, vigiltest.User(t, d.app, authz.MA).Id, vigiltest.User(t, d.app, authz.Provider).Id}
-		month, _ := billing.MonthSpan([]string{"2026-03", "2026-11", "2028-02", "2026-12"}[seed%4]) // both changes of the clocks, a leap day, a year's end
+		month, _ := billing.MonthSpan([]string{"2026-03", "2026-11", "2028-02", "2026-12"}[seed%4]) // both changes of daylight saving time, a leap day, the end of a year
 		from, to := d.e.Bounds(month)
 		var rows []logRow
 		begin := from.Add(-3 * time.Hour)
@@ -73,7 +73,7 @@ func TestCountedSecondsAreTheUnion(t *testing.T) {
 				contact: []string{"phone", "video", "in_person", "message", ""}[r.IntN(5)], source: []string{"manual", "timer", "escalation"}[r.IntN(3)],
 				from: begin.Add(time.Duration(r.IntN(int(30*time.Hour/time.Second))) * time.Second), seconds: 1 + r.IntN(5400),
 			}
-			if r.IntN(3) == 0 { // round the month's end
+			if r.IntN(3) == 0 { // around the end of the month
 				row.from = to.Add(-time.Duration(r.IntN(3*3600)) * time.Second)
 			}
 			rows = append(rows, row)
@@ -128,7 +128,7 @@ func TestCountedSecondsAreTheUnion(t *testing.T) {
 	}
 }
 
-// Two staff on one call of twelve minutes are twelve minutes, however that got into the log; ten more make the first twenty.
+// Two users in one call of twelve minutes are twelve minutes, however they are logged; ten more make the first twenty.
 func TestTwoStaffOnOneCall(t *testing.T) {
 	d := newDesk(t)
 	other := vigiltest.User(t, d.app, authz.MA)
@@ -139,11 +139,11 @@ func TestTwoStaffOnOneCall(t *testing.T) {
 	d.insert(patient, call(d.nurse.Id, "2026-01-10 09:00", 12), call(other.Id, "2026-01-10 09:00", 12))
 	d.run(billing.TimeJob, "2026-01-20 09:00")
 	d.want("twelve, twice", d.entries(patient), "")
-	d.insert(patient, call(other.Id, "2026-01-12 23:56", 8)) // over midnight: it belongs to the day it began
+	d.insert(patient, call(other.Id, "2026-01-12 23:56", 8)) // over midnight: it belongs to the day of its start
 	d.run(billing.TimeJob, "2026-01-20 10:00")
 	d.want("and eight", d.entries(patient), "99457 2026-01-12 1")
 
-	// nobody can change the one of two that counts for nothing into one that does
+	// of two entries for the same time, the one that does not count cannot be changed into one that does
 	half := d.patient()
 	d.insert(half, call(d.nurse.Id, "2026-01-11 09:00", 12), call(other.Id, "2026-01-11 09:06", 12))
 	sums, err := d.e.TimeSummary(d.app, billing.Span{Start: "2026-01-01", End: "2026-01-31"}, "", half, "")
@@ -152,7 +152,8 @@ func TestTwoStaffOnOneCall(t *testing.T) {
 	}
 }
 
-// Care management counts by CMS's rule alone, in a month with live contact, from the day of that; what was made under a rule is held to it.
+// Care management counts only under CMS's rule, in a month with live contact, from the day of the contact; an entry keeps the rule it was created
+// under.
 func TestTheTwentyMinuteRule(t *testing.T) {
 	cms := func(s *billing.Settings) { s.TimeRule = billing.WithCareManagement }
 	care := func(d *desk, start string, minutes int) logRow {
@@ -196,7 +197,7 @@ func TestTheTwentyMinuteRule(t *testing.T) {
 		d.want(name, d.entries(patient), test.want)
 	}
 
-	// the switch is moved back: what was made stays, and holds
+	// after the setting is reverted, existing entries stay valid
 	d := newDesk(t, cms)
 	patient := d.patient()
 	d.insert(patient, call(d, "2026-01-10 09:00", 2), care(d, "2026-01-11 09:00", 18))
@@ -213,7 +214,7 @@ func TestTheTwentyMinuteRule(t *testing.T) {
 	}
 }
 
-// What does not say how there was contact counts for nothing, from the day on which that is asked for; messages never do.
+// From the day on which the contact must be recorded, time without it does not count; messages never count.
 func TestLiveContact(t *testing.T) {
 	d := newDesk(t, func(s *billing.Settings) { s.LiveContactFrom = "2026-02-01" })
 	for _, test := range []struct {
@@ -251,7 +252,7 @@ func TestLiveContact(t *testing.T) {
 	}
 }
 
-// One person in two calls at once: the minutes are the patient's whose call began first, and the other's review says so.
+// One user in two calls at once: the minutes belong to the patient of the earlier call, and the review of the other entry reports it.
 func TestOnePersonInTwoCalls(t *testing.T) {
 	d := newDesk(t)
 	one, two := d.patient(), d.patient()
@@ -274,7 +275,7 @@ func TestOnePersonInTwoCalls(t *testing.T) {
 	d.want("with time of its own", got, "")
 }
 
-// Interpretation is billed once in thirty days, in either order, with minutes that nothing else counted.
+// Interpretation is billed once in thirty days, in either order, with minutes that no other code counted.
 func TestInterpretationOnceInThirtyDays(t *testing.T) {
 	d := newDesk(t)
 	provider := d.provider()
@@ -303,14 +304,14 @@ func TestInterpretationOnceInThirtyDays(t *testing.T) {
 	after := d.made(patient, billing.Interpretation, "2026-02-19", 30, "2026-02-20 09:02")
 	d.want("thirty days later", fmt.Sprint(after.Warnings())+review(after, ""), "[]")
 
-	// entered in the other order, the later one to be made is the duplicate
+	// in the other order, the entry created later is the duplicate
 	d.exec("UPDATE billing_entries SET lifecycle_status = 'voided'", nil)
 	later := d.made(patient, billing.Interpretation, "2026-02-19", 30, "2026-02-20 10:00")
 	before := d.made(patient, billing.Interpretation, "2026-01-25", 30, "2026-02-20 10:01")
 	d.want("before one that stands", fmt.Sprint(before.Warnings()), "[possible_duplicate]")
 	d.want("the one that stands", review(later, ""), "")
 
-	// what the provider's interpretation shares with the phone was counted there
+	// the part of the provider's interpretation that overlaps the call was counted there
 	busy := d.patient()
 	d.exec("UPDATE patients SET primary_provider = {:u} WHERE id = {:p}", dbx.Params{"u": provider.Id, "p": busy})
 	d.insert(busy, logRow{provider.Id, "interpretation", "", "manual", at("2026-01-10 09:00"), 2400}, logRow{provider.Id, "interactive", "phone", "manual", at("2026-01-10 09:20"), 1200})
@@ -324,7 +325,7 @@ func TestInterpretationOnceInThirtyDays(t *testing.T) {
 	d.want("with ten minutes more", review(x, ""), "")
 }
 
-// One reader's half hour is one patient's, and one entry's, whatever reason somebody gives for a second.
+// One reader's half hour counts for one patient and one entry, for any second reason.
 func TestOneHalfHourIsOneInterpretation(t *testing.T) {
 	d := newDesk(t)
 	provider := d.provider()
@@ -342,9 +343,9 @@ func TestOneHalfHourIsOneInterpretation(t *testing.T) {
 	}
 	ada, bea, cleo := of(), of(), of()
 	read(ada, "interpretation", "2026-01-10 09:00", 30)
-	read(bea, "interpretation", "2026-01-10 09:10", 30) // ten minutes of it are Bea's alone
+	read(bea, "interpretation", "2026-01-10 09:10", 30) // ten minutes of it count for Bea alone
 	read(cleo, "interpretation", "2026-01-11 09:00", 30)
-	read(bea, "interactive", "2026-01-11 09:15", 20) // while reading Cleo's
+	read(bea, "interactive", "2026-01-11 09:15", 20) // while reading Cleo's data
 	for patient, minutes := range map[string]int{ada: 30, bea: 10, cleo: 15} {
 		x := d.made(patient, billing.Interpretation, "2026-01-11", 30, "2026-01-20 09:00")
 		if c := d.e.CountedForTest(t, d.app, x); c.Minutes != minutes || c.OfPatient != 30 {

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Which period an entry by hand belongs to, its units and what it costs.
+// The period, units and charge of a manual entry.
 func TestManualEntries(t *testing.T) {
 	d := newDesk(t)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 40), taught("2026-01-02"))
@@ -47,14 +47,14 @@ func TestManualEntries(t *testing.T) {
 	}
 }
 
-// What is doubtful about an entry by hand is said, not refused.
+// Doubts about a manual entry are warnings, not refusals.
 func TestManualWarnings(t *testing.T) {
 	d := newDesk(t, newCodes)
 	d.exec("INSERT INTO icd10_codes (id, code, description) VALUES ('i10', 'I10', 'Hypertension') ON CONFLICT DO NOTHING", nil)
 	provider := vigiltest.User(t, d.app, authz.Provider)
 	for name, test := range map[string]struct {
 		change    func(*oracleCase)
-		before    string // a code that stands already
+		before    string // a code that exists already
 		code, day string
 		want      string
 	}{
@@ -114,7 +114,7 @@ func TestManualRefuses(t *testing.T) {
 		t.Errorf("added %v", added)
 	}
 	d.made(archived, billing.FirstTwenty, "2026-01-10", 20, "2026-02-01 12:00") // the last day counts
-	// restored, only the time between does not count
+	// for a restored patient, only the time between does not count
 	d.exec("UPDATE patients SET active = TRUE, unarchived_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.Instant(at("2026-01-20 12:00")), "p": archived})
 	for day, want := range map[string]string{"2026-01-10": "", "2026-01-11": "invalid_state", "2026-01-19": "invalid_state", "2026-01-20": ""} {
 		_, err := d.manual(archived, billing.FirstTwenty, day, 20, "2026-02-01 12:00")
@@ -122,7 +122,7 @@ func TestManualRefuses(t *testing.T) {
 	}
 }
 
-// Interpretation is a provider's: the author's, else the patient's own; everything else is under the patient's provider, whoever wrote it down.
+// Interpretation is billed under the author if a provider, else under the patient's provider; other codes always under the patient's provider.
 func TestWhoRenders(t *testing.T) {
 	d := newDesk(t)
 	own, author := vigiltest.User(t, d.app, authz.Provider), vigiltest.User(t, d.app, authz.Provider)

@@ -74,7 +74,7 @@ func (e *Engine) nearMinutes(app core.App, now time.Time, include func(string) b
 	return list, nil
 }
 
-// NearDeviceDays returns the patients whose current 30-day period can still reach 16 days with data.
+// NearDeviceDays returns the patients that can still reach 16 days with data in the current 30-day period.
 func (e *Engine) NearDeviceDays(app core.App, now time.Time, include func(string) bool) (list []NearCode, err error) {
 	today := e.Day(now)
 	for after := ""; ; {

@@ -18,10 +18,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// origins are who or what brings a reading, and the sources that readings had before that was noted.
+// origins are the sources of readings, including those stored before the origin was recorded.
 var origins = []string{"device", "device", "device", "machine", "import", "staff", "patient"}
 
-// bring stores the readings of a case as they came, each with who or what brought it, and has the days counted from them.
+// bring stores the readings of a case with their origins, and lets the days with data be counted from them.
 func (p oraclePractice) bring(t *testing.T, patient string, c *oracleCase, dice *rand.Rand) {
 	t.Helper()
 	err := p.app.RunInTransaction(func(tx core.App) error {
@@ -59,7 +59,7 @@ func (p oraclePractice) bring(t *testing.T, patient string, c *oracleCase, dice 
 	p.cases[patient] = *c
 }
 
-// deviceAt is the device of a case that is held at a moment, else the last.
+// deviceAt returns the device of a case that is held at a time, else the last one.
 func deviceAt(number int, c oracleCase, at time.Time) string {
 	for i, h := range c.held {
 		if !at.Before(h[0]) && (h[1].IsZero() || at.Before(h[1])) {
@@ -69,8 +69,8 @@ func deviceAt(number int, c oracleCase, at time.Time) string {
 	return fmt.Sprintf("D-%d-%d", number, len(c.held)-1)
 }
 
-// Whoever brought a reading, and whatever was withdrawn, the engine comes to what the oracle says; and what was sent is marked exactly when
-// readings that are withdrawn, a device that was handed back earlier, or time that was shorter do not bear it out any more.
+// For any origin and any retraction of readings, the engine matches the oracle; and a submitted entry is marked exactly if retracted readings, an
+// earlier return of the device or shorter time no longer support it.
 func TestOracleOfOrigins(t *testing.T) {
 	p := plantPractice(t, 31000, vigiltest.Rounds(24, 16))
 	dice := rand.New(rand.NewPCG(5, 31))
@@ -93,7 +93,7 @@ func TestOracleOfOrigins(t *testing.T) {
 	p.changeAfterSending(t, dice)
 }
 
-// sentLine is what was sent to a payer.
+// sentLine is a line sent to a payer.
 type sentLine struct {
 	ID      string `db:"id"`
 	Patient string `db:"patient"`
@@ -104,7 +104,7 @@ type sentLine struct {
 	Changed bool   `db:"changed"`
 }
 
-// changeAfterSending sends everything that may be, changes what it rests on, and holds the marks against the rules.
+// changeAfterSending submits all entries, changes their evidence, and compares the marks with the rules.
 func (p oraclePractice) changeAfterSending(t *testing.T, dice *rand.Rand) {
 	t.Helper()
 	if _, err := p.app.DB().NewQuery("UPDATE patients SET primary_provider = (SELECT id FROM users LIMIT 1)").Execute(); err != nil {
@@ -120,7 +120,7 @@ func (p oraclePractice) changeAfterSending(t *testing.T, dice *rand.Rand) {
 		return lines
 	}
 	sent := map[string]bool{}
-	for _, x := range list() { // 99457 before the 99458 that stands on it
+	for _, x := range list() { // 99457 before its add-on 99458
 		if _, err := p.engine.ApplyTransition(p.app, x.ID, p.engine.Review(by, "", "", false, p.end), by, p.end); err != nil {
 			continue
 		}
@@ -157,7 +157,7 @@ func (p oraclePractice) changeAfterSending(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// change withdraws some readings, has the first device handed back earlier, and halves some time.
+// change retracts some readings, ends the first assignment earlier, and halves some time.
 func (p oraclePractice) change(t *testing.T, patient string, c oracleCase, dice *rand.Rand) oracleCase {
 	t.Helper()
 	number, _ := strconv.Atoi(patient[len(patient)-12:])
@@ -195,7 +195,7 @@ func (p oraclePractice) change(t *testing.T, patient string, c oracleCase, dice 
 	return c
 }
 
-// borneOut says by the rules alone whether what was sent still holds.
+// borneOut computes from the rules alone whether a submitted entry is still supported.
 func (p oraclePractice) borneOut(x sentLine) bool {
 	c := p.cases[x.Patient]
 	switch x.Code {

@@ -18,17 +18,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// The oracle: the rules once more, in the plainest words, day by day and minute by minute, sharing nothing with the engine.
+// The oracle implements the rules again, day by day and minute by minute, without sharing code with the engine.
 
 type oracleReading struct {
 	at     time.Time
 	device bool
-	// origin is who or what brought it, where a story tells that; a reading that was withdrawn is none.
+	// origin is the source of the reading, if a story sets it; a retracted reading does not count.
 	origin    string
 	withdrawn bool
 }
 
-// counts: it came from a device by itself, and stands.
+// counts reports whether the reading came from a device automatically and is not retracted.
 func (r oracleReading) counts() bool {
 	return r.device && !r.withdrawn && r.origin != "staff" && r.origin != "patient"
 }
@@ -53,7 +53,7 @@ type oracleCase struct {
 	diagnosis bool
 	educated  time.Time
 	payer     bool
-	provided  bool // a primary provider is named
+	provided  bool // has a primary provider
 }
 
 const (
@@ -61,7 +61,7 @@ const (
 	oracleMonth = "2006-01"
 )
 
-// oracleEntries are "code start end service units minutes cents days", sorted. now is the end of the 14 months.
+// oracleEntries returns "code start end service units minutes cents days", sorted. now is the end of the 14 months.
 func oracleEntries(c oracleCase, now time.Time) (lines []string) {
 	today := now.In(c.practice).Format(oracleDay)
 	activeOn := func(day string) bool {
@@ -75,7 +75,7 @@ func oracleEntries(c oracleCase, now time.Time) (lines []string) {
 		revoked = c.revoked.In(c.practice).Format(oracleDay)
 	}
 	consentOn := func(day string) bool { return granted <= day && day <= revoked }
-	counts := func(day, start, end string) bool { // in a period with consent on some day, days without do not count
+	counts := func(day, start, end string) bool { // a period with consent on some day counts only days with consent
 		return consentOn(day) || granted > end || revoked < start
 	}
 	rate := func(code string, day string) int {
@@ -146,9 +146,9 @@ func oracleMonths(c oracleCase, today string, add func(code, start, end, service
 	}
 	for month, list := range months {
 		slices.SortStableFunc(list, func(a, b oracleTime) int { return a.at.Compare(b.at) })
-		crossed := map[int]string{}       // second of the month, by twenties, to the day
-		unnoted := map[int]bool{}         // twenties with undocumented time in them
-		second, ten, hazy := 0, "", false // when ten minutes were reached, and whether some of them are not documented
+		crossed := map[int]string{}       // second of the month, by twenty minutes, to the day
+		unnoted := map[int]bool{}         // blocks of twenty minutes with undocumented time
+		second, ten, hazy := 0, "", false // when ten minutes were reached, and whether some of them are undocumented
 		for _, e := range list {
 			for range e.seconds {
 				if !e.noted {
@@ -188,7 +188,7 @@ func oracleMonths(c oracleCase, today string, add func(code, start, end, service
 	return nil
 }
 
-// zones is where the random cases start; each case has a seed of its own, which a failure names.
+// zones are the time zones of random cases; each case has its own seed, which a failure prints.
 var zones = []string{"America/New_York", "Pacific/Auckland", "Asia/Kolkata", "America/Los_Angeles", "UTC"}
 
 func randomCase(seed uint64, begin time.Time, practice *time.Location) oracleCase {
@@ -220,7 +220,7 @@ func randomCase(seed uint64, begin time.Time, practice *time.Location) oracleCas
 	for at := begin; at.Before(end); at = at.Add(time.Duration(3+r.IntN(40)) * time.Hour) {
 		if r.IntN(100) < chance {
 			c.readings = append(c.readings, oracleReading{at: at, device: r.IntN(12) > 0})
-			if r.IntN(5) == 0 { // again, the same day or moment
+			if r.IntN(5) == 0 { // a repeat on the same day or at the same time
 				c.readings = append(c.readings, oracleReading{at: at.Add(time.Duration(r.IntN(3)) * time.Minute), device: r.IntN(2) == 0})
 			}
 		}
@@ -232,7 +232,7 @@ func randomCase(seed uint64, begin time.Time, practice *time.Location) oracleCas
 	return c
 }
 
-// plant stores a case as ingestion, devices and people would have left it.
+// plant stores a case as ingestion, devices and users would.
 func plant(t *testing.T, app core.App, n int, c oracleCase, user string) (patient string) {
 	t.Helper()
 	insert := func(table string, row dbx.Params) {
@@ -331,7 +331,7 @@ func storedEntries(t *testing.T, app core.App, patient string) (lines []string) 
 	return lines
 }
 
-// oraclePractice is a practice in New York with random patients over 14 months, none of whom was billed yet.
+// oraclePractice is a practice in New York with random patients over 14 months, without billing entries.
 type oraclePractice struct {
 	app        core.App
 	zone       *time.Location
@@ -340,7 +340,7 @@ type oraclePractice struct {
 	engine     *billing.Engine
 }
 
-// plantPractice makes one whose first random case has a seed, the next ones those after it.
+// plantPractice creates a practice; its random cases use consecutive seeds from the given one.
 func plantPractice(t *testing.T, seed uint64, cases int) oraclePractice {
 	t.Helper()
 	zone, err := time.LoadLocation("America/New_York")
@@ -383,8 +383,8 @@ func (p oraclePractice) run(t *testing.T, job billing.Job, at time.Time) billing
 	return result
 }
 
-// The engine, run many times over 14 months at odd moments, comes to what the oracle says for random patients. They are 10,080
-// practice-months, 840 with -short; VIGIL_ORACLE_CASES asks for another number of patients.
+// The engine, run repeatedly at random times over 14 months, matches the oracle for random patients: 10,080 practice-months, or 840 with -short.
+// VIGIL_ORACLE_CASES sets another number of patients.
 func TestOracle(t *testing.T) {
 	cases := vigiltest.Rounds(720, 120)
 	if testing.Short() {

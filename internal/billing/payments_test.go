@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// sent plants an entry that was submitted, with a charge.
+// sent stores a submitted entry with a charge.
 func (d *desk) sent(charge int64) *collections.BillingEntry {
 	d.t.Helper()
 	entry := d.made(d.patient(), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
@@ -52,7 +52,7 @@ func reason(group, carc string, cents int64, rarc ...string) collections.Adjustm
 	return collections.Adjustment{Group: group, CARC: carc, RARC: rarc, AmountCents: cents}
 }
 
-// What payers write is booked once: the first payer, the second one for the patient's share, and what is taken back.
+// Payments are booked once: the first payer's, the second payer's for the patient's share, and reversals.
 func TestRemittances(t *testing.T) {
 	d := newDesk(t)
 	line := d.sent(10000)
@@ -92,7 +92,7 @@ func TestRemittances(t *testing.T) {
 	}
 	d.amounts(lone, billing.Paid, 7500, 2500, 0, 0)
 
-	// Of two payments one is taken back, without its remarks, and with an increase among its adjustments: what it booked, and nothing else.
+	// Of two payments one is reversed, without its remarks, and with an increase among its adjustments: exactly its booking is reversed.
 	twice := d.sent(10000)
 	d.remitted(twice, billing.Remittance{
 		Key: "835-9/1", Kind: billing.RemittedPayment, Paid: 3000, Date: "2026-02-01", Reference: "E",
@@ -109,7 +109,7 @@ func TestRemittances(t *testing.T) {
 		t.Errorf("left are %v", left)
 	}
 
-	// What the patient has paid meanwhile does not decide a claim: its correction is booked, whichever it is.
+	// A patient's payment does not decide a claim: the payer's correction is booked in any case.
 	for _, correction := range []billing.Remittance{
 		{Key: "835-c/1", Kind: billing.RemittedPayment, Paid: 7000, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("PR", "2", 3000)}},
 		{Key: "835-c/2", Kind: billing.RemittedDenial, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("CO", "50", 10000)}},
@@ -130,7 +130,7 @@ func TestRemittances(t *testing.T) {
 		}
 	}
 
-	// A denial stands for all of the charge until it is disputed.
+	// A denial covers the whole charge until it is disputed.
 	denied := d.sent(5000)
 	d.remitted(denied, billing.Remittance{Key: "835-5/1", Kind: billing.RemittedDenial, Date: "2026-02-01", Adjustments: []collections.Adjustment{reason("CO", "50", 5000, "N115")}})
 	d.amounts(denied, billing.Denied, 0, 5000, 0, 0)
@@ -142,7 +142,7 @@ func TestRemittances(t *testing.T) {
 	}
 	d.amounts(denied, billing.Appealed, 0, 0, 0, 5000)
 
-	// Money for what was to be voided is owed back, and the payer may take it itself.
+	// A payment for a claim with a requested void is owed back, and the payer may recover it.
 	void := d.sent(5000)
 	if _, refused := d.do(void, d.e.RequestVoid("Wrong", d.by, changesTime)); refused != "" {
 		t.Fatal(refused)
@@ -156,7 +156,7 @@ func TestRemittances(t *testing.T) {
 	}
 }
 
-// What was refunded the engine does not bill again.
+// The engine does not bill a refunded service again.
 func TestRefundedIsNotBilledAgain(t *testing.T) {
 	d := newDesk(t)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-01", 16), talked("2026-01-10 10:00", 25))
@@ -195,7 +195,7 @@ func TestRefundedIsNotBilledAgain(t *testing.T) {
 	}
 }
 
-// Whatever is done with a claim, its totals are those of its payments, no state contradicts them, and the sums are those of the lines.
+// After any actions, a claim's totals match its payments, its state does not contradict them, and the sums match the lines.
 func TestMoneyAddsUp(t *testing.T) {
 	d := newDesk(t)
 	var lines []string
@@ -210,7 +210,7 @@ func TestMoneyAddsUp(t *testing.T) {
 			reached[d.found(line.Id).Status()] = true
 		}
 	}
-	if len(reached) != len(billing.States)-2 { // all but those before the submission
+	if len(reached) != len(billing.States)-2 { // all states after submission
 		t.Errorf("only %v were reached", reached)
 	}
 	d.wantSums(lines)
@@ -219,7 +219,7 @@ func TestMoneyAddsUp(t *testing.T) {
 	}
 }
 
-// anyMove does something with a claim; what its state refuses changes nothing.
+// anyMove performs a random action on a claim; one that its state refuses changes nothing.
 func (d *desk) anyMove(r *rand.Rand, id, key string) {
 	d.t.Helper()
 	entry := d.found(id)
@@ -263,7 +263,7 @@ func (d *desk) anyMove(r *rand.Rand, id, key string) {
 	}
 }
 
-// wantSound holds a claim against its payments and its state.
+// wantSound compares a claim with its payments and its state.
 func (d *desk) wantSound(id string) {
 	d.t.Helper()
 	entry := d.found(id)
@@ -295,7 +295,7 @@ func (d *desk) wantSound(id string) {
 			entry.PatientShareCents(), paid, refunded, adjusted, share)
 	}
 	none := paid == 0 && refunded == 0
-	undecided := paid >= 0 && first <= 0 && refunded == 0 // what is left the patient or a secondary payer has paid
+	undecided := paid >= 0 && first <= 0 && refunded == 0 // the patient or a secondary payer has paid the rest
 	sound := map[string]bool{
 		billing.Submitted: undecided && adjusted == 0 && share == 0, billing.Appealed: undecided && adjusted == 0 && share == 0,
 		billing.VoidRequested: none && adjusted == 0 && share == 0, billing.Voided: none && adjusted == 0 && share == 0,
@@ -307,7 +307,7 @@ func (d *desk) wantSound(id string) {
 	}
 }
 
-// wantSums holds the kept sums of a whole month, and of its one day, against the lines.
+// wantSums compares the stored sums of a month, and of its one day, with the lines.
 func (d *desk) wantSums(lines []string) {
 	d.t.Helper()
 	want := map[string]billing.Totals{}

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// PrecheckedSubmission is a submission whose entry was recounted before its transaction, so that ingestion does not wait while hundreds of
+// PrecheckedSubmission is a submission of an entry that was recounted before its transaction, so that ingestion does not wait while hundreds of
 // entries are recounted. Source: docs/decisions/claims.md, "Batches".
 type PrecheckedSubmission struct {
 	transition Transition

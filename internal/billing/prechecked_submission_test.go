@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// What was decided holds as long as nothing happened since: what did is recounted, and refused where it does not bear the entry out.
+// A precheck is valid as long as nothing changed since; otherwise the entry is recounted, and refused if it is no longer supported.
 func TestDecidedThenChanged(t *testing.T) {
 	for name, story := range map[string]struct {
 		between func(d *desk, entry *collections.BillingEntry, patient string)
@@ -65,7 +65,7 @@ func TestDecidedThenChanged(t *testing.T) {
 	}
 }
 
-// trace notes that something happened to a patient.
+// trace appends an audit entry about a patient.
 func (d *desk) trace(patient string, event audit.Event) {
 	d.t.Helper()
 	err := d.app.RunInTransaction(func(tx core.App) error {

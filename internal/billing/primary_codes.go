@@ -17,7 +17,7 @@ func (f *patientFacts) hasSubmittableEntry(code string, period Span) bool {
 	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return slices.Contains(submittableStates, x.Status) && x.overlaps(period) })
 }
 
-// lacksPrimary reports whether the entry is an add-on whose primary code is not submitted with it.
+// lacksPrimary reports whether the entry is an add-on code without its primary code in the submission.
 func (r *recount) lacksPrimary() bool {
 	return r.isSubmitting && r.claim.code == NextTwenty && !r.facts.hasSubmittableEntry(FirstTwenty, r.claim.period)
 }

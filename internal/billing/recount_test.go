@@ -11,8 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// stillEarned says by the rules alone whether a device entry may be reviewed: so many days of its period have data under consent, and the
-// papers are there on its last day.
+// stillEarned computes from the rules alone whether a device entry may be reviewed: enough days with data under consent, and the documents exist on
+// the period's last day.
 func stillEarned(c oracleCase, start, end string, least int) bool {
 	on := func(day string) bool {
 		granted := !c.consent.IsZero() && c.consent.In(c.practice).Format(oracleDay) <= day
@@ -31,8 +31,8 @@ func stillEarned(c oracleCase, start, end string, least int) bool {
 	return len(days) >= least && on(end) && c.diagnosis && active
 }
 
-// What readings were withdrawn from random practices, review refuses exactly what the rules no longer bear out; and what was sent before that
-// is marked exactly then.
+// After readings of random practices are retracted, review refuses exactly the entries that are no longer supported, and exactly those submitted
+// before are marked.
 func TestRecountOracle(t *testing.T) {
 	p := plantPractice(t, 9000, vigiltest.Rounds(60, 20))
 	p.run(t, billing.AllJobs, p.end)
@@ -55,7 +55,7 @@ func TestRecountOracle(t *testing.T) {
 	}
 	by := audit.User(9, "biller@vigil.test", "data_monitor", audit.Origin{})
 	earned := func(x supply) bool { return stillEarned(p.cases[x.Patient], x.Start, x.End, earns(x.Code)) }
-	sent := map[string]bool{} // every other one goes out while its facts hold
+	sent := map[string]bool{} // every second one is submitted while it is supported
 	for i, x := range entries {
 		_, err := p.engine.ApplyTransition(p.app, x.ID, p.engine.Review(by, "", "", false, p.end), by, p.end)
 		if (err == nil) != earned(x) {
@@ -104,7 +104,7 @@ func TestRecountOracle(t *testing.T) {
 	}
 }
 
-// withdraw takes every fourth reading out of the cases, and the days anew from what is left.
+// withdraw retracts every fourth reading of the cases, and recomputes the days with data.
 func (p oraclePractice) withdraw(t *testing.T, dice *rand.Rand) {
 	t.Helper()
 	for patient, c := range p.cases {
@@ -123,7 +123,7 @@ func (p oraclePractice) withdraw(t *testing.T, dice *rand.Rand) {
 	}
 }
 
-// What was reviewed stays what somebody read; voided, the code that the facts came to is made in its place.
+// A reviewed entry stays as reviewed; after a void, the code that the facts support is created instead.
 func TestLateSixteenthDay(t *testing.T) {
 	d := newDesk(t, newCodes)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 15))

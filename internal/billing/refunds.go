@@ -95,7 +95,7 @@ func refundCredit(tx core.App, entry *collections.BillingEntry, d RefundDraft, b
 	}, now)
 }
 
-// payerToRefund returns the payer whose payments cover an amount: the named payer, else the first such one of [PayerKinds].
+// payerToRefund returns a payer with payments that cover an amount: the named payer, else the first such payer of [PayerKinds].
 func payerToRefund(list []collections.Payment, named string, amount int64) (payer string, ok bool) {
 	sums := map[string]int64{}
 	for _, p := range list {

@@ -79,7 +79,7 @@ func canAttest(tx core.App, userID string, by audit.Actor) (bool, error) {
 
 func notAuthor(detail string) *fault.Error { return fault.New(fault.Forbidden, NotAuthor, detail) }
 
-// clearAttestWarnings removes the warning from a patient's entries whose minutes are all attested.
+// clearAttestWarnings removes the warning from those of a patient's entries with all minutes attested.
 func (e *Engine) clearAttestWarnings(tx core.App, patientID string, by audit.Actor, now time.Time) error {
 	waiting, _, err := collections.PageOfBillingEntries(tx, collections.EntryFilter{PatientID: patientID, States: []string{PendingReview}},
 		[]string{"id"}, 0, maxPendingEntries)

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// times are the numbers of a patient's time entries, by when they began.
+// times returns the numbers of a patient's time entries, by start.
 func (d *desk) times(patient string) (numbers []int64) {
 	d.t.Helper()
 	list, _, err := collections.PageOfTimeEntries(d.app, collections.TimeFilter{PatientID: patient}, 0, 1000)
@@ -41,7 +41,7 @@ func escalated(start string, minutes int) func(*oracleCase) {
 	}
 }
 
-// Who spent the minutes of an escalation vouches for them, or a clinical manager; then anybody may review, and not before.
+// The user who spent the minutes of an escalation, or a clinical manager, attests them; only then can the entry be reviewed.
 func TestAttest(t *testing.T) {
 	d := newDesk(t)
 	mine := audit.User(7, d.nurse.Email(), "nurse", audit.Origin{})
@@ -67,7 +67,7 @@ func TestAttest(t *testing.T) {
 	if x := d.time(numbers[0]); x.AttestedBy() != d.nurse.Email() || !x.AttestedAt().Equal(at("2026-01-21 09:00")) || x.ToAttest() {
 		t.Errorf("attested by %s at %v", x.AttestedBy(), x.AttestedAt())
 	}
-	// the first stretch is behind both entries, the second behind the next twenty alone
+	// the first stretch supports both entries, the second only the next twenty minutes
 	d.want("the first twenty", fmt.Sprint(d.entry(patient, billing.FirstTwenty).Warnings()), "[]")
 	d.want("the next twenty", fmt.Sprint(d.entry(patient, billing.NextTwenty).Warnings()), "[attest_interaction]")
 	d.want("the first twenty, by the biller", review(first, d.by, false), "")
@@ -75,7 +75,7 @@ func TestAttest(t *testing.T) {
 	d.want("the next twenty, attested by a manager", attest(numbers[1], manager), "")
 	d.want("the next twenty, then", review(next, d.by, false), "")
 
-	// a reviewer whose own minutes they are says so with the review
+	// a reviewer attests own minutes with the review
 	own := d.patient(escalated("2026-01-14 09:00", 20))
 	d.run(billing.TimeJob, "2026-01-22 09:00")
 	entry := d.entry(own, billing.FirstTwenty)
@@ -84,7 +84,7 @@ func TestAttest(t *testing.T) {
 	if x := d.time(d.times(own)[0]); x.AttestedBy() != d.nurse.Email() {
 		t.Errorf("attested by %q", x.AttestedBy())
 	}
-	// an entry made by hand is no way round it, while the minutes do not suffice without
+	// a manual entry does not avoid the attestation while its minutes do not suffice without
 	byHand := d.patient(escalated("2026-01-15 09:00", 12), talked("2026-01-16 09:00", 10))
 	made := d.made(byHand, billing.FirstTwenty, "2026-01-16", 20, "2026-01-17 09:00")
 	d.want("by hand", review(made, d.by, true), billing.NotAuthor)
@@ -96,7 +96,7 @@ func TestAttest(t *testing.T) {
 	}
 }
 
-// What cannot be attested, and what a word does not outlive.
+// What cannot be attested, and what an attestation does not survive.
 func TestWhatIsAttested(t *testing.T) {
 	const now = "2026-01-15 18:00"
 	d := newDesk(t)
@@ -132,7 +132,7 @@ func TestWhatIsAttested(t *testing.T) {
 	}
 }
 
-// resolve resolves an escalation of a patient as somebody, with minutes given or -1 for what elapsed, and returns what its history says of time.
+// resolve resolves a patient's escalation as a user, with given minutes or -1 for the elapsed time, and returns the time in its history.
 func (d *desk) resolve(patient string, user *collections.User, opened, resolved string, minutes int) (said string) {
 	d.t.Helper()
 	d.planted++
@@ -164,7 +164,7 @@ func (d *desk) resolve(patient string, user *collections.User, opened, resolved 
 	return said
 }
 
-// stretches are a patient's time entries, as "from-until seconds left out".
+// stretches returns a patient's time entries, as "from-until excluded seconds".
 func (d *desk) stretches(patient string) (list []string) {
 	d.t.Helper()
 	for _, n := range d.times(patient) {
@@ -174,7 +174,7 @@ func (d *desk) stretches(patient string) (list []string) {
 	return list
 }
 
-// Two escalations that one person resolved with the same minutes are those minutes once, and none lie before they were opened.
+// Two escalations that one user resolved with the same minutes count them once, and no minutes precede their opening.
 func TestEscalationsShareNoTime(t *testing.T) {
 	d := newDesk(t)
 	provider, nurse := d.provider(), d.nurse
@@ -189,7 +189,7 @@ func TestEscalationsShareNoTime(t *testing.T) {
 	d.want("logged", fmt.Sprint(d.stretches(one)), "[11:45-12:10 25 0 12:10-12:20 10 20]")
 	d.want("logged for the other", fmt.Sprint(d.stretches(two)), "[]")
 
-	// before it was opened there is nothing, and a call in its midst parts it
+	// no time counts before the opening, and a call in between splits the time
 	three := d.patient()
 	d.want("opened five minutes ago", d.resolve(three, nurse, "2026-01-15 14:00", "2026-01-15 14:05", 25),
 		"time_logged: Logged 5 minutes of 25 minutes: 20 minutes before the escalation was opened.")
@@ -201,7 +201,7 @@ func TestEscalationsShareNoTime(t *testing.T) {
 	d.want("both ends", d.resolve(three, nurse, "2026-01-15 15:55", "2026-01-15 16:05", 60),
 		"time_logged: Logged 10 minutes of 60 minutes: 50 minutes before the escalation was opened.")
 
-	// a timer that runs covers what it has run, and an hour at most
+	// a running timer covers its elapsed time, at most an hour
 	four := d.patient()
 	if _, err := d.e.StartTimer(d.app, provider.Id, billing.TimeDraft{PatientID: four, Category: collections.Interactive}, d.by, at("2026-01-15 16:30")); err != nil {
 		t.Fatal(err)

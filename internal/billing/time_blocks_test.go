@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// How much interactive time of a month makes which codes, by the practice's calendar.
+// Which codes a month's interactive time makes, in the practice's calendar.
 func TestMinutesMakeCodes(t *testing.T) {
 	d := newDesk(t)
 	for name, test := range map[string]struct {
@@ -33,7 +33,7 @@ func TestMinutesMakeCodes(t *testing.T) {
 		d.run(billing.TimeJob, test.when)
 		d.want(name, d.entries(patient), test.want)
 	}
-	for when, want := range map[string]string{"2026-01-31 23:59": "", "2026-02-01 00:00": "99470 2026-01-10 1"} { // only a month that is over
+	for when, want := range map[string]string{"2026-01-31 23:59": "", "2026-02-01 00:00": "99470 2026-01-10 1"} { // only a month that has ended
 		d := newDesk(t, newCodes)
 		patient := d.patient(talked("2026-01-10 09:00", 10))
 		d.run(billing.TimeJob, when)
@@ -41,7 +41,7 @@ func TestMinutesMakeCodes(t *testing.T) {
 	}
 }
 
-// Time is billed strictly: what is missing means no entry, and a reason.
+// A missing requirement of time-based codes prevents the entry, with a reason.
 func TestPapersForTime(t *testing.T) {
 	d := newDesk(t)
 	hour := talked("2026-01-10 09:00", 60)
@@ -64,7 +64,7 @@ func TestPapersForTime(t *testing.T) {
 	})
 	d.want("the second twenty undocumented", skips(d.run(billing.TimeJob, "2026-01-20 09:00"), patient), "99458 missing_note")
 	d.want("the first", d.entries(patient), "99457 2026-01-10 1")
-	// papers that came later make up for it
+	// documents added later are sufficient
 	late := d.patient(talked("2026-01-10 09:00", 20), withoutConsent)
 	d.run(billing.TimeJob, "2026-01-21 09:00")
 	d.consents(late, "2026-01-10 08:00", "")
@@ -75,7 +75,7 @@ func TestPapersForTime(t *testing.T) {
 	d.want("consent taken back", skips(d.run(billing.TimeJob, "2026-02-22 09:00"), revoked), "99457 missing_consent")
 }
 
-// More time raises what waits for review, and nothing else; billed time is fixed.
+// More time adds units to entries that wait for review only; billed time is fixed.
 func TestMoreTimeRaises(t *testing.T) {
 	d := newDesk(t)
 	patient := d.patient(talked("2026-01-10 09:00", 45))
@@ -118,17 +118,17 @@ func TestMoreTimeRaises(t *testing.T) {
 	}
 	d.run(billing.TimeJob, "2026-01-28 09:00")
 	d.want("sent back", d.entries(patient), "99457 2026-01-10 1, 99458 2026-01-26 3")
-	// voided, its time is free and it is not made again
+	// after a void its time is free, and the entry is not created again
 	if _, got := d.do(next, d.e.Void("Wrong", at("2026-01-29 09:00"))); got != "" {
 		t.Fatal(got)
 	}
-	if n := billed(); n != 1 { // the first stretch stays fixed with the first twenty
+	if n := billed(); n != 1 { // the first stretch stays with the first twenty minutes
 		t.Errorf("after voiding %d stretches are billed", n)
 	}
 	d.want("voided", skips(d.run(billing.TimeJob, "2026-01-30 09:00"), patient), "99458 voided_before")
 }
 
-// A first twenty by hand opens the way to the next ones; next ones by hand stay as they are.
+// A manual first-twenty entry permits the add-on entries; manual add-on entries stay unchanged.
 func TestTimeByHand(t *testing.T) {
 	d := newDesk(t)
 	first, next := d.patient(talked("2026-01-10 09:00", 40)), d.patient(talked("2026-01-10 09:00", 60))
@@ -141,7 +141,7 @@ func TestTimeByHand(t *testing.T) {
 	d.want("the next by hand", d.entries(next), "99457 2026-01-10 1, 99458 2026-01-05 1")
 
 	for name, days := range map[string][2]string{"voided first": {"2026-01-05", "2026-01-06"}, "voided last": {"2026-01-06", "2026-01-05"}} {
-		both := d.patient(talked("2026-01-10 09:00", 40)) // one that stands counts, beside one that was voided
+		both := d.patient(talked("2026-01-10 09:00", 40)) // an active one counts, beside a voided one
 		wrong := d.made(both, billing.FirstTwenty, days[0], 20, "2026-01-07 09:00")
 		if _, got := d.do(wrong, d.e.Void("Wrong", changesTime)); got != "" {
 			t.Fatal(got)
@@ -161,7 +161,7 @@ func TestTimeByHand(t *testing.T) {
 	d.want("it became", d.entries(ten), "99457 2026-01-20 1")
 }
 
-// The plan does not depend on the order in which time was written down, and no second counts twice or not at all.
+// The result does not depend on the order of the time entries, and each second counts once.
 func TestPlanIsTheSameInEachOrder(t *testing.T) {
 	e := newEngine()
 	var list []billing.LoggedTime
@@ -178,7 +178,7 @@ func TestPlanIsTheSameInEachOrder(t *testing.T) {
 			t.Errorf("turned by %d: %s, want %s", turn, got, want)
 		}
 	}
-	// 1199 seconds are nineteen minutes; a stretch that ends at a threshold belongs to what is before it alone
+	// 1199 seconds are nineteen minutes; a stretch that ends at a threshold belongs to the block before it only
 	blocks := e.PlanMonth([]billing.LoggedTime{
 		{ID: "a", StartedAt: at("2026-01-10 09:00"), Seconds: 1200, HasNote: true}, {ID: "b", StartedAt: at("2026-01-11 09:00"), Seconds: 1200, HasNote: true},
 	}, false)

@@ -15,10 +15,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// instant is a moment of the practice's clock as bodies have it.
+// instant formats a time in the practice's time zone as request bodies do.
 func instant(text string) validate.String { return validate.Of(at(text).Format(time.RFC3339)) }
 
-// callFor is a body about ten minutes of talk.
+// callFor returns a request body for a ten-minute call.
 func callFor(patient, start string) billing.TimeBody {
 	return billing.TimeBody{
 		PatientID: validate.Of(patient), Category: validate.Of("interactive"), Activity: validate.Of("phone_call"), ContactMethod: validate.Of("phone"),
@@ -26,7 +26,7 @@ func callFor(patient, start string) billing.TimeBody {
 	}
 }
 
-// Which stretches of time may be written down.
+// Which time entries are valid.
 func TestReadTime(t *testing.T) {
 	now := at("2026-01-15 12:00")
 	for name, test := range map[string]struct {
@@ -80,7 +80,7 @@ func TestReadTime(t *testing.T) {
 	}
 }
 
-// log writes down a person's time.
+// log creates a time entry as a user.
 func (d *desk) log(user *collections.User, body billing.TimeBody, when string) (*collections.TimeEntry, error) {
 	d.t.Helper()
 	checks := validate.NewChecks()
@@ -109,7 +109,7 @@ func (d *desk) time(number int64) *collections.TimeEntry {
 	return entry
 }
 
-// Nobody talks to two people at once; everything else may go on beside.
+// A user cannot be in two calls at once; other work may overlap.
 func TestOverlappingTime(t *testing.T) {
 	const now = "2026-01-15 18:00"
 	d := newDesk(t)
@@ -149,7 +149,7 @@ func TestOverlappingTime(t *testing.T) {
 	d.want("an archived patient's", refused(err), "")
 }
 
-// A timer is one a person, ends after an hour at the latest, and is stopped by whose it is.
+// A user has at most one timer, which ends after an hour at the latest, and only its owner stops it.
 func TestTimers(t *testing.T) {
 	d := newDesk(t)
 	other := vigiltest.User(t, d.app, authz.MA)
@@ -175,7 +175,7 @@ func TestTimers(t *testing.T) {
 	_, err := d.e.UpdateTime(d.app, mine.Number(), d.nurse.Id, billing.TimeBody{Notes: validate.Of("Read")}, d.by, at("2026-01-15 09:10"))
 	d.want("changed while it runs", refused(err), "invalid_state")
 	d.want("stopped with words nobody knows", stop(mine.Number(), d.nurse.Id, billing.TimeBody{Category: validate.Of("work")}, "2026-01-15 09:10"), "validation_error")
-	lie := billing.TimeBody{ // only what it was is told, never how long
+	lie := billing.TimeBody{ // the request describes the work, never its duration
 		Category: validate.Of("interpretation"), Notes: validate.Of("Read"), StartedAt: instant("2026-01-15 05:00"), Seconds: validate.Of(int64(14400)),
 	}
 	d.want("stopped", stop(mine.Number(), d.nurse.Id, lie, "2026-01-15 09:10"), "")
@@ -192,7 +192,7 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// A timer that was left running ends by itself after an hour; one that cannot be read is told of and keeps nobody else running.
+// A running timer stops automatically after an hour; an unreadable one is logged and does not keep others running.
 func TestTimersEndByThemselves(t *testing.T) {
 	d := newDesk(t)
 	var timers []*collections.TimeEntry
@@ -222,7 +222,7 @@ func TestTimersEndByThemselves(t *testing.T) {
 	}
 }
 
-// What may be changed of time that was written down, and by whom.
+// Which changes of a time entry are permitted, for each user.
 func TestChangeTime(t *testing.T) {
 	const now = "2026-01-15 18:00"
 	d := newDesk(t)
@@ -246,7 +246,7 @@ func TestChangeTime(t *testing.T) {
 	}{
 		{billing.TimeBody{}, "09:00 09:10 600 interactive phone_call Talked"},
 		{billing.TimeBody{Activity: validate.Of("video_call")}, "09:00 09:10 600 interactive video_call Talked"},
-		{billing.TimeBody{StartedAt: instant("2026-01-15 09:30")}, "09:30 09:40 600 interactive video_call Talked"}, // as long as before
+		{billing.TimeBody{StartedAt: instant("2026-01-15 09:30")}, "09:30 09:40 600 interactive video_call Talked"}, // unchanged duration
 		{billing.TimeBody{EndedAt: instant("2026-01-15 10:00")}, "09:30 10:00 1800 interactive video_call Talked"},
 		{billing.TimeBody{Seconds: validate.Of(int64(60))}, "09:30 09:31 60 interactive video_call Talked"},
 		{billing.TimeBody{Notes: validate.Of("Asked"), StartedAt: instant("2026-01-15 09:00"), Seconds: validate.Of(int64(7200))}, "09:00 11:00 7200 interactive video_call Asked"},
@@ -277,7 +277,7 @@ func TestChangeTime(t *testing.T) {
 	d.want("with notes", change(silent, d.nurse.Id, billing.TimeBody{Category: validate.Of("interactive"), Notes: validate.Of("Talked")}), "")
 	d.want("anybody's, by who may", change(entry, "", billing.TimeBody{Notes: validate.Of("Checked")}), "")
 
-	// what is billed stays; what is not may go, and the trail keeps that it was there
+	// billed time stays; other time can be deleted, and the audit trail keeps it
 	d.run(billing.TimeJob, now)
 	for _, fixed := range []error{
 		func() error {
@@ -299,7 +299,7 @@ func TestChangeTime(t *testing.T) {
 	}
 }
 
-// A month's time by patient, in whole minutes of the practice's month; what still runs is not counted.
+// A month's time by patient, in whole minutes of the practice's month; running timers do not count.
 func TestTimeSummary(t *testing.T) {
 	d := newDesk(t)
 	timed := func(start string, seconds int, category string) func(*oracleCase) {

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// What the oracle would bill is unbilled before the first run, with days or minutes and the amount, and nothing that could be billed is after it.
+// Before the first run, the entries of the oracle are unbilled, with days or minutes and the amount; after it, none that could be billed.
 func TestUnbilled(t *testing.T) {
 	p := plantPractice(t, 500, 40)
 	before, err := p.engine.Unbilled(p.app, billing.UnbilledFilter{}, p.end)
@@ -34,7 +34,7 @@ func TestUnbilled(t *testing.T) {
 	}
 }
 
-// A record that nothing foresaw fails the search and leaves the service running.
+// An unexpected record fails the search without stopping the service.
 func TestUnbilledPanic(t *testing.T) {
 	p := plantPractice(t, 500, 2)
 	if _, err := p.app.DB().NewQuery(`UPDATE time_entries SET id = 'Mummel;see' || id`).Execute(); err != nil {
@@ -46,7 +46,7 @@ func TestUnbilledPanic(t *testing.T) {
 	}
 }
 
-// expected are the lines of the oracle for periods that are over; set-ups aside, which wait for a supply that nothing stands against.
+// expected returns the oracle's lines for ended periods, except set-ups, which wait for a supply without blocking reasons.
 func expected(c oracleCase, end time.Time, practice *time.Location) (lines []string) {
 	for _, line := range oracleEntries(c, end) {
 		f := strings.Fields(line) // code start end service units minutes cents days
@@ -59,7 +59,7 @@ func expected(c oracleCase, end time.Time, practice *time.Location) (lines []str
 	return lines
 }
 
-// earns is how many days a device code takes.
+// earns returns the number of days that a device code requires.
 func earns(code string) int {
 	if code == "99445" {
 		return 2
@@ -67,14 +67,14 @@ func earns(code string) int {
 	return 16
 }
 
-// linesOf are device periods of any reason, and time that nothing stands against.
+// linesOf returns device periods with any reason, and time without blocking reasons.
 func linesOf(list []billing.Unbilled, patient string) (lines []string) {
 	for _, u := range list {
 		if u.PatientID != patient || u.CPTCode == billing.Setup || u.TransmissionDays == nil && u.Reason != billing.NotBilledYet {
 			continue
 		}
 		if u.TransmissionDays != nil && *u.TransmissionDays < earns(u.CPTCode) {
-			continue // what the period would have come to with consent
+			continue // what the period would earn with consent
 		}
 		minutes, days := 0, -1
 		if u.Minutes != nil {

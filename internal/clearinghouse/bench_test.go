@@ -9,7 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// BenchmarkSend sends a thousand lines while somebody else writes: how long that one waits at most is how long readings would.
+// BenchmarkSend sends a thousand lines while another writer runs, and measures the longest wait, which readings would have too.
 func BenchmarkSend(b *testing.B) {
 	for b.Loop() {
 		b.StopTimer()

@@ -21,7 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// practice is one with many patients and a clearinghouse.
+// practice is a practice with many patients and a clearinghouse.
 type practice struct {
 	testing.TB
 	app    core.App
@@ -51,7 +51,7 @@ func (p *practice) must(err error) {
 	}
 }
 
-// crowd enrols people with everything a claim needs and twenty minutes of telephone each, bills the month and reviews it.
+// crowd enrolls patients with complete claim data and twenty minutes of calls each, bills the month, and reviews the entries.
 func (p *practice) crowd(n int) (entries []string) {
 	p.Helper()
 	provider := vigiltest.User(p.TB, p.app, authz.Provider)
@@ -113,7 +113,7 @@ func (p *practice) person(tx core.App, i int, provider, nurse string, insurer in
 	return nil
 }
 
-// states counts entries by state, and their money.
+// states counts entries and their charges by state.
 func (p *practice) states() (list string) {
 	p.Helper()
 	p.must(p.app.DB().NewQuery(`SELECT group_concat(line, ' ') FROM (SELECT lifecycle_status || ':' || COUNT(*) || ':' || SUM(paid_total_cents) || ':' || SUM(adjusted_cents)
@@ -121,8 +121,8 @@ func (p *practice) states() (list string) {
 	return list
 }
 
-// A file of a thousand claims is valid by a reader made elsewhere, and a day's answers bring every line to its state, twice over without a second
-// effect.
+// A third-party reader accepts a file of a thousand claims, and a day's responses bring every line to its final state; importing them twice changes
+// nothing more.
 func TestThousandClaimsThereAndBack(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)

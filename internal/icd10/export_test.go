@@ -2,7 +2,7 @@ package icd10
 
 import "bytes"
 
-// Codes are all codes, with their dots.
+// Codes returns all codes, with their dots.
 func (s *Set) Codes() (list []string) {
 	for i := range s.Len() {
 		list = append(list, Dotted(s.bare(i)))
@@ -10,7 +10,7 @@ func (s *Set) Codes() (list []string) {
 	return list
 }
 
-// Reread unpacks the set of the binary once more.
+// Reread unpacks the embedded set again.
 func Reread() error {
 	_, err := Unpack(bytes.NewReader(packed))
 	return err

@@ -1,9 +1,7 @@
-// Package icd10 knows the diagnosis codes of ICD-10-CM: which there are, which of them may stand on a claim, what each is called, and how one is
-// found by the beginning of a code or by words. It refuses to know patients and claims.
+// Package icd10 searches the diagnosis codes of ICD-10-CM by the beginning of a code or by words, and states which codes are billable.
 //
-// The whole code set is in the binary, compressed. It is read at the first question, so that a start does not wait for it, and stays as it was
-// packed: a table of words and, for each code, the numbers of its words. data/codes.gz is written by the program in generate; docs/billing.md says
-// how.
+// The binary contains the whole code set, compressed. It is decompressed at the first search, not at startup, and stays in a compact form: a table of
+// words, and for each code the numbers of its words. tools/icd10 writes data/codes.gz; see docs/billing.md.
 package icd10
 
 import (
@@ -24,18 +22,18 @@ import (
 //go:embed data/codes.gz
 var packed []byte
 
-// Release is which code set it is.
+// Release identifies the code set.
 const Release = "ICD-10-CM FY 2026, release of April 1, 2026"
 
 // Entry is a code of the set.
 type Entry struct {
-	Code        string // with its dot
+	Code        string // with the dot
 	Description string
-	Billable    bool     // false for a heading, which no claim takes
-	Synonyms    []string // what the tabular list names under the code
+	Billable    bool     // false for a heading, which claims cannot use
+	Synonyms    []string // inclusion terms of the tabular list
 }
 
-// width is how long a code is without its dot, padded, and the byte behind it that says whether it is billable.
+// width is the length of a padded code without its dot; the byte after it marks billable codes.
 const (
 	width    = 7
 	billable = 'b'
@@ -43,21 +41,21 @@ const (
 
 // Set is a code set.
 type Set struct {
-	words   []string // of descriptions, as written; 1 is the first
-	lower   []string // the same as they are looked for
-	codes   []byte   // of width+1 bytes each, in order
-	offsets []uint32 // where the texts of each begin
-	texts   []byte   // numbers of words; a text ends with 0, the last of a code with a second
+	words   []string // of the descriptions, verbatim; the first has number 1
+	lower   []string // the same words, folded for search
+	codes   []byte   // width+1 bytes each, sorted
+	offsets []uint32 // start of each code's texts
+	texts   []byte   // word numbers; 0 ends a text, a second 0 ends a code
 }
 
 var all = sync.OnceValues(func() (*Set, error) { return Unpack(bytes.NewReader(packed)) })
 
-// All is the set of the binary.
+// All returns the embedded code set.
 func All() (*Set, error) { return all() }
 
 var errDamaged = errors.New("icd10: the code set is damaged")
 
-// Unpack reads a packed set. Its form is that of generate: magic, number of words, words, number of codes, codes, length of the texts, texts.
+// Unpack reads a packed set: magic, number of words, words, number of codes, codes, length of the texts, texts.
 func Unpack(r io.Reader) (*Set, error) {
 	z, err := gzip.NewReader(r)
 	if err != nil {
@@ -86,7 +84,7 @@ func Unpack(r io.Reader) (*Set, error) {
 
 const magic = "vigil-icd10-1\n"
 
-// packedReader is what is left of a packed set.
+// packedReader reads a packed set.
 type packedReader struct {
 	rest  []byte
 	short bool
@@ -111,7 +109,7 @@ func (p *packedReader) number() int {
 	return int(n)
 }
 
-// buildOffsets finds where the texts of each code begin.
+// buildOffsets locates the texts of each code.
 func (s *Set) buildOffsets() error {
 	s.offsets = make([]uint32, 0, s.Len())
 	begins, words := true, 0
@@ -129,7 +127,7 @@ func (s *Set) buildOffsets() error {
 			words++
 			continue
 		}
-		begins, words = words == 0, 0 // a second end
+		begins, words = words == 0, 0 // the second 0
 	}
 	if len(s.offsets) != s.Len() || !begins {
 		return errDamaged
@@ -137,22 +135,22 @@ func (s *Set) buildOffsets() error {
 	return nil
 }
 
-// Len is how many codes there are, headings included.
+// Len returns the number of codes, including headings.
 func (s *Set) Len() int { return len(s.codes) / (width + 1) }
 
-// bare is the code at a place, without its dot.
+// bare returns the code at an index, without its dot.
 func (s *Set) bare(i int) string {
 	return strings.TrimRight(string(s.codes[i*(width+1):i*(width+1)+width]), " ")
 }
 
 func (s *Set) billable(i int) bool { return s.codes[i*(width+1)+width] == billable }
 
-// indexOf is where a code without its dot stands, or would.
+// indexOf returns the index of a code without its dot, or where it would be inserted.
 func (s *Set) indexOf(bare string) int {
 	return sort.Search(s.Len(), func(i int) bool { return s.bare(i) >= bare })
 }
 
-// Find finds a code, with or without its dot, in any case.
+// Find returns a code, written with or without its dot, in any case.
 func (s *Set) Find(code string) (Entry, bool) {
 	bare := strings.ReplaceAll(strings.ToUpper(strings.TrimSpace(code)), ".", "")
 	i := s.indexOf(bare)
@@ -162,13 +160,13 @@ func (s *Set) Find(code string) (Entry, bool) {
 	return s.entry(i), true
 }
 
-// entry is the one at a place.
+// entry returns the entry at an index.
 func (s *Set) entry(i int) Entry {
 	texts := s.read(i)
 	return Entry{Code: Dotted(s.bare(i)), Description: texts[0], Billable: s.billable(i), Synonyms: texts[1:]}
 }
 
-// read spells out the texts of a code, its description first.
+// read returns the texts of a code, its description first.
 func (s *Set) read(i int) (texts []string) {
 	var words []string
 	for at := s.offsets[i]; ; {
@@ -185,7 +183,7 @@ func (s *Set) read(i int) (texts []string) {
 	}
 }
 
-// Dotted puts the dot behind the category, as codes are written.
+// Dotted inserts the dot after the category.
 func Dotted(bare string) string {
 	if len(bare) <= 3 {
 		return bare
@@ -193,6 +191,6 @@ func Dotted(bare string) string {
 	return bare[:3] + "." + bare[3:]
 }
 
-// IsAccepted reports whether patients and claims here take a code of the set: those of the chapter for special purposes (U) are not of the form that
-// the contract fixed. Source: docs/decisions/billing.md, "ICD-10".
+// IsAccepted reports whether patients and claims accept a code of the set: codes of the chapter for special purposes (U) do not match the contract's
+// format. Source: docs/decisions/billing.md, "ICD-10".
 func IsAccepted(code string) bool { return validate.ValidICD10(code) }

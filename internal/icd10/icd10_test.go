@@ -19,7 +19,7 @@ func all(t testing.TB) *icd10.Set {
 	return set
 }
 
-// The numbers are those that CMS and the CDC published of FY 2026: 487 new codes and 28 deleted ones on the 74,260 of FY 2025.
+// The counts match CMS and CDC publications for FY 2026: 487 new and 28 deleted codes, from 74,260 in FY 2025.
 func TestTheWholeSet(t *testing.T) {
 	set := all(t)
 	hits, total := set.Search(icd10.Query{Words: "A", Limit: 1})
@@ -137,7 +137,7 @@ func TestSearchOrder(t *testing.T) {
 	}
 }
 
-// What is cut or changed is refused, and never a panic.
+// Truncated or modified data is rejected without a panic.
 func FuzzUnpack(f *testing.F) {
 	for _, raw := range []string{"", "vigil-icd10-1\n", "vigil-icd10-1\n\x01a\x08A00    b\x03\x01\x00\x00", "vigil-icd10-1\n\x01a\x08A00    b\x03\x02\x00\x00"} {
 		f.Add([]byte(raw))

@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// BillableCodes tells which of some codes may stand on a claim: those of the set of the binary, and those that the practice has taken in besides, such as
-// a newer year's. It is what preflight, entries and the look-up go by. Source: docs/decisions/billing.md, "ICD-10".
+// BillableCodes returns which of the codes are billable: those of the embedded set, and those that the practice has imported, such as a newer year's.
+// Preflight, entries and the search use it. Source: docs/decisions/billing.md, "ICD-10".
 func BillableCodes(app core.App, codes []string) (map[string]bool, error) {
 	known, err := collections.ExistingICD10(app, codes)
 	if err != nil || !slices.ContainsFunc(codes, func(code string) bool { return !known[code] }) {
@@ -29,14 +29,14 @@ func BillableCodes(app core.App, codes []string) (map[string]bool, error) {
 	return known, nil
 }
 
-// Lookup looks codes up in the set of the binary and in what the practice has taken in besides. The zero value is ready.
+// Lookup searches the embedded set and the practice's imported codes. The zero value is ready for use.
 type Lookup struct {
 	lock     sync.Mutex
-	count    int     // of the table when extra was read
-	imported []Entry // what the table has and the set has not
+	count    int     // of the table when imported was read
+	imported []Entry // billable in the table, but not in the set
 }
 
-// Search is [Set.Search] with what was taken in besides before the rest.
+// Search is [Set.Search] with the imported codes first.
 func (d *Lookup) Search(app core.App, q Query) (hits []Hit, total int, err error) {
 	set, err := All()
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *Lookup) Search(app core.App, q Query) (hits []Hit, total int, err error
 	return append(hits, more...), total + len(found), nil
 }
 
-// FindAll finds codes by themselves, in the order in which they are asked for; those that there are not are left out.
+// FindAll returns codes in the requested order; it omits unknown codes.
 func (d *Lookup) FindAll(app core.App, codes []string) (hits []Hit, err error) {
 	set, err := All()
 	if err != nil {
@@ -83,8 +83,8 @@ func (d *Lookup) FindAll(app core.App, codes []string) (hits []Hit, err error) {
 	return hits, nil
 }
 
-// importedCodes are the codes of the table that the set has not, or not as billable. They are read anew when there are more or fewer than before: taking
-// in a year adds its new codes.
+// importedCodes returns the codes of the table that the set lacks or does not mark as billable. It reads them again when their number changes:
+// importing a year adds its new codes.
 func (d *Lookup) importedCodes(app core.App, set *Set) ([]Entry, error) {
 	count, err := collections.CountICD10(app)
 	if err != nil {
@@ -109,7 +109,7 @@ func (d *Lookup) importedCodes(app core.App, set *Set) ([]Entry, error) {
 	return d.imported, nil
 }
 
-// matchesWords reports whether a code begins with each word of a search, or its description has it.
+// matchesWords reports whether each word of a search is the beginning of the code or of a word of the description.
 func matchesWords(e Entry, words string) bool {
 	fields := strings.Fields(expandAbbreviations(words))
 	bare, text := strings.ReplaceAll(e.Code, ".", ""), foldCase(e.Description)

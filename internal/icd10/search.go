@@ -8,22 +8,22 @@ import (
 	"unicode"
 )
 
-// Hit is a code that a search found.
+// Hit is a search result.
 type Hit struct {
 	Entry
-	Synonym string // what was found where the description does not hold the words; "" where it does
+	Synonym string // the matching synonym, "" if the description matches
 }
 
-// Query is what is looked for.
+// Query is a search request.
 type Query struct {
-	Words         string // beginnings of words, in any order, and the beginning of a code with or without its dot
+	Words         string // beginnings of words in any order, and the beginning of a code with or without its dot
 	BillableOnly  bool
 	Offset, Limit int
 }
 
-// Search finds the codes of which one text has a word for each of those that are asked for, or whose code begins with it. Those that may stand
-// on a claim come first, then the usual ones and those that monitoring is about, then those that say it most plainly. total is how many there are. Codes that are
-// not [Taken] are left out.
+// Search returns the codes for which each search term is the beginning of the code or of a word in one of its texts. Billable codes come first, then
+// common ones and those of monitored conditions, then the closest matches. total is the number of all matches. Codes that are not accepted
+// ([IsAccepted]) are omitted.
 func (s *Set) Search(q Query) (hits []Hit, total int) {
 	asked := s.searchTerms(q.Words)
 	if len(asked) == 0 {
@@ -50,14 +50,14 @@ func (s *Set) Search(q Query) (hits []Hit, total int) {
 	return hits, len(found)
 }
 
-// searchTerm is a word that is looked for.
+// searchTerm is one word of a search.
 type searchTerm struct {
-	code  string // as the beginning of a code would be written, without a dot; "" where it cannot be one
-	words []bool // by number: whether it has a word that begins so
-	whole []bool // and whether it is that word
+	code  string // possible beginning of a code, without a dot; "" if it cannot be one
+	words []bool // by word number: whether a part of the word begins with the term
+	whole []bool // by word number: whether a part of the word equals the term
 }
 
-// maxTerms is how many words of a search count.
+// maxTerms is the number of search terms that are used.
 const maxTerms = 8
 
 func (s *Set) searchTerms(text string) (asked []searchTerm) {
@@ -80,7 +80,7 @@ func (s *Set) searchTerms(text string) (asked []searchTerm) {
 	return asked
 }
 
-// abbreviations are what clinicians write for words of the code set.
+// abbreviations maps clinical abbreviations to words of the code set.
 var abbreviations = map[string]string{
 	"afib": "atrial fibrillation", "chf": "congestive heart failure", "ckd": "chronic kidney disease", "copd": "chronic obstructive pulmonary disease",
 	"dm": "diabetes mellitus", "dm1": "type 1 diabetes mellitus", "dm2": "type 2 diabetes mellitus", "esrd": "end stage renal disease",
@@ -88,7 +88,7 @@ var abbreviations = map[string]string{
 	"t2dm": "type 2 diabetes mellitus",
 }
 
-// expandAbbreviations writes out what is short.
+// expandAbbreviations replaces abbreviations by their words.
 func expandAbbreviations(text string) string {
 	fields := strings.Fields(text)
 	for i, field := range fields {
@@ -99,7 +99,7 @@ func expandAbbreviations(text string) string {
 	return strings.Join(fields, " ")
 }
 
-// asCode is what could be the beginning of a code, without its dot: a letter, then digits at first; "" for other words.
+// asCode returns a possible beginning of a code, without its dot: a letter, then a digit; "" for other words.
 func asCode(field string) string {
 	bare := strings.ToUpper(strings.ReplaceAll(field, ".", ""))
 	if bare == "" || len(bare) > width || bare[0] < 'A' || bare[0] > 'Z' || len(bare) > 1 && (bare[1] < '0' || bare[1] > '9') {
@@ -108,7 +108,7 @@ func asCode(field string) string {
 	return bare
 }
 
-// hasPrefixWord reports whether a word, or one that it is put together of, begins with a part, and whether it is the part.
+// hasPrefixWord reports whether a word, or a part of a compound word, begins with a term, and whether it equals the term.
 func hasPrefixWord(word, part string) (found, whole bool) {
 	for at := 0; at < len(word); {
 		if strings.HasPrefix(word[at:], part) {
@@ -133,22 +133,22 @@ func wordsOf(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !isWord(r) })
 }
 
-// foldCase is a text as it is looked for: small letters, without what Latin letters carry in names such as Ménière.
+// foldCase folds a text for search: lower case, without diacritics in names such as Ménière.
 func foldCase(text string) string { return strings.ToLower(accents.Replace(text)) }
 
 var accents = strings.NewReplacer("é", "e", "è", "e", "ê", "e", "ë", "e", "á", "a", "à", "a", "â", "a", "ä", "a", "å", "a", "ó", "o", "ò", "o", "ô", "o",
 	"ö", "o", "ø", "o", "ú", "u", "ù", "u", "û", "u", "ü", "u", "í", "i", "ì", "i", "î", "i", "ï", "i", "ç", "c", "ñ", "n", "É", "e", "Å", "a", "Ö", "o", "Ü", "u")
 
-// match is how well a code answers.
+// match ranks a search result.
 type match struct {
-	at, text             int // which code, and which of its texts
+	at, text             int // index of the code, and of the matching text
 	heading, unmonitored bool
-	rare                 bool // not among what is usual
-	byWords              bool // not by its code alone
+	rare                 bool // not a common code
+	byWords              bool // not by the code alone
 	part, first, long    int
 }
 
-// before orders what was found.
+// before orders search results.
 func (m match) before(o match) int {
 	no := func(b bool) int {
 		if b {
@@ -160,7 +160,7 @@ func (m match) before(o match) int {
 		no(m.byWords && m.text > 0)-no(o.byWords && o.text > 0), m.part-o.part, m.first-o.first, m.long-o.long, m.at-o.at)
 }
 
-// match finds the text of a code that answers best: the description before its synonyms.
+// match returns the best match of a code: the description before its synonyms.
 func (s *Set) match(i int, asked []searchTerm) (match, bool) {
 	m := match{at: i, heading: !s.billable(i)}
 	var met, whole uint16
@@ -213,10 +213,10 @@ func ones(set uint16) (n int) {
 	return n
 }
 
-// monitoredCategories are the categories that remote monitoring is about: diabetes, obesity, hypertension, heart, lung and kidney.
+// monitoredCategories are the categories that remote monitoring covers: diabetes, obesity, hypertension, heart, lung and kidney.
 var monitoredCategories = []string{"E08", "E09", "E10", "E11", "E13", "E66", "I10", "I11", "I12", "I13", "I15", "I16", "I1A", "I20", "I25", "I27", "I48", "I50", "J44", "J45", "J96", "N18", "O10", "O13", "O14", "R03", "Z79", "Z99"}
 
-// commonCodes are the codes that say the plain thing of what monitoring is about: whoever writes its name means one of them most often.
+// commonCodes are the most used codes of monitored conditions, which are ranked first.
 var commonCodes = []string{"E10.9", "E11.65", "E11.9", "E66.9", "E78.5", "G47.33", "I10", "I25.10", "I48.91", "I50.22", "I50.32", "I50.9", "J44.9", "J45.909", "N18.30", "N18.6", "N18.9", "O24.419"}
 
 func isCommon(code string) bool {

@@ -111,7 +111,7 @@ func (t *deliveryBatch) recordResult(e gateway.Event, status Status, patient str
 	}
 }
 
-// reopenSuperseded reopens alerts of late readings if the readings that superseded them were not stored.
+// reopenSuperseded reopens the alerts that late readings raised if the readings that superseded them were not stored.
 func (t *deliveryBatch) reopenSuperseded(app core.App, now time.Time) error {
 	if !t.incomplete {
 		return nil

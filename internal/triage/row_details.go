@@ -124,8 +124,8 @@ func readTrendsAndResponses(ctx context.Context, app core.App, asked [][3]string
 				WHERE patient = p.value ->> 0 AND created_at > {:held} AND status = 'acknowledged' ORDER BY acknowledged_at DESC LIMIT 1), ''),
 			COALESCE((SELECT json_array(created_by, created_at, ends_at) FROM snoozes
 				WHERE patient = p.value ->> 0 AND ended_at = '' AND ends_at > {:now} ORDER BY ends_at DESC LIMIT 1), '')
-		FROM json_each({:asked}) p`).WithContext(ctx).Bind(dbx.Params{
-		"asked": string(list), "most": trendPoints, "from": collections.Instant(now.AddDate(0, 0, -trendDays)),
+		FROM json_each({:ids}) p`).WithContext(ctx).Bind(dbx.Params{
+		"ids": string(list), "most": trendPoints, "from": collections.Instant(now.AddDate(0, 0, -trendDays)),
 		"held": collections.Instant(now.Add(-acknowledgedFor)), "now": collections.Instant(now),
 	}).Rows()
 	if err != nil {

@@ -48,7 +48,7 @@ func newCell(t *testing.T, bucket *vigiltest.Bucket, name, format string) *cell 
 	c := &cell{t: t, app: vigiltest.NewApp(t), bucket: bucket, now: vigiltest.Clock, zone: zone}
 	c.options = warehouse.Options{
 		Practice: name, Format: format, Zone: zone, Key: []byte("the key of " + name),
-		Resources: fhirserver.Facade{Engine: &fhirserver.Engine{
+		Resources: fhirserver.ExportSource{Engine: &fhirserver.Engine{
 			Systems: fhir.Systems{MRN: "https://vigil.example.org/mrn"}, Zone: zone, Directory: patients.NewDirectory(), PublicURL: "https://vigil.example.org",
 		}},
 		Open: func() (*backup.BlobStore, error) {

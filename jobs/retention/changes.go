@@ -10,10 +10,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// changesAtOnce bounds what one transaction removes of the changes, of which there are as many as readings; they have no index but their number.
+// changesAtOnce bounds the changes that one transaction removes. There are as many changes as readings, and they are indexed by number only.
 const changesAtOnce = 2000
 
-// purgeChanges removes the oldest changes. They only say that something was changed, which the trail says too, so all that goes in a night is one line of it.
+// purgeChanges removes the oldest changes. The audit trail has their events too, so a night's purge is a single audit entry.
 func purgeChanges(ctx context.Context, app core.App, keep time.Duration, now time.Time) (gone int, err error) {
 	before := now.Add(-max(least, keep))
 	if err := collections.MarkChangePosition(app, now); err != nil {

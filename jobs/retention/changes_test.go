@@ -20,7 +20,7 @@ func change(t *testing.T, app core.App, times int) {
 	}
 }
 
-// A reader that asks once within the period never loses its place, one that was away for longer is told, and nothing in between is lost.
+// A reader that reads within the period keeps its cursor, a reader that was away longer gets an error, and no change in between is lost.
 func TestChangesGoInOrder(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	reader := changefeed.Reader{Types: changefeed.Types(), Limit: 10_000}
@@ -42,23 +42,23 @@ func TestChangesGoInOrder(t *testing.T) {
 	change(t, app, 2500)
 	early := place()
 	change(t, app, 3000)
-	seen := place() // by a reader in the first night
+	seen := place() // of a reader in the first night
 	purge(now, 0)
 	purge(now.Add(29*day), 0)
-	purge(now.Add(31*day), 5500) // all but the newest, and with them the row of nothing
+	purge(now.Add(31*day), 5500) // all but the newest, including the row without a time
 	if page, err := reader.Read(app, seen); err != nil || len(page.Changes) != 0 || page.More {
-		t.Errorf("a reader who has seen everything is told %v", err)
+		t.Errorf("a reader that has read everything gets %v", err)
 	}
 	if _, err := reader.Read(app, early); vigiltest.Code(err) != changefeed.InvalidCursor {
-		t.Errorf("a reader who missed something: %v", err)
+		t.Errorf("a reader that missed changes: %v", err)
 	}
 	change(t, app, 4)
 	if page, err := reader.Read(app, seen); err != nil || len(page.Changes) != 4 {
 		t.Errorf("%d changes, %v", len(page.Changes), err)
 	}
 	purge(now.Add(32*day), 0)
-	purge(now.Add(61*day), 0) // the mark of the 31st day is from before them
-	purge(now.Add(63*day), 4) // the newest is not yet there to be followed by another
+	purge(now.Add(61*day), 0) // the mark of day 31 is older than these changes
+	purge(now.Add(63*day), 4) // the newest change stays until a newer one exists
 	if page, err := reader.Read(app, changefeed.Oldest()); err != nil || len(page.Changes) != 1 || page.More {
 		t.Errorf("%d changes are kept, %v", len(page.Changes), err)
 	}

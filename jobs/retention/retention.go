@@ -1,5 +1,5 @@
-// Package retention knows what is removed by itself once it has been kept long enough, and removes nothing else. Records of patients, their
-// readings and their billing, and the audit trail are not on its list: the law wants them kept, and only a person may decide that they go.
+// Package retention removes data after its retention period. Patients, their readings and billing, and the audit trail are never removed
+// automatically: the law requires keeping them, and only a person may decide to delete them.
 package retention
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// Periods say how long each kind is kept. Source: docs/decisions/retention.md, "Retention".
+// Periods are the retention periods of each kind of data. Source: docs/decisions/retention.md, "Retention".
 type Periods struct {
 	WebhookRaw, Quarantine        time.Duration
 	PushDeliveries, Notifications time.Duration
@@ -21,10 +21,10 @@ type Periods struct {
 	Changes                       time.Duration
 }
 
-// least is what every period is at least, whatever was set: nothing that happened today goes today.
+// least is the minimum of every period, for any setting: nothing from today is removed.
 const least = 24 * time.Hour
 
-// What the service notes about itself has periods that nobody needs to choose: longer than every figure made of it looks back.
+// Periods of operational data, which are not configurable: each is longer than any report looks back.
 const (
 	keepJobRuns       = 400 * 24 * time.Hour
 	keepHealthSamples = 60 * 24 * time.Hour
@@ -33,18 +33,18 @@ const (
 	keepMails         = 90 * 24 * time.Hour
 )
 
-// batch bounds what one transaction removes, so that readings never wait long for it.
+// batch bounds the rows that one transaction removes, so that readings never wait long for it.
 const batch = 500
 
-// rule is one kind of row that goes.
+// rule removes one kind of row.
 type rule struct {
 	name string
 	rows collections.Expired
 	keep time.Duration
 }
 
-// rules are all that is purged, in an order in which nothing goes before what names it. Events that still wait for somebody, open or
-// rejected, stay until they are closed.
+// rules lists what is purged, in an order in which no row is removed before rows that refer to it. Open and rejected events stay until a person
+// closes them.
 func (p Periods) rules() []rule {
 	return []rule{
 		{"webhook_payloads", collections.ExpiredPayloads, p.WebhookRaw},
@@ -53,11 +53,11 @@ func (p Periods) rules() []rule {
 		{"push_deliveries", collections.ExpiredPushes, p.PushDeliveries},
 		{"notifications", collections.ExpiredNotifications, p.Notifications},
 		{"refresh_tokens", collections.ExpiredRefreshTokens, p.RefreshTokens},
-		// At least as long as what was sent to them.
+		// At least as long as the pushes sent to them.
 		{"push_tokens", collections.ExpiredPushTokens, max(p.PushTokens, p.PushDeliveries)},
 		{"webhook_deliveries", collections.ExpiredWebhookDeliveries, p.WebhooksOut},
 		{"job_runs", collections.ExpiredJobRuns, keepJobRuns},
-		// Anybody may try to sign in or ask for a link, with any address, as often as the limits allow. Four wrong passwords a month are no way in.
+		// Anyone may try to sign in or request a link with any address within the rate limits. Four wrong passwords a month are not an attack.
 		{"login_failures", collections.ExpiredLoginFailures, keepFailures},
 		{"mails", collections.ExpiredMails, keepMails},
 		{"health_samples", collections.ExpiredHealthSamples, keepHealthSamples},
@@ -65,8 +65,8 @@ func (p Periods) rules() []rule {
 	}
 }
 
-// Purge removes what has been kept long enough, in small transactions, each with its line in the audit trail, and says how much of what went.
-// Doing it again removes nothing; what was not done before ctx ended is done the next time.
+// Purge removes expired data in small transactions, each with an audit entry, and returns the number of rows by kind. It is idempotent; the next run
+// continues after a canceled one.
 func Purge(ctx context.Context, app core.App, p Periods, now time.Time) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, r := range p.rules() {

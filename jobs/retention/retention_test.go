@@ -28,7 +28,7 @@ var (
 
 func ago(days int) string { return collections.Instant(now.Add(-time.Duration(days) * day)) }
 
-// rows fills each table with a row that goes and one that stays on either side of its period.
+// rows inserts a row on either side of the period in each table.
 func rows(t *testing.T, app core.App) {
 	t.Helper()
 	insert := func(table string, columns dbx.Params) {
@@ -48,7 +48,7 @@ func rows(t *testing.T, app core.App) {
 	event("old discarded", "discarded", ago(400), ago(181))
 	event("new released", "released", ago(400), ago(179))
 
-	insert("changes", dbx.Params{"type": "alert", "record": "1", "change": "updated", "event": "", "patient": "", "at": ""}) // behind the first row, which goes
+	insert("changes", dbx.Params{"type": "alert", "record": "1", "change": "updated", "event": "", "patient": "", "at": ""}) // after the first row, which is removed
 	if err := collections.MarkChangePosition(app, now.Add(-31*day)); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestPurge(t *testing.T) {
 		t.Errorf("payloads: %s", diff)
 	}
 
-	// The trail says what went, and a second run does nothing.
+	// The purge is audited, and a second run removes nothing.
 	entries, total, err := audit.List(app, audit.Filter{Event: string(audit.RetentionPurge)}, 0, 100)
 	if err != nil || total != len(want) || len(entries) == 0 || fmt.Sprint(entries[0].Changes["rows"].Old) != "1" {
 		t.Errorf("%d entries for %d kinds (%v)", total, len(want), err)
@@ -149,11 +149,11 @@ func TestPurge(t *testing.T) {
 		}
 	}
 	if _, after, _ := audit.List(app, audit.Filter{Event: string(audit.RetentionPurge)}, 0, 1); err != nil || after != total {
-		t.Errorf("doing nothing left %d entries (%v)", after-total, err)
+		t.Errorf("the second run added %d entries (%v)", after-total, err)
 	}
 }
 
-// What must be kept is kept, whatever the settings say, and nothing of today goes.
+// Protected data stays with any settings, and nothing from today is removed.
 func TestPurgeKeepsWhatTheLawWants(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	if _, err := app.DB().Insert(collections.RefreshTokens, dbx.Params{"id": "of this morning", "expires_at": ago(0), "token_hash": "1"}).Execute(); err != nil {
@@ -179,7 +179,7 @@ func TestPurgeKeepsWhatTheLawWants(t *testing.T) {
 	}
 }
 
-// Much goes in several transactions.
+// A large purge uses several transactions.
 func TestPurgeInBatches(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	const many = 1201

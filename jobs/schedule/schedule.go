@@ -1,5 +1,4 @@
-// Package schedule knows when jobs are due, and how people see them: their names, when they ran last and run next. It refuses to know what a job
-// does, and runs none.
+// Package schedule computes when jobs are due, and defines the public view of a job: its name, last run and next run. It runs no jobs.
 package schedule
 
 import (
@@ -14,33 +13,33 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Plan says when a job is due, in whatever zone it is asked.
+// Plan defines when a job is due, in any time zone.
 type Plan struct {
 	cron         string
 	hour, minute int
 	weekday      time.Weekday
 	weekly       bool
-	timed        bool // due at one time of a day
+	timed        bool // due at one time of day
 }
 
-// Cron is due by five fields: minute, hour, day of the month, month, day of the week.
+// Cron returns a plan of five fields: minute, hour, day of the month, month, day of the week.
 func Cron(fields string) Plan { return Plan{cron: fields} }
 
-// Daily is due once a day.
+// Daily returns a plan that is due once a day.
 func Daily(hour, minute int) Plan {
 	return Plan{cron: fmt.Sprintf("%d %d * * *", minute, hour), hour: hour, minute: minute, timed: true}
 }
 
-// Weekly is due once a week.
+// Weekly returns a plan that is due once a week.
 func Weekly(day time.Weekday, hour, minute int) Plan {
 	return Plan{cron: fmt.Sprintf("%d %d * * %d", minute, hour, day), hour: hour, minute: minute, weekday: day, weekly: true, timed: true}
 }
 
-// String is the plan in the five fields of cron.
+// String returns the plan as the five fields of cron.
 func (p Plan) String() string { return p.cron }
 
-// Definition is the plan as the scheduler takes it. Daily and weekly ones are not given as fields: cron leaves out a time that a change of
-// the clock skips.
+// Definition returns the plan for the scheduler. Daily and weekly plans are not given as cron fields, because cron omits a time that a change to
+// daylight saving time skips.
 func (p Plan) Definition() gocron.JobDefinition {
 	at := gocron.NewAtTimes(gocron.NewAtTime(uint(p.hour), uint(p.minute), 0))
 	switch {
@@ -52,22 +51,22 @@ func (p Plan) Definition() gocron.JobDefinition {
 	return gocron.CronJob(p.cron, false)
 }
 
-// on is the time of a day that the plan is due at; ok is false when it is another day's.
+// on returns the time at which the plan is due on a date; ok is false if it is not due that day.
 func (p Plan) on(year int, month time.Month, day int, zone *time.Location) (at time.Time, ok bool) {
 	at = time.Date(year, month, day, p.hour, p.minute, 0, 0, zone)
 	hour, minute, _ := at.Clock()
-	if skipped := (p.hour-hour)*60 + p.minute - minute; skipped > 0 { // by a clock that was put forward: as much later
+	if skipped := (p.hour-hour)*60 + p.minute - minute; skipped > 0 { // skipped by the change to daylight saving time: as much later
 		at = at.Add(time.Duration(skipped) * time.Minute)
 	}
 	return at, !p.weekly || at.Weekday() == p.weekday
 }
 
-// Next is when the plan is due after a time, in that time's zone; zero for one that is never due.
+// Next returns when the plan is next due after a time, in that time's zone; the zero time for an invalid plan.
 func (p Plan) Next(after time.Time) time.Time {
 	if !p.timed {
 		fields, err := cron.ParseStandard(p.cron)
 		if err != nil {
-			return time.Time{} // the scheduler refuses it, too
+			return time.Time{} // the scheduler rejects it, too
 		}
 		return fields.Next(after)
 	}
@@ -79,7 +78,7 @@ func (p Plan) Next(after time.Time) time.Time {
 	}
 }
 
-// Last is when a plan of one time a day or a week was due last, at a time or before; ok is false for the others, which are due again soon.
+// Last returns when a daily or weekly plan was last due, at or before a time; ok is false for other plans, which are due again soon.
 func (p Plan) Last(until time.Time) (at time.Time, ok bool) {
 	if !p.timed {
 		return time.Time{}, false
@@ -92,20 +91,20 @@ func (p Plan) Last(until time.Time) (at time.Time, ok bool) {
 	}
 }
 
-// What a run by hand may fail with.
+// Errors of a manual run.
 var (
 	ErrNoSuchJob = errors.New("there is no such job")
 	ErrRunning   = errors.New("the job is running")
 )
 
-// Job is one job as people see it.
+// Job is the public view of a job.
 type Job struct {
-	// Name is what it is called by from outside: small letters, with hyphens.
+	// Name is the public name: lower case with hyphens.
 	Name      string
 	Plan      Plan
-	LastRun   *collections.JobRun // nil when it never ran
+	LastRun   *collections.JobRun // nil if it never ran
 	NextRunAt time.Time
 }
 
-// PublicName is the name of a job from outside.
+// PublicName returns the public form of a job's name.
 func PublicName(name string) string { return strings.ToLower(strings.ReplaceAll(name, " ", "-")) }

@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/jobs/schedule"
 )
 
-// Times are those of the zone, over changes of its clock, too.
+// Times are local to the zone, including changes of daylight saving time.
 func TestNextAndLast(t *testing.T) {
 	newYork, err := time.LoadLocation("America/New_York")
 	if err != nil {

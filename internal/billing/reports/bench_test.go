@@ -17,7 +17,7 @@ import (
 )
 
 // load fills a practice by SQL: a hundredth as many patients as entries, each billed for two years as the engine would, twelve providers and eight
-// payers; days with data before the first period and in the last month, which nobody billed. The sums are made afterwards, by the nightly count.
+// payers; unbilled days with data before the first period and in the last month. The nightly count computes the sums afterwards.
 func load(b *testing.B, app core.App, entries int) {
 	b.Helper()
 	execute := func(statement string) {
@@ -38,8 +38,8 @@ func load(b *testing.B, app core.App, entries int) {
 		execute(statement)
 	}
 	restore := bare(b, app)
-	// Of each four entries one is for a period of 30 days, three for a month. A claim is paid a month after it was sent, unless one of ten was denied;
-	// those of the last two months are on their way.
+	// Of four entries one is for a period of 30 days, three for a month. A claim is paid a month after submission, unless denied (one of ten); those of
+	// the last two months are undecided.
 	execute(`WITH e AS (SELECT i, i % {patients} AS p, min(i / {patients}, 95) / 4 AS m, CASE WHEN i / {patients} > 95 THEN 4 ELSE i / {patients} % 4 END AS k,
 				(i * 104729) % 100 AS dice FROM numbers),
 			f AS (SELECT *, CASE k WHEN 0 THEN date('2024-01-01', (30 * m) || ' days') ELSE date('2024-01-01', m || ' months') END AS first FROM e),
@@ -71,7 +71,7 @@ func load(b *testing.B, app core.App, entries int) {
 	b.Logf("%d entries in %d months counted anew in %.1f s", entries, months, time.Since(start).Seconds())
 }
 
-// bare takes indexes and triggers off the entries while a million of them are written, and returns what puts the indexes back.
+// bare drops indexes and triggers of the entries while a million are inserted, and returns a function that restores the indexes.
 func bare(b *testing.B, app core.App) (restore func()) {
 	b.Helper()
 	execute := func(sql string) {
@@ -100,8 +100,8 @@ func bare(b *testing.B, app core.App) (restore func()) {
 	}
 }
 
-// BenchmarkReports makes every report over VIGIL_BENCH_ENTRIES entries (20000 unless told) without the cache: as it comes without dates, over dates
-// that are no whole months, and over everything; then from the cache.
+// BenchmarkReports makes every report over VIGIL_BENCH_ENTRIES entries (default 20000) without the cache: without dates, over partial months, and
+// over everything; then from the cache.
 func BenchmarkReports(b *testing.B) {
 	n := 20000
 	if asked, err := strconv.Atoi(os.Getenv("VIGIL_BENCH_ENTRIES")); err == nil {

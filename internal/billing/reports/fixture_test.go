@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// The practice of a random case, as plain values: what the oracle knows.
+// The practice of a random case as plain values, the input of the oracle.
 type (
 	claim struct {
 		id, patient, code, day, status, payer, payerName, provider string
@@ -41,13 +41,13 @@ type (
 		claims     []claim
 		people     []person
 		time       []stretch
-		payers     map[string]string // by record id; entries may name others
+		payers     map[string]string // by record id; entries may have others
 		providers  map[string]string // "Last, First"
 	}
 )
 
 var (
-	begins  = []string{"2020-11-20", "2023-12-28", "2024-02-20", "2025-10-25", "2025-12-03"} // ISO week 53, leap days, changes of the clock
+	begins  = []string{"2020-11-20", "2023-12-28", "2024-02-20", "2025-10-25", "2025-12-03"} // ISO week 53, leap days, changes of daylight saving time
 	zones   = []string{"", "America/New_York", "Asia/Kolkata", "Pacific/Auckland"}
 	codes   = []string{"99453", "99454", "99457", "99458", "99091"}
 	states  = []string{"pending_review", "reviewed", "submitted", "paid", "denied", "appealed", "voided", "void_requested", "refund_due", "refunded"}
@@ -56,7 +56,7 @@ var (
 
 func stamp(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
-// invent makes a practice of 14 months.
+// invent creates a random practice of 14 months.
 func invent(seed uint64, providers map[string]string) practice {
 	r := rand.New(rand.NewPCG(seed, 11))
 	begin, err := time.ParseInLocation(time.DateOnly, begins[r.IntN(len(begins))], newYork)
@@ -94,7 +94,7 @@ func (p practice) inventClaim(r *rand.Rand, i int, provider string) claim {
 		id: fmt.Sprintf("10000000-0000-7000-8000-%012d", i+1), patient: p.people[r.IntN(len(p.people))].id, code: codes[r.IntN(len(codes))],
 		day: at.Format(time.DateOnly), status: states[r.IntN(len(states))], provider: provider, units: 1 + r.IntN(3), cents: r.IntN(9000), created: stamp(at.Add(time.Hour)),
 	}
-	if r.IntN(6) == 0 { // the edges of months and years
+	if r.IntN(6) == 0 { // near the ends of months and years
 		first := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
 		c.day = first.AddDate(0, 0, -r.IntN(2)).Format(time.DateOnly)
 	}
@@ -130,7 +130,7 @@ func (p practice) inventClaim(r *rand.Rand, i int, provider string) claim {
 	return c
 }
 
-// row is the claim as it is stored.
+// row returns the claim as stored.
 func (c claim) row() dbx.Params {
 	row := dbx.Params{
 		"id": c.id, "claim_id": "C" + c.id, "patient": c.patient, "cpt_code": c.code, "service_date": c.day, "units": c.units, "amount_cents": c.cents,
@@ -148,7 +148,7 @@ func (c claim) row() dbx.Params {
 	return row
 }
 
-// plant stores the practice in place of the one before. Half of the claims go through an earlier life first, and some are taken out again.
+// plant replaces the stored practice. Half of the claims first go through an earlier life, and some are deleted again.
 func (p practice) plant(t *testing.T, app core.App) {
 	t.Helper()
 	err := app.RunInTransaction(func(tx core.App) error {
@@ -244,7 +244,7 @@ func (p practice) plantPeople(tx core.App) error {
 	return nil
 }
 
-// staff makes two providers, and says how reports name them.
+// staff creates two providers, and returns their names in reports.
 func staff(t *testing.T, app core.App) map[string]string {
 	t.Helper()
 	names := map[string]string{}

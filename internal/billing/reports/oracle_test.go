@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// The oracle: every report from all claims in memory, in the simplest code, with nothing of the package it checks. Objects are as JSON has them.
+// The oracle computes every report from all claims in memory, in the simplest code, without code of the package. Objects are as in JSON.
 
 type object = map[string]any
 
-// asked is a question; "any" leaves payer and provider open.
+// asked is a request for a report; "any" matches every payer and provider.
 type asked struct{ from, to, payer, provider, code, patient string }
 
 func money(cents int) float64 { return float64(cents) / 100 }
 
-// rounded is n ÷ d, half away from zero; 0 for nothing.
+// rounded returns n ÷ d, half away from zero; 0 if d is 0.
 func rounded(n, d, decimals int) float64 {
 	if d == 0 {
 		return 0
@@ -52,12 +52,12 @@ func practiceDay(instant string) string {
 	return at.In(newYork).Format(time.DateOnly)
 }
 
-// about are the claims that a question is about.
+// about returns the claims that match a request.
 func (p practice) about(q asked) (found []claim) {
 	return slices.DeleteFunc(p.ever(q), func(c claim) bool { return c.status == "voided" })
 }
 
-// ever are the same with those that were voided.
+// ever returns the same claims including voided ones.
 func (p practice) ever(q asked) (found []claim) {
 	for _, c := range p.claims {
 		if q.from != "" && c.day < q.from || q.to != "" && c.day > q.to || q.code != "" && c.code != q.code ||
@@ -106,7 +106,7 @@ func sumUp(claims []claim) (f figures) {
 	return f
 }
 
-// split sorts claims by a key, each key's in the order they had.
+// split groups claims by a key, in their order.
 func split(claims []claim, key func(claim) string) (keys []string, parts map[string][]claim) {
 	parts = map[string][]claim{}
 	for _, c := range claims {
@@ -127,7 +127,7 @@ func richest(keys []string, parts map[string][]claim) {
 func byPayer(c claim) string    { return c.payer }
 func byProvider(c claim) string { return c.provider }
 
-// byCode adds up the states of each code; totals are in the order of codes.
+// byCode sums the states of each code; totals are in the order of codes.
 func byCode(c claim) string    { return c.code }
 func byPatient(c claim) string { return c.patient }
 
@@ -175,7 +175,7 @@ func groupOf(from, to string) string {
 	return "month"
 }
 
-// periods are the claims of every period of a span.
+// periods groups claims by the periods of a span.
 func (p practice) periods(q asked, group string) (keys []string, parts map[string][]claim) {
 	for day := q.from; day <= q.to; day = moved(day, 1) {
 		if key := periodOf(day, group); len(keys) == 0 || keys[len(keys)-1] != key {
@@ -186,7 +186,7 @@ func (p practice) periods(q asked, group string) (keys []string, parts map[strin
 	return keys, parts
 }
 
-// reconciled adds to a report what was charged and what came of it.
+// reconciled adds charges and their results to a report.
 func (p practice) reconciled(q asked, o object) object {
 	billed, expected, paid, adjusted, share, refunded, open := 0, 0, 0, 0, 0, 0, 0
 	out := map[string][4]int{}
@@ -261,7 +261,7 @@ func (p practice) oracleStats(month string) object {
 	}
 }
 
-// monthRows are the months with how much each is more than the one before.
+// monthRows returns the months with the change from the month before.
 func (p practice) monthRows(q asked, change string, factor, decimals int) []object {
 	rows, last := []object{}, 0
 	keys, parts := p.periods(q, "month")

@@ -28,7 +28,7 @@ func engine(keep time.Duration) *reports.Engine {
 	return reports.New(billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true}), keep)
 }
 
-// oracles are what each report should say, and what it covers without dates.
+// oracles are the expected reports, and what each covers without dates.
 var oracles = map[reports.Name]struct {
 	says   func(practice, asked) object
 	covers string
@@ -51,7 +51,7 @@ var oracles = map[reports.Name]struct {
 	}, "calendar month"},
 }
 
-// dates are the days of a report that was asked without some.
+// dates returns the days of a report requested without dates.
 func dates(covers string, q asked, now time.Time) asked {
 	if covers == "" {
 		return q
@@ -74,7 +74,7 @@ func dates(covers string, q asked, now time.Time) asked {
 	return q
 }
 
-// plain is a value as JSON has it.
+// plain converts a value to JSON types.
 func plain(t *testing.T, value any) (out any) {
 	t.Helper()
 	raw, err := json.Marshal(value)
@@ -127,7 +127,7 @@ func id(text string) *string {
 	return &text
 }
 
-// Every figure of every report is what the oracle says, for random practices over 14 months. VIGIL_ORACLE_CASES asks for more than the quick number.
+// Every figure of every report matches the oracle, for random practices over 14 months. VIGIL_ORACLE_CASES sets a larger number of cases.
 func TestOracle(t *testing.T) {
 	cases := 25
 	if n, err := strconv.Atoi(os.Getenv("VIGIL_ORACLE_CASES")); err == nil {

@@ -18,7 +18,7 @@ func zone(t testing.TB, name string) *time.Location {
 	return z
 }
 
-// facts are those of March 2026, in which most of America changes its clocks and New Zealand does not.
+// facts are the facts of March 2026, in which most of America changes to daylight saving time and New Zealand does not.
 func facts(at *time.Location) reports.AuditFacts {
 	month, _ := billing.MonthSpan("2026-03")
 	return reports.AuditFacts{
@@ -26,7 +26,7 @@ func facts(at *time.Location) reports.AuditFacts {
 	}
 }
 
-// want checks the finding of a pattern; count 0 is none.
+// want checks the finding of a pattern; count 0 expects none.
 func want(t testing.TB, f reports.AuditFacts, pattern reports.Pattern, count int, entries string) {
 	t.Helper()
 	got, behind := 0, "[]"
@@ -144,7 +144,7 @@ func TestTypedDays(t *testing.T) {
 	}
 }
 
-// A day of a person has 960 minutes whatever the clocks do, and what reaches over midnight is shared out.
+// A user's day has at most 960 minutes, also when the clocks change, and time across midnight is divided.
 func TestImpossibleDays(t *testing.T) {
 	for _, name := range []string{"UTC", "America/New_York", "Pacific/Auckland"} {
 		at := zone(t, name)
@@ -163,7 +163,7 @@ func TestImpossibleDays(t *testing.T) {
 			want(t, f, reports.ImpossibleDay, 0, "[]")
 		}
 		over := facts(at)
-		over.Time = []reports.LoggedTime{stretch(0, 22, 180), stretch(1, 4, 480), stretch(1, 12, 420)} // an hour of the first is March's
+		over.Time = []reports.LoggedTime{stretch(0, 22, 180), stretch(1, 4, 480), stretch(1, 12, 420)} // one hour of the first belongs to March
 		want(t, over, reports.ImpossibleDay, 0, "[]")
 		over.Time[0].Length += time.Minute
 		want(t, over, reports.ImpossibleDay, 1, "[00-22 01-04 01-12]")

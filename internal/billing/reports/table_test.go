@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Each report as a table has a row for each row of its body, with the same members in the same order, and says of words that they are words.
+// Each report as a table has a row for each row of its body, with the same members in the same order, and marks text columns as text.
 func TestTables(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	p := invent(11, staff(t, app))
@@ -70,7 +70,7 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// checkCell holds a cell against the member it shows.
+// checkCell compares a cell with the member it shows.
 func checkCell(t *testing.T, what string, cell reports.Cell, member any) {
 	t.Helper()
 	switch value := member.(type) {
@@ -98,7 +98,7 @@ func checkCell(t *testing.T, what string, cell reports.Cell, member any) {
 	}
 }
 
-// Columns are picked in the order asked for; one there is not is named.
+// Columns are selected in the requested order; an unknown column is an error that names it.
 func TestPick(t *testing.T) {
 	table := reports.Table{Columns: []string{"a", "b", "c"}, Rows: [][]reports.Cell{{{Text: "1"}, {Text: "2"}, {Text: "3"}}, {{Text: "4"}, {Text: "5"}, {Text: "6"}}}}
 	picked, unknown := table.SelectColumns([]string{"c", "a"})
@@ -113,7 +113,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// A picture has a bar for each row of its table, and what has no picture has none.
+// A chart has a bar for each row of its table; a report without a chart has none.
 func TestBars(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	p := invent(12, staff(t, app))
@@ -146,7 +146,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// Expensive reports are kept for a while, for one role and one question; everything else is made anew, and so is whatever somebody asks anew.
+// Expensive reports are cached for one role and request; other reports, and those requested with fresh data, are computed again.
 func TestCache(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	p := invent(13, staff(t, app))
@@ -200,7 +200,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// Of more than 256 questions the oldest are forgotten, and the newest is kept.
+// Of more than 256 cached requests the oldest are evicted, and the newest stays.
 func TestCacheIsBounded(t *testing.T) {
 	app, e := vigiltest.NewApp(t), engine(time.Hour)
 	now := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
@@ -224,7 +224,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// The report of unbilled activity says what the engine says, and its sum.
+// The report of unbilled activity matches the engine, including the sum.
 func TestUnbilledReport(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	nurse := vigiltest.User(t, app, "nurse")

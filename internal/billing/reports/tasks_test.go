@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A billing run makes as many entries in one moment as there are patients: the list of what waits is in the order of its index, and nothing is sorted.
+// A billing run creates one entry per patient at one time: the list of pending entries follows its index without sorting.
 func TestWaitingEntriesAreNotSorted(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	var said []string
