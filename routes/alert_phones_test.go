@@ -12,10 +12,10 @@ import (
 
 // Alerts for silent, stuck and low-battery devices show the patient's phone number to roles that may see it, until the
 // alert is closed.
-func TestStoryWhomToCall(t *testing.T) {
+func TestStoryDeviceAlertShowsPhone(t *testing.T) {
 	c := newClinic(t)
 	const phone = "555-731-9042"
-	patient, without := c.enrol(object{"phone": phone}), c.enrol(nil)
+	patient, without := c.enroll(object{"phone": phone}), c.enroll(nil)
 	for _, id := range []string{patient, without} {
 		for _, kind := range []string{
 			alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeStaleReading, alerts.TypeDeviceBattery, alerts.TypeHubOffline, "blood_pressure",
@@ -43,22 +43,22 @@ func TestStoryWhomToCall(t *testing.T) {
 		}
 	}
 	for _, role := range []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA} {
-		list := c.ask(role, "GET", "/alerts/?page_size=100", nil).results()
+		list := c.request(role, "GET", "/alerts/?page_size=100", nil).results()
 		check(role, list, true)
 		if len(list) != 12 {
 			t.Errorf("%s sees %d alerts", role, len(list))
 		}
-		check(role, c.ask(role, "GET", "/devices/alerts/?page_size=100", nil).results(), true)
+		check(role, c.request(role, "GET", "/devices/alerts/?page_size=100", nil).results(), true)
 	}
-	check(authz.DataMonitor, c.ask(authz.DataMonitor, "GET", "/devices/alerts/?page_size=100", nil).results(), false)
-	one := c.ask(authz.MA, "GET", "/alerts/?type=device_battery&patient_id="+patient, nil).results()[0]
+	check(authz.DataMonitor, c.request(authz.DataMonitor, "GET", "/devices/alerts/?page_size=100", nil).results(), false)
+	one := c.request(authz.MA, "GET", "/alerts/?type=device_battery&patient_id="+patient, nil).results()[0]
 	path := "/alerts/" + fmt.Sprint(one["id"]) + "/"
-	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{"patient_phone": phone})
-	c.ask(authz.Nurse, "POST", path+"resolve/", object{}).want(200).wantAt(object{"patient_phone": nil})
+	c.request(authz.MA, "GET", path, nil).want(200).wantAt(object{"patient_phone": phone})
+	c.request(authz.Nurse, "POST", path+"resolve/", object{}).want(200).wantAt(object{"patient_phone": nil})
 
 	// A phone number that cannot be decrypted is left out; the alert is still listed.
 	if _, err := c.app.DB().Update("patients", dbx.Params{"phone": "v1.lost.AAAA"}, dbx.HashExp{"id": patient}).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	check(authz.Nurse, c.ask(authz.Nurse, "GET", "/alerts/?type=stale_reading", nil).results(), false)
+	check(authz.Nurse, c.request(authz.Nurse, "GET", "/alerts/?type=stale_reading", nil).results(), false)
 }

@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // answers.json lists the operations that answer in a form other than JSON, so the program need not parse the whole
 // contract.
-func TestAnswersAreTheContracts(t *testing.T) {
+func TestAnswersFileMatchesContract(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]yaml.Node
 	}

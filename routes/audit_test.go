@@ -41,27 +41,27 @@ func TestAuditEvents(t *testing.T) {
 		"?date_to=2026-01-15T13:44:30Z": "[billing.run auth.login_failed patient.update]", "?event=billing.run&outcome=8": "[]",
 	} {
 		var events []string
-		for _, item := range c.ask(authz.Admin, "GET", "/audit/events/"+query, nil).results() {
+		for _, item := range c.request(authz.Admin, "GET", "/audit/events/"+query, nil).results() {
 			events = append(events, item["event"].(string))
 		}
 		if got := fmt.Sprint(events); got != want {
 			t.Errorf("%s lists %s, want %s", query, got, want)
 		}
 	}
-	c.ask(authz.Admin, "GET", "/audit/events/?outcome=1&patient_id=x&format=pdf&date_from=yesterday", nil).wantFields("outcome", "patient_id", "format", "date_from")
+	c.request(authz.Admin, "GET", "/audit/events/?outcome=1&patient_id=x&format=pdf&date_from=yesterday", nil).wantFields("outcome", "patient_id", "format", "date_from")
 
-	c.ask(authz.Admin, "GET", "/audit/events/1/", nil).want(200).wantAt(object{
+	c.request(authz.Admin, "GET", "/audit/events/1/", nil).want(200).wantAt(object{
 		"reason": "moved", "changes.phone.old": "555 0100",
 		"changes.phone.new": "555 0101", "action": "U", "patient_id": patient, "recorded_at": "2026-01-13T13:45:00Z",
 	})
-	if got := c.ask(authz.Admin, "GET", "/audit/events/?event=patient.update", nil).results()[0]; got["changes"] != nil ||
+	if got := c.request(authz.Admin, "GET", "/audit/events/?event=patient.update", nil).results()[0]; got["changes"] != nil ||
 		fmt.Sprint(got["changed_fields"]) != "[phone]" {
 		t.Errorf("a list shows %v", got)
 	}
 	for _, id := range []string{"0", "9999", "x", "01"} {
-		c.ask(authz.Admin, "GET", "/audit/events/"+id+"/", nil).want(404, "not_found")
+		c.request(authz.Admin, "GET", "/audit/events/"+id+"/", nil).want(404, "not_found")
 	}
-	table, err := csv.NewReader(strings.NewReader(c.ask(authz.Admin, "GET", "/audit/events/?format=csv&actor=4", nil).want(200).body)).ReadAll()
+	table, err := csv.NewReader(strings.NewReader(c.request(authz.Admin, "GET", "/audit/events/?format=csv&actor=4", nil).want(200).body)).ReadAll()
 	if err != nil || len(table) != 2 || table[1][2] != "patient.update" || table[1][13] != "'=cmd()" || table[1][16] != "phone" {
 		t.Errorf("CSV %v, %v", table, err)
 	}
@@ -80,7 +80,7 @@ func TestAuditEventAsFHIR(t *testing.T) {
 		PatientID: patient, Changes: audit.Changes{"phone": {Old: phi.Text("555 0100")}},
 	}, 0)
 	c.entry(audit.Entry{Event: audit.LoginFailed, Outcome: audit.MinorFailure, Actor: audit.Anonymous(from), ResourceType: audit.ResourceLoginKey, ResourceID: "k"}, 0)
-	answer := c.ask(authz.Admin, "GET", "/audit/events/1/?_format=fhir", nil).want(200)
+	answer := c.request(authz.Admin, "GET", "/audit/events/1/?_format=fhir", nil).want(200)
 	want := `{"resourceType":"AuditEvent","id":"1","type":{"system":"http://terminology.hl7.org/CodeSystem/audit-event-type","code":"rest","display":"RESTful Operation"},` +
 		`"subtype":[{"system":"http://hl7.org/fhir/restful-interaction","code":"update","display":"update"}],"action":"U","recorded":"2026-01-15T13:45:00.000000Z","outcome":"0",`
 	if !strings.HasPrefix(answer.body, want) || strings.Contains(answer.body, "555") {
@@ -116,8 +116,8 @@ func TestAuditEventAsFHIR(t *testing.T) {
 
 func TestVerifyAudit(t *testing.T) {
 	c := newClinic(t)
-	c.ask(authz.Admin, "GET", "/audit/verify/", nil).want(200).wantAt(object{"valid": true, "checked": 0.0, "first_invalid_id": nil, "head_hash": nil})
-	verified := c.ask(authz.Admin, "GET", "/audit/verify/", nil).want(200).wantAt(object{"valid": true, "checked": 1.0, "first_invalid_id": nil})
+	c.request(authz.Admin, "GET", "/audit/verify/", nil).want(200).wantAt(object{"valid": true, "checked": 0.0, "first_invalid_id": nil, "head_hash": nil})
+	verified := c.request(authz.Admin, "GET", "/audit/verify/", nil).want(200).wantAt(object{"valid": true, "checked": 1.0, "first_invalid_id": nil})
 	if len(verified.text("head_hash")) != 64 {
 		t.Errorf("head %s", verified.body)
 	}
@@ -126,18 +126,18 @@ func TestVerifyAudit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.ask(authz.Admin, "GET", "/audit/verify/", nil).want(200).wantAt(object{"valid": false, "first_invalid_id": 2.0})
+	c.request(authz.Admin, "GET", "/audit/verify/", nil).want(200).wantAt(object{"valid": false, "first_invalid_id": 2.0})
 }
 
 func TestPatientAccessLog(t *testing.T) {
 	c := newClinic(t)
-	ada, grace := c.enrol(nil), c.enrol(object{"first_name": "Grace", "last_name": "Hopper"})
-	c.ask(authz.Nurse, "GET", "/patients/"+ada+"/", nil).want(200)
-	c.ask(authz.Provider, "GET", "/patients/", nil).want(200)                  // shows both
-	c.ask(authz.MA, "GET", "/patients/?search=hopper", nil).want(200)          // shows one
-	c.ask(authz.DataMonitor, "GET", "/patients/?search=nobody", nil).want(200) // shows none
+	ada, grace := c.enroll(nil), c.enroll(object{"first_name": "Grace", "last_name": "Hopper"})
+	c.request(authz.Nurse, "GET", "/patients/"+ada+"/", nil).want(200)
+	c.request(authz.Provider, "GET", "/patients/", nil).want(200)                  // shows both
+	c.request(authz.MA, "GET", "/patients/?search=hopper", nil).want(200)          // shows one
+	c.request(authz.DataMonitor, "GET", "/patients/?search=nobody", nil).want(200) // shows none
 	who := func(id string) (list []string) {
-		for _, item := range c.ask(authz.ClinicalManager, "GET", "/patients/"+id+"/access-log/", nil).results() {
+		for _, item := range c.request(authz.ClinicalManager, "GET", "/patients/"+id+"/access-log/", nil).results() {
 			list = append(list, item["event"].(string)+" "+item["actor_role"].(string))
 		}
 		return list
@@ -151,5 +151,5 @@ func TestPatientAccessLog(t *testing.T) {
 	if got := who(ada)[0]; got != "audit.read clinical_manager" {
 		t.Errorf("the look at the log itself is %v", got)
 	}
-	c.ask(authz.Admin, "GET", "/patients/0196b0c0-0000-7000-8000-00000000000f/access-log/", nil).want(404, "not_found")
+	c.request(authz.Admin, "GET", "/patients/0196b0c0-0000-7000-8000-00000000000f/access-log/", nil).want(404, "not_found")
 }

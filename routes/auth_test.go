@@ -72,8 +72,8 @@ func (r reply) fieldErrors(field string) string {
 	return strings.Join(all, " ")
 }
 
-// post starts a mail server on a socket and a mailer that sends to it.
-func (c *clinic) post() (*sandbox.MailCatcher, *notifications.Mailer) {
+// startMail starts a mail server on a socket and a mailer that sends to it.
+func (c *clinic) startMail() (*sandbox.MailCatcher, *notifications.Mailer) {
 	c.t.Helper()
 	catcher, err := sandbox.NewMailCatcher(func() time.Time { return c.now }, nil)
 	if err != nil {
@@ -117,16 +117,16 @@ func linkToken(t *testing.T, mail sandbox.Message) string {
 
 func TestRegistration(t *testing.T) {
 	c := newClinic(t)
-	catcher, mailer := c.post()
+	catcher, mailer := c.startMail()
 	body := object{
 		"email": " New.Nurse@Practice.Test ", "password": newPassword, "first_name": "New", "last_name": "Nurse", "role": "nurse",
 		"time_zone": "America/Chicago", "npi": "1234567893", "phone": "+1 312 555 0100",
 	}
-	made := c.ask(authz.Admin, "POST", "/auth/register/", body).want(201)
+	made := c.request(authz.Admin, "POST", "/auth/register/", body).want(201)
 	if made.text("email") != "new.nurse@practice.test" || made.text("created_at") != "2026-01-15T13:45:00Z" || made.object()["is_active"] != true {
 		t.Errorf("registered %s", made.body)
 	}
-	again := c.ask(authz.Admin, "POST", "/auth/register/", body).want(400, "validation_error")
+	again := c.request(authz.Admin, "POST", "/auth/register/", body).want(400, "validation_error")
 	if again.fieldErrors("email") == "" {
 		t.Errorf("a second account of the address: %s", again.body)
 	}
@@ -175,7 +175,7 @@ func TestRegistrationRefusals(t *testing.T) {
 				body[name] = fine
 			}
 			body[field] = value
-			answer := c.ask(authz.Admin, "POST", "/auth/register/", body).want(400, "validation_error")
+			answer := c.request(authz.Admin, "POST", "/auth/register/", body).want(400, "validation_error")
 			if answer.fieldErrors(field) == "" || len(answer.object()["field_errors"].(object)) != 1 {
 				t.Errorf("%s %v: %s", field, value, answer.body)
 			}
@@ -226,7 +226,7 @@ func TestPasswordChange(t *testing.T) {
 
 func TestPasswordReset(t *testing.T) {
 	c := newClinic(t)
-	catcher, mailer := c.post()
+	catcher, mailer := c.startMail()
 	user := c.people[authz.Provider]
 	session := c.login(user.Email(), vigiltest.Password).want(200)
 	ask := func(email string) reply {
@@ -279,9 +279,9 @@ func TestPasswordReset(t *testing.T) {
 	confirm(late, newPassword+"2").want(400, "invalid_reset_token")
 }
 
-func TestWhoHasNoAccountGetsNoMail(t *testing.T) {
+func TestUnknownAddressGetsNoMail(t *testing.T) {
 	c := newClinic(t)
-	catcher, mailer := c.post()
+	catcher, mailer := c.startMail()
 	inactive := vigiltest.User(t, c.app, authz.Nurse, vigiltest.Inactive())
 	for _, address := range []string{"nobody@practice.test", inactive.Email()} {
 		c.send("", "POST", "/auth/password-reset/", object{"email": address}).want(200)
@@ -294,9 +294,9 @@ func TestWhoHasNoAccountGetsNoMail(t *testing.T) {
 	}
 }
 
-func TestLockIsToldToAdministrators(t *testing.T) {
+func TestLockNotifiesAdministrators(t *testing.T) {
 	c := newClinic(t)
-	catcher, mailer := c.post()
+	catcher, mailer := c.startMail()
 	second := vigiltest.User(t, c.app, authz.Admin)
 	vigiltest.User(t, c.app, authz.Admin, vigiltest.Inactive())
 	for _, address := range []string{c.people[authz.Nurse].Email(), "nobody@practice.test"} {
@@ -333,7 +333,7 @@ func TestLockIsToldToAdministrators(t *testing.T) {
 	if err := c.app.DB().NewQuery("SELECT body FROM notifications LIMIT 1").Row(&stored); err != nil || strings.Contains(stored, "locked") {
 		t.Errorf("the notice is readable on disk: %q, %v", stored, err)
 	}
-	c.ask(authz.Admin, "POST", "/users/"+number(c.people[authz.Nurse])+"/unlock/", nil).want(200)
+	c.request(authz.Admin, "POST", "/users/"+number(c.people[authz.Nurse])+"/unlock/", nil).want(200)
 	c.login(c.people[authz.Nurse].Email(), vigiltest.Password).want(200)
 }
 
@@ -362,7 +362,7 @@ func TestRolesThatNeedASecondFactor(t *testing.T) {
 func number(user *collections.User) string { return strconv.FormatInt(user.Number(), 10) }
 
 // An address of any form can be locked, even one that no account has.
-func TestStrangeAddressesLock(t *testing.T) {
+func TestAnyAddressFormLocks(t *testing.T) {
 	c := newClinic(t)
 	for _, address := range []string{strings.Repeat("ü", 254), "'; DROP TABLE users; --", "\u202eadmin@practice.test", "{{.link}}<script>"} {
 		for range 5 {
@@ -371,7 +371,7 @@ func TestStrangeAddressesLock(t *testing.T) {
 		c.login(address, "wrong").want(423, "account_locked")
 		c.send("", "POST", "/auth/password-reset/", object{"email": address}).want(200)
 	}
-	catcher, mailer := c.post()
+	catcher, mailer := c.startMail()
 	if mails := c.deliver(catcher, mailer); len(mails) != 0 {
 		t.Errorf("mailed %v", mails)
 	}

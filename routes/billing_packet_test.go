@@ -18,31 +18,31 @@ func TestEvidencePacket(t *testing.T) {
 		t.Fatal(err)
 	}
 	number := c.people[authz.Provider].Number()
-	id := c.enrol(object{"icd10_codes": []string{"I10"}, "primary_provider_id": number})
+	id := c.enroll(object{"icd10_codes": []string{"I10"}, "primary_provider_id": number})
 	c.consent(id) // dated in November, recorded now
-	c.wear(id, "D-1", c.now.AddDate(0, 0, -31), 16)
+	c.storeDeviceDays(id, "D-1", c.now.AddDate(0, 0, -31), 16)
 	if _, err := c.app.DB().NewQuery(`UPDATE devices SET manufacturer = 'A&D', model = 'UC-352BLE', serial_number = 'SN-77'`).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	order := func(kind, dated, text string) {
-		c.ask(authz.Nurse, "POST", "/patients/"+id+"/orders/", object{"kind": kind, "dated": dated, "text": text, "author_id": number}).want(201)
+		c.request(authz.Nurse, "POST", "/patients/"+id+"/orders/", object{"kind": kind, "dated": dated, "text": text, "author_id": number}).want(201)
 	}
 	order("plan_of_care", "2025-11-03", "Markedplan daily")
 	order("rpm_order", "2025-11-02", "Weigh daily")
 	order("plan_of_care", "2025-12-01", "Weigh twice")
 	order("plan_of_care", "2026-01-15", "Later than the period")
-	c.ask(authz.Nurse, "POST", "/time-entries/", object{
+	c.request(authz.Nurse, "POST", "/time-entries/", object{
 		"patient_id": id, "category": "interactive", "started_at": c.now.Add(-30 * time.Hour).Format(time.RFC3339), "duration_seconds": 1200, "notes": "Talked",
 		"activity": "phone_call", "contact_method": "phone",
 	}).want(201)
-	c.ask(authz.DataMonitor, "POST", "/billing/run/", nil).want(200)
+	c.request(authz.DataMonitor, "POST", "/billing/run/", nil).want(200)
 	evidence := func(code string) (reply, string) {
-		entries := c.ask(authz.DataMonitor, "GET", "/billing/entries/?cpt_code="+code, nil).results()
+		entries := c.request(authz.DataMonitor, "GET", "/billing/entries/?cpt_code="+code, nil).results()
 		if len(entries) != 1 {
 			t.Fatalf("%s was billed %d times", code, len(entries))
 		}
 		path := "/billing/entries/" + entries[0]["id"].(string) + "/evidence/"
-		return c.ask(authz.DataMonitor, "GET", path, nil).want(200), path
+		return c.request(authz.DataMonitor, "GET", path, nil).want(200), path
 	}
 	supply, path := evidence("99454")
 	supply.wantAt(object{
@@ -71,15 +71,15 @@ func TestEvidencePacket(t *testing.T) {
 	if person, _ := first(minutes, "time_entries")["person"].(string); !strings.Contains(person, ", ") {
 		t.Errorf("the time is %q's", person)
 	}
-	if paper := c.ask(authz.DataMonitor, "GET", path+"?format=pdf", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
+	if paper := c.request(authz.DataMonitor, "GET", path+"?format=pdf", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
 		t.Error("the packet is no PDF")
 	}
 }
 
 // An entry that was created manually may have no evidence; the packet states this.
-func TestEvidencePacketOfNothing(t *testing.T) {
+func TestEvidencePacketWithoutEvidence(t *testing.T) {
 	c := newClinic(t)
-	line := c.billedLine(c.enrol(nil), "99454", "2026-01-10", "2025-12-12", "2026-01-10", "pending_review")
-	c.ask(authz.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/", nil).want(200).wantAt(object{"rendering_provider": nil, "plan_of_care": nil})
-	c.ask(authz.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/?format=pdf", nil).want(200)
+	line := c.billedLine(c.enroll(nil), "99454", "2026-01-10", "2025-12-12", "2026-01-10", "pending_review")
+	c.request(authz.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/", nil).want(200).wantAt(object{"rendering_provider": nil, "plan_of_care": nil})
+	c.request(authz.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/?format=pdf", nil).want(200)
 }

@@ -11,13 +11,13 @@ import (
 
 func TestCareTeam(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	path := "/patients/" + id + "/care-team/"
 	provider, nurse, ma := c.people[authz.Provider].Number(), c.people[authz.Nurse].Number(), c.people[authz.MA].Number()
 	gone := vigiltest.User(t, c.app, authz.Nurse, vigiltest.Inactive()).Number()
-	c.ask(authz.DataMonitor, "GET", path, nil).want(200).wantAt(object{"primary_provider_id": nil, "primary_provider_name": nil})
+	c.request(authz.DataMonitor, "GET", path, nil).want(200).wantAt(object{"primary_provider_id": nil, "primary_provider_name": nil})
 
-	set := c.ask(authz.Provider, "PUT", path, object{"primary_provider_id": provider, "members": []object{{"user_id": nurse}, {"user_id": ma, "role": "Scribe"}}}).want(200)
+	set := c.request(authz.Provider, "PUT", path, object{"primary_provider_id": provider, "members": []object{{"user_id": nurse}, {"user_id": ma, "role": "Scribe"}}}).want(200)
 	set.wantAt(object{"primary_provider_id": float64(provider), "primary_provider_name": "Test Person"})
 	members := func(r reply) (list []string) {
 		for _, m := range r.object()["members"].([]any) {
@@ -28,20 +28,20 @@ func TestCareTeam(t *testing.T) {
 	if got := members(set); !slices.Equal(got, []string{"nurse Test Person", "Scribe Test Person"}) {
 		t.Errorf("the members are %v", got)
 	}
-	c.ask(authz.Nurse, "GET", "/patients/"+id+"/", nil).want(200).wantAt(object{"primary_provider_id": float64(provider)})
+	c.request(authz.Nurse, "GET", "/patients/"+id+"/", nil).want(200).wantAt(object{"primary_provider_id": float64(provider)})
 
 	before := len(c.events(id))
-	c.ask(authz.Provider, "PUT", path, object{"primary_provider_id": provider, "members": []object{{"user_id": nurse}, {"user_id": ma, "role": "Scribe"}}}).want(200)
-	c.ask(authz.Provider, "PUT", path, object{}).want(200)
+	c.request(authz.Provider, "PUT", path, object{"primary_provider_id": provider, "members": []object{{"user_id": nurse}, {"user_id": ma, "role": "Scribe"}}}).want(200)
+	c.request(authz.Provider, "PUT", path, object{}).want(200)
 	if len(c.events(id)) != before {
 		t.Error("a change of nothing is recorded")
 	}
-	kept := c.ask(authz.Provider, "PUT", path, object{"members": []object{{"user_id": nurse, "role": "Case manager"}}}).want(200)
+	kept := c.request(authz.Provider, "PUT", path, object{"members": []object{{"user_id": nurse, "role": "Case manager"}}}).want(200)
 	if got := members(kept); !slices.Equal(got, []string{"Case manager Test Person"}) {
 		t.Errorf("the members are %v", got)
 	}
 	kept.wantAt(object{"primary_provider_id": float64(provider)})
-	emptied := c.ask(authz.Provider, "PUT", path, object{"primary_provider_id": nil, "members": nil}).want(200)
+	emptied := c.request(authz.Provider, "PUT", path, object{"primary_provider_id": nil, "members": nil}).want(200)
 	if emptied.wantAt(object{"primary_provider_id": nil}); len(members(emptied)) != 0 {
 		t.Error("the team is not empty")
 	}
@@ -68,7 +68,7 @@ func TestCareTeam(t *testing.T) {
 		"too many":              {object{"members": slices.Repeat([]object{{"user_id": nurse}}, 51)}, []string{"members"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := c.ask(authz.Provider, "PUT", path, test.body)
+			answer := c.request(authz.Provider, "PUT", path, test.body)
 			answer.t = t
 			answer.wantFields(test.wrong...)
 		})

@@ -15,7 +15,7 @@ import (
 func (c *clinic) follow(role authz.Role, since, query string) (lines []string, next string) {
 	c.t.Helper()
 	for more := true; more; since = next {
-		page := c.ask(role, "GET", "/changes/?since="+url.QueryEscape(since)+query, nil).want(200).object()
+		page := c.request(role, "GET", "/changes/?since="+url.QueryEscape(since)+query, nil).want(200).object()
 		for _, one := range page["results"].([]any) {
 			change := one.(object)
 			lines = append(lines, fmt.Sprint(change["type"], " ", change["id"], " ", change["change"]))
@@ -36,16 +36,16 @@ func (c *clinic) latest() string {
 }
 
 // Changes made by the API, the engines and the dashboard appear once each, in order, with the API's ids.
-func TestChangesAreFollowed(t *testing.T) {
+func TestChangeFeed(t *testing.T) {
 	c := newIngestingClinic(t)
 	start := c.latest()
-	patient := c.enrol(nil)
-	reading := c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	patient := c.enroll(nil)
+	reading := c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": patient, "systolic": 190, "diastolic": 125, "measured_at": "2026-01-15T13:40:00Z",
 	}).want(201).object()["id"].(string)
 	lines, next := c.follow(authz.Admin, start, "&limit=1")
-	alerts := c.ask(authz.Admin, "GET", "/alerts/", nil).results()
-	escalations := c.ask(authz.Admin, "GET", "/escalations/", nil).results()
+	alerts := c.request(authz.Admin, "GET", "/alerts/", nil).results()
+	escalations := c.request(authz.Admin, "GET", "/escalations/", nil).results()
 	if len(alerts) == 0 || len(escalations) != 1 {
 		t.Fatalf("%d alerts, %d escalations", len(alerts), len(escalations))
 	}
@@ -74,9 +74,9 @@ func TestChangesAreFollowed(t *testing.T) {
 		t.Errorf("of two types: %v", some)
 	}
 
-	c.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alerts[0]["id"]), object{"notes": "called"}).want(200)
-	c.ask(authz.Nurse, "POST", "/ingestion/observations/"+reading+"/entered-in-error/", object{"reason": "wrong patient"}).want(200)
-	c.ask(authz.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
+	c.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alerts[0]["id"]), object{"notes": "called"}).want(200)
+	c.request(authz.Nurse, "POST", "/ingestion/observations/"+reading+"/entered-in-error/", object{"reason": "wrong patient"}).want(200)
+	c.request(authz.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
 	after, _ := c.follow(authz.Admin, next, "")
 	for _, line := range []string{fmt.Sprint("alert ", alerts[0]["id"], " updated"), "observation " + reading + " updated", "patient " + patient + " deleted"} {
 		if !slices.Contains(after, line) {
@@ -85,18 +85,18 @@ func TestChangesAreFollowed(t *testing.T) {
 	}
 }
 
-func TestChangesRefused(t *testing.T) {
+func TestChangeFeedRefusals(t *testing.T) {
 	c := newClinic(t)
-	c.enrol(nil)
+	c.enroll(nil)
 	other := newClinic(t)
-	other.enrol(nil)
+	other.enroll(nil)
 	foreign := other.latest()
 	own := c.latest()
 	for since, status := range map[string]int{
 		own: 200, "": 200, "latest": 200, foreign: 400, "x": 400, own + "A": 400, own[:len(own)-1]: 400, "AAAAAAAAAAAAAAAAAAAAAA": 400, strings.ToLower(own): 400,
 		"__________8AAAAAAAAAAA": 400, "\x00": 400,
 	} {
-		got := c.ask(authz.Admin, "GET", "/changes/?since="+url.QueryEscape(since), nil)
+		got := c.request(authz.Admin, "GET", "/changes/?since="+url.QueryEscape(since), nil)
 		if got.want(status); status == 400 && got.object()["code"] != "invalid_cursor" {
 			t.Errorf("%q: %s", since, got.body)
 		}
@@ -104,17 +104,17 @@ func TestChangesRefused(t *testing.T) {
 	for query, field := range map[string]string{
 		"types=weather": "types", "types=alert,weather": "types", "types=,": "types", "types=Alert": "types", "limit=0": "limit", "limit=-1": "limit", "limit=x": "limit",
 	} {
-		got := c.ask(authz.Admin, "GET", "/changes/?"+query, nil).want(400, "validation_error").object()
+		got := c.request(authz.Admin, "GET", "/changes/?"+query, nil).want(400, "validation_error").object()
 		if got["field_errors"].(object)[field] == nil {
 			t.Errorf("%s: %v", query, got)
 		}
 	}
-	c.ask(authz.Admin, "GET", "/changes/?limit=100000&types=", nil).want(200)
+	c.request(authz.Admin, "GET", "/changes/?limit=100000&types=", nil).want(200)
 	c.wantRoles("GET", "/changes/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 }
 
 // Each role sees the changes of the types that it may read for all patients.
-func TestChangesByRole(t *testing.T) {
+func TestChangeFeedByRole(t *testing.T) {
 	c := newIngestingClinic(t)
 	for role, closed := range map[authz.Role][]string{
 		authz.Admin: nil, authz.ClinicalManager: nil, authz.Provider: {"time_entry"}, authz.Nurse: {"claim", "time_entry"}, authz.MA: {"claim", "time_entry"},
@@ -127,11 +127,11 @@ func TestChangesByRole(t *testing.T) {
 			if slices.Contains(closed, noun) {
 				status = 403
 			}
-			c.ask(role, "GET", "/changes/?types="+noun, nil).want(status)
+			c.request(role, "GET", "/changes/?types="+noun, nil).want(status)
 		}
 	}
-	patient := c.enrol(nil)
-	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	patient := c.enroll(nil)
+	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": patient, "systolic": 190, "diastolic": 125, "measured_at": "2026-01-15T13:40:00Z",
 	}).want(201)
 	if lines, _ := c.follow(authz.DataMonitor, "", ""); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "alert") || strings.HasPrefix(l, "escalation") }) ||
@@ -141,10 +141,10 @@ func TestChangesByRole(t *testing.T) {
 }
 
 // A clinician who is restricted to care teams sees changes of the team's patients and changes without a patient.
-func TestChangesOfTheCareTeam(t *testing.T) {
+func TestChangeFeedOfCareTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	own, other := c.enrol(object{"mrn": "OWN"}), c.enrol(object{"mrn": "OTHER"})
-	c.ask(authz.Admin, "PUT", "/patients/"+own+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number(), "role": "nurse"}}}).want(200)
+	own, other := c.enroll(object{"mrn": "OWN"}), c.enroll(object{"mrn": "OTHER"})
+	c.request(authz.Admin, "PUT", "/patients/"+own+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number(), "role": "nurse"}}}).want(200)
 	lines, _ := c.follow(authz.Nurse, "", "&limit=1")
 	if !slices.Contains(lines, "patient "+own+" created") || !slices.Contains(lines, "care_team "+own+" updated") || slices.Contains(lines, "patient "+other+" created") {
 		t.Errorf("the nurse is told %v", lines)
@@ -158,10 +158,10 @@ func TestChangesOfTheCareTeam(t *testing.T) {
 }
 
 // A client with the feed's scope sees every type, by id.
-func TestChangesForClients(t *testing.T) {
+func TestChangeFeedForClients(t *testing.T) {
 	c := newClinic(t)
 	token := c.token(c.addClient(object{"scopes": []string{"changes.read"}}), "")
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	page := c.as(token, "GET", "/changes/?types=patient,claim,alert", nil).want(200)
 	if !strings.Contains(page.body, patient) {
 		t.Errorf("the client is told %s", page.body)

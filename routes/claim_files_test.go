@@ -16,8 +16,8 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// house is a clinic that sends claims, with the payer that receives them.
-type house struct {
+// claimsClinic is a clinic that sends claims, with the payer that receives them.
+type claimsClinic struct {
 	*clinic
 	payer    *payer.Payer
 	insurer  any
@@ -26,9 +26,9 @@ type house struct {
 	money    *billing.Engine
 }
 
-func newHouse(t *testing.T) *house {
+func newClaimsClinic(t *testing.T) *claimsClinic {
 	var money *billing.Engine
-	h := &house{clinic: newClinic(t, func(e *routes.Engines) { money = e.Billing })}
+	h := &claimsClinic{clinic: newClinic(t, func(e *routes.Engines) { money = e.Billing })}
 	money.Claims = claims.Loader{
 		Practice: claims.Practice{
 			Name: "ELM STREET CLINIC", NPI: "1234567893", TaxID: "123456789", Taxonomy: "207Q00000X", Address: "1 ELM ST", City: "ALBANY", State: "NY", Zip: "122071234",
@@ -38,49 +38,49 @@ func newHouse(t *testing.T) *house {
 	}
 	h.money = money
 	h.payer = &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: h.now}
-	h.insurer = h.ask(authz.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).at("id")
+	h.insurer = h.request(authz.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).at("id")
 	h.provider = h.people[authz.Provider]
-	h.ask(authz.Admin, "PATCH", fmt.Sprintf("/users/%d/", h.provider.Number()), object{"npi": "1245319599", "taxonomy_code": "207R00000X"}).want(200)
+	h.request(authz.Admin, "PATCH", fmt.Sprintf("/users/%d/", h.provider.Number()), object{"npi": "1245319599", "taxonomy_code": "207R00000X"}).want(200)
 	return h
 }
 
 // insured enrolls a patient with everything a claim needs and the given minutes of calls in January.
-func (h *house) insured(name string, minutes int, insurance object) string {
+func (h *claimsClinic) insured(name string, minutes int, insurance object) string {
 	h.t.Helper()
 	covered := object{"payer_id": h.insurer, "member_id": "W1" + strings.ToUpper(name)}
 	for k, v := range insurance {
 		covered[k] = v
 	}
-	id := h.enrol(object{
+	id := h.enroll(object{
 		"last_name": name, "icd10_codes": []string{"I10", "E11.9"}, "primary_provider_id": h.provider.Number(), "insurance": covered,
 		"address": object{"line1": "1 Main St", "city": "Troy", "state": "NY", "zip": "12180"},
 	})
 	h.consent(id)
-	h.ask(authz.Provider, "POST", "/patients/"+id+"/orders/", object{"kind": "rpm_order", "dated": "2025-12-01"}).want(201)
+	h.request(authz.Provider, "POST", "/patients/"+id+"/orders/", object{"kind": "rpm_order", "dated": "2025-12-01"}).want(201)
 	for ; minutes > 0; minutes -= 20 {
-		h.talk(id, time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC).Add(time.Duration(h.talked)*20*time.Minute).Format(time.RFC3339), min(minutes, 20))
+		h.logCall(id, time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC).Add(time.Duration(h.talked)*20*time.Minute).Format(time.RFC3339), min(minutes, 20))
 		h.talked++
 	}
 	return id
 }
 
 // reviewed runs the month's billing, reviews the entries, and returns them by patient and code.
-func (h *house) reviewed() map[string]string {
+func (h *claimsClinic) reviewed() map[string]string {
 	h.t.Helper()
-	h.ask(authz.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	h.request(authz.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	entries := map[string]string{}
-	for _, e := range h.ask(authz.Admin, "GET", "/billing/entries/?status=pending&page_size=100", nil).want(200).results() {
+	for _, e := range h.request(authz.Admin, "GET", "/billing/entries/?status=pending&page_size=100", nil).want(200).results() {
 		id := e["id"].(string)
-		h.ask(authz.DataMonitor, "POST", "/billing/entries/"+id+"/review/", nil).want(200)
+		h.request(authz.DataMonitor, "POST", "/billing/entries/"+id+"/review/", nil).want(200)
 		entries[e["patient_id"].(string)+" "+e["cpt_code"].(string)] = id
 	}
 	return entries
 }
 
-func (h *house) send(ids ...string) (batch reply, file payer.Submission) {
+func (h *claimsClinic) send(ids ...string) (batch reply, file payer.Submission) {
 	h.t.Helper()
-	batch = h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).want(201)
-	raw := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
+	batch = h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).want(201)
+	raw := h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
 	file, err := payer.Read837P([]byte(raw))
 	if err != nil {
 		h.t.Fatal(err)
@@ -88,17 +88,17 @@ func (h *house) send(ids ...string) (batch reply, file payer.Submission) {
 	return batch, file
 }
 
-func (h *house) take(file []byte) reply {
+func (h *claimsClinic) upload(file []byte) reply {
 	h.t.Helper()
-	return h.ask(authz.DataMonitor, "POST", "/billing/claim-responses/", string(file), "Content-Type", "application/edi-x12")
+	return h.request(authz.DataMonitor, "POST", "/billing/claim-responses/", string(file), "Content-Type", "application/edi-x12")
 }
 
-func (h *house) entry(id string) reply {
+func (h *claimsClinic) entry(id string) reply {
 	h.t.Helper()
-	return h.ask(authz.Admin, "GET", "/billing/entries/"+id+"/", nil).want(200)
+	return h.request(authz.Admin, "GET", "/billing/entries/"+id+"/", nil).want(200)
 }
 
-func (h *house) claimOf(entry string, file payer.Submission) string {
+func (h *claimsClinic) claimOf(entry string, file payer.Submission) string {
 	h.t.Helper()
 	control, _ := h.entry(entry).at("claim_control_number").(string)
 	if !slices.ContainsFunc(file.Claims, func(c payer.Claim) bool { return c.ControlNumber == control }) {
@@ -109,8 +109,8 @@ func (h *house) claimOf(entry string, file payer.Submission) string {
 
 // A day's claims are sent and the payer's answers are applied: each line reaches its state once, even if a file is
 // uploaded again.
-func TestClaimsThereAndBack(t *testing.T) {
-	h := newHouse(t)
+func TestClaimRoundTrip(t *testing.T) {
+	h := newClaimsClinic(t)
 	names := []string{"Paid", "Partly", "Denied", "Sentback", "Mixed"}
 	ids := map[string]string{}
 	for _, name := range names {
@@ -133,24 +133,24 @@ func TestClaimsThereAndBack(t *testing.T) {
 	first := func(name string) string { return entries[ids[name]+" 99457"] }
 	second := func(name string) string { return entries[ids[name]+" 99458"] }
 	h.entry(first("Paid")).wantAt(object{"lifecycle_status": "submitted", "submission_reference": number, "claim_control_number": h.entry(second("Paid")).at("claim_control_number")})
-	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": all}).want(400, "invalid_state") // already submitted
+	h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": all}).want(400, "invalid_state") // already submitted
 
 	syntax := h.payer.Write999(file)
-	h.take(syntax).want(200).wantAt(object{"type": "999", "applied": 11.0, "unmatched": 0.0, "repeated": false})
-	h.take(syntax).want(200).wantAt(object{"applied": 0.0, "repeated": true})
+	h.upload(syntax).want(200).wantAt(object{"type": "999", "applied": 11.0, "unmatched": 0.0, "repeated": false})
+	h.upload(syntax).want(200).wantAt(object{"applied": 0.0, "repeated": true})
 	answered := func(sentBack, paid, denied, open float64) {
 		t.Helper()
 		want := object{"sent_back": sentBack, "paid": paid, "denied": denied, "voided": 0.0, "sent_again": 0.0, "open": open}
-		one := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).at("answers")
-		listed := h.ask(authz.Admin, "GET", "/billing/claim-batches/", nil).want(200).results()[0]["answers"]
+		one := h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).at("answers")
+		listed := h.request(authz.Admin, "GET", "/billing/claim-batches/", nil).want(200).results()[0]["answers"]
 		if fmt.Sprint(one) != fmt.Sprint(want) || fmt.Sprint(listed) != fmt.Sprint(want) {
 			t.Errorf("the answers are %v, in the list %v, want %v", one, listed, want)
 		}
 	}
 	answered(0, 0, 0, 11)
-	h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).wantAt(object{"status": "accepted"})
+	h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).wantAt(object{"status": "accepted"})
 
-	h.take(h.payer.Write277CA(file, map[string]payer.Rejection{h.claimOf(first("Sentback"), file): {Category: "A7", Code: "562", Entity: "85"}})).want(200)
+	h.upload(h.payer.Write277CA(file, map[string]payer.Rejection{h.claimOf(first("Sentback"), file): {Category: "A7", Code: "562", Entity: "85"}})).want(200)
 	for _, id := range []string{first("Sentback"), second("Sentback")} {
 		h.entry(id).wantAt(object{"lifecycle_status": "reviewed", "rejection.source": "277CA", "submitted_at": nil})
 		if text := h.entry(id).body; !strings.Contains(text, "rejected_277ca") || !strings.Contains(text, "A7:562") {
@@ -165,8 +165,8 @@ func TestClaimsThereAndBack(t *testing.T) {
 		h.claimOf(first("Denied"), file): payer.Deny("CO", "50", "N130"), h.claimOf(first("Sentback"), file): payer.NoDecision(),
 	}
 	payment := h.payer.Write835(file, decisions, x12.ProviderAdjustment{Provider: "1234567893", Year: "2026-12-31", Reason: "FB", Reference: "BALANCE7", Amount: 700})
-	answer := h.take(payment).want(200).wantAt(object{"type": "835", "applied": 9.0, "unmatched": 1.0})
-	detail := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
+	answer := h.upload(payment).want(200).wantAt(object{"type": "835", "applied": 9.0, "unmatched": 1.0})
+	detail := h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
 	if !strings.Contains(detail, `"segment":"PLB"`) || !strings.Contains(detail, "BALANCE7") || !strings.Contains(detail, `"amount":7.00`) {
 		t.Errorf("left for a person: %s", detail)
 	}
@@ -184,22 +184,22 @@ func TestClaimsThereAndBack(t *testing.T) {
 		answered(2, 7, 2, 0)
 	}
 	check()
-	h.take(payment).want(200).wantAt(object{"repeated": true, "applied": 0.0})
-	h.take([]byte(strings.ReplaceAll(string(payment), "~", "~\n"))).want(200).wantAt(object{"repeated": false, "applied": 0.0}) // the same file with line breaks
+	h.upload(payment).want(200).wantAt(object{"repeated": true, "applied": 0.0})
+	h.upload([]byte(strings.ReplaceAll(string(payment), "~", "~\n"))).want(200).wantAt(object{"repeated": false, "applied": 0.0}) // the same file with line breaks
 	check()
 }
 
 // A rejected claim is resent as an original, a denied line as a replacement of its whole claim, and a withdrawn claim as
 // a void.
-func TestClaimsAgain(t *testing.T) {
-	h := newHouse(t)
+func TestClaimsResent(t *testing.T) {
+	h := newClaimsClinic(t)
 	a, b := h.insured("Ada", 40, nil), h.insured("Bea", 20, nil)
 	entries := h.reviewed()
 	a1, a2, b1 := entries[a+" 99457"], entries[a+" 99458"], entries[b+" 99457"]
 	_, file := h.send(a1, a2, b1)
 	old := h.claimOf(a1, file)
 
-	h.take(h.payer.Write999(file, payer.Fault{Claim: old, Element: 2, Code: "7"})).want(200).wantAt(object{"applied": 3.0})
+	h.upload(h.payer.Write999(file, payer.Fault{Claim: old, Element: 2, Code: "7"})).want(200).wantAt(object{"applied": 3.0})
 	h.entry(b1).wantAt(object{"lifecycle_status": "reviewed", "rejection.source": "999"})
 	_, file = h.send(a1, a2, b1)
 	if now := h.claimOf(a1, file); now == old || file.Claims[0].Frequency != "1" {
@@ -207,10 +207,10 @@ func TestClaimsAgain(t *testing.T) {
 	}
 	h.entry(b1).wantAt(object{"lifecycle_status": "submitted", "rejection": nil})
 	claim := h.claimOf(a1, file)
-	h.take(h.payer.Write835(file, map[string]payer.Decision{claim: payer.Deny("CO", "16"), h.claimOf(b1, file): payer.NoDecision()})).want(200).wantAt(object{"applied": 2.0})
+	h.upload(h.payer.Write835(file, map[string]payer.Decision{claim: payer.Deny("CO", "16"), h.claimOf(b1, file): payer.NoDecision()})).want(200).wantAt(object{"applied": 2.0})
 
-	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+a1+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
-	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+b1+"/request-void/", object{"reason": "Wrong patient"}).want(200)
+	h.request(authz.DataMonitor, "POST", "/billing/entries/"+a1+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
+	h.request(authz.DataMonitor, "POST", "/billing/entries/"+b1+"/request-void/", object{"reason": "Wrong patient"}).want(200)
 	_, file = h.send(a1, b1)
 	for _, c := range file.Claims {
 		if c.ControlNumber == h.claimOf(a1, file) && (c.Frequency != "7" || len(c.Lines) != 1 || c.PayerControlNumber == "") {
@@ -221,27 +221,27 @@ func TestClaimsAgain(t *testing.T) {
 		}
 	}
 	full := payer.Full()
-	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(a1, file): full, h.claimOf(b1, file): payer.NoDecision()})).want(200)
+	h.upload(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(a1, file): full, h.claimOf(b1, file): payer.NoDecision()})).want(200)
 	h.entry(a1).wantAt(object{"lifecycle_status": "paid", "resubmission_count": 1.0})
-	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Reverse(full), h.claimOf(b1, file): payer.NoDecision()})).want(200).wantAt(object{"applied": 1.0})
+	h.upload(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Reverse(full), h.claimOf(b1, file): payer.NoDecision()})).want(200).wantAt(object{"applied": 1.0})
 	h.entry(a1).wantAt(object{"lifecycle_status": "submitted", "paid_total": 0.0})
-	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Partly(500, 0, 0), h.claimOf(b1, file): payer.NoDecision()})).want(200)
+	h.upload(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(a1, file): payer.Partly(500, 0, 0), h.claimOf(b1, file): payer.NoDecision()})).want(200)
 	h.entry(a1).wantAt(object{"lifecycle_status": "paid", "adjusted": 5.0})
 }
 
 // When one line of a claim is voided, the other lines are sent again on a replacement.
 func TestVoidOfPartOfAClaim(t *testing.T) {
-	h := newHouse(t)
+	h := newClaimsClinic(t)
 	id := h.insured("Ada", 40, nil)
 	entries := h.reviewed()
 	first, next := entries[id+" 99457"], entries[id+" 99458"]
 	h.send(first, next)
-	h.ask(authz.DataMonitor, "POST", "/billing/entries/"+next+"/request-void/", object{"reason": "One call was another patient's"}).want(200)
+	h.request(authz.DataMonitor, "POST", "/billing/entries/"+next+"/request-void/", object{"reason": "One call was another patient's"}).want(200)
 	batch, file := h.send(next)
 	if len(file.Claims) != 1 || file.Claims[0].Frequency != "7" || len(file.Claims[0].Lines) != 1 || file.Claims[0].Lines[0].Charge != file.Claims[0].Charge {
 		t.Fatalf("sent %+v", file.Claims)
 	}
-	text := h.ask(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).body
+	text := h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).body
 	if strings.Count(text, `"carried_by_replacement":true`) != 1 {
 		t.Errorf("the batch is %s", text)
 	}
@@ -252,36 +252,36 @@ func TestVoidOfPartOfAClaim(t *testing.T) {
 // A batch has all of its lines or is refused, and a payer's file is applied as a whole or refused with the position of
 // the error.
 func TestClaimFilesRefused(t *testing.T) {
-	h := newHouse(t)
+	h := newClaimsClinic(t)
 	good, bare := h.insured("Ada", 20, nil), h.insured("Bea", 20, object{"member_id": nil})
 	entries := h.reviewed()
 	one, two := entries[good+" 99457"], entries[bare+" 99457"]
-	refused := h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two, nobody}}).want(400, "invalid_state")
+	refused := h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two, nobody}}).want(400, "invalid_state")
 	if !strings.Contains(refused.body, "missing_member_id") || !strings.Contains(refused.body, two) || strings.Contains(refused.body, one) || !strings.Contains(refused.body, "not_found") {
 		t.Errorf("refused with %s", refused.body)
 	}
 	h.entry(one).wantAt(object{"lifecycle_status": "reviewed", "claim_control_number": nil})
-	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{}}).wantFields("entry_ids")
-	h.ask(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, one, "x"}}).wantFields("entry_ids.1", "entry_ids.2")
+	h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{}}).wantFields("entry_ids")
+	h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, one, "x"}}).wantFields("entry_ids.1", "entry_ids.2")
 	_, file := h.send(one)
 	syntax := string(h.payer.Write999(file))
 	for name, wrong := range map[string]string{
 		"empty": " ", "no X12": "hello", "for somebody else": strings.Replace(syntax, "SUB1 ", "SUB2 ", 1),
 		"a wrong count": strings.Replace(syntax, "GE*1*", "GE*2*", 1), "another version": strings.Replace(syntax, "*00501*", "*00401*", 1),
 	} {
-		answer := h.take([]byte(wrong)).want(400, "invalid_x12")
+		answer := h.upload([]byte(wrong)).want(400, "invalid_x12")
 		if answer.at("segment") == nil || answer.at("position") == nil {
 			t.Errorf("%s: %s", name, answer.body)
 		}
 	}
-	if list := h.ask(authz.Admin, "GET", "/billing/claim-responses/", nil).want(200).results(); len(list) != 0 {
+	if list := h.request(authz.Admin, "GET", "/billing/claim-responses/", nil).want(200).results(); len(list) != 0 {
 		t.Errorf("kept %v", list)
 	}
 	other := &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: h.now}
 	foreign := file
 	foreign.Claims = slices.Clone(file.Claims)
 	foreign.Claims[0].ControlNumber = "V999999999C00001"
-	h.take(other.Write835(foreign, nil)).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
+	h.upload(other.Write835(foreign, nil)).want(200).wantAt(object{"applied": 0.0, "unmatched": 1.0})
 	h.entry(one).wantAt(object{"lifecycle_status": "submitted"})
 	h.wantRoles("GET", "/billing/claim-batches/", nil, authz.Admin, authz.DataMonitor)
 }

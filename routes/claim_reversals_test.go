@@ -9,10 +9,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// reconciled checks that the billed amounts are accounted for, to the cent.
-func (h *house) reconciled(what string) {
+// wantBalanced checks that the billed amounts are accounted for, to the cent.
+func (h *claimsClinic) wantBalanced(what string) {
 	h.t.Helper()
-	r := h.ask(authz.Admin, "GET", "/billing/reports/revenue/?date_from=2025-12-01&date_to=2026-01-15", nil).want(200)
+	r := h.request(authz.Admin, "GET", "/billing/reports/revenue/?date_from=2025-12-01&date_to=2026-01-15", nil).want(200)
 	cents := func(name string) int { return int(r.at(name).(float64)*100 + 1e6 + 0.5) }
 	if cents("billed")-1e6 != cents("paid")+cents("adjusted")+cents("patient_responsibility")+cents("open")-4e6 {
 		h.t.Errorf("%s: does not reconcile: %s", what, r.body)
@@ -32,7 +32,7 @@ func secondary(file []byte, status string) []byte {
 }
 
 // The primary payer reverses its payment after a secondary one has paid: the claim waits for the correction.
-func TestReversedBesideASecondary(t *testing.T) {
+func TestPrimaryReversalWithSecondaryPayment(t *testing.T) {
 	first := payer.Partly(400, 0, 200)
 	for name, test := range map[string]struct {
 		correction payer.Decision
@@ -44,102 +44,102 @@ func TestReversedBesideASecondary(t *testing.T) {
 	} {
 		for _, by := range []string{"by hand", "by file"} {
 			t.Run(name+" "+by, func(t *testing.T) {
-				h := newHouse(t)
+				h := newClaimsClinic(t)
 				h.t = t
 				one := h.reviewedOne()
 				_, file := h.send(one)
 				c := h.claimOf(one, file)
 				pay := func(d payer.Decision) []byte { return h.payer.Write835(file, map[string]payer.Decision{c: d}) }
-				h.take(pay(first)).want(200).wantAt(object{"applied": 1.0})
+				h.upload(pay(first)).want(200).wantAt(object{"applied": 1.0})
 				if by == "by hand" {
 					h.move(one, "pay", object{"amount": 2, "payment_date": "2026-01-15", "reference": "SEC", "payer": "secondary"}).want(200)
 				} else {
-					h.take(secondary(pay(payer.Partly(4587, 0, 0)), "2")).want(200).wantAt(object{"applied": 1.0})
+					h.upload(secondary(pay(payer.Partly(4587, 0, 0)), "2")).want(200).wantAt(object{"applied": 1.0})
 					h.move(one, "adjust", object{"amount": -45.87, "group": "CO", "carc": "45", "reason": "Of the first payer"}).want(200)
 				}
 				h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": 43.87, "patient_responsibility": 0.0})
-				h.reconciled("paid by two")
-				h.take(pay(payer.Reverse(first))).want(200).wantAt(object{"applied": 1.0})
+				h.wantBalanced("paid by two")
+				h.upload(pay(payer.Reverse(first))).want(200).wantAt(object{"applied": 1.0})
 				h.entry(one).wantAt(object{"lifecycle_status": "submitted", "paid_total": 2.0, "adjusted": 0.0, "patient_responsibility": 0.0, "open": 45.87})
-				h.reconciled("taken back")
-				h.take(pay(test.correction)).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
+				h.wantBalanced("taken back")
+				h.upload(pay(test.correction)).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
 				h.entry(one).wantAt(test.want)
-				h.reconciled("corrected")
+				h.wantBalanced("corrected")
 			})
 		}
 	}
 }
 
 // A secondary payer's reversal keeps the primary payer's payment and control number.
-func TestReversedByASecondary(t *testing.T) {
-	h := newHouse(t)
+func TestSecondaryReversal(t *testing.T) {
+	h := newClaimsClinic(t)
 	one := h.reviewedOne()
 	_, file := h.send(one)
 	c := h.claimOf(one, file)
 	pay := func(d payer.Decision) []byte { return h.payer.Write835(file, map[string]payer.Decision{c: d}) }
 	second := func(d payer.Decision, status string) {
 		t.Helper()
-		h.take([]byte(strings.Replace(string(secondary(pay(d), status)), "*P"+c, "*SECOND9", 1))).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
+		h.upload([]byte(strings.Replace(string(secondary(pay(d), status)), "*P"+c, "*SECOND9", 1))).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
 	}
 	prior := func(paid x12.Cents) payer.Decision {
 		return payer.Adjust(x12.Adjustment{Group: "OA", Code: "23", Amount: 3787}, x12.Adjustment{Group: "PR", Code: "2", Amount: 1000 - paid})
 	}
-	h.take(pay(payer.Partly(400, 0, 1000))).want(200).wantAt(object{"applied": 1.0})
+	h.upload(pay(payer.Partly(400, 0, 1000))).want(200).wantAt(object{"applied": 1.0})
 	second(prior(1000), "2")
 	h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": 43.87, "adjusted": 4.0, "patient_responsibility": 0.0, "open": 0.0})
 	second(payer.Reverse(prior(1000)), "22")
 	h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": 33.87, "adjusted": 4.0, "open": 10.0, "payer_control_number": "P" + c})
-	h.reconciled("taken back")
+	h.wantBalanced("taken back")
 	second(prior(800), "2")
 	h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
-	h.reconciled("corrected")
+	h.wantBalanced("corrected")
 }
 
 // A payer's decision on a replacement reverses its decision on the replaced claim, including a denial.
-func TestReplacedAndTakenBack(t *testing.T) {
-	h := newHouse(t)
+func TestReplacementDecisionReversesOriginal(t *testing.T) {
+	h := newClaimsClinic(t)
 	id := h.insured("Ada", 40, nil)
 	entries := h.reviewed()
 	first, next := entries[id+" 99457"], entries[id+" 99458"]
 	_, old := h.send(first, next)
-	h.take(h.payer.Write835(old, map[string]payer.Decision{h.claimOf(first, old): payer.Deny("CO", "16")})).want(200)
+	h.upload(h.payer.Write835(old, map[string]payer.Decision{h.claimOf(first, old): payer.Deny("CO", "16")})).want(200)
 	h.move(first, "resubmit", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
 	h.move(next, "resubmit", nil).want(200)
 	_, file := h.send(first, next)
-	answer := h.take(h.payer.Write835(old, map[string]payer.Decision{old.Claims[0].ControlNumber: payer.Reverse(payer.Deny("CO", "16"))})).want(200)
+	answer := h.upload(h.payer.Write835(old, map[string]payer.Decision{old.Claims[0].ControlNumber: payer.Reverse(payer.Deny("CO", "16"))})).want(200)
 	if answer.at("unmatched") != 0.0 {
-		t.Errorf("left %s", h.left(answer))
+		t.Errorf("left %s", h.unmatched(answer))
 	}
 	h.entry(first).wantAt(object{"lifecycle_status": "submitted", "open": 47.87, "adjusted": 0.0})
-	h.take(h.payer.Write835(file, nil)).want(200).wantAt(object{"applied": 2.0})
+	h.upload(h.payer.Write835(file, nil)).want(200).wantAt(object{"applied": 2.0})
 	h.entry(next).wantAt(object{"lifecycle_status": "paid", "open": 0.0})
-	h.reconciled("paid")
+	h.wantBalanced("paid")
 }
 
-func (h *house) reviewedOne() string {
+func (h *claimsClinic) reviewedOne() string {
 	h.t.Helper()
 	id := h.insured("Ada", 20, nil)
 	return h.reviewed()[id+" 99457"]
 }
 
 // A claim that is being voided has no patient balance, and a payment that was never booked is not reversed.
-func TestDecidedWhileToBeVoided(t *testing.T) {
-	h := newHouse(t)
+func TestDecisionOnClaimBeingVoided(t *testing.T) {
+	h := newClaimsClinic(t)
 	one := h.reviewedOne()
 	_, file := h.send(one)
 	c := h.claimOf(one, file)
 	deductible := payer.Adjust(x12.Adjustment{Group: "PR", Code: "1", Amount: 4787})
 	h.move(one, "request-void", nil).want(200)
-	h.take(h.payer.Write835(file, map[string]payer.Decision{c: deductible})).want(200).wantAt(object{"applied": 1.0})
+	h.upload(h.payer.Write835(file, map[string]payer.Decision{c: deductible})).want(200).wantAt(object{"applied": 1.0})
 	h.entry(one).wantAt(object{"lifecycle_status": "void_requested", "patient_responsibility": 0.0, "open": 47.87})
-	h.take(h.payer.Write835(file, map[string]payer.Decision{c: payer.Partly(400, 0, 200)})).want(200).wantAt(object{"applied": 1.0})
+	h.upload(h.payer.Write835(file, map[string]payer.Decision{c: payer.Partly(400, 0, 200)})).want(200).wantAt(object{"applied": 1.0})
 	h.entry(one).wantAt(object{"lifecycle_status": "refund_due", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
-	h.reconciled("paid all the same")
+	h.wantBalanced("paid all the same")
 
-	h = newHouse(t)
+	h = newClaimsClinic(t)
 	two := h.reviewedOne()
 	_, file = h.send(two)
-	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(two, file): payer.Partly(400, 0, 200)})).want(200)
-	h.take(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(two, file): payer.Reverse(deductible)})).want(200)
+	h.upload(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(two, file): payer.Partly(400, 0, 200)})).want(200)
+	h.upload(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(two, file): payer.Reverse(deductible)})).want(200)
 	h.entry(two).wantAt(object{"lifecycle_status": "paid", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
 }

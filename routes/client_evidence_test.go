@@ -12,8 +12,8 @@ import (
 func TestEvidenceForClients(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
-	c.talk(patient, "2026-01-10T14:00:00Z", 40)
-	c.ask(authz.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
+	c.logCall(patient, "2026-01-10T14:00:00Z", 40)
+	c.request(authz.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	path := "/billing/entries/" + c.entryOf(patient, "99457") + "/"
 	all := []string{"billing.read", "patients.read", "observations.read", "alerts.read"}
 	m := c.addClient(object{"scopes": all})
@@ -26,7 +26,7 @@ func TestEvidenceForClients(t *testing.T) {
 		for _, format := range []string{"", "?format=pdf"} {
 			c.as(token, "GET", path+"evidence/"+format, nil).want(403, "insufficient_scope")
 		}
-		answer := c.knock("GET", "/api/v1"+path+"evidence/", token)
+		answer := c.requestWithToken("GET", "/api/v1"+path+"evidence/", token)
 		if told := answer.Header().Get("WWW-Authenticate"); !strings.Contains(told, `scope="`+left+`"`) {
 			t.Errorf("without %s: %q", left, told)
 		}

@@ -7,12 +7,12 @@ import (
 )
 
 // The feed names the client that enrolled a patient; null would mean that the service did.
-func TestClientsInTheFeed(t *testing.T) {
+func TestChangeFeedNamesClient(t *testing.T) {
 	c := newClinic(t)
 	token := c.token(c.addClient(object{"scopes": []string{"patients.write"}}), "")
 	c.as(token, "POST", "/patients/", person(object{"first_name": "Grace", "last_name": "Hopper"})).want(201)
-	c.enrol(nil)
-	feed := c.ask(authz.Admin, "GET", "/dashboard/activity/", nil).want(200).object()["results"].([]any)
+	c.enroll(nil)
+	feed := c.request(authz.Admin, "GET", "/dashboard/activity/", nil).want(200).object()["results"].([]any)
 	if len(feed) != 2 {
 		t.Fatalf("the feed says %v", feed)
 	}

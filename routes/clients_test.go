@@ -44,12 +44,12 @@ func (c *clinic) addClient(changes object) machine {
 	for name, value := range changes {
 		body[name] = value
 	}
-	made := c.ask(authz.Admin, "POST", "/clients/", body).want(201).object()
+	made := c.request(authz.Admin, "POST", "/clients/", body).want(201).object()
 	return machine{made["id"].(string), made["client_secret"].(string)}
 }
 
-// from sends a request without a user, from an address and with headers, and checks the answer against the contract.
-func (c *clinic) from(address, method, path, body string, header ...string) reply {
+// requestFrom sends a request without a user, from an address and with headers, and checks the answer against the contract.
+func (c *clinic) requestFrom(address, method, path, body string, header ...string) reply {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, "/api/v1"+path, strings.NewReader(body))
 	r.RemoteAddr = address + ":4711"
@@ -85,7 +85,7 @@ func (c *clinic) grant(form url.Values, by ...machine) reply {
 		r.SetBasicAuth(m.id, m.secret)
 		header = append(header, "Authorization", r.Header.Get("Authorization"))
 	}
-	return c.from(home, "POST", "/oauth/token/", form.Encode(), header...)
+	return c.requestFrom(home, "POST", "/oauth/token/", form.Encode(), header...)
 }
 
 // token returns the client's access token.
@@ -101,7 +101,7 @@ func (c *clinic) as(token, method, path string, body any) reply {
 	if body != nil {
 		raw, _ = json.Marshal(body)
 	}
-	return c.from(home, method, path, string(raw), "Content-Type", "application/json", "Authorization", "Bearer "+token)
+	return c.requestFrom(home, method, path, string(raw), "Content-Type", "application/json", "Authorization", "Bearer "+token)
 }
 
 // refusedToken checks an OAuth error.
@@ -122,9 +122,9 @@ func (c *clinic) read(query string) (column []string) {
 	return column
 }
 
-func TestClientsOfTheAdministrator(t *testing.T) {
+func TestClientAdministration(t *testing.T) {
 	c := newClinic(t)
-	made := c.ask(authz.Admin, "POST", "/clients/", object{
+	made := c.request(authz.Admin, "POST", "/clients/", object{
 		"name": " Device cloud ", "scopes": []string{"ingest", "system/Observation.read", "ingest"}, "allowed_cidrs": []string{"192.0.2.7", "2001:db8::1/32"},
 	}).want(201).wantAt(object{"name": "Device cloud", "active": true, "jwks": nil, "jwks_url": nil, "last_used_at": nil}).object()
 	id, secret := made["id"].(string), made["client_secret"].(string)
@@ -137,19 +137,19 @@ func TestClientsOfTheAdministrator(t *testing.T) {
 	if kept := fmt.Sprint(c.read(`SELECT json_group_array(json_array(secret_hash, token_key, name, scopes)) FROM clients`)); strings.Contains(kept, secret[3:]) {
 		t.Errorf("the secret is stored: %s", kept)
 	}
-	shown := c.ask(authz.Admin, "GET", "/clients/"+id+"/", nil).want(200)
-	listed := c.ask(authz.Admin, "GET", "/clients/", nil).results()
+	shown := c.request(authz.Admin, "GET", "/clients/"+id+"/", nil).want(200)
+	listed := c.request(authz.Admin, "GET", "/clients/", nil).results()
 	if len(listed) != 1 || shown.object()["id"] != id || strings.Contains(shown.body, "secret") || listed[0]["client_secret"] != nil {
 		t.Errorf("shown as %s, listed as %v", shown.body, listed)
 	}
-	c.ask(authz.Admin, "PATCH", "/clients/"+id+"/", object{"name": "Cloud", "scopes": []string{"patients.read"}}).want(200).
+	c.request(authz.Admin, "PATCH", "/clients/"+id+"/", object{"name": "Cloud", "scopes": []string{"patients.read"}}).want(200).
 		wantAt(object{"name": "Cloud", "active": true})
-	if again := c.ask(authz.Admin, "POST", "/clients/"+id+"/rotate-secret/", nil).want(200).object()["client_secret"]; again == secret || again == nil {
+	if again := c.request(authz.Admin, "POST", "/clients/"+id+"/rotate-secret/", nil).want(200).object()["client_secret"]; again == secret || again == nil {
 		t.Errorf("the secret stayed: %v", again)
 	}
-	c.ask(authz.Admin, "DELETE", "/clients/"+id+"/", nil).want(204)
+	c.request(authz.Admin, "DELETE", "/clients/"+id+"/", nil).want(204)
 	for _, method := range []string{"GET", "PATCH", "DELETE"} {
-		c.ask(authz.Admin, method, "/clients/"+id+"/", object{}).want(404)
+		c.request(authz.Admin, method, "/clients/"+id+"/", object{}).want(404)
 	}
 	stored := c.read(`SELECT event FROM audit_log WHERE resource_type = 'Client' ORDER BY id`)
 	if want := []string{"client.create", "client.update", "client.secret_rotate", "client.delete"}; !slices.Equal(stored, want) {
@@ -157,7 +157,7 @@ func TestClientsOfTheAdministrator(t *testing.T) {
 	}
 }
 
-func TestBodiesOfClients(t *testing.T) {
+func TestClientBodies(t *testing.T) {
 	c := newClinic(t)
 	with := func(changes object) object {
 		body := object{"name": "Cloud", "scopes": []string{"ingest"}}
@@ -192,9 +192,9 @@ func TestBodiesOfClients(t *testing.T) {
 		"no boolean":           {with(object{"active": "yes"}), []string{"active"}},
 		"a long name":          {with(object{"name": strings.Repeat("n", 101)}), []string{"name"}},
 	} {
-		t.Run(what, func(t *testing.T) { c.ask(authz.Admin, "POST", "/clients/", test.body).wantFields(test.wrong...) })
+		t.Run(what, func(t *testing.T) { c.request(authz.Admin, "POST", "/clients/", test.body).wantFields(test.wrong...) })
 	}
-	if n := len(c.ask(authz.Admin, "GET", "/clients/", nil).results()); n != 0 {
+	if n := len(c.request(authz.Admin, "GET", "/clients/", nil).results()); n != 0 {
 		t.Errorf("%d were stored", n)
 	}
 }
@@ -202,7 +202,7 @@ func TestBodiesOfClients(t *testing.T) {
 // A client's readings are stored as device readings under the client's name.
 func TestClientSendsReadings(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	m := c.addClient(nil)
 	answer := c.signIn(m, "").want(200).wantAt(object{"token_type": "bearer", "expires_in": 900.0, "scope": "ingest"}).object()
 	token := answer["access_token"].(string)
@@ -218,17 +218,17 @@ func TestClientSendsReadings(t *testing.T) {
 	if err != nil || len(page) != 1 || page[0].ActorType != "client" || page[0].ActorName != "Device cloud" || page[0].ActorEmail != "" {
 		t.Errorf("the trail: %+v, %v", page, err)
 	}
-	c.ask(authz.Admin, "GET", "/audit/events/?actor="+m.id, nil).want(200)
-	c.ask(authz.Admin, "GET", fmt.Sprintf("/audit/events/%d/?_format=fhir", page[0].Number()), nil).want(200)
+	c.request(authz.Admin, "GET", "/audit/events/?actor="+m.id, nil).want(200)
+	c.request(authz.Admin, "GET", fmt.Sprintf("/audit/events/%d/?_format=fhir", page[0].Number()), nil).want(200)
 	if result, err := audit.Verify(c.app, nil); err != nil || !result.Valid {
 		t.Errorf("the trail does not hold: %+v, %v", result, err)
 	}
-	if used := c.ask(authz.Admin, "GET", "/clients/"+m.id+"/", nil).object()["last_used_at"]; used != "2026-01-15T13:45:00Z" {
+	if used := c.request(authz.Admin, "GET", "/clients/"+m.id+"/", nil).object()["last_used_at"]; used != "2026-01-15T13:45:00Z" {
 		t.Errorf("last used at %v", used)
 	}
 	c.now = c.now.Add(20 * time.Second)
 	c.as(token, "POST", "/ingestion/blood-pressure/", object{}).want(400)
-	if used := c.ask(authz.Admin, "GET", "/clients/"+m.id+"/", nil).object()["last_used_at"]; used != "2026-01-15T13:45:20Z" {
+	if used := c.request(authz.Admin, "GET", "/clients/"+m.id+"/", nil).object()["last_used_at"]; used != "2026-01-15T13:45:20Z" {
 		t.Errorf("then at %v", used)
 	}
 	if stored := c.read(`SELECT last_used_at FROM clients`); !slices.Equal(stored, []string{"2026-01-15T13:45:00.000000Z"}) {
@@ -253,7 +253,7 @@ func TestEveryRouteForClients(t *testing.T) {
 	for _, line := range lines[1:] {
 		wanted[line[0]+" "+line[1]] = line[2]
 	}
-	all := authz.AllClientScopes.Texts()
+	all := authz.AllClientScopes.Strings()
 	m := c.addClient(object{"scopes": all})
 	full := c.token(m, "")
 	without := map[string]string{}
@@ -277,7 +277,7 @@ func TestEveryRouteForClients(t *testing.T) {
 			continue
 		}
 		path := pathParameter.ReplaceAllString(route.Path, "999999")
-		answer := c.knock(route.Method, path, full)
+		answer := c.requestWithToken(route.Method, path, full)
 		if route.Scope == "" {
 			if answer.Code != 403 || code(t, answer) != "insufficient_scope" {
 				t.Errorf("%s is closed to clients, but answers %d", name, answer.Code)
@@ -287,7 +287,7 @@ func TestEveryRouteForClients(t *testing.T) {
 		if answer.Code == 401 || answer.Code == 403 {
 			t.Errorf("%s is open by %s, but answers %d %s", name, route.Scope, answer.Code, answer.Body)
 		}
-		if answer = c.knock(route.Method, path, without[string(route.Scope)]); answer.Code != 403 || code(t, answer) != "insufficient_scope" ||
+		if answer = c.requestWithToken(route.Method, path, without[string(route.Scope)]); answer.Code != 403 || code(t, answer) != "insufficient_scope" ||
 			!strings.Contains(answer.Header().Get("WWW-Authenticate"), `scope="`+string(route.Scope)+`"`) {
 			t.Errorf("%s without %s answers %d, %q", name, route.Scope, answer.Code, answer.Header().Get("WWW-Authenticate"))
 		}
@@ -295,7 +295,7 @@ func TestEveryRouteForClients(t *testing.T) {
 	for name := range wanted {
 		t.Errorf("%s has a scope in the table, and is no route", name)
 	}
-	if answer := c.knock("GET", "/api/v1/health-of-nothing/", full); answer.Code != 404 {
+	if answer := c.requestWithToken("GET", "/api/v1/health-of-nothing/", full); answer.Code != 404 {
 		t.Errorf("what is no route answers %d", answer.Code)
 	}
 }
@@ -306,11 +306,13 @@ func TestRevocation(t *testing.T) {
 	read := func(token string) reply { return c.as(token, "GET", "/patients/", nil) }
 	scopes := object{"scopes": []string{"patients.read", "alerts.read"}}
 	for what, revoke := range map[string]func(m machine){
-		"out of use":     func(m machine) { c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": false}).want(200) },
-		"another secret": func(m machine) { c.ask(authz.Admin, "POST", "/clients/"+m.id+"/rotate-secret/", nil).want(200) },
-		"removed":        func(m machine) { c.ask(authz.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204) },
+		"out of use": func(m machine) {
+			c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": false}).want(200)
+		},
+		"another secret": func(m machine) { c.request(authz.Admin, "POST", "/clients/"+m.id+"/rotate-secret/", nil).want(200) },
+		"removed":        func(m machine) { c.request(authz.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204) },
 		"other keys": func(m machine) {
-			c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"jwks": setOf(t, "a", &ecKey(t).PublicKey)}).want(200)
+			c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"jwks": setOf(t, "a", &ecKey(t).PublicKey)}).want(200)
 		},
 	} {
 		m := c.addClient(scopes)
@@ -324,17 +326,17 @@ func TestRevocation(t *testing.T) {
 			t.Errorf("%s: signing in answers %d", what, got)
 		}
 		if what == "out of use" {
-			c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": true}).want(200)
+			c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": true}).want(200)
 			read(token).want(401, "token_invalid")
 			read(c.token(m, "")).want(200)
 		}
 	}
 	m := c.addClient(scopes)
 	token := c.token(m, "")
-	c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"scopes": []string{"alerts.read"}}).want(200)
+	c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"scopes": []string{"alerts.read"}}).want(200)
 	read(token).want(403, "insufficient_scope")
 	c.as(token, "GET", "/alerts/", nil).want(200)
-	c.ask(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"allowed_cidrs": []string{"198.51.100.0/24"}}).want(200)
+	c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"allowed_cidrs": []string{"198.51.100.0/24"}}).want(200)
 	c.as(token, "GET", "/alerts/", nil).want(403, "permission_denied")
 	c.signIn(m, "").refusedToken(401, "invalid_client")
 
@@ -350,7 +352,7 @@ func TestRevocation(t *testing.T) {
 }
 
 // A client removed in the PocketBase dashboard bypasses the engine and loses access all the same.
-func TestRemovedInTheDashboard(t *testing.T) {
+func TestClientRemovedInDashboard(t *testing.T) {
 	c := newClinic(t)
 	m := c.addClient(object{"scopes": []string{"patients.read"}})
 	token := c.token(m, "")
@@ -512,14 +514,14 @@ func TestTokenRequests(t *testing.T) {
 	for asked, want := range map[string]string{"": "ingest system/Patient.rs", "system/Patient.read": "system/Patient.read", " ingest  ingest ": "ingest"} {
 		c.signIn(m, asked).want(200).wantAt(object{"scope": want})
 	}
-	c.from(home, "POST", "/oauth/token/", `{"grant_type":"client_credentials"}`, "Content-Type", "application/json").refusedToken(400, "invalid_request")
-	c.from(home, "POST", "/oauth/token/", "%zz", "Content-Type", "application/x-www-form-urlencoded").refusedToken(400, "invalid_request")
-	c.from(home, "POST", "/oauth/token/", "grant_type=client_credentials", "Content-Type", "application/x-www-form-urlencoded", "Authorization", "Basic !!").
+	c.requestFrom(home, "POST", "/oauth/token/", `{"grant_type":"client_credentials"}`, "Content-Type", "application/json").refusedToken(400, "invalid_request")
+	c.requestFrom(home, "POST", "/oauth/token/", "%zz", "Content-Type", "application/x-www-form-urlencoded").refusedToken(400, "invalid_request")
+	c.requestFrom(home, "POST", "/oauth/token/", "grant_type=client_credentials", "Content-Type", "application/x-www-form-urlencoded", "Authorization", "Basic !!").
 		refusedToken(401, "invalid_client")
-	if got := c.from(home, "POST", "/oauth/token/", strings.Repeat("a", 65<<10), "Content-Type", "application/x-www-form-urlencoded").status; got != 413 {
+	if got := c.requestFrom(home, "POST", "/oauth/token/", strings.Repeat("a", 65<<10), "Content-Type", "application/x-www-form-urlencoded").status; got != 413 {
 		t.Errorf("an endless form answers %d", got)
 	}
-	if got := c.knock("GET", "/api/v1/oauth/token/?grant_type=client_credentials", "").Code; got != 405 {
+	if got := c.requestWithToken("GET", "/api/v1/oauth/token/?grant_type=client_credentials", "").Code; got != 405 {
 		t.Errorf("GET answers %d", got)
 	}
 	empty := c.addClient(object{"scopes": []string{}})
@@ -527,7 +529,7 @@ func TestTokenRequests(t *testing.T) {
 }
 
 // All callers at an address share its limit; the client has another limit that only its own requests count toward.
-func TestLimitsOfClients(t *testing.T) {
+func TestClientRateLimits(t *testing.T) {
 	hour := time.Hour
 	c := newClinic(t, func(e *routes.Engines) {
 		e.Limits = ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{
@@ -537,7 +539,7 @@ func TestLimitsOfClients(t *testing.T) {
 	ask := func(address string, m machine) int {
 		r := &http.Request{Header: http.Header{}}
 		r.SetBasicAuth(m.id, m.secret)
-		return c.from(address, "POST", "/oauth/token/", "grant_type=client_credentials", "Content-Type", "application/x-www-form-urlencoded",
+		return c.requestFrom(address, "POST", "/oauth/token/", "grant_type=client_credentials", "Content-Type", "application/x-www-form-urlencoded",
 			"Authorization", r.Header.Get("Authorization")).status
 	}
 	one, two := c.addClient(object{"scopes": []string{"patients.read"}}), c.addClient(object{"scopes": []string{"patients.read"}})
@@ -565,21 +567,21 @@ func TestLimitsOfClients(t *testing.T) {
 	}
 	c.as(token, "GET", "/patients/", nil).want(429, "throttled")
 	c.as(others, "GET", "/patients/", nil).want(200)
-	c.ask(authz.Admin, "GET", "/patients/", nil).want(200)
+	c.request(authz.Admin, "GET", "/patients/", nil).want(200)
 }
 
 // A day with a client's device reading counts as a day of transmission; a day with a typed reading does not.
-func TestDaysOfClients(t *testing.T) {
+func TestClientReadingDays(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
-	c.give("BP-1", patient, 20)
+	patient := c.enroll(nil)
+	c.assignDevice("BP-1", patient, 20)
 	token := c.token(c.addClient(nil), "")
 	for day := range 3 {
 		c.as(token, "POST", "/ingestion/blood-pressure/", object{
 			"patient_id": patient, "systolic": 120 + day, "diastolic": 75, "device_id": "BP-1", "measured_at": c.now.AddDate(0, 0, -day).Add(-time.Hour).Format(time.RFC3339),
 		}).want(201)
 	}
-	c.as(token, "POST", "/ingestion/blood-pressure/", object{ // from a device that the patient does not hold
+	c.as(token, "POST", "/ingestion/blood-pressure/", object{ // requestFrom a device that the patient does not hold
 		"patient_id": patient, "systolic": 125, "diastolic": 75, "device_id": "BP-2", "measured_at": c.now.AddDate(0, 0, -4).Format(time.RFC3339),
 	}).want(201)
 	for day := 5; day < 8; day++ {
@@ -589,7 +591,7 @@ func TestDaysOfClients(t *testing.T) {
 		[]string{"01-08 1 0", "01-09 1 0", "01-10 1 0", "01-11 1 0", "01-13 1 1", "01-14 1 1", "01-15 1 1"}) {
 		t.Errorf("the days are %q", got)
 	}
-	explained := c.ask(authz.Admin, "GET", "/billing/explain/"+patient+"/", nil).want(200).body
+	explained := c.request(authz.Admin, "GET", "/billing/explain/"+patient+"/", nil).want(200).body
 	if !strings.Contains(explained, `"days":3,"days_needed":16`) {
 		t.Errorf("billing knows %s", explained)
 	}
@@ -597,28 +599,28 @@ func TestDaysOfClients(t *testing.T) {
 
 // Implausible values from a client wait for a person, who sees that a client sent them; once confirmed they count as
 // device readings.
-func TestImplausibleOfClients(t *testing.T) {
+func TestImplausibleClientReadings(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	token := c.token(c.addClient(nil), "")
 	c.as(token, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": patient, "spo2": 40, "device_id": "OX-1", "measured_at": c.now.Add(-time.Minute).Format(time.RFC3339)}).
 		want(400, "validation_error")
-	waiting := c.ask(authz.Nurse, "GET", "/ingestion/quarantine/", nil)
+	waiting := c.request(authz.Nurse, "GET", "/ingestion/quarantine/", nil)
 	if waiting.status == 403 {
-		waiting = c.ask(authz.Admin, "GET", "/ingestion/quarantine/", nil)
+		waiting = c.request(authz.Admin, "GET", "/ingestion/quarantine/", nil)
 	}
 	list := waiting.results()
 	if len(list) != 1 || list[0]["source"] != "client" || list[0]["patient_id"] != patient {
 		t.Fatalf("in quarantine: %v", list)
 	}
-	c.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/quarantine/%v/confirm/", list[0]["id"]), object{"notes": "Seen on the display."}).want(201).
+	c.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/quarantine/%v/confirm/", list[0]["id"]), object{"notes": "Seen on the display."}).want(201).
 		wantAt(object{"origin": "machine", "source": "api"})
 }
 
 // Clients receive only the members that their scopes cover.
-func TestWhatClientsSee(t *testing.T) {
+func TestClientVisibility(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"phone": "+12125550100", "ssn": "123-45-6789"})
+	patient := c.enroll(object{"phone": "+12125550100", "ssn": "123-45-6789"})
 	token := c.token(c.addClient(object{"scopes": []string{"patients.read", "patients.write", "observations.read"}}), "")
 	c.as(token, "GET", "/patients/"+patient+"/", nil).want(200).wantAt(object{"phone": "+12125550100", "ssn_last4": nil})
 	c.as(token, "GET", "/patients/?deleted=true", nil).want(403, "permission_denied")
@@ -637,11 +639,11 @@ func TestWhatClientsSee(t *testing.T) {
 		t.Errorf("refusals in the trail: %d, %v", total, err)
 	}
 	c.as(token, "GET", "/patients/"+patient+"/", nil).want(200)
-	c.ask(authz.Admin, "GET", "/patients/"+patient+"/access-log/", nil).want(200)
+	c.request(authz.Admin, "GET", "/patients/"+patient+"/access-log/", nil).want(200)
 }
 
 // Of fifty concurrent requests with one assertion, exactly one receives a token.
-func TestAnAssertionOnce(t *testing.T) {
+func TestAssertionWorksOnce(t *testing.T) {
 	c := newClinic(t)
 	key := ecKey(t)
 	m := c.addClient(object{"jwks": setOf(t, "e", &key.PublicKey)})

@@ -70,7 +70,7 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, LiveContactFrom: "2026-01-01"})
 	hooks.Bind(c.app, hooks.Engines{
 		Directory: directory, Zone: newYork, Clock: func() time.Time { return c.now },
-		EvictUser: authority.Forget, EvictClient: c.clients.Forget, Wake: func() {}, WakeMailer: func() {}, Auth: authority, Billing: money,
+		EvictUser: authority.Evict, EvictClient: c.clients.Evict, Wake: func() {}, WakeMailer: func() {}, Auth: authority, Billing: money,
 	})
 	if err := directory.Build(c.app); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	engines := routes.Engines{
 		Options: web.Options{
 			PublicURL: "https://vigil.example.org", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return c.now },
-			AccessTokens: auth.Holders{People: authority, Clients: c.clients}, Limits: ratelimit.NewLimiter(nil),
+			AccessTokens: auth.TokenAuthenticator{Users: authority, Clients: c.clients}, Limits: ratelimit.NewLimiter(nil),
 		},
 		EMR:     routes.EMR{Client: noEMR(t)},
 		Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3}),
@@ -114,13 +114,13 @@ type reply struct {
 	body   string
 }
 
-// ask sends a request as the user of the role and encodes a body that is not text.
-func (c *clinic) ask(role authz.Role, method, path string, body any, header ...string) reply {
+// request sends a request as the user of the role and encodes a body that is not text.
+func (c *clinic) request(role authz.Role, method, path string, body any, header ...string) reply {
 	c.t.Helper()
-	return c.askAs(c.people[role], method, path, body, header...)
+	return c.requestAs(c.people[role], method, path, body, header...)
 }
 
-func (c *clinic) askAs(user *collections.User, method, path string, body any, header ...string) reply {
+func (c *clinic) requestAs(user *collections.User, method, path string, body any, header ...string) reply {
 	c.t.Helper()
 	text, isText := body.(string)
 	if !isText && body != nil {
@@ -225,10 +225,10 @@ func person(changes object) object {
 	return body
 }
 
-// enrol creates a patient and returns the id.
-func (c *clinic) enrol(changes object) string {
+// enroll creates a patient and returns the id.
+func (c *clinic) enroll(changes object) string {
 	c.t.Helper()
-	return c.ask(authz.Admin, "POST", "/patients/", person(changes)).want(201).object()["id"].(string)
+	return c.request(authz.Admin, "POST", "/patients/", person(changes)).want(201).object()["id"].(string)
 }
 
 // events returns the audit events about a patient, in order.
@@ -256,7 +256,7 @@ func (c *clinic) wantRoles(method, path string, body any, allowed ...authz.Role)
 		may[role] = true
 	}
 	for _, role := range authz.Roles {
-		if got := c.ask(role, method, path, body); (got.status != http.StatusForbidden) != may[role] {
+		if got := c.request(role, method, path, body); (got.status != http.StatusForbidden) != may[role] {
 			c.t.Errorf("%s answers %s with %d", got.what, role, got.status)
 		}
 	}

@@ -18,21 +18,21 @@ func TestStoryClockAheadAndSnoozed(t *testing.T) {
 		`"systolic":126,"diastolic":84,"pulse":36`: true, // another parameter
 	} {
 		c := newIngestingClinic(t)
-		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
-		c.event(t, cuffEvent("BP-1", "gw-1", 186, c.now)).want(200)
-		c.ask(authz.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
+		patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+		c.postEvent(t, cuffEvent("BP-1", "gw-1", 186, c.now)).want(200)
+		c.request(authz.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
 			"type": "blood_pressure", "reason": "Known.", "include_critical": true, "ends_at": c.now.Add(3 * time.Hour).Format(time.RFC3339),
 		}).want(201)
 		before := len(c.stats(t))
 		c.now = c.now.Add(time.Hour)
-		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), body)).want(400)
+		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), body)).want(400)
 		if got := len(c.alertsOf(patient, "implausible_reading")) != 0; got != loud {
 			t.Errorf("%s: loud %v", body, got)
 		}
 		if !loud && len(c.stats(t)) != before {
 			t.Errorf("%s: escalations %q", body, c.stats(t))
 		}
-		if open := c.open(patient); !slices.Contains(open, "device_clock warning") {
+		if open := c.openAlerts(patient); !slices.Contains(open, "device_clock warning") {
 			t.Errorf("%s: open %q", body, open)
 		}
 	}
@@ -40,27 +40,27 @@ func TestStoryClockAheadAndSnoozed(t *testing.T) {
 
 // Values that a snooze suppressed while the clock was ahead alert when it ends, and then the remaining values, as
 // without a snooze.
-func TestStoryClockAheadAtTheEndOfASnooze(t *testing.T) {
+func TestStoryClockAheadAtSnoozeEnd(t *testing.T) {
 	for name, decision := range map[string]string{"discarded": "discard", "confirmed": "confirm"} {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
-			c.event(t, cuffEvent("BP-1", "gw-1", 186, c.now)).want(200)
-			alert := c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", "blood_pressure"), nil).results()[0]
-			c.ask(authz.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
-			c.ask(authz.Provider, "PATCH", "/escalations/1/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
-			c.ask(authz.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
+			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 186, c.now)).want(200)
+			alert := c.request(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", "blood_pressure"), nil).results()[0]
+			c.request(authz.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+			c.request(authz.Provider, "PATCH", "/escalations/1/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+			c.request(authz.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
 				"type": "blood_pressure", "reason": "Known.", "include_critical": true, "ends_at": c.now.Add(3 * time.Hour).Format(time.RFC3339),
 			}).want(201)
 			for _, systolic := range []int{189, 188} {
 				c.now = c.now.Add(time.Minute)
-				c.event(t, cuffEvent("BP-1", "gw-1", systolic, c.now.Add(time.Hour))).want(400)
+				c.postEvent(t, cuffEvent("BP-1", "gw-1", systolic, c.now.Add(time.Hour))).want(400)
 			}
 			wantSame(t, "snoozed", c.stats(t), []string{"stat resolved system"})
-			c.ask(authz.Provider, "POST", "/patients/"+patient+"/snoozes/1/end/", object{}).want(200)
+			c.request(authz.Provider, "POST", "/patients/"+patient+"/snoozes/1/end/", object{}).want(200)
 			wantSame(t, "its end", c.stats(t), []string{"stat resolved system", "stat open system"})
-			c.decide(decision, c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string))
+			c.decideEvent(decision, c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string))
 			wantIn(t, c.implausible(patient), object{"status": "active", "level": "critical", "value": 188.0})
 			if got := c.stats(t); got[len(got)-1] != "stat open system" {
 				t.Errorf("of the rest: %q", got)

@@ -33,11 +33,11 @@ func TestStoryClockAhead(t *testing.T) {
 			t.Run(story.name+" "+fast.String(), func(t *testing.T) {
 				c := newIngestingClinic(t)
 				c.t = t
-				patient := c.enrol(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[authz.Provider].Number()})
+				patient := c.enroll(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[authz.Provider].Number()})
 				received, says := c.now, c.now.Add(fast)
 				body := measured("D-1", "gw-1", story.kind, story.unit, says, story.values)
 				for range 2 {
-					if fields := c.event(t, body).want(400, "validation_error"); !strings.Contains(fields.body, `"timestamp"`) {
+					if fields := c.postEvent(t, body).want(400, "validation_error"); !strings.Contains(fields.body, `"timestamp"`) {
 						t.Errorf("refused for %s", fields.body)
 					}
 				}
@@ -54,7 +54,7 @@ func TestStoryClockAhead(t *testing.T) {
 					t.Errorf("it says %q", said)
 				}
 				id := clocks[0]["quarantine_id"].(string)
-				kept := c.ask(authz.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
+				kept := c.request(authz.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
 				if len(kept) != 1 {
 					t.Fatalf("%d are kept", len(kept))
 				}
@@ -82,7 +82,7 @@ func TestStoryClockAhead(t *testing.T) {
 
 				// A person confirms the event: it becomes a reading with its arrival time, marked as such.
 				c.now = c.now.Add(20 * time.Minute)
-				stored := c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).wantAt(object{
+				stored := c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).wantAt(object{
 					"review_state": "confirmed", "suspect_reason": "device_clock", "confirmed_by": c.people[authz.Nurse].Email(),
 					"measured_at": received.Format("2006-01-02T15:04:05Z"), "patient_id": patient, "origin": "device",
 				})
@@ -97,22 +97,22 @@ func TestStoryClockAhead(t *testing.T) {
 				}
 				// A copy sent after the measurement time is a duplicate.
 				if c.now = says.Add(-time.Minute); fast == time.Hour && story.name != "pulse 28" {
-					c.event(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
+					c.postEvent(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
 				}
 			})
 		}
 	}
 }
 
-// A device clock has one alert until a worse value arrives; no worse value is hidden, and each remaining value alerts
-// once the shown one is decided.
-func TestStoryClockAheadSaysMore(t *testing.T) {
+// A worse value replaces the open clock alert, another value does not. Implausible values also have an alert of their
+// own. After the shown value is discarded, the worst of the others alerts.
+func TestStoryClockAheadWorseValues(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	says := func(systolic int) {
 		t.Helper()
 		c.now = c.now.Add(40 * time.Minute)
-		c.event(t, cuffEvent("BP-1", "gw-1", systolic, c.now.Add(time.Hour))).want(400)
+		c.postEvent(t, cuffEvent("BP-1", "gw-1", systolic, c.now.Add(time.Hour))).want(400)
 	}
 	open := func() (list []string) {
 		t.Helper()
@@ -133,7 +133,7 @@ func TestStoryClockAheadSaysMore(t *testing.T) {
 	if len(c.stats(t)) != 0 {
 		t.Errorf("escalations: %q", c.stats(t))
 	}
-	says(204) // alerts as before, in addition
+	says(204) // implausible: an alert of its own
 	says(210)
 	wantSame(t, "open", open(), []string{"170"})
 	if loud := c.alertsOf(patient, "implausible_reading"); len(loud) != 1 || loud[0]["reported_count"] != 2.0 || alertSystolic(loud[0]) != "210" {
@@ -151,16 +151,16 @@ func TestStoryClockAheadSaysMore(t *testing.T) {
 	}
 	// The alerted value is discarded: the worst of the others alerts.
 	worst := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
-	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+worst+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
+	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+worst+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
 	if rest := open(); len(rest) != 1 {
 		t.Errorf("of the rest: %v", rest)
 	}
 	// The clock is corrected.
 	c.now = c.now.Add(time.Hour)
-	c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200).wantAt(object{"status": "accepted"})
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200).wantAt(object{"status": "accepted"})
 	wantSame(t, "what nobody has decided about", open(), []string{"168"})
 	for _, id := range c.rows(t, `SELECT id FROM gateway_events WHERE status = 'rejected'`) {
-		c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
+		c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
 	}
 	wantSame(t, "open", open(), nil)
 	says(127)
@@ -173,15 +173,15 @@ func alertSystolic(alert object) string {
 }
 
 // Vendor webhooks behave like the contract's, and parts alert with their reading or alone.
-func TestStoryClockAheadOfVendors(t *testing.T) {
+func TestStoryClockAheadFromVendors(t *testing.T) {
 	c := newIngestingClinic(t)
-	cem, dee := c.enrol(object{"gateway_patient_id": "GW-3"}), c.enrol(nil)
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "pulse_oximeter"}).want(200)
+	cem, dee := c.enroll(object{"gateway_patient_id": "GW-3"}), c.enroll(nil)
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "pulse_oximeter"}).want(200)
 	c.now = c.now.Add(time.Hour)
 	at := c.now.Add(90 * time.Minute)
-	c.sends(t, "tenovi", "["+pressure("T-1", "GW-3", at, 128)+","+pulse("T-1", "GW-3", at, 28)+"]").want(400)
+	c.sendVendor(t, "tenovi", "["+pressure("T-1", "GW-3", at, 128)+","+pulse("T-1", "GW-3", at, 28)+"]").want(400)
 	wantIn(t, c.implausible(cem), object{"parameter": "pulse", "value": 28.0})
-	c.sends(t, "telli", telli("SpO2", "tel", at, `"spo2":70,"pulse":88`)).want(400)
+	c.sendVendor(t, "telli", telli("SpO2", "tel", at, `"spo2":70,"pulse":88`)).want(400)
 	wantIn(t, c.implausible(dee), object{"parameter": "spo2", "value": 70.0})
 	wantSame(t, "escalations", c.stats(t), []string{"stat open system", "stat open system"})
 	for _, patient := range []string{cem, dee} {
@@ -191,48 +191,48 @@ func TestStoryClockAheadOfVendors(t *testing.T) {
 		}
 		loud := c.implausible(patient)["quarantine_id"]
 		for _, id := range slices.Compact([]any{clocks[0]["quarantine_id"], loud}) { // the pulse after its pressure reading
-			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id.(string)+"/confirm/", object{"notes": "True."}).want(201).
+			c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id.(string)+"/confirm/", object{"notes": "True."}).want(201).
 				wantAt(object{"origin": "device", "review_state": "confirmed", "suspect_reason": "device_clock", "measured_at": c.now.Format(time.RFC3339)})
 		}
-		if open := c.open(patient); slices.Contains(open, "device_clock warning") || slices.Contains(open, "implausible_reading critical") {
+		if open := c.openAlerts(patient); slices.Contains(open, "device_clock warning") || slices.Contains(open, "implausible_reading critical") {
 			t.Errorf("open: %q", open)
 		}
 	}
 	c.wantReadings(t, "pulse_oximetry / 88 ", "blood_pressure 128.0/82.0 28 ")
 	// The parts alone.
 	later := at.Add(time.Minute)
-	c.sends(t, "tenovi", pressure("T-1", "GW-3", later, 126)).want(400)
-	c.sends(t, "tenovi", pulse("T-1", "GW-3", later, 36)).want(400)
+	c.sendVendor(t, "tenovi", pressure("T-1", "GW-3", later, 126)).want(400)
+	c.sendVendor(t, "tenovi", pulse("T-1", "GW-3", later, 36)).want(400)
 	if loud := c.alertsOf(cem, "implausible_reading"); len(loud) != 2 || loud[0]["value"] != 36.0 {
 		t.Errorf("loud: %v", loud)
 	}
 }
 
 // An event without a patient waits until a person assigns it; a typed future time is a validation error.
-func TestStoryClockAheadOfNobody(t *testing.T) {
+func TestStoryClockAheadUnmatched(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	body := measured("OX-1", "nobody", "pulse_oximetry", "%", c.now.Add(time.Hour), `"spo2":70`)
-	c.event(t, body).want(400)
+	c.postEvent(t, body).want(400)
 	c.wantAlerts(t)
 	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
 	received := c.now.Format(time.RFC3339)
-	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
+	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
 	c.now = c.now.Add(10 * time.Minute)
-	c.ask(authz.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(200).wantAt(object{"status": "rejected", "patient_id": patient})
+	c.request(authz.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).want(200).wantAt(object{"status": "rejected", "patient_id": patient})
 	wantIn(t, c.implausible(patient), object{"parameter": "spo2", "value": 70.0})
 	if clocks := c.alertsOf(patient, "device_clock"); len(clocks) != 1 || !strings.Contains(clocks[0]["message"].(string), received) {
 		t.Errorf("about the clock: %v", clocks)
 	}
 	typed := object{"patient_id": patient, "systolic": 204, "diastolic": 124, "measured_at": c.now.Add(time.Hour).Format(time.RFC3339)}
-	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", typed).wantFields("measured_at")
+	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", typed).wantFields("measured_at")
 	if kept := c.rows(t, `SELECT id FROM gateway_events`); len(kept) != 1 {
 		t.Errorf("%d are kept", len(kept))
 	}
 }
 
 // The gateway retries until the time has passed: the reading is stored once, and the clock alert stays open.
-func TestStoryClockAheadSentAgain(t *testing.T) {
+func TestStoryClockAheadResent(t *testing.T) {
 	for _, decided := range []string{"", "discard"} {
 		rechecked := ""
 		c := newIngestingClinic(t, func(e *routes.Engines) {
@@ -241,19 +241,19 @@ func TestStoryClockAheadSentAgain(t *testing.T) {
 				return nil
 			}
 		})
-		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+		patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 		says := c.now.Add(7 * time.Minute)
 		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", says, `"spo2":70`)
-		c.event(t, body).want(400)
+		c.postEvent(t, body).want(400)
 		id := c.implausible(patient)["quarantine_id"].(string)
 		if decided != "" {
-			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
+			c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
 		}
 		c.now = c.now.Add(5 * time.Minute)
-		stored := c.event(t, body).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
-		c.event(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
+		stored := c.postEvent(t, body).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
+		c.postEvent(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
 		if decided != "" {
-			c.ask(authz.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})
+			c.request(authz.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})
 			if rechecked != patient {
 				t.Errorf("what was billed was counted anew for %q", rechecked)
 			}
@@ -264,15 +264,15 @@ func TestStoryClockAheadSentAgain(t *testing.T) {
 			}
 			continue
 		}
-		wantSame(t, "open", c.open(patient), []string{"device_clock warning", "pulse_oximetry critical"})
+		wantSame(t, "open", c.openAlerts(patient), []string{"device_clock warning", "pulse_oximetry critical"})
 		wantIn(t, c.implausible(patient), object{"status": "auto_resolved", "resolution_reason": "superseded", "observation_id": stored})
 		wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
 		if kept := c.rows(t, `SELECT status FROM gateway_events`); !slices.Equal(kept, []string{"released"}) {
 			t.Errorf("kept: %q", kept)
 		}
 		c.now = c.now.Add(time.Hour)
-		c.event(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":97`)).want(200)
-		if open := c.open(patient); slices.Contains(open, "device_clock warning") {
+		c.postEvent(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":97`)).want(200)
+		if open := c.openAlerts(patient); slices.Contains(open, "device_clock warning") {
 			t.Errorf("open: %q", open)
 		}
 	}
@@ -287,8 +287,8 @@ func TestStoryClockAheadOfAScale(t *testing.T) {
 		c := newIngestingClinic(t)
 		patient, at := c.weighedDaily(80, 80.2, 79.9)
 		c.now = at
-		c.event(t, measured("W-1", "GW-1", "weight", "kg", at.Add(time.Hour), `"weight":`+strconv.FormatFloat(kg, 'f', -1, 64))).want(400)
-		wantSame(t, strconv.FormatFloat(kg, 'f', -1, 64), c.open(patient), want)
+		c.postEvent(t, measured("W-1", "GW-1", "weight", "kg", at.Add(time.Hour), `"weight":`+strconv.FormatFloat(kg, 'f', -1, 64))).want(400)
+		wantSame(t, strconv.FormatFloat(kg, 'f', -1, 64), c.openAlerts(patient), want)
 		if stat := len(c.stats(t)) != 0; stat != (kg == 86) {
 			t.Errorf("%v kg: %q", kg, c.stats(t))
 		}
@@ -300,11 +300,11 @@ func TestStoryClockAheadOfAScale(t *testing.T) {
 func TestStoryClockAheadPartConfirmed(t *testing.T) {
 	for pulseSays, held := range map[int]string{36: "36", 72: "72", 28: "28"} {
 		c := newIngestingClinic(t)
-		c.enrol(object{"gateway_patient_id": "GW-3"})
+		c.enroll(object{"gateway_patient_id": "GW-3"})
 		at := c.now.Add(90 * time.Minute)
 		var ids []string
 		for _, part := range []string{pressure("T-1", "GW-3", at, 126), pulse("T-1", "GW-3", at, pulseSays)} {
-			c.sends(t, "tenovi", part).want(400)
+			c.sendVendor(t, "tenovi", part).want(400)
 			for _, id := range c.rows(t, `SELECT id FROM gateway_events`) {
 				if !slices.Contains(ids, id) {
 					ids = append(ids, id)
@@ -315,7 +315,7 @@ func TestStoryClockAheadPartConfirmed(t *testing.T) {
 			t.Fatalf("%d are kept", len(ids))
 		}
 		for _, id := range ids {
-			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "True."}).want(201)
+			c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "True."}).want(201)
 		}
 		c.wantReadings(t, "blood_pressure 126.0/82.0 "+held+" ")
 	}

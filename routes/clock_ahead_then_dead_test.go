@@ -15,17 +15,17 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 		t.Run(decided, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
-			c.event(t, cuffEvent("BP-1", "gw-1", 126, c.now.Add(time.Hour))).want(400)
+			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 126, c.now.Add(time.Hour))).want(400)
 			alert := c.alertsOf(patient, "device_clock")[0]
 			event := "/ingestion/quarantine/" + alert["quarantine_id"].(string)
 			switch decided {
 			case "confirm":
-				c.ask(authz.Nurse, "POST", event+"/confirm/", object{"notes": "True."}).want(201)
+				c.request(authz.Nurse, "POST", event+"/confirm/", object{"notes": "True."}).want(201)
 			case "discard":
-				c.ask(authz.Nurse, "POST", event+"/discard/", object{"reason": "Nobody wore it."}).want(200)
+				c.request(authz.Nurse, "POST", event+"/discard/", object{"reason": "Nobody wore it."}).want(200)
 			case "resolve":
-				c.ask(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/resolve/", object{}).want(200)
+				c.request(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/resolve/", object{}).want(200)
 			}
 			dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
 			said := func() (list []object) {
@@ -38,7 +38,7 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 				return list
 			}
 			c.now = c.now.Add(time.Minute)
-			c.event(t, cuffEvent("BP-1", "gw-1", 204, dead)).want(200).wantAt(object{"status": "accepted"})
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 204, dead)).want(200).wantAt(object{"status": "accepted"})
 			told := said()
 			if decided == "nothing" { // one open alert is enough
 				if len(told) != 0 {
@@ -49,17 +49,17 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 			if len(told) != 1 || told[0]["status"] != "active" || !strings.Contains(told[0]["message"].(string), "Systolic 204 mmHg") {
 				t.Fatalf("of a dead clock: %v", told)
 			}
-			c.ask(authz.Nurse, "POST", "/alerts/"+formatID(told[0])+"/resolve/", object{}).want(200)
+			c.request(authz.Nurse, "POST", "/alerts/"+formatID(told[0])+"/resolve/", object{}).want(200)
 			c.now = c.now.Add(time.Minute)
-			c.event(t, cuffEvent("BP-1", "gw-1", 206, dead.Add(time.Hour))).want(200)
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 206, dead.Add(time.Hour))).want(200)
 			if told := said(); len(told) != 1 {
 				t.Errorf("told again: %v", told)
 			}
 			// Corrected, and dead again.
 			c.now = c.now.Add(time.Minute)
-			c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 			c.now = c.now.Add(time.Minute)
-			c.event(t, cuffEvent("BP-1", "gw-1", 208, dead.Add(2*time.Hour))).want(200)
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 208, dead.Add(2*time.Hour))).want(200)
 			if told := said(); len(told) != 2 {
 				t.Errorf("told of anew: %v", told)
 			}

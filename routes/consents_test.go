@@ -11,14 +11,14 @@ import (
 
 func TestConsents(t *testing.T) {
 	c := newClinic(t)
-	id, other := c.enrol(nil), c.enrol(nil)
+	id, other := c.enroll(nil), c.enroll(nil)
 	path := "/patients/" + id + "/consents/"
-	given := c.ask(authz.MA, "POST", path, object{
+	given := c.request(authz.MA, "POST", path, object{
 		"type": "rpm", "method": "verbal", "granted_at": "2026-01-15T12:00:00-05:00", "obtained_by": "Nurse Joy",
 		"notes": "Said yes on the phone.\nTwice.", "document_reference": nil,
 	}).want(400) // noon in New York is in the future
 	given.wantFields("granted_at")
-	given = c.ask(authz.MA, "POST", path, object{
+	given = c.request(authz.MA, "POST", path, object{
 		"type": "rpm", "method": "verbal", "granted_at": "2026-01-15T07:00:00-05:00", "obtained_by": "Nurse Joy",
 		"notes": "Said yes on the phone.\nTwice.", "expires_at": "2026-01-16T00:00:00Z",
 	}).want(201)
@@ -27,12 +27,12 @@ func TestConsents(t *testing.T) {
 		"expires_at": "2026-01-16T00:00:00Z", "obtained_by": "Nurse Joy", "recorded_by": c.people[authz.MA].Email(),
 		"notes": "Said yes on the phone.\nTwice.", "document_reference": nil, "revoked_at": nil, "created_at": "2026-01-15T13:45:00Z",
 	})
-	c.ask(authz.Nurse, "POST", path, object{"type": "ccm", "method": "written", "granted_at": "2026-01-10", "document_reference": "Scan 7"}).want(201).
+	c.request(authz.Nurse, "POST", path, object{"type": "ccm", "method": "written", "granted_at": "2026-01-10", "document_reference": "Scan 7"}).want(201).
 		wantAt(object{"granted_at": "2026-01-10T05:00:00Z", "document_reference": "Scan 7", "id": 2.0})
-	c.ask(authz.Nurse, "POST", "/patients/"+other+"/consents/", object{"type": "rpm", "method": "electronic", "granted_at": "2026-01-10"}).want(201)
+	c.request(authz.Nurse, "POST", "/patients/"+other+"/consents/", object{"type": "rpm", "method": "electronic", "granted_at": "2026-01-10"}).want(201)
 
 	statuses := func() (list []string) {
-		for _, consent := range c.ask(authz.DataMonitor, "GET", path, nil).results() {
+		for _, consent := range c.request(authz.DataMonitor, "GET", path, nil).results() {
 			list = append(list, consent["type"].(string)+" "+consent["status"].(string))
 		}
 		return list
@@ -41,27 +41,27 @@ func TestConsents(t *testing.T) {
 		t.Errorf("the consents are %v", got)
 	}
 	c.now = c.now.Add(24 * time.Hour)
-	c.ask(authz.MA, "POST", path+"2/revoke/", object{"reason": "Changed her mind"}).want(200).wantAt(object{
+	c.request(authz.MA, "POST", path+"2/revoke/", object{"reason": "Changed her mind"}).want(200).wantAt(object{
 		"status":        "revoked",
 		"revoke_reason": "Changed her mind", "revoked_at": "2026-01-16T13:45:00Z", "revoked_by": c.people[authz.MA].Email(),
 	})
 	if got := statuses(); !slices.Equal(got, []string{"rpm expired", "ccm revoked"}) {
 		t.Errorf("the consents are %v", got)
 	}
-	c.ask(authz.MA, "POST", path+"2/revoke/", object{"reason": "Again"}).want(400, "invalid_state")
-	c.ask(authz.MA, "POST", path+"1/revoke/", object{"reason": "Too late"}).want(400, "invalid_state")
-	c.ask(authz.MA, "POST", path+"2/revoke/", object{"reason": ""}).wantFields("reason")
+	c.request(authz.MA, "POST", path+"2/revoke/", object{"reason": "Again"}).want(400, "invalid_state")
+	c.request(authz.MA, "POST", path+"1/revoke/", object{"reason": "Too late"}).want(400, "invalid_state")
+	c.request(authz.MA, "POST", path+"2/revoke/", object{"reason": ""}).wantFields("reason")
 	for _, wrong := range []string{"3", "99", "0", "x", "02"} { // 3 is another patient's
-		c.ask(authz.MA, "POST", path+wrong+"/revoke/", object{"reason": "x"}).want(404, "not_found")
+		c.request(authz.MA, "POST", path+wrong+"/revoke/", object{"reason": "x"}).want(404, "not_found")
 	}
 	if events := c.events(id); !slices.Contains(events, "consent.grant") || !slices.Contains(events, "consent.revoke") {
 		t.Errorf("the audit trail has %v", events)
 	}
 }
 
-func TestConsentComplaints(t *testing.T) {
+func TestConsentRefusals(t *testing.T) {
 	c := newClinic(t)
-	path := "/patients/" + c.enrol(nil) + "/consents/"
+	path := "/patients/" + c.enroll(nil) + "/consents/"
 	valid := object{"type": "rpm", "method": "written", "granted_at": "2026-01-10T10:00:00Z"}
 	for name, test := range map[string]struct {
 		changes object
@@ -84,7 +84,7 @@ func TestConsentComplaints(t *testing.T) {
 					body[field] = value
 				}
 			}
-			answer := c.ask(authz.Nurse, "POST", path, body)
+			answer := c.request(authz.Nurse, "POST", path, body)
 			answer.t = t
 			answer.wantFields(test.wrong...)
 		})

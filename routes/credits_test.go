@@ -11,12 +11,12 @@ import (
 // tasks returns the report of open tasks.
 func (c *clinic) tasks() reply {
 	c.t.Helper()
-	return c.ask(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
+	return c.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
 }
 
 // A claim that was paid twice stays paid. The excess is a task until it is refunded, in parts, to its payer, and never
 // more than that payer paid.
-func TestACreditGoesBack(t *testing.T) {
+func TestCreditIsRefunded(t *testing.T) {
 	c := newClinic(t)
 	id := c.line(c.billable(), "2026-01-14") // 56.00
 	refund := func(more object) reply {
@@ -60,7 +60,7 @@ func TestACreditGoesBack(t *testing.T) {
 		t.Errorf("the tasks are %s", now.body)
 	}
 	between := "?date_from=2026-01-01&date_to=2026-01-15"
-	c.ask(authz.Admin, "GET", "/billing/reports/revenue/"+between, nil).want(200).wantAt(object{"billed": 56.0, "paid": 56.0, "open": 0.0, "refunded": 0.0})
+	c.request(authz.Admin, "GET", "/billing/reports/revenue/"+between, nil).want(200).wantAt(object{"billed": 56.0, "paid": 56.0, "open": 0.0, "refunded": 0.0})
 
 	// After a later void, only the rest is owed.
 	c.move(id, "request-void", object{"reason": "Wrong"}).want(200)
@@ -71,7 +71,7 @@ func TestACreditGoesBack(t *testing.T) {
 
 // A denied claim is replaced (frequency code 7) and paid, and then the original is paid too, without a reversal: the
 // credit is reported.
-func TestAReplacementPaidBesideItsOriginal(t *testing.T) {
+func TestReplacementAndOriginalPaid(t *testing.T) {
 	c := newClinic(t)
 	id := c.line(c.billable(), "2026-01-14")
 	c.move(id, "deny", object{"code": "CO-16", "description": "Lacks information"}).want(200)

@@ -18,10 +18,10 @@ const (
 	activity = "/dashboard/activity/"
 )
 
-// give assigned a blood pressure monitor to a patient the given days ago.
-func (c *clinic) give(device, patient string, daysAgo int) {
+// assignDevice assigned a blood pressure monitor to a patient the given days ago.
+func (c *clinic) assignDevice(device, patient string, daysAgo int) {
 	c.t.Helper()
-	c.ask(authz.Admin, "POST", "/devices/assign/", object{
+	c.request(authz.Admin, "POST", "/devices/assign/", object{
 		"device_id": device, "patient_id": patient, "device_type": "blood_pressure",
 		"assigned_at": c.now.AddDate(0, 0, -daysAgo).Format(time.RFC3339),
 	}).want(200)
@@ -30,7 +30,7 @@ func (c *clinic) give(device, patient string, daysAgo int) {
 // measure posts a blood pressure taken with a device the given hours ago.
 func (c *clinic) measure(patient, device string, systolic, hoursAgo int) {
 	c.t.Helper()
-	c.ask(authz.Admin, "POST", "/ingestion/blood-pressure/", object{
+	c.request(authz.Admin, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": patient, "systolic": systolic, "diastolic": 75, "device_id": device,
 		"measured_at": c.now.Add(-time.Duration(hoursAgo) * time.Hour).Format(time.RFC3339),
 	}).want(201)
@@ -39,18 +39,18 @@ func (c *clinic) measure(patient, device string, systolic, hoursAgo int) {
 // Source: docs/decisions/dashboard.md, "KPI details".
 func TestDashboardFigures(t *testing.T) {
 	c := newIngestingClinic(t)
-	c.ask(authz.Admin, "GET", stats, nil).want(200).wantAt(object{
+	c.request(authz.Admin, "GET", stats, nil).want(200).wantAt(object{
 		"patients_monitored": 0.0, "vital_alerts": 0.0, "transmission_rate": 0.0, "compliance_rate": 0.0, "avg_processing_time_ms": 0.0,
 		"monthly_revenue": 0.0, "expected_today": 0.0, "scope": "all", "last_updated": "2026-01-15T13:45:00Z",
 	})
-	ada := c.enrol(nil)
-	grace := c.enrol(object{"first_name": "Grace", "monitoring_schedule": object{"blood_pressure": object{"per_day": 2}}})
-	c.enrol(object{"first_name": "Without"})
-	gone := c.enrol(object{"first_name": "Archived"})
-	c.give("BP-1", ada, 40)
-	c.give("BP-2", grace, 40)
-	c.give("BP-3", gone, 40)
-	c.ask(authz.Admin, "POST", "/patients/"+gone+"/archive/", object{"reason": "moved"}).want(200)
+	ada := c.enroll(nil)
+	grace := c.enroll(object{"first_name": "Grace", "monitoring_schedule": object{"blood_pressure": object{"per_day": 2}}})
+	c.enroll(object{"first_name": "Without"})
+	gone := c.enroll(object{"first_name": "Archived"})
+	c.assignDevice("BP-1", ada, 40)
+	c.assignDevice("BP-2", grace, 40)
+	c.assignDevice("BP-3", gone, 40)
+	c.request(authz.Admin, "POST", "/patients/"+gone+"/archive/", object{"reason": "moved"}).want(200)
 	c.measure(ada, "BP-1", 120, 1)
 	c.measure(ada, "BP-1", 121, 2) // more than expected counts once
 	c.measure(grace, "BP-2", 190, 1)
@@ -65,25 +65,25 @@ func TestDashboardFigures(t *testing.T) {
 		"lifecycle_status": "pending_review", "source": "manual",
 	})
 	// An answer is cached for at most half a minute.
-	c.ask(authz.Admin, "GET", stats, nil).want(200).wantAt(object{"patients_monitored": 0.0})
+	c.request(authz.Admin, "GET", stats, nil).want(200).wantAt(object{"patients_monitored": 0.0})
 	c.now = c.now.Add(31 * time.Second)
-	c.ask(authz.Admin, "GET", stats, nil).want(200).wantAt(object{
+	c.request(authz.Admin, "GET", stats, nil).want(200).wantAt(object{
 		"patients_monitored": 2.0, "vital_alerts": 1.0, "received_today": 2.0, "expected_today": 3.0, "transmission_rate": 66.7,
 		"compliance_rate": 33.3, "monthly_revenue": 52.2, "last_updated": "2026-01-15T13:45:31Z",
 	})
 	c.now = c.now.Add(time.Minute)
-	id := c.ask(authz.Admin, "GET", "/alerts/", nil).results()[0]["id"]
-	c.ask(authz.Admin, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", id), object{}).want(200)
-	c.ask(authz.Admin, "GET", stats, nil).want(200).wantAt(object{"vital_alerts": 0.0})
-	c.ask(authz.Admin, "GET", stats+query("scope", "ours"), nil).wantFields("scope")
+	id := c.request(authz.Admin, "GET", "/alerts/", nil).results()[0]["id"]
+	c.request(authz.Admin, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", id), object{}).want(200)
+	c.request(authz.Admin, "GET", stats, nil).want(200).wantAt(object{"vital_alerts": 0.0})
+	c.request(authz.Admin, "GET", stats+query("scope", "ours"), nil).wantFields("scope")
 }
 
 // Source: docs/decisions/dashboard.md, "Role-dependent sections".
 func TestDashboardByRole(t *testing.T) {
 	c := newIngestingClinic(t)
-	mine, other := c.enrol(nil), c.enrol(object{"first_name": "Other"})
-	c.give("BP-1", mine, 3)
-	c.give("BP-2", other, 3)
+	mine, other := c.enroll(nil), c.enroll(object{"first_name": "Other"})
+	c.assignDevice("BP-1", mine, 3)
+	c.assignDevice("BP-2", other, 3)
 	c.insert(collections.CareTeamMembers, dbx.Params{"id": "careteammember1", "patient": mine, "user": c.people[authz.Nurse].Id})
 	for role, want := range map[authz.Role]struct {
 		monitored         float64
@@ -98,15 +98,15 @@ func TestDashboardByRole(t *testing.T) {
 		authz.MA:              {2, "all", nil, 0.0, 4, 2},
 		authz.DataMonitor:     {2, "all", 0.0, nil, 3, 2},
 	} {
-		got := c.ask(role, "GET", stats, nil).want(200).wantAt(object{
+		got := c.request(role, "GET", stats, nil).want(200).wantAt(object{
 			"patients_monitored": want.monitored, "scope": want.scope, "monthly_revenue": want.revenue, "vital_alerts": want.alerts,
 		})
 		if s, q := len(got.at("sections").([]any)), len(got.at("quick_actions").([]any)); s != want.sections || q != want.actions {
 			t.Errorf("%s: %d sections, %d quick actions", role, s, q)
 		}
 	}
-	c.ask(authz.Nurse, "GET", stats+query("scope", "all"), nil).want(200).wantAt(object{"patients_monitored": 2.0, "scope": "all"})
-	c.ask(authz.Provider, "GET", stats+query("scope", "mine"), nil).want(200).wantAt(object{"patients_monitored": 0.0, "scope": "mine"})
+	c.request(authz.Nurse, "GET", stats+query("scope", "all"), nil).want(200).wantAt(object{"patients_monitored": 2.0, "scope": "all"})
+	c.request(authz.Provider, "GET", stats+query("scope", "mine"), nil).want(200).wantAt(object{"patients_monitored": 0.0, "scope": "mine"})
 	all := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor}
 	for _, path := range []string{stats, activity, stats + "transmissions/", stats + "processing/", stats + "volume/"} {
 		c.wantRoles("GET", path, nil, all...)
@@ -134,14 +134,14 @@ func types(list []object) (seen []string) {
 // Source: docs/decisions/dashboard.md, "Feed types and severities".
 func TestActivity(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
-	c.give("BP-1", patient, 3)
+	patient := c.enroll(nil)
+	c.assignDevice("BP-1", patient, 3)
 	c.measure(patient, "BP-1", 190, 1)
-	c.ask(authz.Nurse, "POST", "/alerts/1/acknowledge/", object{}).want(200)
-	c.ask(authz.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "as the physician says", "blood_pressure": object{"systolic_high": 150}}).want(200)
-	c.ask(authz.Admin, "POST", "/billing/run/", object{}).want(200)
+	c.request(authz.Nurse, "POST", "/alerts/1/acknowledge/", object{}).want(200)
+	c.request(authz.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "as the physician says", "blood_pressure": object{"systolic_high": 150}}).want(200)
+	c.request(authz.Admin, "POST", "/billing/run/", object{}).want(200)
 
-	all := entries(c.ask(authz.Admin, "GET", activity+query("limit", "100"), nil))
+	all := entries(c.request(authz.Admin, "GET", activity+query("limit", "100"), nil))
 	for i := range len(all) - 1 {
 		if all[i]["timestamp"].(string) < all[i+1]["timestamp"].(string) || all[i]["id"] == all[i+1]["id"] {
 			t.Errorf("%v before %v", all[i], all[i+1])
@@ -158,7 +158,7 @@ func TestActivity(t *testing.T) {
 		authz.MA:          "patient system",
 		authz.DataMonitor: "billing system",
 	} {
-		seen := entries(c.ask(role, "GET", activity, nil))
+		seen := entries(c.request(role, "GET", activity, nil))
 		if got := strings.Join(types(seen), " "); got != want {
 			t.Errorf("%s sees %s, want %s", role, got, want)
 		}
@@ -166,11 +166,11 @@ func TestActivity(t *testing.T) {
 			t.Errorf("%s reads a name: %t", role, named)
 		}
 	}
-	critical := entries(c.ask(authz.Admin, "GET", activity+query("severity", "critical"), nil))
+	critical := entries(c.request(authz.Admin, "GET", activity+query("severity", "critical"), nil))
 	if got := strings.Join(types(critical), " "); got != "escalation vital_alert" {
 		t.Errorf("critical are %s", got)
 	}
-	if only := entries(c.ask(authz.Admin, "GET", stats+query("limit", "5", "type", "billing", "severity", "success"), nil)); len(only) != 1 {
+	if only := entries(c.request(authz.Admin, "GET", stats+query("limit", "5", "type", "billing", "severity", "success"), nil)); len(only) != 1 {
 		t.Errorf("billing: %v", only)
 	}
 	if events := c.events(patient); events[len(events)-1] != "patient.read" {
@@ -183,8 +183,8 @@ func TestActivity(t *testing.T) {
 func TestActivityKeepsNames(t *testing.T) {
 	c := newClinic(t)
 	for _, first := range []string{"Ängström", "van", "李"} {
-		c.enrol(object{"first_name": first, "last_name": "Beeck"})
-		newest := entries(c.ask(authz.Admin, "GET", activity+query("limit", "1"), nil))[0]
+		c.enroll(object{"first_name": first, "last_name": "Beeck"})
+		newest := entries(c.request(authz.Admin, "GET", activity+query("limit", "1"), nil))[0]
 		if newest["message"] != first+" Beeck was enrolled." {
 			t.Errorf("%s reads %q", first, newest["message"])
 		}
@@ -194,16 +194,16 @@ func TestActivityKeepsNames(t *testing.T) {
 func TestActivityPages(t *testing.T) {
 	c := newIngestingClinic(t)
 	for n := range 7 {
-		c.enrol(object{"first_name": fmt.Sprint("P", n)})
+		c.enroll(object{"first_name": fmt.Sprint("P", n)})
 	}
-	whole := entries(c.ask(authz.Admin, "GET", activity, nil))
+	whole := entries(c.request(authz.Admin, "GET", activity, nil))
 	var paged []object
 	path, pages := stats+query("limit", "3"), 0
 	for path != "" {
-		r := c.ask(authz.Admin, "GET", path, nil)
+		r := c.request(authz.Admin, "GET", path, nil)
 		paged = append(paged, entries(r)...)
 		if pages++; pages == 2 { // new entries sort before the pages already read
-			c.enrol(object{"first_name": "Late"})
+			c.enroll(object{"first_name": "Late"})
 		}
 		next, _ := r.at("next").(string)
 		path = strings.TrimPrefix(next, "https://vigil.example.org/api/v1")
@@ -211,30 +211,30 @@ func TestActivityPages(t *testing.T) {
 	if fmt.Sprint(paged) != fmt.Sprint(whole) || pages != (len(whole)+2)/3 {
 		t.Errorf("%d pages: %v, want %v", pages, paged, whole)
 	}
-	cursor := c.ask(authz.Admin, "GET", stats+query("limit", "3"), nil).at("next_cursor").(string)
-	c.ask(authz.Nurse, "GET", stats+query("cursor", cursor), nil).want(200)
+	cursor := c.request(authz.Admin, "GET", stats+query("limit", "3"), nil).at("next_cursor").(string)
+	c.request(authz.Nurse, "GET", stats+query("cursor", cursor), nil).want(200)
 	flipped := []byte(cursor)
 	flipped[len(flipped)/2] ^= 1
 	for _, wrong := range []string{"", "x", string(flipped), cursor[:len(cursor)-2], cursor + "AA"} {
-		c.ask(authz.Admin, "GET", activity+query("cursor", wrong), nil).want(400, "invalid_cursor")
+		c.request(authz.Admin, "GET", activity+query("cursor", wrong), nil).want(400, "invalid_cursor")
 	}
 	for _, wrong := range []string{"0", "-1", "many", ""} {
-		c.ask(authz.Admin, "GET", activity+query("limit", wrong), nil).wantFields("limit")
+		c.request(authz.Admin, "GET", activity+query("limit", wrong), nil).wantFields("limit")
 	}
-	c.ask(authz.Admin, "GET", activity+query("limit", "1000"), nil).want(200)
-	c.ask(authz.Admin, "GET", activity+query("type", "gossip", "severity", "huge"), nil).wantFields("type", "severity")
+	c.request(authz.Admin, "GET", activity+query("limit", "1000"), nil).want(200)
+	c.request(authz.Admin, "GET", activity+query("type", "gossip", "severity", "huge"), nil).wantFields("type", "severity")
 }
 
 // A clinician's feed has the care team's patients and entries without a patient.
 func TestActivityOfACareTeam(t *testing.T) {
 	c := newIngestingClinic(t)
-	mine := c.enrol(nil)
-	c.enrol(object{"first_name": "Other"})
+	mine := c.enroll(nil)
+	c.enroll(object{"first_name": "Other"})
 	c.insert(collections.CareTeamMembers, dbx.Params{"id": "careteammember1", "patient": mine, "user": c.people[authz.Nurse].Id})
-	if own := entries(c.ask(authz.Nurse, "GET", activity, nil)); len(own) != 1 || own[0]["patient_id"] != mine {
+	if own := entries(c.request(authz.Nurse, "GET", activity, nil)); len(own) != 1 || own[0]["patient_id"] != mine {
 		t.Errorf("own: %v", own)
 	}
-	if all := entries(c.ask(authz.Nurse, "GET", activity+query("scope", "all"), nil)); len(all) != 2 {
+	if all := entries(c.request(authz.Nurse, "GET", activity+query("scope", "all"), nil)); len(all) != 2 {
 		t.Errorf("all: %v", all)
 	}
 }
@@ -242,14 +242,14 @@ func TestActivityOfACareTeam(t *testing.T) {
 // Source: docs/decisions/dashboard.md, "Series shapes".
 func TestDashboardSeries(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
-	c.give("BP-1", patient, 2)
+	patient := c.enroll(nil)
+	c.assignDevice("BP-1", patient, 2)
 	c.measure(patient, "BP-1", 120, 24)
 	c.measure(patient, "BP-1", 121, 1)
 	c.measure(patient, "BP-1", 122, 2)
 	last := func(path string, size int) []object {
 		t.Helper()
-		rows := entries(c.ask(authz.Nurse, "GET", stats+path, nil))
+		rows := entries(c.request(authz.Nurse, "GET", stats+path, nil))
 		if len(rows) != size {
 			t.Fatalf("%s has %d rows", path, len(rows))
 		}

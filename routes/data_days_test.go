@@ -17,11 +17,11 @@ func shortSupply(e *routes.Engines) { e.Billing.Enable2026Codes = true }
 // explanation.
 func TestDataDays(t *testing.T) {
 	c := newClinic(t, shortSupply) // January 15, 2026, 8:45 in New York
-	id := c.enrol(object{"icd10_codes": []string{"I10"}, "time_zone": "America/New_York"})
+	id := c.enroll(object{"icd10_codes": []string{"I10"}, "time_zone": "America/New_York"})
 	c.consent(id)
-	c.wear(id, "D-1", c.now.AddDate(0, 0, -20), 14) // December 26 to January 8
+	c.storeDeviceDays(id, "D-1", c.now.AddDate(0, 0, -20), 14) // December 26 to January 8
 	path := "/patients/" + id + "/data-days/"
-	answer := c.ask(authz.Nurse, "GET", path, nil).want(200)
+	answer := c.request(authz.Nurse, "GET", path, nil).want(200)
 	answer.wantAt(object{
 		"patient_id": id, "time_zone": "America/New_York", "today": "2026-01-15", "first_day": "2025-12-26", "last_day": "2026-01-24", "billing_period": true,
 		"days_needed": 16.0, "days_to_go": 2.0, "days_left": 10.0, "reached": "99445", "earlier": "2025-12-25", "later": nil,
@@ -32,19 +32,19 @@ func TestDataDays(t *testing.T) {
 	if reachable := answer.at("reachable").([]any); len(reachable) != 1 || reachable[0] != "99454" {
 		t.Errorf("what can be reached is %v", reachable)
 	}
-	for _, code := range c.ask(authz.Provider, "GET", "/billing/explain/"+id+"/?month=2026-01", nil).want(200).at("codes").([]any) {
+	for _, code := range c.request(authz.Provider, "GET", "/billing/explain/"+id+"/?month=2026-01", nil).want(200).at("codes").([]any) {
 		if x := code.(object); x["cpt_code"] == "99454" && (x["days"] != 14.0 || x["period_start"] != "2025-12-26") {
 			t.Errorf("billing counts otherwise: %v", x)
 		}
 	}
-	c.ask(authz.Nurse, "GET", path+"?date=2026-01-24", nil).want(200).wantAt(object{"first_day": "2025-12-26"})
-	c.ask(authz.Nurse, "GET", path+"?date=2026-01-25", nil).want(200).wantAt(object{"first_day": "2026-01-25", "days_left": 0.0, "days_to_go": 16.0})
+	c.request(authz.Nurse, "GET", path+"?date=2026-01-24", nil).want(200).wantAt(object{"first_day": "2025-12-26"})
+	c.request(authz.Nurse, "GET", path+"?date=2026-01-25", nil).want(200).wantAt(object{"first_day": "2026-01-25", "days_left": 0.0, "days_to_go": 16.0})
 	// Before the first reading there is no period: the answer covers the month, and no day counts.
-	c.ask(authz.Nurse, "GET", path+"?date=2025-12-25", nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "GET", path+"?date=2025-12-25", nil).want(200).wantAt(object{
 		"first_day": "2025-12-01", "last_day": "2025-12-31", "billing_period": false, "reached": nil, "later": "2026-01-01",
 	})
-	c.ask(authz.Nurse, "GET", path+"?date=2026-02-30", nil).wantFields("date")
-	c.ask(authz.Nurse, "GET", "/patients/"+nobody+"/data-days/", nil).want(404)
+	c.request(authz.Nurse, "GET", path+"?date=2026-02-30", nil).wantFields("date")
+	c.request(authz.Nurse, "GET", "/patients/"+nobody+"/data-days/", nil).want(404)
 	c.wantRoles("GET", path, nil, append(clinical[:5:5], authz.DataMonitor)...)
 }
 
@@ -54,9 +54,9 @@ func TestDaysShort(t *testing.T) {
 	c := newClinic(t, shortSupply) // January 15, 2026, in New York
 	names := map[any]string{}
 	worn := func(name string, days int, phone any) {
-		id := c.enrol(object{"first_name": name, "icd10_codes": []string{"I10"}, "phone": phone})
+		id := c.enroll(object{"first_name": name, "icd10_codes": []string{"I10"}, "phone": phone})
 		c.consent(id)
-		c.wear(id, "D-"+name, c.now.AddDate(0, 0, -20), days) // from December 26, so ten days are left
+		c.storeDeviceDays(id, "D-"+name, c.now.AddDate(0, 0, -20), days) // from December 26, so ten days are left
 		names[id] = name
 	}
 	worn("Steady", 14, "+12025550101")
@@ -64,7 +64,7 @@ func TestDaysShort(t *testing.T) {
 	worn("Lost", 5, "+12025550103")
 	worn("There", 16, "+12025550104")
 	const path = "/patients/data-days/"
-	list := c.ask(authz.Nurse, "GET", path, nil).want(200)
+	list := c.request(authz.Nurse, "GET", path, nil).want(200)
 	list.wantAt(object{"count": 2.0, "next": nil, "previous": nil})
 	for i, want := range []object{
 		{"days": 6.0, "days_to_go": 10.0, "days_to_spare": 0.0, "behind": true, "phone": "+12025550102"},
@@ -81,55 +81,55 @@ func TestDaysShort(t *testing.T) {
 		}
 	}
 	for behind, want := range map[string]string{"true": "Behind", "false": "Steady"} {
-		if found := c.ask(authz.MA, "GET", path+"?behind="+behind, nil).results(); len(found) != 1 || names[found[0]["patient_id"]] != want {
+		if found := c.request(authz.MA, "GET", path+"?behind="+behind, nil).results(); len(found) != 1 || names[found[0]["patient_id"]] != want {
 			t.Errorf("behind=%s finds %v", behind, found)
 		}
 	}
-	if phone := c.ask(authz.DataMonitor, "GET", path, nil).results()[0]["phone"]; phone != nil {
+	if phone := c.request(authz.DataMonitor, "GET", path, nil).results()[0]["phone"]; phone != nil {
 		t.Errorf("who bills is told the number %v", phone)
 	}
-	second := c.ask(authz.Nurse, "GET", path+"?page_size=1&page=2", nil).want(200).at("results").([]any)
+	second := c.request(authz.Nurse, "GET", path+"?page_size=1&page=2", nil).want(200).at("results").([]any)
 	if len(second) != 1 || names[second[0].(object)["patient_id"]] != "Steady" {
 		t.Errorf("the second page has %v", second)
 	}
-	c.ask(authz.Nurse, "GET", path+"?behind=perhaps", nil).wantFields("behind")
+	c.request(authz.Nurse, "GET", path+"?behind=perhaps", nil).wantFields("behind")
 }
 
 // Patients who lack days are listed however many lack minutes, and paging does not cut the list short.
 func TestNearBillableByUnit(t *testing.T) {
 	c := newClinic(t)
-	lacksDays := c.enrol(object{"icd10_codes": []string{"I10"}})
+	lacksDays := c.enroll(object{"icd10_codes": []string{"I10"}})
 	c.consent(lacksDays)
-	c.wear(lacksDays, "D-1", c.now.AddDate(0, 0, -20), 7)
+	c.storeDeviceDays(lacksDays, "D-1", c.now.AddDate(0, 0, -20), 7)
 	for i := range 51 {
-		c.talk(c.enrol(nil), c.now.Add(-time.Duration(i+1)*15*time.Minute).UTC().Format(time.RFC3339), 14)
+		c.logCall(c.enroll(nil), c.now.Add(-time.Duration(i+1)*15*time.Minute).UTC().Format(time.RFC3339), 14)
 	}
 	const path = "/billing/near-billable/"
 	for _, ordering := range []string{"missing", "-worth"} {
-		found := c.ask(authz.DataMonitor, "GET", path+"?unit=days&ordering="+ordering, nil).want(200)
+		found := c.request(authz.DataMonitor, "GET", path+"?unit=days&ordering="+ordering, nil).want(200)
 		if list := found.results(); len(list) != 1 || list[0]["patient_id"] != lacksDays {
 			t.Errorf("by %s: %v", ordering, list)
 		}
-		all := c.ask(authz.DataMonitor, "GET", path+"?ordering="+ordering, nil).want(200)
+		all := c.request(authz.DataMonitor, "GET", path+"?ordering="+ordering, nil).want(200)
 		all.wantAt(object{"count": 52.0})
-		rest := c.ask(authz.DataMonitor, "GET", path+"?page=2&ordering="+ordering, nil).want(200)
+		rest := c.request(authz.DataMonitor, "GET", path+"?page=2&ordering="+ordering, nil).want(200)
 		if first, second := len(all.at("results").([]any)), len(rest.at("results").([]any)); first != 50 || second != 2 {
 			t.Errorf("by %s the pages have %d and %d", ordering, first, second)
 		}
 	}
-	c.ask(authz.DataMonitor, "GET", path+"?unit=hours", nil).wantFields("unit")
+	c.request(authz.DataMonitor, "GET", path+"?unit=hours", nil).wantFields("unit")
 }
 
 // Days with typed readings, and days without consent, have data but do not count; a period with too few days left cannot
 // be reached.
 func TestDataDaysThatDoNotCount(t *testing.T) {
 	c := newClinic(t, shortSupply)
-	id := c.enrol(object{"icd10_codes": []string{"I10"}})
-	c.ask(authz.MA, "POST", "/patients/"+id+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2025-12-30"}).want(201)
-	c.wear(id, "D-1", c.now.AddDate(0, 0, -20), 6) // December 26 to 31
+	id := c.enroll(object{"icd10_codes": []string{"I10"}})
+	c.request(authz.MA, "POST", "/patients/"+id+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2025-12-30"}).want(201)
+	c.storeDeviceDays(id, "D-1", c.now.AddDate(0, 0, -20), 6) // December 26 to 31
 	c.insert("reading_days", dbx.Params{"patient": id, "day": "2026-01-02", "observation_type": "weight", "first_observation": nobody, "readings": 2, "device_readings": 0})
 	path := "/patients/" + id + "/data-days/"
-	answer := c.ask(authz.Nurse, "GET", path, nil).want(200)
+	answer := c.request(authz.Nurse, "GET", path, nil).want(200)
 	for name, want := range map[string]int{"days": 2, "days_without_consent": 4, "days_typed": 1} {
 		if got := answer.at(name).([]any); len(got) != want {
 			t.Errorf("%s are %v, want %d", name, got, want)
@@ -141,6 +141,6 @@ func TestDataDaysThatDoNotCount(t *testing.T) {
 	}
 	// Today is the patient's day: in Auckland it is already the 16th.
 	c.now = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
-	far := c.enrol(object{"time_zone": "Pacific/Auckland"})
-	c.ask(authz.Nurse, "GET", "/patients/"+far+"/data-days/", nil).want(200).wantAt(object{"today": "2026-01-16", "time_zone": "Pacific/Auckland", "first_day": "2026-01-01"})
+	far := c.enroll(object{"time_zone": "Pacific/Auckland"})
+	c.request(authz.Nurse, "GET", "/patients/"+far+"/data-days/", nil).want(200).wantAt(object{"today": "2026-01-16", "time_zone": "Pacific/Auckland", "first_day": "2026-01-01"})
 }

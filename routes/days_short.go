@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// daysShortView is a patient whose device-supply period can still reach the required days with data.
+// daysShortView is a patient with a device-supply period that can still reach the required days with data.
 type daysShortView struct {
 	PatientID   string  `json:"patient_id"`
 	PatientName string  `json:"patient_name"`

@@ -49,34 +49,34 @@ func newDemoClinic(t *testing.T, patients int, now time.Time) *clinic {
 	return c
 }
 
-// empty lists the empty parts of an answer by path: lists without an item, objects without a member.
-func empty(path string, value any) (found []string) {
+// emptyParts lists the empty parts of an answer by path: lists without an item, objects without a member.
+func emptyParts(path string, value any) (found []string) {
 	switch v := value.(type) {
 	case []any:
 		if len(v) == 0 {
 			return []string{path}
 		}
-		return empty(path+".0", v[0])
+		return emptyParts(path+".0", v[0])
 	case object:
 		if len(v) == 0 {
 			return []string{path}
 		}
 		for name, member := range v {
-			found = append(found, empty(path+"."+name, member)...)
+			found = append(found, emptyParts(path+"."+name, member)...)
 		}
 	}
 	slices.Sort(found)
 	return found
 }
 
-// worth reports whether an answer has a figure other than zero.
-func worth(value any) bool {
+// hasFigure reports whether an answer has a figure other than zero.
+func hasFigure(value any) bool {
 	switch v := value.(type) {
 	case []any:
-		return slices.ContainsFunc(v, worth)
+		return slices.ContainsFunc(v, hasFigure)
 	case object:
 		for name, member := range v {
-			if name != "id" && worth(member) {
+			if name != "id" && hasFigure(member) {
 				return true
 			}
 		}
@@ -105,7 +105,7 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 			month, before := local.Format("2006-01"), local.AddDate(0, 0, -local.Day()).Format("2006-01")
 			range60 := query("date_from", local.AddDate(0, 0, -60).Format(time.DateOnly), "date_to", local.Format(time.DateOnly))
 			for _, name := range reports.Names() {
-				c.wantSaid(authz.DataMonitor, "/billing/reports/"+string(name)+"/", true)
+				c.wantComplete(authz.DataMonitor, "/billing/reports/"+string(name)+"/", true)
 			}
 			for path, figures := range map[string]bool{
 				"/reports/billing/stats/": true, "/reports/billing/" + range60: true, "/billing/claim-batches/": true, "/billing/entries/": true,
@@ -113,11 +113,11 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 				"/billing/preflight/?month=" + before: false, "/time-entries/": true, "/time-entries/summary/?month=" + before: true,
 				"/time-entries/summary/?month=" + month: true, "/billing/near-billable/": true,
 			} {
-				c.wantSaid(authz.Admin, path, figures)
+				c.wantComplete(authz.Admin, path, figures)
 			}
-			c.wantOneMoney(range60)
-			for _, patient := range c.ask(authz.Admin, "GET", "/patients/?page_size=100", nil).results() {
-				team, _ := c.ask(authz.Admin, "GET", fmt.Sprint("/patients/", patient["id"], "/care-team/"), nil).want(200).at("members").([]any)
+			c.wantEqualAmounts(range60)
+			for _, patient := range c.request(authz.Admin, "GET", "/patients/?page_size=100", nil).results() {
+				team, _ := c.request(authz.Admin, "GET", fmt.Sprint("/patients/", patient["id"], "/care-team/"), nil).want(200).at("members").([]any)
 				if len(team) == 0 {
 					t.Errorf("nobody looks after %v", patient["mrn"])
 				}
@@ -132,25 +132,25 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 // mayBeEmpty lists the parts that most items leave empty.
 var mayBeEmpty = []string{".warnings", ".errors", ".adjustments", ".modifiers", ".rarc", ".common_denial_reasons", ".time_entry_ids", ".against"}
 
-// wantSaid checks that an answer has no empty part except the permitted ones and, if figures is set, a figure other than
+// wantComplete checks that an answer has no empty part except the permitted ones and, if figures is set, a figure other than
 // zero.
-func (c *clinic) wantSaid(role authz.Role, path string, figures bool) {
+func (c *clinic) wantComplete(role authz.Role, path string, figures bool) {
 	c.t.Helper()
-	answer := c.ask(role, "GET", path, nil).want(200)
-	for _, part := range empty("", any(answer.object())) {
+	answer := c.request(role, "GET", path, nil).want(200)
+	for _, part := range emptyParts("", any(answer.object())) {
 		if !slices.ContainsFunc(mayBeEmpty, func(suffix string) bool { return strings.HasSuffix(part, ".0"+suffix) }) {
 			c.t.Errorf("%s: nothing at %s: %.300s", path, part, answer.body)
 		}
 	}
 	said := answer.object()
 	delete(said, "count") // the number of items is not part of their content
-	if figures && !worth(said) {
+	if figures && !hasFigure(said) {
 		c.t.Errorf("%s has no figure: %.300s", path, answer.body)
 	}
 }
 
-// wantOneMoney checks that the billed amount equals the sum of its results in every report and over the entries.
-func (c *clinic) wantOneMoney(between string) {
+// wantEqualAmounts checks that the billed amount equals the sum of its results in every report and over the entries.
+func (c *clinic) wantEqualAmounts(between string) {
 	c.t.Helper()
 	cents := func(value any) int64 {
 		amount, _ := value.(float64)
@@ -158,7 +158,7 @@ func (c *clinic) wantOneMoney(between string) {
 	}
 	var billed, paid, patients, adjusted int64
 	for page := 1; ; page++ {
-		answer := c.ask(authz.Admin, "GET", fmt.Sprint("/billing/entries/?page_size=100&page=", page), nil)
+		answer := c.request(authz.Admin, "GET", fmt.Sprint("/billing/entries/?page_size=100&page=", page), nil)
 		entries, _ := answer.want(200).object()["results"].([]any)
 		for _, one := range entries {
 			entry := one.(object)
@@ -174,7 +174,7 @@ func (c *clinic) wantOneMoney(between string) {
 		}
 	}
 	for _, path := range []string{"/billing/reports/revenue/" + between, "/billing/reports/executive-dashboard/" + between} {
-		answer := c.ask(authz.Admin, "GET", path, nil).want(200)
+		answer := c.request(authz.Admin, "GET", path, nil).want(200)
 		sum := int64(0)
 		for _, part := range []string{"paid", "adjusted", "patient_responsibility", "open"} {
 			amount := cents(answer.at(part))

@@ -16,25 +16,25 @@ func (c *clinic) deviceEvent(t *testing.T, m gateway.Measurement) reply {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.event(t, string(body))
+	return c.postEvent(t, string(body))
 }
 
 // The webhook applies device and hub status events once, in the transaction that stores the event; repeated events
 // change nothing.
 func TestDeviceEvents(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enrol(object{"gateway_patient_id": "GW-1"})
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
+	id := c.enroll(object{"gateway_patient_id": "GW-1"})
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
 	connected := gateway.Measurement{EventType: gateway.DeviceConnected, DeviceID: "BP-1", HubID: "H1", Timestamp: c.now, BatteryLevel: new(84)}
 	c.deviceEvent(t, connected).want(200).wantAt(object{"status": "accepted"})
-	c.ask(authz.Nurse, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{
 		"status": "connected", "hub_id": "H1", "battery_level": 84.0, "battery_state": "normal", "last_seen_at": "2026-01-15T13:45:00Z", "last_reading_at": nil,
 	})
 	c.now = c.now.Add(time.Minute)
 	empty := fmt.Sprintf(`{"event_type":"measurement.created","device_id":"BP-1","patient_id":"GW-1","measurement_type":"bp","values":{"systolic":120,"diastolic":80},
 		"timestamp":%q,"battery_level":8,"signal_strength":-70,"hub_id":"H2","device_model":"BP-7"}`, c.now.Format(time.RFC3339))
-	c.event(t, empty).want(200).wantAt(object{"status": "accepted"})
-	c.ask(authz.Nurse, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{
+	c.postEvent(t, empty).want(200).wantAt(object{"status": "accepted"})
+	c.request(authz.Nurse, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{
 		"hub_id": "H2", "battery_level": 8.0, "battery_state": "critical", "signal_strength": -70.0, "model": "BP-7", "last_reading_at": "2026-01-15T13:46:00Z",
 	})
 	offline := gateway.Measurement{EventType: gateway.HubOffline, HubID: "H2", Timestamp: c.now.Add(time.Minute)}
@@ -43,7 +43,7 @@ func TestDeviceEvents(t *testing.T) {
 	for _, again := range []gateway.Measurement{connected, offline} {
 		c.deviceEvent(t, again).want(200).wantAt(object{"status": "duplicate"})
 	}
-	c.event(t, empty).want(200).wantAt(object{"status": "duplicate"})
+	c.postEvent(t, empty).want(200).wantAt(object{"status": "duplicate"})
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 0 {
 		t.Errorf("what was known adds %v", added)
 	}
@@ -51,7 +51,7 @@ func TestDeviceEvents(t *testing.T) {
 		{"type": "hub_offline", "level": "warning", "value": nil, "patient_id": id, "message": "Hub H2 is offline."},
 		{"type": "device_battery", "level": "critical", "value": 8.0, "threshold": 10.0, "patient_id": id},
 	}
-	got := c.ask(authz.DataMonitor, "GET", "/devices/alerts/", nil).results()
+	got := c.request(authz.DataMonitor, "GET", "/devices/alerts/", nil).results()
 	if len(got) != len(want) {
 		t.Fatalf("the alerts are %v", got)
 	}
@@ -70,12 +70,12 @@ func TestDeviceEvents(t *testing.T) {
 		`{"event_type":"measurement.created","device_id":"X","hub_id":"H5"}`,
 		`{"event_type":"hub.heartbeat","hub_id":"H2","timestamp":"2026-01-15T13:50:00Z"}`,
 	} {
-		if status := c.event(t, body).status; status >= 500 {
+		if status := c.postEvent(t, body).status; status >= 500 {
 			t.Errorf("event %d answers %d", n, status)
 		}
 	}
 	hubs := map[any]any{}
-	for _, hub := range c.ask(authz.Nurse, "GET", "/hubs/", nil).results() {
+	for _, hub := range c.request(authz.Nurse, "GET", "/hubs/", nil).results() {
 		hubs[hub["hub_id"]] = hub["status"]
 	}
 	for _, hub := range []string{"H1", "H2", "H3", "H4", "H5"} {
@@ -84,8 +84,8 @@ func TestDeviceEvents(t *testing.T) {
 		}
 	}
 	// A reading typed with an unknown device registers the device but does not change its connection state.
-	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": id, "weight_kg": 80, "device_id": "W-9", "measured_at": "2026-01-15T13:00:00Z"}).want(201)
-	c.ask(authz.Nurse, "GET", "/devices/W-9/", nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": id, "weight_kg": 80, "device_id": "W-9", "measured_at": "2026-01-15T13:00:00Z"}).want(201)
+	c.request(authz.Nurse, "GET", "/devices/W-9/", nil).want(200).wantAt(object{
 		"status": "discovered", "device_type": "weight", "patient_id": nil, "last_reading_at": "2026-01-15T13:00:00Z", "last_seen_at": nil,
 	})
 }

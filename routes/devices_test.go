@@ -17,28 +17,28 @@ import (
 
 func TestAssignDevice(t *testing.T) {
 	c := newClinic(t)
-	id, other := c.enrol(nil), c.enrol(nil)
+	id, other := c.enroll(nil), c.enroll(nil)
 	body := object{"device_id": "BP-1", "patient_id": id, "device_type": "bp_monitor"}
 	answer := object{
 		"status": "assigned", "estimated_delivery": "2026-01-23", "device_id": "BP-1", "patient_id": id,
 		"device_type": "blood_pressure", "assigned_at": "2026-01-15T13:45:00Z",
 	}
-	c.ask(authz.MA, "POST", "/devices/assign/", body).want(200).wantAt(answer)
+	c.request(authz.MA, "POST", "/devices/assign/", body).want(200).wantAt(answer)
 	before := vigiltest.RowCounts(t, c.app)
 	c.now = c.now.Add(72 * time.Hour)
-	c.ask(authz.Nurse, "POST", "/devices/assign/", body).want(200).wantAt(answer)
+	c.request(authz.Nurse, "POST", "/devices/assign/", body).want(200).wantAt(answer)
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 0 {
 		t.Errorf("the same again added %v", added)
 	}
 	body["patient_id"] = other
-	c.ask(authz.Nurse, "POST", "/devices/assign/", body).want(400, "device_already_assigned")
+	c.request(authz.Nurse, "POST", "/devices/assign/", body).want(400, "device_already_assigned")
 	body["patient_id"] = nobody
-	c.ask(authz.Nurse, "POST", "/devices/assign/", body).want(404, "not_found")
+	c.request(authz.Nurse, "POST", "/devices/assign/", body).want(404, "not_found")
 	body["patient_id"], body["device_id"] = other, "BP-2"
-	c.ask(authz.Admin, "POST", "/patients/"+other+"/archive/", object{"reason": "Moved"}).want(200)
-	c.ask(authz.Nurse, "POST", "/devices/assign/", body).wantFields("patient_id")
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{}).wantFields("device_id", "patient_id", "device_type")
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{
+	c.request(authz.Admin, "POST", "/patients/"+other+"/archive/", object{"reason": "Moved"}).want(200)
+	c.request(authz.Nurse, "POST", "/devices/assign/", body).wantFields("patient_id")
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{}).wantFields("device_id", "patient_id", "device_type")
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{
 		"device_id": strings.Repeat("x", 129), "patient_id": "x", "device_type": "two words", "shipping_address": 5, "assigned_at": "2027-01-01T00:00:00Z",
 	}).wantFields("device_id", "patient_id", "device_type", "shipping_address", "assigned_at")
 	if events := c.events(id); !slices.Contains(events, "device.assign") {
@@ -52,20 +52,20 @@ var assigners = []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider,
 // A device may be assigned with a past start date, but not over the time of another patient with the same device.
 func TestAssignInThePast(t *testing.T) {
 	c := newClinic(t)
-	first, second := c.enrol(nil), c.enrol(nil)
+	first, second := c.enroll(nil), c.enroll(nil)
 	give := func(patient, at string) reply {
-		return c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": patient, "device_type": "blood_pressure", "assigned_at": at})
+		return c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": patient, "device_type": "blood_pressure", "assigned_at": at})
 	}
 	give(first, "2026-01-10T08:00:00-05:00").want(200).wantAt(object{"assigned_at": "2026-01-10T13:00:00Z"})
-	c.ask(authz.Nurse, "POST", "/devices/BP-1/unassign/", object{"reason": "Returned"}).want(200).
+	c.request(authz.Nurse, "POST", "/devices/BP-1/unassign/", object{"reason": "Returned"}).want(200).
 		wantAt(object{"status": "inventory", "patient_id": nil, "assigned_at": nil})
-	c.ask(authz.Nurse, "POST", "/devices/BP-1/unassign/", object{"reason": "Again"}).want(400, "invalid_state")
-	c.ask(authz.Nurse, "POST", "/devices/BP-1/unassign/", object{}).wantFields("reason")
+	c.request(authz.Nurse, "POST", "/devices/BP-1/unassign/", object{"reason": "Again"}).want(400, "invalid_state")
+	c.request(authz.Nurse, "POST", "/devices/BP-1/unassign/", object{}).wantFields("reason")
 	give(second, "2026-01-15T13:44:59Z").wantFields("assigned_at")
 	give(second, "2026-01-09T00:00:00Z").wantFields("assigned_at")
 	give(second, "2026-01-15T13:45:00Z").want(200)
 
-	detail := c.ask(authz.DataMonitor, "GET", "/devices/BP-1/", nil).want(200)
+	detail := c.request(authz.DataMonitor, "GET", "/devices/BP-1/", nil).want(200)
 	history, _ := detail.object()["assignments"].([]any)
 	want := []object{
 		{"patient_id": first, "from": "2026-01-10T13:00:00Z", "to": "2026-01-15T13:45:00Z"},
@@ -83,23 +83,23 @@ func TestAssignInThePast(t *testing.T) {
 	}
 	// A portal user sees only their own time with the device, and no other device.
 	owner := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(second))
-	mine := c.askAs(owner, "GET", "/devices/BP-1/", nil).want(200)
+	mine := c.requestAs(owner, "GET", "/devices/BP-1/", nil).want(200)
 	if list, _ := mine.object()["assignments"].([]any); len(list) != 1 {
 		t.Errorf("the portal sees %v", list)
 	}
 	stranger := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(first))
-	c.askAs(stranger, "GET", "/devices/BP-1/", nil).want(404)
-	if list := c.askAs(stranger, "GET", "/devices/", nil).results(); len(list) != 0 {
+	c.requestAs(stranger, "GET", "/devices/BP-1/", nil).want(404)
+	if list := c.requestAs(stranger, "GET", "/devices/", nil).results(); len(list) != 0 {
 		t.Errorf("the portal lists %v", list)
 	}
-	if list := c.askAs(owner, "GET", "/devices/", nil).results(); len(list) != 1 {
+	if list := c.requestAs(owner, "GET", "/devices/", nil).results(); len(list) != 1 {
 		t.Errorf("the portal lists %v", list)
 	}
 }
 
 func TestWithoutManagedMode(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.Devices = devices.NewEngine(devices.Rules{PracticeZone: newYork}) })
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": c.enrol(nil), "device_type": "spirometer"}).want(200).
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": c.enroll(nil), "device_type": "spirometer"}).want(200).
 		wantAt(object{"estimated_delivery": nil, "device_type": "spirometer"})
 	if n := vigiltest.RowCounts(t, c.app)[collections.DeviceOrders]; n != 0 {
 		t.Errorf("%d orders", n)
@@ -108,35 +108,35 @@ func TestWithoutManagedMode(t *testing.T) {
 
 func TestDeviceRegistry(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(object{"address": object{"line1": "1 Elm St", "city": "Springfield", "state": "IL", "zip": "62701"}})
-	c.ask(authz.Nurse, "POST", "/devices/", object{"device_id": "W 1", "device_type": "scale", "model": "S-9"}).want(201).wantAt(object{
+	id := c.enroll(object{"address": object{"line1": "1 Elm St", "city": "Springfield", "state": "IL", "zip": "62701"}})
+	c.request(authz.Nurse, "POST", "/devices/", object{"device_id": "W 1", "device_type": "scale", "model": "S-9"}).want(201).wantAt(object{
 		"device_id": "W 1", "device_type": "weight", "model": "S-9", "status": "inventory", "patient_id": nil, "hub_id": nil, "battery_level": nil,
 		"battery_state": nil, "flagged": false,
 	})
-	c.ask(authz.Nurse, "POST", "/devices/", object{"device_id": "W 1", "device_type": "scale"}).wantFields("device_id")
-	c.ask(authz.Nurse, "GET", "/devices/W%201/", nil).want(200)
-	c.ask(authz.Nurse, "GET", "/devices/W-2/", nil).want(404)
+	c.request(authz.Nurse, "POST", "/devices/", object{"device_id": "W 1", "device_type": "scale"}).wantFields("device_id")
+	c.request(authz.Nurse, "GET", "/devices/W%201/", nil).want(200)
+	c.request(authz.Nurse, "GET", "/devices/W-2/", nil).want(404)
 	c.insert(collections.Devices, dbx.Params{"device_id": "W-3", "status": "discovered", "battery_state": "low", "hub_id": "H1"})
-	c.ask(authz.Nurse, "POST", "/devices/", object{"device_id": "W-3", "device_type": "scale"}).want(201).wantAt(object{"status": "inventory", "hub_id": "H1"})
+	c.request(authz.Nurse, "POST", "/devices/", object{"device_id": "W-3", "device_type": "scale"}).want(201).wantAt(object{"status": "inventory", "hub_id": "H1"})
 
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "W-3", "patient_id": id, "device_type": "scale"}).want(200)
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "W-3", "patient_id": id, "device_type": "scale"}).want(200)
 	for filter, want := range map[string]int{
 		"": 2, query("patient_id", id): 1, query("device_type", "weight_scale"): 2, query("status", "inventory"): 1, query("battery_state", "low"): 1,
 		query("hub_id", "H1"): 1, query("hub_id", "H2"): 0,
 	} {
-		if got := c.ask(authz.DataMonitor, "GET", "/devices/"+filter, nil).results(); len(got) != want {
+		if got := c.request(authz.DataMonitor, "GET", "/devices/"+filter, nil).results(); len(got) != want {
 			t.Errorf("%q lists %d devices, want %d", filter, len(got), want)
 		}
 	}
-	c.ask(authz.Nurse, "GET", "/devices/"+query("status", "lost", "battery_state", "full", "patient_id", "x"), nil).wantFields("status", "battery_state", "patient_id")
+	c.request(authz.Nurse, "GET", "/devices/"+query("status", "lost", "battery_state", "full", "patient_id", "x"), nil).wantFields("status", "battery_state", "patient_id")
 
-	c.ask(authz.Nurse, "POST", "/devices/W-3/replace/", object{"new_device_id": "W-3", "reason": "x"}).wantFields("new_device_id")
-	c.ask(authz.Nurse, "POST", "/devices/W%201/replace/", object{"new_device_id": "W-4", "reason": "x"}).want(400, "invalid_state")
-	c.ask(authz.Nurse, "POST", "/devices/W-3/replace/", object{"new_device_id": "W-4", "reason": "Broken"}).want(200).wantAt(object{
+	c.request(authz.Nurse, "POST", "/devices/W-3/replace/", object{"new_device_id": "W-3", "reason": "x"}).wantFields("new_device_id")
+	c.request(authz.Nurse, "POST", "/devices/W%201/replace/", object{"new_device_id": "W-4", "reason": "x"}).want(400, "invalid_state")
+	c.request(authz.Nurse, "POST", "/devices/W-3/replace/", object{"new_device_id": "W-4", "reason": "Broken"}).want(200).wantAt(object{
 		"device_id": "W-4", "device_type": "weight", "status": "assigned", "patient_id": id, "assigned_at": "2026-01-15T13:45:00Z",
 	})
-	c.ask(authz.Nurse, "GET", "/devices/W-3/", nil).want(200).wantAt(object{"status": "replaced", "patient_id": nil})
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "W-3", "patient_id": id, "device_type": "scale"}).want(400, "invalid_state")
+	c.request(authz.Nurse, "GET", "/devices/W-3/", nil).want(200).wantAt(object{"status": "replaced", "patient_id": nil})
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "W-3", "patient_id": id, "device_type": "scale"}).want(400, "invalid_state")
 	for _, event := range []string{"device.assign", "device.replace"} {
 		if events := c.events(id); !slices.Contains(events, event) {
 			t.Errorf("the audit trail has %v", events)
@@ -157,27 +157,27 @@ func TestDeviceRegistry(t *testing.T) {
 	c.wantRoles("GET", "/devices/none/", nil, authz.Roles...)
 }
 
-func TestDeviceSetUp(t *testing.T) {
+func TestDeviceSetup(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(nil)
-	c.ask(authz.Nurse, "POST", "/devices/", object{"device_id": "W-1", "device_type": "scale"}).want(201)
-	c.ask(authz.Nurse, "POST", "/devices/W-1/setup-complete/", nil).want(400, "invalid_state")
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "W-1", "patient_id": id, "device_type": "scale"}).want(200)
-	c.ask(authz.Nurse, "POST", "/devices/W-1/setup-complete/", nil).want(200).wantAt(object{"setup_completed_at": "2026-01-15T13:45:00Z"})
-	c.ask(authz.Nurse, "POST", "/devices/W-1/setup-complete/", object{
+	id := c.enroll(nil)
+	c.request(authz.Nurse, "POST", "/devices/", object{"device_id": "W-1", "device_type": "scale"}).want(201)
+	c.request(authz.Nurse, "POST", "/devices/W-1/setup-complete/", nil).want(400, "invalid_state")
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "W-1", "patient_id": id, "device_type": "scale"}).want(200)
+	c.request(authz.Nurse, "POST", "/devices/W-1/setup-complete/", nil).want(200).wantAt(object{"setup_completed_at": "2026-01-15T13:45:00Z"})
+	c.request(authz.Nurse, "POST", "/devices/W-1/setup-complete/", object{
 		"educated_by": c.people[authz.MA].Number(), "completed_at": "2026-01-14T10:00:00-05:00", "notes": "By phone.\nTwice.",
 	}).want(200).wantAt(object{"setup_completed_at": "2026-01-14T15:00:00Z"})
-	c.ask(authz.Nurse, "POST", "/devices/W-1/setup-complete/", object{"completed_at": "2026-01-16T00:00:00Z", "educated_by": -1, "notes": strings.Repeat("x", 4001)}).
+	c.request(authz.Nurse, "POST", "/devices/W-1/setup-complete/", object{"completed_at": "2026-01-16T00:00:00Z", "educated_by": -1, "notes": strings.Repeat("x", 4001)}).
 		wantFields("completed_at", "educated_by", "notes")
 	for _, by := range []int64{9999, c.people[authz.Patient].Number()} {
-		c.ask(authz.Nurse, "POST", "/devices/W-1/setup-complete/", object{"educated_by": by}).want(404)
+		c.request(authz.Nurse, "POST", "/devices/W-1/setup-complete/", object{"educated_by": by}).want(404)
 	}
 	held, err := collections.CurrentAssignment(c.app, "W-1")
 	if err != nil || held.GetString("setup_completed_by") != c.people[authz.MA].Email() {
 		t.Errorf("the assignment does not name who educated: %v", err)
 	}
 	// The next patient has not been trained yet; the earlier training stays on record.
-	c.ask(authz.Nurse, "POST", "/devices/W-1/unassign/", object{"reason": "Returned"}).want(200).wantAt(object{"setup_completed_at": nil})
+	c.request(authz.Nurse, "POST", "/devices/W-1/unassign/", object{"reason": "Returned"}).want(200).wantAt(object{"setup_completed_at": nil})
 	history, err := collections.AssignmentsOf(c.app, "W-1")
 	if err != nil || len(history) != 1 || history[0].GetString("setup_completed_at") == "" {
 		t.Errorf("the evidence is gone: %v", err)
@@ -186,9 +186,9 @@ func TestDeviceSetUp(t *testing.T) {
 
 func TestHubsAndDeviceAlerts(t *testing.T) {
 	c := newClinic(t)
-	id, other := c.enrol(nil), c.enrol(nil)
+	id, other := c.enroll(nil), c.enroll(nil)
 	for device, patient := range map[string]string{"W-1": id, "W-2": other} {
-		c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": device, "patient_id": patient, "device_type": "scale"}).want(200)
+		c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": device, "patient_id": patient, "device_type": "scale"}).want(200)
 	}
 	stored := collections.Instant(c.now)
 	for _, device := range []string{"W-1", "W-2"} {
@@ -197,7 +197,7 @@ func TestHubsAndDeviceAlerts(t *testing.T) {
 		}
 	}
 	c.insert(collections.Hubs, dbx.Params{"hub_id": "H1", "status": "online", "last_heartbeat_at": "2026-01-15T13:00:00.000000Z"})
-	hubs := c.ask(authz.DataMonitor, "GET", "/hubs/", nil).results()
+	hubs := c.request(authz.DataMonitor, "GET", "/hubs/", nil).results()
 	if len(hubs) != 1 || hubs[0]["last_heartbeat_at"] != "2026-01-15T13:45:00Z" || len(hubs[0]["devices"].([]any)) != 2 {
 		t.Errorf("the hubs are %v", hubs)
 	}
@@ -215,24 +215,24 @@ func TestHubsAndDeviceAlerts(t *testing.T) {
 		"": 3, query("patient_id", id): 2, query("type", "missed_reading"): 1, query("level", "critical"): 1, query("device_id", "W-1"): 2,
 		query("status", "resolved"): 0, query("acknowledged", "false"): 3, query("date_to", "2026-01-14"): 0,
 	} {
-		if got := c.ask(authz.DataMonitor, "GET", "/devices/alerts/"+filter, nil).results(); len(got) != want {
+		if got := c.request(authz.DataMonitor, "GET", "/devices/alerts/"+filter, nil).results(); len(got) != want {
 			t.Errorf("%q lists %d alerts, want %d", filter, len(got), want)
 		}
 	}
-	c.ask(authz.Nurse, "GET", "/devices/alerts/"+query("type", "blood_pressure", "level", "x"), nil).wantFields("type", "level")
+	c.request(authz.Nurse, "GET", "/devices/alerts/"+query("type", "blood_pressure", "level", "x"), nil).wantFields("type", "level")
 	for _, path := range []string{"/hubs/", "/devices/alerts/"} {
 		c.wantRoles("GET", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 	}
 
 	// With access restricted to care teams, clinicians see their patients' devices and unassigned ones.
 	confined := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	foreign := confined.enrol(nil)
-	confined.ask(authz.Admin, "POST", "/devices/assign/", object{"device_id": "W-1", "patient_id": foreign, "device_type": "scale"}).want(200)
-	confined.ask(authz.Admin, "POST", "/devices/", object{"device_id": "W-2", "device_type": "scale"}).want(201)
-	if list := confined.ask(authz.Nurse, "GET", "/devices/", nil).results(); len(list) != 1 || list[0]["device_id"] != "W-2" {
+	foreign := confined.enroll(nil)
+	confined.request(authz.Admin, "POST", "/devices/assign/", object{"device_id": "W-1", "patient_id": foreign, "device_type": "scale"}).want(200)
+	confined.request(authz.Admin, "POST", "/devices/", object{"device_id": "W-2", "device_type": "scale"}).want(201)
+	if list := confined.request(authz.Nurse, "GET", "/devices/", nil).results(); len(list) != 1 || list[0]["device_id"] != "W-2" {
 		t.Errorf("the nurse sees %v", list)
 	}
-	confined.ask(authz.Nurse, "GET", "/devices/W-1/", nil).want(403)
-	confined.ask(authz.Nurse, "POST", "/devices/W-1/unassign/", object{"reason": "x"}).want(403)
-	confined.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "W-9", "patient_id": foreign, "device_type": "scale"}).want(403)
+	confined.request(authz.Nurse, "GET", "/devices/W-1/", nil).want(403)
+	confined.request(authz.Nurse, "POST", "/devices/W-1/unassign/", object{"reason": "x"}).want(403)
+	confined.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "W-9", "patient_id": foreign, "device_type": "scale"}).want(403)
 }

@@ -24,7 +24,7 @@ var opened = regexp.MustCompile(`^/api/v1/(ingestion/(blood-pressure|weight|puls
 // only the refusal is recorded.
 func TestEmergencyOpensFewWrites(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	foreign := c.enrol(nil)
+	foreign := c.enroll(nil)
 	closed, before := 0, vigiltest.RowCounts(t, c.app)
 	for _, route := range routes.Rows() {
 		if route.Method == http.MethodGet || strings.HasSuffix(route.Path, "/_search") { // _search only reads
@@ -75,17 +75,17 @@ func (c *clinic) emergency(method, path, token, reason string) *httptest.Respons
 // Emergency access is not care team membership: it opens the writes that help the patient now, and all reads.
 func TestEmergencyIsNotMembership(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	foreign, own := c.enrol(nil), c.enrol(object{"mrn": "MRN-OWN"})
+	foreign, own := c.enroll(nil), c.enroll(object{"mrn": "MRN-OWN"})
 	team := object{"members": []object{{"user_id": c.people[authz.Provider].Number()}}}
-	c.ask(authz.Admin, "PUT", "/patients/"+own+"/care-team/", team).want(200)
+	c.request(authz.Admin, "PUT", "/patients/"+own+"/care-team/", team).want(200)
 	urgent := object{"patient_id": foreign, "priority": "stat", "reason": "No pulse"}
 	for _, patient := range []string{foreign, own} {
-		c.ask(authz.Provider, "PUT", "/patients/"+patient+"/care-team/", team, "X-Emergency-Access", emergencyReason).want(403, "permission_denied")
+		c.request(authz.Provider, "PUT", "/patients/"+patient+"/care-team/", team, "X-Emergency-Access", emergencyReason).want(403, "permission_denied")
 	}
-	c.ask(authz.Provider, "GET", "/patients/"+foreign+"/", nil).want(403, "permission_denied")
-	c.ask(authz.Provider, "GET", "/patients/"+foreign+"/care-team/", nil, "X-Emergency-Access", emergencyReason).want(200)
-	c.ask(authz.Provider, "POST", "/escalations/", urgent).want(403, "permission_denied")
-	c.ask(authz.Provider, "POST", "/escalations/", urgent,
+	c.request(authz.Provider, "GET", "/patients/"+foreign+"/", nil).want(403, "permission_denied")
+	c.request(authz.Provider, "GET", "/patients/"+foreign+"/care-team/", nil, "X-Emergency-Access", emergencyReason).want(200)
+	c.request(authz.Provider, "POST", "/escalations/", urgent).want(403, "permission_denied")
+	c.request(authz.Provider, "POST", "/escalations/", urgent,
 		"X-Emergency-Access", emergencyReason).want(201)
 	if events := c.events(foreign); !slices.Contains(events, "access.emergency") {
 		t.Errorf("recorded %v", events)

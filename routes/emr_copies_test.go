@@ -63,11 +63,11 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 			Finished: func(r emr.Result) { a.finished <- r },
 			EMR:      client, Schedule: emr.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
 			Load: ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork, SendDevice: true}).LoadFHIR,
-			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds run after it stopped
+			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
 		})
 		a.worker, e.Monitor = e.Transmissions, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))
 	})
-	a.patient = a.enrol(object{"external_id": "erx-1", "gateway_patient_id": "gw-1"})
+	a.patient = a.enroll(object{"external_id": "erx-1", "gateway_patient_id": "gw-1"})
 	return a
 }
 
@@ -75,11 +75,11 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 func (a *atTheEMR) deliver(after time.Duration) {
 	a.t.Helper()
 	a.now = a.now.Add(after)
-	a.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200)
+	a.request(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200)
 }
 
-// sendAsked runs the worker until it has sent the delivery that a user requested.
-func (a *atTheEMR) sendAsked(transmissionID string) {
+// sendRequested runs the worker until it has sent the delivery that a user requested.
+func (a *atTheEMR) sendRequested(transmissionID string) {
 	a.t.Helper()
 	ctx, stop := context.WithCancel(a.t.Context())
 	var run sync.WaitGroup
@@ -108,12 +108,12 @@ func (a *atTheEMR) copies(want int) []sandbox.StoredObservation {
 
 func (a *atTheEMR) withdraw(id string) {
 	a.t.Helper()
-	a.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the neighbour's"}).want(200)
+	a.request(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the neighbour's"}).want(200)
 }
 
 // A retracted reading is marked as entered in error at the EMR exactly once despite delivery failures; a reading that
 // was never sent is not sent.
-func TestStoryWithdrawnAtTheEMR(t *testing.T) {
+func TestStoryRetractedAtTheEMR(t *testing.T) {
 	for name, fault := range map[string]sandbox.Fault{
 		"nothing":       {Match: "PUT /nowhere"},
 		"not reached":   {Match: "PUT ", Times: 2, Drop: sandbox.DropBefore},
@@ -126,7 +126,7 @@ func TestStoryWithdrawnAtTheEMR(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := newAtTheEMR(t)
-			id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
+			id := a.postEvent(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
 			a.deliver(time.Minute)
 			if got := a.copies(1)[0]; got.Status != "final" || got.Versions != 1 {
 				t.Errorf("delivered %s, version %d", got.Status, got.Versions)
@@ -140,22 +140,22 @@ func TestStoryWithdrawnAtTheEMR(t *testing.T) {
 			if got := a.copies(1)[0]; got.Status != "entered-in-error" || got.Versions != 2 {
 				t.Errorf("withdrawn: %s, version %d", got.Status, got.Versions)
 			}
-			a.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).
+			a.request(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).
 				wantAt(object{"fhir_status": "transmitted", "status": "entered_in_error"})
 
-			never := a.event(t, cuffEvent("BP-1", "gw-1", 151, a.now)).want(200).at("observation_id").(string)
+			never := a.postEvent(t, cuffEvent("BP-1", "gw-1", 151, a.now)).want(200).at("observation_id").(string)
 			a.withdraw(never)
 			a.deliver(10 * time.Minute)
 			a.copies(1)
-			a.ask(authz.Nurse, "GET", "/ingestion/observations/"+never+"/", nil).want(200).wantAt(object{"fhir_status": "failed"})
+			a.request(authz.Nurse, "GET", "/ingestion/observations/"+never+"/", nil).want(200).wantAt(object{"fhir_status": "failed"})
 		})
 	}
 }
 
 // If the EMR does not support updates, the correction becomes a task for a person, reported once.
-func TestStoryEMRTakesNoUpdate(t *testing.T) {
+func TestStoryEMRWithoutUpdates(t *testing.T) {
 	a := newAtTheEMR(t)
-	id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
+	id := a.postEvent(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
 	a.deliver(time.Minute)
 	a.emr.Fail(sandbox.Fault{Match: "PUT ", Status: 405})
 	a.withdraw(id)
@@ -167,7 +167,7 @@ func TestStoryEMRTakesNoUpdate(t *testing.T) {
 		t.Errorf("told %d times (%v)", told, err)
 	}
 	a.emr.ClearFaults()
-	a.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+	a.request(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
 	a.deliver(time.Minute)
 	if got := a.copies(1)[0]; got.Status != "entered-in-error" {
 		t.Errorf("sent by hand: %s", got.Status)
@@ -177,17 +177,17 @@ func TestStoryEMRTakesNoUpdate(t *testing.T) {
 // Device readings and typed readings differ at the EMR, and their times have the patient's UTC offset.
 func TestStoryTypedAndMeasuredAtTheEMR(t *testing.T) {
 	a := newAtTheEMR(t)
-	a.ask(authz.MA, "POST", "/devices/assign/", object{
+	a.request(authz.MA, "POST", "/devices/assign/", object{
 		"device_id": "BP-1", "patient_id": a.patient, "device_type": "blood_pressure", "manufacturer": "Example Medical", "model": "BP-7",
 		"serial_number": "4711", "udi": "(01)00844588003288(21)4711",
 	}).want(200).wantAt(object{"manufacturer": "Example Medical", "model": "BP-7", "serial_number": "4711", "udi": "(01)00844588003288(21)4711"})
-	a.ask(authz.MA, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{"manufacturer": "Example Medical", "serial_number": "4711"})
+	a.request(authz.MA, "GET", "/devices/BP-1/", nil).want(200).wantAt(object{"manufacturer": "Example Medical", "serial_number": "4711"})
 	owner := vigiltest.User(t, a.app, authz.Patient, vigiltest.PortalOf(a.patient))
-	a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200)
+	a.postEvent(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200)
 	body := object{"patient_id": a.patient, "systolic": 128, "diastolic": 79, "device_id": "BP-1", "measured_at": "2026-01-15T13:40:00Z"}
-	a.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201)
+	a.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201)
 	body["systolic"], body["measured_at"] = 127, "2026-01-15T13:41:00Z"
-	a.askAs(owner, "POST", "/ingestion/blood-pressure/", body).want(201)
+	a.requestAs(owner, "POST", "/ingestion/blood-pressure/", body).want(201)
 	a.deliver(time.Minute)
 	want := map[string]struct{ tag, effective string }{
 		"DEVRPT": {"DEVRPT", "2026-01-15T08:45:00-05:00"}, "HCPRPT": {"HCPRPT", "2026-01-15T08:40:00-05:00"}, "PATRPT": {"PATRPT", "2026-01-15T08:41:00-05:00"},

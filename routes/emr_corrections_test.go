@@ -13,9 +13,9 @@ import (
 // due returns the EMR copies that a person has to correct, and checks that all counts of them agree.
 func (a *atTheEMR) due() (list []object) {
 	a.t.Helper()
-	list = a.ask(authz.Nurse, "GET", "/fhir/transmissions/?correction_due=true", nil).results()
-	a.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.corrections_due": float64(len(list))})
-	a.ask(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200).wantAt(object{"emr_corrections": float64(len(list))})
+	list = a.request(authz.Nurse, "GET", "/fhir/transmissions/?correction_due=true", nil).results()
+	a.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.corrections_due": float64(len(list))})
+	a.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200).wantAt(object{"emr_corrections": float64(len(list))})
 	return list
 }
 
@@ -24,7 +24,7 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 	for _, status := range []int{405, 501, 403, 422, 400, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			a := newAtTheEMR(t)
-			id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
+			id := a.postEvent(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
 			a.deliver(time.Minute)
 			a.emr.Fail(sandbox.Fault{Match: "PUT ", Status: status})
 			if got := a.due(); len(got) != 0 {
@@ -43,17 +43,17 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 			if task["due_since"] == nil || task["acknowledged_at"] != nil {
 				t.Errorf("task %v", task)
 			}
-			a.ask(authz.Nurse, "POST", path+"acknowledge/", object{}).wantFields("notes")
-			a.ask(authz.MA, "POST", path+"acknowledge/", object{"notes": "Done."}).want(403)
+			a.request(authz.Nurse, "POST", path+"acknowledge/", object{}).wantFields("notes")
+			a.request(authz.MA, "POST", path+"acknowledge/", object{"notes": "Done."}).want(403)
 			if got := a.due(); len(got) != 1 {
 				t.Fatalf("due %v", got)
 			}
-			a.ask(authz.Nurse, "POST", path+"acknowledge/", object{"notes": "Marked in the chart of Ada."}).want(200).wantAt(object{
+			a.request(authz.Nurse, "POST", path+"acknowledge/", object{"notes": "Marked in the chart of Ada."}).want(200).wantAt(object{
 				"correction.acknowledged_by": a.people[authz.Nurse].Email(), "correction.notes": "Marked in the chart of Ada.",
 			})
-			a.ask(authz.Nurse, "POST", path+"acknowledge/", object{"notes": "Again."}).want(400, "invalid_state")
+			a.request(authz.Nurse, "POST", path+"acknowledge/", object{"notes": "Again."}).want(400, "invalid_state")
 			// A second failure opens no second task.
-			a.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+			a.request(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
 			for range 3 {
 				a.deliver(time.Hour)
 			}
@@ -64,17 +64,17 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 				t.Errorf("the trail has %v", events)
 			}
 			a.emr.ClearFaults()
-			a.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+			a.request(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
 			a.deliver(time.Minute)
-			a.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"status": "transmitted", "correction": nil})
+			a.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"status": "transmitted", "correction": nil})
 		})
 	}
 }
 
 // An update that succeeds later closes the task automatically.
-func TestCorrectionThatArrives(t *testing.T) {
+func TestLateCorrectionClosesTask(t *testing.T) {
 	a := newAtTheEMR(t)
-	id := a.event(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
+	id := a.postEvent(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
 	a.deliver(time.Minute)
 	a.emr.Fail(sandbox.Fault{Match: "PUT ", Status: 403, Times: 1})
 	a.withdraw(id)

@@ -91,11 +91,11 @@ func (c *emrClinic) vault() emr.Vault {
 	return emr.NewVault(c.app, func() time.Time { return c.now })
 }
 
-// allow starts a sign-in as administrator, approves it at the EMR as the browser would, and returns the callback's
+// approve starts a sign-in as administrator, approves it at the EMR as the browser would, and returns the callback's
 // query.
-func (c *emrClinic) allow() url.Values {
+func (c *emrClinic) approve() url.Values {
 	c.t.Helper()
-	started := c.ask("admin", "POST", "/emr/auth/start/", nil).want(200).object()
+	started := c.request("admin", "POST", "/emr/auth/start/", nil).want(200).object()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := browser.Get(started["authorization_url"].(string))
 	if err != nil {
@@ -109,8 +109,8 @@ func (c *emrClinic) allow() url.Values {
 	return back.Query()
 }
 
-// comeBack requests the callback as the browser does, without a bearer token.
-func (c *emrClinic) comeBack(values url.Values, accept string) *httptest.ResponseRecorder {
+// requestCallback requests the callback as the browser does, without a bearer token.
+func (c *emrClinic) requestCallback(values url.Values, accept string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	path := "/api/v1/emr/auth/callback/"
 	r := httptest.NewRequestWithContext(c.t.Context(), "GET", path+"?"+values.Encode(), nil)

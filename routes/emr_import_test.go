@@ -13,7 +13,7 @@ import (
 
 const importPath = "/patients/import_selected_from_emr/"
 
-// gaps adds patients whose records are incomplete, as real ones are.
+// gaps adds patients with incomplete records, as real ones have.
 var gaps = append(sandbox.DemoEMRPatients(),
 	sandbox.EMRPatient{ID: "no-name", MRN: "G1", BirthDate: "1950-01-01"},
 	sandbox.EMRPatient{ID: "half", MRN: "not an MRN!", Family: "Half", Given: []string{"Hana"}, BirthDate: "1950-01-01", Phone: "12", Email: "at", City: "Nowhere"},
@@ -27,7 +27,7 @@ func TestImportVariantB(t *testing.T) {
 	ids := []string{
 		"Patient/pat-1001", "pat-1001", "pat-1009", "pat-1010", "pat-1011", "pat-1012", "nobody", "no-name", "half", "same-mrn", "year-only", "unborn",
 	}
-	answer := c.ask(authz.MA, "POST", importPath, object{"emr_patient_ids": ids}).want(200).wantAt(object{"imported": 4.0, "skipped": 6.0, "errors": 1.0})
+	answer := c.request(authz.MA, "POST", importPath, object{"emr_patient_ids": ids}).want(200).wantAt(object{"imported": 4.0, "skipped": 6.0, "errors": 1.0})
 	var held string
 	want := map[string]string{
 		"pat-1010": "no usable date of birth", "pat-1012": "deceased", "nobody": "Patient not found in EMR.", "no-name": "no usable first name, last name",
@@ -63,8 +63,8 @@ func TestImportVariantB(t *testing.T) {
 	c.checkImported(held)
 	// A second import creates no patient and names the existing ones, also when they were archived or deleted in the
 	// meantime.
-	c.ask(authz.Admin, "POST", "/patients/"+held+"/archive/", object{"reason": "moved away"}).want(200)
-	again := c.ask(authz.MA, "POST", importPath, object{"emr_patient_ids": ids}).want(200).wantAt(object{"imported": 0.0, "skipped": 10.0, "errors": 1.0})
+	c.request(authz.Admin, "POST", "/patients/"+held+"/archive/", object{"reason": "moved away"}).want(200)
+	again := c.request(authz.MA, "POST", importPath, object{"emr_patient_ids": ids}).want(200).wantAt(object{"imported": 0.0, "skipped": 10.0, "errors": 1.0})
 	if !strings.Contains(again.body, "Already imported as patient "+held+".") {
 		t.Errorf("%s", again.body)
 	}
@@ -73,7 +73,7 @@ func TestImportVariantB(t *testing.T) {
 // checkImported checks the sandbox's first patient after an import.
 func (c *emrClinic) checkImported(id string) {
 	c.t.Helper()
-	c.ask(authz.Admin, "GET", "/patients/"+id+"/", nil).want(200).wantAt(object{
+	c.request(authz.Admin, "GET", "/patients/"+id+"/", nil).want(200).wantAt(object{
 		"first_name": "Marisol", "last_name": "Quintanar", "date_of_birth": "1951-03-14", "gender": "female", "mrn": "E1001",
 		"phone": "+14135551001", "email": "patient1001@example.org", "external_id": "pat-1001", "address.zip": "01103", "address.city": "Springfield",
 	})
@@ -93,7 +93,7 @@ func (c *emrClinic) checkImported(id string) {
 func TestImportVariantA(t *testing.T) {
 	c := newEMRClinic(t, nil)
 	provider := c.people[authz.Provider]
-	answer := c.ask(authz.Admin, "POST", importPath, object{
+	answer := c.request(authz.Admin, "POST", importPath, object{
 		"patient_ids": []string{"Patient/pat-1002", "pat-1012", "nobody"}, "assign_to_provider": strings.ToUpper(provider.Email()), "program": "ccm",
 	}).want(201).wantAt(object{"imported": 1.0, "skipped": 2.0}).object()
 	one := answer["patients"].([]any)[0].(object)
@@ -104,7 +104,7 @@ func TestImportVariantA(t *testing.T) {
 	if err != nil || p.PrimaryProviderID() != provider.Number() || !slices.Equal(p.Programs(), []string{"ccm"}) {
 		t.Errorf("provider %d, programs %v, %v", p.PrimaryProviderID(), p.Programs(), err)
 	}
-	c.ask(authz.Admin, "POST", importPath, object{"patient_ids": []string{"pat-1002"}, "assign_to_provider": fmt.Sprint(provider.Number())}).
+	c.request(authz.Admin, "POST", importPath, object{"patient_ids": []string{"pat-1002"}, "assign_to_provider": fmt.Sprint(provider.Number())}).
 		want(201).wantAt(object{"imported": 0.0, "skipped": 1.0})
 }
 
@@ -129,7 +129,7 @@ func TestImportBodies(t *testing.T) {
 		{object{"patient_ids": []string{"1"}, "assign_to_provider": c.people[authz.Nurse].Email()}, []string{"assign_to_provider"}},
 		{object{"patient_ids": []string{"1"}, "program": strings.Repeat("x", 51)}, []string{"program"}},
 	} {
-		c.ask(authz.Admin, "POST", importPath, test.body).wantFields(test.fields...)
+		c.request(authz.Admin, "POST", importPath, test.body).wantFields(test.fields...)
 	}
 	c.wantRoles("POST", importPath, object{"emr_patient_ids": []string{"nobody"}}, authz.Admin, authz.ClinicalManager, authz.MA)
 }
@@ -144,7 +144,7 @@ func aHundred() (crowd []sandbox.EMRPatient, ids []string) {
 	return crowd, ids
 }
 
-// An import is complete for each patient and reports the result of every id, whichever requests the EMR fails.
+// An import is complete for each patient and reports the result of every id, for each kind of EMR failure.
 func TestImportOfAHundred(t *testing.T) {
 	crowd, ids := aHundred()
 	c := newEMRClinic(t, crowd)
@@ -167,7 +167,7 @@ func TestImportOfAHundred(t *testing.T) {
 	} {
 		c.emr.Fail(test.fault)
 		before := c.emr.Stats().Faulted
-		c.ask(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(test.status, test.code)
+		c.request(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(test.status, test.code)
 		if asked := c.emr.Stats().Faulted - before; asked > 3 {
 			t.Errorf("%s: %d requests to an EMR that is not there", name, asked)
 		}
@@ -181,12 +181,12 @@ func TestImportOfAHundred(t *testing.T) {
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/c000", Status: 500})
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/c02", Answer: sandbox.AnswerHTML})
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/c03", Answer: sandbox.AnswerHalf})
-	c.ask(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(200).wantAt(object{"imported": 69.0, "errors": 31.0, "skipped": 0.0})
+	c.request(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(200).wantAt(object{"imported": 69.0, "errors": 31.0, "skipped": 0.0})
 	if patients, rows, trail := total(); patients != 69 || rows != 69 || trail != 69 {
 		t.Errorf("%d patients, %d triage rows, %d audit entries", patients, rows, trail)
 	}
 	c.emr.ClearFaults()
-	c.ask(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(200).wantAt(object{"imported": 31.0, "errors": 0.0, "skipped": 69.0})
+	c.request(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(200).wantAt(object{"imported": 31.0, "errors": 0.0, "skipped": 69.0})
 	if patients, rows, trail := total(); patients != 100 || rows != 100 || trail != 100 {
 		t.Errorf("%d patients, %d triage rows, %d audit entries", patients, rows, trail)
 	}

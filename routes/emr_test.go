@@ -29,9 +29,9 @@ func TestEMRNotConfigured(t *testing.T) {
 		{"GET", "/emr/patients/?name=a", nil},
 		{"POST", "/patients/import_selected_from_emr/", object{"patient_ids": []string{"1"}}},
 	} {
-		c.ask(authz.Admin, call.method, call.path, call.body).want(400, "emr_not_configured")
+		c.request(authz.Admin, call.method, call.path, call.body).want(400, "emr_not_configured")
 	}
-	status := c.ask(authz.Admin, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{
+	status := c.request(authz.Admin, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{
 		"jwt_configured": false, "jwt_last_success": nil, "oauth2_configured": false, "oauth2_token_expires": nil, "fhir_base_url": nil,
 	})
 	if scopes := status.at("scopes").([]any); len(scopes) != 0 {
@@ -41,18 +41,18 @@ func TestEMRNotConfigured(t *testing.T) {
 
 func TestEMRSignInOfAPerson(t *testing.T) {
 	c := newEMRClinic(t, nil)
-	back := c.allow()
-	done := c.comeBack(back, browserAccept)
+	back := c.approve()
+	done := c.requestCallback(back, browserAccept)
 	var body object
 	if err := json.Unmarshal(done.Body.Bytes(), &body); err != nil || done.Code != 200 || body["status"] != "connected" ||
 		body["connected_by"] != c.people[authz.Admin].Email() || body["expires_at"] != "2026-01-15T14:45:00Z" {
 		t.Fatalf("%d %s", done.Code, done.Body)
 	}
-	if again := c.comeBack(back, ""); again.Code != 400 || !strings.Contains(again.Body.String(), "invalid_oauth_state") {
+	if again := c.requestCallback(back, ""); again.Code != 400 || !strings.Contains(again.Body.String(), "invalid_oauth_state") {
 		t.Errorf("the state worked twice: %d %s", again.Code, again.Body)
 	}
 	tokens, _ := c.client.Connection()
-	c.ask(authz.ClinicalManager, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{
+	c.request(authz.ClinicalManager, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{
 		"jwt_configured": true, "oauth2_configured": true, "oauth2_token_expires": "2026-01-15T14:45:00Z", "oauth2_refresh_expires": "2026-01-22T13:45:00Z",
 	})
 	for _, secret := range []string{tokens.Access.Reveal(), tokens.Refresh.Reveal()} {
@@ -84,37 +84,37 @@ func TestEMRSignInRefusals(t *testing.T) {
 		"no state":      {func() url.Values { return url.Values{"code": {"x"}} }, "invalid_oauth_state"},
 		"unknown state": {func() url.Values { return url.Values{"state": {"made-up"}, "code": {"x"}} }, "invalid_oauth_state"},
 		"late": {func() url.Values {
-			back := c.allow()
+			back := c.approve()
 			c.now = c.now.Add(10 * time.Minute)
 			return back
 		}, "invalid_oauth_state"},
 		"denied": {func() url.Values {
-			return url.Values{"state": c.allow()["state"], "error": {"access_denied"}, "error_description": {"<script>"}}
+			return url.Values{"state": c.approve()["state"], "error": {"access_denied"}, "error_description": {"<script>"}}
 		}, "emr_authorization_denied"},
-		"no code": {func() url.Values { return url.Values{"state": c.allow()["state"]} }, "emr_authorization_denied"},
+		"no code": {func() url.Values { return url.Values{"state": c.approve()["state"]} }, "emr_authorization_denied"},
 		"wrong code": {func() url.Values {
-			return url.Values{"state": c.allow()["state"], "code": {"of-nobody"}}
+			return url.Values{"state": c.approve()["state"], "code": {"of-nobody"}}
 		}, "emr_token_exchange_failed"},
 		"EMR down": {func() url.Values {
-			back := c.allow()
+			back := c.approve()
 			c.emr.Fail(sandbox.Fault{Match: "/oauth/token", Times: 1, Status: 503})
 			return back
 		}, "emr_token_exchange_failed"},
 	} {
-		rec := c.comeBack(test.back(), "")
+		rec := c.requestCallback(test.back(), "")
 		var body object
 		_ = json.Unmarshal(rec.Body.Bytes(), &body)
 		if body["code"] != test.code || (rec.Code == 502) != (test.code == "emr_token_exchange_failed") || strings.Contains(rec.Body.String(), "script") {
 			t.Errorf("%s: %d %s", name, rec.Code, rec.Body)
 		}
 	}
-	back := c.allow()
+	back := c.approve()
 	user := c.people[authz.Admin]
 	user.Set("is_active", false)
 	if err := c.app.Save(user); err != nil {
 		t.Fatal(err)
 	}
-	if rec := c.comeBack(back, ""); rec.Code != 400 {
+	if rec := c.requestCallback(back, ""); rec.Code != 400 {
 		t.Errorf("connected by somebody who has left: %d", rec.Code)
 	}
 	if tokens, _ := c.client.Connection(); tokens.Access != "" {
@@ -124,34 +124,34 @@ func TestEMRSignInRefusals(t *testing.T) {
 
 func TestEMRSignInReturnsTheBrowser(t *testing.T) {
 	c := newEMRClinic(t, nil, func(e *routes.Engines) { e.EMR.ReturnURL = "https://vigil.example.org/settings?tab=emr" })
-	rec := c.comeBack(c.allow(), browserAccept)
+	rec := c.requestCallback(c.approve(), browserAccept)
 	if got := rec.Header().Get("Location"); rec.Code != 302 || got != "https://vigil.example.org/settings?emr=connected&tab=emr" {
 		t.Errorf("%d to %s", rec.Code, got)
 	}
-	rec = c.comeBack(url.Values{}, "text/html")
+	rec = c.requestCallback(url.Values{}, "text/html")
 	if got := rec.Header().Get("Location"); rec.Code != 302 || got != "https://vigil.example.org/settings?code=invalid_oauth_state&emr=error&tab=emr" {
 		t.Errorf("%d to %s", rec.Code, got)
 	}
-	if rec = c.comeBack(url.Values{}, "application/json"); rec.Code != 400 {
+	if rec = c.requestCallback(url.Values{}, "application/json"); rec.Code != 400 {
 		t.Errorf("a program is answered %d", rec.Code)
 	}
 }
 
 func TestEMRTests(t *testing.T) {
 	c := newEMRClinic(t, nil)
-	c.ask(authz.Admin, "POST", "/emr/test/jwt/", nil).want(200).wantAt(object{
+	c.request(authz.Admin, "POST", "/emr/test/jwt/", nil).want(200).wantAt(object{
 		"status": "success", "token_type": "bearer", "expires_in": 3600.0, "scope": "system/Patient.read system/Observation.write system/*.write",
 	})
-	c.ask(authz.Admin, "POST", "/emr/test/connection/", nil).want(200).wantAt(object{
+	c.request(authz.Admin, "POST", "/emr/test/connection/", nil).want(200).wantAt(object{
 		"status": "success", "fhir_server": "EMR sandbox", "fhir_version": "4.0.1",
 	})
 	for _, which := range []string{"jwt", "connection"} {
-		missing := c.ask(authz.Admin, "POST", "/emr/test/"+which+"/", nil).want(200).at("missing_scopes")
+		missing := c.request(authz.Admin, "POST", "/emr/test/"+which+"/", nil).want(200).at("missing_scopes")
 		if got := fmt.Sprint(missing); got != "[map[does:look_up scope:system/Observation.read scope_v2:system/Observation.rs]]" {
 			t.Errorf("%s: missing %s", which, got)
 		}
 	}
-	c.ask(authz.Admin, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{"jwt_last_success": "2026-01-15T13:45:00Z"})
+	c.request(authz.Admin, "GET", "/emr/auth/status/", nil).want(200).wantAt(object{"jwt_last_success": "2026-01-15T13:45:00Z"})
 	for name, test := range map[string]struct {
 		fault  sandbox.Fault
 		path   string
@@ -169,7 +169,7 @@ func TestEMRTests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.emr.Fail(test.fault)
 			defer c.emr.ClearFaults()
-			c.ask(authz.Admin, "POST", "/emr/test/"+test.path+"/", nil).want(test.status, test.code).wantAt(test.values)
+			c.request(authz.Admin, "POST", "/emr/test/"+test.path+"/", nil).want(test.status, test.code).wantAt(test.values)
 		})
 		if test.fault.RetryAfter > 0 {
 			c.now = c.now.Add(time.Minute) // the pause is over
@@ -186,20 +186,20 @@ func TestSlowEMR(t *testing.T) {
 	crowd, ids := aHundred()
 	c := newImpatientEMRClinic(t, crowd)
 	c.emr.Fail(sandbox.Fault{Match: "/metadata", DelayMS: 60_000})
-	c.ask(authz.Admin, "POST", "/emr/test/connection/", nil).want(504, "emr_timeout").wantAt(object{"upstream_status": nil})
+	c.request(authz.Admin, "POST", "/emr/test/connection/", nil).want(504, "emr_timeout").wantAt(object{"upstream_status": nil})
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/", Drop: sandbox.DropHang})
 	before := c.emr.Stats().Faulted
-	c.ask(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(504, "emr_timeout")
+	c.request(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(504, "emr_timeout")
 	if asked := c.emr.Stats().Faulted - before; asked > 3 {
 		t.Errorf("%d requests to an EMR that does not answer", asked)
 	}
-	c.ask(authz.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 0.0})
+	c.request(authz.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 0.0})
 }
 
 func TestEMRSearch(t *testing.T) {
 	c := newEMRClinic(t, nil)
-	c.enrol(object{"external_id": "Patient/pat-1001"})
-	found := c.ask(authz.MA, "GET", "/emr/patients/"+query("name", "quint"), nil).want(200).object()
+	c.enroll(object{"external_id": "Patient/pat-1001"})
+	found := c.request(authz.MA, "GET", "/emr/patients/"+query("name", "quint"), nil).want(200).object()
 	if found["count"] != 1.0 {
 		t.Fatalf("%v", found)
 	}
@@ -210,14 +210,14 @@ func TestEMRSearch(t *testing.T) {
 		"": 12, query("_count", "5"): 5, query("birthdate", "1958-01-20"): 1, query("identifier", "urn:oid:2.16.840.1.113883.19.5|E1003"): 1,
 		query("identifier", "nobody"): 0,
 	} {
-		if got := c.ask(authz.Admin, "GET", "/emr/patients/"+path, nil).want(200).object()["count"]; got != count {
+		if got := c.request(authz.Admin, "GET", "/emr/patients/"+path, nil).want(200).object()["count"]; got != count {
 			t.Errorf("%s: %v, want %v", path, got, count)
 		}
 	}
-	c.ask(authz.Admin, "GET", "/emr/patients/"+query("_count", "0"), nil).wantFields("_count")
-	c.ask(authz.Admin, "GET", "/emr/patients/"+query("_count", "101", "birthdate", "1958"), nil).wantFields("_count", "birthdate")
+	c.request(authz.Admin, "GET", "/emr/patients/"+query("_count", "0"), nil).wantFields("_count")
+	c.request(authz.Admin, "GET", "/emr/patients/"+query("_count", "101", "birthdate", "1958"), nil).wantFields("_count", "birthdate")
 	c.emr.Fail(sandbox.Fault{Match: "/Patient", Times: 1, Status: 403})
-	c.ask(authz.Admin, "GET", "/emr/patients/"+query("name", "Quintanar"), nil).want(502, "emr_error").wantAt(object{"upstream_status": 403.0})
+	c.request(authz.Admin, "GET", "/emr/patients/"+query("name", "Quintanar"), nil).want(502, "emr_error").wantAt(object{"upstream_status": 403.0})
 	c.wantRoles("GET", "/emr/patients/"+query("name", "x"), nil, authz.Admin, authz.ClinicalManager, authz.MA)
 	var rows []string
 	if err := c.app.DB().NewQuery("SELECT changes FROM audit_log WHERE event = 'emr.search'").Column(&rows); err != nil || len(rows) < 6 || strings.Contains(rows[0], "quint") {
@@ -227,8 +227,8 @@ func TestEMRSearch(t *testing.T) {
 
 func TestEMRSearchTermCanBeRequired(t *testing.T) {
 	c := newEMRClinic(t, nil, func(e *routes.Engines) { e.EMR.RequireSearchTerm = true })
-	c.ask(authz.Admin, "GET", "/emr/patients/", nil).wantFields("non_field_errors")
-	c.ask(authz.Admin, "GET", "/emr/patients/"+query("name", "quint"), nil).want(200)
+	c.request(authz.Admin, "GET", "/emr/patients/", nil).wantFields("non_field_errors")
+	c.request(authz.Admin, "GET", "/emr/patients/"+query("name", "quint"), nil).want(200)
 }
 
 func TestEMRConnectionEndIsAnnounced(t *testing.T) {
@@ -244,7 +244,7 @@ func TestEMRConnectionEndIsAnnounced(t *testing.T) {
 		return n
 	}
 	announced()
-	c.comeBack(c.allow(), "")
+	c.requestCallback(c.approve(), "")
 	for _, step := range []struct {
 		after time.Duration
 		want  int

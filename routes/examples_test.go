@@ -32,7 +32,7 @@ func TestExamples(t *testing.T) {
 		if err := schema.Value.VisitJSON(example); err != nil {
 			t.Errorf("%s: the example does not fit: %v", where, err)
 		}
-		for _, problem := range misfits(schema, example, "") {
+		for _, problem := range schemaViolations(schema, example, "") {
 			t.Errorf("%s: the example's %s", where, problem)
 		}
 	}
@@ -86,8 +86,8 @@ var formats = map[string]func(string) error{
 	"uri":       func(s string) error { _, err := url.Parse(s); return err },
 }
 
-// misfits returns where an example deviates from its schema's format or is not declared there.
-func misfits(ref *openapi3.SchemaRef, example any, at string) (problems []string) {
+// schemaViolations returns where an example deviates from its schema's format or is not declared there.
+func schemaViolations(ref *openapi3.SchemaRef, example any, at string) (problems []string) {
 	schema := ref.Value
 	switch value := example.(type) {
 	case string:
@@ -99,7 +99,7 @@ func misfits(ref *openapi3.SchemaRef, example any, at string) (problems []string
 	case []any:
 		for i, item := range value {
 			if schema.Items != nil {
-				problems = append(problems, misfits(schema.Items, item, fmt.Sprint(at, ".", i))...)
+				problems = append(problems, schemaViolations(schema.Items, item, fmt.Sprint(at, ".", i))...)
 			}
 		}
 	case map[string]any:
@@ -107,7 +107,7 @@ func misfits(ref *openapi3.SchemaRef, example any, at string) (problems []string
 		for _, name := range slices.Sorted(maps.Keys(value)) {
 			switch property := properties[name]; {
 			case property != nil:
-				problems = append(problems, misfits(property, value[name], strings.TrimPrefix(at+"."+name, "."))...)
+				problems = append(problems, schemaViolations(property, value[name], strings.TrimPrefix(at+"."+name, "."))...)
 			case closed:
 				problems = append(problems, fmt.Sprintf("%s.%s stands in no schema", at, name))
 			}

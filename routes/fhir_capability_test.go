@@ -23,7 +23,7 @@ var values = map[string]string{
 
 // The capability statement lists exactly what is served: its types, operations and search parameters match the route
 // table, openapi.yaml and strict search.
-func TestCapabilityStatementIsTheTable(t *testing.T) {
+func TestCapabilityStatementMatchesRoutes(t *testing.T) {
 	c := newClinic(t)
 	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
 	if err != nil {
@@ -35,7 +35,7 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 			served[row.Method+" "+path] = true
 		}
 	}
-	rec := c.askFHIR("", "GET", "/metadata", "")
+	rec := c.requestFHIR("", "GET", "/metadata", "")
 	statement := parsed(t, rec)
 	if statement["fhirVersion"] != "4.0.1" || statement["kind"] != "instance" || statement["implementation"].(object)["url"] != "https://vigil.example.org/fhir/R4" {
 		t.Errorf("%v", statement)
@@ -96,7 +96,7 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 			t.Errorf("%s is described otherwise: %s", name, diff)
 		}
 		for _, param := range append(params, "_count", "_summary", "_total", "_sort") {
-			value := map[string]string{"_count": "1", "_summary": "count", "_total": "none", "_sort": fhirserver.KindOf(name).Sorts()[0]}[param]
+			value := map[string]string{"_count": "1", "_summary": "count", "_total": "none", "_sort": fhirserver.ResourceTypeByName(name).SortNames()[0]}[param]
 			if value == "" {
 				value = values[param]
 			}
@@ -107,7 +107,7 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 			if strings.HasPrefix(param, "component") {
 				more = "&date=2026"
 			}
-			if rec := c.askFHIR(c.tokenOf(authz.Admin), "GET", "/"+name+"?"+param+"="+value+more, "", "Prefer", "handling=strict"); rec.Code != 200 {
+			if rec := c.requestFHIR(c.tokenOf(authz.Admin), "GET", "/"+name+"?"+param+"="+value+more, "", "Prefer", "handling=strict"); rec.Code != 200 {
 				t.Errorf("%s by %s=%s: %d %s", name, param, value, rec.Code, rec.Body)
 			}
 		}
@@ -115,7 +115,7 @@ func TestCapabilityStatementIsTheTable(t *testing.T) {
 	if diff := cmp.Diff(said, served); diff != "" {
 		t.Errorf("the statement and the table differ: %s", diff)
 	}
-	if len(fhirserver.Kinds) != 8 || !slices.IsSortedFunc(fhirserver.Kinds, func(a, b *fhirserver.Kind) int { return strings.Compare(a.Type, b.Type) }) {
+	if len(fhirserver.ResourceTypes) != 8 || !slices.IsSortedFunc(fhirserver.ResourceTypes, func(a, b *fhirserver.ResourceType) int { return strings.Compare(a.Type, b.Type) }) {
 		t.Error("the types are not the eight in their order")
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// bulk is a clinic whose exports run when the test starts them.
+// bulk is a clinic that runs exports when the test starts them.
 type bulk struct {
 	*practice
 	engine *fhirserver.BulkExporter
@@ -35,7 +35,7 @@ func newBulk(t *testing.T, scopes ...string) *bulk {
 	b := &bulk{}
 	b.practice = newPractice(t, func(e *routes.Engines) {
 		b.engine = fhirserver.New(fhirserver.Options{
-			Resources: fhirserver.Facade{Engine: &fhirserver.Engine{Systems: e.FHIRSystems, Zone: e.Zone, Directory: e.Directory, PublicURL: e.PublicURL}},
+			Resources: fhirserver.ExportSource{Engine: &fhirserver.Engine{Systems: e.FHIRSystems, Zone: e.Zone, Directory: e.Directory, PublicURL: e.PublicURL}},
 			Keep:      24 * time.Hour, Clock: func() time.Time { return b.now }, Log: slog.New(slog.DiscardHandler),
 		})
 		e.Exports = b.engine
@@ -48,11 +48,11 @@ const async = "respond-async"
 
 func (b *bulk) do(method, path, body string, header ...string) *httptest.ResponseRecorder {
 	b.t.Helper()
-	return b.askFHIR(b.token, method, strings.TrimPrefix(path, "https://vigil.example.org/fhir/R4"), body, header...)
+	return b.requestFHIR(b.token, method, strings.TrimPrefix(path, "https://vigil.example.org/fhir/R4"), body, header...)
 }
 
-// refused checks a refusal and its code.
-func (b *bulk) refused(rec *httptest.ResponseRecorder, status int, code string) {
+// wantRefused checks a refusal and its code.
+func (b *bulk) wantRefused(rec *httptest.ResponseRecorder, status int, code string) {
 	b.t.Helper()
 	if rec.Code != status || outcomeCode(b.t, rec.Body.Bytes()) != code {
 		b.t.Errorf("answered %d %s, want %d %s", rec.Code, rec.Body, status, code)
@@ -72,7 +72,7 @@ func (b *bulk) start(path string, header ...string) string {
 // manifest runs the export and returns its manifest.
 func (b *bulk) manifest(at string) object {
 	b.t.Helper()
-	if err := b.engine.MakeWaiting(b.t.Context(), b.app); err != nil {
+	if err := b.engine.RunQueued(b.t.Context(), b.app); err != nil {
 		b.t.Fatal(err)
 	}
 	rec := b.do("GET", at, "")
@@ -206,22 +206,22 @@ func TestExportFiles(t *testing.T) {
 	if expires := b.do("GET", at, "").Header().Get("Expires"); expires != b.now.Add(24*time.Hour).UTC().Format(http.TimeFormat) {
 		t.Errorf("it expires %s", expires)
 	}
-	b.refused(b.do("GET", strings.Replace(url, "Patient-1", "Patient-2", 1), ""), 404, "not_found")
+	b.wantRefused(b.do("GET", strings.Replace(url, "Patient-1", "Patient-2", 1), ""), 404, "not_found")
 	gone := b.do("DELETE", at, "")
 	if gone.Code != 202 {
 		t.Errorf("DELETE answered %d", gone.Code)
 	}
 	for _, path := range []string{at, url} {
-		b.refused(b.do("GET", path, ""), 404, "not_found")
+		b.wantRefused(b.do("GET", path, ""), 404, "not_found")
 	}
-	b.refused(b.do("DELETE", at, ""), 404, "not_found")
+	b.wantRefused(b.do("DELETE", at, ""), 404, "not_found")
 	// An expired export is gone, too; the token would expire first.
 	at = b.start("/$export?_type=Patient")
 	b.manifest(at)
 	b.now = b.now.Add(24 * time.Hour)
 	again := b.addClient(object{"scopes": []string{"system/*.rs"}})
 	b.token = b.clinic.token(again, "")
-	b.refused(b.do("GET", at, ""), 404, "not_found")
+	b.wantRefused(b.do("GET", at, ""), 404, "not_found")
 }
 
 // Each refusal states its reason.
@@ -231,12 +231,12 @@ func TestExportRefusals(t *testing.T) {
 	narrow := b.token
 	for _, role := range authz.Roles {
 		b.token = b.tokenOf(role)
-		b.refused(b.do("GET", "/$export", "", "Prefer", async), 403, "permission_denied")
+		b.wantRefused(b.do("GET", "/$export", "", "Prefer", async), 403, "permission_denied")
 	}
 	b.token = ""
-	b.refused(b.do("GET", "/$export", "", "Prefer", async), 401, "not_authenticated")
+	b.wantRefused(b.do("GET", "/$export", "", "Prefer", async), 401, "not_authenticated")
 	b.token = b.clinic.token(b.addClient(object{"scopes": []string{"observations.read", "patients.read"}}), "")
-	b.refused(b.do("GET", "/$export", "", "Prefer", async), 403, "insufficient_scope")
+	b.wantRefused(b.do("GET", "/$export", "", "Prefer", async), 403, "insufficient_scope")
 	b.token = narrow
 	for path, want := range map[string]struct {
 		status       int
@@ -254,7 +254,7 @@ func TestExportRefusals(t *testing.T) {
 		"/$export-status/0199c0de-0000-7000-8000-000000000001": {404, "not_found", ""},
 		"/$export-status/0199c0de-0000-7000-8000-000000000001/Patient-1.ndjson": {404, "not_found", ""},
 	} {
-		b.refused(b.do("GET", path, "", "Prefer", want.prefer), want.status, want.code)
+		b.wantRefused(b.do("GET", path, "", "Prefer", want.prefer), want.status, want.code)
 	}
 	if head := b.do("HEAD", "/$export", "", "Prefer", async); head.Code != 405 {
 		t.Errorf("HEAD answered %d", head.Code)
@@ -277,22 +277,22 @@ func TestExportRefusals(t *testing.T) {
 	url := manifest["output"].([]any)[0].(object)["url"].(string)
 	b.token = full
 	for _, method := range []string{"GET", "DELETE"} {
-		b.refused(b.do(method, at, ""), 404, "not_found")
+		b.wantRefused(b.do(method, at, ""), 404, "not_found")
 	}
-	b.refused(b.do("GET", url, ""), 404, "not_found")
+	b.wantRefused(b.do("GET", url, ""), 404, "not_found")
 	// Three exports may run at once, not four.
 	for range 3 {
 		b.start("/$export")
 	}
 	fourth := b.do("GET", "/$export", "", "Prefer", async)
-	b.refused(fourth, 429, "throttled")
+	b.wantRefused(fourth, 429, "throttled")
 	if fourth.Header().Get("Retry-After") == "" {
 		t.Error("nobody says when to come back")
 	}
 }
 
 // A token with fewer scopes than the export fetches only the files that it covers.
-func TestExportByANarrowToken(t *testing.T) {
+func TestExportByNarrowToken(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
 	m := b.addClient(object{"scopes": []string{"system/*.rs"}})
 	b.token = b.clinic.token(m, "")
@@ -302,7 +302,7 @@ func TestExportByANarrowToken(t *testing.T) {
 	if rec := b.do("GET", at, ""); rec.Code != 200 {
 		t.Errorf("its state answered %d", rec.Code)
 	}
-	b.refused(b.do("GET", url, ""), 403, "insufficient_scope")
+	b.wantRefused(b.do("GET", url, ""), 403, "insufficient_scope")
 	b.token = b.clinic.token(m, "system/Patient.read")
 	if rec := b.do("GET", url, ""); rec.Code != 200 {
 		t.Errorf("the file answered %d", rec.Code)
@@ -313,8 +313,8 @@ func TestExportByANarrowToken(t *testing.T) {
 // with an earlier timestamp that were committed after that export.
 func TestExportSince(t *testing.T) {
 	b := newBulk(t, "system/*.rs")
-	kept, deleted := b.ada, b.enrol(object{"mrn": "A-2"})
-	hers := b.ask(authz.Admin, "POST", "/ingestion/blood-pressure/", object{
+	kept, deleted := b.ada, b.enroll(object{"mrn": "A-2"})
+	hers := b.request(authz.Admin, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": deleted, "systolic": 191, "diastolic": 121, "pulse": 80, "measured_at": b.now.Add(-time.Minute).Format(time.RFC3339),
 	}).want(201).at("id").(string)
 	var flags []string
@@ -335,10 +335,10 @@ func TestExportSince(t *testing.T) {
 	}
 	moment := b.now
 	b.now = b.now.Add(time.Second)
-	fresh := b.enrol(object{"mrn": "A-3"})
-	reading := b.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": fresh, "weight_kg": 81, "measured_at": b.now.Add(-time.Minute).Format(time.RFC3339)}).
+	fresh := b.enroll(object{"mrn": "A-3"})
+	reading := b.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": fresh, "weight_kg": 81, "measured_at": b.now.Add(-time.Minute).Format(time.RFC3339)}).
 		want(201).at("id").(string)
-	b.ask(authz.Admin, "DELETE", "/patients/"+deleted+"/", nil).want(204)
+	b.request(authz.Admin, "DELETE", "/patients/"+deleted+"/", nil).want(204)
 	after := b.manifest(b.start("/$export?_type=Patient,Observation" + since))
 	if got, want := namesOf(b.lines(after, "output")), []string{"Observation/" + reading, "Patient/" + fresh}; !slices.Equal(got, want) {
 		t.Errorf("exported %v, want %v", got, want)
@@ -366,13 +366,13 @@ func TestExportSince(t *testing.T) {
 
 func TestSmartConfiguration(t *testing.T) {
 	c := newClinic(t)
-	rec := c.askFHIR("", "GET", "/.well-known/smart-configuration", "")
+	rec := c.requestFHIR("", "GET", "/.well-known/smart-configuration", "")
 	told := parsed(t, rec)
 	if rec.Code != 200 || told["token_endpoint"] != tokenURL {
 		t.Fatalf("answered %d %s", rec.Code, rec.Body)
 	}
 	scopes := fmt.Sprint(told["scopes_supported"])
-	for _, kind := range fhirserver.Kinds {
+	for _, kind := range fhirserver.ResourceTypes {
 		if !strings.Contains(scopes, "system/"+kind.Type+".rs") {
 			t.Errorf("%s is not among %s", kind.Type, scopes)
 		}

@@ -68,5 +68,5 @@ func TestFHIRFaults(t *testing.T) {
 			t.Errorf("%s for %q: %v, want %s", test.path, test.accept, code, test.code)
 		}
 	}
-	c.ask(authz.Nurse, "GET", "/fhir/observations/"+unknown+"/", nil, "Accept", fhirType).want(404)
+	c.request(authz.Nurse, "GET", "/fhir/observations/"+unknown+"/", nil, "Accept", fhirType).want(404)
 }

@@ -9,15 +9,15 @@ import (
 )
 
 // Every FHIR search by patient, time or id uses an index, also for its order and paging.
-func TestFHIRSearchesFindTheirWay(t *testing.T) {
+func TestFHIRSearchesUseIndexes(t *testing.T) {
 	p := newPractice(t)
 	watch := watchQueries(p.clinic)
 	paths := []string{"/Observation/$lastn?patient=" + p.ada + "&max=5", "/Observation?_include=Observation:subject&_include=Observation:device&_revinclude=Provenance:target"}
-	for _, kind := range fhirserver.Kinds {
+	for _, kind := range fhirserver.ResourceTypes {
 		paths = append(paths, "/"+kind.Type, "/"+kind.Type+"?_count=2", "/"+kind.Type+"/"+p.ada)
-		for _, sort := range kind.Sorts() {
+		for _, sort := range kind.SortNames() {
 			paths = append(paths, "/"+kind.Type+"?_sort="+sort)
-			for _, param := range kind.All() {
+			for _, param := range kind.AllParams() {
 				value, more := values[param.Name], ""
 				switch param.Name {
 				case "patient", "subject":
@@ -41,7 +41,7 @@ func TestFHIRSearchesFindTheirWay(t *testing.T) {
 	for _, path := range paths {
 		for page := 0; path != "" && page < 2; page++ {
 			watch.start()
-			bundle := parsed(t, p.askFHIR(p.tokenOf(authz.Admin), "GET", path, ""))
+			bundle := parsed(t, p.requestFHIR(p.tokenOf(authz.Admin), "GET", path, ""))
 			for _, query := range watch.stop() {
 				for _, step := range slices.Concat(scans(t, p.app.ConcurrentDB(), query), detours(t, p.app.ConcurrentDB(), query, p.ada)) {
 					t.Errorf("%s: %s\n\tin %s", path, step, query)

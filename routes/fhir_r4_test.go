@@ -32,8 +32,8 @@ func outcomeCode(t testing.TB, body []byte) string {
 	return ""
 }
 
-// askFHIR sends a request to the FHIR interface and checks the answer against the contract.
-func (c *clinic) askFHIR(token, method, path, form string, header ...string) *httptest.ResponseRecorder {
+// requestFHIR sends a request to the FHIR interface and checks the answer against the contract.
+func (c *clinic) requestFHIR(token, method, path, form string, header ...string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, "/fhir/R4"+path, strings.NewReader(form))
 	if token != "" {
@@ -56,7 +56,7 @@ func (c *clinic) askFHIR(token, method, path, form string, header ...string) *ht
 // fhir sends a GET request as a user and returns the answer as an object.
 func (c *clinic) fhir(role authz.Role, path string, header ...string) object {
 	c.t.Helper()
-	rec := c.askFHIR(c.tokenOf(role), "GET", path, "", header...)
+	rec := c.requestFHIR(c.tokenOf(role), "GET", path, "", header...)
 	if rec.Code != 200 {
 		c.t.Fatalf("GET %s answered %d: %s", path, rec.Code, rec.Body)
 	}
@@ -117,27 +117,27 @@ const cuff = "BPM-00042"
 func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 	t.Helper()
 	p := &practice{clinic: newIngestingClinic(t, change...)}
-	p.ada = p.enrol(object{
+	p.ada = p.enroll(object{
 		"mrn": "MRN-ADA", "phone": "+15550100", "email": "ada@example.org", "time_zone": "America/New_York", "gateway_patient_id": "gw-ada",
 		"address": object{"line1": "1 Main St", "city": "Springfield", "state": "IL", "zip": "62701"},
 	})
-	p.bob = p.enrol(object{"first_name": "Robert", "last_name": "O'Brien-Núñez", "mrn": "MRN-BOB", "date_of_birth": "1961-07-02", "gender": "male"})
-	p.ask(authz.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{
+	p.bob = p.enroll(object{"first_name": "Robert", "last_name": "O'Brien-Núñez", "mrn": "MRN-BOB", "date_of_birth": "1961-07-02", "gender": "male"})
+	p.request(authz.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{
 		"primary_provider_id": p.people[authz.Provider].Number(), "members": []object{{"user_id": p.people[authz.Nurse].Number(), "role": "RPM nurse"}},
 	}).want(200)
-	p.ask(authz.Admin, "POST", "/devices/assign/", object{
+	p.request(authz.Admin, "POST", "/devices/assign/", object{
 		"device_id": cuff, "patient_id": p.ada, "device_type": "blood_pressure_monitor",
 		"manufacturer": "Omron", "model": "HEM-9210T", "serial_number": "S-1", "udi": "(01)04015672113930(21)S-1",
 	}).want(200)
 	for day := range 5 {
 		at := p.now.AddDate(0, 0, day-5)
-		p.pressures = append(p.pressures, p.event(t, cuffEvent(cuff, "gw-ada", 130+10*day, at)).want(200).at("observation_id").(string))
+		p.pressures = append(p.pressures, p.postEvent(t, cuffEvent(cuff, "gw-ada", 130+10*day, at)).want(200).at("observation_id").(string))
 	}
 	minutes := 60
 	typed := func(role authz.Role, kind string, body object) string {
 		body["measured_at"] = p.now.Add(-time.Duration(minutes) * time.Minute).Format(time.RFC3339)
 		minutes++
-		return p.ask(role, "POST", "/ingestion/"+kind+"/", body).want(201).at("id").(string)
+		return p.request(role, "POST", "/ingestion/"+kind+"/", body).want(201).at("id").(string)
 	}
 	p.weight = typed(authz.Nurse, "weight", object{"patient_id": p.ada, "weight_kg": 72.5})
 	p.glucose = typed(authz.Admin, "blood-glucose", object{"patient_id": p.ada, "glucose_mg_dl": 112})
@@ -147,7 +147,7 @@ func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 	if err := p.app.Save(portal); err != nil {
 		t.Fatal(err)
 	}
-	p.own = p.askAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"spo2": 97, "pulse": 64, "measured_at": p.now.Add(-2 * time.Hour).Format(time.RFC3339)}).want(201).at("id").(string)
+	p.own = p.requestAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"spo2": 97, "pulse": 64, "measured_at": p.now.Add(-2 * time.Hour).Format(time.RFC3339)}).want(201).at("id").(string)
 	p.portal = vigiltest.Token(t, portal, p.now)
 	p.sent = p.as(p.client("ingest"), "POST", "/ingestion/body-temperature/", object{"patient_id": p.bob, "temperature_c": 37.2, "measured_at": p.now.Add(-3 * time.Hour).Format(time.RFC3339)}).
 		want(201).at("id").(string)

@@ -18,9 +18,9 @@ import (
 
 func TestSearchPatientsAsFHIR(t *testing.T) {
 	p := newPractice(t)
-	p.ask(authz.Admin, "POST", "/patients/"+p.bob+"/archive/", object{"reason": "moved away"}).want(200)
-	gone := p.enrol(object{"last_name": "Lovelace-Gone", "mrn": "MRN-GONE"})
-	p.ask(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
+	p.request(authz.Admin, "POST", "/patients/"+p.bob+"/archive/", object{"reason": "moved away"}).want(200)
+	gone := p.enroll(object{"last_name": "Lovelace-Gone", "mrn": "MRN-GONE"})
+	p.request(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
 	const mrn = "https://vigil.example.org/fhir/identifier/mrn|"
 	for query, want := range map[string][]string{
 		"":                           {p.ada, p.bob},
@@ -63,7 +63,7 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 		"_lastUpdated=gt2030":       nil,
 		"_lastUpdated=2026-01-15":   {p.ada, p.bob},
 	} {
-		rec := p.askFHIR(p.machine, "GET", "/Patient?"+strings.ReplaceAll(query, " ", "%20"), "")
+		rec := p.requestFHIR(p.machine, "GET", "/Patient?"+strings.ReplaceAll(query, " ", "%20"), "")
 		if query == "name=%20" {
 			if rec.Code != 400 {
 				t.Errorf("a blank name: %d", rec.Code)
@@ -76,18 +76,18 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"gender=robot", "birthdate=10.12.1955", "birthdate=1955-12-10T10:00:00Z", "identifier=|"} {
-		if rec := p.askFHIR(p.machine, "GET", "/Patient?"+wrong, ""); rec.Code != 400 {
+		if rec := p.requestFHIR(p.machine, "GET", "/Patient?"+wrong, ""); rec.Code != 400 {
 			t.Errorf("%s: %d", wrong, rec.Code)
 		}
 	}
-	if rec := p.askFHIR(p.machine, "GET", "/Patient/"+gone, ""); rec.Code != 404 {
+	if rec := p.requestFHIR(p.machine, "GET", "/Patient/"+gone, ""); rec.Code != 404 {
 		t.Errorf("who was deleted: %d", rec.Code)
 	}
 	if bob := p.fhir(authz.Nurse, "/Patient/"+p.bob); bob["active"] != false {
 		t.Errorf("who was archived: %v", bob["active"])
 	}
 	// The same form as under /api/v1.
-	if diff := cmp.Diff(p.ask(authz.Nurse, "GET", "/fhir/patients/"+p.ada+"/", nil).want(200).object(), p.fhir(authz.Nurse, "/Patient/"+p.ada)); diff != "" {
+	if diff := cmp.Diff(p.request(authz.Nurse, "GET", "/fhir/patients/"+p.ada+"/", nil).want(200).object(), p.fhir(authz.Nurse, "/Patient/"+p.ada)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -95,7 +95,7 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 // A reading has the same form here as in its delivery and under /api/v1, and its references resolve here.
 func TestReadingAsItIsServed(t *testing.T) {
 	p := newPractice(t)
-	elsewhere := p.ask(authz.Nurse, "GET", "/fhir/observations/"+p.pressures[4]+"/", nil).want(200).object()
+	elsewhere := p.request(authz.Nurse, "GET", "/fhir/observations/"+p.pressures[4]+"/", nil).want(200).object()
 	here := p.fhir(authz.Nurse, "/Observation/"+p.pressures[4])
 	device := here["device"].(object)["reference"].(string)
 	here["device"].(object)["reference"], elsewhere["subject"] = "#device", object{"reference": "Patient/" + p.ada}
@@ -125,7 +125,7 @@ func TestReadingAsItIsServed(t *testing.T) {
 func TestStatesOfReadings(t *testing.T) {
 	p := newPractice(t)
 	path := "/Observation/" + p.weight
-	first := p.askFHIR(p.machine, "GET", path, "")
+	first := p.requestFHIR(p.machine, "GET", path, "")
 	tag := first.Header().Get("ETag")
 	if tag != `W/"1"` || first.Header().Get("Last-Modified") != "Thu, 15 Jan 2026 13:45:00 GMT" {
 		t.Errorf("%v", first.Header())
@@ -134,14 +134,14 @@ func TestStatesOfReadings(t *testing.T) {
 		{"If-None-Match", tag}: 304, {"If-None-Match", `"x", W/"1"`}: 304, {"If-None-Match", "*"}: 304, {"If-None-Match", `W/"2"`}: 200,
 		{"If-Modified-Since", "Thu, 15 Jan 2026 13:45:00 GMT"}: 304, {"If-Modified-Since", "Thu, 15 Jan 2026 13:44:59 GMT"}: 200, {"If-Modified-Since", "soon"}: 200,
 	} {
-		rec := p.askFHIR(p.machine, "GET", path, "", header[0], header[1])
+		rec := p.requestFHIR(p.machine, "GET", path, "", header[0], header[1])
 		if rec.Code != want || (want == 304) != (rec.Body.Len() == 0) || rec.Header().Get("ETag") != tag {
 			t.Errorf("%v: %d %s", header, rec.Code, rec.Body)
 		}
 	}
 	p.now = p.now.Add(time.Minute)
-	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+p.weight+"/entered-in-error/", object{"reason": "somebody else"}).want(200)
-	rec := p.askFHIR(p.tokenOf(authz.Nurse), "GET", path, "", "If-None-Match", tag)
+	p.request(authz.Nurse, "POST", "/ingestion/observations/"+p.weight+"/entered-in-error/", object{"reason": "somebody else"}).want(200)
+	rec := p.requestFHIR(p.tokenOf(authz.Nurse), "GET", path, "", "If-None-Match", tag)
 	if rec.Code != 200 || rec.Header().Get("ETag") == tag || parsed(t, rec)["status"] != "entered-in-error" {
 		t.Errorf("withdrawn: %d %s", rec.Code, rec.Body)
 	}
@@ -151,25 +151,25 @@ func TestStatesOfReadings(t *testing.T) {
 		}
 	}
 
-	lena := p.enrol(object{"mrn": "MRN-LENA"})
+	lena := p.enroll(object{"mrn": "MRN-LENA"})
 	weigh := func(kg float64, ago time.Duration) string {
-		return p.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": lena, "weight_kg": kg, "measured_at": p.now.Add(-ago).Format(time.RFC3339)}).
+		return p.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": lena, "weight_kg": kg, "measured_at": p.now.Add(-ago).Format(time.RFC3339)}).
 			want(201).at("id").(string)
 	}
 	for day := range 4 {
 		weigh(70, time.Duration(day+2)*24*time.Hour)
 	}
 	doubted := weigh(105, time.Minute)
-	p.ask(authz.Nurse, "GET", "/ingestion/observations/"+doubted+"/", nil).want(200).wantAt(object{"review_state": "suspect"})
+	p.request(authz.Nurse, "GET", "/ingestion/observations/"+doubted+"/", nil).want(200).wantAt(object{"review_state": "suspect"})
 	if got := p.search("/Observation?status=preliminary"); !slices.Equal(got, []string{doubted}) {
 		t.Errorf("preliminary: %v", got)
 	}
-	before := p.askFHIR(p.machine, "GET", "/Observation/"+doubted, "")
+	before := p.requestFHIR(p.machine, "GET", "/Observation/"+doubted, "")
 	if parsed(t, before)["status"] != "preliminary" {
 		t.Errorf("doubted: %s", before.Body)
 	}
-	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+doubted+"/confirm/", object{}).want(200)
-	after := p.askFHIR(p.tokenOf(authz.Nurse), "GET", "/Observation/"+doubted, "", "If-None-Match", before.Header().Get("ETag"))
+	p.request(authz.Nurse, "POST", "/ingestion/observations/"+doubted+"/confirm/", object{}).want(200)
+	after := p.requestFHIR(p.tokenOf(authz.Nurse), "GET", "/Observation/"+doubted, "", "If-None-Match", before.Header().Get("ETag"))
 	if after.Code != 200 || parsed(t, after)["status"] != "final" {
 		t.Errorf("confirmed: %d %s", after.Code, after.Body)
 	}
@@ -178,7 +178,7 @@ func TestStatesOfReadings(t *testing.T) {
 func TestLastReadings(t *testing.T) {
 	p := newPractice(t)
 	b := p.pressures
-	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+b[4]+"/entered-in-error/", object{"reason": "x"}).want(200)
+	p.request(authz.Nurse, "POST", "/ingestion/observations/"+b[4]+"/entered-in-error/", object{"reason": "x"}).want(200)
 	ada := "/Observation/$lastn?patient=" + p.ada
 	for path, want := range map[string][]string{
 		ada:                                 {b[3], p.weight, p.own, p.glucose},
@@ -198,7 +198,7 @@ func TestLastReadings(t *testing.T) {
 		t.Errorf("self is %s", self)
 	}
 	for _, wrong := range []string{"/Observation/$lastn", "/Observation/$lastn?code=85354-9", ada + "&max=0", ada + "&max=x", "/Observation/$lastn?patient=" + p.ada + "," + p.bob, ada + "&date=x"} {
-		if rec := p.askFHIR(p.machine, "GET", wrong, ""); rec.Code != 400 {
+		if rec := p.requestFHIR(p.machine, "GET", wrong, ""); rec.Code != 400 {
 			t.Errorf("%s: %d", wrong, rec.Code)
 		}
 	}
@@ -259,7 +259,7 @@ func TestAlertsAreFlags(t *testing.T) {
 		t.Fatalf("%v", bobs)
 	}
 	flag, id := bobs[0], bobs[0]["id"].(string)
-	alert := p.ask(authz.Nurse, "GET", "/alerts/"+id+"/", nil).want(200).object()
+	alert := p.request(authz.Nurse, "GET", "/alerts/"+id+"/", nil).want(200).object()
 	code := flag["code"].(object)
 	if code["text"] != alert["message"] || code["coding"].([]any)[0].(object)["code"] != "blood_pressure" || code["coding"].([]any)[1].(object)["code"] != "critical" ||
 		flag["subject"].(object)["reference"] != "Patient/"+p.bob || flag["period"].(object)["start"] != alert["created_at"] || flag["period"].(object)["end"] != nil ||
@@ -267,16 +267,16 @@ func TestAlertsAreFlags(t *testing.T) {
 		t.Errorf("%v", flag)
 	}
 	p.now = p.now.Add(time.Hour)
-	p.ask(authz.Nurse, "POST", "/alerts/"+id+"/acknowledge/", nil).want(200)
+	p.request(authz.Nurse, "POST", "/alerts/"+id+"/acknowledge/", nil).want(200)
 	if got := p.fhir(authz.Nurse, "/Flag/"+id); got["status"] != "active" {
 		t.Errorf("acknowledged: %v", got["status"])
 	}
-	p.ask(authz.Nurse, "POST", "/alerts/"+id+"/resolve/", nil).want(200)
+	p.request(authz.Nurse, "POST", "/alerts/"+id+"/resolve/", nil).want(200)
 	over := p.fhir(authz.Nurse, "/Flag/"+id)
 	if over["status"] != "inactive" || over["period"].(object)["end"] != "2026-01-15T14:45:00Z" || over["meta"].(object)["versionId"] == flag["meta"].(object)["versionId"] {
 		t.Errorf("resolved: %v", over)
 	}
-	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+p.pressures[4]+"/entered-in-error/", object{"reason": "x"}).want(200)
+	p.request(authz.Nurse, "POST", "/ingestion/observations/"+p.pressures[4]+"/entered-in-error/", object{"reason": "x"}).want(200)
 	for query, want := range map[string]int{
 		"status=active": 3, "status=inactive": 1, "status=entered-in-error": 1, "": 5, "patient=" + p.bob: 1, "patient=Patient/" + p.bob + "&status=active,inactive": 1,
 		"date=2026-01-15": 2, "date=ne2026-01-15": 3, "date=lt2026-01-15": 0, "date=gt2026-01-15": 3, "date=ge2026-01-15": 5, "date=le2026-01-15": 2,
@@ -285,7 +285,7 @@ func TestAlertsAreFlags(t *testing.T) {
 		"date=ap2026-01-15": 5, "date=2025,2026": 2, "_id=" + id: 1, "_id=x," + id: 1, "_lastUpdated=ge2026-01-15T14:45:00Z": 2,
 	} {
 		if want < 0 {
-			if rec := p.askFHIR(p.tokenOf(authz.Nurse), "GET", "/Flag?"+query, ""); rec.Code != 400 {
+			if rec := p.requestFHIR(p.tokenOf(authz.Nurse), "GET", "/Flag?"+query, ""); rec.Code != 400 {
 				t.Errorf("%s: %d", query, rec.Code)
 			}
 			continue
@@ -294,14 +294,14 @@ func TestAlertsAreFlags(t *testing.T) {
 			t.Errorf("%s: %v", query, got)
 		}
 	}
-	if rec := p.askFHIR(p.tokenOf(authz.Nurse), "GET", "/Flag?status=open", ""); rec.Code != 400 {
+	if rec := p.requestFHIR(p.tokenOf(authz.Nurse), "GET", "/Flag?status=open", ""); rec.Code != 400 {
 		t.Errorf("a state of no flag: %d", rec.Code)
 	}
 }
 
-func TestTheRegisterAsFHIR(t *testing.T) {
+func TestRegistriesAsFHIR(t *testing.T) {
 	p := newPractice(t)
-	p.ask(authz.Admin, "PATCH", fmt.Sprintf("/users/%d/", p.people[authz.Provider].Number()), object{"npi": "1234567893", "first_name": "Grace", "last_name": "Hopper"}).want(200)
+	p.request(authz.Admin, "PATCH", fmt.Sprintf("/users/%d/", p.people[authz.Provider].Number()), object{"npi": "1234567893", "first_name": "Grace", "last_name": "Hopper"}).want(200)
 	grace := strconv.FormatInt(p.people[authz.Provider].Number(), 10)
 	for query, want := range map[string]int{
 		"/Practitioner": 6, "/Practitioner?name=hop": 1, "/Practitioner?name=grace hopper": 1, "/Practitioner?name:exact=hopper": 0, "/Practitioner?name:exact=Hopper": 1,
@@ -316,7 +316,7 @@ func TestTheRegisterAsFHIR(t *testing.T) {
 		"/Device": 1, "/Device?patient=" + p.ada: 1, "/Device?patient=" + p.bob: 0, "/Device?identifier=urn:rpm:device|" + cuff: 1, "/Device?identifier=x": 0,
 		"/Device?type=258057004": 1, "/Device?type=http://snomed.info/sct|19892000": 0, "/Device?_lastUpdated=2026": 1, "/Device?_lastUpdated=2025": 0,
 	} {
-		rec := p.askFHIR(p.machine, "GET", strings.ReplaceAll(query, " ", "%20"), "")
+		rec := p.requestFHIR(p.machine, "GET", strings.ReplaceAll(query, " ", "%20"), "")
 		if want < 0 {
 			if rec.Code != 400 {
 				t.Errorf("%s: %d", query, rec.Code)
@@ -337,11 +337,11 @@ func TestTheRegisterAsFHIR(t *testing.T) {
 		len(team["participant"].([]any)) != 2 {
 		t.Errorf("%v", team)
 	}
-	if rec := p.askFHIR(p.machine, "GET", "/CareTeam/"+p.bob, ""); rec.Code != 404 {
+	if rec := p.requestFHIR(p.machine, "GET", "/CareTeam/"+p.bob, ""); rec.Code != 404 {
 		t.Errorf("nobody's team: %d", rec.Code)
 	}
 	p.now = p.now.Add(48 * time.Hour)
-	p.ask(authz.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{"members": []object{}}).want(200)
+	p.request(authz.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{"members": []object{}}).want(200)
 	if got := p.search("/CareTeam?_lastUpdated=gt2026-01-16"); len(got) != 1 {
 		t.Errorf("who left is not told of: %v", got)
 	}
@@ -354,7 +354,7 @@ func TestAuditEventsAsFHIR(t *testing.T) {
 	if last["total"] != nil || event["recorded"] == nil || linkOf(last, "next") == "" {
 		t.Errorf("%v", last)
 	}
-	want := p.ask(authz.Admin, "GET", "/audit/events/"+event["id"].(string)+"/?_format=fhir", nil).want(200).object()
+	want := p.request(authz.Admin, "GET", "/audit/events/"+event["id"].(string)+"/?_format=fhir", nil).want(200).object()
 	if want["meta"] = (object{"versionId": "1", "lastUpdated": event["recorded"]}); !cmp.Equal(want, event) {
 		t.Error(cmp.Diff(want, event))
 	}

@@ -80,7 +80,7 @@ func TestSearchReadings(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", query, diff)
 		}
-		form := p.askFHIR(p.machine, "POST", "/Observation/_search", strings.ReplaceAll(query, "+", "%2B"))
+		form := p.requestFHIR(p.machine, "POST", "/Observation/_search", strings.ReplaceAll(query, "+", "%2B"))
 		if diff := cmp.Diff(want, idsOf(found(parsed(t, form), "match"))); diff != "" || form.Code != 200 {
 			t.Errorf("%s in a form: %d %s", query, form.Code, diff)
 		}
@@ -121,29 +121,29 @@ func TestPages(t *testing.T) {
 		t.Errorf("the next page is %s", next)
 	}
 	body := object{"patient_id": p.ada, "systolic": 111, "diastolic": 70, "measured_at": p.now.AddDate(0, 0, -9).Format(time.RFC3339)}
-	p.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201) // older than every reading shown
-	p.ask(authz.Nurse, "POST", "/ingestion/observations/"+p.pressures[0]+"/entered-in-error/", object{"reason": "x"}).want(200)
+	p.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201) // older than every reading shown
+	p.request(authz.Nurse, "POST", "/ingestion/observations/"+p.pressures[0]+"/entered-in-error/", object{"reason": "x"}).want(200)
 	if got := p.search(next); len(got) != 4 || got[0] != p.pressures[4] {
 		t.Errorf("the next page begins with %v", got)
 	}
 	// A page link of another user shows only what the caller may see.
-	rec := p.askFHIR(p.portal, "GET", linkOf(p.fhir(authz.Admin, "/Observation?_count=1&patient="+p.bob), "next"), "")
+	rec := p.requestFHIR(p.portal, "GET", linkOf(p.fhir(authz.Admin, "/Observation?_count=1&patient="+p.bob), "next"), "")
 	if got := found(parsed(t, rec), "match"); rec.Code != 200 || len(got) != 0 {
 		t.Errorf("Ada is shown %v", got)
 	}
 	for _, bad := range []string{"", "x", "v2~a~b~c", strings.TrimPrefix(next, "/Observation?_page=")[:40]} {
-		if rec := p.askFHIR(p.machine, "GET", "/Observation?_page="+bad, ""); rec.Code != 400 || !strings.Contains(rec.Body.String(), "_page") {
+		if rec := p.requestFHIR(p.machine, "GET", "/Observation?_page="+bad, ""); rec.Code != 400 || !strings.Contains(rec.Body.String(), "_page") {
 			t.Errorf("%q: %d %s", bad, rec.Code, rec.Body)
 		}
 	}
-	if rec := p.askFHIR(p.machine, "GET", strings.Replace(next, "Observation", "Provenance", 1), ""); rec.Code != 400 {
+	if rec := p.requestFHIR(p.machine, "GET", strings.Replace(next, "Observation", "Provenance", 1), ""); rec.Code != 400 {
 		t.Errorf("a page of readings is one of origins: %d", rec.Code)
 	}
 	// A name searched for in a body does not appear in a link.
 	for i := range 4 {
-		p.enrol(object{"last_name": "Zephyrine", "first_name": fmt.Sprint("A", i)})
+		p.enroll(object{"last_name": "Zephyrine", "first_name": fmt.Sprint("A", i)})
 	}
-	rec = p.askFHIR(p.machine, "POST", "/Patient/_search", "family=zephyrine&_count=2")
+	rec = p.requestFHIR(p.machine, "POST", "/Patient/_search", "family=zephyrine&_count=2")
 	if next = linkOf(parsed(t, rec), "next"); strings.Contains(strings.ToLower(next), "zeph") || next == "" {
 		t.Errorf("the next page is %s", next)
 	}
@@ -154,7 +154,7 @@ func TestPages(t *testing.T) {
 
 // An unknown parameter is left out, also of the self link, or refused under strict handling; an invalid value is always
 // refused by its parameter's name.
-func TestWhatIsNotUnderstood(t *testing.T) {
+func TestUnknownSearchParameters(t *testing.T) {
 	p := newPractice(t)
 	ada := "patient=" + p.ada
 	for query, self := range map[string]string{
@@ -177,11 +177,11 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 			t.Errorf("%s finds %v", query, bundle)
 		}
 		known := strings.Contains(query, "_count=") && !strings.Contains(query, "colour") || strings.Contains(query, "_format") || strings.Contains(query, "subject:")
-		rec := p.askFHIR(p.machine, "GET", "/Observation?"+query, "", "Prefer", "return=representation; handling=strict")
+		rec := p.requestFHIR(p.machine, "GET", "/Observation?"+query, "", "Prefer", "return=representation; handling=strict")
 		if (rec.Code == 200) != known || rec.Code != 200 && (rec.Code != 400 || outcomeCode(t, rec.Body.Bytes()) != "not_supported") {
 			t.Errorf("%s, strictly: %d %s", query, rec.Code, rec.Body)
 		}
-		if rec := p.askFHIR(p.machine, "GET", "/Observation?"+query, "", "Prefer", "handling=lenient"); rec.Code != 200 {
+		if rec := p.requestFHIR(p.machine, "GET", "/Observation?"+query, "", "Prefer", "handling=lenient"); rec.Code != 200 {
 			t.Errorf("%s, leniently: %d", query, rec.Code)
 		}
 	}
@@ -220,7 +220,7 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 		name, _, _ := strings.Cut(query, "=")
 		name, _, _ = strings.Cut(name, "=")
 		for _, preference := range []string{"handling=lenient", "handling=strict"} {
-			rec := p.askFHIR(p.machine, "GET", "/Observation?"+strings.ReplaceAll(query, " ", "%20"), "", "Prefer", preference)
+			rec := p.requestFHIR(p.machine, "GET", "/Observation?"+strings.ReplaceAll(query, " ", "%20"), "", "Prefer", preference)
 			var outcome struct {
 				Issue []struct {
 					Code, Diagnostics string
@@ -238,14 +238,14 @@ func TestWhatIsNotUnderstood(t *testing.T) {
 			}
 		}
 	}
-	if rec := p.askFHIR(p.machine, "GET", "/Observation?%zz", ""); rec.Code != 400 {
+	if rec := p.requestFHIR(p.machine, "GET", "/Observation?%zz", ""); rec.Code != 400 {
 		t.Errorf("a broken query: %d", rec.Code)
 	}
 	long := "_id=" + strings.Repeat(p.bobs+",", 150) + p.weight
-	if rec := p.askFHIR(p.machine, "POST", "/Observation/_search", long); rec.Code != 200 || len(found(parsed(t, rec), "match")) != 2 {
+	if rec := p.requestFHIR(p.machine, "POST", "/Observation/_search", long); rec.Code != 200 || len(found(parsed(t, rec), "match")) != 2 {
 		t.Errorf("many ids: %d %s", rec.Code, rec.Body)
 	}
-	if rec := p.askFHIR(p.machine, "POST", "/Observation/_search", long+"&_count=1"); rec.Code != 400 || outcomeCode(t, rec.Body.Bytes()) != "too_long" {
+	if rec := p.requestFHIR(p.machine, "POST", "/Observation/_search", long+"&_count=1"); rec.Code != 400 || outcomeCode(t, rec.Body.Bytes()) != "too_long" {
 		t.Errorf("many ids in pages: %d %s", rec.Code, rec.Body)
 	}
 }

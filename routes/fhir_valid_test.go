@@ -14,8 +14,8 @@ func TestServedResourcesAreValid(t *testing.T) {
 	p := newPractice(t)
 	resources := map[string]json.RawMessage{}
 	id := regexp.MustCompile(`^[A-Za-z0-9.-]{1,64}$`)
-	for _, kind := range fhirserver.Kinds {
-		rec := p.askFHIR(p.machine, "GET", "/"+kind.Type+"?_count=200&_revinclude=Provenance:target&_include=Observation:device", "")
+	for _, kind := range fhirserver.ResourceTypes {
+		rec := p.requestFHIR(p.machine, "GET", "/"+kind.Type+"?_count=200&_revinclude=Provenance:target&_include=Observation:device", "")
 		if rec.Code != 200 {
 			t.Fatalf("%s: %d %s", kind.Type, rec.Code, rec.Body)
 		}
@@ -29,7 +29,7 @@ func TestServedResourcesAreValid(t *testing.T) {
 			if !id.MatchString(name) || resource["resourceType"] != kind.Type {
 				t.Errorf("%s: %v", kind.Type, resource)
 			}
-			single := p.askFHIR(p.machine, "GET", "/"+kind.Type+"/"+name, "")
+			single := p.requestFHIR(p.machine, "GET", "/"+kind.Type+"/"+name, "")
 			whole, _ := json.Marshal(resource)
 			if again, _ := json.Marshal(parsed(t, single)); string(again) != string(whole) {
 				t.Errorf("%s/%s is found as %s and read as %s", kind.Type, name, whole, again)
@@ -37,8 +37,8 @@ func TestServedResourcesAreValid(t *testing.T) {
 			resources[kind.Type+"/"+name] = single.Body.Bytes()
 		}
 	}
-	resources["CapabilityStatement"] = p.askFHIR("", "GET", "/metadata", "").Body.Bytes()
-	resources["OperationOutcome"] = p.askFHIR(p.machine, "GET", "/Observation?date=yesterday&_count=x", "").Body.Bytes()
+	resources["CapabilityStatement"] = p.requestFHIR("", "GET", "/metadata", "").Body.Bytes()
+	resources["OperationOutcome"] = p.requestFHIR(p.machine, "GET", "/Observation?date=yesterday&_count=x", "").Body.Bytes()
 	resources["broken"] = json.RawMessage(`{"resourceType":"Flag","id":"1","status":"active"}`)
 	for name, issues := range vigiltest.FHIRIssues(t, resources) {
 		if (len(issues) > 0) != (name == "broken") {

@@ -16,7 +16,7 @@ import (
 // without a type; a 32-bit float, too small for cents, for a number without a format; no Go name for a list of types; an
 // aborted generation for an array without items or an allOf part that is not an object; and null checks in every caller
 // for a list that does not require its results.
-func TestGeneratorsUnderstandTheDocument(t *testing.T) {
+func TestDocumentSuitsCodeGenerators(t *testing.T) {
 	var document map[string]any
 	if err := yaml.Unmarshal(routes.OpenAPI(), &document); err != nil {
 		t.Fatal(err)
@@ -31,14 +31,14 @@ func TestGeneratorsUnderstandTheDocument(t *testing.T) {
 			}
 		case map[string]any:
 			if !strings.HasSuffix(at, "/properties") {
-				if problem := ungenerable(v); problem != "" {
+				if problem := generatorProblem(v); problem != "" {
 					t.Errorf("%s %s", at, problem)
 				}
 				seen++
 			}
 			properties, _ := v["properties"].(map[string]any)
 			for name, property := range properties {
-				if unclock(name, property) && !strings.HasPrefix(at, "/paths//fhir/") { // there a date may be a month or a range
+				if lacksDateFormat(name, property) && !strings.HasPrefix(at, "/paths//fhir/") { // there a date may be a month or a range
 					t.Errorf("%s/properties/%s is a time or a date without its format", at, name)
 				}
 			}
@@ -55,8 +55,8 @@ func TestGeneratorsUnderstandTheDocument(t *testing.T) {
 	}
 }
 
-// ungenerable returns the problem of an object in the document if it is a schema.
-func ungenerable(schema map[string]any) string {
+// generatorProblem returns the problem of an object in the document if it is a schema.
+func generatorProblem(schema map[string]any) string {
 	kinds := typesOf(schema)
 	_, enumerated := schema["enum"]
 	_, constant := schema["const"]
@@ -85,8 +85,8 @@ func ungenerable(schema map[string]any) string {
 	return ""
 }
 
-// unclock reports whether a property named like a time or a date has neither that format nor a description of another.
-func unclock(name string, property any) bool {
+// lacksDateFormat reports whether a property named like a time or a date has neither that format nor a description of another.
+func lacksDateFormat(name string, property any) bool {
 	schema, _ := property.(map[string]any)
 	called := strings.HasSuffix(name, "_at") || name == "date" || strings.HasPrefix(name, "date_") || strings.HasSuffix(name, "_date")
 	return called && slices.Contains(typesOf(schema), "string") && schema["format"] == nil && schema["description"] == nil

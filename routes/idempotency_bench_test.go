@@ -19,7 +19,7 @@ func BenchmarkReadingsUnderKeys(b *testing.B) {
 			c := newIngestingClinic(b)
 			var patients []string
 			for i := range 64 {
-				patients = append(patients, c.enrol(object{"mrn": fmt.Sprintf("BENCH-%d", i)}))
+				patients = append(patients, c.enroll(object{"mrn": fmt.Sprintf("BENCH-%d", i)}))
 			}
 			token, first := c.tokenOf(authz.Nurse), c.now.Add(-400*24*time.Hour)
 			var sent atomic.Int64

@@ -21,8 +21,8 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// keyed sends a POST under a key and returns the whole answer, checked against the contract.
-func (c *clinic) keyed(token, path, body string, keys ...string) *httptest.ResponseRecorder {
+// postWithKey sends a POST under a key and returns the whole answer, checked against the contract.
+func (c *clinic) postWithKey(token, path, body string, keys ...string) *httptest.ResponseRecorder {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), http.MethodPost, "/api/v1"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -55,9 +55,9 @@ func TestStoryIdempotencyKey(t *testing.T) {
 	c := newClinic(t)
 	nurse := c.tokenOf(authz.Nurse)
 	before := vigiltest.RowCounts(t, c.app)
-	first := answered(t, c.keyed(nurse, "/patients/", ada, "k-1"), 201, "", false)
+	first := answered(t, c.postWithKey(nurse, "/patients/", ada, "k-1"), 201, "", false)
 	for _, key := range []string{"k-1", `"k-1"`, "  k-1 "} {
-		rec := c.keyed(nurse, "/patients", ada, key)
+		rec := c.postWithKey(nurse, "/patients", ada, key)
 		if got := answered(t, rec, 201, "", true); got != first {
 			t.Errorf("%s\nbecame\n%s", first, got)
 		}
@@ -71,29 +71,29 @@ func TestStoryIdempotencyKey(t *testing.T) {
 	}
 
 	// A different body under the same key.
-	answered(t, c.keyed(nurse, "/patients/", strings.Replace(ada, "Ada", "Eva", 1), "k-1"), 422, "idempotency_key_reused", false)
-	answered(t, c.keyed(nurse, "/patients/?a=b", ada, "k-1"), 422, "idempotency_key_reused", false)
-	answered(t, c.keyed(nurse, "/escalations/", ada, "k-1"), 422, "idempotency_key_reused", false)
+	answered(t, c.postWithKey(nurse, "/patients/", strings.Replace(ada, "Ada", "Eva", 1), "k-1"), 422, "idempotency_key_reused", false)
+	answered(t, c.postWithKey(nurse, "/patients/?a=b", ada, "k-1"), 422, "idempotency_key_reused", false)
+	answered(t, c.postWithKey(nurse, "/escalations/", ada, "k-1"), 422, "idempotency_key_reused", false)
 
 	// Another caller's equal key is independent, and so is a request without one.
-	second := answered(t, c.keyed(c.tokenOf(authz.Provider), "/patients/", ada, "k-1"), 201, "", false)
+	second := answered(t, c.postWithKey(c.tokenOf(authz.Provider), "/patients/", ada, "k-1"), 201, "", false)
 	machine := c.token(c.addClient(object{"scopes": []string{"patients.write"}}), "patients.write")
-	third := answered(t, c.keyed(machine, "/patients/", ada, "k-1"), 201, "", false)
+	third := answered(t, c.postWithKey(machine, "/patients/", ada, "k-1"), 201, "", false)
 	if second == first || third == first || third == second {
 		t.Error("one caller was given the answer of another")
 	}
-	if again := answered(t, c.keyed(machine, "/patients/", ada, "k-1"), 201, "", true); again != third {
+	if again := answered(t, c.postWithKey(machine, "/patients/", ada, "k-1"), 201, "", true); again != third {
 		t.Error("a client was not given its own answer")
 	}
 
 	// The key is kept for one day.
 	c.now = c.now.Add(24*time.Hour - time.Second)
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
 	c.now = c.now.Add(time.Second)
-	if got := answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", false); got == first {
+	if got := answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", false); got == first {
 		t.Error("after a day nothing was made")
 	}
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
 }
 
 // Every authenticated POST honors the key, and no other request does.
@@ -106,7 +106,7 @@ func TestEveryPostTakesAKey(t *testing.T) {
 		}
 		role := authz.Admin
 		path := strings.TrimPrefix(pathParameter.ReplaceAllString(row.Path, "999999"), "/api/v1")
-		rec := c.keyed(c.tokenOf(role), path, "{}", strings.Repeat("k", 256))
+		rec := c.postWithKey(c.tokenOf(role), path, "{}", strings.Repeat("k", 256))
 		complains := rec.Code == 400 && strings.Contains(rec.Body.String(), `"Idempotency-Key"`)
 		if open := row.Public || row.Gateway; complains == open && rec.Code != 403 {
 			t.Errorf("%s answers %d to a key that is too long: %s", row.Path, rec.Code, rec.Body)
@@ -125,13 +125,13 @@ func TestMalformedKeys(t *testing.T) {
 		"empty": {""}, "blank": {"  "}, "empty string": {`""`}, "too long": {strings.Repeat("x", 256)}, "umlaut": {"schlüssel"}, "control": {"a\x01b"},
 		"two": {"a", "b"}, "open": {`"abc`}, "more after it": {`"abc", "def"`}, "bad escape": {`"a\b"`}, "ends in escape": {`"a\`}, "delete": {"a\x7f"},
 	} {
-		rec := c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, keys...)
+		rec := c.postWithKey(c.tokenOf(authz.Nurse), "/patients/", ada, keys...)
 		if answered(t, rec, 400, "validation_error", false); !strings.Contains(rec.Body.String(), `"field_errors":{"Idempotency-Key":[`) {
 			t.Errorf("%s: %s", name, rec.Body)
 		}
 	}
 	for _, key := range []string{strings.Repeat("x", 255), `"` + strings.Repeat(`\"`, 255) + `"`, "a b,c", "8e03978e-40d5-43e8-bc93-6894a57f9324"} {
-		answered(t, c.keyed(c.tokenOf(authz.Nurse), "/patients/", ada, key), 201, "", false)
+		answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/patients/", ada, key), 201, "", false)
 	}
 	if n := len(c.read("SELECT id FROM patients")); n != 4 {
 		t.Errorf("%d patients", n)
@@ -142,11 +142,11 @@ func TestMalformedKeys(t *testing.T) {
 func TestWhichAnswersAreStored(t *testing.T) {
 	c := newClinic(t)
 	nurse := c.tokenOf(authz.Nurse)
-	bad := answered(t, c.keyed(nurse, "/patients/", `{"first_name":"Ada"}`, "bad"), 400, "validation_error", false)
-	if answered(t, c.keyed(nurse, "/patients/", `{"first_name":"Ada"}`, "bad"), 400, "validation_error", true) != bad {
+	bad := answered(t, c.postWithKey(nurse, "/patients/", `{"first_name":"Ada"}`, "bad"), 400, "validation_error", false)
+	if answered(t, c.postWithKey(nurse, "/patients/", `{"first_name":"Ada"}`, "bad"), 400, "validation_error", true) != bad {
 		t.Error("another refusal")
 	}
-	answered(t, c.keyed(nurse, "/patients/import_selected_from_emr/", "{}", "403"), 403, "permission_denied", false)
+	answered(t, c.postWithKey(nurse, "/patients/import_selected_from_emr/", "{}", "403"), 403, "permission_denied", false)
 
 	failing := true
 	c.app.OnRecordCreate(collections.Patients).BindFunc(func(e *core.RecordEvent) error {
@@ -155,44 +155,44 @@ func TestWhichAnswersAreStored(t *testing.T) {
 		}
 		return e.Next()
 	})
-	answered(t, c.keyed(nurse, "/patients/", ada, "500"), 500, "server_error", false)
-	answered(t, c.keyed(nurse, "/patients/", ada, "500"), 500, "server_error", false)
+	answered(t, c.postWithKey(nurse, "/patients/", ada, "500"), 500, "server_error", false)
+	answered(t, c.postWithKey(nurse, "/patients/", ada, "500"), 500, "server_error", false)
 	failing = false
-	answered(t, c.keyed(nurse, "/patients/", ada, "500"), 201, "", false)
-	answered(t, c.keyed(nurse, "/patients/", ada, "500"), 201, "", true)
+	answered(t, c.postWithKey(nurse, "/patients/", ada, "500"), 201, "", false)
+	answered(t, c.postWithKey(nurse, "/patients/", ada, "500"), 201, "", true)
 }
 
 // A stored answer is returned only to a caller who may still see it.
-func TestKeysOfWhoMayNoLonger(t *testing.T) {
+func TestKeyAfterLossOfPermission(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	nurse := c.people[authz.Nurse]
-	id := c.enrol(nil)
-	c.ask(authz.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{{"user_id": nurse.Number()}}}).want(200)
+	id := c.enroll(nil)
+	c.request(authz.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{{"user_id": nurse.Number()}}}).want(200)
 	body := fmt.Sprintf(`{"patient_id":%q,"priority":"routine","reason":"Swollen ankles"}`, id)
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", false)
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", true)
-	c.ask(authz.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{}}).want(200)
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
-	c.ask(authz.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{{"user_id": nurse.Number()}}}).want(200)
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", true)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", false)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", true)
+	c.request(authz.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{}}).want(200)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
+	c.request(authz.Admin, "PUT", "/patients/"+id+"/care-team/", object{"members": []object{{"user_id": nurse.Number()}}}).want(200)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", true)
 
 	users := "/users/" + fmt.Sprint(nurse.Number()) + "/"
-	c.ask(authz.Admin, "PATCH", users, object{"role": "ma"}).want(200)
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false) // a medical assistant may open one, too
-	c.ask(authz.Admin, "PATCH", users, object{"role": "data_monitor"}).want(200)
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
-	c.ask(authz.Admin, "POST", users+"deactivate/", nil).want(200)
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 401, "", false)
+	c.request(authz.Admin, "PATCH", users, object{"role": "ma"}).want(200)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false) // a medical assistant may open one, too
+	c.request(authz.Admin, "PATCH", users, object{"role": "data_monitor"}).want(200)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
+	c.request(authz.Admin, "POST", users+"deactivate/", nil).want(200)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 401, "", false)
 	if n := len(c.read("SELECT id FROM escalations")); n != 1 {
 		t.Errorf("%d escalations", n)
 	}
 
 	m := c.addClient(object{"scopes": []string{"patients.write", "ingest"}})
 	both := c.token(m, "patients.write ingest")
-	answered(t, c.keyed(both, "/patients/", ada, "k"), 201, "", false)
-	answered(t, c.keyed(c.token(m, "ingest"), "/patients/", ada, "k"), 403, "insufficient_scope", false)
-	c.ask(authz.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204)
-	answered(t, c.keyed(both, "/patients/", ada, "k"), 401, "", false)
+	answered(t, c.postWithKey(both, "/patients/", ada, "k"), 201, "", false)
+	answered(t, c.postWithKey(c.token(m, "ingest"), "/patients/", ada, "k"), 403, "insufficient_scope", false)
+	c.request(authz.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204)
+	answered(t, c.postWithKey(both, "/patients/", ada, "k"), 401, "", false)
 }
 
 // Fifty concurrent requests with one key have one effect; each receives that answer or is advised to wait.
@@ -203,7 +203,7 @@ func TestRaceWithOneKey(t *testing.T) {
 	var run sync.WaitGroup
 	answers := make([]*httptest.ResponseRecorder, 50)
 	for i := range answers {
-		run.Go(func() { answers[i] = c.keyed(nurse, "/patients/", ada, "race") })
+		run.Go(func() { answers[i] = c.postWithKey(nurse, "/patients/", ada, "race") })
 	}
 	run.Wait()
 	bodies, first := map[string]bool{}, 0
@@ -220,7 +220,7 @@ func TestRaceWithOneKey(t *testing.T) {
 	if added := vigiltest.RowsAdded(t, c.app, before); added["patients"] != 1 || len(bodies) != 1 || first != 1 {
 		t.Errorf("%v, %d bodies, %d first answers", added, len(bodies), first)
 	}
-	answered(t, c.keyed(nurse, "/patients/", ada, "race"), 201, "", true)
+	answered(t, c.postWithKey(nurse, "/patients/", ada, "race"), 201, "", true)
 }
 
 // A stored answer can be opened only with the caller's key and contains neither names nor one-time secrets in plain
@@ -228,10 +228,10 @@ func TestRaceWithOneKey(t *testing.T) {
 func TestStoredAnswersAreSealed(t *testing.T) {
 	c := newClinic(t)
 	admin := c.tokenOf(authz.Admin)
-	made := answered(t, c.keyed(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"]}`, "a key of the caller"), 201, "", false)
+	made := answered(t, c.postWithKey(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"]}`, "a key of the caller"), 201, "", false)
 	_, secret, _ := strings.Cut(made, `"client_secret":"`)
 	secret, _, _ = strings.Cut(secret, `"`)
-	if answered(t, c.keyed(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"]}`, "a key of the caller"), 201, "", true) != made {
+	if answered(t, c.postWithKey(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"]}`, "a key of the caller"), 201, "", true) != made {
 		t.Error("another secret")
 	}
 	var row struct{ ID, Request, Answer string }
@@ -261,17 +261,17 @@ func TestStoredAnswersAreSealed(t *testing.T) {
 // unfinished runs again, once.
 func TestReadingsUnderAKey(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	body := fmt.Sprintf(`{"patient_id":%q,"weight_kg":80,"measured_at":%q}`, patient, c.now.Format(time.RFC3339))
 	nurse := c.tokenOf(authz.Nurse)
-	first := answered(t, c.keyed(nurse, "/ingestion/weight/", body, "w"), 201, "", false)
-	if answered(t, c.keyed(nurse, "/ingestion/weight/", body, "w"), 201, "", true) != first {
+	first := answered(t, c.postWithKey(nurse, "/ingestion/weight/", body, "w"), 201, "", false)
+	if answered(t, c.postWithKey(nurse, "/ingestion/weight/", body, "w"), 201, "", true) != first {
 		t.Error("another answer")
 	}
 	if _, err := c.app.DB().Delete(collections.IdempotencyKeys, dbx.HashExp{}).Execute(); err != nil { // killed between the reading and its answer
 		t.Fatal(err)
 	}
-	if got := answered(t, c.keyed(nurse, "/ingestion/weight/", body, "w"), 200, "", false); !strings.Contains(got, `"duplicate":true`) {
+	if got := answered(t, c.postWithKey(nurse, "/ingestion/weight/", body, "w"), 200, "", false); !strings.Contains(got, `"duplicate":true`) {
 		t.Error(got)
 	}
 	if n := len(c.read("SELECT id FROM observations")); n != 1 {

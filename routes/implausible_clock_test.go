@@ -15,14 +15,14 @@ import (
 func TestStoryImplausibleOfADeadClock(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		c := newIngestingClinic(t)
-		patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+		patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 		if held {
-			c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "OX-1", "patient_id": patient, "device_type": "pulse_oximeter"}).want(200)
+			c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "OX-1", "patient_id": patient, "device_type": "pulse_oximeter"}).want(200)
 			c.now = c.now.Add(time.Hour)
 		}
 		dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
 		for i := range 3 {
-			c.event(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", dead.Add(time.Duration(i)*time.Minute), `"spo2":48`)).wantFields("values.spo2")
+			c.postEvent(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", dead.Add(time.Duration(i)*time.Minute), `"spo2":48`)).wantFields("values.spo2")
 			c.now = c.now.Add(time.Hour)
 		}
 		clocks, loud := c.alertsOf(patient, "device_clock"), c.alertsOf(patient, "implausible_reading")
@@ -37,7 +37,7 @@ func TestStoryImplausibleOfADeadClock(t *testing.T) {
 		if !slices.Equal(told, []string{"device_clock"}) || len(c.stats(t)) != 0 {
 			t.Errorf("told: %q, escalations: %q", told, c.stats(t))
 		}
-		c.event(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":97`)).want(200)
+		c.postEvent(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":97`)).want(200)
 		wantIn(t, c.alertsOf(patient, "device_clock")[0], object{"status": "auto_resolved"})
 	}
 }
@@ -59,8 +59,8 @@ func TestStoryChildsWeight(t *testing.T) {
 		t.Run(story.name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			patient := c.enrol(object{"gateway_patient_id": "gw-1", "date_of_birth": story.born})
-			c.event(t, measured("W-1", "gw-1", "weight", "kg", c.now, `"weight":`+story.kg)).wantFields("values.weight")
+			patient := c.enroll(object{"gateway_patient_id": "gw-1", "date_of_birth": story.born})
+			c.postEvent(t, measured("W-1", "gw-1", "weight", "kg", c.now, `"weight":`+story.kg)).wantFields("values.weight")
 			alert := c.implausible(patient)
 			wantIn(t, alert, object{"level": story.level, "status": "active"})
 			if told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"alert_raised " + story.level}) || len(c.stats(t)) != 0 {
@@ -69,23 +69,23 @@ func TestStoryChildsWeight(t *testing.T) {
 			if score := c.score(patient); (score["risk_level"] == "critical") != (story.level == "critical") {
 				t.Errorf("ranked %v", score)
 			}
-			c.ask(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+			c.request(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
 			if score := c.score(patient); story.level == "warning" && score["risk_level"] == "critical" {
 				t.Errorf("ranked %v", score)
 			}
 			path := "/ingestion/quarantine/" + alert["quarantine_id"].(string)
-			c.ask(authz.MA, "POST", path+"/confirm/", object{"notes": "x"}).want(403)
-			c.ask(authz.Nurse, "POST", path+"/confirm/", object{"notes": "Her weight."}).want(201).wantAt(object{"review_state": "confirmed"})
+			c.request(authz.MA, "POST", path+"/confirm/", object{"notes": "x"}).want(403)
+			c.request(authz.Nurse, "POST", path+"/confirm/", object{"notes": "Her weight."}).want(201).wantAt(object{"review_state": "confirmed"})
 		})
 	}
 	// From every source; a child's other values alert as usual.
 	c := newIngestingClinic(t)
-	child := c.enrol(object{"gateway_patient_id": "GW-1", "date_of_birth": "2022-12-10"})
+	child := c.enroll(object{"gateway_patient_id": "GW-1", "date_of_birth": "2022-12-10"})
 	at := c.now.Format(time.RFC3339)
-	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": child, "weight_kg": 12.1, "measured_at": at}).wantFields("weight_kg")
-	c.askAs(vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(child)), "POST", "/ingestion/weight/", object{"weight_lbs": 27, "measured_at": at}).want(400)
-	c.event(t, measured("W-1", "GW-1", "weight", "kg", c.now.Add(time.Hour), `"weight":12.2`)).want(400) // a clock that is ahead
-	c.event(t, measured("BP-1", "GW-1", "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)).want(400)
+	c.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": child, "weight_kg": 12.1, "measured_at": at}).wantFields("weight_kg")
+	c.requestAs(vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(child)), "POST", "/ingestion/weight/", object{"weight_lbs": 27, "measured_at": at}).want(400)
+	c.postEvent(t, measured("W-1", "GW-1", "weight", "kg", c.now.Add(time.Hour), `"weight":12.2`)).want(400) // a clock that is ahead
+	c.postEvent(t, measured("BP-1", "GW-1", "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)).want(400)
 	var levels []string
 	for _, alert := range c.alertsOf(child, "implausible_reading") {
 		levels = append(levels, alert["level"].(string))

@@ -11,23 +11,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// nonsense is an implausible reading of a cuff.
-func nonsense(c *clinic, device string, systolic, diastolic int) string {
+// implausibleCuff is an implausible reading of a cuff.
+func implausibleCuff(c *clinic, device string, systolic, diastolic int) string {
 	return measured(device, "gw-1", "blood_pressure", "mmHg", c.now, fmt.Sprintf(`"systolic":%d,"diastolic":%d`, systolic, diastolic))
 }
 
-func (c *clinic) decide(what, id string) reply {
+func (c *clinic) decideEvent(what, id string) reply {
 	c.t.Helper()
-	return c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/"+what+"/", object{"reason": "A broken cuff.", "notes": "Felt."})
+	return c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/"+what+"/", object{"reason": "A broken cuff.", "notes": "Felt."})
 }
 
 // A cuff that sends 200 implausible values within an hour raises one alert with the worst value, the latest and the
 // count. The care team is notified once, each event is kept, and the alert closes with the last decision.
 func TestStoryFloodOfImplausibleValues(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	for i := range 200 {
-		c.event(t, nonsense(c, "BP-1", 500-i%3, 90+i%7)).want(400)
+		c.postEvent(t, implausibleCuff(c, "BP-1", 500-i%3, 90+i%7)).want(400)
 		c.now = c.now.Add(18 * time.Second)
 	}
 	alert := c.implausible(patient)
@@ -51,10 +51,10 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 	}
 	// The gateway retries.
 	c.now = c.now.Add(-18 * time.Second)
-	c.event(t, nonsense(c, "BP-1", 499, 93)).want(400)
+	c.postEvent(t, implausibleCuff(c, "BP-1", 499, 93)).want(400)
 	wantIn(t, c.implausible(patient), object{"reported_count": 200.0})
 	// One is confirmed and the others are discarded one by one: the escalation stays for the remaining ones.
-	stored := c.decide("confirm", kept[0]).want(201).wantAt(object{"systolic": 500.0, "review_state": "confirmed"}).at("id")
+	stored := c.decideEvent("confirm", kept[0]).want(201).wantAt(object{"systolic": 500.0, "review_state": "confirmed"}).at("id")
 	wantIn(t, c.implausible(patient), object{"status": "active", "reported_count": 199.0, "observation_id": nil})
 	for i, id := range kept[1:] {
 		if i%50 == 0 || i > 195 {
@@ -63,17 +63,17 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 			}
 			wantIn(t, c.implausible(patient), object{"status": "active", "reported_count": float64(199 - i)})
 		}
-		c.decide("discard", id).want(200)
+		c.decideEvent("discard", id).want(200)
 	}
 	wantIn(t, c.implausible(patient), object{"status": "resolved", "resolution_reason": "withdrawn"})
 	wantSame(t, "the confirmed one is left", c.stats(t), []string{"stat open system"})
-	c.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", stored), object{"reason": "The same cuff."}).want(200)
+	c.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", stored), object{"reason": "The same cuff."}).want(200)
 	wantSame(t, "nothing is left", c.stats(t), []string{"stat cancelled system"})
 }
 
 // The alert notifies again when a value is worse by a tenth of the distance between the bound and the end of the range,
 // gradually or at once, and on the other side.
-func TestStoryFloodIsToldWhenItIsWorse(t *testing.T) {
+func TestStoryFloodNotifiesWhenWorse(t *testing.T) {
 	for name, values := range map[string]struct {
 		systolic []int
 		told     []int // values that notify
@@ -88,12 +88,12 @@ func TestStoryFloodIsToldWhenItIsWorse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 			var told []int
 			before := 0
 			for i, systolic := range values.systolic {
 				c.now = c.now.Add(time.Minute)
-				c.event(t, nonsense(c, "BP-1", systolic, 50)).want(400)
+				c.postEvent(t, implausibleCuff(c, "BP-1", systolic, 50)).want(400)
 				if n := len(c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`)); n != before {
 					told, before = append(told, i), n
 				}
@@ -113,10 +113,10 @@ func TestStoryFloodIsToldWhenItIsWorse(t *testing.T) {
 // stat.
 func TestFloodOfWeights(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	for i, kg := range []int{620, 640, 667, 669, 620, 6, 5, 640} {
 		c.now = c.now.Add(time.Minute)
-		c.event(t, measured("SC-1", "gw-1", "weight", "kg", c.now, fmt.Sprintf(`"weight":%d`, kg))).want(400)
+		c.postEvent(t, measured("SC-1", "gw-1", "weight", "kg", c.now, fmt.Sprintf(`"weight":%d`, kg))).want(400)
 		if told, want := len(c.rows(t, `SELECT key FROM announcements WHERE kind = 'alert_raised'`)), []int{1, 1, 1, 2, 2, 3, 3, 3}[i]; told != want {
 			t.Errorf("%d kg: told %d times, want %d", kg, told, want)
 		}
@@ -129,9 +129,9 @@ func TestFloodOfWeights(t *testing.T) {
 
 // These get an alert of their own: another device, parameter or patient, a typed value, a late one, and a value after
 // the first alert was acknowledged.
-func TestFloodsApart(t *testing.T) {
+func TestFloodsKeptSeparate(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	n := 0
 	more := func(what string, send func()) {
 		t.Helper()
@@ -143,35 +143,35 @@ func TestFloodsApart(t *testing.T) {
 			t.Errorf("%s: %d alerts, want %d", what, len(c.alertsOf(patient, "implausible_reading")), n)
 		}
 	}
-	more("the first", func() { c.event(t, nonsense(c, "BP-1", 500, 90)).want(400) })
-	more("another device", func() { c.event(t, nonsense(c, "BP-2", 500, 90)).want(400) })
+	more("the first", func() { c.postEvent(t, implausibleCuff(c, "BP-1", 500, 90)).want(400) })
+	more("another device", func() { c.postEvent(t, implausibleCuff(c, "BP-2", 500, 90)).want(400) })
 	more("another parameter", func() {
-		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)).want(400)
+		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, `"systolic":104,"diastolic":58,"pulse":28`)).want(400)
 	})
 	more("typed", func() {
-		c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
+		c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 			"patient_id": patient, "device_id": "BP-1", "systolic": 500, "diastolic": 90, "measured_at": c.now.Format(time.RFC3339),
 		}).wantFields("systolic")
 	})
 	more("late", func() {
-		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -3), `"systolic":500,"diastolic":90`)).want(400)
+		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -3), `"systolic":500,"diastolic":90`)).want(400)
 	})
 	for _, alert := range c.alertsOf(patient, "implausible_reading") {
-		c.ask(authz.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+		c.request(authz.Provider, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
 	}
-	more("acknowledged", func() { c.event(t, nonsense(c, "BP-1", 500, 90)).want(400) })
-	other := c.enrol(object{"gateway_patient_id": "gw-2"})
-	c.event(t, strings.Replace(nonsense(c, "BP-3", 500, 90), "gw-1", "gw-2", 1)).want(400)
+	more("acknowledged", func() { c.postEvent(t, implausibleCuff(c, "BP-1", 500, 90)).want(400) })
+	other := c.enroll(object{"gateway_patient_id": "gw-2"})
+	c.postEvent(t, strings.Replace(implausibleCuff(c, "BP-3", 500, 90), "gw-1", "gw-2", 1)).want(400)
 	c.implausible(other)
 	// An escalation closed without an answer: the next value opens another.
 	for i, e := range c.stats(t) {
 		if e == "stat open system" {
-			c.ask(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%d/", i+1), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+			c.request(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%d/", i+1), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
 		}
 	}
 	before := len(c.stats(t))
 	c.now = c.now.Add(time.Minute)
-	c.event(t, nonsense(c, "BP-1", 500, 90)).want(400)
+	c.postEvent(t, implausibleCuff(c, "BP-1", 500, 90)).want(400)
 	if len(c.stats(t)) != before+1 {
 		t.Errorf("escalations: %q", c.stats(t))
 	}
@@ -180,31 +180,31 @@ func TestFloodsApart(t *testing.T) {
 // Vendor events, clocks that are ahead and late events are aggregated in the same way.
 func TestFloodsOfAllKinds(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "GW-3"})
+	patient := c.enroll(object{"gateway_patient_id": "GW-3"})
 	for range 5 {
 		c.now = c.now.Add(time.Minute)
-		c.sends(t, "tenovi", pressure("T-1", "GW-3", c.now, 500)).want(400)
+		c.sendVendor(t, "tenovi", pressure("T-1", "GW-3", c.now, 500)).want(400)
 	}
 	wantIn(t, c.implausible(patient), object{"reported_count": 5.0})
 	for range 5 {
 		c.now = c.now.Add(time.Minute)
-		c.event(t, measured("OX-1", "GW-3", "pulse_oximetry", "%", c.now.Add(time.Hour), `"spo2":70`)).want(400)
+		c.postEvent(t, measured("OX-1", "GW-3", "pulse_oximetry", "%", c.now.Add(time.Hour), `"spo2":70`)).want(400)
 	}
 	loud := c.alertsOf(patient, "implausible_reading")
 	if len(loud) != 2 || loud[0]["reported_count"] != 5.0 {
 		t.Fatalf("loud are %v", loud)
 	}
 	// A decision about one event does not notify of the others again.
-	c.decide("discard", loud[0]["quarantine_id"].(string)).want(200)
+	c.decideEvent("discard", loud[0]["quarantine_id"].(string)).want(200)
 	wantIn(t, c.alertsOf(patient, "implausible_reading")[0], object{"reported_count": 4.0, "status": "active"})
 	if clocks := c.clocksOpen(patient); len(clocks) != 0 {
 		t.Errorf("about the clock: %v", clocks)
 	}
 	// Late events with a newer reading: one alert, closed at once.
-	other := c.enrol(object{"gateway_patient_id": "gw-1"})
-	c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
+	other := c.enroll(object{"gateway_patient_id": "gw-1"})
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 	for i := range 6 {
-		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -3).Add(time.Duration(i)*time.Minute), `"systolic":500,"diastolic":90`)).want(400)
+		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -3).Add(time.Duration(i)*time.Minute), `"systolic":500,"diastolic":90`)).want(400)
 	}
 	wantIn(t, c.implausible(other), object{"status": "auto_resolved", "resolution_reason": "superseded", "late": true, "reported_count": 6.0})
 }
@@ -223,48 +223,48 @@ func (c *clinic) clocksOpen(patient string) (open []object) {
 // The aggregated events of a patient who was archived in the meantime are still decided one by one.
 func TestFloodOfAnArchivedPatient(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	for range 3 {
 		c.now = c.now.Add(time.Minute)
-		c.event(t, nonsense(c, "BP-1", 500, 90)).want(400)
+		c.postEvent(t, implausibleCuff(c, "BP-1", 500, 90)).want(400)
 	}
 	kept := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
-	c.ask(authz.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved"}).want(200)
-	c.decide("discard", kept[0]).want(200)
-	c.decide("confirm", kept[1]).want(400)
-	c.ask(authz.Provider, "POST", "/patients/"+patient+"/unarchive/", object{}).want(200)
-	c.decide("discard", kept[1]).want(200)
+	c.request(authz.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved"}).want(200)
+	c.decideEvent("discard", kept[0]).want(200)
+	c.decideEvent("confirm", kept[1]).want(400)
+	c.request(authz.Provider, "POST", "/patients/"+patient+"/unarchive/", object{}).want(200)
+	c.decideEvent("discard", kept[1]).want(200)
 	wantIn(t, c.implausible(patient), object{"reported_count": 1.0})
 	c.now = c.now.Add(time.Minute)
-	c.event(t, nonsense(c, "BP-1", 500, 90)).want(400)
+	c.postEvent(t, implausibleCuff(c, "BP-1", 500, 90)).want(400)
 	wantIn(t, c.implausible(patient), object{"reported_count": 2.0, "status": "active"})
-	c.decide("confirm", kept[2]).want(201).wantAt(object{"systolic": 500.0})
-	wantSame(t, "open", c.open(patient), []string{"blood_pressure critical", "implausible_reading critical"})
+	c.decideEvent("confirm", kept[2]).want(201).wantAt(object{"systolic": 500.0})
+	wantSame(t, "open", c.openAlerts(patient), []string{"blood_pressure critical", "implausible_reading critical"})
 }
 
 // Readings in range and implausible events alternate on two devices, and are retracted or decided: no alert remains.
 func TestFloodBesideReadings(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	var stored []string
 	for i := range 6 {
 		c.now = c.now.Add(time.Minute)
-		c.event(t, nonsense(c, "BP-1", 320+i, 90)).want(400)
-		stored = append(stored, c.event(t, cuffEvent("BP-2", "gw-1", 204, c.now)).want(200).at("observation_id").(string))
+		c.postEvent(t, implausibleCuff(c, "BP-1", 320+i, 90)).want(400)
+		stored = append(stored, c.postEvent(t, cuffEvent("BP-2", "gw-1", 204, c.now)).want(200).at("observation_id").(string))
 	}
 	for i, id := range c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`) {
 		if i%2 == 0 {
-			c.decide("discard", id).want(200)
+			c.decideEvent("discard", id).want(200)
 			continue
 		}
-		stored = append(stored, c.decide("confirm", id).want(201).at("id").(string))
+		stored = append(stored, c.decideEvent("confirm", id).want(201).at("id").(string))
 	}
 	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
 	for _, id := range stored {
-		c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "A broken cuff."}).want(200)
+		c.request(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "A broken cuff."}).want(200)
 	}
 	wantSame(t, "escalations", c.stats(t), []string{"stat cancelled system"})
-	if open := c.open(patient); len(open) != 0 {
+	if open := c.openAlerts(patient); len(open) != 0 {
 		t.Errorf("open: %q", open)
 	}
 	if score := c.score(patient); score["unacknowledged_alerts"] != 0.0 || score["risk_level"] == "critical" {
@@ -275,29 +275,29 @@ func TestFloodBesideReadings(t *testing.T) {
 // The worst value stays the worst when another event is decided, however many followed.
 func TestFloodKeepsTheWorst(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	for i := range 203 {
-		c.event(t, nonsense(c, "BP-1", []int{500, 310}[min(i, 1)], 90)).want(400)
+		c.postEvent(t, implausibleCuff(c, "BP-1", []int{500, 310}[min(i, 1)], 90)).want(400)
 		c.now = c.now.Add(time.Minute)
 	}
 	kept := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
-	c.decide("discard", kept[202]).want(200)
+	c.decideEvent("discard", kept[202]).want(200)
 	wantIn(t, c.implausible(patient), object{"reported_count": 202.0, "value": 500.0, "quarantine_id": kept[0]})
-	c.decide("discard", kept[0]).want(200)
+	c.decideEvent("discard", kept[0]).want(200)
 	wantIn(t, c.implausible(patient), object{"reported_count": 201.0, "value": 310.0, "quarantine_id": kept[201]})
 }
 
 // The latest of the aggregated values is the one measured last, in any order of arrival.
 func TestFloodOutOfOrder(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	at := c.now
 	for _, x := range []struct {
 		systolic int
 		ago      time.Duration
 		latest   float64
 	}{{400, time.Hour, 400}, {420, 10 * time.Minute, 420}, {450, 2 * time.Hour, 420}, {410, 90 * time.Minute, 420}, {430, 0, 430}} {
-		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", at.Add(-x.ago), fmt.Sprintf(`"systolic":%d,"diastolic":90`, x.systolic))).want(400)
+		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", at.Add(-x.ago), fmt.Sprintf(`"systolic":%d,"diastolic":90`, x.systolic))).want(400)
 		alert := c.implausible(patient)
 		if got := alert["latest_values"].(object)["systolic"]; got != x.latest {
 			t.Errorf("after %d the latest is %v, want %v", x.systolic, got, x.latest)

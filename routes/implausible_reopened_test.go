@@ -12,7 +12,7 @@ import (
 
 // The reading that superseded a late implausible event is retracted: the event's alert is reopened and notifies like a
 // late event without a later reading. Decided events stay decided.
-func TestStorySupersededImplausibleWaitsAgain(t *testing.T) {
+func TestStorySupersededImplausibleIsReopened(t *testing.T) {
 	bp := func(values string) func(at time.Time) string {
 		return func(at time.Time) string { return measured("BP-1", "gw-1", "blood_pressure", "mmHg", at, values) }
 	}
@@ -46,28 +46,28 @@ func TestStorySupersededImplausibleWaitsAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 			var ids []string
 			for i, r := range test.newer {
 				body := r["body"].(object)
 				body["patient_id"], body["measured_at"] = patient, c.now.Add(time.Duration(i-60)*time.Minute).Format(time.RFC3339)
 				if r["portal"] != nil {
-					c.askAs(vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), "POST", r["path"].(string), body).want(201)
+					c.requestAs(vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), "POST", r["path"].(string), body).want(201)
 					continue
 				}
-				ids = append(ids, fmt.Sprint(c.ask(authz.Nurse, "POST", r["path"].(string), body).want(201).at("id")))
+				ids = append(ids, fmt.Sprint(c.request(authz.Nurse, "POST", r["path"].(string), body).want(201).at("id")))
 			}
-			c.event(t, test.late(c.now.Add(-30*time.Hour))).want(400)
+			c.postEvent(t, test.late(c.now.Add(-30*time.Hour))).want(400)
 			late := c.implausible(patient)
 			wantIn(t, late, object{"late": true, "status": over, "resolution_reason": "superseded"})
 			switch at := "/ingestion/quarantine/" + late["quarantine_id"].(string); test.decided {
 			case "confirm":
-				c.ask(authz.Nurse, "POST", at+"/confirm/", object{"notes": "Seen on the display."}).want(201)
+				c.request(authz.Nurse, "POST", at+"/confirm/", object{"notes": "Seen on the display."}).want(201)
 			case "discard":
-				c.ask(authz.Nurse, "POST", at+"/discard/", object{"reason": "A broken cuff."}).want(200)
+				c.request(authz.Nurse, "POST", at+"/discard/", object{"reason": "A broken cuff."}).want(200)
 			}
 			for _, id := range ids[:test.withdrawn] {
-				c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The neighbour's."}).want(200)
+				c.request(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The neighbour's."}).want(200)
 			}
 			wantIn(t, c.implausible(patient), object{"late": true, "status": test.status, "acknowledged": test.status == over})
 			told, want := c.rows(t, `SELECT kind FROM announcements WHERE alert = (SELECT id FROM alerts WHERE type = 'implausible_reading')`), []string{"reading_superseded"}
@@ -77,7 +77,7 @@ func TestStorySupersededImplausibleWaitsAgain(t *testing.T) {
 			if !slices.Equal(told, want) || len(c.stats(t)) != 0 {
 				t.Errorf("told: %q, escalations: %q", told, c.stats(t))
 			}
-			handling := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["handling"]
+			handling := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["handling"]
 			if (handling == "unanswered") != (test.status == waits) && test.decided != "confirm" {
 				t.Errorf("handling is %v", handling)
 			}

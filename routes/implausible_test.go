@@ -23,7 +23,7 @@ func measured(device, patient, kind, unit string, at time.Time, values string) s
 // alertsOf returns a patient's alerts of a type, newest first.
 func (c *clinic) alertsOf(patient, alertType string) []object {
 	c.t.Helper()
-	return c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", alertType, "page_size", "100"), nil).results()
+	return c.request(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "type", alertType, "page_size", "100"), nil).results()
 }
 
 // implausible returns the patient's only alert about implausible values.
@@ -53,7 +53,7 @@ func (c *clinic) stats(t testing.TB) []string {
 // score returns the patient's triage row.
 func (c *clinic) score(patient string) object {
 	c.t.Helper()
-	for _, p := range c.ask(authz.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
+	for _, p := range c.request(authz.Nurse, "GET", "/triage/patients/?page_size=100", nil).results() {
 		if p["patient_id"] == patient {
 			return object{"risk_score": p["risk_score"], "risk_level": p["risk_level"], "unacknowledged_alerts": p["unacknowledged_alerts"], "active_escalations": p["active_escalations"]}
 		}
@@ -62,7 +62,7 @@ func (c *clinic) score(patient string) object {
 	return nil
 }
 
-var impossible = []struct {
+var implausibleStories = []struct {
 	name, kind, unit, values, field string
 	reported                        object
 	stat                            bool
@@ -83,15 +83,15 @@ var impossible = []struct {
 // The gateway gets 400, and the care team is notified of the implausible values at once, once; a value beyond a critical
 // bound is stat.
 func TestStoryImplausibleByWebhook(t *testing.T) {
-	for _, story := range impossible {
+	for _, story := range implausibleStories {
 		t.Run(story.name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			patient := c.enrol(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[authz.Provider].Number()})
+			patient := c.enroll(object{"gateway_patient_id": "gw-1", "primary_provider": c.people[authz.Provider].Number()})
 			before := c.score(patient)
 			body := measured("D-1", "gw-1", story.kind, story.unit, c.now.Add(-time.Minute), story.values)
 			for range 3 { // the gateway retries
-				c.event(t, body).wantFields(story.field)
+				c.postEvent(t, body).wantFields(story.field)
 				c.now = c.now.Add(time.Minute)
 			}
 			alert := c.implausible(patient)
@@ -120,7 +120,7 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 				t.Errorf("%d readings are stored", len(n))
 			}
 			id := alert["quarantine_id"].(string)
-			kept := c.ask(authz.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
+			kept := c.request(authz.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
 			if len(kept) != 1 {
 				t.Fatalf("%d are kept", len(kept))
 			}
@@ -128,8 +128,8 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 
 			// Discarded: the values do not count.
 			discard := "/ingestion/quarantine/" + id + "/discard/"
-			c.ask(authz.MA, "POST", discard, object{"reason": "x"}).want(403)
-			c.ask(authz.Nurse, "POST", discard, object{"reason": "The cuff was on the table."}).want(200).wantAt(object{"status": "discarded", "patient_id": patient})
+			c.request(authz.MA, "POST", discard, object{"reason": "x"}).want(403)
+			c.request(authz.Nurse, "POST", discard, object{"reason": "The cuff was on the table."}).want(200).wantAt(object{"status": "discarded", "patient_id": patient})
 			wantIn(t, c.implausible(patient), object{
 				"status": "resolved", "resolution_reason": "withdrawn", "resolved_by": c.people[authz.Nurse].Email(), "acknowledged": true,
 			})
@@ -141,9 +141,9 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 			if got := c.score(patient); !maps.Equal(got, before) {
 				t.Errorf("ranked %v, before %v", got, before)
 			}
-			c.event(t, body).wantFields(story.field)
-			c.ask(authz.Nurse, "POST", discard, object{"reason": "x"}).want(400, "invalid_state")
-			c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
+			c.postEvent(t, body).wantFields(story.field)
+			c.request(authz.Nurse, "POST", discard, object{"reason": "x"}).want(400, "invalid_state")
+			c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
 			c.implausible(patient)
 		})
 	}
@@ -153,22 +153,22 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 // like any other.
 func TestStoryImplausibleConfirmed(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	at := c.now.Add(-time.Minute)
 	body := measured("BP-1", "gw-1", "blood_pressure", "mmHg", at, `"systolic":104,"diastolic":58,"pulse":28`)
-	c.event(t, body).wantFields("values.pulse")
+	c.postEvent(t, body).wantFields("values.pulse")
 	alert := c.implausible(patient)
 	wantIn(t, alert, object{"parameter": "pulse", "value": 28.0, "threshold": 40.0})
 	if message := alert["message"].(string); !strings.Contains(message, "Pulse 28 bpm") || !strings.Contains(message, "Systolic 104 mmHg, Diastolic 58 mmHg") {
 		t.Errorf("the alert says %q", message)
 	}
 	confirm := "/ingestion/quarantine/" + alert["quarantine_id"].(string) + "/confirm/"
-	c.ask(authz.Nurse, "POST", confirm, object{}).wantFields("notes")
+	c.request(authz.Nurse, "POST", confirm, object{}).wantFields("notes")
 	for _, role := range []authz.Role{authz.MA, authz.DataMonitor, authz.Patient} {
-		c.ask(role, "POST", confirm, object{"notes": "x"}).want(403)
+		c.request(role, "POST", confirm, object{"notes": "x"}).want(403)
 	}
 	c.now = c.now.Add(10 * time.Minute)
-	stored := c.ask(authz.Nurse, "POST", confirm, object{"notes": "By palpation 28, too. Ambulance called."}).want(201).wantAt(object{
+	stored := c.request(authz.Nurse, "POST", confirm, object{"notes": "By palpation 28, too. Ambulance called."}).want(201).wantAt(object{
 		"patient_id": patient, "systolic": 104.0, "diastolic": 58.0, "pulse": 28.0, "source": "gateway", "origin": "device", "device_id": "BP-1",
 		"review_state": "confirmed", "confirmed_by": c.people[authz.Nurse].Email(), "confirmed_at": "2026-01-15T13:55:00Z",
 		"measured_at": "2026-01-15T13:44:00Z", "alert_triggered": true, "fhir_status": "pending",
@@ -181,13 +181,13 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 		t.Errorf("escalations: %q", got)
 	}
 	id := stored.at("id").(string)
-	c.ask(authz.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200)
-	c.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).wantAt(object{"pulse": 28.0})
-	if vitals := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object); vitals["systolic"] != 104.0 {
+	c.request(authz.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200)
+	c.request(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).wantAt(object{"pulse": 28.0})
+	if vitals := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object); vitals["systolic"] != 104.0 {
 		t.Errorf("latest are %v", vitals)
 	}
-	c.event(t, body).wantFields("values.pulse")
-	c.ask(authz.Provider, "POST", confirm, object{"notes": "x"}).want(400, "invalid_state")
+	c.postEvent(t, body).wantFields("values.pulse")
+	c.request(authz.Provider, "POST", confirm, object{"notes": "x"}).want(400, "invalid_state")
 	c.implausible(patient)
 	if n := c.rows(t, `SELECT id FROM observations`); len(n) != 1 {
 		t.Errorf("%d readings", len(n))
@@ -195,20 +195,20 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 }
 
 // The API, the portal and both vendors behave like the webhook.
-func TestStoryImplausibleFromEveryEntrance(t *testing.T) {
+func TestStoryImplausibleFromEverySource(t *testing.T) {
 	c := newIngestingClinic(t)
-	ada, ben, cem, dee := c.enrol(nil), c.enrol(nil), c.enrol(object{"gateway_patient_id": "GW-3"}), c.enrol(nil)
+	ada, ben, cem, dee := c.enroll(nil), c.enroll(nil), c.enroll(object{"gateway_patient_id": "GW-3"}), c.enroll(nil)
 	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(ben))
 	at := c.now.Add(-time.Minute).Format(time.RFC3339)
 	typed := object{"patient_id": ada, "systolic": 104, "diastolic": 58, "pulse": 28, "measured_at": at}
-	c.ask(authz.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
-	c.ask(authz.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
-	c.askAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"spo2": 48, "measured_at": at}).wantFields("spo2")
-	c.askAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": ada, "spo2": 48, "measured_at": at}).wantFields("spo2")
-	c.sends(t, "tenovi", "["+pressure("T-1", "GW-3", c.now, 128)+","+pulse("T-1", "GW-3", c.now, 28)+"]").wantBecame("accepted", "rejected validation_error")
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "blood_pressure"}).want(200)
+	c.request(authz.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
+	c.request(authz.Provider, "POST", "/ingestion/blood-pressure/", typed).wantFields("pulse")
+	c.requestAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"spo2": 48, "measured_at": at}).wantFields("spo2")
+	c.requestAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": ada, "spo2": 48, "measured_at": at}).wantFields("spo2")
+	c.sendVendor(t, "tenovi", "["+pressure("T-1", "GW-3", c.now, 128)+","+pulse("T-1", "GW-3", c.now, 28)+"]").wantStatuses("accepted", "rejected validation_error")
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "blood_pressure"}).want(200)
 	c.now = c.now.Add(time.Hour)
-	c.sends(t, "telli", telli("BloodPressure", "tel", c.now, `"systolic":128,"diastolic":80,"pulse":24`)).wantBecame("accepted", "rejected validation_error")
+	c.sendVendor(t, "telli", telli("BloodPressure", "tel", c.now, `"systolic":128,"diastolic":80,"pulse":24`)).wantStatuses("accepted", "rejected validation_error")
 	for _, want := range []struct {
 		patient, source, origin, parameter string
 		by                                 string
@@ -221,7 +221,7 @@ func TestStoryImplausibleFromEveryEntrance(t *testing.T) {
 		if !slices.Equal(kept, []string{want.source}) {
 			t.Errorf("it came by %q, want %s", kept, want.source)
 		}
-		stored := c.ask(authz.ClinicalManager, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/confirm/", object{"notes": "True."}).want(201)
+		stored := c.request(authz.ClinicalManager, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/confirm/", object{"notes": "True."}).want(201)
 		stored.wantAt(object{"origin": want.origin, "review_state": "confirmed", "patient_id": want.patient})
 		wantIn(t, c.implausible(want.patient), object{"status": "resolved"})
 	}
@@ -229,27 +229,27 @@ func TestStoryImplausibleFromEveryEntrance(t *testing.T) {
 	if got := c.stats(t); len(got) != 4 {
 		t.Errorf("escalations: %q", got)
 	}
-	if pages := c.ask(authz.Admin, "GET", "/ingestion/quarantine/"+query("status", "released"), nil).results(); len(pages) != 4 {
+	if pages := c.request(authz.Admin, "GET", "/ingestion/quarantine/"+query("status", "released"), nil).results(); len(pages) != 4 {
 		t.Errorf("%d are released", len(pages))
 	}
 }
 
 // An event without a measurement is refused without an alert.
-func TestStoryNonsenseAlarmsNobody(t *testing.T) {
+func TestStoryNonsenseRaisesNoAlert(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	for _, values := range []string{
 		`"systolic":"HI","diastolic":58,"pulse":28`, `"systolic":104,"pulse":28`, `"systolic":104,"diastolic":58,"pulse":null,"irregular_heartbeat":"28"`,
 		`"systolic":104,"diastolic":120`, `"systolic":1e300,"diastolic":80`, `"systolic":104,"diastolic":58,"pulse":28,"irregular_heartbeat":3`,
 	} {
-		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, values)).want(400)
+		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, values)).want(400)
 	}
-	c.event(t, measured("BP-1", "gw-1", "weight", "stone", c.now, `"weight":12`)).wantFields("unit")
+	c.postEvent(t, measured("BP-1", "gw-1", "weight", "stone", c.now, `"weight":12`)).wantFields("unit")
 	for _, values := range []string{`"systolic":104,"diastolic":120`, `"systolic":"HI","diastolic":58,"pulse":28`, `"diastolic":58,"pulse":28`} {
-		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), values)).want(400)
+		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), values)).want(400)
 	}
-	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
-	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": "0194c5a8-0000-7000-8000-000000000000", "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
+	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
+	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": "0194c5a8-0000-7000-8000-000000000000", "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
 	c.wantAlerts(t)
 	if kept := c.rows(t, `SELECT id FROM gateway_events WHERE implausible = TRUE`); len(kept) != 0 {
 		t.Errorf("%d are implausible", len(kept))
@@ -258,28 +258,28 @@ func TestStoryNonsenseAlarmsNobody(t *testing.T) {
 
 // An event without a patient stays in quarantine until a person assigns it, or the device is assigned and the gateway
 // retries.
-func TestStoryImplausibleOfNobody(t *testing.T) {
+func TestStoryImplausibleUnmatched(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	bodies := []string{
 		measured("BP-1", "nobody", "blood_pressure", "mmHg", c.now, `"systolic":55,"diastolic":34`),
 		measured("BP-2", "nobody", "blood_pressure", "mmHg", c.now.Add(time.Hour), `"systolic":56,"diastolic":34`),
 	}
-	c.event(t, bodies[0]).want(400)
+	c.postEvent(t, bodies[0]).want(400)
 	c.wantAlerts(t)
 	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
-	c.ask(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
+	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
 	release := "/ingestion/quarantine/" + id + "/release/"
-	c.ask(authz.MA, "POST", release, object{"patient_id": patient}).want(200).wantAt(object{"id": id, "status": "rejected", "patient_id": patient, "implausible": true})
+	c.request(authz.MA, "POST", release, object{"patient_id": patient}).want(200).wantAt(object{"id": id, "status": "rejected", "patient_id": patient, "implausible": true})
 	wantIn(t, c.implausible(patient), object{"parameter": "systolic", "value": 55.0, "quarantine_id": id})
-	c.ask(authz.MA, "POST", release, object{"patient_id": c.enrol(nil)}).want(400, "invalid_state")
+	c.request(authz.MA, "POST", release, object{"patient_id": c.enroll(nil)}).want(400, "invalid_state")
 
 	c.now = c.now.Add(time.Hour)
-	c.event(t, bodies[1]).want(400)
+	c.postEvent(t, bodies[1]).want(400)
 	c.now = c.now.Add(time.Minute)
 	c.insert("device_assignments", dbx.Params{"id": "assignment00001", "device_id": "BP-2", "patient": patient, "assigned_at": "2026-01-01T00:00:00.000000Z", "unassigned_at": ""})
-	c.event(t, bodies[1]).want(400)
-	c.event(t, bodies[1]).want(400)
+	c.postEvent(t, bodies[1]).want(400)
+	c.postEvent(t, bodies[1]).want(400)
 	if list := c.alertsOf(patient, "implausible_reading"); len(list) != 2 {
 		t.Errorf("%d alerts", len(list))
 	}
@@ -289,9 +289,9 @@ func TestStoryImplausibleOfNobody(t *testing.T) {
 // minutes apart.
 func TestStoryBrokenCuff(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	for range 24 {
-		c.event(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, `"systolic":500,"diastolic":90`)).want(400)
+		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, `"systolic":500,"diastolic":90`)).want(400)
 		c.now = c.now.Add(5 * time.Minute)
 	}
 	wantIn(t, c.implausible(patient), object{"reported_count": 24.0})
@@ -304,7 +304,7 @@ func TestStoryBrokenCuff(t *testing.T) {
 			t.Fatalf("after %d: %q", i, got)
 		}
 		id := c.implausible(patient)["quarantine_id"].(string)
-		c.ask(authz.Admin, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A broken cuff."}).want(200)
+		c.request(authz.Admin, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A broken cuff."}).want(200)
 	}
 	if got := c.stats(t); !slices.Equal(got, []string{"stat cancelled system"}) {
 		t.Errorf("after all: %q", got)
@@ -314,11 +314,11 @@ func TestStoryBrokenCuff(t *testing.T) {
 // A late implausible event alerts as late and is not stat; with a newer reading it closes at once.
 func TestStoryImplausibleLate(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(object{"gateway_patient_id": "gw-1"})
+	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	late := func(days int) string {
 		return measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -days), `"systolic":55,"diastolic":34`)
 	}
-	c.event(t, late(2)).want(400)
+	c.postEvent(t, late(2)).want(400)
 	wantIn(t, c.implausible(patient), object{"late": true, "status": "active", "resolution_reason": nil})
 	if message := fmt.Sprint(c.implausible(patient)["message"]); !strings.HasSuffix(message, " Measured "+c.now.AddDate(0, 0, -2).Format(time.RFC3339)+".") {
 		t.Errorf("the message is %q", message)
@@ -326,8 +326,8 @@ func TestStoryImplausibleLate(t *testing.T) {
 	if told := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"alert_raised"}) {
 		t.Errorf("told: %q", told)
 	}
-	c.event(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
-	c.event(t, late(3)).want(400)
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
+	c.postEvent(t, late(3)).want(400)
 	list := c.alertsOf(patient, "implausible_reading")
 	wantIn(t, list[0], object{"late": true, "status": "auto_resolved", "resolution_reason": "superseded", "resolved_by": "system"})
 	told := c.rows(t, `SELECT kind || ' ' || severity || ' ' || (key LIKE '% superseded') FROM announcements WHERE alert != '' ORDER BY rowid`)

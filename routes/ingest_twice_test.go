@@ -31,26 +31,26 @@ func TestIngestTwice(t *testing.T) {
 	}
 	c := newIngestingClinic(t)
 	for n := 1; n <= patients; n++ {
-		c.enrol(object{"gateway_patient_id": sandbox.GatewayPatientID(n)})
+		c.enroll(object{"gateway_patient_id": sandbox.GatewayPatientID(n)})
 	}
 	events := simulatedDays(patients, days, c.now)
 	started := time.Now()
 	first := c.ingestAll(t, events)
 	once, took := vigiltest.RowCounts(t, c.app), time.Since(started)
-	sums := c.sums(t)
+	sums := c.rowSums(t)
 	second := c.ingestAll(t, events)
 	added := vigiltest.RowsAdded(t, c.app, once)
 	// Requests with an invalid signature or timestamp are recorded once an hour, with the first.
 	if diff := cmp.Diff(map[string]int{}, added); diff != "" || first["401"]+second["401"] == 0 {
 		t.Errorf("ingesting again adds %s", diff)
 	}
-	if diff := cmp.Diff(sums, c.sums(t)); diff != "" {
+	if diff := cmp.Diff(sums, c.rowSums(t)); diff != "" {
 		t.Errorf("ingesting again changes sums: %s", diff)
 	}
 	if second["accepted"] != 0 {
 		t.Errorf("accepted again: %d", second["accepted"])
 	}
-	kept := c.sums(t)
+	kept := c.rowSums(t)
 	for what, want := range map[string]int{"observations": first["observation"], "open": first["quarantined"], "rejected": first["400"], "handled": first["accepted"] - first["observation"]} {
 		if kept[what] != want {
 			t.Errorf("%d %s stored, %d answered", kept[what], what, want)
@@ -120,7 +120,7 @@ func (c *clinic) ingestAll(t *testing.T, events []sandbox.Event) map[string]int 
 	return tally
 }
 
-// attempt posts one event. A stale one is refused first; a request whose answer was lost is repeated.
+// attempt posts one event. A stale one is refused first; a request is repeated if its answer was lost.
 func (c *clinic) attempt(t *testing.T, event sandbox.Event) (answers []string) {
 	body, err := event.Body()
 	if err != nil {
@@ -155,8 +155,8 @@ func (c *clinic) attempt(t *testing.T, event sandbox.Event) (answers []string) {
 	return answers
 }
 
-// sums returns figures that row counts do not show.
-func (c *clinic) sums(t *testing.T) map[string]int {
+// rowSums returns figures that row counts do not show.
+func (c *clinic) rowSums(t *testing.T) map[string]int {
 	t.Helper()
 	sums := map[string]int{}
 	for name, query := range map[string]string{

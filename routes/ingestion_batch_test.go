@@ -56,12 +56,12 @@ func weighed(patient string, at time.Time, kg float64) object {
 // others. Source: docs/decisions/observations.md, "Batches".
 func TestStoryBatchOfReadings(t *testing.T) {
 	c := newIngestingClinic(t)
-	id, other := c.enrol(nil), c.enrol(nil)
-	gone := c.enrol(nil)
-	c.ask(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
-	archived := c.enrol(nil)
-	c.ask(authz.Admin, "POST", "/patients/"+archived+"/archive/", object{"reason": "moved"}).want(200)
-	c.ask(authz.Admin, "POST", "/devices/assign/", object{"device_id": "CUFF-1", "patient_id": other, "device_type": "blood_pressure"})
+	id, other := c.enroll(nil), c.enroll(nil)
+	gone := c.enroll(nil)
+	c.request(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
+	archived := c.enroll(nil)
+	c.request(authz.Admin, "POST", "/patients/"+archived+"/archive/", object{"reason": "moved"}).want(200)
+	c.request(authz.Admin, "POST", "/devices/assign/", object{"device_id": "CUFF-1", "patient_id": other, "device_type": "blood_pressure"})
 	now := c.now
 	with := func(line object, changes object) object {
 		line = maps.Clone(line)
@@ -98,7 +98,7 @@ func TestStoryBatchOfReadings(t *testing.T) {
 		weighed(id, now, 80.5),
 		good, // duplicate
 	}
-	got := c.ask(authz.Nurse, "POST", batchPath, object{"readings": sent})
+	got := c.request(authz.Nurse, "POST", batchPath, object{"readings": sent})
 	lines := got.lines()
 
 	single := newIngestingClinic(t)
@@ -106,7 +106,7 @@ func TestStoryBatchOfReadings(t *testing.T) {
 	counts := map[any]float64{}
 	for i, line := range sent {
 		body := line.(object)
-		answer := single.ask(authz.Nurse, "POST", "/ingestion/"+strings.ReplaceAll(body["type"].(string), "_", "-")+"/", body)
+		answer := single.request(authz.Nurse, "POST", "/ingestion/"+strings.ReplaceAll(body["type"].(string), "_", "-")+"/", body)
 		want := map[int]string{200: "duplicate", 201: "accepted"}[answer.status]
 		if want == "" {
 			want = "rejected"
@@ -162,13 +162,13 @@ func (c *clinic) copyPeople(t *testing.T, from *clinic) {
 	}
 }
 
-// A batch is evaluated in order of measurement, whatever its order of readings: alerts and scores equal those of single
+// A batch is evaluated in order of measurement, not in its own order: alerts and scores equal those of single
 // requests in that order.
 func TestBatchInAnyOrder(t *testing.T) {
 	for seed := range uint64(3) {
 		shuffle := rand.New(rand.NewPCG(seed, 1))
 		together := newIngestingClinic(t)
-		id := together.enrol(nil)
+		id := together.enroll(nil)
 		end := together.now
 		var sent []object
 		for i := range 70 { // over three days, the newest now, and more than one commit takes
@@ -182,10 +182,10 @@ func TestBatchInAnyOrder(t *testing.T) {
 		}
 		shuffled := slices.Clone(sent)
 		shuffle.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
-		together.ask(authz.Nurse, "POST", batchPath, object{"readings": shuffled}).wantAt(object{"accepted": float64(len(sent)), "rejected": 0.0})
+		together.request(authz.Nurse, "POST", batchPath, object{"readings": shuffled}).wantAt(object{"accepted": float64(len(sent)), "rejected": 0.0})
 		inOrder := newIngestingClinic(t)
 		inOrder.copyPeople(t, together)
-		inOrder.ask(authz.Nurse, "POST", batchPath, object{"readings": sent}).wantAt(object{"accepted": float64(len(sent))})
+		inOrder.request(authz.Nurse, "POST", batchPath, object{"readings": sent}).wantAt(object{"accepted": float64(len(sent))})
 		for what, query := range map[string]string{
 			"alerts":       "SELECT type || ' ' || level || ' ' || parameter || ' ' || late || ' ' || status || ' ' || measured_at FROM alerts ORDER BY 1",
 			"escalations":  "SELECT priority || status || (SELECT COUNT(*) FROM alerts a WHERE a.escalation = e.id) FROM escalations e ORDER BY 1",
@@ -213,12 +213,12 @@ func TestLateInABatch(t *testing.T) {
 	} {
 		for _, first := range []bool{true, false} {
 			c := newIngestingClinic(t)
-			id := c.enrol(nil)
+			id := c.enroll(nil)
 			sent := []object{bp(id, c.now.Add(-72*time.Hour), 210, 120), test.newer(id, c.now)}
 			if first {
 				slices.Reverse(sent)
 			}
-			c.ask(authz.Nurse, "POST", batchPath, object{"readings": sent}).want(200)
+			c.request(authz.Nurse, "POST", batchPath, object{"readings": sent}).want(200)
 			got := slices.Compact(c.read("SELECT status || ' ' || resolution_reason FROM alerts WHERE late AND level = 'critical' ORDER BY 1"))
 			if !slices.Equal(got, test.statuses) {
 				t.Errorf("%s: the late alerts are %v, want %v", name, got, test.statuses)
@@ -229,7 +229,7 @@ func TestLateInABatch(t *testing.T) {
 
 func TestBatchBounds(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	list := func(n int) string {
 		items := make([]string, n)
 		for i := range items {
@@ -241,13 +241,13 @@ func TestBatchBounds(t *testing.T) {
 		list(0): "readings", list(1001): "readings", `{}`: "readings", `{"readings":null}`: "readings", `{"readings":{}}`: "readings",
 		`{"readings":[1],"readings":[1]}`: "readings", `{"Readings":[1]}`: "readings",
 	} {
-		c.ask(authz.Nurse, "POST", batchPath, body).wantFields(field)
+		c.request(authz.Nurse, "POST", batchPath, body).wantFields(field)
 	}
 	for _, body := range []string{``, `[]`, `{"readings":[}`, `{"readings":[1,]}`, `{"readings":[1]} x`, `{"readings":[{"a":]}`, `{"readings":[1]`, `null`} {
-		c.ask(authz.Nurse, "POST", batchPath, body).want(400, "parse_error")
+		c.request(authz.Nurse, "POST", batchPath, body).want(400, "parse_error")
 	}
-	c.ask(authz.Nurse, "POST", batchPath, `{"readings":[]}`, "Content-Type", "text/csv").want(415)
-	c.ask(authz.Nurse, "POST", batchPath, `{"readings":["`+strings.Repeat("x", 2<<20)+`"]}`).want(413, "payload_too_large")
+	c.request(authz.Nurse, "POST", batchPath, `{"readings":[]}`, "Content-Type", "text/csv").want(415)
+	c.request(authz.Nurse, "POST", batchPath, `{"readings":["`+strings.Repeat("x", 2<<20)+`"]}`).want(413, "payload_too_large")
 	if n := len(c.read("SELECT id FROM observations")); n != 0 {
 		t.Fatalf("%d are stored of what was refused", n)
 	}
@@ -263,7 +263,7 @@ func TestBatchBounds(t *testing.T) {
 			items[i] = encoded(t, weighed(id, c.now.Add(-time.Duration(i)*time.Minute), 80))
 		}
 	}
-	got := c.ask(authz.Nurse, "POST", batchPath, `{"readings":[`+strings.Join(items, ",")+`]}`)
+	got := c.request(authz.Nurse, "POST", batchPath, `{"readings":[`+strings.Join(items, ",")+`]}`)
 	got.wantAt(object{"accepted": 991.0, "rejected": 9.0, "duplicates": 0.0})
 	for i, line := range got.lines() {
 		if (line["status"] == "rejected") != (bad[i] != "") {
@@ -278,7 +278,7 @@ func TestBatchBounds(t *testing.T) {
 			t.Errorf("line %d is wrong in %v", i, got)
 		}
 	}
-	again := c.ask(authz.Nurse, "POST", batchPath, `{"readings":[`+strings.Join(items, ",")+`]}`)
+	again := c.request(authz.Nurse, "POST", batchPath, `{"readings":[`+strings.Join(items, ",")+`]}`)
 	again.wantAt(object{"accepted": 0.0, "rejected": 9.0, "duplicates": 991.0})
 	if n := len(c.read("SELECT id FROM observations")); n != 991 {
 		t.Errorf("%d are stored", n)
@@ -288,16 +288,16 @@ func TestBatchBounds(t *testing.T) {
 // Who may send, and about which patients.
 func TestBatchByRole(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	c.wantRoles("POST", batchPath, object{"readings": []any{bp(id, c.now, 120, 80)}},
 		authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.Patient)
 
-	own := c.enrol(nil)
+	own := c.enroll(nil)
 	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(own))
 	line := bp(id, c.now, 121, 80)
 	mine := maps.Clone(line)
 	delete(mine, "patient_id")
-	lines := c.askAs(portal, "POST", batchPath, object{"readings": []any{line, mine}}).lines()
+	lines := c.requestAs(portal, "POST", batchPath, object{"readings": []any{line, mine}}).lines()
 	if lines[0]["code"] != "not_found" || lines[0]["errors"].(object)["patient_id"] == nil || lines[1]["status"] != "accepted" {
 		t.Errorf("%v", lines)
 	}
@@ -319,17 +319,17 @@ func TestBatchByRole(t *testing.T) {
 // Clinicians outside the care team get a refusal for each reading; emergency access is recorded once per patient.
 func TestBatchOutsideTheTeam(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	mine, others := c.enrol(nil), c.enrol(nil)
-	c.ask(authz.Admin, "PUT", "/patients/"+mine+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number()}}}).want(200)
+	mine, others := c.enroll(nil), c.enroll(nil)
+	c.request(authz.Admin, "PUT", "/patients/"+mine+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number()}}}).want(200)
 	body := object{"readings": []any{bp(mine, c.now, 120, 80), bp(others, c.now, 121, 80), bp(others, c.now, 400, 80), bp(others, c.now, 122, 80)}}
-	lines := c.ask(authz.Nurse, "POST", batchPath, body).lines()
+	lines := c.request(authz.Nurse, "POST", batchPath, body).lines()
 	if lines[0]["status"] != "accepted" || lines[1]["code"] != "permission_denied" || lines[1]["errors"].(object)["patient_id"] == nil || lines[2]["code"] != "validation_error" {
 		t.Errorf("%v", lines)
 	}
 	if kept := c.read("SELECT id FROM gateway_events"); len(kept) != 0 {
 		t.Errorf("kept %v", kept)
 	}
-	c.ask(authz.Nurse, "POST", batchPath, body, "X-Emergency-Access", "found unconscious at home").wantAt(object{"accepted": 2.0, "duplicates": 1.0, "rejected": 1.0})
+	c.request(authz.Nurse, "POST", batchPath, body, "X-Emergency-Access", "found unconscious at home").wantAt(object{"accepted": 2.0, "duplicates": 1.0, "rejected": 1.0})
 	if _, n, err := audit.List(c.app, audit.Filter{Event: string(audit.EmergencyAccess)}, 0, 10); n != 1 || err != nil {
 		t.Errorf("%d emergencies (%v)", n, err)
 	}
@@ -341,7 +341,7 @@ func TestBackfillWithLimits(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) {
 		e.Limits = ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{ratelimit.Client: {Requests: 600, Window: time.Minute}, ratelimit.User: {Requests: 1000, Window: time.Hour}})
 	})
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	token := c.token(c.addClient(nil), "ingest")
 	for batch := range 10 {
 		var sent []any
@@ -349,11 +349,11 @@ func TestBackfillWithLimits(t *testing.T) {
 			sent = append(sent, weighed(id, c.now.Add(-time.Duration(batch*100+i)*time.Hour), 80))
 		}
 		body := encoded(t, object{"readings": sent})
-		first := c.keyed(token, batchPath, body, fmt.Sprint("batch ", batch))
+		first := c.postWithKey(token, batchPath, body, fmt.Sprint("batch ", batch))
 		if left := first.Header().Get("X-RateLimit-Remaining"); left != strconv.Itoa(600-2*batch-1) {
 			t.Errorf("%s requests are left after batch %d", left, batch)
 		}
-		again := answered(t, c.keyed(token, batchPath, body, fmt.Sprint("batch ", batch)), 200, "", true)
+		again := answered(t, c.postWithKey(token, batchPath, body, fmt.Sprint("batch ", batch)), 200, "", true)
 		if answered(t, first, 200, "", false) != again || !strings.HasPrefix(again, `{"accepted":100,"duplicates":0,"rejected":0,`) {
 			t.Errorf("batch %d is answered with %.80s", batch, again)
 		}
@@ -367,14 +367,14 @@ func TestBackfillWithLimits(t *testing.T) {
 // of it again.
 func TestBatchWithoutAWriter(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	body := encoded(t, object{"readings": []any{bp(id, c.now, 120, 80)}})
 	if _, err := c.app.DB().NewQuery("CREATE TRIGGER no BEFORE INSERT ON observations BEGIN SELECT RAISE(ABORT, 'full'); END").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), batchPath, body, "b"), 503, "service_unavailable", false)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), batchPath, body, "b"), 503, "service_unavailable", false)
 	if _, err := c.app.DB().NewQuery("DROP TRIGGER no").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	answered(t, c.keyed(c.tokenOf(authz.Nurse), batchPath, body, "b"), 200, "", false)
+	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), batchPath, body, "b"), 200, "", false)
 }

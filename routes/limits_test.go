@@ -25,8 +25,8 @@ func newLimitedClinic(t *testing.T) *clinic {
 	})
 }
 
-// door sends a public request from the clinic's address and returns the status and the policy that counted it.
-func (c *clinic) door(path, body string) (status int, policy, code string) {
+// postPublic sends a public request from the clinic's address and returns the status and the policy that counted it.
+func (c *clinic) postPublic(path, body string) (status int, policy, code string) {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), "POST", "/api/v1/auth"+path, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
@@ -44,9 +44,9 @@ func (c *clinic) door(path, body string) (status int, policy, code string) {
 	return rec.Code, rec.Header().Get("RateLimit-Policy"), code
 }
 
-func (c *clinic) enters(email, password string) (status int, policy, code string) {
+func (c *clinic) postLogin(email, password string) (status int, policy, code string) {
 	c.t.Helper()
-	return c.door("/login/", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password))
+	return c.postPublic("/login/", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password))
 }
 
 // At eight in the morning sixty users behind one address sign in within a minute, some with typing errors, and none is
@@ -57,11 +57,11 @@ func TestClinicBehindOneAddress(t *testing.T) {
 	for n := range 60 {
 		user := vigiltest.User(t, c.app, authz.Nurse, vigiltest.Email(fmt.Sprintf("colleague%d@vigil.test", n)))
 		if n%4 == 0 {
-			if status, _, _ := c.enters(user.Email(), "Wrong-Horse-42!"); status != 401 {
+			if status, _, _ := c.postLogin(user.Email(), "Wrong-Horse-42!"); status != 401 {
 				t.Fatalf("wrong password %d: %d", n, status)
 			}
 		}
-		status, policy, session := c.enters(user.Email(), vigiltest.Password)
+		status, policy, session := c.postLogin(user.Email(), vigiltest.Password)
 		if status != 200 || policy != `"auth";q=20;w=60` {
 			t.Fatalf("sign-in %d: %d under %s", n, status, policy)
 		}
@@ -70,7 +70,7 @@ func TestClinicBehindOneAddress(t *testing.T) {
 	for range 4 {
 		c.now = c.now.Add(15 * time.Minute)
 		for n, session := range sessions {
-			status, policy, next := c.door("/token/refresh/", fmt.Sprintf(`{"refresh":%q}`, session))
+			status, policy, next := c.postPublic("/token/refresh/", fmt.Sprintf(`{"refresh":%q}`, session))
 			if status != 200 || policy != `"refresh";q=120;w=60` {
 				t.Fatalf("refresh %d: %d under %s", n, status, policy)
 			}
@@ -82,22 +82,22 @@ func TestClinicBehindOneAddress(t *testing.T) {
 func TestRefreshLimit(t *testing.T) {
 	c := newLimitedClinic(t)
 	for n := range 121 {
-		status, _, code := c.door("/token/refresh/", `{"refresh":"rt_unknown"}`)
+		status, _, code := c.postPublic("/token/refresh/", `{"refresh":"rt_unknown"}`)
 		if want := map[bool]int{false: 401, true: 429}[n == 120]; status != want {
 			t.Fatalf("refresh %d: %d %s", n, status, code)
 		}
 	}
-	if status, _, _ := c.enters(c.people[authz.Nurse].Email(), vigiltest.Password); status != 200 {
+	if status, _, _ := c.postLogin(c.people[authz.Nurse].Email(), vigiltest.Password); status != 200 {
 		t.Errorf("a sign-in beside it: %d", status)
 	}
 	c.now = c.now.Add(time.Minute)
-	if status, _, _ := c.door("/token/refresh/", `{"refresh":"rt_unknown"}`); status != 401 {
+	if status, _, _ := c.postPublic("/token/refresh/", `{"refresh":"rt_unknown"}`); status != 401 {
 		t.Errorf("a minute later: %d", status)
 	}
 }
 
 // Guessing is limited to twenty failures a minute per address, over all accounts, and five per account.
-func TestGuessingIsBounded(t *testing.T) {
+func TestGuessingIsLimited(t *testing.T) {
 	for name, body := range map[string]func(n int) (path, body string){
 		"one password at many accounts": func(n int) (string, string) {
 			return "/login/", fmt.Sprintf(`{"email":"person%d@vigil.test","password":"Spring-2026!!"}`, n)
@@ -110,7 +110,7 @@ func TestGuessingIsBounded(t *testing.T) {
 			c := newLimitedClinic(t)
 			refused := 0
 			for n := range 40 {
-				switch status, policy, code := c.door(body(n)); {
+				switch status, policy, code := c.postPublic(body(n)); {
 				case status == 429 && policy == `"auth";q=20;w=60`:
 					refused++
 				case status != 401:
@@ -120,7 +120,7 @@ func TestGuessingIsBounded(t *testing.T) {
 			if refused != 20 {
 				t.Errorf("%d of 40 guesses were refused", refused)
 			}
-			if status, _, _ := c.enters(c.people[authz.Nurse].Email(), vigiltest.Password); status != 429 {
+			if status, _, _ := c.postLogin(c.people[authz.Nurse].Email(), vigiltest.Password); status != 429 {
 				t.Errorf("a right password from there: %d", status)
 			}
 		})
@@ -129,7 +129,7 @@ func TestGuessingIsBounded(t *testing.T) {
 
 // One account may sign in twenty times a minute from one address, as the contract states, without affecting other
 // accounts.
-func TestOneAccountsSignIns(t *testing.T) {
+func TestSignInsPerAccount(t *testing.T) {
 	c := newLimitedClinic(t)
 	email := c.people[authz.Nurse].Email()
 	for n := range 21 {
@@ -137,31 +137,31 @@ func TestOneAccountsSignIns(t *testing.T) {
 		if n%2 == 1 {
 			spelled = " " + strings.ToUpper(email)
 		}
-		status, _, code := c.enters(spelled, vigiltest.Password)
+		status, _, code := c.postLogin(spelled, vigiltest.Password)
 		if want := map[bool]int{false: 200, true: 429}[n == 20]; status != want {
 			t.Fatalf("sign-in %d: %d %s", n, status, code)
 		}
 	}
-	if status, _, _ := c.enters(c.people[authz.MA].Email(), vigiltest.Password); status != 200 {
+	if status, _, _ := c.postLogin(c.people[authz.MA].Email(), vigiltest.Password); status != 200 {
 		t.Errorf("a colleague: %d", status)
 	}
 }
 
 // A locked account that an app keeps trying does not lock out other users, nor does a password that waits for its second
 // factor.
-func TestLockedAccountIsItsOwnTrouble(t *testing.T) {
+func TestLockedAccountAffectsNoOther(t *testing.T) {
 	c := newLimitedClinic(t)
 	email := c.people[authz.Nurse].Email()
 	for range 19 {
-		_, _, _ = c.enters(email, "Wrong-Horse-42!")
+		_, _, _ = c.postLogin(email, "Wrong-Horse-42!")
 	}
 	user := vigiltest.User(t, c.app, authz.Provider, vigiltest.Email("two@vigil.test"), vigiltest.TwoFactor("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"))
 	for range 19 {
-		if status, _, code := c.enters(user.Email(), vigiltest.Password); status != 401 || code != "totp_required" {
+		if status, _, code := c.postLogin(user.Email(), vigiltest.Password); status != 401 || code != "totp_required" {
 			t.Fatalf("without a code: %d %s", status, code)
 		}
 	}
-	if status, _, _ := c.enters(c.people[authz.MA].Email(), vigiltest.Password); status != 200 {
+	if status, _, _ := c.postLogin(c.people[authz.MA].Email(), vigiltest.Password); status != 200 {
 		t.Errorf("a colleague: %d", status)
 	}
 }
@@ -170,13 +170,13 @@ func TestLockedAccountIsItsOwnTrouble(t *testing.T) {
 func TestMailsAreLimited(t *testing.T) {
 	c := newLimitedClinic(t)
 	for n := range 21 {
-		status, policy, _ := c.door("/password-reset/", fmt.Sprintf(`{"email":"person%d@vigil.test"}`, n))
+		status, policy, _ := c.postPublic("/password-reset/", fmt.Sprintf(`{"email":"person%d@vigil.test"}`, n))
 		if want := map[bool]int{false: 200, true: 429}[n == 20]; status != want || policy != `"auth";q=20;w=60` {
 			t.Fatalf("reset %d: %d under %s", n, status, policy)
 		}
 	}
 	verify := func(user *collections.User) int {
-		return c.askAs(user, "POST", "/auth/2fa/verify/", object{"totp_code": "000000"}).status
+		return c.requestAs(user, "POST", "/auth/2fa/verify/", object{"totp_code": "000000"}).status
 	}
 	for n := range 21 {
 		if got, want := verify(c.people[authz.Nurse]), map[bool]int{false: 400, true: 429}[n == 20]; got != want {

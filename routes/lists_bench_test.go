@@ -20,7 +20,7 @@ func BenchmarkList(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range 100 {
-		c.enrol(object{"gateway_patient_id": fmt.Sprint("gw-", i)})
+		c.enroll(object{"gateway_patient_id": fmt.Sprint("gw-", i)})
 		for n := range 3 {
 			body := []byte(cuffEvent(fmt.Sprint("BP-", i), fmt.Sprint("gw-", i), 110+n*30, c.now.Add(-time.Duration(n)*time.Hour)))
 			if rec := c.webhook(body, c.now); rec.Code != http.StatusOK {

@@ -10,11 +10,11 @@ import (
 )
 
 // The permissions reported to an app match the policy for each role: a listed action is allowed.
-func TestRightsAreThePolicy(t *testing.T) {
+func TestPermissionsMatchPolicy(t *testing.T) {
 	c := newClinic(t)
 	words := map[authz.Scope]string{authz.NonCritical: "non_critical", authz.Own: "own", authz.All: "all"}
 	for _, role := range authz.Roles {
-		told := c.ask(role, "GET", "/auth/me/", nil).want(200).object()["permissions"].(object)
+		told := c.request(role, "GET", "/auth/me/", nil).want(200).object()["permissions"].(object)
 		for _, action := range []authz.Action{
 			authz.ReadTriage, authz.AcknowledgeAlerts, authz.ReadStaff, authz.ReadBilling, authz.ConnectEMR, authz.SetOnCall, authz.ChangeTimeEntries, authz.ReadPatients,
 		} {
@@ -35,21 +35,21 @@ func TestRightsAreThePolicy(t *testing.T) {
 // Units and shortcuts are stored per user and kept across sessions.
 func TestDisplay(t *testing.T) {
 	c := newClinic(t)
-	c.ask(authz.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
 		"display.weight_unit": "kg", "display.temperature_unit": "C", "display.single_keys": true, "practice.time_zone": "America/New_York",
 	})
-	c.ask(authz.Nurse, "PATCH", "/auth/me/", object{"weight_unit": "lb", "single_keys": false}).want(200).wantAt(object{
+	c.request(authz.Nurse, "PATCH", "/auth/me/", object{"weight_unit": "lb", "single_keys": false}).want(200).wantAt(object{
 		"display.weight_unit": "lb", "display.temperature_unit": "C", "display.single_keys": false,
 	})
-	c.ask(authz.Nurse, "PATCH", "/auth/me/", object{"temperature_unit": "F", "single_keys": true}).want(200)
-	c.ask(authz.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "PATCH", "/auth/me/", object{"temperature_unit": "F", "single_keys": true}).want(200)
+	c.request(authz.Nurse, "GET", "/auth/me/", nil).want(200).wantAt(object{
 		"display.weight_unit": "lb", "display.temperature_unit": "F", "display.single_keys": true,
 	})
-	c.ask(authz.Provider, "GET", "/auth/me/", nil).want(200).wantAt(object{"display.weight_unit": "kg", "display.temperature_unit": "C"})
+	c.request(authz.Provider, "GET", "/auth/me/", nil).want(200).wantAt(object{"display.weight_unit": "kg", "display.temperature_unit": "C"})
 	for field, wrong := range map[string]any{"weight_unit": "stone", "temperature_unit": "K", "single_keys": "sometimes"} {
-		c.ask(authz.Nurse, "PATCH", "/auth/me/", object{field: wrong}).wantFields(field)
+		c.request(authz.Nurse, "PATCH", "/auth/me/", object{field: wrong}).wantFields(field)
 	}
-	c.ask(authz.Nurse, "PATCH", "/auth/me/", object{"weight_unit": nil}).wantFields("weight_unit")
+	c.request(authz.Nurse, "PATCH", "/auth/me/", object{"weight_unit": nil}).wantFields("weight_unit")
 }
 
 // A user's draft key is the same each time, and differs from all others.
@@ -57,7 +57,7 @@ func TestDraftKey(t *testing.T) {
 	c := newClinic(t)
 	seen := map[string]authz.Role{}
 	for _, role := range authz.Roles {
-		key := c.ask(role, "GET", "/auth/me/", nil).want(200).text("draft_key")
+		key := c.request(role, "GET", "/auth/me/", nil).want(200).text("draft_key")
 		if raw, err := base64.StdEncoding.DecodeString(key); err != nil || len(raw) != 32 {
 			t.Errorf("the key of %s is %q (%v)", role, key, err)
 		}
@@ -79,7 +79,7 @@ func TestStaff(t *testing.T) {
 	vigiltest.User(t, c.app, authz.Provider, vigiltest.With("first_name", "Amara"), vigiltest.With("last_name", "Osei"))
 	for _, role := range []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA} {
 		var roles []string
-		for _, one := range c.ask(role, "GET", "/users/staff/", nil).results() {
+		for _, one := range c.request(role, "GET", "/users/staff/", nil).results() {
 			roles = append(roles, one["role"].(string))
 			if one["email"] == off.Email() {
 				t.Errorf("%s is offered an account that is off", role)
@@ -92,13 +92,13 @@ func TestStaff(t *testing.T) {
 			t.Errorf("%s is offered %v", role, roles)
 		}
 	}
-	if found := c.ask(authz.Nurse, "GET", "/users/staff/?search=osei%20ama&role=provider", nil).results(); len(found) != 1 || found[0]["name"] != "Amara Osei" {
+	if found := c.request(authz.Nurse, "GET", "/users/staff/?search=osei%20ama&role=provider", nil).results(); len(found) != 1 || found[0]["name"] != "Amara Osei" {
 		t.Errorf("Dr. Osei is found as %v", found)
 	}
-	c.ask(authz.Nurse, "GET", "/users/staff/?search=offline", nil).want(200).wantAt(object{"count": 0.0})
-	c.ask(authz.Nurse, "GET", "/users/staff/?role=patient", nil).wantFields("role")
-	c.ask(authz.Nurse, "GET", "/users/", nil).want(403, "permission_denied")
+	c.request(authz.Nurse, "GET", "/users/staff/?search=offline", nil).want(200).wantAt(object{"count": 0.0})
+	c.request(authz.Nurse, "GET", "/users/staff/?role=patient", nil).wantFields("role")
+	c.request(authz.Nurse, "GET", "/users/", nil).want(403, "permission_denied")
 	for _, role := range []authz.Role{authz.DataMonitor, authz.Patient} {
-		c.ask(role, "GET", "/users/staff/", nil).want(403, "permission_denied")
+		c.request(role, "GET", "/users/staff/", nil).want(403, "permission_denied")
 	}
 }

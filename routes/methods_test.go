@@ -42,7 +42,7 @@ func TestEveryPathForEveryMethod(t *testing.T) {
 			for _, form := range slices.Compact([]string{asked, strings.TrimSuffix(asked, "/")}) {
 				for _, token := range []string{"", vigiltest.Token(t, c.people[authz.Admin], c.now)} {
 					tried++
-					answer := c.knock(method, form, token)
+					answer := c.requestWithToken(method, form, token)
 					if got := answer.Header().Get("Allow"); answer.Code != 405 || got != want {
 						t.Errorf("%s %s answers %d with Allow %q, want 405 with %q", method, form, answer.Code, got, want)
 					}

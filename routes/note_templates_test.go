@@ -20,13 +20,13 @@ func TestNoteTemplates(t *testing.T) {
 		if context != "" {
 			body["context"] = context
 		}
-		return fmt.Sprintf("%s%v/", path, c.ask(authz.ClinicalManager, "POST", path, body).want(201).at("id"))
+		return fmt.Sprintf("%s%v/", path, c.request(authz.ClinicalManager, "POST", path, body).want(201).at("id"))
 	}
 	varnish := made("Nail varnish", "alert")
 	made("Reached nobody", "")
 	made("Handed over", "escalation")
 	names := func(query string) (list []string) {
-		for _, one := range c.ask(authz.DataMonitor, "GET", path+query, nil).results() {
+		for _, one := range c.request(authz.DataMonitor, "GET", path+query, nil).results() {
 			list = append(list, one["name"].(string))
 		}
 		return list
@@ -38,20 +38,20 @@ func TestNoteTemplates(t *testing.T) {
 			t.Errorf("%q lists %s, want %s", query, got, want)
 		}
 	}
-	c.ask(authz.Nurse, "GET", path+"?context=patient", nil).wantFields("context")
+	c.request(authz.Nurse, "GET", path+"?context=patient", nil).wantFields("context")
 
-	c.ask(authz.Admin, "PUT", varnish, object{"name": "Nail varnish", "text": "Varnish on the nail.", "context": "any"}).want(200).wantAt(object{
+	c.request(authz.Admin, "PUT", varnish, object{"name": "Nail varnish", "text": "Varnish on the nail.", "context": "any"}).want(200).wantAt(object{
 		"text": "Varnish on the nail.", "context": "any",
 	})
-	c.ask(authz.Nurse, "GET", varnish, nil).want(200).wantAt(object{"name": "Nail varnish", "context": "any"})
-	c.ask(authz.Admin, "PUT", varnish, object{"name": "Nail varnish", "text": "Varnish on the nail.", "context": "any"}).want(200)
-	c.ask(authz.Admin, "DELETE", varnish, nil).want(204)
-	c.ask(authz.Admin, "DELETE", varnish, nil).want(404)
-	c.ask(authz.Nurse, "GET", varnish, nil).want(404)
-	c.ask(authz.Admin, "PUT", varnish, object{"name": "Nail varnish", "text": "Again."}).want(404)
+	c.request(authz.Nurse, "GET", varnish, nil).want(200).wantAt(object{"name": "Nail varnish", "context": "any"})
+	c.request(authz.Admin, "PUT", varnish, object{"name": "Nail varnish", "text": "Varnish on the nail.", "context": "any"}).want(200)
+	c.request(authz.Admin, "DELETE", varnish, nil).want(204)
+	c.request(authz.Admin, "DELETE", varnish, nil).want(404)
+	c.request(authz.Nurse, "GET", varnish, nil).want(404)
+	c.request(authz.Admin, "PUT", varnish, object{"name": "Nail varnish", "text": "Again."}).want(404)
 
 	const lines = "Asked about:\n- salt\n- sleep"
-	c.ask(authz.Admin, "POST", path, object{"name": "Call", "text": lines}).want(201).wantAt(object{"text": lines})
+	c.request(authz.Admin, "POST", path, object{"name": "Call", "text": lines}).want(201).wantAt(object{"text": lines})
 
 	var traces []string
 	err := c.app.DB().Select("event").From("audit_log").Where(dbx.HashExp{"resource_type": "NoteTemplate", "resource_id": strings.Trim(strings.TrimPrefix(varnish, path), "/")}).Column(&traces)
@@ -75,9 +75,9 @@ func TestNoteTemplateRefusals(t *testing.T) {
 		{object{"name": "Elsewhere", "text": "Text.", "context": "patient"}, "context"},
 		{object{"name": "Null", "text": "Text.", "context": nil}, "context"},
 	} {
-		c.ask(authz.Admin, "POST", path, tc.body).wantFields(tc.field)
+		c.request(authz.Admin, "POST", path, tc.body).wantFields(tc.field)
 	}
-	c.ask(authz.Patient, "GET", path, nil).want(403)
-	c.ask(authz.Nurse, "POST", path, object{"name": "Mine", "text": "Text."}).want(403)
-	c.ask(authz.Provider, "DELETE", path+"1/", nil).want(403)
+	c.request(authz.Patient, "GET", path, nil).want(403)
+	c.request(authz.Nurse, "POST", path, object{"name": "Mine", "text": "Text."}).want(403)
+	c.request(authz.Provider, "DELETE", path+"1/", nil).want(403)
 }

@@ -19,7 +19,7 @@ import (
 
 // Null is sent in every member of every body to its real route: it is refused by the member's name where the contract
 // forbids it, and accepted where the contract allows it.
-func TestNullWhereTheContractHasIt(t *testing.T) {
+func TestNullOnlyWhereContractAllows(t *testing.T) {
 	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
@@ -190,13 +190,13 @@ func newWorld(t *testing.T) *world {
 func (w *world) patient() string {
 	w.t.Helper()
 	if w.enrolled == "" {
-		w.enrolled = w.enrol(object{"icd10_codes": []string{"I10"}})
+		w.enrolled = w.enroll(object{"icd10_codes": []string{"I10"}})
 	}
 	return w.enrolled
 }
 
-// made returns the id in the answer to a request.
-func (w *world) made(path string, body object) string {
+// create returns the id in the answer to a request.
+func (w *world) create(path string, body object) string {
 	w.t.Helper()
 	answer := w.send(w.token, "POST", path, body).want(201).object()
 	for _, name := range []string{"id", "device_id"} {
@@ -220,48 +220,52 @@ func (w *world) target(path string) string {
 		make   func() string
 	}{
 		{"/patients/{id}/consents/{consent_id}/", func() string {
-			return w.made("/patients/"+w.patient()+"/consents/", object{"type": "rpm", "method": "electronic", "granted_at": "2026-01-10"})
+			return w.create("/patients/"+w.patient()+"/consents/", object{"type": "rpm", "method": "electronic", "granted_at": "2026-01-10"})
 		}},
 		{"/patients/{id}/", w.patient},
 		{"/triage/patients/{id}/", w.patient},
 		{"/emr/unlinked-patients/{id}/", w.patient},
 		{"/users/{id}/", func() string { return fmt.Sprint(w.people[authz.Nurse].Number()) }},
 		{"/auth/passkeys/{id}/", func() string { return w.clinic.enrolled(w.token).id }},
-		{"/clients/{id}/", func() string { return w.made("/clients/", object{"name": "Cloud", "scopes": []string{"ingest"}}) }},
+		{"/clients/{id}/", func() string { return w.create("/clients/", object{"name": "Cloud", "scopes": []string{"ingest"}}) }},
 		{"/webhooks/{id}/", func() string {
-			return w.made("/webhooks/", object{"url": "https://receiver.example.org/hook", "events": []string{"alert.raised"}})
+			return w.create("/webhooks/", object{"url": "https://receiver.example.org/hook", "events": []string{"alert.raised"}})
 		}},
 		{"/alerts/{id}/", func() string {
 			return strings.Trim(strings.TrimPrefix(w.alert(w.patient(), alerts.Critical), "/alerts"), "/")
 		}},
 		{"/escalations/{id}/", func() string {
-			return w.made("/escalations/", object{"patient_id": w.patient(), "priority": "routine", "reason": "Look at this."})
+			return w.create("/escalations/", object{"patient_id": w.patient(), "priority": "routine", "reason": "Look at this."})
 		}},
 		{"/ingestion/observations/{id}/", func() string {
-			return w.made("/ingestion/blood-pressure/", object{"patient_id": w.patient(), "systolic": 120, "diastolic": 80, "measured_at": w.now})
+			return w.create("/ingestion/blood-pressure/", object{"patient_id": w.patient(), "systolic": 120, "diastolic": 80, "measured_at": w.now})
 		}},
 		{"/ingestion/quarantine/{id}/", func() string {
-			w.event(w.t, cuffEvent(w.unique("BP-"), "nobody", 150, w.now))
-			return fmt.Sprint(w.ask(authz.Admin, "GET", "/ingestion/quarantine/", nil).results()[0]["id"])
+			w.postEvent(w.t, cuffEvent(w.unique("BP-"), "nobody", 150, w.now))
+			return fmt.Sprint(w.request(authz.Admin, "GET", "/ingestion/quarantine/", nil).results()[0]["id"])
 		}},
-		{"/devices/{device_id}/", func() string { return w.made("/devices/", object{"device_id": w.unique("W-"), "device_type": "scale"}) }},
+		{"/devices/{device_id}/", func() string {
+			return w.create("/devices/", object{"device_id": w.unique("W-"), "device_type": "scale"})
+		}},
 		{"/threshold-templates/{id}/", func() string {
-			return w.made("/threshold-templates/", object{"key": w.unique("mine_"), "name": "Mine", "diagnoses": []string{"I50"}, "thresholds": object{"pulse": object{"high": 110}}})
+			return w.create("/threshold-templates/", object{"key": w.unique("mine_"), "name": "Mine", "diagnoses": []string{"I50"}, "thresholds": object{"pulse": object{"high": 110}}})
 		}},
 		{"/note-templates/{id}/", func() string {
-			return w.made("/note-templates/", object{"name": w.unique("Note "), "text": "Said again and again."})
+			return w.create("/note-templates/", object{"name": w.unique("Note "), "text": "Said again and again."})
 		}},
 		{"/time-entries/{id}/stop/", func() string {
-			return w.made("/time-entries/start/", object{"patient_id": w.patient(), "category": "review"})
+			return w.create("/time-entries/start/", object{"patient_id": w.patient(), "category": "review"})
 		}},
 		{"/time-entries/{id}/", func() string {
-			return w.made("/time-entries/", object{
+			return w.create("/time-entries/", object{
 				"patient_id": w.patient(), "category": "review", "activity": "phone_call", "contact_method": "phone",
 				"started_at": w.now.Add(-time.Hour), "duration_seconds": 600, "notes": "Talked",
 			})
 		}},
-		{"/billing/entries/{id}/", func() string { return w.byHand(w.patient(), "99457", "2026-01-10", 20) }},
-		{"/billing/payers/{id}/", func() string { return w.made("/billing/payers/", object{"name": "Payer", "payer_id": w.unique("P-")}) }},
+		{"/billing/entries/{id}/", func() string { return w.manualEntry(w.patient(), "99457", "2026-01-10", 20) }},
+		{"/billing/payers/{id}/", func() string {
+			return w.create("/billing/payers/", object{"name": "Payer", "payer_id": w.unique("P-")})
+		}},
 		{"/fhir/transmissions/{id}/", func() string { return "TXN-2026-000001" }}, // its body is read first
 	}
 	for _, maker := range makers {

@@ -32,7 +32,7 @@ func newSignOnClinic(t *testing.T, change ...func(*auth.OIDCOptions, *auth.Optio
 	o := auth.OIDCOptions{
 		Issuer: h.provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), Key: []byte("a key for tests"),
 		RedirectURL: "https://vigil.example.org/api/v1/auth/oidc/callback/",
-		Roles:       []auth.RoleOf{{Group: "RPM Leads", Role: authz.ClinicalManager}, {Group: "RPM Nurses", Role: authz.Nurse}, {Group: "IT", Role: authz.Admin}},
+		Roles:       []auth.GroupRole{{Group: "RPM Leads", Role: authz.ClinicalManager}, {Group: "RPM Nurses", Role: authz.Nurse}, {Group: "IT", Role: authz.Admin}},
 	}
 	a := auth.Options{RefreshFamilyLife: 7 * 24 * time.Hour, FreshSignIn: 10 * time.Minute, SignInURL: "https://vigil.example.org"}
 	for _, f := range change {
@@ -41,15 +41,15 @@ func newSignOnClinic(t *testing.T, change ...func(*auth.OIDCOptions, *auth.Optio
 	h.clinic = newClinic(t, func(e *routes.Engines) {
 		a.SignOn = auth.NewOIDCProvider(o)
 		e.Auth = auth.New(vigiltest.Sealer(), a)
-		e.AccessTokens = auth.Holders{People: e.Auth, Clients: e.Clients}
+		e.AccessTokens = auth.TokenAuthenticator{Users: e.Auth, Clients: e.Clients}
 	})
 	return h
 }
 
-// went is a browser that was redirected to the provider.
-type went struct{ location, cookie string }
+// redirected is a browser that was redirected to the provider.
+type redirected struct{ location, cookie string }
 
-func (h *signOnClinic) begin() went {
+func (h *signOnClinic) begin() redirected {
 	h.t.Helper()
 	r := httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, "/api/v1/auth/oidc/login/", nil)
 	rec := httptest.NewRecorder()
@@ -63,11 +63,11 @@ func (h *signOnClinic) begin() went {
 	if c := cookies[0]; !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/api/v1/auth/oidc/" || c.MaxAge != 600 {
 		h.t.Errorf("the cookie is %s", c)
 	}
-	return went{answer.Header.Get("Location"), cookies[0].Name + "=" + cookies[0].Value}
+	return redirected{answer.Header.Get("Location"), cookies[0].Name + "=" + cookies[0].Value}
 }
 
-// back requests the callback as the browser does, accepting JSON.
-func (h *signOnClinic) back(w went, query url.Values) reply {
+// callback requests the callback as the browser does, accepting JSON.
+func (h *signOnClinic) callback(w redirected, query url.Values) reply {
 	h.t.Helper()
 	return h.send("", "GET", "/auth/oidc/callback/?"+query.Encode(), nil, "Accept", "application/json", "Cookie", w.cookie)
 }
@@ -76,7 +76,7 @@ func (h *signOnClinic) back(w went, query url.Values) reply {
 func (h *signOnClinic) signOn(claims object) reply {
 	h.t.Helper()
 	w := h.begin()
-	return h.back(w, h.provider.Admit(w.location, claims))
+	return h.callback(w, h.provider.Admit(w.location, claims))
 }
 
 func claimsOf(sub string, more object) object {
@@ -109,10 +109,10 @@ func TestSignOn(t *testing.T) {
 	if to := rec.Header().Get("Location"); rec.Code != 302 || to != "https://vigil.example.org/#/sign-on?"+query.Encode() {
 		t.Errorf("%d, %s", rec.Code, to)
 	}
-	first := h.back(w, query).want(200)
+	first := h.callback(w, query).want(200)
 	first.wantAt(object{"user.email": "ann@practice.example", "user.first_name": "Ann", "user.last_name": "Lee", "user.role": "nurse", "access_expires_in": 900.0})
 	h.send(first.text("access"), "GET", "/auth/profile/", nil).want(200).wantAt(object{"must_change_password": false})
-	h.back(w, query).want(401, "authentication_failed") // the code was used
+	h.callback(w, query).want(401, "authentication_failed") // the code was used
 	if got := h.read("SELECT role FROM users WHERE email = 'ann@practice.example'"); len(got) != 1 || got[0] != "nurse" {
 		t.Error(got)
 	}
@@ -140,16 +140,16 @@ func TestSignOnRefused(t *testing.T) {
 	w, other := h.begin(), h.begin()
 	query := h.provider.Admit(w.location, claimsOf("ann", nil))
 	const unknown = "invalid_oauth_state"
-	h.back(other, query).want(400, unknown)
-	h.back(went{}, query).want(400, unknown)
-	h.back(w, url.Values{"code": query["code"]}).want(400, unknown)
+	h.callback(other, query).want(400, unknown)
+	h.callback(redirected{}, query).want(400, unknown)
+	h.callback(w, url.Values{"code": query["code"]}).want(400, unknown)
 	altered := []byte(query.Get("state"))
 	altered[0] ^= 1 // any other value
-	h.back(w, url.Values{"code": query["code"], "state": {string(altered)}}).want(400, unknown)
-	h.back(w, url.Values{"state": query["state"], "error": {"access_denied"}}).want(400, "authorization_denied")
-	h.back(w, url.Values{"state": query["state"], "code": {"guessed"}}).want(401, "authentication_failed")
+	h.callback(w, url.Values{"code": query["code"], "state": {string(altered)}}).want(400, unknown)
+	h.callback(w, url.Values{"state": query["state"], "error": {"access_denied"}}).want(400, "authorization_denied")
+	h.callback(w, url.Values{"state": query["state"], "code": {"guessed"}}).want(401, "authentication_failed")
 	h.now = h.now.Add(10 * time.Minute)
-	h.back(w, query).want(400, unknown)
+	h.callback(w, query).want(400, unknown)
 
 	claim := func(name string, value any) func(*jwt.Token) {
 		return func(token *jwt.Token) { token.Claims.(jwt.MapClaims)[name] = value }
@@ -222,11 +222,11 @@ func TestSignOnToAnAccount(t *testing.T) {
 
 // An administrator unlinks an identity from an account: its sessions end at once, and the account is matched by address
 // again. Source: docs/decisions/authentication.md, "Single sign-on".
-func TestIdentityTakenAway(t *testing.T) {
+func TestIdentityUnlinked(t *testing.T) {
 	h := newSignOnClinic(t)
 	nurse := h.people[authz.Nurse]
 	path := fmt.Sprintf("/users/%d/identity/", nurse.Number())
-	remove := func(role authz.Role) reply { return h.ask(role, "DELETE", path, nil) }
+	remove := func(role authz.Role) reply { return h.request(role, "DELETE", path, nil) }
 	remove(authz.Admin).want(404, "not_found") // none is linked
 	first := h.signOn(claimsOf("n", object{"email": nurse.Email()})).want(200)
 	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(403, "account_not_linked")
@@ -239,7 +239,7 @@ func TestIdentityTakenAway(t *testing.T) {
 		t.Errorf("recorded %q", got)
 	}
 	h.signOn(claimsOf("next", object{"email": nurse.Email()})).want(200).wantAt(object{"user.email": nurse.Email()})
-	h.ask(authz.Admin, "DELETE", "/users/999999/identity/", nil).want(404, "not_found")
+	h.request(authz.Admin, "DELETE", "/users/999999/identity/", nil).want(404, "not_found")
 }
 
 // Only the provider's second factor replaces Vigil's. Source: docs/decisions/authentication.md, "Single sign-on".

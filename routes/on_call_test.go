@@ -47,7 +47,7 @@ func newNight(t *testing.T, at time.Time, change ...func(*routes.Engines)) *nigh
 // register gives a user a device.
 func (n *night) register(user *collections.User) {
 	n.t.Helper()
-	n.askAs(user, "POST", "/notifications/tokens/register/", object{
+	n.requestAs(user, "POST", "/notifications/tokens/register/", object{
 		"token": user.Email(), "type": "development", "device_id": "phone", "platform": "ios",
 	}).want(201)
 }
@@ -66,10 +66,10 @@ func (n *night) until(minute int) {
 	}
 }
 
-// told returns a user's notifications about escalations, oldest first: minute and type.
-func (n *night) told(user *collections.User) (list []string) {
+// notified returns a user's notifications about escalations, oldest first: minute and type.
+func (n *night) notified(user *collections.User) (list []string) {
 	n.t.Helper()
-	for _, item := range n.askAs(user, "GET", "/notifications/?page_size=100", nil).results() {
+	for _, item := range n.requestAs(user, "GET", "/notifications/?page_size=100", nil).results() {
 		if item["escalation_id"] == nil {
 			continue
 		}
@@ -83,9 +83,9 @@ func (n *night) told(user *collections.User) (list []string) {
 	return list
 }
 
-func (n *night) wantTold(user *collections.User, want ...string) {
+func (n *night) wantNotified(user *collections.User, want ...string) {
 	n.t.Helper()
-	if got := n.told(user); !slices.Equal(got, want) {
+	if got := n.notified(user); !slices.Equal(got, want) {
 		n.t.Errorf("%s hears %q, want %q", user.Email(), got, want)
 	}
 }
@@ -93,7 +93,7 @@ func (n *night) wantTold(user *collections.User, want ...string) {
 // steps returns the steps of an escalation: minute and event.
 func (n *night) steps(path string) (list []string) {
 	n.t.Helper()
-	history, _ := n.ask(authz.Nurse, "GET", path, nil).want(200).at("history").([]any)
+	history, _ := n.request(authz.Nurse, "GET", path, nil).want(200).at("history").([]any)
 	for _, one := range history {
 		step := one.(object)
 		at, err := time.Parse(time.RFC3339, step["at"].(string))
@@ -124,44 +124,44 @@ var clockChanges = map[string]time.Time{
 
 // An unanswered stat escalation notifies the care team at once, the clinician on call after 15 minutes, clinical
 // managers after 30, and administrators after 60 and 120.
-func TestStoryOfAStatThatNobodyTouches(t *testing.T) {
+func TestStoryUnansweredStat(t *testing.T) {
 	for zone, at := range clockChanges {
 		t.Run(zone, func(t *testing.T) {
 			n := newNight(t, at)
 			onCall := vigiltest.User(t, n.app, authz.Nurse, vigiltest.Email("night@vigil.test"))
 			n.register(onCall)
-			n.ask(authz.ClinicalManager, "PUT", "/on-call/", always(zone, onCall)).want(200)
-			patient := n.enrol(object{"primary_provider_id": n.people[authz.Provider].Number()})
-			created := n.ask(authz.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "SpO2 82 %."}).want(201).
+			n.request(authz.ClinicalManager, "PUT", "/on-call/", always(zone, onCall)).want(200)
+			patient := n.enroll(object{"primary_provider_id": n.people[authz.Provider].Number()})
+			created := n.request(authz.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "SpO2 82 %."}).want(201).
 				wantAt(object{"tier": 0.0, "reminded_at": nil})
 			path := fmt.Sprintf("/escalations/%v/", created.at("id"))
 
 			n.until(14)
-			n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 0.0})
-			n.wantTold(onCall)
+			n.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 0.0})
+			n.wantNotified(onCall)
 			n.until(15)
-			n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 1.0})
-			n.wantTold(onCall, "15 escalation_overdue")
+			n.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 1.0})
+			n.wantNotified(onCall, "15 escalation_overdue")
 			n.until(31)
-			n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 2.0})
-			n.wantTold(n.people[authz.ClinicalManager], "15 escalation_overdue", "30 escalation_overdue")
-			n.wantTold(n.people[authz.Admin])
+			n.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 2.0})
+			n.wantNotified(n.people[authz.ClinicalManager], "15 escalation_overdue", "30 escalation_overdue")
+			n.wantNotified(n.people[authz.Admin])
 			n.until(130)
-			n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 3.0, "status": "open"})
-			n.wantTold(n.people[authz.Admin], "60 escalation_overdue", "120 escalation_overdue")
-			n.wantTold(onCall, "15 escalation_overdue")
-			n.wantTold(n.people[authz.Nurse])
+			n.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"tier": 3.0, "status": "open"})
+			n.wantNotified(n.people[authz.Admin], "60 escalation_overdue", "120 escalation_overdue")
+			n.wantNotified(onCall, "15 escalation_overdue")
+			n.wantNotified(n.people[authz.Nurse])
 			want := []string{"0 opened", "15 tier_1", "30 tier_2", "45 overdue", "60 tier_3", "75 overdue", "90 overdue", "105 overdue", "120 tier_3"}
 			if got := n.steps(path); !slices.Equal(got, want) {
 				t.Errorf("its history is %q, want %q", got, want)
 			}
-			for _, push := range n.ask(authz.Admin, "GET", "/notifications/deliveries/?page_size=100", nil).results() {
+			for _, push := range n.request(authz.Admin, "GET", "/notifications/deliveries/?page_size=100", nil).results() {
 				if text := fmt.Sprint(push["title"], push["body"]); strings.Contains(text, "Ada") || strings.Contains(text, "82") || push["status"] != "sent" {
 					t.Errorf("a push says %q and is %v", text, push["status"])
 				}
 			}
 
-			n.askAs(onCall, "PATCH", path, object{"status": "in_progress", "assigned_to": onCall.Email()}).want(200).wantAt(object{"tier": 3.0})
+			n.requestAs(onCall, "PATCH", path, object{"status": "in_progress", "assigned_to": onCall.Email()}).want(200).wantAt(object{"tier": 3.0})
 			n.until(190)
 			if got := n.steps(path); len(got) != len(want)+2 {
 				t.Errorf("it goes on though it is taken: %q", got)
@@ -171,38 +171,38 @@ func TestStoryOfAStatThatNobodyTouches(t *testing.T) {
 }
 
 // A stat escalation left in progress reminds after four hours without a note, not earlier, and notifies no other tier.
-func TestStoryOfAStatThatIsForgotten(t *testing.T) {
+func TestStoryStatLeftInProgress(t *testing.T) {
 	n := newNight(t, clock)
 	nurse, manager := n.people[authz.Nurse], n.people[authz.ClinicalManager]
-	patient := n.enrol(object{"primary_provider_id": n.people[authz.Provider].Number()})
-	path := fmt.Sprintf("/escalations/%v/", n.ask(authz.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "204/124."}).want(201).at("id"))
+	patient := n.enroll(object{"primary_provider_id": n.people[authz.Provider].Number()})
+	path := fmt.Sprintf("/escalations/%v/", n.request(authz.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "204/124."}).want(201).at("id"))
 	n.until(5)
-	n.ask(authz.Nurse, "PATCH", path, object{"status": "in_progress"}).want(200).wantAt(object{"assigned_to": n.people[authz.Provider].Email()})
+	n.request(authz.Nurse, "PATCH", path, object{"status": "in_progress"}).want(200).wantAt(object{"assigned_to": n.people[authz.Provider].Email()})
 	n.until(60)
-	n.ask(authz.Nurse, "PATCH", path, object{"notes": "Called, no answer."}).want(200).wantAt(object{"status": "in_progress", "reminded_at": nil})
+	n.request(authz.Nurse, "PATCH", path, object{"notes": "Called, no answer."}).want(200).wantAt(object{"status": "in_progress", "reminded_at": nil})
 	n.until(299)
-	n.wantTold(nurse)
+	n.wantNotified(nurse)
 	n.until(300)
-	n.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"reminded_at": "2026-01-15T18:45:00Z", "tier": 0.0})
-	n.wantTold(nurse, "300 escalation_idle")
-	if got := n.told(manager); got[len(got)-1] != "300 escalation_idle" {
+	n.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"reminded_at": "2026-01-15T18:45:00Z", "tier": 0.0})
+	n.wantNotified(nurse, "300 escalation_idle")
+	if got := n.notified(manager); got[len(got)-1] != "300 escalation_idle" {
 		t.Errorf("the clinical manager hears %q", got)
 	}
 	n.until(540)
-	n.wantTold(nurse, "300 escalation_idle", "540 escalation_idle")
-	n.ask(authz.Nurse, "PATCH", path, object{"status": "resolved", "notes": "Ambulance."}).want(200).wantAt(object{"status": "resolved"})
+	n.wantNotified(nurse, "300 escalation_idle", "540 escalation_idle")
+	n.request(authz.Nurse, "PATCH", path, object{"status": "resolved", "notes": "Ambulance."}).want(200).wantAt(object{"status": "resolved"})
 	n.until(900)
-	n.wantTold(nurse, "300 escalation_idle", "540 escalation_idle")
+	n.wantNotified(nurse, "300 escalation_idle", "540 escalation_idle")
 	want := []string{"0 opened", "5 in_progress", "60 note", "300 reminded", "540 reminded", "540 note", "540 resolved"}
 	if got := n.steps(path); !slices.Equal(got, want) {
 		t.Errorf("its history is %q, want %q", got, want)
 	}
-	history := n.ask(authz.Nurse, "GET", "/escalations/", nil).results()[0]["history"].([]any)
+	history := n.request(authz.Nurse, "GET", "/escalations/", nil).results()[0]["history"].([]any)
 	if note := history[2].(object); note["detail"] != "Called, no answer." || note["user"] != nurse.Email() {
 		t.Errorf("the list shows %v", note)
 	}
-	n.ask(authz.Nurse, "PATCH", path, object{"notes": "Late."}).want(400, "invalid_state")
-	n.ask(authz.Nurse, "PATCH", path, object{"notes": strings.Repeat("x", 4001)}).wantFields("notes")
+	n.request(authz.Nurse, "PATCH", path, object{"notes": "Late."}).want(400, "invalid_state")
+	n.request(authz.Nurse, "PATCH", path, object{"notes": strings.Repeat("x", 4001)}).wantFields("notes")
 }
 
 // With access restricted to care teams, the clinician on call may access the escalation's patient once notified, until
@@ -210,25 +210,25 @@ func TestStoryOfAStatThatIsForgotten(t *testing.T) {
 func TestOnCallReachesThePatient(t *testing.T) {
 	n := newNight(t, clock, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	onCall := vigiltest.User(t, n.app, authz.Nurse, vigiltest.Email("night@vigil.test"))
-	n.ask(authz.Admin, "PUT", "/on-call/", always("UTC", onCall)).want(200)
-	patient := n.enrol(object{"primary_provider_id": n.people[authz.Provider].Number()})
-	path := fmt.Sprintf("/escalations/%v/", n.ask(authz.Provider, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "Pulse 28."}).want(201).at("id"))
+	n.request(authz.Admin, "PUT", "/on-call/", always("UTC", onCall)).want(200)
+	patient := n.enroll(object{"primary_provider_id": n.people[authz.Provider].Number()})
+	path := fmt.Sprintf("/escalations/%v/", n.request(authz.Provider, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "Pulse 28."}).want(201).at("id"))
 	may := func(status, listed int) {
 		t.Helper()
-		n.askAs(onCall, "GET", path, nil).want(status)
-		n.askAs(onCall, "GET", "/patients/"+patient+"/", nil).want(status)
-		if list := n.askAs(onCall, "GET", "/escalations/", nil).results(); len(list) != listed {
+		n.requestAs(onCall, "GET", path, nil).want(status)
+		n.requestAs(onCall, "GET", "/patients/"+patient+"/", nil).want(status)
+		if list := n.requestAs(onCall, "GET", "/escalations/", nil).results(); len(list) != listed {
 			t.Errorf("the list shows %d", len(list))
 		}
-		n.ask(authz.Nurse, "GET", path, nil).want(403)
+		n.request(authz.Nurse, "GET", path, nil).want(403)
 	}
 	n.until(14)
 	may(403, 0)
 	n.until(15)
 	may(200, 1)
-	n.askAs(onCall, "PATCH", path, object{"status": "in_progress", "assigned_to": onCall.Email(), "notes": "Calling."}).want(200)
+	n.requestAs(onCall, "PATCH", path, object{"status": "in_progress", "assigned_to": onCall.Email(), "notes": "Calling."}).want(200)
 	may(200, 1)
-	n.askAs(onCall, "PATCH", path, object{"status": "resolved"}).want(200)
+	n.requestAs(onCall, "PATCH", path, object{"status": "resolved"}).want(200)
 	may(403, 0)
 }
 
@@ -236,17 +236,17 @@ func TestOnCallReachesThePatient(t *testing.T) {
 func TestOnCall(t *testing.T) {
 	c := newClinic(t)
 	nurse, provider := c.people[authz.Nurse], c.people[authz.Provider]
-	c.ask(authz.MA, "GET", "/on-call/", nil).want(200).wantAt(object{"time_zone": "America/New_York", "updated_at": nil, "updated_by": nil})
-	c.ask(authz.MA, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": nil, "until": nil})
+	c.request(authz.MA, "GET", "/on-call/", nil).want(200).wantAt(object{"time_zone": "America/New_York", "updated_at": nil, "updated_by": nil})
+	c.request(authz.MA, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": nil, "until": nil})
 
 	body := object{
 		"time_zone": "America/New_York",
 		"shifts":    []object{{"weekday": 3, "start": "08:00", "end": "20:00", "user_id": nurse.Number()}}, // Thursday; it is 08:45
 		"overrides": []object{{"starts_at": "2026-01-15T14:00:00Z", "ends_at": "2026-01-15T16:00:00Z", "user_id": provider.Number()}},
 	}
-	set := c.ask(authz.ClinicalManager, "PUT", "/on-call/", body).want(200).
+	set := c.request(authz.ClinicalManager, "PUT", "/on-call/", body).want(200).
 		wantAt(object{"time_zone": "America/New_York", "updated_at": "2026-01-15T13:45:00Z", "updated_by": c.people[authz.ClinicalManager].Email()})
-	again := c.ask(authz.Nurse, "GET", "/on-call/", nil).want(200)
+	again := c.request(authz.Nurse, "GET", "/on-call/", nil).want(200)
 	for _, field := range []string{"shifts", "overrides", "people", "time_zone"} {
 		if fmt.Sprint(again.at(field)) != fmt.Sprint(set.at(field)) {
 			t.Errorf("%s is %v, then %v", field, set.at(field), again.at(field))
@@ -259,27 +259,27 @@ func TestOnCall(t *testing.T) {
 	}
 	now := func(user any, until string) {
 		t.Helper()
-		c.ask(authz.Provider, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": user, "until": until})
+		c.request(authz.Provider, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": user, "until": until})
 	}
 	now(float64(nurse.Number()), "2026-01-15T14:00:00Z")
 	c.now = c.now.Add(15 * time.Minute)
 	now(float64(provider.Number()), "2026-01-15T16:00:00Z")
-	c.ask(authz.Admin, "POST", fmt.Sprintf("/users/%d/deactivate/", provider.Number()), nil).want(200)
-	c.ask(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": float64(nurse.Number()), "until": "2026-01-16T01:00:00Z"})
+	c.request(authz.Admin, "POST", fmt.Sprintf("/users/%d/deactivate/", provider.Number()), nil).want(200)
+	c.request(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": float64(nurse.Number()), "until": "2026-01-16T01:00:00Z"})
 	c.now = time.Date(2026, time.January, 16, 1, 0, 0, 0, time.UTC)
-	c.ask(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": nil, "until": "2026-01-22T13:00:00Z"})
+	c.request(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": nil, "until": "2026-01-22T13:00:00Z"})
 
 	// Handing over: an override from now to the end of the shift, beside the existing ones.
 	c.now = time.Date(2026, time.January, 22, 18, 0, 0, 0, time.UTC)
 	body["overrides"] = append(body["overrides"].([]object), object{
 		"starts_at": "2026-01-22T13:00:00-05:00", "ends_at": "2026-01-23T01:00:00Z", "user_id": c.people[authz.ClinicalManager].Number(),
 	})
-	c.ask(authz.ClinicalManager, "PUT", "/on-call/", body).want(200)
-	c.ask(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": float64(c.people[authz.ClinicalManager].Number()), "until": "2026-01-23T01:00:00Z"})
+	c.request(authz.ClinicalManager, "PUT", "/on-call/", body).want(200)
+	c.request(authz.Nurse, "GET", "/on-call/now/", nil).want(200).wantAt(object{"user_id": float64(c.people[authz.ClinicalManager].Number()), "until": "2026-01-23T01:00:00Z"})
 
-	c.ask(authz.Admin, "PUT", "/on-call/", object{"time_zone": "Mars", "shifts": []object{{"weekday": 9, "start": "8", "end": "20:00"}}}).
+	c.request(authz.Admin, "PUT", "/on-call/", object{"time_zone": "Mars", "shifts": []object{{"weekday": 9, "start": "8", "end": "20:00"}}}).
 		wantFields("time_zone", "shifts.0.weekday", "shifts.0.start", "shifts.0.user_id")
-	c.ask(authz.Admin, "PUT", "/on-call/", object{"time_zone": "UTC", "shifts": []object{
+	c.request(authz.Admin, "PUT", "/on-call/", object{"time_zone": "UTC", "shifts": []object{
 		{"weekday": 0, "start": "08:00", "end": "20:00", "user_id": c.people[authz.MA].Number()}, {"weekday": 0, "start": "08:00", "end": "20:00", "user_id": 999},
 	}}).wantFields("shifts.0.user_id", "shifts.1.user_id")
 	staff := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Nurse, authz.MA}

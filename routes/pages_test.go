@@ -72,7 +72,7 @@ func packedPages() fstest.MapFS {
 }
 
 // A browser gets the encoding it prefers, and each compressed file exists in all of them.
-func TestPagesAreSentAsAsked(t *testing.T) {
+func TestPageContentEncoding(t *testing.T) {
 	s := servePages(t, packedPages())
 	tags := map[string]bool{}
 	for accepted, want := range map[string]string{
@@ -109,7 +109,7 @@ func TestPagesAreSentAsAsked(t *testing.T) {
 
 // Pages have their security headers; a path that is not one of the console's files returns 404, the compressed files
 // included.
-func TestPagesAndNothingElse(t *testing.T) {
+func TestOnlyPagesAreServed(t *testing.T) {
 	pages := packedPages()
 	s := servePages(t, pages)
 	for target, want := range map[string]string{
@@ -141,7 +141,7 @@ func TestPagesAndNothingElse(t *testing.T) {
 const consoleWeight = 250_000
 
 // All files of the console are within the limit, and each module parses on its own.
-func TestConsoleWeighs(t *testing.T) {
+func TestConsoleSize(t *testing.T) {
 	console := os.DirFS("../pb_public")
 	if _, err := fs.Stat(console, "vendor/packed"); err != nil {
 		t.Skip("the console is not packed: run make web")

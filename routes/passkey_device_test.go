@@ -61,7 +61,7 @@ func (d *device) get(options reply) json.RawMessage {
 	return json.RawMessage(virtualwebauthn.CreateAssertionResponse(d.at, d.holds, d.key, *asked))
 }
 
-func (c *clinic) offer(token string) reply {
+func (c *clinic) registrationOptions(token string) reply {
 	return c.send(token, "POST", "/auth/passkeys/registration-options/", object{})
 }
 
@@ -73,7 +73,7 @@ func (c *clinic) registerWith(token, name string, credential json.RawMessage) re
 func (c *clinic) enrolled(token string) *device {
 	c.t.Helper()
 	d := c.device()
-	made := c.registerWith(token, "Desk key", d.create(c.offer(token))).want(201)
+	made := c.registerWith(token, "Desk key", d.create(c.registrationOptions(token))).want(201)
 	d.id = made.number()
 	return d
 }
@@ -137,8 +137,8 @@ func (d *device) forge() reply {
 	return d.c.send("", "POST", "/auth/passkeys/authenticate/", object{"credential": json.RawMessage(shown)})
 }
 
-// failures returns the number of failed sign-ins that count.
-func (c *clinic) failures() (sum int) {
+// failedSignIns returns the number of failed sign-ins that count.
+func (c *clinic) failedSignIns() (sum int) {
 	c.t.Helper()
 	if err := c.app.DB().NewQuery("SELECT COALESCE(SUM(failures), 0) FROM login_failures").Row(&sum); err != nil {
 		c.t.Fatal(err)

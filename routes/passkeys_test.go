@@ -21,7 +21,7 @@ func TestPasskeys(t *testing.T) {
 		}
 		t.Run(string(role), func(t *testing.T) {
 			c := newClinic(t)
-			catcher, mailer := c.post()
+			catcher, mailer := c.startMail()
 			user := c.people[role]
 			token := c.login(user.Email(), vigiltest.Password).want(200).text("access")
 			d := c.enrolled(token)
@@ -62,7 +62,7 @@ func TestPasskeys(t *testing.T) {
 }
 
 // A response that does not match its challenge is refused and counts as a failed sign-in.
-func TestPasskeysThatOpenNothing(t *testing.T) {
+func TestPasskeyRefusals(t *testing.T) {
 	type try func(c *clinic, d *device, user *collections.User) reply
 	alone := func(change func(*device)) try {
 		return func(c *clinic, d *device, _ *collections.User) reply {
@@ -91,7 +91,7 @@ func TestPasskeysThatOpenNothing(t *testing.T) {
 	}
 	registered := func(c *clinic, d *device, user *collections.User) reply { // a challenge for a registration
 		token := c.login(c.people[authz.MA].Email(), vigiltest.Password).want(200).text("access")
-		return c.send("", "POST", "/auth/passkeys/authenticate/", object{"credential": d.get(c.offer(token))})
+		return c.send("", "POST", "/auth/passkeys/authenticate/", object{"credential": d.get(c.registrationOptions(token))})
 	}
 	for name, try := range map[string]try{
 		"wrong origin":                    alone(func(d *device) { d.at.Origin = "https://vigil.example.com" }),
@@ -117,7 +117,7 @@ func TestPasskeysThatOpenNothing(t *testing.T) {
 			user := c.people[authz.Nurse]
 			d := c.enrolled(c.login(user.Email(), vigiltest.Password).want(200).text("access"))
 			try(c, d, user).want(401, "authentication_failed")
-			if got := c.failures(); got != 1 {
+			if got := c.failedSignIns(); got != 1 {
 				t.Errorf("%d failures counted", got)
 			}
 		})
@@ -131,13 +131,13 @@ func TestPasskeyWithoutUserVerification(t *testing.T) {
 	token := c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	d := c.device()
 	d.holds.Options.UserNotVerified = true
-	c.registerWith(token, "Old key", d.create(c.offer(token))).want(201)
+	c.registerWith(token, "Old key", d.create(c.registrationOptions(token))).want(201)
 	d.signIn(c.step(user, "passkey")).want(200)
 	d.signIn().want(401, "authentication_failed")
 }
 
 // Late responses are refused but do not count as guesses.
-func TestPasskeysTooLate(t *testing.T) {
+func TestLatePasskeys(t *testing.T) {
 	c := newClinic(t)
 	user := c.people[authz.Nurse]
 	d := c.enrolled(c.login(user.Email(), vigiltest.Password).want(200).text("access"))
@@ -150,7 +150,7 @@ func TestPasskeysTooLate(t *testing.T) {
 	c.send("", "POST", "/auth/passkeys/authenticate/", late).want(401, "authentication_failed")
 	c.send("", "POST", "/auth/passkeys/authenticate/", ended).want(401, "authentication_failed")
 	d.signIn(temporary).want(401, "authentication_failed")
-	if got := c.failures(); got != 0 {
+	if got := c.failedSignIns(); got != 0 {
 		t.Errorf("%d failures counted", got)
 	}
 
@@ -189,7 +189,7 @@ func TestPasskeysAndAccounts(t *testing.T) {
 		t.Errorf("shows %v", listed)
 	}
 	portal := c.login(c.people[authz.Patient].Email(), vigiltest.Password).want(200).text("access")
-	c.offer(portal).want(403, "permission_denied")
+	c.registrationOptions(portal).want(403, "permission_denied")
 	c.device().signIn().want(401, "authentication_failed") // no account's passkey
 
 	mine.signIn().want(200) // a sign-in resets the count of failures
@@ -198,14 +198,14 @@ func TestPasskeysAndAccounts(t *testing.T) {
 	}
 	mine.signIn().want(423, "account_locked")
 	c.login(user.Email(), vigiltest.Password).want(423, "account_locked")
-	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
 	mine.signIn().want(200)
 
-	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/deactivate/", nil).want(200)
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/deactivate/", nil).want(200)
 	mine.signIn().want(401, "authentication_failed")
-	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/activate/", nil).want(200)
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/activate/", nil).want(200)
 	mine.signIn().want(200)
-	c.ask(authz.Admin, "PATCH", "/users/"+number(user)+"/", object{"role": "patient"}).want(200)
+	c.request(authz.Admin, "PATCH", "/users/"+number(user)+"/", object{"role": "patient"}).want(200)
 	mine.signIn().want(401, "authentication_failed")
 	c.login(user.Email(), vigiltest.Password).want(200) // without a passkey, no second step
 }
@@ -218,28 +218,28 @@ func TestPasskeyRegistrationRefuses(t *testing.T) {
 	other := c.login(c.people[authz.Nurse].Email(), vigiltest.Password).want(200).text("access")
 	again := c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	d := c.device()
-	c.registerWith(token, "Key", d.create(c.offer(other))).want(400, "invalid_passkey")
-	c.registerWith(token, "Key", d.create(c.offer(again))).want(400, "invalid_passkey") // of another session
-	made := d.create(c.offer(token))
+	c.registerWith(token, "Key", d.create(c.registrationOptions(other))).want(400, "invalid_passkey")
+	c.registerWith(token, "Key", d.create(c.registrationOptions(again))).want(400, "invalid_passkey") // of another session
+	made := d.create(c.registrationOptions(token))
 	c.registerWith(token, "", made).wantFields("name")
 	c.registerWith(token, strings.Repeat("x", 101), made).wantFields("name")
 	c.send(token, "POST", "/auth/passkeys/", object{}).wantFields("name", "credential")
 	c.send(token, "POST", "/auth/passkeys/", object{"name": "Key", "credential": "text"}).wantFields("credential")
 	c.registerWith(token, "Key", made).want(201)
 	c.registerWith(token, "Key", made).want(400, "invalid_passkey") // its challenge was used
-	c.registerWith(token, "Key", d.create(c.offer(token))).want(400, "already_registered")
+	c.registerWith(token, "Key", d.create(c.registrationOptions(token))).want(400, "already_registered")
 	for _, wrong := range []virtualwebauthn.RelyingParty{{ID: "evil.example", Origin: party.Origin}, {ID: party.ID, Origin: "https://evil.example"}} {
 		elsewhere := c.device()
 		elsewhere.at = wrong
-		c.registerWith(token, "Key", elsewhere.create(c.offer(token))).want(400, "invalid_passkey")
+		c.registerWith(token, "Key", elsewhere.create(c.registrationOptions(token))).want(400, "invalid_passkey")
 	}
-	slow := c.device().create(c.offer(token))
+	slow := c.device().create(c.registrationOptions(token))
 	c.now = c.now.Add(5 * time.Minute)
 	c.registerWith(token, "Key", slow).want(400, "invalid_passkey")
 	for range 9 {
 		c.enrolled(token)
 	}
-	c.offer(token).want(400, "too_many_passkeys")
+	c.registrationOptions(token).want(400, "too_many_passkeys")
 	if n := vigiltest.RowCounts(t, c.app)["passkeys"]; n != 10 {
 		t.Errorf("%d passkeys", n)
 	}
@@ -249,7 +249,7 @@ func TestPasskeyRegistrationRefuses(t *testing.T) {
 func TestPasskeysBesideTOTP(t *testing.T) {
 	const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 	c := newClinic(t)
-	catcher, mailer := c.post()
+	catcher, mailer := c.startMail()
 	user := vigiltest.User(t, c.app, authz.Nurse, vigiltest.TwoFactor(secret))
 	token := c.login(user.Email(), vigiltest.Password, "totp_code", codeAt(t, secret, c.now)).want(200).text("access")
 	c.step(user, "totp")
@@ -259,16 +259,16 @@ func TestPasskeysBesideTOTP(t *testing.T) {
 	c.send(token, "DELETE", "/auth/passkeys/"+d.id+"/", object{}).want(204)
 	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(200) // one factor is left
 	d = c.enrolled(token)
-	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
 	d.signIn().want(401, "authentication_failed")
-	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
 	c.login(user.Email(), vigiltest.Password).want(200)
-	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(400, "invalid_state")
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(400, "invalid_state")
 
 	token = c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	c.enrolled(token)
-	c.ask(authz.Admin, "GET", "/users/"+number(user)+"/", nil).want(200).wantAt(object{"has_passkeys": true, "is_2fa_enabled": false})
-	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
+	c.request(authz.Admin, "GET", "/users/"+number(user)+"/", nil).want(200).wantAt(object{"has_passkeys": true, "is_2fa_enabled": false})
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
 	c.login(user.Email(), vigiltest.Password).want(200)
 	if mails := len(c.deliver(catcher, mailer)); mails != 8 {
 		t.Errorf("%d mails, want three added, three removed, two second factors off", mails)
@@ -278,7 +278,7 @@ func TestPasskeysBesideTOTP(t *testing.T) {
 // A sign count that decreases is reported to the owner and audited; the passkey still works.
 func TestCopiedPasskey(t *testing.T) {
 	c := newClinic(t)
-	catcher, mailer := c.post()
+	catcher, mailer := c.startMail()
 	user := c.people[authz.Provider]
 	d := c.enrolled(c.login(user.Email(), vigiltest.Password).want(200).text("access"))
 	d.key.Counter = 7

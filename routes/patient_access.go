@@ -121,7 +121,7 @@ func (a *api) authorizePresentPatient(c *web.Call, patientID string) error {
 	return a.authorizePatient(c, patientID)
 }
 
-// careTeamFilter returns the user whose care teams limit a list, or "" for no limit. A list about a single patient is
+// careTeamFilter returns the member of the care teams that limit a list, or "" for no limit. A list about a single patient is
 // authorized like that patient.
 func (a *api) careTeamFilter(c *web.Call, patientID string) (userRecordID string, err error) {
 	switch {
@@ -143,5 +143,5 @@ func (a *api) careTeamFilterAfter(c *web.Call, q *web.Query, patientID string) (
 
 // confinedToTeams reports whether the caller sees only patients of their own care teams.
 func (a *api) confinedToTeams(c *web.Call) bool {
-	return a.RestrictToCareTeam && authz.OnTeams(c.Caller.Role)
+	return a.RestrictToCareTeam && authz.IsCareTeamRole(c.Caller.Role)
 }

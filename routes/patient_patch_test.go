@@ -49,9 +49,9 @@ const whole = `{"first_name":"Ada","last_name":"Lovelace","date_of_birth":"1955-
 // A merge patch changes only the members it names. Source: docs/decisions/patients.md, "PATCH semantics".
 func TestStoryPatchPatient(t *testing.T) {
 	c := newClinic(t)
-	made := c.ask(authz.Admin, "POST", "/patients/", whole).want(201).object()
+	made := c.request(authz.Admin, "POST", "/patients/", whole).want(201).object()
 	path := "/patients/" + made["id"].(string) + "/"
-	before := c.ask(authz.Admin, "GET", path, nil).want(200).object()
+	before := c.request(authz.Admin, "GET", path, nil).want(200).object()
 	for _, step := range []struct {
 		patch   string
 		changed object // by dotted path
@@ -82,7 +82,7 @@ func TestStoryPatchPatient(t *testing.T) {
 		for at, value := range step.changed {
 			put(before, at, value)
 		}
-		after := c.ask(authz.Admin, "GET", path, nil).want(200).object()
+		after := c.request(authz.Admin, "GET", path, nil).want(200).object()
 		before["updated_at"] = after["updated_at"]
 		for _, computed := range []string{"needs_thresholds", "proposed_template"} {
 			before[computed] = after[computed]
@@ -117,12 +117,12 @@ func put(o object, path string, value any) {
 	}
 }
 
-func TestPatchesThatAreRefused(t *testing.T) {
+func TestPatchRefusals(t *testing.T) {
 	c := newClinic(t)
-	id := c.ask(authz.Admin, "POST", "/patients/", whole).want(201).object()["id"].(string)
-	c.enrol(object{"mrn": "TAKEN"})
+	id := c.request(authz.Admin, "POST", "/patients/", whole).want(201).object()["id"].(string)
+	c.enroll(object{"mrn": "TAKEN"})
 	path := "/patients/" + id + "/"
-	before := c.ask(authz.Admin, "GET", path, nil).body
+	before := c.request(authz.Admin, "GET", path, nil).body
 	for patch, fields := range map[string][]string{
 		`{"first_name":null}`:                               {"first_name"},
 		`{"last_name":"","gender":null}`:                    {"last_name", "gender"},
@@ -155,12 +155,12 @@ func TestPatchesThatAreRefused(t *testing.T) {
 	for _, kind := range []string{"application/json", "application/json; charset=utf-8", "application/merge-patch+json; charset=UTF-8"} {
 		replyOf(t, kind, c.call(authz.Nurse, "PATCH", path, `{"first_name":null}`, "Content-Type", kind)).want(400)
 	}
-	if after := c.ask(authz.Admin, "GET", path, nil).body; after != before {
+	if after := c.request(authz.Admin, "GET", path, nil).body; after != before {
 		t.Errorf("refused patches changed\n%s\nto\n%s", before, after)
 	}
 	replyOf(t, "emergency", c.call(authz.Nurse, "PATCH", path, `{}`, "X-Emergency-Access", "somebody is dying here")).want(403)
 	replyOf(t, "nobody", c.call(authz.Nurse, "PATCH", "/patients/"+collections.NewUUID()+"/", `{}`)).want(404)
-	c.ask(authz.Admin, "DELETE", path, nil).want(204)
+	c.request(authz.Admin, "DELETE", path, nil).want(204)
 	replyOf(t, "deleted", c.call(authz.Nurse, "PATCH", path, `{}`)).want(404)
 }
 
@@ -242,7 +242,7 @@ func TestStoryEntityTags(t *testing.T) {
 
 	// The members shown beside the record count, too.
 	row := read(authz.Nurse)
-	c.ask(authz.Admin, "POST", "/threshold-templates/", object{
+	c.request(authz.Admin, "POST", "/threshold-templates/", object{
 		"key": "htn", "name": "Hypertension", "diagnoses": []string{"I10"}, "thresholds": object{"blood_pressure": object{"systolic_high": 140}},
 	}).want(201)
 	if proposed := read(authz.Nurse); proposed.Body.String() == row.Body.String() || proposed.Header().Get("ETag") == tag {
@@ -255,7 +255,7 @@ func TestStoryEntityTags(t *testing.T) {
 // Of fifty concurrent changes with the same tag, one succeeds.
 func TestRaceOfPatches(t *testing.T) {
 	c := newClinic(t)
-	path := "/patients/" + c.enrol(nil) + "/"
+	path := "/patients/" + c.enroll(nil) + "/"
 	tag := c.call(authz.Nurse, "GET", path, "").Header().Get("ETag")
 	var run sync.WaitGroup
 	statuses := make([]int, 50)
@@ -276,7 +276,7 @@ func TestRaceOfPatches(t *testing.T) {
 	if len(won[200]) != 1 || len(won[412]) != 49 {
 		t.Fatalf("%v", won)
 	}
-	if got := c.ask(authz.Nurse, "GET", path, nil).at("phone"); got != fmt.Sprintf("21255501%02d", won[200][0]) {
+	if got := c.request(authz.Nurse, "GET", path, nil).at("phone"); got != fmt.Sprintf("21255501%02d", won[200][0]) {
 		t.Errorf("%v won, the phone is %v", won[200], got)
 	}
 }
@@ -284,7 +284,7 @@ func TestRaceOfPatches(t *testing.T) {
 // Clinicians outside the care team cannot change a patient, even with a current tag.
 func TestPatchOutsideTheTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	path := "/patients/" + c.enrol(nil) + "/"
+	path := "/patients/" + c.enroll(nil) + "/"
 	replyOf(t, "patch", c.call(authz.Nurse, "PATCH", path, `{"phone":null}`, "If-Match", "*")).want(403, "permission_denied")
 	replyOf(t, "patch", c.call(authz.Patient, "PATCH", path, `{"phone":null}`)).want(403, "permission_denied")
 }

@@ -29,89 +29,89 @@ func TestReplacePatient(t *testing.T) {
 		"gateway_patient_id": "g-1", "time_zone": "America/Chicago", "icd10_codes": []string{"I10"}, "insurance": object{"member_id": "m-1"},
 		"address": object{"line1": "1 Main St", "city": "Springfield", "state": "il", "zip": "62701"},
 	}
-	id := c.enrol(full)
+	id := c.enroll(full)
 	path := "/patients/" + id + "/"
 
 	c.now = c.now.Add(time.Hour)
-	replaced := c.ask(authz.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200)
+	replaced := c.request(authz.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200)
 	replaced.wantAt(object{
 		"last_name": "King", "phone": nil, "email": nil, "address": nil, "mrn": "A-1", "external_id": "e-1",
 		"gateway_patient_id": "g-1", "time_zone": "America/Chicago", "insurance.member_id": "m-1", "updated_at": "2026-01-15T14:45:00Z",
 		"created_at": "2026-01-15T13:45:00Z", "active": true,
 	})
-	c.ask(authz.Admin, "GET", path, nil).want(200).wantAt(object{"ssn_last4": "6789", "last_name": "King"})
-	c.ask(authz.Admin, "PUT", path, person(object{"ssn": ""})).want(200)
-	cleared := c.ask(authz.Admin, "PUT", path, `{"first_name":"Ada","last_name":"King","date_of_birth":"1955-12-10","gender":"female",
+	c.request(authz.Admin, "GET", path, nil).want(200).wantAt(object{"ssn_last4": "6789", "last_name": "King"})
+	c.request(authz.Admin, "PUT", path, person(object{"ssn": ""})).want(200)
+	cleared := c.request(authz.Admin, "PUT", path, `{"first_name":"Ada","last_name":"King","date_of_birth":"1955-12-10","gender":"female",
 		"ssn":null,"external_id":null,"gateway_patient_id":null,"time_zone":null,"insurance":null,"icd10_codes":null}`).want(200)
 	cleared.wantAt(object{"ssn_last4": nil, "external_id": nil, "gateway_patient_id": nil, "time_zone": nil, "insurance": nil})
 
-	if found := c.ask(authz.Admin, "GET", "/patients/"+query("search", "king"), nil).results(); len(found) != 1 {
+	if found := c.request(authz.Admin, "GET", "/patients/"+query("search", "king"), nil).results(); len(found) != 1 {
 		t.Errorf("the new name finds %d patients", len(found))
 	}
-	if found := c.ask(authz.Admin, "GET", "/patients/"+query("search", "lovelace"), nil).results(); len(found) != 0 {
+	if found := c.request(authz.Admin, "GET", "/patients/"+query("search", "lovelace"), nil).results(); len(found) != 0 {
 		t.Error("the old name still finds the patient")
 	}
 	if events := c.events(id); !slices.Contains(events, "patient.update") {
 		t.Errorf("the audit trail has %v", events)
 	}
 
-	other := c.enrol(object{"mrn": "B-1"})
-	c.ask(authz.Admin, "PUT", path, person(object{"mrn": "b-1"})).wantFields("mrn")
-	c.ask(authz.Nurse, "GET", "/patients/"+query("search", strings.Repeat("a", 101))+"&ordering=first_name", nil).wantFields("search", "ordering")
-	c.ask(authz.Admin, "PUT", path, `{"mrn":null}`).wantFields("mrn", "first_name", "last_name", "date_of_birth", "gender")
-	c.ask(authz.Admin, "PUT", path, person(object{"mrn": "  "})).wantFields("mrn")
-	c.ask(authz.Admin, "PUT", path, person(object{
+	other := c.enroll(object{"mrn": "B-1"})
+	c.request(authz.Admin, "PUT", path, person(object{"mrn": "b-1"})).wantFields("mrn")
+	c.request(authz.Nurse, "GET", "/patients/"+query("search", strings.Repeat("a", 101))+"&ordering=first_name", nil).wantFields("search", "ordering")
+	c.request(authz.Admin, "PUT", path, `{"mrn":null}`).wantFields("mrn", "first_name", "last_name", "date_of_birth", "gender")
+	c.request(authz.Admin, "PUT", path, person(object{"mrn": "  "})).wantFields("mrn")
+	c.request(authz.Admin, "PUT", path, person(object{
 		"last_name": strings.Repeat("x", 101), "phone": "12", "email": "no",
 		"address": object{"line1": "1"}, "ssn": "000-12-3456", "icd10_codes": []string{"nonsense"},
 	})).
 		wantFields("last_name", "phone", "email", "address.city", "ssn", "icd10_codes.0")
-	c.ask(authz.Admin, "PUT", path, `{"first_name"`).want(400, "parse_error")
-	c.ask(authz.Admin, "PUT", "/patients/"+nobody+"/", person(nil)).want(404, "not_found")
-	c.ask(authz.Admin, "PUT", "/patients/12/", person(nil)).want(404, "not_found")
+	c.request(authz.Admin, "PUT", path, `{"first_name"`).want(400, "parse_error")
+	c.request(authz.Admin, "PUT", "/patients/"+nobody+"/", person(nil)).want(404, "not_found")
+	c.request(authz.Admin, "PUT", "/patients/12/", person(nil)).want(404, "not_found")
 	c.wantRoles("PUT", "/patients/"+other+"/", person(nil), clinical...)
 }
 
 func TestArchive(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	path := "/patients/" + id + "/"
 	c.wantRoles("POST", "/patients/"+nobody+"/archive/", object{"reason": "x"}, archivers...)
 	c.wantRoles("POST", "/patients/"+nobody+"/unarchive/", nil, archivers...)
 
-	c.ask(authz.Nurse, "POST", path+"unarchive/", nil).want(400, "invalid_state")
-	c.ask(authz.Nurse, "POST", path+"archive/", object{}).wantFields("reason")
-	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": " "}).wantFields("reason")
-	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": strings.Repeat("é", 501)}).wantFields("reason")
-	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": "Moved away"}).want(200).wantAt(object{
+	c.request(authz.Nurse, "POST", path+"unarchive/", nil).want(400, "invalid_state")
+	c.request(authz.Nurse, "POST", path+"archive/", object{}).wantFields("reason")
+	c.request(authz.Nurse, "POST", path+"archive/", object{"reason": " "}).wantFields("reason")
+	c.request(authz.Nurse, "POST", path+"archive/", object{"reason": strings.Repeat("é", 501)}).wantFields("reason")
+	c.request(authz.Nurse, "POST", path+"archive/", object{"reason": "Moved away"}).want(200).wantAt(object{
 		"id": id, "status": "archived",
 		"archived_at": "2026-01-15T13:45:00Z", "archived_by": c.people[authz.Nurse].Email(), "archive_reason": "Moved away",
 	})
-	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": "Again"}).want(400, "invalid_state")
-	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{"active": false, "status": "archived", "archive_reason": "Moved away"})
+	c.request(authz.Nurse, "POST", path+"archive/", object{"reason": "Again"}).want(400, "invalid_state")
+	c.request(authz.MA, "GET", path, nil).want(200).wantAt(object{"active": false, "status": "archived", "archive_reason": "Moved away"})
 
-	if found := c.ask(authz.MA, "GET", "/patients/", nil).results(); len(found) != 0 {
+	if found := c.request(authz.MA, "GET", "/patients/", nil).results(); len(found) != 0 {
 		t.Error("an archived patient is on the list of active ones")
 	}
-	if found := c.ask(authz.MA, "GET", "/patients/?active=false", nil).results(); len(found) != 1 {
+	if found := c.request(authz.MA, "GET", "/patients/?active=false", nil).results(); len(found) != 1 {
 		t.Error("active=false does not find the archived patient")
 	}
-	archived := c.ask(authz.DataMonitor, "GET", "/patients/archived/", nil).results()
+	archived := c.request(authz.DataMonitor, "GET", "/patients/archived/", nil).results()
 	if len(archived) != 1 || archived[0]["id"] != id || archived[0]["archive_reason"] != "Moved away" || archived[0]["last_name"] != "Lovelace" {
 		t.Errorf("the archived list has %v", archived)
 	}
 	c.wantRoles("GET", "/patients/archived/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 
 	c.now = c.now.Add(time.Hour)
-	c.ask(authz.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200).wantAt(object{"active": false, "archived_at": "2026-01-15T13:45:00Z"})
-	c.ask(authz.Provider, "POST", path+"unarchive/", nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200).wantAt(object{"active": false, "archived_at": "2026-01-15T13:45:00Z"})
+	c.request(authz.Provider, "POST", path+"unarchive/", nil).want(200).wantAt(object{
 		"id": id, "status": "active",
 		"unarchived_at": "2026-01-15T14:45:00Z", "unarchived_by": c.people[authz.Provider].Email(),
 	})
-	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{
+	c.request(authz.MA, "GET", path, nil).want(200).wantAt(object{
 		"active": true, "status": "active", "archive_reason": "Moved away",
 		"archived_by": c.people[authz.Nurse].Email(), "archived_at": "2026-01-15T13:45:00Z",
 	})
-	c.ask(authz.Nurse, "POST", path+"archive/", object{"reason": "Again"}).want(200).wantAt(object{
+	c.request(authz.Nurse, "POST", path+"archive/", object{"reason": "Again"}).want(200).wantAt(object{
 		"archived_by": c.people[authz.Nurse].Email(),
 		"archived_at": "2026-01-15T14:45:00Z",
 	})
@@ -123,13 +123,13 @@ func TestArchive(t *testing.T) {
 
 func TestDeleteAndRestore(t *testing.T) {
 	c := newClinic(t)
-	id, other := c.enrol(nil), c.enrol(object{"last_name": "Other"})
+	id, other := c.enroll(nil), c.enroll(object{"last_name": "Other"})
 	path := "/patients/" + id + "/"
 	c.wantRoles("DELETE", "/patients/"+nobody+"/", nil, authz.Admin, authz.ClinicalManager)
 	c.wantRoles("POST", "/patients/"+nobody+"/restore/", nil, authz.Admin)
 	c.wantRoles("GET", "/patients/?deleted=true", nil, authz.Admin)
 	c.wantRoles("GET", path+"?deleted=true", nil, authz.Admin)
-	c.ask(authz.Admin, "GET", "/patients/?deleted=maybe", nil).wantFields("deleted")
+	c.request(authz.Admin, "GET", "/patients/?deleted=maybe", nil).wantFields("deleted")
 
 	for i, patient := range []string{id, other} {
 		at := collections.Instant(clock)
@@ -155,8 +155,8 @@ func TestDeleteAndRestore(t *testing.T) {
 		}
 	}
 
-	c.ask(authz.ClinicalManager, "DELETE", path, nil).want(204)
-	c.ask(authz.ClinicalManager, "DELETE", path, nil).want(404)
+	c.request(authz.ClinicalManager, "DELETE", path, nil).want(204)
+	c.request(authz.ClinicalManager, "DELETE", path, nil).want(404)
 	for _, method := range [][2]string{
 		{"GET", path},
 		{"PUT", path},
@@ -171,16 +171,16 @@ func TestDeleteAndRestore(t *testing.T) {
 		{"POST", path + "consents/1/revoke/"},
 		{"GET", "/fhir" + path},
 	} {
-		c.ask(authz.Admin, method[0], method[1], object{"reason": "x"}).want(404, "not_found")
+		c.request(authz.Admin, method[0], method[1], object{"reason": "x"}).want(404, "not_found")
 	}
-	if found := c.ask(authz.Admin, "GET", "/patients/", nil).results(); len(found) != 1 || found[0]["id"] != other {
+	if found := c.request(authz.Admin, "GET", "/patients/", nil).results(); len(found) != 1 || found[0]["id"] != other {
 		t.Errorf("the list has %v", found)
 	}
-	deleted := c.ask(authz.Admin, "GET", "/patients/?deleted=true", nil).results()
+	deleted := c.request(authz.Admin, "GET", "/patients/?deleted=true", nil).results()
 	if len(deleted) != 1 || deleted[0]["id"] != id || deleted[0]["deleted_by"] != c.people[authz.ClinicalManager].Email() {
 		t.Errorf("the list of deleted patients has %v", deleted)
 	}
-	c.ask(authz.Admin, "GET", path+"?deleted=true", nil).want(200).wantAt(object{"deleted_at": "2026-01-15T13:45:00Z"})
+	c.request(authz.Admin, "GET", path+"?deleted=true", nil).want(200).wantAt(object{"deleted_at": "2026-01-15T13:45:00Z"})
 
 	for name, test := range map[string]struct {
 		sql  string
@@ -209,10 +209,10 @@ func TestDeleteAndRestore(t *testing.T) {
 		t.Error("another patient's escalations changed", open, err)
 	}
 
-	c.ask(authz.Admin, "POST", path+"restore/", nil).want(200).wantAt(object{"id": id, "active": true, "deleted_at": nil})
-	c.ask(authz.Admin, "POST", path+"restore/", nil).want(400, "invalid_state")
-	c.ask(authz.Nurse, "GET", path, nil).want(200)
-	if found := c.ask(authz.Nurse, "GET", "/patients/"+query("search", "lovelace"), nil).results(); len(found) != 1 {
+	c.request(authz.Admin, "POST", path+"restore/", nil).want(200).wantAt(object{"id": id, "active": true, "deleted_at": nil})
+	c.request(authz.Admin, "POST", path+"restore/", nil).want(400, "invalid_state")
+	c.request(authz.Nurse, "GET", path, nil).want(200)
+	if found := c.request(authz.Nurse, "GET", "/patients/"+query("search", "lovelace"), nil).results(); len(found) != 1 {
 		t.Error("a restored patient is not found")
 	}
 	want := []string{"patient.create", "device.unassign", "alert.resolve", "alert.resolve", "escalation.update", "escalation.update", "patient.delete", "patient.restore"}
@@ -224,31 +224,31 @@ func TestDeleteAndRestore(t *testing.T) {
 // Portal users reach only their own record.
 func TestPortalConfinement(t *testing.T) {
 	c := newClinic(t)
-	own, foreign := c.enrol(object{"phone": "555-0100-200"}), c.enrol(nil)
+	own, foreign := c.enroll(object{"phone": "555-0100-200"}), c.enroll(nil)
 	user := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(own))
 	unlinked := c.people[authz.Patient]
 	for _, part := range []string{"", "vital-config/", "care-team/", "consents/"} {
-		c.askAs(user, "GET", "/patients/"+own+"/"+part, nil).want(200)
-		c.askAs(user, "GET", "/patients/"+foreign+"/"+part, nil).want(404, "not_found")
-		c.askAs(unlinked, "GET", "/patients/"+own+"/"+part, nil).want(404, "not_found")
+		c.requestAs(user, "GET", "/patients/"+own+"/"+part, nil).want(200)
+		c.requestAs(user, "GET", "/patients/"+foreign+"/"+part, nil).want(404, "not_found")
+		c.requestAs(unlinked, "GET", "/patients/"+own+"/"+part, nil).want(404, "not_found")
 	}
-	c.askAs(user, "GET", "/fhir/patients/"+own+"/", nil).want(200)
-	c.askAs(user, "GET", "/fhir/patients/"+foreign+"/", nil).want(404)
-	if list := c.askAs(user, "GET", "/patients/", nil).results(); len(list) != 1 || list[0]["id"] != own || list[0]["phone"] != "555-0100-200" {
+	c.requestAs(user, "GET", "/fhir/patients/"+own+"/", nil).want(200)
+	c.requestAs(user, "GET", "/fhir/patients/"+foreign+"/", nil).want(404)
+	if list := c.requestAs(user, "GET", "/patients/", nil).results(); len(list) != 1 || list[0]["id"] != own || list[0]["phone"] != "555-0100-200" {
 		t.Errorf("the portal's list has %v", list)
 	}
-	if list := c.askAs(unlinked, "GET", "/patients/", nil).results(); len(list) != 0 {
+	if list := c.requestAs(unlinked, "GET", "/patients/", nil).results(); len(list) != 0 {
 		t.Errorf("an unlinked portal user sees %v", list)
 	}
-	c.ask(authz.Nurse, "POST", "/patients/"+own+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2026-01-01", "obtained_by": "Nurse Joy"}).want(201)
-	c.ask(authz.Nurse, "PUT", "/patients/"+own+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
-	c.askAs(user, "GET", "/patients/"+own+"/vital-config/", nil).want(200).wantAt(object{"updated_by": nil, "pulse.high": 100.0})
-	if consents := c.askAs(user, "GET", "/patients/"+own+"/consents/", nil).results(); consents[0]["obtained_by"] != nil || consents[0]["recorded_by"] != nil {
+	c.request(authz.Nurse, "POST", "/patients/"+own+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2026-01-01", "obtained_by": "Nurse Joy"}).want(201)
+	c.request(authz.Nurse, "PUT", "/patients/"+own+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
+	c.requestAs(user, "GET", "/patients/"+own+"/vital-config/", nil).want(200).wantAt(object{"updated_by": nil, "pulse.high": 100.0})
+	if consents := c.requestAs(user, "GET", "/patients/"+own+"/consents/", nil).results(); consents[0]["obtained_by"] != nil || consents[0]["recorded_by"] != nil {
 		t.Errorf("the portal names staff: %v", consents)
 	}
-	c.ask(authz.Admin, "DELETE", "/patients/"+own+"/", nil).want(204)
-	c.askAs(user, "GET", "/patients/"+own+"/", nil).want(404)
-	if list := c.askAs(user, "GET", "/patients/", nil).results(); len(list) != 0 {
+	c.request(authz.Admin, "DELETE", "/patients/"+own+"/", nil).want(204)
+	c.requestAs(user, "GET", "/patients/"+own+"/", nil).want(404)
+	if list := c.requestAs(user, "GET", "/patients/", nil).results(); len(list) != 0 {
 		t.Error("a portal user sees a deleted record")
 	}
 }
@@ -256,40 +256,40 @@ func TestPortalConfinement(t *testing.T) {
 // With access restricted to care teams, clinicians reach their teams' patients, and others only in an emergency.
 func TestRestrictedToCareTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	own, foreign := c.enrol(object{"last_name": "Own"}), c.enrol(object{"last_name": "Foreign"})
+	own, foreign := c.enroll(object{"last_name": "Own"}), c.enroll(object{"last_name": "Foreign"})
 	nurse := c.people[authz.Nurse]
-	c.ask(authz.Admin, "PUT", "/patients/"+own+"/care-team/", object{
+	c.request(authz.Admin, "PUT", "/patients/"+own+"/care-team/", object{
 		"members":             []object{{"user_id": nurse.Number()}},
 		"primary_provider_id": c.people[authz.Provider].Number(),
 	}).want(200)
 	for role, sees := range map[authz.Role]int{authz.Nurse: 1, authz.Provider: 1, authz.MA: 0, authz.ClinicalManager: 2, authz.Admin: 2, authz.DataMonitor: 2} {
-		if found := c.ask(role, "GET", "/patients/", nil).results(); len(found) != sees {
+		if found := c.request(role, "GET", "/patients/", nil).results(); len(found) != sees {
 			t.Errorf("a %s sees %d patients, want %d", role, len(found), sees)
 		}
 	}
-	c.ask(authz.Nurse, "GET", "/patients/"+own+"/", nil).want(200)
-	c.ask(authz.ClinicalManager, "GET", "/patients/"+foreign+"/", nil).want(200)
+	c.request(authz.Nurse, "GET", "/patients/"+own+"/", nil).want(200)
+	c.request(authz.ClinicalManager, "GET", "/patients/"+foreign+"/", nil).want(200)
 	for _, part := range []string{"", "vital-config/", "care-team/", "consents/"} {
-		c.ask(authz.Nurse, "GET", "/patients/"+foreign+"/"+part, nil).want(403, "permission_denied")
+		c.request(authz.Nurse, "GET", "/patients/"+foreign+"/"+part, nil).want(403, "permission_denied")
 	}
-	c.ask(authz.Nurse, "PUT", "/patients/"+foreign+"/", person(nil)).want(403)
-	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": foreign, "weight_kg": 80, "measured_at": "2026-01-15T13:00:00Z"}).want(403)
-	c.ask(authz.Provider, "PUT", "/patients/"+own+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
-	c.ask(authz.ClinicalManager, "PUT", "/patients/"+foreign+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
+	c.request(authz.Nurse, "PUT", "/patients/"+foreign+"/", person(nil)).want(403)
+	c.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": foreign, "weight_kg": 80, "measured_at": "2026-01-15T13:00:00Z"}).want(403)
+	c.request(authz.Provider, "PUT", "/patients/"+own+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
+	c.request(authz.ClinicalManager, "PUT", "/patients/"+foreign+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
 	for _, list := range []string{"/triage/patients/", "/threshold-changes/"} {
-		if found := c.ask(authz.Nurse, "GET", list, nil).results(); len(found) != 1 || found[0]["patient_id"] != own {
+		if found := c.request(authz.Nurse, "GET", list, nil).results(); len(found) != 1 || found[0]["patient_id"] != own {
 			t.Errorf("%s shows %v", list, found)
 		}
 	}
 	for _, list := range []string{"/threshold-changes/", "/alerts/", "/ingestion/observations/", "/fhir/transmissions/"} {
-		c.ask(authz.Nurse, "GET", list, nil).want(200)
-		c.ask(authz.Nurse, "GET", list+query("patient_id", foreign), nil).want(403)
-		c.ask(authz.Nurse, "GET", list+query("patient_id", own), nil).want(200)
-		c.ask(authz.Nurse, "GET", list+query("patient_id", foreign), nil, "X-Emergency-Access", "Found unconscious in the lobby").want(200)
+		c.request(authz.Nurse, "GET", list, nil).want(200)
+		c.request(authz.Nurse, "GET", list+query("patient_id", foreign), nil).want(403)
+		c.request(authz.Nurse, "GET", list+query("patient_id", own), nil).want(200)
+		c.request(authz.Nurse, "GET", list+query("patient_id", foreign), nil, "X-Emergency-Access", "Found unconscious in the lobby").want(200)
 	}
-	c.ask(authz.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "short").wantFields("X-Emergency-Access")
-	c.ask(authz.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(200)
-	c.ask(authz.Nurse, "GET", "/patients/"+nobody+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(404)
+	c.request(authz.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "short").wantFields("X-Emergency-Access")
+	c.request(authz.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(200)
+	c.request(authz.Nurse, "GET", "/patients/"+nobody+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(404)
 	if events := c.events(foreign); !slices.Contains(events, "access.emergency") {
 		t.Errorf("the audit trail has %v", events)
 	}
@@ -306,7 +306,7 @@ func TestRestrictedToCareTeam(t *testing.T) {
 // A record with a damaged field is neither shown nor changed, and does not affect other records.
 func TestDamagedFields(t *testing.T) {
 	c := newClinic(t)
-	id, other := c.enrol(object{"phone": "555-0100-200", "email": "ada@mail.test"}), c.enrol(object{"first_name": "Grace", "last_name": "Hopper"})
+	id, other := c.enroll(object{"phone": "555-0100-200", "email": "ada@mail.test"}), c.enroll(object{"first_name": "Grace", "last_name": "Hopper"})
 	column := func(name, id string) (value string) {
 		if err := c.app.DB().Select(name).From(collections.Patients).Where(dbx.HashExp{"id": id}).Row(&value); err != nil {
 			t.Fatal(err)
@@ -323,14 +323,14 @@ func TestDamagedFields(t *testing.T) {
 	}
 	phone = column("phone", id)
 	for method, body := range map[string]any{"GET": nil, "PUT": person(nil), "DELETE": nil} {
-		c.ask(authz.Admin, method, "/patients/"+id+"/", body).want(503, "record_unreadable").wantAt(object{
+		c.request(authz.Admin, method, "/patients/"+id+"/", body).want(503, "record_unreadable").wantAt(object{
 			"detail": "A stored value of patient " + id + " cannot be opened; nothing was changed.",
 		})
 	}
-	c.ask(authz.Admin, "GET", "/fhir/patients/"+id+"/", nil).want(503, "record_unreadable")
-	c.ask(authz.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "Lost"}).want(503, "record_unreadable")
-	c.ask(authz.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 2.0, "unreadable": 1.0})
-	if found := c.ask(authz.Admin, "GET", "/patients/", nil).results(); len(found) != 1 || found[0]["id"] != other {
+	c.request(authz.Admin, "GET", "/fhir/patients/"+id+"/", nil).want(503, "record_unreadable")
+	c.request(authz.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "Lost"}).want(503, "record_unreadable")
+	c.request(authz.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 2.0, "unreadable": 1.0})
+	if found := c.request(authz.Admin, "GET", "/patients/", nil).results(); len(found) != 1 || found[0]["id"] != other {
 		t.Errorf("the list shows %v", found)
 	}
 	if column("phone", id) != phone || column("email", id) != "plain@planted.test" {
@@ -340,14 +340,14 @@ func TestDamagedFields(t *testing.T) {
 
 func TestFHIRPatient(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(object{"mrn": "A-1", "external_id": "e-1", "ssn": "123-45-6789"})
-	got := c.ask(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil).want(200)
+	id := c.enroll(object{"mrn": "A-1", "external_id": "e-1", "ssn": "123-45-6789"})
+	got := c.request(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil).want(200)
 	got.wantAt(object{"resourceType": "Patient", "id": id, "active": true, "gender": "female", "birthDate": "1955-12-10", "meta.versionId": "1"})
 	if !strings.Contains(got.body, `"system":"https://vigil.example.org/fhir/identifier/emr","value":"e-1"`) || strings.Contains(got.body, "6789") {
 		t.Errorf("the resource is %s", got.body)
 	}
-	c.ask(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil, "Accept", "application/fhir+json").want(200)
-	c.ask(authz.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "x"}).want(200)
-	c.ask(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil).want(200).wantAt(object{"active": false, "meta.versionId": "2"})
+	c.request(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil, "Accept", "application/fhir+json").want(200)
+	c.request(authz.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "x"}).want(200)
+	c.request(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil).want(200).wantAt(object{"active": false, "meta.versionId": "2"})
 	c.wantRoles("GET", "/fhir/patients/"+nobody+"/", nil, append([]authz.Role{authz.Patient}, clinical...)...)
 }

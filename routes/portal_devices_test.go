@@ -17,10 +17,10 @@ import (
 // and changes no device in use.
 func TestPortalReadingsLeaveTheRegisterAlone(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enrol(object{"gateway_patient_id": "GW-1"})
+	id := c.enroll(object{"gateway_patient_id": "GW-1"})
 	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(id))
-	c.ask(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
-	c.event(t, strings.Replace(cuffEvent("BP-1", "GW-1", 121, c.now), `"timestamp"`, `"battery_level":80,"timestamp"`, 1)).want(200)
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "BP-1", "patient_id": id, "device_type": "blood_pressure"}).want(200)
+	c.postEvent(t, strings.Replace(cuffEvent("BP-1", "GW-1", 121, c.now), `"timestamp"`, `"battery_level":80,"timestamp"`, 1)).want(200)
 
 	before, register := vigiltest.RowCounts(t, c.app), c.register()
 	bodies := map[string]object{
@@ -30,10 +30,10 @@ func TestPortalReadingsLeaveTheRegisterAlone(t *testing.T) {
 	for kind, body := range bodies {
 		for i, device := range []string{"BP-1", "invented-" + kind, strings.Repeat("x", 128), "BP-1 "} {
 			body["device_id"], body["measured_at"] = device, c.now.Add(time.Duration(i-60)*time.Second).Format(time.RFC3339)
-			c.askAs(portal, "POST", "/ingestion/"+kind+"/", body).want(201).wantAt(object{"device_id": strings.TrimSpace(device), "source": "patient_portal"})
+			c.requestAs(portal, "POST", "/ingestion/"+kind+"/", body).want(201).wantAt(object{"device_id": strings.TrimSpace(device), "source": "patient_portal"})
 		}
 		body["device_id"] = strings.Repeat("x", 129)
-		c.askAs(portal, "POST", "/ingestion/"+kind+"/", body).wantFields("device_id")
+		c.requestAs(portal, "POST", "/ingestion/"+kind+"/", body).wantFields("device_id")
 	}
 	if added := vigiltest.RowsAdded(t, c.app, before); added["devices"] != 0 || added["hubs"] != 0 || added["device_assignments"] != 0 || added["observations"] != 16 {
 		t.Errorf("a portal user's readings added %v", added)
@@ -42,8 +42,8 @@ func TestPortalReadingsLeaveTheRegisterAlone(t *testing.T) {
 		t.Errorf("a portal user's readings changed the register: %s", diff)
 	}
 
-	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": id, "weight_kg": 81, "device_id": "typed", "measured_at": c.now.Format(time.RFC3339)}).want(201)
-	c.ask(authz.Nurse, "GET", "/devices/typed/", nil).want(200).wantAt(object{"status": "discovered"})
+	c.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": id, "weight_kg": 81, "device_id": "typed", "measured_at": c.now.Format(time.RFC3339)}).want(201)
+	c.request(authz.Nurse, "GET", "/devices/typed/", nil).want(200).wantAt(object{"status": "discovered"})
 }
 
 // register returns every stored device row.

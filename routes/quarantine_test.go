@@ -80,7 +80,7 @@ func (c *clinic) webhook(body []byte, sentAt time.Time) *httptest.ResponseRecord
 	return rec
 }
 
-func (c *clinic) event(t testing.TB, body string) reply {
+func (c *clinic) postEvent(t testing.TB, body string) reply {
 	t.Helper()
 	rec := c.webhook([]byte(body), c.now)
 	vigiltest.CheckResponse(t, http.MethodPost, "/api/v1/gateway/webhook/", rec.Code, rec.Header(), rec.Body.Bytes())
@@ -95,33 +95,33 @@ func cuffEvent(device, patient string, systolic int, at time.Time) string {
 func TestQuarantine(t *testing.T) {
 	c := newIngestingClinic(t)
 	unplaced := cuffEvent("BP-1", "nobody", 150, c.now)
-	id := c.event(t, unplaced).want(200).wantAt(object{"status": "quarantined", "reason": "unknown_patient"}).at("event_id").(string)
-	c.event(t, unplaced).want(200).wantAt(object{"status": "quarantined", "event_id": id})
-	c.event(t, strings.Replace(unplaced, `"systolic":150`, `"systolic":"HI"`, 1)).wantFields("values.systolic")
-	c.event(t, `{"event_type":`).want(400, "parse_error")
+	id := c.postEvent(t, unplaced).want(200).wantAt(object{"status": "quarantined", "reason": "unknown_patient"}).at("event_id").(string)
+	c.postEvent(t, unplaced).want(200).wantAt(object{"status": "quarantined", "event_id": id})
+	c.postEvent(t, strings.Replace(unplaced, `"systolic":150`, `"systolic":"HI"`, 1)).wantFields("values.systolic")
+	c.postEvent(t, `{"event_type":`).want(400, "parse_error")
 
 	const list = "/ingestion/quarantine/"
-	if all := c.ask(authz.MA, "GET", list, nil).results(); len(all) != 3 {
+	if all := c.request(authz.MA, "GET", list, nil).results(); len(all) != 3 {
 		t.Errorf("%d events are listed", len(all))
 	}
-	rejected := c.ask(authz.Admin, "GET", list+query("status", "rejected", "reason", "validation_error"), nil).results()
+	rejected := c.request(authz.Admin, "GET", list+query("status", "rejected", "reason", "validation_error"), nil).results()
 	if len(rejected) != 1 || rejected[0]["field_errors"].(object)["values.systolic"] == nil || rejected[0]["gateway_patient_id"] != "nobody" {
 		t.Errorf("rejected: %v", rejected)
 	}
-	c.ask(authz.Admin, "GET", list+query("status", "handled"), nil).wantFields("status")
+	c.request(authz.Admin, "GET", list+query("status", "handled"), nil).wantFields("status")
 
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	release, discard := list+id+"/release/", list+rejected[0]["id"].(string)+"/discard/"
-	c.ask(authz.MA, "POST", release, object{}).wantFields("patient_id")
-	c.ask(authz.MA, "POST", list+"0194c5a8-0000-7000-8000-000000000000/release/", object{}).want(404)
-	c.ask(authz.MA, "POST", release, object{"patient_id": "0194c5a8-0000-7000-8000-000000000000"}).want(404)
-	stored := c.ask(authz.MA, "POST", release, object{"patient_id": patient}).want(201).
+	c.request(authz.MA, "POST", release, object{}).wantFields("patient_id")
+	c.request(authz.MA, "POST", list+"0194c5a8-0000-7000-8000-000000000000/release/", object{}).want(404)
+	c.request(authz.MA, "POST", release, object{"patient_id": "0194c5a8-0000-7000-8000-000000000000"}).want(404)
+	stored := c.request(authz.MA, "POST", release, object{"patient_id": patient}).want(201).
 		wantAt(object{"patient_id": patient, "systolic": 150.0, "source": "gateway", "alert_triggered": true})
-	c.ask(authz.MA, "POST", release, object{"patient_id": patient}).want(400, "invalid_state")
-	c.event(t, unplaced).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
-	c.ask(authz.MA, "POST", discard, object{"reason": " "}).wantFields("reason")
-	c.ask(authz.MA, "POST", discard, object{"reason": "a test device"}).want(200).wantAt(object{"status": "discarded", "closed_by": c.people[authz.MA].Email()})
-	c.ask(authz.MA, "POST", discard, object{"reason": "a test device"}).want(400, "invalid_state")
+	c.request(authz.MA, "POST", release, object{"patient_id": patient}).want(400, "invalid_state")
+	c.postEvent(t, unplaced).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
+	c.request(authz.MA, "POST", discard, object{"reason": " "}).wantFields("reason")
+	c.request(authz.MA, "POST", discard, object{"reason": "a test device"}).want(200).wantAt(object{"status": "discarded", "closed_by": c.people[authz.MA].Email()})
+	c.request(authz.MA, "POST", discard, object{"reason": "a test device"}).want(400, "invalid_state")
 
 	c.wantRoles("GET", list, nil, authz.Admin, authz.ClinicalManager, authz.MA, authz.DataMonitor)
 	c.wantRoles("POST", release, object{"patient_id": patient}, authz.Admin, authz.ClinicalManager, authz.MA)
@@ -130,19 +130,19 @@ func TestQuarantine(t *testing.T) {
 
 func TestEnteredInError(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	body := object{"patient_id": patient, "systolic": 150, "diastolic": 80, "measured_at": c.now.Format(time.RFC3339)}
-	id := c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).at("id").(string)
+	id := c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(201).at("id").(string)
 	path := "/ingestion/observations/" + id + "/entered-in-error/"
-	c.ask(authz.Nurse, "POST", path, object{}).wantFields("reason")
-	c.ask(authz.Nurse, "POST", "/ingestion/observations/0194c5a8-0000-7000-8000-000000000000/entered-in-error/", object{"reason": "x"}).want(404)
+	c.request(authz.Nurse, "POST", path, object{}).wantFields("reason")
+	c.request(authz.Nurse, "POST", "/ingestion/observations/0194c5a8-0000-7000-8000-000000000000/entered-in-error/", object{"reason": "x"}).want(404)
 	for range 2 {
-		c.ask(authz.Nurse, "POST", path, object{"reason": "wrong arm"}).want(200).wantAt(object{"status": "entered_in_error", "fhir_status": "failed"})
+		c.request(authz.Nurse, "POST", path, object{"reason": "wrong arm"}).want(200).wantAt(object{"status": "entered_in_error", "fhir_status": "failed"})
 	}
-	c.ask(authz.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200).wantAt(object{"status": "entered-in-error", "meta.versionId": "2"})
-	c.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(400, "invalid_state")
-	c.ask(authz.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(400, "invalid_state")
-	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(200).wantAt(object{"duplicate": true, "status": "entered_in_error"})
+	c.request(authz.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200).wantAt(object{"status": "entered-in-error", "meta.versionId": "2"})
+	c.request(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(400, "invalid_state")
+	c.request(authz.Nurse, "POST", "/fhir/observations/"+id+"/transmit/", nil).want(400, "invalid_state")
+	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", body).want(200).wantAt(object{"duplicate": true, "status": "entered_in_error"})
 	c.wantRoles("POST", path, object{"reason": "x"}, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse)
 }
 
@@ -150,14 +150,14 @@ func TestIngestionStatus(t *testing.T) {
 	var writer *ingest.Writer
 	c := newIngestingClinic(t, func(e *routes.Engines) { writer = e.Writer })
 	const path = "/ingestion/status/"
-	c.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{
 		"status": "operational", "queue_depth": 0.0, "observations_today": 0.0, "processing_rate": "0.0/min", "last_processed_at": nil,
 	})
-	c.enrol(object{"gateway_patient_id": "gw-1"})
+	c.enroll(object{"gateway_patient_id": "gw-1"})
 	for i := range 3 {
-		c.event(t, cuffEvent("BP-1", "gw-1", 120, c.now.Add(-time.Duration(i)*time.Hour))).want(200)
+		c.postEvent(t, cuffEvent("BP-1", "gw-1", 120, c.now.Add(-time.Duration(i)*time.Hour))).want(200)
 	}
-	c.ask(authz.DataMonitor, "GET", path, nil).want(200).wantAt(object{
+	c.request(authz.DataMonitor, "GET", path, nil).want(200).wantAt(object{
 		"status": "operational", "queue_depth": 3.0, "observations_today": 3.0, "observations_this_hour": 3.0, "processing_rate": "0.2/min",
 		"last_processed_at": "2026-01-15T13:45:00Z", "fhir_pipeline.pending": 3.0, "fhir_pipeline.failed_today": 0.0,
 	})
@@ -165,11 +165,11 @@ func TestIngestionStatus(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	c.now = c.now.Add(6 * time.Minute)
-	c.ask(authz.Admin, "GET", path, nil).want(200).wantAt(object{"status": "degraded"})
+	c.request(authz.Admin, "GET", path, nil).want(200).wantAt(object{"status": "degraded"})
 	c.wantRoles("GET", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 
 	still := newClinic(t, func(e *routes.Engines) { // without a running writer
 		e.Writer = ingest.NewWriter(ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork}), time.Now, e.Log, nil)
 	})
-	still.ask(authz.Admin, "GET", path, nil).want(200).wantAt(object{"status": "down"})
+	still.request(authz.Admin, "GET", path, nil).want(200).wantAt(object{"status": "down"})
 }

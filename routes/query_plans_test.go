@@ -47,9 +47,9 @@ var counted = []string{
 
 // Every GET endpoint is called without and with each of its query parameters; SQLite must use an index for every query
 // on a table that grows.
-func TestNoEndpointReadsATableWhole(t *testing.T) {
+func TestNoEndpointScansGrowingTable(t *testing.T) {
 	c := newClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	document, err := openapi3.NewLoader().LoadFromData(routes.OpenAPI())
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestNoEndpointReadsATableWhole(t *testing.T) {
 		path := pathParameter.ReplaceAllString(route.Path, patient)
 		for _, query := range queriesOf(document, route.Path, patient) {
 			watch.start()
-			answer := c.knock(route.Method, path+query, vigiltest.Token(t, c.people[authz.Admin], c.now))
+			answer := c.requestWithToken(route.Method, path+query, vigiltest.Token(t, c.people[authz.Admin], c.now))
 			if answer.Code == http.StatusOK {
 				answered++
 			}
@@ -230,9 +230,9 @@ func stepsOf(t *testing.T, db dbx.Builder, query string) (steps []string) {
 	return steps
 }
 
-// throughAll matches a step that finds rows by a value that a large part of them share, or that skips through every
+// unselectiveStep matches a step that finds rows by a value that a large part of them share, or that skips through every
 // value of a column.
-var throughAll = regexp.MustCompile(`^SEARCH \w+ USING .*INDEX \w+ \((ANY|(acknowledged|active|listed|level|risk_level|priority|\w*status|type|observation_type|category|source|` +
+var unselectiveStep = regexp.MustCompile(`^SEARCH \w+ USING .*INDEX \w+ \((ANY|(acknowledged|active|listed|level|risk_level|priority|\w*status|type|observation_type|category|source|` +
 	`cpt_code|event|payer|rendering_provider)=\?)`)
 
 // detours returns the steps of a query about one patient that do not start with the patient.
@@ -241,16 +241,16 @@ func detours(t *testing.T, db dbx.Builder, query, patient string) (found []strin
 	if !regexp.MustCompile("\\bpatient`?\\s*=\\s*'" + patient).MatchString(query) {
 		return nil
 	}
-	return searchesThroughAll(t, db, query)
+	return unselectiveSearches(t, db, query)
 }
 
-func searchesThroughAll(t *testing.T, db dbx.Builder, query string) (found []string) {
+func unselectiveSearches(t *testing.T, db dbx.Builder, query string) (found []string) {
 	t.Helper()
 	if !explainable.MatchString(query) {
 		return nil
 	}
 	for _, step := range stepsOf(t, db, query) {
-		if throughAll.MatchString(step) {
+		if unselectiveStep.MatchString(step) {
 			found = append(found, step)
 		}
 	}
@@ -275,10 +275,10 @@ func partial(t *testing.T, db dbx.Builder, step string) bool {
 
 // The cost of a reading does not grow with the practice's data: none of its statements searches by a value that many
 // rows share.
-func TestNoReadingLooksThroughAll(t *testing.T) {
+func TestReadingsUseSelectiveIndexes(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
-	c.give("BP-1", patient, 20)
+	patient := c.enroll(nil)
+	c.assignDevice("BP-1", patient, 20)
 	watch := watchQueries(c)
 	watch.start()
 	for hoursAgo, systolic := range []int{120, 190, 150, 118, 119, 117} {
@@ -290,7 +290,7 @@ func TestNoReadingLooksThroughAll(t *testing.T) {
 			continue
 		}
 		asked++
-		for _, step := range slices.Concat(scans(t, c.app.ConcurrentDB(), query), searchesThroughAll(t, c.app.ConcurrentDB(), query)) {
+		for _, step := range slices.Concat(scans(t, c.app.ConcurrentDB(), query), unselectiveSearches(t, c.app.ConcurrentDB(), query)) {
 			t.Errorf("%s\n\tin %s", step, query)
 		}
 	}

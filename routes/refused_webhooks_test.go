@@ -29,7 +29,7 @@ func (c *clinic) unsigned(address, body string, header ...string) int {
 }
 
 // Refused deliveries add one audit entry an hour per address and reason, with their number.
-func TestRefusedWebhooksAreFewEntries(t *testing.T) {
+func TestRefusedWebhooksAreAggregated(t *testing.T) {
 	counted := 0
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.Observer.Rejected = func(string) { counted++ } })
 	stale := []string{gateway.SignatureHeader, gateway.Sign(webhookSecret, []byte("{}")), gateway.TimestampHeader, "1"}
@@ -70,7 +70,7 @@ func TestRefusedWebhooksAreFewEntries(t *testing.T) {
 }
 
 // The due entries of many senders are written in one transaction, because readings wait for it.
-func TestRefusedSendersAreOneMove(t *testing.T) {
+func TestRefusedSendersAreOneTransaction(t *testing.T) {
 	c := newIngestingClinic(t)
 	const senders = 150
 	for i := range 2 * senders {

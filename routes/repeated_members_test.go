@@ -15,7 +15,7 @@ import (
 // A body with two members of one name is refused, since senders may disagree on which one counts.
 func TestRepeatedMembersAreRefused(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	before := vigiltest.RowCounts(t, c.app)
 	at := c.now.Add(-time.Hour).Format(time.RFC3339)
 	for _, test := range []struct{ method, path, body, field string }{
@@ -30,7 +30,7 @@ func TestRepeatedMembersAreRefused(t *testing.T) {
 		{"POST", "/auth/logout/", `{"refresh":"a","refresh":"b"}`, "refresh"},
 		{"POST", "/triage/patients/" + id + "/review/", `{"unknown":1,"unknown":1}`, "unknown"},
 	} {
-		c.ask(authz.Admin, test.method, test.path, test.body).wantFields(test.field)
+		c.request(authz.Admin, test.method, test.path, test.body).wantFields(test.field)
 	}
 	for _, path := range []string{"/auth/login/", "/auth/token/refresh/", "/auth/password-reset/", "/auth/password-reset/confirm/"} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/v1"+path, strings.NewReader(`{"email":"a@vigil.test","email":"b@vigil.test"}`))
@@ -42,12 +42,12 @@ func TestRepeatedMembersAreRefused(t *testing.T) {
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) > 0 {
 		t.Errorf("refused bodies left %v", added)
 	}
-	c.ask(authz.Admin, "PATCH", "/users/me/notification-preferences/", `{"channels":{"alerts":{"push":true,"PUSH":false}}}`).want(200).
+	c.request(authz.Admin, "PATCH", "/users/me/notification-preferences/", `{"channels":{"alerts":{"push":true,"PUSH":false}}}`).want(200).
 		wantAt(object{"channels.alerts.push": true})
 }
 
 // Every route that reads its body refuses a repeated member by name, or does not read the body, or finds no record.
-func TestNoRowTakesARepeatedMember(t *testing.T) {
+func TestEveryRouteRefusesRepeatedMembers(t *testing.T) {
 	c := newIngestingClinic(t)
 	named := 0
 	for _, route := range routes.Rows() {
@@ -56,7 +56,7 @@ func TestNoRowTakesARepeatedMember(t *testing.T) {
 		}
 		path := strings.TrimPrefix(pathParameter.ReplaceAllString(route.Path, "999999"), "/api/v1")
 		for _, role := range authz.Roles {
-			if answer := c.ask(role, route.Method, path, `{"twice":1,"twice":{"a":2}}`); answer.status == 400 && answer.at("field_errors.twice") != nil {
+			if answer := c.request(role, route.Method, path, `{"twice":1,"twice":{"a":2}}`); answer.status == 400 && answer.at("field_errors.twice") != nil {
 				named++
 			} else if answer.status == 201 || answer.status == 400 && answer.at("code") == "validation_error" {
 				t.Errorf("%s %s as %s: %d %s", route.Method, route.Path, role, answer.status, answer.body)
@@ -69,9 +69,9 @@ func TestNoRowTakesARepeatedMember(t *testing.T) {
 }
 
 // A signed event with a repeated member is refused and quarantined.
-func TestRepeatedMembersByGateway(t *testing.T) {
+func TestRepeatedMembersFromGateway(t *testing.T) {
 	c := newIngestingClinic(t)
-	c.enrol(object{"gateway_patient_id": "GW-1"})
+	c.enroll(object{"gateway_patient_id": "GW-1"})
 	good := cuffEvent("BP-1", "GW-1", 121, c.now)
 	for field, twice := range map[string]string{
 		"values.systolic": strings.Replace(good, `"diastolic"`, `"systolic":190,"diastolic"`, 1),
@@ -79,13 +79,13 @@ func TestRepeatedMembersByGateway(t *testing.T) {
 		"vendor.a":        strings.Replace(good, `"patient_id"`, `"vendor":{"a":1,"a":1},"patient_id"`, 1),
 	} {
 		before := vigiltest.RowCounts(t, c.app)
-		c.event(t, twice).wantFields(field)
+		c.postEvent(t, twice).wantFields(field)
 		if added := vigiltest.RowsAdded(t, c.app, before); added["observations"] != 0 || added["gateway_events"] != 1 {
 			t.Errorf("%s twice left %v", field, added)
 		}
 	}
-	if kept := c.ask(authz.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).results(); len(kept) != 3 {
+	if kept := c.request(authz.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).results(); len(kept) != 3 {
 		t.Errorf("kept: %v", kept)
 	}
-	c.event(t, good).want(200).wantAt(object{"status": "accepted"})
+	c.postEvent(t, good).want(200).wantAt(object{"status": "accepted"})
 }

@@ -41,10 +41,10 @@ func TestRequeueTransmissions(t *testing.T) {
 	d.fail(900010, time.Hour, dbx.Params{"error_code": emr.CodeAuth, "error_message": "EMR authorization failed (403: insufficient scope)"})
 	d.fail(900011, time.Hour, dbx.Params{"next_retry_at": collections.Instant(d.now.Add(time.Hour))})
 	d.fail(900012, time.Hour, dbx.Params{"error_code": "entered_in_error"})
-	other := d.enrol(object{"external_id": "e-2", "mrn": "M-2"})
+	other := d.enroll(object{"external_id": "e-2", "mrn": "M-2"})
 	d.fail(900013, time.Hour, dbx.Params{"patient": other, "error_code": emr.CodeInvalidResource})
 
-	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.given_up": 5.0, "queue.failed_awaiting_retry": 1.0, "status": "degraded"})
+	d.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.given_up": 5.0, "queue.failed_awaiting_retry": 1.0, "status": "degraded"})
 	d.stopWorker()
 	for body, want := range map[string]float64{
 		`{"since":"36h","dry_run":true}`:                              5,
@@ -63,7 +63,7 @@ func TestRequeueTransmissions(t *testing.T) {
 		`{"since":"36h","patient_id":"` + other + `","dry_run":true}`: 1,
 	} {
 		dry := strings.Contains(body, "dry_run")
-		d.ask(authz.DataMonitor, "POST", retryPath, body).want(200).wantAt(object{"requeued": want, "dry_run": dry})
+		d.request(authz.DataMonitor, "POST", retryPath, body).want(200).wantAt(object{"requeued": want, "dry_run": dry})
 	}
 	for body, field := range map[string]string{
 		`{}`: "since", `{"since":""}`: "since", `{"since":null}`: "since", `{"since":36}`: "since", `{"since":"yesterday"}`: "since", `{"since":"-36h"}`: "since",
@@ -72,18 +72,18 @@ func TestRequeueTransmissions(t *testing.T) {
 		`{"since":"2026-01-15","date_to":"2026-01-14"}`: "since", `{"since":"36h","date_to":""}`: "date_to",
 		`{"since":"36h","dry_run":"yes"}`: "dry_run",
 	} {
-		d.ask(authz.Admin, "POST", retryPath, body).wantFields(field)
+		d.request(authz.Admin, "POST", retryPath, body).wantFields(field)
 	}
-	d.ask(authz.Admin, "POST", retryPath, `{"since":"x","error_code":"y"}`).wantFields("since", "error_code")
+	d.request(authz.Admin, "POST", retryPath, `{"since":"x","error_code":"y"}`).wantFields("since", "error_code")
 	d.wantRoles("POST", retryPath, object{"since": "1m"}, authz.Admin, authz.DataMonitor)
 
-	d.ask(authz.DataMonitor, "POST", retryPath, object{"since": "24h", "error_code": "emr_unavailable"}).want(200).wantAt(object{"requeued": 2.0, "dry_run": false})
-	d.ask(authz.Admin, "POST", retryPath, object{"since": "36h"}).want(200).wantAt(object{"requeued": 3.0})
-	d.ask(authz.Admin, "POST", retryPath, object{"since": "36h"}).want(200).wantAt(object{"requeued": 0.0})
-	d.ask(authz.Admin, "GET", "/fhir/transmissions/TXN-2026-900003/", nil).want(200).wantAt(object{
+	d.request(authz.DataMonitor, "POST", retryPath, object{"since": "24h", "error_code": "emr_unavailable"}).want(200).wantAt(object{"requeued": 2.0, "dry_run": false})
+	d.request(authz.Admin, "POST", retryPath, object{"since": "36h"}).want(200).wantAt(object{"requeued": 3.0})
+	d.request(authz.Admin, "POST", retryPath, object{"since": "36h"}).want(200).wantAt(object{"requeued": 0.0})
+	d.request(authz.Admin, "GET", "/fhir/transmissions/TXN-2026-900003/", nil).want(200).wantAt(object{
 		"status": "pending", "attempt_count": 0.0, "error_code": nil, "error_message": nil, "next_retry_at": nil, "given_up": false, "remedy": nil, "diagnostics": nil,
 	})
-	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.given_up": 0.0, "queue.pending": 5.0})
+	d.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.given_up": 0.0, "queue.pending": 5.0})
 
 	var actors []string
 	if err := d.app.DB().NewQuery("SELECT actor_role FROM audit_log WHERE event = 'emr.requeue' ORDER BY id").Column(&actors); err != nil {
@@ -98,13 +98,13 @@ func TestRequeueTransmissions(t *testing.T) {
 func TestRequeuedIsDelivered(t *testing.T) {
 	d := newDelivering(t)
 	id, observation := d.fail(900001, time.Hour, nil)
-	d.ask(authz.Admin, "POST", retryPath, object{"since": "2h"}).want(200).wantAt(object{"requeued": 1.0})
+	d.request(authz.Admin, "POST", retryPath, object{"since": "2h"}).want(200).wantAt(object{"requeued": 1.0})
 	if s := <-d.finished; s.TransmissionID != id || s.Failed() {
 		t.Errorf("%+v", s)
 	}
-	d.ask(authz.Nurse, "GET", "/fhir/transmissions/"+id+"/", nil).want(200).wantAt(object{"status": "transmitted"})
-	d.ask(authz.Nurse, "POST", "/fhir/observations/"+observation+"/transmit/", nil).want(400, "invalid_state")
-	d.ask(authz.Admin, "POST", retryPath, object{"since": "2h"}).want(200).wantAt(object{"requeued": 0.0})
+	d.request(authz.Nurse, "GET", "/fhir/transmissions/"+id+"/", nil).want(200).wantAt(object{"status": "transmitted"})
+	d.request(authz.Nurse, "POST", "/fhir/observations/"+observation+"/transmit/", nil).want(400, "invalid_state")
+	d.request(authz.Admin, "POST", retryPath, object{"since": "2h"}).want(200).wantAt(object{"requeued": 0.0})
 }
 
 // The list's filters combine with each other and with paging.
@@ -125,27 +125,27 @@ func TestTransmissionsByError(t *testing.T) {
 		"given_up=true&date_from=2026-01-15T11:45:00Z": 3, "given_up=true&date_to=2026-01-14T13:45:00Z": 1, "given_up=true&patient_id=" + d.patient: 25,
 		"given_up=true&error_code=timeout": 0, "status=failed&error_code=patient_not_found": 12,
 	} {
-		if got := d.ask(authz.Nurse, "GET", "/fhir/transmissions/?"+filter, nil).want(200).at("count"); got != want {
+		if got := d.request(authz.Nurse, "GET", "/fhir/transmissions/?"+filter, nil).want(200).at("count"); got != want {
 			t.Errorf("%q finds %v, want %v", filter, got, want)
 		}
 	}
-	page := d.ask(authz.Nurse, "GET", "/fhir/transmissions/?given_up=true&page_size=10&page=3", nil).want(200)
+	page := d.request(authz.Nurse, "GET", "/fhir/transmissions/?given_up=true&page_size=10&page=3", nil).want(200)
 	if rows, _ := page.at("results").([]any); len(rows) != 5 {
 		t.Errorf("%d on the last page", len(rows))
 	}
-	d.ask(authz.Nurse, "GET", "/fhir/transmissions/?given_up=perhaps&error_code=broken", nil).wantFields("given_up", "error_code")
-	row := d.ask(authz.Nurse, "GET", "/fhir/transmissions/?error_code=patient_not_found&page_size=1", nil).want(200).at("results").([]any)[0].(object)
+	d.request(authz.Nurse, "GET", "/fhir/transmissions/?given_up=perhaps&error_code=broken", nil).wantFields("given_up", "error_code")
+	row := d.request(authz.Nurse, "GET", "/fhir/transmissions/?error_code=patient_not_found&page_size=1", nil).want(200).at("results").([]any)[0].(object)
 	if remedy, _ := row["remedy"].(object); row["given_up"] != true || remedy["code"] != "correct_link" || remedy["text"] == "" {
 		t.Errorf("%v", row)
 	}
 }
 
 // The EMR's diagnostics are shown only to roles that may repair deliveries, and reading them is audited.
-func TestWordsOfTheEMR(t *testing.T) {
+func TestEMRDiagnostics(t *testing.T) {
 	d := newDelivering(t)
 	d.emr.refuse(&emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: value", Diagnostics: phi.Text("Ada Lovelace weighs 80")})
 	id := d.observe()
-	d.ask(authz.Provider, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
+	d.request(authz.Provider, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)
 	number := (<-d.finished).TransmissionID
 	path := "/fhir/transmissions/" + number + "/"
 	read := func() (n int) {
@@ -163,7 +163,7 @@ func TestWordsOfTheEMR(t *testing.T) {
 		if role == authz.Admin || role == authz.DataMonitor {
 			want = "Ada Lovelace weighs 80"
 		}
-		answer := d.ask(role, "GET", path, nil).want(200).wantAt(object{"diagnostics": want, "remedy.code": "agree_on_profile", "given_up": false})
+		answer := d.request(role, "GET", path, nil).want(200).wantAt(object{"diagnostics": want, "remedy.code": "agree_on_profile", "given_up": false})
 		if noted := read() - before; noted != map[bool]int{true: 1}[want != nil] {
 			t.Errorf("%s: %d lines in the trail", role, noted)
 		}
@@ -171,7 +171,7 @@ func TestWordsOfTheEMR(t *testing.T) {
 			t.Errorf("%s reads %s", role, answer.body)
 		}
 	}
-	if list := d.ask(authz.Admin, "GET", "/fhir/transmissions/", nil).want(200); strings.Contains(list.body, "weighs") {
+	if list := d.request(authz.Admin, "GET", "/fhir/transmissions/", nil).want(200); strings.Contains(list.body, "weighs") {
 		t.Error("the list shows the words")
 	}
 	var stored string

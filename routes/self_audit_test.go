@@ -33,7 +33,7 @@ func (c *clinic) billedLine(patient, code, service, start, end, status string) s
 // auditOf returns a month's finding of a pattern: its count and what it refers to; "" if there is none.
 func (c *clinic) auditOf(month, pattern string) string {
 	c.t.Helper()
-	for _, found := range c.ask(authz.DataMonitor, "GET", "/billing/self-audit/?month="+month, nil).want(200).at("findings").([]any) {
+	for _, found := range c.request(authz.DataMonitor, "GET", "/billing/self-audit/?month="+month, nil).want(200).at("findings").([]any) {
 		if found := found.(object); found["pattern"] == pattern {
 			ids := []string{}
 			for _, id := range found["entry_ids"].([]any) {
@@ -59,13 +59,13 @@ func (c *clinic) wantAudit(month, pattern string, count int, entries []string, t
 
 func TestSelfAuditOfLines(t *testing.T) {
 	c := newClinic(t)
-	patient := c.enrol(nil)
-	c.ask(authz.Admin, "GET", "/billing/self-audit/", nil).want(200).wantAt(object{"month": "2026-01"})
-	c.ask(authz.Admin, "GET", "/billing/self-audit/?month=2026-13", nil).wantFields("month")
+	patient := c.enroll(nil)
+	c.request(authz.Admin, "GET", "/billing/self-audit/", nil).want(200).wantAt(object{"month": "2026-01"})
+	c.request(authz.Admin, "GET", "/billing/self-audit/?month=2026-13", nil).wantFields("month")
 	c.wantRoles("GET", "/billing/self-audit/", nil, authz.Admin, authz.DataMonitor)
 
 	visit := func(day string) {
-		c.ask(authz.Provider, "POST", "/patients/"+patient+"/orders/", object{"kind": "established_visit", "dated": day}).want(201)
+		c.request(authz.Provider, "POST", "/patients/"+patient+"/orders/", object{"kind": "established_visit", "dated": day}).want(201)
 	}
 	c.billedLine(patient, "99457", "2025-10-31", "2025-10-01", "2025-10-31", "voided")
 	first := c.billedLine(patient, "99454", "2025-11-10", "2025-10-12", "2025-11-10", "paid")
@@ -95,9 +95,9 @@ func TestSelfAuditOfLines(t *testing.T) {
 }
 
 // Ten first bills in a month are a spike unless there were eleven in the three months before.
-func TestSelfAuditOfEnrolment(t *testing.T) {
+func TestSelfAuditOfEnrollment(t *testing.T) {
 	c := newClinic(t)
-	bill := func(day, status string) string { return c.billedLine(c.enrol(nil), "99453", day, day, day, status) }
+	bill := func(day, status string) string { return c.billedLine(c.enroll(nil), "99453", day, day, day, status) }
 	january := []string{}
 	for range 9 {
 		january = append(january, bill("2026-01-31", "pending_review"))
@@ -117,9 +117,9 @@ func TestSelfAuditOfEnrolment(t *testing.T) {
 
 func TestSelfAuditOfTime(t *testing.T) {
 	c := newClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	log := func(role authz.Role, started time.Time, seconds int) int {
-		return int(c.ask(role, "POST", "/time-entries/", object{
+		return int(c.request(role, "POST", "/time-entries/", object{
 			"patient_id": patient, "category": "review", "started_at": started.Format(time.RFC3339), "duration_seconds": seconds,
 		}).want(201).at("id").(float64))
 	}
@@ -166,9 +166,9 @@ func TestSelfAuditOfImpossibleDays(t *testing.T) {
 				t.Fatal(err)
 			}
 			c := newClinic(t, func(e *routes.Engines) { e.Zone = zone })
-			patient, ids := c.enrol(nil), []int{}
+			patient, ids := c.enroll(nil), []int{}
 			log := func(started time.Time, minutes int) {
-				ids = append(ids, int(c.ask(authz.Nurse, "POST", "/time-entries/", object{
+				ids = append(ids, int(c.request(authz.Nurse, "POST", "/time-entries/", object{
 					"patient_id": patient, "category": "care_management", "started_at": started.Format(time.RFC3339), "duration_seconds": minutes * 60,
 				}).want(201).at("id").(float64)))
 			}
@@ -191,7 +191,7 @@ func TestSelfAuditOfTypedDays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newClinic(t)
-			patient := c.enrol(object{"time_zone": name})
+			patient := c.enroll(object{"time_zone": name})
 			zone, err := time.LoadLocation(name)
 			if err != nil {
 				t.Fatal(err)

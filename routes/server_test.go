@@ -52,7 +52,7 @@ func serve(t *testing.T) *server {
 	e := &core.ServeEvent{App: app, Router: router, Server: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { mux.ServeHTTP(w, r) })}}
 	err = routes.Register(e, routes.Engines{Options: web.Options{
 		PublicURL: "https://vigil.example.org/", Zone: newYork, Log: slog.New(slog.DiscardHandler), Clock: func() time.Time { return clock },
-		AccessTokens: nobodys{}, Limits: ratelimit.NewLimiter(nil),
+		AccessTokens: noTokens{}, Limits: ratelimit.NewLimiter(nil),
 	}})
 	if err == nil {
 		mux, err = router.BuildMux()
@@ -63,10 +63,10 @@ func serve(t *testing.T) *server {
 	return &server{t, e.Server.Handler}
 }
 
-// nobodys rejects every access token.
-type nobodys struct{}
+// noTokens rejects every access token.
+type noTokens struct{}
 
-func (nobodys) Authenticate(core.App, string, time.Time) (auth.Caller, error) {
+func (noTokens) Authenticate(core.App, string, time.Time) (auth.Caller, error) {
 	return auth.Caller{}, fault.New(fault.Unauthenticated, "not_authenticated", "There is no token.")
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// handover is a clinic whose clinical manager is notified of every alert, on devices that sign in and out.
+// handover is a clinic that notifies its clinical manager of every alert, on devices that sign in and out.
 type handover struct {
 	*clinic
 	dispatcher *notifications.Dispatcher
@@ -27,7 +27,7 @@ type phone struct{ access, refresh string }
 func newHandover(t *testing.T) *handover {
 	t.Helper()
 	c, dispatcher := newPushClinic(t)
-	return &handover{clinic: c, dispatcher: dispatcher, patient: c.enrol(nil)}
+	return &handover{clinic: c, dispatcher: dispatcher, patient: c.enroll(nil)}
 }
 
 func (w *handover) signIn(more ...string) phone {
@@ -58,8 +58,8 @@ func (w *handover) signOut(p phone, more ...string) {
 	w.send(p.access, "POST", "/auth/logout/", body).want(204)
 }
 
-// rings raises a critical alert and returns the names of the notified devices.
-func (w *handover) rings() string {
+// notifiedDevices raises a critical alert and returns the names of the notified devices.
+func (w *handover) notifiedDevices() string {
 	w.t.Helper()
 	w.alerts++
 	err := notifications.Announce(w.app, notifications.Announcement{
@@ -86,25 +86,25 @@ func (w *handover) pushed() (devices []string) {
 	return devices
 }
 
-func (w *handover) wantRings(what, devices string) {
+func (w *handover) wantNotified(what, devices string) {
 	w.t.Helper()
-	if got := w.rings(); got != devices {
+	if got := w.notifiedDevices(); got != devices {
 		w.t.Errorf("%s: a critical alert is pushed to %q, want %q", what, got, devices)
 	}
 }
 
 // A phone that is handed over receives no pushes once its user has signed out, with only the refresh token, as the
 // contract states.
-func TestLogoutSilencesTheDevice(t *testing.T) {
+func TestLogoutStopsPushes(t *testing.T) {
 	w := newHandover(t)
 	shared, own := w.signIn(), w.signIn()
 	w.register(shared, "shared").want(201)
 	w.register(own, "own").want(201)
-	w.wantRings("both signed in", "own shared")
+	w.wantNotified("both signed in", "own shared")
 	w.signOut(shared)
-	w.wantRings("the shared phone signed out", "own")
+	w.wantNotified("the shared phone signed out", "own")
 	w.signOut(own)
-	w.wantRings("nobody signed in", "")
+	w.wantNotified("nobody signed in", "")
 }
 
 // A logout works with each of the session's refresh tokens: the newest, replaced ones, and an expired one.
@@ -130,14 +130,14 @@ func TestLogoutByAnOlderToken(t *testing.T) {
 			w := newHandover(t)
 			first := w.signIn()
 			w.register(first, "shared").want(201)
-			w.wantRings("signed in", "shared")
+			w.wantNotified("signed in", "shared")
 			leave(w, first)
-			w.wantRings("signed out", "")
+			w.wantNotified("signed out", "")
 		})
 	}
 }
 
-// A device is registered to the session that registered it last, whatever its name.
+// A device is registered to the session that registered it last, under any name.
 func TestDeviceBelongsToItsLastSession(t *testing.T) {
 	w := newHandover(t)
 	earlier := w.signIn("device_id", "shared")
@@ -145,10 +145,10 @@ func TestDeviceBelongsToItsLastSession(t *testing.T) {
 	later := w.signIn("device_id", "shared")
 	w.register(later, "shared").want(200)
 	w.signOut(earlier)
-	w.wantRings("the earlier session has ended", "shared")
+	w.wantNotified("the earlier session has ended", "shared")
 	third := w.signIn()
 	w.signOut(third, "device_id", "shared")
-	w.wantRings("another session names the device", "")
+	w.wantNotified("another session names the device", "")
 }
 
 // Two users take turns at one browser: the push subscription belongs to the last to register it, and is not restored at
@@ -159,7 +159,7 @@ func TestSharedBrowser(t *testing.T) {
 	w.register(manager, "shared").want(201)
 	nurse := w.login(w.people[authz.Nurse].Email(), vigiltest.Password).want(200)
 	w.register(phone{access: nurse.text("access")}, "shared").want(201)
-	w.wantRings("taken over", "")
+	w.wantNotified("taken over", "")
 	w.signOut(manager)
 	if own := w.send(nurse.text("access"), "GET", "/notifications/tokens/", nil).results(); len(own) != 1 {
 		t.Errorf("the nurse's registration fell with the manager's session: %v", own)
@@ -167,7 +167,7 @@ func TestSharedBrowser(t *testing.T) {
 }
 
 // Ending all sessions removes all devices, including those without a known session.
-func TestEndingAllSessionsSilencesAll(t *testing.T) {
+func TestEndingAllSessionsStopsPushes(t *testing.T) {
 	for name, end := range map[string]func(w *handover, p phone){
 		"new password": func(w *handover, p phone) {
 			w.send(p.access, "POST", "/auth/password/change/", object{
@@ -179,7 +179,7 @@ func TestEndingAllSessionsSilencesAll(t *testing.T) {
 		"deactivated":         func(w *handover, _ phone) { w.manage("deactivate/", 200) },
 		"another role, and back": func(w *handover, _ phone) {
 			for _, role := range []authz.Role{authz.Nurse, authz.ClinicalManager} {
-				w.ask(authz.Admin, "PATCH", w.managed(), object{"role": role}).want(200)
+				w.request(authz.Admin, "PATCH", w.accountPath(), object{"role": role}).want(200)
 			}
 		},
 		"as the dashboard does": func(w *handover, _ phone) {
@@ -195,17 +195,17 @@ func TestEndingAllSessionsSilencesAll(t *testing.T) {
 			one, two := w.signIn(), w.signIn()
 			w.register(one, "one").want(201)
 			w.register(two, "two").want(201)
-			w.ask(authz.ClinicalManager, "POST", "/notifications/tokens/register/", object{
+			w.request(authz.ClinicalManager, "POST", "/notifications/tokens/register/", object{
 				"token": "of old", "type": "development", "device_id": "old", "platform": "ios",
 			}).want(201)
-			w.ask(authz.Nurse, "POST", "/notifications/tokens/register/", object{
+			w.request(authz.Nurse, "POST", "/notifications/tokens/register/", object{
 				"token": "somebody else's", "type": "development", "device_id": "one", "platform": "ios",
 			}).want(201)
 			end(w, one)
 			if name == "deactivated" {
 				w.manage("activate/", 200)
 			}
-			w.wantRings("afterwards", "")
+			w.wantNotified("afterwards", "")
 			var left []string
 			if err := w.app.DB().NewQuery(`SELECT token_hint FROM push_tokens WHERE active = TRUE`).Column(&left); err != nil || len(left) != 1 {
 				t.Errorf("in use are %v, %v; want the nurse's alone", left, err)
@@ -223,44 +223,44 @@ func TestNothingIsRegisteredAfterLogout(t *testing.T) {
 	w.signOut(shared)
 	w.register(shared, "shared").want(401, "token_revoked")
 	w.send(shared.access, "GET", "/auth/profile/", nil).want(200)
-	w.wantRings("after the attempt", "")
+	w.wantNotified("after the attempt", "")
 }
 
 // A refresh token reuse that indicates theft ends the session; the phone keeps receiving pushes until its owner decides.
-func TestStolenTokenSilencesNobody(t *testing.T) {
+func TestStolenTokenKeepsPushes(t *testing.T) {
 	w := newHandover(t)
 	first := w.signIn()
 	w.register(first, "own").want(201)
 	w.renew(w.renew(first))
 	w.send("", "POST", "/auth/token/refresh/", object{"refresh": first.refresh}).want(401, "token_reused")
-	w.wantRings("ended as stolen", "own")
+	w.wantNotified("ended as stolen", "own")
 }
 
 // A session that expires unused is not a logout.
-func TestExpiredSessionRings(t *testing.T) {
+func TestExpiredSessionKeepsPushes(t *testing.T) {
 	w := newHandover(t)
 	w.register(w.signIn(), "own").want(201)
 	w.now = w.now.Add(8 * 24 * time.Hour)
-	w.wantRings("a week later", "own")
+	w.wantNotified("a week later", "own")
 }
 
 // A logout by another user removes no device.
-func TestForeignLogoutSilencesNothing(t *testing.T) {
+func TestOtherUsersLogoutKeepsPushes(t *testing.T) {
 	w := newHandover(t)
 	own := w.signIn()
 	w.register(own, "own").want(201)
-	w.ask(authz.Admin, "POST", "/auth/logout/", object{"refresh": own.refresh, "device_id": "own"}).want(204)
-	w.ask(authz.ClinicalManager, "POST", "/auth/logout/", object{"refresh": "rt_" + strings.Repeat("A", 43)}).want(204)
-	w.wantRings("others signed out", "own")
+	w.request(authz.Admin, "POST", "/auth/logout/", object{"refresh": own.refresh, "device_id": "own"}).want(204)
+	w.request(authz.ClinicalManager, "POST", "/auth/logout/", object{"refresh": "rt_" + strings.Repeat("A", 43)}).want(204)
+	w.wantNotified("others signed out", "own")
 }
 
 func (w *handover) manage(action string, want int) {
 	w.t.Helper()
-	w.ask(authz.Admin, "POST", w.managed()+action, nil).want(want)
+	w.request(authz.Admin, "POST", w.accountPath()+action, nil).want(want)
 }
 
-// managed returns the path of the clinical manager's account.
-func (w *handover) managed() string {
+// accountPath returns the path of the clinical manager's account.
+func (w *handover) accountPath() string {
 	w.t.Helper()
 	var number string
 	err := w.app.DB().NewQuery(`SELECT CAST(CAST(id AS INTEGER) AS TEXT) FROM users WHERE id = {:id}`).Bind(dbx.Params{"id": w.people[authz.ClinicalManager].Id}).Row(&number)

@@ -86,10 +86,10 @@ func TestWorseThanSnoozedRenewsTheEscalation(t *testing.T) {
 	w.wantStat("worse", 1)
 	end := fmt.Sprintf("/patients/%s/snoozes/1/end/", w.patient)
 	w.now = w.now.Add(time.Minute)
-	w.ask(authz.Nurse, "POST", end, nil).want(200)
+	w.request(authz.Nurse, "POST", end, nil).want(200)
 	w.wantPushed("at the end", 1, 1)
 	var told int
-	trail, _ := w.ask(authz.Nurse, "GET", fmt.Sprintf("/alerts/%v/", worse["id"]), nil).want(200).at("audit_trail").([]any)
+	trail, _ := w.request(authz.Nurse, "GET", fmt.Sprintf("/alerts/%v/", worse["id"]), nil).want(200).at("audit_trail").([]any)
 	for _, step := range trail {
 		if step.(object)["action"] == "notified" {
 			told++
@@ -102,7 +102,7 @@ func TestWorseThanSnoozedRenewsTheEscalation(t *testing.T) {
 
 // A breakthrough depends on the baseline when the snooze began: parameter, direction, and a tenth of the distance to the
 // end of the range.
-func TestWhatBreaksThrough(t *testing.T) {
+func TestSnoozeBreakthrough(t *testing.T) {
 	type pressure struct{ systolic, diastolic, pulse int }
 	for name, test := range map[string]struct {
 		known  []pressure
@@ -150,7 +150,7 @@ func TestWhatBreaksThrough(t *testing.T) {
 }
 
 // Alerts acknowledged yesterday or left for a week are not part of a snooze's baseline.
-func TestWhatASnoozeKnows(t *testing.T) {
+func TestSnoozeBaseline(t *testing.T) {
 	for name, test := range map[string]struct {
 		age          time.Duration
 		acknowledged bool
@@ -177,7 +177,7 @@ func TestWhatASnoozeKnows(t *testing.T) {
 }
 
 // When a snooze ends, automatically or by a user, findings that still hold alert and escalate; others do not.
-func TestTheEndOfASnooze(t *testing.T) {
+func TestSnoozeEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		critical bool // the snooze covers critical alerts
 		during   func(w *nightShift)
@@ -200,13 +200,13 @@ func TestTheEndOfASnooze(t *testing.T) {
 		}, 1, 1},
 		"acknowledged, and still critical": {true, func(w *nightShift) { w.acknowledge(w.cuff(190, 110, 0)) }, 1, 0},
 		"resolved by a person": {true, func(w *nightShift) {
-			w.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.cuff(190, 110, 0)["id"]), object{}).want(200)
+			w.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.cuff(190, 110, 0)["id"]), object{}).want(200)
 		}, 0, 0},
 		"a warning stands":                {false, func(w *nightShift) { w.cuff(150, 80, 0) }, 1, 0},
 		"a warning that was acknowledged": {false, func(w *nightShift) { w.acknowledge(w.cuff(150, 80, 0)) }, 0, 0},
 		"the patient is archived": {true, func(w *nightShift) {
 			w.cuff(190, 110, 0)
-			w.ask(authz.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
+			w.request(authz.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
 		}, 0, 0},
 	} {
 		for _, byPerson := range []bool{true, false} {
@@ -221,7 +221,7 @@ func TestTheEndOfASnooze(t *testing.T) {
 				w.wantPushed("during", 0, 0)
 				if byPerson {
 					end := fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, snooze.at("id"))
-					w.ask(authz.Nurse, "POST", end, nil).want(200).wantAt(object{"in_force": false})
+					w.request(authz.Nurse, "POST", end, nil).want(200).wantAt(object{"in_force": false})
 				} else {
 					w.now = w.now.Add(length) // the service was down for a while
 				}
@@ -239,7 +239,7 @@ func TestTheEndOfASnooze(t *testing.T) {
 
 // A late reading opens no escalation at the end of a snooze either, nor joins that of another alert; the care team is
 // notified.
-func TestTheEndOfASnoozeWithLateReadings(t *testing.T) {
+func TestSnoozeEndWithLateReadings(t *testing.T) {
 	for name, test := range map[string]struct {
 		during func(w *nightShift)
 		stat   int
@@ -264,7 +264,7 @@ func TestTheEndOfASnoozeWithLateReadings(t *testing.T) {
 			w.now = w.now.Add(time.Minute)
 			test.during(w)
 			w.wantPushed("during", 0, 0)
-			w.ask(authz.Nurse, "POST", fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, snooze.at("id")), nil).want(200)
+			w.request(authz.Nurse, "POST", fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, snooze.at("id")), nil).want(200)
 			w.wantPushed("at the end", 1, test.stat)
 			w.wantStat("at the end", test.stat)
 			joined := w.rows(t, `SELECT CAST(value AS INTEGER) FROM alerts WHERE escalation != '' ORDER BY id`)
@@ -274,7 +274,7 @@ func TestTheEndOfASnoozeWithLateReadings(t *testing.T) {
 }
 
 // A reading that arrives after a snooze's end but before the sweep has already alerted; the sweep does not alert again.
-func TestTheEndOfASnoozeIsToldOnce(t *testing.T) {
+func TestSnoozeEndAlertsOnce(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.snooze(time.Hour, true).want(201)
 	w.now = w.now.Add(30 * time.Minute)
@@ -301,7 +301,7 @@ func TestTheEndOfASnoozeIsToldOnce(t *testing.T) {
 }
 
 // Consecutive snoozes together last no longer than one may; a notification in between ends the series.
-func TestSnoozesInARow(t *testing.T) {
+func TestConsecutiveSnoozes(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.cuff(190, 110, 0)
 	w.snooze(3*time.Hour, true).want(201)
@@ -320,9 +320,9 @@ func TestSnoozesInARow(t *testing.T) {
 	w.snooze(4*time.Hour, true).want(201)
 
 	// So do ending a snooze manually, and its end.
-	end := fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, w.ask(authz.Nurse, "GET", "/patients/"+w.patient+"/snoozes/?in_force=true", nil).results()[0]["id"])
+	end := fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, w.request(authz.Nurse, "GET", "/patients/"+w.patient+"/snoozes/?in_force=true", nil).results()[0]["id"])
 	w.now = w.now.Add(3 * time.Hour)
-	w.ask(authz.Nurse, "POST", end, nil).want(200)
+	w.request(authz.Nurse, "POST", end, nil).want(200)
 	w.wantPushed("ended", 1, 1)
 	w.snooze(4*time.Hour, true).want(201)
 	w.now = w.now.Add(4*time.Hour + 30*time.Second)
@@ -340,7 +340,7 @@ func TestSnoozesInARow(t *testing.T) {
 
 // A late reading between the end of a snooze and the sweep has sent no alert: findings that still hold alert and
 // escalate.
-func TestTheEndOfASnoozeAfterALateReading(t *testing.T) {
+func TestSnoozeEndAfterLateReading(t *testing.T) {
 	for name, late := range map[string]func(w *nightShift){
 		"superseded by what came since": func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 204, 124, 0) },
 		"a warning":                     func(w *nightShift) { w.cuffAt(w.now.Add(-80*time.Hour), 150, 80, 0) },
@@ -372,7 +372,7 @@ func TestTheEndOfASnoozeAfterALateReading(t *testing.T) {
 
 // At the end of a snooze a late reading does not notify once a newer one was measured; the app shows it. Without a newer
 // one it notifies, without an escalation.
-func TestALateReadingAtTheEndOfASnooze(t *testing.T) {
+func TestLateReadingAtSnoozeEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		since   func(w *nightShift)
 		alerted int

@@ -9,7 +9,7 @@ import (
 
 // A normal reading typed by the patient does not suppress device alerts at the end of a snooze: it resolves only
 // readings typed by the patient.
-func TestStoryTypedNormalAtTheEndOfASnooze(t *testing.T) {
+func TestStoryTypedNormalAtSnoozeEnd(t *testing.T) {
 	for name, test := range map[string]struct {
 		critical bool // the snooze covers critical alerts
 		during   func(w *nightShift)
@@ -57,16 +57,16 @@ func TestStoryTypedNormalAtTheEndOfASnooze(t *testing.T) {
 			w.acknowledge(w.cuff(204, 124, 0))
 			w.now = w.now.Add(time.Hour)
 			w.typed(w.portal(), 182)
-			w.ask(authz.Nurse, "POST", "/alerts/"+formatID(w.newest())+"/resolve/", object{"notes": "A mistake."}).want(200)
+			w.request(authz.Nurse, "POST", "/alerts/"+formatID(w.newest())+"/resolve/", object{"notes": "A mistake."}).want(200)
 		}, 1},
 		"acknowledged, then a worse one that is withdrawn": {true, func(w *nightShift) {
 			w.acknowledge(w.cuff(204, 124, 0))
 			w.now = w.now.Add(time.Hour)
 			id := w.cuff(206, 124, 0)["observation_id"].(string)
-			w.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The husband."}).want(200)
+			w.request(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The husband."}).want(200)
 		}, 1},
 		"acknowledged and resolved, then a critical and a normal one typed": {true, func(w *nightShift) {
-			w.ask(authz.Nurse, "POST", "/alerts/"+formatID(w.cuff(204, 124, 0))+"/resolve/", object{"notes": "Treated."}).want(200)
+			w.request(authz.Nurse, "POST", "/alerts/"+formatID(w.cuff(204, 124, 0))+"/resolve/", object{"notes": "Treated."}).want(200)
 			w.now = w.now.Add(time.Hour)
 			w.typed(w.portal(), 182)
 			w.acknowledge(w.newest())

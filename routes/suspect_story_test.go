@@ -20,15 +20,15 @@ func (c *clinic) scale(gatewayPatient string, kg float64, at time.Time) reply {
 	}
 	body := fmt.Sprintf(`{"event_type":"measurement.created","device_id":"W-1","patient_id":%q,"measurement_type":"weight","values":{"weight":%v},"unit":"kg","timestamp":%q}`,
 		gatewayPatient, kg, at.Format(time.RFC3339))
-	id, _ := c.event(c.t, body).want(200).at("observation_id").(string)
-	return c.ask(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200)
+	id, _ := c.postEvent(c.t, body).want(200).at("observation_id").(string)
+	return c.request(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200)
 }
 
 // weighedDaily creates a patient with a scale and the given weights, one each morning before now.
 func (c *clinic) weighedDaily(kg ...float64) (patient string, next time.Time) {
 	c.t.Helper()
-	patient = c.enrol(object{"gateway_patient_id": "GW-1"})
-	c.ask(authz.Admin, "POST", "/devices/assign/", object{
+	patient = c.enroll(object{"gateway_patient_id": "GW-1"})
+	c.request(authz.Admin, "POST", "/devices/assign/", object{
 		"device_id": "W-1", "patient_id": patient, "device_type": "weight_scale", "assigned_at": c.now.AddDate(0, 0, -40).Format(time.RFC3339),
 	}).want(200)
 	for i, value := range kg {
@@ -37,14 +37,14 @@ func (c *clinic) weighedDaily(kg ...float64) (patient string, next time.Time) {
 	return patient, c.now.Add(time.Minute)
 }
 
-// standing summarizes a patient's weights: days and device readings that count, queued deliveries, score and latest
+// weightSummary summarizes a patient's weights: days and device readings that count, queued deliveries, score and latest
 // weight.
-func (c *clinic) standing(patient string) string {
+func (c *clinic) weightSummary(patient string) string {
 	c.t.Helper()
 	days := c.rows(c.t, `SELECT COALESCE(SUM(readings), 0) || ' readings, ' || COALESCE(SUM(device_readings), 0) || ' of devices' FROM reading_days WHERE patient = '`+patient+`'`)
 	queued := c.rows(c.t, `SELECT COUNT(*) FROM transmissions WHERE patient = '`+patient+`'`)
 	var latest any
-	for _, row := range c.ask(authz.Nurse, "GET", "/triage/patients/"+query("page_size", "100"), nil).results() {
+	for _, row := range c.request(authz.Nurse, "GET", "/triage/patients/"+query("page_size", "100"), nil).results() {
 		if row["patient_id"] == patient || row["id"] == patient {
 			vitals, _ := row["latest_vitals"].(object)
 			weight, _ := vitals["weight"].(object)
@@ -54,9 +54,9 @@ func (c *clinic) standing(patient string) string {
 	return fmt.Sprintf("%s, %s for the EMR, latest %v", days[0], queued[0], latest)
 }
 
-func (c *clinic) open(patient string) (list []string) {
+func (c *clinic) openAlerts(patient string) (list []string) {
 	c.t.Helper()
-	for _, alert := range c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "status", "active", "page_size", "100"), nil).results() {
+	for _, alert := range c.request(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "status", "active", "page_size", "100"), nil).results() {
 		list = append(list, fmt.Sprint(alert["type"], " ", alert["level"]))
 	}
 	slices.Sort(list)
@@ -65,7 +65,7 @@ func (c *clinic) open(patient string) (list []string) {
 
 func (c *clinic) confirmReading(role authz.Role, id any) reply {
 	c.t.Helper()
-	return c.ask(role, "POST", fmt.Sprintf("/ingestion/observations/%v/confirm/", id), object{"notes": "It was she."})
+	return c.request(role, "POST", fmt.Sprintf("/ingestion/observations/%v/confirm/", id), object{"notes": "It was she."})
 }
 
 // portalOf returns the patient's portal user.
@@ -83,7 +83,7 @@ func (c *clinic) portalOf(patient string) *collections.User {
 func TestStorySpouseOnTheScale(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88.2, 87.9, 88, 88.1, 88.3, 87.8, 88)
-	before := c.standing(patient)
+	before := c.weightSummary(patient)
 	spouse := c.scale("GW-1", 62, at).wantAt(object{
 		"review_state": "suspect", "suspect_reason": "far_from_usual", "status": "final", "fhir_status": nil, "confirmed_by": nil, "confirmed_at": nil,
 		"alert_triggered": true, "alert_details.level": "warning", "weight_kg": 62.0, "origin": "device",
@@ -91,31 +91,31 @@ func TestStorySpouseOnTheScale(t *testing.T) {
 	if said, _ := spouse.at("alert_details.message").(string); !strings.Contains(said, "Who stood on the scale?") || !strings.Contains(said, "88 kg") {
 		t.Errorf("it asks %q", said)
 	}
-	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
-	if after := c.standing(patient); after != before {
+	wantSame(t, "alerts", c.alertsRaised(patient), []string{"suspect_reading warning weight 62/78"})
+	if after := c.weightSummary(patient); after != before {
 		t.Errorf("it counts: %s, before %s", after, before)
 	}
 	// The spouse returns twice in the same run; the patient's own weight is evaluated as if these readings did not
 	// exist.
 	at = at.Add(26 * time.Hour)
 	c.scale("GW-1", 66, at).wantAt(object{"review_state": "suspect", "alert_triggered": false})
-	wantSame(t, "alerts of a run", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
+	wantSame(t, "alerts of a run", c.alertsRaised(patient), []string{"suspect_reading warning weight 62/78"})
 	at = at.Add(time.Hour)
 	c.scale("GW-1", 88.4, at).wantAt(object{"review_state": "accepted", "alert_triggered": false})
 	at = at.Add(2 * time.Hour)
 	c.scale("GW-1", 61, at).wantAt(object{"review_state": "suspect", "alert_triggered": true})
-	wantSame(t, "alerts of the next run", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78", "suspect_reading warning weight 61/78"})
+	wantSame(t, "alerts of the next run", c.alertsRaised(patient), []string{"suspect_reading warning weight 62/78", "suspect_reading warning weight 61/78"})
 
 	id := spouse.at("id").(string)
 	for _, path := range []string{"/transform/", "/transmit/"} {
-		if answer := c.ask(authz.Nurse, "POST", "/fhir/observations/"+id+path, nil); answer.status != 400 {
+		if answer := c.request(authz.Nurse, "POST", "/fhir/observations/"+id+path, nil); answer.status != 400 {
 			t.Errorf("%s of a suspect reading: %d %s", path, answer.status, answer.body)
 		}
 	}
-	c.ask(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The spouse"}).want(200).
+	c.request(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The spouse"}).want(200).
 		wantAt(object{"status": "entered_in_error", "review_state": "suspect"})
 	c.confirmReading(authz.Nurse, id).want(400, "invalid_state")
-	wantSame(t, "open", c.open(patient), []string{"suspect_reading warning", "suspect_reading warning"}) // the rest of its run, and the next
+	wantSame(t, "open", c.openAlerts(patient), []string{"suspect_reading warning", "suspect_reading warning"}) // the rest of its run, and the next
 }
 
 // 176.4 lb sent as kg: no gain of 96 kg is reported.
@@ -126,8 +126,8 @@ func TestStoryPoundsAsKilograms(t *testing.T) {
 	if said, _ := sent.at("alert_details.message").(string); !strings.Contains(said, "In lbs it would be 80.01 kg.") {
 		t.Errorf("it says %q", said)
 	}
-	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 176.4/90"})
-	if open := c.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) > 0 {
+	wantSame(t, "alerts", c.alertsRaised(patient), []string{"suspect_reading warning weight 176.4/90"})
+	if open := c.request(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) > 0 {
 		t.Errorf("escalated: %v", open)
 	}
 }
@@ -158,9 +158,9 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 			patient, at := c.weighedDaily(usual...)
 			at = at.Add(3 * time.Hour)
 			first := c.scale("GW-1", story.first, at).wantAt(object{"review_state": "suspect"})
-			days := c.standing(patient)
+			days := c.weightSummary(patient)
 			second := c.scale("GW-1", story.second, at.Add(story.after)).wantAt(object{"review_state": story.state})
-			first = c.ask(authz.Nurse, "GET", "/ingestion/observations/"+first.at("id").(string)+"/", nil).want(200)
+			first = c.request(authz.Nurse, "GET", "/ingestion/observations/"+first.at("id").(string)+"/", nil).want(200)
 			if !story.confirms {
 				first.wantAt(object{"review_state": "suspect", "fhir_status": nil})
 				return
@@ -174,10 +174,10 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 				t.Errorf("the answered question hides what the reading means: %s", said)
 			}
 			second.wantAt(object{"fhir_status": "pending", "alert_triggered": true})
-			if after := c.standing(patient); after == days || !strings.HasPrefix(after, "9 readings, 9 of devices, 9 for the EMR") {
+			if after := c.weightSummary(patient); after == days || !strings.HasPrefix(after, "9 readings, 9 of devices, 9 for the EMR") {
 				t.Errorf("it stands at %s, before %s", after, days)
 			}
-			for _, kind := range c.open(patient) {
+			for _, kind := range c.openAlerts(patient) {
 				if strings.HasPrefix(kind, "suspect_reading") {
 					t.Error("the question is still open")
 				}
@@ -219,21 +219,21 @@ func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 				case 'd':
 					c.scale("GW-1", kg, c.now)
 				case 'p':
-					c.askAs(portal, "POST", "/ingestion/weight/", body).want(201)
+					c.requestAs(portal, "POST", "/ingestion/weight/", body).want(201)
 				default:
-					c.ask(authz.Nurse, "POST", "/ingestion/weight/", body).want(201)
+					c.request(authz.Nurse, "POST", "/ingestion/weight/", body).want(201)
 				}
 			}
 			kept := c.rows(t, `SELECT weight_kg || ' ' || IIF(review_state = '', 'accepted', review_state) FROM observations WHERE measured_at >= '`+collections.Instant(at)+`' ORDER BY measured_at`)
 			wantSame(t, "kept", kept, story.want)
 		})
 	}
-	// A weight that a person has confirmed counts as confirmed, whatever its source.
+	// A weight that a person has confirmed counts as confirmed, from any source.
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88, 88, 88, 88, 88)
 	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient))
 	c.now = at
-	typed := c.askAs(portal, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 62, "measured_at": at.Format(time.RFC3339)}).want(201)
+	typed := c.requestAs(portal, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 62, "measured_at": at.Format(time.RFC3339)}).want(201)
 	c.confirmReading(authz.Nurse, typed.at("id")).want(200)
 	c.scale("GW-1", 62.5, at.Add(time.Hour)).wantAt(object{"review_state": "accepted"})
 }
@@ -254,16 +254,16 @@ func TestStoryStaffConfirm(t *testing.T) {
 			"status": "final", "alert_triggered": true, "alert_details.level": "critical",
 		})
 		portal := c.portalOf(patient)
-		c.askAs(portal, "GET", "/ingestion/observations/"+sent.at("id").(string)+"/", nil).want(200).
+		c.requestAs(portal, "GET", "/ingestion/observations/"+sent.at("id").(string)+"/", nil).want(200).
 			wantAt(object{"review_state": "confirmed", "confirmed_by": nil, "confirmed_at": c.now.Format(time.RFC3339)}) // no staff names
-		if list := c.askAs(portal, "GET", "/ingestion/observations/", nil).want(200); strings.Contains(list.body, c.people[role].Email()) {
+		if list := c.requestAs(portal, "GET", "/ingestion/observations/", nil).want(200); strings.Contains(list.body, c.people[role].Email()) {
 			t.Errorf("the portal is shown %s", list.body)
 		}
-		wantSame(t, "open", c.open(patient), []string{"weight critical"})
-		if got := c.standing(patient); got != "4 readings, 4 of devices, 4 for the EMR, latest 92" {
+		wantSame(t, "open", c.openAlerts(patient), []string{"weight critical"})
+		if got := c.weightSummary(patient); got != "4 readings, 4 of devices, 4 for the EMR, latest 92" {
 			t.Error(got)
 		}
-		if open := c.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) != 1 || open[0]["priority"] != "stat" {
+		if open := c.request(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) != 1 || open[0]["priority"] != "stat" {
 			t.Errorf("escalated: %v", open)
 		}
 		before := len(c.events(patient))
@@ -299,7 +299,7 @@ func TestStorySuspectLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			c.enrol(object{"gateway_patient_id": "GW-1"})
+			c.enroll(object{"gateway_patient_id": "GW-1"})
 			for i, kg := range story.usual {
 				sent := c.scale("GW-1", kg, c.now.AddDate(0, 0, i-len(story.usual)))
 				if sent.at("review_state") == "suspect" {
@@ -311,7 +311,7 @@ func TestStorySuspectLimits(t *testing.T) {
 	}
 	t.Run("readings of more than 30 days ago are too old", func(t *testing.T) {
 		c := newIngestingClinic(t)
-		c.enrol(object{"gateway_patient_id": "GW-1"})
+		c.enroll(object{"gateway_patient_id": "GW-1"})
 		start := c.now.AddDate(0, 0, -34)
 		for i := range 3 {
 			c.scale("GW-1", 88, start.AddDate(0, 0, i))
@@ -322,39 +322,39 @@ func TestStorySuspectLimits(t *testing.T) {
 
 // Another person's weight is suspect from every source: typed by staff or by the patient, from a file, or released from
 // quarantine.
-func TestStorySuspectEntrances(t *testing.T) {
+func TestStorySuspectSources(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88, 88.2, 87.9)
 	portal := c.portalOf(patient)
 	c.now = at.AddDate(0, 0, 6)
 	day := func(n int) time.Time { return at.AddDate(0, 0, n).Truncate(time.Second) }
 	typed := object{"patient_id": patient, "weight_kg": 62, "measured_at": day(0).Format(time.RFC3339)}
-	c.ask(authz.MA, "POST", "/ingestion/weight/", typed).want(201).wantAt(object{"review_state": "suspect", "origin": "staff"})
-	c.ask(authz.MA, "POST", "/ingestion/weight/", typed).want(200).wantAt(object{"review_state": "suspect", "duplicate": true})
-	c.ask(authz.MA, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_lbs": 250, "measured_at": day(2).Format(time.RFC3339)}).want(201).
+	c.request(authz.MA, "POST", "/ingestion/weight/", typed).want(201).wantAt(object{"review_state": "suspect", "origin": "staff"})
+	c.request(authz.MA, "POST", "/ingestion/weight/", typed).want(200).wantAt(object{"review_state": "suspect", "duplicate": true})
+	c.request(authz.MA, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_lbs": 250, "measured_at": day(2).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "suspect", "suspect_reason": "far_from_usual", "weight_kg": 113.4})
-	own := c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62, "measured_at": day(4).Format(time.RFC3339)}).want(201).
+	own := c.requestAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62, "measured_at": day(4).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "suspect", "origin": "patient"})
-	waited := c.event(t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"W-2","patient_id":"nobody","measurement_type":"weight","values":{"weight":70},"unit":"kg","timestamp":%q}`,
+	waited := c.postEvent(t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"W-2","patient_id":"nobody","measurement_type":"weight","values":{"weight":70},"unit":"kg","timestamp":%q}`,
 		day(5).Format(time.RFC3339))).want(200).at("event_id")
-	c.ask(authz.MA, "POST", fmt.Sprintf("/ingestion/quarantine/%v/release/", waited), object{"patient_id": patient}).want(201).
+	c.request(authz.MA, "POST", fmt.Sprintf("/ingestion/quarantine/%v/release/", waited), object{"patient_id": patient}).want(201).
 		wantAt(object{"review_state": "suspect", "origin": "device"})
 	// Readings of another kind in between have no effect.
-	c.ask(authz.MA, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 120, "diastolic": 80, "measured_at": day(5).Format(time.RFC3339)}).want(201).
+	c.request(authz.MA, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 120, "diastolic": 80, "measured_at": day(5).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "accepted"})
-	wantSame(t, "alerts", c.raisedAbout(patient), []string{"suspect_reading warning weight 62/78"})
+	wantSame(t, "alerts", c.alertsRaised(patient), []string{"suspect_reading warning weight 62/78"})
 
-	// A second, similar weight confirms it, whoever typed the first.
-	c.askAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62.5, "measured_at": day(4).Add(time.Minute).Format(time.RFC3339)}).want(201).
+	// A second, similar weight confirms it, even if another user typed the first.
+	c.requestAs(portal, "POST", "/ingestion/weight/", object{"weight_kg": 62.5, "measured_at": day(4).Add(time.Minute).Format(time.RFC3339)}).want(201).
 		wantAt(object{"review_state": "confirmed"})
-	c.ask(authz.Nurse, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"review_state": "confirmed", "confirmed_by": "system"})
-	c.askAs(portal, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"confirmed_by": "system"})
+	c.request(authz.Nurse, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"review_state": "confirmed", "confirmed_by": "system"})
+	c.requestAs(portal, "GET", "/ingestion/observations/"+own.at("id").(string)+"/", nil).want(200).wantAt(object{"confirmed_by": "system"})
 
 	// The list counts every reading, in any review state.
-	if all := c.ask(authz.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100"), nil).results(); len(all) != 9 {
+	if all := c.request(authz.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100"), nil).results(); len(all) != 9 {
 		t.Errorf("%d readings are listed", len(all))
 	}
-	if weights := c.ask(authz.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100", "observation_type", "weight"), nil).results(); len(weights) != 8 {
+	if weights := c.request(authz.Nurse, "GET", "/ingestion/observations/"+query("page_size", "100", "observation_type", "weight"), nil).results(); len(weights) != 8 {
 		t.Errorf("%d weights are listed", len(weights))
 	}
 }
@@ -363,8 +363,8 @@ func TestStorySuspectEntrances(t *testing.T) {
 func TestStorySuspectBilling(t *testing.T) {
 	c := newIngestingClinic(t)
 	start := c.now.AddDate(0, 0, -31)
-	patient := c.enrol(object{"gateway_patient_id": "GW-1"})
-	c.ask(authz.Admin, "POST", "/devices/assign/", object{
+	patient := c.enroll(object{"gateway_patient_id": "GW-1"})
+	c.request(authz.Admin, "POST", "/devices/assign/", object{
 		"device_id": "W-1", "patient_id": patient, "device_type": "weight_scale", "assigned_at": start.AddDate(0, 0, -1).Format(time.RFC3339),
 	}).want(200)
 	for i := range 15 {
@@ -386,7 +386,7 @@ func TestStorySuspectBilling(t *testing.T) {
 	if got := days(); got != "16 days, 16 readings" {
 		t.Errorf("%v once it is confirmed", got)
 	}
-	c.ask(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", spouse.at("id")), object{"reason": "It was the spouse"}).want(200)
+	c.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", spouse.at("id")), object{"reason": "It was the spouse"}).want(200)
 	if got := days(); got != "15 days, 15 readings" {
 		t.Errorf("%v once it is withdrawn", got)
 	}
@@ -404,14 +404,14 @@ func TestStoryWrongUnitWaitsForAPerson(t *testing.T) {
 		for _, every := range []time.Duration{time.Minute, 11 * time.Hour} {
 			c := newIngestingClinic(t)
 			patient, at := c.weighedDaily(80, 80.2, 79.9)
-			before := c.standing(patient)
+			before := c.weightSummary(patient)
 			for i, kg := range weights {
 				c.scale("GW-1", kg, at.Add(time.Duration(i)*every)).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
 			}
-			if after := c.standing(patient); after != before || len(c.stats(t)) != 0 {
+			if after := c.weightSummary(patient); after != before || len(c.stats(t)) != 0 {
 				t.Errorf("%s: it counts: %s, before %s", name, after, before)
 			}
-			wantSame(t, name, c.open(patient), []string{"suspect_reading warning"})
+			wantSame(t, name, c.openAlerts(patient), []string{"suspect_reading warning"})
 			first := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect' ORDER BY measured_at LIMIT 1`)[0]
 			c.confirmReading(authz.Nurse, first).want(200).wantAt(object{"review_state": "confirmed"}) // the weight is real
 			if left := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect'`); len(left) != len(weights)-1 {
@@ -424,7 +424,7 @@ func TestStoryWrongUnitWaitsForAPerson(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
 	c.scale("GW-1", 176.4, at)
-	c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 176.4, "measured_at": c.now.Format(time.RFC3339)}).
+	c.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 176.4, "measured_at": c.now.Format(time.RFC3339)}).
 		want(201).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
 	// The patient uses the scale in the right unit: that weight is not suspect.
 	c.scale("GW-1", 80.3, at.Add(time.Minute)).wantAt(object{"review_state": "accepted", "alert_triggered": false})

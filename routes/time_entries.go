@@ -138,7 +138,7 @@ func (a *api) stopTimer(c *web.Call, number int64) error {
 	return show(c, c.OK, a.viewTimes)(a.Billing.StopTimer(c.App, number, c.Caller.RecordID, body, c.Actor(), c.Now))
 }
 
-// timeEntryOwner returns the user whose entries the caller may change or sum up; "" means every user's.
+// timeEntryOwner returns the owner of the entries that the caller may change or sum up; "" means every user.
 func timeEntryOwner(c *web.Call) string {
 	if c.Scope == authz.Own {
 		return c.Caller.RecordID

@@ -95,7 +95,7 @@ func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 	at := func() time.Time { return *d.at.Load() }
 	worker := emr.NewWorker(emr.WorkerOptions{
 		EMR: d.emr, Schedule: emr.Schedule{5 * time.Minute}, Load: ingest.NewEvaluator(ingest.Rules{}).LoadFHIR, Clock: at,
-		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopPatience: time.Hour, // rounds run after it stopped
+		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
 		Finished: func(s emr.Result) { d.finished <- s },
 	})
 	fine := dashboard.Probes{
@@ -117,7 +117,7 @@ func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 	for worker.RunningSince().IsZero() {
 		runtime.Gosched()
 	}
-	d.patient = d.enrol(object{"external_id": "e-1"})
+	d.patient = d.enroll(object{"external_id": "e-1"})
 	return d
 }
 
@@ -135,23 +135,23 @@ func TestTransformAndTransmit(t *testing.T) {
 	d := newDelivering(t)
 	id := d.observe()
 	path := "/fhir/observations/" + id
-	d.ask(authz.Nurse, "POST", path+"/transmit/", nil).want(400, "not_transformed")
-	d.ask(authz.Nurse, "POST", path+"/transform/", nil).want(200).wantAt(object{"observation_id": id, "fhir_status": "pending"})
+	d.request(authz.Nurse, "POST", path+"/transmit/", nil).want(400, "not_transformed")
+	d.request(authz.Nurse, "POST", path+"/transform/", nil).want(200).wantAt(object{"observation_id": id, "fhir_status": "pending"})
 	if s := <-d.finished; s.ObservationID != id || s.Failed() { // woken by the transform
 		t.Fatalf("%+v", s)
 	}
-	d.ask(authz.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
-	d.ask(authz.Nurse, "GET", path+"/", nil).want(200).wantAt(object{"meta.versionId": "1", "status": "final"})
+	d.request(authz.Nurse, "POST", path+"/transform/", nil).want(400, "invalid_state")
+	d.request(authz.Nurse, "GET", path+"/", nil).want(200).wantAt(object{"meta.versionId": "1", "status": "final"})
 
 	// Refused, then sent manually: refused again, then accepted.
 	d.emr.refuse(&emr.Error{Code: emr.CodeInvalidResource, Status: 422, Message: "Invalid FHIR resource: value", Diagnostics: phi.Text("Ada weighs 80")})
 	other := d.observe()
 	path = "/fhir/observations/" + other
-	d.ask(authz.Provider, "POST", path+"/transform/", nil).want(200)
+	d.request(authz.Provider, "POST", path+"/transform/", nil).want(200)
 	<-d.finished
-	number, _ := d.ask(authz.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"}).at("transmission_id").(string)
+	number, _ := d.request(authz.Provider, "POST", path+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"}).at("transmission_id").(string)
 	<-d.finished
-	failed := d.ask(authz.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{
+	failed := d.request(authz.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{
 		"id": number, "status": "failed", "error_code": "invalid_resource", "error_message": "Invalid FHIR resource: value", "next_retry_at": nil,
 		"patient_name": "Ada Lovelace", "attempt_count": 1.0,
 	})
@@ -165,17 +165,17 @@ func TestTransformAndTransmit(t *testing.T) {
 		t.Error(diff)
 	}
 	d.emr.refuse(nil)
-	d.ask(authz.Provider, "POST", path+"/transmit/", nil).want(200)
+	d.request(authz.Provider, "POST", path+"/transmit/", nil).want(200)
 	<-d.finished
-	d.ask(authz.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{"status": "transmitted", "error_code": nil})
+	d.request(authz.DataMonitor, "GET", "/fhir/transmissions/"+number+"/", nil).want(200).wantAt(object{"status": "transmitted", "error_code": nil})
 
 	for _, unknown := range []string{collections.NewUUID(), "x"} {
-		d.ask(authz.Admin, "POST", "/fhir/observations/"+unknown+"/transform/", nil).want(404)
-		d.ask(authz.Admin, "POST", "/fhir/observations/"+unknown+"/transmit/", nil).want(404)
+		d.request(authz.Admin, "POST", "/fhir/observations/"+unknown+"/transform/", nil).want(404)
+		d.request(authz.Admin, "POST", "/fhir/observations/"+unknown+"/transmit/", nil).want(404)
 	}
-	d.ask(authz.Admin, "GET", "/fhir/transmissions/TXN-2026-999999/", nil).want(404)
+	d.request(authz.Admin, "GET", "/fhir/transmissions/TXN-2026-999999/", nil).want(404)
 
-	d.ask(authz.DataMonitor, "GET", "/fhir/transmissions/", nil).want(200)
+	d.request(authz.DataMonitor, "GET", "/fhir/transmissions/", nil).want(200)
 	var recorded int
 	err := d.app.DB().NewQuery(`SELECT COUNT(*) FROM audit_log WHERE event = 'patient.read' AND resource_type = 'Transmission'`).Row(&recorded)
 	if err != nil || recorded == 0 {
@@ -185,7 +185,7 @@ func TestTransformAndTransmit(t *testing.T) {
 
 func TestFHIRStatus(t *testing.T) {
 	d := newDelivering(t)
-	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
+	d.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
 		"status": "operational", "emr_connection": "connected", "emr_last_successful_transmission": nil, "today_stats.success_rate": 100.0,
 		"uptime": "100.0%", "queue.pending": 0.0,
 	})
@@ -199,11 +199,11 @@ func TestFHIRStatus(t *testing.T) {
 		d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.Instant(clock.Add(-time.Duration(i) * time.Hour)), "status": status})
 	}
 	d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.Instant(clock.AddDate(0, -2, 0)), "status": "down"})
-	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
+	d.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
 		"status": "degraded", "queue.failed_awaiting_retry": 21.0, "today_stats.failed": 0.0, "uptime": "66.6%",
 	})
 	d.emr.off.Store(true)
-	d.ask(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_connection": "not_configured"})
+	d.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"emr_connection": "not_configured"})
 	d.wantRoles("GET", "/fhir/status/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 }
 
@@ -215,13 +215,13 @@ func TestProcessPending(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The missing FHIR form is created, and the reading is sent by this call or by the worker that it woke.
-	d.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
+	d.request(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"details.transformed": 1.0})
 	if s := <-d.finished; s.ObservationID != id || s.RetryAt != clock.Add(5*time.Minute) {
 		t.Errorf("%+v", s)
 	}
 	d.stopWorker() // another wake-up might let the worker see first that the retry is due
 	d.advance(5 * time.Minute)
-	answer := d.ask(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 1.0, "failed": 1.0, "details.transformed": 0.0})
+	answer := d.request(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 1.0, "failed": 1.0, "details.transformed": 0.0})
 	errors, _ := answer.at("details.transmission_errors").([]any)
 	if diff := cmp.Diff([]any{object{"observation_id": id, "error": "EMR unavailable (503)", "retry_at": nil}}, errors); diff != "" {
 		t.Error(diff)

@@ -21,11 +21,11 @@ import (
 // row returns a patient's triage row as a nurse sees it.
 func (c *clinic) row(patient string) object {
 	c.t.Helper()
-	return c.ask(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", patient, "concern", "true"), nil).want(200).results()[0]
+	return c.request(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", patient, "concern", "true"), nil).want(200).results()[0]
 }
 
-// said summarizes a row: state, values, change, age, reasons, holder.
-func (c *clinic) said(patient string) string {
+// rowSummary summarizes a row: state, values, change, age, reasons, holder.
+func (c *clinic) rowSummary(patient string) string {
 	c.t.Helper()
 	row := c.row(patient)
 	concern := row["concern"].(object)
@@ -52,22 +52,22 @@ func (c *clinic) said(patient string) string {
 
 func (c *clinic) wantRow(what, patient, want string) {
 	c.t.Helper()
-	if got := c.said(patient); got != want {
+	if got := c.rowSummary(patient); got != want {
 		c.t.Errorf("%s:\n got %s\nwant %s", what, got, want)
 	}
 }
 
-// inUnit stores a reading with its unit named.
-func (c *clinic) inUnit(kind, unit, patient, values string, ago time.Duration) {
+// measuredInUnit stores a reading with its unit named.
+func (c *clinic) measuredInUnit(kind, unit, patient, values string, ago time.Duration) {
 	c.t.Helper()
-	c.event(c.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"DEV-%s","patient_id":%q,"measurement_type":%q,"unit":%q,"values":{%s},"timestamp":%q}`,
+	c.postEvent(c.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"DEV-%s","patient_id":%q,"measurement_type":%q,"unit":%q,"values":{%s},"timestamp":%q}`,
 		patient[24:], patient, kind, unit, values, c.now.Add(-ago).Format(time.RFC3339))).want(200)
 }
 
 // The row's main finding: critical values before values near a bound, the change since then, and the response.
 func TestConcern(t *testing.T) {
 	c := newIngestingClinic(t)
-	high := c.enrol(nil)
+	high := c.enroll(nil)
 	c.wantRow("nothing measured", high, "no_data {} <nil>; Never reviewed")
 	c.measured("bp", high, `"systolic":120,"diastolic":78`, 3*time.Hour)
 	c.wantRow("in range", high, "in_range {diastolic:78,systolic:120} <nil> 3h0m0s; Never reviewed")
@@ -97,10 +97,10 @@ func TestConcern(t *testing.T) {
 // comes second.
 func TestConcernOfChange(t *testing.T) {
 	c := newIngestingClinic(t)
-	heavy := c.enrol(nil)
-	c.inUnit("weight", "kg", heavy, `"weight":80`, 70*time.Hour)
+	heavy := c.enroll(nil)
+	c.measuredInUnit("weight", "kg", heavy, `"weight":80`, 70*time.Hour)
 	c.wantRow("a first weight is held against nothing", heavy, "no_bounds {weight_kg:80} <nil> 70h0m0s; No bounds to compare it with")
-	c.inUnit("weight", "kg", heavy, `"weight":82.9`, 3*time.Hour)
+	c.measuredInUnit("weight", "kg", heavy, `"weight":82.9`, 3*time.Hour)
 	c.wantRow("gained", heavy, "warning {weight_kg:82.9} 2.9 3h0m0s; Gain 2.9 kg within 7 days | nobody <nil>")
 	concern := c.row(heavy)["concern"].(object)
 	if concern["bounds"].(object)["high"] != 82.3 || concern["unit"] != "kg" || concern["rule"] != "weight_change" {
@@ -110,21 +110,21 @@ func TestConcernOfChange(t *testing.T) {
 	c.wantRow("of two warnings the later", heavy, "warning {spo2:91} <nil> 1h0m0s; ≤ 92; Also weight +2.9 kg | nobody <nil>")
 }
 
-// A suspect or implausible value is never in range, whatever its number; with bounds turned off no value is.
+// A suspect or implausible value is never in range, even with a normal number; with bounds turned off no value is.
 func TestConcernInDoubt(t *testing.T) {
 	c := newIngestingClinic(t)
-	whose := c.enrol(nil)
+	whose := c.enroll(nil)
 	for day := range 4 {
-		c.inUnit("weight", "kg", whose, `"weight":88`, time.Duration(5-day)*24*time.Hour)
+		c.measuredInUnit("weight", "kg", whose, `"weight":88`, time.Duration(5-day)*24*time.Hour)
 	}
-	c.inUnit("weight", "kg", whose, `"weight":62`, time.Hour)
+	c.measuredInUnit("weight", "kg", whose, `"weight":62`, time.Hour)
 	c.wantRow("somebody else's weight", whose, "unsure {weight_kg:62} <nil> 1h0m0s; Far from the usual. Who stood on the scale? | nobody <nil>")
-	loose := c.enrol(nil)
-	c.event(t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"DEV-L","patient_id":%q,"measurement_type":"bp","values":{"systolic":246,"diastolic":18},"timestamp":%q}`,
+	loose := c.enroll(nil)
+	c.postEvent(t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"DEV-L","patient_id":%q,"measurement_type":"bp","values":{"systolic":246,"diastolic":18},"timestamp":%q}`,
 		loose, c.now.Format(time.RFC3339)))
 	c.wantRow("a loose cuff", loose, "unsure {diastolic:18,systolic:246} <nil> 0s; Implausible: confirm or discard; Stat escalation | nobody <nil>")
-	off := c.enrol(nil)
-	c.ask(authz.Provider, "PUT", "/patients/"+off+"/vital-config/", object{"blood_pressure": nil, "reason": "Hospice."}).want(200)
+	off := c.enroll(nil)
+	c.request(authz.Provider, "PUT", "/patients/"+off+"/vital-config/", object{"blood_pressure": nil, "reason": "Hospice."}).want(200)
 	c.measured("bp", off, `"systolic":230,"diastolic":130`, time.Hour)
 	c.wantRow("without bounds", off, "no_bounds {diastolic:130,systolic:230} <nil> 1h0m0s; No bounds to compare it with")
 }
@@ -142,10 +142,10 @@ func TestConcernIsTheAlert(t *testing.T) {
 		case 1:
 			kind, unit, values = "blood_glucose", "mg/dL", fmt.Sprintf(`"glucose":%d`, 40+random.IntN(360))
 		}
-		patient := c.enrol(nil)
-		c.inUnit(kind, unit, patient, values, time.Duration(random.IntN(300))*time.Minute)
+		patient := c.enroll(nil)
+		c.measuredInUnit(kind, unit, patient, values, time.Duration(random.IntN(300))*time.Minute)
 		want := "in_range"
-		for _, alert := range c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient), nil).results() {
+		for _, alert := range c.request(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient), nil).results() {
 			if level := alert["level"].(string); level == "critical" || want != "critical" {
 				want = level
 			}
@@ -166,7 +166,7 @@ func TestConcernIsTheAlert(t *testing.T) {
 // The holder: none, notified, working on it, acknowledged by, snoozed until.
 func TestHolder(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	holder := func() string {
 		held, _ := c.row(patient)["holder"].(object)
 		return fmt.Sprint(held["state"], " ", held["by"], " ", held["priority"], " ", held["until"])
@@ -181,26 +181,26 @@ func TestHolder(t *testing.T) {
 	c.measured("bp", patient, `"systolic":150,"diastolic":80`, time.Hour)
 	want("a warning", "nobody <nil> <nil> <nil>")
 	until := c.now.Add(3 * time.Hour).Format(time.RFC3339)
-	c.ask(authz.Nurse, "POST", "/patients/"+patient+"/snoozes/", object{"type": "blood_pressure", "reason": "Known.", "ends_at": until}).want(201)
+	c.request(authz.Nurse, "POST", "/patients/"+patient+"/snoozes/", object{"type": "blood_pressure", "reason": "Known.", "ends_at": until}).want(201)
 	want("put off", "snoozed "+c.people[authz.Nurse].Email()+" <nil> "+until)
-	e := c.ask(authz.Nurse, "POST", "/escalations/", object{
+	e := c.request(authz.Nurse, "POST", "/escalations/", object{
 		"patient_id": patient, "priority": "urgent", "reason": "Dizzy.", "assigned_to": c.people[authz.Provider].Email(),
 	}).want(201).at("id")
 	want("somebody was told", "assigned "+c.people[authz.Provider].Email()+" urgent <nil>")
-	if found := c.ask(authz.Nurse, "GET", "/triage/patients/?escalated=true", nil).results(); len(found) != 1 || found[0]["patient_id"] != patient {
+	if found := c.request(authz.Nurse, "GET", "/triage/patients/?escalated=true", nil).results(); len(found) != 1 || found[0]["patient_id"] != patient {
 		t.Errorf("escalated are %v", found)
 	}
-	c.ask(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
 		"patients_escalated": 1.0, "patients_alerting": 1.0, "critical_unanswered": 0.0, "patients_mine": 0.0,
 	})
-	c.ask(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%v/", e), object{"status": "in_progress"}).want(200)
+	c.request(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%v/", e), object{"status": "in_progress"}).want(200)
 	want("at work", "in_progress "+c.people[authz.Provider].Email()+" urgent <nil>")
-	c.ask(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%v/", e), object{"status": "resolved", "resolution_notes": "Feels well."}).want(200)
+	c.request(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%v/", e), object{"status": "resolved", "resolution_notes": "Feels well."}).want(200)
 	c.now = c.now.Add(4 * time.Hour)
 	c.answerAll(patient)
 	want("acknowledged", "acknowledged "+c.people[authz.Nurse].Email()+" <nil> <nil>")
 	c.measured("bp", patient, `"systolic":210,"diastolic":125`, 0)
-	c.ask(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"critical_unanswered": 1.0})
+	c.request(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"critical_unanswered": 1.0})
 	if !strings.HasPrefix(holder(), "nobody") && !strings.HasPrefix(holder(), "assigned") {
 		t.Errorf("a critical value, and %s takes care", holder())
 	}
@@ -210,11 +210,11 @@ func TestHolder(t *testing.T) {
 // extends itself. Without the concern parameter the list is unchanged.
 func TestConcernLive(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	for day := range 3 {
 		c.measured("bp", patient, `"systolic":188,"diastolic":114`, time.Duration(2-day)*24*time.Hour)
 	}
-	if said := c.said(patient); !strings.Contains(said, "Out of range on 3 of 3 days") {
+	if said := c.rowSummary(patient); !strings.Contains(said, "Out of range on 3 of 3 days") {
 		t.Error(said)
 	}
 	shown, err := routes.LiveViews{Clock: func() time.Time { return c.now }}.Patients(c.app, []string{patient})
@@ -233,7 +233,7 @@ func TestConcernLive(t *testing.T) {
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Error(diff)
 	}
-	plain := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]
+	plain := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]
 	for _, added := range []string{"concern", "trend", "holder"} {
 		if _, there := plain[added]; there {
 			t.Errorf("the plain list has a %s", added)
@@ -242,7 +242,7 @@ func TestConcernLive(t *testing.T) {
 }
 
 // A page runs the same few statements for any number of rows.
-func TestConcernReadsFew(t *testing.T) {
+func TestConcernStatementCount(t *testing.T) {
 	c := newIngestingClinic(t)
 	var asked atomic.Int64
 	for _, builder := range []dbx.Builder{c.app.ConcurrentDB(), c.app.NonconcurrentDB()} {
@@ -250,16 +250,16 @@ func TestConcernReadsFew(t *testing.T) {
 	}
 	count := func() int64 {
 		asked.Store(0)
-		c.ask(authz.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200)
+		c.request(authz.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200)
 		return asked.Load()
 	}
 	for range 2 {
-		c.measured("bp", c.enrol(nil), `"systolic":150,"diastolic":80`, time.Hour)
+		c.measured("bp", c.enroll(nil), `"systolic":150,"diastolic":80`, time.Hour)
 	}
 	count() // the first call fills the caches
 	few := count()
 	for range 12 {
-		c.measured("bp", c.enrol(nil), `"systolic":150,"diastolic":80`, time.Hour)
+		c.measured("bp", c.enroll(nil), `"systolic":150,"diastolic":80`, time.Hour)
 	}
 	if many := count(); many != few || few == 0 {
 		t.Errorf("%d statements for 14 patients, %d for 2", many, few)

@@ -24,7 +24,7 @@ type busyList struct {
 	people []string
 }
 
-func (l *busyList) anybody() string { return l.people[l.random.IntN(len(l.people))] }
+func (l *busyList) anyUser() string { return l.people[l.random.IntN(len(l.people))] }
 
 // one returns one id that a query finds, or "".
 func (l *busyList) one(query string) string {
@@ -43,12 +43,12 @@ func (l *busyList) update(table string, columns dbx.Params, where dbx.Expression
 
 // act performs one random action and returns its name; a refused action is a step without a change.
 func (l *busyList) act() (what string) {
-	patient, n := l.anybody(), l.random.IntN(100)
+	patient, n := l.anyUser(), l.random.IntN(100)
 	staff := []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse}
 	role := staff[l.random.IntN(len(staff))]
 	about := func(query, path string, body object) {
 		if id := l.one(query); id != "" {
-			l.ask(role, "POST", fmt.Sprintf(path, collections.Number(id)), body)
+			l.request(role, "POST", fmt.Sprintf(path, collections.Number(id)), body)
 		}
 	}
 	steps := []struct {
@@ -56,7 +56,7 @@ func (l *busyList) act() (what string) {
 		do   func()
 	}{
 		{"a reading", func() {
-			l.ask(role, "POST", "/ingestion/blood-pressure/", object{
+			l.request(role, "POST", "/ingestion/blood-pressure/", object{
 				"patient_id": patient, "systolic": 100 + n, "diastolic": 70, "pulse": 70, "measured_at": l.now.Add(-time.Duration(n) * time.Hour).Format(time.RFC3339),
 			})
 		}},
@@ -68,39 +68,39 @@ func (l *busyList) act() (what string) {
 		}},
 		{"a withdrawal", func() {
 			if id := l.one("SELECT id FROM observations WHERE status = 'final'"); id != "" {
-				l.ask(role, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "Typed wrongly."})
+				l.request(role, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "Typed wrongly."})
 			}
 		}},
 		{"an escalation", func() {
-			l.ask(role, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "Look."})
+			l.request(role, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "Look."})
 		}},
 		{"an escalation's end", func() {
 			if id := l.one("SELECT id FROM escalations WHERE status IN ('open', 'in_progress')"); id != "" {
-				l.ask(role, "PATCH", fmt.Sprintf("/escalations/%d/", collections.Number(id)), object{"status": "resolved", "resolution_notes": "Done."})
+				l.request(role, "PATCH", fmt.Sprintf("/escalations/%d/", collections.Number(id)), object{"status": "resolved", "resolution_notes": "Done."})
 			}
 		}},
-		{"a review", func() { l.ask(role, "POST", "/triage/patients/"+patient+"/review/", nil) }},
+		{"a review", func() { l.request(role, "POST", "/triage/patients/"+patient+"/review/", nil) }},
 		{"a snooze", func() {
-			l.ask(role, "POST", "/patients/"+patient+"/snoozes/", object{"alert_type": "blood_pressure", "ends_at": l.now.Add(time.Hour).Format(time.RFC3339), "reason": "At the dentist."})
+			l.request(role, "POST", "/patients/"+patient+"/snoozes/", object{"alert_type": "blood_pressure", "ends_at": l.now.Add(time.Hour).Format(time.RFC3339), "reason": "At the dentist."})
 		}},
 		{"a name", func() {
-			l.ask(authz.Admin, "PUT", "/patients/"+patient+"/", person(object{"last_name": fmt.Sprint("Murray", strings.Repeat("y", n%7))}))
+			l.request(authz.Admin, "PUT", "/patients/"+patient+"/", person(object{"last_name": fmt.Sprint("Murray", strings.Repeat("y", n%7))}))
 		}},
 		{"bounds", func() {
-			l.ask(role, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "Own", "blood_pressure": object{"systolic_high": 120 + n/4, "systolic_critical": 150 + n/4}})
+			l.request(role, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "Own", "blood_pressure": object{"systolic_high": 120 + n/4, "systolic_critical": 150 + n/4}})
 		}},
-		{"an archive", func() { l.ask(authz.Admin, "POST", "/patients/"+patient+"/archive/", object{"reason": "Moved."}) }},
-		{"a return", func() { l.ask(authz.Admin, "POST", "/patients/"+patient+"/unarchive/", nil) }},
+		{"an archive", func() { l.request(authz.Admin, "POST", "/patients/"+patient+"/archive/", object{"reason": "Moved."}) }},
+		{"a return", func() { l.request(authz.Admin, "POST", "/patients/"+patient+"/unarchive/", nil) }},
 		{"a care team", func() {
 			members := []object{{"user_id": l.clinic.people[authz.Nurse].Number(), "role": "nurse"}}
-			l.ask(authz.Admin, "PUT", "/patients/"+patient+"/care-team/", object{"members": members[:n%2]})
+			l.request(authz.Admin, "PUT", "/patients/"+patient+"/care-team/", object{"members": members[:n%2]})
 		}},
 		{"a provider", func() {
 			l.update(collections.Patients, dbx.Params{"primary_provider": []string{"", l.clinic.people[authz.Provider].Id}[n%2]}, dbx.HashExp{"id": patient})
 		}},
 		{"a patient", func() {
 			if len(l.people) < 12 {
-				l.people = append(l.people, l.enrol(object{"first_name": "Grace", "last_name": "Hopper"}))
+				l.people = append(l.people, l.enroll(object{"first_name": "Grace", "last_name": "Hopper"}))
 			}
 		}},
 		{"the dashboard", func() {
@@ -129,7 +129,7 @@ func (l *busyList) act() (what string) {
 				return fmt.Errorf("and none of it")
 			})
 		}},
-		{"a look", func() { l.ask(role, "GET", "/patients/"+patient+"/", nil) }},
+		{"a look", func() { l.request(role, "GET", "/patients/"+patient+"/", nil) }},
 	}
 	step := steps[l.random.IntN(len(steps))]
 	step.do()
@@ -137,10 +137,10 @@ func (l *busyList) act() (what string) {
 }
 
 // After any activity a cached page equals a page computed now, for every caller, and is audited like one.
-func TestRememberedTriagePages(t *testing.T) {
+func TestCachedTriagePages(t *testing.T) {
 	l := &busyList{clinic: newIngestingClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true }), random: rand.New(rand.NewPCG(3, 3))}
 	for range 7 {
-		l.people = append(l.people, l.enrol(nil))
+		l.people = append(l.people, l.enroll(nil))
 	}
 	queries := []string{
 		"page_size=3", "page=2&page_size=3", "page_size=100", "risk_level=critical", "has_unack_alerts=true", "needs_review=false&page_size=2", "escalated=true",
@@ -151,10 +151,10 @@ func TestRememberedTriagePages(t *testing.T) {
 		did := l.act()
 		for range 3 {
 			role, query := roles[l.random.IntN(len(roles))], queries[l.random.IntN(len(queries))]
-			first := l.ask(role, "GET", "/triage/patients/?"+query, nil)
+			first := l.request(role, "GET", "/triage/patients/?"+query, nil)
 			other := fmt.Sprintf("fresh=%d&", i)
-			fresh := l.ask(role, "GET", "/triage/patients/?"+other+query, nil)
-			again := l.ask(role, "GET", "/triage/patients/?"+query, nil)
+			fresh := l.request(role, "GET", "/triage/patients/?"+other+query, nil)
+			again := l.request(role, "GET", "/triage/patients/?"+query, nil)
 			want := strings.ReplaceAll(fresh.body, other, "")
 			for what, got := range map[string]reply{"": first, ", asked twice": again} {
 				if got.status != fresh.status || got.status == 200 && got.body != want {
@@ -189,19 +189,19 @@ func (l *busyList) wantAlike(n int) {
 }
 
 // A page is computed once while nothing changes, and is not cached if a name cannot be decrypted.
-func TestTriagePagesAreRemembered(t *testing.T) {
+func TestTriagePagesAreCached(t *testing.T) {
 	c := newClinic(t)
-	ada, grace := c.enrol(nil), c.enrol(object{"first_name": "Grace"})
-	page := func() string { return c.ask(authz.Nurse, "GET", "/triage/patients/", nil).want(200).body }
+	ada, grace := c.enroll(nil), c.enroll(object{"first_name": "Grace"})
+	page := func() string { return c.request(authz.Nurse, "GET", "/triage/patients/", nil).want(200).body }
 	before := page()
-	c.unnoticed("triage_list_place", func() { c.rank(ada, dbx.Params{"risk_score": 77}) })
+	c.withoutTrigger("triage_list_place", func() { c.rank(ada, dbx.Params{"risk_score": 77}) })
 	if page() != before {
 		t.Error("the page was made again")
 	}
-	if c.ask(authz.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200).body == before {
+	if c.request(authz.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200).body == before {
 		t.Error("what stands beside the scores was left out")
 	}
-	c.ask(authz.DataMonitor, "GET", "/triage/patients/", nil).want(403)
+	c.request(authz.DataMonitor, "GET", "/triage/patients/", nil).want(403)
 	c.rank(grace, dbx.Params{"risk_score": 50})
 	if after := page(); !strings.Contains(after, `"risk_score":77`) || !strings.Contains(after, `"risk_score":50`) {
 		t.Errorf("another state has the old page: %s", after)
@@ -219,14 +219,14 @@ func TestTriagePagesAreRemembered(t *testing.T) {
 	if damaged := page(); !strings.Contains(damaged, collections.UnreadableText) {
 		t.Errorf("a damaged name is shown: %s", damaged)
 	}
-	c.unnoticed("triage_list_patient", func() { rename(name) })
+	c.withoutTrigger("triage_list_patient", func() { rename(name) })
 	if mended := page(); strings.Contains(mended, collections.UnreadableText) {
 		t.Errorf("a page with a damaged name was kept: %s", mended)
 	}
 }
 
-// unnoticed runs work without one of the triggers that record its changes.
-func (c *clinic) unnoticed(trigger string, work func()) {
+// withoutTrigger runs work without one of the triggers that record its changes.
+func (c *clinic) withoutTrigger(trigger string, work func()) {
 	c.t.Helper()
 	var made string
 	if err := c.app.DB().NewQuery("SELECT sql FROM sqlite_schema WHERE name = {:name}").Bind(dbx.Params{"name": trigger}).Row(&made); err != nil {

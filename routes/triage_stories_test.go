@@ -15,8 +15,8 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// standing summarizes the triage rows by the patients' last names.
-func (r reply) standing() (rows []string) {
+// triageRows summarizes the triage rows by the patients' last names.
+func (r reply) triageRows() (rows []string) {
 	r.t.Helper()
 	for _, row := range r.results() {
 		_, name, _ := strings.Cut(row["patient_name"].(string), " ")
@@ -31,7 +31,7 @@ func (c *clinic) rescored() []string {
 	if _, _, err := triage.RescoreAll(c.t.Context(), c.app, c.now, func([]string) {}); err != nil {
 		c.t.Fatal(err)
 	}
-	return c.ask(authz.Nurse, "GET", "/triage/patients/", nil).standing()
+	return c.request(authz.Nurse, "GET", "/triage/patients/", nil).triageRows()
 }
 
 func (c *clinic) wantOrder(what string, got []string, want ...string) {
@@ -44,7 +44,7 @@ func (c *clinic) wantOrder(what string, got []string, want ...string) {
 // measured stores a gateway reading of the given age.
 func (c *clinic) measured(kind, patient, values string, ago time.Duration) reply {
 	c.t.Helper()
-	return c.event(c.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"DEV-%s","patient_id":%q,"measurement_type":%q,"values":{%s},"timestamp":%q}`,
+	return c.postEvent(c.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"DEV-%s","patient_id":%q,"measurement_type":%q,"values":{%s},"timestamp":%q}`,
 		patient[24:], patient, kind, values, c.now.Add(-ago).Format(time.RFC3339))).want(200)
 }
 
@@ -58,21 +58,21 @@ func TestStoryWorstFirst(t *testing.T) {
 		t.Run(zone, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.now = begin
-			enrol := func(name string) string { return c.enrol(object{"last_name": name, "time_zone": zone}) }
+			enrol := func(name string) string { return c.enroll(object{"last_name": name, "time_zone": zone}) }
 			old, low, warned, silent, open := enrol("Old"), enrol("Low"), enrol("Warned"), enrol("Silent"), enrol("Open")
 			c.now = c.now.Add(400*24*time.Hour + time.Hour)
-			c.ask(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{
+			c.request(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{
 				"patient_id": old, "spo2": 84, "measured_at": c.now.Add(-400 * 24 * time.Hour).Format(time.RFC3339),
 			}).want(201)
 			for i := range 8 {
 				c.measured("bp", warned, `"systolic":178,"diastolic":118`, time.Duration(8-i)*time.Minute)
 			}
-			c.ask(authz.Nurse, "POST", "/escalations/", object{"patient_id": open, "priority": "stat", "reason": "Fell at home."}).want(201)
+			c.request(authz.Nurse, "POST", "/escalations/", object{"patient_id": open, "priority": "stat", "reason": "Fell at home."}).want(201)
 			c.measured("spo2", low, `"spo2":70`, 0)
 
 			c.wantOrder("unanswered", c.rescored(), "Low 94 critical unanswered", "Old 87 critical unanswered", "Open 86 critical unanswered",
 				"Warned 75 warning <nil>", "Silent 0 no_data <nil>")
-			row := c.ask(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", low), nil).results()[0]
+			row := c.request(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", low), nil).results()[0]
 			factors := map[string]any{}
 			for _, factor := range row["risk_factors"].([]any) {
 				factors[factor.(object)["factor"].(string)] = factor.(object)["points"]
@@ -81,16 +81,16 @@ func TestStoryWorstFirst(t *testing.T) {
 				t.Errorf("its reasons are %v", factors)
 			}
 			for level, want := range map[string]int{"critical": 3, "warning": 1, "normal": 0, "no_data": 1} {
-				if got := len(c.ask(authz.Nurse, "GET", "/triage/patients/"+query("risk_level", level), nil).results()); got != want {
+				if got := len(c.request(authz.Nurse, "GET", "/triage/patients/"+query("risk_level", level), nil).results()); got != want {
 					t.Errorf("%d patients are %s", got, level)
 				}
-				c.ask(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"patients_by_risk_level." + level: float64(want)})
+				c.request(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"patients_by_risk_level." + level: float64(want)})
 			}
 
 			c.answerAll(low)
 			c.wantOrder("answered", c.rescored(), "Old 87 critical unanswered", "Open 86 critical unanswered", "Low 81 critical handled",
 				"Warned 75 warning <nil>", "Silent 0 no_data <nil>")
-			c.ask(authz.Nurse, "POST", "/triage/patients/"+low+"/review/", nil).want(200).wantAt(object{"handling": "handled", "needs_review": true})
+			c.request(authz.Nurse, "POST", "/triage/patients/"+low+"/review/", nil).want(200).wantAt(object{"handling": "handled", "needs_review": true})
 			c.wantLive(low, `"handling":"handled"`)
 			c.measured("spo2", silent, `"spo2":87`, 23*time.Hour)
 			c.answerAll(silent)
@@ -115,12 +115,12 @@ func TestStoryWorstFirst(t *testing.T) {
 // answerAll acknowledges a patient's alerts and resolves the escalations.
 func (c *clinic) answerAll(patient string) {
 	c.t.Helper()
-	for _, alert := range c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "acknowledged", "false"), nil).results() {
-		c.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), nil).want(200)
+	for _, alert := range c.request(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "acknowledged", "false"), nil).results() {
+		c.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), nil).want(200)
 	}
-	for _, escalation := range c.ask(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results() {
+	for _, escalation := range c.request(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results() {
 		if escalation["status"] == "open" {
-			c.ask(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", escalation["id"]), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+			c.request(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", escalation["id"]), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
 		}
 	}
 }
@@ -160,9 +160,9 @@ func TestStoryWorseOrFresherFirst(t *testing.T) {
 				for _, role := range []authz.Role{authz.Nurse, authz.MA} {
 					c := newIngestingClinic(t)
 					send := func(last, values string, ago time.Duration) {
-						patient := c.enrol(object{"last_name": last})
+						patient := c.enroll(object{"last_name": last})
 						body := fmt.Sprintf(`{"patient_id":%q,%s,"measured_at":%q}`, patient, values, c.now.Add(-ago).Format(time.RFC3339))
-						c.ask(role, "POST", "/ingestion/"+pair.kind+"/", body).want(201)
+						c.request(role, "POST", "/ingestion/"+pair.kind+"/", body).want(201)
 					}
 					if worseFirst {
 						send("Worse", pair.worse, pair.worseAgo)
@@ -171,7 +171,7 @@ func TestStoryWorseOrFresherFirst(t *testing.T) {
 					if !worseFirst {
 						send("Worse", pair.worse, pair.worseAgo)
 					}
-					rows := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).standing()
+					rows := c.request(authz.Nurse, "GET", "/triage/patients/", nil).triageRows()
 					if !strings.HasPrefix(rows[0], "Worse") || strings.Fields(rows[0])[1] == strings.Fields(rows[1])[1] {
 						t.Errorf("by %s, worse first %t: %v", role, worseFirst, rows)
 					}
@@ -184,7 +184,7 @@ func TestStoryWorseOrFresherFirst(t *testing.T) {
 // A later normal reading answers no alert: while the alert is open, its values keep the patient's rank.
 func TestStoryNormalReadingAnswersNothing(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	c.measured("bp", patient, `"systolic":181,"diastolic":160`, 10*time.Minute)
 	c.measured("bp", patient, `"systolic":120,"diastolic":80`, 5*time.Minute)
 	c.wantOrder("after one normal reading", c.rescored(), "Lovelace 94 critical unanswered")
@@ -200,10 +200,10 @@ func TestStoryNormalReadingAnswersNothing(t *testing.T) {
 func TestStoryGainRanks(t *testing.T) {
 	c := newIngestingClinic(t)
 	for name, kg := range map[string]float64{"More": 89.2, "Less": 84.7, "Little": 82} {
-		patient := c.enrol(object{"last_name": name})
+		patient := c.enroll(object{"last_name": name})
 		for i, kg := range []float64{80, kg} {
 			at := c.now.AddDate(0, 0, 2*(i-1)).Format(time.RFC3339)
-			c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": kg, "measured_at": at}).want(201)
+			c.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": kg, "measured_at": at}).want(201)
 		}
 	}
 	rows := c.rescored()
@@ -215,10 +215,10 @@ func TestStoryGainRanks(t *testing.T) {
 // A patient's own bounds decide what is dangerous: the score follows them in the same answer, also for an open alert.
 func TestStoryDangerFollowsThresholds(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	c.measured("spo2", patient, `"spo2":84`, 0)
 	c.wantOrder("by the defaults", c.rescored(), "Lovelace 90 critical unanswered")
-	c.ask(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "COPD", "pulse_oximetry": object{"low": 86, "critical_low": 80}}).want(200)
+	c.request(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "COPD", "pulse_oximetry": object{"low": 86, "critical_low": 80}}).want(200)
 	c.wantOrder("by the patient's own", c.rescored(), "Lovelace 86 critical unanswered")
 	c.answerAll(patient)
 	if rows := c.rescored(); !strings.HasSuffix(rows[0], " <nil>") {

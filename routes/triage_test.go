@@ -33,7 +33,7 @@ func TestListTriage(t *testing.T) {
 		{"risk_score": 20, "risk_level": "normal", "last_reading_at": "2026-01-15T11:00:00.000000Z"},
 		{},
 	} {
-		id := c.enrol(nil)
+		id := c.enroll(nil)
 		if len(columns) > 0 {
 			c.rank(id, columns)
 		}
@@ -46,7 +46,7 @@ func TestListTriage(t *testing.T) {
 		"?needs_review=true&risk_level=critical&has_unack_alerts=true": {0}, "?needs_review=false&has_unack_alerts=true": nil, "?mine=true": {2},
 	} {
 		var got []int
-		for _, row := range c.ask(authz.Nurse, "GET", "/triage/patients/"+filter, nil).results() {
+		for _, row := range c.request(authz.Nurse, "GET", "/triage/patients/"+filter, nil).results() {
 			for i, id := range ids {
 				if row["patient_id"] == id {
 					got = append(got, i)
@@ -57,7 +57,7 @@ func TestListTriage(t *testing.T) {
 			t.Errorf("%s: %s", filter, diff)
 		}
 	}
-	first := c.ask(authz.MA, "GET", "/triage/patients/?page_size=1", nil)
+	first := c.request(authz.MA, "GET", "/triage/patients/?page_size=1", nil)
 	first.wantAt(object{"count": 4.0})
 	row := first.object()["results"].([]any)[0].(object)
 	if row["unacknowledged_critical"] != 1.0 || row["oldest_unacknowledged_at"] != "2026-01-15T10:00:00Z" || row["patient_name"] != "Ada Lovelace" {
@@ -68,19 +68,19 @@ func TestListTriage(t *testing.T) {
 	}
 	for _, query := range []string{"risk_level=high", "has_unack_alerts=perhaps", "ordering=name", "needs_review=", "mine=me"} {
 		name, _, _ := strings.Cut(query, "=")
-		c.ask(authz.Nurse, "GET", "/triage/patients/?"+query, nil).wantFields(name)
+		c.request(authz.Nurse, "GET", "/triage/patients/?"+query, nil).wantFields(name)
 	}
 	c.wantRoles("GET", "/triage/patients/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA)
 }
 
 func TestTriageTrends(t *testing.T) {
 	c := newClinic(t)
-	ill, other := c.enrol(object{"first_name": "Grace", "last_name": "Hopper"}), c.enrol(nil)
+	ill, other := c.enroll(object{"first_name": "Grace", "last_name": "Hopper"}), c.enroll(nil)
 	for day := range 14 {
 		c.observe(ill, float64(120+day), 14-day, "")
 	}
 	c.observe(other, 111, 1, "")
-	found := c.ask(authz.Nurse, "GET", "/triage/patients/?trends=true&search=hop+GRA", nil).results()
+	found := c.request(authz.Nurse, "GET", "/triage/patients/?trends=true&search=hop+GRA", nil).results()
 	if len(found) != 1 || found[0]["patient_id"] != ill {
 		t.Fatalf("searching found %v", found)
 	}
@@ -88,26 +88,26 @@ func TestTriageTrends(t *testing.T) {
 	if diff := cmp.Diff(object{"blood_pressure": want}, found[0]["trends"]); diff != "" {
 		t.Error(diff)
 	}
-	for _, row := range c.ask(authz.Nurse, "GET", "/triage/patients/?trends=true", nil).results() {
+	for _, row := range c.request(authz.Nurse, "GET", "/triage/patients/?trends=true", nil).results() {
 		if row["patient_id"] == other && !cmp.Equal(row["trends"], object{"blood_pressure": []any{111.0}}) {
 			t.Errorf("the other has the trends %v", row["trends"])
 		}
 	}
-	if rows := c.ask(authz.Nurse, "GET", "/triage/patients/?patient_id="+other, nil).results(); len(rows) != 1 || rows[0]["patient_id"] != other {
+	if rows := c.request(authz.Nurse, "GET", "/triage/patients/?patient_id="+other, nil).results(); len(rows) != 1 || rows[0]["patient_id"] != other {
 		t.Errorf("asked for one patient, got %v", rows)
 	}
-	c.ask(authz.Nurse, "GET", "/triage/patients/?patient_id=nobody", nil).wantFields("patient_id")
-	plain := c.ask(authz.Nurse, "GET", "/triage/patients/?search=nobody", nil)
+	c.request(authz.Nurse, "GET", "/triage/patients/?patient_id=nobody", nil).wantFields("patient_id")
+	plain := c.request(authz.Nurse, "GET", "/triage/patients/?search=nobody", nil)
 	plain.wantAt(object{"count": 0.0})
-	if _, told := c.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["trends"]; told {
+	if _, told := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["trends"]; told {
 		t.Error("trends are told without being asked for")
 	}
-	c.ask(authz.Nurse, "GET", "/triage/patients/?trends=many", nil).wantFields("trends")
+	c.request(authz.Nurse, "GET", "/triage/patients/?trends=many", nil).wantFields("trends")
 }
 
 func TestTriageStats(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
-	c.ask(authz.Admin, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"total_patients": 0.0, "avg_risk_score": 0.0})
+	c.request(authz.Admin, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"total_patients": 0.0, "avg_risk_score": 0.0})
 	midnight := time.Date(c.now.Year(), c.now.Month(), c.now.Day(), 5, 0, 0, 0, time.UTC) // in New York
 	var ids []string
 	for i, columns := range []dbx.Params{
@@ -116,17 +116,17 @@ func TestTriageStats(t *testing.T) {
 		{"risk_score": 21, "risk_level": "normal", "last_reviewed_at": collections.Instant(midnight)},
 		{"last_reviewed_at": collections.Instant(c.now)},
 	} {
-		ids = append(ids, c.enrol(nil))
+		ids = append(ids, c.enroll(nil))
 		c.rank(ids[i], columns)
 	}
-	c.ask(authz.Admin, "POST", "/patients/"+c.enrol(nil)+"/archive/", object{"reason": "Moved away"}).want(200)
+	c.request(authz.Admin, "POST", "/patients/"+c.enroll(nil)+"/archive/", object{"reason": "Moved away"}).want(200)
 	c.insert(collections.CareTeamMembers, dbx.Params{"patient": ids[0], "user": c.people[authz.Nurse].Id})
-	c.ask(authz.Admin, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
+	c.request(authz.Admin, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
 		"total_patients": 4.0, "patients_by_risk_level.critical": 1.0, "patients_by_risk_level.warning": 1.0, "patients_by_risk_level.normal": 1.0,
 		"patients_by_risk_level.no_data": 1.0, "total_unacknowledged_alerts": 3.0, "active_escalations": 1.0, "avg_risk_score": 53.7,
 		"patients_reviewed_today": 2.0, "patients_needing_review": 2.0,
 	})
-	c.ask(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{
 		"total_patients": 1.0, "patients_by_risk_level.critical": 1.0, "avg_risk_score": 80.0, "patients_reviewed_today": 0.0,
 		"total_unacknowledged_alerts": 2.0, "patients_needing_review": 1.0,
 	})
@@ -135,7 +135,7 @@ func TestTriageStats(t *testing.T) {
 
 func TestReviewPatient(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	high, low := 150.0, 80.0
 	latest := triage.Latest{}.With(vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: c.now.Add(-time.Hour)}.With(vitals.Systolic, high).With(vitals.Diastolic, low), vitals.OriginDevice)
 	if err := triage.SaveRow(c.app, id, triage.ComputedRow{Latest: latest, Score: triage.Score{Level: triage.RiskNormal}}, c.now); err != nil {
@@ -143,17 +143,17 @@ func TestReviewPatient(t *testing.T) {
 	}
 	c.now = c.now.Add(48 * time.Hour)
 	path := "/triage/patients/" + id + "/review/"
-	c.ask(authz.Nurse, "POST", path, object{"notes": "Called; feels well."}).want(200).wantAt(object{
+	c.request(authz.Nurse, "POST", path, object{"notes": "Called; feels well."}).want(200).wantAt(object{
 		"patient_id": id, "last_reviewed_by": c.people[authz.Nurse].Email(), "last_reviewed_at": c.now.Format("2006-01-02T15:04:05Z"),
 		"risk_score": 30.0, "latest_vitals.blood_pressure.systolic": 150.0, "latest_vitals.blood_pressure.measured_at": "2026-01-15T12:45:00Z",
 	})
-	c.ask(authz.Provider, "POST", path, nil).want(200).wantAt(object{"last_reviewed_by": c.people[authz.Provider].Email()})
+	c.request(authz.Provider, "POST", path, nil).want(200).wantAt(object{"last_reviewed_by": c.people[authz.Provider].Email()})
 	if events := strings.Join(c.events(id), " "); strings.Count(events, "triage.review") != 2 {
 		t.Errorf("on record: %s", events)
 	}
-	c.ask(authz.Nurse, "POST", path, object{"notes": strings.Repeat("x", 2001)}).wantFields("notes")
-	c.ask(authz.Nurse, "POST", path, `{"notes":`).want(400)
-	c.ask(authz.Nurse, "POST", fmt.Sprintf("/triage/patients/%s/review/", collections.NewUUID()), nil).want(404)
-	c.ask(authz.Nurse, "POST", "/triage/patients/7/review/", nil).want(404)
+	c.request(authz.Nurse, "POST", path, object{"notes": strings.Repeat("x", 2001)}).wantFields("notes")
+	c.request(authz.Nurse, "POST", path, `{"notes":`).want(400)
+	c.request(authz.Nurse, "POST", fmt.Sprintf("/triage/patients/%s/review/", collections.NewUUID()), nil).want(404)
+	c.request(authz.Nurse, "POST", "/triage/patients/7/review/", nil).want(404)
 	c.wantRoles("POST", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse)
 }

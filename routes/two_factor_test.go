@@ -33,7 +33,7 @@ func codes(r reply) (list []string) {
 // The whole life of a second factor, from setup to removal.
 func TestTwoFactor(t *testing.T) {
 	c := newClinic(t)
-	catcher, mailer := c.post()
+	catcher, mailer := c.startMail()
 	user := c.people[authz.Nurse]
 	token := c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	post := func(path string, body object) reply { return c.send(token, "POST", "/auth/2fa/"+path, body) }
@@ -124,7 +124,7 @@ func TestQRCode(t *testing.T) {
 	c.send(token, "GET", "/auth/2fa/qr-code/", nil).want(404, "not_found")
 }
 
-func TestWrongCodesEndASetUp(t *testing.T) {
+func TestWrongCodesEndSetup(t *testing.T) {
 	c := newClinic(t)
 	token := c.login(c.people[authz.MA].Email(), vigiltest.Password).want(200).text("access")
 	secret := c.send(token, "POST", "/auth/2fa/setup/", nil).want(200).text("secret")
@@ -152,6 +152,6 @@ func TestGuessingASecondFactorEnds(t *testing.T) {
 		disable("000000").want(400, "invalid_totp")
 	}
 	disable(codeAt(t, secret, c.now)).want(429, "throttled")
-	c.ask(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
 	disable(codeAt(t, secret, c.now)).want(200)
 }

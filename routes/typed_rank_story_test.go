@@ -8,14 +8,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// answered answers every open alert and escalation.
-func (w *ward) answered() {
+// answerAll answers every open alert and escalation.
+func (w *ward) answerAll() {
 	w.t.Helper()
-	for _, alert := range w.ask(authz.Nurse, "GET", "/alerts/"+query("status", "active", "page_size", "100"), nil).results() {
-		w.ask(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
+	for _, alert := range w.request(authz.Nurse, "GET", "/alerts/"+query("status", "active", "page_size", "100"), nil).results() {
+		w.request(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/acknowledge/", nil).want(200)
 	}
-	for _, escalation := range w.ask(authz.Nurse, "GET", "/escalations/"+query("status", "open"), nil).results() {
-		w.ask(authz.Provider, "PATCH", "/escalations/"+formatID(escalation)+"/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
+	for _, escalation := range w.request(authz.Nurse, "GET", "/escalations/"+query("status", "open"), nil).results() {
+		w.request(authz.Provider, "PATCH", "/escalations/"+formatID(escalation)+"/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
 	}
 }
 
@@ -37,19 +37,19 @@ func TestStoryTypedNormalsKeepTheBand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t, nil)
-			w.comes(test.critical, 204, 124, w.now)
-			w.answered()
+			w.addReading(test.critical, 204, 124, w.now)
+			w.answerAll()
 			if score, _ := w.score(); score != 79 { // 76 + 9 × (0.2 + 0.8 × 24 ÷ 120)
 				t.Errorf("answered: %v", score)
 			}
 			var last string
 			for i, by := range test.then {
 				w.now = w.now.Add(2 * time.Minute)
-				last = w.comes(by, 128-i, 78, w.now)
+				last = w.addReading(by, 128-i, 78, w.now)
 			}
 			want := func(what string, handled bool) {
 				t.Helper()
-				row := w.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]
+				row := w.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]
 				if (row["handling"] == "handled") != handled || (row["risk_level"] == "critical") != handled {
 					t.Errorf("%s: %v %v %v", what, row["risk_score"], row["risk_level"], row["handling"])
 				}
@@ -61,12 +61,12 @@ func TestStoryTypedNormalsKeepTheBand(t *testing.T) {
 					t.Errorf("%s: stored is %s, anew it is %s", what, stored, anew)
 				}
 			}
-			row := w.ask(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)
+			row := w.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)
 			if shown := row["blood_pressure"].(object)["systolic"]; shown != float64(129-len(test.then)) || len(row) != 1 {
 				t.Errorf("shown are %v", row)
 			}
 			want("after the normals", test.handled)
-			w.withdraws(last)
+			w.retract(last)
 			if len(test.then) == 1 {
 				want("withdrawn", true)
 			}

@@ -23,7 +23,7 @@ type unlinkedView struct {
 	OldestReadingAt *string `json:"oldest_reading_at"`
 }
 
-// listUnlinkedPatients lists patients whose readings cannot be delivered because they are not linked to an EMR record.
+// listUnlinkedPatients lists patients with undeliverable readings because they are not linked to an EMR record.
 // Source: docs/decisions/emr.md, "Linking".
 func (a *api) listUnlinkedPatients(c *web.Call) error {
 	q, p := c.Listing()

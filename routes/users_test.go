@@ -22,7 +22,7 @@ func TestListUsers(t *testing.T) {
 		c.login(zoe.Email(), "wrong")
 	}
 	list := func(query string) (emails string) {
-		for _, user := range c.ask(authz.ClinicalManager, "GET", "/users/"+query, nil).results() {
+		for _, user := range c.request(authz.ClinicalManager, "GET", "/users/"+query, nil).results() {
 			emails += strings.SplitN(user["email"].(string), "@", 2)[0] + " "
 		}
 		return emails
@@ -39,17 +39,17 @@ func TestListUsers(t *testing.T) {
 			t.Errorf("%s lists %q, want %q", query, got, want)
 		}
 	}
-	locked := c.ask(authz.Admin, "GET", "/users/"+number(zoe)+"/", nil).want(200)
+	locked := c.request(authz.Admin, "GET", "/users/"+number(zoe)+"/", nil).want(200)
 	if locked.text("locked_until") == "" || locked.object()["patient_id"] != nil {
 		t.Errorf("a locked user: %s", locked.body)
 	}
-	c.ask(authz.Admin, "GET", "/users/?role=boss&ordering=phone&is_active=maybe", nil).wantFields("role", "ordering", "is_active")
-	c.ask(authz.Admin, "GET", "/users/?page=9", nil).want(404, "not_found")
-	if page := c.ask(authz.Admin, "GET", "/users/?page=2&page_size=4", nil).want(200).object(); len(page["results"].([]any)) != 4 || page["count"] != 9.0 {
+	c.request(authz.Admin, "GET", "/users/?role=boss&ordering=phone&is_active=maybe", nil).wantFields("role", "ordering", "is_active")
+	c.request(authz.Admin, "GET", "/users/?page=9", nil).want(404, "not_found")
+	if page := c.request(authz.Admin, "GET", "/users/?page=2&page_size=4", nil).want(200).object(); len(page["results"].([]any)) != 4 || page["count"] != 9.0 {
 		t.Errorf("page 2 holds %v", page)
 	}
 	for _, id := range []string{"0", "99", "01", "-1", "x", "9999999999999999999", "999999999999999999"} {
-		c.ask(authz.Admin, "GET", "/users/"+id+"/", nil).want(404, "not_found")
+		c.request(authz.Admin, "GET", "/users/"+id+"/", nil).want(404, "not_found")
 	}
 }
 
@@ -58,28 +58,28 @@ func TestUpdateUser(t *testing.T) {
 	nurse := c.people[authz.Nurse]
 	path := "/users/" + number(nurse) + "/"
 	session := c.login(nurse.Email(), vigiltest.Password).want(200)
-	patient := c.enrol(nil)
-	c.ask(authz.Admin, "PATCH", path, object{"first_name": "Florence", "npi": "1234567893", "phone": "312 555 0100", "time_zone": "America/Denver"}).want(200).
+	patient := c.enroll(nil)
+	c.request(authz.Admin, "PATCH", path, object{"first_name": "Florence", "npi": "1234567893", "phone": "312 555 0100", "time_zone": "America/Denver"}).want(200).
 		wantAt(object{"first_name": "Florence", "last_name": "Person", "npi": "1234567893", "phone": "312 555 0100", "time_zone": "America/Denver", "role": "nurse"})
-	c.ask(authz.Admin, "PATCH", path, object{"npi": nil, "phone": nil}).want(200).wantAt(object{"npi": nil, "phone": nil, "time_zone": "America/Denver"})
-	c.ask(authz.Admin, "PATCH", path, object{}).want(200)
-	c.ask(authz.Admin, "PATCH", path, object{"first_name": nil, "last_name": "", "role": "boss", "npi": "1234567890", "phone": "x", "time_zone": "x", "patient_id": 7}).
+	c.request(authz.Admin, "PATCH", path, object{"npi": nil, "phone": nil}).want(200).wantAt(object{"npi": nil, "phone": nil, "time_zone": "America/Denver"})
+	c.request(authz.Admin, "PATCH", path, object{}).want(200)
+	c.request(authz.Admin, "PATCH", path, object{"first_name": nil, "last_name": "", "role": "boss", "npi": "1234567890", "phone": "x", "time_zone": "x", "patient_id": 7}).
 		wantFields("first_name", "last_name", "role", "npi", "phone", "time_zone", "patient_id")
-	c.ask(authz.Admin, "PATCH", path, object{"patient_id": patient}).wantFields("patient_id") // a nurse cannot be a portal user
+	c.request(authz.Admin, "PATCH", path, object{"patient_id": patient}).wantFields("patient_id") // a nurse cannot be a portal user
 
-	gone := c.enrol(nil)
-	c.ask(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
+	gone := c.enroll(nil)
+	c.request(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
 	for _, nobody := range []string{gone, "00000000-0000-4000-8000-000000000000"} {
-		c.ask(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": nobody}).want(404, "not_found")
+		c.request(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": nobody}).want(404, "not_found")
 	}
 
 	token := session.text("access")
 	c.send(token, "GET", "/alerts/", nil).want(200)
-	c.ask(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": patient}).want(200).wantAt(object{"role": "patient", "patient_id": patient})
+	c.request(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": patient}).want(200).wantAt(object{"role": "patient", "patient_id": patient})
 	c.send(token, "GET", "/alerts/", nil).want(403, "permission_denied") // from the next request on, with the same token
 	c.send(token, "GET", "/patients/"+patient+"/", nil).want(200)
 	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(401, "token_revoked")
-	c.ask(authz.Admin, "PATCH", path, object{"role": "nurse"}).want(200).wantAt(object{"patient_id": nil})
+	c.request(authz.Admin, "PATCH", path, object{"role": "nurse"}).want(200).wantAt(object{"patient_id": nil})
 
 	entries, _, err := audit.List(c.app, audit.Filter{ResourceType: audit.ResourceUser, ResourceID: number(nurse)}, 0, 20)
 	if err != nil {
@@ -98,9 +98,9 @@ func TestUpdateUser(t *testing.T) {
 
 func TestOwnAccount(t *testing.T) {
 	c := newClinic(t)
-	c.ask(authz.Patient, "PATCH", "/users/me/", object{"time_zone": "Europe/Paris", "phone": "555 123 4567", "role": "admin", "first_name": "Mallory"}).want(200).
+	c.request(authz.Patient, "PATCH", "/users/me/", object{"time_zone": "Europe/Paris", "phone": "555 123 4567", "role": "admin", "first_name": "Mallory"}).want(200).
 		wantAt(object{"time_zone": "Europe/Paris", "phone": "555 123 4567", "role": "patient", "first_name": "Test"})
-	c.ask(authz.Patient, "GET", "/users/me/", nil).want(200).wantAt(object{"time_zone": "Europe/Paris", "email": c.people[authz.Patient].Email()})
+	c.request(authz.Patient, "GET", "/users/me/", nil).want(200).wantAt(object{"time_zone": "Europe/Paris", "email": c.people[authz.Patient].Email()})
 }
 
 func TestDeactivation(t *testing.T) {
@@ -108,17 +108,17 @@ func TestDeactivation(t *testing.T) {
 	nurse := c.people[authz.Nurse]
 	path := "/users/" + number(nurse) + "/"
 	session := c.login(nurse.Email(), vigiltest.Password).want(200)
-	c.ask(authz.Admin, "POST", path+"activate/", nil).want(400, "invalid_state")
-	c.ask(authz.Admin, "POST", path+"deactivate/", nil).want(200).wantAt(object{"is_active": false})
-	c.ask(authz.Admin, "POST", path+"deactivate/", nil).want(400, "invalid_state")
+	c.request(authz.Admin, "POST", path+"activate/", nil).want(400, "invalid_state")
+	c.request(authz.Admin, "POST", path+"deactivate/", nil).want(200).wantAt(object{"is_active": false})
+	c.request(authz.Admin, "POST", path+"deactivate/", nil).want(400, "invalid_state")
 	c.send(session.text("access"), "GET", "/auth/profile/", nil).want(401, "token_invalid")
 	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(401, "token_revoked")
 	c.login(nurse.Email(), vigiltest.Password).want(401, "authentication_failed")
-	c.ask(authz.Admin, "POST", path+"password-reset/", nil).want(400, "invalid_state")
-	c.ask(authz.Admin, "POST", path+"activate/", nil).want(200).wantAt(object{"is_active": true})
+	c.request(authz.Admin, "POST", path+"password-reset/", nil).want(400, "invalid_state")
+	c.request(authz.Admin, "POST", path+"activate/", nil).want(200).wantAt(object{"is_active": true})
 	c.send(session.text("access"), "GET", "/auth/profile/", nil).want(401, "token_invalid")
 	c.login(nurse.Email(), vigiltest.Password).want(200)
-	c.ask(authz.Admin, "POST", "/users/4711/deactivate/", nil).want(404, "not_found")
+	c.request(authz.Admin, "POST", "/users/4711/deactivate/", nil).want(404, "not_found")
 }
 
 func TestLastAdministratorStays(t *testing.T) {
@@ -126,11 +126,11 @@ func TestLastAdministratorStays(t *testing.T) {
 	me := c.people[authz.Admin]
 	other := vigiltest.User(t, c.app, authz.Admin)
 	mine, others := "/users/"+number(me)+"/", "/users/"+number(other)+"/"
-	c.ask(authz.Admin, "POST", mine+"deactivate/", nil).want(400, "invalid_state")
-	c.ask(authz.Admin, "PATCH", mine, object{"role": "nurse"}).want(400, "invalid_state")
-	c.ask(authz.Admin, "PATCH", mine, object{"role": "admin", "first_name": "Still"}).want(200)
-	c.ask(authz.Admin, "POST", others+"deactivate/", nil).want(200)
-	c.ask(authz.Admin, "PATCH", others, object{"role": "nurse"}).want(200)
+	c.request(authz.Admin, "POST", mine+"deactivate/", nil).want(400, "invalid_state")
+	c.request(authz.Admin, "PATCH", mine, object{"role": "nurse"}).want(400, "invalid_state")
+	c.request(authz.Admin, "PATCH", mine, object{"role": "admin", "first_name": "Still"}).want(200)
+	c.request(authz.Admin, "POST", others+"deactivate/", nil).want(200)
+	c.request(authz.Admin, "PATCH", others, object{"role": "nurse"}).want(200)
 	if n := vigiltest.RowCounts(t, c.app)["users"]; n != 8 {
 		t.Errorf("%d users", n)
 	}
@@ -138,21 +138,21 @@ func TestLastAdministratorStays(t *testing.T) {
 
 func TestAdministratorsHelp(t *testing.T) {
 	c := newClinic(t)
-	catcher, mailer := c.post()
+	catcher, mailer := c.startMail()
 	const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 	user := vigiltest.User(t, c.app, authz.Provider, vigiltest.TwoFactor(secret))
 	path := "/users/" + number(user) + "/"
 	session := c.login(user.Email(), vigiltest.Password, "totp_code", codeAt(t, secret, c.now)).want(200)
 
-	c.ask(authz.Admin, "POST", path+"logout/", nil).want(200)
+	c.request(authz.Admin, "POST", path+"logout/", nil).want(200)
 	c.send(session.text("access"), "GET", "/auth/profile/", nil).want(401, "token_invalid")
 	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(401, "token_revoked")
 
-	c.ask(authz.Admin, "POST", path+"2fa/reset/", nil).want(200)
-	c.ask(authz.Admin, "POST", path+"2fa/reset/", nil).want(400, "invalid_state")
+	c.request(authz.Admin, "POST", path+"2fa/reset/", nil).want(200)
+	c.request(authz.Admin, "POST", path+"2fa/reset/", nil).want(400, "invalid_state")
 	c.login(user.Email(), vigiltest.Password).want(200)
 
-	c.ask(authz.Admin, "POST", path+"password-reset/", nil).want(200)
+	c.request(authz.Admin, "POST", path+"password-reset/", nil).want(200)
 	mails := c.deliver(catcher, mailer)
 	if len(mails) != 2 || mails[0].Subject != "Two-factor authentication was turned off" || linkToken(t, mails[1]) == "" {
 		t.Errorf("mailed %d", len(mails))
@@ -161,6 +161,6 @@ func TestAdministratorsHelp(t *testing.T) {
 	for range 6 {
 		c.login(user.Email(), "wrong")
 	}
-	c.ask(authz.Admin, "POST", path+"unlock/", nil).want(200)
+	c.request(authz.Admin, "POST", path+"unlock/", nil).want(200)
 	c.login(user.Email(), vigiltest.Password).want(200)
 }

@@ -12,13 +12,13 @@ import (
 
 const vendorSecret = "a secret of the vendor's"
 
-// sends posts a body as a vendor that sends its secret in a header.
-func (c *clinic) sends(t testing.TB, vendor, body string) reply {
+// sendVendor posts a body as a vendor that sends its secret in a header.
+func (c *clinic) sendVendor(t testing.TB, vendor, body string) reply {
 	t.Helper()
-	return c.sendsWith(t, vendor, body, "X-Api-Key", vendorSecret)
+	return c.sendVendorWith(t, vendor, body, "X-Api-Key", vendorSecret)
 }
 
-func (c *clinic) sendsWith(t testing.TB, vendor, body, header, secret string) reply {
+func (c *clinic) sendVendorWith(t testing.TB, vendor, body, header, secret string) reply {
 	t.Helper()
 	path := "/api/v1/gateway/" + vendor + "/"
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
@@ -32,8 +32,8 @@ func (c *clinic) sendsWith(t testing.TB, vendor, body, header, secret string) re
 	return reply{t, vendor, rec.Code, rec.Body.String()}
 }
 
-// became returns the event statuses of a delivery answered with 200.
-func (r reply) became() (statuses []string) {
+// eventStatuses returns the event statuses of a delivery answered with 200.
+func (r reply) eventStatuses() (statuses []string) {
 	r.t.Helper()
 	for _, item := range r.delivered() {
 		status := item["status"].(string)
@@ -54,9 +54,9 @@ func (r reply) delivered() (items []object) {
 	return items
 }
 
-func (r reply) wantBecame(want ...string) reply {
+func (r reply) wantStatuses(want ...string) reply {
 	r.t.Helper()
-	if got := r.became(); !slices.Equal(got, want) {
+	if got := r.eventStatuses(); !slices.Equal(got, want) {
 		r.t.Errorf("%s says %q, want %q", r.what, got, want)
 	}
 	return r

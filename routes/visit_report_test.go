@@ -25,8 +25,8 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// paper reads a PDF and returns its number of pages and its text, word by word in drawing order.
-func paper(t *testing.T, answer reply) (pages int, text string) {
+// readPDF reads a PDF and returns its number of pages and its text, word by word in drawing order.
+func readPDF(t *testing.T, answer reply) (pages int, text string) {
 	t.Helper()
 	raw := []byte(answer.want(200).body)
 	if !bytes.HasPrefix(raw, []byte("%PDF-")) || !bytes.Contains(raw, []byte("%%EOF")) {
@@ -89,8 +89,8 @@ var readers = [][]string{
 	{"python3", "-c", "import sys, pypdf; print('\\n'.join(page.extract_text() for page in pypdf.PdfReader(sys.argv[1]).pages))", "FILE"},
 }
 
-// readElsewhere reads a PDF with every installed reader and expects the same words from each.
-func readElsewhere(t *testing.T, raw string, words ...string) {
+// readWithOtherTools reads a PDF with every installed reader and expects the same words from each.
+func readWithOtherTools(t *testing.T, raw string, words ...string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "visit-report.pdf")
 	if err := os.WriteFile(file, []byte(raw), 0o600); err != nil {
@@ -127,7 +127,7 @@ func TestVisitReport(t *testing.T) {
 	})
 	c.now = time.Date(2026, 1, 15, 17, 0, 0, 0, time.UTC) // noon in New York
 	provider := c.people[authz.Provider]
-	id := c.enrol(object{
+	id := c.enroll(object{
 		"first_name": "Kwame", "last_name": "Hall", "date_of_birth": "1959-03-04", "gender": "male", "phone": "(518) 555-0120", "icd10_codes": []string{"I50.9", "I10"},
 		"time_zone": "America/New_York", "primary_provider_id": provider.Number(),
 	})
@@ -153,20 +153,20 @@ func TestVisitReport(t *testing.T) {
 	pressure(2, 11, 149, 91, dbx.Params{"origin": "staff", "source": "api"})
 	c.storedReading(id, "weight", time.Date(2026, 1, 10, 8, 0, 0, 0, newYork), dbx.Params{"weight_kg": 88.5})
 	c.storedReading(id, "weight", time.Date(2026, 1, 14, 8, 0, 0, 0, newYork), dbx.Params{"weight_kg": 90.1})
-	c.ask(authz.Provider, "PUT", "/patients/"+id+"/vital-config/", object{"weight": object{"target_kg": 88}, "reason": "heart failure"}).want(200)
-	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	c.request(authz.Provider, "PUT", "/patients/"+id+"/vital-config/", object{"weight": object{"target_kg": 88}, "reason": "heart failure"}).want(200)
+	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": id, "systolic": 188, "diastolic": 114, "measured_at": c.now.Add(-20 * time.Minute).Format(time.RFC3339),
 	}).want(201)
-	alert := c.ask(authz.Nurse, "GET", "/alerts/?patient_id="+id+"&level=critical", nil).results()[0]
-	c.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%.0f/acknowledge/", alert["id"]), object{"outcome": "patient_contacted", "clinical_note": "Headache, took lisinopril late."}).want(200)
-	c.ask(authz.Nurse, "POST", "/time-entries/", object{
+	alert := c.request(authz.Nurse, "GET", "/alerts/?patient_id="+id+"&level=critical", nil).results()[0]
+	c.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%.0f/acknowledge/", alert["id"]), object{"outcome": "patient_contacted", "clinical_note": "Headache, took lisinopril late."}).want(200)
+	c.request(authz.Nurse, "POST", "/time-entries/", object{
 		"patient_id": id, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "started_at": c.now.Add(-10 * time.Minute).Format(time.RFC3339),
 		"duration_seconds": 360, "notes": "Salty dinner on Friday; agreed to measure twice a day.",
 	}).want(201)
 	before := len(c.events(id))
 
-	answer := c.ask(authz.Provider, "GET", "/patients/"+id+"/report/", nil)
-	pages, text := paper(t, answer)
+	answer := c.request(authz.Provider, "GET", "/patients/"+id+"/report/", nil)
+	pages, text := readPDF(t, answer)
 	if pages != 1 {
 		t.Errorf("the sheet has %d pages", pages)
 	}
@@ -178,7 +178,7 @@ func TestVisitReport(t *testing.T) {
 		"Made Jan 15, 2026 12:00 EST by Test Person. Home readings, not a diagnosis.", "Patient contacted; Headache, took lisinopril late; T. Person, Jan 15 12:00",
 	)
 	t.Run("read elsewhere", func(t *testing.T) {
-		readElsewhere(t, answer.body, "Home monitoring report", "Kwame Hall", "Blood pressure is higher in the last 7 days.", "188/114", "Limits in force", "Page 1 of 1")
+		readWithOtherTools(t, answer.body, "Home monitoring report", "Kwame Hall", "Blood pressure is higher in the last 7 days.", "188/114", "Limits in force", "Page 1 of 1")
 	})
 	// The means are those of the summary, rounded to whole numbers.
 	for _, days := range []int{7, 30, 90} {
@@ -190,7 +190,7 @@ func TestVisitReport(t *testing.T) {
 		t.Error("the provider's sheet has the nurse's time entry")
 	}
 	wantWords(t, text, "by Test Person only")
-	_, whole := paper(t, c.ask(authz.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
+	_, whole := readPDF(t, c.request(authz.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
 	wantWords(t, whole, "T. Person, 6 min: Salty dinner on Friday; agreed to measure twice a day.", "Oct 18, 2025 to Jan 15, 2026")
 	if events := c.events(id)[before:]; len(events) < 2 || events[0] != "patient.read" {
 		t.Errorf("the audit log has %v", events)
@@ -203,9 +203,9 @@ func TestVisitReport(t *testing.T) {
 }
 
 // The file name contains no PHI, and a user who may not read the chart gets no report.
-func TestVisitReportIsForThoseWhoReadTheChart(t *testing.T) {
+func TestVisitReportRequiresChartAccess(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(object{"first_name": "Markedfirst", "last_name": "Markedlast", "mrn": "MARKED-7"})
+	id := c.enroll(object{"first_name": "Markedfirst", "last_name": "Markedlast", "mrn": "MARKED-7"})
 	path := "/patients/" + id + "/report/"
 	c.wantRoles("GET", path, nil, clinical...)
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api/v1"+path, http.NoBody)
@@ -219,10 +219,10 @@ func TestVisitReportIsForThoseWhoReadTheChart(t *testing.T) {
 		t.Errorf("the answer is %s", kind)
 	}
 	for _, days := range []string{"6", "91", "0", "-1", "x", "3.5"} {
-		c.ask(authz.Nurse, "GET", path+"?days="+days, nil).wantFields("days")
+		c.request(authz.Nurse, "GET", path+"?days="+days, nil).wantFields("days")
 	}
-	c.ask(authz.Nurse, "GET", "/patients/"+nobody+"/report/", nil).want(404)
-	pages, text := paper(t, c.ask(authz.Nurse, "GET", path+"?days=7", nil))
+	c.request(authz.Nurse, "GET", "/patients/"+nobody+"/report/", nil).want(404)
+	pages, text := readPDF(t, c.request(authz.Nurse, "GET", path+"?days=7", nil))
 	if pages != 1 {
 		t.Errorf("an empty sheet has %d pages", pages)
 	}
@@ -230,10 +230,10 @@ func TestVisitReportIsForThoseWhoReadTheChart(t *testing.T) {
 }
 
 // A report fits on one page and states what had no room; two weeks of implausible values are reported as left out.
-func TestVisitReportOfMuch(t *testing.T) {
+func TestVisitReportFitsOnePage(t *testing.T) {
 	c := newIngestingClinic(t)
 	long := strings.Repeat("Wolfeschlegelsteinhausen ", 8)
-	id := c.enrol(object{"first_name": long[:90], "last_name": long[:90], "phone": "+1 518 555 0120"})
+	id := c.enroll(object{"first_name": long[:90], "last_name": long[:90], "phone": "+1 518 555 0120"})
 	for i := range 400 {
 		at := c.now.Add(-time.Duration(i)*4*time.Hour - time.Minute)
 		c.storedReading(id, "blood_pressure", at, dbx.Params{"systolic": 110.0 + float64(i%90), "diastolic": 70.0 + float64(i%40), "pulse": 70.0})
@@ -243,15 +243,15 @@ func TestVisitReportOfMuch(t *testing.T) {
 		c.storedReading(id, "weight", at, dbx.Params{"weight_kg": 80.0})
 	}
 	for i := range 12 {
-		c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
+		c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 			"patient_id": id, "systolic": 190 + i, "diastolic": 121, "measured_at": c.now.Add(-time.Duration(i+1) * time.Hour).Format(time.RFC3339),
 		}).want(201)
-		c.ask(authz.ClinicalManager, "POST", "/time-entries/", object{
+		c.request(authz.ClinicalManager, "POST", "/time-entries/", object{
 			"patient_id": id, "category": "review", "started_at": c.now.Add(-time.Duration(i+1) * 25 * time.Hour).Format(time.RFC3339), "duration_seconds": 60,
 			"notes": strings.Repeat("A long note about everything that was said. ", 10),
 		}).want(201)
 	}
-	pages, text := paper(t, c.ask(authz.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
+	pages, text := readPDF(t, c.request(authz.ClinicalManager, "GET", "/patients/"+id+"/report/?days=90", nil))
 	if pages != 1 {
 		t.Errorf("a full sheet has %d pages", pages)
 	}
@@ -264,8 +264,8 @@ func TestVisitReportNames(t *testing.T) {
 		"Łukasz": true, "Nguyễn": true, "Ελένη": true, "Дмитрий": true, "O'Ñîçé–Smith": true, "Zoe\u0308": true, "Zoë\u0308": false, "محمد": false, "שרה": false, "李": false, "🦊": false, "ナオミ": false,
 	} {
 		c := newClinic(t)
-		id := c.enrol(object{"first_name": first, "last_name": "Hall", "mrn": "A-77"})
-		_, text := paper(t, c.ask(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
+		id := c.enroll(object{"first_name": first, "last_name": "Hall", "mrn": "A-77"})
+		_, text := readPDF(t, c.request(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
 		if strings.Contains(text, "□") == whole {
 			t.Errorf("%s is set wholly: %v is wrong:\n%.200s", first, whole, text)
 		}
@@ -284,11 +284,11 @@ func TestVisitReportNames(t *testing.T) {
 func TestVisitReportZone(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.now = time.Date(2026, 1, 15, 9, 45, 0, 0, time.UTC) // 23:45 on the 14th in Honolulu
-	id := c.enrol(object{"time_zone": "Pacific/Honolulu"})
-	c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	id := c.enroll(object{"time_zone": "Pacific/Honolulu"})
+	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": id, "systolic": 188, "diastolic": 114, "measured_at": c.now.Add(-15 * time.Minute).Format(time.RFC3339),
 	}).want(201)
-	_, text := paper(t, c.ask(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
+	_, text := readPDF(t, c.request(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
 	wantWords(t, text, "188/114 on Jan 14 23:30", "Times: patient's, HST", "Dec 16, 2025 to Jan 14, 2026", "Made Jan 14, 2026 23:45 HST")
 }
 
@@ -314,7 +314,7 @@ func TestVisitReportFindings(t *testing.T) {
 		"one below":   {[]days{{20, 1, 130, 80}, {0, 0, 179, 80}}, []string{"No critical reading in the last 7 days."}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			id := c.enrol(object{})
+			id := c.enroll(object{})
 			for _, part := range story.told {
 				for ago := part.from; ago >= part.to; ago-- {
 					c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -ago).Add(-time.Minute), dbx.Params{"systolic": part.systolic, "diastolic": part.diastolic})
@@ -322,7 +322,7 @@ func TestVisitReportFindings(t *testing.T) {
 			}
 			// Implausible, and suspect: in no mean and no finding.
 			c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -2), dbx.Params{"systolic": 240.0, "diastolic": 140.0, "review_state": "suspect"})
-			_, text := paper(t, c.ask(authz.Nurse, "GET", "/patients/"+id+"/report/?days=90", nil))
+			_, text := readPDF(t, c.request(authz.Nurse, "GET", "/patients/"+id+"/report/?days=90", nil))
 			wantWords(t, text, append(story.words, "Left out: 1 suspect")...)
 			if strings.Contains(text, "240/140") {
 				t.Error("a doubted reading is a finding")
@@ -333,16 +333,16 @@ func TestVisitReportFindings(t *testing.T) {
 
 // Parameters other than blood pressure that are out of bounds are also summarized, and a number labeled as an MRN is not
 // labeled twice.
-func TestVisitReportBeyondPressure(t *testing.T) {
+func TestVisitReportOtherParameters(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enrol(object{"mrn": "MRN-0042"})
+	id := c.enroll(object{"mrn": "MRN-0042"})
 	for ago := 20; ago >= 1; ago-- {
 		c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -ago), dbx.Params{"systolic": 130.0, "diastolic": 80.0})
 	}
 	c.storedReading(id, "pulse_oximetry", c.now.AddDate(0, 0, -2), dbx.Params{"spo2": 87.0, "pulse": 70.0})
 	c.storedReading(id, "pulse_oximetry", c.now.Add(-time.Hour), dbx.Params{"spo2": 90.0, "pulse": 70.0})
 	c.storedReading(id, "blood_glucose", c.now.Add(-time.Hour), dbx.Params{"glucose_mg_dl": 110.0})
-	_, text := paper(t, c.ask(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
+	_, text := readPDF(t, c.request(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
 	wantWords(t, text, "The last SpO₂, 90 % on", "is at or beyond the warning limit.", "MRN-0042")
 	for _, wrong := range []string{"MRN MRN", "The last Glucose", "The last Pulse"} {
 		if strings.Contains(text, wrong) {

@@ -17,7 +17,7 @@ import (
 // changes lists the change log as field, old and new value, oldest first.
 func (c *clinic) changes(filter ...string) (list []string) {
 	c.t.Helper()
-	for _, entry := range c.ask(authz.Nurse, "GET", "/threshold-changes/"+query(filter...), nil).results() {
+	for _, entry := range c.request(authz.Nurse, "GET", "/threshold-changes/"+query(filter...), nil).results() {
 		list = append(list, fmt.Sprintf("%s %v→%v", entry["field"], entry["old_value"], entry["new_value"]))
 	}
 	slices.Reverse(list)
@@ -26,9 +26,9 @@ func (c *clinic) changes(filter ...string) (list []string) {
 
 func TestThresholds(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	path := "/patients/" + id + "/vital-config/"
-	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{
+	c.request(authz.MA, "GET", path, nil).want(200).wantAt(object{
 		"patient_id": id, "is_default": true, "updated_at": nil, "updated_by": nil,
 		"blood_pressure.systolic_high": 140.0, "blood_pressure.systolic_critical": 180.0, "blood_pressure.systolic_low": 90.0, "blood_pressure.systolic_critical_low": 80.0,
 		"blood_pressure.diastolic_high": 90.0, "pulse.high": 110.0, "pulse_oximetry.low": 92.0, "blood_glucose.critical": 300.0,
@@ -36,7 +36,7 @@ func TestThresholds(t *testing.T) {
 	})
 
 	c.now = c.now.Add(time.Minute)
-	changed := c.ask(authz.Nurse, "PUT", path, object{
+	changed := c.request(authz.Nurse, "PUT", path, object{
 		"reason": "Per Dr. Grey", "blood_pressure": object{"systolic_high": 135, "systolic_low": 80, "unknown": 1},
 		"weight": object{"change_threshold_kg": 3, "change_window_days": 3},
 	}).want(200)
@@ -51,20 +51,20 @@ func TestThresholds(t *testing.T) {
 	}
 
 	before := len(c.events(id))
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "Same again", "blood_pressure": object{"systolic_high": 135}}).want(200).
+	c.request(authz.Nurse, "PUT", path, object{"reason": "Same again", "blood_pressure": object{"systolic_high": 135}}).want(200).
 		wantAt(object{"updated_at": "2026-01-15T13:46:00Z"})
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "Nothing"}).want(200)
+	c.request(authz.Nurse, "PUT", path, object{"reason": "Nothing"}).want(200)
 	if len(c.events(id)) != before || len(c.changes()) != 4 {
 		t.Error("a change of nothing leaves traces")
 	}
 
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "Athlete", "pulse": nil, "blood_glucose": object{"high": nil}}).want(200).
+	c.request(authz.Nurse, "PUT", path, object{"reason": "Athlete", "pulse": nil, "blood_glucose": object{"high": nil}}).want(200).
 		wantAt(object{"pulse": nil, "blood_glucose.high": nil, "blood_glucose.critical": 300.0})
 	want = append(want, "pulse_critical_low 40→<nil>", "pulse_low 50→<nil>", "pulse_high 110→<nil>", "pulse_critical 130→<nil>", "glucose_high 250→<nil>")
 	if got := c.changes("patient_id", id); !slices.Equal(got, want) {
 		t.Errorf("the change log has %v, want %v", got, want)
 	}
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "Watched again", "pulse": object{"high": 120}}).want(200).
+	c.request(authz.Nurse, "PUT", path, object{"reason": "Watched again", "pulse": object{"high": 120}}).want(200).
 		wantAt(object{"pulse.high": 120.0, "pulse.low": 50.0})
 
 	var reason string
@@ -77,9 +77,9 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-func TestThresholdComplaints(t *testing.T) {
+func TestThresholdRefusals(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	path := "/patients/" + id + "/vital-config/"
 	for name, test := range map[string]struct {
 		body  object
@@ -99,13 +99,13 @@ func TestThresholdComplaints(t *testing.T) {
 		"critical below change": {object{"reason": "x", "weight": object{"change_threshold_kg": 3, "critical_change_kg": 2}}, []string{"weight.critical_change_kg"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := c.ask(authz.Nurse, "PUT", path, test.body)
+			answer := c.request(authz.Nurse, "PUT", path, test.body)
 			answer.t = t
 			answer.wantFields(test.wrong...)
 		})
 	}
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"high": 100}}).want(200)
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"low": 100}}).wantFields("pulse.low") // the member that was sent
+	c.request(authz.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"high": 100}}).want(200)
+	c.request(authz.Nurse, "PUT", path, object{"reason": "x", "pulse": object{"low": 100}}).wantFields("pulse.low") // the member that was sent
 	if got := c.changes("patient_id", id); len(got) != 1 {
 		t.Errorf("refused changes are logged: %v", got)
 	}
@@ -117,20 +117,20 @@ func TestThresholdComplaints(t *testing.T) {
 func TestDefaultThresholds(t *testing.T) {
 	told := 0
 	c := newClinic(t, func(e *routes.Engines) { e.DefaultsChanged = func() { told++ } })
-	own, inherits := c.enrol(nil), c.enrol(nil)
-	c.ask(authz.Nurse, "PUT", "/patients/"+own+"/vital-config/", object{"reason": "x", "pulse": object{"high": 100}}).want(200)
+	own, inherits := c.enroll(nil), c.enroll(nil)
+	c.request(authz.Nurse, "PUT", "/patients/"+own+"/vital-config/", object{"reason": "x", "pulse": object{"high": 100}}).want(200)
 	const path = "/settings/default-thresholds/"
-	c.ask(authz.MA, "GET", path, nil).want(200).wantAt(object{"patient_id": nil, "is_default": true, "updated_at": nil, "pulse.high": 110.0})
-	c.ask(authz.Admin, "PUT", path, object{"pulse": object{"high": 105}}).wantFields("reason")
-	c.ask(authz.Admin, "PUT", path, object{"reason": "x", "pulse": object{"high": 40}}).wantFields("pulse.high")
-	c.ask(authz.Admin, "PUT", path, object{"reason": "Board decision", "pulse": object{"high": 105}}).want(200).
+	c.request(authz.MA, "GET", path, nil).want(200).wantAt(object{"patient_id": nil, "is_default": true, "updated_at": nil, "pulse.high": 110.0})
+	c.request(authz.Admin, "PUT", path, object{"pulse": object{"high": 105}}).wantFields("reason")
+	c.request(authz.Admin, "PUT", path, object{"reason": "x", "pulse": object{"high": 40}}).wantFields("pulse.high")
+	c.request(authz.Admin, "PUT", path, object{"reason": "Board decision", "pulse": object{"high": 105}}).want(200).
 		wantAt(object{"patient_id": nil, "pulse.high": 105.0, "updated_by": c.people[authz.Admin].Email()})
 	if told != 1 {
 		t.Errorf("those who rank the patients are told %d times", told)
 	}
-	c.ask(authz.MA, "GET", "/patients/"+inherits+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 105.0, "is_default": true, "updated_at": nil})
-	c.ask(authz.MA, "GET", "/patients/"+own+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 100.0, "is_default": false})
-	log := c.ask(authz.Nurse, "GET", "/threshold-changes/", nil).results()
+	c.request(authz.MA, "GET", "/patients/"+inherits+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 105.0, "is_default": true, "updated_at": nil})
+	c.request(authz.MA, "GET", "/patients/"+own+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 100.0, "is_default": false})
+	log := c.request(authz.Nurse, "GET", "/threshold-changes/", nil).results()
 	if len(log) != 2 || log[0]["patient_id"] != nil || log[0]["reason"] != "Board decision" || log[1]["patient_id"] != own {
 		t.Errorf("the change log has %v", log)
 	}
@@ -140,7 +140,7 @@ func TestDefaultThresholds(t *testing.T) {
 
 func TestThresholdChangeFilters(t *testing.T) {
 	c := newClinic(t)
-	one, two := c.enrol(nil), c.enrol(nil)
+	one, two := c.enroll(nil), c.enroll(nil)
 	for i, change := range []struct {
 		role    authz.Role
 		patient string
@@ -152,19 +152,19 @@ func TestThresholdChangeFilters(t *testing.T) {
 	} {
 		c.now = clock.AddDate(0, 0, i)
 		change.body["reason"] = "x"
-		c.ask(change.role, "PUT", "/patients/"+change.patient+"/vital-config/", change.body).want(200)
+		c.request(change.role, "PUT", "/patients/"+change.patient+"/vital-config/", change.body).want(200)
 	}
 	for filter, count := range map[string]int{
 		"": 4, query("patient_id", one): 3, query("patient_id", nobody): 0, query("field", "pulse_high"): 2, query("changed_by", c.people[authz.Nurse].Email()): 2,
 		query("date_from", "2026-01-16"): 3, query("date_to", "2026-01-16"): 3, query("date_from", "2026-01-16", "date_to", "2026-01-16"): 2,
 		query("patient_id", one, "field", "pulse_low"): 1,
 	} {
-		if got := c.ask(authz.MA, "GET", "/threshold-changes/"+filter, nil).results(); len(got) != count {
+		if got := c.request(authz.MA, "GET", "/threshold-changes/"+filter, nil).results(); len(got) != count {
 			t.Errorf("%s finds %d changes, want %d", filter, len(got), count)
 		}
 	}
-	c.ask(authz.MA, "GET", "/threshold-changes/"+query("field", "pulse", "patient_id", "7"), nil).wantFields("field", "patient_id")
-	if newest := c.ask(authz.MA, "GET", "/threshold-changes/", nil).results()[0]; newest["field"] != "spo2_low" || newest["changed_at"] != "2026-01-17T13:45:00Z" {
+	c.request(authz.MA, "GET", "/threshold-changes/"+query("field", "pulse", "patient_id", "7"), nil).wantFields("field", "patient_id")
+	if newest := c.request(authz.MA, "GET", "/threshold-changes/", nil).results()[0]; newest["field"] != "spo2_low" || newest["changed_at"] != "2026-01-17T13:45:00Z" {
 		t.Errorf("the newest is %v", newest)
 	}
 }
@@ -172,7 +172,7 @@ func TestThresholdChangeFilters(t *testing.T) {
 // New bounds rerank the patient in the same transaction.
 func TestThresholdsRescore(t *testing.T) {
 	c := newClinic(t)
-	id := c.enrol(nil)
+	id := c.enroll(nil)
 	latest := `{"blood_pressure":{"systolic":150,"diastolic":80,"measured_at":"` + clock.Format(time.RFC3339) + `"}}`
 	if _, err := c.app.DB().Update(collections.TriageScores, dbx.Params{"latest_vitals": latest}, dbx.HashExp{"patient": id}).Execute(); err != nil {
 		t.Fatal(err)
@@ -184,9 +184,9 @@ func TestThresholdsRescore(t *testing.T) {
 		return value
 	}
 	path := "/patients/" + id + "/vital-config/"
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "blood_pressure": object{"systolic_critical": 150}}).want(200)
+	c.request(authz.Nurse, "PUT", path, object{"reason": "x", "blood_pressure": object{"systolic_critical": 150}}).want(200)
 	strict := score()
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "blood_pressure": object{"systolic_high": 160, "systolic_critical": 190}}).want(200)
+	c.request(authz.Nurse, "PUT", path, object{"reason": "x", "blood_pressure": object{"systolic_high": 160, "systolic_critical": 190}}).want(200)
 	if calm := score(); strict < 50 || calm >= strict {
 		t.Errorf("scores %d under strict and %d under wide bounds", strict, calm)
 	}

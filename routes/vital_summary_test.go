@@ -29,7 +29,7 @@ func (c *clinic) storedReading(patient, kind string, at time.Time, values dbx.Pa
 
 func (c *clinic) summary(patient string, days int) object {
 	c.t.Helper()
-	for _, period := range c.ask(authz.Nurse, "GET", "/patients/"+patient+"/vitals/summary/", nil).want(200).at("periods").([]any) {
+	for _, period := range c.request(authz.Nurse, "GET", "/patients/"+patient+"/vitals/summary/", nil).want(200).at("periods").([]any) {
 		if period.(object)["days"] == float64(days) {
 			return period.(object)
 		}
@@ -52,7 +52,7 @@ func wantMembers(t testing.TB, what string, got object, want object) {
 func TestStoryVitalSummary(t *testing.T) {
 	c := newClinic(t)
 	c.now = time.Date(2026, 3, 11, 16, 0, 0, 0, time.UTC) // noon in New York, three days after the change
-	patient := c.enrol(object{"time_zone": "America/New_York"})
+	patient := c.enroll(object{"time_zone": "America/New_York"})
 	at := func(day, hour, minute int) time.Time { return time.Date(2026, 3, day, hour, minute, 0, 0, newYork) }
 	pressure := func(at time.Time, systolic, diastolic float64, more dbx.Params) {
 		values := dbx.Params{"systolic": systolic, "diastolic": diastolic}
@@ -97,17 +97,17 @@ func TestStoryVitalSummary(t *testing.T) {
 	wantMembers(t, "month", c.summary(patient, 30)["blood_pressure"].(object), object{"readings": 10.0, "days": 5.0, "max_systolic": 199.0})
 
 	// The current bounds count, also for earlier readings.
-	c.ask(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": object{"systolic_high": 130}, "reason": "after a stroke"}).want(200)
+	c.request(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": object{"systolic_high": 130}, "reason": "after a stroke"}).want(200)
 	wantMembers(t, "tighter", c.summary(patient, 7)["blood_pressure"].(object), object{"in_range_percent": 55.6})
-	c.ask(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": nil, "reason": "palliative"}).want(200)
+	c.request(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"blood_pressure": nil, "reason": "palliative"}).want(200)
 	wantMembers(t, "no bounds", c.summary(patient, 7)["blood_pressure"].(object), object{"in_range_percent": nil})
 
 	path := "/patients/" + patient + "/vitals/summary/"
-	c.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"patient_id": patient, "as_of": "2026-03-11T16:00:00Z"})
-	c.ask(authz.Nurse, "GET", "/patients/"+nobody+"/vitals/summary/", nil).want(404)
-	owner, stranger := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(c.enrol(nil)))
-	c.askAs(owner, "GET", path, nil).want(200)
-	c.askAs(stranger, "GET", path, nil).want(404)
+	c.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"patient_id": patient, "as_of": "2026-03-11T16:00:00Z"})
+	c.request(authz.Nurse, "GET", "/patients/"+nobody+"/vitals/summary/", nil).want(404)
+	owner, stranger := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(c.enroll(nil)))
+	c.requestAs(owner, "GET", path, nil).want(200)
+	c.requestAs(stranger, "GET", path, nil).want(404)
 }
 
 // Halves round up, also where a binary fraction would round down.
@@ -116,7 +116,7 @@ func TestSummaryRoundsHalfUp(t *testing.T) {
 		36.7: {36.6, 36.7}, 37.1: {37.05}, 37.0: {37.04}, 36.9: {36.8, 36.9}, 98.3: {98, 98, 99}, 37.7: {37.65}, 95.7: {95, 96, 96},
 	} {
 		c := newClinic(t)
-		patient := c.enrol(nil)
+		patient := c.enroll(nil)
 		kind, column := "body_temperature", "temperature_c"
 		if values[0] > 50 {
 			kind, column = "pulse_oximetry", "spo2"
@@ -150,7 +150,7 @@ func TestSummaryAgainstAnOracle(t *testing.T) {
 		}
 		c := newClinic(t)
 		c.now = place.now
-		patient := c.enrol(object{"time_zone": place.zone})
+		patient := c.enroll(object{"time_zone": place.zone})
 		type reading struct {
 			at    time.Time
 			value float64

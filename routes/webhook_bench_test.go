@@ -21,7 +21,7 @@ func BenchmarkWebhook(b *testing.B) {
 					b.Fatal(err)
 				}
 				for i := range 50 {
-					c.enrol(object{"gateway_patient_id": fmt.Sprint("gw-", i)})
+					c.enroll(object{"gateway_patient_id": fmt.Sprint("gw-", i)})
 				}
 				bodies := make([][]byte, b.N)
 				for i := range bodies {

@@ -18,8 +18,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/webhooks"
 )
 
-// told is an integrator's receiver. It keeps only what is signed with its secret.
-type told struct {
+// webhookReceiver is an integrator's receiver. It keeps only what is signed with its secret.
+type webhookReceiver struct {
 	*httptest.Server
 	t      testing.TB
 	lock   sync.Mutex
@@ -29,8 +29,8 @@ type told struct {
 	ids    []string
 }
 
-func newTold(t testing.TB) *told {
-	r := &told{t: t, status: 200}
+func newWebhookReceiver(t testing.TB) *webhookReceiver {
+	r := &webhookReceiver{t: t, status: 200}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		r.lock.Lock()
 		defer r.lock.Unlock()
@@ -51,20 +51,20 @@ func newTold(t testing.TB) *told {
 }
 
 // addWebhook creates a webhook for a receiver; changes work as for person.
-func (c *clinic) addWebhook(r *told, changes object) (id string) {
+func (c *clinic) addWebhook(r *webhookReceiver, changes object) (id string) {
 	c.t.Helper()
 	body := object{"url": r.URL + "/hook", "events": webhooks.Events}
 	for name, value := range changes {
 		body[name] = value
 	}
-	made := c.ask(authz.Admin, "POST", "/webhooks/", body).want(201).object()
+	made := c.request(authz.Admin, "POST", "/webhooks/", body).want(201).object()
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	r.secret = made["secret"].(string)
 	return made["id"].(string)
 }
 
-func (c *clinic) tell() {
+func (c *clinic) deliverWebhooks() {
 	c.t.Helper()
 	if err := c.webhooks.Round(c.t.Context(), c.app); err != nil {
 		c.t.Fatal(err)
@@ -75,41 +75,41 @@ func (c *clinic) tell() {
 // the audit trail has all of it.
 func TestWebhookAdministration(t *testing.T) {
 	c := newClinic(t)
-	r := newTold(t)
+	r := newWebhookReceiver(t)
 	id := c.addWebhook(r, object{"events": []string{"alert.raised", "alert.raised", "patient.created"}})
 	path := "/webhooks/" + id + "/"
-	got := c.ask(authz.Admin, "GET", path, nil).want(200).wantAt(object{
+	got := c.request(authz.Admin, "GET", path, nil).want(200).wantAt(object{
 		"id": id, "url": r.URL + "/hook", "active": true, "include_values": false, "off_because": nil, "failing_since": nil, "last_delivered_at": nil,
 	})
 	if diff := cmp.Diff([]any{"alert.raised", "patient.created"}, got.at("events")); diff != "" {
 		t.Error(diff)
 	}
-	for _, reply := range []reply{got, c.ask(authz.Admin, "GET", "/webhooks/", nil), c.ask(authz.Admin, "PATCH", path, object{"include_values": true}).want(200)} {
+	for _, reply := range []reply{got, c.request(authz.Admin, "GET", "/webhooks/", nil), c.request(authz.Admin, "PATCH", path, object{"include_values": true}).want(200)} {
 		if strings.Contains(reply.body, "whsec_") {
 			t.Errorf("%s shows the secret", reply.what)
 		}
 	}
-	c.ask(authz.Admin, "POST", path+"test/", nil).want(200).wantAt(object{"status": "delivered", "status_code": 200.0, "attempts": 1.0, "event": "webhook.test"})
+	c.request(authz.Admin, "POST", path+"test/", nil).want(200).wantAt(object{"status": "delivered", "status_code": 200.0, "attempts": 1.0, "event": "webhook.test"})
 	first := r.secret
-	r.secret = c.ask(authz.Admin, "POST", path+"rotate-secret/", nil).want(200).at("secret").(string)
+	r.secret = c.request(authz.Admin, "POST", path+"rotate-secret/", nil).want(200).at("secret").(string)
 	if r.secret == first || !strings.HasPrefix(r.secret, "whsec_") {
 		t.Error("the secret is the same")
 	}
-	c.ask(authz.Admin, "POST", path+"test/", nil).want(200).wantAt(object{"status": "delivered"})
+	c.request(authz.Admin, "POST", path+"test/", nil).want(200).wantAt(object{"status": "delivered"})
 	r.status = 500
-	test := c.ask(authz.Admin, "POST", path+"test/", nil).want(200).wantAt(object{"status": "failed", "status_code": 500.0, "error": "status", "next_retry_at": nil}).object()
-	c.ask(authz.Admin, "POST", "/webhooks/deliveries/"+test["id"].(string)+"/retry/", nil).want(400, "invalid_state")
-	if log := c.ask(authz.Admin, "GET", path+"deliveries/?status=failed", nil).results(); len(log) != 1 || log[0]["id"] != test["id"] || test["id"] != r.ids[2] {
+	test := c.request(authz.Admin, "POST", path+"test/", nil).want(200).wantAt(object{"status": "failed", "status_code": 500.0, "error": "status", "next_retry_at": nil}).object()
+	c.request(authz.Admin, "POST", "/webhooks/deliveries/"+test["id"].(string)+"/retry/", nil).want(400, "invalid_state")
+	if log := c.request(authz.Admin, "GET", path+"deliveries/?status=failed", nil).results(); len(log) != 1 || log[0]["id"] != test["id"] || test["id"] != r.ids[2] {
 		t.Errorf("the log shows %v", log)
 	}
-	c.ask(authz.Admin, "GET", path+"deliveries/?status=lost", nil).wantFields("status")
-	c.ask(authz.Admin, "PATCH", path, object{"active": false}).want(200).wantAt(object{"active": false, "off_because": nil})
-	c.ask(authz.Admin, "DELETE", path, nil).want(204)
+	c.request(authz.Admin, "GET", path+"deliveries/?status=lost", nil).wantFields("status")
+	c.request(authz.Admin, "PATCH", path, object{"active": false}).want(200).wantAt(object{"active": false, "off_because": nil})
+	c.request(authz.Admin, "DELETE", path, nil).want(204)
 	for _, gone := range []string{"GET " + path, "PATCH " + path, "DELETE " + path, "POST " + path + "test/", "POST " + path + "rotate-secret/", "GET " + path + "deliveries/"} {
 		method, at, _ := strings.Cut(gone, " ")
-		c.ask(authz.Admin, method, at, object{}).want(404, "not_found")
+		c.request(authz.Admin, method, at, object{}).want(404, "not_found")
 	}
-	c.ask(authz.Admin, "POST", "/webhooks/deliveries/"+test["id"].(string)+"/retry/", nil).want(404, "not_found")
+	c.request(authz.Admin, "POST", "/webhooks/deliveries/"+test["id"].(string)+"/retry/", nil).want(404, "not_found")
 	want := []string{
 		"webhook.create", "webhook.update", "webhook.test", "webhook.secret_rotate", "webhook.test", "webhook.test", "webhook.update", "webhook.delete",
 	}
@@ -124,7 +124,7 @@ func TestWebhookAdministration(t *testing.T) {
 	if left := c.read(`SELECT id FROM webhook_deliveries`); len(left) == 0 {
 		t.Error("what was for it is gone already: the test shows too little")
 	}
-	c.tell()
+	c.deliverWebhooks()
 	if left := c.read(`SELECT id FROM webhook_deliveries`); len(left) != 0 {
 		t.Errorf("%d deliveries to nobody are left", len(left))
 	}
@@ -151,17 +151,17 @@ func TestWebhookBodies(t *testing.T) {
 		{object{"url": nil, "events": []string{"alert.raised"}}, []string{"url"}},
 		{object{"url": good + strings.Repeat("a", 2048), "events": []string{"alert.raised"}}, []string{"url"}},
 	} {
-		c.ask(authz.Admin, "POST", "/webhooks/", tc.body).wantFields(tc.fields...)
+		c.request(authz.Admin, "POST", "/webhooks/", tc.body).wantFields(tc.fields...)
 	}
-	made := c.ask(authz.Admin, "POST", "/webhooks/", object{"url": good, "events": []string{"alert.raised"}}).want(201).object()
+	made := c.request(authz.Admin, "POST", "/webhooks/", object{"url": good, "events": []string{"alert.raised"}}).want(201).object()
 	for _, at := range []string{
 		"", " ", "http://emr.example.org/", "ftp://emr.example.org/", "https://user@emr.example.org/", "https://user:secret@emr.example.org/", "https://emr.example.org/#part",
 		"https://localhost/", "https://hooks.localhost/", "https://127.0.0.2/", "https://10.0.0.1/", "https://172.16.0.1/", "https://192.168.1.1/", "https://169.254.169.254/latest/",
 		"https://[::1]/", "https://[::ffff:127.0.0.1]/", "https://[fd00::1]/", "https://0.0.0.0/", "https://100.64.0.1/", "emr.example.org", "//emr.example.org/", "javascript:alert(1)",
 	} {
 		for _, got := range []reply{
-			c.ask(authz.Admin, "POST", "/webhooks/", object{"url": at, "events": []string{"alert.raised"}}),
-			c.ask(authz.Admin, "PATCH", "/webhooks/"+made["id"].(string)+"/", object{"url": at}),
+			c.request(authz.Admin, "POST", "/webhooks/", object{"url": at, "events": []string{"alert.raised"}}),
+			c.request(authz.Admin, "PATCH", "/webhooks/"+made["id"].(string)+"/", object{"url": at}),
 		} {
 			got.wantFields("url")
 			if len(at) > 1 && strings.Contains(got.body, at) {
@@ -169,27 +169,27 @@ func TestWebhookBodies(t *testing.T) {
 			}
 		}
 	}
-	c.ask(authz.Admin, "PATCH", "/webhooks/"+made["id"].(string)+"/", object{}).want(200)
+	c.request(authz.Admin, "PATCH", "/webhooks/"+made["id"].(string)+"/", object{}).want(200)
 	for range 49 {
-		c.ask(authz.Admin, "POST", "/webhooks/", object{"url": good, "events": []string{"alert.raised"}}).want(201)
+		c.request(authz.Admin, "POST", "/webhooks/", object{"url": good, "events": []string{"alert.raised"}}).want(201)
 	}
-	c.ask(authz.Admin, "POST", "/webhooks/", object{"url": good, "events": []string{"alert.raised"}}).want(400, "invalid_state")
+	c.request(authz.Admin, "POST", "/webhooks/", object{"url": good, "events": []string{"alert.raised"}}).want(400, "invalid_state")
 }
 
 // A day at the practice as two receivers see it: one gets ids, the other gets what the API shows a client.
-func TestWebhooksTellTheDay(t *testing.T) {
+func TestWebhookDeliveriesOfADay(t *testing.T) {
 	c := newIngestingClinic(t)
-	thin, whole := newTold(t), newTold(t)
+	thin, whole := newWebhookReceiver(t), newWebhookReceiver(t)
 	c.addWebhook(thin, nil)
 	c.addWebhook(whole, object{"include_values": true})
-	patient := c.enrol(nil)
-	reading := c.ask(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
+	patient := c.enroll(nil)
+	reading := c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": patient, "systolic": 195, "diastolic": 125, "pulse": 80, "device_id": "BP-1", "measured_at": c.now.Format("2006-01-02T15:04:05Z"),
 	}).want(201).object()["id"].(string)
-	alert := c.ask(authz.Admin, "GET", "/alerts/?patient_id="+patient, nil).results()[0]
-	escalation := c.ask(authz.Admin, "GET", "/escalations/?patient_id="+patient, nil).results()[0]
-	c.ask(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%.0f/", escalation["id"]), object{"status": "in_progress"}).want(200)
-	c.tell()
+	alert := c.request(authz.Admin, "GET", "/alerts/?patient_id="+patient, nil).results()[0]
+	escalation := c.request(authz.Admin, "GET", "/escalations/?patient_id="+patient, nil).results()[0]
+	c.request(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%.0f/", escalation["id"]), object{"status": "in_progress"}).want(200)
+	c.deliverWebhooks()
 	client := c.token(c.addClient(object{"scopes": []string{"patients.read", "observations.read", "alerts.read"}}), "")
 	shown := map[string]string{
 		"patient": "/patients/%v/", "observation": "/ingestion/observations/%v/", "alert": "/alerts/%v/", "escalation": "/escalations/%v/",
@@ -216,11 +216,11 @@ func TestWebhooksTellTheDay(t *testing.T) {
 	if len(compared) != len(shown) {
 		t.Errorf("compared only %v", compared)
 	}
-	c.ask(authz.Nurse, "POST", fmt.Sprintf("/alerts/%.0f/resolve/", alert["id"]), object{"notes": "called"}).want(200)
-	c.ask(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%.0f/", escalation["id"]), object{"status": "resolved", "resolution_notes": "well"}).want(200)
-	c.ask(authz.Admin, "POST", "/ingestion/observations/"+reading+"/entered-in-error/", object{"reason": "cuff"}).want(200)
-	c.ask(authz.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
-	c.tell()
+	c.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%.0f/resolve/", alert["id"]), object{"notes": "called"}).want(200)
+	c.request(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%.0f/", escalation["id"]), object{"status": "resolved", "resolution_notes": "well"}).want(200)
+	c.request(authz.Admin, "POST", "/ingestion/observations/"+reading+"/entered-in-error/", object{"reason": "cuff"}).want(200)
+	c.request(authz.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
+	c.deliverWebhooks()
 	seen := map[string]bool{}
 	for _, event := range thin.events {
 		seen[event["type"].(string)] = true

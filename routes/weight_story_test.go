@@ -16,15 +16,15 @@ func (c *clinic) weigh(patient string, kg float64, at time.Time) reply {
 	if at.After(c.now) {
 		c.now = at
 	}
-	return c.ask(authz.Nurse, "POST", "/ingestion/weight/", object{
+	return c.request(authz.Nurse, "POST", "/ingestion/weight/", object{
 		"patient_id": patient, "weight_kg": kg, "device_id": "W-1", "measured_at": at.Format(time.RFC3339),
 	})
 }
 
-// raisedAbout lists a patient's alerts, oldest first: type, level, parameter, value and threshold.
-func (c *clinic) raisedAbout(patient string) (list []string) {
+// alertsRaised lists a patient's alerts, oldest first: type, level, parameter, value and threshold.
+func (c *clinic) alertsRaised(patient string) (list []string) {
 	c.t.Helper()
-	for _, alert := range c.ask(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "page_size", "100"), nil).results() {
+	for _, alert := range c.request(authz.Nurse, "GET", "/alerts/"+query("patient_id", patient, "page_size", "100"), nil).results() {
 		list = append(list, fmt.Sprint(alert["type"], " ", alert["level"], " ", alert["parameter"], " ", alert["value"], "/", alert["threshold"]))
 	}
 	slices.Reverse(list)
@@ -124,14 +124,14 @@ func TestStoryWeightRules(t *testing.T) {
 			t.Run(zone+": "+name, func(t *testing.T) {
 				c := newIngestingClinic(t)
 				c.t = t
-				patient := c.enrol(object{"time_zone": zone})
+				patient := c.enroll(object{"time_zone": zone})
 				if story.config != nil {
-					c.ask(authz.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "Heart failure", "weight": story.config}).want(200)
+					c.request(authz.Nurse, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "Heart failure", "weight": story.config}).want(200)
 				}
 				for i, at := range story.weights {
 					c.weigh(patient, story.kg[i], local(where, at)).want(201)
 				}
-				wantSame(t, "alerts", c.raisedAbout(patient), story.want)
+				wantSame(t, "alerts", c.alertsRaised(patient), story.want)
 			})
 		}
 	}
@@ -140,32 +140,32 @@ func TestStoryWeightRules(t *testing.T) {
 // The bounds of the weight rules are set, shown, logged and simulated like any other; a target belongs to one patient.
 func TestStoryWeightBounds(t *testing.T) {
 	c := newIngestingClinic(t)
-	patient := c.enrol(nil)
+	patient := c.enroll(nil)
 	path := "/patients/" + patient + "/vital-config/"
-	c.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{
+	c.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{
 		"weight.daily_change_kg": 1.4, "weight.target_kg": nil, "weight.over_target_kg": 2.3, "weight.change_threshold_kg": 2.3, "weight.change_window_days": 7.0,
 	})
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "Dry weight", "weight": object{"target_kg": 80, "daily_change_kg": 1, "over_target_kg": nil}}).want(200).
+	c.request(authz.Nurse, "PUT", path, object{"reason": "Dry weight", "weight": object{"target_kg": 80, "daily_change_kg": 1, "over_target_kg": nil}}).want(200).
 		wantAt(object{"weight.daily_change_kg": 1.0, "weight.target_kg": 80.0, "weight.over_target_kg": nil, "weight.critical_change_kg": 4.6})
 	wantSame(t, "change log", c.changes("patient_id", patient), []string{"weight_daily_change_kg 1.4→1", "weight_target_kg <nil>→80", "weight_over_target_kg 2.3→<nil>"})
 	wantSame(t, "change log of a field", c.changes("field", "weight_target_kg"), []string{"weight_target_kg <nil>→80"})
 	for field, wrong := range map[string][]float64{"daily_change_kg": {0.1, 51}, "target_kg": {19, 501}, "over_target_kg": {0, 101}} {
 		for _, value := range wrong {
-			c.ask(authz.Nurse, "PUT", path, object{"reason": "x", "weight": object{field: value}}).wantFields("weight." + field)
+			c.request(authz.Nurse, "PUT", path, object{"reason": "x", "weight": object{field: value}}).wantFields("weight." + field)
 		}
 	}
 	const practice = "/settings/default-thresholds/"
-	c.ask(authz.Admin, "PUT", practice, object{"reason": "x", "weight": object{"target_kg": 80}}).wantFields("weight.target_kg")
-	c.ask(authz.Admin, "PUT", practice, object{"reason": "x", "weight": object{"daily_change_kg": 2}}).want(200).wantAt(object{"weight.daily_change_kg": 2.0, "weight.target_kg": nil})
-	c.ask(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"weight.daily_change_kg": 1.0})
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "off", "weight": nil}).want(200).wantAt(object{"weight": nil})
+	c.request(authz.Admin, "PUT", practice, object{"reason": "x", "weight": object{"target_kg": 80}}).wantFields("weight.target_kg")
+	c.request(authz.Admin, "PUT", practice, object{"reason": "x", "weight": object{"daily_change_kg": 2}}).want(200).wantAt(object{"weight.daily_change_kg": 2.0, "weight.target_kg": nil})
+	c.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"weight.daily_change_kg": 1.0})
+	c.request(authz.Nurse, "PUT", path, object{"reason": "off", "weight": nil}).want(200).wantAt(object{"weight": nil})
 	c.weigh(patient, 80, c.now.AddDate(0, 0, -1)).want(201)
 	c.weigh(patient, 89, c.now).want(201).wantAt(object{"alert_triggered": false})
-	c.ask(authz.Nurse, "PUT", path, object{"reason": "on", "weight": object{"target_kg": 85, "over_target_kg": 3}}).want(200)
+	c.request(authz.Nurse, "PUT", path, object{"reason": "on", "weight": object{"target_kg": 85, "over_target_kg": 3}}).want(200)
 
 	simulated := func(body object) float64 {
 		t.Helper()
-		return c.ask(authz.ClinicalManager, "POST", "/triage/simulate-thresholds/", body).want(200).at("simulated.total").(float64)
+		return c.request(authz.ClinicalManager, "POST", "/triage/simulate-thresholds/", body).want(200).at("simulated.total").(float64)
 	}
 	wide := object{"change_threshold_kg": 50, "daily_change_kg": 50, "over_target_kg": 50, "critical_change_kg": nil}
 	with := func(field string, value float64) object {
@@ -191,7 +191,7 @@ func TestStoryWeightBounds(t *testing.T) {
 			t.Errorf("%v would have raised %v, want %v", try.body, got, try.want)
 		}
 	}
-	c.ask(authz.ClinicalManager, "POST", "/triage/simulate-thresholds/", object{"weight": object{"target_kg": 80}}).wantFields("weight.target_kg")
+	c.request(authz.ClinicalManager, "POST", "/triage/simulate-thresholds/", object{"weight": object{"target_kg": 80}}).wantFields("weight.target_kg")
 }
 
 // An older weight arrives after a newer one: the findings equal those in order of measurement, and alert once.
@@ -213,7 +213,7 @@ func TestStoryOlderWeightComesLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
-			patient := c.enrol(object{"gateway_patient_id": "GW-1"})
+			patient := c.enroll(object{"gateway_patient_id": "GW-1"})
 			newest := c.now.Add(-story.late - time.Minute)
 			var first reply
 			for i, kg := range story.kg {

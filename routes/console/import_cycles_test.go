@@ -43,7 +43,7 @@ func modules(t *testing.T, named *regexp.Regexp) (names map[string][]string, pag
 
 // The page preloads exactly the modules that its first module needs, so that the browser need not discover them one by
 // one.
-func TestPageNamesItsModules(t *testing.T) {
+func TestPagePreloadsItsModules(t *testing.T) {
 	names, page := modules(t, regexp.MustCompile(`(?:\bfrom|\bimport)\s*"([^"]+)"`))
 	needed := map[string]bool{ // imports of the packages
 		"vendor/preact.js": true, "vendor/preact-hooks.js": true, "vendor/preact-signals.js": true, "vendor/preact-signals-core.js": true, "vendor/htm.js": true,
@@ -70,7 +70,7 @@ func TestPageNamesItsModules(t *testing.T) {
 }
 
 // A module must be readable from its imports, so import cycles are forbidden.
-func TestNoCircles(t *testing.T) {
+func TestNoImportCycles(t *testing.T) {
 	names, _ := modules(t, named)
 	if len(names["app/main.js"]) == 0 || !slices.Contains(names["app/views.js"], "app/views/triage.js") ||
 		!slices.Contains(names["app/views/entry.js"], "app/views/entry/steps.js") {

@@ -12,7 +12,7 @@ import (
 func (c *Call) permitClient(row Route) error {
 	client := c.Caller.Client
 	switch {
-	case !client.LetsIn(c.Address):
+	case !client.AllowsAddress(c.Address):
 		return fault.New(fault.Forbidden, "permission_denied", "This client may not connect from this address.")
 	case !client.Scopes.Allow(row.Scope):
 		return c.insufficientScope(row.Scope)
@@ -21,7 +21,7 @@ func (c *Call) permitClient(row Route) error {
 	return nil
 }
 
-// RequireScopes denies a client whose answer would show more than the row's scope covers, unless it has the other
+// RequireScopes denies a client an answer that shows more than the row's scope covers, unless it has the other
 // scopes too. Users need no scopes. Source: docs/decisions/roles.md, "Endpoints open to machine clients".
 func (c *Call) RequireScopes(scopes ...authz.ClientScope) error {
 	if c.Caller.Client == nil {

@@ -92,7 +92,7 @@ func TestRetryAfterIsWholeSeconds(t *testing.T) {
 	}
 }
 
-func TestUnexpectedErrorsAreNeverTheCallersMistake(t *testing.T) {
+func TestUnexpectedErrorsAreServerErrors(t *testing.T) {
 	s, set := failing(t)
 	for name, err := range map[string]error{
 		"plain":       errors.New("disk on fire"),
@@ -116,7 +116,7 @@ func TestUnexpectedErrorsAreNeverTheCallersMistake(t *testing.T) {
 	}
 }
 
-func TestPanicsTellNothing(t *testing.T) {
+func TestPanicsDiscloseNothing(t *testing.T) {
 	s, set := failing(t)
 	for _, value := range []any{"Jane Doe", errors.New("Jane Doe"), fault.Missing()} {
 		set(func(*web.Call) error { panic(value) })
@@ -155,7 +155,7 @@ func TestErrorAfterTheAnswerIsOnlyLogged(t *testing.T) {
 	}
 }
 
-func TestWorkThatWasCutShort(t *testing.T) {
+func TestInterruptedWork(t *testing.T) {
 	s, set := failing(t)
 	ask := func(ctx context.Context) *httptest.ResponseRecorder {
 		rec := httptest.NewRecorder()

@@ -225,7 +225,7 @@ func TestLongURL(t *testing.T) {
 }
 
 // PocketBase's own writer drops members that a "fields" parameter does not name.
-func TestFieldsPickerDoesNotTouchUs(t *testing.T) {
+func TestFieldsParameterIsIgnored(t *testing.T) {
 	s := serve(t, setup{rows: []web.Route{get("/probe/", authz.Anyone, ok)}})
 	if rec := s.do(request{target: "/api/v1/probe/?fields=x"}); rec.Body.String() != `{"caller":""}` {
 		t.Errorf("got %s", rec.Body)

@@ -111,7 +111,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-func TestAllowNamesTheMethods(t *testing.T) {
+func TestAllowListsMethods(t *testing.T) {
 	s := serve(t, setup{rows: pathRows})
 	for path, allow := range map[string]string{
 		"/api/v1/probes/":          "GET, HEAD, POST, OPTIONS",
@@ -169,7 +169,7 @@ func TestHeadFollowsGet(t *testing.T) {
 }
 
 // Over the network, where the client would follow a redirect.
-func TestUntidyPathOverTheWire(t *testing.T) {
+func TestUntidyPathOverNetwork(t *testing.T) {
 	s := serve(t, setup{rows: pathRows})
 	res, err := s.wire("GET", "/api/v1//probes/", nil)
 	if err != nil {
@@ -181,7 +181,7 @@ func TestUntidyPathOverTheWire(t *testing.T) {
 }
 
 // The files of pb_public, served at /{path...}, must not match unknown paths of the API.
-func TestStaticFilesLeaveTheAPIAlone(t *testing.T) {
+func TestStaticFilesDoNotMatchAPI(t *testing.T) {
 	factory := func(t testing.TB) *tests.TestApp {
 		app := vigiltest.NewApp(t)
 		app.OnServe().BindFunc(func(e *core.ServeEvent) error {

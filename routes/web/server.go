@@ -78,7 +78,7 @@ type Server struct {
 	// nil.
 	OtherForm func(Route, *http.Request, *fault.Error) (contentType string, body []byte)
 
-	// Reach denies access to a patient whom the caller may not see; it may be nil.
+	// Reach denies access to a patient that the caller may not see; it may be nil.
 	Reach func(c *Call, patientID string) error
 
 	patterns *http.ServeMux // all patterns of the routes, to distinguish 404 from 405

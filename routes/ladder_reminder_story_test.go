@@ -1,0 +1,42 @@
+package routes_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/escalations"
+)
+
+// A ladder reminder repeats the escalation's original reason and values are not renotified: an improving patient is not
+// reported as worse.
+func TestLadderReminderRepeatsNoValues(t *testing.T) {
+	w := newNightShift(t, 0)
+	ladder := escalations.Ladder{
+		Zone: newYork, Overdue: map[escalations.Priority]time.Duration{escalations.Stat: 15 * time.Minute},
+		Tiers: map[escalations.Priority]escalations.Deadlines{escalations.Stat: {15 * time.Minute, 30 * time.Minute, time.Hour}},
+	}
+	w.oxygen(86)
+	w.wantPushed("opened", 1, 1)
+	w.now = w.now.Add(time.Minute)
+	w.oxygen(70)
+	w.wantPushed("worse", 1, 1)
+	w.now = w.now.Add(15 * time.Minute)
+	if _, err := ladder.Sweep(t.Context(), w.app, w.now); err != nil {
+		t.Fatal(err)
+	}
+	if told := w.rows(t, `SELECT kind FROM announcements WHERE kind LIKE 'escalation%' ORDER BY rowid`); len(told) != 3 || told[2] == told[0] {
+		t.Fatalf("told: %q", told)
+	}
+	w.pushed(w.people[authz.Nurse], "escalations")
+	w.pushed(w.people[authz.ClinicalManager], "escalations")
+	w.now = w.now.Add(time.Minute)
+	w.oxygen(80)
+	w.wantPushed("better", 0, 0)
+	w.now = w.now.Add(time.Minute)
+	w.oxygen(66)
+	w.wantPushed("worse than what was told", 1, 1)
+	if n := len(w.joined()); n != 2 {
+		t.Errorf("its history has %d steps", n)
+	}
+}
