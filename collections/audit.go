@@ -226,7 +226,7 @@ func PredatesAuditKeys(app core.App) (bool, error) {
 		return false, errNoSealer
 	}
 	sealed, _, err := sealedIndexKey(app)
-	return err == nil && s.BeforeAuditKeys(sealed), err
+	return err == nil && s.PredatesAuditKeys(sealed), err
 }
 
 // MarkAuditKeys seals the index key again in the form that requires a state.
@@ -236,7 +236,7 @@ func MarkAuditKeys(tx core.App) error {
 		return errNoSealer
 	}
 	sealed, _, err := sealedIndexKey(tx)
-	if err != nil || !s.BeforeAuditKeys(sealed) {
+	if err != nil || !s.PredatesAuditKeys(sealed) {
 		return err
 	}
 	return resealIndexKey(tx, s.KeyRing, sealed)

@@ -81,7 +81,7 @@ func SealAnswer(answer, key, id string) (string, error) {
 	if s == nil {
 		return "", errNoSealer
 	}
-	ring, err := s.HeldWith(key)
+	ring, err := s.DetachedRing(key)
 	if err != nil {
 		return "", err
 	}
@@ -97,7 +97,7 @@ func openAnswer(sealed, key, id string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ring, err := sealer.Load().HeldWith(key)
+	ring, err := sealer.Load().DetachedRing(key)
 	if err != nil {
 		return "", err
 	}

@@ -31,8 +31,8 @@ type exportEngine = fhirserver.BulkExporter
 
 // exportRows are the endpoints of the bulk export.
 func exportRows() (rows []route) {
-	for path, level := range map[string]fhirserver.Level{
-		fhirserver.Base + "/$export": fhirserver.System, fhirserver.Base + "/Patient/$export": fhirserver.Patients, fhirserver.Base + "/Group/{group}/$export": fhirserver.Patients,
+	for path, level := range map[string]fhirserver.ExportLevel{
+		fhirserver.Base + "/$export": fhirserver.SystemLevel, fhirserver.Base + "/Patient/$export": fhirserver.PatientLevel, fhirserver.Base + "/Group/{group}/$export": fhirserver.PatientLevel,
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {
 			rows = append(rows, route{method, path, authz.ExportResources.Or(authz.AnySystemScope), ratelimit.User, startExport(level)})
@@ -46,7 +46,7 @@ func exportRows() (rows []route) {
 	}...)
 }
 
-func startExport(level fhirserver.Level) handler {
+func startExport(level fhirserver.ExportLevel) handler {
 	return func(a *api, c *web.Call) error {
 		if c.Request.Method == http.MethodHead { // GET starts an export here, and HEAD must not
 			return fault.New(fault.MethodNotAllowed, "method_not_allowed", "This path does not allow HEAD. Use GET.")
@@ -54,7 +54,7 @@ func startExport(level fhirserver.Level) handler {
 		if group := c.Request.PathValue("group"); group != "" && group != allPatientsGroup {
 			return fault.Missing()
 		}
-		parameters, err := fhirserver.InQuery(c.Request.URL.RawQuery)
+		parameters, err := fhirserver.ParseQuery(c.Request.URL.RawQuery)
 		if err != nil {
 			return err
 		}
@@ -64,12 +64,12 @@ func startExport(level fhirserver.Level) handler {
 				return err
 			}
 			if len(raw) > 0 {
-				if err := parameters.InBody(raw); err != nil {
+				if err := parameters.AddBody(raw); err != nil {
 					return err
 				}
 			}
 		}
-		asked, err := fhirserver.Read(level, parameters, fhirserver.ReadPrefer(c.Request.Header.Values("Prefer")), a.PublicURL+c.Request.URL.RequestURI(),
+		asked, err := fhirserver.ParseExportRequest(level, parameters, fhirserver.ParsePrefer(c.Request.Header.Values("Prefer")), a.PublicURL+c.Request.URL.RequestURI(),
 			func(kind string) error { return c.RequireScopes(authz.SystemScope(kind)) })
 		if err != nil {
 			return err
@@ -225,7 +225,7 @@ type smartConfiguration struct {
 }
 
 func (a *api) readSmartConfiguration(c *web.Call) error {
-	scopes := authz.AllClientScopes.Texts()
+	scopes := authz.AllClientScopes.Strings()
 	scopes = slices.DeleteFunc(scopes, func(scope string) bool { return !strings.HasPrefix(scope, "system/") })
 	return c.OK(smartConfiguration{
 		TokenEndpoint: a.PublicURL + web.BasePath + "/oauth/token/", Methods: []string{"private_key_jwt", "client_secret_basic"},

@@ -20,8 +20,8 @@ import (
 // r4Rows are the rows of the FHIR interface: the capability statement, and read and search for each resource type.
 func r4Rows() []route {
 	rows := []route{{http.MethodGet, fhirserver.Base + "/metadata", authz.Anyone, ratelimit.User, inFHIR((*api).readCapability)}}
-	for _, kind := range fhirserver.Kinds {
-		path, may := fhirserver.Base+"/"+kind.Type, kind.May.Or(kind.Scope())
+	for _, kind := range fhirserver.ResourceTypes {
+		path, may := fhirserver.Base+"/"+kind.Type, kind.Action.Or(kind.Scope())
 		rows = append(rows,
 			route{http.MethodGet, path, may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
 			route{http.MethodPost, path + "/_search", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
@@ -89,7 +89,7 @@ func fhirReader(c *web.Call) fhirserver.Reader {
 	return r
 }
 
-func (a *api) readFHIR(c *web.Call, kind *fhirserver.Kind) error {
+func (a *api) readFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	row, found, err := a.fhirEngine().Find(c.App, kind, c.Request.PathValue("id"), fhirReader(c))
 	switch {
 	case err != nil:
@@ -97,7 +97,7 @@ func (a *api) readFHIR(c *web.Call, kind *fhirserver.Kind) error {
 	case !found:
 		return fault.Missing()
 	}
-	if row.PatientID != "" && kind.May != authz.ReadAudit {
+	if row.PatientID != "" && kind.Action != authz.ReadAudit {
 		if err := a.authorizePatient(c, row.PatientID); err != nil {
 			return err
 		}
@@ -152,11 +152,11 @@ func conditional(c *web.Call, body []byte) (known bool, err error) {
 }
 
 // recordFHIR records in the audit trail which patients the caller was shown.
-func recordFHIR(c *web.Call, kind *fhirserver.Kind, id string, rows []fhirserver.Row) error {
+func recordFHIR(c *web.Call, kind *fhirserver.ResourceType, id string, rows []fhirserver.Row) error {
 	switch {
 	case kind.Event == "":
 		return nil
-	case kind.May == authz.ReadAudit:
+	case kind.Action == authz.ReadAudit:
 		return recordAudit(c, kind.Event, id)
 	}
 	shown := []string{}
@@ -165,5 +165,5 @@ func recordFHIR(c *web.Call, kind *fhirserver.Kind, id string, rows []fhirserver
 			shown = append(shown, row.PatientID)
 		}
 	}
-	return c.RecordRead(kind.Event, kind.Audited, id, shown...)
+	return c.RecordRead(kind.Event, kind.AuditResource, id, shown...)
 }

@@ -63,7 +63,7 @@ func isStrict(c *web.Call) bool {
 }
 
 // readSearch parses a search, or the next page of one.
-func (a *api) readSearch(c *web.Call, kind *fhirserver.Kind, params url.Values) (q searchRequest, err error) {
+func (a *api) readSearch(c *web.Call, kind *fhirserver.ResourceType, params url.Values) (q searchRequest, err error) {
 	request := fhirserver.Request{Params: params, Strict: isStrict(c), Now: c.Now, Reader: fhirReader(c)}
 	page, after := params.Get(fhirserver.PageParam), fhirserver.Position{}
 	if params.Has(fhirserver.PageParam) {
@@ -72,11 +72,11 @@ func (a *api) readSearch(c *web.Call, kind *fhirserver.Kind, params url.Values) 
 			return q, err
 		}
 	}
-	if q.search, q.understood, err = a.fhirEngine().Read(kind, request); err != nil {
+	if q.search, q.understood, err = a.fhirEngine().ParseSearch(kind, request); err != nil {
 		return q, err
 	}
 	q.search.After = after
-	q.search.Within(c.Request.Context())
+	q.search.SetContext(c.Request.Context())
 	if q.search.Reader.CareTeamOf, err = a.careTeamFilter(c, q.search.Patient()); err != nil {
 		return q, err
 	}
@@ -90,7 +90,7 @@ func (a *api) readSearch(c *web.Call, kind *fhirserver.Kind, params url.Values) 
 	return q, nil
 }
 
-func (a *api) searchFHIR(c *web.Call, kind *fhirserver.Kind) error {
+func (a *api) searchFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	params, err := parameters(c)
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ const (
 )
 
 // lastFHIR answers with the latest readings of each kind of one patient. Source: FHIR R4, Observation, "$lastn".
-func (a *api) lastFHIR(c *web.Call, kind *fhirserver.Kind) error {
+func (a *api) lastFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	params, err := parameters(c)
 	if err != nil {
 		return err
@@ -156,22 +156,22 @@ func (a *api) lastFHIR(c *web.Call, kind *fhirserver.Kind) error {
 // answerFound answers with a page and its included resources, and records the patients shown. Unreadable and forbidden
 // resources are left out, with a warning in the bundle.
 func (a *api) answerFound(c *web.Call, q searchRequest, found fhirserver.Result, links []fhir.Link) error {
-	besides, withheld, err := a.fhirEngine().Besides(c.App, q.search, found.Rows, func(kind *fhirserver.Kind) bool {
+	besides, withheld, err := a.fhirEngine().LoadIncludes(c.App, q.search, found.Rows, func(kind *fhirserver.ResourceType) bool {
 		if c.Caller.Client != nil {
 			return c.Caller.Client.Scopes.Allow(kind.Scope())
 		}
-		return authz.Reach(c.Caller.Role, kind.May) != authz.None
+		return authz.Reach(c.Caller.Role, kind.Action) != authz.None
 	})
 	if err != nil {
 		return err
 	}
 	page := foundPage{base: a.PublicURL + fhirserver.Base}
-	if err := page.add(q.search.Kind, fhir.Match, found.Rows); err != nil {
+	if err := page.add(q.search.Type, fhir.ModeMatch, found.Rows); err != nil {
 		return err
 	}
 	shown := found.Rows
-	for _, kind := range fhirserver.Kinds {
-		if err := page.add(kind, fhir.Include, besides[kind]); err != nil {
+	for _, kind := range fhirserver.ResourceTypes {
+		if err := page.add(kind, fhir.ModeInclude, besides[kind]); err != nil {
 			return err
 		}
 		shown = append(shown, besides[kind]...)
@@ -190,8 +190,8 @@ func (a *api) answerFound(c *web.Call, q searchRequest, found fhirserver.Result,
 
 // recordSearch records the patients that a search showed; a search by a person's name is recorded as a patient search.
 func recordSearch(c *web.Call, q searchRequest, shown []fhirserver.Row) error {
-	kind := *q.search.Kind
-	if q.search.ForSomebody() {
+	kind := *q.search.Type
+	if q.search.UsesIdentity() {
 		kind.Event = audit.PatientSearch
 	}
 	return recordFHIR(c, &kind, "", shown)
@@ -200,11 +200,11 @@ func recordSearch(c *web.Call, q searchRequest, shown []fhirserver.Row) error {
 // foundPage collects the entries of a search result.
 type foundPage struct {
 	base    string
-	entries []fhir.Found
+	entries []fhir.SearchEntry
 	remarks []fhir.Issue
 }
 
-func (p *foundPage) add(kind *fhirserver.Kind, mode string, rows []fhirserver.Row) error {
+func (p *foundPage) add(kind *fhirserver.ResourceType, mode string, rows []fhirserver.Row) error {
 	unreadable := 0
 	for _, row := range rows {
 		if row.Unreadable {
@@ -215,7 +215,7 @@ func (p *foundPage) add(kind *fhirserver.Kind, mode string, rows []fhirserver.Ro
 		if err != nil {
 			return err
 		}
-		p.entries = append(p.entries, fhir.Found{URL: p.base + "/" + kind.Type + "/" + row.ID, Resource: body, Mode: mode})
+		p.entries = append(p.entries, fhir.SearchEntry{URL: p.base + "/" + kind.Type + "/" + row.ID, Resource: body, Mode: mode})
 	}
 	if unreadable > 0 {
 		p.remarks = append(p.remarks, fhir.Issue{
@@ -234,6 +234,6 @@ func (p *foundPage) addRemarks() error {
 	if err != nil {
 		return err
 	}
-	p.entries = append(p.entries, fhir.Found{Resource: body, Mode: fhir.Remark})
+	p.entries = append(p.entries, fhir.SearchEntry{Resource: body, Mode: fhir.ModeOutcome})
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// The name of a client is under the seal like everything else, whether it is there or not.
-func TestNamesAreSealed(t *testing.T) {
+// The chain covers the actor name, whether it is present or empty.
+func TestChainCoversActorName(t *testing.T) {
 	for what, sql := range map[string]string{
 		"changed": `UPDATE audit_log SET actor_name = 'Another' WHERE id = '000000000000002'`,
 		"removed": `UPDATE audit_log SET actor_name = '' WHERE id = '000000000000002'`,
@@ -30,8 +30,8 @@ func TestNamesAreSealed(t *testing.T) {
 	}
 }
 
-// A trail from before actors had names is checked as it is: a backup of an older version is proven before it is opened by this one.
-func TestTrailWithoutNames(t *testing.T) {
+// A trail from before actors had names verifies unchanged, so a backup of an older version can be verified before it is opened.
+func TestTrailWithoutActorNames(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for range 3 {
 		if err := audit.Append(app, audit.Entry{Event: audit.ObservationCreate, Actor: audit.System()}, vigiltest.Clock); err != nil {

@@ -1,10 +1,10 @@
-// Package audit knows the audit log: who did what to what, from where and with which result, one row per event, each
-// row bound to the one before by a hash with a key. A changed, swapped or missing row breaks the chain, and [Verify]
-// says where. How many rows there are and which hash the last one bears is sealed beside them, so an end cut off shows
-// too. Only an older copy of the whole database holds in itself, so the hash of the last row has to be kept elsewhere.
+// Package audit stores and verifies the audit trail: who did what to which resource, from where and with which outcome.
+// Each event is one row, chained to the previous row by a keyed hash, so [Verify] finds the first changed, swapped or
+// missing row. The row count and the last hash are stored under a seal, so a truncated trail is detected too. An older
+// copy of the whole database is consistent in itself; to detect it, store the last hash in another system.
 //
-// An entry is appended in the transaction of what it records: both are kept or neither is. The package refuses to
-// know what the events mean, who may read them, and how to change or remove a row; the database refuses that too.
+// An entry is appended in the transaction of the change that it records: both are committed or neither is. Rows cannot
+// be changed or removed: this package has no function for it, and database triggers refuse it.
 package audit
 
 import (
@@ -29,20 +29,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Entry is one event to be recorded. Reason and Changes are encrypted; everything else is readable on disk, so it
-// holds ids and never names.
+// Entry is an event to record. Reason and Changes are sealed. The other fields are readable on disk, so they hold ids
+// and never names.
 type Entry struct {
 	Event        Event
 	Outcome      Outcome // success when empty
 	Actor        Actor
 	ResourceType string // User, Patient, Observation …
-	ResourceID   string // the public id
-	PatientID    string // whose data it was, when it was a patient's
+	ResourceID   string // public id
+	PatientID    string // the patient concerned; "" for none
 	Reason       phi.Text
 	Changes      Changes
 }
 
-// Changes are the fields that changed, by name. They refuse to print.
+// Changes are the changed fields by name. They refuse to print.
 type Changes map[string]Change
 
 // Change is a field's value before and after; nil for none.
@@ -51,31 +51,31 @@ type Change struct {
 	New any `json:"new,omitempty"`
 }
 
-// Note notes a field whose value differs; values are texts, numbers or flags.
+// Note records a field if its value differs. Values are strings, numbers or booleans.
 func (c Changes) Note(name string, before, after any) {
 	if before != after {
 		c[name] = Change{Old: before, New: after}
 	}
 }
 
-// Format shows nothing of the values.
+// Format prints a placeholder.
 func (Changes) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[changes]") }
 
-// LogValue shows nothing of the values.
+// LogValue logs a placeholder.
 func (Changes) LogValue() slog.Value { return slog.StringValue("[changes]") }
 
-// MarshalJSON refuses.
+// MarshalJSON always fails.
 func (Changes) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("audit: changes are not encoded")
 }
 
-// Format shows nothing of the values.
+// Format prints a placeholder.
 func (Change) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[change]") }
 
-// LogValue shows nothing of the values.
+// LogValue logs a placeholder.
 func (Change) LogValue() slog.Value { return slog.StringValue("[change]") }
 
-// plaintext is the JSON that is sealed; "" for no changes.
+// plaintext returns the changes as JSON before sealing; "" for no changes.
 func (c Changes) plaintext() (string, error) {
 	if len(c) == 0 {
 		return "", nil
@@ -98,13 +98,13 @@ func reveal(value any) any {
 	return value
 }
 
-// Append records one entry in the transaction of app, or in one of its own when app is in none.
+// Append records one entry in the transaction of app, or in a new one if app has none.
 func Append(app core.App, entry Entry, now time.Time) error {
-	return inChain(app, func(chain *Chain) error { return chain.Add(entry, now) })
+	return withChain(app, func(chain *Chain) error { return chain.Add(entry, now) })
 }
 
-// inChain stores what is added in a transaction.
-func inChain(app core.App, add func(*Chain) error) error {
+// withChain runs add with a chain in a transaction and stores the added entries.
+func withChain(app core.App, add func(*Chain) error) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		chain, err := NewChain(tx)
 		if err != nil {
@@ -117,21 +117,21 @@ func inChain(app core.App, add func(*Chain) error) error {
 	})
 }
 
-// Chain appends many entries in one transaction, reading the end of the trail only once: each is added, and all are stored together. It must
-// not outlive the transaction or a savepoint in it, and nobody else may append while it is in use.
+// Chain appends many entries in one transaction and reads the end of the trail only once. Add queues entries, and Store writes them together. A
+// Chain must not outlive its transaction or savepoint, and no other code may append in the transaction while it is in use.
 type Chain struct {
 	tx     core.App
 	keys   keys
 	number int64
 	hash   string
-	// state is what is kept about the trail; sealed says that it is as the service wrote it. One that is not is never written over, or
-	// whatever was done to the trail would be sealed with it.
-	state  collections.AuditState
-	sealed bool
-	added  []collections.AuditRow
+	// state is the stored state of the trail. A state without a valid seal is never updated, because that would
+	// seal a manipulated trail.
+	state     collections.AuditState
+	sealValid bool
+	pending   []collections.AuditRow
 }
 
-// NewChain starts where the log ends: where its sealed state says, so that rows that were cut off stay missing.
+// NewChain starts at the end that the sealed state records, so that removed rows stay detectable.
 func NewChain(tx core.App) (*Chain, error) {
 	if !tx.IsTransactional() {
 		return nil, errors.New("audit: a chain needs a transaction")
@@ -141,7 +141,7 @@ func NewChain(tx core.App) (*Chain, error) {
 		return nil, err
 	}
 	end, err := collections.ReadAuditState(tx)
-	sealed := err == nil && k.sealed(end)
+	sealed := err == nil && k.hasValidSeal(end)
 	if !sealed && (err == nil || collections.IsNotFound(err)) {
 		end, err = collections.ReadAuditEnd(tx)
 	}
@@ -152,9 +152,9 @@ func NewChain(tx core.App) (*Chain, error) {
 	if end.ID != "" && last == 0 {
 		return nil, errors.New("audit: the last row has a foreign id")
 	}
-	c := &Chain{tx: collections.WithStatementCache(tx), keys: k, number: last, hash: end.Hash, state: end.AuditState, sealed: sealed}
+	c := &Chain{tx: collections.WithStatementCache(tx), keys: k, number: last, hash: end.Hash, state: end.AuditState, sealValid: sealed}
 	switch {
-	case c.sealed:
+	case c.sealValid:
 		c.number, c.hash = max(last, end.Entries), end.Head
 	case last == 0:
 		c.hash = firstPrevious
@@ -162,7 +162,7 @@ func NewChain(tx core.App) (*Chain, error) {
 	return c, nil
 }
 
-// Head is the id of the last entry, stored or added, "" while there is none.
+// Head returns the id of the last entry, stored or added; "" if there is none.
 func (c *Chain) Head() string {
 	if c.number == 0 {
 		return ""
@@ -170,7 +170,7 @@ func (c *Chain) Head() string {
 	return collections.NumberID(c.number)
 }
 
-// Add makes an entry the next one.
+// Add queues an entry.
 func (c *Chain) Add(entry Entry, now time.Time) error {
 	row, err := entry.row(collections.NumberID(c.number+1), now)
 	if err != nil {
@@ -178,18 +178,18 @@ func (c *Chain) Add(entry Entry, now time.Time) error {
 	}
 	row.PrevHash = c.hash
 	row.Hash = rowHash(c.keys.row, c.hash, row)
-	c.number, c.hash, c.added = c.number+1, row.Hash, append(c.added, row)
+	c.number, c.hash, c.pending = c.number+1, row.Hash, append(c.pending, row)
 	return nil
 }
 
-// Store writes what was added. After an error the transaction must be rolled back.
+// Store writes the queued entries. After an error the transaction must be rolled back.
 func (c *Chain) Store() error {
-	if len(c.added) == 0 {
+	if len(c.pending) == 0 {
 		return nil
 	}
-	err := collections.InsertAuditRows(c.tx, c.added)
-	c.added = c.added[:0]
-	if err != nil || !c.sealed {
+	err := collections.InsertAuditRows(c.tx, c.pending)
+	c.pending = c.pending[:0]
+	if err != nil || !c.sealValid {
 		return err
 	}
 	c.state.Entries, c.state.Head = c.number, c.hash
@@ -197,7 +197,7 @@ func (c *Chain) Store() error {
 	return collections.UpdateAuditState(c.tx, c.state)
 }
 
-// row is the entry as it is stored, without the hashes.
+// row returns the stored form of the entry without the hashes.
 func (e Entry) row(id string, now time.Time) (collections.AuditRow, error) {
 	if e.Event == "" || e.Actor.Type == "" {
 		return collections.AuditRow{}, errors.New("an entry needs an event and an actor")
@@ -235,9 +235,9 @@ func (e Entry) row(id string, now time.Time) (collections.AuditRow, error) {
 	}, nil
 }
 
-// clip keeps what a caller sent within its column: valid UTF-8 of at most max characters.
+// clip returns text as valid UTF-8 of at most max characters, the size of its column.
 func clip(text string, max int) string {
-	if !utf8.ValidString(text) { // mostly it is, which is quickly seen
+	if !utf8.ValidString(text) { // the check is cheaper than ToValidUTF8
 		text = strings.ToValidUTF8(text, "\uFFFD")
 	}
 	if len(text) <= max {
@@ -253,24 +253,24 @@ func clip(text string, max int) string {
 	return text
 }
 
-// firstPrevious stands where the first row has no predecessor.
+// firstPrevious is the previous hash of the first row.
 var firstPrevious = strings.Repeat("0", 64)
 
-// member is one member of a flat JSON object. An empty text is null: the log does not tell absent from empty.
+// member is a member of a flat JSON object. An empty text is encoded as null: the trail does not distinguish absent from empty.
 type member struct {
 	name, text string
-	number     bool // text is a number, written bare
-	late       bool // rows did not always have it: it is left out where it is empty, so that older rows keep their hashes
+	number     bool // text is a number, written without quotes
+	omitEmpty  bool // added in a later version: omitted if empty, so that older rows keep their hashes
 }
 
-// chainHash is a hash, in lower-case hex, over the previous hash and the object in canonical form: keys sorted, no spaces, strings escaped no
-// more than needed (RFC 8785). The members must come sorted by name and be valid UTF-8. Rows of today are hashed with a key; plain SHA-256 is
-// for those of older versions. Source: docs/decisions/security.md, "Hash chain".
+// chainHash returns the hash, in lower-case hex, of the previous hash and the object in canonical form: keys sorted, no spaces, minimal escaping
+// (RFC 8785). The members must be sorted by name and valid UTF-8. New rows use a keyed hash; rows of older versions use plain SHA-256.
+// Source: docs/decisions/security.md, "Hash chain".
 func chainHash(with hash.Hash, previous string, members []member) string {
 	buffer := make([]byte, 0, 1024)
 	buffer = append(buffer, previous...)
 	for i, m := range members {
-		if m.late && m.text == "" {
+		if m.omitEmpty && m.text == "" {
 			continue
 		}
 		separator := byte(',')
@@ -294,20 +294,20 @@ func chainHash(with hash.Hash, previous string, members []member) string {
 	return hex.EncodeToString(with.Sum(buffer[:0]))
 }
 
-// appendText quotes as RFC 8785, section 3.2.2.2, has it. Invalid UTF-8 is hashed as replacement characters, which
-// is no loss: what is appended is valid, and what is not valid was tampered with.
+// appendText quotes text as in RFC 8785, section 3.2.2.2. Invalid UTF-8 is hashed as replacement characters. Only
+// manipulated rows contain it, since clip makes all text valid.
 func appendText(buffer []byte, text string) []byte {
 	buffer, _ = jsontext.AppendQuote(buffer, text)
 	return buffer
 }
 
-// rowHash is the hash of a row as stored, encrypted columns as ciphertext, over everything but the two hashes.
+// rowHash returns the hash of a stored row over all columns except the two hashes, with sealed columns as ciphertext.
 func rowHash(with hash.Hash, previous string, r collections.AuditRow) string {
 	return chainHash(with, previous, []member{
 		{name: "action", text: r.Action},
 		{name: "actor_email", text: r.ActorEmail},
 		{name: "actor_id", text: r.ActorID},
-		{name: "actor_name", text: r.ActorName, late: true},
+		{name: "actor_name", text: r.ActorName, omitEmpty: true},
 		{name: "actor_role", text: r.ActorRole},
 		{name: "actor_type", text: r.ActorType},
 		{name: "changes", text: r.Changes},
@@ -325,7 +325,7 @@ func rowHash(with hash.Hash, previous string, r collections.AuditRow) string {
 	})
 }
 
-// Group records entries of many callers in few transactions: a commit waits for the disk, so those who read share that wait.
+// Group records entries of concurrent callers in shared transactions, so that reads that need an audit entry share the wait for the disk.
 type Group struct {
 	entries *async.Group[datedEntry, struct{}]
 }
@@ -335,12 +335,12 @@ type datedEntry struct {
 	now time.Time
 }
 
-// NewGroup returns a group.
+// NewGroup returns a Group.
 func NewGroup(log *slog.Logger) *Group {
 	return &Group{async.NewGroup(async.GroupOptions[datedEntry, struct{}]{Store: appendAll, Log: log})}
 }
 
-// Append records one entry durably, in a transaction with those of others. app must be in no transaction of its own.
+// Append records one entry durably, in a transaction shared with other callers. app must not be in a transaction.
 func (g *Group) Append(app core.App, entry Entry, now time.Time) error {
 	_, err := g.entries.Commit(app, datedEntry{entry, now})
 	return err
@@ -348,7 +348,7 @@ func (g *Group) Append(app core.App, entry Entry, now time.Time) error {
 
 func appendAll(app core.App, entries []*async.GroupItem[datedEntry, struct{}]) error {
 	return async.Along(app, func(tx core.App) error {
-		return inChain(tx, func(chain *Chain) error {
+		return withChain(tx, func(chain *Chain) error {
 			for _, e := range entries {
 				if err := chain.Add(e.In.Entry, e.In.now); err != nil {
 					return err

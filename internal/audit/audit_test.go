@@ -94,7 +94,7 @@ func TestAppend(t *testing.T) {
 		t.Errorf("reason opens as %q", got)
 	}
 	if result := verify(t, app); !result.Valid || result.Checked != 1 || result.HeadHash != row.Hash {
-		t.Errorf("verify says %+v", result)
+		t.Errorf("result %+v", result)
 	}
 }
 
@@ -110,14 +110,14 @@ func TestAppendRefusesIncompleteEntries(t *testing.T) {
 		}
 	}
 	if _, err := audit.NewChain(app); err == nil {
-		t.Error("a chain outside a transaction")
+		t.Error("a chain was created outside a transaction")
 	}
 	if result := verify(t, app); !result.Valid || result.Checked != 0 || result.HeadHash != "" || result.FirstInvalidID != nil {
 		t.Errorf("empty log: %+v", result)
 	}
 }
 
-// A row appended in a transaction that fails leaves no gap, and writers that append at once leave no fork.
+// A failed transaction leaves no gap in the chain, and concurrent writers do not fork it.
 func TestAppendIsAtomic(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	errUndo := errors.New("undo")
@@ -142,17 +142,17 @@ func TestAppendIsAtomic(t *testing.T) {
 	}
 	writers.Wait()
 	if result := verify(t, app); !result.Valid || result.Checked != 40 {
-		t.Errorf("verify says %+v, want 40 valid rows", result)
+		t.Errorf("result %+v, want 40 valid rows", result)
 	}
 }
 
-func TestVerifyWalksInPages(t *testing.T) {
+func TestVerifyReadsPages(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	appendMany(t, app, 2001)
 	var heard []string
 	result, err := audit.Verify(app, func(checked, total int64) { heard = append(heard, fmt.Sprint(checked, "/", total)) })
 	if err != nil || !result.Valid || result.Checked != 2001 {
-		t.Errorf("verify says %+v, %v", result, err)
+		t.Errorf("result %+v, %v", result, err)
 	}
 	if got := fmt.Sprint(heard); got != "[1000/2001 2000/2001 2001/2001]" {
 		t.Errorf("progress was %s", got)
@@ -181,7 +181,7 @@ func TestAppendOnly(t *testing.T) {
 		t.Error("a row was changed or deleted through the app")
 	}
 	if result := verify(t, app); !result.Valid || result.Checked != 2 {
-		t.Errorf("verify says %+v", result)
+		t.Errorf("result %+v", result)
 	}
 }
 
@@ -215,13 +215,13 @@ func TestVerifyFindsTampering(t *testing.T) {
 			tamper(t, app, test.sql)
 			result := verify(t, app)
 			if result.Valid || result.FirstInvalidID == nil || *result.FirstInvalidID != test.first || result.Checked > test.first || result.Checked < test.first-1 {
-				t.Errorf("verify says %+v, want the break at %d", result, test.first)
+				t.Errorf("result %+v, want the first invalid row %d", result, test.first)
 			}
 		})
 	}
 }
 
-// tamper changes the log as somebody with the database file could.
+// tamper changes the trail as an attacker with the database file could.
 func tamper(t *testing.T, app core.App, sql string) {
 	t.Helper()
 	for _, statement := range append([]string{
@@ -250,7 +250,7 @@ func TestEntriesDoNotPrint(t *testing.T) {
 	}
 }
 
-// Rows appended one by one to a transaction that does other work.
+// BenchmarkAppend appends rows one by one in a transaction with other work.
 func BenchmarkAppend(b *testing.B) {
 	app := vigiltest.NewApp(b)
 	b.ResetTimer()
@@ -267,7 +267,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// Rows of a batch that shares one chain, as the writer of readings appends them.
+// BenchmarkChain appends the rows of a batch with one chain, as the observation writer does.
 func BenchmarkChain(b *testing.B) {
 	app := vigiltest.NewApp(b)
 	b.ResetTimer()

@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// The vector of docs/decisions/security.md, "Hash chain": the algorithm over a shortened record.
+// The test vector of docs/decisions/security.md, "Hash chain", with a shortened record.
 func TestChainHashVector(t *testing.T) {
 	got := chainHash(sha256.New(), firstPrevious, []member{
 		{name: "action", text: "E"},
@@ -27,7 +27,7 @@ func TestChainHashVector(t *testing.T) {
 	}
 }
 
-// The hand-made object is what the standard library's RFC 8785 makes of the same values.
+// The encoded object equals the standard library's RFC 8785 form of the same values.
 func TestRowHashIsCanonical(t *testing.T) {
 	row := collections.AuditRow{
 		ID: collections.NumberID(42), RecordedAt: "2026-01-15T13:45:00.000000Z", Event: "patient.read", Action: "R", Outcome: "0",

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Event says what happened, as noun.verb. Source: docs/decisions/security.md, "Audit record".
+// Event is the name of an event, as noun.verb. Source: docs/decisions/security.md, "Audit record".
 type Event string
 
 // The events.
 const (
 	Login                Event = "auth.login"
 	LoginFailed          Event = "auth.login_failed"
-	PasswordAccepted     Event = "auth.password_accepted" // and a second factor is to come
+	PasswordAccepted     Event = "auth.password_accepted" // a second factor follows
 	Lockout              Event = "auth.lockout"
 	Unlock               Event = "auth.unlock"
 	Logout               Event = "auth.logout"
@@ -29,9 +29,9 @@ const (
 	PasskeyRename        Event = "auth.passkey_rename"
 	PasskeyRemove        Event = "auth.passkey_remove"
 	PasskeyUsed          Event = "auth.passkey_used"
-	IdentityLinked       Event = "auth.identity_linked" // an account is known by an identity of the provider's
+	IdentityLinked       Event = "auth.identity_linked" // an identity of the sign-in provider was linked to the account
 	IdentityUnlinked     Event = "auth.identity_unlinked"
-	PasskeyRefused       Event = "auth.passkey_refused" // its count went backwards
+	PasskeyRefused       Event = "auth.passkey_refused" // the signature counter decreased
 
 	UserCreate     Event = "user.create"
 	UserUpdate     Event = "user.update"
@@ -43,8 +43,8 @@ const (
 	ClientUpdate       Event = "client.update"
 	ClientDelete       Event = "client.delete"
 	ClientSecretRotate Event = "client.secret_rotate"
-	ClientToken        Event = "client.token"         // it signed in
-	ClientTokenRefused Event = "client.token_refused" // somebody tried to sign in as a client
+	ClientToken        Event = "client.token"         // a machine client obtained a token
+	ClientTokenRefused Event = "client.token_refused" // a token request failed
 
 	WebhookCreate       Event = "webhook.create"
 	WebhookUpdate       Event = "webhook.update"
@@ -52,7 +52,7 @@ const (
 	WebhookSecretRotate Event = "webhook.secret_rotate"
 	WebhookTest         Event = "webhook.test"
 	WebhookRetry        Event = "webhook.retry"
-	WebhookSend         Event = "webhook.send" // with values
+	WebhookSend         Event = "webhook.send" // a delivery with values
 
 	PatientCreate    Event = "patient.create"
 	PatientRead      Event = "patient.read"
@@ -66,18 +66,18 @@ const (
 
 	ObservationCreate         Event = "observation.create"
 	ObservationRead           Event = "observation.read"
-	ObservationUpdate         Event = "observation.update" // what its device measured with it came later
+	ObservationUpdate         Event = "observation.update" // a later event completed the partial reading
 	ObservationEnteredInError Event = "observation.entered_in_error"
-	ObservationConfirm        Event = "observation.confirm" // that it is the patient's
+	ObservationConfirm        Event = "observation.confirm" // a suspect reading
 
 	AlertCreate      Event = "alert.create"
 	AlertAcknowledge Event = "alert.acknowledge"
 	AlertResolve     Event = "alert.resolve"
 	AlertAutoResolve Event = "alert.auto_resolve"
-	AlertReopen      Event = "alert.reopen" // what resolved it was taken back
+	AlertReopen      Event = "alert.reopen" // the reading that resolved it was retracted
 	AlertNote        Event = "alert.note"
 	AlertEscalate    Event = "alert.escalate"
-	AlertUndo        Event = "alert.undo" // by who acknowledged or resolved it, soon after
+	AlertUndo        Event = "alert.undo" // by the user who just acknowledged or resolved it
 
 	EscalationCreate Event = "escalation.create"
 	EscalationUpdate Event = "escalation.update"
@@ -101,10 +101,10 @@ const (
 	BillingResubmit Event = "billing.resubmit"
 	BillingVoid     Event = "billing.void"
 	BillingReturn   Event = "billing.return"
-	BillingReject   Event = "billing.reject" // a clearinghouse or payer sent the claim back unread
+	BillingReject   Event = "billing.reject" // a clearinghouse or payer rejected the claim without adjudication
 	BillingAdjust   Event = "billing.adjust"
 	BillingRefund   Event = "billing.refund"
-	BillingReverse  Event = "billing.reverse" // a payer took back what it had paid or decided
+	BillingReverse  Event = "billing.reverse" // a payer reversed a payment or decision
 
 	BillingRequestVoid Event = "billing.request_void"
 
@@ -122,7 +122,7 @@ const (
 	ExportStart  Event = "export.start"
 	ExportFinish Event = "export.finish"
 	ExportFail   Event = "export.fail"
-	ExportRead   Event = "export.read" // a file of it was fetched
+	ExportRead   Event = "export.read" // a file was downloaded
 	ExportDelete Event = "export.delete"
 
 	WarehouseExport Event = "warehouse.export"
@@ -131,10 +131,10 @@ const (
 	EMRToken     Event = "emr.token"
 	EMRTransmit  Event = "emr.transmit"
 	EMRTransform Event = "emr.transform"
-	EMRCorrected Event = "emr.corrected" // by hand, as a person says
+	EMRCorrected Event = "emr.corrected" // a user reports a manual correction in the EMR
 	EMRSearch    Event = "emr.search"
 	EMRTest      Event = "emr.test"
-	EMRRequeue   Event = "emr.requeue" // of what was given up
+	EMRRequeue   Event = "emr.requeue" // dead letters
 	EMRWordsRead Event = "emr_words.read"
 
 	DeviceCreate   Event = "device.create"
@@ -153,7 +153,7 @@ const (
 	HubOnline  Event = "hub.online"
 
 	HealthChange   Event = "service.health_change"
-	JobRun         Event = "job.run" // by hand
+	JobRun         Event = "job.run" // started manually
 	EMRSync        Event = "emr.sync"
 	RetentionPurge Event = "retention.purge"
 
@@ -168,7 +168,7 @@ const (
 	AuditVerify      Event = "audit.verify"
 )
 
-// Action is the kind of event, as FHIR's AuditEvent.action has it.
+// Action is the FHIR AuditEvent.action of an event.
 type Action string
 
 // The actions.
@@ -180,7 +180,7 @@ const (
 	Execute Action = "E"
 )
 
-// actions of verbs; every other verb, and everything about signing in, is an execution.
+// actions maps verbs to actions. Every other verb, including those of authentication, is Execute.
 var actions = map[string]Action{
 	"create": Create, "import": Create, "grant": Create,
 	"read": Read, "export": Read,
@@ -193,7 +193,7 @@ var actions = map[string]Action{
 	"discarded": Update, "placed": Update,
 }
 
-// Action is the kind of this event.
+// Action returns the action of the event.
 func (e Event) Action() Action {
 	_, verb, _ := strings.Cut(string(e), ".")
 	if action, known := actions[verb]; known {
@@ -202,7 +202,7 @@ func (e Event) Action() Action {
 	return Execute
 }
 
-// Outcome grades an event, as FHIR's AuditEvent.outcome has it. The zero value is success.
+// Outcome is the FHIR AuditEvent.outcome of an event. The zero value is success.
 type Outcome string
 
 // The outcomes.
@@ -213,7 +213,7 @@ const (
 	MajorFailure   Outcome = "12"
 )
 
-// ActorType says what kind of party acted.
+// ActorType is the type of an actor.
 type ActorType string
 
 // The actor types.
@@ -226,41 +226,41 @@ const (
 	ByAnonymous ActorType = "anonymous"
 )
 
-// Origin is where a request came from; empty for what the clock does.
+// Origin is the source of a request; empty for scheduled jobs.
 type Origin struct {
 	Address   string // client address
 	Client    string // user agent
 	RequestID string
 }
 
-// Actor is who did something, and from where.
+// Actor is the user, machine client or system that caused an event, and its origin.
 type Actor struct {
 	Type            ActorType
 	ID, Email, Role string
-	Name            string // of a client; people are known by their address
+	Name            string // name of a machine client; users are identified by email
 	From            Origin
 }
 
-// User is a signed-in person; id is the public one.
+// User returns a signed-in user as actor; id is the public id.
 func User(id int64, email, role string, from Origin) Actor {
 	return Actor{Type: ByUser, ID: strconv.FormatInt(id, 10), Email: email, Role: role, From: from}
 }
 
-// Superuser is an operator at the dashboard.
+// Superuser returns an operator in the PocketBase dashboard as actor.
 func Superuser(id, email string, from Origin) Actor {
 	return Actor{Type: BySuperuser, ID: id, Email: email, From: from}
 }
 
-// System is the service itself: jobs, and rules that fire.
+// System returns the service as actor, for jobs and automatic rules.
 func System() Actor { return Actor{Type: BySystem} }
 
-// Gateway is the device gateway.
+// Gateway returns the device gateway as actor.
 func Gateway(from Origin) Actor { return Actor{Type: ByGateway, From: from} }
 
-// Client is a machine with credentials of its own, by the name that it had then.
+// Client returns a machine client as actor, with its current name.
 func Client(id, name string, from Origin) Actor {
 	return Actor{Type: ByClient, ID: id, Name: name, From: from}
 }
 
-// Anonymous is somebody who has not signed in.
+// Anonymous returns the actor of a request without authentication.
 func Anonymous(from Origin) Actor { return Actor{Type: ByAnonymous, From: from} }

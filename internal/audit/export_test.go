@@ -6,7 +6,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// UnkeyedHash is the hash of a row as versions before the key made it, and as everybody can.
+// UnkeyedHash returns the plain hash of a row, as computed by versions without a key.
 func UnkeyedHash(previous string, row collections.AuditRow) string {
 	return rowHash(sha256.New(), previous, row)
 }

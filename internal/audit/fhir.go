@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// FHIR R4's AuditEvent, as IHE's Basic Audit Log Patterns fill it. Source: docs/decisions/security.md, "Audit reading and FHIR form".
+// The FHIR R4 AuditEvent follows IHE Basic Audit Log Patterns. Source: docs/decisions/security.md, "Audit reading and FHIR form".
 
 const (
 	systemEventType   = "http://terminology.hl7.org/CodeSystem/audit-event-type"
@@ -71,29 +71,29 @@ type entity struct {
 	Detail []detail   `json:"detail,omitempty"`
 }
 
-// Meta4 says that there is one version: an entry never changes. The FHIR interface shows it.
-type Meta4 struct {
+// FHIRMeta is the FHIR meta element. The FHIR API serves it with version 1, since an entry never changes.
+type FHIRMeta struct {
 	VersionID   string `json:"versionId"`
 	LastUpdated string `json:"lastUpdated"`
 }
 
-// Event4 is an AuditEvent resource of FHIR R4.
-type Event4 struct {
-	ResourceType string   `json:"resourceType"`
-	ID           string   `json:"id"`
-	Meta         *Meta4   `json:"meta,omitempty"`
-	Type         coding   `json:"type"`
-	Subtype      []coding `json:"subtype"`
-	Action       string   `json:"action"`
-	Recorded     string   `json:"recorded"`
-	Outcome      string   `json:"outcome"`
-	OutcomeDesc  string   `json:"outcomeDesc,omitempty"`
-	Agent        []agent  `json:"agent"`
-	Source       source   `json:"source"`
-	Entity       []entity `json:"entity,omitempty"`
+// FHIRAuditEvent is a FHIR R4 AuditEvent resource.
+type FHIRAuditEvent struct {
+	ResourceType string    `json:"resourceType"`
+	ID           string    `json:"id"`
+	Meta         *FHIRMeta `json:"meta,omitempty"`
+	Type         coding    `json:"type"`
+	Subtype      []coding  `json:"subtype"`
+	Action       string    `json:"action"`
+	Recorded     string    `json:"recorded"`
+	Outcome      string    `json:"outcome"`
+	OutcomeDesc  string    `json:"outcomeDesc,omitempty"`
+	Agent        []agent   `json:"agent"`
+	Source       source    `json:"source"`
+	Entity       []entity  `json:"entity,omitempty"`
 }
 
-// interactions are the RESTful interactions of actions; an execution is an operation.
+// interactions are the RESTful interactions by action; Execute is an operation.
 var interactions = map[string]coding{
 	string(Create):  {systemInteraction, "create", "create"},
 	string(Read):    {systemInteraction, "read", "read"},
@@ -102,9 +102,9 @@ var interactions = map[string]coding{
 	string(Execute): {systemInteraction, "operation", "operation"},
 }
 
-// FHIR is the entry as an AuditEvent. It names ids, never what changed. observer is where the service answers.
-func (s Stored) FHIR(observer string) Event4 {
-	event := Event4{
+// FHIR returns the entry as an AuditEvent. It contains ids but no changed values. observer is the public URL of the service.
+func (s Stored) FHIR(observer string) FHIRAuditEvent {
+	event := FHIRAuditEvent{
 		ResourceType: "AuditEvent", ID: strconv.FormatInt(s.Number(), 10),
 		Type: coding{systemEventType, "rest", "RESTful Operation"}, Subtype: []coding{interactions[s.Action]},
 		Action: s.Action, Recorded: s.RecordedAt, Outcome: s.Outcome,
@@ -139,13 +139,13 @@ func dicom(code, display string) concept {
 	return concept{Coding: []coding{{systemDICOM, code, display}}}
 }
 
-// Versioned is the event with what the FHIR interface says of its only version.
-func (e Event4) Versioned() Event4 {
-	e.Meta = &Meta4{"1", e.Recorded}
+// Versioned returns the event with the meta element of its only version.
+func (e FHIRAuditEvent) Versioned() FHIRAuditEvent {
+	e.Meta = &FHIRMeta{"1", e.Recorded}
 	return e
 }
 
-// requestor is who acted: the one participant with requestor true.
+// requestor returns the agent for the actor, the only one with requestor true.
 func (s Stored) requestor() agent {
 	who := agent{Requestor: true, Type: concept{Coding: []coding{{systemParticipant, "humanuser", "human user"}}}}
 	if t := ActorType(s.ActorType); t != ByUser && t != BySuperuser {
@@ -165,7 +165,7 @@ func (s Stored) requestor() agent {
 	return who
 }
 
-// entities are the patient, the data and the request, as far as they are known.
+// entities returns the patient, the resource, the request and the event, as far as recorded.
 func (s Stored) entities() (list []entity) {
 	if s.Patient != "" {
 		list = append(list, entity{

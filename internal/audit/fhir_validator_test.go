@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Whoever acted and whatever came of it, the AuditEvent is valid FHIR R4.
+// The AuditEvent is valid FHIR R4 for every actor and outcome.
 func TestAuditEventsAreValid(t *testing.T) {
 	resources := map[string]json.RawMessage{}
 	for i, row := range []collections.AuditRow{

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-func appendTogether(app core.App, entries []audit.Entry) []error {
+func appendConcurrently(app core.App, entries []audit.Entry) []error {
 	group := audit.NewGroup(slog.New(slog.DiscardHandler))
 	var callers sync.WaitGroup
 	failures := make([]error, len(entries))
@@ -24,7 +24,7 @@ func appendTogether(app core.App, entries []audit.Entry) []error {
 	return failures
 }
 
-func named(n int) []audit.Entry {
+func entriesWithIDs(n int) []audit.Entry {
 	entries := make([]audit.Entry, n)
 	for i := range entries {
 		entries[i] = reading()
@@ -35,8 +35,8 @@ func named(n int) []audit.Entry {
 
 func TestGroupRecordsEachOnce(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	entries := named(500)
-	for i, err := range appendTogether(app, entries) {
+	entries := entriesWithIDs(500)
+	for i, err := range appendConcurrently(app, entries) {
 		if err != nil {
 			t.Errorf("entry %d: %v", i, err)
 		}
@@ -47,26 +47,26 @@ func TestGroupRecordsEachOnce(t *testing.T) {
 	}
 	for _, entry := range entries {
 		if seen[entry.ResourceID] != 1 {
-			t.Errorf("%s stands %d times in the trail", entry.ResourceID, seen[entry.ResourceID])
+			t.Errorf("%s is recorded %d times", entry.ResourceID, seen[entry.ResourceID])
 		}
 	}
 	if result := verify(t, app); !result.Valid || result.Checked != int64(len(entries)) {
-		t.Errorf("the chain: %+v", result)
+		t.Errorf("result %+v", result)
 	}
 }
 
-// An entry that cannot be recorded fails for its own caller only.
-func TestGroupFailsAlone(t *testing.T) {
+// An invalid entry fails only for its own caller.
+func TestGroupIsolatesFailures(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	entries := named(100)
+	entries := entriesWithIDs(100)
 	entries[42].Event = ""
-	for i, err := range appendTogether(app, entries) {
+	for i, err := range appendConcurrently(app, entries) {
 		if (err != nil) != (i == 42) {
 			t.Errorf("entry %d: %v", i, err)
 		}
 	}
 	if result := verify(t, app); !result.Valid || result.Checked != 99 {
-		t.Errorf("the chain: %+v", result)
+		t.Errorf("result %+v", result)
 	}
 }
 
@@ -81,8 +81,7 @@ func (a *brokenApp) RunInTransaction(work func(core.App) error) error {
 	return a.App.RunInTransaction(work)
 }
 
-// Whoever is told that an entry was recorded finds it in the trail, even when the caller who committed came to a sudden end; that costs nobody an
-// entry.
+// Every entry that was reported as recorded is in the trail, and a panic of the committing caller loses no entry.
 func TestGroupSurvivesPanic(t *testing.T) {
 	app := &brokenApp{App: vigiltest.NewApp(t)}
 	group := audit.NewGroup(slog.New(slog.DiscardHandler))
@@ -97,6 +96,6 @@ func TestGroupSurvivesPanic(t *testing.T) {
 	}
 	callers.Wait()
 	if n := int64(len(rows(t, app))); n != recorded.Load() || n != 50 {
-		t.Errorf("%d were told of %d entries", recorded.Load(), n)
+		t.Errorf("%d callers succeeded, but %d entries are stored", recorded.Load(), n)
 	}
 }

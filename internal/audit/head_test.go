@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-func TestHeadElsewhere(t *testing.T) {
+func TestVerifyAgainstHead(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	path := filepath.Join(t.TempDir(), "head")
 	keep := func() audit.Result {
@@ -25,7 +25,7 @@ func TestHeadElsewhere(t *testing.T) {
 		return result
 	}
 	if keep(); fileExists(path) {
-		t.Error("the head of an empty log is kept")
+		t.Error("the head of an empty trail was written")
 	}
 	appendMany(t, app, 4)
 	first := keep()
@@ -34,9 +34,9 @@ func TestHeadElsewhere(t *testing.T) {
 	lines, err := os.ReadFile(path)
 	want := "2026-01-15T13:45:00Z 4 " + first.HeadHash + "\n2026-01-15T13:45:00Z 9 " + second.HeadHash + "\n"
 	if err != nil || string(lines) != want {
-		t.Errorf("kept %q, want %q", lines, want)
+		t.Errorf("head file %q, want %q", lines, want)
 	}
-	older := replayOlder(t, app) // holds in itself: only the file knows that there was more
+	older := replayOlder(t, app) // consistent in itself: only the head file shows the missing rows
 	if result := verify(t, older); !result.Valid || result.Checked != 4 {
 		t.Fatalf("the older copy: %+v", result)
 	}
@@ -44,34 +44,34 @@ func TestHeadElsewhere(t *testing.T) {
 	if cut := keep(); cut.Valid || *cut.FirstInvalidID != 5 || cut.Problem != audit.RowsMissing {
 		t.Errorf("an older copy: %+v", cut)
 	}
-	for range 6 { // longer again, by another way
+	for range 6 { // grow the trail again with different entries
 		if err := audit.Append(app, audit.Entry{Event: audit.Login, Actor: audit.System()}, vigiltest.Clock); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if regrown := keep(); regrown.Valid || *regrown.FirstInvalidID != 9 || regrown.Problem != audit.RowChanged {
-		t.Errorf("an end replaced: %+v", regrown)
+		t.Errorf("after the end was replaced: %+v", regrown)
 	}
 	if lines, err := os.ReadFile(path); err != nil || string(lines) != want {
-		t.Errorf("a broken chain is kept: %q", lines)
+		t.Errorf("the head of an invalid chain was written: %q", lines)
 	}
 	for _, damage := range []string{"nonsense\n", "2026-01-15T13:45:00Z x y\n", "2026-01-15T13:45:00Z 0 y\n"} {
 		if err := os.WriteFile(path, []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := audit.VerifyAgainstHead(app, path, nil); err == nil || !strings.Contains(err.Error(), "damaged") {
-			t.Errorf("a damaged file says %v", err)
+			t.Errorf("a damaged file returns %v", err)
 		}
 	}
 }
 
-// replayOlder is the app with a trail of the same first four rows.
+// replayOlder returns an app with a trail of the same first four rows.
 func replayOlder(t *testing.T, app core.App) *tests.TestApp {
 	t.Helper()
 	older := vigiltest.NewApp(t)
 	appendMany(t, older, 4)
 	if rows(t, older)[3].Hash != rows(t, app)[3].Hash {
-		t.Fatal("the same entries make other rows")
+		t.Fatal("the same entries gave different rows")
 	}
 	return older
 }

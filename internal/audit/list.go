@@ -14,10 +14,10 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Filter chooses entries; zero fields choose all. From and To are included.
+// Filter selects entries; zero fields match all. From and To are inclusive.
 type Filter = collections.AuditFilter
 
-// Stored is an entry as it was recorded, with what is encrypted opened.
+// Stored is a recorded entry with its sealed fields opened.
 type Stored struct {
 	collections.AuditRow
 	Reason  string
@@ -28,7 +28,7 @@ func stored(row collections.AuditRow) Stored {
 	s := Stored{AuditRow: row}
 	var err error
 	if s.Reason, err = collections.Open(row.Reason, "audit_log.reason", row.ID); err != nil {
-		s.Reason = collections.UnreadableText // not counted: the key of an old entry may be gone for good
+		s.Reason = collections.UnreadableText // not counted as an error: the key of an old entry may have been deleted
 	}
 	text, err := collections.Open(row.Changes, "audit_log.changes", row.ID)
 	switch {
@@ -40,14 +40,14 @@ func stored(row collections.AuditRow) Stored {
 	return s
 }
 
-// Fields are the names of what changed, sorted.
+// Fields returns the names of the changed fields, sorted.
 func (s Stored) Fields() []string {
 	names := slices.AppendSeq([]string{}, maps.Keys(s.Changes))
 	slices.Sort(names)
 	return names
 }
 
-// List reads entries, the newest first: a page, and how many there are.
+// List returns a page of entries, newest first, and the total number of matches.
 func List(app core.App, f Filter, offset, limit int) (page []Stored, total int, err error) {
 	if (f == Filter{}) {
 		total, err = collections.CountAllAudit(app)
@@ -67,7 +67,7 @@ func List(app core.App, f Filter, offset, limit int) (page []Stored, total int, 
 	return page, total, nil
 }
 
-// Each hands every entry that matches to visit, the oldest first, in bounded memory.
+// Each calls visit for every matching entry, oldest first, in bounded memory.
 func Each(app core.App, f Filter, visit func(Stored) error) error {
 	return eachRow(app, f.Where(), func(row collections.AuditRow) error { return visit(stored(row)) })
 }
@@ -90,7 +90,7 @@ func eachRow(app core.App, where dbx.Expression, visit func(collections.AuditRow
 	}
 }
 
-// Find reads one entry by number; a missing row when there is none.
+// Find returns one entry by number, or sql.ErrNoRows.
 func Find(app core.App, number int64) (Stored, error) {
 	rows, err := collections.AuditRows(app, collections.NumberID(number-1), collections.NumberID(number), 1)
 	if err != nil {
@@ -102,18 +102,18 @@ func Find(app core.App, number int64) (Stored, error) {
 	return stored(rows[0]), nil
 }
 
-// patientLists is the field in which one entry names all patients that a list showed.
-const patientLists = "patient_ids"
+// patientIDsField is the field with the ids of all patients that a list showed.
+const patientIDsField = "patient_ids"
 
-// AccessTo lists who had to do with a patient, the newest first: entries about the patient, and those about lists in which the patient was
-// shown. The names in a list are encrypted, so its entries are opened one by one.
+// AccessTo returns the entries about a patient, newest first, and those of lists that showed the patient. The ids in a list are sealed, so these
+// entries are opened one by one.
 func AccessTo(app core.App, patientID string, from, to time.Time) ([]Stored, error) {
 	events := []string{
 		string(PatientRead), string(PatientSearch), string(PatientImport), string(ObservationRead), string(ReportExport), string(BillingExport),
 	}
 	var found []Stored
 	err := eachRow(app, collections.AuditOfPatient(patientID, events, from, to), func(row collections.AuditRow) error {
-		if entry := stored(row); row.Patient == patientID || entry.shows(patientID) {
+		if entry := stored(row); row.Patient == patientID || entry.listsPatient(patientID) {
 			found = append(found, entry)
 		}
 		return nil
@@ -122,7 +122,7 @@ func AccessTo(app core.App, patientID string, from, to time.Time) ([]Stored, err
 	return found, err
 }
 
-func (s Stored) shows(patientID string) bool {
-	shown, _ := s.Changes[patientLists].New.([]any)
+func (s Stored) listsPatient(patientID string) bool {
+	shown, _ := s.Changes[patientIDsField].New.([]any)
 	return slices.Contains(shown, any(patientID))
 }

@@ -1,7 +1,7 @@
 package audit
 
-// What an event may be about, as [Entry.ResourceType] says it; what was changed at the dashboard has the name of its collection. The writer of
-// readings forgets and the live list tells by these names, so that nobody writes them otherwise.
+// The resource types of entries, for [Entry.ResourceType]. Changes in the PocketBase dashboard use the name of the collection instead. The
+// observation writer invalidates its cache, and the realtime list notifies clients, by these names, so other code must use the constants.
 const (
 	ResourceActivity          = "Activity"
 	ResourceAlert             = "Alert"

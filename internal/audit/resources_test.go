@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// resources reads the names of this package's list.
-func resources(t *testing.T) (names []string) {
+// resourceTypes returns the resource types in resources.go.
+func resourceTypes(t *testing.T) (names []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "resources.go", nil, 0)
 	if err != nil {
@@ -30,29 +30,29 @@ func resources(t *testing.T) (names []string) {
 	return names
 }
 
-// Other words that read the same: FHIR's resources, people's roles, and what people are told.
-var otherWords = []string{
+// excludedPaths are paths in which the same words mean something else: FHIR resources, roles, notification kinds.
+var excludedPaths = []string{
 	"internal/authz/", "internal/audit/", "tools/bench/", "internal/emr/", "internal/fhirserver/", "internal/fhir/", "internal/fhirserver/",
-	"internal/sandbox/", "internal/vigiltest/", "internal/warehouse/resources.go", "internal/notifications/kinds.go", "routes/emr.go",
+	"internal/sandbox/", "internal/vigiltest/", "internal/wareroot/resources.go", "internal/notifications/kinds.go", "routes/emr.go",
 }
 
-// Who writes an entry and who goes by it must mean the same name, so that nobody spells one.
-func TestNobodySpellsAResource(t *testing.T) {
-	names := resources(t)
+// Code that writes or reads entries must use the constants, so that both use the same name.
+func TestResourceTypesUseConstants(t *testing.T) {
+	names := resourceTypes(t)
 	if !slices.Contains(names, "Patient") || !slices.IsSorted(names) {
-		t.Fatalf("the list holds %q", names)
+		t.Fatalf("resource types %q", names)
 	}
-	house := os.DirFS("../..")
+	root := os.DirFS("../..")
 	for _, folder := range []string{"cmd", "hooks", "internal", "jobs", "routes"} {
-		err := fs.WalkDir(house, folder, func(file string, _ fs.DirEntry, err error) error {
+		err := fs.WalkDir(root, folder, func(file string, _ fs.DirEntry, err error) error {
 			if os.IsNotExist(err) {
 				return nil
 			}
 			if err != nil || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") ||
-				slices.ContainsFunc(otherWords, func(begin string) bool { return strings.HasPrefix(file, begin) }) {
+				slices.ContainsFunc(excludedPaths, func(begin string) bool { return strings.HasPrefix(file, begin) }) {
 				return err
 			}
-			text, err := fs.ReadFile(house, file)
+			text, err := fs.ReadFile(root, file)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func TestNobodySpellsAResource(t *testing.T) {
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
 					if name, _ := strconv.Unquote(literal.Value); slices.Contains(names, name) {
-						t.Errorf("%s: %s is to be audit.Resource%s", files.Position(literal.Pos()), literal.Value, name)
+						t.Errorf("%s: replace %s by audit.Resource%s", files.Position(literal.Pos()), literal.Value, name)
 					}
 				}
 				return true

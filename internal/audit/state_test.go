@@ -14,8 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// disarm removes every guard, as somebody with the file does first.
-func disarm(t testing.TB, app core.App) {
+// dropTriggers removes the triggers, as an attacker with the database file would.
+func dropTriggers(t testing.TB, app core.App) {
 	t.Helper()
 	for _, name := range []string{
 		"audit_log_no_update", "audit_log_no_delete", "audit_log_no_replace", "audit_state_no_delete", "audit_state_no_replace",
@@ -31,8 +31,8 @@ func execute(t testing.TB, app core.App, sql string) {
 	}
 }
 
-// guards are the statements that made every guard.
-func guards(t testing.TB, app core.App) (statements []string) {
+// triggers returns the SQL statements of the triggers.
+func triggers(t testing.TB, app core.App) (statements []string) {
 	t.Helper()
 	if err := app.DB().NewQuery(`SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name LIKE 'audit_%'`).Column(&statements); err != nil {
 		t.Fatal(err)
@@ -40,18 +40,18 @@ func guards(t testing.TB, app core.App) (statements []string) {
 	return statements
 }
 
-// attack does what somebody with the file can do, and puts the guards back.
+// attack runs work without the triggers and restores them, as an attacker with the database file could.
 func attack(t testing.TB, app core.App, work func()) {
 	t.Helper()
-	made := guards(t, app)
-	disarm(t, app)
+	made := triggers(t, app)
+	dropTriggers(t, app)
 	work()
 	for _, sql := range made {
 		execute(t, app, sql)
 	}
 }
 
-// rewrite gives every row from one number on a new hash that needs no key, so that the chain fits in itself.
+// rewrite gives every row from a number on a plain hash, so that the chain is consistent without the key.
 func rewrite(t testing.TB, app core.App, from int64) {
 	t.Helper()
 	previous := strings.Repeat("0", 64)
@@ -67,10 +67,10 @@ func rewrite(t testing.TB, app core.App, from int64) {
 	}
 }
 
-// olden makes a database what an older version left: rows with plain hashes, no state, no guards of it, an index key sealed in its way.
-func olden(t testing.TB, app core.App) {
+// downgrade makes a database look like one of an older version: plain row hashes, no state, no triggers, and the old binding of the index key.
+func downgrade(t testing.TB, app core.App) {
 	t.Helper()
-	disarm(t, app)
+	dropTriggers(t, app)
 	rewrite(t, app, 1)
 	execute(t, app, "DELETE FROM audit_state")
 	var sealed string
@@ -89,31 +89,31 @@ func olden(t testing.TB, app core.App) {
 	}
 }
 
-// upgraded is a trail of which an older version wrote the first five rows and this one four more.
+// upgraded returns a trail with five rows of an older version and four of this one.
 func upgraded(t testing.TB) core.App {
 	t.Helper()
 	app := vigiltest.NewApp(t)
 	vigiltest.User(t, app, authz.Nurse)
 	appendMany(t, app, 5)
-	made := guards(t, app)
-	olden(t, app)
+	made := triggers(t, app)
+	downgrade(t, app)
 	for _, sql := range made {
 		execute(t, app, sql)
 	}
 	if result := verify(t, app); !result.Valid || result.Checked != 5 {
 		t.Fatalf("before the first start of this version: %+v", result)
 	}
-	if err := audit.Begin(app); err != nil {
+	if err := audit.EnsureState(app); err != nil {
 		t.Fatal(err)
 	}
 	appendMany(t, app, 4)
 	return app
 }
 
-// Rows of older versions keep their hashes and stay good; starting again changes nothing.
-func TestOldRowsStayGood(t *testing.T) {
+// Rows of older versions keep their hashes and stay valid; a second start changes nothing.
+func TestOldRowsStayValid(t *testing.T) {
 	app := upgraded(t)
-	if err := audit.Begin(app); err != nil {
+	if err := audit.EnsureState(app); err != nil {
 		t.Fatal(err)
 	}
 	if result := verify(t, app); !result.Valid || result.Checked != 9 || result.Problem != "" {
@@ -121,15 +121,15 @@ func TestOldRowsStayGood(t *testing.T) {
 	}
 	all := rows(t, app)
 	if old := all[4]; old.Hash != audit.UnkeyedHash(old.PrevHash, old) {
-		t.Error("an old row got another hash")
+		t.Error("an old row has a new hash")
 	}
 	if fresh := all[5]; fresh.PrevHash != all[4].Hash || fresh.Hash == audit.UnkeyedHash(fresh.PrevHash, fresh) {
-		t.Error("a new row does not follow the last old one under a key")
+		t.Error("the first new row is not chained to the last old one by a keyed hash")
 	}
 }
 
-// Somebody with the file, all time and no key.
-func TestVerifyWithoutTheKey(t *testing.T) {
+// An attacker with the database file but without the key cannot change the trail undetected.
+func TestVerifyDetectsChangesWithoutKey(t *testing.T) {
 	const change = `UPDATE audit_log SET actor_email = 'x@y.z' WHERE id = '00000000000000`
 	tests := map[string]struct {
 		attack  func(t *testing.T, app core.App)
@@ -150,15 +150,15 @@ func TestVerifyWithoutTheKey(t *testing.T) {
 			execute(t, app, "DELETE FROM audit_log")
 			execute(t, app, "DELETE FROM audit_state")
 		}, 1, audit.StateMissing},
-		"state counts less": {func(t *testing.T, app core.App) {
+		"state with fewer rows": {func(t *testing.T, app core.App) {
 			execute(t, app, "DELETE FROM audit_log WHERE id > '000000000000007'")
 			execute(t, app, "UPDATE audit_state SET entries = 7, head = (SELECT MAX(hash) FROM audit_log WHERE id = '000000000000007')")
 		}, 1, audit.StateForged},
-		"state says that all is old": {func(t *testing.T, app core.App) {
+		"state marks all rows as old": {func(t *testing.T, app core.App) {
 			rewrite(t, app, 1)
 			execute(t, app, "UPDATE audit_state SET unkeyed = 9, (head, unkeyed_head) = (SELECT hash, hash FROM audit_log WHERE id = '000000000000009')")
 		}, 1, audit.StateForged},
-		"rewritten as if an older version had been here last": {func(t *testing.T, app core.App) {
+		"rewritten like an older version": {func(t *testing.T, app core.App) {
 			rewrite(t, app, 1)
 			execute(t, app, "DELETE FROM audit_state")
 		}, 1, audit.StateMissing},
@@ -175,21 +175,21 @@ func TestVerifyWithoutTheKey(t *testing.T) {
 				}
 			}
 			check("at once")
-			if err := audit.Begin(app); err != nil {
+			if err := audit.EnsureState(app); err != nil {
 				t.Errorf("the next start fails: %v", err)
 			}
 			if err := audit.CheckEnd(app); test.problem != audit.RowChanged && !errors.Is(err, audit.ErrBroken) {
-				t.Errorf("the next start says %v", err)
+				t.Errorf("the next start returns %v", err)
 			}
 			check("after a start")
-			appendMany(t, app, 3) // the service works on, and seals nothing that was done to the trail
+			appendMany(t, app, 3) // the service continues without sealing the changes
 			check("after more entries")
 		})
 	}
 }
 
-// An attacker who drops the state table and makes the migrations run again does not get a valid trail.
-func TestStateIsNotMadeTwice(t *testing.T) {
+// Dropping the state table and running the migrations again does not give a valid trail.
+func TestStateIsNotRecreated(t *testing.T) {
 	app := upgraded(t)
 	rewriteAll := func() { rewrite(t, app, 1) }
 	attack(t, app, rewriteAll)
@@ -206,8 +206,8 @@ func TestStateIsNotMadeTwice(t *testing.T) {
 	}
 }
 
-// A guard is held against its text: one of the right name that does nothing is none.
-func TestGuardsByText(t *testing.T) {
+// Triggers are compared by their text: one with the right name that does nothing counts as missing.
+func TestTriggersAreComparedByText(t *testing.T) {
 	for name, statements := range map[string][]string{
 		"gone":       {"DROP TRIGGER audit_log_no_delete"},
 		"of state":   {"DROP TRIGGER audit_state_no_delete"},
@@ -227,17 +227,17 @@ func TestGuardsByText(t *testing.T) {
 				execute(t, app, sql)
 			}
 			if err := collections.CheckAuditTriggers(app); !errors.Is(err, collections.ErrAuditTriggers) {
-				t.Errorf("the start says %v", err)
+				t.Errorf("the start returns %v", err)
 			}
-			if result := verify(t, app); result.Valid || result.Problem != audit.GuardMissing || *result.FirstInvalidID != 4 {
-				t.Errorf("verify says %+v", result)
+			if result := verify(t, app); result.Valid || result.Problem != audit.TriggerMissing || *result.FirstInvalidID != 4 {
+				t.Errorf("result %+v", result)
 			}
 		})
 	}
 }
 
-// The state is guarded too, and what it says is held by its seal.
-func TestStateIsGuarded(t *testing.T) {
+// Triggers protect the state too, and its seal detects changes.
+func TestTriggersProtectState(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	appendMany(t, app, 3)
 	for _, sql := range []string{
@@ -245,7 +245,7 @@ func TestStateIsGuarded(t *testing.T) {
 		"UPDATE audit_state SET id = 2",
 	} {
 		if _, err := app.NonconcurrentDB().NewQuery(sql).Execute(); err == nil {
-			t.Errorf("%s was done", sql)
+			t.Errorf("%s succeeded", sql)
 		}
 	}
 	if result := verify(t, app); !result.Valid {

@@ -19,72 +19,72 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// Problem is what is wrong with a trail.
+// Problem is the reason why a trail is invalid.
 type Problem string
 
-// The problems. A row that does not fit comes before a guard, and a state that says nothing before both.
+// The problems. A state problem is reported before a row problem, and a row problem before a missing trigger.
 const (
-	// RowChanged: a row was changed, moved or written by somebody else.
+	// RowChanged: a row was changed, moved, or not written by Vigil.
 	RowChanged Problem = "row_changed"
-	// RowsMissing: a row is not there, or the trail ends before its last one.
+	// RowsMissing: a row is missing, in the middle or at the end.
 	RowsMissing Problem = "rows_missing"
-	// StateMissing: what is kept about the trail was removed, so nothing vouches for any row.
+	// StateMissing: the state was removed, so no row can be verified.
 	StateMissing Problem = "state_missing"
-	// StateForged: what is kept about the trail was not written by the service.
+	// StateForged: the state was not written by Vigil.
 	StateForged Problem = "state_forged"
-	// GuardMissing: a trigger that keeps the trail is gone or is another one; the rows fit.
-	GuardMissing Problem = "guard_missing"
+	// TriggerMissing: a trigger that protects the trail is missing or changed; the rows are valid.
+	TriggerMissing Problem = "guard_missing"
 )
 
-// Result is what a walk along the chain found.
+// Result is the result of a verification.
 type Result struct {
 	Valid bool
-	// Checked counts the rows that were looked at, the invalid one included.
+	// Checked is the number of rows read, including the invalid one.
 	Checked int64
-	// FirstInvalidID is the number of the first row that was changed, moved or removed, or that nothing vouches for; the next one to come
-	// when a guard is gone.
+	// FirstInvalidID is the number of the first row that was changed, moved or removed, or that cannot be verified. If a trigger is missing, it is
+	// the number of the next row.
 	FirstInvalidID *int64
-	// HeadHash is the hash of the last row when the walk began; "" for an empty log.
+	// HeadHash is the hash of the last row at the start of the verification; "" for an empty trail.
 	HeadHash string
-	Problem  Problem // "" for a trail that holds
+	Problem  Problem // "" for a valid trail
 }
 
-func (r Result) broken(at int64, problem Problem) Result {
+func (r Result) invalidAt(at int64, problem Problem) Result {
 	r.Valid, r.FirstInvalidID, r.Problem = false, &at, problem
 	return r
 }
 
-// pageSize keeps a walk from holding a read open for long.
+// pageSize bounds the duration of one read transaction.
 const pageSize = 1000
 
-// Verify walks the whole log up to where it ended when the walk began, and stops at the first row that does not fit.
-// progress, when not nil, hears after each page how many of how many rows were checked.
+// Verify checks all rows that existed when it started, and stops at the first invalid one. It calls progress, if not nil,
+// after each page with the checked and the total rows.
 func Verify(app core.App, progress func(checked, total int64)) (Result, error) {
 	k, err := loadKeys()
 	if err != nil {
 		return Result{}, err
 	}
-	end, problem, err := endOf(app, k)
+	end, problem, err := readEnd(app, k)
 	if err != nil {
 		return Result{}, err
 	}
 	result := Result{Valid: true, HeadHash: end.Hash}
 	if problem != "" {
-		return result.broken(1, problem), nil
+		return result.invalidAt(1, problem), nil
 	}
-	result, err = walk(app, k, end, result, progress)
+	result, err = verifyRows(app, k, end, result, progress)
 	if err != nil || !result.Valid {
 		return result, err
 	}
 	err = collections.CheckAuditTriggers(app)
 	if errors.Is(err, collections.ErrAuditTriggers) {
-		return result.broken(result.Checked+1, GuardMissing), nil
+		return result.invalidAt(result.Checked+1, TriggerMissing), nil
 	}
 	return result, err
 }
 
-// endOf is where the trail ends, and what is wrong with what is kept about it.
-func endOf(app core.App, k keys) (collections.AuditEnd, Problem, error) {
+// readEnd returns the end of the trail and the problem of its state.
+func readEnd(app core.App, k keys) (collections.AuditEnd, Problem, error) {
 	hasState, err := collections.HasAuditState(app)
 	if err != nil {
 		return collections.AuditEnd{}, "", err
@@ -95,19 +95,19 @@ func endOf(app core.App, k keys) (collections.AuditEnd, Problem, error) {
 	}
 	end, err := read(app)
 	switch {
-	case err != nil || k.sealed(end):
+	case err != nil || k.hasValidSeal(end):
 		return end, "", err
 	case end.HasState:
 		return end, StateForged, nil
 	}
-	earlier, err := expected(app)
+	earlier, err := mayLackState(app)
 	if err != nil || !earlier {
 		return end, StateMissing, err
 	}
 	return unkeyed(end), "", nil
 }
 
-func walk(app core.App, k keys, end collections.AuditEnd, result Result, progress func(checked, total int64)) (Result, error) {
+func verifyRows(app core.App, k keys, end collections.AuditEnd, result Result, progress func(checked, total int64)) (Result, error) {
 	afterID, previous := "", firstPrevious
 	for afterID < end.ID {
 		rows, err := collections.AuditRows(app, afterID, end.ID, pageSize)
@@ -118,29 +118,29 @@ func walk(app core.App, k keys, end collections.AuditEnd, result Result, progres
 			result.Checked++
 			number := result.Checked
 			if number <= end.Entries && row.Number() > number {
-				return result.broken(number, RowsMissing), nil
+				return result.invalidAt(number, RowsMissing), nil
 			}
-			if number > end.Entries || !fits(k, end.AuditState, row, number, previous) {
-				return result.broken(number, RowChanged), nil
+			if number > end.Entries || !isIntact(k, end.AuditState, row, number, previous) {
+				return result.invalidAt(number, RowChanged), nil
 			}
 			afterID, previous = row.ID, row.Hash
 		}
 		if len(rows) == 0 {
-			return Result{}, errors.New("audit: the last row vanished during the walk")
+			return Result{}, errors.New("audit: the last row was removed during the verification")
 		}
 		if progress != nil {
 			progress(result.Checked, collections.Number(end.ID))
 		}
 	}
 	if result.Checked < end.Entries {
-		return result.broken(result.Checked+1, RowsMissing), nil
+		return result.invalidAt(result.Checked+1, RowsMissing), nil
 	}
 	return result, nil
 }
 
-// fits reports whether a row is the numbered one, follows the previous one, and is as it was written: up to where a key came in by its plain
-// hash, from there on by the keyed one.
-func fits(k keys, s collections.AuditState, row collections.AuditRow, number int64, previous string) bool {
+// isIntact reports whether a row has the expected number, follows the previous row, and is unchanged. Rows of versions without a key have a
+// plain hash, later rows a keyed one.
+func isIntact(k keys, s collections.AuditState, row collections.AuditRow, number int64, previous string) bool {
 	with := sha256.New()
 	if number > s.Unkeyed {
 		with = k.row
@@ -151,9 +151,8 @@ func fits(k keys, s collections.AuditState, row collections.AuditRow, number int
 	return row.ID == collections.NumberID(number) && row.PrevHash == previous && hmac.Equal([]byte(row.Hash), []byte(rowHash(with, previous, row)))
 }
 
-// VerifyAgainstHead verifies the chain and holds it against the head that a file in another store remembers. A chain that was cut at its end
-// still holds in itself, but no longer has that row: it is invalid from the first row that is missing. "" is no file.
-// Source: docs/decisions/security.md, "Hash chain".
+// VerifyAgainstHead verifies the chain and compares it with the last head in a file, which should be on another system. A chain without that row
+// is invalid from its first missing row, even if it is consistent in itself. "" means no file. Source: docs/decisions/security.md, "Hash chain".
 func VerifyAgainstHead(app core.App, path string, progress func(checked, total int64)) (Result, error) {
 	result, err := Verify(app, progress)
 	if err != nil || !result.Valid || path == "" {
@@ -162,24 +161,24 @@ func VerifyAgainstHead(app core.App, path string, progress func(checked, total i
 	return compareHead(app, path, result)
 }
 
-// VerifyAndAppendHead is VerifyAgainstHead, and appends the head to the file when the chain holds: one line of time, row number and hash.
+// VerifyAndAppendHead calls VerifyAgainstHead and, if the chain is valid, appends its head to the file: a line with time, row number and hash.
 func VerifyAndAppendHead(app core.App, path string, now time.Time) (Result, error) {
 	result, err := VerifyAgainstHead(app, path, nil)
 	if err != nil || !result.Valid || path == "" || result.Checked == 0 {
 		return result, err
 	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the operator's own setting
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // the operator configures the path
 	if err != nil {
 		return result, fmt.Errorf("open the audit head file: %w", err)
 	}
 	_, err = fmt.Fprintf(file, "%s %d %s\n", now.UTC().Format(time.RFC3339), result.Checked, result.HeadHash)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return result, fmt.Errorf("keep the audit head: %w", err)
+		return result, fmt.Errorf("write the audit head: %w", err)
 	}
 	return result, nil
 }
 
-// compareHead holds the last head that was kept against the chain.
+// compareHead compares the last head in the file with the chain.
 func compareHead(app core.App, path string, result Result) (Result, error) {
 	number, hash, err := lastHead(path)
 	if err != nil || number == 0 {
@@ -193,21 +192,21 @@ func compareHead(app core.App, path string, result Result) (Result, error) {
 		return result, nil
 	}
 	if number > result.Checked {
-		return result.broken(result.Checked+1, RowsMissing), nil
+		return result.invalidAt(result.Checked+1, RowsMissing), nil
 	}
-	return result.broken(number, RowChanged), nil
+	return result.invalidAt(number, RowChanged), nil
 }
 
-// lastHead reads the last line of the file; zero when there is none.
+// lastHead returns the head in the last line of the file, or zero values if there is none.
 func lastHead(path string) (number int64, hash string, err error) {
-	file, err := os.Open(path) //nolint:gosec // the operator's own setting
+	file, err := os.Open(path) //nolint:gosec // the operator configures the path
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, "", nil
 	}
 	if err != nil {
 		return 0, "", fmt.Errorf("read the audit head file: %w", err)
 	}
-	defer file.Close() //nolint:errcheck // it was only read
+	defer file.Close() //nolint:errcheck // opened for reading only
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
@@ -222,8 +221,8 @@ func lastHead(path string) (number int64, hash string, err error) {
 	return number, hash, lines.Err()
 }
 
-// keys make and check the hashes of rows and the seal of the state. They are derived from the database's index key: who has the file alone
-// cannot make either, and no rotation changes them.
+// keys compute and check the row hashes and the seal of the state. They are derived from the index key, so an attacker with only the database file
+// cannot compute them, and key rotation does not change them.
 type keys struct{ row, state hash.Hash }
 
 func loadKeys() (keys, error) {
@@ -234,22 +233,21 @@ func loadKeys() (keys, error) {
 	return keys{hmac.New(sha256.New, k.Row), hmac.New(sha256.New, k.State)}, nil
 }
 
-// seal is HMAC-SHA-256 in lower-case hex over everything that is kept about the trail.
+// seal returns the HMAC-SHA-256 of the state in lower-case hex.
 func (k keys) seal(s collections.AuditState) string {
 	k.state.Reset()
 	_, _ = fmt.Fprintf(k.state, "%d %s %d %s", s.Entries, s.Head, s.Unkeyed, s.UnkeyedHead) // a hash never fails
 	return hex.EncodeToString(k.state.Sum(nil))
 }
 
-// sealed reports whether the state is as the service wrote it.
-func (k keys) sealed(end collections.AuditEnd) bool {
+// hasValidSeal reports whether the state exists and its seal is valid.
+func (k keys) hasValidSeal(end collections.AuditEnd) bool {
 	return end.HasState && hmac.Equal([]byte(k.seal(end.AuditState)), []byte(end.Seal))
 }
 
-// Begin makes the state that a database has not had yet: of a fresh one, and of one that an older version wrote, whose rows keep their
-// hashes and are sealed as they are. It never makes one that was there before: a trail that lost its state says so at every check, for good.
-// Whether the trail ends as its state says is for [CheckEnd].
-func Begin(app core.App) error {
+// EnsureState creates the state of a new database or of one of an older version, in which the rows keep their hashes. It never recreates a removed state:
+// Verify reports StateMissing from then on. [CheckEnd] checks that the trail ends as its state records.
+func EnsureState(app core.App) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		k, err := loadKeys()
 		if err != nil {
@@ -259,7 +257,7 @@ func Begin(app core.App) error {
 		if err != nil || end.HasState {
 			return err
 		}
-		earlier, err := expected(tx)
+		earlier, err := mayLackState(tx)
 		if err != nil || !earlier {
 			return err
 		}
@@ -269,10 +267,10 @@ func Begin(app core.App) error {
 	})
 }
 
-// ErrBroken says that the trail does not end where its sealed state says.
-var ErrBroken = errors.New("the audit trail does not end as its sealed state says: see vigil audit verify")
+// ErrBroken means that the end of the trail differs from its sealed state.
+var ErrBroken = errors.New("the end of the audit trail does not match its sealed state; run vigil audit verify")
 
-// CheckEnd looks at the end only, which costs nothing, and fails with [ErrBroken].
+// CheckEnd checks only the end of the trail, which takes constant time, and fails with [ErrBroken].
 func CheckEnd(app core.App) error {
 	k, err := loadKeys()
 	if err != nil {
@@ -282,14 +280,14 @@ func CheckEnd(app core.App) error {
 	if err != nil {
 		return err
 	}
-	if !k.sealed(end) || end.Entries != collections.Number(end.ID) || end.Entries > 0 && end.Head != end.Hash {
+	if !k.hasValidSeal(end) || end.Entries != collections.Number(end.ID) || end.Entries > 0 && end.Head != end.Hash {
 		return ErrBroken
 	}
 	return nil
 }
 
-// expected reports whether it is in order that there is no state: the keys say that an older version was here last, or nobody at all was.
-func expected(app core.App) (bool, error) {
+// mayLackState reports whether a missing state is legitimate: the keys show that an older version wrote the database last, or the database is unused.
+func mayLackState(app core.App) (bool, error) {
 	if earlier, err := collections.PredatesAuditKeys(app); err != nil || earlier {
 		return earlier, err
 	}
@@ -297,7 +295,7 @@ func expected(app core.App) (bool, error) {
 	return !used, err
 }
 
-// unkeyed is the state of a trail all of whose rows are of an older version.
+// unkeyed returns the state of a trail in which all rows are of an older version.
 func unkeyed(end collections.AuditEnd) collections.AuditEnd {
 	last := collections.Number(end.ID)
 	head := end.Hash

@@ -41,7 +41,7 @@ func newChangingReading(t testing.TB) *changingReading {
 			return fhir.StoredObservation{ID: id, PatientID: patient, Reading: r, EnteredInError: c.retracted}, nil
 		}
 	})
-	c.id, c.reading = stepQueue(t, c.app, patient, now)
+	c.id, c.reading = queueDelivery(t, c.app, patient, now)
 	return c
 }
 
@@ -108,8 +108,8 @@ func TestRetractedBeforeDelivery(t *testing.T) {
 	c := newChangingReading(t)
 	c.retract()
 	c.send(time.Minute)
-	c.checkSent("withdrawn", 0)
-	c.checkStatus("withdrawn", "failed", "entered_in_error")
+	c.checkSent("retracted", 0)
+	c.checkStatus("retracted", "failed", "entered_in_error")
 
 	c = newChangingReading(t) // claimed but not yet loaded: the loaded reading is retracted
 	claim(t, c.app, 1, now)
@@ -119,8 +119,8 @@ func TestRetractedBeforeDelivery(t *testing.T) {
 	}
 	c.send(time.Minute)
 	c.send(24 * time.Hour)
-	c.checkSent("withdrawn while claimed", 0)
-	c.checkStatus("withdrawn while claimed", "failed", "entered_in_error")
+	c.checkSent("retracted while claimed", 0)
+	c.checkStatus("retracted while claimed", "failed", "entered_in_error")
 }
 
 // After delivery, the EMR's copy is marked once, over any number of rounds, and no task is opened for a person.
@@ -128,15 +128,15 @@ func TestRetractedAfterDelivery(t *testing.T) {
 	c := newChangingReading(t)
 	c.send(time.Minute)
 	c.retract()
-	c.checkStatus("withdrawn", "pending", "")
+	c.checkStatus("retracted", "pending", "")
 	c.send(time.Minute)
 	c.send(time.Hour)
 	c.retract()
 	c.send(time.Hour)
-	c.checkSent("withdrawn", 1, "entered-in-error")
-	c.checkStatus("withdrawn", "transmitted", "")
-	if told := c.announcedKinds(); len(told) != 0 {
-		t.Errorf("told %v", told)
+	c.checkSent("retracted", 1, "entered-in-error")
+	c.checkStatus("retracted", "transmitted", "")
+	if kinds := c.announcedKinds(); len(kinds) != 0 {
+		t.Errorf("announced %v", kinds)
 	}
 }
 
@@ -146,10 +146,10 @@ func TestRetractedDuringDelivery(t *testing.T) {
 	c.emr.onSend = func(string) { c.retract() }
 	c.send(time.Minute)
 	c.emr.onSend = nil
-	c.checkStatus("withdrawn under way", "pending", "")
+	c.checkStatus("retracted during delivery", "pending", "")
 	c.send(time.Minute)
-	c.checkSent("withdrawn under way", 1, "entered-in-error")
-	c.checkStatus("withdrawn under way", "transmitted", "")
+	c.checkSent("retracted during delivery", 1, "entered-in-error")
+	c.checkStatus("retracted during delivery", "transmitted", "")
 }
 
 // After an unknown outcome the EMR is searched: an existing copy is marked, and none is created.
@@ -188,8 +188,8 @@ func TestRetractedAfterRefusal(t *testing.T) {
 	c.send(24 * time.Hour)
 	c.checkSent("refused", 1)
 	c.checkStatus("refused", "failed", "entered_in_error")
-	if told := c.announcedKinds(); len(told) != 0 {
-		t.Errorf("told %v", told)
+	if kinds := c.announcedKinds(); len(kinds) != 0 {
+		t.Errorf("announced %v", kinds)
 	}
 }
 
@@ -241,8 +241,8 @@ func TestUpdateIsRetried(t *testing.T) {
 	c.emr.refuse = func(string, int) *emr.Error { return unavailable() }
 	c.send(time.Minute)
 	c.checkStatus("unavailable", "failed", "emr_unavailable")
-	if told := c.announcedKinds(); len(told) != 0 {
-		t.Errorf("told %v of what is tried again", told)
+	if kinds := c.announcedKinds(); len(kinds) != 0 {
+		t.Errorf("announced %v before the last retry", kinds)
 	}
 	c.emr.refuse = nil
 	c.send(24 * time.Hour)
@@ -260,8 +260,8 @@ func TestUpdateIsRetried(t *testing.T) {
 	for range 8 {
 		c.send(24 * time.Hour)
 	}
-	if told := c.announcedKinds(); !slices.Equal(told, []string{"delivery_given_up", "emr_copy_wrong"}) {
-		t.Errorf("told %v", told)
+	if kinds := c.announcedKinds(); !slices.Equal(kinds, []string{"delivery_given_up", "emr_copy_wrong"}) {
+		t.Errorf("announced %v", kinds)
 	}
 	if n := len(c.emr.updates); n != 6 {
 		t.Errorf("%d updates were tried", n)
@@ -289,8 +289,8 @@ func TestUpdateWithoutID(t *testing.T) {
 		c.send(time.Minute)
 		if forbidden {
 			c.checkSent("forbidden", 1)
-			if told := c.announcedKinds(); !slices.Equal(told, []string{"emr_copy_wrong"}) {
-				t.Errorf("told %v", told)
+			if kinds := c.announcedKinds(); !slices.Equal(kinds, []string{"emr_copy_wrong"}) {
+				t.Errorf("announced %v", kinds)
 			}
 			continue
 		}
@@ -359,6 +359,6 @@ func TestMeanIsSentWhenItChanges(t *testing.T) {
 	}
 	c.send(time.Minute)
 	if len(c.emr.updates) != 4 { // the reading, and its week
-		t.Errorf("%d updates after a reading of the week was withdrawn", len(c.emr.updates))
+		t.Errorf("%d updates after a reading of the week was retracted", len(c.emr.updates))
 	}
 }

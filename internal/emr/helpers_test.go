@@ -44,8 +44,8 @@ func insert(t testing.TB, app core.App, collection string, row dbx.Params) {
 	}
 }
 
-// queue stores an observation of a patient and its delivery.
-func stepQueue(t testing.TB, app core.App, patientID string, at time.Time) (transmission, observation string) {
+// queueDelivery stores an observation of a patient and its delivery.
+func queueDelivery(t testing.TB, app core.App, patientID string, at time.Time) (transmission, observation string) {
 	t.Helper()
 	observation = collections.NewUUID()
 	insert(t, app, collections.Observations, dbx.Params{
@@ -160,7 +160,7 @@ func (f *stubEMR) UpdateObservation(_ context.Context, emrID string, resource []
 	return emr.Created{EMRID: emrID, Attempts: []emr.Attempt{{Took: 50 * time.Millisecond, Status: 200, RequestID: requestID}}}, nil
 }
 
-func (f *stubEMR) HasObservation(context.Context, string, []byte) (has, known bool, err error) {
+func (f *stubEMR) HasObservation(context.Context, string, []byte) (hasContent, isKnown bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.searchErr != nil {

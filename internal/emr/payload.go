@@ -26,32 +26,32 @@ type payload struct {
 }
 
 // hash identifies the content.
-func (s payload) hash() string {
-	sum := sha256.Sum256(s.content)
+func (p payload) hash() string {
+	sum := sha256.Sum256(p.content)
 	return hex.EncodeToString(sum[:])
 }
 
 // render builds the FHIR resource, which refers to the patient by the EMR's id. An observation that cannot be sent as it is returns the
 // *Error that the EMR would return.
-func (w *Worker) render(app core.App, c Claimed) (s payload, err error) {
+func (w *Worker) render(app core.App, c Claimed) (p payload, err error) {
 	if c.Form == collections.FormMeanPressure {
-		s, err = w.renderMean(app, c)
+		p, err = w.renderMean(app, c)
 	} else {
-		s, err = w.renderReading(app, c)
+		p, err = w.renderReading(app, c)
 	}
 	if refusal, ok := errors.AsType[*Error](err); ok {
-		return s, refusal
+		return p, refusal
 	}
 	if _, refused := errors.AsType[*fault.Error](err); refused {
-		return s, &Error{Code: CodeInvalidResource, Message: "The observation could not be read"}
+		return p, &Error{Code: CodeInvalidResource, Message: "The observation could not be read"}
 	}
 	if err != nil {
-		return s, fmt.Errorf("load the observation: %w", err)
+		return p, fmt.Errorf("load the observation: %w", err)
 	}
-	if s.content, err = s.update("").Encode(); err != nil {
-		return s, &Error{Code: CodeInvalidResource, Message: "The observation has no FHIR form"}
+	if p.content, err = p.update("").Encode(); err != nil {
+		return p, &Error{Code: CodeInvalidResource, Message: "The observation has no FHIR form"}
 	}
-	return s, nil
+	return p, nil
 }
 
 // externalID returns the EMR's id of the patient: known, unless that is "".
@@ -67,21 +67,21 @@ func (w *Worker) externalID(app core.App, c Claimed, known string) (id string, e
 }
 
 func (w *Worker) renderReading(app core.App, c Claimed) (payload, error) {
-	stored, unread := w.Load(app, c.ObservationID)
+	stored, loadErr := w.Load(app, c.ObservationID)
 	externalID, err := w.externalID(app, c, stored.ExternalID)
-	if err = cmp.Or(err, unread); err != nil { // a patient without a link comes first: a person must correct it
+	if err = cmp.Or(err, loadErr); err != nil { // a patient without a link comes first: a person must correct it
 		return payload{}, err
 	}
-	s := payload{id: c.ObservationID, retracted: stored.EnteredInError}
+	p := payload{id: c.ObservationID, retracted: stored.EnteredInError}
 	deliver := fhir.Delivered
 	if c.Form == collections.FormHeartRate {
-		s.id, deliver = fhir.PartID(c.ObservationID, fhir.HeartRatePart), fhir.DeliveredHeartRate
+		p.id, deliver = fhir.PartID(c.ObservationID, fhir.HeartRatePart), fhir.DeliveredHeartRate
 	}
-	s.update = func(emrID string) fhir.Resource {
+	p.update = func(emrID string) fhir.Resource {
 		stored.EMRID = emrID
 		return deliver(stored, externalID)
 	}
-	return s, nil
+	return p, nil
 }
 
 func (w *Worker) renderMean(app core.App, c Claimed) (payload, error) {

@@ -51,7 +51,7 @@ func (s inflightObservation) checkSendable() error {
 // has no FHIR form it stores the reason and returns not_transformed; for a delivery under way or transmitted it returns invalid_state.
 // Source: docs/decisions/fhir.md, "Transform".
 func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, now time.Time) error {
-	var unfit bool
+	var hasNoForm bool
 	err := app.RunInTransaction(func(tx core.App) (err error) {
 		s, err := findInflight(tx, observationID)
 		if err == nil {
@@ -65,7 +65,7 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 			return err
 		}
 		if _, err := fhir.Observation(stored, "").Encode(); err != nil {
-			unfit = true
+			hasNoForm = true
 			return collections.RecordTransformError(tx, observationID, "The reading has no FHIR form.")
 		}
 		return s.storeTransform(tx, stored, w.HeartRate && fhir.HasHeartRate(stored.Reading), by, now)
@@ -73,7 +73,7 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 	if err != nil {
 		return err
 	}
-	if unfit {
+	if hasNoForm {
 		return fault.State("not_transformed", "The observation has no FHIR form.")
 	}
 	w.Wake()
@@ -109,11 +109,11 @@ func (s inflightObservation) storeTransform(tx core.App, stored fhir.StoredObser
 // RetryTransforms renders observations without a FHIR form again, oldest first, at most limit, and returns how many now have one. The
 // others stay as they are.
 func (w *Worker) RetryTransforms(ctx context.Context, app core.App, limit int, now time.Time) (transformed int, err error) {
-	owed, err := collections.FailedTransforms(ctx, app, limit)
+	failed, err := collections.FailedTransforms(ctx, app, limit)
 	if err != nil {
 		return 0, err
 	}
-	for _, id := range owed {
+	for _, id := range failed {
 		err := w.Transform(app, id, audit.System(), now)
 		if _, refused := errors.AsType[*fault.Error](err); err != nil && !refused {
 			return transformed, err

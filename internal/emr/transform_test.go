@@ -72,7 +72,7 @@ func TestTransform(t *testing.T) {
 	_, err = w.Transmit(app, collections.NewUUID(), person, now)
 	refused(t, err, "not_found")
 
-	_, under := stepQueue(t, app, patient, now)
+	_, under := queueDelivery(t, app, patient, now)
 	claim(t, app, 1, now.Add(3*time.Hour))
 	refused(t, w.Transform(app, under, person, now), "invalid_state")
 	_, err = w.Transmit(app, under, person, now)
@@ -117,7 +117,7 @@ func startWorker(t *testing.T, app core.App, f *stubEMR, clock *manualClock) (*e
 
 func TestTransmit(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-	id, observation := stepQueue(t, app, patient, now)
+	id, observation := queueDelivery(t, app, patient, now)
 	// A dead letter from long ago.
 	_, err := app.DB().Update(collections.Transmissions, dbx.Params{"status": "failed", "attempt_count": 5}, dbx.HashExp{"id": id}).Execute()
 	if err != nil {
@@ -158,8 +158,8 @@ func TestTransmitNotConfigured(t *testing.T) {
 		return &emr.Error{Code: emr.CodeNotConfigured, Message: "EMR is not configured"}
 	}
 	w, finished := startWorker(t, app, f, clock)
-	for _, whose := range []string{patient, unlinkedPatient} {
-		id, observation := stepQueue(t, app, whose, now)
+	for _, patientID := range []string{patient, unlinkedPatient} {
+		id, observation := queueDelivery(t, app, patientID, now)
 		if _, err := w.Transmit(app, observation, person, now); err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestTransmitBounded(t *testing.T) {
 	app, clock := newApp(t), &manualClock{at: now}
 	w := newWorker(newEMR(), clock, nil)
 	for i := range 257 {
-		_, observation := stepQueue(t, app, patient, now)
+		_, observation := queueDelivery(t, app, patient, now)
 		_, err := w.Transmit(app, observation, person, now)
 		if i < 256 && err != nil {
 			t.Fatal(err)

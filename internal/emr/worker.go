@@ -46,7 +46,7 @@ type EMR interface {
 	FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
 	LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
 	UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (Created, error)
-	HasObservation(ctx context.Context, emrID string, resource []byte) (has, known bool, err error)
+	HasObservation(ctx context.Context, emrID string, resource []byte) (hasContent, isKnown bool, err error)
 	// Probe reports whether the EMR can be reached.
 	Probe(ctx context.Context) error
 }
@@ -132,10 +132,10 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(cmp.Or(w.StopTimeout, defaultStopTimeout), w.abortSends) })
 	w.startedAt.Store(w.Clock().Unix())
 	defer w.startedAt.Store(0)
-	var asked sync.WaitGroup
-	defer asked.Wait()
-	asked.Go(func() { w.sendManual(ctx, app) })
-	asked.Go(func() { w.reconcileLoop(ctx, app) })
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { w.sendManual(ctx, app) })
+	background.Go(func() { w.reconcileLoop(ctx, app) })
 	var retry <-chan time.Time
 	for w.Wake(); ; {
 		select {
@@ -217,10 +217,10 @@ func (w *Worker) Sweep(ctx context.Context, app core.App) (Round, error) {
 }
 
 // sendAndCount sends a round and counts what it skipped.
-func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, how trigger) (round Round, err error) {
+func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, by trigger) (round Round, err error) {
 	configured := w.EMR.Configured()
 	if configured {
-		round, err = w.round(ctx, app, limit, how)
+		round, err = w.round(ctx, app, limit, by)
 	}
 	if err == nil && (!configured || w.breaker.isOpen()) {
 		var due int
@@ -230,14 +230,14 @@ func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, how 
 	return round, err
 }
 
-func (w *Worker) round(ctx context.Context, app core.App, limit int, how trigger) (Round, error) {
+func (w *Worker) round(ctx context.Context, app core.App, limit int, by trigger) (Round, error) {
 	if err := errors.Join(w.failStuck(app), releaseStalledTurns(app)); err != nil {
 		return Round{}, err
 	}
 	var (
 		group sync.WaitGroup
 		tally tally
-		s     = orderedClaims{trigger: how, began: w.Clock()}
+		s     = orderedClaims{trigger: by, began: w.Clock()}
 		ended = make(chan struct{}, 1)
 	)
 	for taken, tried := 0, false; ctx.Err() == nil && !tally.hasErrors(); {
@@ -245,7 +245,7 @@ func (w *Worker) round(ctx context.Context, app core.App, limit int, how trigger
 		case <-w.breaker.probeFinished():
 		case <-ctx.Done():
 		}
-		most := w.breaker.capacity(how != byWakeUp && !tried)
+		most := w.breaker.capacity(by != byWakeUp && !tried)
 		if limit > 0 {
 			most = min(most, limit-taken)
 		}
@@ -253,7 +253,7 @@ func (w *Worker) round(ctx context.Context, app core.App, limit int, how trigger
 		if free == 0 {
 			break
 		}
-		alone := !w.breaker.isClosed()
+		isTrial := !w.breaker.isClosed()
 		claimed, busy, err := w.claimNext(app, &s, free)
 		w.inflight.Release(int64(free - len(claimed)))
 		if err != nil {
@@ -276,7 +276,7 @@ func (w *Worker) round(ctx context.Context, app core.App, limit int, how trigger
 				}
 			})
 		}
-		if tried = tried || alone; alone {
+		if tried = tried || isTrial; isTrial {
 			group.Wait()
 		}
 	}
@@ -370,8 +370,8 @@ func (w *Worker) failStuck(app core.App) error {
 		if _, own := w.leases.Load(c.ID); own {
 			continue
 		}
-		lost := &Error{Code: CodeTimeout, Message: "Delivery was interrupted", Ambiguous: true}
-		_, err := w.record(app, c, delivery{err: lost, startedAt: collections.ParseInstant(c.ClaimedAt)})
+		interrupted := &Error{Code: CodeTimeout, Message: "Delivery was interrupted", Ambiguous: true}
+		_, err := w.record(app, c, delivery{err: interrupted, startedAt: collections.ParseInstant(c.ClaimedAt)})
 		if err != nil && !errors.Is(err, ErrLeaseExpired) { // the worker was only slow, and has recorded the result
 			return err
 		}

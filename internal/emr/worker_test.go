@@ -24,10 +24,10 @@ import (
 
 func TestSendDueSucceeds(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-	id, observation := stepQueue(t, app, patient, now.Add(-time.Minute))
-	var told []emr.Result
+	id, observation := queueDelivery(t, app, patient, now.Add(-time.Minute))
+	var finished []emr.Result
 	w := newWorker(f, clock, func(o *emr.WorkerOptions) {
-		o.Finished = func(s emr.Result) { told = append(told, s) }
+		o.Finished = func(s emr.Result) { finished = append(finished, s) }
 	})
 	round := sendDue(t, w, app, 0)
 	if round.Succeeded != 1 || len(round.Failures) != 0 || f.sends[observation] != 1 || f.searches[observation] != 0 {
@@ -37,7 +37,7 @@ func TestSendDueSucceeds(t *testing.T) {
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "transmitted", "emr_resource_id": f.stored[observation]})
 	if diff := cmp.Diff([]emr.Result{
 		{TransmissionID: id, ObservationID: observation, EMRID: f.stored[observation], StoredAt: now.Add(-time.Minute)},
-	}, told); diff != "" {
+	}, finished); diff != "" {
 		t.Error(diff)
 	}
 	if !bytes.Contains(f.body, []byte(`"Patient/erx-1"`)) || bytes.Contains(f.body, []byte(patient)) {
@@ -79,7 +79,7 @@ func TestSendDueFails(t *testing.T) {
 		retry  time.Duration
 	}{{0, 5 * time.Minute}, {1, 5*time.Minute + 30*time.Second}, {-1, 4*time.Minute + 30*time.Second}} {
 		app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-		id, observation := stepQueue(t, app, patient, now)
+		id, observation := queueDelivery(t, app, patient, now)
 		f.refuse = func(string, int) *emr.Error { return invalid() }
 		w := newWorker(f, clock, func(o *emr.WorkerOptions) { o.Spread = func() float64 { return test.spread } })
 		round := sendDue(t, w, app, 0)
@@ -108,7 +108,7 @@ func TestSendDueFails(t *testing.T) {
 // Six attempts in all, by the schedule; then it is a dead letter.
 func TestSendDueUntilDeadLetter(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-	id, observation := stepQueue(t, app, patient, now)
+	id, observation := queueDelivery(t, app, patient, now)
 	f.refuse = func(string, int) *emr.Error { return invalid() }
 	w := newWorker(f, clock, nil)
 	for send := range 6 {
@@ -141,7 +141,7 @@ func TestSendDueAfterAmbiguousEnd(t *testing.T) {
 	}{{"it had arrived", true, 1}, {"it had not", false, 2}} {
 		t.Run(test.name, func(t *testing.T) {
 			app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-			id, observation := stepQueue(t, app, patient, now)
+			id, observation := queueDelivery(t, app, patient, now)
 			f.refuse = func(observationID string, sends int) *emr.Error {
 				if sends > 1 {
 					return nil
@@ -171,7 +171,7 @@ func TestSendDueAfterAmbiguousEnd(t *testing.T) {
 // While the EMR cannot be searched, nothing is sent: it might be there.
 func TestSendDueCannotSearch(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-	id, observation := stepQueue(t, app, patient, now)
+	id, observation := queueDelivery(t, app, patient, now)
 	if _, err := app.DB().NewQuery("UPDATE transmissions SET ambiguous = TRUE").Execute(); err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +185,8 @@ func TestSendDueCannotSearch(t *testing.T) {
 // Without an EMR nothing is attempted and no attempt is used up.
 func TestSendDueNotConfigured(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-	id, _ := stepQueue(t, app, patient, now)
-	stepQueue(t, app, patient, now)
+	id, _ := queueDelivery(t, app, patient, now)
+	queueDelivery(t, app, patient, now)
 	f.isUnconfigured = true
 	before := vigiltest.RowCounts(t, app)
 	round := sendDue(t, newWorker(f, clock, nil), app, 0)
@@ -202,8 +202,8 @@ func TestSendDueNotConfigured(t *testing.T) {
 // An observation that cannot be sent as it is fails without a request; a database error is no failure of the EMR.
 func TestSendDueCannotRender(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-	withoutID, _ := stepQueue(t, app, unlinkedPatient, now)
-	gone, _ := stepQueue(t, app, patient, now)
+	withoutID, _ := queueDelivery(t, app, unlinkedPatient, now)
+	gone, _ := queueDelivery(t, app, patient, now)
 	w := newWorker(f, clock, func(o *emr.WorkerOptions) {
 		o.Load = func(core.App, string) (fhir.StoredObservation, error) {
 			return fhir.StoredObservation{}, fault.Missing()
@@ -218,14 +218,14 @@ func TestSendDueCannotRender(t *testing.T) {
 		t.Error("the ledger holds a request that never left")
 	}
 
-	formless, _ := stepQueue(t, app, patient, now)
+	formless, _ := queueDelivery(t, app, patient, now)
 	w = newWorker(f, clock, func(o *emr.WorkerOptions) {
 		o.Load = func(core.App, string) (fhir.StoredObservation, error) { return fhir.StoredObservation{}, nil }
 	})
 	sendDue(t, w, app, 0)
 	check(t, app, collections.Transmissions, formless, map[string]any{"error_message": "The observation has no FHIR form"})
 
-	ours, _ := stepQueue(t, app, patient, now)
+	ours, _ := queueDelivery(t, app, patient, now)
 	w = newWorker(f, clock, func(o *emr.WorkerOptions) {
 		o.Load = func(core.App, string) (fhir.StoredObservation, error) {
 			return fhir.StoredObservation{}, errors.New("disk")
@@ -248,7 +248,7 @@ func TestSendDueOncePerCall(t *testing.T) {
 	for _, wait := range []time.Duration{0, time.Microsecond, time.Millisecond} {
 		app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 		for range 5 {
-			stepQueue(t, app, patient, now)
+			queueDelivery(t, app, patient, now)
 		}
 		f.refuse = func(string, int) *emr.Error { clock.advance(time.Second); return invalid() }
 		w := newWorker(f, clock, func(o *emr.WorkerOptions) { o.Schedule = emr.Schedule{wait, wait, wait, wait, wait} })
@@ -270,7 +270,7 @@ func TestSendDueLimit(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	var observations []string
 	for i := range 150 {
-		_, observation := stepQueue(t, app, patient, now.Add(-time.Duration(i)*time.Second))
+		_, observation := queueDelivery(t, app, patient, now.Add(-time.Duration(i)*time.Second))
 		observations = append(observations, observation)
 	}
 	w := newWorker(f, clock, nil)
@@ -290,7 +290,7 @@ func TestSendDueConcurrently(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	const records = 120
 	for range records {
-		stepQueue(t, app, patient, now)
+		queueDelivery(t, app, patient, now)
 	}
 	w := newWorker(f, clock, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -325,14 +325,14 @@ func TestSendDueConcurrently(t *testing.T) {
 // EMR first.
 func TestSlowWorkerLosesLease(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-	id, observation := stepQueue(t, app, patient, now)
+	id, observation := queueDelivery(t, app, patient, now)
 	other := newWorker(f, clock, nil)
 	var once sync.Once
 	f.onSend = func(string) {
 		once.Do(func() {
 			clock.advance(11 * time.Minute)
 			if round := sendDue(t, other, app, 0); round.Succeeded != 0 {
-				t.Errorf("taken over at once: %+v", round)
+				t.Errorf("claimed again at once: %+v", round)
 			}
 		})
 	}
@@ -350,7 +350,7 @@ func TestSlowWorkerLosesLease(t *testing.T) {
 // Run recovers what an earlier process left in processing: it is searched for first, and uses up no attempt.
 func TestRunRecovers(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-	id, observation := stepQueue(t, app, patient, now)
+	id, observation := queueDelivery(t, app, patient, now)
 	claim(t, app, 1, now)
 	f.stored[observation] = "emr-before-the-crash"
 	finished := make(chan emr.Result, 1)
@@ -361,7 +361,7 @@ func TestRunRecovers(t *testing.T) {
 	if s := <-finished; s.EMRID != "emr-before-the-crash" || f.sends[observation] != 0 {
 		t.Errorf("%+v, sent %d times", s, f.sends[observation])
 	}
-	_, later := stepQueue(t, app, patient, now)
+	_, later := queueDelivery(t, app, patient, now)
 	w.Wake()
 	if s := <-finished; s.ObservationID != later {
 		t.Errorf("woken: %+v", s)
@@ -374,7 +374,7 @@ func TestRunRecovers(t *testing.T) {
 // A retry is sent when it is due, without a wake-up.
 func TestRunRetries(t *testing.T) {
 	app, f := newApp(t), newEMR()
-	id, _ := stepQueue(t, app, patient, time.Now().Add(-time.Minute))
+	id, _ := queueDelivery(t, app, patient, time.Now().Add(-time.Minute))
 	f.refuse = func(_ string, sends int) *emr.Error {
 		if sends < 3 {
 			return invalid()
@@ -403,7 +403,7 @@ func TestRunRetries(t *testing.T) {
 func TestSendDueStops(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	for range 200 {
-		stepQueue(t, app, patient, now)
+		queueDelivery(t, app, patient, now)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	f.onSend = func(string) { cancel() }

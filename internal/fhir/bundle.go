@@ -2,21 +2,21 @@ package fhir
 
 import "encoding/json"
 
-// The roles of what stands in the result of a search. Source: FHIR R4, value set search-entry-mode.
+// The modes of search entries. Source: FHIR R4, value set search-entry-mode.
 const (
-	Match   = "match"
-	Include = "include"
-	Remark  = "outcome"
+	ModeMatch   = "match"
+	ModeInclude = "include"
+	ModeOutcome = "outcome"
 )
 
-// Found is one entry of the result of a search.
-type Found struct {
+// SearchEntry is one entry of a search result.
+type SearchEntry struct {
 	URL      string // absolute; "" for none
 	Resource json.RawMessage
 	Mode     string
 }
 
-// Link is an address that belongs to a result: self, next.
+// Link is a URL of a search result, with relation self or next.
 type Link struct {
 	Relation string `json:"relation"`
 	URL      string `json:"url"`
@@ -40,8 +40,8 @@ type (
 	}
 )
 
-// Searchset is the result of a search: a page, and, where that is known, how many match in all.
-func Searchset(total *int, links []Link, found []Found) Resource {
+// Searchset returns one page of a search result. total is the number of all matches; nil if unknown.
+func Searchset(total *int, links []Link, found []SearchEntry) Resource {
 	b := bundle{ResourceType: "Bundle", Type: "searchset", Total: total, Link: links}
 	for _, f := range found {
 		b.Entry = append(b.Entry, entry{f.URL, f.Resource, searchMode{f.Mode}})

@@ -1,41 +1,41 @@
 package fhir
 
-// Capability is what the FHIR interface can do, as its statement says it.
+// Capability holds the content of a capability statement.
 type Capability struct {
-	URL     string // where it answers
-	Version string // of the program
-	Date    string // when what it can do last changed, YYYY-MM-DD
-	// Resources in the order in which they are to stand.
-	Resources []CapableResource
-	// Operations of the whole system.
-	Operations []CapableOperation
-	// TokenURL is where clients sign in; "" leaves it out.
+	URL     string // base URL of the API
+	Version string // version of Vigil
+	Date    string // date of the last change of the capabilities, YYYY-MM-DD
+	// Resources are listed in this order.
+	Resources []CapabilityResource
+	// Operations are those at the system level.
+	Operations []CapabilityOperation
+	// TokenURL is the OAuth token endpoint; "" omits it.
 	TokenURL string
-	// CORS: pages of other origins may call.
+	// CORS: the API accepts requests from pages of other origins.
 	CORS bool
-	// Guides are the canonical addresses of what it follows.
+	// Guides are the canonical URLs of the implementation guides.
 	Guides []string
 }
 
-// CapableResource is one type.
-type CapableResource struct {
-	Type     string
-	Profiles []string // of US Core, by name
-	Params   []CapableParam
-	Includes []string
-	Joins    []string
+// CapabilityResource is a supported resource type.
+type CapabilityResource struct {
+	Type        string
+	Profiles    []string // US Core profiles, by name
+	Params      []CapabilityParam
+	Includes    []string
+	RevIncludes []string
 
-	Operations []CapableOperation
+	Operations []CapabilityOperation
 }
 
-// CapableParam is a search parameter; CapableOperation an operation.
+// CapabilityParam is a search parameter; CapabilityOperation is an operation.
 type (
-	CapableParam struct {
+	CapabilityParam struct {
 		Name       string `json:"name"`
 		Definition string `json:"definition,omitempty"`
 		Type       string `json:"type"`
 	}
-	CapableOperation struct {
+	CapabilityOperation struct {
 		Name       string `json:"name"`
 		Definition string `json:"definition"`
 	}
@@ -45,16 +45,16 @@ type (
 	interaction struct {
 		Code string `json:"code"`
 	}
-	capableResource struct {
-		Type             string             `json:"type"`
-		SupportedProfile []string           `json:"supportedProfile,omitempty"`
-		Interaction      []interaction      `json:"interaction,omitempty"`
-		Versioning       string             `json:"versioning,omitempty"`
-		ConditionalRead  string             `json:"conditionalRead,omitempty"`
-		SearchInclude    []string           `json:"searchInclude,omitempty"`
-		SearchRevInclude []string           `json:"searchRevInclude,omitempty"`
-		SearchParam      []CapableParam     `json:"searchParam,omitempty"`
-		Operation        []CapableOperation `json:"operation,omitempty"`
+	capabilityResource struct {
+		Type             string                `json:"type"`
+		SupportedProfile []string              `json:"supportedProfile,omitempty"`
+		Interaction      []interaction         `json:"interaction,omitempty"`
+		Versioning       string                `json:"versioning,omitempty"`
+		ConditionalRead  string                `json:"conditionalRead,omitempty"`
+		SearchInclude    []string              `json:"searchInclude,omitempty"`
+		SearchRevInclude []string              `json:"searchRevInclude,omitempty"`
+		SearchParam      []CapabilityParam     `json:"searchParam,omitempty"`
+		Operation        []CapabilityOperation `json:"operation,omitempty"`
 	}
 	uriExtension struct {
 		URL      string `json:"url"`
@@ -64,17 +64,17 @@ type (
 		URL       string         `json:"url"`
 		Extension []uriExtension `json:"extension"`
 	}
-	capableSecurity struct {
+	capabilitySecurity struct {
 		Extension   []oauthURIs `json:"extension,omitempty"`
 		CORS        bool        `json:"cors"`
 		Service     []concept   `json:"service"`
 		Description string      `json:"description"`
 	}
-	capableREST struct {
-		Mode      string             `json:"mode"`
-		Security  capableSecurity    `json:"security"`
-		Resource  []capableResource  `json:"resource"`
-		Operation []CapableOperation `json:"operation,omitempty"`
+	capabilityREST struct {
+		Mode      string                `json:"mode"`
+		Security  capabilitySecurity    `json:"security"`
+		Resource  []capabilityResource  `json:"resource"`
+		Operation []CapabilityOperation `json:"operation,omitempty"`
 	}
 	software struct {
 		Name    string `json:"name"`
@@ -85,24 +85,24 @@ type (
 		URL         string `json:"url,omitempty"`
 	}
 	capabilityStatement struct {
-		ResourceType        string         `json:"resourceType"`
-		Status              string         `json:"status"`
-		Date                string         `json:"date"`
-		Kind                string         `json:"kind"`
-		Software            software       `json:"software"`
-		Implementation      implementation `json:"implementation"`
-		FHIRVersion         string         `json:"fhirVersion"`
-		Format              []string       `json:"format"`
-		ImplementationGuide []string       `json:"implementationGuide,omitempty"`
-		REST                []capableREST  `json:"rest"`
+		ResourceType        string           `json:"resourceType"`
+		Status              string           `json:"status"`
+		Date                string           `json:"date"`
+		Kind                string           `json:"kind"`
+		Software            software         `json:"software"`
+		Implementation      implementation   `json:"implementation"`
+		FHIRVersion         string           `json:"fhirVersion"`
+		Format              []string         `json:"format"`
+		ImplementationGuide []string         `json:"implementationGuide,omitempty"`
+		REST                []capabilityREST `json:"rest"`
 	}
 )
 
-// CapabilityStatement says what the interface can do. Source: FHIR R4, capabilitystatement.html.
+// CapabilityStatement returns the capability statement of the API. Source: FHIR R4, capabilitystatement.html.
 func CapabilityStatement(c Capability) Resource {
-	rest := capableREST{
+	rest := capabilityREST{
 		Mode: "server", Operation: c.Operations,
-		Security: capableSecurity{
+		Security: capabilitySecurity{
 			CORS: c.CORS, Description: "A person's access token, or a client's by SMART Backend Services.",
 			Service: []concept{{Coding: []coding{{"http://terminology.hl7.org/CodeSystem/restful-security-service", "SMART-on-FHIR", "SMART-on-FHIR"}}}},
 		},
@@ -113,20 +113,20 @@ func CapabilityStatement(c Capability) Resource {
 		}}
 	}
 	for _, r := range c.Resources {
-		said := capableResource{
-			Type: r.Type, SearchInclude: r.Includes, SearchRevInclude: r.Joins, SearchParam: r.Params, Operation: r.Operations,
+		resource := capabilityResource{
+			Type: r.Type, SearchInclude: r.Includes, SearchRevInclude: r.RevIncludes, SearchParam: r.Params, Operation: r.Operations,
 		}
-		if r.Params != nil { // otherwise it is there for its operations alone
-			said.Interaction, said.Versioning, said.ConditionalRead = []interaction{{"read"}, {"search-type"}}, "versioned", "full-support"
+		if r.Params != nil { // a type without parameters supports operations only
+			resource.Interaction, resource.Versioning, resource.ConditionalRead = []interaction{{"read"}, {"search-type"}}, "versioned", "full-support"
 		}
 		for _, name := range r.Profiles {
-			said.SupportedProfile = append(said.SupportedProfile, profilePrefix+name)
+			resource.SupportedProfile = append(resource.SupportedProfile, profilePrefix+name)
 		}
-		rest.Resource = append(rest.Resource, said)
+		rest.Resource = append(rest.Resource, resource)
 	}
 	return Resource{content: capabilityStatement{
 		ResourceType: "CapabilityStatement", Status: "active", Date: c.Date, Kind: "instance", Software: software{"Vigil", c.Version},
 		Implementation: implementation{"Readings, patients and alerts of a practice that monitors patients at home.", c.URL}, FHIRVersion: "4.0.1",
-		Format: []string{ContentType, "json"}, ImplementationGuide: c.Guides, REST: []capableREST{rest},
+		Format: []string{ContentType, "json"}, ImplementationGuide: c.Guides, REST: []capabilityREST{rest},
 	}}
 }

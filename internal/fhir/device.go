@@ -6,10 +6,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Device is what the register knows of a measuring device besides its identifier; what is "" is not known.
+// Device holds the registered data of a measuring device without its identifier; "" is unknown.
 type Device struct{ Manufacturer, Model, SerialNumber, UDI string }
 
-// The FHIR device as a resource inside an observation, members in the order of the R4 definition.
+// The FHIR device, contained in an observation or served separately, with members in the order of the R4 definition.
 type (
 	deviceName struct {
 		Name string `json:"name"`
@@ -46,36 +46,36 @@ const (
 	containedID  = "device"
 )
 
-// measured reports whether a device vouches for the values, not a person who typed them.
-func (s Stored) measured() bool {
+// isDeviceMeasured reports whether a device sent the values, as opposed to a person who entered them.
+func (s StoredObservation) isDeviceMeasured() bool {
 	return s.Origin != vitals.OriginStaff && s.Origin != vitals.OriginPatient
 }
 
-// device says what measured. Of what a person typed only the words are kept: which device was used is theirs to say, and
-// no claim of ours. Source: docs/decisions/fhir.md, "The device".
-func (s Stored) device() (*reference, []device) {
+// device returns the measuring device as a reference and a contained resource. For values that a person entered, only the device's name is
+// included, because Vigil cannot verify which device was used. Source: docs/decisions/fhir.md, "The device".
+func (s StoredObservation) device() (*reference, []device) {
 	id := s.Reading.DeviceID
 	switch {
 	case id == "":
 		return nil, nil
-	case !s.measured():
+	case !s.isDeviceMeasured():
 		return &reference{Display: id}, nil
 	case s.Device == nil:
 		return &reference{Identifier: &identifier{deviceSystem, id}, Display: id}, nil
 	}
-	d := s.Device.of(id, s.Reading.Kind)
+	d := s.Device.resource(id, s.Reading.Kind)
 	d.ID = containedID
 	return &reference{Reference: "#" + containedID, Identifier: &identifier{deviceSystem, id}, Display: id}, []device{d}
 }
 
-// of is what the register knows of a device with an id, which measures a kind.
-func (known Device) of(id string, kind vitals.Kind) device {
+// resource returns a registered device as a FHIR Device. The kind of reading determines its type.
+func (known Device) resource(id string, kind vitals.Kind) device {
 	d := device{
 		ResourceType: "Device", Identifier: []identifier{{deviceSystem, id}},
 		Manufacturer: known.Manufacturer, SerialNumber: known.SerialNumber, ModelNumber: known.Model,
 	}
 	if known.UDI != "" {
-		d.UDICarrier = []udiCarrier{carrierOf(known.UDI)}
+		d.UDICarrier = []udiCarrier{parseUDI(known.UDI)}
 	}
 	if known.Model != "" {
 		d.DeviceName = []deviceName{{Name: known.Model, Type: "model-name"}}
@@ -86,9 +86,9 @@ func (known Device) of(id string, kind vitals.Kind) device {
 	return d
 }
 
-// carrierOf is a UDI as people read it. The device identifier of a GS1 one follows its application identifier 01 with 14 digits.
+// parseUDI returns a UDI in human-readable form. In a GS1 UDI, the device identifier is the 14 digits after application identifier 01.
 // Source: FDA, UDI formats by accredited issuing agency (2017); FHIR R4, Device.udiCarrier.
-func carrierOf(udi string) udiCarrier {
+func parseUDI(udi string) udiCarrier {
 	c := udiCarrier{CarrierHRF: udi}
 	const length = 14
 	rest, isGS1 := strings.CutPrefix(udi, "(01)")
@@ -98,7 +98,7 @@ func carrierOf(udi string) udiCarrier {
 	return c
 }
 
-// reportedBy tells a typed reading from a measured one, in HL7's words for who reported data.
+// reportedBy is the HL7 code for who reported the values of a reading: a device, staff or the patient.
 // Source: docs/decisions/fhir.md, "Typed and measured"; HL7 v3 ObservationValue, SecurityIntegrityProvenanceReportedBy.
 var reportedBy = map[vitals.Origin]coding{
 	vitals.OriginDevice:  {observationValueSystem, "DEVRPT", "device reported"},
@@ -110,8 +110,8 @@ var reportedBy = map[vitals.Origin]coding{
 
 const observationValueSystem = "http://terminology.hl7.org/CodeSystem/v3-ObservationValue"
 
-// vouch writes who vouches for the values: the tag, and the patient as performer of what a portal user typed.
-func (o *observation) vouch(s Stored) {
+// setReporter sets the tag for who reported the values, and marks the patient as performer if a portal user entered them.
+func (o *observation) setReporter(s StoredObservation) {
 	if tag, known := reportedBy[s.Origin]; known {
 		o.Meta.Tag = []coding{tag}
 	}

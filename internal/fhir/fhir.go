@@ -1,8 +1,7 @@
-// Package fhir knows how a stored reading is written as an HL7 FHIR R4 (4.0.1) resource with the US Core profiles,
-// and how to read the OperationOutcome an EMR answers with. It is a pure function of what it is handed: nothing is
-// stored, sent or looked up here, and no clock is read.
+// Package fhir converts stored records to HL7 FHIR R4 (4.0.1) resources with US Core profiles, and parses the
+// OperationOutcome of an EMR. Its functions are pure: they store, send and look up nothing, and read no clock.
 //
-// A Resource holds health information, so it refuses to print; encoding it is the one way to see inside.
+// A Resource holds PHI, so it refuses to print. Only encoding reveals its content.
 package fhir
 
 import (
@@ -20,16 +19,16 @@ import (
 // ContentType is the media type of FHIR JSON.
 const ContentType = "application/fhir+json"
 
-// Resource is one FHIR resource, to be encoded and nothing else. Formatting and logging it give a placeholder.
+// Resource is a FHIR resource that can only be encoded. Formatting and logging it give a placeholder.
 type Resource struct {
 	content any
 	err     error
 }
 
-// Made is a resource that was made elsewhere.
-func Made(content any) Resource { return Resource{content: content} }
+// NewResource wraps content that another package built.
+func NewResource(content any) Resource { return Resource{content: content} }
 
-// Encode returns the resource as compact JSON, members in FHIR's order.
+// Encode returns the resource as compact JSON with its members in FHIR's order.
 func (r Resource) Encode() ([]byte, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -43,17 +42,17 @@ func (r Resource) Encode() ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// MarshalJSON is Encode, so that a route can answer with the resource.
+// MarshalJSON returns the result of Encode, so that a route can respond with the resource.
 func (r Resource) MarshalJSON() ([]byte, error) { return r.Encode() }
 
-// Format prints a placeholder whatever the verb.
+// Format prints a placeholder for every verb.
 func (Resource) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[fhir resource]") }
 
 // LogValue logs a placeholder.
 func (Resource) LogValue() slog.Value { return slog.StringValue("[fhir resource]") }
 
-// The FHIR data types in use, members in the order of the R4 definitions. Whatever may be absent is left out:
-// FHIR forbids empty arrays, objects and strings.
+// The FHIR data types in use, with members in the order of the R4 definitions. Empty optional members are omitted,
+// because FHIR forbids empty arrays, objects and strings.
 type (
 	meta struct {
 		VersionID   string   `json:"versionId,omitempty"`
@@ -119,12 +118,12 @@ type (
 		DerivedFrom       []reference  `json:"derivedFrom,omitempty"`
 		Component         []component  `json:"component,omitempty"`
 
-		byPatient bool // a portal user typed it
+		byPatient bool // a portal user entered the values
 	}
 )
 
-// issueCodes is the R4 value set issue-type. Codes outside it are dropped, so that an EMR cannot put words of its
-// own, and with them health information, where codes are shown. Source: hl7.org/fhir/R4/valueset-issue-type.html
+// issueCodes is the R4 value set issue-type. ParseOutcome drops other codes, so that an EMR cannot put free text, which
+// may contain PHI, where codes are shown. Source: hl7.org/fhir/R4/valueset-issue-type.html
 var issueCodes = []string{
 	"invalid", "structure", "required", "value", "invariant",
 	"security", "login", "unknown", "expired", "forbidden", "suppressed",
@@ -134,22 +133,21 @@ var issueCodes = []string{
 	"informational",
 }
 
-// maxDiagnostics bounds what is kept of an EMR's own words, in bytes.
+// maxDiagnostics bounds the stored diagnostics of an EMR, in bytes.
 const maxDiagnostics = 4096
 
-// Outcome is what an OperationOutcome says. Codes may be shown; Diagnostics are the EMR's own words and may quote
-// the patient.
+// Outcome is a parsed OperationOutcome. Codes may be shown; Diagnostics is free text of the EMR and may contain PHI.
 type Outcome struct {
-	Codes       []string // issue codes of the R4 value set, each once, in the order given
+	Codes       []string // distinct issue codes of the R4 value set, in order
 	Diagnostics phi.Text // at most 4 KiB
 }
 
-// Names reports whether one of the issues has the code.
-func (o Outcome) Names(code string) bool { return slices.Contains(o.Codes, code) }
+// HasCode reports whether one of the issues has the code.
+func (o Outcome) HasCode(code string) bool { return slices.Contains(o.Codes, code) }
 
-// ReadOutcome reads an OperationOutcome in JSON. Anything else gives the empty Outcome: an EMR that fails does not
-// always fail in FHIR.
-func ReadOutcome(body []byte) Outcome {
+// ParseOutcome parses an OperationOutcome in JSON. Any other body gives the empty Outcome, because a failing EMR does
+// not always respond in FHIR.
+func ParseOutcome(body []byte) Outcome {
 	var raw struct {
 		ResourceType string `json:"resourceType"`
 		Issue        []struct {
@@ -166,7 +164,7 @@ func ReadOutcome(body []byte) Outcome {
 	var outcome Outcome
 	var words strings.Builder
 	for _, issue := range raw.Issue {
-		if slices.Contains(issueCodes, issue.Code) && !outcome.Names(issue.Code) {
+		if slices.Contains(issueCodes, issue.Code) && !outcome.HasCode(issue.Code) {
 			outcome.Codes = append(outcome.Codes, issue.Code)
 		}
 		for _, text := range []string{issue.Details.Text, issue.Diagnostics} {
@@ -179,8 +177,7 @@ func ReadOutcome(body []byte) Outcome {
 	return outcome
 }
 
-// Diagnostics keeps an EMR's own words about a failure, at most 4 KiB of valid UTF-8, behind the type that refuses
-// to print.
+// Diagnostics returns an EMR's error text as PHI, truncated to 4 KiB of valid UTF-8.
 func Diagnostics(words string) phi.Text {
 	words = strings.ToValidUTF8(strings.TrimSpace(words), "")
 	if len(words) > maxDiagnostics {

@@ -7,16 +7,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// RaisedAlert is an alert as it is read.
-type RaisedAlert struct {
-	ID          string // of the resource, and the number of the alert
+// Alert holds the fields of an alert from which a Flag is built.
+type Alert struct {
+	ID          string // resource id: the number of the alert
 	PatientID   string
 	Type, Level string
 	Message     phi.Text
-	// OfThings: it is about a device, or about data that did not come, and not about the patient's values.
-	OfThings bool
-	// Over: it was resolved; Withdrawn: it came of a reading that was entered in error.
-	Over, Withdrawn                  bool
+	// IsAdministrative: the alert is about a device or missing data, not about the patient's values.
+	IsAdministrative bool
+	// IsResolved: the alert is closed. IsRetracted: its reading was entered in error.
+	IsResolved, IsRetracted          bool
 	CreatedAt, ResolvedAt, UpdatedAt time.Time
 }
 
@@ -38,9 +38,9 @@ type (
 	}
 )
 
-func (f *flag) about() *meta { return &f.Meta }
+func (f *flag) metaField() *meta { return &f.Meta }
 
-// flagCategory tells what is about the patient's values from what is about things. Source: FHIR R4, value set flag-category.
+// flagCategory returns the category of an alert. Source: FHIR R4, value set flag-category.
 func flagCategory(ofThings bool) concept {
 	const system = "http://terminology.hl7.org/CodeSystem/flag-category"
 	if ofThings {
@@ -49,10 +49,10 @@ func flagCategory(ofThings bool) concept {
 	return concept{Coding: []coding{{system, "clinical", "Clinical"}}}
 }
 
-// Flag is an alert: active until it is resolved. Source: docs/decisions/fhir.md, "Alerts as flags".
-func Flag(a RaisedAlert) Resource {
+// Flag returns an alert as a Flag, active until the alert is resolved. Source: docs/decisions/fhir.md, "Alerts as flags".
+func Flag(a Alert) Resource {
 	r := flag{
-		ResourceType: "Flag", ID: a.ID, Status: "active", Category: []concept{flagCategory(a.OfThings)},
+		ResourceType: "Flag", ID: a.ID, Status: "active", Category: []concept{flagCategory(a.IsAdministrative)},
 		Code: concept{
 			Coding: []coding{{System: alertTypeSystem, Code: a.Type}, {System: alertLevelSystem, Code: a.Level}}, Text: a.Message.Reveal(),
 		},
@@ -63,10 +63,10 @@ func Flag(a RaisedAlert) Resource {
 		r.Period.End = validate.FormatInstant(a.ResolvedAt)
 	}
 	switch {
-	case a.Withdrawn:
+	case a.IsRetracted:
 		r.Status = "entered-in-error"
-	case a.Over:
+	case a.IsResolved:
 		r.Status = "inactive"
 	}
-	return edition(&r, a.UpdatedAt)
+	return withVersion(&r, a.UpdatedAt)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// PartID is the id, and with it the identifier, of something that is sent about a record besides the record itself: the same
-// whenever it is asked for. Source: RFC 9562, section 5.5.
+// PartID returns the id of an additional resource that is sent for a record, derived from the record's id and the name of the part.
+// Source: RFC 9562, section 5.5.
 func PartID(id, part string) string {
 	name, err := uuid.Parse(id)
 	if err != nil {
@@ -20,33 +20,33 @@ func PartID(id, part string) string {
 	return uuid.NewSHA1(name, []byte(part)).String()
 }
 
-// HeartRatePart names the heart rate of a reading, for [PartID].
+// HeartRatePart is the part name of the heart rate of a reading, for [PartID].
 const HeartRatePart = "heart_rate"
 
-// HasHeartRate reports whether a reading has a pulse besides what it is about.
+// HasHeartRate reports whether a reading includes a pulse.
 func HasHeartRate(r vitals.Reading) bool { return r.Value(vitals.Pulse) != nil }
 
-// DeliveredHeartRate is the pulse of a reading as an observation of its own, in the form sent to the EMR. The reading itself has it as a
-// component, too. Source: docs/decisions/fhir.md, "Heart rate as its own observation".
-func DeliveredHeartRate(s Stored, externalID string) Resource {
+// DeliveredHeartRate returns the pulse of a reading as a separate observation in the form sent to the EMR. The observation of the reading
+// contains it as a component, too. Source: docs/decisions/fhir.md, "Heart rate as its own observation".
+func DeliveredHeartRate(s StoredObservation, externalID string) Resource {
 	pulse := vitals.Pulse
 	value := s.Reading.Value(pulse)
 	if value == nil {
 		return Resource{err: fmt.Errorf("the reading has no pulse")}
 	}
-	o := begin(s)
+	o := newObservation(s)
 	o.Meta.Profile = []string{profilePrefix + pulse.Alone}
 	o.Identifier = []identifier{{uuidSystem, "urn:uuid:" + PartID(s.ID, HeartRatePart)}}
 	o.Code = concept{Coding: []coding{loinc(pulse.FHIR.Code)}}
 	o.ValueQuantity = quantityOf(*value, pulse.FHIR)
 	o.DerivedFrom = []reference{{Type: "Observation", Identifier: &identifier{uuidSystem, "urn:uuid:" + s.ID}}}
-	o.sendTo(externalID, s)
+	o.setDelivery(externalID, s)
 	return Resource{content: o}
 }
 
-// local writes a time with the offset that the patient's clock had then, the fraction as [input.FormatInstant] has it.
+// formatLocalTime formats a time with the UTC offset of the patient's zone at that time, with fractions as in [validate.FormatInstant].
 // Source: docs/decisions/fhir.md, "Identifier and issued".
-func local(at time.Time, zone *time.Location) string {
+func formatLocalTime(at time.Time, zone *time.Location) string {
 	if zone == nil {
 		zone = time.UTC
 	}
@@ -61,22 +61,22 @@ func local(at time.Time, zone *time.Location) string {
 	return at.Format(layout)
 }
 
-// patientReference is the EMR's patient, with or without a leading "Patient/".
+// patientReference returns a reference to the EMR's patient. The id may start with "Patient/".
 func patientReference(externalID string) reference {
 	return reference{Reference: "Patient/" + strings.TrimPrefix(externalID, "Patient/")}
 }
 
-// sendTo writes whom the observation is about, by the EMR's own id, and under which id of the EMR's it is to be kept.
-func (o *observation) sendTo(externalID string, s Stored) {
-	o.about(patientReference(externalID))
+// setDelivery sets the EMR's patient id and, for an update, the EMR's id and the status.
+func (o *observation) setDelivery(externalID string, s StoredObservation) {
+	o.setSubject(patientReference(externalID))
 	o.ID = s.EMRID
 	if s.EMRID != "" && !s.EnteredInError {
 		o.Status = "amended" // FHIR R4, observation-status: final once, and changed since
 	}
 }
 
-// about writes the patient, who is the performer, too, of what a portal user typed.
-func (o *observation) about(patient reference) {
+// setSubject sets the patient, who is also the performer if a portal user entered the values.
+func (o *observation) setSubject(patient reference) {
 	o.Subject = patient
 	if o.byPatient {
 		o.Performer = []reference{{Reference: patient.Reference}}

@@ -6,33 +6,33 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Linked is the form that the FHIR interface serves: what it refers to is served there, too. The device is its own resource and not contained, and
-// the patient's name stands in the patient alone. deviceID is the id of the Device; "" where none is known.
+// LinkedObservation returns the form that the FHIR API serves, which refers to resources of the same API. It does not contain the device or the
+// patient's name. deviceID is the id of the Device; "" if unknown.
 // Source: docs/decisions/fhir.md, "Resources of the FHIR interface".
-func Linked(s Stored, deviceID string) Resource {
+func LinkedObservation(s StoredObservation, deviceID string) Resource {
 	s.Device = nil
-	o, err := build(s)
+	o, err := buildObservation(s)
 	if err != nil {
 		return Resource{err: err}
 	}
-	o.serve(s)
-	o.about(reference{Reference: "Patient/" + s.PatientID})
-	if o.Device != nil && s.measured() && deviceID != "" {
+	o.setServedMeta(s)
+	o.setSubject(reference{Reference: "Patient/" + s.PatientID})
+	if o.Device != nil && s.isDeviceMeasured() && deviceID != "" {
 		o.Device.Reference = "Device/" + deviceID
 	}
 	return Resource{content: o}
 }
 
-// serve writes what we say of our own copy.
-func (o *observation) serve(s Stored) {
+// setServedMeta sets Vigil's id, version and time of change.
+func (o *observation) setServedMeta(s StoredObservation) {
 	o.ID = s.ID
 	o.Meta.VersionID = strconv.Itoa(s.version())
 	o.Meta.LastUpdated = validate.FormatInstant(s.UpdatedAt)
 }
 
-// version counts what a reader can see: the forms of the reading from 1, and before them the one that nobody has confirmed. A reading that never had a
-// form to deliver was one before it was withdrawn.
-func (s Stored) version() int {
+// version returns the version that a reader sees: 0 while the reading is suspect, then its transforms from 1. A reading that was retracted before its
+// first transform has version 2.
+func (s StoredObservation) version() int {
 	switch {
 	case s.Suspect && !s.EnteredInError:
 		return 0

@@ -7,21 +7,21 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Mean is the mean blood pressure of a patient over some calendar days.
-type Mean struct {
-	ID        string // UUID, the same for a patient and period
+// MeanBloodPressure is the mean blood pressure of a patient over a period of calendar days.
+type MeanBloodPressure struct {
+	ID        string // UUID, derived from the patient and period
 	PatientID string
-	// From is the first moment of the period and To the first one after it, in the patient's zone.
+	// From is the start of the period and To its exclusive end, in the patient's time zone.
 	From, To time.Time
-	Readings int // 0: every reading of the period has been withdrawn
+	Readings int // 0: every reading of the period was retracted
 	// Systolic and Diastolic are means to one decimal.
 	Systolic, Diastolic float64
 	CreatedAt           time.Time
-	// EMRID is the id of the EMR's copy when that is to be updated.
+	// EMRID is the id of the EMR's copy; "" creates one.
 	EMRID string
 }
 
-// The codes of the panel and its parts. Source: LOINC 96607-7, 96608-5, 96609-3; US Core, profile average-blood-pressure and its example.
+// The codes of the panel and its components. Source: LOINC 96607-7, 96608-5, 96609-3; US Core, profile average-blood-pressure and its example.
 var (
 	meanPanel     = vitals.Code{Code: "96607-7", Display: "Blood pressure panel mean systolic and mean diastolic"}
 	meanSystolic  = vitals.Code{Code: "96608-5", Display: "Systolic blood pressure mean"}
@@ -29,12 +29,12 @@ var (
 	occurrences   = coding{snomedSystem, "246432004", "Number of occurrences"}
 )
 
-// meanDecimals is how exact a mean of whole millimetres is said.
+// meanDecimals is the precision of a mean of whole millimeters of mercury.
 const meanDecimals = 1
 
-// DeliveredMean is the mean blood pressure panel in the form sent to the EMR.
+// DeliveredMeanBloodPressure returns the mean blood pressure panel in the form sent to the EMR.
 // Source: docs/decisions/fhir.md, "Mean blood pressure".
-func DeliveredMean(m Mean, externalID string) Resource {
+func DeliveredMeanBloodPressure(m MeanBloodPressure, externalID string) Resource {
 	o := &observation{
 		ResourceType:    "Observation",
 		Meta:            meta{Profile: []string{profilePrefix + "us-core-average-blood-pressure"}},
@@ -42,7 +42,7 @@ func DeliveredMean(m Mean, externalID string) Resource {
 		Status:          "final",
 		Category:        []concept{vitalSigns},
 		Code:            concept{Coding: []coding{loinc(meanPanel)}},
-		EffectivePeriod: &period{Start: local(m.From, m.From.Location()), End: local(m.To.Add(-time.Second), m.To.Location())},
+		EffectivePeriod: &period{Start: formatLocalTime(m.From, m.From.Location()), End: formatLocalTime(m.To.Add(-time.Second), m.To.Location())},
 		Issued:          validate.FormatInstant(m.CreatedAt),
 	}
 	for _, part := range []struct {
@@ -55,10 +55,10 @@ func DeliveredMean(m Mean, externalID string) Resource {
 		if m.Readings > 0 {
 			value = &part.mean
 		}
-		o.component(in, value, absentReason(false))
+		o.addComponent(in, value, absentReason(false))
 	}
 	o.Component = append(o.Component, component{Code: concept{Coding: []coding{occurrences}}, ValueInteger: &m.Readings})
-	o.sendTo(externalID, Stored{EMRID: m.EMRID, EnteredInError: m.Readings == 0})
+	o.setDelivery(externalID, StoredObservation{EMRID: m.EMRID, EnteredInError: m.Readings == 0})
 	if m.Readings == 0 {
 		o.Status = "entered-in-error"
 	}

@@ -10,53 +10,53 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Stored is an observation as the service keeps it: all that its FHIR form depends on.
-type Stored struct {
+// StoredObservation holds the fields of a stored observation from which its resource is built.
+type StoredObservation struct {
 	ID        string // UUID of the observation
-	PatientID string // our UUID of the patient
-	// ExternalID is the EMR's id of the patient, "" where that was not looked up.
+	PatientID string // Vigil's UUID of the patient
+	// ExternalID is the EMR's id of the patient; "" if it was not looked up.
 	ExternalID string
 	Reading    vitals.Reading
-	// Origin says who vouches for the values; "" is a device.
+	// Origin is the source of the values; "" means a device.
 	Origin vitals.Origin
-	// Zone is the patient's, nil for UTC.
+	// Zone is the patient's time zone; nil means UTC.
 	Zone *time.Location
-	// Device is what the register knows of the device; nil where no Device resource is wanted.
+	// Device is the registered device; nil omits the contained Device.
 	Device *Device
-	// EMRID is the id of the EMR's copy when that is to be updated.
+	// EMRID is the id of the EMR's copy; "" creates one.
 	EMRID string
-	// EnteredInError says that staff withdrew the reading.
+	// EnteredInError: staff retracted the reading.
 	EnteredInError bool
-	// Suspect says that it may be somebody else's, and that nobody has said otherwise.
+	// Suspect: the reading may belong to another person and is not confirmed.
 	Suspect bool
-	// DeviceError says that a missing value is missing because the device reported an error.
+	// DeviceError: a value is missing because the device reported an error.
 	DeviceError bool
 	// Version counts transforms from 1.
 	Version              int
 	CreatedAt, UpdatedAt time.Time
 }
 
-// Observation is the form this API serves: our patient id with the display name, our id and version.
+// Observation returns the form that the REST API serves, with Vigil's patient id, the display name, and Vigil's id and version.
 // Source: docs/decisions/fhir.md, "Subject when served and when delivered" and "Identifier and issued".
-func Observation(s Stored, display phi.Text) Resource {
-	o, err := build(s)
+func Observation(s StoredObservation, display phi.Text) Resource {
+	o, err := buildObservation(s)
 	if err != nil {
 		return Resource{err: err}
 	}
-	o.serve(s)
-	o.about(reference{Reference: "Patient/" + s.PatientID, Display: display.Reveal()})
+	o.setServedMeta(s)
+	o.setSubject(reference{Reference: "Patient/" + s.PatientID, Display: display.Reveal()})
 	return Resource{content: o}
 }
 
-// Delivered is the form sent to the EMR: the EMR's patient id (with or without a leading "Patient/"), no name, and
-// neither id nor version, which the EMR assigns. The identifier still carries our id. An update carries the EMR's id.
+// Delivered returns the form sent to the EMR. It has the EMR's patient id (which may start with "Patient/"), no name, and
+// neither id nor version, which the EMR assigns. The identifier holds Vigil's id, and an update has the EMR's id.
 // Source: docs/decisions/fhir.md, "Subject when served and when delivered".
-func Delivered(s Stored, externalID string) Resource {
-	o, err := build(s)
+func Delivered(s StoredObservation, externalID string) Resource {
+	o, err := buildObservation(s)
 	if err != nil {
 		return Resource{err: err}
 	}
-	o.sendTo(externalID, s)
+	o.setDelivery(externalID, s)
 	return Resource{content: o}
 }
 
@@ -84,15 +84,15 @@ var (
 	laboratory = category("laboratory", "Laboratory")
 )
 
-// begin writes what everything that is said of a reading shares.
-func begin(s Stored) *observation {
+// newObservation returns the fields that all observations of a reading share.
+func newObservation(s StoredObservation) *observation {
 	r := s.Reading
 	o := &observation{
 		ResourceType:      "Observation",
 		Identifier:        []identifier{{uuidSystem, "urn:uuid:" + s.ID}},
 		Status:            "final",
 		Category:          []concept{vitalSigns},
-		EffectiveDateTime: local(r.MeasuredAt, s.Zone),
+		EffectiveDateTime: formatLocalTime(r.MeasuredAt, s.Zone),
 		Issued:            validate.FormatInstant(s.CreatedAt),
 	}
 	switch {
@@ -102,13 +102,13 @@ func begin(s Stored) *observation {
 		o.Status = "preliminary"
 	}
 	o.Device, o.Contained = s.device()
-	o.vouch(s)
+	o.setReporter(s)
 	return o
 }
 
-// build writes what both forms share. Its one error is a kind without a FHIR form.
-func build(s Stored) (*observation, error) {
-	r, o := s.Reading, begin(s)
+// buildObservation returns the parts that the served and the delivered form share. It fails only for a kind without a FHIR form.
+func buildObservation(s StoredObservation) (*observation, error) {
+	r, o := s.Reading, newObservation(s)
 	absent := absentReason(s.DeviceError)
 	kind := r.Kind.Definition()
 	if !r.Kind.Valid() {
@@ -124,9 +124,9 @@ func build(s Stored) (*observation, error) {
 	for _, p := range kind.All {
 		switch value := r.Value(p); {
 		case p == kind.FHIR.Value:
-			o.value(value, p.FHIR, absent)
+			o.setValue(value, p.FHIR, absent)
 		case value != nil && p.FHIR != nil, slices.Contains(kind.Required, p):
-			o.component(p.FHIR, value, absent)
+			o.addComponent(p.FHIR, value, absent)
 		}
 	}
 	if o.ValueQuantity != nil {
@@ -134,19 +134,19 @@ func build(s Stored) (*observation, error) {
 	}
 	for _, m := range kind.Qualifiers {
 		if answer, known := m.Answers[r.Qualifier(m)]; known {
-			o.answer(m.Question, answer)
+			o.addQualifier(m.Question, answer)
 		}
-		if said := r.Qualifier(m); m.Bit.Code != "" && said != "" {
+		if qualifier := r.Qualifier(m); m.Bit.Code != "" && qualifier != "" {
 			o.Component = append(o.Component, component{
-				Code: concept{Coding: []coding{{bitSystem, m.Bit.Code, m.Bit.Display}}}, ValueBoolean: new(said == vitals.Yes),
+				Code: concept{Coding: []coding{{bitSystem, m.Bit.Code, m.Bit.Display}}}, ValueBoolean: new(qualifier == vitals.Yes),
 			})
 		}
 	}
 	return o, nil
 }
 
-// value sets the observation's own value, or why there is none.
-func (o *observation) value(v *float64, in *vitals.Quantity, absent *concept) {
+// setValue sets the value of the observation, or the reason why it is absent.
+func (o *observation) setValue(v *float64, in *vitals.Quantity, absent *concept) {
 	if v == nil {
 		o.DataAbsentReason = absent
 		return
@@ -154,9 +154,9 @@ func (o *observation) value(v *float64, in *vitals.Quantity, absent *concept) {
 	o.ValueQuantity = quantityOf(*v, in)
 }
 
-// component adds a component, if only to say why its value is not there.
+// addComponent adds a component with a value or the reason why it is absent.
 // Source: docs/decisions/fhir.md, "Missing values"; FHIR R4 vital signs, invariant vs-3.
-func (o *observation) component(in *vitals.Quantity, v *float64, absent *concept) {
+func (o *observation) addComponent(in *vitals.Quantity, v *float64, absent *concept) {
 	c := component{Code: concept{Coding: []coding{loinc(in.Code)}}}
 	if v == nil {
 		c.DataAbsentReason = absent
@@ -166,11 +166,11 @@ func (o *observation) component(in *vitals.Quantity, v *float64, absent *concept
 	o.Component = append(o.Component, c)
 }
 
-// answer adds what a reading says besides its numbers. Source: docs/decisions/fhir.md, "Meal context in FHIR".
-func (o *observation) answer(question vitals.Code, said vitals.Answer) {
-	value := concept{Text: said.Text}
-	if said.Code != "" {
-		value.Coding = []coding{{System: mdcSystem, Code: said.Code}}
+// addQualifier adds a qualifier of the reading, such as its meal context. Source: docs/decisions/fhir.md, "Meal context in FHIR".
+func (o *observation) addQualifier(question vitals.Code, answer vitals.Answer) {
+	value := concept{Text: answer.Text}
+	if answer.Code != "" {
+		value.Coding = []coding{{System: mdcSystem, Code: answer.Code}}
 	}
 	o.Component = append(o.Component, component{
 		Code: concept{Coding: []coding{{mdcSystem, question.Code, question.Display}}}, ValueCodeableConcept: &value,

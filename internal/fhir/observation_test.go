@@ -28,10 +28,10 @@ const (
 
 var measuredAt = time.Date(2026, 3, 8, 1, 30, 0, 0, time.FixedZone("EST", -5*3600))
 
-// stored wraps a reading the way the tests want it; r.ParseMeasuredAt is filled in.
-func stored(r vitals.Reading) fhir.Stored {
+// stored returns a stored observation of a reading and sets its time of measurement.
+func stored(r vitals.Reading) fhir.StoredObservation {
 	r.MeasuredAt = measuredAt
-	return fhir.Stored{
+	return fhir.StoredObservation{
 		ID: observationID, PatientID: patientID, Reading: r, Version: 1,
 		CreatedAt: measuredAt.Add(42*time.Second + 250*time.Millisecond),
 		UpdatedAt: measuredAt.Add(time.Minute + 123456*time.Microsecond),
@@ -42,7 +42,7 @@ func glucose(mgPerDL float64, meal, comparator string) vitals.Reading {
 	return vitals.Reading{Kind: vitals.BloodGlucose}.With(vitals.GlucoseMgDL, mgPerDL).WithQualifier(vitals.MealContext, meal).WithQualifier(vitals.Comparator, comparator)
 }
 
-// cases are the golden files, by name. Served and delivered forms of the same reading stand side by side.
+// cases returns the resources of the golden files by name, in served and delivered form.
 func cases() map[string]fhir.Resource {
 	withdrawn := stored(vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 81.65))
 	withdrawn.EnteredInError, withdrawn.Version = true, 3
@@ -63,7 +63,7 @@ func cases() map[string]fhir.Resource {
 		"weight_delivered":         fhir.Delivered(weight, "a-1234"),
 		"weight_minimal":           fhir.Observation(stored(vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 80.0)), patientName),
 		"weight_entered_in_error":  fhir.Observation(withdrawn, patientName),
-		// A reading that is withdrawn before it is sent arrives as withdrawn.
+		// A reading that is retracted before its delivery is delivered as retracted.
 		"weight_entered_in_error_delivered": fhir.Delivered(withdrawn, externalID),
 		"glucose_delivered":                 fhir.Delivered(stored(glucose(112.5, "before_meal", "")), externalID),
 		"blood_pressure_error":              fhir.Observation(unread, patientName),
@@ -117,7 +117,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func TestNoStrayGoldens(t *testing.T) {
+func TestEveryGoldenBelongsToACase(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.golden.json")
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func decode(t *testing.T, resource fhir.Resource) map[string]any {
 	return out
 }
 
-func TestDeliveredCarriesNeitherNameNorOurIDs(t *testing.T) {
+func TestDeliveredHasNoNameOrLocalIDs(t *testing.T) {
 	for name, resource := range cases() {
 		if !strings.HasSuffix(name, "_delivered") {
 			continue
@@ -155,7 +155,7 @@ func TestDeliveredCarriesNeitherNameNorOurIDs(t *testing.T) {
 		}
 		meta := root["meta"].(map[string]any)
 		if delete(meta, "tag"); len(meta) != 1 || meta["profile"] == nil {
-			t.Errorf("%s: meta = %v, want the profile, and who vouches for it", name, meta)
+			t.Errorf("%s: meta = %v, want the profile and the reporter tag", name, meta)
 		}
 		subject := root["subject"].(map[string]any)
 		if len(subject) != 1 || subject["reference"] != "Patient/a-1234" {
@@ -163,7 +163,7 @@ func TestDeliveredCarriesNeitherNameNorOurIDs(t *testing.T) {
 		}
 		encoded, _ := resource.Encode()
 		if bytes.Contains(encoded, []byte(patientID)) || bytes.Contains(encoded, []byte("Lovelace")) {
-			t.Errorf("%s names our patient", name)
+			t.Errorf("%s contains Vigil's patient id", name)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-func TestUnknownKindHasNoForm(t *testing.T) {
+func TestUnknownKindFails(t *testing.T) {
 	for _, resource := range []fhir.Resource{
 		fhir.Observation(stored(vitals.Reading{Kind: "mood"}), patientName),
 		fhir.Delivered(stored(vitals.Reading{Kind: "mood"}), externalID),
@@ -204,7 +204,7 @@ func TestUnknownKindHasNoForm(t *testing.T) {
 			t.Errorf("err = %v", err)
 		}
 		if _, err := json.Marshal(resource); err == nil {
-			t.Error("marshalled")
+			t.Error("an observation of an unknown kind was encoded")
 		}
 	}
 }
@@ -213,7 +213,7 @@ func TestResourceRefusesToPrint(t *testing.T) {
 	resource := fhir.Observation(stored(glucose(101, "fasting", "")), patientName)
 	var log bytes.Buffer
 	slog.New(slog.NewTextHandler(&log, nil)).Info("sent", "resource", resource)
-	_, logged, _ := strings.Cut(log.String(), "level") // the digits of the time before it may be the reading's
+	_, logged, _ := strings.Cut(log.String(), "level") // the digits of the log time may equal the reading's
 	printed := fmt.Sprintf("%v %+v %#v %s %d %v", resource, resource, resource, resource, resource, &resource) + logged
 	for _, secret := range []string{"Lovelace", "101", patientID} {
 		if strings.Contains(printed, secret) {
@@ -222,7 +222,7 @@ func TestResourceRefusesToPrint(t *testing.T) {
 	}
 }
 
-func TestMarshalJSONIsEncode(t *testing.T) {
+func TestMarshalJSONEqualsEncode(t *testing.T) {
 	resource := cases()["glucose_low"]
 	marshalled, err := json.Marshal(resource)
 	if err != nil {
@@ -243,7 +243,7 @@ func TestMarshalJSONIsEncode(t *testing.T) {
 
 func ExampleDelivered() {
 	pressure := vitals.Reading{Kind: vitals.Weight, MeasuredAt: measuredAt}.With(vitals.WeightKg, 72.57)
-	encoded, err := fhir.Delivered(fhir.Stored{ID: observationID, Reading: pressure, CreatedAt: measuredAt}, "a-1234").Encode()
+	encoded, err := fhir.Delivered(fhir.StoredObservation{ID: observationID, Reading: pressure, CreatedAt: measuredAt}, "a-1234").Encode()
 	if err != nil {
 		fmt.Println(err)
 	}

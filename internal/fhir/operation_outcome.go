@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 )
 
-// Issue is one thing that went wrong: its type from FHIR's own list, our code for it, and words for people without health information.
+// Issue is one issue of an OperationOutcome: its FHIR issue type, Vigil's error code, and text without PHI.
 type Issue struct {
 	Type, Code, Text string
 	// Severity is "error" when empty.
 	Severity string
-	// Parameter is what in the request it is about; "" for the request as a whole.
+	// Parameter is the request parameter at fault; "" for the request as a whole.
 	Parameter string
 }
 
-// OperationOutcome writes what went wrong as a resource. Source: FHIR R4, operationoutcome.html.
+// OperationOutcome encodes issues as a resource. Source: FHIR R4, operationoutcome.html.
 func OperationOutcome(issues ...Issue) ([]byte, error) {
 	type coding struct {
 		Code string `json:"code"`
@@ -35,17 +35,17 @@ func OperationOutcome(issues ...Issue) ([]byte, error) {
 		Issue        []issue `json:"issue"`
 	}{ResourceType: "OperationOutcome"}
 	for _, i := range issues {
-		said := issue{Severity: cmp.Or(i.Severity, "error"), Code: i.Type}
+		encoded := issue{Severity: cmp.Or(i.Severity, "error"), Code: i.Type}
 		if i.Parameter != "" {
-			said.Diagnostics, said.Expression = i.Text, []string{"http." + i.Parameter}
+			encoded.Diagnostics, encoded.Expression = i.Text, []string{"http." + i.Parameter}
 		}
 		if i.Code != "" || i.Text != "" {
-			said.Details = &details{Text: i.Text}
+			encoded.Details = &details{Text: i.Text}
 			if i.Code != "" {
-				said.Details.Coding = []coding{{i.Code}}
+				encoded.Details.Coding = []coding{{i.Code}}
 			}
 		}
-		outcome.Issue = append(outcome.Issue, said)
+		outcome.Issue = append(outcome.Issue, encoded)
 	}
 	return json.Marshal(outcome)
 }

@@ -17,7 +17,7 @@ func zone(t testing.TB, name string) *time.Location {
 	return loaded
 }
 
-// originCases are golden files, too: who vouches for a reading, by what device, where the patient is, and what is sent besides.
+// originCases returns golden files of origins, devices, time zones and additional resources.
 func originCases() map[string]fhir.Resource {
 	measured := stored(vitals.Reading{Kind: vitals.BloodPressure, DeviceID: "BPM-00042"}.With(vitals.Systolic, 124.0).With(vitals.Diastolic, 81.0).With(vitals.Pulse, 71.0))
 	measured.Origin, measured.Zone = vitals.OriginDevice, zone(nil, "America/New_York")
@@ -27,7 +27,7 @@ func originCases() map[string]fhir.Resource {
 	staff, portal, updated, corrected := measured, measured, measured, measured
 	staff.Origin, portal.Origin = vitals.OriginStaff, vitals.OriginPatient
 	updated.EMRID, corrected.EMRID, corrected.EnteredInError = "obs-7", "obs-7", true
-	mean := fhir.Mean{
+	mean := fhir.MeanBloodPressure{
 		ID: observationID, PatientID: patientID, Readings: 14, Systolic: 131.3, Diastolic: 80.9, CreatedAt: measuredAt,
 		From: time.Date(2026, 3, 2, 0, 0, 0, 0, zone(nil, "America/New_York")), To: time.Date(2026, 3, 9, 0, 0, 0, 0, zone(nil, "America/New_York")),
 	}
@@ -45,8 +45,8 @@ func originCases() map[string]fhir.Resource {
 		"heart_rate":                  fhir.DeliveredHeartRate(measured, externalID),
 		"heart_rate_patient":          fhir.DeliveredHeartRate(portal, externalID),
 		"heart_rate_entered_in_error": fhir.DeliveredHeartRate(corrected, externalID),
-		"mean_blood_pressure":         fhir.DeliveredMean(mean, externalID),
-		"mean_blood_pressure_gone":    fhir.DeliveredMean(gone, externalID),
+		"mean_blood_pressure":         fhir.DeliveredMeanBloodPressure(mean, externalID),
+		"mean_blood_pressure_gone":    fhir.DeliveredMeanBloodPressure(gone, externalID),
 	}
 	for name, reading := range map[string]vitals.Reading{
 		"weight":           vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 72.5),
@@ -62,8 +62,9 @@ func originCases() map[string]fhir.Resource {
 	return got
 }
 
-// A time says the offset that the patient's clock had: on both sides of both changes, in whole and half hours, and in fractions of a second.
-func TestEffectiveHasThePatientsOffset(t *testing.T) {
+// The effective time has the UTC offset of the patient's zone: before and after both clock changes, with whole and half-hour offsets, and with fractions
+// of a second.
+func TestEffectiveTimeHasPatientOffset(t *testing.T) {
 	for _, test := range []struct{ zone, at, want string }{
 		{"America/New_York", "2026-03-08T06:59:59Z", "2026-03-08T01:59:59-05:00"},
 		{"America/New_York", "2026-03-08T07:00:00Z", "2026-03-08T03:00:00-04:00"},
@@ -88,8 +89,8 @@ func TestEffectiveHasThePatientsOffset(t *testing.T) {
 	}
 }
 
-// A Device resource is claimed only of what a device measured: what a person typed keeps the words alone.
-func TestTypedAndMeasuredDiffer(t *testing.T) {
+// Only device-measured readings have a Device resource; readings that a person entered have only the device's name.
+func TestOnlyMeasuredReadingsHaveDevice(t *testing.T) {
 	for origin, want := range map[vitals.Origin]string{
 		vitals.OriginDevice: "DEVRPT", vitals.OriginMachine: "DEVRPT", vitals.OriginImport: "DEVRPT", vitals.OriginStaff: "HCPRPT", vitals.OriginPatient: "PATRPT",
 	} {
@@ -110,7 +111,7 @@ func TestTypedAndMeasuredDiffer(t *testing.T) {
 	}
 }
 
-// Of a UDI only a GS1 one tells which of its digits are the device identifier.
+// Only a GS1 UDI has a parsed device identifier.
 func TestDeviceIdentifier(t *testing.T) {
 	for udi, want := range map[string]any{
 		"(01)00844588003288(17)271120": "00844588003288", "(01)0084458800328": nil, "(01)0084458800328X": nil,
@@ -125,11 +126,11 @@ func TestDeviceIdentifier(t *testing.T) {
 	}
 }
 
-// What is sent besides a reading has an identifier of its own that never changes.
+// An additional resource of a reading has its own constant identifier.
 func TestPartID(t *testing.T) {
 	id := fhir.PartID(observationID, fhir.HeartRatePart)
 	if id != fhir.PartID(strings.ToUpper(observationID), fhir.HeartRatePart) || id == fhir.PartID(observationID, "x") || id == fhir.PartID(patientID, fhir.HeartRatePart) {
-		t.Errorf("parts are not told apart: %s", id)
+		t.Errorf("different parts have the same id: %s", id)
 	}
 	if _, err := fhir.DeliveredHeartRate(stored(vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 80)), "1").Encode(); err == nil {
 		t.Error("a weight has a heart rate")

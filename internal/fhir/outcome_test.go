@@ -38,7 +38,7 @@ func TestReadOutcome(t *testing.T) {
 		{"empty", ``, nil, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := fhir.ReadOutcome([]byte(test.body))
+			got := fhir.ParseOutcome([]byte(test.body))
 			if !slices.Equal(got.Codes, test.codes) || got.Diagnostics.Reveal() != test.diagnostics {
 				t.Errorf("codes %q, diagnostics %q", got.Codes, got.Diagnostics.Reveal())
 			}
@@ -58,7 +58,7 @@ func FuzzReadOutcome(f *testing.F) {
 	f.Add([]byte(`{"resourceType":"OperationOutcome","issue":[null,{}]}`))
 	f.Add([]byte("\xff\xfe"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		outcome := fhir.ReadOutcome(body)
+		outcome := fhir.ParseOutcome(body)
 		for i, code := range outcome.Codes {
 			if code == "" || strings.ContainsAny(code, " \n") || slices.Contains(outcome.Codes[:i], code) {
 				t.Errorf("codes %q", outcome.Codes)

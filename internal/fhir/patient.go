@@ -8,21 +8,21 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// StoredPatient is a patient as the service keeps it: all that the FHIR form depends on. What the reader may not see is
-// left empty by the caller.
+// StoredPatient holds the fields of a patient from which a Patient resource is built. The caller leaves fields empty that
+// the reader may not see.
 type StoredPatient struct {
-	ID     string // UUID
-	Who    phi.Demographics
-	Gender string // administrative gender, FHIR's own codes
-	MRN    string
-	// ExternalID is the identifier in the EMR, without "Patient/"; "" for none.
+	ID           string // UUID
+	Demographics phi.Demographics
+	Gender       string // FHIR administrative gender code
+	MRN          string
+	// ExternalID is the patient's id in the EMR, without "Patient/"; "" for none.
 	ExternalID string
 	Active     bool
 	Version    int // counts changes from 1
 	UpdatedAt  time.Time
 }
 
-// Systems are the namespaces of a patient's identifiers, as URIs.
+// Systems are the URIs of the systems of a patient's identifiers.
 type Systems struct{ MRN, EMRID string }
 
 type (
@@ -69,7 +69,7 @@ type (
 	}
 )
 
-// Patient is the form this API serves; the social security number is never part of it.
+// Patient returns the resource that the API serves. It never contains the social security number.
 // Source: docs/decisions/patients.md, "FHIR Patient"; US Core Patient.
 func Patient(s StoredPatient, systems Systems) Resource {
 	p := patient{
@@ -84,20 +84,20 @@ func Patient(s StoredPatient, systems Systems) Resource {
 			Type: &concept{Coding: []coding{{System: "http://terminology.hl7.org/CodeSystem/v2-0203", Code: "MR"}}},
 		}},
 		Active:    s.Active,
-		Name:      []humanName{nameOf(s.Who)},
+		Name:      []humanName{nameOf(s.Demographics)},
 		Gender:    s.Gender,
-		BirthDate: s.Who.DateOfBirth,
+		BirthDate: s.Demographics.DateOfBirth,
 	}
 	if s.ExternalID != "" {
 		p.Identifier = append(p.Identifier, patientIdentifier{System: systems.EMRID, Value: s.ExternalID})
 	}
-	if s.Who.Phone != "" {
-		p.Telecom = append(p.Telecom, contactPoint{System: "phone", Value: s.Who.Phone, Use: "home"})
+	if s.Demographics.Phone != "" {
+		p.Telecom = append(p.Telecom, contactPoint{System: "phone", Value: s.Demographics.Phone, Use: "home"})
 	}
-	if s.Who.Email != "" {
-		p.Telecom = append(p.Telecom, contactPoint{System: "email", Value: s.Who.Email})
+	if s.Demographics.Email != "" {
+		p.Telecom = append(p.Telecom, contactPoint{System: "email", Value: s.Demographics.Email})
 	}
-	if a := s.Who.Address; a != nil {
+	if a := s.Demographics.Address; a != nil {
 		home := address{Use: "home", Line: []string{a.Line1}, City: a.City, State: a.State, PostalCode: a.Zip, Country: a.Country}
 		if a.Line2 != "" {
 			home.Line = append(home.Line, a.Line2)
@@ -107,8 +107,8 @@ func Patient(s StoredPatient, systems Systems) Resource {
 	return Resource{content: p}
 }
 
-// nameOf is the official name. US Core wants a given or family name, or the reason why there is none: here that the
-// stored one cannot be opened. Source: US Core, invariant us-core-6.
+// nameOf returns the official name. US Core requires a given or family name, or a reason why it is absent: here, that the
+// sealed name cannot be opened. Source: US Core, invariant us-core-6.
 func nameOf(who phi.Demographics) humanName {
 	name := humanName{Use: "official", Family: who.LastName}
 	if who.FirstName != "" {

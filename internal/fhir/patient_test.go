@@ -18,26 +18,26 @@ var systems = fhir.Systems{MRN: "https://vigil.example.org/fhir/identifier/mrn",
 func ada() fhir.StoredPatient {
 	return fhir.StoredPatient{
 		ID: patientID, MRN: "MRN-00001042", ExternalID: "a-1234", Gender: "female", Active: true, Version: 7, UpdatedAt: measuredAt,
-		Who: phi.Demographics{
+		Demographics: phi.Demographics{
 			FirstName: "Ada", LastName: "Lovelace", DateOfBirth: "1955-12-10", SSN: "123456789", Phone: "+1 (555) 010-0199", Email: "ada@mail.test",
 			Address: &phi.Address{Line1: "1 Main St", Line2: "Apt 4", City: "Springfield", State: "IL", Zip: "62701", Country: "US"},
 		},
 	}
 }
 
-// patientCases are the golden files, by name.
+// patientCases returns the resources of the golden files, by name.
 func patientCases() map[string]fhir.Resource {
 	archived, abroad, damaged := ada(), ada(), ada()
 	archived.Active = false
-	abroad.Who.Address = &phi.Address{Line1: "Hauptstraße 1", City: "Köln", Country: "Germany"}
-	abroad.Who.Phone = ""
-	damaged.Who = phi.Demographics{}
+	abroad.Demographics.Address = &phi.Address{Line1: "Hauptstraße 1", City: "Köln", Country: "Germany"}
+	abroad.Demographics.Phone = ""
+	damaged.Demographics = phi.Demographics{}
 	return map[string]fhir.Resource{
 		"patient_full":     fhir.Patient(ada(), systems),
 		"patient_archived": fhir.Patient(archived, systems),
 		"patient_minimal": fhir.Patient(fhir.StoredPatient{
 			ID: patientID, MRN: "MRN-00000001", Gender: "unknown", Active: true, UpdatedAt: measuredAt,
-			Who: phi.Demographics{FirstName: "Bob", LastName: "O’Brien & Söhne", DateOfBirth: "2001-02-03"},
+			Demographics: phi.Demographics{FirstName: "Bob", LastName: "O’Brien & Söhne", DateOfBirth: "2001-02-03"},
 		}, systems),
 		"patient_abroad":  fhir.Patient(abroad, systems),
 		"patient_damaged": fhir.Patient(damaged, systems),
@@ -73,7 +73,7 @@ func TestPatientGolden(t *testing.T) {
 	}
 }
 
-// FHIR forbids null and empty members, and a social security number is nobody's business.
+// FHIR forbids null and empty members, and the resource must not contain the social security number.
 func TestPatientInvariants(t *testing.T) {
 	for name, resource := range patientCases() {
 		root := decode(t, resource)
@@ -94,7 +94,7 @@ func TestPatientInvariants(t *testing.T) {
 				t.Errorf("%s: %s holds the social security number", name, path)
 			}
 		})
-		for _, member := range []string{"identifier", "name", "gender", "active"} { // mandatory in US Core, or always known
+		for _, member := range []string{"identifier", "name", "gender", "active"} { // mandatory in US Core, or always present
 			if root[member] == nil {
 				t.Errorf("%s: no %s", name, member)
 			}

@@ -7,17 +7,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Origin is where a reading came from.
+// Origin holds the source of a reading.
 type Origin struct {
 	ObservationID, PatientID string
-	Of                       vitals.Origin
-	// Device is the id of the Device that measured, and DeviceID what it is called; "" for what is not known.
+	Source                   vitals.Origin
+	// Device is the resource id of the measuring Device, and DeviceID its identifier; "" if unknown.
 	Device, DeviceID string
-	// Staff is the id of the Practitioner who typed it; "" for what is not known, or not for the reader.
+	// Staff is the id of the Practitioner who entered the values; "" if unknown or hidden from the reader.
 	Staff string
-	// Machine is the name of the client that sent it.
+	// Machine is the name of the machine client that sent the reading.
 	Machine string
-	// Practice is on whose behalf people and devices act.
+	// Practice is the name of the organization for which staff and devices act.
 	Practice  string
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -40,9 +40,9 @@ type (
 	}
 )
 
-func (p *provenance) about() *meta { return &p.Meta }
+func (p *provenance) metaField() *meta { return &p.Meta }
 
-// What an agent did. Source: FHIR R4, value set provenance-agent-type; US Core, provenance-participant-type.
+// The agent types. Source: FHIR R4, value set provenance-agent-type; US Core, provenance-participant-type.
 var (
 	author      = agentType("author", "Author")
 	transmitter = concept{Coding: []coding{{"http://hl7.org/fhir/us/core/CodeSystem/us-core-provenance-participant-type", "transmitter", "Transmitter"}}}
@@ -53,7 +53,7 @@ func agentType(code, display string) concept {
 	return concept{Coding: []coding{{"http://terminology.hl7.org/CodeSystem/provenance-participant-type", code, display}}}
 }
 
-// Provenance says who vouches for a reading: what measured it, who typed it, or where it was imported from. It has the reading's id.
+// Provenance returns the source of a reading: the device, the person who entered it, or the import. It has the reading's id.
 // Source: docs/decisions/fhir.md, "Provenance".
 func Provenance(o Origin) Resource {
 	r := provenance{
@@ -61,10 +61,10 @@ func Provenance(o Origin) Resource {
 		Target: []reference{{Reference: "Observation/" + o.ObservationID}}, Recorded: validate.FormatInstant(o.CreatedAt),
 	}
 	practice := &reference{Type: "Organization", Display: o.Practice}
-	if tag, known := reportedBy[o.Of]; known {
+	if tag, known := reportedBy[o.Source]; known {
 		r.Activity = &concept{Coding: []coding{tag}}
 	}
-	switch o.Of {
+	switch o.Source {
 	case vitals.OriginStaff:
 		r.Agent = []provenanceAgent{{author, o.staff(), practice}}
 	case vitals.OriginPatient:
@@ -76,7 +76,7 @@ func Provenance(o Origin) Resource {
 	default:
 		r.Agent = []provenanceAgent{{author, o.device(), practice}, {transmitter, reference{Type: "Device", Display: "Device gateway"}, practice}}
 	}
-	return edition(&r, o.UpdatedAt)
+	return withVersion(&r, o.UpdatedAt)
 }
 
 func (o Origin) staff() reference {

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// What FHIR R4, US Core and LOINC ask for and no validator we run looks at: value sets, codes of units, empty members.
+// Rules of FHIR R4, US Core and LOINC that the validators in use do not check: value sets, unit codes, empty members.
 
 var observationStatuses = []string{"registered", "preliminary", "final", "amended", "corrected", "cancelled", "entered-in-error", "unknown"}
 
-// units are the UCUM codes that a value may have, by the LOINC code of what it measures. Source: US Core; R4 vital signs.
+// units are the permitted UCUM codes by LOINC code. Source: US Core; R4 vital signs.
 var units = map[string]string{
 	"8480-6": "mm[Hg]", "8462-4": "mm[Hg]", "8867-4": "/min", "29463-7": "kg", "59408-5": "%", "2708-6": "%",
 	"96608-5": "mm[Hg]", "96609-3": "mm[Hg]", "41653-7": "mg/dL", "2339-0": "mg/dL", "8310-5": "Cel",
 }
 
-// violations lists what is wrong with an Observation.
+// violations returns the rule violations of an Observation.
 func violations(root map[string]any) (found []string) {
 	complain := func(path, what string) { found = append(found, path+" "+what) }
 	if status, _ := root["status"].(string); !slices.Contains(observationStatuses, status) {
@@ -62,7 +62,7 @@ func walk(path string, node any, visit func(path string, node any)) {
 	}
 }
 
-// checkCoding holds a coding against the code system it names.
+// checkCoding checks a coding against its code system.
 func checkCoding(path string, node map[string]any, complain func(path, what string)) {
 	code, coded := node["code"].(string)
 	if !coded {
@@ -90,7 +90,7 @@ func checkCoding(path string, node map[string]any, complain func(path, what stri
 	}
 }
 
-// loincCheckDigit is Luhn's mod 10, as LOINC uses it.
+// loincCheckDigit returns the Luhn mod 10 check digit that LOINC uses.
 func loincCheckDigit(number string) byte {
 	sum := 0
 	for i := range len(number) {
@@ -105,7 +105,7 @@ func loincCheckDigit(number string) byte {
 	return byte('0' + (10-sum%10)%10)
 }
 
-// checkUnit holds the unit of a value against the code of what was measured.
+// checkUnit checks the unit of a value against the LOINC code.
 func checkUnit(path string, node map[string]any, complain func(path, what string)) {
 	quantity, _ := node["valueQuantity"].(map[string]any)
 	concept, _ := node["code"].(map[string]any)
@@ -124,7 +124,7 @@ func checkUnit(path string, node map[string]any, complain func(path, what string
 	}
 }
 
-// checkPresence holds the R4 vital-signs invariants vs-2 and vs-3: a value or a reason, never both.
+// checkPresence checks the R4 vital-signs invariants vs-2 and vs-3: a value or a reason, never both.
 func checkPresence(path string, node map[string]any, complain func(path, what string)) {
 	isResource := node["resourceType"] == "Observation"
 	_, isComponent := node["code"].(map[string]any)
@@ -142,7 +142,7 @@ func checkPresence(path string, node map[string]any, complain func(path, what st
 	}
 }
 
-func TestGoldensKeepTheRules(t *testing.T) {
+func TestGoldensFollowRules(t *testing.T) {
 	for name, resource := range cases() {
 		for _, violation := range violations(decode(t, resource)) {
 			t.Errorf("%s: %s", name, violation)

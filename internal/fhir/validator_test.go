@@ -9,8 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// breaks are ways to spoil a resource, by name; each starts from a golden file.
-var breaks = map[string]struct {
+// invalidCases are ways to make a golden file invalid, by name.
+var invalidCases = map[string]struct {
 	golden string
 	spoil  func(root map[string]any)
 }{
@@ -35,7 +35,7 @@ var breaks = map[string]struct {
 	"member of no definition":    {"weight_full", func(r map[string]any) { r["patientName"] = "Ada" }},
 }
 
-// first goes down to a list and returns its first object.
+// first returns the first object of the list at a path.
 func first(root map[string]any, path ...string) map[string]any {
 	var node any = root
 	for _, name := range path {
@@ -44,7 +44,7 @@ func first(root map[string]any, path ...string) map[string]any {
 	return node.([]any)[0].(map[string]any)
 }
 
-// Every resource we serve or send is valid, and what is broken on purpose is caught, by the validator or by our own rules.
+// Every served or delivered resource is valid, and the validator or the rules detect every deliberate error.
 func TestResourcesAreValid(t *testing.T) {
 	resources := map[string]json.RawMessage{}
 	for _, all := range []map[string]fhir.Resource{cases(), patientCases()} {
@@ -58,7 +58,7 @@ func TestResourcesAreValid(t *testing.T) {
 	}
 	whole := len(resources)
 	caught := map[string]bool{}
-	for name, b := range breaks {
+	for name, b := range invalidCases {
 		root := decode(t, cases()[b.golden])
 		b.spoil(root)
 		encoded, err := json.Marshal(root)
@@ -75,11 +75,11 @@ func TestResourcesAreValid(t *testing.T) {
 		case broken && len(issues) > 0:
 			byValidator++
 		case broken && !caught[what]:
-			t.Errorf("nothing catches: %s", what)
+			t.Errorf("not detected: %s", what)
 		case broken:
 		case name == "patient_damaged":
-			// The definitions at hand are of US Core 5.0.1, which wants the reason for a missing name beside the name; our target, 6.1.0,
-			// wants it inside.
+			// The installed definitions are of US Core 5.0.1, which expects the reason for an absent name beside the name. The target version, 6.1.0,
+			// expects it inside.
 			if len(issues) != 1 || !strings.Contains(issues[0], "us-core-6") {
 				t.Errorf("%s: %v", name, issues)
 			}
@@ -88,6 +88,6 @@ func TestResourcesAreValid(t *testing.T) {
 		}
 	}
 	if whole < 30 || byValidator < 10 {
-		t.Errorf("%d resources are valid, %d broken ones caught by the validator", whole, byValidator)
+		t.Errorf("%d resources are valid; the validator detected %d of the invalid ones", whole, byValidator)
 	}
 }

@@ -1,9 +1,3 @@
-// Package exports knows how FHIR resources leave in bulk: what a client may ask for, how what it asked for becomes files that show one moment, how
-// they lie on the disk, and when they go. How a resource is found and what it looks like is handed to it as [Resources]; it refuses to know.
-//
-// Files are made once, from one moment of the database, and are the same however often they are fetched. Each export has a key of its own, which is
-// sealed in the database like every health value: its files are of no use without it, and with the export their key is gone.
-// Source: docs/decisions/fhir.md, "Bulk export".
 package fhirserver
 
 import (
@@ -25,7 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// The kinds of files, as the manifest calls them.
+// The kinds of files, as named in the manifest.
 const (
 	Output  = "output"
 	Errors  = "error"
@@ -33,65 +27,65 @@ const (
 )
 
 const (
-	// mostUnfinished and maxCached bound what one client has under way, and what lies on the disk for it.
-	mostUnfinished = 3
-	mostKept       = 10
-	// mostAttempts bounds how often an export is begun that a service does not outlive.
-	mostAttempts = 3
-	// turnTime is how long one export may well take: who has too many comes back then.
-	turnTime = 30 * time.Second
-	// unseen is how often the queue is looked through although nobody has called.
-	unseen = time.Minute
+	// maxUnfinished and maxKept bound the unfinished exports and the stored exports of one client.
+	maxUnfinished = 3
+	maxKept       = 10
+	// maxAttempts bounds the restarts of an export during which the service was killed.
+	maxAttempts = 3
+	// throttleDelay is the Retry-After of a client with too many exports: the usual duration of one export.
+	throttleDelay = 30 * time.Second
+	// sweepInterval is the interval between queue checks without a wake-up.
+	sweepInterval = time.Minute
 )
 
-// Resource is one resource, as a line of a file.
+// Resource is one line of an export file.
 type Resource struct {
 	ID         string
-	Body       []byte // one line of JSON, without its end
-	Unreadable bool   // a stored value cannot be opened, so there is no body
+	Body       []byte // one line of JSON, without the newline
+	Unreadable bool   // a sealed value cannot be opened, so Body is nil
 }
 
-// Page is some resources of a type, in the order in which they are read, and where the next ones begin; "" is the end.
+// Page holds resources of a type in read order and the position of the next page; "" is the end.
 type Page struct {
 	Resources []Resource
 	Next      string
 }
 
-// Resources finds and renders what can be exported.
+// Resources reads and renders the resources of an export.
 type Resources interface {
-	// Read returns the resources of a type that were changed after a time (zero is all) and follow a place; the first place is "".
+	// Read returns the resources of a type that changed after since (zero means all) and follow a position; the first position is "".
 	Read(ctx context.Context, app core.App, kind string, since time.Time, after string) (Page, error)
-	// Deleted returns the resources of a type that were deleted after a time, as types and ids ("Patient/…"); complete is false when it is not known any
-	// more what was deleted then.
+	// Deleted returns references ("Patient/…") to the resources of a type that were deleted after since. complete is false if the record of deletions
+	// does not reach back that far.
 	Deleted(ctx context.Context, app core.App, kind string, since time.Time) (references []string, complete bool, err error)
 }
 
-// Options of the engine.
+// Options configure a BulkExporter.
 type Options struct {
 	Resources Resources
-	Keep      time.Duration // how long the files of an export that was made are kept
-	PerFile   int           // how many resources a file holds at most; 0 is 100,000
+	Keep      time.Duration // how long the files of a finished export are kept
+	PerFile   int           // maximum resources of a file; 0 means 100,000
 	Clock     func() time.Time
 	Log       *slog.Logger
 }
 
-// BulkExporter keeps exports and makes them, one at a time. It is safe for concurrent use.
+// BulkExporter queues exports and runs them one at a time. It is safe for concurrent use.
 type BulkExporter struct {
 	async.Signal
 	options Options
 
 	mu      sync.Mutex
-	current *making // the export that is being made; nil for none
+	current *runningExport // nil if no export is running
 }
 
-// making is an export that is being made.
-type making struct {
+// runningExport is the export that is being written.
+type runningExport struct {
 	id   string
-	done atomic.Int64 // resources
+	done atomic.Int64 // resources written
 	stop context.CancelFunc
 }
 
-// New returns an engine.
+// New returns a BulkExporter.
 func New(o Options) *BulkExporter {
 	if o.PerFile == 0 {
 		o.PerFile = 100_000
@@ -99,31 +93,31 @@ func New(o Options) *BulkExporter {
 	return &BulkExporter{Signal: async.NewSignal(), options: o}
 }
 
-// folder is where the files of an export lie.
-func folder(app core.App, id string) string { return filepath.Join(folders(app), id) }
+// exportFolder returns the folder of an export's files.
+func exportFolder(app core.App, id string) string { return filepath.Join(exportsFolder(app), id) }
 
-func folders(app core.App) string { return filepath.Join(app.DataDir(), "exports") }
+func exportsFolder(app core.App) string { return filepath.Join(app.DataDir(), "exports") }
 
-// Start stores an export that a client asks for. It is made later.
-func (e *BulkExporter) Start(app core.App, client string, asked ExportRequest, by audit.Actor, now time.Time) (id string, err error) {
+// Start queues an export for a client and returns its id.
+func (e *BulkExporter) Start(app core.App, client string, request ExportRequest, by audit.Actor, now time.Time) (id string, err error) {
 	key, err := age.GenerateX25519Identity()
 	if err != nil {
-		return "", fmt.Errorf("make the key of an export: %w", err)
+		return "", fmt.Errorf("generate the key of an export: %w", err)
 	}
 	id = collections.NewUUID()
 	err = app.RunInTransaction(func(tx core.App) error {
-		if err := mayStart(tx, client, now); err != nil {
+		if err := checkLimits(tx, client, now); err != nil {
 			return err
 		}
 		err := collections.AddExport(tx, collections.ExportDraft{
-			ID: id, Client: client, Request: asked.URL, Types: asked.Types, Ignored: asked.Ignored, Since: asked.Since, FileKey: phi.Text(key.String()),
+			ID: id, Client: client, Request: request.URL, Types: request.Types, Ignored: request.Ignored, Since: request.Since, FileKey: phi.Text(key.String()),
 		}, now)
 		if err != nil {
 			return err
 		}
-		changed := audit.Changes{"types": {New: asked.Types}}
-		if !asked.Since.IsZero() {
-			changed["since"] = audit.Change{New: collections.Instant(asked.Since)}
+		changed := audit.Changes{"types": {New: request.Types}}
+		if !request.Since.IsZero() {
+			changed["since"] = audit.Change{New: collections.Instant(request.Since)}
 		}
 		return audit.Append(tx, audit.Entry{Event: audit.ExportStart, Actor: by, ResourceType: audit.ResourceExport, ResourceID: id, Changes: changed}, now)
 	})
@@ -133,20 +127,20 @@ func (e *BulkExporter) Start(app core.App, client string, asked ExportRequest, b
 	return id, err
 }
 
-func mayStart(tx core.App, client string, now time.Time) error {
+func checkLimits(tx core.App, client string, now time.Time) error {
 	kept, unfinished, soonest, err := collections.ExportsOfClient(tx, client, now)
 	switch {
 	case err != nil:
 		return err
-	case unfinished >= mostUnfinished:
-		return fault.New(fault.Throttled, "throttled", "Three exports of this client are still to be made.").After(turnTime)
-	case kept >= mostKept:
-		return fault.New(fault.Throttled, "throttled", "Ten exports of this client are kept: delete those that were fetched.").After(max(turnTime, soonest.Sub(now)))
+	case unfinished >= maxUnfinished:
+		return fault.New(fault.Throttled, "throttled", "This client has three unfinished exports. Wait for one to finish.").After(throttleDelay)
+	case kept >= maxKept:
+		return fault.New(fault.Throttled, "throttled", "Ten exports of this client are stored. Delete those that you have downloaded.").After(max(throttleDelay, soonest.Sub(now)))
 	}
 	return nil
 }
 
-// Find finds an export of a client. Those of others do not exist for it.
+// Find returns an export of a client. It reports exports of other clients as missing.
 func (e *BulkExporter) Find(app core.App, client, id string, now time.Time) (*collections.Export, error) {
 	export, err := collections.FindExport(app, id, now)
 	if err != nil {
@@ -158,7 +152,7 @@ func (e *BulkExporter) Find(app core.App, client, id string, now time.Time) (*co
 	return export, nil
 }
 
-// Progress is how many resources are in the files of an export that is being made.
+// Progress returns the number of resources that a running export has written.
 func (e *BulkExporter) Progress(id string) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -168,7 +162,7 @@ func (e *BulkExporter) Progress(id string) int64 {
 	return e.current.done.Load()
 }
 
-// Remove calls an export off, or throws it away once it was fetched.
+// Remove cancels a running export or deletes a finished one.
 func (e *BulkExporter) Remove(app core.App, client, id string, by audit.Actor, now time.Time) error {
 	err := app.RunInTransaction(func(tx core.App) error {
 		if _, err := e.Find(tx, client, id, now); err != nil {
@@ -182,12 +176,12 @@ func (e *BulkExporter) Remove(app core.App, client, id string, by audit.Actor, n
 	if err != nil {
 		return err
 	}
-	e.callOff(id)
+	e.cancel(id)
 	return removeFolder(app, id)
 }
 
-// callOff ends the making of an export.
-func (e *BulkExporter) callOff(id string) {
+// cancel stops an export if it is running.
+func (e *BulkExporter) cancel(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.current != nil && e.current.id == id {
@@ -195,7 +189,7 @@ func (e *BulkExporter) callOff(id string) {
 	}
 }
 
-// Sweep removes the exports whose time is over or whose client is no more, and files that belong to none.
+// Sweep removes expired exports, exports of deleted clients, and files without an export.
 func (e *BulkExporter) Sweep(app core.App, now time.Time) (removed int, err error) {
 	gone, err := collections.ExpiredExports(app, now)
 	if err != nil {
@@ -212,7 +206,7 @@ func (e *BulkExporter) Sweep(app core.App, now time.Time) (removed int, err erro
 		if err != nil {
 			return removed, err
 		}
-		e.callOff(id)
+		e.cancel(id)
 	}
-	return removed, e.removeStrays(app)
+	return removed, e.removeOrphans(app)
 }

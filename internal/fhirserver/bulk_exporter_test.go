@@ -25,8 +25,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// shelf has the patients of the database as resources, ten a page, and tells before each page.
-type shelf struct {
+// patientSource serves the patients of the database as resources, ten a page, and calls before ahead of each page.
+type patientSource struct {
 	before     func(app core.App, page int)
 	unreadable string
 	deleted    []string
@@ -34,7 +34,7 @@ type shelf struct {
 	pages      int
 }
 
-func (s *shelf) Read(ctx context.Context, app core.App, kind string, since time.Time, after string) (page fhirserver.Page, err error) {
+func (s *patientSource) Read(ctx context.Context, app core.App, kind string, since time.Time, after string) (page fhirserver.Page, err error) {
 	s.pages++
 	if s.before != nil {
 		s.before(app, s.pages)
@@ -54,39 +54,39 @@ func (s *shelf) Read(ctx context.Context, app core.App, kind string, since time.
 	return page, err
 }
 
-func (s *shelf) Deleted(context.Context, core.App, string, time.Time) ([]string, bool, error) {
+func (s *patientSource) Deleted(context.Context, core.App, string, time.Time) ([]string, bool, error) {
 	return s.deleted, true, nil
 }
 
-// hall is a service that exports, with a clock of its own.
-type hall struct {
+// fixture is an exporter with one client and its own clock.
+type fixture struct {
 	t      *testing.T
 	app    *tests.TestApp
-	shelf  *shelf
+	source *patientSource
 	engine *fhirserver.BulkExporter
 	now    time.Time
 	client string
 }
 
-func open(t *testing.T, patients int) *hall {
+func newFixture(t *testing.T, patients int) *fixture {
 	t.Helper()
-	h := &hall{t: t, app: vigiltest.NewApp(t), shelf: &shelf{}, now: vigiltest.Clock}
+	h := &fixture{t: t, app: vigiltest.NewApp(t), source: &patientSource{}, now: vigiltest.Clock}
 	h.client = h.addClient()
 	for range patients {
-		h.enrol()
+		h.enroll()
 	}
-	h.engine = h.begin()
+	h.engine = h.restart()
 	return h
 }
 
-// begin is the service that starts, once more perhaps.
-func (h *hall) begin() *fhirserver.BulkExporter {
+// restart returns a new exporter on the same database.
+func (h *fixture) restart() *fhirserver.BulkExporter {
 	return fhirserver.New(fhirserver.Options{
-		Resources: h.shelf, Keep: time.Hour, PerFile: 20, Clock: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
+		Resources: h.source, Keep: time.Hour, PerFile: 20, Clock: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
-func (h *hall) addClient() string {
+func (h *fixture) addClient() string {
 	h.t.Helper()
 	c, err := collections.CreateClient(h.app, collections.ClientValues{Name: "Warehouse", Active: true}, "hash", "key", h.now)
 	if err != nil {
@@ -95,7 +95,7 @@ func (h *hall) addClient() string {
 	return c.Id
 }
 
-func (h *hall) start(asked fhirserver.ExportRequest) string {
+func (h *fixture) start(asked fhirserver.ExportRequest) string {
 	h.t.Helper()
 	if asked.Types == nil {
 		asked.Types = []string{"Patient"}
@@ -108,15 +108,15 @@ func (h *hall) start(asked fhirserver.ExportRequest) string {
 	return id
 }
 
-// run makes what waits.
-func (h *hall) run() {
+// run runs the queued exports.
+func (h *fixture) run() {
 	h.t.Helper()
-	if err := h.engine.MakeWaiting(h.t.Context(), h.app); err != nil {
+	if err := h.engine.RunQueued(h.t.Context(), h.app); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-func (h *hall) find(id string) *collections.Export {
+func (h *fixture) find(id string) *collections.Export {
 	h.t.Helper()
 	export, err := h.engine.Find(h.app, h.client, id, h.now)
 	if err != nil {
@@ -125,7 +125,7 @@ func (h *hall) find(id string) *collections.Export {
 	return export
 }
 
-func (h *hall) wantStatus(id, status string) *collections.Export {
+func (h *fixture) wantStatus(id, status string) *collections.Export {
 	h.t.Helper()
 	export := h.find(id)
 	if export.Status() != status {
@@ -135,7 +135,7 @@ func (h *hall) wantStatus(id, status string) *collections.Export {
 }
 
 // lines reads a file of an export.
-func (h *hall) lines(export *collections.Export, name string) []string {
+func (h *fixture) lines(export *collections.Export, name string) []string {
 	h.t.Helper()
 	packed, _, err := fhirserver.Open(h.app, export, name)
 	if err != nil {
@@ -153,20 +153,20 @@ func (h *hall) lines(export *collections.Export, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-func (h *hall) files(export *collections.Export) (said string) {
+func (h *fixture) files(export *collections.Export) (list string) {
 	h.t.Helper()
 	files, err := export.Files()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	for _, f := range files {
-		said += fmt.Sprintf("%s %s %s %d; ", f.Kind, f.Type, f.Name, f.Count)
+		list += fmt.Sprintf("%s %s %s %d; ", f.Kind, f.Type, f.Name, f.Count)
 	}
-	return said
+	return list
 }
 
-// onDisk are the files below the folder of the exports.
-func (h *hall) onDisk() (names []string) {
+// onDisk returns the files below the export folder.
+func (h *fixture) onDisk() (names []string) {
 	h.t.Helper()
 	root := filepath.Join(h.app.DataDir(), "exports")
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
@@ -183,14 +183,14 @@ func (h *hall) onDisk() (names []string) {
 
 func code(err error) string { return vigiltest.Code(err) }
 
-// An export shows one moment, whatever is written while it is made; its files are whole, bounded, sealed, and the same however often they are read.
-func TestOneMoment(t *testing.T) {
-	h := open(t, 45)
+// An export shows one snapshot regardless of concurrent writes. Its files are complete, bounded, encrypted, and identical on every read.
+func TestExportIsOneSnapshot(t *testing.T) {
+	h := newFixture(t, 45)
 	moment := h.now
-	h.shelf.before = func(_ core.App, page int) {
+	h.source.before = func(_ core.App, page int) {
 		h.now = moment.Add(time.Duration(page) * time.Second)
-		if page == 2 { // others go on meanwhile
-			h.enrol()
+		if page == 2 { // concurrent writes
+			h.enroll()
 			if _, err := h.app.DB().NewQuery(`DELETE FROM patients WHERE id = (SELECT MAX(id) FROM patients)`).Execute(); err != nil {
 				t.Error(err)
 			}
@@ -204,13 +204,13 @@ func TestOneMoment(t *testing.T) {
 		t.Errorf("files %s", got)
 	}
 	if !export.TransactionTime().Equal(moment) || !export.ExpiresAt().Equal(h.now.Add(time.Hour)) {
-		t.Errorf("of %s, until %s", export.TransactionTime(), export.ExpiresAt())
+		t.Errorf("transaction time %s, expires %s", export.TransactionTime(), export.ExpiresAt())
 	}
 	seen := map[string]bool{}
 	for _, name := range []string{"Patient-1.ndjson", "Patient-2.ndjson", "Patient-3.ndjson"} {
 		first := h.lines(export, name)
 		if again := h.lines(export, name); strings.Join(first, "\n") != strings.Join(again, "\n") {
-			t.Errorf("%s is another the second time", name)
+			t.Errorf("%s differs on the second read", name)
 		}
 		for _, line := range first {
 			seen[line] = true
@@ -227,17 +227,17 @@ func TestOneMoment(t *testing.T) {
 		raw, err := os.ReadFile(name)
 		info, _ := os.Stat(name)
 		if err != nil || !bytes.HasPrefix(raw, []byte("age-encryption.org/v1\n")) || bytes.Contains(raw, []byte("Patient")) || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s lies there as %.40q, %v (%v)", name, raw, info.Mode(), err)
+			t.Errorf("%s is stored as %.40q, %v (%v)", name, raw, info.Mode(), err)
 		}
 	}
 	var stored string
 	if err := h.app.DB().NewQuery(`SELECT file_key FROM exports`).Row(&stored); err != nil || strings.Contains(stored, "AGE-SECRET-KEY") || stored == "" {
-		t.Errorf("the key lies there as %.20q (%v)", stored, err)
+		t.Errorf("the key is stored as %.20q (%v)", stored, err)
 	}
 	if _, _, err := fhirserver.Open(h.app, export, "../../data.db"); code(err) != "not_found" {
-		t.Errorf("another file: %v", err)
+		t.Errorf("file outside the export: %v", err)
 	}
-	// What somebody has changed on the disk is not handed out.
+	// A file that was changed on disk is not returned.
 	raw, err := os.ReadFile(disk[0])
 	if err != nil {
 		t.Fatal(err)
@@ -251,14 +251,14 @@ func TestOneMoment(t *testing.T) {
 		_, err = io.ReadAll(packed)
 	}
 	if err == nil {
-		t.Error("a file that was changed is read as if it had not been")
+		t.Error("a changed file is read without an error")
 	}
 }
 
-// Only what changed since, what was deleted since, and what cannot be shown is said.
-func TestSinceThen(t *testing.T) {
-	h := open(t, 3)
-	old, changed := h.enrol(), h.enrol()
+// An export since a time contains changed resources, deletions, and issues for ignored parameters and unreadable resources.
+func TestIncrementalExport(t *testing.T) {
+	h := newFixture(t, 3)
+	old, changed := h.enroll(), h.enroll()
 	set := func(id string, at time.Time) {
 		if _, err := h.app.DB().Update("patients", dbx.Params{"updated_at": collections.Instant(at)}, dbx.HashExp{"id": id}).Execute(); err != nil {
 			t.Fatal(err)
@@ -270,7 +270,7 @@ func TestSinceThen(t *testing.T) {
 	since := h.now.Add(-time.Hour)
 	set(old, since)
 	set(changed, since.Add(time.Microsecond))
-	h.shelf.deleted, h.shelf.unreadable = []string{"Patient/gone"}, ""
+	h.source.deleted, h.source.unreadable = []string{"Patient/gone"}, ""
 	id := h.start(fhirserver.ExportRequest{Since: since, Ignored: []string{"_elements"}})
 	h.run()
 	export := h.wantStatus(id, collections.ExportComplete)
@@ -284,9 +284,9 @@ func TestSinceThen(t *testing.T) {
 		t.Errorf("deleted: %s", got)
 	}
 	if got := h.lines(export, "error-3.ndjson")[0]; !strings.Contains(got, `"severity":"warning"`) || !strings.Contains(got, "_elements") {
-		t.Errorf("passed over: %s", got)
+		t.Errorf("ignored: %s", got)
 	}
-	h.shelf.unreadable = changed
+	h.source.unreadable = changed
 	id = h.start(fhirserver.ExportRequest{})
 	h.run()
 	export = h.wantStatus(id, collections.ExportComplete)
@@ -295,86 +295,86 @@ func TestSinceThen(t *testing.T) {
 	}
 }
 
-// Called off in the middle, an export leaves nothing, and what waits behind it is made.
-func TestCalledOff(t *testing.T) {
-	h := open(t, 45)
+// An export canceled while running leaves no files, and the next queued export runs.
+func TestCanceledExport(t *testing.T) {
+	h := newFixture(t, 45)
 	first := h.start(fhirserver.ExportRequest{})
 	h.now = h.now.Add(time.Second)
 	second := h.start(fhirserver.ExportRequest{})
-	h.shelf.before = func(_ core.App, page int) {
+	h.source.before = func(_ core.App, page int) {
 		switch page {
 		case 4:
 			if h.engine.Progress(first) != 30 || h.engine.Progress(second) != 0 || len(h.onDisk()) == 0 {
-				t.Errorf("in the middle of it: %d, %d, %v", h.engine.Progress(first), h.engine.Progress(second), h.onDisk())
+				t.Errorf("while running: progress %d and %d, files %v", h.engine.Progress(first), h.engine.Progress(second), h.onDisk())
 			}
 			if err := h.engine.Remove(h.app, h.client, first, audit.System(), h.now); err != nil {
 				t.Error(err)
 			}
 		case 5:
 			if len(h.onDisk()) != 0 {
-				t.Errorf("it left %v", h.onDisk())
+				t.Errorf("files left: %v", h.onDisk())
 			}
 		}
 	}
 	h.run()
 	if _, err := h.engine.Find(h.app, h.client, first, h.now); code(err) != "not_found" {
-		t.Errorf("it is found: %v", err)
+		t.Errorf("the canceled export is found: %v", err)
 	}
 	h.wantStatus(second, collections.ExportComplete)
 	if err := h.engine.Remove(h.app, h.client, second, audit.System(), h.now); err != nil || len(h.onDisk()) != 0 {
-		t.Errorf("thrown away: %v, %v", err, h.onDisk())
+		t.Errorf("removed: %v, %v", err, h.onDisk())
 	}
 	if err := h.engine.Remove(h.app, h.client, second, audit.System(), h.now); code(err) != "not_found" {
-		t.Errorf("twice: %v", err)
+		t.Errorf("removed twice: %v", err)
 	}
 	var events []string
 	if err := h.app.DB().NewQuery(`SELECT event FROM audit_log WHERE resource_type = 'Export' ORDER BY id`).Column(&events); err != nil ||
 		strings.Join(events, " ") != "export.start export.start export.delete export.finish export.delete" {
-		t.Errorf("the trail says %v (%v)", events, err)
+		t.Errorf("audit events %v (%v)", events, err)
 	}
 }
 
-// A service that stops in the middle makes the export anew when it is back. One that it does not outlive three times is given up.
-func TestServiceEndsInTheMiddle(t *testing.T) {
-	h := open(t, 45)
+// After a restart, an interrupted export starts again. An export during which the service is killed three times fails.
+func TestInterruptedExportRestarts(t *testing.T) {
+	h := newFixture(t, 45)
 	id := h.start(fhirserver.ExportRequest{})
 	ctx, stop := context.WithCancel(t.Context())
-	h.shelf.before = func(_ core.App, page int) {
+	h.source.before = func(_ core.App, page int) {
 		if page == 4 {
 			stop()
 		}
 	}
 	h.engine.Run(ctx, h.app)
 	if export := h.wantStatus(id, collections.ExportQueued); export.Attempts() != 0 || len(h.onDisk()) != 0 {
-		t.Errorf("left after %d attempts with %v", export.Attempts(), h.onDisk())
+		t.Errorf("after the stop: %d attempts, files %v", export.Attempts(), h.onDisk())
 	}
-	h.shelf.before = func(_ core.App, page int) {
+	h.source.before = func(_ core.App, page int) {
 		if page%100 == 4 {
 			panic("killed")
 		}
 	}
 	for range 3 {
-		h.shelf.pages, h.engine = 0, h.begin()
+		h.source.pages, h.engine = 0, h.restart()
 		func() {
 			defer func() { _ = recover() }()
 			h.engine.Run(t.Context(), h.app)
 		}()
 		h.wantStatus(id, collections.ExportRunning)
 		if len(h.onDisk()) == 0 {
-			t.Error("nothing was half made")
+			t.Error("the killed export left no partial files")
 		}
 	}
-	h.engine, h.shelf.before = h.begin(), nil
+	h.engine, h.source.before = h.restart(), nil
 	over, end := context.WithCancel(t.Context())
 	end()
 	h.engine.Run(over, h.app)
 	h.wantStatus(id, collections.ExportFailed)
 	if len(h.onDisk()) != 0 {
-		t.Errorf("it left %v", h.onDisk())
+		t.Errorf("files left: %v", h.onDisk())
 	}
-	// Killed once only, it is made.
+	// An export that was killed once completes.
 	id = h.start(fhirserver.ExportRequest{})
-	h.shelf.pages, h.shelf.before = 0, func(_ core.App, page int) {
+	h.source.pages, h.source.before = 0, func(_ core.App, page int) {
 		if page == 3 {
 			panic("killed")
 		}
@@ -384,29 +384,29 @@ func TestServiceEndsInTheMiddle(t *testing.T) {
 		h.engine.Run(t.Context(), h.app)
 	}()
 	h.wantStatus(id, collections.ExportRunning)
-	h.engine, h.shelf.before = h.begin(), nil
-	h.engine.Run(over, h.app) // looks through what was left
+	h.engine, h.source.before = h.restart(), nil
+	h.engine.Run(over, h.app) // requeues the interrupted export
 	h.run()
 	if got := h.files(h.wantStatus(id, collections.ExportComplete)); !strings.Contains(got, "Patient-3 5;") {
 		t.Errorf("files %s", got)
 	}
 }
 
-func TestFailed(t *testing.T) {
-	h := open(t, 1)
+func TestFailedExportLeavesNoFiles(t *testing.T) {
+	h := newFixture(t, 1)
 	id := h.start(fhirserver.ExportRequest{})
-	h.shelf.fails = errors.New("the disk is gone")
-	if err := h.engine.MakeWaiting(t.Context(), h.app); err == nil {
-		t.Error("nobody is told")
+	h.source.fails = errors.New("the disk is gone")
+	if err := h.engine.RunQueued(t.Context(), h.app); err == nil {
+		t.Error("a failed export returns no error")
 	}
 	if export := h.wantStatus(id, collections.ExportFailed); len(h.onDisk()) != 0 || h.files(export) != "" {
-		t.Errorf("it left %v", h.onDisk())
+		t.Errorf("files left: %v", h.onDisk())
 	}
 }
 
-// A client has three under way and ten kept at most, and sees none of another's.
-func TestBounds(t *testing.T) {
-	h := open(t, 1)
+// A client has at most three unfinished and ten stored exports, and cannot see another client's.
+func TestExportLimits(t *testing.T) {
+	h := newFixture(t, 1)
 	var ids []string
 	try := func() error {
 		id, err := h.engine.Start(h.app, h.client, fhirserver.ExportRequest{Types: []string{"Patient"}, URL: "https://vigil.example.org/"}, audit.System(), h.now)
@@ -422,7 +422,7 @@ func TestBounds(t *testing.T) {
 	for n := range 10 {
 		if n%3 == 0 && n > 0 {
 			if err := try(); !throttled(err) {
-				t.Fatalf("three wait, and a fourth is %v", err)
+				t.Fatalf("with three queued, a fourth returns %v", err)
 			}
 			h.run()
 		}
@@ -432,7 +432,7 @@ func TestBounds(t *testing.T) {
 	}
 	h.run()
 	if err := try(); !throttled(err) {
-		t.Errorf("ten are kept, and another is %v", err)
+		t.Errorf("with ten stored, another returns %v", err)
 	}
 	other := h.addClient()
 	if _, err := h.engine.Find(h.app, other, ids[0], h.now); code(err) != "not_found" {
@@ -442,19 +442,19 @@ func TestBounds(t *testing.T) {
 		t.Errorf("another client removes %v", err)
 	}
 	if _, err := h.engine.Start(h.app, other, fhirserver.ExportRequest{Types: []string{"Patient"}, URL: "https://vigil.example.org/"}, audit.System(), h.now); err != nil {
-		t.Errorf("another client is counted with it: %v", err)
+		t.Errorf("exports of another client count toward the limit: %v", err)
 	}
 	if err := h.engine.Remove(h.app, h.client, ids[0], audit.System(), h.now); err != nil {
 		t.Error(err)
 	}
 	if err := try(); err != nil {
-		t.Errorf("one was thrown away, and another is %v", err)
+		t.Errorf("after a removal, another returns %v", err)
 	}
 }
 
-// What is over is gone at once, and from the disk with the next sweep; so is what belonged to a client that is no more, and what belongs to nobody.
+// An expired export is missing at once, and the next sweep removes its files. The sweep also removes exports of deleted clients and orphaned files.
 func TestSweep(t *testing.T) {
-	h := open(t, 1)
+	h := newFixture(t, 1)
 	first := h.start(fhirserver.ExportRequest{})
 	h.run()
 	stray := filepath.Join(h.app.DataDir(), "exports", "stray")
@@ -469,13 +469,13 @@ func TestSweep(t *testing.T) {
 	}
 	sweep(0)
 	if _, err := os.Stat(stray); err == nil {
-		t.Error("what belongs to nobody stays")
+		t.Error("the orphaned folder remains")
 	}
 	h.now = h.now.Add(time.Hour - time.Second)
 	h.wantStatus(first, collections.ExportComplete)
 	h.now = h.now.Add(time.Second)
 	if _, err := h.engine.Find(h.app, h.client, first, h.now); code(err) != "not_found" {
-		t.Errorf("it is over, and found: %v", err)
+		t.Errorf("the expired export is found: %v", err)
 	}
 	second := h.start(fhirserver.ExportRequest{})
 	h.run()
@@ -492,11 +492,11 @@ func TestSweep(t *testing.T) {
 	sweep(1)
 	sweep(0)
 	if len(h.onDisk()) != 0 {
-		t.Errorf("of a client that is no more: %v", h.onDisk())
+		t.Errorf("files of a deleted client: %v", h.onDisk())
 	}
 }
 
-func (h *hall) enrol() string {
+func (h *fixture) enroll() string {
 	h.t.Helper()
 	return vigiltest.Patient(h.t, h.app, dbx.Params{"mrn": rand.Text()})
 }

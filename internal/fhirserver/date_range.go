@@ -8,15 +8,15 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// datePattern is a date of FHIR, as precise as one likes: from the year to the fraction of a second. A plus sign that came as a space, because
-// nobody escaped it, is read as one. Source: FHIR R4, search, "date".
+// datePattern matches a FHIR date of any precision, from the year to fractions of a second. It accepts a space for the plus sign of a zone, since an
+// unescaped plus sign arrives as a space. Source: FHIR R4, search, "date".
 var datePattern = regexp.MustCompile(
 	`^(\d{4})(?:-(\d{2})(?:-(\d{2})(?:T(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(Z|[+ -]\d{2}:\d{2})?)?)?)?$`)
 
-// prefixes are how a value compares; none is eq.
+// prefixes are the comparison prefixes of a value; a value without one means eq.
 var prefixes = []string{"eq", "ne", "gt", "lt", "ge", "le", "sa", "eb", "ap"}
 
-// cutPrefix parts the prefix from a value.
+// cutPrefix splits a value into its prefix and the rest.
 func cutPrefix(text string) (prefix, value string) {
 	for _, p := range prefixes {
 		if rest, found := strings.CutPrefix(text, p); found {
@@ -26,9 +26,9 @@ func cutPrefix(text string) (prefix, value string) {
 	return "eq", text
 }
 
-const msgDate = "Must be a date as FHIR writes it: a year, a month, a day or a time with its zone, after a prefix if need be."
+const msgDate = "Must be a FHIR date: a year, a month, a day or a time with its zone, optionally after a prefix."
 
-// parseDate is the stretch of time that a date of FHIR names; what has no zone is a time of the practice's.
+// parseDate returns the period that a FHIR date covers. A date without a zone is in the given zone, the practice's.
 func parseDate(text string, zone *time.Location) (from, until time.Time, ok bool) {
 	m := datePattern.FindStringSubmatch(text)
 	if m == nil || m[4] != "" && m[5] == "" {
@@ -59,7 +59,7 @@ func parseDate(text string, zone *time.Location) (from, until time.Time, ok bool
 		for range 9 - len(m[7]) {
 			step *= 10
 		}
-		step = max(step, time.Microsecond) // times are kept no more exactly
+		step = max(step, time.Microsecond) // stored times have microsecond precision
 		next = func(t time.Time) time.Time { return t.Add(step) }
 	}
 	if m[8] != "" {
@@ -73,8 +73,8 @@ func parseDate(text string, zone *time.Location) (from, until time.Time, ok bool
 	return from, next(from), true
 }
 
-// stretch is what a date with a prefix asks of a moment. Source: FHIR R4, search, "prefix".
-func stretch(text string, zone *time.Location, now time.Time) (collections.TimeRange, bool) {
+// parseTimeRange parses a prefixed date into a range of instants. Source: FHIR R4, search, "prefix".
+func parseTimeRange(text string, zone *time.Location, now time.Time) (collections.TimeRange, bool) {
 	prefix, value := cutPrefix(text)
 	from, until, ok := parseDate(value, zone)
 	if !ok {
@@ -92,24 +92,24 @@ func stretch(text string, zone *time.Location, now time.Time) (collections.TimeR
 	case "le":
 		return collections.TimeRange{Until: until}, true
 	case "ap":
-		from, until = around(from, until, now)
+		from, until = widen(from, until, now)
 	}
 	return collections.TimeRange{From: from, Until: until}, true
 }
 
-// around is what is near to a stretch: a tenth of how long ago it is, as FHIR recommends.
-func around(from, until, now time.Time) (earlier, later time.Time) {
+// widen extends a period for the prefix ap by a tenth of its distance from now, as FHIR recommends.
+func widen(from, until, now time.Time) (earlier, later time.Time) {
 	near := now.Sub(from).Abs() / 10
 	return from.Add(-near), until.Add(near)
 }
 
-// day is what a date with a prefix asks of a day that is known without a time.
-func day(text string, now time.Time) (collections.TimeRange, bool) {
-	return stretch(text, time.UTC, now)
+// parseDayRange parses a prefixed date for comparison with calendar days, such as dates of birth.
+func parseDayRange(text string, now time.Time) (collections.TimeRange, bool) {
+	return parseTimeRange(text, time.UTC, now)
 }
 
-// holds reports whether a moment lies in the stretch.
-func holds(s collections.TimeRange, at time.Time) bool {
+// inRange reports whether an instant lies in the range.
+func inRange(s collections.TimeRange, at time.Time) bool {
 	within := (s.From.IsZero() || !at.Before(s.From)) && (s.Until.IsZero() || at.Before(s.Until))
 	return within != s.Outside
 }

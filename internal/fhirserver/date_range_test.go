@@ -9,8 +9,8 @@ import (
 
 var eastern = time.FixedZone("EST", -5*3600)
 
-// A date names the stretch from its beginning until the next one as precise begins.
-func TestDates(t *testing.T) {
+// A date covers the period from its start to the next date of the same precision.
+func TestParseDate(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"2026":                           {"2026-01-01T05:00:00Z", "2027-01-01T05:00:00Z"},
 		"2026-02":                        {"2026-02-01T05:00:00Z", "2026-03-01T05:00:00Z"},
@@ -26,7 +26,7 @@ func TestDates(t *testing.T) {
 	} {
 		from, until, ok := parseDate(text, eastern)
 		if got := [2]string{from.UTC().Format(time.RFC3339Nano), until.UTC().Format(time.RFC3339Nano)}; !ok || got != want {
-			t.Errorf("%s is %v (%v)", text, got, ok)
+			t.Errorf("%s is parsed as %v (%v)", text, got, ok)
 		}
 	}
 	for _, text := range []string{
@@ -34,13 +34,13 @@ func TestDates(t *testing.T) {
 		"20260101", "2026-01-01Z", "eq2026", "2026-01-01T10:00:00.Z", "2026-01-01T10:00:00.1234567890Z", " 2026", "2026\n",
 	} {
 		if _, _, ok := parseDate(text, eastern); ok {
-			t.Errorf("%q is taken for a date", text)
+			t.Errorf("%q is accepted as a date", text)
 		}
 	}
 }
 
-// Each prefix holds for the moments that FHIR says it does: before, at the beginning, within, at the end and after.
-func TestPrefixes(t *testing.T) {
+// Each prefix matches the instants that FHIR defines: before, at the start, within, at the end and after.
+func TestDatePrefixes(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	moments := []time.Time{
 		time.Date(2026, 1, 9, 23, 59, 59, 0, time.UTC), time.Date(2026, 1, 10, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 10, 12, 0, 0, 0, time.UTC),
@@ -49,37 +49,37 @@ func TestPrefixes(t *testing.T) {
 	for prefix, want := range map[string]string{
 		"": "-+++-", "eq": "-+++-", "ne": "+---+", "gt": "----+", "sa": "----+", "ge": "-++++", "lt": "+----", "eb": "+----", "le": "++++-", "ap": "+++++",
 	} {
-		s, ok := stretch(prefix+"2026-01-10", time.UTC, now)
+		s, ok := parseTimeRange(prefix+"2026-01-10", time.UTC, now)
 		if !ok {
 			t.Fatal(prefix)
 		}
 		got := ""
 		for _, at := range moments {
-			got += map[bool]string{true: "+", false: "-"}[holds(s, at)]
+			got += map[bool]string{true: "+", false: "-"}[inRange(s, at)]
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", prefix, got, want)
 		}
 	}
-	near, _ := stretch("ap2026-01-10", time.UTC, now) // fifty days ago: five days more
-	if holds(near, time.Date(2026, 1, 4, 0, 0, 0, 0, time.UTC)) || !holds(near, time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC)) {
-		t.Errorf("near is %v", near)
+	near, _ := parseTimeRange("ap2026-01-10", time.UTC, now) // 50 days ago: widened by 5 days on each side
+	if inRange(near, time.Date(2026, 1, 4, 0, 0, 0, 0, time.UTC)) || !inRange(near, time.Date(2026, 1, 15, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("approximate range is %v", near)
 	}
 }
 
-func TestNumbers(t *testing.T) {
+func TestParseNumberRange(t *testing.T) {
 	for text, want := range map[string]string{
 		"140": "[139.5 140.5)", "140.0": "[139.95 140.05)", "1.4e2": "[135 145)", "-1": "[-1.5 -0.5)", "ne140": "not [139.5 140.5)", "gt140": "(140 ", "ge140": "[140 ",
 		"lt140": " 140)", "le140": " 140]", "sa140": "(140 ", "eb140": " 140)", "ap100": "[90 110]",
 	} {
-		b, ok := number(text)
+		b, ok := parseNumberRange(text)
 		if got := written(b); !ok || got != want {
-			t.Errorf("%s is %s (%v), want %s", text, got, ok, want)
+			t.Errorf("%s is parsed as %s (%v), want %s", text, got, ok, want)
 		}
 	}
 	for _, text := range []string{"", "x", "0x10", "Inf", "NaN", "1_000", "gt", "1e", "--1", "1,2"} {
-		if _, ok := number(text); ok {
-			t.Errorf("%q is taken for a number", text)
+		if _, ok := parseNumberRange(text); ok {
+			t.Errorf("%q is accepted as a number", text)
 		}
 	}
 }

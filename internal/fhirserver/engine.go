@@ -1,9 +1,12 @@
-// Package fhirapi knows what can be read of the service as FHIR R4: which types of resources there are, by what each is searched, in which orders it is
-// walked, and how a stored row becomes a resource. Each type is declared once, in a file of its own; routes, the capability statement and
-// whoever exports walk the declarations. It refuses to know HTTP, and who is asking: it is told what the reader may see.
+// Package fhirserver reads, searches and bulk-exports stored records as FHIR R4 resources. Each resource type is declared once, with its search
+// parameters, sort orders and rendering; routes, the capability statement and the exporter use the declarations. The package does not depend on HTTP or
+// on the caller's identity: Reader states what the caller may see.
 //
-// Nothing is kept in FHIR form. A page is read by the place of its last row, never by counting rows, so that what is stored meanwhile
-// neither hides a row nor shows one twice.
+// No resource is stored in FHIR form. Pages are read by keyset from the last row, not by offset, so that concurrent writes neither hide nor repeat a row.
+//
+// BulkExporter writes the files of an export once, from one snapshot of the database, so repeated downloads return the same content. Each export has
+// its own key, sealed in the database; removing the export deletes the key, which makes its files unreadable.
+// Source: docs/decisions/fhir.md, "Bulk export".
 package fhirserver
 
 import (
@@ -20,46 +23,46 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// Kind is one type of resource.
-type Kind struct {
+// ResourceType declares a FHIR resource type.
+type ResourceType struct {
 	Type     string
-	Profiles []string // of US Core, by name
-	// May is who reads and searches.
-	May authz.Action
-	// Event is what the audit trail calls a look at it, and Audited what it was about; no event for what is nobody's health.
-	Event   audit.Event
-	Audited string
-	Params  []Param // beside those of all types
-	// Orders are those in which it is walked; the first is that of a search that asks for none.
+	Profiles []string // US Core profiles, by name
+	// Action is the permission to read and search the type.
+	Action authz.Action
+	// Event and AuditResource are the event and resource type of a read in the audit trail. Event is empty for types without PHI.
+	Event         audit.Event
+	AuditResource string
+	Params        []Param // in addition to commonParams
+	// Orders are the supported sort orders; the first is the default.
 	Orders []Order
-	// Includes and Joins are what a search may bring along besides: what its resources name, and what names them.
-	Includes, Joins []string
-	// Vast: there are so many that they are counted only when somebody asks for it.
-	Vast bool
+	// Includes and RevIncludes are the supported values of _include and _revinclude.
+	Includes, RevIncludes []string
+	// IsLarge: there are so many resources that they are counted only if the search requests a total.
+	IsLarge bool
 
-	table  *collections.SearchTable
-	number bool // the id is the number of a numbered record
-	// numbered: ids are in the order of time, and stand for it where no time is asked for.
-	numbered bool
-	// patientRecord: each is a patient's, or, where they are shared, nobody's.
+	table     *collections.SearchTable
+	numericID bool // the FHIR id is the record's number
+	// numbered: ids are in the order of time, so searches without a date condition sort by id.
+	orderedByTime bool
+	// patientLevelTypes: each resource belongs to a patient. shared: a resource may also belong to no patient.
 	ofPatients, shared bool
-	// render makes resources of rows, in their order.
+	// render converts records to rows, in order.
 	render func(e *Engine, app core.App, rows []*core.Record, r Reader) ([]Row, error)
 }
 
-// Order is an order by a search parameter.
+// Order is a sort order by a search parameter.
 type Order struct {
 	Param      string
 	Descending bool
 	by         string
 }
 
-// Kinds are all types, by name.
-var Kinds = []*Kind{auditEvents, careTeams, devices, flags, observed, people, practitioners, provenances}
+// ResourceTypes are all types, by name.
+var ResourceTypes = []*ResourceType{auditEventType, careTeamType, deviceType, flagType, observationType, patientType, practitionerType, provenanceType}
 
-// KindOf is the type with a name; nil for none.
-func KindOf(name string) *Kind {
-	for _, k := range Kinds {
+// ResourceTypeByName returns the type with a name, or nil.
+func ResourceTypeByName(name string) *ResourceType {
+	for _, k := range ResourceTypes {
 		if k.Type == name {
 			return k
 		}
@@ -67,41 +70,41 @@ func KindOf(name string) *Kind {
 	return nil
 }
 
-// Scope is what opens the type to clients.
-func (k *Kind) Scope() authz.ClientScope { return authz.SystemScope(k.Type) }
+// Scope returns the scope that lets machine clients read the type.
+func (k *ResourceType) Scope() authz.ClientScope { return authz.SystemScope(k.Type) }
 
 // Row is one resource on a page.
 type Row struct {
 	ID        string
-	PatientID string // whose it is; "" for nobody's
-	DeviceID  string // the id of the Device that it names; "" for none
+	PatientID string // the patient it belongs to; "" for none
+	DeviceID  string // the Device that it refers to; "" for none
 	Resource  fhir.Resource
-	// Unreadable: a stored value cannot be opened, so there is no resource.
+	// Unreadable: a sealed value cannot be opened, so Resource is nil.
 	Unreadable bool
 }
 
-// Reader is what the caller may see.
+// Reader limits a search to what the caller may see.
 type Reader struct {
 	Role authz.Role
-	// Own keeps what is this patient's; nil does not.
+	// Own limits results to this patient; nil does not limit them.
 	Own *string
-	// CareTeamOf keeps patients on whose care team this user (record id) is, and what is nobody's; "" does not.
+	// CareTeamOf limits results to patients with this user (record id) on their care team, and to shared resources without a patient; "" does not limit them.
 	CareTeamOf string
 }
 
-// Engine reads and renders.
+// Engine searches records and renders them as FHIR resources.
 type Engine struct {
 	Systems   fhir.Systems
 	Zone      *time.Location // the practice's
 	Directory *patients.Directory
-	Practice  string // on whose behalf people and devices act
+	Practice  string // name of the organization in Provenance
 	PublicURL string
 }
 
-// Base is where the interface answers.
+// Base is the path of the FHIR API.
 const Base = "/fhir/R4"
 
-// Page reads the next rows of a search and tells where the last of them stands; done when nothing comes after.
+// Page returns the next rows of a search and the position of the last one. done means that no rows follow.
 func (e *Engine) Page(app core.App, s *Search) (rows []Row, last Position, done bool, err error) {
 	where, err := s.conditions(e, app)
 	if err != nil {
@@ -109,10 +112,10 @@ func (e *Engine) Page(app core.App, s *Search) (rows []Row, last Position, done 
 	}
 	order := s.order()
 	page := collections.SearchPage{By: order.by, Descending: order.Descending, After: s.After.Value, AfterID: s.After.ID, Limit: s.Limit + 1}
-	if order.by == collections.ByMeasured && s.ofOne() {
-		page.Kinds = s.kindsLeft()
+	if order.by == collections.ByMeasured && s.isOfOnePatient() {
+		page.Kinds = s.requestedKinds()
 	}
-	records, err := s.Kind.table.Page(s.context(), app, where, page)
+	records, err := s.Type.table.Page(s.context(), app, where, page)
 	if err != nil {
 		return nil, last, false, err
 	}
@@ -121,25 +124,25 @@ func (e *Engine) Page(app core.App, s *Search) (rows []Row, last Position, done 
 	}
 	if len(records) > 0 {
 		end := records[len(records)-1]
-		last = Position{Value: s.Kind.table.SortKey(end, order.by), ID: end.Id}
+		last = Position{Value: s.Type.table.SortKey(end, order.by), ID: end.Id}
 	}
-	rows, err = s.Kind.render(e, app, records, s.Reader)
+	rows, err = s.Type.render(e, app, records, s.Reader)
 	return rows, last, done, err
 }
 
-// Count is how many match.
+// Count returns the number of matches.
 func (e *Engine) Count(app core.App, s *Search) (int, error) {
 	where, err := s.conditions(e, app)
 	if err != nil {
 		return 0, err
 	}
-	return s.Kind.table.Count(s.context(), app, where)
+	return s.Type.table.Count(s.context(), app, where)
 }
 
-// Find reads one resource; ok is false when there is none that the reader may see.
-func (e *Engine) Find(app core.App, k *Kind, id string, r Reader) (row Row, ok bool, err error) {
+// Find returns one resource; ok is false if it does not exist or the reader may not see it.
+func (e *Engine) Find(app core.App, k *ResourceType, id string, r Reader) (row Row, ok bool, err error) {
 	s := NewSearch(k, r)
-	s.IDs(id)
+	s.FilterIDs(id)
 	s.Limit = 1
 	rows, _, _, err := e.Page(app, s)
 	if err != nil || len(rows) == 0 {
@@ -148,11 +151,11 @@ func (e *Engine) Find(app core.App, k *Kind, id string, r Reader) (row Row, ok b
 	return rows[0], true, nil
 }
 
-// recordIDs are the record ids of resources; what names none is left out.
-func (k *Kind) recordIDs(ids []string) []string {
+// recordIDs returns the record ids of resource ids; invalid ids are omitted.
+func (k *ResourceType) recordIDs(ids []string) []string {
 	found := []string{}
 	for _, id := range ids {
-		if k.number {
+		if k.numericID {
 			id = numberedID(id)
 		}
 		if id != "" && !slices.Contains(found, id) {
@@ -168,4 +171,16 @@ func numberedID(id string) string {
 		return ""
 	}
 	return collections.NumberID(n)
+}
+
+// idOrders are the sort orders of types that sort by id only, because their time of change is not in one column.
+var idOrders = []Order{{"_id", false, collections.ByID}, {"_id", true, collections.ByID}}
+
+// idsOf returns the ids of records, in order.
+func idsOf(records []*core.Record) []string {
+	ids := make([]string, len(records))
+	for i, record := range records {
+		ids[i] = record.Id
+	}
+	return ids
 }

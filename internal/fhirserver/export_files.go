@@ -19,13 +19,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Extension is that of every file of an export, as its client sees it.
+// Extension is the file extension that clients see.
 const Extension = ".ndjson"
 
-// On the disk a file is packed, and then sealed: so it can be sent packed as it is, and nobody reads it there.
+// sealedExtension is the extension on disk. A file is compressed, then encrypted, so it can be sent compressed without compressing it again.
 const sealedExtension = Extension + ".gz.age"
 
-// file is a file that is being written.
+// file is an export file that is being written.
 type file struct {
 	*bufio.Writer
 	packed *gzip.Writer
@@ -36,18 +36,18 @@ type file struct {
 func create(dir, name string, key phi.Text) (*file, error) {
 	identity, err := age.ParseX25519Identity(key.Reveal())
 	if err != nil {
-		return nil, errors.New("the key of an export is none")
+		return nil, errors.New("the key of an export is invalid")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make folder of an export: %w", err)
+		return nil, fmt.Errorf("create folder of an export: %w", err)
 	}
-	disk, err := os.OpenFile(filepath.Join(dir, name+sealedExtension), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // a name of ours
+	disk, err := os.OpenFile(filepath.Join(dir, name+sealedExtension), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the name is generated
 	if err != nil {
-		return nil, fmt.Errorf("make file of an export: %w", err)
+		return nil, fmt.Errorf("create file of an export: %w", err)
 	}
 	sealed, err := age.Encrypt(disk, identity.Recipient())
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("seal file of an export: %w", err), disk.Close())
+		return nil, errors.Join(fmt.Errorf("encrypt file of an export: %w", err), disk.Close())
 	}
 	packed, err := gzip.NewWriterLevel(sealed, gzip.BestSpeed)
 	if err != nil {
@@ -56,7 +56,7 @@ func create(dir, name string, key phi.Text) (*file, error) {
 	return &file{Writer: bufio.NewWriterSize(packed, 64<<10), packed: packed, sealed: sealed, disk: disk}, nil
 }
 
-// finish completes the file. It is on the disk, and not only on its way there, when it returns.
+// finish completes the file and syncs it to disk.
 func (f *file) finish() error {
 	err := f.Flush()
 	if err == nil {
@@ -71,20 +71,20 @@ func (f *file) finish() error {
 	return errors.Join(err, f.disk.Close())
 }
 
-// abandon leaves the file as it is: its folder is removed as a whole.
+// abandon closes an incomplete file; the caller removes its folder.
 func (f *file) abandon() { _ = f.disk.Close() }
 
-// Packed is a file of an export that is being read, packed by gzip.
-type Packed struct {
+// CompressedFile reads an export file in gzip form.
+type CompressedFile struct {
 	io.Reader
 	disk *os.File
 }
 
-// Close ends the reading.
-func (p *Packed) Close() error { return p.disk.Close() }
+// Close closes the file.
+func (p *CompressedFile) Close() error { return p.disk.Close() }
 
-// Open opens a file of an export that was made. name is as its client knows it.
-func Open(app core.App, export *collections.Export, name string) (*Packed, collections.ExportFile, error) {
+// Open opens a file of a finished export by the name that clients see.
+func Open(app core.App, export *collections.Export, name string) (*CompressedFile, collections.ExportFile, error) {
 	files, err := export.Files()
 	if err != nil {
 		return nil, collections.ExportFile{}, err
@@ -98,10 +98,10 @@ func Open(app core.App, export *collections.Export, name string) (*Packed, colle
 	}
 	identity, err := age.ParseX25519Identity(export.FileKey().Reveal())
 	if err != nil {
-		return nil, collections.ExportFile{}, errors.New("the key of an export is none")
+		return nil, collections.ExportFile{}, errors.New("the key of an export is invalid")
 	}
-	disk, err := os.Open(filepath.Join(folder(app, export.Id), files[at].Name+sealedExtension)) // a name of ours
-	if errors.Is(err, fs.ErrNotExist) {                                                         // the folder comes from a backup, which has no files of exports
+	disk, err := os.Open(filepath.Join(exportFolder(app, export.Id), files[at].Name+sealedExtension)) // the name is generated
+	if errors.Is(err, fs.ErrNotExist) {                                                               // the database was restored from a backup, which omits export files
 		return nil, files[at], fault.Missing()
 	}
 	if err != nil {
@@ -111,22 +111,22 @@ func Open(app core.App, export *collections.Export, name string) (*Packed, colle
 	if err != nil {
 		return nil, files[at], errors.Join(fmt.Errorf("open file of an export: %w", err), disk.Close())
 	}
-	return &Packed{packed, disk}, files[at], nil
+	return &CompressedFile{packed, disk}, files[at], nil
 }
 
-// Lines unpacks a file.
-func (p *Packed) Lines() (io.Reader, error) { return gzip.NewReader(p) }
+// Lines returns the decompressed content.
+func (p *CompressedFile) Lines() (io.Reader, error) { return gzip.NewReader(p) }
 
 func removeFolder(app core.App, id string) error {
-	if err := os.RemoveAll(folder(app, id)); err != nil {
+	if err := os.RemoveAll(exportFolder(app, id)); err != nil {
 		return fmt.Errorf("remove files of an export: %w", err)
 	}
 	return nil
 }
 
-// removeStrays removes files that belong to no export any more.
-func (e *BulkExporter) removeStrays(app core.App) error {
-	found, err := os.ReadDir(folders(app)) // before the exports: one that begins meanwhile is no stray
+// removeOrphans removes the folders of exports that no longer exist.
+func (e *BulkExporter) removeOrphans(app core.App) error {
+	found, err := os.ReadDir(exportsFolder(app)) // before the query: the folder of an export that starts in between is not an orphan
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

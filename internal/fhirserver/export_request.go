@@ -10,41 +10,41 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Level is what an export is about.
-type Level int
+// ExportLevel is the scope of an export.
+type ExportLevel int
 
-// The levels. Source: HL7 Bulk Data Access 2.0, "Bulk Data Kick-off Request".
+// The export levels. Source: HL7 Bulk Data Access 2.0, "Bulk Data Kick-off Request".
 const (
-	System   Level = iota // all there is
-	Patients              // patients and what is about them
+	SystemLevel  ExportLevel = iota // all resources
+	PatientLevel                    // patients and the resources in their compartments
 )
 
-// ofSystem and patientRecord are the types of each level, in the order in which they are written. Those of the system alone are about nobody: but who
-// cared for a patient helps to read what was written about him.
+// patientLevelTypes and systemLevelTypes are the types of each level, in the order in which their files are written. Practitioner belongs to no patient,
+// but patient resources refer to it.
 var (
-	ofPatients = []string{"Patient", "Observation", "Device", "Practitioner", "CareTeam", "Flag", "Provenance"}
-	ofSystem   = append(slices.Clone(ofPatients), auditEvent)
+	patientLevelTypes = []string{"Patient", "Observation", "Device", "Practitioner", "CareTeam", "Flag", "Provenance"}
+	systemLevelTypes  = append(slices.Clone(patientLevelTypes), auditEvent)
 )
 
-// auditEvent is exported to who names it, and not to who names nothing: every export adds to it.
+// auditEvent is exported only if _type names it, because every export adds audit events.
 const auditEvent = "AuditEvent"
 
-// formats are the names of the one format there is.
-var formats = []string{"application/fhir+ndjson", "application/ndjson", "ndjson"}
+// exportFormats are the accepted names of the only output format.
+var exportFormats = []string{"application/fhir+ndjson", "application/ndjson", "ndjson"}
 
-// ExportRequest is what a client asks for.
+// ExportRequest is a client's parsed export request.
 type ExportRequest struct {
-	URL     string // as the manifest is to repeat it
+	URL     string // repeated in the manifest
 	Types   []string
-	Since   time.Time // zero is since ever
-	Ignored []string  // parameters, and types, that are not known and were to be passed over
+	Since   time.Time // zero exports all times
+	Ignored []string  // unsupported parameters and types that lenient handling skips
 }
 
-// Parameters are what a request says, by name: those of a query, or of a FHIR Parameters resource.
+// Parameters are the values of a request by parameter name, from a query or a FHIR Parameters resource.
 type Parameters map[string][]string
 
-// InQuery are the parameters of a query.
-func InQuery(raw string) (Parameters, error) {
+// ParseQuery returns the parameters of a query string.
+func ParseQuery(raw string) (Parameters, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
 		return nil, invalid("The query string is malformed.")
@@ -52,8 +52,8 @@ func InQuery(raw string) (Parameters, error) {
 	return Parameters(values), nil
 }
 
-// InBody adds the parameters of a Parameters resource.
-func (p Parameters) InBody(raw []byte) error {
+// AddBody adds the parameters of a FHIR Parameters resource.
+func (p Parameters) AddBody(raw []byte) error {
 	var body struct {
 		ResourceType string                       `json:"resourceType"`
 		Parameter    []map[string]json.RawMessage `json:"parameter"`
@@ -72,7 +72,7 @@ func (p Parameters) InBody(raw []byte) error {
 				continue
 			}
 			if json.Unmarshal(content, &value) != nil {
-				value = "" // of a kind that none of ours has
+				value = "" // no supported parameter has a value of this type
 			}
 		}
 		p[name] = append(p[name], value)
@@ -80,13 +80,13 @@ func (p Parameters) InBody(raw []byte) error {
 	return nil
 }
 
-// Prefer is what the header of that name asks for. Source: RFC 7240; FHIR R4, "Managing Return Content".
+// Prefer holds the supported preferences of the Prefer header. Source: RFC 7240; FHIR R4, "Managing Return Content".
 type Prefer struct{ Async, Lenient bool }
 
-// ReadPrefer reads the header.
-func ReadPrefer(headers []string) (p Prefer) {
-	for _, said := range strings.FieldsFunc(strings.ToLower(strings.Join(headers, ",")), func(r rune) bool { return r == ',' || r == ';' }) {
-		switch strings.ReplaceAll(strings.ReplaceAll(said, " ", ""), `"`, "") {
+// ParsePrefer parses Prefer headers and ignores unsupported preferences.
+func ParsePrefer(headers []string) (p Prefer) {
+	for _, preference := range strings.FieldsFunc(strings.ToLower(strings.Join(headers, ",")), func(r rune) bool { return r == ',' || r == ';' }) {
+		switch strings.ReplaceAll(strings.ReplaceAll(preference, " ", ""), `"`, "") {
 		case "respond-async":
 			p.Async = true
 		case "handling=lenient":
@@ -96,52 +96,53 @@ func ReadPrefer(headers []string) (p Prefer) {
 	return p
 }
 
-// Read reads what is asked for. allowed are the types that the client may have: it is refused by another, which it names, as it is by may.
-func Read(level Level, parameters Parameters, prefer Prefer, address string, may func(kind string) error) (ExportRequest, error) {
-	asked := ExportRequest{URL: address}
+// ParseExportRequest validates an export request. If it names types, it fails with the first error that may returns; if it names none, it selects the
+// types that may permits.
+func ParseExportRequest(level ExportLevel, parameters Parameters, prefer Prefer, address string, may func(kind string) error) (ExportRequest, error) {
+	request := ExportRequest{URL: address}
 	if !prefer.Async && !prefer.Lenient {
-		return asked, invalid("An export is answered later: send Prefer: respond-async.")
+		return request, invalid("Exports run asynchronously. Send the header Prefer: respond-async.")
 	}
 	for _, name := range sortedNames(parameters) {
 		var err error
 		switch values := parameters[name]; name {
-		case "_format": // answers are JSON
+		case "_format": // responses are always JSON
 		case "_type":
-			err = asked.readTypes(level, values, prefer)
+			err = request.parseTypes(level, values, prefer)
 		case "_since":
-			asked.Since, err = readInstant(values)
+			request.Since, err = parseInstant(values)
 		case "_outputFormat":
-			if len(values) != 1 || !slices.Contains(formats, strings.ReplaceAll(values[0], " ", "+")) {
+			if len(values) != 1 || !slices.Contains(exportFormats, strings.ReplaceAll(values[0], " ", "+")) {
 				err = invalid("_outputFormat can only be application/fhir+ndjson.")
 			}
-		case "patient": // to pass it over would be to hand out everybody
-			err = unsupported("patient is not supported: an export is of all patients.")
+		case "patient": // ignoring it would export all patients
+			err = unsupported("patient is not supported: an export covers all patients.")
 		default:
 			if !prefer.Lenient {
-				err = unsupported("A parameter is not supported. Those that are: _type, _since, _outputFormat.")
+				err = unsupported("A parameter is not supported. Supported parameters: _type, _since, _outputFormat.")
 			}
-			asked.Ignored = append(asked.Ignored, spoken(name))
+			request.Ignored = append(request.Ignored, displayName(name))
 		}
 		if err != nil {
-			return asked, err
+			return request, err
 		}
 	}
-	return asked, asked.permit(may)
+	return request, request.checkTypes(may)
 }
 
-// unbuilt are parameters of the standard that nothing is done with.
-var unbuilt = []string{"_typeFilter", "_elements", "_until", "includeAssociatedData", "organizeOutputBy", "allowPartialManifests"}
+// unsupportedParams are parameters of the standard that Vigil does not support.
+var unsupportedParams = []string{"_typeFilter", "_elements", "_until", "includeAssociatedData", "organizeOutputBy", "allowPartialManifests"}
 
-// spoken names a parameter of the standard. What else somebody has sent is not repeated.
-func spoken(name string) string {
-	if slices.Contains(unbuilt, name) {
+// displayName returns the name of a parameter of the standard. It hides any other name, which may contain PHI.
+func displayName(name string) string {
+	if slices.Contains(unsupportedParams, name) {
 		return name
 	}
 	return "A parameter"
 }
 
-// permit checks the types that were named, and otherwise chooses those that the client may have.
-func (r *ExportRequest) permit(may func(kind string) error) error {
+// checkTypes checks the named types, or selects the types that the client may read if the request names none.
+func (r *ExportRequest) checkTypes(may func(kind string) error) error {
 	if len(r.Types) > 0 {
 		for _, kind := range r.Types {
 			if err := may(kind); err != nil {
@@ -151,7 +152,7 @@ func (r *ExportRequest) permit(may func(kind string) error) error {
 		return nil
 	}
 	var refused error
-	for _, kind := range ofPatients {
+	for _, kind := range patientLevelTypes {
 		if err := may(kind); err != nil {
 			refused = err
 			continue
@@ -164,16 +165,16 @@ func (r *ExportRequest) permit(may func(kind string) error) error {
 	return nil
 }
 
-func (r *ExportRequest) readTypes(level Level, values []string, prefer Prefer) error {
-	known := ofPatients
-	if level == System {
-		known = ofSystem
+func (r *ExportRequest) parseTypes(level ExportLevel, values []string, prefer Prefer) error {
+	known := patientLevelTypes
+	if level == SystemLevel {
+		known = systemLevelTypes
 	}
 	named := strings.FieldsFunc(strings.Join(values, ","), func(c rune) bool { return c == ',' || c == ' ' })
 	for _, kind := range named {
 		if !slices.Contains(known, kind) {
 			if !prefer.Lenient {
-				return unsupported("_type names what cannot be exported here. What can: " + strings.Join(known, ", ") + ".")
+				return unsupported("_type names a type that cannot be exported at this level. Types that can: " + strings.Join(known, ", ") + ".")
 			}
 			r.Ignored = append(r.Ignored, "A type")
 		}
@@ -184,19 +185,19 @@ func (r *ExportRequest) readTypes(level Level, values []string, prefer Prefer) e
 		}
 	}
 	if len(r.Types) == 0 {
-		return unsupported("_type names nothing that can be exported here. What can: " + strings.Join(known, ", ") + ".")
+		return unsupported("_type names no type that can be exported at this level. Types that can: " + strings.Join(known, ", ") + ".")
 	}
 	return nil
 }
 
-// readInstant reads a FHIR instant. A plus that nobody has escaped arrives as a space.
-func readInstant(values []string) (time.Time, error) {
+// parseInstant parses a FHIR instant. An unescaped plus sign arrives as a space.
+func parseInstant(values []string) (time.Time, error) {
 	if len(values) != 1 {
-		return time.Time{}, invalid("_since must be given once.")
+		return time.Time{}, invalid("_since must be sent once.")
 	}
 	at, err := time.Parse(time.RFC3339Nano, strings.ReplaceAll(values[0], " ", "+"))
 	if err != nil {
-		return time.Time{}, invalid("_since must be an instant with its zone, such as 2026-01-15T13:45:00Z.")
+		return time.Time{}, invalid("_since must be an instant with a time zone, such as 2026-01-15T13:45:00Z.")
 	}
 	return at.UTC(), nil
 }

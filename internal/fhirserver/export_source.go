@@ -15,37 +15,37 @@ import (
 )
 
 const (
-	// onePage is how many resources are read at once.
-	onePage = 500
-	// longestLate is how long a write may take from the moment that it is dated by until it is committed.
+	// exportPageSize is the number of resources in one read.
+	exportPageSize = 500
+	// maxCommitDelay is the longest time between the time stamp of a write and its commit.
 	// Source: docs/decisions/limits.md, "Request size and time".
-	longestLate = 2 * time.Minute
+	maxCommitDelay = 2 * time.Minute
 )
 
-// nouns are what the followed changes call the types; what has none is not followed.
-var nouns = map[string]string{
+// changeTypes are the names of the types in the change feed; the feed does not contain the other types.
+var changeTypes = map[string]string{
 	"Patient": collections.ChangePatient, "Observation": collections.ChangeObservation, "Provenance": collections.ChangeObservation,
 	"Device": collections.ChangeDevice, "CareTeam": collections.ChangeCareTeam, "Flag": collections.ChangeAlert,
 }
 
-// Facade has the resources of the FHIR interface.
-type Facade struct{ Engine *Engine }
+// ExportSource implements [Resources] with the resources of the FHIR API.
+type ExportSource struct{ Engine *Engine }
 
-// late is the place of the last page: what was dated before a time and committed after it.
+// late is the position of the last page: writes that are dated before a time but were committed after it.
 const late = "late"
 
 // Read implements [Resources].
-func (f Facade) Read(_ context.Context, app core.App, kind string, since time.Time, after string) (Page, error) {
-	k := KindOf(kind)
+func (f ExportSource) Read(_ context.Context, app core.App, kind string, since time.Time, after string) (Page, error) {
+	k := ResourceTypeByName(kind)
 	if k == nil {
-		return Page{}, fmt.Errorf("there are no resources %s", kind)
+		return Page{}, fmt.Errorf("unknown resource type %s", kind)
 	}
 	if after == late {
 		return f.readLate(app, k, since)
 	}
 	search := NewSearch(k, Reader{Role: authz.Client})
-	search.Limit = onePage
-	search.ByID()
+	search.Limit = exportPageSize
+	search.SortByID()
 	if !since.IsZero() {
 		search.UpdatedSince(earliest(kind, since))
 		if at := slices.IndexFunc(k.Orders, func(o Order) bool { return o.Param == "_lastUpdated" && !o.Descending }); at >= 0 {
@@ -63,24 +63,25 @@ func (f Facade) Read(_ context.Context, app core.App, kind string, since time.Ti
 	switch {
 	case !done:
 		page.Next = last.ID + " " + last.Value
-	case !since.IsZero() && nouns[kind] != "":
+	case !since.IsZero() && changeTypes[kind] != "":
 		page.Next = late
 	}
 	return page, err
 }
 
-// earliest is the first moment after a time. Of what is not followed nobody knows what was committed late: it comes once more rather than never.
+// earliest returns the first instant to export after a time. Late commits of types outside the change feed cannot be detected, so their range starts
+// earlier: a resource is exported twice rather than never.
 func earliest(kind string, since time.Time) time.Time {
-	if nouns[kind] == "" {
-		return since.Add(-longestLate)
+	if changeTypes[kind] == "" {
+		return since.Add(-maxCommitDelay)
 	}
 	return since.Add(time.Microsecond)
 }
 
-// readLate reads what says that it was last changed before, but was committed after: the export before has not seen it. So it is with what came back with
-// a patient who was restored: it is as it was, and an export before may have told that it is deleted.
-func (f Facade) readLate(app core.App, k *Kind, since time.Time) (page Page, err error) {
-	ids, err := collections.ChangedBetween(app, nouns[k.Type], since, since.Add(longestLate))
+// readLate returns resources that an earlier export missed: last changed before since but committed after. It also returns the resources of restored
+// patients, which are unchanged but may have been exported as deleted.
+func (f ExportSource) readLate(app core.App, k *ResourceType, since time.Time) (page Page, err error) {
+	ids, err := collections.ChangedBetween(app, changeTypes[k.Type], since, since.Add(maxCommitDelay))
 	if err != nil {
 		return page, err
 	}
@@ -88,14 +89,14 @@ func (f Facade) readLate(app core.App, k *Kind, since time.Time) (page Page, err
 	if err != nil {
 		return page, err
 	}
-	theirs, err := collections.RecordsOfPatients(app, nouns[k.Type], back)
+	theirs, err := collections.RecordsOfPatients(app, changeTypes[k.Type], back)
 	if err != nil {
 		return page, err
 	}
 	ids = append(ids, theirs...)
 	slices.Sort(ids)
-	ids = slices.Compact(ids) // one that is asked for in two chunks would come twice
-	err = f.each(app, k, ids, func(rows []Row) error {
+	ids = slices.Compact(ids) // a duplicate in two chunks would be exported twice
+	err = f.eachPage(app, k, ids, func(rows []Row) error {
 		found, err := encode(rows)
 		for _, r := range found.Resources {
 			if r.Unreadable || !updatedAt(r.Body).After(since) {
@@ -107,13 +108,13 @@ func (f Facade) readLate(app core.App, k *Kind, since time.Time) (page Page, err
 	return page, err
 }
 
-// Named reads resources by id. Those that are not there are left out.
-func (f Facade) Named(app core.App, kind string, ids []string) (found []Resource, err error) {
-	k := KindOf(kind)
+// ByIDs returns resources by id and omits those that do not exist.
+func (f ExportSource) ByIDs(app core.App, kind string, ids []string) (found []Resource, err error) {
+	k := ResourceTypeByName(kind)
 	if k == nil {
-		return nil, fmt.Errorf("there are no resources %s", kind)
+		return nil, fmt.Errorf("unknown resource type %s", kind)
 	}
-	err = f.each(app, k, ids, func(rows []Row) error {
+	err = f.eachPage(app, k, ids, func(rows []Row) error {
 		page, err := encode(rows)
 		found = append(found, page.Resources...)
 		return err
@@ -121,13 +122,13 @@ func (f Facade) Named(app core.App, kind string, ids []string) (found []Resource
 	return found, err
 }
 
-// each reads resources by id, as many at once as are on a page.
-func (f Facade) each(app core.App, k *Kind, ids []string, do func([]Row) error) error {
-	for chunk := range slices.Chunk(ids, onePage) {
+// eachPage reads resources by id, one page at a time.
+func (f ExportSource) eachPage(app core.App, k *ResourceType, ids []string, do func([]Row) error) error {
+	for chunk := range slices.Chunk(ids, exportPageSize) {
 		search := NewSearch(k, Reader{Role: authz.Client})
-		search.Limit = onePage
-		search.ByID()
-		search.IDs(chunk...)
+		search.Limit = exportPageSize
+		search.SortByID()
+		search.FilterIDs(chunk...)
 		rows, _, _, err := f.Engine.Page(app, search)
 		if err == nil {
 			err = do(rows)
@@ -164,9 +165,10 @@ func updatedAt(body []byte) time.Time {
 	return resource.Meta.LastUpdated
 }
 
-// Deleted implements [Resources]: what was deleted, and what was a patient's who was, unless it is back. A care team that nobody is on any more is none.
-func (f Facade) Deleted(_ context.Context, app core.App, kind string, since time.Time) (references []string, complete bool, err error) {
-	k, noun := KindOf(kind), nouns[kind]
+// Deleted implements [Resources]. It returns deleted resources and the resources of deleted patients, unless they were restored. A care team without members
+// is deleted.
+func (f ExportSource) Deleted(_ context.Context, app core.App, kind string, since time.Time) (references []string, complete bool, err error) {
+	k, noun := ResourceTypeByName(kind), changeTypes[kind]
 	patients, complete, err := collections.DeletedSince(app, collections.ChangePatient, since)
 	if err != nil {
 		return nil, false, err
@@ -175,7 +177,7 @@ func (f Facade) Deleted(_ context.Context, app core.App, kind string, since time
 	switch kind {
 	case "Patient":
 	case "CareTeam":
-		emptied, err := collections.PatientsWithEmptiedTeams(app, since, longestLate)
+		emptied, err := collections.PatientsWithEmptiedTeams(app, since, maxCommitDelay)
 		if err != nil {
 			return nil, false, err
 		}
@@ -189,11 +191,11 @@ func (f Facade) Deleted(_ context.Context, app core.App, kind string, since time
 			return nil, false, err
 		}
 		ids = append(ids, theirs...)
-	default: // accounts, devices and the trail stay
+	default: // accounts, devices and audit events are never deleted
 		return nil, true, nil
 	}
 	there := map[string]bool{}
-	err = f.each(app, k, ids, func(rows []Row) error {
+	err = f.eachPage(app, k, ids, func(rows []Row) error {
 		for _, row := range rows {
 			there[row.ID] = true
 		}
@@ -201,7 +203,7 @@ func (f Facade) Deleted(_ context.Context, app core.App, kind string, since time
 	})
 	for _, id := range ids {
 		if !there[id] {
-			there[id] = true // once
+			there[id] = true // report each once
 			references = append(references, kind+"/"+id)
 		}
 	}

@@ -18,16 +18,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Run makes what waits, until ctx ends. What was half made when it ended, or when the service was killed, is made anew.
+// Run runs queued exports until ctx ends. An export that was interrupted, also by a kill of the service, starts again from the beginning.
 func (e *BulkExporter) Run(ctx context.Context, app core.App) {
-	if err := e.begin(app); err != nil {
-		e.options.Log.Error("exports not looked through", slog.Any("error", err))
+	if err := e.requeueInterrupted(app); err != nil {
+		e.options.Log.Error("bulk exporter could not requeue interrupted exports", slog.Any("error", err))
 	}
-	ticker := time.NewTicker(unseen)
+	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for {
-		if err := e.MakeWaiting(ctx, app); err != nil && ctx.Err() == nil {
-			e.options.Log.Error("export not made", slog.Any("error", err))
+		if err := e.RunQueued(ctx, app); err != nil && ctx.Err() == nil {
+			e.options.Log.Error("bulk export failed", slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():
@@ -38,10 +38,10 @@ func (e *BulkExporter) Run(ctx context.Context, app core.App) {
 	}
 }
 
-// MakeWaiting makes what waits. One that cannot be made keeps none of the others waiting.
-func (e *BulkExporter) MakeWaiting(ctx context.Context, app core.App) (failures error) {
+// RunQueued runs all queued exports. A failed export does not stop the others.
+func (e *BulkExporter) RunQueued(ctx context.Context, app core.App) (failures error) {
 	for ctx.Err() == nil {
-		made, err := e.makeNext(ctx, app)
+		made, err := e.runNext(ctx, app)
 		failures = errors.Join(failures, err)
 		if !made {
 			break
@@ -50,24 +50,24 @@ func (e *BulkExporter) MakeWaiting(ctx context.Context, app core.App) (failures 
 	return failures
 }
 
-// begin queues again what the service left half made when it last ended.
-func (e *BulkExporter) begin(app core.App) error {
+// requeueInterrupted requeues exports that were running when the service last stopped, and fails those without attempts left.
+func (e *BulkExporter) requeueInterrupted(app core.App) error {
 	now := e.options.Clock()
 	return app.RunInTransaction(func(tx core.App) error {
-		givenUp, err := collections.RequeueExports(tx, mostAttempts, now, now.Add(e.options.Keep))
-		for _, id := range givenUp {
-			err = errors.Join(err, note(tx, audit.ExportFail, id, nil, now), removeFolder(app, id))
+		failed, err := collections.RequeueExports(tx, maxAttempts, now, now.Add(e.options.Keep))
+		for _, id := range failed {
+			err = errors.Join(err, auditExport(tx, audit.ExportFail, id, nil, now), removeFolder(app, id))
 		}
 		return err
 	})
 }
 
-func note(tx core.App, event audit.Event, id string, changes audit.Changes, now time.Time) error {
+func auditExport(tx core.App, event audit.Event, id string, changes audit.Changes, now time.Time) error {
 	return audit.Append(tx, audit.Entry{Event: event, Actor: audit.System(), ResourceType: audit.ResourceExport, ResourceID: id, Changes: changes}, now)
 }
 
-// makeNext makes the export that waits longest; made is false when none waits.
-func (e *BulkExporter) makeNext(ctx context.Context, app core.App) (made bool, err error) {
+// runNext runs the oldest queued export; ran is false if none is queued.
+func (e *BulkExporter) runNext(ctx context.Context, app core.App) (ran bool, err error) {
 	export, err := collections.ClaimExport(app)
 	if collections.IsNotFound(err) {
 		return false, nil
@@ -77,31 +77,31 @@ func (e *BulkExporter) makeNext(ctx context.Context, app core.App) (made bool, e
 	}
 	under, stop := context.WithCancel(ctx)
 	defer stop()
-	m := &making{id: export.Id, stop: stop}
+	m := &runningExport{id: export.Id, stop: stop}
 	e.setCurrent(m)
 	defer e.setCurrent(nil)
 
-	w := &writer{engine: e, app: app, export: export, making: m, key: export.FileKey()}
+	w := &exportWriter{engine: e, app: app, export: export, running: m, key: export.FileKey()}
 	at, err := w.write(under)
 	if ctx.Err() != nil { // the service stops
 		w.abandon()
 		return false, errors.Join(removeFolder(app, export.Id), collections.ReleaseExport(app, export.Id))
 	}
-	if under.Err() != nil { // its client has called it off
+	if under.Err() != nil { // the client canceled the export
 		w.abandon()
 		return true, removeFolder(app, export.Id)
 	}
 	return true, e.finish(app, w, at, err)
 }
 
-func (e *BulkExporter) setCurrent(m *making) {
+func (e *BulkExporter) setCurrent(m *runningExport) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.current = m
 }
 
-// finish notes what became of an export, and removes the files of one that came to nothing.
-func (e *BulkExporter) finish(app core.App, w *writer, at time.Time, failure error) error {
+// finish stores the result of an export, and removes the files of a failed or removed one.
+func (e *BulkExporter) finish(app core.App, w *exportWriter, at time.Time, failure error) error {
 	now := e.options.Clock()
 	end := collections.ExportResult{Status: collections.ExportComplete, At: now, TransactionTime: at, Files: w.files, Expires: now.Add(e.options.Keep)}
 	event := audit.ExportFinish
@@ -116,7 +116,7 @@ func (e *BulkExporter) finish(app core.App, w *writer, at time.Time, failure err
 			return err
 		}
 		made = failure == nil
-		return note(tx, event, w.export.Id, audit.Changes{"resources": {New: w.making.done.Load()}}, now)
+		return auditExport(tx, event, w.export.Id, audit.Changes{"resources": {New: w.running.done.Load()}}, now)
 	})
 	if err != nil || !made {
 		err = errors.Join(err, removeFolder(app, w.export.Id))
@@ -124,21 +124,21 @@ func (e *BulkExporter) finish(app core.App, w *writer, at time.Time, failure err
 	return errors.Join(failure, err)
 }
 
-// writer writes the files of one export.
-type writer struct {
-	engine *BulkExporter
-	app    core.App
-	export *collections.Export
-	making *making
-	key    phi.Text
+// exportWriter writes the files of one export.
+type exportWriter struct {
+	engine  *BulkExporter
+	app     core.App
+	export  *collections.Export
+	running *runningExport
+	key     phi.Text
 
 	files []collections.ExportFile
-	open  *file // the last of the files, while it is written
+	open  *file // the file being written, the last of files
 }
 
-// write writes all files, and says which moment they show.
-func (w *writer) write(ctx context.Context) (at time.Time, err error) {
-	if err := removeFolder(w.app, w.export.Id); err != nil { // what an attempt before has left
+// write writes all files from one snapshot and returns the time of the snapshot.
+func (w *exportWriter) write(ctx context.Context) (at time.Time, err error) {
+	if err := removeFolder(w.app, w.export.Id); err != nil { // left by an earlier attempt
 		return at, err
 	}
 	err = collections.Snapshot(ctx, w.app, func(tx core.App) error {
@@ -159,8 +159,8 @@ func (w *writer) write(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// writeType writes the resources of a type, what cannot be shown of them, and what was deleted of them.
-func (w *writer) writeType(ctx context.Context, then core.App, kind string, rest *async.Throttle) error {
+// writeType writes the resources of a type, an issue for each unreadable one, and the deletions.
+func (w *exportWriter) writeType(ctx context.Context, then core.App, kind string, rest *async.Throttle) error {
 	since := w.export.Since()
 	var unreadable []string
 	for after := ""; ; {
@@ -176,7 +176,7 @@ func (w *writer) writeType(ctx context.Context, then core.App, kind string, rest
 			if err := w.add(Output, kind, r.Body); err != nil {
 				return err
 			}
-			w.making.done.Add(1)
+			w.running.done.Add(1)
 		}
 		if after = page.Next; after == "" {
 			break
@@ -186,7 +186,7 @@ func (w *writer) writeType(ctx context.Context, then core.App, kind string, rest
 		}
 	}
 	for _, reference := range unreadable {
-		if err := w.addIssue(fhir.Issue{Type: "exception", Code: collections.UnreadableCode, Text: reference + " cannot be opened and is left out."}); err != nil {
+		if err := w.addIssue(fhir.Issue{Type: "exception", Code: collections.UnreadableCode, Text: reference + " cannot be decrypted and is omitted."}); err != nil {
 			return err
 		}
 	}
@@ -196,14 +196,14 @@ func (w *writer) writeType(ctx context.Context, then core.App, kind string, rest
 	return w.writeDeleted(ctx, then, kind, since)
 }
 
-// writeDeleted writes what was deleted of a type, as the transactions that would delete it elsewhere.
-func (w *writer) writeDeleted(ctx context.Context, then core.App, kind string, since time.Time) error {
+// writeDeleted writes the deletions of a type as transaction Bundles with DELETE requests.
+func (w *exportWriter) writeDeleted(ctx context.Context, then core.App, kind string, since time.Time) error {
 	deleted, complete, err := w.engine.options.Resources.Deleted(ctx, then, kind, since)
 	if err != nil {
 		return fmt.Errorf("read deleted %s: %w", kind, err)
 	}
 	if !complete {
-		err := w.addIssue(fhir.Issue{Severity: "warning", Type: "incomplete", Code: "deletions_unknown", Text: "What was deleted of " + kind + " so long ago is not known any more."})
+		err := w.addIssue(fhir.Issue{Severity: "warning", Type: "incomplete", Code: "deletions_unknown", Text: "Deletions of " + kind + " before the oldest recorded change are not listed."})
 		if err != nil {
 			return err
 		}
@@ -223,17 +223,17 @@ func (w *writer) writeDeleted(ctx context.Context, then core.App, kind string, s
 	return nil
 }
 
-// writeIgnored says what was asked for and passed over.
-func (w *writer) writeIgnored() error {
+// writeIgnored writes a warning for each ignored parameter or type.
+func (w *exportWriter) writeIgnored() error {
 	for _, name := range w.export.Ignored() {
-		if err := w.addIssue(fhir.Issue{Severity: "warning", Type: "not-supported", Code: "ignored", Text: name + " is not supported, and was passed over."}); err != nil {
+		if err := w.addIssue(fhir.Issue{Severity: "warning", Type: "not-supported", Code: "ignored", Text: name + " is not supported and was ignored."}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *writer) addIssue(issue fhir.Issue) error {
+func (w *exportWriter) addIssue(issue fhir.Issue) error {
 	line, err := fhir.OperationOutcome(issue)
 	if err != nil {
 		return err
@@ -241,15 +241,15 @@ func (w *writer) addIssue(issue fhir.Issue) error {
 	return w.add(Errors, "OperationOutcome", line)
 }
 
-// add writes a line into the file of a kind and type: the one that is open, or the next.
-func (w *writer) add(kind, resource string, line []byte) error {
+// add writes a line to the open file, or to a new one if the kind or type differs or the file is full.
+func (w *exportWriter) add(kind, resource string, line []byte) error {
 	last := len(w.files) - 1
 	if w.open == nil || w.files[last].Kind != kind || w.files[last].Type != resource || w.files[last].Count >= w.engine.options.PerFile {
 		if err := w.close(); err != nil {
 			return err
 		}
 		next := collections.ExportFile{Name: w.nameOf(kind, resource), Type: resource, Kind: kind}
-		opened, err := create(folder(w.app, w.export.Id), next.Name, w.key)
+		opened, err := create(exportFolder(w.app, w.export.Id), next.Name, w.key)
 		if err != nil {
 			return err
 		}
@@ -265,15 +265,15 @@ func (w *writer) add(kind, resource string, line []byte) error {
 	return nil
 }
 
-// nameOf is what a file is called: its type, and its number among all.
-func (w *writer) nameOf(kind, resource string) string {
+// nameOf returns the name of the next file: its type and its number in the export.
+func (w *exportWriter) nameOf(kind, resource string) string {
 	if kind != Output {
 		resource = kind
 	}
 	return resource + "-" + strconv.Itoa(len(w.files)+1)
 }
 
-func (w *writer) close() error {
+func (w *exportWriter) close() error {
 	if w.open == nil {
 		return nil
 	}
@@ -285,7 +285,7 @@ func (w *writer) close() error {
 	return nil
 }
 
-func (w *writer) abandon() {
+func (w *exportWriter) abandon() {
 	if w.open != nil {
 		w.open.abandon()
 		w.open = nil

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	loinc            = "http://loinc.org"
-	ucum             = "http://unitsofmeasure.org"
-	categories       = "http://terminology.hl7.org/CodeSystem/observation-category"
-	observationState = "http://hl7.org/fhir/observation-status"
+	loinc                   = "http://loinc.org"
+	ucum                    = "http://unitsofmeasure.org"
+	categorySystem          = "http://terminology.hl7.org/CodeSystem/observation-category"
+	observationStatusSystem = "http://hl7.org/fhir/observation-status"
 )
 
-// observed are the readings.
-var observed = &Kind{
-	Type: "Observation", May: authz.ReadObservations, Event: audit.ObservationRead, Audited: audit.ResourceObservation, Vast: true,
+// observationType is the stored readings.
+var observationType = &ResourceType{
+	Type: "Observation", Action: authz.ReadObservations, Event: audit.ObservationRead, AuditResource: audit.ResourceObservation, IsLarge: true,
 	Profiles: profilesOfReadings(),
 	Params: []Param{
-		ofPatient("patient", definitions+"clinical-patient"),
-		ofPatient("subject", definitions+"Observation-subject"),
-		{Name: "category", Type: "token", Definition: definitions + "Observation-category", add: byCategory},
-		{Name: "code", Type: "token", Definition: definitions + "clinical-code", add: byCode},
-		moment("date", definitions+"clinical-date", collections.ByMeasured),
-		holding(coded("status", definitions+"Observation-status", collections.ByStatus, observationState, []code{
+		patientParam("patient", definitions+"clinical-patient"),
+		patientParam("subject", definitions+"Observation-subject"),
+		{Name: "category", Type: "token", Definition: definitions + "Observation-category", add: filterByCategory},
+		{Name: "code", Type: "token", Definition: definitions + "clinical-code", add: filterByCode},
+		timeParam("date", definitions+"clinical-date", collections.ByMeasured),
+		withStatusIndex(codeParam("status", definitions+"Observation-status", collections.ByStatus, observationStatusSystem, []code{
 			{"registered", nil},
 			{"preliminary", []string{collections.StatusSuspect}},
 			{"final", []string{collections.StatusFinal}},
@@ -43,7 +43,7 @@ var observed = &Kind{
 			{"entered-in-error", []string{collections.StatusEnteredInError}},
 			{"unknown", nil},
 		})),
-		{Name: "component-code-value-quantity", Type: "composite", Definition: definitions + "Observation-component-code-value-quantity", add: byComponent},
+		{Name: "component-code-value-quantity", Type: "composite", Definition: definitions + "Observation-component-code-value-quantity", add: filterByComponent},
 	},
 	Orders: []Order{
 		{"date", true, collections.ByMeasured},
@@ -53,16 +53,16 @@ var observed = &Kind{
 		{"_id", false, collections.ByID},
 		{"_id", true, collections.ByID},
 	},
-	Includes: []string{"Observation:subject", "Observation:device"}, Joins: []string{"Provenance:target"},
+	Includes: []string{"Observation:subject", "Observation:device"}, RevIncludes: []string{"Provenance:target"},
 	ofPatients: true, table: collections.ReadingSearch, render: renderReadings,
 }
 
-// holding finds the few that do not hold by their own index.
-func holding(p Param) Param {
+// withStatusIndex makes a search for statuses other than final use the index of those few readings.
+func withStatusIndex(p Param) Param {
 	add := p.add
-	p.add = func(s *Search, in *reading, v values) string {
-		if !slices.ContainsFunc(v.tokens(), func(t token) bool { return t.is(observationState, "final") }) {
-			s.narrow(collections.NotFinal())
+	p.add = func(s *Search, in *parseContext, v values) string {
+		if !slices.ContainsFunc(v.tokens(), func(t token) bool { return t.is(observationStatusSystem, "final") }) {
+			s.addCondition(collections.NotFinal())
 		}
 		return add(s, in, v)
 	}
@@ -78,58 +78,59 @@ func profilesOfReadings() (names []string) {
 	return names
 }
 
-func byCategory(s *Search, _ *reading, v values) string {
-	s.ofKinds(kindsLike(v, func(t token, d *vitals.Definition) bool {
-		return t.is(categories, "vital-signs") || d.FHIR.Laboratory && t.is(categories, "laboratory")
+func filterByCategory(s *Search, _ *parseContext, v values) string {
+	s.filterKinds(matchingKinds(v, func(t token, d *vitals.Definition) bool {
+		return t.is(categorySystem, "vital-signs") || d.FHIR.Laboratory && t.is(categorySystem, "laboratory")
 	}))
 	return ""
 }
 
-func byCode(s *Search, _ *reading, v values) string {
-	s.ofKinds(kindsLike(v, func(t token, d *vitals.Definition) bool {
+func filterByCode(s *Search, _ *parseContext, v values) string {
+	s.filterKinds(matchingKinds(v, func(t token, d *vitals.Definition) bool {
 		return slices.ContainsFunc(d.FHIR.Codes, func(c vitals.Code) bool { return t.is(loinc, c.Code) })
 	}))
 	return ""
 }
 
 const (
-	msgComponent = "Must be a code, a dollar sign and a number with a prefix if need be, such as 8480-6$gt140."
-	msgUnit      = "The unit is not that of the component; it is not converted."
+	msgComponent = "Must be a code, a dollar sign and a number with an optional prefix, such as 8480-6$gt140."
+	msgUnit      = "The unit is not the unit of the component, and units are not converted."
 )
 
-// byComponent keeps readings of which one component has a value. The values are not indexed, so a patient or a time has to be named, too.
-func byComponent(s *Search, _ *reading, v values) string {
+// filterByComponent restricts the search to readings with a component value in a range. Values are not indexed, so the search must also filter by patient
+// or time.
+func filterByComponent(s *Search, _ *parseContext, v values) string {
 	var either []dbx.Expression
 	for _, text := range v.any {
-		asked, value, parted := strings.Cut(text, "$")
+		component, value, parted := strings.Cut(text, "$")
 		pieces := strings.Split(value, "|")
-		bounds, ok := number(pieces[0])
+		bounds, ok := parseNumberRange(pieces[0])
 		if !parted || !ok || len(pieces) != 1 && len(pieces) != 3 {
 			return msgComponent
 		}
-		t := parseToken(asked)
+		t := parseToken(component)
 		for _, p := range vitals.Parameters {
 			if p.FHIR == nil || !t.is(loinc, p.FHIR.Code.Code) {
 				continue
 			}
-			if len(pieces) == 3 && !unitIs(p.FHIR, pieces[1], pieces[2]) {
+			if len(pieces) == 3 && !matchesUnit(p.FHIR, pieces[1], pieces[2]) {
 				return msgUnit
 			}
-			if kinds := withComponent(p); len(kinds) > 0 {
-				either = append(either, s.Kind.table.ValueIn(kinds, p.Column, p.FHIR.Decimals, bounds))
+			if kinds := kindsWithComponent(p); len(kinds) > 0 {
+				either = append(either, s.Type.table.ValueIn(kinds, p.Column, p.FHIR.Decimals, bounds))
 			}
 		}
 	}
 	if len(either) == 0 {
-		either = append(either, s.Kind.table.AnyOf(collections.ByKind, nil)) // nothing measures that
+		either = append(either, s.Type.table.AnyOf(collections.ByKind, nil)) // no kind of reading has the component
 	}
-	s.either(either)
-	s.needs = append(s.needs, need{"component-code-value-quantity", "Ask for a patient or a date as well: this looks at every reading."})
+	s.addAnyOf(either)
+	s.costly = append(s.costly, costlyCondition{"component-code-value-quantity", "Add a patient or a date: this search reads every reading."})
 	return ""
 }
 
-// withComponent are the kinds that have a parameter as a component, not as the value itself.
-func withComponent(p *vitals.Parameter) (kinds []string) {
+// kindsWithComponent returns the kinds that have a parameter as a component rather than as the value.
+func kindsWithComponent(p *vitals.Parameter) (kinds []string) {
 	for _, d := range vitals.Definitions {
 		if d.FHIR.Value != p && slices.Contains(d.All, p) {
 			kinds = append(kinds, string(d.Kind))
@@ -138,20 +139,20 @@ func withComponent(p *vitals.Parameter) (kinds []string) {
 	return kinds
 }
 
-func unitIs(q *vitals.Quantity, system, unit string) bool {
+func matchesUnit(q *vitals.Quantity, system, unit string) bool {
 	if system != "" {
 		return system == ucum && unit == q.UCUM
 	}
 	return unit == q.UCUM || unit == q.Unit
 }
 
-// places is what a page of readings is shown with: where its patients are, and its devices.
-type places struct {
+// readingContext holds the time zones of a page's patients and the record ids of its devices.
+type readingContext struct {
 	zones   map[string]*time.Location
 	devices map[string]string
 }
 
-func (e *Engine) placesOf(app core.App, readings []ingest.Observation) (c places, err error) {
+func (e *Engine) loadReadingContext(app core.App, readings []ingest.Observation) (c readingContext, err error) {
 	var patientIDs, deviceIDs []string
 	for _, o := range readings {
 		if !slices.Contains(patientIDs, o.PatientID) {
@@ -175,7 +176,7 @@ func (e *Engine) placesOf(app core.App, readings []ingest.Observation) (c places
 
 func renderReadings(e *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {
 	readings := readingsOf(records)
-	c, err := e.placesOf(app, readings)
+	c, err := e.loadReadingContext(app, readings)
 	if err != nil {
 		return nil, err
 	}
@@ -184,13 +185,13 @@ func renderReadings(e *Engine, app core.App, records []*core.Record, _ Reader) (
 		stored := o.FHIR()
 		stored.Zone = c.zones[o.PatientID]
 		device := c.deviceOf(o)
-		rows[i] = Row{ID: o.ID, PatientID: o.PatientID, DeviceID: device, Resource: fhir.Linked(stored, device)}
+		rows[i] = Row{ID: o.ID, PatientID: o.PatientID, DeviceID: device, Resource: fhir.LinkedObservation(stored, device)}
 	}
 	return rows, nil
 }
 
-// deviceOf is the id of the Device that measured; "" where a person typed the values, or where nobody knows it.
-func (c places) deviceOf(o ingest.Observation) string {
+// deviceOf returns the id of the measuring Device; "" if a person entered the values or the device is not registered.
+func (c readingContext) deviceOf(o ingest.Observation) string {
 	if o.Origin == vitals.OriginStaff || o.Origin == vitals.OriginPatient {
 		return ""
 	}

@@ -14,50 +14,50 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 )
 
-// people are the patients, archived ones too, who are not active.
-var people = &Kind{
-	Type: "Patient", May: authz.ReadFHIRPatients, Event: audit.PatientRead, Audited: audit.ResourcePatient, Profiles: []string{"us-core-patient"},
+// patientType is the patients; archived patients are included as inactive.
+var patientType = &ResourceType{
+	Type: "Patient", Action: authz.ReadFHIRPatients, Event: audit.PatientRead, AuditResource: audit.ResourcePatient, Profiles: []string{"us-core-patient"},
 	Params: []Param{
-		{Name: "identifier", Type: "token", Definition: definitions + "Patient-identifier", add: byIdentifier},
-		named("name", definitions+"Patient-name", patients.FoldedName.AnyMatches, func(family, given string) []string {
+		{Name: "identifier", Type: "token", Definition: definitions + "Patient-identifier", add: filterByIdentifier},
+		nameParam("name", definitions+"Patient-name", patients.FoldedName.AnyMatches, func(family, given string) []string {
 			return []string{family, given, given + " " + family}
 		}),
-		named("family", definitions+"individual-family", patients.FoldedName.FamilyMatches, func(family, _ string) []string { return []string{family} }),
-		named("given", definitions+"individual-given", patients.FoldedName.GivenMatches, func(_, given string) []string { return []string{given} }),
-		{Name: "birthdate", Type: "date", Definition: definitions + "individual-birthdate", add: byBirth},
-		coded("gender", definitions+"individual-gender", collections.ByGender, "http://hl7.org/fhir/administrative-gender", []code{
+		nameParam("family", definitions+"individual-family", patients.FoldedName.FamilyMatches, func(family, _ string) []string { return []string{family} }),
+		nameParam("given", definitions+"individual-given", patients.FoldedName.GivenMatches, func(_, given string) []string { return []string{given} }),
+		{Name: "birthdate", Type: "date", Definition: definitions + "individual-birthdate", add: filterByBirthdate},
+		codeParam("gender", definitions+"individual-gender", collections.ByGender, "http://hl7.org/fhir/administrative-gender", []code{
 			{"male", []string{"male"}}, {"female", []string{"female"}}, {"other", []string{"other"}}, {"unknown", []string{"unknown"}},
 		}),
 	},
-	Orders: walks, Joins: []string{"Provenance:target"}, ofPatients: true, table: collections.PatientSearch, render: renderPatients,
+	Orders: defaultOrders, RevIncludes: []string{"Provenance:target"}, ofPatients: true, table: collections.PatientSearch, render: renderPatients,
 }
 
-// walks are the orders of what has none of its own.
-var walks = []Order{
+// defaultOrders are the sort orders of types without their own.
+var defaultOrders = []Order{
 	{"_id", false, collections.ByID}, {"_id", true, collections.ByID}, {"_lastUpdated", false, collections.ByUpdated}, {"_lastUpdated", true, collections.ByUpdated},
 }
 
-// byIdentifier finds patients by the numbers that are theirs alone: ours and the EMR's.
-func byIdentifier(s *Search, in *reading, v values) string {
-	systems, table := in.engine.Systems, s.Kind.table
-	s.identified = true
-	return s.identifiedBy(v,
-		numbering{systems.MRN, table.FoldedAnyOf, collections.ByMRN}, numbering{systems.EMRID, table.AnyOf, collections.ByExternalID})
+// filterByIdentifier searches patients by their medical record number or EMR id.
+func filterByIdentifier(s *Search, in *parseContext, v values) string {
+	systems, table := in.engine.Systems, s.Type.table
+	s.hasIdentifier = true
+	return s.filterByIdentifiers(v,
+		identifierSystem{systems.MRN, table.FoldedAnyOf, collections.ByMRN}, identifierSystem{systems.EMRID, table.AnyOf, collections.ByExternalID})
 }
 
-// named is a parameter of a name. Names are sealed, so they are looked for in memory.
-func named(name, definition string, is func(patients.FoldedName, patients.NamePattern) bool, parts func(family, given string) []string) Param {
-	return Param{Name: name, Type: "string", Definition: definition, Modifiers: []string{"exact", "contains"}, add: func(s *Search, _ *reading, v values) string {
+// nameParam returns a name parameter. Names are sealed, so the search matches them in memory.
+func nameParam(name, definition string, is func(patients.FoldedName, patients.NamePattern) bool, parts func(family, given string) []string) Param {
+	return Param{Name: name, Type: "string", Definition: definition, Modifiers: []string{"exact", "contains"}, add: func(s *Search, _ *parseContext, v values) string {
 		how := map[string]patients.MatchMode{"exact": patients.MatchWhole, "contains": patients.MatchAnywhere}[v.modifier]
 		sought := make([]patients.NamePattern, len(v.any))
 		for i, text := range v.any {
 			sought[i] = patients.NewNamePattern(text, how)
 		}
-		s.named = append(s.named, func(c patients.FoldedName) bool {
+		s.nameFilters = append(s.nameFilters, func(c patients.FoldedName) bool {
 			return slices.ContainsFunc(sought, func(one patients.NamePattern) bool { return is(c, one) })
 		})
 		if v.modifier == "exact" {
-			s.exact = append(s.exact, func(family, given string) bool {
+			s.exactNames = append(s.exactNames, func(family, given string) bool {
 				return slices.ContainsFunc(parts(family, given), func(part string) bool { return slices.Contains(v.any, part) })
 			})
 		}
@@ -65,36 +65,36 @@ func named(name, definition string, is func(patients.FoldedName, patients.NamePa
 	}}
 }
 
-func byBirth(s *Search, in *reading, v values) string {
+func filterByBirthdate(s *Search, in *parseContext, v values) string {
 	days := make([]collections.TimeRange, len(v.any))
 	for i, text := range v.any {
 		var ok bool
-		if days[i], ok = day(text, in.now); !ok || strings.Contains(text, "T") {
-			return "Must be a date as FHIR writes it: a year, a month or a day, after a prefix if need be."
+		if days[i], ok = parseDayRange(text, in.now); !ok || strings.Contains(text, "T") {
+			return "Must be a FHIR date: a year, a month or a day, optionally after a prefix."
 		}
 	}
-	s.born = append(s.born, days)
+	s.birthRanges = append(s.birthRanges, days)
 	return ""
 }
 
-// people finds the patients by what is sealed: names in memory, dates of birth by opening those that are left.
-func (s *Search) people(e *Engine, app core.App) ([]string, error) {
+// patientIDs returns the ids of the patients that match the sealed fields: names in memory first, then dates of birth by opening the remaining records.
+func (s *Search) patientIDs(e *Engine, app core.App) ([]string, error) {
 	var ids []string // nil for all
-	if s.named != nil {
+	if s.nameFilters != nil {
 		ids = e.Directory.IDsByName(func(c patients.FoldedName) bool {
-			return !slices.ContainsFunc(s.named, func(is func(patients.FoldedName) bool) bool { return !is(c) })
+			return !slices.ContainsFunc(s.nameFilters, func(is func(patients.FoldedName) bool) bool { return !is(c) })
 		})
 	}
-	if s.born == nil && s.exact == nil {
+	if s.birthRanges == nil && s.exactNames == nil {
 		return ids, nil
 	}
 	found := []string{}
 	err := collections.EachPatientIdentity(app, ids, func(id, family, given, birth string) {
 		at, err := time.Parse(time.DateOnly, birth)
-		born := !slices.ContainsFunc(s.born, func(days []collections.TimeRange) bool {
-			return err != nil || !slices.ContainsFunc(days, func(d collections.TimeRange) bool { return holds(d, at) })
+		born := !slices.ContainsFunc(s.birthRanges, func(days []collections.TimeRange) bool {
+			return err != nil || !slices.ContainsFunc(days, func(d collections.TimeRange) bool { return inRange(d, at) })
 		})
-		if born && !slices.ContainsFunc(s.exact, func(is func(family, given string) bool) bool { return !is(family, given) }) {
+		if born && !slices.ContainsFunc(s.exactNames, func(is func(family, given string) bool) bool { return !is(family, given) }) {
 			found = append(found, id)
 		}
 	})
@@ -115,10 +115,10 @@ func renderPatients(e *Engine, _ core.App, records []*core.Record, _ Reader) ([]
 	return rows, nil
 }
 
-// StoredPatient is all that the FHIR form of a patient depends on.
+// StoredPatient returns the fields from which a Patient resource is built.
 func StoredPatient(p *collections.Patient) fhir.StoredPatient {
 	return fhir.StoredPatient{
-		ID: p.Id, Who: p.Demographics(), Gender: p.Gender(), MRN: p.MRN(), ExternalID: p.ExternalID(),
+		ID: p.Id, Demographics: p.Demographics(), Gender: p.Gender(), MRN: p.MRN(), ExternalID: p.ExternalID(),
 		Active: p.Active(), Version: p.Version(), UpdatedAt: p.UpdatedAt(),
 	}
 }

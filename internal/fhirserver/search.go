@@ -13,54 +13,54 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// How many resources a page has.
+// The default and the largest page size.
 const (
 	DefaultCount = 50
 	MaxCount     = 1000
 )
 
-// Search is what is asked of one type: conditions, an order and the place from which to go on.
+// Search holds the conditions, sort order and start position of a search of one type.
 type Search struct {
-	Kind   *Kind
+	Type   *ResourceType
 	Reader Reader
 	Limit  int
 	After  Position
-	// Order is the one asked for; nil is the type's own.
+	// Order is the requested sort order; nil is the type's default.
 	Order *Order
-	// Include and Join are what is to be brought along, as they were asked for.
-	Include, Join []string
-	// CountOnly: only how many there are was asked for. Total is "none", "estimate", "accurate", or "" where nobody said.
+	// Include and RevInclude are the requested values of _include and _revinclude.
+	Include, RevInclude []string
+	// CountOnly requests only the number of matches. Total is the value of _total: "none", "estimate", "accurate", or "" if absent.
 	CountOnly bool
 	Total     string
 
-	ctx      context.Context // of the request; nil for none
-	where    collections.Conditions
-	patients []string // the only ones that were asked for; nil for no such limit
-	kinds    []string // of readings, the same
-	ids      bool     // single resources were asked for
-	dated    bool     // a time was asked for
-	named    []func(patients.FoldedName) bool
-	exact    []func(family, given string) bool
-	born     [][]collections.TimeRange
+	ctx         context.Context // of the HTTP request; nil means Background
+	where       collections.Conditions
+	patients    []string // ids of the requested patients; nil means all
+	kinds       []string // requested kinds of readings; nil means all
+	ids         bool     // filtered by resource id
+	dated       bool     // filtered by time
+	nameFilters []func(patients.FoldedName) bool
+	exactNames  []func(family, given string) bool
+	birthRanges [][]collections.TimeRange
 
-	identified bool     // a number of a person was asked for
-	colleagues []values // names of the practice's people
-	needs      []need
+	hasIdentifier bool     // filtered by a person's identifier
+	staffNames    []values // staff name filters
+	costly        []costlyCondition
 }
 
-// need is a condition that is too much to ask of everything.
-type need struct{ param, words string }
+// costlyCondition is a condition too expensive for a search of all resources.
+type costlyCondition struct{ param, words string }
 
-// Position is where a row stands in the order of a search. The zero value is before the first.
+// Position is the sort key and id of a row. The zero value precedes the first row.
 type Position struct{ Value, ID string }
 
-// NewSearch asks for everything of a type that the reader may see.
-func NewSearch(k *Kind, r Reader) *Search {
-	return &Search{Kind: k, Reader: r, Limit: DefaultCount}
+// NewSearch returns a search of all resources of a type that the reader may see.
+func NewSearch(k *ResourceType, r Reader) *Search {
+	return &Search{Type: k, Reader: r, Limit: DefaultCount}
 }
 
-// Within ends the search with a context.
-func (s *Search) Within(ctx context.Context) { s.ctx = ctx }
+// SetContext sets the context that cancels the search.
+func (s *Search) SetContext(ctx context.Context) { s.ctx = ctx }
 
 func (s *Search) context() context.Context {
 	if s.ctx == nil {
@@ -69,15 +69,15 @@ func (s *Search) context() context.Context {
 	return s.ctx
 }
 
-// IDs keeps the resources with these ids.
-func (s *Search) IDs(ids ...string) {
+// FilterIDs restricts the search to resources with these ids.
+func (s *Search) FilterIDs(ids ...string) {
 	s.ids = true
-	s.narrow(s.Kind.table.AnyOf(collections.ByID, s.Kind.recordIDs(ids)))
+	s.addCondition(s.Type.table.AnyOf(collections.ByID, s.Type.recordIDs(ids)))
 }
 
-// OfPatients keeps what is these patients'.
-func (s *Search) OfPatients(ids ...string) {
-	s.narrow(s.Kind.table.OfPatients(ids))
+// FilterPatients restricts the search to resources of these patients.
+func (s *Search) FilterPatients(ids ...string) {
+	s.addCondition(s.Type.table.OfPatients(ids))
 	if s.patients == nil {
 		s.patients = slices.Clone(ids)
 		return
@@ -85,28 +85,28 @@ func (s *Search) OfPatients(ids ...string) {
 	s.patients = slices.DeleteFunc(s.patients, func(id string) bool { return !slices.Contains(ids, id) })
 }
 
-// ofKinds keeps readings of these kinds.
-func (s *Search) ofKinds(kinds []string) {
-	s.narrow(s.Kind.table.AnyOf(collections.ByKind, kinds))
-	s.kinds = slices.DeleteFunc(slices.Clone(s.kindsLeft()), func(kind string) bool { return !slices.Contains(kinds, kind) })
+// filterKinds restricts the search to readings of these kinds.
+func (s *Search) filterKinds(kinds []string) {
+	s.addCondition(s.Type.table.AnyOf(collections.ByKind, kinds))
+	s.kinds = slices.DeleteFunc(slices.Clone(s.requestedKinds()), func(kind string) bool { return !slices.Contains(kinds, kind) })
 }
 
-func (s *Search) kindsLeft() []string {
+func (s *Search) requestedKinds() []string {
 	if s.kinds == nil {
 		return vitals.KindNames
 	}
 	return s.kinds
 }
 
-// UpdatedSince keeps what was changed at a time or after.
+// UpdatedSince restricts the search to resources changed at or after a time.
 func (s *Search) UpdatedSince(at time.Time) {
-	s.narrow(s.Kind.table.During(collections.ByUpdated, []collections.TimeRange{{From: at}}))
+	s.addCondition(s.Type.table.During(collections.ByUpdated, []collections.TimeRange{{From: at}}))
 }
 
-// ByID walks in the order of ids, which is that of creation for most and never changes.
-func (s *Search) ByID() { s.Order = &Order{Param: "_id", by: collections.ByID} }
+// SortByID sorts by id, which never changes and follows the order of creation for most types.
+func (s *Search) SortByID() { s.Order = &Order{Param: "_id", by: collections.ByID} }
 
-// Patient is the only patient that was asked for; "" when there is not exactly one.
+// Patient returns the id of the requested patient if there is exactly one, or "".
 func (s *Search) Patient() string {
 	if len(s.patients) == 1 {
 		return s.patients[0]
@@ -114,54 +114,58 @@ func (s *Search) Patient() string {
 	return ""
 }
 
-// ofOne reports whether nothing but one patient's can be found.
-func (s *Search) ofOne() bool { return len(s.patients) == 1 || s.Reader.Own != nil }
+// isOfOnePatient reports whether all matches belong to one patient.
+func (s *Search) isOfOnePatient() bool { return len(s.patients) == 1 || s.Reader.Own != nil }
 
-// ForSomebody reports whether somebody was looked for by what identifies a person.
-func (s *Search) ForSomebody() bool { return s.named != nil || s.born != nil || s.identified }
+// UsesIdentity reports whether the search filters by a name, date of birth or identifier of a person.
+func (s *Search) UsesIdentity() bool {
+	return s.nameFilters != nil || s.birthRanges != nil || s.hasIdentifier
+}
 
-// Cheap reports whether it is soon counted how many match: without looking at values, an index tells.
-func (s *Search) Cheap() bool { return !s.Kind.Vast || s.ids || s.patients != nil && len(s.needs) == 0 }
+// IsCheapToCount reports whether an index can count the matches without reading values.
+func (s *Search) IsCheapToCount() bool {
+	return !s.Type.IsLarge || s.ids || s.patients != nil && len(s.costly) == 0
+}
 
-func (s *Search) narrow(condition dbx.Expression) { s.where = append(s.where, condition) }
+func (s *Search) addCondition(condition dbx.Expression) { s.where = append(s.where, condition) }
 
 func (s *Search) order() Order {
-	order := s.Kind.Orders[0]
+	order := s.Type.Orders[0]
 	if s.Order != nil {
 		order = *s.Order
 	}
-	if s.Kind.numbered && !s.dated {
+	if s.Type.orderedByTime && !s.dated {
 		order.by = collections.ByID
 	}
 	return order
 }
 
-// conditions are those that were asked for and those of the reader.
+// conditions returns the conditions of the search and of its reader.
 func (s *Search) conditions(e *Engine, app core.App) (collections.Conditions, error) {
 	where := slices.Clone(s.where)
-	if s.Kind.ofPatients {
+	if s.Type.ofPatients {
 		if s.Reader.Own != nil {
-			own := slices.DeleteFunc([]string{*s.Reader.Own}, func(id string) bool { return id == "" }) // of whom is linked to nobody
-			where = append(where, s.Kind.table.OfPatients(own))
+			own := slices.DeleteFunc([]string{*s.Reader.Own}, func(id string) bool { return id == "" }) // no ids if the account is linked to no patient
+			where = append(where, s.Type.table.OfPatients(own))
 		}
 		switch {
 		case s.Reader.CareTeamOf == "":
-		case s.Kind.shared:
-			where = append(where, s.Kind.table.UnassignedOrOnTeamOf(s.Reader.CareTeamOf))
+		case s.Type.shared:
+			where = append(where, s.Type.table.UnassignedOrOnTeamOf(s.Reader.CareTeamOf))
 		default:
-			where = append(where, s.Kind.table.OnTeamOf(s.Reader.CareTeamOf))
+			where = append(where, s.Type.table.OnTeamOf(s.Reader.CareTeamOf))
 		}
 	}
-	find := s.people
+	find := s.patientIDs
 	switch {
-	case s.colleagues != nil:
-		find = s.team
-	case s.named == nil && s.born == nil:
+	case s.staffNames != nil:
+		find = s.staffIDs
+	case s.nameFilters == nil && s.birthRanges == nil:
 		return where, nil
 	}
 	ids, err := find(e, app)
 	if err != nil {
 		return nil, err
 	}
-	return append(where, s.Kind.table.AnyOf(collections.ByID, ids)), nil
+	return append(where, s.Type.table.AnyOf(collections.ByID, ids)), nil
 }

@@ -13,72 +13,72 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Param is one search parameter of a type.
+// Param is a search parameter of a resource type.
 type Param struct {
 	Name string
-	Type string // of FHIR's kinds of search parameters
-	// Definition is where it is defined; "" where that is nowhere in R4.
+	Type string // FHIR search parameter type
+	// Definition is the URL of the SearchParameter; "" if R4 defines none.
 	Definition string
-	// Modifiers are those that it takes.
+	// Modifiers are the supported modifiers.
 	Modifiers []string
-	// add adds the condition that one of the values holds, or says what is wrong with them.
-	add func(s *Search, in *reading, v values) (problem string)
+	// add adds the condition that one of the values matches, or returns what is wrong with the values.
+	add func(s *Search, in *parseContext, v values) (problem string)
 }
 
-// values are what one parameter was sent with: alternatives, of which one has to hold.
+// values are the alternatives of one parameter; a resource must match at least one.
 type values struct {
 	modifier string
 	any      []string
 }
 
-// reading is what values are read with.
-type reading struct {
+// parseContext holds what the parsing of values depends on.
+type parseContext struct {
 	engine *Engine
 	now    time.Time
 }
 
 const definitions = "http://hl7.org/fhir/SearchParameter/"
 
-// common are the parameters of all types.
-var common = []Param{
-	{Name: "_id", Type: "token", Definition: definitions + "Resource-id", add: func(s *Search, _ *reading, v values) string {
-		s.IDs(v.any...)
+// commonParams are the parameters of all types.
+var commonParams = []Param{
+	{Name: "_id", Type: "token", Definition: definitions + "Resource-id", add: func(s *Search, _ *parseContext, v values) string {
+		s.FilterIDs(v.any...)
 		return ""
 	}},
-	moment("_lastUpdated", definitions+"Resource-lastUpdated", collections.ByUpdated),
+	timeParam("_lastUpdated", definitions+"Resource-lastUpdated", collections.ByUpdated),
 }
 
-// All are the parameters of a type, those of all types first.
-func (k *Kind) All() []Param { return slices.Concat(common, k.Params) }
+// AllParams returns the parameters of the type, with the common ones first.
+func (k *ResourceType) AllParams() []Param { return slices.Concat(commonParams, k.Params) }
 
-func (k *Kind) param(name string) *Param {
-	all := k.All()
+func (k *ResourceType) param(name string) *Param {
+	all := k.AllParams()
 	if i := slices.IndexFunc(all, func(p Param) bool { return p.Name == name }); i >= 0 {
 		return &all[i]
 	}
 	return nil
 }
 
-// moment is a parameter of a time.
-func moment(name, definition, by string) Param {
-	return Param{Name: name, Type: "date", Definition: definition, add: func(s *Search, in *reading, v values) string {
+// timeParam returns a date parameter that searches a column of instants.
+func timeParam(name, definition, by string) Param {
+	return Param{Name: name, Type: "date", Definition: definition, add: func(s *Search, in *parseContext, v values) string {
 		stretches := make([]collections.TimeRange, len(v.any))
 		for i, text := range v.any {
 			var ok bool
-			if stretches[i], ok = stretch(text, in.engine.Zone, in.now); !ok {
+			if stretches[i], ok = parseTimeRange(text, in.engine.Zone, in.now); !ok {
 				return msgDate
 			}
 		}
 		s.dated = true
-		s.narrow(s.Kind.table.During(by, stretches))
+		s.addCondition(s.Type.table.During(by, stretches))
 		return ""
 	}}
 }
 
-const msgReference = "Must be the id of a resource here, after the name of its type and a slash if need be."
+const msgReference = "Must be the id of a resource on this server, optionally after the resource type and a slash."
 
-// ids reads references to resources of a type: an id, Type/id, or the whole address of one here. Of others' addresses nothing is known.
-func (in *reading) ids(target string, v values) (ids []string, ok bool) {
+// ids parses references to resources of a type: an id, Type/id, or an absolute URL on this server. References to other servers match nothing.
+func (in *parseContext) ids(target string, v values) (ids []string, ok bool) {
 	if v.modifier != "" && v.modifier != target {
 		return nil, false
 	}
@@ -94,7 +94,7 @@ func (in *reading) ids(target string, v values) (ids []string, ok bool) {
 			if !typeName.MatchString(kind) {
 				return nil, false
 			}
-			continue // a resource of another type is none that is meant
+			continue // a resource of another type matches nothing
 		case !validID(id):
 			return nil, false
 		}
@@ -103,7 +103,7 @@ func (in *reading) ids(target string, v values) (ids []string, ok bool) {
 	return ids, true
 }
 
-// typeName is how the name of a type looks.
+// typeName matches the name of a resource type.
 var typeName = regexp.MustCompile(`^[A-Z][A-Za-z]+$`)
 
 // validID reports whether text may be the id of a resource. Source: FHIR R4, datatypes, id.
@@ -112,25 +112,25 @@ func validID(text string) bool {
 	return text != "" && len(text) <= most && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-.") == ""
 }
 
-// ofPatient is a parameter of whose a resource is.
-func ofPatient(name, definition string) Param {
-	return Param{Name: name, Type: "reference", Definition: definition, Modifiers: []string{"Patient"}, add: func(s *Search, in *reading, v values) string {
+// patientParam returns a reference parameter that searches the patient of a resource.
+func patientParam(name, definition string) Param {
+	return Param{Name: name, Type: "reference", Definition: definition, Modifiers: []string{"Patient"}, add: func(s *Search, in *parseContext, v values) string {
 		ids, ok := in.ids("Patient", v)
 		if !ok {
 			return msgReference
 		}
 		for i, id := range ids {
-			ids[i] = strings.ToLower(id) // as everywhere else
+			ids[i] = strings.ToLower(id) // patient ids are stored in lower case
 		}
-		s.OfPatients(ids...)
+		s.FilterPatients(ids...)
 		return ""
 	}}
 }
 
-// token is a code, perhaps with its system before a bar.
+// token is the value of a token parameter: a code with an optional system.
 type token struct {
 	system string
-	// any: whatever system; else it is the one that is named, "" being none.
+	// any: the token matches a code of any system. Otherwise system must match exactly; "" matches codes without a system.
 	any  bool
 	code string
 }
@@ -143,7 +143,7 @@ func parseToken(text string) token {
 	return token{system: system, code: code}
 }
 
-// is reports whether a code of a system is meant; a system alone means all of its codes.
+// is reports whether the token matches a code of a system. A token with only a system matches all codes of the system.
 func (t token) is(system, code string) bool {
 	return (t.any || t.system == system) && (t.code == code || t.code == "" && !t.any)
 }
@@ -156,9 +156,9 @@ func (v values) tokens() []token {
 	return tokens
 }
 
-// coded is a parameter of a code of a list that is fixed: what stands in it is found by what is stored for it. What no list has is a mistake.
-func coded(name, definition, by, system string, list []code) Param {
-	return Param{Name: name, Type: "token", Definition: definition, add: func(s *Search, _ *reading, v values) string {
+// codeParam returns a token parameter with a fixed list of codes, each mapped to its stored values. A code that is not in the list is invalid.
+func codeParam(name, definition, by, system string, list []code) Param {
+	return Param{Name: name, Type: "token", Definition: definition, add: func(s *Search, _ *parseContext, v values) string {
 		stored := []string{}
 		for _, t := range v.tokens() {
 			known := false
@@ -171,12 +171,12 @@ func coded(name, definition, by, system string, list []code) Param {
 				return "Must be one of: " + codes(list) + "."
 			}
 		}
-		s.narrow(s.Kind.table.AnyOf(by, stored))
+		s.addCondition(s.Type.table.AnyOf(by, stored))
 		return ""
 	}}
 }
 
-// code is one of a fixed list, with the values that are stored for it.
+// code is a FHIR code of a fixed list, with its stored values.
 type code struct {
 	code   string
 	stored []string
@@ -190,20 +190,20 @@ func codes(list []code) string {
 	return strings.Join(names, ", ")
 }
 
-// kindsLike are the kinds of readings of which one of the codes says so.
-func kindsLike(v values, says func(t token, d *vitals.Definition) bool) []string {
+// matchingKinds returns the kinds of readings that match at least one token.
+func matchingKinds(v values, matches func(t token, d *vitals.Definition) bool) []string {
 	kinds := []string{}
 	for _, d := range vitals.Definitions {
-		if slices.ContainsFunc(v.tokens(), func(t token) bool { return says(t, d) }) {
+		if slices.ContainsFunc(v.tokens(), func(t token) bool { return matches(t, d) }) {
 			kinds = append(kinds, string(d.Kind))
 		}
 	}
 	return kinds
 }
 
-// number is a number with a prefix, as a range of values. A number is as exact as it is written: 140 is what rounds to it.
+// parseNumberRange parses a prefixed number into a range of values. The written digits set the precision: 140 matches 139.5 up to 140.5.
 // Source: FHIR R4, search, "number".
-func number(text string) (b collections.ValueRange, ok bool) {
+func parseNumberRange(text string) (b collections.ValueRange, ok bool) {
 	prefix, digits := cutPrefix(text)
 	value, err := strconv.ParseFloat(digits, 64)
 	if err != nil || strings.ContainsAny(digits, "xXpPiInN_") {
@@ -238,5 +238,7 @@ func number(text string) (b collections.ValueRange, ok bool) {
 	return collections.ValueRange{From: &low, FromIncluded: true, To: &high, Outside: prefix == "ne"}, true
 }
 
-// either keeps what one of the conditions holds for.
-func (s *Search) either(conditions []dbx.Expression) { s.narrow(collections.AnyCondition(conditions)) }
+// anyOf restricts the search to resources that meet at least one of the conditions.
+func (s *Search) addAnyOf(conditions []dbx.Expression) {
+	s.addCondition(collections.AnyCondition(conditions))
+}

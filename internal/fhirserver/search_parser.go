@@ -11,46 +11,46 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Request is what somebody asks of a type.
+// Request is the unparsed search of one resource type.
 type Request struct {
 	Params url.Values
-	// Strict refuses what is not known, instead of leaving it out. Source: FHIR R4, search, "handling errors".
+	// Strict rejects unknown parameters instead of ignoring them. Source: FHIR R4, search, "handling errors".
 	Strict bool
 	Now    time.Time
 	Reader Reader
 }
 
-// The codes of what is wrong with a search besides what its values are.
+// The error codes of searches, other than for invalid values.
 const (
 	CodeNotSupported = "not_supported"
 	CodeTooCostly    = "too_costly"
 	CodeTooLong      = "too_long"
 )
 
-// parser reads the parameters of one search.
+// parser parses the parameters of one search.
 type parser struct {
 	Request
 	search     *Search
-	in         *reading
+	in         *parseContext
 	understood url.Values
 	problems   fault.Fields
 	code       string
 }
 
-// passing are parameters that say how to answer, not what to look for; whoever answers reads them.
-var passing = []string{"_format", "_pretty"}
+// formatParams control the response format; the HTTP handler reads them.
+var formatParams = []string{"_format", "_pretty"}
 
-// Read reads what is asked. Understood are the parameters that were taken into account; a fault names each one that is wrong.
-func (e *Engine) Read(k *Kind, r Request) (s *Search, understood url.Values, err error) {
-	p := &parser{Request: r, search: NewSearch(k, r.Reader), in: &reading{e, r.Now}, understood: url.Values{}, problems: fault.Fields{}}
+// ParseSearch parses a search. It returns the parameters that it applied, or a fault that names each invalid parameter.
+func (e *Engine) ParseSearch(k *ResourceType, r Request) (s *Search, understood url.Values, err error) {
+	p := &parser{Request: r, search: NewSearch(k, r.Reader), in: &parseContext{e, r.Now}, understood: url.Values{}, problems: fault.Fields{}}
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
 		for _, text := range r.Params[name] {
-			p.one(name, text)
+			p.parseParam(name, text)
 		}
 	}
 	s = p.search
-	if len(s.needs) > 0 && s.patients == nil && !s.ids && !s.dated {
-		for _, n := range s.needs {
+	if len(s.costly) > 0 && s.patients == nil && !s.ids && !s.dated {
+		for _, n := range s.costly {
 			p.refuse(n.param, CodeTooCostly, n.words)
 		}
 	}
@@ -64,7 +64,7 @@ func (e *Engine) Read(k *Kind, r Request) (s *Search, understood url.Values, err
 	return s, p.understood, nil
 }
 
-// refuse notes what is wrong with a parameter. Wrong values weigh more than what is not supported.
+// refuse records an error for a parameter. Errors with different codes are reported as a plain validation error.
 func (p *parser) refuse(name, code, words string) {
 	if len(p.problems) == 0 {
 		p.code = code
@@ -76,38 +76,38 @@ func (p *parser) refuse(name, code, words string) {
 
 func (p *parser) invalid(name, words string) { p.refuse(name, "", words) }
 
-// unknown is a parameter that nobody knows here: refused where that was asked for, else left out.
-func (p *parser) unknown(name, words string) {
+// refuseIfStrict rejects an unknown parameter of a strict search; other searches ignore it.
+func (p *parser) refuseIfStrict(name, words string) {
 	if p.Strict {
 		p.refuse(name, CodeNotSupported, words)
 	}
 }
 
-const msgUnknown = "This parameter is not known here."
+const msgUnknown = "This parameter is not supported."
 
-func (p *parser) one(name, text string) {
+func (p *parser) parseParam(name, text string) {
 	base, modifier, _ := strings.Cut(name, ":")
-	if read, known := results[base]; known && (modifier == "" || base == "_include" || base == "_revinclude") {
+	if read, known := resultParams[base]; known && (modifier == "" || base == "_include" || base == "_revinclude") {
 		if problem := read(p, modifier, text); problem != "" {
 			p.invalid(base, problem)
 		}
 		return
 	}
-	if slices.Contains(passing, name) {
+	if slices.Contains(formatParams, name) {
 		return
 	}
 	first, _, chained := strings.Cut(base, ".")
-	param := p.search.Kind.param(first)
+	param := p.search.Type.param(first)
 	_, further, _ := strings.Cut(modifier, ".")
 	switch {
 	case base == "_has", chained, further != "":
-		// To leave a condition out that narrows whose data is shown would show others' data. That holds of parameters that nobody knows here, too: what
-		// has a chain is sure to narrow.
-		p.refuse(name, CodeNotSupported, "Chained searches are not known here.")
+		// Always refused: ignoring a condition on the patient would return other patients' data. A chained parameter always restricts the result, even if
+		// its base is unknown.
+		p.refuse(name, CodeNotSupported, "Chained searches are not supported.")
 	case param == nil:
-		p.unknown(name, msgUnknown)
+		p.refuseIfStrict(name, msgUnknown)
 	case modifier != "" && !slices.Contains(param.Modifiers, modifier):
-		p.refuse(name, CodeNotSupported, "This modifier is not known here.")
+		p.refuse(name, CodeNotSupported, "This modifier is not supported.")
 	case strings.TrimSpace(text) == "":
 		p.invalid(base, "A value is required.")
 	default:
@@ -124,7 +124,7 @@ func (p *parser) one(name, text string) {
 	}
 }
 
-// alternatives parts a value at its commas, but for those that are escaped.
+// alternatives splits a value at its unescaped commas.
 func alternatives(text string) (list []string) {
 	var one strings.Builder
 	escaped := false
@@ -145,9 +145,9 @@ func alternatives(text string) (list []string) {
 	return append(list, one.String())
 }
 
-// results are the parameters that say what is shown of what was found.
-var results = map[string]func(p *parser, modifier, text string) (problem string){
-	"_count": (*parser).count, "_sort": (*parser).sort, "_include": (*parser).include, "_revinclude": (*parser).join,
+// resultParams are the parameters that control the search result, not the matches.
+var resultParams = map[string]func(p *parser, modifier, text string) (problem string){
+	"_count": (*parser).count, "_sort": (*parser).sort, "_include": (*parser).include, "_revinclude": (*parser).revinclude,
 	"_summary": (*parser).summary, "_total": (*parser).total,
 }
 
@@ -156,10 +156,10 @@ func (p *parser) count(_, text string) string {
 		return "Must be a whole number."
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n > MaxCount { // too many digits are too many resources
+	if err != nil || n > MaxCount { // an error means more digits than an int holds
 		n = MaxCount
 	}
-	if n == 0 { // which is how to ask for the number alone
+	if n == 0 { // _count=0 requests only the total
 		p.search.CountOnly = true
 	} else {
 		p.search.Limit = n
@@ -170,18 +170,18 @@ func (p *parser) count(_, text string) string {
 
 func (p *parser) sort(_, text string) string {
 	name, descending := strings.CutPrefix(text, "-")
-	at := slices.IndexFunc(p.search.Kind.Orders, func(o Order) bool { return o.Param == name && o.Descending == descending })
+	at := slices.IndexFunc(p.search.Type.Orders, func(o Order) bool { return o.Param == name && o.Descending == descending })
 	if at < 0 {
-		p.unknown("_sort", "Must be one of: "+strings.Join(p.search.Kind.Sorts(), ", ")+".")
+		p.refuseIfStrict("_sort", "Must be one of: "+strings.Join(p.search.Type.SortNames(), ", ")+".")
 		return ""
 	}
-	p.search.Order = &p.search.Kind.Orders[at]
+	p.search.Order = &p.search.Type.Orders[at]
 	p.understood.Set("_sort", text)
 	return ""
 }
 
-// Sorts are the orders that may be asked for.
-func (k *Kind) Sorts() []string {
+// SortNames returns the values that _sort accepts.
+func (k *ResourceType) SortNames() []string {
 	names := make([]string, len(k.Orders))
 	for i, o := range k.Orders {
 		names[i] = o.Param
@@ -193,19 +193,19 @@ func (k *Kind) Sorts() []string {
 }
 
 func (p *parser) include(modifier, text string) string {
-	p.bring("_include", modifier, strings.TrimSuffix(text, ":Patient"), text, p.search.Kind.Includes, &p.search.Include)
+	p.addInclude("_include", modifier, strings.TrimSuffix(text, ":Patient"), text, p.search.Type.Includes, &p.search.Include)
 	return ""
 }
 
-func (p *parser) join(modifier, text string) string {
-	p.bring("_revinclude", modifier, text, text, p.search.Kind.Joins, &p.search.Join)
+func (p *parser) revinclude(modifier, text string) string {
+	p.addInclude("_revinclude", modifier, text, text, p.search.Type.RevIncludes, &p.search.RevInclude)
 	return ""
 }
 
-// bring notes what is to be brought along. What is brought along brings nothing itself, so that asking for it again and again changes nothing.
-func (p *parser) bring(name, modifier, wanted, text string, known []string, list *[]string) {
+// addInclude adds an _include or _revinclude value. Included resources include nothing further, so the iterate modifier has no effect.
+func (p *parser) addInclude(name, modifier, wanted, text string, known []string, list *[]string) {
 	if !slices.Contains(known, wanted) || modifier != "" && modifier != "iterate" {
-		p.unknown(name, "Must be one of: "+strings.Join(known, ", ")+".")
+		p.refuseIfStrict(name, "Must be one of: "+strings.Join(known, ", ")+".")
 		return
 	}
 	if !slices.Contains(*list, wanted) {
@@ -220,7 +220,7 @@ func (p *parser) summary(_, text string) string {
 		p.search.CountOnly = true
 	case "false":
 	case "true", "text", "data":
-		p.unknown("_summary", "Must be one of: count, false.")
+		p.refuseIfStrict("_summary", "Must be one of: count, false.")
 		return ""
 	default:
 		return "Must be one of: count, false."

@@ -12,7 +12,7 @@ import (
 
 func trimmed(v float64) string { return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'g', -1, 64) }
 
-// Commas part alternatives but where they are escaped, whatever they are.
+// Unescaped commas separate alternatives of any content.
 func TestAlternatives(t *testing.T) {
 	escape := strings.NewReplacer(`\`, `\\`, ",", `\,`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -22,12 +22,12 @@ func TestAlternatives(t *testing.T) {
 			escaped[i] = escape.Replace(one)
 		}
 		if got := alternatives(strings.Join(escaped, ",")); !slices.Equal(got, list) {
-			t.Fatalf("%q is read as %q", list, got)
+			t.Fatalf("%q is parsed as %q", list, got)
 		}
 	})
 }
 
-func TestTokens(t *testing.T) {
+func TestTokenMatch(t *testing.T) {
 	const system = "urn:x"
 	for text, want := range map[string]bool{
 		"a": true, "urn:x|a": true, "urn:x|": true, "|a": false, "urn:y|a": false, "b": false, "urn:x|b": false, "": false, "urn:y|": false, "|": false,
@@ -38,7 +38,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-func TestIDs(t *testing.T) {
+func TestResourceIDs(t *testing.T) {
 	for text, want := range map[string]bool{
 		"a": true, "A-1.b": true, strings.Repeat("x", 64): true, strings.Repeat("x", 65): false, "": false, "a b": false, "a/b": false, "ä": false, "a_b": false,
 	} {

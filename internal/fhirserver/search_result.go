@@ -9,16 +9,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Result is what a search found.
+// Result is the result of a search.
 type Result struct {
 	Rows []Row
-	// Total is how many match; nil where nobody counted.
+	// Total is the number of matches; nil if they were not counted.
 	Total *int
-	// Next is where the next page begins; nil for none.
+	// Next is the position of the next page; nil if there is none.
 	Next *Position
 }
 
-// Search finds a page and, where it is asked for or soon done, how many match in all.
+// Search returns a page and, if requested or cheap, the total number of matches.
 func (e *Engine) Search(app core.App, s *Search) (r Result, err error) {
 	if !s.CountOnly {
 		var last Position
@@ -33,7 +33,7 @@ func (e *Engine) Search(app core.App, s *Search) (r Result, err error) {
 			return r, nil
 		}
 	}
-	if s.CountOnly || s.Total == "accurate" || s.Total == "estimate" || s.Total == "" && s.Cheap() {
+	if s.CountOnly || s.Total == "accurate" || s.Total == "estimate" || s.Total == "" && s.IsCheapToCount() {
 		total, err := e.Count(app, s)
 		if err != nil {
 			return r, err
@@ -43,17 +43,17 @@ func (e *Engine) Search(app core.App, s *Search) (r Result, err error) {
 	return r, nil
 }
 
-// LastN finds the last so many readings of each kind that a search about one patient lets through. What was entered in error was never one, unless it is
-// asked for by its status. Source: FHIR R4, Observation, "$lastn".
-func (e *Engine) LastN(app core.App, s *Search, most int, withdrawnToo bool) (r Result, err error) {
+// LastN returns the newest readings of each kind, at most the given number, that match a search of one patient. It omits readings entered in error unless
+// includeRetracted is set. Source: FHIR R4, Observation, "$lastn".
+func (e *Engine) LastN(app core.App, s *Search, limit int, includeRetracted bool) (r Result, err error) {
 	for _, d := range vitals.Definitions {
 		one := *s
 		one.where = slices.Clone(s.where)
-		one.ofKinds([]string{string(d.Kind)})
-		if !withdrawnToo {
-			one.where = append(one.where, s.Kind.table.AnyOf(collections.ByStatus, []string{collections.StatusFinal, collections.StatusSuspect}))
+		one.filterKinds([]string{string(d.Kind)})
+		if !includeRetracted {
+			one.where = append(one.where, s.Type.table.AnyOf(collections.ByStatus, []string{collections.StatusFinal, collections.StatusSuspect}))
 		}
-		one.Limit, one.Order, one.After = most, nil, Position{}
+		one.Limit, one.Order, one.After = limit, nil, Position{}
 		rows, _, _, err := e.Page(app, &one)
 		if err != nil {
 			return r, err
@@ -64,11 +64,10 @@ func (e *Engine) LastN(app core.App, s *Search, most int, withdrawnToo bool) (r 
 	return r, nil
 }
 
-// Besides finds what a search asked to be brought along with its rows, of the types that may be shown: included are resources that the rows name or that
-// name them.
-func (e *Engine) Besides(app core.App, s *Search, rows []Row, may func(*Kind) bool) (included map[*Kind][]Row, withheld []*Kind, err error) {
-	included = map[*Kind][]Row{}
-	add := func(k *Kind, ids []string) error {
+// LoadIncludes returns the resources that _include and _revinclude request for rows. Types that may does not permit are returned as withheld.
+func (e *Engine) LoadIncludes(app core.App, s *Search, rows []Row, may func(*ResourceType) bool) (included map[*ResourceType][]Row, withheld []*ResourceType, err error) {
+	included = map[*ResourceType][]Row{}
+	add := func(k *ResourceType, ids []string) error {
 		switch {
 		case len(ids) == 0:
 			return nil
@@ -77,32 +76,32 @@ func (e *Engine) Besides(app core.App, s *Search, rows []Row, may func(*Kind) bo
 			return nil
 		}
 		found := NewSearch(k, s.Reader)
-		found.IDs(ids...)
+		found.FilterIDs(ids...)
 		found.Limit = len(ids)
-		found.ByID()
+		found.SortByID()
 		found.ctx = s.ctx
 		included[k], _, _, err = e.Page(app, found)
 		return err
 	}
 	if slices.Contains(s.Include, "Observation:subject") {
-		if err := add(people, distinct(rows, func(r Row) string { return r.PatientID })); err != nil {
+		if err := add(patientType, distinct(rows, func(r Row) string { return r.PatientID })); err != nil {
 			return nil, nil, err
 		}
 	}
 	if slices.Contains(s.Include, "Observation:device") {
-		if err := add(devices, distinct(rows, func(r Row) string { return r.DeviceID })); err != nil {
+		if err := add(deviceType, distinct(rows, func(r Row) string { return r.DeviceID })); err != nil {
 			return nil, nil, err
 		}
 	}
-	if slices.Contains(s.Join, "Provenance:target") && s.Kind == observed {
-		if err := add(provenances, distinct(rows, func(r Row) string { return r.ID })); err != nil {
+	if slices.Contains(s.RevInclude, "Provenance:target") && s.Type == observationType {
+		if err := add(provenanceType, distinct(rows, func(r Row) string { return r.ID })); err != nil {
 			return nil, nil, err
 		}
 	}
 	return included, withheld, nil
 }
 
-// distinct are the values of rows, each once and none that is "".
+// distinct returns the distinct values of rows without "".
 func distinct(rows []Row, value func(Row) string) (list []string) {
 	known := map[string]bool{"": true}
 	for _, row := range rows {

@@ -144,8 +144,8 @@ func (o Observation) columns() dbx.Params {
 }
 
 // FHIR returns the input of the FHIR form, without data of the patient and device.
-func (o Observation) FHIR() fhir.Stored {
-	return fhir.Stored{
+func (o Observation) FHIR() fhir.StoredObservation {
+	return fhir.StoredObservation{
 		ID: o.ID, PatientID: o.PatientID, Reading: o.Reading, Origin: o.Origin, EnteredInError: o.EnteredInError, Suspect: o.Review == Suspect,
 		Version: o.FHIRVersion, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 	}
@@ -170,10 +170,10 @@ func FindObservation(app core.App, id string) (Observation, error) {
 }
 
 // LoadFHIR reads the input of an observation's FHIR form: the reading, the patient's time zone and, if enabled, the device.
-func (e *Evaluator) LoadFHIR(app core.App, id string) (fhir.Stored, error) {
+func (e *Evaluator) LoadFHIR(app core.App, id string) (fhir.StoredObservation, error) {
 	o, err := FindObservation(app, id)
 	if err != nil {
-		return fhir.Stored{}, err
+		return fhir.StoredObservation{}, err
 	}
 	stored, deviceID := o.FHIR(), ""
 	if e.rules.SendDevice {
@@ -181,7 +181,7 @@ func (e *Evaluator) LoadFHIR(app core.App, id string) (fhir.Stored, error) {
 	}
 	from, err := collections.ReadingContextOf(app, o.PatientID, deviceID)
 	if err != nil {
-		return fhir.Stored{}, err
+		return fhir.StoredObservation{}, err
 	}
 	stored.ExternalID = from.ExternalID
 	stored.Zone = collections.Zone(from.TimeZone, e.rules.PracticeZone)

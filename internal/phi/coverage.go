@@ -7,7 +7,7 @@ import (
 	"log/slog"
 )
 
-// Coverage is how a patient is insured, in the clear; what of it has no column of its own is sealed as one field.
+// Coverage is a patient's insurance coverage in plaintext. The fields without their own column are sealed as one value.
 type Coverage struct {
 	Payer        int64       `json:"payer_id,omitempty"` // the payer's number; 0 for none
 	MemberID     string      `json:"member_id,omitempty"`
@@ -15,10 +15,10 @@ type Coverage struct {
 	Relationship string      `json:"relationship,omitempty"` // of the patient to the subscriber: self, spouse, child, other
 	Subscriber   *Subscriber `json:"subscriber,omitempty"`
 	Secondary    *Coverage   `json:"secondary,omitempty"`
-	SelfPay      bool        `json:"self_pay,omitempty"` // somebody said that there is no payer
+	SelfPay      bool        `json:"self_pay,omitempty"` // staff recorded that there is no payer
 }
 
-// Subscriber is who holds an insurance that covers somebody else.
+// Subscriber is the holder of an insurance that covers the patient.
 type Subscriber struct {
 	FirstName   string `json:"first_name,omitempty"`
 	LastName    string `json:"last_name,omitempty"`
@@ -26,25 +26,25 @@ type Subscriber struct {
 	Gender      string `json:"gender,omitempty"`        // male, female, other, unknown
 }
 
-// Format shows nothing of the coverage.
+// Format prints a placeholder.
 func (Coverage) Format(s fmt.State, _ rune) { conceal(s) }
 
-// LogValue shows nothing of the coverage.
+// LogValue logs a placeholder.
 func (Coverage) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalJSON refuses; Plaintext is the way to storage.
+// MarshalJSON always fails; use Plaintext for storage.
 func (Coverage) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
-// Format shows nothing of the person.
+// Format prints a placeholder.
 func (Subscriber) Format(s fmt.State, _ rune) { conceal(s) }
 
-// LogValue shows nothing of the person.
+// LogValue logs a placeholder.
 func (Subscriber) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalJSON refuses; Plaintext of the coverage is the way to storage.
+// MarshalJSON always fails; use Plaintext of the coverage for storage.
 func (Subscriber) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
-// plainCoverage and plainSubscriber are without the refusals.
+// plainCoverage and plainSubscriber are the types without the methods that refuse encoding.
 type (
 	plainCoverage struct {
 		Payer        int64            `json:"payer_id,omitempty"`
@@ -65,14 +65,14 @@ func (c *Coverage) plain() *plainCoverage {
 	return &plainCoverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*plainSubscriber)(c.Subscriber), c.Secondary.plain(), c.SelfPay}
 }
 
-func (c *plainCoverage) covered() *Coverage {
+func (c *plainCoverage) coverage() *Coverage {
 	if c == nil {
 		return nil
 	}
-	return &Coverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*Subscriber)(c.Subscriber), c.Secondary.covered(), c.SelfPay}
+	return &Coverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*Subscriber)(c.Subscriber), c.Secondary.coverage(), c.SelfPay}
 }
 
-// Plaintext is the form in which a coverage is sealed; "" for none and for one that says nothing. ParseCoverage reads it.
+// Plaintext returns the JSON form to seal; "" for nil and for an empty coverage. ParseCoverage parses it.
 func (c *Coverage) Plaintext() (string, error) {
 	if c == nil || *c == (Coverage{}) {
 		return "", nil
@@ -84,14 +84,14 @@ func (c *Coverage) Plaintext() (string, error) {
 	return string(text), nil
 }
 
-// ParseCoverage reads what Plaintext wrote; nil for "".
+// ParseCoverage parses the result of Plaintext; "" gives nil.
 func ParseCoverage(plaintext string) (*Coverage, error) {
 	if plaintext == "" {
 		return nil, nil
 	}
 	var c plainCoverage
 	if json.Unmarshal([]byte(plaintext), &c) != nil {
-		return nil, errors.New("phi: stored coverage is not readable") // the cause would quote it
+		return nil, errors.New("phi: stored coverage is not readable") // the cause would quote the value
 	}
-	return c.covered(), nil
+	return c.coverage(), nil
 }

@@ -19,12 +19,12 @@ func derived(t *testing.T, r *phi.KeyRing, keyID, label string) []byte {
 	return secret
 }
 
-// What was derived lasts as long as the key: its place in the ring and the other keys do not matter.
-func TestDeriveHangsOnOneKey(t *testing.T) {
+// A derived secret depends only on its key and label, not on the order of the ring or its other keys.
+func TestDeriveDependsOnOneKey(t *testing.T) {
 	alone, both := ring(t, key("a", 1)), ring(t, key("b", 2), key("a", 1))
 	of := derived(t, alone, "a", "access token")
 	if !bytes.Equal(of, derived(t, both, "a", "access token")) {
-		t.Error("another ring derives another secret from the same key")
+		t.Error("another ring derives a different secret from the same key")
 	}
 	for name, other := range map[string][]byte{
 		"label": derived(t, alone, "a", "file token"),
@@ -36,15 +36,15 @@ func TestDeriveHangsOnOneKey(t *testing.T) {
 		}
 	}
 	if secret, ok := alone.Derive("b", "access token"); ok || secret != nil {
-		t.Error("a key that is not in the ring derived something")
+		t.Error("a key that is not in the ring derived a secret")
 	}
 	of[0]++
 	if bytes.Equal(of, derived(t, alone, "a", "access token")) {
-		t.Error("who changes the answer changes what the ring keeps")
+		t.Error("changing the returned secret changes the cached one")
 	}
 }
 
-// TestDeriveKnownValue holds what earlier releases derived: HKDF-SHA-256 of 32 bytes of 7, without salt.
+// TestDeriveKnownValue checks the value that earlier releases derived: HKDF-SHA-256 of 32 bytes of 7, without salt.
 func TestDeriveKnownValue(t *testing.T) {
 	const known = "93272133ee09b25c0a079f833e16b6400a6192084095e23d1dd493d45aeeae2e"
 	if got := hex.EncodeToString(derived(t, ring(t, key("k-1", 7)), "k-1", "access token")); got != known {
@@ -52,7 +52,7 @@ func TestDeriveKnownValue(t *testing.T) {
 	}
 }
 
-func TestDeriveFromManySides(t *testing.T) {
+func TestDeriveConcurrently(t *testing.T) {
 	r := ring(t, key("a", 1))
 	var callers sync.WaitGroup
 	for i := range 8 {
@@ -78,7 +78,7 @@ func BenchmarkDerive(b *testing.B) {
 	}
 }
 
-func TestCheckValueTellsKeysApart(t *testing.T) {
+func TestCheckValueDistinguishesKeys(t *testing.T) {
 	r := ring(t, key("b", 2), key("a", 1))
 	of, err := r.CheckValue("a")
 	if err != nil {
@@ -89,7 +89,7 @@ func TestCheckValueTellsKeysApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := r.CheckValue("c"); err == nil {
-		t.Error("a key that is not there has a check value")
+		t.Error("a missing key has a check value")
 	}
 	for name, tc := range map[string]struct {
 		ring  *phi.KeyRing

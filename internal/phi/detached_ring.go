@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// HeldWith returns a ring of one key that takes the index key and a secret that somebody else holds: what it seals opens neither to who has
-// all of ours nor to who has only theirs. It is no better than the secret against who has ours, so such a value is sealed by the [KeyRing], too.
-func (s *Sealer) HeldWith(secret string) (*KeyRing, error) {
+// DetachedRing returns a ring of one key, derived from the index key and a secret that only the caller of the API has. Opening its values requires both.
+// Against an attacker with the index key it is only as strong as the secret, so also seal such a value with the [KeyRing].
+func (s *Sealer) DetachedRing(secret string) (*KeyRing, error) {
 	key, err := hkdf.Key(sha256.New, s.root.secret[:], []byte(secret), "vigil v1 key: held with another", KeySize)
 	if err != nil {
-		return nil, fmt.Errorf("phi: deriving a key that is held with another: %w", err)
+		return nil, fmt.Errorf("phi: deriving the key of a detached ring: %w", err)
 	}
 	return NewKeyRing(Key{ID: "held", Secret: [KeySize]byte(key)})
 }

@@ -10,39 +10,37 @@ import (
 	"fmt"
 )
 
-// IndexKey is the secret behind every blind index and keyed hash. It is random, made once per database with
-// [NewIndexKey], kept there sealed with [KeyRing.SealIndexKey] and re-sealed like any other field when the ring
-// rotates. It is no key of the ring and is not derived from one: an index derived from the first key would
-// change with every rotation, one derived from the last key would be lost when that key is dropped, and either
-// way equal values would stop finding each other. Losing it means computing every index anew from opened fields.
-// It refuses to print.
+// IndexKey is the secret of all blind indexes and keyed hashes. It is random, generated once per database with
+// [NewIndexKey], stored sealed with [KeyRing.SealIndexKey], and sealed again in a rotation. It is neither a key of the
+// ring nor derived from one: indexes would then change with a rotation or the removal of a key, and equal values would
+// no longer match. If it is lost, every index must be computed again from opened fields. It refuses to print.
 type IndexKey struct{ secret [KeySize]byte }
 
-// NewIndexKey makes a fresh index key.
+// NewIndexKey generates an index key.
 func NewIndexKey() IndexKey {
 	var key IndexKey
-	rand.Read(key.secret[:]) // never fails, crypto/rand promises
+	rand.Read(key.secret[:]) // never returns an error
 	return key
 }
 
-// The place an index key is bound to: there is one per database. What is sealed at the first place was sealed before audit trails had a key;
-// it tells a database that is only now being brought up to date from one whose trail was taken apart.
+// The purpose and row ids of the index key. The legacy row id marks an index key sealed before audit trails had a key: it distinguishes a database that
+// is being upgraded from one with a removed audit state.
 const (
-	indexKeyPurpose = "index_key"
-	firstKeyRow     = "1"
-	indexKeyRow     = "2"
+	indexKeyPurpose     = "index_key"
+	legacyIndexKeyRowID = "1"
+	indexKeyRowID       = "2"
 )
 
 // SealIndexKey seals the index key for storage.
 func (r *KeyRing) SealIndexKey(key IndexKey) (string, error) {
-	return r.Seal(string(key.secret[:]), indexKeyPurpose, indexKeyRow)
+	return r.Seal(string(key.secret[:]), indexKeyPurpose, indexKeyRowID)
 }
 
-// OpenIndexKey opens what SealIndexKey sealed. An empty value is [ErrFormat]: an absent key must never pass for one.
+// OpenIndexKey opens an index key sealed by SealIndexKey. It fails with [ErrFormat] for an empty value, so that an absent key is never used.
 func (r *KeyRing) OpenIndexKey(sealed string) (IndexKey, error) {
-	secret, err := r.Open(sealed, indexKeyPurpose, indexKeyRow)
+	secret, err := r.Open(sealed, indexKeyPurpose, indexKeyRowID)
 	if errors.Is(err, ErrAuthentication) {
-		secret, err = r.Open(sealed, indexKeyPurpose, firstKeyRow)
+		secret, err = r.Open(sealed, indexKeyPurpose, legacyIndexKeyRowID)
 	}
 	if err != nil {
 		return IndexKey{}, err
@@ -53,21 +51,21 @@ func (r *KeyRing) OpenIndexKey(sealed string) (IndexKey, error) {
 	return IndexKey{[KeySize]byte([]byte(secret))}, nil
 }
 
-// BeforeAuditKeys reports whether an index key was sealed before audit trails had a key.
-func (r *KeyRing) BeforeAuditKeys(sealed string) bool {
-	secret, err := r.Open(sealed, indexKeyPurpose, firstKeyRow)
+// PredatesAuditKeys reports whether an index key was sealed before audit trails had a key.
+func (r *KeyRing) PredatesAuditKeys(sealed string) bool {
+	secret, err := r.Open(sealed, indexKeyPurpose, legacyIndexKeyRowID)
 	return err == nil && secret != ""
 }
 
-// Sealer is what the engines hold: the ring that seals and opens, and the keyed hashes. It is safe for
-// concurrent use and refuses to print.
+// Sealer combines a key ring with the keyed hashes of the index key. It is safe for concurrent use and refuses to
+// print.
 type Sealer struct {
 	*KeyRing
 	root                             IndexKey
 	blindIndex, backupCode, loginKey []byte
 }
 
-// NewSealer joins a ring with the database's index key and derives a key for each use of the latter with
+// NewSealer returns a sealer of a ring and the database's index key. It derives a separate key for each keyed hash with
 // HKDF-SHA-256 (RFC 5869).
 func NewSealer(ring *KeyRing, key IndexKey) (*Sealer, error) {
 	if ring == nil || key == (IndexKey{}) {
@@ -87,16 +85,16 @@ func NewSealer(ring *KeyRing, key IndexKey) (*Sealer, error) {
 	return s, nil
 }
 
-// Labels of keys that other packages derive.
+// The labels of keys that other packages derive.
 const (
-	// CursorKeyLabel is for the key that protects page cursors.
+	// CursorKeyLabel is the label of the key that protects page cursors.
 	CursorKeyLabel = "page cursor"
-	// PushTopicKeyLabel is for the key that makes push topics unreadable.
+	// PushTopicKeyLabel is the label of the key that makes push topics unreadable.
 	PushTopicKeyLabel = "push topic"
 )
 
-// DeriveKey returns the 32-byte key of a label, the same for as long as the index key lives. Each use has a
-// label of its own.
+// DeriveKey returns the 32-byte key of a label, derived from the index key and unaffected by rotation. Each use has its
+// own label.
 func (s *Sealer) DeriveKey(label string) ([]byte, error) { return s.derive("key", label) }
 
 func (s *Sealer) derive(kind, label string) ([]byte, error) {
@@ -107,34 +105,34 @@ func (s *Sealer) derive(kind, label string) ([]byte, error) {
 	return key, nil
 }
 
-// Index is the blind index of a normalised value: HMAC-SHA-256, 43 base64url characters. Equal values under the
-// same label have equal indexes; the label ("ssn", "email", …) is a constant of the code and keeps the columns
-// apart. An absent value has no index, so that absent values do not look alike.
+// Index returns the blind index of a normalized value: HMAC-SHA-256, 43 base64url characters. Equal values under the
+// same label have equal indexes. The label ("ssn", "email", …) is a constant in the code and separates the columns. An
+// empty value has no index, so that absent values do not match each other.
 // Source: docs/decisions/security.md, "Lookups on encrypted values".
-func (s *Sealer) Index(label, normalised string) string {
-	if normalised == "" {
+func (s *Sealer) Index(label, normalized string) string {
+	if normalized == "" {
 		return ""
 	}
-	return keyedHash(s.blindIndex, label+"\x00"+normalised)
+	return keyedHash(s.blindIndex, label+"\x00"+normalized)
 }
 
-// BackupCodeHash is what is stored of a normalised backup code. The user's id keeps equal codes of two users apart.
+// BackupCodeHash returns the stored hash of a normalized backup code. It depends on the user id, so that equal codes of two users differ.
 // Source: docs/decisions/authentication.md, "Backup codes".
-func (s *Sealer) BackupCodeHash(userID, normalised string) string {
-	return keyedHash(s.backupCode, userID+"\x00"+normalised)
+func (s *Sealer) BackupCodeHash(userID, normalized string) string {
+	return keyedHash(s.backupCode, userID+"\x00"+normalized)
 }
 
-// LoginKey names a normalised e-mail address in counters and audit entries of sign-ins that match no account.
+// LoginKey returns the key of a normalized email address in counters and audit entries of sign-ins that match no account.
 // Source: docs/decisions/authentication.md, "Administrator notice and unlock" and docs/decisions/security.md, "Audit record".
-func (s *Sealer) LoginKey(normalisedEmail string) string {
-	return keyedHash(s.loginKey, normalisedEmail)
+func (s *Sealer) LoginKey(normalizedEmail string) string {
+	return keyedHash(s.loginKey, normalizedEmail)
 }
 
 func keyedHash(key []byte, message string) string {
 	return base64.RawURLEncoding.EncodeToString(MAC(key, message))
 }
 
-// MAC is the HMAC-SHA-256 of a message under a key of [Sealer.DeriveKey].
+// MAC returns the HMAC-SHA-256 of a message under a key of [Sealer.DeriveKey].
 func MAC(key []byte, message string) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(message))

@@ -18,7 +18,7 @@ func sealer(t testing.TB, r *phi.KeyRing, key phi.IndexKey) *phi.Sealer {
 	return s
 }
 
-// TestIndexSurvivesRotation walks a database through a whole key change: the indexes stay, the old key goes.
+// TestIndexSurvivesRotation rotates a key completely: the indexes do not change, and the old key is removed.
 func TestIndexSurvivesRotation(t *testing.T) {
 	old, fresh := key("2025", 1), key("2026", 2)
 	first := ring(t, old)

@@ -8,28 +8,28 @@ import (
 	"log/slog"
 )
 
-// redacted is all that fmt and slog ever show.
+// redacted is the placeholder that fmt and slog show.
 const redacted = "[redacted]"
 
 var errEncode = errors.New("phi: encode protected fields one by one, where the reader's role is known")
 
-// Text is a string that fmt, slog and encoding/json refuse to show; Reveal takes it out. One hole remains: fmt
-// does not ask the values in unexported fields, so a struct that keeps a Text in one must itself refuse to print.
+// Text is a string that fmt, slog and encoding/json refuse to show; Reveal returns it. fmt does not call Format on
+// values in unexported fields, so a struct with a Text in such a field must itself refuse to print.
 type Text string
 
-// Reveal returns the text in the clear.
+// Reveal returns the plaintext.
 func (t Text) Reveal() string { return string(t) }
 
-// Format shows nothing of the text.
+// Format prints a placeholder.
 func (Text) Format(s fmt.State, _ rune) { conceal(s) }
 
-// LogValue shows nothing of the text.
+// LogValue logs a placeholder.
 func (Text) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalJSON refuses.
+// MarshalJSON always fails.
 func (Text) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
-// Demographics is a patient's identity in the clear. Only routes may encode it, field by field.
+// Demographics is a patient's identity in plaintext. Only routes may encode it, field by field.
 type Demographics struct {
 	FirstName, LastName string
 	DateOfBirth         string // YYYY-MM-DD
@@ -38,16 +38,16 @@ type Demographics struct {
 	Address             *Address
 }
 
-// Format shows nothing of the person.
+// Format prints a placeholder.
 func (Demographics) Format(s fmt.State, _ rune) { conceal(s) }
 
-// LogValue shows nothing of the person.
+// LogValue logs a placeholder.
 func (Demographics) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalJSON refuses.
+// MarshalJSON always fails.
 func (Demographics) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
-// Address is a postal address in the clear; it is sealed as one field.
+// Address is a postal address in plaintext; it is sealed as one field.
 type Address struct {
 	Line1   string `json:"line1"`
 	Line2   string `json:"line2,omitempty"`
@@ -57,19 +57,19 @@ type Address struct {
 	Country string `json:"country"`
 }
 
-// Format shows nothing of the address.
+// Format prints a placeholder.
 func (Address) Format(s fmt.State, _ rune) { conceal(s) }
 
-// LogValue shows nothing of the address.
+// LogValue logs a placeholder.
 func (Address) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalJSON refuses; Plaintext is the way to storage.
+// MarshalJSON always fails; use Plaintext for storage.
 func (Address) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
-// plainAddress is an Address without its refusals.
+// plainAddress is an Address without the methods that refuse encoding.
 type plainAddress Address
 
-// Plaintext is the form in which an address is sealed; "" for none. ParseAddress reads it.
+// Plaintext returns the JSON form to seal; "" for nil. ParseAddress parses it.
 func (a *Address) Plaintext() (string, error) {
 	if a == nil {
 		return "", nil
@@ -81,37 +81,37 @@ func (a *Address) Plaintext() (string, error) {
 	return string(text), nil
 }
 
-// ParseAddress reads what Plaintext wrote; nil for "".
+// ParseAddress parses the result of Plaintext; "" gives nil.
 func ParseAddress(plaintext string) (*Address, error) {
 	if plaintext == "" {
 		return nil, nil
 	}
 	var a plainAddress
 	if json.Unmarshal([]byte(plaintext), &a) != nil {
-		return nil, errors.New("phi: stored address is not readable") // the cause would quote it
+		return nil, errors.New("phi: stored address is not readable") // the cause would quote the value
 	}
 	return (*Address)(&a), nil
 }
 
-// Format shows the key's id only.
+// Format prints only the key's id.
 func (k Key) Format(s fmt.State, _ rune) { writeString(s, "key "+k.ID) }
 
-// LogValue shows the key's id only.
+// LogValue logs only the key's id.
 func (k Key) LogValue() slog.Value { return slog.StringValue("key " + k.ID) }
 
-// MarshalJSON refuses.
+// MarshalJSON always fails.
 func (Key) MarshalJSON() ([]byte, error) { return nil, errors.New("phi: keys are not encoded") }
 
-// Format shows nothing of the key.
+// Format prints a placeholder.
 func (IndexKey) Format(s fmt.State, _ rune) { conceal(s) }
 
-// Format shows nothing of the keys.
+// Format prints a placeholder.
 func (*KeyRing) Format(s fmt.State, _ rune) { conceal(s) }
 
-// Format shows nothing of the keys.
+// Format prints a placeholder.
 func (*Sealer) Format(s fmt.State, _ rune) { conceal(s) }
 
 func conceal(s fmt.State) { writeString(s, redacted) }
 
-// writeString drops the error: fmt's own buffer takes everything.
+// writeString ignores the error, because writes to fmt's buffer do not fail.
 func writeString(s fmt.State, text string) { _, _ = io.WriteString(s, text) }

@@ -16,7 +16,7 @@ import (
 
 const mark = "MARKED"
 
-// TestNothingPrints sends every type that holds a secret through every door that prints.
+// TestNothingPrints formats every type that holds a secret in every way that prints.
 func TestNothingPrints(t *testing.T) {
 	address := phi.Address{Line1: mark, City: mark, State: mark, Zip: mark}
 	person := phi.Demographics{FirstName: mark, LastName: mark, DateOfBirth: mark, SSN: mark, Phone: mark, Email: mark, Address: &address}
@@ -47,10 +47,10 @@ func TestNothingPrints(t *testing.T) {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
 			printed[verb] = fmt.Sprintf(verb, value)
 		}
-		for door, text := range printed {
+		for way, text := range printed {
 			for _, leak := range leaks {
 				if strings.Contains(text, leak) {
-					t.Errorf("%s leaks through %s: %s", name, door, text)
+					t.Errorf("%s leaks through %s: %s", name, way, text)
 				}
 			}
 		}

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// longestText is how many characters of a text are looked at; the rest is dropped.
-const longestText = 4000
+// maxTextLength is the number of characters that are kept; the rest is dropped.
+const maxTextLength = 4000
 
-// Sanitize takes what tells a person or a measurement out of a text that leaves the house: names and identifiers of the known patients, and
-// whatever looks like a number, address, date of birth or measured value. It returns generic when nothing is left, or when anything is left
-// that it would still take out. What it returns, it returns again unchanged. The work is linear in the text.
+// Sanitize removes PHI from a text that leaves the practice: names and identifiers of the known patients, and everything that looks like an identifying
+// number, email address, date of birth or measurement. It returns generic if nothing is left, or if a second pass would still remove something. It is
+// idempotent and takes linear time.
 // Source: docs/decisions/notifications.md, "PHI sanitizer".
 func Sanitize(text, generic string, known ...Known) string {
 	if text == generic {
@@ -35,17 +35,17 @@ func Sanitize(text, generic string, known ...Known) string {
 	return clean
 }
 
-// sanitizer is what a text is held against.
+// sanitizer holds the patterns of the known patients.
 type sanitizer struct {
 	known    []*pattern
-	searched int // bytes looked at, for the tests: it grows with the text and not faster
+	searched int // bytes searched; tests check that it is linear in the text
 }
 
 func newSanitizer(known []Known) *sanitizer { return &sanitizer{known: knownPatterns(known)} }
 
-// pass goes over the text once and reports whether anything was found.
+// pass applies every pattern once and reports whether any matched.
 func (s *sanitizer) pass(text string) (clean string, found bool) {
-	text = straighten(text)
+	text = normalize(text)
 	here := false
 	for _, p := range s.known {
 		text, here = s.replaceFolded(text, p)
@@ -58,21 +58,21 @@ func (s *sanitizer) pass(text string) (clean string, found bool) {
 	return tidy(text), found
 }
 
-// straighten gives equal texts one spelling: compatibility forms resolved, invisible characters gone, one kind of digit, dash, apostrophe and
-// space.
-func straighten(text string) string {
-	text = strings.Map(straight, strings.ToValidUTF8(text, " "))
-	text = strings.Map(straight, norm.NFKC.String(text)) // full-width forms are plain now
+// normalize maps equivalent texts to one form: it resolves compatibility characters, removes invisible ones, and unifies digits, dashes, apostrophes and
+// spaces.
+func normalize(text string) string {
+	text = strings.Map(normalizeRune, strings.ToValidUTF8(text, " "))
+	text = strings.Map(normalizeRune, norm.NFKC.String(text)) // NFKC can produce characters that need mapping
 	text = norm.NFC.String(strings.Join(strings.Fields(text), " "))
-	if utf8.RuneCountInString(text) > longestText {
-		text = string([]rune(text)[:longestText])
+	if utf8.RuneCountInString(text) > maxTextLength {
+		text = string([]rune(text)[:maxTextLength])
 	}
 	return text
 }
 
-func straight(r rune) rune {
+func normalizeRune(r rune) rune {
 	switch {
-	case r == '\u00ba' || r == '\u02da': // the ordinal sign and the ring, typed for a degree
+	case r == '\u00ba' || r == '\u02da': // ordinal sign and ring, used as a degree sign
 		return '\u00b0'
 	case r == '\u2018' || r == '\u2019' || r == '\u201b' || r == '\u02bc' || r == '\u2032' || r == '\u00b4' || r == '`':
 		return '\''
@@ -90,7 +90,7 @@ func straight(r rune) rune {
 	return r
 }
 
-// digitValue of a decimal digit of any script: they come in runs of ten, from zero.
+// digitValue returns the value of a decimal digit of any script. Unicode digits come in runs of ten, starting with zero.
 func digitValue(r rune) rune {
 	for _, run := range unicode.Nd.R16 {
 		if lo := rune(run.Lo); lo <= r && r <= rune(run.Hi) {
@@ -105,7 +105,7 @@ func digitValue(r rune) rune {
 	return 0
 }
 
-// tidy removes what taking things out left behind: empty brackets, doubled spaces and punctuation.
+// tidy removes empty brackets and repeated spaces and punctuation that removals leave behind.
 func tidy(text string) string {
 	out := make([]byte, 0, len(text))
 	last := func() byte {
@@ -129,7 +129,7 @@ func tidy(text string) string {
 		if strings.IndexByte(",;:", b) >= 0 && strings.IndexByte(",;:", last()) >= 0 {
 			continue
 		}
-		if b == ' ' && last() == ' ' { // a bracket has gone in between
+		if b == ' ' && last() == ' ' { // a bracket between two spaces was removed
 			continue
 		}
 		out = append(out, b)
@@ -137,55 +137,55 @@ func tidy(text string) string {
 	return strings.Trim(string(out), " ,;:-")
 }
 
-// pattern is one thing to take out. The first group of the expression is what goes; what follows it is only looked at. Go's expressions take
-// linear time and know no lookbehind: what may stand before is asked by hand, and a match that is refused is looked for again one character on.
+// pattern matches text to remove. The first group of the expression is replaced; the text after it is only checked. Go's expressions take linear time
+// and have no lookbehind, so mayFollow checks the preceding character, and a refused match is searched for again one character later.
 type pattern struct {
 	expression  func() *regexp.Regexp
-	mayFollow   func(before rune, match string) bool // nil is anything
+	mayFollow   func(before rune, match string) bool // nil accepts any
 	replacement string
-	// needs are texts one of which is in whatever matches, so that a text without any of them need not be searched. Most that leave the house name
-	// nobody and hold no digit, and making the expressions of one patient takes longer than all the rest of telling of an alert.
+	// needs are substrings of which every match contains at least one, so a text without them is not searched. Most texts contain no name and no digit,
+	// and compiling the expressions of one patient takes longer than the rest of an alert notification.
 	needs []string
 }
 
-// mayMatch reports whether a text holds what the pattern needs.
+// mayMatch reports whether a text contains one of the substrings that the pattern needs.
 func (p *pattern) mayMatch(text string) bool {
 	return slices.ContainsFunc(p.needs, func(needed string) bool { return strings.Contains(text, needed) })
 }
 
-// Parts of the expressions.
+// The parts of the expressions.
 const (
-	month  = `(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)`
-	day    = `(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|` + month + `\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4}|\d{1,2} ` + month + `\.?,? \d{4})`
-	verb   = `\b[^\d.!?]{0,15}?`
-	ssn    = `(?:ssn|social security(?: number| no\.?)?)[ :#]{0,3}`
-	groups = `\d{3}[-. ]\d{2}[-. ]\d{4}`
-	bp     = `(?:bp|blood pressure)`
-	hr     = `(?:hr|heart rate|pulse(?: rate)?)`
-	sugar  = `(?:blood )?(?:glucose|sugar)`
-	temp   = `temp(?:erature)?`
-	end    = `(?:\D|$)` // no digit follows
+	month      = `(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)`
+	day        = `(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}|` + month + `\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4}|\d{1,2} ` + month + `\.?,? \d{4})`
+	verb       = `\b[^\d.!?]{0,15}?`
+	ssnPattern = `(?:ssn|social security(?: number| no\.?)?)[ :#]{0,3}`
+	groups     = `\d{3}[-. ]\d{2}[-. ]\d{4}`
+	bp         = `(?:bp|blood pressure)`
+	hr         = `(?:hr|heart rate|pulse(?: rate)?)`
+	sugar      = `(?:blood )?(?:glucose|sugar)`
+	temp       = `temp(?:erature)?`
+	end        = `(?:\D|$)` // no digit follows
 )
 
-// patterns, in the order in which they are applied.
+// patterns are applied in this order.
 var patterns = []*pattern{
-	gone(`(`+ssn+`\d{9})`+end, nil),
-	gone(`(`+ssn+groups+`)`+end, nil),
-	gone(`(`+groups+`)`+end, unless(unicode.IsDigit)),
+	removed(`(`+ssnPattern+`\d{9})`+end, nil),
+	removed(`(`+ssnPattern+groups+`)`+end, nil),
+	removed(`(`+groups+`)`+end, unless(unicode.IsDigit)),
 
-	gone(`((?:born(?: on)?|d\.?o\.?b\.?|date of birth|birth ?date)\W{0,4}(?:is |on |was )?`+day+`)`, nil),
-	gone(`(`+day+`\W{0,3}\(?(?:d\.?o\.?b\.?|date of birth)\b\)?)`, nil),
+	removed(`((?:born(?: on)?|d\.?o\.?b\.?|date of birth|birth ?date)\W{0,4}(?:is |on |was )?`+day+`)`, nil),
+	removed(`(`+day+`\W{0,3}\(?(?:d\.?o\.?b\.?|date of birth)\b\)?)`, nil),
 
-	gone(`(mrn(?:[ :#.-]{1,4}(?:is )?(?:[a-z][a-z0-9-]{0,18})?|)\d[a-z0-9-]{0,40})`, unless(isWord)),
-	gone(`(medical record(?: number| no\.?)?[ :#.-]{0,4}(?:is )?(?:[a-z][a-z0-9-]{0,18})?\d[a-z0-9-]{0,40})`, unless(isWord)),
+	removed(`(mrn(?:[ :#.-]{1,4}(?:is )?(?:[a-z][a-z0-9-]{0,18})?|)\d[a-z0-9-]{0,40})`, unless(isWord)),
+	removed(`(medical record(?: number| no\.?)?[ :#.-]{0,4}(?:is )?(?:[a-z][a-z0-9-]{0,18})?\d[a-z0-9-]{0,40})`, unless(isWord)),
 
 	address(`([a-z0-9._%+-]{1,64}@[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){1,4})`),
 
-	gone(`((?:\+?1[-. ]?)?(?:\(\d{3}\) ?|\d{3}[-. ])\d{3}[-. ]\d{4}(?: ?(?:x|ext\.?) ?\d{1,6})?)`+end,
+	removed(`((?:\+?1[-. ]?)?(?:\(\d{3}\) ?|\d{3}[-. ])\d{3}[-. ]\d{4}(?: ?(?:x|ext\.?) ?\d{1,6})?)`+end,
 		unless(func(r rune) bool { return isWord(r) || r == '/' })),
-	gone(`(\+\d{8,15})`+end, unless(isWord)),
-	gone(`(\d{10})`+end, unless(unicode.IsDigit)),
-	gone(`(\d{3}-\d{4})(?:[^\d/-]|$)`, unless(func(r rune) bool { return unicode.IsDigit(r) || r == '/' || r == '-' })),
+	removed(`(\+\d{8,15})`+end, unless(isWord)),
+	removed(`(\d{10})`+end, unless(unicode.IsDigit)),
+	removed(`(\d{3}-\d{4})(?:[^\d/-]|$)`, unless(func(r rune) bool { return unicode.IsDigit(r) || r == '/' || r == '-' })),
 
 	value(`(?:(?:bp|blood pressure|systolic|diastolic)`+verb+`)?\d{2,3}(?: ?/ ?\d{2,3})? ?mm ?\[?hg\]?|`+bp+verb+`\d{2,3} ?/ ?\d{2,3}`, "abnormal blood pressure"),
 	value(`(?:`+hr+verb+`)?\d{2,3} ?(?:bpm\b|beats ?(?:/|per) ?min(?:ute)?\b|/min\b)|`+hr+verb+`\d{2,3}\b`, "abnormal heart rate"),
@@ -195,15 +195,15 @@ var patterns = []*pattern{
 	value(`(?:weight`+verb+`)?\d{1,3}(?:\.\d{1,2})? ?(?:kg|lbs?|pounds)\b`, "abnormal weight"),
 }
 
-// digits are what patterns of numbers, dates and measurements need.
+// digits are the needs of patterns of numbers, dates and measurements.
 var digits = strings.Split("0123456789", "")
 
-// gone is a pattern with a digit that leaves nothing.
-func gone(expression string, mayFollow func(rune, string) bool) *pattern {
+// removed returns a pattern that contains a digit and is removed.
+func removed(expression string, mayFollow func(rune, string) bool) *pattern {
 	return &pattern{compiled(`(?i)` + expression), mayFollow, " ", digits}
 }
 
-// address is a pattern with an @ that leaves nothing.
+// address returns a pattern that contains an @ and is removed.
 func address(expression string) *pattern {
 	return &pattern{compiled(`(?i)` + expression), nil, " ", []string{"@"}}
 }
@@ -213,12 +213,13 @@ func compiled(expression string) func() *regexp.Regexp {
 	return func() *regexp.Regexp { return made }
 }
 
-// onceNeeded compiles when the first text is searched, which few are.
-func onceNeeded(expression string) func() *regexp.Regexp {
+// compiledLazily compiles an expression when it is first used, because few texts are searched.
+func compiledLazily(expression string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
 }
 
-// value is a measurement, which leaves a phrase; all its forms are one expression, so that none is looked for across the phrase. Where it begins with a word, that is a whole word.
+// value returns a pattern of a measurement that is replaced by a phrase. All forms are one expression, so that no form matches across an inserted phrase.
+// A match that starts with a word starts at a word boundary.
 func value(expression, phrase string) *pattern {
 	return &pattern{compiled(`(?i)(` + expression + `)`), func(before rune, match string) bool {
 		return !isWord(before) || isDigit(match[0])
@@ -233,18 +234,18 @@ func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// replace takes every match of a pattern out of a text.
+// replace replaces every match of a pattern.
 func (s *sanitizer) replace(text string, p *pattern) (string, bool) {
 	return s.replaceIn(text, text, func(i int) int { return i }, p)
 }
 
-// replaceFolded does so where the pattern matches the folded text.
+// replaceFolded replaces the parts of a text that match a pattern in folded form.
 func (s *sanitizer) replaceFolded(text string, p *pattern) (string, bool) {
 	folded, origin := fold(text)
 	return s.replaceIn(text, folded, func(i int) int { return origin[i] }, p)
 }
 
-// replaceIn looks for matches in one text and takes what they stand for out of another.
+// replaceIn searches one text and replaces the corresponding parts of another; origin maps offsets from the first to the second.
 func (s *sanitizer) replaceIn(text, searched string, origin func(int) int, p *pattern) (string, bool) {
 	var out strings.Builder
 	copied, found := 0, false
@@ -278,25 +279,25 @@ func (s *sanitizer) replaceIn(text, searched string, origin func(int) int, p *pa
 	return out.String(), found
 }
 
-// Known is a patient whose name and identifiers must not stand in a text.
+// Known holds the name and identifiers of a patient to remove from a text.
 type Known struct {
 	First, Last string
-	// Identifiers go wherever they stand: MRN, external id, phone, e-mail, address line.
+	// Identifiers are removed anywhere in the text: MRN, external id, phone, email, street address.
 	Identifiers []string
-	// Yours makes the name "your patient" instead of "a patient".
+	// Yours replaces the name by "your patient" instead of "a patient".
 	Yours bool
 }
 
-// Format shows nothing of the person.
+// Format prints a placeholder.
 func (Known) Format(s fmt.State, _ rune) { conceal(s) }
 
-// LogValue shows nothing of the person.
+// LogValue logs a placeholder.
 func (Known) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalJSON refuses.
+// MarshalJSON always fails.
 func (Known) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
-// knownPatterns are the identifiers of all who are known, and then their names: one pass each, so that no replacement is looked at
+// knownPatterns returns one pattern for the identifiers of all known patients and one or two for their names, so that no replacement is searched
 // again. They match folded text.
 func knownPatterns(known []Known) (found []*pattern) {
 	var identifiers, quoted []string
@@ -314,18 +315,18 @@ func knownPatterns(known []Known) (found []*pattern) {
 		}
 	}
 	if len(identifiers) > 0 {
-		found = append(found, &pattern{onceNeeded(`(` + anyOf(quoted) + `)`), nil, " ", identifiers})
+		found = append(found, &pattern{compiledLazily(`(` + anyOf(quoted) + `)`), nil, " ", identifiers})
 	}
 	for _, of := range []*names{yours, others} {
 		if len(of.forms) > 0 {
 			expression := `((?:(?:mr|mrs|ms|miss|dr|prof)\.? )?` + anyOf(of.forms) + `)(?:[^\pL\pN_]|$)`
-			found = append(found, &pattern{onceNeeded(expression), unless(isWord), of.replacement, of.parts})
+			found = append(found, &pattern{compiledLazily(expression), unless(isWord), of.replacement, of.parts})
 		}
 	}
 	return found
 }
 
-// names are those that one phrase stands for: the forms in which they are written, and the parts of which each form has one at least.
+// names holds the written forms of names that one phrase replaces, and parts of which every form contains at least one.
 type names struct {
 	forms, parts []string
 	replacement  string
@@ -336,14 +337,14 @@ func (n *names) add(k Known) {
 	n.forms, n.parts = append(n.forms, forms...), append(n.parts, parts...)
 }
 
-// anyOf prefers the longest.
+// anyOf returns an alternation that prefers the longest alternative.
 func anyOf(alternatives []string) string {
 	slices.SortStableFunc(alternatives, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	return `(?:` + strings.Join(alternatives, `|`) + `)`
 }
 
-// forms are the ways in which a name is written, folded and quoted, and the parts without one of which none of them stands anywhere. A name of
-// several words is known by each of its longer ones too.
+// forms returns the ways to write a name, folded and quoted, and the parts of which every form contains at least one. Each word of more than two letters
+// of a compound name is a form, too.
 func (k Known) forms() (forms, parts []string) {
 	first, last := foldWhole(k.First), foldWhole(k.Last)
 	if first != "" && last != "" {
@@ -365,13 +366,13 @@ func (k Known) forms() (forms, parts []string) {
 	return forms, parts
 }
 
-// foldWhole is a name or identifier as it is looked for.
+// foldWhole returns the searched form of a name or identifier.
 func foldWhole(text string) string {
-	folded, _ := fold(straighten(text))
+	folded, _ := fold(normalize(text))
 	return folded
 }
 
-// fold is the text without case and accents, and for each of its bytes, and its end, where it came from.
+// fold returns the text without case and accents, and the original offset of each of its bytes and of its end.
 func fold(text string) (folded string, origin []int) {
 	var out strings.Builder
 	origin = make([]int, 0, len(text)+1)

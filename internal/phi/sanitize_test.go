@@ -44,7 +44,7 @@ func TestSanitize(t *testing.T) {
 		{"José", "a patient"},
 		{"the patient of 42 ELM street, mrn-4711", "the patient of"},
 		{"John Smithson", "a patient Smithson"},
-		// Tricks.
+		// Evasions.
 		{"call ٥٥٥-١٢٣-٤٥٦٧ please", "call please"},
 		{"S\u00admith called", "a patient called"},
 		{"Ｊｏｈｎ Ｓｍｉｔｈ", "a patient"},
@@ -61,7 +61,7 @@ func TestSanitize(t *testing.T) {
 		{generic, generic},
 	} {
 		if got := Sanitize(c.text, generic, people...); got != c.want {
-			t.Errorf("%q becomes %q, want %q", c.text, got, c.want)
+			t.Errorf("%q is sanitized to %q, want %q", c.text, got, c.want)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestSanitizeYours(t *testing.T) {
 	if got := Sanitize("Lovelace, Ada is back", generic, known, people[0]); got != "your patient is back" {
 		t.Errorf("got %q", got)
 	}
-	// Somebody whose name is in the replacement cannot be hidden behind it.
+	// A patient with a name that is a word of the replacement gets the generic text.
 	if got := Sanitize("Ada Patient is back", generic, Known{First: "Ada", Last: "Patient"}); got != generic {
 		t.Errorf("got %q", got)
 	}
@@ -81,7 +81,7 @@ func TestSanitizeYours(t *testing.T) {
 	}
 }
 
-// A text that is not searched is one in which nothing would have been found.
+// Skipping the search of texts without the needed substrings never changes the result.
 func TestSanitizeNeeds(t *testing.T) {
 	pieces := []string{
 		"Ada", "ada-mae", "Mae", "O'Hara", "Lovelace,", "A.", "Mrs.", "MRN", "mrn", "a", "x-7", "born", "may", "3", "1950", "12/31/1950", "ssn", "123-45-6789", "bp", "185/120",
@@ -106,12 +106,12 @@ func TestSanitizeNeeds(t *testing.T) {
 		patterns = searching(patterns)
 		s := sanitizer{known: searching(knownPatterns(known))}
 		if want, there := s.pass(text); clean != want || found != there {
-			t.Fatalf("%q becomes %q (%v), want %q (%v)", text, clean, found, want, there)
+			t.Fatalf("%q is sanitized to %q (%v), want %q (%v)", text, clean, found, want, there)
 		}
 	})
 }
 
-// The work grows with the text and not faster: no expression looks back over what it has seen. Twice the text is at most twice the work.
+// The work is linear in the text: no expression backtracks, so twice the text is at most about twice the work.
 func TestSanitizeWork(t *testing.T) {
 	for _, unit := range []string{"1", "born ", "mrn ", "mrn-", "john ", "555-", "bp 1", "a@", "(", "1 mm", "01-01-19", "j. ", "+1", "mr ", "weight "} {
 		work := func(length int) int {
@@ -119,9 +119,9 @@ func TestSanitizeWork(t *testing.T) {
 			s.pass(strings.Repeat(unit, length/len(unit)))
 			return s.searched
 		}
-		half, whole := work(longestText/2), work(longestText)
-		if whole > 3*half || whole > 40*(len(patterns)+3)*longestText {
-			t.Errorf("%q: %d bytes searched for %d characters, %d for twice as many", unit, half, longestText/2, whole)
+		half, whole := work(maxTextLength/2), work(maxTextLength)
+		if whole > 3*half || whole > 40*(len(patterns)+3)*maxTextLength {
+			t.Errorf("%q: %d bytes searched for %d characters, %d for twice as many", unit, half, maxTextLength/2, whole)
 		}
 	}
 }
@@ -139,7 +139,7 @@ func FuzzSanitize(f *testing.F) {
 		known := Known{First: first, Last: last, Identifiers: []string{identifier}}
 		once := Sanitize(text, generic, known)
 		if twice := Sanitize(once, generic, known); twice != once {
-			t.Errorf("%q becomes %q, and that %q", text, once, twice)
+			t.Errorf("%q is sanitized to %q, and that %q", text, once, twice)
 		}
 		if once == generic {
 			return
@@ -157,7 +157,7 @@ func FuzzSanitize(f *testing.F) {
 }
 
 func BenchmarkSanitize(b *testing.B) {
-	for name, text := range map[string]string{"of digits": strings.Repeat("1", longestText), "of an alert": "A patient has a new alert. Open the app to see it."} {
+	for name, text := range map[string]string{"of digits": strings.Repeat("1", maxTextLength), "of an alert": "A patient has a new alert. Open the app to see it."} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				Sanitize(text, generic, people...)

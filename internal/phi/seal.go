@@ -1,12 +1,12 @@
-// Package phi knows how protected health information is kept and how it is kept from view: sealing one field
-// under a ring of keys, finding a sealed value again by a blind index, and types that refuse to print.
+// Package phi protects health information: it seals single fields under a key ring, computes blind indexes for equality
+// search of sealed values, and defines types that refuse to print.
 //
-// A sealed field is bound to its purpose and its row, so a ciphertext copied to another row or column does not
-// open. The ring holds several keys: the first seals, all open, and re-sealing under the first is how a key is
-// retired. Blind indexes cannot hang on that ring, or they would all change when it does; they hang on an index
-// key of their own, made once and kept sealed beside the data (see [IndexKey]).
+// A sealed field is bound to its purpose and row, so a ciphertext copied to another row or column does not open. The
+// first key of the ring seals, all keys open, and rotation seals every value again under the first key to retire the
+// others. Blind indexes do not depend on the ring, because they would change with every rotation; they use a separate
+// index key, generated once and stored sealed in the database (see [IndexKey]).
 //
-// The package refuses to know where anything is stored, which fields are protected and who may read them.
+// The package does not define where values are stored, which fields are protected, or who may read them.
 package phi
 
 import (
@@ -31,45 +31,45 @@ import (
 const KeySize = 32
 
 const (
-	version   = "v2"
-	unpadded  = "v1" // sealed by earlier releases, as long as the field
-	nonceSize = 12   // 96 bits, RFC 5116 section 5.2
-	tagSize   = 16
+	currentFormat  = "v2"
+	unpaddedFormat = "v1" // the format of earlier releases: without padding
+	nonceSize      = 12   // 96 bits, RFC 5116 section 5.2
+	tagSize        = 16
 
-	padding      = 0x80 // and zeros: ISO/IEC 7816-4
-	smallestStep = 16
+	paddingByte = 0x80 // followed by zeros: ISO/IEC 7816-4
+	minPadding  = 16
 )
 
-// What can be wrong with a sealed value. None of the errors of this package quotes its input.
+// The errors of sealed values. No error of this package quotes its input.
 var (
 	ErrFormat         = errors.New("phi: not a sealed value")
 	ErrUnknownKey     = errors.New("phi: sealed under a key that is not in the ring")
 	ErrAuthentication = errors.New("phi: sealed value does not belong here or was changed")
-	// ErrBinding means that the caller named no purpose or no row, or a purpose that contains "|".
+	// ErrBinding means that the purpose or the row id is empty, or the purpose contains "|".
 	ErrBinding = errors.New(`phi: sealing needs a row id and a purpose without "|"`)
 )
 
-// encoding is strict so that a sealed value has exactly one spelling.
+// encoding is strict, so that a sealed value has exactly one valid encoding.
 var encoding = base64.RawURLEncoding.Strict()
 
 var keyIDPattern = regexp.MustCompile(`^[A-Za-z0-9._-]{1,32}$`)
 
-// Key is one AES-256 key with the name it is known by in sealed values: 1 to 32 letters, digits, dots, dashes
-// or underscores. It refuses to print.
+// Key is an AES-256 key with its id in sealed values: 1 to 32 letters, digits, dots, dashes or underscores. It refuses
+// to print.
 type Key struct {
 	ID     string
 	Secret [KeySize]byte
 }
 
-// KeyRing seals and opens fields. The first key seals, all open. It is safe for concurrent use.
+// KeyRing seals fields with its first key and opens them with any. It is safe for concurrent use.
 type KeyRing struct {
 	primary string
-	ciphers map[string]cipher.AEAD // built once: a cipher per call costs three times the sealing itself
+	ciphers map[string]cipher.AEAD // built once: building a cipher costs three times as much as sealing
 	secrets map[string][KeySize]byte
 	derived sync.Map // derivation to []byte
 }
 
-// NewKeyRing builds a ring of at least one key with distinct ids.
+// NewKeyRing returns a ring of at least one key. The ids must be distinct.
 func NewKeyRing(keys ...Key) (*KeyRing, error) {
 	if len(keys) == 0 {
 		return nil, errors.New("phi: a key ring needs a key")
@@ -101,28 +101,28 @@ func NewKeyRing(keys ...Key) (*KeyRing, error) {
 //	v2:<key id>:<nonce>:<ciphertext and tag>
 //
 // with base64url parts without padding and a random 96-bit nonce; the additional data is "v2|", purpose, "|", row id.
-// The purpose is a constant of the code that stays when a column is renamed. What is encrypted is the field, a byte
-// 0x80, and as many zeros as [paddedSize] asks for, so that the ciphertext tells little about a name's length. An
-// empty field stays empty: absence is not hidden. A key should be retired before 2^32 seals (NIST SP 800-38D section 8.3).
+// The purpose is a constant in the code that does not change when a column is renamed. The plaintext is the field, the
+// byte 0x80, and zeros up to [paddedSize], so that the ciphertext reveals little about a name's length. An empty field
+// stays empty: absence is not hidden. Retire a key before 2^32 seals (NIST SP 800-38D section 8.3).
 // Source: docs/decisions/security.md, "Encryption at rest".
 func (r *KeyRing) Seal(plain, purpose, rowID string) (string, error) {
-	return r.sealUnder(r.primary, plain, purpose, rowID)
+	return r.sealWith(r.primary, plain, purpose, rowID)
 }
 
-func (r *KeyRing) sealUnder(keyID, plain, purpose, rowID string) (string, error) {
-	bound, err := additionalData(version, purpose, rowID)
+func (r *KeyRing) sealWith(keyID, plain, purpose, rowID string) (string, error) {
+	bound, err := additionalData(currentFormat, purpose, rowID)
 	if err != nil || plain == "" {
 		return "", err
 	}
 	size := paddedSize(len(plain) + 1)
 	raw := make([]byte, nonceSize+size, nonceSize+size+tagSize)
 	nonce, field := raw[:nonceSize], raw[nonceSize:]
-	rand.Read(nonce) // never fails, crypto/rand promises
-	field[copy(field, plain)] = padding
-	field = r.ciphers[keyID].Seal(field[:0], nonce, field, bound) //nolint:gosec // G407: two lines up, the nonce was drawn
+	rand.Read(nonce) // never returns an error
+	field[copy(field, plain)] = paddingByte
+	field = r.ciphers[keyID].Seal(field[:0], nonce, field, bound) //nolint:gosec // G407: the nonce is random, see above
 
-	sealed := make([]byte, 0, len(version)+len(keyID)+encoding.EncodedLen(nonceSize)+encoding.EncodedLen(len(field))+3)
-	sealed = append(sealed, version+":"...)
+	sealed := make([]byte, 0, len(currentFormat)+len(keyID)+encoding.EncodedLen(nonceSize)+encoding.EncodedLen(len(field))+3)
+	sealed = append(sealed, currentFormat+":"...)
 	sealed = append(sealed, keyID...)
 	sealed = append(sealed, ':')
 	sealed = encoding.AppendEncode(sealed, nonce)
@@ -131,16 +131,16 @@ func (r *KeyRing) sealUnder(keyID, plain, purpose, rowID string) (string, error)
 	return string(sealed), nil
 }
 
-// paddedSize is how many bytes are encrypted of a field and its mark, which have n together: 16, 32, 48, 64 and so on up
-// to 256, then steps of a sixteenth of the power of two above. Names have one of three sizes, and nothing above 128
-// bytes grows by more than an eighth.
+// paddedSize returns the padded size of a field of n bytes, including the 0x80 byte: multiples of 16 up to 256, then
+// multiples of a sixteenth of the next power of two. Names have one of three sizes, and a field above 128 bytes grows by
+// at most an eighth.
 func paddedSize(n int) int {
-	step := max(smallestStep, 1<<bits.Len(uint(n-1))>>4)
+	step := max(minPadding, 1<<bits.Len(uint(n-1))>>4)
 	return (n + step - 1) / step * step
 }
 
-// Open returns the field that Seal sealed for the same purpose and row, in the form of this release or of earlier ones.
-// It fails with [ErrFormat], [ErrUnknownKey], [ErrAuthentication] or [ErrBinding], whatever bytes it is given.
+// Open returns the field that Seal sealed for the same purpose and row, in the current format or an earlier one. For any
+// input, its errors are [ErrFormat], [ErrUnknownKey], [ErrAuthentication] and [ErrBinding].
 func (r *KeyRing) Open(sealed, purpose, rowID string) (string, error) {
 	form, keyID, nonceText, fieldText, ok := split(sealed)
 	bound, err := additionalData(form, purpose, rowID)
@@ -165,39 +165,39 @@ func (r *KeyRing) Open(sealed, purpose, rowID string) (string, error) {
 	if field, err = aead.Open(field[:0], nonce, field, bound); err != nil {
 		return "", ErrAuthentication
 	}
-	if form == unpadded {
+	if form == unpaddedFormat {
 		return string(field), nil
 	}
 	field = bytes.TrimRight(field, "\x00")
-	if len(field) < 2 || field[len(field)-1] != padding {
+	if len(field) < 2 || field[len(field)-1] != paddingByte {
 		return "", ErrFormat
 	}
 	return string(field[:len(field)-1]), nil
 }
 
-// PrimaryKeyID is the id of the key that seals.
+// PrimaryKeyID returns the id of the key that seals.
 func (r *KeyRing) PrimaryKeyID() string { return r.primary }
 
-// NeedsRotation reports whether a sealed value is not as Seal would write it now: it lies under another key than the
-// first, or has the form of an earlier release.
+// NeedsRotation reports whether a value is sealed under another key than the first, or in the format of an earlier
+// release.
 func (r *KeyRing) NeedsRotation(sealed string) bool {
 	form, keyID, _, _, ok := split(sealed)
-	return ok && (keyID != r.primary || form != version)
+	return ok && (keyID != r.primary || form != currentFormat)
 }
 
-// SealedPrefix is how everything begins that Seal writes now.
-func (r *KeyRing) SealedPrefix() string { return version + ":" + r.primary + ":" }
+// SealedPrefix returns the prefix of all values that Seal writes.
+func (r *KeyRing) SealedPrefix() string { return currentFormat + ":" + r.primary + ":" }
 
-// KeyID is the id of the key a value was sealed under; !ok when the value is empty or not sealed.
+// KeyID returns the id of the key of a sealed value. ok is false if the value is empty or not sealed.
 func KeyID(sealed string) (id string, ok bool) {
 	_, id, _, _, ok = split(sealed)
 	return id, ok
 }
 
-// split takes a sealed value apart. Line breaks are refused here because base64 decoding would skip them.
+// split returns the parts of a sealed value. It rejects line breaks, because base64 decoding would skip them.
 func split(sealed string) (form, keyID, nonce, field string, ok bool) {
 	form, rest, ok := strings.Cut(sealed, ":")
-	if !ok || form != version && form != unpadded || strings.ContainsAny(rest, "\r\n") {
+	if !ok || form != currentFormat && form != unpaddedFormat || strings.ContainsAny(rest, "\r\n") {
 		return "", "", "", "", false
 	}
 	keyID, rest, _ = strings.Cut(rest, ":")
@@ -208,25 +208,25 @@ func split(sealed string) (form, keyID, nonce, field string, ok bool) {
 	return form, keyID, nonce, field, true
 }
 
-// additionalData binds a field to its place, and to its form where forms can be told apart. With a purpose free of "|",
-// and no purpose called like a form, no two places share it.
+// additionalData binds a field to its purpose and row, and since v2 to its format. It is unambiguous, because a purpose
+// contains no "|" and no purpose has the name of a format.
 func additionalData(form, purpose, rowID string) ([]byte, error) {
 	if purpose == "" || rowID == "" || strings.Contains(purpose, "|") {
 		return nil, ErrBinding
 	}
-	if form == version {
-		return []byte(version + "|" + purpose + "|" + rowID), nil
+	if form == currentFormat {
+		return []byte(currentFormat + "|" + purpose + "|" + rowID), nil
 	}
 	return []byte(purpose + "|" + rowID), nil
 }
 
-// derivation names a secret that was derived from a key of the ring.
+// derivation identifies a secret derived from a key of the ring.
 type derivation struct{ keyID, label string }
 
-// Derive returns 32 bytes that depend on one key of the ring and on a label, for what must end with that key:
-// signatures, for example, are made under the [KeyRing.PrimaryKeyID] and checked under the key they name. !ok means
-// that the ring has no such key. Each use has a label of its own, which must be a constant of the code: what is
-// derived is kept, so that a second call costs a look-up.
+// Derive returns a 32-byte secret derived from one key of the ring and a label. Use it for secrets that must become
+// invalid with that key: signatures, for example, are made under the [KeyRing.PrimaryKeyID] and checked under the key
+// that they name. ok is false if the ring has no such key. Each use has its own label, which must be a constant in the
+// code, because derived secrets are cached.
 func (r *KeyRing) Derive(keyID, label string) (secret []byte, ok bool) {
 	root, ok := r.secrets[keyID]
 	if !ok {
@@ -237,38 +237,38 @@ func (r *KeyRing) Derive(keyID, label string) (secret []byte, ok bool) {
 		return slices.Clone(known.([]byte)), true
 	}
 	secret, err := hkdf.Key(sha256.New, root[:], nil, "vigil v1 ring: "+label, KeySize)
-	if err != nil { // only for more than 255 blocks, or for short keys where FIPS 140 is enforced
+	if err != nil { // only for more than 255 blocks, or for short keys if FIPS 140 is enforced
 		return nil, false
 	}
 	r.derived.Store(name, secret)
 	return slices.Clone(secret), true
 }
 
-// What the check value of a key says, and where it is bound to.
+// The plaintext and the purpose of check values.
 const (
 	checkText    = "vigil"
 	checkPurpose = "ring_key"
 )
 
-// CheckValue is a value that only the key of that id opens: by it a key is told from another one of the same id.
+// CheckValue returns a value that only this key opens. It distinguishes the key from a different key with the same id.
 func (r *KeyRing) CheckValue(keyID string) (string, error) {
 	if !r.Has(keyID) {
 		return "", ErrUnknownKey
 	}
-	return r.sealUnder(keyID, checkText, checkPurpose, keyID)
+	return r.sealWith(keyID, checkText, checkPurpose, keyID)
 }
 
-// Holds reports whether the ring has the very key that made a check value, bytes and all.
+// Holds reports whether the ring has the key that made a check value, with the same secret.
 func (r *KeyRing) Holds(keyID, checkValue string) bool {
 	id, sealed := KeyID(checkValue)
 	text, err := r.Open(checkValue, checkPurpose, keyID)
 	return sealed && id == keyID && err == nil && text == checkText
 }
 
-// Has reports whether the ring has a key of that id.
+// Has reports whether the ring has a key with this id.
 func (r *KeyRing) Has(keyID string) bool { return r.ciphers[keyID] != nil }
 
-// KeyIDs are the ids of all keys, the one that seals first.
+// KeyIDs returns the ids of all keys, starting with the one that seals.
 func (r *KeyRing) KeyIDs() []string {
 	ids := []string{r.primary}
 	for _, id := range slices.Sorted(maps.Keys(r.ciphers)) {

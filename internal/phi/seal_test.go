@@ -74,7 +74,7 @@ func TestSealedFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The format is opened here without the package, so that it cannot drift unseen.
+	// Opened without the package, so that a change of the format is detected.
 	plain, err := gcm(t, 7).Open(nil, nonce, body, []byte("v2|patient.first_name|p1"))
 	if err != nil || string(plain) != "Ada Lovelace\x80\x00\x00\x00" {
 		t.Fatalf("opened %q, %v", plain, err)
@@ -84,7 +84,7 @@ func TestSealedFormat(t *testing.T) {
 	}
 }
 
-// gcm is the cipher of a key of equal bytes, built without the package.
+// gcm returns the cipher of a key of equal bytes, built without the package.
 func gcm(t testing.TB, fill byte) cipher.AEAD {
 	t.Helper()
 	block, err := aes.NewCipher(bytes.Repeat([]byte{fill}, 32))
@@ -98,7 +98,7 @@ func gcm(t testing.TB, fill byte) cipher.AEAD {
 	return aead
 }
 
-// sealedAs is any plaintext in any form under key("k-1", 7).
+// sealedAs returns any plaintext sealed in any format under key("k-1", 7).
 func sealedAs(t testing.TB, form, plain, bound string) string {
 	t.Helper()
 	nonce := []byte("twelve bytes")
@@ -106,8 +106,8 @@ func sealedAs(t testing.TB, form, plain, bound string) string {
 	return form + ":k-1:" + encode(nonce) + ":" + encode(gcm(t, 7).Seal(nil, nonce, []byte(plain), []byte(bound)))
 }
 
-// What earlier releases sealed opens; the two forms are never taken for each other.
-func TestFormsAreToldApart(t *testing.T) {
+// Values sealed by earlier releases open, and neither format opens as the other.
+func TestFormatsDoNotOpenAsEachOther(t *testing.T) {
 	r := ring(t, key("k-1", 7))
 	for name, tc := range map[string]struct {
 		sealed, plain string
@@ -129,14 +129,14 @@ func TestFormsAreToldApart(t *testing.T) {
 		}
 	}
 	if !r.NeedsRotation(sealedAs(t, "v1", "Ada", "note|1")) || r.NeedsRotation(seal(t, r, "Ada", "note", "1")) {
-		t.Error("a value in the first form is to be sealed anew, one in the second is not")
+		t.Error("a v1 value must need rotation, and a v2 value must not")
 	}
 	if !strings.HasPrefix(seal(t, r, "Ada", "note", "1"), r.SealedPrefix()) {
-		t.Errorf("nothing begins with %s", r.SealedPrefix())
+		t.Errorf("no sealed value begins with %s", r.SealedPrefix())
 	}
 }
 
-// The ciphertext of a name tells one of three sizes, of a long text its length to an eighth.
+// The ciphertext of a name has one of three sizes; that of a long text reveals its length to within an eighth.
 func TestPaddedSizes(t *testing.T) {
 	r := ring(t, key("k-1", 7))
 	sizes := map[int]int{}
@@ -160,18 +160,18 @@ func TestPaddedSizes(t *testing.T) {
 	}
 	for _, n := range []int{1, 15, 16, 31, 32, 40} {
 		if plain, err := r.Open(seal(t, r, strings.Repeat("\x00", n), "note", "1"), "note", "1"); err != nil || plain != strings.Repeat("\x00", n) {
-			t.Errorf("%d zeros come back as %q, %v", n, plain, err)
+			t.Errorf("%d zero bytes open as %q, %v", n, plain, err)
 		}
 	}
 }
 
-// known is "Ada" as patient.first_name of p1 under key("k-1", 7), in the form of earlier releases; knownPadded in today's.
+// known is "Ada" as patient.first_name of p1 under key("k-1", 7), in the format of earlier releases; knownPadded is in the current one.
 const (
 	known       = "v1:k-1:AAECAwQFBgcICQoL:WeWIPr6K6OzMqfpOcu4kLua1Sg"
 	knownPadded = "v2:k-1:AAECAwQFBgcICQoL:WeWI8B0J2Ul3suWc4lhs-rWzsMROD_T0hGAEaoa7yxY"
 )
 
-// TestOpenKnownValue holds values sealed by earlier releases readable.
+// TestOpenKnownValue opens values sealed by earlier releases.
 func TestOpenKnownValue(t *testing.T) {
 	for _, sealed := range []string{known, knownPadded} {
 		if got, err := ring(t, key("k-1", 7)).Open(sealed, "patient.first_name", "p1"); err != nil || got != "Ada" {
@@ -257,7 +257,7 @@ func TestSealRefusesAmbiguousBinding(t *testing.T) {
 	}
 }
 
-func TestStrictSpelling(t *testing.T) {
+func TestStrictEncoding(t *testing.T) {
 	r := ring(t, key("a", 1))
 	for _, plain := range []string{"a", "abc"} { // 17 and 19 bytes with the tag leave spare bits in the last character
 		sealed := seal(t, r, plain, "note", "1")
@@ -347,7 +347,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzOpen: whatever the bytes, Open neither panics nor quotes them, and what it opens is what was sealed.
+// FuzzOpen checks that Open neither panics nor quotes its input, and opens only sealed values.
 func FuzzOpen(f *testing.F) {
 	r := ring(f, key("k-1", 7), key("a", 1))
 	for _, seed := range []string{
@@ -357,8 +357,8 @@ func FuzzOpen(f *testing.F) {
 	} {
 		f.Add(seed, "patient.first_name", "p1")
 	}
-	padded := sealedAs(f, "v2", "\x80\x80", "v2|patient.first_name|p1")        // a mark as text
-	for _, plain := range []string{"Ada", "Ada\x00", "\x80", "\x00\x00\x00"} { // authentic, and padded in no way of ours
+	padded := sealedAs(f, "v2", "\x80\x80", "v2|patient.first_name|p1")        // the padding byte as text
+	for _, plain := range []string{"Ada", "Ada\x00", "\x80", "\x00\x00\x00"} { // authentic, but with invalid padding
 		f.Add(sealedAs(f, "v2", plain, "v2|patient.first_name|p1"), "patient.first_name", "p1")
 	}
 	f.Add(padded, "patient.first_name", "p1")
@@ -371,12 +371,12 @@ func FuzzOpen(f *testing.F) {
 		case err == nil:
 			want := map[string]string{known: "Ada", knownPadded: "Ada", padded: "\x80"}[text]
 			if want == "" || purpose != "patient.first_name" || row != "p1" || plain != want {
-				t.Fatalf("a value nobody sealed opened")
+				t.Fatalf("a value that was never sealed opened")
 			}
 		case plain != "":
 			t.Fatal("an error came with a value")
 		case !isSentinel(err):
-			t.Fatalf("error %v is none of the package's own, it might quote its input", err)
+			t.Fatalf("error %v is not an error of the package and may quote its input", err)
 		}
 		phi.KeyID(text)
 		r.NeedsRotation(text)

@@ -1,6 +1,5 @@
-// Package vigiltest knows how to make what tests need: a fresh app with the real schema in milliseconds, people with
-// tokens, and counts of every row. It knows no rule of the service, and refuses to import a door: the doors' own
-// tests use it.
+// Package vigiltest makes what tests need: an app with the real schema in milliseconds, users with tokens, patients, and row
+// counts. It contains no rule of the service and does not import the routes, whose tests use it.
 package vigiltest
 
 import (
@@ -27,10 +26,10 @@ import (
 	_ "github.com/vigilhealth/vigil/migrations"
 )
 
-// Clock is the moment at which tests happen.
+// Clock is the time at which tests run.
 var Clock = time.Date(2026, time.January, 15, 13, 45, 0, 0, time.UTC)
 
-// Sealer is the same in every test binary: its keys are fixed.
+// Sealer has fixed keys, so that every test binary uses the same ones.
 var Sealer = sync.OnceValue(func() *phi.Sealer {
 	ring, err := phi.NewKeyRing(phi.Key{ID: "test", Secret: [phi.KeySize]byte([]byte("vigiltest's key, for no real use"))})
 	if err != nil {
@@ -47,13 +46,13 @@ var Sealer = sync.OnceValue(func() *phi.Sealer {
 	return sealer
 })
 
-// sealedIndexKey is an index key, sealed under the key above.
+// sealedIndexKey is a blind index key, sealed under the key of [Sealer].
 const sealedIndexKey = "v1:test:of-OVKqdRMoBHFS1:ll5OmG0HuyXBk97Aj8HGbPGtcLsaJrGlIBHiLIBdVap-fTDwvfN3Y5PY5yeoQUUV"
 
-// NewApp returns a fresh app as the migrations leave it, gone when the test ends. It fits
-// tests.ApiScenario as TestAppFactory. Passwords are hashed at bcrypt's lowest cost.
-// It is put together here, for PocketBase's own way copies the folder, looks for migrations, counts events and reads all collections twice:
-// together a quarter of what the tests of routes take under the race detector.
+// NewApp returns a new, migrated app that is removed when the test ends. It fits tests.ApiScenario as TestAppFactory.
+// Passwords are hashed at bcrypt's lowest cost. It does not use tests.NewTestApp, which copies the folder, checks for
+// migrations, counts events and reads all collections twice: a quarter of the time of the route tests under the race
+// detector.
 func NewApp(t testing.TB) *tests.TestApp {
 	t.Helper()
 	files, err := template()
@@ -69,27 +68,28 @@ func NewApp(t testing.TB) *tests.TestApp {
 		e.Mailer = app.TestMailer
 		return e.Next()
 	})
-	app.OnBootstrap().Unbind("__pbCollectionSystemHook__") // what it reads is read before
-	app.OnServe().Unbind("__pbCronStart__")                // its clock is the wall's, and what it runs may be at it when the test ends
+	app.OnBootstrap().Unbind("__pbCollectionSystemHook__") // the collections are already loaded
+	app.OnServe().Unbind("__pbCronStart__")                // uses the wall clock, and its jobs may still run when the test ends
 	if err := app.Bootstrap(); err != nil {
 		t.Fatalf("start the test app: %v", err)
 	}
-	app.Settings().Logs.MaxDays = 0 // written after the test's end
+	app.Settings().Logs.MaxDays = 0 // logs are written after the test ends
 	t.Cleanup(func() {
-		if app.IsBootstrapped() { // tests.ApiScenario cleans up by itself
+		if app.IsBootstrapped() { // tests.ApiScenario has cleaned up
 			app.Cleanup()
 		}
 	})
 	return app
 }
 
-// connect opens databases as the service does, but for waiting for the disk.
+// connect opens a database as the service does, but without flushing to disk.
 func connect(path string) (*dbx.DB, error) { return sqlite.Open(path, "OFF") }
 
-// beginTrail stores the index key of all tests and begins the audit trail with it, as the service does at its first start.
+// beginTrail stores the blind index key of all tests and starts the audit trail with it, as the service does at its first
+// start.
 func beginTrail(app core.App) error {
 	_, err := app.DB().Insert("sealed_keys", dbx.Params{"name": "blind_index", "sealed": sealedIndexKey}).Execute()
-	return errors.Join(err, audit.Begin(app))
+	return errors.Join(err, audit.EnsureState(app))
 }
 
 func hashCheaply(app core.App) error {
@@ -110,7 +110,8 @@ func hashCheaply(app core.App) error {
 	return nil
 }
 
-// RowCounts counts the rows of every collection and plain table of ours, by name; what triggers tell of them is counted by its own tests.
+// RowCounts returns the number of rows of every collection and table of Vigil. The tables of change triggers have their own
+// tests.
 func RowCounts(t testing.TB, app core.App) map[string]int {
 	t.Helper()
 	var tables []string
@@ -121,7 +122,7 @@ func RowCounts(t testing.TB, app core.App) map[string]int {
 	counts := map[string]int{}
 	for _, table := range tables {
 		if strings.HasPrefix(table, "_") || strings.HasPrefix(table, "sqlite_") {
-			continue // PocketBase's and SQLite's own
+			continue // internal tables of PocketBase and SQLite
 		}
 		if table == "changes" {
 			continue
@@ -135,7 +136,7 @@ func RowCounts(t testing.TB, app core.App) map[string]int {
 	return counts
 }
 
-// RowsAdded says by how much each table grew since before; tables that did not change are left out.
+// RowsAdded returns how many rows each table gained; unchanged tables are omitted.
 func RowsAdded(t testing.TB, app core.App, before map[string]int) map[string]int {
 	t.Helper()
 	added := RowCounts(t, app)
@@ -146,16 +147,16 @@ func RowsAdded(t testing.TB, app core.App, before map[string]int) map[string]int
 	return added
 }
 
-// Password is what every user of [User] signs in with, unless said otherwise.
+// Password is the default password of [User].
 const Password = "Correct-Horse-42"
 
 // UserOption changes a user before it is stored.
 type UserOption func(*core.Record)
 
-// Email gives the user another address than <role><number>@vigil.test.
+// Email replaces the default address, <role><number>@vigil.test.
 func Email(address string) UserOption { return func(r *core.Record) { r.SetEmail(address) } }
 
-// Inactive makes an account that cannot be used.
+// Inactive deactivates the account.
 func Inactive() UserOption { return func(r *core.Record) { r.Set("is_active", false) } }
 
 // PortalOf links the account to a patient.
@@ -163,7 +164,7 @@ func PortalOf(patientID string) UserOption {
 	return func(r *core.Record) { r.Set("patient", patientID) }
 }
 
-// TwoFactor turns on the second factor with the given base32 secret.
+// TwoFactor enables the second factor with the given base32 secret.
 func TwoFactor(secret string) UserOption {
 	return func(r *core.Record) {
 		r.Set("two_factor_enabled", true)
@@ -174,7 +175,7 @@ func TwoFactor(secret string) UserOption {
 // With sets any field.
 func With(field string, value any) UserOption { return func(r *core.Record) { r.Set(field, value) } }
 
-// passwordHash is of [Password]. It is made once: hashing is meant to take long, and with the race detector it does.
+// passwordHash is the hash of [Password]. It is computed once, because bcrypt is slow, above all under the race detector.
 var passwordHash = sync.OnceValue(func() string {
 	hash, err := bcrypt.GenerateFromPassword([]byte(Password), bcrypt.MinCost)
 	if err != nil {
@@ -183,7 +184,7 @@ var passwordHash = sync.OnceValue(func() string {
 	return string(hash)
 })
 
-// User stores an active user of a role, made at [Clock].
+// User stores an active user of a role, created at [Clock].
 func User(t testing.TB, app core.App, role authz.Role, options ...UserOption) *collections.User {
 	t.Helper()
 	user, err := collections.NewUser(app)
@@ -207,7 +208,7 @@ func User(t testing.TB, app core.App, role authz.Role, options ...UserOption) *c
 	return user
 }
 
-// Token is an access token of the user, issued now and good for fifteen minutes, under the keys of [Sealer].
+// Token returns an access token of the user, issued at now and valid for 15 minutes, under the keys of [Sealer].
 func Token(t testing.TB, user *collections.User, now time.Time) string {
 	t.Helper()
 	users := user.Collection()
@@ -221,7 +222,7 @@ func Token(t testing.TB, user *collections.User, now time.Time) string {
 	return token
 }
 
-// Patient stores an active patient, Ada Lovelace born 1950 unless the columns say otherwise, and returns the id.
+// Patient stores an active patient and returns the id. The default is Ada Lovelace, born 1950; columns override it.
 func Patient(t testing.TB, app core.App, columns dbx.Params) string {
 	t.Helper()
 	record, err := collections.New(app, collections.Patients)
@@ -236,7 +237,7 @@ func Patient(t testing.TB, app core.App, columns dbx.Params) string {
 	return record.Id
 }
 
-// Assign gives a patient a device from a moment on.
+// Assign assigns a device to a patient from a time on.
 func Assign(t testing.TB, app core.App, device, patient string, from time.Time) {
 	t.Helper()
 	row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": collections.Instant(from)}
@@ -245,7 +246,7 @@ func Assign(t testing.TB, app core.App, device, patient string, from time.Time) 
 	}
 }
 
-// Code is the code of a refusal; "" for any other error and for none.
+// Code returns the code of a fault, or "" for other errors and nil.
 func Code(err error) string {
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		return refused.Code

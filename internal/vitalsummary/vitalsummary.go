@@ -147,17 +147,17 @@ var Groups = func() (groups []Group) {
 }()
 
 // LoadMean returns the mean blood pressure from one date to another, both included.
-func (r *Reader) LoadMean(app core.App, patientID, from, to string) (fhir.Mean, error) {
+func (r *Reader) LoadMean(app core.App, patientID, from, to string) (fhir.MeanBloodPressure, error) {
 	zone, err := collections.ZoneOfPatient(app, patientID, r.practice)
 	if err != nil {
-		return fhir.Mean{}, err
+		return fhir.MeanBloodPressure{}, err
 	}
 	mean, _, err := meanOf(app, patientID, from, to, zone)
 	return mean, err
 }
 
-func meanOf(app core.App, patientID, from, to string, zone *time.Location) (mean fhir.Mean, days int, err error) {
-	mean = fhir.Mean{PatientID: patientID, From: collections.ParseDay(from, zone), To: collections.StartOfNextDay(collections.ParseDay(to, zone))}
+func meanOf(app core.App, patientID, from, to string, zone *time.Location) (mean fhir.MeanBloodPressure, days int, err error) {
+	mean = fhir.MeanBloodPressure{PatientID: patientID, From: collections.ParseDay(from, zone), To: collections.StartOfNextDay(collections.ParseDay(to, zone))}
 	if mean.From.IsZero() || !mean.To.After(mean.From) {
 		return mean, 0, fmt.Errorf("no period of a mean")
 	}

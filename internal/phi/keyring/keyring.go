@@ -1,10 +1,13 @@
-// Package keyring knows which encryption keys a data folder needs and who may seal in it. Every key that seals is registered before its
-// first value, with a check value that it alone opens, and leaves the register only when nothing lies under it any more: so a process with a
-// ring that lacks a key, or has other bytes under its id, is turned away at the door, at any size of the database, whatever was killed
-// before. The running service says which keys it holds, and nobody beside it seals under one that it lacks.
+// Package keyring tracks which encryption keys a data folder needs, and rotates sealed values to a new key. A key is registered, with a
+// check value that only it opens, before it seals its first value, and unregistered only when no value is sealed under it. Therefore a
+// process with a ring that lacks a key, or has a different key with the same id, fails at startup, regardless of the size of the database and
+// of earlier crashes. The running service publishes its keys, so that no command seals under a key that the service lacks.
 //
-// Entries of the audit log are exempt: they cannot be sealed anew. The package refuses to know how values are sealed anew, and
-// where the keys come from.
+// Rotation reads every sealed column of every collection in batches, seals the values again under the first key of the ring, and writes each
+// one only if the old ciphertext is still stored, so that concurrent changes win. Ciphertexts name their key, so an interrupted rotation
+// resumes where it stopped, and a second one finds nothing to do. The old keys are retired last: until then every start requires them.
+//
+// Entries of the audit trail are append-only and never sealed again; the report names the keys that they still need.
 package keyring
 
 import (
@@ -21,32 +24,32 @@ import (
 )
 
 const (
-	// newestRows of each collection are looked at in every start, for values that something other than this program put there.
+	// newestRows is the number of rows per collection that every start checks for values written by another program.
 	newestRows = 20
-	// samples of each column must be damaged before a key is taken for another one of the same id.
+	// samples is the number of values per column that must fail to open before a key counts as a different key with the same id.
 	samples = 100
 )
 
-// ErrServiceSilent means that a service runs which has not said yet which keys it holds: it is starting, or is of an earlier version.
-var ErrServiceSilent = errors.New("the running service has not said which encryption keys it holds: wait until it listens, or restart it with this version")
+// ErrServiceSilent means that the running service has not published its keys: it is starting, or is an earlier version.
+var ErrServiceSilent = errors.New("the running service has not published its encryption keys: wait until it listens, or restart it with this version")
 
-// Admit lets the service have a data folder, and says which keys it holds until Withdraw. It fails, naming them, when the ring lacks keys that
-// stored values need. migrate brings the schema up to date once it is known that it does not: whoever is refused has changed nothing.
-func Admit(app core.App, ring *phi.KeyRing, migrate func() error) error {
+// AdmitService checks the service's ring against a data folder and publishes its keys until WithdrawService. It fails and names the missing keys if
+// the ring lacks keys that stored values need. migrate updates the schema after the check, so a rejected process changes nothing.
+func AdmitService(app core.App, ring *phi.KeyRing, migrate func() error) error {
 	return admit(app, ring, migrate, func(tx core.App) error { return collections.StoreServiceKeys(tx, ring) })
 }
 
-// Withdraw says that the service has ended.
-func Withdraw(app core.App) error { return collections.DeleteServiceKeys(app) }
+// WithdrawService removes the published keys when the service stops.
+func WithdrawService(app core.App) error { return collections.DeleteServiceKeys(app) }
 
-// AdmitBeside lets a command work on a data folder, beside the service when one runs, until release. It fails like Admit, and also when
-// the running service does not hold the very key that the command seals under: that costs little, so it is asked first.
-func AdmitBeside(app core.App, ring *phi.KeyRing, migrate func() error) (release func() error, err error) {
-	release, err = backup.Seal(app.DataDir()) // first: from here on no key is retired
+// AdmitCommand admits a command to a data folder until release, with or without a running service. It fails like AdmitService, and also if the running
+// service lacks the key that the command seals under. It checks that first, because the check is cheap.
+func AdmitCommand(app core.App, ring *phi.KeyRing, migrate func() error) (release func() error, err error) {
+	release, err = backup.Seal(app.DataDir()) // first: prevents the retirement of keys
 	if err != nil {
 		return nil, err
 	}
-	held := func(app core.App) error { return heldByService(app, ring) }
+	held := func(app core.App) error { return checkService(app, ring) }
 	if err = held(app); err == nil {
 		err = admit(app, ring, migrate, held)
 	}
@@ -56,16 +59,16 @@ func AdmitBeside(app core.App, ring *phi.KeyRing, migrate func() error) (release
 	return release, nil
 }
 
-// Check says whether a ring has all keys that stored values need, and changes nothing.
+// Check fails if a ring lacks keys that stored values need. It changes nothing.
 func Check(app core.App, ring *phi.KeyRing) error {
-	_, err := examine(app, ring)
+	_, err := findUnregistered(app, ring)
 	return err
 }
 
-// admit registers the key that seals. One transaction each orders whoever comes in: of two with rings that do not fit each other, the second
-// sees what the first has registered or announced.
+// admit registers the primary key. It does so in one transaction, so of two concurrent processes with incompatible rings, the second sees the keys
+// of the first and fails.
 func admit(app core.App, ring *phi.KeyRing, migrate func() error, service func(tx core.App) error) error {
-	unregistered, err := examine(app, ring)
+	unregistered, err := findUnregistered(app, ring)
 	if err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func admit(app core.App, ring *phi.KeyRing, migrate func() error, service func(t
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		if err := fits(tx, ring, nil); err != nil {
+		if err := checkRing(tx, ring, nil); err != nil {
 			return err
 		}
 		if err := service(tx); err != nil {
@@ -88,9 +91,9 @@ func admit(app core.App, ring *phi.KeyRing, migrate func() error, service func(t
 	})
 }
 
-// examine looks at the register and at what lies there without being registered: everything in a folder from before there was a register,
-// the newest rows in others.
-func examine(app core.App, ring *phi.KeyRing) (unregistered []string, err error) {
+// findUnregistered checks the registered keys and returns the unregistered keys that stored values use. It reads all rows of a database without a key
+// register, and only the newest rows of others.
+func findUnregistered(app core.App, ring *phi.KeyRing) (unregistered []string, err error) {
 	registered, err := registeredKeys(app)
 	if err != nil {
 		return nil, err
@@ -131,7 +134,7 @@ func examine(app core.App, ring *phi.KeyRing) (unregistered []string, err error)
 		}
 	}
 	slices.Sort(unregistered)
-	return unregistered, fits(app, ring, missing)
+	return unregistered, checkRing(app, ring, missing)
 }
 
 func opensAny(app core.App, ring *phi.KeyRing, tables []collections.SealedTable, id string) (bool, error) {
@@ -146,8 +149,8 @@ func opensAny(app core.App, ring *phi.KeyRing, tables []collections.SealedTable,
 	return false, nil
 }
 
-// fits fails when the ring lacks registered keys, the one of the index key, or those that are missing anyway.
-func fits(app core.App, ring *phi.KeyRing, missing []string) error {
+// checkRing fails if the ring lacks registered keys or the key of the index key, or if missing is not empty.
+func checkRing(app core.App, ring *phi.KeyRing, missing []string) error {
 	registered, err := registeredKeys(app)
 	if err != nil {
 		return err
@@ -171,7 +174,7 @@ func fits(app core.App, ring *phi.KeyRing, missing []string) error {
 	return fmt.Errorf("stored values need keys that the ring lacks or has with other bytes: %s", strings.Join(slices.Compact(missing), ", "))
 }
 
-// registeredKeys is empty for a database from before there was a register, which a backup may hold.
+// registeredKeys returns the registered keys. A database of an older version, for example from a backup, has no register and returns none.
 func registeredKeys(app core.App) ([]collections.RingKey, error) {
 	if !app.HasTable("ring_keys") {
 		return nil, nil
@@ -179,9 +182,9 @@ func registeredKeys(app core.App) ([]collections.RingKey, error) {
 	return collections.RingKeys(app)
 }
 
-// heldByService fails when a service runs that cannot open what the ring seals. One of a version that does not say what it holds is not to find
-// another schema under it.
-func heldByService(app core.App, ring *phi.KeyRing) error {
+// checkService fails if a running service cannot open values that the ring seals. It also fails if the service is of a version that does not publish its
+// keys, since the command must not migrate the schema of a running service.
+func checkService(app core.App, ring *phi.KeyRing) error {
 	running, err := backup.Served(app.DataDir())
 	if err != nil || !running {
 		return err
@@ -189,14 +192,14 @@ func heldByService(app core.App, ring *phi.KeyRing) error {
 	if !app.HasTable("service_keys") {
 		return ErrServiceSilent
 	}
-	said, err := collections.ServiceKeys(app)
+	published, err := collections.ServiceKeys(app)
 	if err != nil {
 		return err
 	}
-	if len(said) == 0 {
+	if len(published) == 0 {
 		return ErrServiceSilent
 	}
-	for _, key := range said {
+	for _, key := range published {
 		if key.ID == ring.PrimaryKeyID() && ring.Holds(key.ID, key.Check) {
 			return nil
 		}
@@ -205,14 +208,14 @@ func heldByService(app core.App, ring *phi.KeyRing) error {
 		ring.PrimaryKeyID())
 }
 
-// Retirement takes old keys off the register. It is begun before the values are counted, so that whoever begins to seal under an old key after
-// that is noticed.
+// Retirement unregisters old keys. It must start before the values are counted, so that it detects processes that start to seal under an old key
+// after the count.
 type Retirement struct {
 	ring *phi.KeyRing
 	old  []collections.RingKey
 }
 
-// BeginRetirement looks who may still seal under other keys than the ring's first.
+// BeginRetirement returns a retirement of all registered keys except the ring's first.
 func BeginRetirement(app core.App, ring *phi.KeyRing) (*Retirement, error) {
 	r := &Retirement{ring: ring}
 	registered, err := collections.RingKeys(app)
@@ -227,13 +230,13 @@ func BeginRetirement(app core.App, ring *phi.KeyRing) (*Retirement, error) {
 	return r, nil
 }
 
-// Finish seals the index key anew and takes each old key off the register under which count finds nothing, both at once and last of all: a rotation that was
-// killed before leaves a folder that asks for all of its keys. alone says whether no other command works on the folder. It returns the
-// keys that had to stay, with the reason.
+// Finish seals the index key again and unregisters each old key that no value uses, in one transaction and as the last step of a rotation. A rotation
+// that was killed earlier leaves a folder that still requires all keys. values counts the values by key; alone means that no other command works on
+// the folder. Finish returns the keys that could not be retired, with the reason.
 func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (unretired map[string]string, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		unretired = map[string]string{}
-		sealing, err := serviceSeals(tx)
+		sealing, err := serviceSealingKey(tx)
 		if err != nil {
 			return err
 		}
@@ -262,7 +265,7 @@ func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (un
 					return err
 				}
 				if !done {
-					reason = "another process has begun to seal under it"
+					reason = "another process started to seal under it"
 				}
 			}
 			if reason != "" {
@@ -274,17 +277,17 @@ func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (un
 	return unretired, err
 }
 
-// serviceSeals is the key under which the running service seals; "" without one.
-func serviceSeals(tx core.App) (string, error) {
+// serviceSealingKey returns the id of the key that the running service seals under; "" if no service is running.
+func serviceSealingKey(tx core.App) (string, error) {
 	running, err := backup.Served(tx.DataDir())
 	if err != nil || !running {
 		return "", err
 	}
-	said, err := collections.ServiceKeys(tx)
+	published, err := collections.ServiceKeys(tx)
 	if err != nil {
 		return "", err
 	}
-	for _, key := range said {
+	for _, key := range published {
 		if key.Seals {
 			return key.ID, nil
 		}

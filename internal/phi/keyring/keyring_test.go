@@ -32,8 +32,8 @@ func ring(t *testing.T, ids ...string) *phi.KeyRing {
 	return r
 }
 
-// nothing is to be migrated.
-func nothing() error { return nil }
+// noMigration migrates nothing.
+func noMigration() error { return nil }
 
 func registered(t *testing.T, app core.App) (ids []string) {
 	t.Helper()
@@ -47,14 +47,14 @@ func registered(t *testing.T, app core.App) (ids []string) {
 	return ids
 }
 
-// A key under which somebody begins to seal between the count and the retirement stays.
-func TestRetirementNoticesWhoComesBetween(t *testing.T) {
+// A key is not retired if a process starts to seal under it between the count and the retirement.
+func TestRetirementDetectsNewSealingProcess(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	if _, err := app.DB().NewQuery(`DELETE FROM sealed_keys`).Execute(); err != nil { // it is sealed under the key of all tests
+	if _, err := app.DB().NewQuery(`DELETE FROM sealed_keys`).Execute(); err != nil { // the index key is sealed under the key of all tests
 		t.Fatal(err)
 	}
 	for _, ids := range [][]string{{"a"}, {"b", "a"}} {
-		if err := keyring.Admit(app, ring(t, ids...), nothing); err != nil {
+		if err := keyring.AdmitService(app, ring(t, ids...), noMigration); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -63,7 +63,7 @@ func TestRetirementNoticesWhoComesBetween(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	release, err := keyring.AdmitBeside(app, ring(t, "a", "b"), nothing)
+	release, err := keyring.AdmitCommand(app, ring(t, "a", "b"), noMigration)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,24 +83,24 @@ func TestRetirementNoticesWhoComesBetween(t *testing.T) {
 		return kept
 	}
 	if err := backup.Alone(app.DataDir(), func(alone bool) error { again(alone); return nil }); err != nil || kept["a"] == "" {
-		t.Errorf("a command is at work: kept %v, %v", kept, err)
+		t.Errorf("with a running command: kept %v, %v", kept, err)
 	}
 	if err := release(); err != nil {
 		t.Fatal(err)
 	}
 	if err := backup.Alone(app.DataDir(), func(alone bool) error { again(alone); return nil }); err != nil || len(kept) > 0 {
-		t.Errorf("nobody is at work: kept %v, %v", kept, err)
+		t.Errorf("without a running command: kept %v, %v", kept, err)
 	}
 	if ids := registered(t, app); !slices.Equal(ids, []string{"b"}) {
-		t.Errorf("registered are %v", ids)
+		t.Errorf("registered keys %v", ids)
 	}
 	if err := keyring.Check(app, ring(t, "a")); err == nil || !strings.HasSuffix(err.Error(), ": b") {
-		t.Errorf("the old ring: %v", err)
+		t.Errorf("with the old ring: %v", err)
 	}
 }
 
-// One damaged value proves nothing about a key; that none opens does.
-func TestDamagedValuesProveNothing(t *testing.T) {
+// One damaged value does not make a key count as different; a key under which no value opens does.
+func TestDamagedValuesDoNotInvalidateKey(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for range 2 {
 		p, err := collections.NewPatient(app)
@@ -118,56 +118,56 @@ func TestDamagedValuesProveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := keyring.Check(app, own); err != nil {
-		t.Errorf("one damaged value: %v", err)
+		t.Errorf("with one damaged value: %v", err)
 	}
 	if _, err := app.DB().Update(collections.Patients, dbx.Params{"last_name": "v1:lost:AAAAAAAAAAAAAAAA:AAAA"}, nil).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	if err := keyring.Check(app, own); err == nil || !strings.HasSuffix(err.Error(), ": lost") {
-		t.Errorf("a key that is nowhere: %v", err)
+		t.Errorf("with a lost key: %v", err)
 	}
 	if err := keyring.Check(app, ring(t, "test")); err == nil || !strings.HasSuffix(err.Error(), ": lost, test") {
-		t.Errorf("other bytes: %v", err)
+		t.Errorf("with a different key of the same id: %v", err)
 	}
 }
 
-// Who meets a service that says nothing is told so at once: nothing is looked through for it, on a folder without a register least of all.
-func TestSilentServiceIsFoundOutFirst(t *testing.T) {
+// A service without published keys is detected before any rows are read, even in a folder without a key register.
+func TestSilentServiceIsDetectedBeforeReads(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	release, err := backup.Serve(app.DataDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	looked := 0
+	reads := 0
 	for _, statement := range []string{"DELETE FROM ring_keys", "DELETE FROM service_keys", "DROP TABLE service_keys"} {
 		if _, err := app.DB().NewQuery(statement).Execute(); err != nil {
 			t.Fatal(err)
 		}
 		app.ConcurrentDB().(*dbx.DB).QueryLogFunc = func(_ context.Context, _ time.Duration, query string, _ *sql.Rows, _ error) {
 			if strings.Contains(query, "patients") {
-				looked++
+				reads++
 			}
 		}
-		_, err := keyring.AdmitBeside(app, ring(t, "a"), func() error { t.Error("migrated"); return nil })
-		if !errors.Is(err, keyring.ErrServiceSilent) || looked > 0 {
-			t.Errorf("after %s: %v, %d looks at patients", statement, err, looked)
+		_, err := keyring.AdmitCommand(app, ring(t, "a"), func() error { t.Error("migrated"); return nil })
+		if !errors.Is(err, keyring.ErrServiceSilent) || reads > 0 {
+			t.Errorf("after %s: %v, %d reads of patients", statement, err, reads)
 		}
 	}
 	if err := release(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keyring.AdmitBeside(app, ring(t, "a"), nothing); err == nil || !strings.HasSuffix(err.Error(), ": test") || looked == 0 {
-		t.Errorf("without the service: %v, %d looks", err, looked)
+	if _, err := keyring.AdmitCommand(app, ring(t, "a"), noMigration); err == nil || !strings.HasSuffix(err.Error(), ": test") || reads == 0 {
+		t.Errorf("without the service: %v, %d reads", err, reads)
 	}
 }
 
-// The check goes before the schema is brought up to date, so it knows a folder that has nothing yet, and a ring that does not fit changes none.
-func TestCheckBeforeTheSchema(t *testing.T) {
+// The check runs before the migrations: it accepts an empty folder, and a rejected ring changes no schema.
+func TestCheckRunsBeforeMigrations(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	migrated := 0
 	migrate := func() error { migrated++; return nil }
-	if err := keyring.Admit(app, ring(t, "a"), migrate); err == nil || migrated > 0 {
-		t.Errorf("another ring: %v, migrated %d times", err, migrated)
+	if err := keyring.AdmitService(app, ring(t, "a"), migrate); err == nil || migrated > 0 {
+		t.Errorf("with another ring: %v, migrated %d times", err, migrated)
 	}
 	for _, table := range []string{"ring_keys", "sealed_keys"} {
 		if err := keyring.Check(app, vigiltest.Sealer().KeyRing); err != nil {
@@ -178,6 +178,6 @@ func TestCheckBeforeTheSchema(t *testing.T) {
 		}
 	}
 	if err := keyring.Check(app, ring(t, "a")); err != nil {
-		t.Errorf("with nothing there: %v", err)
+		t.Errorf("in an empty folder: %v", err)
 	}
 }

@@ -1,12 +1,3 @@
-// Package rotation knows how sealed data changes its key while the service works on it: every encrypted column of every
-// collection is read in batches, sealed anew under the first key of the ring, and written back only where the old
-// ciphertext still stands, so that a change made meanwhile wins. Where it got to is said by the ciphertexts themselves,
-// which name their key: a rotation that was interrupted goes on where it stopped, and a second one finds nothing to do.
-//
-// Last of all the old keys are retired: until then every start asks for them, so that a rotation may be killed at any moment.
-//
-// The audit log is append only and is left alone; the report says which keys it still needs. The package refuses to know
-// where keys come from, and what the columns mean.
 package keyring
 
 import (
@@ -28,34 +19,34 @@ import (
 )
 
 const (
-	// rowsPerBatch keeps each transaction short: other writers wait for it.
+	// rowsPerBatch keeps each transaction short, because other writers wait for it.
 	rowsPerBatch = 200
-	// mostPasses bounds the work against a service that keeps sealing under an older key.
-	mostPasses = 5
-	// mostNamed bounds the list of records that cannot be opened.
-	mostNamed = 20
+	// maxPasses bounds the work if the service keeps sealing under an older key.
+	maxPasses = 5
+	// maxNamed bounds the list of unreadable values.
+	maxNamed = 20
 )
 
-// Report is what a rotation did.
+// Report is the result of a rotation.
 type Report struct {
-	KeyID      string // of the key that seals now
+	KeyID      string // id of the key that seals
 	Resealed   int    // values
-	Unreadable int    // values that no key of the ring opens; they were left as they are
-	Remaining  int    // values that somebody sealed under an older key meanwhile
-	// Named are the first of the unreadable values, as collection, id and column.
-	Named []string
-	// Kept says of each older key that could not be retired, why.
+	Unreadable int    // values that no key of the ring opens; they are unchanged
+	Remaining  int    // values that another process sealed under an older key during the rotation
+	// UnreadableValues lists the first unreadable values as collection, id and column.
+	UnreadableValues []string
+	// Unretired holds the reason for each older key that could not be retired.
 	Unretired map[string]string
-	// AuditRows counts the rows of the audit log that still need another key, by key.
+	// AuditRows counts the rows of the audit trail that need an older key, by key.
 	AuditRows map[string]int
 }
 
-// Run seals everything under the first key of the ring, in today's form, and retires the others. progress is told how many rows
-// of how many are done; letGo is called before keys are retired, for which this process must not count as one that may still seal under them. Run
-// stops between two batches when ctx ends; what is done stays done, and the report says how much that was.
+// Run seals all values under the first key of the ring in the current format, and retires the other keys. It calls progress with the rows done and in
+// total. It calls release before it retires keys, so that this process no longer counts as one that may seal under them. When ctx ends, Run stops
+// between two batches; completed batches are committed and reported.
 // Source: docs/decisions/security.md, "Encryption at rest".
-func Run(ctx context.Context, app core.App, ring *phi.KeyRing, by audit.Actor, now time.Time, progress func(done, total int), letGo func() error) (Report, error) {
-	r := &rotation{app: app, ring: ring, progress: progress, letGo: letGo, report: Report{KeyID: ring.PrimaryKeyID()}}
+func Run(ctx context.Context, app core.App, ring *phi.KeyRing, by audit.Actor, now time.Time, progress func(done, total int), release func() error) (Report, error) {
+	r := &rotation{app: app, ring: ring, progress: progress, release: release, report: Report{KeyID: ring.PrimaryKeyID()}}
 	err := r.run(ctx)
 	if r.report.Resealed > 0 {
 		recorded := audit.Append(app, audit.Entry{
@@ -73,7 +64,7 @@ type rotation struct {
 	app         core.App
 	ring        *phi.KeyRing
 	progress    func(done, total int)
-	letGo       func() error
+	release     func() error
 	report      Report
 	done, total int
 }
@@ -93,11 +84,11 @@ func (r *rotation) run(ctx context.Context) error {
 		}
 		r.total += rows
 	}
-	for range mostPasses {
+	for range maxPasses {
 		resealed := r.report.Resealed
-		r.report.Unreadable, r.report.Named = 0, nil
+		r.report.Unreadable, r.report.UnreadableValues = 0, nil
 		for _, t := range tables {
-			if err := r.pass(ctx, t); err != nil {
+			if err := r.resealTable(ctx, t); err != nil {
 				return err
 			}
 		}
@@ -116,7 +107,7 @@ func (r *rotation) run(ctx context.Context) error {
 	return err
 }
 
-// stale is true for rows with a value that is not as the first key seals now.
+// stale matches rows with a value that needs to be sealed again.
 func (r *rotation) stale(t collections.SealedTable) dbx.Expression {
 	var old []dbx.Expression
 	for _, f := range t.Columns {
@@ -125,8 +116,8 @@ func (r *rotation) stale(t collections.SealedTable) dbx.Expression {
 	return dbx.Or(old...)
 }
 
-// pass goes once through a table, in the order of ids.
-func (r *rotation) pass(ctx context.Context, t collections.SealedTable) error {
+// resealTable reseals the stale rows of a table once, in the order of ids.
+func (r *rotation) resealTable(ctx context.Context, t collections.SealedTable) error {
 	names := []string{"id"}
 	for _, f := range t.Columns {
 		names = append(names, f.Name)
@@ -144,7 +135,7 @@ func (r *rotation) pass(ctx context.Context, t collections.SealedTable) error {
 		if len(rows) == 0 {
 			return nil
 		}
-		if err := r.reseal(t, rows); err != nil {
+		if err := r.resealBatch(t, rows); err != nil {
 			return err
 		}
 		after = rows[len(rows)-1]["id"].String
@@ -153,12 +144,12 @@ func (r *rotation) pass(ctx context.Context, t collections.SealedTable) error {
 	}
 }
 
-// fresh is a value under its new key.
-type fresh struct{ column, id, old, sealed string }
+// resealedValue is a value sealed under the new key.
+type resealedValue struct{ column, id, old, sealed string }
 
-// reseal seals a batch, then writes it in one short transaction.
-func (r *rotation) reseal(t collections.SealedTable, rows []dbx.NullStringMap) error {
-	var values []fresh
+// resealBatch seals the values of a batch, then writes them in one short transaction.
+func (r *rotation) resealBatch(t collections.SealedTable, rows []dbx.NullStringMap) error {
+	var values []resealedValue
 	for _, row := range rows {
 		for _, f := range t.Columns {
 			id, old := row["id"].String, row[f.Name].String
@@ -167,8 +158,8 @@ func (r *rotation) reseal(t collections.SealedTable, rows []dbx.NullStringMap) e
 			}
 			plain, err := r.ring.Open(old, f.Purpose, id)
 			if err != nil {
-				if r.report.Unreadable++; r.report.Unreadable <= mostNamed {
-					r.report.Named = append(r.report.Named, t.Name+" "+id+" "+f.Name)
+				if r.report.Unreadable++; r.report.Unreadable <= maxNamed {
+					r.report.UnreadableValues = append(r.report.UnreadableValues, t.Name+" "+id+" "+f.Name)
 				}
 				continue
 			}
@@ -176,11 +167,11 @@ func (r *rotation) reseal(t collections.SealedTable, rows []dbx.NullStringMap) e
 			if err != nil {
 				return fmt.Errorf("seal %s: %w", t.Name, err)
 			}
-			values = append(values, fresh{f.Name, id, old, sealed})
+			values = append(values, resealedValue{f.Name, id, old, sealed})
 		}
 	}
 	resealed := 0
-	err := untold(r.app, func(tx core.App) error {
+	err := withoutChangeFeed(r.app, func(tx core.App) error {
 		resealed = 0
 		for _, v := range values {
 			result, err := tx.DB().Update(t.Name, dbx.Params{v.column: v.sealed}, dbx.HashExp{"id": v.id, v.column: v.old}).Execute()
@@ -191,7 +182,7 @@ func (r *rotation) reseal(t collections.SealedTable, rows []dbx.NullStringMap) e
 			if err != nil {
 				return fmt.Errorf("store %s: %w", t.Name, err)
 			}
-			resealed += int(n) // 0 when somebody changed the value meanwhile
+			resealed += int(n) // 0 if the value was changed concurrently
 		}
 		return nil
 	})
@@ -201,16 +192,16 @@ func (r *rotation) reseal(t collections.SealedTable, rows []dbx.NullStringMap) e
 	return err
 }
 
-// untold is a transaction that changes nothing for those who follow the changes: the values are what they were.
-func untold(app core.App, write func(tx core.App) error) error {
+// withoutChangeFeed runs a transaction that adds nothing to the change feed, since the plaintexts do not change.
+func withoutChangeFeed(app core.App, write func(tx core.App) error) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		return collections.WithoutChanges(tx, func() error { return write(tx) })
 	})
 }
 
-// retire finds what could be opened but was not resealed, and takes the keys under which nothing lies any more off the register.
+// retire counts the values that were not resealed and unregisters the keys that no value uses.
 func (r *rotation) retire(tables []collections.SealedTable) error {
-	if err := r.letGo(); err != nil {
+	if err := r.release(); err != nil {
 		return err
 	}
 	return backup.Alone(r.app.DataDir(), func(alone bool) error {
@@ -233,5 +224,5 @@ func (r *rotation) retire(tables []collections.SealedTable) error {
 	})
 }
 
-// Keys are the ids of the keys that the audit log still needs, sorted.
+// Keys returns the ids of the keys that the audit trail still needs, sorted.
 func (r Report) Keys() []string { return slices.Sorted(maps.Keys(r.AuditRows)) }

@@ -33,8 +33,8 @@ func ringOf(t testing.TB, keys ...phi.Key) *phi.KeyRing {
 	return ring
 }
 
-// use makes a ring the one of the running service, until the test ends.
-func use(t testing.TB, app core.App, ring *phi.KeyRing) {
+// useRing makes a ring the ring of the app until the test ends.
+func useRing(t testing.TB, app core.App, ring *phi.KeyRing) {
 	t.Helper()
 	key, err := collections.LoadIndexKey(app, ring)
 	if err != nil {
@@ -48,11 +48,11 @@ func use(t testing.TB, app core.App, ring *phi.KeyRing) {
 	t.Cleanup(func() { collections.UseSealer(vigiltest.Sealer()) })
 }
 
-// newPractice is an app with so many patients, a user and an audit row, all under the old key.
+// newPractice returns an app with patients, a user and an audit row, all sealed under the old key.
 func newPractice(t testing.TB, patients int) (app core.App, ids []string) {
 	t.Helper()
 	app = vigiltest.NewApp(t)
-	use(t, app, ringOf(t, oldKey))
+	useRing(t, app, ringOf(t, oldKey))
 	vigiltest.User(t, app, authz.Nurse)
 	err := app.RunInTransaction(func(tx core.App) error {
 		for i := range patients {
@@ -79,20 +79,20 @@ func newPractice(t testing.TB, patients int) (app core.App, ids []string) {
 	return app, ids
 }
 
-func quiet(int, int) {}
+func noProgress(int, int) {}
 
-func alone() error { return nil }
+func noRelease() error { return nil }
 
 func run(t testing.TB, app core.App, ring *phi.KeyRing) keyring.Report {
 	t.Helper()
-	report, err := keyring.Run(t.Context(), app, ring, audit.System(), vigiltest.Clock, quiet, alone)
+	report, err := keyring.Run(t.Context(), app, ring, audit.System(), vigiltest.Clock, noProgress, noRelease)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return report
 }
 
-// wantNames checks that every name opens under a ring.
+// wantNames checks that every name opens under the current ring.
 func wantNames(t *testing.T, app core.App, ids []string) {
 	t.Helper()
 	found, err := collections.PatientsByID(app, ids)
@@ -118,20 +118,20 @@ func TestRotation(t *testing.T) {
 		t.Errorf("the report is %+v", report)
 	}
 	if report.AuditRows["test"] != 1 || len(report.Keys()) != 1 {
-		t.Errorf("the audit log needs %v", report.AuditRows)
+		t.Errorf("the audit trail needs %v", report.AuditRows)
 	}
 	if again := run(t, app, both); again.Resealed != 0 || again.Unreadable != 1 {
-		t.Errorf("a second rotation reports %+v", again)
+		t.Errorf("report of the second rotation: %+v", again)
 	}
-	use(t, app, ringOf(t, newKey)) // the index key opens without the old key, and so does everything else
+	useRing(t, app, ringOf(t, newKey)) // the index key and all values open without the old key
 	wantNames(t, app, ids)
 	if verified, err := audit.Verify(app, nil); err != nil || !verified.Valid {
-		t.Errorf("the chain is %+v, %v", verified, err)
+		t.Errorf("result %+v, %v", verified, err)
 	}
 }
 
-// The same values under another key are no change for those who follow the changes.
-func TestRotationIsNoChange(t *testing.T) {
+// A rotation adds nothing to the change feed.
+func TestRotationAddsNoChanges(t *testing.T) {
 	app, _ := newPractice(t, 3)
 	before, err := collections.LastChange(app)
 	if err != nil {
@@ -157,27 +157,27 @@ func TestInterruptedRotation(t *testing.T) {
 		if done >= 200 {
 			stop(enough)
 		}
-	}, alone)
+	}, noRelease)
 	if !errors.Is(err, enough) || first.Resealed == 0 || first.Resealed >= 450*4 {
-		t.Fatalf("the interrupted rotation reports %+v, %v", first, err)
+		t.Fatalf("report of the interrupted rotation: %+v, %v", first, err)
 	}
-	use(t, app, both)
-	wantNames(t, app, ids) // half and half
+	useRing(t, app, both)
+	wantNames(t, app, ids) // some under each key
 	second := run(t, app, both)
 	if first.Resealed+second.Resealed != 450*4+2 {
-		t.Errorf("%d and %d values in all", first.Resealed, second.Resealed)
+		t.Errorf("resealed %d and %d values", first.Resealed, second.Resealed)
 	}
-	use(t, app, ringOf(t, newKey))
+	useRing(t, app, ringOf(t, newKey))
 	wantNames(t, app, ids)
 }
 
-// Whoever writes during a rotation wins, and nothing is lost.
+// Concurrent writes win over a rotation, and no value is lost.
 func TestRotationUnderWrites(t *testing.T) {
 	app, ids := newPractice(t, 600)
 	both := ringOf(t, newKey, oldKey)
-	use(t, app, both)
+	useRing(t, app, both)
 	const writers = 4
-	last := make([]int, len(ids)) // what each patient's phone was last set to
+	last := make([]int, len(ids)) // the last phone number of each patient
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	for w := range writers {
@@ -195,7 +195,7 @@ func TestRotationUnderWrites(t *testing.T) {
 						return
 					}
 					p.Set("phone", fmt.Sprint(round))
-					if err := app.SaveNoValidate(p); err != nil { // writes every column, stale ciphertexts included
+					if err := app.SaveNoValidate(p); err != nil { // writes every column, including stale ciphertexts
 						t.Error(err)
 						return
 					}
@@ -208,10 +208,10 @@ func TestRotationUnderWrites(t *testing.T) {
 	close(stop)
 	group.Wait()
 	if underLoad.Resealed == 0 || underLoad.Unreadable != 0 {
-		t.Errorf("the rotation reports %+v", underLoad)
+		t.Errorf("report of the rotation under load: %+v", underLoad)
 	}
 	run(t, app, both)
-	use(t, app, ringOf(t, newKey))
+	useRing(t, app, ringOf(t, newKey))
 	wantNames(t, app, ids)
 	found, err := collections.PatientsByID(app, ids)
 	if err != nil {
@@ -226,7 +226,7 @@ func TestRotationUnderWrites(t *testing.T) {
 
 func TestRotationWithoutTheOldKey(t *testing.T) {
 	app, _ := newPractice(t, 1)
-	_, err := keyring.Run(t.Context(), app, ringOf(t, newKey), audit.System(), vigiltest.Clock, quiet, alone)
+	_, err := keyring.Run(t.Context(), app, ringOf(t, newKey), audit.System(), vigiltest.Clock, noProgress, noRelease)
 	if !errors.Is(err, phi.ErrUnknownKey) || strings.Contains(err.Error(), "v1:") {
 		t.Errorf("without the old key: %v", err)
 	}

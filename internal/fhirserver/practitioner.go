@@ -1,0 +1,81 @@
+package fhirserver
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// practitionerType is the staff of the practice; former staff are included as inactive.
+var practitionerType = &ResourceType{
+	Type: "Practitioner", Action: authz.ReadPractitioners, Profiles: []string{"us-core-practitioner"},
+	Params: []Param{
+		{Name: "identifier", Type: "token", Definition: definitions + "Practitioner-identifier", add: filterByStaffIdentifier},
+		{Name: "name", Type: "string", Definition: definitions + "Practitioner-name", Modifiers: []string{"exact", "contains"}, add: filterByStaffName},
+	},
+	Orders: defaultOrders, table: collections.StaffSearch, numericID: true, render: renderPractitioners,
+}
+
+func filterByStaffIdentifier(s *Search, _ *parseContext, v values) string {
+	ours := func(by string, numbers []string) dbx.Expression {
+		return s.Type.table.AnyOf(by, s.Type.recordIDs(numbers))
+	}
+	return s.filterByIdentifiers(v,
+		identifierSystem{"http://hl7.org/fhir/sid/us-npi", s.Type.table.AnyOf, collections.ByNPI}, identifierSystem{"urn:rpm:user", ours, collections.ByID})
+}
+
+// filterByStaffName records a name filter; staffIDs applies it in memory, since a practice has few staff.
+func filterByStaffName(s *Search, _ *parseContext, v values) string {
+	s.staffNames = append(s.staffNames, v)
+	return ""
+}
+
+// staffIDs returns the ids of the staff with names that match every filter.
+func (s *Search) staffIDs(_ *Engine, app core.App) ([]string, error) {
+	users, err := collections.UserList(app, collections.UserFilter{})
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{}
+	for _, u := range users {
+		called := patients.FoldName(u.LastName(), u.FirstName())
+		if !slices.ContainsFunc(s.staffNames, func(v values) bool { return !matchesStaffName(called, u.FirstName(), u.LastName(), v) }) {
+			ids = append(ids, u.Id)
+		}
+	}
+	return ids, nil
+}
+
+func matchesStaffName(called patients.FoldedName, given, family string, v values) bool {
+	return slices.ContainsFunc(v.any, func(text string) bool {
+		switch v.modifier {
+		case "exact":
+			return text == given || text == family || text == given+" "+family
+		case "contains":
+			return called.AnyMatches(patients.NewNamePattern(text, patients.MatchAnywhere))
+		}
+		return called.AnyMatches(patients.NewNamePattern(text, patients.MatchStart))
+	})
+}
+
+func renderPractitioners(_ *Engine, _ core.App, records []*core.Record, _ Reader) ([]Row, error) {
+	rows := make([]Row, len(records))
+	for i, record := range records {
+		u := collections.AsUser(record)
+		id := strconv.FormatInt(u.Number(), 10)
+		rows[i] = Row{ID: id, Resource: fhir.Practitioner(fhir.StaffMember{
+			ID: id, First: phi.Text(u.FirstName()), Last: phi.Text(cmp.Or(u.LastName(), u.FirstName())), NPI: u.NPI(), Active: u.Active(), UpdatedAt: u.UpdatedAt(),
+		})}
+		rows[i].Unreadable = collections.Readable(record) != nil
+	}
+	return rows, nil
+}
