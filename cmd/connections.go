@@ -34,7 +34,7 @@ func fitting(connections int, files uint64) int {
 // newGate returns the connection limiter. It always uses the machine's clock, because connection deadlines do.
 func newGate(settings config.Settings, log *slog.Logger) *ratelimit.ConnLimiter {
 	c := settings.Connections
-	if files, known := mostFiles(); known {
+	if files, known := openFileLimit(); known {
 		if fits := fitting(c.Max, files); c.Max > fits {
 			log.Warn("connection limit reduced below VIGIL_MAX_CONNECTIONS: raise the process's limit of open files", slog.Int("connections", fits))
 			c.Max = fits

@@ -27,8 +27,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// telltales are what nobody may find outside of ciphertext: everything that identifies a patient, and every text into which a person may put a
-// name. Each is a word that nothing else contains, in the forms in which it may be stored.
+// telltales must not appear anywhere outside ciphertext: everything that identifies a patient, and every text in which a
+// user may enter a name. Each is a word that occurs nowhere else, in the forms in which it may be stored.
 var telltales = map[string][]string{
 	"first name":         {"Xavrielle"},
 	"last name":          {"Quillbrandt"},
@@ -54,17 +54,17 @@ var telltales = map[string][]string{
 	"password":           {"Unutterable-Word-93!"},
 }
 
-// never are telltales that are not kept at all, so that they cannot be found even in the clear.
+// never are telltales that are not stored at all, so that they are not found in the clear either.
 var never = []string{"password", "refused name", "searched name"}
 
-// refused are telltales that only ever come in requests that are turned down, or in searches.
+// refused are telltales that only occur in rejected requests or in searches.
 var refused = map[string][]string{
 	"refused name":  {"Abgelehntia"},
 	"searched name": {"Suchwortia"},
 }
 
-// Whatever the service does with people, their data is in no file, no log line, no mail and no push, in no common spelling. Then every column is
-// decrypted in place, and the same search finds each of them: it would have.
+// PHI is in no file, log line, mail or push, in any common encoding. As a control, every column is then decrypted in place,
+// and the same search finds each telltale.
 func TestNoHealthInformationInTheClear(t *testing.T) {
 	t.Parallel()
 	mail, err := sandbox.NewMailCatcher(now, nil)
@@ -106,7 +106,7 @@ func TestNoHealthInformationInTheClear(t *testing.T) {
 	for _, set := range []map[string][]string{telltales, refused} {
 		for name, forms := range set {
 			for _, place := range search(haystacks, forms) {
-				t.Errorf("the %s stands in %s", name, place)
+				t.Errorf("the %s is in %s", name, place)
 			}
 		}
 	}
@@ -115,12 +115,12 @@ func TestNoHealthInformationInTheClear(t *testing.T) {
 	haystacks = folder(t, p.Dir)
 	for name, forms := range telltales {
 		if found := search(haystacks, forms); (len(found) == 0) != slices.Contains(never, name) {
-			t.Errorf("without encryption the %s stands in %v", name, found)
+			t.Errorf("without encryption the %s is in %v", name, found)
 		}
 	}
 }
 
-// The search finds every mark in every spelling.
+// The search finds every telltale in every encoding.
 func TestPrivacySearch(t *testing.T) {
 	const mark = "Rückgebäude & <Vier>"
 	for name, content := range map[string]string{
@@ -135,11 +135,11 @@ func TestPrivacySearch(t *testing.T) {
 		}
 	}
 	if found := search(map[string]haystack{"x": newHaystack([]byte("nothing of the kind"))}, []string{mark}); len(found) > 0 {
-		t.Error("finds what is not there")
+		t.Error("the search found a word that is not there")
 	}
 }
 
-// liveWithMarks drives people with marked data through everything the service does with people.
+// liveWithMarks uses every function of the service that handles people, with marked data.
 func liveWithMarks(t *testing.T, p *practice) {
 	t.Helper()
 	mark := func(name string) string { return telltales[name][0] }
@@ -154,14 +154,14 @@ func liveWithMarks(t *testing.T, p *practice) {
 	patient := "/api/v1/patients/" + id + "/"
 	put := func(path string, body object) answer { return p.send(t, http.MethodPut, path, admin, encode(t, body)) }
 
-	// Read and look for.
+	// Read and search.
 	p.get(t, patient, admin).expect(t, 200)
 	for _, name := range []string{mark("last name"), mark("first name"), refused["searched name"][0]} {
 		p.get(t, "/api/v1/patients/?search="+url.QueryEscape(name), admin).expect(t, 200)
 	}
 	p.get(t, "/api/v1/fhir/patients/"+id+"/", admin).expect(t, 200)
 
-	// Be refused, in every way in which a body or a path can be.
+	// Rejected requests, by body and by path.
 	no := refused["refused name"][0]
 	p.post(t, "/api/v1/patients/", admin, object{"first_name": strings.Repeat(no, 12), "gender": no, "email": no, "mrn": "?" + no, "ssn": no}).expect(t, 400)
 	p.send(t, http.MethodPost, "/api/v1/patients/", admin, `{"first_name":"`+no+`"`).expect(t, 400)
@@ -170,7 +170,7 @@ func liveWithMarks(t *testing.T, p *practice) {
 	p.send(t, http.MethodPost, "/api/v1/auth/login/", "", encode(t, object{"email": adminEmail, "password": telltales["password"][0]})).expect(t, 401)
 	put(patient, body).expect(t, 200)
 
-	// Readings, one high and one critical; events of the gateway that fit nobody and that are malformed.
+	// Readings, one high and one critical; gateway events that match no patient and malformed ones.
 	p.signed(t, measurement("GW-77", "BP-1", 150, 85, time.Now().Add(-2*time.Minute))).expect(t, 200)
 	p.signed(t, measurement("GW-77", "BP-1", 215, 130, time.Now().Add(-time.Minute))).expect(t, 200)
 	p.post(t, "/api/v1/ingestion/weight/", admin, object{"patient_id": id, "weight_kg": 80, "measured_at": time.Now().UTC().Format(time.RFC3339)}).expect(t, 201)
@@ -187,7 +187,7 @@ func liveWithMarks(t *testing.T, p *practice) {
 		p.amend(t, collections.Alerts, collections.NumberID(int64(number)), object{"notes": mark("alert notes")})
 	}
 
-	// Thresholds, consents, colleagues, emergencies.
+	// Thresholds, consents, care teams, break-glass.
 	put(patient+"vital-config/", object{"pulse": object{"high": 100}, "reason": mark("threshold reason")}).expect(t, 200)
 	consent := p.post(t, patient+"consents/", admin, object{
 		"type": "rpm", "method": "verbal", "granted_at": "2026-01-10", "notes": mark("consent notes"),
@@ -199,7 +199,7 @@ func liveWithMarks(t *testing.T, p *practice) {
 	p.get(t, patient, nurse).expect(t, 403)
 	p.send(t, http.MethodGet, patient, nurse, "", "X-Emergency-Access", mark("emergency")).expect(t, 200)
 
-	// The dashboard, then the end.
+	// Dashboard edits, then archiving and deletion.
 	p.amend(t, collections.Patients, id, object{"last_name": mark("replaced last name")})
 	p.send(t, http.MethodPatch, "/api/collections/patients/records/"+id, p.Superuser(t), encode(t, object{"email": no, "date_of_birth": no})).expect(t, 400)
 	p.send(t, http.MethodGet, "/api/collections/patients/records?filter="+url.QueryEscape("(last_name~'"+refused["searched name"][0]+"')"), p.Superuser(t), "").expect(t, 200)
@@ -214,7 +214,7 @@ func mailPort(mail *sandbox.MailCatcher) string {
 	return port
 }
 
-// haystack is where marks may stand, as it is and in lower case.
+// haystack is text to search, as it is and in lower case.
 type haystack struct{ content, folded []byte }
 
 func newHaystack(content []byte) haystack { return haystack{content, bytes.ToLower(content)} }
@@ -237,7 +237,8 @@ func folder(t *testing.T, dir string) map[string]haystack {
 	return files
 }
 
-// search names the places that hold one of the words, whatever its case, in the clear, in hex, in URLs, or in base64 at any offset.
+// search returns the names of the texts that contain one of the words, in any case, in the clear, in hex, in URLs, or in
+// base64 at any offset.
 func search(haystacks map[string]haystack, words []string) (found []string) {
 	var folded, exact [][]byte
 	for _, word := range words {
@@ -270,7 +271,7 @@ func distinct(needles [][]byte) [][]byte {
 	return slices.CompactFunc(needles, bytes.Equal)
 }
 
-// inBase64 is what is certain of a word's encoding when shift bytes of its first group and anything after it are unknown.
+// inBase64 returns the part of a word's encoding that does not depend on the shift bytes before it and the bytes after it.
 func inBase64(encoding *base64.Encoding, word string, shift int) string {
 	encoded := encoding.EncodeToString([]byte(strings.Repeat("x", shift) + word))
 	first := []int{0, 2, 3}[shift]
@@ -278,18 +279,18 @@ func inBase64(encoding *base64.Encoding, word string, shift int) string {
 	return encoded[first:whole]
 }
 
-// switchEncryptionOff writes every encrypted value in the clear, as a service without encryption would have.
+// switchEncryptionOff replaces every encrypted value with its plaintext, as without encryption.
 func switchEncryptionOff(t *testing.T, p *practice) {
 	t.Helper()
 	settings, err := config.Load(p.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := cmd.NewApp(p.Dir, settings.ServedAt(p.URL))
+	app, err := cmd.NewApp(p.Dir, settings.WithPublicURL(p.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealer, err := cmd.Open(app, settings.ServedAt(p.URL))
+	sealer, err := cmd.Open(app, settings.WithPublicURL(p.URL))
 	if err != nil {
 		t.Fatal(err)
 	}

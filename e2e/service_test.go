@@ -30,10 +30,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// within is how long a test waits for what happens in the background before it calls itself broken.
+// within is how long a test waits for background work before it fails.
 const within = 30 * time.Second
 
-// emrSettings make a practice deliver to an EMR sandbox; repeats within a delivery come quickly.
+// emrSettings make a practice deliver to an EMR sandbox, with short retry delays within a delivery.
 func emrSettings(emrURL string) []string {
 	return []string{
 		"VIGIL_EMR_FHIR_BASE_URL=" + emrURL + "/fhir/{practice_code}", "VIGIL_EMR_TOKEN_URL=" + emrURL + "/oauth/token",
@@ -42,7 +42,8 @@ func emrSettings(emrURL string) []string {
 	}
 }
 
-// A signed reading becomes an observation, an alert, a place in the triage list, and one Observation at the EMR; here inside one process.
+// A signed reading is stored as an observation, raises an alert, ranks in the triage list, and is delivered to the EMR once;
+// here in one process.
 func TestReadingsWay(t *testing.T) {
 	emrServer := httptest.NewUnstartedServer(nil)
 	emrURL := "http://" + emrServer.Listener.Addr().String()
@@ -69,17 +70,17 @@ func TestReadingsWay(t *testing.T) {
 	}
 }
 
-// program is the one that runs inside a test.
+// program is the service that runs inside a test.
 var program = &cmd.Program{Version: "development", Pages: os.DirFS("pb_public")}
 
-// serveHere runs the service inside the test until the test ends; prepare sees its app before it serves.
+// serveHere runs the service inside the test until the test ends; prepare receives its app before it serves.
 func serveHere(t *testing.T, p *practice, addr string, prepare ...func(core.App)) {
 	t.Helper()
 	settings, err := config.Load(p.Env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings = settings.ServedAt(p.URL)
+	settings = settings.WithPublicURL(p.URL)
 	app, err := cmd.NewApp(p.Dir, settings)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +118,7 @@ func serveHere(t *testing.T, p *practice, addr string, prepare ...func(core.App)
 	}
 }
 
-// The same with the service and the EMR as two processes, made and asked by what an operator and a client have: commands and HTTP.
+// The same with the service and the EMR as two processes, set up by commands and checked by HTTP.
 func TestReadingsWayOfTheBinary(t *testing.T) {
 	t.Parallel()
 	emrAddr, addr := freeAddr(t), freeAddr(t)
@@ -131,14 +132,14 @@ func TestReadingsWayOfTheBinary(t *testing.T) {
 	wantDelivered(t, emr.onlyObservation(t, p, observation), observation)
 }
 
-// way is what is known of a reading after it has gone its way.
+// way holds the ids and values of a reading after it was processed.
 type way struct {
 	id, patient, emrID   string
 	measuredAt, storedAt string
-	effective            string // with the offset of the practice's zone, which is the patient's
+	effective            string // with the offset of the patient's time zone, which is the practice's
 }
 
-// readingsWay drives one critical reading from the webhook to the EMR and checks everything the service says about it.
+// readingsWay sends one critical reading from the webhook to the EMR and checks every answer about it.
 func readingsWay(t *testing.T, p *practice) way {
 	t.Helper()
 	measuredAt := time.Now().Add(-time.Hour).Truncate(time.Second)
@@ -202,7 +203,7 @@ func wantFirstInTriage(t *testing.T, p *practice, w way) {
 	})
 }
 
-// wantServed checks the resource as the service shows it: about our patient, with a name.
+// wantServed checks the resource as the service returns it: it refers to the patient by id and name.
 func wantServed(t *testing.T, p *practice, w way) {
 	t.Helper()
 	wantAt(t, p.get(t, "/api/v1/fhir/observations/"+w.id+"/", p.Admin(t)).expect(t, 200), object{
@@ -211,8 +212,9 @@ func wantServed(t *testing.T, p *practice, w way) {
 	})
 }
 
-// wantDelivered checks the resource as the EMR holds it, every field of it: the EMR gives id, version and time, the rest is ours. Texts beside
-// codes are for people, and free. Source: docs/decisions/fhir.md, "Codes, units, profiles per type" and "Subject when served and when delivered".
+// wantDelivered checks every field of the resource in the EMR: id, version and time are the EMR's, the rest Vigil's. The
+// display texts of codes may vary. Source: docs/decisions/fhir.md, "Codes, units, profiles per type" and "Subject when
+// served and when delivered".
 func wantDelivered(t *testing.T, raw []byte, w way) {
 	t.Helper()
 	quantity := func(code, unit, ucum string, value float64) object {
@@ -284,7 +286,7 @@ func dropTexts(value any) {
 	}
 }
 
-// emrProcess is the EMR sandbox as a process of its own.
+// emrProcess is the EMR sandbox in a separate process.
 type emrProcess struct{ *process }
 
 func launchEMR(t testing.TB, addr, serviceURL string, env []string) emrProcess {
@@ -293,13 +295,13 @@ func launchEMR(t testing.TB, addr, serviceURL string, env []string) emrProcess {
 	emr.URL = "http://" + addr
 	emr.awaitAnswer(t, "/sandbox/stats")
 	if told := "VIGIL_EMR_TOKEN_URL=" + emr.URL + "/oauth/token"; !strings.Contains(emr.Output(), told) {
-		t.Errorf("the sandbox does not say how it is reached: no %s in\n%s", told, emr.Output())
+		t.Errorf("the sandbox does not print its address: no %s in\n%s", told, emr.Output())
 	}
 	return emrProcess{emr}
 }
 
-// onlyObservation asks the EMR for what it holds under the reading's identifier, as any client with the practice's key may: there must be
-// one, and nothing else.
+// onlyObservation searches the EMR by the reading's identifier, as any authorized client can: there must be exactly one
+// match, and nothing else stored.
 func (e emrProcess) onlyObservation(t testing.TB, p *practice, w way) []byte {
 	t.Helper()
 	der, err := base64.StdEncoding.DecodeString(valueOf(p.Env, "VIGIL_EMR_PRIVATE_KEY"))
@@ -339,13 +341,13 @@ func (e emrProcess) stats(t testing.TB) (stats sandbox.EMRStats) {
 	return stats
 }
 
-// identity is one made-up patient, in words that occur nowhere else.
+// identity is a made-up patient, in words that occur nowhere else.
 var identity = object{
 	"first_name": "Zyxomarka", "last_name": "Quvelhoorn", "date_of_birth": "1931-07-19", "phone": "+1 (413) 867-5309", "email": "zyx.quvel@marks.example",
 	"ssn": "219-09-9977", "address": object{"line1": "77 Xylograph Yard", "city": "Wimblefont", "state": "VT", "zip": "05998"},
 }
 
-// sealedWords must not be found in the data folder; unspoken ones must not be printed either.
+// sealedWords must not be in the data folder; unspoken ones must not be printed either.
 var (
 	sealedWords = []string{
 		"Zyxomarka", "Quvelhoorn", "1931-07-19", "867-5309", "zyx.quvel", "219-09-9977", "219099977", "Xylograph", "Wimblefont",
@@ -354,7 +356,8 @@ var (
 	unspoken = append([]string{"MRNMARK-7", "GWMARK-7", "Bearer ", "whsec_", "eyJ", "rt_", "$2a$"}, sealedWords...)
 )
 
-// Nothing that identifies a patient is printed, answered with an error, or stored in the clear, even when it comes where it should not.
+// Identifying data is not printed, not returned in errors, and not stored in the clear, even when it is sent in the wrong
+// field.
 func TestNoHealthInformationLeaks(t *testing.T) {
 	t.Parallel()
 	p, emr, w := deliveringPractice(t, sandbox.Fault{}, "VIGIL_LOG_LEVEL=debug")
@@ -410,7 +413,7 @@ func TestNoHealthInformationLeaks(t *testing.T) {
 			t.Errorf("%q is printed: %s", word, lineWith(printed, word))
 		}
 	}
-	for _, control := range []string{`"route":"/api/v1/patients/"`, `"route":"` + webhook + `"`, `"status":400`} { // else nothing was looked at
+	for _, control := range []string{`"route":"/api/v1/patients/"`, `"route":"` + webhook + `"`, `"status":400`} { // a control that the search works
 		if !strings.Contains(printed, control) {
 			t.Errorf("%s is not printed\n%s", control, printed)
 		}
@@ -423,7 +426,7 @@ func TestNoHealthInformationLeaks(t *testing.T) {
 			}
 		}
 	}
-	if control := stored["data.db"]; !strings.Contains(control, "MRNMARK-7") || !strings.Contains(control, "GWMARK-7") { // stored in the clear, by decision
+	if control := stored["data.db"]; !strings.Contains(control, "MRNMARK-7") || !strings.Contains(control, "GWMARK-7") { // stored in the clear by decision
 		t.Error("data.db does not hold the MRN: nothing was looked at")
 	}
 }
@@ -437,7 +440,7 @@ func lineWith(output, word string) string {
 	return ""
 }
 
-// contentOf reads every file of a folder, by its path in it.
+// contentOf reads every file of a folder, by its path.
 func contentOf(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}

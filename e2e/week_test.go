@@ -28,8 +28,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// The seven days begin on the last evening of winter time in Berlin and end after the last morning of summer time in Sydney, so that both
-// changes of the clocks lie in them.
+// The seven days begin on the last evening of winter time in Berlin and end after the last morning of summer time in Sydney,
+// so that both clock changes are within them.
 var (
 	weekStart = time.Date(2026, time.March, 28, 22, 0, 0, 0, time.UTC)
 	weekHours = 7 * 24
@@ -46,7 +46,7 @@ func mustZone(name string) *time.Location {
 	return zone
 }
 
-// calendar is a clock that the test sets. Its timers never fire: the test says which jobs run.
+// calendar is a clock that the test sets. Its timers never fire: the test runs the jobs.
 type calendar struct {
 	clockwork.Clock
 	at atomic.Int64 // nanoseconds since 1970
@@ -66,7 +66,7 @@ func (c *calendar) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
 // Since implements [clockwork.Clock].
 func (c *calendar) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// diary keeps the lines of the log, and tells of the jobs that have ended.
+// diary stores the log lines, and reports the jobs that have ended.
 type diary struct {
 	mu    sync.Mutex
 	out   bytes.Buffer
@@ -89,7 +89,7 @@ func (d *diary) bytes() []byte {
 	return bytes.Clone(d.out.Bytes())
 }
 
-// week is a practice inside the test, under a clock that the test sets, with everything that it sends caught.
+// week is a practice inside the test, under a clock that the test sets, with everything it sends recorded.
 type week struct {
 	t *testing.T
 	*practice
@@ -101,8 +101,8 @@ type week struct {
 	mail    *sandbox.MailCatcher
 	pushes  *pushCatcher
 	emrDown atomic.Bool
-	ann     string // the patient with readings, of the provider's and the nurse's care
-	bob     string // the patient who never measures, of nobody's care
+	ann     string // the patient with readings, in the care of the provider and the nurse
+	bob     string // the patient who never measures, without a care team
 	// measured are the hours with a reading out of range.
 	measured []time.Time
 }
@@ -132,7 +132,7 @@ func newWeek(t *testing.T) *week {
 			rw.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		if r.Method == http.MethodPut { // what was sent cannot be put right from here
+		if r.Method == http.MethodPut { // an update cannot succeed here
 			rw.WriteHeader(http.StatusForbidden)
 			return
 		}
@@ -151,10 +151,10 @@ func (w *week) serveInside(addr string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	settings = settings.ServedAt(w.named())
+	settings = settings.WithPublicURL(w.named())
 	const settingsKey = "VIGIL_SETTINGS_KEY"
 	w.t.Setenv(settingsKey, settings.SettingsKey.Reveal())
-	w.app = core.NewBaseApp(core.BaseAppConfig{ // the service's own, but for waiting for the disk
+	w.app = core.NewBaseApp(core.BaseAppConfig{ // as in the service, but without flushing to disk
 		DataDir: w.Dir, EncryptionEnv: settingsKey, DBConnect: func(path string) (*dbx.DB, error) { return sqlite.Open(path, "OFF") },
 	})
 	sealer, err := cmd.OpenToServe(w.app, settings)
@@ -185,7 +185,7 @@ func (w *week) serveInside(addr string) {
 	})
 }
 
-// hashCheaply makes passwords of the practice quick to set and to check.
+// hashCheaply sets the lowest hash cost for the practice's passwords.
 func hashCheaply(t testing.TB, app core.App) {
 	t.Helper()
 	users, err := app.FindCollectionByNameOrId(collections.Users)
@@ -198,7 +198,7 @@ func hashCheaply(t testing.TB, app core.App) {
 	}
 }
 
-// as is an access token of the account with an address.
+// as returns an access token of the account with an address.
 func (w *week) as(email string) string {
 	w.t.Helper()
 	user, err := collections.FindUserByEmail(w.app, email)
@@ -212,7 +212,7 @@ func (w *week) as(email string) string {
 	return token
 }
 
-// number is the number of an account in the contract.
+// number returns the account's number in the contract.
 func (w *week) number(email string) int64 {
 	w.t.Helper()
 	user, err := collections.FindUserByEmail(w.app, email)
@@ -222,7 +222,7 @@ func (w *week) number(email string) int64 {
 	return user.Number()
 }
 
-// event sends what the gateway would, at the time of the calendar.
+// event sends a gateway event at the calendar's time.
 func (w *week) event(event object, status int) answer {
 	w.t.Helper()
 	event["timestamp"] = w.clock.Now().Format(time.RFC3339)
@@ -230,7 +230,7 @@ func (w *week) event(event object, status int) answer {
 	return w.send(w.t, http.MethodPost, webhook, "", body, signature(w.WebhookSecret, body, w.clock.Now())...).expect(w.t, status)
 }
 
-// count is the answer of a query that counts.
+// count returns the result of a counting query.
 func (w *week) count(query string) (n int) {
 	w.t.Helper()
 	if err := w.app.NonconcurrentDB().NewQuery(query).Row(&n); err != nil {
@@ -239,7 +239,7 @@ func (w *week) count(query string) (n int) {
 	return n
 }
 
-// run has the scheduler run jobs now, one after the other, each to its end.
+// run makes the scheduler run jobs now, one after the other, each to its end.
 func (w *week) run(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
@@ -249,7 +249,7 @@ func (w *week) run(names ...string) {
 			w.t.Fatalf("there is no job %q", name)
 		}
 		for len(w.log.ended) > 0 {
-			<-w.log.ended // of runs that the clock began
+			<-w.log.ended // of scheduled runs
 		}
 		ask := time.After(0)
 		for ended := ""; ended != name; {
@@ -258,7 +258,7 @@ func (w *week) run(names ...string) {
 				if err := jobs[i].RunNow(); err != nil {
 					w.t.Fatal(name, err)
 				}
-				ask = time.After(15 * time.Second) // the scheduler turns a job down whose last run has only just ended
+				ask = time.After(15 * time.Second) // the scheduler refuses a job whose last run has just ended
 			case ended = <-w.log.ended:
 			case <-w.t.Context().Done():
 				w.t.Fatal(name, "does not end")
@@ -267,17 +267,17 @@ func (w *week) run(names ...string) {
 	}
 }
 
-// until waits for what happens in the background.
+// until waits for background work.
 func (w *week) until(what string, holds func() bool) {
 	w.t.Helper()
 	for limit := time.Now().Add(within); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			w.t.Fatalf("gave up waiting at %s: %s", w.clock.Now(), what)
+			w.t.Fatalf("timed out waiting at %s: %s", w.clock.Now(), what)
 		}
 	}
 }
 
-// settle waits until everybody has been told.
+// awaitTold waits until all announcements are sent.
 func (w *week) awaitTold() {
 	w.t.Helper()
 	soon := collections.Instant(w.clock.Now().Add(5 * time.Minute))
@@ -287,7 +287,7 @@ func (w *week) awaitTold() {
 	})
 }
 
-// jobs of the clock: each is run at its hours, by the clock of the practice. Source: docs/decisions/jobs.md, "Scheduled jobs".
+// Scheduled jobs: each is run at its hours in the practice's zone. Source: docs/decisions/jobs.md, "Scheduled jobs".
 var (
 	hourly = []string{"reminders", "overdue escalations", "snoozes and held alerts"}
 	fourth = []string{
@@ -295,16 +295,17 @@ var (
 		"running timers", "ages", "EMR connection check", "push delivery", "mail delivery",
 	}
 	daily    = map[int]string{2: "device billing", 3: "billing sums", 4: "audit verification", 5: "retention purge", 6: "database upkeep"}
-	tokenDay = "stale push token cleanup" // Sundays at 3
+	tokenDay = "stale push token cleanup" // Sundays at 3:00
 )
 
-// telling reports whether a reading at an hour tells something about quiet hours: next to where they begin or end. There are some others.
+// telling reports whether a reading at an hour is relevant for quiet hours: next to their start or end. A few others are
+// sent too.
 func telling(at time.Time) bool {
 	near := func(zone *time.Location) bool { return slices.Contains([]int{6, 7, 21, 22}, at.In(zone).Hour()) }
 	return near(berlin) || near(sydney) || at.Hour()%6 == 0
 }
 
-// pass lets every hour of the week come, with what happens in it.
+// pass advances the clock through every hour of the week and runs its events.
 func (w *week) pass(happening map[int]func()) {
 	w.t.Helper()
 	for hour := range weekHours {

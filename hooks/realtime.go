@@ -41,7 +41,7 @@ func (h *hooks) openStream(e *core.RealtimeConnectRequestEvent) error {
 	if e.Request.ProtoMajor == 1 { // closes the connection when the stream ends
 		e.Response.Header().Set("Connection", "close")
 	}
-	e.Client = realtime.NewStream(e.Client, ratelimit.Await(e.Request.Context()))
+	e.Client = realtime.NewStream(e.Client, ratelimit.AwaitClient(e.Request.Context()))
 	return e.Next()
 }
 
@@ -81,7 +81,7 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 
 // subscribeSuperuser allows a superuser all topics until the token expires; the dashboard then reconnects with its next token.
 func (h *hooks) subscribeSuperuser(e *core.RealtimeSubscribeRequestEvent) error {
-	until, err := h.Auth.SuperuserUntil(e.App, accessToken(e.Request), h.Clock())
+	until, err := h.Auth.SuperuserTokenExpiry(e.App, accessToken(e.Request), h.Clock())
 	if err != nil {
 		return e.UnauthorizedError("", nil)
 	}
@@ -138,7 +138,7 @@ func (h *hooks) subscriber(e *core.RequestEvent, now time.Time) string {
 func (h *hooks) refundOpening(e *core.RealtimeSubscribeRequestEvent) {
 	if opening, charged := e.Client.Get(openingKey).(countedRequest); charged && h.Limits != nil {
 		e.Client.Unset(openingKey)
-		h.Limits.GiveBack(ratelimit.Realtime, opening.key, opening.at)
+		h.Limits.Refund(ratelimit.Realtime, opening.key, opening.at)
 	}
 }
 

@@ -40,7 +40,7 @@ func newNative(t *testing.T) *native {
 	directory := patients.NewDirectory()
 	t.Cleanup(directory.Close)
 	engines := hooks.Engines{
-		Directory: directory, Zone: time.UTC, Clock: func() time.Time { return n.now }, EvictUser: authority.Forget,
+		Directory: directory, Zone: time.UTC, Clock: func() time.Time { return n.now }, EvictUser: authority.Evict,
 		Wake: func() {}, WakeMailer: func() {}, Auth: authority,
 	}
 	hooks.Bind(n.app, engines)

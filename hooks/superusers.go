@@ -69,8 +69,8 @@ func (h *hooks) checkSuperuser(e *core.RecordAuthWithPasswordRequestEvent) error
 	switch {
 	case err != nil:
 		return nativeError(e.RequestEvent, err)
-	case step.Half != "":
-		return e.JSON(http.StatusUnauthorized, map[string]string{"mfaId": step.Half})
+	case step.PendingToken != "":
+		return e.JSON(http.StatusUnauthorized, map[string]string{"mfaId": step.PendingToken})
 	}
 	return apis.RecordAuthResponse(e.RequestEvent, step.Record, core.MFAMethodPassword, nil)
 }
@@ -125,9 +125,9 @@ func (h *hooks) checkCode(e *core.RequestEvent) error {
 // issueToken replaces the token in the response with Vigil's and audits the sign-in; a renewed token is not a sign-in.
 func (h *hooks) issueToken(e *core.RecordAuthRequestEvent) (err error) {
 	if e.AuthMethod == "" {
-		e.Token, err = h.Auth.SuperuserRenewed(e.App, accessToken(e.Request), h.Clock())
+		e.Token, err = h.Auth.RenewSuperuser(e.App, accessToken(e.Request), h.Clock())
 	} else {
-		e.Token, err = h.Auth.SuperuserSignedIn(e.App, e.Record, originOf(e.RequestEvent), h.Clock())
+		e.Token, err = h.Auth.CompleteSuperuserSignIn(e.App, e.Record, originOf(e.RequestEvent), h.Clock())
 	}
 	if err != nil {
 		return nativeError(e.RequestEvent, err)

@@ -113,7 +113,7 @@ func (a *api) permittedAlerts(c *web.Call, numbers []int64) (may []int64, refuse
 			err = fault.Denied()
 		}
 		switch refusal, ok := errors.AsType[*fault.Error](err); {
-		case ok && !refusal.Unexpected():
+		case ok && !refusal.IsUnexpected():
 			refused[number] = refusal
 		case err != nil:
 			return nil, nil, err

@@ -66,7 +66,9 @@ func (a *api) listClients(c *web.Call) error {
 }
 
 func (a *api) createClient(c *web.Call) error {
-	draft, err := web.Read(c, func(body auth.Body, checks *validate.Checks) auth.Draft { return a.Clients.ReadNew(body, checks) })
+	draft, err := web.Read(c, func(body auth.ClientBody, checks *validate.Checks) auth.ClientDraft {
+		return a.Clients.ReadNew(body, checks)
+	})
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,9 @@ func (a *api) readClient(c *web.Call, client *collections.Client) error {
 }
 
 func (a *api) changeClient(c *web.Call, client *collections.Client) error {
-	draft, err := web.Read(c, func(body auth.Body, checks *validate.Checks) auth.Draft { return a.Clients.ReadChange(body, checks) })
+	draft, err := web.Read(c, func(body auth.ClientBody, checks *validate.Checks) auth.ClientDraft {
+		return a.Clients.ReadChange(body, checks)
+	})
 	if err != nil {
 		return err
 	}
@@ -114,15 +118,15 @@ func (a *api) signInClient(c *web.Call) error {
 	if err != nil {
 		return addChallenge(c, err)
 	}
-	return c.OK(accessTokenView{token.Access, "bearer", int(auth.Life.Seconds()), token.Scope})
+	return c.OK(accessTokenView{token.Access, "bearer", int(auth.ClientTokenLife.Seconds()), token.Scope})
 }
 
-func readTokenForm(c *web.Call) (auth.Form, error) {
+func readTokenForm(c *web.Call) (auth.TokenRequest, error) {
 	body, err := c.Body()
 	if err != nil {
-		return auth.Form{}, err
+		return auth.TokenRequest{}, err
 	}
-	return auth.ReadForm(c.Request.Header.Get("Content-Type"), body, c.Request.Header.Get("Authorization"))
+	return auth.ReadTokenRequest(c.Request.Header.Get("Content-Type"), body, c.Request.Header.Get("Authorization"))
 }
 
 // addChallenge adds the WWW-Authenticate header to a failed client authentication. Source: RFC 6749, section 5.2; RFC

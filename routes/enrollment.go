@@ -101,7 +101,7 @@ func (e EMR) delivers() bool { return e.Client != nil && e.Client.Configured() }
 func enrollmentRows() []route {
 	return []route{
 		{http.MethodGet, "/icd10/", authz.ReadCodes.Or(authz.ScopeBillingRead), ratelimit.User, (*api).searchICD10},
-		{http.MethodGet, "/enrolments/", authz.ReadEnrolment.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listEnrollments},
-		{http.MethodGet, "/patients/{id}/enrolment/", authz.ReadEnrolment.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).readEnrollment)},
+		{http.MethodGet, "/enrolments/", authz.ReadEnrollment.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listEnrollments},
+		{http.MethodGet, "/patients/{id}/enrolment/", authz.ReadEnrollment.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).readEnrollment)},
 	}
 }

@@ -266,7 +266,7 @@ func (a *api) ingestionStatus(c *web.Call) error {
 
 // observationView is an observation with only the fields of its kind. Source: docs/decisions/observations.md,
 // "Observation response shape".
-type observationView = validate.Shown
+type observationView = validate.OrderedObject
 
 type alertDetails struct {
 	Level   string `json:"level"`

@@ -388,7 +388,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 func (a *api) bind(prefix string, table []route) []web.Route {
 	bound := make([]web.Route, len(table))
 	for i, row := range table {
-		action, scope := row.permission.Asked()
+		action, scope := row.permission.Requires()
 		bound[i] = web.Route{
 			Method: row.method, Path: prefix + row.path, Permission: action, Scope: scope, Limit: row.limit, MaxBody: largeBodies[row.path], Repeatable: isRepeatable(row.path),
 			ReadOnly: strings.HasSuffix(row.path, "/_search"), Handle: func(c *web.Call) error { return row.handle(a, c) },

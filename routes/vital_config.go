@@ -18,7 +18,7 @@ import (
 )
 
 // thresholdsView holds the bounds in force. A disabled group is null.
-type thresholdsView = validate.Shown
+type thresholdsView = validate.OrderedObject
 
 // shownSides is the order of the bounds.
 var shownSides = []vitals.Side{vitals.High, vitals.Critical, vitals.Low, vitals.CriticalLow}
@@ -56,7 +56,7 @@ func viewApplied(c *web.Call, applied []collections.AppliedTemplate) []collectio
 	return shown
 }
 
-func viewGroup(group string, t alerts.Thresholds) (view validate.Shown) {
+func viewGroup(group string, t alerts.Thresholds) (view validate.OrderedObject) {
 	for _, p := range vitals.Watched {
 		switch rule := t.Change(p); {
 		case p.Group != group:

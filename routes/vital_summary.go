@@ -12,16 +12,16 @@ import (
 
 // summaryView summarizes a patient's readings of the last days.
 type summaryView struct {
-	PatientID string           `json:"patient_id"`
-	AsOf      string           `json:"as_of"`
-	Periods   []validate.Shown `json:"periods"`
+	PatientID string                   `json:"patient_id"`
+	AsOf      string                   `json:"as_of"`
+	Periods   []validate.OrderedObject `json:"periods"`
 }
 
 func viewSummary(s vitalsummary.Summary) summaryView {
 	return summaryView{PatientID: s.PatientID, AsOf: validate.FormatInstant(s.AsOf), Periods: web.Views(s.Periods, viewSummaryPeriod)}
 }
 
-func viewSummaryPeriod(period vitalsummary.Period) (view validate.Shown) {
+func viewSummaryPeriod(period vitalsummary.Period) (view validate.OrderedObject) {
 	view.Add("days", period.Days)
 	for _, group := range period.Groups {
 		view.Add(group.Name, viewSummaryGroup(group))
@@ -29,7 +29,7 @@ func viewSummaryPeriod(period vitalsummary.Period) (view validate.Shown) {
 	return view
 }
 
-func viewSummaryGroup(g vitalsummary.Group) (view validate.Shown) {
+func viewSummaryGroup(g vitalsummary.Group) (view validate.OrderedObject) {
 	view.Add("readings", g.Readings)
 	view.Add("days", g.Days)
 	for _, p := range g.Parameters {
@@ -50,7 +50,7 @@ func viewSummaryGroup(g vitalsummary.Group) (view validate.Shown) {
 	return view
 }
 
-func viewPartOfDay(g vitalsummary.Group, part vitalsummary.Values) (view validate.Shown) {
+func viewPartOfDay(g vitalsummary.Group, part vitalsummary.Values) (view validate.OrderedObject) {
 	view.Add("readings", part.Readings)
 	for _, p := range g.Parameters {
 		view.Add(summaryName("mean", g, p), part.Mean(p))

@@ -18,7 +18,7 @@ import (
 // refreshLife is how long a refresh token lasts. Source: docs/decisions/authentication.md, "Refresh-token family".
 const refreshLife = 24 * time.Hour
 
-// Session is what signing in or refreshing gives. It refuses to print.
+// Session is the result of a sign-in or refresh. It refuses to print.
 type Session struct {
 	Access           string
 	AccessExpiresIn  time.Duration
@@ -27,22 +27,22 @@ type Session struct {
 	User             *collections.User
 }
 
-// Format shows nothing of the tokens.
+// Format hides the tokens.
 func (Session) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[session]") }
 
-// LogValue shows nothing of the tokens.
+// LogValue hides the tokens.
 func (Session) LogValue() slog.Value { return slog.StringValue("[session]") }
 
 // accessLife is how long an access token lasts. Source: spec, "Bearer tokens".
 const accessLife = 15 * time.Minute
 
-// SignAccess makes an access token of a sign-in; it ends with the user's token key and with the encryption key, whichever comes first.
+// SignAccess returns an access token of a sign-in. It becomes invalid when the user's token key changes or its encryption key leaves the ring.
 // Source: docs/decisions/authentication.md, "Access token".
 func (e *Engine) SignAccess(user *collections.User, family string, now time.Time) (string, error) {
 	return e.signAccess(user, collections.RefreshToken{Family: family}, "", now)
 }
 
-// signAccess is SignAccess for a token that came of swapping a refresh token: link is the one that was handed out with it.
+// signAccess is SignAccess for a token from a rotation; link is the refresh token issued with it.
 func (e *Engine) signAccess(user *collections.User, of collections.RefreshToken, link string, now time.Time) (string, error) {
 	users := user.Collection()
 	token := TokenClaims{
@@ -52,7 +52,7 @@ func (e *Engine) signAccess(user *collections.User, of collections.RefreshToken,
 	return e.signer.Sign(token, account(user.TokenKey(), users, accessLife))
 }
 
-// account is what tokens of a record are signed with.
+// account returns the signing parameters of a record's tokens.
 func account(tokenKey string, collection *core.Collection, life time.Duration) Account {
 	return Account{TokenKey: tokenKey, Secret: collection.AuthToken.Secret, Life: life}
 }
@@ -62,7 +62,7 @@ const refreshPrefix = "rt_"
 
 var refreshFormat = regexp.MustCompile(`^` + refreshPrefix + `[A-Za-z0-9_-]{43}$`)
 
-// issue stores the next refresh token of a family, which never outlives it, and signs an access token beside it.
+// issue stores the next refresh token of a family, which expires no later than the family, and signs an access token.
 func (e *Engine) issue(tx core.App, user *collections.User, link collections.RefreshToken, now time.Time) (Session, error) {
 	token := refreshPrefix + Random()
 	link.UserID, link.TokenHash, link.IssuedAt = user.Id, Hash(token), now
@@ -75,7 +75,7 @@ func (e *Engine) issue(tx core.App, user *collections.User, link collections.Ref
 		return Session{}, err
 	}
 	if link.Parent == "" {
-		id = "" // a sign-in is not swapped for anything
+		id = "" // a first token is not from a rotation
 	}
 	access, err := e.signAccess(user, link, id, now)
 	if err != nil {
@@ -84,21 +84,21 @@ func (e *Engine) issue(tx core.App, user *collections.User, link collections.Ref
 	return Session{Access: access, AccessExpiresIn: accessLife, Refresh: token, RefreshExpiresIn: link.ExpiresAt.Sub(now), User: user}, nil
 }
 
-// errNotOurs is said of tokens that are not of an account of the collection asked for, users or superusers.
-var errNotOurs = errors.New("not a token of such an account")
+// errOtherCollection reports a token that is not of an account of the expected collection, users or superusers.
+var errOtherCollection = errors.New("not a token of such an account")
 
-// Authenticate returns the holder of an access token. It refuses with not_authenticated when there is none, with
-// token_expired, or with token_invalid: malformed, forged, of another kind or collection, of an account that is
-// inactive or gone; or with token_revoked, when another was given in its place. Role and state are the database's, not the token's. Source: docs/decisions/authentication.md, "Access token".
+// Authenticate returns the holder of an access token. It refuses with not_authenticated if there is none; token_expired; token_invalid if it is
+// malformed, forged, of another kind or collection, or of an account that is inactive or deleted; and token_revoked if it was superseded. Role
+// and state come from the database, not from the token. Source: docs/decisions/authentication.md, "Access token".
 func (e *Engine) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
 	caller, err := e.Check(app, token, now)
 	if err != nil {
 		return Caller{}, err
 	}
-	return caller, e.noteUse(app, caller.Family, now)
+	return caller, e.markUsed(app, caller.Family, now)
 }
 
-// Check is [Engine.Authenticate] for one who only listens: an open stream does not keep a sign-in in use.
+// Check is [Engine.Authenticate] without marking the session as used: an open stream does not count as activity.
 func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller, err error) {
 	if token == "" {
 		return caller, notAuthenticated()
@@ -107,19 +107,19 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 	if err != nil {
 		return caller, fmt.Errorf("find users: %w", err)
 	}
-	var user knownUser
+	var user cachedUser
 	read, err := e.signer.Check(token, AccessToken, now, func(t TokenClaims) (Account, error) {
 		if t.Collection != users.Id {
-			return Account{}, errNotOurs
+			return Account{}, errOtherCollection
 		}
-		if user, err = e.knownUser(app, t.Holder, now); collections.IsNotFound(err) {
-			return Account{}, errNotOurs
+		if user, err = e.cachedUser(app, t.Holder, now); collections.IsNotFound(err) {
+			return Account{}, errOtherCollection
 		}
 		return account(user.tokenKey, users, accessLife), err
 	})
-	forged, expired := errors.Is(err, ErrInvalid) || errors.Is(err, errNotOurs), errors.Is(err, ErrExpired)
+	forged, expired := errors.Is(err, ErrInvalid) || errors.Is(err, errOtherCollection), errors.Is(err, ErrExpired)
 	switch {
-	case err != nil && !forged && !expired: // ours, not the token's
+	case err != nil && !forged && !expired: // a server error, not a bad token
 		return caller, err
 	case forged || !user.active:
 		return caller, tokenInvalid()
@@ -128,62 +128,61 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 	}
 	caller = user.caller
 	caller.Family = read.Family
-	if err := e.noteArrival(app, read, now); err != nil {
+	if err := e.confirmRotation(app, read, now); err != nil {
 		return Caller{}, err
 	}
 	caller.NeedsTwoFactor = !caller.TwoFactor && !read.SecondFactor && slices.Contains(e.options.RequireTwoFactor, caller.Role)
 	return caller, nil
 }
 
-// Forget drops what is remembered of a user. It is called after every save or deletion of a user has been committed:
-// before the commit, the old state could be read and remembered again.
-func (e *Engine) Forget(userRecordID string) { e.users.Forget(userRecordID) }
+// Evict removes a user from the cache. Call it after the commit of every save or deletion: before it, a reader could cache the old state again.
+func (e *Engine) Evict(userRecordID string) { e.users.Forget(userRecordID) }
 
-// knownUser is what a request needs to know of a user.
-type knownUser struct {
+// cachedUser holds the user fields that a request needs.
+type cachedUser struct {
 	caller   Caller
 	tokenKey string
 	active   bool
 }
 
-// rememberedUsers bounds the memory: portal accounts may be many.
-const rememberedUsers = 20_000
+// maxCachedUsers bounds the cache; portal accounts may be many.
+const maxCachedUsers = 20_000
 
-// knownUser returns what a request needs to know of a user.
-func (e *Engine) knownUser(app core.App, id string, now time.Time) (knownUser, error) {
-	return e.users.Find(id, now, func() (known knownUser, err error) {
+// cachedUser returns the user from the cache or the database.
+func (e *Engine) cachedUser(app core.App, id string, now time.Time) (cachedUser, error) {
+	return e.users.Find(id, now, func() (known cachedUser, err error) {
 		user, err := collections.FindUser(app, id)
 		if err != nil {
 			return known, err
 		}
-		known = knownUser{caller: callerOf(user), tokenKey: user.TokenKey(), active: user.Active()}
+		known = cachedUser{caller: callerOf(user), tokenKey: user.TokenKey(), active: user.Active()}
 		known.caller.TwoFactor, err = hasSecondFactor(app, user)
 		return known, err
 	})
 }
 
-// activity remembers when the last request of a family was noted in the database.
+// activity holds the time of each family's last stored request.
 type activity struct {
 	lock  sync.Mutex
 	noted map[string]time.Time
 }
 
-// noteUse notes a request of a family for the idle limit. A tenth of the limit is exact enough, and spares the writes.
-func (e *Engine) noteUse(app core.App, family string, now time.Time) error {
-	if e.options.IdleLogout <= 0 || family == "" || !e.noted.due(family, now, e.options.IdleLogout/10) {
+// markUsed stores the time of a family's request for the idle limit, at most once per tenth of the limit to save writes.
+func (e *Engine) markUsed(app core.App, family string, now time.Time) error {
+	if e.options.IdleLogout <= 0 || family == "" || !e.activity.isDue(family, now, e.options.IdleLogout/10) {
 		return nil
 	}
 	return collections.MarkRefreshFamilyUsed(app, family, now)
 }
 
-// due reports whether a family was not noted within the given time, and counts it as noted now.
-func (a *activity) due(family string, now time.Time, within time.Duration) bool {
+// isDue reports whether a family's last stored request is older than within, and if so counts the current one as stored.
+func (a *activity) isDue(family string, now time.Time, within time.Duration) bool {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	if last, ok := a.noted[family]; ok && now.Sub(last) < within {
 		return false
 	}
-	if a.noted == nil || len(a.noted) >= rememberedUsers {
+	if a.noted == nil || len(a.noted) >= maxCachedUsers {
 		a.noted = map[string]time.Time{}
 	}
 	a.noted[family] = now

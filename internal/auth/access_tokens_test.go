@@ -17,14 +17,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// forgetOnSave is the hook that the program binds.
-func forgetOnSave(app core.App, e *auth.Engine) {
-	forget := func(event *core.RecordEvent) error {
-		e.Forget(event.Record.Id)
+// evictOnSave binds the hooks that the program binds.
+func evictOnSave(app core.App, e *auth.Engine) {
+	evict := func(event *core.RecordEvent) error {
+		e.Evict(event.Record.Id)
 		return event.Next()
 	}
-	app.OnRecordAfterUpdateSuccess(collections.Users).BindFunc(forget)
-	app.OnRecordAfterDeleteSuccess(collections.Users).BindFunc(forget)
+	app.OnRecordAfterUpdateSuccess(collections.Users).BindFunc(evict)
+	app.OnRecordAfterDeleteSuccess(collections.Users).BindFunc(evict)
 }
 
 func TestAuthenticateRefusals(t *testing.T) {
@@ -53,7 +53,7 @@ func TestAuthenticateRefusals(t *testing.T) {
 		}
 		return token
 	}
-	key := []byte(user.TokenKey() + users.AuthToken.Secret) // all that lies in the database
+	key := []byte(user.TokenKey() + users.AuthToken.Secret) // everything the database holds
 	ours := func(change func(*auth.TokenClaims)) string {
 		token := auth.TokenClaims{Kind: auth.AccessToken, Collection: users.Id, Holder: user.Id, IssuedAt: clock, ExpiresAt: clock.Add(time.Minute)}
 		change(&token)
@@ -134,14 +134,15 @@ func must(t *testing.T) func(*core.Collection, error) *core.Collection {
 	}
 }
 
-// respell changes only bits of the last character that encode nothing.
+// respell changes only the unused bits of the last base64 character.
 func respell(signature string) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	last := strings.IndexByte(alphabet, signature[len(signature)-1])
 	return signature[:len(signature)-1] + string(alphabet[last^1])
 }
 
-// PocketBase by itself takes none of our tokens, and we none of its: what lies in its database signs nothing.
+// TestPocketBaseDoesNotSign checks that PocketBase and the engine do not accept each other's tokens: the secrets in the database alone sign
+// nothing.
 func TestPocketBaseDoesNotSign(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	user := vigiltest.User(t, app, authz.Nurse)
@@ -151,12 +152,12 @@ func TestPocketBaseDoesNotSign(t *testing.T) {
 	}
 	holder, err := e.Holder(app, session.Access, time.Now())
 	if err != nil || holder.Id != user.Id {
-		t.Errorf("PocketBase's doors say %v", err)
+		t.Errorf("PocketBase's endpoints get %v", err)
 	}
 }
 
-// What changes about a user counts on the next request.
-func TestChangesOfAUserCountAtOnce(t *testing.T) {
+// TestUserChangesApplyImmediately checks that changes of a user apply to the next request.
+func TestUserChangesApplyImmediately(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*collections.User)
 		want   string
@@ -170,7 +171,7 @@ func TestChangesOfAUserCountAtOnce(t *testing.T) {
 		"first name": {func(u *collections.User) { u.Set("first_name", "Other") }, "", authz.Nurse},
 	} {
 		app, e := vigiltest.NewApp(t), newEngine()
-		forgetOnSave(app, e)
+		evictOnSave(app, e)
 		user := vigiltest.User(t, app, authz.Nurse)
 		session := login(t, e, app, user, clock)
 		if caller := callerOf(t, e, app, session.Access); caller.Role != authz.Nurse {
@@ -190,7 +191,7 @@ func TestChangesOfAUserCountAtOnce(t *testing.T) {
 
 func TestDeletedUserIsRefused(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	forgetOnSave(app, e)
+	evictOnSave(app, e)
 	user := vigiltest.User(t, app, authz.Nurse)
 	token := vigiltest.Token(t, user, clock)
 	callerOf(t, e, app, token)
@@ -201,8 +202,8 @@ func TestDeletedUserIsRefused(t *testing.T) {
 	wantCode(t, "deleted", err, "token_invalid")
 }
 
-// What another process changes counts within half a minute.
-func TestMemoryOfUsersIsShort(t *testing.T) {
+// TestCachedUsersExpire checks that changes by another process apply within 30 seconds.
+func TestCachedUsersExpire(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	user := vigiltest.User(t, app, authz.Nurse)
 	token := vigiltest.Token(t, user, clock)
@@ -211,15 +212,15 @@ func TestMemoryOfUsersIsShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := e.Authenticate(app, token, clock.Add(29*time.Second))
-	wantCode(t, "remembered", err, "")
+	wantCode(t, "cached", err, "")
 	_, err = e.Authenticate(app, token, clock.Add(30*time.Second))
 	wantCode(t, "read again", err, "token_invalid")
 }
 
-// However requests and saves interleave, no request that begins after a save sees the state before it.
-func TestForgetWinsOverReaders(t *testing.T) {
+// TestEvictionWinsOverConcurrentReaders checks that no request that begins after a save uses the state before it.
+func TestEvictionWinsOverConcurrentReaders(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
-	forgetOnSave(app, e)
+	evictOnSave(app, e)
 	user := vigiltest.User(t, app, authz.Nurse)
 	token := vigiltest.Token(t, user, clock)
 	stop := make(chan struct{})
@@ -272,7 +273,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	})
 }
 
-// What PocketBase does for the same token.
+// BenchmarkPocketBaseLoader measures PocketBase's own check of the same token.
 func BenchmarkPocketBaseLoader(b *testing.B) {
 	app, e := vigiltest.NewApp(b), newEngine()
 	token := login(b, e, app, vigiltest.User(b, app, authz.Nurse), time.Now()).Access

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// NewAccount is a person about to get an account.
+// NewAccount holds the values of an account to create.
 type NewAccount struct {
 	Email, FirstName, LastName string
 	Role                       authz.Role
@@ -28,7 +28,7 @@ type NewAccount struct {
 	MustChangePassword             bool
 }
 
-// CreateAccount stores a new active account and records it. An address that is taken is a validation fault.
+// CreateAccount stores and audits a new active account. An address in use is a validation fault.
 func CreateAccount(app core.App, a NewAccount, by audit.Actor, now time.Time) (created *collections.User, err error) {
 	fields := fault.Fields{}
 	a.check(fields)
@@ -46,7 +46,7 @@ func CreateAccount(app core.App, a NewAccount, by audit.Actor, now time.Time) (c
 	return created, err
 }
 
-// check collects what is wrong with an account before anything is looked up.
+// check adds the field errors that need no lookup.
 func (a NewAccount) check(fields fault.Fields) {
 	if !validEmail(FoldEmail(a.Email)) {
 		fields.Add("email", msgEmail)
@@ -59,7 +59,7 @@ func (a NewAccount) check(fields fault.Fields) {
 	}
 }
 
-// store is the part of making an account that belongs into a transaction.
+// store checks the address and the patient link, and stores the account. The caller holds a transaction.
 func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Time) (*collections.User, error) {
 	email := FoldEmail(a.Email)
 	if _, err := collections.FindUserByEmail(tx, email); err == nil {
@@ -89,11 +89,11 @@ func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Tim
 	if err := tx.Save(user); err != nil {
 		return nil, fmt.Errorf("store user: %w", err)
 	}
-	return user, audit.Append(tx, about(user, audit.UserCreate, by), now)
+	return user, audit.Append(tx, userEntry(user, audit.UserCreate, by), now)
 }
 
-// checkPatientLink holds that only portal accounts are linked, and to a patient who exists.
-// Source: docs/decisions/users.md, "Patient portal link".
+// checkPatientLink requires that only portal accounts are linked, and to an existing patient. Source: docs/decisions/users.md, "Patient portal
+// link".
 func checkPatientLink(tx core.App, role authz.Role, patientID string) error {
 	if patientID == "" {
 		return nil
@@ -108,7 +108,7 @@ func checkPatientLink(tx core.App, role authz.Role, patientID string) error {
 	return err
 }
 
-// RegisterBody is a new account as an administrator sends it.
+// RegisterBody is an administrator's request to create an account.
 type RegisterBody struct {
 	Email              validate.String  `json:"email"`
 	Password           validate.String  `json:"password"`
@@ -140,7 +140,7 @@ func (b RegisterBody) read() (NewAccount, error) {
 	}
 	further := fault.Fields{}
 	a.check(further)
-	for _, field := range []string{"email", "password"} { // what is there is checked; what is not has been complained about
+	for _, field := range []string{"email", "password"} { // fields that were rejected already keep their first message
 		if _, wrong := checks.Fields[field]; !wrong {
 			for _, message := range further[field] {
 				checks.Reject(field, message)
@@ -157,10 +157,10 @@ func roleNames() (names []string) {
 	return names
 }
 
-// Register makes an account and queues its welcome mail: a one-time link to set the password, never the password.
+// Register creates an account and queues its welcome mail with a one-time link to set the password, never the password itself.
 // Source: docs/decisions/authentication.md, "Registration".
 func (e *Engine) Register(ctx context.Context, app core.App, body RegisterBody, by audit.Actor, now time.Time) (*collections.User, error) {
-	ctx, done := waiting(ctx)
+	ctx, done := withQueueTimeout(ctx)
 	defer done()
 	account, err := body.read()
 	if err != nil {
@@ -185,8 +185,8 @@ func (e *Engine) Register(ctx context.Context, app core.App, body RegisterBody, 
 	return user, err
 }
 
-// emailFormat is what an account's address may be, folded. Other scripts stay out: a letter that looks like another must not make a second
-// account that looks like the first.
+// emailFormat is the format of a folded address. Only ASCII is allowed, because look-alike letters of other scripts would allow accounts that
+// look the same.
 var emailFormat = regexp.MustCompile(`^[a-z0-9!#$%&'*+/=?^_\x60{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_\x60{|}~-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$`)
 
 func validEmail(folded string) bool {

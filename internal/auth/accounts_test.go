@@ -78,25 +78,25 @@ func TestNPI(t *testing.T) {
 	}
 }
 
-// Of many who guess at once with a stolen access token, five guesses are looked at.
+// TestConcurrentWrongProofs: of concurrent guesses with a stolen access token, only five are evaluated.
 func TestConcurrentWrongProofs(t *testing.T) {
-	app, e := vigiltest.NewApp(t), newEngine().WithoutRest()
+	app, e := vigiltest.NewApp(t), newEngine().WithoutHashPause()
 	user := vigiltest.User(t, app, authz.Nurse)
 	caller := callerOf(t, e, app, login(t, e, app, user, clock).Access)
 	var lock sync.Mutex
-	told := map[string]int{}
+	codes := map[string]int{}
 	var guesses sync.WaitGroup
 	for range 12 {
 		guesses.Go(func() {
 			err := e.ChangePassword(t.Context(), app, caller, passwordBody("Wrong-Guess-1", "Next-Password-1"), origin, clock)
 			lock.Lock()
 			defer lock.Unlock()
-			told[code(err)]++
+			codes[code(err)]++
 		})
 	}
 	guesses.Wait()
-	if told["validation_error"] != 5 || told["throttled"] != 7 {
-		t.Errorf("told %v", told)
+	if codes["validation_error"] != 5 || codes["throttled"] != 7 {
+		t.Errorf("codes %v", codes)
 	}
 	wantCode(t, "the right one", e.ChangePassword(t.Context(), app, caller, passwordBody(vigiltest.Password, "Next-Password-1"), origin, clock), "throttled")
 	wantCode(t, "signing in is another matter", func() error {
@@ -109,7 +109,7 @@ func passwordBody(old, wanted string) auth.PasswordBody {
 	return auth.PasswordBody{OldPassword: validate.Of(old), NewPassword: validate.Of(wanted), NewPasswordConfirm: validate.Of(wanted)}
 }
 
-// Two changes at once: the second proved a password that is no longer the password.
+// TestConcurrentPasswordChanges: of concurrent changes only one succeeds, because the others proved a password that has changed.
 func TestConcurrentPasswordChanges(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	user := vigiltest.User(t, app, authz.Nurse)
@@ -150,7 +150,7 @@ func TestResetLinkWorksOnceUnderConcurrency(t *testing.T) {
 	}
 	token, _, _ = strings.Cut(token, "&")
 	var lock sync.Mutex
-	told := map[string]int{}
+	codes := map[string]int{}
 	var tries sync.WaitGroup
 	for range 5 {
 		tries.Go(func() {
@@ -160,12 +160,12 @@ func TestResetLinkWorksOnceUnderConcurrency(t *testing.T) {
 			}, origin, clock.Add(23*time.Hour))
 			lock.Lock()
 			defer lock.Unlock()
-			told[code(err)]++
+			codes[code(err)]++
 		})
 	}
 	tries.Wait()
-	if told[""] != 1 || told["invalid_reset_token"]+told["validation_error"] != 4 { // the new password is the old one for who comes later
-		t.Errorf("told %v", told)
+	if codes[""] != 1 || codes["invalid_reset_token"]+codes["validation_error"] != 4 { // for a later request the new password equals the current one
+		t.Errorf("codes %v", codes)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestRegistrationSealsNames(t *testing.T) {
 	}
 }
 
-// Ten kilobytes take no longer than any wrong password, and are no password.
+// TestHugePasswords checks that an overlong password is simply wrong.
 func TestHugePasswords(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	user := vigiltest.User(t, app, authz.Nurse)

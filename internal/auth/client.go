@@ -7,22 +7,22 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Client is a machine that makes a request, as the database knew it when the request came in. How one signs in is the matter of the package clients.
+// Client is a machine client that makes a request, as loaded from the database.
 type Client struct {
 	ID, Name string
-	// Scopes are those of the token that the client still has.
+	// Scopes are the scopes of the token that the client still has.
 	Scopes authz.ClientScopes
-	// From are the ranges of addresses from which it is let in; none is from anywhere.
+	// From lists the allowed address ranges; empty allows every address.
 	From []netip.Prefix
 }
 
-// CallerOf is a client as the one who makes a request.
+// CallerOf returns the client as a caller.
 func CallerOf(client *Client) Caller {
 	return Caller{RecordID: client.ID, Role: authz.Client, Client: client}
 }
 
-// LetsIn reports whether the client may come from an address; "" is none that anybody knows.
-func (c *Client) LetsIn(address string) bool {
+// AllowsAddress reports whether the client may send requests from the address. An invalid address is allowed only without ranges.
+func (c *Client) AllowsAddress(address string) bool {
 	if len(c.From) == 0 {
 		return true
 	}
@@ -30,5 +30,5 @@ func (c *Client) LetsIn(address string) bool {
 	return err == nil && slices.ContainsFunc(c.From, func(r netip.Prefix) bool { return r.Contains(at.Unmap()) })
 }
 
-// Known reports whether it is known who makes the request: a person or a client.
-func (c Caller) Known() bool { return c.ID != 0 || c.Client != nil }
+// IsAuthenticated reports whether the caller is a known user or client.
+func (c Caller) IsAuthenticated() bool { return c.ID != 0 || c.Client != nil }

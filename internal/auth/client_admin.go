@@ -16,39 +16,38 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Credentials are a client with its secret, which is shown once. They refuse to print.
+// Credentials hold a client and its secret, which is shown once. They refuse to print.
 type Credentials struct {
 	Client *collections.Client
 	Secret string
 }
 
-// Format shows nothing of the secret.
+// Format hides the secret.
 func (Credentials) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[credentials]") }
 
-// LogValue shows nothing of the secret.
+// LogValue hides the secret.
 func (Credentials) LogValue() slog.Value { return slog.StringValue("[credentials]") }
 
-// Create makes a client.
-func (e *MachineClients) Create(app core.App, draft Draft, by audit.Actor, now time.Time) (made Credentials, err error) {
+// Create creates a client.
+func (e *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor, now time.Time) (made Credentials, err error) {
 	values := draft(collections.ClientValues{Active: true})
 	made.Secret = secretPrefix + Random()
 	err = app.RunInTransaction(func(tx core.App) error {
 		if made.Client, err = collections.CreateClient(tx, values, Hash(made.Secret), Random(), now); err != nil {
 			return err
 		}
-		return note(tx, audit.ClientCreate, made.Client.Id, changes(collections.ClientValues{}, values), by, now)
+		return appendClientEntry(tx, audit.ClientCreate, made.Client.Id, clientChanges(collections.ClientValues{}, values), by, now)
 	})
 	return made, err
 }
 
-// Change changes a client. What takes something from it holds from the next request on: tokens that were given under other keys, or before it was
-// put out of use, end for ever.
-func (e *MachineClients) Change(app core.App, id string, draft Draft, by audit.Actor, now time.Time) (client *collections.Client, err error) {
-	err = e.inTransaction(app, id, func(tx core.App, found *collections.Client) error {
+// Change changes a client, effective with the next request. Tokens end if the client's keys change or it is deactivated.
+func (e *MachineClients) Change(app core.App, id string, draft ClientDraft, by audit.Actor, now time.Time) (client *collections.Client, err error) {
+	err = e.changeClient(app, id, func(tx core.App, found *collections.Client) error {
 		client = found
 		before := client.Values()
 		after := draft(before)
-		changed := changes(before, after)
+		changed := clientChanges(before, after)
 		if len(changed) == 0 {
 			return nil
 		}
@@ -60,37 +59,37 @@ func (e *MachineClients) Change(app core.App, id string, draft Draft, by audit.A
 		if err := collections.ChangeClient(tx, client, after, now); err != nil {
 			return err
 		}
-		return note(tx, audit.ClientUpdate, id, changed, by, now)
+		return appendClientEntry(tx, audit.ClientUpdate, id, changed, by, now)
 	})
 	return client, err
 }
 
-// RotateSecret gives a client another secret. The old one, and every token, end at once.
+// RotateSecret replaces the client's secret. The old secret and every token end immediately.
 func (e *MachineClients) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (made Credentials, err error) {
 	made.Secret = secretPrefix + Random()
-	err = e.inTransaction(app, id, func(tx core.App, client *collections.Client) error {
+	err = e.changeClient(app, id, func(tx core.App, client *collections.Client) error {
 		made.Client = client
 		collections.EndClientTokens(client, Random())
 		if err := collections.ReplaceClientSecret(tx, client, Hash(made.Secret), now); err != nil {
 			return err
 		}
-		return note(tx, audit.ClientSecretRotate, id, nil, by, now)
+		return appendClientEntry(tx, audit.ClientSecretRotate, id, nil, by, now)
 	})
 	return made, err
 }
 
-// Delete removes a client; what it has done stays in the audit trail, under its name.
+// Delete deletes a client. Its actions stay in the audit trail under its name.
 func (e *MachineClients) Delete(app core.App, id string, by audit.Actor, now time.Time) error {
-	return e.inTransaction(app, id, func(tx core.App, client *collections.Client) error {
+	return e.changeClient(app, id, func(tx core.App, client *collections.Client) error {
 		if err := collections.RemoveClient(tx, client); err != nil {
 			return err
 		}
-		return note(tx, audit.ClientDelete, id, audit.Changes{"name": {Old: client.Values().Name}}, by, now)
+		return appendClientEntry(tx, audit.ClientDelete, id, audit.Changes{"name": {Old: client.Values().Name}}, by, now)
 	})
 }
 
-// inTransaction changes a client, and has it read anew by whoever remembers it.
-func (e *MachineClients) inTransaction(app core.App, id string, change func(tx core.App, client *collections.Client) error) error {
+// changeClient applies a change to a client in a transaction and evicts the client from the cache.
+func (e *MachineClients) changeClient(app core.App, id string, change func(tx core.App, client *collections.Client) error) error {
 	err := app.RunInTransaction(func(tx core.App) error {
 		client, err := collections.FindClient(tx, id)
 		if err != nil {
@@ -98,16 +97,16 @@ func (e *MachineClients) inTransaction(app core.App, id string, change func(tx c
 		}
 		return change(tx, client)
 	})
-	e.Forget(id)
+	e.Evict(id)
 	return err
 }
 
-func note(tx core.App, event audit.Event, id string, changed audit.Changes, by audit.Actor, now time.Time) error {
+func appendClientEntry(tx core.App, event audit.Event, id string, changed audit.Changes, by audit.Actor, now time.Time) error {
 	return audit.Append(tx, audit.Entry{Event: event, Actor: by, ResourceType: audit.ResourceClient, ResourceID: id, Changes: changed}, now)
 }
 
-// changes are what differs. Of keys the names are told.
-func changes(before, after collections.ClientValues) audit.Changes {
+// clientChanges returns the changed values for the audit trail, and the key ids in place of keys.
+func clientChanges(before, after collections.ClientValues) audit.Changes {
 	changed := audit.Changes{}
 	changed.Note("name", before.Name, after.Name)
 	changed.Note("scopes", strings.Join(before.Scopes, " "), strings.Join(after.Scopes, " "))
@@ -115,20 +114,20 @@ func changes(before, after collections.ClientValues) audit.Changes {
 	changed.Note("allowed_cidrs", strings.Join(before.AllowedCIDRs, " "), strings.Join(after.AllowedCIDRs, " "))
 	changed.Note("active", before.Active, after.Active)
 	if !bytes.Equal(before.JWKS, after.JWKS) {
-		changed["jwks"] = audit.Change{Old: keyNames(before.JWKS), New: keyNames(after.JWKS)}
+		changed["jwks"] = audit.Change{Old: storedKeyIDs(before.JWKS), New: storedKeyIDs(after.JWKS)}
 	}
 	return changed
 }
 
-func keyNames(stored []byte) string {
+func storedKeyIDs(stored []byte) string {
 	if stored == nil {
 		return ""
 	}
-	keys, err := parseGiven(stored)
+	keys, err := parseConfiguredKeys(stored)
 	if err != nil {
 		return ""
 	}
-	return strings.Join(keys.names(), " ")
+	return strings.Join(keys.keyIDs(), " ")
 }
 
-func joined(scopes authz.ClientScopes) string { return strings.Join(scopes.Texts(), " ") }
+func joinScopes(scopes authz.ClientScopes) string { return strings.Join(scopes.Strings(), " ") }

@@ -18,26 +18,27 @@ import (
 )
 
 const (
-	longestLife        = 5 * time.Minute  // of an assertion, from now. Source: SMART Backend Services, "Authentication JWT".
-	assertionClockSkew = 10 * time.Second // by which a client's clock may be ahead of ours
-	longestJTI         = 512
-	// longestWait is more than a request may wait, for keys or for its turn, after its time was read: so long after its end a jti stays known.
-	longestWait = time.Minute
+	maxAssertionLife   = 5 * time.Minute  // from now to exp. Source: SMART Backend Services, "Authentication JWT".
+	assertionClockSkew = 10 * time.Second // how far a client's clock may be ahead
+	maxJTIBytes        = 512
+	// maxRequestWait exceeds the time a request may wait for keys or the write lock after it read the clock. A jti is stored that long past the
+	// exp of its assertion.
+	maxRequestWait = time.Minute
 )
 
-// Times are checked by us, against the time we are handed. Strict decoding leaves each assertion one spelling.
-var assertions = jwt.NewParser(jwt.WithValidMethods([]string{rs384, es384}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding())
+// Times are checked in parseAssertion, against the caller's clock. Strict decoding allows one encoding per assertion.
+var assertionParser = jwt.NewParser(jwt.WithValidMethods([]string{rs384, es384}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding())
 
-// asserted is what an assertion says that nobody has vouched for.
-type asserted struct {
+// unverifiedAssertion holds the claims of an assertion before its signature is checked.
+type unverifiedAssertion struct {
 	claims   jwt.RegisteredClaims
 	kid, alg string
-	jku      string // where it says that its key is; nothing is ever fetched from there
+	jku      string // compared with the registered URL; never fetched
 }
 
-// readAssertion reads an assertion and refuses what is wrong with it whoever sends it. Its signature is not looked at.
-func (e *MachineClients) readAssertion(text string, now time.Time) (a asserted, err error) {
-	parsed, _, err := assertions.ParseUnverified(text, &a.claims)
+// parseAssertion parses an assertion and refuses everything that is wrong independent of the client. It does not check the signature.
+func (e *MachineClients) parseAssertion(text string, now time.Time) (a unverifiedAssertion, err error) {
+	parsed, _, err := assertionParser.ParseUnverified(text, &a.claims)
 	if err != nil {
 		return a, wrongAssertion("The assertion is not a JSON Web Token.")
 	}
@@ -50,20 +51,20 @@ func (e *MachineClients) readAssertion(text string, now time.Time) (a asserted, 
 	case a.alg != rs384 && a.alg != es384:
 		return a, wrongAssertion("The assertion must be signed by RS384 or ES384.")
 	case critical:
-		return a, wrongAssertion("The assertion has a header crit, of which nothing is known.")
+		return a, wrongAssertion("The assertion has a crit header, which is not supported.")
 	case a.kid == "":
 		return a, wrongAssertion("The assertion needs a header kid.")
 	case claims.Issuer == "" || claims.Issuer != claims.Subject:
 		return a, wrongAssertion("iss and sub must both be the client's id.")
 	case !slices.ContainsFunc(claims.Audience, e.isTokenURL):
 		return a, wrongAssertion("aud must be " + e.options.TokenURL + ".")
-	case claims.ID == "" || len(claims.ID) > longestJTI:
+	case claims.ID == "" || len(claims.ID) > maxJTIBytes:
 		return a, wrongAssertion("The assertion needs a jti of at most 512 bytes.")
 	case expires.IsZero():
 		return a, wrongAssertion("The assertion needs an exp.")
 	case !now.Before(expires):
 		return a, wrongAssertion("The assertion has expired.")
-	case expires.After(now.Add(longestLife + assertionClockSkew)):
+	case expires.After(now.Add(maxAssertionLife + assertionClockSkew)):
 		return a, wrongAssertion("exp must be at most five minutes from now.")
 	case timeOf(claims.IssuedAt).After(now.Add(assertionClockSkew)) || timeOf(claims.NotBefore).After(now.Add(assertionClockSkew)):
 		return a, wrongAssertion("The assertion is from the future.")
@@ -71,7 +72,7 @@ func (e *MachineClients) readAssertion(text string, now time.Time) (a asserted, 
 	return a, nil
 }
 
-// isTokenURL compares addresses as they are served: with or without the last slash.
+// isTokenURL compares the audience with the token endpoint, ignoring a trailing slash.
 func (e *MachineClients) isTokenURL(audience string) bool {
 	return strings.TrimSuffix(audience, "/") == strings.TrimSuffix(e.options.TokenURL, "/")
 }
@@ -83,9 +84,9 @@ func timeOf(date *jwt.NumericDate) time.Time {
 	return date.Time
 }
 
-// checkAssertion finds out which client has signed an assertion. It may fetch the client's keys, and so is called outside of transactions.
-func (e *MachineClients) checkAssertion(ctx context.Context, app core.App, form Form, address string, now time.Time) (*proof, error) {
-	a, err := e.readAssertion(form.assertion, now)
+// checkAssertion returns the client that signed the assertion. It may fetch the client's keys, so callers must not hold a transaction.
+func (e *MachineClients) checkAssertion(ctx context.Context, app core.App, form TokenRequest, address string, now time.Time) (*clientProof, error) {
+	a, err := e.parseAssertion(form.assertion, now)
 	if err != nil {
 		return nil, err
 	}
@@ -96,10 +97,10 @@ func (e *MachineClients) checkAssertion(ctx context.Context, app core.App, form 
 	if err != nil {
 		return nil, err
 	}
-	p := &proof{client: client, method: "private_key_jwt", jti: a.claims.ID, ends: timeOf(a.claims.ExpiresAt).Add(longestWait)}
+	p := &clientProof{client: client, method: "private_key_jwt", jti: a.claims.ID, ends: timeOf(a.claims.ExpiresAt).Add(maxRequestWait)}
 	values := client.Values()
-	if err := mayComeIn(values, address); err != nil {
-		return p, err // before anything is fetched for it
+	if err := checkAllowed(values, address); err != nil {
+		return p, err // before its keys are fetched
 	}
 	if a.jku != "" && a.jku != values.JWKSURL {
 		return p, wrongAssertion("jku must be the address that is registered.")
@@ -108,19 +109,19 @@ func (e *MachineClients) checkAssertion(ctx context.Context, app core.App, form 
 	if err != nil {
 		return p, err
 	}
-	if _, err := assertions.ParseWithClaims(form.assertion, &jwt.RegisteredClaims{}, func(*jwt.Token) (any, error) { return key, nil }); err != nil {
+	if _, err := assertionParser.ParseWithClaims(form.assertion, &jwt.RegisteredClaims{}, func(*jwt.Token) (any, error) { return key, nil }); err != nil {
 		return p, wrongCredentials("wrong signature")
 	}
 	return p, nil
 }
 
-// keyOf is the key of a client by the name that its assertion says.
-func (e *MachineClients) keyOf(ctx context.Context, id string, values collections.ClientValues, a asserted, now time.Time) (crypto.PublicKey, error) {
+// keyOf returns the client's key with the key id of the assertion.
+func (e *MachineClients) keyOf(ctx context.Context, id string, values collections.ClientValues, a unverifiedAssertion, now time.Time) (crypto.PublicKey, error) {
 	if values.JWKSURL == "" {
 		if values.JWKS == nil {
 			return nil, wrongCredentials("the client has no keys")
 		}
-		keys, err := parseGiven(values.JWKS)
+		keys, err := parseConfiguredKeys(values.JWKS)
 		if err != nil {
 			return nil, err
 		}
@@ -142,10 +143,10 @@ func (e *MachineClients) keyOf(ctx context.Context, id string, values collection
 	return key, nil
 }
 
-// findClient finds a client by the id that somebody says.
-func findClient(app core.App, said string) (*collections.Client, error) {
-	id, ok := validate.ParseUUID(said)
-	if !ok || id != said {
+// findClient returns the client with the given id.
+func findClient(app core.App, text string) (*collections.Client, error) {
+	id, ok := validate.ParseUUID(text)
+	if !ok || id != text {
 		return nil, wrongCredentials("unknown client")
 	}
 	client, err := collections.FindClient(app, id)
@@ -155,7 +156,7 @@ func findClient(app core.App, said string) (*collections.Client, error) {
 	return client, err
 }
 
-// asRefusal reports whether an error is a refusal of ours, and not something that went wrong.
+// asRefusal returns the fault if err is a refusal and not an internal error.
 func asRefusal(err error) (*fault.Error, bool) {
 	f, ok := errors.AsType[*fault.Error](err)
 	return f, ok && f.Kind != fault.Internal

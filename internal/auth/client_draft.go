@@ -17,11 +17,11 @@ import (
 const (
 	maxName   = 100
 	maxRanges = 50
-	notTexts  = "Must be a list of texts."
+	msgTexts  = "Must be a list of texts."
 )
 
-// Body is the body of a request to make or change a client.
-type Body struct {
+// ClientBody is a request to create or change a machine client.
+type ClientBody struct {
 	Name         validate.String                   `json:"name"`
 	Scopes       validate.Field[[]validate.String] `json:"scopes"`
 	JWKSURL      validate.String                   `json:"jwks_url"`
@@ -30,11 +30,11 @@ type Body struct {
 	Active       validate.Boolean                  `json:"active"`
 }
 
-// Draft is a body that was found valid: what it says, in the place of what was said before.
-type Draft func(before collections.ClientValues) collections.ClientValues
+// ClientDraft applies the validated fields of a request to a client's stored values.
+type ClientDraft func(before collections.ClientValues) collections.ClientValues
 
-// ReadNew checks the body of a client that is to be made.
-func (e *MachineClients) ReadNew(b Body, c *validate.Checks) Draft {
+// ReadNew validates a request to create a client.
+func (e *MachineClients) ReadNew(b ClientBody, c *validate.Checks) ClientDraft {
 	for name, sent := range map[string]bool{"name": b.Name.Sent(), "scopes": b.Scopes.Sent()} {
 		if !sent {
 			c.Reject(name, "This field is required.")
@@ -43,8 +43,8 @@ func (e *MachineClients) ReadNew(b Body, c *validate.Checks) Draft {
 	return e.ReadChange(b, c)
 }
 
-// ReadChange checks the body of a change; what is left out of it stays.
-func (e *MachineClients) ReadChange(b Body, c *validate.Checks) Draft {
+// ReadChange validates a request to change a client. Omitted fields stay as they are.
+func (e *MachineClients) ReadChange(b ClientBody, c *validate.Checks) ClientDraft {
 	name, scopes, ranges, active := readName(c, b.Name), readScopes(c, b.Scopes), readRanges(c, b.AllowedCIDRs), readActive(c, b.Active)
 	at, keys := e.readJWKSURL(c, b.JWKSURL), readJWKS(c, b.JWKS)
 	if at != "" && keys != nil {
@@ -69,7 +69,7 @@ func (e *MachineClients) ReadChange(b Body, c *validate.Checks) Draft {
 		if b.JWKS.Sent() {
 			v.JWKS = keys
 		}
-		switch { // one takes the other's place
+		switch { // jwks_url and jwks replace each other
 		case at != "":
 			v.JWKS = nil
 		case keys != nil:
@@ -96,7 +96,7 @@ func readActive(c *validate.Checks, f validate.Boolean) bool {
 
 func readScopes(c *validate.Checks, f validate.Field[[]validate.String]) []string {
 	scopes := authz.ClientScopes{}
-	for name, text := range validate.Texts(c, "scopes", f, len(authz.AllClientScopes)*2, notTexts, validate.Required(0).Identifier()) {
+	for name, text := range validate.Texts(c, "scopes", f, len(authz.AllClientScopes)*2, msgTexts, validate.Required(0).Identifier()) {
 		scope, known := authz.ParseClientScope(text)
 		if !known {
 			c.Reject(name, "This is no scope.")
@@ -104,12 +104,12 @@ func readScopes(c *validate.Checks, f validate.Field[[]validate.String]) []strin
 			scopes = append(scopes, scope)
 		}
 	}
-	return scopes.Texts()
+	return scopes.Strings()
 }
 
 func readRanges(c *validate.Checks, f validate.Field[[]validate.String]) []string {
 	ranges := []string{}
-	for name, text := range validate.Texts(c, "allowed_cidrs", f, maxRanges, notTexts, validate.Required(0).Identifier()) {
+	for name, text := range validate.Texts(c, "allowed_cidrs", f, maxRanges, msgTexts, validate.Required(0).Identifier()) {
 		r, err := parseRange(text)
 		if err != nil {
 			c.Reject(name, "Must be an address or a range of addresses, such as 192.0.2.0/24.")
@@ -151,20 +151,20 @@ func readJWKS(c *validate.Checks, f validate.Field[json.RawMessage]) json.RawMes
 	if !f.Sent() || f.Null() {
 		return nil
 	}
-	if len(f.Value) > mostKeyData {
+	if len(f.Value) > maxKeySetBytes {
 		c.Reject("jwks", "Ensure this field has no more than 65536 bytes.")
 		return nil
 	}
-	keys, err := parseGiven(bytes.TrimSpace(f.Value))
+	keys, err := parseConfiguredKeys(bytes.TrimSpace(f.Value))
 	if err != nil {
-		c.Reject("jwks", capital(err.Error())+".")
+		c.Reject("jwks", capitalize(err.Error())+".")
 		return nil
 	}
 	stored, err := keys.encode()
 	if err != nil {
-		c.Reject("jwks", capital(errUnfit.Error())+".")
+		c.Reject("jwks", capitalize(errUnsupportedKey.Error())+".")
 	}
 	return stored
 }
 
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

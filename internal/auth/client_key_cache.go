@@ -13,56 +13,56 @@ import (
 	"github.com/vigilhealth/vigil/internal/egress"
 )
 
-// How long keys that were fetched are good, and how often they are fetched. Source: docs/decisions/authentication.md, "Clients".
+// Caching of a client's published keys. Source: docs/decisions/authentication.md, "Clients".
 const (
-	freshKeys    = 10 * time.Minute // then they are fetched again
-	staleKeys    = time.Hour        // until then they do while they cannot be fetched
-	betweenTries = 5 * time.Second  // after one that failed
-	unknownKey   = time.Minute      // between fetches because of a key that nobody knows
-	fetchTimeout = 5 * time.Second
-	mostSources  = 1000
+	keyRefreshInterval = 10 * time.Minute // age at which keys are fetched again
+	maxKeyAge          = time.Hour        // age up to which keys are used while fetching fails
+	fetchRetryInterval = 5 * time.Second  // after a failed fetch
+	unknownKeyInterval = time.Minute      // between fetches for an unknown key id
+	fetchTimeout       = 5 * time.Second
+	maxKeySources      = 1000
 )
 
-// errUnknownKey says that a client has no key by that name for that way of signing.
+// errUnknownKey reports that the client has no key with the id and algorithm.
 var errUnknownKey = errors.New("no such key")
 
-// NewOutbound is what fetches the keys of clients. devHosts are those of developers.
+// NewOutbound returns the HTTP client that fetches clients' keys. devHosts may be reached over plain http, for development.
 func NewOutbound(devHosts []string) *egress.Client {
 	return egress.New(egress.Options{Timeout: fetchTimeout, DevHosts: devHosts})
 }
 
-// keyCache remembers the keys that clients publish.
+// keyCache caches the keys that clients publish.
 type keyCache struct {
 	outbound *egress.Client
 	lock     sync.Mutex
-	known    map[[2]string]*keySource // by client and address
+	sources  map[[2]string]*keySource // by client id and URL
 }
 
-// keySource is where one client publishes its keys. One request at a time asks; the others wait for what it brings.
+// keySource is one client's JWKS document. One request at a time fetches it; concurrent requests wait for the result.
 type keySource struct {
-	lock    sync.Mutex
-	keys    keySet
-	readAt  time.Time // when they came
-	triedAt time.Time
-	askedAt time.Time // when a key that nobody knew was last asked for
+	lock         sync.Mutex
+	keys         keySet
+	readAt       time.Time // time of the last successful fetch
+	triedAt      time.Time
+	unknownKeyAt time.Time // time of the last fetch for an unknown key id
 }
 
-// find returns the key that a client publishes under a name.
+// find returns the client's published key with the id and algorithm.
 func (c *keyCache) find(ctx context.Context, clientID, url, kid, alg string, now time.Time) (crypto.PublicKey, error) {
 	s := c.source([2]string{clientID, url})
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	var failed error
 	fetched := false
-	if now.Sub(s.readAt) >= freshKeys && now.Sub(s.triedAt) >= betweenTries {
+	if now.Sub(s.readAt) >= keyRefreshInterval && now.Sub(s.triedAt) >= fetchRetryInterval {
 		fetched, failed = true, c.fetch(ctx, s, url, now)
 	}
-	if now.Sub(s.readAt) >= staleKeys {
+	if now.Sub(s.readAt) >= maxKeyAge {
 		s.keys = nil
 	}
 	key := s.keys.find(kid, alg)
-	if key == nil && !fetched && s.keys != nil && now.Sub(s.askedAt) >= unknownKey {
-		s.askedAt = now
+	if key == nil && !fetched && s.keys != nil && now.Sub(s.unknownKeyAt) >= unknownKeyInterval {
+		s.unknownKeyAt = now
 		failed = c.fetch(ctx, s, url, now)
 		key = s.keys.find(kid, alg)
 	}
@@ -78,25 +78,25 @@ func (c *keyCache) find(ctx context.Context, clientID, url, kid, alg string, now
 func (c *keyCache) source(at [2]string) *keySource {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	if s, known := c.known[at]; known {
+	if s, known := c.sources[at]; known {
 		return s
 	}
-	if c.known == nil || len(c.known) >= mostSources {
-		c.known = map[[2]string]*keySource{}
+	if c.sources == nil || len(c.sources) >= maxKeySources {
+		c.sources = map[[2]string]*keySource{}
 	}
 	s := &keySource{}
-	c.known[at] = s
+	c.sources[at] = s
 	return s
 }
 
-// fetch brings the keys. What goes wrong leaves those that are there.
+// fetch updates the cached keys. On an error the cached keys stay.
 func (c *keyCache) fetch(ctx context.Context, s *keySource, url string, now time.Time) error {
 	s.triedAt = now
 	raw, err := c.read(ctx, url)
 	if err != nil {
 		return err
 	}
-	keys, err := parseFetched(raw)
+	keys, err := parsePublishedKeys(raw)
 	if err != nil {
 		return fmt.Errorf("keys of a client: %w", err)
 	}
@@ -104,10 +104,11 @@ func (c *keyCache) fetch(ctx context.Context, s *keySource, url string, now time
 	return nil
 }
 
-// errFetch hides the address and whatever the other side said.
+// errFetch hides the URL and the response from the caller.
 var errFetch = errors.New("the keys could not be fetched")
 
-// read is not cut short when whoever asked hangs up: anybody may ask in a client's name, and the answer is for the client, too. It has a bound of its own.
+// read fetches the document. It continues after the caller disconnects, because anyone can send a request with a client's id and the result also
+// serves the client's own requests. The HTTP client's timeout bounds it.
 func (c *keyCache) read(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, url, nil)
 	if err != nil {
@@ -125,8 +126,8 @@ func (c *keyCache) read(ctx context.Context, url string) ([]byte, error) {
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%w: status %d", errFetch, answer.StatusCode)
 	}
-	raw, err := io.ReadAll(io.LimitReader(answer.Body, mostKeyData+1))
-	if err != nil || len(raw) > mostKeyData {
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxKeySetBytes+1))
+	if err != nil || len(raw) > maxKeySetBytes {
 		return nil, errFetch
 	}
 	return raw, nil

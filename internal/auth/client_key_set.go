@@ -12,42 +12,42 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// Bounds of a set of keys.
+// Limits of a key set.
 const (
-	mostKeys    = 20
-	mostKeyData = 64 << 10
-	leastRSA    = 2048
-	mostRSA     = 8192 // beyond it a check of a signature costs more than it is worth to whoever asks for it
+	maxKeys        = 20
+	maxKeySetBytes = 64 << 10
+	minRSABits     = 2048
+	maxRSABits     = 8192 // checking a signature under a larger key costs too much CPU
 )
 
-// The ways of signing that SMART asks for. Source: HL7 SMART App Launch 2, "Client Authentication: Asymmetric".
+// Signature algorithms that SMART requires. Source: HL7 SMART App Launch 2, "Client Authentication: Asymmetric".
 var (
 	rs384 = jwt.SigningMethodRS384.Alg()
 	es384 = jwt.SigningMethodES384.Alg()
 )
 
-// keySet are public keys that can check an assertion.
+// keySet holds public keys that verify assertions.
 type keySet []jose.JSONWebKey
 
-// find is the key by that name for a way of signing; nil for none.
+// find returns the key with the id and algorithm, or nil.
 func (s keySet) find(kid, alg string) crypto.PublicKey {
 	for _, key := range s {
-		if key.KeyID == kid && signs(key) == alg {
+		if key.KeyID == kid && signingAlgorithm(key) == alg {
 			return key.Key
 		}
 	}
 	return nil
 }
 
-// signs is the way in which a key signs assertions; "" when it does not.
-func signs(key jose.JSONWebKey) string {
+// signingAlgorithm returns the algorithm with which the key may sign assertions, or "" if none.
+func signingAlgorithm(key jose.JSONWebKey) string {
 	if key.KeyID == "" || key.Use != "" && key.Use != "sig" || !key.Valid() {
 		return ""
 	}
 	alg := ""
 	switch public := key.Key.(type) {
 	case *rsa.PublicKey:
-		if bits := public.N.BitLen(); bits >= leastRSA && bits <= mostRSA && public.E > 2 && public.E%2 == 1 {
+		if bits := public.N.BitLen(); bits >= minRSABits && bits <= maxRSABits && public.E > 2 && public.E%2 == 1 {
 			alg = rs384
 		}
 	case *ecdsa.PublicKey:
@@ -61,31 +61,31 @@ func signs(key jose.JSONWebKey) string {
 	return alg
 }
 
-// What can be wrong with a set of keys.
+// Errors of a key set.
 var (
-	errNoSet   = errors.New("must be a JSON Web Key Set: {\"keys\": [...]}")
-	errTooMany = errors.New("must have at most 20 keys")
-	errPrivate = errors.New("must hold public keys only: a private key never leaves its owner")
-	errUnfit   = errors.New("must hold keys with a kid of their own: RSA of 2048 to 8192 bits for RS384, or EC on P-384 for ES384")
-	errNoKeys  = errors.New("must have at least one key")
+	errNotKeySet      = errors.New("must be a JSON Web Key Set: {\"keys\": [...]}")
+	errTooManyKeys    = errors.New("must have at most 20 keys")
+	errPrivateKey     = errors.New("must hold public keys only: a private key never leaves its owner")
+	errUnsupportedKey = errors.New("must hold keys with a kid of their own: RSA of 2048 to 8192 bits for RS384, or EC on P-384 for ES384")
+	errNoKeys         = errors.New("must have at least one key")
 )
 
-func readSet(raw []byte) ([]json.RawMessage, error) {
+func splitKeySet(raw []byte) ([]json.RawMessage, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(raw, &set); err != nil || set.Keys == nil {
-		return nil, errNoSet
+		return nil, errNotKeySet
 	}
-	if len(set.Keys) > mostKeys {
-		return nil, errTooMany
+	if len(set.Keys) > maxKeys {
+		return nil, errTooManyKeys
 	}
 	return set.Keys, nil
 }
 
-// parseGiven reads the keys that an administrator gave: all of them have to be of use.
-func parseGiven(raw []byte) (keySet, error) {
-	members, err := readSet(raw)
+// parseConfiguredKeys parses the keys that an administrator entered. Every key must be usable.
+func parseConfiguredKeys(raw []byte) (keySet, error) {
+	members, err := splitKeySet(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -96,13 +96,13 @@ func parseGiven(raw []byte) (keySet, error) {
 	for _, member := range members {
 		var key jose.JSONWebKey
 		if err := key.UnmarshalJSON(member); err != nil {
-			return nil, errUnfit
+			return nil, errUnsupportedKey
 		}
 		if !key.IsPublic() {
-			return nil, errPrivate
+			return nil, errPrivateKey
 		}
-		if signs(key) == "" || names[key.KeyID] {
-			return nil, errUnfit
+		if signingAlgorithm(key) == "" || names[key.KeyID] {
+			return nil, errUnsupportedKey
 		}
 		names[key.KeyID] = true
 		keys = append(keys, key)
@@ -110,27 +110,27 @@ func parseGiven(raw []byte) (keySet, error) {
 	return keys, nil
 }
 
-// parseFetched reads the keys that a client publishes, and passes over those that are for something else.
-func parseFetched(raw []byte) (keySet, error) {
-	members, err := readSet(raw)
+// parsePublishedKeys parses the keys that a client publishes and skips keys with other uses.
+func parsePublishedKeys(raw []byte) (keySet, error) {
+	members, err := splitKeySet(raw)
 	if err != nil {
 		return nil, err
 	}
 	keys := keySet{}
 	for _, member := range members {
 		var key jose.JSONWebKey
-		if key.UnmarshalJSON(member) == nil && key.IsPublic() && signs(key) != "" {
+		if key.UnmarshalJSON(member) == nil && key.IsPublic() && signingAlgorithm(key) != "" {
 			keys = append(keys, key)
 		}
 	}
 	return keys, nil
 }
 
-// encode writes the keys as they are stored.
+// encode returns the keys in the stored format.
 func (s keySet) encode() (json.RawMessage, error) { return json.Marshal(jose.JSONWebKeySet{Keys: s}) }
 
-// names are what the keys are called, for the audit trail.
-func (s keySet) names() []string {
+// keyIDs returns the key ids, for the audit trail.
+func (s keySet) keyIDs() []string {
 	names := make([]string, len(s))
 	for i, key := range s {
 		names[i] = key.KeyID

@@ -15,33 +15,34 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// IssuedToken is what signing in gives. It refuses to print.
+// IssuedToken is the result of a client's sign-in. It refuses to print.
 type IssuedToken struct {
 	Access string
 	Scope  string // separated by spaces
 }
 
-// Format shows nothing of the token.
+// Format hides the token.
 func (IssuedToken) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[token]") }
 
-// LogValue shows nothing of the token.
+// LogValue hides the token.
 func (IssuedToken) LogValue() slog.Value { return slog.StringValue("[token]") }
 
-// proof is how somebody showed that they are a client.
-type proof struct {
+// clientProof identifies an authenticated client and how it authenticated.
+type clientProof struct {
 	client *collections.Client
-	method string    // as OAuth's registries name it
-	jti    string    // of an assertion, which does once
-	ends   time.Time // when it could not be used again anyway
+	method string    // OAuth token endpoint authentication method
+	jti    string    // id of the assertion, which works once
+	ends   time.Time // until when the jti must be stored
 }
 
-// SignIn gives a client an access token. admit is asked once it is certain who the client is, and may refuse. Refusals are audited, but for admit's.
+// SignIn issues an access token to a client. admit is called with the authenticated client and may refuse. Refusals are audited, except those of
+// admit.
 func (e *MachineClients) SignIn(
-	ctx context.Context, app core.App, form Form, admit func(clientID string) error, from audit.Origin, now time.Time,
+	ctx context.Context, app core.App, form TokenRequest, admit func(clientID string) error, from audit.Origin, now time.Time,
 ) (IssuedToken, error) {
-	p, err := e.prove(ctx, app, form, from, now)
+	p, err := e.authenticateClient(ctx, app, form, from, now)
 	if err != nil {
-		return IssuedToken{}, noteRefused(app, p, err, from, now)
+		return IssuedToken{}, auditRefusal(app, p, err, from, now)
 	}
 	if err := admit(p.client.Id); err != nil {
 		return IssuedToken{}, err
@@ -52,14 +53,14 @@ func (e *MachineClients) SignIn(
 		return err
 	})
 	if err != nil {
-		return IssuedToken{}, noteRefused(app, p, err, from, now)
+		return IssuedToken{}, auditRefusal(app, p, err, from, now)
 	}
-	e.used.due(p.client.Id, now)
+	e.used.record(p.client.Id, now)
 	return token, nil
 }
 
-// prove finds out who asks. The proof that comes with a refusal says who they say they are.
-func (e *MachineClients) prove(ctx context.Context, app core.App, form Form, from audit.Origin, now time.Time) (p *proof, err error) {
+// authenticateClient verifies the client's credentials. With a refusal, the proof names the claimed client if it exists.
+func (e *MachineClients) authenticateClient(ctx context.Context, app core.App, form TokenRequest, from audit.Origin, now time.Time) (p *clientProof, err error) {
 	if form.basic != nil {
 		p, err = checkSecret(app, *form.basic)
 	} else {
@@ -68,44 +69,44 @@ func (e *MachineClients) prove(ctx context.Context, app core.App, form Form, fro
 	if err != nil {
 		return p, err
 	}
-	return p, mayComeIn(p.client.Values(), from.Address)
+	return p, checkAllowed(p.client.Values(), from.Address)
 }
 
-// mayComeIn refuses a client that is out of use, or comes from elsewhere.
-func mayComeIn(values collections.ClientValues, address string) error {
+// checkAllowed refuses an inactive client and an address outside the client's ranges.
+func checkAllowed(values collections.ClientValues, address string) error {
 	ranges, err := rangesOf(values)
 	switch {
 	case err != nil:
 		return err
 	case !values.Active:
 		return wrongCredentials("the client is not active")
-	case !(&Client{From: ranges}).LetsIn(address):
+	case !(&Client{From: ranges}).AllowsAddress(address):
 		return wrongCredentials("the address is not one of the client's")
 	}
 	return nil
 }
 
-// checkSecret compares in the same time whatever is wrong.
-func checkSecret(app core.App, given basic) (*proof, error) {
+// checkSecret compares the secret in constant time.
+func checkSecret(app core.App, given basicCredentials) (*clientProof, error) {
 	client, err := findClient(app, given.id)
 	if err != nil {
 		return nil, err
 	}
-	p := &proof{client: client, method: "client_secret_basic"}
+	p := &clientProof{client: client, method: "client_secret_basic"}
 	if subtle.ConstantTimeCompare([]byte(Hash(given.secret)), []byte(client.SecretHash())) != 1 {
 		return p, wrongCredentials("wrong secret")
 	}
 	return p, nil
 }
 
-// issue gives the token, unless the client was changed while it proved who it is, or its assertion was used before.
-func (e *MachineClients) issue(tx core.App, p *proof, asked string, from audit.Origin, now time.Time) (IssuedToken, error) {
+// issue signs a token, unless the client changed since it authenticated or its assertion was used before.
+func (e *MachineClients) issue(tx core.App, p *clientProof, asked string, from audit.Origin, now time.Time) (IssuedToken, error) {
 	client, err := findClient(tx, p.client.Id)
 	if err != nil {
 		return IssuedToken{}, err
 	}
 	if client.TokenKey() != p.client.TokenKey() {
-		return IssuedToken{}, wrongCredentials("the client was changed meanwhile")
+		return IssuedToken{}, wrongCredentials("the client was changed during the sign-in")
 	}
 	if p.jti != "" {
 		first, err := collections.UseChallenge(tx, Hash("client assertion "+client.Id+" "+p.jti), now, p.ends)
@@ -117,7 +118,7 @@ func (e *MachineClients) issue(tx core.App, p *proof, asked string, from audit.O
 		}
 	}
 	values := client.Values()
-	scopes, spelled, err := granted(asked, authz.ReadClientScopes(values.Scopes))
+	scopes, spelled, err := grantScopes(asked, authz.ParseClientScopes(values.Scopes))
 	if err != nil {
 		return IssuedToken{}, err
 	}
@@ -126,19 +127,19 @@ func (e *MachineClients) issue(tx core.App, p *proof, asked string, from audit.O
 	}
 	err = audit.Append(tx, audit.Entry{
 		Event: audit.ClientToken, Actor: audit.Client(client.Id, values.Name, from), ResourceType: audit.ResourceClient, ResourceID: client.Id,
-		Changes: audit.Changes{"scope": {New: joined(scopes)}, "method": {New: p.method}},
+		Changes: audit.Changes{"scope": {New: joinScopes(scopes)}, "method": {New: p.method}},
 	}, now)
 	if err != nil {
 		return IssuedToken{}, err
 	}
 	signed, err := e.signer.Sign(TokenClaims{
-		Kind: ClientToken, Collection: client.Collection().Id, Holder: client.Id, Scope: joined(scopes), IssuedAt: now, ExpiresAt: now.Add(Life),
-	}, Account{TokenKey: client.TokenKey(), Life: Life})
+		Kind: ClientToken, Collection: client.Collection().Id, Holder: client.Id, Scope: joinScopes(scopes), IssuedAt: now, ExpiresAt: now.Add(ClientTokenLife),
+	}, Account{TokenKey: client.TokenKey(), Life: ClientTokenLife})
 	return IssuedToken{Access: tokenPrefix + signed, Scope: spelled}, err
 }
 
-// noteRefused leaves a trace of somebody who did not get a token, and why; the refusal stays what it is.
-func noteRefused(app core.App, p *proof, refusal error, from audit.Origin, now time.Time) error {
+// auditRefusal audits a refused sign-in with its reason and returns the refusal.
+func auditRefusal(app core.App, p *clientProof, refusal error, from audit.Origin, now time.Time) error {
 	f, ok := asRefusal(refusal)
 	if !ok {
 		return refusal

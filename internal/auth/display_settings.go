@@ -12,20 +12,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// The units that somebody may read in. What is stored and sent is in the first of each, always.
+// Display units that a user may choose. Values are always stored and sent in the first unit.
 var (
 	WeightUnits      = []string{"kg", "lb"}
 	TemperatureUnits = []string{"C", "F"}
 )
 
-// DisplayPatch changes how things are shown to the caller; what is left out stays.
+// DisplayPatch changes the caller's display settings. Omitted fields stay as they are.
 type DisplayPatch struct {
 	WeightUnit      validate.String  `json:"weight_unit"`
 	TemperatureUnit validate.String  `json:"temperature_unit"`
 	SingleKeys      validate.Boolean `json:"single_keys"`
 }
 
-// columns reads the fields that were sent, by column.
+// columns returns the values of the fields that were sent, by column.
 func (p DisplayPatch) columns() (map[string]string, error) {
 	checks := validate.NewChecks()
 	columns := map[string]string{}
@@ -44,19 +44,19 @@ func (p DisplayPatch) columns() (map[string]string, error) {
 	return columns, checks.Err()
 }
 
-// UpdateDisplay changes how things are shown to the caller.
+// UpdateDisplay changes the caller's display settings.
 func (e *Engine) UpdateDisplay(app core.App, caller Caller, patch DisplayPatch, from audit.Origin, now time.Time) (*collections.User, error) {
 	columns, err := patch.columns()
 	if err != nil {
 		return nil, err
 	}
-	return e.manage(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+	return e.changeExistingUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		return nil, applyColumns(tx, user, columns, caller.Actor(from), now)
 	})
 }
 
-// DraftKey is what an app seals the drafts of a user with, in a storage that outlives a session. It is handed to that user only, and the same
-// each time. Source: docs/decisions/security.md, "Drafts and the session in a browser".
+// DraftKey returns the key with which an app encrypts a user's drafts in browser storage that outlives a session. It is stable and returned to
+// that user only. Source: docs/decisions/security.md, "Drafts and the session in a browser".
 func (e *Engine) DraftKey(userID string) (string, error) {
 	key, err := e.sealer.DeriveKey("drafts of a user")
 	if err != nil {

@@ -9,61 +9,61 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// What tests of the rules need to reach.
+// Internals that tests use.
 var (
-	MatchTOTP   = matchTOTP
-	Locked      = locked
-	Relocked    = relocked
-	FailedAgain = failedAgain
-	DecoyHash   = decoyHash
+	MatchTOTP    = matchTOTP
+	IsLocked     = isLocked
+	ExtendLock   = extendLock
+	CountFailure = countFailure
+	DecoyHash    = decoyHash
 
 	CommonPasswords = commonPasswords
 )
 
-// Places bounds how many hash passwords at a time.
-type Places = places
+// HashLimiter is the limiter for password hashes.
+type HashLimiter = workLimiter
 
-// How many may wait for a place, and for how long.
+// Queue limits.
 const (
-	Queue      = queue
-	InGoodTime = inGoodTime
+	QueuePerSlot = queuePerSlot
+	QueueTimeout = queueTimeout
 )
 
-// NewPlaces makes n places.
-func NewPlaces(n int) *Places { return newPlaces(n) }
+// NewHashLimiter returns a limiter for n concurrent hashes.
+func NewHashLimiter(n int) *HashLimiter { return newHashLimiter(n) }
 
-// Take waits for a place, as an attempt does that takes no other.
-func (p *places) Take(ctx context.Context) (giveBack func(), err error) {
-	ctx, done := waiting(ctx)
+// Acquire waits for a slot with the timeout of an attempt.
+func (p *workLimiter) Acquire(ctx context.Context) (release func(), err error) {
+	ctx, done := withQueueTimeout(ctx)
 	defer done()
-	return p.take(ctx)
+	return p.acquire(ctx)
 }
 
-// Waiting is how many wait.
-func (p *places) Waiting() int { return int(p.waiting.Load()) }
+// Waiting returns the number of waiting callers.
+func (p *workLimiter) Waiting() int { return int(p.waiting.Load()) }
 
-// HoldPlaces takes every place of the engine until they are given back.
-func (e *Engine) HoldPlaces() (giveBack func()) {
-	for range cap(e.places.free) {
-		e.places.free <- struct{}{}
+// HoldHashSlots takes every hash slot until release is called.
+func (e *Engine) HoldHashSlots() (release func()) {
+	for range cap(e.hashLimiter.slots) {
+		e.hashLimiter.slots <- struct{}{}
 	}
 	return func() {
-		for range cap(e.places.free) {
-			<-e.places.free
+		for range cap(e.hashLimiter.slots) {
+			<-e.hashLimiter.slots
 		}
 	}
 }
 
-// WithoutRest has places that do not rest: of many attempts at once none is turned away for want of time.
-func (e *Engine) WithoutRest() *Engine { e.places.rest = 0; return e }
+// WithoutHashPause removes the pause after a hash, so that concurrent attempts do not time out.
+func (e *Engine) WithoutHashPause() *Engine { e.hashLimiter.pause = 0; return e }
 
-// HashAt sets the cost of hashing passwords.
+// HashAt sets the bcrypt cost of passwords.
 func HashAt(users *core.Collection, cost int) {
 	users.Fields.GetByName(core.FieldNamePassword).(*core.PasswordField).Cost = cost
 }
 
-// LoginWhile is Login with something happening between the check of the password and the decision.
-func (e *Engine) LoginWhile(ctx context.Context, app core.App, body LoginBody, from audit.Origin, now time.Time, meanwhile func()) error {
+// LoginWhile is Login with a call between the password check and the decision.
+func (e *Engine) LoginWhile(ctx context.Context, app core.App, body LoginBody, from audit.Origin, now time.Time, between func()) error {
 	a, err := e.readLogin(app, body, from, now)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (e *Engine) LoginWhile(ctx context.Context, app core.App, body LoginBody, f
 	if err != nil {
 		return err
 	}
-	meanwhile()
+	between()
 	_, err = commitDecision(app, func(tx core.App) (Session, error, error) { return e.decideLogin(tx, a, proven) })
 	return err
 }

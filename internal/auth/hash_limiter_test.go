@@ -24,12 +24,12 @@ func wantOverloaded(t *testing.T, what string, err error) {
 	}
 }
 
-// The queue has an end: who comes when it is full is told at once, who waits too long in time, who hangs up makes room, and the others
-// have their turn in the order in which they came.
-func TestPlaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // its clock is not the world's
-		places := auth.NewPlaces(1)
-		giveBack, err := places.Take(t.Context())
+// TestHashLimiter checks the queue: a caller that finds it full is refused at once, a caller that waits too long is refused in time, a
+// disconnecting caller makes room, and the others are served in order.
+func TestHashLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // fake clock
+		limiter := auth.NewHashLimiter(1)
+		release, err := limiter.Acquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,76 +38,77 @@ func TestPlaces(t *testing.T) {
 			err    error
 			waited time.Duration
 		}
-		turns := make(chan turn, 2*auth.Queue)
-		ctx, hangUp := context.WithCancel(t.Context())
+		turns := make(chan turn, 2*auth.QueuePerSlot)
+		ctx, cancelCaller := context.WithCancel(t.Context())
 		began := time.Now()
 		wait := func(ctx context.Context, number int, takes time.Duration) {
 			go func() {
-				giveBack, err := places.Take(ctx)
+				release, err := limiter.Acquire(ctx)
 				turns <- turn{number, err, time.Since(began)}
 				if err == nil {
 					time.Sleep(takes)
-					giveBack()
+					release()
 				}
 			}()
 			synctest.Wait()
 		}
-		wait(t.Context(), 0, 10*time.Second) // longer than anybody waits
+		wait(t.Context(), 0, 10*time.Second) // longer than the queue timeout
 		wait(ctx, 1, 0)
-		for i := range auth.Queue - 2 {
+		for i := range auth.QueuePerSlot - 2 {
 			wait(t.Context(), 2+i, 0)
 		}
-		_, err = places.Take(t.Context())
+		_, err = limiter.Acquire(t.Context())
 		wantOverloaded(t, "one too many", err)
-		if time.Since(began) != 0 || places.Waiting() != auth.Queue {
-			t.Errorf("after %v %d wait", time.Since(began), places.Waiting())
+		if time.Since(began) != 0 || limiter.Waiting() != auth.QueuePerSlot {
+			t.Errorf("after %v %d wait", time.Since(began), limiter.Waiting())
 		}
-		hangUp()
+		cancelCaller()
 		if gone := <-turns; gone.number != 1 || !errors.Is(gone.err, context.Canceled) || gone.waited != 0 {
-			t.Errorf("who hung up: %+v", gone)
+			t.Errorf("the canceled caller: %+v", gone)
 		}
 		wait(t.Context(), 1000, 0)
-		giveBack()
+		release()
 		if first := <-turns; first.number != 0 || first.err != nil {
 			t.Errorf("first is %+v", first)
 		}
-		for range auth.Queue - 1 {
+		for range auth.QueuePerSlot - 1 {
 			late := <-turns
 			wantOverloaded(t, "too late", late.err)
-			if late.waited != auth.InGoodTime {
-				t.Errorf("%d was told after %v", late.number, late.waited)
+			if late.waited != auth.QueueTimeout {
+				t.Errorf("%d was refused after %v", late.number, late.waited)
 			}
 		}
-		if places.Waiting() != 0 {
-			t.Errorf("%d still wait", places.Waiting())
+		if limiter.Waiting() != 0 {
+			t.Errorf("%d still wait", limiter.Waiting())
 		}
-		time.Sleep(time.Minute) // until the first has given it back
-		if giveBack, err = places.Take(t.Context()); err != nil {
+		time.Sleep(time.Minute) // until the first has released its slot
+		if release, err = limiter.Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		giveBack()
+		release()
 	})
 }
 
-// Whoever has hung up, or waited too long, takes no place, however many are free: nothing is hashed or counted for nobody.
-func TestWhoGaveUpTakesNoPlace(t *testing.T) {
-	places := auth.NewPlaces(1)
-	gone, hangUp := context.WithCancel(t.Context())
-	hangUp()
+// TestCanceledCallersTakeNoSlot checks that a caller that disconnected or waited too long never takes a slot, even if one is free, and that
+// nothing is hashed or counted for it.
+func TestCanceledCallersTakeNoSlot(t *testing.T) {
+	limiter := auth.NewHashLimiter(1)
+	gone, cancelCaller := context.WithCancel(t.Context())
+	cancelCaller()
 	late, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
-	for range 100 { // a free place and the end are two ways to go on, of which Go picks any
-		if _, err := places.Take(gone); !errors.Is(err, context.Canceled) {
-			t.Fatalf("who hung up: %v", err)
+	for range 100 { // with a free slot and a done context, select picks either
+		if _, err := limiter.Acquire(gone); !errors.Is(err, context.Canceled) {
+			t.Fatalf("the canceled caller: %v", err)
 		}
-		_, err := places.Take(late)
+		_, err := limiter.Acquire(late)
 		wantOverloaded(t, "too late", err)
 	}
-	giveBack, err := places.Take(t.Context()) // they kept none
+	release, err := limiter.Acquire(t.Context()) // no slot was kept
 	if err != nil {
 		t.Fatal(err)
 	}
-	giveBack()
+	release()
 
 	app, e := vigiltest.NewApp(t), newEngine()
 	user := vigiltest.User(t, app, authz.Nurse)
@@ -122,7 +123,7 @@ func TestWhoGaveUpTakesNoPlace(t *testing.T) {
 	}
 }
 
-// Whatever hashes a password waits in the same queue, and being told to come back counts as no failure.
+// TestOverloaded checks that every operation that hashes a password uses the queue, and that an overload refusal does not count as a failure.
 func TestOverloaded(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	user := vigiltest.User(t, app, authz.Nurse)
@@ -134,7 +135,7 @@ func TestOverloaded(t *testing.T) {
 	}
 	_, token, _ := strings.Cut(link, "token=")
 	before := vigiltest.RowCounts(t, app)
-	giveBack := e.HoldPlaces()
+	release := e.HoldHashSlots()
 	proof := auth.ProofBody{Password: validate.Of(vigiltest.Password), TOTPCode: validate.Of("123456")}
 	for name, try := range map[string]func(ctx context.Context) error{
 		"login": func(ctx context.Context) error {
@@ -162,6 +163,6 @@ func TestOverloaded(t *testing.T) {
 	if added := vigiltest.RowsAdded(t, app, before); len(added) != 0 {
 		t.Errorf("rows %v", added)
 	}
-	giveBack()
+	release()
 	login(t, e, app, user, clock)
 }

@@ -31,7 +31,7 @@ func newEngine(change ...func(*auth.Options)) *auth.Engine {
 	return auth.New(vigiltest.Sealer(), options)
 }
 
-// signedIn is somebody with a session that began now.
+// signedIn signs a user in at now.
 func signedIn(t testing.TB, e *auth.Engine, app core.App, user *collections.User, now time.Time) (auth.Caller, auth.Session) {
 	t.Helper()
 	session := login(t, e, app, user, now)
@@ -42,7 +42,7 @@ func signedIn(t testing.TB, e *auth.Engine, app core.App, user *collections.User
 	return caller, session
 }
 
-// opens is the code that a login with the password meets, and with a code when one is given.
+// opens returns the error code of a login with the password and, if given, a code; "" for success.
 func opens(t testing.TB, e *auth.Engine, app core.App, user *collections.User, password, second string, now time.Time) string {
 	t.Helper()
 	body := credentials(user.Email(), password)
@@ -53,7 +53,7 @@ func opens(t testing.TB, e *auth.Engine, app core.App, user *collections.User, p
 	return code(err)
 }
 
-// reread is a user as the database has them now.
+// reread returns the user as stored.
 func reread(t testing.TB, app core.App, user *collections.User) *collections.User {
 	t.Helper()
 	current, err := collections.FindUser(app, user.Id)
@@ -63,7 +63,7 @@ func reread(t testing.TB, app core.App, user *collections.User) *collections.Use
 	return current
 }
 
-// rekey gives a user another token key, as a new password does.
+// rekey changes the user's token key, as a new password does.
 func rekey(t testing.TB, app core.App, user *collections.User) {
 	t.Helper()
 	current := reread(t, app, user)
@@ -73,7 +73,7 @@ func rekey(t testing.TB, app core.App, user *collections.User) {
 	}
 }
 
-// wrongFields are the names of the fields a validation fault complains about, in order.
+// wrongFields returns the sorted names of the fields in a validation fault.
 func wrongFields(err error) string {
 	var f *fault.Error
 	if !errors.As(err, &f) {
@@ -82,7 +82,7 @@ func wrongFields(err error) string {
 	return strings.Join(slices.Sorted(maps.Keys(f.Fields)), " ")
 }
 
-// mails lists the templates in the outbox, in order of their names.
+// mails returns the sorted templates in the outbox.
 func mails(t testing.TB, app core.App) string {
 	t.Helper()
 	var templates []string
@@ -92,7 +92,7 @@ func mails(t testing.TB, app core.App) string {
 	return strings.Join(templates, " ")
 }
 
-// counted is the sum of the failures that count.
+// counted returns the sum of the counted failures.
 func counted(t testing.TB, app core.App) (sum int) {
 	t.Helper()
 	if err := app.DB().NewQuery("SELECT COALESCE(SUM(failures), 0) FROM login_failures").Row(&sum); err != nil {
@@ -125,7 +125,7 @@ func refresh(e *auth.Engine, app core.App, token string, now time.Time) (auth.Se
 
 func refreshBody(token string) auth.RefreshBody { return auth.RefreshBody{Refresh: validate.Of(token)} }
 
-// code is the fault's code; "" for success, the error's text for what is no fault.
+// code returns the fault's code; "" for success, and the error's text for another error.
 func code(err error) string {
 	var f *fault.Error
 	switch {
@@ -144,7 +144,7 @@ func wantCode(t testing.TB, what string, err error, want string) {
 	}
 }
 
-// events lists what the audit log holds, oldest first.
+// events returns the audited events, oldest first.
 func events(t testing.TB, app core.App) (list []string) {
 	t.Helper()
 	rows, err := collections.AuditRows(app, "", "~", 10_000)

@@ -20,18 +20,18 @@ const (
 	lockDuration = 30 * time.Minute
 )
 
-// locked reports whether an address with these failures is locked.
-func locked(f collections.LoginFailure, now time.Time) bool { return now.Before(f.LockedUntil) }
+// isLocked reports whether an address with these failures is locked.
+func isLocked(f collections.LoginFailure, now time.Time) bool { return now.Before(f.LockedUntil) }
 
-// relocked is the state after any attempt on a locked address: the lock starts over.
-func relocked(f collections.LoginFailure, now time.Time) collections.LoginFailure {
+// extendLock restarts the lockout, as any attempt on a locked address does.
+func extendLock(f collections.LoginFailure, now time.Time) collections.LoginFailure {
 	f.LockedUntil = now.Add(lockDuration)
 	return f
 }
 
-// failedAgain is the state after a failure on an address that is not locked: the fifth in a row locks it, and a lock
-// that has ended has wiped the slate.
-func failedAgain(f collections.LoginFailure, now time.Time) collections.LoginFailure {
+// countFailure counts a failure on an address that is not locked. The fifth in a row locks it; after an expired lockout the count starts at one
+// again.
+func countFailure(f collections.LoginFailure, now time.Time) collections.LoginFailure {
 	if !f.LockedUntil.IsZero() {
 		f = collections.LoginFailure{}
 	}
@@ -42,14 +42,14 @@ func failedAgain(f collections.LoginFailure, now time.Time) collections.LoginFai
 	return f
 }
 
-// refuseLocked refuses an attempt on a locked address, whatever it holds, and starts its lock over. It must be the
-// first thing in the transaction. Without a refusal it returns the failures so far.
+// refuseLocked refuses an attempt on a locked address, even with right credentials, and restarts the lockout. It must be the first statement of
+// the transaction. Without a refusal it returns the failures so far.
 func (a attempt) refuseLocked(tx core.App) (failures collections.LoginFailure, refused, err error) {
 	failures, err = collections.LockLoginFailure(tx, a.emailKey)
-	if err != nil || !locked(failures, a.now) {
+	if err != nil || !isLocked(failures, a.now) {
 		return failures, nil, err
 	}
-	failures = relocked(failures, a.now)
+	failures = extendLock(failures, a.now)
 	if err := collections.PutLoginFailure(tx, a.emailKey, failures, a.now); err != nil {
 		return failures, nil, err
 	}
@@ -59,38 +59,42 @@ func (a attempt) refuseLocked(tx core.App) (failures collections.LoginFailure, r
 	return failures, accountLocked(failures.LockedUntil, a.now), nil
 }
 
-// fail counts a failure and refuses. The refusal is the same whatever went wrong, on the failure that locks too.
+// fail counts a failure and refuses. The refusal is the same for every cause, including the failure that locks.
 func (a attempt) fail(tx core.App, failures collections.LoginFailure) (refused, err error) {
-	failures = failedAgain(failures, a.now)
+	failures = countFailure(failures, a.now)
 	if err := collections.PutLoginFailure(tx, a.emailKey, failures, a.now); err != nil {
 		return nil, err
 	}
 	if err := a.record(tx, audit.LoginFailed, audit.MinorFailure, ""); err != nil {
 		return nil, err
 	}
-	if locked(failures, a.now) {
+	if isLocked(failures, a.now) {
 		if err := a.record(tx, audit.Lockout, audit.SeriousFailure, ""); err != nil {
 			return nil, err
 		}
-		if err := a.tellOfLock(tx, failures.LockedUntil); err != nil {
+		if err := a.queueLockNotice(tx, failures.LockedUntil); err != nil {
 			return nil, err
 		}
 	}
 	return authenticationFailed(), nil
 }
 
-// forgive forgets the failures before a sign-in.
-func (a attempt) forgive(tx core.App) error { return collections.ClearLoginFailure(tx, a.emailKey) }
+// clearFailures clears the failure count after a sign-in.
+func (a attempt) clearFailures(tx core.App) error {
+	return collections.ClearLoginFailure(tx, a.emailKey)
+}
 
-func authenticationFailed() error { return refusal("authentication_failed", "Invalid credentials.") }
+func authenticationFailed() error {
+	return unauthenticated("authentication_failed", "Invalid credentials.")
+}
 
 func accountLocked(until, now time.Time) error {
 	return fault.New(fault.Locked, "account_locked", "The account is locked after repeated failed logins.").
 		With("locked_until", validate.FormatInstant(until)).After(until.Sub(now))
 }
 
-// tellOwner puts a notice about their account on a person's list and into their mailbox.
-func tellOwner(tx core.App, user *collections.User, template notifications.Template, title, body string, parameters map[string]string, now time.Time) error {
+// notifyOwner adds a notification about the account to the user's inbox and queues a mail.
+func notifyOwner(tx core.App, user *collections.User, template notifications.Template, title, body string, parameters map[string]string, now time.Time) error {
 	err := notifications.Notify(tx, user.Id, notifications.Notice{
 		Channel: "alerts", Type: notifications.SystemHealth, Severity: "warning",
 		Title: title, Body: body,
@@ -101,24 +105,24 @@ func tellOwner(tx core.App, user *collections.User, template notifications.Templ
 	return notifications.Queue(tx, template, user, parameters, now)
 }
 
-func tellOfBackupCode(tx core.App, user *collections.User, left int, now time.Time) error {
-	return tellOwner(tx, user, notifications.BackupCodeUsed, "A backup code was used",
+func notifyBackupCodeUsed(tx core.App, user *collections.User, left int, now time.Time) error {
+	return notifyOwner(tx, user, notifications.BackupCodeUsed, "A backup code was used",
 		fmt.Sprintf("A backup code was used to prove your second factor. Unused codes left: %d.", left), map[string]string{"left": strconv.Itoa(left)}, now)
 }
 
-func tellOfReuse(tx core.App, user *collections.User, now time.Time) error {
-	return tellOwner(tx, user, notifications.SessionsEnded, "A sign-in was ended",
-		"A refresh token of yours was used twice, so the sign-in it came from was ended. Somebody may have copied it.", nil, now)
+func notifyTokenReuse(tx core.App, user *collections.User, now time.Time) error {
+	return notifyOwner(tx, user, notifications.SessionsEnded, "A sign-in was ended",
+		"A refresh token of yours was used twice, so the sign-in it came from was ended. It may have been copied.", nil, now)
 }
 
-func tellOfRefusedPasskey(tx core.App, user *collections.User, now time.Time) error {
-	return tellOwner(tx, user, notifications.PasskeyRefused, "A passkey was refused",
-		"A passkey of yours was refused, because its count of uses went backwards. Somebody may have copied it: remove it and register another.", nil, now)
+func notifyPasskeyRefused(tx core.App, user *collections.User, now time.Time) error {
+	return notifyOwner(tx, user, notifications.PasskeyRefused, "A passkey was refused",
+		"A passkey of yours was refused, because its count of uses went backwards. It may have been copied: remove it and register another.", nil, now)
 }
 
-// tellOfLock queues word of a lock for the administrators. Whether the address has an account is looked up by the mailer, so that a lock
-// takes the same work with and without one.
-func (a attempt) tellOfLock(tx core.App, until time.Time) error {
+// queueLockNotice queues a lockout notice to the administrators. The mailer looks up whether the address has an account, so that a lockout costs
+// the same with and without one.
+func (a attempt) queueLockNotice(tx core.App, until time.Time) error {
 	parameters := map[string]string{"until": validate.FormatInstant(until), "account": "account"}
 	if a.dashboard {
 		parameters["account"] = "dashboard account"
@@ -126,7 +130,8 @@ func (a attempt) tellOfLock(tx core.App, until time.Time) error {
 	return notifications.QueueUnresolved(tx, notifications.AccountLocked, a.email, parameters, a.now)
 }
 
-// resolveLock tells the administrators when the locked address has an account. Source: docs/decisions/authentication.md, "Administrator notice and unlock".
+// resolveLock notifies the administrators if the locked address has an account. Source: docs/decisions/authentication.md, "Administrator notice
+// and unlock".
 func resolveLock(tx core.App, mail *collections.Mail, now time.Time) error {
 	parameters := mail.Parameters()
 	var err error
@@ -141,7 +146,7 @@ func resolveLock(tx core.App, mail *collections.Mail, now time.Time) error {
 	case err != nil:
 		return err
 	}
-	// The notice in the app names the locked account; the mail does not.
+	// The in-app notification names the locked account; the mail does not.
 	return notifications.NotifyAdministrators(tx, notifications.Notice{
 		Channel: "alerts", Type: notifications.SystemHealth, Severity: "warning",
 		Title: "An account was locked",

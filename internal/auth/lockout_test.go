@@ -19,43 +19,43 @@ import (
 func TestLockoutRules(t *testing.T) {
 	var f collections.LoginFailure
 	for n := 1; n <= 5; n++ {
-		if auth.Locked(f, clock) {
+		if auth.IsLocked(f, clock) {
 			t.Fatalf("locked after %d failures", n-1)
 		}
-		f = auth.FailedAgain(f, clock)
+		f = auth.CountFailure(f, clock)
 	}
 	until := clock.Add(30 * time.Minute)
-	if !f.LockedUntil.Equal(until) || !auth.Locked(f, clock) || !auth.Locked(f, until.Add(-1)) || auth.Locked(f, until) {
+	if !f.LockedUntil.Equal(until) || !auth.IsLocked(f, clock) || !auth.IsLocked(f, until.Add(-1)) || auth.IsLocked(f, until) {
 		t.Errorf("the fifth failure gives %+v", f)
 	}
 	later := clock.Add(20 * time.Minute)
-	if g := auth.Relocked(f, later); !g.LockedUntil.Equal(later.Add(30*time.Minute)) || g.Failures != 5 {
+	if g := auth.ExtendLock(f, later); !g.LockedUntil.Equal(later.Add(30*time.Minute)) || g.Failures != 5 {
 		t.Errorf("an attempt while locked gives %+v", g)
 	}
-	if g := auth.FailedAgain(f, until); g.Failures != 1 || auth.Locked(g, until) {
+	if g := auth.CountFailure(f, until); g.Failures != 1 || auth.IsLocked(g, until) {
 		t.Errorf("the first failure after the lock gives %+v", g)
 	}
 }
 
-// An address with an account and one without are told the same, attempt by attempt.
+// TestUnknownAddressLooksLikeAKnownOne checks that an address with an account and one without get the same responses, attempt by attempt.
 func TestUnknownAddressLooksLikeAKnownOne(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	known := vigiltest.User(t, app, authz.Nurse)
-	script := func(email string) (told []string) {
+	script := func(email string) (codes []string) {
 		for n, after := range []time.Duration{0, 1, 2, 3, 4, 5, 6 * time.Minute, 35 * time.Minute, 65 * time.Minute, 66 * time.Minute} {
 			_, err := e.Login(t.Context(), app, credentials(email, "wrong"), origin, clock.Add(after))
 			var f *fault.Error
 			if !errors.As(err, &f) {
 				t.Fatalf("attempt %d: %v", n, err)
 			}
-			told = append(told, fmt.Sprint(f.Kind, f.Code, f.Detail, f.Fields, f.Extra, f.RetryAfter))
+			codes = append(codes, fmt.Sprint(f.Kind, f.Code, f.Detail, f.Fields, f.Extra, f.RetryAfter))
 		}
-		return told
+		return codes
 	}
 	a, b := script(known.Email()), script("nobody@vigil.test")
 	for n := range a {
 		if a[n] != b[n] {
-			t.Errorf("attempt %d: a known address is told %q, an unknown one %q", n, a[n], b[n])
+			t.Errorf("attempt %d: a known address gets %q, an unknown one %q", n, a[n], b[n])
 		}
 	}
 	want := "[auth.login_failed auth.login_failed auth.login_failed auth.login_failed auth.login_failed auth.lockout " +
@@ -98,7 +98,7 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f.Kind != fault.Locked || f.Extra["locked_until"] != "2026-01-15T14:25:00Z" || f.RetryAfter != 30*time.Minute {
-		t.Errorf("the lock says %v, %v, %v", f.Kind, f.Extra, f.RetryAfter)
+		t.Errorf("the lock has %v, %v, %v", f.Kind, f.Extra, f.RetryAfter)
 	}
 	wantCode(t, "the timer was reset", try(right, 39*time.Minute), "account_locked")
 	wantCode(t, "thirty quiet minutes later", try(wrong, 69*time.Minute), "authentication_failed")
@@ -108,14 +108,15 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// Of twenty wrong attempts at once exactly five are counted as failures; the others met the lock.
+// TestConcurrentFailuresAreAllCounted: of twenty concurrent wrong attempts exactly five count as failures; the others are refused by the
+// lockout.
 func TestConcurrentFailuresAreAllCounted(t *testing.T) {
 	for _, email := range []string{"known", "nobody@vigil.test"} {
-		app, e := vigiltest.NewApp(t), newEngine().WithoutRest()
+		app, e := vigiltest.NewApp(t), newEngine().WithoutHashPause()
 		if email == "known" {
 			email = vigiltest.User(t, app, authz.Nurse).Email()
 		}
-		told := map[string]int{}
+		codes := map[string]int{}
 		var lock sync.Mutex
 		var attempts sync.WaitGroup
 		for range 20 {
@@ -123,14 +124,14 @@ func TestConcurrentFailuresAreAllCounted(t *testing.T) {
 				_, err := e.Login(t.Context(), app, credentials(email, "wrong"), origin, clock)
 				lock.Lock()
 				defer lock.Unlock()
-				told[code(err)]++
+				codes[code(err)]++
 			})
 		}
 		attempts.Wait()
-		if told["authentication_failed"] != 5 || told["account_locked"] != 15 {
-			t.Errorf("%s: told %v", email, told)
+		if codes["authentication_failed"] != 5 || codes["account_locked"] != 15 {
+			t.Errorf("%s: codes %v", email, codes)
 		}
-		if f := failures(t, app, email); f.Failures != 5 || !auth.Locked(f, clock) {
+		if f := failures(t, app, email); f.Failures != 5 || !auth.IsLocked(f, clock) {
 			t.Errorf("%s: stored %+v", email, f)
 		}
 	}

@@ -144,7 +144,7 @@ func TestFoldEmail(t *testing.T) {
 	}
 }
 
-// The work for an unknown address is the work for a known one: the decoy is a well-formed hash of the same cost.
+// TestDecoyCostsAsMuch checks that the decoy is a well-formed hash of the same cost, so that an unknown address takes as long as a known one.
 func TestDecoyCostsAsMuch(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	user := vigiltest.User(t, app, authz.Nurse)
@@ -165,8 +165,8 @@ func TestDecoyCostsAsMuch(t *testing.T) {
 	}
 }
 
-// What changes while a password is being checked counts: the decision reads the account again.
-func TestLoginSeesChangesMadeMeanwhile(t *testing.T) {
+// TestLoginSeesConcurrentChanges checks that the decision reads the account again after the password check.
+func TestLoginSeesConcurrentChanges(t *testing.T) {
 	for name, change := range map[string]func(*collections.User){
 		"password": func(u *collections.User) { u.SetPassword("Another-Horse-43") },
 		"state":    func(u *collections.User) { u.Set("is_active", false) },

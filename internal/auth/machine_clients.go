@@ -1,7 +1,3 @@
-// Package clients knows machines that sign in with credentials of their own: what an administrator says of one, how it proves who it is, by an
-// assertion under its own key or by a secret, and which of its scopes a token carries until when. It refuses to know what a scope opens, which
-// is access's matter, and it never keeps a secret or a private key: of the one it has a hash, of the other the public half.
-// Source: docs/decisions/authentication.md, "Clients".
 package auth
 
 import (
@@ -22,97 +18,98 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Life is how long an access token lasts. There is no refresh: a client signs in again.
-const Life = 15 * time.Minute
+// ClientTokenLife is the lifetime of a client's access token. There is no refresh token: a client signs in again.
+const ClientTokenLife = 15 * time.Minute
 
-// Prefixes tell what a text is, to people and to programs that look for secrets in the wrong places, and tokens of clients from those of people
-// before anything is looked up.
+// The prefixes identify tokens and secrets to people and secret scanners, and distinguish client tokens from user tokens without a lookup.
 const (
 	tokenPrefix  = "ct_"
 	secretPrefix = "cs_"
 )
 
-// MachineClientOptions of the engine.
+// MachineClientOptions are the options of [NewMachineClients].
 type MachineClientOptions struct {
-	TokenURL string         // where clients sign in: the audience of their assertions
-	Outbound *egress.Client // fetches their keys
+	TokenURL string         // token endpoint: the audience of client assertions
+	Outbound *egress.Client // fetches JWKS documents
 }
 
-// MachineClients signs clients in and recognises them. It is safe for concurrent use.
+// MachineClients signs in machine clients and authenticates their access tokens. A client proves its identity with an assertion signed by its
+// own key or with a secret; only the public key or a hash of the secret is stored. It is safe for concurrent use.
+// Source: docs/decisions/authentication.md, "Clients".
 type MachineClients struct {
 	signer  *Signer
 	options MachineClientOptions
 	keys    keyCache
-	known   *async.Cache[knownClient]
-	used    uses
+	cache   *async.Cache[cachedClient]
+	used    clientUses
 }
 
-// NewMachineClients returns an engine.
+// NewMachineClients returns a MachineClients that signs tokens with the ring.
 func NewMachineClients(ring Ring, options MachineClientOptions) *MachineClients {
-	return &MachineClients{signer: NewSigner(ring), options: options, keys: keyCache{outbound: options.Outbound}, known: async.NewCache[knownClient](rememberedClients)}
+	return &MachineClients{signer: NewSigner(ring), options: options, keys: keyCache{outbound: options.Outbound}, cache: async.NewCache[cachedClient](maxCachedClients)}
 }
 
-// People tells which person holds an access token.
-type People interface {
+// UserAuthenticator authenticates a user's access token.
+type UserAuthenticator interface {
 	Authenticate(app core.App, token string, now time.Time) (Caller, error)
 }
 
-// Holders tells who holds an access token, a person or a client. A person's token costs nothing more for it.
-type Holders struct {
-	People  People
+// TokenAuthenticator authenticates the access token of a user or a client. The prefix decides, so user tokens cost no extra lookup.
+type TokenAuthenticator struct {
+	Users   UserAuthenticator
 	Clients *MachineClients
 }
 
-// Authenticate returns the holder of the token, or the fault token_invalid or token_expired; not_authenticated for no token.
-func (b Holders) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
+// Authenticate returns the holder of the token. It refuses with token_invalid or token_expired, and with not_authenticated for an empty token.
+func (b TokenAuthenticator) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
 	if strings.HasPrefix(token, tokenPrefix) {
 		return b.Clients.Authenticate(app, token, now)
 	}
-	return b.People.Authenticate(app, token, now)
+	return b.Users.Authenticate(app, token, now)
 }
 
-// errUnknownClientToken is said of tokens that name no client.
+// errUnknownClientToken reports a token that names no client.
 var errUnknownClientToken = errors.New("not a token of a client")
 
-// Authenticate returns the client of an access token. What it may do, from where, and whether it may be used at all is the database's, not
-// the token's: the token can only carry less.
+// Authenticate returns the client of an access token. Status, allowed addresses and scopes come from the database; the token can only narrow the
+// scopes.
 func (e *MachineClients) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
 	table, err := app.FindCachedCollectionByNameOrId(collections.Clients)
 	if err != nil {
 		return Caller{}, fmt.Errorf("find clients: %w", err)
 	}
-	var client knownClient
+	var client cachedClient
 	read, err := e.signer.Check(strings.TrimPrefix(token, tokenPrefix), ClientToken, now, func(t TokenClaims) (Account, error) {
 		if t.Collection != table.Id {
 			return Account{}, errUnknownClientToken
 		}
-		found, err := e.knownClient(app, t.Holder, now)
+		found, err := e.cachedClient(app, t.Holder, now)
 		if collections.IsNotFound(err) {
 			err = errUnknownClientToken
 		}
 		client = found
-		return Account{TokenKey: found.tokenKey, Life: Life}, err
+		return Account{TokenKey: found.tokenKey, Life: ClientTokenLife}, err
 	})
 	forged, expired := errors.Is(err, ErrInvalid) || errors.Is(err, errUnknownClientToken), errors.Is(err, ErrExpired)
 	switch {
-	case err != nil && !forged && !expired: // ours, not the token's
+	case err != nil && !forged && !expired: // a server error, not a bad token
 		return Caller{}, err
 	case forged || !client.active:
 		return Caller{}, fault.New(fault.Unauthenticated, "token_invalid", "The token is invalid.")
 	case expired:
 		return Caller{}, fault.New(fault.Unauthenticated, "token_expired", "The token has expired.")
 	}
-	if e.used.due(client.ID, now) {
+	if e.used.record(client.ID, now) {
 		if err := collections.MarkClientUsed(app, client.ID, now); err != nil {
 			return Caller{}, err
 		}
 	}
 	caller := client.Client
-	caller.Scopes = authz.ReadClientScopes(strings.Fields(read.Scope)).Within(client.Scopes)
+	caller.Scopes = authz.ParseClientScopes(strings.Fields(read.Scope)).Intersect(client.Scopes)
 	return CallerOf(&caller), nil
 }
 
-// LastUsed is when a client was last heard of, which is stored to the minute only.
+// LastUsed returns the time of the client's last request. The stored value lags by up to a minute.
 func (e *MachineClients) LastUsed(c *collections.Client) time.Time {
 	if noted := e.used.latest(c.Id); noted.After(c.LastUsedAt()) {
 		return noted
@@ -120,36 +117,35 @@ func (e *MachineClients) LastUsed(c *collections.Client) time.Time {
 	return c.LastUsedAt()
 }
 
-// Forget drops what is remembered of a client. It is called after every change of one has been committed: before the commit, the old state
-// could be read and remembered again.
-func (e *MachineClients) Forget(id string) { e.known.Forget(id) }
+// Evict removes a client from the cache. Call it after the commit of every change: before it, a reader could cache the old state again.
+func (e *MachineClients) Evict(id string) { e.cache.Forget(id) }
 
-// knownClient is what a request needs to know of a client.
-type knownClient struct {
+// cachedClient holds the client fields that a request needs.
+type cachedClient struct {
 	Client
 	tokenKey string
 	active   bool
 }
 
-// rememberedClients bounds the memory.
-const rememberedClients = 1000
+// maxCachedClients bounds the client cache.
+const maxCachedClients = 1000
 
-// knownClient returns what a request needs to know of a client.
-func (e *MachineClients) knownClient(app core.App, id string, now time.Time) (knownClient, error) {
-	return e.known.Find(id, now, func() (known knownClient, err error) {
+// cachedClient returns the client from the cache or the database.
+func (e *MachineClients) cachedClient(app core.App, id string, now time.Time) (cachedClient, error) {
+	return e.cache.Find(id, now, func() (known cachedClient, err error) {
 		record, err := collections.FindClient(app, id)
 		if err != nil {
 			return known, err
 		}
 		values := record.Values()
-		known = knownClient{tokenKey: record.TokenKey(), active: values.Active}
-		known.Client = Client{ID: record.Id, Name: values.Name, Scopes: authz.ReadClientScopes(values.Scopes)}
+		known = cachedClient{tokenKey: record.TokenKey(), active: values.Active}
+		known.Client = Client{ID: record.Id, Name: values.Name, Scopes: authz.ParseClientScopes(values.Scopes)}
 		known.From, err = rangesOf(values)
 		return known, err
 	})
 }
 
-// rangesOf are the ranges of addresses that a client is let in from. One that cannot be read is an error: left out, it would let in more.
+// rangesOf parses the client's allowed address ranges. An invalid range is an error, because ignoring it would allow more addresses.
 func rangesOf(values collections.ClientValues) ([]netip.Prefix, error) {
 	ranges := make([]netip.Prefix, len(values.AllowedCIDRs))
 	for i, text := range values.AllowedCIDRs {
@@ -162,32 +158,32 @@ func rangesOf(values collections.ClientValues) ([]netip.Prefix, error) {
 	return ranges, nil
 }
 
-// uses remembers when each client was last heard of, and when that was last stored: once a minute is exact enough, and spares the writes.
-type uses struct {
-	lock sync.Mutex
-	of   map[string]use
+// clientUses holds the time of each client's last request and when that was last stored. Storing once a minute saves writes.
+type clientUses struct {
+	lock     sync.Mutex
+	byClient map[string]clientUse
 }
 
-type use struct{ at, stored time.Time }
+type clientUse struct{ at, stored time.Time }
 
-// due notes a use and reports whether it is to be stored.
-func (u *uses) due(id string, now time.Time) bool {
+// record notes a request of the client and reports whether to store its time.
+func (u *clientUses) record(id string, now time.Time) bool {
 	u.lock.Lock()
 	defer u.lock.Unlock()
-	last, known := u.of[id]
+	last, known := u.byClient[id]
 	store := now.Sub(last.stored) >= time.Minute
 	if store {
 		last.stored = now
 	}
-	if u.of == nil || !known && len(u.of) >= rememberedClients {
-		u.of = map[string]use{}
+	if u.byClient == nil || !known && len(u.byClient) >= maxCachedClients {
+		u.byClient = map[string]clientUse{}
 	}
-	u.of[id] = use{now, last.stored}
+	u.byClient[id] = clientUse{now, last.stored}
 	return store
 }
 
-func (u *uses) latest(id string) time.Time {
+func (u *clientUses) latest(id string) time.Time {
 	u.lock.Lock()
 	defer u.lock.Unlock()
-	return u.of[id].at
+	return u.byClient[id].at
 }

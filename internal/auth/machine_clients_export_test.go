@@ -7,15 +7,15 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Assert finds out which client has signed an assertion, if any.
+// Assert verifies an assertion.
 func (e *MachineClients) Assert(ctx context.Context, app core.App, assertion string, now time.Time) error {
-	_, err := e.checkAssertion(ctx, app, Form{assertion: assertion}, "", now)
+	_, err := e.checkAssertion(ctx, app, TokenRequest{assertion: assertion}, "", now)
 	return err
 }
 
-// ParseKeys reads a set that an administrator gave, and returns it as it is stored.
+// ParseKeys parses a key set from an administrator and returns it in the stored format.
 func ParseKeys(raw []byte) ([]byte, error) {
-	keys, err := parseGiven(raw)
+	keys, err := parseConfiguredKeys(raw)
 	if err != nil {
 		return nil, err
 	}

@@ -50,9 +50,9 @@ func register(t testing.TB, e *auth.MachineClients, app core.App, body string) a
 	return made
 }
 
-func read(t testing.TB, body string, check func(auth.Body, *validate.Checks) auth.Draft) auth.Draft {
+func read(t testing.TB, body string, check func(auth.ClientBody, *validate.Checks) auth.ClientDraft) auth.ClientDraft {
 	t.Helper()
-	var b auth.Body
+	var b auth.ClientBody
 	if err := validate.DecodeObject([]byte(body), &b); err != nil {
 		t.Fatal(err)
 	}
@@ -64,18 +64,18 @@ func read(t testing.TB, body string, check func(auth.Body, *validate.Checks) aut
 	return draft
 }
 
-// signIn asks for a token with an assertion.
+// signIn requests a token with an assertion.
 func signIn(t testing.TB, e *auth.MachineClients, app core.App, assertion string, now time.Time) (auth.IssuedToken, error) {
 	t.Helper()
 	form := url.Values{
 		"grant_type": {"client_credentials"}, "client_assertion": {assertion},
 		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 	}
-	asked, err := auth.ReadForm("application/x-www-form-urlencoded", []byte(form.Encode()), "")
+	request, err := auth.ReadTokenRequest("application/x-www-form-urlencoded", []byte(form.Encode()), "")
 	if err != nil {
 		return auth.IssuedToken{}, err
 	}
-	return e.SignIn(t.Context(), app, asked, func(string) error { return nil }, clientOrigin, now)
+	return e.SignIn(t.Context(), app, request, func(string) error { return nil }, clientOrigin, now)
 }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
@@ -100,7 +100,7 @@ func assertion(t testing.TB, key *ecdsa.PrivateKey, kid, id, jti string, now tim
 	return text
 }
 
-// published are public keys by their names.
+// published returns a JWKS document of the public keys by key id.
 func published(t testing.TB, keys map[string]*ecdsa.PrivateKey) []byte {
 	t.Helper()
 	var set jose.JSONWebKeySet
@@ -114,7 +114,7 @@ func published(t testing.TB, keys map[string]*ecdsa.PrivateKey) []byte {
 	return raw
 }
 
-// reason is what the trail says last about somebody who got no token.
+// reason returns the last audited reason for refusing a client a token.
 func reason(t testing.TB, app core.App) string {
 	t.Helper()
 	page, _, err := audit.List(app, audit.Filter{Event: string(audit.ClientTokenRefused)}, 0, 1)
@@ -133,8 +133,8 @@ func clientErrorCode(err error) string {
 	return f.Code
 }
 
-// An assertion has its use once, also when the service was started anew since, and for as long as it could be used.
-func TestOnceAcrossRestarts(t *testing.T) {
+// TestAssertionWorksOnceAcrossRestarts checks that an assertion works once until its expiry, even after a restart.
+func TestAssertionWorksOnceAcrossRestarts(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	key := newKey(t)
 	m := register(t, newMachineClients(), app, `{"name":"Cloud","scopes":["ingest"],"jwks":`+string(published(t, map[string]*ecdsa.PrivateKey{"a": key}))+`}`)
@@ -156,32 +156,32 @@ func TestOnceAcrossRestarts(t *testing.T) {
 	}
 }
 
-// keyServer publishes keys, and counts who asks.
+// keyServer publishes keys and counts requests.
 type keyServer struct {
 	*httptest.Server
-	asked  atomic.Int32
-	answer atomic.Pointer[http.HandlerFunc]
+	requests atomic.Int32
+	handler  atomic.Pointer[http.HandlerFunc]
 }
 
 func newKeyServer(t *testing.T) *keyServer {
 	t.Helper()
 	s := &keyServer{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.asked.Add(1)
-		(*s.answer.Load())(w, r)
+		s.requests.Add(1)
+		(*s.handler.Load())(w, r)
 	}))
 	t.Cleanup(s.Close)
 	return s
 }
 
-func (s *keyServer) serve(h http.HandlerFunc) { s.answer.Store(&h) }
+func (s *keyServer) serve(h http.HandlerFunc) { s.handler.Store(&h) }
 
 func (s *keyServer) publish(raw []byte) {
 	s.serve(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(raw) })
 }
 
-// Keys that a client publishes are fetched when they are needed, kept for a while, and fetched again for a key that nobody knows, but not as often
-// as somebody asks.
+// TestPublishedKeys checks when published keys are fetched: on first use, after they become stale, and for an unknown key id, but not more often
+// than allowed.
 func TestPublishedKeys(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	server := newKeyServer(t)
@@ -194,10 +194,10 @@ func TestPublishedKeys(t *testing.T) {
 		_, err := signIn(t, e, app, assertion(t, key, kid, m.Client.Id, string(rune('a'+number%26))+now.String()+kid+string(rune('0'+number/26)), now), now)
 		return err
 	}
-	want := func(what string, err error, allowed bool, asked int32) {
+	want := func(what string, err error, allowed bool, requests int32) {
 		t.Helper()
-		if (err == nil) != allowed || server.asked.Load() != asked {
-			t.Errorf("%s: %v, %s; the keys were asked for %d times, want %d", what, err, errors.Unwrap(err), server.asked.Load(), asked)
+		if (err == nil) != allowed || server.requests.Load() != requests {
+			t.Errorf("%s: %v, %s; the keys were fetched %d times, want %d", what, err, errors.Unwrap(err), server.requests.Load(), requests)
 		}
 	}
 	server.serve(http.NotFound)
@@ -220,18 +220,18 @@ func TestPublishedKeys(t *testing.T) {
 	want("and again", try(old, "3"), false, 4)
 	server.serve(http.NotFound)
 	now = now.Add(11 * time.Minute)
-	want("while nobody answers", try(young, "2"), true, 5)
+	want("while the server fails", try(young, "2"), true, 5)
 	want("and again", try(young, "2"), true, 5)
 	now = now.Add(time.Hour)
 	want("for too long", try(young, "2"), false, 6)
 
 	now = now.Add(time.Minute)
-	server.publish([]byte(`{"keys":[{"kty":"oct","kid":"2","k":"AAAA"},{"kty":"unheard of"},5,` + string(published(t, map[string]*ecdsa.PrivateKey{"2": young})[len(`{"keys":[`):])))
+	server.publish([]byte(`{"keys":[{"kty":"oct","kid":"2","k":"AAAA"},{"kty":"unknown"},5,` + string(published(t, map[string]*ecdsa.PrivateKey{"2": young})[len(`{"keys":[`):])))
 	want("among others that are of no use", try(young, "2"), true, 7)
 }
 
-// Whatever the other side answers, nobody is let in by it and nothing of it is told.
-func TestKeysThatCannotBeRead(t *testing.T) {
+// TestUnreadableKeys checks that an invalid JWKS response refuses the client and does not leak into the audit trail.
+func TestUnreadableKeys(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	server := newKeyServer(t)
 	key := newKey(t)
@@ -263,18 +263,18 @@ func TestKeysThatCannotBeRead(t *testing.T) {
 			t.Errorf("%s: %v (%s)", what, err, reason(t, app))
 		}
 	}
-	// An address that was allowed once and leads home.
+	// An address that was allowed at registration and is now a loopback address.
 	server.publish(good)
 	m := register(t, newMachineClients("127.0.0.1"), app, `{"name":"Cloud","scopes":["ingest"],"jwks_url":"`+server.URL+`/jwks"}`)
-	before := server.asked.Load()
+	before := server.requests.Load()
 	_, err := signIn(t, newMachineClients(), app, assertion(t, key, "1", m.Client.Id, "home", clientClock), clientClock)
-	if clientErrorCode(err) != "invalid_client" || server.asked.Load() != before {
-		t.Errorf("a near address was asked: %v", err)
+	if clientErrorCode(err) != "invalid_client" || server.requests.Load() != before {
+		t.Errorf("a loopback address was requested: %v", err)
 	}
 }
 
-// Keys are asked for outside of transactions: a server that takes its time holds up nobody who writes.
-func TestSlowKeysHoldUpNobody(t *testing.T) {
+// TestKeyFetchHoldsNoLock checks that keys are fetched outside transactions, so a slow server does not block writers.
+func TestKeyFetchHoldsNoLock(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	server := newKeyServer(t)
 	e := newMachineClients("127.0.0.1")
@@ -299,8 +299,8 @@ func TestSlowKeysHoldUpNobody(t *testing.T) {
 	}
 }
 
-// A client that is changed between its proof and its token gets none.
-func TestChangedMeanwhile(t *testing.T) {
+// TestClientChangedDuringSignIn checks that a client changed between authentication and signing gets no token.
+func TestClientChangedDuringSignIn(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	e := newMachineClients()
 	key := newKey(t)
@@ -309,52 +309,52 @@ func TestChangedMeanwhile(t *testing.T) {
 		"grant_type": {"client_credentials"}, "client_assertion": {assertion(t, key, "a", m.Client.Id, "1", clientClock)},
 		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"},
 	}
-	asked, err := auth.ReadForm("application/x-www-form-urlencoded; charset=UTF-8", []byte(form.Encode()), "")
+	request, err := auth.ReadTokenRequest("application/x-www-form-urlencoded; charset=UTF-8", []byte(form.Encode()), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = e.SignIn(t.Context(), app, asked, func(id string) error {
+	_, err = e.SignIn(t.Context(), app, request, func(id string) error {
 		_, err := e.Change(app, id, read(t, `{"active":false}`, e.ReadChange), audit.System(), clientClock)
 		return err
 	}, clientOrigin, clientClock)
-	if clientErrorCode(err) != "invalid_client" || !strings.Contains(reason(t, app), "changed meanwhile") {
+	if clientErrorCode(err) != "invalid_client" || !strings.Contains(reason(t, app), "changed during the sign-in") {
 		t.Errorf("answered %v", err)
 	}
 }
 
-// Nothing that holds a secret prints it.
+// TestNothingPrints checks that values with secrets do not print them.
 func TestNothingPrints(t *testing.T) {
-	for _, value := range []any{auth.Credentials{Secret: "cs_x"}, auth.IssuedToken{Access: "ct_x"}, auth.Form{}} {
+	for _, value := range []any{auth.Credentials{Secret: "cs_x"}, auth.IssuedToken{Access: "ct_x"}, auth.TokenRequest{}} {
 		if text := fmt.Sprintf("%v %+v %#v %s", value, value, value, value); strings.Contains(text, "_x") {
 			t.Errorf("prints as %s", text)
 		}
 	}
 }
 
-// people counts how often a person is looked for.
-type people struct{ asked int }
+// countingAuthenticator counts calls.
+type countingAuthenticator struct{ calls int }
 
-func (p *people) Authenticate(core.App, string, time.Time) (auth.Caller, error) {
-	p.asked++
+func (p *countingAuthenticator) Authenticate(core.App, string, time.Time) (auth.Caller, error) {
+	p.calls++
 	return auth.Caller{ID: 1}, nil
 }
 
-// A person's token goes straight to where people are known.
-func TestHolders(t *testing.T) {
-	known := &people{}
-	b := auth.Holders{People: known} // no clients to ask
+// TestUserTokensSkipClients checks that a user's token is passed directly to the user authenticator.
+func TestUserTokensSkipClients(t *testing.T) {
+	known := &countingAuthenticator{}
+	b := auth.TokenAuthenticator{Users: known}
 	for _, token := range []string{"", "eyJhbGciOiJIUzI1NiJ9.e30.AA", "CT_x", "x ct_x"} {
 		if caller, err := b.Authenticate(nil, token, clientClock); err != nil || caller.ID != 1 {
 			t.Errorf("%q: %+v, %v", token, caller, err)
 		}
 	}
-	if known.asked != 4 {
-		t.Errorf("asked %d times", known.asked)
+	if known.calls != 4 {
+		t.Errorf("asked %d times", known.calls)
 	}
 }
 
-// No door that takes a person's token takes a client's, in any spelling.
-func TestPeoplesDoorsAreClosed(t *testing.T) {
+// TestUserEndpointsRefuseClientTokens checks that no user authentication accepts a client's token in any form.
+func TestUserEndpointsRefuseClientTokens(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	e := newMachineClients()
 	key := newKey(t)
@@ -365,16 +365,16 @@ func TestPeoplesDoorsAreClosed(t *testing.T) {
 	}
 	person := auth.New(vigiltest.Sealer(), auth.Options{})
 	for _, text := range []string{token.Access, strings.TrimPrefix(token.Access, "ct_")} {
-		if _, err := person.Check(app, text, clientClock); clientErrorCode(err) != "token_invalid" { // what realtime asks, too
-			t.Errorf("as a person's: %v", err)
+		if _, err := person.Check(app, text, clientClock); clientErrorCode(err) != "token_invalid" { // realtime uses Check, too
+			t.Errorf("as a user's token: %v", err)
 		}
 		if record, err := app.FindAuthRecordByToken(text); err == nil {
-			t.Errorf("PocketBase takes it for %v", record)
+			t.Errorf("PocketBase accepts it as %v", record)
 		}
 	}
 	user := vigiltest.Token(t, vigiltest.User(t, app, authz.Admin), clientClock)
 	if _, err := e.Authenticate(app, "ct_"+user, clientClock); clientErrorCode(err) != "token_invalid" {
-		t.Errorf("a person's as a client's: %v", err)
+		t.Errorf("a user's token as a client's: %v", err)
 	}
 }
 
@@ -388,7 +388,7 @@ func BenchmarkAuthenticateClient(b *testing.B) {
 		b.Fatal(err)
 	}
 	known := auth.New(vigiltest.Sealer(), auth.Options{})
-	holders := auth.Holders{People: known, Clients: e}
+	holders := auth.TokenAuthenticator{Users: known, Clients: e}
 	user := vigiltest.Token(b, vigiltest.User(b, app, authz.Nurse), clientClock)
 	for name, ask := range map[string]func() error{
 		"client":      func() error { _, err := holders.Authenticate(app, token.Access, clientClock); return err },
@@ -406,7 +406,7 @@ func BenchmarkAuthenticateClient(b *testing.B) {
 	}
 }
 
-// Whatever comes as an assertion, nobody is let in, nothing panics, and it is refused in OAuth's words.
+// FuzzAssertion checks that no altered assertion is accepted, nothing panics, and every refusal is an OAuth error.
 func FuzzAssertion(f *testing.F) {
 	app := vigiltest.NewApp(f)
 	e := newMachineClients()
@@ -430,7 +430,7 @@ func FuzzAssertion(f *testing.F) {
 	})
 }
 
-// Whatever comes as a set of keys is read or refused; what is read can be stored and read again.
+// FuzzKeys checks that a key set is either refused or can be stored and parsed again.
 func FuzzKeys(f *testing.F) {
 	f.Add(published(f, map[string]*ecdsa.PrivateKey{"a": newKey(f)}))
 	for _, seed := range []string{`{}`, `{"keys":null}`, `{"keys":[]}`, `{"keys":[{}]}`, `{"keys":[null]}`, `[]`, `{"keys":[{"kty":"RSA","n":"AA","e":"AQAB","kid":"a"}]}`, `{"keys":[{"kty":"EC","crv":"P-384","x":"AA","y":"AA","kid":"a"}]}`} {
@@ -447,8 +447,8 @@ func FuzzKeys(f *testing.F) {
 	})
 }
 
-// Clients read their collection through the typed record.
-func TestValuesStay(t *testing.T) {
+// TestOmittedFieldsStay checks that a change keeps omitted fields and that jwks_url and jwks replace each other.
+func TestOmittedFieldsStay(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	e := newMachineClients()
 	m := register(t, e, app, `{"name":"Cloud","scopes":["ingest"],"allowed_cidrs":["192.0.2.1"]}`)

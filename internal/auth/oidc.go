@@ -1,6 +1,3 @@
-// Package oidc knows how the practice's identity provider says who somebody is: OpenID Connect 1.0, the authorization code flow with PKCE. It
-// refuses to know accounts, sessions and what a role may do, and to believe anything that is not signed by the provider for this service, for the
-// browser that began.
 package auth
 
 import (
@@ -26,115 +23,117 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// RoleOf gives a group of the provider's a role here.
-type RoleOf struct {
+// GroupRole maps a group of the identity provider to a role.
+type GroupRole struct {
 	Group string
 	Role  authz.Role
 }
 
-// OIDCOptions of a provider.
+// OIDCOptions configure an [OIDCProvider].
 type OIDCOptions struct {
 	Issuer, ClientID string
-	ClientSecret     phi.Text // empty for a client without one
+	ClientSecret     phi.Text // empty for a public client
 	RedirectURL      string
-	RoleClaim        string // the claim that lists groups; dots lead into objects
-	Roles            []RoleOf
-	TrustMFA         bool          // every sign-in there takes a second factor
-	MaxAge           time.Duration // how old a proof there may be; 0 leaves it to the provider
+	RoleClaim        string // the claim that lists groups; a dot descends into an object
+	Roles            []GroupRole
+	TrustMFA         bool          // the provider requires a second factor at every sign-in
+	MaxAge           time.Duration // maximum age of the authentication; 0 leaves it to the provider
 	Key              []byte        // secret of this service
 }
 
-// Identity is who somebody is, as the provider said it. It names a person: it is for storing and for nothing else.
+// Identity holds a person's verified claims. It is personal data: store it, but do not log it.
 type Identity struct {
 	Issuer, Subject     string
 	Email               string
-	EmailVerified       bool // said by the provider, and not merely left out
+	EmailVerified       bool // true only if the provider states it
 	FirstName, LastName string
-	Role                authz.Role // "" when none of the groups has one
-	SecondFactor        bool       // the provider asked for one
+	Role                authz.Role // "" if no group maps to a role
+	SecondFactor        bool       // the provider required one
 
-	// State and Ends are for having each sign-in come back once.
+	// State and Ends identify the sign-in, so that each can be completed once.
 	State string
 	Ends  time.Time
 }
 
-// OIDCProvider is the practice's identity provider. It is asked when somebody signs in, so that the service starts without it. It is safe for
-// concurrent use.
+// OIDCProvider signs people in with the practice's identity provider: OpenID Connect 1.0, authorization code flow with PKCE. It accepts only ID
+// tokens that the provider signed for this service and for the browser that began the sign-in. It fetches the provider's configuration at the
+// first sign-in, so the service starts without the provider. It is safe for concurrent use.
 type OIDCProvider struct {
 	options OIDCOptions
 	http    *http.Client
 
-	asking singleflight.Group
-	lock   sync.Mutex
-	found  *endpoints
+	discovery singleflight.Group
+	lock      sync.Mutex
+	cached    *endpoints
 }
 
-// endpoints are what a provider says of itself.
+// endpoints is the provider's discovered configuration.
 type endpoints struct {
 	provider *oidc.Provider
-	style    oauth2.AuthStyle // guessing it would use a code up
+	style    oauth2.AuthStyle // trying both styles would consume the code
 	scopes   []string
 	at       time.Time
 }
 
-// answerTime is how long the provider has for one answer, answerMost how long it may be, and believedFor how long what it says of itself holds.
+// Limits of provider requests: the timeout, the maximum response size in bytes, and how long the discovered configuration is cached.
 const (
-	answerTime  = 10 * time.Second
-	answerMost  = 1 << 20
-	believedFor = 24 * time.Hour
+	providerTimeout     = 10 * time.Second
+	maxProviderResponse = 1 << 20
+	configurationLife   = 24 * time.Hour
 )
 
-// NewOIDCProvider returns a provider; nil when none is named.
+// NewOIDCProvider returns a provider, or nil if no issuer is configured.
 func NewOIDCProvider(o OIDCOptions) *OIDCProvider {
 	if o.Issuer == "" {
 		return nil
 	}
 	o.RoleClaim = cmp.Or(o.RoleClaim, "groups")
-	return &OIDCProvider{options: o, http: &http.Client{Timeout: answerTime, Transport: bounded{http.DefaultTransport}}}
+	return &OIDCProvider{options: o, http: &http.Client{Timeout: providerTimeout, Transport: limitedTransport{http.DefaultTransport}}}
 }
 
-// bounded ends answers that are longer than any should be.
-type bounded struct{ next http.RoundTripper }
+// limitedTransport truncates oversized responses.
+type limitedTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.next.RoundTrip(r)
 	if err == nil {
 		answer.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.LimitReader(answer.Body, answerMost), answer.Body}
+		}{io.LimitReader(answer.Body, maxProviderResponse), answer.Body}
 	}
 	return answer, err
 }
 
-// failed says that the provider is away, or not as it should be; the cause is for the log.
-func failed(cause error) error {
+// providerFailed is the fault for a provider that is unreachable or misconfigured. The cause is for the log.
+func providerFailed(cause error) error {
 	return fault.New(fault.Upstream, "oidc_failed", "The identity provider does not answer as expected. Try again, or sign in with your account here.").Because(cause)
 }
 
-// discover asks the provider what it is, once a day. However many want to know at once, it is asked once, and all have that answer: where it
-// hangs, nobody waits for the patience of those who came before.
+// discover returns the provider's configuration, fetched once a day. Concurrent callers share one request and its result, so a provider that
+// hangs delays each caller by at most one timeout.
 func (p *OIDCProvider) discover(ctx context.Context, now time.Time) (*endpoints, error) {
 	p.lock.Lock()
-	found := p.found
+	found := p.cached
 	p.lock.Unlock()
-	if found != nil && now.Sub(found.at) < believedFor {
+	if found != nil && now.Sub(found.at) < configurationLife {
 		return found, nil
 	}
-	answer := p.asking.DoChan("", func() (any, error) { return p.ask(context.WithoutCancel(ctx), now) }) // whoever asks may leave
+	answer := p.discovery.DoChan("", func() (any, error) { return p.fetchConfiguration(context.WithoutCancel(ctx), now) }) // the caller may disconnect
 	select {
 	case <-ctx.Done():
-		return nil, failed(ctx.Err())
+		return nil, providerFailed(ctx.Err())
 	case got := <-answer:
 		found, _ = got.Val.(*endpoints)
 		return found, got.Err
 	}
 }
 
-// Introduce asks the provider what it is, for an operator who wants to know beforehand. The error is a sentence, and none of the provider's.
-func (p *OIDCProvider) Introduce(ctx context.Context, now time.Time) error {
-	_, err := p.ask(ctx, now)
+// CheckConfiguration fetches the provider's configuration for an operator who validates the settings. The error is a sentence of its own and
+// does not quote the provider.
+func (p *OIDCProvider) CheckConfiguration(ctx context.Context, now time.Time) error {
+	_, err := p.fetchConfiguration(ctx, now)
 	_, away := errors.AsType[*url.Error](err)
 	switch {
 	case err == nil:
@@ -148,31 +147,31 @@ func (p *OIDCProvider) Introduce(ctx context.Context, now time.Time) error {
 	}
 }
 
-// ask asks the provider what it is.
-func (p *OIDCProvider) ask(ctx context.Context, now time.Time) (*endpoints, error) {
+// fetchConfiguration fetches and caches the provider's configuration.
+func (p *OIDCProvider) fetchConfiguration(ctx context.Context, now time.Time) (*endpoints, error) {
 	provider, err := oidc.NewProvider(ctx, p.options.Issuer)
 	if err != nil {
-		return nil, failed(err)
+		return nil, providerFailed(err)
 	}
-	var said struct {
+	var supported struct {
 		Scopes  []string `json:"scopes_supported"`
-		Methods []string `json:"token_endpoint_auth_methods_supported"` // left out it is the header, OpenID Connect Discovery 1.0, 3
+		Methods []string `json:"token_endpoint_auth_methods_supported"` // default: HTTP Basic. OpenID Connect Discovery 1.0, section 3
 	}
-	if err := provider.Claims(&said); err != nil {
-		return nil, failed(err)
+	if err := provider.Claims(&supported); err != nil {
+		return nil, providerFailed(err)
 	}
-	found := &endpoints{provider: provider, style: oauth2.AuthStyleInHeader, scopes: wanted(said.Scopes), at: now}
-	if p.options.ClientSecret == "" || len(said.Methods) > 0 && !slices.Contains(said.Methods, "client_secret_basic") {
+	found := &endpoints{provider: provider, style: oauth2.AuthStyleInHeader, scopes: requestedScopes(supported.Scopes), at: now}
+	if p.options.ClientSecret == "" || len(supported.Methods) > 0 && !slices.Contains(supported.Methods, "client_secret_basic") {
 		found.style = oauth2.AuthStyleInParams
 	}
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	p.found = found
+	p.cached = found
 	return found, nil
 }
 
-// wanted are the scopes to ask for. Some providers refuse a scope that they do not know, so that groups are asked for where they are offered.
-func wanted(offered []string) []string {
+// requestedScopes returns the scopes to request. Some providers refuse an unknown scope, so groups is requested only where it is offered.
+func requestedScopes(offered []string) []string {
 	scopes := []string{oidc.ScopeOpenID, "profile", "email"}
 	if slices.Contains(offered, "groups") {
 		scopes = append(scopes, "groups")
@@ -188,41 +187,41 @@ func (p *OIDCProvider) client(e *endpoints) *oauth2.Config {
 	}
 }
 
-// Started is a sign-in that has begun.
-type Started struct {
-	URL    string // where the browser goes
-	Cookie string // what the browser keeps until it comes back
+// SignOnStart is a sign-in that has begun.
+type SignOnStart struct {
+	URL    string // where to redirect the browser
+	Cookie string // bound to the state; the browser returns it with the callback
 	Life   time.Duration
 }
 
-// Begin starts a sign-in. Nothing is stored: everything is in the state and in the cookie.
-func (p *OIDCProvider) Begin(ctx context.Context, now time.Time) (Started, error) {
+// Begin starts a sign-in. The server stores nothing: the state parameter and the cookie hold everything.
+func (p *OIDCProvider) Begin(ctx context.Context, now time.Time) (SignOnStart, error) {
 	found, err := p.discover(oidc.ClientContext(ctx, p.http), now)
 	if err != nil {
-		return Started{}, err
+		return SignOnStart{}, err
 	}
 	s := p.newState(now)
 	asked := []oauth2.AuthCodeOption{oidc.Nonce(s.nonce), oauth2.S256ChallengeOption(s.verifier)}
 	if p.options.MaxAge > 0 {
 		asked = append(asked, oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(p.options.MaxAge.Seconds()))))
 	}
-	return Started{URL: p.client(found).AuthCodeURL(s.text, asked...), Cookie: s.cookie, Life: stateLife}, nil
+	return SignOnStart{URL: p.client(found).AuthCodeURL(s.text, asked...), Cookie: s.cookie, Life: stateLife}, nil
 }
 
-// Callback is what a browser comes back with.
+// Callback holds the parameters and the cookie with which the browser returns.
 type Callback struct {
 	State, Code, Error string
 	Cookie             string
 }
 
-// refused is what is said of a person whom the provider does not vouch for, or not to this browser.
-func refused(cause error) error {
+// identityRefused is the fault for a response that does not prove an identity to this service or this browser.
+func identityRefused(cause error) error {
 	return fault.New(fault.Unauthenticated, "authentication_failed", "The identity provider did not confirm who you are.").Because(cause)
 }
 
-// Finish asks the provider who came back. It refuses with invalid_oauth_state what this browser did not begin, or too long ago; with
-// authorization_denied whom the provider sent back without; with authentication_failed what is not signed as it must be; and with oidc_failed
-// when the provider does not answer.
+// Finish exchanges the code and verifies the ID token. It refuses with invalid_oauth_state if this browser did not begin the sign-in or it is
+// too old, authorization_denied if the provider returned an error, authentication_failed if the token is invalid, and oidc_failed if the
+// provider does not respond as expected.
 func (p *OIDCProvider) Finish(ctx context.Context, back Callback, now time.Time) (Identity, error) {
 	s, err := p.readState(back.State, back.Cookie, now)
 	if err != nil {
@@ -243,32 +242,32 @@ func (p *OIDCProvider) Finish(ctx context.Context, back Callback, now time.Time)
 	raw, _ := token.Extra("id_token").(string)
 	verified, err := found.provider.VerifierContext(ctx, &oidc.Config{ClientID: p.options.ClientID, Now: func() time.Time { return now }}).Verify(ctx, raw)
 	if err != nil {
-		return Identity{}, refused(err)
+		return Identity{}, identityRefused(err)
 	}
-	if !p.forUs(verified) {
-		return Identity{}, refused(errors.New("the token was issued to another client"))
+	if !p.isIssuedToUs(verified) {
+		return Identity{}, identityRefused(errors.New("the token was issued to another client"))
 	}
 	if verified.Nonce != s.nonce {
-		return Identity{}, refused(errors.New("another nonce"))
+		return Identity{}, identityRefused(errors.New("another nonce"))
 	}
-	if p.stale(verified, s.ends.Add(-stateLife)) {
-		return Identity{}, refused(errors.New("the proof is older than was asked for"))
+	if p.isStale(verified, s.ends.Add(-stateLife)) {
+		return Identity{}, identityRefused(errors.New("the authentication is older than requested"))
 	}
 	identity, err := p.identify(ctx, found, token, verified)
 	identity.State, identity.Ends = s.text, s.ends
 	return identity, err
 }
 
-// exchangeFault tells a code that is no good from a provider, or settings, that are not. The answer's words are left out.
+// exchangeFault distinguishes an invalid code from a failed provider or wrong settings. It omits the provider's own text.
 func exchangeFault(err error) error {
 	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
 	case !ok:
-		return failed(err)
+		return providerFailed(err)
 	case answer.ErrorCode == "invalid_grant":
-		return refused(errors.New("the code is not good"))
+		return identityRefused(errors.New("the code is not good"))
 	case answer.Response != nil:
-		return failed(fmt.Errorf("the token address answered %d", answer.Response.StatusCode))
+		return providerFailed(fmt.Errorf("the token address answered %d", answer.Response.StatusCode))
 	}
-	return failed(errors.New("the token address refused"))
+	return providerFailed(errors.New("the token address refused"))
 }

@@ -15,20 +15,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// mfa is the authentication method of more than one factor. Source: RFC 8176, section 2.
+// mfa is the amr value for multiple-factor authentication. Source: RFC 8176, section 2.
 const mfa = "mfa"
 
-// said are the claims of a token, or of the provider's page about the person.
-type said map[string]json.RawMessage
+// claimSet holds the claims of an ID token or of the userinfo response.
+type claimSet map[string]json.RawMessage
 
-func (s said) text(name string) string {
+func (s claimSet) text(name string) string {
 	var text string
-	_ = json.Unmarshal(s[name], &text) // another kind is none
+	_ = json.Unmarshal(s[name], &text) // a claim of another type counts as absent
 	return strings.TrimSpace(text)
 }
 
-// flag reads what some providers write as text.
-func (s said) flag(name string) bool {
+// boolean also accepts "true" as text, which some providers send.
+func (s claimSet) boolean(name string) bool {
 	var is bool
 	if json.Unmarshal(s[name], &is) == nil {
 		return is
@@ -36,8 +36,8 @@ func (s said) flag(name string) bool {
 	return s.text(name) == "true"
 }
 
-// list reads a list of texts, or one text as a list of one.
-func list(raw json.RawMessage) []string {
+// stringList reads a list of strings, or a single string as a list of one.
+func stringList(raw json.RawMessage) []string {
 	var many []string
 	if json.Unmarshal(raw, &many) == nil {
 		return many
@@ -49,8 +49,8 @@ func list(raw json.RawMessage) []string {
 	return nil
 }
 
-// at is the claim of a name; of a name with dots that is none itself, what they lead to.
-func (s said) at(name string) json.RawMessage {
+// lookup returns the claim with the name. If there is none, dots in the name descend into objects.
+func (s claimSet) lookup(name string) json.RawMessage {
 	if raw, ok := s[name]; ok {
 		return raw
 	}
@@ -58,31 +58,31 @@ func (s said) at(name string) json.RawMessage {
 	if !ok {
 		return nil
 	}
-	var inner said
-	_ = json.Unmarshal(s[outer], &inner) // another kind has nothing inside
-	return inner.at(rest)
+	var inner claimSet
+	_ = json.Unmarshal(s[outer], &inner) // a claim of another type has no members
+	return inner.lookup(rest)
 }
 
-// identify reads who somebody is: from the signed token, and what is missing there from the provider's page about the person.
+// identify reads the identity from the ID token, and claims missing there from the userinfo endpoint.
 func (p *OIDCProvider) identify(ctx context.Context, found *endpoints, token *oauth2.Token, verified *oidc.IDToken) (Identity, error) {
-	var claims said
+	var claims claimSet
 	if err := verified.Claims(&claims); err != nil {
-		return Identity{}, refused(err)
+		return Identity{}, identityRefused(err)
 	}
 	signed := claims
-	if (claims.text("email") == "" || claims.at(p.options.RoleClaim) == nil) && found.provider.UserInfoEndpoint() != "" {
+	if (claims.text("email") == "" || claims.lookup(p.options.RoleClaim) == nil) && found.provider.UserInfoEndpoint() != "" {
 		page, err := found.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
-			return Identity{}, failed(errors.New("the page about the person cannot be read")) // the error has its words
+			return Identity{}, providerFailed(errors.New("the userinfo response cannot be read")) // the error may quote the response
 		}
 		if page.Subject != verified.Subject { // OpenID Connect Core 1.0, 5.3.2
-			return Identity{}, refused(errors.New("the provider told of somebody else"))
+			return Identity{}, identityRefused(errors.New("the userinfo response is about another subject"))
 		}
-		more := said{}
+		more := claimSet{}
 		if err := page.Claims(&more); err != nil {
-			return Identity{}, failed(err)
+			return Identity{}, providerFailed(err)
 		}
-		confirms := more // what is confirmed of one address is so of no other
+		confirms := more // email_verified applies only to the address it came with
 		if claims.text("email") == "" {
 			confirms = claims
 		}
@@ -94,17 +94,17 @@ func (p *OIDCProvider) identify(ctx context.Context, found *endpoints, token *oa
 		}
 		claims = more
 	}
-	first, last := names(claims)
+	first, last := personNames(claims)
 	return Identity{
-		Issuer: verified.Issuer, Subject: verified.Subject, Email: claims.text("email"), EmailVerified: claims.flag("email_verified"),
-		FirstName: first, LastName: last, Role: p.role(list(claims.at(p.options.RoleClaim))),
-		SecondFactor: p.options.TrustMFA || slices.Contains(list(signed["amr"]), mfa),
+		Issuer: verified.Issuer, Subject: verified.Subject, Email: claims.text("email"), EmailVerified: claims.boolean("email_verified"),
+		FirstName: first, LastName: last, Role: p.role(stringList(claims.lookup(p.options.RoleClaim))),
+		SecondFactor: p.options.TrustMFA || slices.Contains(stringList(signed["amr"]), mfa),
 	}, nil
 }
 
-// forUs reports whether a token that names this service among its audiences was issued to it: one for several must say to whom, and who is named must
-// be this service. Source: OpenID Connect Core 1.0, 3.1.3.7, items 4 and 5.
-func (p *OIDCProvider) forUs(token *oidc.IDToken) bool {
+// isIssuedToUs reports whether a token with this service in its audience was issued to this service. A token for several audiences must name it
+// as the authorized party. Source: OpenID Connect Core 1.0, section 3.1.3.7, items 4 and 5.
+func (p *OIDCProvider) isIssuedToUs(token *oidc.IDToken) bool {
 	var says struct {
 		Party *string `json:"azp"`
 	}
@@ -117,22 +117,22 @@ func (p *OIDCProvider) forUs(token *oidc.IDToken) bool {
 	return *says.Party == p.options.ClientID
 }
 
-// slack is how far the provider's clock may be from ours.
-const slack = time.Minute
+// providerClockSkew is the tolerated difference between the provider's clock and the server's.
+const providerClockSkew = time.Minute
 
-// stale reports whether who began at a time was let in on a proof that was older than what was asked for then. Of a provider that does not say
-// when it was given nothing is known. Source: OpenID Connect Core 1.0, 3.1.3.7.
-func (p *OIDCProvider) stale(token *oidc.IDToken, began time.Time) bool {
+// isStale reports whether the authentication at the provider was older than requested when the sign-in began. It returns false if the provider
+// does not state auth_time. Source: OpenID Connect Core 1.0, section 3.1.3.7.
+func (p *OIDCProvider) isStale(token *oidc.IDToken, began time.Time) bool {
 	var says struct {
 		ProvenAt *float64 `json:"auth_time"`
 	}
 	if p.options.MaxAge == 0 || token.Claims(&says) != nil || says.ProvenAt == nil {
 		return false
 	}
-	return time.Unix(int64(*says.ProvenAt), 0).Before(began.Add(-p.options.MaxAge - slack))
+	return time.Unix(int64(*says.ProvenAt), 0).Before(began.Add(-p.options.MaxAge - providerClockSkew))
 }
 
-// role is that of the first row of the map that names one of the groups.
+// role returns the role of the first mapping that names one of the groups.
 func (p *OIDCProvider) role(groups []string) authz.Role {
 	for _, row := range p.options.Roles {
 		if slices.Contains(groups, row.Group) {
@@ -142,8 +142,8 @@ func (p *OIDCProvider) role(groups []string) authz.Role {
 	return ""
 }
 
-// names are what somebody is called; the account needs both.
-func names(claims said) (first, last string) {
+// personNames returns first and last name. An account needs both, so missing ones are derived from other claims.
+func personNames(claims claimSet) (first, last string) {
 	first, last = claims.text("given_name"), claims.text("family_name")
 	if first != "" && last != "" {
 		return first, last

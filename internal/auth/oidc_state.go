@@ -12,9 +12,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// A state carries its end and a keyed hash of itself and of the browser's cookie: only the browser that began may come back with it. Nonce and
-// code verifier are made of both, so that nobody who sees the one address or the other knows them. Source: OpenID Connect Core 1.0, 3.1.2.1 and
-// 15.5.2; RFC 7636; RFC 9700, 4.7.1.
+// The state parameter contains its expiry and a keyed hash of itself and the browser's cookie, so only the browser that began the sign-in can
+// complete it. Nonce and code verifier are derived from both, so neither URL reveals them. Source: OpenID Connect Core 1.0, sections 3.1.2.1 and
+// 15.5.2; RFC 7636; RFC 9700, section 4.7.1.
 const (
 	stateLife   = 10 * time.Minute
 	stateRandom = 16
@@ -22,7 +22,7 @@ const (
 	stateBytes  = stateEnd + sha256.Size
 )
 
-// state is what a sign-in remembers between going and coming back.
+// state holds the values of one sign-in, derived from the state parameter and the cookie.
 type state struct {
 	text, cookie, nonce, verifier string
 	ends                          time.Time
@@ -40,14 +40,14 @@ func (p *OIDCProvider) newState(now time.Time) state {
 }
 
 func (p *OIDCProvider) stateOf(head []byte, cookie string, ends time.Time) state {
-	mac := func(what string) []byte { return phi.MAC(p.options.Key, what+"\x00"+string(head)+cookie) } // the head is of fixed length
+	mac := func(what string) []byte { return phi.MAC(p.options.Key, what+"\x00"+string(head)+cookie) } // the head has a fixed length
 	return state{
 		text: base64.RawURLEncoding.EncodeToString(append(head, mac("state")...)), cookie: cookie, ends: ends,
 		nonce: base64.RawURLEncoding.EncodeToString(mac("nonce")), verifier: base64.RawURLEncoding.EncodeToString(mac("verifier")),
 	}
 }
 
-// readState refuses a state that this browser did not begin with, or whose time is over.
+// readState refuses a state that this browser did not begin or that has expired.
 func (p *OIDCProvider) readState(text, cookie string, now time.Time) (state, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) != stateBytes || cookie == "" {
@@ -61,7 +61,7 @@ func (p *OIDCProvider) readState(text, cookie string, now time.Time) (state, err
 	return s, nil
 }
 
-// UnknownState is the refusal of a sign-in that this browser did not begin, or that came back before.
+// UnknownState is the fault for a sign-in that this browser did not begin, that has expired, or that was completed before.
 func UnknownState() error {
 	return fault.State("invalid_oauth_state", "This sign-in was not begun in this browser, or too long ago. Begin again.")
 }

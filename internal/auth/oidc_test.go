@@ -14,10 +14,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Who somebody is, by what providers write. Source: OpenID Connect Core 1.0, 5.1.
+// TestIdentity reads identities from claims as providers write them. Source: OpenID Connect Core 1.0, section 5.1.
 func TestIdentity(t *testing.T) {
 	now := time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
-	roles := []auth.RoleOf{{Group: "leads", Role: authz.ClinicalManager}, {Group: "nurses", Role: authz.Nurse}}
+	roles := []auth.GroupRole{{Group: "leads", Role: authz.ClinicalManager}, {Group: "nurses", Role: authz.Nurse}}
 	type said = map[string]any
 	for _, test := range []struct {
 		name, claim  string
@@ -102,8 +102,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// Whoever was signed off for their absence is not signed in again by the next at the desk: the provider is asked for a proof that is no older than
-// that. Source: 45 CFR 164.312(a)(2)(iii); OpenID Connect Core 1.0, 3.1.2.1 and 3.1.3.7.
+// TestAgeOfProof checks that a recent authentication is requested from the provider, so that after an idle logout the next person at the computer is
+// not signed in as the previous user. Source: 45 CFR 164.312(a)(2)(iii); OpenID Connect Core 1.0, sections 3.1.2.1 and 3.1.3.7.
 func TestAgeOfProof(t *testing.T) {
 	began := time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
 	const quarter = 15 * time.Minute
@@ -117,11 +117,11 @@ func TestAgeOfProof(t *testing.T) {
 		{"just now", quarter, "900", began.Unix(), true},
 		{"by another clock", quarter, "900", began.Add(-quarter - time.Minute).Unix(), true},
 		{"before the absence", quarter, "900", began.Add(-quarter - 2*time.Minute).Unix(), false},
-		{"nobody says when", quarter, "900", nil, true},
-		{"nobody asks", 0, "", began.AddDate(0, 0, -1).Unix(), true},
+		{"no auth_time", quarter, "900", nil, true},
+		{"no maximum age", 0, "", began.AddDate(0, 0, -1).Unix(), true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			now := began.Add(9 * time.Minute) // it takes them so long
+			now := began.Add(9 * time.Minute) // the user takes nine minutes
 			provider := vigiltest.NewIdentityProvider(t, func() time.Time { return now })
 			p := auth.NewOIDCProvider(auth.OIDCOptions{
 				Issuer: provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), RedirectURL: "https://vigil.example.org/back",
@@ -146,7 +146,7 @@ func TestAgeOfProof(t *testing.T) {
 	}
 }
 
-// A provider that hangs keeps whoever asks it waiting, and nobody else.
+// TestHangingProvider checks that a hanging provider blocks only the callers that wait for it.
 func TestHangingProvider(t *testing.T) {
 	asked, hang := make(chan bool, 2), make(chan bool)
 	provider := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -164,18 +164,18 @@ func TestHangingProvider(t *testing.T) {
 	left, leave := context.WithCancel(t.Context())
 	leave()
 	if _, err := p.Begin(left, time.Now()); err == nil {
-		t.Error("somebody who has left was sent to the provider")
+		t.Error("a canceled request was sent to the provider")
 	}
 	close(hang)
 	if err := <-first; err == nil {
-		t.Error("a provider that said nothing was believed")
+		t.Error("an empty response was accepted")
 	}
 	if len(asked) > 0 {
 		t.Error("the provider was asked twice at once")
 	}
 }
 
-// Somebody of whom nothing is said keeps no provider waiting: there is none.
+// TestNoProvider checks that there is no provider without an issuer.
 func TestNoProvider(t *testing.T) {
 	if p := auth.NewOIDCProvider(auth.OIDCOptions{ClientID: "vigil"}); p != nil {
 		t.Errorf("%v", p)

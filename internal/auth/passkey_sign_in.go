@@ -26,23 +26,23 @@ type StepBody struct {
 	TemporaryToken validate.String `json:"temporary_token"`
 }
 
-// read returns the hash of the token; "" when none was sent.
+// read returns the hash of the token, or "" if none was sent.
 func (b StepBody) read(checks *validate.Checks) string {
 	if !b.TemporaryToken.Sent() || b.TemporaryToken.Null() {
 		return ""
 	}
 	token := checks.Secret("temporary_token", b.TemporaryToken, 512)
-	if len(checks.Fields["temporary_token"]) == 0 && !stepFormat.MatchString(token) {
+	if len(checks.Fields["temporary_token"]) == 0 && !temporaryTokenFormat.MatchString(token) {
 		return "no token of ours looks like this"
 	}
 	return Hash(token)
 }
 
-// signingIn is the purpose of a challenge for a sign-in: alone, or as the second step of one password.
-func signingIn(step string) string { return "sign in\x00" + step }
+// signInPurpose is the purpose of a sign-in challenge: with a passkey alone, or as the second step after a password.
+func signInPurpose(step string) string { return "sign in\x00" + step }
 
-// PasskeyAssertion is what a browser needs to use a passkey: any passkey of this service that knows its owner, whom the device must check;
-// or, after a right password, one of that person's.
+// PasskeyAssertion returns the options for using a passkey: any discoverable passkey of this service with user verification, or, after a right
+// password, one of that user's passkeys.
 func (e *Engine) PasskeyAssertion(app core.App, body StepBody, now time.Time) (*protocol.CredentialAssertion, error) {
 	if e.passkeys == nil {
 		return nil, passkeysUnavailable()
@@ -52,7 +52,7 @@ func (e *Engine) PasskeyAssertion(app core.App, body StepBody, now time.Time) (*
 	if err := checks.Err(); err != nil {
 		return nil, err
 	}
-	challenge, err := e.newChallenge(signingIn(step), now)
+	challenge, err := e.newChallenge(signInPurpose(step), now)
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func (e *Engine) PasskeyAssertion(app core.App, body StepBody, now time.Time) (*
 		assertion, _, err := e.passkeys.BeginDiscoverableLogin(append(options, webauthn.WithUserVerification(protocol.VerificationRequired))...)
 		return assertion, err
 	}
-	user, err := e.userOfStep(app, step, now)
+	user, err := e.userOfTemporaryToken(app, step, now)
 	if err != nil {
 		return nil, err
 	}
 	if user == nil {
 		return nil, authenticationFailed()
 	}
-	person, err := e.ownerOf(app, user)
+	person, err := e.webauthnUserOf(app, user)
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +79,9 @@ func (e *Engine) PasskeyAssertion(app core.App, body StepBody, now time.Time) (*
 	return assertion, err
 }
 
-// userOfStep is whose password was right; nil when the token is unknown, used, expired or ended with the user's token key.
-func (e *Engine) userOfStep(app core.App, step string, now time.Time) (*collections.User, error) {
+// userOfTemporaryToken returns the user who sent the right password, or nil if the token is unknown, used, expired, or invalidated by a change
+// of the user's token key.
+func (e *Engine) userOfTemporaryToken(app core.App, step string, now time.Time) (*collections.User, error) {
 	found, err := collections.FindSignInStep(app, step, now)
 	if collections.IsNotFound(err) {
 		return nil, nil
@@ -89,7 +90,7 @@ func (e *Engine) userOfStep(app core.App, step string, now time.Time) (*collecti
 		return nil, err
 	}
 	user, err := collections.FindUser(app, found.UserID)
-	if err != nil || found.KeyHash != e.stepKey(user) {
+	if err != nil || found.KeyHash != e.temporaryTokenKey(user) {
 		return nil, err
 	}
 	return user, nil
@@ -99,79 +100,78 @@ func (e *Engine) userOfStep(app core.App, step string, now time.Time) (*collecti
 type AssertionBody struct {
 	StepBody
 	Credential validate.Field[json.RawMessage] `json:"credential"`
-	DeviceID   validate.String                 `json:"device_id"` // ties the sign-in to a push device
+	DeviceID   validate.String                 `json:"device_id"` // links the session to a push device
 }
 
-// passkeyAttempt is one try at signing in with a passkey.
+// passkeyAttempt is one attempt to sign in with a passkey.
 type passkeyAttempt struct {
 	attempt
-	step       string // hash of the temporary token; "" for a passkey alone
-	shown      *protocol.ParsedCredentialAssertionData
-	credential string // the passkey's own id
+	step       string // hash of the temporary token; "" without a password step
+	assertion  *protocol.ParsedCredentialAssertionData
+	credential string // credential id of the passkey
 }
 
-// SignInWithPasskey signs a person in, with the second step of a right password or with a passkey alone. It refuses as [Engine.Login] does:
-// what fails counts as a failed sign-in of the account the passkey belongs to, and a lock holds here too.
-// Source: docs/decisions/authentication.md, "Passkeys".
+// SignInWithPasskey signs a user in with a passkey, alone or as the second step after a password. It refuses as [Engine.Login] does: a failure
+// counts as a failed sign-in of the passkey's account, and a lockout applies. Source: docs/decisions/authentication.md, "Passkeys".
 func (e *Engine) SignInWithPasskey(ctx context.Context, app core.App, body AssertionBody, from audit.Origin, now time.Time) (Session, error) {
 	if e.passkeys == nil {
 		return Session{}, passkeysUnavailable()
 	}
-	p, err := e.readAssertion(app, body, from, now)
+	p, err := e.readPasskeyAttempt(app, body, from, now)
 	if err != nil {
 		return Session{}, err
 	}
-	ctx, done := waiting(ctx)
+	ctx, done := withQueueTimeout(ctx)
 	defer done()
-	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (Session, error, error) { return e.decidePasskey(tx, p) })
+	return commitQueuedDecision(ctx, e, app, func(tx core.App) (Session, error, error) { return e.decidePasskey(tx, p) })
 }
 
-func (e *Engine) readAssertion(app core.App, body AssertionBody, from audit.Origin, now time.Time) (p passkeyAttempt, err error) {
+func (e *Engine) readPasskeyAttempt(app core.App, body AssertionBody, from audit.Origin, now time.Time) (p passkeyAttempt, err error) {
 	checks := validate.NewChecks()
 	p.step = body.read(checks)
 	validate.NotNull(checks, "device_id", body.DeviceID)
 	deviceID := checks.Text("device_id", body.DeviceID, validate.Optional(128))
 	var unreadable error
-	if p.shown, unreadable = protocol.ParseCredentialRequestResponseBytes(body.Credential.Value); unreadable != nil {
+	if p.assertion, unreadable = protocol.ParseCredentialRequestResponseBytes(body.Credential.Value); unreadable != nil {
 		checks.Reject("credential", "Must be a public-key credential as a browser makes it.")
 	}
 	if err := checks.Err(); err != nil {
 		return p, err
 	}
-	p.credential = base64.RawURLEncoding.EncodeToString(p.shown.RawID)
+	p.credential = base64.RawURLEncoding.EncodeToString(p.assertion.RawID)
 	user, err := e.userOfAttempt(app, p, now)
 	if err != nil {
 		return p, err
 	}
-	if user == nil { // nobody's: recorded under a keyed hash, like an address without an account
+	if user == nil { // unknown: audited under a keyed hash, like an address without an account
 		p.attempt = attempt{emailKey: e.sealer.LoginKey("passkey\x00" + p.credential), from: from, now: now}
 		return p, nil
 	}
-	p.attempt = e.attemptOf(user, from, now)
+	p.attempt = e.newAttempt(user, from, now)
 	p.deviceID = deviceID
 	return p, nil
 }
 
-// userOfAttempt is who tries to sign in: whose password was right, or whose passkey is shown; nil for nobody.
+// userOfAttempt returns the user who sent the right password or owns the passkey, or nil.
 func (e *Engine) userOfAttempt(app core.App, p passkeyAttempt, now time.Time) (*collections.User, error) {
 	if p.step != "" {
-		return e.userOfStep(app, p.step, now)
+		return e.userOfTemporaryToken(app, p.step, now)
 	}
-	passkey, err := ifThere(collections.FindPasskey(app, p.credential))
+	passkey, err := nilIfMissing(collections.FindPasskey(app, p.credential))
 	if err != nil || passkey == nil {
 		return nil, err
 	}
 	return collections.FindUser(app, passkey.UserID())
 }
 
-// verdict is what came of checking the use of a passkey.
-type verdict struct {
-	proven  bool
-	late    bool // its time was over, which is nobody's guess
-	user    *collections.User
-	passkey *collections.Passkey
-	count   uint32
-	copied  bool // the device has copies of it
+// assertionResult is the result of verifying the use of a passkey.
+type assertionResult struct {
+	proven    bool
+	isExpired bool // the challenge or token had expired; not a guess, so no failure is counted
+	user      *collections.User
+	passkey   *collections.Passkey
+	count     uint32
+	backedUp  bool // the passkey is synced to other devices
 }
 
 func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, refused, err error) {
@@ -182,11 +182,11 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 	if refused != nil || err != nil {
 		return session, refused, err
 	}
-	v, err := e.judgeAssertion(tx, p)
+	v, err := e.verifyAssertion(tx, p)
 	switch {
 	case err != nil:
 		return session, nil, err
-	case v.late:
+	case v.isExpired:
 		return session, authenticationFailed(), p.record(tx, audit.LoginFailed, audit.MinorFailure, "The passkey was used too late.")
 	case !v.proven:
 		refused, err = p.fail(tx, failures)
@@ -195,40 +195,40 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 	if p.step == "" && e.mustSignOn(v.user) {
 		return session, ssoRequired(), p.record(tx, audit.LoginFailed, audit.MinorFailure, "Signing in takes the identity provider.")
 	}
-	if err := collections.MarkPasskeyUsed(tx, v.passkey.Id, v.count, v.copied, p.now); err != nil {
+	if err := collections.MarkPasskeyUsed(tx, v.passkey.Id, v.count, v.backedUp, p.now); err != nil {
 		return session, nil, err
 	}
-	if err := audit.Append(tx, aboutPasskey(v.user, v.passkey, audit.PasskeyUsed, callerOf(v.user).Actor(p.from)), p.now); err != nil {
+	if err := audit.Append(tx, passkeyEntry(v.user, v.passkey, audit.PasskeyUsed, callerOf(v.user).Actor(p.from)), p.now); err != nil {
 		return session, nil, err
 	}
 	session, err = e.completeLogin(tx, p.attempt, v.user, secondFactor{proven: true})
 	return session, nil, err
 }
 
-// judgeAssertion checks the use of a passkey and uses up its challenge and its temporary token, whatever comes of it.
-func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err error) {
+// verifyAssertion verifies the use of a passkey. It consumes the challenge and the temporary token even if verification fails.
+func (e *Engine) verifyAssertion(tx core.App, p passkeyAttempt) (v assertionResult, err error) {
 	if p.step != "" {
 		if _, err := collections.UseSignInStep(tx, p.step, p.now); err != nil {
 			if collections.IsNotFound(err) {
-				return verdict{late: true}, nil
+				return assertionResult{isExpired: true}, nil
 			}
 			return v, err
 		}
 	}
-	challenge := p.shown.Response.CollectedClientData.Challenge
-	state, ends, err := e.checkChallenge(challenge, signingIn(p.step), p.now)
-	if err != nil || state != challengeHolds {
-		return verdict{late: state == challengeEnded}, err
+	challenge := p.assertion.Response.CollectedClientData.Challenge
+	state, ends, err := e.checkChallenge(challenge, signInPurpose(p.step), p.now)
+	if err != nil || state != challengeValid {
+		return assertionResult{isExpired: state == challengeExpired}, err
 	}
 	if first, err := collections.UseChallenge(tx, Hash(challenge), p.now, ends); err != nil || !first {
 		return v, err
 	}
 	if v.user, err = p.account(tx); err != nil || v.user == nil || !mayHavePasskeys(v.user) {
-		return verdict{}, err
+		return assertionResult{}, err
 	}
-	person, err := e.ownerOf(tx, v.user)
+	person, err := e.webauthnUserOf(tx, v.user)
 	if err != nil {
-		return verdict{}, err
+		return assertionResult{}, err
 	}
 	for _, passkey := range person.passkeys {
 		if passkey.CredentialID() == p.credential {
@@ -236,45 +236,46 @@ func (e *Engine) judgeAssertion(tx core.App, p passkeyAttempt) (v verdict, err e
 		}
 	}
 	if v.passkey == nil {
-		return verdict{}, nil
+		return assertionResult{}, nil
 	}
 	credential, right := e.validateAssertion(p, person, challenge)
 	if !right {
-		return verdict{}, nil
+		return assertionResult{}, nil
 	}
 	if credential.Authenticator.CloneWarning {
-		return verdict{}, tellOfClone(tx, v.user, v.passkey, p)
+		return assertionResult{}, reportClonedPasskey(tx, v.user, v.passkey, p)
 	}
-	v.proven, v.count, v.copied = true, credential.Authenticator.SignCount, credential.Flags.BackupState
+	v.proven, v.count, v.backedUp = true, credential.Authenticator.SignCount, credential.Flags.BackupState
 	return v, nil
 }
 
-// validateAssertion holds signature, origin, relying party and flags against what was asked for. A passkey alone stands for both factors, so
-// its device must have checked who holds it, and it must name its owner itself.
-func (e *Engine) validateAssertion(p passkeyAttempt, person *owner, challenge string) (credential *webauthn.Credential, right bool) {
+// validateAssertion verifies signature, origin, relying party and flags. A passkey alone replaces both factors, so it requires user verification
+// and a user handle.
+func (e *Engine) validateAssertion(p passkeyAttempt, person *webauthnUser, challenge string) (credential *webauthn.Credential, right bool) {
 	var wrong error
 	session := webauthn.SessionData{Challenge: challenge, UserVerification: protocol.VerificationRequired}
 	if p.step != "" {
 		session.UserID, session.UserVerification = person.handle, protocol.VerificationPreferred
-		credential, wrong = e.passkeys.ValidateLogin(person, session, p.shown)
+		credential, wrong = e.passkeys.ValidateLogin(person, session, p.assertion)
 	} else {
-		_, credential, wrong = e.passkeys.ValidatePasskeyLogin(func([]byte, []byte) (webauthn.User, error) { return person, nil }, session, p.shown)
+		_, credential, wrong = e.passkeys.ValidatePasskeyLogin(func([]byte, []byte) (webauthn.User, error) { return person, nil }, session, p.assertion)
 	}
 	return credential, wrong == nil
 }
 
-// tellOfClone records that a count went backwards: two devices may hold the same key. Source: WebAuthn Level 3, section 6.1.1.
-func tellOfClone(tx core.App, user *collections.User, passkey *collections.Passkey, p passkeyAttempt) error {
-	entry := aboutPasskey(user, passkey, audit.PasskeyRefused, audit.Anonymous(p.from))
+// reportClonedPasskey audits that a signature counter went backwards, which means that two devices may hold the key, and notifies the owner.
+// Source: WebAuthn Level 3, section 6.1.1.
+func reportClonedPasskey(tx core.App, user *collections.User, passkey *collections.Passkey, p passkeyAttempt) error {
+	entry := passkeyEntry(user, passkey, audit.PasskeyRefused, audit.Anonymous(p.from))
 	entry.Outcome, entry.Reason = audit.SeriousFailure, "Its count of uses went backwards."
 	if err := audit.Append(tx, entry, p.now); err != nil {
 		return err
 	}
-	return tellOfRefusedPasskey(tx, user, p.now)
+	return notifyPasskeyRefused(tx, user, p.now)
 }
 
-// A challenge carries its end and a keyed hash of what it was made for, so that asking for one stores nothing: the doors that give them out
-// are open to everybody. Only one that was answered is stored, until its time is over, so that it works once.
+// A challenge contains its expiry and a keyed hash of its purpose, so issuing one stores nothing: the endpoints that issue them are public. Only
+// a used challenge is stored, until it expires, so that it works once.
 const (
 	challengeLife   = 5 * time.Minute
 	challengeRandom = 16
@@ -282,16 +283,16 @@ const (
 	challengeBytes  = challengeEnd + sha256.Size
 )
 
-// challengeState is what became of a challenge.
+// challengeState is the result of checking a challenge.
 type challengeState int
 
 const (
-	challengeForeign challengeState = iota // not ours, or made for somebody or something else
-	challengeEnded                         // its time is over
-	challengeHolds
+	challengeInvalid challengeState = iota // forged, or issued for another purpose
+	challengeExpired                       // past its expiry
+	challengeValid
 )
 
-// newChallenge makes a challenge for a purpose that names what and whom it is for.
+// newChallenge issues a challenge for a purpose, which names the action and the user.
 func (e *Engine) newChallenge(purpose string, now time.Time) ([]byte, error) {
 	challenge := make([]byte, challengeEnd, challengeBytes)
 	_, _ = rand.Read(challenge[:challengeRandom]) // never fails
@@ -300,21 +301,21 @@ func (e *Engine) newChallenge(purpose string, now time.Time) ([]byte, error) {
 	return append(challenge, mac...), err
 }
 
-// checkChallenge says whether an answered challenge, as the browser wrote it, was made for the purpose, and when it ends.
+// checkChallenge reports whether the browser's encoded challenge was issued for the purpose, and when it expires.
 func (e *Engine) checkChallenge(text, purpose string, now time.Time) (state challengeState, ends time.Time, err error) {
 	challenge, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(challenge) != challengeBytes {
-		return challengeForeign, ends, nil //nolint:nilerr // what nobody here wrote is no failure
+		return challengeInvalid, ends, nil //nolint:nilerr // a foreign challenge is not an error
 	}
 	mac, err := e.challengeMAC(purpose, challenge[:challengeEnd])
 	if err != nil || !hmac.Equal(mac, challenge[challengeEnd:]) {
-		return challengeForeign, ends, err
+		return challengeInvalid, ends, err
 	}
 	ends = time.UnixMicro(int64(binary.BigEndian.Uint64(challenge[challengeRandom:challengeEnd]))).UTC() //nolint:gosec // ours, checked above
 	if !now.Before(ends) {
-		return challengeEnded, ends, nil
+		return challengeExpired, ends, nil
 	}
-	return challengeHolds, ends, nil
+	return challengeValid, ends, nil
 }
 
 func (e *Engine) challengeMAC(purpose string, head []byte) ([]byte, error) {
@@ -322,5 +323,5 @@ func (e *Engine) challengeMAC(purpose string, head []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return phi.MAC(key, string(head)+purpose), nil // the head is of fixed length, so that nothing of the purpose can pass for it
+	return phi.MAC(key, string(head)+purpose), nil // the fixed-length head keeps the encoding unambiguous
 }

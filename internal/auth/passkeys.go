@@ -21,11 +21,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// maxPasskeys bounds what one person has. Source: docs/decisions/authentication.md, "Passkeys".
+// maxPasskeys bounds the passkeys of one user. Source: docs/decisions/authentication.md, "Passkeys".
 const maxPasskeys = 10
 
-// newRelyingParty is who browsers bind passkeys to: the host people sign in at. It is nil where that is no name: browsers give no passkeys to
-// bare addresses.
+// newRelyingParty returns the WebAuthn relying party of the sign-in host. It returns nil for a bare IP address, which browsers do not accept.
 func newRelyingParty(signInURL, name string) *webauthn.WebAuthn {
 	address, err := url.Parse(signInURL)
 	if err != nil || address.Hostname() == "" {
@@ -39,7 +38,7 @@ func newRelyingParty(signInURL, name string) *webauthn.WebAuthn {
 		RPID: address.Hostname(), RPDisplayName: name, RPOrigins: []string{address.Scheme + "://" + address.Host},
 		AttestationPreference: protocol.PreferNoAttestation,
 		Timeouts:              webauthn.TimeoutsConfig{Login: lasts, Registration: lasts},
-		// No extension's output is looked at, and password managers send some unasked.
+		// No extension output is used, and password managers send some unsolicited.
 		ExtensionsUnsolicitedOutputPolicy: protocol.UnsolicitedOutputPolicyIgnore,
 	})
 	if err != nil {
@@ -52,19 +51,19 @@ func passkeysUnavailable() error {
 	return fault.State("passkeys_unavailable", "Passkeys need the service to have a host name (VIGIL_PUBLIC_URL), not an address.")
 }
 
-// owner is a user as browsers and the WebAuthn library know them. The handle says nothing about the person.
-type owner struct {
+// webauthnUser is a user as seen by browsers and the WebAuthn library. The handle is a MAC and reveals nothing about the person.
+type webauthnUser struct {
 	handle      []byte
 	email, name string
 	passkeys    []*collections.Passkey
 }
 
-func (o *owner) WebAuthnID() []byte          { return o.handle }
-func (o *owner) WebAuthnName() string        { return o.email }
-func (o *owner) WebAuthnDisplayName() string { return o.name }
+func (o *webauthnUser) WebAuthnID() []byte          { return o.handle }
+func (o *webauthnUser) WebAuthnName() string        { return o.email }
+func (o *webauthnUser) WebAuthnDisplayName() string { return o.name }
 
-// WebAuthnCredentials leaves out what is damaged.
-func (o *owner) WebAuthnCredentials() (list []webauthn.Credential) {
+// WebAuthnCredentials returns the passkeys, without damaged ones.
+func (o *webauthnUser) WebAuthnCredentials() (list []webauthn.Credential) {
 	for _, p := range o.passkeys {
 		id, badID := base64.RawURLEncoding.DecodeString(p.CredentialID())
 		key, badKey := base64.RawURLEncoding.DecodeString(p.PublicKey())
@@ -84,15 +83,15 @@ func (o *owner) WebAuthnCredentials() (list []webauthn.Credential) {
 	return list
 }
 
-// descriptors name the passkeys to a browser.
-func (o *owner) descriptors() (list []protocol.CredentialDescriptor) {
+// descriptors identify the passkeys to a browser.
+func (o *webauthnUser) descriptors() (list []protocol.CredentialDescriptor) {
 	for _, credential := range o.WebAuthnCredentials() {
 		list = append(list, credential.Descriptor())
 	}
 	return list
 }
 
-func (e *Engine) ownerOf(app core.App, user *collections.User) (*owner, error) {
+func (e *Engine) webauthnUserOf(app core.App, user *collections.User) (*webauthnUser, error) {
 	key, err := e.sealer.DeriveKey("passkey user handle")
 	if err != nil {
 		return nil, err
@@ -101,34 +100,34 @@ func (e *Engine) ownerOf(app core.App, user *collections.User) (*owner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &owner{handle: phi.MAC(key, user.Id), email: user.Email(), name: user.FirstName() + " " + user.LastName(), passkeys: list}, nil
+	return &webauthnUser{handle: phi.MAC(key, user.Id), email: user.Email(), name: user.FirstName() + " " + user.LastName(), passkeys: list}, nil
 }
 
-// registering is the purpose of a challenge for a registration: whoever has one has proved a moment ago who they are.
-func registering(user *collections.User, caller Caller) string {
+// registrationPurpose is the purpose of a registration challenge. A challenge is issued only after reauthentication.
+func registrationPurpose(user *collections.User, caller Caller) string {
 	return "register\x00" + user.Id + "\x00" + user.TokenKey() + "\x00" + caller.Family
 }
 
-// PasskeyRegistration is what a browser needs to make a passkey for the caller, who has to be fresh or to prove the password.
+// PasskeyRegistration returns the options for creating a passkey, after reauthentication.
 func (e *Engine) PasskeyRegistration(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) (*protocol.CredentialCreation, error) {
 	if e.passkeys == nil {
 		return nil, passkeysUnavailable()
 	}
-	if err := e.proveFresh(ctx, app, caller, proof, from, now); err != nil {
+	if err := e.requireReauthentication(ctx, app, caller, proof, from, now); err != nil {
 		return nil, err
 	}
 	user, err := collections.FindUser(app, caller.RecordID)
 	if err != nil {
 		return nil, err
 	}
-	person, err := e.ownerOf(app, user)
+	person, err := e.webauthnUserOf(app, user)
 	if err != nil {
 		return nil, err
 	}
 	if len(person.passkeys) >= maxPasskeys {
 		return nil, tooManyPasskeys()
 	}
-	challenge, err := e.newChallenge(registering(user, caller), now)
+	challenge, err := e.newChallenge(registrationPurpose(user, caller), now)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +147,7 @@ func tooManyPasskeys() error {
 	return fault.State("too_many_passkeys", "There are ten passkeys on this account already. Remove one first.")
 }
 
-// PasskeyBody is a new passkey: what the browser made of the options, and a name for it.
+// PasskeyBody is a new passkey: the browser's credential and a name.
 type PasskeyBody struct {
 	PasswordProof
 	Name       validate.String                 `json:"name"`
@@ -159,7 +158,8 @@ func invalidPasskey(because error) error {
 	return fault.New(fault.Invalid, "invalid_passkey", "The passkey could not be registered. Begin again.").Because(because)
 }
 
-// RegisterPasskey stores a passkey. A challenge of [Engine.PasskeyRegistration] proves what was proved for it; without one the caller has to.
+// RegisterPasskey stores a passkey. A valid challenge of [Engine.PasskeyRegistration] proves a past reauthentication; without one the caller
+// reauthenticates now.
 func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Caller, body PasskeyBody, from audit.Origin, now time.Time) (created *collections.Passkey, err error) {
 	if e.passkeys == nil {
 		return nil, passkeysUnavailable()
@@ -169,15 +169,15 @@ func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Calle
 		return nil, err
 	}
 	made, unreadable := protocol.ParseCredentialCreationResponseBytes(body.Credential.Value)
-	state, ends := challengeForeign, time.Time{}
+	state, ends := challengeInvalid, time.Time{}
 	if unreadable == nil {
-		state, ends, err = e.checkChallenge(made.Response.CollectedClientData.Challenge, registering(user, caller), now)
+		state, ends, err = e.checkChallenge(made.Response.CollectedClientData.Challenge, registrationPurpose(user, caller), now)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if state != challengeHolds {
-		if err := e.proveFresh(ctx, app, caller, body.PasswordProof, from, now); err != nil {
+	if state != challengeValid {
+		if err := e.requireReauthentication(ctx, app, caller, body.PasswordProof, from, now); err != nil {
 			return nil, err
 		}
 	}
@@ -189,32 +189,32 @@ func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Calle
 	if err := checks.Err(); err != nil {
 		return nil, err
 	}
-	if state != challengeHolds {
+	if state != challengeValid {
 		return nil, invalidPasskey(nil)
 	}
-	err = e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+	err = e.changeUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		created, refused, err = e.storePasskey(tx, user, caller, newPasskey{name: name, made: made, ends: ends}, from, now)
 		return refused, err
 	})
 	return created, err
 }
 
-// newPasskey is a passkey about to be stored.
+// newPasskey is a passkey to store.
 type newPasskey struct {
 	name string
 	made *protocol.ParsedCredentialCreationData
-	ends time.Time // of its challenge
+	ends time.Time // expiry of the challenge
 }
 
 func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller, n newPasskey, from audit.Origin, now time.Time) (created *collections.Passkey, refused, err error) {
 	challenge := n.made.Response.CollectedClientData.Challenge
-	if state, _, err := e.checkChallenge(challenge, registering(user, caller), now); err != nil || state != challengeHolds {
-		return nil, tokenInvalid(), err // the token key changed meanwhile
+	if state, _, err := e.checkChallenge(challenge, registrationPurpose(user, caller), now); err != nil || state != challengeValid {
+		return nil, tokenInvalid(), err // the token key changed since the challenge
 	}
 	if first, err := collections.UseChallenge(tx, Hash(challenge), now, n.ends); err != nil || !first {
 		return nil, invalidPasskey(nil), err
 	}
-	person, err := e.ownerOf(tx, user)
+	person, err := e.webauthnUserOf(tx, user)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -235,7 +235,7 @@ func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller
 	}
 	created, err = collections.CreatePasskey(tx, collections.NewPasskey{
 		UserID: user.Id, Name: n.name, CredentialID: id, PublicKey: base64.RawURLEncoding.EncodeToString(credential.PublicKey),
-		Transports: knownTransports(credential.Transport), AAGUID: hex.EncodeToString(credential.Authenticator.AAGUID),
+		Transports: supportedTransports(credential.Transport), AAGUID: hex.EncodeToString(credential.Authenticator.AAGUID),
 		SignCount: credential.Authenticator.SignCount, UserVerified: credential.Flags.UserVerified,
 		BackupEligible: credential.Flags.BackupEligible, BackedUp: credential.Flags.BackupState,
 	}, now)
@@ -245,11 +245,11 @@ func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller
 	if err := notifications.Queue(tx, notifications.PasskeyAdded, user, nil, now); err != nil {
 		return nil, nil, err
 	}
-	return created, nil, audit.Append(tx, aboutPasskey(user, created, audit.PasskeyRegister, caller.Actor(from)), now)
+	return created, nil, audit.Append(tx, passkeyEntry(user, created, audit.PasskeyRegister, caller.Actor(from)), now)
 }
 
-// knownTransports leaves out what no browser says today: the column is short, and the words are the caller's.
-func knownTransports(given []protocol.AuthenticatorTransport) (list []string) {
+// supportedTransports drops unknown and repeated transports: the values come from the caller and the column is short.
+func supportedTransports(given []protocol.AuthenticatorTransport) (list []string) {
 	seen := map[protocol.AuthenticatorTransport]bool{
 		protocol.USB: false, protocol.NFC: false, protocol.BLE: false, protocol.Internal: false, protocol.Hybrid: false, protocol.SmartCard: false,
 	}
@@ -262,19 +262,19 @@ func knownTransports(given []protocol.AuthenticatorTransport) (list []string) {
 	return list
 }
 
-// aboutPasskey is an entry about a user that names which passkey.
-func aboutPasskey(user *collections.User, p *collections.Passkey, event audit.Event, by audit.Actor) audit.Entry {
-	entry := about(user, event, by)
+// passkeyEntry returns an audit entry about a user that names the passkey.
+func passkeyEntry(user *collections.User, p *collections.Passkey, event audit.Event, by audit.Actor) audit.Entry {
+	entry := userEntry(user, event, by)
 	entry.Changes = audit.Changes{"passkey": {New: p.Number()}}
 	return entry
 }
 
-// PasskeyName is another name for a passkey.
+// PasskeyName is a request to rename a passkey.
 type PasskeyName struct {
 	Name validate.String `json:"name"`
 }
 
-// RenamePasskey gives a passkey of the caller's another name.
+// RenamePasskey renames one of the caller's passkeys.
 func (e *Engine) RenamePasskey(app core.App, caller Caller, id string, body PasskeyName, from audit.Origin, now time.Time) (renamed *collections.Passkey, err error) {
 	checks := validate.NewChecks()
 	name := checks.Text("name", body.Name, validate.Required(100).Filled())
@@ -283,7 +283,7 @@ func (e *Engine) RenamePasskey(app core.App, caller Caller, id string, body Pass
 	}
 	err = e.changePasskey(app, caller, id, func(tx core.App, user *collections.User, p *collections.Passkey) error {
 		renamed = p
-		entry := aboutPasskey(user, p, audit.PasskeyRename, caller.Actor(from))
+		entry := passkeyEntry(user, p, audit.PasskeyRename, caller.Actor(from))
 		entry.Changes["name"] = audit.Change{Old: phi.Text(p.Name()), New: phi.Text(name)}
 		if err := collections.RenamePasskey(tx, p, name); err != nil {
 			return err
@@ -293,10 +293,10 @@ func (e *Engine) RenamePasskey(app core.App, caller Caller, id string, body Pass
 	return renamed, err
 }
 
-// RemovePasskey takes a passkey of the caller's away, who has to be fresh or to prove the password. The last second factor ends every session
-// when it goes, as switching off the authenticator app does. Source: docs/decisions/authentication.md, "Passkeys".
+// RemovePasskey removes one of the caller's passkeys, after reauthentication. Removing the last second factor ends every session, as turning off
+// TOTP does. Source: docs/decisions/authentication.md, "Passkeys".
 func (e *Engine) RemovePasskey(ctx context.Context, app core.App, caller Caller, id string, proof PasswordProof, from audit.Origin, now time.Time) error {
-	if err := e.proveFresh(ctx, app, caller, proof, from, now); err != nil {
+	if err := e.requireReauthentication(ctx, app, caller, proof, from, now); err != nil {
 		return err
 	}
 	return e.changePasskey(app, caller, id, func(tx core.App, user *collections.User, p *collections.Passkey) error {
@@ -306,14 +306,14 @@ func (e *Engine) RemovePasskey(ctx context.Context, app core.App, caller Caller,
 		if left, err := hasSecondFactor(tx, user); err != nil || left {
 			return err
 		}
-		_, err := RevokeAll(tx, user.Id, becauseTwoFactor, now)
+		_, err := RevokeAll(tx, user.Id, reasonTwoFactor, now)
 		return err
 	})
 }
 
-// changePasskey is change for one of the caller's passkeys, which may not exist.
+// changePasskey is changeUser for one of the caller's passkeys, which may not exist.
 func (e *Engine) changePasskey(app core.App, caller Caller, id string, apply func(tx core.App, user *collections.User, p *collections.Passkey) error) error {
-	return e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+	return e.changeUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		p, err := collections.FindOwnPasskey(tx, user.Id, id)
 		if collections.IsNotFound(err) {
 			return fault.Missing(), nil
@@ -326,7 +326,7 @@ func (e *Engine) changePasskey(app core.App, caller Caller, id string, apply fun
 }
 
 func removePasskey(tx core.App, user *collections.User, p *collections.Passkey, by audit.Actor, now time.Time) error {
-	entry := aboutPasskey(user, p, audit.PasskeyRemove, by)
+	entry := passkeyEntry(user, p, audit.PasskeyRemove, by)
 	entry.Changes["name"] = audit.Change{Old: phi.Text(p.Name())}
 	if err := collections.RemovePasskey(tx, p); err != nil {
 		return err
@@ -337,8 +337,8 @@ func removePasskey(tx core.App, user *collections.User, p *collections.Passkey, 
 	return audit.Append(tx, entry, now)
 }
 
-// removePasskeys is an administrator's: all of them.
-func removePasskeys(tx core.App, user *collections.User, by audit.Actor, now time.Time) error {
+// removeAllPasskeys removes every passkey of a user, for an administrator.
+func removeAllPasskeys(tx core.App, user *collections.User, by audit.Actor, now time.Time) error {
 	list, err := collections.PasskeysOf(tx, user.Id)
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// key is a device with a passkey, the browser it is plugged into, and its owner.
+// key is a device with a passkey, its browser, and its owner.
 type key struct {
 	t      *testing.T
 	app    core.App
@@ -41,12 +41,12 @@ func newKeys(t *testing.T, role authz.Role, options ...vigiltest.UserOption) *ke
 	return k.another()
 }
 
-// another is a second device of the same person.
+// another returns a second device of the same user.
 func (k *key) another() *key {
 	other := *k
 	other.party = virtualwebauthn.RelyingParty{ID: "vigil.example.org", Name: "RPM", Origin: "https://vigil.example.org"}
 	other.device, other.stored = virtualwebauthn.NewAuthenticator(), nil
-	// the library writes coordinates without leading zeros, which no browser does: such a key is thrown away
+	// The library writes coordinates without leading zeros, which browsers do not: discard such keys.
 	for other.secret = (virtualwebauthn.Credential{}); other.secret.Key == nil || len(other.secret.Key.AttestationData()) != 77; {
 		other.secret = virtualwebauthn.NewCredential(virtualwebauthn.KeyTypeEC2)
 	}
@@ -91,7 +91,7 @@ func (k *key) register(name string, made json.RawMessage) error {
 	return err
 }
 
-// enrolled is the device with its passkey registered.
+// enrolled registers the device's passkey.
 func (k *key) enrolled() *key {
 	k.t.Helper()
 	if err := k.register("Desk key", k.made()); err != nil {
@@ -102,7 +102,7 @@ func (k *key) enrolled() *key {
 
 func (k *key) id() string { return k.stored.Id }
 
-// show is what the device answers to what is asked for a step; "" for a passkey alone.
+// show returns the device's assertion for a step; "" for a passkey alone.
 func (k *key) show(step string) (json.RawMessage, error) {
 	k.t.Helper()
 	body := auth.StepBody{}
@@ -143,7 +143,7 @@ func (k *key) use(step string, shown json.RawMessage) (auth.Session, string) {
 	return session, code(err)
 }
 
-// forge answers a challenge the service never gave out.
+// forge answers a challenge that the service never issued.
 func (k *key) forge() string {
 	k.secret.Counter++
 	shown := virtualwebauthn.CreateAssertionResponse(k.party, k.device, k.secret, virtualwebauthn.AssertionOptions{Challenge: make([]byte, 56), RelyingPartyID: k.party.ID})
@@ -151,7 +151,7 @@ func (k *key) forge() string {
 	return got
 }
 
-// step is the temporary token that a right password gives.
+// step returns the temporary token after a right password.
 func (k *key) step(methods ...string) string {
 	k.t.Helper()
 	_, err := k.e.Login(k.t.Context(), k.app, credentials(k.user.Email(), vigiltest.Password), origin, k.now)
@@ -169,8 +169,8 @@ func (k *key) want(what, got, want string) {
 	}
 }
 
-// A passkey opens alone and as the second step of a password, until it is taken away.
-func TestPasskeyOpens(t *testing.T) {
+// TestPasskeySignIn checks that a passkey signs in alone and as the second step, until it is removed.
+func TestPasskeySignIn(t *testing.T) {
 	k := newKeys(t, authz.Provider).enrolled()
 	session, refused := k.signIn("")
 	if refused != "" || session.User.Id != k.user.Id {
@@ -207,8 +207,8 @@ func TestPasskeyOpens(t *testing.T) {
 	}
 }
 
-// What is not exactly what was asked for opens nothing, and counts as one failure.
-func TestPasskeyOpensNothing(t *testing.T) {
+// TestPasskeyRefusals checks that an assertion that deviates from the request is refused and counts as one failure.
+func TestPasskeyRefusals(t *testing.T) {
 	practice := newKeys(t, authz.Admin)
 	alone := func(change func(*key)) func(*key) string {
 		return func(k *key) string {
@@ -232,17 +232,17 @@ func TestPasskeyOpensNothing(t *testing.T) {
 		return answer
 	}
 	for name, try := range map[string]func(*key) string{
-		"another origin":         alone(func(k *key) { k.party.Origin = "https://evil.example" }),
-		"another port":           alone(func(k *key) { k.party.Origin += ":8443" }),
-		"no encryption":          second(func(k *key) { k.party.Origin = "http://vigil.example.org" }),
-		"another relying party":  second(func(k *key) { k.party.ID = "evil.example" }),
-		"nobody checked, alone":  alone(func(k *key) { k.device.Options.UserNotVerified = true }),
-		"nobody present":         second(func(k *key) { k.device.Options.UserNotPresent = true }),
-		"another key":            alone(func(k *key) { k.secret.Key = k.another().secret.Key }),
-		"another owner's handle": alone(func(k *key) { k.device.Options.UserHandle = []byte("somebody else") }),
-		"no handle":              alone(func(k *key) { k.device.Options.UserHandle = nil }),
-		"may suddenly be copied": alone(func(k *key) { k.device.Options.BackupEligible = true }),
-		"a made-up challenge":    (*key).forge,
+		"another origin":           alone(func(k *key) { k.party.Origin = "https://evil.example" }),
+		"another port":             alone(func(k *key) { k.party.Origin += ":8443" }),
+		"no encryption":            second(func(k *key) { k.party.Origin = "http://vigil.example.org" }),
+		"another relying party":    second(func(k *key) { k.party.ID = "evil.example" }),
+		"user not verified, alone": alone(func(k *key) { k.device.Options.UserNotVerified = true }),
+		"user not present":         second(func(k *key) { k.device.Options.UserNotPresent = true }),
+		"another key":              alone(func(k *key) { k.secret.Key = k.another().secret.Key }),
+		"another owner's handle":   alone(func(k *key) { k.device.Options.UserHandle = []byte("somebody else") }),
+		"no handle":                alone(func(k *key) { k.device.Options.UserHandle = nil }),
+		"may suddenly be copied":   alone(func(k *key) { k.device.Options.BackupEligible = true }),
+		"a made-up challenge":      (*key).forge,
 		"used twice": func(k *key) string {
 			answer := shown(k, "")
 			_, first := k.use("", answer)
@@ -251,7 +251,7 @@ func TestPasskeyOpensNothing(t *testing.T) {
 			return got
 		},
 		"used twice, of a device that counts nothing": func(k *key) string {
-			k.secret.Counter = math.MaxUint32 // the next use is the noughth
+			k.secret.Counter = math.MaxUint32 // the counter wraps to zero
 			answer := shown(k, "")
 			_, first := k.use("", answer)
 			k.want("the first use", first, "")
@@ -285,7 +285,8 @@ func TestPasskeyOpensNothing(t *testing.T) {
 	}
 }
 
-// A device that checks nobody is a second factor all the same, and what is no credential is refused before anything is looked up.
+// TestPasskeyAsSecondFactorOnly checks that a device without user verification works as a second factor, and that an invalid credential is
+// refused before any lookup.
 func TestPasskeyAsSecondFactorOnly(t *testing.T) {
 	k := newKeys(t, authz.MA)
 	k.device.Options.UserNotVerified = true
@@ -304,8 +305,9 @@ func TestPasskeyAsSecondFactorOnly(t *testing.T) {
 	wantCode(t, "an unknown step", err, "authentication_failed")
 }
 
-// Five minutes is the time for a challenge and for the second step; what comes later was nobody's guess.
-func TestPasskeyTooLate(t *testing.T) {
+// TestExpiredPasskeyChallenges checks that challenges and temporary tokens expire after five minutes, and that a late use does not count as a
+// failure.
+func TestExpiredPasskeyChallenges(t *testing.T) {
 	k := newKeys(t, authz.Nurse).enrolled()
 	late, err := k.show("")
 	if err != nil {
@@ -344,15 +346,15 @@ func TestPasskeyTooLate(t *testing.T) {
 	k.want("a step of the password before", refused, "authentication_failed")
 }
 
-// A lock, a closed account and a role without passkeys hold at this door too.
-func TestPasskeyOfWhom(t *testing.T) {
+// TestPasskeyOfUnusableAccounts checks that a lockout, an inactive account and a role without passkeys also refuse passkeys.
+func TestPasskeyOfUnusableAccounts(t *testing.T) {
 	k := newKeys(t, authz.Nurse).enrolled()
 	admin := administrator(t, k.e, k.app)
 	signIn := func() string { _, refused := k.signIn(""); return refused }
 	stranger := *k.another()
-	k.want("nobody's passkey", func() string { _, refused := stranger.signIn(""); return refused }(), "authentication_failed")
+	k.want("an unknown passkey", func() string { _, refused := stranger.signIn(""); return refused }(), "authentication_failed")
 	if got := counted(t, k.app); got != 0 {
-		t.Errorf("%d failures counted of nobody", got)
+		t.Errorf("%d failures counted for an unknown passkey", got)
 	}
 	for range 4 {
 		k.want("a forgery", k.forge(), "authentication_failed")
@@ -382,8 +384,8 @@ func TestPasskeyOfWhom(t *testing.T) {
 	k.want("its password alone", opens(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "")
 }
 
-// Another's passkey is no second factor, and nobody changes another's.
-func TestPasskeyOfAnother(t *testing.T) {
+// TestPasskeyOfAnotherUser checks that another user's passkey is no second factor and cannot be changed.
+func TestPasskeyOfAnotherUser(t *testing.T) {
 	mine := newKeys(t, authz.Nurse).enrolled()
 	theirs := mine.another()
 	theirs.user = vigiltest.User(t, mine.app, authz.Provider)
@@ -435,8 +437,9 @@ func TestPasskeyRegistration(t *testing.T) {
 	}
 }
 
-// What was begun while the sign-in was fresh may be finished later; without that the password is asked for, and for removing one.
-func TestPasskeyRegistrationIsFresh(t *testing.T) {
+// TestPasskeyReauthentication checks that a registration begun while the sign-in was fresh may be finished later, and that otherwise registering
+// and removing require the password.
+func TestPasskeyReauthentication(t *testing.T) {
 	k := newKeys(t, authz.Nurse)
 	k.now = clock.Add(10 * time.Minute)
 	made := k.made()
@@ -457,7 +460,7 @@ func TestPasskeyRegistrationIsFresh(t *testing.T) {
 	k.want("removed with the password", code(k.e.RemovePasskey(t.Context(), k.app, k.caller, k.id(), passwordProof(vigiltest.Password), origin, k.now)), "")
 }
 
-// Beside an authenticator app a passkey is one more way; an administrator's reset takes all of them.
+// TestPasskeyBesideTOTP checks a passkey in addition to TOTP, and that an administrator's reset removes all factors.
 func TestPasskeyBesideTOTP(t *testing.T) {
 	k := newKeys(t, authz.Nurse)
 	admin := administrator(t, k.e, k.app)
@@ -490,8 +493,8 @@ func TestPasskeyBesideTOTP(t *testing.T) {
 	}
 }
 
-// A count that goes backwards is told to the owner; what was learnt before still opens.
-func TestCopiedPasskey(t *testing.T) {
+// TestClonedPasskey checks that the owner is notified of a counter that went backwards, and that passkeys with the newer counter still work.
+func TestClonedPasskey(t *testing.T) {
 	k := newKeys(t, authz.Provider).enrolled()
 	k.secret.Counter = 7
 	_, refused := k.signIn("")
@@ -510,8 +513,8 @@ func TestCopiedPasskey(t *testing.T) {
 	}
 }
 
-// Browsers bind passkeys to a name: where the service has an address only, there are none, and no one is asked for one.
-func TestPasskeysNeedAName(t *testing.T) {
+// TestPasskeysNeedAHostName checks that passkeys are unavailable if the service has an IP address only.
+func TestPasskeysNeedAHostName(t *testing.T) {
 	k := newKeys(t, authz.Nurse).enrolled()
 	for _, at := range []string{"", "http://127.0.0.1:8090", "https://[2001:db8::1]", "https://[2001:db8::1]:443/x", "%zz"} {
 		nameless := *k
@@ -523,11 +526,11 @@ func TestPasskeysNeedAName(t *testing.T) {
 		wantCode(t, at+" asks", err, "passkeys_unavailable")
 		_, refused := nameless.use("", json.RawMessage(`{}`))
 		k.want(at+" takes", refused, "passkeys_unavailable")
-		nameless.step() // the factor counts, though this door cannot take it
+		nameless.step() // the factor still counts, though this server cannot accept it
 	}
 }
 
-// Where a role must have a second factor, either kind will do.
+// TestRequiredSecondFactor checks that either kind of second factor satisfies the requirement of a role.
 func TestRequiredSecondFactor(t *testing.T) {
 	k := newKeys(t, authz.Admin)
 	k.e = newEngine(freshFor(time.Hour), withResetPage, func(o *auth.Options) { o.RequireTwoFactor = []authz.Role{authz.Admin, authz.Provider} })

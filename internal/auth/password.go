@@ -23,13 +23,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Lengths of passwords. What bcrypt would not read is refused, never cut: a longer password would match by its beginning alone.
+// Password lengths. A password longer than bcrypt reads is refused, not truncated: otherwise a prefix of it would match.
 const (
 	minPasswordCharacters = 12
 	maxPasswordBytes      = 71
 )
 
-// product is a word that a password may not come down to, like the names of its owner.
+// product is a word that, like the owner's names, must not be the only letters of a password.
 const product = "vigil"
 
 //go:embed common_passwords.txt
@@ -45,11 +45,11 @@ var commonPasswords = sync.OnceValue(func() map[string]bool {
 	return common
 })
 
-// Owner is whose password it is to be: what others know of them is no secret.
+// Owner describes the user of a password. A password must not be derived from these values.
 type Owner struct{ Email, FirstName, LastName string }
 
-// PasswordProblems says which rules of the password policy a password breaks, one message each.
-// Source: docs/decisions/authentication.md, "Password policy errors".
+// PasswordProblems returns one message for each rule of the password policy that the password breaks. Source: docs/decisions/authentication.md,
+// "Password policy errors".
 func PasswordProblems(password string, owner Owner) (broken []string) {
 	rules := []struct {
 		met     bool
@@ -60,10 +60,10 @@ func PasswordProblems(password string, owner Owner) (broken []string) {
 		{strings.ContainsFunc(password, unicode.IsUpper), "Must have an upper-case letter."},
 		{strings.ContainsFunc(password, unicode.IsLower), "Must have a lower-case letter."},
 		{strings.ContainsFunc(password, unicode.IsDigit), "Must have a digit."},
-		{strings.ContainsFunc(password, special), "Must have a special character."},
+		{strings.ContainsFunc(password, isSpecial), "Must have a special character."},
 		{!commonPasswords()[strings.ToLower(password)], "Is one of the most common passwords."},
 		{owner.Email == "" || !strings.Contains(strings.ToLower(password), FoldEmail(owner.Email)), "Must not contain your e-mail address."},
-		{!owner.knownBy(password), "Must not be your name, your e-mail address or the name of this service with digits and signs added."},
+		{!owner.isNamedIn(password), "Must not be your name, your e-mail address or the name of this service with digits and signs added."},
 	}
 	for _, rule := range rules {
 		if !rule.met {
@@ -73,19 +73,19 @@ func PasswordProblems(password string, owner Owner) (broken []string) {
 	return broken
 }
 
-func special(r rune) bool {
+func isSpecial(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != ' '
 }
 
-// knownBy reports whether the letters of a password are a word that everybody can guess.
-func (o Owner) knownBy(password string) bool {
+// isNamedIn reports whether the letters of the password are only the product name or the owner's name or address.
+func (o Owner) isNamedIn(password string) bool {
 	letters := lettersOf(password)
 	local, _, _ := strings.Cut(o.Email, "@")
 	words := []string{product, local, o.FirstName, o.LastName, o.FirstName + o.LastName, o.LastName + o.FirstName}
 	return letters != "" && slices.ContainsFunc(words, func(word string) bool { return lettersOf(word) == letters })
 }
 
-// lettersOf leaves out digits, signs, spaces and case.
+// lettersOf returns the letters of a text in lower case.
 func lettersOf(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) {
@@ -95,19 +95,19 @@ func lettersOf(text string) string {
 	}, text)
 }
 
-// PasswordBody changes the caller's password.
+// PasswordBody is a request to change the caller's password.
 type PasswordBody struct {
 	OldPassword        validate.String `json:"old_password"`
 	NewPassword        validate.String `json:"new_password"`
 	NewPasswordConfirm validate.String `json:"new_password_confirm"`
 }
 
-const becausePassword = "password_change"
+const reasonPasswordChange = "password_change"
 
-// ChangePassword sets a new password for the caller. Every token ends, the caller's own too.
+// ChangePassword sets a new password for the caller and revokes every token, including the caller's own.
 // Source: docs/decisions/authentication.md, "Password policy errors" and "Effects of a password change".
 func (e *Engine) ChangePassword(ctx context.Context, app core.App, caller Caller, body PasswordBody, from audit.Origin, now time.Time) error {
-	ctx, done := waiting(ctx)
+	ctx, done := withQueueTimeout(ctx)
 	defer done()
 	checks := validate.NewChecks()
 	old := checks.Secret("old_password", body.OldPassword, 0)
@@ -115,7 +115,7 @@ func (e *Engine) ChangePassword(ctx context.Context, app core.App, caller Caller
 	if len(checks.Fields["old_password"]) > 0 {
 		return checks.Err()
 	}
-	user, err := e.provePassword(ctx, app, caller, "old_password", old, now)
+	user, err := e.verifyPassword(ctx, app, caller, "old_password", old, now)
 	if err != nil {
 		return err
 	}
@@ -124,15 +124,15 @@ func (e *Engine) ChangePassword(ctx context.Context, app core.App, caller Caller
 		return err
 	}
 	proven := user.TokenKey()
-	return e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
-		if user.TokenKey() != proven { // changed meanwhile: the proof was of the password before
+	return e.changeUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+		if user.TokenKey() != proven { // the password changed after the check
 			return tokenInvalid(), nil
 		}
-		return nil, replacePassword(tx, user, hash, becausePassword, about(user, audit.PasswordChange, caller.Actor(from)), now)
+		return nil, replacePassword(tx, user, hash, reasonPasswordChange, userEntry(user, audit.PasswordChange, caller.Actor(from)), now)
 	})
 }
 
-// readNewPassword reads a password that is sent twice; "" after a complaint.
+// readNewPassword reads a password that is sent twice. It returns "" if the field was rejected.
 func readNewPassword(checks *validate.Checks, password, confirm validate.String) string {
 	wanted := checks.Secret("new_password", password, 0)
 	repeated := checks.Secret("new_password_confirm", confirm, 0)
@@ -142,14 +142,14 @@ func readNewPassword(checks *validate.Checks, password, confirm validate.String)
 	return wanted
 }
 
-// hashNewPassword holds the policy for a user's next password and returns its hash, or all complaints so far.
+// hashNewPassword enforces the password policy and returns the hash of the new password, or all field errors so far.
 func (e *Engine) hashNewPassword(ctx context.Context, app core.App, checks *validate.Checks, password string, user *collections.User) (string, error) {
 	if password != "" {
 		for _, broken := range PasswordProblems(password, Owner{user.Email(), user.FirstName(), user.LastName()}) {
 			checks.Reject("new_password", broken)
 		}
 	}
-	if err := checks.Err(); err != nil { // also what leaves no password to look at
+	if err := checks.Err(); err != nil { // includes a missing password
 		return "", err
 	}
 	same, err := e.matches(ctx, user.PasswordHash(), password)
@@ -162,14 +162,14 @@ func (e *Engine) hashNewPassword(ctx context.Context, app core.App, checks *vali
 	return e.hash(ctx, app, password)
 }
 
-// replacePassword stores a new password, ends every session and says so by mail.
+// replacePassword stores a new password, ends every session and notifies the user by mail.
 func replacePassword(tx core.App, user *collections.User, hash, because string, entry audit.Entry, now time.Time) error {
 	setPassword(user, hash)
 	user.SetMustChangePassword(false)
 	if _, err := RevokeAll(tx, user.Id, because, now); err != nil {
 		return err
 	}
-	if err := save(tx, user, now); err != nil {
+	if err := saveUser(tx, user, now); err != nil {
 		return err
 	}
 	if err := notifications.Queue(tx, notifications.PasswordChanged, user, nil, now); err != nil {
@@ -178,8 +178,8 @@ func replacePassword(tx core.App, user *collections.User, hash, because string, 
 	return audit.Append(tx, entry, now)
 }
 
-// change runs a change of one user in a transaction that is kept when it ends in a refusal, and forgets what was remembered of the user.
-func (e *Engine) change(app core.App, userID string, apply func(tx core.App, user *collections.User) (refused, err error)) error {
+// changeUser applies a change to one user in a transaction that is committed even if it ends in a refusal, and evicts the user from the cache.
+func (e *Engine) changeUser(app core.App, userID string, apply func(tx core.App, user *collections.User) (refused, err error)) error {
 	_, err := commitDecision(app, func(tx core.App) (struct{}, error, error) {
 		user, err := collections.FindUser(tx, userID)
 		if err != nil {
@@ -188,11 +188,11 @@ func (e *Engine) change(app core.App, userID string, apply func(tx core.App, use
 		refused, err := apply(tx, user)
 		return struct{}{}, refused, err
 	})
-	e.Forget(userID)
+	e.Evict(userID)
 	return err
 }
 
-func save(tx core.App, user *collections.User, now time.Time) error {
+func saveUser(tx core.App, user *collections.User, now time.Time) error {
 	user.SetUpdatedAt(now)
 	if err := tx.Save(user); err != nil {
 		return fmt.Errorf("store user: %w", err)
@@ -200,7 +200,7 @@ func save(tx core.App, user *collections.User, now time.Time) error {
 	return nil
 }
 
-// hashCost is what PocketBase's password field says.
+// hashCost returns the bcrypt cost configured on PocketBase's password field.
 func hashCost(app core.App) (int, error) {
 	users, err := app.FindCachedCollectionByNameOrId(collections.Users)
 	if err != nil {
@@ -212,7 +212,7 @@ func hashCost(app core.App) (int, error) {
 	return bcrypt.DefaultCost, nil
 }
 
-// hashPassword makes what is stored of a password. It takes a twentieth of a second and belongs outside of transactions.
+// hashPassword returns the bcrypt hash. It takes about 50 ms, so callers must not hold a transaction.
 func hashPassword(app core.App, password string) (string, error) {
 	cost, err := hashCost(app)
 	if err != nil {
@@ -225,104 +225,105 @@ func hashPassword(app core.App, password string) (string, error) {
 	return string(hash), nil
 }
 
-// places bounds how many passwords are hashed at a time. While others wait, each place also rests after a hash for about as long as one
-// takes: however many sign in at once, most of the processors is left to readings. Whoever could not be answered in good time is told at once.
-type places struct {
-	free    chan struct{}
-	waiting atomic.Int32
-	most    int32 // of those that wait
-	rest    time.Duration
+// workLimiter bounds concurrent work, such as hashing passwords. While callers wait, each slot also pauses after a hash for about as long as one
+// takes, which leaves most CPU time to readings during a sign-in rush. A caller that cannot be served in time is refused immediately.
+type workLimiter struct {
+	slots      chan struct{}
+	waiting    atomic.Int32
+	maxWaiting int32 // waiting callers beyond this are refused
+	pause      time.Duration
 }
 
 const (
-	rest = 50 * time.Millisecond
-	// queue is how many may wait for each place: those are done in about seven seconds.
-	queue = 64
-	// inGoodTime is how long an attempt may wait for all of its hashes, which leaves time to decide about it within ten seconds.
-	inGoodTime = 8 * time.Second
-	comeBack   = 5 * time.Second
+	hashPause = 50 * time.Millisecond
+	// queuePerSlot callers may wait for each slot; serving them takes about seven seconds.
+	queuePerSlot = 64
+	// queueTimeout is how long one attempt may wait for all of its hashes. It leaves time to decide within ten seconds.
+	queueTimeout       = 8 * time.Second
+	overloadRetryAfter = 5 * time.Second
 )
 
-// waiting bounds the time that one attempt waits for places.
-func waiting(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, inGoodTime)
+// withQueueTimeout bounds how long one attempt waits for slots.
+func withQueueTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, queueTimeout)
 }
 
-// newPlaces are for hashing.
-func newPlaces(n int) *places {
-	return &places{free: make(chan struct{}, n), most: int32(queue * n), rest: rest} //nolint:gosec // as many as processors
+// newHashLimiter returns a limiter for n concurrent hashes.
+func newHashLimiter(n int) *workLimiter {
+	return &workLimiter{slots: make(chan struct{}, n), maxWaiting: int32(queuePerSlot * n), pause: hashPause} //nolint:gosec // as many as processors
 }
 
-// newTurns are for the decisions about attempts, of which one is taken at a time: each is a write, and readings wait for no more than one. There
-// are as many as there may be connections, and each takes a millisecond.
-func newTurns() *places { return &places{free: make(chan struct{}, 1), most: 4096} }
+// newDecisionLimiter returns a limiter for decisions about attempts. Each is a write of about one millisecond; one at a time keeps readings from
+// waiting for more than one. The queue is as long as the maximum number of connections.
+func newDecisionLimiter() *workLimiter {
+	return &workLimiter{slots: make(chan struct{}, 1), maxWaiting: 4096}
+}
 
-// take waits for a place and returns what gives it back. It refuses with overloaded when too many wait, or it took too long; who hangs up leaves
-// the queue.
-func (p *places) take(ctx context.Context) (giveBack func(), err error) {
+// acquire waits for a slot and returns the function that releases it. It refuses with overloaded if the queue is full or the wait times out; a
+// caller that disconnects leaves the queue.
+func (p *workLimiter) acquire(ctx context.Context) (release func(), err error) {
 	defer p.waiting.Add(-1)
-	if p.waiting.Add(1) > p.most {
-		return nil, fault.Overloaded(comeBack)
+	if p.waiting.Add(1) > p.maxWaiting {
+		return nil, fault.Overloaded(overloadRetryAfter)
 	}
 	select {
-	case p.free <- struct{}{}:
+	case p.slots <- struct{}{}:
 	case <-ctx.Done():
-		return nil, gaveUp(ctx)
+		return nil, queueError(ctx)
 	}
-	if ctx.Err() != nil { // a place came free at the moment of giving up: it is for one who still waits
-		<-p.free
-		return nil, gaveUp(ctx)
+	if ctx.Err() != nil { // the slot came free as the context ended: pass it on
+		<-p.slots
+		return nil, queueError(ctx)
 	}
 	return func() {
-		if p.rest == 0 || p.waiting.Load() == 0 {
-			<-p.free
+		if p.pause == 0 || p.waiting.Load() == 0 {
+			<-p.slots
 			return
 		}
-		time.AfterFunc(p.rest, func() { <-p.free })
+		time.AfterFunc(p.pause, func() { <-p.slots })
 	}, nil
 }
 
-// gaveUp says why an attempt waits no longer.
-func gaveUp(ctx context.Context) error {
+// queueError returns the error for an attempt that stopped waiting.
+func queueError(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fault.Overloaded(comeBack)
+		return fault.Overloaded(overloadRetryAfter)
 	}
-	return fmt.Errorf("wait for a place: %w", ctx.Err())
+	return fmt.Errorf("wait for a slot: %w", ctx.Err())
 }
 
-// hash is hashPassword, waiting for a place.
+// hash waits for a slot and returns the bcrypt hash.
 func (e *Engine) hash(ctx context.Context, app core.App, password string) (string, error) {
-	giveBack, err := e.places.take(ctx)
+	release, err := e.hashLimiter.acquire(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer giveBack()
+	defer release()
 	return hashPassword(app, password)
 }
 
-// matches reports whether the password has the hash, waiting for a place. It reads as much of an overlong password as bcrypt would, so that
-// it takes its time for that too.
+// matches waits for a slot and reports whether the password has the hash. An overlong password is compared by its first 71 bytes, so that it
+// takes the same time, and never matches.
 func (e *Engine) matches(ctx context.Context, hash, password string) (bool, error) {
-	giveBack, err := e.places.take(ctx)
+	release, err := e.hashLimiter.acquire(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer giveBack()
+	defer release()
 	read := password[:min(len(password), maxPasswordBytes)]
 	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(read)) == nil && len(password) <= maxPasswordBytes, nil
 }
 
-// setPassword gives a user a password that was hashed before, and ends every access token. PocketBase does the latter by itself only for
-// passwords that it hashes.
+// setPassword stores a password hash and revokes every access token. PocketBase revokes them only for passwords that it hashes itself.
 func setPassword(user *collections.User, hash string) {
 	user.SetRaw(core.FieldNamePassword, &core.PasswordFieldValue{Hash: hash})
 	user.RefreshTokenKey()
 }
 
-// decoy is salt and digest of a password nobody has.
+// decoy is the salt and digest of a random password.
 const decoy = "wYvVQJ1mZ8y0sXc3dP5hUeT7bRk2nLq4aFi6gCj8oEu1xNzMtHpSK"
 
-// decoyHash costs as much to check as a real one.
+// decoyHash returns a hash that costs as much to check as a real one.
 func decoyHash(app core.App) (string, error) {
 	cost, err := hashCost(app)
 	return fmt.Sprintf("$2a$%02d$%s", cost, decoy), err

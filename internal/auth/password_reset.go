@@ -15,24 +15,25 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// How long a link to set a password works, and how many are mailed. Source: docs/decisions/authentication.md, "Registration" and "Password reset confirm".
+// Lifetimes of set-password links, and the hourly limit of mails. Source: docs/decisions/authentication.md, "Registration" and "Password reset
+// confirm".
 const (
 	welcomeLife      = 24 * time.Hour
 	resetLife        = time.Hour
 	maxResetsPerHour = 3
 )
 
-// Why a set-password link was made.
+// Purposes of set-password links.
 const (
 	purposeWelcome = "welcome"
 	purposeReset   = "reset"
 )
 
-const becauseReset = "password_reset"
+const reasonPasswordReset = "password_reset"
 
-// Invite creates an account with a password nobody knows, and returns the one-time link with which its holder sets one.
+// Invite creates an account with a random password and returns the one-time link with which its owner sets one.
 func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now time.Time) (link string, err error) {
-	a.Password = "Aa1-" + Random() // meets the policy; known to nobody
+	a.Password = "Aa1-" + Random() // satisfies the policy; never shown
 	a.MustChangePassword = true
 	err = app.RunInTransaction(func(tx core.App) error {
 		user, err := CreateAccount(tx, a, by, now)
@@ -45,7 +46,7 @@ func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now tim
 	return link, err
 }
 
-// addResetToken makes a one-time link; earlier links of the user stop working.
+// addResetToken creates a one-time link and invalidates the user's earlier links.
 func addResetToken(tx core.App, user *collections.User, resetURL, purpose string, life time.Duration, now time.Time) (link string, err error) {
 	token := Random()
 	if err := collections.AddResetToken(tx, user.Id, Hash(token), purpose, now, now.Add(life)); err != nil {
@@ -61,20 +62,20 @@ func addResetToken(tx core.App, user *collections.User, resetURL, purpose string
 	return address.String(), nil
 }
 
-// ResetRequestBody asks for a link to set a password.
+// ResetRequestBody is a request for a set-password link.
 type ResetRequestBody struct {
 	Email validate.String `json:"email"`
 }
 
-// RequestReset queues a mail with a link for whoever has the address, if anybody. It does the same work for every address: who has one is
-// looked up by the mailer. Source: docs/decisions/authentication.md, "Password reset confirm".
+// RequestReset queues a mail with a set-password link to the address, if it has an account. It does the same work for every address: the mailer
+// looks up the account. Source: docs/decisions/authentication.md, "Password reset confirm".
 func (e *Engine) RequestReset(app core.App, body ResetRequestBody, from audit.Origin, now time.Time) error {
 	checks := validate.NewChecks()
-	email := FoldEmail(checks.Text("email", body.Email, validate.Required(254).LookedUp()))
+	email := FoldEmail(checks.Text("email", body.Email, validate.Required(254).LookupOnly()))
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	user, err := ifThere(collections.FindUserByEmail(app, email))
+	user, err := nilIfMissing(collections.FindUserByEmail(app, email))
 	if err != nil {
 		return err
 	}
@@ -89,12 +90,12 @@ func queueReset(tx core.App, email string, entry audit.Entry, now time.Time) err
 	return notifications.QueueUnresolved(tx, notifications.PasswordReset, email, nil, now)
 }
 
-// ResolveMail fills a queued mail whose address nobody has looked up, or drops it.
+// ResolveMail looks up the account of a queued mail and fills in the mail, or drops it.
 func (e *Engine) ResolveMail(tx core.App, mail *collections.Mail, now time.Time) (send bool, err error) {
 	if notifications.Template(mail.Template()) == notifications.AccountLocked {
 		return false, resolveLock(tx, mail, now)
 	}
-	user, err := ifThere(collections.FindUserByEmail(tx, mail.Recipient()))
+	user, err := nilIfMissing(collections.FindUserByEmail(tx, mail.Recipient()))
 	if err != nil || user == nil {
 		return false, err
 	}
@@ -106,7 +107,7 @@ func (e *Engine) fillReset(tx core.App, mail *collections.Mail, user *collection
 	if err != nil || mailed >= maxResetsPerHour {
 		return false, err
 	}
-	if usable, err := mayUse(tx, user); err != nil || !usable {
+	if usable, err := isUsable(tx, user); err != nil || !usable {
 		return false, err
 	}
 	link, err := addResetToken(tx, user, e.options.ResetURL, purposeReset, resetLife, now)
@@ -117,17 +118,17 @@ func (e *Engine) fillReset(tx core.App, mail *collections.Mail, user *collection
 	return true, mail.SetParameters(map[string]string{"link": link})
 }
 
-// ResetBody sets a new password with the token of a mailed link.
+// ResetBody sets a new password with the token of a set-password link.
 type ResetBody struct {
 	Token              validate.String `json:"token"`
 	NewPassword        validate.String `json:"new_password"`
 	NewPasswordConfirm validate.String `json:"new_password_confirm"`
 }
 
-// ConfirmReset sets the password of the account a token was made for. The token works once, and all sessions end.
-// Source: docs/decisions/authentication.md, "Password reset confirm".
+// ConfirmReset sets the password of the token's account. The token works once, and all sessions end. Source: docs/decisions/authentication.md,
+// "Password reset confirm".
 func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody, from audit.Origin, now time.Time) error {
-	ctx, done := waiting(ctx)
+	ctx, done := withQueueTimeout(ctx)
 	defer done()
 	checks := validate.NewChecks()
 	token := checks.Secret("token", body.Token, 512)
@@ -153,7 +154,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 	if err != nil {
 		return err
 	}
-	return e.change(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+	return e.changeUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		if _, err := collections.UseResetToken(tx, Hash(token), now); collections.IsNotFound(err) {
 			return invalidResetToken(), nil
 		} else if err != nil {
@@ -162,7 +163,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 		if err := collections.ClearLoginFailure(tx, e.sealer.LoginKey(FoldEmail(user.Email()))); err != nil {
 			return nil, err
 		}
-		return nil, replacePassword(tx, user, hash, becauseReset, about(user, audit.PasswordReset, callerOf(user).Actor(from)), now)
+		return nil, replacePassword(tx, user, hash, reasonPasswordReset, userEntry(user, audit.PasswordReset, callerOf(user).Actor(from)), now)
 	})
 }
 

@@ -24,14 +24,14 @@ func withResetPage(o *auth.Options) {
 	o.ResetURL, o.SignInURL = resetPage, "https://vigil.example.org/"
 }
 
-func askReset(t testing.TB, e *auth.Engine, app core.App, email string, now time.Time) {
+func requestReset(t testing.TB, e *auth.Engine, app core.App, email string, now time.Time) {
 	t.Helper()
 	if err := e.RequestReset(app, auth.ResetRequestBody{Email: validate.Of(email)}, origin, now); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// resolve is what the mailer makes of the last mail in the outbox: the token of its link, or "" for none.
+// resolve runs the mailer's lookup on the last mail and returns the token of its link, or "".
 func resolve(t testing.TB, e *auth.Engine, app core.App, now time.Time) (token string, mail *collections.Mail) {
 	t.Helper()
 	var id string
@@ -71,14 +71,14 @@ func setPassword(t testing.TB, e *auth.Engine, app core.App, token, password str
 	}, origin, now)
 }
 
-// Asking tells nobody whether an address has an account: the same is stored for both, and who has it is in neither mail.
-func TestAskingForAResetTellsNothing(t *testing.T) {
+// TestResetRequestRevealsNothing checks that a request stores the same for an address with and without an account.
+func TestResetRequestRevealsNothing(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
 	user := vigiltest.User(t, app, authz.Nurse)
 	added := map[string]map[string]int{}
 	for _, email := range []string{user.Email(), "nobody@vigil.test"} {
 		before := vigiltest.RowCounts(t, app)
-		askReset(t, e, app, "  "+strings.ToUpper(email), clock)
+		requestReset(t, e, app, "  "+strings.ToUpper(email), clock)
 		added[email] = vigiltest.RowsAdded(t, app, before)
 	}
 	if want := map[string]int{"mails": 1, "audit_log": 1}; !maps.Equal(added[user.Email()], want) || !maps.Equal(added["nobody@vigil.test"], want) {
@@ -108,9 +108,9 @@ func TestResetLink(t *testing.T) {
 	for range 5 {
 		opens(t, e, app, user, "wrong", "", clock)
 	}
-	askReset(t, e, app, user.Email(), clock)
+	requestReset(t, e, app, user.Email(), clock)
 	first, _ := resolve(t, e, app, clock)
-	askReset(t, e, app, user.Email(), clock)
+	requestReset(t, e, app, user.Email(), clock)
 	token, mail := resolve(t, e, app, clock)
 	if len(token) != 43 || token == first || mail.UserID() != user.Id {
 		t.Errorf("tokens %q and %q for %s", first, token, mail.UserID())
@@ -129,13 +129,13 @@ func TestResetLink(t *testing.T) {
 		t.Errorf("no token: %s", got)
 	}
 	err = e.ConfirmReset(t.Context(), app, auth.ResetBody{Token: validate.Of("unknown"), NewPassword: validate.Of("x")}, origin, clock)
-	if got := wrongFields(err); got != "new_password_confirm" { // nothing of a password's policy is told to who has no link
+	if got := wrongFields(err); got != "new_password_confirm" { // the password policy is not checked without a valid link
 		t.Errorf("an unknown token: %s", got)
 	}
 
 	wantCode(t, "in its last moment", setPassword(t, e, app, token, "Next-Password-1", clock.Add(time.Hour-time.Second)), "")
 	wantCode(t, "again", setPassword(t, e, app, token, "Next-Password-2", clock), "invalid_reset_token")
-	if got := opens(t, e, app, user, "Next-Password-1", "", clock); got != "" { // the lock of the wrong attempts went with the old password
+	if got := opens(t, e, app, user, "Next-Password-1", "", clock); got != "" { // the reset ends the lockout
 		t.Errorf("the new password: %s", got)
 	}
 	if got := opens(t, e, app, user, vigiltest.Password, "", clock); got != "authentication_failed" {
@@ -149,7 +149,7 @@ func TestResetLink(t *testing.T) {
 	}
 }
 
-// A reset ends every sign-in.
+// TestResetEndsSessions checks that a reset ends every session.
 func TestResetEndsSessions(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
 	user := vigiltest.User(t, app, authz.Nurse)
@@ -169,8 +169,8 @@ func TestResetEndsSessions(t *testing.T) {
 	}
 }
 
-// Three links an hour, whoever asked for them, and none to whom they are of no use.
-func TestResetMailsAreFew(t *testing.T) {
+// TestResetMailLimit checks that at most three links an hour are mailed, and none to accounts that cannot use them.
+func TestResetMailLimit(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
 	user := vigiltest.User(t, app, authz.Nurse)
 	for _, test := range []struct {
@@ -178,7 +178,7 @@ func TestResetMailsAreFew(t *testing.T) {
 		mailed  bool
 	}{{0, true}, {20, true}, {40, true}, {59, false}, {60, true}, {61, false}, {80, true}} {
 		at := clock.Add(time.Duration(test.minutes) * time.Minute)
-		askReset(t, e, app, user.Email(), at)
+		requestReset(t, e, app, user.Email(), at)
 		token, _ := resolve(t, e, app, at)
 		if (token != "") != test.mailed {
 			t.Errorf("after %d minutes: mailed is %v", test.minutes, token != "")
@@ -188,15 +188,16 @@ func TestResetMailsAreFew(t *testing.T) {
 	gone := vigiltest.User(t, app, authz.Patient, vigiltest.PortalOf(patient(t, app, "A-2", true)))
 	portal := vigiltest.User(t, app, authz.Patient, vigiltest.PortalOf(patient(t, app, "A-1", false)))
 	for email, mailed := range map[string]bool{closed.Email(): false, gone.Email(): false, "nobody@vigil.test": false, portal.Email(): true} {
-		askReset(t, e, app, email, clock)
+		requestReset(t, e, app, email, clock)
 		if token, _ := resolve(t, e, app, clock); (token != "") != mailed {
 			t.Errorf("%s: mailed is %v", email, token != "")
 		}
 	}
 }
 
-// The administrators hear of a lock where there is something to unlock: a known address, of a user or of the dashboard.
-func TestAdministratorsHearOfLocks(t *testing.T) {
+// TestLockoutNoticeToAdministrators checks that administrators are notified of a lockout only if the address has an account, of a user or of a
+// superuser.
+func TestLockoutNoticeToAdministrators(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	admin := vigiltest.User(t, app, authz.Admin)
 	vigiltest.User(t, app, authz.Admin, vigiltest.Inactive())
@@ -248,12 +249,12 @@ func TestAdministratorsHearOfLocks(t *testing.T) {
 		"a user's address in capitals too": {dashboard(strings.ToUpper("somebody@vigil.test")), "[]"},
 	} {
 		if got := fmt.Sprint(lock(test.try)); got != test.want {
-			t.Errorf("%s: told %s, want %s", name, got, test.want)
+			t.Errorf("%s: notified %s, want %s", name, got, test.want)
 		}
 	}
 }
 
-// A new account gets a link that sets its password within a day, and its password is in no mail.
+// TestRegister checks that a new account gets a link that sets its password within a day, and that no mail contains the password.
 func TestRegister(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
 	admin := administrator(t, e, app)
@@ -280,11 +281,11 @@ func TestRegister(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := mail.Parameters()
-	if told["email"] != user.Email() || told["address"] != "https://vigil.example.org/" || strings.Contains(fmt.Sprint(told), "Correct-Horse-42") {
-		t.Errorf("welcomed with %v", told)
+	parameters := mail.Parameters()
+	if parameters["email"] != user.Email() || parameters["address"] != "https://vigil.example.org/" || strings.Contains(fmt.Sprint(parameters), "Correct-Horse-42") {
+		t.Errorf("welcomed with %v", parameters)
 	}
-	token := tokenIn(t, told["link"])
+	token := tokenIn(t, parameters["link"])
 	wantCode(t, "a day later", setPassword(t, e, app, token, "Next-Password-1", clock.Add(24*time.Hour)), "invalid_reset_token")
 	wantCode(t, "within a day", setPassword(t, e, app, token, "Next-Password-1", clock.Add(24*time.Hour-time.Second)), "")
 	if got := recorded(t, app, user); got != "user.create[] auth.password_reset[]" {

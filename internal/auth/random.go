@@ -7,14 +7,14 @@ import (
 	"encoding/hex"
 )
 
-// Random is an opaque token or secret: 256 random bits in base64url.
+// Random returns an opaque token or secret: 256 random bits in base64url.
 func Random() string {
 	var bits [32]byte
 	_, _ = rand.Read(bits[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(bits[:])
 }
 
-// Hash is what is stored of something random: nobody guesses it, so that a hash without salt or key is enough.
+// Hash returns the SHA-256 of a random value, for storage. 256 random bits cannot be guessed, so the hash needs no salt or key.
 func Hash(random string) string {
 	sum := sha256.Sum256([]byte(random))
 	return hex.EncodeToString(sum[:])

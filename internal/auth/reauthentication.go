@@ -14,25 +14,25 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// PasswordProof tells again who is at the keyboard, where the sign-in is not fresh any more.
+// PasswordProof is the caller's password, sent again when the sign-in is no longer fresh.
 type PasswordProof struct {
 	Password validate.String `json:"password"`
 }
 
-// missing reports whether no password came along.
-func (p PasswordProof) missing() bool {
+// isMissing reports whether the request has no password.
+func (p PasswordProof) isMissing() bool {
 	return !p.Password.Sent() || p.Password.Null() || p.Password.Given() && p.Password.Value == ""
 }
 
-// proveFresh lets those go on who signed in a moment ago, or who give their password again: a stolen access token must not be enough to add
-// a second factor or to take one away, for that would lock its owner out. A wrong password counts like a failed sign-in, and among the wrong
-// proofs. Source: docs/decisions/authentication.md, "Fresh sign-in".
-func (e *Engine) proveFresh(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) error {
-	fresh, err := e.fresh(app, caller, now)
+// requireReauthentication passes if the caller signed in recently or sends the right password. A stolen access token alone must not add or
+// remove a second factor, because that would lock the owner out. A wrong password counts both as a failed sign-in and as a wrong proof.
+// Source: docs/decisions/authentication.md, "Fresh sign-in".
+func (e *Engine) requireReauthentication(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) error {
+	fresh, err := e.isFresh(app, caller, now)
 	if err != nil || fresh {
 		return err
 	}
-	if proof.missing() {
+	if proof.isMissing() {
 		return fault.New(fault.Forbidden, "reauthentication_required", "Enter your password again to do this.")
 	}
 	checks := validate.NewChecks()
@@ -44,25 +44,25 @@ func (e *Engine) proveFresh(ctx context.Context, app core.App, caller Caller, pr
 	if err != nil {
 		return err
 	}
-	a := e.attemptOf(user, from, now)
+	a := e.newAttempt(user, from, now)
 	if _, err := commitDecision(app, a.refuseLocked); err != nil {
 		return err
 	}
-	wait, done := waiting(ctx)
+	wait, done := withQueueTimeout(ctx)
 	defer done()
 	right, err := e.matches(wait, user.PasswordHash(), password)
 	if err != nil {
 		return err
 	}
 	_, err = commitDecision(app, func(tx core.App) (struct{}, error, error) {
-		refused, err := e.judgePassword(tx, a, right)
+		refused, err := e.decideReauthentication(tx, a, right)
 		return struct{}{}, refused, err
 	})
 	return err
 }
 
-// fresh reports whether the caller's session began a moment ago; one that was ended is not fresh.
-func (e *Engine) fresh(app core.App, caller Caller, now time.Time) (bool, error) {
+// isFresh reports whether the caller's session began within the configured time; a revoked session is not fresh.
+func (e *Engine) isFresh(app core.App, caller Caller, now time.Time) (bool, error) {
 	if caller.Family == "" || e.options.FreshSignIn <= 0 {
 		return false, nil
 	}
@@ -73,8 +73,8 @@ func (e *Engine) fresh(app core.App, caller Caller, now time.Time) (bool, error)
 	return err == nil && now.Sub(started) <= e.options.FreshSignIn, err
 }
 
-// judgePassword decides about a password that was checked for somebody who is signed in.
-func (e *Engine) judgePassword(tx core.App, a attempt, right bool) (refused, err error) {
+// decideReauthentication records the outcome of a password check for a signed-in caller and returns the refusal, if any.
+func (e *Engine) decideReauthentication(tx core.App, a attempt, right bool) (refused, err error) {
 	failures, refused, err := a.refuseLocked(tx)
 	if refused != nil || err != nil {
 		return refused, err
@@ -83,35 +83,36 @@ func (e *Engine) judgePassword(tx core.App, a attempt, right bool) (refused, err
 	if err != nil {
 		return nil, err
 	}
-	if user == nil { // changed meanwhile: the proof was of the password before
+	if user == nil { // the password changed after the check
 		return tokenInvalid(), nil
 	}
 	wrong := authenticationFailed()
 	refused, err = e.countProof(tx, user.Id, right, wrong, a.now)
-	if refused != wrong || err != nil { //nolint:errorlint // the very value handed in, not its kind
+	if refused != wrong || err != nil { //nolint:errorlint // identity, not kind: the value passed in
 		return refused, err
 	}
 	return a.fail(tx, failures)
 }
 
-// attemptOf is an attempt of somebody whose account is known.
-func (e *Engine) attemptOf(user *collections.User, from audit.Origin, now time.Time) attempt {
+// newAttempt returns a sign-in attempt for a known account.
+func (e *Engine) newAttempt(user *collections.User, from audit.Origin, now time.Time) attempt {
 	email := FoldEmail(user.Email())
 	return attempt{email: email, emailKey: e.sealer.LoginKey(email), user: user, from: from, now: now}
 }
 
-// A signed-in person proves again who they are before password or second factor change. A stolen access token must not be good for guessing:
-// five wrong proofs in a quarter of an hour end it until that has passed. Source: docs/decisions/authentication.md, "Password policy errors".
+// A caller proves the password or second factor again before either changes. After five wrong proofs within 15 minutes the caller is refused
+// until those 15 minutes have passed, so a stolen access token cannot be used for guessing. Source: docs/decisions/authentication.md, "Password
+// policy errors".
 const (
 	maxWrongProofs = 5
 	proofWindow    = 15 * time.Minute
 )
 
-// proofKey names the counter of a user; it cannot be an address.
+// proofKey returns the counter key of a user. The NUL byte keeps it apart from every e-mail address.
 func (e *Engine) proofKey(userID string) string { return e.sealer.LoginKey("proof\x00" + userID) }
 
-// wrongProofs reads the count of the window under way; its end is kept where logins keep the end of a lock.
-func (e *Engine) wrongProofs(tx core.App, userID string, now time.Time) (collections.LoginFailure, error) {
+// failedProofs returns the count of the current window. LockedUntil holds the end of the window.
+func (e *Engine) failedProofs(tx core.App, userID string, now time.Time) (collections.LoginFailure, error) {
 	wrong, err := collections.LockLoginFailure(tx, e.proofKey(userID))
 	if err != nil || !now.Before(wrong.LockedUntil) {
 		return collections.LoginFailure{LockedUntil: now.Add(proofWindow)}, err
@@ -119,10 +120,10 @@ func (e *Engine) wrongProofs(tx core.App, userID string, now time.Time) (collect
 	return wrong, nil
 }
 
-// countProof decides about one proof that was checked, in its transaction: of many at once no more than five wrong ones are looked at, and
-// whoever has been wrong too often is refused whatever the proof is.
+// countProof records the result of one proof inside the transaction that decides about it, so concurrent requests cannot exceed five wrong
+// proofs. A caller at the limit is refused even with a right proof.
 func (e *Engine) countProof(tx core.App, userID string, right bool, wrongProof error, now time.Time) (refused, err error) {
-	wrong, err := e.wrongProofs(tx, userID, now)
+	wrong, err := e.failedProofs(tx, userID, now)
 	switch {
 	case err != nil:
 		return nil, err
@@ -140,9 +141,9 @@ func throttled(wait time.Duration) error {
 	return fault.New(fault.Throttled, "throttled", fmt.Sprintf("Request was throttled. Expected available in %d seconds.", seconds)).After(wait)
 }
 
-// provePassword checks the caller's password again and returns the user as they were when it was right. A wrong one is a validation fault of
-// the named field.
-func (e *Engine) provePassword(ctx context.Context, app core.App, caller Caller, field, password string, now time.Time) (*collections.User, error) {
+// verifyPassword checks the caller's password again and returns the user record it was checked against. A wrong password is a validation fault
+// of the named field.
+func (e *Engine) verifyPassword(ctx context.Context, app core.App, caller Caller, field, password string, now time.Time) (*collections.User, error) {
 	user, err := collections.FindUser(app, caller.RecordID)
 	if err != nil {
 		return nil, err

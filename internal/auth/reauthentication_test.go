@@ -14,7 +14,8 @@ func passwordProof(password string) auth.PasswordProof {
 	return auth.PasswordProof{Password: validate.Of(password)}
 }
 
-// A session is fresh for so long after its sign-in, however young its token is; one that was ended is not, nor a token without one.
+// TestFreshSignIn: a session is fresh for the configured time after its sign-in, regardless of rotations. A revoked session and a token without
+// one are not fresh.
 func TestFreshSignIn(t *testing.T) {
 	for _, life := range []time.Duration{0, time.Minute, 10 * time.Minute} {
 		app, e := vigiltest.NewApp(t), newEngine(freshFor(life))
@@ -25,7 +26,7 @@ func TestFreshSignIn(t *testing.T) {
 			return code(err)
 		}
 		within, after := "", "reauthentication_required"
-		if life == 0 { // always asked
+		if life == 0 { // reauthentication is always required
 			within = after
 		}
 		if got := try(caller, auth.PasswordProof{}, clock); got != within {
@@ -66,7 +67,8 @@ func TestFreshSignIn(t *testing.T) {
 	}
 }
 
-// A password given again is guessed at no better than one at the sign-in: both count, and a lock of either holds for both.
+// TestProofsCountLikeSignIns: reauthentication cannot be guessed more easily than a sign-in: both count failures, and a lockout of either
+// applies to both.
 func TestProofsCountLikeSignIns(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(freshFor(0))
 	user := vigiltest.User(t, app, authz.Nurse)
@@ -79,7 +81,7 @@ func TestProofsCountLikeSignIns(t *testing.T) {
 	for _, step := range []struct{ password, want string }{
 		{"wrong", "authentication_failed"},
 		{"wrong", "authentication_failed"},
-		{vigiltest.Password, ""}, // does not begin the count anew: a thief knows no password
+		{vigiltest.Password, ""}, // does not reset the count
 		{"wrong", "authentication_failed"},
 		{"wrong", "authentication_failed"},
 		{"wrong", "authentication_failed"},
@@ -105,8 +107,8 @@ func TestProofsCountLikeSignIns(t *testing.T) {
 	}
 }
 
-// Of an account that was closed, the password proves nothing any more.
-func TestProofOfAClosedAccount(t *testing.T) {
+// TestProofOfInactiveAccount checks that the password of a deactivated account is not accepted.
+func TestProofOfInactiveAccount(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(freshFor(0))
 	user := vigiltest.User(t, app, authz.Nurse)
 	caller, _ := signedIn(t, e, app, user, clock)

@@ -10,19 +10,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// RefreshBody holds the refresh token to swap or to end.
+// RefreshBody holds the refresh token to rotate or revoke.
 type RefreshBody struct {
 	Refresh validate.String `json:"refresh"`
 }
 
-// Why a refresh token was revoked.
+// Reasons for which a refresh token is revoked.
 const (
-	becauseLogout = "logout"
-	becauseReuse  = "reuse"
-	becauseIdle   = "idle"
+	reasonLogout = "logout"
+	reasonReuse  = "reuse"
+	reasonIdle   = "idle"
 )
 
-// read returns the hash of the token; "" when no token of ours looks like this.
+// read returns the hash of the token, or "" if its format is not that of a refresh token.
 func (b RefreshBody) read() (hash string, err error) {
 	checks := validate.NewChecks()
 	token := checks.Secret("refresh", b.Refresh, 512)
@@ -32,9 +32,9 @@ func (b RefreshBody) read() (hash string, err error) {
 	return Hash(token), nil
 }
 
-// Refresh swaps a refresh token for a new one and a new access token; the old one has had its use. A second use means
-// that two hold it: the whole family ends, the newest token too; unless the first answer seems to have been lost. It refuses with token_invalid (unknown, malformed,
-// expired, account not usable), token_reused, token_revoked or token_expired (idle for too long).
+// Refresh rotates a refresh token: it returns a new refresh token and a new access token. A second use shows that two clients hold the token, so
+// the whole family is revoked, unless the first response was probably lost. It refuses with token_invalid (unknown, malformed, expired, or
+// account not usable), token_reused, token_revoked or token_expired (idle for too long).
 // Source: docs/decisions/authentication.md, "Refresh-token family", "Lost refresh responses", "Refresh is public" and "Inactivity".
 func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now time.Time) (Session, error) {
 	hash, err := body.read()
@@ -52,22 +52,22 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 		if err != nil {
 			return session, nil, err
 		}
-		user, err := ifThere(collections.FindUser(tx, token.UserID))
+		user, err := nilIfMissing(collections.FindUser(tx, token.UserID))
 		if err != nil || user == nil {
 			return session, tokenInvalid(), err
 		}
-		lost, err := lostAnswer(tx, token, now)
+		lost, err := lostResponse(tx, token, now)
 		if err != nil {
 			return session, nil, err
 		}
-		if because, refused := e.judge(token, now); refused != nil && lost == "" {
+		if because, refused := e.checkRefreshToken(token, now); refused != nil && lost == "" {
 			return session, refused, endFamily(tx, token, because, user, from, now)
 		}
-		if usable, err := mayUse(tx, user); err != nil || !usable {
+		if usable, err := isUsable(tx, user); err != nil || !usable {
 			return session, tokenInvalid(), err
 		}
 		if lost != "" {
-			session, err = e.repeat(tx, token, lost, user, from, now)
+			session, err = e.reissue(tx, token, lost, user, from, now)
 			return session, nil, err
 		}
 		session, err = e.rotate(tx, token, user, from, now)
@@ -75,25 +75,25 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 	})
 }
 
-// judge says why a refresh token may not be swapped, and why its family ends when it does; nil when it may.
-func (e *Engine) judge(token collections.RefreshToken, now time.Time) (because string, refused error) {
+// checkRefreshToken returns the refusal of a refresh token that may not be rotated, and the reason to revoke its family, if any.
+func (e *Engine) checkRefreshToken(token collections.RefreshToken, now time.Time) (because string, refused error) {
 	switch {
 	case token.State == collections.RefreshRotated, token.State == collections.RefreshRevoked && token.RevokedBecause == collections.RefreshSuperseded:
-		return becauseReuse, tokenReused()
-	case token.State == collections.RefreshRevoked && token.RevokedBecause == becauseIdle:
+		return reasonReuse, tokenReused()
+	case token.State == collections.RefreshRevoked && token.RevokedBecause == reasonIdle:
 		return "", tokenExpired()
 	case token.State == collections.RefreshRevoked:
 		return "", tokenRevoked()
 	case !now.Before(token.ExpiresAt):
 		return "", tokenInvalid()
-	case e.idle(token, now):
-		return becauseIdle, tokenExpired()
+	case e.isIdle(token, now):
+		return reasonIdle, tokenExpired()
 	}
 	return "", nil
 }
 
-// idle reports whether the family has made no request for longer than allowed.
-func (e *Engine) idle(token collections.RefreshToken, now time.Time) bool {
+// isIdle reports whether the family has made no request for longer than allowed.
+func (e *Engine) isIdle(token collections.RefreshToken, now time.Time) bool {
 	lastUse := token.IssuedAt
 	if token.LastUsedAt.After(lastUse) {
 		lastUse = token.LastUsedAt
@@ -101,13 +101,13 @@ func (e *Engine) idle(token collections.RefreshToken, now time.Time) bool {
 	return e.options.IdleLogout > 0 && now.Sub(lastUse) > e.options.IdleLogout
 }
 
-// endFamily ends the family of a refused token when there is a reason to.
+// endFamily revokes the family of a refused token if there is a reason to.
 func endFamily(tx core.App, token collections.RefreshToken, because string, user *collections.User, from audit.Origin, now time.Time) error {
 	if because == "" {
 		return nil
 	}
 	ended, err := collections.RevokeRefreshFamily(tx, token.Family, because)
-	if err != nil || because != becauseReuse {
+	if err != nil || because != reasonReuse {
 		return err
 	}
 	first, err := collections.MarkRefreshReuse(tx, token.ID)
@@ -121,20 +121,20 @@ func (e *Engine) rotate(tx core.App, token collections.RefreshToken, user *colle
 	if err := collections.RotateRefreshToken(tx, token.ID, now); err != nil {
 		return Session{}, err
 	}
-	if err := audit.Append(tx, about(user, audit.Refresh, callerOf(user).Actor(from)), now); err != nil {
+	if err := audit.Append(tx, userEntry(user, audit.Refresh, callerOf(user).Actor(from)), now); err != nil {
 		return Session{}, err
 	}
-	return e.issue(tx, user, nextOf(token, from), now)
+	return e.issue(tx, user, nextInFamily(token, from), now)
 }
 
-// LogoutBody holds the refresh token of the sign-in to end, and a device of the caller that is to be silent, too, whoever registered it.
+// LogoutBody holds the refresh token of the sign-in to end, and optionally a device to deactivate the push tokens of.
 type LogoutBody struct {
 	Refresh  validate.String `json:"refresh"`
 	DeviceID validate.String `json:"device_id"`
 }
 
-// Logout ends the family of one of the caller's own refresh tokens and silences its devices. Any other token is passed over in silence.
-// Source: docs/decisions/authentication.md, "Logout".
+// Logout revokes the family of one of the caller's own refresh tokens and deactivates its push tokens. Any other token is ignored without an
+// error. Source: docs/decisions/authentication.md, "Logout".
 func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit.Origin, now time.Time) error {
 	checks := validate.NewChecks()
 	validate.NotNull(checks, "device_id", body.DeviceID)
@@ -149,7 +149,7 @@ func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit
 			return err
 		}
 		if deviceID != "" {
-			if _, err := collections.DeactivatePushTokens(tx, caller.RecordID, deviceID, becauseLogout, now); err != nil {
+			if _, err := collections.DeactivatePushTokens(tx, caller.RecordID, deviceID, reasonLogout, now); err != nil {
 				return err
 			}
 		}
@@ -160,7 +160,7 @@ func (e *Engine) Logout(app core.App, caller Caller, body LogoutBody, from audit
 	})
 }
 
-// endOwnFamily ends the session of the caller's token, however old that is, and silences what was registered in it.
+// endOwnFamily revokes the family of the caller's token, even an expired one, and deactivates the push tokens registered in that session.
 func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ended int64, err error) {
 	if !refreshFormat.MatchString(token) {
 		return 0, nil
@@ -172,16 +172,16 @@ func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ende
 	if err != nil {
 		return 0, err
 	}
-	if err := collections.DeactivateSessionPushTokens(tx, caller.RecordID, held.Family, held.DeviceID, becauseLogout, now); err != nil {
+	if err := collections.DeactivateSessionPushTokens(tx, caller.RecordID, held.Family, held.DeviceID, reasonLogout, now); err != nil {
 		return 0, err
 	}
-	return collections.RevokeRefreshFamily(tx, held.Family, becauseLogout)
+	return collections.RevokeRefreshFamily(tx, held.Family, reasonLogout)
 }
 
-// LogoutAll ends every sign-in of the caller and silences all devices. Access tokens last until they expire.
+// LogoutAll revokes every session of the caller and deactivates all push tokens. Access tokens remain valid until they expire.
 func (e *Engine) LogoutAll(app core.App, caller Caller, from audit.Origin, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
-		ended, err := RevokeAll(tx, caller.RecordID, becauseLogout, now)
+		ended, err := RevokeAll(tx, caller.RecordID, reasonLogout, now)
 		if err != nil {
 			return err
 		}
@@ -197,8 +197,8 @@ func recordLogout(tx core.App, caller Caller, ended int64, from audit.Origin, no
 	}, now)
 }
 
-// RevokeAll ends every session of a user, for a reason of at most 50 characters, silences their devices, and returns how many sessions it
-// ended. Source: docs/decisions/notifications.md, "Push tokens and sessions".
+// RevokeAll revokes every session of a user for a reason of at most 50 characters, deactivates the push tokens, and returns the number of
+// sessions. Source: docs/decisions/notifications.md, "Push tokens and sessions".
 func RevokeAll(app core.App, userRecordID, because string, now time.Time) (int64, error) {
 	ended, err := collections.RevokeRefreshTokens(app, userRecordID, because)
 	if err != nil {

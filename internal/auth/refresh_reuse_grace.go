@@ -10,15 +10,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// forgiveWithin is how soon a swapped refresh token must come again for its answer to count as lost.
+// reuseGracePeriod is how soon after its rotation a refresh token may be sent again because the response was lost.
 // Source: docs/decisions/authentication.md, "Lost refresh responses".
-const forgiveWithin = 30 * time.Second
+const reuseGracePeriod = 30 * time.Second
 
-// lostAnswer is the token that was handed out for a swapped one and never arrived, as far as anybody can tell: the swap was a moment ago,
-// nobody has used either of the tokens that it gave, and it was not forgiven before. "" is no such token, and so a reuse.
-func lostAnswer(tx core.App, token collections.RefreshToken, now time.Time) (child string, err error) {
-	since := now.Sub(token.LastUsedAt).Abs() // a request may have been stamped before the one that overtook it
-	if token.State != collections.RefreshRotated || token.RevokedBecause != "" || since > forgiveWithin {
+// lostResponse returns the id of the token issued for an already rotated one if that response was probably lost: the rotation is recent, neither
+// of the new tokens was used, and no grace was given before. It returns "" for a reuse.
+func lostResponse(tx core.App, token collections.RefreshToken, now time.Time) (child string, err error) {
+	since := now.Sub(token.LastUsedAt).Abs() // concurrent requests may commit out of time order
+	if token.State != collections.RefreshRotated || token.RevokedBecause != "" || since > reuseGracePeriod {
 		return "", nil
 	}
 	children, err := collections.RefreshChildren(tx, token.Family, token.ID)
@@ -28,56 +28,57 @@ func lostAnswer(tx core.App, token collections.RefreshToken, now time.Time) (chi
 	return children[0].ID, nil
 }
 
-// repeat answers a swap a second time: with other tokens, and what was handed out first is good no longer.
-func (e *Engine) repeat(tx core.App, token collections.RefreshToken, lost string, user *collections.User, from audit.Origin, now time.Time) (Session, error) {
+// reissue answers a rotation a second time with new tokens and supersedes the refresh token issued first.
+func (e *Engine) reissue(tx core.App, token collections.RefreshToken, lost string, user *collections.User, from audit.Origin, now time.Time) (Session, error) {
 	if err := collections.SupersedeRefreshToken(tx, lost); err != nil {
 		return Session{}, err
 	}
-	entry := about(user, audit.Refresh, callerOf(user).Actor(from))
+	entry := userEntry(user, audit.Refresh, callerOf(user).Actor(from))
 	entry.Changes = audit.Changes{"repeated": {Old: false, New: true}}
 	if err := audit.Append(tx, entry, now); err != nil {
 		return Session{}, err
 	}
-	return e.issue(tx, user, nextOf(token, from), now)
+	return e.issue(tx, user, nextInFamily(token, from), now)
 }
 
-// nextOf is the link that follows a token in its family.
-func nextOf(token collections.RefreshToken, from audit.Origin) collections.RefreshToken {
+// nextInFamily returns the next refresh token of the same family, without its secret.
+func nextInFamily(token collections.RefreshToken, from audit.Origin) collections.RefreshToken {
 	return collections.RefreshToken{
 		Family: token.Family, Parent: token.ID, DeviceID: token.DeviceID, FamilyStartedAt: token.FamilyStartedAt, SourceIP: from.Address,
 		SecondFactor: token.SecondFactor,
 	}
 }
 
-// arrived remembers the swaps whose access token was used, so that each is noted in the database once.
-type arrived struct {
-	lock  sync.Mutex
-	known map[string]bool // by refresh token
+// confirmedRotations caches the rotations that were confirmed by a use of their access token, so that each is stored once.
+type confirmedRotations struct {
+	lock   sync.Mutex
+	byLink map[string]bool // key: refresh token id
 }
 
-func (a *arrived) has(link string) bool {
+func (a *confirmedRotations) has(link string) bool {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	return a.known[link]
+	return a.byLink[link]
 }
 
-func (a *arrived) add(link string) {
+func (a *confirmedRotations) add(link string) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
-	if a.known == nil || len(a.known) >= rememberedUsers {
-		a.known = map[string]bool{}
+	if a.byLink == nil || len(a.byLink) >= maxCachedUsers {
+		a.byLink = map[string]bool{}
 	}
-	a.known[link] = true
+	a.byLink[link] = true
 }
 
-// noteArrival notes the use of an access token that came of a swap: its answer was not lost. Where another was given in its place meanwhile, two
-// hold tokens of one session, which ends. Only in the first moments is the use of consequence; later it is enough to look.
-func (e *Engine) noteArrival(app core.App, read TokenClaims, now time.Time) error {
-	if read.Link == "" || e.arrived.has(read.Link) {
+// confirmRotation records the first use of an access token from a rotation, which shows that the response arrived. If the rotation was
+// superseded, two clients hold tokens of one session and the session ends. The use is stored only within the grace period; after it, a read is
+// enough.
+func (e *Engine) confirmRotation(app core.App, read TokenClaims, now time.Time) error {
+	if read.Link == "" || e.confirmed.has(read.Link) {
 		return nil
 	}
 	look := collections.SupersededRefreshToken
-	if now.Sub(read.IssuedAt) <= forgiveWithin+time.Second { // a token's times are whole seconds
+	if now.Sub(read.IssuedAt) <= reuseGracePeriod+time.Second { // token times are whole seconds
 		look = func(app core.App, link string) (bool, error) { return collections.MarkAccessTokenUsed(app, link, now) }
 	}
 	superseded, err := look(app, read.Link)
@@ -85,34 +86,34 @@ func (e *Engine) noteArrival(app core.App, read TokenClaims, now time.Time) erro
 		return err
 	}
 	if !superseded {
-		e.arrived.add(read.Link)
+		e.confirmed.add(read.Link)
 		return nil
 	}
 	_, err = commitDecision(app, func(tx core.App) (struct{}, error, error) {
-		return struct{}{}, tokenRevoked(), endForked(tx, read, now)
+		return struct{}{}, tokenRevoked(), endForkedSession(tx, read, now)
 	})
 	return err
 }
 
-// endForked ends the session of a superseded access token that was used all the same, and says so once.
-func endForked(tx core.App, read TokenClaims, now time.Time) error {
-	ended, err := collections.RevokeRefreshFamily(tx, read.Family, becauseReuse)
+// endForkedSession revokes the session of a superseded access token that was used, and reports it once.
+func endForkedSession(tx core.App, read TokenClaims, now time.Time) error {
+	ended, err := collections.RevokeRefreshFamily(tx, read.Family, reasonReuse)
 	if err != nil || ended == 0 {
 		return err
 	}
-	user, err := ifThere(collections.FindUser(tx, read.Holder))
+	user, err := nilIfMissing(collections.FindUser(tx, read.Holder))
 	if err != nil || user == nil {
 		return err
 	}
 	return reportReuse(tx, user, true, audit.Origin{}, now)
 }
 
-// reportReuse tells the trail that two hold tokens of one session, and the owner unless they know already.
+// reportReuse audits that two clients hold tokens of one session, and notifies the owner if news is set.
 func reportReuse(tx core.App, user *collections.User, news bool, from audit.Origin, now time.Time) error {
-	entry := about(user, audit.RefreshReuse, audit.Anonymous(from)) // the owner or a thief, nobody knows
+	entry := userEntry(user, audit.RefreshReuse, audit.Anonymous(from)) // the owner or a thief: unknown
 	entry.Outcome = audit.SeriousFailure
 	if news {
-		if err := tellOfReuse(tx, user, now); err != nil {
+		if err := notifyTokenReuse(tx, user, now); err != nil {
 			return err
 		}
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// told counts the mails about an ended sign-in.
-func told(t *testing.T, app core.App) int {
+// mailCount returns the number of queued mails.
+func mailCount(t *testing.T, app core.App) int {
 	t.Helper()
 	return vigiltest.RowCounts(t, app)[collections.Mails]
 }
 
-// An answer that got lost on its way is given again: a new pair, the old child is good no longer, and nobody is alarmed.
-func TestLostAnswerIsForgiven(t *testing.T) {
+// TestLostResponseIsReissued checks that a lost refresh response is answered again with new tokens, the first ones become invalid, and no one is
+// notified.
+func TestLostResponseIsReissued(t *testing.T) {
 	for _, after := range []time.Duration{-time.Second, 0, time.Second, 30 * time.Second} {
 		app, e := vigiltest.NewApp(t), newEngine()
 		first := login(t, e, app, vigiltest.User(t, app, authz.Provider), clock)
@@ -33,8 +34,8 @@ func TestLostAnswerIsForgiven(t *testing.T) {
 		if again.Refresh == lost.Refresh || again.Access == lost.Access {
 			t.Error("the lost tokens were handed out again")
 		}
-		if got := fmt.Sprint(events(t, app)); got != "[auth.login auth.refresh auth.refresh]" || told(t, app) != 0 {
-			t.Errorf("audited %s, %d mails", got, told(t, app))
+		if got := fmt.Sprint(events(t, app)); got != "[auth.login auth.refresh auth.refresh]" || mailCount(t, app) != 0 {
+			t.Errorf("audited %s, %d mails", got, mailCount(t, app))
 		}
 		_, err = e.Authenticate(app, again.Access, at.Add(time.Minute))
 		wantCode(t, "the second access token", err, "")
@@ -45,8 +46,8 @@ func TestLostAnswerIsForgiven(t *testing.T) {
 	}
 }
 
-// The next lost answer of the session is forgiven as the first was; a phone may be in a cellar for a week.
-func TestEachSwapIsForgivenOnce(t *testing.T) {
+// TestGraceAppliesToEveryRotation checks that each rotation of a session can be repeated once.
+func TestGraceAppliesToEveryRotation(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	session := login(t, e, app, vigiltest.User(t, app, authz.Provider), clock)
 	at := clock
@@ -58,13 +59,13 @@ func TestEachSwapIsForgivenOnce(t *testing.T) {
 		wantCode(t, "again", err, "")
 		session = again
 	}
-	if told(t, app) != 0 {
-		t.Error("somebody was alarmed")
+	if mailCount(t, app) != 0 {
+		t.Error("the owner was notified")
 	}
 }
 
-// Whatever speaks for two holders is no lost answer.
-func TestReuseIsNotForgiven(t *testing.T) {
+// TestReuseGetsNoGrace checks that no grace applies if anything indicates two holders.
+func TestReuseGetsNoGrace(t *testing.T) {
 	type scene struct {
 		t            *testing.T
 		app          core.App
@@ -89,7 +90,7 @@ func TestReuseIsNotForgiven(t *testing.T) {
 			_, err := s.e.Check(s.app, s.child.Access, s.at)
 			wantCode(s.t, "use", err, "")
 		}, time.Second, "token_reused"},
-		"used, and the service started anew": {func(s scene) {
+		"used, and the service restarted": {func(s scene) {
 			_, err := newEngine().Authenticate(s.app, s.child.Access, s.at)
 			wantCode(s.t, "use", err, "")
 		}, time.Second, "token_reused"},
@@ -118,26 +119,27 @@ func TestReuseIsNotForgiven(t *testing.T) {
 			child, err := refresh(e, app, first.Refresh, at)
 			wantCode(t, "swap", err, "")
 			test.before(scene{t, app, e, user, first, child, at})
-			mails := told(t, app)
+			mails := mailCount(t, app)
 			_, err = refresh(e, app, first.Refresh, at.Add(test.after))
 			wantCode(t, "again", err, test.want)
-			if test.want == "token_reused" && (told(t, app) != mails+1 || !slices.Contains(events(t, app), "auth.refresh_reuse")) {
-				t.Errorf("%d mails, audited %v", told(t, app)-mails, events(t, app))
+			if test.want == "token_reused" && (mailCount(t, app) != mails+1 || !slices.Contains(events(t, app), "auth.refresh_reuse")) {
+				t.Errorf("%d mails, audited %v", mailCount(t, app)-mails, events(t, app))
 			}
 			if valid := validTokens(t, app); test.want == "token_reused" && valid != 0 {
 				t.Errorf("%d refresh tokens are good still", valid)
 			}
 			_, err = refresh(e, app, first.Refresh, at.Add(test.after))
 			wantCode(t, "and again", err, test.want)
-			if told(t, app) > mails+1 {
-				t.Error("told twice of one token")
+			if mailCount(t, app) > mails+1 {
+				t.Error("notified twice about one token")
 			}
 		})
 	}
 }
 
-// The access token of before the swap says nothing about whether the answer arrived: requests that were under way use it.
-func TestOldAccessTokenSpeaksForNobody(t *testing.T) {
+// TestOldAccessTokenProvesNothing checks that using the access token from before the rotation does not confirm the response: concurrent requests
+// may still use it.
+func TestOldAccessTokenProvesNothing(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	e := newEngine(func(o *auth.Options) { o.IdleLogout = time.Minute })
 	first := login(t, e, app, vigiltest.User(t, app, authz.Provider), clock)
@@ -151,7 +153,7 @@ func TestOldAccessTokenSpeaksForNobody(t *testing.T) {
 	wantCode(t, "again", err, "")
 }
 
-// A thief who comes within the half minute gets tokens, and is found out as soon as the other holder uses either of theirs.
+// TestForkedSessionEnds checks that a thief within the grace period gets tokens, but the session ends as soon as the other holder uses theirs.
 func TestForkedSessionEnds(t *testing.T) {
 	for name, use := range map[string]func(e *auth.Engine, app core.App, lost auth.Session, at time.Time) error{
 		"refresh token": func(e *auth.Engine, app core.App, lost auth.Session, at time.Time) error {
@@ -162,7 +164,7 @@ func TestForkedSessionEnds(t *testing.T) {
 			_, err := e.Authenticate(app, lost.Access, at)
 			return err
 		},
-		"access token, after a new start": func(_ *auth.Engine, app core.App, lost auth.Session, at time.Time) error {
+		"access token, after a restart": func(_ *auth.Engine, app core.App, lost auth.Session, at time.Time) error {
 			_, err := newEngine().Authenticate(app, lost.Access, at)
 			return err
 		},
@@ -184,8 +186,8 @@ func TestForkedSessionEnds(t *testing.T) {
 			}
 			_, err = refresh(e, app, thief.Refresh, clock.Add(after))
 			wantCode(t, "the thief's next", err, "token_revoked")
-			if told(t, app) != 1 {
-				t.Errorf("%s after %v: %d mails", name, after, told(t, app))
+			if mailCount(t, app) != 1 {
+				t.Errorf("%s after %v: %d mails", name, after, mailCount(t, app))
 			}
 		}
 	}

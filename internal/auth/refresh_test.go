@@ -66,12 +66,13 @@ func TestRefreshReuseEndsTheFamily(t *testing.T) {
 	}
 }
 
-// Of several that swap one token at once, one wins and one is taken for its repetition; that there were more ends the family.
+// TestConcurrentRefreshHasOneWinner: of concurrent rotations of one token, one succeeds and one counts as its repetition; more of them end the
+// family.
 func TestConcurrentRefreshHasOneWinner(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	session := login(t, e, app, vigiltest.User(t, app, authz.Provider), clock)
 	var lock sync.Mutex
-	told := map[string]int{}
+	codes := map[string]int{}
 	var winners []auth.Session
 	var attempts sync.WaitGroup
 	for range 10 {
@@ -79,15 +80,15 @@ func TestConcurrentRefreshHasOneWinner(t *testing.T) {
 			next, err := refresh(e, app, session.Refresh, clock)
 			lock.Lock()
 			defer lock.Unlock()
-			told[code(err)]++
+			codes[code(err)]++
 			if err == nil {
 				winners = append(winners, next)
 			}
 		})
 	}
 	attempts.Wait()
-	if told[""] != 2 || told["token_reused"] != 8 {
-		t.Errorf("told %v", told)
+	if codes[""] != 2 || codes["token_reused"] != 8 {
+		t.Errorf("codes %v", codes)
 	}
 	for _, winner := range winners {
 		if _, err := refresh(e, app, winner.Refresh, clock); code(err) != "token_revoked" && code(err) != "token_reused" {
@@ -195,7 +196,7 @@ func TestLogout(t *testing.T) {
 		{"another device", me, logoutBody("x", "tablet"), "[phone-1 tablet]"},
 	} {
 		err := e.Logout(app, test.caller, test.body, origin, clock)
-		if got := silentDevices(t, app, user); err != nil || got != cmp.Or(test.silent, "[]") {
+		if got := inactiveDevices(t, app, user); err != nil || got != cmp.Or(test.silent, "[]") {
 			t.Errorf("%s: silent %s, %v", test.name, got, err)
 		}
 	}
@@ -213,10 +214,10 @@ func TestLogout(t *testing.T) {
 	}
 	_, err = refresh(e, app, desk.Refresh, clock)
 	wantCode(t, "after logout everywhere", err, "token_revoked")
-	if got := silentDevices(t, app, user); got != "[desk phone-1 tablet]" {
+	if got := inactiveDevices(t, app, user); got != "[desk phone-1 tablet]" {
 		t.Errorf("silent after logout everywhere: %s", got)
 	}
-	if got := silentDevices(t, app, stranger); got != "[]" {
+	if got := inactiveDevices(t, app, stranger); got != "[]" {
 		t.Errorf("a stranger's device is silent: %s", got)
 	}
 	want := "[auth.login auth.login auth.login auth.logout auth.refresh auth.logout]"
@@ -261,8 +262,8 @@ func pushToken(t *testing.T, app core.App, user *collections.User, device string
 	}
 }
 
-// silentDevices lists the devices of a user whose push tokens are inactive.
-func silentDevices(t *testing.T, app core.App, user *collections.User) string {
+// inactiveDevices lists the devices of a user with inactive push tokens.
+func inactiveDevices(t *testing.T, app core.App, user *collections.User) string {
 	t.Helper()
 	var devices []string
 	err := app.DB().NewQuery("SELECT device_id FROM push_tokens WHERE user = {:user} AND active = FALSE ORDER BY device_id").

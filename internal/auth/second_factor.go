@@ -14,20 +14,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// stepLife is how long somebody whose password was right has for the second factor.
-const stepLife = 5 * time.Minute
+// temporaryTokenLife is the time between the right password and the second factor.
+const temporaryTokenLife = 5 * time.Minute
 
-// factors are the second factors a person can show.
+// factors lists the second factors of a user.
 type factors struct {
 	totp        bool
 	backupCodes int
 	passkeys    bool
 }
 
-// any reports whether signing in with the password takes a second factor.
+// any reports whether a password sign-in needs a second factor.
 func (f factors) any() bool { return f.totp || f.passkeys }
 
-// mayHavePasskeys reports whether the user's role has passkeys at all: one that was registered before a change of role is no second factor.
+// mayHavePasskeys reports whether the user's role may use passkeys. A passkey registered before a role change does not count as a second factor.
 func mayHavePasskeys(user *collections.User) bool {
 	return authz.Reach(authz.Role(user.Role()), authz.UsePasskeys) != authz.None
 }
@@ -58,8 +58,8 @@ func hasSecondFactor(app core.App, user *collections.User) (bool, error) {
 	return hasPasskeys(app, user)
 }
 
-// methods are the second factors that sign-in takes from this person here.
-func (e *Engine) methods(f factors) []string {
+// secondFactorMethods returns the second factors that sign-in accepts from this user on this server.
+func (e *Engine) secondFactorMethods(f factors) []string {
 	list := []string{}
 	if f.totp {
 		list = append(list, "totp")
@@ -73,52 +73,52 @@ func (e *Engine) methods(f factors) []string {
 	return list
 }
 
-// Temporary tokens stand for a password that was right: 256 random bits, of which a hash is stored. They work once, and end with the user's
-// token key. Source: docs/decisions/authentication.md, "Passkeys".
-const stepPrefix = "st_"
+// Temporary tokens stand for a right password: 256 random bits, stored as a hash. Each works once and becomes invalid when the user's token key
+// changes. Source: docs/decisions/authentication.md, "Passkeys".
+const temporaryTokenPrefix = "st_"
 
-var stepFormat = regexp.MustCompile(`^` + stepPrefix + `[A-Za-z0-9_-]{43}$`)
+var temporaryTokenFormat = regexp.MustCompile(`^` + temporaryTokenPrefix + `[A-Za-z0-9_-]{43}$`)
 
-// stepKey binds a temporary token to the user's token key.
-func (e *Engine) stepKey(user *collections.User) string {
+// temporaryTokenKey binds a temporary token to the user's token key.
+func (e *Engine) temporaryTokenKey(user *collections.User) string {
 	return e.sealer.LoginKey("step\x00" + user.TokenKey())
 }
 
-// askSecondFactor refuses a sign-in whose password was right, with what the second step needs.
-func (e *Engine) askSecondFactor(tx core.App, user *collections.User, f factors, now time.Time) (refused, err error) {
-	token := stepPrefix + Random()
-	step := collections.SignInStep{UserID: user.Id, KeyHash: e.stepKey(user)}
-	if err := collections.AddSignInStep(tx, Hash(token), step, now, now.Add(stepLife)); err != nil {
+// requestSecondFactor refuses a sign-in with the right password and returns a temporary token and the accepted methods.
+func (e *Engine) requestSecondFactor(tx core.App, user *collections.User, f factors, now time.Time) (refused, err error) {
+	token := temporaryTokenPrefix + Random()
+	step := collections.SignInStep{UserID: user.Id, KeyHash: e.temporaryTokenKey(user)}
+	if err := collections.AddSignInStep(tx, Hash(token), step, now, now.Add(temporaryTokenLife)); err != nil {
 		return nil, err
 	}
-	return totpRequired().With("temporary_token", token).With("methods", e.methods(f)), nil
+	return totpRequired().With("temporary_token", token).With("methods", e.secondFactorMethods(f)), nil
 }
 
-// secondFactor is what came of checking one.
+// secondFactor is the result of checking a code.
 type secondFactor struct {
 	proven     bool
-	step       int64 // the time step that was matched, for a time-based code
+	step       int64 // the matched time step of a TOTP code
 	backupCode bool
 	codesLeft  int // unused backup codes after this one
 }
 
-// checkSecondFactor checks a code of either kind, told apart by its form, and uses up a backup code. The matched
-// time step is for the caller to store. Source: docs/decisions/authentication.md, "Backup codes".
+// checkSecondFactor checks a TOTP or backup code, distinguished by format, and consumes a backup code. The caller stores the matched time step.
+// Source: docs/decisions/authentication.md, "Backup codes".
 func (e *Engine) checkSecondFactor(tx core.App, user *collections.User, code string, now time.Time) (f secondFactor, err error) {
 	if err := collections.Readable(user.ProxyRecord()); err != nil {
-		return f, err // a secret that cannot be opened is not one that is empty
+		return f, err // a secret that cannot be decrypted must not pass as an empty one
 	}
 	if totpFormat.MatchString(code) {
 		f.step, f.proven = matchTOTP(user.TOTPSecret(), code, user.TOTPLastStep(), now)
 		return f, nil
 	}
-	hash := e.sealer.BackupCodeHash(user.Id, strings.ToLower(strings.ReplaceAll(code, "-", ""))) // without dashes and case
+	hash := e.sealer.BackupCodeHash(user.Id, strings.ToLower(strings.ReplaceAll(code, "-", ""))) // dashes and case do not matter
 	f.proven, f.codesLeft, err = collections.UseBackupCode(tx, user.Id, hash, now)
 	f.backupCode = f.proven
 	return f, err
 }
 
-// RFC 6238 as authenticator apps have it. Source: docs/decisions/authentication.md, "TOTP parameters".
+// TOTP parameters (RFC 6238) that authenticator apps support. Source: docs/decisions/authentication.md, "TOTP parameters".
 const (
 	totpPeriod = 30 // seconds
 	totpSkew   = 1  // steps before and after
@@ -129,8 +129,8 @@ var (
 	totpFormat  = regexp.MustCompile(`^[0-9]{6}$`)
 )
 
-// matchTOTP finds the time step whose code this is, among those near now and after the last one accepted (RFC 6238,
-// section 5.2: a code works once). The secret is base32; an absent or damaged one has no codes.
+// matchTOTP returns the time step of the code: one near now and after the last accepted step, because a code works once (RFC 6238, section 5.2).
+// The secret is base32; a missing or damaged secret matches no code.
 func matchTOTP(secret, code string, lastStep int64, now time.Time) (step int64, ok bool) {
 	if secret == "" {
 		return 0, false
@@ -144,21 +144,21 @@ func matchTOTP(secret, code string, lastStep int64, now time.Time) (step int64, 
 	return 0, false
 }
 
-// Ten codes of 50 random bits, written in Crockford's base 32, which has no letters that look like digits.
-// Source: docs/decisions/authentication.md, "Backup codes".
+// Ten codes of 50 random bits in Crockford's base 32, which avoids letters that look like digits. Source: docs/decisions/authentication.md,
+// "Backup codes".
 const (
 	backupCodeCount  = 10
 	backupCodeLength = 10
 	crockford        = "0123456789abcdefghjkmnpqrstvwxyz"
 )
 
-// newBackupCodes makes the codes, as they are shown once, and what is stored of them.
+// newBackupCodes returns new codes, which are shown once, and the hashes to store.
 func (e *Engine) newBackupCodes(user *collections.User) (codes, hashes []string) {
 	for range backupCodeCount {
 		var random [backupCodeLength]byte
 		_, _ = rand.Read(random[:]) // never fails
 		for i, b := range random {
-			random[i] = crockford[b%byte(len(crockford))] // 256 is a multiple of 32: no letter is likelier
+			random[i] = crockford[b%byte(len(crockford))] // 256 is a multiple of 32, so the distribution is uniform
 		}
 		code := string(random[:])
 		codes = append(codes, code[:5]+"-"+code[5:])

@@ -17,10 +17,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// secret is that of RFC 6238, appendix B: "12345678901234567890".
+// secret is the key of RFC 6238, appendix B: "12345678901234567890".
 const secret = "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ"
 
-// TestTOTPVectors 6238, appendix B, SHA-1, the last six of eight digits.
+// TestTOTPVectors uses the SHA-1 vectors of RFC 6238, appendix B, reduced to six digits.
 func TestTOTPVectors(t *testing.T) {
 	for at, code := range map[int64]string{
 		59: "287082", 1111111109: "081804", 1111111111: "050471", 1234567890: "005924", 2000000000: "279037", 20000000000: "353130",
@@ -92,19 +92,19 @@ func TestTOTPCodeWorksOnceUnderConcurrency(t *testing.T) {
 	user := vigiltest.User(t, app, authz.Nurse, vigiltest.TwoFactor(secret))
 	body := withCode(credentials(user.Email(), vigiltest.Password), codeAt(t, clock))
 	var lock sync.Mutex
-	told := map[string]int{}
+	codes := map[string]int{}
 	var attempts sync.WaitGroup
 	for range 5 {
 		attempts.Go(func() {
 			_, err := e.Login(t.Context(), app, body, origin, clock)
 			lock.Lock()
 			defer lock.Unlock()
-			told[code(err)]++
+			codes[code(err)]++
 		})
 	}
 	attempts.Wait()
-	if told[""] != 1 || told["authentication_failed"] != 4 {
-		t.Errorf("told %v", told)
+	if codes[""] != 1 || codes["authentication_failed"] != 4 {
+		t.Errorf("codes %v", codes)
 	}
 }
 

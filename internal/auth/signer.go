@@ -1,10 +1,3 @@
-// Package tokens knows how an access token is signed and when it is good: a JSON Web Token (RFC 7519) under HS256, whose key is made of
-// a secret of the encryption keys, which the database does not hold, and of two secrets of the account, which it does. So a copy of the
-// database signs nothing; whoever changes the account's secrets ends its tokens; and an encryption key that leaves the ring takes the
-// tokens that it signed with it. Claims are those of PocketBase's own tokens, for its SDK and its dashboard read them.
-//
-// The age is checked by the token's iat and by how long the account's kind may hold one, whatever exp says. The package refuses to know
-// accounts and where they are kept.
 package auth
 
 import (
@@ -21,69 +14,73 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// What can be wrong with a token. Expired is said only of one that was good.
+// Errors of a token. ErrExpired is returned only for a token that was valid.
 var (
 	ErrInvalid = errors.New("tokens: not a token of ours")
 	ErrExpired = errors.New("tokens: the token has expired")
 )
 
-// Kinds of token.
+// Kinds of tokens.
 const (
-	AccessToken       = "auth"   // opens the API; the word is PocketBase's
-	SecondFactorToken = "signin" // says that the password was right, and a second factor is to come
-	ClientToken       = "client" // opens to a machine what its scope names
+	AccessToken       = "auth"   // grants access to the API; PocketBase's name
+	SecondFactorToken = "signin" // stands for a right password while the second factor is missing
+	ClientToken       = "client" // grants a machine client its scopes
 )
 
-// label names the derived secrets among those of the ring.
-const label = "access token"
+// keyLabel is the label under which the ring derives the signing secret.
+const keyLabel = "access token"
 
-// clockSkew is how far in the future a token may have been issued: the clock may have been set back since.
+// clockSkew is how far in the future a token may have been issued, in case the clock was set back since.
 const clockSkew = time.Minute
 
-// Ring is the part of the key ring that signs.
+// Ring is the part of the key ring that derives signing secrets.
 type Ring interface {
 	PrimaryKeyID() string
 	Derive(keyID, label string) (secret []byte, ok bool)
 }
 
-// TokenClaims is what a token says, to the second.
+// TokenClaims are the contents of a token. Times are whole seconds.
 type TokenClaims struct {
 	Kind       string
 	Collection string // id of the account's collection
 	Holder     string // record id of the account
-	Family     string // of the sign-in, for users
-	Link       string // the refresh token that was handed out with it, where both came of a swap
-	Scope      string // of a client's, separated by spaces
-	// SecondFactor says that the sign-in took one at the identity provider.
+	Family     string // refresh-token family, for users
+	Link       string // id of the refresh token issued with it in a rotation
+	Scope      string // of a client, separated by spaces
+	// SecondFactor reports that the identity provider required a second factor.
 	SecondFactor bool
 	SignedInAt   time.Time
 	IssuedAt     time.Time
 	ExpiresAt    time.Time
 }
 
-// Account is what signing needs of an account. It refuses to print.
+// Account holds the signing parameters of an account. It refuses to print.
 type Account struct {
 	TokenKey string // changes with the password
 	Secret   string // of the collection
 	Life     time.Duration
 }
 
-// Format shows nothing of the secrets.
+// Format hides the secrets.
 func (Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[account]") }
 
-// LogValue shows nothing of the secrets.
+// LogValue hides the secrets.
 func (Account) LogValue() slog.Value { return slog.StringValue("[account]") }
 
-// Signer signs and checks. It is safe for concurrent use.
+// Signer signs and verifies access tokens: JSON Web Tokens (RFC 7519) under HS256. The key combines a secret derived from an encryption key,
+// which the database does not hold, with two secrets of the account, which it does. So a copy of the database cannot sign tokens, changing the
+// account's secrets revokes its tokens, and removing an encryption key from the ring revokes the tokens signed under it. The claims are those of
+// PocketBase's own tokens, because its SDK and dashboard read them. Signer is safe for concurrent use.
 type Signer struct {
-	ring  Ring
-	known memory
+	ring     Ring
+	verified verifiedTokens
 }
 
-// NewSigner signs under the first key of the ring, and knows tokens of all its keys.
+// NewSigner returns a Signer that signs under the primary key of the ring and verifies tokens of all its keys.
 func NewSigner(ring Ring) *Signer { return &Signer{ring: ring} }
 
-// claims are those of PocketBase's tokens, and ours, which it ignores. The names of the times are those of RFC 7519 and of OpenID Connect.
+// claims are the claims of PocketBase's tokens and additional ones, which PocketBase ignores. Time claims have the names of RFC 7519 and OpenID
+// Connect.
 type claims struct {
 	UserID       string           `json:"id"`
 	Type         string           `json:"type"`
@@ -98,7 +95,7 @@ type claims struct {
 	Expires      *jwt.NumericDate `json:"exp"`
 }
 
-// The rest of jwt.Claims.
+// The other methods of jwt.Claims.
 func (c claims) GetExpirationTime() (*jwt.NumericDate, error) { return c.Expires, nil }
 func (c claims) GetIssuedAt() (*jwt.NumericDate, error)       { return c.Issued, nil }
 func (claims) GetNotBefore() (*jwt.NumericDate, error)        { return nil, nil }
@@ -106,7 +103,7 @@ func (claims) GetIssuer() (string, error)                     { return "", nil }
 func (claims) GetSubject() (string, error)                    { return "", nil }
 func (claims) GetAudience() (jwt.ClaimStrings, error)         { return nil, nil }
 
-// Sign writes a token that is issued now, at t.IssuedAt.
+// Sign returns a token issued at t.IssuedAt.
 func (s *Signer) Sign(t TokenClaims, account Account) (string, error) {
 	c := claims{
 		UserID: t.Holder, Type: t.Kind, CollectionID: t.Collection, Refreshable: t.Kind == AccessToken, Family: t.Family, Link: t.Link, Scope: t.Scope, SecondFactor: t.SecondFactor,
@@ -118,7 +115,7 @@ func (s *Signer) Sign(t TokenClaims, account Account) (string, error) {
 	unsigned := jwt.NewWithClaims(jwt.SigningMethodHS256, c)
 	keyID := s.ring.PrimaryKeyID()
 	unsigned.Header["kid"] = keyID
-	secret, ok := s.ring.Derive(keyID, label)
+	secret, ok := s.ring.Derive(keyID, keyLabel)
 	if !ok || account.TokenKey == "" {
 		return "", errors.New("tokens: no secret to sign with")
 	}
@@ -129,11 +126,11 @@ func (s *Signer) Sign(t TokenClaims, account Account) (string, error) {
 	return signed, nil
 }
 
-// Expiry is checked by us, against the time we are handed. Strict decoding leaves each token one spelling.
-var parser = jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding())
+// Check verifies the expiry against the caller's clock. Strict decoding allows one encoding per token.
+var tokenParser = jwt.NewParser(jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}), jwt.WithoutClaimsValidation(), jwt.WithStrictDecoding())
 
-// Check reads a token of a kind, and asks for the account that it names. What find says is wrong is returned as it is; everything else that is
-// wrong is [ErrInvalid], or [ErrExpired] for a good token that is too old.
+// Check verifies a token of the given kind; find returns the account that it names. An error of find is returned unchanged; every other failure
+// is [ErrInvalid], or [ErrExpired] for a valid token that is too old. The age is limited by iat and the account's Life, regardless of exp.
 func (s *Signer) Check(token, kind string, now time.Time, find func(TokenClaims) (Account, error)) (TokenClaims, error) {
 	t, account, err := s.read(token, kind, find)
 	switch {
@@ -147,9 +144,9 @@ func (s *Signer) Check(token, kind string, now time.Time, find func(TokenClaims)
 	return t, nil
 }
 
-// read is a token that was signed for the account as it is now.
+// read verifies the signature with the account's current secrets.
 func (s *Signer) read(token, kind string, find func(TokenClaims) (Account, error)) (t TokenClaims, account Account, err error) {
-	if t, signedFor, seen := s.known.find(token); seen && t.Kind == kind {
+	if t, signedFor, seen := s.verified.find(token); seen && t.Kind == kind {
 		account, err := find(t)
 		if err != nil || account.TokenKey == signedFor.TokenKey && account.Secret == signedFor.Secret {
 			return t, account, err
@@ -158,14 +155,14 @@ func (s *Signer) read(token, kind string, find func(TokenClaims) (Account, error
 	}
 	var c claims
 	var unknown error
-	_, err = parser.ParseWithClaims(token, &c, func(parsed *jwt.Token) (any, error) {
+	_, err = tokenParser.ParseWithClaims(token, &c, func(parsed *jwt.Token) (any, error) {
 		if c.Type != kind || c.UserID == "" || c.Issued == nil || c.Expires == nil {
 			return nil, ErrInvalid
 		}
 		keyID, _ := parsed.Header["kid"].(string)
-		secret, ours := s.ring.Derive(keyID, label)
+		secret, ours := s.ring.Derive(keyID, keyLabel)
 		if !ours {
-			return nil, ErrInvalid // before anything is looked up
+			return nil, ErrInvalid // before any lookup
 		}
 		t = c.token()
 		if account, unknown = find(t); unknown != nil {
@@ -182,7 +179,7 @@ func (s *Signer) read(token, kind string, find func(TokenClaims) (Account, error
 	case err != nil:
 		return t, account, ErrInvalid
 	}
-	s.known.remember(token, t, account)
+	s.verified.add(token, t, account)
 	return t, account, nil
 }
 
@@ -197,11 +194,11 @@ func (c claims) token() TokenClaims {
 	return t
 }
 
-// accountKey is what a token of an account is signed with.
+// accountKey returns the signing key of an account's tokens.
 func accountKey(secret []byte, t TokenClaims, account Account) []byte {
 	text := make([]byte, 0, 256)
 	for _, part := range [...]string{t.Kind, t.Collection, t.Holder, account.TokenKey, account.Secret} {
-		text = append(strconv.AppendInt(text, int64(len(part)), 10), ':') // with their lengths, no two lists of parts read the same
+		text = append(strconv.AppendInt(text, int64(len(part)), 10), ':') // length prefixes make the encoding unambiguous
 		text = append(text, part...)
 	}
 	mac := hmac.New(sha256.New, secret)
@@ -209,33 +206,33 @@ func accountKey(secret []byte, t TokenClaims, account Account) []byte {
 	return mac.Sum(nil)
 }
 
-// mostKnown bounds the memory; when it is full it starts anew.
-const mostKnown = 20_000
+// maxVerifiedTokens bounds the cache. When it is full, it is cleared.
+const maxVerifiedTokens = 20_000
 
-// memory remembers which tokens were found good, and for which secrets of their accounts, so that a signature is checked once and not with every
-// request. When a token ends, and whether the account has changed, is asked each time. The zero value is ready.
-type memory struct {
-	lock  sync.RWMutex
-	known map[string]goodToken
+// verifiedTokens caches verified tokens with the account secrets they were verified under, so that the signature is checked once per token.
+// Expiry and changes of the account are checked on every request. The zero value is ready to use.
+type verifiedTokens struct {
+	lock    sync.RWMutex
+	byToken map[string]verifiedToken
 }
 
-type goodToken struct {
+type verifiedToken struct {
 	token     TokenClaims
 	signedFor Account
 }
 
-func (m *memory) find(token string) (t TokenClaims, signedFor Account, seen bool) {
+func (m *verifiedTokens) find(token string) (t TokenClaims, signedFor Account, seen bool) {
 	m.lock.RLock()
 	defer m.lock.RUnlock()
-	good, seen := m.known[token]
+	good, seen := m.byToken[token]
 	return good.token, good.signedFor, seen
 }
 
-func (m *memory) remember(token string, t TokenClaims, signedFor Account) {
+func (m *verifiedTokens) add(token string, t TokenClaims, signedFor Account) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	if m.known == nil || len(m.known) >= mostKnown {
-		m.known = map[string]goodToken{}
+	if m.byToken == nil || len(m.byToken) >= maxVerifiedTokens {
+		m.byToken = map[string]verifiedToken{}
 	}
-	m.known[token] = goodToken{t, signedFor}
+	m.byToken[token] = verifiedToken{t, signedFor}
 }

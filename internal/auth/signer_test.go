@@ -57,7 +57,7 @@ func TestCheckReadsWhatSignWrote(t *testing.T) {
 	}
 }
 
-// A token lives as long as the key of the ring that signed it: through a rotation, and not past it.
+// TestTokensFollowTheRing checks that a token remains valid through a rotation and ends when its key leaves the ring.
 func TestTokensFollowTheRing(t *testing.T) {
 	old, fresh := tokenKey("a", 1), tokenKey("b", 2)
 	signed := sign(t, ring(t, old), access(), account)
@@ -76,7 +76,7 @@ func TestTokensFollowTheRing(t *testing.T) {
 	}
 }
 
-// What signs is neither in the database nor one of two parts that are there.
+// TestForgedTokens checks that neither the database's secrets nor parts of the key sign a token.
 func TestForgedTokens(t *testing.T) {
 	r := ring(t, tokenKey("a", 1))
 	s := auth.NewSigner(r)
@@ -117,7 +117,7 @@ func TestForgedTokens(t *testing.T) {
 	}
 }
 
-// Whoever could sign still could not make a token that lives longer than its kind, or a token for another purpose.
+// TestGreatestAge checks that even a validly signed token is refused if it lives longer than its kind or has another purpose.
 func TestGreatestAge(t *testing.T) {
 	r := ring(t, tokenKey("a", 1))
 	for name, test := range map[string]struct {
@@ -144,7 +144,7 @@ func TestGreatestAge(t *testing.T) {
 	}
 }
 
-// The account's own secrets, and who it is, go into the key as well.
+// TestTokensFollowTheAccount checks that the account's secrets and identity are part of the key.
 func TestTokensFollowTheAccount(t *testing.T) {
 	r := ring(t, tokenKey("a", 1))
 	signed := sign(t, r, access(), account)
@@ -176,8 +176,8 @@ func TestTokensFollowTheAccount(t *testing.T) {
 	}
 }
 
-// A token that was found good is not good for ever: its age and its account are looked at each time.
-func TestRememberedTokens(t *testing.T) {
+// TestVerifiedTokensAreRechecked checks that expiry and account of a cached token are checked on every use.
+func TestVerifiedTokensAreRechecked(t *testing.T) {
 	s := auth.NewSigner(ring(t, tokenKey("a", 1)))
 	signed, err := s.Sign(access(), account)
 	if err != nil {

@@ -11,15 +11,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// StepCodeBody is the code that follows a sign-in at the identity provider, which asked for one factor only.
+// StepCodeBody is the second-factor code after a sign-in at an identity provider that required one factor only.
 type StepCodeBody struct {
 	StepBody
-	TOTPCode   validate.String `json:"totp_code"`   // either field takes either kind
+	TOTPCode   validate.String `json:"totp_code"`   // either field accepts either kind of code
 	BackupCode validate.String `json:"backup_code"` //
 }
 
-// FinishStep ends a sign-in whose first step was right with a code. It refuses as [Engine.Login] does; the temporary token is used up, right or
-// wrong. Source: docs/decisions/authentication.md, "Single sign-on".
+// FinishStep completes a sign-in with a temporary token and a code. It refuses as [Engine.Login] does and consumes the temporary token even if
+// the code is wrong. Source: docs/decisions/authentication.md, "Single sign-on".
 func (e *Engine) FinishStep(ctx context.Context, app core.App, body StepCodeBody, from audit.Origin, now time.Time) (Session, error) {
 	checks := validate.NewChecks()
 	step := body.read(checks)
@@ -35,18 +35,18 @@ func (e *Engine) FinishStep(ctx context.Context, app core.App, body StepCodeBody
 	if err := checks.Err(); err != nil {
 		return Session{}, err
 	}
-	user, err := e.userOfStep(app, step, now)
+	user, err := e.userOfTemporaryToken(app, step, now)
 	if err != nil {
 		return Session{}, err
 	}
-	ctx, done := waiting(ctx)
+	ctx, done := withQueueTimeout(ctx)
 	defer done()
-	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (Session, error, error) {
+	return commitQueuedDecision(ctx, e, app, func(tx core.App) (Session, error, error) {
 		if user == nil {
-			nobody := attempt{emailKey: e.sealer.LoginKey("step\x00" + step), from: from, now: now}
-			return Session{}, authenticationFailed(), nobody.record(tx, audit.LoginFailed, audit.MinorFailure, "No such temporary token.")
+			unknown := attempt{emailKey: e.sealer.LoginKey("step\x00" + step), from: from, now: now}
+			return Session{}, authenticationFailed(), unknown.record(tx, audit.LoginFailed, audit.MinorFailure, "No such temporary token.")
 		}
-		return e.decideStep(tx, e.attemptOf(user, from, now), step, code)
+		return e.decideStep(tx, e.newAttempt(user, from, now), step, code)
 	})
 }
 
@@ -56,7 +56,7 @@ func (e *Engine) decideStep(tx core.App, a attempt, step, code string) (session 
 		return session, refused, err
 	}
 	if _, err := collections.UseSignInStep(tx, step, a.now); err != nil {
-		if collections.IsNotFound(err) { // of two at once
+		if collections.IsNotFound(err) { // a concurrent request used it
 			return session, authenticationFailed(), a.record(tx, audit.LoginFailed, audit.MinorFailure, "The temporary token was used.")
 		}
 		return session, nil, err

@@ -14,30 +14,30 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Superusers of the dashboard are no users, but meet the same rules at their door: the lock, the places for hashing, the second factor, the
-// trail. Source: docs/decisions/authentication.md, "Superusers".
+// Superusers sign in to the PocketBase dashboard. They are not users, but sign-in applies the same rules: lockout, hash limit, second factor and
+// audit trail. Source: docs/decisions/authentication.md, "Superusers".
 const (
-	superuserLife    = time.Hour      // of a token, as PocketBase's SDK renews it
-	superuserSession = 12 * time.Hour // from the sign-in on, however often it is renewed
-	halfLife         = 5 * time.Minute
+	superuserLife    = time.Hour      // of one token; PocketBase's SDK renews it
+	superuserSession = 12 * time.Hour // from sign-in, regardless of renewals
+	pendingTokenLife = 5 * time.Minute
 )
 
-// SuperuserStep is how far a sign-in to the dashboard got: Record is signed in, or Half says that the password was right and a code is to come.
+// SuperuserStep is the result of a sign-in step: Record is signed in, or PendingToken stands for a right password that still needs a code.
 type SuperuserStep struct {
-	Record *core.Record
-	Half   string
+	Record       *core.Record
+	PendingToken string
 }
 
-// SuperuserPassword is the first step: it refuses with account_locked, authentication_failed, or two_factor_setup_required for an account
-// that must have a second factor and has none. With a code it is both steps.
+// SuperuserPassword checks the password, and also the code if one is given. It refuses with account_locked, authentication_failed, or
+// two_factor_setup_required if the account must have a second factor and has none.
 func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, password, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
-	ctx, done := waiting(ctx)
+	ctx, done := withQueueTimeout(ctx)
 	defer done()
 	a, superuser, err := e.superuserAttempt(app, address, from, now)
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	if _, err := commitDecisionInTurn(ctx, e, app, a.refuseLocked); err != nil {
+	if _, err := commitQueuedDecision(ctx, e, app, a.refuseLocked); err != nil {
 		return SuperuserStep{}, err
 	}
 	hash, err := decoyHash(app)
@@ -51,45 +51,45 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
+	return commitQueuedDecision(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err
 		}
 		if proven && superuser != nil {
-			superuser, err = unchangedSuperuser(tx, superuser)
+			superuser, err = reloadSuperuser(tx, superuser)
 		}
 		switch {
 		case err != nil:
 			return step, nil, err
-		case !proven || superuser == nil: // nobody, or somebody who has changed meanwhile
+		case !proven || superuser == nil: // unknown account, wrong password, or changed after the check
 			refused, err = a.fail(tx, failures)
 			return step, refused, err
 		case code != "":
 			return e.superuserCode(tx, a, superuser, failures, code)
 		case superuser.TwoFactorEnabled():
-			step.Half, err = e.signer.Sign(superuserToken(superuser, SecondFactorToken, now, now.Add(halfLife), now), superuserAccount(superuser))
+			step.PendingToken, err = e.signer.Sign(superuserToken(superuser, SecondFactorToken, now, now.Add(pendingTokenLife), now), superuserAccount(superuser))
 			return step, nil, errors.Join(err, a.record(tx, audit.PasswordAccepted, audit.Success, ""))
 		}
-		return e.superuserWithoutFactor(tx, a, superuser)
+		return e.completeWithoutSecondFactor(tx, a, superuser)
 	})
 }
 
-// superuserWithoutFactor lets in who has no second factor, unless everybody must have one.
-func (e *Engine) superuserWithoutFactor(tx core.App, a attempt, superuser *collections.Superuser) (SuperuserStep, error, error) {
+// completeWithoutSecondFactor signs in a superuser without a second factor, unless the configuration requires one.
+func (e *Engine) completeWithoutSecondFactor(tx core.App, a attempt, superuser *collections.Superuser) (SuperuserStep, error, error) {
 	if e.options.SuperuserTwoFactor {
 		err := a.record(tx, audit.PasswordAccepted, audit.MinorFailure, "The account has no second factor.")
 		return SuperuserStep{}, fault.New(fault.Forbidden, "two_factor_setup_required",
 			"This account needs a second factor: run vigil superuser reset-2fa on the machine of the service."), err
 	}
-	return SuperuserStep{Record: superuser.ProxyRecord()}, nil, a.forgive(tx)
+	return SuperuserStep{Record: superuser.ProxyRecord()}, nil, a.clearFailures(tx)
 }
 
-// SuperuserCode is the second step, with what the first gave. It refuses with authentication_failed or account_locked.
+// SuperuserCode checks the code for the pending token of [Engine.SuperuserPassword]. It refuses with authentication_failed or account_locked.
 func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
-	ctx, done := waiting(ctx)
+	ctx, done := withQueueTimeout(ctx)
 	defer done()
-	superuser, _, err := e.superuserOf(app, half, SecondFactorToken, now)
+	superuser, _, err := e.superuserOfToken(app, half, SecondFactorToken, now)
 	if err != nil {
 		return SuperuserStep{}, err
 	}
@@ -97,15 +97,15 @@ func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code str
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	if superuser == nil { // gone meanwhile
+	if superuser == nil { // deleted since the first step
 		return SuperuserStep{}, tokenInvalid()
 	}
-	return commitDecisionInTurn(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
+	return commitQueuedDecision(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
 		failures, refused, err := a.refuseLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err
 		}
-		superuser, err := unchangedSuperuser(tx, superuser)
+		superuser, err := reloadSuperuser(tx, superuser)
 		if superuser == nil || err != nil {
 			return step, authenticationFailed(), err
 		}
@@ -113,11 +113,11 @@ func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code str
 	})
 }
 
-// superuserCode decides about a code of who has proven the password.
+// superuserCode decides about a code after the right password.
 func (e *Engine) superuserCode(tx core.App, a attempt, superuser *collections.Superuser, failures collections.LoginFailure, code string,
 ) (step SuperuserStep, refused, err error) {
 	if err := collections.Readable(superuser.ProxyRecord()); err != nil {
-		return step, nil, err // a secret that cannot be opened is not one that is empty
+		return step, nil, err // a secret that cannot be decrypted must not pass as an empty one
 	}
 	used, right := int64(0), false
 	if superuser.TwoFactorEnabled() && totpFormat.MatchString(code) {
@@ -130,34 +130,34 @@ func (e *Engine) superuserCode(tx core.App, a attempt, superuser *collections.Su
 	if err := collections.SetSuperuserStep(tx, superuser.Id, used); err != nil {
 		return step, nil, err
 	}
-	return SuperuserStep{Record: superuser.ProxyRecord()}, nil, a.forgive(tx)
+	return SuperuserStep{Record: superuser.ProxyRecord()}, nil, a.clearFailures(tx)
 }
 
-// superuserAttempt is one try; the superuser is nil when nobody has the address.
+// superuserAttempt returns a sign-in attempt. The superuser is nil if the address has no account.
 func (e *Engine) superuserAttempt(app core.App, address string, from audit.Origin, now time.Time) (attempt, *collections.Superuser, error) {
 	a := attempt{email: FoldEmail(address), dashboard: true, from: from, now: now}
 	a.emailKey = e.superuserKey(a.email)
-	superuser, err := ifThere(collections.FindSuperuserByEmail(app, a.email))
+	superuser, err := nilIfMissing(collections.FindSuperuserByEmail(app, a.email))
 	if superuser != nil {
 		a.superuserID = superuser.Id
 	}
 	return a, superuser, err
 }
 
-// superuserKey names the counter of an address; it is none of the users'.
+// superuserKey returns the counter key of an address, distinct from that of a user with the same address.
 func (e *Engine) superuserKey(email string) string { return e.sealer.LoginKey("superuser\x00" + email) }
 
-// unchangedSuperuser reads an account again, now that nobody else writes: nil when it is gone or its password has changed meanwhile.
-func unchangedSuperuser(tx core.App, before *collections.Superuser) (*collections.Superuser, error) {
-	superuser, err := ifThere(collections.FindSuperuser(tx, before.Id))
+// reloadSuperuser reads the account again under the write lock. It returns nil if the account was deleted or its password changed.
+func reloadSuperuser(tx core.App, before *collections.Superuser) (*collections.Superuser, error) {
+	superuser, err := nilIfMissing(collections.FindSuperuser(tx, before.Id))
 	if err != nil || superuser == nil || superuser.TokenKey() != before.TokenKey() {
 		return nil, err
 	}
 	return superuser, nil
 }
 
-// SuperuserSignedIn records a sign-in and gives its first token.
-func (e *Engine) SuperuserSignedIn(app core.App, record *core.Record, from audit.Origin, now time.Time) (token string, err error) {
+// CompleteSuperuserSignIn audits a sign-in and returns its first token.
+func (e *Engine) CompleteSuperuserSignIn(app core.App, record *core.Record, from audit.Origin, now time.Time) (token string, err error) {
 	err = audit.Append(app, audit.Entry{
 		Event: audit.Login, Actor: audit.Superuser(record.Id, record.Email(), from), ResourceType: audit.ResourceSuperuser, ResourceID: record.Id,
 	}, now)
@@ -167,9 +167,9 @@ func (e *Engine) SuperuserSignedIn(app core.App, record *core.Record, from audit
 	return e.SignSuperuser(record, now, now)
 }
 
-// SuperuserRenewed gives the next token of a session, until the session ends; then it refuses with token_expired.
-func (e *Engine) SuperuserRenewed(app core.App, token string, now time.Time) (string, error) {
-	superuser, read, err := e.superuserOf(app, token, AccessToken, now)
+// RenewSuperuser returns the next token of a session. After the session's end it refuses with token_expired.
+func (e *Engine) RenewSuperuser(app core.App, token string, now time.Time) (string, error) {
+	superuser, read, err := e.superuserOfToken(app, token, AccessToken, now)
 	if err != nil {
 		return "", err
 	}
@@ -179,7 +179,7 @@ func (e *Engine) SuperuserRenewed(app core.App, token string, now time.Time) (st
 	return e.SignSuperuser(superuser.ProxyRecord(), read.SignedInAt, now)
 }
 
-// SignSuperuser makes a token of a session, which it does not outlive.
+// SignSuperuser returns an access token that expires no later than the session.
 func (e *Engine) SignSuperuser(record *core.Record, signedInAt, now time.Time) (string, error) {
 	ends := now.Add(superuserLife)
 	if last := signedInAt.Add(superuserSession); last.Before(ends) {
@@ -199,18 +199,18 @@ func superuserAccount(superuser *collections.Superuser) Account {
 	return account(superuser.TokenKey(), superuser.Collection(), superuserLife)
 }
 
-// superuserOf finds whose token of a kind it is. It refuses with token_invalid or token_expired.
-func (e *Engine) superuserOf(app core.App, token, kind string, now time.Time) (superuser *collections.Superuser, read TokenClaims, err error) {
+// superuserOfToken returns the superuser of a token of the given kind. It refuses with token_invalid or token_expired.
+func (e *Engine) superuserOfToken(app core.App, token, kind string, now time.Time) (superuser *collections.Superuser, read TokenClaims, err error) {
 	superusers, err := app.FindCachedCollectionByNameOrId(core.CollectionNameSuperusers)
 	if err != nil {
 		return nil, read, err
 	}
 	read, err = e.signer.Check(token, kind, now, func(t TokenClaims) (Account, error) {
 		if t.Collection != superusers.Id || t.SignedInAt.IsZero() {
-			return Account{}, errNotOurs
+			return Account{}, errOtherCollection
 		}
 		if superuser, err = collections.FindSuperuser(app, t.Holder); collections.IsNotFound(err) {
-			return Account{}, errNotOurs
+			return Account{}, errOtherCollection
 		} else if err != nil {
 			return Account{}, err
 		}
@@ -219,21 +219,21 @@ func (e *Engine) superuserOf(app core.App, token, kind string, now time.Time) (s
 	switch {
 	case errors.Is(err, ErrExpired):
 		return nil, read, tokenExpired()
-	case errors.Is(err, ErrInvalid), errors.Is(err, errNotOurs):
+	case errors.Is(err, ErrInvalid), errors.Is(err, errOtherCollection):
 		return nil, read, tokenInvalid()
 	}
 	return superuser, read, err
 }
 
-// SuperuserUntil is when the access token of a superuser ends.
-func (e *Engine) SuperuserUntil(app core.App, token string, now time.Time) (time.Time, error) {
-	_, read, err := e.superuserOf(app, token, AccessToken, now)
+// SuperuserTokenExpiry returns the expiry of a superuser's access token.
+func (e *Engine) SuperuserTokenExpiry(app core.App, token string, now time.Time) (time.Time, error) {
+	_, read, err := e.superuserOfToken(app, token, AccessToken, now)
 	return read.ExpiresAt, err
 }
 
-// Holder is the account whose access token it is, of a user or a superuser, for PocketBase's own doors. It refuses like [Engine.Check].
+// Holder returns the user or superuser record of an access token, for PocketBase's own endpoints. It refuses as [Engine.Check] does.
 func (e *Engine) Holder(app core.App, token string, now time.Time) (*core.Record, error) {
-	superuser, read, err := e.superuserOf(app, token, AccessToken, now)
+	superuser, read, err := e.superuserOfToken(app, token, AccessToken, now)
 	switch {
 	case err == nil && now.Before(read.SignedInAt.Add(superuserSession)):
 		return superuser.ProxyRecord(), nil
@@ -255,14 +255,14 @@ func (e *Engine) Holder(app core.App, token string, now time.Time) (*core.Record
 	return user.ProxyRecord(), nil
 }
 
-// UnlockSuperuser ends the lock of an address at once, whether it has an account or not.
+// UnlockSuperuser ends the lockout of an address, even if it has no account.
 func (e *Engine) UnlockSuperuser(app core.App, address string, by audit.Actor, now time.Time) error {
 	a, _, err := e.superuserAttempt(app, address, by.From, now)
 	if err != nil {
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		if err := a.forgive(tx); err != nil {
+		if err := a.clearFailures(tx); err != nil {
 			return err
 		}
 		entry := a.entry(audit.Unlock)
@@ -271,8 +271,8 @@ func (e *Engine) UnlockSuperuser(app core.App, address string, by audit.Actor, n
 	})
 }
 
-// ResetSuperuserFactor gives a superuser a new second factor, or none, and ends every session and lock. It returns what an authenticator app
-// needs; "" for none.
+// ResetSuperuserFactor gives a superuser a new second factor, or removes it if none is set, and ends every session and lockout. It returns the
+// setup for an authenticator app, empty if none is set.
 func (e *Engine) ResetSuperuserFactor(app core.App, address string, none bool, by audit.Actor, now time.Time) (setup Setup, err error) {
 	a, superuser, err := e.superuserAttempt(app, address, by.From, now)
 	if err != nil {
@@ -299,7 +299,7 @@ func (e *Engine) ResetSuperuserFactor(app core.App, address string, none bool, b
 		}
 		entry := a.entry(event)
 		entry.Actor = by
-		return errors.Join(a.forgive(tx), audit.Append(tx, entry, now))
+		return errors.Join(a.clearFailures(tx), audit.Append(tx, entry, now))
 	})
 	return setup, err
 }

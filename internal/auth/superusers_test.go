@@ -30,7 +30,7 @@ func superuser(t testing.TB, app core.App, email string) *core.Record {
 	return record
 }
 
-// dashboard is the door of the superusers.
+// dashboard signs superusers in.
 type dashboard struct {
 	t   *testing.T
 	app core.App
@@ -51,17 +51,17 @@ func (d *dashboard) password(address, password, code string) (auth.SuperuserStep
 
 func refusalOf(err error) string { return code(err) } // where "code" is a parameter
 
-// half is what a right password gives to who has a second factor.
+// half returns the pending token after a right password.
 func (d *dashboard) half() string {
 	d.t.Helper()
 	step, refused := d.password("root@vigil.test", vigiltest.Password, "")
-	if refused != "" || step.Half == "" || step.Record != nil {
+	if refused != "" || step.PendingToken == "" || step.Record != nil {
 		d.t.Fatalf("the password gives %+v, %s", step, refused)
 	}
-	return step.Half
+	return step.PendingToken
 }
 
-// second is the code a second step meets.
+// second returns the error code of the second step.
 func (d *dashboard) second(half, code string) string {
 	step, err := d.e.SuperuserCode(d.t.Context(), d.app, half, code, origin, d.now)
 	if (err == nil) != (step.Record != nil) {
@@ -70,8 +70,8 @@ func (d *dashboard) second(half, code string) string {
 	return refusalOf(err)
 }
 
-// enrol gives the superuser an authenticator app.
-func (d *dashboard) enrol() (secret string) {
+// enroll gives the superuser an authenticator app.
+func (d *dashboard) enroll() (secret string) {
 	d.t.Helper()
 	setup, err := d.e.ResetSuperuserFactor(d.app, " Root@vigil.TEST", false, audit.System(), d.now)
 	if err != nil || !strings.HasPrefix(setup.ProvisioningURI, "otpauth://totp/RPM:root@vigil.test?secret="+setup.Secret+"&") {
@@ -86,14 +86,15 @@ func (d *dashboard) token() string {
 	if refused != "" {
 		d.t.Fatal(refused)
 	}
-	token, err := d.e.SuperuserSignedIn(d.app, step.Record, origin, d.now)
+	token, err := d.e.CompleteSuperuserSignIn(d.app, step.Record, origin, d.now)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	return token
 }
 
-// Known or not, an address locks on the fifth failure in a row, and the lock is not the one of a user with the same address.
+// TestSuperuserLock checks that an address locks at the fifth consecutive failure, with or without an account, independent of a user with the
+// same address.
 func TestSuperuserLock(t *testing.T) {
 	d := newDashboard(t)
 	user := vigiltest.User(t, d.app, authz.Admin, vigiltest.Email("root@vigil.test"))
@@ -103,10 +104,10 @@ func TestSuperuserLock(t *testing.T) {
 				t.Errorf("%s, failure %d: %s", address, n, got)
 			}
 			if address == "root@vigil.test" && n == 3 {
-				if step, got := d.password(" ROOT@vigil.test ", vigiltest.Password, ""); got != "" || step.Record == nil || step.Half != "" {
+				if step, got := d.password(" ROOT@vigil.test ", vigiltest.Password, ""); got != "" || step.Record == nil || step.PendingToken != "" {
 					t.Errorf("after four: %s", got)
 				}
-				for range 4 { // the count began anew
+				for range 4 { // the count restarted
 					d.password(address, "wrong", "")
 				}
 			}
@@ -154,11 +155,11 @@ func TestUnlockSuperuser(t *testing.T) {
 	}
 }
 
-// The code opens once, in time, and only with the half that the password gave.
+// TestSuperuserSecondStep checks that a code works once, in time, and only with the pending token.
 func TestSuperuserSecondStep(t *testing.T) {
 	d := newDashboard(t)
 	token := d.token()
-	secret := d.enrol()
+	secret := d.enroll()
 	at := func(after time.Duration) string { return codeFor(t, secret, clock.Add(after)) }
 	half := d.half()
 	userToken := login(t, d.e, d.app, vigiltest.User(t, d.app, authz.Admin), clock).Access
@@ -184,7 +185,7 @@ func TestSuperuserSecondStep(t *testing.T) {
 		t.Errorf("%d failures counted", got)
 	}
 	if _, err := d.e.Holder(d.app, half, clock); code(err) != "token_invalid" {
-		t.Errorf("half a sign-in opens doors: %v", err)
+		t.Errorf("a pending token is accepted: %v", err)
 	}
 	if got := d.second(half, at(0)); got != "" {
 		t.Errorf("the code: %s", got)
@@ -224,8 +225,8 @@ func TestSuperuserSecondStep(t *testing.T) {
 	}
 }
 
-// What the password proved is gone with the password, and with the account.
-func TestSuperuserChangesMeanwhile(t *testing.T) {
+// TestSuperuserChangesDuringSignIn checks that a pending token ends when the password changes or the account is deleted.
+func TestSuperuserChangesDuringSignIn(t *testing.T) {
 	for name, change := range map[string]func(core.App, *core.Record) error{
 		"another password": func(app core.App, r *core.Record) error {
 			r.SetPassword("Another-Horse-43")
@@ -235,7 +236,7 @@ func TestSuperuserChangesMeanwhile(t *testing.T) {
 	} {
 		d := newDashboard(t)
 		superuser(t, d.app, "other@vigil.test") // the last one cannot go
-		secret := d.enrol()
+		secret := d.enroll()
 		half := d.half()
 		if err := change(d.app, reload(t, d.app, "root@vigil.test")); err != nil {
 			t.Fatal(err)
@@ -246,16 +247,16 @@ func TestSuperuserChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// Where everybody must have a second factor, the password of who has none opens nothing.
+// TestSuperusersNeedTheirSecondFactor checks that a required second factor refuses a superuser without one.
 func TestSuperusersNeedTheirSecondFactor(t *testing.T) {
 	d := newDashboard(t, func(o *auth.Options) { o.SuperuserTwoFactor = true })
-	if step, got := d.password("root@vigil.test", vigiltest.Password, ""); got != "two_factor_setup_required" || step.Record != nil || step.Half != "" {
+	if step, got := d.password("root@vigil.test", vigiltest.Password, ""); got != "two_factor_setup_required" || step.Record != nil || step.PendingToken != "" {
 		t.Errorf("without one: %s", got)
 	}
 	if step, got := d.password("root@vigil.test", vigiltest.Password, "123456"); got != "authentication_failed" || step.Record != nil {
 		t.Errorf("with a code of none: %s", got)
 	}
-	secret := d.enrol()
+	secret := d.enroll()
 	if got := d.second(d.half(), codeFor(t, secret, clock)); got != "" {
 		t.Errorf("with one: %s", got)
 	}
@@ -270,10 +271,10 @@ func TestSuperusersNeedTheirSecondFactor(t *testing.T) {
 	wantCode(t, "nobody", err, "not_found")
 }
 
-// A new second factor ends the lock, every session and the factor before it.
+// TestResetSuperuserFactor checks that a new second factor ends the lockout, every session and the old factor.
 func TestResetSuperuserFactor(t *testing.T) {
 	d := newDashboard(t)
-	first := d.enrol()
+	first := d.enroll()
 	if got := d.second(d.half(), codeFor(t, first, clock)); got != "" {
 		t.Fatal(got)
 	}
@@ -284,11 +285,11 @@ func TestResetSuperuserFactor(t *testing.T) {
 	for range 5 {
 		d.password("root@vigil.test", "wrong", "")
 	}
-	second := d.enrol()
+	second := d.enroll()
 	if first == second {
 		t.Error("the same secret again")
 	}
-	_, err = d.e.SuperuserUntil(d.app, token, clock)
+	_, err = d.e.SuperuserTokenExpiry(d.app, token, clock)
 	wantCode(t, "the session of before", err, "token_invalid")
 	half := d.half()
 	if got := d.second(half, codeFor(t, first, clock.Add(30*time.Second))); got != "authentication_failed" {
@@ -302,13 +303,13 @@ func TestResetSuperuserFactor(t *testing.T) {
 	}
 }
 
-// A token lasts an hour and its session twelve, however often it is renewed.
+// TestSuperuserSession checks that a token lasts an hour and its session twelve, regardless of renewals.
 func TestSuperuserSession(t *testing.T) {
 	d := newDashboard(t)
 	began := d.token()
 	until := func(token string, now time.Time) time.Time {
 		t.Helper()
-		end, err := d.e.SuperuserUntil(d.app, token, now)
+		end, err := d.e.SuperuserTokenExpiry(d.app, token, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -317,12 +318,12 @@ func TestSuperuserSession(t *testing.T) {
 	if end := until(began, clock); !end.Equal(clock.Add(time.Hour)) {
 		t.Errorf("a token ends at %v", end)
 	}
-	_, err := d.e.SuperuserRenewed(d.app, began, clock.Add(time.Hour))
+	_, err := d.e.RenewSuperuser(d.app, began, clock.Add(time.Hour))
 	wantCode(t, "renewed an hour later", err, "token_expired")
 	token := began
 	for after := 50 * time.Minute; after < 12*time.Hour; after += 50 * time.Minute {
 		at := clock.Add(after)
-		if token, err = d.e.SuperuserRenewed(d.app, token, at); err != nil {
+		if token, err = d.e.RenewSuperuser(d.app, token, at); err != nil {
 			t.Fatalf("after %v: %v", after, err)
 		}
 		want := min(after+time.Hour, 12*time.Hour)
@@ -334,10 +335,10 @@ func TestSuperuserSession(t *testing.T) {
 	if holder, err := d.e.Holder(d.app, token, last.Add(-time.Second)); err != nil || holder.Email() != "root@vigil.test" {
 		t.Errorf("in the last second: %v", err)
 	}
-	_, err = d.e.SuperuserRenewed(d.app, token, last)
+	_, err = d.e.RenewSuperuser(d.app, token, last)
 	wantCode(t, "renewed after twelve hours", err, "token_expired")
 	_, err = d.e.Holder(d.app, token, last)
-	wantCode(t, "after twelve hours", err, "token_invalid") // like a token of nobody's
+	wantCode(t, "after twelve hours", err, "token_invalid") // like an unknown token
 
 	rows, err := collections.AuditRows(d.app, "", "~", 10)
 	if err != nil || len(rows) != 1 || rows[0].Event != "auth.login" || rows[0].ActorType != "superuser" || rows[0].ActorEmail != "root@vigil.test" {
@@ -345,7 +346,7 @@ func TestSuperuserSession(t *testing.T) {
 	}
 }
 
-// PocketBase's own doors take both kinds of holders, and a superuser's token is no user's.
+// TestHolder checks that PocketBase's endpoints accept both kinds of accounts, and that a superuser's token is not a user's.
 func TestHolder(t *testing.T) {
 	d := newDashboard(t)
 	user := vigiltest.User(t, d.app, authz.Nurse)
@@ -359,7 +360,7 @@ func TestHolder(t *testing.T) {
 	}
 	_, err := d.e.Check(d.app, token, clock)
 	wantCode(t, "a superuser among the users", err, "token_invalid")
-	_, err = d.e.SuperuserUntil(d.app, session.Access, clock)
+	_, err = d.e.SuperuserTokenExpiry(d.app, session.Access, clock)
 	wantCode(t, "a user among the superusers", err, "token_invalid")
 	_, err = d.e.Holder(d.app, "", clock)
 	wantCode(t, "none", err, "not_authenticated")

@@ -14,31 +14,31 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Words of the token request. Source: RFC 6749, section 4.4; RFC 7521, section 4.2; RFC 7523, section 2.2.
+// Parameters of the token request. Source: RFC 6749, section 4.4; RFC 7521, section 4.2; RFC 7523, section 2.2.
 const (
 	clientCredentials = "client_credentials"
 	jwtBearer         = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer" //nolint:gosec // a name
-	longestAssertion  = 8 << 10
+	maxAssertionBytes = 8 << 10
 )
 
-// Form is a request for a token. It refuses to print.
-type Form struct {
-	clientID  string // as the body says it; "" for not
+// TokenRequest is a client's request for an access token. It refuses to print.
+type TokenRequest struct {
+	clientID  string // from the body; "" if absent
 	assertion string
-	basic     *basic
+	basic     *basicCredentials
 	scope     string
 }
 
-// basic are credentials from the header.
-type basic struct{ id, secret string }
+// basicCredentials are credentials from the Authorization header.
+type basicCredentials struct{ id, secret string }
 
-// Format shows nothing of the credentials.
-func (Form) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[token request]") }
+// Format hides the credentials.
+func (TokenRequest) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[token request]") }
 
-// LogValue shows nothing of the credentials.
-func (Form) LogValue() slog.Value { return slog.StringValue("[token request]") }
+// LogValue hides the credentials.
+func (TokenRequest) LogValue() slog.Value { return slog.StringValue("[token request]") }
 
-// oauthFault is a refusal in OAuth's words, which stand beside those of all errors. Source: RFC 6749, section 5.2.
+// oauthFault is a fault with OAuth's error members besides the usual ones. Source: RFC 6749, section 5.2.
 func oauthFault(kind fault.Kind, code, description string) *fault.Error {
 	return fault.New(kind, code, description).With("error", code).With("error_description", description)
 }
@@ -47,21 +47,21 @@ func invalidRequest(description string) *fault.Error {
 	return oauthFault(fault.Invalid, "invalid_request", description)
 }
 
-// invalidClient says that somebody is not the client that they say they are; why is for the audit trail, where the caller is not to know it.
+// invalidClient is the fault for failed client authentication. The reason is for the audit trail, where the caller must not see it.
 func invalidClient(description, why string) *fault.Error {
 	return oauthFault(fault.Unauthenticated, "invalid_client", description).Because(errors.New(why))
 }
 
-// wrongCredentials tells nobody whether there is such a client, whether it is in use, and from where it may come.
+// wrongCredentials does not reveal whether the client exists, is active, or may use the address.
 func wrongCredentials(why string) *fault.Error {
 	return invalidClient("The client is unknown, or its credentials are wrong.", why)
 }
 
-// wrongAssertion tells what is wrong with an assertion; nothing in it depends on what we know of the client.
+// wrongAssertion describes what is wrong with an assertion. The description must not depend on the stored client.
 func wrongAssertion(description string) *fault.Error { return invalidClient(description, description) }
 
-// ReadForm reads a request for a token: the body and its type, and what came in the header Authorization.
-func ReadForm(contentType string, body []byte, authorization string) (form Form, err error) {
+// ReadTokenRequest parses the body of a token request and the Authorization header.
+func ReadTokenRequest(contentType string, body []byte, authorization string) (form TokenRequest, err error) {
 	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "application/x-www-form-urlencoded" {
 		return form, invalidRequest("The body must be application/x-www-form-urlencoded.")
 	}
@@ -73,7 +73,7 @@ func ReadForm(contentType string, body []byte, authorization string) (form Form,
 		if len(list) > 1 {
 			return form, invalidRequest("A parameter is there more than once.")
 		}
-		if list[0] == "" { // as if it were not there: RFC 6749, section 3.2
+		if list[0] == "" { // treated as omitted: RFC 6749, section 3.2
 			values.Del(name)
 		}
 	}
@@ -85,15 +85,15 @@ func ReadForm(contentType string, body []byte, authorization string) (form Form,
 	case values.Has("client_secret"):
 		return form, invalidRequest("Send the secret by HTTP Basic, not in the body.")
 	}
-	form = Form{clientID: values.Get("client_id"), assertion: values.Get("client_assertion"), scope: values.Get("scope")}
+	form = TokenRequest{clientID: values.Get("client_id"), assertion: values.Get("client_assertion"), scope: values.Get("scope")}
 	if form.basic, err = readBasic(authorization); err != nil {
 		return form, err
 	}
 	return form, form.check(values.Get("client_assertion_type"))
 }
 
-// check refuses more or less than one way of proving who one is.
-func (f Form) check(assertionType string) error {
+// check requires exactly one authentication method.
+func (f TokenRequest) check(assertionType string) error {
 	switch {
 	case f.basic != nil && (f.assertion != "" || assertionType != ""):
 		return invalidRequest("Prove who you are by an assertion or by a secret, not by both.")
@@ -107,14 +107,14 @@ func (f Form) check(assertionType string) error {
 		return invalidRequest("client_assertion_type must be " + jwtBearer + ".")
 	case f.assertion == "":
 		return invalidRequest("client_assertion is missing.")
-	case len(f.assertion) > longestAssertion:
+	case len(f.assertion) > maxAssertionBytes:
 		return wrongAssertion("The assertion is too long.")
 	}
 	return nil
 }
 
-// readBasic reads the header; nil when it holds none, or of another scheme. Source: RFC 6749, section 2.3.1.
-func readBasic(authorization string) (*basic, error) {
+// readBasic parses HTTP Basic credentials. It returns nil for no header or another scheme. Source: RFC 6749, section 2.3.1.
+func readBasic(authorization string) (*basicCredentials, error) {
 	scheme, _, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Basic") {
 		return nil, nil //nolint:nilnil // none is no error
@@ -123,14 +123,14 @@ func readBasic(authorization string) (*basic, error) {
 	if !ok {
 		return nil, invalidClient("The credentials in the header cannot be read.", "unreadable credentials")
 	}
-	return &basic{id, secret}, nil
+	return &basicCredentials{id, secret}, nil
 }
 
-// granted are the scopes that are asked for, and how the asker spells them; all that the client has when nothing is asked for.
-func granted(asked string, held authz.ClientScopes) (authz.ClientScopes, string, error) {
+// grantScopes returns the requested scopes and the caller's spelling of them, or all scopes of the client if none are requested.
+func grantScopes(asked string, held authz.ClientScopes) (authz.ClientScopes, string, error) {
 	words := strings.Fields(asked)
 	if len(words) == 0 {
-		words = held.Texts()
+		words = held.Strings()
 	}
 	scopes, spelled := authz.ClientScopes{}, []string{}
 	for _, word := range words {

@@ -26,33 +26,33 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// A set-up waits so long for its first code, and takes so many wrong ones. Source: docs/decisions/authentication.md, "TOTP parameters".
+// Limits of a two-factor setup until its first code. Source: docs/decisions/authentication.md, "TOTP parameters".
 const (
 	setupLife      = 15 * time.Minute
 	maxWrongSetups = 5
 	secretBytes    = 20 // 160 bits, RFC 4226, section 4, R6
 )
 
-const becauseTwoFactor = "two_factor_off"
+const reasonTwoFactor = "two_factor_off"
 
-// Setup is what an authenticator app needs, and the backup codes, shown this once. It refuses to print.
+// Setup holds the secret for an authenticator app and the backup codes, which are shown once. It refuses to print.
 type Setup struct {
 	Secret, ProvisioningURI string
 	BackupCodes             []string
 }
 
-// Format shows nothing of the secret.
+// Format hides the secret.
 func (Setup) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[setup]") }
 
-// LogValue shows nothing of the secret.
+// LogValue hides the secret.
 func (Setup) LogValue() slog.Value { return slog.StringValue("[setup]") }
 
-// SetUpTwoFactor begins a set-up of a caller who is fresh or proves the password; an earlier one that was not confirmed is replaced.
+// SetUpTwoFactor begins a two-factor setup after reauthentication. It replaces an earlier setup that was not confirmed.
 func (e *Engine) SetUpTwoFactor(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) (setup Setup, err error) {
-	if err := e.proveFresh(ctx, app, caller, proof, from, now); err != nil {
+	if err := e.requireReauthentication(ctx, app, caller, proof, from, now); err != nil {
 		return Setup{}, err
 	}
-	err = e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+	err = e.changeUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		if user.TwoFactorEnabled() {
 			return fault.State("already_enabled", "Two-factor authentication is already on."), nil
 		}
@@ -63,7 +63,7 @@ func (e *Engine) SetUpTwoFactor(ctx context.Context, app core.App, caller Caller
 		codes, hashes := e.newBackupCodes(user)
 		setup.BackupCodes = codes
 		user.SetTOTPPending(collections.TOTPPending{Secret: setup.Secret, CodeHashes: hashes, Until: now.Add(setupLife)})
-		return nil, save(tx, user, now)
+		return nil, saveUser(tx, user, now)
 	})
 	if err != nil {
 		return Setup{}, err
@@ -71,13 +71,13 @@ func (e *Engine) SetUpTwoFactor(ctx context.Context, app core.App, caller Caller
 	return setup, nil
 }
 
-// provisioningURI is the form that authenticator apps read from a QR code.
+// provisioningURI returns the otpauth URI that authenticator apps read from a QR code.
 func (e *Engine) provisioningURI(email, secret string) string {
 	issuer := strings.ReplaceAll(url.QueryEscape(e.options.TOTPIssuer), "+", "%20") // apps do not read + as a space
 	return fmt.Sprintf("otpauth://totp/%s:%s?secret=%s&issuer=%s&algorithm=SHA1&digits=6&period=%d", issuer, url.PathEscape(email), secret, issuer, totpPeriod)
 }
 
-// PendingURI is the provisioning URI of the set-up under way; a missing fault when there is none.
+// PendingURI returns the provisioning URI of the pending setup, or a missing fault if there is none.
 func (e *Engine) PendingURI(app core.App, caller Caller, now time.Time) (string, error) {
 	user, err := collections.FindUser(app, caller.RecordID)
 	if err != nil {
@@ -90,7 +90,7 @@ func (e *Engine) PendingURI(app core.App, caller Caller, now time.Time) (string,
 	return e.provisioningURI(user.Email(), pending.Secret), nil
 }
 
-// CodeBody is a time-based code.
+// CodeBody holds a TOTP code.
 type CodeBody struct {
 	TOTPCode validate.String `json:"totp_code"`
 }
@@ -99,15 +99,15 @@ func invalidTOTP() error {
 	return fault.New(fault.Invalid, "invalid_totp", "The two-factor code is wrong.")
 }
 
-// VerifyTwoFactor turns the second factor on with the first code of the set-up under way. That code is not counted as used: the caller is
-// signed in already, so it may still open their next sign-in.
+// VerifyTwoFactor turns the second factor on with the first code of the pending setup. That code does not count as used, because the caller is
+// signed in already, so it may be used again for the next sign-in.
 func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, from audit.Origin, now time.Time) error {
 	checks := validate.NewChecks()
 	code := checks.Text("totp_code", body.TOTPCode, validate.Required(11).Identifier())
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	return e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+	return e.changeUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		pending := user.TOTPPending()
 		if pending.Secret == "" || !now.Before(pending.Until) {
 			return invalidTOTP(), nil
@@ -117,43 +117,43 @@ func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, fro
 				pending = collections.TOTPPending{}
 			}
 			user.SetTOTPPending(pending)
-			return invalidTOTP(), save(tx, user, now)
+			return invalidTOTP(), saveUser(tx, user, now)
 		}
 		user.SetTwoFactor(pending.Secret)
 		user.SetTOTPPending(collections.TOTPPending{})
 		if err := collections.ReplaceBackupCodes(tx, user.Id, pending.CodeHashes, now); err != nil {
 			return nil, err
 		}
-		if err := save(tx, user, now); err != nil {
+		if err := saveUser(tx, user, now); err != nil {
 			return nil, err
 		}
-		return nil, audit.Append(tx, about(user, audit.TwoFactorEnable, caller.Actor(from)), now)
+		return nil, audit.Append(tx, userEntry(user, audit.TwoFactorEnable, caller.Actor(from)), now)
 	})
 }
 
-// ProofBody is password and second factor of somebody who is signed in.
+// ProofBody holds the password and second factor of a signed-in caller.
 type ProofBody struct {
 	Password   validate.String `json:"password"`
-	TOTPCode   validate.String `json:"totp_code"` // either field takes either kind
+	TOTPCode   validate.String `json:"totp_code"` // either field accepts either kind of code
 	BackupCode validate.String `json:"backup_code"`
 }
 
-// DisableTwoFactor turns the second factor off, which takes both factors, and ends every session.
-// Source: docs/decisions/authentication.md, "Disable 2FA".
+// DisableTwoFactor turns the second factor off after both factors are proved, and ends every session. Source: docs/decisions/authentication.md,
+// "Disable 2FA".
 func (e *Engine) DisableTwoFactor(ctx context.Context, app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) error {
 	return e.withBothFactors(ctx, app, caller, body, from, now, func(tx core.App, user *collections.User) error {
-		return turnOff(tx, user, caller.Actor(from), now)
+		return disableTwoFactor(tx, user, caller.Actor(from), now)
 	})
 }
 
-// turnOff is what disabling and an administrator's reset have in common.
-func turnOff(tx core.App, user *collections.User, by audit.Actor, now time.Time) error {
+// disableTwoFactor removes the second factor, for the user or for an administrator.
+func disableTwoFactor(tx core.App, user *collections.User, by audit.Actor, now time.Time) error {
 	user.SetTwoFactor("")
 	user.SetTOTPPending(collections.TOTPPending{})
-	if _, err := RevokeAll(tx, user.Id, becauseTwoFactor, now); err != nil {
+	if _, err := RevokeAll(tx, user.Id, reasonTwoFactor, now); err != nil {
 		return err
 	}
-	if err := save(tx, user, now); err != nil {
+	if err := saveUser(tx, user, now); err != nil {
 		return err
 	}
 	if err := collections.ReplaceBackupCodes(tx, user.Id, nil, now); err != nil {
@@ -162,10 +162,10 @@ func turnOff(tx core.App, user *collections.User, by audit.Actor, now time.Time)
 	if err := notifications.Queue(tx, notifications.TwoFactorDisabled, user, nil, now); err != nil {
 		return err
 	}
-	return audit.Append(tx, about(user, audit.TwoFactorDisable, by), now)
+	return audit.Append(tx, userEntry(user, audit.TwoFactorDisable, by), now)
 }
 
-// ReplaceBackupCodes gives the caller new codes and ends the old ones. Source: docs/decisions/authentication.md, "Backup codes".
+// ReplaceBackupCodes returns new backup codes and invalidates the old ones. Source: docs/decisions/authentication.md, "Backup codes".
 func (e *Engine) ReplaceBackupCodes(ctx context.Context, app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time) (codes []string, err error) {
 	err = e.withBothFactors(ctx, app, caller, body, from, now, func(tx core.App, user *collections.User) error {
 		var hashes []string
@@ -173,12 +173,12 @@ func (e *Engine) ReplaceBackupCodes(ctx context.Context, app core.App, caller Ca
 		if err := collections.ReplaceBackupCodes(tx, user.Id, hashes, now); err != nil {
 			return err
 		}
-		return audit.Append(tx, about(user, audit.BackupCodesReplaced, caller.Actor(from)), now)
+		return audit.Append(tx, userEntry(user, audit.BackupCodesReplaced, caller.Actor(from)), now)
 	})
 	return codes, err
 }
 
-// withBothFactors runs a change of somebody who proves again both what they know and what they have.
+// withBothFactors applies a change after the caller has proved both password and second factor.
 func (e *Engine) withBothFactors(ctx context.Context, app core.App, caller Caller, body ProofBody, from audit.Origin, now time.Time,
 	apply func(tx core.App, user *collections.User) error,
 ) error {
@@ -196,13 +196,13 @@ func (e *Engine) withBothFactors(ctx context.Context, app core.App, caller Calle
 	if err := checks.Err(); err != nil {
 		return err
 	}
-	ctx, done := waiting(ctx)
+	ctx, done := withQueueTimeout(ctx)
 	defer done()
-	proven, err := e.provePassword(ctx, app, caller, "password", password, now)
+	proven, err := e.verifyPassword(ctx, app, caller, "password", password, now)
 	if err != nil {
 		return err
 	}
-	return e.change(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+	return e.changeUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		if !user.TwoFactorEnabled() {
 			return fault.State("invalid_state", "Two-factor authentication is off."), nil
 		}
@@ -216,40 +216,40 @@ func (e *Engine) withBothFactors(ctx context.Context, app core.App, caller Calle
 		if refused, err := e.countProof(tx, user.Id, factor.proven, invalidTOTP(), now); refused != nil || err != nil {
 			return refused, err
 		}
-		if err := noteSecondFactor(tx, user, factor, caller.Actor(from), now); err != nil {
+		if err := markSecondFactorUsed(tx, user, factor, caller.Actor(from), now); err != nil {
 			return nil, err
 		}
 		return nil, apply(tx, user)
 	})
 }
 
-// noteSecondFactor keeps a code from working again.
-func noteSecondFactor(tx core.App, user *collections.User, factor secondFactor, by audit.Actor, now time.Time) error {
+// markSecondFactorUsed prevents a code from being accepted again.
+func markSecondFactorUsed(tx core.App, user *collections.User, factor secondFactor, by audit.Actor, now time.Time) error {
 	if factor.backupCode {
-		return noteBackupCode(tx, user, factor, by, now)
+		return recordBackupCodeUse(tx, user, factor, by, now)
 	}
 	user.SetTOTPLastStep(max(user.TOTPLastStep(), factor.step))
-	return save(tx, user, now)
+	return saveUser(tx, user, now)
 }
 
-// noteBackupCode records a used backup code and tells its owner.
-func noteBackupCode(tx core.App, user *collections.User, factor secondFactor, by audit.Actor, now time.Time) error {
-	entry := about(user, audit.BackupCodeUsed, by)
+// recordBackupCodeUse audits the use of a backup code and notifies its owner.
+func recordBackupCodeUse(tx core.App, user *collections.User, factor secondFactor, by audit.Actor, now time.Time) error {
+	entry := userEntry(user, audit.BackupCodeUsed, by)
 	entry.Changes = audit.Changes{"backup_codes_left": {Old: factor.codesLeft + 1, New: factor.codesLeft}}
 	if err := audit.Append(tx, entry, now); err != nil {
 		return err
 	}
-	return tellOfBackupCode(tx, user, factor.codesLeft, now)
+	return notifyBackupCodeUsed(tx, user, factor.codesLeft, now)
 }
 
-// A QR code has a white margin of four modules (ISO/IEC 18004, 6.3.8), and is drawn no smaller than this.
+// A QR code has a white margin of four modules (ISO/IEC 18004, 6.3.8). 256 pixels is the minimum image size.
 // Source: docs/decisions/authentication.md, "QR endpoint".
 const (
 	quietZone = 4
 	minPixels = 256
 )
 
-// QRCode is a drawn secret: whoever sees it has it.
+// QRCode is an encoded provisioning URI. It contains the secret.
 type QRCode struct {
 	modules barcode.Barcode
 	side    int // modules, margin included
@@ -264,19 +264,19 @@ func NewQRCode(uri string) (QRCode, error) {
 	return QRCode{modules: modules, side: modules.Bounds().Dx() + 2*quietZone}, nil
 }
 
-// dark reports whether a module is black; outside of the code none is.
-func (q QRCode) dark(x, y int) bool {
+// isDark reports whether a module is black; outside the code all are white.
+func (q QRCode) isDark(x, y int) bool {
 	at := image.Pt(x-quietZone, y-quietZone)
 	return at.In(q.modules.Bounds()) && q.modules.At(at.X, at.Y) == color.Black
 }
 
-// PNG draws each module as a square of whole pixels.
+// PNG renders each module as a square of whole pixels.
 func (q QRCode) PNG() ([]byte, error) {
 	scale := (minPixels + q.side - 1) / q.side
 	canvas := image.NewPaletted(image.Rect(0, 0, q.side*scale, q.side*scale), color.Palette{color.White, color.Black})
 	for y := range canvas.Rect.Dy() {
 		for x := range canvas.Rect.Dx() {
-			if q.dark(x/scale, y/scale) {
+			if q.isDark(x/scale, y/scale) {
 				canvas.SetColorIndex(x, y, 1)
 			}
 		}
@@ -288,12 +288,12 @@ func (q QRCode) PNG() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// SVG draws the same as one path.
+// SVG renders all modules as one path.
 func (q QRCode) SVG() []byte {
 	var path strings.Builder
 	for y := range q.side {
 		for x := range q.side {
-			if q.dark(x, y) {
+			if q.isDark(x, y) {
 				fmt.Fprintf(&path, "M%d %dh1v1h-1z", x, y)
 			}
 		}

@@ -36,7 +36,7 @@ func proof(password, code string) auth.ProofBody {
 	return auth.ProofBody{Password: validate.Of(password), TOTPCode: validate.Of(code)}
 }
 
-// twoFactor is a nurse with a session, and what they do to their second factor.
+// twoFactor is a signed-in nurse who manages a second factor.
 type twoFactor struct {
 	*dashboard
 	caller auth.Caller
@@ -82,8 +82,9 @@ func (f *twoFactor) want(what, got, want string) {
 	}
 }
 
-// A set-up is nothing until its first code: it is replaced by the next, and over after a quarter of an hour or five wrong codes.
-func TestSetUpWaitsForItsCode(t *testing.T) {
+// TestPendingSetup checks that a setup has no effect until its first code, is replaced by the next setup, and expires after 15 minutes or five
+// wrong codes.
+func TestPendingSetup(t *testing.T) {
 	f := newTwoFactor(t)
 	f.want("nothing to verify", f.verify("123456"), "invalid_totp")
 	_, err := f.e.PendingURI(f.app, f.caller, clock)
@@ -118,7 +119,7 @@ func TestSetUpWaitsForItsCode(t *testing.T) {
 	}
 }
 
-// An issuer's name with spaces reaches authenticator apps as it is.
+// TestProvisioningURI checks that an issuer with spaces is encoded for authenticator apps.
 func TestProvisioningURI(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(freshFor(time.Hour), func(o *auth.Options) { o.TOTPIssuer = "Main St. & Sons" })
 	caller, _ := signedIn(t, e, app, vigiltest.User(t, app, authz.Nurse, vigiltest.Email("a+b@vigil.test")), clock)
@@ -128,8 +129,8 @@ func TestProvisioningURI(t *testing.T) {
 	}
 }
 
-// From the first code on signing in takes one; the backup codes work once each, until they are replaced or the factor goes.
-func TestTwoFactorLife(t *testing.T) {
+// TestTwoFactorLifecycle checks sign-in with a second factor, one-time backup codes, their replacement, and turning the factor off.
+func TestTwoFactorLifecycle(t *testing.T) {
 	f := newTwoFactor(t)
 	setup := f.setUp()
 	if len(setup.Secret) != 32 || len(setup.BackupCodes) != 10 {
@@ -203,8 +204,8 @@ func signedInWith(t *testing.T, f *twoFactor, second string) (auth.Caller, auth.
 	return callerOf(t, f.e, f.app, session.Access), session
 }
 
-// Five wrong proofs in a quarter of an hour, of password or code, end the guessing until that is over.
-func TestGuessingAProofEnds(t *testing.T) {
+// TestWrongProofsAreThrottled checks that after five wrong proofs within 15 minutes further ones are refused until those minutes have passed.
+func TestWrongProofsAreThrottled(t *testing.T) {
 	f := newTwoFactor(t)
 	setup := f.setUp()
 	f.want("verified", f.verify(codeFor(t, setup.Secret, clock)), "")
@@ -224,8 +225,8 @@ func TestGuessingAProofEnds(t *testing.T) {
 	f.want("right, afterwards", f.turnOff(right()), "")
 }
 
-// Whoever proved the password of before proves nothing.
-func TestProofOfThePasswordBefore(t *testing.T) {
+// TestProofOfOldPassword checks that the previous password is not accepted.
+func TestProofOfOldPassword(t *testing.T) {
 	f := newTwoFactor(t)
 	body := passwordBody(vigiltest.Password, "Next-Password-1")
 	f.want("changed", code(f.e.ChangePassword(t.Context(), f.app, f.caller, body, origin, clock)), "")
@@ -245,7 +246,7 @@ func TestProofOfThePasswordBefore(t *testing.T) {
 	}
 }
 
-// Both drawings show the same modules: black corners in a margin of four, squares of whole pixels.
+// TestQRCode checks that both images show the same modules: finder patterns, a margin of four modules, and squares of whole pixels.
 func TestQRCode(t *testing.T) {
 	const uri = "otpauth://totp/RPM:nurse@vigil.test?secret=" + secret + "&issuer=RPM&algorithm=SHA1&digits=6&period=30"
 	drawn, err := auth.NewQRCode(uri)
@@ -256,7 +257,7 @@ func TestQRCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	picture, err := png.Decode(bytes.NewReader(raw))
+	img, err := png.Decode(bytes.NewReader(raw))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,12 +267,12 @@ func TestQRCode(t *testing.T) {
 	if _, err := fmt.Sscan(box, &side); err != nil {
 		t.Fatal(err)
 	}
-	pixels := picture.Bounds().Dx()
+	pixels := img.Bounds().Dx()
 	scale := pixels / side
-	if pixels < 256 || pixels%side != 0 || picture.Bounds().Dy() != pixels || (scale-1)*side >= 256 {
+	if pixels < 256 || pixels%side != 0 || img.Bounds().Dy() != pixels || (scale-1)*side >= 256 {
 		t.Fatalf("%d pixels for %d modules", pixels, side)
 	}
-	black := func(x, y int) bool { r, _, _, _ := picture.At(x, y).RGBA(); return r == 0 }
+	black := func(x, y int) bool { r, _, _, _ := img.At(x, y).RGBA(); return r == 0 }
 	for y := range side {
 		for x := range side {
 			dark := black(x*scale, y*scale)

@@ -15,14 +15,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Why sessions and push tokens of a user were ended by an administrator.
+// Reasons for which an administrator ends a user's sessions and push tokens.
 const (
-	becauseDeactivated = "deactivated"
-	becauseRole        = "role_change"
-	becauseAdmin       = "admin_logout"
+	reasonDeactivated = "deactivated"
+	reasonRoleChange  = "role_change"
+	reasonAdminLogout = "admin_logout"
 )
 
-// UserPatch changes an account; fields that are left out stay. null empties what may be empty.
+// UserPatch changes an account. Omitted fields stay as they are; null clears a field that may be empty.
 type UserPatch struct {
 	FirstName validate.String `json:"first_name"`
 	LastName  validate.String `json:"last_name"`
@@ -34,13 +34,13 @@ type UserPatch struct {
 	PatientID validate.String `json:"patient_id"`
 }
 
-// OwnPatch is what people change of themselves.
+// OwnPatch holds the fields that users may change in their own account.
 type OwnPatch struct {
 	TimeZone validate.String `json:"time_zone"`
 	Phone    validate.String `json:"phone"`
 }
 
-// columns reads the fields that were sent, by column.
+// columns returns the values of the fields that were sent, by column.
 func (p UserPatch) columns() (map[string]string, error) {
 	checks := validate.NewChecks()
 	columns := map[string]string{}
@@ -60,38 +60,38 @@ func (p UserPatch) columns() (map[string]string, error) {
 	return columns, checks.Err()
 }
 
-// UpdateUser changes an account. A new role holds from the next request on, and the sign-ins end. Nobody takes the role from themself or from
-// the last administrator. Source: docs/decisions/users.md, "User management".
+// UpdateUser changes an account. A new role takes effect with the next request and ends the sessions. The caller cannot remove the role from
+// their own account or from the last administrator. Source: docs/decisions/users.md, "User management".
 func (e *Engine) UpdateUser(app core.App, caller Caller, userID string, patch UserPatch, from audit.Origin, now time.Time) (*collections.User, error) {
 	columns, err := patch.columns()
 	if err != nil {
 		return nil, err
 	}
-	return e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+	return e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		before, after := authz.Role(user.Role()), authz.Role(user.Role())
 		if role, changed := columns[collections.UserRole]; changed {
 			after = authz.Role(role)
 		}
 		if before == authz.Admin && after != authz.Admin {
-			if refused, err := leavesAnAdministrator(tx, caller, user); refused != nil || err != nil {
+			if refused, err := requireOtherAdministrator(tx, caller, user); refused != nil || err != nil {
 				return refused, err
 			}
 		}
 		if after != authz.Patient && columns[collections.UserPatient] == "" {
-			columns[collections.UserPatient] = "" // nobody else is linked
+			columns[collections.UserPatient] = "" // only portal accounts are linked
 		}
 		if err := checkPatientLink(tx, after, columns[collections.UserPatient]); err != nil {
 			return err, nil
 		}
 		if before != after {
-			if _, err := RevokeAll(tx, user.Id, becauseRole, now); err != nil {
+			if _, err := RevokeAll(tx, user.Id, reasonRoleChange, now); err != nil {
 				return nil, err
 			}
 		}
 		if err := applyColumns(tx, user, columns, caller.Actor(from), now); err != nil || before == after {
 			return nil, err
 		}
-		entry := about(user, audit.UserRoleChange, caller.Actor(from))
+		entry := userEntry(user, audit.UserRoleChange, caller.Actor(from))
 		entry.Changes = audit.Changes{"role": {Old: string(before), New: string(after)}}
 		return nil, audit.Append(tx, entry, now)
 	})
@@ -103,12 +103,12 @@ func (e *Engine) UpdateOwn(app core.App, caller Caller, patch OwnPatch, from aud
 	if err != nil {
 		return nil, err
 	}
-	return e.manage(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+	return e.changeExistingUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		return nil, applyColumns(tx, user, columns, caller.Actor(from), now)
 	})
 }
 
-// applyColumns stores and records what is new, the role apart.
+// applyColumns stores the changed columns and audits them. The caller audits a role change.
 func applyColumns(tx core.App, user *collections.User, columns map[string]string, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
 	for column, value := range columns {
@@ -121,18 +121,18 @@ func applyColumns(tx core.App, user *collections.User, columns map[string]string
 			changes[column] = audit.Change{Old: phi.Text(old), New: phi.Text(value)}
 		}
 	}
-	if err := save(tx, user, now); err != nil || len(changes) == 0 {
+	if err := saveUser(tx, user, now); err != nil || len(changes) == 0 {
 		return err
 	}
-	entry := about(user, audit.UserUpdate, by)
+	entry := userEntry(user, audit.UserUpdate, by)
 	entry.Changes = changes
 	return audit.Append(tx, entry, now)
 }
 
-// manage is change for a user who may not exist, and returns them as they are then.
-func (e *Engine) manage(app core.App, userID string, apply func(tx core.App, user *collections.User) (refused, err error)) (*collections.User, error) {
+// changeExistingUser is changeUser for an id that may not exist. It returns the changed user.
+func (e *Engine) changeExistingUser(app core.App, userID string, apply func(tx core.App, user *collections.User) (refused, err error)) (*collections.User, error) {
 	var changed *collections.User
-	err := e.change(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+	err := e.changeUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		changed = user
 		return apply(tx, user)
 	})
@@ -145,8 +145,8 @@ func (e *Engine) manage(app core.App, userID string, apply func(tx core.App, use
 	return changed, nil
 }
 
-// leavesAnAdministrator refuses to take an administrator away when it is the caller or the last active one.
-func leavesAnAdministrator(tx core.App, caller Caller, user *collections.User) (refused, err error) {
+// requireOtherAdministrator refuses to remove an administrator who is the caller or the last active one.
+func requireOtherAdministrator(tx core.App, caller Caller, user *collections.User) (refused, err error) {
 	if user.Id == caller.RecordID {
 		return fault.State("invalid_state", "Administrators cannot take their own role or account away."), nil
 	}
@@ -160,59 +160,59 @@ func leavesAnAdministrator(tx core.App, caller Caller, user *collections.User) (
 	return nil, nil
 }
 
-// Deactivate ends an account: tokens, sign-ins and pushes stop at once.
+// Deactivate disables an account: access tokens, sessions and push notifications end immediately.
 func (e *Engine) Deactivate(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) (*collections.User, error) {
-	return e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+	return e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		if !user.Active() {
 			return fault.State("invalid_state", "The account is already inactive."), nil
 		}
 		if user.Id == caller.RecordID || authz.Role(user.Role()) == authz.Admin {
-			if refused, err := leavesAnAdministrator(tx, caller, user); refused != nil || err != nil {
+			if refused, err := requireOtherAdministrator(tx, caller, user); refused != nil || err != nil {
 				return refused, err
 			}
 		}
 		user.SetActive(false)
 		user.RefreshTokenKey()
-		if _, err := RevokeAll(tx, user.Id, becauseDeactivated, now); err != nil {
+		if _, err := RevokeAll(tx, user.Id, reasonDeactivated, now); err != nil {
 			return nil, err
 		}
-		if err := save(tx, user, now); err != nil {
+		if err := saveUser(tx, user, now); err != nil {
 			return nil, err
 		}
-		return nil, audit.Append(tx, about(user, audit.UserDeactivate, caller.Actor(from)), now)
+		return nil, audit.Append(tx, userEntry(user, audit.UserDeactivate, caller.Actor(from)), now)
 	})
 }
 
-// Activate lets an account in again.
+// Activate enables an account again.
 func (e *Engine) Activate(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) (*collections.User, error) {
-	return e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+	return e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		if user.Active() {
 			return fault.State("invalid_state", "The account is already active."), nil
 		}
 		user.SetActive(true)
-		if err := save(tx, user, now); err != nil {
+		if err := saveUser(tx, user, now); err != nil {
 			return nil, err
 		}
-		return nil, audit.Append(tx, about(user, audit.UserActivate, caller.Actor(from)), now)
+		return nil, audit.Append(tx, userEntry(user, audit.UserActivate, caller.Actor(from)), now)
 	})
 }
 
-// Unlock ends a lock at once and forgets the failures. Source: docs/decisions/authentication.md, "Administrator notice and unlock".
+// Unlock ends a lockout and clears the failure counts. Source: docs/decisions/authentication.md, "Administrator notice and unlock".
 func (e *Engine) Unlock(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) error {
-	_, err := e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+	_, err := e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		for _, key := range []string{e.sealer.LoginKey(FoldEmail(user.Email())), e.proofKey(user.Id)} {
 			if err := collections.ClearLoginFailure(tx, key); err != nil {
 				return nil, err
 			}
 		}
-		return nil, audit.Append(tx, about(user, audit.Unlock, caller.Actor(from)), now)
+		return nil, audit.Append(tx, userEntry(user, audit.Unlock, caller.Actor(from)), now)
 	})
 	return err
 }
 
-// ResetTwoFactor turns off every second factor of somebody who has lost theirs, passkeys too.
+// ResetTwoFactor turns off all second factors of a user who has lost them, including passkeys.
 func (e *Engine) ResetTwoFactor(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) error {
-	_, err := e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+	_, err := e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		on, err := hasSecondFactor(tx, user)
 		if err != nil {
 			return nil, err
@@ -220,58 +220,58 @@ func (e *Engine) ResetTwoFactor(app core.App, caller Caller, userID string, from
 		if !on {
 			return fault.State("invalid_state", "Two-factor authentication is off."), nil
 		}
-		if err := removePasskeys(tx, user, caller.Actor(from), now); err != nil {
+		if err := removeAllPasskeys(tx, user, caller.Actor(from), now); err != nil {
 			return nil, err
 		}
-		return nil, turnOff(tx, user, caller.Actor(from), now)
+		return nil, disableTwoFactor(tx, user, caller.Actor(from), now)
 	})
 	return err
 }
 
-// EndSessions signs a user out everywhere, access tokens included.
+// EndSessions ends all sessions of a user, including access tokens.
 func (e *Engine) EndSessions(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) error {
-	_, err := e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+	_, err := e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		user.RefreshTokenKey()
-		if err := save(tx, user, now); err != nil {
+		if err := saveUser(tx, user, now); err != nil {
 			return nil, err
 		}
-		ended, err := RevokeAll(tx, user.Id, becauseAdmin, now)
+		ended, err := RevokeAll(tx, user.Id, reasonAdminLogout, now)
 		if err != nil {
 			return nil, err
 		}
-		entry := about(user, audit.Logout, caller.Actor(from))
+		entry := userEntry(user, audit.Logout, caller.Actor(from))
 		entry.Changes = audit.Changes{"sign_ins": {Old: ended, New: 0}}
 		return nil, audit.Append(tx, entry, now)
 	})
 	return err
 }
 
-// SendReset mails a user a link to set a password, under the limits of those who ask themselves.
+// SendReset mails a user a link to set a password. It counts toward the same hourly limit as the user's own requests.
 func (e *Engine) SendReset(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) error {
-	_, err := e.manage(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
+	_, err := e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		if !user.Active() {
 			return fault.State("invalid_state", "The account is inactive."), nil
 		}
-		return nil, queueReset(tx, FoldEmail(user.Email()), about(user, audit.PasswordResetRequest, caller.Actor(from)), now)
+		return nil, queueReset(tx, FoldEmail(user.Email()), userEntry(user, audit.PasswordResetRequest, caller.Actor(from)), now)
 	})
 	return err
 }
 
-// UserQuery chooses and orders users.
+// UserQuery filters and orders users.
 type UserQuery struct {
 	Role          string
-	Not           string // a role to leave out
+	Not           string // a role to exclude
 	Active        *bool
 	Search        string // part of the name or address; several words must all match
 	Ordering      string // one of UserOrders
 	Offset, Limit int
 }
 
-// UserOrders are the orders of a list of users, the default first; "-" turns one round.
+// UserOrders lists the orderings, the default first; "-" means descending.
 var UserOrders = []string{"last_name", "-last_name", "email", "-email", "role", "-role", "created_at", "-created_at", "last_login", "-last_login"}
 
-// Users lists accounts: one page, and how many there are. Names are encrypted, so they are searched and ordered here. Accounts that cannot be
-// read belong to every search: nobody knows what they are called.
+// Users returns one page of accounts and the total count. Names are encrypted, so the search and the ordering run in memory. Accounts that
+// cannot be decrypted count as matches of every search, because their names are unknown.
 func Users(app core.App, q UserQuery) (page []*collections.User, total, unreadable int, err error) {
 	all, err := collections.UserList(app, collections.UserFilter{Role: q.Role, Active: q.Active})
 	if err != nil {
@@ -299,7 +299,7 @@ func Users(app core.App, q UserQuery) (page []*collections.User, total, unreadab
 		}
 		found = append(found, entry{user, orderKey(user, column)})
 	}
-	slices.SortStableFunc(found, func(a, b entry) int { // they come by number, which breaks ties
+	slices.SortStableFunc(found, func(a, b entry) int { // the input is ordered by number, which breaks ties
 		if descending {
 			return strings.Compare(b.key, a.key)
 		}
@@ -326,7 +326,7 @@ func orderKey(user *collections.User, column string) string {
 	return strings.ToLower(user.LastName() + "\x00" + user.FirstName())
 }
 
-// Locks says until when accounts are locked, by record id; those that are not are left out.
+// Locks returns the end of the lockout of each locked account, by record id.
 func (e *Engine) Locks(app core.App, users []*collections.User, now time.Time) (map[string]time.Time, error) {
 	keys := make([]string, len(users))
 	for i, user := range users {

@@ -19,14 +19,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// administrator is the caller of what only administrators do.
+// administrator returns a signed-in administrator.
 func administrator(t testing.TB, e *auth.Engine, app core.App) auth.Caller {
 	t.Helper()
 	caller, _ := signedIn(t, e, app, vigiltest.User(t, app, authz.Admin), clock)
 	return caller
 }
 
-// recorded lists an event and the names of what it changed, oldest first, of one user and without sign-ins.
+// recorded returns the audited events of a user and the names of changed fields, oldest first, without sign-ins.
 func recorded(t testing.TB, app core.App, user *collections.User) string {
 	t.Helper()
 	entries, _, err := audit.List(app, audit.Filter{ResourceType: "User", ResourceID: fmt.Sprint(user.Number())}, 0, 100)
@@ -42,7 +42,7 @@ func recorded(t testing.TB, app core.App, user *collections.User) string {
 	return strings.Join(list, " ")
 }
 
-// null is a field that was sent as null.
+// null returns a field that was sent as null.
 func null() (field validate.String) {
 	_ = field.UnmarshalJSON([]byte("null"))
 	return field
@@ -74,7 +74,7 @@ func TestRoleChangeEndsSignIns(t *testing.T) {
 	}
 	_, err = refresh(e, app, session.Refresh, clock.Add(time.Minute))
 	wantCode(t, "after another role", err, "token_revoked")
-	// what stays is not recorded, and the role has an event of its own
+	// Unchanged fields are not audited, and a role change has its own event.
 	want := "user.update[first_name npi] auth.refresh[] user.update[npi] user.role_change[role]"
 	if got := recorded(t, app, nurse); got != want {
 		t.Errorf("recorded %s", got)
@@ -120,7 +120,7 @@ func TestUpdateUserRefuses(t *testing.T) {
 	}
 }
 
-// A portal account is linked while it is one.
+// TestPatientLinkFollowsTheRole checks that an account is linked to a patient only while its role is patient.
 func TestPatientLinkFollowsTheRole(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	admin := administrator(t, e, app)
@@ -165,8 +165,8 @@ func TestOwnAccount(t *testing.T) {
 	}
 }
 
-// Nobody takes themself or the last active administrator away.
-func TestAnAdministratorStays(t *testing.T) {
+// TestLastAdministratorStays checks that administrators cannot remove their own role or account, or the last active administrator.
+func TestLastAdministratorStays(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	me := administrator(t, e, app)
 	other := vigiltest.User(t, app, authz.Admin)
@@ -180,7 +180,7 @@ func TestAnAdministratorStays(t *testing.T) {
 	wantCode(t, "staying", err, "")
 	_, err = e.UpdateUser(app, me, other.Id, away, origin, clock)
 	wantCode(t, "another's role", err, "")
-	// whoever asked may have lost the role since: then the one who is left is the last
+	// The caller may have lost the role since: then the remaining administrator is the last.
 	them, _ := signedIn(t, e, app, other, clock)
 	_, err = e.Deactivate(app, them, me.RecordID, origin, clock)
 	wantCode(t, "taking the last away", err, "invalid_state")
@@ -188,8 +188,8 @@ func TestAnAdministratorStays(t *testing.T) {
 	wantCode(t, "taking the last one's role", err, "invalid_state")
 }
 
-// Of two administrators who put each other out at once, one is left.
-func TestAdministratorsPutEachOtherOut(t *testing.T) {
+// TestAdministratorsDeactivateEachOther: of two administrators who deactivate each other concurrently, one remains.
+func TestAdministratorsDeactivateEachOther(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	one, two := administrator(t, e, app), administrator(t, e, app)
 	results := make([]error, 2)
@@ -198,14 +198,14 @@ func TestAdministratorsPutEachOtherOut(t *testing.T) {
 		both.Go(func() { _, results[i] = e.Deactivate(app, pair[0], pair[1].RecordID, origin, clock) })
 	}
 	both.Wait()
-	told := []string{code(results[0]), code(results[1])}
-	slices.Sort(told)
+	codes := []string{code(results[0]), code(results[1])}
+	slices.Sort(codes)
 	var active int
 	if err := app.DB().NewQuery("SELECT COUNT(*) FROM users WHERE role = 'admin' AND is_active").Row(&active); err != nil {
 		t.Fatal(err)
 	}
-	if active != 1 || !slices.Equal(told, []string{"", "invalid_state"}) {
-		t.Errorf("%d are left, told %v", active, told)
+	if active != 1 || !slices.Equal(codes, []string{"", "invalid_state"}) {
+		t.Errorf("%d are left, codes %v", active, codes)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestDeactivation(t *testing.T) {
 	wantCode(t, "the access token", err, "token_invalid")
 	_, err = refresh(e, app, session.Refresh, clock)
 	wantCode(t, "the refresh token", err, "token_revoked")
-	if got := silentDevices(t, app, nurse); got != "[phone]" {
+	if got := inactiveDevices(t, app, nurse); got != "[phone]" {
 		t.Errorf("silent are %s", got)
 	}
 	_, err = e.Deactivate(app, admin, nurse.Id, origin, clock)
@@ -245,7 +245,7 @@ func TestDeactivation(t *testing.T) {
 	}
 }
 
-// An unlock forgets failed sign-ins and wrong proofs alike, of this person alone.
+// TestUnlock checks that an unlock clears failed sign-ins and wrong proofs of one user.
 func TestUnlock(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine()
 	admin := administrator(t, e, app)
@@ -312,7 +312,7 @@ func TestEndSessions(t *testing.T) {
 	}
 }
 
-// Each order, each page, each search.
+// TestUsers checks every ordering, page and search.
 func TestUsers(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for _, person := range []struct {
@@ -385,7 +385,7 @@ func TestUsers(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
-	// nobody knows what an account is called that cannot be read: it counts for every search
+	// An unreadable account matches every search, because its name is unknown.
 	if _, err := app.NonconcurrentDB().NewQuery(`UPDATE users SET first_name = 'v1:test:AAAA:BBBB' WHERE email = {:email}`).
 		Bind(dbx.Params{"email": "c@vigil.test"}).Execute(); err != nil {
 		t.Fatal(err)

@@ -5,33 +5,32 @@ import (
 	"strings"
 )
 
-// Client is what a machine acts as that signs in with credentials of its own. It is no role of the contract and has no row in the policy: what it
-// may do is what its scopes open, and what is shown by role it is shown as somebody nobody knows.
-// Source: docs/decisions/roles.md, "Endpoints open to machine clients".
+// Client is the role of machine clients. It is not one of the seven roles and has no row in the policy: a client may do what its scopes allow,
+// and role-dependent views treat it as having no role. Source: docs/decisions/roles.md, "Endpoints open to machine clients".
 const Client Role = "client"
 
-// ClientScope is a part of the service that is opened to a client. A route names at most one; what names none is closed to clients.
+// ClientScope is a part of the API that is open to machine clients. A route names at most one; a route without a scope is closed to clients.
 type ClientScope string
 
-// Permission is what a route asks for: of people an action, and of clients perhaps a scope.
+// Permission is what a route requires: an action of a user's role and optionally a scope of a client.
 type Permission interface {
-	Asked() (Action, ClientScope)
+	Requires() (Action, ClientScope)
 }
 
-// Asked is the action alone: what names nothing else is closed to clients.
-func (a Action) Asked() (Action, ClientScope) { return a, "" }
+// Requires returns the action and no scope: an action alone is closed to clients.
+func (a Action) Requires() (Action, ClientScope) { return a, "" }
 
-// Or is the action of people, or the scope of clients.
-func (a Action) Or(scope ClientScope) Permission { return either{a, scope} }
+// Or returns a permission for users with the action or clients with the scope.
+func (a Action) Or(scope ClientScope) Permission { return actionOrScope{a, scope} }
 
-type either struct {
+type actionOrScope struct {
 	action Action
 	scope  ClientScope
 }
 
-func (e either) Asked() (Action, ClientScope) { return e.action, e.scope }
+func (e actionOrScope) Requires() (Action, ClientScope) { return e.action, e.scope }
 
-// The scopes of the API. Those of the FHIR interface are made by [SystemScope].
+// Scopes of the API. [SystemScope] returns those of the FHIR interface.
 const (
 	ScopeIngest           ClientScope = "ingest"
 	ScopePatientsRead     ClientScope = "patients.read"
@@ -42,17 +41,16 @@ const (
 	ScopeChangesRead      ClientScope = "changes.read"
 )
 
-// ClientResources are the FHIR resources that a client may be let read; the star stands for all of them.
+// ClientResources lists the FHIR resources a client may be allowed to read; "*" stands for all.
 var ClientResources = []string{"*", "AuditEvent", "CareTeam", "Device", "Flag", "Group", "Observation", "Patient", "Practitioner", "Provenance"}
 
-// SystemScope is the scope for reading and searching a FHIR resource, as SMART 2 writes it.
+// SystemScope returns the scope for reading and searching a FHIR resource in SMART 2 syntax.
 func SystemScope(resource string) ClientScope { return ClientScope("system/" + resource + ".rs") }
 
-// AnySystemScope opens to a client that has any of the scopes of the FHIR interface; which of them it needs, is the handler's to say. Nobody is given
-// it.
+// AnySystemScope admits a client with any scope of the FHIR interface; the handler decides which one it needs. It is never granted.
 const AnySystemScope ClientScope = "system/?.rs"
 
-// AllClientScopes lists every scope there is.
+// AllClientScopes lists every scope that can be granted.
 var AllClientScopes = func() ClientScopes {
 	all := ClientScopes{
 		ScopeIngest, ScopePatientsRead, ScopePatientsWrite, ScopeObservationsRead, ScopeAlertsRead, ScopeBillingRead, ScopeChangesRead,
@@ -63,7 +61,7 @@ var AllClientScopes = func() ClientScopes {
 	return all
 }()
 
-// ParseClientScope reads a scope as somebody wrote it. SMART's first version said .read for what is .rs now.
+// ParseClientScope parses a scope. It accepts SMART 1's .read for SMART 2's .rs.
 func ParseClientScope(text string) (ClientScope, bool) {
 	if resource, old := strings.CutSuffix(text, ".read"); old && strings.HasPrefix(resource, "system/") {
 		text = resource + ".rs"
@@ -72,10 +70,10 @@ func ParseClientScope(text string) (ClientScope, bool) {
 	return scope, slices.Contains(AllClientScopes, scope)
 }
 
-// ClientScopes are what a client or one of its tokens is allowed.
+// ClientScopes are the scopes of a client or of one of its tokens.
 type ClientScopes []ClientScope
 
-// Allow reports whether they open what a scope is needed for; nothing is open that needs none.
+// Allow reports whether the scopes include the needed one. An empty scope is never allowed.
 func (s ClientScopes) Allow(needed ClientScope) bool {
 	if needed == "" {
 		return false
@@ -86,8 +84,8 @@ func (s ClientScopes) Allow(needed ClientScope) bool {
 	return slices.Contains(s, needed) || strings.HasPrefix(string(needed), "system/") && slices.Contains(s, SystemScope("*"))
 }
 
-// Within are what both they and others allow: of a star and a narrower scope the narrower one, whichever side has it.
-func (s ClientScopes) Within(others ClientScopes) ClientScopes {
+// Intersect returns the scopes that both sides allow. Of "*" and a narrower scope it returns the narrower one.
+func (s ClientScopes) Intersect(others ClientScopes) ClientScopes {
 	within := ClientScopes{}
 	for _, scope := range AllClientScopes {
 		if s.Allow(scope) && others.Allow(scope) && !within.Allow(scope) {
@@ -97,8 +95,8 @@ func (s ClientScopes) Within(others ClientScopes) ClientScopes {
 	return within
 }
 
-// Texts are the scopes as they are stored and sent.
-func (s ClientScopes) Texts() []string {
+// Strings returns the scopes as stored and sent.
+func (s ClientScopes) Strings() []string {
 	texts := make([]string, len(s))
 	for i, scope := range s {
 		texts[i] = string(scope)
@@ -106,8 +104,8 @@ func (s ClientScopes) Texts() []string {
 	return texts
 }
 
-// ReadClientScopes reads what was stored or signed; what is no scope any more is left out.
-func ReadClientScopes(texts []string) ClientScopes {
+// ParseClientScopes parses stored or signed scopes and drops those that no longer exist.
+func ParseClientScopes(texts []string) ClientScopes {
 	scopes := ClientScopes{}
 	for _, text := range texts {
 		if scope, known := ParseClientScope(text); known {

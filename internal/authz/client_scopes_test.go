@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A client has no role: whatever a role opens is closed to it.
+// TestClientsHaveNoRole checks that no role permission applies to a client.
 func TestClientsHaveNoRole(t *testing.T) {
 	for _, action := range authz.Actions() {
 		if authz.Reach(authz.Client, action) != authz.None {
@@ -24,11 +24,12 @@ func TestClientsHaveNoRole(t *testing.T) {
 	}
 }
 
-// openedTo is a row of the table of scopes in docs/decisions/roles.md.
-var openedTo = regexp.MustCompile(`^\| ([A-Za-z./?]+) \| ([A-Z]+) (\S+) \|$`)
+// scopeRow is a row of the scopes table in docs/decisions/roles.md.
+var scopeRow = regexp.MustCompile(`^\| ([A-Za-z./?]+) \| ([A-Z]+) (\S+) \|$`)
 
-// What we tell people about clients is what testdata/scopes.csv says, which the routes are held to; and each scope is one.
-func TestDocumentsSayTheSameOfClients(t *testing.T) {
+// TestDocumentedScopesMatch compares docs/decisions/roles.md with testdata/scopes.csv, which the route tests use, and checks that each scope
+// exists.
+func TestDocumentedScopesMatch(t *testing.T) {
 	file, err := os.ReadFile("testdata/scopes.csv")
 	if err != nil {
 		t.Fatal(err)
@@ -41,24 +42,24 @@ func TestDocumentsSayTheSameOfClients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]string{}
+	documented := map[string]string{}
 	for line := range strings.Lines(string(document)) {
-		if m := openedTo.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
-			told[m[2]+" "+endpoint(m[3])] = m[1]
+		if m := scopeRow.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			documented[m[2]+" "+endpoint(m[3])] = m[1]
 		}
 	}
 	for _, row := range rows[1:] {
 		name := row[0] + " " + row[1]
-		if told[name] != row[2] {
-			t.Errorf("%s: the table says %q, the documents say %q", name, row[2], told[name])
+		if documented[name] != row[2] {
+			t.Errorf("%s: the table has %q, the documents have %q", name, row[2], documented[name])
 		}
 		if _, known := authz.ParseClientScope(row[2]); !known && row[2] != string(authz.AnySystemScope) {
 			t.Errorf("%s: %q is no scope", name, row[2])
 		}
-		delete(told, name)
+		delete(documented, name)
 	}
-	for name := range told {
-		t.Errorf("%s stands in the documents and not in the table", name)
+	for name := range documented {
+		t.Errorf("%s is in the documents but not in the table", name)
 	}
 }
 
@@ -82,7 +83,7 @@ func TestClientScopes(t *testing.T) {
 }
 
 func TestClientScopesAllow(t *testing.T) {
-	some := authz.ReadClientScopes(strings.Fields("ingest system/Patient.read no.such.scope"))
+	some := authz.ParseClientScopes(strings.Fields("ingest system/Patient.read no.such.scope"))
 	star := authz.ClientScopes{authz.SystemScope("*")}
 	for _, test := range []struct {
 		held   authz.ClientScopes
@@ -106,17 +107,17 @@ func TestClientScopesAllow(t *testing.T) {
 			t.Errorf("%v for %q: %v", test.held, test.needed, got)
 		}
 	}
-	if got := star.Within(some).Texts(); !slices.Equal(got, []string{"system/Patient.rs"}) {
-		t.Errorf("of all of FHIR and one resource both open %v", got)
+	if got := star.Intersect(some).Strings(); !slices.Equal(got, []string{"system/Patient.rs"}) {
+		t.Errorf("the intersection of * and one resource is %v", got)
 	}
 	both := authz.ClientScopes{authz.SystemScope("Device"), authz.SystemScope("*"), authz.ScopePatientsRead}
-	if got := both.Within(append(authz.ClientScopes{authz.SystemScope("Device")}, some...)).Texts(); !slices.Equal(got, []string{"system/Device.rs", "system/Patient.rs"}) {
-		t.Errorf("they have in common %v", got)
+	if got := both.Intersect(append(authz.ClientScopes{authz.SystemScope("Device")}, some...)).Strings(); !slices.Equal(got, []string{"system/Device.rs", "system/Patient.rs"}) {
+		t.Errorf("the intersection is %v", got)
 	}
-	if got := star.Within(both).Texts(); !slices.Equal(got, []string{"system/*.rs"}) {
+	if got := star.Intersect(both).Strings(); !slices.Equal(got, []string{"system/*.rs"}) {
 		t.Errorf("all of FHIR is within itself: %v", got)
 	}
-	if got := some.Within(star).Texts(); !slices.Equal(got, []string{"system/Patient.rs"}) {
+	if got := some.Intersect(star).Strings(); !slices.Equal(got, []string{"system/Patient.rs"}) {
 		t.Errorf("one resource is within all of FHIR: %v", got)
 	}
 }

@@ -5,5 +5,5 @@ import (
 	"slices"
 )
 
-// Actions lists what the policy knows.
+// Actions lists the actions of the policy.
 func Actions() []Action { return slices.Sorted(maps.Keys(policy)) }

@@ -1,9 +1,9 @@
 package authz
 
-// Scope says how far a permission reaches.
+// Scope is how far a permission reaches.
 type Scope int
 
-// The scopes of the role matrix. Source: docs/decisions/roles.md, "Endpoint permissions".
+// Scopes of the role matrix. Source: docs/decisions/roles.md, "Endpoint permissions".
 const (
 	None        Scope = iota // refused
 	NonCritical              // alerts that are not critical
@@ -11,16 +11,16 @@ const (
 	All                      // everything
 )
 
-// Action names what a route does, as far as permission goes.
+// Action names what a route does, for the permission check.
 type Action string
 
-// The actions of rows that ask for no bearer token; no role matters there.
+// Actions of routes without a bearer token, where no role applies.
 const (
 	Anyone          Action = "anyone"
 	SignedByGateway Action = "signed by the gateway" // the handler checks the signature
 )
 
-// The actions that routes name, by noun.
+// Actions of all other routes.
 const (
 	UseOwnAccount Action = "use own account" // profile, password, second factor, preferences, inbox, push tokens
 	UsePasskeys   Action = "use passkeys"
@@ -28,7 +28,7 @@ const (
 	ReadRoles     Action = "read roles"
 	RegisterUsers Action = "register users"
 	ReadUsers     Action = "read users"
-	ReadStaff     Action = "read staff" // who there is to assign to
+	ReadStaff     Action = "read staff" // the people a task can be assigned to
 	ManageUsers   Action = "manage users"
 	ManageClients Action = "manage clients" // and see them
 
@@ -57,7 +57,7 @@ const (
 	ManageConsents          Action = "manage consents"
 	ReadOrders              Action = "read orders"
 	RecordOrders            Action = "record orders"
-	ReadEnrolment           Action = "read enrolment"
+	ReadEnrollment          Action = "read enrolment"
 
 	ConnectEMR        Action = "connect EMR"
 	ReadEMRConnection Action = "read EMR connection"
@@ -104,13 +104,13 @@ const (
 	ReadPayerRates     Action = "read payer rates"
 	ReadCodes          Action = "read codes" // ICD-10 and CPT
 
-	ExportResources      Action = "export FHIR resources" // closed to people: it is for clients
+	ExportResources      Action = "export FHIR resources" // for machine clients only
 	ReadFHIRPatients     Action = "read FHIR patients"
 	ReadPractitioners    Action = "read practitioners"
 	TransmitObservations Action = "transmit observations" // and transform
 	ReadTransmissions    Action = "read transmissions"
 	ProcessPending       Action = "process pending transmissions"
-	RequeueTransmissions Action = "queue transmissions again" // and read the EMR's own words about why they failed
+	RequeueTransmissions Action = "queue transmissions again" // and read the EMR's own error messages
 
 	ReadDashboard  Action = "read dashboard"
 	ReadDeliveries Action = "read push deliveries"
@@ -124,42 +124,42 @@ const (
 	ReadAccessLog Action = "read access log"
 )
 
-type row map[Role]Scope
+type roleScopes map[Role]Scope
 
-func everyone(s Scope) row {
-	r := row{}
+func everyone(s Scope) roleScopes {
+	r := roleScopes{}
 	for _, role := range Roles {
 		r[role] = s
 	}
 	return r
 }
 
-// only gives all to the named roles, and nothing to the others.
-func only(roles ...Role) row {
-	r := row{}
+// only gives the named roles All and the others None.
+func only(roles ...Role) roleScopes {
+	r := roleScopes{}
 	for _, role := range roles {
 		r[role] = All
 	}
 	return r
 }
 
-// staff gives all to the five clinical roles; the billing and portal roles get what is said.
-func staff(dataMonitor, patient Scope) row {
-	return only(Admin, ClinicalManager, Provider, Nurse, MA).and(DataMonitor, dataMonitor).and(Patient, patient)
+// staff gives the five clinical roles All, and the billing and portal roles the given scopes.
+func staff(dataMonitor, patient Scope) roleScopes {
+	return only(Admin, ClinicalManager, Provider, Nurse, MA).with(DataMonitor, dataMonitor).with(Patient, patient)
 }
 
-// clinicians gives all to those who decide about patients.
-func clinicians() row { return only(Admin, ClinicalManager, Provider, Nurse) }
+// clinicians gives All to the roles that make clinical decisions.
+func clinicians() roleScopes { return only(Admin, ClinicalManager, Provider, Nurse) }
 
-func (r row) and(role Role, s Scope) row {
+func (r roleScopes) with(role Role, s Scope) roleScopes {
 	r[role] = s
 	return r
 }
 
 // policy is the role matrix. Source: docs/decisions/roles.md, "Endpoint permissions".
-var policy = map[Action]row{
+var policy = map[Action]roleScopes{
 	UseOwnAccount: everyone(Own),
-	UsePasskeys:   everyone(Own).and(Patient, None),
+	UsePasskeys:   everyone(Own).with(Patient, None),
 	SignOut:       everyone(All),
 	ReadRoles:     everyone(All),
 	RegisterUsers: only(Admin),
@@ -193,7 +193,7 @@ var policy = map[Action]row{
 	ManageConsents:          staff(None, None),
 	ReadOrders:              staff(All, None),
 	RecordOrders:            staff(None, None),
-	ReadEnrolment:           staff(All, None),
+	ReadEnrollment:          staff(All, None),
 
 	ConnectEMR:        only(Admin),
 	ReadEMRConnection: only(Admin, ClinicalManager),
@@ -208,13 +208,13 @@ var policy = map[Action]row{
 	ReadIngestionStatus: staff(All, None),
 	ReadQuarantine:      only(Admin, ClinicalManager, MA, DataMonitor),
 	ManageQuarantine:    only(Admin, ClinicalManager, MA),
-	DiscardEvents:       staff(None, None), // which of them, the event decides
+	DiscardEvents:       staff(None, None), // the handler checks which event
 	ConfirmImplausible:  clinicians(),
 
 	ReadTriage:        staff(None, None),
 	ReviewTriage:      clinicians(),
 	ReadAlerts:        staff(None, None),
-	AcknowledgeAlerts: clinicians().and(MA, NonCritical),
+	AcknowledgeAlerts: clinicians().with(MA, NonCritical),
 	ResolveAlerts:     clinicians(),
 	AnnotateAlerts:    staff(None, None),
 	ReadEscalations:   staff(None, None),
@@ -226,10 +226,10 @@ var policy = map[Action]row{
 	SnoozeAlerts:       clinicians(),
 	SimulateThresholds: clinicians(),
 
-	ReadTimeEntries:    only(Admin, ClinicalManager, DataMonitor).and(Provider, Own).and(Nurse, Own).and(MA, Own),
+	ReadTimeEntries:    only(Admin, ClinicalManager, DataMonitor).with(Provider, Own).with(Nurse, Own).with(MA, Own),
 	CreateTimeEntries:  staff(None, None),
-	AttestTimeEntries:  only(ClinicalManager).and(Admin, Own).and(Provider, Own).and(Nurse, Own).and(MA, Own),
-	ChangeTimeEntries:  only(Admin).and(ClinicalManager, Own).and(Provider, Own).and(Nurse, Own).and(MA, Own),
+	AttestTimeEntries:  only(ClinicalManager).with(Admin, Own).with(Provider, Own).with(Nurse, Own).with(MA, Own),
+	ChangeTimeEntries:  only(Admin).with(ClinicalManager, Own).with(Provider, Own).with(Nurse, Own).with(MA, Own),
 	ReadBilling:        only(Admin, ClinicalManager, Provider, DataMonitor),
 	CreateBilling:      only(Admin, ClinicalManager, Provider, DataMonitor),
 	ManageBilling:      only(Admin, DataMonitor),
@@ -243,7 +243,7 @@ var policy = map[Action]row{
 	ExportResources:      only(),
 	ReadFHIRPatients:     staff(None, Own),
 	ReadPractitioners:    staff(All, None),
-	TransmitObservations: clinicians().and(DataMonitor, All),
+	TransmitObservations: clinicians().with(DataMonitor, All),
 	ReadTransmissions:    staff(All, None),
 	ProcessPending:       only(Admin),
 	RequeueTransmissions: only(Admin, DataMonitor),
@@ -260,18 +260,18 @@ var policy = map[Action]row{
 	ReadAccessLog: only(Admin, ClinicalManager),
 }
 
-// Reach is how far the role's permission for the action goes; None when it has none.
+// Reach returns the scope of the role's permission for the action.
 func Reach(role Role, action Action) Scope { return policy[action][role] }
 
-// emergencies are the writes that an emergency opens: those that help the patient now. All other writes last longer than an
-// emergency does: a place in the care team, a bound, a consent or a claim is nothing to take by giving a reason.
-// What is not listed is closed, a new write too. Source: docs/decisions/security.md, "Emergency access".
-var emergencies = map[Action]bool{
+// emergencyWrites lists the writes that break-glass access allows: those that help the patient now. Other writes, such as a care-team
+// membership, a threshold, a consent or a claim, outlast the emergency and stay closed, and so does every write that is not listed.
+// Source: docs/decisions/security.md, "Emergency access".
+var emergencyWrites = map[Action]bool{
 	IngestReadings:      true,
-	CorrectObservations: true, // whoever mistyped in the emergency takes it back
+	CorrectObservations: true, // to retract a mistyped reading
 	ConfirmImplausible:  true,
-	DiscardEvents:       true, // an implausible one only, which the event decides
-	SignedByGateway:     true, // a gateway's readings; nobody's emergency, and no reason to lose one
+	DiscardEvents:       true, // implausible readings only; the handler checks the event
+	SignedByGateway:     true, // a gateway's readings are never refused
 	AcknowledgeAlerts:   true,
 	ResolveAlerts:       true,
 	AnnotateAlerts:      true,
@@ -279,5 +279,5 @@ var emergencies = map[Action]bool{
 	UpdateEscalations:   true,
 }
 
-// InEmergency reports whether a write may be made under the reason of an emergency.
-func InEmergency(action Action) bool { return emergencies[action] }
+// IsEmergencyWrite reports whether break-glass access allows the write.
+func IsEmergencyWrite(action Action) bool { return emergencyWrites[action] }

@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// scopes are the words of the matrix.
+// scopes maps the cells of the matrix to scopes.
 var scopes = map[string]authz.Scope{"no": authz.None, "nc": authz.NonCritical, "own": authz.Own, "all": authz.All}
 
 // matrix reads testdata/matrix.csv: method, path, action, then a cell for each role in the contract's order.
@@ -37,8 +37,8 @@ func matrix(t *testing.T) [][]string {
 	return rows[1:]
 }
 
-// Every endpoint of the matrix, for every role.
-func TestPolicyIsTheMatrix(t *testing.T) {
+// TestPolicyMatchesMatrix checks every endpoint of the matrix for every role.
+func TestPolicyMatchesMatrix(t *testing.T) {
 	named := map[authz.Action]bool{}
 	for _, row := range matrix(t) {
 		action := authz.Action(row[2])
@@ -67,12 +67,12 @@ func TestPolicyIsTheMatrix(t *testing.T) {
 	}
 	for _, action := range authz.Actions() {
 		if !named[action] {
-			t.Errorf("%q stands in the policy but in no row of the matrix", action)
+			t.Errorf("%q is in the policy but in no row of the matrix", action)
 		}
 	}
 }
 
-func TestNobodyElseMayDoAnything(t *testing.T) {
+func TestUnknownRolesAndActionsAreRefused(t *testing.T) {
 	for _, action := range authz.Actions() {
 		for _, role := range []authz.Role{"", "superuser", "Admin", "admin "} {
 			if authz.Reach(role, action) != authz.None || role.Valid() {
@@ -81,7 +81,7 @@ func TestNobodyElseMayDoAnything(t *testing.T) {
 		}
 	}
 	for _, role := range authz.Roles {
-		for _, action := range []authz.Action{"", authz.Anyone, authz.SignedByGateway, "an action nobody wrote down"} {
+		for _, action := range []authz.Action{"", authz.Anyone, authz.SignedByGateway, "an unlisted action"} {
 			if authz.Reach(role, action) != authz.None {
 				t.Errorf("%s may %q", role, action)
 			}
@@ -92,37 +92,37 @@ func TestNobodyElseMayDoAnything(t *testing.T) {
 	}
 }
 
-// A row of the table in docs/decisions/roles.md: method, path, cells.
+// documented is a row of the table in docs/decisions/roles.md: method, path, cells.
 var documented = regexp.MustCompile("^\\| ([A-Z]+) (/?[^ |]+)(?: `\\[\\+\\]`)? \\|((?: [^|]+ \\|){7})$")
 
-// What we tell people and what we do are one: the table of docs/decisions/roles.md has the same rows with the same cells.
-func TestDocumentsSayTheSame(t *testing.T) {
+// TestDocumentedMatrixMatches checks that the table of docs/decisions/roles.md has the same rows and cells as the matrix.
+func TestDocumentedMatrixMatches(t *testing.T) {
 	file, err := os.Open("../../docs/decisions/roles.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
 	words := strings.NewReplacer("–", "no", "Y", "all")
-	told := map[string]string{}
+	inDocs := map[string]string{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		if m := documented.FindStringSubmatch(lines.Text()); m != nil {
-			told[m[1]+" "+endpoint(m[2])] = strings.Join(strings.Fields(strings.ReplaceAll(words.Replace(m[3]), "|", " ")), ",")
+			inDocs[m[1]+" "+endpoint(m[2])] = strings.Join(strings.Fields(strings.ReplaceAll(words.Replace(m[3]), "|", " ")), ",")
 		}
 	}
 	for _, row := range matrix(t) {
 		name, want := row[0]+" "+row[1], strings.Join(row[3:], ",")
-		if got := told[name]; got != want {
-			t.Errorf("%s: the matrix says %q, the documents say %q", name, want, got)
+		if got := inDocs[name]; got != want {
+			t.Errorf("%s: the matrix has %q, the documents have %q", name, want, got)
 		}
-		delete(told, name)
+		delete(inDocs, name)
 	}
-	for name := range told {
-		t.Errorf("%s stands in the documents and not in the matrix", name)
+	for name := range inDocs {
+		t.Errorf("%s is in the documents but not in the matrix", name)
 	}
 }
 
-// endpoint is a documented path as the matrix writes it.
+// endpoint returns a documented path in the form of the matrix.
 func endpoint(path string) string {
 	if strings.HasPrefix(path, "/") {
 		return path

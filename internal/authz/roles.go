@@ -1,13 +1,13 @@
-// Package access knows the seven roles and what each may do: one policy table, role by action. Routes name an
-// action, never a list of roles. It knows nothing of requests, tokens or storage.
+// Package authz defines the seven roles and what each may do in one policy table, role by action. Routes name an action, never a list of roles.
+// The package is independent of requests, tokens and storage.
 package authz
 
 import "slices"
 
-// Role is one of the seven roles of the contract.
+// Role is one of the seven roles.
 type Role string
 
-// The roles, in the contract's order.
+// The roles in the order of the API contract.
 const (
 	Admin           Role = "admin"
 	ClinicalManager Role = "clinical_manager"
@@ -18,17 +18,17 @@ const (
 	Patient         Role = "patient"
 )
 
-// Roles lists the seven roles in the contract's order.
+// Roles lists the seven roles in the order of the API contract.
 var Roles = []Role{Admin, ClinicalManager, Provider, Nurse, MA, DataMonitor, Patient}
 
 // Valid reports whether the role is one of the seven.
 func (r Role) Valid() bool { return slices.Contains(Roles, r) }
 
-// OnTeams reports whether a practice may confine the role to the patients of the own care teams. Those who oversee or bill for
-// the whole practice are not, and a portal user has one patient anyway.
-func OnTeams(r Role) bool { return r == Provider || r == Nurse || r == MA }
+// IsCareTeamRole reports whether a practice may restrict the role to patients of the user's care teams. Roles that supervise or bill for the
+// whole practice are exempt, and a portal user has one patient anyway.
+func IsCareTeamRole(r Role) bool { return r == Provider || r == Nurse || r == MA }
 
-// Describe gives the role's display name and what it is for.
+// Describe returns the role's display name and purpose.
 func (r Role) Describe() (name, description string) {
 	texts := descriptions[r]
 	return texts[0], texts[1]

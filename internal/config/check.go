@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// check holds every value to its tags, then the values to each other.
+// check validates every value against its tags, and then combinations of values.
 func (l *loader) check(s *Settings) {
 	l.fillPracticeCode(&s.EMR)
 	for f := range fields(s) {
@@ -44,7 +44,7 @@ func (l *loader) check(s *Settings) {
 	l.checkProduction(s)
 }
 
-// checkTags applies oneof, min and max, and is, which also brings a value to its usual form.
+// checkTags applies the tags oneof, min, max and is. The last also normalizes the value.
 func (l *loader) checkTags(f field) {
 	if allowed := f.tag.Get("oneof"); allowed != "" && f.value.String() != "" {
 		if choices := strings.Split(allowed, ","); !slices.Contains(choices, f.value.String()) {
@@ -54,15 +54,15 @@ func (l *loader) checkTags(f field) {
 	if low, high := f.tag.Get("min"), f.tag.Get("max"); low != "" {
 		outside := false
 		if f.value.CanFloat() {
-			outside = f.value.Float() < number(low) || f.value.Float() > number(high)
+			outside = f.value.Float() < mustFloat(low) || f.value.Float() > mustFloat(high)
 		} else {
-			outside = f.value.Int() < bound(f, low) || f.value.Int() > bound(f, high)
+			outside = f.value.Int() < mustInt(f, low) || f.value.Int() > mustInt(f, high)
 		}
 		if outside {
 			l.report(f.name, "must be between "+low+" and "+high)
 		}
 	}
-	rule, ok := rules[f.tag.Get("is")]
+	rule, ok := formatRules[f.tag.Get("is")]
 	if !ok {
 		return
 	}
@@ -85,8 +85,8 @@ func (l *loader) checkTags(f field) {
 	}
 }
 
-// bound reads a min or max tag in the field's own type. A tag that cannot be read fails the package's tests.
-func bound(f field, text string) int64 {
+// mustInt parses a min or max tag in the field's own type. An invalid tag panics, which fails the package's tests.
+func mustInt(f field, text string) int64 {
 	if _, isDuration := f.value.Interface().(time.Duration); isDuration {
 		d, err := time.ParseDuration(text)
 		if err != nil {
@@ -101,8 +101,8 @@ func bound(f field, text string) int64 {
 	return n
 }
 
-// number reads the tag of a field with decimals, as [bound] does that of the others.
-func number(text string) float64 {
+// mustFloat parses the tag of a decimal field, as [mustInt] does for the others.
+func mustFloat(text string) float64 {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		panic(err)
@@ -127,7 +127,7 @@ func (l *loader) checkSecrets(s *Settings) {
 	}
 }
 
-// fillPracticeCode puts the practice code into the addresses before they are checked.
+// fillPracticeCode inserts the practice code into the EMR addresses before they are checked.
 func (l *loader) fillPracticeCode(e *EMR) {
 	const placeholder = "{practice_code}"
 	for _, address := range []*string{&e.FHIRBaseURL, &e.TokenURL, &e.AuthorizeURL} {
@@ -137,7 +137,7 @@ func (l *loader) fillPracticeCode(e *EMR) {
 		code := e.PracticeCode
 		if code == "" {
 			l.report(Prefix+"EMR_PRACTICE_CODE", "is required by an EMR address with "+placeholder)
-			code = "missing" // so that the address itself is not reported as well
+			code = "missing" // keeps the address itself from being reported, too
 		}
 		*address = strings.ReplaceAll(*address, placeholder, code)
 	}
@@ -155,7 +155,7 @@ func (l *loader) checkEMR(e *EMR) {
 	}
 }
 
-// checkTiers wants three deadlines of each, none before the one of the tier below.
+// checkTiers requires three deadlines per priority in ascending order.
 func (l *loader) checkTiers(c Clinical) {
 	for name, deadlines := range map[string][]time.Duration{
 		"STAT": c.EscalationTiersStat, "URGENT": c.EscalationTiersUrgent, "ROUTINE": c.EscalationTiersRoutine,
@@ -181,37 +181,37 @@ func (l *loader) checkTLS(t TLS) {
 	}
 }
 
-// warn collects what is allowed but probably not meant.
+// warn collects warnings about values that are allowed but probably not intended.
 func (l *loader) warn(s *Settings) {
 	add := func(text string) { l.warnings = append(l.warnings, text) }
-	if missing := s.EMR.missing(); len(missing) > 0 {
+	if missing := s.EMR.missingSettings(); len(missing) > 0 {
 		add("delivery to the EMR is off until these are set: " + strings.Join(missing, ", "))
 	}
-	if !s.Production() {
+	if !s.IsProduction() {
 		return
 	}
 	for f := range fields(s) {
-		isIdentifier := f.tag.Get("is") == "uri" // FHIR systems are names, nobody calls them
+		isIdentifier := f.tag.Get("is") == "uri" // FHIR systems are names and are never requested
 		if text, ok := f.value.Interface().(string); ok && !isIdentifier && strings.HasPrefix(text, "http://") {
 			add(f.name + " is plain http in production")
 		}
 	}
 	if at, err := url.Parse(s.PublicURL); err == nil && (at.Hostname() == "localhost" || net.ParseIP(at.Hostname()).IsLoopback()) {
-		add(Prefix + "PUBLIC_URL is an address of this machine alone: it stands in FHIR identifiers and mails for good")
+		add(Prefix + "PUBLIC_URL is a loopback address: it is written into FHIR identifiers and mails permanently")
 	}
 	if s.SettingsKey == "" {
 		add(Prefix + "SETTINGS_KEY is not set: PocketBase keeps its settings in the clear")
 	}
 	if len(s.TrustedProxyHeaders) > 0 && len(s.Connections.TrustedProxies) == 0 {
-		add(Prefix + "TRUSTED_PROXY_HEADERS is believed whoever sends it, and connections are not limited by address, until " + Prefix + "TRUSTED_PROXIES names the proxies")
+		add(Prefix + "TRUSTED_PROXY_HEADERS is trusted from every sender, and connections are not limited by address, until " + Prefix + "TRUSTED_PROXIES names the proxies")
 	}
 	if !s.Gateway.DedupEnabled {
 		add(Prefix + "GATEWAY_DEDUP_ENABLED is off in production: repeated events are stored again")
 	}
 }
 
-// missing names what a half-configured EMR still needs for deliveries. A signing key alone is not half an EMR.
-func (e EMR) missing() []string {
+// missingSettings names the settings that a partly configured EMR needs for deliveries. A signing key alone does not count as partly configured.
+func (e EMR) missingSettings() []string {
 	if e.ClientID == "" && e.FHIRBaseURL == "" && e.TokenURL == "" {
 		return nil
 	}
@@ -233,9 +233,9 @@ func (e EMR) missing() []string {
 	return missing
 }
 
-// rules are the values of the tag "is": each checks one text that is not empty and returns its usual form.
-// Messages never quote.
-var rules = map[string]func(string) (string, error){
+// formatRules holds the values of the tag "is": each function validates one non-empty text and returns its normalized form. Messages never quote
+// the value.
+var formatRules = map[string]func(string) (string, error){
 	"addr":         addr,
 	"agerecipient": ageRecipient,
 	"base":         base,
@@ -259,7 +259,7 @@ var rules = map[string]func(string) (string, error){
 	"page":         page,
 	"partition":    pattern(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`, "must be up to 63 small letters, digits and dashes"),
 	"scope":        pattern(`^[\x21\x23-\x5B\x5D-\x7E]+$`, "must be OAuth scopes separated by spaces"),    // RFC 6749 section 3.3
-	"shown":        pattern(`^\S.{14,}\S$`, "must be at least 16 characters, without spaces around them"), // who guesses it sends readings
+	"shown":        pattern(`^\S.{14,}\S$`, "must be at least 16 characters, without spaces around them"), // guessing it would allow sending readings
 	"systemscope":  pattern(`^system/[\x21\x23-\x5B\x5D-\x7E]+$`, "must be scopes of the form system/… separated by spaces"),
 	"uri":          uri,
 	"url":          endpoint,
@@ -290,7 +290,7 @@ func webAddress(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// endpoint is an address that is called as it stands.
+// endpoint validates an address that is requested as it is.
 func endpoint(text string) (string, error) {
 	u, err := webAddress(text)
 	if err != nil {
@@ -302,7 +302,7 @@ func endpoint(text string) (string, error) {
 	return text, nil
 }
 
-// page is an address to which a query is appended; a fragment may hold the path of a single-page app.
+// page validates an address to which a query is appended; a fragment may hold the path of a single-page app.
 func page(text string) (string, error) {
 	if _, err := webAddress(text); err != nil {
 		return "", err
@@ -313,7 +313,7 @@ func page(text string) (string, error) {
 	return text, nil
 }
 
-// base is an address to which paths are appended; it loses its trailing slash.
+// base validates an address to which paths are appended, and removes the trailing slash.
 func base(text string) (string, error) {
 	u, err := webAddress(text)
 	if err != nil {
@@ -325,7 +325,7 @@ func base(text string) (string, error) {
 	return strings.TrimRight(text, "/"), nil
 }
 
-// origin is scheme, host and port alone, lower case.
+// origin validates scheme, host and port without a path, and returns them in lower case.
 func origin(text string) (string, error) {
 	text, err := base(text)
 	if err != nil {
@@ -358,7 +358,7 @@ func validPort(text string) bool {
 	return err == nil && port > 0
 }
 
-// hostPattern is a host name, optionally with "*." for its subdomains; never an address.
+// hostPattern validates a host name, optionally with "*." for its subdomains, and rejects IP addresses.
 func hostPattern(text string) (string, error) {
 	text = strings.ToLower(text)
 	name := strings.TrimPrefix(text, "*.")
@@ -368,7 +368,7 @@ func hostPattern(text string) (string, error) {
 	return text, nil
 }
 
-// host is one host name or address without port.
+// host validates a host name or IP address without port.
 func host(text string) (string, error) {
 	text = strings.ToLower(text)
 	if _, err := netip.ParseAddr(text); err != nil && !hostName.MatchString(text) {
@@ -377,7 +377,7 @@ func host(text string) (string, error) {
 	return text, nil
 }
 
-// hostPort is a host name, "*." allowed, or an address, with or without port.
+// hostPort validates a host name, optionally with "*.", or an IP address, with or without port.
 func hostPort(text string) (string, error) {
 	text = strings.ToLower(text)
 	name := strings.Trim(text, "[]")

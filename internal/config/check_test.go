@@ -132,7 +132,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestProblemsNeverQuote gives every setting a value that should never be seen again.
+// TestProblemsNeverQuote sets every setting to a marker that must not appear in a message.
 func TestProblemsNeverQuote(t *testing.T) {
 	const mark = "MARKED"
 	for _, value := range []string{mark, mark + ":" + mark + "," + mark, "https://" + mark + ":" + mark + "@x/" + mark + "?" + mark + "#", mark + "\n" + mark} {
@@ -158,11 +158,11 @@ func TestProblemsNeverQuote(t *testing.T) {
 func TestVAPIDPair(t *testing.T) {
 	s := load(t, "VIGIL_VAPID_PUBLIC_KEY="+vapidPublic+"=", "VIGIL_VAPID_PRIVATE_KEY="+vapidPrivate+"=", "VIGIL_VAPID_SUBJECT=https://example.org")
 	if !s.VAPID.Configured() || s.VAPID.PublicKey != vapidPublic || s.VAPID.PrivateKey.Reveal() != vapidPrivate {
-		t.Error("the pair of RFC 8291 was not taken, without padding")
+		t.Error("the key pair of RFC 8291 was not accepted without padding")
 	}
 }
 
-// TestNothingPrints sends settings full of secrets through every door that prints.
+// TestNothingPrints passes settings full of secrets to everything that prints.
 func TestNothingPrints(t *testing.T) {
 	const mark = "MARKED"
 	s := load(
@@ -207,7 +207,7 @@ func TestDescribe(t *testing.T) {
 			}
 		}
 	}
-	// The names operators were promised.
+	// Names that the specification defines.
 	for _, name := range []string{
 		"VIGIL_VAPID_DEV_PUBLIC_KEY", "VIGIL_TLS_CERT_FILE", "VIGIL_EMR_PRIVATE_KEY_PREVIOUS", "VIGIL_RATE_LIMIT_REALTIME",
 		"VIGIL_CPT_99458_MAX_UNITS", "VIGIL_REQUIRE_2FA_ROLES", "VIGIL_AUTO_RESOLVE_NORMAL_READINGS_CRITICAL",

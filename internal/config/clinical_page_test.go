@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// A setting that the page names with its default has that default.
+// TestClinicalPageHasTheDefaults checks the defaults that docs/clinical.md names.
 func TestClinicalPageHasTheDefaults(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/clinical.md")
 	if err != nil {
@@ -20,14 +20,14 @@ func TestClinicalPageHasTheDefaults(t *testing.T) {
 	}
 	known := 0
 	for _, found := range regexp.MustCompile("`(VIGIL_[A-Z0-9_]+)`(?:, ([0-9]+[a-z]*))?").FindAllSubmatch(raw, -1) {
-		name, said := string(found[1]), string(found[2])
+		name, documented := string(found[1]), string(found[2])
 		byDefault, exists := defaults[name]
 		if !exists {
 			t.Errorf("the page names %s, which is no setting", name)
 		}
 		known++
-		if said != "" && said != byDefault {
-			t.Errorf("%s: the page says %s, the program %s", name, said, byDefault)
+		if documented != "" && documented != byDefault {
+			t.Errorf("%s: the page says %s, the program %s", name, documented, byDefault)
 		}
 	}
 	if known < 3 {

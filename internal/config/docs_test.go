@@ -11,7 +11,7 @@ import (
 // settingRow is a row of the settings tables in docs/operations.md; a dash stands for no default.
 var settingRow = regexp.MustCompile("(?m)^\\| `(VIGIL_[A-Z0-9_]+)` \\| (?:`([^`|]+)`|–) \\| [^|]+ \\|$")
 
-// TestDocumentedSettings holds the tables to the settings, both ways: names and defaults.
+// TestDocumentedSettings compares the names and defaults of the settings with docs/operations.md.
 func TestDocumentedSettings(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {

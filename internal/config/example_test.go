@@ -6,7 +6,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// ExampleLoad shows that every problem comes at once, by name and without the value.
+// ExampleLoad shows that Load reports every problem at once, by name and without the value.
 func ExampleLoad() {
 	_, err := config.Load([]string{"VIGIL_LOG_LEVEL=chatty", "VIGIL_SETTINGS_KEY=hunter2", "VIGIL_RATE_LIMIT_AUTH=lots"})
 	fmt.Println(err)

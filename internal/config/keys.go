@@ -18,13 +18,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// minRSABits is the smallest EMR signing key. Source: docs/decisions/security.md, "Settings named by the spec"; RFC 7518 section 3.3.
+// minRSABits is the minimum size of the EMR signing key. Source: docs/decisions/security.md, "Settings named by the spec"; RFC 7518, section
+// 3.3.
 const minRSABits = 2048
 
-// parseEncryptionKeys reads kid:base64(32 bytes)[,kid:base64...].
+// parseEncryptionKeys parses kid:base64(32 bytes)[,kid:base64...].
 func parseEncryptionKeys(text string) ([]phi.Key, error) {
 	var keys []phi.Key
-	for i, item := range list(text) {
+	for i, item := range splitList(text) {
 		id, encoded, ok := strings.Cut(item, ":")
 		secret, err := base64.StdEncoding.DecodeString(encoded)
 		if !ok || err != nil || len(secret) != phi.KeySize {
@@ -38,11 +39,11 @@ func parseEncryptionKeys(text string) ([]phi.Key, error) {
 	return keys, nil
 }
 
-// pkcs8Type is the label of unencrypted PKCS #8 in PEM. Source: RFC 7468, 10.
+// pkcs8Type is the PEM label of unencrypted PKCS #8. Source: RFC 7468, section 10.
 const pkcs8Type = "PRIVATE KEY"
 
-// parseRSAKey reads a PEM private key, PKCS #1 or PKCS #8, whose line breaks may be written as \n; or the base64 of
-// PKCS #8 alone, which is one word and so survives shells and every kind of environment file unquoted.
+// parseRSAKey parses a PEM private key in PKCS #1 or PKCS #8, with line breaks or \n, or the base64 of PKCS #8 alone, which needs no quotes in
+// shells and environment files.
 func parseRSAKey(text string) (rsa.PrivateKey, error) {
 	refused := errors.New("must be an RSA private key in PEM, unencrypted, PKCS #1 or PKCS #8")
 	block, _ := pem.Decode([]byte(strings.ReplaceAll(text, `\n`, "\n")))
@@ -71,7 +72,7 @@ func parseRSAKey(text string) (rsa.PrivateKey, error) {
 	return *key, nil
 }
 
-// checkVAPID holds a pair together: both halves or none, and the public key that of the private one.
+// checkVAPID requires both keys of a pair or none, and that they match.
 func (l *loader) checkVAPID(prefix string, v *VAPID) {
 	publicName, privateName, subjectName := prefix+"PUBLIC_KEY", prefix+"PRIVATE_KEY", prefix+"SUBJECT"
 	if v.Subject != "" && !strings.HasPrefix(v.Subject, "https://") && !mailtoPattern.MatchString(v.Subject) {
@@ -105,10 +106,9 @@ func (l *loader) checkVAPID(prefix string, v *VAPID) {
 	v.PublicKey, v.PrivateKey = public, Secret(private)
 }
 
-// Generate makes a complete block of fresh secrets as NAME=value lines, ready for a shell or any environment file without quotes: encryption
-// key (its id is the day and four hex digits), settings key, webhook secret, EMR signing key as the base64 of PKCS #8, and VAPID
-// pair. Random is crypto/rand.Reader outside tests; the RSA and P-256 keys come from the system's own source
-// whatever it is (see crypto/rsa.GenerateKey).
+// Generate returns a complete set of new secrets as NAME=value lines that need no quotes: encryption key (its id is the date and four hex
+// digits), settings key, webhook secret, EMR signing key as the base64 of PKCS #8, and VAPID pair. Random is crypto/rand.Reader outside tests;
+// the RSA and P-256 keys always use the system's random source (see crypto/rsa.GenerateKey).
 func Generate(random io.Reader, now time.Time) (block string, err error) {
 	secrets := make([]byte, phi.KeySize+2+24+32)
 	if _, err := io.ReadFull(random, secrets); err != nil {

@@ -2,7 +2,7 @@ package config
 
 import "strings"
 
-// Letterhead is where the practice is and how to call it, in one line; "" where nothing is set.
+// Letterhead returns the practice's address and phone number in one line, or "" if none is set.
 func (p Practice) Letterhead() string {
 	place := strings.TrimSpace(strings.Join(strings.Fields(p.City+" "+p.State+" "+postcode(p.Zip)), " "))
 	phone := p.Phone
@@ -22,7 +22,7 @@ func (p Practice) Letterhead() string {
 	return line + phone
 }
 
-// postcode keeps the five digits that people know; claims want all nine.
+// postcode returns the five-digit ZIP code; claims use all nine digits.
 func postcode(zip string) string {
 	if len(zip) >= 5 {
 		return zip[:5]

@@ -22,14 +22,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Problems is the error of Load: one line per problem, each starting with the setting's name.
+// Problems is the error of [Load]: one line per problem, each starting with the setting's name.
 type Problems []string
 
 // Error joins the lines.
 func (p Problems) Error() string { return strings.Join(p, "\n") }
 
-// Load reads the settings from an environment in the form of os.Environ and checks them all. An empty or
-// blank value is an absent one. The error is of type [Problems].
+// Load reads the settings from an environment in the form of os.Environ and validates them. A blank value counts as absent. The error is of type
+// [Problems].
 func Load(environ []string) (Settings, error) {
 	l := &loader{given: map[string]string{}}
 	for _, pair := range environ {
@@ -43,7 +43,7 @@ func Load(environ []string) (Settings, error) {
 		Environment: values,
 		Prefix:      Prefix,
 		FuncMap:     l.parsers(),
-		// The parsers below learn here whose value they read, so that they can report it by name.
+		// The parsers use the current name to report problems.
 		OnSet: func(name string, _ any, _ bool) { l.current = name },
 	})
 	if err != nil {
@@ -56,12 +56,12 @@ func Load(environ []string) (Settings, error) {
 	l.warn(&s)
 	s.warnings = l.warnings
 	if s.PublicURL != "" {
-		s = s.ServedAt(s.PublicURL)
+		s = s.WithPublicURL(s.PublicURL)
 	}
 	return s, nil
 }
 
-// loader collects what is wrong while the settings are read.
+// loader collects problems and warnings while it reads the settings.
 type loader struct {
 	given    map[string]string
 	current  string
@@ -70,7 +70,7 @@ type loader struct {
 	warnings []string
 }
 
-// report notes the first problem of a setting; what follows from it would only confuse.
+// report records the first problem of a setting. Later ones usually follow from it.
 func (l *loader) report(name, message string) {
 	if !slices.Contains(l.reported, name) {
 		l.reported = append(l.reported, name)
@@ -78,8 +78,7 @@ func (l *loader) report(name, message string) {
 	}
 }
 
-// resolve returns the value of every setting that was given, reading the files that <NAME>_FILE names, and
-// warns of names that are no settings.
+// resolve returns the values of the settings, reading the files named by <NAME>_FILE, and warns of unknown names.
 func (l *loader) resolve(s *Settings) map[string]string {
 	values, known := map[string]string{}, map[string]bool{}
 	for f := range fields(s) {
@@ -91,7 +90,7 @@ func (l *loader) resolve(s *Settings) map[string]string {
 		case path != "":
 			content, err := os.ReadFile(path) //nolint:gosec // the operator names the file
 			if err != nil {
-				l.report(f.name+"_FILE", "cannot be read: "+reason(err))
+				l.report(f.name+"_FILE", "cannot be read: "+causeOf(err))
 			}
 			value = strings.TrimRight(string(content), "\r\n")
 		}
@@ -109,16 +108,16 @@ func (l *loader) resolve(s *Settings) map[string]string {
 	return values
 }
 
-// reason is the cause of a file error without the path, which may be a secret given under the wrong name.
-func reason(err error) string {
+// causeOf returns the cause of a file error without the path, which may be a secret given under the wrong name.
+func causeOf(err error) string {
 	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
 		return pathErr.Err.Error()
 	}
 	return "unreadable"
 }
 
-// parsers reads every type of value that is not plain text. They report and go on, so that one round finds
-// every problem, and their messages never quote.
+// parsers returns a parser for each type of value. The parsers record problems and continue, so that one run finds every problem, and their
+// messages never quote a value.
 func (l *loader) parsers() map[reflect.Type]env.ParserFunc {
 	return map[reflect.Type]env.ParserFunc{
 		reflect.TypeFor[string]():          reporting(l, func(text string) (string, error) { return text, nil }),
@@ -127,13 +126,13 @@ func (l *loader) parsers() map[reflect.Type]env.ParserFunc {
 		reflect.TypeFor[float64]():         reporting(l, parseNumber),
 		reflect.TypeFor[time.Duration]():   reporting(l, func(text string) (time.Duration, error) { return parseDuration(text, unitOf(l.current)) }),
 		reflect.TypeFor[[]time.Duration](): reporting(l, parseDurations),
-		reflect.TypeFor[[]string]():        reporting(l, func(text string) ([]string, error) { return list(text), nil }),
+		reflect.TypeFor[[]string]():        reporting(l, func(text string) ([]string, error) { return splitList(text), nil }),
 		reflect.TypeFor[[]authz.Role]():    reporting(l, parseRoles),
 		reflect.TypeFor[[]netip.Prefix]():  reporting(l, parsePrefixes),
 		reflect.TypeFor[RateLimit]():       reporting(l, parseRateLimit),
 		reflect.TypeFor[[]GroupRole]():     reporting(l, parseRoleMap),
 		reflect.TypeFor[[]phi.Key]():       reporting(l, parseEncryptionKeys),
-		reflect.TypeFor[rsa.PrivateKey]():  reporting(l, parseRSAKey), // the library looks through the pointer
+		reflect.TypeFor[rsa.PrivateKey]():  reporting(l, parseRSAKey), // the library dereferences the pointer type
 	}
 }
 
@@ -147,9 +146,8 @@ func reporting[T any](l *loader, parse func(string) (T, error)) env.ParserFunc {
 	}
 }
 
-// ServedAt fills in what depends on the public address: fallback (such as "http://127.0.0.1:8090") where the
-// operator gave none, and the defaults derived from it.
-func (s Settings) ServedAt(fallback string) Settings {
+// WithPublicURL sets the public URL to fallback (such as "http://127.0.0.1:8090") if it is not set, and fills in the defaults derived from it.
+func (s Settings) WithPublicURL(fallback string) Settings {
 	s.PublicURL = cmp.Or(s.PublicURL, strings.TrimRight(fallback, "/"))
 	s.FrontendResetURL = cmp.Or(s.FrontendResetURL, s.PublicURL+"/reset-password")
 	s.FHIR.MRNSystem = cmp.Or(s.FHIR.MRNSystem, s.PublicURL+"/fhir/identifier/mrn")
@@ -161,7 +159,7 @@ func (s Settings) ServedAt(fallback string) Settings {
 	return s
 }
 
-// RequireEncryption is the error of a command that cannot run without an encryption key.
+// RequireEncryption returns an error if there is no encryption key, for commands that need one.
 func (s Settings) RequireEncryption() error {
 	if len(s.EncryptionKeys) > 0 {
 		return nil
@@ -172,15 +170,15 @@ func (s Settings) RequireEncryption() error {
 // SuperuserNeedsTwoFactor reports whether superusers of the dashboard must have a second factor.
 func (s Settings) SuperuserNeedsTwoFactor() bool {
 	if s.Auth.SuperuserTwoFactor == "" {
-		return s.Production()
+		return s.IsProduction()
 	}
 	return s.Auth.SuperuserTwoFactor == "true"
 }
 
-// Production reports whether this is the real thing.
-func (s Settings) Production() bool { return s.Environment == Production }
+// IsProduction reports whether the environment is production.
+func (s Settings) IsProduction() bool { return s.Environment == Production }
 
-// SlogLevel is the log level in slog's terms.
+// SlogLevel returns the log level for slog.
 func (s Settings) SlogLevel() slog.Level {
 	switch s.LogLevel {
 	case "debug":
@@ -194,17 +192,17 @@ func (s Settings) SlogLevel() slog.Level {
 	}
 }
 
-// Warnings are sentences about settings that are allowed but probably not meant, for the log at start.
+// Warnings returns messages about values that are allowed but probably not intended, for the log at startup.
 func (s Settings) Warnings() []string { return slices.Clone(s.warnings) }
 
-// field is one setting inside Settings.
+// field is one setting in [Settings].
 type field struct {
 	name  string
 	value reflect.Value
 	tag   reflect.StructTag
 }
 
-// fields walks the settings in the order of the struct.
+// fields yields the settings in the order of the struct.
 func fields(s *Settings) iter.Seq[field] {
 	return func(yield func(field) bool) { walk(reflect.ValueOf(s).Elem(), Prefix, yield) }
 }

@@ -33,7 +33,7 @@ func load(t *testing.T, environ ...string) config.Settings {
 
 func TestDefaults(t *testing.T) {
 	s := load(t, "PATH=/bin", "VIGIL_ENVIRONMENT=", "VIGIL_PRACTICE_TIME_ZONE= ")
-	if s.Environment != config.Development || s.Production() || s.PublicURL != "" || s.LogLevel != "info" {
+	if s.Environment != config.Development || s.IsProduction() || s.PublicURL != "" || s.LogLevel != "info" {
 		t.Errorf("general: %q %q %q", s.Environment, s.PublicURL, s.LogLevel)
 	}
 	if s.PracticeLocation.String() != "America/New_York" || s.PracticeTimeZone != "America/New_York" {
@@ -132,7 +132,7 @@ func TestValues(t *testing.T) {
 			s.EMR.RetryDelays),
 		"mail host": cmp.Diff("mail.example.org", s.SMTP.Host),
 		"webhook":   cmp.Diff(config.RateLimit{Limit: 5000, Window: 30 * time.Minute}, s.RateLimits.Webhook),
-		"anon":      cmp.Diff(true, s.RateLimits.Anon.Unlimited()),
+		"anon":      cmp.Diff(true, s.RateLimits.Anon.IsUnlimited()),
 		"origins":   cmp.Diff([]string{"https://app.example.org", "https://b.example.org:8443"}, s.CORSAllowedOrigins),
 		"headers":   cmp.Diff([]string{"X-Forwarded-For"}, s.TrustedProxyHeaders),
 		"roles":     cmp.Diff([]authz.Role{authz.Admin, authz.Provider}, s.Auth.RequireTwoFactor),
@@ -169,12 +169,12 @@ func texts(prefixes []netip.Prefix) []string {
 	return all
 }
 
-func TestServedAt(t *testing.T) {
-	s := load(t).ServedAt("http://127.0.0.1:8090/")
+func TestWithPublicURL(t *testing.T) {
+	s := load(t).WithPublicURL("http://127.0.0.1:8090/")
 	if s.PublicURL != "http://127.0.0.1:8090" || s.FrontendResetURL != "http://127.0.0.1:8090/reset-password" {
 		t.Errorf("got %q and %q", s.PublicURL, s.FrontendResetURL)
 	}
-	s = load(t, "VIGIL_PUBLIC_URL=https://a.example", "VIGIL_FHIR_MRN_SYSTEM=urn:oid:1.2.3").ServedAt("http://127.0.0.1:8090")
+	s = load(t, "VIGIL_PUBLIC_URL=https://a.example", "VIGIL_FHIR_MRN_SYSTEM=urn:oid:1.2.3").WithPublicURL("http://127.0.0.1:8090")
 	if s.PublicURL != "https://a.example" || s.FHIR.MRNSystem != "urn:oid:1.2.3" {
 		t.Errorf("what the operator chose was replaced: %q, %q", s.PublicURL, s.FHIR.MRNSystem)
 	}

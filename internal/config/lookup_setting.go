@@ -8,8 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Named says whether there is a setting of this name, itself or as <NAME>_FILE, and whether its value must not stand where many read.
-func Named(name string) (known, secret bool) {
+// LookupSetting reports whether a setting has this name, directly or as <NAME>_FILE, and whether its value is secret.
+func LookupSetting(name string) (known, secret bool) {
 	for f := range fields(new(Settings)) {
 		if f.name == name {
 			switch f.value.Type() {
@@ -19,7 +19,7 @@ func Named(name string) (known, secret bool) {
 			return true, false
 		}
 		if strings.TrimSuffix(name, "_FILE") == f.name {
-			known = true // a path tells nothing
+			known = true // a path is not secret
 		}
 	}
 	return known, false

@@ -9,28 +9,28 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// OIDC is the practice's identity provider. Source: docs/decisions/authentication.md, "Single sign-on".
+// OIDC configures single sign-on with the practice's identity provider. Source: docs/decisions/authentication.md, "Single sign-on".
 type OIDC struct {
-	Issuer       string        `env:"ISSUER" is:"url" doc:"address of the practice's identity provider, as its tokens name it; empty = local accounts only"`
+	Issuer       string        `env:"ISSUER" is:"url" doc:"address of the practice's identity provider (OpenID Connect), as its tokens name it; empty is local accounts only. https in production"`
 	ClientID     string        `env:"CLIENT_ID" doc:"this service's id at the provider"`
-	ClientSecret Secret        `env:"CLIENT_SECRET" doc:"this service's secret at the provider"`
-	RoleClaim    string        `env:"ROLE_CLAIM" envDefault:"groups" doc:"claim with the groups of a person"`
-	RoleMap      []GroupRole   `env:"ROLE_MAP" doc:"group=role,...; the first that fits holds"`
-	TrustMFA     bool          `env:"TRUST_MFA" envDefault:"false" doc:"every sign-in at the provider takes a second factor, whether it says so or not"`
-	MaxAge       time.Duration `env:"MAX_AGE" envDefault:"15m" min:"0s" max:"24h" doc:"how long ago somebody may have proven at the provider who they are; 0 = leave it to the provider"`
-	Require      bool          `env:"REQUIRE" envDefault:"false" doc:"staff but administrators sign in there alone"`
+	ClientSecret Secret        `env:"CLIENT_SECRET" doc:"this service's secret at the provider; omit it for a client without one"`
+	RoleClaim    string        `env:"ROLE_CLAIM" envDefault:"groups" doc:"claim with a user's groups; dots lead into objects: realm_access.roles"`
+	RoleMap      []GroupRole   `env:"ROLE_MAP" doc:"group=role pairs, comma separated; the first match applies. Staff roles only"`
+	TrustMFA     bool          `env:"TRUST_MFA" envDefault:"false" doc:"treat every sign-in at the provider as made with a second factor, even when its tokens do not state so"`
+	MaxAge       time.Duration `env:"MAX_AGE" envDefault:"15m" min:"0s" max:"24h" doc:"maximum time since the user authenticated at the provider; 0 = leave it to the provider"`
+	Require      bool          `env:"REQUIRE" envDefault:"false" doc:"staff other than administrators sign in only at the provider"`
 }
 
 // Configured reports whether there is an identity provider.
 func (o OIDC) Configured() bool { return o.Issuer != "" }
 
-// GroupRole gives a group of the provider's a role here.
+// GroupRole maps a group of the identity provider to a role.
 type GroupRole struct {
 	Group string
 	Role  authz.Role
 }
 
-// parseRoleMap reads group=role pairs. A group may hold spaces and equal signs, as those of directories do.
+// parseRoleMap parses group=role pairs. A group may contain spaces and equal signs, as directory names do.
 func parseRoleMap(text string) (pairs []GroupRole, err error) {
 	for item := range strings.SplitSeq(text, ",") {
 		at := strings.LastIndexByte(item, '=')
@@ -48,7 +48,7 @@ func parseRoleMap(text string) (pairs []GroupRole, err error) {
 
 var errRoleMap = errors.New("must be group=role pairs, comma separated, with roles of the staff")
 
-// checkOIDC wants what signing in with a provider takes. Without a map nobody had a role.
+// checkOIDC requires the settings for single sign-on. Without a role map no user would have a role.
 func (l *loader) checkOIDC(o OIDC) {
 	const prefix = Prefix + "OIDC_"
 	switch {

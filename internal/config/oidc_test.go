@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Groups are called as directories call them.
+// TestRoleMap uses group names as directories write them.
 func TestRoleMap(t *testing.T) {
 	got, err := parseRoleMap(" RPM Leads = clinical_manager ,CN=nurses=nurse")
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// list splits at commas and white space.
-func list(text string) []string {
+// splitList splits at commas and white space.
+func splitList(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// day is a calendar day.
+// day validates a calendar date.
 func day(text string) (string, error) {
 	if _, err := time.Parse(time.DateOnly, text); err != nil {
 		return "", errors.New("must be a day such as 2026-01-31")
@@ -53,7 +53,7 @@ func parseInt(text string) (int, error) {
 	return value, nil
 }
 
-// unitOf is the unit of a plain number, as the setting's name says; 0 when it says none.
+// unitOf returns the unit of a plain number by the suffix of the setting's name, or 0 without a suffix.
 func unitOf(name string) time.Duration {
 	switch {
 	case strings.HasSuffix(name, "_SECONDS"):
@@ -70,7 +70,7 @@ func unitOf(name string) time.Duration {
 func parseDuration(text string, unit time.Duration) (time.Duration, error) {
 	if unit > 0 {
 		count, err := strconv.Atoi(text)
-		if err != nil || count < 0 || count > 100_000 { // that many days still fit a Duration
+		if err != nil || count < 0 || count > 100_000 { // 100,000 days fit into a Duration
 			return 0, errors.New("must be a whole number from 0 to 100000")
 		}
 		return time.Duration(count) * unit, nil
@@ -84,7 +84,7 @@ func parseDuration(text string, unit time.Duration) (time.Duration, error) {
 
 func parseDurations(text string) ([]time.Duration, error) {
 	var durations []time.Duration
-	for _, item := range list(text) {
+	for _, item := range splitList(text) {
 		value, err := parseDuration(item, 0)
 		if err != nil {
 			return nil, errors.New("must be a list of durations such as 1s,2s,4s")
@@ -96,7 +96,7 @@ func parseDurations(text string) ([]time.Duration, error) {
 
 func parseRoles(text string) ([]authz.Role, error) {
 	var roles []authz.Role
-	for _, item := range list(text) {
+	for _, item := range splitList(text) {
 		role := authz.Role(item)
 		if !role.Valid() {
 			return nil, fmt.Errorf("must be a list of roles: %s", joinRoles(authz.Roles))
@@ -116,10 +116,10 @@ func joinRoles(roles []authz.Role) string {
 	return strings.Join(names, ", ")
 }
 
-// parsePrefixes reads ranges; a bare address is a range of one.
+// parsePrefixes parses address ranges; a bare address is a range of one.
 func parsePrefixes(text string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
-	for i, item := range list(text) {
+	for i, item := range splitList(text) {
 		prefix, err := netip.ParsePrefix(item)
 		if err != nil {
 			address, addressErr := netip.ParseAddr(item)
@@ -133,7 +133,7 @@ func parsePrefixes(text string) ([]netip.Prefix, error) {
 	return prefixes, nil
 }
 
-// parseRateLimit reads "1000/1h"; "0" is no limit.
+// parseRateLimit parses "1000/1h"; "0" is no limit.
 func parseRateLimit(text string) (RateLimit, error) {
 	if text == "0" {
 		return RateLimit{}, nil
@@ -151,31 +151,31 @@ func parseRateLimit(text string) (RateLimit, error) {
 	return RateLimit{Limit: limit, Window: span}, nil
 }
 
-const hidden = "[secret]"
+const redacted = "[secret]"
 
-// Secret is a setting that fmt, slog and encoding/json refuse to show; Reveal takes it out. fmt does not ask the
-// values in unexported fields, so a struct that keeps a Secret in one must itself refuse to print.
+// Secret is a setting that fmt, slog and encoding/json do not print; Reveal returns the value. fmt does not call the methods of unexported
+// fields, so a struct with a Secret in such a field must implement Format itself.
 type Secret string
 
-// Reveal returns the secret in the clear.
+// Reveal returns the value.
 func (s Secret) Reveal() string { return string(s) }
 
-// Format shows nothing of the secret.
-func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, hidden) }
+// Format hides the secret.
+func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redacted) }
 
-// LogValue shows nothing of the secret.
-func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+// LogValue hides the secret.
+func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// MarshalJSON shows nothing of the secret.
-func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }
+// MarshalJSON hides the secret.
+func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
 
-// Format shows nothing of the settings.
+// Format hides the settings.
 func (Settings) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[settings]") }
 
-// LogValue shows nothing of the settings.
+// LogValue hides the settings.
 func (Settings) LogValue() slog.Value { return slog.StringValue("[settings]") }
 
-// MarshalJSON shows nothing of the settings.
+// MarshalJSON hides the settings.
 func (Settings) MarshalJSON() ([]byte, error) { return []byte(`"[settings]"`), nil }
 
 // RateLimit allows Limit requests in any Window of whole seconds. The zero value is no limit.
@@ -184,17 +184,16 @@ type RateLimit struct {
 	Window time.Duration
 }
 
-// Unlimited reports whether the limit is switched off.
-func (r RateLimit) Unlimited() bool { return r.Limit == 0 }
+// IsUnlimited reports whether there is no limit.
+func (r RateLimit) IsUnlimited() bool { return r.Limit == 0 }
 
 // Configured reports whether webhooks can be verified.
 func (g Gateway) Configured() bool { return g.WebhookSecret != "" }
 
-// Configured reports whether the EMR is known at all: client id and base address.
-// Source: docs/decisions/emr.md, "EMR not configured".
+// Configured reports whether the EMR's client id and base address are set. Source: docs/decisions/emr.md, "EMR not configured".
 func (e EMR) Configured() bool { return e.ClientID != "" && e.FHIRBaseURL != "" }
 
-// BackendConfigured reports whether the backend-services flow can run, without which nothing is delivered.
+// BackendConfigured reports whether the backend-services flow can run, which deliveries require.
 func (e EMR) BackendConfigured() bool {
 	return e.Configured() && e.TokenURL != "" && e.PrivateKey != nil
 }
@@ -210,5 +209,5 @@ func (v VAPID) Configured() bool { return v.PublicKey != "" && v.PrivateKey != "
 // Configured reports whether mail can be sent.
 func (m SMTP) Configured() bool { return m.Host != "" && m.From != "" }
 
-// Configured reports whether the service ends TLS itself with a certificate of the operator's.
+// Configured reports whether the service terminates TLS with the operator's certificate.
 func (t TLS) Configured() bool { return t.CertFile != "" && t.KeyFile != "" }

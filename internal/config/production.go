@@ -7,15 +7,15 @@ import (
 	"filippo.io/age"
 )
 
-// checkProduction wants what production cannot do without, and none of what is for trying out.
+// checkProduction requires the settings that production needs and rejects those for development.
 func (l *loader) checkProduction(s *Settings) {
-	if !s.Production() {
+	if !s.IsProduction() {
 		return
 	}
-	if s.PublicURL == "" { // a wrong one would stay in identifiers and mails for good
+	if s.PublicURL == "" { // a wrong one would remain in identifiers and mails
 		l.report(Prefix+"PUBLIC_URL", "is required with "+Prefix+"ENVIRONMENT=production")
 	}
-	if s.OIDC.Configured() && !strings.HasPrefix(s.OIDC.Issuer, "https://") { // its keys come over that line: whoever changes them on the way is everybody
+	if s.OIDC.Configured() && !strings.HasPrefix(s.OIDC.Issuer, "https://") { // an attacker on the connection could replace the signing keys
 		l.report(Prefix+"OIDC_ISSUER", "must be https in production")
 	}
 	if len(s.WebPush.DevAllowedHosts) > 0 {
@@ -26,7 +26,7 @@ func (l *loader) checkProduction(s *Settings) {
 	}
 }
 
-// ageRecipient is the public half of a key that opens backups.
+// ageRecipient validates the public key of an age recipient that can decrypt backups.
 func ageRecipient(text string) (string, error) {
 	if _, err := age.ParseX25519Recipient(text); err != nil {
 		return "", errors.New("must be a list of age recipients, age1…")

@@ -1,9 +1,8 @@
-// Package config knows the settings: every name, its default and what it may be. They are read once from the
-// environment (or from the file that <NAME>_FILE names), checked together, and handed over as one value, with
-// every problem in one error. A value that came from outside is never quoted: the wrong variable may hold a secret.
+// Package config defines the settings: names, defaults and validation. It reads them once from the environment, or from the file that
+// <NAME>_FILE names, validates them together and returns one value, or one error with every problem. It never quotes a value, because a
+// misplaced one may be a secret.
 //
-// The package refuses to know what the settings are for. Nothing here opens a connection, and an integration
-// without settings is not an error; it only reports that it is not configured.
+// The package opens no connections. A missing integration is not an error; its Configured method returns false.
 package config
 
 import (
@@ -15,29 +14,29 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Prefix starts the name of every setting.
+// Prefix begins the name of every setting.
 const Prefix = "VIGIL_"
 
-// Settings is everything an operator can choose. It refuses to print.
+// Settings holds everything an operator can configure. It refuses to print.
 //
-// The tags are the reference: env (without the prefix), envDefault, doc, and the checks oneof, min, max and is
-// (see check.go). A plain number in a duration whose name ends in _SECONDS, _MINUTES or _DAYS is in that unit.
-// Source: docs/decisions/security.md, "Settings named by the spec".
+// The tags are the reference: env (without the prefix), envDefault, doc, and the checks oneof, min, max and is (see check.go). A plain number in
+// a duration with a name ending in _SECONDS, _MINUTES or _DAYS is in that unit. Source: docs/decisions/security.md, "Settings named by the
+// spec".
 type Settings struct {
 	Environment Environment `env:"ENVIRONMENT" envDefault:"development" oneof:"development,staging,production" doc:"development, staging or production"`
-	// PublicURL has no trailing slash. It is empty until ServedAt when the operator gave none.
-	PublicURL        string         `env:"PUBLIC_URL" is:"origin" doc:"scheme and host under which the service is reached; required in production, else default http://<http addr>"`
+	// PublicURL has no trailing slash. If it is not set, it stays empty until WithPublicURL.
+	PublicURL        string         `env:"PUBLIC_URL" is:"origin" doc:"scheme and host under which callers reach the service; required in production, else default http://<http addr>"`
 	PracticeTimeZone string         `env:"PRACTICE_TIME_ZONE" envDefault:"America/New_York" doc:"IANA name of the practice's time zone"`
 	PracticeLocation *time.Location `env:"-"`
 	EncryptionKeys   []phi.Key      `env:"ENCRYPTION_KEYS" doc:"kid:base64(32 bytes)[,kid:base64...]; the first seals, all open"`
 	SettingsKey      Secret         `env:"SETTINGS_KEY" doc:"32 characters that encrypt PocketBase's settings row"`
 	LogLevel         string         `env:"LOG_LEVEL" envDefault:"info" oneof:"debug,info,warn,error" doc:"debug, info, warn or error"`
 	LogFile          string         `env:"LOG_FILE" doc:"file for the log; empty = standard output"`
-	FrontendResetURL string         `env:"FRONTEND_RESET_URL" is:"page" doc:"target of password links, ?token= is appended; default {public_url}/reset-password"`
+	FrontendResetURL string         `env:"FRONTEND_RESET_URL" is:"page" doc:"target of password links, ?token= is appended. Default: {public_url}/reset-password"`
 	MetricsAddr      string         `env:"METRICS_ADDR" is:"addr" doc:"separate listener for /metrics; empty = off"`
 
-	CORSAllowedOrigins  []string `env:"CORS_ALLOWED_ORIGINS" is:"origin" doc:"exact origins, comma separated"`
-	TrustedProxyHeaders []string `env:"TRUSTED_PROXY_HEADERS" is:"header" doc:"headers a trusted proxy sets with the client's address"`
+	CORSAllowedOrigins  []string `env:"CORS_ALLOWED_ORIGINS" is:"origin" doc:"exact origins of other hosts, comma separated"`
+	TrustedProxyHeaders []string `env:"TRUSTED_PROXY_HEADERS" is:"header" doc:"headers in which a trusted proxy passes the client's address, such as X-Forwarded-For; leave empty without a proxy"`
 
 	Connections Connections
 
@@ -67,7 +66,7 @@ type Settings struct {
 	warnings []string
 }
 
-// Environment is where the service runs.
+// Environment is the deployment environment.
 type Environment string
 
 // The environments.
@@ -77,205 +76,205 @@ const (
 	Production  Environment = "production"
 )
 
-// Connections is what one client, and all together, may hold open. Source: docs/decisions/limits.md, "Connections and deadlines".
+// Connections limits open connections per client and in total. Source: docs/decisions/limits.md, "Connections and deadlines".
 type Connections struct {
-	Max               int            `env:"MAX_CONNECTIONS" envDefault:"4096" min:"0" max:"1000000" doc:"open connections in all; 0 = no limit"`
-	MaxPerAddress     int            `env:"MAX_CONNECTIONS_PER_ADDRESS" envDefault:"256" min:"0" max:"1000000" doc:"open connections of one address, and requests under way over them; 0 = no limit"`
-	TrustedProxies    []netip.Prefix `env:"TRUSTED_PROXIES" doc:"addresses or ranges of proxies: not limited by address, and alone believed in TRUSTED_PROXY_HEADERS"`
-	ReadHeaderTimeout time.Duration  `env:"READ_HEADER_TIMEOUT" envDefault:"10s" min:"100ms" max:"5m" doc:"TLS handshake and headers of a request must be there by then"`
-	ReadBodyTimeout   time.Duration  `env:"READ_BODY_TIMEOUT" envDefault:"30s" min:"100ms" max:"1h" doc:"the body of a request must be there by then"`
+	Max               int            `env:"MAX_CONNECTIONS" envDefault:"4096" min:"0" max:"1000000" doc:"open connections in total; 0 is no limit"`
+	MaxPerAddress     int            `env:"MAX_CONNECTIONS_PER_ADDRESS" envDefault:"256" min:"0" max:"1000000" doc:"open connections of one address (IPv6: /64), and concurrent requests over them; 0 is no limit"`
+	TrustedProxies    []netip.Prefix `env:"TRUSTED_PROXIES" doc:"addresses or ranges of your proxies: only they may set VIGIL_TRUSTED_PROXY_HEADERS, and their connections are not limited by address"`
+	ReadHeaderTimeout time.Duration  `env:"READ_HEADER_TIMEOUT" envDefault:"10s" min:"100ms" max:"5m" doc:"limit for a TLS handshake and for a request's headers"`
+	ReadBodyTimeout   time.Duration  `env:"READ_BODY_TIMEOUT" envDefault:"30s" min:"100ms" max:"1h" doc:"limit for a request's body"`
 }
 
-// Gateway is the device vendor's side.
+// Gateway configures the device gateways' webhooks.
 type Gateway struct {
 	WebhookSecret         Secret         `env:"GATEWAY_WEBHOOK_SECRET" doc:"shared secret of webhook signatures"`
-	WebhookSecretPrevious Secret         `env:"GATEWAY_WEBHOOK_SECRET_PREVIOUS" doc:"still accepted during a change of secret"`
-	TelliSecret           Secret         `env:"GATEWAY_TELLI_SECRET" is:"shown" doc:"secret that Telli Health's webhooks show in a header"`
-	TenoviSecret          Secret         `env:"GATEWAY_TENOVI_SECRET" is:"shown" doc:"secret that Tenovi's webhook shows in a header"`
-	TimestampTolerance    time.Duration  `env:"GATEWAY_TIMESTAMP_TOLERANCE_SECONDS" envDefault:"1800" min:"0s" max:"24h" doc:"greatest age of a webhook; 0 = no age check"`
-	AllowedCIDRs          []netip.Prefix `env:"GATEWAY_ALLOWED_CIDRS" doc:"source ranges of webhooks; empty = any"`
+	WebhookSecretPrevious Secret         `env:"GATEWAY_WEBHOOK_SECRET_PREVIOUS" doc:"the former secret, still accepted during a change"`
+	TelliSecret           Secret         `env:"GATEWAY_TELLI_SECRET" is:"shown" doc:"secret in a header of Telli Health's webhooks"`
+	TenoviSecret          Secret         `env:"GATEWAY_TENOVI_SECRET" is:"shown" doc:"secret in a header of Tenovi's webhook"`
+	TimestampTolerance    time.Duration  `env:"GATEWAY_TIMESTAMP_TOLERANCE_SECONDS" envDefault:"1800" min:"0s" max:"24h" doc:"maximum age of a webhook; 0 is no age check"`
+	AllowedCIDRs          []netip.Prefix `env:"GATEWAY_ALLOWED_CIDRS" doc:"source ranges of every vendor's webhooks; empty is any"`
 	DedupEnabled          bool           `env:"GATEWAY_DEDUP_ENABLED" envDefault:"true" doc:"false also skips the permanent duplicate check (tests only)"`
-	DedupWindow           time.Duration  `env:"GATEWAY_DEDUP_WINDOW_SECONDS" envDefault:"300" min:"0s" max:"24h" doc:"memory of the fast duplicate cache"`
-	APIURL                string         `env:"GATEWAY_API_URL" is:"base" doc:"kept for a gateway adapter"`
-	APIKey                Secret         `env:"GATEWAY_API_KEY" doc:"kept for a gateway adapter"`
-	APISecret             Secret         `env:"GATEWAY_API_SECRET" doc:"kept for a gateway adapter"`
-	OrganizationID        string         `env:"GATEWAY_ORGANIZATION_ID" doc:"kept for a gateway adapter"`
+	DedupWindow           time.Duration  `env:"GATEWAY_DEDUP_WINDOW_SECONDS" envDefault:"300" min:"0s" max:"24h" doc:"no effect: a permanent key recognizes duplicates at any time"`
+	APIURL                string         `env:"GATEWAY_API_URL" is:"base" doc:"reserved for a gateway adapter"`
+	APIKey                Secret         `env:"GATEWAY_API_KEY" doc:"reserved for a gateway adapter"`
+	APISecret             Secret         `env:"GATEWAY_API_SECRET" doc:"reserved for a gateway adapter"`
+	OrganizationID        string         `env:"GATEWAY_ORGANIZATION_ID" doc:"reserved for a gateway adapter"`
 }
 
-// EMR is the practice's medical record system.
+// EMR configures the practice's electronic medical record system.
 type EMR struct {
 	Environment  string `env:"EMR_ENVIRONMENT" oneof:"staging,production" doc:"staging or production"`
 	PracticeCode string `env:"EMR_PRACTICE_CODE" is:"code" doc:"part of the FHIR base address"`
-	// FHIRBaseURL has no trailing slash and the practice code in its place.
+	// FHIRBaseURL has no trailing slash and includes the practice code.
 	FHIRBaseURL        string          `env:"EMR_FHIR_BASE_URL" is:"base" doc:"FHIR base address; {practice_code} is replaced"`
-	TokenURL           string          `env:"EMR_TOKEN_URL" is:"url" doc:"token address"`
-	AuthorizeURL       string          `env:"EMR_AUTHORIZE_URL" is:"url" doc:"authorization address of the interactive flow"`
+	TokenURL           string          `env:"EMR_TOKEN_URL" is:"url" doc:"token address; {practice_code} is replaced"`
+	AuthorizeURL       string          `env:"EMR_AUTHORIZE_URL" is:"url" doc:"authorization address of the interactive flow; {practice_code} is replaced"`
 	ClientID           string          `env:"EMR_CLIENT_ID" doc:"client id"`
 	ClientSecret       Secret          `env:"EMR_CLIENT_SECRET" doc:"client secret of the interactive flow"`
-	ApplicationType    string          `env:"EMR_APPLICATION_TYPE" envDefault:"backend_service" oneof:"backend_service,interactive" doc:"backend_service, or interactive: deliveries too carry the token of the person who connected"`
+	ApplicationType    string          `env:"EMR_APPLICATION_TYPE" envDefault:"backend_service" oneof:"backend_service,interactive" doc:"backend_service, or interactive: deliveries use the token of the user who connected"`
 	PrivateKey         *rsa.PrivateKey `env:"EMR_PRIVATE_KEY" json:"-" doc:"PEM or base64 of PKCS #8, RSA 2048 or larger; line breaks may be written as \\n"`
-	PrivateKeyPrevious *rsa.PrivateKey `env:"EMR_PRIVATE_KEY_PREVIOUS" json:"-" doc:"still published during a change of key"`
-	RateLimitPerSecond int             `env:"EMR_RATE_LIMIT_PER_SECOND" envDefault:"10" min:"0" max:"1000" doc:"all EMR calls; 0 = no pacing"`
-	RetryDelays        []time.Duration `env:"EMR_RETRY_DELAYS" envDefault:"5m,15m,45m,2h,6h" doc:"the five automatic retries"`
-	QuickRetryDelays   []time.Duration `env:"EMR_QUICK_RETRY_DELAYS" envDefault:"1s,2s,4s" doc:"at most three, inside one delivery"`
-	ProbeInterval      time.Duration   `env:"EMR_PROBE_INTERVAL" envDefault:"15s" min:"10ms" max:"1h" doc:"while the EMR is down: between two looks whether it is back"`
-	Timeout            time.Duration   `env:"EMR_TIMEOUT" envDefault:"30s" min:"1ms" max:"5m" doc:"one EMR call"`
-	SearchCache        time.Duration   `env:"EMR_SEARCH_CACHE" envDefault:"60s" min:"0s" max:"24h" doc:"how long the EMR may answer a search with what it found before; 0 = never"`
-	Scopes             []string        `env:"EMR_SCOPES" envDefault:"system/Patient.read system/Observation.write system/*.write" is:"systemscope" doc:"asked for by the service itself, space separated"`
-	UserScopes         []string        `env:"EMR_USER_SCOPES" envDefault:"user/Patient.read user/Observation.write" is:"scope" doc:"asked for in the interactive flow, space separated"`
-	ExtraScopes        []string        `env:"EMR_EXTRA_SCOPES" envDefault:"openid fhirUser offline_access" is:"scope" doc:"asked for in the interactive flow besides the user/ scopes, space separated"`
-	ConnectReturnURL   string          `env:"EMR_CONNECT_RETURN_URL" is:"page" doc:"where the browser goes after the interactive flow; empty = JSON answer"`
-	RequireSearchTerm  bool            `env:"EMR_REQUIRE_SEARCH_TERM" envDefault:"false" doc:"refuse an EMR patient search without a term"`
+	PrivateKeyPrevious *rsa.PrivateKey `env:"EMR_PRIVATE_KEY_PREVIOUS" json:"-" doc:"the former key, still published during a change"`
+	RateLimitPerSecond int             `env:"EMR_RATE_LIMIT_PER_SECOND" envDefault:"10" min:"0" max:"1000" doc:"all EMR requests together; 0 is no rate limit"`
+	RetryDelays        []time.Duration `env:"EMR_RETRY_DELAYS" envDefault:"5m,15m,45m,2h,6h" doc:"the five automatic retries; exactly five entries"`
+	QuickRetryDelays   []time.Duration `env:"EMR_QUICK_RETRY_DELAYS" envDefault:"1s,2s,4s" doc:"retries inside one delivery; at most three entries"`
+	ProbeInterval      time.Duration   `env:"EMR_PROBE_INTERVAL" envDefault:"15s" min:"10ms" max:"1h" doc:"time between probes while the circuit breaker is open, plus or minus a fifth"`
+	Timeout            time.Duration   `env:"EMR_TIMEOUT" envDefault:"30s" min:"1ms" max:"5m" doc:"one EMR request"`
+	SearchCache        time.Duration   `env:"EMR_SEARCH_CACHE" envDefault:"60s" min:"0s" max:"24h" doc:"how long the EMR may answer a search from its cache; 0 = never"`
+	Scopes             []string        `env:"EMR_SCOPES" envDefault:"system/Patient.read system/Observation.write system/*.write" is:"systemscope" doc:"scopes that the service requests for itself, space separated"`
+	UserScopes         []string        `env:"EMR_USER_SCOPES" envDefault:"user/Patient.read user/Observation.write" is:"scope" doc:"scopes requested in the interactive flow, space separated"`
+	ExtraScopes        []string        `env:"EMR_EXTRA_SCOPES" envDefault:"openid fhirUser offline_access" is:"scope" doc:"scopes requested in the interactive flow in addition to the user/ scopes, space separated"`
+	ConnectReturnURL   string          `env:"EMR_CONNECT_RETURN_URL" is:"page" doc:"where the browser goes after the interactive flow; empty is a JSON answer"`
+	RequireSearchTerm  bool            `env:"EMR_REQUIRE_SEARCH_TERM" envDefault:"false" doc:"reject an EMR search without a term"`
 }
 
-// FHIR is how observations become resources and are delivered.
+// FHIR configures the FHIR form of observations and their delivery.
 type FHIR struct {
-	MRNSystem           string        `env:"FHIR_MRN_SYSTEM" is:"uri" doc:"default {public_url}/fhir/identifier/mrn"`
-	EMRIDSystem         string        `env:"FHIR_EMR_ID_SYSTEM" is:"uri" doc:"default {public_url}/fhir/identifier/emr"`
-	AutoTransform       bool          `env:"FHIR_AUTO_TRANSFORM" envDefault:"true" doc:"transform every stored observation"`
-	ConditionalCreate   bool          `env:"FHIR_CONDITIONAL_CREATE" envDefault:"true" doc:"send If-None-Exist"`
-	SendDevice          bool          `env:"FHIR_SEND_DEVICE" envDefault:"true" doc:"what is known of the measuring device, as a Device resource inside its observations"`
-	SendHeartRate       bool          `env:"FHIR_SEND_HEART_RATE" envDefault:"false" doc:"a pulse as a heart rate observation of its own, too"`
-	SendMeanPressure    bool          `env:"FHIR_SEND_MEAN_BLOOD_PRESSURE" envDefault:"false" doc:"the mean blood pressure of each week"`
-	ExportKeep          time.Duration `env:"FHIR_EXPORT_KEEP" envDefault:"24h" min:"1m" max:"720h" doc:"how long the files of a bulk export can be fetched"`
-	ProcessPendingLimit int           `env:"FHIR_PROCESS_PENDING_LIMIT" envDefault:"100" min:"1" max:"1000" doc:"records per process-pending call"`
+	MRNSystem           string        `env:"FHIR_MRN_SYSTEM" is:"uri" doc:"identifier system of the MRN. Default: {public_url}/fhir/identifier/mrn"`
+	EMRIDSystem         string        `env:"FHIR_EMR_ID_SYSTEM" is:"uri" doc:"identifier system of the EMR's id. Default: {public_url}/fhir/identifier/emr"`
+	AutoTransform       bool          `env:"FHIR_AUTO_TRANSFORM" envDefault:"true" doc:"create the FHIR form of every observation when it is stored"`
+	ConditionalCreate   bool          `env:"FHIR_CONDITIONAL_CREATE" envDefault:"true" doc:"send If-None-Exist; turn off only for an EMR that rejects it"`
+	SendDevice          bool          `env:"FHIR_SEND_DEVICE" envDefault:"true" doc:"include the measuring device as a Device resource inside its observations"`
+	SendHeartRate       bool          `env:"FHIR_SEND_HEART_RATE" envDefault:"false" doc:"also send a pulse as a separate heart rate observation"`
+	SendMeanPressure    bool          `env:"FHIR_SEND_MEAN_BLOOD_PRESSURE" envDefault:"false" doc:"send the mean blood pressure of each week, Monday to Sunday"`
+	ExportKeep          time.Duration `env:"FHIR_EXPORT_KEEP" envDefault:"24h" min:"1m" max:"720h" doc:"how long the files of a bulk export can be downloaded; then they are removed"`
+	ProcessPendingLimit int           `env:"FHIR_PROCESS_PENDING_LIMIT" envDefault:"100" min:"1" max:"1000" doc:"records per call of process-pending"`
 }
 
-// VAPID is a key pair for Web Push, RFC 8292.
+// VAPID is a key pair for Web Push (RFC 8292).
 type VAPID struct {
 	PublicKey  string `env:"PUBLIC_KEY" doc:"base64url, uncompressed P-256 point"`
 	PrivateKey Secret `env:"PRIVATE_KEY" doc:"base64url, 32 bytes"`
 	Subject    string `env:"SUBJECT" doc:"mailto: or https: contact; default mailto:postmaster@<public host>"`
 }
 
-// WebPush is where pushes may go. Entries are lower case; "*." matches any subdomain.
+// WebPush lists the allowed push services. Entries are in lower case; "*." matches any subdomain.
 type WebPush struct {
-	AllowedHosts    []string `env:"WEB_PUSH_ALLOWED_HOSTS" envDefault:"fcm.googleapis.com,updates.push.services.mozilla.com,*.push.apple.com,*.notify.windows.com" is:"hostpattern" doc:"push services for web_push"`
-	DevAllowedHosts []string `env:"WEB_PUSH_DEV_ALLOWED_HOSTS" is:"hostport" doc:"host[:port] list for web_push_dev, plain http and loopback allowed; never in production"`
+	AllowedHosts    []string `env:"WEB_PUSH_ALLOWED_HOSTS" envDefault:"fcm.googleapis.com,updates.push.services.mozilla.com,*.push.apple.com,*.notify.windows.com" is:"hostpattern" doc:"push services that web_push may use; *. matches any subdomain"`
+	DevAllowedHosts []string `env:"WEB_PUSH_DEV_ALLOWED_HOSTS" is:"hostport" doc:"host[:port] list for web_push_dev, where plain http and loopback are allowed; must be empty in production"`
 }
 
-// Outbound is where requests go whose address somebody else chose.
+// Outbound configures requests to addresses that users or clients choose.
 type Outbound struct {
-	DevAllowedHosts []string `env:"OUTBOUND_DEV_ALLOWED_HOSTS" is:"hostport" doc:"host[:port] list for webhooks and a client's jwks_url, plain http and loopback allowed; never in production"`
+	DevAllowedHosts []string `env:"OUTBOUND_DEV_ALLOWED_HOSTS" is:"hostport" doc:"host[:port] list for webhook endpoints and a client's jwks_url, where plain http and loopback are allowed; must be empty in production"`
 }
 
-// Webhooks is how others are told what happens. Source: docs/decisions/webhooks.md, "Retries".
+// Webhooks configures event deliveries to webhook endpoints. Source: docs/decisions/webhooks.md, "Retries".
 type Webhooks struct {
-	RetryDelays  []time.Duration `env:"WEBHOOKS_RETRY_DELAYS" envDefault:"5s,5m,30m,2h,5h,10h,14h,20h,24h" doc:"the nine automatic retries of an event"`
-	Timeout      time.Duration   `env:"WEBHOOKS_TIMEOUT" envDefault:"15s" min:"100ms" max:"25s" doc:"one request to a receiver"`
-	DisableAfter time.Duration   `env:"WEBHOOKS_DISABLE_AFTER" envDefault:"120h" min:"1s" max:"8760h" doc:"a receiver that has taken nothing for so long is switched off"`
+	RetryDelays  []time.Duration `env:"WEBHOOKS_RETRY_DELAYS" envDefault:"5s,5m,30m,2h,5h,10h,14h,20h,24h" doc:"waits before the nine automatic retries of an event; exactly nine entries"`
+	Timeout      time.Duration   `env:"WEBHOOKS_TIMEOUT" envDefault:"15s" min:"100ms" max:"25s" doc:"one request to a receiver; at most 25s"`
+	DisableAfter time.Duration   `env:"WEBHOOKS_DISABLE_AFTER" envDefault:"120h" min:"1s" max:"8760h" doc:"an endpoint that has accepted nothing for this long is disabled, and administrators are notified"`
 }
 
-// SMTP is outgoing mail.
+// SMTP configures outgoing mail.
 type SMTP struct {
-	Host     string `env:"SMTP_HOST" is:"host" doc:"mail server; empty = no mail"`
+	Host     string `env:"SMTP_HOST" is:"host" doc:"mail server; empty is no mail"`
 	Port     int    `env:"SMTP_PORT" envDefault:"587" min:"1" max:"65535" doc:"its port"`
 	Username string `env:"SMTP_USERNAME" doc:"account"`
 	Password Secret `env:"SMTP_PASSWORD" doc:"its password"`
 	From     string `env:"SMTP_FROM" is:"mailbox" doc:"sender, \"Name <address>\" or address"`
-	TLS      bool   `env:"SMTP_TLS" envDefault:"false" doc:"true = TLS from the first byte, false = STARTTLS when offered"`
+	TLS      bool   `env:"SMTP_TLS" envDefault:"false" doc:"true: TLS from the first byte; false: STARTTLS when offered"`
 }
 
-// RateLimits are the request limits. Source: docs/decisions/limits.md, "Which limit applies".
+// RateLimits configures the request limits. Source: docs/decisions/limits.md, "Which limit applies".
 type RateLimits struct {
 	User     RateLimit `env:"RATE_LIMIT_USER" envDefault:"1000/1h" doc:"per signed-in user; 0 = no limit"`
-	Client   RateLimit `env:"RATE_LIMIT_CLIENT" envDefault:"600/1m" doc:"per client that signed in with credentials of its own; 0 = no limit, and none without one of users"`
+	Client   RateLimit `env:"RATE_LIMIT_CLIENT" envDefault:"600/1m" doc:"per machine client; 0 = no limit, and none if VIGIL_RATE_LIMIT_USER is 0"`
 	Anon     RateLimit `env:"RATE_LIMIT_ANON" envDefault:"100/1h" doc:"per address, public requests; 0 = no limit"`
-	Auth     RateLimit `env:"RATE_LIMIT_AUTH" envDefault:"20/1m" doc:"per user or address, what sends mail or changes a factor; per address failed sign-ins; per account and address sign-ins; 0 = no limit"`
-	SignIn   RateLimit `env:"RATE_LIMIT_SIGN_IN" envDefault:"300/1m" doc:"per address, sign-ins of all accounts; 0 = no limit, and none without one of RATE_LIMIT_AUTH"`
-	Refresh  RateLimit `env:"RATE_LIMIT_REFRESH" envDefault:"120/1m" doc:"per address, swapping refresh tokens; 0 = no limit"`
+	Auth     RateLimit `env:"RATE_LIMIT_AUTH" envDefault:"20/1m" doc:"per user or address, requests that send mail or change a factor; per address, failed sign-ins; per account and address, sign-ins; 0 = no limit"`
+	SignIn   RateLimit `env:"RATE_LIMIT_SIGN_IN" envDefault:"300/1m" doc:"per address, sign-ins of all accounts; 0 = no limit, and none if VIGIL_RATE_LIMIT_AUTH is 0"`
+	Refresh  RateLimit `env:"RATE_LIMIT_REFRESH" envDefault:"120/1m" doc:"per address, rotations of refresh tokens; 0 = no limit"`
 	Webhook  RateLimit `env:"RATE_LIMIT_WEBHOOK" envDefault:"500/1h" doc:"per address, gateway webhook: about 2 x active devices per hour; 0 = no limit"`
 	Realtime RateLimit `env:"RATE_LIMIT_REALTIME" envDefault:"120/1m" doc:"per address, opening streams; per user, subscribing them; 0 = no limit"`
 }
 
-// TLS is for deployments without a proxy in front.
+// TLS configures TLS for deployments without a proxy.
 type TLS struct {
 	CertFile    string `env:"TLS_CERT_FILE" doc:"PEM certificate chain"`
-	KeyFile     string `env:"TLS_KEY_FILE" doc:"PEM private key"`
+	KeyFile     string `env:"TLS_KEY_FILE" doc:"PEM private key; required with the certificate"`
 	WebhookHost string `env:"WEBHOOK_HOST" is:"host" doc:"server name for which TLS 1.2 is allowed"`
 }
 
-// Auth is about signing in.
+// Auth configures sign-in and sessions.
 type Auth struct {
 	TOTPIssuer         string        `env:"TOTP_ISSUER" envDefault:"RPM" is:"issuer" doc:"name shown in authenticator apps"`
 	RequireTwoFactor   []authz.Role  `env:"REQUIRE_2FA_ROLES" doc:"roles that must set up a second factor"`
-	FreshSignIn        time.Duration `env:"FRESH_SIGN_IN" envDefault:"10m" min:"0s" max:"24h" doc:"for how long after a sign-in second factors are added without the password; 0 = always asked"`
-	SuperuserTwoFactor string        `env:"SUPERUSER_REQUIRE_2FA" oneof:"true,false" doc:"no superuser enters the dashboard without a second factor; default true in production, false elsewhere"`
-	RefreshFamilyLife  time.Duration `env:"REFRESH_FAMILY_MAX_DAYS" envDefault:"7" min:"24h" max:"2160h" doc:"longest chain of refresh tokens, then login again"`
-	IdleLogout         time.Duration `env:"IDLE_LOGOUT_MINUTES" envDefault:"0" min:"0s" max:"24h" doc:"refuse refresh after this time without a request; 0 = off"`
+	FreshSignIn        time.Duration `env:"FRESH_SIGN_IN" envDefault:"10m" min:"0s" max:"24h" doc:"how long after a sign-in a user may add a second factor or remove a passkey without reauthentication; 0 always requires it. At most 24h"`
+	SuperuserTwoFactor string        `env:"SUPERUSER_REQUIRE_2FA" oneof:"true,false" doc:"superusers need a second factor for the dashboard; when absent, true in production and false elsewhere"`
+	RefreshFamilyLife  time.Duration `env:"REFRESH_FAMILY_MAX_DAYS" envDefault:"7" min:"24h" max:"2160h" doc:"longest chain of refresh tokens before a new sign-in; 1 to 90"`
+	IdleLogout         time.Duration `env:"IDLE_LOGOUT_MINUTES" envDefault:"0" min:"0s" max:"24h" doc:"reject a refresh after this time without a request; 0 is off"`
 }
 
-// Clinical is about readings, alerts and escalations.
+// Clinical configures readings, alerts and escalations.
 type Clinical struct {
 	MeasuredAtMaxFuture        time.Duration `env:"MEASURED_AT_MAX_FUTURE_SECONDS" envDefault:"300" min:"0s" max:"24h" doc:"how far ahead of the server a measurement time may be"`
-	AutoResolveWarning         int           `env:"AUTO_RESOLVE_NORMAL_READINGS_WARNING" envDefault:"1" min:"1" max:"10" doc:"normal readings in a row that resolve a warning"`
-	AutoResolveCritical        int           `env:"AUTO_RESOLVE_NORMAL_READINGS_CRITICAL" envDefault:"2" min:"1" max:"10" doc:"normal readings in a row that resolve a critical alert"`
-	LateReadingAfter           time.Duration `env:"LATE_READING_AFTER" envDefault:"24h" min:"1m" max:"720h" doc:"age from which a reading that comes is late: its alert opens no escalation"`
+	AutoResolveWarning         int           `env:"AUTO_RESOLVE_NORMAL_READINGS_WARNING" envDefault:"1" min:"1" max:"10" doc:"consecutive normal readings that resolve a warning"`
+	AutoResolveCritical        int           `env:"AUTO_RESOLVE_NORMAL_READINGS_CRITICAL" envDefault:"2" min:"1" max:"10" doc:"consecutive normal readings that resolve a critical alert"`
+	LateReadingAfter           time.Duration `env:"LATE_READING_AFTER" envDefault:"24h" min:"1m" max:"720h" doc:"age from which an arriving reading is late: its alert opens no escalation"`
 	IrregularHeartbeats        int           `env:"IRREGULAR_HEARTBEATS" envDefault:"3" min:"0" max:"100" doc:"irregular-heartbeat flags within 7 days that raise a warning; 0 = never"`
-	ConfirmReadings            time.Duration `env:"CONFIRM_READINGS" envDefault:"0" min:"0s" max:"1h" doc:"how long the escalation of a first severe blood pressure waits for the patient to measure again; 0 = not at all"`
+	ConfirmReadings            time.Duration `env:"CONFIRM_READINGS" envDefault:"0" min:"0s" max:"1h" doc:"how long the escalation of a first severe blood pressure is held for a confirming reading; 0 = not at all"`
 	EscalationOverdueStat      time.Duration `env:"ESCALATION_OVERDUE_STAT" envDefault:"15m" min:"1m" max:"168h" doc:"a stat escalation not in progress by then is overdue"`
 	EscalationOverdueUrgent    time.Duration `env:"ESCALATION_OVERDUE_URGENT" envDefault:"60m" min:"1m" max:"168h" doc:"the same for urgent"`
 	EscalationOverdueRoutine   time.Duration `env:"ESCALATION_OVERDUE_ROUTINE" envDefault:"24h" min:"1m" max:"168h" doc:"the same for routine"`
-	MissedDaysBeforeEscalation int           `env:"MISSED_DAYS_BEFORE_ESCALATION" envDefault:"3" min:"1" max:"30" doc:"missed days in a row that make an escalation"`
-	SuspectWeightPercent       float64       `env:"SUSPECT_WEIGHT_PERCENT" envDefault:"10" min:"0" max:"100" doc:"a weight further than this share of the median of the last seven from it is suspect; the larger of this and the next holds, both 0 = off"`
+	MissedDaysBeforeEscalation int           `env:"MISSED_DAYS_BEFORE_ESCALATION" envDefault:"3" min:"1" max:"30" doc:"consecutive missed days that open an escalation"`
+	SuspectWeightPercent       float64       `env:"SUSPECT_WEIGHT_PERCENT" envDefault:"10" min:"0" max:"100" doc:"a weight that differs from the median of the last seven by more than this share is suspect; the larger of this and the next applies, both 0 = off"`
 	SuspectWeightKg            float64       `env:"SUSPECT_WEIGHT_KG" envDefault:"10" min:"0" max:"500" doc:"the same in kilograms"`
-	RestrictToCareTeam         bool          `env:"RESTRICT_TO_CARE_TEAM" envDefault:"false" doc:"clinicians see only patients of their care teams"`
+	RestrictToCareTeam         bool          `env:"RESTRICT_TO_CARE_TEAM" envDefault:"false" doc:"clinicians can access only patients of their care teams"`
 
-	EscalationTiersStat    []time.Duration `env:"ESCALATION_TIERS_STAT" envDefault:"15m,30m,60m" doc:"after how long, since it was opened, a stat escalation that nobody took goes to who is on call, to the clinical managers, and to them and the administrators; the last one again each time"`
+	EscalationTiersStat    []time.Duration `env:"ESCALATION_TIERS_STAT" envDefault:"15m,30m,60m" doc:"time after opening until an untaken escalation reaches each tier: the clinicians on call; the clinical managers; managers and administrators. The last interval then repeats"`
 	EscalationTiersUrgent  []time.Duration `env:"ESCALATION_TIERS_URGENT" envDefault:"1h,4h,8h" doc:"the same for urgent"`
 	EscalationTiersRoutine []time.Duration `env:"ESCALATION_TIERS_ROUTINE" envDefault:"24h,48h,72h" doc:"the same for routine"`
 }
 
-// Billing is about CPT rules that a practice may choose.
+// Billing configures the CPT rules that a practice may choose.
 type Billing struct {
-	Enable2026Codes     bool          `env:"BILLING_ENABLE_2026_CODES" envDefault:"true" doc:"generate and accept 99445 and 99470 by the CMS rules"`
-	MaxUnits99458       int           `env:"CPT_99458_MAX_UNITS" envDefault:"3" min:"1" max:"10" doc:"units of 99458 per month"`
+	Enable2026Codes     bool          `env:"BILLING_ENABLE_2026_CODES" envDefault:"true" doc:"create and accept 99445 and 99470 by the CMS rules"`
+	MaxUnits99458       int           `env:"CPT_99458_MAX_UNITS" envDefault:"3" min:"1" max:"10" doc:"units of 99458 in a month"`
 	RequireConsent      bool          `env:"BILLING_REQUIRE_CONSENT" envDefault:"true" doc:"no entry without a consent in force"`
-	RequireOrder        bool          `env:"BILLING_REQUIRE_ORDER" envDefault:"false" doc:"no entry is reviewed without an order of monitoring on record"`
+	RequireOrder        bool          `env:"BILLING_REQUIRE_ORDER" envDefault:"false" doc:"an entry cannot be reviewed without a stored order for monitoring; false: a missing order is a warning"`
 	RequireSecondPerson bool          `env:"BILLING_REQUIRE_SECOND_PERSON" envDefault:"false" doc:"the creator of a manual entry cannot review it"`
-	EscalationTimeCap   time.Duration `env:"ESCALATION_TIME_CAP_MINUTES" envDefault:"60" min:"0s" max:"4h" doc:"most time logged when an escalation is resolved"`
-	Locality            string        `env:"PRACTICE_LOCALITY" doc:"the practice's locality in the fee schedule; empty = the nation's figures"`
-	LiveContactFrom     string        `env:"BILLING_LIVE_CONTACT_FROM" envDefault:"2026-01-01" is:"day" doc:"from this day interactive time counts only with a live way of contact; before, without one, too"`
-	TimeRule            string        `env:"BILLING_TIME_RULE" envDefault:"interactive" oneof:"interactive,care_management" doc:"which time counts for 99457, 99458 and 99470: live contact alone, or care management, too, in a month with live contact"`
-	TimeRuleFrom        string        `env:"BILLING_TIME_RULE_FROM" envDefault:"2021-01-01" is:"day" doc:"months of service from this day on follow VIGIL_BILLING_TIME_RULE, earlier ones count live contact alone"`
-	ReportCache         time.Duration `env:"REPORT_CACHE_MINUTES" envDefault:"15" min:"0s" max:"24h" doc:"how long a report is kept; 0 = off"`
+	EscalationTimeCap   time.Duration `env:"ESCALATION_TIME_CAP_MINUTES" envDefault:"60" min:"0s" max:"4h" doc:"maximum time logged when an escalation is resolved"`
+	Locality            string        `env:"PRACTICE_LOCALITY" doc:"the practice's locality in the fee schedule; empty = national figures"`
+	LiveContactFrom     string        `env:"BILLING_LIVE_CONTACT_FROM" envDefault:"2026-01-01" is:"day" doc:"from this day interactive time counts only with a live way of contact (phone, video, in person)"`
+	TimeRule            string        `env:"BILLING_TIME_RULE" envDefault:"interactive" oneof:"interactive,care_management" doc:"time that counts for 99457, 99458 and 99470: interactive, live contact only; care_management, also care management, in a month with live contact"`
+	TimeRuleFrom        string        `env:"BILLING_TIME_RULE_FROM" envDefault:"2021-01-01" is:"day" doc:"first month of service under that rule; earlier months count live contact only"`
+	ReportCache         time.Duration `env:"REPORT_CACHE_MINUTES" envDefault:"15" min:"0s" max:"24h" doc:"how long a report is cached; 0 is off"`
 }
 
-// Devices is about device orders.
+// Devices configures device orders.
 type Devices struct {
 	ManagedMode         bool `env:"DEVICE_MANAGED_MODE" envDefault:"true" doc:"device orders and delivery estimates"`
 	DeliveryWorkingDays int  `env:"DEVICE_DELIVERY_WORKING_DAYS" envDefault:"5" min:"0" max:"60" doc:"working days until a device arrives"`
 }
 
-// Audit is about the audit log.
+// Audit configures the audit trail.
 type Audit struct {
-	HeadPath string `env:"AUDIT_HEAD_PATH" doc:"file in a separate store to which the day's head hash is appended; empty = off"`
+	HeadPath string `env:"AUDIT_HEAD_PATH" doc:"file in a separate store to which each day's head hash is appended; empty is off"`
 }
 
-// Backup is where encrypted snapshots go, and how many stay.
+// Backup configures where encrypted backups are stored and how many are kept.
 type Backup struct {
-	Folder           string   `env:"BACKUP_FOLDER" doc:"folder for backups; default {dir}/snapshots"`
-	Keep             int      `env:"BACKUP_KEEP" envDefault:"14" min:"0" max:"3650" doc:"backups kept by the nightly job; 0 = no nightly backup"`
-	Recipients       []string `env:"BACKUP_RECIPIENTS" is:"agerecipient" doc:"further age recipients (age1...) that can open backups"`
+	Folder           string   `env:"BACKUP_FOLDER" doc:"folder for backups; {dir}/snapshots when not set"`
+	Keep             int      `env:"BACKUP_KEEP" envDefault:"14" min:"0" max:"3650" doc:"backups that the nightly job keeps; 0 = no nightly backup"`
+	Recipients       []string `env:"BACKUP_RECIPIENTS" is:"agerecipient" doc:"further age recipients (age1…), comma separated, that can open backups; an invalid one stops the start"`
 	S3Bucket         string   `env:"BACKUP_S3_BUCKET" doc:"S3-compatible bucket instead of the folder"`
 	S3Region         string   `env:"BACKUP_S3_REGION" envDefault:"us-east-1" doc:"region of the bucket"`
-	S3Endpoint       string   `env:"BACKUP_S3_ENDPOINT" is:"base" doc:"address of the bucket's service"`
-	S3AccessKey      string   `env:"BACKUP_S3_ACCESS_KEY" doc:"access key of the bucket"`
+	S3Endpoint       string   `env:"BACKUP_S3_ENDPOINT" is:"base" doc:"address of the S3 service"`
+	S3AccessKey      string   `env:"BACKUP_S3_ACCESS_KEY" doc:"access key"`
 	S3Secret         Secret   `env:"BACKUP_S3_SECRET" doc:"secret of the access key"`
-	S3Prefix         string   `env:"BACKUP_S3_PREFIX" doc:"the practice's part of a bucket that is shared"`
+	S3Prefix         string   `env:"BACKUP_S3_PREFIX" doc:"the practice's part of a shared bucket, such as elm-street"`
 	S3ForcePathStyle bool     `env:"BACKUP_S3_FORCE_PATH_STYLE" envDefault:"false" doc:"bucket in the path instead of the host name"`
 }
 
-// Retention is how long data is kept; the minima are the law's. Source: docs/decisions/retention.md, "Retention".
+// Retention configures how long data is kept; the minimums are legal requirements. Source: docs/decisions/retention.md, "Retention".
 type Retention struct {
 	RecordYears    int           `env:"RETENTION_RECORD_YEARS" envDefault:"10" min:"10" max:"100" doc:"patient, clinical and billing records after the last activity"`
-	AuditYears     int           `env:"RETENTION_AUDIT_YEARS" envDefault:"7" min:"6" max:"100" doc:"audit log"`
+	AuditYears     int           `env:"RETENTION_AUDIT_YEARS" envDefault:"7" min:"6" max:"100" doc:"audit trail"`
 	WebhookRaw     time.Duration `env:"RETENTION_WEBHOOK_DAYS" envDefault:"90" min:"24h" max:"87600h" doc:"raw webhook payloads"`
 	Quarantine     time.Duration `env:"RETENTION_QUARANTINE_DAYS" envDefault:"180" min:"24h" max:"87600h" doc:"quarantine items after closing"`
 	PushDeliveries time.Duration `env:"RETENTION_PUSH_DELIVERY_DAYS" envDefault:"365" min:"24h" max:"87600h" doc:"push delivery records"`
 	Notifications  time.Duration `env:"RETENTION_NOTIFICATION_DAYS" envDefault:"365" min:"24h" max:"87600h" doc:"in-app notifications after reading"`
 	RefreshTokens  time.Duration `env:"RETENTION_REFRESH_TOKEN_DAYS" envDefault:"30" min:"24h" max:"87600h" doc:"refresh-token rows after expiry"`
-	WebhooksOut    time.Duration `env:"RETENTION_WEBHOOK_DELIVERY_DAYS" envDefault:"90" min:"24h" max:"87600h" doc:"deliveries to webhooks that have ended"`
+	WebhooksOut    time.Duration `env:"RETENTION_WEBHOOK_DELIVERY_DAYS" envDefault:"90" min:"24h" max:"87600h" doc:"webhook deliveries after success or as dead letters"`
 	PushTokens     time.Duration `env:"RETENTION_PUSH_TOKEN_DAYS" envDefault:"365" min:"24h" max:"87600h" doc:"inactive push tokens"`
-	Changes        time.Duration `env:"RETENTION_CHANGES_DAYS" envDefault:"30" min:"168h" max:"87600h" doc:"what was changed, for those who follow it"`
+	Changes        time.Duration `env:"RETENTION_CHANGES_DAYS" envDefault:"30" min:"168h" max:"87600h" doc:"change feed entries"`
 }

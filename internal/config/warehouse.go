@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// What can leave: tables, and those of them that FHIR has resources of.
+// Tables that can be exported, and those that have a FHIR resource.
 var (
 	WarehouseTables    = []string{"alerts", "billing_entries", "devices", "escalations", "observations", "patients", "time_entries", "transmissions"}
 	WarehouseResources = []string{"alerts", "devices", "observations", "patients"}
 )
 
-// Warehouse is what leaves each night for questions across practices. Source: docs/decisions/operating.md, "Warehouse".
+// Warehouse configures the nightly export for analysis across practices. Source: docs/decisions/operating.md, "Warehouse".
 type Warehouse struct {
-	Format   string   `env:"FORMAT" oneof:"csv,parquet,fhir" doc:"csv, parquet or fhir; empty = nothing leaves"`
-	Tables   []string `env:"TABLES" doc:"tables that leave, comma separated; empty = all that the format has"`
-	Practice string   `env:"PRACTICE" is:"partition" doc:"the practice's name in the files' names; required with WAREHOUSE_FORMAT"`
-	Folder   string   `env:"FOLDER" doc:"folder for the files; empty = the bucket of the backups"`
-	Prefix   string   `env:"PREFIX" envDefault:"warehouse" doc:"the files' part of the bucket, which practices may share"`
+	Format   string   `env:"FORMAT" oneof:"csv,parquet,fhir" doc:"csv, parquet or fhir; empty = no export"`
+	Tables   []string `env:"TABLES" doc:"tables to export, comma separated; empty = all that the format supports"`
+	Practice string   `env:"PRACTICE" is:"partition" doc:"the practice's name in the file names; required with WAREHOUSE_FORMAT"`
+	Folder   string   `env:"FOLDER" doc:"folder for the files; empty = the backup bucket"`
+	Prefix   string   `env:"PREFIX" envDefault:"warehouse" doc:"prefix of the files in a bucket that practices may share"`
 }
 
-// Configured reports whether anything leaves.
+// Configured reports whether the export is on.
 func (w Warehouse) Configured() bool { return w.Format != "" }
 
-// checkWarehouse wants a name and a place of what leaves, and tables that there are.
+// checkWarehouse requires a practice name and a destination, and rejects unknown tables.
 func (l *loader) checkWarehouse(w Warehouse, b Backup) {
 	const prefix = Prefix + "WAREHOUSE_"
 	if !w.Configured() {

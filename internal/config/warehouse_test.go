@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// Nothing leaves unless it is asked for; and then it is said under which name, where to, and of tables that there are.
+// TestWarehouse checks that the export is off by default and requires a practice name, a destination and known tables.
 func TestWarehouse(t *testing.T) {
 	if s, err := config.Load([]string{"VIGIL_WAREHOUSE_PRACTICE=elm-street"}); err != nil || s.Warehouse.Configured() {
 		t.Errorf("without a format: %v", err)

@@ -248,7 +248,7 @@ type DayVolume struct {
 
 // MarshalJSONTo writes the total and all kinds, including those without readings.
 func (v DayVolume) MarshalJSONTo(enc *jsontext.Encoder) error {
-	var shown validate.Shown
+	var shown validate.OrderedObject
 	shown.Add("date", v.Date)
 	shown.Add("total", v.Total)
 	for _, kind := range vitals.Kinds {

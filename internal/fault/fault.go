@@ -1,6 +1,5 @@
-// Package fault knows the errors a caller may see: what kind of thing went wrong, the contract's code for it,
-// one plain sentence and, for bad input, what is wrong with each field. It does not know HTTP; only the routes
-// turn a kind into a status. Nothing in a fault may hold protected health information.
+// Package fault defines the errors that a caller may see: a kind, the API contract's code, one plain sentence and, for invalid input, the errors
+// of each field. It does not depend on HTTP; the routes map a kind to a status. A fault must not contain protected health information.
 package fault
 
 import (
@@ -12,10 +11,10 @@ import (
 	"time"
 )
 
-// Kind says what went wrong, in the order in which a request is checked.
+// Kind classifies a fault. The kinds are in the order in which a request is checked.
 type Kind int
 
-// The kinds of fault. Source: docs/decisions/errors.md, "Errors".
+// Kinds of faults. Source: docs/decisions/errors.md, "Errors".
 const (
 	Internal Kind = iota
 	Throttled
@@ -33,21 +32,21 @@ const (
 	Unavailable
 	TimedOut // the caller took too long
 	PreconditionFailed
-	Conflict      // with another request that is under way
-	Unprocessable // it is well formed, and cannot be what the caller means
+	Conflict      // with a concurrent request
+	Unprocessable // well formed, but not meaningful
 )
 
-// Fields names what is wrong with each field of a request: dotted names for nested fields, an index for list
-// items ("icd10_codes.0"), NonField for the body as a whole.
+// Fields holds the error messages of each field: dotted names for nested fields, an index for list items ("icd10_codes.0"), NonField for the
+// body as a whole.
 type Fields map[string][]string
 
-// NonField is the key of errors that belong to the whole body.
+// NonField is the key of errors of the whole body.
 const NonField = "non_field_errors"
 
 // Add appends one message to a field. The map must exist.
 func (f Fields) Add(field, message string) { f[field] = append(f[field], message) }
 
-// Err is nil when no field is wrong, else a validation fault.
+// Err returns a validation fault, or nil if there are no messages.
 func (f Fields) Err() error {
 	if len(f) == 0 {
 		return nil
@@ -55,15 +54,15 @@ func (f Fields) Err() error {
 	return Validation(f)
 }
 
-// Error is a failure whose Code, Detail and Fields are written for the caller. The cause is for the log only.
+// Error is a fault. Code, Detail and Fields are shown to the caller; the cause is for the log only.
 type Error struct {
 	Kind   Kind
 	Code   string
 	Detail string
 	Fields Fields
-	// Extra are further members of the error body, such as locked_until.
+	// Extra holds further members of the error body, such as locked_until.
 	Extra map[string]any
-	// RetryAfter is sent as the Retry-After header when positive.
+	// RetryAfter is sent as the Retry-After header if positive.
 	RetryAfter time.Duration
 
 	cause error
@@ -74,7 +73,7 @@ func New(kind Kind, code, detail string) *Error {
 	return &Error{Kind: kind, Code: code, Detail: detail}
 }
 
-// Error is what a log may hold: the code and the names of the wrong fields, never their values.
+// Error returns the text for a log: the code and the names of the invalid fields, never their values.
 func (e *Error) Error() string {
 	text := e.Code
 	if len(e.Fields) > 0 {
@@ -98,30 +97,30 @@ func (e *Error) With(name string, value any) *Error {
 	return e
 }
 
-// Because keeps the private cause for the log.
+// Because sets the private cause, for the log.
 func (e *Error) Because(cause error) *Error {
 	e.cause = cause
 	return e
 }
 
-// After asks the caller to come back no sooner than wait.
+// After sets the time after which the caller may retry.
 func (e *Error) After(wait time.Duration) *Error {
 	e.RetryAfter = wait
 	return e
 }
 
-// Validation is a 400 with field errors.
+// Validation returns a fault with field errors.
 func Validation(fields Fields) *Error {
 	return &Error{Kind: Invalid, Code: "validation_error", Detail: "The request has invalid fields.", Fields: fields}
 }
 
-// Field is a validation fault about one field.
+// Field returns a validation fault with one message about one field.
 func Field(name, message string) *Error { return Validation(Fields{name: {message}}) }
 
-// Missing says that an object does not exist, or is none of the caller's business.
+// Missing returns the fault for an object that does not exist or that the caller may not see.
 func Missing() *Error { return New(NotFound, "not_found", "Not found.") }
 
-// OrMissing is [Missing] for a row that was not found; every other error stays what it is.
+// OrMissing returns [Missing] for sql.ErrNoRows and every other error unchanged.
 func OrMissing(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return Missing()
@@ -129,20 +128,20 @@ func OrMissing(err error) error {
 	return err
 }
 
-// State says that the action is not possible in the object's present state.
+// State returns the fault for an action that the object's current state does not allow.
 func State(code, detail string) *Error { return New(Invalid, code, detail) }
 
-// Unexpected reports whether a fault is none of what was asked for, which is the same for everything that is asked at once.
-func (e *Error) Unexpected() bool {
+// IsUnexpected reports whether a fault is not about the requested object, so that it applies to every item of a bulk request.
+func (e *Error) IsUnexpected() bool {
 	return e.Kind != Forbidden && e.Kind != NotFound && e.Kind != Invalid
 }
 
-// Overloaded asks the caller to come back once there is less to do.
+// Overloaded returns the fault for a server at capacity; the caller may retry after wait.
 func Overloaded(wait time.Duration) *Error {
 	return New(Unavailable, "overloaded", "There is too much to do at the moment. Try again later.").After(wait)
 }
 
-// Denied says that the caller's role does not permit the action.
+// Denied returns the fault for an action that the caller's role does not permit.
 func Denied() *Error {
 	return New(Forbidden, "permission_denied", "You do not have permission to perform this action.")
 }

@@ -21,7 +21,7 @@ func TestFields(t *testing.T) {
 	if !errors.As(fields.Err(), &refused) || refused.Kind != fault.Invalid || refused.Code != "validation_error" {
 		t.Fatalf("%v", fields.Err())
 	}
-	// What a log may hold: the names, in order, never what was said of them.
+	// The log text contains the sorted field names, never the messages.
 	if text := refused.Error(); text != "validation_error (a, b)" || strings.Contains(text, "42") {
 		t.Error(text)
 	}

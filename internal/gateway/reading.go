@@ -88,7 +88,7 @@ type Measurement struct {
 }
 
 // Values are the values of a Measurement, in its Unit.
-type Values = validate.Shown
+type Values = validate.OrderedObject
 
 // Body returns the JSON of the event.
 func (m Measurement) Body() ([]byte, error) {

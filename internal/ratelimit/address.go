@@ -2,9 +2,8 @@ package ratelimit
 
 import "net/netip"
 
-// AddressKey is the key of a client address: an IPv4 address as it is, an IPv6 address cut to its /64, since one
-// household or host commonly holds a whole /64. Text that is no address is its own key.
-// Source: docs/decisions/limits.md, "Which limit applies".
+// AddressKey returns the key of a client address: IPv4 addresses unchanged, IPv6 addresses cut to their /64, since one household or host
+// commonly holds a whole /64. Text that is not an address is its own key. Source: docs/decisions/limits.md, "Which limit applies".
 func AddressKey(address string) string {
 	addr, err := netip.ParseAddr(address)
 	if err != nil {

@@ -11,126 +11,126 @@ import (
 	"time"
 )
 
-// stuck is how long a client may take nothing of an answer before its connection may give way to another.
-const stuck = 5 * time.Second
+// stalledWrite is how long a response write may block before the connection can be evicted.
+const stalledWrite = 5 * time.Second
 
-// conn is a connection that has a place.
+// conn is an admitted connection.
 type conn struct {
 	net.Conn
-	gate *ConnLimiter
-	from *address
-	key  string
+	limiter *ConnLimiter
+	address *addressState
+	key     string
 
-	writing atomic.Int64 // since when a write is under way, 0 for none
+	writing atomic.Int64 // start of the current write (Unix nanoseconds), 0 if none
 
-	// Under the gate's lock.
-	seat *list.Element // among those that wait for their client; nil while a request is served
-	turn uint64        // order of sitting down
-	busy int           // complete requests that are served
-	gone bool
+	// Guarded by limiter.lock.
+	waitingElement *list.Element // position in address.waiting; nil while a request is served
+	waitOrder      uint64        // global order of entering waiting
+	serving        int           // complete requests being served
+	isReleased     bool
 }
 
-// leave gives the place back. Called with the gate's lock held.
-func (c *conn) leave() {
-	if c.gone {
+// release removes the connection from the counts. The caller holds the lock.
+func (c *conn) release() {
+	if c.isReleased {
 		return
 	}
-	c.gone = true
-	c.stand()
-	c.gate.open--
-	c.from.open--
-	delete(c.from.all, c)
-	if c.from.open == 0 && c.from.requests == 0 {
-		delete(c.gate.addresses, c.key)
+	c.isReleased = true
+	c.dequeue()
+	c.limiter.open--
+	c.address.open--
+	delete(c.address.conns, c)
+	if c.address.open == 0 && c.address.requests == 0 {
+		delete(c.limiter.addresses, c.key)
 	}
 }
 
-// sit puts the connection last among those that wait, stand takes it out. Called with the gate's lock held.
-func (c *conn) sit() {
-	if c.seat == nil && !c.gone {
-		c.gate.turn++
-		c.turn, c.seat = c.gate.turn, c.from.waiting.PushBack(c)
+// enqueue appends the connection to those that wait for their client; dequeue removes it. The caller holds the lock.
+func (c *conn) enqueue() {
+	if c.waitingElement == nil && !c.isReleased {
+		c.limiter.lastWaitOrder++
+		c.waitOrder, c.waitingElement = c.limiter.lastWaitOrder, c.address.waiting.PushBack(c)
 	}
 }
 
-func (c *conn) stand() {
-	if c.seat != nil {
-		c.from.waiting.Remove(c.seat)
-		c.seat = nil
+func (c *conn) dequeue() {
+	if c.waitingElement != nil {
+		c.address.waiting.Remove(c.waitingElement)
+		c.waitingElement = nil
 	}
 }
 
-// locked does something under the gate's lock; nothing to a connection that did not come through a gate.
-func (c *conn) locked(do func()) {
+// withLock runs do under the limiter's lock. It does nothing for a nil conn, one that the limiter did not accept.
+func (c *conn) withLock(do func()) {
 	if c == nil {
 		return
 	}
-	c.gate.lock.Lock()
-	defer c.gate.lock.Unlock()
+	c.limiter.lock.Lock()
+	defer c.limiter.lock.Unlock()
 	do()
 }
 
-// wait says that the client has the word.
-func (c *conn) wait() { c.locked(c.sit) }
+// markWaiting records that the server waits for the client's next request.
+func (c *conn) markWaiting() { c.withLock(c.enqueue) }
 
-// serve says that a request is complete and being served, until served is called.
-func (c *conn) serve() {
-	c.locked(func() {
-		c.busy++
-		c.stand()
+// markServing records that a request is complete and being served, until markServed.
+func (c *conn) markServing() {
+	c.withLock(func() {
+		c.serving++
+		c.dequeue()
 	})
 }
 
-// served ends what serve began. Over HTTP/2 the others on the connection may still be incomplete.
-func (c *conn) served(more bool) {
-	c.locked(func() {
-		c.busy--
-		if more && c.busy == 0 {
-			c.sit()
+// markServed ends markServing. Over HTTP/2, other requests on the connection may still be incomplete.
+func (c *conn) markServed(more bool) {
+	c.withLock(func() {
+		c.serving--
+		if more && c.serving == 0 {
+			c.enqueue()
 		}
 	})
 }
 
-// begin counts a request under way, ended by end. An address has no more of them than it may have connections: over HTTP/2 one of these would
-// otherwise do for a hundred.
-func (c *conn) begin() (admitted bool) {
+// beginRequest counts a request until endRequest. The limit per address applies to concurrent requests, too, because over HTTP/2 one connection
+// can carry a hundred.
+func (c *conn) beginRequest() (admitted bool) {
 	if c == nil {
 		return true
 	}
-	g := c.gate
+	g := c.limiter
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	if !c.from.exempt && g.MaxPerAddress > 0 && c.from.requests >= g.MaxPerAddress {
+	if !c.address.isExempt && g.MaxPerAddress > 0 && c.address.requests >= g.MaxPerAddress {
 		g.refused++
 		return false
 	}
-	c.from.requests++
+	c.address.requests++
 	return true
 }
 
-func (c *conn) end() {
-	c.locked(func() {
-		c.from.requests--
-		if c.from.open == 0 && c.from.requests == 0 && c.gate.addresses[c.key] == c.from {
-			delete(c.gate.addresses, c.key)
+func (c *conn) endRequest() {
+	c.withLock(func() {
+		c.address.requests--
+		if c.address.open == 0 && c.address.requests == 0 && c.limiter.addresses[c.key] == c.address {
+			delete(c.limiter.addresses, c.key)
 		}
 	})
 }
 
-// Write notes how long the client makes it wait.
+// Write records how long the client blocks the write.
 func (c *conn) Write(p []byte) (int, error) {
-	c.writing.Store(c.gate.Clock().UnixNano())
+	c.writing.Store(c.limiter.Clock().UnixNano())
 	defer c.writing.Store(0)
 	return c.Conn.Write(p)
 }
 
 // Close implements [net.Conn].
 func (c *conn) Close() error {
-	c.locked(c.leave)
+	c.withLock(c.release)
 	return c.Conn.Close()
 }
 
-// CloseWrite lets the client read its answer to the end before the connection is closed.
+// CloseWrite lets the client read the response to its end before the connection closes.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -138,51 +138,52 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// listener hands out the connections that find a place.
+// listener returns the connections that the limiter admits.
 type listener struct {
 	net.Listener
-	gate  *ConnLimiter
-	plain bool
+	limiter *ConnLimiter
+	isPlain bool
 }
 
-// Listen limits a listener's connections before anything is read of them. Whoever is refused over plain HTTP is told so; a TLS handshake would cost
-// more than the refusal saves.
+// Listen limits the connections of a listener before it reads from them. A refused client receives a 503 over plain HTTP only; a TLS handshake
+// would cost more than the refusal saves.
 func (g *ConnLimiter) Listen(inner net.Listener, tls bool) net.Listener {
-	return &listener{Listener: inner, gate: g, plain: !tls}
+	return &listener{Listener: inner, limiter: g, isPlain: !tls}
 }
 
-// Accept implements [net.Listener]; it never waits for a place.
+// Accept implements [net.Listener]. It never blocks on the limits.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		inner, err := l.Listener.Accept()
 		if err != nil {
-			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && l.gate.makeRoom() {
+			if (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)) && l.limiter.evictOne() {
 				continue
 			}
 			return nil, err
 		}
-		admitted, gaveWay := l.gate.admit(inner)
-		if gaveWay != nil {
-			_ = gaveWay.Conn.Close() // it is being given up
+		admitted, evicted := l.limiter.admit(inner)
+		if evicted != nil {
+			_ = evicted.Conn.Close() // the error does not matter for an evicted connection
 		}
 		if admitted != nil {
 			return admitted, nil
 		}
-		l.turnAway(inner)
+		l.refuse(inner)
 	}
 }
 
-// The answer is written past the server, so it has the header of every other one here. Source: docs/decisions/security.md, "Security headers".
-const refusal = `{"detail":"Too many connections are open. Try again later.","code":"overloaded"}`
+// The refusal bypasses the server, so it includes the security headers of every response. Source: docs/decisions/security.md, "Security
+// headers".
+const refusalBody = `{"detail":"Too many connections are open. Try again later.","code":"overloaded"}`
 
-var turnedAway = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 10\r\nContent-Type: application/json\r\n"+
-	"Strict-Transport-Security: max-age=31536000; includeSubDomains\r\nContent-Length: %d\r\n\r\n%s", len(refusal), refusal)
+var refusalResponse = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 10\r\nContent-Type: application/json\r\n"+
+	"Strict-Transport-Security: max-age=31536000; includeSubDomains\r\nContent-Length: %d\r\n\r\n%s", len(refusalBody), refusalBody)
 
-// turnAway refuses a connection. So little fits into an empty buffer at once; the deadline is for what we did not think of.
-func (l *listener) turnAway(c net.Conn) {
-	if l.plain {
-		_ = c.SetWriteDeadline(l.gate.Clock().Add(10 * time.Millisecond))
-		_, _ = c.Write(turnedAway) // whoever does not hear it finds the connection closed
+// refuse closes a connection, with a 503 over plain HTTP. The response fits into an empty send buffer; the deadline is a precaution.
+func (l *listener) refuse(c net.Conn) {
+	if l.isPlain {
+		_ = c.SetWriteDeadline(l.limiter.Clock().Add(10 * time.Millisecond))
+		_, _ = c.Write(refusalResponse) // the connection closes in any case
 	}
 	_ = c.Close()
 }
@@ -190,7 +191,7 @@ func (l *listener) turnAway(c net.Conn) {
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, ours(c))
+	return context.WithValue(ctx, connKey{}, connBelowTLS(c))
 }
 
 func connOf(ctx context.Context) *conn {
@@ -198,8 +199,8 @@ func connOf(ctx context.Context) *conn {
 	return c
 }
 
-// ours is the connection below TLS, or nil when it did not come through a gate.
-func ours(c net.Conn) *conn {
+// connBelowTLS returns the conn below TLS, or nil if the limiter did not accept the connection.
+func connBelowTLS(c net.Conn) *conn {
 	if secured, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = secured.NetConn()
 	}

@@ -10,138 +10,137 @@ import (
 	"time"
 )
 
-// lingering is how long a client whose request was answered before it was all sent may go on sending it.
-const lingering = time.Second
+// lingerTimeout is how long a client may continue to send a request that was answered before it was complete.
+const lingerTimeout = time.Second
 
-// handler bounds the time in which a body is sent, believes proxies only, and lets go of connections whose request was refused.
+// handler limits the time in which a body must arrive, drops forwarding headers of untrusted peers, and closes connections after a refusal.
 func (g *ConnLimiter) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r.Context())
-		if !c.begin() {
-			panic(http.ErrAbortHandler) // an answer could be made to wait as well
+		if !c.beginRequest() {
+			panic(http.ErrAbortHandler) // a client could also block the response
 		}
-		defer c.end()
-		g.disbelieve(r)
-		b := &body{ReadCloser: r.Body, conn: c, control: http.NewResponseController(w)}
-		if b.empty() {
-			b.finish()
+		defer c.endRequest()
+		g.dropUntrustedHeaders(r)
+		b := &requestBody{ReadCloser: r.Body, conn: c, control: http.NewResponseController(w)}
+		if b.isEmpty() {
+			b.markComplete()
 		} else {
-			_ = b.control.SetReadDeadline(g.Clock().Add(g.ReadBodyTimeout)) // not every test's connection has one
+			_ = b.control.SetReadDeadline(g.Clock().Add(g.ReadBodyTimeout)) // test connections may not support deadlines
 			r.Body = b
 		}
 		defer func() {
-			if b.slow {
-				return // its time is up
+			if b.timedOut {
+				return // the read deadline has passed
 			}
-			if !b.finished {
-				_ = b.control.SetReadDeadline(g.Clock().Add(lingering))
+			if !b.complete {
+				_ = b.control.SetReadDeadline(g.Clock().Add(lingerTimeout))
 				return
 			}
-			c.served(r.ProtoMajor > 1)
+			c.markServed(r.ProtoMajor > 1)
 		}()
-		next.ServeHTTP(&answer{ResponseWriter: w, body: b}, r)
+		next.ServeHTTP(&responseWriter{ResponseWriter: w, body: b}, r)
 	})
 }
 
-// Await says that a request under way waits for its client to do something more, such as to subscribe to the stream it is: its connection may give way
-// until done is called.
-func Await(ctx context.Context) (done func()) {
+// AwaitClient marks the current request as waiting for another action of its client, such as subscribing to its stream. The connection can be
+// evicted until done is called.
+func AwaitClient(ctx context.Context) (done func()) {
 	c := connOf(ctx)
 	if c == nil {
 		return func() {}
 	}
-	c.gate.lock.Lock()
-	defer c.gate.lock.Unlock()
-	if c.busy == 1 { // not beside others over HTTP/2
-		c.sit()
+	c.limiter.lock.Lock()
+	defer c.limiter.lock.Unlock()
+	if c.serving == 1 { // not if it serves others over HTTP/2
+		c.enqueue()
 	}
 	return func() {
-		c.gate.lock.Lock()
-		defer c.gate.lock.Unlock()
-		if c.busy > 0 {
-			c.stand()
+		c.limiter.lock.Lock()
+		defer c.limiter.lock.Unlock()
+		if c.serving > 0 {
+			c.dequeue()
 		}
 	}
 }
 
-// disbelieve forgets what anybody but a proxy says about a client's address.
-func (g *ConnLimiter) disbelieve(r *http.Request) {
+// dropUntrustedHeaders removes forwarding headers that do not come from a trusted proxy.
+func (g *ConnLimiter) dropUntrustedHeaders(r *http.Request) {
 	if len(g.Proxies) == 0 {
 		return
 	}
-	if _, proxy := g.peer(r.RemoteAddr); !proxy {
+	if _, proxy := g.peerKey(r.RemoteAddr); !proxy {
 		for _, name := range g.ProxyHeaders {
 			r.Header.Del(name)
 		}
 	}
 }
 
-// body is a request's, as far as it has been sent.
-type body struct {
+// requestBody tracks whether a request body has been received completely.
+type requestBody struct {
 	io.ReadCloser
 	conn     *conn
 	control  *http.ResponseController
-	finished bool
-	slow     bool
+	complete bool
+	timedOut bool
 	closed   bool
 }
 
-func (b *body) empty() bool { return b.ReadCloser == nil || b.ReadCloser == http.NoBody }
+func (b *requestBody) isEmpty() bool { return b.ReadCloser == nil || b.ReadCloser == http.NoBody }
 
-// finish says that all of the request is there: what is done with it may take longer than sending it.
-func (b *body) finish() {
-	if b.finished {
+// markComplete records that the request is complete. Serving it may take longer than sending it, so the read deadline ends.
+func (b *requestBody) markComplete() {
+	if b.complete {
 		return
 	}
-	b.finished = true
-	b.conn.serve()
-	if !b.empty() {
+	b.complete = true
+	b.conn.markServing()
+	if !b.isEmpty() {
 		_ = b.control.SetReadDeadline(time.Time{})
 	}
 }
 
-// ErrSlow is a body that took too long.
-var ErrSlow = errors.New("the request body took too long")
+// ErrBodyTimeout reports a body that did not arrive in time.
+var ErrBodyTimeout = errors.New("the request body took too long")
 
 // Read implements [io.Reader].
-func (b *body) Read(p []byte) (int, error) {
+func (b *requestBody) Read(p []byte) (int, error) {
 	if b.closed {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case err == io.EOF:
-		b.finish()
+		b.markComplete()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err, b.slow = ErrSlow, true
+		err, b.timedOut = ErrBodyTimeout, true
 	}
 	return n, err
 }
 
-// Close implements [io.Closer]. It leaves the rest of the body to the server: reading that, which closing would do, waits for the client, and
-// holds back the answer meanwhile.
-func (b *body) Close() error {
+// Close implements [io.Closer]. It leaves unread data to the server: draining it here would wait for the client and delay the response.
+func (b *requestBody) Close() error {
 	b.closed = true
 	return nil
 }
 
-// refusals are answers after which the client had better be gone.
-var refusals = []int{http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusServiceUnavailable}
+// closingStatuses are the responses after which the connection is closed.
+var closingStatuses = []int{http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusTooManyRequests, http.StatusServiceUnavailable}
 
-// answer ends the connection with a refusal, and when the rest of the request is not wanted.
-type answer struct {
+// responseWriter closes the connection after a refusal, or if the request is answered with an error before it is complete.
+type responseWriter struct {
 	http.ResponseWriter
-	body *body
+	body *requestBody
 }
 
 // WriteHeader implements [http.ResponseWriter].
-func (a *answer) WriteHeader(status int) {
-	refused := slices.Contains(refusals, status) || status >= http.StatusBadRequest && !a.body.finished
+func (a *responseWriter) WriteHeader(status int) {
+	refused := slices.Contains(closingStatuses, status) || status >= http.StatusBadRequest && !a.body.complete
 	if h := a.Header(); refused && h.Get("Connection") == "" {
 		h.Set("Connection", "close")
 	}
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap is for [http.ResponseController].
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+// Unwrap supports [http.ResponseController].
+func (a *responseWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }

@@ -18,19 +18,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/ratelimit"
 )
 
-// house is a server behind a gate. All of 127.0.0.0/8 is this machine: a client may come from any address of it.
-type house struct {
-	t    *testing.T
-	gate *ratelimit.ConnLimiter
-	addr string
-	open chan struct{} // closed to answer the requests that wait at /wait
-	held chan struct{} // told of each such request
-	said chan string   // what handlers report
+// testServer is a server behind a limiter. All of 127.0.0.0/8 is loopback, so a client may use any address of it.
+type testServer struct {
+	t       *testing.T
+	limiter *ratelimit.ConnLimiter
+	addr    string
+	open    chan struct{} // closed to answer the requests at /wait
+	held    chan struct{} // signaled by each such request
+	errs    chan string   // errors of handlers
 }
 
 const never = time.Hour
 
-func build(t *testing.T, o ratelimit.ConnOptions, wrap ...func(net.Listener) net.Listener) *house {
+func startServer(t *testing.T, o ratelimit.ConnOptions, wrap ...func(net.Listener) net.Listener) *testServer {
 	t.Helper()
 	o.Clock = time.Now
 	for _, d := range []*time.Duration{&o.ReadHeaderTimeout, &o.ReadBodyTimeout, &o.IdleTimeout} {
@@ -38,7 +38,7 @@ func build(t *testing.T, o ratelimit.ConnOptions, wrap ...func(net.Listener) net
 			*d = never
 		}
 	}
-	h := &house{t: t, gate: ratelimit.NewConnLimiter(o), open: make(chan struct{}), held: make(chan struct{}, 100), said: make(chan string, 100)}
+	h := &testServer{t: t, limiter: ratelimit.NewConnLimiter(o), open: make(chan struct{}), held: make(chan struct{}, 100), errs: make(chan string, 100)}
 	pages := http.NewServeMux()
 	pages.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.Header.Get("X-Forwarded-For"))
@@ -48,7 +48,7 @@ func build(t *testing.T, o ratelimit.ConnOptions, wrap ...func(net.Listener) net
 		<-h.open
 	})
 	pages.HandleFunc("/stream", func(_ http.ResponseWriter, r *http.Request) {
-		served := ratelimit.Await(r.Context())
+		served := ratelimit.AwaitClient(r.Context())
 		if r.URL.RawQuery == "subscribed" {
 			served()
 		}
@@ -56,10 +56,10 @@ func build(t *testing.T, o ratelimit.ConnOptions, wrap ...func(net.Listener) net
 		<-r.Context().Done()
 	})
 	pages.HandleFunc("/read", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := io.ReadAll(r.Body); errors.Is(err, ratelimit.ErrSlow) {
+		if _, err := io.ReadAll(r.Body); errors.Is(err, ratelimit.ErrBodyTimeout) {
 			w.WriteHeader(http.StatusRequestTimeout)
 		} else if err != nil {
-			h.said <- err.Error()
+			h.errs <- err.Error()
 		}
 	})
 	pages.HandleFunc("/refuse", func(w http.ResponseWriter, r *http.Request) {
@@ -76,8 +76,8 @@ func build(t *testing.T, o ratelimit.ConnOptions, wrap ...func(net.Listener) net
 		inner = w(inner)
 	}
 	server := &http.Server{Handler: pages}
-	h.gate.Secure(server)
-	go func() { _ = server.Serve(h.gate.Listen(inner, false)) }()
+	h.limiter.ConfigureServer(server)
+	go func() { _ = server.Serve(h.limiter.Listen(inner, false)) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return h
 }
@@ -89,8 +89,8 @@ type client struct {
 	out *bufio.Reader
 }
 
-// dial comes from an address and says something.
-func (h *house) dial(address, say string) *client {
+// dial connects from an address and sends text.
+func (h *testServer) dial(address, text string) *client {
 	h.t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	connection, err := dialer.DialContext(h.t.Context(), "tcp", h.addr)
@@ -98,12 +98,12 @@ func (h *house) dial(address, say string) *client {
 		h.t.Fatal(err)
 	}
 	h.t.Cleanup(func() { _ = connection.Close() })
-	_, _ = io.WriteString(connection, say)
+	_, _ = io.WriteString(connection, text)
 	return &client{connection, h.t, bufio.NewReader(connection)}
 }
 
-// hears reads an answer.
-func (c *client) hears(status int) *http.Response {
+// expectStatus reads a response.
+func (c *client) expectStatus(status int) *http.Response {
 	c.t.Helper()
 	answer, err := http.ReadResponse(c.out, nil)
 	if err != nil || answer.StatusCode != status {
@@ -114,22 +114,22 @@ func (c *client) hears(status int) *http.Response {
 	return answer
 }
 
-// isCut waits until the other side has closed the connection.
-func (c *client) isCut() {
+// expectClosed waits until the server has closed the connection.
+func (c *client) expectClosed() {
 	c.t.Helper()
 	if rest, err := io.ReadAll(c.out); len(rest) > 0 {
-		c.t.Fatalf("hears %q (%v) instead of the end", rest, err)
+		c.t.Fatalf("got %q (%v) instead of the end", rest, err)
 	}
 }
 
-// until waits for what another goroutine of the server is about to do.
-func (h *house) until(holds func(ratelimit.ConnCounts) bool) {
-	for !holds(h.gate.Counts()) {
+// waitUntil waits until the counts satisfy a condition.
+func (h *testServer) waitUntil(holds func(ratelimit.ConnCounts) bool) {
+	for !holds(h.limiter.Counts()) {
 		runtime.Gosched()
 	}
 }
 
-func (c *client) says(text string) *client {
+func (c *client) send(text string) *client {
 	_, _ = io.WriteString(c.Conn, text)
 	return c
 }
@@ -143,68 +143,70 @@ const (
 	stream = "GET /stream HTTP/1.1\r\nHost: h\r\n\r\n"
 )
 
-// The default: the 257th connection of an address is told so and closed, others come in, and a place that was given back is taken again.
+// TestLimitByAddress: the 257th connection of an address is refused and closed, other addresses are admitted, and a released connection makes
+// room.
 func TestLimitByAddress(t *testing.T) {
-	h := build(t, ratelimit.ConnOptions{MaxPerAddress: 256})
+	h := startServer(t, ratelimit.ConnOptions{MaxPerAddress: 256})
 	var held []*client
 	for range 256 {
 		held = append(held, h.dial("127.0.0.2", half))
 	}
 	refused := h.dial("127.0.0.2", "")
-	answer := refused.hears(503)
+	answer := refused.expectStatus(503)
 	if answer.Header.Get("Connection") != "close" && !answer.Close || answer.Header.Get("Retry-After") == "" {
 		t.Errorf("refused with %v", answer.Header)
 	}
 	if body, _ := io.ReadAll(answer.Body); !strings.Contains(string(body), `"code":"overloaded"`) {
 		t.Errorf("refused with %s", body)
 	}
-	refused.isCut()
-	h.dial("127.0.0.3", whole).hears(200)
-	held[0].says(rest).hears(200)
-	held[1].says(rest + whole).hears(200)
-	if counts := h.gate.Counts(); counts.Refused != 1 || counts.Cut != 0 {
+	refused.expectClosed()
+	h.dial("127.0.0.3", whole).expectStatus(200)
+	held[0].send(rest).expectStatus(200)
+	held[1].send(rest + whole).expectStatus(200)
+	if counts := h.limiter.Counts(); counts.Refused != 1 || counts.Evicted != 0 {
 		t.Errorf("%+v", counts)
 	}
 	_ = held[0].Close()
-	h.until(func(c ratelimit.ConnCounts) bool { return c.Open == 256 }) // with the one of .3
-	h.dial("127.0.0.2", whole).hears(200)
+	h.waitUntil(func(c ratelimit.ConnCounts) bool { return c.Open == 256 }) // including the one of 127.0.0.3
+	h.dial("127.0.0.2", whole).expectStatus(200)
 }
 
 func TestProxiesAreExempt(t *testing.T) {
-	h := build(t, ratelimit.ConnOptions{MaxPerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.8/30")}, ProxyHeaders: []string{"X-Forwarded-For"}})
+	h := startServer(t, ratelimit.ConnOptions{MaxPerAddress: 2, Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.8/30")}, ProxyHeaders: []string{"X-Forwarded-For"}})
 	named := "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 192.0.2.7\r\n\r\n"
 	for range 5 {
-		answer := h.dial("127.0.0.9", named).hears(200)
+		answer := h.dial("127.0.0.9", named).expectStatus(200)
 		if body, _ := io.ReadAll(answer.Body); string(body) != "192.0.2.7" {
-			t.Errorf("the proxy's word becomes %q", body)
+			t.Errorf("the proxy's header becomes %q", body)
 		}
 	}
-	answer := h.dial("127.0.0.2", named).hears(200)
+	answer := h.dial("127.0.0.2", named).expectStatus(200)
 	if body, _ := io.ReadAll(answer.Body); string(body) != "" {
-		t.Errorf("a stranger is believed: %s", body)
+		t.Errorf("an untrusted header is kept: %s", body)
 	}
-	h.dial("127.0.0.2", whole).hears(200)
-	h.dial("127.0.0.2", "").hears(503)
+	h.dial("127.0.0.2", whole).expectStatus(200)
+	h.dial("127.0.0.2", "").expectStatus(503)
 }
 
-// Headers without proxies: whoever sends them is taken for the proxy.
-func TestNobodyNamedTheProxies(t *testing.T) {
-	h := build(t, ratelimit.ConnOptions{MaxPerAddress: 1, ProxyHeaders: []string{"X-Forwarded-For"}})
+// TestHeadersWithoutProxies: with proxy headers but no proxy list, every peer is treated as a proxy.
+func TestHeadersWithoutProxies(t *testing.T) {
+	h := startServer(t, ratelimit.ConnOptions{MaxPerAddress: 1, ProxyHeaders: []string{"X-Forwarded-For"}})
 	for range 3 {
-		h.dial("127.0.0.2", whole).hears(200)
+		h.dial("127.0.0.2", whole).expectStatus(200)
 	}
 }
 
-// When all places are taken the one that has waited longest gives way, of the address that holds the most, whatever it waits for.
-func TestFullGivesWay(t *testing.T) {
-	for name, first := range map[string]string{"nothing said": "", "half a header": head, "half a body": half, "an idle one": whole, "a stream without a subscription": stream} {
+// TestEvictionWhenFull: at the limit, the longest waiting connection of the address with the most connections is evicted, in every waiting
+// state.
+func TestEvictionWhenFull(t *testing.T) {
+	for name, first := range map[string]string{"nothing sent": "", "half a header": head, "half a body": half, "an idle one": whole, "a stream without a subscription": stream} {
 		t.Run(name, func(t *testing.T) {
-			h := build(t, ratelimit.ConnOptions{Max: 5})
-			gives := h.dial("127.0.0.2", first)
+			h := startServer(t, ratelimit.ConnOptions{Max: 5})
+			oldest := h.dial("127.0.0.2", first)
 			switch first {
 			case whole:
-				gives.hears(200)
-				h.until(func(c ratelimit.ConnCounts) bool { return c.Waiting == 1 })
+				oldest.expectStatus(200)
+				h.waitUntil(func(c ratelimit.ConnCounts) bool { return c.Waiting == 1 })
 			case stream:
 				<-h.held
 			}
@@ -212,108 +214,108 @@ func TestFullGivesWay(t *testing.T) {
 			<-h.held
 			next := h.dial("127.0.0.2", half)
 			other := h.dial("127.0.0.3", half)
-			h.dial("127.0.0.4", whole).hears(200)
-			if open := h.gate.Counts().Open; open != 5 {
+			h.dial("127.0.0.4", whole).expectStatus(200)
+			if open := h.limiter.Counts().Open; open != 5 {
 				t.Fatalf("%d are open", open)
 			}
-			h.dial("127.0.0.5", whole).hears(200)
-			gives.isCut()
-			h.dial("127.0.0.6", whole).hears(200)
-			next.isCut()
-			other.says(rest).hears(200)
+			h.dial("127.0.0.5", whole).expectStatus(200)
+			oldest.expectClosed()
+			h.dial("127.0.0.6", whole).expectStatus(200)
+			next.expectClosed()
+			other.send(rest).expectStatus(200)
 			close(h.open)
-			busy.hears(200)
-			if counts := h.gate.Counts(); counts.Cut != 2 || counts.Refused != 0 {
+			busy.expectStatus(200)
+			if counts := h.limiter.Counts(); counts.Evicted != 2 || counts.Refused != 0 {
 				t.Errorf("%+v", counts)
 			}
 		})
 	}
 }
 
-// What is being served gives way to nobody.
-func TestFullOfWork(t *testing.T) {
-	h := build(t, ratelimit.ConnOptions{Max: 2})
+// TestServedConnectionsStay: connections with a request being served are not evicted.
+func TestServedConnectionsStay(t *testing.T) {
+	h := startServer(t, ratelimit.ConnOptions{Max: 2})
 	first := h.dial("127.0.0.2", wait)
 	_ = h.dial("127.0.0.2", strings.Replace(stream, "/stream", "/stream?subscribed", 1))
 	<-h.held
 	<-h.held
-	h.dial("127.0.0.3", "").hears(503)
+	h.dial("127.0.0.3", "").expectStatus(503)
 	close(h.open)
-	first.hears(200)
-	h.until(func(c ratelimit.ConnCounts) bool { return c.Waiting == 1 })
-	h.dial("127.0.0.3", whole).hears(200) // the idle one gave way
-	first.isCut()
+	first.expectStatus(200)
+	h.waitUntil(func(c ratelimit.ConnCounts) bool { return c.Waiting == 1 })
+	h.dial("127.0.0.3", whole).expectStatus(200) // evicts the idle one
+	first.expectClosed()
 }
 
 func TestSlowHeader(t *testing.T) {
-	h := build(t, ratelimit.ConnOptions{ReadHeaderTimeout: 50 * time.Millisecond})
-	h.dial("127.0.0.2", head).isCut()
-	h.dial("127.0.0.2", "").isCut()
+	h := startServer(t, ratelimit.ConnOptions{ReadHeaderTimeout: 50 * time.Millisecond})
+	h.dial("127.0.0.2", head).expectClosed()
+	h.dial("127.0.0.2", "").expectClosed()
 }
 
-// A body that takes too long ends the request and the connection; a request that was complete in time may take as long as it likes.
+// TestSlowBody: a body that takes too long ends the request and the connection; serving a complete request is not limited.
 func TestSlowBody(t *testing.T) {
-	h := build(t, ratelimit.ConnOptions{ReadBodyTimeout: 50 * time.Millisecond})
+	h := startServer(t, ratelimit.ConnOptions{ReadBodyTimeout: 50 * time.Millisecond})
 	served := h.dial("127.0.0.3", "POST /wait HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
 	<-h.held
 	for range 3 {
 		slow := h.dial("127.0.0.2", half)
-		if answer := slow.hears(408); !answer.Close {
+		if answer := slow.expectStatus(408); !answer.Close {
 			t.Error("the connection is kept")
 		}
-		slow.isCut()
+		slow.expectClosed()
 	}
 	read := h.dial("127.0.0.2", half+rest)
-	read.hears(200)
-	h.dial("127.0.0.2", half).hears(408) // longer than the first had
-	read.says(half + rest).hears(200)
+	read.expectStatus(200)
+	h.dial("127.0.0.2", half).expectStatus(408) // a new deadline applies
+	read.send(half + rest).expectStatus(200)
 	close(h.open)
-	served.hears(200)
+	served.expectStatus(200)
 }
 
-// A refusal does not wait for the rest of the request, and ends the connection.
+// TestRefusalsEndTheConnection: a refusal does not wait for the rest of the request and closes the connection.
 func TestRefusalsEndTheConnection(t *testing.T) {
-	h := build(t, ratelimit.ConnOptions{})
+	h := startServer(t, ratelimit.ConnOptions{})
 	for _, test := range []struct {
-		say    string
+		text   string
 		status int
 	}{
 		{"POST /refuse HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n12345", 401},
 		{"POST /refuse HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n12345\r\n", 401},
 		{"GET /busy HTTP/1.1\r\nHost: h\r\n\r\n", 429},
 	} {
-		client := h.dial("127.0.0.2", test.say)
-		if answer := client.hears(test.status); !answer.Close {
+		client := h.dial("127.0.0.2", test.text)
+		if answer := client.expectStatus(test.status); !answer.Close {
 			t.Errorf("%d keeps the connection", test.status)
 		}
-		client.isCut()
+		client.expectClosed()
 	}
 	kept := h.dial("127.0.0.2", "GET /refuse HTTP/1.1\r\nHost: h\r\n\r\n")
-	if answer := kept.hears(401); answer.Close {
+	if answer := kept.expectStatus(401); answer.Close {
 		t.Error("an ordinary 401 ends the connection")
 	}
-	kept.says(whole).hears(200)
+	kept.send(whole).expectStatus(200)
 }
 
-// Over HTTP/2 an address has no more requests under way than it may have connections.
+// TestRequestsOverOneConnection: over HTTP/2 an address has no more concurrent requests than it may have connections.
 func TestRequestsOverOneConnection(t *testing.T) {
-	gate := ratelimit.NewConnLimiter(ratelimit.ConnOptions{MaxPerAddress: 3, ReadHeaderTimeout: never, ReadBodyTimeout: never, IdleTimeout: never, Clock: time.Now})
+	limiter := ratelimit.NewConnLimiter(ratelimit.ConnOptions{MaxPerAddress: 3, ReadHeaderTimeout: never, ReadBodyTimeout: never, IdleTimeout: never, Clock: time.Now})
 	held, open := make(chan struct{}, 10), make(chan struct{})
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
-			t.Errorf("asked by %s", r.Proto)
+			t.Errorf("requested over %s", r.Proto)
 		}
 		held <- struct{}{}
 		<-open
 	}))
 	server.EnableHTTP2 = true
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.Listener = gate.Listen(server.Listener, true)
-	gate.Secure(server.Config)
+	server.Listener = limiter.Listen(server.Listener, true)
+	limiter.ConfigureServer(server.Config)
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	answers := make(chan error, 10)
-	ask := func() {
+	get := func() {
 		answer, err := server.Client().Get(server.URL)
 		if err == nil {
 			_ = answer.Body.Close()
@@ -321,12 +323,12 @@ func TestRequestsOverOneConnection(t *testing.T) {
 		answers <- err
 	}
 	for range 3 {
-		go ask()
+		go get()
 	}
 	for range 3 {
 		<-held
 	}
-	go ask()
+	go get()
 	if err := <-answers; err == nil {
 		t.Error("a fourth request was let in")
 	}
@@ -336,13 +338,13 @@ func TestRequestsOverOneConnection(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	go ask()
+	go get()
 	if err := <-answers; err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
 }
 
-// scarce is a listener of a process that has no file left, once.
+// scarce simulates one failure to accept for lack of file descriptors.
 type scarce struct {
 	net.Listener
 }
@@ -356,12 +358,12 @@ func (l *scarce) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// Without files left, who waits gives way as well.
+// TestNoFilesLeft: a waiting connection is also evicted if the process has no file descriptors left.
 func TestNoFilesLeft(t *testing.T) {
-	h := build(t, ratelimit.ConnOptions{}, func(inner net.Listener) net.Listener { return &scarce{Listener: inner} })
-	waits := h.dial("127.0.0.2", half)
-	h.dial("127.0.0.3", whole).hears(200) // after it
+	h := startServer(t, ratelimit.ConnOptions{}, func(inner net.Listener) net.Listener { return &scarce{Listener: inner} })
+	waiting := h.dial("127.0.0.2", half)
+	h.dial("127.0.0.3", whole).expectStatus(200) // waiting less long
 	h.dial("127.0.0.9", whole)
-	waits.isCut()
-	h.dial("127.0.0.4", whole).hears(200)
+	waiting.expectClosed()
+	h.dial("127.0.0.4", whole).expectStatus(200)
 }

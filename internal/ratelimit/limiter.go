@@ -1,9 +1,15 @@
-// Package limits knows how many requests one caller may make in a sliding window, class by class. It counts exactly:
-// a request is let in when fewer than the limit came in the window that ends now, and refused requests count too.
-// It knows neither requests nor users, only classes, keys and the time it is handed; nothing outlives the process.
+// Package ratelimit limits requests and connections.
 //
-// Written here because the libraries at hand read the clock themselves, do not count what they refuse, or
-// approximate: a counter of two fixed windows can refuse a caller who has been quiet for a whole window.
+// [Limiter] counts the requests of a caller in a sliding window, by class. It counts exactly: a request is allowed if fewer than the limit came
+// in the window that ends now, and refused requests count, too. It depends only on classes, keys and the time it is given, and keeps its counts
+// in memory. Existing libraries read the clock themselves, do not count refused requests, or approximate: a counter of two fixed windows can
+// refuse a caller who was idle for a whole window.
+//
+// [ConnLimiter] limits open connections, in total and by address, and the time a client may take to send a request. A connection waits for its
+// client until a request is complete, and again between requests. Waiting costs a client nothing, so an attacker holds mostly waiting
+// connections. When the limit is reached, the longest waiting connection of the address with the most connections is evicted, so a caller with a
+// complete request, such as the gateway, is always admitted. golang.org/x/net/netutil.LimitListener stops accepting when it is full, so one
+// client could lock out all others, and it does not count by address.
 package ratelimit
 
 import (
@@ -13,35 +19,35 @@ import (
 	"time"
 )
 
-// Class names a limit, as callers see it in the RateLimit-Policy header.
+// Class names a limit, as sent in the RateLimit-Policy header.
 type Class string
 
-// The classes. Source: docs/decisions/limits.md, "Which limit applies".
+// Classes. Source: docs/decisions/limits.md, "Which limit applies".
 const (
 	None     Class = ""         // not limited
-	User     Class = "user"     // requests with an access token, by user; without a valid one they count as Anon
+	User     Class = "user"     // requests with an access token, by user; with an invalid token they count as Anon
 	Client   Class = "client"   // requests with an access token, by client
 	Anon     Class = "anon"     // other requests, by address
-	Auth     Class = "auth"     // passwords, second factors and what sends mail, by user or address; sign-ins by address and account, failed ones by address
+	Auth     Class = "auth"     // passwords, second factors and requests that send mail, by user or address; sign-ins by address and account, failed ones by address
 	SignIn   Class = "sign_in"  // sign-ins, by address
-	Refresh  Class = "refresh"  // swapping refresh tokens, by address
+	Refresh  Class = "refresh"  // rotation of refresh tokens, by address
 	Webhook  Class = "webhook"  // the device gateway, by address
 	Realtime Class = "realtime" // opening streams, by address; subscribing, by user
 )
 
-// Policy is one limit: so many requests in any stretch of Window. Zero requests mean no limit.
+// Policy is one limit: Requests in any interval of Window. Zero requests mean no limit.
 type Policy struct {
 	Requests int
 	Window   time.Duration
 }
 
-// Result says whether a request may pass and how much is left.
+// Result reports whether a request is allowed and how much of the limit is left.
 type Result struct {
 	Allowed   bool
 	Class     Class
-	Policy    Policy        // zero when nothing is limited
-	Remaining int           // requests left now
-	Reset     time.Duration // until the window frees quota; a refused caller may come back then
+	Policy    Policy        // zero if the class has no limit
+	Remaining int           // requests left in the window
+	Reset     time.Duration // time until quota is free again
 }
 
 // Limiter counts requests in memory. It is safe for concurrent use.
@@ -49,7 +55,7 @@ type Limiter struct {
 	windows map[Class]*window
 }
 
-// NewLimiter returns a limiter; classes without a policy are not limited.
+// NewLimiter returns a limiter. Classes without a policy are not limited.
 func NewLimiter(policies map[Class]Policy) *Limiter {
 	l := &Limiter{windows: map[Class]*window{}}
 	for class, policy := range policies {
@@ -60,7 +66,7 @@ func NewLimiter(policies map[Class]Policy) *Limiter {
 	return l
 }
 
-// Take counts one request of the key and says whether it may pass.
+// Take counts one request of the key and reports whether it is allowed.
 func (l *Limiter) Take(class Class, key string, now time.Time) Result {
 	w, limited := l.windows[class]
 	if !limited {
@@ -71,27 +77,27 @@ func (l *Limiter) Take(class Class, key string, now time.Time) Result {
 	return result
 }
 
-// Exhausted reports whether a key has nothing left, without counting anything.
-func (l *Limiter) Exhausted(class Class, key string, now time.Time) bool {
+// IsExhausted reports whether the key has no requests left, without counting one.
+func (l *Limiter) IsExhausted(class Class, key string, now time.Time) bool {
 	w, limited := l.windows[class]
 	return limited && w.left(key, now.UnixNano()) == 0
 }
 
-// GiveBack takes back what was counted for a key at a time.
-func (l *Limiter) GiveBack(class Class, key string, at time.Time) {
+// Refund removes a request that Take counted for the key at the given time.
+func (l *Limiter) Refund(class Class, key string, at time.Time) {
 	if w, limited := l.windows[class]; limited {
-		w.giveBack(key, at.UnixNano())
+		w.refund(key, at.UnixNano())
 	}
 }
 
 const (
-	// maxKeys bounds what one class remembers; newcomers beyond it share one budget until old keys have been forgotten.
-	maxKeys = 1 << 17
-	crowd   = "\x00crowd"
+	// maxKeys bounds the keys of one class. New keys beyond it share one budget until idle keys are evicted.
+	maxKeys   = 1 << 17
+	sharedKey = "\x00crowd"
 )
 
-// window holds, for each key, the times of its latest requests (nanoseconds, oldest first): never more than the
-// limit, because older ones cannot change an answer.
+// window holds the times of each key's latest requests (nanoseconds, oldest first), at most as many as the limit, because older ones cannot
+// change a result.
 type window struct {
 	mu      sync.Mutex
 	policy  Policy
@@ -107,7 +113,7 @@ func (w *window) take(key string, at int64) Result {
 	horizon := at - int64(w.policy.Window)
 	w.sweep(at, horizon)
 	if _, known := w.seen[key]; !known && len(w.seen) >= w.maxKeys {
-		key = crowd
+		key = sharedKey
 	}
 	times := after(w.seen[key], horizon)
 	allowed := len(times) < w.policy.Requests
@@ -127,12 +133,12 @@ func (w *window) left(key string, at int64) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, known := w.seen[key]; !known && len(w.seen) >= w.maxKeys {
-		key = crowd
+		key = sharedKey
 	}
 	return w.policy.Requests - len(after(w.seen[key], at-int64(w.policy.Window)))
 }
 
-func (w *window) giveBack(key string, at int64) {
+func (w *window) refund(key string, at int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	times := w.seen[key]
@@ -147,7 +153,7 @@ func (w *window) giveBack(key string, at int64) {
 	w.seen[key] = times
 }
 
-// sweep forgets idle keys, once per window.
+// sweep evicts idle keys, once per window.
 func (w *window) sweep(at, horizon int64) {
 	if at-w.swept < int64(w.policy.Window) {
 		return

@@ -40,7 +40,7 @@ func TestTakeUntilRefused(t *testing.T) {
 	}
 }
 
-func TestKeysAndClassesAreApart(t *testing.T) {
+func TestKeysAndClassesAreIndependent(t *testing.T) {
 	l := NewLimiter(map[Class]Policy{User: {1, time.Hour}, Anon: {1, time.Hour}, Webhook: {0, time.Hour}})
 	for _, take := range []struct {
 		class   Class
@@ -66,18 +66,18 @@ func TestKeysAndClassesAreApart(t *testing.T) {
 	}
 }
 
-func TestIdleKeysAreForgotten(t *testing.T) {
+func TestIdleKeysAreEvicted(t *testing.T) {
 	l := NewLimiter(map[Class]Policy{Anon: {5, time.Minute}})
 	for i := range 100 {
 		l.Take(Anon, fmt.Sprint(i), start)
 	}
 	l.Take(Anon, "late", start.Add(90*time.Second))
 	if n := len(l.windows[Anon].seen); n != 1 {
-		t.Errorf("%d keys remembered, want 1", n)
+		t.Errorf("%d keys held, want 1", n)
 	}
 }
 
-func TestNewcomersShareABudgetWhenFull(t *testing.T) {
+func TestNewKeysShareABudgetWhenFull(t *testing.T) {
 	l := NewLimiter(map[Class]Policy{Anon: {2, time.Minute}})
 	w := l.windows[Anon]
 	w.maxKeys = 3
@@ -91,7 +91,7 @@ func TestNewcomersShareABudgetWhenFull(t *testing.T) {
 		}
 	}
 	if allowed != 2 || len(w.seen) != 4 {
-		t.Errorf("%d newcomers let in with %d keys held, want 2 and 4", allowed, len(w.seen))
+		t.Errorf("%d new keys allowed with %d keys held, want 2 and 4", allowed, len(w.seen))
 	}
 	if !l.Take(Anon, "early0", start).Allowed {
 		t.Error("a known key lost its own budget")
@@ -117,7 +117,7 @@ func TestConcurrentTakesNeverExceedTheLimit(t *testing.T) {
 	}
 }
 
-// Against the definition: a request passes when fewer than the limit came in the window before it, refused ones included.
+// TestTakeFollowsTheDefinition: a request is allowed if fewer than the limit, including refused ones, came in the window before it.
 func TestTakeFollowsTheDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := Policy{Requests: rapid.IntRange(1, 6).Draw(t, "limit"), Window: 10 * time.Second}
@@ -170,31 +170,31 @@ func ExampleLimiter() {
 	// false 1m0s
 }
 
-func TestGiveBack(t *testing.T) {
+func TestRefund(t *testing.T) {
 	l := NewLimiter(map[Class]Policy{Realtime: {Requests: 2, Window: time.Minute}})
 	at := time.Date(2026, 1, 15, 8, 0, 0, 0, time.UTC)
-	if l.Exhausted(Realtime, "a", at) || l.Exhausted(User, "a", at) {
+	if l.IsExhausted(Realtime, "a", at) || l.IsExhausted(User, "a", at) {
 		t.Error("exhausted before anything was taken")
 	}
 	l.Take(Realtime, "a", at)
 	l.Take(Realtime, "a", at.Add(time.Second))
-	if !l.Exhausted(Realtime, "a", at.Add(time.Second)) || l.Exhausted(Realtime, "b", at.Add(time.Second)) {
+	if !l.IsExhausted(Realtime, "a", at.Add(time.Second)) || l.IsExhausted(Realtime, "b", at.Add(time.Second)) {
 		t.Error("after two of two")
 	}
-	l.GiveBack(Realtime, "a", at.Add(time.Hour)) // never taken
-	l.GiveBack(User, "a", at)                    // never limited
-	l.GiveBack(Realtime, "a", at)
-	if l.Exhausted(Realtime, "a", at.Add(time.Second)) {
-		t.Error("nothing came back")
+	l.Refund(Realtime, "a", at.Add(time.Hour)) // never taken
+	l.Refund(User, "a", at)                    // never limited
+	l.Refund(Realtime, "a", at)
+	if l.IsExhausted(Realtime, "a", at.Add(time.Second)) {
+		t.Error("nothing was refunded")
 	}
-	l.GiveBack(Realtime, "a", at)
-	l.GiveBack(Realtime, "a", at.Add(time.Second))
+	l.Refund(Realtime, "a", at)
+	l.Refund(Realtime, "a", at.Add(time.Second))
 	for range 2 {
 		if !l.Take(Realtime, "a", at.Add(2*time.Second)).Allowed {
-			t.Error("refused after everything came back")
+			t.Error("refused after everything was refunded")
 		}
 	}
 	if l.Take(Realtime, "a", at.Add(2*time.Second)).Allowed {
-		t.Error("more came back than was taken")
+		t.Error("more was refunded than taken")
 	}
 }

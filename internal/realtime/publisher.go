@@ -235,7 +235,7 @@ func (p *Publisher) audience(app core.App, now time.Time) (audience []reader) {
 			continue
 		}
 		r := reader{stream: stream}
-		if p.RestrictToCareTeam && authz.OnTeams(caller.Role) {
+		if p.RestrictToCareTeam && authz.IsCareTeamRole(caller.Role) {
 			r.team = caller.RecordID
 		}
 		audience = append(audience, r)

@@ -324,7 +324,7 @@ func TestUnauthorizedReaderIsCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newFixture(t)
 			r.app.OnRecordAfterUpdateSuccess(collections.Users).BindFunc(func(e *core.RecordEvent) error {
-				r.auth.Forget(e.Record.Id)
+				r.auth.Evict(e.Record.Id)
 				return e.Next()
 			})
 			user := vigiltest.User(t, r.app, authz.Nurse)

@@ -66,7 +66,7 @@ func forEachAlert(app core.App, numbers []int64, now time.Time, do func(tx core.
 				err = do(tx, alert)
 			}
 			switch refused, ok := errors.AsType[*fault.Error](err); {
-			case ok && !refused.Unexpected():
+			case ok && !refused.IsUnexpected():
 				acted[number] = ActResult{Refused: refused}
 			case err != nil:
 				return err

@@ -208,7 +208,7 @@ func (w *writer) reading(name string, r *vitals.Reading, parameters []*vitals.Pa
 // UnmarshalJSONFrom reads the stored form and ignores unknown members.
 func (l *Latest) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	*l = Latest{}
-	return validate.Read(dec, func(name string) error {
+	return validate.ReadObject(dec, func(name string) error {
 		r, err := readLatest(dec)
 		if err != nil || r == nil {
 			return err
@@ -238,7 +238,7 @@ func readLatest(dec *jsontext.Decoder) (*vitals.Reading, error) {
 		return nil, dec.SkipValue()
 	}
 	r := &vitals.Reading{}
-	err := validate.Read(dec, func(name string) error {
+	err := validate.ReadObject(dec, func(name string) error {
 		if kind := dec.PeekKind(); kind != '0' && kind != '"' {
 			return dec.SkipValue()
 		}

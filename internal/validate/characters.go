@@ -5,25 +5,25 @@ import (
 	"unicode"
 )
 
-// What nobody sees must not change what a person reads, nor make two names out of one that looks the same.
-// Source: docs/decisions/conventions.md, "String normalization"; Unicode Technical Report 36, Unicode Standard Annexes 9 and 31.
+// Invisible characters must not change what a person reads or make two names that look the same. Source: docs/decisions/conventions.md, "String
+// normalization"; Unicode Technical Report 36, Unicode Standard Annexes 9 and 31.
 
 const (
 	nonJoiner    = '\u200c'
 	joiner       = '\u200d'
-	blankBraille = '\u2800' // a letter without a dot
+	blankBraille = '\u2800' // prints as a blank
 )
 
-// hasControl finds control characters; free text may hold newlines and tabs.
+// hasControl reports control characters. Multiline text may contain newlines and tabs.
 func hasControl(text string, multiline bool) bool {
 	return strings.ContainsFunc(text, func(r rune) bool {
 		return unicode.IsControl(r) && (!multiline || r != '\n' && r != '\t')
 	})
 }
 
-// hidden are characters without a shape of their own: they turn the direction of what stands beside them, or are not there at all.
-// The two joiners are left to misjoined, variation selectors to identifiers: scripts need both.
-func hidden(r rune) bool {
+// isHidden reports characters without a visible glyph: those that change text direction and those that are ignored. Joiners are checked by
+// hasMisplacedJoiner and variation selectors by hasNonIdentifierRune, because scripts need both.
+func isHidden(r rune) bool {
 	switch {
 	case r < 0xad || r == joiner || r == nonJoiner || unicode.Is(unicode.Prepended_Concatenation_Mark, r):
 		return false
@@ -33,37 +33,36 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Noncharacter_Code_Point)
 }
 
-// hasHidden finds what may not stand in a name or another line of text.
+// hasHidden reports characters that a name or another single-line text must not contain.
 func hasHidden(text string) bool {
-	return !isASCII(text) && (strings.ContainsFunc(text, hidden) || misjoined(text))
+	return !isASCII(text) && (strings.ContainsFunc(text, isHidden) || hasMisplacedJoiner(text))
 }
 
-// misjoined reports whether a joiner or non-joiner stands where no script has one: anywhere but between two letters of a script that
-// joins them.
-func misjoined(text string) bool {
+// hasMisplacedJoiner reports a joiner or non-joiner that is not between two letters of a script that uses joiners.
+func hasMisplacedJoiner(text string) bool {
 	if !strings.ContainsAny(text, string([]rune{joiner, nonJoiner})) {
 		return false
 	}
 	letters := []rune(text)
 	for i, r := range letters {
-		if (r == joiner || r == nonJoiner) && (i == 0 || i == len(letters)-1 || !joins(letters[i-1]) || !joins(letters[i+1])) {
+		if (r == joiner || r == nonJoiner) && (i == 0 || i == len(letters)-1 || !isJoining(letters[i-1]) || !isJoining(letters[i+1])) {
 			return true
 		}
 	}
 	return false
 }
 
-// joins reports whether letters like this one are joined to others.
-func joins(r rune) bool {
+// isJoining reports whether the letter's script uses joiners.
+func isJoining(r rune) bool {
 	return unicode.In(r, unicode.Letter, unicode.Mark) &&
 		!unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic, unicode.Common, unicode.Inherited, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana)
 }
 
-// unfit finds what may not stand in an identifier, which people compare by eye and programs byte by byte: all but what has a shape of
-// its own, and the plain space.
-func unfit(text string) bool {
+// hasNonIdentifierRune reports characters that an identifier must not contain. People compare identifiers by eye and programs by bytes, so only
+// visible characters and the plain space are allowed.
+func hasNonIdentifierRune(text string) bool {
 	return !isASCII(text) && strings.ContainsFunc(text, func(r rune) bool {
-		return hidden(r) || r != ' ' && !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Cf)
+		return isHidden(r) || r != ' ' && !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Cf)
 	})
 }
 
@@ -76,8 +75,8 @@ func isASCII(text string) bool {
 	return true
 }
 
-// Clean takes out of a text what a line of text may not hold, where refusing would lose more than a character: names of the EMR, and what
-// people write at length. Line and paragraph separators become newlines.
+// Clean removes hidden characters where rejecting the text would lose too much: names from the EMR and free text. Line and paragraph separators
+// become newlines.
 func Clean(text string) string {
 	if isASCII(text) {
 		return text
@@ -86,14 +85,14 @@ func Clean(text string) string {
 		switch {
 		case r == '\u2028' || r == '\u2029':
 			return '\n'
-		case hidden(r):
+		case isHidden(r):
 			return -1
 		}
 		return r
 	}, text)
 }
 
-// CleanLine is Clean for a name: it holds no joiners where none belong and no control characters either.
+// CleanLine is Clean for a name: it also removes control characters and misplaced joiners.
 func CleanLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -101,7 +100,7 @@ func CleanLine(text string) string {
 		}
 		return r
 	}, Clean(text))
-	if misjoined(text) {
+	if hasMisplacedJoiner(text) {
 		text = strings.NewReplacer(string(joiner), "", string(nonJoiner), "").Replace(text)
 	}
 	return strings.TrimSpace(text)

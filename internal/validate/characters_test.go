@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// hiddenCharacters have no shape of their own.
+// hiddenCharacters have no visible glyph.
 var hiddenCharacters = []rune{
 	0xad, 0x34f, 0x61c, 0x115f, 0x1160, 0x17b4, 0x180e, 0x200b, 0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e,
 	0x2060, 0x2061, 0x2064, 0x2066, 0x2067, 0x2068, 0x2069, 0x206a, 0x206f, 0x2800, 0x3164, 0xfeff, 0xffa0, 0xfff9, 0xfffb, 0xfffe, 0x1d173, 0xe0001, 0xe0041, 0xe007f,
@@ -34,11 +34,11 @@ func TestHiddenCharacters(t *testing.T) {
 	}
 	checks := validate.NewChecks()
 	if checks.Text("field", validate.Of("\u200b\u202e"), validate.Required(50).Multiline()); len(checks.Fields["field"]) != 1 {
-		t.Error("what holds nothing to be seen is not blank")
+		t.Error("text of hidden characters only is not blank")
 	}
 }
 
-// What people are called, in their scripts, and what they may not be called.
+// TestNames covers names in many scripts and names that must be rejected.
 func TestNames(t *testing.T) {
 	for _, test := range []struct {
 		sent             string

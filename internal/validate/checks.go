@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// The messages every field can meet.
+// Messages that apply to every field.
 const (
 	msgRequired = "This field is required."
 	msgNull     = "This field may not be null."
@@ -29,23 +29,23 @@ const (
 	msgUUID     = "Must be a valid UUID."
 )
 
-// Checks collects what is wrong with a body, field by field.
+// Checks collects the errors of a request body by field.
 type Checks struct {
-	// Fields holds the messages so far.
+	// Fields holds the messages.
 	Fields fault.Fields
 }
 
-// NewChecks returns an empty collection.
+// NewChecks returns an empty Checks.
 func NewChecks() *Checks { return &Checks{Fields: fault.Fields{}} }
 
-// Err is nil when nothing was wrong, else a validation fault with every message.
+// Err returns a validation fault with all messages, or nil if there are none.
 func (c *Checks) Err() error { return c.Fields.Err() }
 
 // Reject adds a message to a field.
 func (c *Checks) Reject(name, message string) { c.Fields.Add(name, message) }
 
-// usable reports whether the field has a value to look at; it complains about wrong types, and about absence when required.
-func usable[T any](c *Checks, name string, f Field[T], required bool, wrongType string) bool {
+// hasValue reports whether the field has a value to check. It rejects a wrong type, and an absent or null value if required.
+func hasValue[T any](c *Checks, name string, f Field[T], required bool, wrongType string) bool {
 	switch {
 	case f.wrong:
 		c.Reject(name, wrongType)
@@ -59,46 +59,46 @@ func usable[T any](c *Checks, name string, f Field[T], required bool, wrongType 
 	return false
 }
 
-// TextRule is one condition on a text field.
+// TextRule is the set of conditions on a text field.
 type TextRule struct {
-	required, filled, multiline, identifier, lookedUp bool
-	max                                               int
-	oneOf                                             []string
-	pattern                                           *regexp.Regexp
-	unlike                                            string // what is said of text that does not match it
+	required, filled, multiline, identifier, lookupOnly bool
+	max                                                 int
+	oneOf                                               []string
+	pattern                                             *regexp.Regexp
+	mismatch                                            string // the message for text that does not match the pattern
 }
 
-// Required text may not be absent, null or blank.
+// Required returns a rule for text that must not be absent, null or blank.
 func Required(max int) TextRule { return TextRule{required: true, max: max} }
 
-// Optional text is "" when absent, null or blank.
+// Optional returns a rule for text that is "" if absent, null or blank.
 func Optional(max int) TextRule { return TextRule{max: max} }
 
-// Filled text may be absent or null, but not blank.
+// Filled rejects blank text. Absent and null stay allowed.
 func (r TextRule) Filled() TextRule { r.filled = true; return r }
 
-// Multiline lets newline and tab through: free text. What is invisible is taken out of it, not refused.
+// Multiline allows newlines and tabs. Hidden characters are removed instead of rejected.
 func (r TextRule) Multiline() TextRule { r.multiline = true; return r }
 
-// Identifier admits only characters that have a shape of their own: what names one thing must not have a twin that looks the same.
+// Identifier allows only visible characters, so that two identifiers cannot look the same.
 func (r TextRule) Identifier() TextRule { r.identifier = true; return r }
 
-// LookedUp text is compared and never stored, and nobody reads it: what is invisible stays, and finds nothing.
-func (r TextRule) LookedUp() TextRule { r.lookedUp = true; return r }
+// LookupOnly is for text that is only compared, never stored or shown: hidden characters are kept and match nothing.
+func (r TextRule) LookupOnly() TextRule { r.lookupOnly = true; return r }
 
-// OneOf admits only the listed values.
+// OneOf allows only the listed values.
 func (r TextRule) OneOf(values ...string) TextRule { r.oneOf = values; return r }
 
-// Matching admits only what has a form; complaint says which.
+// Matching allows only text of the given form; complaint is the message otherwise.
 func (r TextRule) Matching(form *regexp.Regexp, complaint string) TextRule {
-	r.pattern, r.unlike = form, complaint
+	r.pattern, r.mismatch = form, complaint
 	return r
 }
 
-// Text returns the trimmed, NFC-normalised text, or "" after a complaint.
-// Source: docs/decisions/conventions.md, "String normalization" and docs/decisions/limits.md, "Maximum lengths".
+// Text returns the trimmed, NFC-normalized text, or "" if it was rejected. Source: docs/decisions/conventions.md, "String normalization" and
+// docs/decisions/limits.md, "Maximum lengths".
 func (c *Checks) Text(name string, f String, rule TextRule) string {
-	if !usable(c, name, f, rule.required, msgString) {
+	if !hasValue(c, name, f, rule.required, msgString) {
 		return ""
 	}
 	text := norm.NFC.String(strings.TrimSpace(f.Value))
@@ -111,23 +111,23 @@ func (c *Checks) Text(name string, f String, rule TextRule) string {
 	case text == "":
 	case hasControl(text, rule.multiline):
 		c.Reject(name, msgControl)
-	case rule.identifier && unfit(text), !rule.multiline && !rule.lookedUp && hasHidden(text):
+	case rule.identifier && hasNonIdentifierRune(text), !rule.multiline && !rule.lookupOnly && hasHidden(text):
 		c.Reject(name, msgHidden)
 	case rule.max > 0 && utf8.RuneCountInString(text) > rule.max:
 		c.Reject(name, fmt.Sprintf("Ensure this field has no more than %d characters.", rule.max))
 	case rule.oneOf != nil && !slices.Contains(rule.oneOf, text):
 		c.Reject(name, fmt.Sprintf("Must be one of: %s.", strings.Join(rule.oneOf, ", ")))
 	case rule.pattern != nil && !rule.pattern.MatchString(text):
-		c.Reject(name, rule.unlike)
+		c.Reject(name, rule.mismatch)
 	default:
 		return text
 	}
 	return ""
 }
 
-// UUID returns the lower-case UUID, or "" after a complaint or when an optional one is absent.
+// UUID returns the UUID in lower case, or "" if it was rejected or is absent.
 func (c *Checks) UUID(name string, f String, required bool) string {
-	if !usable(c, name, f, required, msgString) {
+	if !hasValue(c, name, f, required, msgString) {
 		return ""
 	}
 	id, ok := ParseUUID(strings.TrimSpace(f.Value))
@@ -137,7 +137,7 @@ func (c *Checks) UUID(name string, f String, required bool) string {
 	return id
 }
 
-// ParseUUID reads the hyphenated form, in any case, and returns it in lower case.
+// ParseUUID parses the hyphenated form, in any case, and returns it in lower case.
 func ParseUUID(text string) (string, bool) {
 	if len(text) != 36 {
 		return "", false
@@ -149,9 +149,9 @@ func ParseUUID(text string) (string, bool) {
 	return id.String(), true
 }
 
-// Secret returns a password or token exactly as sent; it complains when absent or empty.
+// Secret returns a password or token exactly as sent. It rejects an absent or empty one.
 func (c *Checks) Secret(name string, f String, max int) string {
-	if !usable(c, name, f, true, msgString) {
+	if !hasValue(c, name, f, true, msgString) {
 		return ""
 	}
 	switch {
@@ -165,15 +165,15 @@ func (c *Checks) Secret(name string, f String, max int) string {
 	return ""
 }
 
-// given is the value that was sent, or nil when absent or after a complaint.
-func given[T any](c *Checks, name string, f Field[T], required bool, wrongType string) *T {
-	if !usable(c, name, f, required, wrongType) {
+// optionalValue returns the value, or nil if it was rejected or is absent.
+func optionalValue[T any](c *Checks, name string, f Field[T], required bool, wrongType string) *T {
+	if !hasValue(c, name, f, required, wrongType) {
 		return nil
 	}
 	return &f.Value
 }
 
-// Nested returns the object or list of a member, and whether it is there to look at. It complains, in the words of wrongType, of anything else but null.
+// Nested returns the object or list of a member and whether it was sent. It rejects any other type except null with the message wrongType.
 func Nested[T any](c *Checks, name string, f Field[T], wrongType string) (value T, ok bool) {
 	if f.wrong {
 		c.Reject(name, wrongType)
@@ -182,9 +182,9 @@ func Nested[T any](c *Checks, name string, f Field[T], wrongType string) (value 
 	return f.Value, f.Given()
 }
 
-// Number returns the number, or nil when absent or after a complaint.
+// Number returns the number, or nil if it was rejected or is absent.
 func (c *Checks) Number(name string, f Number, required bool) *float64 {
-	value := given(c, name, f, required, msgNumber)
+	value := optionalValue(c, name, f, required, msgNumber)
 	if value != nil && (math.IsNaN(*value) || math.IsInf(*value, 0)) {
 		c.Reject(name, msgNumber)
 		return nil
@@ -192,20 +192,19 @@ func (c *Checks) Number(name string, f Number, required bool) *float64 {
 	return value
 }
 
-// Integer returns the whole number, or nil when absent or after a complaint.
+// Integer returns the whole number, or nil if it was rejected or is absent.
 func (c *Checks) Integer(name string, f Integer, required bool) *int64 {
-	return given(c, name, f, required, msgInteger)
+	return optionalValue(c, name, f, required, msgInteger)
 }
 
-// Boolean returns the boolean, or nil when absent or after a complaint.
+// Boolean returns the boolean, or nil if it was rejected or is absent.
 func (c *Checks) Boolean(name string, f Boolean, required bool) *bool {
-	return given(c, name, f, required, msgBoolean)
+	return optionalValue(c, name, f, required, msgBoolean)
 }
 
 var phonePattern = regexp.MustCompile(`^[0-9+()\-. x]{7,20}$`)
 
-// Phone returns an optional phone number as it was sent, or "" when absent.
-// Source: docs/decisions/patients.md, "Field formats".
+// Phone returns an optional phone number as sent, or "" if absent. Source: docs/decisions/patients.md, "Field formats".
 func (c *Checks) Phone(name string, f String) string {
 	text := c.Text(name, f, Optional(20))
 	if text != "" && (!phonePattern.MatchString(text) || len(Digits(text)) < 7) {
@@ -214,7 +213,7 @@ func (c *Checks) Phone(name string, f String) string {
 	return text
 }
 
-// TimeZone returns an optional IANA time zone name, or "" when absent.
+// TimeZone returns an optional IANA time zone name, or "" if absent.
 func (c *Checks) TimeZone(name string, f String) string {
 	text := c.Text(name, f, Optional(64))
 	if text == "" {
@@ -226,7 +225,7 @@ func (c *Checks) TimeZone(name string, f String) string {
 	return text
 }
 
-// Digits are the ASCII digits of a text, in their order.
+// Digits returns the ASCII digits of a text.
 func Digits(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

@@ -1,6 +1,6 @@
-// Package input knows how to read what a caller sent: JSON fields that remember whether they were left out,
-// null or of the wrong type, and the checks that turn them into values or into one message per wrong field.
-// It refuses to guess: a numeric string is not a number, and a field of the wrong type never hides the others.
+// Package validate reads request bodies: JSON fields that record whether they were absent, null or of the wrong type, and checks that return
+// their values or collect one message per invalid field. It does not coerce types: a numeric string is not a number. A field of the wrong type
+// does not hide errors of other fields.
 package validate
 
 import (
@@ -20,10 +20,10 @@ import (
 // maxDepth bounds the nesting of a body. Source: docs/decisions/conventions.md, "Content types".
 const maxDepth = 32
 
-// exact matches members by their very names: "ROLE" is another member than "role", and unknown. All else is as encoding/json has it.
-var exact = jsonv2.JoinOptions(json.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false))
+// exactNames matches member names case-sensitively: "ROLE" is not "role". All other options are those of encoding/json.
+var exactNames = jsonv2.JoinOptions(json.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false))
 
-// Field is one JSON member of a request body. Decoding it never fails: a wrong type is kept for the checks.
+// Field is one JSON member of a request body. Decoding never fails: a wrong type is recorded for the checks.
 type Field[T any] struct {
 	Value   T
 	present bool
@@ -31,7 +31,7 @@ type Field[T any] struct {
 	wrong   bool
 }
 
-// The field types of request bodies.
+// Field types of request bodies.
 type (
 	String  = Field[string]
 	Number  = Field[float64]
@@ -41,38 +41,37 @@ type (
 	Object  = Field[map[string]json.RawMessage]
 )
 
-// UnmarshalJSON keeps the value, or that it was null or of the wrong type.
+// UnmarshalJSON stores the value, or that it is null or of the wrong type.
 func (f *Field[T]) UnmarshalJSON(raw []byte) error {
 	*f = Field[T]{present: true}
 	if bytes.Equal(raw, []byte("null")) {
 		f.null = true
 		return nil
 	}
-	f.wrong = jsonv2.Unmarshal(raw, &f.Value, exact) != nil
+	f.wrong = jsonv2.Unmarshal(raw, &f.Value, exactNames) != nil
 	return nil
 }
 
-// Of returns a field that was sent with the given value.
+// Of returns a field as if it had been sent with the value.
 func Of[T any](value T) Field[T] { return Field[T]{Value: value, present: true} }
 
-// Sent reports whether the member was in the body, null included.
+// Sent reports whether the member was in the body, including null.
 func (f Field[T]) Sent() bool { return f.present }
 
 // Null reports whether the member was sent as null.
 func (f Field[T]) Null() bool { return f.null }
 
-// Given reports whether the member was sent with a usable value.
+// Given reports whether the member was sent with a value of the right type.
 func (f Field[T]) Given() bool { return f.present && !f.null && !f.wrong }
 
-// Wrong reports whether something else was sent than the member may be, null apart.
+// Wrong reports whether the member was sent with a wrong type, except null.
 func (f Field[T]) Wrong() bool { return f.wrong }
 
-// DecodeObject reads one JSON object in UTF-8 into dst. It refuses other bytes, malformed JSON, trailing data, a root that is not an
-// object and nesting deeper than 32 with a parse_error fault, and an object with two members of one name with a validation fault that
-// names it.
+// DecodeObject decodes one JSON object in UTF-8 into dst. It returns a parse_error fault for other encodings, malformed JSON, trailing data,
+// another root type and nesting deeper than 32, and a validation fault for a duplicate member name.
 func DecodeObject(raw []byte, dst any) error {
 	refused := fault.New(fault.Invalid, "parse_error", "The request body is not a valid JSON object.")
-	if !utf8.Valid(raw) { // the decoder would put U+FFFD in its place, and a name in Latin-1 would be stored wrong
+	if !utf8.Valid(raw) { // the decoder would substitute U+FFFD, and a name in Latin-1 would be stored wrong
 		return refused.Because(errShape)
 	}
 	if err := checkShape(raw); errors.Is(err, errShape) {
@@ -80,15 +79,15 @@ func DecodeObject(raw []byte, dst any) error {
 	} else if err != nil {
 		return err
 	}
-	if err := jsonv2.Unmarshal(raw, dst, exact); err != nil {
+	if err := jsonv2.Unmarshal(raw, dst, exactNames); err != nil {
 		return refused.Because(errShape)
 	}
 	return nil
 }
 
-// DecodeMember reads a member of a body that [DecodeObject] has read, by its very names.
+// DecodeMember decodes a member of a body that [DecodeObject] has checked, with case-sensitive names.
 func DecodeMember(raw []byte, dst any) error {
-	if err := jsonv2.Unmarshal(raw, dst, exact); err != nil {
+	if err := jsonv2.Unmarshal(raw, dst, exactNames); err != nil {
 		return errShape
 	}
 	return nil
@@ -100,8 +99,8 @@ func (e shapeError) Error() string { return string(e) }
 
 const errShape = shapeError("not a JSON object of the expected shape")
 
-// checkShape walks the tokens once, so that depth, root and names are known before anything is built. Of two members of one name
-// programs take either: what was checked by one could be read otherwise by the next. Source: RFC 8259, 4.
+// checkShape checks depth, root type and names before anything is decoded. Duplicate names are refused, because programs differ in which of the
+// two they use, so a checked value could be read differently later. Source: RFC 8259, section 4.
 func checkShape(raw []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(true))
 	if dec.PeekKind() != '{' {
@@ -126,21 +125,21 @@ func checkShape(raw []byte) error {
 	}
 }
 
-// longestName bounds what is said again of a name that the sender made up.
-const longestName = 100
+// maxEchoedName bounds a member name of the caller that is repeated in a message.
+const maxEchoedName = 100
 
-// memberName is the dotted name of the member that an error is about.
+// memberName returns the dotted name of the member that the error is about.
 func memberName(err error) string {
 	at, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok {
 		return fault.NonField
 	}
-	return nameable(strings.Join(slices.Collect(at.JSONPointer.Tokens()), "."))
+	return echoableName(strings.Join(slices.Collect(at.JSONPointer.Tokens()), "."))
 }
 
-// nameable is a name that the sender made up, unless it is not fit to be said again.
-func nameable(name string) string {
-	if name == "" || len(name) > longestName || hasControl(name, false) || unfit(name) {
+// echoableName returns a member name of the caller, or NonField if it is not safe to repeat.
+func echoableName(name string) string {
+	if name == "" || len(name) > maxEchoedName || hasControl(name, false) || hasNonIdentifierRune(name) {
 		return fault.NonField
 	}
 	return name

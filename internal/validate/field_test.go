@@ -52,7 +52,7 @@ func TestDecodeObject(t *testing.T) {
 	}
 }
 
-// A field remembers whether it was left out, null or of the wrong type, and every wrong one is told at once.
+// TestFields checks that a field records whether it was absent, null or of the wrong type, and that every error is reported at once.
 func TestFields(t *testing.T) {
 	var b body
 	if err := validate.DecodeObject([]byte(`{"name":5,"value":"5","count":5.5,"flag":"true"}`), &b); err != nil {
@@ -76,7 +76,7 @@ func TestFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !b.Name.Sent() || !b.Name.Null() || b.Name.Given() || b.Count.Sent() {
-		t.Error("presence is not remembered")
+		t.Error("presence is not recorded")
 	}
 	if value := validate.NewChecks().Number("value", b.Value, true); value == nil || *value != 2 {
 		t.Error("the value is lost")
@@ -90,8 +90,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// Two members of one name are refused wherever they stand, by the name as callers write nested fields.
-func TestRepeatedMembers(t *testing.T) {
+// TestDuplicateMembers checks that duplicate names are refused at every level, with the dotted name of the nested field.
+func TestDuplicateMembers(t *testing.T) {
 	for raw, field := range map[string]string{
 		`{"name":"a","name":"a"}`:                       "name",
 		`{"name":"a","value":1,"name":null}`:            "name",
@@ -178,7 +178,7 @@ func TestNotFuture(t *testing.T) {
 	}
 }
 
-// What is shown reads back as the same instant.
+// FuzzParseInstant checks that a formatted instant parses as the same instant.
 func FuzzParseInstant(f *testing.F) {
 	f.Add("2026-01-15T13:45:00.123456Z")
 	f.Add("2016-12-31 23:59:60+14:00")
@@ -194,7 +194,7 @@ func FuzzParseInstant(f *testing.F) {
 	})
 }
 
-// Whatever arrives is either refused as a whole or leaves fields that can be checked.
+// FuzzDecodeObject checks that any input is either refused or leaves fields that can be checked.
 func FuzzDecodeObject(f *testing.F) {
 	f.Add([]byte(`{"name":"x","value":1.5,"count":3,"flag":true}`))
 	f.Add([]byte(`{"name":{"name":[]},"value":null}`))

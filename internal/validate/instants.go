@@ -16,8 +16,8 @@ const (
 // instantPattern is RFC 3339 with an optional offset, a space allowed for the T, and any fraction.
 var instantPattern = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):(\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})?$`)
 
-// ParseInstant reads an RFC 3339 date-time and returns it in UTC, cut to microseconds. Without an offset it is
-// UTC; a leap second is stored as :59.999. Years 1900 to 2200. Source: docs/decisions/conventions.md, "Timestamps in".
+// ParseInstant parses an RFC 3339 date-time and returns it in UTC, truncated to microseconds. A missing offset means UTC; a leap second becomes
+// :59.999. Years 1900 to 2200 are allowed. Source: docs/decisions/conventions.md, "Timestamps in".
 func ParseInstant(text string) (time.Time, error) {
 	m := instantPattern.FindStringSubmatch(text)
 	if m == nil {
@@ -47,7 +47,7 @@ func ParseInstant(text string) (time.Time, error) {
 	return at, nil
 }
 
-// ParseDate reads exactly YYYY-MM-DD, years 1900 to 2200.
+// ParseDate parses exactly YYYY-MM-DD, years 1900 to 2200.
 func ParseDate(text string) (time.Time, error) {
 	day, err := time.Parse(time.DateOnly, text)
 	if err != nil || day.Year() < 1900 || day.Year() > 2200 {
@@ -56,9 +56,9 @@ func ParseDate(text string) (time.Time, error) {
 	return day, nil
 }
 
-// Instant returns the time in UTC, or the zero time when absent or after a complaint.
+// Instant returns the time in UTC, or the zero time if it was rejected or is absent.
 func (c *Checks) Instant(name string, f String, required bool) time.Time {
-	if !usable(c, name, f, required, msgInstant) {
+	if !hasValue(c, name, f, required, msgInstant) {
 		return time.Time{}
 	}
 	at, err := ParseInstant(strings.TrimSpace(f.Value))
@@ -68,9 +68,9 @@ func (c *Checks) Instant(name string, f String, required bool) time.Time {
 	return at
 }
 
-// Date returns the calendar date as YYYY-MM-DD, or "" when absent or after a complaint.
+// Date returns the date as YYYY-MM-DD, or "" if it was rejected or is absent.
 func (c *Checks) Date(name string, f String, required bool) string {
-	if !usable(c, name, f, required, msgDate) {
+	if !hasValue(c, name, f, required, msgDate) {
 		return ""
 	}
 	text := strings.TrimSpace(f.Value)
@@ -81,16 +81,16 @@ func (c *Checks) Date(name string, f String, required bool) string {
 	return text
 }
 
-// NotFuture complains when a measurement time lies more than tolerance ahead of now.
-// Source: docs/decisions/conventions.md, "Future and past measurement times".
+// NotFuture rejects a measurement time more than tolerance ahead of now. Source: docs/decisions/conventions.md, "Future and past measurement
+// times".
 func (c *Checks) NotFuture(name string, at, now time.Time, tolerance time.Duration) {
 	if at.After(now.Add(tolerance)) {
 		c.Reject(name, msgFuture)
 	}
 }
 
-// FormatInstant writes a time as the contract shows it: UTC with Z, the fraction left out when zero, else three
-// or six digits. Source: docs/decisions/conventions.md, "Timestamps out".
+// FormatInstant formats a time as the API returns it: UTC with Z, and no fraction if it is zero, else three or six digits.
+// Source: docs/decisions/conventions.md, "Timestamps out".
 func FormatInstant(at time.Time) string {
 	at = at.UTC().Truncate(time.Microsecond)
 	switch ns := at.Nanosecond(); {

@@ -10,14 +10,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// DecodeList reads the list of 1 to most items that an object holds under a name, and does not look into the items: each is read by itself,
-// with [DecodeObject], so that one that cannot be read spoils no other. What else is in the object is ignored.
+// DecodeList returns the 1 to most items of the list in the named member. It does not decode the items: the caller decodes each one with
+// [DecodeObject], so that an invalid item does not affect the others. Other members are ignored.
 func DecodeList(raw []byte, name string, most int) ([]jsontext.Value, error) {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	if dec.PeekKind() != '{' {
 		return nil, notAnObject()
 	}
-	_, _ = dec.ReadToken() // which was looked at
+	_, _ = dec.ReadToken() // already peeked
 	var items []jsontext.Value
 	problem, sent := msgRequired, map[string]bool{}
 	for dec.PeekKind() == '"' {
@@ -25,11 +25,11 @@ func DecodeList(raw []byte, name string, most int) ([]jsontext.Value, error) {
 		if err != nil {
 			return nil, notAnObject()
 		}
-		said := member.String()
+		memberName := member.String()
 		switch {
-		case sent[said]:
-			return nil, fault.Field(nameable(said), "This field is there twice.")
-		case said == name:
+		case sent[memberName]:
+			return nil, fault.Field(echoableName(memberName), "This field is there twice.")
+		case memberName == name:
 			if items, problem, err = readItems(dec, most); err != nil {
 				return nil, err
 			}
@@ -39,7 +39,7 @@ func DecodeList(raw []byte, name string, most int) ([]jsontext.Value, error) {
 		if err != nil {
 			return nil, notAnObject()
 		}
-		sent[said] = true
+		sent[memberName] = true
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, notAnObject()
@@ -57,7 +57,7 @@ func notAnObject() *fault.Error {
 	return fault.New(fault.Invalid, "parse_error", "The request body is not a valid JSON object.").Because(errShape)
 }
 
-// readItems reads a list, or says what is wrong with what stands in its place.
+// readItems returns the items of a list, or the message for a value that is not a valid list.
 func readItems(dec *jsontext.Decoder, most int) (items []jsontext.Value, problem string, err error) {
 	if kind := dec.PeekKind(); kind != '[' {
 		problem = "Must be a list."
@@ -69,7 +69,7 @@ func readItems(dec *jsontext.Decoder, most int) (items []jsontext.Value, problem
 		}
 		return nil, problem, err
 	}
-	_, _ = dec.ReadToken() // which was looked at
+	_, _ = dec.ReadToken() // already peeked
 	count := 0
 	for ; dec.PeekKind() != ']'; count++ {
 		item, err := dec.ReadValue()
@@ -80,7 +80,7 @@ func readItems(dec *jsontext.Decoder, most int) (items []jsontext.Value, problem
 			items = append(items, item.Clone())
 		}
 	}
-	_, _ = dec.ReadToken() // which was looked at
+	_, _ = dec.ReadToken() // already peeked
 	switch {
 	case count == 0:
 		problem = "Ensure this field has at least 1 item."
@@ -94,8 +94,8 @@ func tooMany(most int) string {
 	return fmt.Sprintf("Ensure this field has no more than %d items.", most)
 }
 
-// Items goes through a list, each item with its name, such as codes.2. One that was left out or null is empty. It complains, and goes through nothing,
-// when what was sent is no list, in the words of wrongType, or has more items than most.
+// Items iterates over a list and yields each item with its name, such as codes.2. An absent or null list is empty. It rejects a value that is
+// not a list, with the message wrongType, and a list with more than most items, and then yields nothing.
 func Items[T any](c *Checks, name string, list Field[[]T], most int, wrongType string) iter.Seq2[string, T] {
 	return func(yield func(string, T) bool) {
 		switch {
@@ -114,7 +114,7 @@ func Items[T any](c *Checks, name string, list Field[[]T], most int, wrongType s
 	}
 }
 
-// Texts is [Items] for texts that keep to a rule; it complains of the others, and leaves them out.
+// Texts is [Items] for texts under a rule. It rejects and skips texts that break the rule.
 func Texts(c *Checks, name string, list Field[[]String], most int, wrongType string, rule TextRule) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		for name, item := range Items(c, name, list, most, wrongType) {

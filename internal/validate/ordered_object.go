@@ -1,5 +1,3 @@
-// Package object knows JSON objects whose members are decided by values and not by a Go type: it reads the members in
-// the order in which they came, and writes them in the order in which they were added. It refuses to know what they mean.
 package validate
 
 import (
@@ -8,14 +6,14 @@ import (
 	"errors"
 )
 
-var errNoObject = errors.New("not a JSON object")
+var errNotObject = errors.New("not a JSON object")
 
-// Read reads an object: member is called after each name, and reads the value.
-func Read(dec *jsontext.Decoder, member func(name string) error) error {
+// ReadObject reads a JSON object. It calls member after each name; member reads the value.
+func ReadObject(dec *jsontext.Decoder, member func(name string) error) error {
 	if token, err := dec.ReadToken(); err != nil {
 		return err
 	} else if token.Kind() != '{' {
-		return errNoObject
+		return errNotObject
 	}
 	for dec.PeekKind() != '}' {
 		name, err := dec.ReadToken()
@@ -30,30 +28,30 @@ func Read(dec *jsontext.Decoder, member func(name string) error) error {
 	return err
 }
 
-// Sent is an object as it was sent.
-type Sent []Member
+// RawObject holds the members of a JSON object undecoded and in order.
+type RawObject []Member
 
-// Member is one of its members.
+// Member is one member of a [RawObject].
 type Member struct {
 	Name string
 	Raw  jsontext.Value
 }
 
-// few is how many members most objects have room for.
-const few = 8
+// typicalMembers is the initial capacity for members.
+const typicalMembers = 8
 
-// UnmarshalJSONFrom keeps the members as they are.
-func (s *Sent) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	*s = make(Sent, 0, few)
-	return Read(dec, func(name string) error {
+// UnmarshalJSONFrom stores the members.
+func (s *RawObject) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	*s = make(RawObject, 0, typicalMembers)
+	return ReadObject(dec, func(name string) error {
 		raw, err := dec.ReadValue()
 		*s = append(*s, Member{name, raw.Clone()})
 		return err
 	})
 }
 
-// Member is the value of a member, nil when it was not sent.
-func (s Sent) Member(name string) jsontext.Value {
+// Member returns the value of a member, or nil if it was not sent.
+func (s RawObject) Member(name string) jsontext.Value {
 	for _, m := range s {
 		if m.Name == name {
 			return m.Raw
@@ -62,24 +60,24 @@ func (s Sent) Member(name string) jsontext.Value {
 	return nil
 }
 
-// Shown is an object to be written.
-type Shown []shown
+// OrderedObject is a JSON object that is written with its members in the order of the Add calls.
+type OrderedObject []orderedMember
 
-type shown struct {
+type orderedMember struct {
 	name  string
 	value any
 }
 
-// Add adds a member.
-func (s *Shown) Add(name string, value any) {
+// Add appends a member.
+func (s *OrderedObject) Add(name string, value any) {
 	if *s == nil {
-		*s = make(Shown, 0, few)
+		*s = make(OrderedObject, 0, typicalMembers)
 	}
-	*s = append(*s, shown{name, value})
+	*s = append(*s, orderedMember{name, value})
 }
 
-// MarshalJSONTo writes the members in their order.
-func (s Shown) MarshalJSONTo(enc *jsontext.Encoder) error {
+// MarshalJSONTo writes the members in order.
+func (s OrderedObject) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
 		return err
 	}

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// What is read member by member and written again is the same text, in its order.
+// TestObjectsKeepTheirOrder checks that members that are read and written again give the same text.
 func TestObjectsKeepTheirOrder(t *testing.T) {
 	const text = `{"z":1,"a":null,"m":{"b":[1,2],"a":"\u003c"},"n":true}`
-	var sent Sent
+	var sent RawObject
 	if err := json.Unmarshal([]byte(text), &sent); err != nil {
 		t.Fatal(err)
 	}
-	var shown Shown
+	var shown OrderedObject
 	for _, m := range sent {
 		shown.Add(m.Name, m.Raw)
 	}
@@ -24,18 +24,18 @@ func TestObjectsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoObject(t *testing.T) {
+func TestInvalidObjects(t *testing.T) {
 	for _, text := range []string{`[]`, `1`, `"{}"`, `{"a"`, `{"a":}`} {
-		var sent Sent
+		var sent RawObject
 		if json.Unmarshal([]byte(text), &sent) == nil {
 			t.Errorf("%s was read", text)
 		}
 	}
-	var none Shown
+	var none OrderedObject
 	if got, err := json.Marshal(none); err != nil || string(got) != "{}" {
 		t.Errorf("nothing is %s (%v)", got, err)
 	}
-	var failing Shown
+	var failing OrderedObject
 	failing.Add("f", func() {})
 	if _, err := json.Marshal(failing); err == nil {
 		t.Error("a function has no JSON")

@@ -32,7 +32,7 @@ func (e Envelope) Read(c *validate.Checks, now time.Time, maxFuture time.Duratio
 }
 
 // Body is the members of an object with a measurement of any kind; each kind reads only its own.
-type Body = validate.Sent
+type Body = validate.RawObject
 
 func field[T any](b Body, name string) (f validate.Field[T]) {
 	if raw := b.Member(name); raw != nil {

@@ -81,7 +81,7 @@ func (d *Server) permit(c *Call, row Route) error {
 // caller would have access without it: the rule must not depend on later lookups. Source: docs/decisions/security.md,
 // "Emergency access".
 func refuseBeyondEmergency(c *Call, row Route) error {
-	if row.Method == http.MethodGet || row.ReadOnly || authz.InEmergency(row.Permission) {
+	if row.Method == http.MethodGet || row.ReadOnly || authz.IsEmergencyWrite(row.Permission) {
 		return nil
 	}
 	return c.RefuseEmergency()
@@ -124,7 +124,7 @@ func (d *Server) count(c *Call, row Route, caller auth.Caller) error {
 		class = ratelimit.Anon
 	case class == ratelimit.Auth && caller.RecordID != "" && row.Permission != authz.Anyone: // on rows that require no token, a token gives no separate limit
 		key = caller.RecordID
-	case class == ratelimit.SignIn && d.Limits.Exhausted(ratelimit.Auth, key, c.Now): // too many failed sign-ins
+	case class == ratelimit.SignIn && d.Limits.IsExhausted(ratelimit.Auth, key, c.Now): // too many failed sign-ins
 		class = ratelimit.Auth
 	}
 	return c.Take(d.Limits, class, key)
@@ -175,7 +175,7 @@ func (c *Call) Origin() audit.Origin {
 
 // Actor is the caller for the audit trail.
 func (c *Call) Actor() audit.Actor {
-	if !c.Caller.Known() {
+	if !c.Caller.IsAuthenticated() {
 		return audit.Anonymous(c.Origin())
 	}
 	return c.Caller.Actor(c.Origin())
@@ -183,7 +183,7 @@ func (c *Call) Actor() audit.Actor {
 
 // noteDenied records a permission denial and returns it unchanged. Source: docs/decisions/security.md, "Audit record".
 func (c *Call) noteDenied(row Route, refusal error) error {
-	if !c.Caller.Known() || Translate(refusal).Kind != fault.Forbidden {
+	if !c.Caller.IsAuthenticated() || Translate(refusal).Kind != fault.Forbidden {
 		return refusal
 	}
 	err := audit.Append(c.outerApp(), audit.Entry{

@@ -210,7 +210,7 @@ func (c *Call) Body() ([]byte, error) {
 		return nil, tooLarge()
 	}
 	raw, err := io.ReadAll(io.LimitReader(c.Request.Body, c.bodyLimit+1))
-	if errors.Is(err, ratelimit.ErrSlow) {
+	if errors.Is(err, ratelimit.ErrBodyTimeout) {
 		return nil, fault.New(fault.TimedOut, "request_timeout", "The request body took too long.")
 	}
 	if err != nil { // the client disconnected or framed the body wrongly
