@@ -88,7 +88,7 @@ func TestStoryCriticalAmongWarnings(t *testing.T) {
 	}
 	newest := c.request(authz.Nurse, "GET", "/alerts/?status=active&page_size=25", nil).rows()
 	if slices.ContainsFunc(newest, func(a object) bool { return a["level"] == "critical" }) {
-		t.Error("the newest 25 have the critical one: the story tells nothing")
+		t.Error("the newest 25 have the critical one: the scenario proves nothing")
 	}
 	page := c.request(authz.Nurse, "GET", "/alerts/groups/?status=active&page_size=25", nil)
 	if got, want := groups(page), []string{"critical blood_pressure x1", "warning weight x9", "warning pulse_oximetry x18"}; !slices.Equal(got, want) {
@@ -170,7 +170,7 @@ func TestStoryUndo(t *testing.T) {
 	c.now = c.now.Add(time.Hour)
 	c.request(authz.Nurse, "POST", "/alerts/acknowledge/", note).want(200).holds(object{"done": 2.0})
 	if score(one) == before || review(one) == nil {
-		t.Fatal("acknowledging moved nothing: the story tells nothing")
+		t.Fatal("acknowledging changed no order: the scenario proves nothing")
 	}
 	c.now = c.now.Add(9 * time.Second)
 	c.request(authz.Provider, "POST", "/alerts/undo/", both).want(200).holds(object{"done": 0.0, "refused": 2.0, "results.0.code": "permission_denied"})
@@ -193,7 +193,7 @@ func TestStoryUndo(t *testing.T) {
 		"results.0.status": "acknowledged", "results.0.acknowledged_by": c.people[authz.MA].Email(), "results.0.resolved_at": nil,
 	})
 	if at := review(two); at == nil {
-		t.Error("the review that the acknowledgement was is gone with the undo of the resolution")
+		t.Error("undoing the resolution removed the review of the acknowledgment")
 	}
 }
 

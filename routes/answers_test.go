@@ -63,6 +63,6 @@ func TestAnswersFileMatchesContract(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile("answers.json"); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("answers.json is not what openapi.yaml says; make golden writes it anew: %v", err)
+		t.Errorf("answers.json differs from openapi.yaml; run make golden to rewrite it: %v", err)
 	}
 }

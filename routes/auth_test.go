@@ -135,7 +135,7 @@ func TestRegistration(t *testing.T) {
 		t.Fatalf("mailed %d", len(mails))
 	}
 	if !strings.Contains(mails[0].Text, "https://vigil.example.org") || !strings.Contains(mails[0].Text, "new.nurse@practice.test") {
-		t.Errorf("the welcome mail says %q", mails[0].Text)
+		t.Errorf("welcome mail: %q", mails[0].Text)
 	}
 	profile := c.send(c.login("NEW.nurse@practice.test", newPassword).want(200).text("access"), "GET", "/auth/profile/", nil).want(200)
 	if profile.object()["must_change_password"] != true || profile.text("npi") != "1234567893" || profile.text("time_zone") != "America/Chicago" {

@@ -136,7 +136,7 @@ func TestStoryTypedNormals(t *testing.T) {
 		w.now = w.now.Add(time.Minute)
 		w.addReading("patient", 118, 74, w.now)
 	}
-	w.wantAlertStates("what a patient typed is settled by the same", "204 critical auto_resolved")
+	w.wantAlertStates("a typed reading is resolved by typed ones", "204 critical auto_resolved")
 }
 
 // A critical reading ten days late is shown in the app only if four normal ones were stored since; otherwise it sends a
@@ -150,8 +150,8 @@ func TestStoryLateReading(t *testing.T) {
 		before, _ := w.score()
 		w.addReading("device", 188, 110, w.now.AddDate(0, 0, -10))
 		w.wantAlertStates("late, and normals since", "188 critical auto_resolved late superseded")
-		if stats, told := w.stats(), w.announcements(); len(stats) != 0 || !slices.Equal(told, []string{"reading_superseded critical"}) {
-			t.Errorf("%s: escalations %q, told %q", zone, stats, told)
+		if stats, notified := w.stats(), w.announcements(); len(stats) != 0 || !slices.Equal(notified, []string{"reading_superseded critical"}) {
+			t.Errorf("%s: escalations %q, notified %q", zone, stats, notified)
 		}
 		if score, _ := w.score(); score != before {
 			t.Errorf("%s: what is superseded moves the score from %v to %v", zone, before, score)
@@ -164,8 +164,8 @@ func TestStoryLateReading(t *testing.T) {
 		w = newWard(t, object{"time_zone": zone})
 		w.addReading("device", 188, 110, w.now.AddDate(0, 0, -10))
 		w.wantAlertStates("late, and nothing since", "188 critical active late")
-		if stats, told := w.stats(), w.announcements(); len(stats) != 0 || !slices.Equal(told, []string{"alert_raised critical"}) {
-			t.Errorf("%s: escalations %q, told %q", zone, stats, told)
+		if stats, notified := w.stats(), w.announcements(); len(stats) != 0 || !slices.Equal(notified, []string{"alert_raised critical"}) {
+			t.Errorf("%s: escalations %q, notified %q", zone, stats, notified)
 		}
 		w.addReading("device", 232, 130, w.now)
 		if stats := w.stats(); !slices.Equal(stats, []string{"stat open"}) {
@@ -252,8 +252,8 @@ func TestStoryBatch(t *testing.T) {
 			t.Errorf("the first answer is about %v, want %v", first.at("systolic"), want)
 		}
 		w.wantAlertStates("a late batch", "188 critical auto_resolved late superseded")
-		if stats, told := w.stats(), w.announcements(); len(stats) != 0 || !slices.Equal(told, []string{"reading_superseded critical"}) {
-			t.Errorf("escalations %q, told %q", stats, told)
+		if stats, notified := w.stats(), w.announcements(); len(stats) != 0 || !slices.Equal(notified, []string{"reading_superseded critical"}) {
+			t.Errorf("escalations %q, notified %q", stats, notified)
 		}
 
 		w = newWard(t, nil)
@@ -276,9 +276,9 @@ func TestStoryBatch(t *testing.T) {
 		"device_id": "T-1", "patient": other, "assigned_at": collections.Instant(late.Add(time.Minute)), "unassigned_at": "",
 	})
 	w.sendVendor(t, "tenovi", "["+rival+","+pressure("T-1", "GW-1", late, 188)+"]")
-	w.wantAlertStates("what followed is not stored", "188 critical active late")
-	if told := w.announcements(); !slices.Contains(told, "alert_raised critical") {
-		t.Errorf("told %q", told)
+	w.wantAlertStates("the later reading is not stored", "188 critical active late")
+	if notified := w.announcements(); !slices.Contains(notified, "alert_raised critical") {
+		t.Errorf("notified %q", notified)
 	}
 }
 
@@ -301,8 +301,8 @@ func TestStoryIrregularHeartbeats(t *testing.T) {
 				t.Fatalf("%s: %d warnings after %d flags", zone, got, day+1)
 			}
 		}
-		if told := w.announcements(); !slices.Equal(told, []string{"alert_raised warning"}) {
-			t.Errorf("told %q", told)
+		if notified := w.announcements(); !slices.Equal(notified, []string{"alert_raised warning"}) {
+			t.Errorf("notified %q", notified)
 		}
 		if score, level := w.score(); score < 51 || level != "warning" {
 			t.Errorf("%s: %v %s", zone, score, level)
@@ -311,7 +311,7 @@ func TestStoryIrregularHeartbeats(t *testing.T) {
 		w.now = start.AddDate(0, 0, 6)
 		flag(w, w.now, 119)
 		if n := len(warnings(w)); n != 1 {
-			t.Errorf("the run goes on: %d warnings", n)
+			t.Errorf("the run continues: %d warnings", n)
 		}
 		for day := range 3 {
 			w.now = start.AddDate(0, 0, 20+day)
@@ -367,7 +367,7 @@ func TestStoryRetraction(t *testing.T) {
 		t.Errorf("it began as %v", e)
 	}
 	w.retract(id)
-	w.wantAlertStates("withdrawn", "232 critical resolved withdrawn")
+	w.wantAlertStates("retracted", "232 critical resolved withdrawn")
 	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled"}) {
 		t.Errorf("escalations: %q", stats)
 	}
@@ -404,18 +404,18 @@ func TestStoryRetraction(t *testing.T) {
 	}
 	at(0, 204)
 	one, two := at(1, 120), at(2, 121)
-	w.wantAlertStates("settled", "204 critical auto_resolved")
-	told := len(w.announcements())
+	w.wantAlertStates("auto-resolved", "204 critical auto_resolved")
+	notified := len(w.announcements())
 	w.retract(one)
-	w.wantAlertStates("one of two is withdrawn", "204 critical active")
-	if again := w.announcements()[told:]; !slices.Equal(again, []string{"alert_raised critical"}) {
-		t.Errorf("told again: %q", again)
+	w.wantAlertStates("one of two retracted", "204 critical active")
+	if again := w.announcements()[notified:]; !slices.Equal(again, []string{"alert_raised critical"}) {
+		t.Errorf("notified again: %q", again)
 	}
 	wrong := at(3, 150)
 	at(4, 122)
 	w.wantAlertStates("a breach between", "204 critical active", "150 warning auto_resolved")
 	w.retract(wrong)
-	w.wantAlertStates("the breach is withdrawn", "204 critical auto_resolved", "150 warning auto_resolved withdrawn")
+	w.wantAlertStates("the breach retracted", "204 critical auto_resolved", "150 warning auto_resolved withdrawn")
 	w.retract(two)
 	w.wantAlertStates("one of two again", "204 critical active", "150 warning auto_resolved withdrawn")
 	trail := w.request(authz.Nurse, "GET", "/alerts/1/", nil).want(200).object()["audit_trail"].([]any)
@@ -453,5 +453,5 @@ func TestStoryRetraction(t *testing.T) {
 	w.addReading("device", 188, 110, w.now.AddDate(0, 0, -10))
 	w.wantAlertStates("superseded", "188 critical auto_resolved late superseded")
 	w.retract(newer)
-	w.wantAlertStates("by what is withdrawn", "188 critical active late")
+	w.wantAlertStates("the superseding reading retracted", "188 critical active late")
 }

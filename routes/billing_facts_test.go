@@ -96,7 +96,7 @@ func TestFactsRefuse(t *testing.T) {
 	c.wantRefusal(next, "submit", nil, "missing_primary_code")
 	batch := c.request(authz.DataMonitor, "POST", "/billing/claims/submit/", object{"entry_ids": []string{next}}).want(200)
 	if detail := batch.at("details").([]any)[0].(object); detail["reason"] != "invalid_state" || fmt.Sprint(detail["warnings"]) != "[missing_primary_code]" {
-		t.Errorf("the batch says %v", detail)
+		t.Errorf("batch refused with %v", detail)
 	}
 
 	bare := c.consentedPatient()
@@ -142,8 +142,8 @@ func TestEvidenceChangesAfterSubmission(t *testing.T) {
 		t.Errorf("the tasks are %s", tasks.body)
 	}
 	c.withdraw(patient) // one more day opens no second task
-	if told := c.rows(t, `SELECT kind FROM announcements WHERE kind = 'evidence_changed'`); len(told) != 1 {
-		t.Errorf("%d were told", len(told))
+	if notified := c.rows(t, `SELECT kind FROM announcements WHERE kind = 'evidence_changed'`); len(notified) != 1 {
+		t.Errorf("%d were notified", len(notified))
 	}
 	for i := range 2 { // a vendor file adds two days later
 		at, id := c.now.AddDate(0, 0, -10+i), collections.NewUUID()

@@ -53,19 +53,19 @@ func TestCareTeam(t *testing.T) {
 		body  object
 		wrong []string
 	}{
-		"primary is a nurse":    {object{"primary_provider_id": nurse}, []string{"primary_provider_id"}},
-		"primary is nobody":     {object{"primary_provider_id": 999}, []string{"primary_provider_id"}},
-		"primary of wrong type": {object{"primary_provider_id": "1"}, []string{"primary_provider_id"}},
-		"member is inactive":    {object{"members": []object{{"user_id": nurse}, {"user_id": gone}}}, []string{"members.1.user_id"}},
-		"member is an admin":    {object{"members": []object{{"user_id": c.people[authz.Admin].Number()}}}, []string{"members.0.user_id"}},
-		"member is a patient":   {object{"members": []object{{"user_id": c.people[authz.Patient].Number()}}}, []string{"members.0.user_id"}},
-		"member without an id":  {object{"members": []object{{"role": "x"}}}, []string{"members.0.user_id"}},
-		"member with a low id":  {object{"members": []object{{"user_id": -1}}}, []string{"members.0.user_id"}},
-		"member twice":          {object{"members": []object{{"user_id": nurse}, {"user_id": nurse}}}, []string{"members.1.user_id"}},
-		"member is no object":   {object{"members": []any{7}}, []string{"members.0"}},
-		"members are no list":   {object{"members": object{}}, []string{"members"}},
-		"role is long":          {object{"members": []object{{"user_id": nurse, "role": strings.Repeat("x", 51)}}}, []string{"members.0.role"}},
-		"too many":              {object{"members": slices.Repeat([]object{{"user_id": nurse}}, 51)}, []string{"members"}},
+		"primary is a nurse":       {object{"primary_provider_id": nurse}, []string{"primary_provider_id"}},
+		"unknown primary provider": {object{"primary_provider_id": 999}, []string{"primary_provider_id"}},
+		"primary of wrong type":    {object{"primary_provider_id": "1"}, []string{"primary_provider_id"}},
+		"member is inactive":       {object{"members": []object{{"user_id": nurse}, {"user_id": gone}}}, []string{"members.1.user_id"}},
+		"member is an admin":       {object{"members": []object{{"user_id": c.people[authz.Admin].Number()}}}, []string{"members.0.user_id"}},
+		"member is a patient":      {object{"members": []object{{"user_id": c.people[authz.Patient].Number()}}}, []string{"members.0.user_id"}},
+		"member without an id":     {object{"members": []object{{"role": "x"}}}, []string{"members.0.user_id"}},
+		"member with a low id":     {object{"members": []object{{"user_id": -1}}}, []string{"members.0.user_id"}},
+		"member twice":             {object{"members": []object{{"user_id": nurse}, {"user_id": nurse}}}, []string{"members.1.user_id"}},
+		"member is no object":      {object{"members": []any{7}}, []string{"members.0"}},
+		"members are no list":      {object{"members": object{}}, []string{"members"}},
+		"role is long":             {object{"members": []object{{"user_id": nurse, "role": strings.Repeat("x", 51)}}}, []string{"members.0.role"}},
+		"too many":                 {object{"members": slices.Repeat([]object{{"user_id": nurse}}, 51)}, []string{"members"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			answer := c.request(authz.Provider, "PUT", path, test.body)
@@ -73,6 +73,6 @@ func TestCareTeam(t *testing.T) {
 			answer.wantFields(test.wrong...)
 		})
 	}
-	c.wantRoles("PUT", "/patients/"+nobody+"/care-team/", object{}, archivers[:3]...)
-	c.wantRoles("GET", "/patients/"+nobody+"/care-team/", nil, authz.Roles...)
+	c.wantRoles("PUT", "/patients/"+unknownPatient+"/care-team/", object{}, archivers[:3]...)
+	c.wantRoles("GET", "/patients/"+unknownPatient+"/care-team/", nil, authz.Roles...)
 }

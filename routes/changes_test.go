@@ -55,11 +55,11 @@ func TestChangeFeed(t *testing.T) {
 	}
 	for _, line := range want {
 		if n := len(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return l != line })); n != 1 {
-			t.Errorf("%s is told %d times in %v", line, n, lines)
+			t.Errorf("%s is notified %d times in %v", line, n, lines)
 		}
 	}
 	if again, same := c.follow(authz.Admin, next, ""); len(again) != 0 || same != next {
-		t.Errorf("nothing happened, and %v is told", again)
+		t.Errorf("nothing changed, but %v is listed", again)
 	}
 	all, end := c.follow(authz.Admin, start, "&limit=1000")
 	if !slices.Equal(all, lines) || end != next {
@@ -80,7 +80,7 @@ func TestChangeFeed(t *testing.T) {
 	after, _ := c.follow(authz.Admin, next, "")
 	for _, line := range []string{fmt.Sprint("alert ", alerts[0]["id"], " updated"), "observation " + reading + " updated", "patient " + patient + " deleted"} {
 		if !slices.Contains(after, line) {
-			t.Errorf("%s is not told: %v", line, after)
+			t.Errorf("%s is not listed: %v", line, after)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestChangeFeedByRole(t *testing.T) {
 	}).want(201)
 	if lines, _ := c.follow(authz.DataMonitor, "", ""); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "alert") || strings.HasPrefix(l, "escalation") }) ||
 		!slices.Contains(lines, "patient "+patient+" created") {
-		t.Errorf("a data monitor is told %v", lines)
+		t.Errorf("a data monitor sees %v", lines)
 	}
 }
 
@@ -147,13 +147,13 @@ func TestChangeFeedOfCareTeam(t *testing.T) {
 	c.request(authz.Admin, "PUT", "/patients/"+own+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number(), "role": "nurse"}}}).want(200)
 	lines, _ := c.follow(authz.Nurse, "", "&limit=1")
 	if !slices.Contains(lines, "patient "+own+" created") || !slices.Contains(lines, "care_team "+own+" updated") || slices.Contains(lines, "patient "+other+" created") {
-		t.Errorf("the nurse is told %v", lines)
+		t.Errorf("the nurse sees %v", lines)
 	}
 	if lines, _ := c.follow(authz.MA, "", ""); slices.Contains(lines, "patient "+own+" created") {
-		t.Errorf("somebody of no team is told %v", lines)
+		t.Errorf("a clinician without a team sees %v", lines)
 	}
 	if lines, _ := c.follow(authz.Admin, "", ""); !slices.Contains(lines, "patient "+other+" created") {
-		t.Errorf("the administrator is told %v", lines)
+		t.Errorf("the administrator sees %v", lines)
 	}
 }
 
@@ -164,10 +164,10 @@ func TestChangeFeedForClients(t *testing.T) {
 	patient := c.enroll(nil)
 	page := c.as(token, "GET", "/changes/?types=patient,claim,alert", nil).want(200)
 	if !strings.Contains(page.body, patient) {
-		t.Errorf("the client is told %s", page.body)
+		t.Errorf("the client sees %s", page.body)
 	}
 	if read := c.read(`SELECT actor_type || ' ' || resource_type FROM audit_log WHERE resource_type = 'Change'`); !slices.Equal(read, []string{"client Change"}) {
-		t.Errorf("the trail says %v", read)
+		t.Errorf("the audit trail has %v", read)
 	}
 	next := page.object()["next_cursor"].(string)
 	c.as(token, "GET", "/changes/?since="+next, nil).want(200)

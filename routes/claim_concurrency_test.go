@@ -90,12 +90,12 @@ func TestConcurrentBatchesOfSameLines(t *testing.T) {
 				answers <- h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).status
 			}()
 		}
-		said := map[int]int{}
+		statuses := map[int]int{}
 		for range 6 {
-			said[<-answers]++
+			statuses[<-answers]++
 		}
-		if said[201] != 1 || said[400] != 5 {
-			t.Errorf("usage %s: answered %v", usage, said)
+		if statuses[201] != 1 || statuses[400] != 5 {
+			t.Errorf("usage %s: answered %v", usage, statuses)
 		}
 		sent := 0
 		for _, row := range h.request(authz.Admin, "GET", "/billing/claim-batches/?page_size=100", nil).want(200).results() {

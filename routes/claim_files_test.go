@@ -256,7 +256,7 @@ func TestClaimFilesRefused(t *testing.T) {
 	good, bare := h.insured("Ada", 20, nil), h.insured("Bea", 20, object{"member_id": nil})
 	entries := h.reviewed()
 	one, two := entries[good+" 99457"], entries[bare+" 99457"]
-	refused := h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two, nobody}}).want(400, "invalid_state")
+	refused := h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{one, two, unknownPatient}}).want(400, "invalid_state")
 	if !strings.Contains(refused.body, "missing_member_id") || !strings.Contains(refused.body, two) || strings.Contains(refused.body, one) || !strings.Contains(refused.body, "not_found") {
 		t.Errorf("refused with %s", refused.body)
 	}
@@ -266,7 +266,7 @@ func TestClaimFilesRefused(t *testing.T) {
 	_, file := h.send(one)
 	syntax := string(h.payer.Write999(file))
 	for name, wrong := range map[string]string{
-		"empty": " ", "no X12": "hello", "for somebody else": strings.Replace(syntax, "SUB1 ", "SUB2 ", 1),
+		"empty": " ", "no X12": "hello", "for another receiver": strings.Replace(syntax, "SUB1 ", "SUB2 ", 1),
 		"a wrong count": strings.Replace(syntax, "GE*1*", "GE*2*", 1), "another version": strings.Replace(syntax, "*00501*", "*00401*", 1),
 	} {
 		answer := h.upload([]byte(wrong)).want(400, "invalid_x12")

@@ -22,7 +22,7 @@ func TestPreflightMatchesBatch(t *testing.T) {
 		found := h.request(authz.DataMonitor, "GET", fmt.Sprint("/billing/entries/", e["id"], "/preflight/"), nil).want(200)
 		sent := h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []any{e["id"]}})
 		if ok := e["patient_id"] == abroad; found.at("ok") != ok || ok != (sent.status == 201) {
-			t.Errorf("preflight says %s, the batch %d %s", found.body, sent.status, sent.body)
+			t.Errorf("preflight answers %s, the batch %d %s", found.body, sent.status, sent.body)
 		}
 		if e["patient_id"] == odd && !strings.Contains(found.body, `"not_representable"`) {
 			t.Errorf("found %s", found.body)

@@ -27,8 +27,8 @@ func TestEvidenceForClients(t *testing.T) {
 			c.as(token, "GET", path+"evidence/"+format, nil).want(403, "insufficient_scope")
 		}
 		answer := c.requestWithToken("GET", "/api/v1"+path+"evidence/", token)
-		if told := answer.Header().Get("WWW-Authenticate"); !strings.Contains(told, `scope="`+left+`"`) {
-			t.Errorf("without %s: %q", left, told)
+		if challenge := answer.Header().Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="`+left+`"`) {
+			t.Errorf("without %s: %q", left, challenge)
 		}
 	}
 }

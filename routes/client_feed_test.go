@@ -14,7 +14,7 @@ func TestChangeFeedNamesClient(t *testing.T) {
 	c.enroll(nil)
 	feed := c.request(authz.Admin, "GET", "/dashboard/activity/", nil).want(200).object()["results"].([]any)
 	if len(feed) != 2 {
-		t.Fatalf("the feed says %v", feed)
+		t.Fatalf("the feed has %v", feed)
 	}
 	if user, client := feed[0].(object)["user"], feed[1].(object)["user"]; client != "Device cloud" || user != c.people[authz.Admin].Email() {
 		t.Errorf("enrolled by %v and %v", user, client)

@@ -53,11 +53,11 @@ func TestClientSecretGuessesAreLimited(t *testing.T) {
 	id, secret := m["id"].(string), m["client_secret"].(string)
 	refused := 0
 	for n := range 40 {
-		asked := id
+		clientID := id
 		if n%2 == 1 {
-			asked = "00000000-0000-4000-8000-000000000000"
+			clientID = "00000000-0000-4000-8000-000000000000"
 		}
-		switch status, policy := c.requestToken(asked, "wrong"); {
+		switch status, policy := c.requestToken(clientID, "wrong"); {
 		case status == 429 && policy == `"auth";q=20;w=60`:
 			refused++
 		case status != 401:

@@ -153,7 +153,7 @@ func TestClientAdministration(t *testing.T) {
 	}
 	stored := c.read(`SELECT event FROM audit_log WHERE resource_type = 'Client' ORDER BY id`)
 	if want := []string{"client.create", "client.update", "client.secret_rotate", "client.delete"}; !slices.Equal(stored, want) {
-		t.Errorf("the trail says %v", stored)
+		t.Errorf("the audit trail has %v", stored)
 	}
 }
 
@@ -209,7 +209,7 @@ func TestClientSendsReadings(t *testing.T) {
 	reading := object{"patient_id": patient, "systolic": 185, "diastolic": 125, "pulse": 80, "device_id": "BP-1", "measured_at": c.now.Add(-time.Minute).Format(time.RFC3339)}
 	sent := c.as(token, "POST", "/ingestion/blood-pressure/", reading).want(201).wantAt(object{"origin": "machine", "source": "api", "alert_triggered": true})
 	if sent.object()["alert_details"] != nil {
-		t.Errorf("a client that may not read alerts is told of one: %s", sent.body)
+		t.Errorf("a client without the alerts scope receives one: %s", sent.body)
 	}
 	c.as(token, "POST", "/ingestion/blood-pressure/", reading).want(200).wantAt(object{"duplicate": true})
 	c.as(token, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 1}).want(400)
@@ -272,7 +272,7 @@ func TestEveryRouteForClients(t *testing.T) {
 		delete(wanted, name)
 		if route.Public || route.Gateway {
 			if route.Scope != "" {
-				t.Errorf("%s asks nobody for a token, and has a scope", name)
+				t.Errorf("%s is public and has a scope", name)
 			}
 			continue
 		}
@@ -440,8 +440,8 @@ func TestAssertions(t *testing.T) {
 		"without a jti":            es.sign(t, with("jti", nil)),
 		"with an endless jti":      es.sign(t, with("jti", strings.Repeat("j", 513))),
 		"without a subject":        es.sign(t, with("sub", nil)),
-		"for somebody else":        es.sign(t, with("sub", other.id)),
-		"of nobody":                es.sign(t, jwt.MapClaims{"iss": "x", "sub": "x", "aud": tokenURL, "exp": at(time.Minute), "jti": "n"}),
+		"for another client":       es.sign(t, with("sub", other.id)),
+		"of an unknown client":     es.sign(t, jwt.MapClaims{"iss": "x", "sub": "x", "aud": tokenURL, "exp": at(time.Minute), "jti": "n"}),
 		"of no client":             es.sign(t, c.claims(machine{id: "0190b2c4-0000-7000-8000-00000000000c"}, "n")),
 		"by another client's key":  es.sign(t, c.claims(other, "k")),
 		"by an unknown key":        signer{jwt.SigningMethodES384, ecKey(t), "x"}.sign(t, c.claims(m, "u")),
@@ -511,8 +511,8 @@ func TestTokenRequests(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) { c.grant(test.form, test.by...).refusedToken(test.status, test.word) })
 	}
-	for asked, want := range map[string]string{"": "ingest system/Patient.rs", "system/Patient.read": "system/Patient.read", " ingest  ingest ": "ingest"} {
-		c.signIn(m, asked).want(200).wantAt(object{"scope": want})
+	for scope, want := range map[string]string{"": "ingest system/Patient.rs", "system/Patient.read": "system/Patient.read", " ingest  ingest ": "ingest"} {
+		c.signIn(m, scope).want(200).wantAt(object{"scope": want})
 	}
 	c.requestFrom(home, "POST", "/oauth/token/", `{"grant_type":"client_credentials"}`, "Content-Type", "application/json").refusedToken(400, "invalid_request")
 	c.requestFrom(home, "POST", "/oauth/token/", "%zz", "Content-Type", "application/x-www-form-urlencoded").refusedToken(400, "invalid_request")
@@ -593,7 +593,7 @@ func TestClientReadingDays(t *testing.T) {
 	}
 	explained := c.request(authz.Admin, "GET", "/billing/explain/"+patient+"/", nil).want(200).body
 	if !strings.Contains(explained, `"days":3,"days_needed":16`) {
-		t.Errorf("billing knows %s", explained)
+		t.Errorf("billing has %s", explained)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Quarantined events are resolved in any order of later events, even if the first try failed.
 func TestStoryClockAheadResentInAnyOrder(t *testing.T) {
-	for _, story := range []string{"other order", "right time between", "discarded, right time between", "not settled"} {
+	for _, story := range []string{"other order", "right time between", "discarded, right time between", "not resolved"} {
 		t.Run(story, func(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
@@ -33,7 +33,7 @@ func TestStoryClockAheadResentInAnyOrder(t *testing.T) {
 				c.postEvent(t, second).want(200)
 			}
 			stored := c.postEvent(t, first).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
-			if story == "not settled" {
+			if story == "not resolved" {
 				for _, statement := range []string{
 					`UPDATE gateway_events SET status = 'rejected', observation = '' WHERE id = '` + id + `'`,
 					`UPDATE alerts SET status = 'active' WHERE quarantine_id = '` + id + `' AND type = 'implausible_reading'`,

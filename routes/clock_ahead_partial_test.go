@@ -20,18 +20,18 @@ func TestStoryClockAheadPartialReading(t *testing.T) {
 			c.now = c.now.Add(time.Hour)
 			body := telli("BloodPressure", "tel", c.now.Add(30*time.Minute), `"systolic":118,"diastolic":76,"pulse":24`)
 			c.sendVendor(t, "telli", body).want(400)
-			loud := c.implausible(patient)
+			alerted := c.implausible(patient)
 			for range 2 {
 				c.now = c.now.Add(30 * time.Minute)
 				c.sendVendor(t, "telli", body)
 				c.wantReadings(t, "blood_pressure 118.0/76.0 - ")
-				wantIn(t, c.implausible(patient), object{"id": loud["id"], "status": "active", "level": "critical", "value": 24.0})
+				wantIn(t, c.implausible(patient), object{"id": alerted["id"], "status": "active", "level": "critical", "value": 24.0})
 				wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
 				if kept := c.rows(t, `SELECT status FROM gateway_events`); len(kept) != 1 || kept[0] != "rejected" {
 					t.Errorf("kept: %q", kept)
 				}
 			}
-			event := "/ingestion/quarantine/" + loud["quarantine_id"].(string)
+			event := "/ingestion/quarantine/" + alerted["quarantine_id"].(string)
 			if decided == "discard" {
 				c.request(authz.Nurse, "POST", event+"/discard/", object{"reason": "A loose cuff."}).want(200)
 				c.wantReadings(t, "blood_pressure 118.0/76.0 - ")

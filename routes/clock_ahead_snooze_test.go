@@ -11,7 +11,7 @@ import (
 // A snooze that covers critical values suppresses the snoozed value when the clock is ahead, but not a worse value or
 // another parameter.
 func TestStoryClockAheadAndSnoozed(t *testing.T) {
-	for body, loud := range map[string]bool{
+	for body, alerted := range map[string]bool{
 		`"systolic":186,"diastolic":84`:            false,
 		`"systolic":230,"diastolic":84`:            true, // worse than the snoozed value
 		`"systolic":186,"diastolic":84,"pulse":28`: true, // out of range
@@ -26,10 +26,10 @@ func TestStoryClockAheadAndSnoozed(t *testing.T) {
 		before := len(c.stats(t))
 		c.now = c.now.Add(time.Hour)
 		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), body)).want(400)
-		if got := len(c.alertsOf(patient, "implausible_reading")) != 0; got != loud {
-			t.Errorf("%s: loud %v", body, got)
+		if got := len(c.alertsOf(patient, "implausible_reading")) != 0; got != alerted {
+			t.Errorf("%s: alerted %v", body, got)
 		}
-		if !loud && len(c.stats(t)) != before {
+		if !alerted && len(c.stats(t)) != before {
 			t.Errorf("%s: escalations %q", body, c.stats(t))
 		}
 		if open := c.openAlerts(patient); !slices.Contains(open, "device_clock warning") {

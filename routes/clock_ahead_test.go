@@ -19,7 +19,7 @@ func TestStoryClockAhead(t *testing.T) {
 	for _, story := range []struct {
 		name, kind, unit, values string
 		reported                 object
-		loud                     bool
+		alerted                  bool
 		parameter                string
 	}{
 		{"SpO2 70", "pulse_oximetry", "%", `"spo2":70,"pulse":96`, object{"spo2": 70.0, "pulse": 96.0}, true, "spo2"},
@@ -49,9 +49,9 @@ func TestStoryClockAhead(t *testing.T) {
 				if got := clocks[0]["reported_values"].(object); !maps.Equal(got, story.reported) {
 					t.Errorf("reported are %v", got)
 				}
-				if said := clocks[0]["message"].(string); !strings.Contains(said, "D-1") || !strings.Contains(said, says.Format("2006-01-02T15:04:05Z")) ||
-					!strings.Contains(said, received.Format("2006-01-02T15:04:05Z")) {
-					t.Errorf("it says %q", said)
+				if message := clocks[0]["message"].(string); !strings.Contains(message, "D-1") || !strings.Contains(message, says.Format("2006-01-02T15:04:05Z")) ||
+					!strings.Contains(message, received.Format("2006-01-02T15:04:05Z")) {
+					t.Errorf("message %q", message)
 				}
 				id := clocks[0]["quarantine_id"].(string)
 				kept := c.request(authz.MA, "GET", "/ingestion/quarantine/"+query("status", "rejected"), nil).results()
@@ -59,17 +59,17 @@ func TestStoryClockAhead(t *testing.T) {
 					t.Fatalf("%d are kept", len(kept))
 				}
 				wantIn(t, kept[0], object{"id": id, "patient_id": patient, "implausible": true, "reason": "validation_error"})
-				told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
-				if !story.loud {
-					wantSame(t, "told", told, []string{"device_alert_raised warning"})
+				notified := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
+				if !story.alerted {
+					wantSame(t, "notified", notified, []string{"device_alert_raised warning"})
 					if len(c.stats(t)) != 0 || len(c.alertsOf(patient, "implausible_reading")) != 0 {
 						t.Errorf("escalations: %q", c.stats(t))
 					}
 				} else {
-					wantSame(t, "told", told, []string{"alert_raised critical", "device_alert_raised warning", "escalation_opened critical"})
+					wantSame(t, "notified", notified, []string{"alert_raised critical", "device_alert_raised warning", "escalation_opened critical"})
 					wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
-					if said := c.implausible(patient)["message"].(string); !strings.Contains(said, "critical limit") || !strings.Contains(said, "is ahead: it reports") {
-						t.Errorf("it says %q", said)
+					if message := c.implausible(patient)["message"].(string); !strings.Contains(message, "critical limit") || !strings.Contains(message, "is ahead: it reports") {
+						t.Errorf("message %q", message)
 					}
 					wantIn(t, c.implausible(patient), object{"level": "critical", "status": "active", "late": false, "parameter": story.parameter, "quarantine_id": id})
 					if score := c.score(patient); score["risk_level"] != "critical" || score["risk_score"].(float64) < 86 {
@@ -89,10 +89,10 @@ func TestStoryClockAhead(t *testing.T) {
 				if alerts := append(c.alertsOf(patient, "device_clock"), c.alertsOf(patient, "implausible_reading")...); slices.ContainsFunc(alerts, func(a object) bool { return a["status"] != "resolved" }) {
 					t.Errorf("open: %v", alerts)
 				}
-				if story.loud && c.score(patient)["risk_level"] != "critical" {
+				if story.alerted && c.score(patient)["risk_level"] != "critical" {
 					t.Errorf("ranked %v", c.score(patient))
 				}
-				if story.loud != (stored.at("alert_details") != nil && stored.at("alert_details.level") == "critical") {
+				if story.alerted != (stored.at("alert_details") != nil && stored.at("alert_details.level") == "critical") {
 					t.Errorf("judged %v", stored.body)
 				}
 				// A copy sent after the measurement time is a duplicate.
@@ -136,8 +136,8 @@ func TestStoryClockAheadWorseValues(t *testing.T) {
 	says(204) // implausible: an alert of its own
 	says(210)
 	wantSame(t, "open", open(), []string{"170"})
-	if loud := c.alertsOf(patient, "implausible_reading"); len(loud) != 1 || loud[0]["reported_count"] != 2.0 || alertSystolic(loud[0]) != "210" {
-		t.Errorf("loud are %v", loud)
+	if alerted := c.alertsOf(patient, "implausible_reading"); len(alerted) != 1 || alerted[0]["reported_count"] != 2.0 || alertSystolic(alerted[0]) != "210" {
+		t.Errorf("alerts are %v", alerted)
 	}
 	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
 	var gone []any
@@ -158,7 +158,7 @@ func TestStoryClockAheadWorseValues(t *testing.T) {
 	// The clock is corrected.
 	c.now = c.now.Add(time.Hour)
 	c.postEvent(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200).wantAt(object{"status": "accepted"})
-	wantSame(t, "what nobody has decided about", open(), []string{"168"})
+	wantSame(t, "undecided", open(), []string{"168"})
 	for _, id := range c.rows(t, `SELECT id FROM gateway_events WHERE status = 'rejected'`) {
 		c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
 	}
@@ -189,8 +189,8 @@ func TestStoryClockAheadFromVendors(t *testing.T) {
 		if len(clocks) != 1 {
 			t.Fatalf("%d alerts about the clock", len(clocks))
 		}
-		loud := c.implausible(patient)["quarantine_id"]
-		for _, id := range slices.Compact([]any{clocks[0]["quarantine_id"], loud}) { // the pulse after its pressure reading
+		alerted := c.implausible(patient)["quarantine_id"]
+		for _, id := range slices.Compact([]any{clocks[0]["quarantine_id"], alerted}) { // the pulse after its pressure reading
 			c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id.(string)+"/confirm/", object{"notes": "True."}).want(201).
 				wantAt(object{"origin": "device", "review_state": "confirmed", "suspect_reason": "device_clock", "measured_at": c.now.Format(time.RFC3339)})
 		}
@@ -203,8 +203,8 @@ func TestStoryClockAheadFromVendors(t *testing.T) {
 	later := at.Add(time.Minute)
 	c.sendVendor(t, "tenovi", pressure("T-1", "GW-3", later, 126)).want(400)
 	c.sendVendor(t, "tenovi", pulse("T-1", "GW-3", later, 36)).want(400)
-	if loud := c.alertsOf(cem, "implausible_reading"); len(loud) != 2 || loud[0]["value"] != 36.0 {
-		t.Errorf("loud: %v", loud)
+	if alerted := c.alertsOf(cem, "implausible_reading"); len(alerted) != 2 || alerted[0]["value"] != 36.0 {
+		t.Errorf("alerts: %v", alerted)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestStoryClockAheadResent(t *testing.T) {
 		if decided != "" {
 			c.request(authz.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})
 			if rechecked != patient {
-				t.Errorf("what was billed was counted anew for %q", rechecked)
+				t.Errorf("billing was recounted for %q", rechecked)
 			}
 			for _, e := range c.stats(t) {
 				if e != "stat cancelled system" {

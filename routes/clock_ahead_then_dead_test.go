@@ -28,7 +28,7 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 				c.request(authz.Nurse, "POST", "/alerts/"+formatID(alert)+"/resolve/", object{}).want(200)
 			}
 			dead := time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC)
-			said := func() (list []object) {
+			clockAlerts := func() (list []object) {
 				t.Helper()
 				for _, alert := range c.alertsOf(patient, "device_clock") {
 					if strings.Contains(alert["message"].(string), "which is impossible") {
@@ -39,29 +39,29 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 			}
 			c.now = c.now.Add(time.Minute)
 			c.postEvent(t, cuffEvent("BP-1", "gw-1", 204, dead)).want(200).wantAt(object{"status": "accepted"})
-			told := said()
+			notified := clockAlerts()
 			if decided == "nothing" { // one open alert is enough
-				if len(told) != 0 {
-					t.Errorf("told of twice: %v", told)
+				if len(notified) != 0 {
+					t.Errorf("notified twice: %v", notified)
 				}
 				return
 			}
-			if len(told) != 1 || told[0]["status"] != "active" || !strings.Contains(told[0]["message"].(string), "Systolic 204 mmHg") {
-				t.Fatalf("of a dead clock: %v", told)
+			if len(notified) != 1 || notified[0]["status"] != "active" || !strings.Contains(notified[0]["message"].(string), "Systolic 204 mmHg") {
+				t.Fatalf("of a dead clock: %v", notified)
 			}
-			c.request(authz.Nurse, "POST", "/alerts/"+formatID(told[0])+"/resolve/", object{}).want(200)
+			c.request(authz.Nurse, "POST", "/alerts/"+formatID(notified[0])+"/resolve/", object{}).want(200)
 			c.now = c.now.Add(time.Minute)
 			c.postEvent(t, cuffEvent("BP-1", "gw-1", 206, dead.Add(time.Hour))).want(200)
-			if told := said(); len(told) != 1 {
-				t.Errorf("told again: %v", told)
+			if notified := clockAlerts(); len(notified) != 1 {
+				t.Errorf("notified again: %v", notified)
 			}
 			// Corrected, and dead again.
 			c.now = c.now.Add(time.Minute)
 			c.postEvent(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 			c.now = c.now.Add(time.Minute)
 			c.postEvent(t, cuffEvent("BP-1", "gw-1", 208, dead.Add(2*time.Hour))).want(200)
-			if told := said(); len(told) != 2 {
-				t.Errorf("told of anew: %v", told)
+			if notified := clockAlerts(); len(notified) != 2 {
+				t.Errorf("second notification: %v", notified)
 			}
 		})
 	}

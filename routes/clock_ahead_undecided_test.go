@@ -62,7 +62,7 @@ func TestStoryClockAheadSuspectWeight(t *testing.T) {
 		c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
 		latest := c.alertsOf(patient, "device_clock")[0]
 		if message := latest["message"].(string); latest["status"] == "active" && strings.Contains(message, "limit") {
-			t.Errorf("of a weight in doubt it says %q", message)
+			t.Errorf("message about a suspect weight: %q", message)
 		}
 	}
 	if len(c.stats(t)) != 0 || len(c.alertsOf(patient, "implausible_reading")) != 0 {
@@ -105,7 +105,7 @@ func TestStoryClockCorrectedKeepsUndecidedValues(t *testing.T) {
 			c.now = c.now.Add(20 * time.Minute)
 			right(c)
 			c.sweepDevices()
-			wantSame(t, "still told", systolic(), []string{"172"})
+			wantSame(t, "still alerted", systolic(), []string{"172"})
 			// The shown values are decided; the remaining ones alert, and deciding the last one closes the alert.
 			for _, left := range [][]string{{"168"}, nil} {
 				id := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
@@ -159,8 +159,8 @@ func TestClockAheadGainIsWorseThanAnotherParameter(t *testing.T) {
 	c.postEvent(t, measured("OX-1", "GW-1", "pulse_oximetry", "%", at, `"spo2":84`)).want(200)
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, weight(c.now.Add(time.Hour), 86)).want(400)
-	if told := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(told) != 2 {
-		t.Errorf("told %q", told)
+	if notified := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(notified) != 2 {
+		t.Errorf("notified %q", notified)
 	}
 	_ = patient
 }
@@ -168,7 +168,7 @@ func TestClockAheadGainIsWorseThanAnotherParameter(t *testing.T) {
 // A dismissed value does not alert again when the device resends it, neither after its time has passed nor in another
 // envelope.
 func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
-	told := func(c *clinic) []string {
+	notified := func(c *clinic) []string {
 		return c.rows(c.t, `SELECT kind || ' ' || key FROM announcements WHERE alert != '' OR kind LIKE 'escalation%' ORDER BY created_at, kind, key`)
 	}
 	discard := func(c *clinic, id string) {
@@ -184,14 +184,14 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 				body := measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now.Add(7*time.Minute), fmt.Sprintf(`"spo2":%d`, spo2))
 				c.postEvent(t, body).want(400)
 				discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
-				before := told(c)
+				before := notified(c)
 				if other {
 					body = envelope(body)
 				}
 				c.now = c.now.Add(5 * time.Minute)
 				stored := c.postEvent(t, body).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
 				c.request(authz.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error", "fhir_status": nil})
-				wantSame(t, "told", told(c), before)
+				wantSame(t, "notified", notified(c), before)
 				if open := c.openAlerts(patient); len(open) != 0 {
 					t.Errorf("open: %q", open)
 				}
@@ -199,11 +199,11 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 					t.Errorf("%d wait for the EMR", len(sent))
 				}
 				c.postEvent(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
-				wantSame(t, "told", told(c), before)
+				wantSame(t, "notified", notified(c), before)
 				c.now = c.now.Add(time.Hour)
 				c.postEvent(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":84`)).want(200)
 				if len(c.stats(t)) == 0 {
-					t.Error("a new value is not told")
+					t.Error("a new value does not alert")
 				}
 			})
 		}
@@ -215,11 +215,11 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":48`)
 		c.postEvent(t, body).want(400)
 		discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
-		before := told(c)
+		before := notified(c)
 		c.now = c.now.Add(time.Minute)
 		c.postEvent(t, body).want(400)
 		c.postEvent(t, envelope(body)).want(400)
-		wantSame(t, "told", told(c), before)
+		wantSame(t, "notified", notified(c), before)
 		wantSame(t, "kept", c.rows(t, `SELECT status FROM gateway_events`), []string{"discarded", "discarded"})
 		if open := c.openAlerts(patient); len(open) != 0 {
 			t.Errorf("open: %q", open)
@@ -237,15 +237,15 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 		c.postEvent(t, body).want(400)
 		id := c.rows(t, `SELECT id FROM gateway_events`)[0]
 		stored := c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen."}).want(201).at("id").(string)
-		before := told(c)
+		before := notified(c)
 		c.postEvent(t, envelope(body)).want(400)
-		wantSame(t, "told", told(c), before)
+		wantSame(t, "notified", notified(c), before)
 		wantSame(t, "kept", c.rows(t, `SELECT status || ' ' || observation FROM gateway_events`), []string{"released " + stored, "released " + stored})
 		if open := c.openAlerts(patient); !slices.Equal(open, []string{"pulse_oximetry critical"}) {
 			t.Errorf("open: %q", open)
 		}
 	})
-	t.Run("a dead clock says the same time again", func(t *testing.T) {
+	t.Run("a dead clock repeats its time", func(t *testing.T) {
 		c := newIngestingClinic(t)
 		c.t = t
 		patient := c.enroll(object{"gateway_patient_id": "gw-1"})
@@ -265,11 +265,11 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 		at := c.now.Add(7 * time.Minute)
 		c.sendVendor(t, "tenovi", pulse("T-1", "GW-3", at, 36)).want(400)
 		discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
-		before := told(c)
+		before := notified(c)
 		c.now = at
 		c.sendVendor(t, "tenovi", pressure("T-1", "GW-3", at, 126)).want(200)
 		c.sendVendor(t, "tenovi", pulse("T-1", "GW-3", at, 36)).want(200)
-		wantSame(t, "told", told(c), before)
+		wantSame(t, "notified", notified(c), before)
 		c.wantReadings(t, "blood_pressure 126.0/82.0 - ")
 		if open := c.openAlerts(patient); slices.Contains(open, "pulse critical") {
 			t.Errorf("open: %q", open)

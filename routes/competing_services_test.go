@@ -56,8 +56,8 @@ func TestCompetingServices(t *testing.T) {
 func TestTasksOfVoids(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billable()
-	asked, paid := c.line(patient, "2026-01-13"), c.line(patient, "2026-01-14")
-	c.move(asked, "request-void", nil).want(200)
+	voiding, paid := c.line(patient, "2026-01-13"), c.line(patient, "2026-01-14")
+	c.move(voiding, "request-void", nil).want(200)
 	c.move(paid, "pay", object{"amount": 56, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
 	c.move(paid, "request-void", nil).want(200)
 	tasks := func() reply {
@@ -65,11 +65,11 @@ func TestTasksOfVoids(t *testing.T) {
 		return c.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
 	}
 	now := tasks().wantAt(object{"void_requested": 1.0, "refund_due": 1.0})
-	if !strings.Contains(now.body, `"entry_id":"`+asked+`","task":"void_requested"`) || !strings.Contains(now.body, `"entry_id":"`+paid+`","task":"refund_due"`) ||
+	if !strings.Contains(now.body, `"entry_id":"`+voiding+`","task":"void_requested"`) || !strings.Contains(now.body, `"entry_id":"`+paid+`","task":"refund_due"`) ||
 		!strings.Contains(now.body, `"repay_by":"2026-03-16"`) {
 		t.Errorf("the tasks are %s", now.body)
 	}
-	c.move(asked, "void", object{"reason": "The payer voided it"}).want(200)
+	c.move(voiding, "void", object{"reason": "The payer voided it"}).want(200)
 	c.move(paid, "refund", object{"amount": 56, "date": "2026-01-15", "reference": "CHK"}).want(200)
 	if last := tasks().wantAt(object{"void_requested": 0.0, "refund_due": 0.0}); !strings.Contains(last.body, `"items":[]`) {
 		t.Errorf("the tasks are %s", last.body)

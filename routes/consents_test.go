@@ -89,7 +89,7 @@ func TestConsentRefusals(t *testing.T) {
 			answer.wantFields(test.wrong...)
 		})
 	}
-	c.wantRoles("POST", "/patients/"+nobody+"/consents/", valid, clinical...)
-	c.wantRoles("GET", "/patients/"+nobody+"/consents/", nil, authz.Roles...)
-	c.wantRoles("POST", "/patients/"+nobody+"/consents/1/revoke/", object{"reason": "x"}, clinical...)
+	c.wantRoles("POST", "/patients/"+unknownPatient+"/consents/", valid, clinical...)
+	c.wantRoles("GET", "/patients/"+unknownPatient+"/consents/", nil, authz.Roles...)
+	c.wantRoles("POST", "/patients/"+unknownPatient+"/consents/1/revoke/", object{"reason": "x"}, clinical...)
 }

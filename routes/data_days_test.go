@@ -44,7 +44,7 @@ func TestDataDays(t *testing.T) {
 		"first_day": "2025-12-01", "last_day": "2025-12-31", "billing_period": false, "reached": nil, "later": "2026-01-01",
 	})
 	c.request(authz.Nurse, "GET", path+"?date=2026-02-30", nil).wantFields("date")
-	c.request(authz.Nurse, "GET", "/patients/"+nobody+"/data-days/", nil).want(404)
+	c.request(authz.Nurse, "GET", "/patients/"+unknownPatient+"/data-days/", nil).want(404)
 	c.wantRoles("GET", path, nil, append(clinical[:5:5], authz.DataMonitor)...)
 }
 
@@ -86,7 +86,7 @@ func TestDaysShort(t *testing.T) {
 		}
 	}
 	if phone := c.request(authz.DataMonitor, "GET", path, nil).results()[0]["phone"]; phone != nil {
-		t.Errorf("who bills is told the number %v", phone)
+		t.Errorf("billing receives the phone number %v", phone)
 	}
 	second := c.request(authz.Nurse, "GET", path+"?page_size=1&page=2", nil).want(200).at("results").([]any)
 	if len(second) != 1 || names[second[0].(object)["patient_id"]] != "Steady" {
@@ -127,7 +127,7 @@ func TestDataDaysThatDoNotCount(t *testing.T) {
 	id := c.enroll(object{"icd10_codes": []string{"I10"}})
 	c.request(authz.MA, "POST", "/patients/"+id+"/consents/", object{"type": "rpm", "method": "written", "granted_at": "2025-12-30"}).want(201)
 	c.storeDeviceDays(id, "D-1", c.now.AddDate(0, 0, -20), 6) // December 26 to 31
-	c.insert("reading_days", dbx.Params{"patient": id, "day": "2026-01-02", "observation_type": "weight", "first_observation": nobody, "readings": 2, "device_readings": 0})
+	c.insert("reading_days", dbx.Params{"patient": id, "day": "2026-01-02", "observation_type": "weight", "first_observation": unknownPatient, "readings": 2, "device_readings": 0})
 	path := "/patients/" + id + "/data-days/"
 	answer := c.request(authz.Nurse, "GET", path, nil).want(200)
 	for name, want := range map[string]int{"days": 2, "days_without_consent": 4, "days_typed": 1} {
@@ -137,7 +137,7 @@ func TestDataDaysThatDoNotCount(t *testing.T) {
 	}
 	answer.wantAt(object{"days_to_go": 14.0, "days_left": 10.0, "reached": "99445"})
 	if reachable := answer.at("reachable").([]any); len(reachable) != 0 {
-		t.Errorf("%v are said to be within reach", reachable)
+		t.Errorf("%v are listed as reachable", reachable)
 	}
 	// Today is the patient's day: in Auckland it is already the 16th.
 	c.now = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)

@@ -34,10 +34,10 @@ func TestStoryDeadClock(t *testing.T) {
 			alert := c.alertsOf(patient, "device_clock")[0]
 			wantIn(t, alert, object{"status": "active", "observation_id": id, "value": nil})
 			if message := alert["message"].(string); !strings.Contains(message, "BP-1") || !strings.Contains(message, "Systolic 204 mmHg") || !strings.Contains(message, "1970-01-01T00:02:00Z") {
-				t.Errorf("the alert says %q", message)
+				t.Errorf("alert message %q", message)
 			}
-			if told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"device_alert_raised warning"}) || len(c.stats(t)) != 0 {
-				t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+			if notified := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"device_alert_raised warning"}) || len(c.stats(t)) != 0 {
+				t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
 			}
 			latest := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object)
 			if latest["systolic"] != 128.0 {
@@ -122,9 +122,9 @@ func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
 	// Implausible and without a valid time: shown, and notified only because of the clock.
 	c.sendVendor(t, "telli", telli("BloodPressure", "tel", dead.Add(2*time.Hour), `"systolic":55,"diastolic":34`)).want(400)
 	wantIn(t, c.implausible(patient), object{"late": true, "status": "active"})
-	told := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert ORDER BY a.type`)
-	if !slices.Equal(told, []string{"device_battery", "device_clock"}) || len(c.stats(t)) != 0 {
-		t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+	notified := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert ORDER BY a.type`)
+	if !slices.Equal(notified, []string{"device_battery", "device_clock"}) || len(c.stats(t)) != 0 {
+		t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
 	}
 	// The device is returned and assigned to another patient, and that patient's care team is notified.
 	c.request(authz.Nurse, "POST", "/devices/tel/unassign/", object{"reason": "returned"}).want(200)

@@ -119,7 +119,7 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 			for _, patient := range c.request(authz.Admin, "GET", "/patients/?page_size=100", nil).results() {
 				team, _ := c.request(authz.Admin, "GET", fmt.Sprint("/patients/", patient["id"], "/care-team/"), nil).want(200).at("members").([]any)
 				if len(team) == 0 {
-					t.Errorf("nobody looks after %v", patient["mrn"])
+					t.Errorf("%v has no care team", patient["mrn"])
 				}
 			}
 			if result, err := audit.Verify(c.app, nil); err != nil || !result.Valid {
@@ -142,9 +142,9 @@ func (c *clinic) wantComplete(role authz.Role, path string, figures bool) {
 			c.t.Errorf("%s: nothing at %s: %.300s", path, part, answer.body)
 		}
 	}
-	said := answer.object()
-	delete(said, "count") // the number of items is not part of their content
-	if figures && !hasFigure(said) {
+	content := answer.object()
+	delete(content, "count") // the number of items is not part of their content
+	if figures && !hasFigure(content) {
 		c.t.Errorf("%s has no figure: %.300s", path, answer.body)
 	}
 }

@@ -32,7 +32,7 @@ func TestAssignDevice(t *testing.T) {
 	}
 	body["patient_id"] = other
 	c.request(authz.Nurse, "POST", "/devices/assign/", body).want(400, "device_already_assigned")
-	body["patient_id"] = nobody
+	body["patient_id"] = unknownPatient
 	c.request(authz.Nurse, "POST", "/devices/assign/", body).want(404, "not_found")
 	body["patient_id"], body["device_id"] = other, "BP-2"
 	c.request(authz.Admin, "POST", "/patients/"+other+"/archive/", object{"reason": "Moved"}).want(200)
@@ -44,7 +44,7 @@ func TestAssignDevice(t *testing.T) {
 	if events := c.events(id); !slices.Contains(events, "device.assign") {
 		t.Errorf("the audit trail has %v", events)
 	}
-	c.wantRoles("POST", "/devices/assign/", object{"device_id": "X", "patient_id": nobody, "device_type": "scale"}, assigners...)
+	c.wantRoles("POST", "/devices/assign/", object{"device_id": "X", "patient_id": unknownPatient, "device_type": "scale"}, assigners...)
 }
 
 var assigners = []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA}

@@ -138,7 +138,7 @@ func TestStoryRetractedAtTheEMR(t *testing.T) {
 				a.deliver(10 * time.Minute)
 			}
 			if got := a.copies(1)[0]; got.Status != "entered-in-error" || got.Versions != 2 {
-				t.Errorf("withdrawn: %s, version %d", got.Status, got.Versions)
+				t.Errorf("retracted: %s, version %d", got.Status, got.Versions)
 			}
 			a.request(authz.Nurse, "GET", "/ingestion/observations/"+id+"/", nil).want(200).
 				wantAt(object{"fhir_status": "transmitted", "status": "entered_in_error"})
@@ -162,9 +162,9 @@ func TestStoryEMRWithoutUpdates(t *testing.T) {
 	for range 8 {
 		a.deliver(time.Hour)
 	}
-	var told int
-	if err := a.app.DB().NewQuery("SELECT COUNT(*) FROM announcements WHERE kind = 'emr_copy_wrong'").Row(&told); err != nil || told != 1 {
-		t.Errorf("told %d times (%v)", told, err)
+	var notified int
+	if err := a.app.DB().NewQuery("SELECT COUNT(*) FROM announcements WHERE kind = 'emr_copy_wrong'").Row(&notified); err != nil || notified != 1 {
+		t.Errorf("notified %d times (%v)", notified, err)
 	}
 	a.emr.ClearFaults()
 	a.request(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)

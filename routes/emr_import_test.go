@@ -168,14 +168,14 @@ func TestImportOfAHundred(t *testing.T) {
 		c.emr.Fail(test.fault)
 		before := c.emr.Stats().Faulted
 		c.request(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(test.status, test.code)
-		if asked := c.emr.Stats().Faulted - before; asked > 3 {
-			t.Errorf("%s: %d requests to an EMR that is not there", name, asked)
+		if requests := c.emr.Stats().Faulted - before; requests > 3 {
+			t.Errorf("%s: %d requests to an unavailable EMR", name, requests)
 		}
 		c.emr.ClearFaults()
 		c.now = c.now.Add(2 * 3600e9) // the access token of the completed sign-in has expired
 	}
 	if patients, _, _ := total(); patients != 0 {
-		t.Fatalf("%d patients from nowhere", patients)
+		t.Fatalf("%d patients after failed imports", patients)
 	}
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/c01", Status: 500}) // the first request fails, too
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/c000", Status: 500})

@@ -115,7 +115,7 @@ func TestEMRSignInRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rec := c.requestCallback(back, ""); rec.Code != 400 {
-		t.Errorf("connected by somebody who has left: %d", rec.Code)
+		t.Errorf("connected by a deactivated user: %d", rec.Code)
 	}
 	if tokens, _ := c.client.Connection(); tokens.Access != "" {
 		t.Error("connected all the same")
@@ -190,8 +190,8 @@ func TestSlowEMR(t *testing.T) {
 	c.emr.Fail(sandbox.Fault{Match: "/Patient/", Drop: sandbox.DropHang})
 	before := c.emr.Stats().Faulted
 	c.request(authz.Admin, "POST", importPath, object{"emr_patient_ids": ids}).want(504, "emr_timeout")
-	if asked := c.emr.Stats().Faulted - before; asked > 3 {
-		t.Errorf("%d requests to an EMR that does not answer", asked)
+	if requests := c.emr.Stats().Faulted - before; requests > 3 {
+		t.Errorf("%d requests to an EMR that does not answer", requests)
 	}
 	c.request(authz.Admin, "GET", "/patients/", nil).want(200).wantAt(object{"count": 0.0})
 }

@@ -95,7 +95,7 @@ func TestEnrollmentsFollowTheirRecords(t *testing.T) {
 			}
 		}
 		if !slices.Equal(fromList, own) {
-			t.Errorf("%s: the list says %q, the patient %q", what, fromList, own)
+			t.Errorf("%s: the list has %q, the patient %q", what, fromList, own)
 		}
 	}
 	same("at first")
@@ -107,7 +107,7 @@ func TestEnrollmentsFollowTheirRecords(t *testing.T) {
 	c.request(authz.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"member_id": nil}}).want(200)
 	same("without a member id")
 	if listed("&stops=claims") == nil {
-		t.Error("a claim without a member id is not said to be stopped")
+		t.Error("a claim without a member id is not reported as blocked")
 	}
 	c.request(authz.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": nil}).want(200)
 	same("without a payer")

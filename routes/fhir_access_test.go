@@ -35,12 +35,12 @@ func TestPortalReadsOwnRecordAsFHIR(t *testing.T) {
 	}
 	rec := p.requestFHIR(p.portal, "GET", "/Provenance/"+p.weight, "")
 	if who := parsed(t, rec)["agent"].([]any)[0].(object)["who"].(object); who["reference"] != nil || who["display"] != "Staff" {
-		t.Errorf("the patient is told who typed it: %v", who)
+		t.Errorf("the patient sees who typed it: %v", who)
 	}
-	nobody := vigiltest.User(t, p.app, authz.Patient) // a portal user linked to no patient
-	rec = p.requestFHIR(vigiltest.Token(t, nobody, p.now), "GET", "/Device", "")
+	unlinked := vigiltest.User(t, p.app, authz.Patient) // a portal user linked to no patient
+	rec = p.requestFHIR(vigiltest.Token(t, unlinked, p.now), "GET", "/Device", "")
 	if rec.Code != 200 || len(found(parsed(t, rec), "match")) != 0 {
-		t.Errorf("who is nobody's sees %d %s", rec.Code, rec.Body)
+		t.Errorf("an unlinked portal user gets %d %s", rec.Code, rec.Body)
 	}
 }
 

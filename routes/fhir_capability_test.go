@@ -41,19 +41,19 @@ func TestCapabilityStatementMatchesRoutes(t *testing.T) {
 		t.Errorf("%v", statement)
 	}
 	rest := statement["rest"].([]any)[0].(object)
-	said := map[string]bool{
+	listed := map[string]bool{
 		"GET metadata": true, "GET .well-known/smart-configuration": true, // and the status and files of an export
 		"GET $export-status/{id}": true, "DELETE $export-status/{id}": true, "GET $export-status/{id}/{file}": true,
 	}
 	for _, o := range rest["operation"].([]any) {
 		name := o.(object)["name"].(string)
-		said["GET $"+name], said["POST $"+name] = true, true
+		listed["GET $"+name], listed["POST $"+name] = true, true
 	}
 	for _, r := range rest["resource"].([]any) {
 		resource := r.(object)
 		name := resource["type"].(string)
 		if name == "Group" { // read and search are not supported
-			said["GET Group/{group}/$export"], said["POST Group/{group}/$export"] = true, true
+			listed["GET Group/{group}/$export"], listed["POST Group/{group}/$export"] = true, true
 			continue
 		}
 		var interactions []string
@@ -63,13 +63,13 @@ func TestCapabilityStatementMatchesRoutes(t *testing.T) {
 		if !slices.Equal(interactions, []string{"read", "search-type"}) {
 			t.Errorf("%s: %v", name, interactions)
 		}
-		said["GET "+name], said["POST "+name+"/_search"], said["GET "+name+"/{id}"] = true, true, true
+		listed["GET "+name], listed["POST "+name+"/_search"], listed["GET "+name+"/{id}"] = true, true, true
 		operations, _ := resource["operation"].([]any)
 		for _, o := range operations {
 			operation := o.(object)["name"].(string)
-			said["GET "+name+"/$"+operation] = true
+			listed["GET "+name+"/$"+operation] = true
 			if operation == "export" {
-				said["POST "+name+"/$export"] = true
+				listed["POST "+name+"/$export"] = true
 			}
 		}
 		var params []string
@@ -112,7 +112,7 @@ func TestCapabilityStatementMatchesRoutes(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(said, served); diff != "" {
+	if diff := cmp.Diff(listed, served); diff != "" {
 		t.Errorf("the statement and the table differ: %s", diff)
 	}
 	if len(fhirserver.ResourceTypes) != 8 || !slices.IsSortedFunc(fhirserver.ResourceTypes, func(a, b *fhirserver.ResourceType) int { return strings.Compare(a.Type, b.Type) }) {

@@ -201,7 +201,7 @@ func TestExportFiles(t *testing.T) {
 	}
 	events := b.read(`SELECT event FROM audit_log WHERE resource_type = 'Export' AND (actor_type = 'client' OR actor_type = 'system') ORDER BY id`)
 	if got := strings.Join(events, " "); got != "export.start export.finish export.read export.read export.read" {
-		t.Errorf("the trail says %s", got)
+		t.Errorf("the audit trail has %s", got)
 	}
 	if expires := b.do("GET", at, "").Header().Get("Expires"); expires != b.now.Add(24*time.Hour).UTC().Format(http.TimeFormat) {
 		t.Errorf("it expires %s", expires)
@@ -269,8 +269,8 @@ func TestExportRefusals(t *testing.T) {
 	if got := namesOf(b.lines(manifest, "output")); len(got) == 0 || strings.Contains(fmt.Sprint(got), "Provenance") {
 		t.Errorf("exported %v", got)
 	}
-	if said := fmt.Sprint(b.lines(manifest, "error")); !strings.Contains(said, "_elements") {
-		t.Errorf("passed over: %s", said)
+	if reported := fmt.Sprint(b.lines(manifest, "error")); !strings.Contains(reported, "_elements") {
+		t.Errorf("passed over: %s", reported)
 	}
 	// Another client sees nothing of the export, and a narrower token of the same client cannot fetch files outside its
 	// scopes.
@@ -287,7 +287,7 @@ func TestExportRefusals(t *testing.T) {
 	fourth := b.do("GET", "/$export", "", "Prefer", async)
 	b.wantRefused(fourth, 429, "throttled")
 	if fourth.Header().Get("Retry-After") == "" {
-		t.Error("nobody says when to come back")
+		t.Error("no Retry-After")
 	}
 }
 
@@ -367,11 +367,11 @@ func TestExportSince(t *testing.T) {
 func TestSmartConfiguration(t *testing.T) {
 	c := newClinic(t)
 	rec := c.requestFHIR("", "GET", "/.well-known/smart-configuration", "")
-	told := parsed(t, rec)
-	if rec.Code != 200 || told["token_endpoint"] != tokenURL {
+	notified := parsed(t, rec)
+	if rec.Code != 200 || notified["token_endpoint"] != tokenURL {
 		t.Fatalf("answered %d %s", rec.Code, rec.Body)
 	}
-	scopes := fmt.Sprint(told["scopes_supported"])
+	scopes := fmt.Sprint(notified["scopes_supported"])
 	for _, kind := range fhirserver.ResourceTypes {
 		if !strings.Contains(scopes, "system/"+kind.Type+".rs") {
 			t.Errorf("%s is not among %s", kind.Type, scopes)
@@ -382,7 +382,7 @@ func TestSmartConfiguration(t *testing.T) {
 	}
 	// Every listed scope and every listed sign-in method works.
 	all := []string{}
-	for _, scope := range told["scopes_supported"].([]any) {
+	for _, scope := range notified["scopes_supported"].([]any) {
 		all = append(all, scope.(string))
 	}
 	m := c.addClient(object{"scopes": all})

@@ -37,7 +37,7 @@ func TestFHIRSearchesUseIndexes(t *testing.T) {
 			}
 		}
 	}
-	asked := 0
+	shapes := 0
 	for _, path := range paths {
 		for page := 0; path != "" && page < 2; page++ {
 			watch.start()
@@ -46,12 +46,12 @@ func TestFHIRSearchesUseIndexes(t *testing.T) {
 				for _, step := range slices.Concat(scans(t, p.app.ConcurrentDB(), query), detours(t, p.app.ConcurrentDB(), query, p.ada)) {
 					t.Errorf("%s: %s\n\tin %s", path, step, query)
 				}
-				asked++
+				shapes++
 			}
 			path = linkOf(bundle, "next")
 		}
 	}
-	if asked < 200 {
-		t.Errorf("only %d shapes of queries were looked at", asked)
+	if shapes < 200 {
+		t.Errorf("only %d shapes of queries were checked", shapes)
 	}
 }

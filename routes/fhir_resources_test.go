@@ -143,7 +143,7 @@ func TestStatesOfReadings(t *testing.T) {
 	p.request(authz.Nurse, "POST", "/ingestion/observations/"+p.weight+"/entered-in-error/", object{"reason": "somebody else"}).want(200)
 	rec := p.requestFHIR(p.tokenOf(authz.Nurse), "GET", path, "", "If-None-Match", tag)
 	if rec.Code != 200 || rec.Header().Get("ETag") == tag || parsed(t, rec)["status"] != "entered-in-error" {
-		t.Errorf("withdrawn: %d %s", rec.Code, rec.Body)
+		t.Errorf("retracted: %d %s", rec.Code, rec.Body)
 	}
 	for query, want := range map[string]int{"status=entered-in-error": 1, "status=final": 9, "status=preliminary": 0, "_lastUpdated=ge2026-01-15T13:46:00Z": 1, "_lastUpdated=lt2026-01-15T13:46:00Z": 9} {
 		if got := p.search("/Observation?" + query); len(got) != want {

@@ -110,9 +110,9 @@ func TestImplausibleAndCareTeams(t *testing.T) {
 		t.Errorf("recorded %v", events)
 	}
 	c.postEvent(t, pulse28(c, "nobody")).want(400)
-	unplaced := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at DESC, id DESC LIMIT 1`)[0]
-	c.request(authz.MA, "POST", "/ingestion/quarantine/"+unplaced+"/discard/", object{"reason": "x"}, "X-Emergency-Access", "Found unconscious in the lobby").want(403, "permission_denied")
-	c.request(authz.MA, "POST", "/ingestion/quarantine/"+unplaced+"/discard/", object{"reason": "x"}).want(200)
+	unmatched := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at DESC, id DESC LIMIT 1`)[0]
+	c.request(authz.MA, "POST", "/ingestion/quarantine/"+unmatched+"/discard/", object{"reason": "x"}, "X-Emergency-Access", "Found unconscious in the lobby").want(403, "permission_denied")
+	c.request(authz.MA, "POST", "/ingestion/quarantine/"+unmatched+"/discard/", object{"reason": "x"}).want(200)
 }
 
 // An acknowledged implausible event still waits for a decision, and the audit trail has who decided.
@@ -133,7 +133,7 @@ func TestImplausibleAcknowledged(t *testing.T) {
 		steps = append(steps, step.(object)["action"].(string))
 	}
 	if !slices.Equal(steps, []string{"created", "acknowledged", "resolved"}) {
-		t.Errorf("the trail says %q", steps)
+		t.Errorf("the audit trail has %q", steps)
 	}
 	for _, event := range []string{"alert.create", "escalation.create", "alert.acknowledge", "webhook.discarded", "alert.resolve", "escalation.update"} {
 		if !slices.Contains(c.events(patient), event) {

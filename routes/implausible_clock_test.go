@@ -25,17 +25,17 @@ func TestStoryImplausibleOfADeadClock(t *testing.T) {
 			c.postEvent(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", dead.Add(time.Duration(i)*time.Minute), `"spo2":48`)).wantFields("values.spo2")
 			c.now = c.now.Add(time.Hour)
 		}
-		clocks, loud := c.alertsOf(patient, "device_clock"), c.alertsOf(patient, "implausible_reading")
-		if len(clocks) != 1 || len(loud) != 1 || loud[0]["reported_count"] != 3.0 {
-			t.Fatalf("%d alerts about the clock, %d about values", len(clocks), len(loud))
+		clocks, urgent := c.alertsOf(patient, "device_clock"), c.alertsOf(patient, "implausible_reading")
+		if len(clocks) != 1 || len(urgent) != 1 || urgent[0]["reported_count"] != 3.0 {
+			t.Fatalf("%d alerts about the clock, %d about values", len(clocks), len(urgent))
 		}
 		wantIn(t, clocks[0], object{"level": "warning", "status": "active"})
-		if said := loud[0]["message"].(string); !strings.Contains(said, "The clock of device OX-1 is wrong: it reports 1970-01-01T00:02:00Z") {
-			t.Errorf("it says %q", said)
+		if message := urgent[0]["message"].(string); !strings.Contains(message, "The clock of device OX-1 is wrong: it reports 1970-01-01T00:02:00Z") {
+			t.Errorf("message %q", message)
 		}
-		told := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type != 'device_battery'`)
-		if !slices.Equal(told, []string{"device_clock"}) || len(c.stats(t)) != 0 {
-			t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+		notified := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type != 'device_battery'`)
+		if !slices.Equal(notified, []string{"device_clock"}) || len(c.stats(t)) != 0 {
+			t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
 		}
 		c.postEvent(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":97`)).want(200)
 		wantIn(t, c.alertsOf(patient, "device_clock")[0], object{"status": "auto_resolved"})
@@ -63,8 +63,8 @@ func TestStoryChildsWeight(t *testing.T) {
 			c.postEvent(t, measured("W-1", "gw-1", "weight", "kg", c.now, `"weight":`+story.kg)).wantFields("values.weight")
 			alert := c.implausible(patient)
 			wantIn(t, alert, object{"level": story.level, "status": "active"})
-			if told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"alert_raised " + story.level}) || len(c.stats(t)) != 0 {
-				t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+			if notified := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"alert_raised " + story.level}) || len(c.stats(t)) != 0 {
+				t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
 			}
 			if score := c.score(patient); (score["risk_level"] == "critical") != (story.level == "critical") {
 				t.Errorf("ranked %v", score)

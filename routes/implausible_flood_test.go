@@ -38,10 +38,10 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 	if got := alert["latest_values"].(object); !maps.Equal(got, object{"systolic": 499.0, "diastolic": 93.0}) {
 		t.Errorf("the latest are %v", got)
 	}
-	if said := alert["message"].(string); !strings.Contains(said, "Reported 200 times") || !strings.Contains(said, "Systolic 499 mmHg") {
-		t.Errorf("it says %q", said)
+	if message := alert["message"].(string); !strings.Contains(message, "Reported 200 times") || !strings.Contains(message, "Systolic 499 mmHg") {
+		t.Errorf("message %q", message)
 	}
-	wantSame(t, "told", c.rows(t, `SELECT kind FROM announcements WHERE alert != '' ORDER BY kind`), []string{"alert_raised", "escalation_opened"})
+	wantSame(t, "notified", c.rows(t, `SELECT kind FROM announcements WHERE alert != '' ORDER BY kind`), []string{"alert_raised", "escalation_opened"})
 	kept := c.rows(t, `SELECT id FROM gateway_events WHERE status = 'rejected' AND implausible ORDER BY received_at`)
 	if len(kept) != 200 {
 		t.Fatalf("%d are kept", len(kept))
@@ -76,7 +76,7 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 func TestStoryFloodNotifiesWhenWorse(t *testing.T) {
 	for name, values := range map[string]struct {
 		systolic []int
-		told     []int // values that notify
+		notified []int // values that notify
 		worst    float64
 	}{
 		"the same":         {[]int{320, 320, 320, 320}, []int{0}, 320},
@@ -89,17 +89,17 @@ func TestStoryFloodNotifiesWhenWorse(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
 			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
-			var told []int
+			var notified []int
 			before := 0
 			for i, systolic := range values.systolic {
 				c.now = c.now.Add(time.Minute)
 				c.postEvent(t, implausibleCuff(c, "BP-1", systolic, 50)).want(400)
 				if n := len(c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`)); n != before {
-					told, before = append(told, i), n
+					notified, before = append(notified, i), n
 				}
 			}
-			if !slices.Equal(told, values.told) {
-				t.Errorf("told at %v, want %v", told, values.told)
+			if !slices.Equal(notified, values.notified) {
+				t.Errorf("notified at %v, want %v", notified, values.notified)
 			}
 			wantIn(t, c.implausible(patient), object{"reported_count": float64(len(values.systolic))})
 			if worst := c.implausible(patient)["reported_values"].(object)["systolic"]; name != "the other side" && worst != values.worst {
@@ -117,8 +117,8 @@ func TestFloodOfWeights(t *testing.T) {
 	for i, kg := range []int{620, 640, 667, 669, 620, 6, 5, 640} {
 		c.now = c.now.Add(time.Minute)
 		c.postEvent(t, measured("SC-1", "gw-1", "weight", "kg", c.now, fmt.Sprintf(`"weight":%d`, kg))).want(400)
-		if told, want := len(c.rows(t, `SELECT key FROM announcements WHERE kind = 'alert_raised'`)), []int{1, 1, 1, 2, 2, 3, 3, 3}[i]; told != want {
-			t.Errorf("%d kg: told %d times, want %d", kg, told, want)
+		if notified, want := len(c.rows(t, `SELECT key FROM announcements WHERE kind = 'alert_raised'`)), []int{1, 1, 1, 2, 2, 3, 3, 3}[i]; notified != want {
+			t.Errorf("%d kg: notified %d times, want %d", kg, notified, want)
 		}
 	}
 	wantIn(t, c.implausible(patient), object{"reported_count": 8.0, "parameter": "weight"})
@@ -190,12 +190,12 @@ func TestFloodsOfAllKinds(t *testing.T) {
 		c.now = c.now.Add(time.Minute)
 		c.postEvent(t, measured("OX-1", "GW-3", "pulse_oximetry", "%", c.now.Add(time.Hour), `"spo2":70`)).want(400)
 	}
-	loud := c.alertsOf(patient, "implausible_reading")
-	if len(loud) != 2 || loud[0]["reported_count"] != 5.0 {
-		t.Fatalf("loud are %v", loud)
+	raised := c.alertsOf(patient, "implausible_reading")
+	if len(raised) != 2 || raised[0]["reported_count"] != 5.0 {
+		t.Fatalf("alerts are %v", raised)
 	}
 	// A decision about one event does not notify of the others again.
-	c.decideEvent("discard", loud[0]["quarantine_id"].(string)).want(200)
+	c.decideEvent("discard", raised[0]["quarantine_id"].(string)).want(200)
 	wantIn(t, c.alertsOf(patient, "implausible_reading")[0], object{"reported_count": 4.0, "status": "active"})
 	if clocks := c.clocksOpen(patient); len(clocks) != 0 {
 		t.Errorf("about the clock: %v", clocks)
@@ -302,8 +302,8 @@ func TestFloodOutOfOrder(t *testing.T) {
 		if got := alert["latest_values"].(object)["systolic"]; got != x.latest {
 			t.Errorf("after %d the latest is %v, want %v", x.systolic, got, x.latest)
 		}
-		if said := alert["message"].(string); alert["reported_count"] != 1.0 && !strings.Contains(said, fmt.Sprintf("the latest: Systolic %.0f mmHg", x.latest)) {
-			t.Errorf("it says %q", said)
+		if message := alert["message"].(string); alert["reported_count"] != 1.0 && !strings.Contains(message, fmt.Sprintf("the latest: Systolic %.0f mmHg", x.latest)) {
+			t.Errorf("message %q", message)
 		}
 	}
 	wantIn(t, c.implausible(patient), object{"value": 450.0, "reported_count": 5.0})

@@ -49,8 +49,8 @@ func TestStoryLateImplausibleAndNewerReading(t *testing.T) {
 			c.postEvent(t, want.late("gw-1", c.now.Add(-30*time.Hour))).want(400)
 			wantIn(t, c.implausible(patient), object{"late": true, "status": want.status})
 			kind := map[string]string{"active": "alert_raised", "auto_resolved": "reading_superseded"}[want.status]
-			if told := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{kind}) || len(c.stats(t)) != 0 {
-				t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+			if notified := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{kind}) || len(c.stats(t)) != 0 {
+				t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
 			}
 		})
 	}
@@ -90,7 +90,7 @@ func TestStoryEscalationAfterRetractions(t *testing.T) {
 		}
 		c.discard(patient)
 		if got := c.stats(t); !slices.Equal(got, []string{"stat cancelled system"}) || withdrawn(c) != 1 {
-			t.Errorf("of nothing: %q, told %d times", got, withdrawn(c))
+			t.Errorf("of nothing: %q, notified %d times", got, withdrawn(c))
 		}
 	})
 	t.Run("what it began with was discarded", func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestStoryEscalationAfterRetractions(t *testing.T) {
 		c.postEvent(t, spo2Of48("gw-1", c.now)).want(400)
 		c.discard(patient)
 		if got := c.stats(t); !slices.Equal(got, []string{"stat cancelled system"}) || withdrawn(c) != 1 {
-			t.Errorf("of nothing: %q, told %d times", got, withdrawn(c))
+			t.Errorf("of nothing: %q, notified %d times", got, withdrawn(c))
 		}
 	})
 	t.Run("it was less urgent before", func(t *testing.T) {

@@ -100,7 +100,7 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 				t.Errorf("reported are %v", got)
 			}
 			if alert["quarantine_id"] == nil || alert["parameter"] == nil || alert["value"] == nil || alert["threshold"] == nil {
-				t.Errorf("the alert says %v", alert)
+				t.Errorf("alert message %v", alert)
 			}
 			want := []string{"stat open system"}
 			if !story.stat {
@@ -109,9 +109,9 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 			if got := c.stats(t); !slices.Equal(got, want) {
 				t.Errorf("escalations: %q", got)
 			}
-			told := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
-			if want := []string{"alert_raised critical", "escalation_opened critical"}[:1+len(want)]; !slices.Equal(told, want) {
-				t.Errorf("told: %q", told)
+			notified := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
+			if want := []string{"alert_raised critical", "escalation_opened critical"}[:1+len(want)]; !slices.Equal(notified, want) {
+				t.Errorf("told: %q", notified)
 			}
 			if level := c.score(patient)["risk_level"]; level != "critical" {
 				t.Errorf("ranked %v", c.score(patient))
@@ -160,7 +160,7 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 	alert := c.implausible(patient)
 	wantIn(t, alert, object{"parameter": "pulse", "value": 28.0, "threshold": 40.0})
 	if message := alert["message"].(string); !strings.Contains(message, "Pulse 28 bpm") || !strings.Contains(message, "Systolic 104 mmHg, Diastolic 58 mmHg") {
-		t.Errorf("the alert says %q", message)
+		t.Errorf("alert message %q", message)
 	}
 	confirm := "/ingestion/quarantine/" + alert["quarantine_id"].(string) + "/confirm/"
 	c.request(authz.Nurse, "POST", confirm, object{}).wantFields("notes")
@@ -295,8 +295,8 @@ func TestStoryBrokenCuff(t *testing.T) {
 		c.now = c.now.Add(5 * time.Minute)
 	}
 	wantIn(t, c.implausible(patient), object{"reported_count": 24.0})
-	if told := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(told) != 1 { // the ladder notifies after that
-		t.Errorf("the escalation is told %d times", len(told))
+	if notified := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(notified) != 1 { // the ladder notifies after that
+		t.Errorf("the escalation is notified %d times", len(notified))
 	}
 	// All but one are discarded: the escalation stays for that one.
 	for i := range 24 {
@@ -323,15 +323,15 @@ func TestStoryImplausibleLate(t *testing.T) {
 	if message := fmt.Sprint(c.implausible(patient)["message"]); !strings.HasSuffix(message, " Measured "+c.now.AddDate(0, 0, -2).Format(time.RFC3339)+".") {
 		t.Errorf("the message is %q", message)
 	}
-	if told := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(told, []string{"alert_raised"}) {
-		t.Errorf("told: %q", told)
+	if notified := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"alert_raised"}) {
+		t.Errorf("told: %q", notified)
 	}
 	c.postEvent(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 	c.postEvent(t, late(3)).want(400)
 	list := c.alertsOf(patient, "implausible_reading")
 	wantIn(t, list[0], object{"late": true, "status": "auto_resolved", "resolution_reason": "superseded", "resolved_by": "system"})
-	told := c.rows(t, `SELECT kind || ' ' || severity || ' ' || (key LIKE '% superseded') FROM announcements WHERE alert != '' ORDER BY rowid`)
-	if !slices.Equal(told, []string{"alert_raised critical 0", "reading_superseded critical 1"}) || len(c.stats(t)) != 0 {
-		t.Errorf("told: %q, escalations: %q", told, c.stats(t))
+	notified := c.rows(t, `SELECT kind || ' ' || severity || ' ' || (key LIKE '% superseded') FROM announcements WHERE alert != '' ORDER BY rowid`)
+	if !slices.Equal(notified, []string{"alert_raised critical 0", "reading_superseded critical 1"}) || len(c.stats(t)) != 0 {
+		t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
 	}
 }

@@ -140,15 +140,15 @@ func (c *clinic) attempt(t *testing.T, event sandbox.Event) (answers []string) {
 			answers = append(answers, fmt.Sprint(rec.Code))
 			continue
 		}
-		var said struct {
+		var status struct {
 			Status        string `json:"status"`
 			ObservationID string `json:"observation_id"`
 		}
-		if err := json.Unmarshal(rec.Body.Bytes(), &said); err != nil {
+		if err := json.Unmarshal(rec.Body.Bytes(), &status); err != nil {
 			t.Error(err)
 		}
-		answers = append(answers, said.Status)
-		if said.Status == "accepted" && said.ObservationID != "" {
+		answers = append(answers, status.Status)
+		if status.Status == "accepted" && status.ObservationID != "" {
 			answers = append(answers, "observation")
 		}
 	}

@@ -95,7 +95,7 @@ func TestOrders(t *testing.T) {
 	c.request(authz.Nurse, "POST", path, object{"kind": "rpm_order", "dated": "2026-01-02"}).wantFields("author_id") // a nurse cannot have ordered it
 	c.request(authz.Nurse, "POST", path, object{"kind": "x", "dated": "2026-01-16", "author_id": 0}).wantFields("kind", "dated", "author_id")
 	c.request(authz.Nurse, "POST", path, object{}).wantFields("kind", "dated")
-	c.request(authz.Provider, "POST", "/patients/"+nobody+"/orders/", object{"kind": "rpm_order", "dated": "2026-01-02"}).want(404)
+	c.request(authz.Provider, "POST", "/patients/"+unknownPatient+"/orders/", object{"kind": "rpm_order", "dated": "2026-01-02"}).want(404)
 	c.wantRoles("POST", path, object{"kind": "rpm_order", "dated": "2026-01-02", "author_id": c.people[authz.Provider].Number()}, clinical...)
 }
 

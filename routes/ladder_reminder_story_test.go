@@ -25,8 +25,8 @@ func TestLadderReminderRepeatsNoValues(t *testing.T) {
 	if _, err := ladder.Sweep(t.Context(), w.app, w.now); err != nil {
 		t.Fatal(err)
 	}
-	if told := w.rows(t, `SELECT kind FROM announcements WHERE kind LIKE 'escalation%' ORDER BY rowid`); len(told) != 3 || told[2] == told[0] {
-		t.Fatalf("told: %q", told)
+	if notified := w.rows(t, `SELECT kind FROM announcements WHERE kind LIKE 'escalation%' ORDER BY rowid`); len(notified) != 3 || notified[2] == notified[0] {
+		t.Fatalf("told: %q", notified)
 	}
 	w.pushed(w.people[authz.Nurse], "escalations")
 	w.pushed(w.people[authz.ClinicalManager], "escalations")

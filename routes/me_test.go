@@ -14,17 +14,17 @@ func TestPermissionsMatchPolicy(t *testing.T) {
 	c := newClinic(t)
 	words := map[authz.Scope]string{authz.NonCritical: "non_critical", authz.Own: "own", authz.All: "all"}
 	for _, role := range authz.Roles {
-		told := c.request(role, "GET", "/auth/me/", nil).want(200).object()["permissions"].(object)
+		permissions := c.request(role, "GET", "/auth/me/", nil).want(200).object()["permissions"].(object)
 		for _, action := range []authz.Action{
 			authz.ReadTriage, authz.AcknowledgeAlerts, authz.ReadStaff, authz.ReadBilling, authz.ConnectEMR, authz.SetOnCall, authz.ChangeTimeEntries, authz.ReadPatients,
 		} {
 			want, may := words[authz.Reach(role, action)]
-			if got, has := told[action.Code()]; has != may || may && got != want {
-				t.Errorf("%s is told %v of %q, want %q", role, got, action, want)
+			if got, has := permissions[action.Code()]; has != may || may && got != want {
+				t.Errorf("%s has %v for %q, want %q", role, got, action, want)
 			}
 		}
-		if len(told) != len(authz.Rights(role)) {
-			t.Errorf("%s is told of %d rights, and has %d", role, len(told), len(authz.Rights(role)))
+		if len(permissions) != len(authz.Rights(role)) {
+			t.Errorf("%s has %d permissions listed, and %d", role, len(permissions), len(authz.Rights(role)))
 		}
 	}
 	if got := authz.Rights(authz.MA)["acknowledge_alerts"]; got != "non_critical" {
@@ -85,7 +85,7 @@ func TestStaff(t *testing.T) {
 				t.Errorf("%s is offered an account that is off", role)
 			}
 			if len(one) != 4 {
-				t.Errorf("%s is told %v", role, one)
+				t.Errorf("%s sees %v", role, one)
 			}
 		}
 		if slices.Contains(roles, "patient") || !slices.Contains(roles, "ma") || !slices.Contains(roles, "data_monitor") {

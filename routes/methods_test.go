@@ -34,12 +34,12 @@ func TestEveryPathForEveryMethod(t *testing.T) {
 			}
 		}
 		want := strings.Join(append(allow, http.MethodOptions), ", ")
-		asked := pathParameter.ReplaceAllString(path, "999999")
+		example := pathParameter.ReplaceAllString(path, "999999")
 		for _, method := range append([]string{http.MethodHead, http.MethodTrace, "BREW"}, web.Methods...) {
 			if slices.Contains(allow, method) {
 				continue
 			}
-			for _, form := range slices.Compact([]string{asked, strings.TrimSuffix(asked, "/")}) {
+			for _, form := range slices.Compact([]string{example, strings.TrimSuffix(example, "/")}) {
 				for _, token := range []string{"", vigiltest.Token(t, c.people[authz.Admin], c.now)} {
 					tried++
 					answer := c.requestWithToken(method, form, token)

@@ -38,13 +38,13 @@ func (c *clinic) wantSameReasons(entry, move string, refused []string) {
 		c.t.Errorf("%s is not in its month's end", entry)
 		return
 	}
-	var said []string
+	var reasons []string
 	for _, reason := range row["reasons"].([]any) {
-		said = append(said, reason.(string))
+		reasons = append(reasons, reason.(string))
 	}
-	slices.Sort(said)
-	if !slices.Equal(said, refused) || row["ready"] != (len(refused) == 0) {
-		c.t.Errorf("the month's end says %v of an entry whose %s is refused for %v", said, move, refused)
+	slices.Sort(reasons)
+	if !slices.Equal(reasons, refused) || row["ready"] != (len(refused) == 0) {
+		c.t.Errorf("the month-end list has %v for an entry; its %s is refused for %v", reasons, move, refused)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestBulkReview(t *testing.T) {
 	}
 	again := c.request(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": clean[:1]}).want(200)
 	if d := again.at("details").([]any)[0].(object); d["reason"] != "invalid_transition" {
-		t.Errorf("reviewed again it says %v", d)
+		t.Errorf("a second review returns %v", d)
 	}
 	c.request(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": []string{}}).wantFields("entry_ids")
 	c.request(authz.DataMonitor, "POST", "/billing/entries/review/", object{"entry_ids": slices.Repeat([]string{unknown}, 1001)}).wantFields("entry_ids")
@@ -194,7 +194,7 @@ func TestFunnel(t *testing.T) {
 	for _, row := range funnel.at("entries").([]any) {
 		stage := row.(object)
 		if report := states[stage["lifecycle_status"].(string)]; report != nil && (report["claims"] != stage["claims"] || report["amount"] != stage["amount"]) {
-			t.Errorf("the funnel says %v, the report %v", stage, report)
+			t.Errorf("the funnel has %v, the report %v", stage, report)
 		}
 		if stage["lifecycle_status"] != "voided" {
 			claims, amount, paid = claims+stage["claims"].(float64), amount+stage["amount"].(float64), paid+stage["paid"].(float64)
@@ -252,7 +252,7 @@ func TestBillingCalendar(t *testing.T) {
 	for i, day := range days {
 		d := day.(object)
 		if data := i+1 >= 3 && i+1 <= 12; d["data"] != data || (d["minutes"] != 0.0) != (i+1 == 5) {
-			t.Errorf("of the %dth it says %v", i+1, d)
+			t.Errorf("day %d: %v", i+1, d)
 		}
 	}
 	if periods := fmt.Sprint(month.at("periods")); periods != "[map[days:10 days_needed:16 period_end:2026-02-01 period_start:2026-01-03]]" {
@@ -267,7 +267,7 @@ func TestEntriesByID(t *testing.T) {
 	clean, held := monthOfEight(c)
 	list := c.request(authz.DataMonitor, "GET", "/billing/entries/?ids="+clean[1]+","+held[0], nil).results()
 	if len(list) != 2 || !slices.ContainsFunc(list, func(o object) bool { return o["id"] == held[0] }) {
-		t.Errorf("asked for two, got %v", list)
+		t.Errorf("requested two, got %v", list)
 	}
 	c.request(authz.DataMonitor, "GET", "/billing/entries/?ids=x", nil).wantFields("ids")
 }

@@ -280,7 +280,7 @@ func (w *world) target(path string) string {
 			return maker.prefix + rest
 		}
 	}
-	w.t.Errorf("nobody makes what %s names", path)
+	w.t.Errorf("no record for the parameter of %s", path)
 	return path
 }
 

@@ -97,8 +97,8 @@ func TestSignOn(t *testing.T) {
 		t.Error(got)
 	}
 	w := h.begin()
-	asked, err := url.Parse(w.location)
-	if err != nil || asked.Query().Get("scope") != "openid profile email groups" || strings.Contains(w.location, strings.Split(w.cookie, "=")[1]) {
+	authorize, err := url.Parse(w.location)
+	if err != nil || authorize.Query().Get("scope") != "openid profile email groups" || strings.Contains(w.location, strings.Split(w.cookie, "=")[1]) {
 		t.Errorf("%s, %v", w.location, err)
 	}
 	query := h.provider.Admit(w.location, claimsOf("ann", object{"email": "Ann@Practice.example"}))
@@ -160,7 +160,7 @@ func TestSignOnRefused(t *testing.T) {
 			claim("aud", []string{vigiltest.SignOnClient, "portal"})(token)
 			claim("azp", "portal")(token)
 		},
-		"nobody's among several": claim("aud", []string{vigiltest.SignOnClient, "portal"}), "another's alone": claim("azp", "portal"),
+		"not ours among several": claim("aud", []string{vigiltest.SignOnClient, "portal"}), "another's alone": claim("azp", "portal"),
 		"expired": claim("exp", h.now.Add(-time.Second).Unix()), "unknown key": func(token *jwt.Token) { token.Header["kid"] = "two" },
 	} {
 		h.provider.Spoil = spoil

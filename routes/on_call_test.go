@@ -86,7 +86,7 @@ func (n *night) notified(user *collections.User) (list []string) {
 func (n *night) wantNotified(user *collections.User, want ...string) {
 	n.t.Helper()
 	if got := n.notified(user); !slices.Equal(got, want) {
-		n.t.Errorf("%s hears %q, want %q", user.Email(), got, want)
+		n.t.Errorf("%s was notified of %q, want %q", user.Email(), got, want)
 	}
 }
 
@@ -157,14 +157,14 @@ func TestStoryUnansweredStat(t *testing.T) {
 			}
 			for _, push := range n.request(authz.Admin, "GET", "/notifications/deliveries/?page_size=100", nil).results() {
 				if text := fmt.Sprint(push["title"], push["body"]); strings.Contains(text, "Ada") || strings.Contains(text, "82") || push["status"] != "sent" {
-					t.Errorf("a push says %q and is %v", text, push["status"])
+					t.Errorf("push %q is %v", text, push["status"])
 				}
 			}
 
 			n.requestAs(onCall, "PATCH", path, object{"status": "in_progress", "assigned_to": onCall.Email()}).want(200).wantAt(object{"tier": 3.0})
 			n.until(190)
 			if got := n.steps(path); len(got) != len(want)+2 {
-				t.Errorf("it goes on though it is taken: %q", got)
+				t.Errorf("the ladder continues though a clinician took it: %q", got)
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestStoryStatLeftInProgress(t *testing.T) {
 	n.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"reminded_at": "2026-01-15T18:45:00Z", "tier": 0.0})
 	n.wantNotified(nurse, "300 escalation_idle")
 	if got := n.notified(manager); got[len(got)-1] != "300 escalation_idle" {
-		t.Errorf("the clinical manager hears %q", got)
+		t.Errorf("the clinical manager was notified of %q", got)
 	}
 	n.until(540)
 	n.wantNotified(nurse, "300 escalation_idle", "540 escalation_idle")

@@ -42,23 +42,23 @@ func newKey() virtualwebauthn.Credential {
 // create answers registration options as the browser does.
 func (d *device) create(options reply) json.RawMessage {
 	d.c.t.Helper()
-	asked, err := virtualwebauthn.ParseAttestationOptions(options.want(200).body)
+	prompt, err := virtualwebauthn.ParseAttestationOptions(options.want(200).body)
 	if err != nil {
 		d.c.t.Fatal(err)
 	}
-	d.holds.Options.UserHandle = []byte(asked.UserID)
-	return json.RawMessage(virtualwebauthn.CreateAttestationResponse(d.at, d.holds, d.key, *asked))
+	d.holds.Options.UserHandle = []byte(prompt.UserID)
+	return json.RawMessage(virtualwebauthn.CreateAttestationResponse(d.at, d.holds, d.key, *prompt))
 }
 
 // get answers authentication options as the browser does; the device counts its uses.
 func (d *device) get(options reply) json.RawMessage {
 	d.c.t.Helper()
-	asked, err := virtualwebauthn.ParseAssertionOptions(options.want(200).body)
+	prompt, err := virtualwebauthn.ParseAssertionOptions(options.want(200).body)
 	if err != nil {
 		d.c.t.Fatal(err)
 	}
 	d.key.Counter++
-	return json.RawMessage(virtualwebauthn.CreateAssertionResponse(d.at, d.holds, d.key, *asked))
+	return json.RawMessage(virtualwebauthn.CreateAssertionResponse(d.at, d.holds, d.key, *prompt))
 }
 
 func (c *clinic) registrationOptions(token string) reply {
@@ -103,15 +103,15 @@ func (d *device) signIn(temporary ...string) reply {
 // step returns the temporary token that a correct password yields.
 func (c *clinic) step(user *collections.User, methods ...string) string {
 	c.t.Helper()
-	asked := c.login(user.Email(), vigiltest.Password).want(401, "totp_required")
+	prompt := c.login(user.Email(), vigiltest.Password).want(401, "totp_required")
 	var got []string
-	for _, method := range asked.object()["methods"].([]any) {
+	for _, method := range prompt.object()["methods"].([]any) {
 		got = append(got, method.(string))
 	}
 	if !slices.Equal(got, methods) {
-		c.t.Errorf("asked for %v, want %v", got, methods)
+		c.t.Errorf("methods %v, want %v", got, methods)
 	}
-	return asked.text("temporary_token")
+	return prompt.text("temporary_token")
 }
 
 // audited returns the audit events with a prefix, in order, without the prefix.

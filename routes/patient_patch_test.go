@@ -100,7 +100,7 @@ func TestStoryPatchPatient(t *testing.T) {
 	}
 	second := page[12]
 	if len(second.Changes) != 1 || fmt.Sprint(second.Changes["phone"].Old) == "" {
-		t.Errorf("the trail says %v", second.Changes)
+		t.Errorf("the audit trail has %v", second.Changes)
 	}
 }
 

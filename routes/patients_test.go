@@ -20,7 +20,7 @@ var (
 	archivers = clinical[:4]
 )
 
-const nobody = "0192f0c1-2a3b-7c4d-8e5f-60718293a4b5"
+const unknownPatient = "0192f0c1-2a3b-7c4d-8e5f-60718293a4b5"
 
 func TestReplacePatient(t *testing.T) {
 	c := newClinic(t)
@@ -66,7 +66,7 @@ func TestReplacePatient(t *testing.T) {
 	})).
 		wantFields("last_name", "phone", "email", "address.city", "ssn", "icd10_codes.0")
 	c.request(authz.Admin, "PUT", path, `{"first_name"`).want(400, "parse_error")
-	c.request(authz.Admin, "PUT", "/patients/"+nobody+"/", person(nil)).want(404, "not_found")
+	c.request(authz.Admin, "PUT", "/patients/"+unknownPatient+"/", person(nil)).want(404, "not_found")
 	c.request(authz.Admin, "PUT", "/patients/12/", person(nil)).want(404, "not_found")
 	c.wantRoles("PUT", "/patients/"+other+"/", person(nil), clinical...)
 }
@@ -75,8 +75,8 @@ func TestArchive(t *testing.T) {
 	c := newClinic(t)
 	id := c.enroll(nil)
 	path := "/patients/" + id + "/"
-	c.wantRoles("POST", "/patients/"+nobody+"/archive/", object{"reason": "x"}, archivers...)
-	c.wantRoles("POST", "/patients/"+nobody+"/unarchive/", nil, archivers...)
+	c.wantRoles("POST", "/patients/"+unknownPatient+"/archive/", object{"reason": "x"}, archivers...)
+	c.wantRoles("POST", "/patients/"+unknownPatient+"/unarchive/", nil, archivers...)
 
 	c.request(authz.Nurse, "POST", path+"unarchive/", nil).want(400, "invalid_state")
 	c.request(authz.Nurse, "POST", path+"archive/", object{}).wantFields("reason")
@@ -125,8 +125,8 @@ func TestDeleteAndRestore(t *testing.T) {
 	c := newClinic(t)
 	id, other := c.enroll(nil), c.enroll(object{"last_name": "Other"})
 	path := "/patients/" + id + "/"
-	c.wantRoles("DELETE", "/patients/"+nobody+"/", nil, authz.Admin, authz.ClinicalManager)
-	c.wantRoles("POST", "/patients/"+nobody+"/restore/", nil, authz.Admin)
+	c.wantRoles("DELETE", "/patients/"+unknownPatient+"/", nil, authz.Admin, authz.ClinicalManager)
+	c.wantRoles("POST", "/patients/"+unknownPatient+"/restore/", nil, authz.Admin)
 	c.wantRoles("GET", "/patients/?deleted=true", nil, authz.Admin)
 	c.wantRoles("GET", path+"?deleted=true", nil, authz.Admin)
 	c.request(authz.Admin, "GET", "/patients/?deleted=maybe", nil).wantFields("deleted")
@@ -289,14 +289,14 @@ func TestRestrictedToCareTeam(t *testing.T) {
 	}
 	c.request(authz.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "short").wantFields("X-Emergency-Access")
 	c.request(authz.Nurse, "GET", "/patients/"+foreign+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(200)
-	c.request(authz.Nurse, "GET", "/patients/"+nobody+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(404)
+	c.request(authz.Nurse, "GET", "/patients/"+unknownPatient+"/", nil, "X-Emergency-Access", "Found unconscious in the lobby").want(404)
 	if events := c.events(foreign); !slices.Contains(events, "access.emergency") {
 		t.Errorf("the audit trail has %v", events)
 	}
-	var told []string
-	err := c.app.DB().NewQuery(`SELECT u.role FROM notifications n JOIN users u ON u.id = n.user WHERE n.type = 'emergency_access'`).Column(&told)
-	if err != nil || !slices.Equal(told, []string{"clinical_manager"}) {
-		t.Errorf("told of the emergency: %v (%v)", told, err)
+	var notified []string
+	err := c.app.DB().NewQuery(`SELECT u.role FROM notifications n JOIN users u ON u.id = n.user WHERE n.type = 'emergency_access'`).Column(&notified)
+	if err != nil || !slices.Equal(notified, []string{"clinical_manager"}) {
+		t.Errorf("notified of the emergency: %v (%v)", notified, err)
 	}
 	if events := c.events(own); slices.Contains(events, "access.emergency") {
 		t.Error("an own patient counts as an emergency")
@@ -349,5 +349,5 @@ func TestFHIRPatient(t *testing.T) {
 	c.request(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil, "Accept", "application/fhir+json").want(200)
 	c.request(authz.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "x"}).want(200)
 	c.request(authz.Nurse, "GET", "/fhir/patients/"+id+"/", nil).want(200).wantAt(object{"active": false, "meta.versionId": "2"})
-	c.wantRoles("GET", "/fhir/patients/"+nobody+"/", nil, append([]authz.Role{authz.Patient}, clinical...)...)
+	c.wantRoles("GET", "/fhir/patients/"+unknownPatient+"/", nil, append([]authz.Role{authz.Patient}, clinical...)...)
 }

@@ -88,9 +88,9 @@ func TestVoidsAndRefunds(t *testing.T) {
 	if strings.Contains(again.body, "possible_duplicate") {
 		t.Errorf("a duplicate of what was undone: %s", again.body)
 	}
-	var told int
-	if err := c.app.DB().NewQuery("SELECT COUNT(*) FROM announcements WHERE kind = 'refund_due'").Row(&told); err != nil || told != 1 {
-		t.Errorf("billing was told %d times (%v)", told, err)
+	var notified int
+	if err := c.app.DB().NewQuery("SELECT COUNT(*) FROM announcements WHERE kind = 'refund_due'").Row(&notified); err != nil || notified != 1 {
+		t.Errorf("billing was notified %d times (%v)", notified, err)
 	}
 	for _, name := range []string{"request-void", "refund", "adjust"} {
 		c.wantRoles("POST", "/billing/entries/"+paid+"/"+name+"/", object{}, authz.Admin, authz.DataMonitor)
@@ -104,7 +104,7 @@ func TestVoidsAndRefunds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if change := trail[len(trail)-1].Changes["refunded"]; change.Old != "30.00" || change.New != "40.50" {
-		t.Errorf("the trail says %v", change)
+		t.Errorf("the audit trail has %v", change)
 	}
 }
 

@@ -94,10 +94,10 @@ func cuffEvent(device, patient string, systolic int, at time.Time) string {
 
 func TestQuarantine(t *testing.T) {
 	c := newIngestingClinic(t)
-	unplaced := cuffEvent("BP-1", "nobody", 150, c.now)
-	id := c.postEvent(t, unplaced).want(200).wantAt(object{"status": "quarantined", "reason": "unknown_patient"}).at("event_id").(string)
-	c.postEvent(t, unplaced).want(200).wantAt(object{"status": "quarantined", "event_id": id})
-	c.postEvent(t, strings.Replace(unplaced, `"systolic":150`, `"systolic":"HI"`, 1)).wantFields("values.systolic")
+	unmatched := cuffEvent("BP-1", "nobody", 150, c.now)
+	id := c.postEvent(t, unmatched).want(200).wantAt(object{"status": "quarantined", "reason": "unknown_patient"}).at("event_id").(string)
+	c.postEvent(t, unmatched).want(200).wantAt(object{"status": "quarantined", "event_id": id})
+	c.postEvent(t, strings.Replace(unmatched, `"systolic":150`, `"systolic":"HI"`, 1)).wantFields("values.systolic")
 	c.postEvent(t, `{"event_type":`).want(400, "parse_error")
 
 	const list = "/ingestion/quarantine/"
@@ -118,7 +118,7 @@ func TestQuarantine(t *testing.T) {
 	stored := c.request(authz.MA, "POST", release, object{"patient_id": patient}).want(201).
 		wantAt(object{"patient_id": patient, "systolic": 150.0, "source": "gateway", "alert_triggered": true})
 	c.request(authz.MA, "POST", release, object{"patient_id": patient}).want(400, "invalid_state")
-	c.postEvent(t, unplaced).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
+	c.postEvent(t, unmatched).want(200).wantAt(object{"status": "duplicate", "observation_id": stored.at("id")})
 	c.request(authz.MA, "POST", discard, object{"reason": " "}).wantFields("reason")
 	c.request(authz.MA, "POST", discard, object{"reason": "a test device"}).want(200).wantAt(object{"status": "discarded", "closed_by": c.people[authz.MA].Email()})
 	c.request(authz.MA, "POST", discard, object{"reason": "a test device"}).want(400, "invalid_state")

@@ -55,7 +55,7 @@ func TestNoEndpointScansGrowingTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	watch := watchQueries(c)
-	asked, answered := 0, 0
+	shapes, answered := 0, 0
 	for _, route := range routes.Rows() {
 		if route.Method != http.MethodGet || slices.Contains(wholeByDesign, strings.TrimPrefix(route.Path, "/api/v1")) {
 			continue
@@ -74,13 +74,13 @@ func TestNoEndpointScansGrowingTable(t *testing.T) {
 				for _, step := range slices.Concat(scans(t, c.app.ConcurrentDB(), query), detours(t, c.app.ConcurrentDB(), query, patient)) {
 					t.Errorf("%s: %s\n\tin %s", route.Path, step, query)
 				}
-				asked++
+				shapes++
 			}
 		}
 	}
-	t.Logf("%d answers, %d shapes of queries", answered, asked)
-	if answered < 150 || asked < 150 {
-		t.Errorf("only %d answers and %d shapes of queries were looked at", answered, asked)
+	t.Logf("%d answers, %d shapes of queries", answered, shapes)
+	if answered < 150 || shapes < 150 {
+		t.Errorf("only %d answers and %d shapes of queries were checked", answered, shapes)
 	}
 }
 
@@ -284,18 +284,18 @@ func TestReadingsUseSelectiveIndexes(t *testing.T) {
 	for hoursAgo, systolic := range []int{120, 190, 150, 118, 119, 117} {
 		c.measure(patient, "BP-1", systolic, 6-hoursAgo)
 	}
-	asked := 0
+	shapes := 0
 	for _, query := range watch.stop() {
 		if !explainable.MatchString(query) {
 			continue
 		}
-		asked++
+		shapes++
 		for _, step := range slices.Concat(scans(t, c.app.ConcurrentDB(), query), unselectiveSearches(t, c.app.ConcurrentDB(), query)) {
 			t.Errorf("%s\n\tin %s", step, query)
 		}
 	}
-	t.Logf("%d shapes of queries", asked)
-	if asked < 8 {
-		t.Errorf("only %d shapes of queries were looked at", asked)
+	t.Logf("%d shapes of queries", shapes)
+	if shapes < 8 {
+		t.Errorf("only %d shapes of queries were checked", shapes)
 	}
 }

@@ -38,10 +38,10 @@ func (w *nightShift) joined() (list []string) {
 // push has none.
 func TestStoryWorseWithoutASnooze(t *testing.T) {
 	type step struct {
-		after time.Duration
-		reads func(w *nightShift)
-		told  bool // both the care team and the escalation's assignee are notified
-		more  int  // further alerts that notify the care team
+		after    time.Duration
+		reads    func(w *nightShift)
+		notified bool // both the care team and the escalation's assignee are notified
+		more     int  // further alerts that notify the care team
 	}
 	pressure := func(systolic, diastolic, pulse int) func(w *nightShift) {
 		return func(w *nightShift) { w.cuff(systolic, diastolic, pulse) }
@@ -49,19 +49,19 @@ func TestStoryWorseWithoutASnooze(t *testing.T) {
 	oxygen := func(spo2 int) func(w *nightShift) { return func(w *nightShift) { w.oxygen(spo2) } }
 	const minute = time.Minute
 	for name, steps := range map[string][]step{
-		"232 after 188":                     {{minute, pressure(188, 110, 0), true, 0}, {5 * minute, pressure(190, 112, 0), false, 0}, {5 * minute, pressure(232, 130, 0), true, 0}, {minute, pressure(233, 131, 0), false, 0}},
-		"exactly a tenth":                   {{minute, pressure(188, 110, 0), true, 0}, {minute, pressure(199, 110, 0), false, 0}, {minute, pressure(200, 110, 0), true, 0}},
-		"the other parameter":               {{minute, pressure(188, 110, 0), true, 0}, {minute, pressure(188, 120, 0), true, 0}, {minute, pressure(188, 121, 0), false, 0}},
-		"the other direction":               {{minute, pressure(188, 110, 0), true, 0}, {29 * minute, pressure(78, 50, 0), true, 0}},
-		"little by little":                  {{minute, oxygen(86), true, 0}, {minute, oxygen(84), false, 0}, {minute, oxygen(83), false, 0}, {minute, oxygen(82), true, 0}, {minute, oxygen(79), false, 0}, {minute, oxygen(78), true, 0}},
-		"another kind":                      {{minute, oxygen(80), true, 0}, {minute, pressure(190, 110, 0), true, 0}, {minute, oxygen(80), false, 0}, {minute, pressure(190, 110, 0), false, 0}},
-		"the pulse beside the pressure":     {{minute, pressure(190, 110, 0), true, 0}, {minute, pressure(120, 70, 140), true, 0}, {minute, pressure(120, 70, 141), false, 0}},
-		"both told by one reading":          {{minute, pressure(190, 110, 140), true, 1}, {minute, pressure(120, 70, 141), false, 0}, {minute, pressure(191, 111, 80), false, 0}},
-		"worse and better and worse":        {{minute, oxygen(80), true, 0}, {minute, oxygen(86), false, 0}, {minute, oxygen(79), false, 0}, {minute, oxygen(76), true, 0}},
-		"after the half hour as before":     {{minute, oxygen(80), true, 0}, {29 * minute, oxygen(80), false, 0}, {2 * minute, oxygen(80), true, 0}, {minute, oxygen(79), false, 0}},
-		"what was told last, not the worst": {{minute, pressure(232, 110, 0), true, 0}, {31 * minute, pressure(184, 110, 0), true, 0}, {minute, pressure(230, 110, 0), true, 0}},
-		"better than what was told":         {{minute, pressure(232, 110, 0), true, 0}, {minute, pressure(184, 110, 0), false, 0}},
-		"a warning after a critical one":    {{minute, oxygen(80), true, 0}, {minute, func(w *nightShift) { w.cuff(150, 80, 0); w.pushed(w.people[authz.Nurse], "alerts") }, false, 0}},
+		"232 after 188":                    {{minute, pressure(188, 110, 0), true, 0}, {5 * minute, pressure(190, 112, 0), false, 0}, {5 * minute, pressure(232, 130, 0), true, 0}, {minute, pressure(233, 131, 0), false, 0}},
+		"exactly a tenth":                  {{minute, pressure(188, 110, 0), true, 0}, {minute, pressure(199, 110, 0), false, 0}, {minute, pressure(200, 110, 0), true, 0}},
+		"the other parameter":              {{minute, pressure(188, 110, 0), true, 0}, {minute, pressure(188, 120, 0), true, 0}, {minute, pressure(188, 121, 0), false, 0}},
+		"the other direction":              {{minute, pressure(188, 110, 0), true, 0}, {29 * minute, pressure(78, 50, 0), true, 0}},
+		"little by little":                 {{minute, oxygen(86), true, 0}, {minute, oxygen(84), false, 0}, {minute, oxygen(83), false, 0}, {minute, oxygen(82), true, 0}, {minute, oxygen(79), false, 0}, {minute, oxygen(78), true, 0}},
+		"another kind":                     {{minute, oxygen(80), true, 0}, {minute, pressure(190, 110, 0), true, 0}, {minute, oxygen(80), false, 0}, {minute, pressure(190, 110, 0), false, 0}},
+		"the pulse beside the pressure":    {{minute, pressure(190, 110, 0), true, 0}, {minute, pressure(120, 70, 140), true, 0}, {minute, pressure(120, 70, 141), false, 0}},
+		"two parameters in one reading":    {{minute, pressure(190, 110, 140), true, 1}, {minute, pressure(120, 70, 141), false, 0}, {minute, pressure(191, 111, 80), false, 0}},
+		"worse and better and worse":       {{minute, oxygen(80), true, 0}, {minute, oxygen(86), false, 0}, {minute, oxygen(79), false, 0}, {minute, oxygen(76), true, 0}},
+		"after the half hour as before":    {{minute, oxygen(80), true, 0}, {29 * minute, oxygen(80), false, 0}, {2 * minute, oxygen(80), true, 0}, {minute, oxygen(79), false, 0}},
+		"the last notified, not the worst": {{minute, pressure(232, 110, 0), true, 0}, {31 * minute, pressure(184, 110, 0), true, 0}, {minute, pressure(230, 110, 0), true, 0}},
+		"better than the last notified":    {{minute, pressure(232, 110, 0), true, 0}, {minute, pressure(184, 110, 0), false, 0}},
+		"a warning after a critical one":   {{minute, oxygen(80), true, 0}, {minute, func(w *nightShift) { w.cuff(150, 80, 0); w.pushed(w.people[authz.Nurse], "alerts") }, false, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newNightShift(t, 0)
@@ -70,7 +70,7 @@ func TestStoryWorseWithoutASnooze(t *testing.T) {
 				w.now = w.now.Add(s.after)
 				s.reads(w)
 				n := 0
-				if s.told {
+				if s.notified {
 					n, tellings = 1, tellings+1
 				}
 				w.wantPushed(fmt.Sprintf("step %d", i+1), n+s.more, n)
@@ -81,7 +81,7 @@ func TestStoryWorseWithoutASnooze(t *testing.T) {
 			}
 			for _, row := range w.rows(t, `SELECT title || ' ' || body FROM push_deliveries`) {
 				if strings.ContainsAny(row, "0123456789") || strings.Contains(row, "Lovelace") {
-					t.Errorf("a push says %q", row)
+					t.Errorf("push %q", row)
 				}
 			}
 		})
@@ -200,7 +200,7 @@ func TestImplausibleAndWorse(t *testing.T) {
 	}
 	for _, step := range w.joined() {
 		if !strings.HasPrefix(step, "A worse critical reading: ") {
-			t.Errorf("its history says %q", step)
+			t.Errorf("its history has %q", step)
 		}
 	}
 	w.close()

@@ -20,7 +20,7 @@ func TestRepeatedMembersAreRefused(t *testing.T) {
 	at := c.now.Add(-time.Hour).Format(time.RFC3339)
 	for _, test := range []struct{ method, path, body, field string }{
 		{"POST", "/ingestion/blood-pressure/", `{"patient_id":"` + id + `","systolic":190,"diastolic":80,"measured_at":"` + at + `","systolic":120}`, "systolic"},
-		{"POST", "/ingestion/weight/", `{"patient_id":"` + nobody + `","patient_id":"` + id + `","weight_kg":80,"measured_at":"` + at + `"}`, "patient_id"},
+		{"POST", "/ingestion/weight/", `{"patient_id":"` + unknownPatient + `","patient_id":"` + id + `","weight_kg":80,"measured_at":"` + at + `"}`, "patient_id"},
 		{"POST", "/patients/", `{"first_name":"A","last_name":"B","date_of_birth":"1955-12-10","gender":"female","address":{"line1":"1 Main St","city":"X","city":"Y"}}`, "address.city"},
 		{"PUT", "/patients/" + id + "/", `{"first_name":"A","first_name":"B"}`, "first_name"},
 		{"PUT", "/patients/" + id + "/vital-config/", `{"pulse":{"high":100,"high":200},"reason":"x"}`, "pulse.high"},

@@ -54,7 +54,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 		open := row[3] == "pub" || row[3] == "signed"
 		anonymous := c.requestWithToken(route.Method, path, "")
 		if got := anonymous.Code == 401 && code(t, anonymous) == "not_authenticated"; got == open {
-			t.Errorf("%s answers %d to nobody", name, anonymous.Code)
+			t.Errorf("%s answers %d without a token", name, anonymous.Code)
 		}
 		for i, role := range authz.Roles {
 			answer := c.requestWithToken(route.Method, path, vigiltest.Token(t, c.people[role], c.now))
@@ -73,19 +73,19 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 // Rows with a permission that depends on the query are called with it.
 func TestRowsWithAQuery(t *testing.T) {
 	c := newClinic(t)
-	asked := 0
+	calls := 0
 	for _, row := range matrixRows(t) {
 		if !strings.Contains(row[1], "?") {
 			continue
 		}
-		asked++
+		calls++
 		for i, role := range authz.Roles {
 			if got := c.requestWithToken(row[0], row[1], vigiltest.Token(t, c.people[role], c.now)).Code; (got == 403) != (row[3+i] == "no") {
 				t.Errorf("%s %s answers %d to %s", row[0], row[1], got, role)
 			}
 		}
 	}
-	if asked == 0 {
+	if calls == 0 {
 		t.Error("no row has a query")
 	}
 }

@@ -72,9 +72,9 @@ func (w *handover) notifiedDevices() string {
 	if _, err := w.dispatcher.SendDue(w.t.Context(), w.app); err != nil {
 		w.t.Fatal(err)
 	}
-	told := w.pushed()[len(before):]
-	slices.Sort(told)
-	return strings.Join(told, " ")
+	notified := w.pushed()[len(before):]
+	slices.Sort(notified)
+	return strings.Join(notified, " ")
 }
 
 func (w *handover) pushed() (devices []string) {
@@ -104,7 +104,7 @@ func TestLogoutStopsPushes(t *testing.T) {
 	w.signOut(shared)
 	w.wantNotified("the shared phone signed out", "own")
 	w.signOut(own)
-	w.wantNotified("nobody signed in", "")
+	w.wantNotified("no one signed in", "")
 }
 
 // A logout works with each of the session's refresh tokens: the newest, replaced ones, and an expired one.

@@ -47,7 +47,7 @@ func TestStorySevereNotConfirmed(t *testing.T) {
 				"observation_id": first["observation_id"], "escalation_id": nil,
 			})
 			if message := fmt.Sprint(list[0]["message"]); !strings.Contains(message, "129/79 mmHg") || !strings.Contains(message, "Systolic 182 mmHg") {
-				t.Errorf("it says %q", message)
+				t.Errorf("message %q", message)
 			}
 			w.wantPushed("what it came to", 1, 0)
 			w.pass(30 * time.Minute)
@@ -159,7 +159,7 @@ func TestNeverHeld(t *testing.T) {
 		"glucose":                      {confirm, post("blood-glucose", object{"glucose_mg_dl": 350}), 1},
 		"critical within a day":        {confirm, afterOne(23*time.Hour + 59*time.Minute), 1},
 		"critical more than a day ago": {confirm, afterOne(24 * time.Hour), 0},
-		"withdrawn within a day": {confirm, func(w *nightShift) {
+		"retracted within a day": {confirm, func(w *nightShift) {
 			w.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", w.cuff(182, 118, 0)["observation_id"]), object{"reason": "The spouse's."}).want(200)
 			w.now = w.now.Add(time.Hour)
 			w.cuff(182, 118, 0)

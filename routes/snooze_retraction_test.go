@@ -42,12 +42,12 @@ func TestStoryRetractedUnderSnooze(t *testing.T) {
 			w.snoozeOf("pulse_oximetry", 4*time.Hour)
 			w.now = w.now.Add(5 * time.Minute)
 			w.withdraw(wrong)
-			w.wantStat("withdrawn", 0)
+			w.wantStat("retracted", 0)
 			w.wantSnoozes(0)
 			wantSame(t, "its end", w.rows(t, `SELECT event || ' ' || actor_email FROM audit_log WHERE event = 'snooze.end'`),
 				[]string{"snooze.end " + w.people[authz.Nurse].Email()})
 			wantSame(t, "ended by", w.rows(t, `SELECT ended_by FROM snoozes`), []string{w.people[authz.Nurse].Email()})
-			w.wantPushed("withdrawn", 0, 0)
+			w.wantPushed("retracted", 0, 0)
 			w.now = w.now.Add(5 * time.Minute)
 			next := w.oxygen(72)
 			w.want("the next", next, object{"level": "critical", "snoozed": false, "status": "active"})
@@ -63,7 +63,7 @@ func TestSnoozeBaselineAfterRetraction(t *testing.T) {
 		before   func(w *nightShift) object // returns the alert of the reading to retract
 		during   func(w *nightShift)
 		inForce  int // snoozes after the retraction
-		told     int // pushes about alerts because of the retraction
+		notified int // pushes about alerts because of the retraction
 		next     int
 		nextTold bool
 	}{
@@ -78,7 +78,7 @@ func TestSnoozeBaselineAfterRetraction(t *testing.T) {
 		"resolved before the withdrawal": {func(w *nightShift) object { return w.oxygen(70) }, func(w *nightShift) {
 			w.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.newest()["id"]), object{}).want(200)
 		}, 0, 0, 85, true},
-		"what came quietly since and is worse than what is left is told": {func(w *nightShift) object { w.oxygen(86); return w.oxygen(70) }, func(w *nightShift) {
+		"a suppressed reading that is worse than the rest alerts": {func(w *nightShift) object { w.oxygen(86); return w.oxygen(70) }, func(w *nightShift) {
 			w.oxygen(72)
 		}, 0, 1, 85, true},
 		"what came quietly since and is like what is left stays quiet": {func(w *nightShift) object { w.oxygen(84); return w.oxygen(70) }, func(w *nightShift) {
@@ -108,8 +108,8 @@ func TestSnoozeBaselineAfterRetraction(t *testing.T) {
 			w.now = w.now.Add(time.Minute)
 			w.withdraw(wrong)
 			w.wantSnoozes(test.inForce)
-			w.wantPushed("with the withdrawal", test.told, test.told)
-			w.wantStat("with the withdrawal", test.told)
+			w.wantPushed("with the withdrawal", test.notified, test.notified)
+			w.wantStat("with the withdrawal", test.notified)
 			w.close()
 			w.now = w.now.Add(time.Hour)
 			w.want("the next", w.oxygen(test.next), object{"snoozed": !test.nextTold})
@@ -158,10 +158,10 @@ func TestImplausibleSnoozeBaseline(t *testing.T) {
 	w.snoozeOf("pulse_oximetry", time.Hour)
 	wantSame(t, "known", w.rows(t, `SELECT COALESCE(known, '') FROM snoozes WHERE ended_at = ''`), []string{"null"})
 	w.request(authz.Nurse, "POST", "/ingestion/quarantine/"+event+"/confirm/", object{"notes": "Seen."}).want(201)
-	vouched := w.newest()
-	w.want("vouched for", vouched, object{"type": "pulse_oximetry", "snoozed": false})
+	confirmed := w.newest()
+	w.want("confirmed", confirmed, object{"type": "pulse_oximetry", "snoozed": false})
 	w.snoozeOf("pulse_oximetry", time.Hour)
-	w.withdraw(vouched)
+	w.withdraw(confirmed)
 	w.wantSnoozes(0)
 	w.now = w.now.Add(time.Minute)
 	w.want("the next", w.oxygen(60), object{"snoozed": false})

@@ -66,7 +66,7 @@ func TestStoryWorseThanSnoozed(t *testing.T) {
 				t.Errorf("the latest is %v", again)
 			}
 			w.pass(2 * time.Hour)
-			w.wantPushed("told once", 0, 0)
+			w.wantPushed("notified once", 0, 0)
 		})
 	}
 }
@@ -88,14 +88,14 @@ func TestWorseThanSnoozedRenewsTheEscalation(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	w.request(authz.Nurse, "POST", end, nil).want(200)
 	w.wantPushed("at the end", 1, 1)
-	var told int
+	var notified int
 	trail, _ := w.request(authz.Nurse, "GET", fmt.Sprintf("/alerts/%v/", worse["id"]), nil).want(200).at("audit_trail").([]any)
 	for _, step := range trail {
 		if step.(object)["action"] == "notified" {
-			told++
+			notified++
 		}
 	}
-	if told != 2 {
+	if notified != 2 {
 		t.Errorf("the trail has %v", trail)
 	}
 }
@@ -159,7 +159,7 @@ func TestSnoozeBaseline(t *testing.T) {
 		"acknowledged an hour ago":   {time.Hour, true, false},
 		"acknowledged two days ago":  {48 * time.Hour, true, true},
 		"two days on the list":       {48 * time.Hour, false, false},
-		"forgotten for eight days":   {192 * time.Hour, false, true},
+		"unanswered for eight days":  {192 * time.Hour, false, true},
 		"resolved long ago, by both": {1000 * time.Hour, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestSnoozeEnd(t *testing.T) {
 				w.cuff(120, 70, 0)
 			}
 		}, 0, 0},
-		"one normal reading does not settle a critical one": {true, func(w *nightShift) {
+		"one normal reading does not resolve a critical one": {true, func(w *nightShift) {
 			w.cuff(190, 110, 0)
 			w.now = w.now.Add(time.Minute)
 			w.cuff(120, 70, 0)
@@ -315,7 +315,7 @@ func TestConsecutiveSnoozes(t *testing.T) {
 	// A snooze that leaves out critical alerts notifies of them, so a later one that covers them starts a new series.
 	w.wantPushed("before", 1, 1)
 	w.snooze(24*time.Hour, false).want(201)
-	w.wantPushed("no longer quiet", 1, 1) // the first reading's escalation is open and notified hours ago
+	w.wantPushed("no longer snoozed", 1, 1) // the first reading's escalation is open and notified hours ago
 	w.now = w.now.Add(time.Minute)
 	w.snooze(4*time.Hour, true).want(201)
 

@@ -44,7 +44,7 @@ func TestStoryTypedNormalAtSnoozeEnd(t *testing.T) {
 			w.now = w.now.Add(time.Hour)
 			w.typed(w.portal(), 120)
 		}, 1},
-		"acknowledged, then a critical one typed and settled by normal ones typed": {true, func(w *nightShift) {
+		"acknowledged, then a typed critical one resolved by typed normal ones": {true, func(w *nightShift) {
 			w.acknowledge(w.cuff(204, 124, 0))
 			w.now = w.now.Add(time.Hour)
 			w.typed(w.portal(), 182)
@@ -59,7 +59,7 @@ func TestStoryTypedNormalAtSnoozeEnd(t *testing.T) {
 			w.typed(w.portal(), 182)
 			w.request(authz.Nurse, "POST", "/alerts/"+formatID(w.newest())+"/resolve/", object{"notes": "A mistake."}).want(200)
 		}, 1},
-		"acknowledged, then a worse one that is withdrawn": {true, func(w *nightShift) {
+		"acknowledged, then a worse one that is retracted": {true, func(w *nightShift) {
 			w.acknowledge(w.cuff(204, 124, 0))
 			w.now = w.now.Add(time.Hour)
 			id := w.cuff(206, 124, 0)["observation_id"].(string)

@@ -16,8 +16,8 @@ func TestStoryRestOfASuspectRun(t *testing.T) {
 		confirm bool
 		want    []string // all questions ever
 	}{
-		"the first is withdrawn":            {[]float64{62, 110, 50}, 0, false, []string{question + "62/78", question + "110/98"}},
-		"another is withdrawn":              {[]float64{62, 110, 50}, 1, false, []string{question + "62/78"}},
+		"the first is retracted":            {[]float64{62, 110, 50}, 0, false, []string{question + "62/78", question + "110/98"}},
+		"another is retracted":              {[]float64{62, 110, 50}, 1, false, []string{question + "62/78"}},
 		"the first is confirmed":            {[]float64{62, 110, 50}, 0, true, []string{question + "62/78", question + "110/98"}},
 		"the last is confirmed":             {[]float64{62, 110, 50}, 2, true, []string{question + "62/78"}},
 		"the middle parts the run":          {[]float64{62, 110, 50}, 1, true, []string{question + "62/78", question + "50/78"}},
@@ -33,7 +33,7 @@ func TestStoryRestOfASuspectRun(t *testing.T) {
 				sent := c.scale("GW-1", kg, at.Add(time.Duration(i)*25*time.Hour)).wantAt(object{"review_state": "suspect"})
 				ids = append(ids, sent.at("id").(string))
 			}
-			told := func() int {
+			notified := func() int {
 				return len(c.rows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`))
 			}
 			if story.confirm {
@@ -48,8 +48,8 @@ func TestStoryRestOfASuspectRun(t *testing.T) {
 				}
 			}
 			wantSame(t, "questions", questions, story.want)
-			if n := told(); n != len(story.want) {
-				t.Errorf("%d questions are told, want %d", n, len(story.want))
+			if n := notified(); n != len(story.want) {
+				t.Errorf("%d questions notify, want %d", n, len(story.want))
 			}
 		})
 	}
@@ -79,8 +79,8 @@ func TestStoryLateWeightSplitsSuspectRun(t *testing.T) {
 			}
 			c.scale("GW-1", 88.1, at.Add(story.late)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
 			wantSame(t, "questions", c.alertsRaised(patient), story.want)
-			if told := c.rows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`); len(told) != len(story.want) {
-				t.Errorf("%d questions are told", len(told))
+			if notified := c.rows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`); len(notified) != len(story.want) {
+				t.Errorf("%d questions notify", len(notified))
 			}
 			if stored := c.rows(t, `SELECT COUNT(*) FROM triage_scores`); stored[0] != "1" {
 				t.Errorf("%s places", stored)

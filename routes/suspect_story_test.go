@@ -88,8 +88,8 @@ func TestStorySpouseOnTheScale(t *testing.T) {
 		"review_state": "suspect", "suspect_reason": "far_from_usual", "status": "final", "fhir_status": nil, "confirmed_by": nil, "confirmed_at": nil,
 		"alert_triggered": true, "alert_details.level": "warning", "weight_kg": 62.0, "origin": "device",
 	})
-	if said, _ := spouse.at("alert_details.message").(string); !strings.Contains(said, "Who stood on the scale?") || !strings.Contains(said, "88 kg") {
-		t.Errorf("it asks %q", said)
+	if message, _ := spouse.at("alert_details.message").(string); !strings.Contains(message, "Who stood on the scale?") || !strings.Contains(message, "88 kg") {
+		t.Errorf("message %q", message)
 	}
 	wantSame(t, "alerts", c.alertsRaised(patient), []string{"suspect_reading warning weight 62/78"})
 	if after := c.weightSummary(patient); after != before {
@@ -123,8 +123,8 @@ func TestStoryPoundsAsKilograms(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
 	sent := c.scale("GW-1", 176.4, at).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
-	if said, _ := sent.at("alert_details.message").(string); !strings.Contains(said, "In lbs it would be 80.01 kg.") {
-		t.Errorf("it says %q", said)
+	if message, _ := sent.at("alert_details.message").(string); !strings.Contains(message, "In lbs it would be 80.01 kg.") {
+		t.Errorf("message %q", message)
 	}
 	wantSame(t, "alerts", c.alertsRaised(patient), []string{"suspect_reading warning weight 176.4/90"})
 	if open := c.request(authz.Nurse, "GET", "/escalations/"+query("patient_id", patient), nil).results(); len(open) > 0 {
@@ -170,8 +170,8 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 				"review_state": "confirmed", "confirmed_by": "system", "confirmed_at": now, "suspect_reason": "far_from_usual",
 				"fhir_status": "pending", "alert_triggered": true,
 			})
-			if said, _ := first.at("alert_details.message").(string); strings.Contains(said, "Who stood") {
-				t.Errorf("the answered question hides what the reading means: %s", said)
+			if message, _ := first.at("alert_details.message").(string); strings.Contains(message, "Who stood") {
+				t.Errorf("the answered question hides the finding: %s", message)
 			}
 			second.wantAt(object{"fhir_status": "pending", "alert_triggered": true})
 			if after := c.weightSummary(patient); after == days || !strings.HasPrefix(after, "9 readings, 9 of devices, 9 for the EMR") {
@@ -388,7 +388,7 @@ func TestStorySuspectBilling(t *testing.T) {
 	}
 	c.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", spouse.at("id")), object{"reason": "It was the spouse"}).want(200)
 	if got := days(); got != "15 days, 15 readings" {
-		t.Errorf("%v once it is withdrawn", got)
+		t.Errorf("%v after the retraction", got)
 	}
 }
 
@@ -415,7 +415,7 @@ func TestStoryWrongUnitWaitsForAPerson(t *testing.T) {
 			first := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect' ORDER BY measured_at LIMIT 1`)[0]
 			c.confirmReading(authz.Nurse, first).want(200).wantAt(object{"review_state": "confirmed"}) // the weight is real
 			if left := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect'`); len(left) != len(weights)-1 {
-				t.Errorf("%s: %d wait, whom nobody vouched for", name, len(left))
+				t.Errorf("%s: %d unconfirmed readings wait", name, len(left))
 			}
 			c.scale("GW-1", weights[0], c.now.Add(time.Minute)).wantAt(object{"review_state": "accepted"})
 		}

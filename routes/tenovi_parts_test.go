@@ -41,7 +41,7 @@ func (c *clinic) wantAlerts(t testing.TB, want ...string) {
 
 // A value that names one patient is never merged into another's reading, in any order and however the reading is assigned.
 func TestTenoviPulseOfAnotherPatient(t *testing.T) {
-	t.Run("of a device that somebody holds", func(t *testing.T) {
+	t.Run("assigned device", func(t *testing.T) {
 		c := newIngestingClinic(t)
 		c.enroll(object{"gateway_patient_id": "GW-77"})
 		ben := c.enroll(object{"gateway_patient_id": "GW-78"})
@@ -52,7 +52,7 @@ func TestTenoviPulseOfAnotherPatient(t *testing.T) {
 		c.wantReadings(t, "blood_pressure 122.0/82.0 - ")
 		c.wantQuarantined(t, "open pulse patient_mismatch")
 	})
-	t.Run("of a device that nobody holds", func(t *testing.T) {
+	t.Run("unassigned device", func(t *testing.T) {
 		c := newIngestingClinic(t)
 		c.enroll(object{"gateway_patient_id": "GW-77"})
 		c.enroll(object{"gateway_patient_id": "GW-78"})
@@ -61,7 +61,7 @@ func TestTenoviPulseOfAnotherPatient(t *testing.T) {
 		c.wantReadings(t, "blood_pressure 122.0/82.0 - ")
 		c.wantQuarantined(t, "open pulse reading_missing")
 	})
-	t.Run("of a reading that a person places", func(t *testing.T) {
+	t.Run("reading assigned by a person", func(t *testing.T) {
 		c := newIngestingClinic(t)
 		ben := c.enroll(nil)
 		c.sendVendor(t, "tenovi", pulse("T-1", "GW-77", c.now, 36)).wantStatuses("quarantined unknown_patient")
@@ -148,10 +148,10 @@ func TestRejectedPartIsReported(t *testing.T) {
 		e.Observer.Rejected = func(reason string) { counted = append(counted, reason) }
 	})
 	c.enroll(object{"gateway_patient_id": "GW-1"})
-	const told = `SELECT body FROM announcements WHERE kind = 'event_quarantined'`
+	const notified = `SELECT body FROM announcements WHERE kind = 'event_quarantined'`
 	c.sendVendor(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 310), pulse("T-1", "GW-1", c.now, 24))).want(400)
-	if got := c.rows(t, told); len(got) != 0 || !slices.Equal(counted, []string{"validation_error"}) {
-		t.Errorf("of a whole refusal staff hear %q, and %q are counted", got, counted)
+	if got := c.rows(t, notified); len(got) != 0 || !slices.Equal(counted, []string{"validation_error"}) {
+		t.Errorf("of a whole refusal staff are notified of %q, and %q are counted", got, counted)
 	}
 	c.now, counted = c.now.Add(time.Minute), nil
 	body := array(pressure("T-1", "GW-1", c.now, 120), pulse("T-1", "GW-1", c.now, 24))
@@ -159,8 +159,8 @@ func TestRejectedPartIsReported(t *testing.T) {
 		if status := c.sendVendor(t, "tenovi", body).eventStatuses()[1]; status != "rejected validation_error" {
 			t.Errorf("the part is answered as %s", status)
 		}
-		if got := c.rows(t, told); len(got) != 1 || !slices.Equal(counted, []string{"validation_error"}) {
-			t.Errorf("staff hear %q, and %q are counted", got, counted)
+		if got := c.rows(t, notified); len(got) != 1 || !slices.Equal(counted, []string{"validation_error"}) {
+			t.Errorf("staff are notified of %q, and %q are counted", got, counted)
 		}
 	}
 	c.request(authz.MA, http.MethodGet, "/ingestion/quarantine/?status=rejected", nil).want(200)
@@ -172,8 +172,8 @@ func TestTenoviPulseOfUnreadableReading(t *testing.T) {
 	c.enroll(object{"gateway_patient_id": "GW-1"})
 	c.sendVendor(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 310), pulse("T-1", "GW-1", c.now, 36))).
 		wantStatuses("rejected validation_error", "quarantined reading_missing")
-	if told := c.rows(t, `SELECT key FROM announcements WHERE alert = '' ORDER BY key`); len(told) != 2 {
-		t.Errorf("staff hear %q", told)
+	if notified := c.rows(t, `SELECT key FROM announcements WHERE alert = '' ORDER BY key`); len(notified) != 2 {
+		t.Errorf("staff are notified of %q", notified)
 	}
 	c.sendVendor(t, "tenovi", pressure("T-1", "GW-1", c.now, 210)).wantStatuses("accepted")
 	c.wantReadings(t, "blood_pressure 210.0/82.0 36 ")

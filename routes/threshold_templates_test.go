@@ -415,7 +415,7 @@ func TestTemplateRefusals(t *testing.T) {
 		"diagnoses of wrong type": {good(object{"diagnoses": "I50"}), []string{"diagnoses"}},
 		"ages":                    {good(object{"min_age": 12, "max_age": 6}), []string{"max_age"}},
 		"age":                     {good(object{"min_age": -1}), []string{"min_age"}},
-		"sign-off by nobody":      {good(object{"signed_off_at": "2026-01-01T00:00:00Z"}), []string{"signed_off_by"}},
+		"sign-off without a name": {good(object{"signed_off_at": "2026-01-01T00:00:00Z"}), []string{"signed_off_by"}},
 		"sign-off to come":        {good(object{"signed_off_by": "x", "signed_off_at": "2036-01-01T00:00:00Z"}), []string{"signed_off_at"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -427,13 +427,13 @@ func TestTemplateRefusals(t *testing.T) {
 	id := c.enroll(nil)
 	c.request(authz.Nurse, "POST", "/patients/"+id+"/vital-config/apply-template/", object{}).wantFields("template_id")
 	c.request(authz.Nurse, "POST", "/patients/"+id+"/vital-config/apply-template/", object{"template_id": 999}).want(404)
-	c.request(authz.Nurse, "POST", "/patients/"+nobody+"/vital-config/apply-template/", object{"template_id": 1}).want(404)
+	c.request(authz.Nurse, "POST", "/patients/"+unknownPatient+"/vital-config/apply-template/", object{"template_id": 1}).want(404)
 	c.wantRoles("GET", "/threshold-templates/", nil, clinical...)
 	c.wantRoles("GET", "/threshold-templates/1/", nil, clinical...)
 	c.wantRoles("POST", "/threshold-templates/", object{}, authz.Admin)
 	c.wantRoles("PUT", "/threshold-templates/1/", object{}, authz.Admin)
 	c.wantRoles("DELETE", "/threshold-templates/999/", nil, authz.Admin)
-	c.wantRoles("POST", "/patients/"+nobody+"/vital-config/apply-template/", object{"template_id": 1}, archivers...)
+	c.wantRoles("POST", "/patients/"+unknownPatient+"/vital-config/apply-template/", object{"template_id": 1}, archivers...)
 }
 
 func TestSimulatingForMinors(t *testing.T) {

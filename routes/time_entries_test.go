@@ -122,8 +122,8 @@ func TestEscalationMinutesAreAttested(t *testing.T) {
 	c.now = time.Date(2026, 1, 15, 17, 10, 0, 0, time.UTC) // 12:10 in New York
 	for i, path := range paths {
 		resolved := c.request(authz.Provider, "PATCH", path, object{"status": "resolved", "interaction_minutes": 25, "resolution_notes": "Called."}).want(200)
-		if said := strings.Contains(resolved.body, "time_logged"); said != (i == 1) {
-			t.Errorf("the history of escalation %d says %s", i, resolved.body)
+		if hasTime := strings.Contains(resolved.body, "time_logged"); hasTime != (i == 1) {
+			t.Errorf("the history of escalation %d has %s", i, resolved.body)
 		}
 	}
 	times := c.request(authz.Admin, "GET", "/time-entries/?patient_id="+id, nil).results()

@@ -113,12 +113,12 @@ func TestConcernOfChange(t *testing.T) {
 // A suspect or implausible value is never in range, even with a normal number; with bounds turned off no value is.
 func TestConcernInDoubt(t *testing.T) {
 	c := newIngestingClinic(t)
-	whose := c.enroll(nil)
+	uncertain := c.enroll(nil)
 	for day := range 4 {
-		c.measuredInUnit("weight", "kg", whose, `"weight":88`, time.Duration(5-day)*24*time.Hour)
+		c.measuredInUnit("weight", "kg", uncertain, `"weight":88`, time.Duration(5-day)*24*time.Hour)
 	}
-	c.measuredInUnit("weight", "kg", whose, `"weight":62`, time.Hour)
-	c.wantRow("somebody else's weight", whose, "unsure {weight_kg:62} <nil> 1h0m0s; Far from the usual. Who stood on the scale? | nobody <nil>")
+	c.measuredInUnit("weight", "kg", uncertain, `"weight":62`, time.Hour)
+	c.wantRow("another person's weight", uncertain, "unsure {weight_kg:62} <nil> 1h0m0s; Far from the usual. Who stood on the scale? | nobody <nil>")
 	loose := c.enroll(nil)
 	c.postEvent(t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"DEV-L","patient_id":%q,"measurement_type":"bp","values":{"systolic":246,"diastolic":18},"timestamp":%q}`,
 		loose, c.now.Format(time.RFC3339)))
@@ -151,14 +151,14 @@ func TestConcernIsTheAlert(t *testing.T) {
 			}
 		}
 		if got := c.row(patient)["concern"].(object)["state"]; got != want {
-			t.Errorf("%s %s: the row says %v, the alert %s", kind, values, got, want)
+			t.Errorf("%s %s: the row has %v, the alert %s", kind, values, got, want)
 		}
 		if want == "in_range" {
 			continue
 		}
 		c.answerAll(patient)
 		if got := c.row(patient)["concern"].(object)["state"]; got != want {
-			t.Errorf("%s %s, answered: the row says %v, the alert said %s", kind, values, got, want)
+			t.Errorf("%s %s, answered: the row has %v, the alert %s", kind, values, got, want)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestHolder(t *testing.T) {
 	e := c.request(authz.Nurse, "POST", "/escalations/", object{
 		"patient_id": patient, "priority": "urgent", "reason": "Dizzy.", "assigned_to": c.people[authz.Provider].Email(),
 	}).want(201).at("id")
-	want("somebody was told", "assigned "+c.people[authz.Provider].Email()+" urgent <nil>")
+	want("notified", "assigned "+c.people[authz.Provider].Email()+" urgent <nil>")
 	if found := c.request(authz.Nurse, "GET", "/triage/patients/?escalated=true", nil).results(); len(found) != 1 || found[0]["patient_id"] != patient {
 		t.Errorf("escalated are %v", found)
 	}
@@ -214,8 +214,8 @@ func TestConcernLive(t *testing.T) {
 	for day := range 3 {
 		c.measured("bp", patient, `"systolic":188,"diastolic":114`, time.Duration(2-day)*24*time.Hour)
 	}
-	if said := c.rowSummary(patient); !strings.Contains(said, "Out of range on 3 of 3 days") {
-		t.Error(said)
+	if summary := c.rowSummary(patient); !strings.Contains(summary, "Out of range on 3 of 3 days") {
+		t.Error(summary)
 	}
 	shown, err := routes.LiveViews{Clock: func() time.Time { return c.now }}.Patients(c.app, []string{patient})
 	if err != nil {
@@ -225,12 +225,12 @@ func TestConcernLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, want := object{}, c.row(patient)
-	if err := json.Unmarshal(raw, &told); err != nil {
+	live, want := object{}, c.row(patient)
+	if err := json.Unmarshal(raw, &live); err != nil {
 		t.Fatal(err)
 	}
 	delete(want, "trend")
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, live); diff != "" {
 		t.Error(diff)
 	}
 	plain := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]
@@ -244,14 +244,14 @@ func TestConcernLive(t *testing.T) {
 // A page runs the same few statements for any number of rows.
 func TestConcernStatementCount(t *testing.T) {
 	c := newIngestingClinic(t)
-	var asked atomic.Int64
+	var statements atomic.Int64
 	for _, builder := range []dbx.Builder{c.app.ConcurrentDB(), c.app.NonconcurrentDB()} {
-		builder.(*dbx.DB).QueryLogFunc = func(context.Context, time.Duration, string, *sql.Rows, error) { asked.Add(1) }
+		builder.(*dbx.DB).QueryLogFunc = func(context.Context, time.Duration, string, *sql.Rows, error) { statements.Add(1) }
 	}
 	count := func() int64 {
-		asked.Store(0)
+		statements.Store(0)
 		c.request(authz.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200)
-		return asked.Load()
+		return statements.Load()
 	}
 	for range 2 {
 		c.measured("bp", c.enroll(nil), `"systolic":150,"diastolic":80`, time.Hour)

@@ -156,7 +156,7 @@ func TestCachedTriagePages(t *testing.T) {
 			fresh := l.request(role, "GET", "/triage/patients/?"+other+query, nil)
 			again := l.request(role, "GET", "/triage/patients/?"+query, nil)
 			want := strings.ReplaceAll(fresh.body, other, "")
-			for what, got := range map[string]reply{"": first, ", asked twice": again} {
+			for what, got := range map[string]reply{"": first, ", second request": again} {
 				if got.status != fresh.status || got.status == 200 && got.body != want {
 					t.Fatalf("step %d, after %s, %s of %s%s: %d %s\nwant %d %s", i, did, query, role, what, got.status, got.body, fresh.status, want)
 				}
@@ -175,16 +175,16 @@ func (l *busyList) wantAlike(n int) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	said := map[string]bool{}
+	distinct := map[string]bool{}
 	for _, row := range rows {
 		changes, err := collections.OpenValue(row.Changes, collections.AuditLog, "changes", row.ID)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		said[row.Said+changes] = true
+		distinct[row.Said+changes] = true
 	}
-	if len(said) != 1 {
-		l.t.Fatalf("the trail tells the same pages apart: %v", said)
+	if len(distinct) != 1 {
+		l.t.Fatalf("the audit entries of equal pages differ: %v", distinct)
 	}
 }
 

@@ -132,8 +132,8 @@ func (c *clinic) wantLive(patient, want string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if told, err := json.Marshal(views[patient].Data); err != nil || !strings.Contains(string(told), want) {
-		c.t.Errorf("the live list tells %s (%v)", told, err)
+	if data, err := json.Marshal(views[patient].Data); err != nil || !strings.Contains(string(data), want) {
+		c.t.Errorf("the live list has %s (%v)", data, err)
 	}
 }
 

@@ -94,13 +94,13 @@ func TestTriageTrends(t *testing.T) {
 		}
 	}
 	if rows := c.request(authz.Nurse, "GET", "/triage/patients/?patient_id="+other, nil).results(); len(rows) != 1 || rows[0]["patient_id"] != other {
-		t.Errorf("asked for one patient, got %v", rows)
+		t.Errorf("requested one patient, got %v", rows)
 	}
 	c.request(authz.Nurse, "GET", "/triage/patients/?patient_id=nobody", nil).wantFields("patient_id")
 	plain := c.request(authz.Nurse, "GET", "/triage/patients/?search=nobody", nil)
 	plain.wantAt(object{"count": 0.0})
-	if _, told := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["trends"]; told {
-		t.Error("trends are told without being asked for")
+	if _, hasTrends := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["trends"]; hasTrends {
+		t.Error("trends are returned without being requested")
 	}
 	c.request(authz.Nurse, "GET", "/triage/patients/?trends=many", nil).wantFields("trends")
 }

@@ -58,7 +58,7 @@ func TestStoryTypedNormalsKeepTheBand(t *testing.T) {
 					t.Fatal(err)
 				}
 				if anew := w.rows(t, `SELECT risk_score || ' ' || latest_vitals FROM triage_scores`); anew[0] != stored[0] {
-					t.Errorf("%s: stored is %s, anew it is %s", what, stored, anew)
+					t.Errorf("%s: stored %s, recomputed %s", what, stored, anew)
 				}
 			}
 			row := w.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)
@@ -68,7 +68,7 @@ func TestStoryTypedNormalsKeepTheBand(t *testing.T) {
 			want("after the normals", test.handled)
 			w.retract(last)
 			if len(test.then) == 1 {
-				want("withdrawn", true)
+				want("retracted", true)
 			}
 			w.now = w.now.Add(24 * time.Hour)
 			if _, err := triage.Rescore(w.app, w.patient, w.now); err != nil {

@@ -53,7 +53,7 @@ func TestStoryUnlinkedPatient(t *testing.T) {
 				wantAt(object{"imported": 0.0, "skipped": 1.0, "errors": 0.0})
 			detail := answer.object()["details"].([]any)[0].(object)
 			if detail["patient_id"] != patient || !strings.HasPrefix(detail["reason"].(string), "Linked to patient "+patient) {
-				a.t.Errorf("import says %v", detail)
+				a.t.Errorf("import result %v", detail)
 			}
 		},
 	} {
@@ -91,7 +91,7 @@ func TestStoryUnlinkedPatient(t *testing.T) {
 			record := a.request(authz.Nurse, "GET", "/fhir/transmissions/?status=failed", nil).results()
 			if len(record) != 1 || record[0]["error_code"] != "patient_not_found" || record[0]["error_message"] != "Patient has no EMR id" ||
 				record[0]["attempt_count"] != 0.0 || record[0]["next_retry_at"] != nil {
-				t.Errorf("asked for: %v", record)
+				t.Errorf("requested: %v", record)
 			}
 			a.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.unlinked": 3.0, "today_stats.failed": 0.0})
 
@@ -179,8 +179,8 @@ func TestLinkIsChecked(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"erx-3", "erx-4"} { // a stranger's record was read, and the audit trail has it
-		if told, total, err := audit.List(a.app, audit.Filter{Event: "emr.search", ResourceID: id}, 0, 10); err != nil || total != 1 || told[0].Patient != patient {
-			t.Errorf("in the trail of %s: %v, %v", id, told, err)
+		if entries, total, err := audit.List(a.app, audit.Filter{Event: "emr.search", ResourceID: id}, 0, 10); err != nil || total != 1 || entries[0].Patient != patient {
+			t.Errorf("in the trail of %s: %v, %v", id, entries, err)
 		}
 	}
 	a.emr.Fail(sandbox.Fault{Match: "/Patient/", Times: 1, Status: 503})

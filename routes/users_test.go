@@ -69,8 +69,8 @@ func TestUpdateUser(t *testing.T) {
 
 	gone := c.enroll(nil)
 	c.request(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
-	for _, nobody := range []string{gone, "00000000-0000-4000-8000-000000000000"} {
-		c.request(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": nobody}).want(404, "not_found")
+	for _, missing := range []string{gone, "00000000-0000-4000-8000-000000000000"} {
+		c.request(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": missing}).want(404, "not_found")
 	}
 
 	token := session.text("access")
@@ -85,14 +85,14 @@ func TestUpdateUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var recorded []string
 	for _, e := range entries {
-		told = append(told, e.Event+fmt.Sprint(e.Fields()))
+		recorded = append(recorded, e.Event+fmt.Sprint(e.Fields()))
 	}
 	want := "[user.role_change[role] user.update[patient] user.role_change[role] user.update[patient] user.update[npi phone] " +
 		"user.update[first_name npi phone time_zone] auth.login[]]"
-	if fmt.Sprint(told) != want {
-		t.Errorf("recorded %v", told)
+	if fmt.Sprint(recorded) != want {
+		t.Errorf("recorded %v", recorded)
 	}
 }
 

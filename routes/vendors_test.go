@@ -37,7 +37,7 @@ func (r reply) eventStatuses() (statuses []string) {
 	r.t.Helper()
 	for _, item := range r.delivered() {
 		status := item["status"].(string)
-		if reason, told := item["reason"].(string); told {
+		if reason, hasReason := item["reason"].(string); hasReason {
 			status += " " + reason
 		}
 		statuses = append(statuses, status)
@@ -57,7 +57,7 @@ func (r reply) delivered() (items []object) {
 func (r reply) wantStatuses(want ...string) reply {
 	r.t.Helper()
 	if got := r.eventStatuses(); !slices.Equal(got, want) {
-		r.t.Errorf("%s says %q, want %q", r.what, got, want)
+		r.t.Errorf("%s has %q, want %q", r.what, got, want)
 	}
 	return r
 }

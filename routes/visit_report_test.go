@@ -221,7 +221,7 @@ func TestVisitReportRequiresChartAccess(t *testing.T) {
 	for _, days := range []string{"6", "91", "0", "-1", "x", "3.5"} {
 		c.request(authz.Nurse, "GET", path+"?days="+days, nil).wantFields("days")
 	}
-	c.request(authz.Nurse, "GET", "/patients/"+nobody+"/report/", nil).want(404)
+	c.request(authz.Nurse, "GET", "/patients/"+unknownPatient+"/report/", nil).want(404)
 	pages, text := readPDF(t, c.request(authz.Nurse, "GET", path+"?days=7", nil))
 	if pages != 1 {
 		t.Errorf("an empty sheet has %d pages", pages)
@@ -301,8 +301,8 @@ func TestVisitReportFindings(t *testing.T) {
 		systolic, diastolic float64
 	}
 	for name, story := range map[string]struct {
-		told  []days
-		words []string
+		notified []days
+		words    []string
 	}{
 		"lower":       {[]days{{80, 8, 150, 92}, {6, 0, 130, 80}}, []string{"Blood pressure is lower in the last 7 days.", "No critical reading in the last 7 days."}},
 		"as before":   {[]days{{80, 0, 130, 80}}, []string{"Blood pressure of the last 7 days is as that of 90.", "Mean of 7 days 130/80, of 90 days 130/80."}},
@@ -315,7 +315,7 @@ func TestVisitReportFindings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := c.enroll(object{})
-			for _, part := range story.told {
+			for _, part := range story.notified {
 				for ago := part.from; ago >= part.to; ago-- {
 					c.storedReading(id, "blood_pressure", c.now.AddDate(0, 0, -ago).Add(-time.Minute), dbx.Params{"systolic": part.systolic, "diastolic": part.diastolic})
 				}
@@ -346,7 +346,7 @@ func TestVisitReportOtherParameters(t *testing.T) {
 	wantWords(t, text, "The last SpO₂, 90 % on", "is at or beyond the warning limit.", "MRN-0042")
 	for _, wrong := range []string{"MRN MRN", "The last Glucose", "The last Pulse"} {
 		if strings.Contains(text, wrong) {
-			t.Errorf("the sheet says %q", wrong)
+			t.Errorf("the report has %q", wrong)
 		}
 	}
 }

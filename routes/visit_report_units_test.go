@@ -28,7 +28,7 @@ func TestVisitReportUnits(t *testing.T) {
 		wantWords(t, text, words...)
 		for _, word := range not {
 			if strings.Contains(text, word) {
-				t.Errorf("%q: the sheet says %q:\n%s", query, word, text)
+				t.Errorf("%q: the report has %q:\n%s", query, word, text)
 			}
 		}
 	}

@@ -109,14 +109,14 @@ func TestThresholdRefusals(t *testing.T) {
 	if got := c.changes("patient_id", id); len(got) != 1 {
 		t.Errorf("refused changes are logged: %v", got)
 	}
-	c.wantRoles("PUT", "/patients/"+nobody+"/vital-config/", object{"reason": "x"}, archivers...)
-	c.wantRoles("GET", "/patients/"+nobody+"/vital-config/", nil, append([]authz.Role{authz.Patient}, clinical...)...)
+	c.wantRoles("PUT", "/patients/"+unknownPatient+"/vital-config/", object{"reason": "x"}, archivers...)
+	c.wantRoles("GET", "/patients/"+unknownPatient+"/vital-config/", nil, append([]authz.Role{authz.Patient}, clinical...)...)
 	c.wantRoles("GET", "/threshold-changes/", nil, clinical...)
 }
 
 func TestDefaultThresholds(t *testing.T) {
-	told := 0
-	c := newClinic(t, func(e *routes.Engines) { e.DefaultsChanged = func() { told++ } })
+	calls := 0
+	c := newClinic(t, func(e *routes.Engines) { e.DefaultsChanged = func() { calls++ } })
 	own, inherits := c.enroll(nil), c.enroll(nil)
 	c.request(authz.Nurse, "PUT", "/patients/"+own+"/vital-config/", object{"reason": "x", "pulse": object{"high": 100}}).want(200)
 	const path = "/settings/default-thresholds/"
@@ -125,8 +125,8 @@ func TestDefaultThresholds(t *testing.T) {
 	c.request(authz.Admin, "PUT", path, object{"reason": "x", "pulse": object{"high": 40}}).wantFields("pulse.high")
 	c.request(authz.Admin, "PUT", path, object{"reason": "Board decision", "pulse": object{"high": 105}}).want(200).
 		wantAt(object{"patient_id": nil, "pulse.high": 105.0, "updated_by": c.people[authz.Admin].Email()})
-	if told != 1 {
-		t.Errorf("those who rank the patients are told %d times", told)
+	if calls != 1 {
+		t.Errorf("the ranking job is notified %d times", calls)
 	}
 	c.request(authz.MA, "GET", "/patients/"+inherits+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 105.0, "is_default": true, "updated_at": nil})
 	c.request(authz.MA, "GET", "/patients/"+own+"/vital-config/", nil).want(200).wantAt(object{"pulse.high": 100.0, "is_default": false})
@@ -155,7 +155,7 @@ func TestThresholdChangeFilters(t *testing.T) {
 		c.request(change.role, "PUT", "/patients/"+change.patient+"/vital-config/", change.body).want(200)
 	}
 	for filter, count := range map[string]int{
-		"": 4, query("patient_id", one): 3, query("patient_id", nobody): 0, query("field", "pulse_high"): 2, query("changed_by", c.people[authz.Nurse].Email()): 2,
+		"": 4, query("patient_id", one): 3, query("patient_id", unknownPatient): 0, query("field", "pulse_high"): 2, query("changed_by", c.people[authz.Nurse].Email()): 2,
 		query("date_from", "2026-01-16"): 3, query("date_to", "2026-01-16"): 3, query("date_from", "2026-01-16", "date_to", "2026-01-16"): 2,
 		query("patient_id", one, "field", "pulse_low"): 1,
 	} {

@@ -104,7 +104,7 @@ func TestStoryVitalSummary(t *testing.T) {
 
 	path := "/patients/" + patient + "/vitals/summary/"
 	c.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"patient_id": patient, "as_of": "2026-03-11T16:00:00Z"})
-	c.request(authz.Nurse, "GET", "/patients/"+nobody+"/vitals/summary/", nil).want(404)
+	c.request(authz.Nurse, "GET", "/patients/"+unknownPatient+"/vitals/summary/", nil).want(404)
 	owner, stranger := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(c.enroll(nil)))
 	c.requestAs(owner, "GET", path, nil).want(200)
 	c.requestAs(stranger, "GET", path, nil).want(404)

@@ -126,7 +126,7 @@ func TestWebhookAdministration(t *testing.T) {
 	}
 	c.deliverWebhooks()
 	if left := c.read(`SELECT id FROM webhook_deliveries`); len(left) != 0 {
-		t.Errorf("%d deliveries to nobody are left", len(left))
+		t.Errorf("%d deliveries of a deleted webhook are left", len(left))
 	}
 }
 
@@ -236,7 +236,7 @@ func TestWebhookDeliveriesOfADay(t *testing.T) {
 	}
 	for _, name := range []string{"patient.created", "observation.created", "observation.withdrawn", "alert.raised", "escalation.opened", "escalation.updated", "alert.resolved", "escalation.resolved", "patient.archived"} {
 		if !seen[name] {
-			t.Errorf("%s was not told: %v", name, seen)
+			t.Errorf("%s was not delivered: %v", name, seen)
 		}
 	}
 	if len(thin.events) != len(whole.events) {

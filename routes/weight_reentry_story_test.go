@@ -18,11 +18,11 @@ func TestStoryWeightEnteredAgain(t *testing.T) {
 	c.weigh(patient, 85, tuesday).want(201).wantAt(object{"alert_details.level": "critical"})
 	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
 	c.request(authz.Nurse, "POST", "/ingestion/observations/"+mistyped.at("id").(string)+"/entered-in-error/", object{"reason": "Mistyped."}).want(200)
-	wantSame(t, "escalations, withdrawn", c.stats(t), []string{"stat cancelled system"})
+	wantSame(t, "escalations, retracted", c.stats(t), []string{"stat cancelled system"})
 	c.weigh(patient, 80.2, monday).want(201)
 	wantSame(t, "alerts", c.alertsRaised(patient), []string{"weight critical weight_change 5/4.6", "weight critical weight_change 4.8/4.6"})
 	wantSame(t, "open", c.openAlerts(patient), []string{"weight critical"})
-	wantSame(t, "escalations, entered anew", c.stats(t), []string{"stat cancelled system", "stat open system"})
+	wantSame(t, "escalations, entered again", c.stats(t), []string{"stat cancelled system", "stat open system"})
 }
 
 // An older suspect weight is confirmed after the newest one was evaluated: the newest one alerts against it.
