@@ -29,16 +29,16 @@ func (Credentials) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[cred
 func (Credentials) LogValue() slog.Value { return slog.StringValue("[credentials]") }
 
 // Create creates a client.
-func (e *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor, now time.Time) (made Credentials, err error) {
+func (e *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor, now time.Time) (created Credentials, err error) {
 	values := draft(collections.ClientValues{Active: true})
-	made.Secret = secretPrefix + Random()
+	created.Secret = secretPrefix + Random()
 	err = app.RunInTransaction(func(tx core.App) error {
-		if made.Client, err = collections.CreateClient(tx, values, Hash(made.Secret), Random(), now); err != nil {
+		if created.Client, err = collections.CreateClient(tx, values, Hash(created.Secret), Random(), now); err != nil {
 			return err
 		}
-		return appendClientEntry(tx, audit.ClientCreate, made.Client.Id, clientChanges(collections.ClientValues{}, values), by, now)
+		return appendClientEntry(tx, audit.ClientCreate, created.Client.Id, clientChanges(collections.ClientValues{}, values), by, now)
 	})
-	return made, err
+	return created, err
 }
 
 // Change changes a client, effective with the next request. Tokens end if the client's keys change or it is deactivated.
@@ -65,17 +65,17 @@ func (e *MachineClients) Change(app core.App, id string, draft ClientDraft, by a
 }
 
 // RotateSecret replaces the client's secret. The old secret and every token end immediately.
-func (e *MachineClients) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (made Credentials, err error) {
-	made.Secret = secretPrefix + Random()
+func (e *MachineClients) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (created Credentials, err error) {
+	created.Secret = secretPrefix + Random()
 	err = e.changeClient(app, id, func(tx core.App, client *collections.Client) error {
-		made.Client = client
+		created.Client = client
 		collections.EndClientTokens(client, Random())
-		if err := collections.ReplaceClientSecret(tx, client, Hash(made.Secret), now); err != nil {
+		if err := collections.ReplaceClientSecret(tx, client, Hash(created.Secret), now); err != nil {
 			return err
 		}
 		return appendClientEntry(tx, audit.ClientSecretRotate, id, nil, by, now)
 	})
-	return made, err
+	return created, err
 }
 
 // Delete deletes a client. Its actions stay in the audit trail under its name.

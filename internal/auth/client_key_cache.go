@@ -52,10 +52,10 @@ func (c *keyCache) find(ctx context.Context, clientID, url, kid, alg string, now
 	s := c.source([2]string{clientID, url})
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	var failed error
+	var fetchErr error
 	fetched := false
 	if now.Sub(s.readAt) >= keyRefreshInterval && now.Sub(s.triedAt) >= fetchRetryInterval {
-		fetched, failed = true, c.fetch(ctx, s, url, now)
+		fetched, fetchErr = true, c.fetch(ctx, s, url, now)
 	}
 	if now.Sub(s.readAt) >= maxKeyAge {
 		s.keys = nil
@@ -63,14 +63,14 @@ func (c *keyCache) find(ctx context.Context, clientID, url, kid, alg string, now
 	key := s.keys.find(kid, alg)
 	if key == nil && !fetched && s.keys != nil && now.Sub(s.unknownKeyAt) >= unknownKeyInterval {
 		s.unknownKeyAt = now
-		failed = c.fetch(ctx, s, url, now)
+		fetchErr = c.fetch(ctx, s, url, now)
 		key = s.keys.find(kid, alg)
 	}
 	switch {
 	case key != nil:
 		return key, nil
-	case failed != nil:
-		return nil, failed
+	case fetchErr != nil:
+		return nil, fetchErr
 	}
 	return nil, errUnknownKey
 }
@@ -115,18 +115,18 @@ func (c *keyCache) read(ctx context.Context, url string) ([]byte, error) {
 		return nil, errFetch
 	}
 	request.Header.Set("Accept", "application/jwk-set+json, application/json")
-	answer, err := c.outbound.Do(request)
+	response, err := c.outbound.Do(request)
 	if errors.Is(err, egress.ErrAddress) {
 		return nil, egress.ErrAddress
 	}
 	if err != nil {
 		return nil, errFetch
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%w: status %d", errFetch, answer.StatusCode)
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%w: status %d", errFetch, response.StatusCode)
 	}
-	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxKeySetBytes+1))
+	raw, err := io.ReadAll(io.LimitReader(response.Body, maxKeySetBytes+1))
 	if err != nil || len(raw) > maxKeySetBytes {
 		return nil, errFetch
 	}

@@ -100,7 +100,7 @@ func checkSecret(app core.App, given basicCredentials) (*clientProof, error) {
 }
 
 // issue signs a token, unless the client changed since it authenticated or its assertion was used before.
-func (e *MachineClients) issue(tx core.App, p *clientProof, asked string, from audit.Origin, now time.Time) (IssuedToken, error) {
+func (e *MachineClients) issue(tx core.App, p *clientProof, requested string, from audit.Origin, now time.Time) (IssuedToken, error) {
 	client, err := findClient(tx, p.client.Id)
 	if err != nil {
 		return IssuedToken{}, err
@@ -118,7 +118,7 @@ func (e *MachineClients) issue(tx core.App, p *clientProof, asked string, from a
 		}
 	}
 	values := client.Values()
-	scopes, spelled, err := grantScopes(asked, authz.ParseClientScopes(values.Scopes))
+	scopes, spelled, err := grantScopes(requested, authz.ParseClientScopes(values.Scopes))
 	if err != nil {
 		return IssuedToken{}, err
 	}

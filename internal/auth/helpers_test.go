@@ -42,8 +42,8 @@ func signedIn(t testing.TB, e *auth.Engine, app core.App, user *collections.User
 	return caller, session
 }
 
-// opens returns the error code of a login with the password and, if given, a code; "" for success.
-func opens(t testing.TB, e *auth.Engine, app core.App, user *collections.User, password, second string, now time.Time) string {
+// loginCode returns the error code of a login with the password and, if given, a code; "" for success.
+func loginCode(t testing.TB, e *auth.Engine, app core.App, user *collections.User, password, second string, now time.Time) string {
 	t.Helper()
 	body := credentials(user.Email(), password)
 	if second != "" {
@@ -53,8 +53,8 @@ func opens(t testing.TB, e *auth.Engine, app core.App, user *collections.User, p
 	return code(err)
 }
 
-// reread returns the user as stored.
-func reread(t testing.TB, app core.App, user *collections.User) *collections.User {
+// reloadUser returns the user as stored.
+func reloadUser(t testing.TB, app core.App, user *collections.User) *collections.User {
 	t.Helper()
 	current, err := collections.FindUser(app, user.Id)
 	if err != nil {
@@ -63,10 +63,10 @@ func reread(t testing.TB, app core.App, user *collections.User) *collections.Use
 	return current
 }
 
-// rekey changes the user's token key, as a new password does.
-func rekey(t testing.TB, app core.App, user *collections.User) {
+// changeTokenKey changes the user's token key, as a new password does.
+func changeTokenKey(t testing.TB, app core.App, user *collections.User) {
 	t.Helper()
-	current := reread(t, app, user)
+	current := reloadUser(t, app, user)
 	current.RefreshTokenKey()
 	if err := app.Save(current); err != nil {
 		t.Fatal(err)
@@ -92,8 +92,8 @@ func mails(t testing.TB, app core.App) string {
 	return strings.Join(templates, " ")
 }
 
-// counted returns the sum of the counted failures.
-func counted(t testing.TB, app core.App) (sum int) {
+// failureCount returns the sum of the counted failures.
+func failureCount(t testing.TB, app core.App) (sum int) {
 	t.Helper()
 	if err := app.DB().NewQuery("SELECT COALESCE(SUM(failures), 0) FROM login_failures").Row(&sum); err != nil {
 		t.Fatal(err)

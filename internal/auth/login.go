@@ -173,19 +173,19 @@ func (e *Engine) decideLogin(tx core.App, a attempt, proven bool) (session Sessi
 	if e.mustSignOn(user) {
 		return session, ssoRequired(), a.record(tx, audit.LoginFailed, audit.MinorFailure, "Signing in takes the identity provider.")
 	}
-	shown, err := factorsOf(tx, user)
+	userFactors, err := factorsOf(tx, user)
 	if err != nil {
 		return session, nil, err
 	}
-	if !shown.any() {
+	if !userFactors.any() {
 		session, err = e.completeLogin(tx, a, user, secondFactor{})
 		return session, nil, err
 	}
-	if a.code == "" || !shown.totp { // a code is no second factor for a user with passkeys only
+	if a.code == "" || !userFactors.totp { // a code is no second factor for a user with passkeys only
 		if err := a.record(tx, audit.PasswordAccepted, audit.Success, ""); err != nil { // the password may be stolen
 			return session, nil, err
 		}
-		refused, err = e.requestSecondFactor(tx, user, shown, a.now)
+		refused, err = e.requestSecondFactor(tx, user, userFactors, a.now)
 		return session, refused, err
 	}
 	return e.decideSecondFactor(tx, a, user, failures, a.code)

@@ -96,14 +96,14 @@ type limitedTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
 func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	answer, err := b.next.RoundTrip(r)
+	response, err := b.next.RoundTrip(r)
 	if err == nil {
-		answer.Body = struct {
+		response.Body = struct {
 			io.Reader
 			io.Closer
-		}{io.LimitReader(answer.Body, maxProviderResponse), answer.Body}
+		}{io.LimitReader(response.Body, maxProviderResponse), response.Body}
 	}
-	return answer, err
+	return response, err
 }
 
 // providerFailed is the fault for a provider that is unreachable or misconfigured. The cause is for the log.
@@ -120,11 +120,11 @@ func (p *OIDCProvider) discover(ctx context.Context, now time.Time) (*endpoints,
 	if found != nil && now.Sub(found.at) < configurationLife {
 		return found, nil
 	}
-	answer := p.discovery.DoChan("", func() (any, error) { return p.fetchConfiguration(context.WithoutCancel(ctx), now) }) // the caller may disconnect
+	result := p.discovery.DoChan("", func() (any, error) { return p.fetchConfiguration(context.WithoutCancel(ctx), now) }) // the caller may disconnect
 	select {
 	case <-ctx.Done():
 		return nil, providerFailed(ctx.Err())
-	case got := <-answer:
+	case got := <-result:
 		found, _ = got.Val.(*endpoints)
 		return found, got.Err
 	}
@@ -201,11 +201,11 @@ func (p *OIDCProvider) Begin(ctx context.Context, now time.Time) (SignOnStart, e
 		return SignOnStart{}, err
 	}
 	s := p.newState(now)
-	asked := []oauth2.AuthCodeOption{oidc.Nonce(s.nonce), oauth2.S256ChallengeOption(s.verifier)}
+	options := []oauth2.AuthCodeOption{oidc.Nonce(s.nonce), oauth2.S256ChallengeOption(s.verifier)}
 	if p.options.MaxAge > 0 {
-		asked = append(asked, oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(p.options.MaxAge.Seconds()))))
+		options = append(options, oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(p.options.MaxAge.Seconds()))))
 	}
-	return SignOnStart{URL: p.client(found).AuthCodeURL(s.text, asked...), Cookie: s.cookie, Life: stateLife}, nil
+	return SignOnStart{URL: p.client(found).AuthCodeURL(s.text, options...), Cookie: s.cookie, Life: stateLife}, nil
 }
 
 // Callback holds the parameters and the cookie with which the browser returns.
@@ -222,12 +222,12 @@ func identityRefused(cause error) error {
 // Finish exchanges the code and verifies the ID token. It refuses with invalid_oauth_state if this browser did not begin the sign-in or it is
 // too old, authorization_denied if the provider returned an error, authentication_failed if the token is invalid, and oidc_failed if the
 // provider does not respond as expected.
-func (p *OIDCProvider) Finish(ctx context.Context, back Callback, now time.Time) (Identity, error) {
-	s, err := p.readState(back.State, back.Cookie, now)
+func (p *OIDCProvider) Finish(ctx context.Context, callback Callback, now time.Time) (Identity, error) {
+	s, err := p.readState(callback.State, callback.Cookie, now)
 	if err != nil {
 		return Identity{}, err
 	}
-	if back.Error != "" || back.Code == "" {
+	if callback.Error != "" || callback.Code == "" {
 		return Identity{}, fault.State("authorization_denied", "The identity provider did not let you in.")
 	}
 	ctx = oidc.ClientContext(ctx, p.http)
@@ -235,7 +235,7 @@ func (p *OIDCProvider) Finish(ctx context.Context, back Callback, now time.Time)
 	if err != nil {
 		return Identity{}, err
 	}
-	token, err := p.client(found).Exchange(ctx, back.Code, oauth2.VerifierOption(s.verifier))
+	token, err := p.client(found).Exchange(ctx, callback.Code, oauth2.VerifierOption(s.verifier))
 	if err != nil {
 		return Identity{}, exchangeFault(err)
 	}
@@ -260,14 +260,14 @@ func (p *OIDCProvider) Finish(ctx context.Context, back Callback, now time.Time)
 
 // exchangeFault distinguishes an invalid code from a failed provider or wrong settings. It omits the provider's own text.
 func exchangeFault(err error) error {
-	answer, ok := errors.AsType[*oauth2.RetrieveError](err)
+	retrieveErr, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
 	case !ok:
 		return providerFailed(err)
-	case answer.ErrorCode == "invalid_grant":
+	case retrieveErr.ErrorCode == "invalid_grant":
 		return identityRefused(errors.New("the code is not good"))
-	case answer.Response != nil:
-		return providerFailed(fmt.Errorf("the token address answered %d", answer.Response.StatusCode))
+	case retrieveErr.Response != nil:
+		return providerFailed(fmt.Errorf("the token address answered %d", retrieveErr.Response.StatusCode))
 	}
 	return providerFailed(errors.New("the token address refused"))
 }

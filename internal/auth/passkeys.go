@@ -154,8 +154,8 @@ type PasskeyBody struct {
 	Credential validate.Field[json.RawMessage] `json:"credential"`
 }
 
-func invalidPasskey(because error) error {
-	return fault.New(fault.Invalid, "invalid_passkey", "The passkey could not be registered. Begin again.").Because(because)
+func invalidPasskey(cause error) error {
+	return fault.New(fault.Invalid, "invalid_passkey", "The passkey could not be registered. Begin again.").Because(cause)
 }
 
 // RegisterPasskey stores a passkey. A valid challenge of [Engine.PasskeyRegistration] proves a past reauthentication; without one the caller
@@ -168,10 +168,10 @@ func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Calle
 	if err != nil {
 		return nil, err
 	}
-	made, unreadable := protocol.ParseCredentialCreationResponseBytes(body.Credential.Value)
+	parsed, unreadable := protocol.ParseCredentialCreationResponseBytes(body.Credential.Value)
 	state, ends := challengeInvalid, time.Time{}
 	if unreadable == nil {
-		state, ends, err = e.checkChallenge(made.Response.CollectedClientData.Challenge, registrationPurpose(user, caller), now)
+		state, ends, err = e.checkChallenge(parsed.Response.CollectedClientData.Challenge, registrationPurpose(user, caller), now)
 	}
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Calle
 		return nil, invalidPasskey(nil)
 	}
 	err = e.changeUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
-		created, refused, err = e.storePasskey(tx, user, caller, newPasskey{name: name, made: made, ends: ends}, from, now)
+		created, refused, err = e.storePasskey(tx, user, caller, newPasskey{name: name, parsed: parsed, ends: ends}, from, now)
 		return refused, err
 	})
 	return created, err
@@ -201,13 +201,13 @@ func (e *Engine) RegisterPasskey(ctx context.Context, app core.App, caller Calle
 
 // newPasskey is a passkey to store.
 type newPasskey struct {
-	name string
-	made *protocol.ParsedCredentialCreationData
-	ends time.Time // expiry of the challenge
+	name   string
+	parsed *protocol.ParsedCredentialCreationData
+	ends   time.Time // expiry of the challenge
 }
 
 func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller, n newPasskey, from audit.Origin, now time.Time) (created *collections.Passkey, refused, err error) {
-	challenge := n.made.Response.CollectedClientData.Challenge
+	challenge := n.parsed.Response.CollectedClientData.Challenge
 	if state, _, err := e.checkChallenge(challenge, registrationPurpose(user, caller), now); err != nil || state != challengeValid {
 		return nil, tokenInvalid(), err // the token key changed since the challenge
 	}
@@ -223,7 +223,7 @@ func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller
 	}
 	credential, wrong := e.passkeys.CreateCredential(person, webauthn.SessionData{
 		Challenge: challenge, UserID: person.handle, UserVerification: protocol.VerificationPreferred, CredParams: webauthn.CredentialParametersDefault(),
-	}, n.made)
+	}, n.parsed)
 	if wrong != nil {
 		return nil, invalidPasskey(wrong), nil
 	}

@@ -182,7 +182,7 @@ func TestPasskeySignIn(t *testing.T) {
 	}
 	session, refused = k.signIn(k.step("passkey"))
 	k.want("as the second step", refused, "")
-	if got := opens(t, k.e, k.app, k.user, vigiltest.Password, "123456", clock); got != "totp_required" { // no code stands for a passkey
+	if got := loginCode(t, k.e, k.app, k.user, vigiltest.Password, "123456", clock); got != "totp_required" { // no code stands for a passkey
 		t.Errorf("a code: %s", got)
 	}
 	renamed, err := k.e.RenamePasskey(k.app, k.caller, k.id(), auth.PasskeyName{Name: validate.Of("Red key")}, origin, clock)
@@ -196,7 +196,7 @@ func TestPasskeySignIn(t *testing.T) {
 	wantCode(t, "a session with it", err, "token_revoked")
 	_, refused = k.signIn("")
 	k.want("taken away", refused, "authentication_failed")
-	k.want("the password alone", opens(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "")
+	k.want("the password alone", loginCode(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "")
 	if got := mails(t, k.app); got != "passkey_added passkey_removed" {
 		t.Errorf("mails: %s", got)
 	}
@@ -276,9 +276,9 @@ func TestPasskeyRefusals(t *testing.T) {
 			k.t, k.user = t, vigiltest.User(t, k.app, authz.Nurse)
 			k.caller, _ = signedIn(t, k.e, k.app, k.user, clock)
 			k.enrolled()
-			before := counted(t, k.app)
+			before := failureCount(t, k.app)
 			k.want("opens", try(k), "authentication_failed")
-			if got := counted(t, k.app) - before; got != 1 {
+			if got := failureCount(t, k.app) - before; got != 1 {
 				t.Errorf("%d failures counted", got)
 			}
 		})
@@ -332,7 +332,7 @@ func TestExpiredPasskeyChallenges(t *testing.T) {
 	k.now = clock.Add(10 * time.Minute)
 	_, refused = k.use("", late)
 	k.want("the challenge five minutes later", refused, "authentication_failed")
-	if got := counted(t, k.app); got != 0 {
+	if got := failureCount(t, k.app); got != 0 {
 		t.Errorf("%d failures counted", got)
 	}
 	step = k.step("passkey")
@@ -341,7 +341,7 @@ func TestExpiredPasskeyChallenges(t *testing.T) {
 	_, refused = k.signIn(step)
 	k.want("a step that had its use", refused, "authentication_failed")
 	step = k.step("passkey")
-	rekey(t, k.app, k.user)
+	changeTokenKey(t, k.app, k.user)
 	_, refused = k.signIn(step)
 	k.want("a step of the password before", refused, "authentication_failed")
 }
@@ -353,7 +353,7 @@ func TestPasskeyOfUnusableAccounts(t *testing.T) {
 	signIn := func() string { _, refused := k.signIn(""); return refused }
 	stranger := *k.another()
 	k.want("an unknown passkey", func() string { _, refused := stranger.signIn(""); return refused }(), "authentication_failed")
-	if got := counted(t, k.app); got != 0 {
+	if got := failureCount(t, k.app); got != 0 {
 		t.Errorf("%d failures counted for an unknown passkey", got)
 	}
 	for range 4 {
@@ -364,7 +364,7 @@ func TestPasskeyOfUnusableAccounts(t *testing.T) {
 		k.want("a forgery", k.forge(), "authentication_failed")
 	}
 	k.want("after five", signIn(), "account_locked")
-	k.want("the password after five", opens(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "account_locked")
+	k.want("the password after five", loginCode(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "account_locked")
 	if err := k.e.Unlock(k.app, admin, k.user.Id, origin, clock); err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +381,7 @@ func TestPasskeyOfUnusableAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.want("of a role without passkeys", signIn(), "authentication_failed")
-	k.want("its password alone", opens(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "")
+	k.want("its password alone", loginCode(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "")
 }
 
 // TestPasskeyOfAnotherUser checks that another user's passkey is no second factor and cannot be changed.
@@ -455,7 +455,7 @@ func TestPasskeyReauthentication(t *testing.T) {
 	k.want("removed later", code(k.e.RemovePasskey(t.Context(), k.app, k.caller, k.id(), auth.PasswordProof{}, origin, k.now)), "reauthentication_required")
 	other := k.another()
 	made = func() json.RawMessage { made, _ := other.offer(passwordProof(vigiltest.Password)); return made }()
-	rekey(t, k.app, k.user)
+	changeTokenKey(t, k.app, k.user)
 	k.want("of a challenge before a new password", code(other.register("Key", made)), "reauthentication_required")
 	k.want("removed with the password", code(k.e.RemovePasskey(t.Context(), k.app, k.caller, k.id(), passwordProof(vigiltest.Password), origin, k.now)), "")
 }
@@ -473,7 +473,7 @@ func TestPasskeyBesideTOTP(t *testing.T) {
 	k.enrolled()
 	session, refused := k.signIn(k.step("totp", "backup_code", "passkey"))
 	k.want("the passkey", refused, "")
-	k.want("a backup code", opens(t, k.e, k.app, k.user, vigiltest.Password, setup.BackupCodes[0], clock), "")
+	k.want("a backup code", loginCode(t, k.e, k.app, k.user, vigiltest.Password, setup.BackupCodes[0], clock), "")
 	k.want("removed", code(k.e.RemovePasskey(t.Context(), k.app, k.caller, k.id(), auth.PasswordProof{}, origin, clock)), "")
 	session, err = refresh(k.e, k.app, session.Refresh, clock)
 	wantCode(t, "a session while a factor is left", err, "")
@@ -482,7 +482,7 @@ func TestPasskeyBesideTOTP(t *testing.T) {
 	wantCode(t, "reset", k.e.ResetTwoFactor(k.app, admin, k.user.Id, origin, clock), "")
 	_, err = refresh(k.e, k.app, session.Refresh, clock)
 	wantCode(t, "a session of before", err, "token_revoked")
-	k.want("the password alone", opens(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "")
+	k.want("the password alone", loginCode(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "")
 	if n := vigiltest.RowCounts(t, k.app); n["passkeys"]+n["backup_codes"] != 0 {
 		t.Errorf("left are %d and %d", n["passkeys"], n["backup_codes"])
 	}

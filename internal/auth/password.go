@@ -3,12 +3,10 @@ package auth
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -163,10 +161,10 @@ func (e *Engine) hashNewPassword(ctx context.Context, app core.App, checks *vali
 }
 
 // replacePassword stores a new password, ends every session and notifies the user by mail.
-func replacePassword(tx core.App, user *collections.User, hash, because string, entry audit.Entry, now time.Time) error {
+func replacePassword(tx core.App, user *collections.User, hash, reason string, entry audit.Entry, now time.Time) error {
 	setPassword(user, hash)
 	user.SetMustChangePassword(false)
-	if _, err := RevokeAll(tx, user.Id, because, now); err != nil {
+	if _, err := RevokeAll(tx, user.Id, reason, now); err != nil {
 		return err
 	}
 	if err := saveUser(tx, user, now); err != nil {
@@ -225,73 +223,6 @@ func hashPassword(app core.App, password string) (string, error) {
 	return string(hash), nil
 }
 
-// workLimiter bounds concurrent work, such as hashing passwords. While callers wait, each slot also pauses after a hash for about as long as one
-// takes, which leaves most CPU time to readings during a sign-in rush. A caller that cannot be served in time is refused immediately.
-type workLimiter struct {
-	slots      chan struct{}
-	waiting    atomic.Int32
-	maxWaiting int32 // waiting callers beyond this are refused
-	pause      time.Duration
-}
-
-const (
-	hashPause = 50 * time.Millisecond
-	// queuePerSlot callers may wait for each slot; serving them takes about seven seconds.
-	queuePerSlot = 64
-	// queueTimeout is how long one attempt may wait for all of its hashes. It leaves time to decide within ten seconds.
-	queueTimeout       = 8 * time.Second
-	overloadRetryAfter = 5 * time.Second
-)
-
-// withQueueTimeout bounds how long one attempt waits for slots.
-func withQueueTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, queueTimeout)
-}
-
-// newHashLimiter returns a limiter for n concurrent hashes.
-func newHashLimiter(n int) *workLimiter {
-	return &workLimiter{slots: make(chan struct{}, n), maxWaiting: int32(queuePerSlot * n), pause: hashPause} //nolint:gosec // as many as processors
-}
-
-// newDecisionLimiter returns a limiter for decisions about attempts. Each is a write of about one millisecond; one at a time keeps readings from
-// waiting for more than one. The queue is as long as the maximum number of connections.
-func newDecisionLimiter() *workLimiter {
-	return &workLimiter{slots: make(chan struct{}, 1), maxWaiting: 4096}
-}
-
-// acquire waits for a slot and returns the function that releases it. It refuses with overloaded if the queue is full or the wait times out; a
-// caller that disconnects leaves the queue.
-func (p *workLimiter) acquire(ctx context.Context) (release func(), err error) {
-	defer p.waiting.Add(-1)
-	if p.waiting.Add(1) > p.maxWaiting {
-		return nil, fault.Overloaded(overloadRetryAfter)
-	}
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, queueError(ctx)
-	}
-	if ctx.Err() != nil { // the slot came free as the context ended: pass it on
-		<-p.slots
-		return nil, queueError(ctx)
-	}
-	return func() {
-		if p.pause == 0 || p.waiting.Load() == 0 {
-			<-p.slots
-			return
-		}
-		time.AfterFunc(p.pause, func() { <-p.slots })
-	}, nil
-}
-
-// queueError returns the error for an attempt that stopped waiting.
-func queueError(ctx context.Context) error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fault.Overloaded(overloadRetryAfter)
-	}
-	return fmt.Errorf("wait for a slot: %w", ctx.Err())
-}
-
 // hash waits for a slot and returns the bcrypt hash.
 func (e *Engine) hash(ctx context.Context, app core.App, password string) (string, error) {
 	release, err := e.hashLimiter.acquire(ctx)
@@ -320,7 +251,7 @@ func setPassword(user *collections.User, hash string) {
 	user.RefreshTokenKey()
 }
 
-// decoy is the salt and digest of a random password.
+// decoy is the salt and digest of an unknown password.
 const decoy = "wYvVQJ1mZ8y0sXc3dP5hUeT7bRk2nLq4aFi6gCj8oEu1xNzMtHpSK"
 
 // decoyHash returns a hash that costs as much to check as a real one.

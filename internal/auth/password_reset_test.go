@@ -106,7 +106,7 @@ func TestResetLink(t *testing.T) {
 	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
 	user := vigiltest.User(t, app, authz.Nurse, vigiltest.With("must_change_password", true))
 	for range 5 {
-		opens(t, e, app, user, "wrong", "", clock)
+		loginCode(t, e, app, user, "wrong", "", clock)
 	}
 	requestReset(t, e, app, user.Email(), clock)
 	first, _ := resolve(t, e, app, clock)
@@ -135,13 +135,13 @@ func TestResetLink(t *testing.T) {
 
 	wantCode(t, "in its last moment", setPassword(t, e, app, token, "Next-Password-1", clock.Add(time.Hour-time.Second)), "")
 	wantCode(t, "again", setPassword(t, e, app, token, "Next-Password-2", clock), "invalid_reset_token")
-	if got := opens(t, e, app, user, "Next-Password-1", "", clock); got != "" { // the reset ends the lockout
+	if got := loginCode(t, e, app, user, "Next-Password-1", "", clock); got != "" { // the reset ends the lockout
 		t.Errorf("the new password: %s", got)
 	}
-	if got := opens(t, e, app, user, vigiltest.Password, "", clock); got != "authentication_failed" {
+	if got := loginCode(t, e, app, user, vigiltest.Password, "", clock); got != "authentication_failed" {
 		t.Errorf("the old password: %s", got)
 	}
-	if reread(t, app, user).MustChangePassword() {
+	if reloadUser(t, app, user).MustChangePassword() {
 		t.Error("the password must still be changed")
 	}
 	if got := mails(t, app); got != "account_locked password_changed password_reset password_reset" {
@@ -270,7 +270,7 @@ func TestRegister(t *testing.T) {
 		user.TimeZone() != "America/Denver" || !user.MustChangePassword() || !user.CreatedAt().Equal(clock) {
 		t.Errorf("stored %v", user.FieldsData())
 	}
-	if got := opens(t, e, app, user, "Correct-Horse-42", "", clock); got != "" {
+	if got := loginCode(t, e, app, user, "Correct-Horse-42", "", clock); got != "" {
 		t.Errorf("the password of the registration: %s", got)
 	}
 	record, err := app.FindFirstRecordByData(collections.Mails, "template", "welcome")

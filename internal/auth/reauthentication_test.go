@@ -92,7 +92,7 @@ func TestProofsCountLikeSignIns(t *testing.T) {
 			t.Errorf("%s: %s, want %s", step.password, got, step.want)
 		}
 	}
-	if got := opens(t, e, app, user, vigiltest.Password, "", at); got != "account_locked" {
+	if got := loginCode(t, e, app, user, vigiltest.Password, "", at); got != "account_locked" {
 		t.Errorf("the sign-in: %s", got)
 	}
 	at = at.Add(30 * time.Minute)
@@ -100,7 +100,7 @@ func TestProofsCountLikeSignIns(t *testing.T) {
 		t.Errorf("after the lock: %s", got)
 	}
 	for range 5 {
-		opens(t, e, app, user, "wrong", "", at)
+		loginCode(t, e, app, user, "wrong", "", at)
 	}
 	if got := try(vigiltest.Password); got != "account_locked" {
 		t.Errorf("locked at the sign-in: %s", got)
@@ -117,7 +117,7 @@ func TestProofOfInactiveAccount(t *testing.T) {
 	}
 	_, err := e.SetUpTwoFactor(t.Context(), app, caller, passwordProof(vigiltest.Password), origin, clock)
 	wantCode(t, "closed", err, "token_invalid")
-	if secret := reread(t, app, user).TOTPPending().Secret; secret != "" {
+	if secret := reloadUser(t, app, user).TOTPPending().Secret; secret != "" {
 		t.Error("a set-up was begun")
 	}
 }

@@ -60,8 +60,8 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 		if err != nil {
 			return session, nil, err
 		}
-		if because, refused := e.checkRefreshToken(token, now); refused != nil && lost == "" {
-			return session, refused, endFamily(tx, token, because, user, from, now)
+		if reason, refused := e.checkRefreshToken(token, now); refused != nil && lost == "" {
+			return session, refused, endFamily(tx, token, reason, user, from, now)
 		}
 		if usable, err := isUsable(tx, user); err != nil || !usable {
 			return session, tokenInvalid(), err
@@ -76,7 +76,7 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 }
 
 // checkRefreshToken returns the refusal of a refresh token that may not be rotated, and the reason to revoke its family, if any.
-func (e *Engine) checkRefreshToken(token collections.RefreshToken, now time.Time) (because string, refused error) {
+func (e *Engine) checkRefreshToken(token collections.RefreshToken, now time.Time) (reason string, refused error) {
 	switch {
 	case token.State == collections.RefreshRotated, token.State == collections.RefreshRevoked && token.RevokedBecause == collections.RefreshSuperseded:
 		return reasonReuse, tokenReused()
@@ -102,12 +102,12 @@ func (e *Engine) isIdle(token collections.RefreshToken, now time.Time) bool {
 }
 
 // endFamily revokes the family of a refused token if there is a reason to.
-func endFamily(tx core.App, token collections.RefreshToken, because string, user *collections.User, from audit.Origin, now time.Time) error {
-	if because == "" {
+func endFamily(tx core.App, token collections.RefreshToken, reason string, user *collections.User, from audit.Origin, now time.Time) error {
+	if reason == "" {
 		return nil
 	}
-	ended, err := collections.RevokeRefreshFamily(tx, token.Family, because)
-	if err != nil || because != reasonReuse {
+	ended, err := collections.RevokeRefreshFamily(tx, token.Family, reason)
+	if err != nil || reason != reasonReuse {
 		return err
 	}
 	first, err := collections.MarkRefreshReuse(tx, token.ID)
@@ -199,11 +199,11 @@ func recordLogout(tx core.App, caller Caller, ended int64, from audit.Origin, no
 
 // RevokeAll revokes every session of a user for a reason of at most 50 characters, deactivates the push tokens, and returns the number of
 // sessions. Source: docs/decisions/notifications.md, "Push tokens and sessions".
-func RevokeAll(app core.App, userRecordID, because string, now time.Time) (int64, error) {
-	ended, err := collections.RevokeRefreshTokens(app, userRecordID, because)
+func RevokeAll(app core.App, userRecordID, reason string, now time.Time) (int64, error) {
+	ended, err := collections.RevokeRefreshTokens(app, userRecordID, reason)
 	if err != nil {
 		return 0, err
 	}
-	_, err = collections.DeactivatePushTokens(app, userRecordID, "", because, now)
+	_, err = collections.DeactivatePushTokens(app, userRecordID, "", reason, now)
 	return ended, err
 }

@@ -77,11 +77,11 @@ func (e *Engine) confirmRotation(app core.App, read TokenClaims, now time.Time) 
 	if read.Link == "" || e.confirmed.has(read.Link) {
 		return nil
 	}
-	look := collections.SupersededRefreshToken
+	check := collections.SupersededRefreshToken
 	if now.Sub(read.IssuedAt) <= reuseGracePeriod+time.Second { // token times are whole seconds
-		look = func(app core.App, link string) (bool, error) { return collections.MarkAccessTokenUsed(app, link, now) }
+		check = func(app core.App, link string) (bool, error) { return collections.MarkAccessTokenUsed(app, link, now) }
 	}
-	superseded, err := look(app, read.Link)
+	superseded, err := check(app, read.Link)
 	if err != nil {
 		return err
 	}
@@ -108,11 +108,11 @@ func endForkedSession(tx core.App, read TokenClaims, now time.Time) error {
 	return reportReuse(tx, user, true, audit.Origin{}, now)
 }
 
-// reportReuse audits that two clients hold tokens of one session, and notifies the owner if news is set.
-func reportReuse(tx core.App, user *collections.User, news bool, from audit.Origin, now time.Time) error {
+// reportReuse audits that two clients hold tokens of one session, and notifies the owner if notify is set.
+func reportReuse(tx core.App, user *collections.User, notify bool, from audit.Origin, now time.Time) error {
 	entry := userEntry(user, audit.RefreshReuse, audit.Anonymous(from)) // the owner or a thief: unknown
 	entry.Outcome = audit.SeriousFailure
-	if news {
+	if notify {
 		if err := notifyTokenReuse(tx, user, now); err != nil {
 			return err
 		}

@@ -154,19 +154,19 @@ func (s *Signer) read(token, kind string, find func(TokenClaims) (Account, error
 		return t, account, ErrInvalid
 	}
 	var c claims
-	var unknown error
+	var findErr error
 	_, err = tokenParser.ParseWithClaims(token, &c, func(parsed *jwt.Token) (any, error) {
 		if c.Type != kind || c.UserID == "" || c.Issued == nil || c.Expires == nil {
 			return nil, ErrInvalid
 		}
 		keyID, _ := parsed.Header["kid"].(string)
-		secret, ours := s.ring.Derive(keyID, keyLabel)
-		if !ours {
+		secret, ok := s.ring.Derive(keyID, keyLabel)
+		if !ok {
 			return nil, ErrInvalid // before any lookup
 		}
 		t = c.token()
-		if account, unknown = find(t); unknown != nil {
-			return nil, unknown
+		if account, findErr = find(t); findErr != nil {
+			return nil, findErr
 		}
 		if account.TokenKey == "" {
 			return nil, ErrInvalid
@@ -174,8 +174,8 @@ func (s *Signer) read(token, kind string, find func(TokenClaims) (Account, error
 		return accountKey(secret, t, account), nil
 	})
 	switch {
-	case unknown != nil:
-		return t, account, unknown
+	case findErr != nil:
+		return t, account, findErr
 	case err != nil:
 		return t, account, ErrInvalid
 	}

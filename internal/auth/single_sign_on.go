@@ -64,11 +64,11 @@ func (e *Engine) BeginSignOn(ctx context.Context, now time.Time) (SignOnStart, e
 // used before; a role for one of the groups (no_role); the account, which it creates if there is none; that the account may be used; and the
 // second factor, unless the provider required one (totp_required, with a temporary token). Source: docs/decisions/authentication.md, "Single
 // sign-on".
-func (e *Engine) FinishSignOn(ctx context.Context, app core.App, back Callback, from audit.Origin, now time.Time) (Session, error) {
+func (e *Engine) FinishSignOn(ctx context.Context, app core.App, callback Callback, from audit.Origin, now time.Time) (Session, error) {
 	if e.options.SignOn == nil {
 		return Session{}, signOnMissing()
 	}
-	identity, err := e.options.SignOn.Finish(ctx, back, now)
+	identity, err := e.options.SignOn.Finish(ctx, callback, now)
 	if err != nil {
 		return Session{}, err
 	}
@@ -275,12 +275,12 @@ func (s signOn) applyRole(tx core.App, user *collections.User) (refused, err err
 }
 
 func (e *Engine) completeSignOn(tx core.App, s signOn, user *collections.User) (session Session, refused, err error) {
-	shown, err := factorsOf(tx, user)
+	userFactors, err := factorsOf(tx, user)
 	if err != nil {
 		return session, nil, err
 	}
-	if shown.any() && !s.identity.SecondFactor {
-		refused, err = e.requestSecondFactor(tx, user, shown, s.now)
+	if userFactors.any() && !s.identity.SecondFactor {
+		refused, err = e.requestSecondFactor(tx, user, userFactors, s.now)
 		return session, refused, err
 	}
 	if err := collections.SetSignedIn(tx, user.Id, 0, s.now); err != nil {

@@ -86,10 +86,10 @@ func (e *Engine) completeWithoutSecondFactor(tx core.App, a attempt, superuser *
 }
 
 // SuperuserCode checks the code for the pending token of [Engine.SuperuserPassword]. It refuses with authentication_failed or account_locked.
-func (e *Engine) SuperuserCode(ctx context.Context, app core.App, half, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
+func (e *Engine) SuperuserCode(ctx context.Context, app core.App, pendingToken, code string, from audit.Origin, now time.Time) (SuperuserStep, error) {
 	ctx, done := withQueueTimeout(ctx)
 	defer done()
-	superuser, _, err := e.superuserOfToken(app, half, SecondFactorToken, now)
+	superuser, _, err := e.superuserOfToken(app, pendingToken, SecondFactorToken, now)
 	if err != nil {
 		return SuperuserStep{}, err
 	}

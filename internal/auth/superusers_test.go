@@ -51,8 +51,8 @@ func (d *dashboard) password(address, password, code string) (auth.SuperuserStep
 
 func refusalOf(err error) string { return code(err) } // where "code" is a parameter
 
-// half returns the pending token after a right password.
-func (d *dashboard) half() string {
+// pendingToken returns the pending token after a right password.
+func (d *dashboard) pendingToken() string {
 	d.t.Helper()
 	step, refused := d.password("root@vigil.test", vigiltest.Password, "")
 	if refused != "" || step.PendingToken == "" || step.Record != nil {
@@ -62,8 +62,8 @@ func (d *dashboard) half() string {
 }
 
 // second returns the error code of the second step.
-func (d *dashboard) second(half, code string) string {
-	step, err := d.e.SuperuserCode(d.t.Context(), d.app, half, code, origin, d.now)
+func (d *dashboard) second(pendingToken, code string) string {
+	step, err := d.e.SuperuserCode(d.t.Context(), d.app, pendingToken, code, origin, d.now)
 	if (err == nil) != (step.Record != nil) {
 		d.t.Errorf("signed in is %v, %v", step.Record != nil, err)
 	}
@@ -116,7 +116,7 @@ func TestSuperuserLock(t *testing.T) {
 			t.Errorf("%s after five: %s", address, got)
 		}
 	}
-	if got := opens(t, d.e, d.app, user, vigiltest.Password, "", clock); got != "" {
+	if got := loginCode(t, d.e, d.app, user, vigiltest.Password, "", clock); got != "" {
 		t.Errorf("the user of that address: %s", got)
 	}
 	d.now = clock.Add(30 * time.Minute)
@@ -161,39 +161,39 @@ func TestSuperuserSecondStep(t *testing.T) {
 	token := d.token()
 	secret := d.enroll()
 	at := func(after time.Duration) string { return codeFor(t, secret, clock.Add(after)) }
-	half := d.half()
+	pending := d.pendingToken()
 	userToken := login(t, d.e, d.app, vigiltest.User(t, d.app, authz.Admin), clock).Access
 	whole, err := d.e.SignSuperuser(reload(t, d.app, "root@vigil.test"), clock, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, test := range map[string]struct{ half, code, want string }{
-		"no half":                    {"", at(0), "token_invalid"},
-		"half of nobody":             {"x.y.z", at(0), "token_invalid"},
+	for name, test := range map[string]struct{ pending, code, want string }{
+		"no pending token":           {"", at(0), "token_invalid"},
+		"not a token":                {"x.y.z", at(0), "token_invalid"},
 		"a user's token":             {userToken, at(0), "token_invalid"},
 		"a token of before":          {token, at(0), "token_invalid"},
 		"a whole token":              {whole, at(0), "token_invalid"},
-		"a wrong code":               {half, "000000", "authentication_failed"},
-		"no code":                    {half, "", "authentication_failed"},
-		"what is no time-based code": {half, "abcde-fghjk", "authentication_failed"},
+		"a wrong code":               {pending, "000000", "authentication_failed"},
+		"no code":                    {pending, "", "authentication_failed"},
+		"what is no time-based code": {pending, "abcde-fghjk", "authentication_failed"},
 	} {
-		if got := d.second(test.half, test.code); got != test.want {
+		if got := d.second(test.pending, test.code); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	if got := counted(t, d.app); got != 3 {
+	if got := failureCount(t, d.app); got != 3 {
 		t.Errorf("%d failures counted", got)
 	}
-	if _, err := d.e.Holder(d.app, half, clock); code(err) != "token_invalid" {
+	if _, err := d.e.Holder(d.app, pending, clock); code(err) != "token_invalid" {
 		t.Errorf("a pending token is accepted: %v", err)
 	}
-	if got := d.second(half, at(0)); got != "" {
+	if got := d.second(pending, at(0)); got != "" {
 		t.Errorf("the code: %s", got)
 	}
-	if got := counted(t, d.app); got != 0 {
+	if got := failureCount(t, d.app); got != 0 {
 		t.Errorf("%d failures are left", got)
 	}
-	if got := d.second(half, at(0)); got != "authentication_failed" {
+	if got := d.second(pending, at(0)); got != "authentication_failed" {
 		t.Errorf("the code again: %s", got)
 	}
 	if _, got := d.password("root@vigil.test", vigiltest.Password, at(0)); got != "authentication_failed" {
@@ -206,18 +206,18 @@ func TestSuperuserSecondStep(t *testing.T) {
 		t.Errorf("both at once: %s", got)
 	}
 	d.now = clock.Add(5*time.Minute - time.Second)
-	if got := d.second(half, codeFor(t, secret, d.now)); got != "" {
+	if got := d.second(pending, codeFor(t, secret, d.now)); got != "" {
 		t.Errorf("in the last second: %s", got)
 	}
 	d.now = clock.Add(5 * time.Minute)
-	if got := d.second(half, codeFor(t, secret, d.now)); got != "token_expired" {
+	if got := d.second(pending, codeFor(t, secret, d.now)); got != "token_expired" {
 		t.Errorf("five minutes later: %s", got)
 	}
-	half = d.half()
+	pending = d.pendingToken()
 	for range 5 {
-		d.second(half, "000000")
+		d.second(pending, "000000")
 	}
-	if got := d.second(half, codeFor(t, secret, d.now.Add(30*time.Second))); got != "account_locked" {
+	if got := d.second(pending, codeFor(t, secret, d.now.Add(30*time.Second))); got != "account_locked" {
 		t.Errorf("after five wrong codes: %s", got)
 	}
 	if _, got := d.password("root@vigil.test", vigiltest.Password, ""); got != "account_locked" {
@@ -237,11 +237,11 @@ func TestSuperuserChangesDuringSignIn(t *testing.T) {
 		d := newDashboard(t)
 		superuser(t, d.app, "other@vigil.test") // the last one cannot go
 		secret := d.enroll()
-		half := d.half()
+		pending := d.pendingToken()
 		if err := change(d.app, reload(t, d.app, "root@vigil.test")); err != nil {
 			t.Fatal(err)
 		}
-		if got := d.second(half, codeFor(t, secret, clock)); got != "token_invalid" {
+		if got := d.second(pending, codeFor(t, secret, clock)); got != "token_invalid" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -257,7 +257,7 @@ func TestSuperusersNeedTheirSecondFactor(t *testing.T) {
 		t.Errorf("with a code of none: %s", got)
 	}
 	secret := d.enroll()
-	if got := d.second(d.half(), codeFor(t, secret, clock)); got != "" {
+	if got := d.second(d.pendingToken(), codeFor(t, secret, clock)); got != "" {
 		t.Errorf("with one: %s", got)
 	}
 	setup, err := d.e.ResetSuperuserFactor(d.app, "root@vigil.test", true, audit.System(), clock)
@@ -275,7 +275,7 @@ func TestSuperusersNeedTheirSecondFactor(t *testing.T) {
 func TestResetSuperuserFactor(t *testing.T) {
 	d := newDashboard(t)
 	first := d.enroll()
-	if got := d.second(d.half(), codeFor(t, first, clock)); got != "" {
+	if got := d.second(d.pendingToken(), codeFor(t, first, clock)); got != "" {
 		t.Fatal(got)
 	}
 	token, err := d.e.SignSuperuser(reload(t, d.app, "root@vigil.test"), clock, clock)
@@ -291,11 +291,11 @@ func TestResetSuperuserFactor(t *testing.T) {
 	}
 	_, err = d.e.SuperuserTokenExpiry(d.app, token, clock)
 	wantCode(t, "the session of before", err, "token_invalid")
-	half := d.half()
-	if got := d.second(half, codeFor(t, first, clock.Add(30*time.Second))); got != "authentication_failed" {
+	pending := d.pendingToken()
+	if got := d.second(pending, codeFor(t, first, clock.Add(30*time.Second))); got != "authentication_failed" {
 		t.Errorf("the factor of before: %s", got)
 	}
-	if got := d.second(half, codeFor(t, second, clock)); got != "" {
+	if got := d.second(pending, codeFor(t, second, clock)); got != "" {
 		t.Errorf("the new factor: %s", got)
 	}
 	if text := fmt.Sprintf("%v %+v %s", auth.Setup{Secret: second}, auth.Setup{Secret: second}, auth.Setup{Secret: second}.LogValue()); strings.Contains(text, second) {

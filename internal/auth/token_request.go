@@ -127,8 +127,8 @@ func readBasic(authorization string) (*basicCredentials, error) {
 }
 
 // grantScopes returns the requested scopes and the caller's spelling of them, or all scopes of the client if none are requested.
-func grantScopes(asked string, held authz.ClientScopes) (authz.ClientScopes, string, error) {
-	words := strings.Fields(asked)
+func grantScopes(requested string, held authz.ClientScopes) (authz.ClientScopes, string, error) {
+	words := strings.Fields(requested)
 	if len(words) == 0 {
 		words = held.Strings()
 	}

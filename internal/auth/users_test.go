@@ -79,7 +79,7 @@ func TestRoleChangeEndsSignIns(t *testing.T) {
 	if got := recorded(t, app, nurse); got != want {
 		t.Errorf("recorded %s", got)
 	}
-	if stored := reread(t, app, nurse).GetString("updated_at"); stored != collections.Instant(clock.Add(time.Minute)) {
+	if stored := reloadUser(t, app, nurse).GetString("updated_at"); stored != collections.Instant(clock.Add(time.Minute)) {
 		t.Errorf("updated at %s", stored)
 	}
 }
@@ -115,7 +115,7 @@ func TestUpdateUserRefuses(t *testing.T) {
 	}
 	_, err := e.UpdateUser(app, admin, "nobody", auth.UserPatch{}, origin, clock)
 	wantCode(t, "nobody", err, "not_found")
-	if added := vigiltest.RowsAdded(t, app, before); len(added) > 0 || reread(t, app, nurse).Role() != "nurse" {
+	if added := vigiltest.RowsAdded(t, app, before); len(added) > 0 || reloadUser(t, app, nurse).Role() != "nurse" {
 		t.Errorf("added %v", added)
 	}
 }
@@ -139,8 +139,8 @@ func TestPatientLinkFollowsTheRole(t *testing.T) {
 		{auth.UserPatch{PatientID: null()}, ""},
 	} {
 		changed, err := e.UpdateUser(app, admin, user.Id, step.patch, origin, clock)
-		if err != nil || changed.PatientID() != step.link || reread(t, app, user).PatientID() != step.link {
-			t.Errorf("linked to %q, want %q, %v", reread(t, app, user).PatientID(), step.link, err)
+		if err != nil || changed.PatientID() != step.link || reloadUser(t, app, user).PatientID() != step.link {
+			t.Errorf("linked to %q, want %q, %v", reloadUser(t, app, user).PatientID(), step.link, err)
 		}
 	}
 }
@@ -237,7 +237,7 @@ func TestDeactivation(t *testing.T) {
 	}
 	_, err = e.Authenticate(app, session.Access, clock)
 	wantCode(t, "the access token of before", err, "token_invalid")
-	if got := opens(t, e, app, nurse, vigiltest.Password, "", clock); got != "" {
+	if got := loginCode(t, e, app, nurse, vigiltest.Password, "", clock); got != "" {
 		t.Errorf("signing in: %s", got)
 	}
 	if got := recorded(t, app, nurse); got != "user.deactivate[] user.activate[]" {
@@ -252,8 +252,8 @@ func TestUnlock(t *testing.T) {
 	nurse, other := vigiltest.User(t, app, authz.Nurse), vigiltest.User(t, app, authz.Nurse)
 	caller, _ := signedIn(t, e, app, nurse, clock)
 	for range 5 {
-		opens(t, e, app, nurse, "wrong", "", clock)
-		opens(t, e, app, other, "wrong", "", clock)
+		loginCode(t, e, app, nurse, "wrong", "", clock)
+		loginCode(t, e, app, other, "wrong", "", clock)
 		_ = e.ChangePassword(t.Context(), app, caller, passwordBody("wrong", "Next-Password-1"), origin, clock)
 	}
 	locks, err := e.Locks(app, []*collections.User{nurse, other, vigiltest.User(t, app, authz.MA)}, clock)
@@ -276,10 +276,10 @@ func TestUnlock(t *testing.T) {
 	if got := change(); got != "" {
 		t.Errorf("the proof after it: %s", got)
 	}
-	if got := opens(t, e, app, nurse, "Next-Password-1", "", clock); got != "" {
+	if got := loginCode(t, e, app, nurse, "Next-Password-1", "", clock); got != "" {
 		t.Errorf("the sign-in after it: %s", got)
 	}
-	if got := opens(t, e, app, other, vigiltest.Password, "", clock); got != "account_locked" {
+	if got := loginCode(t, e, app, other, vigiltest.Password, "", clock); got != "account_locked" {
 		t.Errorf("the other's sign-in: %s", got)
 	}
 	wantCode(t, "nobody", e.Unlock(app, admin, "nobody", origin, clock), "not_found")
