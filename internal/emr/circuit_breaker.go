@@ -72,228 +72,229 @@ type probe struct {
 	err   error
 }
 
-func newCircuitBreaker(every time.Duration, spread func() float64, log *slog.Logger) *circuitBreaker {
-	return &circuitBreaker{interval: every, spread: spread, log: log, triedPatients: map[string]bool{}, failingPatients: map[string]bool{}, lastFault: map[string]time.Time{}}
+func newCircuitBreaker(interval time.Duration, spread func() float64, log *slog.Logger) *circuitBreaker {
+	return &circuitBreaker{interval: interval, spread: spread, log: log, triedPatients: map[string]bool{}, failingPatients: map[string]bool{}, lastFault: map[string]time.Time{}}
 }
 
 // capacity returns how many deliveries may start now. With force one trial may start while the breaker is open.
-func (l *circuitBreaker) capacity(force bool) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (b *circuitBreaker) capacity(force bool) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch {
-	case l.state == breakerClosed:
+	case b.state == breakerClosed:
 		return maxInflight
-	case l.state == breakerHalfOpen, force:
+	case b.state == breakerHalfOpen, force:
 		return 1
 	}
 	return 0
 }
 
-func (l *circuitBreaker) isOpen() bool { return l.capacity(false) == 0 }
+func (b *circuitBreaker) isOpen() bool { return b.capacity(false) == 0 }
 
 // isClosed reports whether deliveries are sent without restriction.
-func (l *circuitBreaker) isClosed() bool { return l.capacity(false) > 1 }
+func (b *circuitBreaker) isClosed() bool { return b.capacity(false) > 1 }
 
 // isInOrder reports whether deliveries are sent in order of measurement.
-func (l *circuitBreaker) isInOrder() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.inOrderMode || l.state != breakerClosed
+func (b *circuitBreaker) isInOrder() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.inOrderMode || b.state != breakerClosed
 }
 
 // untilProbe returns the wait until the next probe; 0 when the breaker is not open, or a probe is due.
-func (l *circuitBreaker) untilProbe(now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state != breakerOpen {
+func (b *circuitBreaker) untilProbe(now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != breakerOpen {
 		return 0
 	}
-	return max(0, l.nextProbe.Sub(now))
+	return max(0, b.nextProbe.Sub(now))
 }
 
 // resume opens the breaker when an earlier process left deliveries that wait for the EMR, and schedules a probe at once.
-func (l *circuitBreaker) resume(stalled bool, now time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.inOrderMode = true
+func (b *circuitBreaker) resume(stalled bool, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.inOrderMode = true
 	switch {
-	case stalled && l.state == breakerClosed:
-		l.state, l.openedAt, l.nextProbe, l.reason = breakerOpen, now, now, "EMR unavailable"
-	case !stalled && !l.outageSince.IsZero():
-		l.recoveredAt = now
+	case stalled && b.state == breakerClosed:
+		b.state, b.openedAt, b.nextProbe, b.reason = breakerOpen, now, now, "EMR unavailable"
+	case !stalled && !b.outageSince.IsZero():
+		b.recoveredAt = now
 	}
 }
 
 // setOutageStart sets when the outage began.
-func (l *circuitBreaker) setOutageStart(since time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.outageSince = since
+func (b *circuitBreaker) setOutageStart(since time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outageSince = since
 }
 
 // trip opens the breaker and schedules the next probe, no earlier than the EMR's Retry-After.
-func (l *circuitBreaker) trip(why *Error, now time.Time) {
-	l.reason, l.rateLimited, l.inOrderMode = why.Message, why.Class() == ClassRateLimited, true
-	hold := min(why.RetryAfter, maxHold)
-	if l.state == breakerHalfOpen { // the probe succeeded and the trial failed
-		hold = max(hold, l.interval<<min(l.failedTrials, maxDoublings))
-		l.failedTrials++
+func (b *circuitBreaker) trip(failure *Error, now time.Time) {
+	b.reason, b.rateLimited, b.inOrderMode = failure.Message, failure.Class() == ClassRateLimited, true
+	hold := min(failure.RetryAfter, maxHold)
+	if b.state == breakerHalfOpen { // the probe succeeded and the trial failed
+		hold = max(hold, b.interval<<min(b.failedTrials, maxDoublings))
+		b.failedTrials++
 	}
-	l.scheduleProbe(hold, now)
-	if l.state == breakerOpen {
+	b.scheduleProbe(hold, now)
+	if b.state == breakerOpen {
 		return
 	}
-	if l.state == breakerClosed && l.outageSince.IsZero() {
-		l.outageSince = now
-		l.log.Warn("circuit breaker opened: the EMR fails, deliveries wait for a successful probe", slog.String("because", l.reason))
+	if b.state == breakerClosed && b.outageSince.IsZero() {
+		b.outageSince = now
+		b.log.Warn("circuit breaker opened: the EMR fails, deliveries wait for a successful probe", slog.String("because", b.reason))
 	}
-	l.state, l.openedAt = breakerOpen, now
+	b.state, b.openedAt = breakerOpen, now
 }
 
-func (l *circuitBreaker) scheduleProbe(hold time.Duration, now time.Time) {
-	interval := time.Duration(float64(l.interval) * (1 + probeSpread*l.spread()))
-	l.nextProbe = now.Add(max(interval, hold))
+func (b *circuitBreaker) scheduleProbe(hold time.Duration, now time.Time) {
+	interval := time.Duration(float64(b.interval) * (1 + probeSpread*b.spread()))
+	b.nextProbe = now.Add(max(interval, hold))
 }
 
-// probeDone records the result of a probe of an open breaker. A success makes it half-open. try is true after every probesPerTrial
-// failures: one trial delivery is sent anyway.
-func (l *circuitBreaker) probeDone(err error, now time.Time) (try bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	why, _ := errors.AsType[*Error](err)
+// probeDone records the result of a probe of an open breaker. A success makes it half-open; sendTrial is true after every
+// probesPerTrial failures, although the EMR failed the probe.
+func (b *circuitBreaker) probeDone(err error, now time.Time) (sendTrial bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	failure, _ := errors.AsType[*Error](err)
 	switch {
-	case l.state != breakerOpen:
+	case b.state != breakerOpen:
 		return false
 	case err == nil:
-		l.state, l.recoveredAt, l.failedProbes = breakerHalfOpen, now, 0
+		b.state, b.recoveredAt, b.failedProbes = breakerHalfOpen, now, 0
 		return false
 	}
-	l.failedProbes++
-	if why != nil {
-		l.trip(why, now)
+	b.failedProbes++
+	if failure != nil {
+		b.trip(failure, now)
 	}
-	return l.failedProbes%probesPerTrial == 0
+	return b.failedProbes%probesPerTrial == 0
 }
 
-// recordSuccess records that the EMR accepted a delivery, or answered about it; opened is true when this closed the breaker. A delivery
+// recordSuccess records that the EMR accepted a delivery, or answered about it; closed is true when this closed the breaker. A delivery
 // that began before the breaker opened is ignored.
-func (l *circuitBreaker) recordSuccess(id string, began, now time.Time) (opened bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.lastFault, id)
-	if l.state == breakerOpen && began.Before(l.openedAt) {
+func (b *circuitBreaker) recordSuccess(id string, began, now time.Time) (closed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.lastFault, id)
+	if b.state == breakerOpen && began.Before(b.openedAt) {
 		return false
 	}
-	l.lastSuccess, l.failedProbes, l.failedTrials = now, 0, 0
-	clear(l.failingPatients)
-	clear(l.triedPatients)
-	if l.state == breakerClosed {
+	b.lastSuccess, b.failedProbes, b.failedTrials = now, 0, 0
+	clear(b.failingPatients)
+	clear(b.triedPatients)
+	if b.state == breakerClosed {
 		return false
 	}
-	if l.state == breakerOpen {
-		l.recoveredAt = now
+	if b.state == breakerOpen {
+		b.recoveredAt = now
 	}
-	l.state = breakerClosed
-	l.log.Info("circuit breaker closed: the EMR accepts deliveries, the backlog is sent", slog.Duration("after", now.Sub(l.outageSince)))
+	b.state = breakerClosed
+	b.log.Info("circuit breaker closed: the EMR accepts deliveries, the backlog is sent", slog.Duration("after", now.Sub(b.outageSince)))
 	return true
 }
 
 // attributeWithoutProbe attributes the failures that need no probe: those while the breaker was open, and 429 responses.
-func (l *circuitBreaker) attributeWithoutProbe(c Claimed, d delivery, now time.Time) (v attribution, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	try := l.wasTrial(d)
-	switch paced := d.err.Class() == ClassRateLimited; {
-	case l.state == breakerOpen && !paced:
-		if until := now.Add(min(d.err.RetryAfter, maxHold)); until.After(l.nextProbe) {
-			l.nextProbe = until
+func (b *circuitBreaker) attributeWithoutProbe(c Claimed, d delivery, now time.Time) (v attribution, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	isTrial := b.wasTrial(d)
+	switch isRateLimited := d.err.Class() == ClassRateLimited; {
+	case b.state == breakerOpen && !isRateLimited:
+		if until := now.Add(min(d.err.RetryAfter, maxHold)); until.After(b.nextProbe) {
+			b.nextProbe = until
 		}
-		return l.attributeToEMR(c, try, true, now), true
-	case l.recoveredAt.After(d.startedAt): // the delivery began during the outage
-		l.inOrderMode = true
-		return l.attributeToEMR(c, try, true, now), true
-	case paced:
-		alone := l.failsAlone(c)
-		l.trip(d.err, now)
-		return l.attributeToEMR(c, try, !alone, now), true
+		return b.attributeToEMR(c, isTrial, true, now), true
+	case b.recoveredAt.After(d.startedAt): // the delivery began during the outage
+		b.inOrderMode = true
+		return b.attributeToEMR(c, isTrial, true, now), true
+	case isRateLimited:
+		failsAlone := b.failsAlone(c)
+		b.trip(d.err, now)
+		return b.attributeToEMR(c, isTrial, !failsAlone, now), true
 	case c.AttemptCount == 0, c.WaitsForEMR: // the record itself has had no failure
-		l.failingPatients[c.PatientID] = true
+		b.failingPatients[c.PatientID] = true
 	}
 	return v, false
 }
 
 // wasTrial reports whether a delivery was a trial.
-func (l *circuitBreaker) wasTrial(d delivery) bool {
-	return l.state != breakerClosed && d.startedAt.After(l.openedAt)
+func (b *circuitBreaker) wasTrial(d delivery) bool {
+	return b.state != breakerClosed && d.startedAt.After(b.openedAt)
 }
 
 // failsAlone reports whether other deliveries succeeded since the EMR last failed this one.
-func (l *circuitBreaker) failsAlone(c Claimed) bool {
-	at, ok := l.lastFault[c.ID]
-	return ok && l.lastSuccess.After(at)
+func (b *circuitBreaker) failsAlone(c Claimed) bool {
+	at, ok := b.lastFault[c.ID]
+	return ok && b.lastSuccess.After(at)
 }
 
 // attributeToEMR records that the EMR failed a delivery.
-func (l *circuitBreaker) attributeToEMR(c Claimed, try, held bool, now time.Time) attribution {
-	l.lastFault[c.ID] = now
-	if try {
-		l.triedPatients[c.PatientID] = true
+func (b *circuitBreaker) attributeToEMR(c Claimed, isTrial, waits bool, now time.Time) attribution {
+	b.lastFault[c.ID] = now
+	if isTrial {
+		b.triedPatients[c.PatientID] = true
 	}
-	return attribution{toEMR: true, waitsForEMR: held}
+	return attribution{toEMR: true, waitsForEMR: waits}
 }
 
 // attributeAfterProbe decides between EMR and record, given a probe that began after the failure.
-func (l *circuitBreaker) attributeAfterProbe(c Claimed, d delivery, probed error, now time.Time) attribution {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	try := l.wasTrial(d)
+func (b *circuitBreaker) attributeAfterProbe(c Claimed, d delivery, probeErr error, now time.Time) attribution {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	isTrial := b.wasTrial(d)
 	switch {
-	case l.state == breakerOpen:
-		return l.attributeToEMR(c, try, true, now)
-	case probed != nil:
-		l.trip(d.err, now)
-		clear(l.failingPatients)
-		return l.attributeToEMR(c, try, true, now)
-	case l.failsAlone(c), l.lastSuccess.After(d.firstFailure()):
-		delete(l.failingPatients, c.PatientID) // the failure is the record's own
-	case len(l.failingPatients) >= minFailingPatients: // no delivery succeeds, although probes do
-		l.trip(d.err, now)
-		return l.attributeToEMR(c, try, true, now)
+	case b.state == breakerOpen:
+		return b.attributeToEMR(c, isTrial, true, now)
+	case probeErr != nil:
+		b.trip(d.err, now)
+		clear(b.failingPatients)
+		return b.attributeToEMR(c, isTrial, true, now)
+	case b.failsAlone(c), b.lastSuccess.After(d.firstFailure()):
+		delete(b.failingPatients, c.PatientID) // the failure is the record's own
+	case len(b.failingPatients) >= minFailingPatients: // no delivery succeeds, although probes do
+		b.trip(d.err, now)
+		return b.attributeToEMR(c, isTrial, true, now)
 	}
 	if d.err.Class() == ClassSignIn {
 		return attribution{toEMR: true} // never the record's fault, but no reason to stop other deliveries
 	}
-	delete(l.lastFault, c.ID)
+	delete(b.lastFault, c.ID)
 	return attribution{}
 }
 
 // pickTrial returns the index of the next trial: the first delivery of a patient without a failed trial, so that one bad record cannot
-// block recovery. seasoned prefers deliveries that have been attempted before.
-func (l *circuitBreaker) pickTrial(waiting []queuedDelivery, seasoned bool) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !seasoned && l.failedTrials > 0 && l.failedTrials%trialsPerNewest == 0 {
+// block recovery. retriesOnly prefers deliveries with an earlier attempt.
+func (b *circuitBreaker) pickTrial(waiting []queuedDelivery, retriesOnly bool) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !retriesOnly && b.failedTrials > 0 && b.failedTrials%trialsPerNewest == 0 {
 		for i, r := range slices.Backward(waiting) {
 			if !r.Tried {
 				return i
 			}
 		}
-		return l.failedTrials / trialsPerNewest % len(waiting)
+		return b.failedTrials / trialsPerNewest % len(waiting)
 	}
 	for range 2 {
-		if i := slices.IndexFunc(waiting, func(r queuedDelivery) bool { return !l.triedPatients[r.PatientID] && (r.Tried || !seasoned) }); i >= 0 {
+		if i := slices.IndexFunc(waiting, func(r queuedDelivery) bool { return !b.triedPatients[r.PatientID] && (r.Tried || !retriesOnly) }); i >= 0 {
 			return i
 		}
-		clear(l.triedPatients)
+		clear(b.triedPatients)
 	}
 	return 0
 }
 
-// joinProbe returns a probe that began no earlier than after; mine is true when the caller must run it.
-func (l *circuitBreaker) joinProbe(after, now time.Time) (p *probe, mine bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if p := l.probe; p != nil {
+// joinProbe returns the running probe, else the last one if it began no earlier than after, else a new one; isOwner is true for a new one,
+// which the caller must run.
+func (b *circuitBreaker) joinProbe(after, now time.Time) (p *probe, isOwner bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if p := b.probe; p != nil {
 		select {
 		case <-p.done:
 			if !p.began.Before(after) {
@@ -303,23 +304,23 @@ func (l *circuitBreaker) joinProbe(after, now time.Time) (p *probe, mine bool) {
 			return p, false
 		}
 	}
-	l.probe = &probe{began: now, done: make(chan struct{})}
-	return l.probe, true
+	b.probe = &probe{began: now, done: make(chan struct{})}
+	return b.probe, true
 }
 
 // probeFinished returns a channel that is closed while no probe is running.
-func (l *circuitBreaker) probeFinished() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.probe != nil {
-		return l.probe.done
+func (b *circuitBreaker) probeFinished() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.probe != nil {
+		return b.probe.done
 	}
 	done := make(chan struct{})
 	close(done)
 	return done
 }
 
-// outage is an outage as announced.
+// outage is a copy of the current outage for announcements.
 type outage struct {
 	since, recoveredAt time.Time
 	reason             string
@@ -327,24 +328,24 @@ type outage struct {
 }
 
 // currentOutage returns the current outage; ok is false when there is none.
-func (l *circuitBreaker) currentOutage() (o outage, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return outage{l.outageSince, l.recoveredAt, l.reason, l.notified}, !l.outageSince.IsZero()
+func (b *circuitBreaker) currentOutage() (o outage, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return outage{b.outageSince, b.recoveredAt, b.reason, b.notified}, !b.outageSince.IsZero()
 }
 
 // setNotified records that administrators were notified of an outage since a time.
-func (l *circuitBreaker) setNotified(since time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.outageSince, l.notified = since, true
+func (b *circuitBreaker) setNotified(since time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outageSince, b.notified = since, true
 }
 
 // reset ends the outage: the backlog is delivered.
-func (l *circuitBreaker) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.state, l.outageSince, l.notified, l.inOrderMode, l.failedTrials = breakerClosed, time.Time{}, false, false, 0
-	clear(l.triedPatients)
-	maps.DeleteFunc(l.lastFault, func(_ string, at time.Time) bool { return at.Before(l.recoveredAt) })
+func (b *circuitBreaker) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state, b.outageSince, b.notified, b.inOrderMode, b.failedTrials = breakerClosed, time.Time{}, false, false, 0
+	clear(b.triedPatients)
+	maps.DeleteFunc(b.lastFault, func(_ string, at time.Time) bool { return at.Before(b.recoveredAt) })
 }

@@ -40,14 +40,14 @@ func (w *Worker) claimNext(app core.App, s *orderedClaims, most int) (claimed []
 	w.orderMu.Lock()
 	defer w.orderMu.Unlock()
 	for len(claimed) == 0 && err == nil {
-		single := !w.breaker.isClosed()
-		if len(s.waiting) == 0 || single {
+		isTrial := !w.breaker.isClosed()
+		if len(s.waiting) == 0 || isTrial {
 			s.waiting, err = collections.QueuedTransmissions(app, s.trigger == byPerson && w.breaker.isOpen(), s.began, w.Clock(), maxOrdered)
 		}
 		if len(s.waiting) == 0 || err != nil {
 			return nil, false, err
 		}
-		if single {
+		if isTrial {
 			i := w.breaker.pickTrial(s.waiting, s.trigger == byProbe)
 			s.waiting = s.waiting[i : i+1]
 		}
@@ -56,7 +56,7 @@ func (w *Worker) claimNext(app core.App, s *orderedClaims, most int) (claimed []
 			return nil, true, nil
 		}
 		claimed, err = w.claim(func() ([]Claimed, error) { return claimNamed(app, ids, w.Clock()) })
-		if len(claimed) == 0 && single { // another round claimed it
+		if len(claimed) == 0 && isTrial { // another round claimed it
 			return nil, true, err
 		}
 	}

@@ -34,9 +34,9 @@ func newSignInClient(t *testing.T, tokenURL string) *emr.Client {
 func TestStateIsSingleUse(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	admin := vigiltest.User(t, app, authz.Admin)
-	var asked atomic.Int32
+	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Add(1)
+		requests.Add(1)
 		if r.FormValue("code") != "the-code" || len(r.FormValue("code_verifier")) != 64 || r.FormValue("client_id") != "vigil" {
 			t.Errorf("form %v", r.Form)
 		}
@@ -70,8 +70,8 @@ func TestStateIsSingleUse(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if in.Load() != 1 || out.Load() != 7 || asked.Load() != 1 {
-		t.Errorf("%d in, %d out, %d questions", in.Load(), out.Load(), asked.Load())
+	if in.Load() != 1 || out.Load() != 7 || requests.Load() != 1 {
+		t.Errorf("%d accepted, %d refused, %d requests", in.Load(), out.Load(), requests.Load())
 	}
 }
 

@@ -25,24 +25,24 @@ const (
 )
 
 // stepAfter returns the step for a delivery after its reading was changed or retracted.
-func stepAfter(sent collections.FormDelivery, withdrawn bool) correctionStep {
+func stepAfter(sent collections.FormDelivery, retracted bool) correctionStep {
 	unknown := sent.Ambiguous || sent.Corrections > 0
 	switch {
 	case sent.Status == collections.FHIRProcessing:
 		return stepNote
-	case sent.Status == collections.FHIRTransmitted, sent.EMRID != "", withdrawn && unknown:
+	case sent.Status == collections.FHIRTransmitted, sent.EMRID != "", retracted && unknown:
 		return stepQueue
 	case unknown:
 		return stepNote
-	case withdrawn:
+	case retracted:
 		return stepStop
 	}
 	return stepNone
 }
 
-// Retract applies to the deliveries of an observation that was entered in error, inside the caller's transaction: those not sent are
-// canceled, and copies that the EMR has, or may have, are marked as entered in error. date is the day of the reading in the patient's zone:
-// means sent for that day are updated, too. Source: docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
+// Retract cancels the unsent deliveries of an observation that was entered in error, and marks the copies that the EMR has, or may have, as
+// entered in error, inside the caller's transaction. date is the day of the reading in the patient's zone: means sent for that day are
+// updated, too. Source: docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
 func Retract(tx core.App, observationID, patientID string, date, now time.Time) error {
 	if err := correctForms(tx, observationID, true, now); err != nil {
 		return err
@@ -65,13 +65,13 @@ func Correct(tx core.App, observationID string, now time.Time) error {
 	return correctForms(tx, observationID, false, now)
 }
 
-func correctForms(tx core.App, observationID string, withdrawn bool, now time.Time) error {
+func correctForms(tx core.App, observationID string, retracted bool, now time.Time) error {
 	forms, err := collections.FormDeliveries(tx, observationID)
 	if err != nil {
 		return err
 	}
 	for _, sent := range forms {
-		next := stepAfter(sent, withdrawn)
+		next := stepAfter(sent, retracted)
 		if err := applyCorrection(tx, sent, next, now); err != nil {
 			return err
 		}

@@ -56,9 +56,9 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 	d := delivery{startedAt: w.Clock()}
 	// An attempt under way is finished even during shutdown, since aborting it leaves its outcome unknown. Only a hanging EMR is
 	// not waited for.
-	ctx, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
-	defer context.AfterFunc(w.sendCtx, cut)()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(w.sendCtx, cancel)()
 	ctx = WithSharedRetries(ctx)
 	w.rendering <- struct{}{}
 	rendered, err := w.render(app, c)
@@ -107,23 +107,23 @@ func (w *Worker) lookUp(ctx context.Context, c Claimed, id string) (emrID string
 	return emrID, err
 }
 
-func (w *Worker) create(ctx context.Context, s payload, d *delivery) error {
+func (w *Worker) create(ctx context.Context, p payload, d *delivery) error {
 	d.requested = true
-	created, err := w.EMR.CreateObservation(ctx, s.id, s.content, d.requestID)
+	created, err := w.EMR.CreateObservation(ctx, p.id, p.content, d.requestID)
 	if err != nil {
 		return err
 	}
-	d.delivered, d.attempts = Delivered{EMRID: created.EMRID, SentHash: s.hash()}, created.Attempts
+	d.delivered, d.attempts = Delivered{EMRID: created.EMRID, SentHash: p.hash()}, created.Attempts
 	return nil
 }
 
 // update updates the EMR's copy, unless it is known to have this content.
-func (w *Worker) update(ctx context.Context, c Claimed, s payload, d *delivery) error {
-	d.delivered.SentHash = s.hash()
+func (w *Worker) update(ctx context.Context, c Claimed, p payload, d *delivery) error {
+	d.delivered.SentHash = p.hash()
 	if c.SentHash == d.delivered.SentHash && !c.Ambiguous {
 		return nil
 	}
-	content, err := s.update(d.delivered.EMRID).Encode()
+	content, err := p.update(d.delivered.EMRID).Encode()
 	if err != nil {
 		return &Error{Code: CodeInvalidResource, Message: "The observation has no FHIR form"}
 	}

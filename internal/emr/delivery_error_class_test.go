@@ -12,8 +12,8 @@ import (
 func TestErrorClassOfDeliveries(t *testing.T) {
 	signIn := func(tokens ...reply) *fakeEMR { return &fakeEMR{tokens: tokens} }
 	for name, test := range map[string]struct {
-		fake *fakeEMR
-		line bool
+		fake       *fakeEMR
+		isEMRFault bool
 	}{
 		"no connection":          {replyToPosts(reply{err: errors.New("refused")}), true},
 		"no answer in time":      {replyToPosts(reply{hang: true}), true},
@@ -30,17 +30,17 @@ func TestErrorClassOfDeliveries(t *testing.T) {
 		"405":                    {replyToPosts(reply{status: 405}), false},
 		"412":                    {replyToPosts(reply{status: 412}), false},
 		"422":                    {replyToPosts(reply{status: 422}), false},
-		"client not known":       {signIn(reply{status: 400, body: `{"error":"invalid_client"}`}), true},
+		"unknown client":         {signIn(reply{status: 400, body: `{"error":"invalid_client"}`}), true},
 		"sign-in forbidden":      {signIn(reply{status: 403}), true},
 		"no such token endpoint": {signIn(reply{status: 404}), true},
-		"sign-in in trouble":     {signIn(reply{status: 500}), true},
+		"sign-in fails":          {signIn(reply{status: 500}), true},
 		"sign-in throttled":      {signIn(reply{status: 429}), true},
 		"sign-in without answer": {signIn(reply{err: errors.New("refused")}), true},
 		"no token in the answer": {signIn(reply{status: 200, body: "<html>"}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, e := deliver(t, newClient(t, test.fake, func(o *emr.Options) { o.Timeout = 50 * time.Millisecond }))
-			if e == nil || (e.Class() != emr.ClassRequest) != test.line {
+			if e == nil || (e.Class() != emr.ClassRequest) != test.isEMRFault {
 				t.Errorf("%+v", e)
 			}
 		})

@@ -8,23 +8,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/audit"
-
-	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // stuckAfter is how long a delivery may be in processing before its worker counts as gone.
 // Source: docs/decisions/transmissions.md, "Stuck processing".
 const stuckAfter = 10 * time.Minute
-
-// Draft is a delivery to be queued.
-type Draft struct {
-	ObservationID, PatientID, ObservationType string
-	// Form is what is sent; From and To are the dates of a mean's period.
-	Form, From, To string
-}
 
 // Claimed is a delivery leased by this worker: no other worker sends it until its result is stored.
 type Claimed = collections.ClaimedTransmission
@@ -96,13 +85,13 @@ type Failure struct {
 	EMRFault, WaitsForEMR bool
 }
 
-// nextAttempt returns the attempts used after a failure and when the next is due; again is false for a dead letter. An EMR fault uses up no
-// attempt after the first, makes no dead letter, and leaves a dead letter as it was.
+// nextAttempt returns the attempts used after a failure and when the next is due; again is false for a dead letter. An EMR fault uses up
+// at most the first attempt, makes no dead letter, and leaves a dead letter as it was.
 // Source: docs/decisions/transmissions.md, "Failure attribution".
 func (f Failure) nextAttempt(c Claimed, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
 	attempts = c.AttemptCount
 	switch {
-	case c.WasDeadLetter && (f.EMRFault || f.Wait > 0 && f.Code != CodeSearchOutdated): // a manual transmit that was not sent may be repeated once it is safe
+	case c.WasDeadLetter && (f.EMRFault || f.Wait > 0 && f.Code != CodeSearchOutdated): // after CodeSearchOutdated nothing was sent: it is sent once that is safe
 		return attempts, next, false
 	case f.EMRFault, f.Wait > 0:
 		attempts = min(max(1, attempts), len(schedule))
@@ -115,8 +104,8 @@ func (f Failure) nextAttempt(c Claimed, schedule Schedule, spread float64, now t
 	if f.Wait > 0 {
 		next = now.Add(f.Wait)
 	}
-	if asked := now.Add(f.RetryAfter); asked.After(next) {
-		next = asked
+	if earliest := now.Add(f.RetryAfter); earliest.After(next) {
+		next = earliest
 	}
 	return attempts, next, true
 }
@@ -157,7 +146,7 @@ func announceDeadLetter(tx core.App, f Failure, now time.Time) error {
 
 // ErrLeaseExpired is returned when another worker has taken over the delivery. Nothing is lost: the delivery counts as ambiguous, and
 // the next worker searches the EMR before it sends.
-var ErrLeaseExpired = errors.New("the claim on the transmission has lapsed")
+var ErrLeaseExpired = errors.New("the lease on the delivery has expired")
 
 func storeResult(tx core.App, c Claimed, s collections.FinishedTransmission, startedAt, now time.Time) (again bool, err error) {
 	held, again, err := collections.FinishTransmission(tx, c, s, startedAt, now)
@@ -193,172 +182,4 @@ func Recover(app core.App, own []string, now time.Time) (recovered int, err erro
 // Stuck lists the deliveries in processing for so long that their worker must be gone.
 func Stuck(app core.App, now time.Time) ([]Claimed, error) {
 	return collections.ClaimedBefore(app, now.Add(-stuckAfter))
-}
-
-const pendingColumns = "id, observation, patient, observation_type, status, created_at, updated_at"
-
-// Readings are many, so their rows have only the columns they need; other forms add which form they are.
-var (
-	insertPending = collections.NewRowInsert(collections.Transmissions, pendingColumns, "")
-	insertForms   = collections.NewRowInsert(collections.Transmissions, pendingColumns+", form, period_from, period_to", "")
-)
-
-// Batch collects the deliveries that one transaction queues, so that numbering and inserting any number of them costs few statements.
-// Nothing else may number deliveries in that transaction.
-type Batch struct {
-	sequence string
-	last     int64
-	rows     [][]any
-	forms    [][]any
-}
-
-// Add collects a delivery and returns its number: TXN-<year>-<six digits>, starting again each year.
-// Source: docs/decisions/conventions.md, "Identifiers: integer or uuid".
-func (b *Batch) Add(tx core.App, d Draft, now time.Time) (id string, err error) {
-	year := now.UTC().Year()
-	if sequence := fmt.Sprintf("transmissions-%d", year); sequence != b.sequence {
-		if err := b.Store(tx); err != nil {
-			return "", err
-		}
-		if b.last, err = collections.LastValue(tx, sequence); err != nil {
-			return "", err
-		}
-		b.sequence = sequence
-	}
-	b.last++
-	id = fmt.Sprintf("TXN-%d-%06d", year, b.last)
-	at := collections.Instant(now)
-	row := []any{id, d.ObservationID, d.PatientID, d.ObservationType, collections.FHIRPending, at, at}
-	if d.Form == collections.FormReading {
-		b.rows = append(b.rows, row)
-	} else {
-		b.forms = append(b.forms, append(row, d.Form, d.From, d.To))
-	}
-	return id, nil
-}
-
-// Store writes the deliveries added since the last call.
-func (b *Batch) Store(tx core.App) error {
-	if len(b.rows)+len(b.forms) == 0 {
-		return nil
-	}
-	if err := collections.SetLastValue(tx, b.sequence, b.last); err != nil {
-		return err
-	}
-	if err := insertPending.Store(tx, b.rows); err != nil {
-		return fmt.Errorf("queue transmissions: %w", err)
-	}
-	if err := insertForms.Store(tx, b.forms); err != nil {
-		return fmt.Errorf("queue transmissions of other forms: %w", err)
-	}
-	b.rows, b.forms = nil, nil
-	return nil
-}
-
-// Queue queues one delivery in the transaction that stores its observation.
-func Queue(tx core.App, d Draft, now time.Time) (id string, err error) {
-	b := Batch{}
-	if id, err = b.Add(tx, d, now); err != nil {
-		return "", err
-	}
-	return id, b.Store(tx)
-}
-
-// MaxAttempts is the number of automatic retries; the first attempt is not counted.
-// Source: docs/decisions/transmissions.md, "Attempts versus delays".
-const MaxAttempts = 5
-
-// Schedule holds the waits before the five automatic retries.
-type Schedule []time.Duration
-
-// jitter spreads retries by 10 % either way, so that an outage's backlog does not return all at once.
-const jitter = 0.1
-
-// Next returns when to retry after another failure. failures counts the retries used before it; spread is drawn evenly from [-1, 1].
-// ok is false when no retry is left.
-func (s Schedule) Next(failures int, at time.Time, spread float64) (next time.Time, ok bool) {
-	if failures < 0 || failures >= len(s) {
-		return time.Time{}, false
-	}
-	wait := s[failures]
-	return at.Add(wait + time.Duration(spread*jitter*float64(wait))), true
-}
-
-// syncInterval is the least time between two sync entries in the audit trail.
-const syncInterval = time.Hour
-
-// NoteSync records in the audit trail that everything due was delivered, at most once an hour and only after a delivery since the last
-// such entry. The dashboard's feed shows it; each delivery has an entry of its own.
-// Source: docs/decisions/dashboard.md, "Feed types and severities".
-func NoteSync(app core.App, now time.Time) error {
-	since, err := collections.LastAudited(app, string(audit.EMRSync))
-	if err != nil {
-		return err
-	}
-	if now.Sub(since) < syncInterval {
-		return nil
-	}
-	f, err := ReadFigures(app, since)
-	if err != nil || f.Transmitted == 0 || f.Pending+f.Processing > 0 {
-		return err
-	}
-	return audit.Append(app, audit.Entry{
-		Event: audit.EMRSync, Actor: audit.System(), ResourceType: audit.ResourceEMR,
-		Changes: audit.Changes{"transmitted": {New: f.Transmitted}, "failed": {New: f.Failed}},
-	}, now)
-}
-
-// Backlog counts the queued deliveries: pending, in processing, and failed with a retry to come.
-func Backlog(app core.App) (pending, processing, awaitingRetry int, err error) {
-	return collections.TransmissionBacklog(app)
-}
-
-// Find returns one delivery with its attempts, oldest first, or a not-found fault.
-func Find(app core.App, id string) (*collections.Transmission, []collections.TransmissionAttempt, error) {
-	found, err := collections.FindTransmission(app, id)
-	if collections.IsNotFound(err) {
-		return nil, nil, fault.Missing()
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	ledger, err := collections.AttemptsOfTransmission(app, id)
-	return found, ledger, err
-}
-
-// Figures are the counts of deliveries: the queue now, and the results since a time.
-type Figures struct {
-	Pending, Processing, AwaitingRetry int
-	Unlinked                           int       // blocked until the patient is linked
-	CorrectionsDue                     int       // copies at the EMR that a person must correct
-	Transmitted, Failed                int       // since that time; Failed counts those that are failed now
-	LastTransmitted                    time.Time // zero for never
-	DeadLetters                        int       // at any time
-}
-
-// SuccessRate returns the percentage of results that are transmitted, to one decimal; 100 without results.
-// Source: docs/decisions/transmissions.md, "FHIR status".
-func (f Figures) SuccessRate() float64 {
-	if f.Transmitted+f.Failed == 0 {
-		return 100
-	}
-	return vitals.RoundHalfUp(100*float64(f.Transmitted)/float64(f.Transmitted+f.Failed), 1)
-}
-
-// ReadFigures counts the queue now and the results since a time, the practice's midnight.
-func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
-	if f.Pending, f.Processing, f.AwaitingRetry, err = Backlog(app); err != nil {
-		return f, err
-	}
-	if f.Unlinked, _, err = collections.CountBlockedTransmissions(app); err != nil {
-		return f, err
-	}
-	if f.CorrectionsDue, err = collections.CorrectionsDue(app); err != nil {
-		return f, err
-	}
-	f.Transmitted, f.Failed, f.LastTransmitted, err = collections.TransmissionsSince(app, since)
-	if err == nil {
-		f.DeadLetters, err = collections.CountDeadLetters(app)
-	}
-	return f, err
 }

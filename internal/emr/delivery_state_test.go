@@ -21,7 +21,7 @@ func TestQueueNumbers(t *testing.T) {
 	app := newApp(t)
 	var ids []string
 	for _, at := range []time.Time{now, now, time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC), time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		id, _ := stepQueue(t, app, patient, at)
+		id, _ := queueDelivery(t, app, patient, at)
 		ids = append(ids, id)
 	}
 	if diff := cmp.Diff([]string{"TXN-2026-000001", "TXN-2026-000002", "TXN-2026-000003", "TXN-2027-000001"}, ids); diff != "" {
@@ -30,7 +30,7 @@ func TestQueueNumbers(t *testing.T) {
 	if _, err := app.DB().NewQuery("UPDATE sequences SET value = 999999 WHERE name = 'transmissions-2026'").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if id, _ := stepQueue(t, app, patient, now); id != "TXN-2026-1000000" {
+	if id, _ := queueDelivery(t, app, patient, now); id != "TXN-2026-1000000" {
 		t.Errorf("the millionth is %s", id)
 	}
 	_, err := emr.Queue(app, emr.Draft{ObservationID: "o", PatientID: patient}, now)
@@ -110,7 +110,7 @@ func TestClaimIsExclusive(t *testing.T) {
 	app := newApp(t)
 	const records = 60
 	for range records {
-		stepQueue(t, app, patient, now)
+		queueDelivery(t, app, patient, now)
 	}
 	var group sync.WaitGroup
 	var lock sync.Mutex
@@ -146,7 +146,7 @@ func TestClaimIsExclusive(t *testing.T) {
 
 func TestSucceed(t *testing.T) {
 	app := newApp(t)
-	id, observation := stepQueue(t, app, patient, now)
+	id, observation := queueDelivery(t, app, patient, now)
 	started, ended := now.Add(time.Second), now.Add(2*time.Second)
 	c := claim(t, app, 1, now)[0]
 	if _, err := emr.Succeed(app, c, emr.Delivered{EMRID: "emr-7", SentHash: "abc"}, started, ended); err != nil {
@@ -166,7 +166,7 @@ func TestSucceed(t *testing.T) {
 // The first attempt is not counted; five retries follow, and the sixth failure makes a dead letter.
 func TestFailUsesTheSchedule(t *testing.T) {
 	app := newApp(t)
-	id, observation := stepQueue(t, app, patient, now)
+	id, observation := queueDelivery(t, app, patient, now)
 	at := now
 	for send := 1; send <= 6; send++ {
 		claimed := claim(t, app, 1, at)
@@ -219,16 +219,16 @@ func TestFailUsesTheSchedule(t *testing.T) {
 // The EMR's Retry-After prolongs a wait, never shortens it, and adds no attempt.
 func TestFailHonorsRetryAfter(t *testing.T) {
 	app := newApp(t)
-	stepQueue(t, app, patient, now)
+	queueDelivery(t, app, patient, now)
 	c := claim(t, app, 1, now)[0]
-	for _, test := range []struct{ asked, wait time.Duration }{{0, 5 * time.Minute}, {time.Minute, 5 * time.Minute}, {time.Hour, time.Hour}} {
+	for _, test := range []struct{ retryAfter, wait time.Duration }{{0, 5 * time.Minute}, {time.Minute, 5 * time.Minute}, {time.Hour, time.Hour}} {
 		var next time.Time
 		err := app.RunInTransaction(func(tx core.App) (err error) {
-			next, err = emr.Fail(tx, c, emr.Failure{Code: "rate_limited", RetryAfter: test.asked}, schedule, 0, now, now)
+			next, err = emr.Fail(tx, c, emr.Failure{Code: "rate_limited", RetryAfter: test.retryAfter}, schedule, 0, now, now)
 			return errors.Join(err, errUndo)
 		})
 		if !errors.Is(err, errUndo) || !next.Equal(now.Add(test.wait)) {
-			t.Errorf("asked for %s: %s (%v)", test.asked, next.Sub(now), err)
+			t.Errorf("Retry-After %s: %s (%v)", test.retryAfter, next.Sub(now), err)
 		}
 	}
 	c.AttemptCount = 5
@@ -244,7 +244,7 @@ var errUndo = errors.New("undo")
 func TestDeadLetterNotice(t *testing.T) {
 	app := newApp(t)
 	fail := func(code string, at time.Time) {
-		stepQueue(t, app, patient, at)
+		queueDelivery(t, app, patient, at)
 		c := claim(t, app, 1, at.Add(time.Second))[0]
 		if _, err := emr.Fail(app, c, emr.Failure{Code: code, Message: "EMR unavailable (503)"}, nil, 0, at, at); err != nil {
 			t.Fatal(err)
@@ -254,15 +254,15 @@ func TestDeadLetterNotice(t *testing.T) {
 	fail("emr_unavailable", now.Add(time.Hour))
 	fail("timeout", now.Add(2*time.Hour))
 	fail("emr_unavailable", now.Add(24*time.Hour))
-	var told []string
-	if err := app.DB().NewQuery("SELECT kind || ' ' || key FROM announcements ORDER BY rowid").Column(&told); err != nil {
+	var announced []string
+	if err := app.DB().NewQuery("SELECT kind || ' ' || key FROM announcements ORDER BY rowid").Column(&announced); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"delivery_given_up delivery given up/emr_unavailable/2026-01-15", "delivery_given_up delivery given up/timeout/2026-01-15",
 		"delivery_given_up delivery given up/emr_unavailable/2026-01-16",
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, announced); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -293,8 +293,8 @@ func TestFigures(t *testing.T) {
 
 func TestRecover(t *testing.T) {
 	app := newApp(t)
-	id, observation := stepQueue(t, app, patient, now)
-	waiting, _ := stepQueue(t, app, patient, now.Add(time.Minute))
+	id, observation := queueDelivery(t, app, patient, now)
+	waiting, _ := queueDelivery(t, app, patient, now.Add(time.Minute))
 	lost := claim(t, app, 1, now)[0]
 	if n, err := emr.Recover(app, []string{lost.ID}, now); err != nil || n != 0 {
 		t.Errorf("%d own ones recovered (%v)", n, err)
@@ -315,7 +315,7 @@ func TestRecover(t *testing.T) {
 
 func TestStuck(t *testing.T) {
 	app := newApp(t)
-	id, _ := stepQueue(t, app, patient, now)
+	id, _ := queueDelivery(t, app, patient, now)
 	claimed := claim(t, app, 1, now)[0]
 	for minutes, want := range map[int]int{0: 0, 9: 0, 10: 1, 60: 1} {
 		stuck, err := emr.Stuck(app, now.Add(time.Duration(minutes)*time.Minute))
@@ -330,9 +330,9 @@ func TestStuck(t *testing.T) {
 
 func TestList(t *testing.T) {
 	app := newApp(t)
-	first, _ := stepQueue(t, app, patient, now)
-	second, _ := stepQueue(t, app, unlinkedPatient, now.Add(time.Minute))
-	third, _ := stepQueue(t, app, patient, now.Add(2*time.Minute))
+	first, _ := queueDelivery(t, app, patient, now)
+	second, _ := queueDelivery(t, app, unlinkedPatient, now.Add(time.Minute))
+	third, _ := queueDelivery(t, app, patient, now.Add(2*time.Minute))
 	c := claim(t, app, 1, now)[0]
 	later := now.Add(time.Hour)
 	if _, err := emr.Succeed(app, c, emr.Delivered{EMRID: "x"}, later, later); err != nil {

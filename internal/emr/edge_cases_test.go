@@ -28,12 +28,12 @@ func TestReconcileClosesTask(t *testing.T) {
 	for range 8 {
 		c.send(24 * time.Hour)
 	}
-	c.checkTask("given up", true)
+	c.checkTask("dead letter", true)
 	c.emr.hasCopy = true
 	if c.reconcile(24*time.Hour) != 1 {
 		t.Error("not cleared")
 	}
-	c.checkStatus("looked at", "transmitted", "")
+	c.checkStatus("reconciled", "transmitted", "")
 	c.checkTask("the copy says so", false)
 
 	c = newChangingReading(t)
@@ -45,7 +45,7 @@ func TestReconcileClosesTask(t *testing.T) {
 	for range 8 {
 		c.send(24 * time.Hour)
 	}
-	c.checkTask("nobody knows", true)
+	c.checkTask("unknown outcome", true)
 	c.emr.searchErr = nil
 	if c.reconcile(24*time.Hour) != 1 {
 		t.Error("not cleared")
@@ -63,14 +63,14 @@ func TestTaskClosedWithoutCopy(t *testing.T) {
 	c.retract()
 	c.emr.searchErr = &emr.Error{Code: emr.CodeAuth, Status: 403, Message: "EMR authorization failed (403: insufficient scope)"}
 	c.send(time.Hour)
-	c.checkTask("nobody may look", true)
+	c.checkTask("search forbidden", true)
 	c.emr.searchErr = nil
 	c.send(24 * time.Hour)
 	c.checkStatus("not there", "failed", "entered_in_error")
 	c.checkTask("there is no copy", false)
 	figures, err := emr.ReadFigures(c.app, c.clock.now().Add(-time.Hour))
 	if err != nil || figures.Failed != 0 || figures.SuccessRate() != 100 {
-		t.Errorf("what is nobody's failure counts as one: %+v (%v)", figures, err)
+		t.Errorf("a delivery without a copy counts as failed: %+v (%v)", figures, err)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestDiagnosticsClearedWithError(t *testing.T) {
 				c.t.Fatal(err)
 			}
 		},
-		"withdrawn": func(c *changingReading) { c.retract() },
+		"retracted": func(c *changingReading) { c.retract() },
 		"linked": func(c *changingReading) {
 			_, err := c.app.DB().Update(collections.Transmissions, dbx.Params{"error_code": emr.CodePatientMerged}, dbx.HashExp{"id": c.id}).Execute()
 			if err == nil {
@@ -121,7 +121,7 @@ func TestDiagnosticsClearedWithError(t *testing.T) {
 // A delivery blocked by a missing link waits for nothing else, even after a change during its attempt and a failed manual transmit.
 func TestLinkedAfterChangeAndManualTransmit(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
-	id, reading := stepQueue(t, app, unlinkedPatient, now)
+	id, reading := queueDelivery(t, app, unlinkedPatient, now)
 	_, err := app.DB().NewQuery("UPDATE transmissions SET status = 'failed', waits_for = 'link', corrections = 1, error_code = 'patient_not_found'").Execute()
 	if err != nil {
 		t.Fatal(err)
@@ -143,12 +143,12 @@ func TestLinkedAfterChangeAndManualTransmit(t *testing.T) {
 func TestReconcileWaitsForBreaker(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	for range 3 {
-		stepQueue(t, app, patient, now)
+		queueDelivery(t, app, patient, now)
 	}
 	if _, err := app.DB().NewQuery("UPDATE transmissions SET status = 'failed', ambiguous = TRUE, error_code = 'timeout'").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	stepQueue(t, app, patient, now)
+	queueDelivery(t, app, patient, now)
 	f.probeErr, f.searchErr = unavailable(), unavailable()
 	f.refuse = func(string, int) *emr.Error { return unavailable() }
 	w := newWorker(f, clock, nil)
@@ -160,7 +160,7 @@ func TestReconcileWaitsForBreaker(t *testing.T) {
 		}
 	}
 	if len(f.searches) != 0 {
-		t.Errorf("%d were looked for", len(f.searches))
+		t.Errorf("%d were searched for", len(f.searches))
 	}
 }
 
@@ -219,8 +219,8 @@ func TestUnlinkedDuringDelivery(t *testing.T) {
 // The counts for a person match that person's list: none of a deleted patient.
 func TestCountsExcludeDeletedPatients(t *testing.T) {
 	app := newApp(t)
-	stepQueue(t, app, unlinkedPatient, now)
-	stepQueue(t, app, unlinkedPatient, now)
+	queueDelivery(t, app, unlinkedPatient, now)
+	queueDelivery(t, app, unlinkedPatient, now)
 	for _, change := range []string{
 		"UPDATE transmissions SET waits_for = 'link' WHERE id LIKE '%1'",
 		fmt.Sprintf("UPDATE transmissions SET status = 'transmitted', correction_due_at = '%s' WHERE id LIKE '%%2'", collections.Instant(now)),

@@ -297,8 +297,8 @@ func readCapability(body []byte) (Capability, bool) {
 				interactions = append(interactions, interaction.Code)
 			}
 			c.Resources[resource.Type] = interactions
-			if says := resource.ConditionalCreate; resource.Type == "Observation" && says != nil {
-				c.NoConditionalCreate = !*says
+			if supported := resource.ConditionalCreate; resource.Type == "Observation" && supported != nil {
+				c.NoConditionalCreate = !*supported
 			}
 		}
 	}

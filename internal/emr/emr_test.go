@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	baseURL            = "https://emr.test/fhir/r4"
-	tokenURL           = "https://emr.test/oauth2/token"
-	clientID           = "vigil-client"
-	observationID      = "0192f0c1-2a3b-7c4d-8e5f-60718293a4b5"
-	requestID          = "7b9e7c1c-50b5-4a0e-9a53-2f5a3f6f1c11"
-	connectionResource = `{"resourceType":"Observation","status":"final"}`
+	baseURL             = "https://emr.test/fhir/r4"
+	tokenURL            = "https://emr.test/oauth2/token"
+	clientID            = "vigil-client"
+	observationID       = "0192f0c1-2a3b-7c4d-8e5f-60718293a4b5"
+	requestID           = "7b9e7c1c-50b5-4a0e-9a53-2f5a3f6f1c11"
+	observationResource = `{"resourceType":"Observation","status":"final"}`
 )
 
 var signingKey = newKey(2048)
@@ -166,7 +166,7 @@ func replyToPosts(replies ...reply) *fakeEMR {
 
 func deliver(t *testing.T, c *emr.Client) (emr.Created, *emr.Error) {
 	t.Helper()
-	created, err := c.CreateObservation(t.Context(), observationID, []byte(connectionResource), requestID)
+	created, err := c.CreateObservation(t.Context(), observationID, []byte(observationResource), requestID)
 	return created, asError(t, err)
 }
 
@@ -369,7 +369,7 @@ func ExampleClient_CreateObservation() {
 		fmt.Println(err)
 		return
 	}
-	created, err := client.CreateObservation(context.Background(), observationID, []byte(connectionResource), requestID)
+	created, err := client.CreateObservation(context.Background(), observationID, []byte(observationResource), requestID)
 	fmt.Println(created.EMRID, err)
 	// Output: emr-1 <nil>
 }

@@ -17,7 +17,7 @@ func TestErrorClass(t *testing.T) {
 		"503":                     {Error{Code: CodeUnavailable, Status: 503}, ClassOutage},
 		"408":                     {Error{Code: CodeUnavailable, Status: http.StatusRequestTimeout}, ClassOutage},
 		"a redirect":              {Error{Code: CodeUnavailable, Status: 302}, ClassOutage},
-		"a stranger's page":       {Error{Code: CodeUnavailable, Status: 200}, ClassOutage},
+		"a foreign page":          {Error{Code: CodeUnavailable, Status: 200}, ClassOutage},
 		"401":                     {Error{Code: CodeAuth, Status: 401}, ClassSignIn},
 		"token refused":           {Error{Code: CodeAuth, Status: 400, SignIn: true}, ClassSignIn},
 		"token refused with 403":  {Error{Code: CodeAuth, Status: 403, SignIn: true}, ClassSignIn},

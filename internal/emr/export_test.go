@@ -1,4 +1,4 @@
 package emr
 
-// CachedSearches is how many look-ups a client remembers.
+// CachedSearches returns the number of entries in a client's search cache.
 func CachedSearches(c *Client) int { return len(c.searches.entries) }

@@ -121,8 +121,8 @@ func checkExactlyOnce(t *testing.T, n int, kills int64, cache time.Duration) {
 		if cache > 0 {
 			worker.Env = append(worker.Env, workerCache+"="+cache.String())
 		}
-		var said strings.Builder
-		worker.Stderr = &said
+		var stderr strings.Builder
+		worker.Stderr = &stderr
 		if err := worker.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func checkExactlyOnce(t *testing.T, n int, kills int64, cache time.Duration) {
 			break
 		}
 		if worker.ProcessState.ExitCode() != -1 {
-			t.Fatalf("the worker failed: %v: %s", err, said.String())
+			t.Fatalf("the worker failed: %v: %s", err, stderr.String())
 		}
 		died++
 	}
@@ -166,11 +166,11 @@ func checkDelivered(t *testing.T, app core.App, p *sandboxEMR, n int) {
 	if stats := p.emr.Stats(); stats.Observations != n || stats.MostPerIdentifier != 1 {
 		t.Errorf("the EMR holds %d observations, at most %d of each; want %d, 1", stats.Observations, stats.MostPerIdentifier, n)
 	}
-	var transmitted, known, ambiguous int
+	var transmitted, withEMRID, ambiguous int
 	err := app.DB().NewQuery(`SELECT COUNT(*), SUM(o.fhir_status = 'transmitted'), SUM(t.ambiguous)
-		FROM transmissions t JOIN observations o ON o.id = t.observation WHERE t.status = 'transmitted'`).Row(&transmitted, &known, &ambiguous)
-	if err != nil || transmitted != n || known != n || ambiguous != 0 {
-		t.Errorf("%d transmitted, %d observations know, %d in doubt (%v)", transmitted, known, ambiguous, err)
+		FROM transmissions t JOIN observations o ON o.id = t.observation WHERE t.status = 'transmitted'`).Row(&transmitted, &withEMRID, &ambiguous)
+	if err != nil || transmitted != n || withEMRID != n || ambiguous != 0 {
+		t.Errorf("%d transmitted, %d observations with an EMR id, %d ambiguous (%v)", transmitted, withEMRID, ambiguous, err)
 	}
 	if result, err := audit.Verify(app, nil); err != nil || !result.Valid {
 		t.Errorf("audit chain: %+v (%v)", result, err)

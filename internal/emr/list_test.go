@@ -13,7 +13,7 @@ import (
 func TestListTotals(t *testing.T) {
 	app := newApp(t)
 	for range 7 {
-		stepQueue(t, app, patient, now)
+		queueDelivery(t, app, patient, now)
 	}
 	for _, step := range []struct {
 		sql  string

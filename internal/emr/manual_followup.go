@@ -28,24 +28,24 @@ func (f Failure) hidesRefusal(c Claimed) bool {
 // openManualTask opens a task for a copy at the EMR that was not updated: one of a reading entered in error, or of a reading completed
 // later. It stays open until a person closes it or an update succeeds.
 // Source: docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
-func openManualTask(tx core.App, c Claimed, withdrawn bool, now time.Time) error {
-	copied := c.EMRID != "" || c.SentHash != "" || c.Ambiguous
-	if !withdrawn && (c.Corrections == 0 || !copied) {
+func openManualTask(tx core.App, c Claimed, isRetracted bool, now time.Time) error {
+	hasCopy := c.EMRID != "" || c.SentHash != "" || c.Ambiguous
+	if !isRetracted && (c.Corrections == 0 || !hasCopy) {
 		return nil
 	}
 	if err := collections.OpenCorrection(tx, c.ID, now); err != nil {
 		return err
 	}
-	told := notifications.Announcement{
+	notice := notifications.Announcement{
 		Kind: notifications.EMRCopyWrong, Severity: "critical", PatientID: c.PatientID,
 		Body: "A reading was entered in error after it had been sent to the EMR, which did not accept the correction. Correct the EMR's copy.",
 		Key:  "emr_copy_wrong " + c.ObservationID,
 	}
-	if !withdrawn {
-		told.Severity, told.Key = "warning", "emr_copy_incomplete "+c.ObservationID
-		told.Body = "A reading was completed after it had been sent to the EMR, which did not accept the change. Correct the EMR's copy."
+	if !isRetracted {
+		notice.Severity, notice.Key = "warning", "emr_copy_incomplete "+c.ObservationID
+		notice.Body = "A reading was completed after it had been sent to the EMR, which did not accept the change. Correct the EMR's copy."
 	}
-	return notifications.Announce(tx, told, now)
+	return notifications.Announce(tx, notice, now)
 }
 
 // Acknowledge closes the task to correct the EMR's copy, with a person's notes. Later failures of the same update do not open it again; a

@@ -86,7 +86,7 @@ func TestMetadataFailures(t *testing.T) {
 			t.Errorf("%d: %v", test.reply.status, e)
 		}
 		if got := len(fake.requests("fhir")); got != 1 {
-			t.Errorf("%d: asked %d times", test.reply.status, got)
+			t.Errorf("%d: %d requests", test.reply.status, got)
 		}
 	}
 }

@@ -32,7 +32,7 @@ type Created struct {
 // Source: docs/decisions/fhir.md, "Delivery request".
 func (c *Client) CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (Created, error) {
 	conditional := c.conditionalCreate()
-	what := call{
+	request := call{
 		method: http.MethodPost, path: "/Observation", body: resource, requestID: requestID, maxBody: maxBody,
 		header: http.Header{"Content-Type": {fhir.ContentType}},
 		// Not every EMR supports conditional create, so a search precedes the retry after an unknown outcome, too.
@@ -46,11 +46,11 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 		onAbandoned: func() { c.searches.recordAbandoned(observationID, c.transport.now()) },
 	}
 	if conditional {
-		what.header.Set("If-None-Exist", "identifier="+identifierSystem+"|"+identifierPrefix+observationID)
+		request.header.Set("If-None-Exist", "identifier="+identifierSystem+"|"+identifierPrefix+observationID)
 	}
 	began := c.transport.now()
 	c.searches.recordSend(observationID)
-	got, attempts, err := c.send(ctx, what)
+	got, attempts, err := c.send(ctx, request)
 	if e, failed := errors.AsType[*Error](err); failed {
 		c.checkPatient(ctx, resource, e, began)
 		return Created{}, e
@@ -108,8 +108,8 @@ func (c *Client) find(ctx context.Context, l lookup) (emrID string, found bool, 
 	got, attempts, err := c.send(ctx, call{
 		method: http.MethodGet, path: "/Observation?" + query.Encode(), requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: l.once,
 	})
-	stale := began.Before(staleUntil)
-	c.searches.recordSearch(l.id, stale, c.transport.now())
+	isStale := began.Before(staleUntil)
+	c.searches.recordSearch(l.id, isStale, c.transport.now())
 	if err != nil {
 		return "", false, err
 	}
@@ -117,7 +117,7 @@ func (c *Client) find(ctx context.Context, l lookup) (emrID string, found bool, 
 	if !isBundle {
 		return "", false, refused(got, attempts)
 	}
-	if emrID == "" && l.mustBeCurrent && stale {
+	if emrID == "" && l.mustBeCurrent && isStale {
 		return "", false, searchOutdated(max(c.searches.cacheLife, staleUntil.Sub(c.transport.now())))
 	}
 	return emrID, emrID != "", nil

@@ -37,7 +37,7 @@ func TestCreateRequest(t *testing.T) {
 			t.Fatal(e)
 		}
 		h := fake.requests("fhir")[0]
-		if h.method != "POST" || h.url != baseURL+"/Observation" || h.body != connectionResource {
+		if h.method != "POST" || h.url != baseURL+"/Observation" || h.body != observationResource {
 			t.Errorf("%s %s %s", h.method, h.url, h.body)
 		}
 		want := http.Header{
@@ -257,7 +257,7 @@ func TestCallerCancels(t *testing.T) {
 				client := newClient(t, fake, quickRetries)
 				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 				defer cancel()
-				_, err := client.CreateObservation(ctx, observationID, []byte(connectionResource), requestID)
+				_, err := client.CreateObservation(ctx, observationID, []byte(observationResource), requestID)
 				e := asError(t, err)
 				if !errors.Is(err, context.DeadlineExceeded) || !e.Ambiguous || len(e.Attempts) != 1 || len(fake.requests("fhir")) != 1 {
 					t.Errorf("%v, ambiguous %v, attempts %+v", err, e.Ambiguous, e.Attempts)
@@ -345,7 +345,7 @@ func TestSearchBeforeResend(t *testing.T) {
 			reply{status: 200, body: bundle()},
 			"2", "", "POST GET POST", "",
 		},
-		{"nobody knows", []reply{{status: 503}}, reply{status: 403}, "", emr.CodeUnavailable, "POST GET", "POST GET POST GET POST GET POST"},
+		{"unknown outcome, search forbidden", []reply{{status: 503}}, reply{status: 403}, "", emr.CodeUnavailable, "POST GET", "POST GET POST GET POST GET POST"},
 		{
 			"it cannot have arrived",
 			[]reply{{status: 429, header: map[string]string{"Retry-After": "1"}}, {status: 201, header: map[string]string{"Location": "Observation/3"}}},

@@ -18,21 +18,21 @@ const notifyAfter = 15 * time.Minute
 
 // Outage reports whether the circuit breaker is open, and since when the outage lasts. An EMR that only limits the request rate is not down.
 func (w *Worker) Outage() (since time.Time, isDown bool) {
-	l := w.breaker
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.outageSince, l.state == breakerOpen && !l.rateLimited
+	b := w.breaker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.outageSince, b.state == breakerOpen && !b.rateLimited
 }
 
 // LastReached returns when the EMR last accepted a delivery or answered a probe; the zero time if not since the start.
 func (w *Worker) LastReached() time.Time {
-	l := w.breaker
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.recoveredAt.After(l.lastSuccess) {
-		return l.recoveredAt
+	b := w.breaker
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.recoveredAt.After(b.lastSuccess) {
+		return b.recoveredAt
 	}
-	return l.lastSuccess
+	return b.lastSuccess
 }
 
 // attribute decides whether a failure is the EMR's or the record's, and updates the circuit breaker.
@@ -47,22 +47,22 @@ func (w *Worker) attribute(c Claimed, d delivery) attribution {
 	if !w.EMR.Configured() {
 		return attribution{toEMR: true}
 	}
-	v, ok := w.breaker.attributeWithoutProbe(c, d, now)
+	a, ok := w.breaker.attributeWithoutProbe(c, d, now)
 	if !ok {
 		err := w.probeSince(now)
-		v = w.breaker.attributeAfterProbe(c, d, err, w.Clock())
+		a = w.breaker.attributeAfterProbe(c, d, err, w.Clock())
 	}
-	if v.waitsForEMR {
+	if a.waitsForEMR {
 		w.Wake() // from any round: Run must probe
 	}
-	return v
+	return a
 }
 
 // probeSince probes the EMR, or waits for a probe that began no earlier than after.
 func (w *Worker) probeSince(after time.Time) error {
 	for {
-		p, mine := w.breaker.joinProbe(after, w.Clock())
-		if mine {
+		p, isOwner := w.breaker.joinProbe(after, w.Clock())
+		if isOwner {
 			p.err = w.EMR.Probe(w.sendCtx)
 			close(p.done)
 		}
@@ -83,8 +83,8 @@ func (w *Worker) restoreOutage(app core.App) {
 	w.logError(err, "EMR worker could not restore the outage of an earlier process; it continues without it")
 	at, err := collections.UnpairedAnnouncement(app, outageKey, recoveryKey)
 	w.logError(err, "EMR worker could not restore the announced outage; its end may not be announced")
-	if told := collections.ParseInstant(at); !told.IsZero() {
-		w.breaker.setNotified(told)
+	if announcedAt := collections.ParseInstant(at); !announcedAt.IsZero() {
+		w.breaker.setNotified(announcedAt)
 	} else if stalled > 0 {
 		w.breaker.setOutageStart(since)
 	}
@@ -96,8 +96,8 @@ func (w *Worker) probeIfDue(ctx context.Context, app core.App) time.Duration {
 	if wait := w.breaker.untilProbe(w.Clock()); wait > 0 || !w.breaker.isOpen() {
 		return wait
 	}
-	try := w.breaker.probeDone(w.probeSince(w.Clock()), w.Clock())
-	if try {
+	sendTrial := w.breaker.probeDone(w.probeSince(w.Clock()), w.Clock())
+	if sendTrial {
 		_, err := w.round(ctx, app, 1, byProbe)
 		w.logError(err, "EMR worker could not send a trial delivery; it retries after further probes")
 	}

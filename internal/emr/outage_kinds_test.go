@@ -58,12 +58,12 @@ func TestFlappingEMR(t *testing.T) {
 
 // A record that makes the EMR fail uses up its own attempts, and delays no other delivery, not even of its patient.
 func TestPoisonedRecord(t *testing.T) {
-	for name, outage := range map[string]time.Duration{"while all is well": 0, "first in line after an outage": 3 * time.Hour} {
+	for name, outage := range map[string]time.Duration{"without an outage": 0, "first after an outage": 3 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			inSimulatedTime(t, 3, func(w *simulation) {
 				w.failBetween(broken, 0, outage)
-				poisoned := w.addReading(0, time.Minute)
-				w.server.set(func() { w.server.poison[poisoned] = http.StatusInternalServerError })
+				bad := w.addReading(0, time.Minute)
+				w.server.set(func() { w.server.poison[bad] = http.StatusInternalServerError })
 				time.Sleep(outage + time.Minute)
 				var healthy []string
 				for i := range 60 * 12 { // a reading a minute
@@ -71,14 +71,14 @@ func TestPoisonedRecord(t *testing.T) {
 					healthy = append(healthy, id)
 					time.Sleep(time.Minute)
 					if r := w.row(id); r.Status != "transmitted" {
-						w.t.Fatalf("a minute after it came, at %s, a healthy one is %+v", time.Now(), r)
+						w.t.Fatalf("a minute after it was stored, at %s, a healthy one is %+v", time.Now(), r)
 					}
 				}
-				if r := w.row(poisoned); r.Status != "failed" || r.Next != "" || r.Attempts != 5 || r.Code != "emr_unavailable" {
-					w.t.Errorf("the poisoned one is %+v", r)
+				if r := w.row(bad); r.Status != "failed" || r.Next != "" || r.Attempts != 5 || r.Code != "emr_unavailable" {
+					w.t.Errorf("the bad record is %+v", r)
 				}
-				if asked := w.countPosts(poisoned); asked < 5*4 || asked > 7*4 {
-					w.t.Errorf("the poisoned one was sent %d times", asked)
+				if posts := w.countPosts(bad); posts < 5*4 || posts > 7*4 {
+					w.t.Errorf("the bad record was sent %d times", posts)
 				}
 				if len(healthy) != 720 {
 					w.t.Error("not all were there")
@@ -101,11 +101,11 @@ func (w *simulation) countPosts(observation string) (n int) {
 // Several records that make the EMR fail, at the same time and of one patient, are not mistaken for an outage for long.
 func TestPoisonedRecords(t *testing.T) {
 	inSimulatedTime(t, 2, func(w *simulation) {
-		var poisoned []string
+		var bad []string
 		for range 6 {
 			id := w.addReading(0, time.Minute)
 			w.server.set(func() { w.server.poison[id] = http.StatusInternalServerError })
-			poisoned = append(poisoned, id)
+			bad = append(bad, id)
 		}
 		for i := range 20 * 6 {
 			id := w.addReading(0, 0)
@@ -118,9 +118,9 @@ func TestPoisonedRecords(t *testing.T) {
 			}
 			time.Sleep(9 * time.Minute)
 		}
-		for _, id := range poisoned {
+		for _, id := range bad {
 			if r := w.row(id); r.Status != "failed" || r.Next != "" {
-				w.t.Errorf("a poisoned one is %+v", r)
+				w.t.Errorf("a bad record is %+v", r)
 			}
 			delete(w.measured, id)
 		}
@@ -147,7 +147,7 @@ func TestReadOnlyEMR(t *testing.T) {
 			}
 		}
 		if len(w.announcementKeys()) != 2 {
-			w.t.Errorf("told: %v", w.announcementKeys())
+			w.t.Errorf("announced %v", w.announcementKeys())
 		}
 	})
 }
@@ -171,8 +171,8 @@ func TestRestartsDuringOutage(t *testing.T) {
 			w.t.Errorf("%v, up to %d attempts", statuses, most)
 		}
 		w.checkStoredOnce(began)
-		if told := w.announcementKeys(); len(told) != 2 {
-			w.t.Errorf("told: %v", told)
+		if keys := w.announcementKeys(); len(keys) != 2 {
+			w.t.Errorf("announced %v", keys)
 		}
 		if tried := w.server.countRequests("POST", began) + w.server.countRequests("GET", began); tried > 3000 {
 			w.t.Errorf("%d requests", tried)
@@ -247,11 +247,11 @@ func TestRetryAfterDuringOutage(t *testing.T) {
 				if r := w.row(first); r.Status != "failed" || r.Attempts != 1 || !r.WaitsForEMR || r.Next == "" {
 					w.t.Errorf("the first: %+v", r)
 				}
-				told := w.server.requestLog()[len(w.server.requestLog())-1].at
+				answeredAt := w.server.requestLog()[len(w.server.requestLog())-1].at
 				second := w.addReading(1, 0)
 				time.Sleep(30 * time.Minute)
 				for _, r := range w.server.requestLog() {
-					if wait := r.at.Sub(told); wait > 0 && wait < test.hold {
+					if wait := r.at.Sub(answeredAt); wait > 0 && wait < test.hold {
 						w.t.Errorf("%s after %s", r.line, wait)
 					}
 				}
@@ -272,7 +272,7 @@ func TestTransmitDuringOutage(t *testing.T) {
 		w.server.set(func() { w.server.poison[final] = http.StatusUnprocessableEntity })
 		time.Sleep(10 * time.Hour)
 		if r := w.row(final); r.Next != "" || r.Attempts != 5 {
-			w.t.Fatalf("not given up: %+v", r)
+			w.t.Fatalf("not a dead letter: %+v", r)
 		}
 		w.server.set(func() { delete(w.server.poison, final) })
 		w.failBetween(broken, 0, 2*time.Hour)
@@ -288,7 +288,7 @@ func TestTransmitDuringOutage(t *testing.T) {
 		}
 		for range 8 {
 			if r := transmit(final); r.Status != "failed" || r.Next != "" || r.Attempts != 5 || r.Code != "emr_unavailable" {
-				w.t.Errorf("what was given up: %+v", r)
+				w.t.Errorf("the dead letter: %+v", r)
 			}
 			if r := transmit(pending); r.Status != "failed" || r.Next == "" || r.Attempts != 1 || !r.WaitsForEMR {
 				w.t.Errorf("what waits: %+v", r)
@@ -299,10 +299,10 @@ func TestTransmitDuringOutage(t *testing.T) {
 			w.t.Errorf("what waited: %+v", r)
 		}
 		if r := w.row(final); r.Status != "failed" || w.server.storedCount(final) != 0 {
-			w.t.Errorf("what was given up went by itself: %+v", r)
+			w.t.Errorf("the dead letter was sent automatically: %+v", r)
 		}
 		if r := transmit(final); r.Status != "transmitted" {
-			w.t.Errorf("what was given up: %+v", r)
+			w.t.Errorf("the dead letter: %+v", r)
 		}
 	})
 }
@@ -317,12 +317,12 @@ func TestTransmitClosesBreaker(t *testing.T) {
 		if r := w.row(waiting); r.Status != "failed" {
 			w.t.Fatalf("it is not waiting: %+v", r)
 		}
-		asked := w.addReading(1, 0)
-		if _, err := w.worker.Transmit(w, asked, person, time.Now().UTC()); err != nil {
+		manual := w.addReading(1, 0)
+		if _, err := w.worker.Transmit(w, manual, person, time.Now().UTC()); err != nil {
 			w.t.Fatal(err)
 		}
 		time.Sleep(10 * time.Second)
-		if a, b := w.row(asked), w.row(waiting); a.Status != "transmitted" || b.Status != "transmitted" {
+		if a, b := w.row(manual), w.row(waiting); a.Status != "transmitted" || b.Status != "transmitted" {
 			w.t.Errorf("%+v, %+v", a, b)
 		}
 	})

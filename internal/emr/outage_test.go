@@ -52,9 +52,9 @@ func TestSixtyHourOutage(t *testing.T) {
 				w.checkMidOutage(fell)
 			}
 		}
-		asked := w.server.countRequests("POST /fhir/Observation", fell)
-		if asked > 1500 {
-			t.Errorf("%d deliveries were tried while the EMR was away", asked)
+		posts := w.server.countRequests("POST /fhir/Observation", fell)
+		if posts > 1500 {
+			t.Errorf("%d deliveries were tried during the outage", posts)
 		}
 		if probes := w.server.countRequests("GET /fhir/metadata", fell) + w.server.countRequests("POST /token", fell); probes > 20000 || probes < 5000 {
 			t.Errorf("%d probes in 60 hours", probes)
@@ -69,10 +69,10 @@ func TestSixtyHourOutage(t *testing.T) {
 		if _, down := w.worker.Outage(); down {
 			t.Error("still down")
 		}
-		if told := w.announcementKeys(); len(told) != 2 {
-			t.Errorf("told: %v", told)
+		if keys := w.announcementKeys(); len(keys) != 2 {
+			t.Errorf("announced %v", keys)
 		}
-		t.Logf("%d tries, %d probes", asked, w.server.countRequests("GET /fhir/metadata", fell))
+		t.Logf("%d tries, %d probes", posts, w.server.countRequests("GET /fhir/metadata", fell))
 	})
 }
 
@@ -90,7 +90,7 @@ func (w *simulation) checkMidOutage(fell time.Time) {
 	before := w.server.countRequests("POST /fhir/Observation", fell)
 	round, err := w.worker.SendDue(w.t.Context(), w, 100)
 	if err != nil || round.Succeeded != 0 || round.Failed != 1 || round.Skipped < 500 {
-		w.t.Errorf("asked for: %+v (%v)", round, err)
+		w.t.Errorf("manual round: %+v (%v)", round, err)
 	}
 	if n := w.server.countRequests("POST /fhir/Observation", fell) - before; n > 8 {
 		w.t.Errorf("a manual request made %d requests", n)

@@ -180,7 +180,7 @@ func TestCancelWhilePaced(t *testing.T) {
 		var group sync.WaitGroup
 		for range 3 { // one at the head of the queue, two behind it
 			group.Go(func() {
-				_, err := client.CreateObservation(ctx, observationID, []byte(connectionResource), requestID)
+				_, err := client.CreateObservation(ctx, observationID, []byte(observationResource), requestID)
 				if e := asError(t, err); !errors.Is(err, context.DeadlineExceeded) || e.Ambiguous {
 					t.Errorf("%v, ambiguous %v", err, e.Ambiguous)
 				}

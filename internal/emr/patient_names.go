@@ -23,7 +23,7 @@ const maxNameQueries = 5
 // the family name is unknown: the last word is tried first, "van der Berg" later. A comma marks it.
 // Source: FHIR R4, search.html, string and multiple parameters; docs/decisions/emr.md, "Patient search".
 func nameQueries(name string) []url.Values {
-	family, given, parted := strings.Cut(name, ",")
+	family, given, hasComma := strings.Cut(name, ",")
 	words := strings.Fields(strings.ReplaceAll(name, ",", " "))
 	switch {
 	case len(words) == 0:
@@ -31,22 +31,22 @@ func nameQueries(name string) []url.Values {
 	case len(words) == 1:
 		return []url.Values{{"name": escaped(words...)}}
 	}
-	var ways []url.Values
-	split := func(given, family []string) {
+	var queries []url.Values
+	add := func(given, family []string) {
 		if len(given) > 0 && len(family) > 0 {
-			ways = append(ways, url.Values{"given": escaped(strings.Join(given, " ")), "family": escaped(strings.Join(family, " "))})
+			queries = append(queries, url.Values{"given": escaped(strings.Join(given, " ")), "family": escaped(strings.Join(family, " "))})
 		}
 	}
-	if parted {
-		split(strings.Fields(strings.ReplaceAll(given, ",", " ")), strings.Fields(family))
+	if hasComma {
+		add(strings.Fields(strings.ReplaceAll(given, ",", " ")), strings.Fields(family))
 	} else {
-		split(words[:len(words)-1], words[len(words)-1:])
+		add(words[:len(words)-1], words[len(words)-1:])
 	}
-	ways = append(ways, url.Values{"name": escaped(words...)})
-	for at := len(words) - 2; at > 0 && !parted; at-- {
-		split(words[:at], words[at:])
+	queries = append(queries, url.Values{"name": escaped(words...)})
+	for at := len(words) - 2; at > 0 && !hasComma; at-- {
+		add(words[:at], words[at:])
 	}
-	return ways[:min(len(ways), maxNameQueries)]
+	return queries[:min(len(queries), maxNameQueries)]
 }
 
 // escaped escapes the characters with a meaning in search values. Source: FHIR R4, search.html, escaping search parameters.
@@ -61,13 +61,13 @@ func escaped(values ...string) []string {
 
 // searchByName runs the queries in turn until one finds a patient. It skips queries that the EMR rejects (400 or 422), and returns that
 // error only if the EMR rejects all.
-func searchByName(name string, about url.Values, search func(url.Values) ([]Patient, error)) (found []Patient, err error) {
-	understood := false
-	for _, way := range nameQueries(name) {
-		maps.Copy(way, about)
-		some, refusal := search(way)
-		if len(some) > 0 {
-			return some, nil
+func searchByName(name string, criteria url.Values, search func(url.Values) ([]Patient, error)) (found []Patient, err error) {
+	accepted := false
+	for _, query := range nameQueries(name) {
+		maps.Copy(query, criteria)
+		patients, refusal := search(query)
+		if len(patients) > 0 {
+			return patients, nil
 		}
 		if e, ok := refusal.(*Error); ok && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) { //nolint:errorlint // always our own
 			if err == nil {
@@ -78,9 +78,9 @@ func searchByName(name string, about url.Values, search func(url.Values) ([]Pati
 		if refusal != nil {
 			return nil, refusal
 		}
-		understood = true
+		accepted = true
 	}
-	if understood {
+	if accepted {
 		return nil, nil
 	}
 	return nil, err

@@ -84,15 +84,15 @@ func (c *Client) search(ctx context.Context, values url.Values, count int) ([]Pa
 }
 
 // pathWithinBase returns the path of a link below the base address. Other links are not followed, since the request carries the token.
-func (c *Client) pathWithinBase(link string) (path string, ok bool) {
-	rest, ours := strings.CutPrefix(link, c.baseURL)
-	if !ours || (!strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "?")) || strings.Contains(rest, "..") {
+func (c *Client) pathWithinBase(link string) (below string, ok bool) {
+	path, isOurs := strings.CutPrefix(link, c.baseURL)
+	if !isOurs || (!strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "?")) || strings.Contains(path, "..") {
 		return "", false
 	}
 	if u, err := url.Parse(link); err != nil || u.Fragment != "" {
 		return "", false
 	}
-	return rest, true
+	return path, true
 }
 
 // ReadPatient reads one patient, without retries: the person at the screen can try again. The code is CodePatientNotFound when the EMR has

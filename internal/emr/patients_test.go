@@ -34,7 +34,7 @@ func TestHugeBundle(t *testing.T) {
 		t.Errorf("%d patients, %v", len(page.patients), ok)
 	}
 	if _, ok := readPatients(whole[:20_000], 100, testTime); ok {
-		t.Error("a bundle that ends too early was taken for whole")
+		t.Error("a bundle that ends too early was accepted as complete")
 	}
 }
 

@@ -13,12 +13,12 @@ func TestProbe(t *testing.T) {
 		reply reply
 		there bool
 	}{
-		"says what it can do": {reply{status: 200, body: statement}, true},
-		"does not say":        {reply{status: 404}, true},
-		"says it not to us":   {reply{status: 403}, true},
-		"is ill":              {reply{status: 503}, false},
-		"is somebody else":    {reply{status: 200, body: "<html>"}, false},
-		"is busy":             {reply{status: 429}, false},
+		"says what it can do":    {reply{status: 200, body: statement}, true},
+		"no CapabilityStatement": {reply{status: 404}, true},
+		"says it not to us":      {reply{status: 403}, true},
+		"is ill":                 {reply{status: 503}, false},
+		"a foreign page":         {reply{status: 200, body: "<html>"}, false},
+		"is busy":                {reply{status: 429}, false},
 	} {
 		fake := metadata(test.reply)
 		err := newClient(t, fake, quickRetries).Probe(t.Context())
@@ -26,7 +26,7 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := len(fake.requests("fhir")); got != 1 {
-			t.Errorf("%s: asked %d times", name, got)
+			t.Errorf("%s: %d requests", name, got)
 		}
 	}
 	client, err := emr.New(emr.Options{Now: time.Now})

@@ -17,7 +17,7 @@ const (
 	reconcileInterval = time.Minute
 	// maxReconcileInterval bounds the growing time between two queries, for an EMR that permits no search.
 	maxReconcileInterval = 6 * time.Hour
-	// arrivalTimeout is after which time a delivery that is not found counts as not stored.
+	// arrivalTimeout is the time after which a delivery that is not found counts as not stored.
 	arrivalTimeout = 15 * time.Minute
 	// reconcileBatch bounds the deliveries of one pass.
 	reconcileBatch = 100
@@ -42,51 +42,51 @@ func (w *Worker) reconcileLoop(ctx context.Context, app core.App) {
 // ReconcileUnknown queries the EMR for dead letters with an unknown outcome: after the last retry, or after a manual transmit of a
 // dead letter. A delivery that is found becomes transmitted; one that is known not to be there stays failed. It sends nothing, and
 // returns the number of outcomes resolved. Source: docs/decisions/transmissions.md, "Unknown outcomes".
-func (w *Worker) ReconcileUnknown(ctx context.Context, app core.App) (cleared int, err error) {
+func (w *Worker) ReconcileUnknown(ctx context.Context, app core.App) (resolved int, err error) {
 	if !w.EMR.Configured() || w.breaker.isOpen() { // probes alone may reach the EMR now
 		return 0, nil
 	}
-	doubts, err := collections.UnconfirmedTransmissions(app, reconcileBatch)
-	for _, d := range doubts {
+	unconfirmed, err := collections.UnconfirmedTransmissions(app, reconcileBatch)
+	for _, d := range unconfirmed {
 		if err != nil || ctx.Err() != nil {
-			return cleared, err
+			return resolved, err
 		}
 		if !isReconcileDue(d, w.Clock()) {
 			continue
 		}
-		var known, down bool
-		if known, down, err = w.reconcileOne(ctx, app, d); known {
-			cleared++
+		var isResolved, isDown bool
+		if isResolved, isDown, err = w.reconcileOne(ctx, app, d); isResolved {
+			resolved++
 		}
-		if down {
+		if isDown {
 			break // the others would fail the same way
 		}
 	}
-	return cleared, err
+	return resolved, err
 }
 
 // isReconcileDue lets a quarter of a delivery's age pass between two queries.
 func isReconcileDue(d collections.UnconfirmedTransmission, now time.Time) bool {
-	seen := collections.ParseInstant(d.UpdatedAt)
-	age := now.Sub(seen)
+	updatedAt := collections.ParseInstant(d.UpdatedAt)
+	age := now.Sub(updatedAt)
 	if d.LastAttemptedAt != "" {
 		age = now.Sub(collections.ParseInstant(d.LastAttemptedAt))
 	}
-	return now.Sub(seen) >= min(max(age/4, reconcileInterval), maxReconcileInterval)
+	return now.Sub(updatedAt) >= min(max(age/4, reconcileInterval), maxReconcileInterval)
 }
 
-// reconcileOne queries one delivery and stores the result; down reports that the EMR cannot answer.
-func (w *Worker) reconcileOne(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (known, down bool, err error) {
+// reconcileOne queries one delivery and stores the result; isDown reports that the EMR cannot answer.
+func (w *Worker) reconcileOne(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (isResolved, isDown bool, err error) {
 	result, queue, err := w.queryOutcome(ctx, app, d)
 	if refusal, ok := errors.AsType[*Error](err); ok {
-		down, err = refusal.Class() != ClassRequest, nil
+		isDown, err = refusal.Class() != ClassRequest, nil
 	}
 	if err != nil || ctx.Err() != nil {
-		return false, down, err
+		return false, isDown, err
 	}
-	now, held := w.Clock(), false
+	now, isStored := w.Clock(), false
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		if held, err = collections.StoreReconcileResult(tx, d, result, now); err != nil || !held || !result.Resolved {
+		if isStored, err = collections.StoreReconcileResult(tx, d, result, now); err != nil || !isStored || !result.Resolved {
 			return err
 		}
 		if queue {
@@ -101,8 +101,8 @@ func (w *Worker) reconcileOne(ctx context.Context, app core.App, d collections.U
 		}
 		return auditReconciled(tx, d, result, now)
 	})
-	if err != nil || !held || !result.Resolved {
-		return false, down, err
+	if err != nil || !isStored || !result.Resolved {
+		return false, isDown, err
 	}
 	if queue {
 		w.Wake()
@@ -110,7 +110,7 @@ func (w *Worker) reconcileOne(ctx context.Context, app core.App, d collections.U
 	if result.Status == collections.FHIRTransmitted && w.Finished != nil {
 		w.Finished(Result{TransmissionID: d.ID, ObservationID: d.ObservationID, EMRID: result.EMRID, StoredAt: collections.ParseInstant(d.CreatedAt)})
 	}
-	return true, down, nil
+	return true, isDown, nil
 }
 
 // queryOutcome queries how a delivery ended. queue: the EMR's copy was found and needs an update.
@@ -121,9 +121,9 @@ func (w *Worker) queryOutcome(ctx context.Context, app core.App, d collections.U
 	if err != nil {
 		return c, false, err
 	}
-	late := w.Clock().Sub(collections.ParseInstant(d.LastAttemptedAt)) >= arrivalTimeout
+	isLate := w.Clock().Sub(collections.ParseInstant(d.LastAttemptedAt)) >= arrivalTimeout
 	if d.EMRID != "" {
-		return w.queryCopy(ctx, d, rendered, late)
+		return w.queryCopy(ctx, d, rendered, isLate)
 	}
 	emrID, found, err := w.EMR.LookUpObservation(ctx, rendered.id)
 	switch {
@@ -133,26 +133,26 @@ func (w *Worker) queryOutcome(ctx context.Context, app core.App, d collections.U
 		return collections.ReconcileResult{Status: collections.FHIRPending, Resolved: true, EMRID: emrID}, true, nil
 	case found:
 		return collections.ReconcileResult{Status: collections.FHIRTransmitted, Resolved: true, EMRID: emrID}, false, nil
-	case late && rendered.retracted:
+	case isLate && rendered.retracted:
 		return collections.ReconcileResult{Resolved: true, ErrorCode: codeNeverSent, ErrorMessage: neverSentMessage}, false, nil
 	}
-	return collections.ReconcileResult{Resolved: late}, false, nil
+	return collections.ReconcileResult{Resolved: isLate}, false, nil
 }
 
 // queryCopy queries how an update ended.
-func (w *Worker) queryCopy(ctx context.Context, d collections.UnconfirmedTransmission, s payload, late bool) (c collections.ReconcileResult, _ bool, err error) {
-	content, err := s.update(d.EMRID).Encode()
+func (w *Worker) queryCopy(ctx context.Context, d collections.UnconfirmedTransmission, p payload, isLate bool) (c collections.ReconcileResult, _ bool, err error) {
+	content, err := p.update(d.EMRID).Encode()
 	if err != nil {
 		return c, false, &Error{Code: CodeInvalidResource, Message: "The observation has no FHIR form"}
 	}
-	has, known, err := w.EMR.HasObservation(ctx, d.EMRID, content)
+	hasContent, isKnown, err := w.EMR.HasObservation(ctx, d.EMRID, content)
 	switch {
 	case err != nil:
 		return c, false, err
-	case has:
-		return collections.ReconcileResult{Status: collections.FHIRTransmitted, Resolved: true, EMRID: d.EMRID, SentHash: s.hash()}, false, nil
+	case hasContent:
+		return collections.ReconcileResult{Status: collections.FHIRTransmitted, Resolved: true, EMRID: d.EMRID, SentHash: p.hash()}, false, nil
 	}
-	return collections.ReconcileResult{Resolved: known && late}, false, nil
+	return collections.ReconcileResult{Resolved: isKnown && isLate}, false, nil
 }
 
 // auditReconciled adds an entry to the audit trail.

@@ -55,11 +55,11 @@ func (c *changingReading) transmit() {
 func (c *changingReading) reconcile(after time.Duration) int {
 	c.t.Helper()
 	c.clock.advance(after)
-	cleared, err := c.worker.ReconcileUnknown(c.t.Context(), c.app)
+	resolved, err := c.worker.ReconcileUnknown(c.t.Context(), c.app)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	return cleared
+	return resolved
 }
 
 // A manual transmit of a dead letter has an unknown outcome and no retry, but the EMR has it: reconciling finds it and sends nothing.
@@ -72,12 +72,12 @@ func TestManualTransmitWithUnknownOutcome(t *testing.T) {
 	check(t, c.app, collections.Transmissions, c.id, map[string]any{"ambiguous": true, "next_retry_at": ""})
 	sent := c.emr.sends[c.reading]
 	before := vigiltest.RowCounts(t, c.app)
-	var told []emr.Result
-	c.worker.Finished = func(r emr.Result) { told = append(told, r) }
-	if cleared := c.reconcile(2 * time.Minute); cleared != 1 {
-		t.Errorf("%d cleared", cleared)
+	var finished []emr.Result
+	c.worker.Finished = func(r emr.Result) { finished = append(finished, r) }
+	if resolved := c.reconcile(2 * time.Minute); resolved != 1 {
+		t.Errorf("%d resolved", resolved)
 	}
-	c.checkStatus("looked for", "transmitted", "")
+	c.checkStatus("reconciled", "transmitted", "")
 	check(t, c.app, collections.Transmissions, c.id, map[string]any{
 		"ambiguous": false, "emr_resource_id": "emr-late", "error_message": "", "diagnostics": "", "next_retry_at": "",
 	})
@@ -86,14 +86,14 @@ func TestManualTransmitWithUnknownOutcome(t *testing.T) {
 		t.Error("it was sent again")
 	}
 	want := []emr.Result{{TransmissionID: c.id, ObservationID: c.reading, EMRID: "emr-late", StoredAt: now}}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, finished); diff != "" {
 		t.Error(diff)
 	}
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 2 || added[collections.AuditLog] != 1 || added["transmission_totals"] != 1 {
 		t.Errorf("rows %v", added)
 	}
-	if cleared := c.reconcile(time.Hour); cleared != 0 || c.emr.searches[c.reading] != 1 {
-		t.Errorf("%d cleared again, looked %d times", cleared, c.emr.searches[c.reading])
+	if resolved := c.reconcile(time.Hour); resolved != 0 || c.emr.searches[c.reading] != 1 {
+		t.Errorf("%d resolved again, searched %d times", resolved, c.emr.searches[c.reading])
 	}
 }
 
@@ -115,16 +115,16 @@ func TestLastRetryWithUnknownOutcome(t *testing.T) {
 				c.send(24 * time.Hour)
 			}
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true, "next_retry_at": ""})
-			if cleared := c.reconcile(time.Minute); (cleared == 1) != arrived {
-				t.Errorf("%d cleared", cleared)
+			if resolved := c.reconcile(time.Minute); (resolved == 1) != arrived {
+				t.Errorf("%d resolved", resolved)
 			}
 			if arrived {
 				c.checkStatus("found", "transmitted", "")
 				return
 			}
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true}) // it may still arrive
-			if cleared := c.reconcile(20 * time.Minute); cleared != 1 {
-				t.Errorf("%d cleared", cleared)
+			if resolved := c.reconcile(20 * time.Minute); resolved != 1 {
+				t.Errorf("%d resolved", resolved)
 			}
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{
 				"status": "failed", "ambiguous": false, "error_code": "emr_unavailable", "next_retry_at": "", "attempt_count": 5.0,
@@ -139,9 +139,9 @@ func TestLastRetryWithUnknownOutcome(t *testing.T) {
 // While the EMR gives no answer, or one that may be cached, the outcome stays unknown. The queries become less frequent.
 func TestReconcileWaitsForAnswer(t *testing.T) {
 	for name, refusal := range map[string]*emr.Error{
-		"away":      {Code: emr.CodeUnavailable, Message: "EMR unavailable (no connection)"},
-		"forbidden": {Code: emr.CodeAuth, Status: 403, Message: "forbidden"},
-		"old":       {Code: emr.CodeSearchOutdated, TrustSearchAfter: time.Minute, Message: "EMR search may be out of date"},
+		"unavailable": {Code: emr.CodeUnavailable, Message: "EMR unavailable (no connection)"},
+		"forbidden":   {Code: emr.CodeAuth, Status: 403, Message: "forbidden"},
+		"old":         {Code: emr.CodeSearchOutdated, TrustSearchAfter: time.Minute, Message: "EMR search may be out of date"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newChangingReading(t)
@@ -151,16 +151,16 @@ func TestReconcileWaitsForAnswer(t *testing.T) {
 			c.emr.searchErr = refusal
 			for range 7 * 24 * 60 {
 				if c.reconcile(time.Minute) != 0 {
-					t.Fatal("cleared")
+					t.Fatal("resolved")
 				}
 			}
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true, "error_code": "emr_unavailable"})
-			if looks := c.emr.searches[c.reading]; looks < 30 || looks > 80 {
-				t.Errorf("looked %d times in a week", looks)
+			if searches := c.emr.searches[c.reading]; searches < 30 || searches > 80 {
+				t.Errorf("searched %d times in a week", searches)
 			}
 			c.emr.searchErr = nil
 			if c.reconcile(6*time.Hour) != 1 {
-				t.Error("not cleared")
+				t.Error("not resolved")
 			}
 			c.checkStatus("answered", "transmitted", "")
 		})
@@ -171,7 +171,7 @@ func TestReconcileWaitsForAnswer(t *testing.T) {
 func TestReconcileStopsAtFirstOutage(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	for range 30 {
-		stepQueue(t, app, patient, now)
+		queueDelivery(t, app, patient, now)
 	}
 	if _, err := app.DB().NewQuery("UPDATE transmissions SET status = 'failed', ambiguous = TRUE, error_code = 'timeout'").Execute(); err != nil {
 		t.Fatal(err)
@@ -180,20 +180,20 @@ func TestReconcileStopsAtFirstOutage(t *testing.T) {
 	w := newWorker(f, clock, nil)
 	for pass := range 3 {
 		clock.advance(10 * time.Minute)
-		if cleared, err := w.ReconcileUnknown(t.Context(), app); cleared != 0 || err != nil || len(f.searches) != pass+1 {
-			t.Errorf("%d cleared, %d looked for (%v)", cleared, len(f.searches), err)
+		if resolved, err := w.ReconcileUnknown(t.Context(), app); resolved != 0 || err != nil || len(f.searches) != pass+1 {
+			t.Errorf("%d resolved, %d searched for (%v)", resolved, len(f.searches), err)
 		}
 	}
 	f.searchErr = nil
 	clock.advance(10 * time.Minute)
-	if cleared, err := w.ReconcileUnknown(t.Context(), app); cleared != 30 || err != nil {
-		t.Errorf("%d cleared (%v)", cleared, err)
+	if resolved, err := w.ReconcileUnknown(t.Context(), app); resolved != 30 || err != nil {
+		t.Errorf("%d resolved (%v)", resolved, err)
 	}
 }
 
 // After the last retry of a retraction with an unknown outcome, the copy is queried, and not sent again.
 func TestLastUpdateWithUnknownOutcome(t *testing.T) {
-	for name, taken := range map[string]bool{"the EMR took it": true, "it did not": false} {
+	for name, isStored := range map[string]bool{"the EMR stored it": true, "it did not": false} {
 		t.Run(name, func(t *testing.T) {
 			c := newChangingReading(t)
 			c.send(time.Minute)
@@ -202,17 +202,17 @@ func TestLastUpdateWithUnknownOutcome(t *testing.T) {
 			for range 8 {
 				c.send(24 * time.Hour)
 			}
-			c.emr.hasCopy = taken
+			c.emr.hasCopy = isStored
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true, "next_retry_at": ""})
 			updates := len(c.emr.updates)
 			if c.reconcile(24*time.Hour) != 1 || len(c.emr.updates) != updates {
-				t.Errorf("not cleared, or put again")
+				t.Errorf("not resolved, or put again")
 			}
-			if taken {
-				c.checkStatus("looked at", "transmitted", "")
+			if isStored {
+				c.checkStatus("reconciled", "transmitted", "")
 				return
 			}
-			c.checkStatus("looked at", "failed", "emr_unavailable")
+			c.checkStatus("reconciled", "failed", "emr_unavailable")
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"ambiguous": false})
 		})
 	}
@@ -240,7 +240,7 @@ func TestReconcileRetracted(t *testing.T) {
 			check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "failed", "ambiguous": true, "next_retry_at": ""})
 			c.emr.searchErr = nil
 			if c.reconcile(24*time.Hour) != 1 {
-				t.Error("not cleared")
+				t.Error("not resolved")
 			}
 			if !arrived {
 				c.checkStatus("not there", "failed", "entered_in_error")
@@ -267,7 +267,7 @@ func TestReconcileSkipsClaimed(t *testing.T) {
 			}
 		}
 		if c.reconcile(10*time.Minute) != 0 {
-			t.Errorf("%s: cleared", status)
+			t.Errorf("%s: resolved", status)
 		}
 		check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": status, "emr_resource_id": "", "ambiguous": true})
 	}
@@ -276,7 +276,7 @@ func TestReconcileSkipsClaimed(t *testing.T) {
 // The running worker reconciles without a request.
 func TestRunReconciles(t *testing.T) {
 	app, f := newApp(t), newEMR()
-	id, observation := stepQueue(t, app, patient, wallClock().Add(-time.Hour))
+	id, observation := queueDelivery(t, app, patient, wallClock().Add(-time.Hour))
 	_, err := app.DB().NewQuery("UPDATE transmissions SET status = 'failed', ambiguous = TRUE, error_code = 'timeout'").Execute()
 	if err != nil {
 		t.Fatal(err)
@@ -325,12 +325,12 @@ func TestWaitForSearchCache(t *testing.T) {
 	c.emr.refuse = func(string, int) *emr.Error { return unsure() }
 	wait("the first send", 1, time.Minute, "emr_unavailable")
 	c.emr.searchErr = outdated()
-	wait("a look", 1, time.Minute, "search_outdated")
-	wait("another look", 1, time.Minute, "search_outdated")
+	wait("a search", 1, time.Minute, "search_outdated")
+	wait("another search", 1, time.Minute, "search_outdated")
 	c.emr.searchErr = nil
 	wait("a send after that", 2, schedule[1], "emr_unavailable")
 	c.emr.searchErr = outdated()
-	wait("a look again", 2, time.Minute, "search_outdated")
+	wait("a search again", 2, time.Minute, "search_outdated")
 	if n := c.emr.sends[c.reading]; n != 2 {
 		t.Errorf("sent %d times", n)
 	}

@@ -99,14 +99,14 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 		return err
 	}
 	for _, attempt := range d.attempts {
-		line := collections.TransmissionAttempt{
+		row := collections.TransmissionAttempt{
 			StartedAt: collections.Instant(d.startedAt.Add(attempt.Started)), DurationMS: attempt.Took.Milliseconds(),
 			RequestID: attempt.RequestID, ErrorCode: attempt.Code,
 		}
 		if attempt.Status != 0 {
-			line.StatusCode = &attempt.Status
+			row.StatusCode = &attempt.Status
 		}
-		if err := collections.InsertTransmissionAttempt(tx, c.ID, line); err != nil {
+		if err := collections.InsertTransmissionAttempt(tx, c.ID, row); err != nil {
 			return err
 		}
 	}

@@ -84,8 +84,8 @@ func TestUpdateRefusalIsStored(t *testing.T) {
 		c.send(time.Minute)
 		c.checkStatus("refused", "failed", "update_refused")
 		check(t, c.app, collections.Transmissions, c.id, map[string]any{"error_message": message, "ambiguous": false, "attempt_count": 1.0})
-		if told := c.announcedKinds(); len(told) != 1 || told[0] != "emr_copy_wrong" {
-			t.Errorf("%d: told %v", status, told)
+		if kinds := c.announcedKinds(); len(kinds) != 1 || kinds[0] != "emr_copy_wrong" {
+			t.Errorf("%d: announced %v", status, kinds)
 		}
 		p.emr.ClearFaults()
 		c.send(24 * time.Hour)

@@ -102,13 +102,13 @@ var (
 )
 
 // RemedyFor returns the remedy for an error, and what happens to the delivery then; ok is false where there is nothing to do.
-func RemedyFor(errorCode, message string, givenUp bool) (r Remedy, ok bool) {
-	for _, known := range remedies {
-		if known.errorCode != errorCode || !strings.Contains(message, known.words) {
+func RemedyFor(errorCode, message string, isDeadLetter bool) (r Remedy, ok bool) {
+	for _, remedy := range remedies {
+		if remedy.errorCode != errorCode || !strings.Contains(message, remedy.words) {
 			continue
 		}
-		r = known.Remedy
-		if givenUp {
+		r = remedy.Remedy
+		if isDeadLetter {
 			r.Text += " Once that is done, queue the delivery again."
 		} else {
 			r.Text += " It is retried automatically."
@@ -120,9 +120,9 @@ func RemedyFor(errorCode, message string, givenUp bool) (r Remedy, ok bool) {
 
 // ErrorCodes returns all error codes of deliveries.
 func ErrorCodes() (codes []string) {
-	for _, known := range remedies {
-		if !slices.Contains(codes, known.errorCode) {
-			codes = append(codes, known.errorCode)
+	for _, remedy := range remedies {
+		if !slices.Contains(codes, remedy.errorCode) {
+			codes = append(codes, remedy.errorCode)
 		}
 	}
 	return append(codes, collections.NeverSent)

@@ -63,13 +63,13 @@ func TestDeadLetterNoticeHasRemedy(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	f.refuse = func(string, int) *emr.Error { return invalid() }
 	makeDeadLetter(t, app, newWorker(f, clock, nil), clock)
-	told, err := app.FindFirstRecordByData(collections.Announcements, "kind", string(notifications.DeliveryGivenUp))
+	notice, err := app.FindFirstRecordByData(collections.Announcements, "kind", string(notifications.DeliveryGivenUp))
 	if err != nil {
 		t.Fatal(err)
 	}
 	remedy, _ := emr.RemedyFor(emr.CodeInvalidResource, invalid().Message, true)
-	if body := told.GetString("body"); !strings.HasSuffix(body, invalid().Message+". "+remedy.Text) || strings.Contains(body, "Ada") {
-		t.Errorf("told: %q", body)
+	if body := notice.GetString("body"); !strings.HasSuffix(body, invalid().Message+". "+remedy.Text) || strings.Contains(body, "Ada") {
+		t.Errorf("notice: %q", body)
 	}
 }
 

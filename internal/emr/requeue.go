@@ -35,20 +35,20 @@ func Requeue(ctx context.Context, app core.App, f DeadLetterFilter, by audit.Act
 		if err = ctx.Err(); err != nil {
 			break
 		}
-		var some []string
+		var batch []string
 		err = app.RunInTransaction(func(tx core.App) (err error) {
-			if some, err = collections.RequeueDeadLetters(tx, f, min(requeueBatch, total-requeued), now); err != nil || len(some) == 0 {
+			if batch, err = collections.RequeueDeadLetters(tx, f, min(requeueBatch, total-requeued), now); err != nil || len(batch) == 0 {
 				return err
 			}
 			return audit.Append(tx, audit.Entry{
 				Event: audit.EMRRequeue, Actor: by, ResourceType: audit.ResourceTransmission, PatientID: f.PatientID,
-				Changes: audit.Changes{"transmissions": {New: some}, "error_code": {New: f.ErrorCode}},
+				Changes: audit.Changes{"transmissions": {New: batch}, "error_code": {New: f.ErrorCode}},
 			}, now)
 		})
-		if err != nil || len(some) == 0 {
+		if err != nil || len(batch) == 0 {
 			break
 		}
-		requeued += len(some)
+		requeued += len(batch)
 	}
 	return requeued, err
 }

@@ -25,7 +25,7 @@ var monitor = audit.Actor{Type: audit.ByUser, ID: "7", Email: "monitor@vigil.tes
 // makeDeadLetter queues a reading and sends it until no retry is left.
 func makeDeadLetter(t testing.TB, app core.App, w *emr.Worker, clock *manualClock) (transmission, observation string) {
 	t.Helper()
-	transmission, observation = stepQueue(t, app, patient, clock.now())
+	transmission, observation = queueDelivery(t, app, patient, clock.now())
 	for range 6 {
 		sendDue(t, w, app, 0)
 		clock.advance(7 * time.Hour)
@@ -54,7 +54,7 @@ func TestRequeueRestoresRetries(t *testing.T) {
 	w := newWorker(f, clock, nil)
 	id, observation := makeDeadLetter(t, app, w, clock)
 	if n := requeue(t, app, emr.DeadLetterFilter{From: clock.now().Add(-time.Hour)}, clock.now()); n != 0 {
-		t.Errorf("%d whose last attempt was before", n)
+		t.Errorf("%d with an earlier last attempt", n)
 	}
 	if n := requeue(t, app, emr.DeadLetterFilter{From: now, ErrorCode: emr.CodeUnavailable}, clock.now()); n != 0 {
 		t.Errorf("%d of another error", n)
@@ -168,7 +168,7 @@ func TestRequeueDuringTransmit(t *testing.T) {
 	const readings = 30
 	var observations []string
 	for range readings {
-		id, observation := stepQueue(t, app, patient, now)
+		id, observation := queueDelivery(t, app, patient, now)
 		_, err := app.NonconcurrentDB().Update(collections.Transmissions, dbx.Params{
 			"status": "failed", "error_code": "timeout", "attempt_count": 5, "last_attempted_at": collections.Instant(now),
 		}, dbx.HashExp{"id": id}).Execute()

@@ -68,7 +68,7 @@ func (w *emrServer) authorize(t *testing.T, client *emr.Client) string {
 	defer resp.Body.Close()
 	back, err := resp.Location()
 	if err != nil || back.Query().Get("state") != "state-1" || back.Query().Get("code") == "" {
-		t.Fatalf("came back with %v, %v", back, err)
+		t.Fatalf("returned with %v, %v", back, err)
 	}
 	return back.Query().Get("code")
 }
@@ -168,7 +168,7 @@ func TestInteractiveSignIn(t *testing.T) {
 	}
 	other := w.client(t, withVault, func(o *emr.Options) { o.ClientID = "other" })
 	if tokens, err := other.Connection(); err != nil || tokens.Access != "" {
-		t.Errorf("tokens of one client were taken by another: %v", err)
+		t.Errorf("a client used the tokens of another: %v", err)
 	}
 	w.now = w.now.Add(8 * 24 * time.Hour)
 	if e := lookUp(t, client); e == nil || e.Code != emr.CodeAuth || e.Message != "EMR authorization failed (not connected)" {
@@ -219,7 +219,7 @@ func TestExchangeFailures(t *testing.T) {
 	client := w.client(t)
 	for name, attempt := range map[string]func() error{
 		"wrong code": func() error {
-			_, err := client.Exchange(t.Context(), "code-of-nobody", verifier, "")
+			_, err := client.Exchange(t.Context(), "unknown-code", verifier, "")
 			return err
 		},
 		"wrong verifier": func() error {
@@ -258,7 +258,7 @@ func TestKeyRotation(t *testing.T) {
 	w.now = w.now.Add(time.Hour) // the EMR's copy of the JWKS has aged
 	e := asError(t, func() error { _, err := w.client(t).SignIn(t.Context()); return err }())
 	if e == nil || e.OAuthError != "invalid_client" {
-		t.Errorf("a withdrawn key: %v", e)
+		t.Errorf("a removed key: %v", e)
 	}
 }
 
@@ -341,7 +341,7 @@ func TestSearchFollowsPages(t *testing.T) {
 	if found, err = client.SearchPatients(t.Context(), emr.PatientQuery{BirthDate: "1950-01-01", Count: 20}); err != nil || len(found) != 20 {
 		t.Fatalf("%d found, %v", len(found), err)
 	}
-	if asked := w.Stats().PatientReads - before; asked != 1 {
-		t.Errorf("%d requests for one page", asked)
+	if reads := w.Stats().PatientReads - before; reads != 1 {
+		t.Errorf("%d requests for one page", reads)
 	}
 }

@@ -57,7 +57,7 @@ func TestMissingScopes(t *testing.T) {
 		}
 	}
 	if got := lacking(t, ""); !slices.Equal(got, []string{lookUp}) {
-		t.Errorf("an EMR that does not say: %q", got)
+		t.Errorf("an EMR that returns no scope: %q", got)
 	}
 }
 
@@ -72,11 +72,11 @@ func TestRequestedScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := fake.requests("token")[0].form.Get("scope"); got != "system/Patient.rs system/Observation.crus" {
-		t.Errorf("asked for %q", got)
+		t.Errorf("requested %q", got)
 	}
 	address, err := client.AuthorizationURL("s", verifier)
 	if u, _ := url.Parse(address); err != nil || u.Query().Get("scope") != "user/Patient.rs openid" {
-		t.Errorf("asked for %s (%v)", address, err)
+		t.Errorf("requested %s (%v)", address, err)
 	}
 }
 
@@ -100,8 +100,8 @@ func TestMissingUserScopes(t *testing.T) {
 // The minimal scopes of both versions permit every operation at a strict EMR. The default scopes permit all but searching.
 func TestMinimalScopes(t *testing.T) {
 	for _, test := range []struct {
-		scopes string
-		looks  bool
+		scopes    string
+		canSearch bool
 	}{
 		{"system/Patient.read system/Observation.read system/Observation.write", true},
 		{"system/Patient.rs system/Observation.crus", true},
@@ -111,7 +111,7 @@ func TestMinimalScopes(t *testing.T) {
 		client := b.client(t, func(o *emr.Options) { o.Scopes = strings.Fields(test.scopes) })
 		id := b.storeObservation(t, client)
 		_, found, err := client.LookUpObservation(t.Context(), observationID)
-		if found != test.looks || (err == nil) != test.looks {
+		if found != test.canSearch || (err == nil) != test.canSearch {
 			t.Errorf("%s: found %v (%v)", test.scopes, found, err)
 		}
 		if _, err := client.UpdateObservation(t.Context(), id, retractedCopy(id), requestID, false); err != nil {
@@ -120,7 +120,7 @@ func TestMinimalScopes(t *testing.T) {
 		if _, err := client.ReadPatient(t.Context(), "pat-1001"); err != nil {
 			t.Errorf("%s: %v", test.scopes, err)
 		}
-		if lacks := len(client.MissingScopes()) > 0; lacks == test.looks {
+		if lacks := len(client.MissingScopes()) > 0; lacks == test.canSearch {
 			t.Errorf("%s: lacks %+v", test.scopes, client.MissingScopes())
 		}
 	}

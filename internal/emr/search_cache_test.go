@@ -167,7 +167,7 @@ func TestSearchCacheReproduction(t *testing.T) {
 		found    bool          // by the second search, in the first delivery
 		wait     time.Duration
 	}{
-		"an EMR that is asked for a fresh answer":   {false, 3 * time.Second, true, 0},
+		"no-cache": {false, 3 * time.Second, true, 0},
 		"an EMR that answers from its cache anyhow": {true, 3 * time.Second, false, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -287,35 +287,35 @@ func TestSearchesBypassCache(t *testing.T) {
 	_, _, _ = client.FindObservation(t.Context(), observationID)
 	_, _, _ = client.LookUpObservation(t.Context(), observationID)
 	_, _ = client.UpdateObservation(t.Context(), copyID, []byte(corrected), requestID, true)
-	looks := 0
+	searches := 0
 	for _, h := range fake.requests("fhir") {
 		want := ""
 		if h.method == http.MethodGet {
 			want = "no-cache"
-			looks++
+			searches++
 		}
 		if got := h.header.Get("Cache-Control"); got != want {
 			t.Errorf("%s %s asks for %q", h.method, h.url, got)
 		}
 	}
-	if looks != 4 {
-		t.Errorf("%d looks", looks)
+	if searches != 4 {
+		t.Errorf("%d searches", searches)
 	}
 }
 
 // All calls of one delivery share its three quick retries.
 func TestDeliverySharesQuickRetries(t *testing.T) {
-	for looked := range 5 {
+	for failures := range 5 {
 		synctest.Test(t, func(t *testing.T) {
 			b := newSandboxTransport(t)
 			b.fail = func(_ http.Handler, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }
 			client, ctx := b.client(t), emr.WithSharedRetries(t.Context())
-			for n := range looked {
+			for n := range failures {
 				b.failing = append(b.failing, n)
 			}
 			_, _, err := client.FindObservation(ctx, observationID)
-			if (err != nil) != (looked == 4) {
-				t.Fatalf("after %d failures: %v", looked, err)
+			if (err != nil) != (failures == 4) {
+				t.Fatalf("after %d failures: %v", failures, err)
 			}
 			if err != nil {
 				return
@@ -327,7 +327,7 @@ func TestDeliverySharesQuickRetries(t *testing.T) {
 				}
 				b.ServeHTTP(w, r)
 			}
-			for n := looked + 1; n < 20; n++ {
+			for n := failures + 1; n < 20; n++ {
 				b.failing = append(b.failing, n)
 			}
 			before := len(b.requests)
@@ -338,8 +338,8 @@ func TestDeliverySharesQuickRetries(t *testing.T) {
 					posts++
 				}
 			}
-			if e := asError(t, err); e == nil || posts != 4-looked {
-				t.Errorf("after %d retries of the look %d sends", looked, posts)
+			if e := asError(t, err); e == nil || posts != 4-failures {
+				t.Errorf("after %d retries of the search %d requests", failures, posts)
 			}
 		})
 	}
@@ -355,7 +355,7 @@ func TestCallsDoNotShareQuickRetries(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 		}
-		_, err := client.CreateObservation(context.Background(), observationID, []byte(connectionResource), requestID)
+		_, err := client.CreateObservation(context.Background(), observationID, []byte(observationResource), requestID)
 		if e := asError(t, err); len(e.Attempts) != 4 {
 			t.Errorf("%+v", e)
 		}

@@ -102,13 +102,13 @@ type callRun struct {
 }
 
 // send makes the call with its quick retries. Source: docs/decisions/transmissions.md, "Immediate retries".
-func (c *Client) send(ctx context.Context, what call) (answer, []Attempt, error) {
-	if what.source == nil {
-		what.source = c.mainSource
+func (c *Client) send(ctx context.Context, request call) (answer, []Attempt, error) {
+	if request.source == nil {
+		request.source = c.mainSource
 	}
-	r := &callRun{Client: c, call: what, began: c.transport.now()}
+	r := &callRun{Client: c, call: request, began: c.transport.now()}
 	delays := &quickDelays{jitter: c.jitter, used: new(int)}
-	if !what.once {
+	if !request.once {
 		delays.all, delays.used = c.retryDelays, quickRetriesUsed(ctx)
 	}
 	got, err := backoff.Retry(ctx, func() (answer, error) { return r.attempt(ctx) },
@@ -116,7 +116,7 @@ func (c *Client) send(ctx context.Context, what call) (answer, []Attempt, error)
 	if err == nil {
 		return got, r.attempts, nil
 	}
-	if _, ours := errors.AsType[*Error](err); !ours { // the caller canceled between two attempts
+	if _, isOurs := errors.AsType[*Error](err); !isOurs { // the caller canceled between two attempts
 		r.last.cause = errors.Join(err, r.last.cause)
 	}
 	r.last.Ambiguous = r.ambiguous

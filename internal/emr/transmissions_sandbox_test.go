@@ -140,7 +140,7 @@ func misbehave(w http.ResponseWriter, r *http.Request, next http.Handler, how in
 		next.ServeHTTP(answer, r)
 		return answer
 	}
-	say := func(status int, body string) {
+	respond := func(status int, body string) {
 		w.Header().Set("Retry-After", "0")
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
@@ -153,9 +153,9 @@ func misbehave(w http.ResponseWriter, r *http.Request, next http.Handler, how in
 		panic(http.ErrAbortHandler)
 	case 3: // arrived, reported as failed
 		done()
-		say(http.StatusBadGateway, html)
+		respond(http.StatusBadGateway, html)
 	case 4: // arrived, reported without an id
-		say(done().Code, "")
+		respond(done().Code, "")
 	case 5: // arrived, half a response
 		answer := done()
 		body := answer.Body.Bytes()
@@ -164,18 +164,18 @@ func misbehave(w http.ResponseWriter, r *http.Request, next http.Handler, how in
 		_, _ = w.Write(body[:len(body)/2])
 		panic(http.ErrAbortHandler)
 	case 6:
-		say(http.StatusServiceUnavailable, "")
+		respond(http.StatusServiceUnavailable, "")
 	case 7:
-		say(http.StatusTooManyRequests, "")
+		respond(http.StatusTooManyRequests, "")
 	case 8:
-		say(http.StatusUnprocessableEntity, `{"resourceType":"OperationOutcome","issue":[{"severity":"error","code":"invariant"}]}`)
+		respond(http.StatusUnprocessableEntity, `{"resourceType":"OperationOutcome","issue":[{"severity":"error","code":"invariant"}]}`)
 	case 9:
-		say(http.StatusUnauthorized, "")
+		respond(http.StatusUnauthorized, "")
 	case 10:
 		w.Header().Set("Location", "https://elsewhere.example.org/")
-		say(http.StatusFound, "")
+		respond(http.StatusFound, "")
 	default: // a proxy's page with a success status
-		say(http.StatusOK, html)
+		respond(http.StatusOK, html)
 	}
 }
 
@@ -201,9 +201,9 @@ func requeueDeadLetters(w *emr.Worker, app core.App) (left int, err error) {
 	if err := app.DB().NewQuery(`SELECT COUNT(*) FROM transmissions WHERE status != 'transmitted'`).Row(&left); err != nil {
 		return 0, err
 	}
-	var givenUp []string
-	err = app.DB().NewQuery(`SELECT observation FROM transmissions WHERE status = 'failed' AND next_retry_at = ''`).Column(&givenUp)
-	for _, observation := range givenUp {
+	var deadLetters []string
+	err = app.DB().NewQuery(`SELECT observation FROM transmissions WHERE status = 'failed' AND next_retry_at = ''`).Column(&deadLetters)
+	for _, observation := range deadLetters {
 		if err == nil {
 			err = w.Transform(app, observation, person, wallClock())
 		}

@@ -28,8 +28,8 @@ func (d deliveryResult) waitsForLink() bool {
 // blockUntilLinked blocks a delivery until the patient is linked. It uses no attempt and is no failure, except for a manual transmit.
 func blockUntilLinked(tx core.App, c Claimed, d delivery, out *Result, now time.Time) error {
 	if !c.Requested {
-		held, linked, err := collections.WaitForLink(tx, c, now)
-		if err == nil && !held {
+		isBlocked, linked, err := collections.WaitForLink(tx, c, now)
+		if err == nil && !isBlocked {
 			return ErrLeaseExpired
 		}
 		out.Blocked, out.MoreDue = true, linked

@@ -33,15 +33,15 @@ func TestUpdateReplacesReadVersion(t *testing.T) {
 			others   int // how often another client changes the copy first
 			lost     int // how many responses to a PUT are lost
 			versions int // at the end
-			asked    string
+			requests string
 			code     string
 		}{
-			"nothing in the way":                {versions: 2, asked: "GET PUT"},
-			"another client is faster":          {others: 1, versions: 3, asked: "GET PUT GET PUT"},
-			"another client is faster, thrice":  {others: 3, versions: 5, asked: "GET PUT GET PUT GET PUT GET PUT"},
-			"another client is always faster":   {others: 9, versions: 5, asked: "GET PUT GET PUT GET PUT GET PUT", code: emr.CodeUnavailable},
-			"the answer is lost":                {lost: 1, versions: 2, asked: "GET PUT GET"},
-			"another client, and a lost answer": {others: 1, lost: 1, versions: 3, asked: "GET PUT GET PUT GET"},
+			"no other client":                   {versions: 2, requests: "GET PUT"},
+			"another client is faster":          {others: 1, versions: 3, requests: "GET PUT GET PUT"},
+			"another client is faster, thrice":  {others: 3, versions: 5, requests: "GET PUT GET PUT GET PUT GET PUT"},
+			"another client is always faster":   {others: 9, versions: 5, requests: "GET PUT GET PUT GET PUT GET PUT", code: emr.CodeUnavailable},
+			"a lost answer":                     {lost: 1, versions: 2, requests: "GET PUT GET"},
+			"another client, and a lost answer": {others: 1, lost: 1, versions: 3, requests: "GET PUT GET PUT GET"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestUpdateReplacesReadVersion(t *testing.T) {
 						t.Errorf("%+v", e)
 					}
 					got := b.Observations()[0]
-					if got.Versions != test.versions || strings.Join(b.requests, " ") != test.asked {
-						t.Errorf("%d versions, %s, asked %v", got.Versions, got.Status, b.requests)
+					if got.Versions != test.versions || strings.Join(b.requests, " ") != test.requests {
+						t.Errorf("%d versions, %s, requests %v", got.Versions, got.Status, b.requests)
 					}
 					if e == nil && got.Status != "entered-in-error" {
 						t.Errorf("%s", got.Status)
@@ -168,7 +168,7 @@ func TestHasObservation(t *testing.T) {
 		"deleted":       {reply: reply{status: 410}, has: true, known: true},
 		"forbidden":     {reply: reply{status: 403}},
 		"not there":     {reply: reply{status: 404}},
-		"in trouble":    {reply: reply{status: 503}, fail: true},
+		"read fails":    {reply: reply{status: 503}, fail: true},
 		"no connection": {reply: reply{err: http.ErrServerClosed}, fail: true},
 	} {
 		fake := &fakeEMR{replies: map[string][]reply{"GET": {test.reply}}}

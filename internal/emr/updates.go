@@ -16,21 +16,21 @@ import (
 // maxPuts bounds the attempts of an update when another client changes the copy between read and write.
 const maxPuts = 4
 
-// UpdateObservation replaces the EMR's copy with the id emrID, which the resource carries, too. It reads the copy first: if the content is the same it
-// sends nothing, and it replaces only the version that it read (If-Match), where the EMR has versions. If another client changed the copy
-// in between, it reads and sends again. If reading is forbidden it sends without a version. A copy that the EMR has deleted needs no update.
-// ambiguous reports an earlier unknown outcome, which stays unknown while the copy cannot be read. The error is always an *Error.
+// UpdateObservation replaces the EMR's copy with the id emrID, which the resource carries, too. It reads the copy first: if the content is
+// the same it sends nothing, and where the EMR has versions it replaces only the version that it read (If-Match). If another client changed
+// the copy in between, it reads and sends again. If reading is forbidden it sends without a version. A copy that the EMR has deleted needs
+// no update. ambiguous reports an earlier unknown outcome, which stays unknown while the copy cannot be read. The error is always an *Error.
 // Source: FHIR R4, http.html, "update" and "Managing Resource Contention"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
 func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (Created, error) {
 	remote := &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{"Content-Type": {fhir.ContentType}}}
 	created := Created{EMRID: emrID}
 	for put := 1; ; put++ {
-		there, err := remote.read(ctx, false)
+		hasContent, err := remote.read(ctx, false)
 		if e, failed := errors.AsType[*Error](err); failed {
 			e.Ambiguous, e.Attempts = ambiguous, append(created.Attempts, e.Attempts...)
 			return Created{}, e
 		}
-		if there {
+		if hasContent {
 			created.AlreadyThere = true
 			return created, nil
 		}
@@ -64,12 +64,12 @@ func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource [
 	}
 }
 
-// HasObservation reports whether the EMR's copy has the content of the resource, or is deleted; it changes nothing. known is false if reading
+// HasObservation reports whether the EMR's copy has the content of the resource, or is deleted; it changes nothing. isKnown is false if reading
 // is forbidden. The error is always an *Error.
-func (c *Client) HasObservation(ctx context.Context, emrID string, resource []byte) (has, known bool, err error) {
+func (c *Client) HasObservation(ctx context.Context, emrID string, resource []byte) (hasContent, isKnown bool, err error) {
 	remote := &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{}}
-	has, err = remote.read(ctx, false)
-	return has, remote.isKnown, err
+	hasContent, err = remote.read(ctx, false)
+	return hasContent, remote.isKnown, err
 }
 
 // remoteCopy is the EMR's copy of a resource to update.
@@ -84,35 +84,35 @@ type remoteCopy struct {
 const ifMatch = "If-Match"
 
 // read reports whether the copy has our content, and records its version. It returns false if the EMR forbids reading.
-func (k *remoteCopy) read(ctx context.Context, once bool) (there bool, err error) {
-	k.header.Del(ifMatch)
-	got, _, err := k.client.send(ctx, call{
-		method: http.MethodGet, path: k.path, requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: once,
+func (c *remoteCopy) read(ctx context.Context, once bool) (hasContent bool, err error) {
+	c.header.Del(ifMatch)
+	got, _, err := c.client.send(ctx, call{
+		method: http.MethodGet, path: c.path, requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: once,
 	})
 	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status >= 400 && refusal.Status < 500 && refusal.Class() == ClassRequest {
-		k.isKnown = refusal.Status == http.StatusGone
-		return k.isKnown, nil
+		c.isKnown = refusal.Status == http.StatusGone
+		return c.isKnown, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	k.isKnown = true
+	c.isKnown = true
 	if version := versionOf(got); version != "" {
-		k.header.Set(ifMatch, version)
+		c.header.Set(ifMatch, version)
 	}
-	return sameContent(got.body, k.resource), nil
+	return sameContent(got.body, c.resource), nil
 }
 
 // isVersionConflict reports whether the copy has changed since it was read. HAPI returns 409, others 412 as specified.
-func (k *remoteCopy) isVersionConflict(e *Error) bool {
-	return k.header.Get(ifMatch) != "" && (e.Status == http.StatusPreconditionFailed || e.Status == http.StatusConflict)
+func (c *remoteCopy) isVersionConflict(e *Error) bool {
+	return c.header.Get(ifMatch) != "" && (e.Status == http.StatusPreconditionFailed || e.Status == http.StatusConflict)
 }
 
 // classifyUpdate sets the code of a refusal as it applies to an update. Source: docs/decisions/transmissions.md, "Delivery failure texts".
-func (e *Error) classifyUpdate(k *remoteCopy) {
+func (e *Error) classifyUpdate(c *remoteCopy) {
 	switch {
 	case e.SignIn:
-	case k.isVersionConflict(e):
+	case c.isVersionConflict(e):
 		e.Code, e.Message = CodeUnavailable, unavailable(e.Status)
 	case e.Status == http.StatusNotFound:
 		e.Code, e.Message = CodeInvalidResource, "Observation not found in EMR"
@@ -154,15 +154,15 @@ func versionOf(got answer) string {
 
 // sameContent reports whether a copy has all that was sent; the EMR may have added members. For a retracted reading only the status counts.
 func sameContent(remote, sent []byte) bool {
-	var theirs, ours map[string]any
-	if json.Unmarshal(remote, &theirs) != nil || json.Unmarshal(sent, &ours) != nil {
+	var remoteMembers, sentMembers map[string]any
+	if json.Unmarshal(remote, &remoteMembers) != nil || json.Unmarshal(sent, &sentMembers) != nil {
 		return false
 	}
-	if ours["status"] == "entered-in-error" {
-		return theirs["status"] == ours["status"]
+	if sentMembers["status"] == "entered-in-error" {
+		return remoteMembers["status"] == sentMembers["status"]
 	}
-	for name, value := range ours {
-		if name != "meta" && !reflect.DeepEqual(theirs[name], value) {
+	for name, value := range sentMembers {
+		if name != "meta" && !reflect.DeepEqual(remoteMembers[name], value) {
 			return false
 		}
 	}

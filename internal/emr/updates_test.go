@@ -30,25 +30,25 @@ func TestUpdateObservation(t *testing.T) {
 		code           string
 		unsure         bool
 	}{
-		{name: "taken", resource: corrected, puts: []int{200}, copy: 200, kept: old, want: "GET PUT"},
-		{name: "taken as new", resource: corrected, puts: []int{201}, copy: 200, kept: old, want: "GET PUT"},
+		{name: "accepted", resource: corrected, puts: []int{200}, copy: 200, kept: old, want: "GET PUT"},
+		{name: "accepted as new", resource: corrected, puts: []int{201}, copy: 200, kept: old, want: "GET PUT"},
 		{name: "deleted there", resource: corrected, copy: 410, want: "GET", there: true},
-		{name: "deleted there, and nobody may look", resource: corrected, puts: []int{410}, copy: 403, want: "GET PUT", there: true},
+		{name: "deleted there, and reading forbidden", resource: corrected, puts: []int{410}, copy: 403, want: "GET PUT", there: true},
 		{name: "unknown there", resource: corrected, puts: []int{404}, copy: 404, want: "GET PUT", code: emr.CodeInvalidResource},
 		{name: "not supported", resource: corrected, puts: []int{405}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeUpdateRefused},
 		{name: "not implemented", resource: corrected, puts: []int{501}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeUpdateRefused},
 		{name: "not valid", resource: corrected, puts: []int{422}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeUpdateRefused},
 		{name: "no scope", resource: corrected, puts: []int{403}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeUpdateRefused},
-		{name: "not asked for as it should be", resource: corrected, puts: []int{400}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeInvalidResource},
-		{name: "trouble, and nobody may look", resource: corrected, puts: []int{502, 200}, copy: 403, want: "GET PUT GET PUT"},
-		{name: "lost, and nobody may look", resource: corrected, puts: []int{0, 200}, copy: 403, want: "GET PUT GET PUT"},
+		{name: "malformed request", resource: corrected, puts: []int{400}, copy: 200, kept: old, want: "GET PUT", code: emr.CodeInvalidResource},
+		{name: "failure, and reading forbidden", resource: corrected, puts: []int{502, 200}, copy: 403, want: "GET PUT GET PUT"},
+		{name: "lost, and reading forbidden", resource: corrected, puts: []int{0, 200}, copy: 403, want: "GET PUT GET PUT"},
 		{name: "cannot be read", resource: corrected, copy: 503, want: "GET GET GET GET", code: emr.CodeUnavailable},
-		{name: "cannot be read, known to be unsure", resource: corrected, ambiguous: true, copy: 503, want: "GET GET GET GET", code: emr.CodeUnavailable, unsure: true},
-		{name: "known to be unsure, there", resource: amended, ambiguous: true, copy: 200, kept: has, want: "GET", there: true},
-		{name: "known to be unsure, not there", resource: amended, ambiguous: true, copy: 200, kept: old, puts: []int{200}, want: "GET PUT"},
-		{name: "known to be unsure, deleted", resource: amended, ambiguous: true, copy: 410, want: "GET", there: true},
+		{name: "cannot be read, ambiguous", resource: corrected, ambiguous: true, copy: 503, want: "GET GET GET GET", code: emr.CodeUnavailable, unsure: true},
+		{name: "ambiguous, there", resource: amended, ambiguous: true, copy: 200, kept: has, want: "GET", there: true},
+		{name: "ambiguous, not there", resource: amended, ambiguous: true, copy: 200, kept: old, puts: []int{200}, want: "GET PUT"},
+		{name: "ambiguous, deleted", resource: amended, ambiguous: true, copy: 410, want: "GET", there: true},
 		{
-			name: "always trouble", resource: corrected, puts: []int{503}, copy: 200, kept: old,
+			name: "always failing", resource: corrected, puts: []int{503}, copy: 200, kept: old,
 			want: "GET PUT GET PUT GET PUT GET PUT", code: emr.CodeUnavailable, unsure: true,
 		},
 	} {
@@ -63,15 +63,15 @@ func TestUpdateObservation(t *testing.T) {
 			}
 			client := newClient(t, fake, func(o *emr.Options) { o.QuickRetryDelays = []time.Duration{1, 1, 1} })
 			got, err := client.UpdateObservation(t.Context(), copyID, []byte(test.resource), requestID, test.ambiguous)
-			var asked []string
+			var methods []string
 			for _, h := range fake.requests("fhir") {
-				asked = append(asked, h.method)
+				methods = append(methods, h.method)
 				if h.url != baseURL+"/Observation/"+copyID {
-					t.Errorf("asked for %s", h.url)
+					t.Errorf("requested %s", h.url)
 				}
 			}
-			if strings.Join(asked, " ") != test.want {
-				t.Errorf("asked %v, want %s", asked, test.want)
+			if strings.Join(methods, " ") != test.want {
+				t.Errorf("methods %v, want %s", methods, test.want)
 			}
 			failure, failed := errors.AsType[*emr.Error](err)
 			switch {
