@@ -100,8 +100,8 @@ func readEnd(app core.App, k keys) (collections.AuditEnd, Problem, error) {
 	case end.HasState:
 		return end, StateForged, nil
 	}
-	earlier, err := mayLackState(app)
-	if err != nil || !earlier {
+	legitimate, err := mayLackState(app)
+	if err != nil || !legitimate {
 		return end, StateMissing, err
 	}
 	return unkeyed(end), "", nil
@@ -257,8 +257,8 @@ func EnsureState(app core.App) error {
 		if err != nil || end.HasState {
 			return err
 		}
-		earlier, err := mayLackState(tx)
-		if err != nil || !earlier {
+		legitimate, err := mayLackState(tx)
+		if err != nil || !legitimate {
 			return err
 		}
 		end = unkeyed(end)
@@ -288,8 +288,8 @@ func CheckEnd(app core.App) error {
 
 // mayLackState reports whether a missing state is legitimate: the keys show that an older version wrote the database last, or the database is unused.
 func mayLackState(app core.App) (bool, error) {
-	if earlier, err := collections.PredatesAuditKeys(app); err != nil || earlier {
-		return earlier, err
+	if legitimate, err := collections.PredatesAuditKeys(app); err != nil || legitimate {
+		return legitimate, err
 	}
 	used, err := collections.IsInUse(app)
 	return !used, err

@@ -191,11 +191,11 @@ func (e *BulkExporter) cancel(id string) {
 
 // Sweep removes expired exports, exports of deleted clients, and files without an export.
 func (e *BulkExporter) Sweep(app core.App, now time.Time) (removed int, err error) {
-	gone, err := collections.ExpiredExports(app, now)
+	expired, err := collections.ExpiredExports(app, now)
 	if err != nil {
 		return 0, err
 	}
-	for _, id := range gone {
+	for _, id := range expired {
 		err := app.RunInTransaction(func(tx core.App) error {
 			if done, err := collections.RemoveExport(tx, id); err != nil || !done {
 				return err

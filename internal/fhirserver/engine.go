@@ -42,9 +42,9 @@ type ResourceType struct {
 
 	table     *collections.SearchTable
 	numericID bool // the FHIR id is the record's number
-	// numbered: ids are in the order of time, so searches without a date condition sort by id.
+	// orderedByTime: ids are in the order of time, so searches without a date condition sort by id.
 	orderedByTime bool
-	// patientLevelTypes: each resource belongs to a patient. shared: a resource may also belong to no patient.
+	// ofPatients: each resource belongs to a patient. shared: a resource may also belong to no patient.
 	ofPatients, shared bool
 	// render converts records to rows, in order.
 	render func(e *Engine, app core.App, rows []*core.Record, r Reader) ([]Row, error)

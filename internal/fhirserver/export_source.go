@@ -85,15 +85,15 @@ func (f ExportSource) readLate(app core.App, k *ResourceType, since time.Time) (
 	if err != nil {
 		return page, err
 	}
-	back, err := collections.PatientsRestoredSince(app, since)
+	restored, err := collections.PatientsRestoredSince(app, since)
 	if err != nil {
 		return page, err
 	}
-	theirs, err := collections.RecordsOfPatients(app, changeTypes[k.Type], back)
+	ofPatients, err := collections.RecordsOfPatients(app, changeTypes[k.Type], restored)
 	if err != nil {
 		return page, err
 	}
-	ids = append(ids, theirs...)
+	ids = append(ids, ofPatients...)
 	slices.Sort(ids)
 	ids = slices.Compact(ids) // a duplicate in two chunks would be exported twice
 	err = f.eachPage(app, k, ids, func(rows []Row) error {
@@ -183,27 +183,27 @@ func (f ExportSource) Deleted(_ context.Context, app core.App, kind string, sinc
 		}
 		ids = append(ids, emptied...)
 	case "Observation", "Provenance", "Flag":
-		theirs, err := collections.RecordsOfPatients(app, noun, patients)
+		ofPatients, err := collections.RecordsOfPatients(app, noun, patients)
 		if err != nil {
 			return nil, false, err
 		}
 		if ids, _, err = collections.DeletedSince(app, noun, since); err != nil {
 			return nil, false, err
 		}
-		ids = append(ids, theirs...)
+		ids = append(ids, ofPatients...)
 	default: // accounts, devices and audit events are never deleted
 		return nil, true, nil
 	}
-	there := map[string]bool{}
+	exists := map[string]bool{}
 	err = f.eachPage(app, k, ids, func(rows []Row) error {
 		for _, row := range rows {
-			there[row.ID] = true
+			exists[row.ID] = true
 		}
 		return nil
 	})
 	for _, id := range ids {
-		if !there[id] {
-			there[id] = true // report each once
+		if !exists[id] {
+			exists[id] = true // report each once
 			references = append(references, kind+"/"+id)
 		}
 	}

@@ -41,9 +41,9 @@ func (e *BulkExporter) Run(ctx context.Context, app core.App) {
 // RunQueued runs all queued exports. A failed export does not stop the others.
 func (e *BulkExporter) RunQueued(ctx context.Context, app core.App) (failures error) {
 	for ctx.Err() == nil {
-		made, err := e.runNext(ctx, app)
+		ran, err := e.runNext(ctx, app)
 		failures = errors.Join(failures, err)
-		if !made {
+		if !ran {
 			break
 		}
 	}
@@ -75,19 +75,19 @@ func (e *BulkExporter) runNext(ctx context.Context, app core.App) (ran bool, err
 	if err != nil {
 		return false, err
 	}
-	under, stop := context.WithCancel(ctx)
+	exportCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	m := &runningExport{id: export.Id, stop: stop}
 	e.setCurrent(m)
 	defer e.setCurrent(nil)
 
 	w := &exportWriter{engine: e, app: app, export: export, running: m, key: export.FileKey()}
-	at, err := w.write(under)
+	at, err := w.write(exportCtx)
 	if ctx.Err() != nil { // the service stops
 		w.abandon()
 		return false, errors.Join(removeFolder(app, export.Id), collections.ReleaseExport(app, export.Id))
 	}
-	if under.Err() != nil { // the client canceled the export
+	if exportCtx.Err() != nil { // the client canceled the export
 		w.abandon()
 		return true, removeFolder(app, export.Id)
 	}
@@ -109,16 +109,16 @@ func (e *BulkExporter) finish(app core.App, w *exportWriter, at time.Time, failu
 		w.abandon()
 		end.Status, end.Files, end.TransactionTime, event = collections.ExportFailed, nil, time.Time{}, audit.ExportFail
 	}
-	made := false
+	completed := false
 	err := app.RunInTransaction(func(tx core.App) error {
 		done, err := collections.FinishExport(tx, w.export.Id, end)
 		if err != nil || !done {
 			return err
 		}
-		made = failure == nil
+		completed = failure == nil
 		return auditExport(tx, event, w.export.Id, audit.Changes{"resources": {New: w.running.done.Load()}}, now)
 	})
-	if err != nil || !made {
+	if err != nil || !completed {
 		err = errors.Join(err, removeFolder(app, w.export.Id))
 	}
 	return errors.Join(failure, err)

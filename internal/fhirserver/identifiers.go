@@ -2,7 +2,7 @@ package fhirserver
 
 import "github.com/pocketbase/dbx"
 
-// deviceIdentifierSystem is a system of identifiers with the condition that searches it.
+// identifierSystem is a system of identifiers with the condition that searches it.
 type identifierSystem struct {
 	system string
 	find   func(by string, numbers []string) dbx.Expression

@@ -100,12 +100,12 @@ const (
 // filterByComponent restricts the search to readings with a component value in a range. Values are not indexed, so the search must also filter by patient
 // or time.
 func filterByComponent(s *Search, _ *parseContext, v values) string {
-	var either []dbx.Expression
+	var conditions []dbx.Expression
 	for _, text := range v.any {
-		component, value, parted := strings.Cut(text, "$")
-		pieces := strings.Split(value, "|")
-		bounds, ok := parseNumberRange(pieces[0])
-		if !parted || !ok || len(pieces) != 1 && len(pieces) != 3 {
+		component, value, hasValue := strings.Cut(text, "$")
+		parts := strings.Split(value, "|")
+		bounds, ok := parseNumberRange(parts[0])
+		if !hasValue || !ok || len(parts) != 1 && len(parts) != 3 {
 			return msgComponent
 		}
 		t := parseToken(component)
@@ -113,18 +113,18 @@ func filterByComponent(s *Search, _ *parseContext, v values) string {
 			if p.FHIR == nil || !t.is(loinc, p.FHIR.Code.Code) {
 				continue
 			}
-			if len(pieces) == 3 && !matchesUnit(p.FHIR, pieces[1], pieces[2]) {
+			if len(parts) == 3 && !matchesUnit(p.FHIR, parts[1], parts[2]) {
 				return msgUnit
 			}
 			if kinds := kindsWithComponent(p); len(kinds) > 0 {
-				either = append(either, s.Type.table.ValueIn(kinds, p.Column, p.FHIR.Decimals, bounds))
+				conditions = append(conditions, s.Type.table.ValueIn(kinds, p.Column, p.FHIR.Decimals, bounds))
 			}
 		}
 	}
-	if len(either) == 0 {
-		either = append(either, s.Type.table.AnyOf(collections.ByKind, nil)) // no kind of reading has the component
+	if len(conditions) == 0 {
+		conditions = append(conditions, s.Type.table.AnyOf(collections.ByKind, nil)) // no kind of reading has the component
 	}
-	s.addAnyOf(either)
+	s.addAnyOf(conditions)
 	s.costly = append(s.costly, costlyCondition{"component-code-value-quantity", "Add a patient or a date: this search reads every reading."})
 	return ""
 }

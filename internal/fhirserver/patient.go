@@ -48,13 +48,13 @@ func filterByIdentifier(s *Search, in *parseContext, v values) string {
 // nameParam returns a name parameter. Names are sealed, so the search matches them in memory.
 func nameParam(name, definition string, is func(patients.FoldedName, patients.NamePattern) bool, parts func(family, given string) []string) Param {
 	return Param{Name: name, Type: "string", Definition: definition, Modifiers: []string{"exact", "contains"}, add: func(s *Search, _ *parseContext, v values) string {
-		how := map[string]patients.MatchMode{"exact": patients.MatchWhole, "contains": patients.MatchAnywhere}[v.modifier]
-		sought := make([]patients.NamePattern, len(v.any))
+		mode := map[string]patients.MatchMode{"exact": patients.MatchWhole, "contains": patients.MatchAnywhere}[v.modifier]
+		patterns := make([]patients.NamePattern, len(v.any))
 		for i, text := range v.any {
-			sought[i] = patients.NewNamePattern(text, how)
+			patterns[i] = patients.NewNamePattern(text, mode)
 		}
 		s.nameFilters = append(s.nameFilters, func(c patients.FoldedName) bool {
-			return slices.ContainsFunc(sought, func(one patients.NamePattern) bool { return is(c, one) })
+			return slices.ContainsFunc(patterns, func(one patients.NamePattern) bool { return is(c, one) })
 		})
 		if v.modifier == "exact" {
 			s.exactNames = append(s.exactNames, func(family, given string) bool {
@@ -91,10 +91,10 @@ func (s *Search) patientIDs(e *Engine, app core.App) ([]string, error) {
 	found := []string{}
 	err := collections.EachPatientIdentity(app, ids, func(id, family, given, birth string) {
 		at, err := time.Parse(time.DateOnly, birth)
-		born := !slices.ContainsFunc(s.birthRanges, func(days []collections.TimeRange) bool {
+		bornInRange := !slices.ContainsFunc(s.birthRanges, func(days []collections.TimeRange) bool {
 			return err != nil || !slices.ContainsFunc(days, func(d collections.TimeRange) bool { return inRange(d, at) })
 		})
-		if born && !slices.ContainsFunc(s.exactNames, func(is func(family, given string) bool) bool { return !is(family, given) }) {
+		if bornInRange && !slices.ContainsFunc(s.exactNames, func(is func(family, given string) bool) bool { return !is(family, given) }) {
 			found = append(found, id)
 		}
 	})

@@ -26,11 +26,11 @@ var practitionerType = &ResourceType{
 }
 
 func filterByStaffIdentifier(s *Search, _ *parseContext, v values) string {
-	ours := func(by string, numbers []string) dbx.Expression {
+	byNumber := func(by string, numbers []string) dbx.Expression {
 		return s.Type.table.AnyOf(by, s.Type.recordIDs(numbers))
 	}
 	return s.filterByIdentifiers(v,
-		identifierSystem{"http://hl7.org/fhir/sid/us-npi", s.Type.table.AnyOf, collections.ByNPI}, identifierSystem{"urn:rpm:user", ours, collections.ByID})
+		identifierSystem{"http://hl7.org/fhir/sid/us-npi", s.Type.table.AnyOf, collections.ByNPI}, identifierSystem{"urn:rpm:user", byNumber, collections.ByID})
 }
 
 // filterByStaffName records a name filter; staffIDs applies it in memory, since a practice has few staff.
@@ -47,23 +47,23 @@ func (s *Search) staffIDs(_ *Engine, app core.App) ([]string, error) {
 	}
 	ids := []string{}
 	for _, u := range users {
-		called := patients.FoldName(u.LastName(), u.FirstName())
-		if !slices.ContainsFunc(s.staffNames, func(v values) bool { return !matchesStaffName(called, u.FirstName(), u.LastName(), v) }) {
+		name := patients.FoldName(u.LastName(), u.FirstName())
+		if !slices.ContainsFunc(s.staffNames, func(v values) bool { return !matchesStaffName(name, u.FirstName(), u.LastName(), v) }) {
 			ids = append(ids, u.Id)
 		}
 	}
 	return ids, nil
 }
 
-func matchesStaffName(called patients.FoldedName, given, family string, v values) bool {
+func matchesStaffName(name patients.FoldedName, given, family string, v values) bool {
 	return slices.ContainsFunc(v.any, func(text string) bool {
 		switch v.modifier {
 		case "exact":
 			return text == given || text == family || text == given+" "+family
 		case "contains":
-			return called.AnyMatches(patients.NewNamePattern(text, patients.MatchAnywhere))
+			return name.AnyMatches(patients.NewNamePattern(text, patients.MatchAnywhere))
 		}
-		return called.AnyMatches(patients.NewNamePattern(text, patients.MatchStart))
+		return name.AnyMatches(patients.NewNamePattern(text, patients.MatchStart))
 	})
 }
 

@@ -136,8 +136,8 @@ type token struct {
 }
 
 func parseToken(text string) token {
-	system, code, barred := strings.Cut(text, "|")
-	if !barred {
+	system, code, hasSystem := strings.Cut(text, "|")
+	if !hasSystem {
 		return token{any: true, code: text}
 	}
 	return token{system: system, code: code}
@@ -238,7 +238,7 @@ func parseNumberRange(text string) (b collections.ValueRange, ok bool) {
 	return collections.ValueRange{From: &low, FromIncluded: true, To: &high, Outside: prefix == "ne"}, true
 }
 
-// anyOf restricts the search to resources that meet at least one of the conditions.
+// addAnyOf restricts the search to resources that meet at least one of the conditions.
 func (s *Search) addAnyOf(conditions []dbx.Expression) {
 	s.addCondition(collections.AnyCondition(conditions))
 }

@@ -55,11 +55,11 @@ func (e *Engine) ParseSearch(k *ResourceType, r Request) (s *Search, understood 
 		}
 	}
 	if err := p.problems.Err(); err != nil {
-		wrong := fault.Validation(p.problems)
+		invalid := fault.Validation(p.problems)
 		if p.code != "" {
-			wrong.Code = p.code
+			invalid.Code = p.code
 		}
-		return nil, nil, wrong
+		return nil, nil, invalid
 	}
 	return s, p.understood, nil
 }

@@ -48,7 +48,7 @@ type boundRunner interface {
 func (c *conn) run(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
 	if element, known := c.cached[text]; known {
 		c.order.MoveToFront(element)
-		return execute(element.Value.(*idle).statement, args, answer)
+		return execute(element.Value.(*idleStatement).statement, args, answer)
 	}
 	result, err := c.ExecContext(context.Background(), text, args)
 	if errors.Is(err, driver.ErrSkip) {
@@ -66,7 +66,7 @@ func (c *conn) prepareAndRun(text string, args []driver.NamedValue, answer []dri
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
-	taken, ok := opened.(*lent)
+	taken, ok := opened.(*activeStatement)
 	if !ok {
 		return 0, fmt.Errorf("a %T cannot execute statements", opened)
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// bounds is the buffer in which the values of a statement are passed to C; each connection has its own.
-type bounds struct {
+// argBuffer is the buffer in which the values of a statement are passed to C; each connection has its own.
+type argBuffer struct {
 	values []C.struct_bound
 	bytes  []byte
 }
 
 // pack copies values into the buffer, and returns false if one has an unsupported type.
-func (b *bounds) pack(args []driver.NamedValue) bool {
+func (b *argBuffer) pack(args []driver.NamedValue) bool {
 	b.values, b.bytes = b.values[:0], b.bytes[:0]
 	for i := range args {
 		value := C.struct_bound{}
@@ -67,33 +67,33 @@ func handleOf(s *sqlite3.SQLiteStmt) unsafe.Pointer {
 
 // runBound implements [boundRunner]. The driver would call C for each value.
 func (p prepared) runBound(args []driver.NamedValue) (rows int64, done bool, err error) {
-	if p.answers || p.handle == nil || !p.bounds.pack(args) {
+	if p.returnsRows || p.handle == nil || !p.args.pack(args) {
 		return 0, false, nil
 	}
-	b, statement := p.bounds, (*C.sqlite3_stmt)(p.handle)
+	b, statement := p.args, (*C.sqlite3_stmt)(p.handle)
 	b.bytes = append(b.bytes, 0) // an empty text needs a valid address
 	b.values = append(b.values, C.struct_bound{})
 	var changes C.longlong
 	failed := C.run_bound(statement, &b.values[0], C.int(len(args)), (*C.char)(unsafe.Pointer(&b.bytes[0])), &changes)
 	if failed != 0 {
-		err = refusalOf(statement)
+		err = lastError(statement)
 	}
 	runtime.KeepAlive(p.SQLiteStmt)
 	return int64(changes), true, err
 }
 
-// refusal is an SQLite error with its text, which cannot be set on the driver's error type.
-type refusal struct {
+// sqliteError is an SQLite error with its text, which cannot be set on the driver's error type.
+type sqliteError struct {
 	number sqlite3.Error
 	text   string
 }
 
-func (r refusal) Error() string { return r.text }
+func (r sqliteError) Error() string { return r.text }
 
-func (r refusal) Unwrap() error { return r.number }
+func (r sqliteError) Unwrap() error { return r.number }
 
-func refusalOf(statement *C.sqlite3_stmt) error {
+func lastError(statement *C.sqlite3_stmt) error {
 	var text *C.char
 	extended := C.error_of(statement, &text)
-	return refusal{sqlite3.Error{Code: sqlite3.ErrNo(extended & 0xff), ExtendedCode: sqlite3.ErrNoExtended(extended)}, C.GoString(text)}
+	return sqliteError{sqlite3.Error{Code: sqlite3.ErrNo(extended & 0xff), ExtendedCode: sqlite3.ErrNoExtended(extended)}, C.GoString(text)}
 }

@@ -70,13 +70,13 @@ func (c connector) open() (session, error) {
 	if OnConnect != nil {
 		OnConnect(c.path, inner)
 	}
-	return session{inner, &bounds{}}, nil
+	return session{inner, &argBuffer{}}, nil
 }
 
 // session is a connection in database/sql's pool.
 type session struct {
 	*sqlite3.SQLiteConn
-	bounds *bounds
+	args *argBuffer
 }
 
 // ResetSession implements [driver.SessionResetter].
@@ -96,21 +96,21 @@ func (s session) PrepareContext(ctx context.Context, text string) (driver.Stmt, 
 		return nil, errors.Join(fmt.Errorf("the SQLite driver prepared a %T", opened), opened.Close())
 	}
 	upper := strings.ToUpper(strings.TrimSpace(text))
-	return prepared{inner, handleOf(inner), s.bounds, inner.Readonly() || strings.HasPrefix(upper, "PRAGMA") || strings.Contains(upper, "RETURNING")}, nil
+	return prepared{inner, handleOf(inner), s.args, inner.Readonly() || strings.HasPrefix(upper, "PRAGMA") || strings.Contains(upper, "RETURNING")}, nil
 }
 
 // prepared is a statement that reads all of its result rows in ExecContext. The driver stops at the first row and leaves the statement open, after which
 // the connection would keep reading an old snapshot, or could not commit.
 type prepared struct {
 	*sqlite3.SQLiteStmt
-	handle  unsafe.Pointer // sqlite3_stmt; nil if unknown
-	bounds  *bounds        // shared by the connection
-	answers bool
+	handle      unsafe.Pointer // sqlite3_stmt; nil if unknown
+	args        *argBuffer     // shared by the connection
+	returnsRows bool
 }
 
 // ExecContext implements [driver.StmtExecContext].
 func (p prepared) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	if !p.answers {
+	if !p.returnsRows {
 		return p.SQLiteStmt.ExecContext(ctx, args)
 	}
 	rows, err := p.QueryContext(ctx, args)
@@ -193,8 +193,8 @@ func (c runningCopy) Finish() error { return errors.Join(c.SQLiteBackup.Finish()
 
 // errorCode returns the SQLite error code of an error, or 0 if it is not an SQLite error.
 func errorCode(err error) int {
-	if refused, ok := errors.AsType[sqlite3.Error](err); ok {
-		return int(refused.Code)
+	if sqliteErr, ok := errors.AsType[sqlite3.Error](err); ok {
+		return int(sqliteErr.Code)
 	}
 	return 0
 }

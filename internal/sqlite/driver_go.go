@@ -59,8 +59,8 @@ func copyTo(inner connection, target string) (runningCopy, error) {
 
 // errorCode returns the SQLite error code of an error, or 0 if it is not an SQLite error.
 func errorCode(err error) int {
-	if refused, ok := errors.AsType[*modernc.Error](err); ok {
-		return refused.Code() & 0xff // the primary code
+	if sqliteErr, ok := errors.AsType[*modernc.Error](err); ok {
+		return sqliteErr.Code() & 0xff // the primary code
 	}
 	return 0
 }

@@ -18,13 +18,15 @@ type uncached struct{ connector }
 func (f uncached) Connect(context.Context) (driver.Conn, error) { return f.open() }
 
 // SetLengths sets the thresholds of the checkpointer.
-func (c *Checkpointer) SetLengths(long, few, longest int) { c.lengths = lengths{long, few, longest} }
+func (c *Checkpointer) SetLengths(minLength, maxTail, maxLength int) {
+	c.lengths = lengths{minLength, maxTail, maxLength}
+}
 
 // Round runs one round.
 func (c *Checkpointer) Round(ctx context.Context) error { return c.round(ctx) }
 
 // Close closes the connection of a checkpointer that was not run.
-func (c *Checkpointer) Close() error { return c.aside.Close() }
+func (c *Checkpointer) Close() error { return c.conn.Close() }
 
 // Aside returns the checkpointer's own connection.
-func (c *Checkpointer) Aside() *dbx.DB { return c.aside }
+func (c *Checkpointer) Aside() *dbx.DB { return c.conn }

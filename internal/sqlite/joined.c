@@ -52,10 +52,10 @@ static int flush_buffer(struct joined *log) {
 
 static int log_close(sqlite3_file *file) {
 	struct joined *log = (struct joined *)file;
-	int failed = flush_buffer(log), not_closed = CALL(file, xClose);
+	int failed = flush_buffer(log), close_failed = CALL(file, xClose);
 	if (log->other) log->other->other = 0;
 	free(log->bytes);
-	return failed ? failed : not_closed;
+	return failed ? failed : close_failed;
 }
 
 // log_read flushes only if the read overlaps the buffer: a rollback reads committed frames before it, which must work on a full disk.

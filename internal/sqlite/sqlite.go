@@ -22,7 +22,7 @@ import (
 // writes survive a power loss; PocketBase's log database does not.
 func Connect(path string) (*dbx.DB, error) {
 	if filepath.Base(path) == "auxiliary.db" {
-		return open(path, "NORMAL", longLog), nil
+		return open(path, "NORMAL", autoCheckpointPages), nil
 	}
 	return Open(path, "FULL")
 }

@@ -33,11 +33,11 @@ type statement interface {
 type conn struct {
 	connection
 	cached map[string]*list.Element
-	order  *list.List // of *idle, most recently used first
+	order  *list.List // of *idleStatement, most recently used first
 }
 
-// idle is a cached statement that is not in use.
-type idle struct {
+// idleStatement is a cached statement that is not in use.
+type idleStatement struct {
 	text string
 	statement
 }
@@ -67,8 +67,8 @@ func (c *conn) Prepare(text string) (driver.Stmt, error) {
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	if element, ok := c.cached[text]; ok {
 		delete(c.cached, text)
-		found := c.order.Remove(element).(*idle)
-		return &lent{statement: found.statement, text: text, conn: c}, nil
+		found := c.order.Remove(element).(*idleStatement)
+		return &activeStatement{statement: found.statement, text: text, conn: c}, nil
 	}
 	prepared, err := c.connection.PrepareContext(ctx, text)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	if !ok {
 		return prepared, nil
 	}
-	return &lent{statement: capable, text: text, conn: c}, nil
+	return &activeStatement{statement: capable, text: text, conn: c}, nil
 }
 
 // release returns a statement to the cache.
@@ -86,11 +86,11 @@ func (c *conn) release(text string, s statement) error {
 	if _, there := c.cached[text]; there {
 		return s.Close()
 	}
-	c.cached[text] = c.order.PushFront(&idle{text, s})
+	c.cached[text] = c.order.PushFront(&idleStatement{text, s})
 	if c.order.Len() <= maxCached {
 		return nil
 	}
-	oldest := c.order.Remove(c.order.Back()).(*idle)
+	oldest := c.order.Remove(c.order.Back()).(*idleStatement)
 	delete(c.cached, oldest.text)
 	return oldest.Close()
 }
@@ -98,15 +98,15 @@ func (c *conn) release(text string, s statement) error {
 // Close implements [driver.Conn].
 func (c *conn) Close() error {
 	for element := c.order.Front(); element != nil; element = element.Next() {
-		_ = element.Value.(*idle).Close() // closing the connection frees the statement
+		_ = element.Value.(*idleStatement).Close() // closing the connection frees the statement
 	}
 	c.order.Init()
 	clear(c.cached)
 	return c.connection.Close()
 }
 
-// lent is a statement in use; Close returns it to the cache.
-type lent struct {
+// activeStatement is a statement in use; Close returns it to the cache.
+type activeStatement struct {
 	statement
 	text   string
 	conn   *conn
@@ -114,7 +114,7 @@ type lent struct {
 }
 
 // Close implements [driver.Stmt].
-func (l *lent) Close() error {
+func (l *activeStatement) Close() error {
 	if l.closed {
 		return nil
 	}

@@ -154,36 +154,36 @@ func TestBorrowedConnection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var lent borrower
-		run(t, tx, "", &lent)
+		var exec borrower
+		run(t, tx, "", &exec)
 		for n := range 3 {
 			args := []driver.NamedValue{{Ordinal: 1, Value: int64(n)}, {Ordinal: 2, Value: "a word; another"}}
-			if affected, err := lent.run("INSERT INTO numbers VALUES (?, ?) ON CONFLICT DO NOTHING", args, nil); affected != 1 || err != nil {
+			if affected, err := exec.run("INSERT INTO numbers VALUES (?, ?) ON CONFLICT DO NOTHING", args, nil); affected != 1 || err != nil {
 				t.Errorf("%d rows (%v)", affected, err)
 			}
 		}
-		if affected, err := lent.run("UPDATE numbers SET word = 'w'", nil, nil); affected != 3 || err != nil {
+		if affected, err := exec.run("UPDATE numbers SET word = 'w'", nil, nil); affected != 3 || err != nil {
 			t.Errorf("%d rows were changed (%v)", affected, err)
 		}
-		if _, err := lent.run("UPDATE numbers SET word = 'x' WHERE n = 0; UPDATE numbers SET word = 'y' WHERE n = 1", nil, nil); err != nil {
+		if _, err := exec.run("UPDATE numbers SET word = 'x' WHERE n = 0; UPDATE numbers SET word = 'y' WHERE n = 1", nil, nil); err != nil {
 			t.Error(err)
 		}
 		answer := make([]driver.Value, 2)
-		rows, err := lent.run("UPDATE numbers SET word = word || '.' WHERE n >= ? RETURNING n, word", []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}, answer)
+		rows, err := exec.run("UPDATE numbers SET word = word || '.' WHERE n >= ? RETURNING n, word", []driver.NamedValue{{Ordinal: 1, Value: int64(1)}}, answer)
 		if rows != 2 || err != nil || answer[0] != int64(1) || answer[1] != "y." {
 			t.Errorf("%d rows are returned, the first %v (%v)", rows, answer, err)
 		}
-		if rows, err := lent.run("SELECT n, word FROM numbers WHERE word = 'w.'", nil, answer); rows != 1 || err != nil || answer[0] != int64(2) {
+		if rows, err := exec.run("SELECT n, word FROM numbers WHERE word = 'w.'", nil, answer); rows != 1 || err != nil || answer[0] != int64(2) {
 			t.Errorf("%d rows are found, the first %v (%v)", rows, answer, err)
 		}
-		if rows, err := lent.run("SELECT n, word FROM numbers WHERE n > 9", nil, answer); rows != 0 || err != nil {
+		if rows, err := exec.run("SELECT n, word FROM numbers WHERE n > 9", nil, answer); rows != 0 || err != nil {
 			t.Errorf("%d rows are found where there are none (%v)", rows, err)
 		}
-		if _, err := lent.run("SELECT n FROM numbers", nil, answer); err == nil {
+		if _, err := exec.run("SELECT n FROM numbers", nil, answer); err == nil {
 			t.Error("an answer with the wrong number of columns is accepted")
 		}
 		for text, why := range map[string]string{"INSERT INTO numbers VALUES (0, '')": "UNIQUE", "UPDATE missing SET n = 1": "no such table", "no SQL": "syntax"} {
-			if _, err := lent.run(text, nil, nil); err == nil || !strings.Contains(err.Error(), why) {
+			if _, err := exec.run(text, nil, nil); err == nil || !strings.Contains(err.Error(), why) {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -205,9 +205,9 @@ func lentIn(t *testing.T) sqlite.Run {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tx.Rollback() })
-	var lent borrower
-	run(t, tx, "", &lent)
-	return lent.run
+	var exec borrower
+	run(t, tx, "", &exec)
+	return exec.run
 }
 
 // ordered returns values as arguments in order.
@@ -220,8 +220,8 @@ func ordered(values ...any) (args []driver.NamedValue) {
 
 // Values of every kind are stored unchanged, by a cached statement as by a new one.
 func TestBorrowedConnectionValues(t *testing.T) {
-	lent := lentIn(t)
-	if _, err := lent("CREATE TABLE cells (v)", nil, nil); err != nil {
+	exec := lentIn(t)
+	if _, err := exec("CREATE TABLE cells (v)", nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 3, 8, 7, 30, 0, 0, time.UTC)
@@ -245,36 +245,36 @@ func TestBorrowedConnectionValues(t *testing.T) {
 			{[]byte(nil), "NULL"},
 			{[]byte{0, 255, 0}, "X'00FF00'"},
 		} {
-			if rows, err := lent("INSERT INTO cells VALUES (?)", ordered(tt.value), nil); rows != 1 || err != nil {
+			if rows, err := exec("INSERT INTO cells VALUES (?)", ordered(tt.value), nil); rows != 1 || err != nil {
 				t.Errorf("%v: %d rows (%v)", tt.value, rows, err)
 			}
 			is := make([]driver.Value, 1)
-			if rows, err := lent("SELECT quote(v) FROM cells ORDER BY rowid DESC LIMIT 1", nil, is); rows != 1 || err != nil || is[0] != tt.want {
+			if rows, err := exec("SELECT quote(v) FROM cells ORDER BY rowid DESC LIMIT 1", nil, is); rows != 1 || err != nil || is[0] != tt.want {
 				t.Errorf("%v is stored as %v in round %d (%v)", tt.value, is[0], round, err)
 			}
 		}
-		if _, err := lent("INSERT INTO cells VALUES (?)", ordered(at), nil); err != nil {
+		if _, err := exec("INSERT INTO cells VALUES (?)", ordered(at), nil); err != nil {
 			t.Errorf("a time, which goes through the driver: %v", err)
 		}
 	}
 	several := ordered("first", int64(2), nil, []byte("fourth"), "fifth")
-	if rows, err := lent("INSERT INTO cells VALUES (?1 || ?5), (?2), (?3), (?4)", several, nil); rows != 4 || err != nil {
+	if rows, err := exec("INSERT INTO cells VALUES (?1 || ?5), (?2), (?3), (?4)", several, nil); rows != 4 || err != nil {
 		t.Errorf("%d rows (%v)", rows, err)
 	}
 	is := make([]driver.Value, 1)
 	const last = "SELECT group_concat(quote(v), ' ') FROM (SELECT v FROM cells ORDER BY rowid DESC LIMIT 4)"
-	if _, err := lent(last, nil, is); err != nil || is[0] != "X'666F75727468' NULL 2 'firstfifth'" {
+	if _, err := exec(last, nil, is); err != nil || is[0] != "X'666F75727468' NULL 2 'firstfifth'" {
 		t.Errorf("several at once are %v (%v)", is[0], err)
 	}
 }
 
 // A failed statement returns SQLite's text, and works the next time.
 func TestBorrowedConnectionErrors(t *testing.T) {
-	lent := lentIn(t)
+	exec := lentIn(t)
 	const insert = "INSERT INTO numbers VALUES (?, ?)"
 	for range 2 {
 		for i, args := range [][]driver.NamedValue{ordered(int64(1), "one"), ordered(int64(1), "again"), ordered(int64(2)), nil} {
-			rows, err := lent(insert, args, nil)
+			rows, err := exec(insert, args, nil)
 			switch {
 			case i == 0 && (rows != 1 || err != nil), i > 0 && err == nil:
 				t.Errorf("%d values: %d rows (%v)", len(args), rows, err)
@@ -282,7 +282,7 @@ func TestBorrowedConnectionErrors(t *testing.T) {
 				t.Errorf("a row that is there: %v", err)
 			}
 		}
-		if rows, err := lent("DELETE FROM numbers", nil, nil); rows != 1 || err != nil {
+		if rows, err := exec("DELETE FROM numbers", nil, nil); rows != 1 || err != nil {
 			t.Errorf("%d rows were there (%v)", rows, err)
 		}
 	}
