@@ -218,7 +218,7 @@ func (a *api) acknowledgeAlert(c *web.Call, alert *collections.Alert) error {
 
 // actOnAlert serves an alert action with an optional note in the body.
 func actOnAlert(move alerts.Move) handler {
-	return of((*api).alert, func(_ *api, c *web.Call, alert *collections.Alert) error {
+	return withRecord((*api).alert, func(_ *api, c *web.Call, alert *collections.Alert) error {
 		action, err := web.ReadOptional(c, func(body alerts.NoteBody, checks *validate.Checks) alerts.Action { return body.Read(checks, move) })
 		if err != nil {
 			return err

@@ -104,7 +104,7 @@ func (a *api) permittedAlerts(c *web.Call, numbers []int64) (may []int64, refuse
 		alert, err := alerts.Find(c.App, number)
 		if err == nil {
 			patient := alert.PatientID()
-			if _, asked := reached[patient]; !asked {
+			if _, isChecked := reached[patient]; !isChecked {
 				reached[patient] = a.authorizePresentPatient(c, patient)
 			}
 			err = reached[patient]

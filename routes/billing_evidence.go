@@ -92,10 +92,10 @@ func sectionsOf(e billing.Evidence) []section {
 			orNull(t.Notes.Reveal()), instantOf(t.RecordedAt), orNull(e.Names[t.UserID]), orNull(t.AttestedBy), instantOf(t.AttestedAt),
 		})
 	}
-	return append([]section{readings, times, ordersOf(e)}, paperSections(e)...)
+	return append([]section{readings, times, ordersOf(e)}, documentSections(e)...)
 }
 
-func paperSections(e billing.Evidence) []section {
+func documentSections(e billing.Evidence) []section {
 	consents := section{name: "consents", title: "Consent to monitoring", columns: []string{"id", "method", "granted_at", "recorded_at", "expires_at", "revoked_at", "recorded_by"}}
 	for _, v := range e.Consents {
 		consents.rows = append(consents.rows, []any{collections.Number(v.ID), v.Method, instantOf(v.GrantedAt), instantOf(v.RecordedAt), instantOf(v.ExpiresAt), instantOf(v.RevokedAt), orNull(v.By)})

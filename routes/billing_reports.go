@@ -104,72 +104,72 @@ func (a *api) answerReport(c *web.Call, q *web.Query, name reports.Name, format 
 	if isFile := format == "csv" || format == "pdf"; name == reports.PatientSummary && !isFile {
 		p = q.Paging()
 	}
-	asked, err := a.reportQuery(c, q)
+	query, err := a.reportQuery(c, q)
 	if err != nil {
 		return err
 	}
 	if p.Size > 0 {
-		asked.Offset, asked.Limit = p.Offset(), p.Size
+		query.Offset, query.Limit = p.Offset(), p.Size
 	}
-	anew := q.IsTrue("refresh")
+	refresh := q.IsTrue("refresh")
 	if err := q.Err(); err != nil {
 		return err
 	}
-	made, err := a.Reports.Build(c.App, name, asked, string(c.Caller.Role), anew, c.Now)
+	result, err := a.Reports.Build(c.App, name, query, string(c.Caller.Role), refresh, c.Now)
 	if err != nil {
 		return err
 	}
-	shown, err := nameReport(c, made.Body)
+	shown, err := addPatientNames(c, result.Body)
 	if err != nil {
 		return err
 	}
 	if format == "csv" || format == "pdf" {
-		return a.reportFile(c, made, format, fields, shown)
+		return a.reportFile(c, result, format, fields, shown)
 	}
 	if err := recordPatients(c, audit.PatientRead, string(name), shown); err != nil {
 		return err
 	}
-	return answerBody(c, made, p)
+	return answerBody(c, result, p)
 }
 
 // reportQuery reads the parameters that all reports share; an unknown payer, provider or patient is 404.
-func (a *api) reportQuery(c *web.Call, q *web.Query) (asked reports.Query, err error) {
+func (a *api) reportQuery(c *web.Call, q *web.Query) (query reports.Query, err error) {
 	payer, provider := q.Integer("payer_id"), q.Integer("provider_id")
-	asked = reports.Query{CPTCode: q.OneOf("cpt_code", a.catalogCodes()...), PatientID: q.PatientID()}
-	asked.From, asked.To = a.days(q)
-	if asked.From != "" && asked.To == "" && asked.From > a.Billing.Day(c.Now) {
+	query = reports.Query{CPTCode: q.OneOf("cpt_code", a.catalogCodes()...), PatientID: q.PatientID()}
+	query.From, query.To = a.days(q)
+	if query.From != "" && query.To == "" && query.From > a.Billing.Day(c.Now) {
 		q.Reject("date_from", "Must not be in the future.")
 	}
-	if asked.To == "" {
-		a.checkSpan(q, asked.From, a.Billing.Day(c.Now))
+	if query.To == "" {
+		a.checkSpan(q, query.From, a.Billing.Day(c.Now))
 	}
 	if err := q.Err(); err != nil {
-		return asked, err
+		return query, err
 	}
 	if payer != nil {
 		found, err := collections.FindPayer(c.App, *payer)
 		if err != nil {
-			return asked, fault.OrMissing(err)
+			return query, fault.OrMissing(err)
 		}
-		asked.Payer = &found.ID
+		query.Payer = &found.ID
 	}
 	if provider != nil {
 		user, err := collections.FindUser(c.App, collections.NumberID(*provider))
 		if err != nil {
-			return asked, fault.OrMissing(err)
+			return query, fault.OrMissing(err)
 		}
-		asked.Provider = &user.Id
+		query.Provider = &user.Id
 	}
-	if asked.PatientID != "" {
-		if _, err := collections.FindPatient(c.App, asked.PatientID); err != nil {
-			return asked, fault.OrMissing(err)
+	if query.PatientID != "" {
+		if _, err := collections.FindPatient(c.App, query.PatientID); err != nil {
+			return query, fault.OrMissing(err)
 		}
 	}
-	return asked, nil
+	return query, nil
 }
 
-// nameReport decrypts the names of the patients in a report, which reports do not store, and returns their ids.
-func nameReport(c *web.Call, body any) (ids []string, err error) {
+// addPatientNames decrypts the names of the patients in a report, which reports do not store, and returns their ids.
+func addPatientNames(c *web.Call, body any) (ids []string, err error) {
 	seen := map[string]bool{}
 	each := func(visit func(id string, name, mrn *string)) {
 		none := ""
@@ -218,8 +218,8 @@ func recordPatients(c *web.Call, event audit.Event, report string, ids []string)
 }
 
 // answerBody wraps a report in its envelope. Source: docs/decisions/billing.md, "Report parameters (all 13)".
-func answerBody(c *web.Call, made reports.Report, p web.Paging) error {
-	body := made.Body
+func answerBody(c *web.Call, result reports.Report, p web.Paging) error {
+	body := result.Body
 	if summary, ok := body.(reports.PatientSummaryBody); ok {
 		page, err := web.PageOf(c, p, summary.Count, summary.Results)
 		if err != nil {
@@ -233,7 +233,7 @@ func answerBody(c *web.Call, made reports.Report, p web.Paging) error {
 		DateTo      *string      `json:"date_to"`
 		GeneratedAt string       `json:"generated_at"`
 		Cached      bool         `json:"cached"`
-	}{made.Name, orNull(made.From), orNull(made.To), validate.FormatInstant(made.GeneratedAt), made.Cached})
+	}{result.Name, orNull(result.From), orNull(result.To), validate.FormatInstant(result.GeneratedAt), result.Cached})
 	if err != nil {
 		return err
 	}
@@ -246,8 +246,8 @@ func answerBody(c *web.Call, made reports.Report, p web.Paging) error {
 }
 
 // reportFile writes the main table of a report to a file and records the export.
-func (a *api) reportFile(c *web.Call, made reports.Report, format string, fields, shown []string) error {
-	table := made.Table()
+func (a *api) reportFile(c *web.Call, result reports.Report, format string, fields, shown []string) error {
+	table := result.Table()
 	if fields != nil {
 		picked, unknown := table.SelectColumns(fields)
 		if unknown != "" || slices.Contains(fields, "") {
@@ -256,18 +256,18 @@ func (a *api) reportFile(c *web.Call, made reports.Report, format string, fields
 		table = picked
 	}
 	err := audit.Append(c.App, audit.Entry{
-		Event: audit.ReportExport, Actor: c.Actor(), ResourceType: audit.ResourceBillingReport, ResourceID: string(made.Name),
+		Event: audit.ReportExport, Actor: c.Actor(), ResourceType: audit.ResourceBillingReport, ResourceID: string(result.Name),
 		Changes: audit.Changes{"format": {New: format}, "rows": {New: len(table.Rows)}},
 	}, c.Now)
 	if err == nil {
-		err = recordPatients(c, audit.ReportExport, string(made.Name), shown)
+		err = recordPatients(c, audit.ReportExport, string(result.Name), shown)
 	}
 	if err != nil {
 		return err
 	}
-	name := string(made.Name) + "-" + a.Billing.Day(c.Now)
+	name := string(result.Name) + "-" + a.Billing.Day(c.Now)
 	if format == "pdf" {
-		return reportPDF(c, made, table, name+".pdf")
+		return reportPDF(c, result, table, name+".pdf")
 	}
 	w := c.StartCSV(name + ".csv")
 	err = web.WriteSafe(w, slices.Clone(table.Columns)...)
@@ -290,9 +290,9 @@ func (a *api) reportFile(c *web.Call, made reports.Report, format string, fields
 // maxPDFRows limits the rows of a PDF; the CSV has all rows.
 const maxPDFRows = 2000
 
-func reportPDF(c *web.Call, made reports.Report, table reports.Table, filename string) error {
-	d := pdf.New(made.Name.Title(), periodOf(made), made.GeneratedAt)
-	title, labels, amounts := made.Chart()
+func reportPDF(c *web.Call, result reports.Report, table reports.Table, filename string) error {
+	d := pdf.New(result.Name.Title(), periodOf(result), result.GeneratedAt)
+	title, labels, amounts := result.Chart()
 	d.Bars(title, labels, amounts)
 	widths := web.Views(table.Columns, func(column string) float64 { return max(4, float64(len(column))) })
 	rows := [][]string{}
@@ -312,14 +312,14 @@ func reportPDF(c *web.Call, made reports.Report, table reports.Table, filename s
 }
 
 // periodOf describes the period of a report.
-func periodOf(made reports.Report) string {
+func periodOf(result reports.Report) string {
 	switch {
-	case made.From == "" && made.To == "":
+	case result.From == "" && result.To == "":
 		return "All dates"
-	case made.From == "":
-		return "Until " + made.To
-	case made.To == "":
-		return "Since " + made.From
+	case result.From == "":
+		return "Until " + result.To
+	case result.To == "":
+		return "Since " + result.From
 	}
-	return made.From + " to " + made.To
+	return result.From + " to " + result.To
 }

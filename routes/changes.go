@@ -73,19 +73,19 @@ func canReadChanges(c *web.Call, noun string) bool {
 func (a *api) listChanges(c *web.Call) error {
 	q := c.Query()
 	reader := changefeed.Reader{Limit: q.Positive("limit", defaultChanges, maxChanges)}
-	asked := readChangeTypes(q)
+	requested := readChangeTypes(q)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	for _, noun := range asked {
+	for _, noun := range requested {
 		if !canReadChanges(c, noun) {
 			return fault.Denied()
 		}
 	}
-	if asked == nil {
-		asked = slices.DeleteFunc(changefeed.Types(), func(noun string) bool { return !canReadChanges(c, noun) })
+	if requested == nil {
+		requested = slices.DeleteFunc(changefeed.Types(), func(noun string) bool { return !canReadChanges(c, noun) })
 	}
-	reader.Types = asked
+	reader.Types = requested
 	if a.confinedToTeams(c) {
 		reader.Team = c.Caller.RecordID
 	}
@@ -100,7 +100,7 @@ func (a *api) listChanges(c *web.Call) error {
 }
 
 // readChangeTypes reads the comma-separated types; nil means all.
-func readChangeTypes(q *web.Query) (asked []string) {
+func readChangeTypes(q *web.Query) (requested []string) {
 	if strings.TrimSpace(q.Get("types")) == "" {
 		return nil
 	}
@@ -110,11 +110,11 @@ func readChangeTypes(q *web.Query) (asked []string) {
 			q.Reject("types", "Must be of: "+strings.Join(slices.Sorted(maps.Keys(changePermissions)), ", ")+".")
 			return nil
 		}
-		if !slices.Contains(asked, noun) {
-			asked = append(asked, noun)
+		if !slices.Contains(requested, noun) {
+			requested = append(requested, noun)
 		}
 	}
-	return asked
+	return requested
 }
 
 func readChanges(c *web.Call, reader changefeed.Reader, since string) (changefeed.Page, error) {

@@ -23,11 +23,11 @@ func batchRows() []route {
 	return []route{
 		{http.MethodGet, "/billing/claim-batches/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listBatches},
 		{http.MethodPost, "/billing/claim-batches/", authz.ManageBilling, ratelimit.User, (*api).createBatch},
-		{http.MethodGet, "/billing/claim-batches/{id}/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, of(byUUID(collections.FindBatchRow), (*api).readBatch)},
-		{http.MethodGet, "/billing/claim-batches/{id}/file/", authz.ManageBilling, ratelimit.User, of(byUUID(collections.FindBatchRow), (*api).readBatchFile)},
+		{http.MethodGet, "/billing/claim-batches/{id}/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, withRecord(byUUID(collections.FindBatchRow), (*api).readBatch)},
+		{http.MethodGet, "/billing/claim-batches/{id}/file/", authz.ManageBilling, ratelimit.User, withRecord(byUUID(collections.FindBatchRow), (*api).readBatchFile)},
 		{http.MethodGet, "/billing/claim-responses/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listResponses},
 		{http.MethodPost, "/billing/claim-responses/", authz.ManageBilling, ratelimit.User, (*api).importResponse},
-		{http.MethodGet, "/billing/claim-responses/{id}/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, of(byUUID(collections.FindClaimResponse), (*api).readResponse)},
+		{http.MethodGet, "/billing/claim-responses/{id}/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, withRecord(byUUID(collections.FindClaimResponse), (*api).readResponse)},
 	}
 }
 

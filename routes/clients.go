@@ -19,10 +19,10 @@ func clientRows() []route {
 		{http.MethodPost, "/oauth/token/", authz.Anyone, ratelimit.SignIn, countFailedSignIns((*api).signInClient)},
 		{http.MethodGet, "/clients/", authz.ManageClients, ratelimit.User, (*api).listClients},
 		{http.MethodPost, "/clients/", authz.ManageClients, ratelimit.User, (*api).createClient},
-		{http.MethodGet, "/clients/{id}/", authz.ManageClients, ratelimit.User, of(byUUID(collections.FindClient), (*api).readClient)},
-		{http.MethodPatch, "/clients/{id}/", authz.ManageClients, ratelimit.User, of(byUUID(collections.FindClient), (*api).changeClient)},
-		{http.MethodDelete, "/clients/{id}/", authz.ManageClients, ratelimit.User, of(byUUID(collections.FindClient), (*api).deleteClient)},
-		{http.MethodPost, "/clients/{id}/rotate-secret/", authz.ManageClients, ratelimit.User, of(byUUID(collections.FindClient), (*api).rotateClientSecret)},
+		{http.MethodGet, "/clients/{id}/", authz.ManageClients, ratelimit.User, withRecord(byUUID(collections.FindClient), (*api).readClient)},
+		{http.MethodPatch, "/clients/{id}/", authz.ManageClients, ratelimit.User, withRecord(byUUID(collections.FindClient), (*api).changeClient)},
+		{http.MethodDelete, "/clients/{id}/", authz.ManageClients, ratelimit.User, withRecord(byUUID(collections.FindClient), (*api).deleteClient)},
+		{http.MethodPost, "/clients/{id}/rotate-secret/", authz.ManageClients, ratelimit.User, withRecord(byUUID(collections.FindClient), (*api).rotateClientSecret)},
 	}
 }
 
@@ -53,8 +53,8 @@ type credentialsView struct {
 	ClientSecret string `json:"client_secret"`
 }
 
-func (a *api) viewCredentials(made auth.Credentials) credentialsView {
-	return credentialsView{a.viewClient(made.Client), made.Secret}
+func (a *api) viewCredentials(credentials auth.Credentials) credentialsView {
+	return credentialsView{a.viewClient(credentials.Client), credentials.Secret}
 }
 
 func (a *api) listClients(c *web.Call) error {

@@ -113,7 +113,7 @@ const (
 // docs/decisions/dashboard.md, "Feed cursor".
 func (a *api) readActivity(c *web.Call) error {
 	q := c.Query()
-	asked := dashboard.FeedQuery{
+	query := dashboard.FeedQuery{
 		Role: c.Caller.Role, Type: dashboard.FeedType(q.OneOf("type", dashboard.FeedTypes...)),
 		Severity: q.OneOf("severity", dashboard.FeedSeverities...), Limit: q.Positive("limit", defaultFeedLimit, maxFeedLimit),
 	}
@@ -122,13 +122,13 @@ func (a *api) readActivity(c *web.Call) error {
 		return err
 	}
 	if cursor := q.Get("cursor"); q.Has("cursor") {
-		asked.Cursor = &cursor
+		query.Cursor = &cursor
 	}
 	var err error
-	if asked.CareTeamOf, err = a.dashboardTeam(c, scope); err != nil {
+	if query.CareTeamOf, err = a.dashboardTeam(c, scope); err != nil {
 		return err
 	}
-	page, err := a.Dashboard.Feed(c.App, asked, c.Now)
+	page, err := a.Dashboard.Feed(c.App, query, c.Now)
 	if err != nil {
 		return err
 	}

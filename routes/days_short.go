@@ -62,13 +62,13 @@ func (a *api) listDaysShort(c *web.Call) error {
 
 // viewDaysShort counts the missing days. Behind means that the patient would miss the target at the present rate.
 func viewDaysShort(n billing.NearCode) daysShortView {
-	room, gone := n.DaysLeft, billing.DaysBetween(n.PeriodStart, n.PeriodEnd)+1-n.DaysLeft
+	room, elapsed := n.DaysLeft, billing.DaysBetween(n.PeriodStart, n.PeriodEnd)+1-n.DaysLeft
 	if n.HasDataToday {
-		room, gone = room-1, gone+1
+		room, elapsed = room-1, elapsed+1
 	}
 	return daysShortView{
 		PatientID: n.PatientID, First: n.PeriodStart, Last: n.PeriodEnd, Days: n.Have, DaysNeeded: n.Needed, ToGo: n.Missing(), DaysLeft: n.DaysLeft,
-		Spare: room - n.Missing(), Behind: n.Have*(room+gone) < n.Needed*gone,
+		Spare: room - n.Missing(), Behind: n.Have*(room+elapsed) < n.Needed*elapsed,
 	}
 }
 

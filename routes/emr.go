@@ -209,11 +209,11 @@ type emrPatient struct {
 // searchEMRPatients searches patients at the EMR. The audit trail records the user and the EMR ids of the patients
 // shown. Source: docs/decisions/emr.md, "Patient search".
 func (a *api) searchEMRPatients(c *web.Call) error {
-	wanted, err := a.emrQuery(c)
+	query, err := a.emrQuery(c)
 	if err != nil {
 		return err
 	}
-	found, err := a.EMR.Client.SearchPatients(c.Request.Context(), wanted)
+	found, err := a.EMR.Client.SearchPatients(c.Request.Context(), query)
 	if err != nil {
 		return upstream(err)
 	}
@@ -231,7 +231,7 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 	})
 	err = audit.Append(c.App, audit.Entry{
 		Event: audit.EMRSearch, Actor: c.Actor(), ResourceType: audit.ResourceEMRPatient, Changes: audit.Changes{
-			"name": {New: wanted.Name}, "birthdate": {New: wanted.BirthDate}, "identifier": {New: wanted.Identifier}, "emr_ids": {New: ids},
+			"name": {New: query.Name}, "birthdate": {New: query.BirthDate}, "identifier": {New: query.Identifier}, "emr_ids": {New: ids},
 		},
 	}, c.Now)
 	if err != nil {
@@ -245,19 +245,19 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 
 func (a *api) emrQuery(c *web.Call) (emr.PatientQuery, error) {
 	q := c.Query()
-	wanted := emr.PatientQuery{
+	query := emr.PatientQuery{
 		Name: phi.Text(q.Text("name", 100)), BirthDate: phi.Text(q.Date("birthdate")), Identifier: phi.Text(q.Text("identifier", 200)), Count: 20,
 	}
 	if count := q.Integer("_count"); count != nil {
 		if *count < 1 || *count > 100 {
 			q.Reject("_count", "Must be between 1 and 100.")
 		}
-		wanted.Count = int(*count)
+		query.Count = int(*count)
 	}
-	if a.EMR.RequireSearchTerm && wanted.Name == "" && wanted.BirthDate == "" && wanted.Identifier == "" && q.Err() == nil {
+	if a.EMR.RequireSearchTerm && query.Name == "" && query.BirthDate == "" && query.Identifier == "" && q.Err() == nil {
 		q.Reject(fault.NonField, "Give a name, birthdate or identifier.")
 	}
-	return wanted, q.Err()
+	return query, q.Err()
 }
 
 // upstream converts an EMR failure to a fault. Source: docs/decisions/emr.md, "EMR not configured".

@@ -102,6 +102,6 @@ func enrollmentRows() []route {
 	return []route{
 		{http.MethodGet, "/icd10/", authz.ReadCodes.Or(authz.ScopeBillingRead), ratelimit.User, (*api).searchICD10},
 		{http.MethodGet, "/enrolments/", authz.ReadEnrollment.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listEnrollments},
-		{http.MethodGet, "/patients/{id}/enrolment/", authz.ReadEnrollment.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).readEnrollment)},
+		{http.MethodGet, "/patients/{id}/enrolment/", authz.ReadEnrollment.Or(authz.ScopePatientsRead), ratelimit.User, withPatient((*api).readEnrollment)},
 	}
 }

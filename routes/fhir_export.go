@@ -69,13 +69,13 @@ func startExport(level fhirserver.ExportLevel) handler {
 				}
 			}
 		}
-		asked, err := fhirserver.ParseExportRequest(level, parameters, fhirserver.ParsePrefer(c.Request.Header.Values("Prefer")), a.PublicURL+c.Request.URL.RequestURI(),
+		request, err := fhirserver.ParseExportRequest(level, parameters, fhirserver.ParsePrefer(c.Request.Header.Values("Prefer")), a.PublicURL+c.Request.URL.RequestURI(),
 			func(kind string) error { return c.RequireScopes(authz.SystemScope(kind)) })
 		if err != nil {
 			return err
 		}
 		c.Header().Del("WWW-Authenticate") // of unnamed types, which the export omits
-		id, err := a.Exports.Start(c.App, c.Caller.RecordID, asked, c.Actor(), c.Now)
+		id, err := a.Exports.Start(c.App, c.Caller.RecordID, request, c.Actor(), c.Now)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func r4Rows() []route {
 			route{http.MethodGet, path + "/{id}", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.readFHIR(c, kind) })},
 		)
 		if kind.HasLastN() {
-			rows = append(rows, route{http.MethodGet, path + "/$lastn", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.lastFHIR(c, kind) })})
+			rows = append(rows, route{http.MethodGet, path + "/$lastn", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.readLastObservations(c, kind) })})
 		}
 	}
 	return rows
@@ -40,11 +40,11 @@ var jsonFormats = []string{"json", "application/json", fhir.ContentType, "text/j
 // inFHIR serves a row of the interface if the caller accepts JSON, the only format.
 func inFHIR(handle handler) handler {
 	return func(a *api, c *web.Call) error {
-		asked := c.Request.URL.Query().Get("_format")
-		format, _, err := mime.ParseMediaType(strings.Replace(asked, " ", "+", 1)) // an unescaped plus sign
+		requested := c.Request.URL.Query().Get("_format")
+		format, _, err := mime.ParseMediaType(strings.Replace(requested, " ", "+", 1)) // an unescaped plus sign
 		switch {
-		case asked == "" && web.Preferred(c.Request.Header, fhir.ContentType, web.JSONType) == "",
-			asked != "" && (err != nil || !slices.Contains(jsonFormats, format)):
+		case requested == "" && web.Preferred(c.Request.Header, fhir.ContentType, web.JSONType) == "",
+			requested != "" && (err != nil || !slices.Contains(jsonFormats, format)):
 			return fault.New(fault.NotAcceptable, "not_acceptable", "Only application/fhir+json is available.")
 		}
 		return handle(a, c)
@@ -112,19 +112,19 @@ func (a *api) readFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	if err := recordFHIR(c, kind, row.ID, []fhirserver.Row{row}); err != nil {
 		return err
 	}
-	known, err := conditional(c, body)
+	isCurrent, err := setVersionHeaders(c, body)
 	if err != nil {
 		return err
 	}
-	if known {
+	if isCurrent {
 		return c.NotModified()
 	}
 	return a.sendFHIR(c, body)
 }
 
-// conditional sets the version headers of a resource and reports whether the caller already has that version. Source:
+// setVersionHeaders sets the version headers of a resource and reports whether the caller already has that version. Source:
 // FHIR R4, http, "conditional read"; RFC 9110, 13.1.
-func conditional(c *web.Call, body []byte) (known bool, err error) {
+func setVersionHeaders(c *web.Call, body []byte) (isCurrent bool, err error) {
 	var resource struct {
 		Meta struct {
 			VersionID   string    `json:"versionId"`
@@ -139,8 +139,8 @@ func conditional(c *web.Call, body []byte) (known bool, err error) {
 	if !changed.IsZero() {
 		c.Header().Set("Last-Modified", changed.UTC().Format(http.TimeFormat))
 	}
-	if wanted := c.Request.Header.Values("If-None-Match"); len(wanted) > 0 {
-		for one := range strings.SplitSeq(strings.Join(wanted, ","), ",") {
+	if tags := c.Request.Header.Values("If-None-Match"); len(tags) > 0 {
+		for one := range strings.SplitSeq(strings.Join(tags, ","), ",") {
 			if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
 				return true, nil
 			}

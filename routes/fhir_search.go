@@ -111,7 +111,7 @@ func (a *api) searchFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 		}
 		links = append(links, fhir.Link{Relation: "next", URL: a.PublicURL + fhirserver.Base + "/" + kind.Type + "?" + fhirserver.PageParam + "=" + next})
 	}
-	return a.answerFound(c, q, found, links)
+	return a.answerBundle(c, q, found, links)
 }
 
 // The default and the largest number of readings of each kind in $lastn.
@@ -120,8 +120,8 @@ const (
 	maxLastCount = 100
 )
 
-// lastFHIR answers with the latest readings of each kind of one patient. Source: FHIR R4, Observation, "$lastn".
-func (a *api) lastFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
+// readLastObservations answers with the latest readings of each kind of one patient. Source: FHIR R4, Observation, "$lastn".
+func (a *api) readLastObservations(c *web.Call, kind *fhirserver.ResourceType) error {
 	params, err := parameters(c)
 	if err != nil {
 		return err
@@ -150,12 +150,12 @@ func (a *api) lastFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 		q.understood.Set("max", strconv.Itoa(most))
 	}
 	self := a.PublicURL + fhirserver.Base + "/" + kind.Type + "/$lastn?" + q.understood.Encode()
-	return a.answerFound(c, q, found, []fhir.Link{{Relation: "self", URL: self}})
+	return a.answerBundle(c, q, found, []fhir.Link{{Relation: "self", URL: self}})
 }
 
-// answerFound answers with a page and its included resources, and records the patients shown. Unreadable and forbidden
+// answerBundle answers with a page and its included resources, and records the patients shown. Unreadable and forbidden
 // resources are left out, with a warning in the bundle.
-func (a *api) answerFound(c *web.Call, q searchRequest, found fhirserver.Result, links []fhir.Link) error {
+func (a *api) answerBundle(c *web.Call, q searchRequest, found fhirserver.Result, links []fhir.Link) error {
 	besides, withheld, err := a.fhirEngine().LoadIncludes(c.App, q.search, found.Rows, func(kind *fhirserver.ResourceType) bool {
 		if c.Caller.Client != nil {
 			return c.Caller.Client.Scopes.Allow(kind.Scope())
@@ -165,7 +165,7 @@ func (a *api) answerFound(c *web.Call, q searchRequest, found fhirserver.Result,
 	if err != nil {
 		return err
 	}
-	page := foundPage{base: a.PublicURL + fhirserver.Base}
+	page := searchPage{base: a.PublicURL + fhirserver.Base}
 	if err := page.add(q.search.Type, fhir.ModeMatch, found.Rows); err != nil {
 		return err
 	}
@@ -197,14 +197,14 @@ func recordSearch(c *web.Call, q searchRequest, shown []fhirserver.Row) error {
 	return recordFHIR(c, &kind, "", shown)
 }
 
-// foundPage collects the entries of a search result.
-type foundPage struct {
+// searchPage collects the entries of a search result.
+type searchPage struct {
 	base    string
 	entries []fhir.SearchEntry
 	remarks []fhir.Issue
 }
 
-func (p *foundPage) add(kind *fhirserver.ResourceType, mode string, rows []fhirserver.Row) error {
+func (p *searchPage) add(kind *fhirserver.ResourceType, mode string, rows []fhirserver.Row) error {
 	unreadable := 0
 	for _, row := range rows {
 		if row.Unreadable {
@@ -226,7 +226,7 @@ func (p *foundPage) add(kind *fhirserver.ResourceType, mode string, rows []fhirs
 }
 
 // addRemarks adds an OperationOutcome with the warnings.
-func (p *foundPage) addRemarks() error {
+func (p *searchPage) addRemarks() error {
 	if len(p.remarks) == 0 {
 		return nil
 	}

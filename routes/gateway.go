@@ -283,7 +283,7 @@ func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
 }
 
 func (a *api) discardEvent(c *web.Call, event *collections.GatewayEvent) error {
-	if err := a.mayDiscard(c, event); err != nil {
+	if err := a.authorizeDiscard(c, event); err != nil {
 		return err
 	}
 	reason, err := reason(c)

@@ -17,7 +17,7 @@ import (
 // patient, it first alerts the care team, because the caller may not send the reading again. Source:
 // docs/decisions/observations.md, "Implausible values".
 func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error) error {
-	reach := func(patientID string) error { return a.mayIngest(c, patientID) }
+	reach := func(patientID string) error { return a.authorizeIngest(c, patientID) }
 	report, implausible := a.implausible(c, kind, body, envelope, refusal, reach)
 	if !implausible {
 		return refusal
@@ -81,9 +81,9 @@ func (a *api) confirmEvent(c *web.Call, event *collections.GatewayEvent) error {
 	return a.answerIngested(c, outcome)
 }
 
-// mayDiscard checks the role: an implausible event of a patient needs the permission to confirm readings, any other
+// authorizeDiscard checks the role: an implausible event of a patient needs the permission to confirm readings, any other
 // event the permission to manage the quarantine. Source: docs/decisions/roles.md, "Endpoint permissions".
-func (a *api) mayDiscard(c *web.Call, event *collections.GatewayEvent) error {
+func (a *api) authorizeDiscard(c *web.Call, event *collections.GatewayEvent) error {
 	patient, err := collections.PatientOfQuarantine(c.App, event.Id)
 	if err != nil {
 		return err

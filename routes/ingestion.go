@@ -54,7 +54,7 @@ func (a *api) ingest(c *web.Call, kind *vitals.Definition) error {
 	if err := checks.Err(); err != nil {
 		return a.reportImplausible(c, kind, body, envelope, err)
 	}
-	if err := a.mayIngest(c, line.PatientID); err != nil {
+	if err := a.authorizeIngest(c, line.PatientID); err != nil {
 		return err
 	}
 	outcome, err := a.Intake.Submit(c.Request.Context(), line.PatientID, line.Reading, line.Source, c.Actor(), c.Now)
@@ -70,11 +70,11 @@ func decodeEnvelope(c *web.Call, raw []byte) (vitals.Envelope, error) {
 	if err := c.Parse(raw, &envelope); err != nil {
 		return envelope, err
 	}
-	return envelope, ownPatient(c, &envelope)
+	return envelope, setOwnPatient(c, &envelope)
 }
 
-// ownPatient fills in the patient of a portal user, who may send only their own readings.
-func ownPatient(c *web.Call, envelope *vitals.Envelope) error {
+// setOwnPatient fills in the patient of a portal user, who may send only their own readings.
+func setOwnPatient(c *web.Call, envelope *vitals.Envelope) error {
 	if c.Caller.Role == authz.Patient && !envelope.PatientID.Given() && (!envelope.PatientID.Sent() || envelope.PatientID.Null()) {
 		if c.Caller.PatientID == "" {
 			return fault.Missing()
@@ -88,11 +88,11 @@ func (a *api) answerIngested(c *web.Call, outcome ingest.Outcome) error {
 	if !outcome.Duplicate {
 		return c.Created(viewObservation(outcome.Observation, alertSummariesOf(outcome), c.Caller.Role))
 	}
-	known, err := collections.AlertsOfObservations(c.App, outcome.Observation.ID)
+	existing, err := collections.AlertsOfObservations(c.App, outcome.Observation.ID)
 	if err != nil {
 		return err
 	}
-	view := viewObservation(outcome.Observation, alertSummaryOf(known[outcome.Observation.ID]), c.Caller.Role)
+	view := viewObservation(outcome.Observation, alertSummaryOf(existing[outcome.Observation.ID]), c.Caller.Role)
 	view.Add("duplicate", true)
 	return c.OK(view)
 }
@@ -341,12 +341,12 @@ func showAlerts(v *observationView, raisedAlerts []alertSummary, reader authz.Ro
 		return
 	}
 	var details *alertDetails
-	ids, asks := []int64{}, false
+	ids, isQuestion := []int64{}, false
 	for _, alert := range raisedAlerts {
 		ids = append(ids, alert.ID)
-		worse := details == nil || asks && !alert.IsQuestion || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
+		worse := details == nil || isQuestion && !alert.IsQuestion || (alert.Level == string(alerts.Critical) && details.Level != alert.Level)
 		if worse && reader != authz.DataMonitor && reader != authz.Client {
-			details, asks = &alertDetails{Level: alert.Level, Message: alert.Message}, alert.IsQuestion
+			details, isQuestion = &alertDetails{Level: alert.Level, Message: alert.Message}, alert.IsQuestion
 		}
 	}
 	v.Add("alert_triggered", len(ids) > 0)
@@ -365,8 +365,8 @@ func alertSummariesOf(outcome ingest.Outcome) (list []alertSummary) {
 	return list
 }
 
-func alertSummaryOf(known []*collections.Alert) (list []alertSummary) {
-	for _, alert := range known {
+func alertSummaryOf(existing []*collections.Alert) (list []alertSummary) {
+	for _, alert := range existing {
 		list = append(list, alertSummary{
 			ID: alert.Number(), Level: alert.Level(), Message: alert.DisplayMessage(), IsQuestion: alert.Type() == alerts.TypeSuspectReading,
 		})

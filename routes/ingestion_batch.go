@@ -79,7 +79,7 @@ func (b *batch) read(index int, item jsontext.Value) error {
 	}
 	checks := validate.NewChecks()
 	kind := vitals.Kind(checks.Text("type", sentType(body), validate.Required(0).OneOf(vitals.KindNames...)))
-	if err := ownPatient(b.call, &envelope); err != nil {
+	if err := setOwnPatient(b.call, &envelope); err != nil {
 		return b.reject(index, err)
 	}
 	if !kind.Valid() { // without a kind the values cannot be checked; the other members can
@@ -109,9 +109,9 @@ func sentType(body vitals.Body) (sent validate.String) {
 
 // authorize checks each patient once.
 func (b *batch) authorize(patientID string) error {
-	err, asked := b.reached[patientID]
-	if !asked {
-		err = b.api.mayIngest(b.call, patientID)
+	err, isChecked := b.reached[patientID]
+	if !isChecked {
+		err = b.api.authorizeIngest(b.call, patientID)
 		b.reached[patientID] = err
 	}
 	return err
@@ -189,8 +189,8 @@ func sourceOf(c *web.Call) vitals.Source {
 	return vitals.SourceAPI
 }
 
-// mayIngest checks that the caller may store readings of a patient.
-func (a *api) mayIngest(c *web.Call, patientID string) error {
+// authorizeIngest checks that the caller may store readings of a patient.
+func (a *api) authorizeIngest(c *web.Call, patientID string) error {
 	if c.Caller.Role == authz.Patient && patientID != c.Caller.PatientID {
 		return fault.Missing()
 	}

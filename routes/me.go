@@ -85,13 +85,13 @@ func (a *api) listStaff(c *web.Call) error {
 		}
 	}
 	active := true
-	wanted := auth.UserQuery{
+	query := auth.UserQuery{
 		Role: q.OneOf("role", stringsOf(roles)...), Not: string(authz.Patient), Active: &active, Search: q.Text("search", 100), Offset: p.Offset(), Limit: p.Size,
 	}
 	if err := q.Err(); err != nil {
 		return err
 	}
-	users, total, unreadable, err := auth.Users(c.App, wanted)
+	users, total, unreadable, err := auth.Users(c.App, query)
 	if err != nil {
 		return err
 	}

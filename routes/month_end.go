@@ -141,8 +141,8 @@ func viewFacts(w billing.MonthEndEntry) factsView {
 	return v
 }
 
-// reviewMany reviews entries independently: a rejected entry does not block the others.
-func (a *api) reviewMany(c *web.Call) error {
+// reviewInBulk reviews entries independently: a rejected entry does not block the others.
+func (a *api) reviewInBulk(c *web.Call) error {
 	var body struct {
 		EntryIDs validate.Strings `json:"entry_ids"`
 		Notes    validate.String  `json:"notes"`
@@ -216,7 +216,7 @@ type stageView struct {
 	Refunded              billing.Cents `json:"refunded"`
 }
 
-type monthOfMoney struct {
+type monthTotals struct {
 	Month    string        `json:"month"`
 	Claims   int           `json:"claims"`
 	Expected billing.Cents `json:"expected"`
@@ -230,7 +230,7 @@ type funnelView struct {
 	TimeZone string         `json:"time_zone"`
 	Patients billing.Funnel `json:"patients"`
 	Entries  []stageView    `json:"entries"`
-	Before   monthOfMoney   `json:"month_before"`
+	Before   monthTotals    `json:"month_before"`
 }
 
 // readFunnel shows the progress of a month: patients toward a billable code, and entries toward payment.
@@ -261,7 +261,7 @@ func (a *api) readFunnel(c *web.Call) error {
 }
 
 // stagesOf reads the sums of a month's entries from the report totals.
-func stagesOf(c *web.Call, month billing.Span) (stages []stageView, all monthOfMoney, err error) {
+func stagesOf(c *web.Call, month billing.Span) (stages []stageView, all monthTotals, err error) {
 	sums, err := billing.LoadTotals(c.App, billing.TotalsFilter{From: month.Start, To: month.End, WithMoney: true}, billing.ByStatus)
 	if err != nil {
 		return nil, all, err

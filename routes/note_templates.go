@@ -15,9 +15,9 @@ func noteTemplateRows() []route {
 	return []route{
 		{http.MethodGet, "/note-templates/", authz.ReadNoteTemplates, ratelimit.User, (*api).listNoteTemplates},
 		{http.MethodPost, "/note-templates/", authz.ManageNoteTemplates, ratelimit.User, (*api).createNoteTemplate},
-		{http.MethodGet, "/note-templates/{id}/", authz.ReadNoteTemplates, ratelimit.User, of((*api).number, (*api).readNoteTemplate)},
-		{http.MethodPut, "/note-templates/{id}/", authz.ManageNoteTemplates, ratelimit.User, of((*api).number, (*api).replaceNoteTemplate)},
-		{http.MethodDelete, "/note-templates/{id}/", authz.ManageNoteTemplates, ratelimit.User, of((*api).number, (*api).deleteNoteTemplate)},
+		{http.MethodGet, "/note-templates/{id}/", authz.ReadNoteTemplates, ratelimit.User, withRecord((*api).number, (*api).readNoteTemplate)},
+		{http.MethodPut, "/note-templates/{id}/", authz.ManageNoteTemplates, ratelimit.User, withRecord((*api).number, (*api).replaceNoteTemplate)},
+		{http.MethodDelete, "/note-templates/{id}/", authz.ManageNoteTemplates, ratelimit.User, withRecord((*api).number, (*api).deleteNoteTemplate)},
 	}
 }
 

@@ -85,7 +85,7 @@ func (a *api) markRead(c *web.Call, record *collections.Notification) error {
 	if _, err := collections.MarkRead(c.App, c.Caller.RecordID, record.Id, c.Now); err != nil {
 		return err
 	}
-	return of((*api).notification, (*api).readNotification)(a, c)
+	return withRecord((*api).notification, (*api).readNotification)(a, c)
 }
 
 func (a *api) markAllRead(c *web.Call) error {

@@ -23,7 +23,7 @@ func signOnRows() []route {
 		{http.MethodGet, signOnPath + "login/", authz.Anyone, ratelimit.SignIn, (*api).beginSignOn},
 		{http.MethodGet, signOnPath + "callback/", authz.Anyone, ratelimit.SignIn, countFailedSignIns((*api).finishSignOn)},
 		{http.MethodPost, signOnPath + "verify/", authz.Anyone, ratelimit.SignIn, countFailedSignIns(withBody((*api).finishStep))},
-		{http.MethodDelete, "/users/{id}/identity/", authz.ManageUsers, ratelimit.User, numbered((*api).unlinkUser)},
+		{http.MethodDelete, "/users/{id}/identity/", authz.ManageUsers, ratelimit.User, withUserID((*api).unlinkUser)},
 	}
 }
 

@@ -30,8 +30,8 @@ func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Pat
 	return p, a.authorizePatient(c, id)
 }
 
-// of serves a row about the object of its path. Find also checks that the caller may see the object.
-func of[T any](find func(*api, *web.Call) (T, error), handle func(*api, *web.Call, T) error) handler {
+// withRecord serves a row about the object of its path. Find also checks that the caller may see the object.
+func withRecord[T any](find func(*api, *web.Call) (T, error), handle func(*api, *web.Call, T) error) handler {
 	return func(a *api, c *web.Call) error {
 		found, err := find(a, c)
 		if err != nil {
@@ -53,14 +53,14 @@ func byUUID[T any](find func(core.App, string) (T, error)) func(*api, *web.Call)
 	}
 }
 
-// ofPatient serves a row about the patient of its path.
-func ofPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
-	return of(func(a *api, c *web.Call) (*collections.Patient, error) { return a.patient(c, collections.FindPatient) }, handle)
+// withPatient serves a row about the patient of its path.
+func withPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
+	return withRecord(func(a *api, c *web.Call) (*collections.Patient, error) { return a.patient(c, collections.FindPatient) }, handle)
 }
 
-// ofAnyPatient is ofPatient including deleted patients.
-func ofAnyPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
-	return of(func(a *api, c *web.Call) (*collections.Patient, error) {
+// withAnyPatient is withPatient including deleted patients.
+func withAnyPatient(handle func(*api, *web.Call, *collections.Patient) error) handler {
+	return withRecord(func(a *api, c *web.Call) (*collections.Patient, error) {
 		return a.patient(c, collections.FindPatientAnyState)
 	}, handle)
 }

@@ -29,9 +29,9 @@ func (a *api) answerPatient(c *web.Call, status int) func(*collections.Patient, 
 	}
 }
 
-// unchanged returns the conditions of an If-Match or If-None-Match header; they are checked in the transaction of the
+// preconditions returns the conditions of an If-Match or If-None-Match header; they are checked in the transaction of the
 // update.
-func (a *api) unchanged(c *web.Call) (conditions []patients.Precondition) {
+func (a *api) preconditions(c *web.Call) (conditions []patients.Precondition) {
 	if !c.Conditional() {
 		return nil
 	}
@@ -103,14 +103,14 @@ func (a *api) listPatients(c *web.Call) error {
 		return err
 	}
 	q, p := c.Listing()
-	wanted := patients.Query{
+	query := patients.Query{
 		Search: q.Text("search", 100), Active: q.Boolean("active"), Deleted: deleted, Offset: p.Offset(), Limit: p.Size,
 		Ordering: patients.ListOrder(q.Ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
 	}
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, unreadable, err := a.findPatients(c, wanted)
+	page, total, unreadable, err := a.findPatients(c, query)
 	if err != nil {
 		return err
 	}
@@ -145,19 +145,19 @@ func (a *api) listArchivedPatients(c *web.Call) error {
 
 // findPatients returns a page of the patients that the caller may see and records those shown; unreadable patients are
 // left out and counted.
-func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients.View, total, unreadable int, err error) {
+func (a *api) findPatients(c *web.Call, query patients.Query) (views []patients.View, total, unreadable int, err error) {
 	switch {
 	case c.Scope == authz.Own:
-		wanted.Only = []string{}
+		query.Only = []string{}
 		if c.Caller.PatientID != "" {
-			wanted.Only = append(wanted.Only, c.Caller.PatientID)
+			query.Only = append(query.Only, c.Caller.PatientID)
 		}
 	case a.confinedToTeams(c):
-		if wanted.Only, err = collections.PatientIDsOfTeam(c.App, c.Caller.RecordID, ""); err != nil {
+		if query.Only, err = collections.PatientIDsOfTeam(c.App, c.Caller.RecordID, ""); err != nil {
 			return nil, 0, 0, err
 		}
 	}
-	page, total, err := patients.List(c.App, a.Directory, wanted)
+	page, total, err := patients.List(c.App, a.Directory, query)
 	if err != nil {
 		return nil, 0, 0, err
 	}
@@ -173,7 +173,7 @@ func (a *api) findPatients(c *web.Call, wanted patients.Query) (views []patients
 		return nil, 0, 0, err
 	}
 	event := audit.PatientRead
-	if wanted.Search != "" {
+	if query.Search != "" {
 		event = audit.PatientSearch
 	}
 	return views, total, unreadable, c.RecordRead(event, audit.ResourcePatient, "", ids...)
@@ -186,7 +186,7 @@ func (a *api) replacePatient(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return a.answerPatient(c, http.StatusOK)(patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now, a.unchanged(c)...))
+	return a.answerPatient(c, http.StatusOK)(patients.Replace(c.App, patient.Id, draft, c.Actor(), c.Now, a.preconditions(c)...))
 }
 
 // changePatient applies a merge patch.
@@ -195,11 +195,11 @@ func (a *api) changePatient(c *web.Call, patient *collections.Patient) error {
 	if err := c.DecodeMergePatch(&patch); err != nil {
 		return err
 	}
-	return a.answerPatient(c, http.StatusOK)(patients.ApplyPatch(c.App, patient.Id, patch, c.Actor(), c.Now, a.Zone, a.unchanged(c)...))
+	return a.answerPatient(c, http.StatusOK)(patients.ApplyPatch(c.App, patient.Id, patch, c.Actor(), c.Now, a.Zone, a.preconditions(c)...))
 }
 
 func (a *api) deletePatient(c *web.Call, patient *collections.Patient) error {
-	return c.Done(patients.Delete(c.App, patient.Id, c.Actor(), c.Now, a.unchanged(c)...))
+	return c.Done(patients.Delete(c.App, patient.Id, c.Actor(), c.Now, a.preconditions(c)...))
 }
 
 func (a *api) restorePatient(c *web.Call, patient *collections.Patient) error {

@@ -79,8 +79,8 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/auth/passkeys/", authz.UsePasskeys, ratelimit.User, (*api).listPasskeys},
 	{http.MethodPost, "/auth/passkeys/", authz.UsePasskeys, ratelimit.Auth, withBody((*api).registerPasskey)},
 	{http.MethodPost, "/auth/passkeys/registration-options/", authz.UsePasskeys, ratelimit.Auth, (*api).offerPasskeyRegistration},
-	{http.MethodPatch, "/auth/passkeys/{id}/", authz.UsePasskeys, ratelimit.User, numbered((*api).renamePasskey)},
-	{http.MethodDelete, "/auth/passkeys/{id}/", authz.UsePasskeys, ratelimit.Auth, numbered((*api).removePasskey)},
+	{http.MethodPatch, "/auth/passkeys/{id}/", authz.UsePasskeys, ratelimit.User, withUserID((*api).renamePasskey)},
+	{http.MethodDelete, "/auth/passkeys/{id}/", authz.UsePasskeys, ratelimit.Auth, withUserID((*api).removePasskey)},
 	{http.MethodPost, "/auth/passkeys/authentication-options/", authz.Anyone, ratelimit.SignIn, (*api).offerPasskeySignIn},
 	{http.MethodPost, "/auth/passkeys/authenticate/", authz.Anyone, ratelimit.SignIn, countFailedSignIns(withBody((*api).signInWithPasskey))},
 
@@ -89,26 +89,26 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/users/", authz.ReadUsers, ratelimit.User, (*api).listUsers},
 	{http.MethodGet, "/users/me/", authz.UseOwnAccount, ratelimit.User, (*api).profile},
 	{http.MethodPatch, "/users/me/", authz.UseOwnAccount, ratelimit.User, withBody((*api).updateOwnUser)},
-	{http.MethodGet, "/users/{id}/", authz.ReadUsers, ratelimit.User, numbered((*api).readUser)},
-	{http.MethodPatch, "/users/{id}/", authz.ManageUsers, ratelimit.User, numbered((*api).updateUser)},
-	{http.MethodPost, "/users/{id}/activate/", authz.ManageUsers, ratelimit.User, numbered((*api).activateUser)},
-	{http.MethodPost, "/users/{id}/deactivate/", authz.ManageUsers, ratelimit.User, numbered((*api).deactivateUser)},
-	{http.MethodPost, "/users/{id}/unlock/", authz.ManageUsers, ratelimit.User, numbered((*api).unlockUser)},
-	{http.MethodPost, "/users/{id}/2fa/reset/", authz.ManageUsers, ratelimit.User, numbered((*api).resetUserTwoFactor)},
-	{http.MethodPost, "/users/{id}/password-reset/", authz.ManageUsers, ratelimit.User, numbered((*api).sendUserReset)},
-	{http.MethodPost, "/users/{id}/logout/", authz.ManageUsers, ratelimit.User, numbered((*api).signOutUser)},
+	{http.MethodGet, "/users/{id}/", authz.ReadUsers, ratelimit.User, withUserID((*api).readUser)},
+	{http.MethodPatch, "/users/{id}/", authz.ManageUsers, ratelimit.User, withUserID((*api).updateUser)},
+	{http.MethodPost, "/users/{id}/activate/", authz.ManageUsers, ratelimit.User, withUserID((*api).activateUser)},
+	{http.MethodPost, "/users/{id}/deactivate/", authz.ManageUsers, ratelimit.User, withUserID((*api).deactivateUser)},
+	{http.MethodPost, "/users/{id}/unlock/", authz.ManageUsers, ratelimit.User, withUserID((*api).unlockUser)},
+	{http.MethodPost, "/users/{id}/2fa/reset/", authz.ManageUsers, ratelimit.User, withUserID((*api).resetUserTwoFactor)},
+	{http.MethodPost, "/users/{id}/password-reset/", authz.ManageUsers, ratelimit.User, withUserID((*api).sendUserReset)},
+	{http.MethodPost, "/users/{id}/logout/", authz.ManageUsers, ratelimit.User, withUserID((*api).signOutUser)},
 
 	// patients.go
 	{http.MethodGet, "/patients/", authz.ReadPatients.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listPatients},
 	{http.MethodPost, "/patients/", authz.CreatePatients.Or(authz.ScopePatientsWrite), ratelimit.User, (*api).createPatient},
 	{http.MethodGet, "/patients/{id}/", authz.ReadPatients.Or(authz.ScopePatientsRead), ratelimit.User, (*api).readPatient},
-	{http.MethodPut, "/patients/{id}/", authz.UpdatePatients.Or(authz.ScopePatientsWrite), ratelimit.User, ofPatient((*api).replacePatient)},
-	{http.MethodPatch, "/patients/{id}/", authz.UpdatePatients.Or(authz.ScopePatientsWrite), ratelimit.User, ofPatient((*api).changePatient)},
-	{http.MethodDelete, "/patients/{id}/", authz.DeletePatients, ratelimit.User, ofPatient((*api).deletePatient)},
+	{http.MethodPut, "/patients/{id}/", authz.UpdatePatients.Or(authz.ScopePatientsWrite), ratelimit.User, withPatient((*api).replacePatient)},
+	{http.MethodPatch, "/patients/{id}/", authz.UpdatePatients.Or(authz.ScopePatientsWrite), ratelimit.User, withPatient((*api).changePatient)},
+	{http.MethodDelete, "/patients/{id}/", authz.DeletePatients, ratelimit.User, withPatient((*api).deletePatient)},
 	{http.MethodGet, "/patients/archived/", authz.ReadArchivedPatients.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listArchivedPatients},
-	{http.MethodPost, "/patients/{id}/archive/", authz.ArchivePatients, ratelimit.User, ofPatient((*api).archivePatient)},
-	{http.MethodPost, "/patients/{id}/unarchive/", authz.ArchivePatients, ratelimit.User, ofPatient((*api).unarchivePatient)},
-	{http.MethodPost, "/patients/{id}/restore/", authz.RestorePatients, ratelimit.User, ofAnyPatient((*api).restorePatient)},
+	{http.MethodPost, "/patients/{id}/archive/", authz.ArchivePatients, ratelimit.User, withPatient((*api).archivePatient)},
+	{http.MethodPost, "/patients/{id}/unarchive/", authz.ArchivePatients, ratelimit.User, withPatient((*api).unarchivePatient)},
+	{http.MethodPost, "/patients/{id}/restore/", authz.RestorePatients, ratelimit.User, withAnyPatient((*api).restorePatient)},
 
 	// emr_import.go, emr.go
 	{http.MethodPost, "/patients/import_selected_from_emr/", authz.ImportPatients, ratelimit.User, withBody((*api).importFromEMR)},
@@ -121,49 +121,49 @@ var table = slices.Concat([]route{
 
 	// unlinked.go
 	{http.MethodGet, "/emr/unlinked-patients/", authz.SearchEMRPatients, ratelimit.User, (*api).listUnlinkedPatients},
-	{http.MethodPost, "/emr/unlinked-patients/{id}/link/", authz.ImportPatients, ratelimit.User, ofPatient((*api).linkPatient)},
+	{http.MethodPost, "/emr/unlinked-patients/{id}/link/", authz.ImportPatients, ratelimit.User, withPatient((*api).linkPatient)},
 
 	// vital_config.go
-	{http.MethodGet, "/patients/{id}/vital-config/", authz.ReadThresholds, ratelimit.User, ofPatient((*api).readThresholds)},
-	{http.MethodPut, "/patients/{id}/vital-config/", authz.UpdateThresholds, ratelimit.User, ofPatient((*api).updateThresholds)},
+	{http.MethodGet, "/patients/{id}/vital-config/", authz.ReadThresholds, ratelimit.User, withPatient((*api).readThresholds)},
+	{http.MethodPut, "/patients/{id}/vital-config/", authz.UpdateThresholds, ratelimit.User, withPatient((*api).updateThresholds)},
 	{http.MethodGet, "/settings/default-thresholds/", authz.ReadDefaultThresholds, ratelimit.User, (*api).readDefaultThresholds},
 	{http.MethodPut, "/settings/default-thresholds/", authz.UpdateDefaultThresholds, ratelimit.User, (*api).updateDefaultThresholds},
-	{http.MethodPost, "/patients/{id}/vital-config/apply-template/", authz.UpdateThresholds, ratelimit.User, ofPatient((*api).applyTemplate)},
+	{http.MethodPost, "/patients/{id}/vital-config/apply-template/", authz.UpdateThresholds, ratelimit.User, withPatient((*api).applyTemplate)},
 
 	// threshold_templates.go
 	{http.MethodGet, "/threshold-templates/", authz.ReadTemplates, ratelimit.User, (*api).listTemplates},
 	{http.MethodPost, "/threshold-templates/", authz.ManageTemplates, ratelimit.User, (*api).createTemplate},
-	{http.MethodGet, "/threshold-templates/{id}/", authz.ReadTemplates, ratelimit.User, of((*api).number, (*api).readTemplate)},
-	{http.MethodPut, "/threshold-templates/{id}/", authz.ManageTemplates, ratelimit.User, of((*api).number, (*api).replaceTemplate)},
-	{http.MethodDelete, "/threshold-templates/{id}/", authz.ManageTemplates, ratelimit.User, of((*api).number, (*api).deleteTemplate)},
+	{http.MethodGet, "/threshold-templates/{id}/", authz.ReadTemplates, ratelimit.User, withRecord((*api).number, (*api).readTemplate)},
+	{http.MethodPut, "/threshold-templates/{id}/", authz.ManageTemplates, ratelimit.User, withRecord((*api).number, (*api).replaceTemplate)},
+	{http.MethodDelete, "/threshold-templates/{id}/", authz.ManageTemplates, ratelimit.User, withRecord((*api).number, (*api).deleteTemplate)},
 	{http.MethodGet, "/threshold-changes/", authz.ReadThresholdChanges, ratelimit.User, (*api).listThresholdChanges},
 
 	// vital_summary.go
-	{http.MethodGet, "/patients/{id}/vitals/summary/", authz.ReadObservations.Or(authz.ScopeObservationsRead), ratelimit.User, ofPatient((*api).readVitalSummary)},
+	{http.MethodGet, "/patients/{id}/vitals/summary/", authz.ReadObservations.Or(authz.ScopeObservationsRead), ratelimit.User, withPatient((*api).readVitalSummary)},
 
 	// patients.go: care team and consents
-	{http.MethodGet, "/patients/{id}/care-team/", authz.ReadCareTeam.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).readCareTeam)},
-	{http.MethodPut, "/patients/{id}/care-team/", authz.UpdateCareTeam, ratelimit.User, ofPatient((*api).updateCareTeam)},
-	{http.MethodGet, "/patients/{id}/consents/", authz.ReadConsents.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).listConsents)},
-	{http.MethodPost, "/patients/{id}/consents/", authz.ManageConsents, ratelimit.User, ofPatient((*api).grantConsent)},
-	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", authz.ManageConsents, ratelimit.User, ofPatient((*api).revokeConsent)},
+	{http.MethodGet, "/patients/{id}/care-team/", authz.ReadCareTeam.Or(authz.ScopePatientsRead), ratelimit.User, withPatient((*api).readCareTeam)},
+	{http.MethodPut, "/patients/{id}/care-team/", authz.UpdateCareTeam, ratelimit.User, withPatient((*api).updateCareTeam)},
+	{http.MethodGet, "/patients/{id}/consents/", authz.ReadConsents.Or(authz.ScopePatientsRead), ratelimit.User, withPatient((*api).listConsents)},
+	{http.MethodPost, "/patients/{id}/consents/", authz.ManageConsents, ratelimit.User, withPatient((*api).grantConsent)},
+	{http.MethodPost, "/patients/{id}/consents/{consent_id}/revoke/", authz.ManageConsents, ratelimit.User, withPatient((*api).revokeConsent)},
 
 	// orders.go
-	{http.MethodGet, "/patients/{id}/orders/", authz.ReadOrders.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).listOrders)},
-	{http.MethodPost, "/patients/{id}/orders/", authz.RecordOrders, ratelimit.User, ofPatient((*api).recordOrder)},
+	{http.MethodGet, "/patients/{id}/orders/", authz.ReadOrders.Or(authz.ScopePatientsRead), ratelimit.User, withPatient((*api).listOrders)},
+	{http.MethodPost, "/patients/{id}/orders/", authz.RecordOrders, ratelimit.User, withPatient((*api).recordOrder)},
 
 	// ingestion.go; a row for each kind of reading is at the end
 	{http.MethodGet, "/ingestion/observations/", authz.ReadObservations.Or(authz.ScopeObservationsRead), ratelimit.User, (*api).listObservations},
-	{http.MethodGet, "/ingestion/observations/{id}/", authz.ReadObservations.Or(authz.ScopeObservationsRead), ratelimit.User, of((*api).observation, (*api).readObservation)},
+	{http.MethodGet, "/ingestion/observations/{id}/", authz.ReadObservations.Or(authz.ScopeObservationsRead), ratelimit.User, withRecord((*api).observation, (*api).readObservation)},
 
 	// ingestion.go, gateway.go
-	{http.MethodPost, "/ingestion/observations/{id}/entered-in-error/", authz.CorrectObservations, ratelimit.User, of((*api).observation, (*api).retractObservation)},
-	{http.MethodPost, "/ingestion/observations/{id}/confirm/", authz.CorrectObservations, ratelimit.User, of((*api).observation, (*api).confirmObservation)},
+	{http.MethodPost, "/ingestion/observations/{id}/entered-in-error/", authz.CorrectObservations, ratelimit.User, withRecord((*api).observation, (*api).retractObservation)},
+	{http.MethodPost, "/ingestion/observations/{id}/confirm/", authz.CorrectObservations, ratelimit.User, withRecord((*api).observation, (*api).confirmObservation)},
 	{http.MethodGet, "/ingestion/status/", authz.ReadIngestionStatus, ratelimit.User, (*api).ingestionStatus},
 	{http.MethodGet, "/ingestion/quarantine/", authz.ReadQuarantine, ratelimit.User, (*api).listQuarantine},
-	{http.MethodPost, "/ingestion/quarantine/{id}/release/", authz.ManageQuarantine, ratelimit.User, of(byUUID(ingest.FindQuarantined), (*api).releaseEvent)},
-	{http.MethodPost, "/ingestion/quarantine/{id}/confirm/", authz.ConfirmImplausible, ratelimit.User, of(byUUID(ingest.FindQuarantined), (*api).confirmEvent)},
-	{http.MethodPost, "/ingestion/quarantine/{id}/discard/", authz.DiscardEvents, ratelimit.User, of(byUUID(ingest.FindQuarantined), (*api).discardEvent)},
+	{http.MethodPost, "/ingestion/quarantine/{id}/release/", authz.ManageQuarantine, ratelimit.User, withRecord(byUUID(ingest.FindQuarantined), (*api).releaseEvent)},
+	{http.MethodPost, "/ingestion/quarantine/{id}/confirm/", authz.ConfirmImplausible, ratelimit.User, withRecord(byUUID(ingest.FindQuarantined), (*api).confirmEvent)},
+	{http.MethodPost, "/ingestion/quarantine/{id}/discard/", authz.DiscardEvents, ratelimit.User, withRecord(byUUID(ingest.FindQuarantined), (*api).discardEvent)},
 
 	// gateway.go; a row for each vendor is at the end
 	{http.MethodPost, "/gateway/webhook/", authz.SignedByGateway, ratelimit.Webhook, (*api).receiveEvent},
@@ -172,41 +172,41 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/devices/assign/", authz.AssignDevices, ratelimit.User, (*api).assignDevice},
 	{http.MethodGet, "/devices/", authz.ReadDevices, ratelimit.User, (*api).listDevices},
 	{http.MethodPost, "/devices/", authz.AssignDevices, ratelimit.User, (*api).registerDevice},
-	{http.MethodGet, "/devices/{device_id}/", authz.ReadDevices, ratelimit.User, of((*api).device, (*api).readDevice)},
-	{http.MethodPost, "/devices/{device_id}/unassign/", authz.AssignDevices, ratelimit.User, of((*api).device, (*api).unassignDevice)},
-	{http.MethodPost, "/devices/{device_id}/replace/", authz.AssignDevices, ratelimit.User, of((*api).device, (*api).replaceDevice)},
-	{http.MethodPost, "/devices/{device_id}/setup-complete/", authz.AssignDevices, ratelimit.User, of((*api).device, (*api).completeDeviceSetUp)},
+	{http.MethodGet, "/devices/{device_id}/", authz.ReadDevices, ratelimit.User, withRecord((*api).device, (*api).readDevice)},
+	{http.MethodPost, "/devices/{device_id}/unassign/", authz.AssignDevices, ratelimit.User, withRecord((*api).device, (*api).unassignDevice)},
+	{http.MethodPost, "/devices/{device_id}/replace/", authz.AssignDevices, ratelimit.User, withRecord((*api).device, (*api).replaceDevice)},
+	{http.MethodPost, "/devices/{device_id}/setup-complete/", authz.AssignDevices, ratelimit.User, withRecord((*api).device, (*api).completeDeviceSetUp)},
 	{http.MethodGet, "/devices/alerts/", authz.ReadHubs, ratelimit.User, (*api).listDeviceAlerts},
 	{http.MethodGet, "/hubs/", authz.ReadHubs, ratelimit.User, (*api).listHubs},
 
 	// triage.go, alerts.go
 	{http.MethodGet, "/triage/patients/", authz.ReadTriage, ratelimit.User, (*api).listTriage},
 	{http.MethodGet, "/triage/patients/stats/", authz.ReadTriage, ratelimit.User, (*api).readTriageStats},
-	{http.MethodPost, "/triage/patients/{id}/review/", authz.ReviewTriage, ratelimit.User, ofPatient((*api).reviewPatient)},
+	{http.MethodPost, "/triage/patients/{id}/review/", authz.ReviewTriage, ratelimit.User, withPatient((*api).reviewPatient)},
 	{http.MethodGet, "/alerts/", authz.ReadAlerts.Or(authz.ScopeAlertsRead), ratelimit.User, (*api).listAlerts},
-	{http.MethodGet, "/alerts/{id}/", authz.ReadAlerts.Or(authz.ScopeAlertsRead), ratelimit.User, of((*api).alert, (*api).readAlert)},
-	{http.MethodPost, "/alerts/{id}/acknowledge/", authz.AcknowledgeAlerts, ratelimit.User, of((*api).alert, (*api).acknowledgeAlert)},
+	{http.MethodGet, "/alerts/{id}/", authz.ReadAlerts.Or(authz.ScopeAlertsRead), ratelimit.User, withRecord((*api).alert, (*api).readAlert)},
+	{http.MethodPost, "/alerts/{id}/acknowledge/", authz.AcknowledgeAlerts, ratelimit.User, withRecord((*api).alert, (*api).acknowledgeAlert)},
 	{http.MethodPost, "/alerts/{id}/resolve/", authz.ResolveAlerts, ratelimit.User, actOnAlert(alerts.Resolve)},
 	{http.MethodPost, "/alerts/{id}/notes/", authz.AnnotateAlerts, ratelimit.User, actOnAlert(alerts.Annotate)},
-	{http.MethodPost, "/alerts/{id}/escalate/", authz.AnnotateAlerts, ratelimit.User, of((*api).alert, (*api).escalateAlert)},
+	{http.MethodPost, "/alerts/{id}/escalate/", authz.AnnotateAlerts, ratelimit.User, withRecord((*api).alert, (*api).escalateAlert)},
 
 	// escalations.go
 	{http.MethodGet, "/escalations/", authz.ReadEscalations.Or(authz.ScopeAlertsRead), ratelimit.User, (*api).listEscalations},
 	{http.MethodPost, "/escalations/", authz.CreateEscalations, ratelimit.User, (*api).createEscalation},
-	{http.MethodGet, "/escalations/{id}/", authz.ReadEscalations.Or(authz.ScopeAlertsRead), ratelimit.User, of((*api).escalation, (*api).readEscalation)},
-	{http.MethodPatch, "/escalations/{id}/", authz.UpdateEscalations, ratelimit.User, of((*api).escalation, (*api).updateEscalation)},
+	{http.MethodGet, "/escalations/{id}/", authz.ReadEscalations.Or(authz.ScopeAlertsRead), ratelimit.User, withRecord((*api).escalation, (*api).readEscalation)},
+	{http.MethodPatch, "/escalations/{id}/", authz.UpdateEscalations, ratelimit.User, withRecord((*api).escalation, (*api).updateEscalation)},
 
 	// alerts.go, vital_config.go
-	{http.MethodGet, "/patients/{id}/snoozes/", authz.ReadAlerts.Or(authz.ScopeAlertsRead), ratelimit.User, ofPatient((*api).listSnoozes)},
-	{http.MethodPost, "/patients/{id}/snoozes/", authz.SnoozeAlerts, ratelimit.User, ofPatient((*api).startSnooze)},
-	{http.MethodPost, "/patients/{id}/snoozes/{snooze_id}/end/", authz.SnoozeAlerts, ratelimit.User, ofPatient((*api).endSnooze)},
+	{http.MethodGet, "/patients/{id}/snoozes/", authz.ReadAlerts.Or(authz.ScopeAlertsRead), ratelimit.User, withPatient((*api).listSnoozes)},
+	{http.MethodPost, "/patients/{id}/snoozes/", authz.SnoozeAlerts, ratelimit.User, withPatient((*api).startSnooze)},
+	{http.MethodPost, "/patients/{id}/snoozes/{snooze_id}/end/", authz.SnoozeAlerts, ratelimit.User, withPatient((*api).endSnooze)},
 	{http.MethodPost, "/triage/simulate-thresholds/", authz.SimulateThresholds, ratelimit.User, (*api).simulateThresholds},
 
 	// fhir.go, transmissions.go
-	{http.MethodGet, "/fhir/patients/{id}/", authz.ReadFHIRPatients.Or(authz.ScopePatientsRead), ratelimit.User, ofPatient((*api).readFHIRPatient)},
-	{http.MethodGet, "/fhir/observations/{id}/", authz.ReadObservations.Or(authz.ScopeObservationsRead), ratelimit.User, of((*api).observation, (*api).readFHIRObservation)},
-	{http.MethodPost, "/fhir/observations/{id}/transform/", authz.TransmitObservations, ratelimit.User, of((*api).observation, (*api).transformObservation)},
-	{http.MethodPost, "/fhir/observations/{id}/transmit/", authz.TransmitObservations, ratelimit.User, of((*api).observation, (*api).transmitObservation)},
+	{http.MethodGet, "/fhir/patients/{id}/", authz.ReadFHIRPatients.Or(authz.ScopePatientsRead), ratelimit.User, withPatient((*api).readFHIRPatient)},
+	{http.MethodGet, "/fhir/observations/{id}/", authz.ReadObservations.Or(authz.ScopeObservationsRead), ratelimit.User, withRecord((*api).observation, (*api).readFHIRObservation)},
+	{http.MethodPost, "/fhir/observations/{id}/transform/", authz.TransmitObservations, ratelimit.User, withRecord((*api).observation, (*api).transformObservation)},
+	{http.MethodPost, "/fhir/observations/{id}/transmit/", authz.TransmitObservations, ratelimit.User, withRecord((*api).observation, (*api).transmitObservation)},
 	{http.MethodGet, "/fhir/status/", authz.ReadTransmissions, ratelimit.User, (*api).fhirStatus},
 	{http.MethodGet, "/fhir/transmissions/{id}/", authz.ReadTransmissions, ratelimit.User, (*api).readTransmission},
 	{http.MethodPost, "/fhir/transmissions/{id}/acknowledge/", authz.TransmitObservations, ratelimit.User, (*api).acknowledgeCorrection},
@@ -216,15 +216,15 @@ var table = slices.Concat([]route{
 
 	// notifications.go
 	{http.MethodGet, "/notifications/", authz.UseOwnAccount, ratelimit.User, (*api).listNotifications},
-	{http.MethodGet, "/notifications/{id}/", authz.UseOwnAccount, ratelimit.User, of((*api).notification, (*api).readNotification)},
-	{http.MethodPost, "/notifications/{id}/read/", authz.UseOwnAccount, ratelimit.User, of((*api).notification, (*api).markRead)},
+	{http.MethodGet, "/notifications/{id}/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).notification, (*api).readNotification)},
+	{http.MethodPost, "/notifications/{id}/read/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).notification, (*api).markRead)},
 	{http.MethodPost, "/notifications/read-all/", authz.UseOwnAccount, ratelimit.User, (*api).markAllRead},
 	{http.MethodGet, "/notifications/deliveries/", authz.ReadDeliveries, ratelimit.User, (*api).listDeliveries},
 	{http.MethodGet, "/users/me/notification-preferences/", authz.UseOwnAccount, ratelimit.User, (*api).readPreferences},
 	{http.MethodPatch, "/users/me/notification-preferences/", authz.UseOwnAccount, ratelimit.User, withBody((*api).updatePreferences)},
 	{http.MethodPost, "/notifications/tokens/register/", authz.UseOwnAccount, ratelimit.User, withBody((*api).registerToken)},
 	{http.MethodGet, "/notifications/tokens/", authz.UseOwnAccount, ratelimit.User, (*api).listTokens},
-	{http.MethodDelete, "/notifications/tokens/{id}/", authz.UseOwnAccount, ratelimit.User, of((*api).number, (*api).deleteToken)},
+	{http.MethodDelete, "/notifications/tokens/{id}/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).number, (*api).deleteToken)},
 	{http.MethodGet, "/notifications/vapid-public-key/", authz.Anyone, ratelimit.User, (*api).readPublicKey},
 
 	// time_entries.go
@@ -232,29 +232,29 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/time-entries/summary/", authz.ReadTimeEntries, ratelimit.User, (*api).summarizeTime},
 	{http.MethodPost, "/time-entries/", authz.CreateTimeEntries, ratelimit.User, (*api).logTime},
 	{http.MethodPost, "/time-entries/start/", authz.CreateTimeEntries, ratelimit.User, (*api).startTimer},
-	{http.MethodPost, "/time-entries/{id}/stop/", authz.CreateTimeEntries, ratelimit.User, of((*api).number, (*api).stopTimer)},
-	{http.MethodPost, "/time-entries/{id}/attest/", authz.AttestTimeEntries, ratelimit.User, of((*api).number, (*api).attestTime)},
-	{http.MethodPatch, "/time-entries/{id}/", authz.ChangeTimeEntries, ratelimit.User, of((*api).number, (*api).changeTime)},
-	{http.MethodDelete, "/time-entries/{id}/", authz.ChangeTimeEntries, ratelimit.User, of((*api).number, (*api).deleteTime)},
+	{http.MethodPost, "/time-entries/{id}/stop/", authz.CreateTimeEntries, ratelimit.User, withRecord((*api).number, (*api).stopTimer)},
+	{http.MethodPost, "/time-entries/{id}/attest/", authz.AttestTimeEntries, ratelimit.User, withRecord((*api).number, (*api).attestTime)},
+	{http.MethodPatch, "/time-entries/{id}/", authz.ChangeTimeEntries, ratelimit.User, withRecord((*api).number, (*api).changeTime)},
+	{http.MethodDelete, "/time-entries/{id}/", authz.ChangeTimeEntries, ratelimit.User, withRecord((*api).number, (*api).deleteTime)},
 
 	// billing.go, billing_evidence.go
 	{http.MethodGet, "/billing/entries/", authz.ReadBilling.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listEntries},
-	{http.MethodGet, "/billing/entries/{id}/", authz.ReadBilling.Or(authz.ScopeBillingRead), ratelimit.User, of((*api).entry, (*api).readEntry)},
-	{http.MethodGet, "/billing/entries/{id}/evidence/", authz.ReadBilling.Or(authz.ScopeBillingRead), ratelimit.User, of((*api).entry, (*api).readEvidence)},
-	{http.MethodGet, "/billing/entries/{id}/preflight/", authz.ReadBilling.Or(authz.ScopeBillingRead), ratelimit.User, of((*api).entry, (*api).preflightEntry)},
+	{http.MethodGet, "/billing/entries/{id}/", authz.ReadBilling.Or(authz.ScopeBillingRead), ratelimit.User, withRecord((*api).entry, (*api).readEntry)},
+	{http.MethodGet, "/billing/entries/{id}/evidence/", authz.ReadBilling.Or(authz.ScopeBillingRead), ratelimit.User, withRecord((*api).entry, (*api).readEvidence)},
+	{http.MethodGet, "/billing/entries/{id}/preflight/", authz.ReadBilling.Or(authz.ScopeBillingRead), ratelimit.User, withRecord((*api).entry, (*api).preflightEntry)},
 	{http.MethodGet, "/billing/preflight/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listPreflight},
-	{http.MethodGet, "/billing/self-audit/", authz.ReadBillingReports, ratelimit.User, (*api).auditSelf},
+	{http.MethodGet, "/billing/self-audit/", authz.ReadBillingReports, ratelimit.User, (*api).readSelfAudit},
 	{http.MethodPost, "/billing/entries/manual-create/", authz.CreateBilling, ratelimit.User, (*api).createEntry},
 	{http.MethodPost, "/billing/run/", authz.ManageBilling, ratelimit.User, (*api).runBilling},
-	{http.MethodGet, "/billing/eligibility/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, ofPatient((*api).readEligibility)},
-	{http.MethodGet, "/billing/explain/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, ofPatient((*api).explainBilling)},
+	{http.MethodGet, "/billing/eligibility/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, withPatient((*api).readEligibility)},
+	{http.MethodGet, "/billing/explain/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, withPatient((*api).explainBilling)},
 	{http.MethodGet, "/billing/near-billable/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listNearBillable},
 
 	// month_end.go
 	{http.MethodGet, "/billing/month-end/", authz.ReadBillingReports, ratelimit.User, (*api).readMonthEnd},
 	{http.MethodGet, "/billing/funnel/", authz.ReadBillingReports, ratelimit.User, (*api).readFunnel},
-	{http.MethodPost, "/billing/entries/review/", authz.ManageBilling, ratelimit.User, (*api).reviewMany},
-	{http.MethodGet, "/billing/calendar/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, ofPatient((*api).readCalendar)},
+	{http.MethodPost, "/billing/entries/review/", authz.ManageBilling, ratelimit.User, (*api).reviewInBulk},
+	{http.MethodGet, "/billing/calendar/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, withPatient((*api).readCalendar)},
 
 	// claims.go
 	{http.MethodPost, "/billing/entries/{id}/review/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readReview)},
@@ -303,7 +303,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/audit/events/", authz.ReadAudit, ratelimit.User, (*api).listAudit},
 	{http.MethodGet, "/audit/events/{id}/", authz.ReadAudit, ratelimit.User, (*api).readAudit},
 	{http.MethodGet, "/audit/verify/", authz.ReadAudit, ratelimit.User, (*api).verifyAudit},
-	{http.MethodGet, "/patients/{id}/access-log/", authz.ReadAccessLog, ratelimit.User, ofAnyPatient((*api).readAccessLog)},
+	{http.MethodGet, "/patients/{id}/access-log/", authz.ReadAccessLog, ratelimit.User, withAnyPatient((*api).readAccessLog)},
 
 	// dashboard.go
 	{http.MethodGet, "/dashboard/stats/", authz.ReadDashboard, ratelimit.User, (*api).readDashboard},

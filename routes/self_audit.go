@@ -11,8 +11,8 @@ type selfAuditView struct {
 	Findings []reports.Finding `json:"findings"`
 }
 
-// auditSelf lists entries by id only; opening an entry records the access to its patient.
-func (a *api) auditSelf(c *web.Call) error {
+// readSelfAudit lists entries by id only; opening an entry records the access to its patient.
+func (a *api) readSelfAudit(c *web.Call) error {
 	q := c.Query()
 	month := a.monthIn(c, q, "month")
 	if err := q.Err(); err != nil {

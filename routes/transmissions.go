@@ -107,12 +107,12 @@ func (a *api) transformObservation(c *web.Call, o ingest.Observation) error {
 }
 
 func (a *api) transmitObservation(c *web.Call, o ingest.Observation) error {
-	asked, err := a.Transmissions.Deliver(c.App, o.ID, c.Actor(), c.Now)
+	delivery, err := a.Transmissions.Deliver(c.App, o.ID, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
-	view := queuedView{ObservationID: o.ID, FHIRStatus: asked.FHIRStatus, TransmissionID: asked.TransmissionID, Message: "Observation is being transmitted to the EMR."}
-	if asked.FHIRStatus == collections.FHIRTransmitted {
+	view := queuedView{ObservationID: o.ID, FHIRStatus: delivery.FHIRStatus, TransmissionID: delivery.TransmissionID, Message: "Observation is being transmitted to the EMR."}
+	if delivery.FHIRStatus == collections.FHIRTransmitted {
 		view.Message = "Observation has just been transmitted to the EMR."
 	}
 	return c.OK(view)

@@ -64,21 +64,21 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 }
 
 func (a *api) listTriage(c *web.Call) error {
-	asked, err := a.readTriageQuery(c)
+	query, err := a.readTriageQuery(c)
 	if err != nil {
 		return err
 	}
 	var version collections.ListVersion // read before all other data of the page
-	key := asked.key(c)
-	if asked.plain {
+	key := query.key(c)
+	if query.plain {
 		if version, err = collections.ReadListVersion(c.App); err != nil {
 			return err
 		}
-		if page, known := a.pages.Find(key, version); known {
+		if page, isCached := a.pages.Find(key, version); isCached {
 			return page.show(c)
 		}
 	}
-	page, total, err := triage.List(c.App, asked.filter, asked.paging.Offset(), asked.paging.Size)
+	page, total, err := triage.List(c.App, query.filter, query.paging.Offset(), query.paging.Size)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *api) listTriage(c *web.Call) error {
 		return err
 	}
 	ids := web.Views(page, func(row triage.Row) string { return row.PatientID })
-	if asked.trends {
+	if query.trends {
 		trends, err := triage.ReadTrends(c.App, ids)
 		if err != nil {
 			return err
@@ -96,17 +96,17 @@ func (a *api) listTriage(c *web.Call) error {
 			views[i].Trends = trends[ids[i]]
 		}
 	}
-	if asked.concern {
+	if query.concern {
 		if err := addRowDetails(c.Request.Context(), c.App, views, true, c.Now); err != nil {
 			return err
 		}
 	}
-	made := triagePage{patients: ids}
-	made.answer, made.missing = web.ListBody(c, asked.paging, total, views)
-	if asked.plain {
-		a.pages.store(key, version, views, made)
+	result := triagePage{patients: ids}
+	result.answer, result.missing = web.ListBody(c, query.paging, total, views)
+	if query.plain {
+		a.pages.store(key, version, views, result)
 	}
-	return made.show(c)
+	return result.show(c)
 }
 
 // triageQuery is a parsed query of the list. A plain query depends only on the list and its names; row details also
@@ -117,32 +117,32 @@ type triageQuery struct {
 	trends, concern, plain bool
 }
 
-func (a *api) readTriageQuery(c *web.Call) (asked triageQuery, err error) {
+func (a *api) readTriageQuery(c *web.Call) (query triageQuery, err error) {
 	q, p := c.Listing()
-	asked = triageQuery{paging: p, filter: triage.Filter{
+	query = triageQuery{paging: p, filter: triage.Filter{
 		RiskLevel:      q.OneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
 		Unacknowledged: q.Boolean("has_unack_alerts"), NeedsReview: q.Boolean("needs_review"), Escalated: q.IsTrue("escalated"),
 		Order: triage.Order(q.Ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
 	}}
 	if mine := q.IsTrue("mine"); mine || a.confinedToTeams(c) {
-		asked.filter.CareTeamOf = c.Caller.RecordID
+		query.filter.CareTeamOf = c.Caller.RecordID
 	}
 	only, search := q.PatientID(), q.Text("search", 100)
-	asked.trends, asked.concern = q.IsTrue("trends"), q.IsTrue("concern")
-	asked.plain = only == "" && search == "" && !asked.trends && !asked.concern
+	query.trends, query.concern = q.IsTrue("trends"), q.IsTrue("concern")
+	query.plain = only == "" && search == "" && !query.trends && !query.concern
 	if err := q.Err(); err != nil {
-		return asked, err
+		return query, err
 	}
 	if search != "" {
-		if asked.filter.Among, err = patients.Search(a.Directory, search, maxSearchMatches); err != nil {
-			return asked, err
+		if query.filter.Among, err = patients.Search(a.Directory, search, maxSearchMatches); err != nil {
+			return query, err
 		}
 	}
 	if only != "" {
-		asked.filter.CareTeamOf, asked.filter.Among = "", []string{only}
+		query.filter.CareTeamOf, query.filter.Among = "", []string{only}
 		err = a.authorizePatient(c, only)
 	}
-	return asked, err
+	return query, err
 }
 
 // maxSearchMatches limits how many patients a search considers; a search with more matches is too broad.
@@ -204,7 +204,7 @@ type LiveViews struct{ Clock func() time.Time }
 
 var _ realtime.Views = LiveViews{}
 
-// Patients implements [live.Views].
+// Patients implements [realtime.Views].
 func (l LiveViews) Patients(app core.App, ids []string) (map[string]realtime.View, error) {
 	rows, err := triage.Find(app, ids...)
 	if err != nil {
@@ -221,13 +221,13 @@ func (l LiveViews) Patients(app core.App, ids []string) (map[string]realtime.Vie
 	return views, err
 }
 
-// Alerts implements [live.Views].
+// Alerts implements [realtime.Views].
 func (LiveViews) Alerts(app core.App, ids []string) (map[string]realtime.View, error) {
 	rows, err := collections.AlertsByID(app, ids)
 	return liveViews(app, rows, err, viewLiveAlerts)
 }
 
-// Escalations implements [live.Views].
+// Escalations implements [realtime.Views].
 func (LiveViews) Escalations(app core.App, ids []string) (map[string]realtime.View, error) {
 	rows, err := collections.EscalationsByID(app, ids)
 	return liveViews(app, rows, err, viewEscalations)

@@ -64,21 +64,21 @@ type linkBody struct {
 	Confirmed validate.Boolean `json:"confirmed"`
 }
 
-type wantedLink struct {
+type linkRequest struct {
 	emrID     string
 	confirmed bool
 }
 
-func (b linkBody) read(checks *validate.Checks) (wanted wantedLink) {
+func (b linkBody) read(checks *validate.Checks) (link linkRequest) {
 	sent := checks.Text("emr_id", b.EMRID, validate.Required(100).Identifier())
-	wanted.emrID = strings.TrimPrefix(sent, "Patient/")
-	if sent != "" && !emr.IsPatientID(wanted.emrID) {
+	link.emrID = strings.TrimPrefix(sent, "Patient/")
+	if sent != "" && !emr.IsPatientID(link.emrID) {
 		checks.Reject("emr_id", "Must be an id of the EMR, such as Patient/123.")
 	}
 	if confirmed := checks.Boolean("confirmed", b.Confirmed, false); confirmed != nil {
-		wanted.confirmed = *confirmed
+		link.confirmed = *confirmed
 	}
-	return wanted
+	return link
 }
 
 type linkedView struct {
@@ -89,7 +89,7 @@ type linkedView struct {
 
 // linkPatient links a patient to an EMR record after reading that record from the EMR.
 func (a *api) linkPatient(c *web.Call, patient *collections.Patient) error {
-	wanted, err := web.Read(c, linkBody.read)
+	link, err := web.Read(c, linkBody.read)
 	if err != nil {
 		return err
 	}
@@ -98,9 +98,9 @@ func (a *api) linkPatient(c *web.Call, patient *collections.Patient) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), emrImportTimeout)
 	defer cancel()
-	warnings, err := patients.Link(ctx, c.App, a.EMR.Client, patient, wanted.emrID, wanted.confirmed, c.Actor(), c.Now)
+	warnings, err := patients.Link(ctx, c.App, a.EMR.Client, patient, link.emrID, link.confirmed, c.Actor(), c.Now)
 	if err != nil {
 		return upstream(err)
 	}
-	return c.OK(linkedView{patient.Id, "Patient/" + wanted.emrID, append([]string{}, warnings...)})
+	return c.OK(linkedView{patient.Id, "Patient/" + link.emrID, append([]string{}, warnings...)})
 }

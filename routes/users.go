@@ -51,14 +51,14 @@ func (a *api) viewUser(c *web.Call, users ...*collections.User) (func(*collectio
 
 func (a *api) listUsers(c *web.Call) error {
 	q, p := c.Listing()
-	wanted := auth.UserQuery{
+	query := auth.UserQuery{
 		Role: q.OneOf("role", stringsOf(authz.Roles)...), Active: q.Boolean("is_active"), Search: q.Text("search", 100),
 		Ordering: q.Ordering(auth.UserOrders...), Offset: p.Offset(), Limit: p.Size,
 	}
 	if err := q.Err(); err != nil {
 		return err
 	}
-	users, total, unreadable, err := auth.Users(c.App, wanted)
+	users, total, unreadable, err := auth.Users(c.App, query)
 	if err != nil {
 		return err
 	}
@@ -81,9 +81,9 @@ func (a *api) recordID(c *web.Call) (string, error) {
 	return collections.NumberID(number), nil
 }
 
-// numbered serves a row about a numbered record, by its record id.
-func numbered(handle func(a *api, c *web.Call, id string) error) handler {
-	return of((*api).recordID, handle)
+// withUserID serves a row about a numbered record, by its record id.
+func withUserID(handle func(a *api, c *web.Call, id string) error) handler {
+	return withRecord((*api).recordID, handle)
 }
 
 // maxNumber has as many digits as a record id.

@@ -17,8 +17,8 @@ import (
 func visitRows() []route {
 	return []route{
 		{http.MethodGet, "/patients/data-days/", authz.ReadDataDays, ratelimit.User, (*api).listDaysShort},
-		{http.MethodGet, "/patients/{id}/data-days/", authz.ReadDataDays, ratelimit.User, ofPatient((*api).readDataDays)},
-		{http.MethodGet, "/patients/{id}/report/", authz.ReadVisitReport, ratelimit.User, ofPatient((*api).readVisitReport)},
+		{http.MethodGet, "/patients/{id}/data-days/", authz.ReadDataDays, ratelimit.User, withPatient((*api).readDataDays)},
+		{http.MethodGet, "/patients/{id}/report/", authz.ReadVisitReport, ratelimit.User, withPatient((*api).readVisitReport)},
 	}
 }
 

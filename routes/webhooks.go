@@ -22,12 +22,12 @@ func webhookRows() []route {
 	return []route{
 		{http.MethodGet, "/webhooks/", authz.ManageWebhooks, ratelimit.User, (*api).listWebhooks},
 		{http.MethodPost, "/webhooks/", authz.ManageWebhooks, ratelimit.User, (*api).createWebhook},
-		{http.MethodGet, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).readWebhook)},
-		{http.MethodPatch, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).changeWebhook)},
-		{http.MethodDelete, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).deleteWebhook)},
-		{http.MethodPost, "/webhooks/{id}/test/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).testWebhook)},
-		{http.MethodPost, "/webhooks/{id}/rotate-secret/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).rotateWebhookSecret)},
-		{http.MethodGet, "/webhooks/{id}/deliveries/", authz.ManageWebhooks, ratelimit.User, of(byUUID(collections.FindWebhook), (*api).listWebhookDeliveries)},
+		{http.MethodGet, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).readWebhook)},
+		{http.MethodPatch, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).changeWebhook)},
+		{http.MethodDelete, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).deleteWebhook)},
+		{http.MethodPost, "/webhooks/{id}/test/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).testWebhook)},
+		{http.MethodPost, "/webhooks/{id}/rotate-secret/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).rotateWebhookSecret)},
+		{http.MethodGet, "/webhooks/{id}/deliveries/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).listWebhookDeliveries)},
 		{http.MethodPost, "/webhooks/deliveries/{id}/retry/", authz.ManageWebhooks, ratelimit.User, (*api).retryWebhookDelivery},
 	}
 }
@@ -66,8 +66,8 @@ type webhookSecretView struct {
 	Secret string `json:"secret"`
 }
 
-func viewWebhookSecret(made webhooks.Secret) webhookSecretView {
-	return webhookSecretView{viewWebhook(made.Webhook), made.Secret}
+func viewWebhookSecret(created webhooks.Secret) webhookSecretView {
+	return webhookSecretView{viewWebhook(created.Webhook), created.Secret}
 }
 
 type webhookDeliveryView struct {
@@ -183,14 +183,14 @@ var _ webhooks.Views = WebhookViews{}
 // objectViews renders each kind of object by its API id; nil for a missing object.
 var objectViews = map[string]func(v WebhookViews, app core.App, id string) (any, error){
 	collections.ChangeObservation: WebhookViews.observation,
-	collections.ChangeAlert: shown(collections.AlertsByID, func(app core.App, page []*collections.Alert) ([]alertView, error) {
+	collections.ChangeAlert: viewByNumber(collections.AlertsByID, func(app core.App, page []*collections.Alert) ([]alertView, error) {
 		return viewAlerts(authz.Client)(app, page)
 	}),
-	collections.ChangeEscalation:   shown(collections.EscalationsByID, viewEscalations),
+	collections.ChangeEscalation:   viewByNumber(collections.EscalationsByID, viewEscalations),
 	collections.ChangePatient:      WebhookViews.patient,
 	collections.ChangeDevice:       WebhookViews.device,
-	collections.ChangeTransmission: foundBy(collections.FindTransmission, withPatientNames(viewTransmission)),
-	collections.ChangeClaim:        foundBy(collections.FindBillingEntry, viewEntries),
+	collections.ChangeTransmission: viewByUUID(collections.FindTransmission, withPatientNames(viewTransmission)),
+	collections.ChangeClaim:        viewByUUID(collections.FindBillingEntry, viewEntries),
 }
 
 // Object implements [webhooks.Views]. An unreadable record is an error, so that the delivery is retried.
@@ -214,30 +214,30 @@ func numberID(id string) string {
 	return id
 }
 
-// shown renders a record of a numbered collection.
-func shown[R patientRecord, V any](find func(core.App, []string) ([]R, error), view func(core.App, []R) ([]V, error)) func(WebhookViews, core.App, string) (any, error) {
+// viewByNumber renders a record of a numbered collection.
+func viewByNumber[R patientRecord, V any](find func(core.App, []string) ([]R, error), view func(core.App, []R) ([]V, error)) func(WebhookViews, core.App, string) (any, error) {
 	return func(_ WebhookViews, app core.App, id string) (any, error) {
 		found, err := find(app, []string{numberID(id)})
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}
-		return whenPresent(app, found[0], view)
+		return viewIfPatientExists(app, found[0], view)
 	}
 }
 
-// foundBy renders a record with a UUID as its id.
-func foundBy[R patientRecord, V any](find func(core.App, string) (R, error), view func(core.App, []R) ([]V, error)) func(WebhookViews, core.App, string) (any, error) {
+// viewByUUID renders a record with a UUID as its id.
+func viewByUUID[R patientRecord, V any](find func(core.App, string) (R, error), view func(core.App, []R) ([]V, error)) func(WebhookViews, core.App, string) (any, error) {
 	return func(_ WebhookViews, app core.App, id string) (any, error) {
 		found, err := find(app, id)
 		if err != nil {
 			return nil, err
 		}
-		return whenPresent(app, found, view)
+		return viewIfPatientExists(app, found, view)
 	}
 }
 
-// whenPresent renders a record unless its patient is deleted.
-func whenPresent[R patientRecord, V any](app core.App, record R, view func(core.App, []R) ([]V, error)) (any, error) {
+// viewIfPatientExists renders a record unless its patient is deleted.
+func viewIfPatientExists[R patientRecord, V any](app core.App, record R, view func(core.App, []R) ([]V, error)) (any, error) {
 	if _, err := collections.FindPatient(app, record.PatientID()); err != nil {
 		return nil, err
 	}

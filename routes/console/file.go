@@ -72,29 +72,29 @@ func (f *File) Encoded(coding string) (body []byte, tag string, err error) {
 // ChooseCoding returns the coding that Accept-Encoding prefers, on a tie the smallest, and identity if it names none.
 // Source: RFC 9110, section 12.5.3.
 func ChooseCoding(accepted []string) string {
-	liked := map[string]float64{}
-	for said := range strings.SplitSeq(strings.ToLower(strings.Join(accepted, ",")), ",") {
-		coding, rest, weighed := strings.Cut(said, ";")
-		liked[strings.TrimSpace(coding)] = 1
-		if weighed {
+	weights := map[string]float64{}
+	for offer := range strings.SplitSeq(strings.ToLower(strings.Join(accepted, ",")), ",") {
+		coding, rest, hasWeight := strings.Cut(offer, ";")
+		weights[strings.TrimSpace(coding)] = 1
+		if hasWeight {
 			name, value, _ := strings.Cut(rest, "=")
 			weight, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
 			if strings.TrimSpace(name) != "q" || err != nil || weight < 0 {
 				weight = 0 // a malformed weight counts as 0
 			}
-			liked[strings.TrimSpace(coding)] = weight
+			weights[strings.TrimSpace(coding)] = weight
 		}
 	}
-	if _, named := liked[Plain]; !named {
-		liked[Plain] = 1e-4 // identity is acceptable unless rejected, after any named coding
+	if _, named := weights[Plain]; !named {
+		weights[Plain] = 1e-4 // identity is acceptable unless rejected, after any named coding
 	}
 	best := Plain
 	for _, coding := range []string{Gzip, Brotli} {
-		weight, named := liked[coding]
+		weight, named := weights[coding]
 		if !named {
-			weight = liked["*"]
+			weight = weights["*"]
 		}
-		if weight > 0 && weight >= liked[best] {
+		if weight > 0 && weight >= weights[best] {
 			best = coding
 		}
 	}

@@ -23,15 +23,14 @@ var types = map[string]string{
 
 // Files are the files of a console.
 type Files struct {
-	files fs.FS
-	known sync.Map // *File by its type and the hash of its content
+	files  fs.FS
+	cached sync.Map // *File by its type and the hash of its content
 }
 
 // New returns the files of a folder.
 func New(files fs.FS) *Files { return &Files{files: files} }
 
-// HashName names content by its hash, with a letter first: Go embeds no file with a name that begins with an
-// underscore.
+// HashName names content by its hash in hexadecimal, since Go embeds no file with a name that begins with an underscore.
 func HashName(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:12])
@@ -39,8 +38,8 @@ func HashName(content []byte) string {
 
 // IsServed reports whether a file is served.
 func IsServed(name string) bool {
-	_, known := types[path.Ext(name)]
-	return known && !strings.HasPrefix(name, PackedDir+"/")
+	_, hasType := types[path.Ext(name)]
+	return hasType && !strings.HasPrefix(name, PackedDir+"/")
 }
 
 // Find returns a file by its name, or fs.ErrNotExist.
@@ -53,13 +52,13 @@ func (f *Files) Find(name string) (*File, error) {
 		return nil, fs.ErrNotExist // directories too
 	}
 	kind, sum := types[path.Ext(name)], HashName(content)
-	if known, ok := f.known.Load(kind + sum); ok {
-		return known.(*File), nil
+	if cached, ok := f.cached.Load(kind + sum); ok {
+		return cached.(*File), nil
 	}
 	packed, err := fs.ReadFile(f.files, path.Join(PackedDir, sum+".br"))
 	if err != nil {
 		packed = nil // a build without npm, or a file changed since, uses the file itself
 	}
-	known, _ := f.known.LoadOrStore(kind+sum, newFile(kind, sum, content, packed))
-	return known.(*File), nil
+	cached, _ := f.cached.LoadOrStore(kind+sum, newFile(kind, sum, content, packed))
+	return cached.(*File), nil
 }

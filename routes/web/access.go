@@ -31,9 +31,9 @@ type AccessTokens interface {
 
 // admit checks the request before any lookup, in the contract's order: limit, token, role. Source:
 // docs/decisions/conventions.md, "Reference to something that does not exist".
-func (d *Server) admit(c *Call, row Route) error {
-	caller, refused := d.identify(c)
-	if err := d.count(c, row, caller); err != nil {
+func (s *Server) admit(c *Call, row Route) error {
+	caller, refused := s.identify(c)
+	if err := s.count(c, row, caller); err != nil {
 		return err
 	}
 	c.Caller = caller
@@ -44,14 +44,14 @@ func (d *Server) admit(c *Call, row Route) error {
 			}
 			return refused
 		}
-		if err := d.permit(c, row); err != nil {
+		if err := s.permit(c, row); err != nil {
 			return err
 		}
 	}
 	if err := refuseBeyondEmergency(c, row); err != nil {
 		return err
 	}
-	if offers := d.produces(row); Preferred(c.Request.Header, offers...) == "" {
+	if offers := s.produces(row); Preferred(c.Request.Header, offers...) == "" {
 		return fault.New(fault.NotAcceptable, "not_acceptable", "No media type of the Accept header is available here.")
 	}
 	if len(c.Request.URL.RequestURI()) > maxURLBytes {
@@ -63,7 +63,7 @@ func (d *Server) admit(c *Call, row Route) error {
 // permit denies what the caller's role may not do. A user who must set up a second factor first may only use the
 // endpoints under /auth/. Source: docs/decisions/roles.md, "Endpoint permissions" and docs/decisions/authentication.md,
 // "Disable 2FA".
-func (d *Server) permit(c *Call, row Route) error {
+func (s *Server) permit(c *Call, row Route) error {
 	if c.Caller.Client != nil {
 		return c.permitClient(row)
 	}
@@ -99,12 +99,12 @@ func (c *Call) RefuseEmergency() error {
 
 // identify returns the owner of the bearer token; another scheme counts as no token. Source: RFC 6750, 2.1;
 // docs/decisions/authentication.md, "Access token".
-func (d *Server) identify(c *Call) (auth.Caller, error) {
+func (s *Server) identify(c *Call) (auth.Caller, error) {
 	scheme, token, _ := strings.Cut(c.Request.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""
 	}
-	caller, err := d.AccessTokens.Authenticate(c.App, strings.TrimSpace(token), c.Now)
+	caller, err := s.AccessTokens.Authenticate(c.App, strings.TrimSpace(token), c.Now)
 	if err != nil {
 		return auth.Caller{}, fmt.Errorf("authenticating the access token: %w", err)
 	}
@@ -113,7 +113,7 @@ func (d *Server) identify(c *Call) (auth.Caller, error) {
 
 // count takes the request from its limit and sets the headers with the left quota. Source:
 // docs/decisions/limits.md, "Which limit applies", "Rate-limit headers" and docs/decisions/errors.md, "429 body".
-func (d *Server) count(c *Call, row Route, caller auth.Caller) error {
+func (s *Server) count(c *Call, row Route, caller auth.Caller) error {
 	class, key := row.Limit, ratelimit.AddressKey(c.Address)
 	switch {
 	case class == ratelimit.User && caller.Client != nil:
@@ -124,10 +124,10 @@ func (d *Server) count(c *Call, row Route, caller auth.Caller) error {
 		class = ratelimit.Anon
 	case class == ratelimit.Auth && caller.RecordID != "" && row.Permission != authz.Anyone: // on rows that require no token, a token gives no separate limit
 		key = caller.RecordID
-	case class == ratelimit.SignIn && d.Limits.IsExhausted(ratelimit.Auth, key, c.Now): // too many failed sign-ins
+	case class == ratelimit.SignIn && s.Limits.IsExhausted(ratelimit.Auth, key, c.Now): // too many failed sign-ins
 		class = ratelimit.Auth
 	}
-	return c.Take(d.Limits, class, key)
+	return c.Take(s.Limits, class, key)
 }
 
 // Take takes the request from a limit, or fails with the 429 fault.
@@ -158,14 +158,14 @@ func setLimitHeaders(h http.Header, taken ratelimit.Result, reset int) {
 // wholeSeconds rounds up, to at least 1, so that a caller who waits that long has waited long enough.
 func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
-func (d *Server) produces(row Route) []string {
+func (s *Server) produces(row Route) []string {
 	if row.Unknown() { // an unknown path is 404 in every format
 		return nil
 	}
-	if d.Produces == nil {
+	if s.Produces == nil {
 		return []string{JSONType}
 	}
-	return d.Produces(row)
+	return s.Produces(row)
 }
 
 // Origin is the source of the request for the audit trail.
@@ -181,8 +181,8 @@ func (c *Call) Actor() audit.Actor {
 	return c.Caller.Actor(c.Origin())
 }
 
-// noteDenied records a permission denial and returns it unchanged. Source: docs/decisions/security.md, "Audit record".
-func (c *Call) noteDenied(row Route, refusal error) error {
+// recordDenied records a permission denial and returns it unchanged. Source: docs/decisions/security.md, "Audit record".
+func (c *Call) recordDenied(row Route, refusal error) error {
 	if !c.Caller.IsAuthenticated() || Translate(refusal).Kind != fault.Forbidden {
 		return refusal
 	}

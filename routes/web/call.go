@@ -65,22 +65,22 @@ func (r Route) allowance() time.Duration {
 }
 
 // entryPoint handles a request from start to end: headers, admission, the handler, and the error answer.
-func (d *Server) entryPoint(row Route) func(*core.RequestEvent) error {
+func (s *Server) entryPoint(row Route) func(*core.RequestEvent) error {
 	return func(e *core.RequestEvent) error {
 		ctx, cancel := context.WithTimeout(e.Request.Context(), row.allowance())
 		defer cancel()
 		e.Request = e.Request.WithContext(ctx)
 
-		c := d.newCall(e, row)
+		c := s.newCall(e, row)
 		defer c.release()
-		err := d.serve(c, row)
+		err := s.serve(c, row)
 		if err != nil {
-			if d.Refused != nil {
-				d.Refused(row, err)
+			if s.Refused != nil {
+				s.Refused(row, err)
 			}
-			d.refuse(c, row, c.noteDenied(row, err))
+			s.refuse(c, row, c.recordDenied(row, err))
 		}
-		d.finish(c, err)
+		s.finish(c, err)
 		switch {
 		case c.Caller.Client != nil:
 			e.Set(callerKey, c.Caller.Client.ID)
@@ -91,7 +91,7 @@ func (d *Server) entryPoint(row Route) func(*core.RequestEvent) error {
 	}
 }
 
-func (d *Server) newCall(e *core.RequestEvent, row Route) *Call {
+func (s *Server) newCall(e *core.RequestEvent, row Route) *Call {
 	limit := int64(maxBody)
 	switch {
 	case row.Permission == authz.SignedByGateway || row.Permission == authz.Anyone:
@@ -105,14 +105,14 @@ func (d *Server) newCall(e *core.RequestEvent, row Route) *Call {
 	return &Call{
 		App:       e.App,
 		Request:   e.Request,
-		Now:       d.Now(),
+		Now:       s.Now(),
 		RequestID: SetCommonHeaders(e),
 		Address:   clientAddress(e),
 		response:  e.Response,
-		publicURL: d.PublicURL,
-		zone:      d.Zone,
+		publicURL: s.PublicURL,
+		zone:      s.Zone,
 		bodyLimit: limit,
-		reads:     d.reads,
+		reads:     s.reads,
 	}
 }
 
@@ -124,12 +124,12 @@ func clientAddress(e *core.RequestEvent) string {
 	return addr.Unmap().String()
 }
 
-func (d *Server) serve(c *Call, row Route) (err error) {
+func (s *Server) serve(c *Call, row Route) (err error) {
 	defer recoverPanic(&err)
-	if err := d.admit(c, row); err != nil {
+	if err := s.admit(c, row); err != nil {
 		return err
 	}
-	return d.handle(c, row)
+	return s.handle(c, row)
 }
 
 // Header returns the response headers; set them before answering.

@@ -38,8 +38,8 @@ func (c *Call) Tagged(status int, value any) error {
 // MatchesTag reports whether a read request names the tag of the current version.
 func MatchesTag(r *http.Request, tag string) bool {
 	reading := r.Method == http.MethodGet || r.Method == http.MethodHead
-	known := r.Header.Values("If-None-Match")
-	return reading && len(known) > 0 && parseTags(known).weakly(tag)
+	ifNoneMatch := r.Header.Values("If-None-Match")
+	return reading && len(ifNoneMatch) > 0 && parseTags(ifNoneMatch).matchesWeakly(tag)
 }
 
 func tagOf(body []byte) (string, error) {
@@ -62,8 +62,8 @@ func (c *Call) CheckCondition(value any) error {
 	if err != nil {
 		return err
 	}
-	wanted, unwanted := c.Request.Header.Values("If-Match"), c.Request.Header.Values("If-None-Match")
-	if len(wanted) > 0 && !parseTags(wanted).strongly(tag) || len(unwanted) > 0 && parseTags(unwanted).weakly(tag) {
+	ifMatch, ifNoneMatch := c.Request.Header.Values("If-Match"), c.Request.Header.Values("If-None-Match")
+	if len(ifMatch) > 0 && !parseTags(ifMatch).matchesStrongly(tag) || len(ifNoneMatch) > 0 && parseTags(ifNoneMatch).matchesWeakly(tag) {
 		return fault.New(fault.PreconditionFailed, "precondition_failed", "This has been changed since you read it. Read it again.")
 	}
 	return nil
@@ -112,9 +112,11 @@ func parseTags(lines []string) (t tags) {
 	return t
 }
 
-// strongly is the comparison for changes, weakly that for reads. Source: RFC 9110, 8.8.3.2.
-func (t tags) strongly(tag string) bool { return t.any || slices.Contains(t.strong, tag) }
-func (t tags) weakly(tag string) bool   { return t.strongly(tag) || slices.Contains(t.weak, tag) }
+// matchesStrongly is the comparison for changes, matchesWeakly that for reads. Source: RFC 9110, 8.8.3.2.
+func (t tags) matchesStrongly(tag string) bool { return t.any || slices.Contains(t.strong, tag) }
+func (t tags) matchesWeakly(tag string) bool {
+	return t.matchesStrongly(tag) || slices.Contains(t.weak, tag)
+}
 
 // Source: RFC 7396, section 4.
 const mergePatchType = "application/merge-patch+json"

@@ -31,7 +31,7 @@ func TestParseTags(t *testing.T) {
 		{[]string{""}, false, false},
 	} {
 		tags := parseTags(test.lines)
-		if tags.strongly(`"a"`) != test.strong || tags.weakly(`"a"`) != test.weak {
+		if tags.matchesStrongly(`"a"`) != test.strong || tags.matchesWeakly(`"a"`) != test.weak {
 			t.Errorf("%q: %+v", test.lines, tags)
 		}
 	}
@@ -48,7 +48,7 @@ func FuzzParseTags(f *testing.F) {
 			if len(tag) < 2 || tag[0] != '"' || tag[len(tag)-1] != '"' || !strings.Contains(line, tag) || strings.Count(tag, `"`) != 2 {
 				t.Errorf("%q names %q", line, tag)
 			}
-			if again := parseTags([]string{tag}); !again.strongly(tag) {
+			if again := parseTags([]string{tag}); !again.matchesStrongly(tag) {
 				t.Errorf("%q is not read again", tag)
 			}
 		}

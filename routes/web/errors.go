@@ -48,10 +48,10 @@ var statuses = map[fault.Kind]int{
 const statusClientGone = 499
 
 // refuse answers with an error.
-func (d *Server) refuse(c *Call, row Route, err error) {
+func (s *Server) refuse(c *Call, row Route, err error) {
 	f, status := outcome(c, err)
 	if status >= 500 {
-		d.report(c, status, err)
+		s.report(c, status, err)
 	}
 	if w, ok := c.response.(router.WriteTracker); ok && w.Written() {
 		return // the answer was already sent
@@ -63,13 +63,13 @@ func (d *Server) refuse(c *Call, row Route, err error) {
 		c.Header().Set("Retry-After", strconv.Itoa(wholeSeconds(f.RetryAfter)))
 	}
 	kind, body := JSONType, errorBody(f)
-	if d.OtherForm != nil {
-		if other, said := d.OtherForm(row, c.Request, f); other != "" {
-			kind, body = other, said
+	if s.OtherForm != nil {
+		if other, otherBody := s.OtherForm(row, c.Request, f); other != "" {
+			kind, body = other, otherBody
 		}
 	}
 	if err := c.Send(status, kind, body); err != nil {
-		d.Log.WarnContext(c.Request.Context(), "answering with an error", "request_id", c.RequestID, "error", err)
+		s.Log.WarnContext(c.Request.Context(), "answering with an error", "request_id", c.RequestID, "error", err)
 	}
 }
 
@@ -92,12 +92,12 @@ func outcome(c *Call, err error) (*fault.Error, int) {
 }
 
 // report logs details that the answer omits. A panic's own text may contain PHI, so only its type and stack are kept.
-func (d *Server) report(c *Call, status int, err error) {
+func (s *Server) report(c *Call, status int, err error) {
 	attrs := []any{"request_id", c.RequestID, "route", template(c.Request.Pattern), "status", status, "error", err.Error()}
 	if p, ok := errors.AsType[*panicked](err); ok {
 		attrs = append(attrs, "stack", p.stack)
 	}
-	d.Log.ErrorContext(c.Request.Context(), "request failed", attrs...)
+	s.Log.ErrorContext(c.Request.Context(), "request failed", attrs...)
 }
 
 // Translate returns the fault of an error. An error that is neither a fault, nor PocketBase's, nor a validation error

@@ -54,9 +54,9 @@ func withHSTS(next http.Handler) http.Handler {
 
 // crossOrigin replaces PocketBase's rule, which allows every origin, with the listed origins, for PocketBase's routes
 // too. Source: docs/decisions/limits.md, "CORS".
-func (d *Server) crossOrigin() *hook.Handler[*core.RequestEvent] {
+func (s *Server) crossOrigin() *hook.Handler[*core.RequestEvent] {
 	rule := apis.CORS(apis.CORSConfig{
-		AllowOriginFunc: func(origin string) (bool, error) { return slices.Contains(d.AllowedOrigins, origin), nil },
+		AllowOriginFunc: func(origin string) (bool, error) { return slices.Contains(s.AllowedOrigins, origin), nil },
 		AllowMethods:    []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
 		AllowHeaders:    []string{"Authorization", "Content-Type", requestIDHeader, EmergencyHeader, idempotency.Header, "Prefer", "If-Match", "If-None-Match"},
 		ExposeHeaders: []string{

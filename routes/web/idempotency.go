@@ -41,7 +41,7 @@ type keyedRequest struct {
 }
 
 // handle runs the row's handler, or replays the stored answer of an earlier request.
-func (d *Server) handle(c *Call, row Route) error {
+func (s *Server) handle(c *Call, row Route) error {
 	lines, given := c.Request.Header[idempotency.Header]
 	if !given || !row.Keyed() {
 		return row.Handle(c)
@@ -54,14 +54,14 @@ func (d *Server) handle(c *Call, row Route) error {
 	if err != nil {
 		return err
 	}
-	use, answered, err := d.keys.Begin(c.App, idempotency.Request{
+	use, answered, err := s.keys.Begin(c.App, idempotency.Request{
 		Caller: c.callerName(), Key: key, Method: row.Method, Target: c.target(), Body: body,
 	}, c.Now)
 	switch {
 	case err != nil:
 		return err
 	case answered != nil:
-		return d.replay(c, answered)
+		return s.replay(c, answered)
 	}
 	c.keyed = &keyedRequest{Use: use, app: c.App, answer: &bufferedResponse{under: c.response}}
 	c.response, c.Request.Body = c.keyed.answer, io.NopCloser(bytes.NewReader(body))
@@ -87,7 +87,7 @@ func (c *Call) target() string {
 // replayed.
 func (c *Call) rights() string {
 	if client := c.Caller.Client; client != nil {
-		scopes := client.Scopes.Texts()
+		scopes := client.Scopes.Strings()
 		slices.Sort(scopes)
 		return "client " + strings.Join(scopes, " ")
 	}
@@ -102,13 +102,13 @@ func (c *Call) RecordAuthorizedPatient(patientID string) {
 }
 
 // replay sends a stored answer if the caller may still see it.
-func (d *Server) replay(c *Call, a *idempotency.Answer) error {
+func (s *Server) replay(c *Call, a *idempotency.Answer) error {
 	if a.Rights != c.rights() {
 		return fault.New(fault.Forbidden, "permission_denied", "Your permissions have changed since this was answered. Use a new Idempotency-Key.")
 	}
-	if d.Reach != nil {
+	if s.Reach != nil {
 		for _, patient := range a.Patients {
-			if err := d.Reach(c, patient); err != nil {
+			if err := s.Reach(c, patient); err != nil {
 				return err
 			}
 		}
@@ -130,20 +130,20 @@ func (d *Server) replay(c *Call, a *idempotency.Answer) error {
 }
 
 // finish stores the answer under its key and sends it; failure is the handler's error, if any.
-func (d *Server) finish(c *Call, failure error) {
+func (s *Server) finish(c *Call, failure error) {
 	if c.keyed == nil {
 		return
 	}
 	h := c.keyed.answer
-	if err := d.store(c, failure); err != nil {
-		d.Log.ErrorContext(c.Request.Context(), "storing the answer for its idempotency key failed; a retry with the key cannot replay it", slog.String("request_id", c.RequestID), slog.Any("error", err))
+	if err := s.store(c, failure); err != nil {
+		s.Log.ErrorContext(c.Request.Context(), "storing the answer for its idempotency key failed; a retry with the key cannot replay it", slog.String("request_id", c.RequestID), slog.Any("error", err))
 	}
 	if err := h.send(); err != nil {
-		d.Log.WarnContext(c.Request.Context(), "sending the answer failed; the client must retry", slog.String("request_id", c.RequestID), slog.Any("error", err))
+		s.Log.WarnContext(c.Request.Context(), "sending the answer failed; the client must retry", slog.String("request_id", c.RequestID), slog.Any("error", err))
 	}
 }
 
-func (d *Server) store(c *Call, failure error) error {
+func (s *Server) store(c *Call, failure error) error {
 	h, app := c.keyed.answer, c.outerApp()
 	switch {
 	case h.sent: // too large to store

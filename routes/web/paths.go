@@ -42,19 +42,19 @@ func (r Route) Unknown() bool { return r.Path == unknownPath }
 // mountUnknown answers unmatched paths under /api/ and /fhir/ with the contract's error form and without a token. GET
 // needs patterns of its own there, or the files of pb_public, served at /{path...}, would match. Source:
 // docs/decisions/errors.md, "Unknown routes" and docs/decisions/conventions.md, "Method handling".
-func (d *Server) mountUnknown(group *router.RouterGroup[*core.RequestEvent], routes []Route) {
-	unknown := d.entryPoint(Route{Path: unknownPath, Permission: authz.Anyone, Limit: ratelimit.User, Handle: d.unknown})
+func (s *Server) mountUnknown(group *router.RouterGroup[*core.RequestEvent], routes []Route) {
+	unknown := s.entryPoint(Route{Path: unknownPath, Permission: authz.Anyone, Limit: ratelimit.User, Handle: s.unknown})
 	for _, below := range []string{"/api", "/fhir"} {
 		group.GET(below, unknown)
 		group.GET(below+"/{path...}", unknown)
 	}
 	group.Route("", "/", func(e *core.RequestEvent) error {
-		if underAPI(e.Request.URL.Path) || len(d.offered(e.Request)) > 0 {
+		if underAPI(e.Request.URL.Path) || len(s.offered(e.Request)) > 0 {
 			return unknown(e)
 		}
 		return e.NotFoundError("", nil)
 	})
-	mountSiblings(group, routes, unknown)
+	mountConflictingMethods(group, routes, unknown)
 }
 
 func underAPI(path string) bool {
@@ -62,8 +62,8 @@ func underAPI(path string) bool {
 }
 
 // unknown answers 405 if the path exists for another method, else 404.
-func (d *Server) unknown(c *Call) error {
-	allowed := d.offered(c.Request)
+func (s *Server) unknown(c *Call) error {
+	allowed := s.offered(c.Request)
 	if len(allowed) == 0 {
 		return fault.Missing()
 	}
@@ -72,11 +72,11 @@ func (d *Server) unknown(c *Call) error {
 }
 
 // offered lists the methods of the request's path, from the patterns with the fewest parameters.
-func (d *Server) offered(r *http.Request) []string {
+func (s *Server) offered(r *http.Request) []string {
 	var found []string
 	fewest := 0
 	for _, method := range Methods {
-		_, pattern := d.patterns.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host})
+		_, pattern := s.patterns.Handler(&http.Request{Method: method, URL: r.URL, Host: r.Host})
 		if pattern == "" {
 			continue
 		}
@@ -109,10 +109,10 @@ const (
 // redirect them to the clean path, in HTML and without headers, limits and logs.
 func refuseUntidyPaths(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked := r.URL.EscapedPath(); !tidy(asked) && (underAPI(asked) || underAPI(path.Clean("/"+asked))) {
+		if escapedPath := r.URL.EscapedPath(); !tidy(escapedPath) && (underAPI(escapedPath) || underAPI(path.Clean("/"+escapedPath))) {
 			r = r.Clone(r.Context())
 			r.URL.Path, r.URL.RawPath = untidyPath, ""
-			if strings.HasPrefix(path.Clean("/"+asked), "/fhir") {
+			if strings.HasPrefix(path.Clean("/"+escapedPath), "/fhir") {
 				r.URL.Path = untidyFHIRPath
 			}
 		}

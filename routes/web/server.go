@@ -88,23 +88,23 @@ type Server struct {
 
 // Mount serves routes, and what mount adds, on the app's router. It calls e.Next itself and so ends the chain of
 // OnServe handlers, because it must wrap the server's handler before the router.
-func (d *Server) Mount(e *core.ServeEvent, routes []Route, mount ...func(*router.RouterGroup[*core.RequestEvent])) error {
-	d.PublicURL = strings.TrimSuffix(d.PublicURL, "/")
-	d.patterns, d.reads, d.keys = http.NewServeMux(), audit.NewGroup(d.Log), idempotency.New(d.Log)
+func (s *Server) Mount(e *core.ServeEvent, routes []Route, mount ...func(*router.RouterGroup[*core.RequestEvent])) error {
+	s.PublicURL = strings.TrimSuffix(s.PublicURL, "/")
+	s.patterns, s.reads, s.keys = http.NewServeMux(), audit.NewGroup(s.Log), idempotency.New(s.Log)
 
-	e.Router.Bind(d.accessLog(), d.crossOrigin())
+	e.Router.Bind(s.accessLog(), s.crossOrigin())
 	group := e.Router.Group("")
 	group.Unbind(replaced...)
 	for _, row := range routes {
 		for _, pattern := range Patterns(row.Path) {
-			group.Route(row.Method, pattern, d.entryPoint(row))
-			d.patterns.Handle(row.Method+" "+pattern, http.NotFoundHandler())
+			group.Route(row.Method, pattern, s.entryPoint(row))
+			s.patterns.Handle(row.Method+" "+pattern, http.NotFoundHandler())
 		}
 	}
 	for _, add := range mount {
 		add(group)
 	}
-	d.mountUnknown(group, routes)
+	s.mountUnknown(group, routes)
 
 	if err := e.Next(); err != nil {
 		return err
@@ -133,7 +133,7 @@ const callerKey = "caller id"
 // accessLog replaces PocketBase's request log on all routes: that log keeps whole URLs and referrers, which may contain
 // a searched name. This one writes the route's template and never a path, query or body. Source:
 // docs/decisions/security.md, "Application logs" and "PHI in URLs".
-func (d *Server) accessLog() *hook.Handler[*core.RequestEvent] {
+func (s *Server) accessLog() *hook.Handler[*core.RequestEvent] {
 	return &hook.Handler[*core.RequestEvent]{
 		Id:       apis.DefaultActivityLoggerMiddlewareId,
 		Priority: apis.DefaultActivityLoggerMiddlewarePriority,
@@ -148,10 +148,10 @@ func (d *Server) accessLog() *hook.Handler[*core.RequestEvent] {
 				status = http.StatusOK
 			}
 			took := time.Since(started)
-			if d.Observer.Answered != nil {
-				d.Observer.Answered(e.Request.Method, template(e.Request.Pattern), status, took)
+			if s.Observer.Answered != nil {
+				s.Observer.Answered(e.Request.Method, template(e.Request.Pattern), status, took)
 			}
-			d.Log.InfoContext(e.Request.Context(), "request",
+			s.Log.InfoContext(e.Request.Context(), "request",
 				"request_id", e.Response.Header().Get(requestIDHeader),
 				"method", e.Request.Method,
 				"route", template(e.Request.Pattern),

@@ -43,8 +43,8 @@ func (c *Call) Stream(contentType string, from io.Reader) error {
 
 // AcceptsGzip reports whether the caller accepts gzip. Source: RFC 9110, section 12.5.3.
 func (c *Call) AcceptsGzip() bool {
-	for _, said := range strings.Split(strings.Join(c.Request.Header.Values("Accept-Encoding"), ","), ",") {
-		coding, quality, _ := strings.Cut(strings.ReplaceAll(strings.ToLower(said), " ", ""), ";")
+	for _, offer := range strings.Split(strings.Join(c.Request.Header.Values("Accept-Encoding"), ","), ",") {
+		coding, quality, _ := strings.Cut(strings.ReplaceAll(strings.ToLower(offer), " ", ""), ";")
 		if coding == "gzip" && strings.TrimRight(quality, "0.") != "q=" {
 			return true
 		}
