@@ -154,7 +154,7 @@ func TestStoryLateReading(t *testing.T) {
 			t.Errorf("%s: escalations %q, notified %q", zone, stats, notified)
 		}
 		if score, _ := w.score(); score != before {
-			t.Errorf("%s: what is superseded moves the score from %v to %v", zone, before, score)
+			t.Errorf("%s: a superseded reading moves the score from %v to %v", zone, before, score)
 		}
 		alert := w.request(authz.Nurse, "GET", "/alerts/"+query("patient_id", w.patient), nil).results()[0]
 		if alert["resolved_by"] != "system" || alert["acknowledged"] != true {
@@ -387,7 +387,7 @@ func TestStoryRetraction(t *testing.T) {
 	w.retract(first)
 	e = w.request(authz.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()[0]
 	if e["status"] != "open" || e["priority"] != "stat" || !strings.Contains(e["reason"].(string), "208") {
-		t.Errorf("what is left: %v", e)
+		t.Errorf("remaining escalation: %v", e)
 	}
 	w.retract(second)
 	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled"}) {

@@ -204,7 +204,7 @@ func TestTypedDays(t *testing.T) {
 		}).want(201).wantAt(object{"origin": "staff"})
 	}
 	if made := c.request(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200).object()["created"].([]any); len(made) != 0 {
-		t.Errorf("typed days made %v", made)
+		t.Errorf("typed days created %v", made)
 	}
 	c.wantRefusal(c.manualEntry(typed, "99454", "2026-01-04", 0), "review", nil, "days_below_minimum")
 }
@@ -219,6 +219,6 @@ func TestVoidedPrimaryCode(t *testing.T) {
 	h.request(authz.DataMonitor, "POST", "/billing/entries/"+first+"/request-void/", object{"reason": "Nobody called"}).want(200)
 	h.entry(next).wantAt(object{"lifecycle_status": "submitted", "repay_by": "2026-03-16"})
 	if got := h.entry(next).body; !strings.Contains(got, "evidence_changed") || !strings.Contains(got, "missing_primary_code") {
-		t.Errorf("what stood on it is %s", got)
+		t.Errorf("the add-on entry is %s", got)
 	}
 }

@@ -129,7 +129,7 @@ func TestReportCache(t *testing.T) {
 	c.now = made.Add(31 * time.Minute)
 	first := c.request(authz.Admin, "GET", path, nil).want(200).at("generated_at")
 	if again := c.request(authz.Admin, "GET", path, nil).at("generated_at"); again != first {
-		t.Errorf("the cached report was made %v, not %v", again, first)
+		t.Errorf("the cached report is from %v, not %v", again, first)
 	}
 	c.request(authz.Admin, "GET", reportPath+"claims-status/", nil).want(200)
 	c.request(authz.Admin, "GET", reportPath+"claims-status/", nil).want(200).wantAt(object{"cached": false})

@@ -57,10 +57,10 @@ func TestDeviceBilling(t *testing.T) {
 	run := c.request(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200).object()
 	made := run["created"].([]any)
 	if len(made) != 2 {
-		t.Fatalf("the run made %v and skipped %v", made, run["skipped"])
+		t.Fatalf("the run created %v and skipped %v", made, run["skipped"])
 	}
 	if again := c.request(authz.Admin, "POST", "/billing/run/", nil).want(200).object(); len(again["created"].([]any)) != 0 {
-		t.Errorf("a second run made %v", again)
+		t.Errorf("a second run created %v", again)
 	}
 	entries := c.request(authz.DataMonitor, "GET", "/billing/entries/?cpt_code=99454", nil).results()
 	if len(entries) != 1 || entries[0]["amount"] != 43.02 || entries[0]["transmission_days"] != 16.0 || entries[0]["status"] != "pending" {
@@ -151,7 +151,7 @@ func TestClaimMoves(t *testing.T) {
 		t.Errorf("found %v", n)
 	}
 	if n := c.request(authz.MA, "GET", "/billing/cpt-codes/", nil).results(); len(n) != 8 {
-		t.Errorf("the catalogue has %d codes", len(n))
+		t.Errorf("the catalog has %d codes", len(n))
 	}
 	for _, path := range []string{"/billing/payer-rates/", "/billing/payers/", "/billing/icd10-codes/", "/billing/cpt-codes/"} {
 		c.request(as, "GET", path, nil).want(200).wantAt(object{"previous": nil})
@@ -160,7 +160,7 @@ func TestClaimMoves(t *testing.T) {
 	}
 	second := c.request(authz.MA, "GET", "/billing/cpt-codes/?page=2&page_size=3", nil).want(200)
 	if n := second.at("results").([]any); len(n) != 3 || n[0].(object)["code"] != "99458" || second.at("count") != 8.0 || !strings.Contains(second.text("next"), "page=3") {
-		t.Errorf("the second page of the catalogue is %s", second.body)
+		t.Errorf("the second page of the catalog is %s", second.body)
 	}
 	if n := c.request(authz.MA, "GET", "/billing/icd10-codes/?search=diabetes&page=2&page_size=2", nil).want(200).at("results").([]any); len(n) != 2 {
 		t.Errorf("the second page of codes is %v", n)
@@ -204,7 +204,7 @@ func TestTimeEntries(t *testing.T) {
 	}
 	made := c.request(authz.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200).object()["created"].([]any)
 	if len(made) != 1 || made[0].(object)["cpt_code"] != "99457" {
-		t.Fatalf("the run made %v", made)
+		t.Fatalf("the run created %v", made)
 	}
 	c.request(authz.Nurse, "PATCH", "/time-entries/1/", object{"notes": "Changed"}).want(400, "invalid_state")
 	c.request(authz.Nurse, "DELETE", "/time-entries/1/", nil).want(400, "invalid_state")

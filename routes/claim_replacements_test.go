@@ -74,7 +74,7 @@ func TestReplacementHasAllStandingLines(t *testing.T) {
 	}
 	second := again(first, payer.Full())
 	if second.Frequency != "7" || len(second.Lines) != 1 {
-		t.Fatalf("the first goes again as %+v", second)
+		t.Fatalf("the first is resent as %+v", second)
 	}
 	third := again(next, payer.Full()) // denied on the first claim, which the second has replaced
 	codes := func(c payer.Claim) (list []string) {
@@ -85,7 +85,7 @@ func TestReplacementHasAllStandingLines(t *testing.T) {
 		return list
 	}
 	if third.Frequency != "7" || !slices.Equal(codes(third), []string{"99457", "99458"}) || third.PayerControlNumber != second.Number() {
-		t.Errorf("the second line goes again as %v for %s, the claim is known as %s", codes(third), third.PayerControlNumber, second.Number())
+		t.Errorf("the second line is resent as %v for %s, the claim number is %s", codes(third), third.PayerControlNumber, second.Number())
 	}
 	h.entry(first).wantAt(object{"lifecycle_status": "paid", "claim_control_number": third.ControlNumber})
 	h.entry(next).wantAt(object{"lifecycle_status": "paid", "claim_control_number": third.ControlNumber})

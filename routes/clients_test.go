@@ -48,7 +48,8 @@ func (c *clinic) addClient(changes object) machine {
 	return machine{made["id"].(string), made["client_secret"].(string)}
 }
 
-// requestFrom sends a request without a user, from an address and with headers, and checks the answer against the contract.
+// requestFrom sends a request without a user, from an address and with headers, and checks the answer against the
+// contract.
 func (c *clinic) requestFrom(address, method, path, body string, header ...string) reply {
 	c.t.Helper()
 	r := httptest.NewRequestWithContext(c.t.Context(), method, "/api/v1"+path, strings.NewReader(body))
@@ -174,7 +175,7 @@ func TestClientBodies(t *testing.T) {
 	}{
 		"nothing":              {object{}, []string{"name", "scopes"}},
 		"no scope":             {with(object{"scopes": []string{"ingest", "everything", "system/Patient.write"}}), []string{"scopes.1", "scopes.2"}},
-		"a text for a list":    {with(object{"scopes": "ingest"}), []string{"scopes"}},
+		"a string for a list":  {with(object{"scopes": "ingest"}), []string{"scopes"}},
 		"no range":             {with(object{"allowed_cidrs": []string{"192.0.2.0/33", "here", "fe80::1%eth0", "::ffff:10.0.0.0/104"}}), []string{"allowed_cidrs.0", "allowed_cidrs.1", "allowed_cidrs.2", "allowed_cidrs.3"}},
 		"a near address":       {with(object{"jwks_url": "https://10.0.0.1/jwks"}), []string{"jwks_url"}},
 		"plain http":           {with(object{"jwks_url": "http://keys.example.org/jwks"}), []string{"jwks_url"}},
@@ -296,7 +297,7 @@ func TestEveryRouteForClients(t *testing.T) {
 		t.Errorf("%s has a scope in the table, and is no route", name)
 	}
 	if answer := c.requestWithToken("GET", "/api/v1/health-of-nothing/", full); answer.Code != 404 {
-		t.Errorf("what is no route answers %d", answer.Code)
+		t.Errorf("a path without a route answers %d", answer.Code)
 	}
 }
 
@@ -306,7 +307,7 @@ func TestRevocation(t *testing.T) {
 	read := func(token string) reply { return c.as(token, "GET", "/patients/", nil) }
 	scopes := object{"scopes": []string{"patients.read", "alerts.read"}}
 	for what, revoke := range map[string]func(m machine){
-		"out of use": func(m machine) {
+		"disabled": func(m machine) {
 			c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": false}).want(200)
 		},
 		"another secret": func(m machine) { c.request(authz.Admin, "POST", "/clients/"+m.id+"/rotate-secret/", nil).want(200) },
@@ -325,7 +326,7 @@ func TestRevocation(t *testing.T) {
 		if got := c.signIn(m, "").status; (got == 200) != (what == "other keys") {
 			t.Errorf("%s: signing in answers %d", what, got)
 		}
-		if what == "out of use" {
+		if what == "disabled" {
 			c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": true}).want(200)
 			read(token).want(401, "token_invalid")
 			read(c.token(m, "")).want(200)

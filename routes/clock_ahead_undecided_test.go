@@ -47,16 +47,16 @@ func TestStoryClockAheadSuspectWeight(t *testing.T) {
 	wantSame(t, "shown", c.clocksOf(patient), []string{"62"})
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, weight(c.now.Add(time.Hour), 83)).want(400)
-	wantSame(t, "a gain of 3 kg takes the place of the doubt", c.clocksOf(patient), []string{"83"})
+	wantSame(t, "a gain of 3 kg replaces the suspect weight", c.clocksOf(patient), []string{"83"})
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, weight(c.now.Add(time.Hour), 62.4)).want(400)
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, weight(c.now.Add(time.Hour), 82.8)).want(400)
-	wantSame(t, "what is less does not", c.clocksOf(patient), []string{"83"})
+	wantSame(t, "a smaller gain does not", c.clocksOf(patient), []string{"83"})
 	// Once the shown event is decided, the patient's own gain is the worst of the rest; suspect weights come after it.
 	id := c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
-	wantSame(t, "of the rest", c.clocksOf(patient), []string{"82.8"})
+	wantSame(t, "the rest", c.clocksOf(patient), []string{"82.8"})
 	for range 2 { // the latest of equally uncertain weights first
 		id = c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string)
 		c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "With the coat on."}).want(200)
@@ -196,7 +196,7 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 					t.Errorf("open: %q", open)
 				}
 				if sent := c.rows(t, `SELECT id FROM transmissions WHERE status != 'failed'`); len(sent) != 0 {
-					t.Errorf("%d wait for the EMR", len(sent))
+					t.Errorf("%d deliveries are queued", len(sent))
 				}
 				c.postEvent(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
 				wantSame(t, "notified", notified(c), before)

@@ -66,9 +66,9 @@ func (a *api) readDashboard(c *web.Call) error {
 	return c.OK(view)
 }
 
-// dashboardTeam returns the member of the care teams that limit the dashboard, or "" for no limit. A user who is restricted to
-// care teams always gets that limit; another clinician with care teams gets it unless the query requests all patients.
-// Source: docs/decisions/dashboard.md, "Role-dependent sections".
+// dashboardTeam returns the member of the care teams that limit the dashboard, or "" for no limit. A user who is
+// restricted to care teams always gets that limit; another clinician with care teams gets it unless the query requests
+// all patients. Source: docs/decisions/dashboard.md, "Role-dependent sections".
 func (a *api) dashboardTeam(c *web.Call, scope string) (userRecordID string, err error) {
 	switch {
 	case a.confinedToTeams(c):

@@ -30,7 +30,7 @@ func TestDataDays(t *testing.T) {
 		t.Errorf("the days are %v", days)
 	}
 	if reachable := answer.at("reachable").([]any); len(reachable) != 1 || reachable[0] != "99454" {
-		t.Errorf("what can be reached is %v", reachable)
+		t.Errorf("reachable codes: %v", reachable)
 	}
 	for _, code := range c.request(authz.Provider, "GET", "/billing/explain/"+id+"/?month=2026-01", nil).want(200).at("codes").([]any) {
 		if x := code.(object); x["cpt_code"] == "99454" && (x["days"] != 14.0 || x["period_start"] != "2025-12-26") {

@@ -20,7 +20,7 @@ func TestStoryConfirmedPartIsUndated(t *testing.T) {
 	}{
 		"of a dead clock":                        {"1955-12-10", "suspect", func(*clinic) time.Time { return dead }},
 		"of a dead clock, before they were born": {"1985-06-01", "suspect", func(*clinic) time.Time { return dead }},
-		"of a reading that was judged":           {"1985-06-01", "confirmed", func(c *clinic) time.Time { return c.now }},
+		"of an evaluated reading":                {"1985-06-01", "confirmed", func(c *clinic) time.Time { return c.now }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)

@@ -132,8 +132,8 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 // mayBeEmpty lists the parts that most items leave empty.
 var mayBeEmpty = []string{".warnings", ".errors", ".adjustments", ".modifiers", ".rarc", ".common_denial_reasons", ".time_entry_ids", ".against"}
 
-// wantComplete checks that an answer has no empty part except the permitted ones and, if figures is set, a figure other than
-// zero.
+// wantComplete checks that an answer has no empty part except the permitted ones and, if figures is set, a figure other
+// than zero.
 func (c *clinic) wantComplete(role authz.Role, path string, figures bool) {
 	c.t.Helper()
 	answer := c.request(role, "GET", path, nil).want(200)

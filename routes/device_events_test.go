@@ -45,7 +45,7 @@ func TestDeviceEvents(t *testing.T) {
 	}
 	c.postEvent(t, empty).want(200).wantAt(object{"status": "duplicate"})
 	if added := vigiltest.RowsAdded(t, c.app, before); len(added) != 0 {
-		t.Errorf("what was known adds %v", added)
+		t.Errorf("a duplicate adds %v", added)
 	}
 	want := []object{
 		{"type": "hub_offline", "level": "warning", "value": nil, "patient_id": id, "message": "Hub H2 is offline."},

@@ -174,7 +174,7 @@ func TestDeviceSetup(t *testing.T) {
 	}
 	held, err := collections.CurrentAssignment(c.app, "W-1")
 	if err != nil || held.GetString("setup_completed_by") != c.people[authz.MA].Email() {
-		t.Errorf("the assignment does not name who educated: %v", err)
+		t.Errorf("the assignment does not name the trainer: %v", err)
 	}
 	// The next patient has not been trained yet; the earlier training stays on record.
 	c.request(authz.Nurse, "POST", "/devices/W-1/unassign/", object{"reason": "Returned"}).want(200).wantAt(object{"setup_completed_at": nil})

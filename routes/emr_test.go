@@ -64,7 +64,7 @@ func TestEMRSignInOfAPerson(t *testing.T) {
 	}
 	kept, err := c.vault().Load(emr.InteractiveFlow)
 	if err != nil || kept.Access != tokens.Access || kept.Refresh != tokens.Refresh || !kept.RefreshExpiresAt.Equal(tokens.RefreshExpiresAt) {
-		t.Errorf("kept is not what came: %v", err)
+		t.Errorf("stored tokens differ: %v", err)
 	}
 	var events []string
 	if err := c.app.DB().Select("event").From(collections.AuditLog).Where(nil).OrderBy("id").Column(&events); err != nil {

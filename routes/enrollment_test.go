@@ -114,7 +114,7 @@ func TestEnrollmentsFollowTheirRecords(t *testing.T) {
 	c.request(authz.Nurse, "PATCH", "/patients/"+id+"/", object{"insurance": object{"self_pay": true}}).want(200)
 	same("who pays alone")
 	if got := c.missingSteps(id); slices.ContainsFunc(got, func(item string) bool { return strings.HasPrefix(item, "payer") }) {
-		t.Errorf("who pays alone lacks %q", got)
+		t.Errorf("a self-pay patient lacks %q", got)
 	}
 	c.request(authz.Admin, "POST", "/patients/"+id+"/archive/", object{"reason": "Moved"}).want(200)
 	if listed("") != nil {

@@ -132,7 +132,7 @@ func TestExport(t *testing.T) {
 	status := b.start("/$export?_type=Provenance,Flag,Practitioner,Patient,Observation,Device,CareTeam")
 	waiting := b.do("GET", status, "")
 	if waiting.Code != 202 || waiting.Header().Get("X-Progress") == "" || waiting.Header().Get("Retry-After") == "" {
-		t.Fatalf("before it is made: %d %v", waiting.Code, waiting.Header())
+		t.Fatalf("before the export runs: %d %v", waiting.Code, waiting.Header())
 	}
 	manifest := b.manifest(status)
 	if manifest["transactionTime"] != b.now.Format(time.RFC3339Nano) || manifest["requiresAccessToken"] != true ||
@@ -360,7 +360,7 @@ func TestExportSince(t *testing.T) {
 	}
 	late := b.manifest(b.start("/$export?_type=Observation" + since))
 	if got := namesOf(b.lines(late, "output")); !slices.Equal(got, []string{"Observation/" + reading}) {
-		t.Errorf("what was committed late: %v", got)
+		t.Errorf("committed late: %v", got)
 	}
 }
 

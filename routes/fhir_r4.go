@@ -122,8 +122,8 @@ func (a *api) readFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	return a.sendFHIR(c, body)
 }
 
-// setVersionHeaders sets the version headers of a resource and reports whether the caller already has that version. Source:
-// FHIR R4, http, "conditional read"; RFC 9110, 13.1.
+// setVersionHeaders sets the version headers of a resource and reports whether the caller already has that version.
+// Source: FHIR R4, http, "conditional read"; RFC 9110, 13.1.
 func setVersionHeaders(c *web.Call, body []byte) (isCurrent bool, err error) {
 	var resource struct {
 		Meta struct {

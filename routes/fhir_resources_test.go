@@ -81,10 +81,10 @@ func TestSearchPatientsAsFHIR(t *testing.T) {
 		}
 	}
 	if rec := p.requestFHIR(p.machine, "GET", "/Patient/"+gone, ""); rec.Code != 404 {
-		t.Errorf("who was deleted: %d", rec.Code)
+		t.Errorf("deleted patient: %d", rec.Code)
 	}
 	if bob := p.fhir(authz.Nurse, "/Patient/"+p.bob); bob["active"] != false {
-		t.Errorf("who was archived: %v", bob["active"])
+		t.Errorf("archived patient: %v", bob["active"])
 	}
 	// The same form as under /api/v1.
 	if diff := cmp.Diff(p.request(authz.Nurse, "GET", "/fhir/patients/"+p.ada+"/", nil).want(200).object(), p.fhir(authz.Nurse, "/Patient/"+p.ada)); diff != "" {
@@ -116,7 +116,7 @@ func TestReadingAsItIsServed(t *testing.T) {
 		t.Errorf("its own time finds %v", got)
 	}
 	if own := p.fhir(authz.Nurse, "/Observation/"+p.own); own["performer"].([]any)[0].(object)["reference"] != "Patient/"+p.ada {
-		t.Errorf("what the patient typed: %v", own)
+		t.Errorf("typed by the patient: %v", own)
 	}
 }
 
@@ -343,7 +343,7 @@ func TestRegistriesAsFHIR(t *testing.T) {
 	p.now = p.now.Add(48 * time.Hour)
 	p.request(authz.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{"members": []object{}}).want(200)
 	if got := p.search("/CareTeam?_lastUpdated=gt2026-01-16"); len(got) != 1 {
-		t.Errorf("who left is not told of: %v", got)
+		t.Errorf("a former user is missing: %v", got)
 	}
 }
 

@@ -120,7 +120,8 @@ const (
 	maxLastCount = 100
 )
 
-// readLastObservations answers with the latest readings of each kind of one patient. Source: FHIR R4, Observation, "$lastn".
+// readLastObservations answers with the latest readings of each kind of one patient. Source: FHIR R4, Observation,
+// "$lastn".
 func (a *api) readLastObservations(c *web.Call, kind *fhirserver.ResourceType) error {
 	params, err := parameters(c)
 	if err != nil {

@@ -85,7 +85,8 @@ func generatorProblem(schema map[string]any) string {
 	return ""
 }
 
-// lacksDateFormat reports whether a property named like a time or a date has neither that format nor a description of another.
+// lacksDateFormat reports whether a property named like a time or a date has neither that format nor a description of
+// another.
 func lacksDateFormat(name string, property any) bool {
 	schema, _ := property.(map[string]any)
 	called := strings.HasSuffix(name, "_at") || name == "date" || strings.HasPrefix(name, "date_") || strings.HasSuffix(name, "_date")

@@ -80,10 +80,10 @@ func TestStoryIdempotencyKey(t *testing.T) {
 	machine := c.token(c.addClient(object{"scopes": []string{"patients.write"}}), "patients.write")
 	third := answered(t, c.postWithKey(machine, "/patients/", ada, "k-1"), 201, "", false)
 	if second == first || third == first || third == second {
-		t.Error("one caller was given the answer of another")
+		t.Error("one caller received another caller's answer")
 	}
 	if again := answered(t, c.postWithKey(machine, "/patients/", ada, "k-1"), 201, "", true); again != third {
-		t.Error("a client was not given its own answer")
+		t.Error("a client did not receive its own answer")
 	}
 
 	// The key is kept for one day.
@@ -91,7 +91,7 @@ func TestStoryIdempotencyKey(t *testing.T) {
 	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
 	c.now = c.now.Add(time.Second)
 	if got := answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", false); got == first {
-		t.Error("after a day nothing was made")
+		t.Error("after a day nothing was created")
 	}
 	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/patients/", ada, "k-1"), 201, "", true)
 }
@@ -115,7 +115,7 @@ func TestEveryPostTakesAKey(t *testing.T) {
 		}
 	}
 	if keyed < 80 {
-		t.Errorf("%d POSTs take a key", keyed)
+		t.Errorf("%d POSTs accept a key", keyed)
 	}
 }
 

@@ -18,9 +18,9 @@ func pulse28(c *clinic, patient string) string {
 // The patient's bounds decide whether an implausible value is stat; its critical alert cannot be turned off.
 func TestImplausibleAndThresholds(t *testing.T) {
 	for name, config := range map[string]object{
-		"the bound was taken away": {"pulse": object{"critical_low": nil}, "reason": "pacemaker"},
-		"the group is off":         {"pulse": nil, "reason": "pacemaker"},
-		"a bound of their own":     {"pulse": object{"critical_low": 30}, "reason": "athlete"},
+		"the bound was removed": {"pulse": object{"critical_low": nil}, "reason": "pacemaker"},
+		"the group is off":      {"pulse": nil, "reason": "pacemaker"},
+		"a bound of their own":  {"pulse": object{"critical_low": 30}, "reason": "athlete"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)

@@ -66,9 +66,9 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 		c.decideEvent("discard", id).want(200)
 	}
 	wantIn(t, c.implausible(patient), object{"status": "resolved", "resolution_reason": "withdrawn"})
-	wantSame(t, "the confirmed one is left", c.stats(t), []string{"stat open system"})
+	wantSame(t, "the confirmed one remains", c.stats(t), []string{"stat open system"})
 	c.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", stored), object{"reason": "The same cuff."}).want(200)
-	wantSame(t, "nothing is left", c.stats(t), []string{"stat cancelled system"})
+	wantSame(t, "none remains", c.stats(t), []string{"stat cancelled system"})
 }
 
 // The alert notifies again when a value is worse by a tenth of the distance between the bound and the end of the range,
@@ -79,11 +79,11 @@ func TestStoryFloodNotifiesWhenWorse(t *testing.T) {
 		notified []int // values that notify
 		worst    float64
 	}{
-		"the same":         {[]int{320, 320, 320, 320}, []int{0}, 320},
-		"better":           {[]int{320, 310, 305}, []int{0}, 320},
-		"a tenth":          {[]int{320, 331, 332, 333}, []int{0, 2}, 333},
-		"little by little": {[]int{320, 326, 331, 333, 340, 345}, []int{0, 3, 5}, 345},
-		"the other side":   {[]int{320, 58, 320, 57}, []int{0, 1}, 320},
+		"the same":       {[]int{320, 320, 320, 320}, []int{0}, 320},
+		"better":         {[]int{320, 310, 305}, []int{0}, 320},
+		"a tenth":        {[]int{320, 331, 332, 333}, []int{0, 2}, 333},
+		"gradually":      {[]int{320, 326, 331, 333, 340, 345}, []int{0, 3, 5}, 345},
+		"the other side": {[]int{320, 58, 320, 57}, []int{0, 1}, 320},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)

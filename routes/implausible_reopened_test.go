@@ -30,10 +30,10 @@ func TestStorySupersededImplausibleIsReopened(t *testing.T) {
 		decided   string
 		status    string
 	}{
-		"all that was newer":                 {ox, []object{spo2}, 1, "", waits},
+		"all newer ones":                     {ox, []object{spo2}, 1, "", waits},
 		"one of two":                         {ox, []object{spo2, pulse}, 1, "", over},
 		"both of two":                        {ox, []object{spo2, pulse}, 2, "", waits},
-		"but for what the patient typed":     {ox, []object{spo2, typed}, 1, "", waits},
+		"except the patient's typed one":     {ox, []object{spo2, typed}, 1, "", waits},
 		"of another kind":                    {ox, []object{pressure, spo2}, 1, "", over},
 		"a weight":                           {kg, []object{weight}, 1, "", waits},
 		"a pulse, by the other device":       {bp(`"systolic":124,"diastolic":82,"pulse":24`), []object{pressure, pulse}, 1, "", over},

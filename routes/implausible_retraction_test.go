@@ -79,7 +79,7 @@ func TestStoryEscalationAfterRetractions(t *testing.T) {
 		c.t = t
 		return c, c.enroll(object{"gateway_patient_id": "gw-1"})
 	}
-	t.Run("what it began with was resolved by hand and withdrawn", func(t *testing.T) {
+	t.Run("its first alert was resolved manually and retracted", func(t *testing.T) {
 		c, patient := begin(t)
 		id := severe(c)
 		c.postEvent(t, spo2Of48("gw-1", c.now)).want(400)
@@ -93,7 +93,7 @@ func TestStoryEscalationAfterRetractions(t *testing.T) {
 			t.Errorf("of nothing: %q, notified %d times", got, withdrawn(c))
 		}
 	})
-	t.Run("what it began with was discarded", func(t *testing.T) {
+	t.Run("its first event was discarded", func(t *testing.T) {
 		c, patient := begin(t)
 		c.postEvent(t, spo2Of48("gw-1", c.now)).want(400)
 		severe(c)
@@ -105,7 +105,7 @@ func TestStoryEscalationAfterRetractions(t *testing.T) {
 		alert := c.alertsOf(patient, "blood_pressure")[0]
 		e.wantAt(object{"reason": alert["message"], "alert_id": alert["id"]})
 	})
-	t.Run("it stood on that alone", func(t *testing.T) {
+	t.Run("no other reading", func(t *testing.T) {
 		c, patient := begin(t)
 		c.postEvent(t, spo2Of48("gw-1", c.now)).want(400)
 		c.discard(patient)

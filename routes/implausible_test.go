@@ -219,7 +219,7 @@ func TestStoryImplausibleFromEverySource(t *testing.T) {
 		wantIn(t, alert, object{"parameter": want.parameter, "status": "active"})
 		kept := c.rows(t, `SELECT COALESCE(NULLIF(source, ''), vendor) FROM gateway_events WHERE id = '`+alert["quarantine_id"].(string)+`'`)
 		if !slices.Equal(kept, []string{want.source}) {
-			t.Errorf("it came by %q, want %s", kept, want.source)
+			t.Errorf("source %q, want %s", kept, want.source)
 		}
 		stored := c.request(authz.ClinicalManager, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/confirm/", object{"notes": "True."}).want(201)
 		stored.wantAt(object{"origin": want.origin, "review_state": "confirmed", "patient_id": want.patient})

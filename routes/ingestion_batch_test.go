@@ -119,7 +119,7 @@ func TestStoryBatchOfReadings(t *testing.T) {
 			t.Errorf("%v is wrong in %v, by itself in %v", line, lines[i]["errors"], fields)
 		}
 		if want == "rejected" && len(lines[i]["errors"].(object)) == 0 {
-			t.Errorf("%v says nothing of what is wrong", lines[i])
+			t.Errorf("%v does not name the error", lines[i])
 		}
 		counts[want]++
 	}
@@ -208,8 +208,8 @@ func TestLateInABatch(t *testing.T) {
 		newer    func(id string, now time.Time) object
 		statuses []string
 	}{
-		"something newer":            {func(id string, now time.Time) object { return bp(id, now, 120, 80) }, []string{"auto_resolved superseded"}},
-		"something newer is refused": {func(string, time.Time) object { return bp(collections.NewUUID(), vigiltest.Clock, 120, 80) }, []string{"active "}},
+		"a newer reading":            {func(id string, now time.Time) object { return bp(id, now, 120, 80) }, []string{"auto_resolved superseded"}},
+		"a newer reading is refused": {func(string, time.Time) object { return bp(collections.NewUUID(), vigiltest.Clock, 120, 80) }, []string{"active "}},
 	} {
 		for _, first := range []bool{true, false} {
 			c := newIngestingClinic(t)
@@ -249,7 +249,7 @@ func TestBatchBounds(t *testing.T) {
 	c.request(authz.Nurse, "POST", batchPath, `{"readings":[]}`, "Content-Type", "text/csv").want(415)
 	c.request(authz.Nurse, "POST", batchPath, `{"readings":["`+strings.Repeat("x", 2<<20)+`"]}`).want(413, "payload_too_large")
 	if n := len(c.read("SELECT id FROM observations")); n != 0 {
-		t.Fatalf("%d are stored of what was refused", n)
+		t.Fatalf("%d refused readings are stored", n)
 	}
 
 	// One invalid reading of each kind among a thousand.

@@ -35,7 +35,7 @@ func TestLadderReminderRepeatsNoValues(t *testing.T) {
 	w.wantPushed("better", 0, 0)
 	w.now = w.now.Add(time.Minute)
 	w.oxygen(66)
-	w.wantPushed("worse than what was told", 1, 1)
+	w.wantPushed("worse than the last notified", 1, 1)
 	if n := len(w.joined()); n != 2 {
 		t.Errorf("its history has %d steps", n)
 	}

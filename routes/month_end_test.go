@@ -26,8 +26,8 @@ func (c *clinic) monthEndEntry(entry string) object {
 	return nil
 }
 
-// wantSameReasons checks that the month-end list gives the reasons for which the entry's next step was refused, except payer
-// rejections, which a review does not check.
+// wantSameReasons checks that the month-end list gives the reasons for which the entry's next step was refused, except
+// payer rejections, which a review does not check.
 func (c *clinic) wantSameReasons(entry, move string, refused []string) {
 	c.t.Helper()
 	if move != "review" && move != "submit" {
@@ -48,8 +48,8 @@ func (c *clinic) wantSameReasons(entry, move string, refused []string) {
 	}
 }
 
-// monthOfEight creates a month of eight entries: five without problems, one with revoked consent, one of a patient without a
-// diagnosis, and a manual one without minutes.
+// monthOfEight creates a month of eight entries: five without problems, one with revoked consent, one of a patient
+// without a diagnosis, and a manual one without minutes.
 func monthOfEight(c *clinic) (clean, held []string) {
 	for i := range 5 {
 		patient := c.consentedPatient()
@@ -202,7 +202,7 @@ func TestFunnel(t *testing.T) {
 	}
 	revenue := c.request(authz.Admin, "GET", reportPath+"revenue/"+between, nil).want(200)
 	if fmt.Sprintf("%.2f", amount) != fmt.Sprintf("%.2f", revenue.at("total_revenue")) || fmt.Sprintf("%.2f", paid) != fmt.Sprintf("%.2f", revenue.at("paid")) || fmt.Sprintf("%.2f", paid) != "84.19" {
-		t.Errorf("the funnel comes to %.0f claims, %.2f expected, %.2f paid; the report to %v and %v", claims, amount, paid, revenue.at("total_revenue"), revenue.at("paid"))
+		t.Errorf("the funnel has %.0f claims, %.2f expected, %.2f paid; the report to %v and %v", claims, amount, paid, revenue.at("total_revenue"), revenue.at("paid"))
 	}
 	next := c.request(authz.Admin, "GET", "/billing/funnel/?month=2026-02", nil).want(200)
 	next.wantAt(object{"month_before.month": "2026-01", "month_before.claims": claims, "month_before.paid": 84.19})

@@ -204,7 +204,7 @@ func (w *world) create(path string, body object) string {
 			return fmt.Sprint(id)
 		}
 	}
-	w.t.Fatalf("%s makes nothing: %v", path, answer)
+	w.t.Fatalf("%s creates nothing: %v", path, answer)
 	return ""
 }
 

@@ -76,7 +76,7 @@ func (h *signOnClinic) callback(w redirected, query url.Values) reply {
 func (h *signOnClinic) signOn(claims object) reply {
 	h.t.Helper()
 	w := h.begin()
-	return h.callback(w, h.provider.Admit(w.location, claims))
+	return h.callback(w, h.provider.Authorize(w.location, claims))
 }
 
 func claimsOf(sub string, more object) object {
@@ -101,7 +101,7 @@ func TestSignOn(t *testing.T) {
 	if err != nil || authorize.Query().Get("scope") != "openid profile email groups" || strings.Contains(w.location, strings.Split(w.cookie, "=")[1]) {
 		t.Errorf("%s, %v", w.location, err)
 	}
-	query := h.provider.Admit(w.location, claimsOf("ann", object{"email": "Ann@Practice.example"}))
+	query := h.provider.Authorize(w.location, claimsOf("ann", object{"email": "Ann@Practice.example"}))
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/auth/oidc/callback/?"+query.Encode(), nil)
 	r.Header.Set("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
 	rec := httptest.NewRecorder()
@@ -138,7 +138,7 @@ func TestSignOn(t *testing.T) {
 func TestSignOnRefused(t *testing.T) {
 	h := newSignOnClinic(t)
 	w, other := h.begin(), h.begin()
-	query := h.provider.Admit(w.location, claimsOf("ann", nil))
+	query := h.provider.Authorize(w.location, claimsOf("ann", nil))
 	const unknown = "invalid_oauth_state"
 	h.callback(other, query).want(400, unknown)
 	h.callback(redirected{}, query).want(400, unknown)
@@ -163,12 +163,12 @@ func TestSignOnRefused(t *testing.T) {
 		"not ours among several": claim("aud", []string{vigiltest.SignOnClient, "portal"}), "another's alone": claim("azp", "portal"),
 		"expired": claim("exp", h.now.Add(-time.Second).Unix()), "unknown key": func(token *jwt.Token) { token.Header["kid"] = "two" },
 	} {
-		h.provider.Spoil = spoil
+		h.provider.ModifyToken = spoil
 		if got := h.signOn(claimsOf("ann", nil)); got.status != 401 {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
-	h.provider.Spoil = func(token *jwt.Token) {
+	h.provider.ModifyToken = func(token *jwt.Token) {
 		claim("aud", []string{"portal", vigiltest.SignOnClient})(token)
 		claim("azp", vigiltest.SignOnClient)(token)
 	}
@@ -176,9 +176,9 @@ func TestSignOnRefused(t *testing.T) {
 	if _, err := h.app.DB().NewQuery("DELETE FROM identities").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	h.provider.Spoil, h.provider.Forged = nil, true
+	h.provider.ModifyToken, h.provider.UnknownKey = nil, true
 	h.signOn(claimsOf("ann", nil)).want(401, "authentication_failed")
-	h.provider.Forged = false
+	h.provider.UnknownKey = false
 	if got := h.read("SELECT id FROM identities"); len(got) != 0 {
 		t.Error(got)
 	}
@@ -211,12 +211,12 @@ func TestSignOnToAnAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.signOn(claimsOf("n", nil)).want(401, "authentication_failed")
-	h.provider.Page = object{"email": "page@practice.example", "groups": []string{"RPM Leads"}, "name": "Zoe Q. Bell"}
+	h.provider.UserInfo = object{"email": "page@practice.example", "groups": []string{"RPM Leads"}, "name": "Zoe Q. Bell"}
 	h2 := newSignOnClinic(t)
-	h2.provider.Page = h.provider.Page
+	h2.provider.UserInfo = h.provider.UserInfo
 	h2.signOn(object{"sub": "zoe"}).want(200).wantAt(object{"user.email": "page@practice.example", "user.role": "clinical_manager", "user.first_name": "Zoe", "user.last_name": "Q. Bell"})
 	h3 := newSignOnClinic(t)
-	h3.provider.Page = object{"sub": "somebody else", "groups": []string{"IT"}}
+	h3.provider.UserInfo = object{"sub": "somebody else", "groups": []string{"IT"}}
 	h3.signOn(object{"sub": "zoe", "email": "z@practice.example"}).want(401, "authentication_failed")
 }
 

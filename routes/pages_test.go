@@ -103,7 +103,7 @@ func TestPageContentEncoding(t *testing.T) {
 		t.Errorf("three codings have the tags %v", tags)
 	}
 	if got := unpacked(t, s.do(request{target: "/app/new.js", header: map[string]string{"Accept-Encoding": "br"}})); got != pageModule+"\n" {
-		t.Errorf("what was changed since it was packed is sent as %q", got)
+		t.Errorf("a file changed after packing is sent as %q", got)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestConsoleSize(t *testing.T) {
 	check := exec.CommandContext(t.Context(), node, "--experimental-vm-modules", "--no-warnings", "--input-type=module", "--eval", readModules)
 	check.Dir = served
 	if out, err := check.CombinedOutput(); err != nil {
-		t.Errorf("what is sent is no module: %v\n%s", err, out)
+		t.Errorf("an invalid module is sent: %v\n%s", err, out)
 	}
 }
 

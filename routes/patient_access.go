@@ -121,8 +121,8 @@ func (a *api) authorizePresentPatient(c *web.Call, patientID string) error {
 	return a.authorizePatient(c, patientID)
 }
 
-// careTeamFilter returns the member of the care teams that limit a list, or "" for no limit. A list about a single patient is
-// authorized like that patient.
+// careTeamFilter returns the member of the care teams that limit a list, or "" for no limit. A list about a single
+// patient is authorized like that patient.
 func (a *api) careTeamFilter(c *web.Call, patientID string) (userRecordID string, err error) {
 	switch {
 	case !a.confinedToTeams(c):

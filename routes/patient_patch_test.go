@@ -178,7 +178,7 @@ func TestStoryEntityTags(t *testing.T) {
 		return c.call(role, "GET", path, "", header...)
 	}
 	if got := read(authz.Nurse).Header().Get("ETag"); got != tag {
-		t.Errorf("read as %s, made as %s", got, tag)
+		t.Errorf("read as %s, computed as %s", got, tag)
 	}
 	if got := c.call(authz.Nurse, "HEAD", path, "").Header().Get("ETag"); got != tag {
 		t.Errorf("HEAD has %s", got)
@@ -224,7 +224,7 @@ func TestStoryEntityTags(t *testing.T) {
 	replyOf(t, "another reader's tag", c.call(authz.Admin, "PATCH", path, `{}`, "If-Match", tag)).want(412)
 	replyOf(t, "only if new", c.call(authz.Admin, "PUT", path, ada, "Content-Type", "application/json", "If-None-Match", "*")).want(412)
 	if after := read(authz.Admin).Body.String(); after != before {
-		t.Error("what was refused has changed something")
+		t.Error("a refused request changed something")
 	}
 	for _, step := range []struct{ method, body, condition string }{
 		{"PATCH", `{"phone":"2125550100"}`, `"other" , ` + "TAG"}, {"PATCH", `{"phone":"2125550101"}`, "*"}, {"PUT", ada, "TAG"}, {"PATCH", `{"phone":"2125550102"}`, "TAG"},

@@ -334,7 +334,7 @@ func TestDamagedFields(t *testing.T) {
 		t.Errorf("the list shows %v", found)
 	}
 	if column("phone", id) != phone || column("email", id) != "plain@planted.test" {
-		t.Error("what cannot be opened was overwritten")
+		t.Error("a field that cannot be decrypted was overwritten")
 	}
 }
 

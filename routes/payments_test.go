@@ -86,7 +86,7 @@ func TestVoidsAndRefunds(t *testing.T) {
 	// The service may be billed again manually, and a voided entry is no duplicate.
 	again := c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": "99091", "service_date": "2026-01-13", "duration_minutes": 30}).want(201)
 	if strings.Contains(again.body, "possible_duplicate") {
-		t.Errorf("a duplicate of what was undone: %s", again.body)
+		t.Errorf("a duplicate of the voided entry: %s", again.body)
 	}
 	var notified int
 	if err := c.app.DB().NewQuery("SELECT COUNT(*) FROM announcements WHERE kind = 'refund_due'").Row(&notified); err != nil || notified != 1 {

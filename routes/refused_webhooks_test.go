@@ -61,7 +61,7 @@ func TestRefusedWebhooksAreAggregated(t *testing.T) {
 	}
 	for _, entry := range page[:3] {
 		if since := entry.Changes["refused_since"].New; since != float64(times-1) {
-			t.Errorf("%s of %s: %v came since", entry.Reason, entry.SourceIP, since)
+			t.Errorf("%s of %s: %v since then", entry.Reason, entry.SourceIP, since)
 		}
 	}
 	if last := page[5]; last.Changes != nil || !strings.HasPrefix(last.ResourceID, "sha256:") || last.Reason != "invalid_signature" {

@@ -53,7 +53,7 @@ func TestStoryWorseWithoutASnooze(t *testing.T) {
 		"exactly a tenth":                  {{minute, pressure(188, 110, 0), true, 0}, {minute, pressure(199, 110, 0), false, 0}, {minute, pressure(200, 110, 0), true, 0}},
 		"the other parameter":              {{minute, pressure(188, 110, 0), true, 0}, {minute, pressure(188, 120, 0), true, 0}, {minute, pressure(188, 121, 0), false, 0}},
 		"the other direction":              {{minute, pressure(188, 110, 0), true, 0}, {29 * minute, pressure(78, 50, 0), true, 0}},
-		"little by little":                 {{minute, oxygen(86), true, 0}, {minute, oxygen(84), false, 0}, {minute, oxygen(83), false, 0}, {minute, oxygen(82), true, 0}, {minute, oxygen(79), false, 0}, {minute, oxygen(78), true, 0}},
+		"gradually":                        {{minute, oxygen(86), true, 0}, {minute, oxygen(84), false, 0}, {minute, oxygen(83), false, 0}, {minute, oxygen(82), true, 0}, {minute, oxygen(79), false, 0}, {minute, oxygen(78), true, 0}},
 		"another kind":                     {{minute, oxygen(80), true, 0}, {minute, pressure(190, 110, 0), true, 0}, {minute, oxygen(80), false, 0}, {minute, pressure(190, 110, 0), false, 0}},
 		"the pulse beside the pressure":    {{minute, pressure(190, 110, 0), true, 0}, {minute, pressure(120, 70, 140), true, 0}, {minute, pressure(120, 70, 141), false, 0}},
 		"two parameters in one reading":    {{minute, pressure(190, 110, 140), true, 1}, {minute, pressure(120, 70, 141), false, 0}, {minute, pressure(191, 111, 80), false, 0}},
@@ -141,7 +141,7 @@ func TestWorseThanRemainingReadings(t *testing.T) {
 	w.wantPushed("known", 0, 0)
 	w.now = w.now.Add(5 * time.Minute)
 	w.cuff(232, 110, 0)
-	w.wantPushed("worse than what is left", 1, 1)
+	w.wantPushed("worse than the remaining reading", 1, 1)
 }
 
 // A critical reading that newer normal ones have already resolved is stored without a notification, however bad it was.
@@ -188,7 +188,7 @@ func TestImplausibleAndWorse(t *testing.T) {
 	pulse(39)
 	w.wantPushed("critical", 1, 1)
 	pulse(28)
-	w.wantPushed("what cannot be", 1, 1)
+	w.wantPushed("an implausible value", 1, 1)
 	for range 5 {
 		pulse(28)
 	}

@@ -44,7 +44,7 @@ func TestEveryRouteForEveryRole(t *testing.T) {
 		name := route.Method + " " + pathParameter.ReplaceAllString(route.Path, "{}")
 		row, known := matrix[name]
 		if !known {
-			t.Errorf("%s %s is served but stands in no row of internal/authz/testdata/matrix.csv", route.Method, route.Path)
+			t.Errorf("%s %s is served but has no row in internal/authz/testdata/matrix.csv", route.Method, route.Path)
 			continue
 		}
 		if string(route.Action) != row[2] {

@@ -182,7 +182,7 @@ func TestEndingAllSessionsStopsPushes(t *testing.T) {
 				w.request(authz.Admin, "PATCH", w.accountPath(), object{"role": role}).want(200)
 			}
 		},
-		"as the dashboard does": func(w *handover, _ phone) {
+		"in the dashboard": func(w *handover, _ phone) {
 			user := w.people[authz.ClinicalManager]
 			user.SetPassword(newPassword)
 			if err := w.app.Save(user); err != nil {

@@ -42,14 +42,14 @@ func TestStorySevereNotConfirmed(t *testing.T) {
 				t.Fatalf("%d alerts", len(list))
 			}
 			w.want("the first", list[1], object{"level": "critical", "status": "auto_resolved", "resolved_by": "system", "held_until": nil, "escalation_id": nil})
-			w.want("what it came to", list[0], object{
+			w.want("the result", list[0], object{
 				"level": "warning", "type": "blood_pressure", "status": "active", "parameter": "systolic", "value": 129.0, "threshold": 180.0,
 				"observation_id": first["observation_id"], "escalation_id": nil,
 			})
 			if message := fmt.Sprint(list[0]["message"]); !strings.Contains(message, "129/79 mmHg") || !strings.Contains(message, "Systolic 182 mmHg") {
 				t.Errorf("message %q", message)
 			}
-			w.wantPushed("what it came to", 1, 0)
+			w.wantPushed("the result", 1, 0)
 			w.pass(30 * time.Minute)
 			w.wantPushed("later", 0, 0)
 			w.wantStat("later", 0)
@@ -66,7 +66,7 @@ func TestStorySevereConfirmed(t *testing.T) {
 		then        func(w *nightShift)
 		atOnce, end int // open escalations after the next readings, and after the hold
 	}{
-		"nothing came":                        {func(*nightShift) {}, 0, 1},
+		"no second reading":                   {func(*nightShift) {}, 0, 1},
 		"severe again":                        {func(w *nightShift) { w.cuff(190, 110, 0) }, 1, 1},
 		"severe again in the other parameter": {func(w *nightShift) { w.cuff(150, 121, 0) }, 1, 1},
 		"normal, then severe": {func(w *nightShift) {
@@ -76,7 +76,7 @@ func TestStorySevereConfirmed(t *testing.T) {
 		}, 1, 1},
 		"dangerously low":                {func(w *nightShift) { w.cuff(75, 38, 0) }, 1, 1},
 		"one reading that is not severe": {func(w *nightShift) { w.cuff(150, 95, 0) }, 0, 0},
-		"something else critical": {func(w *nightShift) {
+		"another critical value": {func(w *nightShift) {
 			w.request(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": w.patient, "spo2": 84, "measured_at": w.now.Format(time.RFC3339)}).want(201)
 		}, 1, 1},
 		"only an older reading": {func(w *nightShift) { w.cuffAt(w.now.Add(-2*time.Hour), 130, 80, 0) }, 0, 1},
@@ -106,7 +106,7 @@ func TestStorySevereConfirmed(t *testing.T) {
 			w.wantStat("the first", 0)
 			w.now = w.now.Add(3 * time.Minute)
 			test.then(w)
-			w.wantStat("what followed", test.atOnce)
+			w.wantStat("the next readings", test.atOnce)
 			w.now = w.now.Add(confirm - 3*time.Minute - time.Second)
 			w.minute()
 			w.wantStat("just before the end", test.atOnce)
@@ -147,18 +147,18 @@ func TestNeverHeld(t *testing.T) {
 		send    func(w *nightShift)
 		stat    int
 	}{
-		"the switch is off":            {0, func(w *nightShift) { w.cuff(182, 118, 0) }, 1},
-		"a severe pressure waits":      {confirm, func(w *nightShift) { w.cuff(182, 118, 70) }, 0},
-		"typed by staff it waits":      {confirm, post("blood-pressure", object{"systolic": 182, "diastolic": 118}), 0},
-		"the diastolic waits":          {confirm, func(w *nightShift) { w.cuff(160, 121, 0) }, 0},
-		"with a critical pulse":        {confirm, func(w *nightShift) { w.cuff(182, 118, 135) }, 1},
-		"a critical pulse":             {confirm, func(w *nightShift) { w.cuff(120, 80, 135) }, 1},
-		"a low pressure":               {confirm, func(w *nightShift) { w.cuff(75, 50, 0) }, 1},
-		"high and low":                 {confirm, func(w *nightShift) { w.cuff(185, 39, 0) }, 1},
-		"oxygen":                       {confirm, post("pulse-oximetry", object{"spo2": 84}), 1},
-		"glucose":                      {confirm, post("blood-glucose", object{"glucose_mg_dl": 350}), 1},
-		"critical within a day":        {confirm, afterOne(23*time.Hour + 59*time.Minute), 1},
-		"critical more than a day ago": {confirm, afterOne(24 * time.Hour), 0},
+		"the switch is off":               {0, func(w *nightShift) { w.cuff(182, 118, 0) }, 1},
+		"a severe pressure is held":       {confirm, func(w *nightShift) { w.cuff(182, 118, 70) }, 0},
+		"a typed severe pressure is held": {confirm, post("blood-pressure", object{"systolic": 182, "diastolic": 118}), 0},
+		"a severe diastolic is held":      {confirm, func(w *nightShift) { w.cuff(160, 121, 0) }, 0},
+		"with a critical pulse":           {confirm, func(w *nightShift) { w.cuff(182, 118, 135) }, 1},
+		"a critical pulse":                {confirm, func(w *nightShift) { w.cuff(120, 80, 135) }, 1},
+		"a low pressure":                  {confirm, func(w *nightShift) { w.cuff(75, 50, 0) }, 1},
+		"high and low":                    {confirm, func(w *nightShift) { w.cuff(185, 39, 0) }, 1},
+		"oxygen":                          {confirm, post("pulse-oximetry", object{"spo2": 84}), 1},
+		"glucose":                         {confirm, post("blood-glucose", object{"glucose_mg_dl": 350}), 1},
+		"critical within a day":           {confirm, afterOne(23*time.Hour + 59*time.Minute), 1},
+		"critical more than a day ago":    {confirm, afterOne(24 * time.Hour), 0},
 		"retracted within a day": {confirm, func(w *nightShift) {
 			w.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", w.cuff(182, 118, 0)["observation_id"]), object{"reason": "The spouse's."}).want(200)
 			w.now = w.now.Add(time.Hour)

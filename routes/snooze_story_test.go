@@ -185,7 +185,7 @@ func TestSnoozeEnd(t *testing.T) {
 		stat     int
 	}{
 		"a critical alert stands": {true, func(w *nightShift) { w.cuff(190, 110, 0) }, 1, 1},
-		"nothing came":            {true, func(*nightShift) {}, 0, 0},
+		"no second reading":       {true, func(*nightShift) {}, 0, 0},
 		"it is over": {true, func(w *nightShift) {
 			w.cuff(190, 110, 0)
 			for range 2 {

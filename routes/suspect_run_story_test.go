@@ -21,7 +21,7 @@ func TestStoryRestOfASuspectRun(t *testing.T) {
 		"the first is confirmed":            {[]float64{62, 110, 50}, 0, true, []string{question + "62/78", question + "110/98"}},
 		"the last is confirmed":             {[]float64{62, 110, 50}, 2, true, []string{question + "62/78"}},
 		"the middle parts the run":          {[]float64{62, 110, 50}, 1, true, []string{question + "62/78", question + "50/78"}},
-		"nothing is left":                   {[]float64{62}, 0, false, []string{question + "62/78"}},
+		"none remains":                      {[]float64{62}, 0, false, []string{question + "62/78"}},
 		"a run that is parted in the midst": {[]float64{62, 110, 50, 115}, 1, true, []string{question + "62/78", question + "50/78"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -175,7 +175,7 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 			}
 			second.wantAt(object{"fhir_status": "pending", "alert_triggered": true})
 			if after := c.weightSummary(patient); after == days || !strings.HasPrefix(after, "9 readings, 9 of devices, 9 for the EMR") {
-				t.Errorf("it stands at %s, before %s", after, days)
+				t.Errorf("it is %s, before %s", after, days)
 			}
 			for _, kind := range c.openAlerts(patient) {
 				if strings.HasPrefix(kind, "suspect_reading") {

@@ -39,7 +39,8 @@ func (c *clinic) wantAlerts(t testing.TB, want ...string) {
 	}
 }
 
-// A value that names one patient is never merged into another's reading, in any order and however the reading is assigned.
+// A value that names one patient is never merged into another's reading, in any order and however the reading is
+// assigned.
 func TestTenoviPulseOfAnotherPatient(t *testing.T) {
 	t.Run("assigned device", func(t *testing.T) {
 		c := newIngestingClinic(t)

@@ -30,7 +30,8 @@ func (c *clinic) countedOf(patient string) float64 {
 	return sums[0]["counted_minutes"].(float64)
 }
 
-// Two staff members log one call of 12 minutes: the second gets the first's entry in the refusal, and the patient has 12 minutes.
+// Two staff members log one call of 12 minutes: the second gets the first's entry in the refusal, and the patient has
+// 12 minutes.
 func TestTwoStaffOnOneCall(t *testing.T) {
 	c := newClinic(t)
 	id, other := c.enroll(object{"icd10_codes": []string{"I10"}}), c.enroll(nil)

@@ -202,7 +202,7 @@ func TestHolder(t *testing.T) {
 	c.measured("bp", patient, `"systolic":210,"diastolic":125`, 0)
 	c.request(authz.Nurse, "GET", "/triage/patients/stats/", nil).want(200).wantAt(object{"critical_unanswered": 1.0})
 	if !strings.HasPrefix(holder(), "nobody") && !strings.HasPrefix(holder(), "assigned") {
-		t.Errorf("a critical value, and %s takes care", holder())
+		t.Errorf("a critical value, and the holder is %s", holder())
 	}
 }
 

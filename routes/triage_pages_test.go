@@ -60,13 +60,13 @@ func (l *busyList) act() (what string) {
 				"patient_id": patient, "systolic": 100 + n, "diastolic": 70, "pulse": 70, "measured_at": l.now.Add(-time.Duration(n) * time.Hour).Format(time.RFC3339),
 			})
 		}},
-		{"an acknowledgement", func() {
+		{"an acknowledgment", func() {
 			about("SELECT id FROM alerts WHERE acknowledged = FALSE", "/alerts/%d/acknowledge/", object{"notes": "Seen."})
 		}},
 		{"a resolution", func() {
 			about("SELECT id FROM alerts WHERE status != 'resolved'", "/alerts/%d/resolve/", object{"notes": "Done.", "resolution_notes": "Done."})
 		}},
-		{"a withdrawal", func() {
+		{"a retraction", func() {
 			if id := l.one("SELECT id FROM observations WHERE status = 'final'"); id != "" {
 				l.request(role, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "Typed wrongly."})
 			}
@@ -196,10 +196,10 @@ func TestTriagePagesAreCached(t *testing.T) {
 	before := page()
 	c.withoutTrigger("triage_list_place", func() { c.rank(ada, dbx.Params{"risk_score": 77}) })
 	if page() != before {
-		t.Error("the page was made again")
+		t.Error("the page was computed again")
 	}
 	if c.request(authz.Nurse, "GET", "/triage/patients/?concern=true", nil).want(200).body == before {
-		t.Error("what stands beside the scores was left out")
+		t.Error("the row details were left out")
 	}
 	c.request(authz.DataMonitor, "GET", "/triage/patients/", nil).want(403)
 	c.rank(grace, dbx.Params{"risk_score": 50})

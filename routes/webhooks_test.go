@@ -122,7 +122,7 @@ func TestWebhookAdministration(t *testing.T) {
 		}
 	}
 	if left := c.read(`SELECT id FROM webhook_deliveries`); len(left) == 0 {
-		t.Error("what was for it is gone already: the test shows too little")
+		t.Error("its deliveries are gone already: the test proves too little")
 	}
 	c.deliverWebhooks()
 	if left := c.read(`SELECT id FROM webhook_deliveries`); len(left) != 0 {

@@ -168,7 +168,7 @@ func TestInterruptedWork(t *testing.T) {
 	leave()
 	ask(gone)
 	if lines := s.log.lines(t, "request"); len(lines) != 1 || lines[0]["status"] != 499.0 {
-		t.Errorf("log of a caller who left: %v", lines)
+		t.Errorf("log of a disconnected caller: %v", lines)
 	}
 
 	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))

@@ -8,9 +8,9 @@ import (
 	"github.com/pocketbase/pocketbase/tools/router"
 )
 
-// mountConflictingMethods keeps a literal segment from matching a parameter: DELETE patients/archived/ must not delete a patient.
-// The router prefers a literal only among rows of one method, so a literal path answers 405 to methods that only the
-// parameter path has. Source: docs/decisions/conventions.md, "Method handling".
+// mountConflictingMethods keeps a literal segment from matching a parameter: DELETE patients/archived/ must not delete
+// a patient. The router prefers a literal only among rows of one method, so a literal path answers 405 to methods that
+// only the parameter path has. Source: docs/decisions/conventions.md, "Method handling".
 func mountConflictingMethods(group *router.RouterGroup[*core.RequestEvent], routes []Route, refuse func(*core.RequestEvent) error) {
 	offered := map[string][]string{} // methods by path
 	for _, row := range routes {
