@@ -85,7 +85,7 @@ func (e *Engine) issue(tx core.App, user *collections.User, link collections.Ref
 }
 
 // errOtherCollection reports a token that is not of an account of the expected collection, users or superusers.
-var errOtherCollection = errors.New("not a token of such an account")
+var errOtherCollection = errors.New("auth: token of another collection")
 
 // Authenticate returns the holder of an access token. It refuses with not_authenticated if there is none; token_expired; token_invalid if it is
 // malformed, forged, of another kind or collection, or of an account that is inactive or deleted; and token_revoked if it was superseded. Role

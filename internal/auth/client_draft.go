@@ -17,7 +17,7 @@ import (
 const (
 	maxName   = 100
 	maxRanges = 50
-	msgTexts  = "Must be a list of texts."
+	msgTexts  = "Must be a list of strings."
 )
 
 // ClientBody is a request to create or change a machine client.
@@ -99,7 +99,7 @@ func readScopes(c *validate.Checks, f validate.Field[[]validate.String]) []strin
 	for name, text := range validate.Texts(c, "scopes", f, len(authz.AllClientScopes)*2, msgTexts, validate.Required(0).Identifier()) {
 		scope, known := authz.ParseClientScope(text)
 		if !known {
-			c.Reject(name, "This is no scope.")
+			c.Reject(name, "Not a valid scope.")
 		} else if !slices.Contains(scopes, scope) {
 			scopes = append(scopes, scope)
 		}
@@ -124,7 +124,7 @@ func parseRange(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		at, err := netip.ParseAddr(text)
 		if err != nil || at.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf("no address: %w", err)
+			return netip.Prefix{}, fmt.Errorf("not an address: %w", err)
 		}
 		return netip.PrefixFrom(at.Unmap(), at.Unmap().BitLen()), nil
 	}

@@ -65,8 +65,8 @@ func signingAlgorithm(key jose.JSONWebKey) string {
 var (
 	errNotKeySet      = errors.New("must be a JSON Web Key Set: {\"keys\": [...]}")
 	errTooManyKeys    = errors.New("must have at most 20 keys")
-	errPrivateKey     = errors.New("must hold public keys only: a private key never leaves its owner")
-	errUnsupportedKey = errors.New("must hold keys with a kid of their own: RSA of 2048 to 8192 bits for RS384, or EC on P-384 for ES384")
+	errPrivateKey     = errors.New("must contain public keys only: a private key must not leave its owner")
+	errUnsupportedKey = errors.New("must contain only keys with a unique kid: RSA of 2048 to 8192 bits for RS384, or EC on P-384 for ES384")
 	errNoKeys         = errors.New("must have at least one key")
 )
 

@@ -69,7 +69,7 @@ func (b TokenAuthenticator) Authenticate(app core.App, token string, now time.Ti
 }
 
 // errUnknownClientToken reports a token that names no client.
-var errUnknownClientToken = errors.New("not a token of a client")
+var errUnknownClientToken = errors.New("auth: token of no client")
 
 // Authenticate returns the client of an access token. Status, allowed addresses and scopes come from the database; the token can only narrow the
 // scopes.

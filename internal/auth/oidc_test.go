@@ -76,7 +76,7 @@ func TestIdentity(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			provider := vigiltest.NewIdentityProvider(t, func() time.Time { return now })
-			provider.Page = test.page
+			provider.UserInfo = test.page
 			p := auth.NewOIDCProvider(auth.OIDCOptions{
 				Issuer: provider.URL, ClientID: vigiltest.SignOnClient, ClientSecret: phi.Text(vigiltest.SignOnSecret), RedirectURL: "https://vigil.example.org/back",
 				RoleClaim: test.claim, Roles: roles, Key: []byte("a key for tests"),
@@ -86,7 +86,7 @@ func TestIdentity(t *testing.T) {
 				t.Fatal(err)
 			}
 			test.claims["sub"] = "ann"
-			back := provider.Admit(started.URL, test.claims)
+			back := provider.Authorize(started.URL, test.claims)
 			got, err := p.Finish(t.Context(), auth.Callback{State: back.Get("state"), Code: back.Get("code"), Cookie: started.Cookie}, now)
 			if err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestAgeOfProof(t *testing.T) {
 			if test.proven != nil {
 				claims["auth_time"] = test.proven
 			}
-			back := provider.Admit(started.URL, claims)
+			back := provider.Authorize(started.URL, claims)
 			if _, err := p.Finish(t.Context(), auth.Callback{State: back.Get("state"), Code: back.Get("code"), Cookie: started.Cookie}, now); (err == nil) != test.good {
 				t.Error(err)
 			}

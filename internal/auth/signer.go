@@ -16,8 +16,8 @@ import (
 
 // Errors of a token. ErrExpired is returned only for a token that was valid.
 var (
-	ErrInvalid = errors.New("tokens: not a token of ours")
-	ErrExpired = errors.New("tokens: the token has expired")
+	ErrInvalid = errors.New("auth: invalid token")
+	ErrExpired = errors.New("auth: the token has expired")
 )
 
 // Kinds of tokens.
@@ -117,7 +117,7 @@ func (s *Signer) Sign(t TokenClaims, account Account) (string, error) {
 	unsigned.Header["kid"] = keyID
 	secret, ok := s.ring.Derive(keyID, keyLabel)
 	if !ok || account.TokenKey == "" {
-		return "", errors.New("tokens: no secret to sign with")
+		return "", errors.New("auth: no secret to sign the token")
 	}
 	signed, err := unsigned.SignedString(accountKey(secret, t, account))
 	if err != nil {

@@ -71,7 +71,7 @@ func ReadTokenRequest(contentType string, body []byte, authorization string) (fo
 	}
 	for name, list := range values {
 		if len(list) > 1 {
-			return form, invalidRequest("A parameter is there more than once.")
+			return form, invalidRequest("A parameter is repeated.")
 		}
 		if list[0] == "" { // treated as omitted: RFC 6749, section 3.2
 			values.Del(name)
@@ -136,7 +136,7 @@ func grantScopes(requested string, held authz.ClientScopes) (authz.ClientScopes,
 	for _, word := range words {
 		scope, known := authz.ParseClientScope(word)
 		if !known || !held.Allow(scope) {
-			return nil, "", oauthFault(fault.Invalid, "invalid_scope", "The client has not all of these scopes.")
+			return nil, "", oauthFault(fault.Invalid, "invalid_scope", "The client does not have all of these scopes.")
 		}
 		if !scopes.Allow(scope) {
 			scopes, spelled = append(scopes, scope), append(spelled, word)

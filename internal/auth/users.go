@@ -44,19 +44,19 @@ type OwnPatch struct {
 func (p UserPatch) columns() (map[string]string, error) {
 	checks := validate.NewChecks()
 	columns := map[string]string{}
-	take := func(field validate.String, column string, read func() string) {
+	add := func(field validate.String, column string, read func() string) {
 		if field.Sent() {
 			columns[column] = read()
 		}
 	}
-	take(p.FirstName, collections.UserFirstName, func() string { return checks.Text("first_name", p.FirstName, validate.Required(100)) })
-	take(p.LastName, collections.UserLastName, func() string { return checks.Text("last_name", p.LastName, validate.Required(100)) })
-	take(p.Role, collections.UserRole, func() string { return checks.Text("role", p.Role, validate.Required(30).OneOf(roleNames()...)) })
-	take(p.TimeZone, collections.UserTimeZone, func() string { return checks.TimeZone("time_zone", p.TimeZone) })
-	take(p.NPI, collections.UserNPI, func() string { return readNPI(checks, p.NPI) })
-	take(p.Taxonomy, collections.UserTaxonomy, func() string { return readTaxonomy(checks, p.Taxonomy) })
-	take(p.Phone, collections.UserPhone, func() string { return checks.Phone("phone", p.Phone) })
-	take(p.PatientID, collections.UserPatient, func() string { return checks.UUID("patient_id", p.PatientID, false) })
+	add(p.FirstName, collections.UserFirstName, func() string { return checks.Text("first_name", p.FirstName, validate.Required(100)) })
+	add(p.LastName, collections.UserLastName, func() string { return checks.Text("last_name", p.LastName, validate.Required(100)) })
+	add(p.Role, collections.UserRole, func() string { return checks.Text("role", p.Role, validate.Required(30).OneOf(roleNames()...)) })
+	add(p.TimeZone, collections.UserTimeZone, func() string { return checks.TimeZone("time_zone", p.TimeZone) })
+	add(p.NPI, collections.UserNPI, func() string { return readNPI(checks, p.NPI) })
+	add(p.Taxonomy, collections.UserTaxonomy, func() string { return readTaxonomy(checks, p.Taxonomy) })
+	add(p.Phone, collections.UserPhone, func() string { return checks.Phone("phone", p.Phone) })
+	add(p.PatientID, collections.UserPatient, func() string { return checks.UUID("patient_id", p.PatientID, false) })
 	return columns, checks.Err()
 }
 
@@ -148,7 +148,7 @@ func (e *Engine) changeExistingUser(app core.App, userID string, apply func(tx c
 // requireOtherAdministrator refuses to remove an administrator who is the caller or the last active one.
 func requireOtherAdministrator(tx core.App, caller Caller, user *collections.User) (refused, err error) {
 	if user.Id == caller.RecordID {
-		return fault.State("invalid_state", "Administrators cannot take their own role or account away."), nil
+		return fault.State("invalid_state", "Administrators cannot remove their own role or deactivate their own account."), nil
 	}
 	admins, err := collections.UserList(tx, collections.UserFilter{Role: string(authz.Admin), Active: new(true)})
 	if err != nil {

@@ -138,7 +138,7 @@ func (e *Error) IsUnexpected() bool {
 
 // Overloaded returns the fault for a server at capacity; the caller may retry after wait.
 func Overloaded(wait time.Duration) *Error {
-	return New(Unavailable, "overloaded", "There is too much to do at the moment. Try again later.").After(wait)
+	return New(Unavailable, "overloaded", "The service is at capacity. Try again later.").After(wait)
 }
 
 // Denied returns the fault for an action that the caller's role does not permit.
