@@ -19,7 +19,7 @@ func (p *Program) auditCommand() *cobra.Command {
 }
 
 func (p *Program) verifyAudit(cmd *cobra.Command, _ []string) error {
-	if err := p.needsDatabase(); err != nil {
+	if err := p.requireDatabase(); err != nil {
 		return err
 	}
 	app, settings, err := p.folder()

@@ -36,7 +36,7 @@ func (p *Program) backupCommand() *cobra.Command {
 			if err := checkSchema(p.dir); err != nil {
 				return err
 			}
-			return backup.Adopt(cmd.Context(), p.dir)
+			return backup.PrepareImported(cmd.Context(), p.dir)
 		},
 	}
 	command.AddCommand(create, list, verify, restore, adopt)
@@ -94,7 +94,7 @@ func (p *Program) withBackups(use func(backups) error) error {
 }
 
 func (p *Program) createBackup(cmd *cobra.Command, _ []string) error {
-	if err := p.needsDatabase(); err != nil {
+	if err := p.requireDatabase(); err != nil {
 		return err
 	}
 	return p.withBackups(func(b backups) error {
@@ -104,7 +104,7 @@ func (p *Program) createBackup(cmd *cobra.Command, _ []string) error {
 		}
 		name, manifest, err := backup.Create(cmd.Context(), opened.App, b.store, b.keys, p.Version, now())
 		if err == nil {
-			err = noteTaken(opened.App, name)
+			err = recordBackup(opened.App, name)
 		}
 		if err := errors.Join(err, opened.Close()); err != nil {
 			return err
@@ -132,7 +132,7 @@ func (p *Program) verifyBackup(cmd *cobra.Command, args []string) error {
 		}
 		manifest, err := backup.Verify(cmd.Context(), b.store, b.keys, found.Name, p.dir, p.openFolder)
 		if cmd.Context().Err() == nil {
-			err = errors.Join(err, p.noteVerified(found.Name, err == nil))
+			err = errors.Join(err, p.recordVerification(found.Name, err == nil))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", found.Name, err)

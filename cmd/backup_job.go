@@ -18,20 +18,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/backup"
 )
 
-// verifiedLately is the age up to which a verification is not repeated in the same night.
-const verifiedLately = 20 * time.Hour
+// recentVerification is the age up to which a verification is not repeated in the same night.
+const recentVerification = 20 * time.Hour
 
-// noteTaken records a backup, if the database's schema version has a table for it.
-func noteTaken(app core.App, name string) error {
+// recordBackup records a backup, if the database's schema version has a table for it.
+func recordBackup(app core.App, name string) error {
 	if !collections.HasBackupsTable(app) {
 		return nil
 	}
 	return collections.RecordBackup(app, name, now())
 }
 
-// noteVerified records the result of a verification in the data folder, unless it is a scratch folder without a database.
-func (p *Program) noteVerified(name string, good bool) error {
-	if p.needsDatabase() != nil {
+// recordVerification records the result of a verification in the data folder, unless it is a scratch folder without a database.
+func (p *Program) recordVerification(name string, good bool) error {
+	if p.requireDatabase() != nil {
 		return nil //nolint:nilerr // no database to record it in
 	}
 	opened, err := p.openFolder(p.dir)
@@ -66,7 +66,7 @@ func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, 
 		if err := collections.RecordBackup(app, name, now()); err != nil {
 			return 0, err
 		}
-		if err := s.program.verifyBeside(ctx, app.DataDir(), name); err != nil {
+		if err := s.program.verifyInSubprocess(ctx, app.DataDir(), name); err != nil {
 			return 0, err
 		}
 		verified, err := collections.VerifiedBackups(app)
@@ -97,19 +97,19 @@ func (s *Service) verifyNewest(ctx context.Context, app core.App) (int, error) {
 		return 0, err
 	}
 	lately := slices.ContainsFunc(verified, func(v collections.VerifiedBackup) bool {
-		return v.Name == stored[0].Name && now().Sub(v.At) < verifiedLately
+		return v.Name == stored[0].Name && now().Sub(v.At) < recentVerification
 	})
 	if lately {
 		return 0, nil
 	}
-	if err := s.program.verifyBeside(ctx, app.DataDir(), stored[0].Name); err != nil {
+	if err := s.program.verifyInSubprocess(ctx, app.DataDir(), stored[0].Name); err != nil {
 		return 0, err
 	}
 	return 1, nil
 }
 
-// verifyBeside verifies a backup in a separate process, because a process holds the keys of one database only. That process records the result.
-func (p *Program) verifyBeside(ctx context.Context, dir, name string) error {
+// verifyInSubprocess verifies a backup in a separate process, because a process holds the keys of one database only. That process records the result.
+func (p *Program) verifyInSubprocess(ctx context.Context, dir, name string) error {
 	if p.Self == "" {
 		return errors.New("this program cannot start itself: verify the backup by command")
 	}

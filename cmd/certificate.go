@@ -14,8 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// certificateSoon is how long before its expiry a certificate causes a warning.
-const certificateSoon = 14 * 24 * time.Hour
+// certificateWarningPeriod is how long before its expiry a certificate causes a warning.
+const certificateWarningPeriod = 14 * 24 * time.Hour
 
 // errNoCertificate reports --https without a certificate: every handshake would fail.
 var errNoCertificate = errors.New("--https needs a certificate: set VIGIL_TLS_CERT_FILE and VIGIL_TLS_KEY_FILE, or let a proxy end TLS and listen with --http")
@@ -39,14 +39,14 @@ func (c *certificates) reload(now time.Time) error {
 		return fmt.Errorf("load the TLS certificate: %w", err)
 	}
 	c.current.Store(&read)
-	c.tell(now)
+	c.logValidity(now)
 	return nil
 }
 
 // logValidity logs a problem with the certificate's validity period.
-func (c *certificates) tell(now time.Time) {
+func (c *certificates) logValidity(now time.Time) {
 	leaf := c.current.Load().Leaf
-	switch word, useless := aboutCertificate(leaf.NotBefore, leaf.NotAfter, now); {
+	switch word, useless := validityProblem(leaf.NotBefore, leaf.NotAfter, now); {
 	case useless:
 		c.log.Error("certificate", slog.String("error", word))
 	case word != "":
@@ -54,31 +54,31 @@ func (c *certificates) tell(now time.Time) {
 	}
 }
 
-// certificateLook is the interval at which the validity period is checked: a service may run longer than its certificate is valid.
-const certificateLook = 12 * time.Hour
+// certificateCheckInterval is the interval at which the validity period is checked: a service may run longer than its certificate is valid.
+const certificateCheckInterval = 12 * time.Hour
 
 // watch logs an expired or soon expiring certificate repeatedly until ctx ends.
 func (c *certificates) watch(ctx context.Context, clock clockwork.Clock) {
-	look := clock.NewTicker(certificateLook)
+	look := clock.NewTicker(certificateCheckInterval)
 	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-look.Chan():
-			c.tell(clock.Now())
+			c.logValidity(clock.Now())
 		}
 	}
 }
 
-// aboutCertificate describes a problem with the validity period, "" for none; useless means that clients reject the certificate now.
-func aboutCertificate(from, until, now time.Time) (word string, useless bool) {
+// validityProblem describes a problem with the validity period, "" for none; useless means that clients reject the certificate now.
+func validityProblem(from, until, now time.Time) (word string, useless bool) {
 	switch left := until.Sub(now); {
 	case now.Before(from):
 		return "it is not valid before " + from.UTC().Format(time.RFC3339), true
 	case left <= 0:
 		return "it expired at " + until.UTC().Format(time.RFC3339) + ": clients that verify it do not connect", true
-	case left < certificateSoon:
+	case left < certificateWarningPeriod:
 		return "it expires at " + until.UTC().Format(time.RFC3339), false
 	}
 	return "", false

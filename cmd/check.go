@@ -56,20 +56,20 @@ type checkup struct {
 	failed, warned bool
 }
 
-func (c *checkup) say(level, subject, text string, about ...any) {
+func (c *checkup) report(level, subject, text string, about ...any) {
 	fmt.Fprintf(c.out, "%s %s: %s\n", level, subject, strings.ReplaceAll(fmt.Sprintf(text, about...), "\n", "; "))
 }
 
-func (c *checkup) ok(subject, text string, about ...any) { c.say("ok", subject, text, about...) }
+func (c *checkup) ok(subject, text string, about ...any) { c.report("ok", subject, text, about...) }
 
 func (c *checkup) warn(subject, text string, about ...any) {
 	c.warned = true
-	c.say("warn", subject, text, about...)
+	c.report("warn", subject, text, about...)
 }
 
 func (c *checkup) fail(subject, text string, about ...any) {
 	c.failed = true
-	c.say("fail", subject, text, about...)
+	c.report("fail", subject, text, about...)
 }
 
 // run checks all subjects in order. With invalid settings it skips the subjects that need them.
@@ -165,7 +165,7 @@ func (c *checkup) checkFolder() (exists bool) {
 		c.fail(subject, "%v", err)
 		return false
 	}
-	if info.Mode().Perm()&ofOthers != 0 {
+	if info.Mode().Perm()&otherPermissions != 0 {
 		c.warn(subject, "every user of this machine can read %s: the service makes it private when it starts", file)
 	} else {
 		c.ok(subject, "%s, with a database of %s", dir, inMegabytes(databaseSize(dir)))
@@ -216,31 +216,31 @@ func (c *checkup) checkPages(ctx context.Context) {
 }
 
 const (
-	// diskEmpty is the free space below which the service can hardly store anything.
-	diskEmpty = 16 << 20
-	// diskSpare is the free space to keep in addition to the copy of the database that a backup needs.
-	diskSpare = 100 << 20
+	// minDiskSpace is the free space below which the service can hardly store anything.
+	minDiskSpace = 16 << 20
+	// backupHeadroom is the free space to keep in addition to the copy of the database that a backup needs.
+	backupHeadroom = 100 << 20
 )
 
 func (c *checkup) checkDisk() {
 	const subject = "disk"
-	free, known := diskFree(nearest(c.program.dir))
+	free, known := diskFree(nearestExisting(c.program.dir))
 	size := databaseSize(c.program.dir)
 	switch {
 	case !known:
 		c.ok(subject, "the free space is unknown on this system")
-	case free < diskEmpty:
+	case free < minDiskSpace:
 		c.fail(subject, "%s free: readings are rejected when the disk is full", inMegabytes(free))
-	case free < size+diskSpare:
+	case free < size+backupHeadroom:
 		c.warn(subject, "%s free, too little for a backup, which needs space for a copy of the database (%s) and %s more",
-			inMegabytes(free), inMegabytes(size), inMegabytes(diskSpare))
+			inMegabytes(free), inMegabytes(size), inMegabytes(backupHeadroom))
 	default:
 		c.ok(subject, "%s free", inMegabytes(free))
 	}
 }
 
-// nearest returns the folder, or the closest existing folder above it.
-func nearest(dir string) string {
+// nearestExisting returns the folder, or the closest existing folder above it.
+func nearestExisting(dir string) string {
 	for !exists(dir) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 	}

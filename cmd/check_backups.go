@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/backup"
 )
 
-// backupOld is the age at which the newest backup causes a warning: a nightly backup is missing.
-const backupOld = 48 * time.Hour
+// maxBackupAge is the age at which the newest backup causes a warning: a nightly backup is missing.
+const maxBackupAge = 48 * time.Hour
 
 // checkBackup checks the backup folder and the age and verification of the newest backup. checkBucket checks a bucket.
 func (c *checkup) checkBackup(ctx context.Context) {
@@ -37,7 +37,7 @@ func (c *checkup) checkBackup(ctx context.Context) {
 	var newest backup.Stored
 	if !bucket {
 		var err error
-		if newest, err = newestIn(ctx, folder); err != nil {
+		if newest, err = newestBackup(ctx, folder); err != nil {
 			c.fail(subject, "%v", err)
 			return
 		}
@@ -46,17 +46,17 @@ func (c *checkup) checkBackup(ctx context.Context) {
 			return
 		}
 		size := uint64(newest.Size) //nolint:gosec // a file size
-		if free, known := diskFree(nearest(folder)); known && free < max(diskEmpty, size) {
+		if free, known := diskFree(nearestExisting(folder)); known && free < max(minDiskSpace, size) {
 			c.warn(subject, "%s free in %s, but the newest is %s: the next will not fit", inMegabytes(free), folder, inMegabytes(size))
 			return
 		}
 		taken = newest.CreatedAt
 	}
-	c.sayBackup(taken, newest.Name, verified)
+	c.reportBackup(taken, newest.Name, verified)
 }
 
-// sayBackup reports the age of the newest backup and whether it was verified. For a bucket newest is "".
-func (c *checkup) sayBackup(taken time.Time, newest string, verified []collections.VerifiedBackup) {
+// reportBackup reports the age of the newest backup and whether it was verified. For a bucket newest is "".
+func (c *checkup) reportBackup(taken time.Time, newest string, verified []collections.VerifiedBackup) {
 	const subject = "backup"
 	var last time.Time // verification
 	for _, one := range verified {
@@ -75,17 +75,17 @@ func (c *checkup) sayBackup(taken time.Time, newest string, verified []collectio
 	switch {
 	case taken.IsZero():
 		c.warn(subject, "there is none yet: create one with vigil backup create")
-	case c.now.Sub(taken) > backupOld:
+	case c.now.Sub(taken) > maxBackupAge:
 		c.warn(subject, "the newest is %s old, %s", age(c.now, taken), proven)
-	case c.settings.Backup.Keep > 0 && !last.IsZero() && c.now.Sub(last) > backupOld:
+	case c.settings.Backup.Keep > 0 && !last.IsZero() && c.now.Sub(last) > maxBackupAge:
 		c.warn(subject, "the newest is %s old, and none was verified for %s", age(c.now, taken), age(c.now, last))
 	default:
 		c.ok(subject, "the newest is %s old, %s", age(c.now, taken), proven)
 	}
 }
 
-// newestIn returns the newest backup in a folder. It does not create a missing folder, which may be an unmounted disk.
-func newestIn(ctx context.Context, folder string) (newest backup.Stored, err error) {
+// newestBackup returns the newest backup in a folder. It does not create a missing folder, which may be an unmounted disk.
+func newestBackup(ctx context.Context, folder string) (newest backup.Stored, err error) {
 	if !exists(folder) {
 		return newest, nil
 	}

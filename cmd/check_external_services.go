@@ -17,8 +17,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 )
 
-// askPatience is how long check waits for one external service.
-const askPatience = 20 * time.Second
+// externalTimeout is how long check waits for one external service.
+const externalTimeout = 20 * time.Second
 
 func (c *checkup) checkSMTP(ctx context.Context) {
 	const subject = "SMTP"
@@ -30,7 +30,7 @@ func (c *checkup) checkSMTP(ctx context.Context) {
 	case !c.deep:
 		c.ok(subject, "%s; not checked without --deep", server)
 	default:
-		if err := askMailServer(ctx, m, server); err != nil {
+		if err := probeMailServer(ctx, m, server); err != nil {
 			c.fail(subject, "%s %v", server, err)
 			return
 		}
@@ -38,9 +38,9 @@ func (c *checkup) checkSMTP(ctx context.Context) {
 	}
 }
 
-// askMailServer performs every step of sending a mail except the mail. Errors contain the server's reply codes, never its text.
-func askMailServer(ctx context.Context, m config.SMTP, server string) error {
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+// probeMailServer performs every step of sending a mail except the mail. Errors contain the server's reply codes, never its text.
+func probeMailServer(ctx context.Context, m config.SMTP, server string) error {
+	ctx, cancel := context.WithTimeout(ctx, externalTimeout)
 	defer cancel()
 	connection, err := (&net.Dialer{}).DialContext(ctx, "tcp", server)
 	if err != nil {
@@ -60,23 +60,23 @@ func askMailServer(ctx context.Context, m config.SMTP, server string) error {
 	}
 	client, err := smtp.NewClient(connection, m.Host)
 	if err != nil {
-		return answered("does not respond", err)
+		return withReplyCode("does not respond", err)
 	}
 	if offered, _ := client.Extension("STARTTLS"); offered && !m.TLS {
 		if err := client.StartTLS(trust); err != nil {
-			return answered("does not offer trusted TLS", err)
+			return withReplyCode("does not offer trusted TLS", err)
 		}
 	}
 	if m.Username != "" || m.Password != "" {
 		if err := client.Auth(smtp.PlainAuth("", m.Username, m.Password.Reveal(), m.Host)); err != nil {
-			return answered("rejects VIGIL_SMTP_USERNAME", err)
+			return withReplyCode("rejects VIGIL_SMTP_USERNAME", err)
 		}
 	}
 	_ = client.Quit() // the check is complete
 	return nil
 }
 
-func answered(what string, err error) error {
+func withReplyCode(what string, err error) error {
 	if refused, ok := errors.AsType[*textproto.Error](err); ok {
 		return fmt.Errorf("%s: reply code %d", what, refused.Code)
 	}
@@ -101,7 +101,7 @@ func (c *checkup) checkEMR(ctx context.Context) {
 		c.ok(subject, "%s; connected by a user's sign-in: see GET /api/v1/emr/auth/status/", client.BaseURL())
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, externalTimeout)
 	defer cancel()
 	if _, err := client.SignIn(ctx); err != nil {
 		c.fail(subject, "%s issues no token: %v", client.BaseURL(), err)
@@ -129,7 +129,7 @@ func (c *checkup) checkSignOn(ctx context.Context) {
 		c.ok(subject, "%s; not checked without --deep", o.Issuer)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, externalTimeout)
 	defer cancel()
 	if err := auth.NewOIDCProvider(auth.OIDCOptions{Issuer: o.Issuer}).CheckConfiguration(ctx, c.now); err != nil {
 		c.fail(subject, "%s %v", o.Issuer, err)
@@ -156,7 +156,7 @@ func (c *checkup) checkBucket(ctx context.Context) {
 		c.fail(subject, "%v", err)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, externalTimeout)
 	defer cancel()
 	if err := errors.Join(opened.store.Probe(ctx), opened.store.Close()); err != nil {
 		c.fail(subject, "%v", err)
@@ -177,7 +177,7 @@ func (c *checkup) checkCertificate() {
 		c.fail(subject, "VIGIL_TLS_CERT_FILE and VIGIL_TLS_KEY_FILE cannot be read as a certificate and its key")
 		return
 	}
-	switch word, useless := aboutCertificate(read.Leaf.NotBefore, read.Leaf.NotAfter, c.now); {
+	switch word, useless := validityProblem(read.Leaf.NotBefore, read.Leaf.NotAfter, c.now); {
 	case useless:
 		c.fail(subject, "%s", word)
 	case word != "":

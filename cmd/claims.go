@@ -38,9 +38,9 @@ func (p *Program) claimsCommand() *cobra.Command {
 	return command
 }
 
-// withHouse opens the data folder with its keys, whether or not the service runs, for a command about claims.
-func (p *Program) withHouse(cmd *cobra.Command, work func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error) error {
-	return p.besideService(cmd, func(_ context.Context, _ *cobra.Command, s *Service) error {
+// withClearinghouse opens the data folder with its keys, whether or not the service runs, for a command about claims.
+func (p *Program) withClearinghouse(cmd *cobra.Command, work func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error) error {
+	return p.withService(cmd, func(_ context.Context, _ *cobra.Command, s *Service) error {
 		return work(s.app, clearinghouse.Engine{Billing: s.billing}, audit.Actor{Type: audit.BySystem, Email: "system"}, now())
 	})
 }
@@ -54,7 +54,7 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 	if info, err := os.Stat(out); err != nil || !info.IsDir() {
 		return usageError{errors.New("--out must be an existing folder")}
 	}
-	return p.withHouse(cmd, func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error {
+	return p.withClearinghouse(cmd, func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error {
 		ids, err := collections.EntriesToSubmit(app, span.Start, span.End, house.Billing.Claims.Submitter.Usage)
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return p.withHouse(cmd, func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error {
+	return p.withClearinghouse(cmd, func(app core.App, house clearinghouse.Engine, by audit.Actor, now time.Time) error {
 		failed := 0
 		for _, path := range files {
 			file, err := os.ReadFile(path) //nolint:gosec // a path from the operator

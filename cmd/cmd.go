@@ -47,7 +47,7 @@ type Program struct {
 
 // Run runs a command line and returns its exit status.
 func (p *Program) Run(args []string, in io.Reader, out, errOut io.Writer) int {
-	closeFiles()
+	setUmask()
 	p.dir = dataFolder(args)
 	sqlite.SetTempDir(p.dir)
 	root := p.rootCommand()

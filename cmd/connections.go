@@ -16,26 +16,26 @@ import (
 	"github.com/vigilhealth/vigil/routes/metrics"
 )
 
-// idleTime is how long a connection may wait for its next request.
-const idleTime = 2 * time.Minute
+// idleTimeout is how long a connection may wait for its next request.
+const idleTimeout = 2 * time.Minute
 
-// otherFiles is how many open files the database, its readers and outgoing connections need.
-const otherFiles = 500
+// reservedFiles is how many open files the database, its readers and outgoing connections need.
+const reservedFiles = 500
 
-// fitting returns the connection limit that leaves enough open files for the database.
-func fitting(connections int, files uint64) int {
-	left := max(1, int(min(files, 1<<31))-otherFiles)
+// maxConnections returns the connection limit that leaves enough open files for the database.
+func maxConnections(connections int, files uint64) int {
+	left := max(1, int(min(files, 1<<31))-reservedFiles)
 	if connections == 0 {
 		return left
 	}
 	return min(connections, left)
 }
 
-// newGate returns the connection limiter. It always uses the machine's clock, because connection deadlines do.
-func newGate(settings config.Settings, log *slog.Logger) *ratelimit.ConnLimiter {
+// newConnLimiter returns the connection limiter. It always uses the machine's clock, because connection deadlines do.
+func newConnLimiter(settings config.Settings, log *slog.Logger) *ratelimit.ConnLimiter {
 	c := settings.Connections
 	if files, known := openFileLimit(); known {
-		if fits := fitting(c.Max, files); c.Max > fits {
+		if fits := maxConnections(c.Max, files); c.Max > fits {
 			log.Warn("connection limit reduced below VIGIL_MAX_CONNECTIONS: raise the process's limit of open files", slog.Int("connections", fits))
 			c.Max = fits
 		} else if c.Max == 0 {
@@ -44,7 +44,7 @@ func newGate(settings config.Settings, log *slog.Logger) *ratelimit.ConnLimiter 
 	}
 	return ratelimit.NewConnLimiter(ratelimit.ConnOptions{
 		Max: c.Max, MaxPerAddress: c.MaxPerAddress, Proxies: c.TrustedProxies, ProxyHeaders: settings.TrustedProxyHeaders,
-		ReadHeaderTimeout: c.ReadHeaderTimeout, ReadBodyTimeout: c.ReadBodyTimeout, IdleTimeout: idleTime, Clock: time.Now,
+		ReadHeaderTimeout: c.ReadHeaderTimeout, ReadBodyTimeout: c.ReadBodyTimeout, IdleTimeout: idleTimeout, Clock: time.Now,
 	})
 }
 
@@ -55,7 +55,7 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 	}
 	s.metrics.Jobs(jobs.Names())
 	err := s.metrics.Watch(metrics.Sources{
-		App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Outage: s.worker.Outage, Connections: s.gate.Counts,
+		App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Outage: s.worker.Outage, Connections: s.connLimiter.Counts,
 		DiskFree: func() (uint64, bool) { return diskFree(s.app.DataDir()) }, CertificateEnds: func() time.Time { return s.certificates.notAfter() }, Exported: s.lastExport, Log: s.log,
 	})
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 	pages.Handle("GET /metrics", s.metrics.Handler(s.log))
 	server := &http.Server{Handler: pages, WriteTimeout: 30 * time.Second, ReadHeaderTimeout: 5 * time.Second}
 	gate := ratelimit.NewConnLimiter(ratelimit.ConnOptions{
-		Max: 64, ReadHeaderTimeout: server.ReadHeaderTimeout, ReadBodyTimeout: 5 * time.Second, IdleTimeout: idleTime, Clock: time.Now,
+		Max: 64, ReadHeaderTimeout: server.ReadHeaderTimeout, ReadBodyTimeout: 5 * time.Second, IdleTimeout: idleTimeout, Clock: time.Now,
 	})
 	gate.ConfigureServer(server)
 	s.background.Go(func() {

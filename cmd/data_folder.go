@@ -47,16 +47,16 @@ func NewApp(dir string, settings config.Settings) (core.App, error) {
 		DataMaxOpenConns: readConnections, DataMaxIdleConns: readConnections, AuxMaxOpenConns: logConnections, AuxMaxIdleConns: logConnections,
 		DBConnect: sqlite.Connect,
 	})
-	app.OnBootstrap().Unbind(reloadWhenTold, collectionsAgain)
+	app.OnBootstrap().Unbind(watcherHook, collectionHook)
 	return app, nil
 }
 
-// reloadWhenTold is the PocketBase hook that reloads settings and collections when a file in the data folder indicates a change by another process.
+// watcherHook is the PocketBase hook that reloads settings and collections when a file in the data folder indicates a change by another process.
 // Vigil checks them at startup only: otherwise a process that can write to the folder could change the rules of a running service.
-const reloadWhenTold = "__pbNotifyWatcherSystemHook__"
+const watcherHook = "__pbNotifyWatcherSystemHook__"
 
-// collectionsAgain is the PocketBase hook that loads all collections a second time at startup.
-const collectionsAgain = "__pbCollectionSystemHook__"
+// collectionHook is the PocketBase hook that loads all collections a second time at startup.
+const collectionHook = "__pbCollectionSystemHook__"
 
 // folder returns the app on the data folder for a command, without opening it.
 func (p *Program) folder() (core.App, config.Settings, error) {
@@ -82,8 +82,8 @@ func (p *Program) openService(cmd *cobra.Command) (*Service, error) {
 	return p.NewService(app, sealer, settings, newLog(cmd.ErrOrStderr(), settings.SlogLevel()), clockwork.NewRealClock())
 }
 
-// needsDatabase fails without a database, so that a mistyped --dir does not create an empty practice.
-func (p *Program) needsDatabase() error {
+// requireDatabase fails without a database, so that a mistyped --dir does not create an empty practice.
+func (p *Program) requireDatabase() error {
 	if _, err := os.Stat(filepath.Join(p.dir, "data.db")); err != nil {
 		return fmt.Errorf("there is no database in %s", p.dir)
 	}
@@ -102,7 +102,7 @@ const settingsKeyName = config.Prefix + "SETTINGS_KEY"
 
 // Open is openAs for a command, which may run while the service does.
 func Open(app core.App, settings config.Settings) (*phi.Sealer, error) {
-	return openAs(app, settings, beside)
+	return openAs(app, settings, admitCommand)
 }
 
 // admission permits a process with a key ring to use the data folder. It calls migrate, which updates the schema, once nothing prevents it.
@@ -134,7 +134,7 @@ func openAs(app core.App, settings config.Settings, admit admission) (*phi.Seale
 
 // OpenToServe is openAs for the service. It also writes PocketBase's settings, which a command with other settings must not.
 func OpenToServe(app core.App, settings config.Settings) (*phi.Sealer, error) {
-	sealer, err := openAs(app, settings, serving)
+	sealer, err := openAs(app, settings, admitService)
 	if err != nil {
 		return nil, err
 	}
@@ -180,8 +180,8 @@ func newSealer(app core.App, settings config.Settings, admit func(core.App, *phi
 	return phi.NewSealer(ring, key)
 }
 
-// serving admits the service, which publishes the keys that it holds until it releases the folder.
-func serving(app core.App, ring *phi.KeyRing, migrate func() error) error {
+// admitService admits the service, which publishes the keys that it holds until it releases the folder.
+func admitService(app core.App, ring *phi.KeyRing, migrate func() error) error {
 	if err := keyring.AdmitService(app, ring, migrate); err != nil {
 		return err
 	}
@@ -189,16 +189,16 @@ func serving(app core.App, ring *phi.KeyRing, migrate func() error) error {
 	return nil
 }
 
-// beside admits a command until it releases the folder. It waits for a starting service to publish the keys that it holds.
-func beside(app core.App, ring *phi.KeyRing, migrate func() error) error {
-	release, err := admitBeside(app, ring, migrate)
+// admitCommand admits a command until it releases the folder. It waits for a starting service to publish the keys that it holds.
+func admitCommand(app core.App, ring *phi.KeyRing, migrate func() error) error {
+	release, err := admitWithRetry(app, ring, migrate)
 	if err == nil {
 		app.OnBootstrapClear().BindFunc(func(e *core.BootstrapEvent) error { return errors.Join(e.Next(), release()) })
 	}
 	return err
 }
 
-func admitBeside(app core.App, ring *phi.KeyRing, migrate func() error) (release func() error, err error) {
+func admitWithRetry(app core.App, ring *phi.KeyRing, migrate func() error) (release func() error, err error) {
 	for range 10 {
 		if release, err = keyring.AdmitCommand(app, ring, migrate); !errors.Is(err, keyring.ErrServiceSilent) {
 			break
@@ -213,7 +213,7 @@ const serviceStarts = 5 * time.Second
 
 // bootstrap opens the data folder, and names the key that does not match. No backup can be restored into the folder until the app is closed.
 func bootstrap(app core.App) error {
-	release, err := backup.Hold(app.DataDir())
+	release, err := backup.LockInUse(app.DataDir())
 	if err != nil {
 		return err
 	}
@@ -234,8 +234,8 @@ func bootstrap(app core.App) error {
 	}
 }
 
-// tenfold is the factor by which PocketBase's rate limit of the realtime routes exceeds Vigil's, because it counts by address.
-const tenfold = 10
+// realtimeLimitFactor is the factor by which PocketBase's rate limit of the realtime routes exceeds Vigil's, because it counts by address.
+const realtimeLimitFactor = 10
 
 // assertSettings writes PocketBase's settings at every start, because a superuser can change them in between.
 func assertSettings(app core.App, settings config.Settings) error {
@@ -249,7 +249,7 @@ func assertSettings(app core.App, settings config.Settings) error {
 	s.RateLimits.Rules = []core.RateLimitRule{{Label: "*:auth", MaxRequests: 10, Duration: 60}}
 	if limit := settings.RateLimits.Realtime; !limit.IsUnlimited() { // Vigil's limit counts by user; this one covers requests that never reach it
 		s.RateLimits.Rules = append(s.RateLimits.Rules,
-			core.RateLimitRule{Label: "/api/realtime", MaxRequests: tenfold * limit.Limit, Duration: int64(limit.Window.Seconds())})
+			core.RateLimitRule{Label: "/api/realtime", MaxRequests: realtimeLimitFactor * limit.Limit, Duration: int64(limit.Window.Seconds())})
 	}
 	s.SMTP.Enabled = settings.SMTP.Configured()
 	if s.SMTP.Enabled {
@@ -277,15 +277,15 @@ func localURL(scheme string, addr net.Addr) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// inspect checks for changes to the database made outside the service: it logs an audit trail with an unexpected end, and logs and restores changed
+// checkIntegrity checks for changes to the database made outside the service: it logs an audit trail with an unexpected end, and logs and restores changed
 // rules and options of PocketBase's collections before requests are accepted.
-func inspect(app core.App, log *slog.Logger, now time.Time) error {
+func checkIntegrity(app core.App, log *slog.Logger, now time.Time) error {
 	if err := audit.CheckEnd(app); err != nil { // logged only: care continues
 		log.Error("audit trail", slog.Any("error", err))
 	}
-	found, err := schemadrift.PutRight(app, now)
+	found, err := schemadrift.Restore(app, now)
 	for _, one := range found {
-		log.Error("a rule of PocketBase's was changed in the file and is put right", slog.String("collection", one.Collection), slog.String("what", one.What))
+		log.Error("a rule of PocketBase was changed in the database and is restored", slog.String("collection", one.Collection), slog.String("what", one.What))
 	}
 	if err != nil {
 		return fmt.Errorf("restore the rules of PocketBase's collections: %w", err)

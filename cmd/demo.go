@@ -188,7 +188,7 @@ func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 	if d.backlog, _, _, err = emr.Backlog(s.app); err != nil {
 		return err
 	}
-	s.stored, s.finished = d.noteStored, d.noteFinished
+	s.onStored, s.onFinished = d.noteStored, d.noteFinished
 	s.Listening = func(address string) {
 		d.introduce(address, emrURL, enrolled)
 		go d.simulate(ctx, s, address, enrolled)

@@ -55,7 +55,7 @@ func (s *Service) routeEngines() routes.Engines {
 		Auth: s.auth, Clients: s.clients, Outgoing: routes.Outgoing{Webhooks: s.webhooks, Exports: s.exports}, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
 		Dashboard:       s.board,
 		Intake:          s.intake,
-		DefaultsChanged: s.inheritors.Changed,
+		DefaultsChanged: s.rescoreRequests.Changed,
 		Devices:         s.devices,
 		Billing:         s.billing,
 		Reports:         reports.New(s.billing, s.settings.Billing.ReportCache),
@@ -111,11 +111,11 @@ func newBilling(settings config.Settings, readingsWait func() bool) *billing.Eng
 		Zone: settings.PracticeLocation, Enable2026Codes: b.Enable2026Codes, MaxUnits99458: b.MaxUnits99458, RequireConsent: b.RequireConsent,
 		RequireOrder: b.RequireOrder, RequireSecondReviewer: b.RequireSecondPerson, EscalationTimeCap: b.EscalationTimeCap,
 		LiveContactFrom: b.LiveContactFrom, TimeRule: b.TimeRule, TimeRuleFrom: b.TimeRuleFrom,
-		Locality: b.Locality, Claims: newDesk(settings), ReadingsPending: readingsWait,
+		Locality: b.Locality, Claims: newClaimsLoader(settings), ReadingsPending: readingsWait,
 	})
 }
 
-func newDesk(settings config.Settings) claims.Loader {
+func newClaimsLoader(settings config.Settings) claims.Loader {
 	c := settings.Claims
 	return claims.Loader{
 		Practice: claims.Practice(settings.Practice),
@@ -205,7 +205,7 @@ func (s *Service) retention() retention.Periods {
 // probes returns the health checks.
 func (s *Service) probes() dashboard.Probes {
 	probes := dashboard.Probes{
-		Database: collections.Ping, Writes: s.proveWriting, HasDiskSpace: s.hasRoom, FHIR: probeFHIR, Store: dashboard.StoreHealth,
+		Database: collections.Ping, Writes: s.probeWrite, HasDiskSpace: s.hasDiskSpace, FHIR: probeFHIR, Store: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
 			if !s.emr.Configured() { // without an EMR, queued deliveries do not count
@@ -237,20 +237,20 @@ func probeFHIR() error {
 	return err
 }
 
-// inheritors rescores all patients after a change of the practice's default thresholds, which takes too long for the request that changes them.
-type inheritors struct{ waiting chan struct{} }
+// rescoreRequests rescores all patients after a change of the practice's default thresholds, which takes too long for the request that changes them.
+type rescoreRequests struct{ waiting chan struct{} }
 
-func newInheritors() inheritors { return inheritors{make(chan struct{}, 1)} }
+func newRescoreRequests() rescoreRequests { return rescoreRequests{make(chan struct{}, 1)} }
 
 // Changed requests a run; a pending request already covers it.
-func (i inheritors) Changed() {
+func (i rescoreRequests) Changed() {
 	select {
 	case i.waiting <- struct{}{}:
 	default:
 	}
 }
 
-func (s *Service) rescoreInheritors(ctx context.Context) {
+func (s *Service) rescoreOnRequest(ctx context.Context) {
 	if err := triage.RescoreOutdated(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
 		s.log.Error("patients not rescored after an upgrade; the hourly job retries", slog.Any("error", err)) // the hourly job retries
 	}
@@ -258,7 +258,7 @@ func (s *Service) rescoreInheritors(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.inheritors.waiting:
+		case <-s.rescoreRequests.waiting:
 		}
 		if _, _, err := triage.RescoreAll(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
 			s.log.Error("patients not rescored after a change of the default thresholds; the hourly job retries", slog.Any("error", err)) // the hourly job retries
@@ -282,20 +282,20 @@ func (s *Service) facade() *fhirserver.Engine {
 	}
 }
 
-// groupPages is more than the pages that the WAL needs for a reading with all its effects.
-const groupPages = 64
+// readingPages is more than the pages that the WAL needs for a reading with all its effects.
+const readingPages = 64
 
-// proveWriting writes one page, or as many as readings need if the disk is almost full: a single page still fits when every reading is rejected.
-func (s *Service) proveWriting(ctx context.Context, app core.App) error {
+// probeWrite writes one page, or as many as readings need if the disk is almost full: a single page still fits when every reading is rejected.
+func (s *Service) probeWrite(ctx context.Context, app core.App) error {
 	pages := 1
-	if !s.hasRoom() {
-		pages = groupPages
+	if !s.hasDiskSpace() {
+		pages = readingPages
 	}
 	return collections.ProbeWrite(ctx, app, pages)
 }
 
-// hasRoom reports whether the disk has space for more than the next few readings, or its free space is unknown.
-func (s *Service) hasRoom() bool {
+// hasDiskSpace reports whether the disk has space for more than the next few readings, or its free space is unknown.
+func (s *Service) hasDiskSpace() bool {
 	free, known := diskFree(s.app.DataDir())
-	return !known || free >= diskEmpty
+	return !known || free >= minDiskSpace
 }

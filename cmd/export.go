@@ -43,7 +43,7 @@ func (p *Program) export(cmd *cobra.Command, date string, all bool) error {
 	if date != "" && day.IsZero() {
 		return usageError{errors.New("--date must be a day, YYYY-MM-DD")}
 	}
-	return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
+	return p.withService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
 		var done warehouse.Done
 		if day.IsZero() {
 			done, err = jobs.ExportNow(ctx, s.app, s.warehouse, all, s.now)

@@ -22,7 +22,7 @@ func (p *Program) ingestionCommand() *cobra.Command {
 		Use: "replay", Short: "Process quarantined device events again", Args: noArgs,
 		Long: "Processes every open and rejected device event again, after its cause was corrected: a patient enrolled, a device\n" +
 			"assigned, a mapping fixed. Works while the service runs, and can be interrupted and repeated.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.besideService(cmd, p.replay) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.withService(cmd, p.replay) },
 	})
 	var dryRun bool
 	load := &cobra.Command{
@@ -31,7 +31,7 @@ func (p *Program) ingestionCommand() *cobra.Command {
 			"already stays unchanged, so an import can be repeated. Works while the service runs.",
 		Args: oneArg("one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
+			return p.withService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
 				return s.importReadings(ctx, cmd, args[0], dryRun)
 			})
 		},
@@ -41,9 +41,9 @@ func (p *Program) ingestionCommand() *cobra.Command {
 	return ingestion
 }
 
-// besideService runs work on the data folder with the service's engines, while the service may be running.
-func (p *Program) besideService(cmd *cobra.Command, work func(context.Context, *cobra.Command, *Service) error) error {
-	if err := p.needsDatabase(); err != nil {
+// withService runs work on the data folder with the service's engines, while the service may be running.
+func (p *Program) withService(cmd *cobra.Command, work func(context.Context, *cobra.Command, *Service) error) error {
+	if err := p.requireDatabase(); err != nil {
 		return err
 	}
 	s, err := p.openService(cmd)

@@ -19,7 +19,7 @@ func (p *Program) jobsCommand() *cobra.Command {
 	command.AddCommand(&cobra.Command{
 		Use: "list", Short: "List the jobs with their schedule, last run and next run", Args: noArgs,
 		Long: "Times are in the practice's time zone. The schedule has the five fields of cron. Works while the service runs.",
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.besideService(cmd, listJobs) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.withService(cmd, listJobs) },
 	})
 	return command
 }

@@ -43,7 +43,7 @@ func (p *Program) rotateCommand() *cobra.Command {
 		Long: "Put the new key first in VIGIL_ENCRYPTION_KEYS, before the old one, and restart the service; then run this.\n" +
 			"It can be interrupted at any time, and continues there when run again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := p.needsDatabase(); err != nil {
+			if err := p.requireDatabase(); err != nil {
 				return err
 			}
 			app, settings, err := p.folder()
@@ -53,7 +53,7 @@ func (p *Program) rotateCommand() *cobra.Command {
 			defer func() { _ = app.ClearBootstrap() }() // every batch is stored
 			letGo := func() error { return nil }
 			sealer, err := openAs(app, settings, func(app core.App, ring *phi.KeyRing, migrate func() error) (err error) {
-				letGo, err = admitBeside(app, ring, migrate)
+				letGo, err = admitWithRetry(app, ring, migrate)
 				return err
 			})
 			if err != nil {

@@ -2,5 +2,5 @@
 
 package cmd
 
-// mostFiles returns the limit of open files, which is unknown on this system.
-func mostFiles() (files uint64, ok bool) { return 0, false }
+// openFileLimit returns the limit of open files, which is unknown on this system.
+func openFileLimit() (files uint64, ok bool) { return 0, false }

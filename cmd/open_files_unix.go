@@ -4,8 +4,8 @@ package cmd
 
 import "syscall"
 
-// mostFiles returns the process's limit of open files; ok is false if it is unknown.
-func mostFiles() (files uint64, ok bool) {
+// openFileLimit returns the process's limit of open files; ok is false if it is unknown.
+func openFileLimit() (files uint64, ok bool) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return 0, false

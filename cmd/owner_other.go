@@ -2,8 +2,8 @@
 
 package cmd
 
-// closeFiles does nothing on systems without a umask.
-func closeFiles() {}
+// setUmask does nothing on systems without a umask.
+func setUmask() {}
 
-// actAsOwner does nothing on systems without root.
-func actAsOwner(string, func()) error { return nil }
+// switchToOwner does nothing on systems without root.
+func switchToOwner(string, func()) error { return nil }

@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// closeFiles makes new files private to the process's user: SQLite and PocketBase would create them with the default permissions.
-func closeFiles() { syscall.Umask(0o077) }
+// setUmask makes new files private to the process's user: SQLite and PocketBase would create them with the default permissions.
+func setUmask() { syscall.Umask(0o077) }
 
-// actAsOwner switches from root to the owner of a folder's database. Otherwise the service could not open the locks and journals that a command
+// switchToOwner switches from root to the owner of a folder's database. Otherwise the service could not open the locks and journals that a command
 // leaves there. Nothing changes if root owns the database.
-func actAsOwner(dir string, before func()) error {
+func switchToOwner(dir string, before func()) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}

@@ -44,21 +44,21 @@ func (l *logFile) reopen() error {
 	return nil
 }
 
-// hangUps returns the channel of SIGHUP signals, which reload the certificate and log file. From this call on, SIGHUP no longer ends the process.
-func hangUps() (signals chan os.Signal, stop func()) {
+// hangupSignals returns the channel of SIGHUP signals, which reload the certificate and log file. From this call on, SIGHUP no longer ends the process.
+func hangupSignals() (signals chan os.Signal, stop func()) {
 	signals = make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	return signals, func() { signal.Stop(signals) }
 }
 
-// reloadWhenTold reloads the certificate and log file on SIGHUP until ctx ends.
+// reloadOnHangup reloads the certificate and log file on SIGHUP until ctx ends.
 // Source: docs/decisions/operating.md, "Signals".
-func (s *Service) reloadWhenTold(ctx context.Context) {
+func (s *Service) reloadOnHangup(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.hangUps:
+		case <-s.hangups:
 			s.reload()
 		}
 	}
@@ -81,8 +81,8 @@ func (s *Service) reload() {
 	s.log.Info("reloaded")
 }
 
-// served returns the log attributes that describe the configuration to the operator at startup. It contains no secrets.
-func (s *Service) served(address string) []any {
+// startupAttributes returns the log attributes that describe the configuration to the operator at startup. It contains no secrets.
+func (s *Service) startupAttributes(address string) []any {
 	on := func(is bool) string {
 		if is {
 			return "on"

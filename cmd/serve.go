@@ -23,7 +23,7 @@ func (p *Program) serveCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use: "serve", Short: "Run the service", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			collectLess(p.Environ)
+			setGCPercent(p.Environ)
 			settings, err := p.settings()
 			if err != nil {
 				return err
@@ -47,7 +47,7 @@ func (p *Program) serveCommand() *cobra.Command {
 			}
 			announce := func(s *Service) error {
 				s.logFile = file
-				s.Listening = func(address string) { log.Info("listening", s.served(address)...) }
+				s.Listening = func(address string) { log.Info("listening", s.startupAttributes(address)...) }
 				return nil
 			}
 			return p.runService(cmd.Context(), settings, log, httpAddr, httpsAddr, announce)
@@ -58,18 +58,18 @@ func (p *Program) serveCommand() *cobra.Command {
 	return command
 }
 
-// garbage is the heap growth, in percent, that starts a garbage collection. The service's heap is a few dozen megabytes, so Go's default of 100 would
+// gcPercent is the heap growth, in percent, that starts a garbage collection. The service's heap is a few dozen megabytes, so Go's default of 100 would
 // collect many times a second during ingestion and use a twelfth of the CPU time.
-const garbage = 300
+const gcPercent = 300
 
-// collectLess sets the garbage collection target, unless the operator has set GOGC.
-func collectLess(environ []string) {
+// setGCPercent sets the garbage collection target, unless the operator has set GOGC.
+func setGCPercent(environ []string) {
 	for _, line := range environ {
 		if strings.HasPrefix(line, "GOGC=") {
 			return
 		}
 	}
-	debug.SetGCPercent(garbage)
+	debug.SetGCPercent(gcPercent)
 }
 
 // runService builds the service, calls prepare on it, and serves.
@@ -82,14 +82,14 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 		return usageError{fmt.Errorf("--%s must be an address to listen on such as %s: %w", scheme, defaultAddr, err)}
 	}
 	settings = settings.WithPublicURL(scheme + "://" + addr)
-	signals, stop := hangUps()
+	signals, stop := hangupSignals()
 	defer stop()
-	release, err := backup.Serve(p.dir)
+	release, err := backup.LockServe(p.dir)
 	if err != nil {
 		return err
 	}
 	defer release() //nolint:errcheck // the lock ends with the process in any case
-	if err := closeFolder(p.dir); err != nil {
+	if err := makeFolderPrivate(p.dir); err != nil {
 		return err
 	}
 	app, err := NewApp(p.dir, settings)
@@ -104,7 +104,7 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 	if err != nil {
 		return err
 	}
-	s.hangUps = signals
+	s.hangups = signals
 	if err := prepare(s); err != nil {
 		return errors.Join(err, app.ClearBootstrap())
 	}

@@ -59,38 +59,38 @@ type Service struct {
 	log      *slog.Logger
 	clock    clockwork.Clock
 
-	auth       *auth.Engine
-	clients    *auth.MachineClients
-	webhooks   *webhooks.Engine
-	mailer     *notifications.Mailer
-	push       *notifications.Push
-	dispatcher *notifications.Dispatcher
-	directory  *patients.Directory
-	readings   *ingest.Evaluator
-	writer     *ingest.Writer
-	intake     *ingest.Pipeline
-	emr        *emr.Client
-	devices    *devices.Engine
-	worker     *emr.Worker
-	monitor    *dashboard.Monitor
-	board      *dashboard.Board
-	metrics    *metrics.Metrics
-	billing    *billing.Engine
-	live       *realtime.Publisher
-	exports    *fhirserver.BulkExporter
-	warehouse  *warehouse.Engine // nil without warehouse exports
-	limits     *ratelimit.Limiter
-	gate       *ratelimit.ConnLimiter
-	Scheduler  *jobs.Schedule
-	inheritors inheritors
+	auth            *auth.Engine
+	clients         *auth.MachineClients
+	webhooks        *webhooks.Engine
+	mailer          *notifications.Mailer
+	push            *notifications.Push
+	dispatcher      *notifications.Dispatcher
+	directory       *patients.Directory
+	readings        *ingest.Evaluator
+	writer          *ingest.Writer
+	intake          *ingest.Pipeline
+	emr             *emr.Client
+	devices         *devices.Engine
+	worker          *emr.Worker
+	monitor         *dashboard.Monitor
+	board           *dashboard.Board
+	metrics         *metrics.Metrics
+	billing         *billing.Engine
+	live            *realtime.Publisher
+	exports         *fhirserver.BulkExporter
+	warehouse       *warehouse.Engine // nil without warehouse exports
+	limits          *ratelimit.Limiter
+	connLimiter     *ratelimit.ConnLimiter
+	Scheduler       *jobs.Schedule
+	rescoreRequests rescoreRequests
 
 	certificates *certificates // nil for plain HTTP
 	logFile      *logFile      // nil if the log goes to standard output
-	hangUps      chan os.Signal
+	hangups      chan os.Signal
 
 	// stored and finished are the demo's callbacks for its output; they must not block.
-	stored   func([]ingest.Outcome)
-	finished func(emr.Result)
+	onStored   func([]ingest.Outcome)
+	onFinished func(emr.Result)
 	// Listening is called with the address when requests are accepted.
 	Listening func(address string)
 
@@ -110,9 +110,9 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	var err error
 	s := &Service{
 		program: p, settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(p.Version),
-		stored: func([]ingest.Outcome) {}, finished: func(emr.Result) {}, Listening: func(string) {},
+		onStored: func([]ingest.Outcome) {}, onFinished: func(emr.Result) {}, Listening: func(string) {},
 	}
-	if err := inspect(app, log, s.now()); err != nil {
+	if err := checkIntegrity(app, log, s.now()); err != nil {
 		return nil, err
 	}
 	if s.auth, err = newAuth(sealer, settings); err != nil {
@@ -136,12 +136,12 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if s.warehouse, err = s.newWarehouse(sealer); err != nil {
 		return nil, err
 	}
-	s.inheritors, s.limits = newInheritors(), newLimiter(settings.RateLimits)
-	s.gate, s.devices = newGate(settings, log), newDevices(settings)
+	s.rescoreRequests, s.limits = newRescoreRequests(), newLimiter(settings.RateLimits)
+	s.connLimiter, s.devices = newConnLimiter(settings, log), newDevices(settings)
 	s.writer = ingest.NewWriter(s.readings, s.now, log, func(outcomes []ingest.Outcome) {
 		s.readingsStored()
 		s.metrics.Stored(outcomes, s.now())
-		s.stored(outcomes)
+		s.onStored(outcomes)
 	})
 	s.intake = s.newIntake()
 	if s.emr, err = newEMRClient(app, settings, s.now); err != nil {
@@ -153,7 +153,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		LoadMean: vitalsummary.NewReader(settings.PracticeLocation).LoadMean,
 		Clock:    s.now, Log: log, Finished: func(result emr.Result) {
 			s.metrics.Delivered(result, s.now())
-			s.finished(result)
+			s.onFinished(result)
 		},
 	})
 	s.monitor = dashboard.NewMonitor(s.probes(), s.now, log)
@@ -215,7 +215,7 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", addr, err)
 	}
-	e.Listener, e.InstallerFunc = s.gate.Listen(listener, scheme == "https"), nil // PocketBase must not create an account
+	e.Listener, e.InstallerFunc = s.connLimiter.Listen(listener, scheme == "https"), nil // PocketBase must not create an account
 	// Requests outlive the stop signal: they are drained.
 	e.Server.BaseContext = func(net.Listener) context.Context { return context.Background() }
 	if httpsAddr != "" {
@@ -234,7 +234,7 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 	if err := s.openRoutes(e); err != nil {
 		return err
 	}
-	s.gate.ConfigureServer(e.Server)
+	s.connLimiter.ConfigureServer(e.Server)
 	if err := s.start(); err != nil {
 		return err
 	}
@@ -246,22 +246,22 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 func (s *Service) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	s.work(func() { s.writer.Run(ctx, s.app) })
-	s.work(func() { s.worker.Run(ctx, s.app) })
-	s.work(func() { s.mailer.Run(ctx, s.app) })
-	s.work(func() { s.dispatcher.Run(ctx, s.app) })
-	s.work(func() { s.live.Run(ctx, s.app) })
-	s.work(func() { s.webhooks.Run(ctx, s.app) })
-	s.work(func() { s.exports.Run(ctx, s.app) })
+	s.runWorker(func() { s.writer.Run(ctx, s.app) })
+	s.runWorker(func() { s.worker.Run(ctx, s.app) })
+	s.runWorker(func() { s.mailer.Run(ctx, s.app) })
+	s.runWorker(func() { s.dispatcher.Run(ctx, s.app) })
+	s.runWorker(func() { s.live.Run(ctx, s.app) })
+	s.runWorker(func() { s.webhooks.Run(ctx, s.app) })
+	s.runWorker(func() { s.exports.Run(ctx, s.app) })
 	checkpointer := sqlite.NewCheckpointer(filepath.Join(s.app.DataDir(), "data.db"), s.app.NonconcurrentDB())
 	s.background.Go(func() { checkpointer.Run(ctx, s.log) })
-	s.background.Go(func() { s.reloadWhenTold(ctx) })
+	s.background.Go(func() { s.reloadOnHangup(ctx) })
 	s.background.Go(func() { s.inspectBackups(ctx) })
 	if s.certificates != nil {
 		s.background.Go(func() { s.certificates.watch(ctx, s.clock) })
 	}
 	s.background.Go(func() { s.monitor.Run(ctx, s.app) })
-	s.background.Go(func() { s.rescoreInheritors(ctx) })
+	s.background.Go(func() { s.rescoreOnRequest(ctx) })
 	s.background.Go(func() {
 		if err := s.directory.Build(s.app); err != nil {
 			s.log.Error("patient directory not built", slog.Any("error", err))
@@ -278,8 +278,8 @@ func (s *Service) start() error {
 	return err
 }
 
-// work runs a background worker and counts it while it runs, for the health check.
-func (s *Service) work(run func()) {
+// runWorker runs a background worker and counts it while it runs, for the health check.
+func (s *Service) runWorker(run func()) {
 	s.running.Add(1)
 	s.background.Go(func() {
 		defer s.running.Add(-1)

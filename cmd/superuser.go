@@ -18,7 +18,7 @@ import (
 // superuserCommand is PocketBase's own command for dashboard accounts, with Vigil's hooks, which enforce the password policy and audit it. It omits
 // mailed codes: the second factor is an authenticator app, reset by a command on this machine.
 func (p *Program) superuserCommand() *cobra.Command {
-	app := &laterApp{}
+	app := &deferredApp{}
 	command := cmd.NewSuperuserCommand(app)
 	command.Short, command.RunE = "Dashboard accounts", helpOnly
 	for _, sub := range command.Commands() {
@@ -32,17 +32,17 @@ func (p *Program) superuserCommand() *cobra.Command {
 	return command
 }
 
-// laterApp is passed to PocketBase's commands, which require an app before the command line is parsed.
-type laterApp struct {
+// deferredApp is passed to PocketBase's commands, which require an app before the command line is parsed.
+type deferredApp struct {
 	core.App
 	service *Service
 }
 
 // withFolder opens the data folder, with keys and hooks, while a command runs.
-func (p *Program) withFolder(app *laterApp, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+func (p *Program) withFolder(app *deferredApp, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if makes := cmd.Name() == "create" || cmd.Name() == "upsert"; !makes { // the first account may be created before the first start
-			if err := p.needsDatabase(); err != nil {
+			if err := p.requireDatabase(); err != nil {
 				return err
 			}
 		}
@@ -57,7 +57,7 @@ func (p *Program) withFolder(app *laterApp, run func(*cobra.Command, []string) e
 }
 
 // printMissingFactor prints what a new account still needs before its user can sign in.
-func printMissingFactor(app *laterApp, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+func printMissingFactor(app *deferredApp, run func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := run(cmd, args); err != nil || len(args) == 0 || !app.service.settings.SuperuserNeedsTwoFactor() {
 			return err
@@ -71,7 +71,7 @@ func printMissingFactor(app *laterApp, run func(*cobra.Command, []string) error)
 	}
 }
 
-func (p *Program) unlockSuperuserCommand(app *laterApp) *cobra.Command {
+func (p *Program) unlockSuperuserCommand(app *deferredApp) *cobra.Command {
 	return &cobra.Command{
 		Use: "unlock EMAIL", Short: "Remove the lock after wrong passwords", Args: oneArg("an e-mail address"),
 		RunE: p.withFolder(app, func(cmd *cobra.Command, args []string) error {
@@ -88,7 +88,7 @@ func (p *Program) unlockSuperuserCommand(app *laterApp) *cobra.Command {
 	}
 }
 
-func (p *Program) resetSuperuserFactorCommand(app *laterApp) *cobra.Command {
+func (p *Program) resetSuperuserFactorCommand(app *deferredApp) *cobra.Command {
 	var none bool
 	command := &cobra.Command{
 		Use: "reset-2fa EMAIL", Short: "Set a new second factor of a superuser, and end every session and lock", Args: oneArg("an e-mail address"),

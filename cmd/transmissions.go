@@ -47,7 +47,7 @@ func (p *Program) retryTransmissions(cmd *cobra.Command, since, code string, dry
 	if from.After(now()) {
 		return usageError{fmt.Errorf("--since must be a time that has passed, not %q", since)}
 	}
-	return p.besideService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
+	return p.withService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
 		filter := emr.DeadLetterFilter{From: from, ErrorCode: code}
 		if dryRun {
 			counted, err := emr.CountRequeueable(s.app, filter)

@@ -106,7 +106,7 @@ func guardSchema(app core.App, h *hooks) {
 func (h *hooks) refuseCollection(e *core.CollectionRequestEvent) error {
 	changes := audit.Changes{}
 	if e.Request.Method != "DELETE" {
-		different, err := schemadrift.Wished(e.App, e.Collection)
+		different, err := schemadrift.RequestedChanges(e.App, e.Collection)
 		if err != nil {
 			return err
 		}

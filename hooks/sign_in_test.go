@@ -160,7 +160,7 @@ func TestNativeRoutesGiveUsersNoToken(t *testing.T) {
 					"redirectURL": "https://x.test", "redirectUrl": "https://x.test", "duration": 99999, "role": "admin", "is_active": true,
 					"two_factor_enabled": false, "verified": true,
 				}
-				for who, bearer := range map[string]string{"nobody": "", "the user": vigiltest.Token(t, user, n.now)} {
+				for who, bearer := range map[string]string{"anonymous": "", "the user": vigiltest.Token(t, user, n.now)} {
 					answer := n.call(path, bearer, body)
 					tried++
 					if tokenLike.MatchString(answer.Body.String()) {

@@ -55,7 +55,7 @@ func TestMissedRuns(t *testing.T) {
 		{"down for eight days", []ran{{"often", -8 * 24 * time.Hour, "succeeded", ""}}, "fridays evening morning noon thursdays"},
 		{"killed at noon", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"often", -time.Minute, "succeeded", ""}}, "noon thursdays"},
 		{"killed twice", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"noon", -50 * time.Minute, "failed", gone}, {"often", -time.Minute, "succeeded", ""}}, "thursdays"},
-		{"killed, then made up for", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"noon", -50 * time.Minute, "succeeded", ""}, {"often", -time.Minute, "succeeded", ""}}, "thursdays"},
+		{"killed, then caught up", []ran{{"noon", -105 * time.Minute, "failed", gone}, {"noon", -50 * time.Minute, "succeeded", ""}, {"often", -time.Minute, "succeeded", ""}}, "thursdays"},
 		{"started again before it was made up for", []ran{{"often", -165 * time.Minute, "succeeded", ""}, {"often", -time.Minute, "succeeded", ""}}, "noon thursdays"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

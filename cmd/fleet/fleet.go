@@ -71,8 +71,8 @@ func Read(text []byte) (List, error) {
 	return list, nil
 }
 
-// metricsAbove is the default distance of a practice's metrics port from its port.
-const metricsAbove = 1000
+// metricsPortOffset is the default distance of a practice's metrics port from its port.
+const metricsPortOffset = 1000
 
 // complete applies the list's defaults to a practice.
 func (l List) complete(p Practice) Practice {
@@ -91,7 +91,7 @@ func (l List) complete(p Practice) Practice {
 	or(&p.Replica, strings.ReplaceAll(l.Defaults.Replica, "{name}", p.Name))
 	or(&p.Storage, l.Defaults.Storage)
 	if p.MetricsPort == 0 && p.Port != 0 {
-		p.MetricsPort = p.Port + metricsAbove
+		p.MetricsPort = p.Port + metricsPortOffset
 	}
 	settings := map[string]string{}
 	for name, value := range l.Defaults.Settings {
@@ -103,11 +103,11 @@ func (l List) complete(p Practice) Practice {
 }
 
 var (
-	// named matches a name that is valid for a unit, a user (vigil-…, at most 32 characters) and a release.
-	named   = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,24}[a-z0-9])?$`)
-	host    = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-	version = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,62}$`) // valid as an image tag and as a folder
-	amount  = regexp.MustCompile(`^[1-9][0-9]*(Gi|Ti)$`)
+	// namePattern matches a name that is valid for a unit, a user (vigil-…, at most 32 characters) and a release.
+	namePattern    = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,24}[a-z0-9])?$`)
+	hostPattern    = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+	versionPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]{0,62}$`) // valid as an image tag and as a folder
+	amountPattern  = regexp.MustCompile(`^[1-9][0-9]*(Gi|Ti)$`)
 )
 
 // problems returns the errors of all practices.
@@ -130,12 +130,12 @@ func (l List) problems() (found Problems) {
 		taken[value] = p.Name
 	}
 	for _, p := range l.Practices {
-		if !named.MatchString(p.Name) {
+		if !namePattern.MatchString(p.Name) {
 			said(p, "the name must be small letters, digits and hyphens, beginning with a letter, at most 26")
 		}
 		take(p, "the name", p.Name)
 		for what, value := range map[string]string{"host": p.Host, "webhook_host": p.WebhookHost} {
-			if !host.MatchString(value) {
+			if !hostPattern.MatchString(value) {
 				said(p, "%s %q is no name of a host; give it, or a domain for all", what, value)
 				continue
 			}
@@ -150,31 +150,31 @@ func (l List) problems() (found Problems) {
 				take(p, what, fmt.Sprintf("%s on %s", fmt.Sprint(port), p.Machine))
 			}
 		}
-		for what, where := range p.places() {
+		for what, where := range p.destinations() {
 			take(p, what, where)
 		}
-		found = append(found, p.own()...)
+		found = append(found, p.validate()...)
 	}
 	slices.Sort(found)
 	return found
 }
 
-// own returns the errors of one practice on its own.
-func (p Practice) own() (found Problems) {
+// validate returns the errors of one practice on its own.
+func (p Practice) validate() (found Problems) {
 	said := func(format string, args ...any) {
 		found = append(found, fmt.Sprintf("%q: ", p.Name)+fmt.Sprintf(format, args...))
 	}
 	// A zone may be any text, and would become part of a path and a line.
-	if at, err := netip.ParseAddr(p.Machine); p.Machine != "" && (err != nil && !host.MatchString(p.Machine) || at.Zone() != "") {
+	if at, err := netip.ParseAddr(p.Machine); p.Machine != "" && (err != nil && !hostPattern.MatchString(p.Machine) || at.Zone() != "") {
 		said("machine %q is neither an address nor a name of a host", p.Machine)
 	}
-	if p.Version != "" && !version.MatchString(p.Version) {
+	if p.Version != "" && !versionPattern.MatchString(p.Version) {
 		said("version %q is none", p.Version)
 	}
 	if p.Machine == "" && p.Version == "" {
 		said("a practice of the chart needs a version: it is the image's tag")
 	}
-	if p.Storage != "" && !amount.MatchString(p.Storage) {
+	if p.Storage != "" && !amountPattern.MatchString(p.Storage) {
 		said("storage %q must be an amount such as 20Gi", p.Storage)
 	}
 	if to, err := url.Parse(p.Replica); p.Replica != "" && (err != nil || to.Scheme == "" || to.User != nil || strings.ContainsAny(p.Replica, "\n \"")) {
@@ -183,8 +183,8 @@ func (p Practice) own() (found Problems) {
 	return append(found, p.settingsProblems()...)
 }
 
-// charts are settings that the Helm chart sets in a cluster.
-var charts = []string{"VIGIL_TRUSTED_PROXY_HEADERS", "VIGIL_TRUSTED_PROXIES"}
+// chartSettings are settings that the Helm chart sets in a cluster.
+var chartSettings = []string{"VIGIL_TRUSTED_PROXY_HEADERS", "VIGIL_TRUSTED_PROXIES"}
 
 // settingsProblems validates the settings as the service will, except settings from other sources.
 func (p Practice) settingsProblems() (found Problems) {
@@ -198,7 +198,7 @@ func (p Practice) settingsProblems() (found Problems) {
 			said(name + " is a secret: it belongs in the practice's own file or Secret, not in a list")
 		case p.derived()[name] != "":
 			said(name + " follows from the list: leave it out")
-		case p.Machine == "" && slices.Contains(charts, name):
+		case p.Machine == "" && slices.Contains(chartSettings, name):
 			said(name + " is set by the chart, from trustedProxies: leave it out")
 		case strings.ContainsAny(p.Settings[name], "\r\n\x00"):
 			said(name + " has a line break")

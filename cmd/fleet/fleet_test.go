@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write what is rendered anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func read(t *testing.T, text string) List {
 	t.Helper()
@@ -51,7 +51,7 @@ func TestGoldenExample(t *testing.T) {
 	}
 }
 
-func TestOrderInTheListChangesNothing(t *testing.T) {
+func TestRenderIgnoresListOrder(t *testing.T) {
 	practice := func(name string, port int) string {
 		return fmt.Sprintf("\n- {name: %s, machine: 10.0.0.1, port: %d}", name, port)
 	}
@@ -74,7 +74,7 @@ func TestValuesAreQuoted(t *testing.T) {
 }
 
 // A practice with warehouse exports gets its own name in them; others have none.
-func TestExportsAreNamed(t *testing.T) {
+func TestWarehouseExportsHavePracticeName(t *testing.T) {
 	list := read(t, in("{name: a, machine: m.example, port: 8101, settings: {VIGIL_WAREHOUSE_FORMAT: parquet, VIGIL_WAREHOUSE_FOLDER: /srv}}, {name: b, machine: m.example, port: 8102}"))
 	files := rendering(t, list)
 	if env := string(files["machines/m.example/a.env"]); !strings.Contains(env, `VIGIL_WAREHOUSE_PRACTICE="a"`) {
@@ -87,7 +87,7 @@ func TestExportsAreNamed(t *testing.T) {
 
 // Units permit writing to the data folder only, so other destinations are opened. A practice without a replica verifies none, and its version applies
 // to all of its units.
-func TestUnitsOfAPractice(t *testing.T) {
+func TestRenderUnits(t *testing.T) {
 	files := rendering(t, read(t, in("{name: a, machine: m.example, port: 8101, version: 1.1.0, settings: {VIGIL_BACKUP_FOLDER: '/srv/back ups/50%', VIGIL_AUDIT_HEAD_PATH: /mnt/heads/a.txt}}, "+
 		"{name: b, machine: m.example, port: 8102, replica: 's3://b/b'}")))
 	const folder = "machines/m.example/systemd/"
@@ -98,7 +98,7 @@ func TestUnitsOfAPractice(t *testing.T) {
 		"vigil@a.service.d/version.conf": other, "vigil-backup@a.service.d/version.conf": other, "vigil-verify@a.service.d/version.conf": other,
 		"vigil-verify@a.service.d/no-replica.conf": "[Service]\nExecStart=\nExecStart=/usr/local/bin/vigil backup verify --dir /var/cache/vigil-verify/%i/backup\n",
 	} {
-		if got := string(files[folder+name]); got != first+want {
+		if got := string(files[folder+name]); got != header+want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
@@ -112,35 +112,35 @@ func TestUnitsOfAPractice(t *testing.T) {
 // Errors in a list are returned before anything is rendered, and each names its practice.
 func TestProblems(t *testing.T) {
 	for what, test := range map[string]struct{ list, says string }{
-		"nothing":           {"", "it is empty"},
-		"no practices":      {"domain: example.org", "there are no practices"},
-		"a misspelt field":  {"domain: example.org\npractices: [{name: a, machin: x}]", "field machin not found"},
-		"two documents":     {"domain: example.org\n---\na: 1", "second document"},
-		"the same name":     {in("{name: a, machine: m.example, port: 8101}, {name: a, machine: n.example, port: 8101, host: b.example, webhook_host: c.example}"), `"a": the name a is that of "a"`},
-		"the same port":     {in("{name: a, machine: m.example, port: 8101}, {name: b, machine: m.example, port: 8101}"), `"b": port 8101 on m.example is that of "a"`},
-		"a port of metrics": {in("{name: a, machine: m.example, port: 8101}, {name: b, machine: m.example, port: 9101}"), `9101 on m.example is that of`},
-		"the same host":     {in("{name: a, machine: m.example, port: 8101}, {name: b, machine: m.example, port: 8102, host: a.example.org}"), `"b": host a.example.org is that of "a"`},
-		"hooks of another":  {in("{name: a, machine: m.example, port: 8101}, {name: a-hooks, machine: m.example, port: 8102}"), `a-hooks.example.org is that of`},
-		"no host":           {"practices: [{name: a, machine: m.example, port: 8101}]", `"a": host "" is no name of a host`},
-		"no port":           {in("{name: a, machine: m.example}"), `"a": port must be from 1024 to 65535 and is 0`},
-		"a long name":       {in("{name: abcdefghijklmnopqrstuvwxyz1, machine: m.example, port: 8101}"), "at most 26"},
-		"another's folder":  {in("{name: ../a, machine: m.example, port: 8101}"), "small letters"},
-		"a machine":         {in("{name: a, machine: ../etc, port: 8101}"), `machine "../etc" is neither`},
-		"a path as zone":    {in("{name: a, machine: 'fe80::1%/../../../etc', port: 8101}"), "is neither"},
-		"two lines as zone": {in("{name: a, machine: \"fe80::1%x\\nVIGIL_ENVIRONMENT=development\", port: 8101}"), "is neither"},
-		"no version":        {in("{name: a}"), "needs a version"},
-		"a path as version": {in("{name: a, machine: m.example, port: 8101, version: ../../x}"), "is none"},
-		"storage":           {in("{name: a, version: 1.0.0, storage: 20GB}"), "storage"},
-		"credentials":       {in("{name: a, version: 1.0.0, replica: 's3://key:secret@bucket/a'}"), "without credentials"},
-		"a secret":          {in("{name: a, version: 1.0.0, settings: {VIGIL_ENCRYPTION_KEYS: 'k:x'}}"), `"a": VIGIL_ENCRYPTION_KEYS is a secret`},
-		"another secret":    {in("{name: a, version: 1.0.0, settings: {VIGIL_EMR_PRIVATE_KEY: x}}"), "VIGIL_EMR_PRIVATE_KEY is a secret"},
-		"no setting":        {in("{name: a, version: 1.0.0, settings: {VIGIL_SMPT_HOST: x}}"), "VIGIL_SMPT_HOST is not a setting"},
-		"a derived setting": {in("{name: a, version: 1.0.0, settings: {VIGIL_PUBLIC_URL: 'https://x.example'}}"), "follows from the list"},
-		"a chart's setting": {in("{name: a, version: 1.0.0, settings: {VIGIL_TRUSTED_PROXIES: 10.0.0.0/8}}"), "is set by the chart"},
-		"two lines":         {in("{name: a, version: 1.0.0, settings: {VIGIL_SMTP_HOST: \"a\\nVIGIL_X=1\"}}"), "line break"},
-		"a wrong value":     {in("{name: a, version: 1.0.0, settings: {VIGIL_BACKUP_KEEP: many}}"), `"a": VIGIL_BACKUP_KEEP: must be`},
-		"a wrong zone":      {in("{name: a, version: 1.0.0, time_zone: Mars/Base}"), "VIGIL_PRACTICE_TIME_ZONE"},
-		"defaults' ports":   {"defaults: {port: 1}\n" + in("{name: a, version: 1.0.0}"), "each practice's own"},
+		"nothing":                 {"", "it is empty"},
+		"no practices":            {"domain: example.org", "there are no practices"},
+		"a misspelt field":        {"domain: example.org\npractices: [{name: a, machin: x}]", "field machin not found"},
+		"two documents":           {"domain: example.org\n---\na: 1", "second document"},
+		"the same name":           {in("{name: a, machine: m.example, port: 8101}, {name: a, machine: n.example, port: 8101, host: b.example, webhook_host: c.example}"), `"a": the name a is that of "a"`},
+		"the same port":           {in("{name: a, machine: m.example, port: 8101}, {name: b, machine: m.example, port: 8101}"), `"b": port 8101 on m.example is that of "a"`},
+		"a port of metrics":       {in("{name: a, machine: m.example, port: 8101}, {name: b, machine: m.example, port: 9101}"), `9101 on m.example is that of`},
+		"the same host":           {in("{name: a, machine: m.example, port: 8101}, {name: b, machine: m.example, port: 8102, host: a.example.org}"), `"b": host a.example.org is that of "a"`},
+		"hooks of another":        {in("{name: a, machine: m.example, port: 8101}, {name: a-hooks, machine: m.example, port: 8102}"), `a-hooks.example.org is that of`},
+		"no host":                 {"practices: [{name: a, machine: m.example, port: 8101}]", `"a": host "" is no name of a host`},
+		"no port":                 {in("{name: a, machine: m.example}"), `"a": port must be from 1024 to 65535 and is 0`},
+		"a long name":             {in("{name: abcdefghijklmnopqrstuvwxyz1, machine: m.example, port: 8101}"), "at most 26"},
+		"path outside the folder": {in("{name: ../a, machine: m.example, port: 8101}"), "small letters"},
+		"a machine":               {in("{name: a, machine: ../etc, port: 8101}"), `machine "../etc" is neither`},
+		"a path as zone":          {in("{name: a, machine: 'fe80::1%/../../../etc', port: 8101}"), "is neither"},
+		"two lines as zone":       {in("{name: a, machine: \"fe80::1%x\\nVIGIL_ENVIRONMENT=development\", port: 8101}"), "is neither"},
+		"no version":              {in("{name: a}"), "needs a version"},
+		"a path as version":       {in("{name: a, machine: m.example, port: 8101, version: ../../x}"), "is none"},
+		"storage":                 {in("{name: a, version: 1.0.0, storage: 20GB}"), "storage"},
+		"credentials":             {in("{name: a, version: 1.0.0, replica: 's3://key:secret@bucket/a'}"), "without credentials"},
+		"a secret":                {in("{name: a, version: 1.0.0, settings: {VIGIL_ENCRYPTION_KEYS: 'k:x'}}"), `"a": VIGIL_ENCRYPTION_KEYS is a secret`},
+		"another secret":          {in("{name: a, version: 1.0.0, settings: {VIGIL_EMR_PRIVATE_KEY: x}}"), "VIGIL_EMR_PRIVATE_KEY is a secret"},
+		"no setting":              {in("{name: a, version: 1.0.0, settings: {VIGIL_SMPT_HOST: x}}"), "VIGIL_SMPT_HOST is not a setting"},
+		"a derived setting":       {in("{name: a, version: 1.0.0, settings: {VIGIL_PUBLIC_URL: 'https://x.example'}}"), "follows from the list"},
+		"a chart's setting":       {in("{name: a, version: 1.0.0, settings: {VIGIL_TRUSTED_PROXIES: 10.0.0.0/8}}"), "is set by the chart"},
+		"two lines":               {in("{name: a, version: 1.0.0, settings: {VIGIL_SMTP_HOST: \"a\\nVIGIL_X=1\"}}"), "line break"},
+		"a wrong value":           {in("{name: a, version: 1.0.0, settings: {VIGIL_BACKUP_KEEP: many}}"), `"a": VIGIL_BACKUP_KEEP: must be`},
+		"a wrong zone":            {in("{name: a, version: 1.0.0, time_zone: Mars/Base}"), "VIGIL_PRACTICE_TIME_ZONE"},
+		"defaults' ports":         {"defaults: {port: 1}\n" + in("{name: a, version: 1.0.0}"), "each practice's own"},
 	} {
 		if _, err := Read([]byte(test.list)); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v, want %q", what, err, test.says)
@@ -153,7 +153,7 @@ func TestProblems(t *testing.T) {
 func in(practices string) string { return "domain: example.org\npractices: [" + practices + "]" }
 
 // A setting that is half of a pair with a secret is accepted without the secret, and so are files of another machine.
-func TestSecretsAndFilesAreElsewhere(t *testing.T) {
+func TestSecretHalfOfPairIsOptional(t *testing.T) {
 	read(t, in("{name: a, version: 1.0.0, settings: {VIGIL_VAPID_PUBLIC_KEY_FILE: /run/vapid.pub, VIGIL_ENCRYPTION_KEYS_FILE: /run/keys, VIGIL_TLS_CERT_FILE: /etc/c.pem, VIGIL_TLS_KEY_FILE: /etc/k.pem}}"))
 }
 
@@ -181,14 +181,14 @@ func TestWrite(t *testing.T) {
 		t.Error("what is not wanted any more is still there")
 	}
 	if _, err := os.Stat(mine); err != nil {
-		t.Errorf("somebody's own file is gone: %v", err)
+		t.Errorf("a foreign file was removed: %v", err)
 	}
 	if done, err := Write(folder, map[string][]byte{"b": []byte("2"), "c": []byte("3")}, true); err != nil || len(done.Written)+len(done.Removed) > 0 {
 		t.Errorf("the second time %v (%v)", done, err)
 	}
 }
 
-func TestOthersFoldersAreLeftAlone(t *testing.T) {
+func TestWriteRefusesForeignFolder(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "theirs"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestOthersFoldersAreLeftAlone(t *testing.T) {
 	if err := os.WriteFile(outside, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, rendered), []byte("../"+filepath.Base(filepath.Dir(outside))+"/outside\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, manifestName), []byte("../"+filepath.Base(filepath.Dir(outside))+"/outside\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Write(folder, map[string][]byte{"b": nil}, false); err == nil || !strings.Contains(err.Error(), "not in the folder") {

@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// first is the first line of each file: manual changes would be overwritten.
-const first = "# Made by `vigil fleet render` from the list of practices: change that.\n"
+// header is the first line of each file: manual changes would be overwritten.
+const header = "# Made by `vigil fleet render` from the list of practices: change that.\n"
 
 // derived returns the settings that the list determines.
 func (p Practice) derived() map[string]string {
@@ -70,7 +70,7 @@ func (l List) Render() (map[string][]byte, error) {
 		}
 		proxy := path.Join(folder, "practices.caddy")
 		if lines[proxy] == nil {
-			lines[proxy] = bytes.NewBufferString(first)
+			lines[proxy] = bytes.NewBufferString(header)
 		}
 		fmt.Fprintf(lines[proxy], "import practice %s %s 127.0.0.1:%d\n", p.Host, p.WebhookHost, p.Port)
 		targets = append(targets, target{
@@ -81,7 +81,7 @@ func (l List) Render() (map[string][]byte, error) {
 	for name, text := range lines {
 		files[name] = text.Bytes()
 	}
-	list, err := marshalled(targets)
+	list, err := marshalYAML(targets)
 	if err != nil {
 		return nil, err
 	}
@@ -95,14 +95,14 @@ type target struct {
 	Labels  map[string]string `yaml:"labels"`
 }
 
-// quoted escapes a value for systemd's double quotes.
-var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`")
+// envEscaper escapes a value for systemd's double quotes.
+var envEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`")
 
 // environmentFile formats settings as a systemd EnvironmentFile.
 func environmentFile(values map[string]string) []byte {
-	text := bytes.NewBufferString(first)
+	text := bytes.NewBufferString(header)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		fmt.Fprintf(text, "%s=\"%s\"\n", name, quoted.Replace(values[name]))
+		fmt.Fprintf(text, "%s=\"%s\"\n", name, envEscaper.Replace(values[name]))
 	}
 	return text.Bytes()
 }
@@ -111,7 +111,7 @@ func environmentFile(values map[string]string) []byte {
 func (p Practice) dropIns() map[string][]byte {
 	files := map[string][]byte{}
 	add := func(unit, name, section string) {
-		files[path.Join(unit+"@"+p.Name+".service.d", name+".conf")] = []byte(first + "[Service]\n" + section)
+		files[path.Join(unit+"@"+p.Name+".service.d", name+".conf")] = []byte(header + "[Service]\n" + section)
 	}
 	if p.Version != "" { // for every unit that opens the folder: an older version rejects a folder that a newer one has migrated
 		for _, unit := range []string{"vigil", "vigil-backup", "vigil-verify"} {
@@ -141,13 +141,13 @@ func (p Practice) writable() string {
 		if strings.HasSuffix(name, "_PATH") || strings.HasSuffix(name, "_FILE") {
 			at = path.Dir(at)
 		}
-		fmt.Fprintf(&lines, "ReadWritePaths=\"-%s\"\n", escaped.Replace(at))
+		fmt.Fprintf(&lines, "ReadWritePaths=\"-%s\"\n", pathEscaper.Replace(at))
 	}
 	return lines.String()
 }
 
-// escaped escapes a path for a unit file, where a percent sign starts a specifier.
-var escaped = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%")
+// pathEscaper escapes a path for a unit file, where a percent sign starts a specifier.
+var pathEscaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "%", "%%")
 
 // chartValues are the values of deploy/helm/vigil.
 type chartValues struct {
@@ -186,11 +186,11 @@ func (p Practice) values() ([]byte, error) {
 	if p.Storage != "" {
 		v.Storage = &chartStorage{p.Storage}
 	}
-	return marshalled(v)
+	return marshalYAML(v)
 }
 
-func marshalled(value any) ([]byte, error) {
-	text := bytes.NewBufferString(first)
+func marshalYAML(value any) ([]byte, error) {
+	text := bytes.NewBufferString(header)
 	encoder := yaml.NewEncoder(text)
 	encoder.SetIndent(2)
 	if err := encoder.Encode(value); err != nil {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// places returns the destinations that a practice writes to beside its data folder, each with its setting. Practices must not share one: backups
+// destinations returns the destinations that a practice writes to beside its data folder, each with its setting. Practices must not share one: backups
 // created in the same second have the same name, retention removes the old backups of both, and two databases cannot share a replica. Warehouse
 // exports may share a destination because their paths contain the practice.
-func (p Practice) places() iter.Seq2[string, string] {
+func (p Practice) destinations() iter.Seq2[string, string] {
 	return func(yield func(what, where string) bool) {
 		if p.Replica != "" && !yield("replica", strings.TrimRight(p.Replica, "/")) {
 			return

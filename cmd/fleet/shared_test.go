@@ -6,7 +6,7 @@ import (
 )
 
 // Two practices with a shared destination would overwrite each other: all nightly backups start in the same second.
-func TestNothingIsSharedThatIsWrittenTo(t *testing.T) {
+func TestDestinationsAreNotShared(t *testing.T) {
 	two := func(defaults, other string) string {
 		return "domain: example.org\ndefaults: {version: 1.0.0, " + defaults + "}\npractices:\n" +
 			"- {name: a, machine: m.example, port: 8101}\n- {name: b, " + other + "}"

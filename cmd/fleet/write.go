@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// rendered is the file that lists the files written to a folder, so that only those are removed later.
-const rendered = "RENDERED"
+// manifestName is the file that lists the files written to a folder, so that only those are removed later.
+const manifestName = "RENDERED"
 
 // Changes lists the files that were new or different, and those that were removed.
 type Changes struct{ Written, Removed []string }
 
 // Write writes the rendered files to a folder and removes files that it wrote before and no longer needs. With dry it only reports the changes.
 func Write(folder string, files map[string][]byte, dry bool) (Changes, error) {
-	before, err := listed(folder)
+	before, err := previousFiles(folder)
 	if err != nil {
 		return Changes{}, err
 	}
@@ -51,24 +51,24 @@ func Write(folder string, files map[string][]byte, dry bool) (Changes, error) {
 		if dry {
 			continue
 		}
-		if err := put(at, files[name]); err != nil {
+		if err := writeFile(at, files[name]); err != nil {
 			return done, err
 		}
 	}
 	if dry {
 		return done, nil
 	}
-	return done, put(filepath.Join(folder, rendered), []byte(strings.Join(names, "\n")+"\n"))
+	return done, writeFile(filepath.Join(folder, manifestName), []byte(strings.Join(names, "\n")+"\n"))
 }
 
-// listed returns the files written to the folder before. It refuses a folder with other files and no such list.
-func listed(folder string) ([]string, error) {
-	text, err := os.ReadFile(filepath.Join(folder, rendered)) //nolint:gosec // a path from the operator
+// previousFiles returns the files written to the folder before. It refuses a folder with other files and no such list.
+func previousFiles(folder string) ([]string, error) {
+	text, err := os.ReadFile(filepath.Join(folder, manifestName)) //nolint:gosec // a path from the operator
 	if err == nil {
 		names := strings.Fields(string(text))
 		for _, name := range names {
 			if !filepath.IsLocal(filepath.FromSlash(name)) {
-				return nil, fmt.Errorf("%s names %s, which is not in the folder", rendered, name)
+				return nil, fmt.Errorf("%s names %s, which is not in the folder", manifestName, name)
 			}
 		}
 		return names, nil
@@ -86,8 +86,8 @@ func listed(folder string) ([]string, error) {
 	return nil, nil
 }
 
-// put writes a file atomically, so that a concurrent copy of the folder never contains a partial file.
-func put(name string, content []byte) error {
+// writeFile writes a file atomically, so that a concurrent copy of the folder never contains a partial file.
+func writeFile(name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil { //nolint:gosec // below the operator's folder
 		return err
 	}

@@ -55,7 +55,7 @@ func TestLicensesMayBeShipped(t *testing.T) {
 	}
 }
 
-func TestSomeLicensesMayNot(t *testing.T) {
+func TestOtherLicensesMayNotBeShipped(t *testing.T) {
 	for expression, may := range map[string]bool{
 		"MIT": true, "MIT AND BSD-3-Clause": true, "Apache-2.0 OR MPL-2.0": true, "(MIT OR GPL-2.0) AND BSD-2-Clause": true,
 		"GPL-3.0": false, "MIT AND AGPL-3.0": false, "": false, "BUSL-1.1": false,
@@ -148,7 +148,7 @@ func TestEveryPackageOfTheConsoleIsListed(t *testing.T) {
 }
 
 // Parts within a module were reviewed for one version of it; another version must be reviewed again.
-func TestPartsAreOfTheModulesUsed(t *testing.T) {
+func TestPartsMatchModuleVersions(t *testing.T) {
 	used := modules(t, "linux", "amd64", "0")
 	compiler, err := os.ReadFile("../../tools/release/compiler.txt")
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// made is the output of [Describe] for the migrations of this version. Run make golden after a migration changes a collection, or after PocketBase
+// expectedJSON is the output of [Describe] for the migrations of this version. Run make golden after a migration changes a collection, or after PocketBase
 // changes its defaults.
 //
 //go:embed rules.json
-var made []byte
+var expectedJSON []byte
 
 // Collection maps each declaration of a collection to its value: rules, type, options except secrets, and "fields." with each field's name. It omits
 // ids, timestamps, and indexes, which grant no access.
@@ -78,10 +78,10 @@ func canonical(raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// Made returns the collections that the migrations of this version create.
-func Made() (map[string]Collection, error) {
+// Expected returns the collections that the migrations of this version create.
+func Expected() (map[string]Collection, error) {
 	all := map[string]Collection{}
-	if err := json.Unmarshal(made, &all); err != nil {
+	if err := json.Unmarshal(expectedJSON, &all); err != nil {
 		return nil, fmt.Errorf("parse the expected collections: %w", err)
 	}
 	return all, nil
@@ -102,8 +102,8 @@ func Differences(name string, found, wanted Collection) (all []Difference) {
 	return all
 }
 
-// open returns the rules of an unknown collection that grant access to others than superusers.
-func open(name string, found Collection) (all []Difference) {
+// publicRules returns the rules of an unknown collection that grant access to others than superusers.
+func publicRules(name string, found Collection) (all []Difference) {
 	for _, rule := range ruleNames {
 		if value, there := found[rule]; there && string(value) != "null" {
 			all = append(all, Difference{name, rule, value, json.RawMessage("null")})
@@ -114,7 +114,7 @@ func open(name string, found Collection) (all []Difference) {
 
 // Check compares every collection with the migrations. It fails if an expected collection is missing.
 func Check(app core.App) ([]Difference, error) {
-	wanted, err := Made()
+	wanted, err := Expected()
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func Check(app core.App) ([]Difference, error) {
 	for _, one := range found {
 		known, ours := wanted[one.Name]
 		delete(wanted, one.Name)
-		if ours && asMade(one, known) {
+		if ours && matchesExpected(one, known) {
 			continue
 		}
 		c, err := one.Load(app)
@@ -140,7 +140,7 @@ func Check(app core.App) ([]Difference, error) {
 		case ours:
 			all = append(all, Differences(one.Name, described, known)...)
 		default:
-			all = append(all, open(one.Name, described)...)
+			all = append(all, publicRules(one.Name, described)...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
@@ -149,8 +149,8 @@ func Check(app core.App) ([]Difference, error) {
 	return all, err
 }
 
-// Wished returns how a submitted collection differs from the one in the database; a new collection is compared with an empty one.
-func Wished(app core.App, sent *core.Collection) ([]Difference, error) {
+// RequestedChanges returns how a submitted collection differs from the one in the database; a new collection is compared with an empty one.
+func RequestedChanges(app core.App, sent *core.Collection) ([]Difference, error) {
 	wished, err := describe(sent)
 	if err != nil {
 		return nil, err

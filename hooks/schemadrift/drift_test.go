@@ -109,17 +109,17 @@ func TestGolden(t *testing.T) {
 }
 
 // In a fresh database only the auth collections must be parsed.
-func TestStandsAsMade(t *testing.T) {
-	names, err := schemadrift.TakenToPieces(migrated(t))
+func TestFreshDatabaseMatches(t *testing.T) {
+	names, err := schemadrift.ParsedCollections(migrated(t))
 	slices.Sort(names)
 	if err != nil || !slices.Equal(names, []string{"_superusers", "users"}) {
 		t.Errorf("%v, %v", names, err)
 	}
 }
 
-func TestNothingToPutRight(t *testing.T) {
+func TestRestoreOfFreshDatabase(t *testing.T) {
 	app := migrated(t)
-	if found, err := schemadrift.PutRight(app, vigiltest.Clock); err != nil || len(found) != 0 {
+	if found, err := schemadrift.Restore(app, vigiltest.Clock); err != nil || len(found) != 0 {
 		t.Errorf("a fresh database: %v, %v", found, err)
 	}
 	if rows, _, err := audit.List(app, audit.Filter{}, 0, 10); err != nil || len(rows) != 0 {
@@ -127,7 +127,7 @@ func TestNothingToPutRight(t *testing.T) {
 	}
 }
 
-func TestPutRight(t *testing.T) {
+func TestRestore(t *testing.T) {
 	field := func(collection, name, key, value string) string {
 		return `UPDATE _collections SET fields = (SELECT json_group_array(CASE WHEN json_extract(f.value, '$.name') = '` + name + `'
 			THEN json_set(f.value, '$.` + key + `', json('` + value + `')) ELSE json(f.value) END) FROM json_each(fields) AS f) WHERE name = '` + collection + `'`
@@ -154,7 +154,7 @@ func TestPutRight(t *testing.T) {
 			if _, err := app.NonconcurrentDB().NewQuery(test.sql).Execute(); err != nil {
 				t.Fatal(err)
 			}
-			found, err := schemadrift.PutRight(app, vigiltest.Clock)
+			found, err := schemadrift.Restore(app, vigiltest.Clock)
 			if err != nil || len(found) != 1 || found[0].Collection != test.collection || found[0].What != test.what {
 				t.Fatalf("found %v, %v", found, err)
 			}
@@ -178,12 +178,12 @@ func TestPutRight(t *testing.T) {
 }
 
 // An auth collection with a changed type is restored with new secrets.
-func TestPutRightType(t *testing.T) {
+func TestRestoreCollectionType(t *testing.T) {
 	app := migrated(t)
 	if _, err := app.NonconcurrentDB().NewQuery(`UPDATE _collections SET type = 'base', options = '{}', listRule = '' WHERE name = 'users'`).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	found, err := schemadrift.PutRight(app, vigiltest.Clock)
+	found, err := schemadrift.Restore(app, vigiltest.Clock)
 	if err != nil || len(found) < 2 {
 		t.Fatalf("found %v, %v", found, err)
 	}
@@ -197,12 +197,12 @@ func TestPutRightType(t *testing.T) {
 }
 
 // A missing collection cannot be restored.
-func TestCollectionGone(t *testing.T) {
+func TestMissingCollection(t *testing.T) {
 	app := migrated(t)
 	if _, err := app.NonconcurrentDB().NewQuery(`UPDATE _collections SET name = 'old_patients' WHERE name = 'patients'`).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := schemadrift.PutRight(app, vigiltest.Clock); err == nil || !strings.Contains(err.Error(), "patients is gone") {
+	if _, err := schemadrift.Restore(app, vigiltest.Clock); err == nil || !strings.Contains(err.Error(), "patients is gone") {
 		t.Errorf("%v", err)
 	}
 }
@@ -219,7 +219,7 @@ func tokenSecrets(t *testing.T, app core.App) string {
 }
 
 // The service does not start if a restore does not last: a trigger left by an attacker would keep access open.
-func TestNotPutRight(t *testing.T) {
+func TestRestoreThatDoesNotLast(t *testing.T) {
 	for name, trigger := range map[string]string{
 		"nothing is written": `CREATE TRIGGER kept BEFORE UPDATE ON _collections BEGIN SELECT RAISE(IGNORE); END`,
 		"written over":       `CREATE TRIGGER kept AFTER UPDATE ON _collections BEGIN UPDATE _collections SET listRule = '' WHERE name = 'patients'; END`,
@@ -231,7 +231,7 @@ func TestNotPutRight(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if found, err := schemadrift.PutRight(app, vigiltest.Clock); err == nil || !strings.Contains(err.Error(), "listRule of collection patients") || len(found) > 0 {
+			if found, err := schemadrift.Restore(app, vigiltest.Clock); err == nil || !strings.Contains(err.Error(), "listRule of collection patients") || len(found) > 0 {
 				t.Errorf("put right: %v, %v", found, err)
 			}
 		})

@@ -11,10 +11,10 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// asMade reports whether a collection's stored row equals the expected one byte by byte, as for nearly all collections at startup, which then need
+// matchesExpected reports whether a collection's stored row equals the expected one byte by byte, as for nearly all collections at startup, which then need
 // not be parsed. A row for which it returns false may still be equivalent: [describe] decides for other encodings, added fields, and auth or view
 // collections.
-func asMade(d collections.SchemaRow, wanted Collection) bool {
+func matchesExpected(d collections.SchemaRow, wanted Collection) bool {
 	if d.Type != core.CollectionTypeBase || d.Options != "{}" {
 		return false
 	}

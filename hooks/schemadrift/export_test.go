@@ -23,15 +23,15 @@ func Describe(app core.App) (map[string]Collection, error) {
 	return described, nil
 }
 
-// TakenToPieces returns the collections with a stored form that differs from the expected one, which must be parsed.
-func TakenToPieces(app core.App) (names []string, err error) {
-	wanted, err := Made()
+// ParsedCollections returns the collections with a stored form that differs from the expected one, which must be parsed.
+func ParsedCollections(app core.App) (names []string, err error) {
+	wanted, err := Expected()
 	if err != nil {
 		return nil, err
 	}
 	all, err := collections.SchemaRows(app)
 	for _, s := range all {
-		if !asMade(s, wanted[s.Name]) {
+		if !matchesExpected(s, wanted[s.Name]) {
 			names = append(names, s.Name)
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// PutRight restores the declarations of collections to those of the migrations, audits each changed collection, and returns the differences. It
+// Restore restores the declarations of collections to those of the migrations, audits each changed collection, and returns the differences. It
 // writes the declarations directly: saving them would make PocketBase alter the tables to match. Source: docs/decisions/security.md, "Schema drift".
-func PutRight(app core.App, now time.Time) ([]Difference, error) {
+func Restore(app core.App, now time.Time) ([]Difference, error) {
 	all, err := Check(app)
 	if err != nil || len(all) == 0 {
 		return nil, err

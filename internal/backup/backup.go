@@ -26,19 +26,19 @@ const (
 )
 
 // Store holds the backups of one practice.
-type Store struct{ place *BlobStore }
+type Store struct{ blobs *BlobStore }
 
 // NewStore returns a Store that keeps its backups in p.
 func NewStore(p *BlobStore) *Store { return &Store{p} }
 
 // Close releases the blob store.
-func (s *Store) Close() error { return s.place.Close() }
+func (s *Store) Close() error { return s.blobs.Close() }
 
 // probeName is the file that [Store.Probe] writes; no backup has this name.
 const probeName = "check"
 
 // Probe checks that a backup can be written, listed and removed.
-func (s *Store) Probe(ctx context.Context) error { return s.place.Probe(ctx, probeName) }
+func (s *Store) Probe(ctx context.Context) error { return s.blobs.Probe(ctx, probeName) }
 
 // Stored is one backup in the store.
 type Stored struct {
@@ -49,7 +49,7 @@ type Stored struct {
 
 // List returns every complete backup, newest first.
 func (s *Store) List(ctx context.Context) ([]Stored, error) {
-	files, err := s.place.List(ctx, prefix)
+	files, err := s.blobs.List(ctx, prefix)
 	if err != nil {
 		return nil, fmt.Errorf("list backups: %w", err)
 	}
@@ -75,7 +75,7 @@ func (s *Store) Find(ctx context.Context, name string) (Stored, error) {
 		}
 	}
 	if len(stored) == 0 {
-		return Stored{}, fmt.Errorf("there is no backup in %s", s.place.Where())
+		return Stored{}, fmt.Errorf("there is no backup in %s", s.blobs.Where())
 	}
 	return Stored{}, fmt.Errorf("there is no backup named %q; run the list command to see the backups", name)
 }
@@ -96,7 +96,7 @@ func (s *Store) Keep(ctx context.Context, newest int, verified []string) (remove
 		if i == good {
 			continue
 		}
-		if err := s.place.Remove(ctx, stored[i].Name); err != nil {
+		if err := s.blobs.Remove(ctx, stored[i].Name); err != nil {
 			return removed, fmt.Errorf("remove backup %s: %w", stored[i].Name, err)
 		}
 		removed++
@@ -107,27 +107,27 @@ func (s *Store) Keep(ctx context.Context, newest int, verified []string) (remove
 // put streams a backup into the store. The file gets its name when it is complete; if write fails, nothing remains.
 func (s *Store) put(ctx context.Context, name string, write func(io.Writer) error) error {
 	s.clearUnfinished(ctx)
-	if err := s.place.Write(ctx, name, write); err != nil {
+	if err := s.blobs.Write(ctx, name, write); err != nil {
 		return fmt.Errorf("write backup: %w", err)
 	}
-	return s.place.Shut(prefix + "*")
+	return s.blobs.MakePrivate(prefix + "*")
 }
 
 // clearUnfinished removes partial files that a killed process left in a folder; a bucket never lists partial files.
 func (s *Store) clearUnfinished(ctx context.Context) {
-	files, err := s.place.List(ctx, prefix)
+	files, err := s.blobs.List(ctx, prefix)
 	if err != nil {
 		return // the following write reports the cause
 	}
 	for _, file := range files {
 		if strings.Contains(file.Name, extension+".") && strings.HasSuffix(file.Name, ".tmp") {
-			_ = s.place.Remove(ctx, file.Name) // retried at the next backup
+			_ = s.blobs.Remove(ctx, file.Name) // retried at the next backup
 		}
 	}
 }
 
-// freeName returns the name of a backup created at the given time, or at the next second without one: no backup is overwritten.
-func (s *Store) freeName(ctx context.Context, at time.Time) (string, error) {
+// unusedName returns the name of a backup created at the given time, or at the next second without one: no backup is overwritten.
+func (s *Store) unusedName(ctx context.Context, at time.Time) (string, error) {
 	stored, err := s.List(ctx)
 	if err != nil {
 		return "", err

@@ -76,7 +76,7 @@ func create(t *testing.T, app core.App, store *backup.Store, keys backup.Keys, n
 	return name, manifest
 }
 
-func TestBackupComesBack(t *testing.T) {
+func TestBackupRestores(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, _ := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}
@@ -113,7 +113,7 @@ func TestBackupComesBack(t *testing.T) {
 	}
 }
 
-func TestBackupOfOthersRecipient(t *testing.T) {
+func TestBackupOpensForFurtherRecipient(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func inFolder(t *testing.T, dir string) []string {
 	return names
 }
 
-func TestBackupThatIsNoGood(t *testing.T) {
+func TestVerifyRejectsDamagedBackup(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, dir := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}
@@ -182,7 +182,7 @@ func TestBackupThatIsNoGood(t *testing.T) {
 	}
 }
 
-func TestBackupsKept(t *testing.T) {
+func TestKeepRemovesOldBackups(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, dir := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}
@@ -210,7 +210,7 @@ func TestBackupsKept(t *testing.T) {
 		t.Errorf("removed %d: %v", removed, err)
 	}
 	if _, err := store.Find(t.Context(), day(0)); err != nil {
-		t.Errorf("the last that was proven is gone: %v", err)
+		t.Errorf("the newest verified backup was removed: %v", err)
 	}
 	removed, err := store.Keep(t.Context(), 2, []string{day(3), day(0)})
 	if err != nil || removed != 1 {
@@ -227,7 +227,7 @@ func TestBackupsKept(t *testing.T) {
 }
 
 // A damaged database is not backed up, and the files in the folder are private.
-func TestBackupOfDamage(t *testing.T) {
+func TestDamagedDatabaseIsNotBackedUp(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, dir := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}
@@ -271,7 +271,7 @@ func TestBackupOfDamage(t *testing.T) {
 }
 
 // Two backups in the same second get different names, so that neither overwrites the other.
-func TestBackupsOfOneSecond(t *testing.T) {
+func TestBackupsInSameSecond(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, _ := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}

@@ -17,7 +17,7 @@ import (
 // BlobStore stores files in a folder or in a prefix of an S3-compatible bucket, through PocketBase's file system. It is not safe for concurrent use.
 type BlobStore struct {
 	files  *filesystem.System
-	under  string // prefix of every key, "" for none
+	prefix string // prefix of every key, "" for none
 	folder string // "" for a bucket
 	bucket BucketConfig
 }
@@ -59,7 +59,7 @@ func OpenBucket(b BucketConfig) (*BlobStore, error) {
 	if under != "" {
 		under += "/"
 	}
-	return &BlobStore{files: files, under: under, bucket: b}, nil
+	return &BlobStore{files: files, prefix: under, bucket: b}, nil
 }
 
 // Close releases the store.
@@ -71,13 +71,13 @@ func (p *BlobStore) List(ctx context.Context, prefix string) ([]Blob, error) {
 		return nil, err
 	}
 	p.files.SetContext(ctx)
-	objects, err := p.files.List(p.under + prefix)
+	objects, err := p.files.List(p.prefix + prefix)
 	if err != nil {
-		return nil, p.Plain(err)
+		return nil, p.Explain(err)
 	}
 	files := make([]Blob, len(objects))
 	for i, object := range objects {
-		files[i] = Blob{Name: strings.TrimPrefix(object.Key, p.under), Size: object.Size}
+		files[i] = Blob{Name: strings.TrimPrefix(object.Key, p.prefix), Size: object.Size}
 	}
 	return files, nil
 }
@@ -102,38 +102,38 @@ func (p *BlobStore) Write(ctx context.Context, name string, write func(io.Writer
 	ctx, abandon := context.WithCancel(ctx)
 	defer abandon()
 	p.files.SetContext(ctx)
-	w, err := p.files.NewWriter(p.under+name, nil)
+	w, err := p.files.NewWriter(p.prefix+name, nil)
 	if err != nil {
-		return p.Plain(err)
+		return p.Explain(err)
 	}
 	if err := write(w); err != nil {
 		abandon()
 		_ = w.Close() // returns that it was canceled
-		return p.unwritten(err)
+		return p.writeError(err)
 	}
 	if err := w.Close(); err != nil {
-		return p.unwritten(err)
+		return p.writeError(err)
 	}
 	return nil
 }
 
-// unwritten explains why the store refused a file; other errors of the write are returned unchanged.
-func (p *BlobStore) unwritten(err error) error {
+// writeError explains why the store refused a file; other errors of the write are returned unchanged.
+func (p *BlobStore) writeError(err error) error {
 	if path, ok := errors.AsType[*fs.PathError](err); ok && p.folder != "" && strings.HasPrefix(path.Path, filepath.Clean(p.folder)) {
 		return fmt.Errorf("%s cannot be written: %w", p.Where(), path.Err) // the path is that of a temporary file
 	}
-	return p.Plain(err)
+	return p.Explain(err)
 }
 
 // Read opens a file; the error is fs.ErrNotExist if the file does not exist.
 func (p *BlobStore) Read(ctx context.Context, name string) (io.ReadCloser, error) {
 	p.files.SetContext(ctx)
-	file, err := p.files.GetReader(p.under + name)
+	file, err := p.files.GetReader(p.prefix + name)
 	if errors.Is(err, filesystem.ErrNotFound) {
 		return nil, os.ErrNotExist
 	}
 	if err != nil {
-		return nil, p.Plain(err)
+		return nil, p.Explain(err)
 	}
 	return file, nil
 }
@@ -141,8 +141,8 @@ func (p *BlobStore) Read(ctx context.Context, name string) (io.ReadCloser, error
 // Remove removes a file, which may be missing.
 func (p *BlobStore) Remove(ctx context.Context, name string) error {
 	p.files.SetContext(ctx)
-	if err := p.files.Delete(p.under + name); err != nil && !errors.Is(err, filesystem.ErrNotFound) {
-		return p.Plain(err)
+	if err := p.files.Delete(p.prefix + name); err != nil && !errors.Is(err, filesystem.ErrNotFound) {
+		return p.Explain(err)
 	}
 	return nil
 }
@@ -162,22 +162,22 @@ func (p *BlobStore) Where() string {
 // Probe checks that a file can be written and listed. It removes the file if the access key may remove files.
 func (p *BlobStore) Probe(ctx context.Context, name string) error {
 	p.files.SetContext(ctx)
-	if err := p.files.Upload([]byte("a file could be written here\n"), p.under+name); err != nil {
-		return p.unwritten(err)
+	if err := p.files.Upload([]byte("a file could be written here\n"), p.prefix+name); err != nil {
+		return p.writeError(err)
 	}
 	files, err := p.List(ctx, name)
 	if err != nil {
 		return err
 	}
 	if len(files) == 0 { // PocketBase reads a response without a document, such as a proxy's, as the end of the list
-		return &placeError{p.Where() + ": it accepted a file and does not list it: check whether a proxy answers instead of the service", nil}
+		return &blobError{p.Where() + ": it accepted a file and does not list it: check whether a proxy answers instead of the service", nil}
 	}
-	_ = p.files.Delete(p.under + name) // a key that cannot remove files is acceptable
+	_ = p.files.Delete(p.prefix + name) // a key that cannot remove files is acceptable
 	return nil
 }
 
-// Shut makes the matching files of a folder readable for their owner only, including files that other programs created.
-func (p *BlobStore) Shut(pattern string) error {
+// MakePrivate makes the matching files of a folder readable for their owner only, including files that other programs created.
+func (p *BlobStore) MakePrivate(pattern string) error {
 	if p.folder == "" {
 		return nil
 	}
@@ -197,7 +197,7 @@ func (p *BlobStore) Shut(pattern string) error {
 }
 
 // refusals explain the error codes of S3-compatible services to an operator.
-var refusals = []struct{ code, said string }{
+var refusals = []struct{ code, message string }{
 	{"NoSuchBucket", "there is no such bucket: create it, or correct VIGIL_BACKUP_S3_BUCKET"},
 	{"InvalidAccessKeyId", "the bucket's service rejects the access key: correct VIGIL_BACKUP_S3_ACCESS_KEY"},
 	{"SignatureDoesNotMatch", "the bucket's service rejects the secret: correct VIGIL_BACKUP_S3_SECRET"},
@@ -208,37 +208,37 @@ var refusals = []struct{ code, said string }{
 	{"QuotaExceeded", "the bucket is full"},
 }
 
-// answerNumber matches the status and error code of a service's response, which contain no free text.
-var answerNumber = regexp.MustCompile(`\b[345][0-9]{2} [A-Za-z]{1,64}\b`)
+// statusAndCode matches the status and error code of a service's response, which contain no free text.
+var statusAndCode = regexp.MustCompile(`\b[345][0-9]{2} [A-Za-z]{1,64}\b`)
 
-// placeError explains a refusal without the text of the service's response.
-type placeError struct {
-	said  string
-	cause error
+// blobError explains a refusal without the text of the service's response.
+type blobError struct {
+	message string
+	cause   error
 }
 
-func (e *placeError) Error() string { return e.said }
-func (e *placeError) Unwrap() error { return e.cause }
+func (e *blobError) Error() string { return e.message }
+func (e *blobError) Unwrap() error { return e.cause }
 
-// Plain explains a bucket's error in one sentence, without the response body.
-func (p *BlobStore) Plain(err error) error {
-	if said, ok := errors.AsType[*placeError](err); err == nil || p.folder != "" || ok && said.cause != nil {
+// Explain explains a bucket's error in one sentence, without the response body.
+func (p *BlobStore) Explain(err error) error {
+	if explained, ok := errors.AsType[*blobError](err); err == nil || p.folder != "" || ok && explained.cause != nil {
 		return err
 	}
 	text := err.Error()
 	for _, known := range refusals {
 		if strings.Contains(text, known.code) {
-			return &placeError{fmt.Sprintf("%s: %s", p.Where(), known.said), err}
+			return &blobError{fmt.Sprintf("%s: %s", p.Where(), known.message), err}
 		}
 	}
-	if number := answerNumber.FindString(text); number != "" {
-		return &placeError{fmt.Sprintf("%s: the bucket's service answers %s", p.Where(), number), err}
+	if number := statusAndCode.FindString(text); number != "" {
+		return &blobError{fmt.Sprintf("%s: the bucket's service answers %s", p.Where(), number), err}
 	}
 	if strings.HasPrefix(text, "expected element type") {
-		return &placeError{p.Where() + ": this is no S3-compatible service: correct VIGIL_BACKUP_S3_ENDPOINT", err}
+		return &blobError{p.Where() + ": this is no S3-compatible service: correct VIGIL_BACKUP_S3_ENDPOINT", err}
 	}
 	if before, _, raw := strings.Cut(text, "\n"); raw {
 		text = before
 	}
-	return &placeError{p.Where() + ": " + text, err}
+	return &blobError{p.Where() + ": " + text, err}
 }

@@ -16,15 +16,15 @@ import (
 )
 
 // Errors of a bucket's service show its status and code, never its text.
-func TestWordsOfOthersAreNotRepeated(t *testing.T) {
+func TestBucketErrorsHideResponseText(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status     int
 		body, want string
 	}{
-		"known":      {404, "<Error><Code>NoSuchBucket</Code><Message>whose words</Message></Error>", "there is no such bucket"},
-		"unknown":    {501, "<Error><Code>NotImplemented</Code><Message>whose words</Message></Error>", "answers 501 NotImplemented"},
-		"other code": {400, "<Error><Code>Odd</Code><Message>whose words</Message></Error>", "answers 400 Odd"},
-		"no S3":      {200, "<Error><Code>Odd</Code><Message>whose words</Message></Error>", "no S3-compatible service"},
+		"known":      {404, "<Error><Code>NoSuchBucket</Code><Message>secret text</Message></Error>", "there is no such bucket"},
+		"unknown":    {501, "<Error><Code>NotImplemented</Code><Message>secret text</Message></Error>", "answers 501 NotImplemented"},
+		"other code": {400, "<Error><Code>Odd</Code><Message>secret text</Message></Error>", "answers 400 Odd"},
+		"no S3":      {200, "<Error><Code>Odd</Code><Message>secret text</Message></Error>", "no S3-compatible service"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
@@ -36,7 +36,7 @@ func TestWordsOfOthersAreNotRepeated(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, err := range map[string]error{"probe": at.Probe(t.Context(), "check"), "list": last(at.List(t.Context(), ""))} {
-			if err == nil || strings.Contains(err.Error(), "whose words") || !strings.Contains(err.Error(), tt.want) || strings.Count(err.Error(), "kept") != 1 {
+			if err == nil || strings.Contains(err.Error(), "secret text") || !strings.Contains(err.Error(), tt.want) || strings.Count(err.Error(), "kept") != 1 {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
 		}
@@ -48,7 +48,7 @@ func TestWordsOfOthersAreNotRepeated(t *testing.T) {
 func last(_ []backup.Blob, err error) error { return err }
 
 // A server that answers every request with a page of text is rejected, although PocketBase reads that list as empty.
-func TestBucketThatIsAProxysPage(t *testing.T) {
+func TestBucketBehindProxyPageIsRejected(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, "welcome")
@@ -65,7 +65,7 @@ func TestBucketThatIsAProxysPage(t *testing.T) {
 }
 
 // An unreadable folder is an error, not an empty folder.
-func TestFolderThatIsClosed(t *testing.T) {
+func TestUnreadableFolderIsAnError(t *testing.T) {
 	if os.Geteuid() == 0 || runtime.GOOS == "windows" {
 		t.Skip("root can read every folder")
 	}
@@ -84,7 +84,7 @@ func TestFolderThatIsClosed(t *testing.T) {
 }
 
 // An interrupted write returns one message about the folder and leaves no file.
-func TestFolderThatIsFull(t *testing.T) {
+func TestFullFolderLeavesNoFile(t *testing.T) {
 	dir := t.TempDir()
 	at, err := backup.OpenFolder(dir)
 	if err != nil {
@@ -98,7 +98,7 @@ func TestFolderThatIsFull(t *testing.T) {
 		return &os.PathError{Op: "write", Path: filepath.Join(dir, "one.123.tmp"), Err: syscall.ENOSPC}
 	})
 	if err == nil || !errors.Is(err, syscall.ENOSPC) || err.Error() != "the folder "+dir+" cannot be written: no space left on device" {
-		t.Errorf("said: %v", err)
+		t.Errorf("error: %v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)

@@ -15,7 +15,7 @@ import (
 func TestBackupsInBucket(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	kept := vigiltest.NewBucket(t, "backups")
-	kept.Put("other/vigil-20260101T000000Z.tar.gz.age", []byte("somebody else's"))
+	kept.Put("other/vigil-20260101T000000Z.tar.gz.age", []byte("of another practice"))
 	at, err := backup.OpenBucket(backup.BucketConfig{
 		Name: "backups", Region: "us-east-1", Endpoint: kept.URL, AccessKey: vigiltest.BucketKey, Secret: "secret", ForcePathStyle: true, Prefix: "elm-street",
 	})
@@ -33,8 +33,8 @@ func TestBackupsInBucket(t *testing.T) {
 		t.Errorf("removed %d: %v", removed, err)
 	}
 	want := []string{"elm-street/vigil-20260116T134500Z.tar.gz.age", "elm-street/vigil-20260117T134500Z.tar.gz.age", "other/vigil-20260101T000000Z.tar.gz.age"}
-	if names := slices.Sorted(maps.Keys(kept.Objects())); !slices.Equal(names, want) || kept.Unfinished() > 0 {
-		t.Errorf("in the bucket: %v, unfinished %d", names, kept.Unfinished())
+	if names := slices.Sorted(maps.Keys(kept.Objects())); !slices.Equal(names, want) || kept.OpenUploads() > 0 {
+		t.Errorf("in the bucket: %v, unfinished %d", names, kept.OpenUploads())
 	}
 	newest, err := store.Find(t.Context(), "latest")
 	if err != nil || newest.Name != "vigil-20260117T134500Z.tar.gz.age" || newest.Size != int64(len(kept.Objects()[want[1]])) {
@@ -46,7 +46,7 @@ func TestBackupsInBucket(t *testing.T) {
 	if err := store.Probe(t.Context()); err != nil || kept.Objects()["elm-street/check"] != nil {
 		t.Errorf("the probe: %v", err)
 	}
-	kept.Refuse(true)
+	kept.SetRefusing(true)
 	if err := store.Probe(t.Context()); err == nil || strings.Contains(err.Error(), "<") || !strings.Contains(err.Error(), "does not let this access key") {
 		t.Errorf("the probe of a bucket that refuses: %v", err)
 	}

@@ -52,11 +52,11 @@ func Create(ctx context.Context, app core.App, store *Store, keys Keys, version 
 	if err := store.Probe(ctx); err != nil { // fail before a database of gigabytes is copied
 		return "", Manifest{}, err
 	}
-	scratch, leave, err := room(app.DataDir())
+	scratch, cleanup, err := scratchDir(app.DataDir())
 	if err != nil {
 		return "", Manifest{}, err
 	}
-	defer leave()
+	defer cleanup()
 	copied := filepath.Join(scratch, databaseFile)
 	if err := copyDatabase(ctx, app, copied); err != nil {
 		return "", Manifest{}, err
@@ -65,7 +65,7 @@ func Create(ctx context.Context, app core.App, store *Store, keys Keys, version 
 	if err != nil {
 		return "", Manifest{}, err
 	}
-	name, err := store.freeName(ctx, now)
+	name, err := store.unusedName(ctx, now)
 	if err != nil {
 		return "", Manifest{}, err
 	}
@@ -87,7 +87,7 @@ func copyDatabase(ctx context.Context, app core.App, target string) error {
 
 func describe(ctx context.Context, file, version string, now time.Time) (Manifest, error) {
 	m := Manifest{Version: version, CreatedAt: now.UTC()}
-	err := reading(file, func(db *dbx.DB) (err error) {
+	err := withDatabase(file, func(db *dbx.DB) (err error) {
 		if err := QuickCheck(ctx, db); err != nil {
 			return err
 		}
@@ -130,8 +130,8 @@ func count(ctx context.Context, db dbx.Builder) (c Counts, head string, err erro
 	return c, head, nil
 }
 
-// reading opens a database file that no other process has open.
-func reading(file string, use func(*dbx.DB) error) error {
+// withDatabase opens a database file that no other process has open.
+func withDatabase(file string, use func(*dbx.DB) error) error {
 	db := sqlite.File(file, "query_only(ON)")
 	return errors.Join(use(db), db.Close())
 }

@@ -13,29 +13,29 @@ import (
 
 // These are the operating system's locks on open files: they end with the process that holds them, even if it is killed. The files remain.
 const (
-	serveFile = "serve.lock"  // exclusive to the service: two services would deliver, notify and bill twice
-	inUseFile = "vigil.lock"  // shared by processes with the data folder open, exclusive to one that replaces its content
-	sealFile  = "seal.lock"   // shared by commands that seal values while the service runs, exclusive to a process that retires a key
-	workFile  = "backup.lock" // exclusive to a process that creates, verifies or restores a backup
-	workRoom  = ".backup"     // scratch folder of the process that holds workFile
+	serveFile     = "serve.lock"  // exclusive to the service: two services would deliver, notify and bill twice
+	inUseFile     = "vigil.lock"  // shared by processes with the data folder open, exclusive to one that replaces its content
+	sealFile      = "seal.lock"   // shared by commands that seal values while the service runs, exclusive to a process that retires a key
+	workFile      = "backup.lock" // exclusive to a process that creates, verifies or restores a backup
+	scratchFolder = ".backup"     // scratch folder of the process that holds workFile
 )
 
-// Hold prevents the data folder from being replaced until release, which may be called more than once. It fails while a backup is being restored
+// LockInUse prevents the data folder from being replaced until release, which may be called more than once. It fails while a backup is being restored
 // into the folder.
-func Hold(dir string) (release func() error, err error) {
-	lock, err := take(dir, inUseFile, (*flock.Flock).TryRLock, "a backup is being restored into this data folder: wait until that is done")
+func LockInUse(dir string) (release func() error, err error) {
+	lock, err := acquire(dir, inUseFile, (*flock.Flock).TryRLock, "a backup is being restored into this data folder: wait until that is done")
 	if err != nil {
 		return nil, err
 	}
 	return lock.Close, nil
 }
 
-// Serve makes this process the only one that serves the data folder, until release. Commands may still use the folder.
-func Serve(dir string) (release func() error, err error) {
-	lock, err := take(dir, serveFile, func(lock *flock.Flock) (bool, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience) // a process that calls Served holds the lock briefly
+// LockServe makes this process the only one that serves the data folder, until release. Commands may still use the folder.
+func LockServe(dir string) (release func() error, err error) {
+	lock, err := acquire(dir, serveFile, func(lock *flock.Flock) (bool, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), serveLockWait) // a process that calls IsServed holds the lock briefly
 		defer cancel()
-		held, err := lock.TryLockContext(ctx, patience/20)
+		held, err := lock.TryLockContext(ctx, serveLockWait/20)
 		if ctx.Err() != nil {
 			err = nil // another process holds the lock
 		}
@@ -47,11 +47,11 @@ func Serve(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// patience is how long a starting service waits for processes that only check the lock.
-const patience = time.Second
+// serveLockWait is how long a starting service waits for processes that only check the lock.
+const serveLockWait = time.Second
 
-// Served reports whether a process serves a data folder.
-func Served(dir string) (bool, error) {
+// IsServed reports whether a process serves a data folder.
+func IsServed(dir string) (bool, error) {
 	lock, err := lockFile(dir, serveFile)
 	if err != nil {
 		return false, err
@@ -63,9 +63,9 @@ func Served(dir string) (bool, error) {
 	return !free, nil
 }
 
-// Seal prevents keys from being retired until release, so that a command can seal values under the first key. It waits for a retirement that is
+// LockSealing prevents keys from being retired until release, so that a command can seal values under the first key. It waits for a retirement that is
 // running.
-func Seal(dir string) (release func() error, err error) {
+func LockSealing(dir string) (release func() error, err error) {
 	lock, err := lockFile(dir, sealFile)
 	if err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func Seal(dir string) (release func() error, err error) {
 	return lock.Close, nil
 }
 
-// Alone runs work, with alone set if no other process can seal values during it. This process must have released [Seal].
-func Alone(dir string, work func(alone bool) error) error {
+// TryLockSealing runs work, with alone set if no other process can seal values during it. This process must have released [LockSealing].
+func TryLockSealing(dir string, work func(alone bool) error) error {
 	lock, err := lockFile(dir, sealFile)
 	if err != nil {
 		return err
@@ -89,31 +89,31 @@ func Alone(dir string, work func(alone bool) error) error {
 	return errors.Join(work(alone), lock.Close())
 }
 
-// claim locks the data folder exclusively.
-func claim(dir string) (*flock.Flock, error) {
-	return take(dir, inUseFile, (*flock.Flock).TryLock, "the data folder is in use: first stop the service and any other command that uses it")
+// lockExclusive locks the data folder exclusively.
+func lockExclusive(dir string) (*flock.Flock, error) {
+	return acquire(dir, inUseFile, (*flock.Flock).TryLock, "the data folder is in use: first stop the service and any other command that uses it")
 }
 
-// room returns an empty scratch folder for one process at a time; it removes what a killed process left there. leave removes the folder.
-func room(dir string) (scratch string, leave func(), err error) {
-	lock, err := take(dir, workFile, (*flock.Flock).TryLock, "another backup of this data folder is being created, verified or restored: wait until that is done")
+// scratchDir returns an empty scratch folder for one process at a time; it removes what a killed process left there. cleanup removes the folder.
+func scratchDir(dir string) (scratch string, cleanup func(), err error) {
+	lock, err := acquire(dir, workFile, (*flock.Flock).TryLock, "another backup of this data folder is being created, verified or restored: wait until that is done")
 	if err != nil {
 		return "", nil, err
 	}
-	scratch = filepath.Join(dir, workRoom)
-	leave = func() {
+	scratch = filepath.Join(dir, scratchFolder)
+	cleanup = func() {
 		_ = os.RemoveAll(scratch) // remaining files are encrypted, and removed at the next run
 		_ = lock.Close()
 	}
 	if err := errors.Join(os.RemoveAll(scratch), os.Mkdir(scratch, 0o700)); err != nil {
-		leave()
+		cleanup()
 		return "", nil, fmt.Errorf("create a scratch folder: %w", err)
 	}
-	return scratch, leave, nil
+	return scratch, cleanup, nil
 }
 
-// take acquires a lock; taken is the error message if another process holds it.
-func take(dir, name string, try func(*flock.Flock) (bool, error), taken string) (*flock.Flock, error) {
+// acquire acquires a lock; heldMessage is the error message if another process holds it.
+func acquire(dir, name string, try func(*flock.Flock) (bool, error), heldMessage string) (*flock.Flock, error) {
 	lock, err := lockFile(dir, name)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func take(dir, name string, try func(*flock.Flock) (bool, error), taken string) 
 		return nil, fmt.Errorf("lock the data folder: %w", err)
 	}
 	if !held {
-		return nil, errors.New(taken)
+		return nil, errors.New(heldMessage)
 	}
 	return lock, nil
 }

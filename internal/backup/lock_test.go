@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-func TestFolderInUseIsNotReplaced(t *testing.T) {
+func TestRestoreRefusesFolderInUse(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, _ := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}
@@ -20,7 +20,7 @@ func TestFolderInUseIsNotReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	var release []func() error
 	for range 2 { // a service and a command
-		one, err := backup.Hold(dir)
+		one, err := backup.LockInUse(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,13 +44,13 @@ func TestFolderInUseIsNotReplaced(t *testing.T) {
 	if _, _, err := backup.Restore(t.Context(), store, keys, name, dir, false, vigiltest.Clock); err != nil {
 		t.Error(err)
 	}
-	if _, err := backup.Hold(dir); err != nil {
+	if _, err := backup.LockInUse(dir); err != nil {
 		t.Errorf("the restore is over: %v", err)
 	}
 }
 
 // The next backup removes the files of a killed one.
-func TestLeftoversGo(t *testing.T) {
+func TestNextBackupRemovesLeftovers(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	store, dir := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}
@@ -76,7 +76,7 @@ func TestLeftoversGo(t *testing.T) {
 }
 
 // Litestream's replication state is moved aside with the database that it describes.
-func TestReplicaMemoryGoesAside(t *testing.T) {
+func TestRestoreMovesReplicationState(t *testing.T) {
 	store, _ := folder(t)
 	keys := backup.Keys{Ring: ring(t, "first")}
 	name, _ := create(t, vigiltest.NewApp(t), store, keys, vigiltest.Clock)

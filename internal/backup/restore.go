@@ -22,7 +22,7 @@ import (
 
 // fetch unpacks a backup into a folder and returns its manifest, after comparing the hash of the database with it.
 func fetch(ctx context.Context, store *Store, keys Keys, name, folder string) (Manifest, error) {
-	stored, err := store.place.Read(ctx, name)
+	stored, err := store.blobs.Read(ctx, name)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read backup %s: %w", name, err)
 	}
@@ -51,13 +51,13 @@ func fetch(ctx context.Context, store *Store, keys Keys, name, folder string) (M
 
 // unpack reads the manifest and the database, in this order, and nothing else.
 func unpack(archive *tar.Reader, folder string) (m Manifest, err error) {
-	if err := expect(archive, manifestFile); err != nil {
+	if err := expectEntry(archive, manifestFile); err != nil {
 		return m, err
 	}
 	if err := json.NewDecoder(io.LimitReader(archive, 1<<20)).Decode(&m); err != nil {
 		return m, fmt.Errorf("read the manifest: %w", err)
 	}
-	if err := expect(archive, databaseFile); err != nil {
+	if err := expectEntry(archive, databaseFile); err != nil {
 		return m, err
 	}
 	f, err := os.OpenFile(filepath.Join(folder, databaseFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // a file that this package wrote
@@ -68,7 +68,7 @@ func unpack(archive *tar.Reader, folder string) (m Manifest, err error) {
 	return m, errors.Join(err, f.Sync(), f.Close())
 }
 
-func expect(archive *tar.Reader, name string) error {
+func expectEntry(archive *tar.Reader, name string) error {
 	header, err := archive.Next()
 	if err != nil {
 		return fmt.Errorf("find %s: %w", name, err)
@@ -88,16 +88,16 @@ type Opened struct {
 // Verify restores a backup into a scratch folder below dir and checks it: the hash, SQLite's own checks, the row counts, and the whole audit chain.
 // open opens a data folder.
 func Verify(ctx context.Context, store *Store, keys Keys, name, dir string, open func(dir string) (Opened, error)) (Manifest, error) {
-	scratch, leave, err := room(dir)
+	scratch, cleanup, err := scratchDir(dir)
 	if err != nil {
 		return Manifest{}, err
 	}
-	defer leave()
+	defer cleanup()
 	m, err := fetch(ctx, store, keys, name, scratch)
 	if err != nil {
 		return m, err
 	}
-	if err := reading(filepath.Join(scratch, databaseFile), func(db *dbx.DB) error { return check(ctx, db, m) }); err != nil {
+	if err := withDatabase(filepath.Join(scratch, databaseFile), func(db *dbx.DB) error { return check(ctx, db, m) }); err != nil {
 		return m, err
 	}
 	opened, err := open(scratch)
@@ -136,32 +136,32 @@ func check(ctx context.Context, db *dbx.DB, m Manifest) error {
 // Restore replaces the database of a data folder with a backup, and fails while another process has the folder open. It refuses to replace an
 // existing database unless replace is set; then it moves the database aside and returns the folder that holds it.
 func Restore(ctx context.Context, store *Store, keys Keys, name, dir string, replace bool, now time.Time) (m Manifest, aside string, err error) {
-	lock, err := claim(dir)
+	lock, err := lockExclusive(dir)
 	if err != nil {
 		return m, "", err
 	}
 	defer func() { _ = lock.Close() }() // the lock ends with the process in any case
-	there, err := databaseFiles(dir)
+	existing, err := databaseFiles(dir)
 	if err != nil {
 		return m, "", err
 	}
-	if len(there) > 0 && !replace {
+	if len(existing) > 0 && !replace {
 		return m, "", errors.New("the data folder already has a database: choose another --dir, or use --replace to move it aside")
 	}
-	scratch, leave, err := room(dir)
+	scratch, cleanup, err := scratchDir(dir)
 	if err != nil {
 		return m, "", err
 	}
-	defer leave()
+	defer cleanup()
 	if m, err = fetch(ctx, store, keys, name, scratch); err != nil {
 		return m, "", err
 	}
-	if err := distrustDeliveries(ctx, filepath.Join(scratch, databaseFile)); err != nil {
+	if err := markDeliveriesUnconfirmed(ctx, filepath.Join(scratch, databaseFile)); err != nil {
 		return m, "", err
 	}
-	if len(there) > 0 {
+	if len(existing) > 0 {
 		aside = filepath.Join(dir, "before-restore-"+now.UTC().Format(nameTime))
-		if err := moveAside(there, aside); err != nil {
+		if err := moveAside(existing, aside); err != nil {
 			return m, aside, err
 		}
 	}
@@ -171,10 +171,10 @@ func Restore(ctx context.Context, store *Store, keys Keys, name, dir string, rep
 	return m, aside, syncFolder(dir)
 }
 
-// Adopt prepares a database that came into the data folder by other means, such as a replica, as Restore prepares a backup. It does nothing without
+// PrepareImported prepares a database that came into the data folder by other means, such as a replica, as Restore prepares a backup. It does nothing without
 // a database, and fails while another process has the folder open.
-func Adopt(ctx context.Context, dir string) error {
-	lock, err := claim(dir)
+func PrepareImported(ctx context.Context, dir string) error {
+	lock, err := lockExclusive(dir)
 	if err != nil {
 		return err
 	}
@@ -183,12 +183,12 @@ func Adopt(ctx context.Context, dir string) error {
 	if !exists(file) {
 		return nil
 	}
-	return distrustDeliveries(ctx, file)
+	return markDeliveriesUnconfirmed(ctx, file)
 }
 
-// distrustDeliveries requires the EMR to be searched for every unconfirmed delivery before it is sent again: the database that this one replaces
+// markDeliveriesUnconfirmed requires the EMR to be searched for every unconfirmed delivery before it is sent again: the database that this one replaces
 // may have delivered it.
-func distrustDeliveries(ctx context.Context, file string) error {
+func markDeliveriesUnconfirmed(ctx context.Context, file string) error {
 	// Rollback journal: only this file is renamed afterwards. The service switches back to WAL.
 	db := sqlite.File(file, "busy_timeout(10000)", "journal_mode(DELETE)")
 	_, err := db.NewQuery("UPDATE transmissions SET ambiguous = TRUE WHERE status != 'transmitted'").WithContext(ctx).Execute()
@@ -200,14 +200,14 @@ func distrustDeliveries(ctx context.Context, file string) error {
 
 // databaseFiles returns the database, its journals, and Litestream's replication state, which would not match another database.
 func databaseFiles(dir string) ([]string, error) {
-	there, err := filepath.Glob(filepath.Join(dir, databaseFile+"*"))
+	existing, err := filepath.Glob(filepath.Join(dir, databaseFile+"*"))
 	if err != nil {
 		return nil, fmt.Errorf("read the data folder: %w", err)
 	}
 	if replica := filepath.Join(dir, "."+databaseFile+"-litestream"); exists(replica) {
-		there = append(there, replica)
+		existing = append(existing, replica)
 	}
-	return there, nil
+	return existing, nil
 }
 
 func exists(path string) bool {

@@ -35,7 +35,7 @@ func plantHolders(t testing.TB, app core.App, n int) {
 }
 
 // Between two chunks of patients a run checks whether readings wait, and so notices its cancellation.
-func TestRunMakesWay(t *testing.T) {
+func TestRunYieldsToReadings(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	plantHolders(t, app, 900)
 	ctx, cancel := context.WithCancel(t.Context())

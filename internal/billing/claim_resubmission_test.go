@@ -9,7 +9,7 @@ import (
 )
 
 // A denied claim that moves to another month needs that month's time, documented and attested.
-func TestMovedClaimsRestOnAttestedTime(t *testing.T) {
+func TestMovedClaimNeedsAttestedTime(t *testing.T) {
 	for name, story := range map[string]struct {
 		source, spoil, want string
 	}{
@@ -18,7 +18,7 @@ func TestMovedClaimsRestOnAttestedTime(t *testing.T) {
 		"not attested": {"escalation", "", "invalid_state"},
 		"attested":     {"escalation", "attested_at = '2026-02-11T09:00:00.000000Z', attested_by = 'n@vigil.test'", ""},
 	} {
-		d := newDesk(t)
+		d := newFixture(t)
 		patient := d.patient(talked("2026-01-10 10:00", 25))
 		d.run(billing.TimeJob, "2026-02-02 09:00")
 		entry := d.entry(patient, billing.FirstTwenty)

@@ -20,7 +20,7 @@ import (
 // changesTime reports whether an entry is new, or its time, patient, user or category changed.
 var changesTime = at("2026-04-01 09:30")
 
-func (d *desk) moves() map[string]billing.Transition {
+func (d *fixture) moves() map[string]billing.Transition {
 	return map[string]billing.Transition{
 		"review": d.e.Review(d.by, "Fine", "", false, changesTime), "return": d.e.ReturnToReview("Wait"), "submit": d.e.Submit("", time.Time{}, changesTime),
 		"pay": d.e.Pay(billing.PaymentDraft{Amount: 4050, Date: "2026-04-01", Reference: "EFT-1", Payer: "primary", OverpaymentReason: "Paid in every state"}, d.by, changesTime), "deny": d.e.Deny("CO-16", "Lacks information", "2026-04-01", changesTime),
@@ -28,12 +28,12 @@ func (d *desk) moves() map[string]billing.Transition {
 	}
 }
 
-func (d *desk) state(entry *collections.BillingEntry, state string) {
+func (d *fixture) state(entry *collections.BillingEntry, state string) {
 	d.exec("UPDATE billing_entries SET lifecycle_status = {:s} WHERE id = {:id}", dbx.Params{"s": state, "id": entry.Id})
 }
 
 // Each transition from each state leads to its target state, or is refused without effects.
-func TestMovesOfClaims(t *testing.T) {
+func TestTransitions(t *testing.T) {
 	leads := map[string]map[string]string{
 		"review": {billing.PendingReview: billing.Reviewed},
 		"return": {billing.Reviewed: billing.PendingReview},
@@ -47,7 +47,7 @@ func TestMovesOfClaims(t *testing.T) {
 		"void":     {billing.PendingReview: billing.Voided, billing.Reviewed: billing.Voided, billing.VoidRequested: billing.Voided},
 		"resubmit": {billing.Denied: billing.Submitted},
 	}
-	d := newDesk(t)
+	d := newFixture(t)
 	entry := d.made(d.patient(talked("2026-01-14 09:00", 20)), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	told := func() (n int) { // counts the effects besides the entry
 		if err := d.app.DB().NewQuery("SELECT (SELECT COUNT(*) FROM audit_log) + (SELECT COUNT(*) FROM announcements)").Row(&n); err != nil {
@@ -76,12 +76,12 @@ func TestMovesOfClaims(t *testing.T) {
 		}
 	}
 	_, err := d.e.ApplyTransition(d.app, collections.NewUUID(), d.moves()["review"], d.by, changesTime)
-	d.want("nobody's entry", refused(err), "not_found")
+	d.want("unknown entry", refused(err), "not_found")
 }
 
 // The effects of each transition.
-func TestWhatMovesWrite(t *testing.T) {
-	d := newDesk(t)
+func TestTransitionEffects(t *testing.T) {
+	d := newFixture(t)
 	entry := d.made(d.patient(talked("2026-01-14 09:00", 25)), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	columns := func(names string) (list []string) {
 		current, err := collections.FindBillingEntry(d.app, entry.Id)
@@ -145,7 +145,7 @@ func TestWhatMovesWrite(t *testing.T) {
 
 // The reasons that block a review, and records added later that do not.
 func TestReview(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	review := func(entry *collections.BillingEntry, override string, attested bool) string {
 		_, got := d.do(entry, d.e.Review(d.by, "", override, attested, changesTime))
 		return got
@@ -175,7 +175,7 @@ func TestReview(t *testing.T) {
 
 	setup := d.patient(wears("2026-01-01", "", "2026-01-05", 1))
 	entry = d.made(setup, billing.Setup, "2026-01-05", 0, "2026-01-06 09:00")
-	d.want("a set-up nobody recorded", review(entry, "", false), "invalid_state")
+	d.want("no set-up on record", review(entry, "", false), "invalid_state")
 	d.exec("UPDATE devices SET setup_completed_at = {:at} WHERE patient = {:p}", dbx.Params{"p": setup, "at": collections.Instant(at("2026-01-05 10:00"))})
 	d.want("recorded", review(entry, "", false), "")
 
@@ -189,7 +189,7 @@ func TestReview(t *testing.T) {
 
 // Elapsed time of an escalation is billed only after attestation, and time without a note not at all.
 func TestReviewOfEscalationTime(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	patient := d.patient(func(c *oracleCase) {
 		c.times = append(c.times, oracleTime{at("2026-01-10 09:00"), 1200, "interactive", "escalation", true})
 	})
@@ -200,14 +200,14 @@ func TestReviewOfEscalationTime(t *testing.T) {
 	}
 	var told int
 	if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM announcements").Row(&told); err != nil || told == 0 {
-		t.Errorf("%d were told, %v", told, err)
+		t.Errorf("%d were notified, %v", told, err)
 	}
 	for _, attested := range []bool{false, true} { // the biller cannot attest
 		_, got := d.do(entry, d.e.Review(d.by, "", "", attested, changesTime))
 		d.want("unattested", got, "not_author")
 	}
 	mine := audit.User(7, d.nurse.Email(), "nurse", audit.Origin{})
-	d.want("unattested by whose it is", func() string { _, got := d.do(entry, d.e.Review(mine, "", "", false, changesTime)); return got }(), "invalid_state")
+	d.want("unattested by the author", func() string { _, got := d.do(entry, d.e.Review(mine, "", "", false, changesTime)); return got }(), "invalid_state")
 	d.attestAll(patient, mine)
 	reviewed, got := d.do(entry, d.e.Review(d.by, "", "", false, changesTime))
 	if got != "" || !slices.Equal(reviewed.Warnings(), []string{billing.MissingOrder}) || !reviewed.GetBool("attested") {
@@ -221,16 +221,16 @@ func TestReviewOfEscalationTime(t *testing.T) {
 }
 
 // With the second reviewer required, users cannot review entries that they created; any user may review the engine's.
-func TestSecondPerson(t *testing.T) {
-	d := newDesk(t, func(s *billing.Settings) { s.RequireSecondReviewer = true })
+func TestSecondReviewer(t *testing.T) {
+	d := newFixture(t, func(s *billing.Settings) { s.RequireSecondReviewer = true })
 	patient := d.patient(talked("2026-01-10 09:00", 20), talked("2026-02-10 09:00", 20))
 	mine := d.made(patient, billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	me, other := d.by, d.by
 	me.Email, other.Email = "BILLER@vigil.test", "other@vigil.test"
 	_, got := d.do(mine, d.e.Review(me, "", "", false, changesTime))
-	d.want("one's own", got, "invalid_state")
+	d.want("own entry", got, "invalid_state")
 	_, got = d.do(mine, d.e.Review(other, "", "", false, changesTime))
-	d.want("another's", got, "")
+	d.want("another user's entry", got, "")
 	d.run(billing.TimeJob, "2026-02-20 09:00")
 	for _, x := range d.list(patient) {
 		if x.Id != mine.Id {
@@ -241,8 +241,8 @@ func TestSecondPerson(t *testing.T) {
 }
 
 // Users who do billing are notified of a denial, once for each.
-func TestDenialsAreTold(t *testing.T) {
-	d := newDesk(t)
+func TestDenialsNotifyBilling(t *testing.T) {
+	d := newFixture(t)
 	entry := d.made(d.patient(), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	told := func() (n int) {
 		if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM announcements").Row(&n); err != nil {
@@ -258,13 +258,13 @@ func TestDenialsAreTold(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := told() - before; got != n+1 {
-			t.Errorf("after %d denials %d were told", n+1, got)
+			t.Errorf("after %d denials %d were notified", n+1, got)
 		}
 	}
 }
 
 // Internal and public states: two internal states are "pending" outside, and voided entries are listed only on request.
-func TestWordsForStates(t *testing.T) {
+func TestPublicStates(t *testing.T) {
 	for state, word := range map[string]string{
 		billing.PendingReview: "pending", billing.Reviewed: "pending", billing.Submitted: "submitted", billing.Paid: "paid", billing.Denied: "denied",
 		billing.Appealed: "appealed", billing.Voided: "voided",
@@ -277,13 +277,13 @@ func TestWordsForStates(t *testing.T) {
 		}
 	}
 	if all := billing.StatesForFilter(""); len(all) != len(billing.States)-1 || slices.Contains(all, billing.Voided) {
-		t.Errorf("without a word %v", all)
+		t.Errorf("without a status %v", all)
 	}
 }
 
 // The list applies each member of its filter, and all of them together.
 func TestEntryFilter(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	one, two := d.patient(talked("2026-02-10 09:00", 20)), d.patient(func(c *oracleCase) { c.payer = true })
 	d.exec("INSERT INTO payers (id, name, payer_code, is_active) VALUES ('000000000000001', 'Acme', 'AC', TRUE)", nil)
 	a := d.made(one, billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
@@ -332,7 +332,7 @@ func TestEntryFilter(t *testing.T) {
 		"made by hand":       {collections.EntryFilter{AutoGenerated: &no}, "ab"},
 		"a payer":            {collections.EntryFilter{Payer: collections.NumberID(1)}, "b"},
 		"no such payer":      {collections.EntryFilter{Payer: collections.NumberID(9)}, ""},
-		"rendered by":        {collections.EntryFilter{Provider: "p1", ProviderEmail: "nobody@vigil.test"}, "b"},
+		"rendered by":        {collections.EntryFilter{Provider: "p1", ProviderEmail: "unknown@vigil.test"}, "b"},
 		"made by":            {collections.EntryFilter{Provider: "p2", ProviderEmail: "biller@vigil.test"}, "a"},
 		"of a care team":     {collections.EntryFilter{CareTeamOf: "p1"}, ""},
 		"several at once":    {collections.EntryFilter{From: "2026-01-15", PatientID: one, AutoGenerated: &yes}, "e"},
@@ -344,8 +344,8 @@ func TestEntryFilter(t *testing.T) {
 }
 
 // The export returns every claim once, in the order of creation, for any number of pages.
-func TestEachClaim(t *testing.T) {
-	d := newDesk(t)
+func TestForEachClaim(t *testing.T) {
+	d := newFixture(t)
 	provider := vigiltest.User(t, d.app, "provider", vigiltest.With("first_name", "Ada"), vigiltest.With("last_name", "Byron"))
 	nameless := vigiltest.User(t, d.app, "provider", vigiltest.With("first_name", ""), vigiltest.With("last_name", "Cher"))
 	d.exec("INSERT INTO payers (id, name, payer_code, is_active) VALUES ('000000000000001', 'Acme', 'AC', TRUE)", nil)
@@ -412,7 +412,7 @@ func TestEachClaim(t *testing.T) {
 }
 
 // Validation of a manual entry.
-func TestReadManual(t *testing.T) {
+func TestParseManualEntry(t *testing.T) {
 	now := at("2026-01-15 20:30") // the 16th in Greenwich
 	good := func() billing.ManualBody {
 		return billing.ManualBody{
@@ -475,7 +475,7 @@ func TestReadManual(t *testing.T) {
 
 // Patients are counted once a month for any number of entries, without voided ones.
 func TestPatientsBilled(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	one, two := d.patient(), d.patient()
 	for _, day := range []string{"2026-01-10", "2026-01-31", "2026-02-01", "2026-03-31"} {
 		d.made(one, billing.FirstTwenty, day, 20, "2026-04-01 12:00")

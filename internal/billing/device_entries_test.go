@@ -14,8 +14,8 @@ import (
 func newCodes(s *billing.Settings) { s.Enable2026Codes = true }
 
 // Which code a number of days with data makes, and when.
-func TestDaysMakeACode(t *testing.T) {
-	old, modern := newDesk(t), newDesk(t, newCodes)
+func TestDaysToCodes(t *testing.T) {
+	old, modern := newFixture(t), newFixture(t, newCodes)
 	for _, test := range []struct {
 		days     int
 		when     string
@@ -32,7 +32,7 @@ func TestDaysMakeACode(t *testing.T) {
 		{16, "2026-02-04 00:00", "99454 2026-02-03 1", "99454 2026-02-03 1"},
 		{46, "2026-03-06 12:00", "99454 2026-02-03 1, 99454 2026-03-05 1", "99454 2026-02-03 1, 99454 2026-03-05 1"},
 	} {
-		for d, want := range map[*desk]string{old: test.old, modern: test.new} {
+		for d, want := range map[*fixture]string{old: test.old, modern: test.new} {
 			patient := d.patient(wears("2026-01-01", "", "2026-01-05", test.days))
 			d.run(billing.DeviceJob, test.when)
 			d.want(fmt.Sprintf("%d days at %s", test.days, test.when), d.entries(patient), want)
@@ -49,14 +49,14 @@ func TestEpisodes(t *testing.T) {
 		"2026-04-30": "99454 2026-02-03 1",                     // 89 days: the sixteen days are in two periods
 		"2026-05-01": "99454 2026-02-03 1, 99454 2026-06-01 1", // 90 days
 	} {
-		d := newDesk(t)
+		d := newFixture(t)
 		patient := d.patient(wears("2026-01-01", "2026-01-31", "2026-01-05", 16), wears(again, "", "2026-05-03", 16))
 		d.run(billing.DeviceJob, "2026-07-15 12:00")
 		d.want("again on "+again, d.entries(patient), want)
 		d.run(billing.SmartJob, "2026-07-16 12:00")
 		d.want("again on "+again+", a day later", d.entries(patient), want)
 	}
-	d := newDesk(t)
+	d := newFixture(t)
 	patient := d.patient( // an episode that the next one ends early has no further periods, and one without a reading has none
 		wears("2025-11-10", "2025-11-20", "2025-11-10", 0), wears("2026-03-01", "2026-03-31", "2026-03-02", 20))
 	d.run(billing.DeviceJob, "2026-07-15 12:00")
@@ -65,7 +65,7 @@ func TestEpisodes(t *testing.T) {
 
 // Once a period is billed, a late reading with an earlier date does not move the periods.
 func TestBilledPeriodsStay(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	patient := d.patient(wears("2025-12-01", "", "2026-01-05", 60))
 	d.run(billing.DeviceJob, "2026-02-10 12:00")
 	d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings) VALUES ({:p}, '2025-12-20', 'weight', 'x', 1, 1)`,
@@ -76,7 +76,7 @@ func TestBilledPeriodsStay(t *testing.T) {
 
 // The set-up is billed once, with or after the first supply, for the day of the training.
 func TestSetUp(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	early := d.patient(wears("2026-01-01", "", "2026-01-05", 15), taught("2026-01-02"))
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 46), taught("2026-01-02"))
 	untaught := d.patient(wears("2026-01-01", "", "2026-01-05", 16))
@@ -95,8 +95,8 @@ func TestSetUp(t *testing.T) {
 }
 
 // A missing requirement is a warning in a nightly run, and prevents the entry in a manual run; former patients are not billed.
-func TestPapersForDevices(t *testing.T) {
-	d := newDesk(t)
+func TestDeviceEntryRequirements(t *testing.T) {
+	d := newFixture(t)
 	worn := wears("2026-01-01", "", "2026-01-05", 16)
 	archivedAt := func(day string) func(*oracleCase) { return func(c *oracleCase) { c.archived = at(day + " 12:00") } }
 	late := func(day string) func(*oracleCase) { return func(c *oracleCase) { c.consent = at(day + " 12:00") } }
@@ -127,14 +127,14 @@ func TestPapersForDevices(t *testing.T) {
 		}
 		d.want(name, got, test.warnings)
 	}
-	d = newDesk(t, func(s *billing.Settings) { s.RequireConsent = false })
+	d = newFixture(t, func(s *billing.Settings) { s.RequireConsent = false })
 	patient := d.patient(worn, withoutConsent)
 	d.want("where consent is not asked for", skips(d.run(billing.SmartJob, "2026-02-10 12:00"), patient)+d.entries(patient), "99454 2026-02-03 1")
 }
 
 // The engine does not create an entry again that a user voided or created, and creates one of two codes for a period.
-func TestPeopleComeFirst(t *testing.T) {
-	d := newDesk(t)
+func TestManualEntriesPrecedeEngine(t *testing.T) {
+	d := newFixture(t)
 	voided, byHand := d.patient(wears("2026-01-01", "", "2026-01-05", 16)), d.patient(wears("2026-01-01", "", "2026-01-05", 16))
 	d.run(billing.DeviceJob, "2026-02-10 12:00")
 	_, got := d.do(d.entry(voided, billing.DeviceSupply), d.e.Void("Not worn", at("2026-02-11 12:00")))
@@ -148,7 +148,7 @@ func TestPeopleComeFirst(t *testing.T) {
 		t.Errorf("made %v", result.Created)
 	}
 
-	d = newDesk(t, newCodes)
+	d = newFixture(t, newCodes)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 15))
 	d.run(billing.DeviceJob, "2026-02-10 12:00")
 	d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings) VALUES ({:p}, '2026-01-25', 'weight', 'x', 1, 1)`,
@@ -161,8 +161,8 @@ func TestPeopleComeFirst(t *testing.T) {
 }
 
 // A run covers forty-five days before the last successful run, so that a run after a downtime creates the missing entries.
-func TestRunsMakeUp(t *testing.T) {
-	d := newDesk(t)
+func TestRunsCatchUp(t *testing.T) {
+	d := newFixture(t)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 90))
 	d.run(billing.DeviceJob, "2026-01-10 12:00")
 	d.want("months later", fmt.Sprint(len(d.run(billing.DeviceJob, "2026-09-01 12:00").Created)), "3")
@@ -183,8 +183,8 @@ func TestRunsMakeUp(t *testing.T) {
 }
 
 // A late result of a period that ended and was checked long ago is still billed; its pending 99445 becomes a 99454.
-func TestReadingsOfLongAgo(t *testing.T) {
-	d := newDesk(t, newCodes)
+func TestLateReadingsAreBilled(t *testing.T) {
+	d := newFixture(t, newCodes)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 15))
 	other := d.patient(wears("2026-01-01", "", "2026-01-05", 1))
 	d.run(billing.DeviceJob, "2026-06-01 12:00")
@@ -212,7 +212,7 @@ func TestReadingsOfLongAgo(t *testing.T) {
 
 // An entry is charged at its payer's latest rate in force on the service date, else at the code's rate.
 func TestRates(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	for i, rate := range []string{"5100 2026-02-04", "5000 2026-02-03", "9900 2026-12-01"} {
 		var cents int
 		var day string

@@ -47,7 +47,7 @@ func TestEscalationTime(t *testing.T) {
 			if minutes != nil {
 				resolved.SetInteractionMinutes(*minutes)
 			}
-			return engine.LogEscalationTime(tx, resolved, "somebody.else@vigil.test", from.Add(took))
+			return engine.LogEscalationTime(tx, resolved, "other.user@vigil.test", from.Add(took))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +96,7 @@ func TestEscalationTime(t *testing.T) {
 }
 
 // Ten concurrent runs create each entry once: one holds the lock, the others are refused.
-func TestTenRunsAtOnce(t *testing.T) {
+func TestConcurrentRuns(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	user := vigiltest.User(t, app, "nurse")
 	begin := time.Date(2025, 12, 3, 5, 0, 0, 0, time.UTC)

@@ -16,7 +16,7 @@ import (
 var january = billing.Span{Start: "2026-01-01", End: "2026-01-31"}
 
 // explained returns the explanation of a patient's month by code: what is billed, the figures, the reasons, and what is missing.
-func (d *desk) explained(patient string, month billing.Span, when string) map[string]string {
+func (d *fixture) explained(patient string, month billing.Span, when string) map[string]string {
 	d.t.Helper()
 	list, err := d.e.Explain(d.app, patient, month, at(when))
 	if err != nil {
@@ -48,7 +48,7 @@ func (d *desk) explained(patient string, month billing.Span, when string) map[st
 
 // What each code still needs, as text, during the month and after it.
 func TestExplain(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	worn := d.patient(wears("2026-01-01", "", "2026-01-02", 14), taught("2026-01-02"), talked("2026-01-10 09:00", 19), withoutConsent)
 	none := d.patient(withoutDiagnosis)
 	short := d.patient(wears("2026-01-01", "", "2026-01-02", 15), talked("2026-01-10 09:00", 41))
@@ -84,8 +84,8 @@ func TestExplain(t *testing.T) {
 }
 
 // A billed code is explained as billed, with the time to the next unit; so are voided codes and codes billed as another one.
-func TestExplainWhatIsBilled(t *testing.T) {
-	d := newDesk(t, newCodes)
+func TestExplainBilledCodes(t *testing.T) {
+	d := newFixture(t, newCodes)
 	patient := d.patient(wears("2025-12-20", "", "2026-01-01", 30), taught("2026-01-02"), talked("2026-01-10 09:00", 45))
 	d.run(billing.AllJobs, "2026-02-02 12:00")
 	got := d.explained(patient, january, "2026-02-02 12:00")
@@ -115,7 +115,7 @@ func TestExplainWhatIsBilled(t *testing.T) {
 
 // Each condition of eligibility alone.
 func TestEligibility(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	held := wears("2026-01-01", "", "2026-01-02", 1)
 	var ids []string
 	want := map[string]bool{}
@@ -144,7 +144,7 @@ func TestEligibility(t *testing.T) {
 				against = append(against, c.Name)
 			}
 			if c.Detail == "" {
-				t.Errorf("%s says nothing", c.Name)
+				t.Errorf("%s has no text", c.Name)
 			}
 		}
 		d.want(name, strings.Join(against, " "), test.against)
@@ -159,13 +159,13 @@ func TestEligibility(t *testing.T) {
 	d.consents(again, "2025-12-01 12:00", "2026-01-10 12:00")
 	d.consents(again, "2026-01-15 08:00", "")
 	if got, err := d.e.EligiblePatients(d.app, []string{expired, again}, at("2026-01-15 12:00")); err != nil || got[expired] || !got[again] {
-		t.Errorf("consents taken back and given again: %v, %v", got, err)
+		t.Errorf("consents revoked and granted again: %v, %v", got, err)
 	}
 }
 
 // The patients closest to a code come first, and those who cannot reach it are omitted.
 func TestNearBillable(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	names := map[string]string{}
 	add := func(name string, change ...func(*oracleCase)) string {
 		id := d.patient(change...)
@@ -174,7 +174,7 @@ func TestNearBillable(t *testing.T) {
 	}
 	add("two days short", wears("2026-01-01", "", "2026-01-02", 14))
 	add("enough", wears("2026-01-01", "", "2026-01-02", 16))
-	add("hopeless", wears("2025-12-01", "", "2025-12-21", 5)) // five days are left until the 19th, and eleven are missing
+	add("unreachable", wears("2025-12-01", "", "2025-12-21", 5)) // five days are left until the 19th, and eleven are missing
 	add("just possible", wears("2025-12-01", "", "2025-12-22", 10))
 	add("given back", wears("2026-01-01", "2026-01-10", "2026-01-02", 8))
 	add("archived", wears("2026-01-01", "", "2026-01-02", 14), func(c *oracleCase) { c.archived = at("2026-01-14 12:00") })
@@ -211,13 +211,13 @@ func TestNearBillable(t *testing.T) {
 		t.Errorf("of two %q", got)
 	}
 	if got := lines(func(string) bool { return false }, 100); len(got) != 0 {
-		t.Errorf("of nobody %q", got)
+		t.Errorf("of an unknown patient %q", got)
 	}
 }
 
 // The evidence of an entry: the billed days with the readings that counted, in the patient's calendar, and the documents.
 func TestEvidenceOfDays(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 16), taught("2026-01-02"))
 	other := d.patient()
 	device := fmt.Sprintf("D-%d-0", d.planted-1)
@@ -235,7 +235,7 @@ func TestEvidenceOfDays(t *testing.T) {
 	reading("after", patient, device, "2026-01-21 00:00", "gateway", "final")
 	reading("error", patient, device, "2026-01-05 12:02", "gateway", "entered_in_error")
 	reading("portal", patient, device, "2026-01-05 12:03", "patient_portal", "final")
-	reading("another's", other, device, "2026-01-05 12:04", "gateway", "final")
+	reading("other device", other, device, "2026-01-05 12:04", "gateway", "final")
 	alert := func(id, patient, when string) {
 		d.exec(`INSERT INTO alerts (id, patient, type, level, status, created_at) VALUES ({:id}, {:p}, 'weight', 'high', 'active', {:at})`,
 			dbx.Params{"id": id, "p": patient, "at": collections.Instant(at(when))})
@@ -278,8 +278,8 @@ func TestEvidenceOfDays(t *testing.T) {
 }
 
 // Days follow the patient's time zone, not the practice's.
-func TestEvidenceInThePatientsZone(t *testing.T) {
-	d := newDesk(t)
+func TestEvidenceInPatientZone(t *testing.T) {
+	d := newFixture(t)
 	west, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestEvidenceInThePatientsZone(t *testing.T) {
 // The time of an entry is what it was billed for; for a manual entry it is the month's time of the code's kind.
 func TestEvidenceOfTime(t *testing.T) {
 	const now = "2026-01-20 18:00"
-	d := newDesk(t)
+	d := newFixture(t)
 	patient := d.patient()
 	body := func(start, category, notes string) billing.TimeBody {
 		b := callFor(patient, start)

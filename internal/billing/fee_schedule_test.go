@@ -36,8 +36,8 @@ func TestShippedFees(t *testing.T) {
 }
 
 // For each figure, the practice's locality precedes the national rate, and the latest day precedes earlier ones.
-func TestFeesOfALocality(t *testing.T) {
-	d := newDesk(t, func(s *billing.Settings) { s.Locality = "05" })
+func TestLocalityFees(t *testing.T) {
+	d := newFixture(t, func(s *billing.Settings) { s.Locality = "05" })
 	list := "\ufeffsource,expected,charge,effective_date,locality,cpt_code\r\n" +
 		"N,41.00,80,2025-01-01,,99457\r\nN,42.00,,2026-01-01,,99457\r\nL,,95.5,2025-06-01,05,99457\r\nX,1,1,2026-01-02,06,99457\r\nF,9,9,2026-02-01,05,99457\r\n"
 	if _, err := billing.ImportFees(d.app, []byte(list), audit.System(), changesTime); err != nil {
@@ -60,7 +60,7 @@ func TestFeesOfALocality(t *testing.T) {
 
 // The import of a long list lets others write in between, and the next import completes an interrupted one.
 func TestLongFeeList(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	var list strings.Builder
 	list.WriteString("cpt_code,locality,effective_date,charge,expected,source\n")
 	for i := range 450 {
@@ -89,7 +89,7 @@ func TestLongFeeList(t *testing.T) {
 	}
 }
 
-func (d *desk) fees() (n int) {
+func (d *fixture) fees() (n int) {
 	d.t.Helper()
 	if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM fee_schedule").Row(&n); err != nil {
 		d.t.Fatal(err)

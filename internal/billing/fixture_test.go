@@ -21,8 +21,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// desk is a practice in New York with a nurse; tests add patients one by one.
-type desk struct {
+// fixture is a practice in New York with a nurse; tests add patients one by one.
+type fixture struct {
 	t       *testing.T
 	app     core.App
 	e       *billing.Engine
@@ -31,14 +31,14 @@ type desk struct {
 	planted int
 }
 
-func newDesk(t *testing.T, change ...func(*billing.Settings)) *desk {
+func newFixture(t *testing.T, change ...func(*billing.Settings)) *fixture {
 	t.Helper()
 	e := newEngine()
 	for _, apply := range change {
 		apply(&e.Settings)
 	}
 	app := vigiltest.NewApp(t)
-	return &desk{t: t, app: app, e: e, nurse: vigiltest.User(t, app, authz.Nurse), by: audit.User(9, "biller@vigil.test", "data_monitor", audit.Origin{})}
+	return &fixture{t: t, app: app, e: e, nurse: vigiltest.User(t, app, authz.Nurse), by: audit.User(9, "biller@vigil.test", "data_monitor", audit.Origin{})}
 }
 
 // at returns a time in the practice's time zone, from "2026-01-31 23:59".
@@ -51,7 +51,7 @@ func at(text string) time.Time {
 }
 
 // patient stores a patient with consent since November, a diagnosis, and the given changes.
-func (d *desk) patient(change ...func(*oracleCase)) string {
+func (d *fixture) patient(change ...func(*oracleCase)) string {
 	d.t.Helper()
 	c := oracleCase{zone: newYork, practice: newYork, consent: at("2025-11-01 12:00"), diagnosis: true, provided: true}
 	for _, apply := range change {
@@ -89,7 +89,7 @@ func taught(day string) func(*oracleCase) {
 func withoutConsent(c *oracleCase)   { c.consent = time.Time{} }
 func withoutDiagnosis(c *oracleCase) { c.diagnosis = false }
 
-func (d *desk) exec(sql string, params dbx.Params) {
+func (d *fixture) exec(sql string, params dbx.Params) {
 	d.t.Helper()
 	if _, err := d.app.NonconcurrentDB().NewQuery(sql).Bind(params).Execute(); err != nil {
 		d.t.Fatal(err)
@@ -97,7 +97,7 @@ func (d *desk) exec(sql string, params dbx.Params) {
 }
 
 // consents stores a consent to monitoring.
-func (d *desk) consents(patient, granted, revoked string) {
+func (d *fixture) consents(patient, granted, revoked string) {
 	d.t.Helper()
 	d.planted++
 	until := ""
@@ -108,7 +108,7 @@ func (d *desk) consents(patient, granted, revoked string) {
 		dbx.Params{"id": fmt.Sprintf("%015d", 1000+d.planted), "patient": patient, "granted": collections.Instant(at(granted)), "revoked": until})
 }
 
-func (d *desk) run(job billing.Job, when string) billing.Result {
+func (d *fixture) run(job billing.Job, when string) billing.Result {
 	d.t.Helper()
 	result, err := d.e.Run(d.t.Context(), d.app, job, audit.System(), func() time.Time { return at(when) })
 	if err != nil {
@@ -128,7 +128,7 @@ func skips(result billing.Result, patient string) string {
 	return strings.Join(list, ", ")
 }
 
-func (d *desk) list(patient string) []*collections.BillingEntry {
+func (d *fixture) list(patient string) []*collections.BillingEntry {
 	d.t.Helper()
 	list, _, err := collections.PageOfBillingEntries(d.app, collections.EntryFilter{PatientID: patient}, nil, 0, 1000)
 	if err != nil {
@@ -141,7 +141,7 @@ func (d *desk) list(patient string) []*collections.BillingEntry {
 }
 
 // entries returns a patient's entries, as "code service units", by code.
-func (d *desk) entries(patient string) string {
+func (d *fixture) entries(patient string) string {
 	d.t.Helper()
 	var lines []string
 	for _, x := range d.list(patient) {
@@ -151,7 +151,7 @@ func (d *desk) entries(patient string) string {
 }
 
 // entry returns a patient's only entry of a code.
-func (d *desk) entry(patient, code string) *collections.BillingEntry {
+func (d *fixture) entry(patient, code string) *collections.BillingEntry {
 	d.t.Helper()
 	var found []*collections.BillingEntry
 	for _, x := range d.list(patient) {
@@ -165,7 +165,7 @@ func (d *desk) entry(patient, code string) *collections.BillingEntry {
 	return found[0]
 }
 
-func (d *desk) want(what, got, want string) {
+func (d *fixture) want(what, got, want string) {
 	d.t.Helper()
 	if got != want {
 		d.t.Errorf("%s: %q, want %q", what, got, want)
@@ -194,11 +194,11 @@ func wrongFields(err error) string {
 }
 
 // manual creates a manual entry.
-func (d *desk) manual(patient, code, service string, minutes int, when string) (*collections.BillingEntry, error) {
+func (d *fixture) manual(patient, code, service string, minutes int, when string) (*collections.BillingEntry, error) {
 	return d.e.CreateManual(d.app, billing.ManualDraft{PatientID: patient, CPTCode: code, ServiceDate: service, Minutes: minutes}, d.by, at(when))
 }
 
-func (d *desk) made(patient, code, service string, minutes int, when string) *collections.BillingEntry {
+func (d *fixture) made(patient, code, service string, minutes int, when string) *collections.BillingEntry {
 	d.t.Helper()
 	entry, err := d.manual(patient, code, service, minutes, when)
 	if err != nil {
@@ -207,14 +207,14 @@ func (d *desk) made(patient, code, service string, minutes int, when string) *co
 	return entry
 }
 
-func (d *desk) do(entry *collections.BillingEntry, m billing.Transition) (*collections.BillingEntry, string) {
+func (d *fixture) do(entry *collections.BillingEntry, m billing.Transition) (*collections.BillingEntry, string) {
 	moved, err := d.e.ApplyTransition(d.app, entry.Id, m, d.by, at("2026-04-01 09:30"))
 	return moved, refused(err)
 }
 
 func texts(list ...string) validate.Strings { return validate.Of(list) }
 
-func (d *desk) provider() *collections.User {
+func (d *fixture) provider() *collections.User {
 	d.t.Helper()
 	return vigiltest.User(d.t, d.app, authz.Provider)
 }

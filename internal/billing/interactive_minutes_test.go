@@ -21,7 +21,7 @@ type logRow struct {
 	seconds                         int
 }
 
-func (d *desk) insert(patient string, rows ...logRow) {
+func (d *fixture) insert(patient string, rows ...logRow) {
 	d.t.Helper()
 	for _, r := range rows {
 		d.planted++
@@ -61,7 +61,7 @@ func TestCountedSecondsAreTheUnion(t *testing.T) {
 	for seed := range uint64(25) {
 		r := rand.New(rand.NewPCG(seed, 19))
 		rule := []string{billing.InteractiveOnly, billing.WithCareManagement}[seed%2]
-		d := newDesk(t, func(s *billing.Settings) { s.TimeRule, s.LiveContactFrom = rule, "2026-01-01" })
+		d := newFixture(t, func(s *billing.Settings) { s.TimeRule, s.LiveContactFrom = rule, "2026-01-01" })
 		people := []string{d.nurse.Id, vigiltest.User(t, d.app, authz.MA).Id, vigiltest.User(t, d.app, authz.Provider).Id}
 		month, _ := billing.MonthSpan([]string{"2026-03", "2026-11", "2028-02", "2026-12"}[seed%4]) // both changes of daylight saving time, a leap day, the end of a year
 		from, to := d.e.Bounds(month)
@@ -130,7 +130,7 @@ func TestCountedSecondsAreTheUnion(t *testing.T) {
 
 // Two users in one call of twelve minutes are twelve minutes, however they are logged; ten more make the first twenty.
 func TestTwoStaffOnOneCall(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	other := vigiltest.User(t, d.app, authz.MA)
 	patient := d.patient()
 	call := func(user string, start string, minutes int) logRow {
@@ -154,43 +154,43 @@ func TestTwoStaffOnOneCall(t *testing.T) {
 
 // Care management counts only under CMS's rule, in a month with live contact, from the day of the contact; an entry keeps the rule it was created
 // under.
-func TestTheTwentyMinuteRule(t *testing.T) {
+func TestTwentyMinuteRule(t *testing.T) {
 	cms := func(s *billing.Settings) { s.TimeRule = billing.WithCareManagement }
-	care := func(d *desk, start string, minutes int) logRow {
+	care := func(d *fixture, start string, minutes int) logRow {
 		return logRow{d.nurse.Id, "care_management", "", "manual", at(start), minutes * 60}
 	}
-	call := func(d *desk, start string, minutes int) logRow {
+	call := func(d *fixture, start string, minutes int) logRow {
 		return logRow{d.nurse.Id, "interactive", "phone", "manual", at(start), minutes * 60}
 	}
 	for name, test := range map[string]struct {
 		change func(*billing.Settings)
-		rows   func(*desk) []logRow
+		rows   func(*fixture) []logRow
 		want   string
 	}{
-		"the contract's": {func(*billing.Settings) {}, func(d *desk) []logRow {
+		"the contract's": {func(*billing.Settings) {}, func(d *fixture) []logRow {
 			return []logRow{care(d, "2026-01-10 09:00", 30), call(d, "2026-01-11 09:00", 2)}
 		}, ""},
-		"CMS's": {cms, func(d *desk) []logRow {
+		"CMS's": {cms, func(d *fixture) []logRow {
 			return []logRow{call(d, "2026-01-10 09:00", 2), care(d, "2026-01-11 09:00", 18)}
 		}, "99457 2026-01-11 1"},
-		"before the contact": {cms, func(d *desk) []logRow {
+		"before the contact": {cms, func(d *fixture) []logRow {
 			return []logRow{care(d, "2026-01-10 09:00", 30), call(d, "2026-01-14 09:00", 1)}
 		}, "99457 2026-01-14 1"},
-		"without contact": {cms, func(d *desk) []logRow { return []logRow{care(d, "2026-01-10 09:00", 90)} }, ""},
-		"contact of another month": {cms, func(d *desk) []logRow {
+		"without contact": {cms, func(d *fixture) []logRow { return []logRow{care(d, "2026-01-10 09:00", 90)} }, ""},
+		"contact of another month": {cms, func(d *fixture) []logRow {
 			return []logRow{call(d, "2025-12-31 09:00", 5), care(d, "2026-01-10 09:00", 90)}
 		}, ""},
-		"on the phone meanwhile": {cms, func(d *desk) []logRow {
+		"a call at the same time": {cms, func(d *fixture) []logRow {
 			return []logRow{call(d, "2026-01-10 09:00", 10), care(d, "2026-01-10 09:00", 19)}
 		}, ""},
 		"of later months": {
 			func(s *billing.Settings) { s.TimeRule, s.TimeRuleFrom = billing.WithCareManagement, "2026-02-01" },
-			func(d *desk) []logRow {
+			func(d *fixture) []logRow {
 				return []logRow{call(d, "2026-01-10 09:00", 2), care(d, "2026-01-11 09:00", 18), call(d, "2026-02-10 09:00", 2), care(d, "2026-02-11 09:00", 18)}
 			}, "99457 2026-02-11 1",
 		},
 	} {
-		d := newDesk(t, test.change)
+		d := newFixture(t, test.change)
 		patient := d.patient()
 		d.insert(patient, test.rows(d)...)
 		d.run(billing.TimeJob, "2026-03-03 09:00")
@@ -198,7 +198,7 @@ func TestTheTwentyMinuteRule(t *testing.T) {
 	}
 
 	// after the setting is reverted, existing entries stay valid
-	d := newDesk(t, cms)
+	d := newFixture(t, cms)
 	patient := d.patient()
 	d.insert(patient, call(d, "2026-01-10 09:00", 2), care(d, "2026-01-11 09:00", 18))
 	d.run(billing.TimeJob, "2026-01-20 09:00")
@@ -216,7 +216,7 @@ func TestTheTwentyMinuteRule(t *testing.T) {
 
 // From the day on which the contact must be recorded, time without it does not count; messages never count.
 func TestLiveContact(t *testing.T) {
-	d := newDesk(t, func(s *billing.Settings) { s.LiveContactFrom = "2026-02-01" })
+	d := newFixture(t, func(s *billing.Settings) { s.LiveContactFrom = "2026-02-01" })
 	for _, test := range []struct {
 		contact, source, start string
 		counts                 bool
@@ -253,8 +253,8 @@ func TestLiveContact(t *testing.T) {
 }
 
 // One user in two calls at once: the minutes belong to the patient of the earlier call, and the review of the other entry reports it.
-func TestOnePersonInTwoCalls(t *testing.T) {
-	d := newDesk(t)
+func TestOneUserInTwoCalls(t *testing.T) {
+	d := newFixture(t)
 	one, two := d.patient(), d.patient()
 	call := func(start string) logRow {
 		return logRow{d.nurse.Id, "interactive", "phone", "manual", at(start), 1200}
@@ -272,12 +272,12 @@ func TestOnePersonInTwoCalls(t *testing.T) {
 	d.want("the second", got, "invalid_state")
 	d.insert(two, call("2026-01-11 09:00"))
 	_, got = d.do(second, d.e.Review(d.by, "", "", false, changesTime))
-	d.want("with time of its own", got, "")
+	d.want("with separate time", got, "")
 }
 
 // Interpretation is billed once in thirty days, in either order, with minutes that no other code counted.
 func TestInterpretationOnceInThirtyDays(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	provider := d.provider()
 	patient := d.patient()
 	d.exec("UPDATE patients SET primary_provider = {:u} WHERE id = {:p}", dbx.Params{"u": provider.Id, "p": patient})
@@ -326,8 +326,8 @@ func TestInterpretationOnceInThirtyDays(t *testing.T) {
 }
 
 // One reader's half hour counts for one patient and one entry, for any second reason.
-func TestOneHalfHourIsOneInterpretation(t *testing.T) {
-	d := newDesk(t)
+func TestInterpretationTimeCountsOnce(t *testing.T) {
+	d := newFixture(t)
 	provider := d.provider()
 	of := func() string {
 		patient := d.patient()

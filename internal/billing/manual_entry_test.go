@@ -16,7 +16,7 @@ import (
 
 // The period, units and charge of a manual entry.
 func TestManualEntries(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 40), taught("2026-01-02"))
 	bare := d.patient()
 	for name, test := range map[string]struct {
@@ -49,7 +49,7 @@ func TestManualEntries(t *testing.T) {
 
 // Doubts about a manual entry are warnings, not refusals.
 func TestManualWarnings(t *testing.T) {
-	d := newDesk(t, newCodes)
+	d := newFixture(t, newCodes)
 	d.exec("INSERT INTO icd10_codes (id, code, description) VALUES ('i10', 'I10', 'Hypertension') ON CONFLICT DO NOTHING", nil)
 	provider := vigiltest.User(t, d.app, authz.Provider)
 	for name, test := range map[string]struct {
@@ -65,7 +65,7 @@ func TestManualWarnings(t *testing.T) {
 		"a second set-up, years later":     {taught("2026-01-02"), billing.Setup, billing.Setup, "2028-01-31", "[possible_duplicate]"},
 		"no consent":                       {withoutConsent, "", billing.FirstTwenty, "2026-01-20", "[missing_consent]"},
 		"no diagnosis":                     {withoutDiagnosis, "", billing.FirstTwenty, "2026-01-20", "[missing_diagnosis]"},
-		"nobody taught":                    {func(*oracleCase) {}, "", billing.Setup, "2026-01-20", "[missing_setup]"},
+		"no set-up":                        {func(*oracleCase) {}, "", billing.Setup, "2026-01-20", "[missing_setup]"},
 		"the next without the first":       {func(*oracleCase) {}, "", billing.NextTwenty, "2026-01-20", "[missing_primary_code]"},
 		"the next with it":                 {func(*oracleCase) {}, billing.FirstTwenty, billing.NextTwenty, "2026-01-20", "[]"},
 		"the next with last month's":       {func(*oracleCase) {}, billing.FirstTwenty, billing.NextTwenty, "2026-02-20", "[missing_primary_code]"},
@@ -96,14 +96,14 @@ func TestManualWarnings(t *testing.T) {
 	d.want("what was voided", fmt.Sprint(d.made(patient, billing.FirstTwenty, "2026-02-02", 20, "2026-02-03 12:00").Warnings()), "[]")
 }
 
-func TestManualRefuses(t *testing.T) {
-	d := newDesk(t)
+func TestManualRefusals(t *testing.T) {
+	d := newFixture(t)
 	archived := d.patient(func(c *oracleCase) { c.archived = at("2026-01-10 12:00") })
 	gone := d.patient()
 	d.exec("UPDATE patients SET deleted_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.Instant(at("2026-01-10 12:00")), "p": gone})
 	before := vigiltest.RowCounts(t, d.app)
 	for name, test := range map[string]struct{ patient, day, want string }{
-		"nobody":                   {collections.NewUUID(), "2026-01-09", "not_found"},
+		"unknown patient":          {collections.NewUUID(), "2026-01-09", "not_found"},
 		"deleted":                  {gone, "2026-01-09", "not_found"},
 		"after the patient's time": {archived, "2026-01-11", "invalid_state"},
 	} {
@@ -123,8 +123,8 @@ func TestManualRefuses(t *testing.T) {
 }
 
 // Interpretation is billed under the author if a provider, else under the patient's provider; other codes always under the patient's provider.
-func TestWhoRenders(t *testing.T) {
-	d := newDesk(t)
+func TestRenderingProvider(t *testing.T) {
+	d := newFixture(t)
 	own, author := vigiltest.User(t, d.app, authz.Provider), vigiltest.User(t, d.app, authz.Provider)
 	as := func(user *collections.User) audit.Actor {
 		return audit.User(user.Number(), user.Email(), user.Role(), audit.Origin{})
@@ -137,11 +137,11 @@ func TestWhoRenders(t *testing.T) {
 		refused string
 	}{
 		"the author":                     {own.Id, as(author), billing.Interpretation, author.Id, ""},
-		"the author, of nobody":          {"", as(author), billing.Interpretation, author.Id, ""},
+		"author, no provider":            {"", as(author), billing.Interpretation, author.Id, ""},
 		"the patient's":                  {own.Id, as(d.nurse), billing.Interpretation, own.Id, ""},
-		"nobody's":                       {"", as(d.nurse), billing.Interpretation, "", "validation_error"},
+		"no provider":                    {"", as(d.nurse), billing.Interpretation, "", "validation_error"},
 		"a nurse is the primary":         {d.nurse.Id, as(d.nurse), billing.Interpretation, "", "validation_error"},
-		"the primary is gone":            {"nobody", as(d.nurse), billing.Interpretation, "", "validation_error"},
+		"unknown primary":                {"nobody", as(d.nurse), billing.Interpretation, "", "validation_error"},
 		"management, whoever wrote":      {own.Id, as(author), billing.FirstTwenty, own.Id, ""},
 		"management of a nurse's":        {d.nurse.Id, as(author), billing.FirstTwenty, d.nurse.Id, ""},
 		"management, without a provider": {"", as(author), billing.FirstTwenty, "", ""},

@@ -87,7 +87,7 @@ func TestOracleOfOrigins(t *testing.T) {
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(want, got) {
-			t.Fatalf("patient %s:\nthe oracle says %v\nthe engine says %v", patient, want, got)
+			t.Fatalf("patient %s:\noracle: %v\nengine: %v", patient, want, got)
 		}
 	}
 	p.changeAfterSending(t, dice)
@@ -140,7 +140,7 @@ func (p oraclePractice) changeAfterSending(t *testing.T, dice *rand.Rand) {
 		if !sent[x.ID] {
 			continue
 		}
-		if holds := p.borneOut(x); x.Changed == holds {
+		if holds := p.isSupported(x); x.Changed == holds {
 			t.Errorf("sent %+v, and the rules say %t", x, holds)
 		}
 		if x.Changed {
@@ -195,8 +195,8 @@ func (p oraclePractice) change(t *testing.T, patient string, c oracleCase, dice 
 	return c
 }
 
-// borneOut computes from the rules alone whether a submitted entry is still supported.
-func (p oraclePractice) borneOut(x sentLine) bool {
+// isSupported computes from the rules alone whether a submitted entry is still supported.
+func (p oraclePractice) isSupported(x sentLine) bool {
 	c := p.cases[x.Patient]
 	switch x.Code {
 	case "99454":

@@ -405,7 +405,7 @@ func TestOracle(t *testing.T) {
 		slices.Sort(want)
 		slices.Sort(got)
 		if !slices.Equal(want, got) {
-			t.Fatalf("patient %s:\nthe oracle says %v\nthe engine says %v", patient, want, got)
+			t.Fatalf("patient %s:\noracle: %v\nengine: %v", patient, want, got)
 		}
 	}
 	before := vigiltest.RowCounts(t, p.app)

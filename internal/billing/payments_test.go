@@ -13,7 +13,7 @@ import (
 )
 
 // sent stores a submitted entry with a charge.
-func (d *desk) sent(charge int64) *collections.BillingEntry {
+func (d *fixture) sent(charge int64) *collections.BillingEntry {
 	d.t.Helper()
 	entry := d.made(d.patient(), billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	d.exec("UPDATE billing_entries SET charge_cents = {:c}, lifecycle_status = 'submitted', submitted_at = '2026-01-20T12:00:00.000000Z' WHERE id = {:id}",
@@ -21,7 +21,7 @@ func (d *desk) sent(charge int64) *collections.BillingEntry {
 	return d.found(entry.Id)
 }
 
-func (d *desk) found(id string) *collections.BillingEntry {
+func (d *fixture) found(id string) *collections.BillingEntry {
 	d.t.Helper()
 	entry, err := collections.FindBillingEntry(d.app, id)
 	if err != nil {
@@ -30,7 +30,7 @@ func (d *desk) found(id string) *collections.BillingEntry {
 	return entry
 }
 
-func (d *desk) remitted(entry *collections.BillingEntry, r billing.Remittance) (*collections.BillingEntry, bool) {
+func (d *fixture) remitted(entry *collections.BillingEntry, r billing.Remittance) (*collections.BillingEntry, bool) {
 	d.t.Helper()
 	after, repeated, err := d.e.ApplyRemittance(d.app, entry.Id, r, d.by, changesTime)
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *desk) remitted(entry *collections.BillingEntry, r billing.Remittance) (
 	return after, repeated
 }
 
-func (d *desk) amounts(entry *collections.BillingEntry, state string, paid, adjusted, share, open int64) {
+func (d *fixture) amounts(entry *collections.BillingEntry, state string, paid, adjusted, share, open int64) {
 	d.t.Helper()
 	got := d.found(entry.Id)
 	if got.Status() != state || got.PaidTotalCents() != paid || got.AdjustedCents() != adjusted || got.PatientShareCents() != share || got.OpenCents() != open {
@@ -54,7 +54,7 @@ func reason(group, carc string, cents int64, rarc ...string) collections.Adjustm
 
 // Payments are booked once: the first payer's, the second payer's for the patient's share, and reversals.
 func TestRemittances(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	line := d.sent(10000)
 	first := billing.Remittance{
 		Key: "835-1/1", Kind: billing.RemittedPayment, Paid: 6000, Date: "2026-02-01", Reference: "EFT-1", PayerControlNumber: "ICN-1",
@@ -88,7 +88,7 @@ func TestRemittances(t *testing.T) {
 	d.remitted(lone, billing.Remittance{Key: "835-3/2", Kind: billing.RemittedPayment, Paid: 7500, Date: "2026-02-20", Reference: "E", Adjustments: []collections.Adjustment{reason("CO", "45", 2500)}})
 	d.amounts(lone, billing.Paid, 7500, 2500, 0, 0)
 	if _, _, err := d.e.ApplyRemittance(d.app, lone.Id, billing.Remittance{Key: "835-4/1", Kind: billing.RemittedReversal, Paid: 7501}, d.by, changesTime); err == nil {
-		t.Error("more was taken back than was paid")
+		t.Error("more was reversed than was paid")
 	}
 	d.amounts(lone, billing.Paid, 7500, 2500, 0, 0)
 
@@ -158,7 +158,7 @@ func TestRemittances(t *testing.T) {
 
 // The engine does not bill a refunded service again.
 func TestRefundedIsNotBilledAgain(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-01", 16), talked("2026-01-10 10:00", 25))
 	d.run(billing.AllJobs, "2026-02-02 03:00")
 	for _, code := range []string{billing.DeviceSupply, billing.FirstTwenty} {
@@ -196,8 +196,8 @@ func TestRefundedIsNotBilledAgain(t *testing.T) {
 }
 
 // After any actions, a claim's totals match its payments, its state does not contradict them, and the sums match the lines.
-func TestMoneyAddsUp(t *testing.T) {
-	d := newDesk(t)
+func TestClaimTotals(t *testing.T) {
+	d := newFixture(t)
 	var lines []string
 	reached := map[string]bool{}
 	for seed := range uint64(40) {
@@ -220,7 +220,7 @@ func TestMoneyAddsUp(t *testing.T) {
 }
 
 // anyMove performs a random action on a claim; one that its state refuses changes nothing.
-func (d *desk) anyMove(r *rand.Rand, id, key string) {
+func (d *fixture) anyMove(r *rand.Rand, id, key string) {
 	d.t.Helper()
 	entry := d.found(id)
 	amount := func(most int64) billing.Cents { return billing.Cents(r.Int64N(max(most, 0) + 1)) }
@@ -264,7 +264,7 @@ func (d *desk) anyMove(r *rand.Rand, id, key string) {
 }
 
 // wantSound compares a claim with its payments and its state.
-func (d *desk) wantSound(id string) {
+func (d *fixture) wantSound(id string) {
 	d.t.Helper()
 	entry := d.found(id)
 	payments, err := collections.PaymentsOf(d.app, id)
@@ -308,7 +308,7 @@ func (d *desk) wantSound(id string) {
 }
 
 // wantSums compares the stored sums of a month, and of its one day, with the lines.
-func (d *desk) wantSums(lines []string) {
+func (d *fixture) wantSums(lines []string) {
 	d.t.Helper()
 	want := map[string]billing.Totals{}
 	for _, id := range lines {

@@ -13,24 +13,24 @@ import (
 )
 
 // A precheck is valid as long as nothing changed since; otherwise the entry is recounted, and refused if it is no longer supported.
-func TestDecidedThenChanged(t *testing.T) {
+func TestPrecheckAfterChanges(t *testing.T) {
 	for name, story := range map[string]struct {
-		between func(d *desk, entry *collections.BillingEntry, patient string)
+		between func(d *fixture, entry *collections.BillingEntry, patient string)
 		want    string
 		status  string
 	}{
-		"nothing": {func(*desk, *collections.BillingEntry, string) {}, "", billing.Submitted},
-		"another's": {func(d *desk, _ *collections.BillingEntry, _ string) {
+		"nothing": {func(*fixture, *collections.BillingEntry, string) {}, "", billing.Submitted},
+		"another patient": {func(d *fixture, _ *collections.BillingEntry, _ string) {
 			d.trace(d.patient(), audit.ConsentRevoke)
 		}, "", billing.Submitted},
-		"a word about it": {func(d *desk, _ *collections.BillingEntry, patient string) { d.trace(patient, audit.PatientUpdate) }, "", billing.Submitted},
-		"consent is taken back": {func(d *desk, _ *collections.BillingEntry, patient string) {
+		"an audit entry": {func(d *fixture, _ *collections.BillingEntry, patient string) { d.trace(patient, audit.PatientUpdate) }, "", billing.Submitted},
+		"consent is revoked": {func(d *fixture, _ *collections.BillingEntry, patient string) {
 			d.exec("UPDATE consents SET revoked_at = '2025-12-01T00:00:00.000000Z' WHERE patient = {:p}", dbx.Params{"p": patient})
 			d.trace(patient, audit.ConsentRevoke)
 		}, "invalid_state", billing.Reviewed},
-		"it is returned": {func(d *desk, entry *collections.BillingEntry, _ string) { d.do(entry, d.e.ReturnToReview("Wait")) }, "invalid_transition", billing.PendingReview},
+		"entry is returned": {func(d *fixture, entry *collections.BillingEntry, _ string) { d.do(entry, d.e.ReturnToReview("Wait")) }, "invalid_transition", billing.PendingReview},
 	} {
-		d := newDesk(t)
+		d := newFixture(t)
 		patient := d.patient(talked("2026-01-10 10:00", 25))
 		d.run(billing.TimeJob, "2026-01-20 09:00")
 		var id string
@@ -66,7 +66,7 @@ func TestDecidedThenChanged(t *testing.T) {
 }
 
 // trace appends an audit entry about a patient.
-func (d *desk) trace(patient string, event audit.Event) {
+func (d *fixture) trace(patient string, event audit.Event) {
 	d.t.Helper()
 	err := d.app.RunInTransaction(func(tx core.App) error {
 		return audit.Append(tx, audit.Entry{Event: event, Actor: d.by, ResourceType: audit.ResourcePatient, ResourceID: patient, PatientID: patient}, changesTime)

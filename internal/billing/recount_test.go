@@ -125,7 +125,7 @@ func (p oraclePractice) withdraw(t *testing.T, dice *rand.Rand) {
 
 // A reviewed entry stays as reviewed; after a void, the code that the facts support is created instead.
 func TestLateSixteenthDay(t *testing.T) {
-	d := newDesk(t, newCodes)
+	d := newFixture(t, newCodes)
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 15))
 	d.run(billing.DeviceJob, "2026-02-10 12:00")
 	short := d.entry(patient, billing.ShortSupply)

@@ -14,7 +14,7 @@ import (
 )
 
 // times returns the numbers of a patient's time entries, by start.
-func (d *desk) times(patient string) (numbers []int64) {
+func (d *fixture) times(patient string) (numbers []int64) {
 	d.t.Helper()
 	list, _, err := collections.PageOfTimeEntries(d.app, collections.TimeFilter{PatientID: patient}, 0, 1000)
 	if err != nil {
@@ -26,7 +26,7 @@ func (d *desk) times(patient string) (numbers []int64) {
 	return numbers
 }
 
-func (d *desk) attestAll(patient string, by audit.Actor) {
+func (d *fixture) attestAll(patient string, by audit.Actor) {
 	d.t.Helper()
 	for _, n := range d.times(patient) {
 		if _, err := d.e.AttestTime(d.app, n, "", by, at("2026-01-21 09:00")); err != nil {
@@ -43,7 +43,7 @@ func escalated(start string, minutes int) func(*oracleCase) {
 
 // The user who spent the minutes of an escalation, or a clinical manager, attests them; only then can the entry be reviewed.
 func TestAttest(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	mine := audit.User(7, d.nurse.Email(), "nurse", audit.Origin{})
 	manager := audit.User(8, "manager@vigil.test", "clinical_manager", audit.Origin{})
 	patient := d.patient(escalated("2026-01-10 09:00", 25), escalated("2026-01-12 09:00", 25))
@@ -59,7 +59,7 @@ func TestAttest(t *testing.T) {
 	}
 	numbers := d.times(patient)
 	for _, by := range []audit.Actor{d.by, audit.User(9, "admin@vigil.test", "admin", audit.Origin{}), audit.User(9, "other@vigil.test", "nurse", audit.Origin{})} {
-		d.want("somebody else", attest(numbers[0], by), billing.NotAuthor)
+		d.want("another user", attest(numbers[0], by), billing.NotAuthor)
 	}
 	d.want("none", attest(99999, mine), "not_found")
 	d.want("mine", attest(numbers[0], mine), "")
@@ -97,9 +97,9 @@ func TestAttest(t *testing.T) {
 }
 
 // What cannot be attested, and what an attestation does not survive.
-func TestWhatIsAttested(t *testing.T) {
+func TestAttestationRefusals(t *testing.T) {
 	const now = "2026-01-15 18:00"
-	d := newDesk(t)
+	d := newFixture(t)
 	mine := audit.User(7, d.nurse.Email(), "nurse", audit.Origin{})
 	attest := func(x *collections.TimeEntry, contact string) string {
 		_, err := d.e.AttestTime(d.app, x.Number(), contact, mine, at(now))
@@ -126,14 +126,14 @@ func TestWhatIsAttested(t *testing.T) {
 			t.Fatal(err)
 		}
 		if x := d.time(entry.Number()); x.ToAttest() != (what == "length") {
-			t.Errorf("after a change of %s it waits for a word: %v", what, x.ToAttest())
+			t.Errorf("after a change of %s it waits for attestation: %v", what, x.ToAttest())
 		}
 		d.want("again", attest(entry, ""), "")
 	}
 }
 
 // resolve resolves a patient's escalation as a user, with given minutes or -1 for the elapsed time, and returns the time in its history.
-func (d *desk) resolve(patient string, user *collections.User, opened, resolved string, minutes int) (said string) {
+func (d *fixture) resolve(patient string, user *collections.User, opened, resolved string, minutes int) (said string) {
 	d.t.Helper()
 	d.planted++
 	id := collections.NumberID(int64(5000 + d.planted))
@@ -165,7 +165,7 @@ func (d *desk) resolve(patient string, user *collections.User, opened, resolved 
 }
 
 // stretches returns a patient's time entries, as "from-until excluded seconds".
-func (d *desk) stretches(patient string) (list []string) {
+func (d *fixture) stretches(patient string) (list []string) {
 	d.t.Helper()
 	for _, n := range d.times(patient) {
 		x := d.time(n)
@@ -176,7 +176,7 @@ func (d *desk) stretches(patient string) (list []string) {
 
 // Two escalations that one user resolved with the same minutes count them once, and no minutes precede their opening.
 func TestEscalationsShareNoTime(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	provider, nurse := d.provider(), d.nurse
 	one, two := d.patient(), d.patient()
 	d.want("the first", d.resolve(one, provider, "2026-01-15 11:00", "2026-01-15 12:10", 25), "")

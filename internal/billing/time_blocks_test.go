@@ -12,8 +12,8 @@ import (
 )
 
 // Which codes a month's interactive time makes, in the practice's calendar.
-func TestMinutesMakeCodes(t *testing.T) {
-	d := newDesk(t)
+func TestMinutesToCodes(t *testing.T) {
+	d := newFixture(t)
 	for name, test := range map[string]struct {
 		times []func(*oracleCase)
 		when  string
@@ -34,7 +34,7 @@ func TestMinutesMakeCodes(t *testing.T) {
 		d.want(name, d.entries(patient), test.want)
 	}
 	for when, want := range map[string]string{"2026-01-31 23:59": "", "2026-02-01 00:00": "99470 2026-01-10 1"} { // only a month that has ended
-		d := newDesk(t, newCodes)
+		d := newFixture(t, newCodes)
 		patient := d.patient(talked("2026-01-10 09:00", 10))
 		d.run(billing.TimeJob, when)
 		d.want("ten minutes at "+when, d.entries(patient), want)
@@ -42,8 +42,8 @@ func TestMinutesMakeCodes(t *testing.T) {
 }
 
 // A missing requirement of time-based codes prevents the entry, with a reason.
-func TestPapersForTime(t *testing.T) {
-	d := newDesk(t)
+func TestTimeEntryRequirements(t *testing.T) {
+	d := newFixture(t)
 	hour := talked("2026-01-10 09:00", 60)
 	unnoted := func(c *oracleCase) { c.times[0].noted = false }
 	for name, test := range map[string]struct {
@@ -72,12 +72,12 @@ func TestPapersForTime(t *testing.T) {
 	d.want("with consent", d.entries(late), "99457 2026-01-10 1")
 	revoked := d.patient(talked("2026-01-10 09:00", 20), withoutConsent)
 	d.consents(revoked, "2025-12-01 08:00", "2026-01-09 08:00")
-	d.want("consent taken back", skips(d.run(billing.TimeJob, "2026-02-22 09:00"), revoked), "99457 missing_consent")
+	d.want("consent revoked", skips(d.run(billing.TimeJob, "2026-02-22 09:00"), revoked), "99457 missing_consent")
 }
 
 // More time adds units to entries that wait for review only; billed time is fixed.
-func TestMoreTimeRaises(t *testing.T) {
-	d := newDesk(t)
+func TestMoreTimeAddsUnits(t *testing.T) {
+	d := newFixture(t)
 	patient := d.patient(talked("2026-01-10 09:00", 45))
 	more := func(id int, start string, minutes int) {
 		d.exec(`INSERT INTO time_entries (id, patient, user, category, source, started_at, ended_at, duration_seconds, notes)
@@ -129,8 +129,8 @@ func TestMoreTimeRaises(t *testing.T) {
 }
 
 // A manual first-twenty entry permits the add-on entries; manual add-on entries stay unchanged.
-func TestTimeByHand(t *testing.T) {
-	d := newDesk(t)
+func TestManualTimeEntries(t *testing.T) {
+	d := newFixture(t)
 	first, next := d.patient(talked("2026-01-10 09:00", 40)), d.patient(talked("2026-01-10 09:00", 60))
 	d.made(first, billing.FirstTwenty, "2026-01-05", 20, "2026-01-06 09:00")
 	d.made(next, billing.NextTwenty, "2026-01-05", 20, "2026-01-06 09:00")
@@ -151,7 +151,7 @@ func TestTimeByHand(t *testing.T) {
 		d.want(name, d.entries(both), "99457 2026-01-05 1, 99457 2026-01-06 1, 99458 2026-01-10 1")
 	}
 
-	d = newDesk(t, newCodes)
+	d = newFixture(t, newCodes)
 	ten := d.patient(talked("2026-01-10 09:00", 12))
 	d.run(billing.TimeJob, "2026-02-03 09:00")
 	d.exec(`INSERT INTO time_entries (id, patient, user, category, source, started_at, ended_at, duration_seconds, notes)
@@ -162,7 +162,7 @@ func TestTimeByHand(t *testing.T) {
 }
 
 // The result does not depend on the order of the time entries, and each second counts once.
-func TestPlanIsTheSameInEachOrder(t *testing.T) {
+func TestPlanIgnoresOrder(t *testing.T) {
 	e := newEngine()
 	var list []billing.LoggedTime
 	for i := range 12 {

@@ -27,7 +27,7 @@ func callFor(patient, start string) billing.TimeBody {
 }
 
 // Which time entries are valid.
-func TestReadTime(t *testing.T) {
+func TestParseTimeEntry(t *testing.T) {
 	now := at("2026-01-15 12:00")
 	for name, test := range map[string]struct {
 		change  func(*billing.TimeBody)
@@ -62,7 +62,7 @@ func TestReadTime(t *testing.T) {
 		"talk without notes":          {func(b *billing.TimeBody) { b.Notes = validate.String{} }, "notes", 0},
 		"reading without notes":       {func(b *billing.TimeBody) { b.Notes, b.Category = validate.String{}, validate.Of("review") }, "", 600},
 		"notes that are too long":     {func(b *billing.TimeBody) { b.Notes = validate.Of(strings.Repeat("x", 4001)) }, "notes", 0},
-		"words that nobody knows": {
+		"unknown words": {
 			func(b *billing.TimeBody) {
 				b.Category, b.Activity, b.ContactMethod = validate.Of("work"), validate.Of("lunch"), validate.Of("pigeon")
 			},
@@ -81,7 +81,7 @@ func TestReadTime(t *testing.T) {
 }
 
 // log creates a time entry as a user.
-func (d *desk) log(user *collections.User, body billing.TimeBody, when string) (*collections.TimeEntry, error) {
+func (d *fixture) log(user *collections.User, body billing.TimeBody, when string) (*collections.TimeEntry, error) {
 	d.t.Helper()
 	checks := validate.NewChecks()
 	draft := body.Read(checks, at(when))
@@ -91,7 +91,7 @@ func (d *desk) log(user *collections.User, body billing.TimeBody, when string) (
 	return d.e.LogTime(d.app, user.Id, draft, d.by, at(when))
 }
 
-func (d *desk) logged(user *collections.User, body billing.TimeBody, when string) *collections.TimeEntry {
+func (d *fixture) logged(user *collections.User, body billing.TimeBody, when string) *collections.TimeEntry {
 	d.t.Helper()
 	entry, err := d.log(user, body, when)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *desk) logged(user *collections.User, body billing.TimeBody, when string
 	return entry
 }
 
-func (d *desk) time(number int64) *collections.TimeEntry {
+func (d *fixture) time(number int64) *collections.TimeEntry {
 	d.t.Helper()
 	entry, err := collections.FindTimeEntry(d.app, number)
 	if err != nil {
@@ -112,7 +112,7 @@ func (d *desk) time(number int64) *collections.TimeEntry {
 // A user cannot be in two calls at once; other work may overlap.
 func TestOverlappingTime(t *testing.T) {
 	const now = "2026-01-15 18:00"
-	d := newDesk(t)
+	d := newFixture(t)
 	other := vigiltest.User(t, d.app, authz.Nurse)
 	one, two, three := d.patient(), d.patient(), d.patient()
 	d.logged(d.nurse, callFor(one, "2026-01-15 09:00"), now)
@@ -124,14 +124,14 @@ func TestOverlappingTime(t *testing.T) {
 		body billing.TimeBody
 		want string
 	}{
-		"the same minutes":    {d.nurse, callFor(one, "2026-01-15 09:00"), "started_at"},
-		"with somebody else":  {d.nurse, callFor(two, "2026-01-15 09:09"), "started_at"},
-		"begun before":        {d.nurse, callFor(two, "2026-01-15 08:51"), "started_at"},
-		"up to its beginning": {d.nurse, callFor(two, "2026-01-15 08:50"), ""},
-		"from its end on":     {d.nurse, callFor(two, "2026-01-15 09:10"), ""},
-		"another person's":    {other, callFor(three, "2026-01-15 09:05"), ""},
-		"the same patient's":  {other, callFor(one, "2026-01-15 09:05"), "started_at"},
-		"what is no talk":     {d.nurse, review, ""},
+		"the same minutes":     {d.nurse, callFor(one, "2026-01-15 09:00"), "started_at"},
+		"with another patient": {d.nurse, callFor(two, "2026-01-15 09:09"), "started_at"},
+		"begun before":         {d.nurse, callFor(two, "2026-01-15 08:51"), "started_at"},
+		"up to its beginning":  {d.nurse, callFor(two, "2026-01-15 08:50"), ""},
+		"from its end on":      {d.nurse, callFor(two, "2026-01-15 09:10"), ""},
+		"another person's":     {other, callFor(three, "2026-01-15 09:05"), ""},
+		"the same patient's":   {other, callFor(one, "2026-01-15 09:05"), "started_at"},
+		"what is no talk":      {d.nurse, review, ""},
 	} {
 		_, err := d.log(test.user, test.body, now)
 		d.want(name, wrongFields(err), test.want)
@@ -143,7 +143,7 @@ func TestOverlappingTime(t *testing.T) {
 	d.exec("UPDATE patients SET deleted_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.Instant(at("2026-01-10 12:00")), "p": gone})
 	for _, nobody := range []string{gone, collections.NewUUID()} {
 		_, err := d.log(d.nurse, callFor(nobody, "2026-01-15 14:00"), now)
-		d.want("nobody", refused(err), "not_found")
+		d.want("unknown", refused(err), "not_found")
 	}
 	_, err = d.log(d.nurse, callFor(archived, "2026-01-09 14:00"), now)
 	d.want("an archived patient's", refused(err), "")
@@ -151,7 +151,7 @@ func TestOverlappingTime(t *testing.T) {
 
 // A user has at most one timer, which ends after an hour at the latest, and only its owner stops it.
 func TestTimers(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	other := vigiltest.User(t, d.app, authz.MA)
 	patient, archived := d.patient(), d.patient(func(c *oracleCase) { c.archived = at("2026-01-10 12:00") })
 	start := func(user *collections.User, patient, when string) (*collections.TimeEntry, string) {
@@ -167,14 +167,14 @@ func TestTimers(t *testing.T) {
 	_, got = start(d.nurse, d.patient(), "2026-01-15 09:01")
 	d.want("a second", got, "invalid_state")
 	theirs, got := start(other, patient, "2026-01-15 09:01")
-	d.want("another's", got, "")
+	d.want("another user's", got, "")
 	_, got = start(vigiltest.User(t, d.app, authz.Nurse), archived, "2026-01-15 09:01")
 	d.want("for an archived patient", got, "invalid_state")
-	d.want("another's, stopped", stop(theirs.Number(), d.nurse.Id, billing.TimeBody{}, "2026-01-15 09:10"), "not_found")
-	d.want("nobody's, stopped", stop(999, d.nurse.Id, billing.TimeBody{}, "2026-01-15 09:10"), "not_found")
+	d.want("another user's, stopped", stop(theirs.Number(), d.nurse.Id, billing.TimeBody{}, "2026-01-15 09:10"), "not_found")
+	d.want("unknown, stopped", stop(999, d.nurse.Id, billing.TimeBody{}, "2026-01-15 09:10"), "not_found")
 	_, err := d.e.UpdateTime(d.app, mine.Number(), d.nurse.Id, billing.TimeBody{Notes: validate.Of("Read")}, d.by, at("2026-01-15 09:10"))
 	d.want("changed while it runs", refused(err), "invalid_state")
-	d.want("stopped with words nobody knows", stop(mine.Number(), d.nurse.Id, billing.TimeBody{Category: validate.Of("work")}, "2026-01-15 09:10"), "validation_error")
+	d.want("stopped with unknown words", stop(mine.Number(), d.nurse.Id, billing.TimeBody{Category: validate.Of("work")}, "2026-01-15 09:10"), "validation_error")
 	lie := billing.TimeBody{ // the request describes the work, never its duration
 		Category: validate.Of("interpretation"), Notes: validate.Of("Read"), StartedAt: instant("2026-01-15 05:00"), Seconds: validate.Of(int64(14400)),
 	}
@@ -193,8 +193,8 @@ func TestTimers(t *testing.T) {
 }
 
 // A running timer stops automatically after an hour; an unreadable one is logged and does not keep others running.
-func TestTimersEndByThemselves(t *testing.T) {
-	d := newDesk(t)
+func TestTimersStopAutomatically(t *testing.T) {
+	d := newFixture(t)
 	var timers []*collections.TimeEntry
 	for _, when := range []string{"2026-01-15 09:00", "2026-01-15 09:30", "2026-01-15 09:31"} {
 		entry, err := d.e.StartTimer(d.app, vigiltest.User(t, d.app, authz.Nurse).Id, billing.TimeDraft{PatientID: d.patient(), Category: collections.ReviewTime}, d.by, at(when))
@@ -225,7 +225,7 @@ func TestTimersEndByThemselves(t *testing.T) {
 // Which changes of a time entry are permitted, for each user.
 func TestChangeTime(t *testing.T) {
 	const now = "2026-01-15 18:00"
-	d := newDesk(t)
+	d := newFixture(t)
 	patient := d.patient()
 	entry := d.logged(d.nurse, callFor(patient, "2026-01-15 09:00"), now)
 	d.logged(d.nurse, callFor(patient, "2026-01-15 11:00"), now)
@@ -260,19 +260,19 @@ func TestChangeTime(t *testing.T) {
 		body billing.TimeBody
 		want string
 	}{
-		"another's":          {"somebody", billing.TimeBody{Notes: validate.Of("Mine?")}, ""},
-		"into another":       {d.nurse.Id, billing.TimeBody{Seconds: validate.Of(int64(7201))}, "started_at"},
-		"without notes":      {d.nurse.Id, billing.TimeBody{Notes: validate.Of("")}, "notes"},
-		"into the future":    {d.nurse.Id, billing.TimeBody{StartedAt: instant("2026-01-15 17:00")}, "ended_at"},
-		"too long":           {d.nurse.Id, billing.TimeBody{Seconds: validate.Of(int64(14401))}, "duration_seconds"},
-		"words nobody knows": {d.nurse.Id, billing.TimeBody{Activity: validate.Of("lunch")}, "activity"},
+		"another user's":  {"somebody", billing.TimeBody{Notes: validate.Of("Mine?")}, ""},
+		"into another":    {d.nurse.Id, billing.TimeBody{Seconds: validate.Of(int64(7201))}, "started_at"},
+		"without notes":   {d.nurse.Id, billing.TimeBody{Notes: validate.Of("")}, "notes"},
+		"into the future": {d.nurse.Id, billing.TimeBody{StartedAt: instant("2026-01-15 17:00")}, "ended_at"},
+		"too long":        {d.nurse.Id, billing.TimeBody{Seconds: validate.Of(int64(14401))}, "duration_seconds"},
+		"unknown words":   {d.nurse.Id, billing.TimeBody{Activity: validate.Of("lunch")}, "activity"},
 	} {
 		got := change(entry, test.user, test.body)
 		d.want(name, got, test.want)
 		d.want(name, state(), before)
 	}
 	_, err := d.e.UpdateTime(d.app, entry.Number(), "somebody", billing.TimeBody{Notes: validate.Of("Mine?")}, d.by, at(now))
-	d.want("another's", refused(err), "not_found")
+	d.want("another user's", refused(err), "not_found")
 	d.want("reading becomes talk without notes", change(silent, d.nurse.Id, billing.TimeBody{Category: validate.Of("interactive")}), "notes")
 	d.want("with notes", change(silent, d.nurse.Id, billing.TimeBody{Category: validate.Of("interactive"), Notes: validate.Of("Talked")}), "")
 	d.want("anybody's, by who may", change(entry, "", billing.TimeBody{Notes: validate.Of("Checked")}), "")
@@ -289,7 +289,7 @@ func TestChangeTime(t *testing.T) {
 		d.want("billed", refused(fixed), "invalid_state")
 	}
 	loose := d.logged(d.nurse, callFor(patient, "2026-01-15 16:00"), now)
-	d.want("another's removed", refused(d.e.DeleteTime(d.app, loose.Number(), "somebody", d.by, at(now))), "not_found")
+	d.want("another user's removed", refused(d.e.DeleteTime(d.app, loose.Number(), "somebody", d.by, at(now))), "not_found")
 	d.want("removed", refused(d.e.DeleteTime(d.app, loose.Number(), d.nurse.Id, d.by, at(now))), "")
 	d.want("removed again", refused(d.e.DeleteTime(d.app, loose.Number(), d.nurse.Id, d.by, at(now))), "not_found")
 	var trail string
@@ -301,7 +301,7 @@ func TestChangeTime(t *testing.T) {
 
 // A month's time by patient, in whole minutes of the practice's month; running timers do not count.
 func TestTimeSummary(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	timed := func(start string, seconds int, category string) func(*oracleCase) {
 		return func(c *oracleCase) {
 			c.times = append(c.times, oracleTime{at(start), seconds, category, "manual", true})
@@ -333,7 +333,7 @@ func TestTimeSummary(t *testing.T) {
 	}
 	first, second := "true 20 1 30 40", "false 80 0 0 none"
 	for name, test := range map[string]struct{ got, want []string }{
-		"all": {sums("", "", ""), []string{first, second}}, "a person's": {sums(d.nurse.Id, "", ""), []string{first, second}}, "somebody's": {sums("x", "", ""), nil},
+		"all": {sums("", "", ""), []string{first, second}}, "a user's": {sums(d.nurse.Id, "", ""), []string{first, second}}, "unknown user's": {sums("x", "", ""), nil},
 		"a patient's": {sums("", two, ""), []string{second}}, "a team's": {sums("", "", "x"), nil},
 	} {
 		d.want(name, fmt.Sprint(test.got), fmt.Sprint(test.want))

@@ -21,7 +21,7 @@ func TestUnbilled(t *testing.T) {
 	}
 	for patient, c := range p.cases {
 		if want, got := expected(c, p.end, p.zone), linesOf(before, patient); !slices.Equal(want, got) {
-			t.Fatalf("patient %s:\nthe oracle says %v\nunbilled is %v", patient, want, got)
+			t.Fatalf("patient %s:\noracle: %v\nunbilled: %v", patient, want, got)
 		}
 	}
 	checkFilters(t, p.app, p.engine, before, p.end)

@@ -195,7 +195,7 @@ func (s *Set) match(i int, asked []searchTerm) (match, bool) {
 			continue
 		}
 		if met == every {
-			m.part, m.first, m.long = len(asked)-ones(whole), first, words
+			m.part, m.first, m.long = len(asked)-countBits(whole), first, words
 			return m, true
 		}
 		if words == 0 {
@@ -206,7 +206,7 @@ func (s *Set) match(i int, asked []searchTerm) (match, bool) {
 	}
 }
 
-func ones(set uint16) (n int) {
+func countBits(set uint16) (n int) {
 	for ; set != 0; set &= set - 1 {
 		n++
 	}

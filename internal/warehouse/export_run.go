@@ -14,17 +14,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/backup"
 )
 
-// shipment is one run of the export: its destination and the counts of what it wrote.
-type shipment struct {
-	engine *Engine
-	place  *backup.BlobStore
-	now    time.Time
-	rest   *async.Throttle
-	done   Done
+// exportRun is one run of the export: its destination and the counts of what it wrote.
+type exportRun struct {
+	engine      *Engine
+	destination *backup.BlobStore
+	now         time.Time
+	throttle    *async.Throttle
+	done        Done
 }
 
-// nameOf returns the file name for a day, partitioned as in Hive by practice, table and date.
-func (e *Engine) nameOf(t *collections.WarehouseTable, day time.Time) string {
+// fileName returns the file name for a day, partitioned as in Hive by practice, table and date.
+func (e *Engine) fileName(t *collections.WarehouseTable, day time.Time) string {
 	return fmt.Sprintf("practice=%s/table=%s/date=%s/rows.%s", e.options.Practice, t.Name, day.Format(time.DateOnly), extensions[e.options.Format])
 }
 
@@ -33,14 +33,14 @@ var errNoRows = errors.New("the day has no rows")
 
 // write writes the file of a day, or removes it if the day has no rows left. A row that changes during the run is dated later than the run, so the
 // next run writes the file again: the pages need no common snapshot, and no read transaction outlasts a page.
-func (s *shipment) write(ctx context.Context, app core.App, t *collections.WarehouseTable, day time.Time) error {
-	page, err := t.Page(app, day, collections.StartOfNextDay(day), collections.WarehouseRow{}, onePage)
+func (s *exportRun) write(ctx context.Context, app core.App, t *collections.WarehouseTable, day time.Time) error {
+	page, err := t.Page(app, day, collections.StartOfNextDay(day), collections.WarehouseRow{}, pageRows)
 	if err != nil {
 		return err
 	}
-	name, rows := s.engine.nameOf(t, day), 0
+	name, rows := s.engine.fileName(t, day), 0
 	if len(page) > 0 {
-		err = s.place.Write(ctx, name, func(w io.Writer) (err error) {
+		err = s.destination.Write(ctx, name, func(w io.Writer) (err error) {
 			rows, err = s.writeRows(ctx, app, w, t, day, page)
 			if err == nil && rows == 0 {
 				err = errNoRows
@@ -50,7 +50,7 @@ func (s *shipment) write(ctx context.Context, app core.App, t *collections.Wareh
 	}
 	switch {
 	case rows == 0 && (err == nil || errors.Is(err, errNoRows)):
-		err = s.place.Remove(ctx, name)
+		err = s.destination.Remove(ctx, name)
 	case err == nil:
 		s.done.Files, s.done.Rows = s.done.Files+1, s.done.Rows+rows
 	}
@@ -61,23 +61,23 @@ func (s *shipment) write(ctx context.Context, app core.App, t *collections.Wareh
 }
 
 // writeRows writes the rows of a day page by page.
-func (s *shipment) writeRows(ctx context.Context, app core.App, w io.Writer, t *collections.WarehouseTable, day time.Time, page []collections.WarehouseRow) (rows int, err error) {
-	sheet, err := s.engine.newSheet(app, w, t, s.now)
+func (s *exportRun) writeRows(ctx context.Context, app core.App, w io.Writer, t *collections.WarehouseTable, day time.Time, page []collections.WarehouseRow) (rows int, err error) {
+	out, err := s.engine.newRowWriter(app, w, t, s.now)
 	if err != nil {
 		return 0, err
 	}
 	for {
-		n, err := sheet.add(page)
+		n, err := out.add(page)
 		if err != nil {
 			return rows, err
 		}
-		if rows += n; len(page) < onePage {
-			return rows, sheet.finish()
+		if rows += n; len(page) < pageRows {
+			return rows, out.finish()
 		}
-		if err := s.rest.Rest(ctx); err != nil {
+		if err := s.throttle.Rest(ctx); err != nil {
 			return rows, err
 		}
-		if page, err = t.Page(app, day, collections.StartOfNextDay(day), page[len(page)-1], onePage); err != nil {
+		if page, err = t.Page(app, day, collections.StartOfNextDay(day), page[len(page)-1], pageRows); err != nil {
 			return rows, err
 		}
 	}

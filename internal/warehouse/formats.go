@@ -23,21 +23,21 @@ const (
 // extensions are the file extensions of the formats.
 var extensions = map[string]string{CSV: "csv", Parquet: "parquet", FHIR: "ndjson"}
 
-// sheet writes one file.
-type sheet interface {
+// rowWriter writes one file.
+type rowWriter interface {
 	// add writes rows and returns how many records they are in the format.
 	add(rows []collections.WarehouseRow) (int, error)
 	finish() error
 }
 
-func (e *Engine) newSheet(app core.App, w io.Writer, t *collections.WarehouseTable, now time.Time) (sheet, error) {
+func (e *Engine) newRowWriter(app core.App, w io.Writer, t *collections.WarehouseTable, now time.Time) (rowWriter, error) {
 	switch e.options.Format {
 	case FHIR:
-		return &resourceSheet{w: w, app: app, table: t, engine: e, now: now}, nil
+		return &ndjsonWriter{w: w, app: app, table: t, engine: e, now: now}, nil
 	case Parquet:
-		return newColumnSheet(w, t, e.veil, now), nil
+		return newParquetWriter(w, t, e.pseudonyms, now), nil
 	}
-	text := &textSheet{w: csv.NewWriter(w), table: t, veil: e.veil, now: now}
+	text := &csvWriter{w: csv.NewWriter(w), table: t, pseudonyms: e.pseudonyms, now: now}
 	head := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		head[i] = c.Name
@@ -45,52 +45,52 @@ func (e *Engine) newSheet(app core.App, w io.Writer, t *collections.WarehouseTab
 	return text, text.w.Write(head)
 }
 
-// textSheet writes CSV. Source: RFC 4180.
-type textSheet struct {
-	w     *csv.Writer
-	table *collections.WarehouseTable
-	veil  veil
-	now   time.Time
+// csvWriter writes CSV. Source: RFC 4180.
+type csvWriter struct {
+	w          *csv.Writer
+	table      *collections.WarehouseTable
+	pseudonyms pseudonymizer
+	now        time.Time
 }
 
-func (s *textSheet) add(rows []collections.WarehouseRow) (int, error) {
+func (s *csvWriter) add(rows []collections.WarehouseRow) (int, error) {
 	for _, row := range rows {
-		if err := s.w.Write(s.veil.row(s.table, row, s.now)); err != nil {
+		if err := s.w.Write(s.pseudonyms.row(s.table, row, s.now)); err != nil {
 			return 0, err
 		}
 	}
 	return len(rows), nil
 }
 
-func (s *textSheet) finish() error {
+func (s *csvWriter) finish() error {
 	s.w.Flush()
 	return s.w.Error()
 }
 
-// columnSheet writes Parquet. Source: Apache Parquet format, version 2.
-type columnSheet struct {
-	w     *parquet.GenericWriter[any]
-	place []int // index in the file of each column
-	table *collections.WarehouseTable
-	veil  veil
-	now   time.Time
+// parquetWriter writes Parquet. Source: Apache Parquet format, version 2.
+type parquetWriter struct {
+	w           *parquet.GenericWriter[any]
+	columnIndex []int // index in the file of each column
+	table       *collections.WarehouseTable
+	pseudonyms  pseudonymizer
+	now         time.Time
 }
 
-// rowsTogether bounds the rows that are buffered before a row group is written.
-const rowsTogether = 50_000
+// maxRowGroup bounds the rows that are buffered before a row group is written.
+const maxRowGroup = 50_000
 
-func newColumnSheet(w io.Writer, t *collections.WarehouseTable, v veil, now time.Time) *columnSheet {
+func newParquetWriter(w io.Writer, t *collections.WarehouseTable, v pseudonymizer, now time.Time) *parquetWriter {
 	group := parquet.Group{}
 	for _, c := range t.Columns {
 		group[c.Name] = parquet.Optional(nodeOf(c.Shape))
 	}
 	schema := parquet.NewSchema(t.Name, group)
-	s := &columnSheet{table: t, veil: v, now: now, place: make([]int, len(t.Columns))}
+	s := &parquetWriter{table: t, pseudonyms: v, now: now, columnIndex: make([]int, len(t.Columns))}
 	for i, c := range t.Columns {
 		leaf, _ := schema.Lookup(c.Name) // always found: added above
-		s.place[i] = leaf.ColumnIndex
+		s.columnIndex[i] = leaf.ColumnIndex
 	}
-	s.w = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(rowsTogether))
+	s.w = parquet.NewGenericWriter[any](w, schema, parquet.Compression(&parquet.Snappy), parquet.MaxRowsPerRowGroup(maxRowGroup))
 	return s
 }
 
@@ -110,11 +110,11 @@ func nodeOf(shape collections.Shape) parquet.Node {
 	return parquet.String()
 }
 
-func (s *columnSheet) add(rows []collections.WarehouseRow) (int, error) {
+func (s *parquetWriter) add(rows []collections.WarehouseRow) (int, error) {
 	encoded := make([]parquet.Row, len(rows))
 	for i, row := range rows {
 		line := make(parquet.Row, len(s.table.Columns))
-		for j, text := range s.veil.row(s.table, row, s.now) {
+		for j, text := range s.pseudonyms.row(s.table, row, s.now) {
 			value, err := valueOf(s.table.Columns[j].Shape, text)
 			if err != nil {
 				return 0, fmt.Errorf("column %s: %w", s.table.Columns[j].Name, err)
@@ -123,14 +123,14 @@ func (s *columnSheet) add(rows []collections.WarehouseRow) (int, error) {
 			if value.IsNull() {
 				there = 0
 			}
-			line[s.place[j]] = value.Level(0, there, s.place[j])
+			line[s.columnIndex[j]] = value.Level(0, there, s.columnIndex[j])
 		}
 		encoded[i] = line
 	}
 	return s.w.WriteRows(encoded)
 }
 
-func (s *columnSheet) finish() error { return s.w.Close() }
+func (s *parquetWriter) finish() error { return s.w.Close() }
 
 // valueOf parses a value; an empty value or an invalid time is null.
 func valueOf(shape collections.Shape, text string) (parquet.Value, error) {

@@ -9,14 +9,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// oldest is the age at which ages are combined into one group, because too few people are older. Source: 45 CFR 164.514(b)(2)(i)(C).
-const oldest = 90
+// ageCap is the age at which ages are combined into one group, because too few people are older. Source: 45 CFR 164.514(b)(2)(i)(C).
+const ageCap = 90
 
-// veil replaces identities by keyed hashes. The key is derived from the database's key, so two practices export different ids for the same person.
-type veil struct{ key []byte }
+// pseudonymizer replaces identities by keyed hashes. The key is derived from the database's key, so two practices export different ids for the same person.
+type pseudonymizer struct{ key []byte }
 
 // id returns the pseudonym of a record. It is stable between runs and cannot be reversed without the key.
-func (v veil) id(of, record string) string {
+func (v pseudonymizer) id(of, record string) string {
 	if record == "" {
 		return ""
 	}
@@ -32,11 +32,11 @@ func birthYear(date string, now time.Time) string {
 	if err != nil {
 		return ""
 	}
-	return strconv.Itoa(max(year, now.Year()-oldest))
+	return strconv.Itoa(max(year, now.Year()-ageCap))
 }
 
 // row returns the values of a row with pseudonyms instead of ids.
-func (v veil) row(t *collections.WarehouseTable, row collections.WarehouseRow, now time.Time) []string {
+func (v pseudonymizer) row(t *collections.WarehouseTable, row collections.WarehouseRow, now time.Time) []string {
 	values := make([]string, len(row.Values))
 	for i, c := range t.Columns {
 		switch c.Shape {

@@ -18,11 +18,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/warehouse"
 )
 
-//go:embed testdata/ask.py
+//go:embed testdata/run_queries.py
 var script []byte
 
-// ask runs a file of DuckDB queries against a bucket and returns the result of each SELECT.
-func ask(t *testing.T, bucket *vigiltest.Bucket, queries string) (answers []string) {
+// runQueries runs a file of DuckDB queries against a bucket and returns the result of each SELECT.
+func runQueries(t *testing.T, bucket *vigiltest.Bucket, queries string) (answers []string) {
 	t.Helper()
 	packages := pip.Folder(t, "duckdb", 10, 99, "duckdb==2.0.0")
 	dir := t.TempDir()
@@ -35,7 +35,7 @@ func ask(t *testing.T, bucket *vigiltest.Bucket, queries string) (answers []stri
 			t.Fatal(err)
 		}
 	}
-	program := filepath.Join(dir, "ask.py")
+	program := filepath.Join(dir, "run_queries.py")
 	if err := os.WriteFile(program, script, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestQueriesAcrossPractices(t *testing.T) {
 		`[["oak-lane",2,1,12.0]]`,
 		`[["elm-street","emr_rejected",1],["oak-lane","emr_rejected",1]]`,
 	}
-	got := ask(t, bucket, "../../deploy/queries/across-practices.sql")
+	got := runQueries(t, bucket, "../../deploy/queries/across-practices.sql")
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("answers:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

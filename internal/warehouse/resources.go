@@ -16,8 +16,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// seen lists the exported members of each resource type. All others are removed: names, addresses, identifiers, notes, performers.
-var seen = map[string][]string{
+// exportedMembers lists the exported members of each resource type. All others are removed: names, addresses, identifiers, notes, performers.
+var exportedMembers = map[string][]string{
 	"Device": {"resourceType", "id", "meta", "status", "manufacturer", "modelNumber", "type", "version", "patient"},
 	"Flag":   {"resourceType", "id", "meta", "status", "category", "code", "subject", "period"},
 	"Observation": {
@@ -27,8 +27,8 @@ var seen = map[string][]string{
 	"Patient": {"resourceType", "id", "meta", "active", "gender", "birthDate"},
 }
 
-// resourceSheet writes resources as NDJSON, in the format of a bulk export.
-type resourceSheet struct {
+// ndjsonWriter writes resources as NDJSON, in the format of a bulk export.
+type ndjsonWriter struct {
 	w      io.Writer
 	app    core.App
 	table  *collections.WarehouseTable
@@ -37,7 +37,7 @@ type resourceSheet struct {
 }
 
 // add writes the resources of rows. It skips resources of deleted patients and resources that cannot be decrypted.
-func (s *resourceSheet) add(rows []collections.WarehouseRow) (written int, err error) {
+func (s *ndjsonWriter) add(rows []collections.WarehouseRow) (written int, err error) {
 	ids := make([]string, len(rows))
 	for i, row := range rows {
 		if ids[i] = row.ID; slices.Contains(collections.Numbered, s.table.Name) {
@@ -45,7 +45,7 @@ func (s *resourceSheet) add(rows []collections.WarehouseRow) (written int, err e
 		}
 	}
 	slices.Sort(ids) // the order of reading
-	found, err := s.engine.options.Resources.Named(s.app, s.table.Resource, ids)
+	found, err := s.engine.options.Resources.ByIDs(s.app, s.table.Resource, ids)
 	if err != nil {
 		return 0, err
 	}
@@ -53,7 +53,7 @@ func (s *resourceSheet) add(rows []collections.WarehouseRow) (written int, err e
 		if r.Unreadable {
 			continue
 		}
-		line, err := s.engine.veil.resource(r.Body, s.now)
+		line, err := s.engine.pseudonyms.resource(r.Body, s.now)
 		if err != nil {
 			return written, err
 		}
@@ -65,20 +65,20 @@ func (s *resourceSheet) add(rows []collections.WarehouseRow) (written int, err e
 	return written, nil
 }
 
-func (s *resourceSheet) finish() error { return nil }
+func (s *ndjsonWriter) finish() error { return nil }
 
 // nouns maps a resource type to the noun that its hashed id is bound to, so that a record has the same id in every format. A Device is not listed
 // because its FHIR id differs from the device's row id.
 var nouns = map[string]string{"Flag": "alert", "Observation": "observation", "Patient": "patient"}
 
 // resource returns a resource without identifying members.
-func (v veil) resource(body []byte, now time.Time) ([]byte, error) {
+func (v pseudonymizer) resource(body []byte, now time.Time) ([]byte, error) {
 	var r map[string]any
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("read a resource: %w", err)
 	}
 	kind, _ := r["resourceType"].(string)
-	maps.DeleteFunc(r, func(name string, _ any) bool { return !slices.Contains(seen[kind], name) })
+	maps.DeleteFunc(r, func(name string, _ any) bool { return !slices.Contains(exportedMembers[kind], name) })
 	if id, ok := r["id"].(string); ok {
 		r["id"] = v.id(cmp.Or(nouns[kind], kind), id)
 	}
@@ -88,16 +88,16 @@ func (v veil) resource(body []byte, now time.Time) ([]byte, error) {
 	if meta, ok := r["meta"].(map[string]any); ok {
 		delete(meta, "profile") // the profile requires a name
 	}
-	v.references(r)
+	v.hashReferences(r)
 	return json.Marshal(r)
 }
 
-// references hashes the ids of references and removes free text.
-func (v veil) references(at any) {
+// hashReferences hashes the ids of references and removes free text.
+func (v pseudonymizer) hashReferences(at any) {
 	switch at := at.(type) {
 	case []any:
 		for _, one := range at {
-			v.references(one)
+			v.hashReferences(one)
 		}
 	case map[string]any:
 		delete(at, "text")
@@ -110,7 +110,7 @@ func (v veil) references(at any) {
 			return
 		}
 		for _, one := range at {
-			v.references(one)
+			v.hashReferences(one)
 		}
 	}
 }

@@ -31,16 +31,16 @@ import (
 const (
 	// layout is the version of the file layout; a new version exports every day again.
 	layout = 1
-	// onePage is the number of rows read at once.
-	onePage = 1000
-	// longestLate is the longest time between the timestamp of a write and its commit.
+	// pageRows is the number of rows read at once.
+	pageRows = 1000
+	// maxCommitDelay is the longest time between the timestamp of a write and its commit.
 	// Source: docs/decisions/limits.md, "Request size and time".
-	longestLate = 2 * time.Minute
+	maxCommitDelay = 2 * time.Minute
 )
 
 // Resources renders rows as FHIR, as the bulk export does.
 type Resources interface {
-	Named(app core.App, kind string, ids []string) ([]fhirserver.Resource, error)
+	ByIDs(app core.App, kind string, ids []string) ([]fhirserver.Resource, error)
 }
 
 // Options of the engine.
@@ -57,9 +57,9 @@ type Options struct {
 
 // Engine exports tables. The caller must prevent concurrent runs.
 type Engine struct {
-	options Options
-	tables  []*collections.WarehouseTable
-	veil    veil
+	options    Options
+	tables     []*collections.WarehouseTable
+	pseudonyms pseudonymizer
 }
 
 // Tables returns the tables that can be exported, by name. A new kind of reading is exported with its columns automatically.
@@ -78,7 +78,7 @@ func Tables() []*collections.WarehouseTable {
 
 // New returns an engine.
 func New(o Options) *Engine {
-	e := &Engine{options: o, veil: veil{o.Key}}
+	e := &Engine{options: o, pseudonyms: pseudonymizer{o.Key}}
 	for _, t := range Tables() {
 		if (t.Resource != "" || o.Format != FHIR) && (len(o.Tables) == 0 || slices.Contains(o.Tables, t.Name)) {
 			e.tables = append(e.tables, t)
@@ -115,20 +115,20 @@ func (e *Engine) state(until time.Time) state {
 	return s
 }
 
-func (s state) like(other state) bool {
+func (s state) sameSettings(other state) bool {
 	return s.Layout == other.Layout && s.Format == other.Format && s.TimeZone == other.TimeZone && slices.Equal(s.Tables, other.Tables)
 }
 
 // Run exports the completed days that are new or have changed rows. afresh exports every day again.
 func (e *Engine) Run(ctx context.Context, app core.App, afresh bool, now time.Time) (Done, error) {
-	return e.audited(app, now, audit.Changes{"afresh": {New: afresh}}, func(s *shipment) error {
-		last, err := e.readState(ctx, s.place)
+	return e.audited(app, now, audit.Changes{"afresh": {New: afresh}}, func(s *exportRun) error {
+		last, err := e.readState(ctx, s.destination)
 		if err != nil {
 			return err
 		}
 		since, first := time.Time{}, time.Time{}
-		if !afresh && last.like(e.state(now)) {
-			since, first = last.Until.Add(-longestLate), collections.StartOfDay(last.Until.In(e.options.Zone))
+		if !afresh && last.sameSettings(e.state(now)) {
+			since, first = last.Until.Add(-maxCommitDelay), collections.StartOfDay(last.Until.In(e.options.Zone))
 		}
 		for _, t := range e.tables {
 			days, err := e.days(app, t, since, first, now)
@@ -141,19 +141,19 @@ func (e *Engine) Run(ctx context.Context, app core.App, afresh bool, now time.Ti
 				}
 			}
 		}
-		return e.writeState(ctx, s.place, e.state(now))
+		return e.writeState(ctx, s.destination, e.state(now))
 	})
 }
 
-// ErrNotOver reports a day that has not ended, so that its file would be incomplete.
-var ErrNotOver = errors.New("the day is not over")
+// ErrDayNotOver reports a day that has not ended, so that its file would be incomplete.
+var ErrDayNotOver = errors.New("the day is not over")
 
 // Day exports one day, changed or not.
 func (e *Engine) Day(ctx context.Context, app core.App, day, now time.Time) (Done, error) {
 	if !collections.StartOfNextDay(day).Before(now) {
-		return Done{}, ErrNotOver
+		return Done{}, ErrDayNotOver
 	}
-	return e.audited(app, now, audit.Changes{"date": {New: day.Format(time.DateOnly)}}, func(s *shipment) error {
+	return e.audited(app, now, audit.Changes{"date": {New: day.Format(time.DateOnly)}}, func(s *exportRun) error {
 		for _, t := range e.tables {
 			if err := s.write(ctx, app, t, day); err != nil {
 				return err
@@ -164,12 +164,12 @@ func (e *Engine) Day(ctx context.Context, app core.App, day, now time.Time) (Don
 }
 
 // audited opens the destination, runs work, and records in the audit trail what was exported, even if work failed.
-func (e *Engine) audited(app core.App, now time.Time, said audit.Changes, work func(*shipment) error) (Done, error) {
+func (e *Engine) audited(app core.App, now time.Time, said audit.Changes, work func(*exportRun) error) (Done, error) {
 	at, err := e.options.Open()
 	if err != nil {
 		return Done{}, err
 	}
-	s := &shipment{engine: e, place: at, now: now, rest: async.ThrottleAlways()}
+	s := &exportRun{engine: e, destination: at, now: now, throttle: async.ThrottleAlways()}
 	failure := errors.Join(work(s), at.Close())
 	entry := audit.Entry{Event: audit.WarehouseExport, Actor: audit.System(), ResourceType: audit.ResourceExport, ResourceID: e.options.Practice, Changes: said}
 	said["to"], said["format"], said["tables"] = audit.Change{New: at.Where()}, audit.Change{New: e.options.Format}, audit.Change{New: e.state(now).Tables}

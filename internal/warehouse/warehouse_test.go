@@ -143,7 +143,7 @@ func (c *cell) events() (said []string) {
 
 // A row is in the file of the practice's day on which it was created. Missed nights are exported later, and only a day with changed rows is written
 // again, with the same content if nothing changed.
-func TestDays(t *testing.T) {
+func TestRowsAreFiledByDay(t *testing.T) {
 	c := newCell(t, vigiltest.NewBucket(t, "practice"), "elm-street", warehouse.CSV)
 	person := c.patient(time.Date(2026, 1, 10, 15, 0, 0, 0, time.UTC))
 	late := c.reading(person, time.Date(2026, 1, 12, 4, 59, 59, 0, time.UTC), 121, 81) // 23:59 of the 11th in New York
@@ -184,7 +184,7 @@ func TestDays(t *testing.T) {
 	if done, err := warehouse.New(c.options).Day(t.Context(), c.app, day, c.now); err != nil || done.Files != 1 || !bytes.Equal(first, c.file("observations", "2026-01-17", "rows.csv")) {
 		t.Errorf("one day: %+v, %v", done, err)
 	}
-	if _, err := warehouse.New(c.options).Day(t.Context(), c.app, collections.StartOfDay(c.now.In(c.zone)), c.now); !errors.Is(err, warehouse.ErrNotOver) {
+	if _, err := warehouse.New(c.options).Day(t.Context(), c.app, collections.StartOfDay(c.now.In(c.zone)), c.now); !errors.Is(err, warehouse.ErrDayNotOver) {
 		t.Errorf("today: %v", err)
 	}
 	if got := c.events(); len(got) != 5 || slices.ContainsFunc(got, func(said string) bool { return said != "warehouse.export 0" }) {
@@ -193,15 +193,15 @@ func TestDays(t *testing.T) {
 }
 
 // A refused export is returned and audited, and exports nothing permanently. Another format or other tables export every day again.
-func TestRefusedAndChanged(t *testing.T) {
+func TestFailedExportIsRepeated(t *testing.T) {
 	c := newCell(t, vigiltest.NewBucket(t, "practice"), "elm-street", warehouse.CSV)
 	person := c.patient(c.now.AddDate(0, 0, -3))
 	c.reading(person, c.now.AddDate(0, 0, -2), 121, 81)
-	c.bucket.Refuse(true)
+	c.bucket.SetRefusing(true)
 	if _, err := warehouse.New(c.options).Run(t.Context(), c.app, false, c.now); err == nil || !strings.Contains(err.Error(), "does not let this access key") {
 		t.Errorf("a bucket that refuses: %v", err)
 	}
-	c.bucket.Refuse(false)
+	c.bucket.SetRefusing(false)
 	if done := c.run(); done.Files != 2 {
 		t.Errorf("after the refusal: %+v", done)
 	}
@@ -215,7 +215,7 @@ func TestRefusedAndChanged(t *testing.T) {
 }
 
 // A day with more rows than one page is complete, with each row once.
-func TestManyPages(t *testing.T) {
+func TestDayOfSeveralPages(t *testing.T) {
 	const rows = 2345
 	for _, format := range []string{warehouse.CSV, warehouse.Parquet} {
 		c := newCell(t, vigiltest.NewBucket(t, "practice"), "elm-street", format)
@@ -286,7 +286,7 @@ func TestTablesOfTheSettings(t *testing.T) {
 const mark = "ZEBRA-7731"
 
 // No format exports an identity: no name, number, text or internal id, and only the year of a birthday.
-func TestNobodyIsNamed(t *testing.T) {
+func TestExportsContainNoIdentities(t *testing.T) {
 	for _, format := range []string{warehouse.CSV, warehouse.Parquet, warehouse.FHIR} {
 		c := newCell(t, vigiltest.NewBucket(t, "practice"), "elm-street", format)
 		at := time.Date(2026, 1, 12, 15, 0, 0, 0, time.UTC)

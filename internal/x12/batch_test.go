@@ -40,7 +40,7 @@ func TestBatchGolden(t *testing.T) {
 }
 
 // Claims are grouped by billing provider, subscriber and patient in any input order, and none is lost.
-func TestClaimsStandTogether(t *testing.T) {
+func TestClaimsAreGrouped(t *testing.T) {
 	other := practice
 	other.Name, other.NPI = "Second Practice", "1245319599"
 	child, spouse := person("Doe", "Kim"), person("Doe", "Sam")
@@ -269,7 +269,7 @@ func TestFieldErrors(t *testing.T) {
 }
 
 // Bytes returns all errors at once, by claim, in a stable order.
-func TestAllFieldErrorsAreTold(t *testing.T) {
+func TestAllFieldErrorsAreReturned(t *testing.T) {
 	b := batchOf(3)
 	b.Receiver.Name = ""
 	b.Claims[0].Lines[1].Units = 0

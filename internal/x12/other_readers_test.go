@@ -43,7 +43,7 @@ func TestThousandClaimsPassOtherReaders(t *testing.T) {
 }
 
 // A rejection in pyx12's 999 is read as rejected, at the right position.
-func TestRefusalOfAnotherReader(t *testing.T) {
+func TestReadPyx12Rejection(t *testing.T) {
 	t.Parallel()
 	file := replaced(t, written(t, batchOf(2)), "*Y*A*Y*Y~", "*Y*Q*Y*Y~")
 	found := payer.Pyx12.Read(t, file)
@@ -61,7 +61,7 @@ func TestRefusalOfAnotherReader(t *testing.T) {
 }
 
 // Files of the tests' payer are valid too, and a third-party reader of the 835 counts and adds the same.
-func TestPayersAnswersPassOtherReaders(t *testing.T) {
+func TestPayerFilesPassOtherReaders(t *testing.T) {
 	t.Parallel()
 	p := newPayer()
 	s := received(t, written(t, batchOf(200)))

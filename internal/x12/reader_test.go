@@ -27,8 +27,8 @@ func remittance(t testing.TB, p *payer.Payer) []byte {
 	})
 }
 
-// told formats every field of a response for comparison, because the values do not print.
-func told(t testing.TB, file []byte) []string {
+// summarize formats every field of a response for comparison, because the values do not print.
+func summarize(t testing.TB, file []byte) []string {
 	t.Helper()
 	answers, err := x12.ReadResponses(file, "VIGIL01")
 	if err != nil {
@@ -49,11 +49,11 @@ func told(t testing.TB, file []byte) []string {
 }
 
 // A file reads the same with any separators and line breaks.
-func TestReadsWhatRealSendersSend(t *testing.T) {
+func TestReadSeparatorsAndLineBreaks(t *testing.T) {
 	plain := remittance(t, newPayer())
-	want := told(t, plain)
+	want := summarize(t, plain)
 	if len(want) != 1+10+30 {
-		t.Fatalf("%d lines are told", len(want))
+		t.Fatalf("%d lines", len(want))
 	}
 	with := func(marks, lineBreak string) []byte {
 		p := newPayer()
@@ -87,15 +87,15 @@ func TestReadsWhatRealSendersSend(t *testing.T) {
 	}
 	for name, file := range files {
 		t.Run(name, func(t *testing.T) {
-			if got := told(t, file); !reflect.DeepEqual(got, want) {
-				t.Errorf("it says\n%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			if got := summarize(t, file); !reflect.DeepEqual(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		})
 	}
 }
 
 // All interchanges, groups and transaction sets of a file are read, in order, each with its own separators.
-func TestReadsAllOfAFile(t *testing.T) {
+func TestReadAllInterchanges(t *testing.T) {
 	p := newPayer()
 	s := received(t, written(t, batchOf(3)))
 	file := append(p.Write999(s), '\n')
@@ -209,7 +209,7 @@ func wantFault(t *testing.T, file []byte, segment string, ordinal, position int)
 }
 
 // Two groups of an interchange cannot share a control number.
-func TestGroupNumberTwice(t *testing.T) {
+func TestDuplicateGroupNumber(t *testing.T) {
 	file := string(remittance(t, newPayer()))
 	group := file[strings.Index(file, "GS*"):strings.Index(file, "IEA*")]
 	file = strings.Replace(strings.Replace(file, group, group+group, 1), "IEA*1*", "IEA*2*", 1)
@@ -234,7 +234,7 @@ func TestReceivers(t *testing.T) {
 }
 
 // Neither a fault nor a printed value contains PHI.
-func TestNothingIsPrinted(t *testing.T) {
+func TestValuesDoNotPrint(t *testing.T) {
 	file := remittance(t, newPayer())
 	names := []string{"BRIEN", "LINDSTR", "1EG4TE", "VC0000", "168.52"}
 	check := func(text string) {
@@ -274,11 +274,11 @@ func TestNothingIsPrinted(t *testing.T) {
 }
 
 // Padding blanks of elements are ignored.
-func TestFilledUpElements(t *testing.T) {
+func TestPaddedElements(t *testing.T) {
 	plain := remittance(t, newPayer())
-	want := told(t, plain)
+	want := summarize(t, plain)
 	file := replaced(t, replaced(t, plain, "CLP*VC00000000*1*", "CLP* VC00000000  *1 *"), "SVC*HC:99454*", "SVC*HC:99454  *")
-	if got := told(t, file); !reflect.DeepEqual(got, want) {
+	if got := summarize(t, file); !reflect.DeepEqual(got, want) {
 		t.Errorf("%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -32,7 +32,7 @@ func answered(t testing.TB, file []byte) x12.Response {
 }
 
 // A complete 999: one set accepted, one accepted with errors, one rejected.
-func TestSyntaxAnswer(t *testing.T) {
+func TestRead999(t *testing.T) {
 	a := answered(t, wrapped("FA", "999", "005010X231",
 		"AK1*HC*4711*005010X222A1",
 		"AK2*837*0001*005010X222A1", "IK5*A",
@@ -66,12 +66,12 @@ func TestSyntaxAnswer(t *testing.T) {
 		t.Errorf("%+v", sets[2])
 	}
 	if refused := answered(t, wrapped("FA", "999", x12.Guide999, "AK1*HC*4711", "AK9*R*1*1*0*1")).ImplementationAck; !refused.Rejected() || len(refused.Sets) > 0 {
-		t.Errorf("a group that nobody could read: %+v", refused)
+		t.Errorf("a rejected group: %+v", refused)
 	}
 }
 
 // A complete 277CA.
-func TestStatusAnswer(t *testing.T) {
+func TestRead277CA(t *testing.T) {
 	a := answered(t, wrapped("HN", "277", x12.Guide277CA,
 		"BHT*0085*08*277X1*20261103*0930*TH",
 		"HL*1**20*1", "NM1*AY*2*CLEARING HOUSE*****46*CLEARHOUSE", "TRN*1*CH1", "DTP*050*D8*20261102", "DTP*009*D8*20261103",
@@ -113,7 +113,7 @@ func TestStatusAnswer(t *testing.T) {
 }
 
 // Statuses that reject and statuses that do not.
-func TestWords(t *testing.T) {
+func TestStatusRejection(t *testing.T) {
 	for _, c := range []struct {
 		category, action string
 		refused          bool
@@ -150,7 +150,7 @@ var opening = []string{
 }
 
 // A complete 835.
-func TestPaymentAnswer(t *testing.T) {
+func TestRead835(t *testing.T) {
 	a := answered(t, wrapped("HP", "835", x12.Guide835, append(slices.Clone(opening),
 		"CLP*VC01*1*100*60.5*15*MB*ICN1*11*1",
 		"CAS*CO*45*4.5*1*253*1", "NM1*QC*1*DOE*KIM****MI*1EG4TE", "NM1*74*1*DOE*KIMBERLY****C*1EG4TF", "MOA*.8*43.02*MA01*MA18**N782", "REF*1L*GRP", "DTM*232*20261001", "DTM*233*20261031",
@@ -245,7 +245,7 @@ func TestGuideFaults(t *testing.T) {
 		"835 without BPR":            {"835", change(payment, opening[0]), "BPR", 25, 0},
 		"835 with two BPR":           {"835", change(payment, opening[1], opening[0]), "BPR", 5, 0},
 		"835 without a payee":        {"835", change(payment, "N1*PE*LAKESIDE*XX*1234567893"), "RDM", 18, 0},
-		"835 of nobody":              {"835", opening[:5], "N1", 9, 0},
+		"835 without payer":          {"835", opening[:5], "N1", 9, 0},
 		"835 with another N1":        {"835", change(payment, "N1*PE*LAKESIDE*XX*1234567893", "N1*ST*LAKESIDE"), "N1", 15, 1},
 		"835 with a claim's status":  {"835", change(payment, "CLP*VC01*1*120.5*120.5**MB*ICN1", "CLP*VC01*5*1*1**MB*1"), "CLP", 23, 2},
 		"835 with no amount":         {"835", change(payment, "CLP*VC01*1*120.5*120.5**MB*ICN1", "CLP*VC01*1*1.234*1**MB*1"), "CLP", 23, 3},
@@ -295,7 +295,7 @@ func TestGuideFaults(t *testing.T) {
 }
 
 // A file of claims is not a response.
-func TestClaimsAreNoAnswers(t *testing.T) {
+func TestClaimFileIsNoResponse(t *testing.T) {
 	if _, err := x12.ReadResponses(written(t, batchOf(1))); err == nil || !strings.Contains(err.Error(), "x12: segment 3, ST01: is no answer to claims") {
 		t.Errorf("%v", err)
 	}

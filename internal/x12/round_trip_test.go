@@ -9,7 +9,7 @@ import (
 )
 
 // A thousand claims each return under their own control number with their result: rejected, paid in full, paid in part, denied, reversed.
-func TestTheWholeCircle(t *testing.T) {
+func TestClaimRoundTrip(t *testing.T) {
 	b := batchOf(1000)
 	s := received(t, written(t, b))
 	if len(s.Claims) != len(b.Claims) {
@@ -44,7 +44,7 @@ func TestTheWholeCircle(t *testing.T) {
 		}
 	}
 	if a := answered(t, p.Write999(s)); a.ImplementationAck.Rejected() || a.ImplementationAck.Sets[0].Rejected() || a.ImplementationAck.Group != "4711" || a.ImplementationAck.Sets[0].ControlNumber != "0001" {
-		t.Errorf("the 999 says %+v", a.ImplementationAck)
+		t.Errorf("999: %+v", a.ImplementationAck)
 	}
 	got, payers := map[string]string{}, map[string]string{}
 	for _, provider := range answered(t, p.Write277CA(s, refusals)).ClaimAck.Sources[0].Providers {
@@ -80,6 +80,6 @@ func TestTheWholeCircle(t *testing.T) {
 	}
 	if refused := answered(t, p.Write999(s, payer.Fault{Claim: s.Claims[9].ControlNumber, Element: 2, Code: "1"})).ImplementationAck; !refused.Rejected() ||
 		refused.Sets[0].Errors[0].Claim != s.Claims[9].ControlNumber {
-		t.Errorf("the 999 that rejects says %+v", refused)
+		t.Errorf("rejecting 999: %+v", refused)
 	}
 }

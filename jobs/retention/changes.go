@@ -10,17 +10,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// changesAtOnce bounds the changes that one transaction removes. There are as many changes as readings, and they are indexed by number only.
-const changesAtOnce = 2000
+// changeBatch bounds the changes that one transaction removes. There are as many changes as readings, and they are indexed by number only.
+const changeBatch = 2000
 
 // purgeChanges removes the oldest changes. The audit trail has their events too, so a night's purge is a single audit entry.
 func purgeChanges(ctx context.Context, app core.App, keep time.Duration, now time.Time) (gone int, err error) {
-	before := now.Add(-max(least, keep))
+	before := now.Add(-max(minPeriod, keep))
 	if err := collections.MarkChangePosition(app, now); err != nil {
 		return 0, err
 	}
-	for n := changesAtOnce; n == changesAtOnce && ctx.Err() == nil; gone += n {
-		if n, err = collections.RemoveChanges(app, before, changesAtOnce); err != nil {
+	for n := changeBatch; n == changeBatch && ctx.Err() == nil; gone += n {
+		if n, err = collections.RemoveChanges(app, before, changeBatch); err != nil {
 			return gone, err
 		}
 	}

@@ -21,7 +21,7 @@ func change(t *testing.T, app core.App, times int) {
 }
 
 // A reader that reads within the period keeps its cursor, a reader that was away longer gets an error, and no change in between is lost.
-func TestChangesGoInOrder(t *testing.T) {
+func TestPurgeChangesKeepsCursors(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	reader := changefeed.Reader{Types: changefeed.Types(), Limit: 10_000}
 	purge := func(at time.Time, want int) {

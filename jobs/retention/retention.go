@@ -21,8 +21,8 @@ type Periods struct {
 	Changes                       time.Duration
 }
 
-// least is the minimum of every period, for any setting: nothing from today is removed.
-const least = 24 * time.Hour
+// minPeriod is the minimum of every period, for any setting: nothing from today is removed.
+const minPeriod = 24 * time.Hour
 
 // Periods of operational data, which are not configurable: each is longer than any report looks back.
 const (
@@ -75,7 +75,7 @@ func Purge(ctx context.Context, app core.App, p Periods, now time.Time) (map[str
 			if err := ctx.Err(); err != nil {
 				return counts, err
 			}
-			gone, err := r.purge(app, now.Add(-max(least, r.keep)), now)
+			gone, err := r.purge(app, now.Add(-max(minPeriod, r.keep)), now)
 			if err != nil {
 				return counts, err
 			}

@@ -154,7 +154,7 @@ func TestPurge(t *testing.T) {
 }
 
 // Protected data stays with any settings, and nothing from today is removed.
-func TestPurgeKeepsWhatTheLawWants(t *testing.T) {
+func TestPurgeKeepsProtectedData(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	if _, err := app.DB().Insert(collections.RefreshTokens, dbx.Params{"id": "of this morning", "expires_at": ago(0), "token_hash": "1"}).Execute(); err != nil {
 		t.Fatal(err)

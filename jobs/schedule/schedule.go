@@ -51,8 +51,8 @@ func (p Plan) Definition() gocron.JobDefinition {
 	return gocron.CronJob(p.cron, false)
 }
 
-// on returns the time at which the plan is due on a date; ok is false if it is not due that day.
-func (p Plan) on(year int, month time.Month, day int, zone *time.Location) (at time.Time, ok bool) {
+// dueOn returns the time at which the plan is due on a date; ok is false if it is not due that day.
+func (p Plan) dueOn(year int, month time.Month, day int, zone *time.Location) (at time.Time, ok bool) {
 	at = time.Date(year, month, day, p.hour, p.minute, 0, 0, zone)
 	hour, minute, _ := at.Clock()
 	if skipped := (p.hour-hour)*60 + p.minute - minute; skipped > 0 { // skipped by the change to daylight saving time: as much later
@@ -72,7 +72,7 @@ func (p Plan) Next(after time.Time) time.Time {
 	}
 	year, month, day := after.Date()
 	for ahead := 0; ; ahead++ {
-		if at, ok := p.on(year, month, day+ahead, after.Location()); ok && at.After(after) {
+		if at, ok := p.dueOn(year, month, day+ahead, after.Location()); ok && at.After(after) {
 			return at
 		}
 	}
@@ -85,7 +85,7 @@ func (p Plan) Last(until time.Time) (at time.Time, ok bool) {
 	}
 	year, month, day := until.Date()
 	for back := 0; ; back++ {
-		if at, ok := p.on(year, month, day-back, until.Location()); ok && !at.After(until) {
+		if at, ok := p.dueOn(year, month, day-back, until.Location()); ok && !at.After(until) {
 			return at, true
 		}
 	}

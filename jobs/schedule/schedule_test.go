@@ -38,7 +38,7 @@ func TestNextAndLast(t *testing.T) {
 	}
 }
 
-func TestWords(t *testing.T) {
+func TestPlanString(t *testing.T) {
 	for plan, want := range map[schedule.Plan]string{
 		schedule.Daily(1, 30): "30 1 * * *", schedule.Weekly(time.Sunday, 3, 0): "0 3 * * 0", schedule.Cron("*/5 * * * *"): "*/5 * * * *",
 	} {

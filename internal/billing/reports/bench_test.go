@@ -68,7 +68,7 @@ func load(b *testing.B, app core.App, entries int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("%d entries in %d months counted anew in %.1f s", entries, months, time.Since(start).Seconds())
+	b.Logf("%d entries in %d months recounted in %.1f s", entries, months, time.Since(start).Seconds())
 }
 
 // bare drops indexes and triggers of the entries while a million are inserted, and returns a function that restores the indexes.

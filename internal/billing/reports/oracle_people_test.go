@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func (p practice) oraclePayers(q asked) object {
+func (p practice) oraclePayers(q request) object {
 	rows := []object{}
 	keys, parts := split(p.about(q), byPayer)
 	sort.SliceStable(keys, func(i, j int) bool { return sumUp(parts[keys[i]]).sent > sumUp(parts[keys[j]]).sent })
@@ -29,7 +29,7 @@ func (p practice) oraclePayers(q asked) object {
 	return object{"results": rows}
 }
 
-func (p practice) oracleCodes(q asked) object {
+func (p practice) oracleCodes(q request) object {
 	rows := []object{}
 	keys, parts := split(p.about(q), byCode)
 	for _, k := range keys {
@@ -43,7 +43,7 @@ func (p practice) oracleCodes(q asked) object {
 	return object{"results": rows}
 }
 
-func (p practice) oracleProviders(q asked) object {
+func (p practice) oracleProviders(q request) object {
 	rows := []object{}
 	keys, parts := split(p.about(q), byProvider)
 	richest(keys, parts)
@@ -62,7 +62,7 @@ func (p practice) oracleProviders(q asked) object {
 	return object{"results": rows}
 }
 
-func (p practice) oraclePatients(q asked) object {
+func (p practice) oraclePatients(q request) object {
 	rows := []object{}
 	keys, parts := split(p.about(q), byPatient)
 	if q.patient != "" {
@@ -102,7 +102,7 @@ func (p practice) oraclePatients(q asked) object {
 	return object{"count": len(rows), "results": rows}
 }
 
-func (p practice) oracleTasks(q asked) object {
+func (p practice) oracleTasks(q request) object {
 	type item struct {
 		id, task, code, since string
 		order, age            int

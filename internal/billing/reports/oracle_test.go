@@ -13,8 +13,8 @@ import (
 
 type object = map[string]any
 
-// asked is a request for a report; "any" matches every payer and provider.
-type asked struct{ from, to, payer, provider, code, patient string }
+// request is a request for a report; "any" matches every payer and provider.
+type request struct{ from, to, payer, provider, code, patient string }
 
 func money(cents int) float64 { return float64(cents) / 100 }
 
@@ -53,12 +53,12 @@ func practiceDay(instant string) string {
 }
 
 // about returns the claims that match a request.
-func (p practice) about(q asked) (found []claim) {
+func (p practice) about(q request) (found []claim) {
 	return slices.DeleteFunc(p.ever(q), func(c claim) bool { return c.status == "voided" })
 }
 
 // ever returns the same claims including voided ones.
-func (p practice) ever(q asked) (found []claim) {
+func (p practice) ever(q request) (found []claim) {
 	for _, c := range p.claims {
 		if q.from != "" && c.day < q.from || q.to != "" && c.day > q.to || q.code != "" && c.code != q.code ||
 			q.patient != "" && c.patient != q.patient || q.payer != "any" && c.payer != q.payer || q.provider != "any" && c.provider != q.provider {
@@ -176,7 +176,7 @@ func groupOf(from, to string) string {
 }
 
 // periods groups claims by the periods of a span.
-func (p practice) periods(q asked, group string) (keys []string, parts map[string][]claim) {
+func (p practice) periods(q request, group string) (keys []string, parts map[string][]claim) {
 	for day := q.from; day <= q.to; day = moved(day, 1) {
 		if key := periodOf(day, group); len(keys) == 0 || keys[len(keys)-1] != key {
 			keys = append(keys, key)
@@ -187,7 +187,7 @@ func (p practice) periods(q asked, group string) (keys []string, parts map[strin
 }
 
 // reconciled adds charges and their results to a report.
-func (p practice) reconciled(q asked, o object) object {
+func (p practice) reconciled(q request, o object) object {
 	billed, expected, paid, adjusted, share, refunded, open := 0, 0, 0, 0, 0, 0, 0
 	out := map[string][4]int{}
 	for _, c := range p.ever(q) {
@@ -210,7 +210,7 @@ func (p practice) reconciled(q asked, o object) object {
 	return o
 }
 
-func (p practice) oracleRevenue(q asked) object {
+func (p practice) oracleRevenue(q request) object {
 	all := p.about(q)
 	o := object{"total_revenue": money(sumUp(all).cents), "collected_revenue": money(sumUp(all).paid), "by_cpt": []object{}, "by_payer": []object{}, "by_provider": []object{}, "by_period": []object{}}
 	add := func(list string, f figures, more object) {
@@ -238,7 +238,7 @@ func (p practice) oracleRevenue(q asked) object {
 	return p.reconciled(q, o)
 }
 
-func (p practice) oracleBreakdown(q asked, group string) object {
+func (p practice) oracleBreakdown(q request, group string) object {
 	rows := []object{}
 	keys, parts := p.periods(q, group)
 	for _, k := range keys {
@@ -249,7 +249,7 @@ func (p practice) oracleBreakdown(q asked, group string) object {
 }
 
 func (p practice) oracleStats(month string) object {
-	all := p.about(asked{from: month + "-01", to: month + "-31", payer: "any", provider: "any"})
+	all := p.about(request{from: month + "-01", to: month + "-31", payer: "any", provider: "any"})
 	f, byCPT := sumUp(all), object{}
 	keys, parts := split(all, byCode)
 	for _, k := range keys {
@@ -262,7 +262,7 @@ func (p practice) oracleStats(month string) object {
 }
 
 // monthRows returns the months with the change from the month before.
-func (p practice) monthRows(q asked, change string, factor, decimals int) []object {
+func (p practice) monthRows(q request, change string, factor, decimals int) []object {
 	rows, last := []object{}, 0
 	keys, parts := p.periods(q, "month")
 	for _, k := range keys {
@@ -276,7 +276,7 @@ func (p practice) monthRows(q asked, change string, factor, decimals int) []obje
 	return rows
 }
 
-func (p practice) oracleExecutive(q asked) object {
+func (p practice) oracleExecutive(q request) object {
 	before := q
 	before.from, before.to = moved(q.from, -apart(q.from, q.to)-1), moved(q.from, -1)
 	f, previous := sumUp(p.about(q)), sumUp(p.about(before)).cents
@@ -311,7 +311,7 @@ func (p practice) oracleExecutive(q asked) object {
 	})
 }
 
-func (p practice) oracleStatus(q asked) object {
+func (p practice) oracleStatus(q request) object {
 	f, rows := sumUp(p.about(q)), []object{}
 	_, parts := split(p.about(q), func(c claim) string { return c.status })
 	for _, state := range []string{"pending_review", "reviewed", "submitted", "paid", "denied", "appealed", "void_requested", "refund_due", "refunded"} {
@@ -331,7 +331,7 @@ func (p practice) oracleStatus(q asked) object {
 	return object{"total_claims": f.claims, "total_amount": money(f.cents), "results": rows}
 }
 
-func (p practice) oracleAging(q asked) object {
+func (p practice) oracleAging(q request) object {
 	today := p.now.In(newYork).Format(time.DateOnly)
 	open := slices.DeleteFunc(p.about(q), func(c claim) bool { return c.status != "submitted" && c.status != "appealed" })
 	buckets := func(claims []claim) (rows []object) {

@@ -30,7 +30,7 @@ func engine(keep time.Duration) *reports.Engine {
 
 // oracles are the expected reports, and what each covers without dates.
 var oracles = map[reports.Name]struct {
-	says   func(practice, asked) object
+	says   func(practice, request) object
 	covers string
 }{
 	reports.ExecutiveDashboard: {practice.oracleExecutive, "year"},
@@ -40,19 +40,19 @@ var oracles = map[reports.Name]struct {
 	reports.PayerPerformance:   {practice.oraclePayers, "month"},
 	reports.PatientSummary:     {practice.oraclePatients, ""},
 	reports.CPTUtilization:     {practice.oracleCodes, "month"},
-	reports.MonthlyTrend: {func(p practice, q asked) object {
+	reports.MonthlyTrend: {func(p practice, q request) object {
 		return object{"results": p.monthRows(q, "growth_rate", 1, 4)}
 	}, "year"},
 	reports.ProviderProductivity: {practice.oracleProviders, "month"},
 	reports.TasksSummary:         {practice.oracleTasks, ""},
-	reports.QuickStats: {func(p practice, q asked) object {
+	reports.QuickStats: {func(p practice, q request) object {
 		f := sumUp(p.about(q))
 		return object{"total_revenue": money(f.cents), "claims_count": f.claims, "collection_rate": rounded(f.paid, f.sentCents, 4), "as_of": p.now.Format(time.DateOnly)}
 	}, "calendar month"},
 }
 
 // dates returns the days of a report requested without dates.
-func dates(covers string, q asked, now time.Time) asked {
+func dates(covers string, q request, now time.Time) request {
 	if covers == "" {
 		return q
 	}
@@ -87,8 +87,8 @@ func plain(t *testing.T, value any) (out any) {
 	return out
 }
 
-func question(r *rand.Rand, p practice) asked {
-	q := asked{payer: "any", provider: "any"}
+func question(r *rand.Rand, p practice) request {
+	q := request{payer: "any", provider: "any"}
 	day := func() string { return p.begin.AddDate(0, 0, r.IntN(450)-10).Format(time.DateOnly) }
 	switch r.IntN(4) {
 	case 0:
@@ -162,10 +162,10 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-func agree(t *testing.T, seed uint64, what string, q asked, want, got any) {
+func agree(t *testing.T, seed uint64, what string, q request, want, got any) {
 	t.Helper()
 	if want, got := plain(t, want), plain(t, got); !reflect.DeepEqual(want, got) {
-		t.Fatalf("case %d, %s, %+v:\nthe oracle says %v\nthe report says %v", seed, what, q, want, got)
+		t.Fatalf("case %d, %s, %+v:\noracle: %v\nreport: %v", seed, what, q, want, got)
 	}
 }
 
@@ -176,10 +176,10 @@ func checkStatistics(t *testing.T, app core.App, e *reports.Engine, seed uint64,
 	if err != nil {
 		t.Fatal(err)
 	}
-	agree(t, seed, "stats", asked{from: month.Start}, p.oracleStats(month.Start[:7]), statistics)
+	agree(t, seed, "stats", request{from: month.Start}, p.oracleStats(month.Start[:7]), statistics)
 	for _, group := range []string{"", "day", "week", "month"} {
 		q := dates("month", question(r, p), p.now)
-		q = asked{from: q.from, to: q.to, payer: "any", provider: "any"}
+		q = request{from: q.from, to: q.to, payer: "any", provider: "any"}
 		breakdown, err := e.Breakdown(app, q.from, q.to, group)
 		if err != nil {
 			t.Fatal(err)

@@ -99,7 +99,7 @@ func checkCell(t *testing.T, what string, cell reports.Cell, member any) {
 }
 
 // Columns are selected in the requested order; an unknown column is an error that names it.
-func TestPick(t *testing.T) {
+func TestSelectColumns(t *testing.T) {
 	table := reports.Table{Columns: []string{"a", "b", "c"}, Rows: [][]reports.Cell{{{Text: "1"}, {Text: "2"}, {Text: "3"}}, {{Text: "4"}, {Text: "5"}, {Text: "6"}}}}
 	picked, unknown := table.SelectColumns([]string{"c", "a"})
 	if got := fmt.Sprint(picked.Columns, picked.Rows); unknown != "" || got != "[c a] [[{3 false} {1 false}] [{6 false} {4 false}]]" {
@@ -187,10 +187,10 @@ func TestCache(t *testing.T) {
 		}
 	}
 	if cached(reports.MonthlyTrend, reports.Query{}, "admin", true, p.now.Add(4*time.Minute)) {
-		t.Error("asked anew, an old one comes")
+		t.Error("a fresh request returns a cached report")
 	}
 	if !cached(reports.MonthlyTrend, reports.Query{}, "admin", false, p.now.Add(8*time.Minute)) {
-		t.Error("what was made anew is not kept")
+		t.Error("the fresh report is not cached")
 	}
 	if cached(reports.MonthlyTrend, reports.Query{}, "admin", false, p.now.Add(9*time.Minute)) {
 		t.Error("five minutes later an old one comes")

@@ -14,7 +14,7 @@ import (
 )
 
 // A billing run creates one entry per patient at one time: the list of pending entries follows its index without sorting.
-func TestWaitingEntriesAreNotSorted(t *testing.T) {
+func TestPendingEntriesUseIndex(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	var said []string
 	db := app.ConcurrentDB().(*dbx.DB)

@@ -45,13 +45,13 @@ func WithdrawService(app core.App) error { return collections.DeleteServiceKeys(
 // AdmitCommand admits a command to a data folder until release, with or without a running service. It fails like AdmitService, and also if the running
 // service lacks the key that the command seals under. It checks that first, because the check is cheap.
 func AdmitCommand(app core.App, ring *phi.KeyRing, migrate func() error) (release func() error, err error) {
-	release, err = backup.Seal(app.DataDir()) // first: prevents the retirement of keys
+	release, err = backup.LockSealing(app.DataDir()) // first: prevents the retirement of keys
 	if err != nil {
 		return nil, err
 	}
-	held := func(app core.App) error { return checkService(app, ring) }
-	if err = held(app); err == nil {
-		err = admit(app, ring, migrate, held)
+	checkHeld := func(app core.App) error { return checkService(app, ring) }
+	if err = checkHeld(app); err == nil {
+		err = admit(app, ring, migrate, checkHeld)
 	}
 	if err != nil {
 		return nil, errors.Join(err, release())
@@ -102,27 +102,27 @@ func findUnregistered(app core.App, ring *phi.KeyRing) (unregistered []string, e
 	if len(registered) == 0 {
 		newest = 0
 	}
-	known := func(id string) bool {
+	isRegistered := func(id string) bool {
 		return slices.ContainsFunc(registered, func(k collections.RingKey) bool { return k.ID == id })
 	}
 	tables, err := collections.SealedTables(app)
 	if err != nil {
 		return nil, err
 	}
-	where := map[string][]collections.SealedTable{}
+	tablesByKey := map[string][]collections.SealedTable{}
 	for _, t := range tables {
 		ids, err := collections.KeyIDsIn(app, t, newest)
 		if err != nil {
 			return nil, err
 		}
 		for _, id := range ids {
-			if !known(id) {
-				where[id] = append(where[id], t)
+			if !isRegistered(id) {
+				tablesByKey[id] = append(tablesByKey[id], t)
 			}
 		}
 	}
 	var missing []string
-	for id, tables := range where {
+	for id, tables := range tablesByKey {
 		opens, err := opensAny(app, ring, tables, id)
 		if err != nil {
 			return nil, err
@@ -185,7 +185,7 @@ func registeredKeys(app core.App) ([]collections.RingKey, error) {
 // checkService fails if a running service cannot open values that the ring seals. It also fails if the service is of a version that does not publish its
 // keys, since the command must not migrate the schema of a running service.
 func checkService(app core.App, ring *phi.KeyRing) error {
-	running, err := backup.Served(app.DataDir())
+	running, err := backup.IsServed(app.DataDir())
 	if err != nil || !running {
 		return err
 	}
@@ -236,7 +236,7 @@ func BeginRetirement(app core.App, ring *phi.KeyRing) (*Retirement, error) {
 func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (unretired map[string]string, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		unretired = map[string]string{}
-		sealing, err := serviceSealingKey(tx)
+		serviceKey, err := serviceSealingKey(tx)
 		if err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (un
 			switch {
 			case values[key.ID] > 0:
 				reason = fmt.Sprintf("%d values lie under it", values[key.ID])
-			case sealing == key.ID:
+			case serviceKey == key.ID:
 				reason = "the running service seals under it"
 			case !alone:
 				reason = "another command works on the data folder"
@@ -279,7 +279,7 @@ func (r *Retirement) Finish(app core.App, values map[string]int, alone bool) (un
 
 // serviceSealingKey returns the id of the key that the running service seals under; "" if no service is running.
 func serviceSealingKey(tx core.App) (string, error) {
-	running, err := backup.Served(tx.DataDir())
+	running, err := backup.IsServed(tx.DataDir())
 	if err != nil || !running {
 		return "", err
 	}

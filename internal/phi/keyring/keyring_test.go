@@ -82,13 +82,13 @@ func TestRetirementDetectsNewSealingProcess(t *testing.T) {
 		}
 		return kept
 	}
-	if err := backup.Alone(app.DataDir(), func(alone bool) error { again(alone); return nil }); err != nil || kept["a"] == "" {
+	if err := backup.TryLockSealing(app.DataDir(), func(alone bool) error { again(alone); return nil }); err != nil || kept["a"] == "" {
 		t.Errorf("with a running command: kept %v, %v", kept, err)
 	}
 	if err := release(); err != nil {
 		t.Fatal(err)
 	}
-	if err := backup.Alone(app.DataDir(), func(alone bool) error { again(alone); return nil }); err != nil || len(kept) > 0 {
+	if err := backup.TryLockSealing(app.DataDir(), func(alone bool) error { again(alone); return nil }); err != nil || len(kept) > 0 {
 		t.Errorf("without a running command: kept %v, %v", kept, err)
 	}
 	if ids := registered(t, app); !slices.Equal(ids, []string{"b"}) {
@@ -134,7 +134,7 @@ func TestDamagedValuesDoNotInvalidateKey(t *testing.T) {
 // A service without published keys is detected before any rows are read, even in a folder without a key register.
 func TestSilentServiceIsDetectedBeforeReads(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	release, err := backup.Serve(app.DataDir())
+	release, err := backup.LockServe(app.DataDir())
 	if err != nil {
 		t.Fatal(err)
 	}

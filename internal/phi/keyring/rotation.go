@@ -204,7 +204,7 @@ func (r *rotation) retire(tables []collections.SealedTable) error {
 	if err := r.release(); err != nil {
 		return err
 	}
-	return backup.Alone(r.app.DataDir(), func(alone bool) error {
+	return backup.TryLockSealing(r.app.DataDir(), func(alone bool) error {
 		retirement, err := BeginRetirement(r.app, r.ring)
 		if err != nil {
 			return err
