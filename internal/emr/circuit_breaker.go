@@ -35,7 +35,7 @@ const (
 
 // attribution is the cause of a failed delivery: the record (the zero value) or the EMR.
 type attribution struct {
-	toEMR       bool // the record does not use up an attempt
+	toEMR       bool // the record uses up no attempt after its first
 	waitsForEMR bool // it is sent as soon as the breaker closes
 }
 

@@ -81,7 +81,8 @@ type Failure struct {
 	IsCopyWrong bool
 	// Wait is set when the EMR's search result can be trusted only later: the delivery waits that long and uses up no attempt.
 	Wait time.Duration
-	// EMRFault: the EMR failed and not the record, which uses up no attempt; WaitsForEMR: it is sent as soon as the circuit breaker closes.
+	// EMRFault: the EMR failed and not the record, which uses up no attempt after its first; WaitsForEMR: the record is sent as soon as the
+	// circuit breaker closes.
 	EMRFault, WaitsForEMR bool
 }
 
@@ -91,7 +92,8 @@ type Failure struct {
 func (f Failure) nextAttempt(c Claimed, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
 	attempts = c.AttemptCount
 	switch {
-	case c.WasDeadLetter && (f.EMRFault || f.Wait > 0 && f.Code != CodeSearchOutdated): // after CodeSearchOutdated nothing was sent: it is sent once that is safe
+	// After CodeSearchOutdated nothing was sent: the dead letter is sent once that is safe.
+	case c.WasDeadLetter && (f.EMRFault || f.Wait > 0 && f.Code != CodeSearchOutdated):
 		return attempts, next, false
 	case f.EMRFault, f.Wait > 0:
 		attempts = min(max(1, attempts), len(schedule))

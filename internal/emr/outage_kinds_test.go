@@ -23,7 +23,7 @@ func (w *simulation) failBetween(how failureMode, from, to time.Duration) {
 	w.server.set(func() { w.server.state = state })
 }
 
-// An EMR that fails intermittently uses up no attempts.
+// An EMR that fails intermittently uses up at most one attempt of a delivery.
 func TestFlappingEMR(t *testing.T) {
 	inSimulatedTime(t, 5, func(w *simulation) {
 		draw := rand.New(rand.NewPCG(1, 2))
@@ -265,7 +265,7 @@ func TestRetryAfterDuringOutage(t *testing.T) {
 	}
 }
 
-// A manual transmit during an outage is attempted, reports its result, and uses up no attempt; a dead letter stays one.
+// A manual transmit during an outage is attempted, reports its result, and uses up at most one attempt; a dead letter stays one.
 func TestTransmitDuringOutage(t *testing.T) {
 	inSimulatedTime(t, 3, func(w *simulation) {
 		final := w.addReading(0, time.Minute)
@@ -291,12 +291,12 @@ func TestTransmitDuringOutage(t *testing.T) {
 				w.t.Errorf("the dead letter: %+v", r)
 			}
 			if r := transmit(pending); r.Status != "failed" || r.Next == "" || r.Attempts != 1 || !r.WaitsForEMR {
-				w.t.Errorf("what waits: %+v", r)
+				w.t.Errorf("the queued delivery: %+v", r)
 			}
 		}
 		time.Sleep(2 * time.Hour)
 		if r := w.row(pending); r.Status != "transmitted" {
-			w.t.Errorf("what waited: %+v", r)
+			w.t.Errorf("the queued delivery: %+v", r)
 		}
 		if r := w.row(final); r.Status != "failed" || w.server.storedCount(final) != 0 {
 			w.t.Errorf("the dead letter was sent automatically: %+v", r)
