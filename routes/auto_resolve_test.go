@@ -76,14 +76,14 @@ func (w *ward) wantAlertStates(what string, want ...string) {
 	}
 }
 
-// stats returns the states of the escalations that the service opened.
-func (w *ward) stats() []string {
-	return w.rows(w.t, `SELECT priority || ' ' || status FROM escalations WHERE created_by = 'system' ORDER BY id`)
+// statEscalations returns the states of the escalations that the service opened.
+func (w *ward) statEscalations() []string {
+	return w.queryRows(w.t, `SELECT priority || ' ' || status FROM escalations WHERE created_by = 'system' ORDER BY id`)
 }
 
 // announcements returns the announcements by kind.
 func (w *ward) announcements() []string {
-	return w.rows(w.t, `SELECT kind || ' ' || severity FROM announcements WHERE patient != '' ORDER BY rowid`)
+	return w.queryRows(w.t, `SELECT kind || ' ' || severity FROM announcements WHERE patient != '' ORDER BY rowid`)
 }
 
 func (w *ward) score() (score float64, level string) {
@@ -150,7 +150,7 @@ func TestStoryLateReading(t *testing.T) {
 		before, _ := w.score()
 		w.addReading("device", 188, 110, w.now.AddDate(0, 0, -10))
 		w.wantAlertStates("late, and normals since", "188 critical auto_resolved late superseded")
-		if stats, notified := w.stats(), w.announcements(); len(stats) != 0 || !slices.Equal(notified, []string{"reading_superseded critical"}) {
+		if stats, notified := w.statEscalations(), w.announcements(); len(stats) != 0 || !slices.Equal(notified, []string{"reading_superseded critical"}) {
 			t.Errorf("%s: escalations %q, notified %q", zone, stats, notified)
 		}
 		if score, _ := w.score(); score != before {
@@ -164,11 +164,11 @@ func TestStoryLateReading(t *testing.T) {
 		w = newWard(t, object{"time_zone": zone})
 		w.addReading("device", 188, 110, w.now.AddDate(0, 0, -10))
 		w.wantAlertStates("late, and nothing since", "188 critical active late")
-		if stats, notified := w.stats(), w.announcements(); len(stats) != 0 || !slices.Equal(notified, []string{"alert_raised critical"}) {
+		if stats, notified := w.statEscalations(), w.announcements(); len(stats) != 0 || !slices.Equal(notified, []string{"alert_raised critical"}) {
 			t.Errorf("%s: escalations %q, notified %q", zone, stats, notified)
 		}
 		w.addReading("device", 232, 130, w.now)
-		if stats := w.stats(); !slices.Equal(stats, []string{"stat open"}) {
+		if stats := w.statEscalations(); !slices.Equal(stats, []string{"stat open"}) {
 			t.Errorf("%s: a critical reading of now opens %q", zone, stats)
 		}
 	}
@@ -197,7 +197,7 @@ func TestLateReadings(t *testing.T) {
 		}
 		w.addReading("device", 188, 110, w.now.Add(-test.age))
 		w.wantAlertStates(test.name, test.want)
-		if stats := w.stats(); len(stats) != test.stats {
+		if stats := w.statEscalations(); len(stats) != test.stats {
 			t.Errorf("%s: %q", test.name, stats)
 		}
 	}
@@ -221,7 +221,7 @@ func TestOrderOfArrival(t *testing.T) {
 			w.now = start.Add(time.Duration(n) * time.Second)
 			w.addReading("device", values[i][0], values[i][1], start.Add(time.Duration(i-10)*time.Minute))
 		}
-		return fmt.Sprint(w.alertStates(), w.stats())
+		return fmt.Sprint(w.alertStates(), w.statEscalations())
 	}
 	want := play([]int{0, 1, 2, 3, 4})
 	if want != "[150 warning auto_resolved 204 critical auto_resolved] [stat open]" {
@@ -252,7 +252,7 @@ func TestStoryBatch(t *testing.T) {
 			t.Errorf("the first answer is about %v, want %v", first.at("systolic"), want)
 		}
 		w.wantAlertStates("a late batch", "188 critical auto_resolved late superseded")
-		if stats, notified := w.stats(), w.announcements(); len(stats) != 0 || !slices.Equal(notified, []string{"reading_superseded critical"}) {
+		if stats, notified := w.statEscalations(), w.announcements(); len(stats) != 0 || !slices.Equal(notified, []string{"reading_superseded critical"}) {
 			t.Errorf("escalations %q, notified %q", stats, notified)
 		}
 
@@ -368,7 +368,7 @@ func TestStoryRetraction(t *testing.T) {
 	}
 	w.retract(id)
 	w.wantAlertStates("retracted", "232 critical resolved withdrawn")
-	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled"}) {
+	if stats := w.statEscalations(); !slices.Equal(stats, []string{"stat cancelled"}) {
 		t.Errorf("escalations: %q", stats)
 	}
 	if score, _ := w.score(); score != before {
@@ -376,7 +376,7 @@ func TestStoryRetraction(t *testing.T) {
 	}
 	w.now = w.now.Add(time.Minute)
 	w.addReading("device", 236, 130, w.now)
-	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled", "stat open"}) {
+	if stats := w.statEscalations(); !slices.Equal(stats, []string{"stat cancelled", "stat open"}) {
 		t.Errorf("a real one afterwards: %q", stats)
 	}
 
@@ -390,7 +390,7 @@ func TestStoryRetraction(t *testing.T) {
 		t.Errorf("remaining escalation: %v", e)
 	}
 	w.retract(second)
-	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled"}) {
+	if stats := w.statEscalations(); !slices.Equal(stats, []string{"stat cancelled"}) {
 		t.Errorf("nothing is left: %q", stats)
 	}
 
@@ -441,7 +441,7 @@ func TestStoryRetraction(t *testing.T) {
 	w.retract(weights[1])
 	spouse := []string{"-3.5 warning resolved withdrawn", "3.6 warning resolved withdrawn", "5.9 critical resolved withdrawn"}
 	w.wantAlertStates("without the spouse's", append(spouse, "2.3 warning active")...) // since yesterday; 2.4 within the week
-	if stats := w.stats(); !slices.Equal(stats, []string{"stat cancelled"}) {
+	if stats := w.statEscalations(); !slices.Equal(stats, []string{"stat cancelled"}) {
 		t.Errorf("escalations: %q", stats)
 	}
 	w.retract(weights[0])

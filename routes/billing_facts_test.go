@@ -66,10 +66,10 @@ func (c *clinic) wantRefusal(entry, move string, body any, reasons ...string) {
 	}
 }
 
-// withdraw retracts one of a patient's readings.
-func (c *clinic) withdraw(patient string) {
+// retract retracts one of a patient's readings.
+func (c *clinic) retract(patient string) {
 	c.t.Helper()
-	id := c.rows(c.t, `SELECT id FROM observations WHERE status = 'final' AND patient = '`+patient+`' ORDER BY measured_at DESC LIMIT 1`)[0]
+	id := c.queryRows(c.t, `SELECT id FROM observations WHERE status = 'final' AND patient = '`+patient+`' ORDER BY measured_at DESC LIMIT 1`)[0]
 	c.request(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "Not the patient"}).want(200)
 }
 
@@ -81,7 +81,7 @@ func TestFactsRefuse(t *testing.T) {
 	c.storeDeviceDays(sixteen, "D-1", c.now.AddDate(0, 0, -31), 16)
 	c.request(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
 	supply := c.entryOf(sixteen, "99454")
-	c.withdraw(sixteen)
+	c.retract(sixteen)
 	c.wantRefusal(supply, "review", nil, "days_below_minimum")
 	c.moveEntry(supply, "void", object{"reason": "Fifteen days"}).want(200)
 	c.request(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
@@ -128,7 +128,7 @@ func TestEvidenceChangesAfterSubmission(t *testing.T) {
 	c.moveEntry(entry, "review", nil).want(200)
 	c.moveEntry(entry, "submit", nil).want(200).wantAt(object{"evidence_changed_at": nil, "repay_by": nil})
 	c.moveEntry(entry, "pay", object{"amount": 43.02, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
-	c.withdraw(patient)
+	c.retract(patient)
 	path := "/billing/entries/" + entry + "/"
 	flagged := c.request(authz.DataMonitor, "GET", path, nil)
 	flagged.wantAt(object{"status": "paid", "repay_by": "2026-03-16", "evidence_changed_at": c.now.UTC().Format(time.RFC3339)})
@@ -141,8 +141,8 @@ func TestEvidenceChangesAfterSubmission(t *testing.T) {
 	}) {
 		t.Errorf("the tasks are %s", tasks.body)
 	}
-	c.withdraw(patient) // one more day opens no second task
-	if notified := c.rows(t, `SELECT kind FROM announcements WHERE kind = 'evidence_changed'`); len(notified) != 1 {
+	c.retract(patient) // one more day opens no second task
+	if notified := c.queryRows(t, `SELECT kind FROM announcements WHERE kind = 'evidence_changed'`); len(notified) != 1 {
 		t.Errorf("%d were notified", len(notified))
 	}
 	for i := range 2 { // a vendor file adds two days later

@@ -68,8 +68,8 @@ func TestEvidencePacket(t *testing.T) {
 	}
 	minutes, _ := evidence("99457")
 	wantMembers(t, "time", first(minutes, "time_entries"), object{"started_at": "2026-01-14T07:45:00Z", "recorded_at": "2026-01-15T13:45:00Z", "author": c.people[authz.Nurse].Email()})
-	if person, _ := first(minutes, "time_entries")["person"].(string); !strings.Contains(person, ", ") {
-		t.Errorf("the time is %q's", person)
+	if patientBody, _ := first(minutes, "time_entries")["person"].(string); !strings.Contains(patientBody, ", ") {
+		t.Errorf("the time is %q's", patientBody)
 	}
 	if paper := c.request(authz.DataMonitor, "GET", path+"?format=pdf", nil).want(200); !strings.HasPrefix(paper.body, "%PDF-") {
 		t.Error("the packet is no PDF")

@@ -14,8 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 )
 
-// bill creates a January entry manually and applies the moves to it.
-func (c *clinic) bill(patient, code, day string, moves ...string) string {
+// createClaim creates a January entry manually and applies the moves to it.
+func (c *clinic) createClaim(patient, code, day string, moves ...string) string {
 	c.t.Helper()
 	entry := c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": code, "service_date": day, "duration_minutes": 20}).want(201)
 	id := entry.object()["id"].(string)
@@ -29,23 +29,23 @@ func (c *clinic) bill(patient, code, day string, moves ...string) string {
 	return id
 }
 
-// books is a clinic with a few claims: 47.87 paid with 40.50, 38.49 denied, 43.02 pending, and one voided.
-func books(t *testing.T) (c *clinic, patient string) {
+// clinicWithClaims is a clinic with a few claims: 47.87 paid with 40.50, 38.49 denied, 43.02 pending, and one voided.
+func clinicWithClaims(t *testing.T) (c *clinic, patient string) {
 	c = newClinic(t)
 	patient = c.enroll(object{"icd10_codes": []string{"I10"}, "first_name": "=Ada", "primary_provider_id": c.people[authz.Provider].Number()})
 	c.consent(patient)
 	c.logCall(patient, "2026-01-04T14:00:00Z", 40)
-	c.bill(patient, "99457", "2026-01-05", "review", "submit", "pay")
-	c.bill(patient, "99458", "2026-01-06", "review", "submit", "deny")
-	c.bill(patient, "99454", "2026-01-14")
-	c.bill(patient, "99453", "2026-01-15", "void")
+	c.createClaim(patient, "99457", "2026-01-05", "review", "submit", "pay")
+	c.createClaim(patient, "99458", "2026-01-06", "review", "submit", "deny")
+	c.createClaim(patient, "99454", "2026-01-14")
+	c.createClaim(patient, "99453", "2026-01-15", "void")
 	return c, patient
 }
 
 const reportPath = "/billing/reports/"
 
 func TestReports(t *testing.T) {
-	c, patient := books(t)
+	c, patient := clinicWithClaims(t)
 	for _, name := range reports.Names() {
 		path := reportPath + string(name) + "/"
 		c.wantRoles("GET", path, nil, authz.Admin, authz.DataMonitor)
@@ -94,7 +94,7 @@ func TestReports(t *testing.T) {
 }
 
 func TestReportCache(t *testing.T) {
-	c, patient := books(t)
+	c, patient := clinicWithClaims(t)
 	path := reportPath + "monthly-trend/"
 	revenue := func(query string, as authz.Role) (float64, bool) {
 		body := c.request(as, "GET", path+query, nil).want(200).object()
@@ -123,7 +123,7 @@ func TestReportCache(t *testing.T) {
 			t.Errorf("step %d: %v, cached %v, want %v, %v", i, got, cached, step.revenue, step.cached)
 		}
 		if i == 0 {
-			c.bill(patient, "99454", "2026-01-13")
+			c.createClaim(patient, "99454", "2026-01-13")
 		}
 	}
 	c.now = made.Add(31 * time.Minute)
@@ -136,7 +136,7 @@ func TestReportCache(t *testing.T) {
 }
 
 func TestReportFiles(t *testing.T) {
-	c, patient := books(t)
+	c, patient := clinicWithClaims(t)
 	exported := c.request(authz.DataMonitor, "GET", reportPath+"export/", nil).want(200).body
 	if want := "cpt_code,claims,units,revenue,collected\r\n99454,1,1,43.02,0.00\r\n99457,1,1,47.87,40.50\r\n99458,1,1,38.49,0.00\r\n"; exported != want {
 		t.Errorf("revenue as CSV is %q", exported)
@@ -171,7 +171,7 @@ func TestReportFiles(t *testing.T) {
 }
 
 func TestBillingStatistics(t *testing.T) {
-	c, _ := books(t)
+	c, _ := clinicWithClaims(t)
 	const stats, breakdown = "/reports/billing/stats/", "/reports/billing/"
 	c.request(authz.Admin, "GET", stats, nil).want(200).wantAt(object{
 		"period": "2026-01", "total_revenue": 129.38, "collected_revenue": 40.5, "total_claims": 3.0, "claims_by_status.paid": 1.0, "claims_by_status.denied": 1.0,

@@ -11,8 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/routes"
 )
 
-// follow reads all changes after a cursor and returns one line per change, with the next cursor.
-func (c *clinic) follow(role authz.Role, since, query string) (lines []string, next string) {
+// readFeed reads all changes after a cursor and returns one line per change, with the next cursor.
+func (c *clinic) readFeed(role authz.Role, since, query string) (lines []string, next string) {
 	c.t.Helper()
 	for more := true; more; since = next {
 		page := c.request(role, "GET", "/changes/?since="+url.QueryEscape(since)+query, nil).want(200).object()
@@ -25,10 +25,10 @@ func (c *clinic) follow(role authz.Role, since, query string) (lines []string, n
 	return lines, next
 }
 
-// latest returns the cursor after the last change.
-func (c *clinic) latest() string {
+// latestCursor returns the cursor after the last change.
+func (c *clinic) latestCursor() string {
 	c.t.Helper()
-	lines, next := c.follow(authz.Admin, "latest", "")
+	lines, next := c.readFeed(authz.Admin, "latest", "")
 	if len(lines) != 0 || next == "" {
 		c.t.Fatalf("latest is %q with %v", next, lines)
 	}
@@ -38,12 +38,12 @@ func (c *clinic) latest() string {
 // Changes made by the API, the engines and the dashboard appear once each, in order, with the API's ids.
 func TestChangeFeed(t *testing.T) {
 	c := newIngestingClinic(t)
-	start := c.latest()
+	start := c.latestCursor()
 	patient := c.enroll(nil)
 	reading := c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": patient, "systolic": 190, "diastolic": 125, "measured_at": "2026-01-15T13:40:00Z",
 	}).want(201).object()["id"].(string)
-	lines, next := c.follow(authz.Admin, start, "&limit=1")
+	lines, next := c.readFeed(authz.Admin, start, "&limit=1")
 	alerts := c.request(authz.Admin, "GET", "/alerts/", nil).results()
 	escalations := c.request(authz.Admin, "GET", "/escalations/", nil).results()
 	if len(alerts) == 0 || len(escalations) != 1 {
@@ -58,18 +58,18 @@ func TestChangeFeed(t *testing.T) {
 			t.Errorf("%s is notified %d times in %v", line, n, lines)
 		}
 	}
-	if again, same := c.follow(authz.Admin, next, ""); len(again) != 0 || same != next {
+	if again, same := c.readFeed(authz.Admin, next, ""); len(again) != 0 || same != next {
 		t.Errorf("nothing changed, but %v is listed", again)
 	}
-	all, end := c.follow(authz.Admin, start, "&limit=1000")
+	all, end := c.readFeed(authz.Admin, start, "&limit=1000")
 	if !slices.Equal(all, lines) || end != next {
 		t.Errorf("in one page %v, one by one %v", all, lines)
 	}
-	whole, _ := c.follow(authz.Admin, "", "")
+	whole, _ := c.readFeed(authz.Admin, "", "")
 	if !slices.Equal(whole[len(whole)-len(all):], all) {
 		t.Errorf("from the oldest: %v", whole)
 	}
-	some, end := c.follow(authz.Admin, start, "&types=alert,%20escalation&limit=1")
+	some, end := c.readFeed(authz.Admin, start, "&types=alert,%20escalation&limit=1")
 	if end != next || len(some) != len(alerts)+1 {
 		t.Errorf("of two types: %v", some)
 	}
@@ -77,7 +77,7 @@ func TestChangeFeed(t *testing.T) {
 	c.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alerts[0]["id"]), object{"notes": "called"}).want(200)
 	c.request(authz.Nurse, "POST", "/ingestion/observations/"+reading+"/entered-in-error/", object{"reason": "wrong patient"}).want(200)
 	c.request(authz.Admin, "DELETE", "/patients/"+patient+"/", nil).want(204)
-	after, _ := c.follow(authz.Admin, next, "")
+	after, _ := c.readFeed(authz.Admin, next, "")
 	for _, line := range []string{fmt.Sprint("alert ", alerts[0]["id"], " updated"), "observation " + reading + " updated", "patient " + patient + " deleted"} {
 		if !slices.Contains(after, line) {
 			t.Errorf("%s is not listed: %v", line, after)
@@ -90,8 +90,8 @@ func TestChangeFeedRefusals(t *testing.T) {
 	c.enroll(nil)
 	other := newClinic(t)
 	other.enroll(nil)
-	foreign := other.latest()
-	own := c.latest()
+	foreign := other.latestCursor()
+	own := c.latestCursor()
 	for since, status := range map[string]int{
 		own: 200, "": 200, "latest": 200, foreign: 400, "x": 400, own + "A": 400, own[:len(own)-1]: 400, "AAAAAAAAAAAAAAAAAAAAAA": 400, strings.ToLower(own): 400,
 		"__________8AAAAAAAAAAA": 400, "\x00": 400,
@@ -134,7 +134,7 @@ func TestChangeFeedByRole(t *testing.T) {
 	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{
 		"patient_id": patient, "systolic": 190, "diastolic": 125, "measured_at": "2026-01-15T13:40:00Z",
 	}).want(201)
-	if lines, _ := c.follow(authz.DataMonitor, "", ""); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "alert") || strings.HasPrefix(l, "escalation") }) ||
+	if lines, _ := c.readFeed(authz.DataMonitor, "", ""); slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "alert") || strings.HasPrefix(l, "escalation") }) ||
 		!slices.Contains(lines, "patient "+patient+" created") {
 		t.Errorf("a data monitor sees %v", lines)
 	}
@@ -145,14 +145,14 @@ func TestChangeFeedOfCareTeam(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	own, other := c.enroll(object{"mrn": "OWN"}), c.enroll(object{"mrn": "OTHER"})
 	c.request(authz.Admin, "PUT", "/patients/"+own+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number(), "role": "nurse"}}}).want(200)
-	lines, _ := c.follow(authz.Nurse, "", "&limit=1")
+	lines, _ := c.readFeed(authz.Nurse, "", "&limit=1")
 	if !slices.Contains(lines, "patient "+own+" created") || !slices.Contains(lines, "care_team "+own+" updated") || slices.Contains(lines, "patient "+other+" created") {
 		t.Errorf("the nurse sees %v", lines)
 	}
-	if lines, _ := c.follow(authz.MA, "", ""); slices.Contains(lines, "patient "+own+" created") {
+	if lines, _ := c.readFeed(authz.MA, "", ""); slices.Contains(lines, "patient "+own+" created") {
 		t.Errorf("a clinician without a team sees %v", lines)
 	}
-	if lines, _ := c.follow(authz.Admin, "", ""); !slices.Contains(lines, "patient "+other+" created") {
+	if lines, _ := c.readFeed(authz.Admin, "", ""); !slices.Contains(lines, "patient "+other+" created") {
 		t.Errorf("the administrator sees %v", lines)
 	}
 }
@@ -162,17 +162,17 @@ func TestChangeFeedForClients(t *testing.T) {
 	c := newClinic(t)
 	token := c.token(c.addClient(object{"scopes": []string{"changes.read"}}), "")
 	patient := c.enroll(nil)
-	page := c.as(token, "GET", "/changes/?types=patient,claim,alert", nil).want(200)
+	page := c.requestAsClient(token, "GET", "/changes/?types=patient,claim,alert", nil).want(200)
 	if !strings.Contains(page.body, patient) {
 		t.Errorf("the client sees %s", page.body)
 	}
-	if read := c.read(`SELECT actor_type || ' ' || resource_type FROM audit_log WHERE resource_type = 'Change'`); !slices.Equal(read, []string{"client Change"}) {
+	if read := c.queryColumn(`SELECT actor_type || ' ' || resource_type FROM audit_log WHERE resource_type = 'Change'`); !slices.Equal(read, []string{"client Change"}) {
 		t.Errorf("the audit trail has %v", read)
 	}
 	next := page.object()["next_cursor"].(string)
-	c.as(token, "GET", "/changes/?since="+next, nil).want(200)
-	if read := c.read(`SELECT id FROM audit_log WHERE resource_type = 'Change'`); len(read) != 1 {
+	c.requestAsClient(token, "GET", "/changes/?since="+next, nil).want(200)
+	if read := c.queryColumn(`SELECT id FROM audit_log WHERE resource_type = 'Change'`); len(read) != 1 {
 		t.Errorf("nothing was shown, and the trail has %d entries", len(read))
 	}
-	c.as(token, "GET", "/patients/"+patient+"/", nil).want(403)
+	c.requestAsClient(token, "GET", "/patients/"+patient+"/", nil).want(403)
 }

@@ -15,7 +15,7 @@ import (
 func TestPreflightMatchesBatch(t *testing.T) {
 	h := newClaimsClinic(t)
 	odd, abroad := h.insured("Лавлейс", 20, object{"member_id": "W1X"}), h.insured("Ada", 20, nil)
-	h.request(authz.Admin, "PUT", "/patients/"+abroad+"/", person(object{"last_name": "Ada", "address": object{"line1": "Karl Johans gate 1", "city": "Oslo", "zip": "0154", "country": "NO"}})).want(200)
+	h.request(authz.Admin, "PUT", "/patients/"+abroad+"/", patientBody(object{"last_name": "Ada", "address": object{"line1": "Karl Johans gate 1", "city": "Oslo", "zip": "0154", "country": "NO"}})).want(200)
 	h.request(authz.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	for _, e := range h.request(authz.Admin, "GET", "/billing/entries/?status=pending", nil).want(200).results() {
 		h.request(authz.DataMonitor, "POST", fmt.Sprint("/billing/entries/", e["id"], "/review/"), nil).want(200)

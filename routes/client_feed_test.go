@@ -10,7 +10,7 @@ import (
 func TestChangeFeedNamesClient(t *testing.T) {
 	c := newClinic(t)
 	token := c.token(c.addClient(object{"scopes": []string{"patients.write"}}), "")
-	c.as(token, "POST", "/patients/", person(object{"first_name": "Grace", "last_name": "Hopper"})).want(201)
+	c.requestAsClient(token, "POST", "/patients/", patientBody(object{"first_name": "Grace", "last_name": "Hopper"})).want(201)
 	c.enroll(nil)
 	feed := c.request(authz.Admin, "GET", "/dashboard/activity/", nil).want(200).object()["results"].([]any)
 	if len(feed) != 2 {

@@ -37,7 +37,7 @@ const (
 // machine is a client with its secret.
 type machine struct{ id, secret string }
 
-// addClient creates a client; changes work as for person.
+// addClient creates a client; changes work as for patientBody.
 func (c *clinic) addClient(changes object) machine {
 	c.t.Helper()
 	body := object{"name": "Device cloud", "scopes": []string{"ingest"}}
@@ -95,8 +95,8 @@ func (c *clinic) token(m machine, scope string) string {
 	return c.signIn(m, scope).want(200).object()["access_token"].(string)
 }
 
-// as sends a request with a client's token.
-func (c *clinic) as(token, method, path string, body any) reply {
+// requestAsClient sends a request with a client's token.
+func (c *clinic) requestAsClient(token, method, path string, body any) reply {
 	c.t.Helper()
 	raw := []byte{}
 	if body != nil {
@@ -114,8 +114,8 @@ func (r reply) refusedToken(status int, word string) {
 	}
 }
 
-// read returns the only column of a query's rows.
-func (c *clinic) read(query string) (column []string) {
+// queryColumn returns the only column of a query's rows.
+func (c *clinic) queryColumn(query string) (column []string) {
 	c.t.Helper()
 	if err := c.app.DB().NewQuery(query).Column(&column); err != nil {
 		c.t.Fatal(err)
@@ -135,7 +135,7 @@ func TestClientAdministration(t *testing.T) {
 	if got := fmt.Sprint(made["scopes"], made["allowed_cidrs"]); got != "[ingest system/Observation.rs] [192.0.2.7/32 2001:db8::/32]" {
 		t.Errorf("stored as %s", got)
 	}
-	if kept := fmt.Sprint(c.read(`SELECT json_group_array(json_array(secret_hash, token_key, name, scopes)) FROM clients`)); strings.Contains(kept, secret[3:]) {
+	if kept := fmt.Sprint(c.queryColumn(`SELECT json_group_array(json_array(secret_hash, token_key, name, scopes)) FROM clients`)); strings.Contains(kept, secret[3:]) {
 		t.Errorf("the secret is stored: %s", kept)
 	}
 	shown := c.request(authz.Admin, "GET", "/clients/"+id+"/", nil).want(200)
@@ -152,7 +152,7 @@ func TestClientAdministration(t *testing.T) {
 	for _, method := range []string{"GET", "PATCH", "DELETE"} {
 		c.request(authz.Admin, method, "/clients/"+id+"/", object{}).want(404)
 	}
-	stored := c.read(`SELECT event FROM audit_log WHERE resource_type = 'Client' ORDER BY id`)
+	stored := c.queryColumn(`SELECT event FROM audit_log WHERE resource_type = 'Client' ORDER BY id`)
 	if want := []string{"client.create", "client.update", "client.secret_rotate", "client.delete"}; !slices.Equal(stored, want) {
 		t.Errorf("the audit trail has %v", stored)
 	}
@@ -208,12 +208,12 @@ func TestClientSendsReadings(t *testing.T) {
 	answer := c.signIn(m, "").want(200).wantAt(object{"token_type": "bearer", "expires_in": 900.0, "scope": "ingest"}).object()
 	token := answer["access_token"].(string)
 	reading := object{"patient_id": patient, "systolic": 185, "diastolic": 125, "pulse": 80, "device_id": "BP-1", "measured_at": c.now.Add(-time.Minute).Format(time.RFC3339)}
-	sent := c.as(token, "POST", "/ingestion/blood-pressure/", reading).want(201).wantAt(object{"origin": "machine", "source": "api", "alert_triggered": true})
+	sent := c.requestAsClient(token, "POST", "/ingestion/blood-pressure/", reading).want(201).wantAt(object{"origin": "machine", "source": "api", "alert_triggered": true})
 	if sent.object()["alert_details"] != nil {
 		t.Errorf("a client without the alerts scope receives one: %s", sent.body)
 	}
-	c.as(token, "POST", "/ingestion/blood-pressure/", reading).want(200).wantAt(object{"duplicate": true})
-	c.as(token, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 1}).want(400)
+	c.requestAsClient(token, "POST", "/ingestion/blood-pressure/", reading).want(200).wantAt(object{"duplicate": true})
+	c.requestAsClient(token, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 1}).want(400)
 
 	page, _, err := audit.List(c.app, audit.Filter{Event: "observation.create", Actor: m.id}, 0, 10)
 	if err != nil || len(page) != 1 || page[0].ActorType != "client" || page[0].ActorName != "Device cloud" || page[0].ActorEmail != "" {
@@ -228,11 +228,11 @@ func TestClientSendsReadings(t *testing.T) {
 		t.Errorf("last used at %v", used)
 	}
 	c.now = c.now.Add(20 * time.Second)
-	c.as(token, "POST", "/ingestion/blood-pressure/", object{}).want(400)
+	c.requestAsClient(token, "POST", "/ingestion/blood-pressure/", object{}).want(400)
 	if used := c.request(authz.Admin, "GET", "/clients/"+m.id+"/", nil).object()["last_used_at"]; used != "2026-01-15T13:45:20Z" {
 		t.Errorf("then at %v", used)
 	}
-	if stored := c.read(`SELECT last_used_at FROM clients`); !slices.Equal(stored, []string{"2026-01-15T13:45:00.000000Z"}) {
+	if stored := c.queryColumn(`SELECT last_used_at FROM clients`); !slices.Equal(stored, []string{"2026-01-15T13:45:00.000000Z"}) {
 		t.Errorf("stored with each request: %v", stored)
 	}
 }
@@ -304,7 +304,7 @@ func TestEveryRouteForClients(t *testing.T) {
 // A revoked right ends with the next request.
 func TestRevocation(t *testing.T) {
 	c := newClinic(t)
-	read := func(token string) reply { return c.as(token, "GET", "/patients/", nil) }
+	read := func(token string) reply { return c.requestAsClient(token, "GET", "/patients/", nil) }
 	scopes := object{"scopes": []string{"patients.read", "alerts.read"}}
 	for what, revoke := range map[string]func(m machine){
 		"disabled": func(m machine) {
@@ -336,9 +336,9 @@ func TestRevocation(t *testing.T) {
 	token := c.token(m, "")
 	c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"scopes": []string{"alerts.read"}}).want(200)
 	read(token).want(403, "insufficient_scope")
-	c.as(token, "GET", "/alerts/", nil).want(200)
+	c.requestAsClient(token, "GET", "/alerts/", nil).want(200)
 	c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"allowed_cidrs": []string{"198.51.100.0/24"}}).want(200)
-	c.as(token, "GET", "/alerts/", nil).want(403, "permission_denied")
+	c.requestAsClient(token, "GET", "/alerts/", nil).want(403, "permission_denied")
 	c.signIn(m, "").refusedToken(401, "invalid_client")
 
 	m = c.addClient(scopes)
@@ -357,7 +357,7 @@ func TestClientRemovedInDashboard(t *testing.T) {
 	c := newClinic(t)
 	m := c.addClient(object{"scopes": []string{"patients.read"}})
 	token := c.token(m, "")
-	c.as(token, "GET", "/patients/", nil).want(200)
+	c.requestAsClient(token, "GET", "/patients/", nil).want(200)
 	record, err := c.app.FindRecordById("clients", m.id)
 	if err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestClientRemovedInDashboard(t *testing.T) {
 	if err := c.app.Delete(record); err != nil {
 		t.Fatal(err)
 	}
-	c.as(token, "GET", "/patients/", nil).want(401, "token_invalid")
+	c.requestAsClient(token, "GET", "/patients/", nil).want(401, "token_invalid")
 }
 
 // signer signs assertions.
@@ -562,12 +562,12 @@ func TestClientRateLimits(t *testing.T) {
 		t.Errorf("another client is answered %d", got)
 	}
 	for i := range 3 {
-		if got := c.as(token, "GET", "/patients/", nil).status; got != 200 {
+		if got := c.requestAsClient(token, "GET", "/patients/", nil).status; got != 200 {
 			t.Errorf("%d requests and then %d", i, got)
 		}
 	}
-	c.as(token, "GET", "/patients/", nil).want(429, "throttled")
-	c.as(others, "GET", "/patients/", nil).want(200)
+	c.requestAsClient(token, "GET", "/patients/", nil).want(429, "throttled")
+	c.requestAsClient(others, "GET", "/patients/", nil).want(200)
 	c.request(authz.Admin, "GET", "/patients/", nil).want(200)
 }
 
@@ -578,17 +578,17 @@ func TestClientReadingDays(t *testing.T) {
 	c.assignDevice("BP-1", patient, 20)
 	token := c.token(c.addClient(nil), "")
 	for day := range 3 {
-		c.as(token, "POST", "/ingestion/blood-pressure/", object{
+		c.requestAsClient(token, "POST", "/ingestion/blood-pressure/", object{
 			"patient_id": patient, "systolic": 120 + day, "diastolic": 75, "device_id": "BP-1", "measured_at": c.now.AddDate(0, 0, -day).Add(-time.Hour).Format(time.RFC3339),
 		}).want(201)
 	}
-	c.as(token, "POST", "/ingestion/blood-pressure/", object{ // requestFrom a device that the patient does not hold
+	c.requestAsClient(token, "POST", "/ingestion/blood-pressure/", object{ // requestFrom a device that the patient does not hold
 		"patient_id": patient, "systolic": 125, "diastolic": 75, "device_id": "BP-2", "measured_at": c.now.AddDate(0, 0, -4).Format(time.RFC3339),
 	}).want(201)
 	for day := 5; day < 8; day++ {
 		c.measure(patient, "BP-1", 120+day, 24*day)
 	}
-	if got := c.read(`SELECT substr(day, 6) || ' ' || readings || ' ' || device_readings FROM reading_days ORDER BY day`); !slices.Equal(got,
+	if got := c.queryColumn(`SELECT substr(day, 6) || ' ' || readings || ' ' || device_readings FROM reading_days ORDER BY day`); !slices.Equal(got,
 		[]string{"01-08 1 0", "01-09 1 0", "01-10 1 0", "01-11 1 0", "01-13 1 1", "01-14 1 1", "01-15 1 1"}) {
 		t.Errorf("the days are %q", got)
 	}
@@ -604,7 +604,7 @@ func TestImplausibleClientReadings(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(nil)
 	token := c.token(c.addClient(nil), "")
-	c.as(token, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": patient, "spo2": 40, "device_id": "OX-1", "measured_at": c.now.Add(-time.Minute).Format(time.RFC3339)}).
+	c.requestAsClient(token, "POST", "/ingestion/pulse-oximetry/", object{"patient_id": patient, "spo2": 40, "device_id": "OX-1", "measured_at": c.now.Add(-time.Minute).Format(time.RFC3339)}).
 		want(400, "validation_error")
 	waiting := c.request(authz.Nurse, "GET", "/ingestion/quarantine/", nil)
 	if waiting.status == 403 {
@@ -623,13 +623,13 @@ func TestClientVisibility(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"phone": "+12125550100", "ssn": "123-45-6789"})
 	token := c.token(c.addClient(object{"scopes": []string{"patients.read", "patients.write", "observations.read"}}), "")
-	c.as(token, "GET", "/patients/"+patient+"/", nil).want(200).wantAt(object{"phone": "+12125550100", "ssn_last4": nil})
-	c.as(token, "GET", "/patients/?deleted=true", nil).want(403, "permission_denied")
-	made := c.as(token, "POST", "/patients/", person(object{"first_name": "Grace", "last_name": "Hopper"})).want(201).object()["id"].(string)
-	c.as(token, "PUT", "/patients/"+made+"/", person(object{"first_name": "Grace", "last_name": "Murray"})).want(200)
-	c.as(token, "DELETE", "/patients/"+made+"/", nil).want(403, "insufficient_scope")
-	c.as(token, "GET", "/users/me/", nil).want(403, "insufficient_scope")
-	c.as(token, "POST", "/auth/logout/", object{"refresh": "rt_x"}).want(403, "insufficient_scope")
+	c.requestAsClient(token, "GET", "/patients/"+patient+"/", nil).want(200).wantAt(object{"phone": "+12125550100", "ssn_last4": nil})
+	c.requestAsClient(token, "GET", "/patients/?deleted=true", nil).want(403, "permission_denied")
+	made := c.requestAsClient(token, "POST", "/patients/", patientBody(object{"first_name": "Grace", "last_name": "Hopper"})).want(201).object()["id"].(string)
+	c.requestAsClient(token, "PUT", "/patients/"+made+"/", patientBody(object{"first_name": "Grace", "last_name": "Murray"})).want(200)
+	c.requestAsClient(token, "DELETE", "/patients/"+made+"/", nil).want(403, "insufficient_scope")
+	c.requestAsClient(token, "GET", "/users/me/", nil).want(403, "insufficient_scope")
+	c.requestAsClient(token, "POST", "/auth/logout/", object{"refresh": "rt_x"}).want(403, "insufficient_scope")
 	for _, event := range []string{"patient.create", "patient.update"} {
 		if page, _, err := audit.List(c.app, audit.Filter{Event: event, PatientID: made}, 0, 10); err != nil || len(page) != 1 || page[0].ActorName != "Device cloud" {
 			t.Errorf("%s in the trail: %+v, %v", event, page, err)
@@ -639,7 +639,7 @@ func TestClientVisibility(t *testing.T) {
 	if err != nil || total != 4 || denied[0].ActorType != "client" {
 		t.Errorf("refusals in the trail: %d, %v", total, err)
 	}
-	c.as(token, "GET", "/patients/"+patient+"/", nil).want(200)
+	c.requestAsClient(token, "GET", "/patients/"+patient+"/", nil).want(200)
 	c.request(authz.Admin, "GET", "/patients/"+patient+"/access-log/", nil).want(200)
 }
 

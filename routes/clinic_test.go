@@ -214,8 +214,8 @@ func (r reply) results() (items []object) {
 	return items
 }
 
-// person returns a patient's body with changes applied; nil removes a member.
-func person(changes object) object {
+// patientBody returns a patient's body with changes applied; nil removes a member.
+func patientBody(changes object) object {
 	body := object{"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1955-12-10", "gender": "female"}
 	for name, value := range changes {
 		if body[name] = value; value == nil {
@@ -228,7 +228,7 @@ func person(changes object) object {
 // enroll creates a patient and returns the id.
 func (c *clinic) enroll(changes object) string {
 	c.t.Helper()
-	return c.request(authz.Admin, "POST", "/patients/", person(changes)).want(201).object()["id"].(string)
+	return c.request(authz.Admin, "POST", "/patients/", patientBody(changes)).want(201).object()["id"].(string)
 }
 
 // events returns the audit events about a patient, in order.

@@ -44,7 +44,7 @@ func TestStoryClockAheadResentInAnyOrder(t *testing.T) {
 				}
 				c.postEvent(t, first).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
 			}
-			kept := c.rows(t, `SELECT status || ' ' || observation FROM gateway_events WHERE id = '`+id+`'`)
+			kept := c.queryRows(t, `SELECT status || ' ' || observation FROM gateway_events WHERE id = '`+id+`'`)
 			if story == "discarded, right time between" {
 				wantSame(t, "kept", kept, []string{"discarded "})
 				c.request(authz.Nurse, "GET", "/ingestion/observations/"+stored+"/", nil).want(200).wantAt(object{"status": "entered_in_error"})

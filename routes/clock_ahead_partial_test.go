@@ -26,8 +26,8 @@ func TestStoryClockAheadPartialReading(t *testing.T) {
 				c.sendVendor(t, "telli", body)
 				c.wantReadings(t, "blood_pressure 118.0/76.0 - ")
 				wantIn(t, c.implausible(patient), object{"id": alerted["id"], "status": "active", "level": "critical", "value": 24.0})
-				wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
-				if kept := c.rows(t, `SELECT status FROM gateway_events`); len(kept) != 1 || kept[0] != "rejected" {
+				wantSame(t, "escalations", c.statEscalations(t), []string{"stat open system"})
+				if kept := c.queryRows(t, `SELECT status FROM gateway_events`); len(kept) != 1 || kept[0] != "rejected" {
 					t.Errorf("kept: %q", kept)
 				}
 			}

@@ -23,14 +23,14 @@ func TestStoryClockAheadAndSnoozed(t *testing.T) {
 		c.request(authz.Provider, "POST", "/patients/"+patient+"/snoozes/", object{
 			"type": "blood_pressure", "reason": "Known.", "include_critical": true, "ends_at": c.now.Add(3 * time.Hour).Format(time.RFC3339),
 		}).want(201)
-		before := len(c.stats(t))
+		before := len(c.statEscalations(t))
 		c.now = c.now.Add(time.Hour)
 		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), body)).want(400)
 		if got := len(c.alertsOf(patient, "implausible_reading")) != 0; got != alerted {
 			t.Errorf("%s: alerted %v", body, got)
 		}
-		if !alerted && len(c.stats(t)) != before {
-			t.Errorf("%s: escalations %q", body, c.stats(t))
+		if !alerted && len(c.statEscalations(t)) != before {
+			t.Errorf("%s: escalations %q", body, c.statEscalations(t))
 		}
 		if open := c.openAlerts(patient); !slices.Contains(open, "device_clock warning") {
 			t.Errorf("%s: open %q", body, open)
@@ -57,12 +57,12 @@ func TestStoryClockAheadAtSnoozeEnd(t *testing.T) {
 				c.now = c.now.Add(time.Minute)
 				c.postEvent(t, cuffEvent("BP-1", "gw-1", systolic, c.now.Add(time.Hour))).want(400)
 			}
-			wantSame(t, "snoozed", c.stats(t), []string{"stat resolved system"})
+			wantSame(t, "snoozed", c.statEscalations(t), []string{"stat resolved system"})
 			c.request(authz.Provider, "POST", "/patients/"+patient+"/snoozes/1/end/", object{}).want(200)
-			wantSame(t, "its end", c.stats(t), []string{"stat resolved system", "stat open system"})
+			wantSame(t, "its end", c.statEscalations(t), []string{"stat resolved system", "stat open system"})
 			c.decideEvent(decision, c.alertsOf(patient, "device_clock")[0]["quarantine_id"].(string))
 			wantIn(t, c.implausible(patient), object{"status": "active", "level": "critical", "value": 188.0})
-			if got := c.stats(t); got[len(got)-1] != "stat open system" {
+			if got := c.statEscalations(t); got[len(got)-1] != "stat open system" {
 				t.Errorf("of the rest: %q", got)
 			}
 		})

@@ -59,15 +59,15 @@ func TestStoryClockAhead(t *testing.T) {
 					t.Fatalf("%d are kept", len(kept))
 				}
 				wantIn(t, kept[0], object{"id": id, "patient_id": patient, "implausible": true, "reason": "validation_error"})
-				notified := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
+				notified := c.queryRows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
 				if !story.alerted {
 					wantSame(t, "notified", notified, []string{"device_alert_raised warning"})
-					if len(c.stats(t)) != 0 || len(c.alertsOf(patient, "implausible_reading")) != 0 {
-						t.Errorf("escalations: %q", c.stats(t))
+					if len(c.statEscalations(t)) != 0 || len(c.alertsOf(patient, "implausible_reading")) != 0 {
+						t.Errorf("escalations: %q", c.statEscalations(t))
 					}
 				} else {
 					wantSame(t, "notified", notified, []string{"alert_raised critical", "device_alert_raised warning", "escalation_opened critical"})
-					wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+					wantSame(t, "escalations", c.statEscalations(t), []string{"stat open system"})
 					if message := c.implausible(patient)["message"].(string); !strings.Contains(message, "critical limit") || !strings.Contains(message, "is ahead: it reports") {
 						t.Errorf("message %q", message)
 					}
@@ -76,7 +76,7 @@ func TestStoryClockAhead(t *testing.T) {
 						t.Errorf("ranked %v", score)
 					}
 				}
-				if n := c.rows(t, `SELECT id FROM observations`); len(n) != 0 {
+				if n := c.queryRows(t, `SELECT id FROM observations`); len(n) != 0 {
 					t.Errorf("%d readings are stored", len(n))
 				}
 
@@ -130,8 +130,8 @@ func TestStoryClockAheadWorseValues(t *testing.T) {
 		says(step.systolic)
 		wantSame(t, "open", open(), []string{step.open})
 	}
-	if len(c.stats(t)) != 0 {
-		t.Errorf("escalations: %q", c.stats(t))
+	if len(c.statEscalations(t)) != 0 {
+		t.Errorf("escalations: %q", c.statEscalations(t))
 	}
 	says(204) // implausible: an alert of its own
 	says(210)
@@ -139,7 +139,7 @@ func TestStoryClockAheadWorseValues(t *testing.T) {
 	if alerted := c.alertsOf(patient, "implausible_reading"); len(alerted) != 1 || alerted[0]["reported_count"] != 2.0 || alertSystolic(alerted[0]) != "210" {
 		t.Errorf("alerts are %v", alerted)
 	}
-	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+	wantSame(t, "escalations", c.statEscalations(t), []string{"stat open system"})
 	var gone []any
 	for _, alert := range c.alertsOf(patient, "device_clock") {
 		if alert["status"] != "active" {
@@ -159,7 +159,7 @@ func TestStoryClockAheadWorseValues(t *testing.T) {
 	c.now = c.now.Add(time.Hour)
 	c.postEvent(t, cuffEvent("BP-1", "gw-1", 126, c.now)).want(200).wantAt(object{"status": "accepted"})
 	wantSame(t, "undecided", open(), []string{"168"})
-	for _, id := range c.rows(t, `SELECT id FROM gateway_events WHERE status = 'rejected'`) {
+	for _, id := range c.queryRows(t, `SELECT id FROM gateway_events WHERE status = 'rejected'`) {
 		c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "The cuff was on the table."}).want(200)
 	}
 	wantSame(t, "open", open(), nil)
@@ -183,7 +183,7 @@ func TestStoryClockAheadFromVendors(t *testing.T) {
 	wantIn(t, c.implausible(cem), object{"parameter": "pulse", "value": 28.0})
 	c.sendVendor(t, "telli", telli("SpO2", "tel", at, `"spo2":70,"pulse":88`)).want(400)
 	wantIn(t, c.implausible(dee), object{"parameter": "spo2", "value": 70.0})
-	wantSame(t, "escalations", c.stats(t), []string{"stat open system", "stat open system"})
+	wantSame(t, "escalations", c.statEscalations(t), []string{"stat open system", "stat open system"})
 	for _, patient := range []string{cem, dee} {
 		clocks := c.alertsOf(patient, "device_clock")
 		if len(clocks) != 1 {
@@ -215,7 +215,7 @@ func TestStoryClockAheadUnmatched(t *testing.T) {
 	body := measured("OX-1", "nobody", "pulse_oximetry", "%", c.now.Add(time.Hour), `"spo2":70`)
 	c.postEvent(t, body).want(400)
 	c.wantAlerts(t)
-	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
+	id := c.queryRows(t, `SELECT id FROM gateway_events`)[0]
 	received := c.now.Format(time.RFC3339)
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
 	c.now = c.now.Add(10 * time.Minute)
@@ -226,7 +226,7 @@ func TestStoryClockAheadUnmatched(t *testing.T) {
 	}
 	typed := object{"patient_id": patient, "systolic": 204, "diastolic": 124, "measured_at": c.now.Add(time.Hour).Format(time.RFC3339)}
 	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", typed).wantFields("measured_at")
-	if kept := c.rows(t, `SELECT id FROM gateway_events`); len(kept) != 1 {
+	if kept := c.queryRows(t, `SELECT id FROM gateway_events`); len(kept) != 1 {
 		t.Errorf("%d are kept", len(kept))
 	}
 }
@@ -257,7 +257,7 @@ func TestStoryClockAheadResent(t *testing.T) {
 			if rechecked != patient {
 				t.Errorf("billing was recounted for %q", rechecked)
 			}
-			for _, e := range c.stats(t) {
+			for _, e := range c.statEscalations(t) {
 				if e != "stat cancelled system" {
 					t.Errorf("an escalation is %s", e)
 				}
@@ -266,8 +266,8 @@ func TestStoryClockAheadResent(t *testing.T) {
 		}
 		wantSame(t, "open", c.openAlerts(patient), []string{"device_clock warning", "pulse_oximetry critical"})
 		wantIn(t, c.implausible(patient), object{"status": "auto_resolved", "resolution_reason": "superseded", "observation_id": stored})
-		wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
-		if kept := c.rows(t, `SELECT status FROM gateway_events`); !slices.Equal(kept, []string{"released"}) {
+		wantSame(t, "escalations", c.statEscalations(t), []string{"stat open system"})
+		if kept := c.queryRows(t, `SELECT status FROM gateway_events`); !slices.Equal(kept, []string{"released"}) {
 			t.Errorf("kept: %q", kept)
 		}
 		c.now = c.now.Add(time.Hour)
@@ -289,8 +289,8 @@ func TestStoryClockAheadOfAScale(t *testing.T) {
 		c.now = at
 		c.postEvent(t, measured("W-1", "GW-1", "weight", "kg", at.Add(time.Hour), `"weight":`+strconv.FormatFloat(kg, 'f', -1, 64))).want(400)
 		wantSame(t, strconv.FormatFloat(kg, 'f', -1, 64), c.openAlerts(patient), want)
-		if stat := len(c.stats(t)) != 0; stat != (kg == 86) {
-			t.Errorf("%v kg: %q", kg, c.stats(t))
+		if stat := len(c.statEscalations(t)) != 0; stat != (kg == 86) {
+			t.Errorf("%v kg: %q", kg, c.statEscalations(t))
 		}
 	}
 }
@@ -305,7 +305,7 @@ func TestStoryClockAheadPartConfirmed(t *testing.T) {
 		var ids []string
 		for _, part := range []string{pressure("T-1", "GW-3", at, 126), pulse("T-1", "GW-3", at, pulseSays)} {
 			c.sendVendor(t, "tenovi", part).want(400)
-			for _, id := range c.rows(t, `SELECT id FROM gateway_events`) {
+			for _, id := range c.queryRows(t, `SELECT id FROM gateway_events`) {
 				if !slices.Contains(ids, id) {
 					ids = append(ids, id)
 				}

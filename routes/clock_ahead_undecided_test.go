@@ -65,8 +65,8 @@ func TestStoryClockAheadSuspectWeight(t *testing.T) {
 			t.Errorf("message about a suspect weight: %q", message)
 		}
 	}
-	if len(c.stats(t)) != 0 || len(c.alertsOf(patient, "implausible_reading")) != 0 {
-		t.Errorf("escalations %q", c.stats(t))
+	if len(c.statEscalations(t)) != 0 || len(c.alertsOf(patient, "implausible_reading")) != 0 {
+		t.Errorf("escalations %q", c.statEscalations(t))
 	}
 }
 
@@ -159,7 +159,7 @@ func TestClockAheadGainIsWorseThanAnotherParameter(t *testing.T) {
 	c.postEvent(t, measured("OX-1", "GW-1", "pulse_oximetry", "%", at, `"spo2":84`)).want(200)
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, weight(c.now.Add(time.Hour), 86)).want(400)
-	if notified := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(notified) != 2 {
+	if notified := c.queryRows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(notified) != 2 {
 		t.Errorf("notified %q", notified)
 	}
 	_ = patient
@@ -169,7 +169,7 @@ func TestClockAheadGainIsWorseThanAnotherParameter(t *testing.T) {
 // envelope.
 func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 	notified := func(c *clinic) []string {
-		return c.rows(c.t, `SELECT kind || ' ' || key FROM announcements WHERE alert != '' OR kind LIKE 'escalation%' ORDER BY created_at, kind, key`)
+		return c.queryRows(c.t, `SELECT kind || ' ' || key FROM announcements WHERE alert != '' OR kind LIKE 'escalation%' ORDER BY created_at, kind, key`)
 	}
 	discard := func(c *clinic, id string) {
 		c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A loose clip."}).want(200)
@@ -183,7 +183,7 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 				patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 				body := measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now.Add(7*time.Minute), fmt.Sprintf(`"spo2":%d`, spo2))
 				c.postEvent(t, body).want(400)
-				discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
+				discard(c, c.queryRows(t, `SELECT id FROM gateway_events`)[0])
 				before := notified(c)
 				if other {
 					body = envelope(body)
@@ -195,14 +195,14 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 				if open := c.openAlerts(patient); len(open) != 0 {
 					t.Errorf("open: %q", open)
 				}
-				if sent := c.rows(t, `SELECT id FROM transmissions WHERE status != 'failed'`); len(sent) != 0 {
+				if sent := c.queryRows(t, `SELECT id FROM transmissions WHERE status != 'failed'`); len(sent) != 0 {
 					t.Errorf("%d deliveries are queued", len(sent))
 				}
 				c.postEvent(t, body).want(200).wantAt(object{"status": "duplicate", "observation_id": stored})
 				wantSame(t, "notified", notified(c), before)
 				c.now = c.now.Add(time.Hour)
 				c.postEvent(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":84`)).want(200)
-				if len(c.stats(t)) == 0 {
+				if len(c.statEscalations(t)) == 0 {
 					t.Error("a new value does not alert")
 				}
 			})
@@ -214,13 +214,13 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 		patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":48`)
 		c.postEvent(t, body).want(400)
-		discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
+		discard(c, c.queryRows(t, `SELECT id FROM gateway_events`)[0])
 		before := notified(c)
 		c.now = c.now.Add(time.Minute)
 		c.postEvent(t, body).want(400)
 		c.postEvent(t, envelope(body)).want(400)
 		wantSame(t, "notified", notified(c), before)
-		wantSame(t, "kept", c.rows(t, `SELECT status FROM gateway_events`), []string{"discarded", "discarded"})
+		wantSame(t, "kept", c.queryRows(t, `SELECT status FROM gateway_events`), []string{"discarded", "discarded"})
 		if open := c.openAlerts(patient); len(open) != 0 {
 			t.Errorf("open: %q", open)
 		}
@@ -235,12 +235,12 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 		patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":48`)
 		c.postEvent(t, body).want(400)
-		id := c.rows(t, `SELECT id FROM gateway_events`)[0]
+		id := c.queryRows(t, `SELECT id FROM gateway_events`)[0]
 		stored := c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen."}).want(201).at("id").(string)
 		before := notified(c)
 		c.postEvent(t, envelope(body)).want(400)
 		wantSame(t, "notified", notified(c), before)
-		wantSame(t, "kept", c.rows(t, `SELECT status || ' ' || observation FROM gateway_events`), []string{"released " + stored, "released " + stored})
+		wantSame(t, "kept", c.queryRows(t, `SELECT status || ' ' || observation FROM gateway_events`), []string{"released " + stored, "released " + stored})
 		if open := c.openAlerts(patient); !slices.Equal(open, []string{"pulse_oximetry critical"}) {
 			t.Errorf("open: %q", open)
 		}
@@ -251,7 +251,7 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 		patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 		body := measured("OX-1", "gw-1", "pulse_oximetry", "%", time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC), `"spo2":48`)
 		c.postEvent(t, body).want(400)
-		discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
+		discard(c, c.queryRows(t, `SELECT id FROM gateway_events`)[0])
 		c.now = c.now.Add(24 * time.Hour)
 		c.postEvent(t, envelope(body)).want(400)
 		if open := c.openAlerts(patient); !slices.Contains(open, "implausible_reading critical") {
@@ -264,7 +264,7 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 		patient := c.enroll(object{"gateway_patient_id": "GW-3"})
 		at := c.now.Add(7 * time.Minute)
 		c.sendVendor(t, "tenovi", pulse("T-1", "GW-3", at, 36)).want(400)
-		discard(c, c.rows(t, `SELECT id FROM gateway_events`)[0])
+		discard(c, c.queryRows(t, `SELECT id FROM gateway_events`)[0])
 		before := notified(c)
 		c.now = at
 		c.sendVendor(t, "tenovi", pressure("T-1", "GW-3", at, 126)).want(200)

@@ -21,12 +21,12 @@ func TestClockJumps(t *testing.T) {
 	profile(session.text("access")).want(401, "token_expired")
 	renewed := c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(200)
 	profile(renewed.text("access")).want(200)
-	patient := c.send(renewed.text("access"), "POST", "/patients/", person(nil)).want(201).text("id")
+	patient := c.send(renewed.text("access"), "POST", "/patients/", patientBody(nil)).want(201).text("id")
 
 	c.now = start.AddDate(0, 0, -2) // before everything stored
 	back := c.login(email, vigiltest.Password).want(200).text("access")
 	profile(back).want(200)
-	c.send(back, "PUT", "/patients/"+patient+"/", person(object{"first_name": "Augusta"})).want(200)
+	c.send(back, "PUT", "/patients/"+patient+"/", patientBody(object{"first_name": "Augusta"})).want(200)
 	c.send(back, "GET", "/patients/"+patient+"/", nil).want(200).wantAt(object{"first_name": "Augusta"})
 
 	c.now = start.AddDate(0, 0, 30) // past the end of every session

@@ -11,7 +11,7 @@ import (
 // it.
 func TestCompetingServices(t *testing.T) {
 	c := newClinic(t)
-	patient := c.billable()
+	patient := c.billablePatient()
 	c.logCall(patient, "2026-01-10T14:00:00Z", 40)
 	c.request(authz.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	first, next := c.entryOf(patient, "99457"), c.entryOf(patient, "99458")
@@ -55,8 +55,8 @@ func TestCompetingServices(t *testing.T) {
 // A claim that is being voided stays among the tasks until the void is complete.
 func TestTasksOfVoids(t *testing.T) {
 	c := newClinic(t)
-	patient := c.billable()
-	voiding, paid := c.line(patient, "2026-01-13"), c.line(patient, "2026-01-14")
+	patient := c.billablePatient()
+	voiding, paid := c.submittedEntry(patient, "2026-01-13"), c.submittedEntry(patient, "2026-01-14")
 	c.move(voiding, "request-void", nil).want(200)
 	c.move(paid, "pay", object{"amount": 56, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
 	c.move(paid, "request-void", nil).want(200)
@@ -79,7 +79,7 @@ func TestTasksOfVoids(t *testing.T) {
 // A competing service found after submission blocks the resubmission until a user gives a reason.
 func TestCompetingServiceOfADeniedClaim(t *testing.T) {
 	c := newClinic(t)
-	patient := c.billable()
+	patient := c.billablePatient()
 	c.logCall(patient, "2026-01-10T14:00:00Z", 20)
 	c.request(authz.DataMonitor, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	entry := c.entryOf(patient, "99457")

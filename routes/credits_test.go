@@ -18,7 +18,7 @@ func (c *clinic) tasks() reply {
 // more than that payer paid.
 func TestCreditIsRefunded(t *testing.T) {
 	c := newClinic(t)
-	id := c.line(c.billable(), "2026-01-14") // 56.00
+	id := c.submittedEntry(c.billablePatient(), "2026-01-14") // 56.00
 	refund := func(more object) reply {
 		body := object{"amount": 1, "date": "2026-01-15", "reference": "CHK-1"}
 		for k, v := range more {
@@ -73,7 +73,7 @@ func TestCreditIsRefunded(t *testing.T) {
 // credit is reported.
 func TestReplacementAndOriginalPaid(t *testing.T) {
 	c := newClinic(t)
-	id := c.line(c.billable(), "2026-01-14")
+	id := c.submittedEntry(c.billablePatient(), "2026-01-14")
 	c.move(id, "deny", object{"code": "CO-16", "description": "Lacks information"}).want(200)
 	c.move(id, "resubmit", object{"corrections": object{}}).want(200).wantAt(object{"claim_frequency_code": "7", "lifecycle_status": "submitted"})
 	c.move(id, "pay", object{"amount": 50, "payment_date": "2026-01-15", "reference": "EFT-7"}).want(200)

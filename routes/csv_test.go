@@ -11,11 +11,11 @@ import (
 
 // A patient's name in a report and in the claims.
 func TestExportsContainNoFormulas(t *testing.T) {
-	c, patient := books(t)
+	c, patient := clinicWithClaims(t)
 	for name, cell := range map[string]string{
 		"＝HYPERLINK(1)": "'＝HYPERLINK(1)", "＋1": "'＋1", "－1": "'－1", "＠x": "'＠x", "﹦1": "'﹦1",
 	} {
-		c.request(authz.Admin, http.MethodPut, "/patients/"+patient+"/", person(object{"first_name": name, "last_name": name})).want(200)
+		c.request(authz.Admin, http.MethodPut, "/patients/"+patient+"/", patientBody(object{"first_name": name, "last_name": name})).want(200)
 		c.now = c.now.Add(time.Hour) // reports are cached
 		for path, want := range map[string]string{
 			reportPath + "export/?report=patient-summary&fields=patient_name": "patient_name\r\n" + cell + " " + name + "\r\n",

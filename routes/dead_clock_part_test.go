@@ -34,20 +34,20 @@ func TestStoryConfirmedPartIsUndated(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			latest := func() []string { return c.rows(t, `SELECT latest_vitals FROM `+collections.TriageScores) }
+			latest := func() []string { return c.queryRows(t, `SELECT latest_vitals FROM `+collections.TriageScores) }
 			before := latest()
 			c.sendVendor(t, "tenovi", pulse("T-1", "GW-1", at, 24)).want(400)
 			id := c.implausible(patient)["quarantine_id"].(string)
 			c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "Seen on the display."}).want(201).
 				wantAt(object{"systolic": 128.0, "pulse": 24.0, "review_state": test.state})
 			wantIn(t, c.implausible(patient), object{"status": "resolved", "outcome": "confirmed"})
-			if raised := c.rows(t, `SELECT type FROM alerts WHERE type NOT IN ('implausible_reading', 'device_clock')`); len(raised) != 0 || len(c.stats(t)) != 0 {
-				t.Errorf("raised: %q, escalations: %q", raised, c.stats(t))
+			if raised := c.queryRows(t, `SELECT type FROM alerts WHERE type NOT IN ('implausible_reading', 'device_clock')`); len(raised) != 0 || len(c.statEscalations(t)) != 0 {
+				t.Errorf("raised: %q, escalations: %q", raised, c.statEscalations(t))
 			}
 			if after := latest(); !slices.Equal(before, after) {
 				t.Errorf("latest are %s, before %s", after, before)
 			}
-			if n := c.rows(t, `SELECT COUNT(*) FROM observations`); n[0] != "1" {
+			if n := c.queryRows(t, `SELECT COUNT(*) FROM observations`); n[0] != "1" {
 				t.Errorf("%s readings", n[0])
 			}
 		})

@@ -36,8 +36,8 @@ func TestStoryDeadClock(t *testing.T) {
 			if message := alert["message"].(string); !strings.Contains(message, "BP-1") || !strings.Contains(message, "Systolic 204 mmHg") || !strings.Contains(message, "1970-01-01T00:02:00Z") {
 				t.Errorf("alert message %q", message)
 			}
-			if notified := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"device_alert_raised warning"}) || len(c.stats(t)) != 0 {
-				t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
+			if notified := c.queryRows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"device_alert_raised warning"}) || len(c.statEscalations(t)) != 0 {
+				t.Errorf("notified: %q, escalations: %q", notified, c.statEscalations(t))
 			}
 			latest := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["latest_vitals"].(object)["blood_pressure"].(object)
 			if latest["systolic"] != 128.0 {
@@ -46,10 +46,10 @@ func TestStoryDeadClock(t *testing.T) {
 			if score := c.score(patient); score["risk_level"] != "warning" || score["risk_score"] != 51.0 { // a question that waits, and no more
 				t.Errorf("ranked %v", score)
 			}
-			if days := c.rows(t, `SELECT day FROM reading_days`); !slices.Equal(days, []string{"2026-01-15"}) {
+			if days := c.queryRows(t, `SELECT day FROM reading_days`); !slices.Equal(days, []string{"2026-01-15"}) {
 				t.Errorf("days with data: %q", days)
 			}
-			if sent := c.rows(t, `SELECT id FROM transmissions`); len(sent) != 1 {
+			if sent := c.queryRows(t, `SELECT id FROM transmissions`); len(sent) != 1 {
 				t.Errorf("%d are queued for the EMR", len(sent))
 			}
 
@@ -122,9 +122,9 @@ func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
 	// Implausible and without a valid time: shown, and notified only because of the clock.
 	c.sendVendor(t, "telli", telli("BloodPressure", "tel", dead.Add(2*time.Hour), `"systolic":55,"diastolic":34`)).want(400)
 	wantIn(t, c.implausible(patient), object{"late": true, "status": "active"})
-	notified := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert ORDER BY a.type`)
-	if !slices.Equal(notified, []string{"device_battery", "device_clock"}) || len(c.stats(t)) != 0 {
-		t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
+	notified := c.queryRows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert ORDER BY a.type`)
+	if !slices.Equal(notified, []string{"device_battery", "device_clock"}) || len(c.statEscalations(t)) != 0 {
+		t.Errorf("notified: %q, escalations: %q", notified, c.statEscalations(t))
 	}
 	// The device is returned and assigned to another patient, and that patient's care team is notified.
 	c.request(authz.Nurse, "POST", "/devices/tel/unassign/", object{"reason": "returned"}).want(200)
@@ -155,7 +155,7 @@ func TestStoryDeadClockInParts(t *testing.T) {
 		}
 		c.wantReadings(t, "blood_pressure 204.0/82.0 36 ")
 		c.wantAlerts(t, "device_clock warning")
-		if states := c.rows(t, `SELECT review_state || ' ' || suspect_reason FROM observations`); !slices.Equal(states, []string{"suspect device_clock"}) || len(c.stats(t)) != 0 {
+		if states := c.queryRows(t, `SELECT review_state || ' ' || suspect_reason FROM observations`); !slices.Equal(states, []string{"suspect device_clock"}) || len(c.statEscalations(t)) != 0 {
 			t.Errorf("%s first: %q of %s", first, states, patient)
 		}
 	}

@@ -106,7 +106,7 @@ func (a *atTheEMR) copies(want int) []sandbox.StoredObservation {
 	return all
 }
 
-func (a *atTheEMR) withdraw(id string) {
+func (a *atTheEMR) retract(id string) {
 	a.t.Helper()
 	a.request(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "the neighbour's"}).want(200)
 }
@@ -132,8 +132,8 @@ func TestStoryRetractedAtTheEMR(t *testing.T) {
 				t.Errorf("delivered %s, version %d", got.Status, got.Versions)
 			}
 			a.emr.Fail(fault)
-			a.withdraw(id)
-			a.withdraw(id)
+			a.retract(id)
+			a.retract(id)
 			for range 5 {
 				a.deliver(10 * time.Minute)
 			}
@@ -144,7 +144,7 @@ func TestStoryRetractedAtTheEMR(t *testing.T) {
 				wantAt(object{"fhir_status": "transmitted", "status": "entered_in_error"})
 
 			never := a.postEvent(t, cuffEvent("BP-1", "gw-1", 151, a.now)).want(200).at("observation_id").(string)
-			a.withdraw(never)
+			a.retract(never)
 			a.deliver(10 * time.Minute)
 			a.copies(1)
 			a.request(authz.Nurse, "GET", "/ingestion/observations/"+never+"/", nil).want(200).wantAt(object{"fhir_status": "failed"})
@@ -158,7 +158,7 @@ func TestStoryEMRWithoutUpdates(t *testing.T) {
 	id := a.postEvent(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
 	a.deliver(time.Minute)
 	a.emr.Fail(sandbox.Fault{Match: "PUT ", Status: 405})
-	a.withdraw(id)
+	a.retract(id)
 	for range 8 {
 		a.deliver(time.Hour)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// due returns the EMR copies that a person has to correct, and checks that all counts of them agree.
-func (a *atTheEMR) due() (list []object) {
+// correctionsDue returns the EMR copies that a person has to correct, and checks that all counts of them agree.
+func (a *atTheEMR) correctionsDue() (list []object) {
 	a.t.Helper()
 	list = a.request(authz.Nurse, "GET", "/fhir/transmissions/?correction_due=true", nil).results()
 	a.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.corrections_due": float64(len(list))})
@@ -27,14 +27,14 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 			id := a.postEvent(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
 			a.deliver(time.Minute)
 			a.emr.Fail(sandbox.Fault{Match: "PUT ", Status: status})
-			if got := a.due(); len(got) != 0 {
+			if got := a.correctionsDue(); len(got) != 0 {
 				t.Fatalf("due %v", got)
 			}
-			a.withdraw(id)
+			a.retract(id)
 			for range 8 {
 				a.deliver(time.Hour)
 			}
-			list := a.due()
+			list := a.correctionsDue()
 			if len(list) != 1 || list[0]["observation_id"] != id {
 				t.Fatalf("due %v", list)
 			}
@@ -45,7 +45,7 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 			}
 			a.request(authz.Nurse, "POST", path+"acknowledge/", object{}).wantFields("notes")
 			a.request(authz.MA, "POST", path+"acknowledge/", object{"notes": "Done."}).want(403)
-			if got := a.due(); len(got) != 1 {
+			if got := a.correctionsDue(); len(got) != 1 {
 				t.Fatalf("due %v", got)
 			}
 			a.request(authz.Nurse, "POST", path+"acknowledge/", object{"notes": "Marked in the chart of Ada."}).want(200).wantAt(object{
@@ -57,7 +57,7 @@ func TestStoryRefusedUpdateIsATask(t *testing.T) {
 			for range 3 {
 				a.deliver(time.Hour)
 			}
-			if got := a.due(); len(got) != 0 {
+			if got := a.correctionsDue(); len(got) != 0 {
 				t.Errorf("opened again: %v", got)
 			}
 			if events := a.events(a.patient); !slices.Contains(events, "emr.corrected") {
@@ -77,13 +77,13 @@ func TestLateCorrectionClosesTask(t *testing.T) {
 	id := a.postEvent(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
 	a.deliver(time.Minute)
 	a.emr.Fail(sandbox.Fault{Match: "PUT ", Status: 403, Times: 1})
-	a.withdraw(id)
+	a.retract(id)
 	a.deliver(time.Minute)
-	if got := a.due(); len(got) != 1 {
+	if got := a.correctionsDue(); len(got) != 1 {
 		t.Fatalf("due %v", got)
 	}
 	a.deliver(time.Hour)
-	if got := a.due(); len(got) != 0 {
+	if got := a.correctionsDue(); len(got) != 0 {
 		t.Errorf("due %v", got)
 	}
 	if got := a.copies(1)[0]; got.Status != "entered-in-error" {

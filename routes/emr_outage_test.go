@@ -39,7 +39,7 @@ func TestStatusDuringAnOutage(t *testing.T) {
 	d.request(authz.Admin, "POST", "/fhir/process-pending/", nil).want(200).wantAt(object{"processed": 0.0, "failed": 0.0, "skipped": 0.0}) // nothing is due
 	d.request(authz.MA, "GET", "/fhir/transmissions/?status=failed", nil).want(200).wantAt(object{"count": 4.0})
 
-	// A manual request reports the delivery as processing; it fails without using up an attempt.
+	// A manual request reports the delivery as processing; it fails without using up another attempt.
 	d.request(authz.Nurse, "POST", "/fhir/observations/"+first+"/transmit/", nil).want(200).wantAt(object{"fhir_status": "processing"})
 	if s := <-d.finished; s.ObservationID != first || !s.Failed() {
 		t.Fatalf("%+v", s)

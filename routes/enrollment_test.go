@@ -125,7 +125,7 @@ func TestEnrollmentsFollowTheirRecords(t *testing.T) {
 func TestSelfPayIsStated(t *testing.T) {
 	c := newClinic(t)
 	payer := c.request(authz.Admin, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).object()["id"]
-	c.request(authz.Nurse, "POST", "/patients/", person(object{"insurance": object{"payer_id": payer, "self_pay": true}})).wantFields("insurance.self_pay")
+	c.request(authz.Nurse, "POST", "/patients/", patientBody(object{"insurance": object{"payer_id": payer, "self_pay": true}})).wantFields("insurance.self_pay")
 	id := c.enroll(object{"insurance": object{"self_pay": true}})
 	if got := c.request(authz.Nurse, "GET", "/patients/"+id+"/", nil).want(200).at("insurance.self_pay"); got != true {
 		t.Errorf("self_pay is %v", got)

@@ -199,7 +199,7 @@ func TestExportFiles(t *testing.T) {
 	if head := b.do("HEAD", url, ""); head.Code != 200 || head.Body.Len() != 0 {
 		t.Errorf("HEAD answered %d with %d bytes", head.Code, head.Body.Len())
 	}
-	events := b.read(`SELECT event FROM audit_log WHERE resource_type = 'Export' AND (actor_type = 'client' OR actor_type = 'system') ORDER BY id`)
+	events := b.queryColumn(`SELECT event FROM audit_log WHERE resource_type = 'Export' AND (actor_type = 'client' OR actor_type = 'system') ORDER BY id`)
 	if got := strings.Join(events, " "); got != "export.start export.finish export.read export.read export.read" {
 		t.Errorf("the audit trail has %s", got)
 	}
@@ -259,7 +259,7 @@ func TestExportRefusals(t *testing.T) {
 	if head := b.do("HEAD", "/$export", "", "Prefer", async); head.Code != 405 {
 		t.Errorf("HEAD answered %d", head.Code)
 	}
-	if left := b.read(`SELECT id FROM exports`); len(left) != 0 {
+	if left := b.queryColumn(`SELECT id FROM exports`); len(left) != 0 {
 		t.Errorf("refusals left %d exports", len(left))
 	}
 	// Without _type the export has what the client's scopes cover; lenient handling drops unknown parameters and reports

@@ -149,7 +149,7 @@ func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 	}
 	p.own = p.requestAs(portal, "POST", "/ingestion/pulse-oximetry/", object{"spo2": 97, "pulse": 64, "measured_at": p.now.Add(-2 * time.Hour).Format(time.RFC3339)}).want(201).at("id").(string)
 	p.portal = vigiltest.Token(t, portal, p.now)
-	p.sent = p.as(p.client("ingest"), "POST", "/ingestion/body-temperature/", object{"patient_id": p.bob, "temperature_c": 37.2, "measured_at": p.now.Add(-3 * time.Hour).Format(time.RFC3339)}).
+	p.sent = p.requestAsClient(p.client("ingest"), "POST", "/ingestion/body-temperature/", object{"patient_id": p.bob, "temperature_c": 37.2, "measured_at": p.now.Add(-3 * time.Hour).Format(time.RFC3339)}).
 		want(201).at("id").(string)
 	p.machine = p.client("system/*.rs")
 	return p

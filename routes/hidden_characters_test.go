@@ -24,7 +24,7 @@ func TestHiddenCharactersAreRefused(t *testing.T) {
 			"email": {"email": "a" + r + "b@example.org"}, "phone": {"phone": "555 010" + r + " 1234"}, "address.city": {"address": object{"line1": "1 Main St", "city": odd}},
 			"icd10_codes.0": {"icd10_codes": []string{"I1" + r + "0"}}, "insurance.member_id": {"insurance": object{"member_id": odd}},
 		} {
-			c.request(authz.Admin, http.MethodPost, "/patients/", person(body)).wantFields(field)
+			c.request(authz.Admin, http.MethodPost, "/patients/", patientBody(body)).wantFields(field)
 		}
 		for _, kind := range []string{"weight", "blood-pressure"} {
 			body := object{"patient_id": id, "weight_kg": 80, "systolic": 120, "diastolic": 80, "measured_at": at, "device_id": odd}

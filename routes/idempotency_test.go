@@ -133,7 +133,7 @@ func TestMalformedKeys(t *testing.T) {
 	for _, key := range []string{strings.Repeat("x", 255), `"` + strings.Repeat(`\"`, 255) + `"`, "a b,c", "8e03978e-40d5-43e8-bc93-6894a57f9324"} {
 		answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/patients/", ada, key), 201, "", false)
 	}
-	if n := len(c.read("SELECT id FROM patients")); n != 4 {
+	if n := len(c.queryColumn("SELECT id FROM patients")); n != 4 {
 		t.Errorf("%d patients", n)
 	}
 }
@@ -183,7 +183,7 @@ func TestKeyAfterLossOfPermission(t *testing.T) {
 	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
 	c.request(authz.Admin, "POST", users+"deactivate/", nil).want(200)
 	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 401, "", false)
-	if n := len(c.read("SELECT id FROM escalations")); n != 1 {
+	if n := len(c.queryColumn("SELECT id FROM escalations")); n != 1 {
 		t.Errorf("%d escalations", n)
 	}
 
@@ -274,7 +274,7 @@ func TestReadingsUnderAKey(t *testing.T) {
 	if got := answered(t, c.postWithKey(nurse, "/ingestion/weight/", body, "w"), 200, "", false); !strings.Contains(got, `"duplicate":true`) {
 		t.Error(got)
 	}
-	if n := len(c.read("SELECT id FROM observations")); n != 1 {
+	if n := len(c.queryColumn("SELECT id FROM observations")); n != 1 {
 		t.Errorf("%d observations", n)
 	}
 }

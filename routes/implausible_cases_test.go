@@ -29,8 +29,8 @@ func TestImplausibleAndThresholds(t *testing.T) {
 			c.request(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", config).want(200)
 			c.postEvent(t, pulse28(c, "gw-1")).want(400)
 			wantIn(t, c.implausible(patient), object{"level": "critical", "status": "active", "parameter": "pulse", "value": 28.0})
-			if stat := len(c.stats(t)) == 1; stat != (name == "a bound of their own") {
-				t.Errorf("escalations: %q", c.stats(t))
+			if stat := len(c.statEscalations(t)) == 1; stat != (name == "a bound of their own") {
+				t.Errorf("escalations: %q", c.statEscalations(t))
 			}
 		})
 	}
@@ -46,7 +46,7 @@ func TestImplausibleJoinsAnEscalation(t *testing.T) {
 	alert := c.implausible(patient)
 	wantIn(t, alert, object{"escalation_id": 1.0})
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+alert["quarantine_id"].(string)+"/discard/", object{"reason": "A loose cuff."}).want(200)
-	if got := c.stats(t); !slices.Equal(got, []string{"stat in_progress system"}) {
+	if got := c.statEscalations(t); !slices.Equal(got, []string{"stat in_progress system"}) {
 		t.Errorf("escalations: %q", got)
 	}
 
@@ -56,7 +56,7 @@ func TestImplausibleJoinsAnEscalation(t *testing.T) {
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, strings.Replace(cuffEvent("BP-1", "gw-2", 204, c.now), "BP-1", "BP-2", 1)).want(200)
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+c.implausible(other)["quarantine_id"].(string)+"/discard/", object{"reason": "A loose cuff."}).want(200)
-	if got := c.stats(t); !slices.Equal(got, []string{"stat in_progress system", "stat open system"}) {
+	if got := c.statEscalations(t); !slices.Equal(got, []string{"stat in_progress system", "stat open system"}) {
 		t.Errorf("escalations: %q", got)
 	}
 }
@@ -70,7 +70,7 @@ func TestImplausibleUnderSnooze(t *testing.T) {
 	}).want(201)
 	c.postEvent(t, pulse28(c, "gw-1")).want(400)
 	wantIn(t, c.implausible(patient), object{"snoozed": false})
-	if got := c.stats(t); !slices.Equal(got, []string{"stat open system"}) {
+	if got := c.statEscalations(t); !slices.Equal(got, []string{"stat open system"}) {
 		t.Errorf("escalations: %q", got)
 	}
 }
@@ -83,7 +83,7 @@ func TestImplausibleOfArchivedPatient(t *testing.T) {
 	c.postEvent(t, pulse28(c, "gw-1")).want(400)
 	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).want(400)
 	c.wantAlerts(t)
-	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
+	id := c.queryRows(t, `SELECT id FROM gateway_events`)[0]
 	c.request(authz.MA, "POST", "/ingestion/quarantine/"+id+"/release/", object{"patient_id": patient}).wantFields("patient_id")
 }
 
@@ -94,7 +94,7 @@ func TestImplausibleAndCareTeams(t *testing.T) {
 	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
 	c.wantAlerts(t)
 	c.postEvent(t, pulse28(c, "gw-1")).want(400)
-	id := c.rows(t, `SELECT quarantine_id FROM alerts`)[0]
+	id := c.queryRows(t, `SELECT quarantine_id FROM alerts`)[0]
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(403)
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "x"}).want(403)
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "By palpation."}, "X-Emergency-Access", "Found unconscious in the lobby").want(201)
@@ -102,7 +102,7 @@ func TestImplausibleAndCareTeams(t *testing.T) {
 	// The other answer is open to them as well; an unmatched event grants no emergency access.
 	c.now = c.now.Add(time.Hour)
 	c.postEvent(t, pulse28(c, "gw-1")).want(400)
-	other := c.rows(t, `SELECT quarantine_id FROM alerts ORDER BY id DESC LIMIT 1`)[0]
+	other := c.queryRows(t, `SELECT quarantine_id FROM alerts ORDER BY id DESC LIMIT 1`)[0]
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+other+"/discard/", object{"reason": "x"}, "X-Emergency-Access", "short").wantFields("X-Emergency-Access")
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+other+"/discard/", object{"reason": "A loose cuff."}, "X-Emergency-Access", "Found unconscious in the lobby").
 		want(200).wantAt(object{"status": "discarded"})
@@ -110,7 +110,7 @@ func TestImplausibleAndCareTeams(t *testing.T) {
 		t.Errorf("recorded %v", events)
 	}
 	c.postEvent(t, pulse28(c, "nobody")).want(400)
-	unmatched := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at DESC, id DESC LIMIT 1`)[0]
+	unmatched := c.queryRows(t, `SELECT id FROM gateway_events ORDER BY received_at DESC, id DESC LIMIT 1`)[0]
 	c.request(authz.MA, "POST", "/ingestion/quarantine/"+unmatched+"/discard/", object{"reason": "x"}, "X-Emergency-Access", "Found unconscious in the lobby").want(403, "permission_denied")
 	c.request(authz.MA, "POST", "/ingestion/quarantine/"+unmatched+"/discard/", object{"reason": "x"}).want(200)
 }

@@ -33,9 +33,9 @@ func TestStoryImplausibleOfADeadClock(t *testing.T) {
 		if message := urgent[0]["message"].(string); !strings.Contains(message, "The clock of device OX-1 is wrong: it reports 1970-01-01T00:02:00Z") {
 			t.Errorf("message %q", message)
 		}
-		notified := c.rows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type != 'device_battery'`)
-		if !slices.Equal(notified, []string{"device_clock"}) || len(c.stats(t)) != 0 {
-			t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
+		notified := c.queryRows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type != 'device_battery'`)
+		if !slices.Equal(notified, []string{"device_clock"}) || len(c.statEscalations(t)) != 0 {
+			t.Errorf("notified: %q, escalations: %q", notified, c.statEscalations(t))
 		}
 		c.postEvent(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":97`)).want(200)
 		wantIn(t, c.alertsOf(patient, "device_clock")[0], object{"status": "auto_resolved"})
@@ -63,8 +63,8 @@ func TestStoryChildsWeight(t *testing.T) {
 			c.postEvent(t, measured("W-1", "gw-1", "weight", "kg", c.now, `"weight":`+story.kg)).wantFields("values.weight")
 			alert := c.implausible(patient)
 			wantIn(t, alert, object{"level": story.level, "status": "active"})
-			if notified := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"alert_raised " + story.level}) || len(c.stats(t)) != 0 {
-				t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
+			if notified := c.queryRows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"alert_raised " + story.level}) || len(c.statEscalations(t)) != 0 {
+				t.Errorf("notified: %q, escalations: %q", notified, c.statEscalations(t))
 			}
 			if score := c.score(patient); (score["risk_level"] == "critical") != (story.level == "critical") {
 				t.Errorf("ranked %v", score)
@@ -91,5 +91,5 @@ func TestStoryChildsWeight(t *testing.T) {
 		levels = append(levels, alert["level"].(string))
 	}
 	wantSame(t, "levels", levels, []string{"critical", "warning", "warning", "warning"})
-	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+	wantSame(t, "escalations", c.statEscalations(t), []string{"stat open system"})
 }

@@ -41,8 +41,8 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 	if message := alert["message"].(string); !strings.Contains(message, "Reported 200 times") || !strings.Contains(message, "Systolic 499 mmHg") {
 		t.Errorf("message %q", message)
 	}
-	wantSame(t, "notified", c.rows(t, `SELECT kind FROM announcements WHERE alert != '' ORDER BY kind`), []string{"alert_raised", "escalation_opened"})
-	kept := c.rows(t, `SELECT id FROM gateway_events WHERE status = 'rejected' AND implausible ORDER BY received_at`)
+	wantSame(t, "notified", c.queryRows(t, `SELECT kind FROM announcements WHERE alert != '' ORDER BY kind`), []string{"alert_raised", "escalation_opened"})
+	kept := c.queryRows(t, `SELECT id FROM gateway_events WHERE status = 'rejected' AND implausible ORDER BY received_at`)
 	if len(kept) != 200 {
 		t.Fatalf("%d are kept", len(kept))
 	}
@@ -58,7 +58,7 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 	wantIn(t, c.implausible(patient), object{"status": "active", "reported_count": 199.0, "observation_id": nil})
 	for i, id := range kept[1:] {
 		if i%50 == 0 || i > 195 {
-			if got := c.stats(t); !slices.Equal(got, []string{"stat open system"}) {
+			if got := c.statEscalations(t); !slices.Equal(got, []string{"stat open system"}) {
 				t.Fatalf("after %d: %q", i, got)
 			}
 			wantIn(t, c.implausible(patient), object{"status": "active", "reported_count": float64(199 - i)})
@@ -66,9 +66,9 @@ func TestStoryFloodOfImplausibleValues(t *testing.T) {
 		c.decideEvent("discard", id).want(200)
 	}
 	wantIn(t, c.implausible(patient), object{"status": "resolved", "resolution_reason": "withdrawn"})
-	wantSame(t, "the confirmed one remains", c.stats(t), []string{"stat open system"})
+	wantSame(t, "the confirmed one remains", c.statEscalations(t), []string{"stat open system"})
 	c.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", stored), object{"reason": "The same cuff."}).want(200)
-	wantSame(t, "none remains", c.stats(t), []string{"stat cancelled system"})
+	wantSame(t, "none remains", c.statEscalations(t), []string{"stat cancelled system"})
 }
 
 // The alert notifies again when a value is worse by a tenth of the distance between the bound and the end of the range,
@@ -94,7 +94,7 @@ func TestStoryFloodNotifiesWhenWorse(t *testing.T) {
 			for i, systolic := range values.systolic {
 				c.now = c.now.Add(time.Minute)
 				c.postEvent(t, implausibleCuff(c, "BP-1", systolic, 50)).want(400)
-				if n := len(c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`)); n != before {
+				if n := len(c.queryRows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`)); n != before {
 					notified, before = append(notified, i), n
 				}
 			}
@@ -117,13 +117,13 @@ func TestFloodOfWeights(t *testing.T) {
 	for i, kg := range []int{620, 640, 667, 669, 620, 6, 5, 640} {
 		c.now = c.now.Add(time.Minute)
 		c.postEvent(t, measured("SC-1", "gw-1", "weight", "kg", c.now, fmt.Sprintf(`"weight":%d`, kg))).want(400)
-		if notified, want := len(c.rows(t, `SELECT key FROM announcements WHERE kind = 'alert_raised'`)), []int{1, 1, 1, 2, 2, 3, 3, 3}[i]; notified != want {
+		if notified, want := len(c.queryRows(t, `SELECT key FROM announcements WHERE kind = 'alert_raised'`)), []int{1, 1, 1, 2, 2, 3, 3, 3}[i]; notified != want {
 			t.Errorf("%d kg: notified %d times, want %d", kg, notified, want)
 		}
 	}
 	wantIn(t, c.implausible(patient), object{"reported_count": 8.0, "parameter": "weight"})
-	if len(c.stats(t)) != 0 {
-		t.Errorf("escalations: %q", c.stats(t))
+	if len(c.statEscalations(t)) != 0 {
+		t.Errorf("escalations: %q", c.statEscalations(t))
 	}
 }
 
@@ -164,16 +164,16 @@ func TestFloodsKeptSeparate(t *testing.T) {
 	c.postEvent(t, strings.Replace(implausibleCuff(c, "BP-3", 500, 90), "gw-1", "gw-2", 1)).want(400)
 	c.implausible(other)
 	// An escalation closed without an answer: the next value opens another.
-	for i, e := range c.stats(t) {
+	for i, e := range c.statEscalations(t) {
 		if e == "stat open system" {
 			c.request(authz.Provider, "PATCH", fmt.Sprintf("/escalations/%d/", i+1), object{"status": "resolved", "resolution_notes": "Called."}).want(200)
 		}
 	}
-	before := len(c.stats(t))
+	before := len(c.statEscalations(t))
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, implausibleCuff(c, "BP-1", 500, 90)).want(400)
-	if len(c.stats(t)) != before+1 {
-		t.Errorf("escalations: %q", c.stats(t))
+	if len(c.statEscalations(t)) != before+1 {
+		t.Errorf("escalations: %q", c.statEscalations(t))
 	}
 }
 
@@ -228,7 +228,7 @@ func TestFloodOfAnArchivedPatient(t *testing.T) {
 		c.now = c.now.Add(time.Minute)
 		c.postEvent(t, implausibleCuff(c, "BP-1", 500, 90)).want(400)
 	}
-	kept := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
+	kept := c.queryRows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
 	c.request(authz.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved"}).want(200)
 	c.decideEvent("discard", kept[0]).want(200)
 	c.decideEvent("confirm", kept[1]).want(400)
@@ -252,18 +252,18 @@ func TestFloodBesideReadings(t *testing.T) {
 		c.postEvent(t, implausibleCuff(c, "BP-1", 320+i, 90)).want(400)
 		stored = append(stored, c.postEvent(t, cuffEvent("BP-2", "gw-1", 204, c.now)).want(200).at("observation_id").(string))
 	}
-	for i, id := range c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`) {
+	for i, id := range c.queryRows(t, `SELECT id FROM gateway_events ORDER BY received_at`) {
 		if i%2 == 0 {
 			c.decideEvent("discard", id).want(200)
 			continue
 		}
 		stored = append(stored, c.decideEvent("confirm", id).want(201).at("id").(string))
 	}
-	wantSame(t, "escalations", c.stats(t), []string{"stat open system"})
+	wantSame(t, "escalations", c.statEscalations(t), []string{"stat open system"})
 	for _, id := range stored {
 		c.request(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "A broken cuff."}).want(200)
 	}
-	wantSame(t, "escalations", c.stats(t), []string{"stat cancelled system"})
+	wantSame(t, "escalations", c.statEscalations(t), []string{"stat cancelled system"})
 	if open := c.openAlerts(patient); len(open) != 0 {
 		t.Errorf("open: %q", open)
 	}
@@ -280,7 +280,7 @@ func TestFloodKeepsTheWorst(t *testing.T) {
 		c.postEvent(t, implausibleCuff(c, "BP-1", []int{500, 310}[min(i, 1)], 90)).want(400)
 		c.now = c.now.Add(time.Minute)
 	}
-	kept := c.rows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
+	kept := c.queryRows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
 	c.decideEvent("discard", kept[202]).want(200)
 	wantIn(t, c.implausible(patient), object{"reported_count": 202.0, "value": 500.0, "quarantine_id": kept[0]})
 	c.decideEvent("discard", kept[0]).want(200)

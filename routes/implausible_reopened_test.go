@@ -70,12 +70,12 @@ func TestStorySupersededImplausibleIsReopened(t *testing.T) {
 				c.request(authz.Nurse, "POST", "/ingestion/observations/"+id+"/entered-in-error/", object{"reason": "The neighbour's."}).want(200)
 			}
 			wantIn(t, c.implausible(patient), object{"late": true, "status": test.status, "acknowledged": test.status == over})
-			notified, want := c.rows(t, `SELECT kind FROM announcements WHERE alert = (SELECT id FROM alerts WHERE type = 'implausible_reading')`), []string{"reading_superseded"}
+			notified, want := c.queryRows(t, `SELECT kind FROM announcements WHERE alert = (SELECT id FROM alerts WHERE type = 'implausible_reading')`), []string{"reading_superseded"}
 			if test.status == waits {
 				want = append(want, "alert_raised")
 			}
-			if !slices.Equal(notified, want) || len(c.stats(t)) != 0 {
-				t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
+			if !slices.Equal(notified, want) || len(c.statEscalations(t)) != 0 {
+				t.Errorf("notified: %q, escalations: %q", notified, c.statEscalations(t))
 			}
 			handling := c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0]["handling"]
 			if (handling == "unanswered") != (test.status == waits) && test.decided != "confirm" {

@@ -49,8 +49,8 @@ func TestStoryLateImplausibleAndNewerReading(t *testing.T) {
 			c.postEvent(t, want.late("gw-1", c.now.Add(-30*time.Hour))).want(400)
 			wantIn(t, c.implausible(patient), object{"late": true, "status": want.status})
 			kind := map[string]string{"active": "alert_raised", "auto_resolved": "reading_superseded"}[want.status]
-			if notified := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{kind}) || len(c.stats(t)) != 0 {
-				t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
+			if notified := c.queryRows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{kind}) || len(c.statEscalations(t)) != 0 {
+				t.Errorf("notified: %q, escalations: %q", notified, c.statEscalations(t))
 			}
 		})
 	}
@@ -69,10 +69,10 @@ func TestStoryEscalationAfterRetractions(t *testing.T) {
 		return c.postEvent(c.t, strings.Replace(cuffEvent("BP-1", "gw-1", 190, c.now), `"diastolic":80`, `"diastolic":122`, 1)).want(200).at("observation_id").(string)
 	}
 	whole := func(c *clinic) []string {
-		return c.rows(c.t, `SELECT e.priority || ' ' || e.status || ' ' || a.type FROM escalations e JOIN alerts a ON a.id = e.alert`)
+		return c.queryRows(c.t, `SELECT e.priority || ' ' || e.status || ' ' || a.type FROM escalations e JOIN alerts a ON a.id = e.alert`)
 	}
 	withdrawn := func(c *clinic) int {
-		return len(c.rows(c.t, `SELECT id FROM announcements WHERE kind = 'escalation_withdrawn' AND escalation != ''`))
+		return len(c.queryRows(c.t, `SELECT id FROM announcements WHERE kind = 'escalation_withdrawn' AND escalation != ''`))
 	}
 	begin := func(t *testing.T) (*clinic, string) {
 		c := newIngestingClinic(t)
@@ -89,7 +89,7 @@ func TestStoryEscalationAfterRetractions(t *testing.T) {
 			t.Errorf("of the rest: %q", got)
 		}
 		c.discard(patient)
-		if got := c.stats(t); !slices.Equal(got, []string{"stat cancelled system"}) || withdrawn(c) != 1 {
+		if got := c.statEscalations(t); !slices.Equal(got, []string{"stat cancelled system"}) || withdrawn(c) != 1 {
 			t.Errorf("of nothing: %q, notified %d times", got, withdrawn(c))
 		}
 	})
@@ -109,7 +109,7 @@ func TestStoryEscalationAfterRetractions(t *testing.T) {
 		c, patient := begin(t)
 		c.postEvent(t, spo2Of48("gw-1", c.now)).want(400)
 		c.discard(patient)
-		if got := c.stats(t); !slices.Equal(got, []string{"stat cancelled system"}) || withdrawn(c) != 1 {
+		if got := c.statEscalations(t); !slices.Equal(got, []string{"stat cancelled system"}) || withdrawn(c) != 1 {
 			t.Errorf("of nothing: %q, notified %d times", got, withdrawn(c))
 		}
 	})
@@ -150,11 +150,11 @@ func TestStoryDiscardedAfterwards(t *testing.T) {
 	c.discard(patient)
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, cuffEvent("BP-1", "gw-1", 127, c.now)).want(200)
-	stored := c.rows(t, `SELECT risk_score || ' ' || risk_level FROM triage_scores`)
+	stored := c.queryRows(t, `SELECT risk_score || ' ' || risk_level FROM triage_scores`)
 	if _, err := triage.Rescore(c.app, patient, c.now); err != nil {
 		t.Fatal(err)
 	}
-	if anew := c.rows(t, `SELECT risk_score || ' ' || risk_level FROM triage_scores`); !slices.Equal(stored, anew) {
+	if anew := c.queryRows(t, `SELECT risk_score || ' ' || risk_level FROM triage_scores`); !slices.Equal(stored, anew) {
 		t.Errorf("stored is %q, it should be %q", stored, anew)
 	}
 	if events := c.events(patient); !slices.Contains(events, "alert.note") {
@@ -175,7 +175,7 @@ func TestStoryConfirmedAndUndated(t *testing.T) {
 	for _, nothing := range []string{
 		`SELECT type FROM alerts WHERE type NOT IN ('implausible_reading', 'device_clock')`, `SELECT id FROM escalations`, `SELECT id FROM transmissions`, `SELECT day FROM reading_days`,
 	} {
-		if got := c.rows(t, nothing); len(got) != 0 {
+		if got := c.queryRows(t, nothing); len(got) != 0 {
 			t.Errorf("%s: %q", nothing, got)
 		}
 	}

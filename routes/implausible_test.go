@@ -45,9 +45,9 @@ func wantIn(t testing.TB, got, want object) {
 	}
 }
 
-func (c *clinic) stats(t testing.TB) []string {
+func (c *clinic) statEscalations(t testing.TB) []string {
 	t.Helper()
-	return c.rows(t, `SELECT priority || ' ' || status || ' ' || created_by FROM escalations ORDER BY id`)
+	return c.queryRows(t, `SELECT priority || ' ' || status || ' ' || created_by FROM escalations ORDER BY id`)
 }
 
 // score returns the patient's triage row.
@@ -106,17 +106,17 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 			if !story.stat {
 				want = nil
 			}
-			if got := c.stats(t); !slices.Equal(got, want) {
+			if got := c.statEscalations(t); !slices.Equal(got, want) {
 				t.Errorf("escalations: %q", got)
 			}
-			notified := c.rows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
+			notified := c.queryRows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY kind`)
 			if want := []string{"alert_raised critical", "escalation_opened critical"}[:1+len(want)]; !slices.Equal(notified, want) {
-				t.Errorf("told: %q", notified)
+				t.Errorf("notified: %q", notified)
 			}
 			if level := c.score(patient)["risk_level"]; level != "critical" {
 				t.Errorf("ranked %v", c.score(patient))
 			}
-			if n := c.rows(t, `SELECT id FROM observations`); len(n) != 0 {
+			if n := c.queryRows(t, `SELECT id FROM observations`); len(n) != 0 {
 				t.Errorf("%d readings are stored", len(n))
 			}
 			id := alert["quarantine_id"].(string)
@@ -133,7 +133,7 @@ func TestStoryImplausibleByWebhook(t *testing.T) {
 			wantIn(t, c.implausible(patient), object{
 				"status": "resolved", "resolution_reason": "withdrawn", "resolved_by": c.people[authz.Nurse].Email(), "acknowledged": true,
 			})
-			for _, e := range c.stats(t) {
+			for _, e := range c.statEscalations(t) {
 				if e != "stat cancelled system" {
 					t.Errorf("an escalation is %s", e)
 				}
@@ -177,7 +177,7 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 	if pulses := c.alertsOf(patient, "pulse"); len(pulses) != 1 || pulses[0]["level"] != "critical" || pulses[0]["value"] != 28.0 {
 		t.Errorf("the pulse raised %v", pulses)
 	}
-	if got := c.stats(t); !slices.Equal(got, []string{"stat open system"}) {
+	if got := c.statEscalations(t); !slices.Equal(got, []string{"stat open system"}) {
 		t.Errorf("escalations: %q", got)
 	}
 	id := stored.at("id").(string)
@@ -189,7 +189,7 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 	c.postEvent(t, body).wantFields("values.pulse")
 	c.request(authz.Provider, "POST", confirm, object{"notes": "x"}).want(400, "invalid_state")
 	c.implausible(patient)
-	if n := c.rows(t, `SELECT id FROM observations`); len(n) != 1 {
+	if n := c.queryRows(t, `SELECT id FROM observations`); len(n) != 1 {
 		t.Errorf("%d readings", len(n))
 	}
 }
@@ -217,7 +217,7 @@ func TestStoryImplausibleFromEverySource(t *testing.T) {
 	} {
 		alert := c.implausible(want.patient)
 		wantIn(t, alert, object{"parameter": want.parameter, "status": "active"})
-		kept := c.rows(t, `SELECT COALESCE(NULLIF(source, ''), vendor) FROM gateway_events WHERE id = '`+alert["quarantine_id"].(string)+`'`)
+		kept := c.queryRows(t, `SELECT COALESCE(NULLIF(source, ''), vendor) FROM gateway_events WHERE id = '`+alert["quarantine_id"].(string)+`'`)
 		if !slices.Equal(kept, []string{want.source}) {
 			t.Errorf("source %q, want %s", kept, want.source)
 		}
@@ -226,7 +226,7 @@ func TestStoryImplausibleFromEverySource(t *testing.T) {
 		wantIn(t, c.implausible(want.patient), object{"status": "resolved"})
 	}
 	c.wantReadings(t, "pulse_oximetry / - ", "blood_pressure 104.0/58.0 28 ", "blood_pressure 128.0/82.0 28 ", "blood_pressure 128.0/80.0 24 ")
-	if got := c.stats(t); len(got) != 4 {
+	if got := c.statEscalations(t); len(got) != 4 {
 		t.Errorf("escalations: %q", got)
 	}
 	if pages := c.request(authz.Admin, "GET", "/ingestion/quarantine/"+query("status", "released"), nil).results(); len(pages) != 4 {
@@ -251,7 +251,7 @@ func TestStoryNonsenseRaisesNoAlert(t *testing.T) {
 	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
 	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": "0194c5a8-0000-7000-8000-000000000000", "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")
 	c.wantAlerts(t)
-	if kept := c.rows(t, `SELECT id FROM gateway_events WHERE implausible = TRUE`); len(kept) != 0 {
+	if kept := c.queryRows(t, `SELECT id FROM gateway_events WHERE implausible = TRUE`); len(kept) != 0 {
 		t.Errorf("%d are implausible", len(kept))
 	}
 }
@@ -267,7 +267,7 @@ func TestStoryImplausibleUnmatched(t *testing.T) {
 	}
 	c.postEvent(t, bodies[0]).want(400)
 	c.wantAlerts(t)
-	id := c.rows(t, `SELECT id FROM gateway_events`)[0]
+	id := c.queryRows(t, `SELECT id FROM gateway_events`)[0]
 	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/confirm/", object{"notes": "x"}).want(400, "invalid_state")
 	release := "/ingestion/quarantine/" + id + "/release/"
 	c.request(authz.MA, "POST", release, object{"patient_id": patient}).want(200).wantAt(object{"id": id, "status": "rejected", "patient_id": patient, "implausible": true})
@@ -295,18 +295,18 @@ func TestStoryBrokenCuff(t *testing.T) {
 		c.now = c.now.Add(5 * time.Minute)
 	}
 	wantIn(t, c.implausible(patient), object{"reported_count": 24.0})
-	if notified := c.rows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(notified) != 1 { // the ladder notifies after that
+	if notified := c.queryRows(t, `SELECT key FROM announcements WHERE kind = 'escalation_opened'`); len(notified) != 1 { // the ladder notifies after that
 		t.Errorf("the escalation is notified %d times", len(notified))
 	}
 	// All but one are discarded: the escalation stays for that one.
 	for i := range 24 {
-		if got := c.stats(t); !slices.Equal(got, []string{"stat open system"}) {
+		if got := c.statEscalations(t); !slices.Equal(got, []string{"stat open system"}) {
 			t.Fatalf("after %d: %q", i, got)
 		}
 		id := c.implausible(patient)["quarantine_id"].(string)
 		c.request(authz.Admin, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A broken cuff."}).want(200)
 	}
-	if got := c.stats(t); !slices.Equal(got, []string{"stat cancelled system"}) {
+	if got := c.statEscalations(t); !slices.Equal(got, []string{"stat cancelled system"}) {
 		t.Errorf("after all: %q", got)
 	}
 }
@@ -323,15 +323,15 @@ func TestStoryImplausibleLate(t *testing.T) {
 	if message := fmt.Sprint(c.implausible(patient)["message"]); !strings.HasSuffix(message, " Measured "+c.now.AddDate(0, 0, -2).Format(time.RFC3339)+".") {
 		t.Errorf("the message is %q", message)
 	}
-	if notified := c.rows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"alert_raised"}) {
-		t.Errorf("told: %q", notified)
+	if notified := c.queryRows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"alert_raised"}) {
+		t.Errorf("notified: %q", notified)
 	}
 	c.postEvent(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 	c.postEvent(t, late(3)).want(400)
 	list := c.alertsOf(patient, "implausible_reading")
 	wantIn(t, list[0], object{"late": true, "status": "auto_resolved", "resolution_reason": "superseded", "resolved_by": "system"})
-	notified := c.rows(t, `SELECT kind || ' ' || severity || ' ' || (key LIKE '% superseded') FROM announcements WHERE alert != '' ORDER BY rowid`)
-	if !slices.Equal(notified, []string{"alert_raised critical 0", "reading_superseded critical 1"}) || len(c.stats(t)) != 0 {
-		t.Errorf("notified: %q, escalations: %q", notified, c.stats(t))
+	notified := c.queryRows(t, `SELECT kind || ' ' || severity || ' ' || (key LIKE '% superseded') FROM announcements WHERE alert != '' ORDER BY rowid`)
+	if !slices.Equal(notified, []string{"alert_raised critical 0", "reading_superseded critical 1"}) || len(c.statEscalations(t)) != 0 {
+		t.Errorf("notified: %q, escalations: %q", notified, c.statEscalations(t))
 	}
 }

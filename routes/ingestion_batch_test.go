@@ -136,7 +136,7 @@ func TestStoryBatchOfReadings(t *testing.T) {
 		"kept":         "SELECT status || reason || source || implausible FROM gateway_events ORDER BY 1",
 		"escalations":  "SELECT priority || status FROM escalations",
 	} {
-		if one, many := single.read(query), c.read(query); !slices.Equal(one, many) || table != "escalations" && len(one) == 0 {
+		if one, many := single.queryColumn(query), c.queryColumn(query); !slices.Equal(one, many) || table != "escalations" && len(one) == 0 {
 			t.Errorf("%s: %v one by one, %v together", table, one, many)
 		}
 	}
@@ -192,11 +192,11 @@ func TestBatchInAnyOrder(t *testing.T) {
 			"score":        "SELECT risk_score || ' ' || risk_level FROM triage_scores",
 			"reading days": "SELECT day || observation_type || readings FROM reading_days ORDER BY 1",
 		} {
-			if one, other := inOrder.read(query), together.read(query); !slices.Equal(one, other) {
+			if one, other := inOrder.queryColumn(query), together.queryColumn(query); !slices.Equal(one, other) {
 				t.Errorf("seed %d, %s:\n%v sorted\n%v shuffled", seed, what, one, other)
 			}
 		}
-		if len(together.read("SELECT id FROM alerts")) == 0 {
+		if len(together.queryColumn("SELECT id FROM alerts")) == 0 {
 			t.Error("nothing was judged")
 		}
 	}
@@ -219,7 +219,7 @@ func TestLateInABatch(t *testing.T) {
 				slices.Reverse(sent)
 			}
 			c.request(authz.Nurse, "POST", batchPath, object{"readings": sent}).want(200)
-			got := slices.Compact(c.read("SELECT status || ' ' || resolution_reason FROM alerts WHERE late AND level = 'critical' ORDER BY 1"))
+			got := slices.Compact(c.queryColumn("SELECT status || ' ' || resolution_reason FROM alerts WHERE late AND level = 'critical' ORDER BY 1"))
 			if !slices.Equal(got, test.statuses) {
 				t.Errorf("%s: the late alerts are %v, want %v", name, got, test.statuses)
 			}
@@ -248,7 +248,7 @@ func TestBatchBounds(t *testing.T) {
 	}
 	c.request(authz.Nurse, "POST", batchPath, `{"readings":[]}`, "Content-Type", "text/csv").want(415)
 	c.request(authz.Nurse, "POST", batchPath, `{"readings":["`+strings.Repeat("x", 2<<20)+`"]}`).want(413, "payload_too_large")
-	if n := len(c.read("SELECT id FROM observations")); n != 0 {
+	if n := len(c.queryColumn("SELECT id FROM observations")); n != 0 {
 		t.Fatalf("%d refused readings are stored", n)
 	}
 
@@ -280,7 +280,7 @@ func TestBatchBounds(t *testing.T) {
 	}
 	again := c.request(authz.Nurse, "POST", batchPath, `{"readings":[`+strings.Join(items, ",")+`]}`)
 	again.wantAt(object{"accepted": 0.0, "rejected": 9.0, "duplicates": 991.0})
-	if n := len(c.read("SELECT id FROM observations")); n != 991 {
+	if n := len(c.queryColumn("SELECT id FROM observations")); n != 991 {
 		t.Errorf("%d are stored", n)
 	}
 }
@@ -301,17 +301,17 @@ func TestBatchByRole(t *testing.T) {
 	if lines[0]["code"] != "not_found" || lines[0]["errors"].(object)["patient_id"] == nil || lines[1]["status"] != "accepted" {
 		t.Errorf("%v", lines)
 	}
-	if got := c.read("SELECT patient || source || origin FROM observations WHERE systolic = 121"); !slices.Equal(got, []string{own + "patient_portalpatient"}) {
+	if got := c.queryColumn("SELECT patient || source || origin FROM observations WHERE systolic = 121"); !slices.Equal(got, []string{own + "patient_portalpatient"}) {
 		t.Errorf("stored %v", got)
 	}
 
 	m := c.addClient(object{"scopes": []string{"ingest", "patients.read"}})
-	c.as(c.token(m, "patients.read"), "POST", batchPath, object{"readings": []any{line}}).want(403, "insufficient_scope")
-	c.as(c.token(m, "ingest"), "POST", batchPath, object{"readings": []any{bp(id, c.now, 122, 80), bp(id, c.now, 400, 80)}}).wantAt(object{"accepted": 1.0, "rejected": 1.0})
-	if got := c.read("SELECT origin FROM observations WHERE systolic = 122"); !slices.Equal(got, []string{"machine"}) {
+	c.requestAsClient(c.token(m, "patients.read"), "POST", batchPath, object{"readings": []any{line}}).want(403, "insufficient_scope")
+	c.requestAsClient(c.token(m, "ingest"), "POST", batchPath, object{"readings": []any{bp(id, c.now, 122, 80), bp(id, c.now, 400, 80)}}).wantAt(object{"accepted": 1.0, "rejected": 1.0})
+	if got := c.queryColumn("SELECT origin FROM observations WHERE systolic = 122"); !slices.Equal(got, []string{"machine"}) {
 		t.Errorf("a client's are %v", got)
 	}
-	if got := c.read("SELECT source FROM gateway_events"); !slices.Equal(got, []string{"client"}) {
+	if got := c.queryColumn("SELECT source FROM gateway_events"); !slices.Equal(got, []string{"client"}) {
 		t.Errorf("kept as %v", got)
 	}
 }
@@ -326,7 +326,7 @@ func TestBatchOutsideTheTeam(t *testing.T) {
 	if lines[0]["status"] != "accepted" || lines[1]["code"] != "permission_denied" || lines[1]["errors"].(object)["patient_id"] == nil || lines[2]["code"] != "validation_error" {
 		t.Errorf("%v", lines)
 	}
-	if kept := c.read("SELECT id FROM gateway_events"); len(kept) != 0 {
+	if kept := c.queryColumn("SELECT id FROM gateway_events"); len(kept) != 0 {
 		t.Errorf("kept %v", kept)
 	}
 	c.request(authz.Nurse, "POST", batchPath, body, "X-Emergency-Access", "found unconscious at home").wantAt(object{"accepted": 2.0, "duplicates": 1.0, "rejected": 1.0})
@@ -358,7 +358,7 @@ func TestBackfillWithLimits(t *testing.T) {
 			t.Errorf("batch %d is answered with %.80s", batch, again)
 		}
 	}
-	if n := len(c.read("SELECT id FROM observations")); n != 1000 {
+	if n := len(c.queryColumn("SELECT id FROM observations")); n != 1000 {
 		t.Errorf("%d are stored", n)
 	}
 }

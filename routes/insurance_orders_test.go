@@ -33,8 +33,8 @@ func TestInsuranceOfOtherPolicyholder(t *testing.T) {
 		"insurance.secondary.payer_id": second, "insurance.secondary.member_id": "1EG4TE5MK73", "insurance.secondary.relationship": "self",
 		"insurance.secondary.subscriber": nil,
 	})
-	c.request(authz.Admin, "PUT", path, person(object{"last_name": "King"})).want(200).wantAt(object{"insurance.group_number": "G-77 1", "insurance.secondary.payer_id": second})
-	c.request(authz.Admin, "PUT", path, person(object{"insurance": object{"payer_id": first, "member_id": "W124"}})).want(200).wantAt(object{
+	c.request(authz.Admin, "PUT", path, patientBody(object{"last_name": "King"})).want(200).wantAt(object{"insurance.group_number": "G-77 1", "insurance.secondary.payer_id": second})
+	c.request(authz.Admin, "PUT", path, patientBody(object{"insurance": object{"payer_id": first, "member_id": "W124"}})).want(200).wantAt(object{
 		"insurance.member_id": "W124", "insurance.group_number": nil, "insurance.subscriber": nil, "insurance.secondary": nil,
 	})
 	for name, wrong := range map[string]object{
@@ -48,7 +48,7 @@ func TestInsuranceOfOtherPolicyholder(t *testing.T) {
 		"insurance.secondary.relationship":   {"secondary": object{"relationship": "x"}},
 		"insurance.secondary.payer_id":       {"secondary": object{"payer_id": 4711}},
 	} {
-		c.request(authz.Admin, "PUT", path, person(object{"insurance": wrong})).wantFields(name)
+		c.request(authz.Admin, "PUT", path, patientBody(object{"insurance": wrong})).wantFields(name)
 	}
 	var stored string
 	if err := c.app.DB().NewQuery("SELECT insurance_details FROM patients WHERE id = '" + c.enroll(object{"insurance": insurance}) + "'").Row(&stored); err != nil || stored == "" || strings.Contains(stored, "Markedking") {

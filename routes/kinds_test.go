@@ -66,7 +66,7 @@ func TestEveryKindEndToEnd(t *testing.T) {
 				t.Errorf("the volume has %v", today)
 			}
 			if main.Change == nil {
-				judge(c, id, kind)
+				checkBounds(c, id, kind)
 			}
 			c.request(authz.Admin, "POST", "/ingestion/observations/"+observation+"/entered-in-error/", object{"reason": "Another person's"}).want(200)
 			if rows := vigiltest.RowCounts(t, c.app)["observations"]; rows != 1 {
@@ -76,8 +76,8 @@ func TestEveryKindEndToEnd(t *testing.T) {
 	}
 }
 
-// judge checks the alert of a dangerous reading, simulates other bounds, and sets them.
-func judge(c *clinic, id string, kind *vitals.Definition) {
+// checkBounds checks the alert of a dangerous reading, simulates other bounds, and sets them.
+func checkBounds(c *clinic, id string, kind *vitals.Definition) {
 	main := kind.Main()
 	if raised := c.request(authz.MA, "GET", "/alerts/?type="+main.Group, nil).results(); len(raised) != 1 || raised[0]["level"] != string(alerts.Critical) {
 		c.t.Errorf("alerts: %v", raised)

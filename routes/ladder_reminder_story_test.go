@@ -8,8 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 )
 
-// A ladder reminder repeats the escalation's original reason and values are not renotified: an improving patient is not
-// reported as worse.
+// A ladder reminder repeats why the escalation was opened and is no new notification of values, so a patient who improves
+// is not reported as worse.
 func TestLadderReminderRepeatsNoValues(t *testing.T) {
 	w := newNightShift(t, 0)
 	ladder := escalations.Ladder{
@@ -25,8 +25,8 @@ func TestLadderReminderRepeatsNoValues(t *testing.T) {
 	if _, err := ladder.Sweep(t.Context(), w.app, w.now); err != nil {
 		t.Fatal(err)
 	}
-	if notified := w.rows(t, `SELECT kind FROM announcements WHERE kind LIKE 'escalation%' ORDER BY rowid`); len(notified) != 3 || notified[2] == notified[0] {
-		t.Fatalf("told: %q", notified)
+	if notified := w.queryRows(t, `SELECT kind FROM announcements WHERE kind LIKE 'escalation%' ORDER BY rowid`); len(notified) != 3 || notified[2] == notified[0] {
+		t.Fatalf("notified: %q", notified)
 	}
 	w.pushed(w.people[authz.Nurse], "escalations")
 	w.pushed(w.people[authz.ClinicalManager], "escalations")

@@ -91,9 +91,9 @@ func TestMonthEnd(t *testing.T) {
 			t.Errorf("an entry that is held back is %v, want %s", row, want)
 		}
 	}
-	before := c.rows(t, `SELECT COUNT(*) FROM audit_log WHERE event LIKE 'billing.%'`)
+	before := c.queryRows(t, `SELECT COUNT(*) FROM audit_log WHERE event LIKE 'billing.%'`)
 	c.request(authz.DataMonitor, "GET", "/billing/month-end/?status=pending_review", nil).want(200)
-	if after := c.rows(t, `SELECT COUNT(*) FROM audit_log WHERE event LIKE 'billing.%'`); !slices.Equal(before, after) {
+	if after := c.queryRows(t, `SELECT COUNT(*) FROM audit_log WHERE event LIKE 'billing.%'`); !slices.Equal(before, after) {
 		t.Error("weighing leaves a trace of something done")
 	}
 	if reviewed := c.request(authz.DataMonitor, "GET", "/billing/month-end/?status=reviewed", nil).results(); len(reviewed) != 0 {
@@ -130,7 +130,7 @@ func TestBulkReview(t *testing.T) {
 		}
 	}
 	for _, entry := range clean {
-		moves := c.rows(t, `SELECT actor_email FROM audit_log WHERE event = 'billing.review' AND resource_id = '`+entry+`'`)
+		moves := c.queryRows(t, `SELECT actor_email FROM audit_log WHERE event = 'billing.review' AND resource_id = '`+entry+`'`)
 		if len(moves) != 1 || moves[0] != c.people[authz.DataMonitor].Email() {
 			t.Errorf("the review's trace is %v", moves)
 		}

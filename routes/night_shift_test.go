@@ -61,13 +61,13 @@ func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	})
 	w.patient = w.enroll(object{"gateway_patient_id": "GW-1", "phone": "555-731-9042"})
 	w.request(authz.Admin, "PUT", "/patients/"+w.patient+"/care-team/", object{"members": []object{{"user_id": w.people[authz.Nurse].Number()}}}).want(200)
-	w.phone(w.people[authz.Nurse])
-	w.phone(w.people[authz.ClinicalManager])
+	w.registerPhone(w.people[authz.Nurse])
+	w.registerPhone(w.people[authz.ClinicalManager])
 	return w
 }
 
-// phone registers a device that accepts pushes.
-func (w *nightShift) phone(user *collections.User) {
+// registerPhone registers a device that accepts pushes.
+func (w *nightShift) registerPhone(user *collections.User) {
 	w.t.Helper()
 	w.requestAs(user, "POST", "/notifications/tokens/register/", object{
 		"token": "phone of " + user.Email(), "type": "development", "device_id": "phone", "platform": "ios", "app_version": "1",
@@ -91,8 +91,8 @@ func (w *nightShift) minute() {
 	}
 }
 
-// pass advances time, minute by minute.
-func (w *nightShift) pass(d time.Duration) {
+// advance moves the clock, minute by minute.
+func (w *nightShift) advance(d time.Duration) {
 	w.t.Helper()
 	for until := w.now.Add(d); w.now.Before(until); {
 		w.now = w.now.Add(min(time.Minute, until.Sub(w.now)))
@@ -191,8 +191,8 @@ func (w *nightShift) wantStat(what string, n int) {
 	}
 }
 
-// close resolves the open escalations.
-func (w *nightShift) close() {
+// closeEscalations resolves the open escalations.
+func (w *nightShift) closeEscalations() {
 	w.t.Helper()
 	for _, e := range w.escalationsOf() {
 		w.request(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", e["id"]), object{"status": "resolved"}).want(200)

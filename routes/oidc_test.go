@@ -113,7 +113,7 @@ func TestSignOn(t *testing.T) {
 	first.wantAt(object{"user.email": "ann@practice.example", "user.first_name": "Ann", "user.last_name": "Lee", "user.role": "nurse", "access_expires_in": 900.0})
 	h.send(first.text("access"), "GET", "/auth/profile/", nil).want(200).wantAt(object{"must_change_password": false})
 	h.callback(w, query).want(401, "authentication_failed") // the code was used
-	if got := h.read("SELECT role FROM users WHERE email = 'ann@practice.example'"); len(got) != 1 || got[0] != "nurse" {
+	if got := h.queryColumn("SELECT role FROM users WHERE email = 'ann@practice.example'"); len(got) != 1 || got[0] != "nurse" {
 		t.Error(got)
 	}
 	second := h.signOn(claimsOf("ann", object{"email": "married@practice.example", "groups": []string{"RPM Nurses", "RPM Leads"}})).want(200)
@@ -125,7 +125,7 @@ func TestSignOn(t *testing.T) {
 	h.signOn(claimsOf("ann", object{"groups": []string{"Everybody"}})).want(403, "no_role")
 	h.send("", "POST", "/auth/token/refresh/", object{"refresh": third.text("refresh")}).want(401, "token_revoked")
 	h.signOn(claimsOf("bob", object{"groups": nil})).want(403, "no_role")
-	if got := h.read("SELECT id FROM users WHERE email LIKE 'bob@%'"); len(got) != 0 {
+	if got := h.queryColumn("SELECT id FROM users WHERE email LIKE 'bob@%'"); len(got) != 0 {
 		t.Error("an account without a role")
 	}
 	if got := h.audited("auth.identity"); got != "linked" {
@@ -179,7 +179,7 @@ func TestSignOnRefused(t *testing.T) {
 	h.provider.ModifyToken, h.provider.UnknownKey = nil, true
 	h.signOn(claimsOf("ann", nil)).want(401, "authentication_failed")
 	h.provider.UnknownKey = false
-	if got := h.read("SELECT id FROM identities"); len(got) != 0 {
+	if got := h.queryColumn("SELECT id FROM identities"); len(got) != 0 {
 		t.Error(got)
 	}
 	away := newSignOnClinic(t, func(o *auth.OIDCOptions, _ *auth.Options) { o.Issuer = "http://127.0.0.1:1" })

@@ -105,8 +105,8 @@ func (n *night) steps(path string) (list []string) {
 	return list
 }
 
-// always is a schedule with one person on call day and night.
-func always(zone string, user *collections.User) object {
+// alwaysOnCall is a schedule with one person on call day and night.
+func alwaysOnCall(zone string, user *collections.User) object {
 	var shifts []object
 	for day := range 7 {
 		shifts = append(shifts, object{"weekday": day, "start": "00:00", "end": "00:00", "user_id": user.Number()})
@@ -130,7 +130,7 @@ func TestStoryUnansweredStat(t *testing.T) {
 			n := newNight(t, at)
 			onCall := vigiltest.User(t, n.app, authz.Nurse, vigiltest.Email("night@vigil.test"))
 			n.register(onCall)
-			n.request(authz.ClinicalManager, "PUT", "/on-call/", always(zone, onCall)).want(200)
+			n.request(authz.ClinicalManager, "PUT", "/on-call/", alwaysOnCall(zone, onCall)).want(200)
 			patient := n.enroll(object{"primary_provider_id": n.people[authz.Provider].Number()})
 			created := n.request(authz.MA, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "SpO2 82 %."}).want(201).
 				wantAt(object{"tier": 0.0, "reminded_at": nil})
@@ -210,7 +210,7 @@ func TestStoryStatLeftInProgress(t *testing.T) {
 func TestOnCallReachesThePatient(t *testing.T) {
 	n := newNight(t, clock, func(e *routes.Engines) { e.RestrictToCareTeam = true })
 	onCall := vigiltest.User(t, n.app, authz.Nurse, vigiltest.Email("night@vigil.test"))
-	n.request(authz.Admin, "PUT", "/on-call/", always("UTC", onCall)).want(200)
+	n.request(authz.Admin, "PUT", "/on-call/", alwaysOnCall("UTC", onCall)).want(200)
 	patient := n.enroll(object{"primary_provider_id": n.people[authz.Provider].Number()})
 	path := fmt.Sprintf("/escalations/%v/", n.request(authz.Provider, "POST", "/escalations/", object{"patient_id": patient, "priority": "stat", "reason": "Pulse 28."}).want(201).at("id"))
 	may := func(status, listed int) {

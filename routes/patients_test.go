@@ -33,14 +33,14 @@ func TestReplacePatient(t *testing.T) {
 	path := "/patients/" + id + "/"
 
 	c.now = c.now.Add(time.Hour)
-	replaced := c.request(authz.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200)
+	replaced := c.request(authz.Nurse, "PUT", path, patientBody(object{"last_name": "King"})).want(200)
 	replaced.wantAt(object{
 		"last_name": "King", "phone": nil, "email": nil, "address": nil, "mrn": "A-1", "external_id": "e-1",
 		"gateway_patient_id": "g-1", "time_zone": "America/Chicago", "insurance.member_id": "m-1", "updated_at": "2026-01-15T14:45:00Z",
 		"created_at": "2026-01-15T13:45:00Z", "active": true,
 	})
 	c.request(authz.Admin, "GET", path, nil).want(200).wantAt(object{"ssn_last4": "6789", "last_name": "King"})
-	c.request(authz.Admin, "PUT", path, person(object{"ssn": ""})).want(200)
+	c.request(authz.Admin, "PUT", path, patientBody(object{"ssn": ""})).want(200)
 	cleared := c.request(authz.Admin, "PUT", path, `{"first_name":"Ada","last_name":"King","date_of_birth":"1955-12-10","gender":"female",
 		"ssn":null,"external_id":null,"gateway_patient_id":null,"time_zone":null,"insurance":null,"icd10_codes":null}`).want(200)
 	cleared.wantAt(object{"ssn_last4": nil, "external_id": nil, "gateway_patient_id": nil, "time_zone": nil, "insurance": nil})
@@ -56,19 +56,19 @@ func TestReplacePatient(t *testing.T) {
 	}
 
 	other := c.enroll(object{"mrn": "B-1"})
-	c.request(authz.Admin, "PUT", path, person(object{"mrn": "b-1"})).wantFields("mrn")
+	c.request(authz.Admin, "PUT", path, patientBody(object{"mrn": "b-1"})).wantFields("mrn")
 	c.request(authz.Nurse, "GET", "/patients/"+query("search", strings.Repeat("a", 101))+"&ordering=first_name", nil).wantFields("search", "ordering")
 	c.request(authz.Admin, "PUT", path, `{"mrn":null}`).wantFields("mrn", "first_name", "last_name", "date_of_birth", "gender")
-	c.request(authz.Admin, "PUT", path, person(object{"mrn": "  "})).wantFields("mrn")
-	c.request(authz.Admin, "PUT", path, person(object{
+	c.request(authz.Admin, "PUT", path, patientBody(object{"mrn": "  "})).wantFields("mrn")
+	c.request(authz.Admin, "PUT", path, patientBody(object{
 		"last_name": strings.Repeat("x", 101), "phone": "12", "email": "no",
 		"address": object{"line1": "1"}, "ssn": "000-12-3456", "icd10_codes": []string{"nonsense"},
 	})).
 		wantFields("last_name", "phone", "email", "address.city", "ssn", "icd10_codes.0")
 	c.request(authz.Admin, "PUT", path, `{"first_name"`).want(400, "parse_error")
-	c.request(authz.Admin, "PUT", "/patients/"+unknownPatient+"/", person(nil)).want(404, "not_found")
-	c.request(authz.Admin, "PUT", "/patients/12/", person(nil)).want(404, "not_found")
-	c.wantRoles("PUT", "/patients/"+other+"/", person(nil), clinical...)
+	c.request(authz.Admin, "PUT", "/patients/"+unknownPatient+"/", patientBody(nil)).want(404, "not_found")
+	c.request(authz.Admin, "PUT", "/patients/12/", patientBody(nil)).want(404, "not_found")
+	c.wantRoles("PUT", "/patients/"+other+"/", patientBody(nil), clinical...)
 }
 
 func TestArchive(t *testing.T) {
@@ -102,7 +102,7 @@ func TestArchive(t *testing.T) {
 	c.wantRoles("GET", "/patients/archived/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 
 	c.now = c.now.Add(time.Hour)
-	c.request(authz.Nurse, "PUT", path, person(object{"last_name": "King"})).want(200).wantAt(object{"active": false, "archived_at": "2026-01-15T13:45:00Z"})
+	c.request(authz.Nurse, "PUT", path, patientBody(object{"last_name": "King"})).want(200).wantAt(object{"active": false, "archived_at": "2026-01-15T13:45:00Z"})
 	c.request(authz.Provider, "POST", path+"unarchive/", nil).want(200).wantAt(object{
 		"id": id, "status": "active",
 		"unarchived_at": "2026-01-15T14:45:00Z", "unarchived_by": c.people[authz.Provider].Email(),
@@ -272,7 +272,7 @@ func TestRestrictedToCareTeam(t *testing.T) {
 	for _, part := range []string{"", "vital-config/", "care-team/", "consents/"} {
 		c.request(authz.Nurse, "GET", "/patients/"+foreign+"/"+part, nil).want(403, "permission_denied")
 	}
-	c.request(authz.Nurse, "PUT", "/patients/"+foreign+"/", person(nil)).want(403)
+	c.request(authz.Nurse, "PUT", "/patients/"+foreign+"/", patientBody(nil)).want(403)
 	c.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": foreign, "weight_kg": 80, "measured_at": "2026-01-15T13:00:00Z"}).want(403)
 	c.request(authz.Provider, "PUT", "/patients/"+own+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
 	c.request(authz.ClinicalManager, "PUT", "/patients/"+foreign+"/vital-config/", object{"pulse": object{"high": 100}, "reason": "x"}).want(200)
@@ -322,7 +322,7 @@ func TestDamagedFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	phone = column("phone", id)
-	for method, body := range map[string]any{"GET": nil, "PUT": person(nil), "DELETE": nil} {
+	for method, body := range map[string]any{"GET": nil, "PUT": patientBody(nil), "DELETE": nil} {
 		c.request(authz.Admin, method, "/patients/"+id+"/", body).want(503, "record_unreadable").wantAt(object{
 			"detail": "A stored value of patient " + id + " cannot be opened; nothing was changed.",
 		})

@@ -11,8 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// line creates a 99457 entry manually and advances it to submitted.
-func (c *clinic) line(patient, day string) string {
+// submittedEntry creates a 99457 entry manually and advances it to submitted.
+func (c *clinic) submittedEntry(patient, day string) string {
 	c.t.Helper()
 	c.request(authz.Provider, "POST", "/time-entries/", object{
 		"patient_id": patient, "category": "interpretation", "started_at": day + "T14:00:00Z", "duration_seconds": 1800, "notes": "Read",
@@ -25,7 +25,7 @@ func (c *clinic) line(patient, day string) string {
 	return id
 }
 
-func (c *clinic) billable() string {
+func (c *clinic) billablePatient() string {
 	c.t.Helper()
 	id := c.enroll(object{"icd10_codes": []string{"I10"}, "primary_provider_id": c.people[authz.Provider].Number()})
 	c.consent(id)
@@ -37,7 +37,7 @@ func (c *clinic) move(id, name string, body any) reply {
 	return c.request(authz.DataMonitor, "POST", "/billing/entries/"+id+"/"+name+"/", body)
 }
 
-func (c *clinic) fees(csv string) reply {
+func (c *clinic) importFees(csv string) reply {
 	c.t.Helper()
 	return c.request(authz.Admin, "POST", "/billing/fee-schedule/import/", csv, "Content-Type", "text/csv")
 }
@@ -47,8 +47,8 @@ const feeHeader = "cpt_code,locality,effective_date,charge,expected,source\n"
 // A submitted entry is voided once its payer confirms; a paid one is refunded, in any number of parts.
 func TestVoidsAndRefunds(t *testing.T) {
 	c := newClinic(t)
-	patient := c.billable()
-	sent := c.line(patient, "2026-01-14")
+	patient := c.billablePatient()
+	sent := c.submittedEntry(patient, "2026-01-14")
 	c.move(sent, "request-void", object{"reason": strings.Repeat("x", 501)}).wantFields("reason")
 	c.move(sent, "refund", object{"amount": 1, "date": "2026-01-15", "reference": "R"}).want(400, "invalid_transition")
 	c.move(sent, "request-void", object{"reason": "The 16th day was withdrawn"}).want(200).wantAt(object{
@@ -57,7 +57,7 @@ func TestVoidsAndRefunds(t *testing.T) {
 	c.move(sent, "request-void", object{"reason": "Again"}).want(400, "invalid_transition")
 	c.move(sent, "void", object{"reason": "The payer voided it"}).want(200).wantAt(object{"lifecycle_status": "voided"})
 
-	paid := c.line(patient, "2026-01-13")
+	paid := c.submittedEntry(patient, "2026-01-13")
 	c.move(paid, "pay", object{"amount": 40.5, "payment_date": "2026-01-15", "reference": "EFT-1"}).want(200)
 	c.move(paid, "request-void", object{"reason": "The 16th day was withdrawn"}).want(200).wantAt(object{
 		"lifecycle_status": "refund_due", "paid_total": 40.5, "repay_by": "2026-03-16", "refund": nil,
@@ -111,8 +111,8 @@ func TestVoidsAndRefunds(t *testing.T) {
 // Payments may reach the charge, and exceed it only with a reason; a balance is adjusted with one.
 func TestPaymentsAddUp(t *testing.T) {
 	c := newClinic(t)
-	c.fees(feeHeader + "99091,,2026-01-01,100.00,,Practice\n").want(200)
-	id := c.line(c.billable(), "2026-01-14")
+	c.importFees(feeHeader + "99091,,2026-01-01,100.00,,Practice\n").want(200)
+	id := c.submittedEntry(c.billablePatient(), "2026-01-14")
 	pay := func(amount float64, more object) reply {
 		body := object{"amount": amount, "payment_date": "2026-01-15", "reference": "EFT-1"}
 		for k, v := range more {
@@ -150,19 +150,19 @@ func TestPaymentsAddUp(t *testing.T) {
 func TestFeeSchedule(t *testing.T) {
 	c := newClinic(t)
 	c.request(authz.Admin, "POST", "/billing/fee-schedule/import/", feeHeader).want(415)
-	c.fees("").wantFields("row 1")
-	c.fees("cpt_code,locality\n").wantFields("row 1")
-	c.fees(feeHeader).wantFields("row 2")
-	c.fees(feeHeader + "99454,,2026-01-01,95,52.11\n").wantFields("row 2")
-	c.fees(feeHeader+"99454,,2026-01-01,95,52.11,CMS\n"+"12345,?,2026-02-30,9.999,-1,CMS\n"+"99454,,2026-01-01,,,CMS\n").
+	c.importFees("").wantFields("row 1")
+	c.importFees("cpt_code,locality\n").wantFields("row 1")
+	c.importFees(feeHeader).wantFields("row 2")
+	c.importFees(feeHeader + "99454,,2026-01-01,95,52.11\n").wantFields("row 2")
+	c.importFees(feeHeader+"99454,,2026-01-01,95,52.11,CMS\n"+"12345,?,2026-02-30,9.999,-1,CMS\n"+"99454,,2026-01-01,,,CMS\n").
 		wantFields("row 3.cpt_code", "row 3.locality", "row 3.effective_date", "row 3.charge", "row 3.expected", "row 4.cpt_code", "row 4.charge")
 	if n := len(c.request(authz.Admin, "GET", "/billing/fee-schedule/", nil).results()); n != 0 {
 		t.Fatalf("%d rows of lists that were refused", n)
 	}
 	list := feeHeader + "99454,,2026-01-01,95,52.11,CMS\n" + "99454,05,2026-02-01,120.5,,Practice\n" + "99457,,2026-01-01,,51.77,CMS\n"
-	c.fees(list).want(200).wantAt(object{"rows": 3.0, "created": 3.0, "replaced": 0.0, "unchanged": 0.0})
-	c.fees(list).want(200).wantAt(object{"created": 0.0, "replaced": 0.0, "unchanged": 3.0})
-	c.fees(strings.ReplaceAll(list, "52.11", "52.12")).want(200).wantAt(object{"created": 0.0, "replaced": 1.0, "unchanged": 2.0})
+	c.importFees(list).want(200).wantAt(object{"rows": 3.0, "created": 3.0, "replaced": 0.0, "unchanged": 0.0})
+	c.importFees(list).want(200).wantAt(object{"created": 0.0, "replaced": 0.0, "unchanged": 3.0})
+	c.importFees(strings.ReplaceAll(list, "52.11", "52.12")).want(200).wantAt(object{"created": 0.0, "replaced": 1.0, "unchanged": 2.0})
 	rows := c.request(authz.DataMonitor, "GET", "/billing/fee-schedule/", nil).results()
 	if len(rows) != 3 || rows[0]["expected"] != 52.12 || rows[1]["charge"] != 120.5 || rows[1]["expected"] != nil || rows[1]["locality"] != "05" || rows[2]["charge"] != nil {
 		t.Errorf("the rows are %v", rows)
@@ -179,14 +179,14 @@ func TestFeeSchedule(t *testing.T) {
 // the expected amount. Both are fixed when the entry is created.
 func TestChargeAndExpected(t *testing.T) {
 	c := newClinic(t)
-	patient := c.billable()
+	patient := c.billablePatient()
 	payer := c.request(authz.DataMonitor, "POST", "/billing/payers/", object{"name": "Acme", "payer_id": "AC"}).want(201).object()
 	make := func(day string) reply {
 		return c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{"patient_id": patient, "cpt_code": "99091", "service_date": day, "duration_minutes": 30}).want(201)
 	}
 	first := make("2026-01-12")
 	first.wantAt(object{"charge": 56.0, "expected": 56.0, "amount": 56.0})
-	c.fees(feeHeader + "99091,,2026-01-13,110,55.45,CMS\n" + "99091,,2025-01-01,90,,CMS\n" + "99091,07,2026-01-01,300,99,Elsewhere\n").want(200)
+	c.importFees(feeHeader + "99091,,2026-01-13,110,55.45,CMS\n" + "99091,,2025-01-01,90,,CMS\n" + "99091,07,2026-01-01,300,99,Elsewhere\n").want(200)
 	make("2026-01-12").wantAt(object{"charge": 90.0, "expected": 56.0})
 	make("2026-01-13").wantAt(object{"charge": 110.0, "expected": 55.45, "amount": 55.45})
 	c.request(authz.Admin, "POST", "/billing/payer-rates/", object{"payer_id": payer["id"], "cpt_code": "99091", "rate": 70, "effective_date": "2026-01-14"}).want(201)

@@ -79,7 +79,7 @@ func TestStoryWorseWithoutASnooze(t *testing.T) {
 			if got := w.joined(); len(got) != tellings-1 {
 				t.Errorf("its history has %q", got)
 			}
-			for _, row := range w.rows(t, `SELECT title || ' ' || body FROM push_deliveries`) {
+			for _, row := range w.queryRows(t, `SELECT title || ' ' || body FROM push_deliveries`) {
 				if strings.ContainsAny(row, "0123456789") || strings.Contains(row, "Lovelace") {
 					t.Errorf("push %q", row)
 				}
@@ -116,11 +116,11 @@ func TestWorseAfterTheEscalationWasClosed(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.cuff(188, 110, 0)
 	w.wantPushed("the first", 1, 1)
-	w.close()
+	w.closeEscalations()
 	w.now = w.now.Add(5 * time.Minute)
 	w.cuff(189, 110, 0)
 	w.wantPushed("the same", 0, 1)
-	w.close()
+	w.closeEscalations()
 	w.now = w.now.Add(5 * time.Minute)
 	w.cuff(232, 130, 0)
 	w.wantPushed("worse", 1, 1)
@@ -203,7 +203,7 @@ func TestImplausibleAndWorse(t *testing.T) {
 			t.Errorf("its history has %q", step)
 		}
 	}
-	w.close()
+	w.closeEscalations()
 	pulse(27)
 	w.wantPushed("the same, in another escalation", 0, 1)
 	pulse(36)

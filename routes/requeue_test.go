@@ -15,8 +15,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// fail stores a delivery that became a dead letter the given time ago; columns override its values.
-func (d *delivering) fail(number int, ago time.Duration, columns dbx.Params) (id, observation string) {
+// storeDeadLetter stores a delivery that became a dead letter the given time ago; columns override its values.
+func (d *delivering) storeDeadLetter(number int, ago time.Duration, columns dbx.Params) (id, observation string) {
 	id, observation = fmt.Sprintf("TXN-2026-%06d", number), d.observe()
 	at := collections.Instant(d.now.Add(-ago))
 	row := dbx.Params{
@@ -36,13 +36,13 @@ const retryPath = "/fhir/transmissions/retry/"
 func TestRequeueTransmissions(t *testing.T) {
 	d := newDelivering(t)
 	for i := range 3 {
-		d.fail(900001+i, time.Duration(i+1)*12*time.Hour, nil) // 12, 24 and 36 hours ago
+		d.storeDeadLetter(900001+i, time.Duration(i+1)*12*time.Hour, nil) // 12, 24 and 36 hours ago
 	}
-	d.fail(900010, time.Hour, dbx.Params{"error_code": emr.CodeAuth, "error_message": "EMR authorization failed (403: insufficient scope)"})
-	d.fail(900011, time.Hour, dbx.Params{"next_retry_at": collections.Instant(d.now.Add(time.Hour))})
-	d.fail(900012, time.Hour, dbx.Params{"error_code": "entered_in_error"})
+	d.storeDeadLetter(900010, time.Hour, dbx.Params{"error_code": emr.CodeAuth, "error_message": "EMR authorization failed (403: insufficient scope)"})
+	d.storeDeadLetter(900011, time.Hour, dbx.Params{"next_retry_at": collections.Instant(d.now.Add(time.Hour))})
+	d.storeDeadLetter(900012, time.Hour, dbx.Params{"error_code": "entered_in_error"})
 	other := d.enroll(object{"external_id": "e-2", "mrn": "M-2"})
-	d.fail(900013, time.Hour, dbx.Params{"patient": other, "error_code": emr.CodeInvalidResource})
+	d.storeDeadLetter(900013, time.Hour, dbx.Params{"patient": other, "error_code": emr.CodeInvalidResource})
 
 	d.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.given_up": 5.0, "queue.failed_awaiting_retry": 1.0, "status": "degraded"})
 	d.stopWorker()
@@ -97,7 +97,7 @@ func TestRequeueTransmissions(t *testing.T) {
 // A requeued delivery is delivered at once, once, by the worker that the request wakes.
 func TestRequeuedIsDelivered(t *testing.T) {
 	d := newDelivering(t)
-	id, observation := d.fail(900001, time.Hour, nil)
+	id, observation := d.storeDeadLetter(900001, time.Hour, nil)
 	d.request(authz.Admin, "POST", retryPath, object{"since": "2h"}).want(200).wantAt(object{"requeued": 1.0})
 	if s := <-d.finished; s.TransmissionID != id || s.Failed() {
 		t.Errorf("%+v", s)
@@ -113,11 +113,11 @@ func TestTransmissionsByError(t *testing.T) {
 	d.stopWorker()
 	for i := range 25 {
 		code := []string{emr.CodeUnavailable, emr.CodePatientNotFound}[i%2]
-		d.fail(900001+i, time.Duration(i)*time.Hour, dbx.Params{"error_code": code})
+		d.storeDeadLetter(900001+i, time.Duration(i)*time.Hour, dbx.Params{"error_code": code})
 	}
-	d.fail(900100, time.Hour, dbx.Params{"next_retry_at": collections.Instant(d.now.Add(time.Hour))})
-	d.fail(900101, time.Hour, dbx.Params{"status": "transmitted", "error_code": "", "error_message": ""})
-	d.fail(900102, time.Hour, dbx.Params{"error_code": "entered_in_error"})
+	d.storeDeadLetter(900100, time.Hour, dbx.Params{"next_retry_at": collections.Instant(d.now.Add(time.Hour))})
+	d.storeDeadLetter(900101, time.Hour, dbx.Params{"status": "transmitted", "error_code": "", "error_message": ""})
+	d.storeDeadLetter(900102, time.Hour, dbx.Params{"error_code": "entered_in_error"})
 	for filter, want := range map[string]float64{
 		"": 28, "given_up=true": 25, "given_up=false": 3, "error_code=emr_unavailable": 14, "given_up=true&error_code=emr_unavailable": 13,
 		"given_up=false&error_code=emr_unavailable": 1, "given_up=true&error_code=patient_not_found&page_size=5&page=3": 12,

@@ -208,7 +208,7 @@ func TestEndingAllSessionsStopsPushes(t *testing.T) {
 			w.wantNotified("afterwards", "")
 			var left []string
 			if err := w.app.DB().NewQuery(`SELECT token_hint FROM push_tokens WHERE active = TRUE`).Column(&left); err != nil || len(left) != 1 {
-				t.Errorf("in use are %v, %v; want the nurse's alone", left, err)
+				t.Errorf("active tokens %v, %v; want only the nurse's", left, err)
 			}
 		})
 	}

@@ -22,7 +22,7 @@ func TestStorySevereNotConfirmed(t *testing.T) {
 			w := newNightShift(t, confirm)
 			w.now = at
 			portal := w.portal()
-			w.phone(portal)
+			w.registerPhone(portal)
 			first := w.cuff(182, 118, 0)
 			w.want("the first", first, object{
 				"level": "critical", "status": "active", "escalation_id": nil, "held_until": at.Add(confirm).Format("2006-01-02T15:04:05Z"),
@@ -31,12 +31,12 @@ func TestStorySevereNotConfirmed(t *testing.T) {
 			if got := w.pushed(portal, "reminders"); got != 1 {
 				t.Errorf("the patient got %d pushes", got)
 			}
-			w.pass(2 * time.Minute)
+			w.advance(2 * time.Minute)
 			w.cuff(130, 80, 0)
-			w.pass(2 * time.Minute)
+			w.advance(2 * time.Minute)
 			w.wantStat("in between", 0)
 			w.cuff(128, 78, 0)
-			w.pass(time.Minute)
+			w.advance(time.Minute)
 			list := w.alertsOf()
 			if len(list) != 2 {
 				t.Fatalf("%d alerts", len(list))
@@ -50,7 +50,7 @@ func TestStorySevereNotConfirmed(t *testing.T) {
 				t.Errorf("message %q", message)
 			}
 			w.wantPushed("the result", 1, 0)
-			w.pass(30 * time.Minute)
+			w.advance(30 * time.Minute)
 			w.wantPushed("later", 0, 0)
 			w.wantStat("later", 0)
 			if again := w.alertsOf(); len(again) != 2 {
@@ -182,7 +182,7 @@ func afterOne(later time.Duration) func(w *nightShift) {
 		w.cuff(182, 118, 0)
 		w.now = w.now.Add(confirm)
 		w.minute()
-		w.close()
+		w.closeEscalations()
 		w.now = w.now.Add(later - confirm)
 		w.cuff(183, 117, 0)
 	}
@@ -192,7 +192,7 @@ func afterOne(later time.Duration) func(w *nightShift) {
 func TestMeasurePromptContainsNoPHI(t *testing.T) {
 	w := newNightShift(t, confirm)
 	portal := w.portal()
-	w.phone(portal)
+	w.registerPhone(portal)
 	w.cuff(182, 118, 0)
 	if got := w.pushed(portal, "reminders"); got != 1 {
 		t.Fatalf("%d pushes", got)
@@ -235,7 +235,7 @@ func TestEverySourceIsHeld(t *testing.T) {
 			w := newNightShift(t, confirm)
 			test.send(w)
 			w.wantStat("at once", test.stat)
-			w.pass(confirm)
+			w.advance(confirm)
 			w.wantStat("at the end", 1)
 			for _, alert := range w.alertsOf("level", "critical") {
 				if alert["escalation_id"] == nil || alert["held_until"] != nil {

@@ -17,8 +17,8 @@ func (w *nightShift) snoozeOf(alertType string, length time.Duration) {
 	}).want(201)
 }
 
-// withdraw marks the reading behind an alert as entered in error.
-func (w *nightShift) withdraw(alert object) {
+// retract marks the reading behind an alert as entered in error.
+func (w *nightShift) retract(alert object) {
 	w.t.Helper()
 	w.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", alert["observation_id"]), object{"reason": "A cold finger."}).want(200)
 }
@@ -41,12 +41,12 @@ func TestStoryRetractedUnderSnooze(t *testing.T) {
 			w.wantPushed("the first", 1, 1)
 			w.snoozeOf("pulse_oximetry", 4*time.Hour)
 			w.now = w.now.Add(5 * time.Minute)
-			w.withdraw(wrong)
+			w.retract(wrong)
 			w.wantStat("retracted", 0)
 			w.wantSnoozes(0)
-			wantSame(t, "its end", w.rows(t, `SELECT event || ' ' || actor_email FROM audit_log WHERE event = 'snooze.end'`),
+			wantSame(t, "its end", w.queryRows(t, `SELECT event || ' ' || actor_email FROM audit_log WHERE event = 'snooze.end'`),
 				[]string{"snooze.end " + w.people[authz.Nurse].Email()})
-			wantSame(t, "ended by", w.rows(t, `SELECT ended_by FROM snoozes`), []string{w.people[authz.Nurse].Email()})
+			wantSame(t, "ended by", w.queryRows(t, `SELECT ended_by FROM snoozes`), []string{w.people[authz.Nurse].Email()})
 			w.wantPushed("retracted", 0, 0)
 			w.now = w.now.Add(5 * time.Minute)
 			next := w.oxygen(72)
@@ -94,7 +94,7 @@ func TestSnoozeBaselineAfterRetraction(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newNightShift(t, 0)
 			wrong := test.before(w)
-			w.close()
+			w.closeEscalations()
 			w.snoozeOf("pulse_oximetry", 4*time.Hour)
 			w.now = w.now.Add(40 * time.Minute) // no notification interval suppresses a push now
 			w.pushed(w.people[authz.Nurse], notifications.Alerts)
@@ -106,11 +106,11 @@ func TestSnoozeBaselineAfterRetraction(t *testing.T) {
 				wrong = w.newest()
 			}
 			w.now = w.now.Add(time.Minute)
-			w.withdraw(wrong)
+			w.retract(wrong)
 			w.wantSnoozes(test.inForce)
 			w.wantPushed("with the retraction", test.notified, test.notified)
 			w.wantStat("with the retraction", test.notified)
-			w.close()
+			w.closeEscalations()
 			w.now = w.now.Add(time.Hour)
 			w.want("the next", w.oxygen(test.next), object{"snoozed": !test.nextTold})
 		})
@@ -127,7 +127,7 @@ func TestRetractionKeepsOtherSnoozes(t *testing.T) {
 	w.request(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
 		"type": "pulse", "reason": "Known.", "ends_at": w.now.Add(time.Hour).UTC().Format(time.RFC3339Nano),
 	}).want(201)
-	w.withdraw(wrong)
+	w.retract(wrong)
 	w.wantSnoozes(3)
 }
 
@@ -141,7 +141,7 @@ func TestCorrectedWeightUnderSnooze(t *testing.T) {
 	}
 	w.now = w.now.Add(-72 * time.Hour)
 	weigh(74)
-	low := w.rows(t, `SELECT id FROM observations`)[0]
+	low := w.queryRows(t, `SELECT id FROM observations`)[0]
 	weigh(80)
 	w.want("gain", w.newest(), object{"type": "weight", "level": "critical"})
 	w.snoozeOf("weight", 4*time.Hour)
@@ -156,12 +156,12 @@ func TestImplausibleSnoozeBaseline(t *testing.T) {
 	w.postEvent(t, measured("OX-1", "GW-1", "pulse_oximetry", "%", w.now, `"spo2":45`)).want(400)
 	event := fmt.Sprint(w.newest()["quarantine_id"])
 	w.snoozeOf("pulse_oximetry", time.Hour)
-	wantSame(t, "known", w.rows(t, `SELECT COALESCE(known, '') FROM snoozes WHERE ended_at = ''`), []string{"null"})
+	wantSame(t, "known", w.queryRows(t, `SELECT COALESCE(known, '') FROM snoozes WHERE ended_at = ''`), []string{"null"})
 	w.request(authz.Nurse, "POST", "/ingestion/quarantine/"+event+"/confirm/", object{"notes": "Seen."}).want(201)
 	confirmed := w.newest()
 	w.want("confirmed", confirmed, object{"type": "pulse_oximetry", "snoozed": false})
 	w.snoozeOf("pulse_oximetry", time.Hour)
-	w.withdraw(confirmed)
+	w.retract(confirmed)
 	w.wantSnoozes(0)
 	w.now = w.now.Add(time.Minute)
 	w.want("the next", w.oxygen(60), object{"snoozed": false})

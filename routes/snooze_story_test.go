@@ -31,7 +31,7 @@ func TestStoryWorseThanSnoozed(t *testing.T) {
 			w.want("the first", w.cuff(188, 110, 0), object{"level": "critical", "snoozed": false})
 			w.wantPushed("the first", 1, 1)
 			w.wantStat("the first", 1)
-			w.close()
+			w.closeEscalations()
 			w.snooze(4*time.Hour, true).want(201)
 
 			w.now = w.now.Add(5 * time.Minute)
@@ -55,17 +55,17 @@ func TestStoryWorseThanSnoozed(t *testing.T) {
 			w.now = w.now.Add(time.Minute)
 			w.want("known again", w.cuff(191, 111, 0), object{"snoozed": true, "escalation_id": worse["escalation_id"]})
 			w.wantPushed("known again", 0, 0)
-			w.close()
+			w.closeEscalations()
 
-			w.pass(4*time.Hour - 17*time.Minute) // one minute before the end
+			w.advance(4*time.Hour - 17*time.Minute) // one minute before the end
 			w.wantPushed("before the end", 0, 0)
-			w.pass(2 * time.Minute)
+			w.advance(2 * time.Minute)
 			w.wantPushed("at the end", 1, 1)
 			w.wantStat("at the end", 1)
 			if again := w.alertsOf()[0]; again["escalation_id"] == nil || again["snoozed"] != true {
 				t.Errorf("the latest is %v", again)
 			}
-			w.pass(2 * time.Hour)
+			w.advance(2 * time.Hour)
 			w.wantPushed("notified once", 0, 0)
 		})
 	}
@@ -133,7 +133,7 @@ func TestSnoozeBreakthrough(t *testing.T) {
 				w.cuff(p.systolic, p.diastolic, p.pulse)
 				w.now = w.now.Add(time.Minute)
 			}
-			w.close()
+			w.closeEscalations()
 			w.snooze(4*time.Hour, true).want(201)
 			w.pushed(w.people[authz.Nurse], notifications.Alerts)
 			w.pushed(w.people[authz.ClinicalManager], notifications.Escalations)
@@ -165,7 +165,7 @@ func TestSnoozeBaseline(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newNightShift(t, 0)
 			first := w.cuff(230, 100, 0)
-			w.close()
+			w.closeEscalations()
 			if test.acknowledged {
 				w.acknowledge(first)
 			}
@@ -267,7 +267,7 @@ func TestSnoozeEndWithLateReadings(t *testing.T) {
 			w.request(authz.Nurse, "POST", fmt.Sprintf("/patients/%s/snoozes/%v/end/", w.patient, snooze.at("id")), nil).want(200)
 			w.wantPushed("at the end", 1, test.stat)
 			w.wantStat("at the end", test.stat)
-			joined := w.rows(t, `SELECT CAST(value AS INTEGER) FROM alerts WHERE escalation != '' ORDER BY id`)
+			joined := w.queryRows(t, `SELECT CAST(value AS INTEGER) FROM alerts WHERE escalation != '' ORDER BY id`)
 			wantSame(t, "joined", joined, test.joined)
 		})
 	}
@@ -364,7 +364,7 @@ func TestSnoozeEndAfterLateReading(t *testing.T) {
 			if e := w.escalationsOf()[0]; e["alert_id"] != standing["id"] {
 				t.Errorf("the escalation is about alert %v, want %v", e["alert_id"], standing["id"])
 			}
-			w.pass(2 * time.Hour)
+			w.advance(2 * time.Hour)
 			w.wantPushed("once", 0, 0)
 		})
 	}

@@ -31,7 +31,7 @@ func TestStorySuspectRanksAmongWarnings(t *testing.T) {
 			patient, at := c.weighedDaily(88.2, 87.9, 88, 88.1, 88.3, 87.8, 88)
 			row := func() object { return c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0] }
 			wantIn(t, row(), object{"risk_level": "normal"})
-			doubted := c.scale("GW-1", test.kg, at).wantAt(object{"review_state": "suspect"}).at("id")
+			doubted := c.sendWeight("GW-1", test.kg, at).wantAt(object{"review_state": "suspect"}).at("id")
 			wantIn(t, row(), object{"risk_level": "warning", "risk_score": 51.0, "handling": nil, "latest_vitals.weight.weight_kg": nil})
 			test.answer(c, patient, doubted)
 			if got := row()["risk_level"]; got != test.then {

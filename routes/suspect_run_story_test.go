@@ -30,11 +30,11 @@ func TestStoryRestOfASuspectRun(t *testing.T) {
 			patient, at := c.weighedDaily(88, 88, 88, 88, 88, 88, 88)
 			var ids []string
 			for i, kg := range story.run {
-				sent := c.scale("GW-1", kg, at.Add(time.Duration(i)*25*time.Hour)).wantAt(object{"review_state": "suspect"})
+				sent := c.sendWeight("GW-1", kg, at.Add(time.Duration(i)*25*time.Hour)).wantAt(object{"review_state": "suspect"})
 				ids = append(ids, sent.at("id").(string))
 			}
 			notified := func() int {
-				return len(c.rows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`))
+				return len(c.queryRows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`))
 			}
 			if story.confirm {
 				c.confirmReading(authz.Nurse, ids[story.decide]).want(200)
@@ -75,17 +75,17 @@ func TestStoryLateWeightSplitsSuspectRun(t *testing.T) {
 			c.t = t
 			patient, at := c.weighedDaily(88, 88, 88, 88, 88, 88, 88)
 			for i, kg := range story.run {
-				c.scale("GW-1", kg, at.Add(time.Duration(i)*25*time.Hour)).wantAt(object{"review_state": "suspect"})
+				c.sendWeight("GW-1", kg, at.Add(time.Duration(i)*25*time.Hour)).wantAt(object{"review_state": "suspect"})
 			}
-			c.scale("GW-1", 88.1, at.Add(story.late)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
+			c.sendWeight("GW-1", 88.1, at.Add(story.late)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
 			wantSame(t, "questions", c.alertsRaised(patient), story.want)
-			if notified := c.rows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`); len(notified) != len(story.want) {
+			if notified := c.queryRows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`); len(notified) != len(story.want) {
 				t.Errorf("%d questions notify", len(notified))
 			}
-			if stored := c.rows(t, `SELECT COUNT(*) FROM triage_scores`); stored[0] != "1" {
+			if stored := c.queryRows(t, `SELECT COUNT(*) FROM triage_scores`); stored[0] != "1" {
 				t.Errorf("%s places", stored)
 			}
-			c.scale("GW-1", 88.2, at.Add(story.late+30*time.Second)).wantAt(object{"review_state": "accepted"})
+			c.sendWeight("GW-1", 88.2, at.Add(story.late+30*time.Second)).wantAt(object{"review_state": "accepted"})
 			wantSame(t, "questions after another one", c.alertsRaised(patient), story.want)
 		})
 	}

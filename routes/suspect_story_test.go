@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// scale sends a weight of the patient's scale by webhook and returns the observation.
-func (c *clinic) scale(gatewayPatient string, kg float64, at time.Time) reply {
+// sendWeight sends a weight of the patient's scale by webhook and returns the observation.
+func (c *clinic) sendWeight(gatewayPatient string, kg float64, at time.Time) reply {
 	c.t.Helper()
 	if at.After(c.now) {
 		c.now = at
@@ -32,7 +32,7 @@ func (c *clinic) weighedDaily(kg ...float64) (patient string, next time.Time) {
 		"device_id": "W-1", "patient_id": patient, "device_type": "weight_scale", "assigned_at": c.now.AddDate(0, 0, -40).Format(time.RFC3339),
 	}).want(200)
 	for i, value := range kg {
-		c.scale("GW-1", value, c.now.AddDate(0, 0, i-len(kg))).wantAt(object{"review_state": "accepted"})
+		c.sendWeight("GW-1", value, c.now.AddDate(0, 0, i-len(kg))).wantAt(object{"review_state": "accepted"})
 	}
 	return patient, c.now.Add(time.Minute)
 }
@@ -41,8 +41,8 @@ func (c *clinic) weighedDaily(kg ...float64) (patient string, next time.Time) {
 // weight.
 func (c *clinic) weightSummary(patient string) string {
 	c.t.Helper()
-	days := c.rows(c.t, `SELECT COALESCE(SUM(readings), 0) || ' readings, ' || COALESCE(SUM(device_readings), 0) || ' of devices' FROM reading_days WHERE patient = '`+patient+`'`)
-	queued := c.rows(c.t, `SELECT COUNT(*) FROM transmissions WHERE patient = '`+patient+`'`)
+	days := c.queryRows(c.t, `SELECT COALESCE(SUM(readings), 0) || ' readings, ' || COALESCE(SUM(device_readings), 0) || ' of devices' FROM reading_days WHERE patient = '`+patient+`'`)
+	queued := c.queryRows(c.t, `SELECT COUNT(*) FROM transmissions WHERE patient = '`+patient+`'`)
 	var latest any
 	for _, row := range c.request(authz.Nurse, "GET", "/triage/patients/"+query("page_size", "100"), nil).results() {
 		if row["patient_id"] == patient || row["id"] == patient {
@@ -84,7 +84,7 @@ func TestStorySpouseOnTheScale(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(88.2, 87.9, 88, 88.1, 88.3, 87.8, 88)
 	before := c.weightSummary(patient)
-	spouse := c.scale("GW-1", 62, at).wantAt(object{
+	spouse := c.sendWeight("GW-1", 62, at).wantAt(object{
 		"review_state": "suspect", "suspect_reason": "far_from_usual", "status": "final", "fhir_status": nil, "confirmed_by": nil, "confirmed_at": nil,
 		"alert_triggered": true, "alert_details.level": "warning", "weight_kg": 62.0, "origin": "device",
 	})
@@ -98,12 +98,12 @@ func TestStorySpouseOnTheScale(t *testing.T) {
 	// The spouse returns twice in the same run; the patient's own weight is evaluated as if these readings did not
 	// exist.
 	at = at.Add(26 * time.Hour)
-	c.scale("GW-1", 66, at).wantAt(object{"review_state": "suspect", "alert_triggered": false})
+	c.sendWeight("GW-1", 66, at).wantAt(object{"review_state": "suspect", "alert_triggered": false})
 	wantSame(t, "alerts of a run", c.alertsRaised(patient), []string{"suspect_reading warning weight 62/78"})
 	at = at.Add(time.Hour)
-	c.scale("GW-1", 88.4, at).wantAt(object{"review_state": "accepted", "alert_triggered": false})
+	c.sendWeight("GW-1", 88.4, at).wantAt(object{"review_state": "accepted", "alert_triggered": false})
 	at = at.Add(2 * time.Hour)
-	c.scale("GW-1", 61, at).wantAt(object{"review_state": "suspect", "alert_triggered": true})
+	c.sendWeight("GW-1", 61, at).wantAt(object{"review_state": "suspect", "alert_triggered": true})
 	wantSame(t, "alerts of the next run", c.alertsRaised(patient), []string{"suspect_reading warning weight 62/78", "suspect_reading warning weight 61/78"})
 
 	id := spouse.at("id").(string)
@@ -122,7 +122,7 @@ func TestStorySpouseOnTheScale(t *testing.T) {
 func TestStoryPoundsAsKilograms(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
-	sent := c.scale("GW-1", 176.4, at).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
+	sent := c.sendWeight("GW-1", 176.4, at).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
 	if message, _ := sent.at("alert_details.message").(string); !strings.Contains(message, "In lbs it would be 80.01 kg.") {
 		t.Errorf("message %q", message)
 	}
@@ -157,9 +157,9 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 			c.t = t
 			patient, at := c.weighedDaily(usual...)
 			at = at.Add(3 * time.Hour)
-			first := c.scale("GW-1", story.first, at).wantAt(object{"review_state": "suspect"})
+			first := c.sendWeight("GW-1", story.first, at).wantAt(object{"review_state": "suspect"})
 			days := c.weightSummary(patient)
-			second := c.scale("GW-1", story.second, at.Add(story.after)).wantAt(object{"review_state": story.state})
+			second := c.sendWeight("GW-1", story.second, at.Add(story.after)).wantAt(object{"review_state": story.state})
 			first = c.request(authz.Nurse, "GET", "/ingestion/observations/"+first.at("id").(string)+"/", nil).want(200)
 			if !story.confirms {
 				first.wantAt(object{"review_state": "suspect", "fhir_status": nil})
@@ -182,7 +182,7 @@ func TestStorySecondReadingConfirms(t *testing.T) {
 					t.Error("the question is still open")
 				}
 			}
-			order := c.rows(t, `SELECT o.measured_at FROM alerts a JOIN observations o ON o.id = a.observation WHERE a.type = 'weight' ORDER BY a.id`)
+			order := c.queryRows(t, `SELECT o.measured_at FROM alerts a JOIN observations o ON o.id = a.observation WHERE a.type = 'weight' ORDER BY a.id`)
 			if !slices.IsSorted(order) || len(order) != 2 {
 				t.Errorf("judged at %v", order)
 			}
@@ -217,14 +217,14 @@ func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 				body := object{"patient_id": patient, "weight_kg": kg, "measured_at": c.now.Format(time.RFC3339)}
 				switch story.weights[i] {
 				case 'd':
-					c.scale("GW-1", kg, c.now)
+					c.sendWeight("GW-1", kg, c.now)
 				case 'p':
 					c.requestAs(portal, "POST", "/ingestion/weight/", body).want(201)
 				default:
 					c.request(authz.Nurse, "POST", "/ingestion/weight/", body).want(201)
 				}
 			}
-			kept := c.rows(t, `SELECT weight_kg || ' ' || IIF(review_state = '', 'accepted', review_state) FROM observations WHERE measured_at >= '`+collections.Instant(at)+`' ORDER BY measured_at`)
+			kept := c.queryRows(t, `SELECT weight_kg || ' ' || IIF(review_state = '', 'accepted', review_state) FROM observations WHERE measured_at >= '`+collections.Instant(at)+`' ORDER BY measured_at`)
 			wantSame(t, "kept", kept, story.want)
 		})
 	}
@@ -235,7 +235,7 @@ func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 	c.now = at
 	typed := c.requestAs(portal, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 62, "measured_at": at.Format(time.RFC3339)}).want(201)
 	c.confirmReading(authz.Nurse, typed.at("id")).want(200)
-	c.scale("GW-1", 62.5, at.Add(time.Hour)).wantAt(object{"review_state": "accepted"})
+	c.sendWeight("GW-1", 62.5, at.Add(time.Hour)).wantAt(object{"review_state": "accepted"})
 }
 
 // Clinicians may confirm that a reading is the patient's.
@@ -243,7 +243,7 @@ func TestStoryStaffConfirm(t *testing.T) {
 	for _, role := range []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse} {
 		c := newIngestingClinic(t)
 		patient, at := c.weighedDaily(80, 80.2, 79.9)
-		sent := c.scale("GW-1", 92, at).wantAt(object{"review_state": "suspect"})
+		sent := c.sendWeight("GW-1", 92, at).wantAt(object{"review_state": "suspect"})
 		for _, other := range []authz.Role{authz.MA, authz.DataMonitor, authz.Patient} {
 			c.confirmReading(other, sent.at("id")).want(403)
 		}
@@ -271,9 +271,9 @@ func TestStoryStaffConfirm(t *testing.T) {
 		if events := c.events(patient); len(events) != before+1 || !slices.Contains(events, "observation.confirm") { // it was read again
 			t.Errorf("confirming again is recorded as %v", events[before:])
 		}
-		calm := c.scale("GW-1", 92.1, c.now.Add(48*time.Hour)).wantAt(object{"review_state": "accepted"}) // that weight is confirmed
+		calm := c.sendWeight("GW-1", 92.1, c.now.Add(48*time.Hour)).wantAt(object{"review_state": "accepted"}) // that weight is confirmed
 		c.confirmReading(role, calm.at("id")).want(400, "invalid_state")
-		if pictures := c.rows(t, `SELECT COUNT(*) FROM daily_counts WHERE status = 'suspect' AND readings != 0`); pictures[0] != "0" {
+		if pictures := c.queryRows(t, `SELECT COUNT(*) FROM daily_counts WHERE status = 'suspect' AND readings != 0`); pictures[0] != "0" {
 			t.Errorf("%s totals of suspect readings are left", pictures[0])
 		}
 	}
@@ -301,12 +301,12 @@ func TestStorySuspectLimits(t *testing.T) {
 			c.t = t
 			c.enroll(object{"gateway_patient_id": "GW-1"})
 			for i, kg := range story.usual {
-				sent := c.scale("GW-1", kg, c.now.AddDate(0, 0, i-len(story.usual)))
+				sent := c.sendWeight("GW-1", kg, c.now.AddDate(0, 0, i-len(story.usual)))
 				if sent.at("review_state") == "suspect" {
 					c.confirmReading(authz.Nurse, sent.at("id")).want(200)
 				}
 			}
-			c.scale("GW-1", story.kg, c.now.Add(time.Minute)).wantAt(object{"review_state": story.want})
+			c.sendWeight("GW-1", story.kg, c.now.Add(time.Minute)).wantAt(object{"review_state": story.want})
 		})
 	}
 	t.Run("readings of more than 30 days ago are too old", func(t *testing.T) {
@@ -314,9 +314,9 @@ func TestStorySuspectLimits(t *testing.T) {
 		c.enroll(object{"gateway_patient_id": "GW-1"})
 		start := c.now.AddDate(0, 0, -34)
 		for i := range 3 {
-			c.scale("GW-1", 88, start.AddDate(0, 0, i))
+			c.sendWeight("GW-1", 88, start.AddDate(0, 0, i))
 		}
-		c.scale("GW-1", 62, start.AddDate(0, 0, 31)).wantAt(object{"review_state": "accepted"})
+		c.sendWeight("GW-1", 62, start.AddDate(0, 0, 31)).wantAt(object{"review_state": "accepted"})
 	})
 }
 
@@ -368,16 +368,16 @@ func TestStorySuspectBilling(t *testing.T) {
 		"device_id": "W-1", "patient_id": patient, "device_type": "weight_scale", "assigned_at": start.AddDate(0, 0, -1).Format(time.RFC3339),
 	}).want(200)
 	for i := range 15 {
-		c.scale("GW-1", 88, start.AddDate(0, 0, i))
+		c.sendWeight("GW-1", 88, start.AddDate(0, 0, i))
 	}
-	spouse := c.scale("GW-1", 62, start.AddDate(0, 0, 16))
+	spouse := c.sendWeight("GW-1", 62, start.AddDate(0, 0, 16))
 	days := func() string {
 		t.Helper()
 		evidence, err := collections.EvidenceReadings(c.app, patient, start, c.now.Add(time.Hour))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprint(c.rows(t, `SELECT COUNT(DISTINCT day) FROM reading_days WHERE device_readings > 0`)[0], " days, ", len(evidence), " readings")
+		return fmt.Sprint(c.queryRows(t, `SELECT COUNT(DISTINCT day) FROM reading_days WHERE device_readings > 0`)[0], " days, ", len(evidence), " readings")
 	}
 	if got := days(); got != "15 days, 15 readings" {
 		t.Errorf("%v before it is confirmed", got)
@@ -406,26 +406,26 @@ func TestStoryWrongUnitWaitsForAPerson(t *testing.T) {
 			patient, at := c.weighedDaily(80, 80.2, 79.9)
 			before := c.weightSummary(patient)
 			for i, kg := range weights {
-				c.scale("GW-1", kg, at.Add(time.Duration(i)*every)).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
+				c.sendWeight("GW-1", kg, at.Add(time.Duration(i)*every)).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
 			}
-			if after := c.weightSummary(patient); after != before || len(c.stats(t)) != 0 {
+			if after := c.weightSummary(patient); after != before || len(c.statEscalations(t)) != 0 {
 				t.Errorf("%s: it counts: %s, before %s", name, after, before)
 			}
 			wantSame(t, name, c.openAlerts(patient), []string{"suspect_reading warning"})
-			first := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect' ORDER BY measured_at LIMIT 1`)[0]
+			first := c.queryRows(t, `SELECT id FROM observations WHERE review_state = 'suspect' ORDER BY measured_at LIMIT 1`)[0]
 			c.confirmReading(authz.Nurse, first).want(200).wantAt(object{"review_state": "confirmed"}) // the weight is real
-			if left := c.rows(t, `SELECT id FROM observations WHERE review_state = 'suspect'`); len(left) != len(weights)-1 {
+			if left := c.queryRows(t, `SELECT id FROM observations WHERE review_state = 'suspect'`); len(left) != len(weights)-1 {
 				t.Errorf("%s: %d unconfirmed readings wait", name, len(left))
 			}
-			c.scale("GW-1", weights[0], c.now.Add(time.Minute)).wantAt(object{"review_state": "accepted"})
+			c.sendWeight("GW-1", weights[0], c.now.Add(time.Minute)).wantAt(object{"review_state": "accepted"})
 		}
 	}
 	// Staff types in kilograms the number that a device sent in pounds: it is no second reading either.
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
-	c.scale("GW-1", 176.4, at)
+	c.sendWeight("GW-1", 176.4, at)
 	c.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": patient, "weight_kg": 176.4, "measured_at": c.now.Format(time.RFC3339)}).
 		want(201).wantAt(object{"review_state": "suspect", "suspect_reason": "wrong_unit"})
 	// The patient uses the scale in the right unit: that weight is not suspect.
-	c.scale("GW-1", 80.3, at.Add(time.Minute)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
+	c.sendWeight("GW-1", 80.3, at.Add(time.Minute)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
 }

@@ -35,7 +35,7 @@ func TestTelliPulseLeftOut(t *testing.T) {
 		c.wantReadings(t, "blood_pressure 190.0/80.0 - ")
 		c.wantAlerts(t, "blood_pressure critical", "device_battery warning", "implausible_reading critical")
 		c.wantQuarantined(t, "rejected blood_pressure validation_error")
-		if notified := c.rows(t, `SELECT key FROM announcements WHERE kind = 'event_quarantined'`); len(notified) != 1 || !slices.Equal(counted, []string{"validation_error"}) {
+		if notified := c.queryRows(t, `SELECT key FROM announcements WHERE kind = 'event_quarantined'`); len(notified) != 1 || !slices.Equal(counted, []string{"validation_error"}) {
 			t.Errorf("staff are notified of %q, and %q are counted", notified, counted)
 		}
 	}

@@ -27,14 +27,14 @@ func indexed(body string, index int) string {
 // wantQuarantined compares the quarantine reasons, by measurement.
 func (c *clinic) wantQuarantined(t testing.TB, want ...string) {
 	t.Helper()
-	if got := c.rows(t, `SELECT status || ' ' || measurement_type || ' ' || reason FROM gateway_events WHERE status IN ('open', 'rejected') ORDER BY received_at, measurement_type, reason`); !slices.Equal(got, want) {
+	if got := c.queryRows(t, `SELECT status || ' ' || measurement_type || ' ' || reason FROM gateway_events WHERE status IN ('open', 'rejected') ORDER BY received_at, measurement_type, reason`); !slices.Equal(got, want) {
 		t.Errorf("waiting are %q, want %q", got, want)
 	}
 }
 
 func (c *clinic) wantAlerts(t testing.TB, want ...string) {
 	t.Helper()
-	if got := c.rows(t, `SELECT type || ' ' || level FROM alerts ORDER BY type, level`); !slices.Equal(got, want) {
+	if got := c.queryRows(t, `SELECT type || ' ' || level FROM alerts ORDER BY type, level`); !slices.Equal(got, want) {
 		t.Errorf("raised are %q, want %q", got, want)
 	}
 }
@@ -136,7 +136,7 @@ func TestTenoviRepeatsOfCompletedReadings(t *testing.T) {
 	c.wantAlerts(t, "pulse critical")
 	c.wantQuarantined(t)
 	c.sendVendor(t, "tenovi", whole).wantStatuses("duplicate")
-	if n := c.rows(t, `SELECT (SELECT SUM(readings) FROM reading_days) || ' ' || (SELECT COUNT(*) FROM transmissions) || ' ' || (SELECT SUM(readings) FROM daily_counts)`); n[0] != "1 1 1" {
+	if n := c.queryRows(t, `SELECT (SELECT SUM(readings) FROM reading_days) || ' ' || (SELECT COUNT(*) FROM transmissions) || ' ' || (SELECT SUM(readings) FROM daily_counts)`); n[0] != "1 1 1" {
 		t.Errorf("days, deliveries, readings: %s", n[0])
 	}
 }
@@ -151,7 +151,7 @@ func TestRejectedPartIsReported(t *testing.T) {
 	c.enroll(object{"gateway_patient_id": "GW-1"})
 	const notified = `SELECT body FROM announcements WHERE kind = 'event_quarantined'`
 	c.sendVendor(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 310), pulse("T-1", "GW-1", c.now, 24))).want(400)
-	if got := c.rows(t, notified); len(got) != 0 || !slices.Equal(counted, []string{"validation_error"}) {
+	if got := c.queryRows(t, notified); len(got) != 0 || !slices.Equal(counted, []string{"validation_error"}) {
 		t.Errorf("of a whole refusal staff are notified of %q, and %q are counted", got, counted)
 	}
 	c.now, counted = c.now.Add(time.Minute), nil
@@ -160,7 +160,7 @@ func TestRejectedPartIsReported(t *testing.T) {
 		if status := c.sendVendor(t, "tenovi", body).eventStatuses()[1]; status != "rejected validation_error" {
 			t.Errorf("the part is answered as %s", status)
 		}
-		if got := c.rows(t, notified); len(got) != 1 || !slices.Equal(counted, []string{"validation_error"}) {
+		if got := c.queryRows(t, notified); len(got) != 1 || !slices.Equal(counted, []string{"validation_error"}) {
 			t.Errorf("staff are notified of %q, and %q are counted", got, counted)
 		}
 	}
@@ -173,7 +173,7 @@ func TestTenoviPulseOfUnreadableReading(t *testing.T) {
 	c.enroll(object{"gateway_patient_id": "GW-1"})
 	c.sendVendor(t, "tenovi", array(pressure("T-1", "GW-1", c.now, 310), pulse("T-1", "GW-1", c.now, 36))).
 		wantStatuses("rejected validation_error", "quarantined reading_missing")
-	if notified := c.rows(t, `SELECT key FROM announcements WHERE alert = '' ORDER BY key`); len(notified) != 2 {
+	if notified := c.queryRows(t, `SELECT key FROM announcements WHERE alert = '' ORDER BY key`); len(notified) != 2 {
 		t.Errorf("staff are notified of %q", notified)
 	}
 	c.sendVendor(t, "tenovi", pressure("T-1", "GW-1", c.now, 210)).wantStatuses("accepted")
@@ -231,7 +231,7 @@ func TestTenoviBattery(t *testing.T) {
 	c.sendVendor(t, "tenovi", battery("4")).wantStatuses("accepted")
 	for range 2 {
 		c.request(authz.Nurse, http.MethodGet, "/devices/T-1/", nil).want(200).wantAt(object{"battery_level": 4.0, "battery_state": "critical"})
-		if n := c.rows(t, `SELECT COUNT(*) FROM gateway_events WHERE status = 'handled'`); n[0] != "2" {
+		if n := c.queryRows(t, `SELECT COUNT(*) FROM gateway_events WHERE status = 'handled'`); n[0] != "2" {
 			t.Errorf("%s words of the device are kept", n[0])
 		}
 		c.sendVendor(t, "tenovi", battery("14.5%")).wantStatuses("duplicate")

@@ -81,10 +81,10 @@ func TestTenoviParts(t *testing.T) {
 			}
 			c.wantReadings(t, "blood_pressure 128.0/82.0 190 yes")
 			// A dangerous pulse alerts once and belongs to the reading; no part is left waiting.
-			if raised := c.rows(t, `SELECT type || ' ' || level || ' ' || (observation != '') FROM alerts ORDER BY type`); fmt.Sprint(raised) != "[device_info normal 1 pulse critical 1]" {
+			if raised := c.queryRows(t, `SELECT type || ' ' || level || ' ' || (observation != '') FROM alerts ORDER BY type`); fmt.Sprint(raised) != "[device_info normal 1 pulse critical 1]" {
 				t.Errorf("raised are %q", raised)
 			}
-			if n := c.rows(t, `SELECT (SELECT SUM(readings) FROM reading_days) || ' ' || (SELECT COUNT(*) FROM transmissions) || ' ' || (SELECT COUNT(*) FROM gateway_events WHERE status = 'open')`); n[0] != "1 1 0" {
+			if n := c.queryRows(t, `SELECT (SELECT SUM(readings) FROM reading_days) || ' ' || (SELECT COUNT(*) FROM transmissions) || ' ' || (SELECT COUNT(*) FROM gateway_events WHERE status = 'open')`); n[0] != "1 1 0" {
 				t.Errorf("days, deliveries, waiting: %s", n[0])
 			}
 			before := vigiltest.RowCounts(t, c.app)
@@ -113,7 +113,7 @@ func TestTenoviPartsAtOnce(t *testing.T) {
 		}
 	}
 	senders.Wait()
-	if n := c.rows(t, `SELECT COUNT(*) || ' ' || SUM(pulse = 71) || ' ' || (SELECT COUNT(*) FROM gateway_events WHERE status = 'open') FROM observations`); n[0] != "40 40 0" {
+	if n := c.queryRows(t, `SELECT COUNT(*) || ' ' || SUM(pulse = 71) || ' ' || (SELECT COUNT(*) FROM gateway_events WHERE status = 'open') FROM observations`); n[0] != "40 40 0" {
 		t.Errorf("readings, with their pulse, waiting: %s", n[0])
 	}
 }
@@ -175,7 +175,7 @@ func TestVendorsDoNotCollide(t *testing.T) {
 	c.wantReadings(t, "blood_pressure 128.0/80.0 - ", "blood_pressure 131.0/82.0 - ")
 	c.postEvent(t, `{"x":1}`).want(400)
 	c.sendVendor(t, "tenovi", `{"x":1}`).want(400)
-	if n := c.rows(t, `SELECT GROUP_CONCAT(vendor, ',') FROM (SELECT vendor FROM gateway_events WHERE status = 'rejected' ORDER BY vendor)`); n[0] != ",tenovi" {
+	if n := c.queryRows(t, `SELECT GROUP_CONCAT(vendor, ',') FROM (SELECT vendor FROM gateway_events WHERE status = 'rejected' ORDER BY vendor)`); n[0] != ",tenovi" {
 		t.Errorf("rejected of %q", n[0])
 	}
 }

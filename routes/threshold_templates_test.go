@@ -27,8 +27,8 @@ func (c *clinic) giveTemplate(patient, key string) reply {
 	return c.request(authz.Nurse, "POST", "/patients/"+patient+"/vital-config/apply-template/", object{"template_id": c.templateOf(key)["id"]})
 }
 
-// bornBefore returns the birth date of a person who turned the given age yesterday.
-func (c *clinic) bornBefore(years int) string {
+// birthDate returns the birth date of a person who turned the given age yesterday.
+func (c *clinic) birthDate(years int) string {
 	return c.now.In(newYork).AddDate(-years, 0, -1).Format(time.DateOnly)
 }
 
@@ -77,7 +77,7 @@ func factorDetail(summary object, name string) string {
 
 func TestStoryChildOfSeven(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enroll(object{"date_of_birth": c.bornBefore(7)})
+	id := c.enroll(object{"date_of_birth": c.birthDate(7)})
 	patient := "/patients/" + id + "/"
 	c.request(authz.Nurse, "GET", patient, nil).want(200).wantAt(object{"needs_thresholds": true, "proposed_template": nil})
 
@@ -141,7 +141,7 @@ func TestMinorsCriticalValues(t *testing.T) {
 		{"body-temperature", object{"temperature_c": 40.1}, map[string]string{"body_temperature": "critical"}},
 	} {
 		c := newIngestingClinic(t)
-		id := c.enroll(object{"date_of_birth": c.bornBefore(7)})
+		id := c.enroll(object{"date_of_birth": c.birthDate(7)})
 		c.nurseMeasures(id, test.kind, test.values)
 		c.wantLevelsByType(id, test.want)
 	}
@@ -149,7 +149,7 @@ func TestMinorsCriticalValues(t *testing.T) {
 
 func TestStoryPregnancy(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enroll(object{"date_of_birth": c.bornBefore(31), "icd10_codes": []string{"O13.3"}})
+	id := c.enroll(object{"date_of_birth": c.birthDate(31), "icd10_codes": []string{"O13.3"}})
 	patient := "/patients/" + id + "/"
 	c.request(authz.Nurse, "GET", patient, nil).want(200).wantAt(object{"proposed_template": c.templateOf("pregnancy")["id"], "needs_thresholds": false})
 
@@ -184,7 +184,7 @@ func TestStoryPregnancy(t *testing.T) {
 // Until the proposed template is applied, a reading is evaluated with the practice's defaults.
 func TestProposedTemplateIsNotApplied(t *testing.T) {
 	c := newIngestingClinic(t)
-	id := c.enroll(object{"date_of_birth": c.bornBefore(31), "icd10_codes": []string{"O14.90"}})
+	id := c.enroll(object{"date_of_birth": c.birthDate(31), "icd10_codes": []string{"O14.90"}})
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 162, "diastolic": 112})
 	c.wantLevelsByType(id, map[string]string{"blood_pressure": "warning"})
 }
@@ -210,10 +210,10 @@ func TestTemplateReachesTheWriter(t *testing.T) {
 	c.giveTemplate(id, "copd").want(200)
 	c.nurseMeasures(id, "pulse-oximetry", object{"spo2": 90})
 	c.wantLevelsByType(id, map[string]string{})
-	c.request(authz.Admin, "PUT", "/patients/"+id+"/", person(object{"date_of_birth": c.bornBefore(16)})).want(200)
+	c.request(authz.Admin, "PUT", "/patients/"+id+"/", patientBody(object{"date_of_birth": c.birthDate(16)})).want(200)
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 145, "diastolic": 80, "pulse": 115})
 	c.wantLevelsByType(id, map[string]string{})
-	c.request(authz.Admin, "PUT", "/patients/"+id+"/", person(object{"date_of_birth": c.bornBefore(61)})).want(200)
+	c.request(authz.Admin, "PUT", "/patients/"+id+"/", patientBody(object{"date_of_birth": c.birthDate(61)})).want(200)
 	c.nurseMeasures(id, "blood-pressure", object{"systolic": 145, "diastolic": 80, "pulse": 115})
 	c.wantLevelsByType(id, map[string]string{"blood_pressure": "warning", "pulse": "warning"})
 }
@@ -249,7 +249,7 @@ func TestProposals(t *testing.T) {
 		{12, nil, children.at("id")},
 		{5, nil, nil},
 	} {
-		id := c.enroll(object{"date_of_birth": c.bornBefore(test.age), "icd10_codes": test.codes})
+		id := c.enroll(object{"date_of_birth": c.birthDate(test.age), "icd10_codes": test.codes})
 		want := test.want
 		if key, isKey := want.(string); isKey {
 			want = c.templateOf(key)["id"]
@@ -262,7 +262,7 @@ func TestProposals(t *testing.T) {
 	id := c.enroll(object{"icd10_codes": []string{"I50.9"}, "last_name": "Zuse"})
 	c.giveTemplate(id, "heart_failure").want(200).wantAt(object{"weight.change_threshold_kg": 2.0, "weight.critical_change_kg": 4.0})
 	c.request(authz.Nurse, "GET", "/patients/"+id+"/", nil).wantAt(object{"proposed_template": nil})
-	c.request(authz.Nurse, "PUT", "/patients/"+id+"/", person(object{"icd10_codes": []string{"I50.9", "J44.0"}, "last_name": "Zuse"})).want(200).
+	c.request(authz.Nurse, "PUT", "/patients/"+id+"/", patientBody(object{"icd10_codes": []string{"I50.9", "J44.0"}, "last_name": "Zuse"})).want(200).
 		wantAt(object{"proposed_template": c.templateOf("copd")["id"]})
 	listed := c.request(authz.Nurse, "GET", "/patients/"+query("search", "Zuse"), nil).results()
 	if len(listed) != 1 || listed[0]["proposed_template"] != c.templateOf("copd")["id"] || listed[0]["needs_thresholds"] != false {
@@ -438,7 +438,7 @@ func TestTemplateRefusals(t *testing.T) {
 
 func TestSimulatingForMinors(t *testing.T) {
 	c := newIngestingClinic(t)
-	child, adult := c.enroll(object{"date_of_birth": c.bornBefore(7)}), c.enroll(nil)
+	child, adult := c.enroll(object{"date_of_birth": c.birthDate(7)}), c.enroll(nil)
 	for _, id := range []string{child, adult} {
 		c.nurseMeasures(id, "blood-pressure", object{"systolic": 150, "diastolic": 80})
 	}

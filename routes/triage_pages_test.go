@@ -28,7 +28,7 @@ func (l *busyList) anyUser() string { return l.people[l.random.IntN(len(l.people
 
 // one returns one id that a query finds, or "".
 func (l *busyList) one(query string) string {
-	if found := l.read(query); len(found) > 0 {
+	if found := l.queryColumn(query); len(found) > 0 {
 		return found[l.random.IntN(len(found))]
 	}
 	return ""
@@ -84,7 +84,7 @@ func (l *busyList) act() (what string) {
 			l.request(role, "POST", "/patients/"+patient+"/snoozes/", object{"alert_type": "blood_pressure", "ends_at": l.now.Add(time.Hour).Format(time.RFC3339), "reason": "At the dentist."})
 		}},
 		{"a name", func() {
-			l.request(authz.Admin, "PUT", "/patients/"+patient+"/", person(object{"last_name": fmt.Sprint("Murray", strings.Repeat("y", n%7))}))
+			l.request(authz.Admin, "PUT", "/patients/"+patient+"/", patientBody(object{"last_name": fmt.Sprint("Murray", strings.Repeat("y", n%7))}))
 		}},
 		{"bounds", func() {
 			l.request(role, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "Own", "blood_pressure": object{"systolic_high": 120 + n/4, "systolic_critical": 150 + n/4}})
@@ -161,13 +161,13 @@ func TestCachedTriagePages(t *testing.T) {
 					t.Fatalf("step %d, after %s, %s of %s%s: %d %s\nwant %d %s", i, did, query, role, what, got.status, got.body, fresh.status, want)
 				}
 			}
-			l.wantAlike(3)
+			l.wantEqualAudit(3)
 		}
 	}
 }
 
-// wantAlike checks that the last audit entries record the same caller and patients.
-func (l *busyList) wantAlike(n int) {
+// wantEqualAudit checks that the last audit entries record the same caller and patients.
+func (l *busyList) wantEqualAudit(n int) {
 	l.t.Helper()
 	var rows []struct{ ID, Said, Changes string }
 	err := l.app.DB().NewQuery(`SELECT id, changes, json_array(event, outcome, actor_id, actor_role, resource_type, resource_id, patient, recorded_at) AS said

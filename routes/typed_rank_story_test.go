@@ -53,11 +53,11 @@ func TestStoryTypedNormalsKeepTheBand(t *testing.T) {
 				if (row["handling"] == "handled") != handled || (row["risk_level"] == "critical") != handled {
 					t.Errorf("%s: %v %v %v", what, row["risk_score"], row["risk_level"], row["handling"])
 				}
-				stored := w.rows(t, `SELECT risk_score || ' ' || latest_vitals FROM triage_scores`)
+				stored := w.queryRows(t, `SELECT risk_score || ' ' || latest_vitals FROM triage_scores`)
 				if _, err := triage.Rescore(w.app, w.patient, w.now); err != nil {
 					t.Fatal(err)
 				}
-				if anew := w.rows(t, `SELECT risk_score || ' ' || latest_vitals FROM triage_scores`); anew[0] != stored[0] {
+				if anew := w.queryRows(t, `SELECT risk_score || ' ' || latest_vitals FROM triage_scores`); anew[0] != stored[0] {
 					t.Errorf("%s: stored %s, recomputed %s", what, stored, anew)
 				}
 			}

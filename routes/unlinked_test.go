@@ -42,7 +42,7 @@ func (a *atTheEMR) arrived() (weights []string) {
 func TestStoryUnlinkedPatient(t *testing.T) {
 	for name, link := range map[string]func(a *atTheEMR, patient string){
 		"PUT": func(a *atTheEMR, patient string) {
-			a.request(authz.MA, "PUT", "/patients/"+patient+"/", person(object{"mrn": "M-2", "external_id": "Patient/erx-2"})).want(200)
+			a.request(authz.MA, "PUT", "/patients/"+patient+"/", patientBody(object{"mrn": "M-2", "external_id": "Patient/erx-2"})).want(200)
 		},
 		"link": func(a *atTheEMR, patient string) {
 			a.request(authz.MA, "POST", "/emr/unlinked-patients/"+patient+"/link/", object{"emr_id": "Patient/erx-2"}).want(200).
@@ -86,7 +86,7 @@ func TestStoryUnlinkedPatient(t *testing.T) {
 				list[0]["patient_name"] != "Ada Lovelace" || list[0]["oldest_reading_at"] != clock.Add(-120*time.Minute).Format(time.RFC3339) {
 				t.Errorf("list %v", list)
 			}
-			// A manual request is refused at once, and the reading keeps waiting.
+			// A manual delivery fails at once with the reason, and the reading keeps waiting.
 			a.sendRequested(a.request(authz.Provider, "POST", "/fhir/observations/"+second+"/transmit/", nil).want(200).at("transmission_id").(string))
 			record := a.request(authz.Nurse, "GET", "/fhir/transmissions/?status=failed", nil).results()
 			if len(record) != 1 || record[0]["error_code"] != "patient_not_found" || record[0]["error_message"] != "Patient has no EMR id" ||
@@ -119,9 +119,9 @@ func TestUnlinkedAndRetracted(t *testing.T) {
 	patient := a.enroll(object{"mrn": "M-2"})
 	wrong, right := a.weigh(patient, 180, 60), a.weigh(patient, 80, 30)
 	a.deliver(time.Minute)
-	a.withdraw(wrong)
+	a.retract(wrong)
 	put := func(external any) {
-		body := person(object{"mrn": "M-2"})
+		body := patientBody(object{"mrn": "M-2"})
 		body["external_id"] = external
 		a.request(authz.MA, "PUT", "/patients/"+patient+"/", body).want(200)
 	}
@@ -153,7 +153,7 @@ func TestCorrectedLink(t *testing.T) {
 		t.Fatalf("the EMR has %v", got)
 	}
 	a.emr.AddPatient(sandbox.EMRPatient{ID: "erx-2", Family: "Lovelace", Given: []string{"Ada"}, BirthDate: "1955-12-10"})
-	a.request(authz.MA, "PUT", "/patients/"+patient+"/", person(object{"mrn": "M-2", "external_id": "erx-2"})).want(200)
+	a.request(authz.MA, "PUT", "/patients/"+patient+"/", patientBody(object{"mrn": "M-2", "external_id": "erx-2"})).want(200)
 	a.deliver(time.Second)
 	if got := a.arrived(); !slices.Equal(got, []string{"80 Patient/erx-2"}) {
 		t.Errorf("the EMR has %v", got)

@@ -62,8 +62,8 @@ func (r reply) wantStatuses(want ...string) reply {
 	return r
 }
 
-// rows returns the rows of a query as text.
-func (c *clinic) rows(t testing.TB, query string) (rows []string) {
+// queryRows returns the rows of a query as text.
+func (c *clinic) queryRows(t testing.TB, query string) (rows []string) {
 	t.Helper()
 	if err := c.app.DB().NewQuery(query).Column(&rows); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ const storedReadings = `SELECT observation_type || ' ' || COALESCE(systolic, '')
 
 func (c *clinic) wantReadings(t testing.TB, want ...string) {
 	t.Helper()
-	if got := c.rows(t, storedReadings); !slices.Equal(got, want) {
+	if got := c.queryRows(t, storedReadings); !slices.Equal(got, want) {
 		t.Errorf("stored are %q, want %q", got, want)
 	}
 }

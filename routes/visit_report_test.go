@@ -115,7 +115,7 @@ func readWithOtherTools(t *testing.T, raw string, words ...string) {
 		wantWords(t, string(out), words...)
 	}
 	if !found {
-		t.Skip("no other reader of PDF is here: neither pdftotext, mutool nor pypdf")
+		t.Skip("no other PDF reader is installed: neither pdftotext, mutool nor pypdf")
 	}
 }
 
@@ -267,14 +267,14 @@ func TestVisitReportNames(t *testing.T) {
 		id := c.enroll(object{"first_name": first, "last_name": "Hall", "mrn": "A-77"})
 		_, text := readPDF(t, c.request(authz.Nurse, "GET", "/patients/"+id+"/report/", nil))
 		if strings.Contains(text, "□") == whole {
-			t.Errorf("%s is set wholly: %v is wrong:\n%.200s", first, whole, text)
+			t.Errorf("%s is printed completely: %v is wrong:\n%.200s", first, whole, text)
 		}
 		if whole {
 			continue
 		}
 		wantWords(t, text, "Hall", "MRN A-77", "letters that this font does not have")
 		if strings.Contains(text, first) {
-			t.Errorf("%s is set though its letters cannot be", first)
+			t.Errorf("%s is printed although the font lacks its letters", first)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func newWebhookReceiver(t testing.TB) *webhookReceiver {
 	return r
 }
 
-// addWebhook creates a webhook for a receiver; changes work as for person.
+// addWebhook creates a webhook for a receiver; changes work as for patientBody.
 func (c *clinic) addWebhook(r *webhookReceiver, changes object) (id string) {
 	c.t.Helper()
 	body := object{"url": r.URL + "/hook", "events": webhooks.Events}
@@ -113,19 +113,19 @@ func TestWebhookAdministration(t *testing.T) {
 	want := []string{
 		"webhook.create", "webhook.update", "webhook.test", "webhook.secret_rotate", "webhook.test", "webhook.test", "webhook.update", "webhook.delete",
 	}
-	if diff := cmp.Diff(want, c.read(`SELECT event FROM audit_log WHERE resource_id = '`+id+`' ORDER BY id`)); diff != "" {
+	if diff := cmp.Diff(want, c.queryColumn(`SELECT event FROM audit_log WHERE resource_id = '`+id+`' ORDER BY id`)); diff != "" {
 		t.Error(diff)
 	}
-	for _, column := range c.read(`SELECT url || secret || previous_secret FROM webhooks UNION SELECT changes FROM audit_log`) {
+	for _, column := range c.queryColumn(`SELECT url || secret || previous_secret FROM webhooks UNION SELECT changes FROM audit_log`) {
 		if strings.Contains(column, "whsec_") || strings.Contains(column, r.URL) {
 			t.Errorf("in the clear: %s", column)
 		}
 	}
-	if left := c.read(`SELECT id FROM webhook_deliveries`); len(left) == 0 {
+	if left := c.queryColumn(`SELECT id FROM webhook_deliveries`); len(left) == 0 {
 		t.Error("its deliveries are gone already: the test proves too little")
 	}
 	c.deliverWebhooks()
-	if left := c.read(`SELECT id FROM webhook_deliveries`); len(left) != 0 {
+	if left := c.queryColumn(`SELECT id FROM webhook_deliveries`); len(left) != 0 {
 		t.Errorf("%d deliveries of a deleted webhook are left", len(left))
 	}
 }
@@ -203,7 +203,7 @@ func TestWebhookDeliveriesOfADay(t *testing.T) {
 		if !open {
 			continue
 		}
-		want := c.as(client, "GET", fmt.Sprintf(path, d["id"]), nil).want(200).object()
+		want := c.requestAsClient(client, "GET", fmt.Sprintf(path, d["id"]), nil).want(200).object()
 		delete(want, "audit_trail") // only in a single alert's answer
 		if diff := cmp.Diff(want, object); diff != "" {
 			t.Errorf("%s %v: %s", event["type"], d["id"], diff)

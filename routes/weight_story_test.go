@@ -217,19 +217,19 @@ func TestStoryOlderWeightComesLater(t *testing.T) {
 			newest := c.now.Add(-story.late - time.Minute)
 			var first reply
 			for i, kg := range story.kg {
-				sent := c.scale("GW-1", kg, newest.AddDate(0, 0, -i))
+				sent := c.sendWeight("GW-1", kg, newest.AddDate(0, 0, -i))
 				if i == 0 {
 					first = sent
 				}
 			}
 			var newestRaised []string
-			for _, raised := range c.rows(t, `SELECT type || ' ' || level || ' ' || parameter || ' ' || value || '/' || threshold FROM alerts
+			for _, raised := range c.queryRows(t, `SELECT type || ' ' || level || ' ' || parameter || ' ' || value || '/' || threshold FROM alerts
 				WHERE observation = '`+first.at("id").(string)+`' ORDER BY id`) {
 				newestRaised = append(newestRaised, strings.ReplaceAll(raised, ".0/", "/"))
 			}
 			wantSame(t, "raised by the newest of "+patient, newestRaised, story.want)
-			wantSame(t, "escalations", c.stats(t), story.stats)
-			if late := c.rows(t, `SELECT id FROM alerts WHERE late = TRUE AND observation = '`+first.at("id").(string)+`'`); (len(late) > 0) != (story.late > 0) {
+			wantSame(t, "escalations", c.statEscalations(t), story.stats)
+			if late := c.queryRows(t, `SELECT id FROM alerts WHERE late = TRUE AND observation = '`+first.at("id").(string)+`'`); (len(late) > 0) != (story.late > 0) {
 				t.Errorf("%d are late", len(late))
 			}
 			level := map[bool]string{true: "critical"}[len(story.stats) > 0]
