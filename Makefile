@@ -139,7 +139,7 @@ torture: ## kill the service at random moments under load for TORTURE (10m), in 
 ifdef RUNS
 	tools/torture.sh $(RUNS) $(IN_C) $(if $(filter go,$(SQLITE)),no-c)
 else
-	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) CHANGES=100000 KILLS=20 go test -run '^(TestTorture|TestChangesThroughKills|TestRotationTorture|TestDiskFails|TestOthersHang|TestHalfSentRequests|TestManySignIns|TestManyStreams)$$' -v -count=1 -timeout 60m ./e2e
+	TORTURE=$(TORTURE) ROTATIONS=$(ROTATIONS) CHANGES=100000 KILLS=20 go test -run '^(TestTorture|TestChangesThroughKills|TestRotationTorture|TestDiskFails|TestHangingReceivers|TestHalfSentRequests|TestConcurrentSignIns|TestManyStreams)$$' -v -count=1 -timeout 60m ./e2e
 endif
 
 # Litestream and Caddy are built once, into the user's cache.

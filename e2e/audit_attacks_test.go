@@ -19,15 +19,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// What somebody with the database file and no key can do to the audit trail, and what the built program says to it.
+// Attacks on the audit trail by an attacker with the database file and no key, and how the built program reports them.
 
-// thief is a stolen copy of a practice's folder that will be put back.
+// thief is a stolen copy of a practice's folder, which is put back after changes.
 type thief struct {
 	*practice
 	db *dbx.DB
 }
 
-// steal copies the folder of a stopped service, hands it over, and lets go of it.
+// steal copies the folder of a stopped service, lets work change it, and closes it.
 func (p *practice) steal(t *testing.T, work func(*thief)) *practice {
 	t.Helper()
 	taken := &practice{Dir: filepath.Join(t.TempDir(), "data"), Env: p.Env}
@@ -54,7 +54,7 @@ func (f *thief) do(t *testing.T, statements ...string) {
 	}
 }
 
-// unguarded works without the guards and puts them back as they were.
+// unguarded runs work without the audit triggers and restores them unchanged.
 func (f *thief) unguarded(t *testing.T, work func()) {
 	t.Helper()
 	var guards []struct {
@@ -73,7 +73,8 @@ func (f *thief) unguarded(t *testing.T, work func()) {
 	}
 }
 
-// rehash gives every row the hash that needs no key, as docs/decisions/security.md, "Hash chain", has it, so that the chain fits in itself.
+// rehash gives every row the hash that needs no key, as in docs/decisions/security.md, "Hash chain", so that the chain is
+// consistent.
 func (f *thief) rehash(t *testing.T) (rows int) {
 	t.Helper()
 	var all []collections.AuditRow
@@ -116,7 +117,7 @@ func openHash(t *testing.T, previous string, r collections.AuditRow) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// history is a practice with a trail, its service stopped.
+// history returns a practice with an audit trail and its service stopped.
 func history(t *testing.T, extra ...string) (p *practice, entries int) {
 	t.Helper()
 	p = newPractice(t, extra...).serve(t, "")
@@ -133,12 +134,12 @@ func history(t *testing.T, extra ...string) (p *practice, entries int) {
 	}
 	entries, err := strconv.Atoi(found[len(found)-4])
 	if err != nil || entries < 3 {
-		t.Fatalf("no trail to attack: %s", out)
+		t.Fatalf("the audit trail is empty: %s", out)
 	}
 	return p, entries
 }
 
-func TestThiefCannotRewriteTheTrail(t *testing.T) {
+func TestAuditVerifyDetectsRewrites(t *testing.T) {
 	p, entries := history(t)
 	for name, test := range map[string]struct {
 		attack func(t *testing.T, f *thief)
@@ -176,11 +177,11 @@ func TestThiefCannotRewriteTheTrail(t *testing.T) {
 			if status, out := broken.verifyAudit(t); status != 1 || !strings.Contains(out, want) {
 				t.Errorf("exit %d: %s", status, out)
 			}
-			broken.serve(t, "") // a broken trail stops nobody's care, and heals by nothing
+			broken.serve(t, "") // a broken trail does not stop the service, and nothing repairs it
 			verified := broken.get(t, "/api/v1/audit/verify/", broken.signIn(t, adminEmail)).expect(t, 200)
 			wantAt(t, verified, object{"valid": false, "first_invalid_id": float64(test.first)})
 			if test.first == 1 && name != "every row rewritten, hashes made anew" && !strings.Contains(broken.Output(), `"level":"ERROR","msg":"audit trail"`) {
-				t.Errorf("the start says nothing of it\n%s", broken.Output())
+				t.Errorf("the start does not report the broken trail\n%s", broken.Output())
 			}
 			if err := broken.Stop(t); err != nil {
 				t.Fatal(err)
@@ -200,7 +201,7 @@ func TestThiefCannotRewriteTheTrail(t *testing.T) {
 	})
 }
 
-// refusesToServe starts a service that must not come up, and returns its exit status and output.
+// refusesToServe starts a service that must fail to start, and returns its exit status and output.
 func (p *practice) refusesToServe(t *testing.T) (status int, out string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), binary(t), "serve", "--dir", p.Dir, "--http", freeAddr(t))
@@ -213,8 +214,8 @@ func (p *practice) refusesToServe(t *testing.T) (status int, out string) {
 	return command.ProcessState.ExitCode(), string(raw)
 }
 
-// A guard of the right name that does nothing is none: the service does not start on it, and the check says so.
-func TestGuardThatDoesNothing(t *testing.T) {
+// A guard with the right name that does nothing is detected: the service does not start, and check reports it.
+func TestDisabledAuditGuard(t *testing.T) {
 	p, _ := history(t)
 	for _, statements := range [][]string{
 		{"DROP TRIGGER audit_log_no_update", "CREATE TRIGGER audit_log_no_update BEFORE UPDATE ON audit_log BEGIN SELECT 1; END"},

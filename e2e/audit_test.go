@@ -26,7 +26,7 @@ func (p *practice) verifyAudit(t *testing.T) (status int, out string) {
 	return command.ProcessState.ExitCode(), string(raw)
 }
 
-// tamper changes the database as somebody with the file could.
+// tamper changes the database as an attacker with the file could.
 func (p *practice) tamper(t *testing.T, statements ...string) {
 	t.Helper()
 	db, err := sqlite.Connect(filepath.Join(p.Dir, "data.db"))
@@ -41,7 +41,7 @@ func (p *practice) tamper(t *testing.T, statements ...string) {
 	}
 }
 
-// The command tells a whole trail from a broken one, beside the running service and after it.
+// The command distinguishes an intact trail from a broken one, with and without a running service.
 func TestAuditVerifyCommand(t *testing.T) {
 	head := filepath.Join(t.TempDir(), "head")
 	p := newPractice(t, "VIGIL_AUDIT_HEAD_PATH="+head).serve(t, "")
@@ -52,7 +52,7 @@ func TestAuditVerifyCommand(t *testing.T) {
 		t.Fatalf("exit %d: %s", status, out)
 	}
 	if got := text(t, p.get(t, "/api/v1/audit/verify/", p.Admin(t)).expect(t, 200), "head_hash"); got != whole[2] {
-		t.Errorf("the endpoint says %s, the command %s", got, whole[2])
+		t.Errorf("the endpoint returns %s, the command %s", got, whole[2])
 	}
 	if err := p.Stop(t); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestAuditVerifyCommand(t *testing.T) {
 	}
 	p.tamper(t, "DROP TRIGGER audit_log_no_delete", "DELETE FROM audit_log WHERE id = (SELECT MAX(id) FROM audit_log)")
 	if status, out = p.verifyAudit(t); status != 1 || !strings.Contains(out, "entry "+last[1]+" is the first that does not fit") {
-		t.Errorf("an end cut off: exit %d: %s", status, out)
+		t.Errorf("a truncated trail: exit %d: %s", status, out)
 	}
 	p.tamper(t, "DROP TRIGGER audit_log_no_update", "UPDATE audit_log SET event = 'auth.logout' WHERE id = '000000000000001'")
 	if status, out = p.verifyAudit(t); status != 1 || !strings.Contains(out, "entry 1 is the first that does not fit") {
@@ -75,8 +75,8 @@ func TestAuditVerifyCommand(t *testing.T) {
 	}
 }
 
-// From the request to the mailbox to the new password, through the built program and a real mail server.
-func TestForgottenPassword(t *testing.T) {
+// A forgotten password, from the request and the mail to the new password, with the built program and a real mail server.
+func TestPasswordReset(t *testing.T) {
 	catcher, err := sandbox.NewMailCatcher(now, nil)
 	if err != nil {
 		t.Fatal(err)

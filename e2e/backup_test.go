@@ -18,8 +18,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// senders are devices that press on the webhook at once. Like the gateway they send again what was not answered, and they keep what was.
-type senders struct {
+// webhookSenders are devices that send to the webhook concurrently. Like the gateway they retry events without an answer, and they
+// record the answered ones.
+type webhookSenders struct {
 	client *http.Client
 	url    string
 	secret string
@@ -27,12 +28,12 @@ type senders struct {
 	group  sync.WaitGroup
 
 	lock     sync.Mutex
-	answered map[string]time.Time // when the service said that it has the reading, by its id
+	answered map[string]time.Time // time of the answer, by observation id
 }
 
-// press starts one device for each gateway patient. Each sends the next reading when the last was answered.
-func press(client *http.Client, url, secret string, gatewayPatients ...string) *senders {
-	s := &senders{client: client, url: url + webhook, secret: secret, quit: make(chan struct{}), answered: map[string]time.Time{}}
+// startSenders starts one device for each gateway patient. Each sends its next reading when the last was answered.
+func startSenders(client *http.Client, url, secret string, gatewayPatients ...string) *webhookSenders {
+	s := &webhookSenders{client: client, url: url + webhook, secret: secret, quit: make(chan struct{}), answered: map[string]time.Time{}}
 	newest := time.Now().Add(-time.Minute).Truncate(time.Second)
 	for _, patient := range gatewayPatients {
 		s.group.Go(func() {
@@ -45,7 +46,7 @@ func press(client *http.Client, url, secret string, gatewayPatients ...string) *
 				if s.send(measurement(patient, "BP-"+patient, 118, 76, newest.Add(-time.Duration(i)*time.Second))) {
 					i++
 				} else {
-					time.Sleep(20 * time.Millisecond) // the service is away for a while
+					time.Sleep(20 * time.Millisecond) // the service is down for a while
 				}
 			}
 		})
@@ -53,7 +54,7 @@ func press(client *http.Client, url, secret string, gatewayPatients ...string) *
 	return s
 }
 
-func (s *senders) send(event object) bool {
+func (s *webhookSenders) send(event object) bool {
 	body, err := json.Marshal(event)
 	if err != nil {
 		return false
@@ -83,28 +84,28 @@ func (s *senders) send(event object) bool {
 	return true
 }
 
-// soFar is what was answered up to now.
-func (s *senders) soFar() map[string]time.Time {
+// soFar returns the readings answered until now.
+func (s *webhookSenders) soFar() map[string]time.Time {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	return maps.Clone(s.answered)
 }
 
-// await lets so many more readings be answered.
-func (s *senders) await(t testing.TB, more int) {
+// await waits until more readings have been answered.
+func (s *webhookSenders) await(t testing.TB, more int) {
 	t.Helper()
 	want := len(s.soFar()) + more
 	eventually(t, 2*within, fmt.Sprintf("%d readings are answered", want), func() bool { return len(s.soFar()) >= want })
 }
 
-// stop ends the senders and returns all that was answered.
-func (s *senders) stop() map[string]time.Time {
+// stop ends the senders and returns all answered readings.
+func (s *webhookSenders) stop() map[string]time.Time {
 	close(s.quit)
 	s.group.Wait()
 	return s.soFar()
 }
 
-// command runs vigil on a data folder with the practice's settings, and returns what it said.
+// command runs vigil on a data folder with the practice's settings, and returns its output.
 func (p *practice) command(t testing.TB, dir string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(binary(t), append(args, "--dir", dir)...)
@@ -113,7 +114,7 @@ func (p *practice) command(t testing.TB, dir string, args ...string) (string, er
 	return string(out), err
 }
 
-// must is command, which has to work.
+// must runs a command that must succeed.
 func (p *practice) must(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	out, err := p.command(t, dir, args...)
@@ -123,8 +124,8 @@ func (p *practice) must(t testing.TB, dir string, args ...string) string {
 	return out
 }
 
-// refused runs a command that must fail with one line that holds a word.
-func (p *practice) refused(t testing.TB, word, dir string, args ...string) {
+// mustFail runs a command that must fail with one line containing a word.
+func (p *practice) mustFail(t testing.TB, word, dir string, args ...string) {
 	t.Helper()
 	out, err := p.command(t, dir, args...)
 	if err == nil || !strings.Contains(out, word) || strings.Count(strings.TrimSpace(out), "\n") > 0 {
@@ -132,9 +133,9 @@ func (p *practice) refused(t testing.TB, word, dir string, args ...string) {
 	}
 }
 
-// wantWhole checks a database that came back: SQLite finds nothing wrong, no reading lacks what is stored with it, and the audit trail holds.
-// It returns the ids of the readings.
-func (p *practice) wantWhole(t testing.TB) map[string]bool {
+// wantIntact checks a restored database: SQLite's integrity check passes, every reading has its dependent rows, and the audit
+// trail verifies. It returns the ids of the readings.
+func (p *practice) wantIntact(t testing.TB) map[string]bool {
 	t.Helper()
 	p.must(t, p.Dir, "audit", "verify")
 	db := p.database(t)
@@ -168,8 +169,8 @@ func readingIDs(t testing.TB, db *dbx.DB) map[string]bool {
 	return set
 }
 
-// lacking counts which of the answered readings are not there.
-func lacking(answered map[string]time.Time, there map[string]bool) (n int) {
+// countMissing counts the answered readings that are not stored.
+func countMissing(answered map[string]time.Time, there map[string]bool) (n int) {
 	for id := range answered {
 		if !there[id] {
 			n++
@@ -178,8 +179,8 @@ func lacking(answered map[string]time.Time, there map[string]bool) (n int) {
 	return n
 }
 
-// household enrols patients whom the gateway and the EMR know, and returns their gateway ids.
-func (p *practice) household(t testing.TB, n int) []string {
+// enrollPatients enrolls patients that the gateway and the EMR have, and returns their gateway ids.
+func (p *practice) enrollPatients(t testing.TB, n int) []string {
 	t.Helper()
 	var ids []string
 	for i := range n {
@@ -190,12 +191,12 @@ func (p *practice) household(t testing.TB, n int) []string {
 	return ids
 }
 
-// A backup taken while devices press on the webhook comes back with exactly what was answered before it began, and what more was stored whole
-// while it was being taken; what had been delivered since is not delivered again, even to an EMR that knows no conditional create.
+// A backup taken under load contains exactly the readings answered before it began, plus complete ones stored during it.
+// Readings delivered since are not delivered again after the restore, even to an EMR without conditional create.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	p, emr, _ := deliveringPractice(t, sandbox.Fault{Match: createAtEMR, DelayMS: 5000}, "VIGIL_FHIR_CONDITIONAL_CREATE=false", "VIGIL_BACKUP_KEEP=0")
-	load := press(http.DefaultClient, p.URL, p.WebhookSecret, p.household(t, 3)...)
+	load := startSenders(http.DefaultClient, p.URL, p.WebhookSecret, p.enrollPatients(t, 3)...)
 	load.await(t, 100)
 	before := load.soFar()
 	said := p.must(t, p.Dir, "backup", "create")
@@ -206,28 +207,28 @@ func TestBackupUnderLoad(t *testing.T) {
 		t.Errorf("the list lacks %s:\n%s", name, list)
 	}
 	if said := p.must(t, p.Dir, "backup", "verify"); !strings.HasPrefix(said, name+" is good") {
-		t.Errorf("verify said %s", said)
+		t.Errorf("verify printed %s", said)
 	}
 	stranger := newPractice(t)
 	stranger.Env = append(stranger.Env, strings.TrimSpace(valueLine(p.must(t, t.TempDir(), "keys", "generate"), "VIGIL_ENCRYPTION_KEYS")),
 		"VIGIL_BACKUP_FOLDER="+filepath.Join(p.Dir, "snapshots"))
-	stranger.refused(t, "VIGIL_ENCRYPTION_KEYS", t.TempDir(), "backup", "verify")
-	p.refused(t, "in use", p.Dir, "backup", "restore", "--replace")
+	stranger.mustFail(t, "VIGIL_ENCRYPTION_KEYS", t.TempDir(), "backup", "verify")
+	p.mustFail(t, "in use", p.Dir, "backup", "restore", "--replace")
 
-	emr.behave(t)
+	emr.clearFaults(t)
 	eventually(t, 2*within, "all is delivered", func() bool { return emr.stats(t).Observations == len(after) })
-	p.Kill() // and leaves no lock behind
-	p.refused(t, "--replace", p.Dir, "backup", "restore")
+	p.Kill() // leaves no lock behind
+	p.mustFail(t, "--replace", p.Dir, "backup", "restore")
 	p.must(t, p.Dir, "backup", "restore", "--replace")
-	there := p.wantWhole(t)
-	if n := lacking(before, there); n > 0 || len(there) >= len(after) || lacking(after, there) != len(after)-len(there) {
+	there := p.wantIntact(t)
+	if n := countMissing(before, there); n > 0 || len(there) >= len(after) || countMissing(after, there) != len(after)-len(there) {
 		t.Errorf("%d readings answered before the backup are lost; it has %d of %d", n, len(there), len(after))
 	}
 	var waiting int
 	db := p.database(t)
 	const undelivered = "SELECT COUNT(*) FROM transmissions WHERE status != 'transmitted'"
 	if err := db.NewQuery(undelivered).Row(&waiting); err != nil || waiting == 0 {
-		t.Fatalf("nothing waited for delivery when the backup was taken: %v", err)
+		t.Fatalf("no delivery was pending when the backup was taken: %v", err)
 	}
 	t.Logf("%d readings answered before, %d in the backup, %d in the end; %d of those in it were delivered only afterwards", len(before), len(there), len(after), waiting)
 	p.serve(t, strings.TrimPrefix(p.URL, "http://"))
@@ -239,7 +240,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 }
 
-// valueLine is the NAME=value line of a block.
+// valueLine returns the NAME=value line of a block.
 func valueLine(block, name string) string {
 	for line := range strings.Lines(block) {
 		if strings.HasPrefix(line, name+"=") {

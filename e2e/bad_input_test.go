@@ -12,27 +12,27 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// refusal is a request that must be refused: with which status, code and fields, and what of it is kept.
-type refusal struct {
+// refusedRequest is a request that must be refused, with the expected status, code and fields, and the rows that it adds.
+type refusedRequest struct {
 	name   string
 	asked  func() answer
 	status int
 	code   string
 	fields []string
-	adds   map[string]int // rows; nil when nothing is kept
+	adds   map[string]int // rows; nil when nothing is stored
 }
 
-// What is kept of a refused request, where anything is.
+// Rows that refused requests add.
 var (
-	oneAuditRow = map[string]int{"audit_log": 1}                      // refused roles; of unsigned webhooks the first of an hour
-	quarantined = map[string]int{"gateway_events": 1, "audit_log": 1} // signed, but not to be stored: kept for staff
-	// What no device should report is kept, and people are told; how much else follows depends on what is open already.
+	oneAuditRow = map[string]int{"audit_log": 1}                      // denied by role; for unsigned webhooks the first of an hour
+	quarantined = map[string]int{"gateway_events": 1, "audit_log": 1} // signed, but not storable: quarantined for staff
+	// Implausible values are stored and alerted on; further rows depend on what is already open.
 	implausible = map[string]int{"gateway_events": 1, "alerts": 1}
-	gathered    = map[string]int{"gateway_events": 1} // by the alert that is open for the same parameter
+	merged      = map[string]int{"gateway_events": 1} // merged into the open alert for the same parameter
 )
 
-// wantRefused runs the cases in order and counts the rows around each.
-func wantRefused(t *testing.T, db *dbx.DB, cases []refusal) {
+// wantRefused runs the cases in order and compares the rows before and after each.
+func wantRefused(t *testing.T, db *dbx.DB, cases []refusedRequest) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func wantRefused(t *testing.T, db *dbx.DB, cases []refusal) {
 			_, audited := c.adds["audit_log"]
 			alarmed := c.adds["gateway_events"] == 1 && !audited
 			if alarmed {
-				everybodyTold(t, db)
+				awaitAnnouncements(t, db)
 			}
 			grown := added(before, rowsOf(t, db))
 			if alarmed {
@@ -71,13 +71,14 @@ func wantRefused(t *testing.T, db *dbx.DB, cases []refusal) {
 	}
 }
 
-// bearerProblem says whether a refusal asks for a better access token; refresh tokens are refused by the same codes, in the body.
-func bearerProblem(c refusal) bool {
+// bearerProblem reports whether a refusal requires another access token. Refresh tokens are refused with the same codes, in
+// the body.
+func bearerProblem(c refusedRequest) bool {
 	return slices.Contains([]string{"not_authenticated", "token_invalid", "token_expired"}, c.code) && !strings.HasPrefix(c.name, "refresh")
 }
 
-// crowd is a practice with the patients that bad input is about.
-type crowd struct {
+// badInputPractice is a practice with patients for the bad input.
+type badInputPractice struct {
 	*practice
 	db                                 *dbx.DB
 	known, other, archived, deleted    string
@@ -86,10 +87,10 @@ type crowd struct {
 
 const ghost = "00000000-0000-7000-8000-00000000dead"
 
-func newCrowd(t *testing.T) *crowd {
+func newBadInputPractice(t *testing.T) *badInputPractice {
 	t.Helper()
 	p := newPractice(t).serve(t, "")
-	c := &crowd{practice: p, db: p.database(t), measuredAt: time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}
+	c := &badInputPractice{practice: p, db: p.database(t), measuredAt: time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)}
 	c.known = p.patient(t, object{"gateway_patient_id": "GW-1", "mrn": "Known-1"})
 	c.other = p.patient(t, object{"gateway_patient_id": "GW-2"})
 	c.archived = p.patient(t, object{"gateway_patient_id": "GW-3"})
@@ -103,12 +104,12 @@ func newCrowd(t *testing.T) *crowd {
 	return c
 }
 
-// ask prepares a request of the administrator.
-func (c *crowd) ask(t *testing.T, method, path string, body any, headers ...string) func() answer {
-	return c.askAs(t, c.Admin(t), method, path, body, headers...)
+// prepare prepares a request of the administrator.
+func (c *badInputPractice) prepare(t *testing.T, method, path string, body any, headers ...string) func() answer {
+	return c.prepareAs(t, c.Admin(t), method, path, body, headers...)
 }
 
-func (c *crowd) askAs(t *testing.T, token, method, path string, body any, headers ...string) func() answer {
+func (c *badInputPractice) prepareAs(t *testing.T, token, method, path string, body any, headers ...string) func() answer {
 	raw, isText := body.(string)
 	if !isText && body != nil {
 		raw = encode(t, body)
@@ -116,8 +117,8 @@ func (c *crowd) askAs(t *testing.T, token, method, path string, body any, header
 	return func() answer { return c.send(t, method, path, token, raw, headers...) }
 }
 
-// reading is a blood pressure with some fields changed; a nil value leaves the field out.
-func (c *crowd) reading(changes object) object {
+// reading returns a blood pressure with some fields changed; a nil value removes the field.
+func (c *badInputPractice) reading(changes object) object {
 	body := object{"patient_id": c.known, "systolic": 120, "diastolic": 80, "measured_at": c.measuredAt}
 	return changed(body, changes)
 }
@@ -135,44 +136,44 @@ func changed(body, changes object) object {
 
 const invalid = "validation_error"
 
-// told is the case with what follows from values that no device should report.
-func told(r refusal) refusal {
+// addsImplausible returns the case with the rows that implausible values add.
+func addsImplausible(r refusedRequest) refusedRequest {
 	r.adds = implausible
 	return r
 }
 
-// toldAgain is the case with what follows from them while people know of such values.
-func toldAgain(r refusal) refusal {
-	r.adds = gathered
+// addsMerged returns the case with the rows that implausible values add while an alert for them is open.
+func addsMerged(r refusedRequest) refusedRequest {
+	r.adds = merged
 	return r
 }
 
 func TestBadReadings(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t)
+	c := newBadInputPractice(t)
 	const path = "/api/v1/ingestion/blood-pressure/"
-	bp := func(name string, changes object, fields ...string) refusal {
-		return refusal{name, c.ask(t, "POST", path, c.reading(changes)), 400, invalid, fields, nil}
+	bp := func(name string, changes object, fields ...string) refusedRequest {
+		return refusedRequest{name, c.prepare(t, "POST", path, c.reading(changes)), 400, invalid, fields, nil}
 	}
-	kind := func(name, kind string, changes object, fields ...string) refusal {
-		return refusal{name, c.ask(t, "POST", "/api/v1/ingestion/"+kind+"/", changed(object{"patient_id": c.known, "measured_at": c.measuredAt}, changes)), 400, invalid, fields, nil}
+	kind := func(name, kind string, changes object, fields ...string) refusedRequest {
+		return refusedRequest{name, c.prepare(t, "POST", "/api/v1/ingestion/"+kind+"/", changed(object{"patient_id": c.known, "measured_at": c.measuredAt}, changes)), 400, invalid, fields, nil}
 	}
-	wantRefused(t, c.db, []refusal{
-		{"malformed", c.ask(t, "POST", path, `{"systolic": 1`), 400, "parse_error", nil, nil},
-		{"two values", c.ask(t, "POST", path, encode(t, c.reading(nil))+"{}"), 400, "parse_error", nil, nil},
-		{"a list", c.ask(t, "POST", path, `[]`), 400, "parse_error", nil, nil},
-		{"nothing", c.ask(t, "POST", path, ``), 400, "parse_error", nil, nil},
-		{"too deep", c.ask(t, "POST", path, strings.Repeat(`{"a":`, 40)+"1"+strings.Repeat("}", 40)), 400, "parse_error", nil, nil},
-		{"empty object", c.ask(t, "POST", path, `{}`), 400, invalid, []string{"diastolic", "measured_at", "patient_id", "systolic"}, nil},
+	wantRefused(t, c.db, []refusedRequest{
+		{"malformed", c.prepare(t, "POST", path, `{"systolic": 1`), 400, "parse_error", nil, nil},
+		{"two values", c.prepare(t, "POST", path, encode(t, c.reading(nil))+"{}"), 400, "parse_error", nil, nil},
+		{"a list", c.prepare(t, "POST", path, `[]`), 400, "parse_error", nil, nil},
+		{"nothing", c.prepare(t, "POST", path, ``), 400, "parse_error", nil, nil},
+		{"too deep", c.prepare(t, "POST", path, strings.Repeat(`{"a":`, 40)+"1"+strings.Repeat("}", 40)), 400, "parse_error", nil, nil},
+		{"empty object", c.prepare(t, "POST", path, `{}`), 400, invalid, []string{"diastolic", "measured_at", "patient_id", "systolic"}, nil},
 		bp("number in quotes", object{"systolic": "120"}, "systolic"),
 		bp("boolean for a number", object{"systolic": true}, "systolic"),
 		bp("list for a number", object{"diastolic": []int{80}}, "diastolic"),
-		told(bp("systolic too low", object{"systolic": 59, "diastolic": 40}, "systolic")),
-		toldAgain(bp("systolic too high", object{"systolic": 301}, "systolic")),
-		told(bp("diastolic too low", object{"diastolic": 29}, "diastolic")),
-		toldAgain(bp("diastolic too high", object{"systolic": 250, "diastolic": 201}, "diastolic")),
-		told(bp("pulse too low", object{"pulse": 29}, "pulse")),
-		toldAgain(bp("pulse too high", object{"pulse": 251}, "pulse")),
+		addsImplausible(bp("systolic too low", object{"systolic": 59, "diastolic": 40}, "systolic")),
+		addsMerged(bp("systolic too high", object{"systolic": 301}, "systolic")),
+		addsImplausible(bp("diastolic too low", object{"diastolic": 29}, "diastolic")),
+		addsMerged(bp("diastolic too high", object{"systolic": 250, "diastolic": 201}, "diastolic")),
+		addsImplausible(bp("pulse too low", object{"pulse": 29}, "pulse")),
+		addsMerged(bp("pulse too high", object{"pulse": 251}, "pulse")),
 		bp("diastolic not lower", object{"systolic": 90, "diastolic": 90}, "diastolic"),
 		bp("all at once", object{"systolic": 500, "diastolic": "x", "pulse": 1, "measured_at": "yesterday"}, "diastolic", "measured_at", "pulse", "systolic"),
 		bp("time in the future", object{"measured_at": time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)}, "measured_at"),
@@ -182,36 +183,36 @@ func TestBadReadings(t *testing.T) {
 		bp("device id too long", object{"device_id": strings.Repeat("x", 129)}, "device_id"),
 		bp("patient id of the wrong form", object{"patient_id": "GW-1"}, "patient_id"),
 		bp("archived patient", object{"patient_id": c.archived}, "patient_id"),
-		{"unknown patient", c.ask(t, "POST", path, c.reading(object{"patient_id": ghost})), 404, "not_found", nil, nil},
-		{"deleted patient", c.ask(t, "POST", path, c.reading(object{"patient_id": c.deleted})), 404, "not_found", nil, nil},
-		{"invalid and unknown", c.ask(t, "POST", path, c.reading(object{"patient_id": ghost, "systolic": 10})), 400, invalid, []string{"systolic"}, nil},
-		{"device of another", c.ask(t, "POST", path, c.reading(object{"device_id": "BP-OTHER"})), 400, "device_patient_mismatch", nil, nil},
-		{"portal for another patient", c.askAs(t, c.portal, "POST", path, c.reading(object{"patient_id": c.other})), 404, "not_found", nil, nil},
+		{"unknown patient", c.prepare(t, "POST", path, c.reading(object{"patient_id": ghost})), 404, "not_found", nil, nil},
+		{"deleted patient", c.prepare(t, "POST", path, c.reading(object{"patient_id": c.deleted})), 404, "not_found", nil, nil},
+		{"invalid and unknown", c.prepare(t, "POST", path, c.reading(object{"patient_id": ghost, "systolic": 10})), 400, invalid, []string{"systolic"}, nil},
+		{"device of another", c.prepare(t, "POST", path, c.reading(object{"device_id": "BP-OTHER"})), 400, "device_patient_mismatch", nil, nil},
+		{"portal for another patient", c.prepareAs(t, c.portal, "POST", path, c.reading(object{"patient_id": c.other})), 404, "not_found", nil, nil},
 
 		kind("no weight", "weight", nil, "weight_kg"),
 		kind("two weights", "weight", object{"weight_kg": 80, "weight_lbs": 176}, "weight_lbs"),
-		told(kind("too light", "weight", object{"weight_kg": 19.99}, "weight_kg")),
-		toldAgain(kind("too heavy in pounds", "weight", object{"weight_lbs": 1103}, "weight_lbs")),
+		addsImplausible(kind("too light", "weight", object{"weight_kg": 19.99}, "weight_kg")),
+		addsMerged(kind("too heavy in pounds", "weight", object{"weight_lbs": 1103}, "weight_lbs")),
 		kind("no saturation", "pulse-oximetry", nil, "spo2"),
-		told(kind("saturation too high", "pulse-oximetry", object{"spo2": 100.5, "perfusion_index": 21}, "perfusion_index", "spo2")),
+		addsImplausible(kind("saturation too high", "pulse-oximetry", object{"spo2": 100.5, "perfusion_index": 21}, "perfusion_index", "spo2")),
 		kind("two glucoses", "blood-glucose", object{"glucose_mg_dl": 100, "glucose_mmol_l": 5.5}, "glucose_mmol_l"),
-		told(kind("glucose too low", "blood-glucose", object{"glucose_mg_dl": 19}, "glucose_mg_dl")),
+		addsImplausible(kind("glucose too low", "blood-glucose", object{"glucose_mg_dl": 19}, "glucose_mg_dl")),
 		kind("unknown meal", "blood-glucose", object{"glucose_mg_dl": 100, "meal_context": "brunch"}, "meal_context"),
 		kind("unknown comparator", "blood-glucose", object{"glucose_mg_dl": 600, "comparator": ">="}, "comparator"),
 	})
 
-	future := c.ask(t, "POST", path, c.reading(object{"measured_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}))()
+	future := c.prepare(t, "POST", path, c.reading(object{"measured_at": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}))()
 	wantAt(t, future, object{"field_errors.measured_at.0": "Measurement time is in the future."})
-	wantAt(t, c.ask(t, "POST", path, c.reading(object{"systolic": 80}))(), object{"field_errors.diastolic.0": "Must be lower than systolic."})
-	wantAt(t, c.ask(t, "POST", path, c.reading(object{"device_id": strings.Repeat("x", 129)}))(),
+	wantAt(t, c.prepare(t, "POST", path, c.reading(object{"systolic": 80}))(), object{"field_errors.diastolic.0": "Must be lower than systolic."})
+	wantAt(t, c.prepare(t, "POST", path, c.reading(object{"device_id": strings.Repeat("x", 129)}))(),
 		object{"field_errors.device_id.0": "Ensure this field has no more than 128 characters."})
 
-	// The edges of the ranges are inside, and repeating is no error.
+	// The bounds of the ranges are valid, and a repeated reading is not an error.
 	for _, edge := range []object{{"systolic": 300, "diastolic": 200, "pulse": 250}, {"systolic": 60, "diastolic": 30, "pulse": 30}} {
-		c.ask(t, "POST", path, c.reading(edge))().expect(t, 201)
-		everybodyTold(t, c.db)
+		c.prepare(t, "POST", path, c.reading(edge))().expect(t, 201)
+		awaitAnnouncements(t, c.db)
 		before := rowsBefore(t, c.db)
-		wantAt(t, c.ask(t, "POST", path, c.reading(edge))().expect(t, 200), object{"duplicate": true})
+		wantAt(t, c.prepare(t, "POST", path, c.reading(edge))().expect(t, 200), object{"duplicate": true})
 		if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
 			t.Errorf("a repeat adds %v", grown)
 		}
@@ -220,22 +221,22 @@ func TestBadReadings(t *testing.T) {
 
 func TestBadWebhooks(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t)
+	c := newBadInputPractice(t)
 	moment := time.Now().Add(-2 * time.Hour).Truncate(time.Second)
 	event := func(changes object) object { return changed(measurement("GW-1", "BP-1", 128, 82, moment), changes) }
 	good := encode(t, event(nil))
 	post := func(body string, headers ...string) func() answer {
-		return c.askAs(t, "", "POST", webhook, body, headers...)
+		return c.prepareAs(t, "", "POST", webhook, body, headers...)
 	}
 	at := func(when time.Time) []string { return signature(c.WebhookSecret, good, when) }
 	withTime := func(value string) []string { return append(at(time.Now())[:2], "X-Gateway-Timestamp", value) }
 	signed := func(body any) func() answer {
 		return func() answer { return c.signed(t, body) }
 	}
-	field := func(name string, changes object, fields ...string) refusal {
-		return refusal{name, signed(event(changes)), 400, invalid, fields, quarantined}
+	field := func(name string, changes object, fields ...string) refusedRequest {
+		return refusedRequest{name, signed(event(changes)), 400, invalid, fields, quarantined}
 	}
-	wantRefused(t, c.db, []refusal{
+	wantRefused(t, c.db, []refusedRequest{
 		{"unsigned", post(good), 401, "invalid_signature", nil, oneAuditRow},
 		{"empty signature", post(good, "X-Gateway-Signature", "", "X-Gateway-Timestamp", "1"), 401, "invalid_signature", nil, nil},
 		{"no sha256 prefix", post(good, "X-Gateway-Signature", at(time.Now())[1][7:], "X-Gateway-Timestamp", at(time.Now())[3]), 401, "invalid_signature", nil, nil},
@@ -255,11 +256,11 @@ func TestBadWebhooks(t *testing.T) {
 		field("no values", object{"values": nil}, "values"),
 		field("values is a list", object{"values": []int{1}}, "values"),
 		field("number in quotes", object{"values": object{"systolic": "128", "diastolic": 82}}, "values.systolic"),
-		told(field("out of range", object{"values": object{"systolic": 301, "diastolic": 29, "pulse": 20}}, "values.diastolic", "values.pulse", "values.systolic")),
+		addsImplausible(field("out of range", object{"values": object{"systolic": 301, "diastolic": 29, "pulse": 20}}, "values.diastolic", "values.pulse", "values.systolic")),
 		field("diastolic not lower", object{"values": object{"systolic": 100, "diastolic": 110}}, "values.diastolic"),
 		field("no time", object{"timestamp": nil}, "timestamp"),
 		field("time in words", object{"timestamp": "noon"}, "timestamp"),
-		told(field("measured in the future", object{"timestamp": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}, "timestamp")), // the clock is ahead
+		addsImplausible(field("measured in the future", object{"timestamp": time.Now().Add(time.Hour).UTC().Format(time.RFC3339)}, "timestamp")), // the device's clock is ahead
 		field("unknown unit", object{"unit": "kPa"}, "unit"),
 		field("weight without unit", object{"measurement_type": "weight", "values": object{"weight": 80}, "unit": nil}, "unit"),
 		field("battery above full", object{"battery_level": 101}, "battery_level"),
@@ -269,13 +270,14 @@ func TestBadWebhooks(t *testing.T) {
 	c.wantQuarantined(t, event)
 }
 
-// wantQuarantined sends signed events that cannot be placed: they are answered 200, kept, and never become readings.
-func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
+// wantQuarantined sends signed events that match no patient or cannot be parsed: they are answered 200, quarantined, and
+// never stored as readings.
+func (c *badInputPractice) wantQuarantined(t *testing.T, event func(object) object) {
 	t.Helper()
 	first := c.signed(t, event(nil)).expect(t, 200)
 	wantAt(t, first, object{"status": "accepted"})
-	c.signed(t, event(object{"patient_id": "GW-NOBODY", "device_id": "BP-10"})).expect(t, 200) // the first of an hour is told to people
-	everybodyTold(t, c.db)
+	c.signed(t, event(object{"patient_id": "GW-NOBODY", "device_id": "BP-10"})).expect(t, 200) // the first of an hour notifies the staff
+	awaitAnnouncements(t, c.db)
 	for _, q := range []struct {
 		name    string
 		changes object
@@ -289,14 +291,14 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 		{"unsupported type", object{"measurement_type": "peak_flow"}, "unsupported_type"},
 	} {
 		t.Run(q.name, func(t *testing.T) {
-			everybodyTold(t, c.db)
+			awaitAnnouncements(t, c.db)
 			before := rowsBefore(t, c.db)
 			a := c.signed(t, event(q.changes)).expect(t, 200)
 			wantAt(t, a, object{"status": "quarantined", "reason": q.reason, "observation_id": nil})
 			if grown := added(before, rowsOf(t, c.db)); !maps.Equal(grown, quarantined) {
 				t.Errorf("rows added: %v, want %v", grown, quarantined)
 			}
-			everybodyTold(t, c.db)
+			awaitAnnouncements(t, c.db)
 			before = rowsBefore(t, c.db)
 			again := c.signed(t, event(q.changes)).expect(t, 200)
 			wantAt(t, again, object{"event_id": text(t, a, "event_id"), "observation_id": nil})
@@ -305,7 +307,7 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 			}
 		})
 	}
-	everybodyTold(t, c.db)
+	awaitAnnouncements(t, c.db)
 	before := rowsBefore(t, c.db)
 	wantAt(t, c.signed(t, event(nil)).expect(t, 200), object{"status": "duplicate", "event_id": text(t, first, "event_id"), "observation_id": text(t, first, "observation_id")})
 	if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
@@ -318,26 +320,26 @@ func (c *crowd) wantQuarantined(t *testing.T, event func(object) object) {
 	}
 	for _, payload := range payloads {
 		if !strings.HasPrefix(payload, "v2:") {
-			t.Errorf("a kept event is not sealed: %.40s", payload)
+			t.Errorf("a quarantined event is not sealed: %.40s", payload)
 		}
 	}
 }
 
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t)
-	newPatient := func(name string, changes object, fields ...string) refusal {
+	c := newBadInputPractice(t)
+	newPatient := func(name string, changes object, fields ...string) refusedRequest {
 		body := object{"first_name": "Bob", "last_name": "Ray", "date_of_birth": "1960-02-03", "gender": "male"}
-		return refusal{name, c.ask(t, "POST", "/api/v1/patients/", changed(body, changes)), 400, invalid, fields, nil}
+		return refusedRequest{name, c.prepare(t, "POST", "/api/v1/patients/", changed(body, changes)), 400, invalid, fields, nil}
 	}
-	query := func(path string, fields ...string) refusal {
-		return refusal{path, c.ask(t, "GET", "/api/v1/"+path, nil), 400, invalid, fields, nil}
+	query := func(path string, fields ...string) refusedRequest {
+		return refusedRequest{path, c.prepare(t, "GET", "/api/v1/"+path, nil), 400, invalid, fields, nil}
 	}
-	missing := func(method, path string) refusal {
-		return refusal{method + " " + path, c.ask(t, method, path, nil), 404, "not_found", nil, nil}
+	missing := func(method, path string) refusedRequest {
+		return refusedRequest{method + " " + path, c.prepare(t, method, path, nil), 404, "not_found", nil, nil}
 	}
 	large := `{"first_name":"` + strings.Repeat("x", 1<<20) + `"}`
-	wantRefused(t, c.db, []refusal{
+	wantRefused(t, c.db, []refusedRequest{
 		newPatient("nothing required", object{"first_name": nil, "last_name": nil, "date_of_birth": nil, "gender": nil}, "date_of_birth", "first_name", "gender", "last_name"),
 		newPatient("blank name", object{"first_name": "  "}, "first_name"),
 		newPatient("name too long", object{"last_name": strings.Repeat("ä", 101)}, "last_name"),
@@ -366,7 +368,7 @@ func TestBadRequests(t *testing.T) {
 		query("fhir/transmissions/?status=lost", "status"),
 		query("alerts/?level=bad&acknowledged=2", "acknowledged", "level"),
 		query("triage/patients/?risk_level=bad&has_unack_alerts=x&ordering=name", "has_unack_alerts", "ordering", "risk_level"),
-		{"page beyond the last", c.ask(t, "GET", "/api/v1/patients/?page=9", nil), 404, "not_found", nil, oneAuditRow}, // asking for a list is on record
+		{"page beyond the last", c.prepare(t, "GET", "/api/v1/patients/?page=9", nil), 404, "not_found", nil, oneAuditRow}, // list requests are audited
 		missing("GET", "/api/v1/patients/"+ghost+"/"),
 		missing("GET", "/api/v1/patients/17/"),
 		missing("GET", "/api/v1/patients/"+c.deleted+"/"),
@@ -376,20 +378,20 @@ func TestBadRequests(t *testing.T) {
 		missing("POST", "/api/v1/nowhere/at/all"),
 		missing("GET", "/api/v1//patients/"),
 		missing("GET", "/api/v1/patients//"),
-		{"unknown route without a token", c.askAs(t, "", "GET", "/api/v1/nowhere/", nil), 404, "not_found", nil, nil},
+		{"unknown route without a token", c.prepareAs(t, "", "GET", "/api/v1/nowhere/", nil), 404, "not_found", nil, nil},
 
-		{"too large", c.ask(t, "POST", "/api/v1/patients/", large), 413, "payload_too_large", nil, nil},
-		{"not JSON by its own word", c.ask(t, "POST", "/api/v1/patients/", "{}", "Content-Type", "text/plain"), 415, "unsupported_media_type", nil, nil},
-		{"a form", c.ask(t, "POST", "/api/v1/ingestion/weight/", "a=b", "Content-Type", "application/x-www-form-urlencoded"), 415, "unsupported_media_type", nil, nil},
+		{"too large", c.prepare(t, "POST", "/api/v1/patients/", large), 413, "payload_too_large", nil, nil},
+		{"not JSON by its own word", c.prepare(t, "POST", "/api/v1/patients/", "{}", "Content-Type", "text/plain"), 415, "unsupported_media_type", nil, nil},
+		{"a form", c.prepare(t, "POST", "/api/v1/ingestion/weight/", "a=b", "Content-Type", "application/x-www-form-urlencoded"), 415, "unsupported_media_type", nil, nil},
 	})
-	from := c.ask(t, "GET", "/api/v1/ingestion/observations/?date_from=2026-02-02&date_to=2026-02-01", nil)().expect(t, 400)
+	from := c.prepare(t, "GET", "/api/v1/ingestion/observations/?date_from=2026-02-02&date_to=2026-02-01", nil)().expect(t, 400)
 	wantAt(t, from, object{"code": invalid})
 	c.wantMethods(t)
 	c.wantBothSlashForms(t)
 }
 
-// wantMethods asks every endpoint for a method that it does not have.
-func (c *crowd) wantMethods(t *testing.T) {
+// wantMethods sends every endpoint a method that it does not support.
+func (c *badInputPractice) wantMethods(t *testing.T) {
 	t.Helper()
 	for path, allow := range map[string]string{
 		"/api/v1/auth/login/": "POST", "/api/v1/auth/token/refresh/": "POST", "/api/v1/auth/logout/": "POST", "/api/v1/auth/profile/": "GET", "/api/v1/auth/roles/": "GET",
@@ -424,7 +426,7 @@ func (c *crowd) wantMethods(t *testing.T) {
 	}
 }
 
-func (c *crowd) wantBothSlashForms(t *testing.T) {
+func (c *badInputPractice) wantBothSlashForms(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{
 		"/api/v1/auth/profile", "/api/v1/auth/roles", "/api/v1/patients", "/api/v1/patients/" + c.known, "/api/v1/ingestion/observations", "/api/v1/triage/patients",
@@ -436,41 +438,41 @@ func (c *crowd) wantBothSlashForms(t *testing.T) {
 		}
 	}
 	wantAt(t, c.get(t, "/health/live", "").expect(t, 200), object{"status": "ok"})
-	c.ask(t, "POST", "/api/v1/ingestion/blood-pressure", c.reading(nil))().expect(t, 201)
+	c.prepare(t, "POST", "/api/v1/ingestion/blood-pressure", c.reading(nil))().expect(t, 201)
 	body := encode(t, measurement("GW-1", "BP-7", 120, 80, time.Now().Add(-3*time.Hour)))
-	c.askAs(t, "", "POST", strings.TrimSuffix(webhook, "/"), body, signature(c.WebhookSecret, body, time.Now())...)().expect(t, 200)
+	c.prepareAs(t, "", "POST", strings.TrimSuffix(webhook, "/"), body, signature(c.WebhookSecret, body, time.Now())...)().expect(t, 200)
 }
 
-// Who may not come in: without token, with a bad one, in the wrong role.
+// Callers without access: no token, an invalid one, or the wrong role.
 func TestBadCallers(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t)
+	c := newBadInputPractice(t)
 	signedIn := c.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": password}).expect(t, 200)
 	refreshed := c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, signedIn, "refresh")}).expect(t, 200)
 	left := c.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": password}).expect(t, 200)
 	c.post(t, "/api/v1/auth/logout/", c.nurse, object{"refresh": text(t, left, "refresh")}).expect(t, 204)
 
-	profile := func(name, token, code string) refusal {
-		return refusal{name, c.askAs(t, token, "GET", "/api/v1/auth/profile/", nil), 401, code, nil, nil}
+	profile := func(name, token, code string) refusedRequest {
+		return refusedRequest{name, c.prepareAs(t, token, "GET", "/api/v1/auth/profile/", nil), 401, code, nil, nil}
 	}
-	login := func(name string, body object, status int, code string, adds map[string]int, fields ...string) refusal {
-		return refusal{name, c.askAs(t, "", "POST", "/api/v1/auth/login/", body), status, code, fields, adds}
+	login := func(name string, body object, status int, code string, adds map[string]int, fields ...string) refusedRequest {
+		return refusedRequest{name, c.prepareAs(t, "", "POST", "/api/v1/auth/login/", body), status, code, fields, adds}
 	}
-	renew := func(name, token, code string, adds map[string]int) refusal {
-		return refusal{"refresh: " + name, c.askAs(t, "", "POST", "/api/v1/auth/token/refresh/", object{"refresh": token}), 401, code, nil, adds}
+	renew := func(name, token, code string, adds map[string]int) refusedRequest {
+		return refusedRequest{"refresh: " + name, c.prepareAs(t, "", "POST", "/api/v1/auth/token/refresh/", object{"refresh": token}), 401, code, nil, adds}
 	}
-	forbidden := func(who, token, method, path string) refusal {
-		return refusal{who + " " + method + " " + path, c.askAs(t, token, method, "/api/v1/"+path, object{}), 403, "permission_denied", nil, oneAuditRow}
+	forbidden := func(who, token, method, path string) refusedRequest {
+		return refusedRequest{who + " " + method + " " + path, c.prepareAs(t, token, method, "/api/v1/"+path, object{}), 403, "permission_denied", nil, oneAuditRow}
 	}
 	firstFailure := map[string]int{"audit_log": 1, "login_failures": 1}
-	wantRefused(t, c.db, []refusal{
+	wantRefused(t, c.db, []refusedRequest{
 		profile("no token", "", "not_authenticated"),
 		profile("nonsense", "nonsense", "token_invalid"),
 		profile("cut short", c.nurse[:len(c.nurse)-2], "token_invalid"),
 		profile("expired", c.tokenOf(t, "users", "nurse@vigil.test", -16*time.Minute), "token_expired"),
 		profile("of a superuser", c.Superuser(t), "token_invalid"),
 		profile("a refresh token", text(t, refreshed, "refresh"), "token_invalid"),
-		{"no token, bad body", c.askAs(t, "", "POST", "/api/v1/ingestion/blood-pressure/", "{"), 401, "not_authenticated", nil, nil},
+		{"no token, bad body", c.prepareAs(t, "", "POST", "/api/v1/ingestion/blood-pressure/", "{"), 401, "not_authenticated", nil, nil},
 
 		forbidden("nurse", c.nurse, "POST", "fhir/process-pending/"),
 		forbidden("data_monitor", c.monitor, "POST", "fhir/process-pending/"),
@@ -482,7 +484,7 @@ func TestBadCallers(t *testing.T) {
 		forbidden("patient", c.portal, "GET", "triage/patients/"),
 		forbidden("patient", c.portal, "GET", "alerts/"),
 		forbidden("patient", c.portal, "GET", "fhir/transmissions/"),
-		{"portal reads another patient", c.askAs(t, c.portal, "GET", "/api/v1/patients/"+c.other+"/", nil), 404, "not_found", nil, nil},
+		{"portal reads another patient", c.prepareAs(t, c.portal, "GET", "/api/v1/patients/"+c.other+"/", nil), 404, "not_found", nil, nil},
 
 		login("nothing", object{}, 400, invalid, nil, "email", "password"),
 		login("number for a password", object{"email": "nurse@vigil.test", "password": 12}, 400, invalid, nil, "password"),
@@ -490,18 +492,18 @@ func TestBadCallers(t *testing.T) {
 		login("unknown address", object{"email": "nobody@vigil.test", "password": "wrong"}, 401, "authentication_failed", firstFailure),
 		renew("nonsense", "nonsense", "token_invalid", nil),
 		renew("after logout", text(t, left, "refresh"), "token_revoked", nil),
-		{"refresh: nothing", c.askAs(t, "", "POST", "/api/v1/auth/token/refresh/", object{}), 400, invalid, []string{"refresh"}, nil},
-		{"reset with a made-up token", c.askAs(t, "", "POST", "/api/v1/auth/password-reset/confirm/", object{"token": "x", "new_password": "New-Horse-4321", "new_password_confirm": "New-Horse-4321"}), 400, "invalid_reset_token", nil, nil},
+		{"refresh: nothing", c.prepareAs(t, "", "POST", "/api/v1/auth/token/refresh/", object{}), 400, invalid, []string{"refresh"}, nil},
+		{"reset with a made-up token", c.prepareAs(t, "", "POST", "/api/v1/auth/password-reset/confirm/", object{"token": "x", "new_password": "New-Horse-4321", "new_password_confirm": "New-Horse-4321"}), 400, "invalid_reset_token", nil, nil},
 	})
 	c.wantFamilyEnded(t, signedIn, refreshed)
 	c.wantAllFamiliesEnded(t)
 	profileOf := c.get(t, "/api/v1/auth/profile/", c.tokenOf(t, "users", "nurse@vigil.test", 0)).expect(t, 200)
 	if at(t, profileOf, "date_joined") == nil {
-		t.Errorf("an account made at the dashboard has no date_joined: %s", profileOf.body)
+		t.Errorf("an account created in the dashboard has no date_joined: %s", profileOf.body)
 	}
 	wantAt(t, profileOf, object{"email": "nurse@vigil.test", "role": "nurse", "is_active": true}) // so that the expired token above is refused for its age alone
 
-	// An account that is switched off is out at once, with its token in hand.
+	// A deactivated account loses access at once, even with a valid token.
 	var id string
 	if err := c.db.NewQuery("SELECT id FROM users WHERE email = 'nurse@vigil.test'").Row(&id); err != nil {
 		t.Fatal(err)
@@ -511,21 +513,21 @@ func TestBadCallers(t *testing.T) {
 	c.wantLock(t)
 }
 
-// wantFamilyEnded uses a rotated refresh token again: its whole family ends, the newest token included.
+// wantFamilyEnded reuses a rotated refresh token: its whole family is revoked, the newest token included.
 // Source: docs/decisions/authentication.md, "Refresh-token family".
-func (c *crowd) wantFamilyEnded(t *testing.T, first, newest answer) {
+func (c *badInputPractice) wantFamilyEnded(t *testing.T, first, newest answer) {
 	t.Helper()
-	c.get(t, "/api/v1/auth/profile/", text(t, newest, "access")).expect(t, 200) // so that its answer is certain to have arrived
+	c.get(t, "/api/v1/auth/profile/", text(t, newest, "access")).expect(t, 200) // so that its answer has certainly arrived
 	audited := auditEvents(t, c.db)
 	wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, first, "refresh")}).expect(t, 401), object{"code": "token_reused"})
 	if events := auditEvents(t, c.db)[len(audited):]; len(events) != 1 || !strings.HasPrefix(events[0], "auth.refresh_reuse ") {
-		t.Errorf("reuse left %v in the audit trail", events)
+		t.Errorf("reuse added %v to the audit trail", events)
 	}
 	wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, newest, "refresh")}).expect(t, 401), object{"code": "token_revoked"})
 }
 
-// wantAllFamiliesEnded signs out everywhere: what was signed in before cannot be refreshed.
-func (c *crowd) wantAllFamiliesEnded(t *testing.T) {
+// wantAllFamiliesEnded logs out everywhere: earlier sessions cannot be refreshed.
+func (c *badInputPractice) wantAllFamiliesEnded(t *testing.T) {
 	t.Helper()
 	here := c.post(t, "/api/v1/auth/login/", "", object{"email": "data_monitor@vigil.test", "password": password}).expect(t, 200)
 	there := c.post(t, "/api/v1/auth/login/", "", object{"email": "data_monitor@vigil.test", "password": password}).expect(t, 200)
@@ -535,8 +537,9 @@ func (c *crowd) wantAllFamiliesEnded(t *testing.T) {
 	}
 }
 
-// wantLock fails five times and finds the account locked, whether it exists or not. Source: specification, "Account lockout".
-func (c *crowd) wantLock(t *testing.T) {
+// wantLock fails five sign-ins and expects the address to be locked, whether the account exists or not. Source:
+// specification, "Account lockout".
+func (c *badInputPractice) wantLock(t *testing.T) {
 	t.Helper()
 	for _, email := range []string{"data_monitor@vigil.test", "ghost@vigil.test"} {
 		for range 5 {

@@ -1,5 +1,5 @@
-// Package e2e drives the service from outside, as an operator, a device gateway, a client and a thief do: by commands and HTTP, mostly on the
-// built binary. What a test cannot see so it reads from the data folder.
+// Package e2e tests the service through its public interfaces, as an operator, a device gateway, a client or an attacker: by
+// commands and HTTP, mostly on the built binary. State that these do not expose is read from the data folder.
 package e2e
 
 import (
@@ -27,11 +27,11 @@ var builtOnce = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	if err := fs.WalkDir(os.DirFS("."), "pb_public", func(string, fs.DirEntry, error) error { return nil }); err != nil {
-		return "", err // what is embedded is looked at here, or go test would not know that a test has to run again
+		return "", err // reads the embedded files, so that go test invalidates its cache when they change
 	}
 	path := filepath.Join(dir, "vigil")
 	build := exec.Command("go", "build", "-o", path, ".")
-	build.Env = append(os.Environ(), "GOEXPERIMENT=") // as it is released, whatever the tests are built with
+	build.Env = append(os.Environ(), "GOEXPERIMENT=") // as released, regardless of the settings of the tests
 	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
@@ -39,7 +39,7 @@ var builtOnce = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// The tests run at the top of the module, where the program is built and the files lie that an operator copies.
+// The tests run in the module root, where the program is built and the files that operators copy are.
 func TestMain(m *testing.M) {
 	if err := os.Chdir(".."); err != nil {
 		panic(err)
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// binary is the path of the built program.
+// binary returns the path of the built program.
 func binary(t testing.TB) string {
 	t.Helper()
 	path, err := builtOnce()
@@ -72,7 +72,7 @@ type process struct {
 	out  strings.Builder
 }
 
-// Output is all that the process has written so far.
+// Output returns everything that the process has written so far.
 func (p *process) Output() string {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -87,14 +87,14 @@ func (p *process) collect(r io.Reader) {
 	}
 }
 
-// launch starts vigil with a command such as "serve" or "demo" on a free port and waits until it answers. env is all of its environment
-// beside PATH and HOME.
+// launch starts vigil with a command such as "serve" or "demo" on a free port and waits until it answers. env is its entire
+// environment besides PATH and HOME.
 func launch(t testing.TB, dir string, env []string, command string, args ...string) *process {
 	t.Helper()
 	return launchAt(t, freeAddr(t), dir, env, command, args...)
 }
 
-// launchAt is launch on an address of the caller's choice.
+// launchAt starts vigil on a given address.
 func launchAt(t testing.TB, addr, dir string, env []string, command string, args ...string) *process {
 	t.Helper()
 	p := begin(t, env, append([]string{command, "--dir", dir, "--http", addr}, args...)...)
@@ -103,13 +103,13 @@ func launchAt(t testing.TB, addr, dir string, env []string, command string, args
 	return p
 }
 
-// begin starts vigil and collects what it writes.
+// begin starts vigil and collects its output.
 func begin(t testing.TB, env []string, args ...string) *process {
 	t.Helper()
 	return beginProgram(t, binary(t), env, args...)
 }
 
-// beginProgram is begin with another program than the one that is tested, such as an older one.
+// beginProgram starts another program than the tested one, such as an older version.
 func beginProgram(t testing.TB, program string, env []string, args ...string) *process {
 	t.Helper()
 	p := &process{done: make(chan error, 1)}
@@ -138,7 +138,7 @@ func beginProgram(t testing.TB, program string, env []string, args ...string) *p
 	return p
 }
 
-// environ is the environment of a process: env, PATH and HOME.
+// environ returns the environment of a process: env, PATH and HOME.
 func environ(env []string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, env...)
 }
@@ -162,14 +162,14 @@ func (p *process) awaitAnswer(t testing.TB, path string) {
 	})
 }
 
-// Kill ends the process as a power cut would; a second call does nothing.
+// Kill ends the process without a shutdown, like a power cut. A second call does nothing.
 func (p *process) Kill() {
 	_ = p.cmd.Process.Kill()
 	err := <-p.done
 	p.done <- err
 }
 
-// Stop asks the process to end and returns how it did.
+// Stop sends SIGTERM and returns the exit error.
 func (p *process) Stop(t testing.TB) error {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -185,22 +185,22 @@ func (p *process) Stop(t testing.TB) error {
 	}
 }
 
-// Ports that tests hand out lie below those that systems give to outgoing connections, or one of these might take the port of a service
-// while it is killed and comes back.
+// Test ports are below the range for outgoing connections, which might otherwise take the port of a service while it
+// restarts.
 const firstPort, lastPort = 20_000, 32_000
 
 var nextPort atomic.Int64
 
-func init() { nextPort.Store(int64(os.Getpid()) * 97) } // elsewhere than a run beside this one
+func init() { nextPort.Store(int64(os.Getpid()) * 97) } // different from a concurrent run
 
-// freeAddr is an address that nobody listens on, another one each time.
+// freeAddr returns an unused address, a different one each time.
 func freeAddr(t testing.TB) string {
 	t.Helper()
 	for range lastPort - firstPort {
 		port := firstPort + nextPort.Add(1)%(lastPort-firstPort)
 		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			continue // taken
+			continue // in use
 		}
 		_ = listener.Close()
 		return listener.Addr().String()
@@ -209,7 +209,7 @@ func freeAddr(t testing.TB) string {
 	return ""
 }
 
-// eventually waits for a condition that another process brings about; the limit is only there to end a broken test.
+// eventually waits for a condition that another process causes. The limit only ends a broken test.
 func eventually(t testing.TB, limit time.Duration, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -219,7 +219,7 @@ func eventually(t testing.TB, limit time.Duration, what string, holds func() boo
 	for !holds() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("gave up waiting: %s", what)
+			t.Fatalf("timed out waiting: %s", what)
 		case <-tick.C:
 		}
 	}

@@ -17,15 +17,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// follower reads the changes as an integrator would: it keeps its cursor with what it has read, and asks again when nobody answers.
+// follower reads the change feed as an integrator does: it stores its cursor with the changes, and retries after a failed
+// request.
 type follower struct {
-	crowd  *everybody
+	crowd  *allClients
 	cursor string
 	read   []string
 }
 
-// turn asks once; caughtUp says that there is nothing more for now.
-func (f *follower) turn() (caughtUp bool) {
+// readPage requests one page; caughtUp reports whether it was the last.
+func (f *follower) readPage() (caughtUp bool) {
 	status, page := f.crowd.try("GET", "/api/v1/changes/?limit=500&since="+url.QueryEscape(f.cursor), "")
 	if status != 200 {
 		if status != 0 && status != 503 {
@@ -49,23 +50,24 @@ func lineOf(noun, id, what any) string {
 	return fmt.Sprint(noun, " ", id, " ", what)
 }
 
-// A reader that keeps its cursor misses nothing and hears nothing twice, while the service is killed under it and everything writes: programs, gateways,
-// nurses, the billing office, deliveries, the dashboard, commands and SQL of somebody's own. CHANGES and KILLS say how many there are at least.
+// A reader that stores its cursor receives every change exactly once while the service is killed and all writers are active:
+// programs, gateways, nurses, the billing office, deliveries, the dashboard, commands and direct SQL. CHANGES and KILLS set
+// the minimum numbers.
 func TestChangesThroughKills(t *testing.T) {
 	t.Parallel()
 	least, kills := atLeast("CHANGES", 3000), atLeast("KILLS", 3)
 	p, _, _ := deliveringPractice(t, sandbox.Fault{})
-	reader := &follower{crowd: newEverybody(t, p)}
+	reader := &follower{crowd: newAllClients(t, p)}
 	p.Superuser(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	reader.crowd.work(ctx)
-	reader.crowd.writeOtherwise(ctx, t)
+	reader.crowd.writeOutsideAPI(ctx, t)
 	followed := make(chan struct{})
 	go func() {
 		defer close(followed)
 		for ctx.Err() == nil {
-			if reader.turn() {
+			if reader.readPage() {
 				pause(ctx, 20*time.Millisecond)
 			}
 		}
@@ -81,7 +83,7 @@ func TestChangesThroughKills(t *testing.T) {
 		}
 		p.serve(t, strings.TrimPrefix(p.URL, "http://"))
 	}
-	// However slow the machine is, the writers continue until each kind of change that the checks below look for has happened.
+	// The writers continue until each kind of change that the checks below need has occurred, however slow the machine is.
 	for _, kind := range []string{
 		`type = 'device' AND event = ''`, `type = 'patient' AND change = 'updated'`, `type = 'transmission'`, `type = 'alert' AND change = 'updated'`,
 	} {
@@ -97,17 +99,17 @@ func TestChangesThroughKills(t *testing.T) {
 	}
 	until := number(t, db, `SELECT COUNT(*) FROM changes WHERE type != ''`)
 	p.serve(t, strings.TrimPrefix(p.URL, "http://"))
-	eventually(t, within, "the reader has caught up", reader.turn)
-	if err := p.Stop(t); err != nil { // what it wrote meanwhile, nobody read
+	eventually(t, within, "the reader has caught up", reader.readPage)
+	if err := p.Stop(t); err != nil { // changes written during the stop have not been read yet
 		t.Fatal(err)
 	}
 	if len(reader.read) < until {
-		t.Errorf("%d changes were told when the writing ended, and %d read", until, len(reader.read))
+		t.Errorf("%d changes were recorded when the writing ended, and %d read", until, len(reader.read))
 	}
 	for _, complaint := range reader.crowd.complaints {
 		t.Error(complaint)
 	}
-	wantFollowed(t, db, reader)
+	wantChangesComplete(t, db, reader)
 	t.Logf("%d changes through %d kills", len(reader.read), kills)
 }
 
@@ -119,8 +121,8 @@ func atLeast(setting string, short int) int {
 	return n
 }
 
-// writeOtherwise writes where no route of ours is: with PocketBase's own, as its dashboard does, and into the file.
-func (c *everybody) writeOtherwise(ctx context.Context, t *testing.T) {
+// writeOutsideAPI writes outside Vigil's routes: through PocketBase's API, as its dashboard does, and into the file.
+func (c *allClients) writeOutsideAPI(ctx context.Context, t *testing.T) {
 	file := c.p.writable(t)
 	c.group.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
@@ -157,8 +159,8 @@ func (c *everybody) writeOtherwise(ctx context.Context, t *testing.T) {
 	})
 }
 
-// wantFollowed holds what was read against what was told, and that against the tables.
-func wantFollowed(t *testing.T, db *dbx.DB, reader *follower) {
+// wantChangesComplete compares the changes read with the recorded ones, and these with the tables.
+func wantChangesComplete(t *testing.T, db *dbx.DB, reader *follower) {
 	t.Helper()
 	var told []string
 	err := db.NewQuery(`SELECT type || ' ' || record || ' ' || change FROM changes WHERE type != '' ORDER BY seq`).Column(&told)
@@ -170,9 +172,9 @@ func wantFollowed(t *testing.T, db *dbx.DB, reader *follower) {
 		for n < min(len(told), len(reader.read)) && told[n] == reader.read[n] {
 			n++
 		}
-		t.Errorf("%d changes were told and %d read; they differ from number %d on", len(told), len(reader.read), n)
+		t.Errorf("%d changes were recorded and %d read; they differ from number %d on", len(told), len(reader.read), n)
 	}
-	// A table's rows beside how often each was told of; what the second is not is a fault.
+	// Joins a table's rows with the number of changes recorded for each; rows that match the condition are errors.
 	beside := func(table, id, what, wrong string) string {
 		return `SELECT COUNT(*) FROM ` + table + ` x LEFT JOIN (SELECT record, COUNT(*) AS times FROM changes WHERE ` + what + ` GROUP BY record) c
 			ON c.record = ` + id + ` WHERE ` + wrong
@@ -195,7 +197,8 @@ func wantFollowed(t *testing.T, db *dbx.DB, reader *follower) {
 	}
 }
 
-// After a restore a cursor from before the backup goes on, and one from after it is refused, also once the numbers have come as far again.
+// After a restore, a cursor from before the backup continues, and one from after it is refused, also once the numbers have
+// caught up.
 func TestChangesAfterRestore(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t, "VIGIL_BACKUP_KEEP=0").serve(t, "")

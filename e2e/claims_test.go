@@ -19,7 +19,7 @@ var sendsClaims = []string{
 	"VIGIL_CLAIMS_SUBMITTER_ID=SUB1", "VIGIL_CLAIMS_SUBMITTER_CONTACT=BILLING", "VIGIL_CLAIMS_RECEIVER_ID=HOUSE1", "VIGIL_CLAIMS_RECEIVER_NAME=CLEARING HOUSE",
 }
 
-// reviewedClaim is a reviewed 99457 of somebody insured, and the month of its service.
+// reviewedClaim creates a reviewed 99457 entry of an insured patient, and returns its path and the month of its service.
 func reviewedClaim(t *testing.T, p *practice) (path, month string) {
 	t.Helper()
 	admin := p.Admin(t)
@@ -43,7 +43,8 @@ func reviewedClaim(t *testing.T, p *practice) (path, month string) {
 	return path, text(t, listed, "results.0.service_date")[:7]
 }
 
-// wantNothingSent has an export meet a claim that lacks its address: what stays is named, and the status tells whoever runs this by the clock.
+// wantNothingSent exports a claim that lacks its address: the export names it and reports it by its exit status, for
+// scheduled runs.
 func (p *practice) wantNothingSent(t *testing.T, entry, month, out string) {
 	t.Helper()
 	patient := "/api/v1/patients/" + text(t, p.get(t, entry, p.Admin(t)).expect(t, 200), "patient_id") + "/"
@@ -64,7 +65,8 @@ func (p *practice) wantNothingSent(t *testing.T, entry, month, out string) {
 	live(address)
 }
 
-// The commands carry claims by a folder, beside the service: they open what is sealed, and leave a trail that verifies.
+// The commands exchange claims through a folder while the service runs: they decrypt what is sealed, and the audit trail
+// verifies.
 func TestClaimsByFolder(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t, sendsClaims...).serve(t, "")
@@ -81,7 +83,7 @@ func TestClaimsByFolder(t *testing.T) {
 
 	p.wantNothingSent(t, entry, month, out)
 	if said := run("claims", "export", "--month", month, "--out", out); !strings.Contains(said, "1 claims, 1 lines, 47.87") {
-		t.Errorf("export said %q", said)
+		t.Errorf("export printed %q", said)
 	}
 	files, err := filepath.Glob(filepath.Join(out, "*.837"))
 	if err != nil || len(files) != 1 {
@@ -97,7 +99,7 @@ func TestClaimsByFolder(t *testing.T) {
 	}
 	wantAt(t, p.get(t, entry, p.Admin(t)).expect(t, 200), object{"lifecycle_status": "submitted", "claim_control_number": submission.Claims[0].ControlNumber})
 	if said := run("claims", "export", "--month", month, "--out", out); said != "" {
-		t.Errorf("the second export said %q", said)
+		t.Errorf("the second export printed %q", said)
 	}
 
 	house := &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: now()}
@@ -107,11 +109,11 @@ func TestClaimsByFolder(t *testing.T) {
 		}
 	}
 	if said := run("claims", "import", in); strings.Count(said, "1 applied, 0 unmatched") != 3 {
-		t.Errorf("import said %q", said)
+		t.Errorf("import printed %q", said)
 	}
 	wantAt(t, p.get(t, entry, p.Admin(t)).expect(t, 200), object{"lifecycle_status": "paid", "paid_total": 47.87})
 	if said := run("claims", "import", in); strings.Count(said, "applied before") != 3 {
-		t.Errorf("the second import said %q", said)
+		t.Errorf("the second import printed %q", said)
 	}
 	if status, said, complaint := vigil(t, p.Env, "", "audit", "verify", "--dir", p.Dir); status != 0 {
 		t.Errorf("the audit trail does not verify: %s%s", said, complaint)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What was typed wrong is told as such, with status 2, and does nothing. Source: docs/operations.md, "Commands".
-func TestWrongUsageSaysSo(t *testing.T) {
+// Wrong usage is reported, exits with status 2, and changes nothing. Source: docs/operations.md, "Commands".
+func TestMistypedCommands(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	dir := filepath.Join(t.TempDir(), "data")
@@ -19,18 +19,18 @@ func TestWrongUsageSaysSo(t *testing.T) {
 		"claims export --month 2026-01 --out nowhere", "serve --http :99999999", "serve --http banana", "serv",
 	} {
 		want := 2
-		if line == "superuser" { // which lists what is below it
+		if line == "superuser" { // prints the list of its subcommands
 			want = 0
 		}
 		status, _, said := vigil(t, p.Env, "", append(strings.Fields(line), "--dir", dir)...)
 		if status != want || (status != 0) != strings.Contains(said, "see vigil help") || strings.Contains(said, "vigil: \n") {
-			t.Errorf("vigil %s ended with %d, want %d, and said %q", line, status, want, said)
+			t.Errorf("vigil %s ended with %d, want %d, and printed %q", line, status, want, said)
 		}
 	}
 	wantNoFolder(t, dir)
 }
 
-// A mistyped --dir does not become an empty practice in which all is well.
+// A mistyped --dir does not create an empty practice that looks healthy.
 func TestMistypedFolder(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -50,8 +50,8 @@ func TestMistypedFolder(t *testing.T) {
 	wantComplaint(t, p.Env, "", []string{"backup", "verify"}, dir, "there is no backup in the folder "+filepath.Join(dir, "snapshots"))
 }
 
-// Whatever keeps the service from starting, check says before. Source: docs/decisions/operating.md, "Check".
-func TestCheckKnowsWhatStopsAStart(t *testing.T) {
+// check reports everything that prevents a start. Source: docs/decisions/operating.md, "Check".
+func TestCheckReportsStartFailures(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	serve := []string{"serve", "--http", "127.0.0.1:0"}
@@ -63,7 +63,7 @@ func TestCheckKnowsWhatStopsAStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			env := with(p.Env, wrong.setting)
 			if said := wantCheck(t, env, p.Dir, 1, map[string]string{wrong.subject: "fail"}); !strings.Contains(said, wrong.says) {
-				t.Errorf("check says\n%s", said)
+				t.Errorf("check prints\n%s", said)
 			}
 			wantComplaint(t, env, "", serve, p.Dir, wrong.says)
 		})
@@ -74,34 +74,34 @@ func TestCheckKnowsWhatStopsAStart(t *testing.T) {
 	}
 }
 
-// What starts and costs later is a warning: an address that nobody can call back, copies that are not where they should be.
-func TestCheckKnowsWhatCostsLater(t *testing.T) {
+// Settings that start but fail later are warnings: a public address that cannot be reached, backups in the wrong place.
+func TestCheckWarnings(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
-	if err := os.Chmod(filepath.Join(p.Dir, "data.db"), 0o600); err != nil { // as a start leaves it
+	if err := os.Chmod(filepath.Join(p.Dir, "data.db"), 0o600); err != nil { // as the first start leaves it
 		t.Fatal(err)
 	}
 	p.must(t, p.Dir, "backup", "create")
 	for _, address := range []string{"https://localhost:8443", "https://127.0.0.1", "https://[::1]"} {
 		env := with(p.Env, "VIGIL_ENVIRONMENT=production", "VIGIL_PUBLIC_URL="+address)
 		if said := wantCheck(t, env, p.Dir, 2, map[string]string{"settings": "warn"}); !strings.Contains(said, "VIGIL_PUBLIC_URL is an address of this machine alone") {
-			t.Errorf("%s: check says\n%s", address, said)
+			t.Errorf("%s: check prints\n%s", address, said)
 		}
 	}
 	wantCheck(t, with(p.Env, "VIGIL_ENVIRONMENT=production", "VIGIL_PUBLIC_URL=https://rpm.example.org"), p.Dir, 0, map[string]string{"settings": "ok"})
 	unmounted := filepath.Join(t.TempDir(), "mnt", "backups")
 	if said := wantCheck(t, with(p.Env, "VIGIL_BACKUP_FOLDER="+unmounted), p.Dir, 2, map[string]string{"backup": "warn"}); !strings.Contains(said, "there is none in "+unmounted) {
-		t.Errorf("check says\n%s", said)
+		t.Errorf("check prints\n%s", said)
 	}
 	wantCheck(t, p.Env, p.Dir, 0, map[string]string{"folder": "ok"}, "--deep")
 	p.damage(t)
 	if said := wantCheck(t, p.Env, p.Dir, 1, map[string]string{"folder": "fail"}, "--deep"); !strings.Contains(said, "the database is damaged") {
-		t.Errorf("check says\n%s", said)
+		t.Errorf("check prints\n%s", said)
 	}
 }
 
-// A place that takes nothing is told in one sentence, before the database is copied for it.
-func TestBackupSaysWhatTheFolderRefuses(t *testing.T) {
+// A backup folder that cannot be written is reported in one sentence, before the database is copied.
+func TestBackupReportsUnwritableFolder(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	folder := filepath.Join(t.TempDir(), "backups")
@@ -112,8 +112,8 @@ func TestBackupSaysWhatTheFolderRefuses(t *testing.T) {
 	wantComplaint(t, with(p.Env, "VIGIL_BACKUP_FOLDER="+folder), "", []string{"backup", "create"}, p.Dir, "the folder "+folder+" cannot be written: read-only file system")
 }
 
-// Lines of the log say how long something took as a person would.
-func TestLogSaysDurationsInUnits(t *testing.T) {
+// Log lines print durations with units.
+func TestLogDurationUnits(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	p.runJob(t, "database-upkeep")

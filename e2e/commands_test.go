@@ -28,7 +28,7 @@ func vigil(t testing.TB, env []string, in string, args ...string) (status int, o
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// wantComplaint checks that a command failed as it should: one line on standard error that names what is wrong, and nothing made.
+// wantComplaint checks that a command failed with one line on standard error that names the problem, and created nothing.
 func wantComplaint(t testing.TB, env []string, in string, args []string, dir string, words ...string) {
 	t.Helper()
 	status, out, errOut := vigil(t, env, in, append(args, "--dir", dir)...)
@@ -37,7 +37,7 @@ func wantComplaint(t testing.TB, env []string, in string, args []string, dir str
 	}
 	for _, word := range words {
 		if !strings.Contains(errOut, word) {
-			t.Errorf("vigil %v: %q does not say %q", args, errOut, word)
+			t.Errorf("vigil %v: %q does not contain %q", args, errOut, word)
 		}
 	}
 }
@@ -45,11 +45,11 @@ func wantComplaint(t testing.TB, env []string, in string, args []string, dir str
 func wantNoFolder(t testing.TB, dir string) {
 	t.Helper()
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a data folder was made: %v", err)
+		t.Errorf("a data folder was created: %v", err)
 	}
 }
 
-// strayKey is well-formed and opens nothing.
+// strayKey is well-formed but decrypts nothing.
 const strayKey = "VIGIL_ENCRYPTION_KEYS=stray:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
 func TestServeRefusesToStart(t *testing.T) {
@@ -70,7 +70,7 @@ func TestServeRefusesToStart(t *testing.T) {
 	}
 	for _, name := range []string{"ENVIRONMENT", "ENCRYPTION_KEYS", "PUBLIC_URL", "PRACTICE_TIME_ZONE", "EMR_RATE_LIMIT_PER_SECOND", "LOG_LEVEL", "RATE_LIMIT_USER"} {
 		if !regexp.MustCompile(`(?m)^vigil: .*\bVIGIL_` + name + `\b`).MatchString(errOut) {
-			t.Errorf("nothing is said about VIGIL_%s\n%s", name, errOut)
+			t.Errorf("VIGIL_%s is not reported\n%s", name, errOut)
 		}
 	}
 	if strings.Contains(errOut, "not-a-key-but-secret") {
@@ -81,7 +81,7 @@ func TestServeRefusesToStart(t *testing.T) {
 	p := newPractice(t)
 	wantComplaint(t, []string{strayKey, "VIGIL_SETTINGS_KEY=" + valueOf(p.Env, "VIGIL_SETTINGS_KEY")}, "", serve, p.Dir, "VIGIL_ENCRYPTION_KEYS")
 	wantComplaint(t, append(p.Env, "VIGIL_SETTINGS_KEY="+strings.Repeat("x", 32)), "", serve, p.Dir, "VIGIL_SETTINGS_KEY")
-	p.serve(t, "") // the folder is as it was
+	p.serve(t, "") // the folder is unchanged
 	wantComplaint(t, p.Env, "", serve, p.Dir, "another process serves this data folder")
 }
 
@@ -125,7 +125,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// Commands for a practice that is there do not make one where --dir was mistyped; those that begin one bring its schema.
+// Commands for an existing practice do not create one when --dir is mistyped; commands that start one create its schema.
 func TestFolderWithoutDatabase(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -143,7 +143,7 @@ func TestFolderWithoutDatabase(t *testing.T) {
 	}
 }
 
-// The shipped list is taken in once, and again without a second effect; what is wrong in a list is said in one line.
+// The shipped fee schedule is imported once; a second import has no effect. Errors in a file are reported in one line.
 func TestFees(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -163,8 +163,8 @@ func TestFees(t *testing.T) {
 	wantComplaint(t, nil, "", []string{"fees", "show", "1999"}, dir, "1999", "2026")
 }
 
-// A simulator that nobody listens to has not done what it was asked.
-func TestSimulateUnheard(t *testing.T) {
+// A simulator whose events are not accepted fails.
+func TestSimulateWithoutReceiver(t *testing.T) {
 	t.Parallel()
 	status, out, errOut := vigil(t, []string{"VIGIL_GATEWAY_WEBHOOK_SECRET=whsec_0123456789abcdef"}, "", "simulate", "--url", "http://127.0.0.1:1", "--for", "1s", "--rate", "5")
 	if status != 1 || !strings.Contains(out, " 0 of ") || !strings.Contains(errOut, "took nothing") {
@@ -200,8 +200,8 @@ func TestKeysGenerate(t *testing.T) {
 	}
 }
 
-// A shell that reads the block has the same settings: no value needs quotes.
-func TestKeysSurviveAShell(t *testing.T) {
+// A shell reads the block to the same settings: no value needs quoting.
+func TestKeysInShell(t *testing.T) {
 	t.Parallel()
 	_, block, _ := vigil(t, nil, "", "keys", "generate")
 	file := filepath.Join(t.TempDir(), "vigil.env")
@@ -220,7 +220,7 @@ func TestKeysSurviveAShell(t *testing.T) {
 	}
 }
 
-// An administrator made by link sets the password once, and is in.
+// An administrator created by link sets the password once and is signed in.
 func TestAdminByLink(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t, "VIGIL_PUBLIC_URL=https://rpm.example.test")
@@ -257,7 +257,7 @@ func TestAdminByLink(t *testing.T) {
 	p.post(t, "/api/v1/auth/login/", "", object{"email": "third@vigil.test", "password": "short"}).expect(t, 401)
 }
 
-// account is a line of the demo's introduction: role, address, password.
+// account matches a line of the demo's introduction: role, address, password.
 var account = regexp.MustCompile(`(?m)^\s+(\S.*?)\s{2,}(\S+@\S+)\s+(\S+)$`)
 
 func TestDemo(t *testing.T) {
@@ -281,7 +281,7 @@ func TestDemo(t *testing.T) {
 	again, p := demoAccounts(t, launch(t, dir, env, "demo", "--patients", "3", "--quiet"))
 	for email, id := range ids {
 		if again[email] != id {
-			t.Errorf("%s was user %v and is %v", email, id, again[email])
+			t.Errorf("%s had user id %v and now has %v", email, id, again[email])
 		}
 	}
 	wantAt(t, p.get(t, "/api/v1/patients/", p.admin).expect(t, 200), object{"count": 4.0})
@@ -291,7 +291,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// demoAccounts reads the introduction and signs everybody in: one account for each role, and the one of the dashboard.
+// demoAccounts reads the introduction and signs in to every account: one for each role, and the dashboard's.
 func demoAccounts(t *testing.T, running *process) (ids map[string]any, p *practice) {
 	t.Helper()
 	p = &practice{URL: running.URL, Dir: running.Dir, process: running}

@@ -20,22 +20,22 @@ import (
 	"time"
 )
 
-// What an attacker on the network can hold, and what others notice of it. All of 127.0.0.0/8 is this machine, so that one machine
-// has as many addresses as a test needs.
+// Attacks from the network that hold resources, and their effect on other clients. All of 127.0.0.0/8 is this machine, so a
+// test can use many addresses.
 
-// from dials with an address of its own; every request has a connection of its own.
+// from returns a client that connects from an address of its own, with a new connection for each request.
 func from(address string) *http.Client {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: 20 * time.Second}
 	return &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dialer.DialContext}}
 }
 
-// The requests that attackers never finish.
+// Requests that attackers never finish.
 const (
 	halfBody = "POST /api/v1/auth/login/ HTTP/1.1\r\nHost: vigil\r\nContent-Type: application/json\r\nContent-Length: 60000\r\n\r\n{\"email\":\""
 	halfHead = "POST /api/v1/auth/login/ HTTP/1.1\r\nHost: vigil\r\nX-Slow: "
 )
 
-// dialFrom opens a connection from an address and says something on it.
+// dialFrom opens a connection from an address and sends text.
 func dialFrom(ctx context.Context, address, to, say string) (net.Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}, Timeout: 20 * time.Second}
 	connection, err := dialer.DialContext(ctx, "tcp", to)
@@ -46,15 +46,15 @@ func dialFrom(ctx context.Context, address, to, say string) (net.Conn, error) {
 	return connection, err
 }
 
-// attackers is how many processes an attack is divided among: one may not have so many connections.
+// attackers is the number of processes of an attack: one process may not open enough connections.
 const attackers = 4
 
-// TestAttacker is one of the processes of an attack, when it is started as such: it holds so many connections open from one of the addresses each, and
-// opens another whenever one is closed, until its standard input ends.
+// TestAttacker is one process of an attack: it holds a number of connections open from each of the addresses, and opens a
+// new one whenever one is closed, until its standard input ends.
 func TestAttacker(t *testing.T) {
 	plan := strings.Split(os.Getenv("VIGIL_TEST_ATTACK"), " ")
 	if len(plan) < 4 {
-		t.Skip("started by others")
+		t.Skip("started by the attack tests")
 	}
 	count, _ := strconv.Atoi(plan[0])
 	say := map[string]string{"body": halfBody, "head": halfHead, "stream": "GET /api/realtime HTTP/1.1\r\nHost: vigil\r\n\r\n"}[plan[1]]
@@ -87,7 +87,7 @@ func TestAttacker(t *testing.T) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// attack holds so many connections open until the test ends.
+// attack holds count connections open until the test ends.
 func attack(t *testing.T, p *practice, kind string, count int, addresses ...string) {
 	t.Helper()
 	var starting sync.WaitGroup
@@ -117,12 +117,12 @@ func attack(t *testing.T, p *practice, kind string, count int, addresses ...stri
 	starting.Wait()
 }
 
-// memory is what the process holds of it, in MB.
+// memory is the process's resident memory in MB.
 func (p *process) memory(t *testing.T) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
-		t.Skip("no /proc here")
+		t.Skip("/proc is not available")
 	}
 	for line := range strings.Lines(string(status)) {
 		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
@@ -134,8 +134,8 @@ func (p *process) memory(t *testing.T) int {
 	return 0
 }
 
-// deliver sends so many readings as the gateway does, each over a connection of its own from an address, and returns how long they took, sorted; what
-// was not answered counts as the client's patience.
+// deliver sends readings as the gateway does, each over a new connection from an address, and returns their sorted
+// latencies. An unanswered one counts as the client's timeout.
 func (p *practice) deliver(t *testing.T, address string, count int) (took []time.Duration) {
 	t.Helper()
 	client := from(address)
@@ -169,16 +169,16 @@ func (p *practice) deliver(t *testing.T, address string, count int) (took []time
 
 func percentile(sorted []time.Duration, p int) time.Duration { return sorted[(len(sorted)-1)*p/100] }
 
-// pressed is a practice with one patient for whom readings come.
-func pressed(t *testing.T, extra ...string) *practice {
+// newPressurePractice returns a practice with one patient that receives readings.
+func newPressurePractice(t *testing.T, extra ...string) *practice {
 	t.Helper()
 	p := newPractice(t, extra...).serve(t, "")
 	p.giveDevice(t, "BP-PRESSED", p.patient(t, object{"gateway_patient_id": "GW-PRESSED"}))
 	return p
 }
 
-// long tests run with make torture.
-func long(t *testing.T) {
+// skipUnlessTorture skips a test that only make torture runs.
+func skipUnlessTorture(t *testing.T) {
 	t.Helper()
 	if os.Getenv("TORTURE") == "" {
 		t.Skip("make torture runs this")
@@ -187,12 +187,12 @@ func long(t *testing.T) {
 
 const pressure = 20_000
 
-// With 20,000 requests open of which half was sent, from three addresses, the gateway is answered and the memory is bounded.
+// With 20,000 half-sent requests from three addresses, the gateway is answered and the memory is bounded.
 func TestHalfSentRequests(t *testing.T) {
-	long(t)
+	skipUnlessTorture(t)
 	for _, kind := range []string{"body", "head"} {
 		t.Run(kind, func(t *testing.T) {
-			p := pressed(t)
+			p := newPressurePractice(t)
 			before := p.memory(t)
 			p.deliver(t, "127.0.0.5", 20)
 			attack(t, p, kind, pressure, "127.0.0.2", "127.0.0.3", "127.0.0.4")
@@ -218,9 +218,9 @@ func TestHalfSentRequests(t *testing.T) {
 	}
 }
 
-// 200 people who sign in at once do not hold up the gateway, and each has an answer within ten seconds.
-func TestManySignIns(t *testing.T) {
-	long(t)
+// 200 concurrent sign-ins do not delay the gateway, and each is answered within ten seconds.
+func TestConcurrentSignIns(t *testing.T) {
+	skipUnlessTorture(t)
 	for _, door := range []struct{ name, path, body string }{
 		{"users", "/api/v1/auth/login/", `{"email":"admin@vigil.test","password":"Wrong-Password-%d"}`},
 		{"nobody", "/api/v1/auth/login/", `{"email":"nobody-%d@vigil.test","password":"Wrong-Password-1"}`},
@@ -228,7 +228,7 @@ func TestManySignIns(t *testing.T) {
 		{"no superuser", "/api/collections/_superusers/auth-with-password", `{"identity":"nobody-%d@vigil.test","password":"Wrong-Password-1"}`},
 	} {
 		t.Run(door.name, func(t *testing.T) {
-			p := pressed(t)
+			p := newPressurePractice(t)
 			p.deliver(t, "127.0.0.5", 20)
 			ctx, over := context.WithCancel(t.Context())
 			var people sync.WaitGroup
@@ -279,16 +279,16 @@ func TestManySignIns(t *testing.T) {
 				t.Errorf("p99 of webhooks is %v", p99)
 			}
 			if worst := took[len(took)-1]; worst > 10*time.Second {
-				t.Errorf("somebody waited %v to sign in", worst)
+				t.Errorf("a sign-in took %v", worst)
 			}
 		})
 	}
 }
 
-// 6,000 streams that nobody subscribed do not hold up who follows the triage list.
+// 6,000 streams without a subscription do not delay a subscriber of the triage list.
 func TestManyStreams(t *testing.T) {
-	long(t)
-	p := pressed(t, "VIGIL_RATE_LIMIT_REALTIME=0", "VIGIL_MAX_CONNECTIONS=0", "VIGIL_MAX_CONNECTIONS_PER_ADDRESS=0")
+	skipUnlessTorture(t)
+	p := newPressurePractice(t, "VIGIL_RATE_LIMIT_REALTIME=0", "VIGIL_MAX_CONNECTIONS=0", "VIGIL_MAX_CONNECTIONS_PER_ADDRESS=0")
 	token := p.Admin(t)
 	attack(t, p, "stream", 6000, "127.0.0.2", "127.0.0.3", "127.0.0.4")
 	stream, err := dialFrom(t.Context(), "127.0.0.5", strings.TrimPrefix(p.URL, "http://"), "GET /api/realtime HTTP/1.1\r\nHost: vigil\r\n\r\n")
@@ -303,7 +303,7 @@ func TestManyStreams(t *testing.T) {
 	request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL+"/api/realtime", strings.NewReader(body))
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", token)
-	if a := askFrom(t, "127.0.0.5", request); a.status != 204 {
+	if a := sendRequestFrom(t, "127.0.0.5", request); a.status != 204 {
 		t.Fatalf("subscribing answered %d: %s", a.status, a.body)
 	}
 	var worst time.Duration
@@ -320,14 +320,14 @@ func TestManyStreams(t *testing.T) {
 	if err := lines.Err(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal(err)
 	}
-	t.Logf("beside 6,000 streams the list hears of a reading after at most %v; memory %d MB", worst, p.memory(t))
+	t.Logf("with 6,000 streams the list receives a reading after at most %v; memory %d MB", worst, p.memory(t))
 	if worst > 2*time.Second {
-		t.Errorf("the list waited %v", worst)
+		t.Errorf("the list received a reading after %v", worst)
 	}
 }
 
-// askFrom is ask from an address.
-func askFrom(t *testing.T, address string, request *http.Request) answer {
+// sendRequestFrom is ask from a given address.
+func sendRequestFrom(t *testing.T, address string, request *http.Request) answer {
 	t.Helper()
 	response, err := from(address).Do(request)
 	if err != nil {

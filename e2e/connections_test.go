@@ -16,25 +16,25 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// said is one end of a connection to the service.
-type said struct {
+// rawConn is the client end of a raw connection to the service.
+type rawConn struct {
 	net.Conn
 	out *bufio.Reader
 }
 
-// say opens a connection from an address and says something on it.
-func (p *practice) say(t *testing.T, address, text string) *said {
+// openRaw opens a connection from an address and sends text.
+func (p *practice) openRaw(t *testing.T, address, text string) *rawConn {
 	t.Helper()
 	connection, err := dialFrom(t.Context(), address, strings.TrimPrefix(p.URL, "http://"), text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = connection.Close() })
-	return &said{connection, bufio.NewReader(connection)}
+	return &rawConn{connection, bufio.NewReader(connection)}
 }
 
-// hears reads the next answer.
-func (s *said) hears(t *testing.T, status int) answer {
+// wantResponse reads the next response.
+func (s *rawConn) wantResponse(t *testing.T, status int) answer {
 	t.Helper()
 	response, err := http.ReadResponse(s.out, nil)
 	if err != nil || response.StatusCode != status {
@@ -45,16 +45,16 @@ func (s *said) hears(t *testing.T, status int) answer {
 		t.Fatal(err)
 	}
 	if response.Close {
-		response.Header.Set("Connection", "close") // the client's library takes it out
+		response.Header.Set("Connection", "close") // net/http removes it
 	}
 	return answer{"half a request", status, response.Header, body}
 }
 
-// isCut waits until the service closes the connection.
-func (s *said) isCut(t *testing.T) {
+// wantClosed waits until the service closes the connection.
+func (s *rawConn) wantClosed(t *testing.T) {
 	t.Helper()
 	if rest, err := io.ReadAll(s.out); len(rest) > 0 {
-		t.Fatalf("hears %q (%v) instead of the end", rest, err)
+		t.Fatalf("received %q (%v) instead of the end", rest, err)
 	}
 }
 
@@ -67,20 +67,20 @@ func wantCode(t *testing.T, a answer, code string) {
 
 const alive = "GET /health/live HTTP/1.1\r\nHost: vigil\r\n\r\n"
 
-// One address has 256 connections and no more, whatever it does with them; the gateway at another is answered. A proxy has as many as it likes.
-func TestHeldConnections(t *testing.T) {
+// One address may hold 256 connections; the gateway at another address is still answered. A proxy has no such limit.
+func TestConnectionLimitPerAddress(t *testing.T) {
 	t.Parallel()
-	p := pressed(t, "VIGIL_TRUSTED_PROXIES=127.0.0.8/31", "VIGIL_TRUSTED_PROXY_HEADERS=X-Forwarded-For", "VIGIL_READ_BODY_TIMEOUT=5m")
-	var held []*said
+	p := newPressurePractice(t, "VIGIL_TRUSTED_PROXIES=127.0.0.8/31", "VIGIL_TRUSTED_PROXY_HEADERS=X-Forwarded-For", "VIGIL_READ_BODY_TIMEOUT=5m")
+	var held []*rawConn
 	for range 256 {
-		held = append(held, p.say(t, "127.0.0.2", halfBody))
+		held = append(held, p.openRaw(t, "127.0.0.2", halfBody))
 	}
 	for range 344 {
-		refused := p.say(t, "127.0.0.2", halfBody)
-		_, _ = io.ReadAll(refused.out) // a 503, unless the end came first
+		refused := p.openRaw(t, "127.0.0.2", halfBody)
+		_, _ = io.ReadAll(refused.out) // a 503, unless the connection was closed first
 	}
-	refused := p.say(t, "127.0.0.2", "")
-	a := refused.hears(t, 503)
+	refused := p.openRaw(t, "127.0.0.2", "")
+	a := refused.wantResponse(t, 503)
 	vigiltest.CheckResponse(t, "POST", "/api/v1/auth/login/", 503, a.header, a.body)
 	wantCode(t, a, "overloaded")
 	if got := a.header.Get("Strict-Transport-Security"); got != "max-age=31536000; includeSubDomains" {
@@ -88,61 +88,61 @@ func TestHeldConnections(t *testing.T) {
 	}
 	p.deliver(t, "127.0.0.3", 3)
 	for range 300 {
-		p.say(t, "127.0.0.9", alive).hears(t, 200)
+		p.openRaw(t, "127.0.0.9", alive).wantResponse(t, 200)
 	}
-	held[0].isSentRest(t)
+	held[0].sendRest(t)
 }
 
-// isSentRest finishes a half-sent sign-in.
-func (s *said) isSentRest(t *testing.T) {
+// sendRest completes a half-sent sign-in.
+func (s *rawConn) sendRest(t *testing.T) {
 	t.Helper()
 	_, _ = io.WriteString(s.Conn, strings.Repeat("x", 60000-len(`{"email":"`)))
-	wantCode(t, s.hears(t, 400), "parse_error")
+	wantCode(t, s.wantResponse(t, 400), "parse_error")
 }
 
-// With every place taken, whoever comes with a whole request is served: the half-sent give way.
-func TestAllPlacesTaken(t *testing.T) {
+// When all connections are in use, a complete request is still served: half-sent requests are closed.
+func TestHalfSentRequestsYield(t *testing.T) {
 	t.Parallel()
-	p := pressed(t, "VIGIL_MAX_CONNECTIONS=40")
-	first := p.say(t, "127.0.0.2", halfBody)
+	p := newPressurePractice(t, "VIGIL_MAX_CONNECTIONS=40")
+	first := p.openRaw(t, "127.0.0.2", halfBody)
 	for i := range 80 {
-		p.say(t, fmt.Sprintf("127.0.0.%d", 20+i%10), map[bool]string{true: halfBody, false: halfHead}[i%2 == 0])
+		p.openRaw(t, fmt.Sprintf("127.0.0.%d", 20+i%10), map[bool]string{true: halfBody, false: halfHead}[i%2 == 0])
 	}
 	p.deliver(t, "127.0.0.3", 5)
-	first.isSentRest(t) // its address holds one alone
+	first.sendRest(t) // the only connection of its address
 }
 
-// Headers and bodies have their time; what is done with a request, and a stream, have more.
-func TestSlowRequestsAreCut(t *testing.T) {
+// Headers and bodies have a deadline; handlers and streams have longer ones.
+func TestSlowRequestsAreClosed(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t, "VIGIL_READ_HEADER_TIMEOUT=2s", "VIGIL_READ_BODY_TIMEOUT=2s").serve(t, "")
-	stream := p.say(t, "127.0.0.2", "GET /api/realtime HTTP/1.1\r\nHost: vigil\r\n\r\n")
-	p.say(t, "127.0.0.2", halfHead).isCut(t)
+	stream := p.openRaw(t, "127.0.0.2", "GET /api/realtime HTTP/1.1\r\nHost: vigil\r\n\r\n")
+	p.openRaw(t, "127.0.0.2", halfHead).wantClosed(t)
 	for _, path := range []string{"/api/v1/auth/login/", "/api/v1/gateway/webhook/", "/api/v1/auth/password-reset/"} {
-		slow := p.say(t, "127.0.0.2", strings.Replace(halfBody, "/api/v1/auth/login/", path, 1))
-		a := slow.hears(t, 408)
+		slow := p.openRaw(t, "127.0.0.2", strings.Replace(halfBody, "/api/v1/auth/login/", path, 1))
+		a := slow.wantResponse(t, 408)
 		vigiltest.CheckResponse(t, "POST", path, 408, a.header, a.body)
 		wantCode(t, a, "request_timeout")
 		if a.header.Get("Connection") != "close" {
-			t.Errorf("%s: the connection is kept", path)
+			t.Errorf("%s: the connection stays open", path)
 		}
-		slow.isCut(t)
+		slow.wantClosed(t)
 	}
-	slow := p.say(t, "127.0.0.2", strings.Replace(halfBody, "/api/v1/auth/login/", "/api/realtime", 1))
-	slow.hears(t, 400) // PocketBase's own words
-	slow.isCut(t)
+	slow := p.openRaw(t, "127.0.0.2", strings.Replace(halfBody, "/api/v1/auth/login/", "/api/realtime", 1))
+	slow.wantResponse(t, 400) // PocketBase's own error
+	slow.wantClosed(t)
 	response, err := http.ReadResponse(stream.out, nil)
 	if err != nil || response.StatusCode != 200 {
 		t.Fatalf("%v %v", response, err)
 	}
-	rest, err := io.ReadAll(response.Body) // until it ends for want of a subscription, much later
+	rest, err := io.ReadAll(response.Body) // until it ends without a subscription, much later
 	if err != nil || !strings.Contains(string(rest), "PB_CONNECT") {
 		t.Errorf("the stream was cut (%v) after %s", err, rest)
 	}
 }
 
-// Who is refused need not send the rest to hear of it, and nobody waits for it.
-func TestRefusedHalfWay(t *testing.T) {
+// A refusal is answered before the rest of the body is sent, and the service does not wait for it.
+func TestRefusalBeforeBody(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t, "VIGIL_RATE_LIMIT_ANON=1/1h", "VIGIL_RATE_LIMIT_AUTH=1/1h", "VIGIL_READ_BODY_TIMEOUT=1h").serve(t, "")
 	p.post(t, "/api/v1/auth/login/", "", object{"email": "a@b.test", "password": "x"}).expect(t, 401)
@@ -155,38 +155,38 @@ func TestRefusedHalfWay(t *testing.T) {
 		{"/api/v1/patients/", 401, "not_authenticated"},
 		{"/api/v1/patients/", 429, "throttled"},
 	} {
-		half := p.say(t, "127.0.0.1", strings.Replace(halfBody, "/api/v1/auth/login/", test.path, 1))
-		a := half.hears(t, test.status)
+		half := p.openRaw(t, "127.0.0.1", strings.Replace(halfBody, "/api/v1/auth/login/", test.path, 1))
+		a := half.wantResponse(t, test.status)
 		if got := at(t, a, "code"); got != test.code || a.header.Get("Connection") != "close" {
 			t.Errorf("%s: %v, connection %q", test.path, got, a.header.Get("Connection"))
 		}
-		half.isCut(t)
+		half.wantClosed(t)
 	}
 }
 
-// Strangers send no more to PocketBase's own routes than a sign-in takes.
-func TestStrangersBodies(t *testing.T) {
+// Unauthenticated bodies for PocketBase's own routes are limited to the size of a sign-in.
+func TestUnauthenticatedBodyLimit(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	large := fmt.Sprintf(`{"identity":%q,"password":"x"}`, strings.Repeat("x", 64<<10))
 	declared, chunked := fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(large), large), fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(large), large)
 	for _, test := range []struct {
 		path, body string
-		status     int // PocketBase's own: it has no better word for what it finds while reading
+		status     int // PocketBase's own status for a failed read
 	}{
 		{"/api/collections/patients/records", declared, 413},
 		{"/api/realtime", declared, 413},
 		{"/api/realtime", chunked, 400},
 	} {
-		sent := p.say(t, "127.0.0.2", "POST "+test.path+" HTTP/1.1\r\nHost: vigil\r\nContent-Type: application/json\r\n"+test.body)
-		if a := sent.hears(t, test.status); a.header.Get("Connection") != "close" {
-			t.Errorf("%s: the connection is kept", test.path)
+		sent := p.openRaw(t, "127.0.0.2", "POST "+test.path+" HTTP/1.1\r\nHost: vigil\r\nContent-Type: application/json\r\n"+test.body)
+		if a := sent.wantResponse(t, test.status); a.header.Get("Connection") != "close" {
+			t.Errorf("%s: the connection stays open", test.path)
 		}
 	}
-	p.post(t, "/api/collections/patients/records", p.Superuser(t), object{"notes": large}).expect(t, 400) // read, and refused for what it says
+	p.post(t, "/api/collections/patients/records", p.Superuser(t), object{"notes": large}).expect(t, 400) // read, and refused for its content
 }
 
-// However many sign in at once, each is answered in a form the contract knows, and those for whom there is no time at once.
+// Any number of concurrent sign-ins are answered in the contract's form, and those over the queue's limit immediately.
 func TestSignInQueue(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
@@ -195,7 +195,7 @@ func TestSignInQueue(t *testing.T) {
 	var lock sync.Mutex
 	refused := 0
 	var people sync.WaitGroup
-	for i := range 600 { // more than wait for sixteen processors
+	for i := range 600 { // more than the queue of sixteen processors holds
 		people.Go(func() {
 			body := fmt.Sprintf(`{"email":"%d@vigil.test","password":"Wrong-Password-1"}`, i)
 			request, _ := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+"/api/v1/auth/login/", strings.NewReader(body))
@@ -219,7 +219,7 @@ func TestSignInQueue(t *testing.T) {
 			case response.StatusCode == 503 && says.Code == "overloaded" && response.Header.Get("Retry-After") == "5":
 				lock.Lock()
 				if refused++; refused == 20 {
-					over() // the others hang up
+					over() // the others disconnect
 				}
 				lock.Unlock()
 			case response.StatusCode != 401:
@@ -234,10 +234,10 @@ func TestSignInQueue(t *testing.T) {
 	eventually(t, within, "who comes after those that hung up signs in", func() bool {
 		return p.post(t, "/api/v1/auth/login/", "", object{"email": adminEmail, "password": password}).status != 503
 	})
-	p.Admin(t) // nobody is before them, as soon as the service has seen them go
+	p.Admin(t) // not queued, once the service has detected the disconnects
 }
 
-// With TLS the limit holds before the handshake, and the handshake has the time of the headers.
+// With TLS the connection limit applies before the handshake, and the handshake has the deadline of the headers.
 func TestLimitsBeforeTLS(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile, roots := certificate(t, "api.vigil.test")
@@ -257,26 +257,26 @@ func TestLimitsBeforeTLS(t *testing.T) {
 		return err
 	}
 	eventually(t, within, "the service answers", func() bool { return ask("127.0.0.9") == nil })
-	var silent []*said
+	var silent []*rawConn
 	for range 3 {
-		silent = append(silent, p.say(t, "127.0.0.2", ""))
+		silent = append(silent, p.openRaw(t, "127.0.0.2", ""))
 	}
-	p.say(t, "127.0.0.2", "").isCut(t) // at once, and without a word
+	p.openRaw(t, "127.0.0.2", "").wantClosed(t) // at once, without a response
 	if err := ask("127.0.0.3"); err != nil {
 		t.Error(err)
 	}
 	for _, s := range silent {
-		s.isCut(t)
+		s.wantClosed(t)
 	}
 	eventually(t, within, "there is room again", func() bool { return ask("127.0.0.2") == nil })
 }
 
-// Nobody keeps a stream without a subscription, and who has one keeps it.
-func TestStreamsEnd(t *testing.T) {
+// A stream without a subscription is closed; a subscribed one stays open.
+func TestUnsubscribedStreamsClose(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	open := func() (*bufio.Scanner, string) {
-		response, err := http.ReadResponse(p.say(t, "127.0.0.2", "GET /api/realtime HTTP/1.1\r\nHost: vigil\r\n\r\n").out, nil)
+		response, err := http.ReadResponse(p.openRaw(t, "127.0.0.2", "GET /api/realtime HTTP/1.1\r\nHost: vigil\r\n\r\n").out, nil)
 		if err != nil || response.StatusCode != 200 {
 			t.Fatalf("%v %v", response, err)
 		}
@@ -292,10 +292,10 @@ func TestStreamsEnd(t *testing.T) {
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", p.Admin(t))
-	if a := askFrom(t, "127.0.0.2", request); a.status != 204 {
+	if a := sendRequestFrom(t, "127.0.0.2", request); a.status != 204 {
 		t.Fatalf("subscribing answered %d: %s", a.status, a.body)
 	}
-	idle, _ := open() // later: the other has been open for longer once this one ends
+	idle, _ := open() // opened later, so the other one has been open longer when this one ends
 	for idle.Scan() {
 	}
 	if err := idle.Err(); err != nil {

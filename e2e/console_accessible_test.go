@@ -7,14 +7,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// Dialogs that have to be among those that are looked at, by how their titles begin.
+// accessibleDialogs must be among the tested dialogs, by the start of their titles.
 var accessibleDialogs = []string{
 	"Acknowledge ", "Acknowledge with an outcome", "Resolve the alert", "Escalate the alert", "Escalate ", "Snooze alerts", "Note and time", "Log a phone call",
 	"Edit patient", "Find a patient", "Keyboard shortcuts", "Care team", "Record consent", "Assign a device", "Enter a reading", "Export claims", "Run billing", "Add a shift",
 }
 
-// Every view that the router knows, with its tabs and dialogs: by axe in both schemes, at a desk, at 200 % and on a phone, nothing scrolls sideways,
-// and a keyboard alone gets everywhere, sees where it is and hears what it is. The sizes take turns, unless all are asked for: `make test-looks`.
+// Every view of the router with its tabs and dialogs passes axe in both color schemes, on a desktop, at 200 % and on a
+// phone, does not scroll sideways, and can be operated, with visible focus and accessible names, by keyboard alone. The
+// sizes alternate; `make test-looks` runs all.
 func TestConsoleAccessible(t *testing.T) {
 	browser, p := newConsole(t, 12)
 	biller := p.signInWith(t, "billing@vigil.example", sandbox.Password)

@@ -8,9 +8,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// A month's end of 56 entries in a real browser: 41 that nothing stands against, 15 that are held back. One by one, with the filter set anew
-// each time, it took four presses an entry.
-func TestConsoleMoney(t *testing.T) {
+// Month-end review of 56 entries in a real browser: 41 without blocking reasons, 15 held back. One by one, with the filter
+// set again each time, it took four clicks an entry.
+func TestConsoleBilling(t *testing.T) {
 	browser, p := newConsole(t, 2)
 	month := fillMonth(t, p, 41, 15)
 	var took struct{ Clicks, Keys int }
@@ -27,13 +27,13 @@ func TestConsoleMoney(t *testing.T) {
 		}
 	}
 	reviews := p.get(t, "/api/v1/audit/events/?event=billing.review&page_size=100", admin).expect(t, 200)
-	if n := at(t, reviews, "count").(float64); n < 82 { // 41, taken back, and 41 again
-		t.Errorf("%v reviews are in the trail", n)
+	if n := at(t, reviews, "count").(float64); n < 82 { // 41, reverted, and 41 again
+		t.Errorf("%v reviews are in the audit trail", n)
 	}
 	wantAt(t, reviews, object{"results.0.actor_email": "billing@vigil.example"})
 }
 
-// monthEnd is what of a month is still to be reviewed or sent.
+// monthEnd returns a month's entries that are still to be reviewed or sent.
 func monthEnd(t *testing.T, p *practice, token, month string) (rows []object) {
 	t.Helper()
 	for _, row := range at(t, p.get(t, "/api/v1/billing/month-end/?month="+month, token).expect(t, 200), "results").([]any) {
@@ -42,8 +42,8 @@ func monthEnd(t *testing.T, p *practice, token, month string) (rows []object) {
 	return rows
 }
 
-// fillMonth makes the month before this one in the practice's zone have so many entries to review that nothing stands against, and so many that
-// are held back.
+// fillMonth fills the previous month, in the practice's zone, with ready entries without blocking reasons and with held
+// ones.
 func fillMonth(t *testing.T, p *practice, ready, held int) (month string) {
 	t.Helper()
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
@@ -52,7 +52,7 @@ func fillMonth(t *testing.T, p *practice, ready, held int) (month string) {
 		t.Fatal(err)
 	}
 	now := time.Now().In(practice)
-	last := time.Date(now.Year(), now.Month(), 0, 8, 0, 0, 0, practice) // time is typed within 35 days: the month's last three days are
+	last := time.Date(now.Year(), now.Month(), 0, 8, 0, 0, 0, practice) // time can be logged for 35 days: the month's last three days are in range
 	month = last.Format("2006-01")
 	var provider any
 	for _, user := range at(t, p.get(t, "/api/v1/users/?page_size=100", admin).expect(t, 200), "results").([]any) {
@@ -77,7 +77,7 @@ func fillMonth(t *testing.T, p *practice, ready, held int) (month string) {
 		p.post(t, "/api/v1/patients/"+patient+"/consents/", admin, object{
 			"type": "rpm", "method": "written", "granted_at": last.AddDate(0, -2, 0).Format(time.DateOnly),
 		}).expect(t, 201)
-		if i >= ready { // by hand, without a minute on record
+		if i >= ready { // manual, without recorded minutes
 			p.post(t, "/api/v1/billing/entries/manual-create/", admin, object{
 				"patient_id": patient, "cpt_code": "99457", "service_date": last.Format(time.DateOnly), "duration_minutes": 20,
 			}).expect(t, 201)

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// failures of deliveries as they stand in the records: one for each remedy.
+// failures are delivery errors as stored: one for each remedy.
 var failures = [][2]string{
 	{"patient_not_found", "Patient has no EMR id"},
 	{"patient_not_found", "Patient deleted in EMR"},
@@ -30,11 +30,11 @@ var failures = [][2]string{
 	{"not_configured", "EMR is not configured"},
 }
 
-// A new administrator finds what was given up, reads of each what to do about it, and queues it again: one error first, then the rest.
+// A new administrator finds the dead letters, reads the remedy of each, and requeues them: one error first, then the rest.
 func TestConsoleDeliveries(t *testing.T) {
 	needsConsole(t)
 	browser := newChromium(t)
-	p, fakeServer, w := deliveringPractice(t, sandbox.Fault{Match: createAtEMR, Status: 422}, append(unlimited,
+	p, fakeServer, w := deliveringPractice(t, sandbox.Fault{Match: createAtEMR, Status: 422}, append(noRateLimits,
 		"VIGIL_EMR_RETRY_DELAYS=50ms,50ms,50ms,50ms,50ms", "VIGIL_EMR_RATE_LIMIT_PER_SECOND=0")...)
 	type told struct {
 		ID   string `json:"id"`
@@ -56,7 +56,7 @@ func TestConsoleDeliveries(t *testing.T) {
 		p.amend(t, "transmissions", number, object{"error_code": failure[0], "error_message": failure[1]})
 		expected = append(expected, told{number, failure[1], remedy.Text})
 	}
-	fakeServer.behave(t)
+	fakeServer.clearFaults(t)
 	nobody := map[string]any{}
 	browser.run(t, p, "console_deliveries.mjs", object{"email": adminEmail, "password": password, "failures": expected, "ofAuth": 3}, &nobody)
 	eventually(t, within, "everything is delivered", func() bool {

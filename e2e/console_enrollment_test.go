@@ -7,8 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// Somebody is enrolled in the browser, and what the service holds of it is what was entered.
-func TestConsoleEnrolment(t *testing.T) {
+// A patient is enrolled in the browser, and the service stores what was entered.
+func TestConsoleEnrollment(t *testing.T) {
 	browser, p := newConsole(t, 8)
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
 	const payer, unfinished, last = "Zwickau Mutual", "Quillfeather", "Costa-Almeida"
@@ -46,12 +46,12 @@ func TestConsoleEnrolment(t *testing.T) {
 		}
 	}
 	made := find(last)
-	steps(made, map[string]string{"person": "missing", "reading": "waiting"}) // the EMR does not know who was typed
+	steps(made, map[string]string{"person": "missing", "reading": "waiting"}) // the EMR does not have the typed patient
 	wantAt(t, p.get(t, "/api/v1/patients/"+made["id"].(string)+"/", admin).expect(t, 200), object{
 		"time_zone": "America/Chicago", "insurance.payer_id": id, "insurance.member_id": "ZM-4471-22", "icd10_codes.0": "I50.9", "icd10_codes.1": "I10", "address.zip": "62704",
 	})
 	if orders := p.get(t, "/api/v1/patients/"+made["id"].(string)+"/orders/", admin).expect(t, 200); at(t, orders, "count") != 1.0 {
-		t.Errorf("the order stands there once for one that was refused and one that was taken: %s", orders.body)
+		t.Errorf("want one order stored: one was refused and one accepted: %s", orders.body)
 	}
 	steps(find(did.Brought.MRN), map[string]string{"reading": "waiting"})
 	wantAt(t, p.get(t, "/api/v1/patients/"+find(unfinished)["id"].(string)+"/", admin).expect(t, 200), object{

@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// shellParts are what stands round every view of the console, each with what makes it hard; see console_shell.mjs.
+// shellParts are the elements around every view of the console, each in a demanding setting; see console_shell.mjs.
 var shellParts = []struct {
 	part    string
 	options object
@@ -16,7 +16,7 @@ var shellParts = []struct {
 	{"errors", object{}},
 	{"address", object{}},
 	{"staff", object{}},
-	{"zones", object{"timezoneId": "Asia/Tokyo", "locale": "en-US"}}, // a laptop on a journey
+	{"zones", object{"timezoneId": "Asia/Tokyo", "locale": "en-US"}}, // a traveling laptop
 	{"find", object{}},
 	{"timer", object{}},
 	{"title", object{}},
@@ -25,7 +25,7 @@ var shellParts = []struct {
 	{"narrow", object{"colorScheme": "dark"}},
 }
 
-// What stands round every view, in a real browser: each part as somebody meets it, and what the service holds of it afterwards.
+// The elements around every view in a real browser, and what the service stores afterwards.
 func TestConsoleShell(t *testing.T) {
 	browser, p := newConsole(t, 12)
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
@@ -50,12 +50,12 @@ func TestConsoleShell(t *testing.T) {
 	}
 }
 
-// shellAfter looks at what the service holds after a part.
+// shellAfter checks the stored result of each part.
 var shellAfter = map[string]func(t *testing.T, p *practice, admin, patient string, typed int){
 	"staff": func(t *testing.T, p *practice, admin, patient string, typed int) {
 		const address = "provider@vigil.example"
 		wantAt(t, p.get(t, "/api/v1/escalations/?patient_id="+patient, admin).expect(t, 200), object{"results.0.assigned_to": address})
-		if typed*2 > len(address) { // what had to be typed before, and known
+		if typed*2 > len(address) { // the characters that an address took before
 			t.Errorf("assigning takes %d keys", typed)
 		}
 	},
@@ -70,7 +70,7 @@ var shellAfter = map[string]func(t *testing.T, p *practice, admin, patient strin
 	},
 }
 
-// A session over tabs, a reload and an absence: nothing is stored that opens it, and no half-written note is lost.
+// A session across tabs, a reload and a pause: no stored value can open it, and unsaved notes are kept.
 func TestConsoleSession(t *testing.T) {
 	browser, p := newConsole(t, 3)
 	for i, part := range []string{"tabs", "drafts", "absence", "names"} {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A patient who lives in Honolulu, whose pressure rose: what was measured, by whom it is looked at, and what the service says about it.
-type glancedAt struct {
+// patientPage is a practice with a patient in Honolulu whose blood pressure rose.
+type patientPage struct {
 	*practice
 	patient string
 	nurse   string
@@ -21,10 +21,11 @@ type glancedAt struct {
 
 const glancedName = "Quillmarked"
 
-// newGlance has readings of the device on fourteen days, with a gap of five; mornings lie lower than evenings, and the last three are critical.
-func newGlance(t *testing.T) *glancedAt {
+// newPatientPage stores device readings on fourteen days with a gap of four; mornings are lower than evenings, and the last three
+// are critical.
+func newPatientPage(t *testing.T) *patientPage {
 	t.Helper()
-	g := &glancedAt{practice: newPractice(t, append(unlimited, "VIGIL_PRACTICE_NAME=Hudson Valley Heart Clinic")...).serve(t, ""), at: time.Now()}
+	g := &patientPage{practice: newPractice(t, append(noRateLimits, "VIGIL_PRACTICE_NAME=Hudson Valley Heart Clinic")...).serve(t, ""), at: time.Now()}
 	var err error
 	if g.zone, err = time.LoadLocation("Pacific/Honolulu"); err != nil {
 		t.Fatal(err)
@@ -54,12 +55,12 @@ func newGlance(t *testing.T) *glancedAt {
 	return g
 }
 
-func (g *glancedAt) measured(t *testing.T, systolic, diastolic float64, at time.Time) {
+func (g *patientPage) measured(t *testing.T, systolic, diastolic float64, at time.Time) {
 	t.Helper()
 	g.signed(t, measurement("GW-7", "BP-4471", systolic, diastolic, at)).expect(t, 200)
 }
 
-func (g *glancedAt) about(t *testing.T, path string) object {
+func (g *patientPage) about(t *testing.T, path string) object {
 	t.Helper()
 	var said object
 	if err := json.Unmarshal(g.get(t, "/api/v1/patients/"+g.patient+path, g.nurse).expect(t, 200).body, &said); err != nil {
@@ -68,11 +69,12 @@ func (g *glancedAt) about(t *testing.T, path string) object {
 	return said
 }
 
-// The patient at a glance, in a browser whose clock is in Tokyo: what breached first, both pressures, the days, what is open, and the acts by key.
+// The patient page in a browser whose clock is in Tokyo: the breach first, both pressures, the days, open items, and actions
+// by key.
 func TestConsolePatient(t *testing.T) {
 	needsConsole(t)
 	browser := newChromium(t)
-	g := newGlance(t)
+	g := newPatientPage(t)
 	papers := t.TempDir()
 	var did struct {
 		Clicks, Keys int
@@ -83,14 +85,14 @@ func TestConsolePatient(t *testing.T) {
 			"password": password, "name": glancedName, "papers": papers, "summary": g.about(t, "/vitals/summary/"), "days": g.about(t, "/data-days/"),
 			"clock": g.at.Add(-3 * time.Minute).In(g.zone).Format("03:04 PM"),
 		}, &did)
-		t.Logf("the round of a patient took %d clicks and %d keys", did.Clicks, did.Keys)
-		g.wantActs(t)
+		t.Logf("a patient's review took %d clicks and %d keys", did.Clicks, did.Keys)
+		g.wantActions(t)
 		paper, err := os.ReadFile(filepath.Join(papers, did.Paper))
 		if err != nil || !strings.HasPrefix(string(paper), "%PDF-") {
 			t.Errorf("the report is %.20q: %v", paper, err)
 		}
 		if did.Paper != "visit-report.pdf" {
-			t.Errorf("the report is called %s", did.Paper)
+			t.Errorf("the report's file name is %s", did.Paper)
 		}
 		wantAt(t, g.get(t, "/api/v1/audit/events/?event=patient.read&resource_type=VisitReport", g.Admin(t)).expect(t, 200), object{"count": 1.0})
 	})
@@ -99,8 +101,8 @@ func TestConsolePatient(t *testing.T) {
 	})
 }
 
-// wantActs looks at what the service holds of what was done by key.
-func (g *glancedAt) wantActs(t *testing.T) {
+// wantActions checks the stored results of the keyboard actions.
+func (g *patientPage) wantActions(t *testing.T) {
 	t.Helper()
 	alerts := g.get(t, "/api/v1/alerts/?patient_id="+g.patient+"&level=critical&page_size=100", g.nurse).expect(t, 200)
 	for i, one := range at(t, alerts, "results").([]any) {

@@ -12,26 +12,26 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// A picture of the console for its documentation. What is done in the view before the picture is taken is in console_screens.mjs, by the name.
+// screen is one screenshot of the console for its documentation. The actions before it are in console_screens.mjs, by name.
 type screen struct {
 	Name  string `json:"name"`
-	View  string `json:"view"` // empty for what needs no sign-in
+	View  string `json:"view"` // empty for pages without sign-in
 	Tab   string `json:"tab"`  // empty for the first one
 	Role  string `json:"role"`
 	About object `json:"about"`
-	Part  bool   `json:"part"` // of a view: in two pictures instead of four
+	Part  bool   `json:"part"` // part of a view: two screenshots instead of four
 }
 
-// Who is shown a view: who works with it, and whoever may do everything where nobody is named.
+// screenRoles are the roles that a view is shown to; the administrator if none is named.
 var screenRoles = map[string]string{
 	"triage": "nurse", "alerts": "nurse", "escalations": "nurse", "inbox": "nurse", "account": "nurse", "patients": "nurse",
 	"patient": "provider", "enrolment": "provider", "billing": "billing", "entry": "billing", "reports": "billing", "my-health": "patient",
 }
 
-// The tab that a view opens with, where it is not the first in its module.
+// firstTabs is the tab that a view opens with, where it is not the first in its module.
 var firstTabs = map[string]string{"billing": "month"}
 
-// What the router has no name for.
+// moreScreens are screens without a route name.
 var moreScreens = []screen{
 	{Name: "sign-in"},
 	{Name: "triage-panel", View: "triage"},
@@ -47,7 +47,8 @@ var (
 	tabLine  = regexp.MustCompile(`\{ (?:key|tab): "([a-z-]+)", name: `)
 )
 
-// screens are all that has to be shown: each view that the router can load, each tab that its module has, and what has no name there.
+// screens returns all screens to show: each view of the router, each tab of its module, and the screens without a route
+// name.
 func screens(t *testing.T) []screen {
 	t.Helper()
 	var all []screen
@@ -70,7 +71,7 @@ func screens(t *testing.T) []screen {
 	return all
 }
 
-// source is a module of the console.
+// source returns the text of a console module.
 func source(t *testing.T, module string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("pb_public/app", module))
@@ -80,7 +81,7 @@ func source(t *testing.T, module string) string {
 	return string(content)
 }
 
-// files are the pictures of a screen: at a desk and on a phone, in light and dark; a part of a view in one of each.
+// files returns the screenshots of a screen: desktop and phone, light and dark; for a part of a view one of each.
 func (s screen) files() []string {
 	if s.Part {
 		return []string{s.Name + "-desktop-light.webp", s.Name + "-phone-dark.webp"}
@@ -92,8 +93,8 @@ func (s screen) files() []string {
 	return names
 }
 
-// Every view that the router knows and every tab has its pictures in docs/screens, docs/console.md shows them, and there is no picture of what is gone.
-func TestConsolePictured(t *testing.T) {
+// Every view and tab has its screenshots in docs/screens, docs/console.md shows them, and there are none of removed views.
+func TestConsoleScreenshotsComplete(t *testing.T) {
 	var want []string
 	page, err := os.ReadFile("docs/console.md")
 	if err != nil {
@@ -106,7 +107,7 @@ func TestConsolePictured(t *testing.T) {
 	for _, one := range shown {
 		want = append(want, one.files()...)
 		if !strings.Contains(string(page), "(screens/"+one.files()[0]+")") {
-			t.Errorf("docs/console.md does not lead to the picture of %s", one.Name)
+			t.Errorf("docs/console.md does not show the screenshot of %s", one.Name)
 		}
 	}
 	entries, err := os.ReadDir("docs/screens")
@@ -116,7 +117,7 @@ func TestConsolePictured(t *testing.T) {
 	var size int64
 	for _, entry := range entries {
 		if !slices.Contains(want, entry.Name()) {
-			t.Errorf("docs/screens/%s shows nothing that the console has", entry.Name())
+			t.Errorf("docs/screens/%s shows no view of the console: delete it", entry.Name())
 		}
 		info, err := entry.Info()
 		if err != nil {
@@ -126,14 +127,14 @@ func TestConsolePictured(t *testing.T) {
 		want = slices.DeleteFunc(want, func(name string) bool { return name == entry.Name() })
 	}
 	if len(want) > 0 {
-		t.Errorf("make screens has not been run since these came: %s", strings.Join(want, ", "))
+		t.Errorf("run make screens for the new screens: %s", strings.Join(want, ", "))
 	}
 	if limit := int64(8 << 20); size > limit {
-		t.Errorf("the pictures take %d bytes, more than %d", size, limit)
+		t.Errorf("the screenshots take %d bytes, more than %d", size, limit)
 	}
 }
 
-// make screens: pictures of the console for the documentation.
+// make screens takes the screenshots for the documentation.
 func TestConsoleScreens(t *testing.T) {
 	folder := os.Getenv("VIGIL_SCREENS")
 	if folder == "" {
@@ -143,7 +144,7 @@ func TestConsoleScreens(t *testing.T) {
 	biller := p.signInWith(t, "billing@vigil.example", sandbox.Password)
 	p.post(t, "/api/v1/billing/run/", biller, object{}).expect(t, 200)
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
-	furnish(t, p, admin)
+	addPracticeData(t, p, admin)
 	abouts := map[string]object{
 		"patient": {"id": text(t, p.get(t, "/api/v1/triage/patients/?page_size=1", admin).expect(t, 200), "results.0.patient_id")},
 		"entry":   {"id": text(t, p.get(t, "/api/v1/billing/entries/?page_size=1", biller).expect(t, 200), "results.0.id")},
@@ -165,8 +166,8 @@ func TestConsoleScreens(t *testing.T) {
 	t.Logf("%d pictures of %d views and parts of views", taken.Pictures, len(all))
 }
 
-// furnish gives the demo what a practice has that has worked for a while: a rota, texts for notes, and machines that are connected.
-func furnish(t *testing.T, p *practice, admin string) {
+// addPracticeData gives the demo the data of a practice in use: a rota, note templates, and machine clients.
+func addPracticeData(t *testing.T, p *practice, admin string) {
 	t.Helper()
 	users := map[string]any{}
 	for _, user := range at(t, p.get(t, "/api/v1/users/?page_size=100", admin).expect(t, 200), "results").([]any) {
@@ -175,7 +176,7 @@ func furnish(t *testing.T, p *practice, admin string) {
 	var shifts []object
 	for day := range 7 {
 		shifts = append(shifts, object{"weekday": day, "start": "07:00", "end": "19:00", "user_id": users["provider"]})
-		if day != 3 { // the gap that the rota warns of
+		if day != 3 { // the gap that the rota warns about
 			shifts = append(shifts, object{"weekday": day, "start": "19:00", "end": "07:00", "user_id": users["clinical_manager"]})
 		}
 	}

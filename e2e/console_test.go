@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// needsConsole skips a test where `go test` was run without `make web` before it, which `make test` does.
+// needsConsole skips a test when the console was not built; `make test` builds it.
 func needsConsole(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("pb_public/vendor/preact.js"); err != nil {
@@ -23,18 +23,18 @@ func needsConsole(t *testing.T) {
 	}
 }
 
-// newConsole is a demo practice whose binary has the console in it; the test is skipped where its packages were not copied.
+// newConsole returns a demo practice with the console. It skips the test when the console's packages are missing.
 func newConsole(t *testing.T, patients int) (chromium, *practice) {
 	t.Helper()
 	needsConsole(t)
 	browser := newChromium(t)
 	dir := filepath.Join(t.TempDir(), "data")
-	env := append([]string{"VIGIL_WEB_PUSH_ALLOWED_HOSTS=push.vigil.example"}, unlimited...)
+	env := append([]string{"VIGIL_WEB_PUSH_ALLOWED_HOSTS=push.vigil.example"}, noRateLimits...)
 	demo := launch(t, dir, env, "demo", "--patients", strconv.Itoa(patients), "--quiet")
 	return browser, &practice{URL: demo.URL, Dir: dir, process: demo}
 }
 
-// newLocalConsole is a demo practice under a name, which passkeys want; an address has none.
+// newLocalConsole returns a demo practice under a host name, which passkeys require.
 func newLocalConsole(t *testing.T, patients int, env ...string) (chromium, *practice) {
 	t.Helper()
 	needsConsole(t)
@@ -42,14 +42,14 @@ func newLocalConsole(t *testing.T, patients int, env ...string) (chromium, *prac
 	addr := freeAddr(t)
 	at := "http://localhost:" + addr[strings.LastIndex(addr, ":")+1:]
 	dir := filepath.Join(t.TempDir(), "data")
-	demo := launchAt(t, addr, dir, slices.Concat([]string{"VIGIL_PUBLIC_URL=" + at}, env, unlimited), "demo", "--patients", strconv.Itoa(patients), "--quiet")
+	demo := launchAt(t, addr, dir, slices.Concat([]string{"VIGIL_PUBLIC_URL=" + at}, env, noRateLimits), "demo", "--patients", strconv.Itoa(patients), "--quiet")
 	return browser, &practice{URL: at, Dir: dir, process: demo}
 }
 
-// unlimited lets a browser do in a minute what a person does in a day.
-var unlimited = []string{"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "VIGIL_RATE_LIMIT_AUTH=0", "VIGIL_RATE_LIMIT_REALTIME=0"}
+// noRateLimits lifts the request limits, because a script does a day's requests in a minute.
+var noRateLimits = []string{"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0", "VIGIL_RATE_LIMIT_AUTH=0", "VIGIL_RATE_LIMIT_REALTIME=0"}
 
-// menus are the sections of the console by account of the demo. Source: docs/decisions/roles.md, "Endpoint permissions".
+// menus are the console's sections by demo account. Source: docs/decisions/roles.md, "Endpoint permissions".
 var menus = map[string][]string{
 	"admin":    {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
 	"manager":  {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Operations", "Inbox", "Account"},
@@ -60,7 +60,7 @@ var menus = map[string][]string{
 	"patient":  {"My readings", "Inbox", "Account"},
 }
 
-// The console in a real browser, on the data of the demo.
+// The console in a real browser, on the demo's data.
 func TestConsole(t *testing.T) {
 	browser, p := newConsole(t, 12)
 	nobody := map[string]any{}
@@ -85,7 +85,7 @@ func TestConsole(t *testing.T) {
 			defer close(restarted)
 			eventually(t, 3*time.Minute, "the list is live", func() bool { _, err := os.Stat(ready); return err == nil })
 			p.Kill()
-			p.process = launchAt(t, strings.TrimPrefix(p.URL, "http://"), p.Dir, unlimited, "demo", "--patients", "12", "--quiet")
+			p.process = launchAt(t, strings.TrimPrefix(p.URL, "http://"), p.Dir, noRateLimits, "demo", "--patients", "12", "--quiet")
 		}()
 		browser.run(t, p, "console_live.mjs", object{
 			"password": sandbox.Password, "patient": patient, "device": "CONSOLE-1", "secret": demoSecret(t, p.Dir), "ready": ready,
@@ -94,14 +94,14 @@ func TestConsole(t *testing.T) {
 	})
 }
 
-// Passkeys as people meet them: the service under a name, and a browser with a security key of its own.
+// Passkeys in a real browser with a virtual authenticator, with the service under a host name.
 func TestConsolePasskeys(t *testing.T) {
-	browser, p := newLocalConsole(t, 3, "VIGIL_FRESH_SIGN_IN=0s") // nothing is fresh, so that the console has to ask for the password each time
+	browser, p := newLocalConsole(t, 3, "VIGIL_FRESH_SIGN_IN=0s") // every change requires a reauthentication
 	nobody := map[string]any{}
 	browser.run(t, p, "console_passkeys.mjs", object{"password": sandbox.Password}, &nobody)
 }
 
-// workInConsole does a day's work in the browser, and looks at what the service holds of it.
+// workInConsole does a day's work in the browser, and checks what the service stores.
 func workInConsole(t *testing.T, browser chromium, p *practice) {
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
 	const last = "Zwickau Mutual"
@@ -129,7 +129,7 @@ func workInConsole(t *testing.T, browser chromium, p *practice) {
 	wantAt(t, p.get(t, "/api/v1/notifications/tokens/", nurse).expect(t, 200), object{"count": 0.0})
 }
 
-// demoSecret is what the demo's gateway signs with.
+// demoSecret returns the demo's webhook secret.
 func demoSecret(t *testing.T, dir string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(dir, "demo.env"))
@@ -141,15 +141,15 @@ func demoSecret(t *testing.T, dir string) string {
 			return secret
 		}
 	}
-	t.Fatal("the demo keeps no webhook secret")
+	t.Fatal("demo.env has no webhook secret")
 	return ""
 }
 
-// The console's own types hold: its modules are checked against the contract, with the tools that `make web` installs.
+// The console's types hold: its modules are checked against the contract with the tools that `make web` installs.
 func TestConsoleTypes(t *testing.T) {
 	npm, err := exec.LookPath("npm")
 	if err != nil {
-		t.Skip("no npm here")
+		t.Skip("npm is not installed")
 	}
 	if _, err := os.Stat("tools/console/node_modules/.bin/tsc"); err != nil {
 		t.Skip("the console's tools are not installed: run make web")

@@ -6,15 +6,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// Triage in one line a patient, in a real browser.
+// The triage list with one row per patient, in a real browser.
 func TestConsoleTriage(t *testing.T) {
 	browser, p := newConsole(t, 60)
 	told := object{"password": sandbox.Password, "secret": demoSecret(t, p.Dir)}
 	browser.run(t, p, "console_triage.mjs", told, &map[string]any{})
 }
 
-// Going through the thirty most urgent patients: looking at each, answering what is open, with a note where it is critical, and noting the review
-// where nothing is. The list before took 97 clicks for what now takes some 35 keys.
+// Reviewing the thirty most urgent patients, with an acknowledgment of open alerts, a note on critical ones, and a review
+// where there are none. The previous list took 97 clicks for what takes about 35 keys now.
 func TestConsoleTriageCounted(t *testing.T) {
 	browser, p := newConsole(t, 40)
 	var took struct{ Patients, Before, Keys, Clicks int }

@@ -13,14 +13,14 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Webhooks in a real browser, with a receiver that believes nothing that is not signed, and that the browser tells what to answer.
+// Webhook endpoints in a real browser, with a receiver that verifies signatures and whose answers the script controls.
 func TestConsoleWebhooks(t *testing.T) {
 	needsConsole(t)
 	browser := newChromium(t)
-	r := &directed{status: 200, t: t}
+	r := &scriptedReceiver{status: 200, t: t}
 	server := httptest.NewServer(r.routes())
 	t.Cleanup(server.Close)
-	r.practice = newPractice(t, append(unlimited, "VIGIL_OUTBOUND_DEV_ALLOWED_HOSTS="+strings.TrimPrefix(server.URL, "http://"),
+	r.practice = newPractice(t, append(noRateLimits, "VIGIL_OUTBOUND_DEV_ALLOWED_HOSTS="+strings.TrimPrefix(server.URL, "http://"),
 		"VIGIL_WEBHOOKS_RETRY_DELAYS=1ms,1ms,1ms,1ms,1ms,1ms,1ms,1ms,1ms")...).serve(t, "")
 	r.practice.Admin(t)
 	nobody := map[string]any{}
@@ -28,8 +28,8 @@ func TestConsoleWebhooks(t *testing.T) {
 	wantAt(t, r.practice.get(t, "/api/v1/audit/events/?event=webhook.retry", r.practice.Admin(t)).expect(t, 200), object{"count": 1.0, "results.0.actor_email": adminEmail})
 }
 
-// directed is a receiver that does as it is told.
-type directed struct {
+// scriptedReceiver is a receiver whose answers are set by the test.
+type scriptedReceiver struct {
 	t        *testing.T
 	practice *practice
 	lock     sync.Mutex
@@ -38,7 +38,7 @@ type directed struct {
 	taken    []string // bodies
 }
 
-func (r *directed) routes() http.Handler {
+func (r *scriptedReceiver) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /hook", r.receive)
 	mux.HandleFunc("PUT /say/{status}", func(_ http.ResponseWriter, q *http.Request) {
@@ -77,7 +77,7 @@ func (r *directed) routes() http.Handler {
 	return mux
 }
 
-func (r *directed) receive(w http.ResponseWriter, q *http.Request) {
+func (r *scriptedReceiver) receive(w http.ResponseWriter, q *http.Request) {
 	body, _ := io.ReadAll(q.Body)
 	r.lock.Lock()
 	defer r.lock.Unlock()

@@ -20,14 +20,14 @@ import (
 // chromium is a real browser for the scripts of internal/vigiltest/browser.
 type chromium struct{ path, scripts string }
 
-// newChromium installs the scripts' one dependency beside a copy of them; the test is skipped where there is no browser.
+// newChromium copies the scripts and installs their one dependency. It skips the test without a browser.
 func newChromium(t *testing.T) chromium {
 	t.Helper()
 	found := map[string]string{}
 	for _, name := range []string{"chromium", "node", "npm"} {
 		path, err := exec.LookPath(name)
 		if err != nil {
-			t.Skipf("no %s here: the dashboard is not looked at", name)
+			t.Skipf("%s is not installed: the dashboard is not tested", name)
 		}
 		found[name] = path
 	}
@@ -53,10 +53,10 @@ func newChromium(t *testing.T) chromium {
 	return c
 }
 
-// run runs a script against a service with the given wishes, and reads its answer.
+// run runs a script against a service with the given input, and decodes its output into answer.
 func (c chromium) run(t *testing.T, p *practice, script string, input, answer any) {
 	t.Helper()
-	pictures, err := os.MkdirTemp("", "vigil-pictures-") // outlives the test if it fails
+	pictures, err := os.MkdirTemp("", "vigil-pictures-") // kept after a failed test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (c chromium) run(t *testing.T, p *practice, script string, input, answer an
 	}
 }
 
-// The dashboard and our pages, as people meet them: PocketBase's own JavaScript with our field types, on the data of the demo.
+// The dashboard and Vigil's pages in a real browser: PocketBase's JavaScript with Vigil's field types, on the demo's data.
 func TestDashboard(t *testing.T) {
 	browser := newChromium(t)
 	dir := filepath.Join(t.TempDir(), "data")
@@ -88,7 +88,8 @@ func TestDashboard(t *testing.T) {
 	t.Run("second factor", func(t *testing.T) { enterDashboardWithCode(t, browser) })
 }
 
-// A superuser's day: collections in groups, people found by encrypted names, an address changed line by line and complaints beside the lines.
+// A superuser's work: grouped collections, search by encrypted names, editing an address line by line, and errors next to
+// the lines.
 func TestDashboardDaily(t *testing.T) {
 	browser := newChromium(t)
 	dir := filepath.Join(t.TempDir(), "data")
@@ -115,7 +116,7 @@ func TestDashboardDaily(t *testing.T) {
 	}
 	wantAt(t, p.get(t, "/api/v1/patients/"+id+"/", nurse).expect(t, 200), object{"address.line1": street, "address.city": "Tuscola", "address.zip": "61953"})
 	wantCount(t, db, 1, `SELECT COUNT(*) FROM audit_log WHERE event = 'patient.update' AND actor_type = 'superuser' AND actor_email = {:email} AND resource_id = {:id}`, who)
-	// Five ways to one patient, and to the patient's own team; nobody, twice: users may be patients at the portal.
+	// Five searches for one patient and one for the patient's team; two without a match: users may be portal patients.
 	wantCount(t, db, 6, `SELECT COUNT(*) FROM audit_log WHERE event = 'patient.search' AND actor_type = 'superuser' AND actor_email = {:email} AND patient = {:id}`, who)
 	wantCount(t, db, 8, `SELECT COUNT(*) FROM audit_log WHERE event = 'patient.search' AND actor_type = 'superuser' AND actor_email = {:email}`, who)
 	for _, secret := range []string{patient["last_name"].(string), "nobodyiscalledso", street} {
@@ -123,7 +124,7 @@ func TestDashboardDaily(t *testing.T) {
 			t.Errorf("the log names %q", secret)
 		}
 	}
-	if err := demo.Stop(t); err != nil { // a backup may be under way, in a process of its own
+	if err := demo.Stop(t); err != nil { // a backup may be running in another process
 		t.Error(err)
 	}
 }
@@ -132,7 +133,7 @@ func enterDashboardWithCode(t *testing.T, browser chromium) {
 	p := newPractice(t).serve(t, "")
 	said, _ := p.superuserCommand(t, "reset-2fa", superuserEmail)
 	secret := authenticatorSecret.FindString(said)
-	code, err := totp.GenerateCode(secret, time.Now().Add(30*time.Second)) // it is good for a minute at least: a browser is started first
+	code, err := totp.GenerateCode(secret, time.Now().Add(30*time.Second)) // valid for at least a minute, the time to start a browser
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func workInDashboard(t *testing.T, browser chromium, p *practice) {
 
 	after := lastNameColumn(t, db, id)
 	if before == after {
-		t.Error("the column of the last name is as before")
+		t.Error("the last name's column did not change")
 	}
 	for _, column := range []string{before, after} {
 		if !strings.HasPrefix(column, "v2:") || strings.Contains(column, oldName) || strings.Contains(column, newName) {
@@ -196,7 +197,7 @@ func wantCount(t *testing.T, db *dbx.DB, want int, query string, params dbx.Para
 	}
 }
 
-// setPasswordInBrowser follows the link that an operator got for a new administrator.
+// setPasswordInBrowser follows the link of a new administrator.
 func setPasswordInBrowser(t *testing.T, browser chromium, p *practice) {
 	const email, chosen = "newcomer@vigil.example", "Lantern-Orchard-77!"
 	keys, err := os.ReadFile(filepath.Join(p.Dir, "demo.env"))
@@ -205,7 +206,7 @@ func setPasswordInBrowser(t *testing.T, browser chromium, p *practice) {
 	}
 	create := exec.CommandContext(t.Context(), binary(t), "admin", "create", "--email", email, "--dir", p.Dir)
 	create.Env = append(environ(strings.Split(strings.TrimSpace(string(keys)), "\n")), "VIGIL_PUBLIC_URL="+p.URL)
-	out, err := create.CombinedOutput() // while the service writes too
+	out, err := create.CombinedOutput() // while the service writes
 	if err != nil {
 		t.Fatalf("admin create: %v\n%s", err, out)
 	}

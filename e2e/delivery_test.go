@@ -17,7 +17,8 @@ import (
 
 const createAtEMR = "POST /fhir/" + practiceCode + "/Observation"
 
-// Whenever the service dies between storing a reading and hearing that the EMR has it, the EMR ends up with it exactly once.
+// If the service is killed at any point between storing a reading and the EMR's acknowledgment, the EMR ends up with the
+// reading exactly once.
 func TestKilledBetweenStoreAndDelivery(t *testing.T) {
 	t.Parallel()
 	patience := "VIGIL_EMR_QUICK_RETRY_DELAYS=30s,30s,30s" // the process is killed long before
@@ -25,7 +26,8 @@ func TestKilledBetweenStoreAndDelivery(t *testing.T) {
 		name  string
 		fault sandbox.Fault
 		env   []string
-		// reached says from the EMR's counts that the moment to kill has come; held is what the EMR holds then.
+		// reached reports from the EMR's counts when to kill the service; held is the number of observations that the EMR
+		// stores then.
 		reached func(sandbox.EMRStats) bool
 		held    int
 	}{
@@ -52,7 +54,7 @@ func TestKilledBetweenStoreAndDelivery(t *testing.T) {
 			if held := emr.stats(t).Observations; moment.held >= 0 && held != moment.held {
 				t.Fatalf("killed too late or too early: the EMR holds %d observations, want %d", held, moment.held)
 			}
-			emr.behave(t)
+			emr.clearFaults(t)
 			p.serve(t, strings.TrimPrefix(p.URL, "http://"))
 			wantDeliveredOnce(t, p, emr, w)
 		})
@@ -68,21 +70,21 @@ func TestKilledBetweenStoreAndDelivery(t *testing.T) {
 func faulted(stats sandbox.EMRStats) bool  { return stats.Faulted > 0 }
 func holdsOne(stats sandbox.EMRStats) bool { return stats.Observations == 1 }
 
-// deliveringPractice is a practice with its EMR, both running, and one patient whom both know. The EMR has its fault from the start: the first
-// health check already asks for an access token.
-func deliveringPractice(t *testing.T, fault sandbox.Fault, extra ...string) (*practice, emrProcess, way) {
+// deliveringPractice returns a running practice and EMR with one patient that both have. The EMR has its fault from the
+// start, because the first health check already requests an access token.
+func deliveringPractice(t *testing.T, fault sandbox.Fault, extra ...string) (*practice, emrProcess, deliveredReading) {
 	t.Helper()
 	emrAddr, addr := freeAddr(t), freeAddr(t)
 	p := newPractice(t, append(emrSettings("http://"+emrAddr), extra...)...)
 	emr := launchEMR(t, emrAddr, "http://"+addr, p.Env)
 	if fault != (sandbox.Fault{}) {
-		emr.misbehave(t, fault)
+		emr.addFault(t, fault)
 	}
 	p.serve(t, addr)
-	return p, emr, way{patient: p.patient(t, object{"external_id": emrPatient, "gateway_patient_id": "GW-77"})}
+	return p, emr, deliveredReading{patient: p.patient(t, object{"external_id": emrPatient, "gateway_patient_id": "GW-77"})}
 }
 
-func wantDeliveredOnce(t *testing.T, p *practice, emr emrProcess, w way) {
+func wantDeliveredOnce(t *testing.T, p *practice, emr emrProcess, w deliveredReading) {
 	t.Helper()
 	eventually(t, within, "the reading is transmitted", func() bool { return p.transmission(t, w) == "transmitted" })
 	wantAt(t, p.get(t, "/api/v1/fhir/transmissions/", p.Admin(t)), object{"count": 1.0, "results.0.observation_id": w.id, "results.0.next_retry_at": nil})
@@ -96,31 +98,31 @@ func wantDeliveredOnce(t *testing.T, p *practice, emr emrProcess, w way) {
 	}
 }
 
-// transmission is the status of the patient's only transmission.
-func (p *practice) transmission(t testing.TB, w way) any {
+// transmission returns the status of the patient's only transmission.
+func (p *practice) transmission(t testing.TB, w deliveredReading) any {
 	t.Helper()
 	return at(t, p.get(t, "/api/v1/fhir/transmissions/?patient_id="+w.patient, p.Admin(t)).expect(t, 200), "results.0.status")
 }
 
-// misbehave adds a fault rule at the EMR; behave removes them all.
-func (e emrProcess) misbehave(t testing.TB, fault sandbox.Fault) {
+// addFault adds a fault rule at the EMR; clearFaults removes all of them.
+func (e emrProcess) addFault(t testing.TB, fault sandbox.Fault) {
 	t.Helper()
 	sendEMR(t, http.MethodPost, e.URL+"/sandbox/faults", "", strings.NewReader(encode(t, fault)), "application/json").expect(t, http.StatusNoContent)
 }
 
-func (e emrProcess) behave(t testing.TB) {
+func (e emrProcess) clearFaults(t testing.TB) {
 	t.Helper()
 	sendEMR(t, http.MethodDelete, e.URL+"/sandbox/faults", "", nil, "").expect(t, http.StatusNoContent)
 }
 
-// A failed delivery says why in words that name nobody, takes one slot of the schedule, and waits for its turn.
+// A failed delivery reports its cause without PHI, uses one attempt, and waits for its next attempt.
 // Source: docs/decisions/transmissions.md, "Delivery failure texts" and "Attempts versus delays".
 func TestFailedDeliveries(t *testing.T) {
 	t.Parallel()
 	p, emr, _ := deliveringPractice(t, sandbox.Fault{}, "VIGIL_EMR_QUICK_RETRY_DELAYS=1ms,1ms,1ms", "VIGIL_EMR_TIMEOUT=1s")
 	stranger := p.patient(t, object{"external_id": "nobody-there"})
 	known := p.patient(t, object{"external_id": "pat-1002"})
-	// Whom the EMR does not know waits, and fails nothing.
+	// A reading of a patient without an EMR link waits and does not count as a failure.
 	p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(p.patient(t, nil), 120, 80, time.Now().AddDate(0, 0, -1))).expect(t, 201)
 	eventually(t, within, "a reading that waits for a link", func() bool {
 		return at(t, p.get(t, "/api/v1/fhir/status/", p.Admin(t)), "queue.unlinked") == 1.0
@@ -136,11 +138,11 @@ func TestFailedDeliveries(t *testing.T) {
 		{known, sandbox.Fault{Status: 401}, "auth_error", "EMR authorization failed (401)"},
 		{known, sandbox.Fault{Status: 403}, "auth_error", "EMR authorization failed (403: insufficient scope)"},
 		{known, sandbox.Fault{DelayMS: 60000}, "timeout", "Connection timeout after 1s"},
-		{known, sandbox.Fault{Status: 429, RetryAfter: 60}, "rate_limited", "EMR rate limit exceeded"}, // last: the EMR's wish holds up every call
+		{known, sandbox.Fault{Status: 429, RetryAfter: 60}, "rate_limited", "EMR rate limit exceeded"}, // last: the EMR's Retry-After delays every request
 	} {
 		if c.fault != (sandbox.Fault{}) {
 			c.fault.Match = createAtEMR
-			emr.misbehave(t, c.fault)
+			emr.addFault(t, c.fault)
 		}
 		measuredAt := time.Now().AddDate(0, 0, -1-i)
 		id := text(t, p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(c.patient, 120, 80, measuredAt)).expect(t, 201), "id")
@@ -149,7 +151,7 @@ func TestFailedDeliveries(t *testing.T) {
 			list = p.get(t, "/api/v1/fhir/transmissions/?status=failed&page_size=100", p.Admin(t)).expect(t, 200)
 			return at(t, list, "count") == float64(i+1)
 		})
-		emr.behave(t)
+		emr.clearFaults(t)
 		wantFailed(t, list, id, object{"status": "failed", "error_code": c.code, "error_message": c.message, "attempt_count": 1.0, "max_attempts": 5.0})
 		wantAt(t, p.get(t, "/api/v1/ingestion/observations/"+id+"/", p.Admin(t)), object{"fhir_status": "failed", "transmitted_resource_id": nil})
 	}
@@ -159,8 +161,8 @@ func TestFailedDeliveries(t *testing.T) {
 	}
 }
 
-// wantFailed finds the observation's transmission in the list and checks it; the first retry is 5 minutes after the failure, give or take a
-// tenth.
+// wantFailed checks the observation's transmission in the list. The first retry is due 5 minutes after the failure, plus or
+// minus 10 %.
 func wantFailed(t *testing.T, list answer, observation string, want object) {
 	t.Helper()
 	for i := 0; at(t, list, fmt.Sprintf("results.%d", i)) != nil; i++ {
@@ -189,7 +191,8 @@ func instantAt(t testing.TB, a answer, path string) time.Time {
 	return instant
 }
 
-// Told to stop, the service ends what is under way: requests get their answers, the delivery is neither lost nor doubled.
+// After SIGTERM the service finishes its work: open requests get their answers, and the delivery is neither lost nor
+// repeated.
 func TestStopsGracefully(t *testing.T) {
 	t.Parallel()
 	p, emr, w := deliveringPractice(t, sandbox.Fault{Match: createAtEMR, DelayMS: 1500})
@@ -221,10 +224,10 @@ func TestStopsGracefully(t *testing.T) {
 		t.Fatalf("the service ended with: %v\n%s", err, p.Output())
 	}
 	if panicked := strings.Contains(p.Output(), "panic"); panicked {
-		t.Errorf("something panicked\n%s", p.Output())
+		t.Errorf("the service panicked\n%s", p.Output())
 	}
 
-	emr.behave(t)
+	emr.clearFaults(t)
 	p.serve(t, strings.TrimPrefix(p.URL, "http://"))
 	wantAt(t, p.get(t, "/api/v1/ingestion/observations/?patient_id="+other, p.Admin(t)), object{"count": float64(len(open))})
 	eventually(t, within, "the reading is transmitted", func() bool { return p.transmission(t, w) == "transmitted" })
@@ -233,7 +236,7 @@ func TestStopsGracefully(t *testing.T) {
 	}
 }
 
-// openRequest is one whose handler waits for the second half of its body.
+// openRequest is a request whose handler waits for the second half of its body.
 type openRequest struct {
 	path   string
 	want   int
@@ -243,7 +246,8 @@ type openRequest struct {
 	err    chan error
 }
 
-// open starts a request and returns when its handler has begun to read the body: the server says so with 100 Continue.
+// open starts a request and returns when its handler has begun to read the body, which the server confirms with 100
+// Continue.
 func (p *practice) open(t testing.TB, path, body string, want int, headers ...string) *openRequest {
 	t.Helper()
 	reader, writer := io.Pipe()
@@ -307,8 +311,8 @@ func (o *openRequest) finish(t testing.TB) {
 	}
 }
 
-// An EMR that hangs does not keep the service from stopping, and what was being sent is taken up again.
-func TestStopsThoughTheEMRHangs(t *testing.T) {
+// An EMR that hangs does not keep the service from stopping, and the interrupted delivery is resumed later.
+func TestStopsWithHangingEMR(t *testing.T) {
 	t.Parallel()
 	p, emr, w := deliveringPractice(t, sandbox.Fault{Match: createAtEMR, DelayMS: 600000}, "VIGIL_EMR_TIMEOUT=5m")
 	w.id = text(t, p.signed(t, measurement("GW-77", "BP-1", 150, 85, time.Now().Add(-time.Hour))).expect(t, 200), "observation_id")
@@ -316,7 +320,7 @@ func TestStopsThoughTheEMRHangs(t *testing.T) {
 	if err := p.Stop(t); err != nil {
 		t.Fatalf("the service ended with: %v\n%s", err, p.Output())
 	}
-	emr.behave(t)
+	emr.clearFaults(t)
 	p.serve(t, strings.TrimPrefix(p.URL, "http://"))
 	wantDeliveredOnce(t, p, emr, w)
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// brokenDisk is a folder for a practice's data on a disk that can be made to fail, and repaired.
+// brokenDisk is a data folder on a disk that can be made to fail, and repaired.
 type brokenDisk struct {
 	dir          string
 	fail, repair func(t *testing.T, p *practice)
 }
 
-// A disk that takes nothing more: every reading is answered 503 and is not stored, whoever sends it; once there is room again the
-// service goes on by itself, and holds exactly what it acknowledged.
+// On a full disk every reading is answered 503 and not stored, from every source. When there is space again the service
+// continues without a restart, and stores exactly the acknowledged readings.
 func TestDiskFails(t *testing.T) {
 	t.Parallel()
 	for name, disk := range map[string]func(*testing.T) brokenDisk{"writes past a limit": limitedFiles, "file system full": smallFileSystem} {
@@ -34,7 +34,7 @@ func TestDiskFails(t *testing.T) {
 			p := newPractice(t)
 			p.moveTo(t, d.dir)
 			p.serve(t, "")
-			c := newEverybody(t, p)
+			c := newAllClients(t, p)
 			c.send(t, 0, 40)
 			stored := number(t, p.database(t), `SELECT COUNT(*) FROM observations`)
 			d.fail(t, p)
@@ -44,7 +44,7 @@ func TestDiskFails(t *testing.T) {
 			if now := number(t, p.database(t), `SELECT COUNT(*) FROM observations`); now != stored || refused == 0 {
 				t.Errorf("%d readings are stored, of which %d were acknowledged; %d were refused", now, stored, refused)
 			}
-			c.send(t, 40, 80) // what was refused comes again
+			c.send(t, 40, 80) // refused readings are sent again
 			p.Kill()
 			p.serve(t, strings.TrimPrefix(p.URL, "http://"))
 			if err := p.Stop(t); err != nil {
@@ -57,7 +57,8 @@ func TestDiskFails(t *testing.T) {
 	}
 }
 
-// limitedFiles lets the service write no file past its first page: writing fails as on a broken disk. It needs no rights.
+// limitedFiles limits the size of the files that the service writes, so that writes fail as on a broken disk. It requires no
+// privileges.
 func limitedFiles(t *testing.T) brokenDisk {
 	limit := func(t *testing.T, p *practice, bytes uint64) {
 		t.Helper()
@@ -72,11 +73,11 @@ func limitedFiles(t *testing.T) brokenDisk {
 	}
 }
 
-// smallFileSystem is one of 40 MB in memory, filled up by another file.
+// smallFileSystem mounts a 40 MB file system in memory and fills it with another file.
 func smallFileSystem(t *testing.T) brokenDisk {
 	mount := t.TempDir()
 	if err := syscall.Mount("tmpfs", mount, "tmpfs", 0, "size=40m"); err != nil {
-		t.Skipf("no file system of one's own without being root: %v", err)
+		t.Skipf("mounting a file system requires root: %v", err)
 	}
 	t.Cleanup(func() {
 		if err := syscall.Unmount(mount, syscall.MNT_DETACH); err != nil {
@@ -105,7 +106,7 @@ func smallFileSystem(t *testing.T) brokenDisk {
 	}
 }
 
-// moveTo puts the practice's folder elsewhere; it must not run.
+// moveTo moves the practice's folder while the service is stopped.
 func (p *practice) moveTo(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.CopyFS(dir, os.DirFS(p.Dir)); err != nil {
@@ -114,8 +115,8 @@ func (p *practice) moveTo(t *testing.T, dir string) {
 	p.Dir = dir
 }
 
-// send posts readings by program and gateway at once until each is acknowledged.
-func (c *everybody) send(t *testing.T, from, until int) {
+// send posts readings through the API and the gateway concurrently until each is acknowledged.
+func (c *allClients) send(t *testing.T, from, until int) {
 	t.Helper()
 	var group sync.WaitGroup
 	for n := from; n < until; n++ {
@@ -133,9 +134,9 @@ func (c *everybody) send(t *testing.T, from, until int) {
 	}
 }
 
-// sendRefused posts the same readings as send would from 40 on, once, while the disk fails. What a log of a little room still takes
-// may be acknowledged; then the rest must be refused.
-func (c *everybody) sendRefused(t *testing.T, from int) (refused int) {
+// sendRefused posts further readings once while the disk fails. Those that still fit into the write-ahead log may be
+// acknowledged; the rest must be refused.
+func (c *allClients) sendRefused(t *testing.T, from int) (refused int) {
 	t.Helper()
 	for n := from; n < from+20; n++ {
 		who := n % len(c.patients)
@@ -154,8 +155,8 @@ func (c *everybody) sendRefused(t *testing.T, from int) (refused int) {
 	return refused
 }
 
-// An EMR and a push service that take requests and never answer keep nobody from storing readings.
-func TestOthersHang(t *testing.T) {
+// An EMR and a push service that never answer do not keep the service from storing readings.
+func TestHangingReceivers(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -168,7 +169,7 @@ func TestOthersHang(t *testing.T) {
 	settings = append(settings, "VIGIL_WEB_PUSH_DEV_ALLOWED_HOSTS="+silent.Addr().String())
 	p, emr, _ := deliveringPractice(t, sandbox.Fault{DelayMS: 600_000}, settings...)
 	push.subscribe(t, p, p.user(t, "clinical_manager", nil), "/browser")
-	c := newEverybody(t, p)
+	c := newAllClients(t, p)
 	c.post("critical", "id", bloodPressure(c.patients[0], 190, 125, time.Now()))
 	c.send(t, 0, 100)
 	eventually(t, within, "the EMR and the push service are being asked", func() bool {

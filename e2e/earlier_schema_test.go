@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A folder with the schema of the last build before the baseline goes on with its data. An older one is refused with one sentence that names the
-// commit to start first, by the service and by commands, and nothing in it changes.
-func TestFolderOfAnEarlierBuild(t *testing.T) {
+// A folder with the schema of the last build before the baseline keeps its data. With an older one the service and the
+// commands refuse to start, name the commit to start first, and change nothing.
+func TestEarlierSchema(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	p.serve(t, "")

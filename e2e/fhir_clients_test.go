@@ -16,12 +16,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// nodeFolder is a folder of scripts beside its dependencies; the test is skipped where there is no Node, or nothing brings the dependencies.
+// nodeFolder copies a folder of scripts and installs its dependencies. It skips the test without Node or a package source.
 func nodeFolder(t *testing.T, from string) (dir string) {
 	t.Helper()
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("no %s here: readers that others wrote are not tried", name)
+			t.Skipf("%s is not installed: third-party FHIR clients are not tested", name)
 		}
 	}
 	dir = t.TempDir()
@@ -36,8 +36,8 @@ func nodeFolder(t *testing.T, from string) (dir string) {
 	return dir
 }
 
-// Clients that nobody here wrote sign in by SMART Backend Services, read and search page by page, and export in bulk.
-func TestReadersOfOthers(t *testing.T) {
+// Third-party FHIR clients sign in by SMART Backend Services, read, search page by page, and export in bulk.
+func TestThirdPartyFHIRClients(t *testing.T) {
 	t.Parallel()
 	dir := nodeFolder(t, "internal/vigiltest/readers")
 	key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// systemdEnvironment reads a file as systemd does for EnvironmentFile: a value in double quotes, where a backslash takes the next sign as it is.
+// systemdEnvironment reads an EnvironmentFile as systemd does: values in double quotes, with backslash escapes.
 func systemdEnvironment(t *testing.T, name string) (env []string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -35,8 +35,9 @@ func systemdEnvironment(t *testing.T, name string) (env []string) {
 	return env
 }
 
-// From the list to a service: what is rendered starts it, Prometheus finds its figures where the targets say, and the proxy's line leads to it.
-func TestFleetIsServed(t *testing.T) {
+// The rendered files start the service, Prometheus finds its metrics at the listed targets, and the proxy's line routes to
+// it.
+func TestRenderedFleetStarts(t *testing.T) {
 	t.Parallel()
 	_, port, _ := net.SplitHostPort(freeAddr(t))
 	_, metrics, _ := net.SplitHostPort(freeAddr(t))
@@ -75,12 +76,12 @@ func TestFleetIsServed(t *testing.T) {
 	defer answer.Body.Close()
 	figures, err := io.ReadAll(answer.Body)
 	if err != nil || !strings.Contains(string(figures), "vigil_build_info{") {
-		t.Errorf("no figures where the targets say (%v)", err)
+		t.Errorf("no metrics at the listed target (%v)", err)
 	}
 }
 
-// A list that cannot be used makes nothing, and says of each problem which practice has it.
-func TestFleetIsRefused(t *testing.T) {
+// An invalid list renders nothing, and each problem names its practice.
+func TestInvalidFleet(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	list, out := filepath.Join(folder, "practices.yaml"), filepath.Join(folder, "rendered")
@@ -98,7 +99,7 @@ func TestFleetIsRefused(t *testing.T) {
 	}
 }
 
-// The program has its license and those of its parts with it.
+// The program prints its license and those of its components.
 func TestLicensesAreShown(t *testing.T) {
 	t.Parallel()
 	status, said, errOut := vigil(t, nil, "", "licenses", "--list")

@@ -12,10 +12,12 @@ import (
 	"time"
 )
 
-// Clients that nobody here wrote, generated from the document that the built binary serves, by the versions that testdata/generated names. A
-// program of a screenful uses each: it signs in as a machine, turns pages, sends a reading, and reads alerts, FHIR and billing.
+// Clients are generated from the contract that the built binary serves, with the generator versions in testdata/generated. A
+// short program uses each: it signs in as a machine client, reads pages, sends a reading, and reads alerts, FHIR resources
+// and billing.
 
-// generatedPractice is a practice with three patients, one of them with a billing entry, and a client with a secret; and its contract in a file.
+// generatedPractice returns a practice with three patients, one of them with a billing entry, a client's id and secret, and
+// a file with the contract.
 func generatedPractice(t *testing.T) (p *practice, id, secret, contract string) {
 	t.Helper()
 	if os.Getenv("VIGIL_TEST_GENERATED") == "" {
@@ -39,15 +41,15 @@ func generatedPractice(t *testing.T) (p *practice, id, secret, contract string) 
 	return p, text(t, made, "id"), text(t, made, "client_secret"), contract
 }
 
-// wantSaid compares what a program printed, line by line.
-func wantSaid(t *testing.T, out string, want ...string) {
+// wantOutput compares a program's output line by line.
+func wantOutput(t *testing.T, out string, want ...string) {
 	t.Helper()
 	if got := strings.TrimSpace(out); got != strings.Join(want, "\n") {
-		t.Errorf("the program says\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+		t.Errorf("the program prints\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 }
 
-// runIn runs a tool to its end and is what it writes.
+// runIn runs a tool in a folder and returns its output.
 func runIn(t *testing.T, dir string, env []string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -63,7 +65,7 @@ func runIn(t *testing.T, dir string, env []string, name string, args ...string) 
 	return string(out)
 }
 
-// generated is testdata/generated, from the top of the module.
+// generated is testdata/generated, relative to the module root.
 const generated = "e2e/testdata/generated"
 
 func TestGeneratedClientInPython(t *testing.T) {
@@ -81,17 +83,17 @@ func TestGeneratedClientInPython(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"PYTHONPATH=" + packages + string(os.PathListSeparator) + filepath.Join(dir, "client"), "PYTHONDONTWRITEBYTECODE=1"}
 	runIn(t, dir, env, "python3", "-m", "openapi_python_client", "generate", "--path", contract, "--config", config, "--output-path", "client", "--fail-on-warning")
-	wantSaid(t, runIn(t, dir, env, "python3", program, p.URL, id, secret),
+	wantOutput(t, runIn(t, dir, env, "python3", program, p.URL, id, secret),
 		"patients: 3 3 Ada", "reading: 191 machine True", "alerts: ['critical']", "fhir: Observation", "billing: 47.87 create", "refused: not_found")
 }
 
-// pythonPackages is a folder with the packages of a file of requirements, installed once, into the user's cache. The test is skipped where there
-// is no Python that runs them, no pip or nothing to install from.
+// pythonPackages returns a folder with the packages of a requirements file, installed once into the user's cache. It skips
+// the test without a suitable Python, pip or a package source.
 func pythonPackages(t *testing.T, requirements string) string {
 	t.Helper()
 	version, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys, pip; assert sys.version_info >= (3, 11); print(sys.version)").Output()
 	if err != nil {
-		t.Skip("no python3 from 3.11 on with pip here: the client in Python is not tried")
+		t.Skip("python3 3.11 or later with pip is not installed: the Python client is not tested")
 	}
 	wanted, err := os.ReadFile(requirements)
 	if err != nil {
@@ -99,7 +101,7 @@ func pythonPackages(t *testing.T, requirements string) string {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		t.Skipf("no cache folder here for the generator in Python: %v", err)
+		t.Skipf("no cache folder for the Python generator: %v", err)
 	}
 	sum := fnv.New32a()
 	_, _ = fmt.Fprintf(sum, "%s%s", version, wanted)
@@ -110,7 +112,8 @@ func pythonPackages(t *testing.T, requirements string) string {
 	if err := os.MkdirAll(filepath.Dir(folder), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	// Beside it first: nobody finds it half installed, and of two tests at once one is a moment late.
+	// Installed into a temporary folder first, so that no test sees a partial installation; concurrent tests may both
+	// install.
 	half, err := os.MkdirTemp(filepath.Dir(folder), "generated")
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +122,7 @@ func pythonPackages(t *testing.T, requirements string) string {
 		"--only-binary", ":all:", "--target", half, "--requirement", requirements)
 	if out, err := install.CombinedOutput(); err != nil {
 		_ = os.RemoveAll(half)
-		t.Skipf("pip installs nothing here: the client in Python is not tried: %v\n%s", err, out)
+		t.Skipf("pip cannot install the packages: the Python client is not tested: %v\n%s", err, out)
 	}
 	if err := os.Rename(half, folder); err != nil {
 		if _, there := os.Stat(folder); there != nil {
@@ -143,9 +146,9 @@ func TestGeneratedClientInGo(t *testing.T) {
 	fetch := exec.CommandContext(t.Context(), "go", "mod", "download")
 	fetch.Dir = dir
 	if out, err := fetch.CombinedOutput(); err != nil {
-		t.Skipf("no modules for oapi-codegen here: the client in Go is not tried: %v\n%s", err, out)
+		t.Skipf("the modules of oapi-codegen are not available: the Go client is not tested: %v\n%s", err, out)
 	}
 	runIn(t, dir, nil, "go", "tool", "oapi-codegen", "-config", "config.yaml", contract)
-	wantSaid(t, runIn(t, dir, nil, "go", "run", ".", p.URL, id, secret),
+	wantOutput(t, runIn(t, dir, nil, "go", "run", ".", p.URL, id, secret),
 		"patients: 3 3", "reading: 191 machine true", "alert: critical", "fhir: final", "billing: 47.87 create", "refused: not_found")
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// unwelcome is a reading that HAPI does not take, with the code that says why.
-type unwelcome struct{ id, why, code string }
+// rejectedReading is a reading that HAPI rejects, with the expected error code.
+type rejectedReading struct{ id, why, code string }
 
-// sendWhatFails sends readings of patients whom HAPI does not know, or no more, and one whose profile it refuses.
-func (d *drill) sendWhatFails(t *testing.T) {
+// sendRejected sends readings of patients that HAPI does not have or no longer has, and one whose profile it rejects.
+func (d *drill) sendRejected(t *testing.T) {
 	t.Helper()
 	const temperature = "http://hl7.org/fhir/us/core/StructureDefinition/us-core-body-temperature"
 	d.hapi.put(t, "StructureDefinition", "no-temperatures", object{
@@ -36,11 +36,11 @@ func (d *drill) sendWhatFails(t *testing.T) {
 		if c.kind == "body_temperature" {
 			event["measurement_type"], event["values"], event["unit"] = c.kind, object{"temperature": 37.0}, "C"
 		}
-		d.refused = append(d.refused, unwelcome{text(t, d.signed(t, event).expect(t, 200), "observation_id"), c.why, c.code})
+		d.refused = append(d.refused, rejectedReading{text(t, d.signed(t, event).expect(t, 200), "observation_id"), c.why, c.code})
 	}
 }
 
-// settled waits until nothing is on its way any more, and says what stands in its way when that does not come.
+// drained waits until no delivery is pending, and reports the pending ones at the limit.
 func (d *drill) drained(t *testing.T, what string) {
 	t.Helper()
 	db := d.database(t)
@@ -54,10 +54,10 @@ func (d *drill) drained(t *testing.T, what string) {
 			return
 		}
 	}
-	t.Errorf("%s: after %v there wait still %v", what, drillLimit, sums(t, db, `SELECT status || ' ' || error_code || ' ' || error_message AS name, COUNT(*) AS n FROM transmissions GROUP BY 1`))
+	t.Errorf("%s: after %v still pending: %v", what, drillLimit, sums(t, db, `SELECT status || ' ' || error_code || ' ' || error_message AS name, COUNT(*) AS n FROM transmissions GROUP BY 1`))
 }
 
-// wantDelivered waits for the end: nothing waits any more, and only what HAPI refuses was given up.
+// wantDelivered waits until no delivery is pending; only readings that HAPI rejects may be dead letters.
 func (d *drill) wantDelivered(t *testing.T) {
 	t.Helper()
 	began := time.Now()
@@ -72,25 +72,25 @@ func (d *drill) wantDelivered(t *testing.T) {
 	}
 	stages, stories := map[string]int{}, map[string]string{}
 	for _, g := range given {
-		if slices.ContainsFunc(d.refused, func(r unwelcome) bool { return r.id == g.ID }) {
+		if slices.ContainsFunc(d.refused, func(r rejectedReading) bool { return r.id == g.ID }) {
 			continue
 		}
 		for _, r := range d.readings {
 			if r.id == g.ID {
 				what := fmt.Sprintf("%s: %s (%s)", r.stage.name, g.Code, g.Message)
 				stages[what]++
-				stories[what] = d.gate.story(r)
+				stories[what] = d.gate.history(r)
 			}
 		}
 	}
 	for what, n := range stages {
-		t.Errorf("%d were given up that came in %s, one of them so:\n    %s", n, what, stories[what])
+		t.Errorf("%d dead letters from stage %s, for example:\n    %s", n, what, stories[what])
 	}
-	t.Logf("all the rest: %v", time.Since(began).Round(time.Second))
+	t.Logf("time until all were delivered: %v", time.Since(began).Round(time.Second))
 }
 
-// wantFailures holds what is said of the refused against the reasons. Without conditional create one whose first answer did not come in time is
-// sent again, and so refused, only when nothing of it can still be on its way.
+// wantFailures compares the errors of the rejected readings with their causes. Without conditional create, a create whose
+// first answer timed out is sent again, and then rejected, only after the first request can no longer arrive.
 func (d *drill) wantFailures(t *testing.T) {
 	t.Helper()
 	for _, f := range d.refused {
@@ -104,24 +104,24 @@ func (d *drill) wantFailures(t *testing.T) {
 			}
 		}
 		if code != f.code || status != "failed" {
-			t.Errorf("%s: it is %s with %q (%s), want failed with %q", f.why, status, code, message, f.code)
+			t.Errorf("%s: status %s with %q (%s), want failed with %q", f.why, status, code, message, f.code)
 		}
 	}
 }
 
-// wantEachOnce asks HAPI itself: nothing is lost, nothing is there twice, and each is as it is now.
+// wantEachOnce reads HAPI's resources: no reading is missing or stored twice, and each has its current state.
 func (d *drill) wantEachOnce(t *testing.T) {
 	t.Helper()
-	held := map[string][]kept{}
+	held := map[string][]storedObservation{}
 	for _, k := range d.hapi.list(t, "/Observation?_count=500") {
 		for _, identifier := range k.Identifier {
 			held[identifier.Value] = append(held[identifier.Value], k)
 		}
 	}
 	found, stories := map[string]int{}, map[string]string{}
-	note := func(r *reading, what string, copies ...kept) {
+	note := func(r *reading, what string, copies ...storedObservation) {
 		found[what]++
-		stories[what] = d.gate.story(r, copies...)
+		stories[what] = d.gate.history(r, copies...)
 	}
 	for _, r := range d.readings {
 		copies := held["urn:uuid:"+r.id]
@@ -144,18 +144,19 @@ func (d *drill) wantEachOnce(t *testing.T) {
 		case "right", "right, withdrawn", "right, completed later", "right, completed before it was sent", "withdrawn before it was sent":
 			t.Logf("%d %s", n, what)
 		default:
-			t.Errorf("%d %s, one of them so:\n    %s", n, what, stories[what])
+			t.Errorf("%d %s, for example:\n    %s", n, what, stories[what])
 		}
 	}
 	if len(held) > 0 {
-		t.Errorf("HAPI has %d that nobody sent, or that it should have refused: %v", len(held), held)
+		t.Errorf("HAPI has %d resources that were not sent or should have been rejected: %v", len(held), held)
 	}
 }
 
-// compare says how a copy differs from its reading; its versions must be what the reading was, each once and in order.
-func (d *drill) compare(t *testing.T, r *reading, k kept) string {
+// compare reports how a copy differs from its reading. The copy's versions must be the reading's states, each once and in
+// order.
+func (d *drill) compare(t *testing.T, r *reading, k storedObservation) string {
 	t.Helper()
-	versions := []kept{k}
+	versions := []storedObservation{k}
 	if k.Meta.VersionID != "1" {
 		versions = d.hapi.list(t, "/Observation/"+k.ID+"/_history?_count=50")
 		slices.Reverse(versions)
@@ -183,27 +184,27 @@ func (d *drill) compare(t *testing.T, r *reading, k kept) string {
 	return fmt.Sprintf("with the wrong versions: came in %s, withdrawn %v, completed %v, was %s", r.stage.name, r.withdrawn, r.completed, history)
 }
 
-// wantNoSlotsUsed holds that what the line did is not held against a reading: an outage costs at most the first retry, and what retries within
-// one delivery mend costs none. Of the latter a few may have met a machine that had no time.
-func (d *drill) wantNoSlotsUsed(t *testing.T) {
+// wantNoAttemptsUsed checks that failures of the EMR do not use up a reading's attempts: an outage costs at most the first
+// retry, and failures within one delivery cost none. A few of the latter are allowed for a slow machine.
+func (d *drill) wantNoAttemptsUsed(t *testing.T) {
 	t.Helper()
 	used := sums(t, d.database(t), `SELECT observation AS name, attempt_count AS n FROM transmissions`)
 	readings, stories := map[*stage]int{}, map[*stage]string{}
 	for _, r := range d.readings {
-		if !r.plain() || !r.stage.outage && !r.stage.slotless || used[r.id] == 0 || r.stage.outage && used[r.id] == 1 {
+		if !r.isUnchanged() || !r.stage.outage && !r.stage.noAttemptsUsed || used[r.id] == 0 || r.stage.outage && used[r.id] == 1 {
 			continue
 		}
 		readings[r.stage]++
-		stories[r.stage] = fmt.Sprintf("%d retries:\n    %s", used[r.id], d.gate.story(r))
+		stories[r.stage] = fmt.Sprintf("%d retries:\n    %s", used[r.id], d.gate.history(r))
 	}
 	for s, n := range readings {
 		if s.outage || n > s.readings/10 {
-			t.Errorf("%s: %d readings used up retries, one of them %s", s.name, n, stories[s])
+			t.Errorf("%s: %d readings used attempts, for example %s", s.name, n, stories[s])
 		}
 	}
 }
 
-// wantOrder holds that after an outage each patient's readings arrive in the order in which they came.
+// wantOrder checks that after an outage each patient's readings arrive in the order in which they were stored.
 func (d *drill) wantOrder(t *testing.T) {
 	t.Helper()
 	arrived := map[string]time.Time{}
@@ -216,7 +217,7 @@ func (d *drill) wantOrder(t *testing.T) {
 	early := map[*stage]int{}
 	for _, r := range d.readings {
 		at, there := arrived["urn:uuid:"+r.id]
-		if !r.stage.outage || !there || !r.plain() {
+		if !r.stage.outage || !there || !r.isUnchanged() {
 			continue
 		}
 		if before := last[r.patient()]; before != nil && before.stage == r.stage && at.Before(arrived["urn:uuid:"+before.id]) {

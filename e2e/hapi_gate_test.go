@@ -21,7 +21,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// What goes wrong with one request to the EMR.
+// Faults of one request to the EMR.
 const (
 	fine        = "fine"
 	error500    = "500"
@@ -37,21 +37,21 @@ const (
 // tokenLife is short, so that many tokens are needed.
 const tokenLife = 20 * time.Second
 
-// gate stands before HAPI as a practice's gateway does: it gives tokens for assertions, asks for them, and has its faults.
+// gate is a gateway in front of HAPI: it issues tokens for assertions, requires them, and injects faults.
 type gate struct {
-	addr, behind string
-	key          *rsa.PublicKey
+	addr, upstream string
+	key            *rsa.PublicKey
 
-	lock    sync.Mutex
-	server  *http.Server
-	faults  [][]string          // of what is asked for the first time, in turn
-	planned map[string][]string // by what the request is about: what still goes wrong
-	next    int
-	refuse  bool // no tokens for anybody
-	tokens  map[string]time.Time
-	used    map[string]bool     // assertions
-	met     map[string]int      // how often what went wrong
-	stories map[string][]string // by what the requests were about: what became of each
+	lock           sync.Mutex
+	server         *http.Server
+	faults         [][]string          // for each new subject, in turn
+	planned        map[string][]string // remaining faults by the subject of the request
+	next           int
+	refuse         bool // refuse all token requests
+	tokens         map[string]time.Time
+	usedAssertions map[string]bool     // used assertions
+	faultCounts    map[string]int      // how often each fault occurred
+	outcomes       map[string][]string // outcomes of requests by their subject
 }
 
 func newGate(t *testing.T, env []string) *gate {
@@ -66,11 +66,11 @@ func newGate(t *testing.T, env []string) *gate {
 	}
 	return &gate{
 		addr: freeAddr(t), key: &key.(*rsa.PrivateKey).PublicKey,
-		planned: map[string][]string{}, tokens: map[string]time.Time{}, used: map[string]bool{}, met: map[string]int{}, stories: map[string][]string{},
+		planned: map[string][]string{}, tokens: map[string]time.Time{}, usedAssertions: map[string]bool{}, faultCounts: map[string]int{}, outcomes: map[string][]string{},
 	}
 }
 
-// open lets it take connections; shut has them refused.
+// open accepts connections; shut refuses them.
 func (g *gate) open(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp", g.addr)
@@ -90,7 +90,7 @@ func (g *gate) shut() {
 	_ = g.server.Close()
 }
 
-// change sets what goes wrong from now on. What had its share before goes on having it.
+// change sets the faults from now on. A subject with faults left keeps them.
 func (g *gate) change(refuse bool, faults ...[]string) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -100,15 +100,15 @@ func (g *gate) change(refuse bool, faults ...[]string) {
 	}
 }
 
-// revoke makes every token worthless that was given.
+// revoke invalidates all issued tokens.
 func (g *gate) revoke() {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	clear(g.tokens)
 }
 
-// fate says what becomes of a request about something.
-func (g *gate) fate(about string) string {
+// faultFor returns the fault for a request about a subject.
+func (g *gate) faultFor(about string) string {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	plan, known := g.planned[about]
@@ -123,12 +123,12 @@ func (g *gate) fate(about string) string {
 	if about != "" {
 		g.planned[about] = plan
 	}
-	g.met[fault]++
+	g.faultCounts[fault]++
 	return fault
 }
 
-// seen counts of which readings something was asked.
-func (g *gate) seen(readings []*reading) (n int) {
+// countSeen counts the readings with at least one request.
+func (g *gate) countSeen(readings []*reading) (n int) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	for _, r := range readings {
@@ -142,7 +142,7 @@ func (g *gate) seen(readings []*reading) (n int) {
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the sender is gone
+		return // the sender disconnected
 	}
 	path, isFHIR := strings.CutPrefix(r.URL.Path, "/fhir/"+practiceCode)
 	switch {
@@ -153,15 +153,15 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path != "/metadata" && !g.admits(r):
 		outcome(w, http.StatusUnauthorized, "login")
 	default:
-		g.pass(w, r, path, body)
+		g.handle(w, r, path, body)
 	}
 }
 
-// pass hands a request on, or does with it what its fate is.
-func (g *gate) pass(w http.ResponseWriter, r *http.Request, path string, body []byte) {
+// handle forwards a request, or applies its fault.
+func (g *gate) handle(w http.ResponseWriter, r *http.Request, path string, body []byte) {
 	about, came, status := subjectOf(r, path, body), time.Now(), 0
-	fate := g.fate(about)
-	defer func() { g.tell(about, r.Method, fate, came, status) }()
+	fate := g.faultFor(about)
+	defer func() { g.record(about, r.Method, fate, came, status) }()
 	switch fate {
 	case error500:
 		outcome(w, http.StatusInternalServerError, "exception")
@@ -173,41 +173,41 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request, path string, body []
 	case lostRequest:
 		panic(http.ErrAbortHandler)
 	case lostAnswer:
-		status = g.forward(unheard{}, r, path, body)
+		status = g.forward(discardedAnswer{}, r, path, body)
 		panic(http.ErrAbortHandler)
 	case silence:
 		<-r.Context().Done()
 	case lateAnswer:
-		status = g.forward(unheard{}, r, path, body)
+		status = g.forward(discardedAnswer{}, r, path, body)
 		<-r.Context().Done()
 	case lateRequest:
 		<-r.Context().Done()
 		pause(context.WithoutCancel(r.Context()), 2*time.Second)
-		status = g.forward(unheard{}, r, path, body)
+		status = g.forward(discardedAnswer{}, r, path, body)
 	default:
 		status = g.forward(w, r, path, body)
 	}
 }
 
-// tell keeps what became of a request; status is what HAPI said, 0 for nothing.
-func (g *gate) tell(about, method, fate string, came time.Time, status int) {
+// record records the outcome of a request; status is HAPI's, 0 for none.
+func (g *gate) record(about, method, fate string, came time.Time, status int) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	g.stories[about] = append(g.stories[about], fmt.Sprintf("%s %s %s %d after %v", came.Format("15:04:05.000"), method, fate, status, time.Since(came).Round(time.Millisecond)))
+	g.outcomes[about] = append(g.outcomes[about], fmt.Sprintf("%s %s %s %d after %v", came.Format("15:04:05.000"), method, fate, status, time.Since(came).Round(time.Millisecond)))
 }
 
-// story is what became of all requests about a reading, and about the EMR's copy of it.
-func (g *gate) story(r *reading, copies ...kept) string {
+// history returns the outcomes of all requests about a reading and its copies in the EMR.
+func (g *gate) history(r *reading, copies ...storedObservation) string {
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	list := slices.Clone(g.stories["urn:uuid:"+r.id])
+	list := slices.Clone(g.outcomes["urn:uuid:"+r.id])
 	for _, k := range copies {
-		list = append(list, g.stories["/Observation/"+k.ID]...)
+		list = append(list, g.outcomes["/Observation/"+k.ID]...)
 	}
 	return strings.Join(list, "\n    ")
 }
 
-// subjectOf is what a request is about: the reading that is sent or searched for, or the EMR's copy of one.
+// subjectOf returns the subject of a request: the reading that is sent or searched for, or the EMR's copy of one.
 func subjectOf(r *http.Request, path string, body []byte) string {
 	var sent struct{ Identifier []struct{ Value string } }
 	switch {
@@ -222,9 +222,9 @@ func subjectOf(r *http.Request, path string, body []byte) string {
 	return path
 }
 
-// forward asks HAPI, gives its answer and returns the status. Whether the sender waits for it makes no difference to HAPI.
+// forward sends a request to HAPI, writes its answer and returns the status. It finishes even if the sender disconnects.
 func (g *gate) forward(w http.ResponseWriter, r *http.Request, path string, body []byte) int {
-	address := g.behind + path
+	address := g.upstream + path
 	if r.URL.RawQuery != "" {
 		address += "?" + r.URL.RawQuery
 	}
@@ -257,12 +257,12 @@ func (g *gate) forward(w http.ResponseWriter, r *http.Request, path string, body
 	return answer.StatusCode
 }
 
-// unheard takes an answer that nobody gets.
-type unheard struct{}
+// discardedAnswer discards an answer.
+type discardedAnswer struct{}
 
-func (unheard) Header() http.Header         { return http.Header{} }
-func (unheard) Write(b []byte) (int, error) { return len(b), nil }
-func (unheard) WriteHeader(int)             {}
+func (discardedAnswer) Header() http.Header         { return http.Header{} }
+func (discardedAnswer) Write(b []byte) (int, error) { return len(b), nil }
+func (discardedAnswer) WriteHeader(int)             {}
 
 func outcome(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("Content-Type", "application/fhir+json")
@@ -270,11 +270,11 @@ func outcome(w http.ResponseWriter, status int, code string) {
 	_, _ = fmt.Fprintf(w, `{"resourceType":"OperationOutcome","issue":[{"severity":"error","code":%q}]}`, code)
 }
 
-// token is the token endpoint of SMART backend services.
+// token is the token endpoint of SMART Backend Services.
 func (g *gate) token(w http.ResponseWriter, r *http.Request, body []byte) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	answer, status := map[string]any{"error": "invalid_client"}, http.StatusUnauthorized
-	if r.ParseForm() == nil && r.PostForm.Get("grant_type") == "client_credentials" && g.proves(r.PostForm.Get("client_assertion"), "http://"+g.addr+r.URL.Path) {
+	if r.ParseForm() == nil && r.PostForm.Get("grant_type") == "client_credentials" && g.checkAssertion(r.PostForm.Get("client_assertion"), "http://"+g.addr+r.URL.Path) {
 		token := uuid.NewString()
 		g.lock.Lock()
 		g.tokens[token] = time.Now().Add(tokenLife)
@@ -288,19 +288,19 @@ func (g *gate) token(w http.ResponseWriter, r *http.Request, body []byte) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// proves checks an assertion, which counts once. Source: SMART App Launch, client-confidential-asymmetric.
-func (g *gate) proves(assertion, audience string) bool {
+// checkAssertion checks an assertion, which is valid once. Source: SMART App Launch, client-confidential-asymmetric.
+func (g *gate) checkAssertion(assertion, audience string) bool {
 	claims := jwt.RegisteredClaims{}
 	_, err := jwt.ParseWithClaims(assertion, &claims, func(*jwt.Token) (any, error) { return g.key, nil },
 		jwt.WithValidMethods([]string{"RS384"}), jwt.WithAudience(audience), jwt.WithIssuer(clientID), jwt.WithSubject(clientID), jwt.WithExpirationRequired())
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	if g.refuse || err != nil || claims.ID == "" || g.used[claims.ID] {
-		g.met["token refused"]++
+	if g.refuse || err != nil || claims.ID == "" || g.usedAssertions[claims.ID] {
+		g.faultCounts["token refused"]++
 		return false
 	}
-	g.used[claims.ID] = true
-	g.met["token"]++
+	g.usedAssertions[claims.ID] = true
+	g.faultCounts["token"]++
 	return true
 }
 
@@ -309,27 +309,27 @@ func (g *gate) admits(r *http.Request) bool {
 	defer g.lock.Unlock()
 	until, given := g.tokens[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 	if !given || time.Now().After(until) {
-		g.met["token unknown"]++
+		g.faultCounts["token unknown"]++
 		return false
 	}
 	return true
 }
 
-// counts are what went wrong so far, for the test's log.
+// counts returns the faults so far, for the test's log.
 func (g *gate) counts() string {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	var list []string
-	for what, n := range g.met {
+	for what, n := range g.faultCounts {
 		list = append(list, fmt.Sprintf("%s %d", what, n))
 	}
 	slices.Sort(list)
 	return strings.Join(list, ", ")
 }
 
-// count is how often something was met.
+// count returns how often a fault occurred.
 func (g *gate) count(what string) int {
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	return g.met[what]
+	return g.faultCounts[what]
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/vigilhealth/vigil/e2e/hapi"
 )
 
-// fetchHAPI has Maven fetch and compile the HAPI FHIR server. It skips the test where that cannot be.
+// fetchHAPI fetches and compiles the HAPI FHIR server with Maven. It skips the test when that is not possible.
 func fetchHAPI(t *testing.T) hapi.Kit {
 	t.Helper()
 	if os.Getenv("VIGIL_TEST_HAPI") == "" {
@@ -30,12 +30,12 @@ func fetchHAPI(t *testing.T) hapi.Kit {
 	return kit
 }
 
-// hapiServer is a HAPI FHIR server as a careful practice would run it, on a database in a file.
+// hapiServer is a HAPI FHIR server with strict settings, on a database in a file.
 type hapiServer struct {
 	*hapi.Server
 	kit     hapi.Kit
 	options hapi.Options
-	url     string // stays the same over every restart
+	url     string // the same across restarts
 }
 
 func newHAPI(t *testing.T, kit hapi.Kit, base string) *hapiServer {
@@ -64,7 +64,7 @@ func (h *hapiServer) start(t *testing.T) {
 	}
 }
 
-// put stores a resource under an id of ours.
+// put stores a resource under a given id.
 func (h *hapiServer) put(t *testing.T, kind, id string, resource object) {
 	t.Helper()
 	resource["resourceType"], resource["id"] = kind, id
@@ -74,8 +74,8 @@ func (h *hapiServer) put(t *testing.T, kind, id string, resource object) {
 	}
 }
 
-// kept is an Observation as HAPI has it.
-type kept struct {
+// storedObservation is an Observation as HAPI returns it.
+type storedObservation struct {
 	ID   string
 	Meta struct {
 		VersionID   string
@@ -92,8 +92,8 @@ type kept struct {
 	}
 }
 
-// value is that of the component with a LOINC code; 0 when there is none.
-func (k kept) value(code string) float64 {
+// value returns the value of the component with a LOINC code, or 0.
+func (k storedObservation) value(code string) float64 {
 	for _, c := range k.Component {
 		if len(c.Code.Coding) > 0 && c.Code.Coding[0].Code == code {
 			return c.ValueQuantity.Value
@@ -102,8 +102,8 @@ func (k kept) value(code string) float64 {
 	return 0
 }
 
-// list reads all pages of a search or a history, as they are now and not as HAPI remembers them.
-func (h *hapiServer) list(t *testing.T, path string) (list []kept) {
+// list reads all pages of a search or a history, without HAPI's search cache.
+func (h *hapiServer) list(t *testing.T, path string) (list []storedObservation) {
 	t.Helper()
 	for next := h.url + path; next != ""; {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, next, nil)
@@ -113,9 +113,9 @@ func (h *hapiServer) list(t *testing.T, path string) (list []kept) {
 		request.Header.Set("Cache-Control", "no-cache")
 		var page struct {
 			Link  []struct{ Relation, URL string }
-			Entry []struct{ Resource kept }
+			Entry []struct{ Resource storedObservation }
 		}
-		if err := json.Unmarshal(ask(t, request).expect(t, http.StatusOK).body, &page); err != nil {
+		if err := json.Unmarshal(sendRequest(t, request).expect(t, http.StatusOK).body, &page); err != nil {
 			t.Fatal(err)
 		}
 		next = ""

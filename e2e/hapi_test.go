@@ -16,53 +16,54 @@ import (
 
 const (
 	drillPatients = 20
-	drillLimit    = 3 * time.Minute // for one thing to happen; only a broken service comes near it
+	drillLimit    = 3 * time.Minute // for one step; only a broken service takes that long
 )
 
-// reading is one that was sent, and what was done with it since.
+// reading is a sent reading and its later changes.
 type reading struct {
-	n         int // of all readings; those of a patient are as many apart as there are patients
+	n         int // number among all readings; those of a patient differ by a multiple of the number of patients
 	stage     *stage
-	id        string // once it was acknowledged
+	id        string // set once it was acknowledged
 	systolic  float64
-	pulse     float64 // 0 without one
+	pulse     float64 // 0 for none
 	completed bool
 	withdrawn bool
 }
 
-// patient is the number of the patient whose reading it is.
+// patient returns the number of the reading's patient.
 func (r *reading) patient() int { return r.n % drillPatients }
 
-// plain says that nothing is done with it after it was sent.
-func (r *reading) plain() bool { return !r.parts() && !r.wrong() }
+// isUnchanged reports whether the reading is not changed after it was sent.
+func (r *reading) isUnchanged() bool { return !r.hasLatePulse() && !r.isRetracted() }
 
-// parts says that its pulse comes by itself, later, so that the EMR's copy has to follow.
-func (r *reading) parts() bool { return r.patient()%5 == 3 && r.n%3 != 0 }
+// hasLatePulse reports whether the pulse arrives later in a separate event, so that the EMR's copy has to be updated.
+func (r *reading) hasLatePulse() bool { return r.patient()%5 == 3 && r.n%3 != 0 }
 
-// wrong says that it is withdrawn: some at once, some later, some after their pulse.
-func (r *reading) wrong() bool { return r.n%10 == 7 || r.n%50 == 13 }
+// isRetracted reports whether the reading is retracted: at once, later, or after its pulse.
+func (r *reading) isRetracted() bool { return r.n%10 == 7 || r.n%50 == 13 }
 
-// stage is a part of the drill: what goes wrong while so many readings come.
+// stage is a part of the drill: a number of readings, and the faults while they are sent.
 type stage struct {
 	name     string
 	readings int
-	faults   [][]string // of each thing that is sent, in turn: what becomes of its first requests
-	refuse   bool       // no tokens
+	faults   [][]string // for each new subject, in turn: the faults of its first requests
+	refuse   bool       // refuse all token requests
 	during   func(t *testing.T, d *drill, begin func())
-	// outage says that the line as a whole failed: that used up nobody's retries, and each patient's readings arrive in their order.
+	// outage marks a stage in which the whole EMR fails: no reading uses up attempts, and each patient's readings arrive in
+	// order.
 	outage bool
-	// slotless says that no reading needed more than the retries within one delivery.
-	slotless bool
-	drain    bool // all that came is delivered before the next stage begins
+	// noAttemptsUsed marks a stage in which no reading needs more than the retries within one delivery.
+	noAttemptsUsed bool
+	drain          bool // deliver all readings before the next stage
 }
 
-// stages are 1,000 readings in all.
+// stages have 1,000 readings in all.
 func stages() []*stage {
 	hangs := [][]string{{lateAnswer}, {silence}, {}, {}, {lateAnswer, lostAnswer}, {lateRequest}, {}, {}, {}, {}}
 	mixed := [][]string{{lostAnswer}, {}, {error500}, {}, {lostRequest, fine, lostAnswer}, {}, {error503, error503}, {tooMany}}
 	return []*stage{
 		{name: "calm", readings: 100, drain: true},
-		{name: "two server errors for everything", readings: 100, faults: [][]string{{error500, error500}}, slotless: true},
+		{name: "two server errors for everything", readings: 100, faults: [][]string{{error500, error500}}, noAttemptsUsed: true},
 		{name: "errors", readings: 120, faults: [][]string{{error500}, {}, {error503}, {tooMany}, {}, {error500, error503, error500}, {lostRequest}, {}}},
 		{name: "lost answers", readings: 160, faults: [][]string{{lostAnswer}, {}, {lostRequest, fine, lostAnswer}, {lostAnswer, error500}, {lostRequest, lostAnswer}}},
 		{name: "silence", readings: 120, faults: hangs},
@@ -76,35 +77,35 @@ func stages() []*stage {
 // drill is a practice with a HAPI FHIR server as its EMR.
 type drill struct {
 	*practice
-	url      string // of the practice, over all kills
+	url      string // of the practice, the same across restarts
 	admin    string
 	gate     *gate
 	hapi     *hapiServer
 	readings []*reading
-	refused  []unwelcome
+	refused  []rejectedReading
 	began    time.Time
 }
 
-// A real HAPI FHIR server, a gateway before it that fails in every way, kills on both sides, and 1,000 readings, some completed or
-// withdrawn later: in the end HAPI has each once and as it is now, with and without conditional create.
+// A real HAPI FHIR server, a faulty gateway in front of it, kills on both sides, and 1,000 readings, some completed or
+// retracted later. In the end HAPI has each reading once, in its current state, with and without conditional create.
 func TestHAPI(t *testing.T) {
 	kit := fetchHAPI(t)
 	for name, conditional := range map[string]bool{"conditional create": true, "no conditional create": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDrill(t, kit, conditional)
-			d.sendWhatFails(t)
+			d.sendRejected(t)
 			var before *stage
 			for _, s := range stages() {
-				d.play(t, s, before)
+				d.runStage(t, s, before)
 				before = s
 			}
-			d.act(t, d.later(before, nil))
+			d.applyChanges(t, d.pendingChanges(before, nil))
 			d.wantDelivered(t)
 			t.Logf("met: %s", d.gate.counts())
 			d.wantFailures(t)
 			d.wantEachOnce(t)
-			d.wantNoSlotsUsed(t)
+			d.wantNoAttemptsUsed(t)
 			d.wantOrder(t)
 		})
 	}
@@ -119,7 +120,7 @@ func newDrill(t *testing.T, kit hapi.Kit, conditional bool) *drill {
 	p.Env = append(p.Env, "VIGIL_EMR_RATE_LIMIT_PER_SECOND=30", "VIGIL_EMR_TIMEOUT=8s", "VIGIL_EMR_RETRY_DELAYS=1s,2s,3s,4s,5s",
 		"VIGIL_EMR_QUICK_RETRY_DELAYS=50ms,100ms,200ms", "VIGIL_EMR_PROBE_INTERVAL=1s")
 	d.hapi = newHAPI(t, kit, base)
-	d.gate.behind = d.hapi.url
+	d.gate.upstream = d.hapi.url
 	for i := range drillPatients {
 		d.hapi.put(t, "Patient", fmt.Sprint("pat-", i), object{"name": []object{{"family": "Lee", "given": []string{"Ann"}}}})
 	}
@@ -134,8 +135,8 @@ func newDrill(t *testing.T, kit hapi.Kit, conditional bool) *drill {
 	return d
 }
 
-// play sends a stage's readings, and what is still to be done about those of the stage before.
-func (d *drill) play(t *testing.T, s, before *stage) {
+// runStage sends a stage's readings, and makes the remaining changes to those of the stage before.
+func (d *drill) runStage(t *testing.T, s, before *stage) {
 	t.Helper()
 	began := time.Now()
 	d.gate.change(s.refuse, s.faults...)
@@ -147,8 +148,8 @@ func (d *drill) play(t *testing.T, s, before *stage) {
 	}
 	var group sync.WaitGroup
 	begin := func() {
-		todo := d.later(before, fresh)
-		group.Go(func() { d.act(t, todo) })
+		todo := d.pendingChanges(before, fresh)
+		group.Go(func() { d.applyChanges(t, todo) })
 	}
 	if s.during == nil {
 		begin()
@@ -156,8 +157,8 @@ func (d *drill) play(t *testing.T, s, before *stage) {
 		s.during(t, d, begin)
 	}
 	group.Wait()
-	if !s.outage { // most of what came meets what the stage has for it
-		for wait := time.Now(); d.gate.seen(fresh) < len(fresh)*3/4 && time.Since(wait) < 20*time.Second; {
+	if !s.outage { // most readings should meet the stage's faults
+		for wait := time.Now(); d.gate.countSeen(fresh) < len(fresh)*3/4 && time.Since(wait) < 20*time.Second; {
 			pause(t.Context(), 100*time.Millisecond)
 		}
 	}
@@ -168,8 +169,8 @@ func (d *drill) play(t *testing.T, s, before *stage) {
 	t.Logf("%s: %v", s.name, time.Since(began).Round(time.Second))
 }
 
-// later is what there is to do for each patient, in turn.
-func (d *drill) later(before *stage, fresh []*reading) map[int][]func(*testing.T) {
+// pendingChanges returns the changes to make for each patient, in order.
+func (d *drill) pendingChanges(before *stage, fresh []*reading) map[int][]func(*testing.T) {
 	todo := map[int][]func(*testing.T){}
 	then := func(r *reading, what func(*testing.T, *reading)) {
 		todo[r.patient()] = append(todo[r.patient()], func(t *testing.T) { what(t, r) })
@@ -178,24 +179,24 @@ func (d *drill) later(before *stage, fresh []*reading) map[int][]func(*testing.T
 		if r.stage != before {
 			continue
 		}
-		if r.parts() {
+		if r.hasLatePulse() {
 			then(r, d.complete)
 		}
-		if r.wrong() && !r.withdrawn {
+		if r.isRetracted() && !r.withdrawn {
 			then(r, d.withdraw)
 		}
 	}
 	for _, r := range fresh {
 		then(r, d.send)
-		if r.wrong() && r.n%20 == 7 {
+		if r.isRetracted() && r.n%20 == 7 {
 			then(r, d.withdraw)
 		}
 	}
 	return todo
 }
 
-// act does it, all patients at once.
-func (d *drill) act(t *testing.T, todo map[int][]func(*testing.T)) {
+// applyChanges makes the changes, patients in parallel.
+func (d *drill) applyChanges(t *testing.T, todo map[int][]func(*testing.T)) {
 	t.Helper()
 	var group sync.WaitGroup
 	for _, list := range todo {
@@ -212,19 +213,19 @@ func (d *drill) measuredAt(r *reading) time.Time {
 	return d.began.Add(time.Duration(r.n) * time.Minute)
 }
 
-// send brings a reading by the gateway's webhook, or by that of the vendor whose pulses come by themselves.
+// send sends a reading to the gateway's webhook, or to the vendor's that sends the pulse separately.
 func (d *drill) send(t *testing.T, r *reading) {
 	t.Helper()
 	patient, device := fmt.Sprint("GW-", r.patient()), fmt.Sprint("CUFF-", r.patient())
-	if r.parts() {
+	if r.hasLatePulse() {
 		r.id = d.vendor(t, r, "blood_pressure", fmt.Sprintf(`"value_1":"%v","value_2":"70"`, r.systolic))
 		return
 	}
 	event := encode(t, measurement(patient, device, r.systolic, 70, d.measuredAt(r)))
-	r.id, _ = d.until(t, webhook, event, func() []string { return signature(d.WebhookSecret, event, time.Now()) })["observation_id"].(string)
+	r.id, _ = d.postUntilOK(t, webhook, event, func() []string { return signature(d.WebhookSecret, event, time.Now()) })["observation_id"].(string)
 }
 
-// complete brings the pulse.
+// complete sends the pulse.
 func (d *drill) complete(t *testing.T, r *reading) {
 	t.Helper()
 	r.pulse, r.completed = float64(60+r.n%30), true
@@ -236,7 +237,7 @@ func (d *drill) vendor(t *testing.T, r *reading, metric, values string) (id stri
 	at := d.measuredAt(r).UTC().Format(time.RFC3339)
 	event := fmt.Sprintf(`{"metric":%q,"device_name":"Tenovi BPM - L","hwi_device_id":"CUFF-%d","patient_id":"GW-%d","hardware_uuid":"A1B2C3D4E5F6","sensor_code":"10",%s,
 		"created":%q,"timestamp":%q,"timezone_offset":0,"estimated_timestamp":false,"filter_params":{"measurement_index":1}}`, metric, r.patient(), r.patient(), values, at, at)
-	became := d.until(t, "/api/v1/gateway/tenovi/", event, func() []string { return []string{"Authorization", password} })
+	became := d.postUntilOK(t, "/api/v1/gateway/tenovi/", event, func() []string { return []string{"Authorization", password} })
 	if list, _ := became["results"].([]any); len(list) == 1 {
 		became, _ = list[0].(object)
 	}
@@ -247,11 +248,11 @@ func (d *drill) vendor(t *testing.T, r *reading, metric, values string) (id stri
 func (d *drill) withdraw(t *testing.T, r *reading) {
 	t.Helper()
 	r.withdrawn = true
-	d.until(t, "/api/v1/ingestion/observations/"+r.id+"/entered-in-error/", `{"reason":"another person's arm"}`, func() []string { return []string{"Authorization", "Bearer " + d.admin} })
+	d.postUntilOK(t, "/api/v1/ingestion/observations/"+r.id+"/entered-in-error/", `{"reason":"another person's arm"}`, func() []string { return []string{"Authorization", "Bearer " + d.admin} })
 }
 
-// until sends something again until the practice, which may just be dead, says yes.
-func (d *drill) until(t *testing.T, path, body string, headers func() []string) object {
+// postUntilOK repeats a request until the practice, which may be down, answers 200.
+func (d *drill) postUntilOK(t *testing.T, path, body string, headers func() []string) object {
 	t.Helper()
 	var said string
 	for began := time.Now(); time.Since(began) < drillLimit; {
@@ -279,7 +280,7 @@ func (d *drill) until(t *testing.T, path, body string, headers func() []string) 
 	return nil
 }
 
-// killVigil kills it at moments that nobody chose.
+// killVigil kills the service at random times.
 func killVigil(t *testing.T, d *drill, begin func()) {
 	begin()
 	for range 5 {
@@ -290,7 +291,7 @@ func killVigil(t *testing.T, d *drill, begin func()) {
 	}
 }
 
-// killHAPI kills it while readings come, and starts it on the same database.
+// killHAPI kills HAPI while readings are sent, and restarts it on the same database.
 func killHAPI(t *testing.T, d *drill, begin func()) {
 	begin()
 	pause(t.Context(), time.Duration(200+rand.IntN(500))*time.Millisecond)
@@ -298,7 +299,7 @@ func killHAPI(t *testing.T, d *drill, begin func()) {
 	d.hapi.start(t)
 }
 
-// closeGate has connections refused for longer than all retries of a record take.
+// closeGate refuses connections for longer than all retries within a delivery take.
 func closeGate(t *testing.T, d *drill, begin func()) {
 	d.gate.shut()
 	begin()
@@ -306,7 +307,7 @@ func closeGate(t *testing.T, d *drill, begin func()) {
 	d.gate.open(t)
 }
 
-// awaitRefusals lets tokens be refused for as long.
+// awaitRefusals refuses tokens for as long.
 func awaitRefusals(t *testing.T, d *drill, begin func()) {
 	begin()
 	refused := d.gate.count("token refused")

@@ -11,15 +11,16 @@ import (
 	"time"
 )
 
-// sent is a patient on its way under a key.
+// sent is a patient create under an idempotency key.
 type sent struct {
 	key, body string
-	answer    string // "" when none came
+	answer    string // "" when none arrived
 }
 
-// The service is killed again and again while patients are sent, each under a key. What was answered is answered again, of the others each is made
-// once at most, and none waits for ever. Source: docs/decisions/conventions.md, "Idempotency keys".
-func TestKilledUnderKeys(t *testing.T) {
+// The service is killed repeatedly while patients are created under idempotency keys. Answered requests return the same
+// answer again, the others create at most one patient each, and no request waits forever. Source:
+// docs/decisions/conventions.md, "Idempotency keys".
+func TestIdempotencyThroughKills(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	addr := strings.TrimPrefix(p.URL, "http://")
@@ -39,7 +40,7 @@ func TestKilledUnderKeys(t *testing.T) {
 					}
 					name := fmt.Sprintf("%d-%d-%d", round, worker, n)
 					s := &sent{key: name, body: fmt.Sprintf(`{"first_name":"Ada","last_name":"Lovelace","date_of_birth":"1955-12-10","gender":"female","external_id":"E-%s"}`, name)}
-					if n%2 == 1 { // one that nothing else keeps from being made twice
+					if n%2 == 1 { // without another unique value that would prevent a duplicate
 						s.body = strings.Replace(s.body, `,"external_id":"E-`+name+`"`, fmt.Sprintf(`,"phone":"21255%05d"`, round*10000+worker*1000+n), 1)
 					}
 					lock.Lock()
@@ -89,7 +90,7 @@ func TestKilledUnderKeys(t *testing.T) {
 	t.Logf("%d requests through 5 kills: %d were made after a kill, the answer of %d is lost", len(all), late, lost)
 }
 
-// tryPost posts a patient to a service that may be gone; status is 0 when it was.
+// tryPost posts a patient to a service that may be down; status is 0 without an answer.
 func (p *practice) tryPost(token, key, body string) (status int, answer string, again bool) {
 	r, err := http.NewRequest(http.MethodPost, p.URL+"/api/v1/patients/", strings.NewReader(body))
 	if err != nil {
@@ -110,7 +111,7 @@ func (p *practice) tryPost(token, key, body string) (status int, answer string, 
 	return got.StatusCode, string(raw), got.Header.Get("Idempotent-Replayed") == "true"
 }
 
-// Ten thousand readings of the last month come in through the front door, with the limits as they are delivered: ten requests.
+// Ten thousand readings of the last month are sent through the API under the default limits, in ten requests.
 func TestBackfill(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t, "VIGIL_RATE_LIMIT_USER=1000/1h", "VIGIL_RATE_LIMIT_AUTH=20/1m", "VIGIL_RATE_LIMIT_ANON=100/1h").serve(t, "")
@@ -122,7 +123,7 @@ func TestBackfill(t *testing.T) {
 	machine := p.post(t, "/api/v1/clients/", admin, object{"name": "Device cloud", "scopes": []string{"ingest"}}).expect(t, 201)
 	secret := &http.Request{Header: http.Header{}}
 	secret.SetBasicAuth(text(t, machine, "id"), text(t, machine, "client_secret"))
-	status, token := p.grant(t, url.Values{"grant_type": {"client_credentials"}, "scope": {"ingest"}}, "Authorization", secret.Header.Get("Authorization"))
+	status, token := p.requestToken(t, url.Values{"grant_type": {"client_credentials"}, "scope": {"ingest"}}, "Authorization", secret.Header.Get("Authorization"))
 	if status != 200 {
 		t.Fatalf("%d %v", status, token)
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Both commands work on the folder of a service that runs, and nothing is stored twice.
-func TestIngestionBesideTheService(t *testing.T) {
+// Both commands work while the service runs, and nothing is stored twice.
+func TestIngestCommandsWhileServing(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	db := p.database(t)
@@ -30,7 +30,7 @@ func TestIngestionBesideTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	const refused = "line 4: systolic: A valid number is required."
-	everybodyTold(t, db)
+	awaitAnnouncements(t, db)
 	before := rowsBefore(t, db)
 	wantVigil(t, p, 1, "1 would be stored, 1 known, 1 refused\n", refused, "ingestion", "import", file, "--dry-run")
 	if grown := added(before, rowsOf(t, db)); len(grown) != 0 {
@@ -42,7 +42,7 @@ func TestIngestionBesideTheService(t *testing.T) {
 	wantVigil(t, p, 1, "", "no such file", "ingestion", "import", file+".csv")
 }
 
-// wantVigil runs a command beside the practice.
+// wantVigil runs a command while the service runs.
 func wantVigil(t *testing.T, p *practice, wantStatus int, wantOut, wantErr string, args ...string) {
 	t.Helper()
 	status, out, errOut := vigil(t, p.Env, "", append(args, "--dir", p.Dir)...)

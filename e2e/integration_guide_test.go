@@ -19,9 +19,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// docs/integrating.md is run as it stands: each section, in each of its languages, behind the sign-in of that language.
+// Every section of docs/integrating.md is run in each of its languages, after that language's sign-in.
 
-// section is one of the page's, with its blocks by language.
+// section is a section of the page, with its code blocks by language.
 type section struct {
 	title, path string
 	blocks      map[string]string
@@ -39,7 +39,7 @@ func integratingSections(t *testing.T) (sections []section) {
 		title, text, _ := strings.Cut(part, "\n")
 		used := uses.FindStringSubmatch(text)
 		if used == nil {
-			t.Fatalf("%q does not say what it uses", title)
+			t.Fatalf("section %q has no Uses line", title)
 		}
 		s := section{title, used[1], map[string]string{}}
 		for _, language := range []string{"sh", "python", "ts"} {
@@ -52,7 +52,7 @@ func integratingSections(t *testing.T) (sections []section) {
 	return sections
 }
 
-// integrated is a practice with what an administrator hands out to a program.
+// integrated is a practice with the credentials that an administrator gives to a program.
 type integrated struct {
 	*practice
 	env    []string
@@ -96,8 +96,8 @@ func newIntegrated(t *testing.T) *integrated {
 	}, contract.Paths}
 }
 
-// what each section says when it works.
-var promised = map[string]string{
+// expectedOutput is the expected output of each section.
+var expectedOutput = map[string]string{
 	"Sign in with a key":   "signed in for ingest",
 	"Send a reading":       "stored as machine",
 	"Send many readings":   "accepted",
@@ -108,8 +108,8 @@ var promised = map[string]string{
 	"Read FHIR sh":         "a searchset of Observations",
 }
 
-// walk runs the sections in a language; command runs a program, which is the sign-in and a section.
-func (i *integrated) walk(t *testing.T, language string, command func(section, program string) *exec.Cmd) {
+// runSections runs the sections in a language; command runs the sign-in followed by a section.
+func (i *integrated) runSections(t *testing.T, language string, command func(section, program string) *exec.Cmd) {
 	t.Helper()
 	sections := integratingSections(t)
 	signIn := sections[0].blocks[language]
@@ -123,18 +123,18 @@ func (i *integrated) walk(t *testing.T, language string, command func(section, p
 			continue
 		}
 		ran++
-		want := promised[s.title]
-		if other, differs := promised[s.title+" "+language]; differs {
+		want := expectedOutput[s.title]
+		if other, differs := expectedOutput[s.title+" "+language]; differs {
 			want = other
 		}
 		cmd := command(s.title, signIn+"\n"+block+"\n")
 		cmd.Env = append(append(cmd.Environ(), environ(i.env)...), "WEBHOOK_SECRET=whsec_bm9uZQ==", "PORT=1")
 		run := func() ([]byte, error) { return cmd.CombinedOutput() }
 		if strings.HasPrefix(want, "received") {
-			run = func() ([]byte, error) { return i.poked(t, cmd) }
+			run = func() ([]byte, error) { return i.runReceiver(t, cmd) }
 		}
 		if out, err := run(); err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("%s in %s says, with %v:\n%s\nwant %q", s.title, language, err, out, want)
+			t.Errorf("%s in %s prints, with %v:\n%s\nwant %q", s.title, language, err, out, want)
 		}
 	}
 	if ran < 2 {
@@ -142,8 +142,8 @@ func (i *integrated) walk(t *testing.T, language string, command func(section, p
 	}
 }
 
-// poked runs a receiver, and has the service send it a test.
-func (i *integrated) poked(t *testing.T, cmd *exec.Cmd) ([]byte, error) {
+// runReceiver runs a receiver and makes the service send it a test event.
+func (i *integrated) runReceiver(t *testing.T, cmd *exec.Cmd) ([]byte, error) {
 	t.Helper()
 	addr := freeAddr(t)
 	_, port, _ := net.SplitHostPort(addr)
@@ -167,19 +167,19 @@ func TestIntegratingInShell(t *testing.T) {
 	t.Parallel()
 	for _, needed := range []string{"bash", "curl", "jq", "openssl"} {
 		if _, err := exec.LookPath(needed); err != nil {
-			t.Skipf("no %s here", needed)
+			t.Skipf("%s is not installed", needed)
 		}
 	}
-	newIntegrated(t).walk(t, "sh", func(_, program string) *exec.Cmd {
+	newIntegrated(t).runSections(t, "sh", func(_, program string) *exec.Cmd {
 		return exec.CommandContext(t.Context(), "bash", "-e", "-o", "pipefail", "-c", program)
 	})
 }
 
 func TestIntegratingInPython(t *testing.T) {
 	t.Parallel()
-	i := inEarnest(t)
+	i := newDrillPractice(t)
 	packages := pythonPackages(t, "e2e/testdata/integrating/requirements.txt")
-	i.walk(t, "python", func(_, program string) *exec.Cmd {
+	i.runSections(t, "python", func(_, program string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "python3", "-u", "-c", program)
 		cmd.Env = append(os.Environ(), "PYTHONPATH="+packages, "PYTHONDONTWRITEBYTECODE=1")
 		return cmd
@@ -190,10 +190,10 @@ func TestIntegratingInTypeScript(t *testing.T) {
 	t.Parallel()
 	for _, needed := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(needed); err != nil {
-			t.Skipf("no %s here", needed)
+			t.Skipf("%s is not installed", needed)
 		}
 	}
-	i := inEarnest(t)
+	i := newDrillPractice(t)
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("e2e/testdata/integrating")); err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func TestIntegratingInTypeScript(t *testing.T) {
 	install := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline")
 	install.Dir = dir
 	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("npm brings nothing here: %v\n%s", err, out)
+		t.Skipf("npm cannot install the packages: %v\n%s", err, out)
 	}
 	runIn(t, dir, nil, "npx", "--no-install", "openapi-typescript", i.URL+"/api/v1/schema/", "--output", "contract.d.ts")
 	sections := integratingSections(t)
@@ -213,7 +213,7 @@ func TestIntegratingInTypeScript(t *testing.T) {
 		}
 	}
 	runIn(t, dir, nil, "npx", "--no-install", "tsc", "--project", ".")
-	i.walk(t, "ts", func(title, _ string) *exec.Cmd {
+	i.runSections(t, "ts", func(title, _ string) *exec.Cmd {
 		for n, s := range sections[1:] {
 			if s.title == title {
 				cmd := exec.CommandContext(t.Context(), "node", fmt.Sprintf("out/section%d.js", n))
@@ -225,8 +225,8 @@ func TestIntegratingInTypeScript(t *testing.T) {
 	})
 }
 
-// inEarnest is a practice where make drills runs, which brings what the languages need.
-func inEarnest(t *testing.T) *integrated {
+// newDrillPractice returns a practice for `make drills`, which installs what the languages need; otherwise it skips the test.
+func newDrillPractice(t *testing.T) *integrated {
 	t.Helper()
 	if os.Getenv("VIGIL_TEST_GENERATED") == "" {
 		t.Skip("make drills runs the page in Python and TypeScript")

@@ -15,8 +15,8 @@ var (
 	aName      = regexp.MustCompile(`[A-Z][A-Z_]+`)
 )
 
-// What the programs of the page take from their environment stands in its table, so that nobody has to find it out by running them.
-func TestIntegratingNamesItsVariables(t *testing.T) {
+// Every environment variable that the page's programs use is listed in its table.
+func TestIntegratingListsVariables(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/integrating.md")
 	if err != nil {
@@ -48,11 +48,11 @@ func TestIntegratingNamesItsVariables(t *testing.T) {
 		}
 	}
 	if len(needed) < 8 {
-		t.Fatalf("only %v are found", needed)
+		t.Fatalf("found only %v", needed)
 	}
 	for name, title := range needed {
 		if !strings.Contains(before, "`"+name+"`") {
-			t.Errorf("%q uses %s, which the table does not name", title, name)
+			t.Errorf("%q uses %s, which the table does not list", title, name)
 		}
 	}
 }

@@ -21,11 +21,11 @@ import (
 	"time"
 )
 
-// A cell is one practice: a process and a data folder with keys of its own, reached under two names through the proxy.
+// cell is one practice: a process and a data folder with its own keys, reached under two host names through the proxy.
 type cell struct {
 	*practice
 	name, addr string
-	front      *front
+	front      *proxy
 	token      string
 	patient    string
 }
@@ -33,7 +33,7 @@ type cell struct {
 func (c *cell) apiHost() string     { return "api." + c.name + ".test" }
 func (c *cell) webhookHost() string { return "hooks." + c.name + ".test" }
 
-// newCell makes a practice as an operator does, with keys that no other has, and starts it.
+// newCell creates and starts a practice as an operator does, with its own keys.
 func newCell(t *testing.T, name string) *cell {
 	t.Helper()
 	c := &cell{practice: &practice{Dir: filepath.Join(t.TempDir(), name)}, name: name, addr: freeAddr(t)}
@@ -50,7 +50,7 @@ func newCell(t *testing.T, name string) *cell {
 	return c
 }
 
-// call makes a request to the cell's API name, through the proxy.
+// call sends a request to the cell's API host through the proxy.
 func (c *cell) call(t *testing.T, method, host, path, token, body string, headers ...string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, c.front.scheme+"://"+host+path, strings.NewReader(body))
@@ -76,7 +76,7 @@ func (c *cell) call(t *testing.T, method, host, path, token, body string, header
 	return answer{method + " " + host + path, response.StatusCode, response.Header, read}
 }
 
-// populate signs in and enrols one patient, by the cell's public name.
+// populate signs in and enrolls one patient through the cell's public host.
 func (c *cell) populate(t *testing.T) {
 	t.Helper()
 	login := encode(t, object{"email": adminEmail, "password": password})
@@ -85,24 +85,24 @@ func (c *cell) populate(t *testing.T) {
 	c.patient = text(t, c.call(t, http.MethodPost, c.apiHost(), "/api/v1/patients/", c.token, patient).expect(t, 201), "id")
 }
 
-// Three practices behind one proxy know nothing of each other, and one of them moves to another place, while devices press on its webhook,
-// without losing a reading that was answered and without the others noticing.
+// Three practices behind one proxy are isolated from each other. One moves to another folder while devices send to its
+// webhook, without losing an answered reading and without an effect on the others.
 func TestThreeCells(t *testing.T) {
 	t.Parallel()
 	cells := []*cell{newCell(t, "elm"), newCell(t, "oak"), newCell(t, "ash")}
-	front := openFront(t, cells)
+	front := startProxy(t, cells)
 	for _, c := range cells {
 		c.front = front
 		c.populate(t)
 	}
 	for _, at := range cells {
 		for _, other := range cells {
-			wantApart(t, at, other)
+			wantIsolated(t, at, other)
 		}
 		wantNames(t, at)
 	}
 	moved, stays := cells[0], cells[1]
-	load := press(front.client, front.scheme+"://"+moved.webhookHost(), moved.WebhookSecret, "GW-1")
+	load := startSenders(front.client, front.scheme+"://"+moved.webhookHost(), moved.WebhookSecret, "GW-1")
 	load.await(t, 60)
 	moved.move(t, func() {
 		body := encode(t, measurement("GW-1", "BP-1", 118, 76, time.Now().Add(-time.Hour)))
@@ -110,15 +110,15 @@ func TestThreeCells(t *testing.T) {
 	})
 	load.await(t, 60)
 	answered := load.stop()
-	if there := moved.wantWhole(t); lacking(answered, there) > 0 || len(there) < len(answered) {
-		t.Errorf("of %d readings that were answered, %d are not there", len(answered), lacking(answered, there))
+	if there := moved.wantIntact(t); countMissing(answered, there) > 0 || len(there) < len(answered) {
+		t.Errorf("of %d readings that were answered, %d are not there", len(answered), countMissing(answered, there))
 	}
 	moved.call(t, http.MethodGet, moved.apiHost(), "/api/v1/patients/"+moved.patient+"/", moved.token, "").expect(t, 200)
 	t.Logf("%d readings answered across the move, by %s", len(answered), front.kind)
 }
 
-// wantApart checks what one practice's token, secret and ids are worth at another.
-func wantApart(t *testing.T, at, other *cell) {
+// wantIsolated checks that one practice's token, secret and ids are not valid at another.
+func wantIsolated(t *testing.T, at, other *cell) {
 	t.Helper()
 	status, hook, patients := 200, 200, 200
 	if at != other {
@@ -130,7 +130,7 @@ func wantApart(t *testing.T, at, other *cell) {
 	at.call(t, http.MethodPost, at.webhookHost(), webhook, "", body, signature(other.WebhookSecret, body, time.Now())...).expect(t, hook)
 }
 
-// wantNames checks which paths each of a cell's names forwards.
+// wantNames checks which paths each host name of a cell forwards.
 func wantNames(t *testing.T, c *cell) {
 	t.Helper()
 	wantAt(t, c.call(t, http.MethodGet, c.apiHost(), "/api/v1/patients/", c.token, "").expect(t, 200), object{"count": 1.0, "results.0.last_name": c.name})
@@ -139,13 +139,13 @@ func wantNames(t *testing.T, c *cell) {
 		c.call(t, http.MethodGet, c.webhookHost(), path, c.token, "").expect(t, 404)
 	}
 	c.call(t, http.MethodGet, c.apiHost(), "/_/", "", "").expect(t, 404)
-	for _, name := range []string{"_superusers", "pbc_3142635823"} { // the same by its id
+	for _, name := range []string{"_superusers", "pbc_3142635823"} { // the same collection by its id
 		c.call(t, http.MethodPost, c.apiHost(), "/api/collections/"+name+"/auth-with-password", "", `{"identity":"a@b.test","password":"x"}`).expect(t, 404)
 	}
 }
 
-// move brings the cell to another folder, as to another machine that takes over its address: stop, back up, restore there, start. meanwhile
-// runs while it is away.
+// move moves the cell to another folder, as to another machine with the same address: stop, back up, restore there, start.
+// meanwhile runs while it is down.
 func (c *cell) move(t *testing.T, meanwhile func()) {
 	t.Helper()
 	if err := c.Stop(t); err != nil {
@@ -160,18 +160,18 @@ func (c *cell) move(t *testing.T, meanwhile func()) {
 	c.serve(t, c.addr)
 }
 
-// front is the proxy before the cells, and a client for which their names lead to it.
-type front struct {
+// proxy is the proxy before the cells, with a client that resolves their names to it.
+type proxy struct {
 	kind, scheme string
 	client       *http.Client
 }
 
-// openFront starts Caddy with deploy/Caddyfile, one line for each cell; where there is no Caddy, a stand-in that routes by the same rules.
-func openFront(t *testing.T, cells []*cell) *front {
+// startProxy starts Caddy with deploy/Caddyfile and one line for each cell, or without Caddy a stand-in with the same routes.
+func startProxy(t *testing.T, cells []*cell) *proxy {
 	t.Helper()
 	caddy, err := exec.LookPath("caddy")
 	if err != nil || testing.Short() {
-		return standIn(t, cells)
+		return startStandInProxy(t, cells)
 	}
 	addr, home := freeAddr(t), t.TempDir()
 	file := filepath.Join(home, "Caddyfile")
@@ -194,7 +194,7 @@ func openFront(t *testing.T, cells []*cell) *front {
 		pem, err := os.ReadFile(root)
 		return err == nil && roots.AppendCertsFromPEM(pem)
 	})
-	f := &front{"Caddy", "https", clientOf(addr, &tls.Config{RootCAs: roots})}
+	f := &proxy{"Caddy", "https", clientOf(addr, &tls.Config{RootCAs: roots})}
 	for _, c := range cells {
 		for _, host := range []string{c.apiHost(), c.webhookHost()} {
 			eventually(t, within, "Caddy answers for "+host, func() bool {
@@ -208,13 +208,13 @@ func openFront(t *testing.T, cells []*cell) *front {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if said, err := os.ReadFile(journal.Name()); err != nil || !strings.Contains(string(said), `"uri":"/health/"`) || strings.Contains(string(said), "wanted") {
-			t.Errorf("Caddy's log lacks the paths, or has the queries too: %v\n%s", err, said)
+			t.Errorf("Caddy's log lacks the paths, or contains the queries: %v\n%s", err, said)
 		}
 	})
 	return f
 }
 
-// caddyfile is deploy/Caddyfile with certificates of Caddy's own, on another port, for these cells.
+// caddyfile returns deploy/Caddyfile with internal certificates, on another port, for these cells.
 func caddyfile(t *testing.T, addr string, cells []*cell) string {
 	t.Helper()
 	shipped, err := os.ReadFile("deploy/Caddyfile")
@@ -226,7 +226,7 @@ func caddyfile(t *testing.T, addr string, cells []*cell) string {
 	text := strings.Replace(string(shipped), global, global+"\tlocal_certs\n\tskip_install_trust\n\thttps_port "+port+"\n", 1)
 	before, _, found := strings.Cut(text, "\nimport practice ")
 	if !found || before == string(shipped) {
-		t.Fatal("deploy/Caddyfile has another form")
+		t.Fatal("deploy/Caddyfile does not have the expected form")
 	}
 	for _, c := range cells {
 		before += fmt.Sprintf("\nimport practice %s %s %s", c.apiHost(), c.webhookHost(), c.addr)
@@ -234,7 +234,7 @@ func caddyfile(t *testing.T, addr string, cells []*cell) string {
 	return before + "\n"
 }
 
-// clientOf finds every name at one address.
+// clientOf returns a client that resolves every name to one address.
 func clientOf(addr string, secure *tls.Config) *http.Client {
 	dialer := net.Dialer{}
 	return &http.Client{Transport: &http.Transport{
@@ -245,7 +245,7 @@ func clientOf(addr string, secure *tls.Config) *http.Client {
 	}}
 }
 
-// wantVersions checks that TLS 1.2 is enough for the webhook's name, and for no other.
+// wantVersions checks that TLS 1.2 is accepted for the webhook's host only.
 func wantVersions(t *testing.T, addr string, roots *x509.CertPool, c *cell) {
 	t.Helper()
 	for host, allowed := range map[string]bool{c.apiHost(): false, c.webhookHost(): true} {
@@ -259,13 +259,13 @@ func wantVersions(t *testing.T, addr string, roots *x509.CertPool, c *cell) {
 	}
 }
 
-// standIn routes by the rules of deploy/Caddyfile, without TLS.
-func standIn(t *testing.T, cells []*cell) *front {
+// startStandInProxy routes by the rules of deploy/Caddyfile, without TLS.
+func startStandInProxy(t *testing.T, cells []*cell) *proxy {
 	t.Helper()
 	mux := http.NewServeMux()
 	for _, c := range cells {
 		proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: c.addr})
-		proxy.ErrorLog = log.New(io.Discard, "", 0) // it is away for a while
+		proxy.ErrorLog = log.New(io.Discard, "", 0) // the service is down for a while
 		mux.Handle(c.apiHost()+"/", proxy)
 		for _, dashboard := range []string{"/_/", "/api/collections/_superusers/", "/api/collections/pbc_3142635823/"} {
 			mux.Handle(c.apiHost()+dashboard, http.NotFoundHandler())
@@ -276,5 +276,5 @@ func standIn(t *testing.T, cells []*cell) *front {
 	}
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	return &front{"a stand-in, there being no Caddy here", "http", clientOf(server.Listener.Addr().String(), nil)}
+	return &proxy{"a stand-in, there being no Caddy here", "http", clientOf(server.Listener.Addr().String(), nil)}
 }

@@ -13,29 +13,29 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// ringKey is a fresh key as VIGIL_ENCRYPTION_KEYS has it.
+// ringKey returns a new key in the format of VIGIL_ENCRYPTION_KEYS.
 func ringKey(id string) string {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret)
 	return id + ":" + base64.StdEncoding.EncodeToString(secret)
 }
 
-// withRing is the practice's environment with another ring.
+// withRing returns the practice's environment with another key ring.
 func (p *practice) withRing(keys ...string) []string {
 	return append(append([]string(nil), p.Env...), "VIGIL_ENCRYPTION_KEYS="+strings.Join(keys, ","))
 }
 
-// useRing makes a ring the one of the next start.
+// useRing sets the key ring of the next start.
 func (p *practice) useRing(keys ...string) { p.Env, p.admin, p.super = p.withRing(keys...), "", "" }
 
-// ownKey is the key that the practice was made with, and its id.
+// ownKey returns the key that the practice was created with, and its id.
 func (p *practice) ownKey() (key, id string) {
 	key = valueOf(p.Env, "VIGIL_ENCRYPTION_KEYS")
 	id, _, _ = strings.Cut(key, ":")
 	return key, id
 }
 
-// wantRefused runs a command that must end with status 1 and one line that names the keys, in order.
+// wantRefused runs a command that must exit with status 1 and one line that names the missing keys, in order.
 func (p *practice) wantRefused(t *testing.T, env []string, missing string, args ...string) {
 	t.Helper()
 	status, out, errOut := vigil(t, env, "", append(args, "--dir", p.Dir)...)
@@ -50,8 +50,8 @@ func (p *practice) wantRefused(t *testing.T, env []string, missing string, args 
 	}
 }
 
-// everythingSealed is every sealed column of every row but those of the audit log, to compare before and after.
-func everythingSealed(t *testing.T, db *dbx.DB) map[string]string {
+// allSealedValues returns every sealed column of every row except in the audit log.
+func allSealedValues(t *testing.T, db *dbx.DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	for _, table := range []string{"patients", "users", "sealed_keys", "ring_keys"} {
@@ -70,7 +70,7 @@ func everythingSealed(t *testing.T, db *dbx.DB) map[string]string {
 	return all
 }
 
-// No command opens a folder with a ring that lacks a key which values need, and nothing changes where one was refused.
+// No command opens a folder with a key ring that lacks a key in use, and a refused command changes nothing.
 func TestWrongRingIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -82,14 +82,14 @@ func TestWrongRingIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Both keys are in use from here on: patients lie under the first, what comes now under the second.
+	// From here on both keys are in use: patients under the first, new values under the second.
 	p.useRing(b, a)
 	p.serve(t, "")
 	p.patient(t, object{"last_name": "Later"})
 	if err := p.Stop(t); err != nil {
 		t.Fatal(err)
 	}
-	before := everythingSealed(t, p.database(t))
+	before := allSealedValues(t, p.database(t))
 	swapped := []string{aID + ":" + strings.SplitN(b, ":", 2)[1], "b:" + strings.SplitN(a, ":", 2)[1]}
 	both := strings.Join([]string{"b", aID}, ", ")
 	if aID < "b" {
@@ -117,7 +117,7 @@ func TestWrongRingIsRefused(t *testing.T) {
 			p.wantRefused(t, env, tc.missing, "ingestion", "replay")
 		})
 	}
-	for name, value := range everythingSealed(t, p.database(t)) {
+	for name, value := range allSealedValues(t, p.database(t)) {
 		if before[name] != value {
 			t.Errorf("%s changed under a ring that was refused", name)
 		}
@@ -128,8 +128,8 @@ func TestWrongRingIsRefused(t *testing.T) {
 	wantAt(t, p.get(t, "/api/v1/patients/"+patient+"/", p.Admin(t)).expect(t, 200), object{"last_name": "Kept"})
 }
 
-// A folder from before there was a register is looked through once; values that something else put there are found among the newest.
-func TestRingOfUnregisteredValues(t *testing.T) {
+// A folder without a key register is scanned once; later values of unregistered keys are found among the newest.
+func TestUnregisteredKeys(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	a, aID := p.ownKey()
@@ -169,8 +169,8 @@ func TestRingOfUnregisteredValues(t *testing.T) {
 	}
 }
 
-// Beside a service nobody seals what it could not open.
-func TestCommandsBesideAServiceWithoutTheKey(t *testing.T) {
+// While a service runs, no command seals values that the service cannot open.
+func TestCommandKeyMissingInService(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	a, aID := p.ownKey()
@@ -178,7 +178,7 @@ func TestCommandsBesideAServiceWithoutTheKey(t *testing.T) {
 	p.serve(t, "")
 	patient := p.patient(t, object{"last_name": "Kept"})
 	db := p.database(t)
-	before := everythingSealed(t, db)
+	before := allSealedValues(t, db)
 	imposter := strings.SplitN(ringKey("x"), ":", 2)[1]
 	refused := func(env []string, words string) {
 		t.Helper()
@@ -200,16 +200,16 @@ func TestCommandsBesideAServiceWithoutTheKey(t *testing.T) {
 	if err := p.Stop(t); err != nil {
 		t.Fatal(err)
 	}
-	p.process = launchAt(t, freeAddr(t), p.Dir, p.withRing(a, "b:"+imposter), "serve") // knows a key b, but another one
+	p.process = launchAt(t, freeAddr(t), p.Dir, p.withRing(a, "b:"+imposter), "serve") // another key with the same id b
 	p.URL = p.process.URL
 	refused(p.withRing(b, a), "the running service does not hold key b")
-	for name, value := range everythingSealed(t, db) {
+	for name, value := range allSealedValues(t, db) {
 		if before[name] != value {
 			t.Errorf("%s changed", name)
 		}
 	}
 	wantAt(t, p.get(t, "/api/v1/patients/"+patient+"/", p.Admin(t)).expect(t, 200), object{"last_name": "Kept"})
-	p.Kill() // what it announced stays behind, and binds nobody
+	p.Kill() // its registered ring remains but does not apply to a stopped service
 
 	status, out, errOut := vigil(t, p.withRing(b, a), "", "keys", "rotate", "--dir", p.Dir)
 	if status != 0 || !strings.Contains(out, "re-encrypted under key b.") {
@@ -233,8 +233,8 @@ func TestCommandsBesideAServiceWithoutTheKey(t *testing.T) {
 	p.wantRefused(t, p.withRing(a), "b", "serve", "--http", freeAddr(t))
 }
 
-// A key under which the running service still seals is not retired, whatever the rotation finds.
-func TestRotationBesideAServiceThatSealsUnderTheOldKey(t *testing.T) {
+// A key that the running service still seals with is not retired, even if the rotation finds no value under it.
+func TestRotationWithServiceOnOldKey(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	a, aID := p.ownKey()
@@ -262,8 +262,8 @@ func TestRotationBesideAServiceThatSealsUnderTheOldKey(t *testing.T) {
 	wantAt(t, p.get(t, "/api/v1/patients/"+first+"/", p.Admin(t)).expect(t, 200), object{"last_name": "First"})
 }
 
-// A damaged value names its key, which stays; the rotation says which record it is.
-func TestRotationPastADamagedValue(t *testing.T) {
+// A damaged value keeps its key from being retired, and the rotation names its record.
+func TestRotationWithDamagedValue(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	a, aID := p.ownKey()
@@ -279,12 +279,12 @@ func TestRotationPastADamagedValue(t *testing.T) {
 		t.Errorf("keys rotate ended with %d\n%s%s", status, out, errOut)
 	}
 	if now := lastNameColumn(t, p.database(t), patient); now != damaged {
-		t.Errorf("the damaged value became %q", now)
+		t.Errorf("the damaged value changed to %q", now)
 	}
 	p.wantRefused(t, p.withRing(b), aID, "serve", "--http", freeAddr(t))
 }
 
-// writable is the practice's database for those who change it behind the service's back.
+// writable opens the practice's database for changes that bypass the service.
 func (p *practice) writable(t *testing.T) *dbx.DB {
 	t.Helper()
 	db := sqlite.File(filepath.Join(p.Dir, "data.db"), "busy_timeout(10000)")

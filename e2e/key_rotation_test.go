@@ -14,7 +14,7 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// The operator's whole way to a new key: add it, restart, rotate while people work, drop the old one, restart.
+// An operator's complete key rotation: add a key, restart, rotate under load, remove the old key, restart.
 func TestRotateKeysUnderLoad(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -74,9 +74,9 @@ func TestRotateKeysUnderLoad(t *testing.T) {
 	close(stop)
 	writers.Wait()
 	if !strings.Contains(said, "re-encrypted under key rotated.") || !strings.Contains(said, "Key "+oldID+" is still needed for ") {
-		t.Errorf("keys rotate said:\n%s", said)
+		t.Errorf("keys rotate printed:\n%s", said)
 	}
-	rotate() // what was read before and written after the first one
+	rotate() // values read before and written after the first rotation
 	if err := p.Stop(t); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestRotateKeysUnderLoad(t *testing.T) {
 	cmd := exec.Command(binary(t), "serve", "--dir", p.Dir, "--http", freeAddr(t))
 	cmd.Env = environ(withKeys(oldKeys))
 	if out, err := cmd.CombinedOutput(); err == nil || strings.Count(strings.TrimSpace(string(out)), "\n") > 0 || !strings.Contains(string(out), "VIGIL_ENCRYPTION_KEYS") {
-		t.Errorf("with the old key alone the service says: %v\n%s", err, out)
+		t.Errorf("with the old key alone the service returned: %v\n%s", err, out)
 	}
 	p.process = launchAt(t, freeAddr(t), p.Dir, withKeys(newKeys), "serve")
 	p.URL, p.admin = p.process.URL, ""
@@ -98,7 +98,7 @@ func TestRotateKeysUnderLoad(t *testing.T) {
 	}
 }
 
-// wantNothingUnder looks for values under a key in every text column but those of the audit log and of tables left out.
+// wantNothingUnder searches every text column for values under a key, except the audit log and the tables left out.
 func wantNothingUnder(t *testing.T, db *dbx.DB, keyID string, leftOut ...string) {
 	t.Helper()
 	var columns []struct {

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// TestRotationTorture kills a rotation of keys at random moments while readings come in through the webhook and patients are changed, and starts the
-// service after each kill with the new ring alone, with the old one alone and with both: a start is refused, or everything reads. Nothing
-// acknowledged is lost. ROTATIONS says how many kills there are; otherwise three.
+// TestRotationTorture kills a key rotation at random times while readings arrive and patients are changed. After each kill
+// it starts the service with the new ring only, the old one only, and both: a start is refused, or everything is readable.
+// No acknowledged write is lost. ROTATIONS sets the number of kills, three by default.
 func TestRotationTorture(t *testing.T) {
 	t.Parallel()
-	kills, _ := strconv.Atoi(os.Getenv("ROTATIONS")) // nothing, or nonsense: few
+	kills, _ := strconv.Atoi(os.Getenv("ROTATIONS")) // 0 if unset or invalid
 	kills = max(kills, 3)
 	p := newPractice(t)
 	old, _ := p.ownKey()
-	l := &rotationLoad{p: p, url: "http://" + freeAddr(t), told: map[string]bool{}}
+	l := &rotationLoad{p: p, url: "http://" + freeAddr(t), ackedReadings: map[string]bool{}}
 	p.serve(t, strings.TrimPrefix(l.url, "http://"))
 	for i := range 40 {
 		gateway := fmt.Sprintf("GW-%d", i)
@@ -41,7 +41,7 @@ func TestRotationTorture(t *testing.T) {
 		p.useRing(fresh, old)
 		p.serve(t, strings.TrimPrefix(l.url, "http://"))
 		stop := l.work(t)
-		// Some rotations are through before they are killed; then the new key reads alone, and that is as good.
+		// Some rotations finish before the kill; then the new key alone must be enough.
 		cut := time.Duration(rand.Int64N(int64(1200 * time.Millisecond)))
 		finished := killedRotation(t, p, cut)
 		if rand.IntN(2) == 0 {
@@ -67,13 +67,13 @@ func TestRotationTorture(t *testing.T) {
 	for _, complaint := range l.complaints {
 		t.Error(complaint)
 	}
-	t.Logf("%d kills: %v; %d readings acknowledged", kills, tally, len(l.told))
+	t.Logf("%d kills: %v; %d readings acknowledged", kills, tally, len(l.ackedReadings))
 	if kills >= 10 && tally["new refused"] == 0 {
 		t.Error("no kill came before the end of a rotation")
 	}
 }
 
-// killedRotation begins to rotate and kills it after a while; finished says that it was through.
+// killedRotation starts a rotation and kills it after a time; finished reports that it had completed.
 func killedRotation(t *testing.T, p *practice, after time.Duration) (finished bool) {
 	t.Helper()
 	cmd := exec.Command(binary(t), "keys", "rotate", "--dir", p.Dir)
@@ -92,22 +92,22 @@ func killedRotation(t *testing.T, p *practice, after time.Duration) (finished bo
 	}
 }
 
-// rotationLoad is what happens to a practice meanwhile.
+// rotationLoad is the load on the practice during the rotation.
 type rotationLoad struct {
 	p   *practice
 	url string
 	ids []string
 
-	lock        sync.Mutex
-	sent, acked []int // rounds of each patient's last name
-	readings    int
-	told        map[string]bool // ids of acknowledged readings
-	complaints  []string
+	lock          sync.Mutex
+	sent, acked   []int // rounds of each patient's last name
+	readings      int
+	ackedReadings map[string]bool // ids of acknowledged readings
+	complaints    []string
 }
 
-// work changes patients and sends readings until stop is called and all are answered, or nobody answers.
+// work changes patients and sends readings until stop is called and all requests are answered, or the service is down.
 func (l *rotationLoad) work(t *testing.T) (stop func()) {
-	c := &everybody{p: l.p, url: l.url}
+	c := &allClients{p: l.p, url: l.url}
 	ended := make(chan struct{})
 	var group sync.WaitGroup
 	each := func(do func(n int) bool) {
@@ -134,7 +134,7 @@ func (l *rotationLoad) work(t *testing.T) (stop func()) {
 		status, answer := c.try(http.MethodPut, "/api/v1/patients/"+l.ids[i]+"/", encode(t, object{
 			"first_name": "Ann", "last_name": fmt.Sprintf("Name-%d-%d", i, round), "date_of_birth": "1950-01-02", "gender": "female", "gateway_patient_id": fmt.Sprintf("GW-%d", i),
 		}))
-		l.heard(status, answer, func() { l.acked[i] = round })
+		l.recordAnswer(status, answer, func() { l.acked[i] = round })
 		return status != 0
 	})
 	for range 2 {
@@ -145,14 +145,14 @@ func (l *rotationLoad) work(t *testing.T) (stop func()) {
 			l.lock.Unlock()
 			gateway := fmt.Sprintf("GW-%d", i)
 			status, answer := c.try(http.MethodPost, webhook, encode(t, measurement(gateway, "CUFF-"+gateway, 230, 140, at)))
-			l.heard(status, answer, func() { l.told[fmt.Sprint(answer["observation_id"])] = true })
+			l.recordAnswer(status, answer, func() { l.ackedReadings[fmt.Sprint(answer["observation_id"])] = true })
 			return status != 0
 		})
 	}
 	return func() { close(ended); group.Wait() }
 }
 
-func (l *rotationLoad) heard(status int, answer map[string]any, acknowledged func()) {
+func (l *rotationLoad) recordAnswer(status int, answer map[string]any, acknowledged func()) {
 	l.lock.Lock()
 	defer l.lock.Unlock()
 	switch {
@@ -163,7 +163,7 @@ func (l *rotationLoad) heard(status int, answer map[string]any, acknowledged fun
 	}
 }
 
-// start tries a ring: "refused", or "reads" when everything does and nothing is lost.
+// start tries a key ring and returns "refused", or "reads" when everything is readable and nothing is lost.
 func (l *rotationLoad) start(t *testing.T, ring []string) string {
 	t.Helper()
 	p := l.p
@@ -214,7 +214,7 @@ func (l *rotationLoad) start(t *testing.T, ring []string) string {
 	for _, id := range ids {
 		stored[id] = true
 	}
-	for id := range l.told {
+	for id := range l.ackedReadings {
 		if !stored[id] {
 			t.Fatalf("reading %s is lost", id)
 		}

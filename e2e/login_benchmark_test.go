@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// How long a reading takes to be stored, with nobody else about and while very many people try to sign in at once. Run it with
-// go test -run '^$' -bench LoginStorm .
+// Latency of storing a reading, without other load and during many concurrent sign-ins. Run it with go test -run '^$' -bench
+// LoginStorm .
 func BenchmarkLoginStorm(b *testing.B) {
 	p := newPractice(b).serve(b, "")
 	admin := p.Admin(b)

@@ -16,8 +16,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// grant asks the service for a client's token.
-func (p *practice) grant(t testing.TB, form url.Values, header ...string) (status int, answer object) {
+// requestToken requests a machine client's token.
+func (p *practice) requestToken(t testing.TB, form url.Values, header ...string) (status int, answer object) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL+"/api/v1/oauth/token/", strings.NewReader(form.Encode()))
 	if err != nil {
@@ -38,9 +38,10 @@ func (p *practice) grant(t testing.TB, form url.Values, header ...string) (statu
 	return got.StatusCode, answer
 }
 
-// A machine whose keys are published near by, which only developers may do: it signs in by assertion, its token outlives a restart, its assertion
-// does not come back with one, behind a proxy its address is the one the proxy says, and what is taken from it is taken at once.
-func TestMachine(t *testing.T) {
+// A machine client with a JWKS on a local address, which only development allows: it signs in by assertion, its token
+// survives a restart, its assertion cannot be used again after one, its address is the one that a trusted proxy reports, and
+// a revocation applies at once.
+func TestMachineClient(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
 	if err != nil {
@@ -74,10 +75,10 @@ func TestMachine(t *testing.T) {
 		}
 	}
 	first := assertion("first")
-	if status, answer := p.grant(t, first); status != 401 || answer["error"] != "invalid_client" {
+	if status, answer := p.requestToken(t, first); status != 401 || answer["error"] != "invalid_client" {
 		t.Errorf("from another address: %d %v", status, answer)
 	}
-	status, answer := p.grant(t, first, "X-Forwarded-For", "198.51.100.7")
+	status, answer := p.requestToken(t, first, "X-Forwarded-For", "198.51.100.7")
 	if status != 200 || answer["token_type"] != "bearer" || answer["expires_in"] != 900.0 {
 		t.Fatalf("behind the proxy: %d %v", status, answer)
 	}
@@ -108,10 +109,10 @@ func TestMachine(t *testing.T) {
 	if got != 200 {
 		t.Errorf("after a restart the token answers %d", got)
 	}
-	if status, answer := p.grant(t, first, "X-Forwarded-For", "198.51.100.7"); status != 401 {
+	if status, answer := p.requestToken(t, first, "X-Forwarded-For", "198.51.100.7"); status != 401 {
 		t.Errorf("after a restart the assertion answers %d %v", status, answer)
 	}
-	if status, _ := p.grant(t, assertion("second"), "X-Forwarded-For", "198.51.100.7"); status != 200 {
+	if status, _ := p.requestToken(t, assertion("second"), "X-Forwarded-For", "198.51.100.7"); status != 200 {
 		t.Errorf("another assertion: %d", status)
 	}
 	p.post(t, "/api/v1/clients/"+id+"/rotate-secret/", admin, nil).expect(t, 200)

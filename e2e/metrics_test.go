@@ -36,13 +36,13 @@ func scrape(t *testing.T, addr string) (samples map[string]float64, text string)
 			continue
 		}
 		if samples[line[:i]], err = strconv.ParseFloat(line[i+1:], 64); err != nil {
-			return nil, line // these are no metrics
+			return nil, line // not the metrics format
 		}
 	}
 	return samples, all.String()
 }
 
-// sum adds up the samples of a name whose labels hold all the given texts.
+// sum adds the samples of a name whose labels contain all given texts.
 func sum(samples map[string]float64, name string, labels ...string) (total float64) {
 	for key, value := range samples {
 		base, rest, _ := strings.Cut(key, "{")
@@ -57,7 +57,7 @@ func sum(samples map[string]float64, name string, labels ...string) (total float
 	return total
 }
 
-// What /metrics counts is what the API says, after a small day of readings that were stored, repeated, refused, alerted on and delivered.
+// /metrics agrees with the API after readings that were stored, repeated, refused, alerted on and delivered.
 func TestMetricsAgreeWithTheAPI(t *testing.T) {
 	emrServer := httptest.NewUnstartedServer(nil)
 	emrURL := "http://" + emrServer.Listener.Addr().String()
@@ -82,8 +82,8 @@ func TestMetricsAgreeWithTheAPI(t *testing.T) {
 	for n := range critical {
 		p.signed(t, measurement("GW-77", "BP-1001", 190, 85, when.Add(-time.Duration(n+1)*time.Minute))).expect(t, 200)
 	}
-	p.signed(t, measurement("GW-77", "BP-1001", 120, 75, when.Add(-10*time.Minute))).expect(t, 200) // a repeat
-	p.signed(t, measurement("GW-0000", "BP-9", 120, 75, when.Add(-time.Minute))).expect(t, 200)     // to the quarantine
+	p.signed(t, measurement("GW-77", "BP-1001", 120, 75, when.Add(-10*time.Minute))).expect(t, 200) // a duplicate
+	p.signed(t, measurement("GW-0000", "BP-9", 120, 75, when.Add(-time.Minute))).expect(t, 200)     // quarantined
 	p.post(t, "/api/v1/gateway/webhook/", "", object{"unsigned": true}).expect(t, 401)
 	p.post(t, "/api/v1/ingestion/weight/", p.Admin(t), object{"patient_id": patient, "weight_kg": 9000, "measured_at": when.UTC().Format(time.RFC3339)}).expect(t, 400)
 	p.post(t, "/api/v1/ingestion/weight/", p.Admin(t), object{"patient_id": patient, "weight_kg": 80, "measured_at": when.UTC().Format(time.RFC3339)}).expect(t, 201)
@@ -93,7 +93,7 @@ func TestMetricsAgreeWithTheAPI(t *testing.T) {
 	}
 	eventually(t, within, "everything is delivered", func() bool { return fhir("today_stats.transmitted") == stored })
 
-	eventually(t, within, "the last delivery is counted", func() bool { // which it is a moment after it is stored
+	eventually(t, within, "the last delivery is counted", func() bool { // the metric follows shortly after the delivery is stored
 		samples, _ := scrape(t, metricsAddr)
 		return sum(samples, "vigil_deliveries_total", `outcome="transmitted"`) >= stored && sum(samples, "vigil_delivery_seconds_count") >= stored
 	})
@@ -109,7 +109,7 @@ func TestMetricsAgreeWithTheAPI(t *testing.T) {
 		address, field, _ := strings.Cut(path, " ")
 		api[name] = numberAt(t, p.get(t, address, p.Admin(t)).expect(t, 200), field)
 	}
-	api["vital alerts"]-- // that of the impossible weight, which is no reading
+	api["vital alerts"]-- // the alert about the implausible weight, which is not stored as a reading
 	for _, row := range at(t, p.get(t, "/api/v1/dashboard/stats/processing/", p.Admin(t)).expect(t, 200), "results").([]any) {
 		api["processed"] += row.(object)["count"].(float64)
 	}
@@ -121,7 +121,7 @@ func TestMetricsAgreeWithTheAPI(t *testing.T) {
 		"quarantine": sum(samples, "vigil_queue_depth", `"quarantine"`), "mean ms": math.Round(storage * 1000),
 	}
 	if !maps.Equal(api, metrics) {
-		t.Errorf("the API says %v, the metrics %v", api, metrics)
+		t.Errorf("the API returns %v, the metrics %v", api, metrics)
 	}
 	for name, want := range map[string]float64{
 		"vigil_delivery_seconds_count": stored, "vigil_alert_raising_seconds_count": api["vital alerts"], "vigil_rejections_total": 3,
@@ -136,10 +136,10 @@ func TestMetricsAgreeWithTheAPI(t *testing.T) {
 		}
 	}
 	if waiting := samples[`vigil_queue_depth{queue="readings"}`]; waiting != 0 {
-		t.Errorf("%v readings wait", waiting)
+		t.Errorf("%v readings are pending", waiting)
 	}
-	// A busy machine may well be degraded for a while: what is asked is that both say the same of one look at the services.
-	eventually(t, within, "the metrics say of health what the endpoint says", func() bool {
+	// A busy machine may be degraded for a while: both must report the same state.
+	eventually(t, within, "the metrics agree with the health endpoint", func() bool {
 		status := func() any { return at(t, p.get(t, "/health/", "").expect(t, 200), "status") }
 		before := status()
 		samples, _ := scrape(t, metricsAddr)
@@ -152,16 +152,16 @@ func TestMetricsAgreeWithTheAPI(t *testing.T) {
 		}
 	}
 	if _, served := scrape(t, addr); strings.Contains(served, "vigil_") {
-		t.Error("the metrics are served to the world")
+		t.Error("the metrics are served on the public address")
 	}
 }
 
-// numberAt is a number of an answer.
+// numberAt returns a number of an answer.
 func numberAt(t *testing.T, a answer, path string) float64 {
 	t.Helper()
 	value, ok := at(t, a, path).(float64)
 	if !ok {
-		t.Fatalf("%s is no number", path)
+		t.Fatalf("%s is not a number", path)
 	}
 	return value
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// closedPractice is one whose database is its owner's alone, as a start leaves it.
+// closedPractice returns a practice whose database is accessible to its owner only, as the first start leaves it.
 func closedPractice(t *testing.T) *practice {
 	t.Helper()
 	p := newPractice(t)
@@ -22,24 +22,24 @@ func closedPractice(t *testing.T) *practice {
 	return p
 }
 
-// A database that its user may not write is named by check, with the file, before the service fails on it.
-func TestCheckNamesFilesThatAreClosed(t *testing.T) {
+// check reports a database that its user may not write, with the file, before the service fails on it.
+func TestCheckReportsUnwritableFiles(t *testing.T) {
 	t.Parallel()
-	p := nobodysPractice(t)
+	p := newUnprivilegedPractice(t)
 	p.must(t, p.Dir, "backup", "create")
 	wantCheck(t, p.Env, p.Dir, 0, map[string]string{"folder": "ok"})
 	file := filepath.Join(p.Dir, "data.db")
 	if err := os.Chmod(file, 0o400); err != nil {
 		t.Fatal(err)
 	}
-	said := wantCheck(t, p.Env, p.Dir, 1, map[string]string{"folder": "fail"}) // root's check works as the files' owner
+	said := wantCheck(t, p.Env, p.Dir, 1, map[string]string{"folder": "fail"}) // as root, check tests access as the files' owner
 	if !strings.Contains(said, "fail folder: "+file+" cannot be written: permission denied\n") {
-		t.Errorf("check says\n%s", said)
+		t.Errorf("check prints\n%s", said)
 	}
 }
 
-// What stops a start is said by check in the same words: an audit trail without its guards.
-func TestCheckMissesTheGuards(t *testing.T) {
+// check reports what stops a start in the same words: an audit trail without its guards.
+func TestCheckReportsMissingGuards(t *testing.T) {
 	t.Parallel()
 	p := closedPractice(t)
 	p.must(t, p.Dir, "backup", "create")
@@ -47,20 +47,20 @@ func TestCheckMissesTheGuards(t *testing.T) {
 	p.set(t, "DROP TRIGGER audit_log_no_update")
 	const complaint = "the audit log's triggers are missing or changed"
 	if said := wantCheck(t, p.Env, p.Dir, 1, map[string]string{"folder": "fail"}); !strings.Contains(said, complaint) {
-		t.Errorf("check says\n%s", said)
+		t.Errorf("check prints\n%s", said)
 	}
 	wantComplaint(t, p.Env, "", []string{"serve", "--http", freeAddr(t)}, p.Dir, complaint)
 }
 
-// That an older backup was proven to be good says nothing of the newest, which check does not claim.
-func TestCheckSaysWhichBackupIsGood(t *testing.T) {
+// A verified older backup does not make check report the newest one as verified.
+func TestCheckReportsVerifiedBackup(t *testing.T) {
 	t.Parallel()
 	p := closedPractice(t)
 	p.must(t, p.Dir, "backup", "create")
 	began := time.Now()
 	p.must(t, p.Dir, "backup", "verify")
 	if said := wantCheck(t, p.Env, p.Dir, 0, nil); !verifiedSince(began, `old, verified (\S+) ago\n`, said) {
-		t.Errorf("check says\n%s", said)
+		t.Errorf("check prints\n%s", said)
 	}
 	second := time.Now().Unix()
 	eventually(t, within, "the next backup has another name, which is to the second", func() bool { return time.Now().Unix() != second })
@@ -76,13 +76,14 @@ func TestCheckSaysWhichBackupIsGood(t *testing.T) {
 	if err := os.WriteFile(file, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.refused(t, newest, p.Dir, "backup", "verify")
+	p.mustFail(t, newest, p.Dir, "backup", "verify")
 	if said := wantCheck(t, p.Env, p.Dir, 0, nil); !verifiedSince(began, `old, not verified; an older one was, (\S+) ago\n`, said) {
-		t.Errorf("check says\n%s", said)
+		t.Errorf("check prints\n%s", said)
 	}
 }
 
-// verifiedSince reports whether check names an age, in whole minutes, that a backup verified since then can have: 0s but on a very slow machine.
+// verifiedSince reports whether check prints an age, in whole minutes, that is possible for a backup verified since then: 0s
+// except on a slow machine.
 func verifiedSince(began time.Time, line, said string) bool {
 	found := regexp.MustCompile(line).FindStringSubmatch(said)
 	if found == nil {
@@ -92,8 +93,8 @@ func verifiedSince(began time.Time, line, said string) bool {
 	return err == nil && age <= time.Since(began).Round(time.Minute)
 }
 
-// A disk for backups that has no room for the next is told by check, and in one line by the backup.
-func TestCheckFindsAFullTarget(t *testing.T) {
+// A backup disk without space for the next backup is reported by check, and in one line by the backup command.
+func TestCheckReportsFullBackupDisk(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	disk := t.TempDir()
@@ -102,7 +103,7 @@ func TestCheckFindsAFullTarget(t *testing.T) {
 	env := with(p.Env, "VIGIL_BACKUP_FOLDER="+folder)
 	said := wantCheck(t, env, p.Dir, 2, map[string]string{"backup": "warn"})
 	if !strings.Contains(said, "0.1 MB free in "+folder) || !strings.Contains(said, "the next will not fit") {
-		t.Errorf("check says\n%s", said)
+		t.Errorf("check prints\n%s", said)
 	}
 	wantComplaint(t, env, "", []string{"backup", "create"}, p.Dir, "the folder "+folder+" cannot be written: no space left on device")
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
@@ -110,8 +111,8 @@ func TestCheckFindsAFullTarget(t *testing.T) {
 	}
 }
 
-// An identity provider that is away, or is called otherwise, is found before the first nurse wants to sign in.
-func TestCheckAsksTheIdentityProvider(t *testing.T) {
+// An unreachable identity provider, or one with another issuer, is reported before the first nurse signs in.
+func TestCheckIdentityProvider(t *testing.T) {
 	t.Parallel()
 	issuer, asked := "", 0
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,24 +129,24 @@ func TestCheckAsksTheIdentityProvider(t *testing.T) {
 	env := with(p.Env, "VIGIL_OIDC_ISSUER="+provider.URL, "VIGIL_OIDC_CLIENT_ID=vigil", "VIGIL_OIDC_ROLE_MAP=nurses=nurse")
 	wantCheck(t, p.Env, p.Dir, 0, map[string]string{"OIDC": ""}, "--deep")
 	if wantCheck(t, env, p.Dir, 0, map[string]string{"OIDC": "ok"}); asked > 0 {
-		t.Error("asked without --deep")
+		t.Error("a request was sent without --deep")
 	}
 	for says, is := range map[string]string{"does not say at /.well-known": "", "calls itself otherwise": provider.URL + "/"} {
 		issuer = is
 		if said := wantCheck(t, env, p.Dir, 1, map[string]string{"OIDC": "fail"}, "--deep"); !strings.Contains(said, says) || strings.Contains(said, "Zyxomarka") {
-			t.Errorf("check says\n%s", said)
+			t.Errorf("check prints\n%s", said)
 		}
 	}
 	issuer = provider.URL
 	wantCheck(t, env, p.Dir, 0, map[string]string{"OIDC": "ok"}, "--deep")
 	provider.Close()
 	if said := wantCheck(t, env, p.Dir, 1, map[string]string{"OIDC": "fail"}, "--deep"); !strings.Contains(said, "cannot be reached") {
-		t.Errorf("check says\n%s", said)
+		t.Errorf("check prints\n%s", said)
 	}
 }
 
-// A replica of a newer program's is not prepared by an older one.
-func TestAdoptKnowsNewerFolders(t *testing.T) {
+// An older program refuses to prepare a replica of a newer program.
+func TestAdoptRefusesNewerSchema(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	p.set(t, "INSERT INTO _migrations (file, applied) VALUES ('9999999999_future.go', 1)")

@@ -10,7 +10,7 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// job is one of the list of jobs.
+// job returns a job of the list.
 func (p *practice) job(t *testing.T, name string) object {
 	t.Helper()
 	list := p.get(t, "/api/v1/jobs/", p.Admin(t)).expect(t, 200)
@@ -23,10 +23,10 @@ func (p *practice) job(t *testing.T, name string) object {
 	return nil
 }
 
-// runJob runs a job by hand to its end, and returns how it ended.
+// runJob runs a job to its end and returns its result.
 func (p *practice) runJob(t *testing.T, name string) string {
 	t.Helper()
-	eventually(t, 2*within, name+" begins", func() bool { // the clock may be running it
+	eventually(t, 2*within, name+" begins", func() bool { // the scheduler may be running it
 		begun := p.post(t, "/api/v1/jobs/"+name+"/run/", p.Admin(t), object{})
 		return begun.status != 409 && begun.expect(t, 202).status == 202
 	})
@@ -38,7 +38,7 @@ func (p *practice) runJob(t *testing.T, name string) string {
 	return status
 }
 
-// Jobs are listed and run by hand, one run at a time, by administrators. Source: docs/decisions/jobs.md, "Running a job by hand".
+// Administrators list jobs and run them, one run at a time. Source: docs/decisions/jobs.md, "Running a job by hand".
 func TestJobsByHand(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
@@ -61,7 +61,7 @@ func TestJobsByHand(t *testing.T) {
 	p.get(t, "/api/v1/jobs/", nurse).expect(t, 403)
 	p.post(t, "/api/v1/jobs/stale-readings/run/", nurse, object{}).expect(t, 403)
 	if n := number(t, p.database(t), `SELECT COUNT(*) FROM audit_log WHERE event = 'job.run' AND resource_id = 'stale-readings'`); n != 1 {
-		t.Errorf("%d lines in the trail", n)
+		t.Errorf("%d entries in the audit trail", n)
 	}
 	list := p.must(t, p.Dir, "jobs", "list")
 	if !strings.Contains(list, "stale-readings") || strings.Count(list, "\n") != int(numberAt(t, p.get(t, "/api/v1/jobs/", p.Admin(t)), "count"))+1 {
@@ -69,9 +69,9 @@ func TestJobsByHand(t *testing.T) {
 	}
 }
 
-// What was due once a day while nobody was there is made up for soon after the start, and once; what ran is not run again.
+// A daily run missed while the service was down is made up for soon after the start, once. Completed runs are not repeated.
 // Source: docs/decisions/jobs.md, "Missed runs".
-func TestMissedJobsAreMadeUpFor(t *testing.T) {
+func TestMissedJobsRunLater(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	p.runJob(t, "hub-check")
@@ -94,9 +94,10 @@ func TestMissedJobsAreMadeUpFor(t *testing.T) {
 	}
 }
 
-// Each night the newest backup is proven to be good; what was proven last is never removed, and of a damaged database none is taken.
+// Each night the newest backup is verified. The last verified backup is never removed, and no backup is taken of a damaged
+// database.
 // Source: docs/decisions/operating.md, "Verified backups".
-func TestBackupsAreChecked(t *testing.T) {
+func TestBackupVerification(t *testing.T) {
 	t.Parallel()
 	metrics := freeAddr(t)
 	p := newPractice(t, "VIGIL_BACKUP_KEEP=1", "VIGIL_METRICS_ADDR="+metrics).serve(t, "")
@@ -111,7 +112,7 @@ func TestBackupsAreChecked(t *testing.T) {
 		samples, _ := scrape(t, metrics)
 		for _, name := range []string{"vigil_backup_last_success_timestamp_seconds", "vigil_backup_last_verified_timestamp_seconds"} {
 			if _, there := samples[name]; !there {
-				t.Errorf("%s is not there", name)
+				t.Errorf("%s does not exist", name)
 			}
 		}
 		return samples["vigil_backup_last_success_timestamp_seconds"], samples["vigil_backup_last_verified_timestamp_seconds"]
@@ -119,7 +120,7 @@ func TestBackupsAreChecked(t *testing.T) {
 	if taken, verified := figures(); taken != 0 || verified != 0 {
 		t.Errorf("taken %v, verified %v before the first", taken, verified)
 	}
-	p.must(t, p.Dir, "backup", "create") // by a timer, say: it counts, and is proven by nobody yet
+	p.must(t, p.Dir, "backup", "create") // by a timer, for example: it counts as taken, but not as verified
 	if taken, verified := figures(); taken == 0 || verified != 0 {
 		t.Errorf("taken %v, verified %v after the command", taken, verified)
 	}
@@ -146,7 +147,7 @@ func TestBackupsAreChecked(t *testing.T) {
 		t.Errorf("kept %v, want %v", now, first)
 	}
 	eventually(t, within, "what is wrong is told", func() bool { return strings.Contains(p.Output(), "the database is damaged") })
-	// A copy that is no good, too, displaces nothing.
+	// An invalid copy does not displace a valid one.
 	if err := os.WriteFile(filepath.Join(p.Dir, "snapshots", "vigil-20990101T000000Z.tar.gz.age"), []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestBackupsAreChecked(t *testing.T) {
 	}
 }
 
-// damage breaks a page of a table that nothing reads.
+// damage overwrites a page of a table that the test does not read.
 func (p *practice) damage(t *testing.T) {
 	t.Helper()
 	db := p.database(t)

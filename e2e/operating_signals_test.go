@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// putCertificate writes a certificate that ends at a time.
+// putCertificate writes a certificate that expires at a time.
 func putCertificate(t *testing.T, certFile, keyFile string, serial int64, until time.Time) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -43,18 +43,19 @@ func putCertificate(t *testing.T, certFile, keyFile string, serial int64, until 
 	}
 }
 
-// served is the serial number of the certificate that is presented; 0 for none.
+// served returns the serial number of the presented certificate; 0 for none.
 func served(addr string) int64 {
 	connection, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
 		return 0
 	}
-	defer func() { _ = connection.Close() }() // only looked at
+	defer func() { _ = connection.Close() }() // only inspected
 	return connection.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
 
-// A hang-up reads certificate and log file anew, and ends nothing. Source: docs/decisions/operating.md, "Signals".
-func TestHangUpReloads(t *testing.T) {
+// SIGHUP reloads the certificate and reopens the log file without ending connections. Source: docs/decisions/operating.md,
+// "Signals".
+func TestSIGHUPReloads(t *testing.T) {
 	t.Parallel()
 	dir, addr, metrics := t.TempDir(), freeAddr(t), freeAddr(t)
 	certFile, keyFile, log := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "vigil.log")
@@ -83,7 +84,7 @@ func TestHangUpReloads(t *testing.T) {
 		return strings.Contains(logged(log), `"level":"ERROR","msg":"certificate","error":"it expired at`)
 	})
 	if ends() != float64(expired.Unix()) {
-		t.Errorf("the metrics say of the certificate's end %v", ends())
+		t.Errorf("the metrics report the certificate's expiry as %v", ends())
 	}
 	wantCheck(t, p.Env, p.Dir, 1, map[string]string{"certificate": "fail"})
 
@@ -104,7 +105,7 @@ func TestHangUpReloads(t *testing.T) {
 	hangUp()
 	eventually(t, within, "a broken file is told", func() bool { return strings.Contains(logged(log), "the certificate of before is served") })
 	if served(addr) != 2 {
-		t.Error("what was served is served no longer")
+		t.Error("an open connection was closed")
 	}
 	if err := process.Stop(t); err != nil {
 		t.Errorf("ended with %v", err)
@@ -118,11 +119,11 @@ func TestHangUpReloads(t *testing.T) {
 		t.Error(logged(log + ".1"))
 	}
 	if process.Output() != "" {
-		t.Errorf("beside the log file: %s", process.Output())
+		t.Errorf("written outside the log file: %s", process.Output())
 	}
 }
 
-// A certificate that is not used is told; the first hang-up, before anything is served, ends nothing either.
+// A certificate without TLS is reported. A SIGHUP before the listener is open does not end the process.
 func TestCertificateWithoutTLS(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile := filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")

@@ -20,10 +20,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// checkLine is a line of check.
+// checkLine matches a line of check.
 var checkLine = regexp.MustCompile(`^(ok|warn|fail) ([A-Za-z]+): \S.*$`)
 
-// wantCheck runs check and holds it to its exit status and to the worst word of some subjects. It returns what it printed.
+// wantCheck runs check and compares its exit status and the worst level of some subjects. It returns its output.
 func wantCheck(t *testing.T, env []string, dir string, status int, want map[string]string, flags ...string) string {
 	t.Helper()
 	got, out, errOut := vigil(t, env, "", append(append([]string{"check"}, flags...), "--dir", dir)...)
@@ -48,12 +48,12 @@ func wantCheck(t *testing.T, env []string, dir string, status int, want map[stri
 	return out
 }
 
-// with is an environment with other settings.
+// with returns an environment with other settings.
 func with(env []string, settings ...string) []string {
 	return append(append([]string(nil), env...), settings...)
 }
 
-// set writes to the practice's database from outside.
+// set writes to the practice's database from outside the service.
 func (p *practice) set(t *testing.T, statement string) {
 	t.Helper()
 	db := sqlite.File(filepath.Join(p.Dir, "data.db"), "busy_timeout(10000)")
@@ -65,7 +65,7 @@ func (p *practice) set(t *testing.T, statement string) {
 	}
 }
 
-// Check says what would stop the service or a backup, before it does. Source: docs/decisions/operating.md, "Check".
+// check reports what would stop the service or a backup in advance. Source: docs/decisions/operating.md, "Check".
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -93,8 +93,8 @@ func TestCheck(t *testing.T) {
 	wantCheck(t, p.Env, p.Dir, 1, map[string]string{"time": "fail"})
 }
 
-// Without --deep nobody is asked; with it each is told of in a sentence that holds no secret, and none of what it answered.
-func TestCheckAsksNeighbours(t *testing.T) {
+// Without --deep no system is contacted. With it each is reported in one sentence, without secrets and without its response.
+func TestCheckDeep(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	bucket := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -128,7 +128,7 @@ func TestCheckAsksNeighbours(t *testing.T) {
 		"VIGIL_BACKUP_S3_ACCESS_KEY=access", "VIGIL_BACKUP_S3_SECRET=hush-hush-bucket", "VIGIL_BACKUP_S3_FORCE_PATH_STYLE=true")...)
 	out := wantCheck(t, p.Env, p.Dir, 2, map[string]string{"SMTP": "ok", "EMR": "ok", "bucket": "ok"})
 	if n := asked.Load(); n > 0 {
-		t.Errorf("%d neighbours were asked", n)
+		t.Errorf("%d systems were contacted", n)
 	}
 	deep := wantCheck(t, p.Env, p.Dir, 1, map[string]string{"SMTP": "fail", "EMR": "fail", "bucket": "fail"}, "--deep")
 	for _, secret := range []string{"hush-hush", "Zyxomarka", "<", valueOf(p.Env, "VIGIL_GATEWAY_WEBHOOK_SECRET"), valueOf(p.Env, "VIGIL_SETTINGS_KEY")} {
@@ -141,12 +141,13 @@ func TestCheckAsksNeighbours(t *testing.T) {
 	}
 	said, err := p.command(t, p.Dir, "backup", "list")
 	if err == nil || !strings.Contains(said, "there is no such bucket") || strings.Contains(said, "<") {
-		t.Errorf("backup list said %s", said)
+		t.Errorf("backup list printed %s", said)
 	}
 }
 
-// A production that nobody can be sent to, a database of a newer program, and TLS without a certificate do not start.
-func TestStartsThatAreRefused(t *testing.T) {
+// A production service does not start without a public address, with a newer program's database, or with TLS but no
+// certificate.
+func TestInvalidSettingsPreventStart(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	serve := []string{"serve", "--http", "127.0.0.1:0"}
@@ -160,12 +161,12 @@ func TestStartsThatAreRefused(t *testing.T) {
 	}
 	p.set(t, "DELETE FROM _migrations WHERE file = '1999999999_of_tomorrow.go'")
 	if len(contentOf(t, p.Dir)["data.db"]) != len(before) {
-		t.Error("who was refused has changed the database")
+		t.Error("a refused start changed the database")
 	}
 	p.serve(t, "")
 }
 
-// A disk that takes nothing more is not healthy: whoever watches is told, and told again when it is over.
+// A full disk is reported as unhealthy by health, metrics and log, and its recovery is reported too.
 func TestFullDiskIsUnhealthy(t *testing.T) {
 	t.Parallel()
 	metrics := freeAddr(t)
@@ -183,19 +184,19 @@ func TestFullDiskIsUnhealthy(t *testing.T) {
 	limit(4096)
 	eventually(t, within, "the database is down", func() bool { status, word := health(); return status == 503 && word == "down" })
 	if samples, _ := scrape(t, metrics); sum(samples, "vigil_service_health", `"database"`) != 0 || sum(samples, "vigil_disk_free_bytes") <= 0 {
-		t.Error("the metrics do not say it")
+		t.Error("the metrics do not report it")
 	}
 	limit(unix.RLIM_INFINITY)
 	eventually(t, within, "the database is well again", func() bool { status, word := health(); return status == 200 && word != "down" })
 	for _, line := range []string{`"msg":"database check failed: the database cannot be written; readings are rejected until it can"`, `"msg":"service down","service":"database"`, `"msg":"service back","service":"database"`} {
-		eventually(t, within, line+" is logged", func() bool { return strings.Contains(p.Output(), line) }) // a moment after it is answered
+		eventually(t, within, line+" is logged", func() bool { return strings.Contains(p.Output(), line) }) // logged shortly after the answer
 		if strings.Count(p.Output(), line) != 1 {
 			t.Errorf("%s is not logged once\n%s", line, p.Output())
 		}
 	}
 }
 
-// A disk that is really full: no reading is taken, health says so, and all is well when there is room again.
+// On a full disk readings are refused and health reports it; the service recovers when there is space again.
 func TestDiskRunsFull(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -209,7 +210,7 @@ func TestDiskRunsFull(t *testing.T) {
 	patient := p.serve(t, "").patient(t, nil)
 	ago := time.Duration(0)
 	read := func() int {
-		ago += time.Second // each its own
+		ago += time.Second // a different time for each
 		return p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(patient, 120, 80, time.Now().Add(-ago))).status
 	}
 	health := func() string { return fmt.Sprint(at(t, p.get(t, "/health/", ""), "services.database.status")) }
@@ -231,7 +232,7 @@ func TestDiskRunsFull(t *testing.T) {
 	wantCheck(t, p.Env, p.Dir, 1, map[string]string{"disk": "fail"})
 	eventually(t, within, "it is known that the disk is full", func() bool { return health() != "healthy" })
 	eventually(t, 2*within, "a reading is refused", func() bool { return read() == 503 })
-	for _, path := range []string{"/api/v1/patients/", "/api/v1/triage/patients/", "/api/v1/patients/" + patient + "/"} { // each look is recorded
+	for _, path := range []string{"/api/v1/patients/", "/api/v1/triage/patients/", "/api/v1/patients/" + patient + "/"} { // each read is audited
 		if a := p.get(t, path, p.Admin(t)); a.status != 503 && a.status != 200 {
 			t.Errorf("%s: %d with a full disk", path, a.status)
 		}
@@ -242,7 +243,7 @@ func TestDiskRunsFull(t *testing.T) {
 		eventually(t, within, "health is looked at", func() bool { return looks() != last })
 	}
 	if status, word := p.get(t, "/health/", "").status, health(); (status != 503 || word != "down") && read() == 503 {
-		t.Errorf("readings are refused, and health says %d, %s", status, word)
+		t.Errorf("readings are refused, and health answers %d, %s", status, word)
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
@@ -250,13 +251,13 @@ func TestDiskRunsFull(t *testing.T) {
 	eventually(t, within, "all is well again", func() bool { return read() == 201 && health() == "healthy" })
 }
 
-// owners are the users whose files lie in a folder.
+// owners returns the files of a folder by owner.
 func owners(t *testing.T, dir string) map[uint32][]string {
 	t.Helper()
 	found := map[uint32][]string{}
 	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // a journal that has gone
+			return nil // a journal that was deleted
 		}
 		if err != nil {
 			return err
@@ -268,7 +269,7 @@ func owners(t *testing.T, dir string) map[uint32][]string {
 		uid := info.Sys().(*syscall.Stat_t).Uid
 		found[uid] = append(found[uid], path)
 		if entry.Type().IsRegular() && info.Mode().Perm()&0o007 != 0 {
-			t.Errorf("everybody can read %s: %s", path, info.Mode())
+			t.Errorf("%s is readable by others: %s", path, info.Mode())
 		}
 		return nil
 	})
@@ -278,18 +279,19 @@ func owners(t *testing.T, dir string) map[uint32][]string {
 	return found
 }
 
-// nobody is a user who owns nothing else.
-const nobody = 65534
+// nobodyUID is a user id without other files.
+const nobodyUID = 65534
 
-// nobodysPractice is one whose files belong to nobody, as those of a service with a user of its own do; a test is left out where none can be given.
-func nobodysPractice(t *testing.T) *practice {
+// newUnprivilegedPractice returns a practice whose files belong to that user, as with a service user. It skips the test without
+// root.
+func newUnprivilegedPractice(t *testing.T) *practice {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("only root gives files to somebody")
+		t.Skip("changing the owner of files requires root")
 	}
 	p := newPractice(t)
 	err := filepath.WalkDir(p.Dir, func(path string, _ os.DirEntry, err error) error {
-		return errors.Join(err, os.Chmod(path, 0o700), os.Chown(path, nobody, nobody))
+		return errors.Join(err, os.Chmod(path, 0o700), os.Chown(path, nobodyUID, nobodyUID))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -302,20 +304,20 @@ func nobodysPractice(t *testing.T) *practice {
 	return p
 }
 
-// mountDisk puts a small disk of its own on a folder; a test is left out where none can be had.
+// mountDisk mounts a small disk on a folder. It skips the test without root.
 func mountDisk(t *testing.T, folder, options string, flags uintptr) {
 	t.Helper()
 	if err := unix.Mount("none", folder, "tmpfs", flags, options); err != nil {
-		t.Skip("a disk of its own takes root: ", err)
+		t.Skip("mounting a disk requires root: ", err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
 }
 
-// Root who works on a practice's folder leaves nothing in it that the practice's service cannot open.
+// Commands run by root leave no file that the practice's service cannot open.
 func TestRootKeepsOwners(t *testing.T) {
 	t.Parallel()
-	p := nobodysPractice(t)
-	keys := filepath.Join(t.TempDir(), "keys") // which root alone can read
+	p := newUnprivilegedPractice(t)
+	keys := filepath.Join(t.TempDir(), "keys") // readable by root only
 	if err := os.WriteFile(keys, []byte(valueOf(p.Env, "VIGIL_ENCRYPTION_KEYS")), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -324,13 +326,13 @@ func TestRootKeepsOwners(t *testing.T) {
 		p.must(t, p.Dir, args...)
 	}
 	wantCheck(t, p.Env, p.Dir, 0, nil)
-	if found := owners(t, p.Dir); len(found) != 1 || len(found[nobody]) == 0 {
+	if found := owners(t, p.Dir); len(found) != 1 || len(found[nobodyUID]) == 0 {
 		t.Errorf("files belong to %v", found)
 	}
 }
 
-// Backups are closed to others, whatever the umask.
-func TestFilesAreTheServicesAlone(t *testing.T) {
+// Backups are not readable by others, whatever the umask.
+func TestFilePermissionsOfBackups(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	p.must(t, p.Dir, "backup", "create")

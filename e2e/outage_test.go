@@ -9,8 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// The EMR goes away and comes back, and the service is killed meanwhile: everything is delivered once, without a person, and nothing used a slot
-// beyond its first. What people see says that the EMR is down, and then that it is not.
+// The EMR fails and recovers, and the service is killed in between: everything is delivered once, without intervention, and
+// no delivery uses more than its first attempt. Users see that the EMR is unavailable, and then that it is available.
 // Source: docs/decisions/transmissions.md, "An outage".
 func TestOutage(t *testing.T) {
 	t.Parallel()
@@ -32,7 +32,7 @@ func TestOutage(t *testing.T) {
 	eventually(t, within, "the first is delivered", func() bool { return statuses(object{"transmitted": 1.0}) })
 
 	for _, fault := range []sandbox.Fault{{Match: "/fhir", Drop: sandbox.DropBefore}, {Match: "/oauth", Status: http.StatusServiceUnavailable}} {
-		emr.misbehave(t, fault)
+		emr.addFault(t, fault)
 	}
 	read(w.patient, 8*time.Hour)
 	eventually(t, within, "the outage is met", func() bool { return statuses(object{"failed": 1.0}) })
@@ -54,7 +54,7 @@ func TestOutage(t *testing.T) {
 	read(other, time.Minute)
 	away(6, 2)
 
-	emr.behave(t)
+	emr.clearFaults(t)
 	eventually(t, within, "all is delivered", func() bool { return statuses(object{"transmitted": 9.0, "pending": 0.0, "failed": 0.0}) })
 	wantAt(t, p.get(t, "/api/v1/fhir/status/", p.Admin(t)), object{"queue.pending": 0.0, "queue.failed_awaiting_retry": 0.0})
 	eventually(t, within, "the EMR is said to be back", func() bool {

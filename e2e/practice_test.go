@@ -26,8 +26,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A practice as the tests meet it: a data folder with its first accounts, the service on it, and HTTP. What a test cannot see through
-// HTTP, such as a row count, it reads through a connection of its own to the database file.
+// The practice that the tests use: a data folder with its first accounts, the service on it, and HTTP requests. State that
+// HTTP does not expose, such as row counts, is read from the database file.
 
 const (
 	adminEmail     = "admin@vigil.test"
@@ -35,10 +35,10 @@ const (
 	password       = "Correct-Horse-42!"
 	clientID       = "vigil-test"
 	practiceCode   = "elm-street"
-	emrPatient     = "pat-1001" // one of those the EMR sandbox knows
+	emrPatient     = "pat-1001" // a patient of the EMR sandbox
 )
 
-// practice is a service and what is needed to talk to it.
+// practice is a service with what is needed to send it requests.
 type practice struct {
 	URL, Dir      string
 	Env           []string
@@ -47,7 +47,7 @@ type practice struct {
 	admin, super  string
 }
 
-// firstFolder is made once, by the commands an operator would use: keys, an administrator, an account at the dashboard.
+// firstFolder is created once with an operator's commands: keys, an administrator, a dashboard account.
 var firstFolder = sync.OnceValues(func() (folder struct {
 	dir string
 	env []string
@@ -79,7 +79,8 @@ var firstFolder = sync.OnceValues(func() (folder struct {
 	return folder, err
 })
 
-// newPractice is a copy of the first folder, with request limits off; extra settings come last and win. Nothing runs yet.
+// newPractice returns a copy of the first folder with request limits off; extra settings override others. The service is not
+// started.
 func newPractice(t testing.TB, extra ...string) *practice {
 	t.Helper()
 	first, err := firstFolder()
@@ -96,7 +97,7 @@ func newPractice(t testing.TB, extra ...string) *practice {
 	return p
 }
 
-// serve runs the built binary on the practice's folder; addr may be empty for any.
+// serve runs the built binary on the practice's folder; an empty addr means any.
 func (p *practice) serve(t testing.TB, addr string) *practice {
 	t.Helper()
 	p.process = launchAt(t, cmp.Or(addr, freeAddr(t)), p.Dir, p.Env, "serve")
@@ -104,7 +105,7 @@ func (p *practice) serve(t testing.TB, addr string) *practice {
 	return p
 }
 
-// Admin is an access token of the administrator, from one sign-in.
+// Admin returns an access token of the administrator, from one sign-in.
 func (p *practice) Admin(t testing.TB) string {
 	t.Helper()
 	if p.admin == "" {
@@ -118,7 +119,7 @@ func (p *practice) signIn(t testing.TB, email string) string {
 	return text(t, p.post(t, "/api/v1/auth/login/", "", object{"email": email, "password": password}).expect(t, 200), "access")
 }
 
-// Superuser is a token for PocketBase's own routes.
+// Superuser returns a token for PocketBase's own routes.
 func (p *practice) Superuser(t testing.TB) string {
 	t.Helper()
 	if p.super == "" {
@@ -129,7 +130,7 @@ func (p *practice) Superuser(t testing.TB) string {
 
 func now() time.Time { return time.Now().UTC() }
 
-// valueOf is a setting of an environment.
+// valueOf returns a setting of an environment.
 func valueOf(environ []string, name string) string {
 	for _, pair := range environ {
 		if value, found := strings.CutPrefix(pair, name+"="); found {
@@ -149,7 +150,7 @@ type answer struct {
 	body    []byte
 }
 
-// expect ends the test unless the status is the one wanted.
+// expect ends the test unless the status is the expected one.
 func (a answer) expect(t testing.TB, status int) answer {
 	t.Helper()
 	if a.status != status {
@@ -158,12 +159,12 @@ func (a answer) expect(t testing.TB, status int) answer {
 	return a
 }
 
-// at finds a value in a JSON answer: names and list indexes with dots between. It is nil when there is none.
+// at returns a value of a JSON answer by a path of names and list indexes separated by dots; nil if it is missing.
 func at(t testing.TB, a answer, path string) any {
 	t.Helper()
 	var value any
 	if err := json.Unmarshal(a.body, &value); err != nil {
-		t.Fatalf("%s answered no JSON: %v\n%s", a.request, err, a.body)
+		t.Fatalf("%s did not answer with JSON: %v\n%s", a.request, err, a.body)
 	}
 	for _, step := range strings.Split(path, ".") {
 		switch v := value.(type) {
@@ -191,7 +192,7 @@ func text(t testing.TB, a answer, path string) string {
 	return value
 }
 
-// wantAt compares values of an answer with what they should be; numbers are float64, as JSON has them.
+// wantAt compares values of an answer; numbers are float64, as in JSON.
 func wantAt(t testing.TB, a answer, want object) {
 	t.Helper()
 	for path, value := range want {
@@ -201,7 +202,7 @@ func wantAt(t testing.TB, a answer, want object) {
 	}
 }
 
-// send makes a request and holds its answer against the contract. headers are name, value, name, value.
+// send sends a request and checks its answer against the contract. headers alternate names and values.
 func (p *practice) send(t testing.TB, method, path, token, body string, headers ...string) answer {
 	t.Helper()
 	return sendBody(t, p.URL, method, path, token, strings.NewReader(body), headers...)
@@ -225,12 +226,12 @@ func sendBody(t testing.TB, base, method, path, token string, body io.Reader, he
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	a := ask(t, request)
+	a := sendRequest(t, request)
 	a.check(t, method, path)
 	return a
 }
 
-func ask(t testing.TB, request *http.Request) answer {
+func sendRequest(t testing.TB, request *http.Request) answer {
 	t.Helper()
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -244,7 +245,8 @@ func ask(t testing.TB, request *http.Request) answer {
 	return answer{request.Method + " " + request.URL.Path, response.StatusCode, response.Header, read}
 }
 
-// check holds the answer against the contract. A method that an endpoint does not have is not in it; its answer is any other error's.
+// check checks the answer against the contract. An unsupported method is not in it; its answer must have the form of an
+// error.
 func (a answer) check(t testing.TB, method, path string) {
 	t.Helper()
 	if strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/v1/") { // PocketBase's own
@@ -255,13 +257,13 @@ func (a answer) check(t testing.TB, method, path string) {
 	}
 	path, _, _ = strings.Cut(path, "?")
 	if a.status == http.StatusNotFound && at(t, a, "code") == "not_found" && !described(path) {
-		path = "/api/v1/patients/00000000-0000-7000-8000-000000000000/" // what lies nowhere answers like an object that is missing
+		path = "/api/v1/patients/00000000-0000-7000-8000-000000000000/" // unknown paths answer like a missing object
 		method = http.MethodGet
 	}
 	vigiltest.CheckResponse(t, method, path, a.status, a.header, a.body)
 }
 
-// described says whether a path is one of the contract's that the tests ask for.
+// described reports whether the contract should have the path.
 func described(path string) bool {
 	return !strings.Contains(path, "nowhere") && !strings.Contains(path, "//")
 }
@@ -285,7 +287,7 @@ func encode(t testing.TB, body any) string {
 	return string(raw)
 }
 
-// record stores a record through PocketBase's dashboard API, and returns its id.
+// record creates a record through PocketBase's dashboard API, and returns its id.
 func (p *practice) record(t testing.TB, collection string, fields object) string {
 	t.Helper()
 	return text(t, p.post(t, "/api/collections/"+collection+"/records", p.Superuser(t), fields).expect(t, 200), "id")
@@ -297,7 +299,7 @@ func (p *practice) amend(t testing.TB, collection, id string, fields object) {
 	p.send(t, http.MethodPatch, "/api/collections/"+collection+"/records/"+url.PathEscape(id), p.Superuser(t), encode(t, fields)).expect(t, 200)
 }
 
-// user makes an account of a role through the dashboard and signs it in.
+// user creates an account of a role through the dashboard and signs in to it.
 func (p *practice) user(t testing.TB, role string, fields object) string {
 	t.Helper()
 	account := object{"email": role + "@vigil.test", "password": password, "passwordConfirm": password, "role": role, "is_active": true}
@@ -308,7 +310,7 @@ func (p *practice) user(t testing.TB, role string, fields object) string {
 	return p.signIn(t, role+"@vigil.test")
 }
 
-// patient enrols a patient and returns the id; fields change the usual body.
+// patient enrolls a patient and returns the id; fields override the default body.
 func (p *practice) patient(t testing.TB, fields object) string {
 	t.Helper()
 	body := object{"first_name": "Ann", "last_name": "Lee", "date_of_birth": "1950-01-02", "gender": "female"}
@@ -318,12 +320,12 @@ func (p *practice) patient(t testing.TB, fields object) string {
 	return text(t, p.post(t, "/api/v1/patients/", p.Admin(t), body).expect(t, 201), "id")
 }
 
-// bloodPressure is the body of a reading for the API.
+// bloodPressure returns the body of an API reading.
 func bloodPressure(patientID string, systolic, diastolic float64, measuredAt time.Time) object {
 	return object{"patient_id": patientID, "systolic": systolic, "diastolic": diastolic, "measured_at": measuredAt.UTC().Format(time.RFC3339)}
 }
 
-// measurement is a gateway's event with a blood pressure.
+// measurement returns a gateway event with a blood pressure.
 func measurement(gatewayPatient, deviceID string, systolic, diastolic float64, measuredAt time.Time) object {
 	return object{
 		"event_type": "measurement.created", "device_id": deviceID, "patient_id": gatewayPatient, "measurement_type": "blood_pressure",
@@ -343,14 +345,14 @@ func (p *practice) signed(t testing.TB, event any) answer {
 	return p.send(t, http.MethodPost, webhook, "", body, signature(p.WebhookSecret, body, time.Now())...)
 }
 
-// signature makes the gateway's headers. Source: specification, "Gateway webhook signature".
+// signature returns the gateway's headers. Source: specification, "Gateway webhook signature".
 func signature(secret, body string, at time.Time) []string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(body))
 	return []string{"X-Gateway-Signature", "sha256=" + hex.EncodeToString(mac.Sum(nil)), "X-Gateway-Timestamp", strconv.FormatInt(at.Unix(), 10)}
 }
 
-// database opens the practice's database beside the service, for looking only.
+// database opens the practice's database read-only while the service runs.
 func (p *practice) database(t testing.TB) *dbx.DB {
 	t.Helper()
 	db := sqlite.File(filepath.Join(p.Dir, "data.db"), "busy_timeout(10000)", "query_only(ON)")
@@ -358,7 +360,7 @@ func (p *practice) database(t testing.TB) *dbx.DB {
 	return db
 }
 
-// rowsOf counts the rows of every table of ours; PocketBase's and SQLite's own begin with "_" and "sqlite_".
+// rowsOf counts the rows of every table of Vigil; those of PocketBase and SQLite begin with "_" and "sqlite_".
 func rowsOf(t testing.TB, db *dbx.DB) map[string]int {
 	t.Helper()
 	var tables []string
@@ -383,8 +385,8 @@ func rowsOf(t testing.TB, db *dbx.DB) map[string]int {
 	return rows
 }
 
-// rowsBefore is rowsOf before something whose rows are counted. It waits while jobs are about to run, or do, that tell people what the hour has for
-// them.
+// rowsBefore is rowsOf before an action whose rows are counted. It waits while the jobs run, or are about to run, that send
+// the hour's notifications.
 func rowsBefore(t testing.TB, db *dbx.DB) map[string]int {
 	t.Helper()
 	const every, ahead, behind = 15 * time.Minute, 8 * time.Second, 4 * time.Second
@@ -392,10 +394,10 @@ func rowsBefore(t testing.TB, db *dbx.DB) map[string]int {
 	return rowsOf(t, db)
 }
 
-// notByClock leaves out of the audit trail what a job writes when its hour comes, whatever a test does at that moment.
+// notByClock excludes the audit entries of scheduled jobs.
 const notByClock = `event NOT IN ('billing.run', 'retention.purge', 'audit.verify', 'service.health_change')`
 
-// added says by how much each table grew; tables that did not are left out.
+// added returns how many rows each table gained; unchanged tables are omitted.
 func added(before, after map[string]int) map[string]int {
 	grown := map[string]int{}
 	for table, n := range after {
@@ -403,12 +405,12 @@ func added(before, after map[string]int) map[string]int {
 			grown[table] = n - before[table]
 		}
 	}
-	delete(grown, "processing_times") // how many rows it has depends on how long things took
-	delete(grown, "job_runs")         // the clock's own
+	delete(grown, "processing_times") // depends on timing
+	delete(grown, "job_runs")         // written by the scheduler
 	return grown
 }
 
-// sendEMR makes a request to the EMR sandbox, whose answers are no part of our contract.
+// sendEMR sends a request to the EMR sandbox, whose answers are not part of the contract.
 func sendEMR(t testing.TB, method, address, token string, body io.Reader, contentType string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, body)
@@ -421,5 +423,5 @@ func sendEMR(t testing.TB, method, address, token string, body io.Reader, conten
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	return ask(t, request)
+	return sendRequest(t, request)
 }

@@ -27,9 +27,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// telltales must not appear anywhere outside ciphertext: everything that identifies a patient, and every text in which a
+// phiMarks must not appear anywhere outside ciphertext: everything that identifies a patient, and every text in which a
 // user may enter a name. Each is a word that occurs nowhere else, in the forms in which it may be stored.
-var telltales = map[string][]string{
+var phiMarks = map[string][]string{
 	"first name":         {"Xavrielle"},
 	"last name":          {"Quillbrandt"},
 	"birth date":         {"1937-08-29"},
@@ -54,11 +54,11 @@ var telltales = map[string][]string{
 	"password":           {"Unutterable-Word-93!"},
 }
 
-// never are telltales that are not stored at all, so that they are not found in the clear either.
-var never = []string{"password", "refused name", "searched name"}
+// neverStored are phiMarks that are not stored at all, so that they are not found in the clear either.
+var neverStored = []string{"password", "refused name", "searched name"}
 
-// refused are telltales that only occur in rejected requests or in searches.
-var refused = map[string][]string{
+// refusedMarks are phiMarks that only occur in rejected requests or in searches.
+var refusedMarks = map[string][]string{
 	"refused name":  {"Abgelehntia"},
 	"searched name": {"Suchwortia"},
 }
@@ -87,7 +87,7 @@ func TestNoHealthInformationInTheClear(t *testing.T) {
 		"VIGIL_SMTP_PORT="+mailPort(mail), "VIGIL_SMTP_FROM=vigil@vigil.test")...)
 	p.serve(t, "")
 	pushes.subscribe(t, p, p.user(t, "clinical_manager", nil), "/browser")
-	liveWithMarks(t, p)
+	useMarkedData(t, p)
 	pushes.want(t, "Clinical alert", "Escalation", "Reminder", "System notice")
 	if err := p.Stop(t); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestNoHealthInformationInTheClear(t *testing.T) {
 	for i, message := range mail.Messages() {
 		haystacks[fmt.Sprint("mail ", i)] = newHaystack([]byte(message.Subject + message.Text + message.HTML))
 	}
-	for _, set := range []map[string][]string{telltales, refused} {
+	for _, set := range []map[string][]string{phiMarks, refusedMarks} {
 		for name, forms := range set {
 			for _, place := range search(haystacks, forms) {
 				t.Errorf("the %s is in %s", name, place)
@@ -113,8 +113,8 @@ func TestNoHealthInformationInTheClear(t *testing.T) {
 
 	switchEncryptionOff(t, p)
 	haystacks = folder(t, p.Dir)
-	for name, forms := range telltales {
-		if found := search(haystacks, forms); (len(found) == 0) != slices.Contains(never, name) {
+	for name, forms := range phiMarks {
+		if found := search(haystacks, forms); (len(found) == 0) != slices.Contains(neverStored, name) {
 			t.Errorf("without encryption the %s is in %v", name, found)
 		}
 	}
@@ -139,10 +139,10 @@ func TestPrivacySearch(t *testing.T) {
 	}
 }
 
-// liveWithMarks uses every function of the service that handles people, with marked data.
-func liveWithMarks(t *testing.T, p *practice) {
+// useMarkedData uses every function of the service that handles people, with marked data.
+func useMarkedData(t *testing.T, p *practice) {
 	t.Helper()
-	mark := func(name string) string { return telltales[name][0] }
+	mark := func(name string) string { return phiMarks[name][0] }
 	admin := p.Admin(t)
 	body := object{
 		"first_name": mark("first name"), "last_name": mark("last name"), "date_of_birth": mark("birth date"), "gender": "female",
@@ -156,18 +156,18 @@ func liveWithMarks(t *testing.T, p *practice) {
 
 	// Read and search.
 	p.get(t, patient, admin).expect(t, 200)
-	for _, name := range []string{mark("last name"), mark("first name"), refused["searched name"][0]} {
+	for _, name := range []string{mark("last name"), mark("first name"), refusedMarks["searched name"][0]} {
 		p.get(t, "/api/v1/patients/?search="+url.QueryEscape(name), admin).expect(t, 200)
 	}
 	p.get(t, "/api/v1/fhir/patients/"+id+"/", admin).expect(t, 200)
 
 	// Rejected requests, by body and by path.
-	no := refused["refused name"][0]
+	no := refusedMarks["refused name"][0]
 	p.post(t, "/api/v1/patients/", admin, object{"first_name": strings.Repeat(no, 12), "gender": no, "email": no, "mrn": "?" + no, "ssn": no}).expect(t, 400)
 	p.send(t, http.MethodPost, "/api/v1/patients/", admin, `{"first_name":"`+no+`"`).expect(t, 400)
 	p.get(t, "/api/v1/patients/?ordering="+no+"&page="+no, admin).expect(t, 400)
 	p.get(t, "/api/v1/patients/"+no+"/", admin).expect(t, 404)
-	p.send(t, http.MethodPost, "/api/v1/auth/login/", "", encode(t, object{"email": adminEmail, "password": telltales["password"][0]})).expect(t, 401)
+	p.send(t, http.MethodPost, "/api/v1/auth/login/", "", encode(t, object{"email": adminEmail, "password": phiMarks["password"][0]})).expect(t, 401)
 	put(patient, body).expect(t, 200)
 
 	// Readings, one high and one critical; gateway events that match no patient and malformed ones.
@@ -202,7 +202,7 @@ func liveWithMarks(t *testing.T, p *practice) {
 	// Dashboard edits, then archiving and deletion.
 	p.amend(t, collections.Patients, id, object{"last_name": mark("replaced last name")})
 	p.send(t, http.MethodPatch, "/api/collections/patients/records/"+id, p.Superuser(t), encode(t, object{"email": no, "date_of_birth": no})).expect(t, 400)
-	p.send(t, http.MethodGet, "/api/collections/patients/records?filter="+url.QueryEscape("(last_name~'"+refused["searched name"][0]+"')"), p.Superuser(t), "").expect(t, 200)
+	p.send(t, http.MethodGet, "/api/collections/patients/records?filter="+url.QueryEscape("(last_name~'"+refusedMarks["searched name"][0]+"')"), p.Superuser(t), "").expect(t, 200)
 	p.amend(t, collections.Patients, id, object{"last_name": mark("last name"), "phone": mark("phone")})
 	second := p.patient(t, object{"last_name": mark("replaced last name")})
 	p.post(t, patient+"archive/", admin, object{"reason": mark("archive reason")}).expect(t, 200)

@@ -19,23 +19,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// pushed is one request that a push service took, opened.
+// pushed is a decrypted request to the push service.
 type pushed struct {
 	at      time.Time
-	path    string // of the endpoint: which device it is for
+	path    string // of the endpoint, which identifies the device
 	header  http.Header
 	message map[string]any // nil for a test of the subscription
 }
 
-// pushCatcher is a push service that accepts everything, and the one browser that can open it.
+// pushCatcher is a push service that accepts everything, with the keys to decrypt it.
 type pushCatcher struct {
-	settings []string // with which a practice sends to it
+	settings []string // settings of a practice that sends to it
 	url      string
 	receiver *vigiltest.PushReceiver
 	clock    func() time.Time
 	mu       sync.Mutex
 	got      []pushed
-	refusing map[string]bool // paths that are answered 403
+	refusing map[string]bool // paths answered 403
 }
 
 func newPushCatcher(t *testing.T, clock func() time.Time) *pushCatcher {
@@ -55,7 +55,7 @@ func newPushCatcher(t *testing.T, clock func() time.Time) *pushCatcher {
 	return c
 }
 
-// ServeHTTP takes a push.
+// ServeHTTP stores a push.
 func (c *pushCatcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	message, err := c.receiver.Open(body)
@@ -73,14 +73,14 @@ func (c *pushCatcher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusCreated)
 }
 
-// refuse makes the service answer 403 at a path, or not any more.
+// refuse makes the service answer 403 at a path, or accept it again.
 func (c *pushCatcher) refuse(path string, refusing bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refusing[path] = refusing
 }
 
-// subscribe registers the browser, at a path, for whoever holds the access token.
+// subscribe registers a device, at a path, for the user of the access token.
 func (c *pushCatcher) subscribe(t *testing.T, p *practice, token, path string) {
 	t.Helper()
 	p.post(t, "/api/v1/notifications/tokens/register/", token, object{
@@ -88,7 +88,7 @@ func (c *pushCatcher) subscribe(t *testing.T, p *practice, token, path string) {
 	}).expect(t, 201)
 }
 
-// want waits until a push of every title has arrived.
+// want waits until a push with each title has arrived.
 func (c *pushCatcher) want(t *testing.T, titles ...string) {
 	t.Helper()
 	for _, title := range titles {
@@ -98,14 +98,14 @@ func (c *pushCatcher) want(t *testing.T, titles ...string) {
 	}
 }
 
-// all is everything that was pushed so far.
+// all returns every push so far.
 func (c *pushCatcher) all() []pushed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.got)
 }
 
-// opened is everything that was pushed, in the clear: where to, under which headers, and what.
+// opened returns every push in plaintext: path, headers and content.
 func (c *pushCatcher) opened() []byte {
 	var out bytes.Buffer
 	for _, p := range c.all() {
@@ -116,7 +116,7 @@ func (c *pushCatcher) opened() []byte {
 	return out.Bytes()
 }
 
-// In a browser the worker shows what a push says, once, and nothing for a test of the subscription.
+// The service worker shows each push once, and nothing for a test of the subscription.
 func TestPushWorkerInBrowser(t *testing.T) {
 	browser := newChromium(t)
 	p := newPractice(t).serve(t, "")
@@ -127,7 +127,8 @@ func TestPushWorkerInBrowser(t *testing.T) {
 	}
 }
 
-// A touched notification opens the app where there is no window of it, and else leads the open window to what the push was about.
+// Clicking a notification opens the app if no window is open, and otherwise navigates the open window to the subject of the
+// push.
 func TestPushTouchedInBrowser(t *testing.T) {
 	needsConsole(t)
 	browser := newChromium(t)
@@ -145,7 +146,7 @@ func TestPushTouchedInBrowser(t *testing.T) {
 		"email": "clinical_manager@vigil.test", "password": password, "notification": notification, "heading": "Zoë Touched",
 	}, &landed)
 	if !landed {
-		t.Error("the touch led out of the app")
+		t.Error("the click left the app")
 	}
 	wantAt(t, p.get(t, "/api/v1/notifications/?channel=alerts", manager).expect(t, 200), object{"results.0.read": true})
 }

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// docs/quickstart.md is run as it stands, from its second block on: the first clones and builds, which this test has done already. With
-// VIGIL_TEST_CLONE it clones and builds too, from this folder's repository.
+// The commands of docs/quickstart.md are run from the second block on; the first clones and builds. With VIGIL_TEST_CLONE it
+// also clones and builds, from this repository.
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
 	for _, needed := range []string{"bash", "curl", "openssl"} {
 		if _, err := exec.LookPath(needed); err != nil {
-			t.Skipf("no %s here", needed)
+			t.Skipf("%s is not installed", needed)
 		}
 	}
 	page, err := os.ReadFile("docs/quickstart.md")
@@ -54,7 +54,7 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// shellBlocks are the page's fenced blocks of shell commands.
+// shellBlocks returns the page's fenced blocks of shell commands.
 func shellBlocks(page string) []string {
 	var blocks []string
 	for _, part := range strings.Split(page, "\n```sh\n")[1:] {

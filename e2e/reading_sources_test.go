@@ -10,22 +10,22 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// oneReading is what a reading that raises a warning adds once people were told, whoever brings it: without a care team it is the administrator
-// who is told. Source: docs/decisions/transmissions.md, "One record per observation" and
+// oneReading is the rows that a reading with a warning adds once notifications are sent, whatever its source: without a care
+// team the administrator is notified. Source: docs/decisions/transmissions.md, "One record per observation" and
 // docs/decisions/security.md, "Audit record".
 var oneReading = map[string]int{
 	"observations": 1, "alerts": 1, "announcements": 1, "notifications": 1, "transmissions": 1, "reading_days": 1, "daily_counts": 1, "audit_log": 3,
 	"changes": 3, // the reading, its day and its alert
 }
 
-// The gateway, a nurse and the dashboard are three doors to the same room.
-func TestOneReadingByEveryDoor(t *testing.T) {
+// A reading has the same effects from the gateway, from a nurse and from the dashboard.
+func TestReadingFromEverySource(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	db := p.database(t)
 	day := time.Now().UTC().Truncate(24 * time.Hour).Add(15 * time.Hour) // the same date in New York
 	warm := p.patient(t, nil)
-	p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(warm, 150, 85, day.AddDate(0, 0, -9))).expect(t, 201) // first numbers of the sequences
+	p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(warm, 150, 85, day.AddDate(0, 0, -9))).expect(t, 201) // the first numbers of the sequences
 	doors := []struct {
 		name string
 		send func(patient, device string, measuredAt time.Time) string
@@ -53,10 +53,10 @@ func TestOneReadingByEveryDoor(t *testing.T) {
 		patient := p.patient(t, object{"gateway_patient_id": "GW-" + device})
 		p.giveDevice(t, device, patient)
 		measuredAt := day.AddDate(0, 0, -1-i)
-		everybodyTold(t, db)
+		awaitAnnouncements(t, db)
 		before, audited := rowsBefore(t, db), auditEvents(t, db)
 		id := door.send(patient, device, measuredAt)
-		everybodyTold(t, db)
+		awaitAnnouncements(t, db)
 		patients, ids = append(patients, patient), append(ids, id)
 		if grown := added(before, rowsOf(t, db)); !maps.Equal(grown, oneReading) {
 			t.Errorf("by %s, one reading adds %v, want %v", door.name, grown, oneReading)
@@ -77,7 +77,7 @@ func TestOneReadingByEveryDoor(t *testing.T) {
 		}
 	}
 
-	// A reading that is stored stays one reading, whichever door it came by and comes by again.
+	// A stored reading stays one reading when it is sent again, from the same source or another.
 	for i, door := range doors {
 		before := rowsBefore(t, db)
 		device, measuredAt := fmt.Sprintf("BP-%d", i), day.AddDate(0, 0, -1-i)
@@ -91,15 +91,15 @@ func TestOneReadingByEveryDoor(t *testing.T) {
 	}
 }
 
-// giveDevice registers a device and who holds it, through the dashboard.
+// giveDevice registers a device and assigns it to a patient through the dashboard.
 func (p *practice) giveDevice(t testing.TB, device, patient string) {
 	t.Helper()
 	p.record(t, "devices", object{"device_id": device, "status": "assigned", "patient": patient})
 	p.record(t, "device_assignments", object{"device_id": device, "patient": patient, "assigned_at": "2020-01-01T00:00:00.000000Z"})
 }
 
-// everybodyTold waits until nothing announced is left to tell: that happens after the commit.
-func everybodyTold(t testing.TB, db *dbx.DB) {
+// awaitAnnouncements waits until all announcements are sent, which happens after the commit.
+func awaitAnnouncements(t testing.TB, db *dbx.DB) {
 	t.Helper()
 	eventually(t, 30*time.Second, "people are told", func() bool {
 		var open int
@@ -110,7 +110,7 @@ func everybodyTold(t testing.TB, db *dbx.DB) {
 	})
 }
 
-// auditEvents lists the trail, oldest first, without who and when and without what the clock wrote.
+// auditEvents lists the audit trail, oldest first, without actor, time and scheduled entries.
 func auditEvents(t testing.TB, db *dbx.DB) (events []string) {
 	t.Helper()
 	if err := db.NewQuery(`SELECT event || ' ' || action || ' ' || outcome || ' ' || resource_type FROM audit_log WHERE ` + notByClock + ` ORDER BY id`).Column(&events); err != nil {

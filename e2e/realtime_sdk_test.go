@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// listen runs the SDK's subscription in a process of its own; each call of the result waits for its next line.
+// listen runs the SDK's subscription in a separate process; each call of the result waits for its next line.
 func listen(t *testing.T, dir, url, token string) (next func() map[string]any) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "node", "listen.mjs", url, token, "triage")
@@ -20,7 +20,7 @@ func listen(t *testing.T, dir, url, token string) (next func() map[string]any) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	patience := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // what is never heard must not hang the tests
+	patience := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // a missing event must not hang the tests
 	t.Cleanup(func() {
 		patience.Stop()
 		_ = cmd.Process.Kill()
@@ -40,19 +40,19 @@ func listen(t *testing.T, dir, url, token string) (next func() map[string]any) {
 	}
 }
 
-// The official SDK hears, through the built binary, what a reading of the gateway does to the list: the alerts, the escalation, the
-// patient as the list then has them, and the totals. A billing clerk is refused.
-func TestSDKHearsTheTriageList(t *testing.T) {
+// The official SDK receives, from the built binary, what a gateway reading changes in the list: the alerts, the escalation,
+// the patient's row, and the totals. A billing clerk is refused.
+func TestSDKReceivesTriageEvents(t *testing.T) {
 	dir := sdkFolder(t)
 	p := newPractice(t).serve(t, "")
 	patient := p.patient(t, object{"gateway_patient_id": "GW-LIVE"})
 	next := listen(t, dir, p.URL, p.Admin(t))
 	if line := next(); line["subscribed"] != true {
-		t.Fatalf("the SDK says %v", line)
+		t.Fatalf("the SDK prints %v", line)
 	}
 	p.signed(t, measurement("GW-LIVE", "BP-LIVE", 190, 125, time.Now().Add(-time.Minute))).expect(t, 200)
 	heard, last := map[string]map[string]any{}, 0.0
-	// The list may still be telling of the enrolment when the subscription begins.
+	// Events of the enrollment may still arrive when the subscription begins.
 	for len(heard) < 4 || heard["patient"]["risk_level"] != "critical" || heard["stats"]["active_escalations"] != 1.0 {
 		message := next()
 		if seq, _ := message["seq"].(float64); seq <= last {
@@ -72,7 +72,7 @@ func TestSDKHearsTheTriageList(t *testing.T) {
 		}
 	}
 	if heard["alert"]["patient_id"] != patient || heard["escalation"]["patient_id"] != patient || heard["stats"]["active_escalations"] != 1.0 {
-		t.Errorf("heard %v", heard)
+		t.Errorf("received %v", heard)
 	}
 	clerk := p.user(t, "data_monitor", nil)
 	if line := listen(t, dir, p.URL, clerk)(); line["subscribed"] != false || line["status"] != 403.0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// replica is Litestream beside a practice, by deploy/litestream.yml, with a folder as the place it copies to.
+// replica is Litestream with deploy/litestream.yml, replicating a practice to a folder.
 type replica struct {
 	program, config string
 	env             []string
@@ -18,12 +18,12 @@ type replica struct {
 	done            chan error
 }
 
-// replicate starts it, or skips the test where there is no Litestream.
+// replicate starts Litestream, or skips the test without it.
 func replicate(t *testing.T, p *practice) *replica {
 	t.Helper()
 	program, err := exec.LookPath("litestream")
 	if err != nil {
-		t.Skip("no litestream here: make drills fetches it")
+		t.Skip("litestream is not installed; make drills fetches it")
 	}
 	config, err := filepath.Abs("deploy/litestream.yml")
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *replica) end(signal os.Signal) {
 	r.done <- err
 }
 
-// restore puts what the replica has into a new folder, with the database as if it were that of the practice.
+// restore restores the replica into a new folder and uses it as the practice's database.
 func (r *replica) restore(t *testing.T, p *practice) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "restored")
@@ -68,49 +68,49 @@ func (r *replica) restore(t *testing.T, p *practice) {
 	p.must(t, p.Dir, "backup", "adopt")
 }
 
-// The service is stopped under load, then Litestream, as when a practice moves: nothing that was answered is missing at the new place, and what
-// was not delivered is looked for before it is sent.
+// The service is stopped under load, then Litestream, as when a practice moves: no answered reading is missing in the
+// restored copy, and undelivered readings are reconciled with the EMR before they are sent.
 func TestReplicaOfStoppedService(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	r := replicate(t, p)
-	load := press(http.DefaultClient, p.URL, p.WebhookSecret, p.household(t, 4)...)
+	load := startSenders(http.DefaultClient, p.URL, p.WebhookSecret, p.enrollPatients(t, 4)...)
 	load.await(t, 200)
 	if err := p.Stop(t); err != nil {
 		t.Fatal(err)
 	}
-	r.end(syscall.SIGTERM) // copies the rest first
+	r.end(syscall.SIGTERM) // replicates the rest first
 	answered := load.stop()
 	r.restore(t, p)
-	if there := p.wantWhole(t); lacking(answered, there) > 0 {
-		t.Errorf("%d of %d answered readings are lost", lacking(answered, there), len(answered))
+	if there := p.wantIntact(t); countMissing(answered, there) > 0 {
+		t.Errorf("%d of %d answered readings are lost", countMissing(answered, there), len(answered))
 	}
 	var trusted int
 	if err := p.database(t).NewQuery("SELECT COUNT(*) FROM transmissions WHERE status != 'transmitted' AND NOT ambiguous").Row(&trusted); err != nil || trusted > 0 {
-		t.Errorf("%d deliveries would be sent without a look at the EMR: %v", trusted, err)
+		t.Errorf("%d deliveries would be sent without reconciling with the EMR: %v", trusted, err)
 	}
 	p.serve(t, "")
 	p.get(t, "/api/v1/triage/patients/", p.signIn(t, adminEmail)).expect(t, 200)
 }
 
-// The whole machine dies under load: all that was answered more than syncTime before is in the replica, and nothing is there by halves. The time
-// is generous, for this machine may be busy; how little was lost is in the test's log.
+// The machine fails under load: everything answered more than syncTime before is in the replica, and no reading is
+// incomplete. syncTime is generous for a busy machine; the test's log has the actual loss.
 func TestReplicaOfLostMachine(t *testing.T) {
 	t.Parallel()
 	const syncTime = 10 * time.Second
 	p := newPractice(t).serve(t, "")
 	r := replicate(t, p)
-	load := press(http.DefaultClient, p.URL, p.WebhookSecret, p.household(t, 4)...)
+	load := startSenders(http.DefaultClient, p.URL, p.WebhookSecret, p.enrollPatients(t, 4)...)
 	load.await(t, 200)
 	first := load.soFar()
-	time.Sleep(syncTime) // what is measured
+	time.Sleep(syncTime) // the measured time
 	r.end(syscall.SIGKILL)
 	p.Kill()
 	died := time.Now()
 	answered := load.stop()
 	r.restore(t, p)
-	there := p.wantWhole(t)
-	if n := lacking(first, there); n > 0 {
+	there := p.wantIntact(t)
+	if n := countMissing(first, there); n > 0 {
 		t.Errorf("%d of %d readings answered %v before are lost", n, len(first), syncTime)
 	}
 	var oldest time.Duration
@@ -119,6 +119,6 @@ func TestReplicaOfLostMachine(t *testing.T) {
 			oldest = max(oldest, died.Sub(at))
 		}
 	}
-	t.Logf("of %d answered readings the last %d are lost, the oldest of them answered %v before the machine died", len(answered), lacking(answered, there), oldest.Round(time.Millisecond))
+	t.Logf("of %d answered readings the last %d are lost, the oldest of them answered %v before the machine died", len(answered), countMissing(answered, there), oldest.Round(time.Millisecond))
 	p.serve(t, "")
 }

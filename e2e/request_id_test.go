@@ -9,8 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// One request id leads from the answer to the log line, the audit trail and the attempt at the EMR.
-func TestOneRequestIDAllTheWay(t *testing.T) {
+// One request id appears in the answer, the log line, the audit trail and the delivery attempt.
+func TestRequestIDPropagation(t *testing.T) {
 	emrServer := httptest.NewUnstartedServer(nil)
 	emrURL := "http://" + emrServer.Listener.Addr().String()
 	addr := freeAddr(t)
@@ -58,7 +58,7 @@ func TestOneRequestIDAllTheWay(t *testing.T) {
 	for _, id := range []string{good, bad} {
 		line := lineWith(p.Output(), `"request_id":"`+id+`"`)
 		if !strings.Contains(line, `"route":"/api/v1/ingestion/blood-pressure/"`) || strings.Contains(line, patient) {
-			t.Errorf("the log says of %s: %s", id, line)
+			t.Errorf("the log line of %s is: %s", id, line)
 		}
 	}
 }

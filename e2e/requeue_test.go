@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// What was given up is queued again from the command line, beside the running service, which delivers it once.
+// Dead letters are requeued from the command line while the service runs, and delivered once.
 func TestRetryCommand(t *testing.T) {
 	t.Parallel()
 	p, emr, w := deliveringPractice(t, sandbox.Fault{Match: createAtEMR, Status: 422}, "VIGIL_EMR_RETRY_DELAYS=100ms,100ms,100ms,100ms,100ms")
@@ -18,7 +18,7 @@ func TestRetryCommand(t *testing.T) {
 	wantAt(t, p.get(t, "/api/v1/fhir/transmissions/?given_up=true&error_code=invalid_resource", p.Admin(t)), object{
 		"count": 1.0, "results.0.remedy.code": "agree_on_profile", "results.0.given_up": true,
 	})
-	emr.behave(t)
+	emr.clearFaults(t)
 	retry := func(want string, args ...string) {
 		t.Helper()
 		status, out, errOut := vigil(t, p.Env, "", append([]string{"transmissions", "retry", "--dir", p.Dir}, args...)...)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// native asks one of PocketBase's own routes, which the contract does not list.
-func (p *practice) native(t *testing.T, request, token string, body object) answer {
+// requestNative requests one of PocketBase's own routes, which the contract does not list.
+func (p *practice) requestNative(t *testing.T, request, token string, body object) answer {
 	t.Helper()
 	method, path, _ := strings.Cut(request, " ")
 	asked, err := http.NewRequestWithContext(t.Context(), method, p.URL+path, strings.NewReader(encode(t, body)))
@@ -18,20 +18,20 @@ func (p *practice) native(t *testing.T, request, token string, body object) answ
 	}
 	asked.Header.Set("Content-Type", "application/json")
 	asked.Header.Set("Authorization", token)
-	return ask(t, asked)
+	return sendRequest(t, asked)
 }
 
-// What PocketBase's collections allow stays what the program says: not by a click in the dashboard, and not by SQL past the service.
+// Changes to PocketBase's collection rules do not last, whether made in the dashboard or by SQL.
 func TestRulesDoNotDrift(t *testing.T) {
 	p := newPractice(t).serve(t, "")
 	root := p.Superuser(t)
-	refused := p.native(t, "PATCH /api/collections/patients", root, object{"listRule": ""}).expect(t, 403)
+	refused := p.requestNative(t, "PATCH /api/collections/patients", root, object{"listRule": ""}).expect(t, 403)
 	if !strings.Contains(string(refused.body), "belong to the program") {
-		t.Errorf("the dashboard would show %s", refused.body)
+		t.Errorf("the refusal for the dashboard is %s", refused.body)
 	}
-	p.native(t, "PATCH /api/settings", root, object{"backups": object{"cron": "* * * * *", "cronMaxKeep": 1}}).expect(t, 403)
+	p.requestNative(t, "PATCH /api/settings", root, object{"backups": object{"cron": "* * * * *", "cronMaxKeep": 1}}).expect(t, 403)
 	for _, request := range []string{"GET /api/backups", "POST /api/backups", "GET /api/backups/x.zip", "POST /api/backups/x.zip/restore", "POST /api/files/token"} {
-		p.native(t, request, root, object{}).expect(t, 404)
+		p.requestNative(t, request, root, object{}).expect(t, 404)
 	}
 	tried := p.get(t, "/api/v1/audit/events/?event=rules.refused", p.Admin(t)).expect(t, 200)
 	wantAt(t, tried, object{"count": 1.0, "results.0.resource_id": "patients", "results.0.actor_type": "superuser", "results.0.actor_email": superuserEmail})
@@ -46,18 +46,18 @@ func TestRulesDoNotDrift(t *testing.T) {
 		`CREATE VIEW leak AS SELECT id FROM patients`)
 	p.serve(t, "")
 	for _, path := range []string{"/api/collections/patients/records", "/api/collections/leak/records"} {
-		p.native(t, "GET "+path, "", nil).expect(t, 403)
+		p.requestNative(t, "GET "+path, "", nil).expect(t, 403)
 	}
 	for _, want := range []string{
 		`"collection":"patients","what":"listRule"`, `"collection":"patients","what":"viewRule"`, `"collection":"users","what":"passwordAuth"`,
 		`"collection":"users","what":"authRule"`, `"collection":"leak","what":"listRule"`,
 	} {
 		if strings.Count(p.Output(), want) != 1 {
-			t.Errorf("the log does not say %s once\n%s", want, p.Output())
+			t.Errorf("the log does not contain %s once\n%s", want, p.Output())
 		}
 	}
 	if !strings.Contains(p.Output(), `"level":"ERROR","msg":"a rule of PocketBase's was changed`) {
-		t.Error("the log does not say it as an error")
+		t.Error("the log does not report it as an error")
 	}
 	restored := p.get(t, "/api/v1/audit/events/?event=rules.restore", p.signIn(t, adminEmail)).expect(t, 200)
 	wantAt(t, restored, object{"count": 3.0, "results.0.actor_type": "system"})
@@ -65,13 +65,13 @@ func TestRulesDoNotDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.serve(t, "")
-	if strings.Contains(p.Output(), "put right") {
-		t.Errorf("it drifts again\n%s", p.Output())
+	if strings.Contains(p.Output(), "is restored") {
+		t.Errorf("the rules changed again\n%s", p.Output())
 	}
 }
 
-// Nor do rules and settings drift while the service runs: not by the file with which PocketBase tells its processes of changes, and not by a command
-// that was started with other settings than the service.
+// Rules and settings stay the same while the service runs: changes through PocketBase's notification file or by a command
+// with other settings are reverted.
 func TestRunningServiceKeepsItsRules(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t, "VIGIL_TRUSTED_PROXY_HEADERS=X-Forwarded-For")
@@ -88,9 +88,9 @@ func TestRunningServiceKeepsItsRules(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(told, "collections@elsewhere"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 { // each takes as long as PocketBase waits before it reads anew
-		p.native(t, "GET /api/collections/patients/records", "", nil).expect(t, 403)
-		p.failFromElsewhere(t)
+	for range 20 { // each takes as long as PocketBase's reload delay
+		p.requestNative(t, "GET /api/collections/patients/records", "", nil).expect(t, 403)
+		p.failSignInBehindProxy(t)
 	}
 	beside := *p
 	beside.Env = append(append([]string(nil), p.Env...), "VIGIL_TRUSTED_PROXY_HEADERS=")
@@ -98,13 +98,13 @@ func TestRunningServiceKeepsItsRules(t *testing.T) {
 		t.Fatalf("exit %d: %s", status, said)
 	}
 	for range 20 {
-		p.failFromElsewhere(t)
+		p.failSignInBehindProxy(t)
 	}
 	wantCount(t, p.database(t), 0, `SELECT COUNT(*) FROM audit_log WHERE event = 'auth.login_failed' AND source_ip != '10.5.5.5'`, nil)
 }
 
-// failFromElsewhere signs in wrongly from behind a proxy.
-func (p *practice) failFromElsewhere(t *testing.T) {
+// failSignInBehindProxy fails a sign-in from behind a proxy.
+func (p *practice) failSignInBehindProxy(t *testing.T) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.URL+"/api/v1/auth/login/", strings.NewReader(`{"email":"ghost@vigil.test","password":"x"}`))
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *practice) failFromElsewhere(t *testing.T) {
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-Forwarded-For", "10.5.5.5")
-	if a := ask(t, request); a.status != 401 && a.status != 423 {
+	if a := sendRequest(t, request); a.status != 401 && a.status != 423 {
 		t.Errorf("signing in answers %d: %s", a.status, a.body)
 	}
 }

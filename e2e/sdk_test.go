@@ -11,12 +11,12 @@ import (
 	"github.com/pocketbase/pocketbase/tools/hook"
 )
 
-// sdkFolder is internal/vigiltest/sdk beside its dependencies; the test is skipped where there is no Node.
+// sdkFolder copies internal/vigiltest/sdk and installs its dependencies. It skips the test without Node.
 func sdkFolder(t *testing.T) (dir string) {
 	t.Helper()
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("no %s here: the JavaScript SDK is not tried", name)
+			t.Skipf("%s is not installed: the JavaScript SDK is not tested", name)
 		}
 	}
 	dir = t.TempDir()
@@ -41,7 +41,7 @@ func sdkFolder(t *testing.T) (dir string) {
 	return dir
 }
 
-// sdk runs a script of the folder to its end and reads what it writes.
+// sdk runs a script of the folder and decodes its output.
 func sdk(t *testing.T) func(script string, args ...string) map[string]any {
 	t.Helper()
 	dir := sdkFolder(t)
@@ -61,8 +61,8 @@ func sdk(t *testing.T) func(script string, args ...string) map[string]any {
 	}
 }
 
-// The official SDK takes our access token, and PocketBase knows the subscriber by it. A topic that nobody opened is refused with 403, to
-// whomever; a forged token is nobody's.
+// The official SDK uses Vigil's access token, and PocketBase identifies the subscriber by it. An unknown topic is refused
+// with 403 for all callers; a forged token identifies no user.
 func TestSDKSubscribesWithOurToken(t *testing.T) {
 	run := sdk(t)
 	p := newPractice(t)
@@ -86,7 +86,7 @@ func TestSDKSubscribesWithOurToken(t *testing.T) {
 	for _, test := range []struct{ token, who string }{{token, "users " + adminEmail}, {token[:len(token)-4] + "AAAA", "nobody"}} {
 		answer := run("realtime.mjs", p.URL, test.token, "no-such-topic")
 		if answer["valid"] != true || answer["status"] != 403.0 || answer["subscribed"] != false {
-			t.Errorf("the SDK says %v", answer)
+			t.Errorf("the SDK prints %v", answer)
 		}
 		if got := <-known; got != test.who {
 			t.Errorf("the subscriber is %s, want %s", got, test.who)

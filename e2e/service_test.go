@@ -44,7 +44,7 @@ func emrSettings(emrURL string) []string {
 
 // A signed reading is stored as an observation, raises an alert, ranks in the triage list, and is delivered to the EMR once;
 // here in one process.
-func TestReadingsWay(t *testing.T) {
+func TestReadingToEMR(t *testing.T) {
 	emrServer := httptest.NewUnstartedServer(nil)
 	emrURL := "http://" + emrServer.Listener.Addr().String()
 	p := newPractice(t, emrSettings(emrURL)...)
@@ -59,7 +59,7 @@ func TestReadingsWay(t *testing.T) {
 	t.Cleanup(emrServer.Close)
 	serveHere(t, p, addr)
 
-	observation := readingsWay(t, p)
+	observation := sendCriticalReading(t, p)
 	held := emr.Observations()
 	if len(held) != 1 || held[0].Creates != 1 {
 		t.Fatalf("the EMR holds %+v, want one observation", held)
@@ -119,7 +119,7 @@ func serveHere(t *testing.T, p *practice, addr string, prepare ...func(core.App)
 }
 
 // The same with the service and the EMR as two processes, set up by commands and checked by HTTP.
-func TestReadingsWayOfTheBinary(t *testing.T) {
+func TestReadingToEMRBinary(t *testing.T) {
 	t.Parallel()
 	emrAddr, addr := freeAddr(t), freeAddr(t)
 	p := newPractice(t, emrSettings("http://"+emrAddr)...)
@@ -128,19 +128,19 @@ func TestReadingsWayOfTheBinary(t *testing.T) {
 
 	keys := p.get(t, "/.well-known/jwks.json", "").expect(t, 200)
 	wantAt(t, keys, object{"keys.0.kty": "RSA", "keys.0.alg": "RS384", "keys.0.use": "sig", "keys.1": nil})
-	observation := readingsWay(t, p)
+	observation := sendCriticalReading(t, p)
 	wantDelivered(t, emr.onlyObservation(t, p, observation), observation)
 }
 
-// way holds the ids and values of a reading after it was processed.
-type way struct {
+// deliveredReading holds the ids and values of a reading after it was processed.
+type deliveredReading struct {
 	id, patient, emrID   string
 	measuredAt, storedAt string
 	effective            string // with the offset of the patient's time zone, which is the practice's
 }
 
-// readingsWay sends one critical reading from the webhook to the EMR and checks every answer about it.
-func readingsWay(t *testing.T, p *practice) way {
+// sendCriticalReading sends one critical reading from the webhook to the EMR and checks every answer about it.
+func sendCriticalReading(t *testing.T, p *practice) deliveredReading {
 	t.Helper()
 	measuredAt := time.Now().Add(-time.Hour).Truncate(time.Second)
 	calm := p.patient(t, object{"first_name": "Calm", "mrn": "WAY-1"})
@@ -156,7 +156,7 @@ func readingsWay(t *testing.T, p *practice) way {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := way{
+	w := deliveredReading{
 		id: text(t, accepted, "observation_id"), patient: patient, measuredAt: measuredAt.UTC().Format(time.RFC3339), effective: measuredAt.In(zone).Format(time.RFC3339),
 	}
 
@@ -182,7 +182,7 @@ func readingsWay(t *testing.T, p *practice) way {
 	return w
 }
 
-func wantFirstInTriage(t *testing.T, p *practice, w way) {
+func wantFirstInTriage(t *testing.T, p *practice, w deliveredReading) {
 	t.Helper()
 	triage := p.get(t, "/api/v1/triage/patients/", p.Admin(t)).expect(t, 200)
 	wantAt(t, triage, object{
@@ -204,7 +204,7 @@ func wantFirstInTriage(t *testing.T, p *practice, w way) {
 }
 
 // wantServed checks the resource as the service returns it: it refers to the patient by id and name.
-func wantServed(t *testing.T, p *practice, w way) {
+func wantServed(t *testing.T, p *practice, w deliveredReading) {
 	t.Helper()
 	wantAt(t, p.get(t, "/api/v1/fhir/observations/"+w.id+"/", p.Admin(t)).expect(t, 200), object{
 		"resourceType": "Observation", "id": w.id, "meta.versionId": "1", "subject.reference": "Patient/" + w.patient, "subject.display": "Zoë Critical",
@@ -215,7 +215,7 @@ func wantServed(t *testing.T, p *practice, w way) {
 // wantDelivered checks every field of the resource in the EMR: id, version and time are the EMR's, the rest Vigil's. The
 // display texts of codes may vary. Source: docs/decisions/fhir.md, "Codes, units, profiles per type" and "Subject when
 // served and when delivered".
-func wantDelivered(t *testing.T, raw []byte, w way) {
+func wantDelivered(t *testing.T, raw []byte, w deliveredReading) {
 	t.Helper()
 	quantity := func(code, unit, ucum string, value float64) object {
 		return object{
@@ -302,7 +302,7 @@ func launchEMR(t testing.TB, addr, serviceURL string, env []string) emrProcess {
 
 // onlyObservation searches the EMR by the reading's identifier, as any authorized client can: there must be exactly one
 // match, and nothing else stored.
-func (e emrProcess) onlyObservation(t testing.TB, p *practice, w way) []byte {
+func (e emrProcess) onlyObservation(t testing.TB, p *practice, w deliveredReading) []byte {
 	t.Helper()
 	der, err := base64.StdEncoding.DecodeString(valueOf(p.Env, "VIGIL_EMR_PRIVATE_KEY"))
 	if err != nil {
@@ -366,7 +366,7 @@ func TestNoHealthInformationLeaks(t *testing.T) {
 	w.patient = p.patient(t, marked)
 	p.signed(t, measurement("GWMARK-7", "BP-7", 186, 85, time.Now().Add(-time.Hour))).expect(t, 200)
 	eventually(t, within, "the reading is transmitted", func() bool { return p.transmission(t, w) == "transmitted" })
-	emr.misbehave(t, sandbox.Fault{Match: createAtEMR, Status: 422})
+	emr.addFault(t, sandbox.Fault{Match: createAtEMR, Status: 422})
 	p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(w.patient, 186, 121, time.Now().Add(-2*time.Hour))).expect(t, 201)
 	eventually(t, within, "the delivery has failed", func() bool { return p.transmission(t, w) == "failed" })
 	found := p.get(t, "/api/v1/patients/?search=quvelhoorn", p.Admin(t)).expect(t, 200)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A phone passes from one hand to the next: its holder signs out as the contract says, with the refresh token alone, and it rings no more. The
-// same person's other device does.
+// On a shared phone the first user signs out as the contract describes, with the refresh token alone, and the phone receives
+// no more pushes. The user's other device does.
 func TestSharedPhone(t *testing.T) {
 	t.Parallel()
 	push := newPushCatcher(t, time.Now)
@@ -36,8 +36,9 @@ func TestSharedPhone(t *testing.T) {
 	}
 }
 
-// Ten at once with one refresh token: one is served, one may be the same again, and whoever comes third ends the session.
-func TestRefreshTokenPresentedByTen(t *testing.T) {
+// Ten concurrent requests with one refresh token: one is served, one more may get the same answer, and a third ends the
+// session.
+func TestConcurrentRefresh(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	p.user(t, "nurse", nil)

@@ -13,20 +13,20 @@ import (
 	"testing"
 )
 
-// dexProgram is Dex, built in a module of its own: its libraries are none of the service's.
+// dexProgram builds Dex in a separate module, because the service uses none of its libraries.
 func dexProgram(t *testing.T) string {
 	t.Helper()
 	return ownModule(t, filepath.Join("e2e", "testdata", "dex"), ".", "Dex")
 }
 
-// ownModule builds a program of a module of its own. Where the module's libraries cannot be had, the test is skipped.
+// ownModule builds a program of a separate module. It skips the test when the module's libraries are not available.
 func ownModule(t *testing.T, folder, program, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), strings.ToLower(name))
 	fetch := exec.CommandContext(t.Context(), "go", "mod", "download")
 	fetch.Dir = folder
 	if out, err := fetch.CombinedOutput(); err != nil {
-		t.Skipf("no modules for %s here, so what takes it is not tried: %v\n%s", name, err, out)
+		t.Skipf("the modules of %s are not available: tests with it are skipped: %v\n%s", name, err, out)
 	}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, program)
 	build.Dir, build.Env = fetch.Dir, append(build.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
@@ -36,7 +36,7 @@ func ownModule(t *testing.T, folder, program, name string) string {
 	return path
 }
 
-// dexFile is Dex with one client, and its connector that lets in the person whom Dex is tested with, of the group "authors".
+// dexFile configures Dex with one client and the mock connector, which signs in Dex's test user with the group "authors".
 const dexFile = `
 issuer: http://{addr}/dex
 storage: {type: memory}
@@ -46,7 +46,7 @@ connectors: [{type: mockCallback, id: mock, name: Example}]
 staticClients: [{id: vigil, name: Vigil, secret: secret of the test, redirectURIs: ["{redirect}"]}]
 `
 
-// dex serves until the test ends, for a client that comes back to an address.
+// dex serves until the test ends, for a client with a redirect address.
 func dex(t *testing.T, redirect string) (issuer string) {
 	t.Helper()
 	addr, file := freeAddr(t), filepath.Join(t.TempDir(), "config.yaml")
@@ -78,7 +78,8 @@ func dex(t *testing.T, redirect string) (issuer string) {
 	return issuer
 }
 
-// A nurse whom a real provider knows signs in, and has the role of her group. Source: docs/decisions/authentication.md, "Single sign-on".
+// A nurse of a real identity provider signs in and gets the role of her group. Source: docs/decisions/authentication.md,
+// "Single sign-on".
 func TestSignOnWithDex(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Whatever answers, a browser is told to come by TLS from now on: pages, PocketBase's own routes, redirects, errors.
+// Every answer sends Strict-Transport-Security: pages, PocketBase's own routes, redirects, errors.
 func TestStrictTransportEverywhere(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
@@ -24,7 +24,7 @@ func TestStrictTransportEverywhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.URL.Opaque = path // as it is written
+		r.URL.Opaque = path // not normalized
 		res, err := client.Do(r)
 		if err != nil {
 			t.Fatalf("%s: %v", asked, err)

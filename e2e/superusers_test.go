@@ -13,7 +13,7 @@ import (
 	"github.com/pquerna/otp/totp"
 )
 
-// superuserCommand runs `vigil superuser …` beside the service and returns what it said and its exit status.
+// superuserCommand runs `vigil superuser …` while the service runs and returns its output and exit status.
 func (p *practice) superuserCommand(t testing.TB, args ...string) (said string, status int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary(t), append(append([]string{"superuser"}, args...), "--dir", p.Dir)...)
@@ -36,12 +36,12 @@ func (p *practice) dashboard(t testing.TB, password string, more object) answer 
 
 var authenticatorSecret = regexp.MustCompile(`(?m)^[A-Z2-7]{32}$`)
 
-// In production nobody enters the dashboard by password alone; the operator gives a second factor on the machine, beside the running service.
+// In production the dashboard requires a second factor; the operator sets it up on the machine while the service runs.
 func TestDashboardInProduction(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t, "VIGIL_ENVIRONMENT=production", "VIGIL_PUBLIC_URL=https://vigil.example.org").serve(t, "")
 	if a := p.dashboard(t, password, nil).expect(t, 403); !strings.Contains(string(a.body), "reset-2fa") {
-		t.Errorf("who has no second factor is told %s", a.body)
+		t.Errorf("without a second factor the answer is %s", a.body)
 	}
 	said, status := p.superuserCommand(t, "reset-2fa", superuserEmail)
 	secret := authenticatorSecret.FindString(said)
@@ -56,7 +56,7 @@ func TestDashboardInProduction(t *testing.T) {
 	whole := p.post(t, "/api/collections/_superusers/auth-with-otp", "", object{"otpId": "x", "password": code, "mfaId": half}).expect(t, 200)
 	token := text(t, whole, "token")
 	p.send(t, http.MethodGet, "/api/collections/patients/records", token, "").expect(t, 200)
-	p.dashboard(t, password, object{"totp_code": code}).expect(t, 400) // a code works once
+	p.dashboard(t, password, object{"totp_code": code}).expect(t, 400) // a code is valid once
 
 	if said, status := p.superuserCommand(t, "reset-2fa", superuserEmail, "--remove"); status != 0 || strings.Contains(said, "otpauth") {
 		t.Errorf("exit %d: %s", status, said)
@@ -65,7 +65,7 @@ func TestDashboardInProduction(t *testing.T) {
 	p.dashboard(t, password, nil).expect(t, 403)
 }
 
-// An anonymous caller may keep an address locked; whoever has the machine lifts it.
+// Anonymous callers can keep an address locked; an operator on the machine unlocks it.
 func TestUnlockSuperuser(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
@@ -114,8 +114,9 @@ func TestSuperuserCommands(t *testing.T) {
 		AND id > (SELECT MIN(id) FROM audit_log WHERE event = 'superuser.create')`, nil)
 }
 
-// Sixty guesses at once from sixty addresses, the right one the last to be sent: five count, the door is locked, and nobody has a token.
-func TestSixtyGuessesAtOnce(t *testing.T) {
+// Sixty concurrent guesses from sixty addresses, the correct one sent last: five are counted, the account is locked, and no
+// token is issued.
+func TestConcurrentPasswordGuesses(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	var guesses sync.WaitGroup
@@ -143,7 +144,7 @@ func TestSixtyGuessesAtOnce(t *testing.T) {
 		})
 	}
 	guesses.Wait()
-	// A door that is locked was tried five times. 503: too many wait on this machine.
+	// A locked account had five attempts. 503: the sign-in queue is full.
 	if answers[200] > 0 || answers[400] > 5 || answers[423] > 0 && answers[400] != 5 || answers[400]+answers[423]+answers[503] != 60 {
 		t.Errorf("the answers were %v", answers)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// A weight that may be somebody else's reaches the EMR only once it is confirmed; how far is too far is a setting.
+// A suspect weight is delivered to the EMR only after it is confirmed; the tolerance is a setting.
 func TestSuspectReadingAtTheEMR(t *testing.T) {
 	t.Parallel()
 	p, emr, w := deliveringPractice(t, sandbox.Fault{}, "VIGIL_SUSPECT_WEIGHT_PERCENT=2.5", "VIGIL_SUSPECT_WEIGHT_KG=2.5")
@@ -17,7 +17,7 @@ func TestSuspectReadingAtTheEMR(t *testing.T) {
 			"patient_id": w.patient, "weight_kg": kg, "measured_at": when.AddDate(0, 0, day).UTC().Format(time.RFC3339),
 		}).expect(t, 201)
 	}
-	for day, kg := range []float64{80, 80.2, 79.9, 82.5} { // as far as it may be
+	for day, kg := range []float64{80, 80.2, 79.9, 82.5} { // the largest tolerated change
 		wantAt(t, weigh(day, kg), object{"review_state": "accepted"})
 	}
 	suspect := weigh(5, 83)

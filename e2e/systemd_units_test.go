@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// unitMachine is a machine within this one whose systemd runs the units of deploy/.
+// unitMachine is a container whose systemd runs the units of deploy/.
 type unitMachine struct {
-	init string // systemd's process, as this machine counts
+	init string // process id of systemd on the host
 }
 
-// do runs a command on the machine, as root; in is what it reads.
-func (m unitMachine) do(t *testing.T, in string, args ...string) (string, error) {
+// run runs a command in the container as root; in is its standard input.
+func (m unitMachine) run(t *testing.T, in string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -29,28 +29,28 @@ func (m unitMachine) do(t *testing.T, in string, args ...string) (string, error)
 	return strings.TrimSpace(string(out)), err
 }
 
-// must is do for what has to work.
+// must runs a command that must succeed.
 func (m unitMachine) must(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := m.do(t, "", args...)
+	out, err := m.run(t, "", args...)
 	if err != nil {
-		journal, _ := m.do(t, "", "journalctl", "--no-pager", "--lines=60", "--output=cat") // beside what failed
+		journal, _ := m.run(t, "", "journalctl", "--no-pager", "--lines=60", "--output=cat") // printed with the failure
 		t.Fatalf("%v: %v\n%s\n%s", args, err, out, journal)
 	}
 	return out
 }
 
-// journal is what a unit has said.
+// journal returns the log of a unit.
 func (m unitMachine) journal(t *testing.T, unit string) string {
 	t.Helper()
 	return m.must(t, "journalctl", "--no-pager", "--output=cat", "--unit="+unit)
 }
 
-// newUnitMachine starts a machine with files put on it; a test is left out where this machine cannot hold one.
+// newUnitMachine starts a container with the files. It skips the test where the host does not allow it.
 func newUnitMachine(t *testing.T, files, user string) unitMachine {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	said := &strings.Builder{} // read once the process has ended
+	said := &strings.Builder{} // read after the process has ended
 	cmd := exec.CommandContext(ctx, "unshare", "--fork", "--kill-child", "--pid", "--mount", "--ipc", "--uts", "--cgroup", "e2e/testdata/units/machine.sh", t.TempDir(), files, user)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.Stdout, cmd.Stderr = said, said
@@ -70,21 +70,22 @@ func newUnitMachine(t *testing.T, files, user string) unitMachine {
 		select {
 		case err := <-ended:
 			ended <- err
-			t.Skipf("this machine holds none of its own (%v): the units are not run\n%s", err, said)
+			t.Skipf("the container cannot be started (%v): the units are not tested\n%s", err, said)
 		default:
 		}
 		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
 		if m.init = strings.TrimSpace(string(children)); err != nil || m.init == "" {
 			return false
 		}
-		_, err = m.do(t, "", "systemctl", "is-active", "--quiet", "drill.target")
+		_, err = m.run(t, "", "systemctl", "is-active", "--quiet", "drill.target")
 		return err == nil
 	})
 	return m
 }
 
-// The units of deploy/ under a real systemd, installed as their heads say: started after check, by the practice's own user, started again when killed,
-// reloaded, backed up, proven and stopped; and not started with settings that check refuses.
+// The units of deploy/ under a real systemd, installed as their headers describe: started after check by the practice's
+// user, restarted after a kill, reloaded, backed up, verified and stopped. They do not start with settings that check
+// rejects.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("VIGIL_TEST_UNITS") == "" {
@@ -92,7 +93,7 @@ func TestUnits(t *testing.T) {
 	}
 	for _, needed := range []string{"unshare", "nsenter", "systemctl", "pivot_root", "useradd"} {
 		if _, err := exec.LookPath(needed); err != nil || os.Geteuid() != 0 {
-			t.Skipf("no %s, or not root: the units are not run", needed)
+			t.Skipf("%s is missing, or the user is not root: the units are not tested", needed)
 		}
 	}
 	const name = "elm-street"
@@ -113,7 +114,7 @@ func TestUnits(t *testing.T) {
 	m.must(t, "systemctl", "start", service)
 	running.awaitUnit(t)
 	if said := m.journal(t, service); !strings.Contains(said, "ok settings: production") || !strings.Contains(said, `"msg":"listening"`) {
-		t.Errorf("check and the service say\n%s", said)
+		t.Errorf("check and the service print\n%s", said)
 	}
 	if got := m.must(t, "stat", "--format=%U %a", "/var/lib/vigil/"+name); got != "vigil-"+name+" 700" {
 		t.Errorf("the folder is %s", got)
@@ -136,25 +137,25 @@ func TestUnits(t *testing.T) {
 	}
 	m.must(t, "systemctl", "start", "vigil-verify@"+name)
 	if said := m.journal(t, "vigil-verify@"+name); !strings.Contains(said, "is good") {
-		t.Errorf("the verification says\n%s", said)
+		t.Errorf("the verification prints\n%s", said)
 	}
 	m.must(t, "systemctl", "start", "vigil-backup@"+name+".timer", "vigil-verify@"+name+".timer")
 	for _, timer := range []string{"vigil-backup@" + name + ".timer", "vigil-verify@" + name + ".timer"} {
 		if next := m.must(t, "systemctl", "show", "--value", "--property=NextElapseUSecRealtime", timer); next == "" {
-			t.Errorf("%s does not come", timer)
+			t.Errorf("%s did not run", timer)
 		}
 	}
 
 	m.must(t, "systemctl", "stop", service)
 	if said := m.journal(t, service); !strings.Contains(said, `"msg":"stopped"`) || main() != "0" {
-		t.Errorf("it did not stop by itself\n%s", said)
+		t.Errorf("the service did not stop gracefully\n%s", said)
 	}
 	m.must(t, "sed", "-i", "/^VIGIL_PUBLIC_URL=/d", "/etc/vigil/"+name+".env")
-	if out, err := m.do(t, "", "systemctl", "start", service); err == nil {
+	if out, err := m.run(t, "", "systemctl", "start", service); err == nil {
 		t.Errorf("it starts without a public address: %s", out)
 	}
 	if said := m.journal(t, service); !strings.Contains(said, "fail settings: VIGIL_PUBLIC_URL") {
-		t.Errorf("nobody says why\n%s", said)
+		t.Errorf("the reason is not logged\n%s", said)
 	}
 }
 
@@ -167,7 +168,7 @@ func (p *process) awaitUnit(t *testing.T) {
 	})
 }
 
-// unitFiles is what an operator puts on a machine: the program, the units, and a practice without Litestream.
+// unitFiles returns an operator's files: the program, the units, and a practice without Litestream.
 func unitFiles(t *testing.T, name string) string {
 	t.Helper()
 	files := t.TempDir()
@@ -178,7 +179,7 @@ func unitFiles(t *testing.T, name string) string {
 	}
 	units, err := filepath.Glob("deploy/vigil*@.*")
 	if err != nil || len(units) < 5 {
-		t.Fatal("the units are elsewhere", err)
+		t.Fatal("the units are not in deploy/", err)
 	}
 	for _, unit := range units {
 		text, err := os.ReadFile(unit)

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// docs/three-practices.md is walked as it stands, with the real Caddy, Dex and Prometheus' own library: paths lead to a scratch folder, ports are
-// free ones, and instead of systemd a stand-in starts what the shipped units say.
+// The commands of docs/three-practices.md are run with the real Caddy, Dex and Prometheus' own library. Paths point to a
+// scratch folder, ports are free ones, and a stand-in for systemd runs the shipped units.
 func TestThreePractices(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -24,7 +24,7 @@ func TestThreePractices(t *testing.T) {
 	}
 	for _, needed := range []string{"bash", "curl", "openssl", "caddy", "tar"} {
 		if _, err := exec.LookPath(needed); err != nil {
-			t.Skipf("no %s here: three practices are not walked", needed)
+			t.Skipf("%s is not installed: the page is not tested", needed)
 		}
 	}
 	page, err := os.ReadFile("docs/three-practices.md")
@@ -32,7 +32,7 @@ func TestThreePractices(t *testing.T) {
 		t.Fatal(err)
 	}
 	scratch := scratchMachine(t)
-	blocks := strings.Split(elsewhere(t, string(page), scratch), "\n## ")[1:]
+	blocks := strings.Split(rewritePage(t, string(page), scratch), "\n## ")[1:]
 	script := "set -e -o pipefail\n"
 	for _, section := range blocks {
 		if shell := shellBlocks(section); len(shell) > 0 {
@@ -40,14 +40,14 @@ func TestThreePractices(t *testing.T) {
 			script += "echo '" + between + name + "'\n" + strings.Join(shell, "\n") + "\n"
 		}
 	}
-	wantPromises(t, walked(t, scratch, script))
+	wantShown(t, runPage(t, scratch, script))
 }
 
-// between two sections of what was printed, the page's headings stand after it.
+// between separates sections of the output; the page's headings follow it.
 const between = "#### "
 
-// walked is what the blocks print, by heading.
-func walked(t *testing.T, scratch, script string) map[string]string {
+// runPage runs the blocks and returns their output by heading.
+func runPage(t *testing.T, scratch, script string) map[string]string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -55,7 +55,7 @@ func walked(t *testing.T, scratch, script string) map[string]string {
 	cmd.Dir = filepath.Join(scratch, "root")
 	path := []string{filepath.Join(scratch, "tools"), filepath.Join(scratch, "usr/local/bin"), os.Getenv("PATH")}
 	cmd.Env = append(environ(nil), "PATH="+strings.Join(path, ":"), "SCRATCH="+scratch, "CURL_HOME="+scratch, "HOME="+cmd.Dir, "XDG_CONFIG_HOME="+cmd.Dir)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what the page starts ends with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // processes started by the page end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out, err := cmd.CombinedOutput()
 	eventually(t, within, "what the page started has ended", func() bool {
@@ -72,8 +72,8 @@ func walked(t *testing.T, scratch, script string) map[string]string {
 	return said
 }
 
-// wantPromises holds what was printed against what the page says that one sees.
-func wantPromises(t *testing.T, said map[string]string) {
+// wantShown compares the output with what the page shows.
+func wantShown(t *testing.T, said map[string]string) {
 	t.Helper()
 	promises := map[string]map[string]int{
 		"2. The list":                     {"3 practices, 14 files, 14 of them new or changed, 0 removed": 1},
@@ -87,7 +87,7 @@ func wantPromises(t *testing.T, said map[string]string) {
 	for heading, wanted := range promises {
 		for text, times := range wanted {
 			if got := strings.Count(said[heading], text); got != times {
-				t.Errorf("%s: the page promises %q %d times, and it is there %d times in\n%s", heading, text, times, got, said[heading])
+				t.Errorf("%s: the page shows %q %d times, but the output has it %d times\n%s", heading, text, times, got, said[heading])
 			}
 		}
 	}
@@ -99,7 +99,8 @@ func wantPromises(t *testing.T, said map[string]string) {
 	}
 }
 
-// scratchMachine is a machine as the page finds it: a release's archive in the folder of root, the tools in the path, empty system folders.
+// scratchMachine prepares a machine as the page expects it: a release's archive in root's folder, the tools in the path,
+// empty system folders.
 func scratchMachine(t *testing.T) string {
 	t.Helper()
 	scratch, release := t.TempDir(), filepath.Join(t.TempDir(), "vigil_1.0.0_linux_amd64")
@@ -135,11 +136,12 @@ func scratchMachine(t *testing.T) string {
 	return scratch
 }
 
-// systemPath is a path of the page that is the machine's.
+// systemPath matches a system path of the page.
 var systemPath = regexp.MustCompile(`(^|[\s='"])/(etc|var|run|usr/local)/`)
 
-// elsewhere is the page for a scratch folder and free ports. What the names lead to, curl is told: port 443 is another one, of Caddy's too.
-func elsewhere(t *testing.T, page, scratch string) string {
+// rewritePage rewrites the page for a scratch folder and free ports. curl resolves the names, and Caddy's port 443 is another
+// one.
+func rewritePage(t *testing.T, page, scratch string) string {
 	t.Helper()
 	page = systemPath.ReplaceAllString(page, "${1}"+scratch+"/$2/")
 	port := func() string {
@@ -155,7 +157,7 @@ func elsewhere(t *testing.T, page, scratch string) string {
 	secure := port()
 	page = strings.ReplaceAll(page, `skip_install_trust/'`, `skip_install_trust\n\thttps_port `+secure+`/'`)
 	if !strings.Contains(page, secure) {
-		t.Fatal("the page has another form")
+		t.Fatal("docs/three-practices.md does not have the expected form")
 	}
 	if err := os.WriteFile(filepath.Join(scratch, ".curlrc"), []byte("connect-to = "+strconv.Quote(":443:127.0.0.1:"+secure)+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// certificate writes a certificate for the names, signed by itself, and returns the files and who trusts it.
+// certificate writes a self-signed certificate for the names, and returns its files and a pool that trusts it.
 func certificate(t *testing.T, names ...string) (certFile, keyFile string, roots *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -54,7 +54,7 @@ func certificate(t *testing.T, names ...string) (certFile, keyFile string, roots
 	return certFile, keyFile, roots
 }
 
-// The API speaks TLS 1.3 only; under the webhook's own name 1.2 will do, for the webhook and the health check and for nothing else; plain HTTP
+// The API accepts TLS 1.3 only. The webhook's host also accepts 1.2, for the webhook and the health check only. Plain HTTP
 // is refused. Source: docs/decisions/limits.md, "TLS 1.3 and 1.2".
 func TestTLSVersions(t *testing.T) {
 	const apiHost, hookHost = "api.vigil.test", "hook.vigil.test"
@@ -97,7 +97,7 @@ func TestTLSVersions(t *testing.T) {
 		{apiHost, tls.VersionTLS12, webhook, 0},
 		{apiHost, tls.VersionTLS12, "/health/live", 0},
 		{hookHost, tls.VersionTLS13, webhook, 405},
-		{hookHost, tls.VersionTLS12, webhook, 405}, // asked with GET: the door is open
+		{hookHost, tls.VersionTLS12, webhook, 405}, // a GET, so 405 shows that the route is reachable
 		{hookHost, tls.VersionTLS12, strings.TrimSuffix(webhook, "/"), 405},
 		{hookHost, tls.VersionTLS12, "/health/live", 200},
 		{hookHost, tls.VersionTLS12, "/api/v1/schema/", 426},
@@ -112,7 +112,7 @@ func TestTLSVersions(t *testing.T) {
 			t.Errorf("%s %s %s: %d (%v), want %d", test.host, tls.VersionName(test.version), test.path, status, err, test.status)
 		}
 		if status == 426 && !strings.Contains(body, `"code":"tls_version"`) {
-			t.Errorf("426 says %s", body)
+			t.Errorf("426 answers %s", body)
 		}
 	}
 	connection, err := net.DialTimeout("tcp", addr, 10*time.Second)

@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
-// stolen is what the database holds of an account: all that signs PocketBase's own tokens.
+// stolen is an account's data in the database that PocketBase's tokens are signed with.
 type stolen struct{ ID, TokenKey, CollectionID, Options string }
 
 func steal(t testing.TB, db dbx.Builder, collection, email string) stolen {
@@ -35,7 +35,7 @@ func steal(t testing.TB, db dbx.Builder, collection, email string) stolen {
 	return account
 }
 
-// secret of one kind of token, from the collection's options.
+// secret returns the secret of one kind of token, from the collection's options.
 func (s stolen) secret(t testing.TB, kind string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(s.Options, `"`+kind+`Token":`)
@@ -47,7 +47,7 @@ func (s stolen) secret(t testing.TB, kind string) string {
 	return secret
 }
 
-// tokenOf is an access token issued some time ago by whoever holds the practice's keys.
+// tokenOf returns an access token issued some time ago under the practice's keys.
 func (p *practice) tokenOf(t testing.TB, collection, email string, ago time.Duration) string {
 	t.Helper()
 	account := steal(t, p.database(t), collection, email)
@@ -70,15 +70,15 @@ func (p *practice) tokenOf(t testing.TB, collection, email string, ago time.Dura
 	return token
 }
 
-// Whoever has a copy of data.db and no key signs nothing: not a token of PocketBase's five kinds, with its own secrets and claims, for users or
-// superusers, with or without the marks of ours.
-func TestCopyOfTheDatabaseOpensNothing(t *testing.T) {
+// A copy of data.db without the keys cannot be used to sign a token: none of PocketBase's five kinds, with its own secrets
+// and claims, for users or superusers, with or without Vigil's claims.
+func TestDatabaseCopyCannotSignTokens(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")
 	patient := p.patient(t, nil)
 	p.Superuser(t)
 	genuine := p.Admin(t)
-	copied, err := sqlite.Open(filepath.Join(p.Dir, "data.db"), "OFF") // as a thief of the disk would read it
+	copied, err := sqlite.Open(filepath.Join(p.Dir, "data.db"), "OFF") // as an attacker with the disk would read it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestCopyOfTheDatabaseOpensNothing(t *testing.T) {
 			for _, secret := range []string{account.TokenKey + account.secret(t, kind), account.TokenKey, account.secret(t, kind), account.secret(t, kind) + account.TokenKey} {
 				for _, forged := range forgeries(t, account, email, kind, secret, header.Header["kid"]) {
 					tried++
-					p.wantShut(t, forged, patient, account.ID)
+					p.wantRefusedEverywhere(t, forged, patient, account.ID)
 				}
 			}
 		}
@@ -106,7 +106,8 @@ func TestCopyOfTheDatabaseOpensNothing(t *testing.T) {
 	p.send(t, http.MethodGet, "/api/collections/users/records", p.Superuser(t), "").expect(t, 200)
 }
 
-// forgeries are tokens of a kind under a secret: as PocketBase makes them, with an age, with the key's name, and under a hash of the secret.
+// forgeries returns tokens of a kind signed with a secret: in PocketBase's form, with an issue time, with the key's name, and
+// with a hash of the secret.
 func forgeries(t testing.TB, account stolen, email, kind, secret string, kid any) (list []string) {
 	t.Helper()
 	claims := jwt.MapClaims{
@@ -132,8 +133,8 @@ func forgeries(t testing.TB, account stolen, email, kind, secret string, kid any
 	return list
 }
 
-// wantShut tries a token at every kind of door.
-func (p *practice) wantShut(t testing.TB, token, patient, holder string) {
+// wantRefusedEverywhere tries a token at every kind of endpoint.
+func (p *practice) wantRefusedEverywhere(t testing.TB, token, patient, holder string) {
 	t.Helper()
 	for _, path := range []string{"/api/v1/patients/" + patient + "/", "/api/v1/auth/profile/", "/api/v1/users/"} {
 		p.get(t, path, token).expect(t, 401)

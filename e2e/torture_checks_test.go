@@ -10,8 +10,8 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// wantNothingLost holds the database and the EMR against what the crowd was told.
-func wantNothingLost(t *testing.T, p *practice, emr emrProcess, c *everybody) {
+// wantNothingLost compares the database and the EMR with what was acknowledged.
+func wantNothingLost(t *testing.T, p *practice, emr emrProcess, c *allClients) {
 	t.Helper()
 	db := p.database(t)
 	eventually(t, 3*time.Minute, "everything is at the EMR", func() bool {
@@ -33,7 +33,7 @@ func wantNothingLost(t *testing.T, p *practice, emr emrProcess, c *everybody) {
 	wantTrail(t, p)
 }
 
-// wantEachReadingOnce checks ids and numbers of rows.
+// wantEachReadingOnce checks ids and row counts.
 func wantEachReadingOnce(t *testing.T, db *dbx.DB, readings map[string]string) {
 	t.Helper()
 	sent := map[string]string{}
@@ -60,7 +60,7 @@ func wantEachReadingOnce(t *testing.T, db *dbx.DB, readings map[string]string) {
 	}
 }
 
-// wantSums computes every sum anew from what it is a sum of.
+// wantSums recomputes every stored total from its rows.
 func wantSums(t *testing.T, db *dbx.DB) {
 	t.Helper()
 	zone, err := time.LoadLocation("America/New_York")
@@ -124,7 +124,7 @@ func wantSums(t *testing.T, db *dbx.DB) {
 	}
 }
 
-// wantTrail verifies the audit trail with the command that an operator would use, and the database with SQLite's own check.
+// wantTrail verifies the audit trail with the operator's command, and the database with SQLite's integrity check.
 func wantTrail(t *testing.T, p *practice) {
 	t.Helper()
 	command := exec.Command(binary(t), "audit", "verify", "--dir", p.Dir)
@@ -150,7 +150,7 @@ func number(t testing.TB, db *dbx.DB, query string, params ...dbx.Params) (n int
 	return n
 }
 
-// sums reads names with their numbers.
+// sums returns counts by name.
 func sums(t testing.TB, db *dbx.DB, query string) map[string]int {
 	t.Helper()
 	var rows []struct {

@@ -16,14 +16,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// TestTorture kills the service at random moments while everybody uses it, and holds what is stored against what was acknowledged:
-// every reading once, every acknowledgement kept, all sums equal to what they are sums of, the audit trail whole, and one Observation
-// for each reading at the EMR. TORTURE says how long it goes on, such as 10m; otherwise it is over after three kills.
+// TestTorture kills the service at random times under load and compares the stored state with what was acknowledged: every
+// reading once, every acknowledgment stored, all totals correct, the audit trail intact, and one Observation for each
+// reading at the EMR. TORTURE sets the duration, such as 10m; by default it ends after three kills.
 func TestTorture(t *testing.T) {
 	t.Parallel()
-	length, _ := time.ParseDuration(os.Getenv("TORTURE")) // nothing, or nonsense: short
+	length, _ := time.ParseDuration(os.Getenv("TORTURE")) // 0 if unset or invalid
 	p, emr, _ := deliveringPractice(t, sandbox.Fault{})
-	crowd := newEverybody(t, p)
+	crowd := newAllClients(t, p)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	crowd.work(ctx)
@@ -36,7 +36,7 @@ func TestTorture(t *testing.T) {
 	}
 	pause(ctx, time.Second)
 	stop()
-	crowd.group.Wait() // each has an answer for what it sent last
+	crowd.group.Wait() // each has an answer to its last request
 	for _, complaint := range crowd.complaints {
 		t.Error(complaint)
 	}
@@ -52,29 +52,29 @@ func pause(ctx context.Context, length time.Duration) {
 	}
 }
 
-// torturedPatients are all that the EMR sandbox knows and the test uses.
+// torturedPatients is the number of patients that the EMR sandbox has and the test uses.
 const torturedPatients = 4
 
-// everybody is all who use the service: programs of the practice, the gateway, nurses and the billing office. They send again
-// what was not answered, as they would.
-type everybody struct {
+// allClients is all clients of the service: the practice's programs, the gateway, nurses and the billing office. They retry
+// requests without an answer.
+type allClients struct {
 	p        *practice
-	url      string // stays the same over every restart
+	url      string // the same across restarts
 	patients []string
 	group    sync.WaitGroup
 
 	lock       sync.Mutex
 	token      string
 	tokenAt    time.Time
-	readings   map[string]string // id of the observation by who sent what
+	readings   map[string]string // observation id by sender and reading
 	alerts     map[string]bool   // acknowledged
 	runs       int
 	complaints []string
 }
 
-func newEverybody(t *testing.T, p *practice) *everybody {
+func newAllClients(t *testing.T, p *practice) *allClients {
 	t.Helper()
-	c := &everybody{p: p, url: p.URL, readings: map[string]string{}, alerts: map[string]bool{}}
+	c := &allClients{p: p, url: p.URL, readings: map[string]string{}, alerts: map[string]bool{}}
 	for i := range torturedPatients {
 		id := p.patient(t, object{"gateway_patient_id": fmt.Sprintf("GW-%d", i), "external_id": fmt.Sprintf("pat-%d", 1002+i), "icd10_codes": []string{"I10"}})
 		p.giveDevice(t, fmt.Sprintf("TORTURE-%d", i), id)
@@ -86,8 +86,8 @@ func newEverybody(t *testing.T, p *practice) *everybody {
 	return c
 }
 
-// work starts everybody; they stop once ctx is done and their last request was answered.
-func (c *everybody) work(ctx context.Context) {
+// work starts all clients. They stop once ctx is done and their last request was answered.
+func (c *allClients) work(ctx context.Context) {
 	for i, patient := range c.patients {
 		c.group.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
@@ -123,7 +123,7 @@ func (c *everybody) work(ctx context.Context) {
 	})
 }
 
-// tortureTime spreads readings over the last six weeks: no two of a patient in the same second.
+// tortureTime spreads readings over the last six weeks, no two of a patient in the same second.
 func tortureTime(n int) time.Time {
 	const span = 42 * 24 * 3600
 	return tortureBegan.Add(time.Duration(int64(n)*1_000_003%span) * time.Second)
@@ -131,8 +131,8 @@ func tortureTime(n int) time.Time {
 
 var tortureBegan = time.Now().AddDate(0, 0, -43).Truncate(time.Second)
 
-// post sends one reading until it is acknowledged, and keeps the id. It comes back in the same words, or the service has lost its mind.
-func (c *everybody) post(key, idField string, body object) {
+// post sends one reading until it is acknowledged, and stores the id. A repeated answer must be identical.
+func (c *allClients) post(key, idField string, body object) {
 	path := "/api/v1/ingestion/blood-pressure/"
 	if idField == "observation_id" {
 		path = webhook
@@ -160,8 +160,8 @@ func (c *everybody) post(key, idField string, body object) {
 	c.complain("%s was never acknowledged", key)
 }
 
-// acknowledge deals with the newest alerts that nobody has dealt with.
-func (c *everybody) acknowledge(ctx context.Context) {
+// acknowledge acknowledges the newest unacknowledged alerts.
+func (c *allClients) acknowledge(ctx context.Context) {
 	status, list := c.try(http.MethodGet, "/api/v1/alerts/?acknowledged=false&page_size=10", "")
 	if status != 200 {
 		return
@@ -183,7 +183,7 @@ func (c *everybody) acknowledge(ctx context.Context) {
 	}
 }
 
-func (c *everybody) complain(format string, a ...any) {
+func (c *allClients) complain(format string, a ...any) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if len(c.complaints) < 20 {
@@ -191,18 +191,18 @@ func (c *everybody) complain(format string, a ...any) {
 	}
 }
 
-// patience is one request's: a service that was killed does not answer at all.
+// tortureClient has a timeout, because a killed service does not answer.
 var tortureClient = &http.Client{Timeout: 30 * time.Second}
 
-// try makes a request as the administrator, or the gateway; the status is 0 when nobody answered.
-func (c *everybody) try(method, path, body string) (status int, answer map[string]any) {
+// try sends a request as the administrator or the gateway; the status is 0 without an answer.
+func (c *allClients) try(method, path, body string) (status int, answer map[string]any) {
 	if path == webhook {
 		return c.tryAs("", method, path, body)
 	}
 	return c.tryAs(c.bearer(), method, path, body)
 }
 
-func (c *everybody) tryAs(token, method, path, body string) (status int, answer map[string]any) {
+func (c *allClients) tryAs(token, method, path, body string) (status int, answer map[string]any) {
 	request, err := http.NewRequest(method, c.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, nil
@@ -225,12 +225,12 @@ func (c *everybody) tryAs(token, method, path, body string) (status int, answer 
 	if err != nil {
 		return 0, nil
 	}
-	_ = json.Unmarshal(raw, &answer) // no JSON, no fields
+	_ = json.Unmarshal(raw, &answer) // not JSON: no fields
 	return response.StatusCode, answer
 }
 
-// bearer is an access token, fetched anew every ten minutes; that it cannot be had now is found out by the request.
-func (c *everybody) bearer() string {
+// bearer returns an access token, renewed every ten minutes. If it cannot be renewed, the request fails.
+func (c *allClients) bearer() string {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	if time.Since(c.tokenAt) < 10*time.Minute {

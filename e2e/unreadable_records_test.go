@@ -11,7 +11,7 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// wantUnreadable holds an answer against the contract's for a record with a value that cannot be opened.
+// wantUnreadable checks that an answer is the contract's for a record with a value that cannot be decrypted.
 func wantUnreadable(t *testing.T, a answer, record string) {
 	t.Helper()
 	var said struct {
@@ -29,7 +29,8 @@ func wantUnreadable(t *testing.T, a answer, record string) {
 	}
 }
 
-// A patient with a damaged name: nobody reads, replaces or saves the record, nothing else fails, and nothing shows a null.
+// A patient with a damaged name: the record cannot be read, replaced or saved, nothing else fails, and no answer contains
+// null for it.
 func TestUnreadablePatient(t *testing.T) {
 	t.Parallel()
 	metrics := freeAddr(t)
@@ -38,7 +39,7 @@ func TestUnreadablePatient(t *testing.T) {
 	if samples, _ := scrape(t, metrics); len(samples) == 0 || sum(samples, "vigil_unreadable_values_total") != 0 {
 		t.Errorf("from the start: %v", sum(samples, "vigil_unreadable_values_total"))
 	} else if _, there := samples["vigil_unreadable_values_total"]; !there {
-		t.Error("the metric is not there from the start")
+		t.Error("the metric is missing at the start")
 	}
 	const gatewayID = "GW-BROKEN"
 	broken := p.patient(t, object{"last_name": "Broken", "gateway_patient_id": gatewayID, "phone": "555 010 0100"})
@@ -50,7 +51,7 @@ func TestUnreadablePatient(t *testing.T) {
 	db := p.writable(t)
 	damaged := damage(t, db, "patients", "last_name", broken)
 	row := rowOf(t, db, "patients", broken)
-	p.serve(t, "") // the directory is built all the same
+	p.serve(t, "") // the name index is built nevertheless
 	admin := p.Admin(t)
 	path := "/api/v1/patients/" + broken + "/"
 	body := object{"first_name": "Other", "last_name": "Name", "date_of_birth": "1950-01-02", "gender": "female"}
@@ -78,10 +79,10 @@ func TestUnreadablePatient(t *testing.T) {
 	dashboard := p.get(t, strings.TrimSuffix(native, "/"), super).expect(t, 200)
 	wantAt(t, dashboard, object{"unreadable": 1.0, "items.0.id": whole, "items.1": nil})
 	if search := p.get(t, "/api/v1/patients/?search=whole", admin).expect(t, 200); strings.Contains(string(search.body), "unreadable") {
-		t.Errorf("a list with nothing left out says otherwise\n%s", search.body)
+		t.Errorf("a complete list reports left-out records\n%s", search.body)
 	}
 
-	// What is measured is stored, alerts, is told and ranked; the name alone is missing, and says so.
+	// Readings are stored, alert, notify and rank; only the name is missing, and the answers mark it as unreadable.
 	reading := p.post(t, "/api/v1/ingestion/blood-pressure/", admin, bloodPressure(broken, 230, 140, now().Add(-0*time.Minute))).expect(t, 201)
 	p.signed(t, measurement(gatewayID, "CUFF-BROKEN", 231, 140, now().Add(-1*time.Minute))).expect(t, 200)
 	for _, where := range []string{"/api/v1/triage/patients/", "/api/v1/alerts/", "/api/v1/escalations/"} {
@@ -103,7 +104,7 @@ func TestUnreadablePatient(t *testing.T) {
 	}
 }
 
-// A record that is only ever left out, or shown without its name, is in the log all the same: once, and by its id alone.
+// A record that is only left out, or shown without its name, is logged once, by its id.
 func TestUnreadableIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	metrics := freeAddr(t)
@@ -138,7 +139,7 @@ func TestUnreadableIsNamedOnce(t *testing.T) {
 	}
 }
 
-// Every sealed column of every record that the contract shows by itself or in a list.
+// Every sealed column of every record that the contract returns alone or in a list.
 func TestUnreadableRecords(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -179,7 +180,7 @@ func TestUnreadableRecords(t *testing.T) {
 	}
 }
 
-// An account that cannot be read: neither it nor anybody by it gets in, and the others are listed.
+// An unreadable account: it cannot be read or signed in to, and the others are listed.
 func TestUnreadableAccount(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
@@ -200,21 +201,21 @@ func TestUnreadableAccount(t *testing.T) {
 	wantUnreadable(t, p.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": password}), name)
 	p.post(t, "/api/v1/auth/login/", "", object{"email": "nurse@vigil.test", "password": "Wrong-Horse-42!"}).expect(t, 401)
 	wantAt(t, p.get(t, "/api/v1/users/", admin).expect(t, 200), object{"count": 2.0, "unreadable": 1.0, "results.0.email": adminEmail, "results.1": nil})
-	for page, results := range map[string]any{"1": adminEmail, "2": nil} { // whoever has no readable name has a place on no page
+	for page, results := range map[string]any{"1": adminEmail, "2": nil} { // an account without a readable name is on no page
 		got := p.get(t, "/api/v1/users/?page_size=1&page="+page, admin).expect(t, 200)
 		wantAt(t, got, object{"count": 2.0, "unreadable": 1.0, "results.0.email": results, "results.1": nil})
 	}
 
-	// Shutting its doors is not put off.
+	// It can still be logged out.
 	before := rowOf(t, db, "users", id)
 	p.post(t, path+"logout/", admin, nil).expect(t, 200)
 	wantAt(t, p.get(t, "/api/v1/auth/profile/", token).expect(t, 401), object{"code": "token_invalid"})
 	wantAt(t, p.post(t, path+"deactivate/", admin, nil).expect(t, 200), object{"is_active": false, "first_name": "[unreadable]", "last_name": "Broken"})
 	if after := rowOf(t, db, "users", id); after["first_name"] != before["first_name"] || after["last_name"] != before["last_name"] {
-		t.Error("a name was written anew")
+		t.Error("a name was rewritten")
 	}
 
-	// Nor is a second factor kept that nobody can open.
+	// A second factor that cannot be decrypted is removed.
 	if _, err := db.NewQuery("UPDATE users SET two_factor_enabled = TRUE, totp_secret = {:other} WHERE id = {:id}").
 		Bind(dbx.Params{"other": before["last_name"], "id": id}).Execute(); err != nil {
 		t.Fatal(err)
@@ -225,7 +226,7 @@ func TestUnreadableAccount(t *testing.T) {
 	}
 }
 
-// rowOf is a row as it is stored.
+// rowOf returns a row as stored.
 func rowOf(t *testing.T, db *dbx.DB, table, id string) map[string]string {
 	t.Helper()
 	var row dbx.NullStringMap

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// VIGIL_TEST_CELLS practices (20 in make drills) are upgraded from the version before in waves, as docs/upgrading.md has it, while devices press
-// on each of them: the canary, a tenth, then thirds. Nothing that was answered is lost or doubled, those not yet upgraded notice nothing, and
-// each says which version it is.
+// VIGIL_TEST_CELLS practices (20 in make drills) are upgraded from the previous version in waves, as in docs/upgrading.md,
+// while devices send to each: the canary, a tenth, then thirds. No answered reading is lost or doubled, practices not yet
+// upgraded are unaffected, and each reports its version.
 func TestWaves(t *testing.T) {
 	count, err := strconv.Atoi(os.Getenv("VIGIL_TEST_CELLS"))
 	if err != nil || count < 4 {
@@ -26,9 +26,9 @@ func TestWaves(t *testing.T) {
 	for i := range count {
 		cells = append(cells, olderCell(t, older, fmt.Sprintf("practice-%02d", i)))
 	}
-	loads := map[*cell]*senders{}
+	loads := map[*cell]*webhookSenders{}
 	for _, c := range cells {
-		loads[c] = press(http.DefaultClient, c.URL, c.WebhookSecret, "GW-1")
+		loads[c] = startSenders(http.DefaultClient, c.URL, c.WebhookSecret, "GW-1")
 	}
 	for done, end := range waves(count) {
 		var before []*cell
@@ -47,31 +47,31 @@ func TestWaves(t *testing.T) {
 			if i < end {
 				want = "development"
 			}
-			wantAt(t, c.get(t, "/health/", ""), object{"version": want}) // a busy machine's database may be slow, which is 503
+			wantAt(t, c.get(t, "/health/", ""), object{"version": want}) // the database of a busy machine may be slow, which is 503
 		}
 	}
 	answered := 0
 	for _, c := range cells {
 		sent := loads[c].stop()
 		answered += len(sent)
-		if there := c.wantWhole(t); lacking(sent, there) > 0 || len(there) > len(sent)+1 { // one may be stored whose answer was cut
-			t.Errorf("%s: of %d readings that were answered %d are not there; %d are", c.name, len(sent), lacking(sent, there), len(there))
+		if there := c.wantIntact(t); countMissing(sent, there) > 0 || len(there) > len(sent)+1 { // one reading may be stored whose answer was lost
+			t.Errorf("%s: of %d readings that were answered %d are not there; %d are", c.name, len(sent), countMissing(sent, there), len(there))
 		}
 		if err := c.Stop(t); err != nil {
 			t.Errorf("%s ends with %v", c.name, err)
 		}
 	}
-	t.Logf("%d practices upgraded in waves of %v, with %d readings answered meanwhile", count, waves(count), answered)
+	t.Logf("%d practices upgraded in waves of %v, with %d readings answered during the upgrade", count, waves(count), answered)
 }
 
-// waves says after each wave how many are done: one, a tenth, then thirds of what is left.
+// waves returns the number of upgraded practices after each wave: one, a tenth, then thirds of the rest.
 func waves(count int) []int {
 	tenth := 1 + max(1, count/10)
 	third := (count - tenth + 2) / 3
 	return slices.Compact([]int{1, tenth, min(count, tenth+third), min(count, tenth+2*third), count})
 }
 
-// olderProgram is built from the commit before the schema last changed; where the history does not reach that far, from this one.
+// olderProgram builds the commit before the last schema change, or this commit if the history is too short.
 func olderProgram(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -98,7 +98,7 @@ func olderProgram(t *testing.T) string {
 	return program
 }
 
-// olderCell is a practice that the older program made and serves.
+// olderCell returns a practice created and served by the older program.
 func olderCell(t *testing.T, older, name string) *cell {
 	t.Helper()
 	c := &cell{practice: &practice{Dir: filepath.Join(t.TempDir(), name)}, name: name, addr: freeAddr(t)}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A table of readings in any order, three of them impossible: one alert about those, however often the table is taken in.
+// A CSV file of readings in any order, three of them implausible: one alert, however often the file is imported.
 func nightImport(t *testing.T, w ward) {
 	patient := w.enrol(t, "Table", nil)
 	var lines []string
@@ -32,7 +32,8 @@ func nightImport(t *testing.T, w ward) {
 	w.wantStat(t, "table", patient, 1)
 }
 
-// What a cuff of nobody sent in vain is told once it is known whose it is: as one alert, and not again.
+// The alert about quarantined readings of an unassigned cuff is raised once the device is assigned, as one alert and only
+// once.
 func nightReplay(t *testing.T, w ward) {
 	patient := w.enrol(t, "Replay", nil)
 	for i := range 5 {

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// What a nurse who distrusts the system tries at night.
+// Night-shift stories of a nurse who double-checks the system.
 
 func ago(minutes int) time.Time { return now().Add(-time.Duration(minutes) * time.Minute) }
 
-// vendor delivers an event as one of the other vendors does.
+// vendor delivers an event as another device vendor does.
 func (w ward) vendor(t testing.TB, vendor, body string) answer {
 	t.Helper()
 	return w.send(t, http.MethodPost, "/api/v1/gateway/"+vendor+"/", "", body, "X-Api-Key", vendorSecret)
@@ -40,7 +40,7 @@ func (w ward) resolveEscalations(t testing.TB, patient string) {
 	}
 }
 
-// Glucose of 40 typed by the patient while 50 is snoozed: worse than what is known, whoever typed it.
+// A patient enters glucose 40 while 50 is snoozed: a worse value alerts, also when entered manually.
 func nightGlucose(t *testing.T, w ward) {
 	patient := w.enrol(t, "Sweet", nil)
 	portal := w.portal(t, "sweet", patient)
@@ -61,7 +61,7 @@ func nightGlucose(t *testing.T, w ward) {
 	}
 }
 
-// SpO2 84 by another vendor between normals that the patient typed: nothing typed takes it away.
+// SpO2 84 from another vendor between normal values entered by the patient: manual entries do not resolve it.
 func nightOxygen(t *testing.T, w ward) {
 	patient := w.enrol(t, "Breath", nil)
 	portal := w.portal(t, "breath", patient)
@@ -76,17 +76,17 @@ func nightOxygen(t *testing.T, w ward) {
 	}
 	w.wantAlerts(t, "typed", patient, "critical pulse_oximetry active")
 	w.wantStat(t, "typed", patient, 1)
-	if _, level, handling := w.place(t, patient); level != "critical" || handling != "unanswered" {
+	if _, level, handling := w.triageRow(t, patient); level != "critical" || handling != "unanswered" {
 		t.Errorf("ranked %s %v", level, handling)
 	}
 	w.acknowledge(t, patient)
 	w.resolveEscalations(t, patient)
-	if _, level, handling := w.place(t, patient); level != "critical" || handling != "handled" {
+	if _, level, handling := w.triageRow(t, patient); level != "critical" || handling != "handled" {
 		t.Errorf("answered it ranks %s %v", level, handling)
 	}
 }
 
-// Two cuffs of one patient disagree: each is as reliable, the escalation stays for a person.
+// Two cuffs of one patient disagree. Both are equally reliable, so the escalation stays open for a clinician.
 func nightTwoCuffs(t *testing.T, w ward) {
 	patient := w.enrol(t, "Cuffs", nil)
 	other := func(systolic float64, at time.Time) object {
@@ -103,7 +103,7 @@ func nightTwoCuffs(t *testing.T, w ward) {
 	w.wantStat(t, "a person closes it", patient, 1)
 }
 
-// A weight in doubt that was withdrawn cannot be confirmed any more, nor bears out another one.
+// A retracted suspect weight can no longer be confirmed, and does not corroborate another one.
 func nightScale(t *testing.T, w ward) {
 	patient := w.enrol(t, "Twins", nil)
 	for day := 6; day > 0; day-- {
@@ -125,7 +125,7 @@ func nightScale(t *testing.T, w ward) {
 	}
 }
 
-// A gain of 3.2 lb measured on the neighbour's scale is nobody's until somebody says whose.
+// A gain of 3.2 lb measured on a neighbor's scale belongs to no patient until a nurse assigns it.
 func nightNeighbour(t *testing.T, w ward) {
 	patient, neighbour := w.enrol(t, "Heart", nil), w.enrol(t, "Neighbour", nil)
 	w.post(t, "/api/v1/devices/assign/", w.Admin(t), object{
@@ -142,7 +142,7 @@ func nightNeighbour(t *testing.T, w ward) {
 	}
 }
 
-// What was implausible of somebody who was archived since is confirmed by nobody, and waits until they are back.
+// An implausible reading of an archived patient cannot be confirmed until the patient is active again.
 func nightArchived(t *testing.T, w ward) {
 	patient := w.enrol(t, "Gone", nil)
 	w.signed(t, oxygen("Gone", 44, ago(5))).expect(t, 400)
@@ -154,7 +154,7 @@ func nightArchived(t *testing.T, w ward) {
 	w.wantStat(t, "back", patient, 1)
 }
 
-// New thresholds judge the place anew; what was raised by the old ones stays for a person.
+// New thresholds reevaluate the triage row; alerts raised under the old ones stay open for a clinician.
 func nightThresholds(t *testing.T, w ward) {
 	patient := w.enrol(t, "Bounds", nil)
 	w.signed(t, cuff("Bounds", 150, 85, ago(5))).expect(t, 200)
@@ -164,11 +164,11 @@ func nightThresholds(t *testing.T, w ward) {
 		w.send(t, "PUT", "/api/v1/patients/"+patient+"/vital-config/", w.Admin(t), body).expect(t, 200)
 	}
 	set(`{"blood_pressure":{"systolic_high":135,"systolic_critical":148},"reason":"aneurysm"}`)
-	if _, level, handling := w.place(t, patient); level != "critical" || handling != "handled" {
+	if _, level, handling := w.triageRow(t, patient); level != "critical" || handling != "handled" {
 		t.Errorf("by tighter bounds it ranks %s %v", level, handling)
 	}
 	set(`{"blood_pressure":{"systolic_high":165,"systolic_critical":190},"reason":"operated"}`)
-	if _, level, _ := w.place(t, patient); level == "critical" {
+	if _, level, _ := w.triageRow(t, patient); level == "critical" {
 		t.Errorf("by wider bounds it ranks %s", level)
 	}
 	w.wantAlerts(t, "it stays", patient, "warning blood_pressure active")
@@ -176,7 +176,7 @@ func nightThresholds(t *testing.T, w ward) {
 	w.wantAlerts(t, "normal by the new bounds", patient, "warning blood_pressure auto_resolved")
 }
 
-// A critical value in the minute in which the escalation was closed opens another.
+// A critical value in the same minute in which the escalation was closed opens another one.
 func nightSameMinute(t *testing.T, w ward) {
 	patient := w.enrol(t, "Minute", nil)
 	w.signed(t, oxygen("Minute", 82, ago(1))).expect(t, 200)
@@ -185,12 +185,12 @@ func nightSameMinute(t *testing.T, w ward) {
 	w.wantStat(t, "closed", patient, 0)
 	w.signed(t, oxygen("Minute", 82, now())).expect(t, 200)
 	w.wantStat(t, "the same again", patient, 1)
-	if _, _, handling := w.place(t, patient); handling != "unanswered" {
+	if _, _, handling := w.triageRow(t, patient); handling != "unanswered" {
 		t.Errorf("ranked %v", handling)
 	}
 }
 
-// Thirty readings of half a day come in any order: what is left is as if each had come in its time.
+// Thirty readings of half a day in any order give the same result as in order of measurement.
 func nightBatch(t *testing.T, w ward) {
 	patient := w.enrol(t, "Batch", nil)
 	var events []object
@@ -217,7 +217,7 @@ func nightBatch(t *testing.T, w ward) {
 	wantAt(t, w.get(t, "/api/v1/patients/"+patient+"/vitals/summary/", w.Admin(t)).expect(t, 200), object{"periods.0.blood_pressure.readings": 30.0})
 }
 
-// A record that somebody makes in the dashboard is an entrance like the others.
+// A record created in the dashboard is processed like any other reading.
 func nightDashboard(t *testing.T, w ward) {
 	patient := w.enrol(t, "Board", nil)
 	w.post(t, "/api/collections/observations/records", w.Superuser(t), object{
@@ -227,7 +227,8 @@ func nightDashboard(t *testing.T, w ward) {
 	w.wantStat(t, "41 in the dashboard", patient, 1)
 }
 
-// A pulse of 24 beside 118/76 of the other vendor: the good half is stored, the other is an emergency, and confirmed they are one reading.
+// A pulse of 24 with 118/76 from the other vendor: the plausible part is stored, the other raises an emergency, and once
+// confirmed they are one reading.
 func nightTelli(t *testing.T, w ward) {
 	patient := w.enrol(t, "Telli", nil)
 	w.post(t, "/api/v1/devices/assign/", w.Admin(t), object{
@@ -242,7 +243,7 @@ func nightTelli(t *testing.T, w ward) {
 	w.wantAlerts(t, "confirmed", patient, "critical pulse active", "critical implausible_reading resolved")
 }
 
-// Sixty impossible readings at once, from as many connections as there are, are one alert; each is decided about by itself, also at once.
+// Sixty implausible readings over concurrent connections give one alert; each is decided on separately, also concurrently.
 func nightFlood(t *testing.T, w ward) {
 	patient := w.enrol(t, "Flood", nil)
 	var run sync.WaitGroup
@@ -264,7 +265,7 @@ func nightFlood(t *testing.T, w ward) {
 	quarantine := w.get(t, ingestion+"quarantine/?page_size=100&device_id=BP-Flood&status=rejected", w.Admin(t)).expect(t, 200)
 	kept, _ := at(t, quarantine, "results").([]any)
 	if len(kept) != 60 {
-		t.Fatalf("%d are kept", len(kept))
+		t.Fatalf("%d are quarantined", len(kept))
 	}
 	for worker := range 4 {
 		run.Go(func() {
@@ -280,7 +281,8 @@ func nightFlood(t *testing.T, w ward) {
 	w.wantStat(t, "all discarded", patient, 0)
 }
 
-// A clock that is ahead by an hour, under a snooze, and the end of that: what stands is told, and dismissed it stays so.
+// A device clock one hour ahead, under a snooze and after it: the open alert is announced when the snooze ends, and a
+// dismissed one stays closed.
 func nightFastClock(t *testing.T, w ward) {
 	patient := w.enrol(t, "Fast", nil)
 	w.signed(t, cuff("Fast", 186, 84, ago(30))).expect(t, 200)
@@ -303,7 +305,7 @@ func nightFastClock(t *testing.T, w ward) {
 	w.wantStat(t, "dismissed", patient, 0)
 }
 
-// A patient who moves is weighed by the days of the new place.
+// After a move, the patient's weights are evaluated by the days of the new time zone.
 func nightMoved(t *testing.T, w ward) {
 	patient := w.enrol(t, "Moved", object{"time_zone": "Pacific/Auckland"})
 	body := w.get(t, "/api/v1/patients/"+patient+"/", w.Admin(t)).expect(t, 200)
@@ -320,14 +322,14 @@ func nightMoved(t *testing.T, w ward) {
 	}
 	w.send(t, "PUT", "/api/v1/patients/"+patient+"/", w.Admin(t), encode(t, changed)).expect(t, 200)
 	next := late.In(w.zone)
-	end := time.Date(next.Year(), next.Month(), next.Day()+1, 23, 50, 0, 0, w.zone) // the day after, by the clocks here
+	end := time.Date(next.Year(), next.Month(), next.Day()+1, 23, 50, 0, 0, w.zone) // the day after, in the zone of the practice
 	w.signed(t, weighing("Moved", 81.5, end)).expect(t, 200)
 	if list := w.alerts(t, patient, "&type=weight"); len(list) != 1 || list[0]["parameter"] != "weight_daily_change" {
 		t.Errorf("moved: %v", list)
 	}
 }
 
-// Two nurses decide about one event at once: one of them does.
+// Two nurses decide on the same event concurrently: exactly one succeeds.
 func nightTwoNurses(t *testing.T, w ward) {
 	patient := w.enrol(t, "Nurses", nil)
 	w.signed(t, oxygen("Nurses", 47, ago(1))).expect(t, 400)
@@ -348,7 +350,7 @@ func nightTwoNurses(t *testing.T, w ward) {
 	}
 }
 
-// What a patient types that cannot be is an emergency like a device's, and what a device measures since does not decide about it.
+// An implausible manual entry is an emergency like a device's, and later device readings do not decide on it.
 func nightPortal(t *testing.T, w ward) {
 	patient := w.enrol(t, "Portal", nil)
 	portal := w.portal(t, "portal", patient)
@@ -368,7 +370,8 @@ func nightPortal(t *testing.T, w ward) {
 	w.wantStat(t, "confirmed", patient, 1)
 }
 
-// A critical cuff that somebody has acknowledged, a critical and a normal value typed since: the end of the snooze tells of the cuff.
+// An acknowledged critical cuff reading, followed by a critical and a normal manual entry: the end of the snooze announces
+// the cuff reading.
 func nightTypedAtTheEnd(t *testing.T, w ward) {
 	patient := w.enrol(t, "Ended", nil)
 	portal := w.portal(t, "ended", patient)
@@ -390,6 +393,6 @@ func nightTypedAtTheEnd(t *testing.T, w ward) {
 	before := told()
 	w.post(t, fmt.Sprintf("/api/v1/patients/%s/snoozes/%v/end/", patient, snooze), w.Admin(t), object{}).expect(t, 200)
 	if got := told() - before; got != 1 {
-		t.Errorf("told %d times at the end", got)
+		t.Errorf("announced %d times at the end of the snooze", got)
 	}
 }

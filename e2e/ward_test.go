@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// What happens to patients, told from outside: each story ends as a clinician on the night shift would have it end, on both sides of the
-// Atlantic, whose clocks change on different days.
+// Patient stories through the public interfaces: each must end as a clinician on the night shift expects, in time zones on
+// both sides of the Atlantic, where clocks change on different dates.
 
 const ingestion = "/api/v1/ingestion/"
 
 const vendorSecret = "a-secret-of-the-vendors"
 
-// ward is a practice with its service running, whose patients live where it is.
+// ward is a practice with its service running, with patients in the practice's time zone.
 type ward struct {
 	*practice
 	zone *time.Location
@@ -33,7 +33,7 @@ func newWard(t testing.TB, zone string) ward {
 	return w
 }
 
-// Each story is one of patients of its own, and all of them share the night.
+// Each story has its own patients; all stories run concurrently.
 func TestWard(t *testing.T) {
 	t.Parallel()
 	for _, zone := range []string{"America/New_York", "Europe/Berlin"} {
@@ -62,7 +62,7 @@ var wardStories = map[string]func(t *testing.T, w ward){
 	"night: import": nightImport, "night: replay": nightReplay, "night: portal": nightPortal, "night: typed at the end": nightTypedAtTheEnd,
 }
 
-// enrol is a patient whom the gateway knows as GW-<name>.
+// enrol enrolls a patient with the gateway id GW-<name>.
 func (w ward) enrol(t testing.TB, name string, fields object) string {
 	t.Helper()
 	body := object{"first_name": name, "gateway_patient_id": "GW-" + name, "time_zone": w.zone.String()}
@@ -92,7 +92,7 @@ func weighing(patient string, kilograms float64, at time.Time) object {
 	return event(patient, "SC-"+patient, "weight", "kg", object{"weight": kilograms}, at)
 }
 
-// alertsOf are a patient's alerts, newest first, as "level type status".
+// alertsOf returns a patient's alerts, newest first, as "level type status".
 func (w ward) alertsOf(t testing.TB, patient string) (list []string) {
 	t.Helper()
 	a := w.get(t, "/api/v1/alerts/?patient_id="+patient, w.Admin(t)).expect(t, 200)
@@ -128,8 +128,8 @@ func (w ward) wantStat(t testing.TB, story, patient string, want int) {
 	}
 }
 
-// place is a patient's row of the triage list.
-func (w ward) place(t testing.TB, patient string) (score float64, level string, handling any) {
+// triageRow returns the score, level and handling of a patient's triage row.
+func (w ward) triageRow(t testing.TB, patient string) (score float64, level string, handling any) {
 	t.Helper()
 	a := w.get(t, "/api/v1/triage/patients/?patient_id="+patient, w.Admin(t)).expect(t, 200)
 	score, _ = at(t, a, "results.0.risk_score").(float64)
@@ -145,7 +145,7 @@ func (w ward) acknowledge(t testing.TB, patient string) {
 	}
 }
 
-// Values that no device should report are an emergency until a person has looked.
+// Implausible values are an emergency until a clinician has reviewed them.
 func wardImplausible(t *testing.T, w ward) {
 	for _, story := range []struct {
 		name  string
@@ -164,7 +164,7 @@ func wardImplausible(t *testing.T, w ward) {
 	} {
 		patient := w.enrol(t, story.name, nil)
 		sent := story.event(story.name)
-		for range 2 { // the gateway tries again
+		for range 2 { // the gateway retries
 			w.signed(t, sent).expect(t, 400)
 		}
 		w.wantAlerts(t, story.name, patient, "critical implausible_reading active")
@@ -173,16 +173,16 @@ func wardImplausible(t *testing.T, w ward) {
 		if values, _ := at(t, a, "results.0.reported_values").(map[string]any); len(values) == 0 {
 			t.Errorf("%s: the alert shows no values\n%s", story.name, a.body)
 		}
-		if score, level, handling := w.place(t, patient); level != "critical" || score < 86 || handling != "unanswered" {
+		if score, level, handling := w.triageRow(t, patient); level != "critical" || score < 86 || handling != "unanswered" {
 			t.Errorf("%s: on the list with %v %s %v", story.name, score, level, handling)
 		}
 		path := ingestion + "quarantine/" + text(t, a, "results.0.quarantine_id") + "/"
-		if story.name == "Spo48" { // somebody looks: the probe lay beside the bed
+		if story.name == "Spo48" { // a nurse reviews it: the probe was not on the finger
 			w.post(t, path+"discard/", w.Admin(t), object{"reason": "probe off"}).expect(t, 200)
 			w.wantStat(t, story.name, patient, 0)
 			a = w.get(t, "/api/v1/alerts/?patient_id="+patient, w.Admin(t))
 			wantAt(t, a, object{"results.0.resolution_reason": "withdrawn"})
-			if _, level, _ := w.place(t, patient); level == "critical" {
+			if _, level, _ := w.triageRow(t, patient); level == "critical" {
 				t.Errorf("%s: still critical when dismissed", story.name)
 			}
 		}
@@ -208,15 +208,15 @@ func wardTriage(t *testing.T, w ward) {
 	w.send(t, "PATCH", id, w.Admin(t), `{"status":"resolved","resolution_notes":"on oxygen"}`).expect(t, 200)
 	w.signed(t, oxygen("Dying", 70, now())).expect(t, 200)
 
-	first, level, handling := w.place(t, dying)
+	first, level, handling := w.triageRow(t, dying)
 	if level != "critical" || handling != "unanswered" || first != 94 {
 		t.Errorf("SpO2 70 just now: %v %s %v", first, level, handling)
 	}
-	second, level, handling := w.place(t, handled)
+	second, level, handling := w.triageRow(t, handled)
 	if level != "critical" || handling != "handled" || second >= first || second < 76 || second > 85 {
 		t.Errorf("SpO2 71 two hours ago, answered: %v %s %v", second, level, handling)
 	}
-	third, level, handling := w.place(t, warned)
+	third, level, handling := w.triageRow(t, warned)
 	if level != "warning" || handling != nil || third > 75 {
 		t.Errorf("six warnings: %v %s %v", third, level, handling)
 	}
@@ -232,7 +232,7 @@ func wardTriage(t *testing.T, w ward) {
 	}
 }
 
-// What a patient types does not settle what a person of the staff measured.
+// A manual entry by the patient does not resolve a reading taken by staff.
 func wardStanding(t *testing.T, w ward) {
 	patient := w.enrol(t, "Typed", nil)
 	portal := w.portal(t, "typed", patient)
@@ -248,7 +248,7 @@ func wardStanding(t *testing.T, w ward) {
 	w.wantAlerts(t, "measured", patient, "critical blood_pressure auto_resolved")
 }
 
-// What comes late is judged by what was measured since.
+// A late reading is evaluated against the readings measured since.
 func wardLate(t *testing.T, w ward) {
 	days := func(n int) time.Time { return now().AddDate(0, 0, -n) }
 	patient := w.enrol(t, "Late", nil)
@@ -259,8 +259,8 @@ func wardLate(t *testing.T, w ward) {
 	w.wantStat(t, "superseded", patient, 0)
 	a := w.get(t, "/api/v1/alerts/?patient_id="+patient, w.Admin(t)).expect(t, 200)
 	wantAt(t, a, object{"count": 1.0, "results.0.late": true, "results.0.status": "auto_resolved", "results.0.resolution_reason": "superseded"})
-	if _, level, _ := w.place(t, patient); level == "critical" {
-		t.Error("a critical of ten days ago with four normals since stands in the critical band")
+	if _, level, _ := w.triageRow(t, patient); level == "critical" {
+		t.Error("a critical reading of ten days ago with four normal ones since is in the critical band")
 	}
 
 	alone := w.enrol(t, "Alone", nil)
@@ -270,7 +270,7 @@ func wardLate(t *testing.T, w ward) {
 	wantAt(t, a, object{"count": 1.0, "results.0.late": true, "results.0.status": "active", "results.0.level": "critical"})
 }
 
-// Somebody else stood on the scale; pounds came as kilograms.
+// Another person stood on the scale; pounds arrived as kilograms.
 func wardScales(t *testing.T, w ward) {
 	ago := func(hours int) time.Time { return now().Add(-time.Duration(hours) * time.Hour) }
 	for name, story := range map[string]struct{ own, odd float64 }{"Spouse": {88, 62}, "Pounds": {80, 176.4}} {
@@ -295,12 +295,12 @@ func wardScales(t *testing.T, w ward) {
 	for _, id := range []string{first, second} {
 		wantAt(t, w.get(t, ingestion+"observations/"+id+"/", w.Admin(t)), object{"review_state": "confirmed"})
 	}
-	if _, level, _ := w.place(t, twice); level == "no_data" {
+	if _, level, _ := w.triageRow(t, twice); level == "no_data" {
 		t.Error("a confirmed weight is no data")
 	}
 }
 
-// Three rules of weight at once.
+// Three weight rules at once.
 func wardWeight(t *testing.T, w ward) {
 	day := now().Truncate(24*time.Hour).Add(12*time.Hour).AddDate(0, 0, -1)
 	const pound = 0.45359237
@@ -329,7 +329,7 @@ func wardWeight(t *testing.T, w ward) {
 	}
 }
 
-// A cuff whose clock is dead says nothing of today.
+// Readings of a cuff with a stopped clock do not count for today.
 func wardClock(t *testing.T, w ward) {
 	patient := w.enrol(t, "Clock", nil)
 	w.signed(t, cuff("Clock", 190, 125, time.Date(1970, 1, 1, 0, 3, 0, 0, time.UTC))).expect(t, 200)

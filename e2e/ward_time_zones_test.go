@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// portal signs a patient's own account in.
+// portal signs in to a patient's portal account.
 func (w ward) portal(t testing.TB, name, patient string) string {
 	t.Helper()
 	email := name + "@patients.vigil.test"
@@ -15,7 +15,7 @@ func (w ward) portal(t testing.TB, name, patient string) string {
 	return w.signIn(t, email)
 }
 
-// alerts are a patient's, newest first, but for those that only inform.
+// alerts returns a patient's alerts, newest first, without informational ones.
 func (w ward) alerts(t testing.TB, patient, filter string) (list []object) {
 	t.Helper()
 	a := w.get(t, "/api/v1/alerts/?page_size=100&patient_id="+patient+filter, w.Admin(t)).expect(t, 200)
@@ -28,8 +28,9 @@ func (w ward) alerts(t testing.TB, patient, filter string) (list []object) {
 	return list
 }
 
-// changed is the last noon after the clocks were changed where a ward is, three whole days of which are over: the night before it has 23 or 25 hours.
-func (w ward) changed() time.Time {
+// noonAfterClockChange returns the last noon after a clock change in the ward's zone that is at least three full days ago. The night
+// before has 23 or 25 hours.
+func (w ward) noonAfterClockChange() time.Time {
 	today := now().In(w.zone)
 	for day := range 400 {
 		noon := time.Date(today.Year(), today.Month(), today.Day()-4-day, 12, 0, 0, 0, w.zone)
@@ -41,9 +42,9 @@ func (w ward) changed() time.Time {
 	return today
 }
 
-// A night of 23 or 25 hours is one night, and a week with it seven days.
+// A night of 23 or 25 hours counts as one night, and its week as seven days.
 func wardChangedClocks(t *testing.T, w ward) {
-	noon := w.changed()
+	noon := w.noonAfterClockChange()
 	morning := func(days, minutes int) time.Time {
 		return time.Date(noon.Year(), noon.Month(), noon.Day()+days, 7, minutes, 0, 0, w.zone)
 	}
@@ -69,7 +70,7 @@ func wardChangedClocks(t *testing.T, w ward) {
 	}
 }
 
-// Who is on call is told by the wall clock of the rota, and a stat tells what becomes of it.
+// The clinician on call is notified by the rota's wall clock, and the outcome of a stat escalation is in its history.
 func wardOnCall(t *testing.T, w ward) {
 	me := w.get(t, "/api/v1/users/me/", w.Admin(t)).expect(t, 200)
 	id := at(t, me, "id")
@@ -100,7 +101,7 @@ func wardOnCall(t *testing.T, w ward) {
 	}
 }
 
-// A child of seven, a pregnancy and COPD want bounds of their own.
+// A child of seven, a pregnancy and COPD have templates of their own.
 func wardTemplates(t *testing.T, w ward) {
 	child := w.enrol(t, "Child", object{"date_of_birth": now().In(w.zone).AddDate(-7, 0, -1).Format(time.DateOnly)})
 	w.signed(t, cuff("Child", 122, 80, now())).expect(t, 200)
@@ -117,7 +118,7 @@ func wardTemplates(t *testing.T, w ward) {
 		patient := w.enrol(t, name, object{"icd10_codes": []string{story.code}})
 		proposed := at(t, w.get(t, "/api/v1/patients/"+patient+"/", w.Admin(t)).expect(t, 200), "proposed_template")
 		if proposed == nil {
-			t.Errorf("%s: nothing is proposed", name)
+			t.Errorf("%s: no template is proposed", name)
 			continue
 		}
 		template := w.get(t, fmt.Sprintf("/api/v1/threshold-templates/%v/", proposed), w.Admin(t)).expect(t, 200)
@@ -130,7 +131,7 @@ func wardTemplates(t *testing.T, w ward) {
 	}
 }
 
-// A bound's own value fires, the next one does not.
+// A value at a bound alerts; the next value inside does not.
 func wardExactBounds(t *testing.T, w ward) {
 	glucose := func(mgdl float64) func(string) object {
 		return func(n string) object {
@@ -157,7 +158,7 @@ func wardExactBounds(t *testing.T, w ward) {
 	}
 }
 
-// A battery that runs low is settled by a call.
+// A low battery is resolved by a phone call.
 func wardWhomToCall(t *testing.T, w ward) {
 	patient := w.enrol(t, "Call", object{"phone": "+12125550123"})
 	w.post(t, "/api/v1/devices/assign/", w.Admin(t), object{"device_id": "BP-Call", "patient_id": patient, "device_type": "blood_pressure"}).expect(t, 200)
@@ -168,7 +169,7 @@ func wardWhomToCall(t *testing.T, w ward) {
 	}
 }
 
-// The third flag within a week is a warning, and the six of it are one.
+// The third heartbeat flag within a week is a warning, and six flags give one alert.
 func wardHeartbeats(t *testing.T, w ward) {
 	patient := w.enrol(t, "Flutter", nil)
 	for i := range 6 {
@@ -180,7 +181,7 @@ func wardHeartbeats(t *testing.T, w ward) {
 	}
 }
 
-// What is worse than what was snoozed breaks through.
+// A reading worse than the snoozed one breaks through.
 func wardSnooze(t *testing.T, w ward) {
 	patient := w.enrol(t, "Snoozed", nil)
 	ago := func(minutes int) time.Time { return now().Add(-time.Duration(minutes) * time.Minute) }
@@ -198,7 +199,7 @@ func wardSnooze(t *testing.T, w ward) {
 	w.snooze(t, patient, "blood_pressure", true, 5).expect(t, 400)
 }
 
-// snooze keeps alerts of a type quiet for two hours, or so many.
+// snooze snoozes alerts of a type for two hours, or the given number.
 func (w ward) snooze(t testing.TB, patient, kind string, critical bool, hours ...int) answer {
 	t.Helper()
 	length := 2

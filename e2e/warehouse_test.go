@@ -11,7 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Two practices export into one bucket, by the job and by command; nothing in it says who anybody is. Source: docs/decisions/operating.md, "Warehouse".
+// Two practices export into one bucket, by job and by command; the export identifies no person. Source:
+// docs/decisions/operating.md, "Warehouse".
 func TestWarehouse(t *testing.T) {
 	t.Parallel()
 	bucket := vigiltest.NewBucket(t, "practices")
@@ -34,7 +35,7 @@ func TestWarehouse(t *testing.T) {
 		people[name] = person
 		p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(person, 121, 81, yesterday)).expect(t, 201)
 		db := p.writable(t)
-		for _, table := range []string{"patients", "observations"} { // as if they had come yesterday
+		for _, table := range []string{"patients", "observations"} { // as if added yesterday
 			if _, err := db.NewQuery(fmt.Sprintf("UPDATE %s SET created_at = '%s'", table, yesterday.Format("2006-01-02T15:04:05.000000Z"))).Execute(); err != nil {
 				t.Fatal(err)
 			}
@@ -50,22 +51,22 @@ func TestWarehouse(t *testing.T) {
 			}
 		}
 		if out := p.must(t, p.Dir, "export", "--date", yesterday.Format(time.DateOnly)); out != "2 files written, 2 rows\n" {
-			t.Errorf("one day: %s", out)
+			t.Errorf("the export of one day printed %s", out)
 		}
 		if key := fmt.Sprintf(day, "observations"); string(first[key]) != string(bucket.Objects()[key]) {
-			t.Errorf("%s is another the second time", key)
+			t.Errorf("%s differs in the second export", key)
 		}
-		p.refused(t, "not over", p.Dir, "export", "--date", time.Now().UTC().Format(time.DateOnly))
+		p.mustFail(t, "not over", p.Dir, "export", "--date", time.Now().UTC().Format(time.DateOnly))
 		p.must(t, p.Dir, "export", "--all")
 		if status := p.job(t, "warehouse-export")["last_run"].(object)["status"]; status != "succeeded" {
 			t.Errorf("by command: %v", status)
 		}
 		if last, _ := exported(); last == 0 {
-			t.Errorf("%s: the figure does not follow", name)
+			t.Errorf("%s: the metric was not updated", name)
 		}
 		var noted int
 		if err := db.NewQuery("SELECT COUNT(*) FROM audit_log WHERE event = 'warehouse.export' AND outcome = '0'").Row(&noted); err != nil || noted != 3 {
-			t.Errorf("%d lines in the trail, %v", noted, err)
+			t.Errorf("%d entries in the audit trail, %v", noted, err)
 		}
 	}
 	for key, content := range bucket.Objects() {
@@ -75,5 +76,5 @@ func TestWarehouse(t *testing.T) {
 			}
 		}
 	}
-	newPractice(t).refused(t, "VIGIL_WAREHOUSE_FORMAT", t.TempDir(), "export")
+	newPractice(t).mustFail(t, "VIGIL_WAREHOUSE_FORMAT", t.TempDir(), "export")
 }

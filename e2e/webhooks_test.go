@@ -16,17 +16,17 @@ import (
 	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// integrator is a receiver of webhooks in a program of its own.
+// integrator is a webhook receiver in a separate program.
 type integrator struct {
 	*httptest.Server
 	lock   sync.Mutex
 	secret string
 	answer func(n int) int // of the nth request
 	asked  int
-	taken  []string            // the ids of what was taken, in order
-	events map[string]string   // what each was about, by webhook-id
-	seen   map[string]int      // how often each came
-	order  map[string][]string // what was taken of each patient, each once
+	taken  []string            // ids of the accepted events, in order
+	events map[string]string   // subject of each event, by webhook-id
+	seen   map[string]int      // number of requests per event
+	order  map[string][]string // accepted events of each patient, without repeats
 	wrong  []string
 }
 
@@ -84,8 +84,8 @@ func (r *integrator) look(f func()) {
 	f()
 }
 
-// A receiver that fails at first, and a service that is killed again and again while it tells: every reading arrives, signed, in its patient's order,
-// and what came twice came under one id.
+// With a receiver that fails at first and a service that is killed repeatedly, every event arrives, signed and in its
+// patient's order, and repeats have the same id.
 func TestWebhooksThroughKills(t *testing.T) {
 	t.Parallel()
 	r := newIntegrator(t)
@@ -146,7 +146,7 @@ func TestWebhooksThroughKills(t *testing.T) {
 		}
 		for _, patient := range patients {
 			if !slices.Equal(want[patient], r.order[patient]) {
-				t.Errorf("%s: stored %v, told %v", patient, want[patient], r.order[patient])
+				t.Errorf("%s: stored %v, delivered %v", patient, want[patient], r.order[patient])
 			}
 		}
 	})
@@ -156,8 +156,9 @@ func TestWebhooksThroughKills(t *testing.T) {
 	p.must(t, p.Dir, "audit", "verify")
 }
 
-// Where requests may go is the service's word: without the setting, near hosts are refused when a webhook is made, and in production the setting is.
-func TestWebhooksStayOutside(t *testing.T) {
+// Receivers must be public hosts: without the setting, local addresses are refused when a webhook is created, and in
+// production the setting is refused.
+func TestWebhookHostsRestricted(t *testing.T) {
 	t.Parallel()
 	r := newIntegrator(t)
 	p := newPractice(t).serve(t, "")
@@ -168,7 +169,7 @@ func TestWebhooksStayOutside(t *testing.T) {
 	}
 	r.look(func() {
 		if r.asked != 0 || len(r.wrong) != 0 {
-			t.Error("something was sent")
+			t.Error("a request was sent")
 		}
 	})
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// Seven days of a practice, hour by hour: everybody is told of everything there is to tell, at their hour, and nothing that leaves the house
-// says about whom.
+// Seven days of a practice, hour by hour: every user is notified of every event at the right local hour, and no outgoing
+// message identifies a patient.
 func TestWeek(t *testing.T) {
 	w := newWeek(t)
 	w.enrol()
-	w.pass(w.story())
+	w.runHours(w.story())
 	t.Run("everything there is", w.wantEveryKind)
 	t.Run("nothing private", w.wantNoMark)
 	t.Run("quiet hours", w.wantQuietNights)
@@ -28,7 +28,7 @@ func TestWeek(t *testing.T) {
 	t.Run("one push for an event", w.wantOnePushEach)
 }
 
-// wantEveryKind holds that all the catalogue occurred: without that, the week would say nothing about what it left out.
+// wantEveryKind checks that every notification of the catalog occurred; otherwise the other checks would prove little.
 func (w *week) wantEveryKind(t *testing.T) {
 	for what, c := range map[string]struct {
 		want  []string
@@ -65,7 +65,8 @@ var (
 	topic = regexp.MustCompile(`^[A-Za-z0-9_-]{32}$`)
 )
 
-// wantNoMark looks for every mark, in every spelling, in all that left the house; and finds them where they belong.
+// wantNoMark searches everything sent for every mark in every encoding; as a control, it finds them in the notification
+// lists.
 func (w *week) wantNoMark(t *testing.T) {
 	sent := map[string]haystack{"the pushes": newHaystack(w.pushes.opened()), "the log": newHaystack(w.log.bytes())}
 	for i, mail := range w.mail.Messages() {
@@ -73,26 +74,26 @@ func (w *week) wantNoMark(t *testing.T) {
 	}
 	for name, forms := range weekMarks {
 		for _, place := range search(sent, forms) {
-			t.Errorf("the %s stands in %s", name, place)
+			t.Errorf("the %s is in %s", name, place)
 		}
 	}
-	delete(sent, "the log") // where the ids of records may stand
+	delete(sent, "the log") // may contain record ids
 	for _, place := range search(sent, []string{w.ann, w.bob}) {
-		t.Errorf("the id of a patient stands in %s", place)
+		t.Errorf("the id of a patient is in %s", place)
 	}
 	for _, p := range w.pushes.all() {
 		if p.message == nil {
 			continue // a test of the subscription
 		}
 		if words := fmt.Sprint(p.message["title"], p.message["body"]); digit.MatchString(words) {
-			t.Errorf("a push has figures: %s", words)
+			t.Errorf("a push contains numbers: %s", words)
 		}
 		if !topic.MatchString(p.header.Get("Topic")) {
 			t.Errorf("a push has the topic %q", p.header.Get("Topic"))
 		}
 	}
 	if !bytes.Contains(w.log.bytes(), []byte("job done")) {
-		t.Error("the log says nothing")
+		t.Error("the log is empty")
 	}
 	entries, err := w.app.FindAllRecords(collections.Notifications)
 	if err != nil {
@@ -104,12 +105,12 @@ func (w *week) wantNoMark(t *testing.T) {
 	}
 	for _, name := range []string{"first name", "last name", "MRN", "reading", "escalation reason", "denial", "emergency"} {
 		if len(search(map[string]haystack{"": newHaystack(lists)}, weekMarks[name])) == 0 {
-			t.Errorf("the %s is on nobody's list: it could not have leaked", name)
+			t.Errorf("the %s is in no notification list: its absence proves nothing", name)
 		}
 	}
 }
 
-// of are the pushes to a person, on a channel.
+// of returns the pushes to a user on a channel.
 func (w *week) of(email, channel string) (list []pushed) {
 	for _, p := range w.pushes.all() {
 		if p.path == "/"+email && p.message["channel"] == channel {
@@ -119,15 +120,15 @@ func (w *week) of(email, channel string) (list []pushed) {
 	return list
 }
 
-// wantQuietNights holds that nothing about alerts came between 22 at night and 7 in the morning, by the clock on the wall, before and after it
-// was changed, though there were readings out of range; and that all those of the day were heard of.
+// wantQuietNights checks that no alert push came between 22:00 and 7:00 local time, before and after the clock change,
+// though there were readings out of range, and that all alerts of the day were pushed.
 func (w *week) wantQuietNights(t *testing.T) {
 	for email, zone := range map[string]*time.Location{provider: berlin, nurse: sydney} {
 		quiet := func(at time.Time) bool { return at.In(zone).Hour() < 7 || at.In(zone).Hour() >= 22 }
 		heard := map[time.Time]bool{}
 		for _, p := range w.of(email, notifications.Alerts) {
 			if heard[p.at.Truncate(time.Hour)] = true; quiet(p.at) {
-				t.Errorf("%s was disturbed at %s", email, p.at.In(zone))
+				t.Errorf("%s received a push in quiet hours at %s", email, p.at.In(zone))
 			}
 		}
 		offsets, nights := map[int]bool{}, 0
@@ -137,7 +138,7 @@ func (w *week) wantQuietNights(t *testing.T) {
 			if quiet(at) {
 				nights++
 			} else if !heard[at] {
-				t.Errorf("%s did not hear of the reading of %s", email, at.In(zone))
+				t.Errorf("%s was not notified of the reading of %s", email, at.In(zone))
 			}
 		}
 		if len(offsets) != 2 || nights < 7 {
@@ -146,7 +147,7 @@ func (w *week) wantQuietNights(t *testing.T) {
 	}
 }
 
-// wantEscalationsAtNight holds that escalations do not wait for the morning.
+// wantEscalationsAtNight checks that escalations ignore quiet hours.
 func (w *week) wantEscalationsAtNight(t *testing.T) {
 	for email, c := range map[string]struct {
 		zone *time.Location
@@ -170,7 +171,8 @@ func (w *week) wantEscalationsAtNight(t *testing.T) {
 	}
 }
 
-// wantReminders holds that what comes at an hour came at that hour of the person's clock, each day, and at no other time.
+// wantReminders checks that scheduled notifications came at their hour in the user's time zone, each day, and at no other
+// time.
 func (w *week) wantReminders(t *testing.T) {
 	days := func(from string, n int, clock string) (list []string) {
 		first, _ := time.Parse(time.DateOnly, from)
@@ -206,7 +208,7 @@ func (w *week) wantReminders(t *testing.T) {
 	}
 }
 
-// wantOnePushEach holds that nobody's phone buzzed twice for one thing.
+// wantOnePushEach checks that no user got two pushes for one event.
 func (w *week) wantOnePushEach(t *testing.T) {
 	seen := map[string]int{}
 	for _, p := range w.pushes.all() {

@@ -9,10 +9,10 @@ import (
 	"github.com/descope/virtualwebauthn"
 )
 
-// named is the service's address with a name in it: browsers give no passkeys to bare addresses.
+// named returns the service's address with a host name, because browsers create no passkeys for IP addresses.
 func (w *week) named() string { return strings.Replace(w.URL, "127.0.0.1", "localhost", 1) }
 
-// passkey adds one, uses it, has a copy of it refused, and removes it.
+// passkey adds a passkey, signs in with it, has a cloned one refused, and removes it.
 func (w *week) passkey() {
 	w.t.Helper()
 	as, proof := w.as(visitor), object{"password": password}
@@ -31,7 +31,7 @@ func (w *week) passkey() {
 	w.send(w.t, http.MethodDelete, fmt.Sprintf("/api/v1/auth/passkeys/%.0f/", id), as, encode(w.t, proof)).expect(w.t, http.StatusNoContent)
 }
 
-// usePasskey signs in with a passkey alone, whose device says that it was used so often.
+// usePasskey signs in with a passkey alone; count is the signature counter of its device.
 func (w *week) usePasskey(here virtualwebauthn.RelyingParty, holds virtualwebauthn.Authenticator, key virtualwebauthn.Credential, count uint32) answer {
 	w.t.Helper()
 	offered := w.post(w.t, "/api/v1/auth/passkeys/authentication-options/", "", object{}).expect(w.t, http.StatusOK)

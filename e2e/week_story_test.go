@@ -11,8 +11,8 @@ import (
 	"github.com/pquerna/otp/totp"
 )
 
-// weekMarks are what nobody may find in a push, a mail or a line of the log: who the patients and the people at work are, what was measured
-// and with what, and every text that somebody wrote.
+// weekMarks must not be in a push, a mail or a log line: identities of patients and staff, readings and devices, and every
+// text that a user entered.
 var weekMarks = map[string][]string{
 	"first name": {"Xavrielle"}, "last name": {"Quillbrandt"}, "birth date": {"1937-08-29", "08/29/1937"}, "phone": {"555-731-9042", "5557319042"},
 	"e-mail": {"xq.marker@postfach.example"}, "street": {"4711 Zyzwick Lane"}, "city": {"Blorpington"}, "SSN": {"219-09-8765", "219098765"},
@@ -26,18 +26,18 @@ var weekMarks = map[string][]string{
 	"password": {password, "Unutterable-Word-93!"},
 }
 
-// People of the week.
+// Users of the week.
 const (
 	provider  = "provider@vigil.test" // in Berlin
 	nurse     = "nurse@vigil.test"    // in Sydney
 	manager   = "manager@vigil.test"
 	assistant = "ma@vigil.test"
 	monitor   = "monitor@vigil.test"
-	visitor   = "visitor@vigil.test" // a nurse of no care team
+	visitor   = "visitor@vigil.test" // a nurse without a care team
 	portal    = "portal@vigil.test"
 )
 
-// enrol makes the patients, the people and their phones.
+// enrol creates the patients, the users and their phones.
 func (w *week) enrol() {
 	w.t.Helper()
 	admin := w.as(adminEmail)
@@ -57,7 +57,7 @@ func (w *week) enrol() {
 	for _, email := range []string{provider, nurse} {
 		w.send(w.t, http.MethodPatch, "/api/v1/users/me/notification-preferences/", w.as(email), `{"quiet_hours":{"enabled":true}}`).expect(w.t, http.StatusOK)
 	}
-	w.run("reminders") // the morning has passed in Sydney, and in New York: what is empty then is not made up for
+	w.run("reminders") // the morning has passed in Sydney and New York: missed empty reminders are not made up for
 	w.ann = text(w.t, w.post(w.t, "/api/v1/patients/", admin, object{
 		"first_name": mark("first name"), "last_name": mark("last name"), "date_of_birth": mark("birth date"), "gender": "female", "phone": mark("phone"),
 		"email": mark("e-mail"), "ssn": mark("SSN"), "mrn": mark("MRN"), "external_id": "Patient/" + mark("EMR id"), "gateway_patient_id": mark("gateway id"),
@@ -74,7 +74,7 @@ func (w *week) enrol() {
 	}
 }
 
-// story is what happens, by the hour of the week.
+// story returns the events by hour of the week.
 func (w *week) story() map[int]func() {
 	mark := func(name string) string { return weekMarks[name][0] }
 	device := object{"device_id": mark("device"), "hub_id": mark("hub")}
@@ -88,7 +88,7 @@ func (w *week) story() map[int]func() {
 		return event
 	}
 	return map[int]func(){
-		0:   w.severe, // before the days without a reading escalate by themselves
+		0:   w.severe, // before the days without a reading escalate automatically
 		1:   func() { w.event(with(object{"event_type": "device.connected"}), http.StatusOK) },
 		2:   w.followUp,
 		3:   func() { w.event(with(object{"event_type": "device.battery_low", "battery_level": 13}), http.StatusOK) },
@@ -105,11 +105,11 @@ func (w *week) story() map[int]func() {
 		21:  func() { w.pushes.refuse("/"+assistant, false) },
 		36:  w.lateAndWithdrawn,
 		40:  func() { w.emrDown.Store(true) },
-		68:  func() { w.emrDown.Store(false) }, // all retries of the first hours were in vain
+		68:  func() { w.emrDown.Store(false) }, // all retries of the first hours have failed
 		70:  w.putOnCall,
 		72:  w.receiverGone,
-		75:  w.critical, // 3 o'clock at night in Berlin
-		89:  w.assign,   // 2 o'clock at night in Sydney
+		75:  w.critical, // 3:00 at night in Berlin
+		89:  w.assign,   // 2:00 at night in Sydney
 		90:  w.resolve,
 		92:  w.takeAndForget,
 		110: w.rememberAndNote,
@@ -118,7 +118,7 @@ func (w *week) story() map[int]func() {
 	}
 }
 
-// results of a list.
+// first returns a field of the first result of a list.
 func (w *week) first(path, email, field string) string {
 	w.t.Helper()
 	return fmt.Sprint(at(w.t, w.get(w.t, path, w.as(email)).expect(w.t, http.StatusOK), "results.0."+field))
@@ -135,7 +135,7 @@ func (w *week) enteredInError() {
 	w.post(w.t, "/api/v1/ingestion/observations/"+observation+"/entered-in-error/", w.as(nurse), object{"reason": weekMarks["error reason"][0]}).expect(w.t, http.StatusOK)
 }
 
-// lateAndWithdrawn: a reading comes long after a newer one, and one that called for help was somebody else's.
+// lateAndWithdrawn stores a reading long after a newer one, and retracts an escalated reading of another person.
 func (w *week) lateAndWithdrawn() {
 	carl := text(w.t, w.post(w.t, "/api/v1/patients/", w.as(adminEmail), object{
 		"first_name": "Carl", "last_name": "Brief", "date_of_birth": "1950-01-02", "gender": "male",
@@ -154,7 +154,7 @@ func (w *week) lateAndWithdrawn() {
 	w.post(w.t, "/api/v1/patients/"+carl+"/archive/", w.as(adminEmail), object{"reason": "Discharged."}).expect(w.t, http.StatusOK)
 }
 
-// strayEvents are one that fits nobody, and one that is malformed.
+// strayEvents sends an event that matches no patient and a malformed one.
 func (w *week) strayEvents() {
 	stray := object{
 		"event_type": "measurement.created", "device_id": "nobody's", "patient_id": weekMarks["stray patient"][0], "measurement_type": "weight",
@@ -169,7 +169,7 @@ func (w *week) visit() {
 	w.send(w.t, http.MethodGet, "/api/v1/patients/"+w.ann+"/", w.as(visitor), "", "X-Emergency-Access", weekMarks["emergency"][0]).expect(w.t, http.StatusOK)
 }
 
-// denial: what was paid is undone, so that what stood on it does not hold, which its payer refuses besides.
+// denial reverses a payment, so that the entry built on it no longer holds, and its payer denies it too.
 func (w *week) denial() {
 	as := w.as(monitor)
 	w.post(w.t, "/api/v1/time-entries/", w.as(nurse), object{
@@ -190,7 +190,7 @@ func (w *week) denial() {
 	w.post(w.t, paths["99458"]+"deny/", as, object{"code": "CO-16", "description": weekMarks["denial"][0]}).expect(w.t, http.StatusOK)
 }
 
-// unbilled is time with a patient who has given no consent.
+// unbilled logs time for a patient without consent.
 func (w *week) unbilled() {
 	w.post(w.t, "/api/v1/time-entries/", w.as(adminEmail), object{
 		"patient_id": w.bob, "category": "interactive", "activity": "phone_call", "notes": weekMarks["time note"][0],
@@ -208,7 +208,7 @@ func (w *week) signInWith(more object) answer {
 	return w.post(w.t, "/api/v1/auth/login/", "", body)
 }
 
-// secondFactor turns it on, uses a backup code, turns it off, does the same with a passkey, and uses a refresh token twice.
+// secondFactor enables it, uses a backup code, disables it, does the same with a passkey, and reuses a refresh token.
 func (w *week) secondFactor() {
 	as := w.as(visitor)
 	set := w.post(w.t, "/api/v1/auth/2fa/setup/", as, object{"password": password}).expect(w.t, http.StatusOK)
@@ -222,13 +222,13 @@ func (w *week) secondFactor() {
 	w.passkey()
 	session := text(w.t, w.signInWith(nil).expect(w.t, http.StatusOK), "refresh")
 	w.post(w.t, "/api/v1/auth/token/refresh/", "", object{"refresh": session}).expect(w.t, http.StatusOK)
-	w.clock.set(w.clock.Now().Add(time.Minute)) // a repeat within seconds may be the network's
+	w.clock.set(w.clock.Now().Add(time.Minute)) // a repeat within seconds counts as a network retry
 	w.post(w.t, "/api/v1/auth/token/refresh/", "", object{"refresh": session}).expect(w.t, http.StatusUnauthorized)
 }
 
 func (w *week) forgottenPassword() {
 	w.post(w.t, "/api/v1/auth/password-reset/", "", object{"email": visitor}).expect(w.t, http.StatusOK)
-	w.awaitTold()
+	w.awaitAnnouncements()
 	token := ""
 	for _, mail := range w.mail.Messages() {
 		for line := range strings.Lines(mail.Text) {
@@ -252,20 +252,19 @@ func (w *week) critical() {
 	w.clock.set(w.clock.Now().Add(time.Second))
 	w.event(object{
 		"event_type": "measurement.created", "device_id": weekMarks["device"][0], "patient_id": weekMarks["gateway id"][0], "measurement_type": "blood_pressure",
-		"values": object{"systolic": 187, "diastolic": 121, "pulse": 141}, "unit": "mmHg", // with that pulse it waits for nothing
+		"values": object{"systolic": 187, "diastolic": 121, "pulse": 141}, "unit": "mmHg", // with that pulse the escalation is not held
 	}, http.StatusOK)
 	w.post(w.t, "/api/v1/escalations/", w.as(nurse), object{"patient_id": w.ann, "priority": "urgent", "reason": weekMarks["escalation reason"][0]}).expect(w.t, http.StatusCreated)
 }
 
-// severe is a first severe pressure: the patient is asked to measure again, and does not.
+// severe stores a first severe pressure: the patient is prompted to measure again, and does not.
 func (w *week) severe() {
 	w.post(w.t, "/api/v1/ingestion/blood-pressure/", w.as(adminEmail), object{
 		"patient_id": w.bob, "systolic": 187, "diastolic": 121, "measured_at": w.clock.Now().Format(time.RFC3339),
 	}).expect(w.t, http.StatusCreated)
 }
 
-// receiverGone makes a nurse of no care team the one on call for most of the week, and then the manager.
-// receiverGone has readings told to a receiver that wants no more.
+// receiverGone adds a webhook receiver that answers 410 Gone.
 func (w *week) receiverGone() {
 	gone := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusGone) }))
 	w.t.Cleanup(gone.Close)
@@ -277,11 +276,11 @@ func (w *week) putOnCall() {
 		{"starts_at": weekStart.Format(time.RFC3339), "ends_at": weekStart.Add(103 * time.Hour).Format(time.RFC3339), "user_id": w.number(visitor)},
 		{"starts_at": weekStart.Add(103 * time.Hour).Format(time.RFC3339), "ends_at": weekStart.AddDate(0, 1, 0).Format(time.RFC3339), "user_id": w.number(manager)},
 	}})).expect(w.t, http.StatusOK)
-	// Nobody takes it: by tomorrow it is the nurse's who is on call, and is handed over to the manager.
+	// Unclaimed, it goes to the nurse on call by the next day, and is then handed over to the manager.
 	w.post(w.t, "/api/v1/escalations/", w.as(nurse), object{"patient_id": w.ann, "priority": "routine", "reason": weekMarks["escalation reason"][0]}).expect(w.t, http.StatusCreated)
 }
 
-// urgent is the path of the escalation that the nurse opened beside the critical reading.
+// urgent returns the path of the escalation that the nurse opened for the critical reading.
 func (w *week) urgent() string {
 	return "/api/v1/escalations/" + w.first("/api/v1/escalations/?priority=urgent&patient_id="+w.ann, nurse, "id") + "/"
 }
@@ -294,7 +293,7 @@ func (w *week) rememberAndNote() {
 	w.send(w.t, http.MethodPatch, w.urgent(), w.as(nurse), encode(w.t, object{"notes": weekMarks["work note"][0]})).expect(w.t, http.StatusOK)
 }
 
-// stat is the path of the escalation that the critical reading opened.
+// stat returns the path of the escalation that the critical reading opened.
 func (w *week) stat() string {
 	return "/api/v1/escalations/" + w.first("/api/v1/escalations/?priority=stat&patient_id="+w.ann, nurse, "id") + "/"
 }

@@ -46,34 +46,34 @@ func mustZone(name string) *time.Location {
 	return zone
 }
 
-// calendar is a clock that the test sets. Its timers never fire: the test runs the jobs.
-type calendar struct {
+// testClock is a clock that the test sets. Its timers never fire: the test runs the jobs.
+type testClock struct {
 	clockwork.Clock
 	at atomic.Int64 // nanoseconds since 1970
 }
 
-func newCalendar(at time.Time) *calendar {
-	c := &calendar{Clock: clockwork.NewFakeClockAt(at)}
+func newTestClock(at time.Time) *testClock {
+	c := &testClock{Clock: clockwork.NewFakeClockAt(at)}
 	c.set(at)
 	return c
 }
 
-func (c *calendar) set(at time.Time) { c.at.Store(at.UnixNano()) }
+func (c *testClock) set(at time.Time) { c.at.Store(at.UnixNano()) }
 
 // Now implements [clockwork.Clock].
-func (c *calendar) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
+func (c *testClock) Now() time.Time { return time.Unix(0, c.at.Load()).UTC() }
 
 // Since implements [clockwork.Clock].
-func (c *calendar) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c *testClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// diary stores the log lines, and reports the jobs that have ended.
-type diary struct {
+// jobLog stores the log lines, and reports the jobs that have ended.
+type jobLog struct {
 	mu    sync.Mutex
 	out   bytes.Buffer
 	ended chan string // names
 }
 
-func (d *diary) Write(line []byte) (int, error) {
+func (d *jobLog) Write(line []byte) (int, error) {
 	var said struct{ Msg, Job string }
 	if bytes.Contains(line, []byte(`"job":`)) && json.Unmarshal(line, &said) == nil && (said.Msg == "job done" || said.Msg == "job failed") {
 		d.ended <- said.Job
@@ -83,7 +83,7 @@ func (d *diary) Write(line []byte) (int, error) {
 	return d.out.Write(line)
 }
 
-func (d *diary) bytes() []byte {
+func (d *jobLog) bytes() []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return bytes.Clone(d.out.Bytes())
@@ -96,8 +96,8 @@ type week struct {
 	app     core.App
 	service *cmd.Service
 	signer  *auth.Engine
-	clock   *calendar
-	log     diary
+	clock   *testClock
+	log     jobLog
 	mail    *sandbox.MailCatcher
 	pushes  *pushCatcher
 	emrDown atomic.Bool
@@ -109,7 +109,7 @@ type week struct {
 
 func newWeek(t *testing.T) *week {
 	t.Helper()
-	w := &week{t: t, clock: newCalendar(weekStart), log: diary{ended: make(chan string, 1000)}}
+	w := &week{t: t, clock: newTestClock(weekStart), log: jobLog{ended: make(chan string, 1000)}}
 	w.pushes = newPushCatcher(t, w.clock.Now)
 	var err error
 	if w.mail, err = sandbox.NewMailCatcher(w.clock.Now, nil); err != nil {
@@ -277,8 +277,8 @@ func (w *week) until(what string, holds func() bool) {
 	}
 }
 
-// awaitTold waits until all announcements are sent.
-func (w *week) awaitTold() {
+// awaitAnnouncements waits until all announcements are sent.
+func (w *week) awaitAnnouncements() {
 	w.t.Helper()
 	soon := collections.Instant(w.clock.Now().Add(5 * time.Minute))
 	w.until("everybody is told", func() bool {
@@ -298,20 +298,20 @@ var (
 	tokenDay = "stale push token cleanup" // Sundays at 3:00
 )
 
-// telling reports whether a reading at an hour is relevant for quiet hours: next to their start or end. A few others are
+// isQuietHourEdge reports whether a reading at an hour is relevant for quiet hours: next to their start or end. A few others are
 // sent too.
-func telling(at time.Time) bool {
+func isQuietHourEdge(at time.Time) bool {
 	near := func(zone *time.Location) bool { return slices.Contains([]int{6, 7, 21, 22}, at.In(zone).Hour()) }
 	return near(berlin) || near(sydney) || at.Hour()%6 == 0
 }
 
-// pass advances the clock through every hour of the week and runs its events.
-func (w *week) pass(happening map[int]func()) {
+// runHours advances the clock through every hour of the week and runs its events.
+func (w *week) runHours(happening map[int]func()) {
 	w.t.Helper()
 	for hour := range weekHours {
 		now := weekStart.Add(time.Duration(hour) * time.Hour)
 		w.clock.set(now)
-		if telling(now) {
+		if isQuietHourEdge(now) {
 			w.measured = append(w.measured, now)
 			w.event(object{
 				"event_type": "measurement.created", "device_id": weekMarks["device"][0], "patient_id": weekMarks["gateway id"][0], "measurement_type": "blood_pressure",
@@ -332,7 +332,7 @@ func (w *week) pass(happening map[int]func()) {
 		if local.Weekday() == time.Sunday && local.Hour() == 3 {
 			w.run(tokenDay)
 		}
-		w.awaitTold()
+		w.awaitAnnouncements()
 	}
 	if failed := w.count("SELECT COUNT(*) FROM job_runs WHERE status != 'succeeded'"); failed != 0 {
 		w.t.Errorf("%d jobs failed: %s", failed, fmt.Sprint(w.failures()))

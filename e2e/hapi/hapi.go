@@ -1,5 +1,5 @@
-// Package hapi puts a HAPI FHIR JPA server together from the artifacts that its makers publish, and runs it: the EMR of a drill, and the peer of
-// the benchmark.
+// Package hapi assembles a HAPI FHIR JPA server from its published artifacts and runs it: the EMR of a drill, and the peer
+// of the benchmark.
 package hapi
 
 import (
@@ -13,26 +13,26 @@ import (
 	"strings"
 )
 
-// source is where Maven finds what to put together, from the repository's top, where both who use this run.
+// source is the Maven project, relative to the repository root, where both users run.
 const source = "e2e/hapi/pom.xml"
 
-// leastJava is the version that HAPI FHIR runs on.
+// leastJava is the lowest Java version that HAPI FHIR runs on.
 const leastJava = 17
 
-// Unavailable says why there can be no server here: nothing is wrong with ours.
+// Unavailable is the reason why the server cannot be assembled here. It is not an error of the project.
 type Unavailable string
 
 func (u Unavailable) Error() string { return string(u) }
 
-// Kit is a server that was put together.
+// Kit is an assembled server.
 type Kit struct {
 	classPath string
 	// Java is the version that runs it.
 	Java string
 }
 
-// Assemble has Maven fetch and compile the server into a folder, given by its whole path. The error is [Unavailable] where Java or Maven is not
-// installed, or Maven fetches nothing.
+// Assemble fetches and compiles the server with Maven into a folder with an absolute path. The error is [Unavailable] when
+// Java or Maven is not installed, or Maven cannot download.
 func Assemble(ctx context.Context, into string) (Kit, error) {
 	java, err := lookForJava(ctx, exec.LookPath)
 	if err != nil {
@@ -51,7 +51,7 @@ func Assemble(ctx context.Context, into string) (Kit, error) {
 	return Kit{filepath.Join(into, "classes") + string(os.PathListSeparator) + strings.TrimSpace(string(fetched)), java}, nil
 }
 
-// lookForJava returns Java's version when everything is there that puts the server together and runs it.
+// lookForJava returns Java's version when all required programs are installed.
 func lookForJava(ctx context.Context, lookPath func(string) (string, error)) (string, error) {
 	for _, needed := range []string{"mvn", "javac", "java"} {
 		if _, err := lookPath(needed); err != nil {
@@ -67,22 +67,23 @@ func lookForJava(ctx context.Context, lookPath func(string) (string, error)) (st
 
 var javaVersion = regexp.MustCompile(`version "((\d+)[^"]*)"`)
 
-// newEnough reads what Java says of its version; before 9 that began with "1.".
+// newEnough parses Java's version output; before Java 9 versions began with "1.".
 func newEnough(said string) (string, error) {
 	found := javaVersion.FindStringSubmatch(said)
 	if found == nil {
-		return "", Unavailable("Java does not say which version it is")
+		return "", Unavailable("Java does not print its version")
 	}
 	if major, err := strconv.Atoi(found[2]); err != nil || major < leastJava {
-		return "", Unavailable(fmt.Sprintf("Java is %s here: a HAPI FHIR server needs %d", found[1], leastJava))
+		return "", Unavailable(fmt.Sprintf("Java is %s, but a HAPI FHIR server needs %d", found[1], leastJava))
 	}
 	return found[1], nil
 }
 
-// unfetched are Maven's words for what it could not get, the artifacts or what it works with itself.
+// unfetched matches Maven's messages about artifacts that could not be downloaded.
 var unfetched = regexp.MustCompile(`Could not (?:transfer|find|resolve)|could not be resolved|Non-resolvable|in offline mode`)
 
-// whyNot tells artifacts out of reach from a mistake of ours. Where Maven looked for them is nobody's business.
+// whyNot distinguishes unavailable artifacts from errors of the project. The error does not contain Maven's repository
+// addresses.
 func whyNot(said string, err error) error {
 	if unfetched.MatchString(said) {
 		return Unavailable("Maven cannot fetch the artifacts of HAPI FHIR here")
@@ -90,7 +91,7 @@ func whyNot(said string, err error) error {
 	return fmt.Errorf("mvn: %w\n%s", err, said)
 }
 
-// Version is that of one of the artifacts, "" of one that is not among them.
+// Version returns the version of an artifact, or "" if it is not included.
 func (k Kit) Version(artifact string) string {
 	for _, file := range filepath.SplitList(k.classPath) {
 		name := strings.TrimSuffix(filepath.Base(file), ".jar")

@@ -25,7 +25,7 @@ func TestNewEnough(t *testing.T) {
 	}
 }
 
-// What is not installed is named.
+// A missing program is named.
 func TestLookForJava(t *testing.T) {
 	for _, missing := range []string{"mvn", "javac", "java"} {
 		_, err := lookForJava(t.Context(), func(name string) (string, error) {
@@ -40,7 +40,7 @@ func TestLookForJava(t *testing.T) {
 	}
 }
 
-// Artifacts out of reach are no mistake of ours, and their address is kept; everything else is one, with all that Maven said of it.
+// Unavailable artifacts are reported without their address; any other failure is an error with all of Maven's output.
 func TestWhyNot(t *testing.T) {
 	failed := errors.New("exit status 1")
 	for said, want := range map[string]bool{
@@ -75,10 +75,10 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Who waits for a server that ends is told what it said last.
+// Await reports the last output of a server that ends.
 func TestAwaitEnd(t *testing.T) {
 	if _, err := exec.LookPath("java"); err != nil {
-		t.Skip("no java here")
+		t.Skip("java is not installed")
 	}
 	s, err := Kit{classPath: t.TempDir()}.Start(t.Context(), Options{Address: "127.0.0.1:1", Database: filepath.Join(t.TempDir(), "none")})
 	if err != nil {
@@ -87,17 +87,17 @@ func TestAwaitEnd(t *testing.T) {
 	if err := s.Await(t.Context(), "/metadata"); err == nil || !strings.Contains(err.Error(), "Hapi") {
 		t.Errorf("a server without classes: %v", err)
 	}
-	s.Kill() // harmless
+	s.Kill() // has no effect
 	s.Stop()
 }
 
-// Who is tired of waiting waits no longer.
+// Await returns when its context is canceled.
 func TestAwaitCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	tired := errors.New("tired")
 	cancel(tired)
 	s := &Server{URL: "http://127.0.0.1:1/fhir", ended: make(chan struct{})}
 	if err := s.Await(ctx, "/metadata"); !errors.Is(err, tired) {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("Await returned %v", err)
 	}
 }

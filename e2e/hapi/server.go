@@ -11,27 +11,28 @@ import (
 	"time"
 )
 
-// Options are how a server runs.
+// Options configure a server.
 type Options struct {
 	Address string // to listen on
-	Base    string // what it takes for its own address; "" is the true one
-	// Database is a file, without the endings that H2 gives to its own.
+	Base    string // the server's own address; "" for the real one
+	// Database is a file, without H2's own extensions.
 	Database string
-	// Strict hands every commit to the file at once, and refuses what does not validate. Otherwise both are as HAPI and H2 come.
+	// Strict writes every commit to the file at once, and rejects invalid resources. Otherwise HAPI and H2 have their
+	// defaults.
 	Strict bool
-	JVM    []string // options of Java's own
+	JVM    []string // options of the JVM
 }
 
-// Server is a process on a database in a file.
+// Server is a process with a database in a file.
 type Server struct {
-	URL     string // of its FHIR interface
+	URL     string // of its FHIR base
 	command *exec.Cmd
 	ended   chan struct{}
-	failed  error        // how it ended
-	said    bytes.Buffer // to be read after that
+	failed  error        // exit error
+	said    bytes.Buffer // output, to be read after the end
 }
 
-// Start runs a server. The process ends with this one, however this one ends.
+// Start runs a server. The process ends with this one, in any case.
 func (k Kit) Start(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{URL: "http://" + o.Address + "/fhir", ended: make(chan struct{})}
 	if o.Base == "" {
@@ -42,7 +43,7 @@ func (k Kit) Start(ctx context.Context, o Options) (*Server, error) {
 		s.command.Args = append(s.command.Args, "strict")
 	}
 	s.command.Stdout, s.command.Stderr = &s.said, &s.said
-	if _, err := s.command.StdinPipe(); err != nil { // nothing is written: its end is what the server waits for
+	if _, err := s.command.StdinPipe(); err != nil { // nothing is written: the server ends at end of file
 		return nil, err
 	}
 	if err := s.command.Start(); err != nil {
@@ -55,7 +56,7 @@ func (k Kit) Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// Await asks for a path over and over until it is answered with 200.
+// Await requests a path repeatedly until it is answered 200.
 func (s *Server) Await(ctx context.Context, path string) error {
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+path, nil)
@@ -79,17 +80,17 @@ func (s *Server) Await(ctx context.Context, path string) error {
 	}
 }
 
-// PID is the number of the process.
+// PID returns the process id.
 func (s *Server) PID() int { return s.command.Process.Pid }
 
-// Kill ends it as a power cut would.
+// Kill ends the process without a shutdown, like a power cut.
 func (s *Server) Kill() { s.end(os.Kill) }
 
-// Stop lets it close its database.
+// Stop lets the server close its database.
 func (s *Server) Stop() { s.end(syscall.SIGTERM) }
 
-// end waits for the end; what has ended already stays as it is.
+// end waits for the end of the process, if it still runs.
 func (s *Server) end(by os.Signal) {
-	_ = s.command.Process.Signal(by) // it may be gone already
+	_ = s.command.Process.Signal(by) // fails when the process has already exited
 	<-s.ended
 }

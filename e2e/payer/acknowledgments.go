@@ -6,14 +6,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// A Fault is what a 999 finds in a claim's CLM.
+// A Fault is an error that a 999 reports about a claim's CLM segment.
 type Fault struct {
-	Claim   string // our control number
+	Claim   string // the submitter's control number
 	Element int
 	Code    string // such as 1 for missing, 7 for an invalid code
 }
 
-// Write999 writes a 999: accepted, or with faults the whole transaction set rejected.
+// Write999 returns a 999: accepted, or with faults the whole transaction set rejected.
 func (p *Payer) Write999(s Submission, faults ...Fault) []byte {
 	var out set
 	out.add("AK1", "HC", s.Group, x12.Guide837P)
@@ -37,7 +37,7 @@ func (p *Payer) Write999(s Submission, faults ...Fault) []byte {
 	return p.file(s.Sender, "FA", "999", x12.Guide999, true, out)
 }
 
-// A Refusal is why a claim is sent back by a 277CA.
+// A Rejection is the status with which a 277CA rejects a claim.
 type Rejection struct{ Category, Code, Entity string }
 
 func (r Rejection) composite() string {
@@ -47,7 +47,8 @@ func (r Rejection) composite() string {
 	return r.Category + ":" + r.Code + ":" + r.Entity
 }
 
-// Write277CA writes a 277CA: every claim is accepted but those with a refusal. A refusal for "" sends all of the batch back.
+// Write277CA returns a 277CA: every claim is accepted except those with a rejection. A rejection for "" rejects the whole
+// batch.
 func (p *Payer) Write277CA(s Submission, refusals map[string]Rejection) []byte {
 	day := p.At.Format("20060102")
 	var out set
@@ -114,7 +115,7 @@ func (out *set) addProviders(s Submission, refusals map[string]Rejection, day st
 	}
 }
 
-// addSums are how many claims, and how much, were accepted and rejected.
+// addSums adds the numbers and amounts of accepted and rejected claims.
 func (out *set) addSums(accepted, rejected string, all, some []Claim) {
 	if len(some) > 0 {
 		out.add("QTY", accepted, strconv.Itoa(len(some)))

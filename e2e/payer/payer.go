@@ -1,5 +1,6 @@
-// Package payer is a payer made for tests: it reads an 837P and answers it by a script with a 999, a 277CA and an 835, as the guides of package
-// x12 have them. It writes its files by hand, so that what the service's own reader expects is not what makes them. It judges no claim by itself.
+// Package payer is a payer for tests: it reads an 837P and answers with a 999, a 277CA and an 835 as the test prescribes, by
+// the implementation guides of package x12. It formats its files itself, so that the service's reader is not tested with
+// files of the service's own writer. It makes no decision about claims.
 package payer
 
 import (
@@ -15,14 +16,15 @@ type Payer struct {
 	ID, Name string
 	At       time.Time
 	Control  int    // of the last file
-	Usage    string // T where it is empty
-	// Marks are what separates elements, repetitions, components and segments; "*^:~" where they are empty.
+	Usage    string // T if empty
+	// Separators are those of elements, repetitions, components and segments; "*^:~" if empty.
 	Separators string
-	// Break stands behind every segment, such as "\r\n".
+	// LineBreak follows every segment, such as "\r
+	// ".
 	LineBreak string
 }
 
-// A Submission is an 837P as the payer took it.
+// A Submission is an 837P as the payer read it.
 type Submission struct {
 	Sender, Group, Set, Batch string
 	Submitter                 x12.Party
@@ -30,7 +32,7 @@ type Submission struct {
 	first                     int // ordinal of ST in its file
 }
 
-// A Claim is one of a submission.
+// A Claim is a claim of a submission.
 type Claim struct {
 	ControlNumber      string
 	Frequency          string // 1, 7, 8
@@ -53,10 +55,10 @@ type Line struct {
 	From, Through string // CCYYMMDD
 }
 
-// Number is the control number that the payer gives to a claim.
+// Number returns the payer's control number of a claim.
 func (c Claim) Number() string { return "P" + c.ControlNumber }
 
-// Read837P takes an 837P of one transaction set.
+// Read837P reads an 837P with one transaction set.
 func Read837P(file []byte) (Submission, error) {
 	interchanges, err := x12.Read(file)
 	if err != nil {
@@ -68,7 +70,7 @@ func Read837P(file []byte) (Submission, error) {
 	}
 	set := in.Groups[0].Sets[0]
 	s := Submission{Sender: in.Sender, Group: in.Groups[0].ControlNumber, Set: set.ControlNumber, first: set.Segments[0].Ordinal - 1}
-	var context Claim // what all claims under a level share
+	var context Claim // shared by all claims below a level
 	for _, segment := range set.Segments {
 		s.readSegment(&context, segment)
 	}
@@ -83,7 +85,7 @@ func (s *Submission) readSegment(context *Claim, segment x12.Segment) {
 	case "NM1":
 		s.readName(context, segment)
 	case "SBR":
-		if len(s.Claims) == 0 || context.Lines == nil { // not the one of another payer, within a claim
+		if len(s.Claims) == 0 || context.Lines == nil { // not the identifier of another payer, within a claim
 			context.Filing = at(9)
 		}
 	case "HL":
@@ -93,7 +95,7 @@ func (s *Submission) readSegment(context *Claim, segment x12.Segment) {
 		c.ControlNumber, c.Charge, c.Lines, c.ordinal = at(1), cents(at(2)), nil, segment.Ordinal
 		c.Place, c.Frequency = segment.Component(5, 1), segment.Component(5, 3)
 		s.Claims = append(s.Claims, c)
-		context.Lines = []Line{} // we are within claims
+		context.Lines = []Line{} // within claims from here on
 	case "REF":
 		s.readReference(at(1), at(2))
 	case "SV1":
@@ -143,7 +145,7 @@ func (s *Submission) readReference(qualifier, value string) {
 	}
 }
 
-// cents reads what x12 wrote.
+// cents parses an amount.
 func cents(text string) x12.Cents {
 	whole, fraction, _ := strings.Cut(text, ".")
 	var sum x12.Cents
@@ -153,7 +155,7 @@ func cents(text string) x12.Cents {
 	return sum
 }
 
-// dollars writes an amount, always with cents: other writers than ours do.
+// dollars formats an amount, always with cents.
 func dollars(c x12.Cents) string {
 	sign := ""
 	if c < 0 {
@@ -162,14 +164,14 @@ func dollars(c x12.Cents) string {
 	return fmt.Sprintf("%s%d.%02d", sign, c/100, c%100)
 }
 
-// A set is a transaction set in the making, with * and : between its parts.
+// A set is a transaction set under construction, with * and : as separators.
 type set struct{ lines []string }
 
 func (s *set) add(elements ...string) {
 	s.lines = append(s.lines, strings.TrimRight(strings.Join(elements, "*"), "*"))
 }
 
-// file wraps a transaction set in its envelopes, for whoever sent the submission.
+// file wraps a transaction set in its envelopes, addressed to the sender of the submission.
 func (p *Payer) file(to, functional, number, guide string, inSet bool, s set) []byte {
 	p.Control++
 	usage, marks := p.Usage, p.Separators

@@ -15,14 +15,14 @@ import (
 //go:embed readers.py
 var readersScript []byte
 
-// A Reader is a program for X12 that was written elsewhere: the packages that it consists of, and the versions of Python that it runs on.
+// A Reader is a third-party X12 program: its packages, and the Python versions that it runs on.
 type Reader struct {
 	name        string
 	packages    []string
 	since, till int // Python 3's minor version: from, up to
 }
 
-// The readers. What each is for stands in readers.py; how they were chosen, in docs/decisions/building.md, "Library choices".
+// The readers. readers.py describes what each checks; docs/decisions/building.md, "Library choices", how they were chosen.
 var (
 	Pyx12          = Reader{"pyx12", []string{"pyx12==4.0.0", "defusedxml==0.7.1"}, 11, 99}
 	LinuxForHealth = Reader{"linuxforhealth", []string{
@@ -31,7 +31,7 @@ var (
 	Oxedi = Reader{"oxedi", []string{"oxedi==0.6.0"}, 11, 99}
 )
 
-// ReadResult is what a reader says of a file. Which fields it fills is the reader's.
+// ReadResult is a reader's result for a file. Each reader fills only some of the fields.
 type ReadResult struct {
 	OK                                 bool
 	Errors                             []string
@@ -40,8 +40,8 @@ type ReadResult struct {
 	Cents                              int64
 }
 
-// Read has a file read. The test is skipped where there is no Python that the reader runs on, or no pip; what is missing otherwise is installed,
-// once, into the user's cache.
+// Read makes the reader read a file. It installs missing packages once, into the user's cache, and skips the test without a
+// suitable Python or pip.
 func (r Reader) Read(t testing.TB, file []byte) (found ReadResult) {
 	t.Helper()
 	packages := pip.Folder(t, r.name, r.since, r.till, r.packages...)

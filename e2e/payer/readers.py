@@ -1,4 +1,4 @@
-"""Reads one file with one reader that Vigil has not written, and says as JSON what it found: readers.py READER FILE."""
+"""Reads a file with a third-party X12 reader and prints the result as JSON: readers.py READER FILE."""
 
 import io
 import json
@@ -7,7 +7,7 @@ import sys
 
 
 def pyx12(name):
-    """Validates by the maps of the guides; writes the 999 that it would answer with."""
+    """Validates by the maps of the implementation guides, and returns the 999 that it would send."""
     import pyx12.params
     import pyx12.x12n_document
 
@@ -22,14 +22,14 @@ def pyx12(name):
     log.propagate = False
     with open(name) as file:
         head = file.read(400)
-    # It takes the guide that it answers for from ST03, which an 835 has not.
+    # It takes the guide of its answer from ST03, which an 835 does not have.
     answer = None if "ST" + head[3] + "835" in head else io.StringIO()
     ok = pyx12.x12n_document.x12n_document(param=pyx12.params.params(), src_file=name, fd_997=answer, fd_html=None)
     return {"ok": ok, "errors": said[:20], "answer": answer.getvalue() if answer else ""}
 
 
 def linuxforhealth(name):
-    """Builds its model of an 837P, which validates itself. It knows the guide by its second erratum, which changed no segment that we write."""
+    """Builds its model of an 837P, which validates itself. It supports the second erratum of the guide, which changed no segment that Vigil writes."""
     from linuxforhealth.x12.io import X12ModelReader
 
     with open(name) as file:

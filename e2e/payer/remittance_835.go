@@ -6,27 +6,28 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// A Decision is what a payer says of a claim: as many remittances as it needs, none for silence.
+// A Decision returns a payer's remittances for a claim, none for no answer.
 type Decision func(Claim) []remittance
 
 // A remittance is one CLP.
 type remittance struct {
 	status string
-	sign   x12.Cents // -1 takes back
+	sign   x12.Cents // -1 for a reversal
 	lines  []outcome
 }
 
-// An outcome is the word on one line.
+// An outcome is the decision on one line.
 type outcome struct {
 	paid        x12.Cents
 	adjustments []x12.Adjustment
 	remarks     []string
 }
 
-// Full pays what is charged.
+// Full pays the charge.
 func Full() Decision { return Partly(0, 0, 0) }
 
-// Partly pays each line less what the contract takes (CO-45), the deductible (PR-1) and the coinsurance (PR-2), as far as the charge goes.
+// Partly pays each line less the contractual adjustment (CO-45), the deductible (PR-1) and the coinsurance (PR-2), up to the
+// charge.
 func Partly(contract, deductible, coinsurance x12.Cents) Decision {
 	return Adjust(
 		x12.Adjustment{Group: "CO", Code: "45", Amount: contract},
@@ -35,7 +36,7 @@ func Partly(contract, deductible, coinsurance x12.Cents) Decision {
 	)
 }
 
-// Adjust pays each line less the adjustments, as far as the charge goes.
+// Adjust pays each line less the adjustments, up to the charge.
 func Adjust(adjustments ...x12.Adjustment) Decision {
 	return func(c Claim) []remittance {
 		r := remittance{status: "1", sign: 1}
@@ -64,7 +65,7 @@ func Deny(group, carc string, rarc ...string) Decision {
 	}
 }
 
-// Reverse takes a decision back.
+// Reverse reverses an earlier decision.
 func Reverse(earlier Decision) Decision {
 	return func(c Claim) []remittance {
 		list := earlier(c)
@@ -75,7 +76,7 @@ func Reverse(earlier Decision) Decision {
 	}
 }
 
-// Then is one decision after another, such as a reversal and what follows it.
+// Then combines decisions, such as a reversal and its replacement.
 func Then(decisions ...Decision) Decision {
 	return func(c Claim) (list []remittance) {
 		for _, d := range decisions {
@@ -85,10 +86,11 @@ func Then(decisions ...Decision) Decision {
 	}
 }
 
-// NoDecision says nothing of a claim.
+// NoDecision leaves a claim unanswered.
 func NoDecision() Decision { return Then() }
 
-// Write835 writes an 835: every claim by its decision, those without one in full; up to six other adjustments are taken from the total.
+// Write835 returns an 835: each claim by its decision, in full without one; up to six provider adjustments are subtracted
+// from the total.
 func (p *Payer) Write835(s Submission, decisions map[string]Decision, others ...x12.ProviderAdjustment) []byte {
 	var claims set
 	var sum x12.Cents
@@ -138,10 +140,10 @@ func (p *Payer) Write835(s Submission, decisions map[string]Decision, others ...
 	return p.file(s.Sender, "HP", "835", x12.Guide835, false, out)
 }
 
-// filing is the code of an 835 for that of an 837, which has more of them.
+// filing maps the claim filing code of an 837 to that of an 835, which has fewer.
 var filing = map[string]string{"CI": "12", "BL": "12", "FI": "ZZ", "11": "ZZ"}
 
-// addClaimPayment writes one CLP and what belongs to it, and says what it pays.
+// addClaimPayment writes one CLP with its segments, and returns the amount paid.
 func (out *set) addClaimPayment(c Claim, r remittance) (paid x12.Cents) {
 	var patient x12.Cents
 	for _, o := range r.lines {

@@ -1,4 +1,4 @@
-// Package pip knows how tests come by programs that are written in Python: installed once, into the user's cache, and nowhere else.
+// Package pip installs Python packages for tests, once and only into the user's cache.
 package pip
 
 import (
@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// Folder is the folder of some packages, whose versions are fixed, for PYTHONPATH. The test is skipped where there is no Python of a version, from
-// 3.since up to 3.till, or no pip.
+// Folder returns a folder with packages of fixed versions, for PYTHONPATH. It skips the test without pip or a Python from
+// 3.since to 3.till.
 func Folder(t testing.TB, name string, since, till int, packages ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "python3", "-c", "import sys, pip; print(sys.version_info[1])").Output()
 	if err != nil {
-		t.Skipf("no python3 with pip here: %s does not run", name)
+		t.Skipf("python3 with pip is not installed: %s is not tested", name)
 	}
 	var minor int
 	if _, err := fmt.Sscan(string(out), &minor); err != nil || minor < since || minor > till {
@@ -24,7 +24,7 @@ func Folder(t testing.TB, name string, since, till int, packages ...string) stri
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		t.Skipf("no cache folder here for %s: %v", name, err)
+		t.Skipf("no cache folder for %s: %v", name, err)
 	}
 	sum := fnv.New32a()
 	_, _ = fmt.Fprint(sum, minor, packages)
@@ -35,7 +35,8 @@ func Folder(t testing.TB, name string, since, till int, packages ...string) stri
 	if err := os.MkdirAll(filepath.Dir(folder), 0o750); err != nil {
 		t.Fatal(err)
 	}
-	// Beside it first: nobody finds it half installed, and of two tests at once one is a moment late.
+	// Installed into a temporary folder first, so that no test sees a partial installation; concurrent tests may both
+	// install.
 	half, err := os.MkdirTemp(filepath.Dir(folder), name)
 	if err != nil {
 		t.Fatal(err)

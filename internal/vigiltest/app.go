@@ -85,14 +85,14 @@ func NewApp(t testing.TB) *tests.TestApp {
 // connect opens a database as the service does, but without flushing to disk.
 func connect(path string) (*dbx.DB, error) { return sqlite.Open(path, "OFF") }
 
-// beginTrail stores the blind index key of all tests and starts the audit trail with it, as the service does at its first
+// startAuditTrail stores the blind index key of all tests and starts the audit trail with it, as the service does at its first
 // start.
-func beginTrail(app core.App) error {
+func startAuditTrail(app core.App) error {
 	_, err := app.DB().Insert("sealed_keys", dbx.Params{"name": "blind_index", "sealed": sealedIndexKey}).Execute()
 	return errors.Join(err, audit.EnsureState(app))
 }
 
-func hashCheaply(app core.App) error {
+func setLowestHashCost(app core.App) error {
 	for _, name := range []string{collections.Users, core.CollectionNameSuperusers} {
 		accounts, err := app.FindCollectionByNameOrId(name)
 		if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-func TestAppsAreSeparateAndEmpty(t *testing.T) {
+func TestNewAppIsIsolatedAndEmpty(t *testing.T) {
 	one, two := vigiltest.NewApp(t), vigiltest.NewApp(t)
 	before := vigiltest.RowCounts(t, one)
 	seeded := []string{collections.Thresholds, collections.ICD10Codes, collections.ThresholdTemplates, "sequences", "triage_totals", "sealed_keys", "audit_state"} // by migrations and the first start
 	for table, rows := range before {
 		if rows != 0 && !slices.Contains(seeded, table) {
-			t.Errorf("%s starts with %d rows", table, rows)
+			t.Errorf("%s has %d rows in a new app, want 0", table, rows)
 		}
 	}
 	for _, table := range []string{collections.Users, collections.AuditLog, "sequences", "reading_days"} {
@@ -35,7 +35,7 @@ func TestAppsAreSeparateAndEmpty(t *testing.T) {
 	}
 }
 
-// Stored hashes of one test binary mean the same in another.
+// The keyed hashes of one test binary match those of another.
 func TestSealerIsFixed(t *testing.T) {
 	if got := vigiltest.Sealer().LoginKey("a@b.c"); got != "1LIidktmnHS6xXgP7Q2D32dL6-BjoeDtaSykUferdsU" {
 		t.Errorf("the keyed hash is %s", got)

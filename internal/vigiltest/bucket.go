@@ -17,15 +17,16 @@ import (
 	"time"
 )
 
-// Bucket is as much of S3 as the service asks for: list, get, put in one piece or in parts, delete. It takes signed requests of [BucketKey] only.
+// Bucket implements the part of S3 that the service uses: list, get, put in one piece or in parts, delete. It accepts
+// requests signed with [BucketKey] only.
 type Bucket struct {
 	Name string
-	URL  string // of the server that has it
+	URL  string // of the server
 
-	lock    sync.Mutex
-	refuse  bool
-	objects map[string][]byte
-	uploads map[string]map[int][]byte
+	lock       sync.Mutex
+	isRefusing bool
+	objects    map[string][]byte
+	uploads    map[string]map[int][]byte
 }
 
 // BucketKey is the access key of a [Bucket].
@@ -41,29 +42,29 @@ func NewBucket(t testing.TB, name string) *Bucket {
 	return b
 }
 
-// Refuse has everything refused from now on, or nothing any more.
-func (b *Bucket) Refuse(all bool) {
+// SetRefusing makes the bucket refuse all requests, or accept them again.
+func (b *Bucket) SetRefusing(all bool) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	b.refuse = all
+	b.isRefusing = all
 }
 
-// Put puts something there.
+// Put stores an object.
 func (b *Bucket) Put(key string, content []byte) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	b.objects[key] = content
 }
 
-// Objects is what is there, by key.
+// Objects returns the stored objects by key.
 func (b *Bucket) Objects() map[string][]byte {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	return maps.Clone(b.objects)
 }
 
-// Unfinished is how many uploads in parts were neither ended nor called off.
-func (b *Bucket) Unfinished() int {
+// OpenUploads returns the number of multipart uploads that were neither completed nor aborted.
+func (b *Bucket) OpenUploads() int {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	return len(b.uploads)
@@ -74,7 +75,7 @@ func (b *Bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	key, inBucket := strings.CutPrefix(r.URL.Path, "/"+b.Name+"/")
-	if b.refuse || !inBucket || !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="+BucketKey+"/") {
+	if b.isRefusing || !inBucket || !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential="+BucketKey+"/") {
 		http.Error(w, "<Error><Code>AccessDenied</Code></Error>", http.StatusForbidden)
 		return
 	}
@@ -96,7 +97,7 @@ func (b *Bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.uploads[upload][number] = body
 		w.Header().Set("ETag", etag(body))
 	case r.Method == http.MethodPost && upload != "":
-		b.objects[key] = slices.Concat(slices.Collect(inOrder(b.uploads[upload]))...)
+		b.objects[key] = slices.Concat(slices.Collect(sortedParts(b.uploads[upload]))...)
 		delete(b.uploads, upload)
 		_, _ = fmt.Fprint(w, "<CompleteMultipartUploadResult/>")
 	case r.Method == http.MethodDelete && upload != "":
@@ -136,7 +137,7 @@ func (b *Bucket) list(w io.Writer, prefix string) {
 	_ = xml.NewEncoder(w).Encode(result)
 }
 
-func inOrder(parts map[int][]byte) func(func([]byte) bool) {
+func sortedParts(parts map[int][]byte) func(func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for _, number := range slices.Sorted(maps.Keys(parts)) {
 			if !yield(parts[number]) {

@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// outside lists the files that name columns or contain SQL outside collections/, with the reason. An entry that is not
+// columnExceptions lists the files that name columns or contain SQL outside collections/, with the reason. An entry that is not
 // needed is an error.
-var outside = map[string]string{
+var columnExceptions = map[string]string{
 	"internal/backup/create.go":                         "counts what is in a copy of the database, without the app",
 	"internal/backup/restore.go":                        "changes a copy of the database, without the app",
 	"internal/billing/reports/aging.go":                 report,
@@ -53,26 +53,26 @@ const (
 	report  = "measured hot path: a report is put together from its filters and the index that holds its answer (BenchmarkReports)"
 )
 
-// storage are the folders that may name columns: the storage layer, migrations, and tools outside the service.
-var storage = []string{"collections/", "migrations/", "tools/bench/", "internal/sandbox/", "internal/vigiltest/"}
+// storageFolders are the folders that may name columns: the storage layer, migrations, and tools outside the service.
+var storageFolders = []string{"collections/", "migrations/", "tools/bench/", "internal/sandbox/", "internal/vigiltest/"}
 
-// statement matches text that begins or composes SQL.
-var statement = regexp.MustCompile(`\b(SELECT|INSERT( OR [A-Z]+)? INTO|UPDATE \S+ SET|UPDATE\b.*\bSET|DELETE FROM|ON CONFLICT|EXISTS \(|ORDER BY|GROUP BY|COALESCE\(|\bIN \(|IS NULL|= TRUE|= FALSE)|\{:\w+\}|[!<>=] ?''|\b[a-z_]+ (DESC|ASC)\b`)
+// sqlPattern matches text that begins or composes SQL.
+var sqlPattern = regexp.MustCompile(`\b(SELECT|INSERT( OR [A-Z]+)? INTO|UPDATE \S+ SET|UPDATE\b.*\bSET|DELETE FROM|ON CONFLICT|EXISTS \(|ORDER BY|GROUP BY|COALESCE\(|\bIN \(|IS NULL|= TRUE|= FALSE)|\{:\w+\}|[!<>=] ?''|\b[a-z_]+ (DESC|ASC)\b`)
 
-// takesColumn are the methods of records, queries and conditions that take column names.
-var takesColumn = []string{
+// columnMethods are the methods of records, queries and conditions that take column names.
+var columnMethods = []string{
 	"Get", "GetString", "GetInt", "GetBool", "GetFloat", "GetRaw", "GetStringSlice", "GetDateTime", "UnmarshalJSONField", "Set", "SetRaw", "SetIfFieldExists",
 	"GetByName", "FindFirstRecordByData", "Select", "OrderBy", "AndOrderBy", "GroupBy", "From", "NewExp", "In", "NotIn", "Like", "Between", "Equal", "Is", "And",
 	"OnCareTeam", "Optional", "TextOf", "Load", "Update", "Exists", "storedInstant", "numberIn",
 }
 
 // Columns and SQL belong in collections/, so that a renamed column has one place to change.
-func TestColumnsStandInCollections(t *testing.T) {
+func TestColumnsOnlyInCollections(t *testing.T) {
 	columns := columnNames(t)
 	found := map[string][]string{}
-	for name, content := range tree(t) {
+	for name, content := range readTree(t) {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") ||
-			slices.ContainsFunc(storage, func(folder string) bool { return strings.HasPrefix(name, folder) }) {
+			slices.ContainsFunc(storageFolders, func(folder string) bool { return strings.HasPrefix(name, folder) }) {
 			continue
 		}
 		files := token.NewFileSet()
@@ -81,16 +81,16 @@ func TestColumnsStandInCollections(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		for _, at := range namesColumns(file, columns) {
+		for _, at := range findColumnTexts(file, columns) {
 			found[name] = append(found[name], fmt.Sprintf("%d: %s", files.Position(at.Pos()).Line, at.Value))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if _, may := outside[name]; !may {
+		if _, may := columnExceptions[name]; !may {
 			t.Errorf("%s names columns, which belongs to collections/:\n\t%s", name, strings.Join(found[name], "\n\t"))
 		}
 	}
-	for name, why := range outside {
+	for name, why := range columnExceptions {
 		if len(found[name]) == 0 {
 			t.Errorf("%s names no column: remove its entry (%s)", name, why)
 		}
@@ -98,7 +98,7 @@ func TestColumnsStandInCollections(t *testing.T) {
 }
 
 // Every planted column or SQL text is found, and no other.
-func TestColumnsAreFound(t *testing.T) {
+func TestFindColumnTexts(t *testing.T) {
 	columns := map[string]bool{"patient": true, "status": true, "day": true}
 	for source, want := range map[string][]string{
 		`record.GetString("patient")`:                 {`"patient"`},
@@ -125,7 +125,7 @@ func TestColumnsAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		var found []string
-		for _, at := range namesColumns(file, columns) {
+		for _, at := range findColumnTexts(file, columns) {
 			found = append(found, at.Value)
 		}
 		if !slices.Equal(found, want) {
@@ -153,8 +153,8 @@ func columnNames(t *testing.T) map[string]bool {
 	return columns
 }
 
-// namesColumns returns a file's texts that are SQL, or that name a column where one is expected.
-func namesColumns(file *ast.File, columns map[string]bool) (found []*ast.BasicLit) {
+// findColumnTexts returns a file's texts that are SQL, or that name a column where one is expected.
+func findColumnTexts(file *ast.File, columns map[string]bool) (found []*ast.BasicLit) {
 	seen := map[token.Pos]bool{}
 	add := func(text *ast.BasicLit) {
 		if !seen[text.Pos()] {
@@ -171,11 +171,11 @@ func namesColumns(file *ast.File, columns map[string]bool) (found []*ast.BasicLi
 				add(n.Tag)
 			}
 		case *ast.BasicLit:
-			if n.Kind == token.STRING && statement.MatchString(textOf(n)) {
+			if n.Kind == token.STRING && sqlPattern.MatchString(textOf(n)) {
 				add(n)
 			}
 		case *ast.CallExpr:
-			if slices.Contains(takesColumn, called(n.Fun)) && !ofAddress(n.Fun) {
+			if slices.Contains(columnMethods, lastName(n.Fun)) && !readsURLQuery(n.Fun) {
 				for _, argument := range n.Args {
 					columnsIn(argument, columns, add)
 				}
@@ -185,7 +185,7 @@ func namesColumns(file *ast.File, columns map[string]bool) (found []*ast.BasicLi
 				columnsIn(n.X, columns, add)
 			}
 		case *ast.CompositeLit:
-			if kind := called(n.Type); kind == "HashExp" || kind == "Params" {
+			if kind := lastName(n.Type); kind == "HashExp" || kind == "Params" {
 				columnsIn(n, columns, add)
 			}
 		}
@@ -217,22 +217,22 @@ func columnsIn(expression ast.Expr, columns map[string]bool, add func(*ast.Basic
 func setsKey(loop *ast.RangeStmt) (sets bool) {
 	ast.Inspect(loop.Body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		if ok && len(call.Args) > 0 && slices.Contains(takesColumn, called(call.Fun)) && !ofAddress(call.Fun) {
-			sets = sets || loop.Key != nil && called(call.Args[0]) == called(loop.Key)
+		if ok && len(call.Args) > 0 && slices.Contains(columnMethods, lastName(call.Fun)) && !readsURLQuery(call.Fun) {
+			sets = sets || loop.Key != nil && lastName(call.Args[0]) == lastName(loop.Key)
 		}
 		return !sets
 	})
 	return sets
 }
 
-// ofAddress reports whether a call reads a URL query, whose names belong to the API.
-func ofAddress(call ast.Expr) bool {
+// readsURLQuery reports whether a call reads a URL query, whose names belong to the API.
+func readsURLQuery(call ast.Expr) bool {
 	selector, ok := call.(*ast.SelectorExpr)
-	return ok && slices.Contains([]string{"query", "values"}, called(selector.X))
+	return ok && slices.Contains([]string{"query", "values"}, lastName(selector.X))
 }
 
-// called returns the last name of a called function or composed type.
-func called(expression ast.Expr) string {
+// lastName returns the last name of a called function or composed type.
+func lastName(expression ast.Expr) string {
 	switch e := expression.(type) {
 	case *ast.Ident:
 		return e.Name

@@ -25,11 +25,11 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// anyRequestMeets lists the errors an operation need not list: they are its `default`.
-var anyRequestMeets = []int{405, 406, 408, 409, 413, 415, 422, 429, 500, 503}
+// commonStatuses are the error statuses that an operation covers by its `default` response.
+var commonStatuses = []int{405, 406, 408, 409, 413, 415, 422, 429, 500, 503}
 
-// CheckResponse fails the test when an answer is not what openapi.yaml says about it: an operation or a status it does
-// not describe, a body that does not fit the schema. The path is the one requested, without its query.
+// CheckResponse fails the test when an answer does not match openapi.yaml: an operation or status that is not described, or
+// a body that does not fit its schema. The path is the requested one, without its query.
 func CheckResponse(t testing.TB, method, path string, status int, header http.Header, body []byte) {
 	t.Helper()
 	contract, err := loadContract()
@@ -37,11 +37,11 @@ func CheckResponse(t testing.TB, method, path string, status int, header http.He
 		t.Fatal(err)
 	}
 	if err := contract.check(method, path, status, header, body); err != nil {
-		t.Errorf("%s %s answered %d against the contract: %v", method, path, status, err)
+		t.Errorf("%s %s answered %d, which does not match the contract: %v", method, path, status, err)
 	}
 }
 
-// contract is the document, and a mux that finds the operation of a request as the router would.
+// contract is the parsed document, with a mux that finds the operation of a request as the router does.
 type contract struct {
 	document   *openapi3.T
 	mux        *http.ServeMux
@@ -87,13 +87,13 @@ func (c *contract) check(method, path string, status int, header http.Header, bo
 	if operation == nil {
 		return fmt.Errorf("the operation is not described")
 	}
-	if operation.Operation.Responses.Value(strconv.Itoa(status)) == nil && !slices.Contains(anyRequestMeets, status) {
+	if operation.Operation.Responses.Value(strconv.Itoa(status)) == nil && !slices.Contains(commonStatuses, status) {
 		return fmt.Errorf("the status is not described")
 	}
 	if status == http.StatusNoContent && len(body) > 0 {
 		return fmt.Errorf("a body of %d bytes with a 204", len(body))
 	}
-	schema, err := c.schemas.of(operation, status, header)
+	schema, err := c.schemas.find(operation, status, header)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (c *contract) check(method, path string, status int, header http.Header, bo
 		Body:                   io.NopCloser(bytes.NewReader(body)),
 		Options:                &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: schema != nil},
 	})
-	if err != nil || schema == nil || method == http.MethodHead { // of which no body is looked at
+	if err != nil || schema == nil || method == http.MethodHead { // its body is not validated
 		return err
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
@@ -114,7 +114,7 @@ func (c *contract) check(method, path string, status int, header http.Header, bo
 	return schema.Validate(value)
 }
 
-// find tries the path as it is, then with the slash that a caller may leave out.
+// find matches the path as it is, then with the trailing slash that a caller may omit.
 func (c *contract) find(method, path string) (*http.Request, *routers.Route) {
 	asked := method
 	if method == http.MethodHead {
@@ -130,8 +130,8 @@ func (c *contract) find(method, path string) (*http.Request, *routers.Route) {
 	return nil, nil
 }
 
-// moduleRoot is the folder of go.mod. The document is read from disk, since importing the routes would keep every
-// package that they import from using this one in its tests.
+// moduleRoot returns the folder of go.mod. openapi.yaml is read from disk: importing the routes would create an import
+// cycle with the tests of every package that the routes import.
 func moduleRoot() (string, error) {
 	folder, err := os.Getwd() // go test runs in the folder of the package
 	if err != nil {
@@ -143,7 +143,7 @@ func moduleRoot() (string, error) {
 		}
 		parent := filepath.Dir(folder)
 		if parent == folder {
-			return "", fmt.Errorf("finding the module: no go.mod above the test")
+			return "", fmt.Errorf("finding the module: no go.mod above the test; run it inside the repository")
 		}
 		folder = parent
 	}
@@ -152,14 +152,14 @@ func moduleRoot() (string, error) {
 //go:embed validator
 var validatorFiles embed.FS
 
-// FHIRIssues says what a FHIR validator finds wrong with each resource, by name: against its R4 type, the R4 profiles that
-// its codes oblige it to and the US Core profile it claims. It does not look at value sets, fixed codes of a value and
-// empty arrays; those are for the caller. The test is skipped where there is no Node.
+// FHIRIssues returns the findings of a FHIR validator for each resource, by name: against its R4 type, the R4 profiles that
+// its codes require and the US Core profile it claims. Value sets, fixed codes and empty arrays are not validated; the
+// caller must check them. The test is skipped without Node.
 func FHIRIssues(t *testing.T, resources map[string]json.RawMessage) map[string][]string {
 	t.Helper()
 	for _, name := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(name); err != nil {
-			t.Skipf("no %s here: resources are not validated", name)
+			t.Skipf("%s is not installed: resources are not validated", name)
 		}
 	}
 	dir := t.TempDir()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestContractCheckFindsWhatIsWrong(t *testing.T) {
+func TestCheckResponseFindsViolations(t *testing.T) {
 	contract, err := loadContract()
 	if err != nil {
 		t.Fatal(err)
@@ -16,7 +16,7 @@ func TestContractCheckFindsWhatIsWrong(t *testing.T) {
 		method, path string
 		status       int
 		kind, body   string
-		wrong        string // part of the complaint, "" for none
+		wrong        string // part of the error, "" for none
 	}{
 		"fits":              {"GET", "/health/live", 200, "application/json", live, ""},
 		"head":              {"HEAD", "/health/live", 200, "application/json", "", ""},
@@ -39,7 +39,7 @@ func TestContractCheckFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if test.wrong != "" && (err == nil || !strings.Contains(err.Error(), test.wrong)) {
-			t.Errorf("%s: %v, want a complaint about %q", name, err, test.wrong)
+			t.Errorf("%s: %v, want an error with %q", name, err, test.wrong)
 		}
 	}
 }

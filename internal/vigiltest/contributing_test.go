@@ -14,18 +14,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/gateway"
 )
 
-// change is a kind of change that CONTRIBUTING.md has a row for, shown by one that was made.
+// change is a row of the table in CONTRIBUTING.md, with an example from the code.
 type change struct {
 	row string
-	// name is what the example is called, in code and in texts alike.
+	// name of the example, in code and in texts
 	name string
-	// engine is where the work itself is done, which the table leaves out; "" for none.
+	// engine is the package that does the work, which the table omits; "" for none
 	engine string
-	// ofReadings leaves out the adapters: what a vendor calls a kind is the vendor's, and most vendors send few kinds.
+	// ofReadings excludes the device adapters: each vendor has its own names, and most vendors send few kinds.
 	ofReadings bool
 }
 
-var changes = []change{
+var exampleChanges = []change{
 	{row: "add a kind of reading", name: "body temperature", ofReadings: true},
 	{row: "add a vendor of devices", name: "tenovi"},
 	{row: "add an endpoint", name: "simulate thresholds", engine: "internal/alerts/"},
@@ -34,8 +34,8 @@ var changes = []change{
 	{row: "add a setting", name: "escalation time cap", engine: "internal/billing/"},
 }
 
-// uncounted are made-up worlds that know every kind and vendor, and what is written once for each change.
-var uncounted = []string{"tools/bench/", "internal/sandbox/", "internal/vigiltest/", "migrations/"}
+// excludedFolders are folders of test and demo data that name every kind and vendor, or are written once for each change.
+var excludedFolders = []string{"tools/bench/", "internal/sandbox/", "internal/vigiltest/", "migrations/"}
 
 var (
 	changeRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| ([0-9]+) \|$`)
@@ -43,15 +43,15 @@ var (
 	blank     = regexp.MustCompile(`<[a-z_]+>`)
 )
 
-// CONTRIBUTING.md says for each kind of change which files it touches. An example of each names exactly as many Go files, all of them in
-// the places that the row names.
-func TestAChangeHasOneRoom(t *testing.T) {
-	files := tree(t)
-	rows := map[string][]string{} // by what somebody wants: where, and how many
+// CONTRIBUTING.md lists the files that each kind of change touches. The example of each row must be named by exactly as many
+// Go files, all within the places that the row lists.
+func TestChangesTouchListedFiles(t *testing.T) {
+	files := readTree(t)
+	rows := map[string][]string{} // by the kind of change: places, and number of files
 	for _, row := range changeRow.FindAllSubmatch(files["CONTRIBUTING.md"], -1) {
 		rows[string(row[1])] = []string{string(row[2]), string(row[3])}
 	}
-	for _, c := range changes {
+	for _, c := range exampleChanges {
 		row := rows[c.row]
 		if row == nil {
 			t.Errorf("CONTRIBUTING.md has no row %q", c.row)
@@ -70,26 +70,26 @@ func TestAChangeHasOneRoom(t *testing.T) {
 		}
 		for _, name := range naming {
 			if !slices.ContainsFunc(places, func(place string) bool { ok, _ := path.Match(place, name); return ok }) {
-				t.Errorf("%s: %q stands in %s, which the row does not name", c.row, c.name, name)
+				t.Errorf("%s: %q is named in %s, which the row does not list", c.row, c.name, name)
 			}
 		}
 	}
 }
 
-// isAdapter reports whether a file is the adapter of a vendor of devices.
+// isAdapter reports whether a file is a device vendor's adapter.
 func isAdapter(file string) bool {
 	vendor, _ := strings.CutPrefix(file, "internal/gateway/")
 	return slices.Contains(gateway.Vendors(), gateway.Vendor(strings.TrimSuffix(vendor, ".go")))
 }
 
-// filesNaming are the Go files with an identifier or a text that holds the name, however it is spelled: BodyTemperature, body_temperature,
-// "Body temperature". Comments may name what they like.
+// filesNaming returns the Go files with an identifier or text that contains the name in any spelling: BodyTemperature,
+// body_temperature, "Body temperature". Comments are ignored.
 func filesNaming(t *testing.T, files map[string][]byte, c change) (naming []string) {
 	t.Helper()
 	for name, content := range files {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || c.engine != "" && strings.HasPrefix(name, c.engine) ||
-			slices.ContainsFunc(uncounted, func(folder string) bool { return strings.HasPrefix(name, folder) }) ||
-			!strings.Contains(plain(string(content)), plain(c.name)) {
+			slices.ContainsFunc(excludedFolders, func(folder string) bool { return strings.HasPrefix(name, folder) }) ||
+			!strings.Contains(normalizeName(string(content)), normalizeName(c.name)) {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, content, parser.SkipObjectResolution)
@@ -100,9 +100,9 @@ func filesNaming(t *testing.T, files map[string][]byte, c change) (naming []stri
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.Ident:
-				found = found || strings.Contains(plain(node.Name), plain(c.name))
+				found = found || strings.Contains(normalizeName(node.Name), normalizeName(c.name))
 			case *ast.BasicLit:
-				found = found || node.Kind == token.STRING && strings.Contains(plain(node.Value), plain(c.name))
+				found = found || node.Kind == token.STRING && strings.Contains(normalizeName(node.Value), normalizeName(c.name))
 			}
 			return !found
 		})
@@ -114,7 +114,7 @@ func filesNaming(t *testing.T, files map[string][]byte, c change) (naming []stri
 	return naming
 }
 
-// plain is a name without the marks of its spelling.
-func plain(name string) string {
+// normalizeName returns a name in lower case without separators.
+func normalizeName(name string) string {
 	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(name))
 }

@@ -20,20 +20,20 @@ const (
 	maxConsoleLine   = 140 // characters
 )
 
-// nameless are package names that do not describe their content.
-var nameless = []string{"base", "common", "helper", "helpers", "misc", "model", "models", "types", "util", "utils"}
+// vagueNames are package names that do not describe their content.
+var vagueNames = []string{"base", "common", "helper", "helpers", "misc", "model", "models", "types", "util", "utils"}
 
-// foreign are names of the machine that a change was made on. Each is split, so that this file does not contain it.
-var foreign = []string{
+// machineNames are names of the machine that a change was made on. Each is split, so that this file does not contain it.
+var machineNames = []string{
 	"proxy.golang" + ".org", "sum.golang" + ".org", "registry.npmjs" + ".org", "deb.debian" + ".org",
 	"/work" + "/", "shared" + "/",
 }
 
 // Every package has a descriptive name and exactly one package comment; files and functions stay within their maximum
 // length.
-func TestHouse(t *testing.T) {
+func TestPackageNamesAndSizes(t *testing.T) {
 	documented := map[string][]string{} // folder: its files with a package comment
-	for name, content := range tree(t) {
+	for name, content := range readTree(t) {
 		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
@@ -44,10 +44,10 @@ func TestHouse(t *testing.T) {
 			continue
 		}
 		folder := path.Dir(name)
-		if slices.Contains(nameless, file.Name.Name) {
+		if slices.Contains(vagueNames, file.Name.Name) {
 			t.Errorf("%s: the name of package %s does not describe its content", name, file.Name.Name)
 		}
-		documented[folder] = append(documented[folder], commented(t, name, file)...)
+		documented[folder] = append(documented[folder], checkPackageComment(t, name, file)...)
 		if lines := bytes.Count(content, []byte("\n")); lines > maxFileLines {
 			t.Errorf("%s: %d lines, more than %d", name, lines, maxFileLines)
 		}
@@ -73,8 +73,8 @@ func TestHouse(t *testing.T) {
 }
 
 // The map in README.md lists every package of internal/ exactly once, and no others.
-func TestMapIsWhole(t *testing.T) {
-	files := tree(t)
+func TestReadmeMapIsComplete(t *testing.T) {
+	files := readTree(t)
 	_, rows, found := bytes.Cut(files["README.md"], []byte("| In `internal/` | What it does |"))
 	rows, _, ended := bytes.Cut(rows, []byte("\n\n"))
 	if !found || !ended {
@@ -106,8 +106,8 @@ func TestMapIsWhole(t *testing.T) {
 	}
 }
 
-// commented returns the file's name if it has the package comment, and checks how the comment begins.
-func commented(t *testing.T, name string, file *ast.File) []string {
+// checkPackageComment returns the file's name if it has the package comment, and checks how the comment begins.
+func checkPackageComment(t *testing.T, name string, file *ast.File) []string {
 	if file.Doc == nil {
 		return nil
 	}
@@ -126,8 +126,8 @@ func commented(t *testing.T, name string, file *ast.File) []string {
 }
 
 // The console has no formatter, so its line length is limited here.
-func TestConsoleLines(t *testing.T) {
-	for name, content := range tree(t) {
+func TestConsoleLineLength(t *testing.T) {
+	for name, content := range readTree(t) {
 		if !strings.HasPrefix(name, "pb_public/app/") || path.Ext(name) != ".js" {
 			continue
 		}
@@ -140,9 +140,9 @@ func TestConsoleLines(t *testing.T) {
 }
 
 // No file names the machine it was made on, or the package mirrors of that machine.
-func TestNothingForeign(t *testing.T) {
-	for name, content := range tree(t) {
-		for _, word := range foreign {
+func TestNoMachineNames(t *testing.T) {
+	for name, content := range readTree(t) {
+		for _, word := range machineNames {
 			if at := bytes.Index(content, []byte(word)); at >= 0 {
 				t.Errorf("%s:%d: names %q", name, 1+bytes.Count(content[:at], []byte("\n")), word)
 			}
@@ -150,8 +150,8 @@ func TestNothingForeign(t *testing.T) {
 	}
 }
 
-// tree reads every text file of the repository, by path from the root.
-func tree(t *testing.T) map[string][]byte {
+// readTree reads every text file of the repository, by path from the root.
+func readTree(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
 	top := os.DirFS("../..")

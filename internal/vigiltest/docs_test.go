@@ -14,21 +14,21 @@ const decisions = "docs/decisions/"
 
 var (
 	heading = regexp.MustCompile(`(?m)^#{1,4} (.+)$`)
-	// A line break inside a comment, with the mark that begins the next line.
+	// A line break inside a comment, with the comment marker of the next line.
 	brokenLine = regexp.MustCompile(`\s*\n[ \t]*(?://|#|\*|--)?[ \t]*`)
-	// A page, and the headings that are named after it.
+	// A page and the headings that are quoted after it.
 	citation = regexp.MustCompile(`docs/decisions/([a-z_-]+\.md)((?:(?:,| and|, and) "[^"]+")*)`)
 	quoted   = regexp.MustCompile(`"([^"]+)"`)
 	code     = regexp.MustCompile("`[^`\n]*`")
 	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
-	// A test that a page cites, or one that stands in the tree.
+	// Tests that a page names, and tests that the code defines.
 	cited   = regexp.MustCompile("`((?:Test|Benchmark)[A-Z]\\w+)")
 	written = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark)[A-Z]\w+)\(`)
-	// What a page names in the tree: a folder that imports have, or a file.
+	// Paths that a page names: a package folder or a file.
 	named = regexp.MustCompile("`((?:cmd|collections|deploy|docs|e2e|hooks|internal|jobs|migrations|pb_public|routes)/[A-Za-z0-9_./@-]+)`")
 )
 
-// headings are those of a page, as it writes them.
+// headings returns the headings of a page.
 func headings(page []byte) (list []string) {
 	for _, found := range heading.FindAllSubmatch(page, -1) {
 		list = append(list, strings.TrimSpace(string(found[1])))
@@ -36,16 +36,16 @@ func headings(page []byte) (list []string) {
 	return list
 }
 
-// Every decision that a comment cites stands on the page it names, under the heading it quotes.
+// Every decision that a comment cites exists on the page and under the heading that it quotes.
 func TestCitedDecisionsExist(t *testing.T) {
-	files := tree(t)
-	pages := map[string][]string{} // by the name of the file
+	files := readTree(t)
+	pages := map[string][]string{} // by file name
 	for name, content := range files {
 		if strings.HasPrefix(name, decisions) {
 			pages[strings.TrimPrefix(name, decisions)] = headings(content)
 		}
 	}
-	// The page that has a heading, for whoever cites another one.
+	// holder returns the page that has a heading, for the error about a wrong page.
 	holder := func(heading string) string {
 		for page, list := range pages {
 			if slices.Contains(list, heading) {
@@ -60,19 +60,19 @@ func TestCitedDecisionsExist(t *testing.T) {
 		for _, found := range citation.FindAllStringSubmatch(text, -1) {
 			page := found[1]
 			if pages[page] == nil {
-				t.Errorf("%s cites %s%s, which is no page", name, decisions, page)
+				t.Errorf("%s cites %s%s, which does not exist", name, decisions, page)
 				continue
 			}
 			for _, words := range quoted.FindAllStringSubmatch(found[2], -1) {
 				count++
 				if !slices.Contains(pages[page], words[1]) {
-					t.Errorf("%s cites %q of %s; it stands on: %s", name, words[1], page, holder(words[1]))
+					t.Errorf("%s cites %q of %s; the heading is on: %s", name, words[1], page, holder(words[1]))
 				}
 			}
 		}
 		for _, before := range []string{"docs/decisions" + ".md, ", "(decisions" + ".md"} {
 			if strings.Contains(text, before) {
-				t.Errorf("%s cites the decisions without their page", name)
+				t.Errorf("%s cites the decisions without naming a page", name)
 			}
 		}
 	}
@@ -81,9 +81,9 @@ func TestCitedDecisionsExist(t *testing.T) {
 	}
 }
 
-// Every link of a page leads to a file of the tree, and to a heading that is there; every path and every test it names exists.
-func TestDocumentsLeadSomewhere(t *testing.T) {
-	files := tree(t)
+// Every link of a page leads to an existing file and heading, and every path and test that a page names exists.
+func TestDocumentReferencesExist(t *testing.T) {
+	files := readTree(t)
 	exists := func(name string) bool {
 		_, err := os.Stat("../../" + name)
 		return err == nil
@@ -102,7 +102,7 @@ func TestDocumentsLeadSomewhere(t *testing.T) {
 		for _, found := range link.FindAllSubmatch(code.ReplaceAll(content, nil), -1) {
 			target, anchor, _ := strings.Cut(string(found[1]), "#")
 			if strings.Contains(target, ":") {
-				continue // another site
+				continue // an external link
 			}
 			page := name
 			if target != "" {
@@ -110,30 +110,30 @@ func TestDocumentsLeadSomewhere(t *testing.T) {
 			}
 			linked[page] = true
 			if !exists(page) {
-				t.Errorf("%s links to %s, which is not there", name, page)
+				t.Errorf("%s links to %s, which does not exist", name, page)
 			} else if anchor != "" && !slices.ContainsFunc(headings(files[page]), func(h string) bool { return anchorOf(h) == anchor }) {
 				t.Errorf("%s links to #%s of %s, which has no such heading", name, anchor, page)
 			}
 		}
 		for _, found := range named.FindAllSubmatch(content, -1) {
 			if !exists(string(found[1])) {
-				t.Errorf("%s names %s, which is not there", name, found[1])
+				t.Errorf("%s names %s, which does not exist", name, found[1])
 			}
 		}
 		for _, found := range cited.FindAllSubmatch(content, -1) {
 			if !tests[string(found[1])] {
-				t.Errorf("%s names the test %s, which is not there", name, found[1])
+				t.Errorf("%s names the test %s, which does not exist", name, found[1])
 			}
 		}
 	}
 	for name := range files {
 		if strings.HasPrefix(name, decisions) && !linked[name] {
-			t.Errorf("%s is linked from nowhere", name)
+			t.Errorf("no page links to %s", name)
 		}
 	}
 }
 
-// anchorOf is the anchor that a heading gets: lower case, hyphens for spaces, nothing else but letters, digits and underscores.
+// anchorOf returns a heading's anchor: lower case, hyphens for spaces, and only letters, digits and underscores otherwise.
 func anchorOf(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

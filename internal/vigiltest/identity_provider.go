@@ -18,35 +18,35 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// The one client that an [IdentityProvider] knows.
+// Credentials of the one client that an [IdentityProvider] accepts.
 const (
 	SignOnClient = "vigil"
 	SignOnSecret = "the client's own secret"
 )
 
-// IdentityProvider is a small OpenID Connect provider on a socket. It checks of a sign-in what a real one would.
+// IdentityProvider is a small OpenID Connect provider on a local port. It checks sign-ins as a real one would.
 type IdentityProvider struct {
 	URL    string
 	Scopes []string // offered
-	// Page are claims that stand on the page about the person and not in the token; nil is no such page.
-	Page map[string]any
-	// Spoil changes what is signed.
-	Spoil func(token *jwt.Token)
-	// Forged has tokens signed with a key that nobody knows.
-	Forged bool
+	// Page holds claims that the userinfo endpoint returns and the token omits.
+	UserInfo map[string]any
+	// Spoil changes a token before it is signed.
+	ModifyToken func(token *jwt.Token)
+	// Forged signs tokens with a key that is not published.
+	UnknownKey bool
 
 	t     testing.TB
 	clock func() time.Time
 	key   *rsa.PrivateKey
 	lock  sync.Mutex
-	codes map[string]granted
-	last  granted
+	codes map[string]authorization
+	last  authorization
 }
 
-// granted is who was let in, and what for.
-type granted struct {
-	asked  url.Values
-	claims map[string]any
+// authorization is an authorization code's request and claims.
+type authorization struct {
+	request url.Values
+	claims  map[string]any
 }
 
 // NewIdentityProvider serves until the test ends.
@@ -56,14 +56,14 @@ func NewIdentityProvider(t testing.TB, clock func() time.Time) *IdentityProvider
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &IdentityProvider{t: t, clock: clock, key: key, codes: map[string]granted{}, Scopes: []string{"openid", "email", "groups"}}
+	p := &IdentityProvider{t: t, clock: clock, key: key, codes: map[string]authorization{}, Scopes: []string{"openid", "email", "groups"}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.configuration)
 	mux.HandleFunc("GET /keys", p.keys)
 	mux.HandleFunc("POST /token", p.token)
 	mux.HandleFunc("GET /userinfo", func(w http.ResponseWriter, _ *http.Request) {
 		page := map[string]any{"sub": p.last.claims["sub"]}
-		maps.Copy(page, p.Page)
+		maps.Copy(page, p.UserInfo)
 		answer(w, http.StatusOK, page)
 	})
 	server := httptest.NewServer(mux)
@@ -75,7 +75,7 @@ func NewIdentityProvider(t testing.TB, clock func() time.Time) *IdentityProvider
 func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the test fails of what comes of it
+	_ = json.NewEncoder(w).Encode(body) // the test fails on an incomplete answer
 }
 
 func (p *IdentityProvider) configuration(w http.ResponseWriter, _ *http.Request) {
@@ -83,7 +83,7 @@ func (p *IdentityProvider) configuration(w http.ResponseWriter, _ *http.Request)
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"id_token_signing_alg_values_supported": []string{"RS256"}, "scopes_supported": p.Scopes,
 	}
-	if p.Page != nil {
+	if p.UserInfo != nil {
 		about["userinfo_endpoint"] = p.URL + "/userinfo"
 	}
 	answer(w, http.StatusOK, about)
@@ -96,8 +96,8 @@ func (p *IdentityProvider) keys(w http.ResponseWriter, _ *http.Request) {
 	}}})
 }
 
-// Admit lets somebody in who was sent here, and returns the query that the browser goes back with.
-func (p *IdentityProvider) Admit(location string, claims map[string]any) url.Values {
+// Authorize completes the sign-in of a redirected browser, and returns the query of the redirect back.
+func (p *IdentityProvider) Authorize(location string, claims map[string]any) url.Values {
 	p.t.Helper()
 	at, err := url.Parse(location)
 	if err != nil {
@@ -106,12 +106,12 @@ func (p *IdentityProvider) Admit(location string, claims map[string]any) url.Val
 	asked := at.Query()
 	if at.Host != p.URL[len("http://"):] || at.Path != "/authorize" || asked.Get("client_id") != SignOnClient || asked.Get("response_type") != "code" ||
 		asked.Get("code_challenge_method") != "S256" || asked.Get("code_challenge") == "" || asked.Get("state") == "" || asked.Get("nonce") == "" {
-		p.t.Fatalf("sent to %s", location)
+		p.t.Fatalf("the authorization request is not valid: %s", location)
 	}
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	code := rand.Text()
-	p.codes[code] = granted{asked, claims}
+	p.codes[code] = authorization{asked, claims}
 	return url.Values{"state": {asked.Get("state")}, "code": {code}}
 }
 
@@ -126,24 +126,24 @@ func (p *IdentityProvider) token(w http.ResponseWriter, r *http.Request) {
 	case !ok || id != SignOnClient || secret != url.QueryEscape(SignOnSecret):
 		answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
 		return
-	case !known, r.FormValue("redirect_uri") != code.asked.Get("redirect_uri"),
-		base64.RawURLEncoding.EncodeToString(challenge[:]) != code.asked.Get("code_challenge"):
+	case !known, r.FormValue("redirect_uri") != code.request.Get("redirect_uri"),
+		base64.RawURLEncoding.EncodeToString(challenge[:]) != code.request.Get("code_challenge"):
 		answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
 		return
 	}
 	p.last = code
 	now := p.clock()
 	claims := jwt.MapClaims{
-		"iss": p.URL, "aud": SignOnClient, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "nonce": code.asked.Get("nonce"),
+		"iss": p.URL, "aud": SignOnClient, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "nonce": code.request.Get("nonce"),
 	}
 	maps.Copy(claims, code.claims)
 	token := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
 	token.Header["kid"] = "one"
-	if p.Spoil != nil {
-		p.Spoil(token)
+	if p.ModifyToken != nil {
+		p.ModifyToken(token)
 	}
 	key := p.key
-	if p.Forged {
+	if p.UnknownKey {
 		var err error
 		if key, err = rsa.GenerateKey(rand.Reader, 2048); err != nil {
 			p.t.Error(err)

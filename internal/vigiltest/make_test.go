@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// A C compiler is asked for on the machine that it compiles for: for another one, `make build` takes what needs Go alone.
+// The static link flags apply only to the machine's own platform; for others, `make build` uses the pure Go build.
 func TestMakeBuildsForOtherMachines(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("no make here")
+		t.Skip("make is not installed")
 	}
-	env := unmade()
+	env := envWithoutMake()
 	for _, machine := range []string{"GOOS=windows GOARCH=amd64", "GOOS=linux GOARCH=riscv64"} {
 		plan := exec.CommandContext(t.Context(), "make", "-n", "build")
 		plan.Dir, plan.Env = "../..", slices.Concat(env, strings.Fields(machine))
@@ -25,15 +25,16 @@ func TestMakeBuildsForOtherMachines(t *testing.T) {
 	}
 }
 
-// unmade is the environment without what the make that runs this test was told.
-func unmade() []string {
+// envWithoutMake returns the environment without the variables of the make that runs this test.
+func envWithoutMake() []string {
 	return slices.DeleteFunc(os.Environ(), func(set string) bool { return strings.HasPrefix(set, "SQLITE=") || strings.HasPrefix(set, "MAKE") })
 }
 
-// `make torture RUNS=` tells each run of either build in a line, all that a run said when it failed, and fails when one did or none came.
+// `make torture RUNS=` prints a line for each run of either build, prints the output of failed runs, and fails when a run
+// failed or is missing.
 func TestMakeTortureRuns(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
-		t.Skip("no make here")
+		t.Skip("make is not installed")
 	}
 	const passed, failed = `=== RUN   TestTorture
 === PAUSE TestTorture
@@ -77,14 +78,14 @@ func TestMakeTortureRuns(t *testing.T) {
 				t.Fatal(err)
 			}
 			run := exec.CommandContext(t.Context(), "make", "torture", "RUNS=2", "SQLITE="+test.sqlite)
-			run.Dir, run.Env = "../..", append(unmade(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+			run.Dir, run.Env = "../..", append(envWithoutMake(), "PATH="+folder+string(os.PathListSeparator)+os.Getenv("PATH"))
 			said, err := run.CombinedOutput()
 			if (err == nil) != test.succeeds {
 				t.Errorf("%v\n%s", err, said)
 			}
 			for _, line := range test.lines {
 				if !strings.Contains("\n"+string(said), "\n"+line+"\n") {
-					t.Errorf("it lacks %q:\n%s", line, said)
+					t.Errorf("the output lacks the line %q:\n%s", line, said)
 				}
 			}
 		})

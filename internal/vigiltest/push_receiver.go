@@ -15,14 +15,14 @@ import (
 	"testing"
 )
 
-// PushReceiver takes Web Push as a browser does, written from the RFCs and not from the library that sends.
+// PushReceiver receives Web Push as a browser does. It is written from the RFCs and does not use the sending library.
 type PushReceiver struct {
 	t    testing.TB
 	key  *ecdh.PrivateKey
 	auth []byte
 }
 
-// NewPushReceiver makes the keys of a subscription.
+// NewPushReceiver generates the keys of a subscription.
 func NewPushReceiver(t testing.TB) *PushReceiver {
 	t.Helper()
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
@@ -34,7 +34,7 @@ func NewPushReceiver(t testing.TB) *PushReceiver {
 	return &PushReceiver{t, key, auth}
 }
 
-// Subscription is the subscription at an endpoint, as JSON.
+// Subscription returns the subscription at an endpoint, as JSON.
 func (b *PushReceiver) Subscription(endpoint string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	raw, err := json.Marshal(map[string]any{
@@ -46,14 +46,14 @@ func (b *PushReceiver) Subscription(endpoint string) string {
 	return string(raw)
 }
 
-// Open decrypts a push; nil for an empty one. Source: RFC 8291, section 3.4; RFC 8188, section 2.
+// Open decrypts a push message; nil for an empty one. Source: RFC 8291, section 3.4; RFC 8188, section 2.
 func (b *PushReceiver) Open(body []byte) (map[string]any, error) {
 	if len(body) < 86 || body[20] != 65 {
-		return nil, fmt.Errorf("%d bytes are no push", len(body))
+		return nil, fmt.Errorf("%d bytes are too short for a push message", len(body))
 	}
 	salt, size, sender, record := body[:16], binary.BigEndian.Uint32(body[16:20]), body[21:86], body[86:]
 	if uint32(len(record)) > size {
-		return nil, fmt.Errorf("a record of %d bytes, said to be %d", len(record), size)
+		return nil, fmt.Errorf("a record has %d bytes, more than the record size %d", len(record), size)
 	}
 	public, err := ecdh.P256().NewPublicKey(sender)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schemas are those of the contract's JSON answers, each compiled once: openapi3filter would compile one anew for every answer, which took
-// longer than to make the answer. A document of OpenAPI 3.1 is a document of JSON Schema 2020-12 wherever it says "schema".
+// schemas holds the contract's JSON schemas, each compiled once. openapi3filter would compile a schema for every answer,
+// which takes longer than producing the answer. The "schema" members of OpenAPI 3.1 are JSON Schema 2020-12.
 type schemas struct {
-	lock     sync.Mutex // a compiler is for one at a time
+	lock     sync.Mutex // the compiler is not safe for concurrent use
 	compiler *jsonschema.Compiler
 }
 
@@ -41,8 +41,8 @@ func newSchemas(document *openapi3.T) (*schemas, error) {
 	return &schemas{compiler: compiler}, nil
 }
 
-// of returns the schema of an answer's body; nil if it is none of JSON, or not described.
-func (s *schemas) of(operation *routers.Route, status int, header http.Header) (*jsonschema.Schema, error) {
+// find returns the schema of an answer's body, or nil if the body is not JSON or not described.
+func (s *schemas) find(operation *routers.Route, status int, header http.Header) (*jsonschema.Schema, error) {
 	described, code := operation.Operation.Responses.Value(strconv.Itoa(status)), strconv.Itoa(status)
 	if described == nil {
 		described, code = operation.Operation.Responses.Default(), "default"
@@ -67,7 +67,7 @@ func (s *schemas) of(operation *routers.Route, status int, header http.Header) (
 	return schema, nil
 }
 
-// pointer is the end of a JSON Pointer (RFC 6901) in a URI's fragment.
+// pointer returns the end of a JSON Pointer (RFC 6901) in a URI fragment.
 func pointer(steps ...string) string {
 	var text strings.Builder
 	for _, step := range steps {

@@ -7,12 +7,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// SQLite's number of ABORT among what a statement may do when a rule is broken (OE_Abort).
+// abort is SQLite's code for the ABORT conflict resolution (OE_Abort).
 const abort = 2
 
-// WantNoJournal fails the test if SQLite would keep a journal for a statement, of what it changed so far. It does for one that writes more than one row,
-// its triggers' included, where something in it could make it take them back: a rule of which nothing else is said, a guard that says ABORT, or the
-// call of a function.
+// WantNoJournal fails the test if SQLite would keep a statement journal for text. It does for a statement that writes
+// several rows, its triggers' rows included, and may have to undo them: for a constraint without conflict clause, a guard
+// that raises ABORT, or a function call.
 func WantNoJournal(t testing.TB, app core.App, text string) {
 	t.Helper()
 	var steps []struct {
@@ -37,6 +37,6 @@ func WantNoJournal(t testing.TB, app core.App, text string) {
 		t.Errorf("%s (%d, %d) in %s", step.Opcode, step.Error, step.Then, text)
 	}
 	if len(steps) == 0 {
-		t.Errorf("nothing is known of %s", text)
+		t.Errorf("no query plan for %s", text)
 	}
 }

@@ -24,8 +24,8 @@ import (
 // databases are the database files of an app, by name.
 type databases map[string][]byte
 
-// template holds the database files of an app after its migrations, kept in memory. They are the same for every test binary, and with the
-// race detector the migrations take longer than the tests of most packages: the first binary leaves them in the user's cache for the rest.
+// template holds the database files of a migrated app in memory. All test binaries use the same files, and under the race
+// detector the migrations take longer than the tests of most packages, so the first binary stores them in the user's cache.
 var template = sync.OnceValues(func() (databases, error) {
 	collections.UseSealer(Sealer())
 	cached := cachedTemplate()
@@ -34,29 +34,29 @@ var template = sync.OnceValues(func() (databases, error) {
 			return files, nil
 		}
 	}
-	files, err := migrated()
+	files, err := buildTemplate()
 	if err == nil && cached != "" {
-		_ = files.store(cached) // else the next one makes it again
+		_ = files.store(cached) // on failure the next binary builds it again
 	}
 	return files, err
 })
 
-// migrated makes the databases anew.
-func migrated() (databases, error) {
+// buildTemplate builds the databases by running the migrations.
+func buildTemplate() (databases, error) {
 	empty, err := os.MkdirTemp("", "vigiltest-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(empty) //nolint:errcheck // a left-over empty folder harms nobody
+	defer os.RemoveAll(empty) //nolint:errcheck // an empty folder may remain
 	app, err := tests.NewTestAppWithConfig(core.BaseAppConfig{DataDir: empty, DBConnect: connect})
 	if err != nil {
 		return nil, err
 	}
 	defer app.Cleanup()
-	if err := errors.Join(hashCheaply(app), collections.SetPlannerStatistics(app), collections.InstallChangeTriggers(app), beginTrail(app)); err != nil {
+	if err := errors.Join(setLowestHashCost(app), collections.SetPlannerStatistics(app), collections.InstallChangeTriggers(app), startAuditTrail(app)); err != nil {
 		return nil, err
 	}
-	if err := app.ClearBootstrap(); err != nil { // closes the databases, which folds their journals in
+	if err := app.ClearBootstrap(); err != nil { // closing checkpoints the write-ahead logs
 		return nil, err
 	}
 	return readDatabases(app.DataDir())
@@ -88,7 +88,7 @@ func (d databases) write(dir string) error {
 	return nil
 }
 
-// keep leaves the databases in a folder, all of them or none, and drops the oldest.
+// store writes the databases to a folder atomically, and removes the oldest templates.
 func (d databases) store(folder string) error {
 	all := filepath.Dir(folder)
 	if err := os.MkdirAll(all, 0o700); err != nil {
@@ -98,7 +98,7 @@ func (d databases) store(folder string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(fresh) //nolint:errcheck // it is dropped with the oldest
+	defer os.RemoveAll(fresh) //nolint:errcheck // removed with the oldest templates
 	if err := d.write(fresh); err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func (d databases) store(folder string) error {
 	return dropOldest(all, filepath.Base(folder))
 }
 
-// mostCached are how many templates are kept: as many as somebody goes back and forth between.
-const mostCached = 8
+// maxCached is the number of templates kept, enough to switch between branches.
+const maxCached = 8
 
-// dropOldest keeps the one just made and the newest others.
+// dropOldest keeps the newest templates, the one just made included.
 func dropOldest(all, made string) error {
 	entries, err := os.ReadDir(all)
 	if err != nil {
@@ -124,7 +124,7 @@ func dropOldest(all, made string) error {
 		}
 	}
 	newest := slices.SortedFunc(maps.Keys(age), func(a, b string) int { return age[b].Compare(age[a]) })
-	for _, name := range newest[min(len(newest), mostCached-1):] {
+	for _, name := range newest[min(len(newest), maxCached-1):] {
 		if err := os.RemoveAll(filepath.Join(all, name)); err != nil {
 			return err
 		}
@@ -132,8 +132,8 @@ func dropOldest(all, made string) error {
 	return nil
 }
 
-// madeOf is what the template is made of, and what that imports of ours, relative to the top of the module.
-var madeOf = []string{
+// templateSources are the packages that determine the template, relative to the module root.
+var templateSources = []string{
 	"collections",
 	"internal/async",
 	"internal/audit",
@@ -150,7 +150,7 @@ var madeOf = []string{
 	"migrations/baseline",
 }
 
-// cachedTemplate is the folder for a template made of what there is now; "" where there is no cache, or no source.
+// cachedTemplate returns the folder of the template for the current sources, or "" without a cache or sources.
 func cachedTemplate() string {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -167,10 +167,10 @@ func cachedTemplate() string {
 	return filepath.Join(cache, "vigil-test-templates", sum)
 }
 
-// fingerprint is another one whenever any of what the template is made of is.
+// fingerprint changes whenever a source of the template changes.
 func fingerprint(module fs.FS) (string, error) {
 	paths := []string{"go.mod", "go.sum"}
-	for _, folder := range madeOf {
+	for _, folder := range templateSources {
 		entries, err := fs.ReadDir(module, folder)
 		if err != nil {
 			return "", err

@@ -15,28 +15,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the template is made of must be all that it imports of ours: or it is not made again after that changed.
-func TestTemplateKnowsWhatItIsMadeOf(t *testing.T) {
+// templateSources must include all own packages that the template imports, or a change of one would leave a stale template.
+func TestTemplateSourcesAreComplete(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	met := []string{"internal/vigiltest"}
 	for i := 0; i < len(met); i++ {
-		for _, imported := range importsOfOurs(t, filepath.Join(root, met[i])) {
+		for _, imported := range ownImports(t, filepath.Join(root, met[i])) {
 			if !slices.Contains(met, imported) {
 				met = append(met, imported)
 			}
 		}
 	}
-	met = append(met, "migrations/baseline") // which the migrations embed
+	met = append(met, "migrations/baseline") // embedded by the migrations
 	slices.Sort(met)
-	if diff := cmp.Diff(met, madeOf); diff != "" {
+	if diff := cmp.Diff(met, templateSources); diff != "" {
 		t.Error(diff)
 	}
 }
 
-func importsOfOurs(t *testing.T, folder string) (imported []string) {
+func ownImports(t *testing.T, folder string) (imported []string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -63,11 +63,11 @@ func importsOfOurs(t *testing.T, folder string) (imported []string) {
 	return imported
 }
 
-// A changed, added or removed source makes another template; a test does not.
+// A changed, added or removed source changes the fingerprint; a test does not.
 func TestTemplateFingerprint(t *testing.T) {
 	module := func(change func(fstest.MapFS)) string {
 		files := fstest.MapFS{"go.mod": {Data: []byte("m")}, "go.sum": {Data: []byte("s")}}
-		for _, folder := range madeOf {
+		for _, folder := range templateSources {
 			files[path.Join(folder, "a.go")] = &fstest.MapFile{Data: []byte(folder)}
 		}
 		change(files)
@@ -79,7 +79,7 @@ func TestTemplateFingerprint(t *testing.T) {
 	}
 	same := module(func(fstest.MapFS) {})
 	if got := module(func(files fstest.MapFS) { files["collections/a_test.go"] = &fstest.MapFile{} }); got != same {
-		t.Error("a test changed the template")
+		t.Error("a test file changed the fingerprint")
 	}
 	for name, change := range map[string]func(fstest.MapFS){
 		"changed": func(files fstest.MapFS) { files["migrations/a.go"].Data = []byte("other") },
@@ -92,16 +92,16 @@ func TestTemplateFingerprint(t *testing.T) {
 		"dependencies": func(files fstest.MapFS) { files["go.sum"].Data = []byte("other") },
 	} {
 		if module(change) == same {
-			t.Errorf("%s: the same template", name)
+			t.Errorf("%s: the fingerprint did not change", name)
 		}
 	}
 }
 
-// What is kept is what was made, and few are kept.
+// A stored template is read back unchanged, and only a few are kept.
 func TestTemplateIsCached(t *testing.T) {
 	all := filepath.Join(t.TempDir(), "vigil-test-templates")
 	made := databases{"data.db": []byte("data"), "auxiliary.db": []byte("logs")}
-	for i := range 2 * mostCached {
+	for i := range 2 * maxCached {
 		folder := filepath.Join(all, strconv.Itoa(i))
 		if err := made.store(folder); err != nil {
 			t.Fatal(err)
@@ -114,10 +114,10 @@ func TestTemplateIsCached(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if entries, err := os.ReadDir(all); err != nil || len(entries) != mostCached {
-		t.Errorf("%d are kept (%v), want %d", len(entries), err, mostCached)
+	if entries, err := os.ReadDir(all); err != nil || len(entries) != maxCached {
+		t.Errorf("%d templates are kept (%v), want %d", len(entries), err, maxCached)
 	}
 	if _, err := readDatabases(filepath.Join(all, "never")); !os.IsNotExist(err) {
-		t.Errorf("one that was never made: %v", err)
+		t.Errorf("reading a missing template: %v", err)
 	}
 }

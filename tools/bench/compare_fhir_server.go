@@ -79,7 +79,7 @@ func compareFHIRServer(ctx context.Context, b built, p plan, t *table) error {
 func guarantees(t *table, kit hapi.Kit) {
 	t.remark("Vigil: a write is the whole pipeline (access, checks, alert, score, days, counts, transmission, audit trail), answered after its commit was flushed to disk (synchronous FULL); every answer is current; requests are authenticated")
 	t.remark("%s %s with its defaults, JPA on Java %s with a heap of at most %s: H2 %s in a file with its defaults, which writes a commit to the file up to half a second after the answer, without a flush; "+
-		"references are checked, resources are not validated; requests are not authenticated; a search may be answered from a cache of one minute, except where the row says \"current\". No PostgreSQL",
+		"references are checked, resources are not validated; requests are not authenticated; a search may be answered from a cache of one minute, except in rows marked \"current\". No PostgreSQL",
 		peer, kit.Version("hapi-fhir-jpaserver-base"), kit.Java, peerHeap, kit.Version("h2"))
 }
 

@@ -1,4 +1,5 @@
-// Command console makes the console's files small, each by itself, and puts them where the program looks for them: `make web` runs it.
+// Command console minifies and compresses the console's files, one by one, and writes them to the folder that the program
+// embeds. `make web` runs it.
 //
 //	go run -C tools/console . ../../pb_public
 package main
@@ -31,10 +32,10 @@ func main() {
 	}
 }
 
-// all packs a folder's files. What was packed before goes.
+// all packs a folder's files and replaces the previous output.
 func all(folder string) error {
 	target := filepath.Join(folder, filepath.FromSlash(console.PackedDir))
-	if err := errors.Join(os.RemoveAll(target), os.MkdirAll(target, 0o755)); err != nil { //nolint:gosec // nothing in it is secret
+	if err := errors.Join(os.RemoveAll(target), os.MkdirAll(target, 0o755)); err != nil { //nolint:gosec // the console is public
 		return err
 	}
 	var work errgroup.Group
@@ -52,18 +53,18 @@ func all(folder string) error {
 			if err != nil {
 				return err
 			}
-			return os.WriteFile(filepath.Join(target, console.HashName(content)+".br"), packed, 0o644) //nolint:gosec // nothing in it is secret
+			return os.WriteFile(filepath.Join(target, console.HashName(content)+".br"), packed, 0o644) //nolint:gosec // the console is public
 		})
 		return nil
 	})
 	return errors.Join(err, work.Wait())
 }
 
-// loaders are those of the files that have comments, spaces and names to shorten.
+// loaders are esbuild's loaders for the file types that it can minify.
 var loaders = map[string]api.Loader{".js": api.LoaderJS, ".css": api.LoaderCSS}
 
-// pack makes one file small. It stays a module of its own, and says the same: in its templates spaces mean something. The scripts of the
-// packages come as small as their authors make them, and would only grow.
+// pack minifies one file. It stays a separate module. Whitespace in its templates is significant, and only what htm ignores is
+// removed. Scripts of packages are already minified and are not processed again.
 func pack(name string, content []byte) ([]byte, error) {
 	loader, ok := loaders[path.Ext(name)]
 	if ok && (loader == api.LoaderCSS || !strings.HasPrefix(name, "vendor/")) {

@@ -31,16 +31,16 @@ func TestSqueeze(t *testing.T) {
 			want = "html`<p>a \\n ${b}c<//>`;c=`${d}\n  e`"
 		}
 		if got := squeeze(given); got != want {
-			t.Errorf("%q\nbecomes %q\nwant    %q", given, got, want)
+			t.Errorf("%q\nis squeezed to %q\nwant    %q", given, got, want)
 		}
 	}
 }
 
-// htm makes of every template of the console what it made of it before.
+// htm returns the same elements for every template of the console before and after packing.
 func TestPackedTemplatesSayTheSame(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
-		t.Skip("no node here")
+		t.Skip("node is not installed")
 	}
 	if _, err := os.Stat("node_modules/typescript"); err != nil {
 		t.Skip("the console's tools are not installed: run make web")

@@ -5,30 +5,30 @@ import (
 	"strings"
 )
 
-// The console writes its elements in templates that htm reads. What htm throws away when it reads them need not be sent: in text the space round a
-// break of line at either end, in a tag all but one space, the name of an element that ends. Source: htm 3.1.1, src/build.mjs.
+// The console writes its elements in htm templates. The squeezer removes what htm ignores: in text, whitespace with a line break
+// at either end; in a tag, all but one space; the name in a closing tag. Source: htm 3.1.1, src/build.mjs.
 
-const space = `[\s\v\pZ\x{feff}]` // as a script understands it
+const space = `[\s\v\pZ\x{feff}]` // as in JavaScript
 
 var (
 	breaks  = regexp.MustCompile(`^` + space + `*\n` + space + `*|` + space + `*\n` + space + `*$`)
 	closing = regexp.MustCompile(`^/[\w-]+>`)
 	ending  = regexp.MustCompile(`^\$\{[\w$.]+\}>`)
 	between = regexp.MustCompile(`[ \t\r\n]*\n[ \t\r\n]*`)
-	// A module may know htm's tag by a shorter name.
+	// A module may import htm's tag under a shorter name.
 	renamed = regexp.MustCompile(`\bimport\{[^}]*\bhtml as ([\w$]+)`)
-	// Behind these words a slash begins an expression; behind others it divides.
+	// After these words a slash begins a regular expression; after others it divides.
 	operator = regexp.MustCompile(`(?:^|[^\w$.])(?:return|typeof|case|in|of|void|delete|await|yield|else)$`)
 )
 
-// squeezer reads a script that has no comments.
+// squeezer processes a script without comments.
 type squeezer struct {
 	rest string
 	out  strings.Builder
-	tag  *regexp.Regexp // what stands before a template that htm reads
+	tag  *regexp.Regexp // matches the tag before an htm template
 }
 
-// squeeze takes out of a script's templates what htm would throw away.
+// squeeze removes from a script's templates what htm ignores.
 func squeeze(script string) string {
 	tag := "html"
 	if found := renamed.FindStringSubmatch(script); found != nil {
@@ -37,7 +37,7 @@ func squeeze(script string) string {
 	s := &squeezer{rest: script, tag: regexp.MustCompile(`(?:^|[^\w$.])` + regexp.QuoteMeta(tag) + `$`)}
 	for s.rest != "" {
 		s.code()
-		s.take(min(1, len(s.rest))) // a brace too many, which no script has
+		s.take(min(1, len(s.rest))) // an unmatched brace, which valid scripts do not have
 	}
 	return s.out.String()
 }
@@ -48,7 +48,7 @@ func (s *squeezer) take(n int) {
 	s.rest = s.rest[n:]
 }
 
-// code copies up to the brace that ends what a template has in it, or to the end.
+// code copies up to the brace that closes a template's expression, or to the end.
 func (s *squeezer) code() {
 	for depth := 0; s.rest != ""; {
 		switch s.rest[0] {
@@ -92,7 +92,7 @@ func (s *squeezer) atExpression() bool {
 	return before == "" || strings.ContainsAny(before[len(before)-1:], "(,=:[!&|?{;+-*%<>~^") || operator.MatchString(before[max(0, len(before)-12):])
 }
 
-// expression copies a regular expression, in whose classes a slash ends nothing.
+// expression copies a regular expression. A slash inside a character class does not end it.
 func (s *squeezer) expression() {
 	n, class := 1, false
 	for ; n < len(s.rest) && (class || s.rest[n] != '/'); n++ {
@@ -108,12 +108,12 @@ func (s *squeezer) expression() {
 	s.take(min(n+1, len(s.rest)))
 }
 
-// template copies a template, and squeezes it when htm reads it.
+// template copies a template, and squeezes it if it is one of htm's.
 func (s *squeezer) template() {
 	before := s.out.String()
 	ours := s.tag.MatchString(before[max(0, len(before)-12):])
 	s.take(1)
-	var at place
+	var at parserState
 	for s.rest != "" {
 		n := 0
 		for n < len(s.rest) && s.rest[n] != '`' && !strings.HasPrefix(s.rest[n:], "${") {
@@ -143,15 +143,15 @@ func (s *squeezer) template() {
 	}
 }
 
-// place is where in its elements htm is: in text, in a tag, or in a quoted value there. What follows a comment stays as it is.
-type place struct {
+// parserState is the parser state: in text, in a tag, or in a quoted value of a tag. Text after a comment is not changed.
+type parserState struct {
 	tag     bool
 	quote   byte
 	comment bool
 }
 
-// squeezed is what stands between two values of a template.
-func (p *place) squeezed(text string) string {
+// squeezed returns the squeezed text between two values of a template.
+func (p *parserState) squeezed(text string) string {
 	p.comment = p.comment || strings.Contains(text, "<!--")
 	if p.comment {
 		return text

@@ -2,7 +2,7 @@
 //
 //	go run -C tools/icd10 . icd10c-tabular-April-1-2026.xml ../../internal/icd10/data/codes.gz
 //
-// Where the file is to be had stands in docs/billing.md.
+// docs/billing.md names the download address of the file.
 package main
 
 import (
@@ -29,15 +29,15 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	if len(args) != 2 {
-		return errors.New("two files are needed: the tabular list, and where to write")
+		return errors.New("usage: icd10 TABULAR.xml OUTPUT.gz")
 	}
-	source, err := os.Open(args[0]) //nolint:gosec // whoever runs it names the file
+	source, err := os.Open(args[0]) //nolint:gosec // the developer names the file
 	if err != nil {
 		return fmt.Errorf("open the tabular list: %w", err)
 	}
-	defer func() { _ = source.Close() }() // only read
+	defer func() { _ = source.Close() }() // read-only
 	var list tabular
-	if err := xml.NewDecoder(source).Decode(&list); err != nil { //nolint:gosec // whoever runs it trusts the file
+	if err := xml.NewDecoder(source).Decode(&list); err != nil { //nolint:gosec // the developer trusts the file
 		return fmt.Errorf("read the tabular list: %w", err)
 	}
 	codes := list.codes()
@@ -58,7 +58,7 @@ func run(args []string, out io.Writer) error {
 	return err
 }
 
-// tabular is the list as it is published.
+// tabular is the published list.
 type tabular struct {
 	Version string `xml:"version"`
 	Diags   []diag `xml:"chapter>section>diag"`
@@ -78,7 +78,7 @@ type extension struct {
 	Text string `xml:",chardata"`
 }
 
-// code is one of the set, without its dot.
+// code is one code of the set, without its dot.
 type code struct {
 	bare     string
 	billable bool
@@ -93,8 +93,9 @@ func (t tabular) codes() (list []code) {
 	return list
 }
 
-// codes are those of a diagnosis and all beneath it. What has no finer ones is billable; where seventh characters are to be added, which hold for
-// all beneath what defines them, it is billable with one, behind as many X as it takes to be the seventh.
+// codes returns the codes of a diagnosis and of its subdivisions. A code without subdivisions is billable. Where a seventh
+// character is required, which also applies to all subdivisions, the code is billable only with it, padded with X to six
+// characters.
 // Source: ICD-10-CM Official Guidelines for Coding and Reporting FY 2026, I.A.4, I.A.5 and I.B.2.
 func (d diag) codes(extensions []extension) (list []code) {
 	if len(d.Extensions) > 0 {
@@ -121,14 +122,15 @@ func (d diag) codes(extensions []extension) (list []code) {
 	return list
 }
 
-// diedOfIt is what a note under S06 excepts: who died before regaining consciousness has no later encounter and no sequela.
+// diedOfIt reports an exception noted under S06: a patient who died before regaining consciousness has no subsequent encounter
+// and no sequela.
 func diedOfIt(stem, char string) bool {
 	return strings.HasPrefix(stem, "S06") && (stem[5] == '7' || stem[5] == '8') && (char == "D" || char == "S")
 }
 
 func clean(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// pack writes the form that package icd10 reads. Frequent words get small numbers.
+// pack returns the format that package icd10 reads. Frequent words get small numbers.
 func pack(codes []code) ([]byte, error) {
 	count := map[string]int{}
 	for _, c := range codes {

@@ -1,5 +1,6 @@
-// Vigil is signed in to with a real identity provider: Dex, started as its own program is, `dex serve FILE`, of whose file it knows the part that
-// the tests and docs/three-practices.md have. Its own program needs a module that is not published in the version that fits.
+// Vigil is tested with a real identity provider: this program runs Dex as `dex serve FILE` does, and supports the settings
+// that the tests and docs/three-practices.md use. Dex's own program needs a module that is not published in a matching
+// version.
 package main
 
 import (
@@ -22,7 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// settings is Dex's file. Whatever else stands in one is refused: it would do nothing here.
+// settings is Dex's configuration file. Other settings are refused, because they would have no effect here.
 type settings struct {
 	Issuer  string `json:"issuer"`
 	Storage struct {
@@ -40,7 +41,7 @@ type settings struct {
 	Connectors       []storage.Connector `json:"connectors"`
 }
 
-// password is one of the people whom Dex knows itself; the hash is a text in the file.
+// password is a local user of Dex, with the hash as text.
 type password struct {
 	Email    string   `json:"email"`
 	Username string   `json:"username"`
@@ -50,7 +51,7 @@ type password struct {
 	Hash     string   `json:"hash"`
 }
 
-// local is what Dex calls the connector for the people whom it knows itself.
+// local is Dex's name for the connector of its local users.
 const local = "local"
 
 func main() {
@@ -77,7 +78,7 @@ func main() {
 	log.Fatal(http.ListenAndServe(s.Web.HTTP, dex))
 }
 
-// read takes the file as Dex does, whose settings are named as JSON.
+// read parses the file as Dex does, whose settings have JSON names.
 func read(name string) (s settings, err error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -96,7 +97,7 @@ func read(name string) (s settings, err error) {
 	return s, decoder.Decode(&s)
 }
 
-// stored is what the file names: clients, people, connectors.
+// stored holds the file's clients, users and connectors.
 func stored(s settings, quiet *slog.Logger) storage.Storage {
 	store := storage.WithStaticClients(memory.New(quiet), s.Clients)
 	var people []storage.Password

@@ -1,4 +1,4 @@
-"""What a program in Python does with the client that was generated from the contract: python3 client.py URL CLIENT_ID CLIENT_SECRET."""
+"""Calls Vigil with the Python client generated from the contract: python3 client.py URL CLIENT_ID CLIENT_SECRET."""
 
 import base64
 import datetime

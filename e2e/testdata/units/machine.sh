@@ -1,6 +1,6 @@
 #!/bin/sh
-# A machine within this one, with a systemd of its own: machine.sh SCRATCH FILES USER. Everything that it writes is in memory and ends with it:
-# its root lies over this machine's, which it cannot reach. The network is shared. To be started in new mount, pid, ipc, uts and cgroup namespaces.
+# Runs systemd in a container: machine.sh SCRATCH FILES USER. Its root is an overlay in memory over the host's, which it cannot change. The
+# network is shared. Start it in new mount, pid, ipc, uts and cgroup namespaces.
 set -e
 scratch=$1 files=$2 user=$3
 mount --make-rprivate /
@@ -14,7 +14,7 @@ mount -t proc proc "$root/proc"
 mount -t sysfs sysfs "$root/sys"
 for folder in run tmp sys/fs/cgroup; do mount -t tmpfs -o mode=755 tmpfs "$root/$folder"; done
 chmod 1777 "$root/tmp"
-# systemd's own hierarchy where this machine has several, otherwise the one that there is.
+# cgroup v1 hosts have a hierarchy for systemd; others have only cgroup v2.
 if [ -d /sys/fs/cgroup/systemd ]; then
 	mkdir "$root/sys/fs/cgroup/systemd"
 	mount -t cgroup -o none,name=systemd cgroup "$root/sys/fs/cgroup/systemd"
@@ -27,7 +27,7 @@ pivot_root . before
 umount -l before
 useradd --system --no-create-home --shell /usr/sbin/nologin "$user"
 : > /etc/fstab
-# What a machine does for itself as it starts is nobody's business here, but for the journal.
+# Disable the host's own units except the journal.
 for unit in /lib/systemd/system/sysinit.target.wants/* /lib/systemd/system/local-fs.target.wants/* /lib/systemd/system/multi-user.target.wants/* \
 	/etc/systemd/system/*.wants/*; do
 	case $unit in

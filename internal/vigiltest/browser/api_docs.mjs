@@ -1,5 +1,5 @@
-// The contract as people read it, under the policy that it is served with: every
-// group of operations is there, and an operation can be read.
+// The API documentation page, under its content security policy: every group of operations is shown, and an operation can be
+// opened.
 import assert from "node:assert/strict";
 import { base, run, shows } from "./browser.mjs";
 

@@ -1,5 +1,5 @@
-// What the scripts share: one page of a Chromium that fails the run with its first complaint. A script gets its wishes as JSON in INPUT
-// and answers with JSON on standard output.
+// Shared by the scripts: one Chromium page that fails the run at its first error. A script reads its input as JSON from
+// INPUT and prints its result as JSON.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { chromium } from "playwright-core";
@@ -9,10 +9,10 @@ export const input = JSON.parse(process.env.INPUT);
 
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"];
 
-const patience = 45_000; // milliseconds; nothing takes as long, but on a machine that does much else
+const patience = 45_000; // milliseconds; generous for a busy machine
 
-// run opens the page, hands it to the script and prints what comes back. When it fails there is a picture of the page.
-// tolerate is a pattern of complaints that the script provokes.
+// run opens the page, passes it to the script and prints the result. It takes a screenshot after a failure. tolerate is a
+// pattern of errors that the script provokes.
 export async function run(script, { tolerate, ...options } = {}) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, reducedMotion: "reduce", ...options });
@@ -27,7 +27,7 @@ export async function run(script, { tolerate, ...options } = {}) {
   } catch (error) {
     const picture = path.join(process.env.PICTURES, "failure.png");
     const shown = context.pages().at(-1) ?? page;
-    await shown.screenshot({ path: picture }).catch(() => {}); // it may be gone as well
+    await shown.screenshot({ path: picture }).catch(() => {}); // the page may be closed too
     console.error(error, complaints, shown.url(), picture);
     process.exitCode = 1;
   } finally {
@@ -35,7 +35,7 @@ export async function run(script, { tolerate, ...options } = {}) {
   }
 }
 
-// watch collects exceptions, errors and warnings of a page, but for Chromium's own line about an answer that [refused] waits for.
+// watch collects exceptions, errors and warnings of a page, except Chromium's line about an answer that [refused] waits for.
 function watch(page, tolerate, complaints) {
   page.on("pageerror", (error) => complaints.push(error.stack));
   page.on("console", (message) => {
@@ -46,7 +46,7 @@ function watch(page, tolerate, complaints) {
   });
 }
 
-// refused does something that the service has to answer with 400.
+// refused performs an action that the service must answer with 400.
 export async function refused(page, act) {
   const answer = page.waitForResponse((response) => {
     if (response.status() === 400) {
@@ -58,8 +58,7 @@ export async function refused(page, act) {
   assert.equal((await answer).status(), 400);
 }
 
-// until waits for something to be true in the page that the page has to wait for itself, as for a module: waitForFunction takes a promise
-// for true.
+// until waits for an asynchronous condition in the page, such as a module: waitForFunction takes a promise for true.
 export async function until(page, happens, arg) {
   for (const end = Date.now() + patience; !await page.evaluate(happens, arg);) {
     assert.ok(Date.now() < end, `in vain: ${happens}`);
@@ -67,7 +66,7 @@ export async function until(page, happens, arg) {
   }
 }
 
-// shows waits until a text can be seen.
+// shows waits until a text is visible.
 export async function shows(locator, text) {
   await locator.filter({ hasText: text }).first().waitFor();
 }

@@ -1,4 +1,4 @@
-// What the scripts for the console share: signing in, going about, and axe's opinion of what is shown.
+// Shared by the console's scripts: sign-in, navigation, and axe's findings.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -9,7 +9,7 @@ const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.
 export const heading = (page, name) => page.getByRole("heading", { level: 1, name });
 export const section = (page, name) => page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name });
 
-// signIn opens the console and signs in; a person's home is the first section of the menu.
+// signIn opens the console and signs in; the first section of the menu is the user's home.
 export async function signIn(page, email) {
   await page.goto(`${base}/`);
   await page.getByLabel("Email").fill(email);
@@ -23,16 +23,16 @@ export async function signOff(page) {
   await page.getByText("You have signed out.").waitFor();
 }
 
-// settled waits until nothing is being loaded any more.
+// settled waits until no request is pending.
 export async function settled(page) {
-  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))); // what was just asked for is not waited for yet
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))); // a request just made is not visible yet
   await page.waitForFunction(() => document.querySelector(".state.waiting") === null && document.querySelector("h1") !== null);
 }
 
-// accessible fails with what axe holds to be a serious or critical barrier on the page as it is.
+// accessible fails on axe's serious or critical findings for the current page.
 export async function accessible(page, what) {
   if (!(await page.evaluate(() => "axe" in window))) {
-    await page.evaluate(axe); // a policy that forbids inline scripts does not bind the debugger
+    await page.evaluate(axe); // a policy against inline scripts does not apply to the debugger
   }
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }));
   const barriers = violations.filter(({ impact }) => impact === "serious" || impact === "critical")

@@ -1,28 +1,28 @@
-// Every view that the router knows, with its tabs and its dialogs, as somebody meets it who does not see well, or does not use a pointer.
+// Every view of the router with its tabs and dialogs, for users with low vision or without a pointer.
 import assert from "node:assert/strict";
 import { base, input, run } from "./browser.mjs";
 import { settled, signIn, signOff } from "./console.mjs";
 import { look, prepare, sizes } from "./looks.mjs";
 
-// What a view is about, where it is about something; a view that has several forms has several.
+// The subject of each view that has one; a view with several forms has several subjects.
 const abouts = {
   patient: [{ id: input.patient }, {}],
   entry: [{ id: input.entry }, {}],
   enrolment: [{}, { fresh: true }, { id: input.unfinished }],
 };
 
-// Choices within a view, which are pressed one after the other.
+// Choices within a view, selected one after the other.
 const rows = ["About this patient", "Reports", "Enrollment steps"];
 const choices = ["[role=tab]", ...rows.map((name) => `nav[aria-label="${name}"] button`)].join();
 
-// The buttons that open a dialog or a form begin with these words. None of them acts at once.
+// The buttons that open a dialog or a form begin with these words. None of them acts immediately.
 const opening = ["Add", "Edit", "Snooze", "Log", "Enter", "Escalate", "Hand over", "New", "Assign", "Replace",
   "Unassign", "Record", "Revoke", "Run billing", "Create(?! batch)", "Export reviewed", "Import", "Archive", "Delete", "Entered in error", "Set up",
   "Confirm", "Discard", "Give", "Resolve", "Acknowledge with", "Note", "Invite", "Readings of", "About the escalation",
   "Sign off"];
 const opens = new RegExp(`^(${opening.join("|")})\\b(?!.* as reviewed)`);
 
-// What is opened by a key or a choice, in the view where it is; Escape closes it.
+// Dialogs opened by a key or a choice in their view; Escape closes them.
 const more = (page) => page.locator(".more-acts summary").click();
 const doors = {
   triage: {
@@ -80,17 +80,17 @@ async function see(page, what, within = "#main") {
 
 async function open(page, view, about, query = {}) {
   await page.evaluate(([v, a, q]) => import("/app/router.js").then(({ go }) => go(v, a, q)), [view, about, query]);
-  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))); // until the last view is gone
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))); // until the previous view is removed
   await settled(page);
 }
 
-// loaded waits until what was opened has come.
+// loaded waits until the opened content is shown.
 async function loaded(page) {
   await page.waitForTimeout(150);
   await page.waitForFunction(() => !document.querySelector(".state.waiting"));
 }
 
-// through looks at a view, at each of its tabs, and at what can be opened there.
+// through checks a view, each of its tabs, and the dialogs that it can open.
 async function through(page, view, about) {
   const said = new Set();
   await open(page, view, about);
@@ -123,9 +123,9 @@ async function throughDoors(page, view, about) {
   }
 }
 
-// throughDialogs opens what can be opened there, once for each kind of button, and looks at it. What leads to another view is not followed.
+// throughDialogs opens one dialog for each kind of button and checks it. Links to other views are not followed.
 async function throughDialogs(page, what, said) {
-  await page.mouse.move(5, 5); // what a row shows under the pointer goes away when another row moves there
+  await page.mouse.move(5, 5); // content under the pointer disappears when another row moves there
   const button = (name) => page.locator("#main").getByRole("button", { name }).filter({ visible: true });
   const names = await button(opens).evaluateAll((nodes) => nodes
     .filter((node) => !node.disabled && !(node.form && node.type === "submit") && !node.hasAttribute("aria-pressed"))
@@ -135,7 +135,7 @@ async function throughDialogs(page, what, said) {
   const query = await page.evaluate(() => Object.fromEntries(new URLSearchParams(location.hash.split("?")[1] ?? "")));
   for (const name of names) {
     const kind = name.split(/[:,]| of | for | [A-Z]+-/)[0];
-    if (said.has(kind) || await button(name).count() === 0) { // it belonged to what another one replaced
+    if (said.has(kind) || await button(name).count() === 0) { // it belonged to replaced content
       continue;
     }
     said.add(kind);
@@ -153,7 +153,7 @@ async function throughDialogs(page, what, said) {
   }
 }
 
-// note keeps which dialogs were seen.
+// note records which dialogs were checked.
 async function note(page) {
   const titles = page.locator("dialog[open]").evaluateAll((nodes) =>
     nodes.map((node) => node.getAttribute("aria-label") ?? node.querySelector("h2").textContent));
@@ -162,12 +162,12 @@ async function note(page) {
   }
 }
 
-// shut closes what is open by Escape, with the focus in it again: on a button, since a list that is open would take the key.
+// shut closes the open dialog with Escape, with the focus on a button, because an open list would take the key.
 async function shut(page) {
   const dialog = page.locator("dialog[open]");
-  const within = await dialog.count() > 0 ? dialog : page.locator("aside.drawer, #main"); // what is round a dialog takes no focus
+  const within = await dialog.count() > 0 ? dialog : page.locator("aside.drawer, #main"); // elements around a dialog are not focusable
   const button = within.locator("button").first();
-  await button.count() > 0 && await button.focus(); // Find has none
+  await button.count() > 0 && await button.focus(); // the search dialog has none
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
 }

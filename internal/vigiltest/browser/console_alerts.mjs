@@ -1,5 +1,6 @@
-// One 210/125 and then 27 warnings: the critical one stays on top, each patient and cause has one row, one note goes into several charts,
-// what was done can be undone, nothing moves under the hand, and the address keeps how the list is looked at. Keys and clicks are counted.
+// One 210/125 and then 27 warnings: the critical alert stays first, each patient and cause has one row, one note goes into
+// several charts, actions can be undone, rows do not move during use, and the URL stores the list's settings. Keys and
+// clicks are counted.
 import assert from "node:assert/strict";
 import { run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn } from "./console.mjs";
@@ -7,7 +8,7 @@ import { signedIn } from "./service.mjs";
 
 const api = await signedIn("nurse@vigil.test");
 
-// One reading after the other, as a device sends them.
+// Readings in order, as a device sends them.
 let turn = 0;
 const read = (patient, kind, values) => api("POST", `ingestion/${kind}/`, {
   patient_id: patient.id, measured_at: new Date(Date.now() - 120_000 + turn++ * 1000).toISOString(), ...values,
@@ -30,7 +31,7 @@ await run(async (page) => {
   const rows = page.locator("table.causes tr.cause");
   await shows(rows, worst.last_name);
 
-  // Severity first, one row a patient and cause.
+  // Most severe first, one row per patient and cause.
   await shows(rows.nth(0), worst.last_name);
   await shows(rows.nth(0), "210/125");
   await shows(rows.nth(1), "×9");
@@ -49,7 +50,7 @@ await run(async (page) => {
   return day;
 });
 
-// The critical one by itself with a note, then all the others with one.
+// The critical alert is acknowledged alone with a note, then all others with one note.
 async function answerAll(page, rows, worst) {
   const before = { ...counted };
   await press(page, "j");
@@ -79,7 +80,7 @@ async function answerAll(page, rows, worst) {
   return { keys: counted.keys - before.keys - texts, clicks: counted.clicks - before.clicks };
 }
 
-// The last thing is undone from its message: the alerts wait as before, and the trail tells both steps.
+// The last action is undone from its message: the alerts are open as before, and the audit trail has both steps.
 async function undo(page, rows) {
   await page.locator(".toast", { hasText: "Acknowledged 27 alerts" }).getByRole("button", { name: "Undo" }).click();
   await shows(page.locator(".toast"), "27 alerts restored");
@@ -90,7 +91,7 @@ async function undo(page, rows) {
   assert.deepEqual(trail.map(({ action }) => action).filter((action) => action !== "notified"), ["created", "acknowledged", "undone"]);
 }
 
-// A row opens to its readings in the same columns, and one of them to what can be done with it alone.
+// A row expands to its readings in the same columns, and a reading to its own actions.
 async function opens(page, rows) {
   await rows.nth(0).getByRole("button", { name: /^Readings of / }).click();
   const readings = page.locator("tr.reading");
@@ -103,7 +104,7 @@ async function opens(page, rows) {
   await heading(page, "Alerts").click();
 }
 
-// What comes while the list is used waits: nothing moves, and it is said what there is.
+// New alerts during use wait: no row moves, and their number is shown.
 async function holdsStill(page, rows, known, fresh) {
   await rows.nth(1).hover();
   const order = async () => rows.evaluateAll((list) => list.map((one) => one.dataset.key));
@@ -120,7 +121,7 @@ async function holdsStill(page, rows, known, fresh) {
   await page.mouse.move(5, 5);
 }
 
-// Filters stand in the address, and nobody's name does.
+// Filters are in the URL; patient names are not.
 async function keepsItsAddress(page) {
   await page.getByRole("button", { name: /^Warning/ }).click();
   await page.getByLabel("Kind").selectOption("pulse_oximetry");
@@ -140,7 +141,7 @@ async function keepsItsAddress(page) {
   await settled(page);
 }
 
-// Letters are letters in a note.
+// In a note, letter keys type letters.
 async function keysWhileTyping(page, rows) {
   await rows.nth(3).waitFor();
   const before = await rows.count();
@@ -154,7 +155,7 @@ async function keysWhileTyping(page, rows) {
   await page.getByRole("region", { name: "Selected alerts" }).waitFor({ state: "detached" });
 }
 
-// A snooze is about the kind of the row, and from the patient's sheet about what stands there.
+// A snooze applies to the row's kind, and from the patient page to its alerts.
 async function restsTheRightKind(page, rows) {
   const dialog = page.getByRole("dialog");
   const kind = async (of) => {
@@ -171,7 +172,7 @@ async function restsTheRightKind(page, rows) {
   await kind("pulse_oximetry");
 }
 
-// Who acknowledges an alert on the patient's sheet still has it there, in progress.
+// After acknowledging an alert on the patient page, the clinician still sees it there, in progress.
 async function staysOnTheSheet(page, rows) {
   const tabs = page.getByRole("navigation", { name: "About this patient" });
   const cards = page.getByRole("list", { name: "Alerts, newest first" }).locator(":scope > li");

@@ -1,17 +1,18 @@
-// How fast the console is with a large practice behind it: the time to the first useful view, the frames while the list changes many times a
-// second, and what is transferred. INPUT has the account, patients with their devices, the webhook's secret, and the rate and length of the changes.
+// The console's speed with a large practice: the time to the first useful view, frame times while the list changes many
+// times a second, and bytes transferred. INPUT has the account, patients with their devices, the webhook's secret, and the
+// rate and duration of the changes.
 import { setTimeout as pause } from "node:timers/promises";
 import { base, input, run } from "./browser.mjs";
 import { sendReading } from "./service.mjs";
 
 const list = ".triage > .row";
 const longFrame = 50; // milliseconds
-let measured = 0; // readings so far, each a second after the last
+let measured = 0; // number of readings so far, each a second after the last
 
 await run(async (page) => {
   const bytes = await countBytes(page);
   await page.addInitScript(markFirst, list);
-  for (let i = 0; i < input.patients.length; i++) { // the list has to be about something
+  for (let i = 0; i < input.patients.length; i++) { // the list needs content
     await send(i, 0);
   }
   const first = [await firstView(page)];
@@ -28,7 +29,7 @@ await run(async (page) => {
   return { first, cold, files: bytes.files, frames, work };
 }, { reducedMotion: "no-preference" });
 
-// firstView loads the console, signs in as a browser's password manager would, and says when what could be seen.
+// firstView loads the console, signs in as a password manager does, and returns when each part was visible.
 async function firstView(page) {
   await page.goto(`${base}/`);
   await page.getByLabel("Email").fill(input.email);
@@ -38,7 +39,8 @@ async function firstView(page) {
   return page.waitForFunction(() => window.marks.rows && window.marks).then((marks) => marks.jsonValue());
 }
 
-// markFirst notes, in milliseconds since the page was asked for, when the sign-in was painted, when it was sent, and when the list was painted.
+// markFirst records, in milliseconds from the request of the page, when the sign-in was painted, when it was sent, and when
+// the list was painted.
 function markFirst(rows) {
   const marks = window.marks = {};
   const painted = (name) => requestAnimationFrame(() => requestAnimationFrame(() => { marks[name] = performance.now(); }));
@@ -57,7 +59,7 @@ function markFirst(rows) {
   }).observe(document, { childList: true, subtree: true });
 }
 
-// countBytes adds up what comes over the wire, headers included; files is the same for the console's own files, each once.
+// countBytes counts the bytes transferred, headers included; files counts the console's own files, each once.
 async function countBytes(page) {
   const bytes = { sum: 0, files: 0 };
   const addresses = new Map();
@@ -75,10 +77,10 @@ async function countBytes(page) {
   return bytes;
 }
 
-// watchFrames changes the list at an even pace and notes every frame meanwhile.
+// watchFrames changes the list at a steady rate and records every frame.
 async function watchFrames(page) {
   await page.locator(".stream", { hasText: "Live" }).waitFor();
-  await page.mouse.move(2, 2); // the order rests under a pointer, and what moves is to be measured
+  await page.mouse.move(2, 2); // rows under the pointer do not move, and their movement is measured
   await page.evaluate(() => {
     const watch = window.watch = { deltas: [], tasks: [], changes: 0, on: true };
     let last = performance.now();
@@ -101,7 +103,7 @@ async function watchFrames(page) {
   };
 }
 
-// changeList sends readings at the wanted rate, and returns the rate that it reached once the last is drawn.
+// changeList sends readings at the given rate, and returns the actual rate once the last is drawn.
 async function changeList(seconds) {
   const sent = [];
   const began = performance.now();
@@ -111,11 +113,11 @@ async function changeList(seconds) {
   }
   await Promise.all(sent);
   const took = (performance.now() - began) / 1000;
-  await pause(500); // changes are gathered for a moment, drawn and slid
+  await pause(500); // changes are batched, drawn and animated
   return sent.length / took;
 }
 
-// watchWork is the same for a shorter time under the browser's own tracing, which takes its part of the processor.
+// watchWork changes the list for a shorter time under the browser's tracing, which itself takes CPU time.
 async function watchWork(page) {
   const browser = page.context().browser();
   await browser.startTracing(page, { categories: ["toplevel"] });
@@ -126,7 +128,7 @@ async function watchWork(page) {
   return { busy: busy / took, longest };
 }
 
-// workOf is how long the page's thread worked, by the processor's clock: what others on the same cores took away is not in it. Milliseconds.
+// workOf returns the CPU time of the page's thread in milliseconds, independent of other load.
 function workOf({ traceEvents }) {
   const main = traceEvents.find((event) => event.name === "thread_name" && event.args.name === "CrRendererMain" &&
     traceEvents.some((other) => other.pid === event.pid && other.name === "process_name" && other.args.name === "Renderer"));
@@ -135,7 +137,7 @@ function workOf({ traceEvents }) {
   return { busy: times.reduce((sum, time) => sum + time, 0), longest: Math.max(...times) };
 }
 
-// send is a reading for a patient, now high, now as it should be, each measured a second after the last.
+// send sends a patient's reading, alternating between high and normal, each measured a second after the last.
 function send(i, n) {
   const values = (n + i) % 3 === 1 ? { systolic: 124, diastolic: 79, pulse: 70 } : { systolic: 181 + n % 30, diastolic: 95, pulse: 88 };
   return sendReading(input.devices[i], input.patients[i], values, new Date(Date.now() - 3_600_000 + n * 1000));

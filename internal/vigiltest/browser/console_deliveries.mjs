@@ -1,5 +1,5 @@
-// Deliveries that were given up, as an administrator meets them the first time: the notice leads to the list, each delivery says what to do, and
-// what the filters show is queued again with its number first.
+// Dead letters, for a new administrator: the notice leads to the list, each delivery shows its remedy, and the filtered
+// deliveries are requeued after a confirmation with their number.
 import assert from "node:assert/strict";
 import { input, run, shows } from "./browser.mjs";
 import { accessible, section, settled, signIn, signOff } from "./console.mjs";
@@ -12,7 +12,7 @@ await run(async (page) => {
   await section(page, "EMR").click();
   await shows(page.getByRole("status"), `${many} deliveries are not retried automatically.`);
   await shows(page.locator(".badge"), "EMR: connected");
-  await page.getByLabel("From").fill("2001-01-01"); // what was chosen before must not hide any
+  await page.getByLabel("From").fill("2001-01-01"); // an earlier choice must not hide any
   await page.getByRole("button", { name: "Show these deliveries" }).click();
   await settled(page);
   assert.equal(await page.getByLabel("From").inputValue(), "");

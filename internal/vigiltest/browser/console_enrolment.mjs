@@ -1,5 +1,5 @@
-// Somebody is enrolled from the first name to the wait for the first reading, with mistakes on the way, and every click and key is counted;
-// then the same facts of somebody whom the EMR knows.
+// A patient is enrolled from the name to the wait for the first reading, with mistakes, and every click and key is counted;
+// then the same for a patient imported from the EMR.
 import assert from "node:assert/strict";
 import { input, refused, run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn, signOff } from "./console.mjs";
@@ -10,7 +10,7 @@ const type = async (page, text) => { spent.keys += text.length; await page.keybo
 const press = async (page, key) => { spent.keys++; await page.keyboard.press(key); };
 const into = async (page, locator, text) => { await click(locator); await type(page, text); };
 
-// picks writes a beginning into a combo box and takes what is offered first for it.
+// picks types the start of a value into a combo box and selects the first suggestion.
 async function picks(page, label, beginning, want) {
   const box = page.getByRole("combobox", { name: label, exact: true });
   await click(box);
@@ -30,7 +30,7 @@ await run(async (page) => {
   await sheet(page);
   await dialog(page);
   return { ...anew, brought: await bringOver(page) };
-}, { tolerate: /status of 400/ }); // two things of one form can be refused at once
+}, { tolerate: /status of 400/ }); // two fields of one form can be refused at once
 
 async function enrol(page) {
   await click(section(page, "Enrollment"));
@@ -39,7 +39,7 @@ async function enrol(page) {
   await step(page, "Patient");
   await accessible(page, "a new patient");
 
-  // Two mistakes are said at their fields and in the summary, which leads to them.
+  // Two errors are shown at their fields and in the summary, which links to them.
   await into(page, page.getByLabel("First name"), "Beatriz");
   await into(page, page.getByLabel("Last name"), input.last);
   await page.getByLabel("Date of birth").fill("2999-01-01");
@@ -49,7 +49,7 @@ async function enrol(page) {
   await page.getByRole("alert").getByRole("button", { name: "Phone" }).click();
   assert.equal(await page.evaluate(() => document.activeElement.name), "phone", "the summary leads to the field");
   await page.getByLabel("Date of birth").fill("1958-03-14");
-  spent.keys += 8; // a date is eight figures
+  spent.keys += 8; // a date has eight digits
   await page.getByLabel("Phone").fill("");
   await into(page, page.getByLabel("Phone"), "2175550142");
   for (const [name, value] of [["Street", "12 Elm Street"], ["City", "Springfield"], ["State", "IL"], ["ZIP", "62704"]]) {
@@ -79,7 +79,7 @@ async function enrol(page) {
   await picks(page, "Ordering provider", input.provider.slice(0, 4), input.provider);
   await picks(page, "Diagnoses", "heart fail", "I50.9 Heart failure, unspecified");
   await picks(page, "Diagnoses", "I10", "I10 Essential (primary) hypertension");
-  // A code that is none is said with its place, and one that was typed and not chosen is not lost in silence.
+  // An invalid code is reported with its position, and a code that was typed but not selected is not dropped silently.
   await page.getByLabel("Monitoring order date", { exact: true }).fill(`${new Date().getFullYear() + 1}-01-01`);
   const diagnoses = page.getByRole("combobox", { name: "Diagnoses" });
   await diagnoses.fill("U07.1");
@@ -128,7 +128,7 @@ async function unfinished(page) {
   await page.setViewportSize({ width: 1400, height: 1000 });
 }
 
-// sheet: what is missing stands there, and leads to where it is done.
+// sheet: missing facts are listed, with links to where they are entered.
 async function sheet(page) {
   await section(page, "Patients").click();
   await settled(page);
@@ -146,7 +146,7 @@ async function sheet(page) {
   await missing.waitFor();
 }
 
-// dialog: what could not be entered before is in the patient's dialog, and is kept.
+// dialog: the remaining facts are entered in the patient's dialog and stored.
 async function dialog(page) {
   await page.getByRole("button", { name: "More", exact: true }).or(page.locator("summary", { hasText: /More|⋯/ })).first().click();
   await page.getByRole("button", { name: "Edit", exact: true }).first().click();
@@ -170,10 +170,10 @@ async function dialog(page) {
   await box.waitFor({ state: "detached" });
 }
 
-// bringOver: who comes from the EMR goes on at what is missing, in the same path.
+// bringOver: an imported patient continues at the missing facts, in the same steps.
 async function bringOver(page) {
   await signOff(page);
-  await signIn(page, "ma@vigil.example"); // nurses bring nobody over
+  await signIn(page, "ma@vigil.example"); // nurses cannot import patients
   await section(page, "EMR").click();
   await page.getByRole("tab", { name: "Import patients" }).click();
   await page.getByLabel("Show up to").fill("100");

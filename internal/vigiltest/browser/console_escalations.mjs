@@ -1,5 +1,5 @@
-// Escalations: the most urgent first, how long until the next are told, given to a colleague by name, and a second one says that one is
-// open.
+// Escalations: the most urgent first, the time until the next tier is notified, reassignment by name, and a hint when a
+// second one would be opened.
 import assert from "node:assert/strict";
 import { base, run, shows } from "./browser.mjs";
 import { accessible, section, settled, signIn, signOff } from "./console.mjs";
@@ -34,7 +34,7 @@ await run(async (page) => {
   await shows(page.getByRole("region", { name: "Gap in the rota" }), "No one is on call all week");
   await accessible(page, "the escalations");
 
-  // Given to a colleague by a few letters of the name.
+  // Reassigned with a few letters of the colleague's name.
   await page.locator("body").click({ position: { x: 3, y: 300 } });
   await press(page, "j");
   await press(page, "w");
@@ -53,7 +53,7 @@ await run(async (page) => {
   const steps = { ...counted };
   assert.equal(await picker.count(), 1);
 
-  // A second escalation says that one is open, and with whom.
+  // A second escalation shows that one is open, and its owner.
   await page.getByRole("button", { name: /^New escalation/ }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("searchbox").fill(second.last_name);
@@ -66,7 +66,7 @@ await run(async (page) => {
   assert.equal(await dialog.getByText(/may not be/).count(), 0, "the service's own words are shown");
   await dialog.getByRole("button", { name: "Cancel" }).click();
 
-  // Taken by one key, it is being handled.
+  // One key takes it, and it is in progress.
   await rows.nth(0).focus();
   await page.keyboard.press("t");
   await shows(page.locator(".escalations .group"), "In progress");
@@ -83,7 +83,7 @@ await run(async (page) => {
   return steps;
 });
 
-// Who looks after the equipment sees whose the devices behind a hub are.
+// The equipment staff sees the owners of the devices behind a hub.
 async function hubsSayWhose(page) {
   await signIn(page, "clinical_manager@vigil.test");
   await section(page, "Operations").click();

@@ -1,4 +1,4 @@
-// The live list: a reading from the gateway moves a patient, another browser sees it too, and a service that dies is owned up to.
+// The live list: a gateway reading moves a patient, another browser shows it too, and a lost connection is shown.
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { input, run, shows } from "./browser.mjs";
@@ -17,7 +17,7 @@ await run(async (page) => {
   assert.notEqual(await row.getAttribute("aria-label"), before, "the score stayed");
 
   await row.focus();
-  await page.keyboard.press("a"); // what is critical is answered with a note
+  await page.keyboard.press("a"); // a critical alert is acknowledged with a note
   const note = page.getByRole("textbox", { name: /^Note for the/ });
   await note.fill("Called: took no medicine today.");
   await shows(page.locator(".drawer .causes"), "unacknowledged");
@@ -29,7 +29,7 @@ await run(async (page) => {
   await page.getByRole("dialog").getByRole("button", { name: "Escalate" }).click();
   await shows(page.locator(".toast"), "Escalated");
 
-  await writeFile(input.ready, ""); // the service is killed now, and started again
+  await writeFile(input.ready, ""); // the service is now killed and restarted
   await page.locator(".stream", { hasText: "Not live" }).waitFor({ timeout: 60_000 });
   await page.locator(".stream", { hasText: /^Live$/ }).waitFor({ timeout: 120_000 });
   await row.waitFor();

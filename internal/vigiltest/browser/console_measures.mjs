@@ -1,4 +1,4 @@
-// What the sketches measure: how much of the list is seen at once, what covers what, what stands where, and what is said when the line is dead.
+// The layout of the list: visible rows, overlaps, positions, and the message when the connection is lost.
 import assert from "node:assert/strict";
 import { run } from "./browser.mjs";
 import { section, settled, signIn } from "./console.mjs";
@@ -21,7 +21,7 @@ await run(async (page) => {
   return {};
 }, { tolerate: /ERR_INTERNET_DISCONNECTED/ });
 
-// On a phone the first patient stands in the upper third; what is done quickly covers neither the value nor the reason, however wide the window.
+// On a phone the first patient is in the upper third, and the quick actions cover neither value nor reason at any width.
 async function list(page) {
   await page.setViewportSize(phone);
   const { y } = await box(page.locator(row));
@@ -39,7 +39,7 @@ async function list(page) {
   }
 }
 
-// Who calls asks for the date of birth, and does not wake anybody.
+// The panel shows the date of birth, for a caller to confirm, and the patient's local time.
 async function panel(page) {
   const first = page.locator(row).first();
   const id = await first.getAttribute("data-id");
@@ -54,7 +54,7 @@ async function panel(page) {
   await page.keyboard.press("Escape");
 }
 
-// The columns of the escalations have heads, each above what it names.
+// The columns of the escalations have headers, each above its content.
 async function escalations(page) {
   await section(page, "Escalations").click();
   const line = page.locator("li.escalation > .line").first();
@@ -65,7 +65,7 @@ async function escalations(page) {
   }
 }
 
-// Since when a cause is there is not cut off.
+// The start time of a cause is not truncated.
 async function alerts(page) {
   await section(page, "Alerts").click();
   await settled(page);
@@ -76,7 +76,7 @@ async function alerts(page) {
   assert.ok(whole <= seen, `${whole} wide in a column of ${seen}`);
 }
 
-// On the sheet what is out of bounds comes before what is not.
+// On the patient page, values out of bounds come first.
 async function tiles(page) {
   const api = await signedIn("nurse@vigil.example");
   const out = (await api("GET", "triage/patients/?page_size=100")).results
@@ -88,7 +88,7 @@ async function tiles(page) {
   await page.waitForFunction(() => document.querySelector(".tiles h3")?.textContent === "SpO₂");
 }
 
-// Without a network the list does not pretend to be live, and is again as soon as there is one.
+// Without a network the list is not shown as live; it is again after reconnecting.
 async function offline(page) {
   await section(page, "Triage").click();
   await page.context().setOffline(true);

@@ -1,5 +1,5 @@
-// A month's end of 56 entries: who bills sees what can be reviewed and what blocks the rest, reviews all that can be with a press, takes it
-// back, goes one by one, and comes back to filters as they were left. What it took is counted in presses.
+// Month-end review of 56 entries: the biller sees the reviewable entries and what blocks the rest, reviews all with one
+// click, reverts it, goes through them one by one, and returns to the same filters. Clicks are counted.
 import assert from "node:assert/strict";
 import { input, run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn } from "./console.mjs";
@@ -20,7 +20,7 @@ await run(async (page) => {
   await exported(page);
   await reports(page);
   await answered(page);
-  for (const [width, colorScheme] of [[390, "light"], [720, "dark"], [1440, "dark"]]) { // 720 is a laptop's window at 200 %
+  for (const [width, colorScheme] of [[390, "light"], [720, "dark"], [1440, "dark"]]) { // 720 is a laptop at 200 %
     await page.setViewportSize({ width, height: 844 });
     await page.emulateMedia({ colorScheme });
     await section(page, "Billing").click();
@@ -95,7 +95,7 @@ async function oneByOne(page) {
   await page.getByRole("button", { name: /^To review/ }).click();
 }
 
-// Filters and page are where they were left, on the way back from an entry; reviewing leads from each to the next.
+// After returning from an entry, filters and page are unchanged; a review leads to the next entry.
 async function cameBack(page) {
   await page.getByRole("tab", { name: "Entries" }).click();
   await page.getByLabel("State").selectOption("reviewed");
@@ -126,7 +126,7 @@ async function exported(page) {
   await dialog.waitFor({ state: "detached" });
 }
 
-// A report is in the address, with its parameters: the way back finds it.
+// A report and its parameters are in the URL, so that going back restores it.
 async function reports(page) {
   await section(page, "Reports").click();
   await page.getByRole("button", { name: "Claims by state" }).click();
@@ -140,7 +140,7 @@ async function reports(page) {
   assert.equal(await page.getByLabel("From").inputValue(), input.from);
 }
 
-// A file that left says what came of its lines.
+// A sent file shows the outcome of its lines.
 async function answered(page) {
   const file = {
     id: "0190b2c4-0000-7000-8000-00000000000a", interchange_control_number: "000465120", usage: "P", claims: 6, lines: 11, total_charge: 479.67,

@@ -1,4 +1,4 @@
-// What stopped somebody who did the tasks of a practice for the first time, without help: each goes on now.
+// Obstacles of a new user who did a practice's tasks without help: each is removed.
 import assert from "node:assert/strict";
 import { run, shows } from "./browser.mjs";
 import { section, settled, signIn, signOff } from "./console.mjs";
@@ -21,7 +21,7 @@ await run(async (page) => {
   return { who };
 });
 
-// A value that is the limit itself lies on the side that the message says.
+// A value equal to the bound is on the side that the message states.
 async function sides(page) {
   const said = (parameter, value, threshold, message) => page.evaluate((latest) =>
     import("/app/views/alerts/labels.js").then(({ causeOf }) => causeOf({ type: "vitals", latest })), { parameter, value, threshold, message });
@@ -30,7 +30,7 @@ async function sides(page) {
   assert.equal(await said("spo2", 88, 92, ""), "SpO₂ at or below 92");
 }
 
-// A dialog begins in its first field, not at the button that closes it; whoever answered is told by name.
+// A dialog opens with the focus in its first field, not on the close button; the user who acknowledged is named.
 async function atTheSide(page) {
   await settled(page);
   await page.locator(".triage > .row").first().click();
@@ -49,7 +49,7 @@ async function atTheSide(page) {
   return "Priya Raman";
 }
 
-// What is open names people; the menu of the record shuts behind whoever goes on with Tab.
+// Open items name their owners; the record's menu closes when the focus leaves it by Tab.
 async function onTheSheet(page) {
   const work = page.getByRole("region", { name: "Open work" });
   await shows(work, "Urgent escalation, Priya Raman");
@@ -64,7 +64,7 @@ async function onTheSheet(page) {
   await more.getByRole("button", { name: "Edit" }).waitFor({ state: "hidden" });
 }
 
-// A nurse orders for the provider, and is not refused for a team that others choose.
+// A nurse orders on behalf of the provider, and is not refused because of a team that others assign.
 async function enrol(page) {
   await section(page, "Enrollment").click();
   await page.getByRole("button", { name: "Enroll patient" }).click();
@@ -83,11 +83,11 @@ async function enrol(page) {
   await page.getByRole("button", { name: "Monitoring order date: today" }).click();
   await page.getByLabel("Order details").fill("Blood pressure, daily");
   await page.getByRole("button", { name: "Save and continue to thresholds" }).click();
-  await shows(page.getByRole("navigation", { name: "Enrollment steps" }).locator("[aria-current=step]"), /^(?!.*Order and diagnosis)/); // the next
+  await shows(page.getByRole("navigation", { name: "Enrollment steps" }).locator("[aria-current=step]"), /^(?!.*Order and diagnosis)/); // the next step
   assert.equal(await page.getByText("You do not have permission").count(), 0);
 }
 
-// Who is short of days is found without turning over those who are short of minutes.
+// Patients short of days are found without those short of minutes.
 async function daysShort(page) {
   await section(page, "Billing").click();
   await settled(page);
@@ -109,7 +109,7 @@ async function daysShort(page) {
   assert.ok(all > 0 && all === days + minutes, `${all} are ${days} and ${minutes}`);
 }
 
-// The week of a practice is set in one step for all days that are alike.
+// The practice's weekly hours are set in one step for all similar days.
 async function wholeWeek(page) {
   await section(page, "Escalations").click();
   await page.getByRole("button", { name: "On call" }).click();

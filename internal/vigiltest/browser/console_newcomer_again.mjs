@@ -1,10 +1,10 @@
-// What stopped the next people who did the tasks of a practice for the first time, a part for each.
+// Obstacles of later new users, one part for each.
 import assert from "node:assert/strict";
 import { input, run, shows } from "./browser.mjs";
 import { section, settled, signIn, signOff } from "./console.mjs";
 import { sendReading, signedIn } from "./service.mjs";
 
-// Who does it, and what.
+// User and task.
 const tasks = {
   onTheList: ["nurse@vigil.example", onTheList],
   panel: ["nurse@vigil.example", panel],
@@ -37,7 +37,7 @@ function inSight(locator) {
   });
 }
 
-// A row that is told anew still says on how many days, and keeps its line.
+// A row that is notified again still shows the number of days, and keeps its layout.
 async function onTheList(page) {
   await shows(page.locator(".stream"), /^Live$/);
   const days = /Out of range on \d of \d days/;
@@ -51,7 +51,7 @@ async function onTheList(page) {
   assert.ok(await points() >= before, "the line is gone");
 }
 
-// What stands at the top of the panel at the side is not under the bar, however many lines that has.
+// The top of the side panel is not covered by the header, whatever its height.
 async function panel(page) {
   for (const [width, height] of [[1280, 800], [700, 900], [390, 844]]) {
     await page.setViewportSize({ width, height });
@@ -66,7 +66,7 @@ async function panel(page) {
   await page.setViewportSize({ width: 1400, height: 1000 });
 }
 
-// Whoever has changed a bound reads and fills what belongs to the change without looking for it.
+// A user who has changed a bound sees and completes the related fields without a search.
 async function thresholds(page) {
   await page.locator(".triage > .row").first().click();
   await page.locator("aside.drawer").getByRole("button", { name: "Open chart" }).click();
@@ -86,7 +86,7 @@ async function thresholds(page) {
   await page.setViewportSize({ width: 1400, height: 1000 });
 }
 
-// Who is on call stands in the menu, and has a way back.
+// The on-call rota is in the menu, and has a way back.
 async function onCall(page) {
   await section(page, "On call").click();
   await page.getByRole("heading", { level: 1, name: "On call" }).waitFor();
@@ -94,7 +94,7 @@ async function onCall(page) {
   await page.getByRole("heading", { level: 1, name: "Escalations" }).waitFor();
 }
 
-// A nurse finds whom to call so that they come to sixteen days, how long there is for it, and the number, which offers the timer.
+// A nurse finds whom to call to reach sixteen days, the time left, and the phone number, which offers the timer.
 async function daysShort(page) {
   await section(page, "Patients").click();
   await page.getByRole("tab", { name: "Behind on days" }).click();
@@ -108,7 +108,7 @@ async function daysShort(page) {
   await page.getByRole("button", { name: "Time this call" }).waitFor();
 }
 
-// What cannot be sent has no button that tries; what was made says where it is, and is handed over.
+// Without a possible delivery there is no send button; a created file shows its location and can be handed over.
 async function batch(page) {
   const sheet = "**/api/v1/billing/month-end/**";
   await page.route(sheet, async (route) => {
@@ -154,7 +154,8 @@ async function held(page, path, change = (answer) => answer) {
   return async () => { go(); await page.unroute(path, { behavior: "wait" }); };
 }
 
-// Enter before the answer is there is meant for what was typed, also when whoever pressed it has gone on; of similar names it takes the same.
+// Enter before the answer arrives applies to the typed text, also after moving on; among similar names it selects the same
+// one.
 async function fastEnter(page) {
   const call = await signedIn("nurse@vigil.example");
   const [patient] = (await call("GET", "patients/?page_size=1")).results;
@@ -182,7 +183,7 @@ async function fastEnter(page) {
   await dialog.getByRole("button", { name: "Cancel" }).click();
 }
 
-// Stopping the timer says how much it logs; a slash and a name put in any of many templates.
+// Stopping the timer shows the minutes that it logs; a slash and a name insert any of many templates.
 async function timerAndTexts(page) {
   const manager = await signedIn("manager@vigil.example");
   const known = (await manager("GET", "note-templates/?page_size=1")).count;
@@ -214,7 +215,7 @@ async function timerAndTexts(page) {
   await shows(page.locator(".toast"), "Time logged.");
 }
 
-// An administrator takes somebody's link to the practice's sign-on away.
+// An administrator removes a user's link to the practice's identity provider.
 async function unlink(page) {
   await page.route("**/api/v1/auth/oidc/", (route) => route.fulfill({ json: { offered: true, required: false } }));
   await section(page, "Operations").click();

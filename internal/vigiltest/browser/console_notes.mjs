@@ -1,4 +1,5 @@
-// Note templates: whoever leads keeps the texts, each note is offered those that fit it, and what is put in is typed on. Drafts outlast a reload.
+// Note templates: the manager edits the texts, each note offers those that fit, and inserted text can be edited. Drafts
+// survive a reload.
 import assert from "node:assert/strict";
 import { run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn, signOff } from "./console.mjs";
@@ -41,7 +42,7 @@ async function keep(page, name, context, text) {
   await shows(page.locator("tbody tr"), text);
 }
 
-// One that fits, where the cursor stands, apart from what was there; then the note is the writer's.
+// A matching template is inserted at the cursor, separated from the existing text; the note remains editable.
 async function inTheAlerts(page, { last_name: name }) {
   await section(page, "Alerts").click();
   await page.locator("tr.cause", { hasText: name }).first().getByRole("checkbox").check();
@@ -60,7 +61,7 @@ async function inTheAlerts(page, { last_name: name }) {
   assert.equal(alert.notes, "Seen. Nail varnish; measured again without it. 97 %.");
 }
 
-// What is written in the dialog survives a reload, the text that was put in as well.
+// The dialog's text survives a reload, inserted templates included.
 async function inAnEscalation(page, id) {
   await section(page, "Escalations").click();
   const row = page.locator("li.escalation").first();
@@ -88,14 +89,14 @@ async function inAnEscalation(page, id) {
   assert.equal((await api("GET", `escalations/${id}/`)).resolution_notes, "Handed over to the evening team.");
 }
 
-// What was done can be taken back for ten seconds, and no longer.
+// An action can be undone for ten seconds only.
 async function undoLasts(page) {
   await section(page, "Alerts").click();
   await heading(page, "Alerts").waitFor();
   await page.context().clock.install();
   await page.locator("tr.cause").first().getByRole("checkbox").check();
   await page.getByRole("button", { name: /^Acknowledge 1/ }).click();
-  await page.mouse.move(5, 5); // its time stands still under the pointer
+  await page.mouse.move(5, 5); // the countdown stops under the pointer
   const back = page.locator(".toast", { hasText: "Acknowledged 1 alert" }).getByRole("button", { name: "Undo" });
   await back.waitFor();
   await page.context().clock.runFor(8_000);

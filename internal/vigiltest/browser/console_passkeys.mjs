@@ -1,10 +1,11 @@
-// A passkey's life: added and named, used alone, used after the password, renamed and removed. Chromium's own virtual device holds it.
+// Passkeys: added and named, used alone, used after the password, renamed and removed. Chromium's virtual authenticator
+// holds them.
 import assert from "node:assert/strict";
 import { base, input, run, shows } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn, signOff } from "./console.mjs";
 
 const email = "nurse@vigil.example";
-// Chromium writes a line about each answer from 400 on; here they are asked for.
+// Chromium logs each answer from 400 on; here they are expected.
 const tolerate = /status of (401|403)/;
 
 await run(async (page) => {
@@ -21,7 +22,7 @@ await run(async (page) => {
     await heading(page, "Account").waitFor();
     await settled(page);
   };
-  const withPassword = async (button) => { // the service asks for the password only then
+  const withPassword = async (button) => { // the service prompts for the password only then
     await dialog.getByRole("button", { name: button, exact: true }).click();
     await shows(dialog, "Enter your password again");
     await dialog.getByLabel("Password").fill("wrong");
@@ -68,7 +69,7 @@ await run(async (page) => {
   await page.getByRole("navigation", { name: "Sections" }).waitFor();
 
   await signOff(page);
-  await debug.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false }); // alone the device has to know who holds it
+  await debug.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: false }); // a passkey alone requires user verification
   await page.getByRole("button", { name: "Use a passkey" }).click();
   await shows(page.getByRole("alert"), "No passkey was used.");
   await debug.send("WebAuthn.setUserVerified", { authenticatorId, isUserVerified: true });

@@ -1,5 +1,6 @@
-// The round of a patient by hand and by key, counted: what breached is read first, answered with one note; the call is timed and noted; the
-// escalation, the review and the paper for the visit. The browser's clock is in Tokyo, the patient is in Honolulu.
+// A patient's review by pointer and by key, counted: the breach comes first and is acknowledged with one note; the call is
+// timed and noted; then the escalation, the review and the visit report. The browser's clock is in Tokyo, the patient is in
+// Honolulu.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { input, run, shows } from "./browser.mjs";
@@ -14,11 +15,11 @@ await run(async (page) => {
   const toast = page.locator(".toast").last();
   const before = page.getByRole("region", { name: "Out of range" });
 
-  const write = async (text) => { // the field of the note has the focus by itself
+  const write = async (text) => { // the note field has the focus automatically
     await page.waitForFunction(() => document.activeElement?.getAttribute("name") === "notes");
     await page.keyboard.type(text);
   };
-  await page.addInitScript(() => addEventListener("click", (event) => { // the browser of a machine without a phone would ask
+  await page.addInitScript(() => addEventListener("click", (event) => { // without a phone app the browser would prompt
     const link = event.target.closest?.('a[href^="tel:"]');
     if (link) {
       event.preventDefault();
@@ -104,7 +105,7 @@ async function open(page) {
   await settled(page);
 }
 
-// looksRight compares the sheet with what the service says.
+// looksRight compares the patient page with the service's data.
 async function looksRight(page, before) {
   const said = await before.innerText();
   assert.match(said, /188\/114/, "the newest critical value stands first");

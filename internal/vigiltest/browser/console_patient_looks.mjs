@@ -1,4 +1,4 @@
-// The patient for everybody's eyes: each role, both schemes, a phone, letters twice as large, and by keyboard alone.
+// The patient page for every role, in both color schemes, on a phone, at 200 % text size, and by keyboard alone.
 import assert from "node:assert/strict";
 import { input, run, shows } from "./browser.mjs";
 import { accessible, section, settled, signIn, signOff } from "./console.mjs";
@@ -26,7 +26,7 @@ await run(async (page) => {
   assert.equal(await bar.getByRole("link", { name: "Call" }).getAttribute("href"), "tel:5185550120");
   await page.setViewportSize(desk);
 
-  // By keyboard: the menu of what is done seldom opens, closes and gives the focus back; the days turn.
+  // By keyboard: the menu of rare actions opens, closes and returns the focus; the days can be paged.
   const more = page.getByLabel("More actions");
   await more.focus();
   await page.keyboard.press("Enter");
@@ -41,7 +41,7 @@ await run(async (page) => {
   await page.waitForFunction(([was]) => { const now = document.querySelector(".days .count")?.innerText; return now && now !== was; }, [range]);
   await signOff(page);
 
-  // Who may not read the chart sees the days and how to reach the patient, and no door that would not open.
+  // A role without chart access sees the days and the contact data, and no link to pages that it may not open.
   await signIn(page, "data_monitor@vigil.test");
   await open(page);
   assert.equal(await page.getByRole("region", { name: "Days with readings" }).count(), 1);
@@ -58,7 +58,7 @@ await run(async (page) => {
   await accessible(page, "the patient, for who bills");
   await signOff(page);
 
-  // A medical assistant is not offered what only others answer.
+  // A medical assistant is not offered actions of other roles.
   await signIn(page, "ma@vigil.test");
   await open(page);
   await shows(page.getByRole("region", { name: "Days with readings" }), "(16 needed)");

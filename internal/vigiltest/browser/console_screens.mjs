@@ -1,12 +1,12 @@
-// Pictures of the views and their tabs, in light and dark, at the width of a desk and of a phone, for docs/screens. Which ones is in the
-// wishes; a part of a view has two pictures, a view four. As WebP, which takes half of what PNG does.
+// Screenshots of the views and their tabs, in light and dark, on a desktop and on a phone, for docs/screens. INPUT lists
+// them; a part of a view has two, a view four. WebP takes half the size of PNG.
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { chromium } from "playwright-core";
 import { base, input } from "./browser.mjs";
 import { settled, signIn } from "./console.mjs";
 
-// What is done before the picture is taken, by its name.
+// Actions before a screenshot, by its name.
 const doors = {
   account: (page) => page.getByRole("button", { name: "Add a passkey" }).waitFor(),
   "triage-panel": async (page) => {
@@ -40,19 +40,19 @@ let pictures = 0;
 async function open(page, { name, view, tab, about }) {
   const go = (to) => page.evaluate(([v, a, q]) => import("/app/router.js").then((router) => router.go(v, a, q)), to);
   await page.evaluate(() => document.activeElement?.blur());
-  await go(["nowhere", {}, {}]); // so that nothing of the view before is left, a chart of the other scheme least of all
+  await go(["nowhere", {}, {}]); // clears the previous view, above all charts of the other color scheme
   await settled(page);
   await go([view, about ?? {}, tab ? { tab } : {}]);
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   await settled(page);
   await doors[name]?.(page);
-  await page.locator("[role=tabpanel]").last().evaluate((panel) => { // on a phone what a tab shows may stand under much else
+  await page.locator("[role=tabpanel]").last().evaluate((panel) => { // on a phone a tab's content may be far down
     if (panel.getBoundingClientRect().top > innerHeight / 2) {
       panel.scrollIntoView();
       scrollBy(0, -160);
     }
   }, null, { timeout: 100 }).catch(() => {}); // it has none
-  await page.waitForLoadState("networkidle", { timeout: 3000 }).catch(() => {}); // the live list never rests
+  await page.waitForLoadState("networkidle", { timeout: 3000 }).catch(() => {}); // the live list keeps its connection open
   await settled(page);
 }
 

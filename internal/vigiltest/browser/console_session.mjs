@@ -1,5 +1,5 @@
-// A session over tabs, a reload and an absence: shared without a token in any storage, warned of before it ends, and a half-written note is kept
-// for its writer. INPUT says which part; each begins with nobody signed in.
+// A session across tabs, a reload and a pause: shared without a token in any storage, with a warning before it ends, and
+// with unsaved notes kept for their author. INPUT selects the part; each starts signed out.
 import assert from "node:assert/strict";
 import { base, input, run, shows, until } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn, signOff } from "./console.mjs";
@@ -9,14 +9,14 @@ const parts = { tabs, drafts, absence, names };
 const menu = (page) => page.getByRole("navigation", { name: "Sections" });
 const door = (page) => page.getByRole("button", { name: "Sign in", exact: true });
 
-// fresh opens one more tab of the same browser.
+// fresh opens another tab of the same browser.
 async function fresh(page) {
   const tab = await page.context().newPage();
   await tab.goto(`${base}/`);
   return tab;
 }
 
-// kept is all that the browser stores for the page, as a thief of the disk would find it.
+// kept returns everything that the browser stores for the page, as an attacker with the disk would find it.
 const kept = (page) => page.evaluate(async () => {
   const databases = await indexedDB.databases();
   const cached = await caches.keys();
@@ -30,7 +30,7 @@ const renew = (page) => page.evaluate(async () => {
   return fresh;
 });
 
-// gate holds the swaps of tokens until it is opened, so that all tabs ask before one is answered.
+// gate holds the token refreshes until it is opened, so that all tabs have sent one before the first is answered.
 async function gate(context) {
   let open;
   const opened = new Promise((done) => { open = done; });
@@ -49,7 +49,7 @@ async function tabs(page) {
   await menu(second).waitFor();
   const third = await fresh(page);
   await menu(third).waitFor();
-  const stranger = await page.context().browser().newContext(); // another browser is nobody's tab
+  const stranger = await page.context().browser().newContext(); // another browser does not share the session
   const elsewhere = await stranger.newPage();
   await elsewhere.goto(`${base}/`);
   await door(elsewhere).waitFor();
@@ -66,7 +66,7 @@ async function tabs(page) {
   secrets.push(await token(page));
   await until(third, async (now) => (await import("/app/session.js")).tokensHeld()?.refresh === now, secrets[1]);
   await works(second);
-  await page.close(); // the tab that renewed for all
+  await page.close(); // the tab that refreshed for all
   assert.equal(await renew(second), true);
   assert.equal(swaps.length, 2);
   secrets.push(await token(second));
@@ -85,7 +85,7 @@ async function tabs(page) {
     }
     assert.ok(!/eyJ|refresh|access/.test(found), `something like a token is stored: ${found}`);
   }
-  const copied = await second.context().newPage(); // an address opened anew is no reload: it asks the tabs, and these have a session
+  const copied = await second.context().newPage(); // opening the URL is not a reload: the tab requests the session from the others
   await copied.goto(second.url());
   await menu(copied).waitFor();
   await signOff(second);
@@ -98,7 +98,7 @@ async function tabs(page) {
 
 const words = "Swollen ankles, will call the daughter";
 
-// begin writes half a note in the dialog that stops the timer.
+// begin types half a note in the dialog that stops the timer.
 async function write(page) {
   await page.getByRole("banner").getByRole("button", { name: /^Stop/ }).click();
   const note = page.getByRole("dialog").getByLabel("Notes");
@@ -106,7 +106,7 @@ async function write(page) {
   await page.waitForFunction(() => Object.keys(sessionStorage).some((name) => name.startsWith("draft.")));
 }
 
-// found says what the dialog has when it is opened anew.
+// found returns the dialog's content after it is reopened.
 async function found(page) {
   await page.getByRole("banner").getByRole("button", { name: /^Stop/ }).click();
   const text = await page.getByRole("dialog").getByLabel("Notes").inputValue();
@@ -144,7 +144,7 @@ async function drafts(page) {
   assert.equal(await found(other), "", "a draft is sealed to its tab");
   await other.close();
 
-  const opened = await page.evaluate(async () => { // while the key is made somebody goes
+  const opened = await page.evaluate(async () => { // the user leaves while the key is generated
     const [api, { closeDrafts, draftCount, openDrafts }] = await Promise.all([import("/app/api.js"), import("/app/drafts.js")]);
     const { draft_key: secret } = await api.call("GET", "auth/me/");
     closeDrafts();
@@ -189,7 +189,7 @@ async function absence(page) {
   await shows(warned(page), "Your drafts are saved.");
   await accessible(second, "the countdown");
   await warned(second).getByRole("button", { name: "Stay signed in" }).click();
-  await Promise.all([warned(second).waitFor({ state: "detached" }), warned(page).waitFor({ state: "detached" })]); // what is done in one keeps all
+  await Promise.all([warned(second).waitFor({ state: "detached" }), warned(page).waitFor({ state: "detached" })]); // activity in one tab keeps all sessions alive
   await later("13:10");
   await warned(page).waitFor();
   await later("02:00");
@@ -198,13 +198,13 @@ async function absence(page) {
   const name = await page.evaluate(() => document.body.innerText);
   assert.ok(!name.includes(words), "the note is shown to whoever comes by");
   await enter(page, "nurse@vigil.example");
-  await page.getByRole("navigation", { name: "About this patient" }).waitFor(); // where they were
+  await page.getByRole("navigation", { name: "About this patient" }).waitFor(); // the page before the reload
   assert.equal(await found(page), words, "an absence loses the note");
   await signOff(page);
   return {};
 }
 
-// names is who was searched for: found again by the same person, and neither on the disk nor shown to the next at the desk.
+// names is the search text: restored for the same user, and neither on the disk nor shown to the next user.
 async function names(page) {
   const searched = "Featherstonehaugh";
   const field = page.getByLabel("Name or MRN");
@@ -212,7 +212,7 @@ async function names(page) {
   await signIn(page, "nurse@vigil.example");
   await section(page, "Patients").click();
   await field.fill(searched);
-  await page.waitForFunction(() => Object.keys(history.state.hidden ?? {}).length > 0); // the word of what is held, too, has its letters
+  await page.waitForFunction(() => Object.keys(history.state.hidden ?? {}).length > 0); // the stored search text has its letters
   assert.ok(!(await kept(page)).includes(searched), `who was searched for can be read on the disk: ${await kept(page)}`);
   await section(page, "Inbox").click();
   await heading(page, "Inbox").waitFor();

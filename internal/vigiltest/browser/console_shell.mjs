@@ -1,5 +1,5 @@
-// What stands round every view of the console: keys, errors of forms, what the address keeps, whom to assign to, zones, find, the timer, the
-// title, rights and units. INPUT says which part; each signs in anew.
+// The elements around every view: keys, form errors, the URL's content, assignment, time zones, search, the timer, the
+// title, permissions and units. INPUT selects the part; each signs in again.
 import assert from "node:assert/strict";
 import { input, run, shows, until } from "./browser.mjs";
 import { accessible, heading, section, settled, signIn } from "./console.mjs";
@@ -9,7 +9,7 @@ const parts = { keys, errors, address, staff, zones, find, timer, title, rights,
 
 const finder = (page) => page.getByRole("dialog", { name: "Find a patient, a person, a page or an action" });
 
-// look opens a patient by their MRN, as people do from anywhere.
+// look opens a patient by MRN through the search.
 async function look(page, mrn) {
   await page.keyboard.press("Control+k");
   await finder(page).getByRole("combobox").fill(mrn);
@@ -21,7 +21,7 @@ async function look(page, mrn) {
 
 const tab = (page, name) => page.getByRole("navigation", { name: "About this patient" }).getByRole("button", { name });
 
-// Single keys act where nobody types and no dialog is open; with Alt none does: Option and E is é on a Mac.
+// Single keys act only outside text fields and dialogs, and never with Alt: Option and E is é on a Mac.
 async function keys(page) {
   await signIn(page, "nurse@vigil.example");
   await page.keyboard.press("g");
@@ -47,7 +47,7 @@ async function keys(page) {
   await note.pressSequentially(" gt?");
   await page.keyboard.press("Alt+t");
   assert.equal(await note.inputValue(), "Café gt?", "the note is another");
-  await dialog.getByRole("button", { name: "Cancel" }).focus(); // a button is no field, and the dialog is still open
+  await dialog.getByRole("button", { name: "Cancel" }).focus(); // a button is not a text field, and the dialog is still open
   for (const key of ["g", "t", "?", "Alt+a"]) {
     await page.keyboard.press(key);
   }
@@ -80,7 +80,7 @@ async function keys(page) {
   return {};
 }
 
-// No error of a form is left unsaid: of a field, of what lies in it, of what the form does not show.
+// Every form error is shown: of a field, of a nested field, and of a field that the form does not show.
 async function errors(page) {
   await signIn(page, "admin@vigil.example");
   await section(page, "Operations").click();
@@ -107,7 +107,7 @@ async function errors(page) {
   return {};
 }
 
-// Filters, page and order stand in the address, what names somebody does not; going back and loading anew find all as it was.
+// Filters, page and order are in the URL, names are not; going back and reloading restore them.
 async function address(page) {
   await page.setViewportSize({ width: 1400, height: 480 });
   await signIn(page, "admin@vigil.example");
@@ -133,7 +133,7 @@ async function address(page) {
   await stands("loaded anew", "0", "", "51–100");
   await page.getByLabel("Who").fill("admin@vigil.example");
   await page.keyboard.press("Tab");
-  await shows(pages, /^(Previous)?\s*1–/); // another list begins with its first page
+  await shows(pages, /^(Previous)?\s*1–/); // another list starts at its first page
   assert.ok(!/page=|admin|%40/.test(page.url()), `the address says who was looked for: ${page.url()}`);
   await away();
   await page.goBack();
@@ -156,7 +156,7 @@ async function address(page) {
   return {};
 }
 
-// A nurse finds whom to assign to by a part of a name, with the keyboard; the keys are counted.
+// A nurse finds an assignee by a part of the name, by keyboard; the keys are counted.
 async function staff(page) {
   await signIn(page, "nurse@vigil.example");
   await look(page, input.mrn);
@@ -167,7 +167,7 @@ async function staff(page) {
   let typed = 0;
   const press = async (key) => { typed++; await page.keyboard.press(key); };
   await picker.focus();
-  await dialog.getByRole("option", { name: /Priya Raman/ }).waitFor(); // everyone, before a key
+  await dialog.getByRole("option", { name: /Priya Raman/ }).waitFor(); // all users, before a key
   assert.ok(await dialog.getByRole("option").count() >= 4);
   assert.equal(await dialog.getByRole("option", { name: /Grace Hall|Dana Whitfield/ }).count(), 0, "work is offered to who cannot take it");
   for (const letter of "ram") {
@@ -184,7 +184,8 @@ async function staff(page) {
 
 const moments = /\b[A-Z][a-z]{2} \d{1,2}, \d{1,2}:\d{2}\s[AP]M/g;
 
-// Times are the practice's in a browser of another zone, the account's once it has one, and each table with times says whose.
+// Times are in the practice's zone in a browser of another zone, in the account's once it is set, and each table with times
+// names its zone.
 async function zones(page) {
   assert.equal(await page.evaluate(() => Intl.DateTimeFormat().resolvedOptions().timeZone), "Asia/Tokyo");
   await signIn(page, "nurse@vigil.example");
@@ -231,14 +232,14 @@ async function zones(page) {
   return {};
 }
 
-// named fails for a table with times that does not say in which zone they are.
+// named fails for a table with times that does not name its zone.
 async function named(page) {
   const silent = await page.evaluate((pattern) => [...document.querySelectorAll("main table")].filter((table) => new RegExp(pattern).test(table.innerText)
     && !table.closest("section, .card, .sheet, main").querySelector(".zone")).map((table) => table.caption?.innerText ?? table.innerText.slice(0, 80)), moments.source);
   assert.deepEqual(silent, [], `tables that name no zone at ${page.url()}`);
 }
 
-// From anywhere, also while typing: a patient by name or MRN, a page, an action; the focus goes back where it was.
+// From anywhere, also while typing: find a patient by name or MRN, a page, or an action; then the focus returns.
 async function find(page) {
   await signIn(page, "nurse@vigil.example");
   await section(page, "Patients").click();
@@ -274,7 +275,7 @@ async function find(page) {
   await field.fill("zzzzqq");
   await shows(finder(page), "Nothing matches.");
   await page.keyboard.press("Escape");
-  await page.keyboard.press("Control+k"); // quicker than the service answers, and still who is meant
+  await page.keyboard.press("Control+k"); // faster than the service answers, and still the intended patient
   await field.fill("pati");
   await finder(page).getByRole("option", { name: /^Patients/ }).waitFor();
   await field.fill(input.mrn);
@@ -286,7 +287,7 @@ async function find(page) {
   return {};
 }
 
-// The timer offers itself at a chart and at a call, runs in sight on every page, and is stopped with a note from any.
+// The timer is offered in a chart and on a call, is visible on every page, and can be stopped with a note from any.
 async function timer(page) {
   await signIn(page, "nurse@vigil.example");
   await look(page, input.mrn);
@@ -295,7 +296,7 @@ async function timer(page) {
   await section(page, "Inbox").click();
   await bar.getByRole("button", { name: "Start timer" }).waitFor({ state: "detached" });
   await look(page, input.mrn);
-  await page.evaluate(() => { // a number on the page is touched; nothing here can dial
+  await page.evaluate(() => { // a phone number on the page is clicked; the test cannot dial
     const number = Object.assign(document.createElement("a"), { href: "tel:+15550100" });
     number.addEventListener("click", (event) => event.preventDefault());
     document.querySelector("main").append(number);
@@ -317,7 +318,7 @@ async function timer(page) {
   return {};
 }
 
-// The title counts the open critical alerts, as they come; and names nobody.
+// The title counts the open critical alerts as they arrive, without names.
 async function title(page) {
   await signIn(page, "nurse@vigil.example");
   await shows(page.locator(".stream"), "Live");
@@ -332,7 +333,7 @@ async function title(page) {
   return {};
 }
 
-// What the service does not allow has no door, whatever the role is called.
+// Actions that the service does not allow have no control, in any role.
 async function rights(page) {
   await page.route("**/api/v1/auth/me/", async (route) => {
     const answer = await route.fetch();
@@ -349,7 +350,7 @@ async function rights(page) {
   return {};
 }
 
-// Weight and temperature are read and typed in the person's own units, and stored in the service's.
+// Weight and temperature are shown and entered in the user's units, and stored in the service's.
 async function units(page) {
   await signIn(page, "nurse@vigil.example");
   const choose = async (weight, temperature) => {
@@ -388,7 +389,7 @@ async function units(page) {
   return {};
 }
 
-// On a phone and at 200 %, in the dark: the bar with a running timer and the warning before the end fit, and bar no one.
+// On a phone and at 200 %, in dark mode: the header with a running timer and the session warning fit.
 async function narrow(page) {
   await page.context().clock.install();
   await signIn(page, "admin@vigil.example");

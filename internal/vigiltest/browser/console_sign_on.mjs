@@ -1,11 +1,11 @@
-// Signing in with the practice's identity provider: there and back with one click, with nothing left in the address; and a way back that nobody
-// began in this browser.
+// Sign-in with the practice's identity provider: one click there and back, nothing left in the URL; and a redirect back that
+// this browser did not start.
 import assert from "node:assert/strict";
 import { base, run, shows } from "./browser.mjs";
 import { accessible, settled, signOff } from "./console.mjs";
 
 const button = (page) => page.getByRole("button", { name: "Sign in with your practice account", exact: true });
-// Chromium writes a line about each answer from 400 on; here one is asked for.
+// Chromium logs each answer from 400 on; here one is expected.
 const tolerate = /status of 400/;
 
 await run(async (page) => {

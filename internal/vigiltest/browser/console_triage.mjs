@@ -1,4 +1,5 @@
-// Triage, one patient a line: who, how bad, since when, why and whose, read at a glance, and worked through by key with the patient at the side.
+// The triage list, one row per patient: who, severity, since when, why and owner at a glance, and worked by key with the
+// patient's panel at the side.
 import assert from "node:assert/strict";
 import { run, shows } from "./browser.mjs";
 import { accessible, heading, signIn } from "./console.mjs";
@@ -36,7 +37,8 @@ await run(async (page) => {
   return {};
 });
 
-// Fifteen patients and more on a laptop, 40 pixels each, every one with value, age, line, reason and holder; colour never alone.
+// At least fifteen patients on a laptop, 40 pixels each, every one with value, age, sparkline, reason and owner; color is
+// never the only cue.
 async function oneLineEach(page) {
   const seen = await page.evaluate(() => {
     const top = document.querySelector(".triage-page .columns").getBoundingClientRect().bottom;
@@ -74,7 +76,7 @@ async function oneLineEach(page) {
       state: item.querySelector(".value").className,
     }));
     if (!state.split(" ").includes(concern.state)) {
-      continue; // a reading came in between
+      continue; // a reading arrived in between
     }
     judged++;
     assert.ok(value.length > 0 && why.length > 5, `${label} says too little`);
@@ -93,10 +95,10 @@ async function oneLineEach(page) {
   assert.ok(judged >= 15, `${judged} rows were looked at`);
 }
 
-// What nobody has answered stands above what is being handled, under heads that say so and how many there are.
+// Unacknowledged patients are above those in progress, under headings with their number.
 async function groups(page) {
   const all = ["Critical, unacknowledged", "Critical, in progress", "Warning", "Normal", "No data"];
-  await page.mouse.move(2, 2); // the order rests under a pointer
+  await page.mouse.move(2, 2); // the order is kept under a pointer
   await page.waitForFunction((names) => {
     const heads = [...document.querySelectorAll(".triage > .group b")].map((head) => head.innerText);
     return heads[0] === names[0] && heads.join() === names.filter((one) => heads.includes(one)).join(); // in order, each once
@@ -105,7 +107,7 @@ async function groups(page) {
   await shows(page.locator(".triage > .group .number").first(), new RegExp(`^${stats.critical_unanswered}$`));
 }
 
-// J and K go from patient to patient, the panel goes along, and the focus stays in the list.
+// J and K move between patients, the panel follows, and the focus stays in the list.
 async function panelFollows(page) {
   const ids = await order(page);
   const name = (i) => row(page, ids[i]).locator(".name").innerText();
@@ -127,7 +129,8 @@ async function panelFollows(page) {
   assert.equal(await focused(page), ids[0], "closed, the focus is where it was");
 }
 
-// What is critical is answered with a note: A goes to it, the note is kept while somebody looks at others, and stands in every alert.
+// A critical alert requires a note: A opens it, the note is kept while the user views other patients, and is stored with
+// every alert.
 async function answered(page) {
   const [first, second] = await order(page);
   const systolic = 205 + Math.floor(Math.random() * 20);
@@ -138,7 +141,7 @@ async function answered(page) {
   const note = drawer(page).getByRole("textbox", { name: /^Note for/ });
   await note.waitFor();
   await page.waitForFunction(() => document.activeElement?.tagName === "TEXTAREA");
-  await page.keyboard.type("jark: took no medicine"); // letters that are keys elsewhere
+  await page.keyboard.type("jark: took no medicine"); // letters that are shortcuts elsewhere
   assert.equal(await note.inputValue(), "jark: took no medicine");
   await page.keyboard.press("Escape");
   assert.equal(await focused(page), first, "Escape goes back to the list");
@@ -158,7 +161,7 @@ async function answered(page) {
   await row(page, first).locator(".who", { hasText: "You" }).or(row(page, first).locator(".who", { hasText: "Stat" })).waitFor();
   assert.equal(await note.inputValue(), "", "what was sent is no draft any more");
 
-  // For ten seconds it can be taken back, the note with it.
+  // It can be undone for ten seconds, with the note.
   await page.locator(".toast", { hasText: "acknowledged" }).getByRole("button", { name: "Undo" }).click();
   await shows(page.locator(".toast"), "restored");
   const undone = (await alertsOf(first)).filter(({ id }) => open.includes(id));
@@ -171,7 +174,7 @@ async function answered(page) {
   assert.ok((await alertsOf(first)).filter(({ id }) => open.includes(id)).every((alert) => alert.acknowledged), "and answered again");
 }
 
-// R notes the review and goes on, with the panel, however slow the answer is; who has gone on meanwhile stays there.
+// R records the review and moves on, with the panel, however slow the answer is; a user who has moved on stays there.
 async function reviewedAndOn(page) {
   const ids = await order(page);
   const at = ids.indexOf(await focused(page));
@@ -184,9 +187,9 @@ async function reviewedAndOn(page) {
   const busy = (id) => row(page, id).and(page.locator(".busy"));
   await page.keyboard.press("r");
   await busy(ids[at + 1]).waitFor();
-  await page.keyboard.press("r"); // pressed twice is once
+  await page.keyboard.press("r"); // pressing twice counts once
   await page.keyboard.press("j");
-  await page.keyboard.press("r"); // two under way: what the one's answer ends is not the other's
+  await page.keyboard.press("r"); // two pending requests: the end of one does not end the other
   await busy(ids[at + 2]).waitFor();
   await page.keyboard.press("j");
   while (answers.length < 2) {
@@ -203,7 +206,7 @@ async function reviewedAndOn(page) {
   await page.unroute("**/review/");
 }
 
-// T takes the escalation, also one that somebody else was told of, and the row says whose it is.
+// T takes the escalation, also one assigned to another user, and the row shows the new owner.
 async function taken(page) {
   const held = (await listed("&escalated=true")).find(({ holder }) => holder?.state === "assigned" && holder.by !== nurse);
   assert.ok(held, "an escalation that somebody was told of");
@@ -241,7 +244,8 @@ async function lettersStay(page) {
   page.off("request", count);
 }
 
-// While somebody works with the list nothing moves; a new critical waits in sight, is said aloud, and a full stop shows it.
+// While a user works in the list no row moves; a new critical patient is shown in a notice and announced, and the period key
+// inserts it.
 async function orderRests(page) {
   await page.keyboard.press("Escape");
   await drawer(page).waitFor({ state: "detached" });
@@ -263,7 +267,7 @@ async function orderRests(page) {
   await page.mouse.move(3, 3);
 }
 
-// The whole chart and back: filters, place and focus are as they were; the address names nobody.
+// Opening the chart and going back keeps filters, position and focus; the URL contains no names.
 async function waysBack(page) {
   await page.getByRole("button", { name: /^Warning \d+$/ }).click();
   await page.waitForURL(/risk_level=warning/);
@@ -292,7 +296,7 @@ async function waysBack(page) {
   await rows(page).first().waitFor();
 }
 
-// Nothing of a patient is in the browser's storage in the clear.
+// The browser's storage contains no patient data in the clear.
 async function keptOut(page) {
   const [first] = await listed();
   await row(page, first.patient_id).click();
@@ -304,13 +308,13 @@ async function keptOut(page) {
   await drawer(page).getByRole("textbox", { name: /^Note for/ }).fill("");
 }
 
-// Both schemes, a phone, and type at twice its size: no barrier, nothing beyond the edge, and room for a thumb.
+// Both color schemes, a phone, and 200 % text size: no axe finding, no overflow, and touch targets of sufficient size.
 async function forEverybody(page) {
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     for (const [what, width, height] of [["a laptop", 1440, 900], ["twice the type", 720, 450], ["a phone", 390, 844]]) {
       await page.setViewportSize({ width, height });
-      await page.evaluate(() => scrollTo(0, 0)); // what has gone half behind the bar is no target at this moment
+      await page.evaluate(() => scrollTo(0, 0)); // half-covered elements are not touch targets at this moment
       await accessible(page, `${what}, ${colorScheme}, with the panel`);
       await drawer(page).getByRole("button", { name: "Close the panel" }).click();
       await accessible(page, `${what}, ${colorScheme}`);

@@ -1,5 +1,5 @@
-// How many keys and clicks it takes to go through the thirty most urgent patients: to look at each with their fortnight, to answer what is open,
-// with a note where it is critical, and to note the review where nothing is.
+// Counts the keys and clicks to review the thirty most urgent patients: view each with its last two weeks, acknowledge open
+// alerts, with a note on critical ones, and record a review where there are none.
 import assert from "node:assert/strict";
 import { run } from "./browser.mjs";
 import { signIn } from "./console.mjs";
@@ -27,7 +27,7 @@ await run(async (page) => {
     await drawer.locator(".causes[aria-busy=false]").waitFor();
     const row = await standing(id);
     done.set(id, row);
-    const open = await drawer.locator("button:has(kbd)", { hasText: "Acknowledge" }).isEnabled(); // readings come meanwhile, and settle alerts
+    const open = await drawer.locator("button:has(kbd)", { hasText: "Acknowledge" }).isEnabled(); // readings continue to arrive and resolve alerts
     if (row.unacknowledged_alerts === 0 || !open) {
       await press("r");
     } else {
@@ -37,7 +37,7 @@ await run(async (page) => {
         await page.keyboard.insertText("Called, feels well, measures again at noon.");
         await press("Control+Enter");
       }
-      if (row.active_escalations > 0) { // then there is more to do, and the list stays with the patient
+      if (row.active_escalations > 0) { // then there is more to do, and the list stays at the patient
         await drawer.locator(".causes", { hasText: /Alerts: \d+ acknowledged/ }).waitFor();
         await page.waitForFunction((on) => document.activeElement?.dataset.id === on, id);
         await press("j");
@@ -45,7 +45,7 @@ await run(async (page) => {
     }
     await page.waitForFunction((on) => document.activeElement?.dataset.id && document.activeElement.dataset.id !== on, id);
   }
-  let before = 0; // the list before: the patient opened and left again, and each alert answered there, a critical one in a dialog
+  let before = 0; // the previous list: the patient opened and closed, each alert acknowledged there, a critical one in a dialog
   for (const [id, row] of done) {
     const now = await standing(id);
     assert.equal(now.last_reviewed_by, nurse, "everybody was seen to");

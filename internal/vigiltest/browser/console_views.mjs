@@ -1,4 +1,5 @@
-// Each role opens each of its sections, and whoever may the patient sheet with its tabs: everything loads, nothing complains, nobody is shut out.
+// Each role opens each of its sections, and the patient page with its tabs where allowed: everything loads without an error
+// or refusal.
 import assert from "node:assert/strict";
 import { input, run } from "./browser.mjs";
 import { accessible, section, settled, signIn, signOff } from "./console.mjs";
@@ -16,7 +17,7 @@ await run(async (page) => {
       await settled(page);
       assert.equal(await page.locator(".state.failed, .state.forbidden").count(), 0, `${name} of ${role} could not be loaded`);
       await accessible(page, `${name} of ${role}`);
-      if (role === "admin") { // who has the longest menu
+      if (role === "admin") { // the longest menu
         await fits(page, name);
       }
       if (name === "Escalations") {
@@ -32,7 +33,7 @@ await run(async (page) => {
   return seen;
 });
 
-// fits: the menu takes one line at a desk and two lines with the name on a phone, and no view makes the page wider than a phone.
+// fits: the menu takes one line on a desktop and two with the name on a phone, and no view is wider than a phone.
 async function fits(page, name) {
   const desk = page.viewportSize();
   for (const [width, lines] of [[1300, 1], [390, 2]]) {

@@ -1,4 +1,5 @@
-// The way of somebody who has never seen it: who is most urgent, why, acknowledge, call, and find the call on the bill.
+// The path of a first-time user: find the most urgent patient and the reason, acknowledge, call, and find the call in
+// billing.
 import assert from "node:assert/strict";
 import { run, shows } from "./browser.mjs";
 import { section, settled, signIn } from "./console.mjs";

@@ -1,5 +1,5 @@
-// Webhooks, as an administrator lives with them: one is made, its secret shown once; it is tried, its receiver says no, what was given up is sent
-// again, it is switched off and on, its secret is rotated, and it is removed.
+// Webhook endpoints, for an administrator: one is created and its secret shown once; it is tested, its receiver fails, dead
+// letters are requeued, it is disabled and enabled, its secret is rotated, and it is deleted.
 import assert from "node:assert/strict";
 import { input, refused, run, shows } from "./browser.mjs";
 import { accessible, section, settled, signIn, signOff } from "./console.mjs";
@@ -43,14 +43,14 @@ await run(async (page) => {
   await dialog.getByRole("button", { name: "Send test" }).click();
   await shows(toast, "Test failed: 500: rejected.");
 
-  const enrolled = await (await fetch(`${input.receiver}/enrol`, { method: "PUT" })).text(); // the test makes a patient, and waits until it was given up
+  const enrolled = await (await fetch(`${input.receiver}/enrol`, { method: "PUT" })).text(); // the test enrolls a patient, and waits for the dead letter
   await dialog.getByLabel("Show").selectOption("failed");
   await shows(log.filter({ hasText: enrolled }).locator(".badge"), "Failed");
   await shows(log.filter({ hasText: enrolled }), "500: rejected");
   await say(200);
   await dialog.getByRole("button", { name: `Resend patient.created ${enrolled}` }).click();
   await shows(toast, "Resending.");
-  await fetch(`${input.receiver}/taken/${enrolled}`, { method: "PUT" }); // waits for it
+  await fetch(`${input.receiver}/taken/${enrolled}`, { method: "PUT" }); // waits for the delivery
   await dialog.getByLabel("Show").selectOption("delivered");
   await shows(log.filter({ hasText: enrolled }).locator(".badge"), "Delivered");
 

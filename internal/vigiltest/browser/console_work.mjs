@@ -1,5 +1,6 @@
-// A day's work, each part by whoever does it: an escalation is made and resolved, a threshold is changed with the preview beside it, a patient
-// comes over from the EMR, billing runs and a claim is approved, the last of many payers gets one more rate, pushes are switched on and off.
+// A day's work, each part in its role: an escalation is opened and resolved, a threshold is changed with its preview, a
+// patient is imported from the EMR, billing runs and a claim is approved, the last of many payers gets one more rate, push
+// is enabled and disabled.
 import assert from "node:assert/strict";
 import { createECDH, randomBytes } from "node:crypto";
 import { base, input, run, shows } from "./browser.mjs";
@@ -143,7 +144,7 @@ async function approve(page) {
   return { claim };
 }
 
-// There are more payers, and rates of the last of them, than one page of the service holds.
+// There are more payers, and rates of the last one, than one page of the API returns.
 async function rateLastPayer(page) {
   await section(page, "Billing").click();
   await page.getByRole("tab", { name: "Payers and fees" }).click();
@@ -164,7 +165,7 @@ async function rateLastPayer(page) {
   return {};
 }
 
-// The push service is on the internet, so the browser's subscription is made up; everything on both sides of it is real.
+// The push service is on the internet, so the browser's subscription is made up; everything else is real.
 async function switchPushes(page) {
   await page.context().grantPermissions(["notifications"], { origin: base });
   await page.evaluate((made) => {

@@ -1,4 +1,5 @@
-// An administrator at PocketBase's dashboard: reads and renames a patient, enters a reading, tries what is not allowed, and looks around.
+// An administrator in PocketBase's dashboard: reads and renames a patient, enters a reading, tries forbidden changes, and
+// opens every page.
 import assert from "node:assert/strict";
 import { base, input, refused, run, shows } from "./browser.mjs";
 
@@ -17,7 +18,7 @@ await run(async (page) => {
   await deletePatient(page);
   await lookAround(page);
   return { observation };
-  // On a slow machine the dashboard warns of requests that it gave up itself, on its way to the next page.
+  // On a slow machine the dashboard warns about requests that it canceled while navigating.
 }, { tolerate: /autocancelled/ });
 
 async function signIn(page) {
@@ -26,16 +27,16 @@ async function signIn(page) {
   await page.locator("[name=password]").fill(input.password);
   const records = page.waitForResponse((response) => /\/collections\/[^/]+\/records/.test(response.url()));
   await page.getByRole("button", { name: "Next" }).click();
-  await page.waitForURL(/collection=/); // the dashboard opens the first one by itself, and until it has, heeds no other address
+  await page.waitForURL(/collection=/); // the dashboard opens the first collection automatically, and ignores other URLs until it has
   await records;
   await page.locator(".new-record-btn").waitFor();
 }
 
-// openCollection shows the list of a collection's records.
+// openCollection shows a collection's records.
 async function openCollection(page, name) {
   const header = await page.locator(".page-header").innerText();
   if (header.split(/\s+/).includes(name)) {
-    return; // it is open, and the dashboard would not open it again
+    return; // already open; the dashboard would not open it again
   }
   const records = page.waitForResponse((response) => response.url().includes(`/collections/${name}/records`));
   await page.goto(`${base}/_/#/collections?collection=${name}`);
@@ -43,7 +44,7 @@ async function openCollection(page, name) {
   await shows(page.locator(".page-header"), name);
 }
 
-// openRecord opens the form of a record of the list.
+// openRecord opens the form of a listed record.
 async function openRecord(page, id) {
   await page.locator("tbody tr", { hasText: id }).click();
   const form = page.locator(".record-upsert-modal");
@@ -71,7 +72,7 @@ async function rename(page) {
   await shows(columnOf(page, patient.id, "last_name"), input.new_last_name);
 }
 
-// enterReading fills in a blood pressure, once impossible and once alarming.
+// enterReading enters a blood pressure, first an implausible and then a critical one.
 async function enterReading(page) {
   await openCollection(page, "observations");
   await page.locator(".new-record-btn").click();
@@ -90,7 +91,7 @@ async function enterReading(page) {
   await form.locator("[name=systolic]").fill("80");
   await form.locator("[name=diastolic]").fill("110");
   await form.locator("[name=pulse]").fill("70");
-  await form.locator("[name=pulse]").fill(""); // a number taken back is no number, not 0
+  await form.locator("[name=pulse]").fill(""); // a cleared number is empty, not 0
   const create = form.getByRole("button", { name: "Create", exact: true });
   await refused(page, () => create.click());
   await complaintAt(form, "diastolic").waitFor();
@@ -124,7 +125,7 @@ async function deletePatient(page) {
   await columnOf(page, patient.id, "id").waitFor();
 }
 
-// lookAround opens every page that has to know our field types, and the settings.
+// lookAround opens every page that uses Vigil's field types, and the settings.
 async function lookAround(page) {
   const names = await page.evaluate(() => {
     const ours = (field) => ["phi", "optional_number"].includes(field.type);

@@ -1,8 +1,8 @@
-// A superuser with an authenticator app at PocketBase's dashboard: password, then code, in the dashboard's own forms.
+// A superuser with an authenticator app in PocketBase's dashboard: password, then code, in the dashboard's own forms.
 import assert from "node:assert/strict";
 import { base, input, run, shows } from "./browser.mjs";
 
-// The dashboard asks for the second step by an answer of 401, which the browser mentions.
+// The dashboard expects a 401 for the second step, which the browser logs.
 await run(async (page) => {
   await page.goto(`${base}/_/`);
   await page.locator("[name=identity]").fill(input.email);

@@ -1,4 +1,5 @@
-// An administrator's day at PocketBase's dashboard: finds the collection, finds a person by name, changes an address, and is told why when it does not go.
+// An administrator's work in PocketBase's dashboard: finds the collection, finds a patient by name, changes an address, and
+// sees why a change is refused.
 import assert from "node:assert/strict";
 import { base, input, refused, run, shows } from "./browser.mjs";
 
@@ -23,7 +24,7 @@ await run(async (page) => {
     assert.ok(!told.toLowerCase().includes(secret.toLowerCase()), `an address or the browser's storage holds ${secret}`);
   }
   return {};
-}, { tolerate: /autocancelled/ }); // on its way to the next page the dashboard gives up requests, and warns of it
+}, { tolerate: /autocancelled/ }); // the dashboard cancels requests while navigating, and warns about it
 
 async function signIn(page) {
   await page.goto(`${base}/_/`);
@@ -66,14 +67,14 @@ async function seeGroups(page) {
   await page.waitForURL(/collection=patients/);
 }
 
-// open goes to a collection by the sidebar.
+// open goes to a collection through the sidebar.
 async function open(page, name) {
   await page.locator(".collections-list").getByTitle(name, { exact: true }).click();
   await page.waitForURL(new RegExp(`collection=${name}$`));
   await shows(page.locator(".page-header"), name);
 }
 
-// search types into the bar above the records.
+// search types into the search field above the records.
 async function search(page, words) {
   const editor = searchbar(page).locator("[contenteditable]");
   await editor.fill(words);
@@ -98,7 +99,7 @@ async function findByName(page) {
   await shows(searchbar(page), "Not searched, because encrypted: date_of_birth, address,");
 }
 
-// findElsewhere finds what belongs to a patient by the name, and what has a word in an open column.
+// findElsewhere finds a patient's records by name, and records with a word in an unencrypted column.
 async function findElsewhere(page) {
   await open(page, "care_team_members");
   await page.waitForFunction(() => document.querySelectorAll("tbody tr.handle").length > 1);

@@ -1,5 +1,5 @@
-// What is asked of every view as it stands: axe, in both schemes, at a desk, at 200 % and on a phone; whether the page scrolls sideways;
-// and whether somebody with a keyboard gets to all that can be used, sees where they are, and hears what it is.
+// Checks of every view: axe, in both color schemes, on a desktop, at 200 % and on a phone; no sideways scrolling; and by
+// keyboard, every control is reachable, has visible focus and an accessible name.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 
@@ -9,11 +9,11 @@ const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.
 export const sizes = [[1280, 800], [640, 400], [390, 844]];
 
 const asked = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-// A dark scheme has other colours, and nothing else. Colours take axe longer than all the rest, and those of 200 % are those of the phone.
+// The dark scheme differs in colors only. Contrast is axe's slowest check, and the colors at 200 % are those of the phone.
 const ofColours = ["color-contrast", "link-in-text-block"];
 const enlarged = sizes[1][0];
 
-// prepare makes that the page notes what has a click of its own, and where Tab leads; to be called before the page is opened.
+// prepare makes the page record click handlers and the targets of Tab; call it before the page is opened.
 export async function prepare(page) {
   await page.addInitScript(axe);
   await page.addInitScript(watchOver);
@@ -32,26 +32,26 @@ function watchOver() {
     }
     return listen.call(this, type, ...rest);
   };
-  let visits = new Map(); // what had the focus, and what is wrong with it
+  let visits = new Map(); // focused elements, and what is wrong with each
 
   const shown = (node) => node.checkVisibility({ visibilityProperty: true }) && node.getClientRects().length > 0;
   const live = (node) => shown(node) && !node.disabled && !node.closest("[inert]") && getComputedStyle(node).pointerEvents !== "none";
   const told = (node) => node.cloneNode(false).outerHTML.slice(0, 160) + node.textContent.trim().slice(0, 40);
-  // The buttons in a row that has the focus itself are for the pointer: the row has keys, and its panel the same buttons.
+  // Buttons in a focusable row are for the pointer: the row has keys, and its panel has the same buttons.
   const quick = (node) => node.tabIndex < 0 && node.parentElement.closest(keyed)?.hasAttribute("tabindex");
-  // The rows of a list are one stop, as the arrows and J and K go on within it.
+  // The rows of a list are one tab stop; arrows, J and K move within it.
   const listOf = (node) => node.closest(keyed)?.closest("table, ol, ul");
   const rowed = (node) => node.matches(keyed) && node.hasAttribute("tabindex")
     && [...visits.keys()].some((one) => one !== node && listOf(one) === listOf(node));
-  // Of tabs and options Tab reaches the chosen one, of a group of radios one; arrows lead on.
+  // Tab reaches the selected tab or option and one radio of a group; arrows reach the others.
   const byArrows = (node) => node.tabIndex < 0 && node.closest("[role=tablist], [role=listbox], [role=grid], [role=menu]");
   const another = (node) => node.type === "radio" && !node.checked
     && [...document.getElementsByName(node.name)].some((one) => one.checked || one !== node);
-  const forCode = (node) => node.getAttribute("tabindex") === "-1" && !node.matches(native); // as what a link within the page leads to
+  const forCode = (node) => node.getAttribute("tabindex") === "-1" && !node.matches(native); // focused by code, such as the target of a link within the page
   const all = (within) => [...within.querySelectorAll("*")].filter((node) => (node.matches(usable) || clicked.has(node)) && live(node));
   const dialog = () => document.querySelector("dialog[open]");
 
-  // Whether somebody who looks sees that it has the focus: it, or what stands for it, has an outline, and it is not behind something.
+  // Whether the focus is visible: the element or its proxy has an outline and is not covered.
   function judge(node) {
     const ring = [node, node.parentElement, node.closest("label, .file, dialog")].some((one) => {
       const { outlineStyle, outlineWidth } = one ? getComputedStyle(one) : {};
@@ -84,11 +84,11 @@ function watchOver() {
     }
   }
 
-  // What Tab has to reach.
+  // The elements that Tab must reach.
   const expected = (within) => all(dialog() ?? document.querySelector(within) ?? document.body).filter((node) => node.matches(usable)
     && !forCode(node) && !byArrows(node) && !rowed(node) && !quick(node) && !another(node));
   window.eyes = {
-    // Begins at the start of a part; what is there to be reached.
+    // Starts at the beginning of a part and returns its reachable elements.
     start(within) {
       visits = new Map();
       const from = dialog() ? null : document.querySelector(within);
@@ -100,13 +100,13 @@ function watchOver() {
       return expected(within).map(told);
     },
     waiting: (within) => expected(within).filter((node) => !visits.has(node) && node !== document.activeElement).length,
-    // What is wrong, of what was there at the start: a list may have moved on meanwhile.
+    // Reports errors of elements that existed at the start, because a list may have changed in between.
     wrongs(within, present) {
       const reached = new Set([...visits.keys()].map(told));
       const nodes = expected(within);
       const missed = nodes.filter((node) => !visits.has(node) && present.includes(told(node)) && !reached.has(told(node)));
       const beyond = all(dialog() ?? document.body).filter((node) => !node.matches(usable) && !node.querySelector(usable)
-        && !node.matches("dialog, label, form, .u-wrap") // a graph has its values as a table beside it
+        && !node.matches("dialog, label, form, .u-wrap") // a chart has its values in a table next to it
         && !node.closest("a, button, label, summary, [role=option]"));
       return [...new Set([...missed.map((node) => `Tab does not reach ${told(node)}`),
         ...nodes.filter((node) => visits.get(node)).map((node) => `${visits.get(node)}: ${told(node)}`),
@@ -117,14 +117,15 @@ function watchOver() {
 
 let looks = 0;
 
-// look says what is wrong with the page as it is, or with a part of it, in both schemes: at every size, or at the one whose turn it is.
+// look returns the errors of the current page or a part of it, in both color schemes, at every size or the next one in
+// rotation.
 export async function look(page, what, within, all) {
   const wrong = [];
   for (const [width, height] of all ? sizes : [sizes[looks++ % sizes.length]]) {
     await page.setViewportSize({ width, height });
     await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
     const at = await page.evaluate(tooWide);
-    const whole = within === "#main" && width === sizes[0][0]; // what is round it is the same at all sizes
+    const whole = within === "#main" && width === sizes[0][0]; // elements around it are the same at all sizes
     const colours = !all || width !== enlarged;
     at.push(...await barriers(page, whole ? null : within, { type: "tag", values: asked }, colours ? [] : ofColours));
     if (colours) {
@@ -139,7 +140,7 @@ export async function look(page, what, within, all) {
   return wrong;
 }
 
-// Runs in the page: what makes it scroll sideways, with times as long as they get at some hour of the day.
+// Runs in the page: finds what makes it scroll sideways, with times as long as they can get.
 function tooWide() {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const was = new Map();
@@ -158,14 +159,14 @@ function tooWide() {
   return scrollWidth <= innerWidth ? [] : [`the page is ${scrollWidth} wide, to where these are: ${told.join(", ")}`];
 }
 
-// barriers is what axe holds against a part of the page, or against the whole; rules that are left out are asked elsewhere.
+// barriers returns axe's findings for a part of the page or the whole; excluded rules are tested elsewhere.
 function barriers(page, within, runOnly, leftOut = []) {
   const rules = Object.fromEntries(leftOut.map((rule) => [rule, { enabled: false }]));
   return page.evaluate(async ([part, only, others]) => {
     const of = part ? document.querySelector("dialog[open]") ?? document.querySelector(part) : document;
     const settings = { resultTypes: ["violations"], runOnly: only, rules: others, preload: false, iframes: false };
     const { violations } = await window.axe.run(of, settings);
-    // What a bar at the bottom half covers, as the page happens to be scrolled, is not small.
+    // Targets half covered by the bottom bar, at the current scroll position, are not too small.
     const fair = (nodes) => nodes.filter(({ any }) => !/partially obscured/.test(any[0]?.message));
     const told = ({ html, any }) => `${html.slice(0, 160)} ${any[0]?.message?.slice(0, 150) ?? ""}`;
     return violations.filter(({ nodes }) => fair(nodes).length > 0)
@@ -173,7 +174,7 @@ function barriers(page, within, runOnly, leftOut = []) {
   }, [within, runOnly, rules]);
 }
 
-// byKeyboard presses Tab until everything that was there before has been reached, or nothing new comes.
+// byKeyboard presses Tab until all elements that existed before are reached, or no new one follows.
 async function byKeyboard(page, within) {
   const client = page.keyboard.client ??= await page.context().newCDPSession(page);
   const present = await page.evaluate((part) => window.eyes.start(part), within);
@@ -189,7 +190,7 @@ async function byKeyboard(page, within) {
     waiting = await page.evaluate((part) => window.eyes.waiting(part), within);
     stuck = waiting < before ? 0 : stuck + 1;
   }
-  await send("rawKeyDown"); // so that the last one is judged
+  await send("rawKeyDown"); // so that the last one is evaluated
   await send("keyUp");
   return page.evaluate(([part, now]) => window.eyes.wrongs(part, now), [within, present]);
 }

@@ -1,4 +1,4 @@
-// The page behind the links that set a password.
+// The page of a password link.
 import assert from "node:assert/strict";
 import { base, input, refused, run, shows } from "./browser.mjs";
 

@@ -1,4 +1,4 @@
-// The service worker of Web Push: it installs, shows the notification of a push, and says nothing about an empty one.
+// The Web Push service worker: it installs, shows a push as a notification, and shows nothing for an empty one.
 import assert from "node:assert/strict";
 import { base, run } from "./browser.mjs";
 
@@ -22,5 +22,5 @@ run(async (page) => {
   assert.deepEqual(await push(null), []);
   const message = { title: "Clinical alert", body: "A patient needs attention.", channel: "alerts", notification_id: 7, url: "/?notification=7" };
   await push(JSON.stringify(message));
-  return await push(JSON.stringify(message)); // a repeat takes the place of the first
+  return await push(JSON.stringify(message)); // a repeat replaces the first
 });

@@ -1,5 +1,6 @@
-// What a touched notification leads to. A browser lets a worker raise or open windows only after a real touch, which nobody can make here:
-// these two calls are noted instead of carried out. All else is real: the notification, the event, the message to the page, and the console.
+// Clicks on notifications. Browsers let a service worker focus or open windows only after a real click, which a test cannot
+// make, so these two calls are recorded instead. The rest is real: the notification, the event, the message to the page, and
+// the console.
 import assert from "node:assert/strict";
 import { base, input, run } from "./browser.mjs";
 import { heading, signIn } from "./console.mjs";
@@ -39,7 +40,7 @@ run(async (page) => {
     assert.deepEqual(await touch(data), { noted: [["open", opened]], left: 0 }, JSON.stringify(data));
   }
 
-  // A window of the app is not loaded anew, which would sign its user off; it is told what to show.
+  // A window of the app is not reloaded, which would sign its user out; a message makes it navigate.
   await signIn(page, input.email);
   await page.evaluate(() => { window.stayed = true; });
   assert.deepEqual(await touch({ url: `/?notification=${input.notification}` }), { noted: [["focus", "/"]], left: 0 });

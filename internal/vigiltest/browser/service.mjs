@@ -1,12 +1,12 @@
-// What the scripts ask of the service beside the browser, as other people and devices do: calls of a person who has signed in, and the
-// readings of a gateway.
+// Requests that the scripts send to the service next to the browser, as other users and devices: calls of a signed-in user,
+// and gateway readings.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { base, input } from "./browser.mjs";
 
 const json = { "Content-Type": "application/json" };
 
-// signedIn answers with what calls the service as this person: a method, a path below /api/v1/ and a body.
+// signedIn returns a function that calls the service as this user, with a method, a path below /api/v1/ and a body.
 export async function signedIn(email) {
   const { access } = await call("POST", "auth/login/", { email, password: input.password });
   return (method, path, body) => call(method, path, body, { Authorization: `Bearer ${access}` });
@@ -18,7 +18,7 @@ async function call(method, path, body, headers) {
   return answer.json();
 }
 
-// sendReading is a blood pressure from the gateway, signed with INPUT's secret.
+// sendReading sends a blood pressure from the gateway, signed with INPUT's secret.
 export async function sendReading(device, patient, values, at = new Date()) {
   const body = JSON.stringify({
     event_type: "measurement.created", device_id: device, patient_id: patient, measurement_type: "blood_pressure", values, unit: "mmHg",

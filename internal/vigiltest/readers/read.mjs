@@ -1,8 +1,9 @@
-// Signs in as SMART Backend Services do, reads with fhir-kit-client, exports with Medplum's client, and says on one line of JSON what it found.
+// Signs in by SMART Backend Services, reads with fhir-kit-client, exports with Medplum's client, and prints the results as
+// one line of JSON.
 import { createPrivateKey, randomUUID, sign } from "node:crypto";
 import { Client } from "fhir-kit-client";
 
-globalThis.WebSocket ??= class {}; // which Node 20 has not, and Medplum's client names as it is loaded
+globalThis.WebSocket ??= class {}; // missing in Node 20, and referenced when Medplum's client loads
 const { MedplumClient } = await import("@medplum/core");
 
 const [server, id, kid, key, patient] = process.argv.slice(2);
@@ -28,7 +29,7 @@ const granted = await fetch(smart.token_endpoint, {
 const { access_token: token } = await granted.json();
 kit.bearerToken = token;
 
-// Page by page, as a client follows links.
+// Follows the page links, as a client does.
 const readings = [];
 let pages = 0;
 let bundle = await kit.search({ resourceType: "Observation", searchParams: { patient, _count: 2, _sort: "date" } });

@@ -1,5 +1,5 @@
-// Subscribes to a topic with PocketBase's official SDK and an access token of ours, and writes one line of JSON for the subscription and for
-// each message, until it is stopped. Usage: node listen.mjs URL TOKEN TOPIC
+// Subscribes to a topic with PocketBase's official SDK and a Vigil access token, and prints one line of JSON for the
+// subscription and for each message until it is stopped. Usage: node listen.mjs URL TOKEN TOPIC
 import { EventSource } from "eventsource";
 import PocketBase from "pocketbase";
 

@@ -1,5 +1,5 @@
-// Opens PocketBase's realtime stream with its official SDK and an access token of ours, and tells how the server took the subscription.
-// Usage: node realtime.mjs URL TOKEN TOPIC
+// Opens PocketBase's realtime stream with its official SDK and a Vigil access token, and prints the server's answer to the
+// subscription. Usage: node realtime.mjs URL TOKEN TOPIC
 import { EventSource } from "eventsource";
 import PocketBase from "pocketbase";
 
@@ -10,7 +10,7 @@ const pb = new PocketBase(url);
 pb.authStore.save(token, null);
 const answer = { valid: pb.authStore.isValid };
 
-// What the SDK sends and gets when it subscribes; the stream itself has no token.
+// The SDK's request and answer for the subscription; the stream itself has no token.
 pb.afterSend = (response, data) => {
   if (new URL(response.url).pathname === "/api/realtime") answer.status = response.status;
   return data;

@@ -1,5 +1,5 @@
-// Reads [{"name", "resource"}] and prints {"<name>": ["<what is wrong>"]}. Each resource is validated against its R4 type, against
-// the R4 profiles that its LOINC codes oblige it to, and against the US Core profile it claims.
+// Reads [{"name", "resource"}] and prints {"<name>": ["<finding>"]}. Each resource is validated against its R4 type, the R4
+// profiles that its LOINC codes require, and the US Core profile it claims.
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { indexStructureDefinitionBundle, validateResource } from '@medplum/core';
@@ -16,7 +16,7 @@ const base = (name) => r4.get(`http://hl7.org/fhir/StructureDefinition/${name}`)
 const prefix = 'http://hl7.org/fhir/us/core/StructureDefinition/';
 const usCore = byURL(read('testing/uscore-v5.0.1-structuredefinitions.json'));
 
-// US Core builds the profiles that the package lacks on R4's own; these are the rules it adds that we rely on.
+// US Core derives the profiles that the package lacks from R4's; these are the added rules that Vigil relies on.
 function derive(name, from, change) {
   const profile = structuredClone(from);
   profile.url = prefix + name;
@@ -47,14 +47,15 @@ derive('us-core-practitioner', base('Practitioner'), require1('Practitioner.iden
 derive('us-core-careteam', base('CareTeam'), require1('CareTeam.subject', 'CareTeam.participant.role', 'CareTeam.participant.member'));
 derive('us-core-provenance', base('Provenance'), require1('Provenance.agent.type'));
 
-// Of US Core 7.0.0, for means.
+// From US Core 7.0.0, for averages.
 derive('us-core-average-blood-pressure', base('Observation'), (elements) =>
   require1('Observation.category', 'Observation.subject', 'Observation.effective[x]')(elements).map((e) => {
     if (e.id === 'Observation.component') return { ...e, min: 2 };
     return e.id === 'Observation.value[x]' ? { ...e, max: '0' } : e;
   }));
 
-// R4's own blood-pressure profile is left out: this validator cannot follow its slices, and US Core's has all of its rules.
+// R4's own blood-pressure profile is left out: this validator does not support its slices, and US Core's profile has all of
+// its rules.
 const vitals = { '85354-9': 'vitalsigns', '8867-4': 'heartrate', '29463-7': 'bodyweight', '8310-5': 'bodytemp', '2708-6': 'oxygensat' };
 
 function profilesOf(resource) {

@@ -1,4 +1,4 @@
-// Vigil is used by a client in Go that was generated from its contract: go run . URL CLIENT_ID CLIENT_SECRET.
+// Vigil is called by a Go client generated from its contract: go run . URL CLIENT_ID CLIENT_SECRET.
 package main
 
 import (

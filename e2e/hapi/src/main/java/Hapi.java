@@ -45,9 +45,9 @@ import org.springframework.orm.jpa.JpaTransactionManager;
 import org.springframework.orm.jpa.LocalContainerEntityManagerFactoryBean;
 
 /**
- * A HAPI FHIR R4 server, stored in a file, versions kept, references checked, a search answered from the last one for a minute: all as HAPI and
- * its database come. A strict one is as a careful practice would run it: it hands every commit to the file at once, and refuses what does not
- * validate. Arguments: address to listen on, base address that it gives as its own, database file, "strict" or nothing.
+ * A HAPI FHIR R4 server with a database in a file. By default it has the settings of HAPI and H2: versions are kept, references are checked, and
+ * searches are cached for a minute. In strict mode it writes every commit to the file at once, and rejects invalid resources. Arguments: address
+ * to listen on, base address, database file, "strict" or nothing.
  */
 public class Hapi {
   public static void main(String[] args) throws Exception {
@@ -72,7 +72,7 @@ public class Hapi {
     jetty.join();
   }
 
-  /** Nothing is sent to its standard input, which ends with the process that holds the other end, however that ends. */
+  /** Ends the server when its standard input ends, which happens when the parent process ends in any way. */
   static void endWithWhoStarted() {
     var watch =
         new Thread(
@@ -80,7 +80,7 @@ public class Hapi {
               try {
                 while (System.in.read() >= 0) {}
               } catch (IOException e) {
-                // the same as its end
+                // the same as end of file
               }
               Runtime.getRuntime().halt(1);
             });
@@ -109,15 +109,15 @@ public class Hapi {
 
   static void refuseInvalid(AnnotationConfigApplicationContext context, RestfulServer server) {
     var validator = context.getBean(IInstanceValidatorModule.class);
-    ((FhirInstanceValidator) validator).setErrorForUnknownProfiles(false); // Maven has no US Core
-    server.getFhirContext().newValidator().registerValidatorModule(validator).validateWithResult(new Observation()); // reads all of R4, once
+    ((FhirInstanceValidator) validator).setErrorForUnknownProfiles(false); // US Core is not on Maven Central
+    server.getFhirContext().newValidator().registerValidatorModule(validator).validateWithResult(new Observation()); // loads R4 once
     var refusing = new RequestValidatingInterceptor();
     refusing.setFailOnSeverity(ResultSeverityEnum.ERROR);
     refusing.setValidatorModules(List.of(validator));
     server.registerInterceptor(refusing);
   }
 
-  /** What HAPI leaves to whoever runs it. */
+  /** The configuration that HAPI requires from its operator. */
   @Configuration
   @Import({
     JpaR4Config.class,
@@ -142,7 +142,7 @@ public class Hapi {
       var settings = new JpaStorageSettings();
       settings.setAllowExternalReferences(false);
       settings.setEnforceReferentialIntegrityOnWrite(true);
-      settings.setEnforceReferentialIntegrityOnDelete(false); // a patient goes though readings name him
+      settings.setEnforceReferentialIntegrityOnDelete(false); // a patient can be deleted although readings refer to the patient
       settings.setReuseCachedSearchResultsForMillis(60_000L);
       return settings;
     }
