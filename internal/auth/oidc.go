@@ -134,11 +134,11 @@ func (p *OIDCProvider) discover(ctx context.Context, now time.Time) (*endpoints,
 // does not quote the provider.
 func (p *OIDCProvider) CheckConfiguration(ctx context.Context, now time.Time) error {
 	_, err := p.fetchConfiguration(ctx, now)
-	_, away := errors.AsType[*url.Error](err)
+	_, isUnreachable := errors.AsType[*url.Error](err)
 	switch {
 	case err == nil:
 		return nil
-	case away:
+	case isUnreachable:
 		return errors.New("cannot be reached, or has no certificate that can be trusted")
 	case strings.Contains(err.Error(), "issuer"):
 		return errors.New("calls itself otherwise: VIGIL_OIDC_ISSUER must be as the provider's own document has it, to the last slash")

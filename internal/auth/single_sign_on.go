@@ -143,9 +143,9 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 			return session, refused, err
 		}
 	default:
-		if theirs, err := s.ownsAccount(tx, user, linked); err != nil {
+		if owns, err := s.ownsAccount(tx, user, linked); err != nil {
 			return session, nil, err
-		} else if !theirs {
+		} else if !owns {
 			return s.refuse(tx, user, notLinked(), "The identity provider's address is another account's.")
 		}
 	}
