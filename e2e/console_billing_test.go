@@ -14,7 +14,7 @@ func TestConsoleBilling(t *testing.T) {
 	browser, p := newConsole(t, 2)
 	month := fillMonth(t, p, 41, 15)
 	var took struct{ Clicks, Keys int }
-	browser.run(t, p, "console_money.mjs", object{"password": sandbox.Password, "from": month + "-01"}, &took)
+	browser.run(t, p, "console_billing.mjs", object{"password": sandbox.Password, "from": month + "-01"}, &took)
 	t.Logf("a month's end of 56 entries took %d clicks and %d keys", took.Clicks, took.Keys)
 	if took.Clicks+took.Keys > 20 {
 		t.Errorf("a month's end of 56 entries took %d clicks and %d keys", took.Clicks, took.Keys)

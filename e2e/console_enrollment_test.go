@@ -26,7 +26,7 @@ func TestConsoleEnrollment(t *testing.T) {
 			Clicks, Keys int
 		}
 	}
-	browser.run(t, p, "console_enrolment.mjs", object{
+	browser.run(t, p, "console_enrollment.mjs", object{
 		"password": sandbox.Password, "payer": payer, "provider": "Priya Raman", "device": "ENROL-1", "unfinished": unfinished, "last": last,
 	}, &did)
 	t.Logf("enrolled by hand with %d clicks and %d keys, from the EMR with %d and %d", did.Cost.Clicks, did.Cost.Keys, did.Brought.Clicks, did.Brought.Keys)

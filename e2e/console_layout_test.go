@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
-// shellParts are the elements around every view of the console, each in a demanding setting; see console_shell.mjs.
+// shellParts are the elements around every view of the console, each in a demanding setting; see console_layout.mjs.
 var shellParts = []struct {
 	part    string
 	options object
@@ -38,7 +38,7 @@ func TestConsoleShell(t *testing.T) {
 		t.Run(one.part, func(t *testing.T) {
 			open := at(t, p.get(t, "/api/v1/alerts/?level=critical&status=active", nurse).expect(t, 200), "count")
 			var did struct{ Typed int }
-			browser.run(t, p, "console_shell.mjs", object{
+			browser.run(t, p, "console_layout.mjs", object{
 				"password": sandbox.Password, "part": one.part, "options": one.options, "patient": id, "mrn": text(t, patient, "mrn"),
 				"first": text(t, patient, "first_name"), "last": text(t, patient, "last_name"), "measured": text(t, newest, "results.0.measured_at"),
 				"criticals": open, "device": "SHELL-1", "secret": demoSecret(t, p.Dir),

@@ -97,7 +97,7 @@ func TestConsolePatient(t *testing.T) {
 		wantAt(t, g.get(t, "/api/v1/audit/events/?event=patient.read&resource_type=VisitReport", g.Admin(t)).expect(t, 200), object{"count": 1.0})
 	})
 	t.Run("looks", func(t *testing.T) {
-		browser.run(t, g.practice, "console_patient_looks.mjs", object{"password": password, "name": glancedName}, &map[string]any{})
+		browser.run(t, g.practice, "console_patient_accessible.mjs", object{"password": password, "name": glancedName}, &map[string]any{})
 	})
 }
 

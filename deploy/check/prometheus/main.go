@@ -1,4 +1,4 @@
-// Vigil is monitored in the drill by this small Prometheus, built from Prometheus' own library for docs/three-practices.md, so that none must be
+// Command prometheus is a small Prometheus, built from Prometheus' own library for the drill of docs/three-practices.md, so that none must be
 // installed: the same configuration, file-based targets, rules and samples, and the page's two queries; no web pages, cloud discovery or remote
 // write. Under the name promtool it checks a file as promtool does.
 package main

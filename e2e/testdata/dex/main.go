@@ -1,6 +1,5 @@
-// Vigil is tested with a real identity provider: this program runs Dex as `dex serve FILE` does, and supports the settings
-// that the tests and docs/three-practices.md use. Dex's own program needs a module that is not published in a matching
-// version.
+// Command dex runs the identity provider Dex as `dex serve FILE` does, with the settings that the tests and
+// docs/three-practices.md use. Dex's own program needs a module that is not published in a matching version.
 package main
 
 import (

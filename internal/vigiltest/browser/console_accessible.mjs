@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { base, input, run } from "./browser.mjs";
 import { settled, signIn, signOff } from "./console.mjs";
-import { look, prepare, sizes } from "./looks.mjs";
+import { look, prepare, sizes } from "./accessibility_checks.mjs";
 
 // The subject of each view that has one; a view with several forms has several subjects.
 const abouts = {

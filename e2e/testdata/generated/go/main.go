@@ -1,4 +1,4 @@
-// Vigil is called by a Go client generated from its contract: go run . URL CLIENT_ID CLIENT_SECRET.
+// Command go calls Vigil with a Go client generated from its contract: go run . URL CLIENT_ID CLIENT_SECRET.
 package main
 
 import (
