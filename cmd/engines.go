@@ -49,7 +49,7 @@ func (s *Service) routeEngines() routes.Engines {
 	return routes.Engines{
 		Options: web.Options{
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
-			AccessTokens: auth.TokenAuthenticator{Users: s.auth, Clients: s.clients}, Limits: s.limits, Observer: web.Observer{Answered: s.metrics.Answered, Rejected: s.metrics.Rejected},
+			AccessTokens: auth.TokenAuthenticator{Users: s.auth, Clients: s.clients}, Limits: s.limits, Observer: web.Observer{Answered: s.metrics.CountRequest, Rejected: s.metrics.CountRejection},
 		},
 		Jobs: s.jobs(),
 		Auth: s.auth, Clients: s.clients, Outgoing: routes.Outgoing{Webhooks: s.webhooks, Exports: s.exports}, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
@@ -74,7 +74,7 @@ func (s *Service) routeEngines() routes.Engines {
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
 		Observations: s.readings, ReportImplausible: s.intake.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
-		EvictUser: s.auth.Evict, EvictClient: s.clients.Evict, WebhookChanged: s.webhooks.Changed, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Realtime: s.live, Limits: s.limits,
+		EvictUser: s.auth.Evict, EvictClient: s.clients.Evict, WebhookChanged: s.webhooks.EndpointChanged, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Realtime: s.live, Limits: s.limits,
 		Billing: s.billing,
 	}
 }
@@ -271,8 +271,8 @@ func (s *Service) fhirSystems() fhir.Systems {
 }
 
 func (s *Service) newExports() *fhirserver.BulkExporter {
-	return fhirserver.New(fhirserver.Options{
-		Resources: fhirserver.ExportSource{Engine: s.facade()}, Keep: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
+	return fhirserver.NewBulkExporter(fhirserver.Options{
+		Resources: fhirserver.ExportSource{Engine: s.facade()}, Retention: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
 	})
 }
 

@@ -76,7 +76,7 @@ func printRotation(out io.Writer, report keyring.Report) error {
 	for _, key := range slices.Sorted(maps.Keys(report.Unretired)) {
 		fmt.Fprintf(out, "Key %s has to stay in the ring: %s.\n", key, report.Unretired[key])
 	}
-	for _, key := range report.Keys() {
+	for _, key := range report.AuditKeys() {
 		fmt.Fprintf(out, "Key %s is still needed for %d rows of the audit log, which cannot be changed.\n", key, report.AuditRows[key])
 	}
 	if report.Remaining > 0 {

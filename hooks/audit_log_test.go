@@ -14,7 +14,7 @@ import (
 )
 
 // trail returns the entries of an event, newest first.
-func trail(t *testing.T, app core.App, event audit.Event) []audit.Stored {
+func trail(t *testing.T, app core.App, event audit.Event) []audit.StoredEntry {
 	t.Helper()
 	entries, _, err := audit.List(app, audit.Filter{Event: string(event)}, 0, 100)
 	if err != nil {
@@ -24,7 +24,7 @@ func trail(t *testing.T, app core.App, event audit.Event) []audit.Stored {
 }
 
 // changed returns an entry's changes as JSON.
-func changed(t *testing.T, entry audit.Stored) string {
+func changed(t *testing.T, entry audit.StoredEntry) string {
 	t.Helper()
 	plain := map[string]map[string]any{}
 	for name, change := range entry.Changes {

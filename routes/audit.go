@@ -39,7 +39,7 @@ type auditView struct {
 	Hash          string                  `json:"hash"`
 }
 
-func viewAudit(e audit.Stored) auditView {
+func viewAudit(e audit.StoredEntry) auditView {
 	return auditView{
 		ID: e.Number(), RecordedAt: validate.FormatInstant(collections.ParseInstant(e.RecordedAt)), Event: e.Event, Action: e.Action, Outcome: e.Outcome,
 		ActorType: e.ActorType, ActorID: orNull(e.ActorID), ActorEmail: orNull(e.ActorEmail), ActorRole: orNull(e.ActorRole), ActorName: orNull(e.ActorName),
@@ -85,7 +85,7 @@ func (a *api) exportAudit(c *web.Call, filter audit.Filter) error {
 	if err != nil {
 		return err
 	}
-	err = audit.Each(c.App, filter, func(e audit.Stored) error {
+	err = audit.Each(c.App, filter, func(e audit.StoredEntry) error {
 		return web.WriteSafe(w, strconv.FormatInt(e.Number(), 10), validate.FormatInstant(collections.ParseInstant(e.RecordedAt)), e.Event, e.Action, e.Outcome,
 			e.ActorType, e.ActorID, e.ActorEmail, e.ActorRole, e.ResourceType, e.ResourceID, e.Patient, e.SourceIP, e.Client, e.RequestID, e.Reason,
 			strings.Join(e.Fields(), ";"), e.PrevHash, e.Hash, e.ActorName)
@@ -165,7 +165,7 @@ func (a *api) readAccessLog(c *web.Call, patient *collections.Patient) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	entries, err := audit.AccessTo(c.App, patient.Id, between.From, between.To)
+	entries, err := audit.PatientAccess(c.App, patient.Id, between.From, between.To)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (a *api) readAccessLog(c *web.Call, patient *collections.Patient) error {
 	}
 	start := min(p.Offset(), len(entries))
 	page := entries[start:min(start+p.Size, len(entries))]
-	return web.List(c, p, len(entries), web.Views(page, func(e audit.Stored) accessView {
+	return web.List(c, p, len(entries), web.Views(page, func(e audit.StoredEntry) accessView {
 		v := viewAudit(e)
 		return accessView{
 			v.ID, v.RecordedAt, v.Event, v.Action, v.Outcome, v.ActorType, v.ActorID, v.ActorEmail, v.ActorRole, v.ActorName,

@@ -336,8 +336,8 @@ func addMoney(v *entryView, entry *collections.BillingEntry) {
 	}
 }
 
-func viewHistory(trail []audit.Stored) []transitionView {
-	return web.Views(trail, func(s audit.Stored) transitionView {
+func viewHistory(trail []audit.StoredEntry) []transitionView {
+	return web.Views(trail, func(s audit.StoredEntry) transitionView {
 		return transitionView{
 			Action: s.Event[len("billing."):], Actor: actorOf(s), Timestamp: validate.FormatInstant(collections.ParseInstant(s.RecordedAt)),
 			From: textOf(s.Changes["lifecycle_status"].Old), To: textOf(s.Changes["lifecycle_status"].New), Detail: textOf(s.Changes["detail"].New),
@@ -345,7 +345,7 @@ func viewHistory(trail []audit.Stored) []transitionView {
 	})
 }
 
-func actorOf(s audit.Stored) string { return cmp.Or(s.ActorEmail, "system") }
+func actorOf(s audit.StoredEntry) string { return cmp.Or(s.ActorEmail, "system") }
 
 // textOf renders a recorded value as text; nil renders null.
 func textOf(value any) *string {

@@ -89,7 +89,7 @@ func TestIncludesOnlyReadableResources(t *testing.T) {
 // The audit trail records each reader, client or user, and the patients shown, before the answer is sent.
 func TestReadingAsFHIRIsRecorded(t *testing.T) {
 	p := newPractice(t)
-	last := func() audit.Stored {
+	last := func() audit.StoredEntry {
 		t.Helper()
 		page, _, err := audit.List(p.app, audit.Filter{}, 0, 1)
 		if err != nil || len(page) != 1 {

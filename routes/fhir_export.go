@@ -176,7 +176,7 @@ func (a *api) readExportFile(c *web.Call) error {
 		return err
 	}
 	name := c.Request.PathValue("file")
-	packed, file, err := fhirserver.Open(c.App, export, name)
+	packed, file, err := fhirserver.OpenFile(c.App, export, name)
 	if err != nil {
 		return err
 	}

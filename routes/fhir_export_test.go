@@ -34,9 +34,9 @@ func newBulk(t *testing.T, scopes ...string) *bulk {
 	t.Helper()
 	b := &bulk{}
 	b.practice = newPractice(t, func(e *routes.Engines) {
-		b.engine = fhirserver.New(fhirserver.Options{
+		b.engine = fhirserver.NewBulkExporter(fhirserver.Options{
 			Resources: fhirserver.ExportSource{Engine: &fhirserver.Engine{Systems: e.FHIRSystems, Zone: e.Zone, Directory: e.Directory, PublicURL: e.PublicURL}},
-			Keep:      24 * time.Hour, Clock: func() time.Time { return b.now }, Log: slog.New(slog.DiscardHandler),
+			Retention: 24 * time.Hour, Clock: func() time.Time { return b.now }, Log: slog.New(slog.DiscardHandler),
 		})
 		e.Exports = b.engine
 	})

@@ -84,7 +84,7 @@ func (a *api) readCapability(c *web.Call) error {
 func fhirReader(c *web.Call) fhirserver.Reader {
 	r := fhirserver.Reader{Role: c.Caller.Role}
 	if c.Scope == authz.Own {
-		r.Own = &c.Caller.PatientID
+		r.OwnPatientID = &c.Caller.PatientID
 	}
 	return r
 }

@@ -77,7 +77,7 @@ func (a *api) readSearch(c *web.Call, kind *fhirserver.ResourceType, params url.
 	}
 	q.search.After = after
 	q.search.SetContext(c.Request.Context())
-	if q.search.Reader.CareTeamOf, err = a.careTeamFilter(c, q.search.Patient()); err != nil {
+	if q.search.Reader.CareTeamOf, err = a.careTeamFilter(c, q.search.SinglePatient()); err != nil {
 		return q, err
 	}
 	q.self = a.PublicURL + fhirserver.Base + "/" + kind.Type
@@ -140,7 +140,7 @@ func (a *api) readLastObservations(c *web.Call, kind *fhirserver.ResourceType) e
 	if err != nil {
 		return err
 	}
-	if q.search.Patient() == "" {
+	if q.search.SinglePatient() == "" {
 		return fault.Field("patient", "Give one patient.")
 	}
 	found, err := a.fhirEngine().LastN(c.App, q.search, most, q.understood.Has("status"))

@@ -40,7 +40,7 @@ func Act(tx core.App, alert *collections.Alert, action Action, by audit.Actor, n
 		return err
 	}
 	changes := audit.Changes{}
-	changes.Note(changedStatus, from, alert.Status())
+	changes.Record(changedStatus, from, alert.Status())
 	if action.Move != Annotate {
 		if !heldUntil.IsZero() {
 			changes[changedHeld] = audit.Change{Old: collections.Instant(heldUntil)}
@@ -131,7 +131,7 @@ var trailActions = map[audit.Event]string{
 // Trail returns the history of an alert, oldest first.
 func Trail(app core.App, alertID string) (trail []TrailStep, err error) {
 	filter := audit.Filter{ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10)}
-	err = audit.Each(app, filter, func(entry audit.Stored) error {
+	err = audit.Each(app, filter, func(entry audit.StoredEntry) error {
 		action, shown := trailActions[audit.Event(entry.Event)]
 		if !shown {
 			return nil
@@ -168,7 +168,7 @@ func RemindFollowUps(ctx context.Context, app core.App, now time.Time) (notified
 	if err != nil {
 		return 0, err
 	}
-	return notifications.RemindOfEach(ctx, app, ids, func(tx core.App, id string) error { return remindFollowUp(tx, id, now) })
+	return notifications.RemindEach(ctx, app, ids, func(tx core.App, id string) error { return remindFollowUp(tx, id, now) })
 }
 
 func remindFollowUp(tx core.App, id string, now time.Time) error {

@@ -65,7 +65,7 @@ func wantColumns(t *testing.T, app core.App, id string, want map[string]any) {
 // trailOf returns an alert's audit entries, oldest first: event, actor and the changed names.
 func trailOf(t *testing.T, app core.App, id string) (list []string) {
 	t.Helper()
-	err := audit.Each(app, audit.Filter{ResourceType: "Alert", ResourceID: strconv.FormatInt(collections.Number(id), 10)}, func(e audit.Stored) error {
+	err := audit.Each(app, audit.Filter{ResourceType: "Alert", ResourceID: strconv.FormatInt(collections.Number(id), 10)}, func(e audit.StoredEntry) error {
 		line := e.Event + " " + e.ActorEmail
 		for _, name := range slices.Sorted(maps.Keys(e.Changes)) {
 			line += " " + name

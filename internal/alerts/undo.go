@@ -59,7 +59,7 @@ func Undo(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time) 
 		return done, err
 	}
 	changes := audit.Changes{}
-	changes.Note(changedStatus, was, before.Status)
+	changes.Record(changedStatus, was, before.Status)
 	if note := addedText(last, changedNotes); note != "" {
 		changes[changedNotes] = audit.Change{Old: phi.Text(note)}
 	}
@@ -67,7 +67,7 @@ func Undo(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time) 
 }
 
 // stateBefore returns the alert's state before its last action. If it cannot be restored, the result is an invalid_state fault.
-func stateBefore(tx core.App, alert *collections.Alert, last audit.Stored, at time.Time) (was collections.AlertState, err error) {
+func stateBefore(tx core.App, alert *collections.Alert, last audit.StoredEntry, at time.Time) (was collections.AlertState, err error) {
 	changed := fault.State("invalid_state", "The alert has changed since.")
 	was = collections.AlertState{Status: alert.Status(), Acknowledged: true, Notes: alert.Notes()}
 	if change, moved := last.Changes[changedStatus]; moved {
@@ -126,9 +126,9 @@ func checkStillOpen(tx core.App, alert *collections.Alert, was *collections.Aler
 }
 
 // lastEvent returns the last change of an alert; reads are ignored.
-func lastEvent(tx core.App, alertID string) (last audit.Stored, err error) {
+func lastEvent(tx core.App, alertID string) (last audit.StoredEntry, err error) {
 	filter := audit.Filter{ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10)}
-	err = audit.Each(tx, filter, func(entry audit.Stored) error {
+	err = audit.Each(tx, filter, func(entry audit.StoredEntry) error {
 		if strings.HasPrefix(entry.Event, "alert.") {
 			last = entry
 		}
@@ -138,7 +138,7 @@ func lastEvent(tx core.App, alertID string) (last audit.Stored, err error) {
 }
 
 // addedText returns the text that an entry added.
-func addedText(entry audit.Stored, field string) string {
+func addedText(entry audit.StoredEntry, field string) string {
 	text, _ := entry.Changes[field].New.(string)
 	return text
 }

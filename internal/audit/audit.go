@@ -51,8 +51,8 @@ type Change struct {
 	New any `json:"new,omitempty"`
 }
 
-// Note records a field if its value differs. Values are strings, numbers or booleans.
-func (c Changes) Note(name string, before, after any) {
+// Record records a field if its value differs. Values are strings, numbers or booleans.
+func (c Changes) Record(name string, before, after any) {
 	if before != after {
 		c[name] = Change{Old: before, New: after}
 	}
@@ -162,8 +162,8 @@ func NewChain(tx core.App) (*Chain, error) {
 	return c, nil
 }
 
-// Head returns the id of the last entry, stored or added; "" if there is none.
-func (c *Chain) Head() string {
+// LastID returns the id of the last entry, stored or added; "" if there is none.
+func (c *Chain) LastID() string {
 	if c.number == 0 {
 		return ""
 	}
@@ -347,7 +347,7 @@ func (g *Group) Append(app core.App, entry Entry, now time.Time) error {
 }
 
 func appendAll(app core.App, entries []*async.GroupItem[datedEntry, struct{}]) error {
-	return async.Along(app, func(tx core.App) error {
+	return async.JoinTx(app, func(tx core.App) error {
 		return withChain(tx, func(chain *Chain) error {
 			for _, e := range entries {
 				if err := chain.Add(e.In.Entry, e.In.now); err != nil {

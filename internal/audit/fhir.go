@@ -103,7 +103,7 @@ var interactions = map[string]coding{
 }
 
 // FHIR returns the entry as an AuditEvent. It contains ids but no changed values. observer is the public URL of the service.
-func (s Stored) FHIR(observer string) FHIRAuditEvent {
+func (s StoredEntry) FHIR(observer string) FHIRAuditEvent {
 	event := FHIRAuditEvent{
 		ResourceType: "AuditEvent", ID: strconv.FormatInt(s.Number(), 10),
 		Type: coding{systemEventType, "rest", "RESTful Operation"}, Subtype: []coding{interactions[s.Action]},
@@ -146,7 +146,7 @@ func (e FHIRAuditEvent) Versioned() FHIRAuditEvent {
 }
 
 // requestor returns the agent for the actor, the only one with requestor true.
-func (s Stored) requestor() agent {
+func (s StoredEntry) requestor() agent {
 	who := agent{Requestor: true, Type: concept{Coding: []coding{{systemParticipant, "humanuser", "human user"}}}}
 	if t := ActorType(s.ActorType); t != ByUser && t != BySuperuser {
 		who.Type = concept{Text: s.ActorType}
@@ -166,7 +166,7 @@ func (s Stored) requestor() agent {
 }
 
 // entities returns the patient, the resource, the request and the event, as far as recorded.
-func (s Stored) entities() (list []entity) {
+func (s StoredEntry) entities() (list []entity) {
 	if s.Patient != "" {
 		list = append(list, entity{
 			What: &reference{Reference: "Patient/" + s.Patient},

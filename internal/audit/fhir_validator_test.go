@@ -25,7 +25,7 @@ func TestAuditEventsAreValid(t *testing.T) {
 		if row.Outcome == "" {
 			row.Outcome = "0"
 		}
-		encoded, err := json.Marshal(audit.Stored{AuditRow: row}.FHIR("https://vigil.example.org"))
+		encoded, err := json.Marshal(audit.StoredEntry{AuditRow: row}.FHIR("https://vigil.example.org"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,15 +17,15 @@ import (
 // Filter selects entries; zero fields match all. From and To are inclusive.
 type Filter = collections.AuditFilter
 
-// Stored is a recorded entry with its sealed fields opened.
-type Stored struct {
+// StoredEntry is a recorded entry with its sealed fields opened.
+type StoredEntry struct {
 	collections.AuditRow
 	Reason  string
 	Changes map[string]Change
 }
 
-func stored(row collections.AuditRow) Stored {
-	s := Stored{AuditRow: row}
+func openEntry(row collections.AuditRow) StoredEntry {
+	s := StoredEntry{AuditRow: row}
 	var err error
 	if s.Reason, err = collections.Open(row.Reason, "audit_log.reason", row.ID); err != nil {
 		s.Reason = collections.UnreadableText // not counted as an error: the key of an old entry may have been deleted
@@ -41,14 +41,14 @@ func stored(row collections.AuditRow) Stored {
 }
 
 // Fields returns the names of the changed fields, sorted.
-func (s Stored) Fields() []string {
+func (s StoredEntry) Fields() []string {
 	names := slices.AppendSeq([]string{}, maps.Keys(s.Changes))
 	slices.Sort(names)
 	return names
 }
 
 // List returns a page of entries, newest first, and the total number of matches.
-func List(app core.App, f Filter, offset, limit int) (page []Stored, total int, err error) {
+func List(app core.App, f Filter, offset, limit int) (page []StoredEntry, total int, err error) {
 	if (f == Filter{}) {
 		total, err = collections.CountAllAudit(app)
 	} else {
@@ -62,14 +62,14 @@ func List(app core.App, f Filter, offset, limit int) (page []Stored, total int, 
 		return nil, 0, err
 	}
 	for _, row := range rows {
-		page = append(page, stored(row))
+		page = append(page, openEntry(row))
 	}
 	return page, total, nil
 }
 
 // Each calls visit for every matching entry, oldest first, in bounded memory.
-func Each(app core.App, f Filter, visit func(Stored) error) error {
-	return eachRow(app, f.Where(), func(row collections.AuditRow) error { return visit(stored(row)) })
+func Each(app core.App, f Filter, visit func(StoredEntry) error) error {
+	return eachRow(app, f.Where(), func(row collections.AuditRow) error { return visit(openEntry(row)) })
 }
 
 func eachRow(app core.App, where dbx.Expression, visit func(collections.AuditRow) error) error {
@@ -91,29 +91,29 @@ func eachRow(app core.App, where dbx.Expression, visit func(collections.AuditRow
 }
 
 // Find returns one entry by number, or sql.ErrNoRows.
-func Find(app core.App, number int64) (Stored, error) {
+func Find(app core.App, number int64) (StoredEntry, error) {
 	rows, err := collections.AuditRows(app, collections.NumberID(number-1), collections.NumberID(number), 1)
 	if err != nil {
-		return Stored{}, err
+		return StoredEntry{}, err
 	}
 	if len(rows) == 0 {
-		return Stored{}, fmt.Errorf("audit entry %d: %w", number, sql.ErrNoRows)
+		return StoredEntry{}, fmt.Errorf("audit entry %d: %w", number, sql.ErrNoRows)
 	}
-	return stored(rows[0]), nil
+	return openEntry(rows[0]), nil
 }
 
 // patientIDsField is the field with the ids of all patients that a list showed.
 const patientIDsField = "patient_ids"
 
-// AccessTo returns the entries about a patient, newest first, and those of lists that showed the patient. The ids in a list are sealed, so these
+// PatientAccess returns the entries about a patient, newest first, and those of lists that showed the patient. The ids in a list are sealed, so these
 // entries are opened one by one.
-func AccessTo(app core.App, patientID string, from, to time.Time) ([]Stored, error) {
+func PatientAccess(app core.App, patientID string, from, to time.Time) ([]StoredEntry, error) {
 	events := []string{
 		string(PatientRead), string(PatientSearch), string(PatientImport), string(ObservationRead), string(ReportExport), string(BillingExport),
 	}
-	var found []Stored
+	var found []StoredEntry
 	err := eachRow(app, collections.AuditOfPatient(patientID, events, from, to), func(row collections.AuditRow) error {
-		if entry := stored(row); row.Patient == patientID || entry.listsPatient(patientID) {
+		if entry := openEntry(row); row.Patient == patientID || entry.listsPatient(patientID) {
 			found = append(found, entry)
 		}
 		return nil
@@ -122,7 +122,7 @@ func AccessTo(app core.App, patientID string, from, to time.Time) ([]Stored, err
 	return found, err
 }
 
-func (s Stored) listsPatient(patientID string) bool {
+func (s StoredEntry) listsPatient(patientID string) bool {
 	shown, _ := s.Changes[patientIDsField].New.([]any)
 	return slices.Contains(shown, any(patientID))
 }

@@ -108,11 +108,11 @@ func appendClientEntry(tx core.App, event audit.Event, id string, changed audit.
 // clientChanges returns the changed values for the audit trail, and the key ids in place of keys.
 func clientChanges(before, after collections.ClientValues) audit.Changes {
 	changed := audit.Changes{}
-	changed.Note("name", before.Name, after.Name)
-	changed.Note("scopes", strings.Join(before.Scopes, " "), strings.Join(after.Scopes, " "))
-	changed.Note("jwks_url", before.JWKSURL, after.JWKSURL)
-	changed.Note("allowed_cidrs", strings.Join(before.AllowedCIDRs, " "), strings.Join(after.AllowedCIDRs, " "))
-	changed.Note("active", before.Active, after.Active)
+	changed.Record("name", before.Name, after.Name)
+	changed.Record("scopes", strings.Join(before.Scopes, " "), strings.Join(after.Scopes, " "))
+	changed.Record("jwks_url", before.JWKSURL, after.JWKSURL)
+	changed.Record("allowed_cidrs", strings.Join(before.AllowedCIDRs, " "), strings.Join(after.AllowedCIDRs, " "))
+	changed.Record("active", before.Active, after.Active)
 	if !bytes.Equal(before.JWKS, after.JWKS) {
 		changed["jwks"] = audit.Change{Old: storedKeyIDs(before.JWKS), New: storedKeyIDs(after.JWKS)}
 	}

@@ -19,7 +19,7 @@ type Evidence struct {
 	Consents    []collections.EvidenceConsent
 	Assignments []collections.EvidenceAssignment
 	Alerts      []collections.EvidenceAlert
-	Trail       []audit.Stored // of the entry, oldest first
+	Trail       []audit.StoredEntry // of the entry, oldest first
 	Packet
 	// HeadID and HeadHash are the end of the audit chain, which seals the trail.
 	HeadID   int64
@@ -122,8 +122,8 @@ func (g *evidenceGatherer) loadTrail() (err error) {
 }
 
 // EntryHistory returns the audit entries about an entry, oldest first, without reads and exports.
-func EntryHistory(app core.App, entry *collections.BillingEntry) (list []audit.Stored, err error) {
-	err = audit.Each(app, audit.Filter{PatientID: entry.PatientID(), ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id}, func(s audit.Stored) error {
+func EntryHistory(app core.App, entry *collections.BillingEntry) (list []audit.StoredEntry, err error) {
+	err = audit.Each(app, audit.Filter{PatientID: entry.PatientID(), ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id}, func(s audit.StoredEntry) error {
 		if !strings.HasSuffix(s.Event, ".read") && !strings.HasSuffix(s.Event, ".export") {
 			list = append(list, s)
 		}

@@ -73,7 +73,7 @@ func (w *Worker) renderReading(app core.App, c Claimed) (payload, error) {
 		return payload{}, err
 	}
 	p := payload{id: c.ObservationID, retracted: stored.EnteredInError}
-	deliver := fhir.Delivered
+	deliver := fhir.DeliveredObservation
 	if c.Form == collections.FormHeartRate {
 		p.id, deliver = fhir.PartID(c.ObservationID, fhir.HeartRatePart), fhir.DeliveredHeartRate
 	}

@@ -139,9 +139,9 @@ func (d RotaDraft) row() (row collections.OnCallRow, err error) {
 // rotaChanges returns the changes for the audit trail.
 func rotaChanges(before, after collections.OnCallRow) audit.Changes {
 	changes := audit.Changes{}
-	changes.Note("time_zone", before.TimeZone, after.TimeZone)
-	changes.Note("shifts", before.Shifts, after.Shifts)
-	changes.Note("overrides", before.Overrides, after.Overrides)
+	changes.Record("time_zone", before.TimeZone, after.TimeZone)
+	changes.Record("shifts", before.Shifts, after.Shifts)
+	changes.Record("overrides", before.Overrides, after.Overrides)
 	return changes
 }
 

@@ -146,7 +146,7 @@ func planAssignee(
 	if assignee != nil {
 		e.Assign(assignee.Email(), now)
 	}
-	changes.Note(collections.EscalationAssignedTo, before, e.AssignedTo())
+	changes.Record(collections.EscalationAssignedTo, before, e.AssignedTo())
 	return assignee, nil
 }
 

@@ -48,10 +48,10 @@ func Observation(s StoredObservation, display phi.Text) Resource {
 	return Resource{content: o}
 }
 
-// Delivered returns the form sent to the EMR. It has the EMR's patient id (which may start with "Patient/"), no name, and
+// DeliveredObservation returns the form sent to the EMR. It has the EMR's patient id (which may start with "Patient/"), no name, and
 // neither id nor version, which the EMR assigns. The identifier holds Vigil's id, and an update has the EMR's id.
 // Source: docs/decisions/fhir.md, "Subject when served and when delivered".
-func Delivered(s StoredObservation, externalID string) Resource {
+func DeliveredObservation(s StoredObservation, externalID string) Resource {
 	o, err := buildObservation(s)
 	if err != nil {
 		return Resource{err: err}

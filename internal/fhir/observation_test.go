@@ -56,30 +56,30 @@ func cases() map[string]fhir.Resource {
 	high := stored(glucose(600, "after_meal", ">"))
 	got := map[string]fhir.Resource{
 		"blood_pressure_full":      fhir.Observation(full, patientName),
-		"blood_pressure_delivered": fhir.Delivered(full, externalID),
+		"blood_pressure_delivered": fhir.DeliveredObservation(full, externalID),
 		"blood_pressure_minimal":   fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Systolic, 118.0).With(vitals.Diastolic, 76.0)), ""),
 		"blood_pressure_absent":    fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodPressure}.With(vitals.Systolic, 118.0)), patientName),
 		"weight_full":              fhir.Observation(weight, patientName),
-		"weight_delivered":         fhir.Delivered(weight, "a-1234"),
+		"weight_delivered":         fhir.DeliveredObservation(weight, "a-1234"),
 		"weight_minimal":           fhir.Observation(stored(vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 80.0)), patientName),
 		"weight_entered_in_error":  fhir.Observation(withdrawn, patientName),
 		// A reading that is retracted before its delivery is delivered as retracted.
-		"weight_entered_in_error_delivered": fhir.Delivered(withdrawn, externalID),
-		"glucose_delivered":                 fhir.Delivered(stored(glucose(112.5, "before_meal", "")), externalID),
+		"weight_entered_in_error_delivered": fhir.DeliveredObservation(withdrawn, externalID),
+		"glucose_delivered":                 fhir.DeliveredObservation(stored(glucose(112.5, "before_meal", "")), externalID),
 		"blood_pressure_error":              fhir.Observation(unread, patientName),
 		"weight_absent":                     fhir.Observation(stored(vitals.Reading{Kind: vitals.Weight}), patientName),
 		"pulse_oximetry_full":               fhir.Observation(oximetry, patientName),
-		"pulse_oximetry_delivered":          fhir.Delivered(oximetry, externalID),
+		"pulse_oximetry_delivered":          fhir.DeliveredObservation(oximetry, externalID),
 		"pulse_oximetry_minimal":            fhir.Observation(stored(vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 98.0)), patientName),
 		"pulse_oximetry_error":              fhir.Observation(broken, patientName),
 		"glucose_minimal":                   fhir.Observation(stored(glucose(101, "", "")), patientName),
 		"glucose_high":                      fhir.Observation(high, patientName),
-		"glucose_high_delivered":            fhir.Delivered(high, externalID),
+		"glucose_high_delivered":            fhir.DeliveredObservation(high, externalID),
 		"glucose_low":                       fhir.Observation(stored(glucose(20, "", "<")), patientName),
 		"glucose_absent":                    fhir.Observation(stored(vitals.Reading{Kind: vitals.BloodGlucose}.WithQualifier(vitals.MealContext, "fasting").WithQualifier(vitals.Comparator, ">")), patientName),
 	}
 	warm := stored(vitals.Reading{Kind: vitals.BodyTemperature, DeviceID: "TH-3", OriginalValue: new(100.5), OriginalUnit: "°F"}.With(vitals.TemperatureC, 38.06))
-	got["body_temperature_full"], got["body_temperature_delivered"] = fhir.Observation(warm, patientName), fhir.Delivered(warm, externalID)
+	got["body_temperature_full"], got["body_temperature_delivered"] = fhir.Observation(warm, patientName), fhir.DeliveredObservation(warm, externalID)
 	got["body_temperature_absent"] = fhir.Observation(stored(vitals.Reading{Kind: vitals.BodyTemperature}), patientName)
 	maps.Copy(got, originCases())
 	for _, meal := range []string{"fasting", "before_meal", "after_meal", "bedtime", "random"} {
@@ -198,7 +198,7 @@ func TestRounding(t *testing.T) {
 func TestUnknownKindFails(t *testing.T) {
 	for _, resource := range []fhir.Resource{
 		fhir.Observation(stored(vitals.Reading{Kind: "mood"}), patientName),
-		fhir.Delivered(stored(vitals.Reading{Kind: "mood"}), externalID),
+		fhir.DeliveredObservation(stored(vitals.Reading{Kind: "mood"}), externalID),
 	} {
 		if _, err := resource.Encode(); err == nil || !strings.Contains(err.Error(), "mood") {
 			t.Errorf("err = %v", err)
@@ -241,9 +241,9 @@ func TestMarshalJSONEqualsEncode(t *testing.T) {
 	}
 }
 
-func ExampleDelivered() {
+func ExampleDeliveredObservation() {
 	pressure := vitals.Reading{Kind: vitals.Weight, MeasuredAt: measuredAt}.With(vitals.WeightKg, 72.57)
-	encoded, err := fhir.Delivered(fhir.StoredObservation{ID: observationID, Reading: pressure, CreatedAt: measuredAt}, "a-1234").Encode()
+	encoded, err := fhir.DeliveredObservation(fhir.StoredObservation{ID: observationID, Reading: pressure, CreatedAt: measuredAt}, "a-1234").Encode()
 	if err != nil {
 		fmt.Println(err)
 	}
@@ -251,10 +251,10 @@ func ExampleDelivered() {
 	// Output: {"resourceType":"Observation","meta":{"profile":["http://hl7.org/fhir/us/core/StructureD
 }
 
-func BenchmarkDelivered(b *testing.B) {
+func BenchmarkDeliveredObservation(b *testing.B) {
 	s := stored(vitals.Reading{Kind: vitals.BloodPressure, DeviceID: "BPM-00042"}.With(vitals.Systolic, 124.0).With(vitals.Diastolic, 81.0).With(vitals.Pulse, 71.0))
 	for b.Loop() {
-		if _, err := fhir.Delivered(s, externalID).Encode(); err != nil {
+		if _, err := fhir.DeliveredObservation(s, externalID).Encode(); err != nil {
 			b.Fatal(err)
 		}
 	}

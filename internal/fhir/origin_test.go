@@ -35,13 +35,13 @@ func originCases() map[string]fhir.Resource {
 	gone.Readings, gone.Systolic, gone.Diastolic, gone.EMRID = 0, 0, 0, "obs-9"
 	got := map[string]fhir.Resource{
 		"origin_device":               fhir.Observation(measured, patientName),
-		"origin_device_delivered":     fhir.Delivered(measured, externalID),
-		"origin_device_unknown":       fhir.Delivered(bare, externalID),
+		"origin_device_delivered":     fhir.DeliveredObservation(measured, externalID),
+		"origin_device_unknown":       fhir.DeliveredObservation(bare, externalID),
 		"origin_staff":                fhir.Observation(staff, patientName),
 		"origin_patient":              fhir.Observation(portal, patientName),
-		"origin_patient_delivered":    fhir.Delivered(portal, externalID),
-		"update_amended":              fhir.Delivered(updated, externalID),
-		"update_entered_in_error":     fhir.Delivered(corrected, externalID),
+		"origin_patient_delivered":    fhir.DeliveredObservation(portal, externalID),
+		"update_amended":              fhir.DeliveredObservation(updated, externalID),
+		"update_entered_in_error":     fhir.DeliveredObservation(corrected, externalID),
 		"heart_rate":                  fhir.DeliveredHeartRate(measured, externalID),
 		"heart_rate_patient":          fhir.DeliveredHeartRate(portal, externalID),
 		"heart_rate_entered_in_error": fhir.DeliveredHeartRate(corrected, externalID),
@@ -57,7 +57,7 @@ func originCases() map[string]fhir.Resource {
 		reading.DeviceID = "D-1"
 		s := stored(reading)
 		s.Origin, s.Device = vitals.OriginMachine, &fhir.Device{Model: "M"}
-		got["origin_machine_"+name] = fhir.Delivered(s, externalID)
+		got["origin_machine_"+name] = fhir.DeliveredObservation(s, externalID)
 	}
 	return got
 }
@@ -81,7 +81,7 @@ func TestEffectiveTimeHasPatientOffset(t *testing.T) {
 		}
 		s := stored(vitals.Reading{Kind: vitals.Weight}.With(vitals.WeightKg, 80))
 		s.Reading.MeasuredAt, s.Zone = at, zone(t, test.zone)
-		for name, resource := range map[string]fhir.Resource{"served": fhir.Observation(s, ""), "delivered": fhir.Delivered(s, "1")} {
+		for name, resource := range map[string]fhir.Resource{"served": fhir.Observation(s, ""), "delivered": fhir.DeliveredObservation(s, "1")} {
 			if got := decode(t, resource)["effectiveDateTime"]; got != test.want {
 				t.Errorf("%s in %s, %s: %v, want %s", test.at, test.zone, name, got, test.want)
 			}
@@ -96,7 +96,7 @@ func TestOnlyMeasuredReadingsHaveDevice(t *testing.T) {
 	} {
 		s := stored(vitals.Reading{Kind: vitals.Weight, DeviceID: "SCALE-7"}.With(vitals.WeightKg, 80))
 		s.Origin, s.Device = origin, &fhir.Device{SerialNumber: "1"}
-		root := decode(t, fhir.Delivered(s, "1"))
+		root := decode(t, fhir.DeliveredObservation(s, "1"))
 		device := root["device"].(map[string]any)
 		typed := origin == vitals.OriginStaff || origin == vitals.OriginPatient
 		if device["display"] != "SCALE-7" || typed != (root["contained"] == nil) || typed != (device["reference"] == nil) || typed != (device["identifier"] == nil) {
@@ -119,7 +119,7 @@ func TestDeviceIdentifier(t *testing.T) {
 	} {
 		s := stored(vitals.Reading{Kind: vitals.Weight, DeviceID: "S"}.With(vitals.WeightKg, 80))
 		s.Device = &fhir.Device{UDI: udi}
-		carrier := first(first(decode(t, fhir.Delivered(s, "1")), "contained"), "udiCarrier")
+		carrier := first(first(decode(t, fhir.DeliveredObservation(s, "1")), "contained"), "udiCarrier")
 		if carrier["deviceIdentifier"] != want || carrier["carrierHRF"] != udi {
 			t.Errorf("%s: %v", udi, carrier)
 		}

@@ -37,7 +37,7 @@ func unmappedCodes(values ...string) (list []code) {
 func renderAudit(e *Engine, _ core.App, records []*core.Record, _ Reader) ([]Row, error) {
 	rows := make([]Row, len(records))
 	for i, record := range records {
-		entry := audit.Stored{AuditRow: collections.AuditRowOf(record)}
+		entry := audit.StoredEntry{AuditRow: collections.AuditRowOf(record)}
 		rows[i] = Row{ID: strconv.FormatInt(entry.Number(), 10), PatientID: entry.Patient, Resource: fhir.NewResource(entry.FHIR(e.PublicURL).Versioned())}
 	}
 	return rows, nil

@@ -62,11 +62,11 @@ type Resources interface {
 
 // Options configure a BulkExporter.
 type Options struct {
-	Resources Resources
-	Keep      time.Duration // how long the files of a finished export are kept
-	PerFile   int           // maximum resources of a file; 0 means 100,000
-	Clock     func() time.Time
-	Log       *slog.Logger
+	Resources  Resources
+	Retention  time.Duration // how long the files of a finished export are kept
+	MaxPerFile int           // maximum resources of a file; 0 means 100,000
+	Clock      func() time.Time
+	Log        *slog.Logger
 }
 
 // BulkExporter queues exports and runs them one at a time. It is safe for concurrent use.
@@ -85,10 +85,10 @@ type runningExport struct {
 	stop context.CancelFunc
 }
 
-// New returns a BulkExporter.
-func New(o Options) *BulkExporter {
-	if o.PerFile == 0 {
-		o.PerFile = 100_000
+// NewBulkExporter returns a BulkExporter.
+func NewBulkExporter(o Options) *BulkExporter {
+	if o.MaxPerFile == 0 {
+		o.MaxPerFile = 100_000
 	}
 	return &BulkExporter{Signal: async.NewSignal(), options: o}
 }

@@ -81,8 +81,8 @@ func newFixture(t *testing.T, patients int) *fixture {
 
 // restart returns a new exporter on the same database.
 func (h *fixture) restart() *fhirserver.BulkExporter {
-	return fhirserver.New(fhirserver.Options{
-		Resources: h.source, Keep: time.Hour, PerFile: 20, Clock: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
+	return fhirserver.NewBulkExporter(fhirserver.Options{
+		Resources: h.source, Retention: time.Hour, MaxPerFile: 20, Clock: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
 	})
 }
 
@@ -95,13 +95,13 @@ func (h *fixture) addClient() string {
 	return c.Id
 }
 
-func (h *fixture) start(asked fhirserver.ExportRequest) string {
+func (h *fixture) start(request fhirserver.ExportRequest) string {
 	h.t.Helper()
-	if asked.Types == nil {
-		asked.Types = []string{"Patient"}
+	if request.Types == nil {
+		request.Types = []string{"Patient"}
 	}
-	asked.URL = "https://vigil.example.org/fhir/R4/$export"
-	id, err := h.engine.Start(h.app, h.client, asked, audit.System(), h.now)
+	request.URL = "https://vigil.example.org/fhir/R4/$export"
+	id, err := h.engine.Start(h.app, h.client, request, audit.System(), h.now)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -137,12 +137,12 @@ func (h *fixture) wantStatus(id, status string) *collections.Export {
 // lines reads a file of an export.
 func (h *fixture) lines(export *collections.Export, name string) []string {
 	h.t.Helper()
-	packed, _, err := fhirserver.Open(h.app, export, name)
+	file, _, err := fhirserver.OpenFile(h.app, export, name)
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	defer func() { _ = packed.Close() }()
-	from, err := packed.Lines()
+	defer func() { _ = file.Close() }()
+	from, err := file.Lines()
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestExportIsOneSnapshot(t *testing.T) {
 	seen := map[string]bool{}
 	for _, name := range []string{"Patient-1.ndjson", "Patient-2.ndjson", "Patient-3.ndjson"} {
 		first := h.lines(export, name)
-		if again := h.lines(export, name); strings.Join(first, "\n") != strings.Join(again, "\n") {
+		if second := h.lines(export, name); strings.Join(first, "\n") != strings.Join(second, "\n") {
 			t.Errorf("%s differs on the second read", name)
 		}
 		for _, line := range first {
@@ -234,7 +234,7 @@ func TestExportIsOneSnapshot(t *testing.T) {
 	if err := h.app.DB().NewQuery(`SELECT file_key FROM exports`).Row(&stored); err != nil || strings.Contains(stored, "AGE-SECRET-KEY") || stored == "" {
 		t.Errorf("the key is stored as %.20q (%v)", stored, err)
 	}
-	if _, _, err := fhirserver.Open(h.app, export, "../../data.db"); code(err) != "not_found" {
+	if _, _, err := fhirserver.OpenFile(h.app, export, "../../data.db"); code(err) != "not_found" {
 		t.Errorf("file outside the export: %v", err)
 	}
 	// A file that was changed on disk is not returned.
@@ -246,9 +246,9 @@ func TestExportIsOneSnapshot(t *testing.T) {
 	if err := os.WriteFile(disk[0], raw, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	packed, _, err := fhirserver.Open(h.app, export, "Patient-1.ndjson")
+	file, _, err := fhirserver.OpenFile(h.app, export, "Patient-1.ndjson")
 	if err == nil {
-		_, err = io.ReadAll(packed)
+		_, err = io.ReadAll(file)
 	}
 	if err == nil {
 		t.Error("a changed file is read without an error")

@@ -87,7 +87,7 @@ type Row struct {
 type Reader struct {
 	Role authz.Role
 	// Own limits results to this patient; nil does not limit them.
-	Own *string
+	OwnPatientID *string
 	// CareTeamOf limits results to patients with this user (record id) on their care team, and to shared resources without a patient; "" does not limit them.
 	CareTeamOf string
 }

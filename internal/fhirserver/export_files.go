@@ -28,9 +28,9 @@ const sealedExtension = Extension + ".gz.age"
 // file is an export file that is being written.
 type file struct {
 	*bufio.Writer
-	packed *gzip.Writer
-	sealed io.WriteCloser
-	disk   *os.File
+	compressed *gzip.Writer
+	encrypted  io.WriteCloser
+	disk       *os.File
 }
 
 func create(dir, name string, key phi.Text) (*file, error) {
@@ -45,25 +45,25 @@ func create(dir, name string, key phi.Text) (*file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create file of an export: %w", err)
 	}
-	sealed, err := age.Encrypt(disk, identity.Recipient())
+	encrypted, err := age.Encrypt(disk, identity.Recipient())
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("encrypt file of an export: %w", err), disk.Close())
 	}
-	packed, err := gzip.NewWriterLevel(sealed, gzip.BestSpeed)
+	compressed, err := gzip.NewWriterLevel(encrypted, gzip.BestSpeed)
 	if err != nil {
 		return nil, errors.Join(err, disk.Close())
 	}
-	return &file{Writer: bufio.NewWriterSize(packed, 64<<10), packed: packed, sealed: sealed, disk: disk}, nil
+	return &file{Writer: bufio.NewWriterSize(compressed, 64<<10), compressed: compressed, encrypted: encrypted, disk: disk}, nil
 }
 
 // finish completes the file and syncs it to disk.
 func (f *file) finish() error {
 	err := f.Flush()
 	if err == nil {
-		err = f.packed.Close()
+		err = f.compressed.Close()
 	}
 	if err == nil {
-		err = f.sealed.Close()
+		err = f.encrypted.Close()
 	}
 	if err == nil {
 		err = f.disk.Sync()
@@ -83,8 +83,8 @@ type CompressedFile struct {
 // Close closes the file.
 func (p *CompressedFile) Close() error { return p.disk.Close() }
 
-// Open opens a file of a finished export by the name that clients see.
-func Open(app core.App, export *collections.Export, name string) (*CompressedFile, collections.ExportFile, error) {
+// OpenFile opens a file of a finished export by the name that clients see.
+func OpenFile(app core.App, export *collections.Export, name string) (*CompressedFile, collections.ExportFile, error) {
 	files, err := export.Files()
 	if err != nil {
 		return nil, collections.ExportFile{}, err
@@ -107,11 +107,11 @@ func Open(app core.App, export *collections.Export, name string) (*CompressedFil
 	if err != nil {
 		return nil, files[at], fmt.Errorf("open file of an export: %w", err)
 	}
-	packed, err := age.Decrypt(bufio.NewReaderSize(disk, 64<<10), identity)
+	compressed, err := age.Decrypt(bufio.NewReaderSize(disk, 64<<10), identity)
 	if err != nil {
 		return nil, files[at], errors.Join(fmt.Errorf("open file of an export: %w", err), disk.Close())
 	}
-	return &CompressedFile{packed, disk}, files[at], nil
+	return &CompressedFile{compressed, disk}, files[at], nil
 }
 
 // Lines returns the decompressed content.

@@ -54,7 +54,7 @@ func (e *BulkExporter) RunQueued(ctx context.Context, app core.App) (failures er
 func (e *BulkExporter) requeueInterrupted(app core.App) error {
 	now := e.options.Clock()
 	return app.RunInTransaction(func(tx core.App) error {
-		failed, err := collections.RequeueExports(tx, maxAttempts, now, now.Add(e.options.Keep))
+		failed, err := collections.RequeueExports(tx, maxAttempts, now, now.Add(e.options.Retention))
 		for _, id := range failed {
 			err = errors.Join(err, auditExport(tx, audit.ExportFail, id, nil, now), removeFolder(app, id))
 		}
@@ -103,7 +103,7 @@ func (e *BulkExporter) setCurrent(m *runningExport) {
 // finish stores the result of an export, and removes the files of a failed or removed one.
 func (e *BulkExporter) finish(app core.App, w *exportWriter, at time.Time, failure error) error {
 	now := e.options.Clock()
-	end := collections.ExportResult{Status: collections.ExportComplete, At: now, TransactionTime: at, Files: w.files, Expires: now.Add(e.options.Keep)}
+	end := collections.ExportResult{Status: collections.ExportComplete, At: now, TransactionTime: at, Files: w.files, Expires: now.Add(e.options.Retention)}
 	event := audit.ExportFinish
 	if failure != nil {
 		w.abandon()
@@ -244,7 +244,7 @@ func (w *exportWriter) addIssue(issue fhir.Issue) error {
 // add writes a line to the open file, or to a new one if the kind or type differs or the file is full.
 func (w *exportWriter) add(kind, resource string, line []byte) error {
 	last := len(w.files) - 1
-	if w.open == nil || w.files[last].Kind != kind || w.files[last].Type != resource || w.files[last].Count >= w.engine.options.PerFile {
+	if w.open == nil || w.files[last].Kind != kind || w.files[last].Type != resource || w.files[last].Count >= w.engine.options.MaxPerFile {
 		if err := w.close(); err != nil {
 			return err
 		}

@@ -106,8 +106,8 @@ func (s *Search) UpdatedSince(at time.Time) {
 // SortByID sorts by id, which never changes and follows the order of creation for most types.
 func (s *Search) SortByID() { s.Order = &Order{Param: "_id", by: collections.ByID} }
 
-// Patient returns the id of the requested patient if there is exactly one, or "".
-func (s *Search) Patient() string {
+// SinglePatient returns the id of the requested patient if there is exactly one, or "".
+func (s *Search) SinglePatient() string {
 	if len(s.patients) == 1 {
 		return s.patients[0]
 	}
@@ -115,7 +115,7 @@ func (s *Search) Patient() string {
 }
 
 // isOfOnePatient reports whether all matches belong to one patient.
-func (s *Search) isOfOnePatient() bool { return len(s.patients) == 1 || s.Reader.Own != nil }
+func (s *Search) isOfOnePatient() bool { return len(s.patients) == 1 || s.Reader.OwnPatientID != nil }
 
 // UsesIdentity reports whether the search filters by a name, date of birth or identifier of a person.
 func (s *Search) UsesIdentity() bool {
@@ -144,8 +144,8 @@ func (s *Search) order() Order {
 func (s *Search) conditions(e *Engine, app core.App) (collections.Conditions, error) {
 	where := slices.Clone(s.where)
 	if s.Type.ofPatients {
-		if s.Reader.Own != nil {
-			own := slices.DeleteFunc([]string{*s.Reader.Own}, func(id string) bool { return id == "" }) // no ids if the account is linked to no patient
+		if s.Reader.OwnPatientID != nil {
+			own := slices.DeleteFunc([]string{*s.Reader.OwnPatientID}, func(id string) bool { return id == "" }) // no ids if the account is linked to no patient
 			where = append(where, s.Type.table.OfPatients(own))
 		}
 		switch {

@@ -84,25 +84,25 @@ func (e *Engine) LoadIncludes(app core.App, s *Search, rows []Row, may func(*Res
 		return err
 	}
 	if slices.Contains(s.Include, "Observation:subject") {
-		if err := add(patientType, distinct(rows, func(r Row) string { return r.PatientID })); err != nil {
+		if err := add(patientType, distinctValues(rows, func(r Row) string { return r.PatientID })); err != nil {
 			return nil, nil, err
 		}
 	}
 	if slices.Contains(s.Include, "Observation:device") {
-		if err := add(deviceType, distinct(rows, func(r Row) string { return r.DeviceID })); err != nil {
+		if err := add(deviceType, distinctValues(rows, func(r Row) string { return r.DeviceID })); err != nil {
 			return nil, nil, err
 		}
 	}
 	if slices.Contains(s.RevInclude, "Provenance:target") && s.Type == observationType {
-		if err := add(provenanceType, distinct(rows, func(r Row) string { return r.ID })); err != nil {
+		if err := add(provenanceType, distinctValues(rows, func(r Row) string { return r.ID })); err != nil {
 			return nil, nil, err
 		}
 	}
 	return included, withheld, nil
 }
 
-// distinct returns the distinct values of rows without "".
-func distinct(rows []Row, value func(Row) string) (list []string) {
+// distinctValues returns the distinct values of rows without "".
+func distinctValues(rows []Row, value func(Row) string) (list []string) {
 	known := map[string]bool{"": true}
 	for _, row := range rows {
 		if v := value(row); !known[v] {

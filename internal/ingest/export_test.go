@@ -27,10 +27,10 @@ func (w *Writer) VerifyCache(app core.App, now time.Time) (snapshots int, differ
 		if err != nil {
 			return err
 		}
-		if err := w.cache.invalidateSince(tx, trail.Head()); err != nil {
+		if err := w.cache.invalidateSince(tx, trail.LastID()); err != nil {
 			return err
 		}
-		w.cache.head = trail.Head()
+		w.cache.head = trail.LastID()
 		for id, patient := range w.cache.patients {
 			if patient.snapshot == nil {
 				continue

@@ -42,8 +42,8 @@ type groupItem = async.GroupItem[Submission, Outcome]
 func NewWriter(engine *Evaluator, clock func() time.Time, log *slog.Logger, stored func([]Outcome)) *Writer {
 	w := &Writer{evaluator: engine, clock: clock, stored: stored, log: log, cache: newPatientCache()}
 	w.group = async.NewGroup(async.GroupOptions[Submission, Outcome]{
-		Store: w.store, Failed: w.fail, After: w.finish, Most: maxGroupSize, Log: log,
-		Along: func(work func(tx core.App) error) Submission { return Submission{joinTx: work} },
+		Store: w.store, RewordError: w.fail, OnDone: w.finish, MaxBatch: maxGroupSize, Log: log,
+		WorkItem: func(work func(tx core.App) error) Submission { return Submission{joinTx: work} },
 	})
 	return w
 }
@@ -117,13 +117,13 @@ func (w *Writer) store(app core.App, group []*groupItem) error {
 		if err != nil {
 			return err
 		}
-		if err := w.cache.invalidateSince(tx, b.trail.Head()); err != nil {
+		if err := w.cache.invalidateSince(tx, b.trail.LastID()); err != nil {
 			return err
 		}
 		if err := w.storeGroup(tx, b, sortByMeasurement(readings)); err != nil {
 			return err
 		}
-		w.cache.head = b.trail.Head()
+		w.cache.head = b.trail.LastID()
 		return b.store(tx)
 	})
 	stored = err == nil

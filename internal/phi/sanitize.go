@@ -22,7 +22,7 @@ const maxTextLength = 4000
 // number, email address, date of birth or measurement. It returns generic if nothing is left, or if a second pass would still remove something. It is
 // idempotent and takes linear time.
 // Source: docs/decisions/notifications.md, "PHI sanitizer".
-func Sanitize(text, generic string, known ...Known) string {
+func Sanitize(text, generic string, known ...KnownPatient) string {
 	if text == generic {
 		return generic
 	}
@@ -41,19 +41,19 @@ type sanitizer struct {
 	searched int // bytes searched; tests check that it is linear in the text
 }
 
-func newSanitizer(known []Known) *sanitizer { return &sanitizer{known: knownPatterns(known)} }
+func newSanitizer(known []KnownPatient) *sanitizer { return &sanitizer{known: patientPatterns(known)} }
 
 // pass applies every pattern once and reports whether any matched.
 func (s *sanitizer) pass(text string) (clean string, found bool) {
 	text = normalize(text)
-	here := false
+	matched := false
 	for _, p := range s.known {
-		text, here = s.replaceFolded(text, p)
-		found = found || here
+		text, matched = s.replaceFolded(text, p)
+		found = found || matched
 	}
 	for _, p := range patterns {
-		text, here = s.replace(text, p)
-		found = found || here
+		text, matched = s.replace(text, p)
+		found = found || matched
 	}
 	return tidy(text), found
 }
@@ -209,8 +209,8 @@ func address(expression string) *pattern {
 }
 
 func compiled(expression string) func() *regexp.Regexp {
-	made := regexp.MustCompile(expression)
-	return func() *regexp.Regexp { return made }
+	re := regexp.MustCompile(expression)
+	return func() *regexp.Regexp { return re }
 }
 
 // compiledLazily compiles an expression when it is first used, because few texts are searched.
@@ -279,27 +279,27 @@ func (s *sanitizer) replaceIn(text, searched string, origin func(int) int, p *pa
 	return out.String(), found
 }
 
-// Known holds the name and identifiers of a patient to remove from a text.
-type Known struct {
+// KnownPatient holds the name and identifiers of a patient to remove from a text.
+type KnownPatient struct {
 	First, Last string
 	// Identifiers are removed anywhere in the text: MRN, external id, phone, email, street address.
 	Identifiers []string
-	// Yours replaces the name by "your patient" instead of "a patient".
-	Yours bool
+	// IsRecipients: the recipient cares for the patient, so the name is replaced by "your patient" instead of "a patient".
+	IsRecipients bool
 }
 
 // Format prints a placeholder.
-func (Known) Format(s fmt.State, _ rune) { conceal(s) }
+func (KnownPatient) Format(s fmt.State, _ rune) { conceal(s) }
 
 // LogValue logs a placeholder.
-func (Known) LogValue() slog.Value { return slog.StringValue(redacted) }
+func (KnownPatient) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // MarshalJSON always fails.
-func (Known) MarshalJSON() ([]byte, error) { return nil, errEncode }
+func (KnownPatient) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
-// knownPatterns returns one pattern for the identifiers of all known patients and one or two for their names, so that no replacement is searched
+// patientPatterns returns one pattern for the identifiers of all known patients and one or two for their names, so that no replacement is searched
 // again. They match folded text.
-func knownPatterns(known []Known) (found []*pattern) {
+func patientPatterns(known []KnownPatient) (found []*pattern) {
 	var identifiers, quoted []string
 	yours, others := &names{replacement: "your patient"}, &names{replacement: "a patient"}
 	for _, k := range known {
@@ -308,7 +308,7 @@ func knownPatterns(known []Known) (found []*pattern) {
 				identifiers, quoted = append(identifiers, folded), append(quoted, regexp.QuoteMeta(folded))
 			}
 		}
-		if k.Yours {
+		if k.IsRecipients {
 			yours.add(k)
 		} else {
 			others.add(k)
@@ -332,7 +332,7 @@ type names struct {
 	replacement  string
 }
 
-func (n *names) add(k Known) {
+func (n *names) add(k KnownPatient) {
 	forms, parts := k.forms()
 	n.forms, n.parts = append(n.forms, forms...), append(n.parts, parts...)
 }
@@ -345,7 +345,7 @@ func anyOf(alternatives []string) string {
 
 // forms returns the ways to write a name, folded and quoted, and the parts of which every form contains at least one. Each word of more than two letters
 // of a compound name is a form, too.
-func (k Known) forms() (forms, parts []string) {
+func (k KnownPatient) forms() (forms, parts []string) {
 	first, last := foldWhole(k.First), foldWhole(k.Last)
 	if first != "" && last != "" {
 		f, l, initial := regexp.QuoteMeta(first), regexp.QuoteMeta(last), regexp.QuoteMeta(string([]rune(first)[:1]))

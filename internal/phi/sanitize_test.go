@@ -11,7 +11,7 @@ import (
 
 const generic = "You have a new notification."
 
-var people = []Known{
+var people = []KnownPatient{
 	{First: "John", Last: "Smith", Identifiers: []string{"MRN-4711", "ext/99", "42 Elm Street"}},
 	{First: "José", Last: "O'Brien"},
 }
@@ -67,12 +67,12 @@ func TestSanitize(t *testing.T) {
 }
 
 func TestSanitizeYours(t *testing.T) {
-	known := Known{First: "Ada", Last: "Lovelace", Yours: true}
+	known := KnownPatient{First: "Ada", Last: "Lovelace", IsRecipients: true}
 	if got := Sanitize("Lovelace, Ada is back", generic, known, people[0]); got != "your patient is back" {
 		t.Errorf("got %q", got)
 	}
 	// A patient with a name that is a word of the replacement gets the generic text.
-	if got := Sanitize("Ada Patient is back", generic, Known{First: "Ada", Last: "Patient"}); got != generic {
+	if got := Sanitize("Ada Patient is back", generic, KnownPatient{First: "Ada", Last: "Patient"}); got != generic {
 		t.Errorf("got %q", got)
 	}
 	raw, err := json.Marshal(known)
@@ -88,9 +88,9 @@ func TestSanitizeNeeds(t *testing.T) {
 		"mmHg", "kg", "@", "ada@mail.test", "555-0100", "+4912345678", "1 Main St", "main", "alert", "for", "your patient", "\u00e9", "stra\u00dfe", "\uff11", "%", "(", ")", ",",
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		known := []Known{
+		known := []KnownPatient{
 			{First: rapid.SampledFrom(pieces).Draw(t, "first"), Last: "Lovelace", Identifiers: []string{"X-7", "1 Main St", "ada@mail.test"}},
-			{First: "Ada-Mae", Last: rapid.SampledFrom(pieces).Draw(t, "last"), Yours: rapid.Bool().Draw(t, "yours")},
+			{First: "Ada-Mae", Last: rapid.SampledFrom(pieces).Draw(t, "last"), IsRecipients: rapid.Bool().Draw(t, "yours")},
 		}
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 8).Draw(t, "text"), " ")
 		clean, found := newSanitizer(known).pass(text)
@@ -104,7 +104,7 @@ func TestSanitizeNeeds(t *testing.T) {
 		}
 		defer func(skipping []*pattern) { patterns = skipping }(patterns)
 		patterns = searching(patterns)
-		s := sanitizer{known: searching(knownPatterns(known))}
+		s := sanitizer{known: searching(patientPatterns(known))}
 		if want, there := s.pass(text); clean != want || found != there {
 			t.Fatalf("%q is sanitized to %q (%v), want %q (%v)", text, clean, found, want, there)
 		}
@@ -136,7 +136,7 @@ func FuzzSanitize(f *testing.F) {
 		if len(text)+len(first)+len(last)+len(identifier) > 5000 {
 			return
 		}
-		known := Known{First: first, Last: last, Identifiers: []string{identifier}}
+		known := KnownPatient{First: first, Last: last, Identifiers: []string{identifier}}
 		once := Sanitize(text, generic, known)
 		if twice := Sanitize(once, generic, known); twice != once {
 			t.Errorf("%q is sanitized to %q, and that %q", text, once, twice)

@@ -262,7 +262,7 @@ func orderedValues(held map[string]string) []string {
 func auditTemplate(tx core.App, t *collections.ThresholdTemplate, before, after map[string]string, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
 	for _, column := range contentColumns {
-		changes.Note(column, before[column], after[column])
+		changes.Record(column, before[column], after[column])
 	}
 	return audit.Append(tx, audit.Entry{
 		Event: audit.SettingsUpdate, Actor: by, ResourceType: audit.ResourceThresholdTemplate, ResourceID: fmt.Sprint(t.Number()), Changes: changes,

@@ -123,7 +123,7 @@ func findUnregistered(app core.App, ring *phi.KeyRing) (unregistered []string, e
 	}
 	var missing []string
 	for id, tables := range tablesByKey {
-		opens, err := opensAny(app, ring, tables, id)
+		opens, err := opensWithRing(app, ring, tables, id)
 		if err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func findUnregistered(app core.App, ring *phi.KeyRing) (unregistered []string, e
 	return unregistered, checkRing(app, ring, missing)
 }
 
-func opensAny(app core.App, ring *phi.KeyRing, tables []collections.SealedTable, id string) (bool, error) {
+func opensWithRing(app core.App, ring *phi.KeyRing, tables []collections.SealedTable, id string) (bool, error) {
 	if !ring.Has(id) {
 		return false, nil
 	}

@@ -224,5 +224,5 @@ func (r *rotation) retire(tables []collections.SealedTable) error {
 	})
 }
 
-// Keys returns the ids of the keys that the audit trail still needs, sorted.
-func (r Report) Keys() []string { return slices.Sorted(maps.Keys(r.AuditRows)) }
+// AuditKeys returns the ids of the keys that the audit trail still needs, sorted.
+func (r Report) AuditKeys() []string { return slices.Sorted(maps.Keys(r.AuditRows)) }

@@ -117,7 +117,7 @@ func TestRotation(t *testing.T) {
 	if report.KeyID != "next" || report.Resealed != 10*4-1+2 || report.Unreadable != 1 || report.Remaining != 0 {
 		t.Errorf("the report is %+v", report)
 	}
-	if report.AuditRows["test"] != 1 || len(report.Keys()) != 1 {
+	if report.AuditRows["test"] != 1 || len(report.AuditKeys()) != 1 {
 		t.Errorf("the audit trail needs %v", report.AuditRows)
 	}
 	if again := run(t, app, both); again.Resealed != 0 || again.Unreadable != 1 {
