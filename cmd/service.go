@@ -122,7 +122,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
-	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, Finished: s.metrics.Pushed})
+	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, OnAttempt: s.metrics.CountPush})
 	s.dispatcher.Attach(app)
 	s.readings = ingest.NewEvaluator(ingest.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
@@ -140,7 +140,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.connLimiter, s.devices = newConnLimiter(settings, log), newDevices(settings)
 	s.writer = ingest.NewWriter(s.readings, s.now, log, func(outcomes []ingest.Outcome) {
 		s.readingsStored()
-		s.metrics.Stored(outcomes, s.now())
+		s.metrics.CountStored(outcomes, s.now())
 		s.onStored(outcomes)
 	})
 	s.intake = s.newIntake()
@@ -152,7 +152,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		Load: s.readings.LoadFHIR, HeartRate: settings.FHIR.SendHeartRate,
 		LoadMean: vitalsummary.NewReader(settings.PracticeLocation).LoadMean,
 		Clock:    s.now, Log: log, Finished: func(result emr.Result) {
-			s.metrics.Delivered(result, s.now())
+			s.metrics.CountDelivery(result, s.now())
 			s.onFinished(result)
 		},
 	})
@@ -273,7 +273,7 @@ func (s *Service) start() error {
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
 		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), OnRescored: s.live.Rescored,
-		OnRun: s.metrics.Ran, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
+		OnRun: s.metrics.CountJobRun, Retention: s.retention(), Devices: s.devices, Billing: s.billing, Readings: s.readings, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err
 }
@@ -316,15 +316,15 @@ func (s *Service) drainOnTerminate(e *core.ServeEvent) {
 
 // untilSignal runs work until it ends or the process receives a stop signal, then closes the app.
 func untilSignal(ctx context.Context, app core.App, log *slog.Logger, work func() error) error {
-	told, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	interrupted, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- work() }()
 	var err error
 	ended := false
 	select {
-	case <-told.Done():
-		log.Info("stopping", slog.Any("because", context.Cause(told)))
+	case <-interrupted.Done():
+		log.Info("stopping", slog.Any("because", context.Cause(interrupted)))
 	case err = <-done:
 		ended = true
 		if err != nil {

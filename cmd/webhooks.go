@@ -10,8 +10,8 @@ func (s *Service) newWebhooks() *webhooks.Engine {
 	w := s.settings.Webhooks
 	return webhooks.New(webhooks.Options{
 		Views: routes.WebhookViews{Zone: s.settings.PracticeLocation, Clock: s.now}, Timeout: w.Timeout, Schedule: w.RetryDelays, DisableAfter: w.DisableAfter,
-		Outbound: egress.New(egress.Options{Timeout: w.Timeout, DevHosts: s.settings.Outbound.DevAllowedHosts}),
-		Agent:    "Vigil/" + s.program.Version, ReadingsWait: func() bool { return s.writer.Busy() }, Clock: s.now, Log: s.log, Ended: s.metrics.Told,
+		Client:    egress.New(egress.Options{Timeout: w.Timeout, DevHosts: s.settings.Outbound.DevAllowedHosts}),
+		UserAgent: "Vigil/" + s.program.Version, ReadingsPending: func() bool { return s.writer.Busy() }, Clock: s.now, Log: s.log, OnAttempt: s.metrics.CountWebhookAttempt,
 	})
 }
 

@@ -243,12 +243,12 @@ func maintainDatabase(_ Engines, ctx context.Context, app core.App) (counts, err
 
 func sendMails(e Engines, ctx context.Context, app core.App) (counts, error) {
 	round, err := e.Mailer.SendDue(ctx, app)
-	return counts{"sent": round.Sent, "dropped": round.Dropped, "failed": round.Failed, "given_up": round.GivenUp}, err
+	return counts{"sent": round.Sent, "dropped": round.Dropped, "failed": round.Failed, "given_up": round.DeadLettered}, err
 }
 
 func sendPushes(e Engines, ctx context.Context, app core.App) (counts, error) {
 	done, err := e.Dispatcher.SendDue(ctx, app)
-	return counts{"told": done.Told, "sent": done.Sent, "failed": done.Failed, "gone": done.Gone, "again": done.Again}, err
+	return counts{"told": done.Announced, "sent": done.Sent, "failed": done.Failed, "gone": done.ExpiredTokens, "again": done.Retried}, err
 }
 
 // announceReminders announces daily summaries and reminders that are due in the recipients' time zones.

@@ -64,8 +64,8 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	})
 	c.webhooks = webhooks.New(webhooks.Options{
 		Views: routes.WebhookViews{Zone: newYork, Clock: func() time.Time { return c.now }}, Timeout: 5 * time.Second, DisableAfter: 120 * time.Hour,
-		Schedule: webhooks.Schedule{5 * time.Second, 5 * time.Minute}, Outbound: egress.New(egress.Options{Timeout: 5 * time.Second, DevHosts: []string{"127.0.0.1"}}),
-		Agent: "Vigil/test", Clock: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler),
+		Schedule: webhooks.Schedule{5 * time.Second, 5 * time.Minute}, Client: egress.New(egress.Options{Timeout: 5 * time.Second, DevHosts: []string{"127.0.0.1"}}),
+		UserAgent: "Vigil/test", Clock: func() time.Time { return c.now }, Log: slog.New(slog.DiscardHandler),
 	})
 	money := billing.New(billing.Settings{Zone: newYork, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, LiveContactFrom: "2026-01-01"})
 	hooks.Bind(c.app, hooks.Engines{

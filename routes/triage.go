@@ -74,7 +74,7 @@ func (a *api) listTriage(c *web.Call) error {
 		if version, err = collections.ReadListVersion(c.App); err != nil {
 			return err
 		}
-		if page, isCached := a.pages.Find(key, version); isCached {
+		if page, isCached := a.pages.Get(key, version); isCached {
 			return page.show(c)
 		}
 	}
@@ -276,21 +276,21 @@ func (p triagePage) show(c *web.Call) error {
 
 // triagePages caches plain pages until the list changes. Source: docs/decisions/triage.md, "Cached pages".
 type triagePages struct {
-	*async.Pages[collections.ListVersion, triagePage]
+	*async.PageCache[collections.ListVersion, triagePage]
 }
 
 // maxCachedBytes limits the cache; a page of twenty patients has about 12,000 bytes.
 const maxCachedBytes = 4 << 20
 
 func newTriagePages() triagePages {
-	return triagePages{async.NewPages[collections.ListVersion, triagePage](maxCachedBytes)}
+	return triagePages{async.NewPageCache[collections.ListVersion, triagePage](maxCachedBytes)}
 }
 
 // store caches a page, unless a name on it could not be decrypted.
 func (p triagePages) store(key string, state collections.ListVersion, views []triageView, page triagePage) {
 	unreadable := slices.ContainsFunc(views, func(v triageView) bool { return v.PatientName == collections.UnreadableText })
 	if page.missing == nil && !unreadable {
-		p.Remember(key, state, page, len(page.answer)+64*len(page.patients))
+		p.Put(key, state, page, len(page.answer)+64*len(page.patients))
 	}
 }
 

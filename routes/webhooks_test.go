@@ -66,7 +66,7 @@ func (c *clinic) addWebhook(r *webhookReceiver, changes object) (id string) {
 
 func (c *clinic) deliverWebhooks() {
 	c.t.Helper()
-	if err := c.webhooks.Round(c.t.Context(), c.app); err != nil {
+	if err := c.webhooks.RunOnce(c.t.Context(), c.app); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -136,7 +136,7 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 }
 
 // Evict removes a user from the cache. Call it after the commit of every save or deletion: before it, a reader could cache the old state again.
-func (e *Engine) Evict(userRecordID string) { e.users.Forget(userRecordID) }
+func (e *Engine) Evict(userRecordID string) { e.users.Evict(userRecordID) }
 
 // cachedUser holds the user fields that a request needs.
 type cachedUser struct {
@@ -150,7 +150,7 @@ const maxCachedUsers = 20_000
 
 // cachedUser returns the user from the cache or the database.
 func (e *Engine) cachedUser(app core.App, id string, now time.Time) (cachedUser, error) {
-	return e.users.Find(id, now, func() (known cachedUser, err error) {
+	return e.users.Get(id, now, func() (known cachedUser, err error) {
 		user, err := collections.FindUser(app, id)
 		if err != nil {
 			return known, err

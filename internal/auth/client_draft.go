@@ -139,7 +139,7 @@ func (e *MachineClients) readJWKSURL(c *validate.Checks, f validate.String) stri
 	if !f.Sent() {
 		return ""
 	}
-	at := c.Text("jwks_url", f, validate.Optional(egress.LongestURL).Identifier())
+	at := c.Text("jwks_url", f, validate.Optional(egress.MaxURLLength).Identifier())
 	if at != "" && e.options.Outbound.Check(at) != nil {
 		c.Reject("jwks_url", "Must be an https address of a public host.")
 		return ""

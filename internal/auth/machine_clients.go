@@ -118,7 +118,7 @@ func (e *MachineClients) LastUsed(c *collections.Client) time.Time {
 }
 
 // Evict removes a client from the cache. Call it after the commit of every change: before it, a reader could cache the old state again.
-func (e *MachineClients) Evict(id string) { e.cache.Forget(id) }
+func (e *MachineClients) Evict(id string) { e.cache.Evict(id) }
 
 // cachedClient holds the client fields that a request needs.
 type cachedClient struct {
@@ -132,7 +132,7 @@ const maxCachedClients = 1000
 
 // cachedClient returns the client from the cache or the database.
 func (e *MachineClients) cachedClient(app core.App, id string, now time.Time) (cachedClient, error) {
-	return e.cache.Find(id, now, func() (known cachedClient, err error) {
+	return e.cache.Get(id, now, func() (known cachedClient, err error) {
 		record, err := collections.FindClient(app, id)
 		if err != nil {
 			return known, err

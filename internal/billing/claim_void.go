@@ -54,7 +54,7 @@ func announceRefundDue(now time.Time) func(core.App, *collections.BillingEntry) 
 			return nil
 		}
 		return notifications.Announce(tx, notifications.Announcement{
-			Kind: notifications.RefundIsDue, Severity: "warning", PatientID: entry.PatientID(), EntryID: entry.Id,
+			Kind: notifications.RefundDue, Severity: "warning", PatientID: entry.PatientID(), EntryID: entry.Id,
 			Body: "Claim " + entry.ClaimID() + ": " + Cents(entry.PaidTotalCents()-entry.RefundedCents()).String() + " is to be paid back.",
 			Key:  "refund-due:" + entry.Id,
 		}, now)

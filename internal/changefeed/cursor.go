@@ -13,13 +13,13 @@ import (
 
 // Cursor is a position in commit order: after the row with a number and a fingerprint.
 type Cursor struct {
-	seq  int64
-	mark uint64
+	seq         int64
+	fingerprint uint64
 }
 
 // fingerprint returns a hash of a row. It detects a cursor from another database, or from before a restore: a row with the same number has another
 // time or resource there. The first row of every database names the database.
-func mark(row collections.Change) uint64 {
+func fingerprint(row collections.Change) uint64 {
 	h := fnv.New64a()
 	for _, text := range []string{row.Type, row.Record, row.Change, row.Event, row.Patient, row.At} {
 		_, _ = h.Write(append([]byte(text), 0)) // a hash never fails
@@ -33,7 +33,7 @@ const cursorBytes = 16
 // String returns the cursor in the form that readers store.
 func (c Cursor) String() string {
 	raw := binary.BigEndian.AppendUint64(nil, uint64(c.seq)) //nolint:gosec // numbers count from one
-	raw = binary.BigEndian.AppendUint64(raw, c.mark)
+	raw = binary.BigEndian.AppendUint64(raw, c.fingerprint)
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
@@ -42,10 +42,10 @@ const InvalidCursor = "invalid_cursor"
 
 // Errors of a cursor. The reader has to start again from the lists, because the changes it missed cannot be determined.
 var (
-	errNoCursor = fault.New(fault.Invalid, InvalidCursor, "The cursor is malformed. Send a cursor exactly as this API returned it.")
-	errForeign  = fault.New(fault.Invalid, InvalidCursor,
+	errMalformed = fault.New(fault.Invalid, InvalidCursor, "The cursor is malformed. Send a cursor exactly as this API returned it.")
+	errForeign   = fault.New(fault.Invalid, InvalidCursor,
 		"The cursor belongs to another database, or a restored backup has undone the changes it points to. Request a new cursor with since=latest, then read the lists again.")
-	errGone = fault.New(fault.Invalid, InvalidCursor,
+	errExpired = fault.New(fault.Invalid, InvalidCursor,
 		"The cursor is older than the changes that are kept. Request a new cursor with since=latest, then read the lists again.")
 )
 
@@ -53,20 +53,20 @@ var (
 func Parse(text string) (Cursor, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) != cursorBytes {
-		return Cursor{}, errNoCursor
+		return Cursor{}, errMalformed
 	}
 	c := Cursor{int64(binary.BigEndian.Uint64(raw[:8])), binary.BigEndian.Uint64(raw[8:])} //nolint:gosec // restores the bits of String
 	if c.seq < 1 {
-		return Cursor{}, errNoCursor
+		return Cursor{}, errMalformed
 	}
 	return c, nil
 }
 
 // verify checks that the row of a cursor exists unchanged. If it does, so do all later rows, because the oldest are deleted first.
-func (c Cursor) stands(app core.App) error {
+func (c Cursor) verify(app core.App) error {
 	row, err := collections.ChangeAt(app, c.seq)
 	switch {
-	case err == nil && mark(row) == c.mark:
+	case err == nil && fingerprint(row) == c.fingerprint:
 		return nil
 	case err == nil:
 		return errForeign
@@ -78,7 +78,7 @@ func (c Cursor) stands(app core.App) error {
 		return err
 	}
 	if c.seq < first.Seq {
-		return errGone
+		return errExpired
 	}
 	return errForeign
 }

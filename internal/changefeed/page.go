@@ -7,7 +7,7 @@ import (
 )
 
 // maxScanned bounds how many changes one page scans, so that a rare type costs no more than a frequent one.
-const looked = 20_000
+const maxScanned = 20_000
 
 // Reader selects the changes that a caller reads.
 type Reader struct {
@@ -31,7 +31,7 @@ func Oldest() Cursor { return Cursor{} }
 // Latest returns the position after the newest committed change.
 func Latest(app core.App) (Cursor, error) {
 	row, err := collections.LastChange(app)
-	return read(row).Cursor(), err
+	return newChange(row).Cursor(), err
 }
 
 // Read returns the page after a position. The end is determined first, so changes committed during the read are on the next page. The cursor is
@@ -39,7 +39,7 @@ func Latest(app core.App) (Cursor, error) {
 func (r Reader) Read(app core.App, from Cursor) (Page, error) {
 	page, err := r.read(app, from)
 	if err == nil && from != Oldest() {
-		err = from.stands(app)
+		err = from.verify(app)
 	}
 	return page, err
 }
@@ -57,19 +57,19 @@ func (r Reader) read(app core.App, from Cursor) (Page, error) {
 		from.seq = first.Seq - 1
 	}
 	end := last
-	if last.seq-from.seq > looked {
-		row, err := collections.ChangeUpTo(app, from.seq+looked)
+	if last.seq-from.seq > maxScanned {
+		row, err := collections.ChangeUpTo(app, from.seq+maxScanned)
 		if err != nil {
 			return Page{}, err
 		}
-		end = read(row).Cursor()
+		end = newChange(row).Cursor()
 	}
 	filter := collections.ChangeFilter{Types: r.Types, Team: r.Team, UpTo: end.seq}
 	rows, err := collections.ChangesAfter(app, from.seq, filter, r.Limit+1)
 	if err != nil {
 		return Page{}, err
 	}
-	page := Page{Changes: views(rows[:min(len(rows), r.Limit)]), Next: end, More: end != last}
+	page := Page{Changes: newChanges(rows[:min(len(rows), r.Limit)]), Next: end, More: end != last}
 	if len(rows) > r.Limit {
 		page.Next, page.More = page.Changes[r.Limit-1].Cursor(), true
 	}

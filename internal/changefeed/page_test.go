@@ -11,7 +11,7 @@ import (
 )
 
 // insertChanges adds n changes of a type.
-func tell(t testing.TB, app core.App, n int, noun, patient string) {
+func insertChanges(t testing.TB, app core.App, n int, noun, patient string) {
 	t.Helper()
 	_, err := app.NonconcurrentDB().NewQuery(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {:n})
 		INSERT INTO changes (type, record, change, event, patient, at) SELECT {:noun}, i, 'updated', '', {:patient}, '2026-01-15T13:45:00.000000Z' FROM n`).
@@ -22,14 +22,14 @@ func tell(t testing.TB, app core.App, n int, noun, patient string) {
 }
 
 // With any page size and types, every matching change is read once, in order.
-func TestPages(t *testing.T) {
+func TestPagesReadEveryChangeOnce(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	for range 30 {
-		tell(t, app, 3, "alert", "p1")
-		tell(t, app, 1, "patient", "p2")
+		insertChanges(t, app, 3, "alert", "p1")
+		insertChanges(t, app, 1, "patient", "p2")
 	}
-	tell(t, app, 50_000, "observation", "p1") // more than one page scans
-	tell(t, app, 2, "alert", "p1")
+	insertChanges(t, app, 50_000, "observation", "p1") // more than one page scans
+	insertChanges(t, app, 2, "alert", "p1")
 	for _, test := range []struct {
 		types []string
 		want  int
@@ -67,14 +67,14 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestCursors(t *testing.T) {
+func TestInvalidCursors(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	empty, err := changefeed.Latest(app)
 	if err != nil || empty == changefeed.Oldest() {
 		t.Fatalf("an empty database has no position: %v, %v", empty, err)
 	}
 	reader := changefeed.Reader{Types: changefeed.Types(), Limit: 10}
-	tell(t, app, 5, "alert", "")
+	insertChanges(t, app, 5, "alert", "")
 	end, err := changefeed.Latest(app)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func FuzzParse(f *testing.F) {
 func BenchmarkPage(b *testing.B) {
 	app := vigiltest.NewApp(b)
 	for range 20 {
-		tell(b, app, 500_000, "observation", "0194c5a8-0000-7000-8000-000000000001")
+		insertChanges(b, app, 500_000, "observation", "0194c5a8-0000-7000-8000-000000000001")
 	}
 	reader := changefeed.Reader{Types: changefeed.Types(), Limit: 1000}
 	var middle changefeed.Cursor

@@ -3,4 +3,4 @@ package egress
 import "net/http"
 
 // PublicClient returns the client for public hosts, without the check of the URL.
-func (c *Client) Outside() *http.Client { return c.outside }
+func (c *Client) PublicClient() *http.Client { return c.publicClient }

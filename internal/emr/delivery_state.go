@@ -140,7 +140,7 @@ func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, 
 // Source: docs/decisions/transmissions.md, "Attempts versus delays".
 func announceDeadLetter(tx core.App, f Failure, now time.Time) error {
 	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.DeliveryGivenUp, Severity: "warning",
+		Kind: notifications.DeliveryDeadLettered, Severity: "warning",
 		Body: withRemedy("Observations could not be delivered to the EMR and are not retried: "+f.Message+".", f),
 		Key:  "delivery given up/" + f.Code + "/" + now.UTC().Format(time.DateOnly),
 	}, now)

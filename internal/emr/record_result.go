@@ -43,7 +43,7 @@ func (w *Worker) publish(group []*finishedDelivery) {
 
 func (w *Worker) store(app core.App, group []*finishedDelivery) error {
 	now := w.Clock()
-	return async.Along(app, func(tx core.App) error {
+	return async.JoinTx(app, func(tx core.App) error {
 		trail, err := audit.NewChain(tx)
 		if err != nil {
 			return err

@@ -63,7 +63,7 @@ func TestDeadLetterNoticeHasRemedy(t *testing.T) {
 	app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 	f.refuse = func(string, int) *emr.Error { return invalid() }
 	makeDeadLetter(t, app, newWorker(f, clock, nil), clock)
-	notice, err := app.FindFirstRecordByData(collections.Announcements, "kind", string(notifications.DeliveryGivenUp))
+	notice, err := app.FindFirstRecordByData(collections.Announcements, "kind", string(notifications.DeliveryDeadLettered))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func NewWorker(o WorkerOptions) *Worker {
 		WorkerOptions: o, Signal: async.NewSignal(), inflight: semaphore.NewWeighted(maxInflight), manual: make(chan Claimed, maxManual),
 		rendering: make(chan struct{}, maxRenderers), breaker: newCircuitBreaker(cmp.Or(o.ProbeInterval, defaultProbeInterval), o.Spread, o.Log),
 	}
-	w.results = async.NewGroup(async.GroupOptions[deliveryResult, Result]{Store: w.store, After: w.publish, Log: o.Log})
+	w.results = async.NewGroup(async.GroupOptions[deliveryResult, Result]{Store: w.store, OnDone: w.publish, Log: o.Log})
 	w.sendCtx, w.abortSends = context.WithCancel(context.Background()) //nolint:gosec // Run calls abortSends when it ends
 	return w
 }

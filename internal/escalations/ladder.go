@@ -215,7 +215,7 @@ func (s step) recipients(onCall string) (h recipients) {
 	}
 	switch {
 	case s.tier == tierAll:
-		h.kind = notifications.EscalationUntaken
+		h.kind = notifications.EscalationUnanswered
 	case s.tier == tierManagers || s.overdue:
 		h.kind = notifications.EscalationOverdue
 	default:

@@ -13,7 +13,7 @@ type Answer struct {
 	Status int
 	Header map[string]string
 	Body   []byte
-	// Rights are those that the caller had, and Patients the ones to whom the caller needed access.
+	// Rights are the caller's at the time of the answer. Patients are those that the caller needed access to.
 	Rights   string
 	Patients []string
 }
@@ -25,7 +25,7 @@ func (Answer) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[answer]")
 func (Answer) LogValue() slog.Value { return slog.StringValue("[answer]") }
 
 // answerHead is the first line of a stored answer; the body follows it.
-type head struct {
+type answerHead struct {
 	Status   int               `json:"status"`
 	Header   map[string]string `json:"header,omitempty"`
 	Rights   string            `json:"rights"`
@@ -33,7 +33,7 @@ type head struct {
 }
 
 func (a Answer) encode() (string, error) {
-	first, err := json.Marshal(head{a.Status, a.Header, a.Rights, a.Patients})
+	first, err := json.Marshal(answerHead{a.Status, a.Header, a.Rights, a.Patients})
 	if err != nil {
 		return "", fmt.Errorf("store an answer: %w", err)
 	}
@@ -43,7 +43,7 @@ func (a Answer) encode() (string, error) {
 // decode parses the result of encode; it returns nil for anything else.
 func decode(text string) *Answer {
 	first, body, ok := strings.Cut(text, "\n")
-	var h head
+	var h answerHead
 	if !ok || json.Unmarshal([]byte(first), &h) != nil || h.Status == 0 {
 		return nil
 	}

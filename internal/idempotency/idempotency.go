@@ -22,13 +22,13 @@ import (
 )
 
 // KeyLifetime is how long a key is stored. Source: draft-ietf-httpapi-idempotency-key-header-07, section 2.3, which leaves the time to the server.
-const KnownFor = 24 * time.Hour
+const KeyLifetime = 24 * time.Hour
 
 // MaxAnswer bounds the answers that are stored, in bytes.
 const MaxAnswer = 2 << 20
 
 // maxLookups bounds concurrent lookups of keys, which take microseconds each.
-const lookAtOnce = 4
+const maxLookups = 4
 
 // Keys manages the keys of one service. It is safe for concurrent use.
 type Keys struct {
@@ -36,16 +36,16 @@ type Keys struct {
 	running map[string]string // request hash by key id
 	answers *async.Group[collections.IdempotencyKey, struct{}]
 	// endedUses counts the uses that ended, in 256 groups of ids. Begin compares it to detect a use that ended during the lookup.
-	ended      [256]atomic.Uint64
-	reads      collections.ReadCache
-	looking    chan struct{}              // held during a lookup; more at once would open and close database connections
-	statements collections.StatementCache // of the transactions that store answers
+	endedUses   [256]atomic.Uint64
+	reads       collections.ReadCache
+	lookupSlots chan struct{}              // held during a lookup; more at once would open and close database connections
+	statements  collections.StatementCache // of the transactions that store answers
 }
 
 // New returns keys without any use.
 func New(log *slog.Logger) *Keys {
-	k := &Keys{running: map[string]string{}, looking: make(chan struct{}, lookAtOnce)}
-	k.answers = async.NewGroup(async.GroupOptions[collections.IdempotencyKey, struct{}]{Store: k.storeAll, Log: log})
+	k := &Keys{running: map[string]string{}, lookupSlots: make(chan struct{}, maxLookups)}
+	k.answers = async.NewGroup(async.GroupOptions[collections.IdempotencyKey, struct{}]{Store: k.storeAnswers, Log: log})
 	return k
 }
 
@@ -58,11 +58,11 @@ type Request struct {
 
 // Use is a running request under a key. The caller must end it with Release.
 type Use struct {
-	keys    *Keys
-	key     string
-	row     collections.IdempotencyKey
-	noted   atomic.Bool
-	release sync.Once
+	keys       *Keys
+	key        string
+	row        collections.IdempotencyKey
+	isReserved atomic.Bool
+	release    sync.Once
 }
 
 // Begin returns a Use if the request has to be carried out, or the stored answer if it was carried out before. It returns a fault if the key was
@@ -77,19 +77,19 @@ func (k *Keys) Begin(app core.App, r Request, now time.Time) (use *Use, answered
 		return nil, nil, err
 	}
 	use = &Use{keys: k, key: r.Key, row: collections.IdempotencyKey{ID: id, Request: request, At: now}}
-	before := use.others().Load()
-	answered, stored, err := use.find(app, now)
+	before := use.endedCounter().Load()
+	answered, stored, err := use.findAnswer(app, now)
 	if err != nil || answered != nil {
 		return nil, answered, err
 	}
 	if err := k.start(id, request); err != nil {
 		return nil, nil, err
 	}
-	if use.others().Load() != before || stored { // another use may have ended since
-		answered, stored, err = use.find(app, now)
+	if use.endedCounter().Load() != before || stored { // another use may have ended since
+		answered, stored, err = use.findAnswer(app, now)
 	}
 	if err == nil && answered == nil && stored {
-		err = lost() // no use is running that could still store the answer
+		err = answerLost() // no use is running that could still store the answer
 	}
 	if err != nil || answered != nil {
 		use.Release()
@@ -104,7 +104,7 @@ func (k *Keys) start(id, request string) error {
 	defer k.lock.Unlock()
 	switch under, running := k.running[id]; {
 	case running && under != request:
-		return reused()
+		return keyReused()
 	case running:
 		return inProgress()
 	}
@@ -113,23 +113,23 @@ func (k *Keys) start(id, request string) error {
 }
 
 // findAnswer returns the stored answer of the request, nil if there is none. stored reports whether the key is stored.
-func (u *Use) find(app core.App, now time.Time) (answer *Answer, stored bool, err error) {
-	u.keys.looking <- struct{}{}
-	defer func() { <-u.keys.looking }()
-	known, found, err := collections.FindIdempotencyKey(u.keys.reads.In(app), u.row.ID, u.key, now.Add(-KnownFor))
+func (u *Use) findAnswer(app core.App, now time.Time) (answer *Answer, stored bool, err error) {
+	u.keys.lookupSlots <- struct{}{}
+	defer func() { <-u.keys.lookupSlots }()
+	known, found, err := collections.FindIdempotencyKey(u.keys.reads.In(app), u.row.ID, u.key, now.Add(-KeyLifetime))
 	switch {
 	case err != nil || !found:
 		return nil, false, err
 	case known.Request != u.row.Request:
-		return nil, true, reused()
+		return nil, true, keyReused()
 	}
 	return decode(known.Answer), true, nil
 }
 
 // endedCounter returns the counter of ended uses for the group of this id.
-func (u *Use) others() *atomic.Uint64 { return &u.keys.ended[u.row.ID[0]] }
+func (u *Use) endedCounter() *atomic.Uint64 { return &u.keys.endedUses[u.row.ID[0]] }
 
-func reused() *fault.Error {
+func keyReused() *fault.Error {
 	return fault.New(fault.Unprocessable, "idempotency_key_reused", "This "+Header+" was used for another request.")
 }
 
@@ -137,57 +137,57 @@ func inProgress() *fault.Error {
 	return fault.New(fault.Conflict, "idempotency_in_progress", "The first request with this "+Header+" is still being carried out.").After(time.Second)
 }
 
-func lost() *fault.Error {
+func answerLost() *fault.Error {
 	return fault.New(fault.Unprocessable, "idempotency_answer_lost",
 		"The first request with this "+Header+" was carried out, at least in part, but its answer was not stored. Check the current state before you send the request with another key.")
 }
 
-// In returns an app whose first transaction reserves the key.
-func (u *Use) In(app core.App) core.App { return &notingApp{app, u} }
+// In returns an app that reserves the key in its first transaction.
+func (u *Use) In(app core.App) core.App { return &reservingApp{app, u} }
 
 // Reserve stores in a transaction that the key is used.
-func (u *Use) Note(tx core.App) error {
-	if u.noted.Load() {
+func (u *Use) Reserve(tx core.App) error {
+	if u.isReserved.Load() {
 		return nil
 	}
-	noted, err := collections.ReserveIdempotencyKey(tx, u.row, u.row.At.Add(-KnownFor))
+	noted, err := collections.ReserveIdempotencyKey(tx, u.row, u.row.At.Add(-KeyLifetime))
 	if err == nil && !noted {
 		err = inProgress() // another process reserved it
 	}
 	return err
 }
 
-type notingApp struct {
+type reservingApp struct {
 	core.App
 	use *Use
 }
 
 // RunInTransaction implements [core.App].
-func (a *notingApp) RunInTransaction(do func(tx core.App) error) error {
+func (a *reservingApp) RunInTransaction(do func(tx core.App) error) error {
 	return a.App.RunInTransaction(func(tx core.App) error {
-		if err := a.use.Note(tx); err != nil {
+		if err := a.use.Reserve(tx); err != nil {
 			return err
 		}
 		err := do(tx)
 		if err == nil {
-			a.use.noted.Store(true) // a commit that fails now leaves the flag set: the use is then dropped or refused as answer lost
+			a.use.isReserved.Store(true) // a commit that fails now leaves the flag set: the use is then dropped or refused as answer lost
 		}
 		return err
 	})
 }
 
 // Save implements [core.App]. It runs in a transaction of its own.
-func (a *notingApp) Save(model core.Model) error {
+func (a *reservingApp) Save(model core.Model) error {
 	return a.RunInTransaction(func(tx core.App) error { return tx.Save(model) })
 }
 
 // Delete implements [core.App].
-func (a *notingApp) Delete(model core.Model) error {
+func (a *reservingApp) Delete(model core.Model) error {
 	return a.RunInTransaction(func(tx core.App) error { return tx.Delete(model) })
 }
 
 // Stored reports whether a transaction of the request has reserved the key.
-func (u *Use) Stored() bool { return u.noted.Load() }
+func (u *Use) Stored() bool { return u.isReserved.Load() }
 
 // Store stores the answer durably.
 func (u *Use) Store(app core.App, a Answer) error {
@@ -208,7 +208,7 @@ func (u *Use) StoreUnknown(app core.App) error {
 	if u.Stored() {
 		return nil
 	}
-	return app.RunInTransaction(u.Note)
+	return app.RunInTransaction(u.Reserve)
 }
 
 // Drop deletes the use, so that the request may be repeated.
@@ -225,11 +225,11 @@ func (u *Use) Release() {
 		u.keys.lock.Lock()
 		defer u.keys.lock.Unlock()
 		delete(u.keys.running, u.row.ID)
-		u.others().Add(1)
+		u.endedCounter().Add(1)
 	})
 }
 
-func (k *Keys) storeAll(app core.App, uses []*async.GroupItem[collections.IdempotencyKey, struct{}]) error {
+func (k *Keys) storeAnswers(app core.App, uses []*async.GroupItem[collections.IdempotencyKey, struct{}]) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		tx = k.statements.In(tx)
 		for _, use := range uses {
@@ -242,7 +242,7 @@ func (k *Keys) storeAll(app core.App, uses []*async.GroupItem[collections.Idempo
 }
 
 // sweepBatch bounds how many keys one transaction deletes, so that the writer of readings never waits long for it.
-const sweptTogether = 500
+const sweepBatch = 500
 
 // Sweep deletes expired keys and returns how many.
 func Sweep(ctx context.Context, app core.App, now time.Time) (gone int, err error) {
@@ -250,8 +250,8 @@ func Sweep(ctx context.Context, app core.App, now time.Time) (gone int, err erro
 		if err := ctx.Err(); err != nil {
 			return gone, err
 		}
-		n, err := collections.DeleteIdempotencyKeys(app, now.Add(-KnownFor), sweptTogether)
-		if gone += n; err != nil || n < sweptTogether {
+		n, err := collections.DeleteIdempotencyKeys(app, now.Add(-KeyLifetime), sweepBatch)
+		if gone += n; err != nil || n < sweepBatch {
 			return gone, err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 var now = vigiltest.Clock
 
 // newProcess returns the keys of a service that has just started.
-func process() *idempotency.Keys { return idempotency.New(slog.New(slog.DiscardHandler)) }
+func newProcess() *idempotency.Keys { return idempotency.New(slog.New(slog.DiscardHandler)) }
 
 var request = idempotency.Request{Caller: "user 1", Key: "k", Method: "POST", Target: "/api/v1/patients?", Body: []byte(`{}`)}
 
@@ -40,8 +40,8 @@ func refused(t *testing.T, k *idempotency.Keys, app core.App, r idempotency.Requ
 	}
 }
 
-func TestWhileOneRuns(t *testing.T) {
-	app, k := vigiltest.NewApp(t), process()
+func TestConcurrentUseIsRefused(t *testing.T) {
+	app, k := vigiltest.NewApp(t), newProcess()
 	use := begin(t, k, app, now)
 	refused(t, k, app, request, now, "idempotency_in_progress")
 	other := request
@@ -63,17 +63,17 @@ func TestWhileOneRuns(t *testing.T) {
 }
 
 // After a crash the outcome depends on whether a transaction of the request was committed.
-func TestKilled(t *testing.T) {
+func TestCrash(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	begin(t, process(), app, now) // crash before a commit
+	begin(t, newProcess(), app, now) // crash before a commit
 
-	use := begin(t, process(), app, now)
+	use := begin(t, newProcess(), app, now)
 	failed := errors.New("rolled back")
 	if err := use.In(app).RunInTransaction(func(core.App) error { return failed }); !errors.Is(err, failed) || use.Stored() {
 		t.Errorf("%v, stored: %t", err, use.Stored())
 	} // crash again
 
-	use = begin(t, process(), app, now)
+	use = begin(t, newProcess(), app, now)
 	inner := 0
 	for range 2 {
 		err := use.In(app).RunInTransaction(func(tx core.App) error {
@@ -86,19 +86,19 @@ func TestKilled(t *testing.T) {
 	if inner != 2 {
 		t.Errorf("%d transactions", inner)
 	}
-	refused(t, process(), app, request, now.Add(time.Hour), "idempotency_answer_lost")
-	refused(t, process(), app, request, now.Add(24*time.Hour-time.Second), "idempotency_answer_lost")
-	next := begin(t, process(), app, now.Add(24*time.Hour))
+	refused(t, newProcess(), app, request, now.Add(time.Hour), "idempotency_answer_lost")
+	refused(t, newProcess(), app, request, now.Add(24*time.Hour-time.Second), "idempotency_answer_lost")
+	next := begin(t, newProcess(), app, now.Add(24*time.Hour))
 	if err := next.In(app).RunInTransaction(func(core.App) error { return nil }); err != nil {
 		t.Error(err)
 	}
-	refused(t, process(), app, request, now.Add(47*time.Hour), "idempotency_answer_lost")
+	refused(t, newProcess(), app, request, now.Add(47*time.Hour), "idempotency_answer_lost")
 }
 
 // Two processes on one database do not both store something under one key.
 func TestTwoProcesses(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	one, two := begin(t, process(), app, now), begin(t, process(), app, now)
+	one, two := begin(t, newProcess(), app, now), begin(t, newProcess(), app, now)
 	if err := one.In(app).RunInTransaction(func(core.App) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -111,11 +111,11 @@ func TestTwoProcesses(t *testing.T) {
 	if err := two.Drop(app); err != nil { // must not delete the reservation of the other process
 		t.Fatal(err)
 	}
-	refused(t, process(), app, request, now, "idempotency_answer_lost")
+	refused(t, newProcess(), app, request, now, "idempotency_answer_lost")
 }
 
-func TestDropped(t *testing.T) {
-	app, k := vigiltest.NewApp(t), process()
+func TestDroppedKeyCanBeUsedAgain(t *testing.T) {
+	app, k := vigiltest.NewApp(t), newProcess()
 	use := begin(t, k, app, now)
 	if err := use.In(app).RunInTransaction(func(core.App) error { return nil }); err != nil {
 		t.Fatal(err)
@@ -133,8 +133,8 @@ func TestDropped(t *testing.T) {
 }
 
 // An answer that cannot be decrypted counts as lost.
-func TestUnreadableAnswer(t *testing.T) {
-	app, k := vigiltest.NewApp(t), process()
+func TestUnreadableAnswerIsLost(t *testing.T) {
+	app, k := vigiltest.NewApp(t), newProcess()
 	use := begin(t, k, app, now)
 	if err := use.Store(app, idempotency.Answer{Status: 200, Body: []byte("x")}); err != nil {
 		t.Fatal(err)

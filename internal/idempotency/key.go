@@ -10,7 +10,7 @@ import (
 const Header = "Idempotency-Key"
 
 // maxKeyLength bounds a key, in characters.
-const longest = 255
+const maxKeyLength = 255
 
 // ParseKey parses the header: one key of 1 to 255 printable ASCII characters. The key is a quoted string of RFC 9651, as the draft requires, or a
 // bare one, as most callers send it; both forms are the same key.
@@ -30,7 +30,7 @@ func ParseKey(lines []string) (string, error) {
 	switch {
 	case text == "":
 		return "", malformed("This header may not be blank.")
-	case len(text) > longest:
+	case len(text) > maxKeyLength:
 		return "", malformed("Ensure this header has no more than 255 characters.")
 	}
 	for i := range len(text) {

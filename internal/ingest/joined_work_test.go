@@ -43,7 +43,7 @@ func TestJoinedWorkCommitsWithReadings(t *testing.T) {
 			}
 			var callers sync.WaitGroup
 			callers.Go(func() {
-				err := async.Along(app, func(core.App) error { once.Do(func() { close(began) }); <-gate; return nil })
+				err := async.JoinTx(app, func(core.App) error { once.Do(func() { close(began) }); <-gate; return nil })
 				if err != nil {
 					t.Error(err)
 				}
@@ -51,7 +51,7 @@ func TestJoinedWorkCommitsWithReadings(t *testing.T) {
 			<-began
 			errs := make([]error, len(works))
 			for i, work := range works {
-				callers.Go(func() { errs[i] = async.Along(app, work) })
+				callers.Go(func() { errs[i] = async.JoinTx(app, work) })
 			}
 			for i := range 3 {
 				callers.Go(func() {

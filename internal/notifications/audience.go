@@ -15,10 +15,10 @@ import (
 // personalKinds concern one user only: a summary of the user's own day, or a prompt to the patient. Without an active account of that user there is
 // no recipient, and no other user needs to be notified.
 // Source: docs/decisions/notifications.md, "Empty audience".
-var personal = map[Kind]bool{ReviewsPending: true, BillingTasksPending: true, DigestReady: true, MeasureAgain: true}
+var personalKinds = map[Kind]bool{ReviewsPending: true, BillingTasksPending: true, DigestReady: true, MeasureAgain: true}
 
 // errNoAudience reports an announcement without any recipient, not even an administrator. It stays pending until there is one.
-var errNobody = errors.New("no active user can be notified")
+var errNoAudience = errors.New("no active user can be notified")
 
 // orAdministrators returns the given users, or the administrators if there are none. It is the only fallback for an empty audience. Source:
 // docs/decisions/notifications.md, "Empty audience".
@@ -26,11 +26,11 @@ func (r recipients) orAdministrators(people []string) ([]string, error) {
 	if len(people) > 0 {
 		return people, nil
 	}
-	return r.find("", "", authz.Admin)
+	return r.usersWith("", "", authz.Admin)
 }
 
 // followUpFallback returns no further recipients while the owner of a follow-up has an active account, and the care team otherwise.
-func (r recipients) followers(a *collections.Announcement) ([]string, error) {
+func (r recipients) followUpFallback(a *collections.Announcement) ([]string, error) {
 	owner, err := collections.ActiveUser(r.app, a.User)
 	if err != nil || len(owner) > 0 {
 		return nil, err
@@ -40,8 +40,8 @@ func (r recipients) followers(a *collections.Announcement) ([]string, error) {
 
 // logUnaddressed logs the number of announcements without a recipient when it has changed. They stay in the queue, and the age of the queue is a
 // metric with an alert rule. PocketBase superusers are not mailed: they are not staff, and a mail must not contain the event.
-func (d *Dispatcher) noteUnheard(waiting int) {
-	if d.unheard.Swap(int64(waiting)) == int64(waiting) || waiting == 0 {
+func (d *Dispatcher) logUnaddressed(waiting int) {
+	if d.unaddressed.Swap(int64(waiting)) == int64(waiting) || waiting == 0 {
 		return
 	}
 	d.Log.Error("announcements wait: there is no active administrator", slog.Int("announcements", waiting))

@@ -13,12 +13,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// ownOnly are kinds for one user only.
-var ownOnly = map[notifications.Kind]bool{
+// personalOnly are kinds for one user only.
+var personalOnly = map[notifications.Kind]bool{
 	notifications.ReviewsPending: true, notifications.BillingTasksPending: true, notifications.DigestReady: true, notifications.MeasureAgain: true,
 }
 
-func (w *ward) open() int {
+func (w *practice) pendingAnnouncements() int {
 	w.t.Helper()
 	open, err := collections.PendingAnnouncements(w.app, nil, 100)
 	if err != nil {
@@ -29,19 +29,19 @@ func (w *ward) open() int {
 
 // Every announcement has a recipient: without a care team, clinical manager, assignee or active named user, the administrators are notified. Without
 // an administrator it waits, and the log reports so once.
-func TestNothingIsToldToNobody(t *testing.T) {
+func TestEveryAnnouncementHasARecipient(t *testing.T) {
 	for _, kind := range append(notifications.Kinds(), "of a later version") {
 		t.Run(string(kind), func(t *testing.T) {
-			w := newWard(t)
+			w := newPractice(t)
 			var log bytes.Buffer
 			w.Log = slog.New(slog.NewTextHandler(&log, nil))
 			gone := w.member(authz.Nurse, vigiltest.Inactive())
 			w.member(authz.DataMonitor) // on the team, but not notified of patients
 			vigiltest.User(t, w.app, authz.Admin, vigiltest.Inactive())
-			hasAudience := ownOnly[kind]
+			hasAudience := personalOnly[kind]
 			for _, m := range []notifications.Kind{
-				notifications.ClaimDenied, notifications.RefundIsDue, notifications.EvidenceChanged, notifications.BillingRunSkipped,
-				notifications.AttestationNeeded, notifications.DeliveryGivenUp, notifications.EMROutage,
+				notifications.ClaimDenied, notifications.RefundDue, notifications.EvidenceChanged, notifications.BillingRunSkipped,
+				notifications.AttestationNeeded, notifications.DeliveryDeadLettered, notifications.EMROutage,
 			} {
 				hasAudience = hasAudience || kind == m // the data monitor is the audience
 			}
@@ -50,23 +50,23 @@ func TestNothingIsToldToNobody(t *testing.T) {
 			})
 			w.send()
 			w.send()
-			if got := w.open(); (got == 1) == hasAudience {
+			if got := w.pendingAnnouncements(); (got == 1) == hasAudience {
 				t.Fatalf("%d wait for a recipient", got)
 			}
-			if logged := strings.Count(log.String(), "level=ERROR"); logged != 1-w.closed() || strings.Contains(log.String(), "Mummelsee") {
+			if logged := strings.Count(log.String(), "level=ERROR"); logged != 1-w.closedAnnouncements() || strings.Contains(log.String(), "Mummelsee") {
 				t.Errorf("logged %d times: %s", logged, log.String())
 			}
 			admin := vigiltest.User(t, w.app, authz.Admin)
 			w.send()
-			if got := len(w.list(admin)); got != 1-boolean(hasAudience) || w.open() != 0 {
-				t.Errorf("the administrator has %d, %d wait", got, w.open())
+			if got := len(w.list(admin)); got != 1-boolean(hasAudience) || w.pendingAnnouncements() != 0 {
+				t.Errorf("the administrator has %d, %d wait", got, w.pendingAnnouncements())
 			}
 			w.announce(notifications.Announcement{Kind: kind, Severity: "critical", PatientID: w.patient, UserID: gone.Id, Body: "Quendolin Mummelsee", Key: "two"})
 			w.send()
 			switch got := len(w.list(admin)); {
-			case ownOnly[kind] && got != 0:
+			case personalOnly[kind] && got != 0:
 				t.Errorf("a personal notification was sent to other users")
-			case !ownOnly[kind] && !hasAudience && got != 2:
+			case !personalOnly[kind] && !hasAudience && got != 2:
 				t.Errorf("the administrator has %d", got)
 			}
 			if len(w.list(gone)) != 0 {
@@ -83,11 +83,11 @@ func boolean(b bool) int {
 	return 0
 }
 
-func (w *ward) closed() int { return 1 - w.open() }
+func (w *practice) closedAnnouncements() int { return 1 - w.pendingAnnouncements() }
 
 // A follow-up of an inactive owner goes to the care team; mails and notices outside announcements have the same fallbacks.
-func TestWhoTakesOver(t *testing.T) {
-	w := newWard(t)
+func TestFallbackRecipients(t *testing.T) {
+	w := newPractice(t)
 	owner, nurse := w.member(authz.Nurse, vigiltest.Inactive()), w.member(authz.Nurse)
 	admin := vigiltest.User(t, w.app, authz.Admin)
 	w.announce(notifications.Announcement{Kind: notifications.FollowUpDue, Severity: "info", PatientID: w.patient, UserID: owner.Id, Body: "Call.", Key: "a"})
@@ -96,7 +96,7 @@ func TestWhoTakesOver(t *testing.T) {
 		t.Errorf("nurse %d, administrator %d", len(w.list(nurse)), len(w.list(admin)))
 	}
 	left := vigiltest.User(t, w.app, authz.Provider, vigiltest.Inactive())
-	alone := w.enrol("Otto", "Niemandskind", left.Id)
+	alone := w.enroll("Otto", "Niemandskind", left.Id)
 	if err := notifications.NotifyOfEmergencyAccess(w.app, alone, "nurse@example.org", phi.Text("unconscious"), w.now); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestWhoTakesOver(t *testing.T) {
 
 // Notices to administrators wait for the first administrator.
 func TestNoticesWaitForAnAdministrator(t *testing.T) {
-	w := newWard(t)
+	w := newPractice(t)
 	if err := notifications.NotifyOfBrokenAudit(w.app, 7, w.now); err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +122,12 @@ func TestNoticesWaitForAnAdministrator(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.send()
-	if w.open() != 2 {
-		t.Fatalf("%d wait", w.open())
+	if w.pendingAnnouncements() != 2 {
+		t.Fatalf("%d wait", w.pendingAnnouncements())
 	}
 	admin := vigiltest.User(t, w.app, authz.Admin)
 	w.send()
-	if got := len(w.list(admin)); got != 2 || w.open() != 0 {
-		t.Errorf("notified %d, %d wait", got, w.open())
+	if got := len(w.list(admin)); got != 2 || w.pendingAnnouncements() != 0 {
+		t.Errorf("notified %d, %d wait", got, w.pendingAnnouncements())
 	}
 }

@@ -25,7 +25,7 @@ import (
 // commit for both, in milliseconds, and the relative difference.
 func BenchmarkReadingsBesidePushes(b *testing.B) {
 	const people = 1000
-	w := newWard(b)
+	w := newPractice(b)
 	if _, err := w.app.NonconcurrentDB().NewQuery("PRAGMA synchronous = FULL").Execute(); err != nil {
 		b.Fatal(err)
 	}
@@ -71,7 +71,7 @@ type stream struct {
 	number   int
 }
 
-func newStream(b *testing.B, w *ward) *stream {
+func newStream(b *testing.B, w *practice) *stream {
 	b.Helper()
 	s := &stream{b: b, now: w.now}
 	engine := ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork, MaxFuture: time.Hour})
@@ -81,7 +81,7 @@ func newStream(b *testing.B, w *ward) *stream {
 	running.Go(func() { s.writer.Run(ctx, w.app) })
 	b.Cleanup(func() { stop(); running.Wait() })
 	for i := range 200 {
-		s.patients = append(s.patients, w.enrol("Quendolin", fmt.Sprint("Mummelsee", i), ""))
+		s.patients = append(s.patients, w.enroll("Quendolin", fmt.Sprint("Mummelsee", i), ""))
 		if err := w.app.RunInTransaction(func(tx core.App) error { return triage.AddRow(tx, s.patients[i], w.now) }); err != nil {
 			b.Fatal(err)
 		}

@@ -21,83 +21,83 @@ var Channels = []string{Escalations, Alerts, Reminders, DailyDigest}
 
 // The types of notifications. A user can disable those in subtypes one by one.
 const (
-	thresholdCritical  = "threshold_critical"
-	thresholdWarning   = "threshold_warning"
-	lateReading        = "late_reading"
-	withdrawn          = "escalation_withdrawn"
-	missedReading      = "missed_reading"
-	deviceNotice       = "device"
-	emrCorrection      = "emr_correction"
-	escalationOpened   = "escalation_opened"
-	escalationAssigned = "escalation_assigned"
-	escalationOverdue  = "escalation_overdue"
-	escalationOnCall   = "escalation_on_call"
-	escalationIdle     = "escalation_idle"
-	quarantine         = "quarantine"
-	claimDenied        = "claim_denied"
-	evidenceChanged    = "evidence_changed"
-	billingRun         = "billing_run"
-	attestation        = "attestation"
-	followUp           = "follow_up"
-	pendingReviews     = "pending_reviews"
-	billingTasks       = "billing_tasks"
-	measure            = "measure"
-	measureAgain       = "measure_again"
-	digest             = "daily_digest"
+	thresholdCritical   = "threshold_critical"
+	thresholdWarning    = "threshold_warning"
+	lateReading         = "late_reading"
+	escalationWithdrawn = "escalation_withdrawn"
+	missedReading       = "missed_reading"
+	deviceNotice        = "device"
+	emrCorrection       = "emr_correction"
+	escalationOpened    = "escalation_opened"
+	escalationAssigned  = "escalation_assigned"
+	escalationOverdue   = "escalation_overdue"
+	escalationOnCall    = "escalation_on_call"
+	escalationIdle      = "escalation_idle"
+	quarantine          = "quarantine"
+	claimDenied         = "claim_denied"
+	evidenceChanged     = "evidence_changed"
+	billingRun          = "billing_run"
+	attestation         = "attestation"
+	followUp            = "follow_up"
+	pendingReviews      = "pending_reviews"
+	billingTasks        = "billing_tasks"
+	measure             = "measure"
+	measureAgain        = "measure_again"
+	digest              = "daily_digest"
 )
 
 // audience returns the record ids of the recipients of an announcement.
 type audience func(r recipients, a *collections.Announcement) ([]string, error)
 
 // kindRule holds what a kind determines.
-type meaning struct {
+type kindRule struct {
 	channel, kind, title string
 	audience             audience
 }
 
 // kindRules maps each kind to its channel, type, title and audience. Source: docs/decisions/notifications.md, "Recipients".
-var meanings = map[Kind]meaning{
-	AlertRaised:         {Alerts, thresholdWarning, "Reading out of range", recipients.careTeam},
-	ReadingSuperseded:   {Alerts, lateReading, "Late reading out of range", recipients.careTeam},
-	EscalationWithdrawn: {Escalations, withdrawn, "Escalation withdrawn", recipients.responsible},
-	DeviceAlertRaised:   {Alerts, deviceNotice, "Device needs attention", recipients.careTeam},
-	ReadingMissed:       {Alerts, missedReading, "Reading missed", recipients.careTeam},
-	EMRCopyWrong:        {Alerts, emrCorrection, "Urgent task: correct the EMR", recipients.careTeam},
-	ServiceTrouble:      {Alerts, SystemHealth, "Service", roles(authz.Admin)},
-	EscalationOpened:    {Escalations, escalationOpened, "Escalation", recipients.responsible},
-	EscalationAssigned:  {Escalations, escalationAssigned, "Escalation assigned to you", recipients.responsible},
-	EscalationOverdue:   {Escalations, escalationOverdue, "Escalation not answered", recipients.responsible},
-	EscalationOnCall:    {Escalations, escalationOnCall, "Escalation: you are on call", nobodyElse},
-	EscalationUntaken:   {Escalations, escalationOverdue, "Escalation not answered", recipients.everyLevel},
-	EscalationIdle:      {Escalations, escalationIdle, "Escalation without a note", recipients.workers},
-	EscalationUnnoted:   {Escalations, escalationIdle, "Escalation without a note", recipients.supervisors},
-	EventQuarantined:    {Reminders, quarantine, "Device events to place", roles(authz.Admin, authz.ClinicalManager, authz.MA)},
-	EvidenceChanged:     {Reminders, evidenceChanged, "Billed evidence changed", roles(authz.Admin, authz.DataMonitor)},
-	ClaimDenied:         {Reminders, claimDenied, "Claim denied", roles(authz.Admin, authz.DataMonitor)},
-	RefundIsDue:         {Reminders, billingTasks, "Refund due", roles(authz.Admin, authz.DataMonitor)},
-	BillingRunSkipped:   {Reminders, billingRun, "Billing run", roles(authz.Admin, authz.DataMonitor)},
-	AttestationNeeded:   {Reminders, attestation, "Time to confirm", roles(authz.Admin, authz.DataMonitor)},
-	DeliveryGivenUp:     {Alerts, SystemHealth, "Delivery to the EMR", roles(authz.Admin, authz.DataMonitor)},
-	EMROutage:           {Alerts, SystemHealth, "EMR outage", roles(authz.Admin, authz.DataMonitor)},
-	WebhookTrouble:      {Alerts, SystemHealth, "Webhook", roles(authz.Admin)},
-	FollowUpDue:         {Reminders, followUp, "Follow-up", recipients.followers},
-	ReviewsPending:      {Reminders, pendingReviews, "Reviews", nobodyElse},
-	BillingTasksPending: {Reminders, billingTasks, "Billing tasks", nobodyElse},
-	MeasureAgain:        {Reminders, measureAgain, "Measure again", recipients.patient},
-	DigestReady:         {DailyDigest, digest, "Daily summary", nobodyElse},
+var kindRules = map[Kind]kindRule{
+	AlertRaised:          {Alerts, thresholdWarning, "Reading out of range", recipients.careTeam},
+	ReadingSuperseded:    {Alerts, lateReading, "Late reading out of range", recipients.careTeam},
+	EscalationWithdrawn:  {Escalations, escalationWithdrawn, "Escalation withdrawn", recipients.responsible},
+	DeviceAlertRaised:    {Alerts, deviceNotice, "Device needs attention", recipients.careTeam},
+	ReadingMissed:        {Alerts, missedReading, "Reading missed", recipients.careTeam},
+	EMRCopyWrong:         {Alerts, emrCorrection, "Urgent task: correct the EMR", recipients.careTeam},
+	ServiceTrouble:       {Alerts, SystemHealth, "Service", roles(authz.Admin)},
+	EscalationOpened:     {Escalations, escalationOpened, "Escalation", recipients.responsible},
+	EscalationAssigned:   {Escalations, escalationAssigned, "Escalation assigned to you", recipients.responsible},
+	EscalationOverdue:    {Escalations, escalationOverdue, "Escalation not answered", recipients.responsible},
+	EscalationOnCall:     {Escalations, escalationOnCall, "Escalation: you are on call", namedUserOnly},
+	EscalationUnanswered: {Escalations, escalationOverdue, "Escalation not answered", recipients.allLevels},
+	EscalationIdle:       {Escalations, escalationIdle, "Escalation without a note", recipients.workers},
+	EscalationUnnoted:    {Escalations, escalationIdle, "Escalation without a note", recipients.supervisors},
+	EventQuarantined:     {Reminders, quarantine, "Device events to place", roles(authz.Admin, authz.ClinicalManager, authz.MA)},
+	EvidenceChanged:      {Reminders, evidenceChanged, "Billed evidence changed", roles(authz.Admin, authz.DataMonitor)},
+	ClaimDenied:          {Reminders, claimDenied, "Claim denied", roles(authz.Admin, authz.DataMonitor)},
+	RefundDue:            {Reminders, billingTasks, "Refund due", roles(authz.Admin, authz.DataMonitor)},
+	BillingRunSkipped:    {Reminders, billingRun, "Billing run", roles(authz.Admin, authz.DataMonitor)},
+	AttestationNeeded:    {Reminders, attestation, "Time to confirm", roles(authz.Admin, authz.DataMonitor)},
+	DeliveryDeadLettered: {Alerts, SystemHealth, "Delivery to the EMR", roles(authz.Admin, authz.DataMonitor)},
+	EMROutage:            {Alerts, SystemHealth, "EMR outage", roles(authz.Admin, authz.DataMonitor)},
+	WebhookTrouble:       {Alerts, SystemHealth, "Webhook", roles(authz.Admin)},
+	FollowUpDue:          {Reminders, followUp, "Follow-up", recipients.followUpFallback},
+	ReviewsPending:       {Reminders, pendingReviews, "Reviews", namedUserOnly},
+	BillingTasksPending:  {Reminders, billingTasks, "Billing tasks", namedUserOnly},
+	MeasureAgain:         {Reminders, measureAgain, "Measure again", recipients.patient},
+	DigestReady:          {DailyDigest, digest, "Daily summary", namedUserOnly},
 }
 
 // Kinds lists all kinds of announcements.
-func Kinds() []Kind { return slices.Sorted(maps.Keys(meanings)) }
+func Kinds() []Kind { return slices.Sorted(maps.Keys(kindRules)) }
 
 // Types lists all types of notifications.
-func Types() []string { return slices.Sorted(maps.Keys(texts)) }
+func Types() []string { return slices.Sorted(maps.Keys(pushTexts)) }
 
 // ruleFor returns the rule of an announcement. An unknown kind is treated as a system notice, so that it is not lost.
-func means(a *collections.Announcement) meaning {
-	m, known := meanings[Kind(a.Kind)]
+func ruleFor(a *collections.Announcement) kindRule {
+	m, known := kindRules[Kind(a.Kind)]
 	if !known {
-		m = meanings[ServiceTrouble]
+		m = kindRules[ServiceTrouble]
 	}
 	if m.kind == thresholdWarning && a.Severity == "critical" {
 		m.kind, m.title = thresholdCritical, "Critical reading"
@@ -109,42 +109,42 @@ func means(a *collections.Announcement) meaning {
 }
 
 // inAppOnly are the types that are never pushed, because they need no action.
-var inAppOnly = []string{lateReading, withdrawn}
+var inAppOnly = []string{lateReading, escalationWithdrawn}
 
 // pushTexts are the title and body of a push by type. They contain no names and no values. Source: docs/decisions/notifications.md, "Push text".
-var texts = map[string][2]string{
-	thresholdCritical:  {"Clinical alert", "A patient has an abnormal reading that needs attention."},
-	thresholdWarning:   {"Clinical alert", "A patient has a reading outside the set range."},
-	lateReading:        {"Clinical alert", "A late reading of a patient was outside the set range."},
-	withdrawn:          {"Escalation", "An escalation was withdrawn."},
-	missedReading:      {"Clinical alert", "A patient missed a scheduled reading."},
-	deviceNotice:       {"Clinical alert", "A patient's device needs attention."},
-	emrCorrection:      {"Clinical alert", "Urgent task: a record at the EMR needs to be corrected."},
-	escalationOpened:   {"Escalation", "An escalation was opened for a patient."},
-	escalationAssigned: {"Escalation", "An urgent escalation was assigned to you."},
-	escalationOverdue:  {"Escalation", "An escalation has not been answered in time."},
-	escalationOnCall:   {"Escalation", "You are on call: an escalation has not been answered in time."},
-	escalationIdle:     {"Escalation", "An escalation in progress has had no note for hours."},
-	quarantine:         {"Reminder", "Device events wait to be placed."},
-	claimDenied:        {"Reminder", "A claim was denied."},
-	evidenceChanged:    {"Reminder", "What a claim rests on has changed."},
-	billingRun:         {"Reminder", "The billing run left something out."},
-	attestation:        {"Reminder", "Time of an escalation waits for your word."},
-	followUp:           {"Reminder", "A follow-up is due."},
-	pendingReviews:     {"Reminder", "Patients are waiting for your review."},
-	billingTasks:       {"Reminder", "Billing tasks are waiting."},
-	measure:            {"Reminder", "It is time to take your measurement."},
-	measureAgain:       {"Reminder", "Please rest for a few minutes and take your measurement again."},
-	digest:             {"Daily summary", "Your daily summary is ready."},
-	SystemHealth:       {"System notice", "There is news about the service or your account."},
-	EmergencyAccess:    {"System notice", "A patient's record was opened in an emergency."},
+var pushTexts = map[string][2]string{
+	thresholdCritical:   {"Clinical alert", "A patient has an abnormal reading that needs attention."},
+	thresholdWarning:    {"Clinical alert", "A patient has a reading outside the set range."},
+	lateReading:         {"Clinical alert", "A late reading of a patient was outside the set range."},
+	escalationWithdrawn: {"Escalation", "An escalation was withdrawn."},
+	missedReading:       {"Clinical alert", "A patient missed a scheduled reading."},
+	deviceNotice:        {"Clinical alert", "A patient's device needs attention."},
+	emrCorrection:       {"Clinical alert", "Urgent task: a record at the EMR needs to be corrected."},
+	escalationOpened:    {"Escalation", "An escalation was opened for a patient."},
+	escalationAssigned:  {"Escalation", "An urgent escalation was assigned to you."},
+	escalationOverdue:   {"Escalation", "An escalation has not been answered in time."},
+	escalationOnCall:    {"Escalation", "You are on call: an escalation has not been answered in time."},
+	escalationIdle:      {"Escalation", "An escalation in progress has had no note for hours."},
+	quarantine:          {"Reminder", "Device events wait to be placed."},
+	claimDenied:         {"Reminder", "A claim was denied."},
+	evidenceChanged:     {"Reminder", "What a claim rests on has changed."},
+	billingRun:          {"Reminder", "The billing run left something out."},
+	attestation:         {"Reminder", "Time of an escalation waits for your word."},
+	followUp:            {"Reminder", "A follow-up is due."},
+	pendingReviews:      {"Reminder", "Patients are waiting for your review."},
+	billingTasks:        {"Reminder", "Billing tasks are waiting."},
+	measure:             {"Reminder", "It is time to take your measurement."},
+	measureAgain:        {"Reminder", "Please rest for a few minutes and take your measurement again."},
+	digest:              {"Daily summary", "Your daily summary is ready."},
+	SystemHealth:        {"System notice", "There is news about the service or your account."},
+	EmergencyAccess:     {"System notice", "A patient's record was opened in an emergency."},
 }
 
 // pushTitles are the only titles that a push may have.
 var pushTitles = []string{"Clinical alert", "Escalation", "Reminder", "Daily summary", "System notice"}
 
 // genericTexts replace a text that the sanitizer rejects.
-var generics = map[string][2]string{
+var genericTexts = map[string][2]string{
 	Escalations: {"Escalation", "An escalation needs your attention."},
 	Alerts:      {"Clinical alert", "A patient needs your attention."},
 	Reminders:   {"Reminder", "You have a reminder."},
@@ -153,9 +153,9 @@ var generics = map[string][2]string{
 
 // pushText returns the title and body of a push.
 func pushText(channel, kind string) (title, body string) {
-	text, known := texts[kind]
+	text, known := pushTexts[kind]
 	if !known {
-		text = generics[channel]
+		text = genericTexts[channel]
 	}
 	return text[0], text[1]
 }

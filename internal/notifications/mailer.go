@@ -56,8 +56,8 @@ type MailerOptions struct {
 type Mailer struct {
 	MailerOptions
 	async.Signal
-	round sync.Mutex // one round at a time
-	line  mailLine
+	roundMu sync.Mutex // one round at a time
+	outage  mailOutage
 }
 
 // NewMailer returns a mailer; Run starts it.
@@ -83,7 +83,7 @@ func (m *Mailer) Run(ctx context.Context, app core.App) {
 type Round struct {
 	Sent, Dropped int
 	Failed        int // to be retried
-	GivenUp       int
+	DeadLettered  int
 }
 
 const (
@@ -95,8 +95,8 @@ const (
 
 // SendDue sends all due mails, oldest first.
 func (m *Mailer) SendDue(ctx context.Context, app core.App) (round Round, err error) {
-	m.round.Lock()
-	defer m.round.Unlock()
+	m.roundMu.Lock()
+	defer m.roundMu.Unlock()
 	for ctx.Err() == nil {
 		now := m.Clock()
 		claimed, err := collections.ClaimMail(app, now, now.Add(lease))
@@ -132,7 +132,7 @@ func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections
 	if failure != nil && ctx.Err() != nil {
 		return nil //nolint:nilerr // the service stops: the lease expires and the mail is sent later
 	}
-	m.line.note(failure, m.Clock(), m.Log)
+	m.outage.record(failure, m.Clock(), m.Log)
 	state, err := m.recordAttempt(app, claimed.Id, failure)
 	switch {
 	case err != nil:
@@ -140,8 +140,8 @@ func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections
 	case state == collections.MailSent:
 		round.Sent++
 	case state == collections.MailFailed:
-		round.GivenUp++
-		m.Log.Warn("mail not sent and no longer retried", slog.String("mail", claimed.Id), slog.String("template", claimed.Template()), slog.String("because", explain(failure)))
+		round.DeadLettered++
+		m.Log.Warn("mail not sent and no longer retried", slog.String("mail", claimed.Id), slog.String("template", claimed.Template()), slog.String("because", failureText(failure)))
 	default:
 		round.Failed++
 	}
@@ -222,14 +222,14 @@ func (m *Mailer) recordAttempt(app core.App, id string, failure error) (state st
 		case failure == nil:
 			state = collections.MailSent
 			tried.Set(collections.MailSentAt, collections.Instant(now))
-		case next.After(tried.CreatedAt().Add(letters[Template(tried.Template())].useful)):
+		case next.After(tried.CreatedAt().Add(mailTexts[Template(tried.Template())].validFor)):
 			state, entry.Outcome = collections.MailFailed, audit.MinorFailure
 		default:
 			state = collections.MailPending
 			tried.Set(collections.MailNextAttemptAt, collections.Instant(next))
 		}
 		tried.Set(collections.MailStatus, state)
-		tried.Set(collections.MailError, explain(failure))
+		tried.Set(collections.MailError, failureText(failure))
 		if state == collections.MailPending {
 			return tx.Save(tried)
 		}
@@ -250,7 +250,7 @@ func nextAttempt(attempts int, now time.Time) time.Time {
 }
 
 // failureText returns the reason of a failure. A server's reply may contain the address, so only its code is kept.
-func explain(failure error) string {
+func failureText(failure error) string {
 	switch refused, ok := errors.AsType[*textproto.Error](failure); {
 	case failure == nil:
 		return ""

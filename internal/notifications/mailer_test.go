@@ -22,8 +22,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// office is an app that sends mails to a real SMTP server on a local socket.
-type office struct {
+// mailPractice is an app that sends mails to a real SMTP server on a local socket.
+type mailPractice struct {
 	t       *testing.T
 	app     *tests.TestApp
 	catcher *sandbox.MailCatcher
@@ -34,21 +34,21 @@ type office struct {
 	now  time.Time
 }
 
-func (o *office) clock() time.Time {
+func (o *mailPractice) clock() time.Time {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	return o.now
 }
 
-func (o *office) wait(d time.Duration) {
+func (o *mailPractice) wait(d time.Duration) {
 	o.lock.Lock()
 	defer o.lock.Unlock()
 	o.now = o.now.Add(d)
 }
 
-func newOffice(t *testing.T, change ...func(*notifications.MailerOptions)) *office {
+func newMailPractice(t *testing.T, change ...func(*notifications.MailerOptions)) *mailPractice {
 	t.Helper()
-	o := &office{t: t, app: vigiltest.NewApp(t), now: vigiltest.Clock}
+	o := &mailPractice{t: t, app: vigiltest.NewApp(t), now: vigiltest.Clock}
 	var err error
 	if o.catcher, err = sandbox.NewMailCatcher(o.clock, nil); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func newOffice(t *testing.T, change ...func(*notifications.MailerOptions)) *offi
 	return o
 }
 
-func (o *office) queue(template notifications.Template, parameters map[string]string) {
+func (o *mailPractice) queue(template notifications.Template, parameters map[string]string) {
 	o.t.Helper()
 	err := o.app.RunInTransaction(func(tx core.App) error {
 		return notifications.Queue(tx, template, o.user, parameters, o.clock())
@@ -80,7 +80,7 @@ func (o *office) queue(template notifications.Template, parameters map[string]st
 	}
 }
 
-func (o *office) send() notifications.Round {
+func (o *mailPractice) send() notifications.Round {
 	o.t.Helper()
 	round, err := o.mailer.SendDue(o.t.Context(), o.app.BaseApp)
 	if err != nil {
@@ -90,7 +90,7 @@ func (o *office) send() notifications.Round {
 }
 
 // only returns the single mail in the outbox.
-func (o *office) only() *core.Record {
+func (o *mailPractice) only() *core.Record {
 	o.t.Helper()
 	records, err := o.app.FindAllRecords(collections.Mails)
 	if err != nil || len(records) != 1 {
@@ -99,14 +99,14 @@ func (o *office) only() *core.Record {
 	return records[0]
 }
 
-func TestEveryMailInBothForms(t *testing.T) {
-	o := newOffice(t)
+func TestEveryMailHasTextAndHTML(t *testing.T) {
+	o := newMailPractice(t)
 	link := "https://vigil.example.org/reset-password?token=a&b=<script>"
 	parameters := map[string]string{"link": link, "email": "nurse@vigil.test", "address": "https://vigil.example.org", "left": "9"}
 	for _, template := range notifications.Templates() {
 		o.queue(template, parameters)
 	}
-	if round := o.send(); round.Sent != len(notifications.Templates()) || round.Failed+round.GivenUp+round.Dropped != 0 {
+	if round := o.send(); round.Sent != len(notifications.Templates()) || round.Failed+round.DeadLettered+round.Dropped != 0 {
 		t.Fatalf("round %+v", round)
 	}
 	for _, mail := range o.catcher.Messages() {
@@ -131,8 +131,8 @@ func TestEveryMailInBothForms(t *testing.T) {
 	}
 }
 
-func TestMailIsForgottenOnceSent(t *testing.T) {
-	o := newOffice(t)
+func TestSentMailParametersAreDeleted(t *testing.T) {
+	o := newMailPractice(t)
 	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=secret-token"})
 	var sealed string
 	if err := o.app.DB().NewQuery("SELECT parameters || recipient FROM mails").Row(&sealed); err != nil {
@@ -156,13 +156,13 @@ func TestMailIsForgottenOnceSent(t *testing.T) {
 
 // If the mail server refuses or is down, the mail is retried with growing waits for as long as it is valid.
 func TestRetries(t *testing.T) {
-	o := newOffice(t)
+	o := newMailPractice(t)
 	o.app.Settings().SMTP.Port = 1 // no server listens there
 	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
 	var waits []time.Duration
 	for range 20 {
 		round := o.send()
-		if round.GivenUp == 1 {
+		if round.DeadLettered == 1 {
 			break
 		}
 		m := o.only()
@@ -187,8 +187,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-func TestServerComesBack(t *testing.T) {
-	o := newOffice(t)
+func TestMailIsSentAfterOutage(t *testing.T) {
+	o := newMailPractice(t)
 	port := o.app.Settings().SMTP.Port
 	o.app.Settings().SMTP.Port = 1 // no server listens there
 	o.queue(notifications.PasswordChanged, nil)
@@ -203,7 +203,7 @@ func TestServerComesBack(t *testing.T) {
 }
 
 func TestWithoutMailServer(t *testing.T) {
-	o := newOffice(t, func(options *notifications.MailerOptions) { options.Configured = false })
+	o := newMailPractice(t, func(options *notifications.MailerOptions) { options.Configured = false })
 	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
 	o.send()
 	if got := o.only().GetString("error"); got != "no mail server is configured" || len(o.catcher.Messages()) != 0 {
@@ -213,7 +213,7 @@ func TestWithoutMailServer(t *testing.T) {
 
 func TestUnresolvedMails(t *testing.T) {
 	var lookups []string
-	o := newOffice(t)
+	o := newMailPractice(t)
 	o.mailer.Resolve = func(_ core.App, m *collections.Mail, _ time.Time) (bool, error) {
 		lookups = append(lookups, m.Recipient())
 		m.Set("user", o.user.Id)
@@ -241,7 +241,7 @@ func TestUnresolvedMails(t *testing.T) {
 
 // A server that accepts the connection but never replies neither blocks the stop of the service nor loses the mail.
 func TestSilentServer(t *testing.T) {
-	o := newOffice(t)
+	o := newMailPractice(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +266,7 @@ func TestSilentServer(t *testing.T) {
 }
 
 func TestWokenMailerSends(t *testing.T) {
-	o := newOffice(t)
+	o := newMailPractice(t)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); o.mailer.Run(ctx, o.app.BaseApp) }()
@@ -279,8 +279,8 @@ func TestWokenMailerSends(t *testing.T) {
 	<-done
 }
 
-func TestNoticesAreToldOnce(t *testing.T) {
-	o := newOffice(t)
+func TestNoticeIsStoredOnce(t *testing.T) {
+	o := newMailPractice(t)
 	for range 2 {
 		err := notifications.Notify(o.app, o.user.Id, notifications.Notice{
 			Channel: "alerts", Type: notifications.SystemHealth, Severity: "warning",
@@ -297,10 +297,10 @@ func TestNoticesAreToldOnce(t *testing.T) {
 }
 
 // An unreadable mail is retried for as long as it is valid, without delaying others.
-func TestUnreadableMailIsGivenUp(t *testing.T) {
+func TestUnreadableMailIsDeadLettered(t *testing.T) {
 	for _, column := range []string{"recipient", "parameters"} {
 		t.Run(column, func(t *testing.T) {
-			o := newOffice(t)
+			o := newMailPractice(t)
 			o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
 			const damaged = "v1:lost:AAAAAAAAAAAAAAAA:AAAA"
 			o.store(dbx.Params{column: damaged})
@@ -310,7 +310,7 @@ func TestUnreadableMailIsGivenUp(t *testing.T) {
 			deadLettered := 0
 			for range 12 { // more than an hour; the mail is valid for one
 				o.wait(6 * time.Minute)
-				deadLettered += o.send().GivenUp
+				deadLettered += o.send().DeadLettered
 			}
 			m := o.only()
 			if deadLettered != 1 || m.GetString("status") != "failed" || len(o.catcher.Messages()) != 0 {
@@ -332,8 +332,8 @@ func TestUnreadableMailIsGivenUp(t *testing.T) {
 }
 
 // A mail is sent if its key is restored in time.
-func TestUnreadableMailIsSentOnceItOpens(t *testing.T) {
-	o := newOffice(t)
+func TestUnreadableMailIsSentAfterKeyReturns(t *testing.T) {
+	o := newMailPractice(t)
 	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=t"})
 	var whole string
 	if err := o.app.DB().Select("recipient").From(collections.Mails).Row(&whole); err != nil {
@@ -351,7 +351,7 @@ func TestUnreadableMailIsSentOnceItOpens(t *testing.T) {
 }
 
 // store overwrites columns of the single mail.
-func (o *office) store(columns dbx.Params) {
+func (o *mailPractice) store(columns dbx.Params) {
 	o.t.Helper()
 	if _, err := o.app.DB().Update(collections.Mails, columns, nil).Execute(); err != nil {
 		o.t.Fatal(err)

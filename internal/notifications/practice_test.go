@@ -25,8 +25,8 @@ var newYork = func() *time.Location {
 	return zone
 }()
 
-// ward is a practice with a patient, a push service and a dispatcher.
-type ward struct {
+// practice is a practice with a patient, a push service and a dispatcher.
+type practice struct {
 	t       testing.TB
 	app     *tests.TestApp
 	now     time.Time
@@ -36,9 +36,9 @@ type ward struct {
 	patient string
 }
 
-func newWard(t testing.TB) *ward {
+func newPractice(t testing.TB) *practice {
 	t.Helper()
-	w := &ward{t: t, app: vigiltest.NewApp(t), now: vigiltest.Clock, service: newPushService(t)}
+	w := &practice{t: t, app: vigiltest.NewApp(t), now: vigiltest.Clock, service: newPushService(t)}
 	w.push = notifications.NewPush(notifications.PushOptions{
 		Keys: newKeys(t, "mailto:postmaster@example.org"), DevKeys: newKeys(t, "https://example.org/contact"),
 		Hosts: []string{"fcm.googleapis.com", "*.push.apple.com"}, DevHosts: []string{w.service.host()},
@@ -46,11 +46,11 @@ func newWard(t testing.TB) *ward {
 	w.Dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{
 		Push: w.push, Zone: newYork, Clock: func() time.Time { return w.now }, Log: slog.New(slog.DiscardHandler),
 	})
-	w.patient = w.enrol("Quendolin", "Mummelsee", "")
+	w.patient = w.enroll("Quendolin", "Mummelsee", "")
 	return w
 }
 
-func (w *ward) enrol(first, last, provider string) string {
+func (w *practice) enroll(first, last, provider string) string {
 	w.t.Helper()
 	p, err := collections.NewPatient(w.app)
 	if err != nil {
@@ -69,7 +69,7 @@ func (w *ward) enrol(first, last, provider string) string {
 }
 
 // member adds a user to the patient's care team.
-func (w *ward) member(role authz.Role, options ...vigiltest.UserOption) *collections.User {
+func (w *practice) member(role authz.Role, options ...vigiltest.UserOption) *collections.User {
 	w.t.Helper()
 	user := vigiltest.User(w.t, w.app, role, options...)
 	m, err := collections.NewCareTeamMember(w.app, w.patient, user.Id)
@@ -84,14 +84,14 @@ func (w *ward) member(role authz.Role, options ...vigiltest.UserOption) *collect
 }
 
 // device registers a browser of the user at a path of the push service.
-func (w *ward) device(user *collections.User, path string) *browser {
+func (w *practice) device(user *collections.User, path string) *browser {
 	w.t.Helper()
 	b := newBrowser(w.t)
 	w.register(user, "web_push_dev", "device"+path, b.subscribe(w.service.URL+path))
 	return b
 }
 
-func (w *ward) register(user *collections.User, kind, device, token string) *collections.PushToken {
+func (w *practice) register(user *collections.User, kind, device, token string) *collections.PushToken {
 	w.t.Helper()
 	raw, err := json.Marshal(token)
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *ward) register(user *collections.User, kind, device, token string) *col
 	return registered
 }
 
-func (w *ward) announce(a notifications.Announcement) {
+func (w *practice) announce(a notifications.Announcement) {
 	w.t.Helper()
 	if err := notifications.Announce(w.app, a, w.now); err != nil {
 		w.t.Fatal(err)
@@ -114,14 +114,14 @@ func (w *ward) announce(a notifications.Announcement) {
 }
 
 // critical announces a critical reading of the patient.
-func (w *ward) critical(key string) {
+func (w *practice) critical(key string) {
 	w.t.Helper()
 	w.announce(notifications.Announcement{
 		Kind: notifications.AlertRaised, Severity: "critical", PatientID: w.patient, Body: "Quendolin Mummelsee: 190/120 mmHg", Key: key,
 	})
 }
 
-func (w *ward) send() notifications.Pushes {
+func (w *practice) send() notifications.Pushes {
 	w.t.Helper()
 	done, err := w.SendDue(w.t.Context(), w.app)
 	if err != nil {
@@ -131,7 +131,7 @@ func (w *ward) send() notifications.Pushes {
 }
 
 // choose changes a person's preferences with a JSON body.
-func (w *ward) choose(user *collections.User, body string) {
+func (w *practice) choose(user *collections.User, body string) {
 	w.t.Helper()
 	var change notifications.PreferencesBody
 	if err := json.Unmarshal([]byte(body), &change); err != nil {
@@ -152,7 +152,7 @@ type row struct {
 	Body     string `db:"body"`
 }
 
-func (w *ward) pushes(user *collections.User) (rows []row) {
+func (w *practice) pushes(user *collections.User) (rows []row) {
 	w.t.Helper()
 	err := w.app.DB().Select("status", "status_code", "attempts", "next_attempt_at", "title", "body").From("push_deliveries").
 		Where(dbx.HashExp{"user": user.Id}).OrderBy("id").All(&rows)
@@ -163,7 +163,7 @@ func (w *ward) pushes(user *collections.User) (rows []row) {
 }
 
 // list returns the types of the notifications on a user's list.
-func (w *ward) list(user *collections.User) (types []string) {
+func (w *practice) list(user *collections.User) (types []string) {
 	w.t.Helper()
 	page, _, _, err := collections.PageOfInbox(w.app, collections.Inbox{User: user.Id}, 0, 100)
 	if err != nil {
@@ -176,12 +176,12 @@ func (w *ward) list(user *collections.User) (types []string) {
 }
 
 // alertOf stores a critical alert of the patient from the evening.
-func alertOf(w *ward) error {
+func alertOf(w *practice) error {
 	return storeAlert(w, collections.NumberID(1), "2026-01-16T02:00:00.000000Z")
 }
 
 // secondAlertOf stores a similar alert at the current time.
-func secondAlertOf(w *ward) string {
+func secondAlertOf(w *practice) string {
 	w.t.Helper()
 	id := collections.NumberID(2)
 	if err := storeAlert(w, id, collections.Instant(w.now)); err != nil {
@@ -190,7 +190,7 @@ func secondAlertOf(w *ward) string {
 	return id
 }
 
-func storeAlert(w *ward, id, at string) error {
+func storeAlert(w *practice, id, at string) error {
 	_, err := w.app.DB().Insert("alerts", dbx.Params{
 		"id": id, "patient": w.patient, "level": "critical", "type": "blood_pressure", "status": "active", "created_at": at,
 	}).Execute()

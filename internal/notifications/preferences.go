@@ -88,7 +88,7 @@ func (p Preferences) location(practice *time.Location) *time.Location {
 }
 
 // decodePreferences applies a user's stored choices to the defaults. A damaged value falls back to its default.
-func stored(row collections.StoredPreferences, timeZone string) Preferences {
+func decodePreferences(row collections.StoredPreferences, timeZone string) Preferences {
 	p := Defaults()
 	if json.Unmarshal([]byte(row.Channels), &p.Channels) != nil {
 		p.Channels = Defaults().Channels
@@ -106,7 +106,7 @@ func PreferencesOf(app core.App, user *collections.User, practice *time.Location
 	if err != nil {
 		return Preferences{}, err
 	}
-	p := stored(rows[user.Id], user.TimeZone())
+	p := decodePreferences(rows[user.Id], user.TimeZone())
 	p.TimeZone = cmp.Or(p.TimeZone, practice.String())
 	return p, nil
 }
@@ -135,11 +135,11 @@ type QuietHours struct {
 // IsSilent reports whether a push of a channel is suppressed at a local time. Only the local wall-clock time counts, so days with 23 or 25 hours
 // need no rule: a repeated hour is quiet twice, and a skipped one never.
 // Source: docs/decisions/notifications.md, "Quiet hours".
-func (q QuietHours) Silence(channel string, local time.Time) bool {
-	return q.silence(channel, local.Format("15:04"))
+func (q QuietHours) IsSilent(channel string, local time.Time) bool {
+	return q.isSilentAt(channel, local.Format("15:04"))
 }
 
-func (q QuietHours) silence(channel, clock string) bool {
+func (q QuietHours) isSilentAt(channel, clock string) bool {
 	if !q.Enabled || channel == Escalations || slices.Contains(q.Exceptions, channel) {
 		return false
 	}
@@ -206,12 +206,12 @@ func ChangePreferences(app core.App, userID string, body PreferencesBody, practi
 }
 
 func (b PreferencesBody) mergeInto(p *Preferences, checks *validate.Checks) {
-	if present(checks, "channels", b.Channels) {
+	if isObjectPresent(checks, "channels", b.Channels) {
 		for _, name := range slices.Sorted(maps.Keys(b.Channels.Value)) {
 			b.mergeChannel(p, name, checks)
 		}
 	}
-	if present(checks, "quiet_hours", b.QuietHours) {
+	if isObjectPresent(checks, "quiet_hours", b.QuietHours) {
 		b.QuietHours.Value.mergeInto(&p.QuietHours, checks)
 	}
 	validate.NotNull(checks, "time_zone", b.TimeZone)
@@ -223,7 +223,7 @@ func (b PreferencesBody) mergeInto(p *Preferences, checks *validate.Checks) {
 }
 
 // isObjectPresent reports whether an object was sent; it rejects any other value, null included.
-func present[T any](checks *validate.Checks, name string, f validate.Field[T]) bool {
+func isObjectPresent[T any](checks *validate.Checks, name string, f validate.Field[T]) bool {
 	if f.Sent() && !f.Given() {
 		checks.Reject(name, notAnObject)
 	}
@@ -262,7 +262,7 @@ func (b PreferencesBody) mergeChannel(p *Preferences, name string, checks *valid
 
 func (c channelChange) mergeSubtypes(p *Preferences, checks *validate.Checks) {
 	const field = "channels.alerts.subtypes"
-	if !present(checks, field, c.Subtypes) {
+	if !isObjectPresent(checks, field, c.Subtypes) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Subtypes.Value)) {

@@ -39,7 +39,7 @@ func (k PushKeys) configured() bool { return k.Public != "" && k.Private != "" }
 // PushOptions configure push sending.
 type PushOptions struct {
 	Keys, DevKeys PushKeys
-	// Hosts are the allowed push services, "*." for any subdomain. DevHosts are developers' machines as host[:port], whose addresses are not
+	// Hosts are the allowed push services, "*." for any subdomain. DevHosts are developers' machines as host[:port]; their addresses are not
 	// checked.
 	Hosts, DevHosts []string
 }
@@ -47,13 +47,13 @@ type PushOptions struct {
 // Push sends pushes to push services.
 type Push struct {
 	PushOptions
-	outside, inside *http.Client
-	working         chan struct{} // held while a push is being processed
+	publicClient, devClient *http.Client
+	slots                   chan struct{} // held while a push is being processed
 }
 
 // NewPush returns a sender.
 func NewPush(o PushOptions) *Push {
-	return &Push{PushOptions: o, outside: newClient(false), inside: newClient(true), working: make(chan struct{}, abreast)}
+	return &Push{PushOptions: o, publicClient: newClient(false), devClient: newClient(true), slots: make(chan struct{}, maxActive)}
 }
 
 // PublicKey returns the key with which a browser subscribes for tokens of the kind; "" without one.
@@ -73,12 +73,12 @@ func (p *Push) keys(kind string) PushKeys {
 }
 
 // sendOptions are the time to live and urgency of a push. Source: docs/decisions/notifications.md, "Web Push delivery"; RFC 8030, section 5.
-type manner struct {
-	life    time.Duration
+type sendOptions struct {
+	ttl     time.Duration
 	urgency webpush.Urgency
 }
 
-var manners = map[string]manner{
+var channelOptions = map[string]sendOptions{
 	Escalations: {time.Hour, webpush.UrgencyHigh},
 	Alerts:      {4 * time.Hour, webpush.UrgencyNormal},
 	Reminders:   {24 * time.Hour, webpush.UrgencyNormal},
@@ -87,10 +87,10 @@ var manners = map[string]manner{
 
 // optionsFor returns the options of a push. Urgent tasks and critical device alerts are sent with high urgency, so that the device wakes up for
 // them.
-func mannerOf(channel, kind, severity string) manner {
-	m := manners[channel]
+func optionsFor(channel, kind, severity string) sendOptions {
+	m := channelOptions[channel]
 	if kind == measureAgain { // the escalation is decided soon
-		m = manner{10 * time.Minute, webpush.UrgencyHigh}
+		m = sendOptions{10 * time.Minute, webpush.UrgencyHigh}
 	}
 	if (kind == deviceNotice || kind == emrCorrection) && severity == "critical" {
 		m.urgency = webpush.UrgencyHigh
@@ -119,46 +119,48 @@ type message struct {
 }
 
 // pushResponse is the response of a push service; a status of 0 means none.
-type answer struct {
+type pushResponse struct {
 	status     int
 	retryAfter time.Duration
-	refused    bool // not sent: the endpoint is not allowed, or the token is damaged
+	isRefused  bool // not sent: the endpoint is not allowed, or the token is damaged
 }
 
-func (a answer) gone() bool { return a.status == http.StatusNotFound || a.status == http.StatusGone }
-func (a answer) sent() bool { return a.status/100 == 2 }
+func (a pushResponse) isGone() bool {
+	return a.status == http.StatusNotFound || a.status == http.StatusGone
+}
+func (a pushResponse) isAccepted() bool { return a.status/100 == 2 }
 
 // canRetry reports whether a later attempt may succeed.
-func (a answer) again() bool {
-	return !a.refused && (a.status == 0 || a.status == http.StatusTooManyRequests || a.status/100 == 5)
+func (a pushResponse) canRetry() bool {
+	return !a.isRefused && (a.status == 0 || a.status == http.StatusTooManyRequests || a.status/100 == 5)
 }
 
 const (
 	// maxDrainedBytes bounds how much of a response is read.
-	drained = 4 << 10
+	maxDrainedBytes = 4 << 10
 	// maxActive bounds the pushes processed at a time, so that readings get processor time too. A push that waits longer than slotTimeout for its
 	// response gives its slot to the next, because waiting uses no processor.
-	abreast  = 4
-	patience = 5 * time.Millisecond
+	maxActive   = 4
+	slotTimeout = 5 * time.Millisecond
 )
 
 // send makes one exchange with a push service. Errors are not kept, because they contain the endpoint.
-func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
-	isDevHost, err := p.allowed(l.kind, l.to.Endpoint)
+func (p *Push) send(ctx context.Context, l message, now time.Time) pushResponse {
+	isDevHost, err := p.checkEndpoint(l.kind, l.to.Endpoint)
 	keys := p.keys(l.kind)
 	if err != nil || !keys.configured() {
-		return answer{refused: true}
+		return pushResponse{isRefused: true}
 	}
-	client := p.outside
+	client := p.publicClient
 	if isDevHost {
-		client = p.inside
+		client = p.devClient
 	}
 	select {
-	case p.working <- struct{}{}:
+	case p.slots <- struct{}{}:
 	case <-ctx.Done():
-		return answer{}
+		return pushResponse{}
 	}
-	releaseSlot := sync.OnceFunc(func() { <-p.working })
+	releaseSlot := sync.OnceFunc(func() { <-p.slots })
 	defer releaseSlot()
 	sent := false
 	response, err := webpush.SendNotificationWithContext(ctx, l.payload, &webpush.Subscription{
@@ -167,19 +169,19 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) answer {
 		HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
 			sent = true
 			// The timer covers reading the response too and is never stopped; releasing a slot twice does nothing.
-			time.AfterFunc(patience, releaseSlot)
+			time.AfterFunc(slotTimeout, releaseSlot)
 			return client.Do(r) //nolint:gosec // G704: checkEndpoint and the dialer restrict the target
 		}),
 		Subscriber: strings.TrimPrefix(keys.Subject, "mailto:"), VAPIDPublicKey: keys.Public, VAPIDPrivateKey: keys.Private,
 		TTL: int(l.ttl.Seconds()), Urgency: l.urgency, Topic: l.topic,
 	})
 	if err != nil {
-		return answer{refused: !sent}
+		return pushResponse{isRefused: !sent}
 	}
 	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, drained)) // so that the connection can be reused
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxDrainedBytes)) // so that the connection can be reused
 	wait, _ := egress.RetryAfter(response.Header, now)
-	return answer{status: response.StatusCode, retryAfter: wait}
+	return pushResponse{status: response.StatusCode, retryAfter: wait}
 }
 
 type doer func(*http.Request) (*http.Response, error)
@@ -205,12 +207,12 @@ func (p payload) encode() []byte {
 }
 
 // hostBackoffs records which push services do not answer, so that one of them does not delay pushes to the others.
-type pauses struct {
+type hostBackoffs struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-func (p *pauses) set(host string, until time.Time) {
+func (p *hostBackoffs) set(host string, until time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.until == nil {
@@ -220,7 +222,7 @@ func (p *pauses) set(host string, until time.Time) {
 }
 
 // retryAt returns when a push may be sent to the host again; zero means now.
-func (p *pauses) of(host string, now time.Time) time.Time {
+func (p *hostBackoffs) retryAt(host string, now time.Time) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if until := p.until[host]; until.After(now) {
@@ -231,8 +233,8 @@ func (p *pauses) of(host string, now time.Time) time.Time {
 }
 
 const (
-	longestEndpoint = 2048
-	pushTimeout     = 10 * time.Second
+	maxEndpointLength = 2048
+	pushTimeout       = 10 * time.Second
 )
 
 // errEndpoint omits the endpoint, because it works like a key to the user's device.
@@ -240,9 +242,9 @@ var errEndpoint = errors.New("the endpoint is not that of an allowed push servic
 
 // checkEndpoint rejects an endpoint to which pushes may not be sent. isDevHost is true for a developer's machine, which may be private and use plain
 // http. Source: docs/decisions/notifications.md, "Push endpoint safety".
-func (p *Push) allowed(kind, endpoint string) (isDevHost bool, err error) {
+func (p *Push) checkEndpoint(kind, endpoint string) (isDevHost bool, err error) {
 	address, err := url.Parse(endpoint)
-	if err != nil || len(endpoint) > longestEndpoint || address.User != nil || address.Opaque != "" || address.Fragment != "" {
+	if err != nil || len(endpoint) > maxEndpointLength || address.User != nil || address.Opaque != "" || address.Fragment != "" {
 		return false, errEndpoint
 	}
 	host := strings.ToLower(address.Hostname())
@@ -252,13 +254,13 @@ func (p *Push) allowed(kind, endpoint string) (isDevHost bool, err error) {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false, errEndpoint
 	}
-	if address.Scheme != "https" || address.Port() != "" && address.Port() != "443" || !p.hostAllowed(host) {
+	if address.Scheme != "https" || address.Port() != "" && address.Port() != "443" || !p.isHostAllowed(host) {
 		return false, errEndpoint
 	}
 	return false, nil
 }
 
-func (p *Push) hostAllowed(host string) bool {
+func (p *Push) isHostAllowed(host string) bool {
 	return slices.ContainsFunc(p.Hosts, func(pattern string) bool {
 		if suffix, any := strings.CutPrefix(pattern, "*"); any {
 			return strings.HasSuffix(host, suffix) && len(host) > len(suffix)

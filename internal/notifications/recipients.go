@@ -20,11 +20,11 @@ var clinicalRoles = []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provi
 type recipients struct {
 	app core.App
 	// found caches queries for the announcements of one group, most of which repeat. Nil disables the cache.
-	found map[string][]string
+	cache map[string][]string
 }
 
 // forAnnouncement returns the recipients of an announcement, each once, in record order. It returns errNoAudience if there is none.
-func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error) {
+func (r recipients) forAnnouncement(a *collections.Announcement, m kindRule) ([]string, error) {
 	ids, err := m.audience(r, a)
 	if err != nil {
 		return nil, fmt.Errorf("find recipients: %w", err)
@@ -36,12 +36,12 @@ func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error)
 		}
 		ids = append(ids, named...)
 	}
-	if !personal[Kind(a.Kind)] {
+	if !personalKinds[Kind(a.Kind)] {
 		if ids, err = r.orAdministrators(ids); err != nil {
 			return nil, err
 		}
 		if len(ids) == 0 {
-			return nil, errNobody
+			return nil, errNoAudience
 		}
 	}
 	slices.Sort(ids)
@@ -49,16 +49,18 @@ func (r recipients) of(a *collections.Announcement, m meaning) ([]string, error)
 }
 
 // namedUserOnly adds no recipients to the named user of an announcement.
-func nobodyElse(recipients, *collections.Announcement) ([]string, error) { return nil, nil }
+func namedUserOnly(recipients, *collections.Announcement) ([]string, error) { return nil, nil }
 
 // roles returns all users with one of the roles.
 func roles(wanted ...authz.Role) audience {
-	return func(r recipients, _ *collections.Announcement) ([]string, error) { return r.find("", "", wanted...) }
+	return func(r recipients, _ *collections.Announcement) ([]string, error) {
+		return r.usersWith("", "", wanted...)
+	}
 }
 
 // careTeam returns the patient's care team, or all clinical managers if it is empty.
 func (r recipients) careTeam(a *collections.Announcement) ([]string, error) {
-	team, err := r.find(collections.OnTeamOf, a.Patient, clinicalRoles...)
+	team, err := r.usersWith(collections.OnTeamOf, a.Patient, clinicalRoles...)
 	if err != nil || len(team) > 0 {
 		return team, err
 	}
@@ -88,17 +90,17 @@ func QueueForCareTeam(tx core.App, template Template, patientID string, now time
 }
 
 func (r recipients) managers(*collections.Announcement) ([]string, error) {
-	return r.find("", "", authz.ClinicalManager)
+	return r.usersWith("", "", authz.ClinicalManager)
 }
 
 // responsible returns the assignee of an escalation and the patient's primary provider, and the clinical managers if the escalation is unassigned or
 // overdue.
 func (r recipients) responsible(a *collections.Announcement) ([]string, error) {
-	assignees, err := r.find(collections.AssigneeOf, a.Escalation, clinicalRoles...)
+	assignees, err := r.usersWith(collections.AssigneeOf, a.Escalation, clinicalRoles...)
 	if err != nil {
 		return nil, err
 	}
-	people, err := r.find(collections.PrimaryProviderOf, a.Patient, clinicalRoles...)
+	people, err := r.usersWith(collections.PrimaryProviderOf, a.Patient, clinicalRoles...)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +121,7 @@ func (r recipients) workers(a *collections.Announcement) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	starters, err := r.find(collections.StarterOf, a.Escalation, clinicalRoles...)
+	starters, err := r.usersWith(collections.StarterOf, a.Escalation, clinicalRoles...)
 	return append(people, starters...), err
 }
 
@@ -134,12 +136,12 @@ func (r recipients) supervisors(a *collections.Announcement) ([]string, error) {
 }
 
 // allLevels returns the supervisors of an escalation and the administrators.
-func (r recipients) everyLevel(a *collections.Announcement) ([]string, error) {
+func (r recipients) allLevels(a *collections.Announcement) ([]string, error) {
 	people, err := r.supervisors(a)
 	if err != nil {
 		return nil, err
 	}
-	admins, err := r.find("", "", authz.Admin)
+	admins, err := r.usersWith("", "", authz.Admin)
 	return append(people, admins...), err
 }
 
@@ -148,7 +150,7 @@ func (r recipients) portal(patientID string) ([]string, error) {
 	if patientID == "" {
 		return nil, nil
 	}
-	return r.find(collections.PortalOf, patientID, authz.Patient)
+	return r.usersWith(collections.PortalOf, patientID, authz.Patient)
 }
 
 // patient returns the portal accounts of the announcement's patient.
@@ -157,18 +159,18 @@ func (r recipients) patient(a *collections.Announcement) ([]string, error) {
 }
 
 // usersWith returns active users with one of the roles and a relation to a patient or an escalation; "" requires no relation.
-func (r recipients) find(tie collections.UserRelation, to string, roles ...authz.Role) ([]string, error) {
+func (r recipients) usersWith(tie collections.UserRelation, to string, roles ...authz.Role) ([]string, error) {
 	names := make([]string, len(roles))
 	for i, role := range roles {
 		names[i] = string(role)
 	}
 	query := strings.Join(append(names, string(tie), to), "\x00")
-	if people, known := r.found[query]; known {
+	if people, known := r.cache[query]; known {
 		return slices.Clone(people), nil
 	}
 	people, err := collections.ActiveUsers(r.app, names, tie, to)
-	if err == nil && r.found != nil {
-		r.found[query] = slices.Clone(people)
+	if err == nil && r.cache != nil {
+		r.cache[query] = slices.Clone(people)
 	}
 	return people, err
 }
@@ -188,7 +190,7 @@ func NotifyOfEmergencyAccess(tx core.App, patientID, actorEmail string, reason p
 		return err
 	}
 	r := recipients{app: tx}
-	provider, err := r.find(collections.PrimaryProviderOf, patientID, clinicalRoles...)
+	provider, err := r.usersWith(collections.PrimaryProviderOf, patientID, clinicalRoles...)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // defaultReminderTime is the local time of reminders without a time preference.
-const reminderTime = "09:00"
+const defaultReminderTime = "09:00"
 
 // clinicians are the roles that review patients. Source: docs/decisions/dashboard.md, "Role-dependent sections".
 var clinicians = map[authz.Role]bool{authz.ClinicalManager: true, authz.Provider: true, authz.Nurse: true}
@@ -40,7 +40,7 @@ func Remind(app core.App, practice *time.Location, now time.Time) (announced int
 	}
 	var failures []error
 	for _, user := range people {
-		preferences := stored(chosen[user.Id], user.TimeZone())
+		preferences := decodePreferences(chosen[user.Id], user.TimeZone())
 		n, err := remindOne(app, user, preferences, now.In(preferences.location(practice)))
 		if announced += n; err != nil {
 			failures = append(failures, fmt.Errorf("user %d: %w", user.Number(), err))
@@ -51,10 +51,10 @@ func Remind(app core.App, practice *time.Location, now time.Time) (announced int
 
 // reminder is an announcement to one user, at most once a day.
 type reminder struct {
-	kind  Kind
-	at    string // HH:MM
-	every bool   // every day; otherwise on Mondays
-	write func(app core.App, user *collections.User, local time.Time) (body string, err error)
+	kind    Kind
+	at      string // HH:MM
+	isDaily bool   // every day; otherwise on Mondays
+	write   func(app core.App, user *collections.User, local time.Time) (body string, err error)
 }
 
 func remindOne(app core.App, user *collections.User, p Preferences, local time.Time) (announced int, err error) {
@@ -64,17 +64,17 @@ func remindOne(app core.App, user *collections.User, p Preferences, local time.T
 		due = append(due, reminder{DigestReady, daily.Time, true, writeDigest})
 	}
 	if clinicians[role] {
-		due = append(due, reminder{ReviewsPending, reminderTime, true, writeReviews})
+		due = append(due, reminder{ReviewsPending, defaultReminderTime, true, writeReviews})
 	}
 	if billers[role] {
-		due = append(due, reminder{BillingTasksPending, reminderTime, false, writeBillingTasks})
+		due = append(due, reminder{BillingTasksPending, defaultReminderTime, false, writeBillingTasks})
 	}
 	var failures []error
 	for _, r := range due {
-		if local.Format("15:04") < r.at || !r.every && local.Weekday() != time.Monday {
+		if local.Format("15:04") < r.at || !r.isDaily && local.Weekday() != time.Monday {
 			continue
 		}
-		wasAnnounced, err := r.say(app, user, local)
+		wasAnnounced, err := r.announce(app, user, local)
 		if wasAnnounced {
 			announced++
 		}
@@ -84,7 +84,7 @@ func remindOne(app core.App, user *collections.User, p Preferences, local time.T
 }
 
 // announce stores the reminder unless it was handled today or has no content.
-func (r reminder) say(app core.App, user *collections.User, local time.Time) (wasAnnounced bool, err error) {
+func (r reminder) announce(app core.App, user *collections.User, local time.Time) (wasAnnounced bool, err error) {
 	key := string(r.kind) + "/" + user.Id + "/" + local.Format(time.DateOnly)
 	if done, err := collections.Announced(app, key); done || err != nil {
 		return false, err
@@ -114,15 +114,15 @@ func writeBillingTasks(app core.App, _ *collections.User, _ time.Time) (string, 
 	if err != nil || counts["pending_review"]+counts["reviewed"]+counts["denied"] == 0 {
 		return "", err
 	}
-	return pipeline(counts), nil
+	return billingCounts(counts), nil
 }
 
-func pipeline(counts map[string]int) string {
+func billingCounts(counts map[string]int) string {
 	return fmt.Sprintf("Billing: %d pending review, %d reviewed, %d denied.", counts["pending_review"], counts["reviewed"], counts["denied"])
 }
 
 // RemindEach calls remind for each id in a transaction of its own, and returns how many succeeded.
-func RemindOfEach(ctx context.Context, app core.App, ids []string, remind func(tx core.App, id string) error) (reminded int, err error) {
+func RemindEach(ctx context.Context, app core.App, ids []string, remind func(tx core.App, id string) error) (reminded int, err error) {
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return reminded, err
@@ -139,7 +139,7 @@ const (
 	// eveningHour is the start of the night that a digest covers.
 	eveningHour = 18
 	// A patient is on track with readings on 16 of the last 30 days.
-	paceDays, paceWindow = 16, 30
+	onTrackDays, onTrackWindow = 16, 30
 )
 
 // writeDigest summarizes the night by role: alerts, escalations and patients behind for clinicians and administrators, patients behind for medical
@@ -158,20 +158,20 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 	}
 	var parts []string
 	if clinicians[role] || role == authz.Admin {
-		night, err := nightly(app, scope, local)
+		night, err := nightSummary(app, scope, local)
 		if err != nil {
 			return "", err
 		}
 		parts = append(parts, night...)
 	}
 	if role != authz.DataMonitor {
-		since := local.AddDate(0, 0, -paceWindow).Format(time.DateOnly)
-		behind, err := collections.CountPatientsBehind(app, scope, since, paceDays)
+		since := local.AddDate(0, 0, -onTrackWindow).Format(time.DateOnly)
+		behind, err := collections.CountPatientsBehind(app, scope, since, onTrackDays)
 		if err != nil {
 			return "", err
 		}
 		if behind > 0 {
-			parts = append(parts, fmt.Sprintf("Patients below %d days of readings: %d.", paceDays, behind))
+			parts = append(parts, fmt.Sprintf("Patients below %d days of readings: %d.", onTrackDays, behind))
 		}
 	}
 	if billers[role] {
@@ -187,7 +187,7 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 }
 
 // nightSummary returns alerts since the previous evening and open escalations.
-func nightly(app core.App, scope collections.Scope, local time.Time) (parts []string, err error) {
+func nightSummary(app core.App, scope collections.Scope, local time.Time) (parts []string, err error) {
 	evening := time.Date(local.Year(), local.Month(), local.Day()-1, eveningHour, 0, 0, 0, local.Location())
 	levels, err := collections.CountAlertsSince(app, scope, evening)
 	if err != nil {

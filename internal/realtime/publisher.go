@@ -148,7 +148,7 @@ func (p *Publisher) Run(ctx context.Context, app core.App) {
 			return
 		case <-wait.C:
 		case <-p.Signal:
-			if !async.Pause(ctx, gatherDelay+delayPerReader*time.Duration(len(p.openStreams()))) {
+			if !async.Sleep(ctx, gatherDelay+delayPerReader*time.Duration(len(p.openStreams()))) {
 				return
 			}
 		}

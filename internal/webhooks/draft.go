@@ -56,8 +56,8 @@ func (e *Engine) readURL(c *validate.Checks, f validate.String) string {
 	if !f.Sent() {
 		return ""
 	}
-	at := c.Text("url", f, validate.Required(egress.LongestURL).Identifier())
-	if at != "" && e.Outbound.Check(at) != nil {
+	at := c.Text("url", f, validate.Required(egress.MaxURLLength).Identifier())
+	if at != "" && e.Client.Check(at) != nil {
 		c.Reject("url", "Must be an https address of a public host, without user or fragment.")
 		return ""
 	}

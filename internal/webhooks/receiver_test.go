@@ -28,16 +28,18 @@ import (
 var start = time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
 
 // fakeViews returns the objects that a test sets, by type and id.
-type views map[string]any
+type fakeViews map[string]any
 
-func (v views) Object(_ core.App, kind, record string) (any, error) { return v[kind+" "+record], nil }
+func (v fakeViews) Object(_ core.App, kind, record string) (any, error) {
+	return v[kind+" "+record], nil
+}
 
 // practice is a database with webhooks and a clock that the test sets.
 type practice struct {
 	t      testing.TB
 	app    core.App
 	engine *webhooks.Engine
-	views  views
+	views  fakeViews
 
 	lock     sync.Mutex
 	now      time.Time
@@ -47,20 +49,20 @@ type practice struct {
 // newPractice returns a practice with an engine of the changed options.
 func newPractice(t testing.TB, change ...func(*webhooks.Options)) *practice {
 	t.Helper()
-	p := &practice{t: t, app: vigiltest.NewApp(t), views: views{}, now: start}
+	p := &practice{t: t, app: vigiltest.NewApp(t), views: fakeViews{}, now: start}
 	p.engine = p.newEngine(change...)
 	return p
 }
 
 func (p *practice) newEngine(change ...func(*webhooks.Options)) *webhooks.Engine {
 	o := webhooks.Options{
-		Views: p.views, Timeout: time.Minute, DisableAfter: 120 * time.Hour, Agent: "Vigil/test", Log: slog.New(slog.DiscardHandler),
-		Outbound: egress.New(egress.Options{Timeout: time.Minute, DevHosts: []string{"127.0.0.1"}}),
+		Views: p.views, Timeout: time.Minute, DisableAfter: 120 * time.Hour, UserAgent: "Vigil/test", Log: slog.New(slog.DiscardHandler),
+		Client: egress.New(egress.Options{Timeout: time.Minute, DevHosts: []string{"127.0.0.1"}}),
 		Schedule: webhooks.Schedule{
 			5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
 		},
-		Clock: p.clock, Spread: func() float64 { return 0 },
-		Ended: func(outcome string) {
+		Clock: p.clock, Jitter: func() float64 { return 0 },
+		OnAttempt: func(outcome string) {
 			p.lock.Lock()
 			defer p.lock.Unlock()
 			p.outcomes = append(p.outcomes, outcome)
@@ -78,27 +80,27 @@ func (p *practice) clock() time.Time {
 	return p.now
 }
 
-// after advances the clock and processes everything due then.
-func (p *practice) after(d time.Duration) {
+// advance advances the clock and processes everything due then.
+func (p *practice) advance(d time.Duration) {
 	p.t.Helper()
 	p.lock.Lock()
 	p.now = p.now.Add(d)
 	p.lock.Unlock()
-	p.round()
+	p.runOnce()
 }
 
-func (p *practice) round() {
+func (p *practice) runOnce() {
 	p.t.Helper()
-	if err := p.engine.Round(p.t.Context(), p.app); err != nil {
+	if err := p.engine.RunOnce(p.t.Context(), p.app); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// goOn advances the clock by a duration in steps.
-func (p *practice) goOn(whole, step time.Duration) {
+// advanceInSteps advances the clock by a duration in steps.
+func (p *practice) advanceInSteps(whole, step time.Duration) {
 	p.t.Helper()
 	for ; whole > 0; whole -= step {
-		p.after(step)
+		p.advance(step)
 	}
 }
 
@@ -188,7 +190,7 @@ func (p *practice) count(id, status string) int {
 }
 
 // notices returns the texts of the notices to administrators.
-func (p *practice) told() (bodies []string) {
+func (p *practice) notices() (bodies []string) {
 	p.t.Helper()
 	var rows []struct {
 		ID   string `db:"id"`
@@ -208,7 +210,7 @@ func (p *practice) told() (bodies []string) {
 }
 
 // request is one request that a receiver parsed.
-type got struct {
+type request struct {
 	ID, Type, Timestamp string
 	At                  string // of the attempt
 	Data                map[string]any
@@ -223,16 +225,16 @@ type receiver struct {
 	secrets []string
 	clock   func() time.Time
 
-	lock   sync.Mutex
-	answer func(got) int // 200 when nil
-	before func(http.ResponseWriter, *http.Request) bool
-	all    []got // in the order of arrival
-	taken  []got // answered with 2xx
+	lock     sync.Mutex
+	answer   func(request) int // 200 when nil
+	before   func(http.ResponseWriter, *http.Request) bool
+	all      []request // in the order of arrival
+	accepted []request // answered with 2xx
 	// signatures counts the signatures of each request.
 	signatures []int
 }
 
-func (p *practice) receiver(answer func(got) int) *receiver {
+func (p *practice) receiver(answer func(request) int) *receiver {
 	p.t.Helper()
 	r := &receiver{t: p.t, answer: answer, clock: p.clock}
 	r.Server = httptest.NewServer(r)
@@ -259,7 +261,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	if !verified {
 		r.t.Errorf("not signed by one of %d secrets: %v", len(r.secrets), q.Header)
 	}
-	g := got{ID: q.Header.Get("webhook-id"), At: q.Header.Get("webhook-timestamp"), Raw: string(body)}
+	g := request{ID: q.Header.Get("webhook-id"), At: q.Header.Get("webhook-timestamp"), Raw: string(body)}
 	if g.At != fmt.Sprint(r.clock().Unix()) {
 		r.t.Errorf("the attempt of %d has timestamp %s", r.clock().Unix(), g.At)
 	}
@@ -275,19 +277,19 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		status = r.answer(g)
 	}
 	if status/100 == 2 {
-		r.taken = append(r.taken, g)
+		r.accepted = append(r.accepted, g)
 	}
 	w.WriteHeader(status)
 }
 
-func (r *receiver) say(answer func(got) int) {
+func (r *receiver) setAnswer(answer func(request) int) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	r.answer = answer
 }
 
 // ids returns the ids of the resources of events, in order, of one patient or of all for "".
-func ids(events []got, patient string) (ids []string) {
+func ids(events []request, patient string) (ids []string) {
 	for _, g := range events {
 		if patient == "" || g.Data["patient_id"] == patient {
 			ids = append(ids, fmt.Sprint(g.Data["id"]))
@@ -296,7 +298,7 @@ func ids(events []got, patient string) (ids []string) {
 	return ids
 }
 
-func always(status int) func(got) int { return func(got) int { return status } }
+func always(status int) func(request) int { return func(request) int { return status } }
 
 // headerThen answers the first request with a status and Retry-After, and passes the others on.
 func headerThen(requests *atomic.Int64, status int, retryAfter string) func(http.ResponseWriter, *http.Request) bool {

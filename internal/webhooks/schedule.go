@@ -21,7 +21,7 @@ func (s Schedule) Next(failures int, at time.Time, jitter float64) (next time.Ti
 }
 
 // retryAfter returns the pause that the receiver requested with status 429 or 503, or 0. Source: RFC 6585, section 4.
-func pauseOf(status int, header http.Header, now time.Time) time.Duration {
+func retryAfter(status int, header http.Header, now time.Time) time.Duration {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return 0
 	}

@@ -34,54 +34,54 @@ type Views interface {
 }
 
 // maxRenderers bounds concurrent rendering, because each reader beyond the pooled connections opens a database connection.
-const renderers = 4
+const maxRenderers = 4
 
 // Options configure an engine.
 type Options struct {
 	Views Views
 	// Client sends requests to allowed addresses only.
-	Outbound *egress.Client
+	Client *egress.Client
 	// Timeout bounds one request.
 	Timeout      time.Duration
 	Schedule     Schedule
 	DisableAfter time.Duration
 	// UserAgent is the value of the User-Agent header.
-	Agent string
+	UserAgent string
 	// ReadingsPending reports whether readings wait to be stored; deliveries yield to them. Nil means never.
-	ReadingsWait func() bool
-	Clock        func() time.Time
-	Log          *slog.Logger
+	ReadingsPending func() bool
+	Clock           func() time.Time
+	Log             *slog.Logger
 	// Jitter returns a number in [0, 1); nil means a random one.
-	Spread func() float64
+	Jitter func() float64
 	// OnAttempt receives the outcome of each attempt: delivered, retried or failed. It may be nil and must not block.
-	Ended func(outcome string)
+	OnAttempt func(outcome string)
 }
 
 // Engine manages webhooks and delivers their events. It is safe for concurrent use.
 type Engine struct {
 	Options
 	async.Signal               // wakes fan-out
-	rendering    chan struct{} // held while a payload is rendered from the database
-	endings      *async.Group[ending, string]
+	renderSlots  chan struct{} // held while a payload is rendered from the database
+	results      *async.Group[finishedAttempt, string]
 
-	lock  sync.Mutex
-	lanes map[string]*lane
-	ahead map[string]place
+	lock      sync.Mutex
+	workers   map[string]*endpointWorker
+	readAhead map[string]readPosition
 }
 
 // readPosition is how far fan-out has examined changes for a webhook beyond its stored position, and when it last stored that position.
-type place struct {
-	seq     int64
-	notedAt time.Time
+type readPosition struct {
+	seq      int64
+	storedAt time.Time
 }
 
 // New returns an engine; Run starts its worker.
 func New(o Options) *Engine {
-	if o.Spread == nil {
-		o.Spread = rand.Float64
+	if o.Jitter == nil {
+		o.Jitter = rand.Float64
 	}
-	e := &Engine{Options: o, Signal: async.NewSignal(), rendering: make(chan struct{}, renderers), lanes: map[string]*lane{}, ahead: map[string]place{}}
-	e.endings = async.NewGroup(async.GroupOptions[ending, string]{Store: e.store, After: e.tell, Log: o.Log})
+	e := &Engine{Options: o, Signal: async.NewSignal(), renderSlots: make(chan struct{}, maxRenderers), workers: map[string]*endpointWorker{}, readAhead: map[string]readPosition{}}
+	e.results = async.NewGroup(async.GroupOptions[finishedAttempt, string]{Store: e.storeResults, OnDone: e.countOutcomes, Log: o.Log})
 	return e
 }
 

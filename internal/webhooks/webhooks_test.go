@@ -15,7 +15,7 @@ import (
 )
 
 // A webhook receives the events it subscribes to, from its creation on, once each, with identifiers only.
-func TestWhatIsTold(t *testing.T) {
+func TestSubscribedEventsAreSent(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
 	p.reading("p1", 1)
@@ -24,13 +24,13 @@ func TestWhatIsTold(t *testing.T) {
 	p.reading("p1", 2)
 	p.run(`INSERT INTO alerts (id, patient, status, level, type) VALUES ('000000000000012', 'p1', 'active', 'warning', 'pulse')`,
 		`UPDATE alerts SET status = 'resolved'`, `UPDATE observations SET status = 'entered_in_error'`)
-	p.round()
-	p.round()
+	p.runOnce()
+	p.runOnce()
 	want := []string{
 		`{"type":"observation.created","timestamp":"*","data":{"type":"observation","id":"p1-2","patient_id":"p1"}}`,
 		`{"type":"alert.raised","timestamp":"*","data":{"type":"alert","id":12,"patient_id":"p1"}}`,
 	}
-	for i, g := range r.taken {
+	for i, g := range r.accepted {
 		if i < len(want) && strings.Replace(g.Raw, g.Timestamp, "*", 1) != want[i] {
 			t.Errorf("%s", g.Raw)
 		}
@@ -42,34 +42,34 @@ func TestWhatIsTold(t *testing.T) {
 		t.Errorf("%d requests", len(r.all))
 	}
 	for i, d := range p.log(hook) {
-		if d.Status != collections.WebhookDelivered || d.ID != r.taken[i].ID || d.Code != 200 || d.Attempts != 1 || d.Delivered == "" || d.Error != "" {
+		if d.Status != collections.WebhookDelivered || d.ID != r.accepted[i].ID || d.Code != 200 || d.Attempts != 1 || d.Delivered == "" || d.Error != "" {
 			t.Errorf("%+v", d)
 		}
 	}
 }
 
 // Values are sent only if the webhook includes them, as the API shows them at that time; a deleted resource is null.
-func TestValues(t *testing.T) {
+func TestIncludeValues(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
 	p.hook(r, "observation.created", `"include_values": true`)
 	p.reading("p1", 1)
 	p.reading("p1", 2)
 	p.views["observation p1-1"] = map[string]any{"weight_kg": 81.5}
-	p.round()
+	p.runOnce()
 	if want := []string{
 		`"data":{"type":"observation","id":"p1-1","patient_id":"p1","object":{"weight_kg":81.5}}}`, `"patient_id":"p1","object":null}}`,
-	}; len(r.taken) != 2 || !strings.HasSuffix(r.taken[0].Raw, want[0]) || !strings.HasSuffix(r.taken[1].Raw, want[1]) {
-		t.Errorf("%+v", r.taken)
+	}; len(r.accepted) != 2 || !strings.HasSuffix(r.accepted[0].Raw, want[0]) || !strings.HasSuffix(r.accepted[1].Raw, want[1]) {
+		t.Errorf("%+v", r.accepted)
 	}
-	var traced []string
-	if err := p.app.DB().NewQuery(`SELECT patient FROM audit_log WHERE event = 'webhook.send'`).Column(&traced); err != nil || len(traced) != 2 || traced[0] != "p1" {
-		t.Errorf("the audit trail records the disclosure as %v, %v", traced, err)
+	var disclosed []string
+	if err := p.app.DB().NewQuery(`SELECT patient FROM audit_log WHERE event = 'webhook.send'`).Column(&disclosed); err != nil || len(disclosed) != 2 || disclosed[0] != "p1" {
+		t.Errorf("the audit trail records the disclosure as %v, %v", disclosed, err)
 	}
 }
 
 // A receiver with only the old secret can verify requests for a day after a rotation; one with only the new secret can at once.
-func TestRotation(t *testing.T) {
+func TestSecretRotation(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(nil)
 	hook := p.hook(r, "observation.created")
@@ -89,13 +89,13 @@ func TestRotation(t *testing.T) {
 	for i, secret := range []string{old, rotated.Secret} {
 		r.secrets = []string{secret}
 		p.reading("p1", i)
-		p.round()
+		p.runOnce()
 	}
-	p.after(24 * time.Hour)
+	p.advance(24 * time.Hour)
 	p.reading("p1", 2)
-	p.round()
-	if len(r.taken) != 3 {
-		t.Errorf("%d requests", len(r.taken))
+	p.runOnce()
+	if len(r.accepted) != 3 {
+		t.Errorf("%d requests", len(r.accepted))
 	}
 	if diff := cmp.Diff([]int{2, 2, 1}, r.signatures); diff != "" {
 		t.Error(diff)
@@ -103,9 +103,9 @@ func TestRotation(t *testing.T) {
 }
 
 // Events of a patient are sent in order. A failing event delays only that patient at that receiver.
-func TestOrder(t *testing.T) {
+func TestOrderPerPatient(t *testing.T) {
 	p := newPractice(t)
-	stuck := func(g got) int {
+	stuck := func(g request) int {
 		if g.Data["id"] == "p1-1" {
 			return 500
 		}
@@ -119,31 +119,31 @@ func TestOrder(t *testing.T) {
 			p.reading(patient, n)
 		}
 	}
-	p.round()
-	if diff := cmp.Diff([]string{"p1-0"}, ids(r.taken, "p1")); diff != "" {
+	p.runOnce()
+	if diff := cmp.Diff([]string{"p1-0"}, ids(r.accepted, "p1")); diff != "" {
 		t.Error(diff)
 	}
 	for _, patient := range []string{"p2", "p3"} {
-		if diff := cmp.Diff([]string{patient + "-0", patient + "-1", patient + "-2", patient + "-3"}, ids(r.taken, patient)); diff != "" {
+		if diff := cmp.Diff([]string{patient + "-0", patient + "-1", patient + "-2", patient + "-3"}, ids(r.accepted, patient)); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if len(other.taken) != 12 {
-		t.Errorf("the other receiver has %d", len(other.taken))
+	if len(other.accepted) != 12 {
+		t.Errorf("the other receiver has %d", len(other.accepted))
 	}
-	if diff := cmp.Diff([]string{"p1-0", "p1-1", "p1-2", "p1-3"}, ids(other.taken, "p1")); diff != "" {
+	if diff := cmp.Diff([]string{"p1-0", "p1-1", "p1-2", "p1-3"}, ids(other.accepted, "p1")); diff != "" {
 		t.Error(diff)
 	}
 	if pending := p.count(hook, "pending"); pending != 3 {
 		t.Errorf("%d are pending", pending)
 	}
-	p.after(4 * time.Second)
+	p.advance(4 * time.Second)
 	if n := len(r.all); n != 10 {
 		t.Errorf("%d requests before the retry is due", n)
 	}
-	r.say(nil)
-	p.after(time.Second)
-	if diff := cmp.Diff([]string{"p1-0", "p1-1", "p1-2", "p1-3"}, ids(r.taken, "p1")); diff != "" {
+	r.setAnswer(nil)
+	p.advance(time.Second)
+	if diff := cmp.Diff([]string{"p1-0", "p1-1", "p1-2", "p1-3"}, ids(r.accepted, "p1")); diff != "" {
 		t.Error(diff)
 	}
 	ids := map[string]int{}
@@ -157,9 +157,9 @@ func TestOrder(t *testing.T) {
 
 // After the last retry of the schedule the delivery becomes a dead letter, administrators are notified, and the patient's next events continue. An
 // administrator can requeue it.
-func TestGivenUp(t *testing.T) {
+func TestDeadLetterAndRequeue(t *testing.T) {
 	p := newPractice(t)
-	poison := func(g got) int {
+	poison := func(g request) int {
 		if g.Data["id"] == "p1-1" {
 			return 422
 		}
@@ -169,35 +169,35 @@ func TestGivenUp(t *testing.T) {
 	hook := p.hook(r, "observation.created")
 	p.reading("p1", 1)
 	p.reading("p1", 2)
-	p.round()
+	p.runOnce()
 	waits := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	for i, wait := range waits {
 		if d := p.log(hook)[0]; d.Attempts != i+1 || d.Status != "pending" || d.DueAt != collections.Instant(p.clock().Add(wait)) || d.Code != 422 {
 			t.Fatalf("after %d waits: %+v", i, d)
 		}
-		p.after(wait)
+		p.advance(wait)
 	}
 	if d := p.log(hook)[0]; d.Attempts != 10 || d.Status != "failed" || d.DueAt != "" || d.Error != "status" {
 		t.Errorf("%+v", d)
 	}
-	p.after(time.Second)
-	if diff := cmp.Diff([]string{"p1-2"}, ids(r.taken, "")); diff != "" {
+	p.advance(time.Second)
+	if diff := cmp.Diff([]string{"p1-2"}, ids(r.accepted, "")); diff != "" {
 		t.Error(diff)
 	}
-	if notices := p.told(); len(notices) != 1 || strings.Contains(notices[0], r.URL) {
+	if notices := p.notices(); len(notices) != 1 || strings.Contains(notices[0], r.URL) {
 		t.Errorf("notices to administrators: %q", notices)
 	}
-	p.goOn(48*time.Hour, time.Hour)
+	p.advanceInSteps(48*time.Hour, time.Hour)
 	if n := len(r.all); n != 12 { // one more request after the receiver accepted an event
 		t.Errorf("%d requests", n)
 	}
-	r.say(nil)
+	r.setAnswer(nil)
 	again, err := p.engine.Retry(p.app, p.log(hook)[0].ID, admin, p.clock())
 	if err != nil || again.Status != "pending" || again.Attempts != 11 {
 		t.Errorf("%+v, %v", again, err)
 	}
-	p.round()
-	if diff := cmp.Diff([]string{"p1-2", "p1-1"}, ids(r.taken, "")); diff != "" {
+	p.runOnce()
+	if diff := cmp.Diff([]string{"p1-2", "p1-1"}, ids(r.accepted, "")); diff != "" {
 		t.Error(diff)
 	}
 	if d := p.log(hook)[0]; d.Status != "delivered" || d.Attempts != 12 {
@@ -206,8 +206,8 @@ func TestGivenUp(t *testing.T) {
 	if _, err := p.engine.Retry(p.app, p.log(hook)[1].ID, admin, p.clock()); err != nil {
 		t.Errorf("a delivered event cannot be sent again: %v", err)
 	}
-	p.round()
-	if first, last := r.taken[0], r.taken[len(r.taken)-1]; first.ID != last.ID || len(r.taken) != 3 {
+	p.runOnce()
+	if first, last := r.accepted[0], r.accepted[len(r.accepted)-1]; first.ID != last.ID || len(r.accepted) != 3 {
 		t.Errorf("sent again under a different id: %v, %v", first, last)
 	}
 	if slices.Index(p.outcomes, "failed") < 0 {
@@ -216,7 +216,7 @@ func TestGivenUp(t *testing.T) {
 }
 
 // A receiver that is down for a day gets every event in order soon after it is back.
-func TestDownForADay(t *testing.T) {
+func TestOutageOfADay(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(always(503))
 	hook := p.hook(r, "observation.created")
@@ -225,16 +225,16 @@ func TestDownForADay(t *testing.T) {
 		for _, patient := range []string{"p1", "p2", "p3"} {
 			want = append(want, p.reading(patient, hour))
 		}
-		p.after(time.Hour)
+		p.advance(time.Hour)
 	}
-	if len(r.taken) != 0 || p.webhook(hook).FailingSince().IsZero() {
-		t.Fatalf("%d accepted", len(r.taken))
+	if len(r.accepted) != 0 || p.webhook(hook).FailingSince().IsZero() {
+		t.Fatalf("%d accepted", len(r.accepted))
 	}
-	r.say(nil)
+	r.setAnswer(nil)
 	p.reading("p4", 1)
-	p.after(time.Second)
-	p.after(time.Second)
-	got := slices.Sorted(slices.Values(ids(r.taken, "")))
+	p.advance(time.Second)
+	p.advance(time.Second)
+	got := slices.Sorted(slices.Values(ids(r.accepted, "")))
 	if diff := cmp.Diff(slices.Sorted(slices.Values(append(want, "p4-1"))), got); diff != "" {
 		t.Error(diff)
 	}
@@ -243,25 +243,25 @@ func TestDownForADay(t *testing.T) {
 		for hour := range 24 {
 			ordered = append(ordered, fmt.Sprintf("%s-%d", patient, hour))
 		}
-		if diff := cmp.Diff(ordered, ids(r.taken, patient)); diff != "" {
+		if diff := cmp.Diff(ordered, ids(r.accepted, patient)); diff != "" {
 			t.Error(diff)
 		}
 	}
-	if !p.webhook(hook).FailingSince().IsZero() || p.count(hook, "pending") != 0 || len(p.told()) != 0 {
-		t.Errorf("%d are pending, notices %v", p.count(hook, "pending"), p.told())
+	if !p.webhook(hook).FailingSince().IsZero() || p.count(hook, "pending") != 0 || len(p.notices()) != 0 {
+		t.Errorf("%d are pending, notices %v", p.count(hook, "pending"), p.notices())
 	}
 }
 
 // After five days without success a webhook is disabled. Enabled again, it resumes with the dead letters of the outage and everything that happened
 // since.
-func TestFiveDays(t *testing.T) {
+func TestDisabledAfterFiveDays(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(always(500))
 	hook := p.hook(r, "observation.created")
 	var want []string
 	for day := range 6 {
 		want = append(want, p.reading("p1", day), p.reading("p2", day))
-		p.goOn(24*time.Hour, 30*time.Minute)
+		p.advanceInSteps(24*time.Hour, 30*time.Minute)
 	}
 	w := p.webhook(hook)
 	if w.Active() || w.DisabledReason() != collections.WebhookFailing {
@@ -270,21 +270,21 @@ func TestFiveDays(t *testing.T) {
 	if p.count(hook, "failed") == 0 {
 		t.Fatal("there is no dead letter, so the test proves too little")
 	}
-	if notices := p.told(); len(notices) != 2 || !strings.Contains(notices[1], "switched off") {
+	if notices := p.notices(); len(notices) != 2 || !strings.Contains(notices[1], "switched off") {
 		t.Errorf("notices to administrators: %q", notices)
 	}
 	n := len(r.all)
 	for day := 6; day < 16; day++ {
 		want = append(want, p.reading("p1", day), p.reading("p2", day))
-		p.goOn(24*time.Hour, 6*time.Hour)
+		p.advanceInSteps(24*time.Hour, 6*time.Hour)
 	}
 	if len(r.all) != n {
 		t.Errorf("%d requests to a disabled webhook", len(r.all)-n)
 	}
-	r.say(nil)
+	r.setAnswer(nil)
 	p.change(hook, `{"active": true}`)
-	p.round()
-	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(ids(r.taken, "")))); diff != "" {
+	p.runOnce()
+	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(ids(r.accepted, "")))); diff != "" {
 		t.Error(diff)
 	}
 	for _, patient := range []string{"p1", "p2"} {
@@ -292,7 +292,7 @@ func TestFiveDays(t *testing.T) {
 		for day := range 16 {
 			ordered = append(ordered, fmt.Sprintf("%s-%d", patient, day))
 		}
-		if diff := cmp.Diff(ordered, ids(r.taken, patient)); diff != "" {
+		if diff := cmp.Diff(ordered, ids(r.accepted, patient)); diff != "" {
 			t.Error(diff)
 		}
 	}
@@ -302,27 +302,27 @@ func TestFiveDays(t *testing.T) {
 }
 
 // A receiver that answers 410 is disabled at once.
-func TestGone(t *testing.T) {
+func TestStatusGoneDisables(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(always(410))
 	hook := p.hook(r, "observation.created")
 	p.reading("p1", 1)
 	p.reading("p1", 2)
-	p.round()
+	p.runOnce()
 	if w := p.webhook(hook); w.Active() || w.DisabledReason() != collections.WebhookGone || len(r.all) != 1 {
 		t.Errorf("active %v, %q, after %d requests", w.Active(), w.DisabledReason(), len(r.all))
 	}
-	if notices := p.told(); len(notices) != 1 || !strings.Contains(notices[0], "gone") {
+	if notices := p.notices(); len(notices) != 1 || !strings.Contains(notices[0], "gone") {
 		t.Errorf("notices to administrators: %q", notices)
 	}
-	p.goOn(10*24*time.Hour, 12*time.Hour)
+	p.advanceInSteps(10*24*time.Hour, 12*time.Hour)
 	if len(r.all) != 1 {
 		t.Errorf("%d requests", len(r.all))
 	}
-	r.say(nil)
+	r.setAnswer(nil)
 	p.change(hook, `{"active": true}`)
-	p.round()
-	if diff := cmp.Diff([]string{"p1-1", "p1-2"}, ids(r.taken, "")); diff != "" {
+	p.runOnce()
+	if diff := cmp.Diff([]string{"p1-1", "p1-2"}, ids(r.accepted, "")); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -351,63 +351,63 @@ func TestRetryAfter(t *testing.T) {
 		var requests atomic.Int64
 		r.before = headerThen(&requests, tc.status, tc.header)
 		p.reading("p1", 1)
-		p.round()
+		p.runOnce()
 		p.reading("p2", 1) // other patients wait during the pause too
 		if tc.want > 5*time.Second {
-			p.after(tc.want - time.Second)
+			p.advance(tc.want - time.Second)
 			if requests.Load() != 1 {
 				t.Errorf("%d, %s: %d requests during the pause", tc.status, tc.header, requests.Load())
 			}
-			p.after(time.Second)
+			p.advance(time.Second)
 		} else {
-			p.after(tc.want)
+			p.advance(tc.want)
 		}
-		if len(r.taken) != 2 {
-			t.Errorf("%d, %s: %d accepted after %s", tc.status, tc.header, len(r.taken), tc.want)
+		if len(r.accepted) != 2 {
+			t.Errorf("%d, %s: %d accepted after %s", tc.status, tc.header, len(r.accepted), tc.want)
 		}
 	}
 }
 
 // A payload that Vigil cannot render is retried and does not count against the receiver: the webhook stays enabled.
-func TestUnreadable(t *testing.T) {
+func TestUnreadablePayloadIsRetried(t *testing.T) {
 	p := newPractice(t)
 	p.views["observation p1-1"] = make(chan int) // cannot be encoded
 	r := p.receiver(nil)
 	hook := p.hook(r, "observation.created", `"include_values": true`)
 	p.reading("p1", 1)
 	p.reading("p2", 1)
-	p.goOn(6*24*time.Hour, time.Hour)
+	p.advanceInSteps(6*24*time.Hour, time.Hour)
 	if d := p.log(hook)[0]; d.Error != "unreadable" || d.Attempts != 10 || d.Code != 0 {
 		t.Errorf("%+v", d)
 	}
-	if w := p.webhook(hook); !w.Active() || !w.FailingSince().IsZero() || len(r.taken) != 1 {
-		t.Errorf("active %v, failing since %v, %d accepted", w.Active(), w.FailingSince(), len(r.taken))
+	if w := p.webhook(hook); !w.Active() || !w.FailingSince().IsZero() || len(r.accepted) != 1 {
+		t.Errorf("active %v, failing since %v, %d accepted", w.Active(), w.FailingSince(), len(r.accepted))
 	}
 }
 
 // Dead letters of an outage are sent once the webhook is enabled again, even if a test has succeeded before.
-func TestSwitchedOnAfterATest(t *testing.T) {
+func TestDeadLettersAreSentAfterEnable(t *testing.T) {
 	p := newPractice(t)
 	r := p.receiver(always(500))
 	hook := p.hook(r, "observation.created")
 	for n := range 3 {
 		p.reading("p1", n)
 	}
-	p.goOn(6*24*time.Hour, time.Hour)
+	p.advanceInSteps(6*24*time.Hour, time.Hour)
 	if p.count(hook, "failed") != 1 || p.webhook(hook).Active() {
 		t.Fatalf("%d dead letters, active %v", p.count(hook, "failed"), p.webhook(hook).Active())
 	}
-	r.say(nil)
+	r.setAnswer(nil)
 	if d, err := p.engine.Test(t.Context(), p.app, hook, admin, p.clock()); err != nil || d.Status != "delivered" {
 		t.Fatalf("%+v, %v", d, err)
 	}
-	p.round()
-	if len(r.taken) != 1 {
-		t.Errorf("%d accepted by a disabled webhook", len(r.taken))
+	p.runOnce()
+	if len(r.accepted) != 1 {
+		t.Errorf("%d accepted by a disabled webhook", len(r.accepted))
 	}
 	p.change(hook, `{"active": true}`)
-	p.round()
-	if diff := cmp.Diff([]string{"p1-0", "p1-1", "p1-2"}, ids(r.taken, "p1")); diff != "" {
+	p.runOnce()
+	if diff := cmp.Diff([]string{"p1-0", "p1-1", "p1-2"}, ids(r.accepted, "p1")); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -16,24 +16,24 @@ import (
 const (
 	// pollInterval is how often the engine looks for changes without a wake-up. sweepInterval is how often it removes deliveries of deleted
 	// webhooks.
-	look  = time.Second
-	sweep = 30 * time.Second
+	pollInterval  = time.Second
+	sweepInterval = 30 * time.Second
 	// gatherDelay is how long changes accumulate while readings wait, so that reading the feed costs less.
-	gathering = time.Second
+	gatherDelay = time.Second
 	// stopTimeout bounds the wait for receivers' answers when the engine stops.
-	stopPatience = 5 * time.Second
+	stopTimeout = 5 * time.Second
 	// orphanBatch bounds how many deliveries of deleted webhooks one transaction removes.
-	orphansAtOnce = 500
+	orphanBatch = 500
 )
 
 // Run delivers committed changes until ctx ends, with one worker per endpoint.
 func (e *Engine) Run(ctx context.Context, app core.App) {
 	requestCtx, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelRequests()
-	context.AfterFunc(ctx, func() { time.AfterFunc(stopPatience, cancelRequests) })
+	context.AfterFunc(ctx, func() { time.AfterFunc(stopTimeout, cancelRequests) })
 	var workers sync.WaitGroup
 	defer workers.Wait()
-	poll, tidy := time.NewTicker(look), time.NewTicker(sweep)
+	poll, tidy := time.NewTicker(pollInterval), time.NewTicker(sweepInterval)
 	defer poll.Stop()
 	defer tidy.Stop()
 	for e.Wake(); ; {
@@ -47,12 +47,12 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 				e.Log.Error("deliveries of deleted webhooks not removed; the next sweep retries", slog.Any("error", err))
 			}
 		}
-		if e.yields() && !async.Pause(ctx, gathering) {
+		if e.shouldYield() && !async.Sleep(ctx, gatherDelay) {
 			return
 		}
 		found, err := e.fanOut(ctx, app)
 		if err == nil {
-			err = e.open(ctx, requestCtx, app, &workers, found)
+			err = e.startWorkers(ctx, requestCtx, app, &workers, found)
 		}
 		if err != nil && ctx.Err() == nil {
 			e.Log.Error("webhook deliveries not queued; the next poll retries", slog.Any("error", err))
@@ -61,10 +61,10 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 }
 
 // shouldYield reports whether readings wait to be stored.
-func (e *Engine) yields() bool { return e.ReadingsWait != nil && e.ReadingsWait() }
+func (e *Engine) shouldYield() bool { return e.ReadingsPending != nil && e.ReadingsPending() }
 
 // startWorkers starts a worker for every active webhook that has none, and wakes the workers of those with new deliveries.
-func (e *Engine) open(ctx, requestCtx context.Context, app core.App, running *sync.WaitGroup, found map[string]bool) error {
+func (e *Engine) startWorkers(ctx, requestCtx context.Context, app core.App, running *sync.WaitGroup, found map[string]bool) error {
 	rows, err := collections.ActiveWebhooks(app)
 	if err != nil {
 		return err
@@ -72,19 +72,19 @@ func (e *Engine) open(ctx, requestCtx context.Context, app core.App, running *sy
 	e.lock.Lock()
 	defer e.lock.Unlock()
 	for _, row := range rows {
-		l, open := e.lanes[row.ID]
+		w, open := e.workers[row.ID]
 		if open {
 			if found[row.ID] {
-				l.Wake()
+				w.Wake()
 			}
 			continue
 		}
-		l = e.newLane(row.ID)
-		e.lanes[row.ID] = l
+		w = e.newEndpointWorker(row.ID)
+		e.workers[row.ID] = w
 		running.Go(func() {
-			l.run(ctx, requestCtx, app)
+			w.run(ctx, requestCtx, app)
 			e.lock.Lock()
-			delete(e.lanes, l.id)
+			delete(e.workers, w.id)
 			e.lock.Unlock()
 			if ctx.Err() == nil {
 				e.Wake() // the webhook may have been enabled again while its last requests ended
@@ -95,18 +95,18 @@ func (e *Engine) open(ctx, requestCtx context.Context, app core.App, running *sy
 }
 
 // EndpointChanged wakes the workers after a webhook was changed.
-func (e *Engine) Changed(id string) {
+func (e *Engine) EndpointChanged(id string) {
 	e.lock.Lock()
-	l := e.lanes[id]
+	w := e.workers[id]
 	e.lock.Unlock()
-	if l != nil {
-		l.Wake()
+	if w != nil {
+		w.Wake()
 	}
 	e.Wake()
 }
 
 // RunOnce queues and sends everything that is due now and waits for it.
-func (e *Engine) Round(ctx context.Context, app core.App) error {
+func (e *Engine) RunOnce(ctx context.Context, app core.App) error {
 	if _, err := e.fanOut(ctx, app); err != nil {
 		return err
 	}
@@ -117,26 +117,26 @@ func (e *Engine) Round(ctx context.Context, app core.App) error {
 	var group sync.WaitGroup
 	errs := make([]error, len(rows))
 	for i, row := range rows {
-		group.Go(func() { errs[i] = e.newLane(row.ID).empty(ctx, app) })
+		group.Go(func() { errs[i] = e.newEndpointWorker(row.ID).drain(ctx, app) })
 	}
 	group.Wait()
 	return errors.Join(append(errs, removeOrphans(ctx, app))...)
 }
 
 // drain sends due deliveries until none is left.
-func (l *lane) empty(ctx context.Context, app core.App) error {
-	defer l.group.Wait()
+func (w *endpointWorker) drain(ctx context.Context, app core.App) error {
+	defer w.group.Wait()
 	for {
-		if _, _, err := l.fill(ctx, ctx, app); err != nil {
+		if _, _, err := w.startDue(ctx, ctx, app); err != nil {
 			return err
 		}
-		if len(l.underWay()) == 0 && len(l.Signal) == 0 {
+		if len(w.inFlightQueues()) == 0 && len(w.Signal) == 0 {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-l.Signal:
+		case <-w.Signal:
 		}
 	}
 }
@@ -147,8 +147,8 @@ func removeOrphans(ctx context.Context, app core.App) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		removed, err := collections.RemoveWebhookOrphans(app, orphansAtOnce)
-		if err != nil || removed < orphansAtOnce {
+		removed, err := collections.RemoveWebhookOrphans(app, orphanBatch)
+		if err != nil || removed < orphanBatch {
 			return err
 		}
 	}

@@ -12,12 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// names returns all metrics that can exist, as queries may name them.
-func names() map[string]bool {
+// metricNames returns all metrics that can exist, as queries may name them.
+func metricNames() map[string]bool {
 	descs := make(chan *prometheus.Desc)
 	go func() {
 		m := New("test")
-		m.registry.MustRegister(state{})
+		m.registry.MustRegister(sourceCollector{})
 		m.registry.Describe(descs)
 		close(descs)
 	}()
@@ -52,8 +52,8 @@ func checkExpression(t *testing.T, known map[string]bool, where, expression stri
 
 // Alert rules and the dashboard query only metrics that exist, and the dashboard shows all of Vigil's. Prometheus' own parser checks the expressions
 // in deploy/check, a module of its own.
-func TestRulesAndDashboardKnowTheMetrics(t *testing.T) {
-	known := names()
+func TestRulesAndDashboardUseExistingMetrics(t *testing.T) {
+	known := metricNames()
 	raw, err := os.ReadFile("../../deploy/prometheus/vigil.rules.yml")
 	if err != nil {
 		t.Fatal(err)

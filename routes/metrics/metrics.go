@@ -32,15 +32,15 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	storage   *prometheus.HistogramVec
-	readings  *prometheus.CounterVec
-	raising   prometheus.Histogram
-	alerts    *prometheus.CounterVec
-	delivery  prometheus.Histogram
-	delivered *prometheus.CounterVec
-	rejected  *prometheus.CounterVec
-	pushes    *prometheus.CounterVec
-	webhooks  *prometheus.CounterVec
+	storageTime  *prometheus.HistogramVec
+	readings     *prometheus.CounterVec
+	alertLatency prometheus.Histogram
+	alerts       *prometheus.CounterVec
+	deliveryTime prometheus.Histogram
+	delivered    *prometheus.CounterVec
+	rejected     *prometheus.CounterVec
+	pushes       *prometheus.CounterVec
+	webhooks     *prometheus.CounterVec
 
 	jobRuns    *prometheus.CounterVec
 	jobTime    *prometheus.HistogramVec
@@ -52,36 +52,36 @@ type Metrics struct {
 
 // Histogram buckets in seconds, for work inside the process and for work that depends on other systems.
 var (
-	quick = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
-	slow  = []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600}
+	fastBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	slowBuckets = []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600}
 )
 
 // New returns metrics with all counters at zero.
 func New(version string) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.storage = histograms(m, "vigil_reading_storage_seconds", "Time from receipt of a reading to its storage.", quick, "source")
+	m.storageTime = histograms(m, "vigil_reading_storage_seconds", "Time from receipt of a reading to its storage.", fastBuckets, "source")
 	m.readings = counters(m, "vigil_readings_stored_total", "Readings stored.", "type", "source")
-	m.raising = histogram(m, "vigil_alert_raising_seconds", "Time from storage of a reading until its alert is durable.", quick)
+	m.alertLatency = histogram(m, "vigil_alert_raising_seconds", "Time from storage of a reading until its alert is durable.", fastBuckets)
 	m.alerts = counters(m, "vigil_alerts_raised_total", "Alerts that readings raised.", "level", "type")
-	m.delivery = histogram(m, "vigil_delivery_seconds", "Time from storage of a reading until the EMR had it.", slow)
+	m.deliveryTime = histogram(m, "vigil_delivery_seconds", "Time from storage of a reading until the EMR had it.", slowBuckets)
 	m.delivered = counters(m, "vigil_deliveries_total", "Finished deliveries to the EMR: transmitted or failed.", "outcome")
 	m.rejected = counters(m, "vigil_rejections_total", "Readings and gateway events rejected or quarantined.", "reason")
 	m.pushes = counters(m, "vigil_pushes_total", "Finished push attempts, by state.", "status")
 	m.webhooks = counters(m, "vigil_webhook_attempts_total", "Finished requests to webhook receivers: delivered, retried or failed.", "outcome")
 	// The label is not "job", which Prometheus sets to the scrape job.
 	m.jobRuns = counters(m, "vigil_job_runs_total", "Runs of scheduled jobs: succeeded or failed.", "name", "status")
-	m.jobTime = histograms(m, "vigil_job_duration_seconds", "Duration of runs of scheduled jobs.", slow, "name")
+	m.jobTime = histograms(m, "vigil_job_duration_seconds", "Duration of runs of scheduled jobs.", slowBuckets, "name")
 	m.jobSuccess = register(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "vigil_job_last_success_timestamp_seconds", Help: "Start of the last successful run of a job; survives restarts.",
 	}, []string{"name"}))
 	m.requests = counters(m, "vigil_http_requests_total", "Requests answered.", "method", "route", "status")
-	m.requestTime = histograms(m, "vigil_http_request_duration_seconds", "Time to answer a request.", quick, "route")
+	m.requestTime = histograms(m, "vigil_http_request_duration_seconds", "Time to answer a request.", fastBuckets, "route")
 	register(m, prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "vigil_unreadable_values_total", Help: "Stored values that could not be decrypted: no key fits, or the value was changed.",
 	}, func() float64 { return float64(collections.UnreadableValues()) }))
 	build := register(m, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "vigil_build_info", Help: "Always 1; the label is the running version."}, []string{"version"}))
 	build.WithLabelValues(version).Set(1)
-	m.beginWithNothing()
+	m.initCounters()
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -114,43 +114,43 @@ func (m *Metrics) Handler(log *slog.Logger) http.Handler {
 func (m *Metrics) Gather() prometheus.Gatherer { return m.registry }
 
 // CountStored counts the readings and alerts that a commit stored.
-func (m *Metrics) Stored(outcomes []ingest.Outcome, now time.Time) {
+func (m *Metrics) CountStored(outcomes []ingest.Outcome, now time.Time) {
 	for _, outcome := range outcomes {
 		o := outcome.Observation
 		if !outcome.Merged { // a merged reading was counted with its first part
-			m.storage.WithLabelValues(string(o.Source)).Observe(o.ProcessingMS / 1000)
+			m.storageTime.WithLabelValues(string(o.Source)).Observe(o.ProcessingMS / 1000)
 			m.readings.WithLabelValues(string(o.Reading.Kind), string(o.Source)).Inc()
 		}
 		for _, alert := range outcome.Alerts {
-			m.raising.Observe(max(0, now.Sub(o.CreatedAt).Seconds()))
+			m.alertLatency.Observe(max(0, now.Sub(o.CreatedAt).Seconds()))
 			m.alerts.WithLabelValues(alert.Level, alert.Type).Inc()
 		}
 	}
 }
 
 // CountDelivery counts a finished delivery to the EMR.
-func (m *Metrics) Delivered(s emr.Result, now time.Time) {
+func (m *Metrics) CountDelivery(s emr.Result, now time.Time) {
 	if s.Failed() {
 		m.delivered.WithLabelValues("failed").Inc()
 		return
 	}
 	m.delivered.WithLabelValues("transmitted").Inc()
 	if !s.StoredAt.IsZero() {
-		m.delivery.Observe(max(0, now.Sub(s.StoredAt).Seconds()))
+		m.deliveryTime.Observe(max(0, now.Sub(s.StoredAt).Seconds()))
 	}
 }
 
 // CountRejection counts a reading or gateway event that was rejected or quarantined, by error code or reason.
-func (m *Metrics) Rejected(reason string) { m.rejected.WithLabelValues(reason).Inc() }
+func (m *Metrics) CountRejection(reason string) { m.rejected.WithLabelValues(reason).Inc() }
 
 // CountPush counts a finished push attempt by its state.
-func (m *Metrics) Pushed(status string) { m.pushes.WithLabelValues(status).Inc() }
+func (m *Metrics) CountPush(status string) { m.pushes.WithLabelValues(status).Inc() }
 
 // CountWebhookAttempt counts a finished request to a webhook receiver by its outcome.
-func (m *Metrics) Told(outcome string) { m.webhooks.WithLabelValues(outcome).Inc() }
+func (m *Metrics) CountWebhookAttempt(outcome string) { m.webhooks.WithLabelValues(outcome).Inc() }
 
 // CountJobRun counts a run of a job.
-func (m *Metrics) Ran(job string, succeeded bool, began time.Time, took time.Duration) {
+func (m *Metrics) CountJobRun(job string, succeeded bool, began time.Time, took time.Duration) {
 	status := "failed"
 	if succeeded {
 		status = "succeeded"
@@ -161,7 +161,7 @@ func (m *Metrics) Ran(job string, succeeded bool, began time.Time, took time.Dur
 }
 
 // CountRequest counts a request by its route template.
-func (m *Metrics) Answered(method, route string, status int, took time.Duration) {
+func (m *Metrics) CountRequest(method, route string, status int, took time.Duration) {
 	route = cmp.Or(route, "none")
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
 	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
@@ -190,27 +190,27 @@ type Sources struct {
 }
 
 // sourceCollector reads the state of the database and the engines at each scrape.
-type state struct{ Sources }
+type sourceCollector struct{ Sources }
 
 var (
-	depth  = describe("vigil_queue_depth", "Queued items, by queue.", "queue")
-	oldest = describe("vigil_queue_oldest_age_seconds", "Age of the oldest queued item, by queue; 0 if the queue is empty.", "queue")
-	health = describe("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint reports.", "service")
-	outage = describe("vigil_emr_outage_seconds", "Age of the outage of the EMR; 0 while it accepts deliveries.")
-	unseen = describe("vigil_alerts_unacknowledged", "Unacknowledged alerts, by level.", "level")
-	gaveUp = describe("vigil_transmissions_given_up", "Dead letters: deliveries to the EMR without an automatic retry, of all days.")
-	untold = describe("vigil_webhook_deliveries_failed", "Dead letters of webhooks: stored events that a receiver did not accept, without an automatic retry.")
-	muted  = describe("vigil_webhooks_switched_off", "Webhooks that the service has disabled.")
-	deaf   = describe("vigil_webhooks_failing", "Active webhooks with a failed last attempt.")
-	open   = describe("vigil_connections_open", "Open connections.")
-	silent = describe("vigil_connections_waiting", "Open connections that wait for their clients.")
-	turned = describe("vigil_connections_refused_total", "Connections, and requests over HTTP/2, refused because too many were open.")
-	cut    = describe("vigil_connections_cut_total", "Connections closed to make room for others.")
-	waits  = describe("vigil_database_writer_waits_total", "Waits for the database's single writer connection.")
-	waited = describe("vigil_database_writer_wait_seconds_total", "Time spent waiting for the database's single writer connection.")
+	queueDepth           = newDesc("vigil_queue_depth", "Queued items, by queue.", "queue")
+	queueOldestAge       = newDesc("vigil_queue_oldest_age_seconds", "Age of the oldest queued item, by queue; 0 if the queue is empty.", "queue")
+	serviceHealth        = newDesc("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint reports.", "service")
+	emrOutage            = newDesc("vigil_emr_outage_seconds", "Age of the outage of the EMR; 0 while it accepts deliveries.")
+	unacknowledgedAlerts = newDesc("vigil_alerts_unacknowledged", "Unacknowledged alerts, by level.", "level")
+	deadLetters          = newDesc("vigil_transmissions_given_up", "Dead letters: deliveries to the EMR without an automatic retry, of all days.")
+	webhookDeadLetters   = newDesc("vigil_webhook_deliveries_failed", "Dead letters of webhooks: stored events that a receiver did not accept, without an automatic retry.")
+	webhooksDisabled     = newDesc("vigil_webhooks_switched_off", "Webhooks that the service has disabled.")
+	webhooksFailing      = newDesc("vigil_webhooks_failing", "Active webhooks with a failed last attempt.")
+	connectionsOpen      = newDesc("vigil_connections_open", "Open connections.")
+	connectionsWaiting   = newDesc("vigil_connections_waiting", "Open connections that wait for their clients.")
+	connectionsRefused   = newDesc("vigil_connections_refused_total", "Connections, and requests over HTTP/2, refused because too many were open.")
+	connectionsClosed    = newDesc("vigil_connections_cut_total", "Connections closed to make room for others.")
+	writerWaits          = newDesc("vigil_database_writer_waits_total", "Waits for the database's single writer connection.")
+	writerWaitTime       = newDesc("vigil_database_writer_wait_seconds_total", "Time spent waiting for the database's single writer connection.")
 )
 
-func describe(name, help string, labels ...string) *prometheus.Desc {
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
@@ -223,88 +223,88 @@ func (m *Metrics) Watch(s Sources) error {
 	for job, started := range runs {
 		m.jobSuccess.WithLabelValues(job).Set(seconds(collections.ParseInstant(started)))
 	}
-	if err := m.registry.Register(state{s}); err != nil {
+	if err := m.registry.Register(sourceCollector{s}); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
 	return nil
 }
 
 // Describe implements [prometheus.Collector].
-func (s state) Describe(out chan<- *prometheus.Desc) {
+func (s sourceCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		depth, oldest, health, outage, unseen, gaveUp, untold, muted, deaf, open, silent, turned, cut, waits, waited, diskFree, logSize, takenAt, provenAt, shippedAt, certEnds,
+		queueDepth, queueOldestAge, serviceHealth, emrOutage, unacknowledgedAlerts, deadLetters, webhookDeadLetters, webhooksDisabled, webhooksFailing, connectionsOpen, connectionsWaiting, connectionsRefused, connectionsClosed, writerWaits, writerWaitTime, diskFree, walSize, backupTakenAt, backupVerifiedAt, warehouseExportedAt, certificateExpiry,
 	} {
 		out <- desc
 	}
 }
 
 // Collect implements [prometheus.Collector]. Values that cannot be read are logged and omitted.
-func (s state) Collect(out chan<- prometheus.Metric) {
+func (s sourceCollector) Collect(out chan<- prometheus.Metric) {
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	gauge(depth, float64(s.Waiting()), "readings")
+	gauge(queueDepth, float64(s.Waiting()), "readings")
 	for _, q := range collections.Queues {
 		waiting, since, err := q.Depth(s.App)
 		if err != nil {
 			s.Log.Warn("queue depth not read", slog.String("queue", q.Name), slog.Any("error", err))
 			continue
 		}
-		gauge(depth, float64(waiting), q.Name)
+		gauge(queueDepth, float64(waiting), q.Name)
 		age := 0.0
 		if !since.IsZero() {
 			age = max(0, s.Clock().Sub(since).Seconds())
 		}
-		gauge(oldest, age, q.Name)
+		gauge(queueOldestAge, age, q.Name)
 	}
 	s.collectAlerts(gauge)
 	if deadLettered, err := collections.CountDeadLetters(s.App); err != nil {
 		s.Log.Warn("dead letters not counted", slog.Any("error", err))
 	} else {
-		gauge(gaveUp, float64(deadLettered))
+		gauge(deadLetters, float64(deadLettered))
 	}
 	s.collectWebhooks(gauge)
-	s.collectUpkeep(gauge)
+	s.collectMaintenance(gauge)
 	report := s.Health()
 	for service, status := range map[string]dashboard.Health{
 		"overall": report.Status, "database": report.Services.Database.Status, "emr": report.Services.EMR.Status,
 		"background_worker": report.Services.BackgroundWorker.Status, "fhir_engine": report.Services.FHIREngine.Status,
 	} {
-		gauge(health, map[dashboard.Health]float64{dashboard.Healthy: 1, dashboard.Degraded: 0.5}[status], service)
+		gauge(serviceHealth, map[dashboard.Health]float64{dashboard.Healthy: 1, dashboard.Degraded: 0.5}[status], service)
 	}
 	if s.Outage != nil {
 		age := 0.0
 		if since, down := s.Outage(); down {
 			age = max(0, s.Clock().Sub(since).Seconds())
 		}
-		gauge(outage, age)
+		gauge(emrOutage, age)
 	}
 	if s.Connections != nil {
 		counts := s.Connections()
-		gauge(open, float64(counts.Open))
-		gauge(silent, float64(counts.Waiting))
-		out <- prometheus.MustNewConstMetric(turned, prometheus.CounterValue, float64(counts.Refused))
-		out <- prometheus.MustNewConstMetric(cut, prometheus.CounterValue, float64(counts.Evicted))
+		gauge(connectionsOpen, float64(counts.Open))
+		gauge(connectionsWaiting, float64(counts.Waiting))
+		out <- prometheus.MustNewConstMetric(connectionsRefused, prometheus.CounterValue, float64(counts.Refused))
+		out <- prometheus.MustNewConstMetric(connectionsClosed, prometheus.CounterValue, float64(counts.Evicted))
 	}
 	if stats, ok := writerStats(s.App); ok {
-		out <- prometheus.MustNewConstMetric(waits, prometheus.CounterValue, float64(stats.WaitCount))
-		out <- prometheus.MustNewConstMetric(waited, prometheus.CounterValue, stats.WaitDuration.Seconds())
+		out <- prometheus.MustNewConstMetric(writerWaits, prometheus.CounterValue, float64(stats.WaitCount))
+		out <- prometheus.MustNewConstMetric(writerWaitTime, prometheus.CounterValue, stats.WaitDuration.Seconds())
 	}
 }
 
-func (s state) collectWebhooks(gauge func(*prometheus.Desc, float64, ...string)) {
+func (s sourceCollector) collectWebhooks(gauge func(*prometheus.Desc, float64, ...string)) {
 	failed, err := collections.CountFailedWebhookDeliveries(s.App)
 	off, failing, also := collections.CountDisabledWebhooks(s.App)
 	if err := errors.Join(err, also); err != nil {
 		s.Log.Warn("webhooks not counted", slog.Any("error", err))
 		return
 	}
-	gauge(untold, float64(failed))
-	gauge(muted, float64(off))
-	gauge(deaf, float64(failing))
+	gauge(webhookDeadLetters, float64(failed))
+	gauge(webhooksDisabled, float64(off))
+	gauge(webhooksFailing, float64(failing))
 }
 
-func (s state) collectAlerts(gauge func(*prometheus.Desc, float64, ...string)) {
+func (s sourceCollector) collectAlerts(gauge func(*prometheus.Desc, float64, ...string)) {
 	found, err := collections.CountUnacknowledgedAlerts(s.App)
 	if err != nil {
 		s.Log.Warn("alerts not counted", slog.Any("error", err))
@@ -313,7 +313,7 @@ func (s state) collectAlerts(gauge func(*prometheus.Desc, float64, ...string)) {
 	counts := map[string]int{"critical": 0, "warning": 0, "no_data": 0}
 	maps.Copy(counts, found)
 	for level, count := range counts {
-		gauge(unseen, float64(count), level)
+		gauge(unacknowledgedAlerts, float64(count), level)
 	}
 }
 

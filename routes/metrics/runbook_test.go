@@ -9,7 +9,7 @@ import (
 )
 
 // The runbook VigilReadingsRefused covers exactly the rejection reasons of the metric.
-func TestRunbookKnowsTheReasons(t *testing.T) {
+func TestRunbookCoversRejectionReasons(t *testing.T) {
 	text, err := os.ReadFile("../../docs/runbooks.md")
 	if err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestRunbookKnowsTheReasons(t *testing.T) {
 		named = append(named, found[1])
 	}
 	slices.Sort(named)
-	want := slices.Sorted(slices.Values(refusals))
+	want := slices.Sorted(slices.Values(rejectionReasons))
 	if !slices.Equal(named, want) {
 		t.Errorf("the runbook names\n%v\nand the metric has\n%v", named, want)
 	}

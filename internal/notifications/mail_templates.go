@@ -1,0 +1,153 @@
+package notifications
+
+import (
+	"fmt"
+	htmltemplate "html/template"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+)
+
+// Template identifies a mail.
+type Template string
+
+// The mail templates, with their parameters.
+const (
+	Welcome           Template = "welcome"        // link
+	PasswordReset     Template = "password_reset" // link
+	PasswordChanged   Template = "password_changed"
+	TwoFactorDisabled Template = "two_factor_disabled"
+	BackupCodeUsed    Template = "backup_code_used" // left
+	PasskeyAdded      Template = "passkey_added"
+	PasskeyRemoved    Template = "passkey_removed"
+	PasskeyRefused    Template = "passkey_refused"
+	SessionsEnded     Template = "sessions_ended"
+	AccountLocked     Template = "account_locked" // to administrators
+	AuditBroken       Template = "audit_broken"   // to administrators
+	BatteryLow        Template = "battery_low"    // to a care team
+)
+
+// Templates lists all templates.
+func Templates() []Template { return slices.Sorted(maps.Keys(mailTexts)) }
+
+// mailText is the content of one mail. Paragraphs are templates over the mail's parameters; a link follows the first.
+type mailText struct {
+	subject    string
+	paragraphs []string
+	link       bool
+	// validFor is how long the mail may be sent; its link may expire after that.
+	validFor time.Duration
+}
+
+const day = 24 * time.Hour
+
+// mailTexts holds the content of every template.
+var mailTexts = map[Template]mailText{
+	Welcome: {subject: "Your account", link: true, validFor: day, paragraphs: []string{
+		"An account was made for you at {{.address}}. You sign in with {{.email}}. Set your password with this link, which works once, within 24 hours:",
+		"If you did not expect this, you can ignore it.",
+	}},
+	PasswordReset: {subject: "Set a new password", link: true, validFor: time.Hour, paragraphs: []string{
+		"A new password was requested for your account. Set it with this link, which works once, within one hour:",
+		"If it was not you, ignore this mail: your password stays as it is.",
+	}},
+	PasswordChanged: {subject: "Your password was changed", validFor: 3 * day, paragraphs: []string{
+		"The password of your account was changed, and all devices were signed out.",
+		"If it was not you, request a new password at once and inform your administrator.",
+	}},
+	TwoFactorDisabled: {subject: "Two-factor authentication was turned off", validFor: 3 * day, paragraphs: []string{
+		"Two-factor authentication was turned off for your account, and all devices were signed out.",
+		"If it was not you or your administrator, change your password at once and inform your administrator.",
+	}},
+	BackupCodeUsed: {subject: "A backup code was used", validFor: 3 * day, paragraphs: []string{
+		"A backup code was used to sign in to your account. Unused codes left: {{.left}}.",
+		"If it was not you, change your password at once and inform your administrator.",
+	}},
+	PasskeyAdded: {subject: "A passkey was added", validFor: 3 * day, paragraphs: []string{
+		"A passkey was added to your account. It can be used to sign in.",
+		"If it was not you, sign in, remove it, change your password at once and inform your administrator.",
+	}},
+	PasskeyRemoved: {subject: "A passkey was removed", validFor: 3 * day, paragraphs: []string{
+		"A passkey was removed from your account.",
+		"If it was not you or your administrator, change your password at once and inform your administrator.",
+	}},
+	PasskeyRefused: {subject: "A passkey was refused", validFor: 3 * day, paragraphs: []string{
+		"A passkey of your account was refused, because its count of uses went backwards. It may have been copied.",
+		"Remove it, register another and inform your administrator.",
+	}},
+	SessionsEnded: {subject: "You were signed out on one device", validFor: 3 * day, paragraphs: []string{
+		"A sign-in of your account was ended because its token was used twice. It may have been copied.",
+		"Sign in again. If this happens more than once, change your password and inform your administrator.",
+	}},
+	AccountLocked: {subject: "An account was locked", validFor: 3 * day, paragraphs: []string{
+		"An account was locked after repeated failed logins.",
+		"Sign in to see which one it is.",
+	}},
+	AuditBroken: {subject: "The audit trail does not verify", validFor: 3 * day, paragraphs: []string{
+		"The daily check of the audit trail found that it was changed.",
+		"Sign in to see where, and keep the data folder and its backups as they are.",
+	}},
+	BatteryLow: {subject: "The battery of a device is low", validFor: 3 * day, paragraphs: []string{
+		"The battery of a device of one of your patients is low.",
+		"Sign in to see which one it is.",
+	}},
+}
+
+// renderedMail is a mail ready to send.
+type renderedMail struct{ subject, text, html string }
+
+// htmlTemplate renders the same paragraphs as HTML, escaped.
+var htmlTemplate = htmltemplate.Must(htmltemplate.New("mail").Parse(`<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
+<body style="font-family: sans-serif; line-height: 1.5; max-width: 40em">
+{{range $i, $p := .Paragraphs}}<p>{{$p}}</p>
+{{if and (eq $i 0) $.Link}}<p><a href="{{$.Link}}">{{$.Link}}</a></p>
+{{end}}{{end}}</body></html>
+`))
+
+// render fills a mail. It fails if a parameter of the template is missing.
+func (t Template) render(parameters map[string]string) (renderedMail, error) {
+	l, known := mailTexts[t]
+	if !known {
+		return renderedMail{}, fmt.Errorf("unknown mail template %q", t)
+	}
+	page := struct {
+		Subject    string
+		Paragraphs []string
+		Link       string
+	}{Subject: l.subject}
+	if l.link {
+		if page.Link = parameters["link"]; page.Link == "" {
+			return renderedMail{}, fmt.Errorf("mail %s has no link", t)
+		}
+	}
+	var text strings.Builder
+	for i, source := range l.paragraphs {
+		paragraph, err := fillParagraph(source, parameters)
+		if err != nil {
+			return renderedMail{}, fmt.Errorf("mail %s: %w", t, err)
+		}
+		page.Paragraphs = append(page.Paragraphs, paragraph)
+		text.WriteString(paragraph + "\n\n")
+		if i == 0 && l.link {
+			text.WriteString(page.Link + "\n\n")
+		}
+	}
+	var body strings.Builder
+	if err := htmlTemplate.Execute(&body, page); err != nil {
+		return renderedMail{}, fmt.Errorf("mail %s: %w", t, err)
+	}
+	return renderedMail{subject: l.subject, text: strings.TrimSuffix(text.String(), "\n"), html: body.String()}, nil
+}
+
+func fillParagraph(source string, parameters map[string]string) (string, error) {
+	parsed, err := template.New("").Option("missingkey=error").Parse(source)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = parsed.Execute(&out, parameters)
+	return out.String(), err
+}
