@@ -115,10 +115,10 @@ func (p *Program) verifyInSubprocess(ctx context.Context, dir, name string) erro
 	}
 	command := exec.CommandContext(ctx, p.Self, "backup", "verify", name, "--dir", dir) //nolint:gosec // the program itself, with names that it created
 	command.Env = p.Environ
-	var said bytes.Buffer
-	command.Stdout, command.Stderr = &said, &said
+	var output bytes.Buffer
+	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {
-		if text := strings.TrimSpace(said.String()); text != "" {
+		if text := strings.TrimSpace(output.String()); text != "" {
 			err = errors.New(strings.TrimPrefix(strings.ReplaceAll(text, "\n", "; "), "vigil: "))
 		}
 		return fmt.Errorf("verify the backup: %w", err)

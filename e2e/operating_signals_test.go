@@ -103,7 +103,7 @@ func TestSIGHUPReloads(t *testing.T) {
 		t.Fatal(err)
 	}
 	hangUp()
-	eventually(t, within, "a broken file is told", func() bool { return strings.Contains(logged(log), "the certificate of before is served") })
+	eventually(t, within, "a broken file is told", func() bool { return strings.Contains(logged(log), "the service keeps serving the previous one") })
 	if served(addr) != 2 {
 		t.Error("an open connection was closed")
 	}

@@ -112,7 +112,7 @@ var (
 
 // problems returns the errors of all practices.
 func (l List) problems() (found Problems) {
-	said := func(p Practice, format string, args ...any) {
+	report := func(p Practice, format string, args ...any) {
 		found = append(found, fmt.Sprintf("%q: ", p.Name)+fmt.Sprintf(format, args...))
 	}
 	if d := l.Defaults; d.Name != "" || d.Host != "" || d.WebhookHost != "" || d.Port != 0 || d.MetricsPort != 0 {
@@ -124,19 +124,19 @@ func (l List) problems() (found Problems) {
 	taken := map[string]string{}
 	take := func(p Practice, what, value string) {
 		if other, is := taken[value]; is {
-			said(p, "%s %s is that of %q", what, value, other)
+			report(p, "%s %s is that of %q", what, value, other)
 			return
 		}
 		taken[value] = p.Name
 	}
 	for _, p := range l.Practices {
 		if !namePattern.MatchString(p.Name) {
-			said(p, "the name must be small letters, digits and hyphens, beginning with a letter, at most 26")
+			report(p, "the name must be small letters, digits and hyphens, beginning with a letter, at most 26")
 		}
 		take(p, "the name", p.Name)
 		for what, value := range map[string]string{"host": p.Host, "webhook_host": p.WebhookHost} {
 			if !hostPattern.MatchString(value) {
-				said(p, "%s %q is no name of a host; give it, or a domain for all", what, value)
+				report(p, "%s %q is no name of a host; give it, or a domain for all", what, value)
 				continue
 			}
 			take(p, what, value)
@@ -144,7 +144,7 @@ func (l List) problems() (found Problems) {
 		if p.Machine != "" {
 			for what, port := range map[string]int{"port": p.Port, "metrics_port": p.MetricsPort} {
 				if port < 1024 || port > 65535 {
-					said(p, "%s must be from 1024 to 65535 and is %d", what, port)
+					report(p, "%s must be from 1024 to 65535 and is %d", what, port)
 					continue
 				}
 				take(p, what, fmt.Sprintf("%s on %s", fmt.Sprint(port), p.Machine))
@@ -161,24 +161,24 @@ func (l List) problems() (found Problems) {
 
 // validate returns the errors of one practice on its own.
 func (p Practice) validate() (found Problems) {
-	said := func(format string, args ...any) {
+	report := func(format string, args ...any) {
 		found = append(found, fmt.Sprintf("%q: ", p.Name)+fmt.Sprintf(format, args...))
 	}
 	// A zone may be any text, and would become part of a path and a line.
 	if at, err := netip.ParseAddr(p.Machine); p.Machine != "" && (err != nil && !hostPattern.MatchString(p.Machine) || at.Zone() != "") {
-		said("machine %q is neither an address nor a name of a host", p.Machine)
+		report("machine %q is neither an address nor a name of a host", p.Machine)
 	}
 	if p.Version != "" && !versionPattern.MatchString(p.Version) {
-		said("version %q is none", p.Version)
+		report("version %q is none", p.Version)
 	}
 	if p.Machine == "" && p.Version == "" {
-		said("a practice of the chart needs a version: it is the image's tag")
+		report("a practice of the chart needs a version: it is the image's tag")
 	}
 	if p.Storage != "" && !amountPattern.MatchString(p.Storage) {
-		said("storage %q must be an amount such as 20Gi", p.Storage)
+		report("storage %q must be an amount such as 20Gi", p.Storage)
 	}
 	if to, err := url.Parse(p.Replica); p.Replica != "" && (err != nil || to.Scheme == "" || to.User != nil || strings.ContainsAny(p.Replica, "\n \"")) {
-		said("replica must be an address such as s3://bucket/path, without credentials")
+		report("replica must be an address such as s3://bucket/path, without credentials")
 	}
 	return append(found, p.settingsProblems()...)
 }
@@ -188,20 +188,20 @@ var chartSettings = []string{"VIGIL_TRUSTED_PROXY_HEADERS", "VIGIL_TRUSTED_PROXI
 
 // settingsProblems validates the settings as the service will, except settings from other sources.
 func (p Practice) settingsProblems() (found Problems) {
-	said := func(text string) { found = append(found, fmt.Sprintf("%q: %s", p.Name, text)) }
+	report := func(text string) { found = append(found, fmt.Sprintf("%q: %s", p.Name, text)) }
 	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
 		known, secret := config.LookupSetting(name)
 		switch {
 		case !known:
-			said(name + " is not a setting; check its spelling")
+			report(name + " is not a setting; check its spelling")
 		case secret:
-			said(name + " is a secret: it belongs in the practice's own file or Secret, not in a list")
+			report(name + " is a secret: it belongs in the practice's own file or Secret, not in a list")
 		case p.derived()[name] != "":
-			said(name + " follows from the list: leave it out")
+			report(name + " follows from the list: leave it out")
 		case p.Machine == "" && slices.Contains(chartSettings, name):
-			said(name + " is set by the chart, from trustedProxies: leave it out")
+			report(name + " is set by the chart, from trustedProxies: leave it out")
 		case strings.ContainsAny(p.Settings[name], "\r\n\x00"):
-			said(name + " has a line break")
+			report(name + " has a line break")
 		}
 	}
 	if len(found) > 0 {
@@ -216,14 +216,14 @@ func (p Practice) settingsProblems() (found Problems) {
 	_, err := config.Load(environ)
 	problems, ok := errors.AsType[config.Problems](err)
 	if err != nil && !ok {
-		said(err.Error())
+		report(err.Error())
 	}
 	for _, problem := range problems {
 		name, _, _ := strings.Cut(problem, ":")
 		_, secret := config.LookupSetting(name)
 		_, file := p.Settings[name+"_FILE"]
 		if !secret && !file {
-			said(problem)
+			report(problem)
 		}
 	}
 	return found

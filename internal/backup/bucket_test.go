@@ -47,7 +47,7 @@ func TestBackupsInBucket(t *testing.T) {
 		t.Errorf("the probe: %v", err)
 	}
 	kept.SetRefusing(true)
-	if err := store.Probe(t.Context()); err == nil || strings.Contains(err.Error(), "<") || !strings.Contains(err.Error(), "does not let this access key") {
+	if err := store.Probe(t.Context()); err == nil || strings.Contains(err.Error(), "<") || !strings.Contains(err.Error(), "does not permit this with the access key") {
 		t.Errorf("the probe of a bucket that refuses: %v", err)
 	}
 	if _, _, err := backup.Create(t.Context(), app, store, keys, "test", vigiltest.Clock.AddDate(1, 0, 0)); err == nil {

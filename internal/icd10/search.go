@@ -25,8 +25,8 @@ type Query struct {
 // common ones and those of monitored conditions, then the closest matches. total is the number of all matches. Codes that are not accepted
 // ([IsAccepted]) are omitted.
 func (s *Set) Search(q Query) (hits []Hit, total int) {
-	asked := s.searchTerms(q.Words)
-	if len(asked) == 0 {
+	terms := s.searchTerms(q.Words)
+	if len(terms) == 0 {
 		return []Hit{}, 0
 	}
 	var found []match
@@ -34,7 +34,7 @@ func (s *Set) Search(q Query) (hits []Hit, total int) {
 		if q.BillableOnly && !s.billable(i) || s.codes[i*(width+1)] == 'U' {
 			continue
 		}
-		if m, ok := s.match(i, asked); ok {
+		if m, ok := s.match(i, terms); ok {
 			found = append(found, m)
 		}
 	}
@@ -60,7 +60,7 @@ type searchTerm struct {
 // maxTerms is the number of search terms that are used.
 const maxTerms = 8
 
-func (s *Set) searchTerms(text string) (asked []searchTerm) {
+func (s *Set) searchTerms(text string) (terms []searchTerm) {
 	for _, field := range strings.Fields(expandAbbreviations(text)) {
 		code := asCode(field)
 		parts := wordsOf(foldCase(field))
@@ -72,12 +72,12 @@ func (s *Set) searchTerms(text string) (asked []searchTerm) {
 			for i, word := range s.lower {
 				a.words[i+1], a.whole[i+1] = hasPrefixWord(word, part)
 			}
-			if asked = append(asked, a); len(asked) == maxTerms {
-				return asked
+			if terms = append(terms, a); len(terms) == maxTerms {
+				return terms
 			}
 		}
 	}
-	return asked
+	return terms
 }
 
 // abbreviations maps clinical abbreviations to words of the code set.
@@ -161,16 +161,16 @@ func (m match) before(o match) int {
 }
 
 // match returns the best match of a code: the description before its synonyms.
-func (s *Set) match(i int, asked []searchTerm) (match, bool) {
+func (s *Set) match(i int, terms []searchTerm) (match, bool) {
 	m := match{at: i, heading: !s.billable(i)}
 	var met, whole uint16
 	code := string(s.codes[i*(width+1) : i*(width+1)+width])
-	for n, a := range asked {
+	for n, a := range terms {
 		if a.code != "" && strings.HasPrefix(code, a.code) {
 			met |= 1 << n
 		}
 	}
-	every := uint16(1)<<len(asked) - 1
+	every := uint16(1)<<len(terms) - 1
 	if met == every {
 		return m, true
 	}
@@ -180,7 +180,7 @@ func (s *Set) match(i int, asked []searchTerm) (match, bool) {
 		word, size := binary.Uvarint(s.texts[at:])
 		at += uint32(size) //nolint:gosec // at most ten
 		if word > 0 {
-			for n, a := range asked {
+			for n, a := range terms {
 				if a.words[word] {
 					met |= 1 << n
 					if first < 0 {
@@ -195,7 +195,7 @@ func (s *Set) match(i int, asked []searchTerm) (match, bool) {
 			continue
 		}
 		if met == every {
-			m.part, m.first, m.long = len(asked)-countBits(whole), first, words
+			m.part, m.first, m.long = len(terms)-countBits(whole), first, words
 			return m, true
 		}
 		if words == 0 {

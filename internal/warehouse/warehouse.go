@@ -1,7 +1,6 @@
 // Package warehouse exports selected tables each night to a folder or bucket for a data warehouse, so that queries across practices run there. A row
-// is
-// in the file of the practice's day on which it was created. When a row changes, the whole file of its day is written again, so repeated exports of a
-// day produce the same file.
+// is in the file of the practice's day on which it was created. When a row changes, the whole file of its day is written again, so repeated exports
+// of a day produce the same file.
 //
 // Exports contain no names, identifiers or free text; ids are hashed under a key that only the practice's database has.
 // Source: docs/decisions/operating.md, "Warehouse".
@@ -64,15 +63,15 @@ type Engine struct {
 
 // Tables returns the tables that can be exported, by name. A new kind of reading is exported with its columns automatically.
 func Tables() []*collections.WarehouseTable {
-	var measured, said []string
+	var measured, qualifiers []string
 	for _, p := range vitals.Parameters {
 		measured = append(measured, p.Column)
 	}
 	for _, m := range vitals.Qualifiers {
-		said = append(said, m.Name)
+		qualifiers = append(qualifiers, m.Name)
 	}
-	slices.Sort(said)
-	return slices.SortedFunc(slices.Values(append(slices.Clone(collections.WarehouseTables), collections.WarehouseReadings(measured, said))),
+	slices.Sort(qualifiers)
+	return slices.SortedFunc(slices.Values(append(slices.Clone(collections.WarehouseTables), collections.WarehouseReadings(measured, qualifiers))),
 		func(a, b *collections.WarehouseTable) int { return strings.Compare(a.Name, b.Name) })
 }
 
@@ -164,16 +163,16 @@ func (e *Engine) Day(ctx context.Context, app core.App, day, now time.Time) (Don
 }
 
 // audited opens the destination, runs work, and records in the audit trail what was exported, even if work failed.
-func (e *Engine) audited(app core.App, now time.Time, said audit.Changes, work func(*exportRun) error) (Done, error) {
+func (e *Engine) audited(app core.App, now time.Time, changes audit.Changes, work func(*exportRun) error) (Done, error) {
 	at, err := e.options.Open()
 	if err != nil {
 		return Done{}, err
 	}
 	s := &exportRun{engine: e, destination: at, now: now, throttle: async.ThrottleAlways()}
 	failure := errors.Join(work(s), at.Close())
-	entry := audit.Entry{Event: audit.WarehouseExport, Actor: audit.System(), ResourceType: audit.ResourceExport, ResourceID: e.options.Practice, Changes: said}
-	said["to"], said["format"], said["tables"] = audit.Change{New: at.Where()}, audit.Change{New: e.options.Format}, audit.Change{New: e.state(now).Tables}
-	said["files"], said["rows"] = audit.Change{New: s.done.Files}, audit.Change{New: s.done.Rows}
+	entry := audit.Entry{Event: audit.WarehouseExport, Actor: audit.System(), ResourceType: audit.ResourceExport, ResourceID: e.options.Practice, Changes: changes}
+	changes["to"], changes["format"], changes["tables"] = audit.Change{New: at.Where()}, audit.Change{New: e.options.Format}, audit.Change{New: e.state(now).Tables}
+	changes["files"], changes["rows"] = audit.Change{New: s.done.Files}, audit.Change{New: s.done.Rows}
 	if failure != nil {
 		entry.Outcome = audit.SeriousFailure
 	}

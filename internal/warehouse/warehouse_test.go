@@ -133,12 +133,12 @@ func (c *cell) lines(table, day string) [][]string {
 	return lines
 }
 
-func (c *cell) events() (said []string) {
+func (c *cell) events() (events []string) {
 	c.t.Helper()
-	if err := c.app.DB().NewQuery(`SELECT event || ' ' || outcome FROM audit_log WHERE event LIKE 'warehouse%' ORDER BY id`).Column(&said); err != nil {
+	if err := c.app.DB().NewQuery(`SELECT event || ' ' || outcome FROM audit_log WHERE event LIKE 'warehouse%' ORDER BY id`).Column(&events); err != nil {
 		c.t.Fatal(err)
 	}
-	return said
+	return events
 }
 
 // A row is in the file of the practice's day on which it was created. Missed nights are exported later, and only a day with changed rows is written
@@ -187,7 +187,7 @@ func TestRowsAreFiledByDay(t *testing.T) {
 	if _, err := warehouse.New(c.options).Day(t.Context(), c.app, collections.StartOfDay(c.now.In(c.zone)), c.now); !errors.Is(err, warehouse.ErrDayNotOver) {
 		t.Errorf("today: %v", err)
 	}
-	if got := c.events(); len(got) != 5 || slices.ContainsFunc(got, func(said string) bool { return said != "warehouse.export 0" }) {
+	if got := c.events(); len(got) != 5 || slices.ContainsFunc(got, func(event string) bool { return event != "warehouse.export 0" }) {
 		t.Errorf("the trail: %v", got)
 	}
 }
@@ -198,7 +198,7 @@ func TestFailedExportIsRepeated(t *testing.T) {
 	person := c.patient(c.now.AddDate(0, 0, -3))
 	c.reading(person, c.now.AddDate(0, 0, -2), 121, 81)
 	c.bucket.SetRefusing(true)
-	if _, err := warehouse.New(c.options).Run(t.Context(), c.app, false, c.now); err == nil || !strings.Contains(err.Error(), "does not let this access key") {
+	if _, err := warehouse.New(c.options).Run(t.Context(), c.app, false, c.now); err == nil || !strings.Contains(err.Error(), "does not permit this with the access key") {
 		t.Errorf("a bucket that refuses: %v", err)
 	}
 	c.bucket.SetRefusing(false)
@@ -290,17 +290,17 @@ func TestExportsContainNoIdentities(t *testing.T) {
 	for _, format := range []string{warehouse.CSV, warehouse.Parquet, warehouse.FHIR} {
 		c := newCell(t, vigiltest.NewBucket(t, "practice"), "elm-street", format)
 		at := time.Date(2026, 1, 12, 15, 0, 0, 0, time.UTC)
-		said := collections.Instant(at)
+		stamp := collections.Instant(at)
 		person := vigiltest.Patient(t, c.app, dbx.Params{
 			"first_name": mark, "last_name": mark, "mrn": mark, "external_id": mark, "gateway_patient_id": mark, "email": mark + "@example.org", "phone": "+1 555 " + mark,
-			"ssn": mark, "date_of_birth": "1931-12-10", "archive_reason": mark, "insurance_member_id": mark, "created_at": said, "updated_at": said,
+			"ssn": mark, "date_of_birth": "1931-12-10", "archive_reason": mark, "insurance_member_id": mark, "created_at": stamp, "updated_at": stamp,
 		})
 		secrets := []string{mark, person, "1931-12"}
 		for _, table := range warehouse.Tables() {
 			if table.Name == "patients" {
 				continue
 			}
-			secrets = append(secrets, c.marked(table.Name, person, said))
+			secrets = append(secrets, c.marked(table.Name, person, stamp))
 		}
 		if done := c.run(); done.Rows != map[string]int{warehouse.CSV: 8, warehouse.Parquet: 8, warehouse.FHIR: 4}[format] {
 			t.Errorf("%s: %+v", format, done)

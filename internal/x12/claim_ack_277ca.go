@@ -56,9 +56,8 @@ type StatusInfo struct {
 type StatusCode struct{ Category, Code, Entity string }
 
 // Rejected reports whether the status rejects its subject. The category decides if it can: A3, A4, A6, A7 and A8 reject, A0, A1, A2 and A5 do not.
-// For
-// any other category the action decides. There is no intermediate status. Source: 005010X214, STC01-1 and STC03; code source 507; X12, request for
-// interpretation 2203 (2017).
+// For any other category the action decides. There is no intermediate status. Source: 005010X214, STC01-1 and STC03; code source 507; X12, request
+// for interpretation 2203 (2017).
 func (w StatusInfo) Rejected() bool {
 	switch category := w.Codes[0].Category; {
 	case inList("A3 A4 A6 A7 A8", category):

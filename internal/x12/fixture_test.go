@@ -48,8 +48,7 @@ func claimOf(i int) x12.Claim {
 }
 
 // batchOf returns claims of every kind: patient, spouse and child as insured, replacements, voids, a secondary payer before and after this one,
-// another
-// billing provider, another facility.
+// another billing provider, another facility.
 func batchOf(count int) x12.Batch {
 	b := x12.Batch{
 		Submitter: x12.Submitter{Party: x12.Party{ID: "VIGIL01", Name: "Lakeside Heart & Kidney Practice"}, Contact: "Billing Office", Phone: "312-555-0101"},

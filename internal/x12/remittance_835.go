@@ -36,8 +36,7 @@ type ClaimPayment struct {
 }
 
 // Denied reports whether the payer denied the claim. Other codes: 1, 2, 3 processed as primary, secondary, tertiary; 19, 20, 21 the same and
-// forwarded
-// to another payer; 23 not our claim, forwarded; 25 predetermination. Source: 005010X221A1, CLP02.
+// forwarded to another payer; 23 not our claim, forwarded; 25 predetermination. Source: 005010X221A1, CLP02.
 func (c ClaimPayment) Denied() bool { return c.Status == "4" }
 
 // Reversal reports whether this reverses an earlier decision; its amounts have the opposite sign.

@@ -27,8 +27,7 @@ type Response struct {
 }
 
 // ReadResponses parses a file of responses to our claims: 999, 277CA, 835 and TA1 in any combination. Each interchange must be addressed to one of
-// the
-// receivers (ISA08); without receivers, any is accepted. A file with other content is rejected as a whole. Its errors are of type [Fault].
+// the receivers (ISA08); without receivers, any is accepted. A file with other content is rejected as a whole. Its errors are of type [Fault].
 func ReadResponses(file []byte, receivers ...string) ([]Response, error) {
 	interchanges, err := Read(file)
 	if err != nil {

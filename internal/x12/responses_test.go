@@ -296,7 +296,7 @@ func TestGuideFaults(t *testing.T) {
 
 // A file of claims is not a response.
 func TestClaimFileIsNoResponse(t *testing.T) {
-	if _, err := x12.ReadResponses(written(t, batchOf(1))); err == nil || !strings.Contains(err.Error(), "x12: segment 3, ST01: is no answer to claims") {
+	if _, err := x12.ReadResponses(written(t, batchOf(1))); err == nil || !strings.Contains(err.Error(), "x12: segment 3, ST01: is not a response to claims") {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,8 +6,7 @@ import (
 )
 
 // Limits of the guide. Source: 005010X222A1, front matter (claims of a transaction set, recommended), and the repeats of loops 2300, 2320 and 2400,
-// of
-// HI and of CAS.
+// of HI and of CAS.
 const (
 	maxClaims      = 5000
 	maxSubscribed  = 100
