@@ -57,7 +57,7 @@ func TestRotationTorture(t *testing.T) {
 		}
 		p.useRing(fresh, old)
 		if status, out, errOut := vigil(t, p.Env, "", "keys", "rotate", "--dir", p.Dir); status != 0 || strings.Contains(out, "has to stay") {
-			t.Fatalf("the rotation does not come to its end: %d\n%s%s", status, out, errOut)
+			t.Fatalf("the rotation did not finish: %d\n%s%s", status, out, errOut)
 		}
 		if got := l.start(t, []string{fresh}); got != "reads" {
 			t.Fatalf("after kill %d and a whole rotation the new key alone is %s", n, got)

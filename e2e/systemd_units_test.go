@@ -133,7 +133,7 @@ func TestUnits(t *testing.T) {
 
 	m.must(t, "systemctl", "start", "vigil-backup@"+name)
 	if backups := m.must(t, "find", "/var/lib/vigil/"+name+"/backups", "-type", "f", "-user", "vigil-"+name, "-perm", "600"); backups == "" {
-		t.Error("there is no backup, or it is not the practice's alone")
+		t.Error("the backup is missing, or readable by others")
 	}
 	m.must(t, "systemctl", "start", "vigil-verify@"+name)
 	if said := m.journal(t, "vigil-verify@"+name); !strings.Contains(said, "is good") {

@@ -296,7 +296,7 @@ func wardScales(t *testing.T, w ward) {
 		wantAt(t, w.get(t, ingestion+"observations/"+id+"/", w.Admin(t)), object{"review_state": "confirmed"})
 	}
 	if _, level, _ := w.triageRow(t, twice); level == "no_data" {
-		t.Error("a confirmed weight is no data")
+		t.Error("a confirmed weight leaves the level at no_data")
 	}
 }
 

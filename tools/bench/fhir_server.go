@@ -104,7 +104,7 @@ func (f *fhirServer) observations(began time.Time) *target {
 func observation(n int64, at time.Time) fhir.Resource {
 	reading := vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: at.UTC().Truncate(time.Second)}.
 		With(vitals.Systolic, float64(systolic(n))).With(vitals.Diastolic, 80).With(vitals.Pulse, 70)
-	return fhir.Delivered(fhir.Stored{
+	return fhir.DeliveredObservation(fhir.StoredObservation{
 		ID: fmt.Sprintf("%08x-0000-7000-8000-%012x", n>>16, n), Reading: reading, Origin: vitals.OriginStaff, Version: 1, CreatedAt: at, UpdatedAt: at,
 	}, fhirPatient(n))
 }

@@ -108,7 +108,7 @@ func openFolder(dir string, env []string) (core.App, error) {
 		return nil, err
 	}
 	collections.UseSealer(sealer)
-	if err := audit.Begin(app); err != nil {
+	if err := audit.EnsureState(app); err != nil {
 		return nil, err
 	}
 	return app, audit.CheckEnd(app)
