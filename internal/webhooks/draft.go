@@ -79,7 +79,7 @@ func readEvents(c *validate.Checks, f validate.Field[[]validate.String]) []strin
 		switch {
 		case slices.Contains(events, text):
 		case !slices.Contains(Events, text):
-			c.Reject(name, "This is no event.")
+			c.Reject(name, "Unknown event.")
 		default:
 			events = append(events, text)
 		}
