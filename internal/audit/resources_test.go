@@ -32,8 +32,8 @@ func resourceTypes(t *testing.T) (names []string) {
 
 // excludedPaths are paths in which the same words mean something else: FHIR resources, roles, notification kinds.
 var excludedPaths = []string{
-	"internal/authz/", "internal/audit/", "tools/bench/", "internal/emr/", "internal/fhirserver/", "internal/fhir/", "internal/fhirserver/",
-	"internal/sandbox/", "internal/vigiltest/", "internal/wareroot/resources.go", "internal/notifications/kinds.go", "routes/emr.go",
+	"internal/authz/", "internal/audit/", "tools/bench/", "internal/emr/", "internal/fhir/", "internal/fhirserver/",
+	"internal/sandbox/", "internal/vigiltest/", "internal/warehouse/resources.go", "internal/notifications/kinds.go", "routes/emr.go",
 }
 
 // Code that writes or reads entries must use the constants, so that both use the same name.
