@@ -89,8 +89,8 @@ test-deploy: ## the files in deploy/, read by the tools they are for
 # Functions that no program calls and that stay: methods that fmt, slog and json look up, helpers of tests, and three lists that tests compare with.
 UNCALLED = \.(Format|LogValue|MarshalJSON)$$|^internal/vigiltest/|: (Kinds|Types|Templates)$$
 
-lint: ## golangci-lint by .golangci.yml: mistakes, formats, the import rule; unused functions; the workflows; the contract by Spectral and Redocly
-	-@GOFLAGS= CGO_ENABLED=0 go run -C tools/wordlint . ../.. # a warning until every package has plain words
+lint: ## words; golangci-lint by .golangci.yml: mistakes, formats, the import rule; unused functions; the workflows; the contract by Spectral and Redocly
+	@GOFLAGS= CGO_ENABLED=0 go run -C tools/wordlint . ../..
 	$(TOOL) $(GOLANGCI_LINT) run $(PACKAGES)
 	$(TOOL) $(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml
 	@uncalled="$$($(TOOL) $(DEADCODE) -tags slowcommits ./...)" && if echo "$$uncalled" | grep -vE '$(UNCALLED)'; then echo "no program calls these functions"; exit 1; fi

@@ -131,7 +131,7 @@ func TestCheckIdentityProvider(t *testing.T) {
 	if wantCheck(t, env, p.Dir, 0, map[string]string{"OIDC": "ok"}); asked > 0 {
 		t.Error("a request was sent without --deep")
 	}
-	for says, is := range map[string]string{"does not say at /.well-known": "", "calls itself otherwise": provider.URL + "/"} {
+	for says, is := range map[string]string{"does not describe itself at /.well-known": "", "calls itself otherwise": provider.URL + "/"} {
 		issuer = is
 		if said := wantCheck(t, env, p.Dir, 1, map[string]string{"OIDC": "fail"}, "--deep"); !strings.Contains(said, says) || strings.Contains(said, "Zyxomarka") {
 			t.Errorf("check prints\n%s", said)

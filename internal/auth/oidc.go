@@ -143,7 +143,7 @@ func (p *OIDCProvider) CheckConfiguration(ctx context.Context, now time.Time) er
 	case strings.Contains(err.Error(), "issuer"):
 		return errors.New("calls itself otherwise: VIGIL_OIDC_ISSUER must be as the provider's own document has it, to the last slash")
 	default:
-		return errors.New("does not say at /.well-known/openid-configuration what it is")
+		return errors.New("does not describe itself at /.well-known/openid-configuration")
 	}
 }
 
