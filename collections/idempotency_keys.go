@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -64,12 +65,26 @@ func DeleteIdempotencyKey(app core.App, id string) error {
 	return err
 }
 
-// DeleteIdempotencyKeys deletes up to limit uses made at or before a time.
-func DeleteIdempotencyKeys(app core.App, until time.Time, limit int) (deleted int, err error) {
-	n, err := execCounted(app, "delete idempotency keys", `DELETE FROM idempotency_keys WHERE id IN
-		(SELECT id FROM idempotency_keys WHERE created_at <= {:until} ORDER BY created_at LIMIT +{:limit})`,
-		dbx.Params{"until": Instant(until), "limit": limit})
-	return int(n), err
+// IdempotencyKeyLifetime is how long a key is stored. Source: draft-ietf-httpapi-idempotency-key-header-07, section 2.3, which leaves the time to
+// the server.
+const IdempotencyKeyLifetime = 24 * time.Hour
+
+// purgeBatch bounds how many keys one transaction deletes, so that the writer of readings never waits long for it.
+const purgeBatch = 500
+
+// PurgeIdempotencyKeys deletes expired keys and returns how many.
+func PurgeIdempotencyKeys(ctx context.Context, app core.App, now time.Time) (deleted int, err error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return deleted, err
+		}
+		n, err := execCounted(app, "delete idempotency keys", `DELETE FROM idempotency_keys WHERE id IN
+			(SELECT id FROM idempotency_keys WHERE created_at <= {:until} ORDER BY created_at LIMIT +{:limit})`,
+			dbx.Params{"until": Instant(now.Add(-IdempotencyKeyLifetime)), "limit": purgeBatch})
+		if deleted += int(n); err != nil || n < purgeBatch {
+			return deleted, err
+		}
+	}
 }
 
 const answerPurpose = IdempotencyKeys + ".answer"

@@ -5,11 +5,11 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
-	"github.com/vigilhealth/vigil/internal/idempotency"
+	"github.com/vigilhealth/vigil/collections"
 )
 
 // purgeIdempotencyKeys deletes expired answers.
 func purgeIdempotencyKeys(e Engines, ctx context.Context, app core.App) (counts, error) {
-	gone, err := idempotency.Sweep(ctx, app, e.Clock.Now().UTC())
+	gone, err := collections.PurgeIdempotencyKeys(ctx, app, e.Clock.Now().UTC())
 	return counts{"gone": gone}, err
 }

@@ -16,7 +16,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/authz"
-	"github.com/vigilhealth/vigil/internal/idempotency"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -251,7 +250,7 @@ func TestStoredAnswersAreSealed(t *testing.T) {
 		after time.Duration
 		gone  int
 	}{{24*time.Hour - time.Second, 0}, {24 * time.Hour, 1}, {25 * time.Hour, 0}} {
-		if gone, err := idempotency.Sweep(context.Background(), c.app, c.now.Add(run.after)); gone != run.gone || err != nil {
+		if gone, err := collections.PurgeIdempotencyKeys(context.Background(), c.app, c.now.Add(run.after)); gone != run.gone || err != nil {
 			t.Errorf("after %s %d are gone (%v)", run.after, gone, err)
 		}
 	}

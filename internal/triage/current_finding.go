@@ -18,7 +18,7 @@ func (p PatientSnapshot) SystemEscalation() (open escalations.Active, found bool
 	return p.Escalations[i], true
 }
 
-// CurrentFinding evaluates the latest values of an alert type under the thresholds in force, and returns when they were measured; known is
+// CurrentFinding evaluates the latest values of an alert type under the thresholds in force, and returns when they were measured; found is
 // false without values. If the patient typed them and the verified values are more severe, those count.
 // Source: docs/decisions/alerts.md, "Reading origins".
 func (p PatientSnapshot) CurrentFinding(alertType string) (finding alerts.Finding, measured time.Time, found bool) {
@@ -26,9 +26,9 @@ func (p PatientSnapshot) CurrentFinding(alertType string) (finding alerts.Findin
 	if p.Latest.verified == nil {
 		return finding, measured, found
 	}
-	vouched, at, found := p.findingFor(alertType, vitals.OriginDevice)
-	if found && (!found || vouched.Breached() && !finding.Breached() || vouched.Level == alerts.Critical && finding.Level != alerts.Critical) {
-		return vouched, at, true
+	verified, at, hasVerified := p.findingFor(alertType, vitals.OriginDevice)
+	if hasVerified && (!found || verified.Breached() && !finding.Breached() || verified.Level == alerts.Critical && finding.Level != alerts.Critical) {
+		return verified, at, true
 	}
 	return finding, measured, found
 }

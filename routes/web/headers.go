@@ -12,7 +12,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/hook"
 
-	"github.com/vigilhealth/vigil/internal/idempotency"
+	"github.com/vigilhealth/vigil/routes/web/idempotency"
 )
 
 const requestIDHeader = "X-Request-ID"

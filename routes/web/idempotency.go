@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/idempotency"
+	"github.com/vigilhealth/vigil/routes/web/idempotency"
 )
 
 // POST with an Idempotency-Key. Source: docs/decisions/conventions.md, "Idempotency keys".

@@ -8,7 +8,6 @@
 package idempotency
 
 import (
-	"context"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -20,9 +19,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/fault"
 )
-
-// KeyLifetime is how long a key is stored. Source: draft-ietf-httpapi-idempotency-key-header-07, section 2.3, which leaves the time to the server.
-const KeyLifetime = 24 * time.Hour
 
 // MaxAnswer bounds the answers that are stored, in bytes.
 const MaxAnswer = 2 << 20
@@ -116,7 +112,7 @@ func (k *Keys) start(id, request string) error {
 func (u *Use) findAnswer(app core.App, now time.Time) (answer *Answer, stored bool, err error) {
 	u.keys.lookupSlots <- struct{}{}
 	defer func() { <-u.keys.lookupSlots }()
-	known, found, err := collections.FindIdempotencyKey(u.keys.reads.In(app), u.row.ID, u.key, now.Add(-KeyLifetime))
+	known, found, err := collections.FindIdempotencyKey(u.keys.reads.In(app), u.row.ID, u.key, now.Add(-collections.IdempotencyKeyLifetime))
 	switch {
 	case err != nil || !found:
 		return nil, false, err
@@ -150,7 +146,7 @@ func (u *Use) Reserve(tx core.App) error {
 	if u.isReserved.Load() {
 		return nil
 	}
-	noted, err := collections.ReserveIdempotencyKey(tx, u.row, u.row.At.Add(-KeyLifetime))
+	noted, err := collections.ReserveIdempotencyKey(tx, u.row, u.row.At.Add(-collections.IdempotencyKeyLifetime))
 	if err == nil && !noted {
 		err = inProgress() // another process reserved it
 	}
@@ -239,20 +235,4 @@ func (k *Keys) storeAnswers(app core.App, uses []*async.GroupItem[collections.Id
 		}
 		return nil
 	})
-}
-
-// sweepBatch bounds how many keys one transaction deletes, so that the writer of readings never waits long for it.
-const sweepBatch = 500
-
-// Sweep deletes expired keys and returns how many.
-func Sweep(ctx context.Context, app core.App, now time.Time) (gone int, err error) {
-	for {
-		if err := ctx.Err(); err != nil {
-			return gone, err
-		}
-		n, err := collections.DeleteIdempotencyKeys(app, now.Add(-KeyLifetime), sweepBatch)
-		if gone += n; err != nil || n < sweepBatch {
-			return gone, err
-		}
-	}
 }
