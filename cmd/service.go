@@ -264,7 +264,7 @@ func (s *Service) start() error {
 	s.background.Go(func() { s.rescoreOnRequest(ctx) })
 	s.background.Go(func() {
 		if err := s.directory.Build(s.app); err != nil {
-			s.log.Error("patient directory not built", slog.Any("error", err))
+			s.log.Error("the patient directory could not be built; patient searches read the database instead", slog.Any("error", err))
 		}
 	})
 	if err := s.serveMetrics(ctx); err != nil {
@@ -308,7 +308,7 @@ func (s *Service) drainOnTerminate(e *core.ServeEvent) {
 		}
 		s.directory.Close()
 		if err := errors.Join(errs...); err != nil {
-			s.log.Warn("not everything ended in time", slog.Any("error", err))
+			s.log.Warn("shutdown: some requests or jobs were still running and were cut off", slog.Any("error", err))
 		}
 		return te.Next()
 	}})

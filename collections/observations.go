@@ -230,7 +230,7 @@ func EachReading(ctx context.Context, app core.App, patientID string, since time
 		Bind(dbx.Params{"patient": patientID, "from": Instant(since)}).WithContext(ctx), each)
 }
 
-// EachReadingNewestFirst calls each for those of a kind, newest first: time, device, and the named columns.
+// EachReadingNewestFirst calls each for a patient's final readings of a kind since a time, newest first: time, device, and the named columns.
 func EachReadingNewestFirst(app core.App, patientID, kind string, since time.Time, columns string, each func(*dbx.Rows) error) error {
 	return eachRow("read latest readings", app.DB().NewQuery(`SELECT measured_at, device_id, `+columns+` FROM observations
 		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at DESC, id DESC`).

@@ -36,7 +36,7 @@ type BaselineAlert struct {
 	Value       *float64 `db:"value"`
 	Threshold   *float64 `db:"threshold"`
 	// Retracted: its reading was retracted since.
-	Retracted bool `db:"withdrawn"`
+	Retracted bool `db:"retracted"`
 }
 
 // BaselineAlerts returns a patient's open alerts of a type: active ones of readings since open, acknowledged ones of readings since
@@ -51,7 +51,7 @@ func BaselineAlerts(app core.App, patientID, alertType string, open, acknowledge
 // BaselineAlertsAt returns what [BaselineAlerts] returned at an earlier time.
 func BaselineAlertsAt(app core.App, patientID, alertType string, at, open, acknowledged time.Time) ([]BaselineAlert, error) {
 	return queryAll[BaselineAlert](app, "find earlier baseline alerts", `SELECT id, observation, parameter, value, threshold,
-			resolution_reason = 'withdrawn' OR EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error') AS withdrawn
+			resolution_reason = 'withdrawn' OR EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error') AS retracted
 		FROM alerts WHERE patient = {:patient} AND type = {:type} AND level IN ('critical', 'warning') AND value IS NOT NULL
 			AND created_at <= {:at} AND (resolved_at = '' OR resolved_at >= {:at})
 			AND measured_at >= CASE WHEN acknowledged_at = '' OR acknowledged_at >= {:at} THEN {:open} ELSE {:acknowledged} END`,

@@ -272,7 +272,7 @@ type Inflight struct {
 	Status  string `db:"fhir_status"`
 	Version int    `db:"fhir_version"`
 	// Withdrawn: the reading was entered in error.
-	Withdrawn bool `db:"withdrawn"`
+	Retracted bool `db:"retracted"`
 	// Suspect: the reading may be another person's.
 	Suspect bool `db:"suspect"`
 	// HasCopy: the EMR has or may have a copy that must follow a change.
@@ -281,7 +281,7 @@ type Inflight struct {
 
 // FindInflight returns the delivery state of an observation.
 func FindInflight(tx core.App, observationID string) (o Inflight, err error) {
-	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS withdrawn, status = 'suspect' AS suspect,
+	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS retracted, status = 'suspect' AS suspect,
 			EXISTS (SELECT 1 FROM transmissions t WHERE t.observation = observations.id AND t.form = '' AND t.corrections > 0
 				AND (t.ambiguous OR t.emr_resource_id != '')) AS copied
 		FROM observations WHERE id = {:id}`).Bind(dbx.Params{"id": observationID}).One(&o)

@@ -92,12 +92,12 @@ func CountListed(app core.App, level string, needsReview, unacknowledged *bool) 
 // that triggers increment (see the migration of the triage version) and the position of the change feed.
 type ListVersion struct {
 	Counted int64 `db:"counted"`
-	Changes int64 `db:"told"`
+	Changes int64 `db:"last_change"`
 }
 
 // ReadListVersion reads the version. Data read after it is at least as new.
 func ReadListVersion(app core.App) (v ListVersion, err error) {
-	err = app.ConcurrentDB().NewQuery(`SELECT value AS counted, (SELECT COALESCE(MAX(seq), 0) FROM changes) AS told FROM sequences WHERE name = 'triage_list'`).Row(&v.Counted, &v.Changes)
+	err = app.ConcurrentDB().NewQuery(`SELECT value AS counted, (SELECT COALESCE(MAX(seq), 0) FROM changes) AS last_change FROM sequences WHERE name = 'triage_list'`).Row(&v.Counted, &v.Changes)
 	return v, wrap(err, "read the version of the triage list")
 }
 

@@ -178,7 +178,7 @@ func finish(ctx context.Context, app core.App, e Engines, row job, runID string,
 	var done counts
 	defer func() {
 		if err := collections.FinishJob(app, runID, done, failure, e.Clock.Now()); err != nil {
-			log.Error("job not finished", slog.Any("error", err))
+			log.Error("the scheduler could not record the end of a job", slog.Any("error", err))
 		}
 		if e.OnRun != nil {
 			e.OnRun(row.name, failure == "", started, e.Clock.Since(started))

@@ -172,6 +172,7 @@ func TestCriticalJoinsLessUrgentEscalation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.wantPushed("missed readings", 0, 1)
 	w.now = w.now.Add(5 * time.Minute)
 	w.oxygen(70)
 	w.wantPushed("critical", 1, 1)

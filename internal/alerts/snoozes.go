@@ -25,7 +25,7 @@ type Snooze struct {
 	// IncludeCritical also suppresses critical alerts.
 	IncludeCritical bool
 	EndsAt          time.Time
-	// Known are the worst values of what it covered when it began.
+	// Baseline are the worst values of the alerts it covered when it began.
 	Baseline []WorstValue
 }
 

@@ -178,7 +178,7 @@ func (g *Group[In, Out]) store(app core.App, items []*GroupItem[In, Out]) (err e
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("storing panicked (%T)", v) // the panic's text could contain a stored value
-			g.Log.Error("storing panicked", slog.String("stack", string(debug.Stack())))
+			g.Log.Error("a group commit panicked; its items fail", slog.String("stack", string(debug.Stack())))
 		}
 	}()
 	return g.Store(app, items)

@@ -26,6 +26,9 @@ type StepBody struct {
 	TemporaryToken validate.String `json:"temporary_token"`
 }
 
+// unknownTokenHash is the hash of no token.
+const unknownTokenHash = "unknown"
+
 // read returns the hash of the token, or "" if none was sent.
 func (b StepBody) read(checks *validate.Checks) string {
 	if !b.TemporaryToken.Sent() || b.TemporaryToken.Null() {
@@ -33,7 +36,7 @@ func (b StepBody) read(checks *validate.Checks) string {
 	}
 	token := checks.Secret("temporary_token", b.TemporaryToken, 512)
 	if len(checks.Fields["temporary_token"]) == 0 && !temporaryTokenFormat.MatchString(token) {
-		return "no token of ours looks like this"
+		return unknownTokenHash
 	}
 	return Hash(token)
 }

@@ -32,7 +32,7 @@ func findInflight(tx core.App, observationID string) (inflightObservation, error
 // checkSendable returns a fault for a delivery under way or transmitted, which would create a duplicate, for a suspect reading, and for one
 // entered in error unless its copy must be corrected.
 func (s inflightObservation) checkSendable() error {
-	if s.Withdrawn && !s.HasCopy {
+	if s.Retracted && !s.HasCopy {
 		return fault.State("invalid_state", "The observation was entered in error.")
 	}
 	if s.Suspect {

@@ -86,7 +86,7 @@ type Row struct {
 // Reader limits a search to what the caller may see.
 type Reader struct {
 	Role authz.Role
-	// Own limits results to this patient; nil does not limit them.
+	// OwnPatientID limits results to this patient; nil does not limit them.
 	OwnPatientID *string
 	// CareTeamOf limits results to patients with this user (record id) on their care team, and to shared resources without a patient; "" does not limit them.
 	CareTeamOf string

@@ -27,7 +27,7 @@ type EventEntry struct {
 	NotifyStaff bool
 }
 
-// StoreEvent stores an event once and returns its id; known reports that the same event exists. A different measurement with the same id
+// StoreEvent stores an event once and returns its id; duplicate reports that the same event exists. A different measurement with the same id
 // (same device and second, other values) is stored under an id of its own.
 func StoreEvent(app core.App, e EventEntry, by audit.Actor, now time.Time) (id string, duplicate bool, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
@@ -82,7 +82,7 @@ func (e EventEntry) afterInsert(tx core.App, by audit.Actor, now time.Time) erro
 // announceQuarantined notifies staff of quarantined or unreadable events, at most once an hour each. Source: docs/decisions/gateway.md,
 // "Webhook answers" and "Other device vendors".
 func announceQuarantined(tx core.App, status string, now time.Time) error {
-	body, key := "Device events wait to be placed.", "event_quarantined "
+	body, key := "Device events are in quarantine and need a patient.", "event_quarantined "
 	if status == collections.EventRejected {
 		body, key = "Some device measurements could not be read.", "event_rejected "
 	}

@@ -200,4 +200,4 @@ func (w *Writer) SubmitAll(ctx context.Context, list []Submission) []SubmitResul
 }
 
 // errStaleGroup rolls back a group in which a late reading was evaluated against one that was rejected; each is then stored on its own.
-var errStaleGroup = errors.New("a late reading was judged by one that is not stored")
+var errStaleGroup = errors.New("a late reading was evaluated against one that was not stored")

@@ -19,7 +19,7 @@ var clinicalRoles = []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provi
 // recipients finds the recipients of announcements among active users.
 type recipients struct {
 	app core.App
-	// found caches queries for the announcements of one group, most of which repeat. Nil disables the cache.
+	// cache holds the results of queries for the announcements of one group, most of which repeat. Nil disables the cache.
 	cache map[string][]string
 }
 

@@ -17,7 +17,7 @@ const adultAge = 18
 
 const ageGroupBatch = 500
 
-// AgeOn returns the completed years of age on a date; born on February 29, the birthday in other years is March 1. known is false for an
+// AgeOn returns the completed years of age on a date; born on February 29, the birthday in other years is March 1. found is false for an
 // invalid birth date.
 func AgeOn(born phi.Text, year int, month time.Month, day int) (age int, found bool) {
 	birth, err := time.Parse(time.DateOnly, born.Reveal())

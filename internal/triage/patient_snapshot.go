@@ -100,7 +100,7 @@ func readSnapshots(app core.App, where string, params dbx.Params, now time.Time)
 	for rows.Next() {
 		var row snapshotRow
 		if err := row.scan(rows); err != nil {
-			return nil, fmt.Errorf("read a picture: %w", err)
+			return nil, fmt.Errorf("read a patient snapshot: %w", err)
 		}
 		snapshot, err := row.snapshot(inForce)
 		if err != nil {

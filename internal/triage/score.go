@@ -113,12 +113,12 @@ func (c ScoreInput) nothingOpen() bool {
 }
 
 // sumFactors adds the parts and drops those without points. Points are rounded to tenths before they are added, so the score is the sum
-// that users see. Unless floored is true, the sum is capped below the critical levels.
-func sumFactors(parts []Factor, beside bool) (sum int, factors []Factor) {
+// that users see. Unless uncapped is true, the sum is capped below the critical levels.
+func sumFactors(parts []Factor, uncapped bool) (sum int, factors []Factor) {
 	factors, tenths := []Factor{}, 0
 	for _, factor := range parts {
 		points := int(math.Round(factor.Points * 10))
-		if room := highestOther*10 - tenths; points > room && !beside {
+		if room := highestOther*10 - tenths; points > room && !uncapped {
 			points = room
 			factor.Detail += fmt.Sprintf(" Without a critical value that is unanswered or fresh the score ends at %d.", highestOther)
 		}

@@ -28,11 +28,11 @@ const (
 type IdentityProvider struct {
 	URL    string
 	Scopes []string // offered
-	// Page holds claims that the userinfo endpoint returns and the token omits.
+	// UserInfo holds claims that the userinfo endpoint returns and the token omits.
 	UserInfo map[string]any
-	// Spoil changes a token before it is signed.
+	// ModifyToken changes a token before it is signed.
 	ModifyToken func(token *jwt.Token)
-	// Forged signs tokens with a key that is not published.
+	// UnknownKey signs tokens with a key that is not published.
 	UnknownKey bool
 
 	t     testing.TB

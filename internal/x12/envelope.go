@@ -135,7 +135,7 @@ func (r *reader) interchange() error {
 			r.done = append(r.done, in)
 			return checkTrailer(s, in.ControlNumber, len(in.Groups))
 		default:
-			return s.fault(0, "cannot stand here: GS or IEA must")
+			return s.fault(0, "is not allowed here: GS or IEA must")
 		}
 	}
 }
@@ -168,7 +168,7 @@ func (r *reader) group(head Segment) (Group, error) {
 		case "GE":
 			return g, checkTrailer(s, g.ControlNumber, len(g.Sets))
 		default:
-			return g, s.fault(0, "cannot stand here: ST or GE must")
+			return g, s.fault(0, "is not allowed here: ST or GE must")
 		}
 	}
 }
@@ -188,7 +188,7 @@ func (r *reader) set(head Segment) (Set, error) {
 			set.trailer = s
 			return set, checkTrailer(s, set.ControlNumber, len(set.Segments)+2)
 		case "ISA", "GS", "ST", "GE", "IEA", "TA1":
-			return set, s.fault(0, "cannot stand here: SE must come before")
+			return set, s.fault(0, "is not allowed here: SE must come before")
 		}
 		set.Segments = append(set.Segments, s)
 	}

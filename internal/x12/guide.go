@@ -64,7 +64,7 @@ func (g guide[T]) find(s Segment, at loop) (r segmentRule[T], err error) {
 		if strings.IndexByte(r.within, byte(at)) >= 0 {
 			return r, nil
 		}
-		reason, position = "cannot stand here", 0
+		reason, position = "is not allowed here", 0
 	}
 	return r, s.fault(position, reason)
 }

@@ -86,7 +86,7 @@ var ackGuide = guide[ImplementationAck]{
 	}}},
 	"AK9": {{within: "HT", opens: 'Z', rules: []rule{must(1, text).among(groupCodes), must(2, count), must(3, count), must(4, count)}, handle: func(x *ImplementationAck, s Segment) error {
 		if n := len(x.Sets); n > 0 && !x.Sets[n-1].ended {
-			return s.fault(0, "cannot stand here: IK5 must come before")
+			return s.fault(0, "is not allowed here: IK5 must come before")
 		}
 		x.Code, x.Received, x.Accepted, x.Codes = s.Element(1), s.number(3), s.number(4), s.codes(5, 9)
 		return nil
@@ -100,7 +100,7 @@ func readImplementationAck(set Set) (*ImplementationAck, error) {
 
 func handleAK2(x *ImplementationAck, s Segment) error {
 	if x.Group == "" || len(x.Sets) > 0 && !x.Sets[len(x.Sets)-1].ended {
-		return s.fault(0, "cannot stand here: what it follows is not complete")
+		return s.fault(0, "is not allowed here: what it follows is not complete")
 	}
 	x.Sets = append(x.Sets, SetAck{Type: s.Element(1), ControlNumber: s.Element(2)})
 	return nil
@@ -110,7 +110,7 @@ func handleAK2(x *ImplementationAck, s Segment) error {
 func (x *ImplementationAck) currentSet(s Segment) (*SetAck, error) {
 	set := &x.Sets[len(x.Sets)-1] // exists: the table rejects the segment before AK2
 	if set.ended {
-		return nil, s.fault(0, "cannot stand here: IK5 has closed the transaction set")
+		return nil, s.fault(0, "is not allowed here: IK5 has closed the transaction set")
 	}
 	return set, nil
 }

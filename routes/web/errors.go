@@ -69,7 +69,7 @@ func (s *Server) refuse(c *Call, row Route, err error) {
 		}
 	}
 	if err := c.Send(status, kind, body); err != nil {
-		s.Log.WarnContext(c.Request.Context(), "answering with an error", "request_id", c.RequestID, "error", err)
+		s.Log.WarnContext(c.Request.Context(), "the request failed; the caller gets an error", "request_id", c.RequestID, "error", err)
 	}
 }
 
