@@ -16,24 +16,21 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
 	"github.com/vigilhealth/vigil/internal/claims"
-
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/fhirserver"
-
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/realtime"
-	"github.com/vigilhealth/vigil/jobs/retention"
-
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/jobs/retention"
 	"github.com/vigilhealth/vigil/routes"
 	"github.com/vigilhealth/vigil/routes/web"
 )
@@ -252,7 +249,7 @@ func (i rescoreRequests) Changed() {
 
 func (s *Service) rescoreOnRequest(ctx context.Context) {
 	if err := triage.RescoreOutdated(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
-		s.log.Error("patients not rescored after an upgrade; the hourly job retries", slog.Any("error", err)) // the hourly job retries
+		s.log.Error("patients not rescored after an upgrade; the hourly job retries", slog.Any("error", err))
 	}
 	for {
 		select {
@@ -261,7 +258,7 @@ func (s *Service) rescoreOnRequest(ctx context.Context) {
 		case <-s.rescoreRequests.waiting:
 		}
 		if _, _, err := triage.RescoreAll(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
-			s.log.Error("patients not rescored after a change of the default thresholds; the hourly job retries", slog.Any("error", err)) // the hourly job retries
+			s.log.Error("patients not rescored after a change of the default thresholds; the hourly job retries", slog.Any("error", err))
 		}
 	}
 }

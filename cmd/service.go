@@ -24,7 +24,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
-
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
@@ -32,20 +31,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/ratelimit"
-	"github.com/vigilhealth/vigil/internal/realtime"
-	"github.com/vigilhealth/vigil/routes/metrics"
-
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
-
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/realtime"
 	"github.com/vigilhealth/vigil/internal/sqlite"
-	"github.com/vigilhealth/vigil/internal/vitalsummary"
-
 	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/internal/vitalsummary"
 	"github.com/vigilhealth/vigil/internal/warehouse"
 	"github.com/vigilhealth/vigil/internal/webhooks"
 	"github.com/vigilhealth/vigil/jobs"
+	"github.com/vigilhealth/vigil/routes/metrics"
 )
 
 // drainTime bounds the wait for active requests when the service stops.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/phi"
-
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // CurrentSnooze returns the snooze of a patient and type that was not ended, or nil. It may have expired.

@@ -22,7 +22,6 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 	"github.com/jonboulle/clockwork"
-
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/cmd"

@@ -25,11 +25,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/jobs/retention"
-	"github.com/vigilhealth/vigil/jobs/schedule"
-
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/warehouse"
+	"github.com/vigilhealth/vigil/jobs/retention"
+	"github.com/vigilhealth/vigil/jobs/schedule"
 )
 
 // transformsPerRun bounds the FHIR conversions that one run retries.

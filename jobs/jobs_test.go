@@ -21,9 +21,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/emr"
-	"github.com/vigilhealth/vigil/jobs/schedule"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/jobs/schedule"
 )
 
 // bench is a running schedule with a fake clock.

@@ -15,7 +15,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/validate"
-
 	"github.com/vigilhealth/vigil/routes/web"
 )
 

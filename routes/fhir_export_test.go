@@ -19,7 +19,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fhirserver"
-
 	"github.com/vigilhealth/vigil/routes"
 )
 

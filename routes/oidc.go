@@ -7,7 +7,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
-
 	"github.com/vigilhealth/vigil/routes/web"
 )
 

@@ -19,7 +19,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/phi"
-
 	"github.com/vigilhealth/vigil/routes"
 )
 

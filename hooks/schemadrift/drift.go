@@ -105,7 +105,7 @@ func Differences(name string, found, wanted Collection) (all []Difference) {
 // publicRules returns the rules of an unknown collection that grant access to others than superusers.
 func publicRules(name string, found Collection) (all []Difference) {
 	for _, rule := range ruleNames {
-		if value, there := found[rule]; there && string(value) != "null" {
+		if value, ok := found[rule]; ok && string(value) != "null" {
 			all = append(all, Difference{name, rule, value, json.RawMessage("null")})
 		}
 	}
@@ -124,9 +124,9 @@ func Check(app core.App) ([]Difference, error) {
 	}
 	var all []Difference
 	for _, one := range found {
-		known, ours := wanted[one.Name]
+		known, isExpected := wanted[one.Name]
 		delete(wanted, one.Name)
-		if ours && matchesExpected(one, known) {
+		if isExpected && matchesExpected(one, known) {
 			continue
 		}
 		c, err := one.Load(app)
@@ -137,7 +137,7 @@ func Check(app core.App) ([]Difference, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case ours:
+		case isExpected:
 			all = append(all, Differences(one.Name, described, known)...)
 		default:
 			all = append(all, publicRules(one.Name, described)...)
@@ -151,7 +151,7 @@ func Check(app core.App) ([]Difference, error) {
 
 // RequestedChanges returns how a submitted collection differs from the one in the database; a new collection is compared with an empty one.
 func RequestedChanges(app core.App, sent *core.Collection) ([]Difference, error) {
-	wished, err := describe(sent)
+	requested, err := describe(sent)
 	if err != nil {
 		return nil, err
 	}
@@ -163,10 +163,10 @@ func RequestedChanges(app core.App, sent *core.Collection) ([]Difference, error)
 	}
 	var all []Difference
 	names := maps.Clone(current)
-	maps.Copy(names, wished)
+	maps.Copy(names, requested)
 	for _, what := range slices.Sorted(maps.Keys(names)) {
-		if !bytes.Equal(current[what], wished[what]) {
-			all = append(all, Difference{sent.Name, what, current[what], wished[what]})
+		if !bytes.Equal(current[what], requested[what]) {
+			all = append(all, Difference{sent.Name, what, current[what], requested[what]})
 		}
 	}
 	return all, nil

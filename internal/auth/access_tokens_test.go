@@ -13,7 +13,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/authz"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 

@@ -17,7 +17,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/phi"
-
 	"github.com/vigilhealth/vigil/internal/sqlite"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/internal/backup"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 

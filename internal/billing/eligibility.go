@@ -21,21 +21,21 @@ func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eli
 		return false, nil, err
 	}
 	f, today := patients[patientID], e.Day(now)
-	against := e.missingItems(f, today)
-	stands := func(item string) bool { return slices.Contains(against, item) }
-	held := slices.ContainsFunc(f.assignments, func(h DeviceAssignment) bool { return h.Until == "" })
+	missing := e.missingItems(f, today)
+	isMissing := func(item string) bool { return slices.Contains(missing, item) }
+	hasDevice := slices.ContainsFunc(f.assignments, func(h DeviceAssignment) bool { return h.Until == "" })
 	add := func(name string, ok bool, yes, no string) {
 		if ok {
 			no = yes
 		}
 		checks = append(checks, EligibilityCheck{name, ok, no})
 	}
-	add("enrolment", !stands(NotActive), "The patient is active.", "The patient is archived.")
-	add("consent", !stands(MissingConsent), "Consent to monitoring is in force, or is not required.", "No consent to monitoring is in force.")
-	add("diagnosis", !stands(MissingDiagnosis), "A diagnosis is on record.", "No diagnosis is on record.")
-	add("device", held, "A device is assigned.", "No device is assigned.")
+	add("enrolment", !isMissing(NotActive), "The patient is active.", "The patient is archived.")
+	add("consent", !isMissing(MissingConsent), "Consent to monitoring is in force, or is not required.", "No consent to monitoring is in force.")
+	add("diagnosis", !isMissing(MissingDiagnosis), "A diagnosis is on record.", "No diagnosis is on record.")
+	add("device", hasDevice, "A device is assigned.", "No device is assigned.")
 	add("setup", f.setupDay != "", "The setup was recorded.", "No setup is recorded; 99453 cannot be billed.")
-	return len(against) == 0, checks, nil
+	return len(missing) == 0, checks, nil
 }
 
 // EligiblePatients reports which patients may be billed today.

@@ -167,8 +167,8 @@ func raiseEntry(tx core.App, t tariff, d entryDraft, now time.Time) error {
 }
 
 // markTimeBilled locks the time entries that an entry bills.
-func markTimeBilled(tx core.App, entryID string, stretches []string, now time.Time) error {
-	for _, id := range stretches {
+func markTimeBilled(tx core.App, entryID string, times []string, now time.Time) error {
+	for _, id := range times {
 		if err := collections.MarkTimeBilled(tx, entryID, id, now); err != nil {
 			return err
 		}

@@ -41,12 +41,12 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 	if len(minutes) == 1 {
 		sum = minutes[0]
 	}
-	stretches, err := e.loggedTime(app, []string{patientID}, month)
+	times, err := e.loggedTime(app, []string{patientID}, month)
 	if err != nil {
 		return nil, err
 	}
-	over, counting := e.Day(now) > month.End, e.dropUnconsentedTime(f, stretches[patientID], month)
-	_, left, _ := e.planMonthTime(f, stretches[patientID], month, over, false)
+	over, counting := e.Day(now) > month.End, e.dropUnconsentedTime(f, times[patientID], month)
+	_, left, _ := e.planMonthTime(f, times[patientID], month, over, false)
 	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty, Interpretation} {
 		rule, ok := e.Rule(code, month.End)
 		if !ok {

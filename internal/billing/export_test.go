@@ -15,11 +15,11 @@ func (e *Engine) RuleForTest(month Span) collections.TimeRule { return e.timeRul
 // SecondsForTest returns the seconds that a run counts.
 func (e *Engine) SecondsForTest(t *testing.T, app core.App, patient string, month Span) int {
 	t.Helper()
-	stretches, err := e.loggedTime(app, []string{patient}, month)
+	times, err := e.loggedTime(app, []string{patient}, month)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return CountedSeconds(stretches[patient])
+	return CountedSeconds(times[patient])
 }
 
 // UnbilledSecondsForTest returns the seconds that the search for unbilled time counts.

@@ -62,8 +62,8 @@ func newLoggedTime(row collections.BillableTime) LoggedTime {
 
 // parseLoggedTime parses a row of [collections.BillableTimeLines].
 func parseLoggedTime(line string) (list []LoggedTime) {
-	for stretch := range strings.SplitSeq(line, ";") {
-		x := strings.Split(stretch, ",")
+	for entry := range strings.SplitSeq(line, ";") {
+		x := strings.Split(entry, ",")
 		seconds, _ := strconv.Atoi(x[3]) // written by SQLite as a number
 		list = append(list, LoggedTime{ID: x[0], Source: x[1], Category: x[5], StartedAt: collections.ParseInstant(x[2]), Seconds: seconds, HasNote: x[4] == "1"})
 	}
@@ -93,26 +93,26 @@ func (e *Engine) splitByMonth(list []LoggedTime) map[Span][]LoggedTime {
 }
 
 // dropUnconsentedTime removes time on days without consent.
-func (e *Engine) dropUnconsentedTime(f *patientFacts, stretches []LoggedTime, month Span) []LoggedTime {
+func (e *Engine) dropUnconsentedTime(f *patientFacts, times []LoggedTime, month Span) []LoggedTime {
 	if f.hasConsentThroughout(month) {
-		return stretches
+		return times
 	}
 	counts := e.consentedDays(f, month)
-	return slices.DeleteFunc(slices.Clone(stretches), func(s LoggedTime) bool { return !counts(e.Day(s.StartedAt)) })
+	return slices.DeleteFunc(slices.Clone(times), func(s LoggedTime) bool { return !counts(e.Day(s.StartedAt)) })
 }
 
 // setCounted sets how much of each time entry no earlier one covers, in order of start: each moment counts once, for any number of users who
 // logged it.
-func setCounted(stretches []LoggedTime) {
-	slices.SortFunc(stretches, func(a, b LoggedTime) int {
+func setCounted(times []LoggedTime) {
+	slices.SortFunc(times, func(a, b LoggedTime) int {
 		if order := a.StartedAt.Compare(b.StartedAt); order != 0 {
 			return order
 		}
 		return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.ID, b.ID))
 	})
 	var covered time.Time
-	for i := range stretches {
-		s := &stretches[i]
+	for i := range times {
+		s := &times[i]
 		from, until := s.StartedAt, s.EndedAt()
 		if covered.After(from) {
 			from = covered
@@ -127,16 +127,16 @@ func setCounted(stretches []LoggedTime) {
 }
 
 // CountedSeconds returns the seconds that count for one patient and month: each moment once, and care management only with live contact.
-func CountedSeconds(stretches []LoggedTime) int {
-	stretches = slices.Clone(stretches)
-	setCounted(stretches)
-	return sumCounted(stretches)
+func CountedSeconds(times []LoggedTime) int {
+	times = slices.Clone(times)
+	setCounted(times)
+	return sumCounted(times)
 }
 
 // sumCounted sums the result of [setCounted].
-func sumCounted(stretches []LoggedTime) int {
+func sumCounted(times []LoggedTime) int {
 	total, live := time.Duration(0), false
-	for _, s := range stretches {
+	for _, s := range times {
 		total += s.counted
 		live = live || s.isLive()
 	}
@@ -187,8 +187,8 @@ func (e *Engine) countForDecision(app core.App, patients map[string]*patientFact
 			months[month] = append(months[month], i)
 		}
 	}
-	for month, of := range months {
-		if err := e.subtractElsewhere(app, list, found, month, of); err != nil {
+	for month, indexes := range months {
+		if err := e.subtractElsewhere(app, list, found, month, indexes); err != nil {
 			return nil, err
 		}
 	}
@@ -197,38 +197,38 @@ func (e *Engine) countForDecision(app core.App, patients map[string]*patientFact
 
 // subtractElsewhere subtracts, for the entries of a list at the given indexes, the minutes in which the staff member was with another patient in
 // an earlier call. It also sets the minutes without live contact or of review.
-func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []countedFacts, m timeMonth, of []int) error {
-	people := map[string]bool{}
-	for _, i := range of {
-		people[list[i].patient] = true
+func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []countedFacts, m timeMonth, indexes []int) error {
+	patients := map[string]bool{}
+	for _, i := range indexes {
+		patients[list[i].patient] = true
 	}
-	ids := slices.Sorted(maps.Keys(people))
+	ids := slices.Sorted(maps.Keys(patients))
 	from, to := e.monthWithLead(m.month)
 	rows, err := collections.OverlapsElsewhere(app, ids, from, to)
 	if err != nil {
 		return err
 	}
-	away := map[string][]collections.OverlapElsewhere{}
+	elsewhere := map[string][]collections.OverlapElsewhere{}
 	for _, row := range rows {
-		away[row.Patient] = append(away[row.Patient], row.OverlapElsewhere)
+		elsewhere[row.Patient] = append(elsewhere[row.Patient], row.OverlapElsewhere)
 	}
-	stretches := map[string][]LoggedTime{}
-	if len(away) > 0 {
-		if stretches, err = e.loggedTimeByRule(app, slices.Sorted(maps.Keys(away)), m.month, m.rule); err != nil {
+	times := map[string][]LoggedTime{}
+	if len(elsewhere) > 0 {
+		if times, err = e.loggedTimeByRule(app, slices.Sorted(maps.Keys(elsewhere)), m.month, m.rule); err != nil {
 			return err
 		}
 	}
-	aside, err := e.uncountedMinutes(app, ids, m)
+	uncounted, err := e.uncountedMinutes(app, ids, m)
 	if err != nil {
 		return err
 	}
-	for _, i := range of {
+	for _, i := range indexes {
 		c, id := &found[i], list[i].patient
-		if with := away[id]; len(with) > 0 && c.minutes > 0 {
-			mine := stretches[id]
-			c.minutes = max(0, c.minutes-CountedSeconds(mine)/60+int(unionLength(exclusiveIntervals(mine, with))/time.Second)/60)
+		if overlaps := elsewhere[id]; len(overlaps) > 0 && c.minutes > 0 {
+			own := times[id]
+			c.minutes = max(0, c.minutes-CountedSeconds(own)/60+int(unionLength(exclusiveIntervals(own, overlaps))/time.Second)/60)
 		}
-		c.uncountedMinutes = aside[id]
+		c.uncountedMinutes = uncounted[id]
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func (e *Engine) countInterpretation(app core.App, patientID string, month Span,
 	if err != nil {
 		return err
 	}
-	stretches, err := e.loggedTimeByRule(app, []string{patientID}, month, rule)
+	times, err := e.loggedTimeByRule(app, []string{patientID}, month, rule)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (e *Engine) countInterpretation(app core.App, patientID string, month Span,
 		own := []interval{{s.StartedAt, s.EndedAt()}}
 		all, spans = append(all, own...), append(spans, subtractIntervals(own, intervalsElsewhere(s.ID, away))...)
 	}
-	for _, s := range stretches[patientID] {
+	for _, s := range times[patientID] {
 		taken = append(taken, interval{s.StartedAt, s.EndedAt()})
 	}
 	c.minutesWithOverlap = int(unionLength(all)/time.Second) / 60

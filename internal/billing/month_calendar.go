@@ -45,11 +45,11 @@ func (e *Engine) MonthCalendar(app core.App, patientID string, month Span, now t
 	for _, w := range windows[:len(windows)-1] {
 		periods = append(periods, CalendarPeriod{w.Start, w.End, len(w.days), baseRule(DeviceSupply).MinDays})
 	}
-	stretches, err := e.loggedTime(app, []string{patientID}, month)
+	times, err := e.loggedTime(app, []string{patientID}, month)
 	if err != nil {
 		return nil, nil, err
 	}
-	counting := e.dropUnconsentedTime(f, stretches[patientID], month)
+	counting := e.dropUnconsentedTime(f, times[patientID], month)
 	setCounted(counting)
 	spent := map[string]time.Duration{}
 	for _, s := range counting {

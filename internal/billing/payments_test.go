@@ -175,7 +175,7 @@ func TestRefundedIsNotBilledAgain(t *testing.T) {
 	}
 	var bound int
 	if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM time_entries WHERE billing_entry != ''").Row(&bound); err != nil || bound != 0 {
-		t.Errorf("%d stretches are still billed (%v)", bound, err)
+		t.Errorf("%d times are still billed (%v)", bound, err)
 	}
 	again := d.run(billing.AllJobs, "2026-02-03 03:00")
 	if len(again.Created) != 0 || !slices.ContainsFunc(again.Skipped, func(s billing.SkippedEntry) bool {

@@ -124,18 +124,18 @@ func (e *Engine) unattestedTimes(tx core.App, entry *collections.BillingEntry) (
 	behind := evidenceTimeIDs(entry)
 	if entry.Source() == SourceManual && baseRule(entry.CPTCode()).Category == collections.Interactive {
 		month := monthOf(entry.PeriodStart())
-		stretches, err := e.loggedTimeByRule(tx, []string{entry.PatientID()}, month, e.timeRuleOf(month))
+		times, err := e.loggedTimeByRule(tx, []string{entry.PatientID()}, month, e.timeRuleOf(month))
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range stretches[entry.PatientID()] {
+		for _, s := range times[entry.PatientID()] {
 			behind = append(behind, s.ID)
 		}
 		open, err := collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, behind)
-		vouched := slices.DeleteFunc(slices.Clone(stretches[entry.PatientID()]), func(s LoggedTime) bool {
+		attested := slices.DeleteFunc(slices.Clone(times[entry.PatientID()]), func(s LoggedTime) bool {
 			return slices.ContainsFunc(open, func(o collections.UnattestedTime) bool { return o.ID == s.ID })
 		})
-		if err != nil || CountedSeconds(vouched)/60 >= NeededMinutes(entry.CPTCode(), entry.Units()) {
+		if err != nil || CountedSeconds(attested)/60 >= NeededMinutes(entry.CPTCode(), entry.Units()) {
 			return nil, err
 		}
 		return open, nil

@@ -31,13 +31,13 @@ func (e *Engine) planTimeFor(app core.App, ids []string, month Span, lenient boo
 	if err != nil {
 		return nil, nil, err
 	}
-	stretches, err := e.loggedTime(app, ids, month)
+	times, err := e.loggedTime(app, ids, month)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, id := range ids {
 		if f := patients[id]; f != nil {
-			more, left, _ := e.planMonthTime(f, stretches[id], month, e.Day(now) > month.End, lenient)
+			more, left, _ := e.planMonthTime(f, times[id], month, e.Day(now) > month.End, lenient)
 			due, skipped = append(due, more...), append(skipped, left...)
 		}
 	}
@@ -136,11 +136,11 @@ type Block struct {
 // PlanMonth returns the codes that a patient's time in a month supports. Each moment counts once; seconds are summed and rounded down to
 // minutes: 99457 at 20, a unit of 99458 at 40, 60 and so on. 99470 requires a finished month with 10 to 19 minutes. Source:
 // docs/decisions/billing.md, "99457 and 99458", "Overlapping time", "The twenty-minute rule" and "CPT catalogue and the eight codes".
-func (e *Engine) PlanMonth(stretches []LoggedTime, monthOver bool) (blocks []Block) {
-	setCounted(stretches)
-	minutes := sumCounted(stretches) / 60
+func (e *Engine) PlanMonth(times []LoggedTime, monthOver bool) (blocks []Block) {
+	setCounted(times)
+	minutes := sumCounted(times) / 60
 	add := func(code string, fromMinute, toMinute, units int) {
-		block := e.newBlock(stretches, fromMinute*60, toMinute*60)
+		block := e.newBlock(times, fromMinute*60, toMinute*60)
 		if _, ok := e.Rule(code, block.ServiceDate); !ok {
 			return
 		}
@@ -161,10 +161,10 @@ func (e *Engine) PlanMonth(stretches []LoggedTime, monthOver bool) (blocks []Blo
 }
 
 // newBlock collects the time between two points of the month's summed seconds.
-func (e *Engine) newBlock(stretches []LoggedTime, from, to int) (b Block) {
+func (e *Engine) newBlock(times []LoggedTime, from, to int) (b Block) {
 	limit := func(seconds int) time.Duration { return time.Duration(seconds) * time.Second }
 	sum, firstContact := time.Duration(0), ""
-	for _, s := range stretches {
+	for _, s := range times {
 		before := sum
 		sum += s.counted
 		if firstContact == "" && s.isLive() {

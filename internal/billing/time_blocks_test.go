@@ -99,13 +99,13 @@ func TestMoreTimeAddsUnits(t *testing.T) {
 	}
 	d.want("fifty-nine", d.entries(patient), "99457 2026-01-10 1, 99458 2026-01-10 1")
 	if n := billed(); n != 1 {
-		t.Errorf("%d stretches are billed", n)
+		t.Errorf("%d times are billed", n)
 	}
 	more(900002, "2026-01-23 09:00", 1)
 	d.run(billing.TimeJob, "2026-01-24 09:00")
 	d.want("sixty", d.entries(patient), "99457 2026-01-10 1, 99458 2026-01-23 2")
 	if raised := d.entry(patient, billing.NextTwenty); raised.Id != next.Id || raised.AmountCents() != 2*3849 || raised.Minutes() != 40 || billed() != 3 {
-		t.Errorf("raised to %d cents, %d minutes, %d stretches", raised.AmountCents(), raised.Minutes(), billed())
+		t.Errorf("raised to %d cents, %d minutes, %d times", raised.AmountCents(), raised.Minutes(), billed())
 	}
 	if _, got := d.do(next, d.e.Review(d.by, "", "", false, at("2026-01-25 09:00"))); got != "" {
 		t.Fatal(got)
@@ -123,7 +123,7 @@ func TestMoreTimeAddsUnits(t *testing.T) {
 		t.Fatal(got)
 	}
 	if n := billed(); n != 1 { // the first stretch stays with the first twenty minutes
-		t.Errorf("after voiding %d stretches are billed", n)
+		t.Errorf("after voiding %d times are billed", n)
 	}
 	d.want("voided", skips(d.run(billing.TimeJob, "2026-01-30 09:00"), patient), "99458 voided_before")
 }

@@ -106,7 +106,7 @@ func (u *unbilledSearch) searchChunk(ids []string) error {
 	if err != nil {
 		return err
 	}
-	stretches, err := u.loggedTimeByMonth(ids)
+	times, err := u.loggedTimeByMonth(ids)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (u *unbilledSearch) searchChunk(ids []string) error {
 			continue
 		}
 		u.addDevicePeriods(f, windows[id])
-		u.addMonths(f, stretches[id])
+		u.addMonths(f, times[id])
 	}
 	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fhir"
-
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 

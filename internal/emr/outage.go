@@ -9,7 +9,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/emr"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 

@@ -16,7 +16,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/emr"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 

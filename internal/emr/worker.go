@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/vigilhealth/vigil/collections"
-
 	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/fhir"
 )

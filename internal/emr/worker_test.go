@@ -18,7 +18,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 

@@ -14,7 +14,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/escalations"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 

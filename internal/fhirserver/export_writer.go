@@ -21,13 +21,13 @@ import (
 // Run runs queued exports until ctx ends. An export that was interrupted, also by a kill of the service, starts again from the beginning.
 func (e *BulkExporter) Run(ctx context.Context, app core.App) {
 	if err := e.requeueInterrupted(app); err != nil {
-		e.options.Log.Error("bulk exporter could not requeue interrupted exports", slog.Any("error", err))
+		e.options.Log.Error("the bulk exporter could not requeue interrupted exports; they stay in progress until the next start", slog.Any("error", err))
 	}
 	ticker := time.NewTicker(sweepInterval)
 	defer ticker.Stop()
 	for {
 		if err := e.RunQueued(ctx, app); err != nil && ctx.Err() == nil {
-			e.options.Log.Error("bulk export failed", slog.Any("error", err))
+			e.options.Log.Error("a bulk export failed; its status reports the failure, and the client may request it again", slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():

@@ -10,7 +10,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/claims"
-
 	"github.com/vigilhealth/vigil/internal/templates"
 )
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/validate"
-
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
-
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 

@@ -83,8 +83,8 @@ func (f *patternHits) addLines(lines ...AuditedLine) {
 	}
 }
 
-func (f *patternHits) addTime(stretches ...LoggedTime) {
-	for _, s := range stretches {
+func (f *patternHits) addTime(times ...LoggedTime) {
+	for _, s := range times {
 		if f.times[s.ID] = true; s.Entry != "" {
 			f.entries[s.Entry] = true
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/backup"
-
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
