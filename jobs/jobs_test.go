@@ -231,7 +231,7 @@ func TestJobOfAnotherProcess(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	run(context.Background(), b.app, Engines{Log: slog.New(slog.NewTextHandler(b.log, nil)), Clock: b.clock}, table[0])
-	if ran || len(b.runs()) != 1 || !strings.Contains(b.log.String(), "its last run is still under way") {
+	if ran || len(b.runs()) != 1 || !strings.Contains(b.log.String(), "its last run is still running") {
 		t.Errorf("ran %t; %s", ran, b.log)
 	}
 	if err := collections.FinishJob(b.app, id, nil, "", b.clock.Now()); err != nil {

@@ -164,8 +164,8 @@ func (d *fixture) resolve(patient string, user *collections.User, opened, resolv
 	return said
 }
 
-// stretches returns a patient's time entries, as "from-until excluded seconds".
-func (d *fixture) times(patient string) (list []string) {
+// countedTimes returns a patient's time entries, as "from-until excluded seconds".
+func (d *fixture) countedTimes(patient string) (list []string) {
 	d.t.Helper()
 	for _, n := range d.times(patient) {
 		x := d.time(n)
@@ -186,8 +186,8 @@ func TestEscalationsShareNoTime(t *testing.T) {
 		"time_logged: Logged 0 minutes of 25 minutes: 25 minutes already logged as 1.")
 	d.want("the nurse's of the same patient", d.resolve(one, nurse, "2026-01-15 11:00", "2026-01-15 12:20", 30),
 		"time_logged: Logged 10 minutes of 30 minutes: 20 minutes already logged as 1.")
-	d.want("logged", fmt.Sprint(d.times(one)), "[11:45-12:10 25 0 12:10-12:20 10 20]")
-	d.want("logged for the other", fmt.Sprint(d.times(two)), "[]")
+	d.want("logged", fmt.Sprint(d.countedTimes(one)), "[11:45-12:10 25 0 12:10-12:20 10 20]")
+	d.want("logged for the other", fmt.Sprint(d.countedTimes(two)), "[]")
 
 	// no time counts before the opening, and a call in between splits the time
 	three := d.patient()
@@ -197,7 +197,7 @@ func TestEscalationsShareNoTime(t *testing.T) {
 	d.logged(nurse, call, "2026-01-15 18:00")
 	d.want("around a call", d.resolve(three, nurse, "2026-01-15 15:00", "2026-01-15 15:40", -1),
 		"time_logged: Logged 30 minutes of 40 minutes: 10 minutes already logged as 4.")
-	d.want("around a call", fmt.Sprint(d.times(three)), "[14:00-14:05 5 0 15:00-15:20 20 10 15:20-15:30 10 0 15:30-15:40 10 0]")
+	d.want("around a call", fmt.Sprint(d.countedTimes(three)), "[14:00-14:05 5 0 15:00-15:20 20 10 15:20-15:30 10 0 15:30-15:40 10 0]")
 	d.want("both ends", d.resolve(three, nurse, "2026-01-15 15:55", "2026-01-15 16:05", 60),
 		"time_logged: Logged 10 minutes of 60 minutes: 50 minutes before the escalation was opened.")
 
