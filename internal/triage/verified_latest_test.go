@@ -103,3 +103,33 @@ func TestTypedNormalKeepsCriticalBand(t *testing.T) {
 		}
 	}
 }
+
+// A value that only the patient typed is evaluated; a more severe verified one of the same type counts instead.
+func TestCurrentFinding(t *testing.T) {
+	at := func(r vitals.Reading, age time.Duration) vitals.Reading { r.MeasuredAt = now.Add(-age); return r }
+	const device, typed = vitals.OriginDevice, vitals.OriginPatient
+	for name, test := range map[string]struct {
+		device, typed float64      // SpO2; 0 for none
+		want          alerts.Level // "" in range
+		age           time.Duration
+	}{
+		"nothing":                     {0, 0, "", 0},
+		"a device":                    {85, 0, alerts.Critical, 2 * time.Hour},
+		"typed only":                  {0, 85, alerts.Critical, time.Hour},
+		"typed only, in range":        {0, 97, "", time.Hour},
+		"a device is more severe":     {85, 97, alerts.Critical, 2 * time.Hour},
+		"what was typed is as severe": {85, 84, alerts.Critical, time.Hour},
+	} {
+		snapshot := triage.PatientSnapshot{Thresholds: defaults}
+		if test.device != 0 {
+			snapshot.Latest = snapshot.Latest.With(at(oximetry(test.device), 2*time.Hour), device)
+		}
+		if test.typed != 0 {
+			snapshot.Latest = snapshot.Latest.With(at(oximetry(test.typed), time.Hour), typed)
+		}
+		finding, measured, found := snapshot.CurrentFinding(string(vitals.PulseOximetry))
+		if found != (test.device+test.typed > 0) || found && (finding.Level != test.want || !measured.Equal(now.Add(-test.age))) {
+			t.Errorf("%s: %q of %s (%t)", name, finding.Level, measured, found)
+		}
+	}
+}
