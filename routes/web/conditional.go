@@ -112,8 +112,10 @@ func parseTags(lines []string) (t tags) {
 	return t
 }
 
-// matchesStrongly is the comparison for changes, matchesWeakly that for reads. Source: RFC 9110, 8.8.3.2.
+// matchesStrongly is the comparison for changes. Source: RFC 9110, 8.8.3.2.
 func (t tags) matchesStrongly(tag string) bool { return t.any || slices.Contains(t.strong, tag) }
+
+// matchesWeakly is the comparison for reads.
 func (t tags) matchesWeakly(tag string) bool {
 	return t.matchesStrongly(tag) || slices.Contains(t.weak, tag)
 }
