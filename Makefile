@@ -87,7 +87,7 @@ test-deploy: ## the files in deploy/, read by the tools they are for
 	cd deploy/check; export GOFLAGS=; go test -vet=all ./...
 
 # Functions that no program calls and that stay: methods that fmt, slog and json look up, helpers of tests, and three lists that tests compare with.
-UNCALLED = \.(Format|LogValue|MarshalJSON)$$|^internal/vigiltest/|: (Kinds|Types|Templates)$$
+UNCALLED = \.(Format|LogValue|MarshalJSON)$$|^internal/vigiltest/|^e2e/|: (Kinds|Types|Templates)$$
 
 lint: ## words; golangci-lint by .golangci.yml: mistakes, formats, the import rule; unused functions; the workflows; the contract by Spectral and Redocly
 	@GOFLAGS= CGO_ENABLED=0 go run -C tools/wordlint . ../..

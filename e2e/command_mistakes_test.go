@@ -84,7 +84,7 @@ func TestCheckWarnings(t *testing.T) {
 	p.must(t, p.Dir, "backup", "create")
 	for _, address := range []string{"https://localhost:8443", "https://127.0.0.1", "https://[::1]"} {
 		env := with(p.Env, "VIGIL_ENVIRONMENT=production", "VIGIL_PUBLIC_URL="+address)
-		if said := wantCheck(t, env, p.Dir, 2, map[string]string{"settings": "warn"}); !strings.Contains(said, "VIGIL_PUBLIC_URL is an address of this machine alone") {
+		if said := wantCheck(t, env, p.Dir, 2, map[string]string{"settings": "warn"}); !strings.Contains(said, "VIGIL_PUBLIC_URL is a loopback address") {
 			t.Errorf("%s: check prints\n%s", address, said)
 		}
 	}

@@ -155,7 +155,7 @@ func TestConsoleTypes(t *testing.T) {
 		t.Skip("the console's tools are not installed: run make web")
 	}
 	command := exec.CommandContext(t.Context(), npm, "run", "--silent", "check")
-	command.Dir = "routes/console"
+	command.Dir = "tools/console"
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("npm run check: %v\n%s", err, out)
 	}

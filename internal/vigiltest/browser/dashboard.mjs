@@ -120,7 +120,7 @@ async function deletePatient(page) {
   await form.getByTitle("More options").click();
   await page.locator(".dropdown:popover-open").getByText("Delete").click();
   await refused(page, () => page.getByRole("button", { name: "Delete record" }).click());
-  await shows(toast(page), "Records of this kind are kept and cannot be deleted.");
+  await shows(toast(page), "Records of this kind cannot be deleted.");
   await form.waitFor({ state: "detached" });
   await columnOf(page, patient.id, "id").waitFor();
 }

@@ -95,7 +95,7 @@ async function findByName(page) {
   }
   await search(page, "nobodyiscalledso");
   await shows(page.locator("tbody"), "No records found");
-  await shows(searchbar(page), "e-mail address and phone number as a whole");
+  await shows(searchbar(page), "complete SSNs, email addresses and phone numbers");
   await shows(searchbar(page), "Not searched, because encrypted: date_of_birth, address,");
 }
 
