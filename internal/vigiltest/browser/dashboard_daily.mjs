@@ -116,7 +116,7 @@ async function findElsewhere(page) {
   });
   await open(page, "payers");
   await search(page, patient.last_name);
-  await shows(searchbar(page), "people are looked for in patients and users");
+  await shows(searchbar(page), "To find a person, search patients or users");
 }
 
 async function beToldWhyNot(page, asked) {
