@@ -126,7 +126,7 @@ func newClaimsLoader(settings config.Settings) claims.Loader {
 func (s *Service) newIntake() *ingest.Pipeline {
 	g := s.settings.Gateway
 	return ingest.NewPipeline(ingest.PipelineOptions{
-		Adapters: gateway.NewAdapters(g, s.settings.Clinical.MeasuredAtMaxFuture), Evaluator: s.readings, Writer: s.writer, Devices: s.devices,
+		Adapters: gateway.NewAdapters(g, s.settings.Clinical.MeasuredAtMaxFuture), Readings: s.readings, Writer: s.writer, Devices: s.devices,
 		AllowDuplicates: !g.DedupEnabled, RecheckBilling: s.billing.Recheck, Log: s.log,
 	})
 }

@@ -62,7 +62,7 @@ type Service struct {
 	push            *notifications.Push
 	dispatcher      *notifications.Dispatcher
 	directory       *patients.Directory
-	readings        *ingest.Evaluator
+	readings        *ingest.ReadingStore
 	writer          *ingest.Writer
 	intake          *ingest.Pipeline
 	emr             *emr.Client
@@ -120,7 +120,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.push = newPush(settings)
 	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, OnAttempt: s.metrics.CountPush})
 	s.dispatcher.Attach(app)
-	s.readings = ingest.NewEvaluator(ingest.Rules{
+	s.readings = ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
 		SendHeartRate: settings.FHIR.SendHeartRate, SendDevice: settings.FHIR.SendDevice,
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},

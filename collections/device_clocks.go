@@ -18,7 +18,7 @@ func ClockBounds(app core.App, patientID, deviceID string) (enrolled, made time.
 }
 
 // RecordWrongClock records a reading from a device with a wrong clock. Only the first one until a valid time is kept. A closed notification
-// about a fast clock does not count for a reset clock, so the clinicians are notified again.
+// about a future clock does not count for a reset clock, so the clinicians are notified again.
 func RecordWrongClock(tx core.App, deviceID, kind, patientID, observationID string, now time.Time) error {
 	return recordClock(tx, deviceID, kind, patientID, observationID, now, time.Time{}, `ON CONFLICT (device_id) DO UPDATE SET clock_wrong_at = excluded.clock_wrong_at,
 		clock_told_at = '', clock_patient = excluded.clock_patient, clock_observation = excluded.clock_observation WHERE clock_wrong_at = ''
@@ -51,16 +51,16 @@ func (d *Device) ClockNotifiedAt() time.Time { return instantOf(d, DeviceClockNo
 func (d *Device) ClockPatient() string       { return d.GetString("clock_patient") }
 func (d *Device) ClockObservation() string   { return d.GetString("clock_observation") }
 
-// RecordClockAhead records that a device sends future times and that the clinicians are notified. The clock is right again once a time after
+// RecordFutureClock records that a device sends future times and that the clinicians are notified. The clock is right again once a time after
 // now arrives.
-func RecordClockAhead(tx core.App, deviceID, kind, patientID string, now time.Time) error {
+func RecordFutureClock(tx core.App, deviceID, kind, patientID string, now time.Time) error {
 	return recordClock(tx, deviceID, kind, patientID, "", now, now, `ON CONFLICT (device_id) DO UPDATE SET clock_wrong_at = excluded.clock_wrong_at,
 		clock_told_at = excluded.clock_told_at, clock_patient = excluded.clock_patient, clock_observation = CASE clock_wrong_at WHEN '' THEN '' ELSE clock_observation END`)
 }
 
-// ExtendClockAhead ignores a time that has been reached as evidence of a right clock, because it was in the future when it first arrived.
-func ExtendClockAhead(tx core.App, deviceID string, at time.Time) error {
-	return exec(tx, "record a fast clock", `UPDATE devices SET clock_wrong_at = MAX(clock_wrong_at, {:at}) WHERE device_id = {:device} AND clock_wrong_at != ''`,
+// ExtendFutureClock ignores a time that has been reached as evidence of a right clock, because it was in the future when it first arrived.
+func ExtendFutureClock(tx core.App, deviceID string, at time.Time) error {
+	return exec(tx, "record a future clock", `UPDATE devices SET clock_wrong_at = MAX(clock_wrong_at, {:at}) WHERE device_id = {:device} AND clock_wrong_at != ''`,
 		dbx.Params{"at": Instant(at), "device": deviceID})
 }
 
@@ -111,7 +111,7 @@ func DecidedEvents(app core.App, deviceID, patientID string, at time.Time) ([]st
 
 // FutureEvents returns the undecided events of a device and patient without an open alert, newest first.
 func FutureEvents(app core.App, deviceID, patientID string, limit int) ([]string, error) {
-	return queryColumn[string](app, "list events of a fast clock", `SELECT id FROM gateway_events WHERE device_id = {:device} AND patient = {:patient}
+	return queryColumn[string](app, "list events of a future clock", `SELECT id FROM gateway_events WHERE device_id = {:device} AND patient = {:patient}
 		AND patient != '' AND status = 'rejected' AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.quarantine_id = gateway_events.id AND a.quarantine_id != ''
 			AND a.status IN ('active', 'acknowledged')) AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.id = gateway_events.alert
 			AND a.status IN ('active', 'acknowledged')) ORDER BY received_at DESC, id DESC LIMIT +{:limit}`,

@@ -24,7 +24,7 @@ const demoPatients = 40
 // there.
 func TestDemoMonthAlertRates(t *testing.T) {
 	d := newDashboard(t)
-	readings := ingest.NewEvaluator(ingest.Rules{
+	readings := ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: time.UTC, AutoTransform: true, MaxFuture: 5 * time.Minute,
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 	})

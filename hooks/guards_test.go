@@ -33,7 +33,7 @@ const (
 func bound(t *testing.T) (app *tests.TestApp, woken *int) {
 	t.Helper()
 	app, woken = vigiltest.NewApp(t), new(int)
-	engine := ingest.NewEvaluator(ingest.Rules{PracticeZone: time.UTC, AutoTransform: true, MaxFuture: time.Minute})
+	engine := ingest.NewReadingStore(ingest.Rules{PracticeZone: time.UTC, AutoTransform: true, MaxFuture: time.Minute})
 	hooks.Bind(app, hooks.Engines{
 		Observations: engine, Directory: patients.NewDirectory(), Zone: time.UTC,
 		Clock: func() time.Time { return vigiltest.Clock }, EvictUser: func(string) {}, Wake: func() { *woken++ }, WakeMailer: func() {},

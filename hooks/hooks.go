@@ -21,7 +21,7 @@ import (
 
 // Engines is what the handlers call, built once in cmd.
 type Engines struct {
-	Observations *ingest.Evaluator
+	Observations *ingest.ReadingStore
 	// ReportImplausible stores the implausible measurement of a record that was refused.
 	ReportImplausible func(app core.App, record *core.Record, by audit.Actor, now time.Time) error
 	Directory         *patients.Directory

@@ -41,14 +41,14 @@ func (nothing) Escalations(core.App, []string) (map[string]realtime.View, error)
 type station struct {
 	t         testing.TB
 	app       *tests.TestApp
-	readings  *ingest.Evaluator
+	readings  *ingest.ReadingStore
 	publisher *realtime.Publisher
 	server    *httptest.Server
 }
 
 func newStation(t testing.TB, requests int, views realtime.Views) *station {
 	t.Helper()
-	s := &station{t: t, app: vigiltest.NewApp(t), readings: ingest.NewEvaluator(ingest.Rules{PracticeZone: time.UTC})}
+	s := &station{t: t, app: vigiltest.NewApp(t), readings: ingest.NewReadingStore(ingest.Rules{PracticeZone: time.UTC})}
 	authority := auth.New(vigiltest.Sealer(), auth.Options{})
 	s.publisher = realtime.NewPublisher(realtime.Options{
 		Views: views, Check: authority.Check, Zone: time.UTC, Clock: time.Now, Log: slog.New(slog.DiscardHandler),

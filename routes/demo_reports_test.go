@@ -35,7 +35,7 @@ func newDemoClinic(t *testing.T, patients int, now time.Time) *clinic {
 		Submitter: claims.Submitter{ID: "DEMO", Contact: "Billing", ReceiverID: "DEMOHOUSE", ReceiverName: "Demo Clearing House", Usage: "T", PlaceOfService: "11"},
 	}
 	c.now = now
-	engine := ingest.NewEvaluator(ingest.Rules{
+	engine := ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 	})
 	if err := sandbox.Populate(c.app, engine, patients, newYork, now, func(int, int) {}); err != nil {

@@ -98,7 +98,7 @@ func viewResult(result ingest.Result) webhookAnswer {
 	return webhookAnswer{Status: webhookStatuses[result.Status], EventID: result.EventID, ObservationID: result.ObservationID, Reason: result.Reason}
 }
 
-// receiveFrom ingests a vendor's delivery. It reads only bodies with a valid signature and loses none of them: each
+// receiveFrom ingests a vendor's request. It reads only bodies with a valid signature and loses none of them: each
 // event is stored, a duplicate, quarantined, or rejected with a reason and still kept.
 func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]ingest.Result, error) {
 	if addr, err := netip.ParseAddr(c.Address); err != nil || !gateway.SourceAllowed(addr, a.GatewaySources) {
@@ -115,7 +115,7 @@ func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]ingest.Result, 
 	if secret == gateway.PreviousSecret {
 		a.Log.Info("webhook signed with the previous secret")
 	}
-	results, err := a.Intake.Receive(c.Request.Context(), c.App, ingest.Delivery{Vendor: vendor, Body: body, By: audit.Gateway(c.Origin()), At: c.Now})
+	results, err := a.Intake.Receive(c.Request.Context(), c.App, ingest.VendorRequest{Vendor: vendor, Body: body, By: audit.Gateway(c.Origin()), At: c.Now})
 	if err != nil { // storage failed; the sender retries
 		return nil, fault.New(fault.Unavailable, "service_unavailable", "The event could not be stored.").Because(err)
 	}
@@ -127,7 +127,7 @@ func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]ingest.Result, 
 	return results, nil
 }
 
-// countRefused counts the rejected events of a delivery answered with 200; a delivery rejected as a whole is counted
+// countRefused counts the rejected events of a request answered with 200; a request rejected as a whole is counted
 // elsewhere.
 func (a *api) countRefused(results []ingest.Result) {
 	for _, result := range results {

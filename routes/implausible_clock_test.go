@@ -12,7 +12,7 @@ import (
 
 // An implausible value with an impossible time: the alert states that the time is wrong and shows it, and the care team
 // is notified of the clock once per device, registered or not.
-func TestStoryImplausibleOfADeadClock(t *testing.T) {
+func TestStoryImplausibleOfAWrongClock(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		c := newIngestingClinic(t)
 		patient := c.enroll(object{"gateway_patient_id": "gw-1"})

@@ -26,7 +26,7 @@ import (
 // nightShift is a clinic with a patient, a writer, the minute jobs, and staff with phones that receive pushes.
 type nightShift struct {
 	*clinic
-	readings   *ingest.Evaluator
+	readings   *ingest.ReadingStore
 	dispatcher *notifications.Dispatcher
 	patient    string
 }
@@ -36,7 +36,7 @@ type nightShift struct {
 func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	w := &nightShift{readings: ingest.NewEvaluator(ingest.Rules{
+	w := &nightShift{readings: ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, ConfirmReadings: confirm, LateAfter: 24 * time.Hour,
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 	})}
@@ -45,7 +45,7 @@ func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	w.clinic = newIngestingClinic(t, func(e *routes.Engines) {
 		e.Readings, e.Writer, e.Push = w.readings, writer, notifications.NewPush(notifications.PushOptions{})
 		e.Intake = ingest.NewPipeline(ingest.PipelineOptions{
-			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Evaluator: w.readings, Writer: writer, Devices: e.Devices, Log: quiet,
+			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: w.readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})
 	})
 	ctx, cancel := context.WithCancel(context.Background())

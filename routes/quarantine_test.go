@@ -32,7 +32,7 @@ var gatewaySettings = config.Gateway{WebhookSecret: webhookSecret, TenoviSecret:
 // newIngestingClinic is a clinic with a running writer and a signing gateway.
 func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	t.Helper()
-	readings := ingest.NewEvaluator(ingest.Rules{
+	readings := ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute,
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 		LateAfter:            24 * time.Hour, IrregularHeartbeats: 3,
@@ -53,9 +53,9 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	}
 	c = newClinic(t, append([]func(*routes.Engines){func(e *routes.Engines) {
 		e.Readings, e.Writer, e.MaxFuture = readings, writer, 5*time.Minute
-		e.Transmissions = emr.NewWorker(emr.WorkerOptions{EMR: client, Load: ingest.NewEvaluator(ingest.Rules{}).LoadFHIR, Clock: now, Log: quiet})
+		e.Transmissions = emr.NewWorker(emr.WorkerOptions{EMR: client, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR, Clock: now, Log: quiet})
 		e.Intake = ingest.NewPipeline(ingest.PipelineOptions{
-			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Evaluator: readings, Writer: writer, Devices: e.Devices, Log: quiet,
+			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})
 	}}, change...)...)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -168,7 +168,7 @@ func TestIngestionStatus(t *testing.T) {
 	c.wantRoles("GET", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.DataMonitor)
 
 	still := newClinic(t, func(e *routes.Engines) { // without a running writer
-		e.Writer = ingest.NewWriter(ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork}), time.Now, e.Log, nil)
+		e.Writer = ingest.NewWriter(ingest.NewReadingStore(ingest.Rules{PracticeZone: newYork}), time.Now, e.Log, nil)
 	})
 	still.request(authz.Admin, "GET", path, nil).want(200).wantAt(object{"status": "down"})
 }

@@ -97,7 +97,7 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 	publisher := realtime.NewPublisher(realtime.Options{
 		Views: routes.LiveViews{}, Check: c.auth.Check, Zone: newYork, Clock: func() time.Time { return clock }, Log: quiet,
 	})
-	engine := ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork})
+	engine := ingest.NewReadingStore(ingest.Rules{PracticeZone: newYork})
 	writer := ingest.NewWriter(engine, func() time.Time { return clock }, quiet, func([]ingest.Outcome) { publisher.Wake() })
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup

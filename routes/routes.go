@@ -334,7 +334,7 @@ type Engines struct {
 	Clients             *auth.MachineClients
 	Push                *notifications.Push
 	Directory           *patients.Directory
-	Readings            *ingest.Evaluator
+	Readings            *ingest.ReadingStore
 	Writer              *ingest.Writer
 	Transmissions       *emr.Worker
 	Monitor             *dashboard.Monitor

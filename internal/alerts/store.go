@@ -45,7 +45,7 @@ type Draft struct {
 	// DeviceID is the device or hub the alert is about; "" if it is about a reading's values.
 	DeviceID string
 	// Unmeasured alerts have no value: value and threshold stay null.
-	Unmeasured bool
+	WithoutValue bool
 	// Informative alerts are stored resolved: no action is needed.
 	Informative bool
 	// Snoozed alerts are stored without a notification.
@@ -103,7 +103,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		row["status"], row["acknowledged"] = string(StatusResolved), true
 		row["acknowledged_by"], row["acknowledged_at"] = System, stored
 		row["resolved_by"], row["resolved_at"] = System, stored
-	} else if !draft.Unmeasured {
+	} else if !draft.WithoutValue {
 		row["value"], row["threshold"] = draft.Finding.Value, draft.Finding.Threshold
 	}
 	if draft.Late || draft.NormalReadings > 0 || draft.Superseded {

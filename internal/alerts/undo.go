@@ -33,93 +33,93 @@ type Undone struct {
 
 // Undo reverses the last action on an alert, in the caller's transaction, and audits it. Only its actor can, within a minute, and only if
 // nothing has happened to the alert since. Source: docs/decisions/alerts.md, "Undo".
-func Undo(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time) (done Undone, err error) {
+func Undo(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time) (undone Undone, err error) {
 	last, err := lastEvent(tx, alert.Id)
 	if err != nil {
-		return done, err
+		return undone, err
 	}
-	done.At = collections.ParseInstant(last.RecordedAt)
+	undone.At = collections.ParseInstant(last.RecordedAt)
 	switch event := audit.Event(last.Event); {
 	case event != audit.AlertAcknowledge && event != audit.AlertResolve:
-		return done, fault.State("invalid_state", "There is nothing to undo: the last change of the alert was not an acknowledgment or a resolution.")
+		return undone, fault.State("invalid_state", "There is nothing to undo: the last change of the alert was not an acknowledgment or a resolution.")
 	case last.ActorType != string(audit.ByUser) || last.ActorID != by.ID || by.Type != audit.ByUser:
-		return done, fault.New(fault.Forbidden, "permission_denied", "Only the user who acted on the alert can undo it.")
-	case now.Sub(done.At) > undoWithin:
-		return done, fault.State("invalid_state", "It is too late to undo this.")
+		return undone, fault.New(fault.Forbidden, "permission_denied", "Only the user who acted on the alert can undo it.")
+	case now.Sub(undone.At) > undoWithin:
+		return undone, fault.State("invalid_state", "It is too late to undo this.")
 	case addedText(last, "outcome") != "" || addedText(last, "clinical_note") != "":
-		return done, fault.State("invalid_state", "An acknowledgment with an outcome cannot be undone.")
+		return undone, fault.State("invalid_state", "An acknowledgment with an outcome cannot be undone.")
 	}
-	before, err := stateBefore(tx, alert, last, done.At)
+	before, err := stateBefore(tx, alert, last, undone.At)
 	if err != nil {
-		return done, err
+		return undone, err
 	}
-	done.Review, _ = last.Changes[ChangedReview].Old.(string)
-	was := alert.Status()
+	undone.Review, _ = last.Changes[ChangedReview].Old.(string)
+	from := alert.Status()
 	if err := alert.Restore(tx, before, now); err != nil {
-		return done, err
+		return undone, err
 	}
 	changes := audit.Changes{}
-	changes.Record(changedStatus, was, before.Status)
+	changes.Record(changedStatus, from, before.Status)
 	if note := addedText(last, changedNotes); note != "" {
 		changes[changedNotes] = audit.Change{Old: phi.Text(note)}
 	}
-	return done, auditAlert(tx, audit.AlertUndo, alert.Id, alert.PatientID(), changes, by, now)
+	return undone, auditAlert(tx, audit.AlertUndo, alert.Id, alert.PatientID(), changes, by, now)
 }
 
 // stateBefore returns the alert's state before its last action. If it cannot be restored, the result is an invalid_state fault.
-func stateBefore(tx core.App, alert *collections.Alert, last audit.StoredEntry, at time.Time) (was collections.AlertState, err error) {
+func stateBefore(tx core.App, alert *collections.Alert, last audit.StoredEntry, at time.Time) (before collections.AlertState, err error) {
 	changed := fault.State("invalid_state", "The alert has changed since.")
-	was = collections.AlertState{Status: alert.Status(), Acknowledged: true, Notes: alert.Notes()}
+	before = collections.AlertState{Status: alert.Status(), Acknowledged: true, Notes: alert.Notes()}
 	if change, moved := last.Changes[changedStatus]; moved {
 		if change.New != alert.Status() {
-			return was, changed
+			return before, changed
 		}
-		was.Status, _ = change.Old.(string)
+		before.Status, _ = change.Old.(string)
 	}
 	if note := addedText(last, changedNotes); note != "" {
 		remainder, ends := strings.CutSuffix(alert.Notes().Reveal(), note)
 		if !ends {
-			return was, changed
+			return before, changed
 		}
-		was.Notes = phi.Text(strings.TrimSuffix(remainder, "\n"))
+		before.Notes = phi.Text(strings.TrimSuffix(remainder, "\n"))
 	}
 	if held, _ := last.Changes[changedHeld].Old.(string); held != "" {
-		was.HeldUntil = collections.ParseInstant(held)
+		before.HeldUntil = collections.ParseInstant(held)
 	}
-	if Status(was.Status) != StatusActive {
-		return was, nil
+	if Status(before.Status) != StatusActive {
+		return before, nil
 	}
-	was.Acknowledged = false
-	return was, checkStillOpen(tx, alert, &was, at)
+	before.Acknowledged = false
+	return before, checkStillOpen(tx, alert, &before, at)
 }
 
 // checkStillOpen considers readings since the action: an alert about missing data is not reopened once data arrived, and a threshold alert
 // counts the normal readings after it again.
-func checkStillOpen(tx core.App, alert *collections.Alert, was *collections.AlertState, since time.Time) error {
-	over := false
+func checkStillOpen(tx core.App, alert *collections.Alert, before *collections.AlertState, since time.Time) error {
+	hasEnded := false
 	switch alert.Type() {
 	case TypeMissedReading, TypeNoReading24h:
 		device := ""
 		if alert.Type() == TypeNoReading24h {
 			device = alert.DeviceID()
 		}
-		came, err := collections.HasReadingSince(tx, alert.PatientID(), device, since)
+		arrived, err := collections.HasReadingSince(tx, alert.PatientID(), device, since)
 		if err != nil {
 			return err
 		}
-		over = came
+		hasEnded = arrived
 	case TypeHubOffline:
 		hub, found, err := collections.FindHub(tx, alert.DeviceID())
 		if err != nil {
 			return err
 		}
-		over = found && hub.Status != collections.HubOffline
+		hasEnded = found && hub.Status != collections.HubOffline
 	default:
-		came, err := collections.HasReadingSince(tx, alert.PatientID(), "", since)
-		was.ResetNormalReadings = came
+		arrived, err := collections.HasReadingSince(tx, alert.PatientID(), "", since)
+		before.ResetNormalReadings = arrived
 		return err
 	}
-	if over {
+	if hasEnded {
 		return fault.State("invalid_state", "The data that the alert reports as missing has arrived since.")
 	}
 	return nil

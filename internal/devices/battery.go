@@ -110,7 +110,7 @@ func batteryDraft(device *collections.Device, band BatteryBand) alerts.Draft {
 		finding.Message = fmt.Sprintf("The battery of device %s is %s: %.0f %%.", device.DeviceID(), word, *level)
 	}
 	return alerts.Draft{
-		PatientID: device.PatientID(), DeviceID: device.DeviceID(), Finding: finding, MeasuredAt: device.BatteryAt(), Unmeasured: level == nil,
+		PatientID: device.PatientID(), DeviceID: device.DeviceID(), Finding: finding, MeasuredAt: device.BatteryAt(), WithoutValue: level == nil,
 	}
 }
 

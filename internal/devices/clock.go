@@ -15,9 +15,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// ClockWrong reports whether a device cannot have measured something of a patient at a time: more than a year before enrollment, which is
+// IsWrongClock reports whether a device cannot have measured something of a patient at a time: more than a year before enrollment, which is
 // more than devices store, or before its manufacture. Source: docs/decisions/devices.md, "Wrong clock".
-func ClockWrong(app core.App, deviceID, patientID string, at time.Time) (bool, error) {
+func IsWrongClock(app core.App, deviceID, patientID string, at time.Time) (bool, error) {
 	enrolled, made, err := collections.ClockBounds(app, patientID, deviceID)
 	if err != nil {
 		return false, err
@@ -75,7 +75,7 @@ func checkClock(tx core.App, device *collections.Device, now time.Time) error {
 		return err
 	}
 	_, err = raise(tx, deviceAlert{kind: notifications.DeviceAlertRaised, draft: alerts.Draft{
-		PatientID: device.ClockPatient(), ObservationID: device.ClockObservation(), DeviceID: device.DeviceID(), MeasuredAt: wrongAt, Unmeasured: true,
+		PatientID: device.ClockPatient(), ObservationID: device.ClockObservation(), DeviceID: device.DeviceID(), MeasuredAt: wrongAt, WithoutValue: true,
 		Finding: alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: message},
 	}}, now)
 	return err

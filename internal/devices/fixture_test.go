@@ -28,7 +28,7 @@ type fixture struct {
 	*testing.T
 	app      *tests.TestApp
 	engine   *devices.Engine
-	readings *ingest.Evaluator
+	readings *ingest.ReadingStore
 	now      time.Time
 }
 
@@ -37,7 +37,7 @@ func newFixture(t *testing.T) *fixture {
 	newYork := zone(t, "America/New_York")
 	w := &fixture{T: t, app: vigiltest.NewApp(t), now: vigiltest.Clock}
 	w.engine = devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3})
-	w.readings = ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork})
+	w.readings = ingest.NewReadingStore(ingest.Rules{PracticeZone: newYork})
 	hooks.Bind(w.app, hooks.Engines{
 		Observations: w.readings, Directory: patients.NewDirectory(), Zone: newYork, Clock: func() time.Time { return w.now },
 		EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},

@@ -89,7 +89,7 @@ func setHubOffline(tx core.App, hub collections.Hub, was string, at, now time.Ti
 	}
 	for _, patient := range patients {
 		draft := alerts.Draft{
-			PatientID: patient, DeviceID: hub.HubID, MeasuredAt: at, Unmeasured: true,
+			PatientID: patient, DeviceID: hub.HubID, MeasuredAt: at, WithoutValue: true,
 			Finding: alerts.Finding{Type: alerts.TypeHubOffline, Level: alerts.Warning, Message: "Hub " + hub.HubID + " is offline."},
 		}
 		if _, err := raise(tx, deviceAlert{draft: draft, kind: notifications.DeviceAlertRaised}, now); err != nil {

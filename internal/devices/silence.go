@@ -84,7 +84,7 @@ func raiseSilence(tx core.App, row collections.AssignedDevice, since, now time.T
 		return err // a reading arrived in between
 	}
 	draft := alerts.Draft{
-		PatientID: row.PatientID, DeviceID: row.DeviceID, MeasuredAt: since, Unmeasured: true,
+		PatientID: row.PatientID, DeviceID: row.DeviceID, MeasuredAt: since, WithoutValue: true,
 		Finding: alerts.Finding{Type: alerts.TypeNoReading24h, Level: alerts.NoData, Message: silenceMessage(row)},
 	}
 	_, err = raise(tx, deviceAlert{draft: draft}, now)

@@ -111,7 +111,7 @@ func (e *Engine) checkStale(app core.App, row collections.MeasuredKind, now time
 		}
 		raised = true
 		draft := alerts.Draft{
-			PatientID: row.PatientID, DeviceID: newest.DeviceID, MeasuredAt: newest.MeasuredAt, Unmeasured: true,
+			PatientID: row.PatientID, DeviceID: newest.DeviceID, MeasuredAt: newest.MeasuredAt, WithoutValue: true,
 			Finding: alerts.Finding{
 				Type: alerts.TypeStaleReading, Level: alerts.Warning, Parameter: string(kind),
 				Message: fmt.Sprintf("The same %s values were sent on %d days in a row: the readings may be stale.", kind.Title(), kind.Definition().Stale.Days),

@@ -233,7 +233,7 @@ func (w *simulation) start() {
 		w.t.Fatal(err)
 	}
 	w.worker = emr.NewWorker(emr.WorkerOptions{
-		EMR: client, Schedule: schedule, ProbeInterval: 15 * time.Second, Load: ingest.NewEvaluator(ingest.Rules{}).LoadFHIR,
+		EMR: client, Schedule: schedule, ProbeInterval: 15 * time.Second, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR,
 		Clock: func() time.Time { return time.Now().UTC() }, Log: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(w.t.Context())

@@ -81,7 +81,7 @@ func sandboxClient(url string, key *rsa.PrivateKey, conditional bool, cache ...t
 // sandboxWorker delivers the app's real observations with a schedule of milliseconds.
 func sandboxWorker(client *emr.Client, finished func(emr.Result)) *emr.Worker {
 	return emr.NewWorker(emr.WorkerOptions{
-		EMR: client, Schedule: emr.Schedule{5e6, 5e6, 5e6, 5e6, 5e6}, Load: ingest.NewEvaluator(ingest.Rules{}).LoadFHIR,
+		EMR: client, Schedule: emr.Schedule{5e6, 5e6, 5e6, 5e6, 5e6}, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR,
 		Clock: wallClock, Log: slog.New(slog.DiscardHandler), Finished: finished,
 	})
 }

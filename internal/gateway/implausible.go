@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Implausible is a measurement that is rejected for values out of range, or because its device's clock is ahead.
+// Implausible is a measurement that is rejected for values out of range, or because its device has a future clock.
 type Implausible struct {
 	// Reading has all reported values; OutOfRange are those that no device should report.
 	Reading    vitals.Reading
@@ -39,7 +39,7 @@ func (e Event) EffectiveTime() time.Time {
 	return e.At
 }
 
-// onlyFutureClock reports whether the only error is a clock that is ahead.
+// onlyFutureClock reports whether the only error is a future clock.
 func (e Event) onlyFutureClock(err error) bool {
 	refused, ok := errors.AsType[*fault.Error](err)
 	return ok && e.isFutureClock && len(refused.Fields) == 1 && refused.Fields["timestamp"] != nil

@@ -15,7 +15,7 @@ import (
 
 // CreateFromRecord checks a reading that is created as a record in the dashboard or by a script, stores it with store, and writes the same
 // effects as for any other reading. It runs inside the transaction of the save.
-func (e *Evaluator) CreateFromRecord(tx core.App, record *core.Record, by audit.Actor, now time.Time, store func() error) (Outcome, error) {
+func (e *ReadingStore) CreateFromRecord(tx core.App, record *core.Record, by audit.Actor, now time.Time, store func() error) (Outcome, error) {
 	s, err := e.submissionFromRecord(record, by, now)
 	if err != nil {
 		return Outcome{}, err
@@ -57,7 +57,7 @@ func (e *Evaluator) CreateFromRecord(tx core.App, record *core.Record, by audit.
 }
 
 // submissionFromRecord converts a record, as filled in, to a submission.
-func (e *Evaluator) submissionFromRecord(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
+func (e *ReadingStore) submissionFromRecord(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
 	checks := validate.NewChecks()
 	reading := readingFromRecord(record)
 	reading.MeasuredAt = e.ParseMeasuredAt(checks, record, now)
@@ -77,7 +77,7 @@ func (e *Evaluator) submissionFromRecord(record *core.Record, by audit.Actor, no
 }
 
 // ParseMeasuredAt returns the time in a record, in any form that the contract accepts; zero for none.
-func (e *Evaluator) ParseMeasuredAt(checks *validate.Checks, record *core.Record, now time.Time) time.Time {
+func (e *ReadingStore) ParseMeasuredAt(checks *validate.Checks, record *core.Record, now time.Time) time.Time {
 	at := checks.Instant("measured_at", validate.Of(record.GetString(collections.ObservationMeasuredAt)), true)
 	checks.NotFuture("measured_at", at, now, e.rules.MaxFuture)
 	return at

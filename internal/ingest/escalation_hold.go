@@ -22,7 +22,7 @@ const severeWindow = 24 * time.Hour
 
 // mayHold reports whether the escalation of a severe blood pressure may be held: the practice enables it and no reading was critical within
 // a day. It queries only for severe readings. Source: docs/decisions/alerts.md, "Confirming a severe reading".
-func (e *Evaluator) mayHold(tx core.App, o Observation, t alerts.Thresholds, now time.Time) (bool, error) {
+func (e *ReadingStore) mayHold(tx core.App, o Observation, t alerts.Thresholds, now time.Time) (bool, error) {
 	if e.rules.ConfirmReadings <= 0 || o.addition != nil || now.Sub(o.Reading.MeasuredAt) > severeWindow || !isSevere(o.Reading, t) {
 		return false, nil
 	}
@@ -82,8 +82,8 @@ func (a *effectsWriter) promptRemeasure(draft alerts.Draft, id string) error {
 }
 
 // releaseHolds ends holds after a reading: held alerts join the escalation that it opened or joined, and are due at once if it is the last
-// reading needed to confirm or resolve them, see [Evaluator.ResolveHolds].
-func (e *Evaluator) releaseHolds(tx core.App, effects Effects, outcome Outcome, before triage.PatientSnapshot, now time.Time) error {
+// reading needed to confirm or resolve them, see [ReadingStore.ResolveHolds].
+func (e *ReadingStore) releaseHolds(tx core.App, effects Effects, outcome Outcome, before triage.PatientSnapshot, now time.Time) error {
 	if e.rules.ConfirmReadings <= 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ const (
 // ResolveHolds ends every hold that is due, each in a transaction of its own. If a repeat reading is severe or none came, the escalation
 // opens; otherwise the alert is resolved and a warning reports the average of the repeat readings. The deadline is stored with the alert
 // and survives a restart. A failure does not stop the others. Source: docs/decisions/alerts.md, "Confirming a severe reading".
-func (e *Evaluator) ResolveHolds(ctx context.Context, app core.App, now time.Time) (decided int, err error) {
+func (e *ReadingStore) ResolveHolds(ctx context.Context, app core.App, now time.Time) (decided int, err error) {
 	due, err := collections.DueHolds(app, now.Add(escalations.SweepSlack), maxHoldsPerRound)
 	if err != nil {
 		return 0, err

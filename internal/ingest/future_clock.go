@@ -19,10 +19,10 @@ import (
 // like an implausible one, with the time of receipt; one alert reports the clock and the worst values, and dangerous values alert as if the
 // clock were right. Source: docs/decisions/devices.md, "Future clock".
 
-// hasFutureClock reports whether the device's clock is ahead.
+// hasFutureClock reports whether the device has a future clock.
 func (c implausibleReading) hasFutureClock() bool { return !c.Ahead.IsZero() }
 
-// alertFutureClock raises the alerts for a measurement from a clock that is ahead.
+// alertFutureClock raises the alerts for a measurement from a future clock.
 func (e *Pipeline) alertFutureClock(tx core.App, c implausibleReading, now time.Time) error {
 	if err := collections.SetEventPatient(tx, c.eventID, c.patientID); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (e *Pipeline) alertFutureClock(tx core.App, c implausibleReading, now time.
 			return "", err
 		}
 		c.isMinor = snapshot.Minor != nil
-		c.isSuspect = e.Evaluator.IsSuspect(c.Reading, c.origin, snapshot)
+		c.isSuspect = e.Readings.IsSuspect(c.Reading, c.origin, snapshot)
 		if c.isAlarming(snapshot, now) {
 			if err := e.raiseAlert(tx, c, snapshot, now); err != nil {
 				return "", err
@@ -42,7 +42,7 @@ func (e *Pipeline) alertFutureClock(tx core.App, c implausibleReading, now time.
 		if err := e.updateClockAlert(tx, c, snapshot, now); err != nil {
 			return "", err
 		}
-		return c.patientID, collections.RecordClockAhead(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now)
+		return c.patientID, collections.RecordFutureClock(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now)
 	})
 }
 
@@ -128,7 +128,7 @@ func (e *Pipeline) updateClockAlert(tx core.App, c implausibleReading, snapshot 
 	return c.raiseClockAlert(tx, snapshot, now)
 }
 
-// openClockAlerts returns the open alerts about a clock that was ahead. Alerts about a dead clock have no quarantined event and are
+// openClockAlerts returns the open alerts about a future clock. Alerts about a wrong clock have no quarantined event and are
 // excluded.
 func openClockAlerts(tx core.App, deviceID, patientID string) ([]*collections.Alert, error) {
 	open, err := collections.OpenClockAlerts(tx, deviceID, patientID, alerts.TypeDeviceClock)
@@ -150,7 +150,7 @@ func (e *Pipeline) shownSeverity(tx core.App, alert *collections.Alert, snapshot
 	return other.severity(snapshot), true, nil
 }
 
-// pendingFutureReading is [Pipeline.pendingReading] for events of a clock that is ahead.
+// pendingFutureReading is [Pipeline.pendingReading] for events of a future clock.
 func (e *Pipeline) pendingFutureReading(
 	tx core.App, eventID, patientID string, snapshot triage.PatientSnapshot, now time.Time,
 ) (c implausibleReading, readingSnapshot triage.PatientSnapshot, readable bool, err error) {
@@ -178,23 +178,23 @@ func (e *Pipeline) pendingReading(
 	}
 	c = implausibleReading{eventID: eventID, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored)), isMinor: snapshot.Minor != nil}
 	if !c.hasFutureClock() {
-		c.wrongClock, err = isClockWrong(tx, event, patientID)
+		c.wrongClock, err = isWrongClock(tx, event, patientID)
 		return c, snapshot, err == nil, err
 	}
 	c.Reading.MeasuredAt = stored.ReceivedAt()
 	if err := snapshot.ReloadBaseline(tx, &c.Reading, now); err != nil {
 		return c, snapshot, false, err
 	}
-	c.isSuspect = e.Evaluator.IsSuspect(c.Reading, c.origin, snapshot)
+	c.isSuspect = e.Readings.IsSuspect(c.Reading, c.origin, snapshot)
 	return c, snapshot, true, nil
 }
 
-// raiseClockAlert raises the alert about a clock that is ahead, with all values of the reading.
+// raiseClockAlert raises the alert about a future clock, with all values of the reading.
 func (c implausibleReading) raiseClockAlert(tx core.App, snapshot triage.PatientSnapshot, now time.Time) error {
 	finding, _ := c.finding(snapshot.Thresholds)
 	message := c.findingText(snapshot) + finding.Message
 	id, err := alerts.Raise(tx, alerts.Draft{
-		PatientID: c.patientID, DeviceID: c.Reading.DeviceID, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin, Unmeasured: true,
+		PatientID: c.patientID, DeviceID: c.Reading.DeviceID, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin, WithoutValue: true,
 		ReportedValues: c.reportedValues(), QuarantineID: c.eventID,
 		Finding: alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: message},
 	}, now)
@@ -221,7 +221,7 @@ func supersedeAlert(tx core.App, alert *collections.Alert, now time.Time) error 
 // maxClockEvents bounds how many events of one device are read again.
 const maxClockEvents = 200
 
-// alertNextPending raises the alert for the worst event still pending of a device with a clock that is ahead, after a person decided about the
+// alertNextPending raises the alert for the worst event still pending of a device with a future clock, after a person decided about the
 // one that was shown.
 func (e *Pipeline) alertNextPending(tx core.App, decided gateway.Event, patientID string, now time.Time) error {
 	if decided.Implausible == nil || decided.Implausible.Ahead.IsZero() {

@@ -22,9 +22,9 @@ var (
 )
 
 // newApp returns an app with its hooks, and the evaluator that they call.
-func newApp(t testing.TB, rules ingest.Rules) (*tests.TestApp, *ingest.Evaluator) {
+func newApp(t testing.TB, rules ingest.Rules) (*tests.TestApp, *ingest.ReadingStore) {
 	t.Helper()
-	app, engine := vigiltest.NewApp(t), ingest.NewEvaluator(rules)
+	app, engine := vigiltest.NewApp(t), ingest.NewReadingStore(rules)
 	hooks.Bind(app, hooks.Engines{
 		Observations: engine, Directory: patients.NewDirectory(), Zone: newYork,
 		Clock: func() time.Time { return now }, EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
@@ -37,7 +37,7 @@ func gatewaySubmission(patient string, r vitals.Reading) ingest.Submission {
 }
 
 // storeReading stores a reading in a transaction of its own.
-func storeReading(t testing.TB, app core.App, engine *ingest.Evaluator, s ingest.Submission) ingest.Outcome {
+func storeReading(t testing.TB, app core.App, engine *ingest.ReadingStore, s ingest.Submission) ingest.Outcome {
 	t.Helper()
 	outcome, err := tryIngest(app, engine, s)
 	if err != nil {
@@ -46,7 +46,7 @@ func storeReading(t testing.TB, app core.App, engine *ingest.Evaluator, s ingest
 	return outcome
 }
 
-func tryIngest(app core.App, engine *ingest.Evaluator, s ingest.Submission) (outcome ingest.Outcome, err error) {
+func tryIngest(app core.App, engine *ingest.ReadingStore, s ingest.Submission) (outcome ingest.Outcome, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		outcome, err = engine.Ingest(tx, s, now)
 		return err

@@ -89,11 +89,11 @@ func errAlreadyMatched() error {
 }
 
 func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
-	wrong, err := isClockWrong(tx, event, patientID)
+	wrong, err := isWrongClock(tx, event, patientID)
 	if err != nil {
 		return err
 	}
-	if !wrong { // a dead clock reports the same time again and again
+	if !wrong { // a wrong clock reports the same time again and again
 		if decided, err := e.applyEarlierDecision(tx, stored, event, patientID, now); err != nil || decided {
 			return err
 		}

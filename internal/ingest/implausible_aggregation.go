@@ -87,7 +87,7 @@ func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.
 	for _, alert := range candidates {
 		undated := false
 		if n.draft.Late {
-			if undated, err = devices.ClockWrong(tx, c.Reading.DeviceID, c.patientID, alert.MeasuredAt()); err != nil {
+			if undated, err = devices.IsWrongClock(tx, c.Reading.DeviceID, c.patientID, alert.MeasuredAt()); err != nil {
 				return nil, err
 			}
 		}

@@ -116,7 +116,7 @@ func (e *Pipeline) confirmedSubmission(
 		event.Reading = &part
 		s = gatewaySubmission(*event, match.patient, by, now)
 		s.Addition = true
-		if s.WrongClock, err = isClockWrong(tx, *event, match.patient); err != nil {
+		if s.WrongClock, err = isWrongClock(tx, *event, match.patient); err != nil {
 			return s, err
 		}
 	default:

@@ -18,7 +18,7 @@ import (
 // raiseAlert stores and announces the alert of an implausible reading, or merges it into an open one, and opens or joins the stat
 // escalation.
 func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage.PatientSnapshot, now time.Time) (err error) {
-	late, superseded := e.Evaluator.IsLate(c.Reading.MeasuredAt, now), false
+	late, superseded := e.Readings.IsLate(c.Reading.MeasuredAt, now), false
 	if late && !c.wrongClock {
 		if superseded, err = c.isSuperseded(tx, snapshot.Thresholds); err != nil {
 			return err

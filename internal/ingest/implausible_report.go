@@ -162,7 +162,7 @@ func (e *Pipeline) quarantineImplausible(tx core.App, entry EventEntry, patientI
 // ReportImplausibleRecord reports the implausible measurement in a record that was rejected, if there is one.
 func (e *Pipeline) ReportImplausibleRecord(app core.App, record *core.Record, by audit.Actor, now time.Time) error {
 	o, fields := ObservationFromRecord(record), validate.NewChecks()
-	o.Reading.MeasuredAt = e.Evaluator.ParseMeasuredAt(fields, record, now)
+	o.Reading.MeasuredAt = e.Readings.ParseMeasuredAt(fields, record, now)
 	outside, ok := o.Reading.OutOfRange()
 	if !ok || len(fields.Fields) > 0 || o.PatientID == "" {
 		return nil

@@ -49,9 +49,9 @@ type ImportResult struct{ Stored, Duplicates, Rejected int }
 // Import stores the measurements of a table under the gateway's rules and keys: a line that is stored already, from any source, changes
 // nothing, so an import can be repeated or resumed. Lines without a patient are rejected and not quarantined: the file is still there.
 func (e *Pipeline) Import(ctx context.Context, app core.App, table Table, o ImportOptions) (done ImportResult, err error) {
-	i := &importRun{ImportOptions: o, pipeline: e, ingest: e.Evaluator.Ingest, app: app}
+	i := &importRun{ImportOptions: o, pipeline: e, ingest: e.Readings.Ingest, app: app}
 	if o.DryRun {
-		i.ingest = NewDryRun(e.Evaluator).Ingest
+		i.ingest = NewDryRun(e.Readings).Ingest
 	}
 	for {
 		block, more, err := i.parseLines(table)
@@ -74,7 +74,7 @@ type importRun struct {
 	lines  int
 	done   ImportResult
 	// batch is the block that is being stored; pipeline reopens its superseded alerts.
-	batch       *deliveryBatch
+	batch       *readingBatch
 	pipeline    *Pipeline
 	implausible []implausibleLine
 }
@@ -142,9 +142,9 @@ func (i *importRun) reject(line int, reason string) {
 
 // storeBlock stores a block in order of measurement.
 func (i *importRun) storeBlock(ctx context.Context, block []importLine) error {
-	i.batch = &deliveryBatch{pipeline: i.pipeline, newest: newestReadings{}, at: i.Clock()}
+	i.batch = &readingBatch{pipeline: i.pipeline, newest: newestReadings{}, at: i.Clock()}
 	sorted := make([]importLine, len(block))
-	for n, index := range deliveryOrder(block, importLine.measurement) {
+	for n, index := range measurementOrder(block, importLine.measurement) {
 		if sorted[n] = block[index]; hasReading(sorted[n].measurement()) {
 			i.batch.newest.add(sorted[n].event)
 		}
@@ -227,19 +227,19 @@ func rejectionText(refused *fault.Error) string {
 
 // DryRun returns the outcome of storing readings one after the other, and stores nothing.
 type DryRun struct {
-	evaluator *Evaluator
-	seen      map[string]string // values by gateway key
+	readings *ReadingStore
+	seen     map[string]string // values by gateway key
 }
 
 // NewDryRun starts from what is stored.
-func NewDryRun(e *Evaluator) *DryRun { return &DryRun{evaluator: e, seen: map[string]string{}} }
+func NewDryRun(e *ReadingStore) *DryRun { return &DryRun{readings: e, seen: map[string]string{}} }
 
-// Ingest returns the outcome of [Evaluator.Ingest], and treats the reading as stored from then on.
+// Ingest returns the outcome of [ReadingStore.Ingest], and treats the reading as stored from then on.
 func (r *DryRun) Ingest(app core.App, s Submission, now time.Time) (Outcome, error) {
-	if _, err := r.evaluator.findPatient(app, nil, s); err != nil {
+	if _, err := r.readings.findPatient(app, nil, s); err != nil {
 		return Outcome{}, err
 	}
-	o := r.evaluator.newObservation(s, now)
+	o := r.readings.newObservation(s, now)
 	values := readingKey("", s.Reading)
 	if earlier, met := r.seen[s.GatewayKey]; met {
 		return Outcome{Observation: o, Duplicate: earlier == values, Conflict: earlier != values}, nil

@@ -21,10 +21,10 @@ import (
 
 // PipelineOptions are the pipeline's dependencies.
 type PipelineOptions struct {
-	Adapters  gateway.Adapters
-	Evaluator *Evaluator
-	Writer    *Writer
-	Devices   *devices.Engine
+	Adapters gateway.Adapters
+	Readings *ReadingStore
+	Writer   *Writer
+	Devices  *devices.Engine
 	// AllowDuplicates stores repeats of a webhook too; for tests of the gateway.
 	AllowDuplicates bool
 	// RecheckBilling checks the patient's billing again after a reading was retracted; nil without billing.
@@ -57,7 +57,7 @@ const (
 	Rejected    Status = "refused" // it cannot be read
 )
 
-// Result is the result of one event of a delivery.
+// Result is the result of one event of a request.
 type Result struct {
 	Event         gateway.Event // as far as it could be parsed
 	Status        Status
@@ -68,24 +68,24 @@ type Result struct {
 	Rejection     *fault.Error
 }
 
-// Delivery is an authenticated request of a vendor.
-type Delivery struct {
+// VendorRequest is an authenticated request of a vendor.
+type VendorRequest struct {
 	Vendor gateway.Vendor
 	Body   []byte
 	By     audit.Actor
 	At     time.Time // time of receipt
 }
 
-// Receive processes the events of a delivery in order of measurement and returns their results in the delivery's order. After an error not
-// all of them are stored: the vendor has to send the delivery again, and stored events are duplicates then.
-func (e *Pipeline) Receive(ctx context.Context, app core.App, d Delivery) (results []Result, err error) {
-	parts, anyParsed, err := e.parseDelivery(d)
+// Receive processes the events of a request in order of measurement and returns their results in the order of the request. After an error not
+// all of them are stored: the vendor has to send the request again, and stored events are duplicates then.
+func (e *Pipeline) Receive(ctx context.Context, app core.App, d VendorRequest) (results []Result, err error) {
+	parts, anyParsed, err := e.parseRequest(d)
 	if err != nil {
 		return nil, err
 	}
-	batch := e.newDeliveryBatch(parts, d.At)
+	batch := e.newRequestBatch(parts, d.At)
 	results = make([]Result, len(parts))
-	for _, index := range deliveryOrder(parts, deliveryEvent.measurement) {
+	for _, index := range measurementOrder(parts, requestEvent.measurement) {
 		part := parts[index]
 		d.Body = part.body
 		var result Result
@@ -103,15 +103,15 @@ func (e *Pipeline) Receive(ctx context.Context, app core.App, d Delivery) (resul
 	return results, batch.reopenSuperseded(app, d.At)
 }
 
-// deliveryEvent is one event of a delivery.
-type deliveryEvent struct {
+// requestEvent is one event of a request.
+type requestEvent struct {
 	body      []byte
 	event     gateway.Event // as far as it could be parsed
 	rejection *fault.Error  // why it cannot be parsed
 }
 
-// parseDelivery splits and parses a delivery. anyParsed: some of it was parsed, so its sender gets no error.
-func (e *Pipeline) parseDelivery(d Delivery) (parts []deliveryEvent, anyParsed bool, err error) {
+// parseRequest splits and parses a request. anyParsed: some of it was parsed, so its sender gets no error.
+func (e *Pipeline) parseRequest(d VendorRequest) (parts []requestEvent, anyParsed bool, err error) {
 	adapter := e.Adapters[d.Vendor]
 	for _, body := range adapter.Split(d.Body) {
 		event, err := adapter.Parse(body, d.At)
@@ -120,15 +120,15 @@ func (e *Pipeline) parseDelivery(d Delivery) (parts []deliveryEvent, anyParsed b
 			return nil, false, err
 		}
 		anyParsed = anyParsed || !refused
-		parts = append(parts, deliveryEvent{body, event, refusal})
+		parts = append(parts, requestEvent{body, event, refusal})
 		if len(event.LeftOut) > 0 {
-			parts = append(parts, deliveryEvent{body, event, fault.Validation(event.LeftOut)})
+			parts = append(parts, requestEvent{body, event, fault.Validation(event.LeftOut)})
 		}
 	}
 	return parts, anyParsed, nil
 }
 
-func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway.Event, d Delivery, batch *deliveryBatch) (Result, error) {
+func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway.Event, d VendorRequest, batch *readingBatch) (Result, error) {
 	if retracted, err := e.findDiscardedPart(app, event, d); err != nil || retracted != nil {
 		return Result{Status: Duplicate, EventID: event.ID()}, err
 	}
@@ -155,8 +155,8 @@ func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway
 	case v.status == Processed || v.status == Ignored:
 		return e.processDeviceEvent(app, event, v.status, d)
 	}
-	if v.outcome.CheckDevice || v.isRedelivery(event) {
-		if err := e.reconcileRedelivery(app, event, v, d); err != nil {
+	if v.outcome.CheckDevice || v.isResent(event) {
+		if err := e.releaseResent(app, event, v, d); err != nil {
 			return Result{}, err
 		}
 	}
@@ -214,7 +214,7 @@ func classify(app core.App, event gateway.Event, store func(patientID string) (O
 
 // storeRejected stores an event that cannot be parsed, because its vendor stops sending it at some point, and raises the alert for its
 // implausible values.
-func (e *Pipeline) storeRejected(app core.App, p deliveryEvent, d Delivery, notifyStaff bool) (Result, error) {
+func (e *Pipeline) storeRejected(app core.App, p requestEvent, d VendorRequest, notifyStaff bool) (Result, error) {
 	result := Result{Status: Rejected, Rejection: p.rejection}
 	err := app.RunInTransaction(func(tx core.App) (err error) {
 		result.EventID, result.SeenBefore, err = StoreEvent(tx, EventEntry{
@@ -230,7 +230,7 @@ func (e *Pipeline) storeRejected(app core.App, p deliveryEvent, d Delivery, noti
 }
 
 // quarantineEvent quarantines a measurement. A repeat of one that was closed since is a duplicate.
-func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason string, d Delivery) (Result, error) {
+func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason string, d VendorRequest) (Result, error) {
 	entry := EventEntry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: d.Body}
 	if reason == ReasonConflict {
 		entry.ID = gateway.BodyID(d.Vendor, d.Body) // its own key belongs to the reading it conflicts with
@@ -249,7 +249,7 @@ func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason str
 
 // processDeviceEvent stores an event without an observation and applies it to the device or hub in one transaction, so that the vendor
 // sends it again if it fails.
-func (e *Pipeline) processDeviceEvent(app core.App, event gateway.Event, status Status, d Delivery) (Result, error) {
+func (e *Pipeline) processDeviceEvent(app core.App, event gateway.Event, status Status, d VendorRequest) (Result, error) {
 	result := Result{Status: status, EventID: event.ID()}
 	stored := collections.EventHandled
 	if status == Ignored {

@@ -25,7 +25,7 @@ type HeartbeatFlags struct {
 }
 
 // loadHeartbeatFlags reads the flags that are counted with a reading's own.
-func (e *Evaluator) loadHeartbeatFlags(tx core.App, o Observation, open []alerts.Open, now time.Time) (f HeartbeatFlags, err error) {
+func (e *ReadingStore) loadHeartbeatFlags(tx core.App, o Observation, open []alerts.Open, now time.Time) (f HeartbeatFlags, err error) {
 	if r := o.valuesToEvaluate(); e.rules.IrregularHeartbeats == 0 || r.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
 		return f, nil
 	}
@@ -111,7 +111,7 @@ func (f HeartbeatFlags) warningDraft(o Observation, rules Rules, now time.Time) 
 		return warning, false
 	}
 	warning = alertDraft(o, recurringFinding(f.countWithin(at)), false)
-	warning.MeasuredAt, warning.Unmeasured = at, true
+	warning.MeasuredAt, warning.WithoutValue = at, true
 	if warning.Late = rules.isLate(o.Reading.MeasuredAt, now); warning.Late {
 		warning.Superseded = now.Sub(f.Times[len(f.Times)-1]) > recurrenceWindow
 	}

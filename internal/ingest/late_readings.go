@@ -18,7 +18,7 @@ func (r Rules) isLate(measuredAt, now time.Time) bool {
 }
 
 // IsLate reports whether a reading measured at a time is late.
-func (e *Evaluator) IsLate(measuredAt, now time.Time) bool { return e.rules.isLate(measuredAt, now) }
+func (e *ReadingStore) IsLate(measuredAt, now time.Time) bool { return e.rules.isLate(measuredAt, now) }
 
 // hasNewerLatest reports whether the patient's latest values include a newer one of a group that the reading has.
 func hasNewerLatest(latest triage.Latest, r vitals.Reading) bool {
@@ -35,7 +35,7 @@ func hasNewerLatest(latest triage.Latest, r vitals.Reading) bool {
 	return false
 }
 
-// isSuperseded reports whether the group was measured after a late reading by an origin at least as reliable, in the same delivery or
+// isSuperseded reports whether the group was measured after a late reading by an origin at least as reliable, in the same request or
 // stored.
 func isSuperseded(tx core.App, o Observation, group []*vitals.Parameter, following []vitals.Reading, late bool) (bool, error) {
 	if !late {
@@ -65,7 +65,7 @@ func HasNewerReadings(tx core.App, patientID string, groups [][]*vitals.Paramete
 
 // addNewerInGroup adds to a late reading the later readings of its sorted group that can supersede it: of a known time and an origin at
 // least as reliable. Source: docs/decisions/alerts.md, "Late readings".
-func (e *Evaluator) addNewerInGroup(s Submission, after []*groupItem, now time.Time) Submission {
+func (e *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now time.Time) Submission {
 	if len(after) == 0 || !e.IsLate(s.Reading.MeasuredAt, now) {
 		return s
 	}

@@ -24,7 +24,7 @@ func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, 
 	}
 	holder, patient := found.HolderThen, found.Named
 	if holder == "" {
-		if holder, err = currentHolderIfClockWrong(app, event, found.HolderNow); err != nil {
+		if holder, err = currentHolderIfWrongClock(app, event, found.HolderNow); err != nil {
 			return "", "", err
 		}
 	}
@@ -47,12 +47,12 @@ func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, 
 	return patient.ID, "", nil
 }
 
-// currentHolderIfClockWrong returns the current holder of an event's device if the event's time cannot be right; "" if it may be.
-func currentHolderIfClockWrong(app core.App, event gateway.Event, holder string) (string, error) {
+// currentHolderIfWrongClock returns the current holder of an event's device if the event's time cannot be right; "" if it may be.
+func currentHolderIfWrongClock(app core.App, event gateway.Event, holder string) (string, error) {
 	if holder == "" {
 		return "", nil
 	}
-	wrong, err := isClockWrong(app, event, holder)
+	wrong, err := isWrongClock(app, event, holder)
 	if !wrong {
 		holder = ""
 	}
@@ -60,7 +60,7 @@ func currentHolderIfClockWrong(app core.App, event gateway.Event, holder string)
 }
 
 // findPatient returns the patient of a submission after checking that the reading can be theirs.
-func (e *Evaluator) findPatient(tx core.App, m *patientCache, s Submission) (readingPatient, error) {
+func (e *ReadingStore) findPatient(tx core.App, m *patientCache, s Submission) (readingPatient, error) {
 	patient, err := m.patient(tx, s.PatientID)
 	if err != nil {
 		return readingPatient{}, err

@@ -170,7 +170,7 @@ func FindObservation(app core.App, id string) (Observation, error) {
 }
 
 // LoadFHIR reads the input of an observation's FHIR form: the reading, the patient's time zone and, if enabled, the device.
-func (e *Evaluator) LoadFHIR(app core.App, id string) (fhir.StoredObservation, error) {
+func (e *ReadingStore) LoadFHIR(app core.App, id string) (fhir.StoredObservation, error) {
 	o, err := FindObservation(app, id)
 	if err != nil {
 		return fhir.StoredObservation{}, err

@@ -77,7 +77,7 @@ func TestTotalsAreExact(t *testing.T) {
 	agree("one deleted")
 
 	// A retraction after a change of the practice's zone keeps the total.
-	elsewhere := ingest.NewEvaluator(ingest.Rules{PracticeZone: time.FixedZone("far", 14*60*60), MaxFuture: rules.MaxFuture})
+	elsewhere := ingest.NewReadingStore(ingest.Rules{PracticeZone: time.FixedZone("far", 14*60*60), MaxFuture: rules.MaxFuture})
 	lone := storeReading(t, app, engine, gatewaySubmission(patients[0], at(weight(55), midnight.AddDate(0, 0, -20).Add(20*time.Hour)))).Observation.ID
 	if _, err := elsewhere.Retract(app, lone, phi.Text("wrong"), sender, now); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestListAndFind(t *testing.T) {
 			t.Errorf("%s: %d in all (%v) %s", test.name, total, err, diff)
 		}
 	}
-	stored, err := ingest.NewEvaluator(ingest.Rules{}).LoadFHIR(app, first)
+	stored, err := ingest.NewReadingStore(ingest.Rules{}).LoadFHIR(app, first)
 	if err != nil || *stored.Reading.Value(vitals.Systolic) != 120 || stored.PatientID != ada || stored.Version != 1 {
 		t.Errorf("%v (%v)", stored, err)
 	}

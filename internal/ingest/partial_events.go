@@ -54,15 +54,15 @@ func (e *Pipeline) eachPendingPart(
 
 // accepts reports whether a part belongs to the patient of its reading. A part that waits only for the reading is matched like any event; a
 // person's choice for a reading holds for parts that name the same patient. Other parts stay pending: their patient is not guessed.
-func (o patientMatch) accepts(app core.App, pending *collections.GatewayEvent, addition, reading gateway.Event) (bool, error) {
-	if o.manual && addition.PatientID == reading.PatientID {
+func (m patientMatch) accepts(app core.App, pending *collections.GatewayEvent, addition, reading gateway.Event) (bool, error) {
+	if m.manual && addition.PatientID == reading.PatientID {
 		return true, nil
 	}
 	if pending.Reason() != ReasonNoReadingYet {
 		return false, nil
 	}
 	patient, _, err := MatchPatient(app, addition)
-	return patient == o.patient, err
+	return patient == m.patient, err
 }
 
 // mergePendingParts returns the event with the parts of its reading that arrived earlier.
@@ -83,7 +83,7 @@ func (e *Pipeline) matchedSubmission(app core.App, event gateway.Event, match pa
 		return Submission{}, err
 	}
 	s := gatewaySubmission(whole, match.patient, by, at)
-	if s.WrongClock, err = isClockWrong(e.reads.In(app), event, match.patient); err != nil {
+	if s.WrongClock, err = isWrongClock(e.reads.In(app), event, match.patient); err != nil {
 		return s, err
 	}
 	if event.Addition == "" && len(event.Additions) == 0 {
@@ -103,7 +103,7 @@ func (e *Pipeline) matchedSubmission(app core.App, event gateway.Event, match pa
 
 // storeKeyAlias stores an event that repeats a reading under another key, so that its later parts and repeats are found to belong to that
 // reading.
-func storeKeyAlias(tx core.App, event gateway.Event, v classification, d Delivery) error {
+func storeKeyAlias(tx core.App, event gateway.Event, v classification, d VendorRequest) error {
 	id, duplicate, err := StoreEvent(tx, EventEntry{
 		ID: event.ID(), Status: collections.EventReleased, Reason: reasonKeyAlias, Event: event, Payload: d.Body,
 	}, d.By, d.At)
@@ -133,7 +133,7 @@ func (e *Pipeline) addPendingParts(
 		if err != nil {
 			return err
 		}
-		outcome, err := e.Evaluator.Ingest(tx, s, now)
+		outcome, err := e.Readings.Ingest(tx, s, now)
 		refused, isFault := errors.AsType[*fault.Error](err)
 		switch {
 		case isFault && refused.Kind != fault.Unavailable:
@@ -149,13 +149,13 @@ func (e *Pipeline) addPendingParts(
 }
 
 // afterCommit stores a key alias and merges pending parts after a reading's commit; most readings need neither.
-func (e *Pipeline) afterCommit(app core.App, event gateway.Event, v classification, d Delivery) error {
-	match, something := patientMatch{patient: v.patient}, v.outcome.KeyAlias
+func (e *Pipeline) afterCommit(app core.App, event gateway.Event, v classification, d VendorRequest) error {
+	match, needed := patientMatch{patient: v.patient}, v.outcome.KeyAlias
 	err := e.eachPendingPart(app, event, match, func(*collections.GatewayEvent, gateway.Event) error {
-		something = true
+		needed = true
 		return nil
 	})
-	if err != nil || !something {
+	if err != nil || !needed {
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-const deliveryEvent = `{"metric":%q,"hwi_device_id":"T-1","patient_id":"gw-1","value_1":%d,"value_2":82,"timestamp":"2026-01-15T13:40:00Z"}`
+const requestEvent = `{"metric":%q,"hwi_device_id":"T-1","patient_id":"gw-1","value_1":%d,"value_2":82,"timestamp":"2026-01-15T13:40:00Z"}`
 
 // A replay repairs the state after a crash between two commits, in the vendor's format: a reading without its pending pulse, and a pulse
 // that is merged but still pending.
@@ -29,7 +29,7 @@ func TestReplayAfterKill(t *testing.T) {
 			}
 			return event
 		}
-		pressure, body := read(fmt.Sprintf(deliveryEvent, "blood_pressure", 128)), fmt.Sprintf(deliveryEvent, "pulse", 190)
+		pressure, body := read(fmt.Sprintf(requestEvent, "blood_pressure", 128)), fmt.Sprintf(requestEvent, "pulse", 190)
 		pulse := read(body)
 		if pulseIsIn {
 			whole, _ := pressure.Reading.Merge(*pulse.Reading)

@@ -16,7 +16,7 @@ const ReasonReadingMissing = "reading_missing"
 // mergePartial adds to a stored reading what its device measured with it and its vendor sent separately. Existing values never change. New
 // values are evaluated as if they had come with the reading, without a second reading, day or delivery; a copy in the EMR is updated.
 // Source: docs/decisions/gateway.md, "Other device vendors"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
-func (e *Evaluator) mergePartial(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
+func (e *ReadingStore) mergePartial(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
 	record, err := collections.FindObservationByGatewayKey(tx, s.GatewayKey)
 	if collections.IsNotFound(err) {
 		return Outcome{}, fault.State(ReasonReadingMissing, "The reading that this belongs to has not arrived.")

@@ -36,13 +36,13 @@ func pipelineClock() time.Time { return pipelineNow }
 // newPipelineApp returns an app with its hooks, and a pipeline for the contract's gateway. No writer runs.
 func newPipelineApp(t testing.TB) (*tests.TestApp, *ingest.Pipeline) {
 	t.Helper()
-	app, readings := vigiltest.NewApp(t), ingest.NewEvaluator(pipelineRules)
+	app, readings := vigiltest.NewApp(t), ingest.NewReadingStore(pipelineRules)
 	hooks.Bind(app, hooks.Engines{
 		Observations: readings, Directory: patients.NewDirectory(), Zone: easternTime,
 		Clock: pipelineClock, EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	return app, ingest.NewPipeline(ingest.PipelineOptions{
-		Adapters: gateway.Adapters{gateway.Contract: parser}, Evaluator: readings, Devices: devices.NewEngine(devices.Rules{PracticeZone: easternTime}),
+		Adapters: gateway.Adapters{gateway.Contract: parser}, Readings: readings, Devices: devices.NewEngine(devices.Rules{PracticeZone: easternTime}),
 		Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -51,7 +51,7 @@ func newPipelineApp(t testing.TB) (*tests.TestApp, *ingest.Pipeline) {
 func ingestEvent(t testing.TB, app core.App, engine *ingest.Pipeline, s ingest.Submission) {
 	t.Helper()
 	err := app.RunInTransaction(func(tx core.App) error {
-		_, err := engine.Evaluator.Ingest(tx, s, pipelineNow)
+		_, err := engine.Readings.Ingest(tx, s, pipelineNow)
 		return err
 	})
 	if err != nil {

@@ -120,7 +120,7 @@ func (e *Pipeline) Release(app core.App, id, patientID string, by audit.Actor, n
 
 // ingestForPerson stores a reading that a person released or confirmed. If it conflicts with the reading of its key, it is stored separately.
 func (e *Pipeline) ingestForPerson(tx core.App, s Submission, match *patientMatch, now time.Time) (Outcome, error) {
-	outcome, err := e.Evaluator.Ingest(tx, s, now)
+	outcome, err := e.Readings.Ingest(tx, s, now)
 	if err != nil || !outcome.Conflict {
 		return outcome, err
 	}
@@ -128,7 +128,7 @@ func (e *Pipeline) ingestForPerson(tx core.App, s Submission, match *patientMatc
 		return outcome, fault.State("invalid_state", "The reading that this belongs to has other values.")
 	}
 	s.GatewayKey, match.withoutKey = "", true
-	return e.Evaluator.Ingest(tx, s, now)
+	return e.Readings.Ingest(tx, s, now)
 }
 
 // asPatientFault turns a fault about the time of measurement, which the user who releases cannot change, into one about the chosen patient.

@@ -31,7 +31,7 @@ func (e *Pipeline) Replay(ctx context.Context, app core.App, clock func() time.T
 	if err != nil {
 		return done, err
 	}
-	r := &replayRun{pipeline: e, clock: clock, batch: &deliveryBatch{pipeline: e, newest: newestReadings{}, at: clock()}}
+	r := &replayRun{pipeline: e, clock: clock, batch: &readingBatch{pipeline: e, newest: newestReadings{}, at: clock()}}
 	sorted, err := r.sortEvents(app, ids)
 	if err != nil {
 		return done, err
@@ -54,7 +54,7 @@ func (e *Pipeline) Replay(ctx context.Context, app core.App, clock func() time.T
 type replayRun struct {
 	pipeline *Pipeline
 	clock    func() time.Time
-	batch    *deliveryBatch
+	batch    *readingBatch
 }
 
 // sortEvents sorts events by measurement and collects the newest readings.
@@ -76,7 +76,7 @@ func (r *replayRun) sortEvents(app core.App, ids []string) ([]string, error) {
 		r.batch.newest.add(event)
 	}
 	sorted := make([]string, len(ids))
-	for n, index := range deliveryOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true }) {
+	for n, index := range measurementOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true }) {
 		sorted[n] = ids[index]
 	}
 	return sorted, nil
@@ -94,7 +94,7 @@ func (r *replayRun) replayEvent(app core.App, id string, done *ReplayResult) err
 	return nil
 }
 
-func (e *Pipeline) replayInTx(tx core.App, id string, batch *deliveryBatch, done *ReplayResult, now time.Time) error {
+func (e *Pipeline) replayInTx(tx core.App, id string, batch *readingBatch, done *ReplayResult, now time.Time) error {
 	pending, err := FindQuarantined(tx, id)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (e *Pipeline) replayInTx(tx core.App, id string, batch *deliveryBatch, done
 			return Outcome{}, err
 		}
 		s.NewerInBatch = batch.newerThan(event)
-		return e.Evaluator.Ingest(tx, s, now)
+		return e.Readings.Ingest(tx, s, now)
 	})
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (e *Pipeline) replayInTx(tx core.App, id string, batch *deliveryBatch, done
 func (e *Pipeline) retryQuarantined(app core.App, held Result, now time.Time) (Result, error) {
 	var done ReplayResult
 	err := app.RunInTransaction(func(tx core.App) error {
-		return e.replayInTx(tx, held.EventID, &deliveryBatch{pipeline: e, at: now}, &done, now)
+		return e.replayInTx(tx, held.EventID, &readingBatch{pipeline: e, at: now}, &done, now)
 	})
 	if err != nil || done.Pending > 0 {
 		return held, err

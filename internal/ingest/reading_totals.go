@@ -20,7 +20,7 @@ const patientsPerQuery = 500
 //
 // The first reading of a day is not compared. A difference means a bug or a change of the practice's time zone. Recount returns how many
 // days of the practice were compared, and how many days of the practice and of patients were corrected.
-func (e *Evaluator) Recount(ctx context.Context, app core.App) (days, wrong int, err error) {
+func (e *ReadingStore) Recount(ctx context.Context, app core.App) (days, wrong int, err error) {
 	days, wrong, err = e.recountTotals(ctx, app)
 	if err != nil {
 		return days, wrong, err
@@ -30,7 +30,7 @@ func (e *Evaluator) Recount(ctx context.Context, app core.App) (days, wrong int,
 }
 
 // recountTotals compares the days that have a reading or a total, oldest first.
-func (e *Evaluator) recountTotals(ctx context.Context, app core.App) (days, wrong int, err error) {
+func (e *ReadingStore) recountTotals(ctx context.Context, app core.App) (days, wrong int, err error) {
 	for from := (time.Time{}); ctx.Err() == nil; days++ {
 		day, err := e.nextDayToCompare(app, from)
 		if err != nil || day.IsZero() {
@@ -49,7 +49,7 @@ func (e *Evaluator) recountTotals(ctx context.Context, app core.App) (days, wron
 }
 
 // nextDayToCompare returns the first day, from the given one on, with a reading or a total in the practice's zone; zero for none.
-func (e *Evaluator) nextDayToCompare(app core.App, from time.Time) (next time.Time, err error) {
+func (e *ReadingStore) nextDayToCompare(app core.App, from time.Time) (next time.Time, err error) {
 	measured, stored, err := collections.NextDayToCount(app, from)
 	if err != nil {
 		return next, err
@@ -79,7 +79,7 @@ func recountTotal(app core.App, day time.Time) (differs bool, err error) {
 
 // recountPatients compares the days of one patient after the other. A differing one is compared again in a transaction, since a reading may
 // have been stored in between.
-func (e *Evaluator) recountPatients(ctx context.Context, app core.App) (wrong int, err error) {
+func (e *ReadingStore) recountPatients(ctx context.Context, app core.App) (wrong int, err error) {
 	for after := ""; ctx.Err() == nil; {
 		ids, err := collections.PatientsAfter(app, after, patientsPerQuery)
 		if err != nil || len(ids) == 0 {
@@ -104,7 +104,7 @@ func (e *Evaluator) recountPatients(ctx context.Context, app core.App) (wrong in
 }
 
 // countDifferences counts the patient's days with data in the patient's current time zone, and how many stored ones differ.
-func (e *Evaluator) countDifferences(app core.App, id string) (counted map[patientDay]dayCount, wrong int, err error) {
+func (e *ReadingStore) countDifferences(app core.App, id string) (counted map[patientDay]dayCount, wrong int, err error) {
 	zone, err := collections.ZoneOfPatient(app, id, e.rules.PracticeZone)
 	if err != nil {
 		return nil, 0, err
@@ -127,7 +127,7 @@ func (e *Evaluator) countDifferences(app core.App, id string) (counted map[patie
 }
 
 // recountPatient corrects a patient's days, unless they no longer differ.
-func (e *Evaluator) recountPatient(app core.App, id string) (wrong int, err error) {
+func (e *ReadingStore) recountPatient(app core.App, id string) (wrong int, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		counted, differ, err := e.countDifferences(tx, id)
 		if err != nil || differ == 0 {

@@ -28,7 +28,7 @@ func sums(t *testing.T, app core.App) []string {
 	return rows
 }
 
-func recount(t *testing.T, app core.App, engine *ingest.Evaluator) (days, wrong int) {
+func recount(t *testing.T, app core.App, engine *ingest.ReadingStore) (days, wrong int) {
 	t.Helper()
 	days, wrong, err := engine.Recount(t.Context(), app)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestRecountAfterZoneChange(t *testing.T) {
 	kept := sums(t, app)
 	moved := rules
 	moved.PracticeZone = time.FixedZone("moved", 9*3600)
-	if _, wrong := recount(t, app, ingest.NewEvaluator(moved)); wrong == 0 {
+	if _, wrong := recount(t, app, ingest.NewReadingStore(moved)); wrong == 0 {
 		t.Error("nothing differs in another time zone")
 	}
 	days := map[string]int{}

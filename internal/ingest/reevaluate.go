@@ -14,7 +14,7 @@ import (
 
 // reevaluateNewest evaluates the newest value of a parameter that is watched for changes again, after an older reading arrived, and raises
 // alerts that are new. It queries nothing for readings in order. Source: docs/decisions/alerts.md, "Readings out of order".
-func (e *Evaluator) reevaluateNewest(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+func (e *ReadingStore) reevaluateNewest(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
 	o := r.observation
 	if o.addition != nil || o.Review == Suspect {
 		return nil
@@ -40,7 +40,7 @@ func (e *Evaluator) reevaluateNewest(tx core.App, b *writeBatch, r confirmedRead
 }
 
 // reevaluateNewestAfter runs reevaluateNewest once after the last of several confirmed readings, when all of them count.
-func (e *Evaluator) reevaluateNewestAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
+func (e *ReadingStore) reevaluateNewestAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
 	last := readings[len(readings)-1]
 	snapshot, err := triage.ReadSnapshot(tx, last.observation.PatientID, &last.observation.Reading, now)
 	if err != nil {
@@ -50,7 +50,7 @@ func (e *Evaluator) reevaluateNewestAfter(tx core.App, b *writeBatch, readings [
 }
 
 // reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts.
-func (e *Evaluator) reevaluate(tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, now time.Time) error {
+func (e *ReadingStore) reevaluate(tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, now time.Time) error {
 	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
 	if err != nil {
 		return err

@@ -17,12 +17,12 @@ import (
 
 // Retract marks an observation as entered in error and reverses all its effects in one transaction. Nothing is deleted; repeating it
 // changes nothing. Fault: not_found. Source: docs/decisions/observations.md, "Retracting a reading".
-func (e *Evaluator) Retract(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
+func (e *ReadingStore) Retract(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if o, err = FindObservation(tx, id); err != nil || o.EnteredInError {
 			return err
 		}
-		w := &retraction{evaluator: e, tx: tx, observation: o, reason: reason, by: by, now: now}
+		w := &retraction{readings: e, tx: tx, observation: o, reason: reason, by: by, now: now}
 		for _, step := range []func() error{w.mark, w.resolveAlerts, w.correctComparisons, w.cancelEscalations, w.recomputeAutoResolve, w.recheckIrregularHeartbeats, w.recallDelivery, w.recountDay, w.moveDailyTotal, w.promptRestOfRun, w.rerank} {
 			if err := step(); err != nil {
 				return err
@@ -36,7 +36,7 @@ func (e *Evaluator) Retract(app core.App, id string, reason phi.Text, by audit.A
 
 // retraction is the retraction of one observation.
 type retraction struct {
-	evaluator   *Evaluator
+	readings    *ReadingStore
 	tx          core.App
 	observation Observation
 	reason      phi.Text
@@ -63,7 +63,7 @@ func (w *retraction) mark() error {
 
 // recallDelivery cancels the delivery, or queues an update of the EMR's copy.
 func (w *retraction) recallDelivery() error {
-	zone, err := collections.ZoneOfPatient(w.tx, w.observation.PatientID, w.evaluator.rules.PracticeZone)
+	zone, err := collections.ZoneOfPatient(w.tx, w.observation.PatientID, w.readings.rules.PracticeZone)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (w *retraction) recallDelivery() error {
 // recountDay recounts the patient's day from its other readings.
 func (w *retraction) recountDay() error {
 	patient, reading := w.observation.PatientID, w.observation.Reading
-	zone, err := collections.ZoneOfPatient(w.tx, patient, w.evaluator.rules.PracticeZone)
+	zone, err := collections.ZoneOfPatient(w.tx, patient, w.readings.rules.PracticeZone)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (w *retraction) recountDay() error {
 // changed, nothing moves: the sum over all days must stay right.
 func (w *retraction) moveDailyTotal() error {
 	reading := w.observation.Reading
-	return collections.MoveTotalToError(w.tx, reading.MeasuredAt.In(w.evaluator.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind),
+	return collections.MoveTotalToError(w.tx, reading.MeasuredAt.In(w.readings.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind),
 		w.observation.status())
 }
 
@@ -153,7 +153,7 @@ func (w *retraction) promptRestOfRun() error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.evaluator.promptRestOfRun(w.tx, b, w.observation, patient, w.by, w.now); err != nil {
+	if _, err := w.readings.promptRestOfRun(w.tx, b, w.observation, patient, w.by, w.now); err != nil {
 		return err
 	}
 	return b.trail.Store()

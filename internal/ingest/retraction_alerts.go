@@ -103,7 +103,7 @@ func (w *retraction) sequence(groups [][]*vitals.Parameter, after time.Time) ([]
 // recountNormalReadings updates one alert by the remaining readings.
 func (w *retraction) recountNormalReadings(alert *collections.Alert, sequence []alerts.Evaluated) error {
 	open := openAlert(alert)
-	normal, resolved := open.ResolvedBy(sequence, w.evaluator.rules.NormalReadingsNeeded)
+	normal, resolved := open.ResolvedBy(sequence, w.readings.rules.NormalReadingsNeeded)
 	switch active := alerts.Status(alert.Status()) == alerts.StatusActive; {
 	case active && (!open.CanAutoResolve(w.now) || !resolved && normal == open.NormalReadings), !active && resolved:
 		return nil

@@ -11,7 +11,7 @@ import (
 
 // recheckIrregularHeartbeats checks again whether irregular heartbeats recur, if the reading had the flag.
 func (w *retraction) recheckIrregularHeartbeats() error {
-	enough := w.evaluator.rules.IrregularHeartbeats
+	enough := w.readings.rules.IrregularHeartbeats
 	if enough == 0 || w.observation.Reading.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
 		return nil
 	}
@@ -56,6 +56,6 @@ func (w *retraction) warnWithoutReading(enough int) error {
 	}
 	o := ObservationFromRecord(observations[0])
 	warning := alertDraft(o, recurringFinding(flags.countWithin(at)), false)
-	warning.Unmeasured = true
+	warning.WithoutValue = true
 	return raiseAndAnnounce(w.tx, warning, w.now)
 }

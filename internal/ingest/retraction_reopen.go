@@ -84,9 +84,9 @@ func reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Tim
 	return notifications.Announce(tx, alerts.Reannouncement(alert, label, key), now)
 }
 
-// ReopenSuperseded checks the patient's late readings stored since a time that were evaluated against newer ones of their delivery: if none
+// ReopenSuperseded checks the patient's late readings stored since a time that were evaluated against newer ones of their batch: if none
 // of those was stored, the alert reopens.
-func (e *Evaluator) ReopenSuperseded(app core.App, patientID string, since, now time.Time) error {
+func (e *ReadingStore) ReopenSuperseded(app core.App, patientID string, since, now time.Time) error {
 	return triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) {
 		ended, err := collections.SupersededAlerts(tx, patientID, since)
 		if err != nil {

@@ -69,7 +69,7 @@ func (w *retraction) correctChangeAlert(o Observation, alert *collections.Alert,
 	}
 	corrected := alertDraft(o, finding, false)
 	corrected.Late, corrected.Snoozed = alert.Late(), alert.Snoozed()
-	if w.evaluator.rules.isLate(corrected.MeasuredAt, w.now) {
+	if w.readings.rules.isLate(corrected.MeasuredAt, w.now) {
 		corrected.Finding.AddMeasuredAt(corrected.MeasuredAt)
 	}
 	if finding.Level == alerts.Critical {

@@ -29,13 +29,13 @@ type Submission struct {
 	AllowDuplicates bool
 	// ConfirmedBy is the user who confirmed values that no device should report; "" if not needed.
 	ConfirmedBy string
-	// UsesReceiptTime readings have the time of receipt, because the device's clock was ahead and a person confirmed them.
+	// UsesReceiptTime readings have the time of receipt, because the device has a future clock and a person confirmed them.
 	UsesReceiptTime bool
 	// WrongClock readings have a time at which they cannot have been measured: they are stored and not evaluated.
 	WrongClock bool
 	// Device is the device data that the gateway sent with the reading.
 	Device devices.GatewayReport
-	// NewerInBatch are the patient's later readings in the same delivery, which supersede a late reading. It holds only readings that are,
+	// NewerInBatch are the patient's later readings of the same batch, which supersede a late reading. It holds only readings that are,
 	// or will be, stored.
 	NewerInBatch []vitals.Reading
 	// DiscardedBefore reports whether a person discarded this measurement before, and why. It is called only if the device sent this time

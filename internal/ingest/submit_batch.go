@@ -40,8 +40,8 @@ func (e *Pipeline) SubmitAll(ctx context.Context, app core.App, lines []BatchRea
 		return nil, err
 	}
 	defer done()
-	events, batch := batchEvents(lines), &deliveryBatch{pipeline: e, newest: newestReadings{}, at: at}
-	order := deliveryOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true })
+	events, batch := batchEvents(lines), &readingBatch{pipeline: e, newest: newestReadings{}, at: at}
+	order := measurementOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true })
 	for _, index := range order {
 		batch.newest.add(events[index])
 	}

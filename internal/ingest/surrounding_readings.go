@@ -69,7 +69,7 @@ func kindsOf(groups [][]*vitals.Parameter) (kinds []vitals.Kind) {
 
 // loadSurrounding reads the surrounding readings if they can change the effects of this one. It queries nothing for the newest reading of
 // its kind, which most are.
-func (e *Evaluator) loadSurrounding(tx core.App, s *AssessInput, o Observation, following []vitals.Reading, now time.Time) (err error) {
+func (e *ReadingStore) loadSurrounding(tx core.App, s *AssessInput, o Observation, following []vitals.Reading, now time.Time) (err error) {
 	if s.Heartbeats, err = e.loadHeartbeatFlags(tx, o, s.Snapshot.Open, now); err != nil {
 		return err
 	}

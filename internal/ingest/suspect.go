@@ -38,7 +38,7 @@ func (d suspicion) reason() string {
 
 // assessSuspicion reports whether a new reading may be another person's. A confirmed reading is never suspect. Source:
 // docs/decisions/observations.md, "Suspect reading".
-func (e *Evaluator) assessSuspicion(o Observation, p triage.PatientSnapshot) (d suspicion) {
+func (e *ReadingStore) assessSuspicion(o Observation, p triage.PatientSnapshot) (d suspicion) {
 	parameter := o.Reading.Kind.Definition().SuspectParameter
 	value := o.Reading.Value(parameter)
 	if value == nil || o.addition != nil || o.suspicionDecided || o.Review != Accepted {
@@ -67,7 +67,7 @@ func (e *Evaluator) assessSuspicion(o Observation, p triage.PatientSnapshot) (d 
 }
 
 // IsSuspect reports whether a reading would be suspect if it were stored.
-func (e *Evaluator) IsSuspect(r vitals.Reading, origin vitals.Origin, p triage.PatientSnapshot) bool {
+func (e *ReadingStore) IsSuspect(r vitals.Reading, origin vitals.Origin, p triage.PatientSnapshot) bool {
 	return r.Kind.Definition().SuspectParameter != nil && e.assessSuspicion(Observation{Reading: r, Origin: origin, Review: Accepted}, p).isSuspect()
 }
 
@@ -106,7 +106,7 @@ func (d *suspicion) compare(usual []alerts.BaselineValue, origin vitals.Origin, 
 
 // resolveSuspicion stores a suspect reading, or confirms the suspect ones that the reading corroborates and evaluates all of them in order
 // of measurement.
-func (e *Evaluator) resolveSuspicion(
+func (e *ReadingStore) resolveSuspicion(
 	tx core.App, b *writeBatch, o Observation, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
 ) (outcome Outcome, decided bool, err error) {
 	d := e.assessSuspicion(o, snapshot)
@@ -141,7 +141,7 @@ func (e *Evaluator) resolveSuspicion(
 }
 
 // storeSuspect stores a suspect reading and raises one question for the care team for each run of them.
-func (e *Evaluator) storeSuspect(
+func (e *ReadingStore) storeSuspect(
 	tx core.App, b *writeBatch, o Observation, d suspicion, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
 ) (Outcome, error) {
 	o.Review, o.SuspectReason = Suspect, d.reason()
@@ -166,7 +166,7 @@ func (e *Evaluator) storeSuspect(
 }
 
 // suspectEffects decides the effects of a suspect reading: the question, and that its device is not silent.
-func (e *Evaluator) suspectEffects(o Observation, snapshot triage.PatientSnapshot, d suspicion, prompt bool, now time.Time) Effects {
+func (e *ReadingStore) suspectEffects(o Observation, snapshot triage.PatientSnapshot, d suspicion, prompt bool, now time.Time) Effects {
 	effects := Effects{Observation: o}
 	for _, alert := range snapshot.Open {
 		if alert.Type == alerts.TypeNoReading24h && alert.DeviceID == o.Reading.DeviceID { // the patient's own reading is still missing

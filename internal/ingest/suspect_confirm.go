@@ -17,7 +17,7 @@ import (
 
 // ConfirmSuspect confirms that a suspect reading is the patient's own: from then on it is evaluated, counted and delivered. Repeating it
 // changes nothing. Faults: not_found; invalid_state if it is not suspect. Source: docs/decisions/observations.md, "Suspect reading".
-func (e *Evaluator) ConfirmSuspect(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
+func (e *ReadingStore) ConfirmSuspect(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if o, err = FindObservation(tx, id); err != nil || o.Review == Confirmed && !o.EnteredInError {
 			return err
@@ -67,7 +67,7 @@ type confirmedReading struct {
 }
 
 // markConfirmed stores that a suspect reading is confirmed.
-func (e *Evaluator) markConfirmed(tx core.App, o Observation, name string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
+func (e *ReadingStore) markConfirmed(tx core.App, o Observation, name string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
 	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt, o.newlyConfirmed = Confirmed, name, now, now, true
 	e.prepareFHIR(&o, now)
 	if err := storeReview(tx, o, now); err != nil {
@@ -86,7 +86,7 @@ func (e *Evaluator) markConfirmed(tx core.App, o Observation, name string, patie
 
 // evaluateConfirmed resolves the questions about readings and evaluates them in order of measurement, then raises questions about the rest
 // of their runs. It returns the outcome of one of them.
-func (e *Evaluator) evaluateConfirmed(tx core.App, b *writeBatch, readings []confirmedReading, of string, now time.Time) (outcome Outcome, err error) {
+func (e *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings []confirmedReading, of string, now time.Time) (outcome Outcome, err error) {
 	for _, r := range readings {
 		if err := r.resolveSuspectAlert(tx, b, now); err != nil {
 			return outcome, err

@@ -15,7 +15,7 @@ import (
 // promptRestOfRun raises the question about the rest of a run of suspect readings after one of them is decided, since the resolved question
 // was for the whole run. A reading that counts splits the run in two, which may each need a question. It reports whether it raised one; the
 // caller ranks the patient again. Source: docs/decisions/observations.md, "Suspect reading".
-func (e *Evaluator) promptRestOfRun(tx core.App, b *writeBatch, decided Observation, patient patientRow, by audit.Actor, now time.Time) (prompted bool, err error) {
+func (e *ReadingStore) promptRestOfRun(tx core.App, b *writeBatch, decided Observation, patient patientRow, by audit.Actor, now time.Time) (prompted bool, err error) {
 	if decided.Reading.Kind.Definition().SuspectParameter == nil || !patient.Active || patient.DeletedAt != "" {
 		return false, nil
 	}
@@ -40,7 +40,7 @@ func (e *Evaluator) promptRestOfRun(tx core.App, b *writeBatch, decided Observat
 }
 
 // splitSuspectRun raises a new question if an accepted reading splits a run of suspect ones.
-func (e *Evaluator) splitSuspectRun(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+func (e *ReadingStore) splitSuspectRun(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
 	splits, err := maySplitRun(tx, r.observation, p, now)
 	if err != nil || !splits {
 		return err
@@ -64,7 +64,7 @@ func maySplitRun(tx core.App, o Observation, p triage.PatientSnapshot, now time.
 }
 
 // raiseSuspectAlert raises the question about a stored suspect reading, compared with the current usual values.
-func (e *Evaluator) raiseSuspectAlert(tx core.App, b *writeBatch, id string, patient patientRow, by audit.Actor, now time.Time) error {
+func (e *ReadingStore) raiseSuspectAlert(tx core.App, b *writeBatch, id string, patient patientRow, by audit.Actor, now time.Time) error {
 	o, err := FindObservation(tx, id)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (e *Evaluator) raiseSuspectAlert(tx core.App, b *writeBatch, id string, pat
 		return nil
 	}
 	question := alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false)
-	question.Unmeasured = !d.isFar // there is no bound to show
+	question.WithoutValue = !d.isFar // there is no bound to show
 	a := effectsWriter{tx: tx, batch: b, by: by, now: now, effects: Effects{
 		Observation: o, PatientLabel: patient.label(o.PatientID), Alerts: []alerts.Draft{question},
 	}}
@@ -88,7 +88,7 @@ func (e *Evaluator) raiseSuspectAlert(tx core.App, b *writeBatch, id string, pat
 }
 
 // promptRestOfRuns raises questions about the rest of the runs of confirmed readings. All of them must be stored as confirmed.
-func (e *Evaluator) promptRestOfRuns(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
+func (e *ReadingStore) promptRestOfRuns(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
 	for _, r := range readings {
 		prompted, err := e.promptRestOfRun(tx, b, r.observation, r.patient.row, r.by, now)
 		if err != nil {

@@ -19,7 +19,7 @@ const maxGroupSize = 256
 
 // Writer commits readings in groups, to share the cost of a durable commit, and answers each caller after the commit.
 type Writer struct {
-	evaluator     *Evaluator
+	readings      *ReadingStore
 	clock         func() time.Time
 	stored        func([]Outcome)
 	log           *slog.Logger
@@ -39,8 +39,8 @@ const (
 type groupItem = async.GroupItem[Submission, Outcome]
 
 // NewWriter returns a writer. stored is called after each commit with the newly stored readings, and must not block.
-func NewWriter(engine *Evaluator, clock func() time.Time, log *slog.Logger, stored func([]Outcome)) *Writer {
-	w := &Writer{evaluator: engine, clock: clock, stored: stored, log: log, cache: newPatientCache()}
+func NewWriter(engine *ReadingStore, clock func() time.Time, log *slog.Logger, stored func([]Outcome)) *Writer {
+	w := &Writer{readings: engine, clock: clock, stored: stored, log: log, cache: newPatientCache()}
 	w.group = async.NewGroup(async.GroupOptions[Submission, Outcome]{
 		Store: w.store, RewordError: w.fail, OnDone: w.finish, MaxBatch: maxGroupSize, Log: log,
 		WorkItem: func(work func(tx core.App) error) Submission { return Submission{joinTx: work} },
@@ -148,9 +148,9 @@ func (w *Writer) storeGroup(tx core.App, b *writeBatch, group []*groupItem) erro
 	staleGroup, anyRefused := false, false
 	for i, r := range group {
 		now := w.clock()
-		in := w.evaluator.addNewerInGroup(r.In, group[i+1:], now)
+		in := w.readings.addNewerInGroup(r.In, group[i+1:], now)
 		staleGroup = staleGroup || len(in.NewerInBatch) > len(r.In.NewerInBatch)
-		r.Out, r.Err = w.evaluator.storeReading(tx, b, w.cache, in, now)
+		r.Out, r.Err = w.readings.storeReading(tx, b, w.cache, in, now)
 		if _, refused := errors.AsType[*fault.Error](r.Err); r.Err != nil && !refused {
 			return r.Err
 		}

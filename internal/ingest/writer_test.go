@@ -24,7 +24,7 @@ import (
 func clock() time.Time { return now }
 
 // startWriter starts a writer that stops with the test.
-func startWriter(t testing.TB, app core.App, engine *ingest.Evaluator) *ingest.Writer {
+func startWriter(t testing.TB, app core.App, engine *ingest.ReadingStore) *ingest.Writer {
 	t.Helper()
 	w := ingest.NewWriter(engine, clock, quiet, func([]ingest.Outcome) {})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -56,7 +56,7 @@ func submitAll(t *testing.T, w *ingest.Writer, submissions []ingest.Submission, 
 }
 
 // group stores submissions as one group and returns the callbacks of the writer.
-func group(t *testing.T, app core.App, engine *ingest.Evaluator, submissions []ingest.Submission) (answers []answer, notified [][]ingest.Outcome) {
+func group(t *testing.T, app core.App, engine *ingest.ReadingStore, submissions []ingest.Submission) (answers []answer, notified [][]ingest.Outcome) {
 	t.Helper()
 	var lock sync.Mutex
 	w := ingest.NewWriter(engine, clock, quiet, func(outcomes []ingest.Outcome) {
@@ -262,7 +262,7 @@ func TestWriterSenderGoesAway(t *testing.T) {
 // A full queue rejects at once. When the writer stops, it stores everything queued first, and no caller waits forever.
 func TestWriterFullAndDrained(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := ingest.NewEvaluator(rules)
+		engine := ingest.NewReadingStore(rules)
 		w := ingest.NewWriter(engine, clock, quiet, func([]ingest.Outcome) {})
 		var answered sync.WaitGroup
 		for range 4096 {

@@ -37,7 +37,7 @@ func auditMerged(b *writeBatch, o Observation, by audit.Actor, now time.Time) (O
 // storeWrongClock stores a reading with an unknown time of measurement. It shows that a measurement was made, but nothing about today: it
 // raises no alert, is no latest value, counts for no day and is not delivered. The clock alert follows after the commit. Source:
 // docs/decisions/devices.md, "Wrong clock".
-func (e *Evaluator) storeWrongClock(tx core.App, b *writeBatch, o Observation, s Submission, now time.Time) (outcome Outcome, err error) {
+func (e *ReadingStore) storeWrongClock(tx core.App, b *writeBatch, o Observation, s Submission, now time.Time) (outcome Outcome, err error) {
 	a := effectsWriter{tx: tx, batch: b, effects: Effects{Observation: o}, by: s.By, now: now}
 	if err := a.auditObservation(); err != nil {
 		return Outcome{}, err
@@ -52,11 +52,11 @@ func (e *Evaluator) storeWrongClock(tx core.App, b *writeBatch, o Observation, s
 // recentWindow is the age up to which a device's clock is not checked: most readings arrive at once.
 const recentWindow = 24 * time.Hour
 
-// isClockWrong reports whether the device's clock is wrong, so that the time of measurement is unknown. Source: docs/decisions/devices.md,
+// isWrongClock reports whether the device's clock is wrong, so that the time of measurement is unknown. Source: docs/decisions/devices.md,
 // "Wrong clock".
-func isClockWrong(app core.App, event gateway.Event, patientID string) (bool, error) {
+func isWrongClock(app core.App, event gateway.Event, patientID string) (bool, error) {
 	if event.ReceivedAt.Sub(event.At) <= recentWindow {
 		return false, nil
 	}
-	return devices.ClockWrong(app, event.DeviceID, patientID, event.At)
+	return devices.IsWrongClock(app, event.DeviceID, patientID, event.At)
 }

@@ -74,7 +74,7 @@ type stream struct {
 func newStream(b *testing.B, w *practice) *stream {
 	b.Helper()
 	s := &stream{b: b, now: w.now}
-	engine := ingest.NewEvaluator(ingest.Rules{PracticeZone: newYork, MaxFuture: time.Hour})
+	engine := ingest.NewReadingStore(ingest.Rules{PracticeZone: newYork, MaxFuture: time.Hour})
 	s.writer = ingest.NewWriter(engine, func() time.Time { return w.now }, slog.New(slog.DiscardHandler), func([]ingest.Outcome) {})
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup

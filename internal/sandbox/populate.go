@@ -32,7 +32,7 @@ const (
 
 // Populate fills an empty database with users, patients and a month of readings, through the functions of the API. progress receives the
 // number of finished and of all steps.
-func Populate(app core.App, engine *ingest.Evaluator, count int, zone *time.Location, now time.Time, progress func(done, total int)) error {
+func Populate(app core.App, engine *ingest.ReadingStore, count int, zone *time.Location, now time.Time, progress func(done, total int)) error {
 	staff, err := createUsers(app, now)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ type pastReading struct {
 }
 
 // storeHistory stores the past month, each reading a minute after its measurement.
-func storeHistory(app core.App, engine *ingest.Evaluator, ids []string, now time.Time, progress func(done, total int)) error {
+func storeHistory(app core.App, engine *ingest.ReadingStore, ids []string, now time.Time, progress func(done, total int)) error {
 	var month []pastReading
 	for i, id := range ids {
 		for _, reading := range History(homeDevices(i+1), historyDays, Seed, now) {

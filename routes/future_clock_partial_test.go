@@ -10,7 +10,7 @@ import (
 
 // The measurement time of an event with one value out of range has passed: the remaining values become a reading, and
 // the left-out value alerts as before until a person confirms or discards it.
-func TestStoryClockAheadPartialReading(t *testing.T) {
+func TestStoryFutureClockPartialReading(t *testing.T) {
 	for _, decided := range []string{"confirm", "discard"} {
 		t.Run(decided, func(t *testing.T) {
 			c := newIngestingClinic(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A cuff with a dead clock: its readings are stored but not evaluated as current, and the care team is notified of the
+// A cuff with a wrong clock: its readings are stored but not evaluated as current, and the care team is notified of the
 // clock once until it is correct.
-func TestStoryDeadClock(t *testing.T) {
+func TestStoryWrongClock(t *testing.T) {
 	for _, born := range []string{"1955-12-10", "1985-06-01"} { // the second was not yet born at the clock's time
 		t.Run(born, func(t *testing.T) {
 			c := newIngestingClinic(t)
@@ -107,7 +107,7 @@ func TestStoryMeasurementAgeLimit(t *testing.T) {
 }
 
 // A vendor names no patient: a measurement with an impossible time belongs to the current holder of the device.
-func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
+func TestStoryWrongClockOfAHeldDevice(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, other := c.enroll(nil), c.enroll(object{"gateway_patient_id": "gw-2"})
 	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": patient, "device_type": "blood_pressure"}).want(200)
@@ -141,7 +141,7 @@ func TestStoryDeadClockOfAHeldDevice(t *testing.T) {
 }
 
 // A part that joins a reading that is not evaluated is not evaluated either, in any order of arrival.
-func TestStoryDeadClockInParts(t *testing.T) {
+func TestStoryWrongClockInParts(t *testing.T) {
 	for _, first := range []string{"pressure", "pulse"} {
 		c := newIngestingClinic(t)
 		patient := c.enroll(object{"gateway_patient_id": "GW-1"})

@@ -18,9 +18,9 @@ func TestStoryConfirmedPartIsUndated(t *testing.T) {
 		state string // of the reading
 		at    func(c *clinic) time.Time
 	}{
-		"of a dead clock":                        {"1955-12-10", "suspect", func(*clinic) time.Time { return dead }},
-		"of a dead clock, before they were born": {"1985-06-01", "suspect", func(*clinic) time.Time { return dead }},
-		"of an evaluated reading":                {"1985-06-01", "confirmed", func(c *clinic) time.Time { return c.now }},
+		"of a wrong clock":                        {"1955-12-10", "suspect", func(*clinic) time.Time { return dead }},
+		"of a wrong clock, before they were born": {"1985-06-01", "suspect", func(*clinic) time.Time { return dead }},
+		"of an evaluated reading":                 {"1985-06-01", "confirmed", func(c *clinic) time.Time { return c.now }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // The device's clock is ahead: the sender gets 400, and the values are stored, shown, and alert as with a correct clock.
-func TestStoryClockAhead(t *testing.T) {
+func TestStoryFutureClock(t *testing.T) {
 	for _, story := range []struct {
 		name, kind, unit, values string
 		reported                 object
@@ -106,7 +106,7 @@ func TestStoryClockAhead(t *testing.T) {
 
 // A worse value replaces the open clock alert, another value does not. Implausible values also have an alert of their
 // own. After the shown value is discarded, the worst of the others alerts.
-func TestStoryClockAheadWorseValues(t *testing.T) {
+func TestStoryFutureClockWorseValues(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	says := func(systolic int) {
@@ -173,7 +173,7 @@ func alertSystolic(alert object) string {
 }
 
 // Vendor webhooks behave like the contract's, and parts alert with their reading or alone.
-func TestStoryClockAheadFromVendors(t *testing.T) {
+func TestStoryFutureClockFromVendors(t *testing.T) {
 	c := newIngestingClinic(t)
 	cem, dee := c.enroll(object{"gateway_patient_id": "GW-3"}), c.enroll(nil)
 	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "pulse_oximeter"}).want(200)
@@ -209,7 +209,7 @@ func TestStoryClockAheadFromVendors(t *testing.T) {
 }
 
 // An event without a patient waits until a person assigns it; a typed future time is a validation error.
-func TestStoryClockAheadUnmatched(t *testing.T) {
+func TestStoryFutureClockUnmatched(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(nil)
 	body := measured("OX-1", "nobody", "pulse_oximetry", "%", c.now.Add(time.Hour), `"spo2":70`)
@@ -232,7 +232,7 @@ func TestStoryClockAheadUnmatched(t *testing.T) {
 }
 
 // The gateway retries until the time has passed: the reading is stored once, and the clock alert stays open.
-func TestStoryClockAheadResent(t *testing.T) {
+func TestStoryFutureClockResent(t *testing.T) {
 	for _, decided := range []string{"", "discard"} {
 		rechecked := ""
 		c := newIngestingClinic(t, func(e *routes.Engines) {
@@ -279,7 +279,7 @@ func TestStoryClockAheadResent(t *testing.T) {
 }
 
 // A scale's clock is ahead: a critical weight gain alerts, the spouse's weight does not.
-func TestStoryClockAheadOfAScale(t *testing.T) {
+func TestStoryFutureClockOfAScale(t *testing.T) {
 	for kg, want := range map[float64][]string{
 		80.4: {"device_clock warning"}, 83: {"device_clock warning"}, 86: {"device_clock warning", "implausible_reading critical"},
 		62: {"device_clock warning"}, 12: {"device_clock warning", "implausible_reading critical"},
@@ -297,7 +297,7 @@ func TestStoryClockAheadOfAScale(t *testing.T) {
 
 // Parts that are in range arrive separately with a clock that is ahead: once confirmed, the pulse is part of its
 // pressure reading.
-func TestStoryClockAheadPartConfirmed(t *testing.T) {
+func TestStoryFutureClockPartConfirmed(t *testing.T) {
 	for pulseSays, held := range map[int]string{36: "36", 72: "72", 28: "28"} {
 		c := newIngestingClinic(t)
 		c.enroll(object{"gateway_patient_id": "GW-3"})

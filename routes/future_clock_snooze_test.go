@@ -10,7 +10,7 @@ import (
 
 // A snooze that covers critical values suppresses the snoozed value when the clock is ahead, but not a worse value or
 // another parameter.
-func TestStoryClockAheadAndSnoozed(t *testing.T) {
+func TestStoryFutureClockAndSnoozed(t *testing.T) {
 	for body, alerted := range map[string]bool{
 		`"systolic":186,"diastolic":84`:            false,
 		`"systolic":230,"diastolic":84`:            true, // worse than the snoozed value
@@ -40,7 +40,7 @@ func TestStoryClockAheadAndSnoozed(t *testing.T) {
 
 // Values that a snooze suppressed while the clock was ahead alert when it ends, and then the remaining values, as
 // without a snooze.
-func TestStoryClockAheadAtSnoozeEnd(t *testing.T) {
+func TestStoryFutureClockAtSnoozeEnd(t *testing.T) {
 	for name, decision := range map[string]string{"discarded": "discard", "confirmed": "confirm"} {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)

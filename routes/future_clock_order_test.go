@@ -8,7 +8,7 @@ import (
 )
 
 // Quarantined events are resolved in any order of later events, even if the first try failed.
-func TestStoryClockAheadResentInAnyOrder(t *testing.T) {
+func TestStoryFutureClockResentInAnyOrder(t *testing.T) {
 	for _, story := range []string{"other order", "right time between", "discarded, right time between", "not resolved"} {
 		t.Run(story, func(t *testing.T) {
 			c := newIngestingClinic(t)

@@ -14,15 +14,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// isRedelivery reports whether a stored gateway reading was sent again, complete: its first delivery may have been rejected.
-func (v classification) isRedelivery(event gateway.Event) bool {
+// isResent reports whether a stored gateway reading was sent again, complete: its first copy may have been rejected.
+func (v classification) isResent(event gateway.Event) bool {
 	o := v.outcome.Observation
 	return v.status == Duplicate && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.LeftOut) == 0
 }
 
-// reconcileRedelivery closes the quarantined event of a measurement that was rejected for a future time and is stored now because its time
+// releaseResent closes the quarantined event of a measurement that was rejected for a future time and is stored now because its time
 // has come: its alerts are superseded, except the one about the clock. If a person discarded the event, the reading is retracted.
-func (e *Pipeline) reconcileRedelivery(app core.App, event gateway.Event, v classification, d Delivery) error {
+func (e *Pipeline) releaseResent(app core.App, event gateway.Event, v classification, d VendorRequest) error {
 	quarantined, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
 	if collections.IsNotFound(err) || err == nil && !quarantined.Implausible() {
 		return nil
@@ -31,11 +31,11 @@ func (e *Pipeline) reconcileRedelivery(app core.App, event gateway.Event, v clas
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		if err := collections.ExtendClockAhead(tx, event.DeviceID, event.At); err != nil {
+		if err := collections.ExtendFutureClock(tx, event.DeviceID, event.At); err != nil {
 			return err
 		}
 		if quarantined.Status() == collections.EventDiscarded {
-			o, err := e.Evaluator.Retract(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
+			o, err := e.Readings.Retract(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
 			if err != nil || e.RecheckBilling == nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func (e *Pipeline) reconcileRedelivery(app core.App, event gateway.Event, v clas
 
 // discardedBefore returns a function that reports whether a person discarded this measurement when its time was in the future, and why. A
 // person's decision holds for every repeat, in any envelope. Source: docs/decisions/observations.md, "Implausible values".
-func (e *Pipeline) discardedBefore(event gateway.Event, patientID string, d Delivery) func(tx core.App) (phi.Text, bool, error) {
+func (e *Pipeline) discardedBefore(event gateway.Event, patientID string, d VendorRequest) func(tx core.App) (phi.Text, bool, error) {
 	const reason = "The same measurement was discarded."
 	return func(tx core.App) (phi.Text, bool, error) {
 		quarantined, err := collections.FindGatewayEvent(tx, gateway.BodyID(d.Vendor, d.Body))
@@ -102,7 +102,7 @@ func (e *Pipeline) discardedBefore(event gateway.Event, patientID string, d Deli
 }
 
 // findDiscardedPart returns the discarded event of a part, so that the part is not merged again; nil for none.
-func (e *Pipeline) findDiscardedPart(app core.App, event gateway.Event, d Delivery) (*collections.GatewayEvent, error) {
+func (e *Pipeline) findDiscardedPart(app core.App, event gateway.Event, d VendorRequest) (*collections.GatewayEvent, error) {
 	if event.Addition == "" || event.Implausible != nil {
 		return nil, nil
 	}
@@ -151,7 +151,7 @@ func (e *Pipeline) applyEarlierDecision(tx core.App, stored *collections.Gateway
 
 // storeDiscarded marks a stored reading as entered in error at once, because a person discarded it when its time was in the future.
 // lookupErr is the error of that lookup. Source: docs/decisions/devices.md, "Future clock".
-func (e *Evaluator) storeDiscarded(tx core.App, b *writeBatch, o Observation, s Submission, reason phi.Text, lookupErr error, now time.Time) (Outcome, error) {
+func (e *ReadingStore) storeDiscarded(tx core.App, b *writeBatch, o Observation, s Submission, reason phi.Text, lookupErr error, now time.Time) (Outcome, error) {
 	if lookupErr != nil {
 		return Outcome{}, lookupErr
 	}

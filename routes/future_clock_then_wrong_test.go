@@ -10,7 +10,7 @@ import (
 
 // A clock was ahead, alerted and decided about, and now reports a dead-clock time: the care team is notified of that
 // too, once.
-func TestStoryClockAheadThenDead(t *testing.T) {
+func TestStoryFutureClockThenWrong(t *testing.T) {
 	for _, decided := range []string{"confirm", "discard", "resolve", "nothing"} {
 		t.Run(decided, func(t *testing.T) {
 			c := newIngestingClinic(t)
@@ -47,7 +47,7 @@ func TestStoryClockAheadThenDead(t *testing.T) {
 				return
 			}
 			if len(notified) != 1 || notified[0]["status"] != "active" || !strings.Contains(notified[0]["message"].(string), "Systolic 204 mmHg") {
-				t.Fatalf("of a dead clock: %v", notified)
+				t.Fatalf("of a wrong clock: %v", notified)
 			}
 			c.request(authz.Nurse, "POST", "/alerts/"+formatID(notified[0])+"/resolve/", object{}).want(200)
 			c.now = c.now.Add(time.Minute)

@@ -11,9 +11,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// deliveryOrder returns the indexes of a list in order of measurement. Items without a reading keep their place. Source:
+// measurementOrder returns the indexes of a list in order of measurement. Items without a reading keep their place. Source:
 // docs/decisions/alerts.md, "Readings out of order" and "Late readings".
-func deliveryOrder[T any](list []T, event func(T) (e gateway.Event, measured bool)) []int {
+func measurementOrder[T any](list []T, event func(T) (e gateway.Event, measured bool)) []int {
 	order, measured := make([]int, len(list)), []int(nil)
 	for i, item := range list {
 		if order[i] = i; hasReading(event(item)) {
@@ -37,7 +37,7 @@ func hasReading(e gateway.Event, measured bool) bool { return measured && e.Read
 // senderOf identifies the patient of readings that arrive together: by patient identifier, or by device.
 func senderOf(e gateway.Event) string { return cmp.Or(e.PatientID, "device "+e.DeviceID) }
 
-// newestReadings are the newest readings of each kind in a delivery, by sender.
+// newestReadings are the newest readings of each kind that arrived together, by sender.
 type newestReadings map[string][]vitals.Reading
 
 func (n newestReadings) add(e gateway.Event) {
@@ -61,23 +61,23 @@ func (n newestReadings) newerThan(e gateway.Event) (following []vitals.Reading) 
 	return following
 }
 
-// redeliveryWindow is the age up to which a delivery may be sent again.
-const redeliveryWindow = 24 * time.Hour
+// resendWindow is the age up to which a sender may repeat a request.
+const resendWindow = 24 * time.Hour
 
-// deliveryBatch is the events of one delivery. A late reading that is superseded by a newer one of the same delivery raises no open alert.
-type deliveryBatch struct {
+// readingBatch is the readings that arrived together: of one request, file block or replay. A late one that a newer one of them supersedes raises no open alert.
+type readingBatch struct {
 	pipeline *Pipeline
 	newest   newestReadings
 	at       time.Time
-	// latePatients have late readings that were evaluated against newer ones of this delivery; incomplete: some of the newer ones were not
+	// latePatients have late readings that were evaluated against newer ones of the batch; incomplete: some of the newer ones were not
 	// stored.
 	latePatients []string
 	incomplete   bool
 }
 
-// newDeliveryBatch collects the newest readings of a delivery of several events.
-func (e *Pipeline) newDeliveryBatch(parts []deliveryEvent, at time.Time) *deliveryBatch {
-	t := &deliveryBatch{pipeline: e, newest: newestReadings{}, at: at}
+// newRequestBatch collects the newest readings of a request of several events.
+func (e *Pipeline) newRequestBatch(parts []requestEvent, at time.Time) *readingBatch {
+	t := &readingBatch{pipeline: e, newest: newestReadings{}, at: at}
 	for _, p := range parts {
 		if len(parts) > 1 && hasReading(p.measurement()) {
 			t.newest.add(p.event)
@@ -87,20 +87,20 @@ func (e *Pipeline) newDeliveryBatch(parts []deliveryEvent, at time.Time) *delive
 }
 
 // measurement returns the event, and whether it has a reading to store.
-func (p deliveryEvent) measurement() (gateway.Event, bool) {
+func (p requestEvent) measurement() (gateway.Event, bool) {
 	return p.event, p.rejection == nil && p.event.Reading != nil
 }
 
-// newerThan returns the newer readings of the delivery if the event is late.
-func (t *deliveryBatch) newerThan(e gateway.Event) []vitals.Reading {
-	if e.Reading == nil || !t.pipeline.Evaluator.IsLate(e.Reading.MeasuredAt, t.at) {
+// newerThan returns the newer readings of the batch if the event is late.
+func (t *readingBatch) newerThan(e gateway.Event) []vitals.Reading {
+	if e.Reading == nil || !t.pipeline.Readings.IsLate(e.Reading.MeasuredAt, t.at) {
 		return nil
 	}
 	return t.newest.newerThan(e)
 }
 
 // recordResult records the status of an event.
-func (t *deliveryBatch) recordResult(e gateway.Event, status Status, patient string) {
+func (t *readingBatch) recordResult(e gateway.Event, status Status, patient string) {
 	if e.Reading == nil {
 		return
 	}
@@ -112,12 +112,12 @@ func (t *deliveryBatch) recordResult(e gateway.Event, status Status, patient str
 }
 
 // reopenSuperseded reopens the alerts that late readings raised if the readings that superseded them were not stored.
-func (t *deliveryBatch) reopenSuperseded(app core.App, now time.Time) error {
+func (t *readingBatch) reopenSuperseded(app core.App, now time.Time) error {
 	if !t.incomplete {
 		return nil
 	}
 	for _, patient := range t.latePatients {
-		if err := t.pipeline.Evaluator.ReopenSuperseded(app, patient, t.at.Add(-redeliveryWindow), now); err != nil {
+		if err := t.pipeline.Readings.ReopenSuperseded(app, patient, t.at.Add(-resendWindow), now); err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,7 @@ func (c *clinic) sweepDevices() {
 
 // A suspect weight is not ranked with the values of a clock that is ahead: it neither hides the patient's own gain nor
 // alerts as one.
-func TestStoryClockAheadSuspectWeight(t *testing.T) {
+func TestStoryFutureClockSuspectWeight(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
 	c.now = at
@@ -116,8 +116,8 @@ func TestStoryClockCorrectedKeepsUndecidedValues(t *testing.T) {
 	}
 }
 
-// Values with a dead clock alert until the device measures with a valid time; the gateway's time is not the device's.
-func TestStoryDeadClockAndItsGateway(t *testing.T) {
+// Values with a wrong clock alert until the device measures with a valid time; the gateway's time is not the device's.
+func TestStoryWrongClockAndItsGateway(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	c.postEvent(t, cuffEvent("BP-1", "gw-1", 204, time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC))).want(200)
@@ -135,7 +135,7 @@ func TestStoryDeadClockAndItsGateway(t *testing.T) {
 
 // A critical gain from a clock that is ahead ranks like one from a correct clock, acknowledged or not, and above another
 // known parameter.
-func TestStoryClockAheadGainRanks(t *testing.T) {
+func TestStoryFutureClockGainRanks(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
 	c.now = at
@@ -152,7 +152,7 @@ func TestStoryClockAheadGainRanks(t *testing.T) {
 	}
 }
 
-func TestClockAheadGainIsWorseThanAnotherParameter(t *testing.T) {
+func TestFutureClockGainIsWorseThanAnotherParameter(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
 	c.now = at
@@ -245,7 +245,7 @@ func TestStoryDismissedDoesNotAlertAgain(t *testing.T) {
 			t.Errorf("open: %q", open)
 		}
 	})
-	t.Run("a dead clock repeats its time", func(t *testing.T) {
+	t.Run("a wrong clock repeats its time", func(t *testing.T) {
 		c := newIngestingClinic(t)
 		c.t = t
 		patient := c.enroll(object{"gateway_patient_id": "gw-1"})

@@ -10,17 +10,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Evaluator stores readings with their effects, by the practice's rules.
-type Evaluator struct {
+// ReadingStore stores readings with their effects, by the practice's rules.
+type ReadingStore struct {
 	rules Rules
 }
 
-// NewEvaluator returns an evaluator with the given rules.
-func NewEvaluator(rules Rules) *Evaluator { return &Evaluator{rules: rules} }
+// NewReadingStore returns a store with the given rules.
+func NewReadingStore(rules Rules) *ReadingStore { return &ReadingStore{rules: rules} }
 
 // Ingest stores one reading with all effects inside the caller's transaction. It returns a fault before anything is written; after any
 // other error the caller must roll back.
-func (e *Evaluator) Ingest(tx core.App, s Submission, now time.Time) (Outcome, error) {
+func (e *ReadingStore) Ingest(tx core.App, s Submission, now time.Time) (Outcome, error) {
 	b, err := newWriteBatch(tx)
 	if err != nil {
 		return Outcome{}, err
@@ -32,7 +32,7 @@ func (e *Evaluator) Ingest(tx core.App, s Submission, now time.Time) (Outcome, e
 	return outcome, b.store(tx)
 }
 
-func (e *Evaluator) storeReading(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
+func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
 	if s.Addition {
 		return e.mergePartial(tx, b, m, s, now)
 	}
@@ -88,7 +88,7 @@ func recordSighting(tx core.App, o Observation, report devices.GatewayReport, no
 }
 
 // evaluateAndApply decides and writes the effects of a stored observation in the transaction's write batch.
-func (e *Evaluator) evaluateAndApply(
+func (e *ReadingStore) evaluateAndApply(
 	tx core.App, b *writeBatch, o Observation, patient readingPatient, s Submission, now time.Time,
 ) (Outcome, error) {
 	snapshot, err := patient.snapshotFor(tx, o.PatientID, o.Reading, now)
@@ -132,7 +132,7 @@ func (e *Evaluator) evaluateAndApply(
 }
 
 // newObservation returns the observation of a reading. Its FHIR form is computed from it and needs no further step.
-func (e *Evaluator) newObservation(s Submission, now time.Time) Observation {
+func (e *ReadingStore) newObservation(s Submission, now time.Time) Observation {
 	o := Observation{
 		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: s.origin(),
 		Review:       Accepted,
@@ -152,7 +152,7 @@ func (e *Evaluator) newObservation(s Submission, now time.Time) Observation {
 	return o
 }
 
-func (e *Evaluator) prepareFHIR(o *Observation, now time.Time) {
+func (e *ReadingStore) prepareFHIR(o *Observation, now time.Time) {
 	if e.rules.AutoTransform {
 		o.FHIRStatus, o.FHIRVersion, o.TransformedAt = collections.FHIRPending, 1, now
 	}
