@@ -142,19 +142,20 @@ func (i *importRun) reject(line int, reason string) {
 
 // storeBlock stores a block in order of measurement.
 func (i *importRun) storeBlock(ctx context.Context, block []importLine) error {
-	i.batch = &readingBatch{pipeline: i.pipeline, newest: newestReadings{}, at: i.Clock()}
+	events := make([]gateway.Event, len(block))
+	for n, line := range block {
+		events[n] = line.event
+	}
+	i.batch = i.pipeline.newBatch(events, i.Clock())
 	sorted := make([]importLine, len(block))
-	for n, index := range measurementOrder(block, importLine.measurement) {
-		if sorted[n] = block[index]; hasReading(sorted[n].measurement()) {
-			i.batch.newest.add(sorted[n].event)
-		}
+	for n, index := range i.batch.order {
+		sorted[n] = block[index]
 	}
 	err := i.storeGroups(ctx, sorted)
 	if i.DryRun {
 		return err
 	}
-	i.batch.incomplete = i.batch.incomplete || err != nil
-	return errors.Join(err, i.batch.reopenSuperseded(i.app, i.Clock()))
+	return i.batch.finish(i.app, err, i.Clock())
 }
 
 func (i *importRun) storeGroups(ctx context.Context, sorted []importLine) error {
@@ -172,8 +173,6 @@ func (i *importRun) storeGroups(ctx context.Context, sorted []importLine) error 
 	}
 	return nil
 }
-
-func (e importLine) measurement() (gateway.Event, bool) { return e.event, true }
 
 func (i *importRun) storeGroup(group []importLine) error {
 	storeLines := func(app core.App) error {

@@ -83,9 +83,15 @@ func (e *Pipeline) Receive(ctx context.Context, app core.App, d VendorRequest) (
 	if err != nil {
 		return nil, err
 	}
-	batch := e.newRequestBatch(parts, d.At)
+	events := make([]gateway.Event, len(parts))
+	for i, part := range parts {
+		if part.rejection == nil {
+			events[i] = part.event
+		}
+	}
+	batch := e.newBatch(events, d.At)
 	results = make([]Result, len(parts))
-	for _, index := range measurementOrder(parts, requestEvent.measurement) {
+	for _, index := range batch.order {
 		part := parts[index]
 		d.Body = part.body
 		var result Result
@@ -100,7 +106,7 @@ func (e *Pipeline) Receive(ctx context.Context, app core.App, d VendorRequest) (
 		result.Event = part.event
 		results[index] = result
 	}
-	return results, batch.reopenSuperseded(app, d.At)
+	return results, batch.finish(app, nil, d.At)
 }
 
 // requestEvent is one event of a request.

@@ -31,23 +31,21 @@ func (e *Pipeline) Replay(ctx context.Context, app core.App, clock func() time.T
 	if err != nil {
 		return done, err
 	}
-	r := &replayRun{pipeline: e, clock: clock, batch: &readingBatch{pipeline: e, newest: newestReadings{}, at: clock()}}
-	sorted, err := r.sortEvents(app, ids)
-	if err != nil {
+	r := &replayRun{pipeline: e, clock: clock}
+	if err := r.collectReadings(app, ids); err != nil {
 		return done, err
 	}
-	for i, id := range sorted {
+	for i, index := range r.batch.order {
 		if err = ctx.Err(); err != nil {
 			err = fmt.Errorf("replay was interrupted: %w", err)
 			break
 		}
-		if err = r.replayEvent(app, id, &done); err != nil {
+		if err = r.replayEvent(app, ids[index], &done); err != nil {
 			break
 		}
 		progress(i+1, len(ids))
 	}
-	r.batch.incomplete = r.batch.incomplete || err != nil
-	return done, errors.Join(err, r.batch.reopenSuperseded(app, clock()))
+	return done, r.batch.finish(app, err, clock())
 }
 
 // replayRun is a replay in progress.
@@ -57,8 +55,8 @@ type replayRun struct {
 	batch    *readingBatch
 }
 
-// sortEvents sorts events by measurement and collects the newest readings.
-func (r *replayRun) sortEvents(app core.App, ids []string) ([]string, error) {
+// collectReadings collects the readings of the events in a batch.
+func (r *replayRun) collectReadings(app core.App, ids []string) error {
 	events := make([]gateway.Event, len(ids))
 	for i, id := range ids {
 		pending, err := FindQuarantined(app, id)
@@ -66,20 +64,16 @@ func (r *replayRun) sortEvents(app core.App, ids []string) ([]string, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		event, err := r.pipeline.reparse(pending)
 		if err != nil || event.Reading == nil || event.Addition != "" || len(event.LeftOut) > 0 && pending.Status() == collections.EventRejected {
 			continue // no reading: keeps its place
 		}
 		events[i] = event
-		r.batch.newest.add(event)
 	}
-	sorted := make([]string, len(ids))
-	for n, index := range measurementOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true }) {
-		sorted[n] = ids[index]
-	}
-	return sorted, nil
+	r.batch = r.pipeline.newBatch(events, r.clock())
+	return nil
 }
 
 func (r *replayRun) replayEvent(app core.App, id string, done *ReplayResult) error {
@@ -159,7 +153,7 @@ func (e *Pipeline) replayInTx(tx core.App, id string, batch *readingBatch, done 
 func (e *Pipeline) retryQuarantined(app core.App, held Result, now time.Time) (Result, error) {
 	var done ReplayResult
 	err := app.RunInTransaction(func(tx core.App) error {
-		return e.replayInTx(tx, held.EventID, &readingBatch{pipeline: e, at: now}, &done, now)
+		return e.replayInTx(tx, held.EventID, e.newBatch(nil, now), &done, now)
 	})
 	if err != nil || done.Pending > 0 {
 		return held, err

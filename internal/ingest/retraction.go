@@ -23,7 +23,9 @@ func (e *ReadingStore) Retract(app core.App, id string, reason phi.Text, by audi
 			return err
 		}
 		w := &retraction{readings: e, tx: tx, observation: o, reason: reason, by: by, now: now}
-		for _, step := range []func() error{w.mark, w.resolveAlerts, w.correctComparisons, w.cancelEscalations, w.recomputeAutoResolve, w.recheckIrregularHeartbeats, w.recallDelivery, w.recountDay, w.moveDailyTotal, w.promptRestOfRun, w.rerank} {
+		for _, step := range []func() error{
+			w.mark, w.correctAlerts, w.recheckIrregularHeartbeats, w.recallDelivery, w.recountDay, w.moveDailyTotal, w.promptRestOfRun, w.rerank,
+		} {
 			if err := step(); err != nil {
 				return err
 			}
@@ -42,8 +44,8 @@ type retraction struct {
 	reason      phi.Text
 	by          audit.Actor
 	now         time.Time
-	// raised are the alerts of the reading, and those of others that were compared with it.
-	raised []*collections.Alert
+	// retracted are the alerts of the reading, and those of others that were compared with it.
+	retracted []*collections.Alert
 }
 
 // mark stores the new status and increments the version of the FHIR form.
@@ -136,7 +138,7 @@ func (w *retraction) rerank() error {
 		if err := triage.ReplaceLatest(tx, w.observation.PatientID, latest); err != nil {
 			return "", err
 		}
-		return w.observation.PatientID, triage.RetractFromSnoozes(tx, w.observation.PatientID, w.raised, w.by, w.now)
+		return w.observation.PatientID, triage.RetractFromSnoozes(tx, w.observation.PatientID, w.retracted, w.by, w.now)
 	})
 }
 

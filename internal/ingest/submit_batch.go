@@ -40,13 +40,12 @@ func (e *Pipeline) SubmitAll(ctx context.Context, app core.App, lines []BatchRea
 		return nil, err
 	}
 	defer done()
-	events, batch := batchEvents(lines), &readingBatch{pipeline: e, newest: newestReadings{}, at: at}
-	order := measurementOrder(events, func(event gateway.Event) (gateway.Event, bool) { return event, true })
-	for _, index := range order {
-		batch.newest.add(events[index])
+	events := make([]gateway.Event, len(lines))
+	for i := range lines {
+		events[i] = gateway.Event{PatientID: lines[i].PatientID, DeviceID: lines[i].Reading.DeviceID, Reading: &lines[i].Reading}
 	}
-	answers := make([]SubmitResult, len(lines))
-	for places := range slices.Chunk(order, submitChunk) {
+	batch, answers := e.newBatch(events, at), make([]SubmitResult, len(lines))
+	for places := range slices.Chunk(batch.order, submitChunk) {
 		list := make([]Submission, len(places))
 		for i, index := range places {
 			list[i] = callerSubmission(lines[index].PatientID, lines[index].Reading, lines[index].Source, by, at)
@@ -60,19 +59,10 @@ func (e *Pipeline) SubmitAll(ctx context.Context, app core.App, lines []BatchRea
 			}
 		}
 		if err != nil {
-			batch.incomplete = true
 			break
 		}
 	}
-	return answers, errors.Join(err, batch.reopenSuperseded(app, at))
-}
-
-func batchEvents(lines []BatchReading) []gateway.Event {
-	events := make([]gateway.Event, len(lines))
-	for i := range lines {
-		events[i] = gateway.Event{PatientID: lines[i].PatientID, DeviceID: lines[i].Reading.DeviceID, Reading: &lines[i].Reading}
-	}
-	return events
+	return answers, batch.finish(app, err, at)
 }
 
 func answerStatus(answer SubmitResult) Status {

@@ -13,38 +13,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// reopenMissedReading reopens missed-reading alerts that only the retracted reading had closed.
-func (w *retraction) reopenMissedReading() error {
-	missed, err := collections.AlertsResolvedAt(w.tx, w.observation.PatientID, alerts.TypeMissedReading, w.observation.CreatedAt)
-	if err != nil {
-		return err
-	}
-	for _, alert := range missed {
-		came, err := collections.HasReadingStoredAfter(w.tx, w.observation.PatientID, alert.CreatedAt())
-		if err != nil {
-			return err
-		}
-		if came {
-			continue
-		}
-		if err := reopenAlert(w.tx, alert, 0, w.now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reopenUnlessNewer reopens a superseded alert if no newer reading of its groups is left.
-func reopenUnlessNewer(tx core.App, alert *collections.Alert, now time.Time) error {
+// isStillSuperseded reports whether a newer reading of each of an alert's groups is stored. An alert without groups stays superseded.
+func isStillSuperseded(tx core.App, alert *collections.Alert, now time.Time) (bool, error) {
 	groups, err := alertGroups(tx, alert, now)
 	if err != nil || len(groups) == 0 {
-		return err
+		return true, err
 	}
-	newer, err := HasNewerReadings(tx, alert.PatientID(), groups, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
-	if err != nil || newer {
-		return err
-	}
-	return reopenAlert(tx, alert, 0, now)
+	return HasNewerReadings(tx, alert.PatientID(), groups, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
 }
 
 // alertGroups returns the parameter groups of a reading's alert: that of its type, or those of its alarming implausible values.
@@ -93,7 +68,11 @@ func (e *ReadingStore) ReopenSuperseded(app core.App, patientID string, since, n
 			return "", err
 		}
 		for _, alert := range ended {
-			if err := reopenUnlessNewer(tx, alert, now); err != nil {
+			superseded, err := isStillSuperseded(tx, alert, now)
+			if err == nil && !superseded {
+				err = reopenAlert(tx, alert, 0, now)
+			}
+			if err != nil {
 				return "", err
 			}
 		}

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -10,29 +11,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
-
-// measurementOrder returns the indexes of a list in order of measurement. Items without a reading keep their place. Source:
-// docs/decisions/alerts.md, "Readings out of order" and "Late readings".
-func measurementOrder[T any](list []T, event func(T) (e gateway.Event, measured bool)) []int {
-	order, measured := make([]int, len(list)), []int(nil)
-	for i, item := range list {
-		if order[i] = i; hasReading(event(item)) {
-			measured = append(measured, i)
-		}
-	}
-	sorted := slices.Clone(measured)
-	slices.SortStableFunc(sorted, func(a, b int) int {
-		first, _ := event(list[a])
-		second, _ := event(list[b])
-		return cmp.Or(first.Reading.MeasuredAt.Compare(second.Reading.MeasuredAt), cmp.Compare(a, b))
-	})
-	for n, index := range measured {
-		order[index] = sorted[n]
-	}
-	return order
-}
-
-func hasReading(e gateway.Event, measured bool) bool { return measured && e.Reading != nil }
 
 // senderOf identifies the patient of readings that arrive together: by patient identifier, or by device.
 func senderOf(e gateway.Event) string { return cmp.Or(e.PatientID, "device "+e.DeviceID) }
@@ -64,31 +42,37 @@ func (n newestReadings) newerThan(e gateway.Event) (following []vitals.Reading) 
 // resendWindow is the age up to which a sender may repeat a request.
 const resendWindow = 24 * time.Hour
 
-// readingBatch is the readings that arrived together: of one request, file block or replay. A late one that a newer one of them supersedes raises no open alert.
+// readingBatch is the readings that arrived together: of one request, file block or replay. A late one that a newer one of them supersedes
+// raises no open alert.
 type readingBatch struct {
 	pipeline *Pipeline
 	newest   newestReadings
 	at       time.Time
+	// order are the indexes of the events in order of measurement. Events without a reading keep their place.
+	order []int
 	// latePatients have late readings that were evaluated against newer ones of the batch; incomplete: some of the newer ones were not
 	// stored.
 	latePatients []string
 	incomplete   bool
 }
 
-// newRequestBatch collects the newest readings of a request of several events.
-func (e *Pipeline) newRequestBatch(parts []requestEvent, at time.Time) *readingBatch {
-	t := &readingBatch{pipeline: e, newest: newestReadings{}, at: at}
-	for _, p := range parts {
-		if len(parts) > 1 && hasReading(p.measurement()) {
-			t.newest.add(p.event)
+// newBatch returns the batch of events that arrived together. Source: docs/decisions/alerts.md, "Readings out of order" and "Late readings".
+func (e *Pipeline) newBatch(events []gateway.Event, at time.Time) *readingBatch {
+	t := &readingBatch{pipeline: e, newest: newestReadings{}, at: at, order: make([]int, len(events))}
+	var measured []int
+	for i, event := range events {
+		if t.order[i] = i; event.Reading != nil {
+			measured = append(measured, i)
+		}
+	}
+	sorted := slices.Clone(measured)
+	slices.SortStableFunc(sorted, func(a, b int) int { return events[a].Reading.MeasuredAt.Compare(events[b].Reading.MeasuredAt) })
+	for n, index := range measured {
+		if t.order[index] = sorted[n]; len(events) > 1 {
+			t.newest.add(events[sorted[n]])
 		}
 	}
 	return t
-}
-
-// measurement returns the event, and whether it has a reading to store.
-func (p requestEvent) measurement() (gateway.Event, bool) {
-	return p.event, p.rejection == nil && p.event.Reading != nil
 }
 
 // newerThan returns the newer readings of the batch if the event is late.
@@ -111,17 +95,18 @@ func (t *readingBatch) recordResult(e gateway.Event, status Status, patient stri
 	}
 }
 
-// reopenSuperseded reopens the alerts that late readings raised if the readings that superseded them were not stored.
-func (t *readingBatch) reopenSuperseded(app core.App, now time.Time) error {
-	if !t.incomplete {
+// finish reopens the alerts that late readings raised if the readings that superseded them were not stored, because they or the whole batch
+// failed, and returns the batch's error.
+func (t *readingBatch) finish(app core.App, err error, now time.Time) error {
+	if !t.incomplete && err == nil {
 		return nil
 	}
 	for _, patient := range t.latePatients {
-		if err := t.pipeline.Readings.ReopenSuperseded(app, patient, t.at.Add(-resendWindow), now); err != nil {
-			return err
+		if failure := t.pipeline.Readings.ReopenSuperseded(app, patient, t.at.Add(-resendWindow), now); failure != nil {
+			return errors.Join(err, failure)
 		}
 	}
-	return nil
+	return err
 }
 
 // sortByMeasurement sorts a group by time of measurement, so that the order in which a device sends its memory does not matter. Equal times

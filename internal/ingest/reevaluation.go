@@ -1,0 +1,165 @@
+package ingest
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// alertHistory is what remains of a patient's history after a reading was retracted: the stored alerts that it may have changed, and the
+// other readings, evaluated again by the bounds in force.
+type alertHistory struct {
+	// own are the alerts that the reading raised.
+	own []*collections.Alert
+	// compared are the open alerts about changes that later readings raised.
+	compared []comparedAlert
+	// counted are alerts about earlier values: the reading may have resolved them or kept them open. sequence are the other readings after
+	// the first of them, in order of measurement.
+	counted  []*collections.Alert
+	sequence []alerts.Evaluated
+	// reopened are the alerts that only the reading had ended: superseded ones, and missed readings.
+	reopened []*collections.Alert
+}
+
+// comparedAlert is an alert about a change, with the reading that raised it and the finding without the retracted reading.
+type comparedAlert struct {
+	alert   *collections.Alert
+	reading Observation
+	finding alerts.Finding
+}
+
+// correction is the difference between a stored alert and its history.
+type correction struct {
+	kind  correctionKind
+	alert *collections.Alert // nil for raiseCorrected
+	// action resolves a retracted alert if it is open; normal is the number of normal readings after the alert.
+	action alerts.Action
+	normal int
+	// draft is the alert to raise.
+	draft alerts.Draft
+}
+
+type correctionKind int
+
+// The kinds of correction. A count changes only the number of normal readings.
+const (
+	correctCount correctionKind = iota
+	correctToResolved
+	correctToActive
+	correctToRetracted
+	raiseCorrected
+)
+
+// corrections compares the stored alerts with the history. It is pure. Source: docs/decisions/observations.md, "Retracting a reading".
+func (h alertHistory) corrections(rules Rules, now time.Time) (list []correction) {
+	for _, alert := range h.own {
+		if alerts.Status(alert.Status()) != alerts.StatusResolved { // a person's resolution stays as it is
+			list = append(list, retractionOf(alert))
+		}
+	}
+	for _, c := range h.compared {
+		list = append(list, c.corrections(rules, now)...)
+	}
+	for _, alert := range h.counted {
+		if c, differs := h.recount(alert, rules, now); differs {
+			list = append(list, c)
+		}
+	}
+	for _, alert := range h.reopened {
+		list = append(list, correction{kind: correctToActive, alert: alert})
+	}
+	return list
+}
+
+// retractionOf returns the correction of an alert whose own reading was entered in error.
+func retractionOf(alert *collections.Alert) correction {
+	return correction{kind: correctToRetracted, alert: alert, action: alerts.Action{Move: alerts.Resolve, Outcome: collections.StatusEnteredInError}}
+}
+
+// corrections retracts the alert if its change no longer holds, and raises the change that holds. An acknowledged alert stays while any
+// breach remains.
+func (c comparedAlert) corrections(rules Rules, now time.Time) []correction {
+	breached, value := c.finding.Breached(), c.alert.Value()
+	if breached && (c.alert.Acknowledged() || value != nil && *value == c.finding.Value) {
+		return nil
+	}
+	list := []correction{{kind: correctToRetracted, alert: c.alert, action: alerts.Action{
+		Move: alerts.Resolve, Notes: "The reading it was compared with was entered in error.",
+	}}}
+	if !breached {
+		return list
+	}
+	draft := alertDraft(c.reading, c.finding, false)
+	draft.Late, draft.Snoozed = c.alert.Late(), c.alert.Snoozed()
+	if rules.isLate(draft.MeasuredAt, now) {
+		draft.Finding.AddMeasuredAt(draft.MeasuredAt)
+	}
+	if c.finding.Level == alerts.Critical {
+		draft.EscalationID = c.alert.EscalationID()
+	}
+	return append(list, correction{kind: raiseCorrected, draft: draft})
+}
+
+// recount counts the normal readings after an alert again. A resolved one reopens unless the other readings are enough.
+func (h alertHistory) recount(alert *collections.Alert, rules Rules, now time.Time) (c correction, differs bool) {
+	open, active := openAlert(alert), alerts.Status(alert.Status()) == alerts.StatusActive
+	normal, resolved := open.ResolvedBy(h.sequence, rules.NormalReadingsNeeded)
+	c = correction{kind: correctToActive, alert: alert, normal: normal}
+	switch {
+	case !active:
+		return c, !resolved
+	case resolved:
+		c.kind = correctToResolved
+	default:
+		c.kind = correctCount
+	}
+	return c, open.CanAutoResolve(now) && (resolved || normal != open.NormalReadings)
+}
+
+func openAlert(alert *collections.Alert) alerts.Open {
+	return alerts.Open{
+		ID: alert.Id, Type: alert.Type(), Level: alerts.Level(alert.Level()), MeasuredAt: alert.MeasuredAt(), CreatedAt: alert.CreatedAt(),
+		NormalReadings: alert.NormalReadings(), Parameter: alert.Parameter(), Origin: vitals.Origin(alert.Origin()),
+	}
+}
+
+// apply stores the correction in the caller's transaction.
+func (c correction) apply(tx core.App, by audit.Actor, now time.Time) error {
+	switch c.kind {
+	case correctToActive:
+		return reopenAlert(tx, c.alert, c.normal, now)
+	case raiseCorrected:
+		return raiseAndAnnounce(tx, c.draft, now)
+	case correctToRetracted:
+		if _, err := alerts.Next(alerts.Status(c.alert.Status()), c.action.Move); err == nil {
+			if err := alerts.Act(tx, c.alert, c.action, by, now); err != nil {
+				return err
+			}
+		}
+		return c.alert.Retract(tx, alerts.ReasonRetracted, now)
+	}
+	progress := alerts.Progress{Alert: alerts.Open{ID: c.alert.Id}, NormalReadings: c.normal, Resolved: c.kind == correctToResolved}
+	if err := alerts.SaveProgress(tx, progress, now); err != nil || !progress.Resolved {
+		return err
+	}
+	return alerts.AuditAutoResolved(tx, collections.ResolvedAlert{ID: c.alert.Id, PatientID: c.alert.PatientID()}, now)
+}
+
+// raiseAndAnnounce stores an alert and announces it, unless its kind is snoozed.
+func raiseAndAnnounce(tx core.App, draft alerts.Draft, now time.Time) error {
+	id, err := alerts.Raise(tx, draft, now)
+	if err != nil || draft.Snoozed {
+		return err
+	}
+	label, err := collections.PatientLabel(tx, draft.PatientID)
+	if err != nil {
+		return err
+	}
+	return notifications.Announce(tx, draft.Announcement(id, label), now)
+}
