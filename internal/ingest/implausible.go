@@ -31,14 +31,37 @@ const (
 	sourceGateway   = "gateway"
 )
 
-// implausibleReading is an implausible measurement and its patient.
-type implausibleReading struct {
+// doubt is why a quarantined measurement is not simply stored.
+type doubt int
+
+const (
+	outOfRange  doubt = iota // values that no device should report
+	futureClock              // a time in the future; its values may be in range
+	wrongClock               // values out of range, at an impossible time
+)
+
+// doubtfulReading is a quarantined measurement of a patient, with the snapshot to evaluate it by.
+type doubtfulReading struct {
 	eventID, patientID string
 	gateway.Implausible
-	origin     vitals.Origin
-	wrongClock bool
-	isMinor    bool
-	isSuspect  bool // it may be another person's
+	origin    vitals.Origin
+	doubt     doubt
+	snapshot  triage.PatientSnapshot
+	isSuspect bool // it may be another person's
+}
+
+// newDoubtfulReading returns the measurement of a quarantined event. One of a future clock has the time of its first receipt.
+func newDoubtfulReading(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string) (c doubtfulReading, err error) {
+	c = doubtfulReading{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored))}
+	if !c.Ahead.IsZero() {
+		c.doubt, c.Reading.MeasuredAt = futureClock, stored.ReceivedAt()
+		return c, nil
+	}
+	wrong, err := isWrongClock(tx, event, patientID)
+	if wrong {
+		c.doubt = wrongClock
+	}
+	return c, err
 }
 
 // alertIfImplausible raises the alert for the implausible values of a stored event, once, when its patient is identified.
@@ -88,25 +111,49 @@ func errAlreadyMatched() error {
 	return fault.State("invalid_state", "The event is matched to this patient already: confirm or discard its values.")
 }
 
+// alertImplausible raises the alerts about a quarantined measurement, unless a person decided the same one before.
 func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
-	wrong, err := isWrongClock(tx, event, patientID)
+	c, err := newDoubtfulReading(tx, stored, event, patientID)
 	if err != nil {
 		return err
 	}
-	if !wrong { // a wrong clock reports the same time again and again
+	if c.doubt != wrongClock { // a wrong clock reports the same time again and again
 		if decided, err := e.applyEarlierDecision(tx, stored, event, patientID, now); err != nil || decided {
 			return err
 		}
 	}
-	c := implausibleReading{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored)), wrongClock: wrong}
 	if err := stored.SetImplausible(tx); err != nil { // for events stored before the column existed
 		return err
 	}
-	if c.hasFutureClock() {
-		c.Reading.MeasuredAt = stored.ReceivedAt() // of the first receipt
-		return e.alertFutureClock(tx, c, now)
+	if c.doubt == futureClock {
+		if err := collections.SetEventPatient(tx, c.eventID, c.patientID); err != nil {
+			return err
+		}
 	}
-	return e.raiseAndRank(tx, c, now)
+	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) { return patientID, e.raiseDoubtful(tx, c, now) })
+}
+
+// raiseDoubtful raises the alerts about a measurement; the caller ranks the patient again.
+func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) (err error) {
+	if c.doubt != futureClock {
+		if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, nil, now); err != nil {
+			return err
+		}
+		return e.raiseAlert(tx, c, now)
+	}
+	if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, &c.Reading, now); err != nil {
+		return err
+	}
+	c.isSuspect = e.Readings.IsSuspect(c.Reading, c.origin, c.snapshot)
+	if c.isAlarming(now) {
+		if err := e.raiseAlert(tx, c, now); err != nil {
+			return err
+		}
+	}
+	if err := e.updateClockAlert(tx, c, now); err != nil {
+		return err
+	}
+	return collections.RecordFutureClock(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now)
 }
 
 // alertDecision is a decided, not yet written alert about an implausible reading.
@@ -118,10 +165,10 @@ type alertDecision struct {
 
 // isSuperseded reports whether each alarming group of a late implausible reading was measured since, by an origin that is at least as
 // reliable. Source: docs/decisions/alerts.md, "Late readings".
-func (c implausibleReading) isSuperseded(tx core.App, t alerts.Thresholds) (superseded bool, err error) {
+func (c doubtfulReading) isSuperseded(tx core.App) (superseded bool, err error) {
 	var alarming [][]*vitals.Parameter
 	for _, group := range c.Reading.Kind.Definition().Groups {
-		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.isAlarmingValue(p, t) }) {
+		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.isAlarmingValue(p) }) {
 			alarming = append(alarming, group)
 		}
 	}
@@ -129,26 +176,23 @@ func (c implausibleReading) isSuperseded(tx core.App, t alerts.Thresholds) (supe
 }
 
 // isAlarmingValue reports whether a parameter's value is implausible, or beyond a critical bound next to one that is.
-func (c implausibleReading) isAlarmingValue(p *vitals.Parameter, t alerts.Thresholds) bool {
+func (c doubtfulReading) isAlarmingValue(p *vitals.Parameter) bool {
 	value := c.Reading.Value(p)
-	return value != nil && (slices.Contains(c.OutOfRange, p) || t.IsAlarming(p, *value))
+	return value != nil && (slices.Contains(c.OutOfRange, p) || c.snapshot.Thresholds.IsAlarming(p, *value))
 }
 
 // decideAlert returns the alert for an implausible measurement. It is pure.
-func (c implausibleReading) decideAlert(snapshot triage.PatientSnapshot, late, superseded bool) alertDecision {
-	finding, critical := c.finding(snapshot.Thresholds)
-	if late && !c.wrongClock {
+func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
+	finding, critical := c.finding()
+	if late && c.doubt != wrongClock {
 		finding.AddMeasuredAt(c.Reading.MeasuredAt)
 	}
-	if c.hasFutureClock() {
-		finding.Message = c.findingText(snapshot) + finding.Message
-	}
-	if change, found := c.criticalChange(snapshot); found {
+	if change, found := c.criticalChange(); found {
 		finding.Parameter, finding.Value, finding.Threshold, critical = change.Parameter, change.Value, change.Threshold, true
 	}
 	n := alertDecision{stat: critical, draft: alerts.Draft{
 		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
-		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: c.wrongClock || late,
+		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: c.doubt == wrongClock || late,
 	}}
 	if n.draft.Late {
 		n.stat, n.draft.Superseded = false, superseded
@@ -157,7 +201,7 @@ func (c implausibleReading) decideAlert(snapshot triage.PatientSnapshot, late, s
 }
 
 // reportedValues returns all reported values as JSON, by column.
-func (c implausibleReading) reportedValues() phi.Text {
+func (c doubtfulReading) reportedValues() phi.Text {
 	reported := map[string]float64{}
 	for _, p := range vitals.Parameters {
 		if value := c.Reading.Value(p); value != nil {
@@ -166,18 +210,6 @@ func (c implausibleReading) reportedValues() phi.Text {
 	}
 	encoded, _ := json.Marshal(reported) // finite numbers by name always encode
 	return phi.Text(encoded)
-}
-
-// raiseAndRank stores the alert, opens a stat escalation if needed, and ranks the patient again.
-func (e *Pipeline) raiseAndRank(tx core.App, c implausibleReading, now time.Time) error {
-	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
-		snapshot, err := triage.ReadSnapshot(tx, c.patientID, nil, now)
-		if err != nil {
-			return "", err
-		}
-		c.isMinor = snapshot.Minor != nil
-		return c.patientID, e.raiseAlert(tx, c, snapshot, now)
-	})
 }
 
 // retractAlerts reverses the effects of an implausible measurement that is discarded: its alerts, its part of an escalation and its weight

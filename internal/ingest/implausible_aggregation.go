@@ -23,7 +23,7 @@ import (
 // Source: docs/decisions/observations.md, "Many implausible values".
 
 // mergeIntoAlert adds an implausible reading to the open alert that aggregates its kind, and reports whether there is one.
-func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDecision, snapshot triage.PatientSnapshot, now time.Time) (bool, error) {
+func (e *Pipeline) mergeIntoAlert(tx core.App, c doubtfulReading, n alertDecision, now time.Time) (bool, error) {
 	alert, err := findAggregate(tx, c, n, now)
 	if err != nil || alert == nil {
 		return false, err
@@ -43,13 +43,13 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 			return false, err
 		}
 	}
-	shouldRenotify, worse, err := c.needsRenotify(tx, n, g, snapshot, now)
+	shouldRenotify, worse, err := c.needsRenotify(tx, n, g, now)
 	if err != nil {
 		return false, err
 	}
 	g.Count++
 	var shown *collections.ShownEvent
-	if c.isWorseThanShown(alert, n.draft.Finding, snapshot.Thresholds) {
+	if c.isWorseThanShown(alert, n.draft.Finding) {
 		shown, g.Message = c.shownValues(n.draft.Finding), n.draft.Finding.Message
 	}
 	if shouldRenotify {
@@ -65,18 +65,18 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c implausibleReading, n alertDeci
 		return false, err
 	}
 	switch {
-	case c.wrongClock:
+	case c.doubt == wrongClock:
 		return true, devices.NoteWrongClock(tx, c.Reading, c.patientID, now)
 	case !shouldRenotify:
 		return true, nil
 	}
 	n.draft.WorseThanNotified = worse
-	return true, n.renotify(tx, snapshot, alert.Id, now)
+	return true, n.renotify(tx, c.snapshot, alert.Id, now)
 }
 
 // findAggregate returns the open alert to merge an implausible reading into; nil for none. An acknowledged alert takes no more: a later
 // reading is news.
-func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.Time) (*collections.Alert, error) {
+func findAggregate(tx core.App, c doubtfulReading, n alertDecision, now time.Time) (*collections.Alert, error) {
 	candidates, err := collections.AlertsToAggregate(tx, collections.AggregateKey{
 		Patient: c.patientID, Device: c.Reading.DeviceID, Type: n.draft.Finding.Type, Parameter: n.draft.Finding.Parameter, Level: string(n.draft.Finding.Level),
 		Origin: string(c.origin), Late: n.draft.Late, Closed: n.draft.Superseded, Since: now.Add(-recentWindow),
@@ -91,7 +91,7 @@ func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.
 				return nil, err
 			}
 		}
-		if undated == c.wrongClock && n.stat == (alert.EscalationID() != "") {
+		if undated == (c.doubt == wrongClock) && n.stat == (alert.EscalationID() != "") {
 			return alert, nil
 		}
 	}
@@ -100,16 +100,16 @@ func findAggregate(tx core.App, c implausibleReading, n alertDecision, now time.
 
 // needsRenotify reports whether to announce the alert again: the reading is worse than the values last announced, or no escalation is open
 // for it.
-func (c implausibleReading) needsRenotify(tx core.App, n alertDecision, g collections.Aggregate, snapshot triage.PatientSnapshot, now time.Time) (shouldRenotify, worse bool, err error) {
+func (c doubtfulReading) needsRenotify(tx core.App, n alertDecision, g collections.Aggregate, now time.Time) (shouldRenotify, worse bool, err error) {
 	switch {
-	case c.wrongClock || n.draft.Superseded:
+	case c.doubt == wrongClock || n.draft.Superseded:
 		return false, false, nil
 	case !n.stat:
 		worse = !slices.ContainsFunc(g.Notified, func(notified collections.NotifiedValues) bool { return !isFurtherOut(n.draft.Finding, notified.Value) })
 		return worse, worse, nil
 	}
-	worse, err = c.isWorse(tx, snapshot, now)
-	_, open := snapshot.SystemEscalation()
+	worse, err = c.isWorse(tx, now)
+	_, open := c.snapshot.SystemEscalation()
 	return worse || !open, worse, err
 }
 
@@ -129,20 +129,20 @@ func isFurtherOut(f alerts.Finding, notified float64) bool {
 }
 
 // isWorseThanShown reports whether the reading is worse than the values that the alert shows.
-func (c implausibleReading) isWorseThanShown(alert *collections.Alert, f alerts.Finding, t alerts.Thresholds) bool {
+func (c doubtfulReading) isWorseThanShown(alert *collections.Alert, f alerts.Finding) bool {
 	if strings.HasSuffix(f.Parameter, "_change") {
 		return f.Value > alertValue(alert)
 	}
 	other := c
 	other.Reading, other.OutOfRange = parseReportedValues(c.Reading.Kind, alert.ReportedValues())
-	return c.worstValue(t).isFurtherThan(other.worstValue(t))
+	return c.worstValue().isFurtherThan(other.worstValue())
 }
 
 // worstValue returns the worst value of the reading.
-func (c implausibleReading) worstValue(t alerts.Thresholds) (worst boundCheck) {
+func (c doubtfulReading) worstValue() (worst boundCheck) {
 	for _, p := range vitals.Parameters {
 		if value := c.Reading.Value(p); value != nil {
-			if b := c.compareToBounds(p, *value, t.Of(p)); worst.parameter == nil || b.isWorseThan(worst) {
+			if b := c.compareToBounds(p, *value); worst.parameter == nil || b.isWorseThan(worst) {
 				worst = b
 			}
 		}
@@ -174,12 +174,12 @@ func parseReportedValues(kind vitals.Kind, stored phi.Text) (r vitals.Reading, o
 }
 
 // shownValues returns the reading as an alert shows it.
-func (c implausibleReading) shownValues(f alerts.Finding) *collections.ShownEvent {
+func (c doubtfulReading) shownValues(f alerts.Finding) *collections.ShownEvent {
 	return &collections.ShownEvent{EventID: c.eventID, Values: c.reportedValues(), Value: f.Value, Threshold: f.Threshold}
 }
 
 // aggregateMessage returns the message about several events, of which this is the latest.
-func (c implausibleReading) aggregateMessage(g collections.Aggregate) phi.Text {
+func (c doubtfulReading) aggregateMessage(g collections.Aggregate) phi.Text {
 	if g.Count == 1 {
 		return phi.Text(g.Message)
 	}
@@ -210,30 +210,30 @@ func (e *Pipeline) removeFromAlert(tx core.App, alert *collections.Alert, eventI
 	if err != nil {
 		return false, err
 	}
-	var worst, latest *implausibleReading
-	var finding alerts.Finding
+	var worst, latest *doubtfulReading
 	checked := remaining[:min(len(remaining), maxAggregated)]
 	if slices.Contains(remaining[len(checked):], alert.QuarantineID()) { // the worst counts at any age
 		checked = append(slices.Clone(checked), alert.QuarantineID())
 	}
 	for _, id := range checked {
-		c, readingSnapshot, readable, err := e.pendingReading(tx, id, alert.PatientID(), snapshot, now)
+		c, err := e.pendingReading(tx, id, alert.PatientID(), snapshot, now)
 		if err != nil {
 			return false, err
 		}
-		if !readable {
+		if c == nil {
 			continue
 		}
 		if latest == nil || c.Reading.MeasuredAt.After(latest.Reading.MeasuredAt) {
-			latest = &c
+			latest = c
 		}
-		if worst == nil || c.worstValue(readingSnapshot.Thresholds).isFurtherThan(worst.worstValue(readingSnapshot.Thresholds)) {
-			worst, finding = &c, c.decideAlert(readingSnapshot, alert.Late(), false).draft.Finding
+		if worst == nil || c.worstValue().isFurtherThan(worst.worstValue()) {
+			worst = c
 		}
 	}
 	if worst == nil {
 		return true, nil // the others are unreadable: leave the alert as it is
 	}
+	finding := worst.decideAlert(alert.Late(), false).draft.Finding
 	g := collections.Aggregate{Count: len(remaining), Latest: rawJSON(latest.reportedValues()), Notified: firstNotified(worst.reportedValues(), finding.Value), Message: finding.Message}
 	return true, alert.StoreAggregate(tx, g, latest.aggregateMessage(g), latest.Reading.MeasuredAt, worst.shownValues(finding), now)
 }

@@ -17,15 +17,15 @@ import (
 
 // raiseAlert stores and announces the alert of an implausible reading, or merges it into an open one, and opens or joins the stat
 // escalation.
-func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage.PatientSnapshot, now time.Time) (err error) {
+func (e *Pipeline) raiseAlert(tx core.App, c doubtfulReading, now time.Time) (err error) {
 	late, superseded := e.Readings.IsLate(c.Reading.MeasuredAt, now), false
-	if late && !c.wrongClock {
-		if superseded, err = c.isSuperseded(tx, snapshot.Thresholds); err != nil {
+	if late && c.doubt != wrongClock {
+		if superseded, err = c.isSuperseded(tx); err != nil {
 			return err
 		}
 	}
-	n := c.decideAlert(snapshot, late, superseded)
-	if merged, err := e.mergeIntoAlert(tx, c, n, snapshot, now); err != nil || merged {
+	n := c.decideAlert(late, superseded)
+	if merged, err := e.mergeIntoAlert(tx, c, n, now); err != nil || merged {
 		return err
 	}
 	id, err := alerts.Raise(tx, n.draft, now)
@@ -37,7 +37,7 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 			return err
 		}
 	}
-	if c.wrongClock { // only the clock is reported
+	if c.doubt == wrongClock { // only the clock is reported
 		return devices.NoteWrongClock(tx, c.Reading, c.patientID, now)
 	}
 	label, err := collections.PatientLabel(tx, c.patientID)
@@ -45,10 +45,10 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 		return err
 	}
 	if n.stat {
-		if n.draft.WorseThanNotified, err = c.isWorse(tx, snapshot, now); err != nil {
+		if n.draft.WorseThanNotified, err = c.isWorse(tx, now); err != nil {
 			return err
 		}
-		if err := n.escalate(tx, snapshot, id, now); err != nil {
+		if err := n.escalate(tx, c.snapshot, id, now); err != nil {
 			return err
 		}
 	}
@@ -56,9 +56,9 @@ func (e *Pipeline) raiseAlert(tx core.App, c implausibleReading, snapshot triage
 }
 
 // isWorse reports whether the reading is worse than the last announced critical values.
-func (c implausibleReading) isWorse(tx core.App, snapshot triage.PatientSnapshot, now time.Time) (bool, error) {
-	lastNotified, err := triage.LastNotified(tx, snapshot, now)
-	if _, open := snapshot.SystemEscalation(); err != nil || !open && len(lastNotified) == 0 {
+func (c doubtfulReading) isWorse(tx core.App, now time.Time) (bool, error) {
+	lastNotified, err := triage.LastNotified(tx, c.snapshot, now)
+	if _, open := c.snapshot.SystemEscalation(); err != nil || !open && len(lastNotified) == 0 {
 		return false, err
 	}
 	var values []alerts.Reported
@@ -67,8 +67,8 @@ func (c implausibleReading) isWorse(tx core.App, snapshot triage.PatientSnapshot
 			values = append(values, alerts.Reported{Of: p, Value: *value})
 		}
 	}
-	change, found := c.criticalChange(snapshot)
-	return found && alerts.IsChangeWorse(change, lastNotified) || alerts.IsReportedWorse(values, snapshot.Thresholds, lastNotified), nil
+	change, found := c.criticalChange()
+	return found && alerts.IsChangeWorse(change, lastNotified) || alerts.IsReportedWorse(values, c.snapshot.Thresholds, lastNotified), nil
 }
 
 // renotify announces an alert again.

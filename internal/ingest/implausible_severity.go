@@ -21,7 +21,8 @@ type boundCheck struct {
 
 // compareToBounds compares one value with its range and the patient's critical bounds. A value beyond an end of its range is also beyond
 // the critical bound on that side, if there is one.
-func (c implausibleReading) compareToBounds(p *vitals.Parameter, value float64, limits vitals.Limits) boundCheck {
+func (c doubtfulReading) compareToBounds(p *vitals.Parameter, value float64) boundCheck {
+	limits := c.snapshot.Thresholds.Of(p)
 	b := boundCheck{parameter: p, value: value, outOfRange: slices.Contains(c.OutOfRange, p), limit: p.Range.Min}
 	if value > p.Range.Min { // a value rounded to an end counts as sent
 		b.limit = p.Range.Max
@@ -42,23 +43,19 @@ func (c implausibleReading) compareToBounds(p *vitals.Parameter, value float64, 
 
 // finding returns the finding of an implausible reading, named by its worst value, and whether that is beyond a critical bound. Its level
 // is critical, except for a weight that is only too low for an adult.
-func (c implausibleReading) finding(t alerts.Thresholds) (finding alerts.Finding, grave bool) {
+func (c doubtfulReading) finding() (finding alerts.Finding, grave bool) {
 	finding = alerts.Finding{Type: alerts.TypeImplausibleReading, Level: alerts.Critical}
-	var worst *boundCheck
+	worst := c.worstValue()
 	var impossible, others []string
 	for _, p := range vitals.Parameters {
 		value := c.Reading.Value(p)
 		if value == nil {
 			continue
 		}
-		b := c.compareToBounds(p, *value, t.Of(p))
-		if b.outOfRange {
+		if slices.Contains(c.OutOfRange, p) {
 			impossible = append(impossible, fmt.Sprintf("%s is outside %s to %s.", p.Text(*value), vitals.FormatNumber(p.Range.Min), vitals.FormatNumber(p.Range.Max)))
 		} else {
 			others = append(others, p.Text(*value))
-		}
-		if worst == nil || b.isWorseThan(*worst) {
-			worst = &b
 		}
 	}
 	message := strings.Join(impossible, " ")
@@ -71,16 +68,16 @@ func (c implausibleReading) finding(t alerts.Thresholds) (finding alerts.Finding
 	if !worst.critical && c.isBelowAdultRangeOnly() {
 		finding.Level = alerts.Warning
 	}
-	finding.Message = message + c.clockText() + " Not stored as a reading until a person confirms it."
+	finding.Message = c.findingText() + message + c.clockText() + " Not stored as a reading until a person confirms it."
 	finding.Parameter, finding.Value, finding.Threshold = worst.parameter.Name, worst.value, worst.limit
 	return finding, worst.critical
 }
 
 // isBelowAdultRangeOnly reports whether a minor's values are too low only for adults. Source: docs/decisions/observations.md, "Implausible
 // values".
-func (c implausibleReading) isBelowAdultRangeOnly() bool {
+func (c doubtfulReading) isBelowAdultRangeOnly() bool {
 	for _, p := range c.OutOfRange {
-		if value := c.Reading.Value(p); !c.isMinor || !p.OfAdults || value == nil || *value >= p.Range.Min {
+		if value := c.Reading.Value(p); c.snapshot.Minor == nil || !p.OfAdults || value == nil || *value >= p.Range.Min {
 			return false
 		}
 	}
@@ -88,12 +85,12 @@ func (c implausibleReading) isBelowAdultRangeOnly() bool {
 }
 
 // clockText returns the alert's sentence about the device's clock; "" if it is right.
-func (c implausibleReading) clockText() string {
-	switch {
-	case c.hasFutureClock():
+func (c doubtfulReading) clockText() string {
+	switch c.doubt {
+	case futureClock:
 		return fmt.Sprintf(" The clock of device %s is ahead: it reports %s, received %s.",
 			c.Reading.DeviceID, validate.FormatInstant(c.Ahead), validate.FormatInstant(c.Reading.MeasuredAt))
-	case c.wrongClock:
+	case wrongClock:
 		return fmt.Sprintf(" The clock of device %s is wrong: it reports %s, which is impossible.", c.Reading.DeviceID, validate.FormatInstant(c.Reading.MeasuredAt))
 	}
 	return ""
