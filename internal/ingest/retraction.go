@@ -8,8 +8,10 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -159,4 +161,168 @@ func (w *retraction) promptRestOfRun() error {
 		return err
 	}
 	return b.trail.Store()
+}
+
+// correctAlerts makes the patient's alerts those of the other readings, and cancels the escalations that the reading alone caused. One that
+// other readings joined stays open for them.
+func (w *retraction) correctAlerts() error {
+	h, err := w.loadHistory()
+	if err != nil {
+		return err
+	}
+	w.retracted = h.own
+	for _, c := range h.corrections(w.readings.rules, w.now) {
+		if err := c.apply(w.tx, w.by, w.now); err != nil {
+			return err
+		}
+		if c.kind == correctToRetracted && !slices.Contains(h.own, c.alert) {
+			w.retracted = append(w.retracted, c.alert)
+		}
+	}
+	return escalations.RetractAlerts(w.tx, w.retracted, "reading was entered in error", w.by, w.now)
+}
+
+// loadHistory reads what remains without the reading, which is marked already.
+func (w *retraction) loadHistory() (h alertHistory, err error) {
+	raised, err := collections.AlertsOfObservations(w.tx, w.observation.ID)
+	if err != nil {
+		return h, err
+	}
+	h.own = raised[w.observation.ID]
+	groups := groupsPresent(w.observation.Reading)
+	if len(groups) == 0 {
+		return h, nil
+	}
+	if err := w.loadEarlierAlerts(&h, groups); err != nil {
+		return h, err
+	}
+	from := w.observation.Reading.MeasuredAt
+	if len(h.counted) > 0 {
+		from = h.counted[0].MeasuredAt()
+	} else if !slices.ContainsFunc(groups, isChangeGroup) {
+		return h, nil
+	}
+	others, err := measuredAfter(w.tx, w.observation.PatientID, groups, from, w.observation.ID)
+	if err != nil || len(others) == 0 {
+		return h, err
+	}
+	first := w.observation.Reading // the baseline of changes begins before the first of them
+	first.MeasuredAt = from
+	snapshot, err := triage.ReadSnapshot(w.tx, w.observation.PatientID, &first, w.now)
+	if err != nil {
+		return h, err
+	}
+	h.sequence = evaluateAll(others, snapshot.Thresholds, slices.Concat(snapshot.Baseline, baselineValues(readingsOf(others)...)))
+	return h, w.loadComparedAlerts(&h, others)
+}
+
+func isChangeGroup(group []*vitals.Parameter) bool { return group[0].Change != nil }
+
+// loadEarlierAlerts reads the alerts about earlier values, and those that only the reading had ended.
+func (w *retraction) loadEarlierAlerts(h *alertHistory, groups [][]*vitals.Parameter) error {
+	types := []string{alerts.TypeImplausibleReading}
+	for _, group := range groups {
+		types = append(types, group[0].Group)
+	}
+	earlier, err := collections.AlertsToReevaluate(w.tx, w.observation.PatientID, types, w.observation.Reading.MeasuredAt, w.observation.CreatedAt)
+	if err != nil {
+		return err
+	}
+	for _, alert := range earlier {
+		if alert.ResolutionReason() != alerts.ReasonSuperseded {
+			h.counted = append(h.counted, alert)
+			continue
+		}
+		if superseded, err := isStillSuperseded(w.tx, alert, w.now); err != nil {
+			return err
+		} else if !superseded {
+			h.reopened = append(h.reopened, alert)
+		}
+	}
+	missed, err := collections.AlertsResolvedAt(w.tx, w.observation.PatientID, alerts.TypeMissedReading, w.observation.CreatedAt)
+	if err != nil {
+		return err
+	}
+	for _, alert := range missed {
+		if arrived, err := collections.HasReadingStoredAfter(w.tx, w.observation.PatientID, alert.CreatedAt()); err != nil {
+			return err
+		} else if !arrived {
+			h.reopened = append(h.reopened, alert)
+		}
+	}
+	return nil
+}
+
+// loadComparedAlerts reads the open alerts of later readings that were compared with the retracted one, such as a weight gain over another
+// person's weight.
+func (w *retraction) loadComparedAlerts(h *alertHistory, others []Observation) error {
+	var ids []string
+	for _, o := range others {
+		if slices.ContainsFunc(groupsPresent(o.Reading), isChangeGroup) && o.Reading.MeasuredAt.After(w.observation.Reading.MeasuredAt) {
+			ids = append(ids, o.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	raised, err := collections.AlertsOfObservations(w.tx, ids...)
+	if err != nil {
+		return err
+	}
+	for i, o := range others {
+		for _, alert := range raised[o.ID] {
+			changes := slices.ContainsFunc(vitals.ChangeWatched, func(p *vitals.Parameter) bool { return p.Group == alert.Type() })
+			if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err == nil && changes {
+				finding, _ := alerts.FindingOf(h.sequence[i].Findings, alert.Type())
+				h.compared = append(h.compared, comparedAlert{alert, o, finding})
+			}
+		}
+	}
+	return nil
+}
+
+// recheckIrregularHeartbeats checks again whether irregular heartbeats recur, if the reading had the flag. It follows the other corrections,
+// because the next warning depends on the last one that is not retracted.
+func (w *retraction) recheckIrregularHeartbeats() error {
+	enough := w.readings.rules.IrregularHeartbeats
+	if enough == 0 || w.observation.Reading.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
+		return nil
+	}
+	open, err := collections.OpenAlertsOf(w.tx, w.observation.PatientID, alerts.TypeIrregularHeartbeat)
+	if err != nil {
+		return err
+	}
+	for _, alert := range open {
+		at := alert.MeasuredAt()
+		flags, err := findHeartbeatFlags(w.tx, w.observation.PatientID, at, w.now)
+		if err != nil || flags.hasRunAfter(at, enough) {
+			return err // the warning is right without the reading
+		}
+		if err := retractionOf(alert).apply(w.tx, w.by, w.now); err != nil {
+			return err
+		}
+	}
+	if !slices.ContainsFunc(w.retracted, func(a *collections.Alert) bool { return a.Type() == alerts.TypeIrregularHeartbeat }) {
+		return nil
+	}
+	return w.warnOfNextRun(enough)
+}
+
+// warnOfNextRun raises the warning that the reading had raised at another reading, if enough flags remain.
+func (w *retraction) warnOfNextRun(enough int) error {
+	flags, err := findHeartbeatFlags(w.tx, w.observation.PatientID, w.observation.Reading.MeasuredAt, w.now)
+	if err != nil {
+		return err
+	}
+	at, found := flags.newRun(w.observation.Reading.MeasuredAt, enough)
+	if !found {
+		return nil
+	}
+	observations, err := collections.ObservationsAfter(w.tx, w.observation.PatientID, flaggedKinds(), at.Add(-time.Microsecond))
+	if err != nil || len(observations) == 0 {
+		return err
+	}
+	warning := alertDraft(ObservationFromRecord(observations[0]), recurringFinding(flags.countWithin(at)), false)
+	warning.WithoutValue = true
+	return raiseAndAnnounce(w.tx, warning, w.now)
 }
