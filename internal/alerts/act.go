@@ -74,7 +74,7 @@ func applyMove(alert *collections.Alert, from Status, action Action, by audit.Ac
 	if err != nil {
 		return err
 	}
-	who := authorOf(by)
+	who := AuthorOf(by)
 	alert.SetStatus(string(to), now)
 	if from == StatusActive && to != StatusActive {
 		alert.SetAcknowledged(who, now)

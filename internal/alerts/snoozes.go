@@ -80,10 +80,10 @@ func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Acto
 	if err != nil {
 		return nil, err
 	}
-	if err := collections.EndSnoozesOf(tx, patientID, draft.Type, authorOf(by), System, now); err != nil {
+	if err := collections.EndSnoozesOf(tx, patientID, draft.Type, AuthorOf(by), System, now); err != nil {
 		return nil, err
 	}
-	snooze, err := collections.NewSnooze(tx, patientID, draft.Type, draft.Reason, draft.EndsAt, authorOf(by), now)
+	snooze, err := collections.NewSnooze(tx, patientID, draft.Type, draft.Reason, draft.EndsAt, AuthorOf(by), now)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (o Open) Exceeds(ok []WorstValue, t Thresholds) bool {
 
 // EndSnoozeNow ends a snooze before its time, in the caller's transaction.
 func EndSnoozeNow(tx core.App, snooze *collections.Snooze, by audit.Actor, now time.Time) error {
-	if err := snooze.End(tx, authorOf(by), now); err != nil {
+	if err := snooze.End(tx, AuthorOf(by), now); err != nil {
 		return err
 	}
 	return auditSnooze(tx, audit.SnoozeEnd, snooze, "", nil, by, now)

@@ -44,7 +44,7 @@ type Draft struct {
 	QuarantineID   string
 	// DeviceID is the device or hub the alert is about; "" if it is about a reading's values.
 	DeviceID string
-	// Unmeasured alerts have no value: value and threshold stay null.
+	// WithoutValue alerts leave value and threshold null.
 	WithoutValue bool
 	// Informative alerts are stored resolved: no action is needed.
 	Informative bool

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -195,7 +196,7 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 	if err != nil {
 		return c, false, fmt.Errorf("encode thresholds: %w", err)
 	}
-	own.Bounds, own.UpdatedAt, own.UpdatedBy = string(text), collections.Instant(now), authorOf(by)
+	own.Bounds, own.UpdatedAt, own.UpdatedBy = string(text), collections.Instant(now), AuthorOf(by)
 	if err := collections.StoreThresholds(tx, own); err != nil {
 		return c, false, err
 	}
@@ -264,7 +265,7 @@ func equalBounds(a, b *float64) bool { return a == b || (a != nil && b != nil &&
 func logChange(tx core.App, patientID string, before stored, after Bounds, reason phi.Text, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
 	for _, changed := range before.changedBounds(patientID, after) {
-		if err := collections.StoreThresholdChange(tx, patientID, changed.Field, changed.Old, changed.New, reason, authorOf(by), now); err != nil {
+		if err := collections.StoreThresholdChange(tx, patientID, changed.Field, changed.Old, changed.New, reason, AuthorOf(by), now); err != nil {
 			return err
 		}
 		changes[changed.Field] = audit.Change{Old: changed.Old, New: changed.New}
@@ -275,12 +276,8 @@ func logChange(tx core.App, patientID string, before stored, after Bounds, reaso
 	}, now)
 }
 
-func authorOf(by audit.Actor) string {
-	if by.Email == "" {
-		return System
-	}
-	return by.Email
-}
+// AuthorOf returns the name of an actor that is stored with a change: the e-mail address, or system.
+func AuthorOf(by audit.Actor) string { return cmp.Or(by.Email, System) }
 
 // dashboardReason is the reason in the change log for records edited in the dashboard, which has no field for one.
 const dashboardReason = "Changed in the dashboard."
@@ -307,7 +304,7 @@ func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.
 	changed := !before.own.equal(after)
 	if changed {
 		record.Set(collections.ThresholdsUpdatedAt, collections.Instant(now))
-		record.Set(collections.ThresholdsUpdatedBy, authorOf(by))
+		record.Set(collections.ThresholdsUpdatedBy, AuthorOf(by))
 	}
 	if err := save(); err != nil || !changed {
 		return err

@@ -1,7 +1,6 @@
 package devices
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -156,7 +155,7 @@ func (e *Engine) startAssignment(tx core.App, device *collections.Device, a Assi
 			return fault.Field("assigned_at", "The device was assigned at that time already.")
 		}
 	}
-	assignment, err := collections.NewDeviceAssignment(tx, a.DeviceID, a.PatientID, from, authorName(by))
+	assignment, err := collections.NewDeviceAssignment(tx, a.DeviceID, a.PatientID, from, alerts.AuthorOf(by))
 	if err != nil {
 		return err
 	}
@@ -207,7 +206,7 @@ func (e *Engine) ship(tx core.App, deviceID, patientID, kind string, address phi
 	if !e.rules.ManagedMode {
 		return "", nil
 	}
-	return e.order(tx, deviceID, patientID, kind, address, authorName(by), now)
+	return e.order(tx, deviceID, patientID, kind, address, alerts.AuthorOf(by), now)
 }
 
 func (e *Engine) order(tx core.App, deviceID, patientID, kind string, address phi.Text, by string, now time.Time) (delivery string, err error) {
@@ -235,9 +234,6 @@ func addressOf(patient *collections.Patient) (phi.Text, error) {
 	line := []rune(strings.Join(parts, ", "))
 	return phi.Text(line[:min(len(line), 500)]), nil
 }
-
-// authorName returns the name stored in the columns of a change.
-func authorName(by audit.Actor) string { return cmp.Or(by.Email, alerts.System) }
 
 // workdays are Monday to Friday without the US federal holidays as observed.
 var workdays = func() *cal.BusinessCalendar {

@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 // BatteryBand is the state of a battery.
@@ -76,7 +77,7 @@ func (e *Engine) checkBattery(tx core.App, device *collections.Device, now time.
 		}
 	}
 	if action.Raise != "" {
-		watched, err := isMonitored(tx, device.PatientID())
+		watched, err := triage.IsMonitored(tx, device.PatientID())
 		if err != nil || !watched {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -66,7 +67,7 @@ func checkClock(tx core.App, device *collections.Device, now time.Time) error {
 	if err := save(tx, device); err != nil {
 		return err
 	}
-	watched, err := isMonitored(tx, device.ClockPatient())
+	watched, err := triage.IsMonitored(tx, device.ClockPatient())
 	if err != nil || !watched {
 		return err
 	}

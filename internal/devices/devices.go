@@ -132,15 +132,3 @@ func noteResolved(tx core.App, resolved []collections.ResolvedAlert, deviceID, r
 	}
 	return nil
 }
-
-// isMonitored reports whether a patient exists and is not archived.
-func isMonitored(app core.App, patientID string) (bool, error) {
-	if patientID == "" {
-		return false, nil
-	}
-	patient, err := collections.FindPatient(app, patientID)
-	if collections.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil && patient.Active(), err
-}

@@ -106,13 +106,9 @@ func raiseMissed(tx core.App, patientID string, zone *time.Location, day string,
 
 // escalateMissed opens the urgent escalation of a run of missed days, or joins the alert to the one that the system has open.
 func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time.Time) error {
-	assignee, err := collections.ActiveProviderEmail(tx, patientID)
-	if err != nil {
-		return err
-	}
 	reason := "No measurement for " + strconv.Itoa(e.rules.MissedDaysBeforeEscalation) + " days"
 	trigger := escalations.Trigger{Draft: escalations.Draft{
-		PatientID: patientID, Priority: escalations.Urgent, Reason: phi.Text(reason), AssignedTo: assignee, AlertID: alertID,
+		PatientID: patientID, Priority: escalations.Urgent, Reason: phi.Text(reason), AlertID: alertID,
 	}}
 	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
 		if _, opened, err := escalations.JoinOrOpen(tx, trigger, now); err != nil || !opened {

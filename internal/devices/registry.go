@@ -120,7 +120,7 @@ func endAssignment(tx core.App, device *collections.Device, status string, event
 		if !end.After(assignment.From()) {
 			end = assignment.From().Add(time.Microsecond) // ended at the moment of assignment
 		}
-		assignment.End(end, authorName(by), reason)
+		assignment.End(end, alerts.AuthorOf(by), reason)
 		if err := save(tx, assignment); err != nil {
 			return err
 		}
@@ -284,7 +284,7 @@ func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now t
 // educatorOf returns the e-mail address of the staff member who educated the patient.
 func educatorOf(tx core.App, s SetUp, by audit.Actor) (string, error) {
 	if s.EducatedBy == 0 || strconv.FormatInt(s.EducatedBy, 10) == by.ID {
-		return authorName(by), nil
+		return alerts.AuthorOf(by), nil
 	}
 	user, err := collections.FindUser(tx, collections.NumberID(s.EducatedBy))
 	if collections.IsNotFound(err) || (err == nil && user.Role() == string(authz.Patient)) {

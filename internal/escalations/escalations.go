@@ -115,7 +115,7 @@ func openRecord(tx core.App, e *collections.Escalation, by audit.Actor, now time
 	if assignee != nil {
 		e.Assign(assignee.Email(), now)
 	}
-	e.Open(author(by), now)
+	e.Open(alerts.AuthorOf(by), now)
 	if err := store(); err != nil {
 		return err
 	}

@@ -33,7 +33,7 @@ func (e Active) NeedsRenotify(now time.Time) bool { return now.Sub(e.NotifiedAt)
 
 // Trigger is an alert that the system escalates.
 type Trigger struct {
-	// Draft is the escalation to open; Priority is Urgent or Stat.
+	// Draft is the escalation to open; Priority is Urgent or Stat. It is assigned to the patient's active primary provider by default.
 	Draft
 	// Active are the patient's active escalations.
 	Active []Active
@@ -52,6 +52,11 @@ func JoinOrOpen(tx core.App, t Trigger, now time.Time) (id string, opened bool, 
 	}
 	if t.Worse {
 		d.Worse = t.Reason
+	}
+	if d.Join == "" && d.Open.AssignedTo == "" {
+		if d.Open.AssignedTo, err = collections.ActiveProviderEmail(tx, t.PatientID); err != nil {
+			return "", false, err
+		}
 	}
 	for _, active := range t.Active {
 		d.Renotify = d.Renotify || active.ID == d.Join && active.NeedsRenotify(now)

@@ -9,6 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
@@ -80,23 +81,16 @@ func (l Ladder) cutoffs(p Priority, onCall string, due time.Time) (c collections
 
 // forEachEscalation runs do for each id in its own transaction; notified counts those for which do returned true.
 func forEachEscalation(ctx context.Context, app core.App, ids []string, do func(tx core.App, id string) (bool, error)) (notified int, err error) {
-	var failures []error
-	for _, id := range ids {
-		if err := ctx.Err(); err != nil {
-			return notified, errors.Join(append(failures, err)...)
-		}
-		did := false
-		err := app.RunInTransaction(func(tx core.App) (err error) {
+	return async.ForEach(ctx, ids, func(id string) (did bool, err error) {
+		err = app.RunInTransaction(func(tx core.App) (err error) {
 			did, err = do(tx, id)
 			return err
 		})
 		if err != nil {
-			failures = append(failures, fmt.Errorf("escalation %d: %w", collections.Number(id), err))
-		} else if did {
-			notified++
+			err = fmt.Errorf("escalation %d: %w", collections.Number(id), err)
 		}
-	}
-	return notified, errors.Join(failures...)
+		return did, err
+	})
 }
 
 // sweep is one run of the ladder.

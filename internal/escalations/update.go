@@ -1,7 +1,6 @@
 package escalations
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,9 +103,9 @@ func plan(tx core.App, e *collections.Escalation, change Change, by audit.Actor,
 		set(collections.EscalationStatus, string(to), to)
 		switch to {
 		case StatusResolved:
-			e.SetResolved(author(by), now)
+			e.SetResolved(alerts.AuthorOf(by), now)
 		case StatusCancelled:
-			e.SetCancelled(author(by), now)
+			e.SetCancelled(alerts.AuthorOf(by), now)
 		}
 	}
 	if change.Note != "" {
@@ -179,8 +178,6 @@ func findAssignee(tx core.App, email string, patient *collections.Patient) (*col
 	}
 	return user, err
 }
-
-func author(by audit.Actor) string { return cmp.Or(by.Email, alerts.System) }
 
 // editableColumns are the columns of an escalation that a user may change in the dashboard; all others record what happened.
 var editableColumns = []string{

@@ -52,11 +52,10 @@ func (a *effectsWriter) auditObservation() error {
 	case o.addition != nil:
 		event = audit.ObservationUpdate
 	case o.newlyConfirmed:
-		return a.auditConfirmed()
+		event = audit.ObservationConfirm
 	}
 	return a.batch.trail.Add(audit.Entry{
-		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID,
-		PatientID: o.PatientID,
+		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID, Reason: o.confirmNotes,
 	}, a.now)
 }
 

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,8 +9,10 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -118,19 +119,13 @@ func (e *ReadingStore) ResolveHolds(ctx context.Context, app core.App, now time.
 	if err != nil {
 		return 0, err
 	}
-	var failures []error
-	for _, id := range due {
-		if err := ctx.Err(); err != nil {
-			return decided, errors.Join(append(failures, err)...)
-		}
+	return async.ForEach(ctx, due, func(id string) (bool, error) {
 		err := triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) { return resolveHold(tx, id, now) })
 		if err != nil {
-			failures = append(failures, fmt.Errorf("resolve the hold of alert %s: %w", id, err))
-			continue
+			return false, fmt.Errorf("resolve the hold of alert %s: %w", id, err)
 		}
-		decided++
-	}
-	return decided, errors.Join(failures...)
+		return true, nil
+	})
 }
 
 // resolveHold ends one hold; the caller ranks the patient again.
@@ -171,7 +166,8 @@ func resolveHold(tx core.App, id string, now time.Time) (patientID string, err e
 	case snapshot.IsSnoozed(alert.Type(), alerts.Critical, now): // reported when the snooze ends
 		return patientID, nil
 	}
-	return patientID, triage.EscalateCritical(tx, snapshot, alert, false, now)
+	_, _, err = escalations.JoinOrOpen(tx, snapshot.StatTrigger(alert.Id, phi.Text(alert.DisplayMessage())), now)
+	return patientID, err
 }
 
 // repeatReadings returns the readings after the one of an alert. Manual readings by the patient do not confirm or resolve a device's

@@ -202,13 +202,7 @@ func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 
 // reportedValues returns all reported values as JSON, by column.
 func (c doubtfulReading) reportedValues() phi.Text {
-	reported := map[string]float64{}
-	for _, p := range vitals.Parameters {
-		if value := c.Reading.Value(p); value != nil {
-			reported[p.Column] = *value
-		}
-	}
-	encoded, _ := json.Marshal(reported) // finite numbers by name always encode
+	encoded, _ := json.Marshal(c.Reading.ByColumn()) // finite numbers by name always encode
 	return phi.Text(encoded)
 }
 

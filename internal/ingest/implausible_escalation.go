@@ -89,7 +89,8 @@ func (n alertDecision) renotify(tx core.App, snapshot triage.PatientSnapshot, al
 
 // escalate joins or opens the stat escalation of the alert.
 func (n alertDecision) escalate(tx core.App, snapshot triage.PatientSnapshot, alertID string, now time.Time) error {
-	return triage.JoinOrOpenStat(tx, snapshot, escalations.Trigger{
-		Draft: escalations.Draft{AlertID: alertID, Reason: phi.Text(n.draft.Finding.Message)}, Worse: n.draft.WorseThanNotified,
-	}, now)
+	trigger := snapshot.StatTrigger(alertID, phi.Text(n.draft.Finding.Message))
+	trigger.Worse = n.draft.WorseThanNotified
+	_, _, err := escalations.JoinOrOpen(tx, trigger, now)
+	return err
 }

@@ -49,13 +49,8 @@ type manualReading struct {
 func encodeManualReading(patientID string, i gateway.Implausible) ([]byte, error) {
 	r := i.Reading
 	k := manualReading{
-		PatientID: patientID, ObservationType: r.Kind, MeasuredAt: r.MeasuredAt, DeviceID: r.DeviceID, Values: map[string]float64{},
+		PatientID: patientID, ObservationType: r.Kind, MeasuredAt: r.MeasuredAt, DeviceID: r.DeviceID, Values: r.ByColumn(),
 		Marks: map[string]string{}, OriginalValue: r.OriginalValue, OriginalUnit: r.OriginalUnit,
-	}
-	for _, p := range vitals.Parameters {
-		if value := r.Value(p); value != nil {
-			k.Values[p.Column] = *value
-		}
 	}
 	for _, m := range vitals.Qualifiers {
 		if word := r.Qualifier(m); word != "" {
@@ -76,11 +71,7 @@ func decodeManualReading(payload phi.Text) (gateway.Event, error) {
 	i := gateway.Implausible{Reading: vitals.Reading{
 		Kind: k.ObservationType, MeasuredAt: k.MeasuredAt.UTC(), DeviceID: k.DeviceID, OriginalValue: k.OriginalValue, OriginalUnit: k.OriginalUnit,
 	}}
-	for _, p := range vitals.Parameters {
-		if value, measured := k.Values[p.Column]; measured {
-			i.Reading = i.Reading.With(p, value)
-		}
-	}
+	i.Reading = i.Reading.WithColumns(k.Values)
 	for _, m := range vitals.Qualifiers {
 		i.Reading.SetQualifier(m, k.Marks[m.Name])
 	}

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -43,7 +42,7 @@ func (e *ReadingStore) ConfirmSuspect(app core.App, id string, notes phi.Text, b
 			return err
 		}
 		o.confirmNotes = notes
-		accepted, err := e.markConfirmed(tx, o, cmp.Or(by.Email, alerts.System), readingPatient{cachedPatient: patient}, by, now)
+		accepted, err := e.markConfirmed(tx, o, alerts.AuthorOf(by), readingPatient{cachedPatient: patient}, by, now)
 		if err != nil {
 			return err
 		}
@@ -131,15 +130,6 @@ func (r confirmedReading) resolveSuspectAlert(tx core.App, b *writeBatch, now ti
 		}
 	}
 	return nil
-}
-
-// auditConfirmed records that a suspect reading was confirmed.
-func (a *effectsWriter) auditConfirmed() error {
-	o := a.effects.Observation
-	return a.batch.trail.Add(audit.Entry{
-		Event: audit.ObservationConfirm, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID,
-		Reason: o.confirmNotes,
-	}, a.now)
 }
 
 // systemActor returns the system as an actor, with the request id of another actor.

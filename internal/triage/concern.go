@@ -231,7 +231,12 @@ func (p PatientSnapshot) alertConcern(alert alerts.Open, now time.Time) Concern 
 		}
 		c.Values = append(c.Values, v)
 	}
-	if named := slices.IndexFunc(c.Values, func(v alerts.Reported) bool { return v.Of.Name == alert.Parameter }); named > 0 {
+	return p.withDanger(c, now)
+}
+
+// withDanger completes the concern of an alert: the value that the alert names comes first.
+func (p PatientSnapshot) withDanger(c Concern, now time.Time) Concern {
+	if named := slices.IndexFunc(c.Values, func(v alerts.Reported) bool { return v.Of.Name == c.Rule }); named > 0 {
 		c.Values[0], c.Values[named] = c.Values[named], c.Values[0]
 	}
 	if len(c.Values) > 0 {
@@ -251,9 +256,6 @@ func (p PatientSnapshot) suspectConcern(alert alerts.Open, now time.Time) (c Con
 				c.Values = append(c.Values, v)
 			}
 		}
-		if named := slices.IndexFunc(c.Values, func(v alerts.Reported) bool { return v.Of.Name == alert.Parameter }); named > 0 {
-			c.Values[0], c.Values[named] = c.Values[named], c.Values[0]
-		}
 	case alerts.TypeSuspectReading:
 		for _, parameter := range vitals.Watched {
 			if parameter.Name == alert.Parameter {
@@ -263,11 +265,7 @@ func (p PatientSnapshot) suspectConcern(alert alerts.Open, now time.Time) (c Con
 	default:
 		return c, false
 	}
-	if len(c.Values) > 0 {
-		c.Limits = p.Thresholds.Of(c.Values[0].Of)
-	}
-	c.danger = p.dangerOf(c, now)
-	return c, true
+	return p.withDanger(c, now), true
 }
 
 // hasBounds reports whether any of the values has a bound.

@@ -2,7 +2,6 @@ package triage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +11,11 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // currentValueWindow is how long the latest value counts as current.
@@ -72,13 +74,9 @@ func EndDueSnoozes(ctx context.Context, app core.App, now time.Time) (ended, sen
 	if err != nil {
 		return 0, 0, err
 	}
-	var failures []error
-	for _, id := range due {
-		if err := ctx.Err(); err != nil {
-			return ended, sent, errors.Join(append(failures, err)...)
-		}
-		over, notified := false, false
-		err := UpdateAndRescore(app, now, func(tx core.App) (string, error) {
+	ended, err = async.ForEach(ctx, due, func(id string) (over bool, err error) {
+		notified := false
+		err = UpdateAndRescore(app, now, func(tx core.App) (string, error) {
 			snooze, err := collections.FindSnoozeByID(tx, id)
 			if err != nil || snooze.Closed() || snooze.InForce(now) { // ended by another user
 				return "", err
@@ -87,17 +85,15 @@ func EndDueSnoozes(ctx context.Context, app core.App, now time.Time) (ended, sen
 			notified, err = expireSnooze(tx, snooze, now)
 			return rescoreIf(notified, snooze.PatientID()), err
 		})
-		switch {
-		case err != nil:
-			failures = append(failures, fmt.Errorf("snooze %s: %w", id, err))
-		case over:
-			ended++
-			if notified {
-				sent++
-			}
+		if err != nil {
+			return false, fmt.Errorf("snooze %s: %w", id, err)
 		}
-	}
-	return ended, sent, errors.Join(failures...)
+		if notified {
+			sent++
+		}
+		return over, nil
+	})
+	return ended, sent, err
 }
 
 func expireSnooze(tx core.App, snooze *collections.Snooze, now time.Time) (notified bool, err error) {
@@ -142,7 +138,9 @@ func notifyAfterSnooze(tx core.App, snooze *collections.Snooze, end, now time.Ti
 		return false, err
 	}
 	if critical && open > 0 && !alert.Late() {
-		if err := EscalateCritical(tx, snapshot, alert, true, now); err != nil {
+		trigger := snapshot.StatTrigger(alert.Id, phi.Text(alert.DisplayMessage()))
+		trigger.Renotify = true
+		if _, _, err := escalations.JoinOrOpen(tx, trigger, now); err != nil {
 			return false, err
 		}
 		if alert, err = collections.FindAlert(tx, alert.Id); err != nil {

@@ -99,6 +99,27 @@ func (r Reading) With(p *Parameter, value float64) Reading {
 	return r
 }
 
+// ByColumn returns the values by column.
+func (r Reading) ByColumn() map[string]float64 {
+	values := map[string]float64{}
+	for _, p := range Parameters {
+		if value := r.Value(p); value != nil {
+			values[p.Column] = *value
+		}
+	}
+	return values
+}
+
+// WithColumns returns the reading with values by column. Unknown columns are ignored.
+func (r Reading) WithColumns(values map[string]float64) Reading {
+	for _, p := range Parameters {
+		if value, measured := values[p.Column]; measured {
+			r = r.With(p, value)
+		}
+	}
+	return r
+}
+
 // WithQualifier returns the reading with one more qualifier.
 func (r Reading) WithQualifier(m *Qualifier, word string) Reading {
 	r.qualifiers[m.index] = word
