@@ -150,15 +150,12 @@ func worstValuesOf(tx core.App, patientID, alertType string, covered []collectio
 			return nil, err
 		}
 		for _, p := range vitals.Watched {
-			value, limits := collections.Optional(record, p.Column), c.InForce.Of(p)
+			value := collections.Optional(record, p.Column)
 			if p.Group != alertType || p.Change != nil || value == nil {
 				continue
 			}
-			if limits.Critical != nil && *value >= *limits.Critical {
-				found = addWorst(found, WorstValue{p.Name, true, *value})
-			}
-			if limits.CriticalLow != nil && *value <= *limits.CriticalLow {
-				found = addWorst(found, WorstValue{p.Name, false, *value})
+			for _, critical := range c.InForce.criticalValue(p, *value) {
+				found = addWorst(found, critical.WorstValue)
 			}
 		}
 	}
@@ -220,12 +217,7 @@ func IsReportedWorse(values []Reported, t Thresholds, notified []WorstValue) boo
 func MayBeCritical(r vitals.Reading, t Thresholds) bool {
 	for _, group := range r.Kind.Definition().Groups {
 		for _, p := range group {
-			value := r.Value(p)
-			if value == nil {
-				continue
-			}
-			if limits := t.Of(p); p.Change != nil || limits.Critical != nil && *value >= *limits.Critical ||
-				limits.CriticalLow != nil && *value <= *limits.CriticalLow {
+			if value := r.Value(p); value != nil && (p.Change != nil || len(t.criticalValue(p, *value)) > 0) {
 				return true
 			}
 		}

@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -100,9 +101,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		row["held_until"] = collections.Instant(draft.HeldUntil)
 	}
 	if draft.Informative {
-		row["status"], row["acknowledged"] = string(StatusResolved), true
-		row["acknowledged_by"], row["acknowledged_at"] = System, stored
-		row["resolved_by"], row["resolved_at"] = System, stored
+		setClosed(row, StatusResolved, stored)
 	} else if !draft.WithoutValue {
 		row["value"], row["threshold"] = draft.Finding.Value, draft.Finding.Threshold
 	}
@@ -122,12 +121,13 @@ func (d Draft) setLateColumns(row dbx.Params, at string) {
 		row["resolution_reason"] = ReasonSuperseded
 	}
 	if d.Superseded || d.ResolvedByLater {
-		setAutoResolved(row, at)
+		setClosed(row, StatusAutoResolved, at)
 	}
 }
 
-func setAutoResolved(row dbx.Params, at string) {
-	row["status"], row["acknowledged"] = string(StatusAutoResolved), true
+// setClosed sets the columns of an alert that the system closes.
+func setClosed(row dbx.Params, status Status, at string) {
+	row["status"], row["acknowledged"] = string(status), true
 	row["acknowledged_by"], row["acknowledged_at"] = System, at
 	row["resolved_by"], row["resolved_at"] = System, at
 }
@@ -137,7 +137,7 @@ func SaveProgress(tx core.App, s Progress, now time.Time) error {
 	at := collections.Instant(now)
 	changes := dbx.Params{"normal_readings": s.NormalReadings, "updated_at": at}
 	if s.Resolved {
-		setAutoResolved(changes, at)
+		setClosed(changes, StatusAutoResolved, at)
 	}
 	_, err := tx.DB().Update(collections.Alerts, changes, dbx.HashExp{"id": s.Alert.ID, "status": string(StatusActive)}).Execute()
 	if err != nil {
@@ -179,3 +179,6 @@ func ResolveOpen(tx core.App, patientID string, now time.Time) (ids []string, er
 func FromReading(alertType string) bool {
 	return alertType == TypeImplausibleReading || alertType == TypeIrregularHeartbeat || slices.Contains(ReadingTypes, alertType)
 }
+
+// AuthorOf returns the name of an actor that is stored with a change: the e-mail address, or system.
+func AuthorOf(by audit.Actor) string { return cmp.Or(by.Email, System) }

@@ -56,9 +56,6 @@ func (b Bounds) Encode() (string, error) {
 	return string(text), nil
 }
 
-// Equal reports whether both store the same bounds.
-func (b Bounds) Equal(other Bounds) bool { return b.equal(other) }
-
 // FromTemplate returns the change that applies a template: it replaces the template's groups, except the patient's target, and keeps the
 // others.
 func FromTemplate(bounds Bounds, reason phi.Text) Change {

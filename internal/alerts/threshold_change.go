@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -186,7 +185,7 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 	if err := checks.Err(); err != nil {
 		return c, false, err
 	}
-	if before.own.equal(after) {
+	if before.own.Equal(after) {
 		return c, false, nil
 	}
 	if own.ID == "" {
@@ -255,7 +254,8 @@ func (b Bounds) sameBound(other Bounds, f boundField) bool {
 	return mineSet == theirsSet && equalBounds(mine, theirs) && slices.Contains(b.groupsOff(), f.group) == slices.Contains(other.groupsOff(), f.group)
 }
 
-func (b Bounds) equal(other Bounds) bool {
+// Equal reports whether both store the same bounds.
+func (b Bounds) Equal(other Bounds) bool {
 	return !slices.ContainsFunc(boundFields, func(f boundField) bool { return !b.sameBound(other, f) })
 }
 
@@ -275,9 +275,6 @@ func logChange(tx core.App, patientID string, before stored, after Bounds, reaso
 		PatientID: patientID, Reason: reason, Changes: changes,
 	}, now)
 }
-
-// AuthorOf returns the name of an actor that is stored with a change: the e-mail address, or system.
-func AuthorOf(by audit.Actor) string { return cmp.Or(by.Email, System) }
 
 // dashboardReason is the reason in the change log for records edited in the dashboard, which has no field for one.
 const dashboardReason = "Changed in the dashboard."
@@ -301,7 +298,7 @@ func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.
 	if err != nil {
 		return err
 	}
-	changed := !before.own.equal(after)
+	changed := !before.own.Equal(after)
 	if changed {
 		record.Set(collections.ThresholdsUpdatedAt, collections.Instant(now))
 		record.Set(collections.ThresholdsUpdatedBy, AuthorOf(by))

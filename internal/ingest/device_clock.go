@@ -10,7 +10,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/notifications"
@@ -239,26 +238,6 @@ func (e *Pipeline) worstPending(
 
 // ReasonDeviceClock is the reason of a suspect reading from a device with a wrong clock.
 const ReasonDeviceClock = "device_clock"
-
-// skipsEvaluation reports whether the reading has no effects, because its time of measurement is unknown, even to the person who confirms
-// its values.
-func (s Submission) skipsEvaluation() bool { return s.WrongClock }
-
-// setConfirmation sets who confirmed the values.
-func (o *Observation) setConfirmation(s Submission, now time.Time) {
-	if s.ConfirmedBy != "" {
-		o.Review, o.ConfirmedBy, o.ConfirmedAt = Confirmed, s.ConfirmedBy, now
-		if s.UsesReceiptTime {
-			o.SuspectReason = ReasonDeviceClock // it is evaluated, and its time is not the device's
-		}
-	}
-}
-
-// auditMerged records a merged part that has no effects.
-func auditMerged(b *writeBatch, o Observation, by audit.Actor, now time.Time) (Outcome, error) {
-	a := effectsWriter{batch: b, effects: Effects{Observation: o}, by: by, now: now}
-	return Outcome{Observation: o, Merged: true}, a.auditObservation()
-}
 
 // storeWrongClock stores a reading with an unknown time of measurement. It shows that a measurement was made, but nothing about today: it
 // raises no alert, is no latest value, counts for no day and is not delivered. The clock alert follows after the commit. Source:

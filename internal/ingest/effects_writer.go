@@ -155,3 +155,10 @@ func (a *effectsWriter) announceAlert(draft alerts.Draft, id string) error {
 	}
 	return notifications.Announce(a.tx, draft.Announcement(id, a.effects.PatientLabel), a.now)
 }
+
+// systemActor returns the system as an actor, with the request id of another actor.
+func systemActor(by audit.Actor) audit.Actor {
+	system := audit.System()
+	system.From.RequestID = by.From.RequestID
+	return system
+}

@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -11,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // EventEntry is an authenticated event that made no observation. No authenticated event is dropped.
@@ -102,4 +105,30 @@ func (e EventEntry) insert(tx core.App, now time.Time) (stored bool, err error) 
 
 var auditedStatuses = map[string]audit.Event{
 	collections.EventOpen: audit.WebhookQuarantined, collections.EventRejected: audit.WebhookRejected,
+}
+
+// isManualSource reports whether a person entered the event or a client sent it through the API: it names its patient, and its payload is
+// in our own format.
+func isManualSource(source string) bool {
+	return slices.Contains([]string{string(vitals.SourceAPI), string(vitals.SourcePortal), SourceDashboard, SourceClient}, source)
+}
+
+// EventSource returns the source of an event.
+func EventSource(event *collections.GatewayEvent) string {
+	return cmp.Or(event.Source(), event.Vendor(), sourceGateway)
+}
+
+// sourceOrigin returns the origin of events from a source.
+func sourceOrigin(source string) vitals.Origin {
+	switch source {
+	case SourceImport:
+		return vitals.OriginImport
+	case SourceClient:
+		return vitals.OriginMachine
+	case string(vitals.SourcePortal):
+		return vitals.OriginPatient
+	case string(vitals.SourceAPI), SourceDashboard:
+		return vitals.OriginStaff
+	}
+	return vitals.OriginDevice
 }

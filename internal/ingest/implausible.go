@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -245,30 +244,4 @@ func resolveAlert(tx core.App, alert *collections.Alert, outcome string, notes p
 		return false, nil //nolint:nilerr // closed already
 	}
 	return true, alerts.Act(tx, alert, alerts.Action{Move: alerts.Resolve, Outcome: outcome, Notes: notes}, by, now)
-}
-
-// isManualSource reports whether a person entered the event or a client sent it through the API: it names its patient, and its payload is
-// in our own format.
-func isManualSource(source string) bool {
-	return slices.Contains([]string{string(vitals.SourceAPI), string(vitals.SourcePortal), SourceDashboard, SourceClient}, source)
-}
-
-// EventSource returns the source of an event.
-func EventSource(event *collections.GatewayEvent) string {
-	return cmp.Or(event.Source(), event.Vendor(), sourceGateway)
-}
-
-// sourceOrigin returns the origin of events from a source.
-func sourceOrigin(source string) vitals.Origin {
-	switch source {
-	case SourceImport:
-		return vitals.OriginImport
-	case SourceClient:
-		return vitals.OriginMachine
-	case string(vitals.SourcePortal):
-		return vitals.OriginPatient
-	case string(vitals.SourceAPI), SourceDashboard:
-		return vitals.OriginStaff
-	}
-	return vitals.OriginDevice
 }

@@ -141,3 +141,18 @@ func (e *Pipeline) confirmedSubmission(
 	s.Origin, s.ConfirmedBy, s.UsesReceiptTime = sourceOrigin(source), by.Email, asReceived
 	return s, nil
 }
+
+// completesStored reports whether a stored reading of the patient has the same key as an event from a future clock, and returns the values
+// it lacks. Confirming the event then completes that reading instead of storing a second one.
+func completesStored(tx core.App, event gateway.Event, patientID string) (stored bool, missing vitals.Reading, err error) {
+	if event.Implausible.Ahead.IsZero() || len(event.Implausible.OutOfRange) == 0 {
+		return false, missing, nil
+	}
+	record, err := collections.FindObservationByGatewayKey(tx, event.Key())
+	if err != nil {
+		return false, missing, collections.IgnoreNotFound(err)
+	}
+	o := ObservationFromRecord(record)
+	_, fits := o.Reading.Merge(event.Implausible.Reading)
+	return fits && o.PatientID == patientID && !o.EnteredInError, event.Implausible.Reading.Except(o.Reading), nil
+}

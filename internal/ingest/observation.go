@@ -190,3 +190,13 @@ func (e *ReadingStore) LoadFHIR(app core.App, id string) (fhir.StoredObservation
 	}
 	return stored, nil
 }
+
+// setConfirmation sets who confirmed the values.
+func (o *Observation) setConfirmation(s Submission, now time.Time) {
+	if s.ConfirmedBy != "" {
+		o.Review, o.ConfirmedBy, o.ConfirmedAt = Confirmed, s.ConfirmedBy, now
+		if s.UsesReceiptTime {
+			o.SuspectReason = ReasonDeviceClock // it is evaluated, and its time is not the device's
+		}
+	}
+}

@@ -240,3 +240,9 @@ func (o Observation) mergedKey(tx core.App, own string) (string, error) {
 	}
 	return "", err
 }
+
+// auditMerged records a merged part that has no effects.
+func auditMerged(b *writeBatch, o Observation, by audit.Actor, now time.Time) (Outcome, error) {
+	a := effectsWriter{batch: b, effects: Effects{Observation: o}, by: by, now: now}
+	return Outcome{Observation: o, Merged: true}, a.auditObservation()
+}

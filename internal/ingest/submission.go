@@ -104,3 +104,7 @@ func callerSubmission(patientID string, r vitals.Reading, source vitals.Source, 
 	}
 	return s
 }
+
+// skipsEvaluation reports whether the reading has no effects, because its time of measurement is unknown, even to the person who confirms
+// its values.
+func (s Submission) skipsEvaluation() bool { return s.WrongClock }

@@ -181,3 +181,11 @@ func (e *ReadingStore) suspectEffects(o Observation, snapshot triage.PatientSnap
 	effects.TriageRow = effects.SnapshotAfter.ComputeRow(now)
 	return effects
 }
+
+// storeReview stores the review state of a reading and what depends on it.
+func storeReview(tx core.App, o Observation, now time.Time) error {
+	return collections.SetReview(tx, o.ID, collections.ObservationReview{
+		Status: o.status(), State: string(o.Review), Reason: o.SuspectReason, ConfirmedBy: o.ConfirmedBy, ConfirmedAt: o.ConfirmedAt,
+		FHIRStatus: o.FHIRStatus, FHIRVersion: o.FHIRVersion, TransformedAt: o.TransformedAt,
+	}, now)
+}

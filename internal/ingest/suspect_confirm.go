@@ -131,18 +131,3 @@ func (r confirmedReading) resolveSuspectAlert(tx core.App, b *writeBatch, now ti
 	}
 	return nil
 }
-
-// systemActor returns the system as an actor, with the request id of another actor.
-func systemActor(by audit.Actor) audit.Actor {
-	system := audit.System()
-	system.From.RequestID = by.From.RequestID
-	return system
-}
-
-// storeReview stores the review state of a reading and what depends on it.
-func storeReview(tx core.App, o Observation, now time.Time) error {
-	return collections.SetReview(tx, o.ID, collections.ObservationReview{
-		Status: o.status(), State: string(o.Review), Reason: o.SuspectReason, ConfirmedBy: o.ConfirmedBy, ConfirmedAt: o.ConfirmedAt,
-		FHIRStatus: o.FHIRStatus, FHIRVersion: o.FHIRVersion, TransformedAt: o.TransformedAt,
-	}, now)
-}

@@ -87,11 +87,11 @@ func (p PatientSnapshot) StatTrigger(alertID string, reason phi.Text) escalation
 	}
 }
 
-// IsMonitored reports whether a patient is neither archived nor deleted.
-func IsMonitored(app core.App, patientID string) (bool, error) {
-	patient, err := collections.FindPatient(app, patientID)
-	if collections.IsNotFound(err) {
-		return false, nil
+// SystemEscalation returns the open escalation that the system opened for the patient.
+func (p PatientSnapshot) SystemEscalation() (open escalations.Active, found bool) {
+	i := slices.IndexFunc(p.Escalations, func(e escalations.Active) bool { return e.BySystem })
+	if i < 0 {
+		return open, false
 	}
-	return err == nil && patient.Active(), err
+	return p.Escalations[i], true
 }

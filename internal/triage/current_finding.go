@@ -5,18 +5,8 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
-
-// SystemEscalation returns the open escalation that the system opened for the patient.
-func (p PatientSnapshot) SystemEscalation() (open escalations.Active, found bool) {
-	i := slices.IndexFunc(p.Escalations, func(e escalations.Active) bool { return e.BySystem })
-	if i < 0 {
-		return open, false
-	}
-	return p.Escalations[i], true
-}
 
 // CurrentFinding evaluates the latest values of an alert type under the thresholds in force, and returns when they were measured; found is
 // false without values. If the patient typed them and the verified values are more severe, those count.

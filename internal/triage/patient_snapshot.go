@@ -247,3 +247,12 @@ func countRecent(recent []RecentAlert, now time.Time) (counts AlertCounts) {
 	}
 	return counts
 }
+
+// IsMonitored reports whether a patient is neither archived nor deleted.
+func IsMonitored(app core.App, patientID string) (bool, error) {
+	patient, err := collections.FindPatient(app, patientID)
+	if collections.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && patient.Active(), err
+}

@@ -12,7 +12,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // UpdateAndRescore runs a change and then rescores its patient, in one transaction, which may be app's own. A change that returns ""
@@ -169,35 +168,6 @@ func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.T
 	return UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
 		return collections.PatientOf(record), alerts.DropThresholds(tx, record, by, now, remove)
 	})
-}
-
-// acknowledgedCritical returns the acknowledged alert about a critical value of the last day that is still the latest of its origin; nil
-// for none. A value typed since then does not replace a device's. A resolved alert is not notified again.
-// Source: docs/decisions/alerts.md, "Snooze" and "Reading origins".
-func acknowledgedCritical(tx core.App, snapshot PatientSnapshot, kind string, now time.Time) (*collections.Alert, error) {
-	for _, measured := range snapshot.CriticalSince(kind, now.Add(-currentValueWindow)) {
-		alert, err := collections.CriticalAlertMeasuredAt(tx, snapshot.PatientID, kind, string(alerts.StatusAcknowledged), measured)
-		if err != nil || alert != nil {
-			return alert, err
-		}
-	}
-	return nil, nil
-}
-
-// isOvertaken reports whether a value at least as reliable was measured after the reading behind an alert; a late reading is then no news.
-// Source: docs/decisions/alerts.md, "Late readings".
-func isOvertaken(tx core.App, patientID string, alert alerts.Open) (bool, error) {
-	var kinds []vitals.Kind
-	var columns []string
-	for _, p := range vitals.Watched {
-		if p.Group == alert.Type {
-			kinds, columns = append(kinds, p.Kinds...), append(columns, p.Column)
-		}
-	}
-	if len(columns) == 0 {
-		return false, nil
-	}
-	return collections.HasReadingAfter(tx, patientID, kinds, columns, alert.MeasuredAt, vitals.OriginPatient.CanResolve(alert.Origin))
 }
 
 // RescoreMinor rescores a minor after the expected kinds changed, which may lack bounds. It does nothing for an adult.

@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // currentValueWindow is how long the latest value counts as current.
@@ -291,4 +292,33 @@ func exceededBaseline(tx core.App, snooze *collections.Snooze, found []alerts.Wo
 	return slices.ContainsFunc(snapshot.Open, func(o alerts.Open) bool {
 		return slices.Contains(quiet, o.ID) && o.Exceeds(found, snapshot.Thresholds)
 	}), nil
+}
+
+// acknowledgedCritical returns the acknowledged alert about a critical value of the last day that is still the latest of its origin; nil
+// for none. A value typed since then does not replace a device's. A resolved alert is not notified again.
+// Source: docs/decisions/alerts.md, "Snooze" and "Reading origins".
+func acknowledgedCritical(tx core.App, snapshot PatientSnapshot, kind string, now time.Time) (*collections.Alert, error) {
+	for _, measured := range snapshot.CriticalSince(kind, now.Add(-currentValueWindow)) {
+		alert, err := collections.CriticalAlertMeasuredAt(tx, snapshot.PatientID, kind, string(alerts.StatusAcknowledged), measured)
+		if err != nil || alert != nil {
+			return alert, err
+		}
+	}
+	return nil, nil
+}
+
+// isOvertaken reports whether a value at least as reliable was measured after the reading behind an alert; a late reading is then no news.
+// Source: docs/decisions/alerts.md, "Late readings".
+func isOvertaken(tx core.App, patientID string, alert alerts.Open) (bool, error) {
+	var kinds []vitals.Kind
+	var columns []string
+	for _, p := range vitals.Watched {
+		if p.Group == alert.Type {
+			kinds, columns = append(kinds, p.Kinds...), append(columns, p.Column)
+		}
+	}
+	if len(columns) == 0 {
+		return false, nil
+	}
+	return collections.HasReadingAfter(tx, patientID, kinds, columns, alert.MeasuredAt, vitals.OriginPatient.CanResolve(alert.Origin))
 }
