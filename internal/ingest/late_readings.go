@@ -72,7 +72,7 @@ func (e *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now tim
 	}
 	s.NewerInBatch = slices.Clip(s.NewerInBatch)
 	for _, other := range after {
-		if other.In.PatientID == s.PatientID && !other.In.skipsEvaluation() && other.In.origin().CanResolve(s.origin()) {
+		if other.In.PatientID == s.PatientID && !other.In.WrongClock && other.In.origin().CanResolve(s.origin()) {
 			s.NewerInBatch = append(s.NewerInBatch, other.In.Reading)
 		}
 	}

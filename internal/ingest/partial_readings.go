@@ -222,7 +222,7 @@ func (e *ReadingStore) mergePartial(tx core.App, b *writeBatch, m *patientCache,
 	if err := emr.Correct(tx, o.ID, now); err != nil {
 		return Outcome{}, err
 	}
-	if s.skipsEvaluation() {
+	if s.WrongClock {
 		return auditMerged(b, o, s.By, now)
 	}
 	return e.evaluateAndApply(tx, b, o, patient, s, now)

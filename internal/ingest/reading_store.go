@@ -61,7 +61,7 @@ func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache,
 		}
 		return outcome, err
 	}
-	if s.skipsEvaluation() {
+	if s.WrongClock {
 		return e.storeWrongClock(tx, b, o, s, now)
 	}
 	check, err := recordSighting(tx, o, s.Device, now)
@@ -144,7 +144,7 @@ func (e *ReadingStore) newObservation(s Submission, now time.Time) Observation {
 			o.readingKey = readingKey(s.PatientID, s.Reading)
 		}
 	}
-	if o.setConfirmation(s, now); s.skipsEvaluation() {
+	if o.setConfirmation(s, now); s.WrongClock {
 		o.Review, o.SuspectReason = Suspect, ReasonDeviceClock
 		return o
 	}

@@ -31,7 +31,8 @@ type Submission struct {
 	ConfirmedBy string
 	// UsesReceiptTime readings have the time of receipt, because the device has a future clock and a person confirmed them.
 	UsesReceiptTime bool
-	// WrongClock readings have a time at which they cannot have been measured: they are stored and not evaluated.
+	// WrongClock readings have a time at which they cannot have been measured, unknown even to the person who confirms the values: they are
+	// stored and have no effects.
 	WrongClock bool
 	// Device is the device data that the gateway sent with the reading.
 	Device devices.GatewayReport
@@ -104,7 +105,3 @@ func callerSubmission(patientID string, r vitals.Reading, source vitals.Source, 
 	}
 	return s
 }
-
-// skipsEvaluation reports whether the reading has no effects, because its time of measurement is unknown, even to the person who confirms
-// its values.
-func (s Submission) skipsEvaluation() bool { return s.WrongClock }
