@@ -49,9 +49,9 @@ func (s *Service) routeEngines() routes.Engines {
 			AccessTokens: auth.TokenAuthenticator{Users: s.auth, Clients: s.clients}, Limits: s.limits, Observer: web.Observer{Answered: s.metrics.CountRequest, Rejected: s.metrics.CountRejection},
 		},
 		Jobs: s.jobs(),
-		Auth: s.auth, Clients: s.clients, Outgoing: routes.Outgoing{Webhooks: s.webhooks, Exports: s.exports}, Push: s.push, Directory: s.directory, Readings: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
+		Auth: s.auth, Clients: s.clients, Webhooks: s.webhooks, Exports: s.exports, Push: s.push, Directory: s.directory, ReadingStore: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
 		Dashboard:       s.board,
-		Intake:          s.intake,
+		IngestPipeline:  s.intake,
 		DefaultsChanged: s.rescoreRequests.Changed,
 		Devices:         s.devices,
 		Billing:         s.billing,
@@ -60,7 +60,7 @@ func (s *Service) routeEngines() routes.Engines {
 		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: s.program.Version,
 		FHIRSystems:        s.fhirSystems(),
 		PracticeName:       s.settings.Practice.Name,
-		Boards:             routes.Boards{Ladder: s.ladder()},
+		Ladder:             s.ladder(),
 		Letterhead:         s.settings.Practice.Letterhead(),
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm},
@@ -70,7 +70,7 @@ func (s *Service) routeEngines() routes.Engines {
 
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
-		Observations: s.readings, ReportImplausible: s.intake.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
+		ReadingStore: s.readings, ReportImplausible: s.intake.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
 		EvictUser: s.auth.Evict, EvictClient: s.clients.Evict, WebhookChanged: s.webhooks.EndpointChanged, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Realtime: s.live, Limits: s.limits,
 		Billing: s.billing,
 	}

@@ -160,10 +160,10 @@ func RecentlyMeasured(app core.App, since time.Time) ([]MeasuredKind, error) {
 		dbx.Params{"since": Instant(since)})
 }
 
-// Scope narrows counts to the patients of a user's care teams; "" counts all patients.
-type Scope string
+// CareTeamScope narrows counts to the patients of a user's care teams; "" counts all patients.
+type CareTeamScope string
 
-func (s Scope) and(patientColumn string) dbx.Expression {
+func (s CareTeamScope) and(patientColumn string) dbx.Expression {
 	if s == "" {
 		return dbx.NewExp("TRUE")
 	}
@@ -176,25 +176,25 @@ func CountTeamPatients(app core.App, userID string) (int, error) {
 }
 
 // CountAlertsSince counts alerts by level.
-func CountAlertsSince(app core.App, scope Scope, since time.Time) (map[string]int, error) {
+func CountAlertsSince(app core.App, scope CareTeamScope, since time.Time) (map[string]int, error) {
 	return readMap[int]("count alerts", app.DB().Select("level", "COUNT(*) AS count").From(Alerts).
 		Where(dbx.And(dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)}), scope.and("patient"))).GroupBy("level"))
 }
 
 // CountOpenEscalations counts open and in-progress escalations.
-func CountOpenEscalations(app core.App, scope Scope) (int, error) {
+func CountOpenEscalations(app core.App, scope CareTeamScope) (int, error) {
 	return countOf(app.DB().Select("COUNT(*)").From(Escalations).
 		Where(dbx.And(dbx.NewExp("status IN ('open', 'in_progress')"), scope.and("patient"))))
 }
 
 // CountPatientsToReview counts the patients who need a review.
-func CountPatientsToReview(app core.App, scope Scope) (int, error) {
+func CountPatientsToReview(app core.App, scope CareTeamScope) (int, error) {
 	return countOf(app.DB().Select("COUNT(*)").From(TriageScores).
 		Where(dbx.And(dbx.NewExp("listed = TRUE AND needs_review = TRUE"), scope.and("patient"))))
 }
 
 // CountPatientsBehind counts active patients with a device and readings on fewer than that many days since a day, YYYY-MM-DD.
-func CountPatientsBehind(app core.App, scope Scope, since string, days int) (int, error) {
+func CountPatientsBehind(app core.App, scope CareTeamScope, since string, days int) (int, error) {
 	return countOf(app.DB().Select("COUNT(*)").From("patients p").Where(dbx.And(
 		dbx.NewExp(`p.active = TRUE AND p.deleted_at = '' AND
 			EXISTS (SELECT 1 FROM device_assignments a WHERE a.patient = p.id AND a.unassigned_at = '') AND

@@ -210,17 +210,17 @@ func (f ObservationFilter) days() (first, last string, whole bool) {
 	return first, last, true
 }
 
-// CountStored counts the observations stored since a time, and of these those since begun (today), hour and lately, and returns when the last
-// one was stored. It reads the recent part of one index.
-func CountStored(app core.App, since, begun, hour, lately time.Time) (today, lastHour, recent int, last time.Time, err error) {
+// CountStored counts the observations stored since a time, and of these those since the start of today, of the last hour and of the recent
+// minutes. It returns when the last one was stored. It reads the recent part of one index.
+func CountStored(app core.App, since, today, hourStart, recentStart time.Time) (storedToday, lastHour, recent int, last time.Time, err error) {
 	var newest string
 	err = app.DB().NewQuery(`SELECT
 			COALESCE(SUM(created_at >= {:today}), 0), COALESCE(SUM(created_at > {:hour}), 0), COALESCE(SUM(created_at > {:recent}), 0),
 			COALESCE((SELECT MAX(created_at) FROM observations), '')
 		FROM observations WHERE created_at >= {:since}`).
-		Bind(dbx.Params{"today": Instant(begun), "hour": Instant(hour), "recent": Instant(lately), "since": Instant(since)}).
-		Row(&today, &lastHour, &recent, &newest)
-	return today, lastHour, recent, ParseInstant(newest), wrap(err, "count observations")
+		Bind(dbx.Params{"today": Instant(today), "hour": Instant(hourStart), "recent": Instant(recentStart), "since": Instant(since)}).
+		Row(&storedToday, &lastHour, &recent, &newest)
+	return storedToday, lastHour, recent, ParseInstant(newest), wrap(err, "count observations")
 }
 
 // EachReading calls each for a patient's final readings since a time, in order: id, kind, time, and the named columns.

@@ -35,7 +35,7 @@ func bound(t *testing.T) (app *tests.TestApp, woken *int) {
 	app, woken = vigiltest.NewApp(t), new(int)
 	engine := ingest.NewReadingStore(ingest.Rules{PracticeZone: time.UTC, AutoTransform: true, MaxFuture: time.Minute})
 	hooks.Bind(app, hooks.Engines{
-		Observations: engine, Directory: patients.NewDirectory(), Zone: time.UTC,
+		ReadingStore: engine, Directory: patients.NewDirectory(), Zone: time.UTC,
 		Clock: func() time.Time { return vigiltest.Clock }, EvictUser: func(string) {}, Wake: func() { *woken++ }, WakeMailer: func() {},
 	})
 	save(t, app, collections.Patients, object{

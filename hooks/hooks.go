@@ -21,7 +21,7 @@ import (
 
 // Engines is what the handlers call, built once in cmd.
 type Engines struct {
-	Observations *ingest.ReadingStore
+	ReadingStore *ingest.ReadingStore
 	// ReportImplausible stores the implausible measurement of a record that was refused.
 	ReportImplausible func(app core.App, record *core.Record, by audit.Actor, now time.Time) error
 	Directory         *patients.Directory
@@ -73,58 +73,58 @@ type row struct {
 
 // Running order. Ids are set before PocketBase sets its own at -99.
 const (
-	unreadableCheck = -400 // refuses to change a record that cannot be opened
-	reportOrder     = -350 // runs after the refused write is rolled back
-	outermost       = -300 // opens the transaction
-	audited         = -200 // audits dashboard writes in that transaction
-	numbered        = -100 // ids
-	ruled           = 0    // the rules of the collection
+	orderUnreadable  = -400 // refuses to change a record that cannot be opened
+	orderReport      = -350 // runs after the refused write is rolled back
+	orderTransaction = -300 // opens the transaction
+	orderAudit       = -200 // audits dashboard writes in that transaction
+	orderIDs         = -100 // ids
+	orderRules       = 0    // the rules of the collection
 )
 
 // table lists all hooks on records.
 var table = []row{
-	{updating, fullyReadable, unreadableCheck, (*hooks).refuseUnreadable},
-	{creating, []string{collections.Observations}, reportOrder, (*hooks).reportRefused},
-	{writing, auditedCollections, outermost, (*hooks).inTransaction},
-	{creating, auditedCollections, audited, (*hooks).auditCreate},
-	{updating, auditedCollections, audited, (*hooks).auditUpdate},
-	{deleting, auditedCollections, audited, (*hooks).auditDelete},
-	{deleting, undeletable, ruled, refuse("Records of this kind cannot be deleted.")},
-	{saving, []string{collections.AuditLog}, outermost, refuse("Only the service writes the audit log.")}, // a foreign row would break the hash chain
+	{updating, fullyReadable, orderUnreadable, (*hooks).refuseUnreadable},
+	{creating, []string{collections.Observations}, orderReport, (*hooks).reportRefused},
+	{writing, auditedCollections, orderTransaction, (*hooks).inTransaction},
+	{creating, auditedCollections, orderAudit, (*hooks).auditCreate},
+	{updating, auditedCollections, orderAudit, (*hooks).auditUpdate},
+	{deleting, auditedCollections, orderAudit, (*hooks).auditDelete},
+	{deleting, undeletable, orderRules, refuse("Records of this kind cannot be deleted.")},
+	{saving, []string{collections.AuditLog}, orderTransaction, refuse("Only the service writes the audit log.")}, // a foreign row would break the hash chain
 
-	{creating, collections.UUIDs, numbered, (*hooks).setUUID},
-	{creating, collections.Numbered, numbered, (*hooks).setNumber},
-	{creating, auditedCollections, numbered, (*hooks).setCreatedAt},
-	{validating, []string{collections.Observations, collections.Transmissions}, ruled, (*hooks).validateRow},
+	{creating, collections.UUIDs, orderIDs, (*hooks).setUUID},
+	{creating, collections.Numbered, orderIDs, (*hooks).setNumber},
+	{creating, auditedCollections, orderIDs, (*hooks).setCreatedAt},
+	{validating, []string{collections.Observations, collections.Transmissions}, orderRules, (*hooks).validateRow},
 
-	{saving, []string{collections.Users}, ruled, (*hooks).guardUser},
-	{updating, []string{collections.Users}, ruled, (*hooks).endSessions},
-	{saving, []string{core.CollectionNameSuperusers}, ruled, (*hooks).guardSuperuser},
-	{saving, []string{collections.Patients}, ruled, (*hooks).guardPatient},
-	{saving, []string{collections.CareTeamMembers}, ruled, (*hooks).guardMember},
-	{saving, []string{collections.Consents}, ruled, (*hooks).guardConsent},
-	{saving, []string{collections.Thresholds}, ruled, (*hooks).guardThresholds},
-	{deleting, []string{collections.Thresholds}, ruled, (*hooks).deleteThresholds},
-	{saving, []string{collections.ThresholdTemplates}, ruled, (*hooks).guardTemplate},
-	{creating, []string{collections.Alerts}, ruled, refuseDashboard("Alerts are raised by readings and devices.")},
-	{updating, []string{collections.Alerts}, ruled, (*hooks).guardAlert},
-	{saving, []string{collections.Escalations}, ruled, (*hooks).guardEscalation},
-	{saving, []string{collections.DeviceAssignments}, ruled, (*hooks).guardAssignment},
-	{updating, []string{collections.TimeEntries}, ruled, (*hooks).recheckTime},
-	{saving, []string{collections.PayerRates}, ruled, (*hooks).guardRate},
-	{saving, []string{collections.Orders}, ruled, refuseDashboard("Orders are recorded through the API and cannot be changed.")},
-	{saving, []string{collections.FeeSchedule}, ruled, (*hooks).guardFee},
-	{saving, serviceOwned, ruled, refuseDashboard("Only the service writes records of this kind.")},
-	{creating, []string{collections.Observations}, ruled, (*hooks).createObservation},
-	{updating, []string{collections.Observations}, ruled, (*hooks).refuseChange},
+	{saving, []string{collections.Users}, orderRules, (*hooks).guardUser},
+	{updating, []string{collections.Users}, orderRules, (*hooks).endSessions},
+	{saving, []string{core.CollectionNameSuperusers}, orderRules, (*hooks).guardSuperuser},
+	{saving, []string{collections.Patients}, orderRules, (*hooks).guardPatient},
+	{saving, []string{collections.CareTeamMembers}, orderRules, (*hooks).guardMember},
+	{saving, []string{collections.Consents}, orderRules, (*hooks).guardConsent},
+	{saving, []string{collections.Thresholds}, orderRules, (*hooks).guardThresholds},
+	{deleting, []string{collections.Thresholds}, orderRules, (*hooks).deleteThresholds},
+	{saving, []string{collections.ThresholdTemplates}, orderRules, (*hooks).guardTemplate},
+	{creating, []string{collections.Alerts}, orderRules, refuseDashboard("Alerts are raised by readings and devices.")},
+	{updating, []string{collections.Alerts}, orderRules, (*hooks).guardAlert},
+	{saving, []string{collections.Escalations}, orderRules, (*hooks).guardEscalation},
+	{saving, []string{collections.DeviceAssignments}, orderRules, (*hooks).guardAssignment},
+	{updating, []string{collections.TimeEntries}, orderRules, (*hooks).recheckTime},
+	{saving, []string{collections.PayerRates}, orderRules, (*hooks).guardRate},
+	{saving, []string{collections.Orders}, orderRules, refuseDashboard("Orders are recorded through the API and cannot be changed.")},
+	{saving, []string{collections.FeeSchedule}, orderRules, (*hooks).guardFee},
+	{saving, serviceOwned, orderRules, refuseDashboard("Only the service writes records of this kind.")},
+	{creating, []string{collections.Observations}, orderRules, (*hooks).createObservation},
+	{updating, []string{collections.Observations}, orderRules, (*hooks).refuseChange},
 
-	{afterSave, []string{collections.Patients}, ruled, (*hooks).refreshDirectory},
-	{afterChange, []string{collections.Users}, ruled, (*hooks).evictUser},
-	{afterChange, []string{collections.Clients}, ruled, (*hooks).evictClient},
-	{afterChange, []string{collections.Webhooks}, ruled, (*hooks).webhookChanged},
-	{afterCreate, []string{collections.Observations}, ruled, (*hooks).wakeWorker},
-	{afterSave, []string{collections.Patients}, ruled, (*hooks).wakeForLinked},
-	{afterCreate, []string{collections.Mails}, ruled, (*hooks).wakeMailer},
+	{afterSave, []string{collections.Patients}, orderRules, (*hooks).refreshDirectory},
+	{afterChange, []string{collections.Users}, orderRules, (*hooks).evictUser},
+	{afterChange, []string{collections.Clients}, orderRules, (*hooks).evictClient},
+	{afterChange, []string{collections.Webhooks}, orderRules, (*hooks).webhookChanged},
+	{afterCreate, []string{collections.Observations}, orderRules, (*hooks).wakeWorker},
+	{afterSave, []string{collections.Patients}, orderRules, (*hooks).wakeForLinked},
+	{afterCreate, []string{collections.Mails}, orderRules, (*hooks).wakeMailer},
 }
 
 // auditedCollections are the collections with transactional writes, which are audited if they come from the dashboard.

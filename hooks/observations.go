@@ -16,7 +16,7 @@ import (
 
 // createObservation applies the checks and consequences of every reading to one created as a record.
 func (h *hooks) createObservation(e *core.RecordEvent) error {
-	_, err := h.Observations.CreateFromRecord(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+	_, err := h.ReadingStore.CreateFromRecord(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
 	return asColumns(err)
 }
 

@@ -54,7 +54,7 @@ func newStation(t testing.TB, requests int, views realtime.Views) *station {
 		Views: views, Check: authority.Check, Zone: time.UTC, Clock: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	engines := hooks.Engines{
-		Observations: s.readings, Directory: patients.NewDirectory(), Zone: time.UTC, Clock: time.Now, EvictUser: func(string) {},
+		ReadingStore: s.readings, Directory: patients.NewDirectory(), Zone: time.UTC, Clock: time.Now, EvictUser: func(string) {},
 		Wake: func() {}, WakeMailer: func() {}, Realtime: s.publisher, Auth: authority,
 		Limits: ratelimit.NewLimiter(map[ratelimit.Class]ratelimit.Policy{ratelimit.Realtime: {Requests: requests, Window: time.Minute}}),
 	}

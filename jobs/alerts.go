@@ -12,7 +12,7 @@ import (
 // expireSnoozesAndHolds ends due snoozes and escalation holds.
 func expireSnoozesAndHolds(e Engines, ctx context.Context, app core.App) (counts, error) {
 	now := e.Clock.Now().UTC()
-	decided, failed := e.Readings.ResolveHolds(ctx, app, now)
+	decided, failed := e.ReadingStore.ResolveHolds(ctx, app, now)
 	ended, notified, err := triage.EndDueSnoozes(ctx, app, now)
 	return counts{"settled": decided, "ended": ended, "told": notified}, errors.Join(failed, err)
 }

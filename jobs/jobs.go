@@ -44,7 +44,7 @@ type Engines struct {
 	Dispatcher    *notifications.Dispatcher
 	Devices       *devices.Engine
 	Billing       *billing.Engine
-	Readings      *ingest.ReadingStore
+	ReadingStore  *ingest.ReadingStore
 	Exports       *fhirserver.BulkExporter
 	EMR           *emr.Client
 	// Warehouse exports data to a warehouse; nil if not configured.

@@ -16,7 +16,7 @@ func recountBilling(e Engines, ctx context.Context, app core.App) (counts, error
 }
 
 func recountReadings(e Engines, ctx context.Context, app core.App) (counts, error) {
-	return recount(e, ctx, app, "reading sums", "days", e.Readings.Recount)
+	return recount(e, ctx, app, "reading sums", "days", e.ReadingStore.Recount)
 }
 
 // recount compares stored totals with their source rows, part by part, and corrects differences. If it corrected any, or failed, it notifies

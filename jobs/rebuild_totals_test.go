@@ -24,7 +24,7 @@ func TestWrongTotalsNotifyAdministrators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			app := vigiltest.NewApp(t)
 			e := Engines{
-				Readings: ingest.NewReadingStore(ingest.Rules{PracticeZone: time.UTC}), Log: slog.New(slog.DiscardHandler),
+				ReadingStore: ingest.NewReadingStore(ingest.Rules{PracticeZone: time.UTC}), Log: slog.New(slog.DiscardHandler),
 				Clock: clockwork.NewFakeClockAt(time.Date(2026, 2, 2, 3, 0, 0, 0, time.UTC)),
 			}
 			row := rowOf(t, name)

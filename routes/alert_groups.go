@@ -96,7 +96,7 @@ func (a *api) listAlertGroups(c *web.Call) (err error) {
 	}
 	page, err := web.PageOf(c, p, count, views)
 	page.Unreadable = unreadable
-	return c.Answer(groupsView{page, levels, counts}, err)
+	return c.Respond(groupsView{page, levels, counts}, err)
 }
 
 // viewGroups renders groups and counts those with an unreadable latest alert.

@@ -119,7 +119,7 @@ func (a *api) answerAlerts(
 	}
 	page, total, err := collections.PageOfAlerts(c.App, filter, p.Offset(), p.Size)
 	shown := func(_ core.App, page []*collections.Alert) ([]alertView, error) { return view(c, page) }
-	return list(c, p, audit.ResourceAlert, shown)(web.Views(page, collections.AsAlert), total, err)
+	return list(c, p, audit.ResourceAlert, shown)(web.Map(page, collections.AsAlert), total, err)
 }
 
 // trailView is one entry of an alert's audit trail.
@@ -170,7 +170,7 @@ func (a *api) alert(c *web.Call) (*collections.Alert, error) {
 
 func viewTrail(app core.App, alert *collections.Alert) ([]trailView, error) {
 	trail, err := alerts.Trail(app, alert.Id)
-	return web.Views(trail, func(step alerts.TrailStep) trailView {
+	return web.Map(trail, func(step alerts.TrailStep) trailView {
 		return trailView{step.Action, validate.FormatInstant(step.At), step.Actor, orNull(step.Detail)}
 	}), err
 }
@@ -189,17 +189,17 @@ func answerAlert(c *web.Call, alert *collections.Alert) error {
 		return err
 	}
 	trail, err := viewTrail(c.App, alert)
-	return c.Answer(alertDetailView{views[0], trail}, err)
+	return c.Respond(alertDetailView{views[0], trail}, err)
 }
 
 func (a *api) acknowledgeAlert(c *web.Call, alert *collections.Alert) error {
-	if c.Scope == authz.NonCritical && alert.Level() == string(alerts.Critical) {
+	if c.Reach == authz.NonCritical && alert.Level() == string(alerts.Critical) {
 		return fault.Denied()
 	}
 	action, err := web.ReadOptional(c, func(body alerts.AcknowledgeBody, checks *validate.Checks) alerts.Action {
 		return body.Read(checks, c.Now)
 	})
-	if action.Move == alerts.Resolve && authz.Reach(c.Caller.Role, authz.ResolveAlerts) == authz.None {
+	if action.Move == alerts.Resolve && authz.ReachOf(c.Caller.Role, authz.ResolveAlerts) == authz.None {
 		return fault.Denied() // before the body is validated
 	}
 	if err != nil {
@@ -213,7 +213,7 @@ func (a *api) acknowledgeAlert(c *web.Call, alert *collections.Alert) error {
 		return c.OK(acknowledgedView{alert.Number(), alert.Acknowledged(), by, at, orNull(alert.Notes().Reveal())})
 	}
 	trail, err := viewTrail(c.App, alert)
-	return c.Answer(outcomeView{alert.Number(), alert.Status(), by, at, orNull(alert.Outcome()), trail}, err)
+	return c.Respond(outcomeView{alert.Number(), alert.Status(), by, at, orNull(alert.Outcome()), trail}, err)
 }
 
 // actOnAlert serves an alert action with an optional note in the body.
@@ -231,11 +231,7 @@ func actOnAlert(move alerts.Move) handler {
 }
 
 func (a *api) escalateAlert(c *web.Call, alert *collections.Alert) error {
-	draft, err := web.ReadOptional(c, escalations.Body.ReadForAlert)
-	if err != nil {
-		return err
-	}
-	return show(c, c.Created, viewEscalations)(triage.EscalateAlert(c.App, alert.Number(), draft, c.Actor(), c.Now))
+	return change(c, alert.Number(), fromOptionalBody(escalations.Body.ReadForAlert), triage.EscalateAlert, show(c, c.Created, viewEscalations))
 }
 
 type snoozeView struct {
@@ -276,17 +272,11 @@ func (a *api) listSnoozes(c *web.Call, patient *collections.Patient) error {
 	if err := c.RecordRead(audit.PatientRead, audit.ResourceSnooze, "", patient.Id); err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(page, snoozeFor(c)), unreadable)
+	return web.RespondPage(c, p, total, web.Map(page, snoozeFor(c)), unreadable)
 }
 
 func (a *api) startSnooze(c *web.Call, patient *collections.Patient) error {
-	draft, err := web.Read(c, func(body alerts.SnoozeBody, checks *validate.Checks) alerts.SnoozeDraft {
-		return body.Read(checks, c.Now)
-	})
-	if err != nil {
-		return err
-	}
-	return web.Show(c.Created, snoozeFor(c))(triage.StartSnooze(c.App, patient.Id, draft, c.Actor(), c.Now))
+	return change(c, patient.Id, fromBodyAt(alerts.SnoozeBody.Read), triage.StartSnooze, web.RespondWith(c.Created, snoozeFor(c)))
 }
 
 func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
@@ -294,7 +284,7 @@ func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return web.Show(c.OK, snoozeFor(c))(triage.EndSnooze(c.App, patient.Id, number, c.Actor(), c.Now))
+	return web.RespondWith(c.OK, snoozeFor(c))(triage.EndSnooze(c.App, patient.Id, number, c.Actor(), c.Now))
 }
 
 // phoneAlertTypes are the alerts that a clinician follows up with a phone call: readings are missing, or the device is

@@ -11,15 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/triage"
-	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
-
-// Boards configures the alert and escalation boards.
-type Boards struct {
-	// Ladder defines when the next tier is notified of an escalation that no one takes.
-	Ladder escalations.Ladder
-}
 
 // boardRows are the endpoints of the alert, escalation and on-call boards.
 func boardRows() []route {
@@ -83,7 +76,7 @@ func (a *api) undoAlerts(c *web.Call) error {
 	if err := c.RefuseEmergency(); err != nil {
 		return err
 	}
-	numbers, err := web.Read(c, func(body alerts.UndoBody, checks *validate.Checks) []int64 { return body.Read(checks) })
+	numbers, err := web.Read(c, alerts.UndoBody.Read)
 	if err != nil {
 		return err
 	}
@@ -109,7 +102,7 @@ func (a *api) permittedAlerts(c *web.Call, numbers []int64) (may []int64, refuse
 			}
 			err = reached[patient]
 		}
-		if err == nil && c.Scope == authz.NonCritical && alert.Level() == string(alerts.Critical) {
+		if err == nil && c.Reach == authz.NonCritical && alert.Level() == string(alerts.Critical) {
 			err = fault.Denied()
 		}
 		switch refusal, ok := errors.AsType[*fault.Error](err); {

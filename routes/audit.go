@@ -74,7 +74,7 @@ func (a *api) listAudit(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(page, viewAudit), 0)
+	return web.RespondPage(c, p, total, web.Map(page, viewAudit), 0)
 }
 
 // exportAudit writes all matching entries, oldest first, without paging.
@@ -138,7 +138,7 @@ func (a *api) verifyAudit(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash), orNull(string(result.Problem))}, recordAudit(c, audit.AuditVerify, ""))
+	return c.Respond(verifiedView{result.Valid, result.Checked, result.FirstInvalidID, orNull(result.HeadHash), orNull(string(result.Problem))}, recordAudit(c, audit.AuditVerify, ""))
 }
 
 // accessView is one access to a patient's record.
@@ -174,7 +174,7 @@ func (a *api) readAccessLog(c *web.Call, patient *collections.Patient) error {
 	}
 	start := min(p.Offset(), len(entries))
 	page := entries[start:min(start+p.Size, len(entries))]
-	return web.List(c, p, len(entries), web.Views(page, func(e audit.StoredEntry) accessView {
+	return web.RespondPage(c, p, len(entries), web.Map(page, func(e audit.StoredEntry) accessView {
 		v := viewAudit(e)
 		return accessView{
 			v.ID, v.RecordedAt, v.Event, v.Action, v.Outcome, v.ActorType, v.ActorID, v.ActorEmail, v.ActorRole, v.ActorName,

@@ -56,7 +56,7 @@ func (a *api) login(c *web.Call, body auth.LoginBody) error {
 	if err := c.Take(a.Limits, ratelimit.Auth, ratelimit.AddressKey(c.Address)+" "+body.Account()); err != nil {
 		return err
 	}
-	return web.Show(c.OK, viewSignedIn)(a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now))
+	return web.RespondWith(c.OK, viewSignedIn)(a.Auth.Login(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
 // countFailedSignIns serves a sign-in row and counts each failure against the caller's address as a guess. A correct
@@ -82,15 +82,15 @@ func viewSignedIn(session auth.Session) tokensView {
 }
 
 func (a *api) refresh(c *web.Call, body auth.RefreshBody) error {
-	return web.Show(c.OK, viewTokens)(a.Auth.Refresh(c.App, body, c.Origin(), c.Now))
+	return web.RespondWith(c.OK, viewTokens)(a.Auth.Refresh(c.App, body, c.Origin(), c.Now))
 }
 
 func (a *api) logout(c *web.Call, body auth.LogoutBody) error {
-	return c.Done(a.Auth.Logout(c.App, c.Caller, body, c.Origin(), c.Now))
+	return c.NoContent(a.Auth.Logout(c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 func (a *api) logoutAll(c *web.Call) error {
-	return c.Done(a.Auth.LogoutAll(c.App, c.Caller, c.Origin(), c.Now))
+	return c.NoContent(a.Auth.LogoutAll(c.App, c.Caller, c.Origin(), c.Now))
 }
 
 type profileView struct {
@@ -151,7 +151,7 @@ type rolesView struct {
 }
 
 func (a *api) roles(c *web.Call) error {
-	return c.OK(rolesView{web.Views(authz.Roles, func(role authz.Role) roleView {
+	return c.OK(rolesView{web.Map(authz.Roles, func(role authz.Role) roleView {
 		name, description := role.Describe()
 		return roleView{role, name, description}
 	})})
@@ -163,16 +163,16 @@ type detailView struct {
 }
 
 func (a *api) changePassword(c *web.Call, body auth.PasswordBody) error {
-	return c.Answer(detailView{"The password has been changed. Sign in again."}, a.Auth.ChangePassword(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
+	return c.Respond(detailView{"The password has been changed. Sign in again."}, a.Auth.ChangePassword(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 // requestPasswordReset gives the same answer whether the account exists or not.
 func (a *api) requestPasswordReset(c *web.Call, body auth.ResetRequestBody) error {
-	return c.Answer(detailView{"If an account with this address exists, a link to set a password has been sent to it."}, a.Auth.RequestReset(c.App, body, c.Origin(), c.Now))
+	return c.Respond(detailView{"If an account with this address exists, a link to set a password has been sent to it."}, a.Auth.RequestReset(c.App, body, c.Origin(), c.Now))
 }
 
 func (a *api) confirmPasswordReset(c *web.Call, body auth.ResetBody) error {
-	return c.Answer(detailView{"The password has been set. Sign in with it."}, a.Auth.ConfirmReset(c.Request.Context(), c.App, body, c.Origin(), c.Now))
+	return c.Respond(detailView{"The password has been set. Sign in with it."}, a.Auth.ConfirmReset(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
 // setupView is shown once: the secret and the codes cannot be read again.
@@ -214,7 +214,7 @@ type twoFactorView struct {
 }
 
 func (a *api) verifyTwoFactor(c *web.Call, body auth.CodeBody) error {
-	return c.Answer(twoFactorView{"Two-factor authentication is on.", true}, a.Auth.VerifyTwoFactor(c.App, c.Caller, body, c.Origin(), c.Now))
+	return c.Respond(twoFactorView{"Two-factor authentication is on.", true}, a.Auth.VerifyTwoFactor(c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 const (
@@ -243,7 +243,7 @@ func (a *api) drawQRCode(c *web.Call) error {
 }
 
 func (a *api) disableTwoFactor(c *web.Call, body auth.ProofBody) error {
-	return c.Answer(twoFactorView{"Two-factor authentication is off.", false}, a.Auth.DisableTwoFactor(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
+	return c.Respond(twoFactorView{"Two-factor authentication is off.", false}, a.Auth.DisableTwoFactor(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 type backupCodesView struct {
@@ -277,7 +277,7 @@ func (a *api) listPasskeys(c *web.Call) error {
 		return err
 	}
 	passkeys, unreadable := collections.ReadableOnly(passkeys)
-	return web.ListWhole(c, web.Views(passkeys, viewPasskey), unreadable)
+	return web.RespondSlice(c, web.Map(passkeys, viewPasskey), unreadable)
 }
 
 // offerPasskeyRegistration returns the options for navigator.credentials.create.
@@ -286,11 +286,11 @@ func (a *api) offerPasskeyRegistration(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(a.Auth.PasskeyRegistration(c.Request.Context(), c.App, c.Caller, proof, c.Origin(), c.Now))
+	return c.Respond(a.Auth.PasskeyRegistration(c.Request.Context(), c.App, c.Caller, proof, c.Origin(), c.Now))
 }
 
 func (a *api) registerPasskey(c *web.Call, body auth.PasskeyBody) error {
-	return web.Show(c.Created, viewPasskey)(a.Auth.RegisterPasskey(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
+	return web.RespondWith(c.Created, viewPasskey)(a.Auth.RegisterPasskey(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now))
 }
 
 func (a *api) renamePasskey(c *web.Call, id string) error {
@@ -298,7 +298,7 @@ func (a *api) renamePasskey(c *web.Call, id string) error {
 	if err := c.Decode(&body); err != nil {
 		return err
 	}
-	return web.Show(c.OK, viewPasskey)(a.Auth.RenamePasskey(c.App, c.Caller, id, body, c.Origin(), c.Now))
+	return web.RespondWith(c.OK, viewPasskey)(a.Auth.RenamePasskey(c.App, c.Caller, id, body, c.Origin(), c.Now))
 }
 
 func (a *api) removePasskey(c *web.Call, id string) error {
@@ -306,7 +306,7 @@ func (a *api) removePasskey(c *web.Call, id string) error {
 	if err != nil {
 		return err
 	}
-	return c.Done(a.Auth.RemovePasskey(c.Request.Context(), c.App, c.Caller, id, proof, c.Origin(), c.Now))
+	return c.NoContent(a.Auth.RemovePasskey(c.Request.Context(), c.App, c.Caller, id, proof, c.Origin(), c.Now))
 }
 
 // offerPasskeySignIn returns the options for navigator.credentials.get.
@@ -315,12 +315,12 @@ func (a *api) offerPasskeySignIn(c *web.Call) error {
 	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}
-	return c.Answer(a.Auth.PasskeyAssertion(c.App, body, c.Now))
+	return c.Respond(a.Auth.PasskeyAssertion(c.App, body, c.Now))
 }
 
 // signInWithPasskey answers as login does. The checks, in order: the fields (400); the lock (423); the challenge and
 // the temporary token, both single-use; the account; the passkey, its signature, and the user verification that the
 // device reports (401 authentication_failed, counts as a failure).
 func (a *api) signInWithPasskey(c *web.Call, body auth.AssertionBody) error {
-	return web.Show(c.OK, viewSignedIn)(a.Auth.SignInWithPasskey(c.Request.Context(), c.App, body, c.Origin(), c.Now))
+	return web.RespondWith(c.OK, viewSignedIn)(a.Auth.SignInWithPasskey(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }

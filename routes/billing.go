@@ -102,7 +102,7 @@ func answerEntry(c *web.Call, entry *collections.BillingEntry) error {
 	if err == nil && c.Request.Method == "GET" {
 		err = c.RecordRead(audit.PatientRead, audit.ResourceBillingEntry, entry.Id, entry.PatientID())
 	}
-	return c.Answer(entryWithHistory{views[0], viewHistory(trail), web.Views(payments, viewPayment)}, err)
+	return c.Respond(entryWithHistory{views[0], viewHistory(trail), web.Map(payments, viewPayment)}, err)
 }
 
 func (a *api) createEntry(c *web.Call) error {
@@ -144,7 +144,7 @@ func (a *api) readEligibility(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(map[string]any{"patient_id": patient.Id, "eligible": eligible, "checks": checks}, c.RecordRead(audit.PatientRead, audit.ResourceEligibility, "", patient.Id))
+	return c.Respond(map[string]any{"patient_id": patient.Id, "eligible": eligible, "checks": checks}, c.RecordRead(audit.PatientRead, audit.ResourceEligibility, "", patient.Id))
 }
 
 func (a *api) explainBilling(c *web.Call, patient *collections.Patient) error {
@@ -157,7 +157,7 @@ func (a *api) explainBilling(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(map[string]any{"patient_id": patient.Id, "month": month.Start[:7], "codes": codes}, c.RecordRead(audit.PatientRead, audit.ResourceExplanation, "", patient.Id))
+	return c.Respond(map[string]any{"patient_id": patient.Id, "month": month.Start[:7], "codes": codes}, c.RecordRead(audit.PatientRead, audit.ResourceExplanation, "", patient.Id))
 }
 
 type entryView struct {
@@ -337,7 +337,7 @@ func addMoney(v *entryView, entry *collections.BillingEntry) {
 }
 
 func viewHistory(trail []audit.StoredEntry) []transitionView {
-	return web.Views(trail, func(s audit.StoredEntry) transitionView {
+	return web.Map(trail, func(s audit.StoredEntry) transitionView {
 		return transitionView{
 			Action: s.Event[len("billing."):], Actor: actorOf(s), Timestamp: validate.FormatInstant(collections.ParseInstant(s.RecordedAt)),
 			From: textOf(s.Changes["lifecycle_status"].Old), To: textOf(s.Changes["lifecycle_status"].New), Detail: textOf(s.Changes["detail"].New),

@@ -143,7 +143,7 @@ func evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections []sectio
 	writePacket(d, e)
 	for _, s := range sections {
 		d.Heading(s.title)
-		d.Table(web.Views(s.columns, heading), s.widths, web.Views(s.rows, func(row []any) []string { return web.Views(row, cellText) }))
+		d.Table(web.Map(s.columns, heading), s.widths, web.Map(s.rows, func(row []any) []string { return web.Map(row, cellText) }))
 	}
 	d.Heading("Proof")
 	d.Paragraph(fmt.Sprintf("Each row of the audit trail holds the hash of the one before. The chain ended at row %d with %s when this was made.", e.HeadID, e.HeadHash))

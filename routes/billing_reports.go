@@ -25,7 +25,7 @@ func (a *api) readBillingStats(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return c.Answer(a.Reports.MonthStatistics(c.App, month))
+	return c.Respond(a.Reports.MonthStatistics(c.App, month))
 }
 
 func (a *api) readBillingBreakdown(c *web.Call) error {
@@ -40,7 +40,7 @@ func (a *api) readBillingBreakdown(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return c.Answer(a.Reports.Breakdown(c.App, from, to, group))
+	return c.Respond(a.Reports.Breakdown(c.App, from, to, group))
 }
 
 // maxReportYears limits the span of a report. Source: docs/decisions/billing.md, "Report parameters (all 13)".
@@ -294,7 +294,7 @@ func reportPDF(c *web.Call, result reports.Report, table reports.Table, filename
 	d := pdf.New(result.Name.Title(), periodOf(result), result.GeneratedAt)
 	title, labels, amounts := result.Chart()
 	d.Bars(title, labels, amounts)
-	widths := web.Views(table.Columns, func(column string) float64 { return max(4, float64(len(column))) })
+	widths := web.Map(table.Columns, func(column string) float64 { return max(4, float64(len(column))) })
 	rows := [][]string{}
 	for _, row := range table.Rows[:min(len(table.Rows), maxPDFRows)] {
 		cells := make([]string, len(row))
@@ -304,7 +304,7 @@ func reportPDF(c *web.Call, result reports.Report, table reports.Table, filename
 		rows = append(rows, cells)
 	}
 	d.Heading("Table")
-	d.Table(web.Views(table.Columns, heading), widths, rows)
+	d.Table(web.Map(table.Columns, heading), widths, rows)
 	if left := len(table.Rows) - len(rows); left > 0 {
 		d.Paragraph(fmt.Sprintf("%d more rows are in the CSV form of this report.", left))
 	}

@@ -66,7 +66,7 @@ var changePermissions = map[string]authz.Action{
 // canReadChanges reports whether the caller may see changes of a type. A client sees all types: the feed holds ids
 // only, and reading a record needs its scope.
 func canReadChanges(c *web.Call, noun string) bool {
-	return c.Caller.Role == authz.Client || authz.Reach(c.Caller.Role, changePermissions[noun]) == authz.All
+	return c.Caller.Role == authz.Client || authz.ReachOf(c.Caller.Role, changePermissions[noun]) == authz.All
 }
 
 // listChanges returns changes after a cursor, in commit order.
@@ -96,7 +96,7 @@ func (a *api) listChanges(c *web.Call) error {
 	if err := recordChangesRead(c, page); err != nil {
 		return err
 	}
-	return c.OK(changesView{Results: web.Views(page.Changes, viewChange), NextCursor: page.Next.String(), HasMore: page.More})
+	return c.OK(changesView{Results: web.Map(page.Changes, viewChange), NextCursor: page.Next.String(), HasMore: page.More})
 }
 
 // readChangeTypes reads the comma-separated types; nil means all.

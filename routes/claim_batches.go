@@ -67,7 +67,7 @@ type answersView struct {
 func viewBatches(app core.App, rows []collections.BatchRow) ([]batchView, error) {
 	ids := distinct(rows, func(b collections.BatchRow) string { return b.ID })
 	answers, err := collections.OutcomesOfBatches(app, ids)
-	return web.Views(rows, func(b collections.BatchRow) batchView {
+	return web.Map(rows, func(b collections.BatchRow) batchView {
 		a := answers[b.ID]
 		return batchView{
 			b.ID, b.Number, b.Usage, b.Claims, b.Lines, billing.Cents(b.ChargeCents), b.Status, b.CreatedBy, instantOf(b.CreatedAt),
@@ -80,11 +80,8 @@ func (a *api) createBatch(c *web.Call) error {
 	type batchBody struct {
 		EntryIDs validate.Strings `json:"entry_ids"`
 	}
-	ids, err := web.Read(c, func(body batchBody, checks *validate.Checks) []string { return readEntryIDs(checks, body.EntryIDs) })
-	if err != nil {
-		return err
-	}
-	return show(c, c.Created, viewBatches)(a.clearinghouseEngine().SendBatch(c.App, ids, c.Actor(), c.Now))
+	read := fromBody(func(body batchBody, checks *validate.Checks) []string { return readEntryIDs(checks, body.EntryIDs) })
+	return create(c, read, a.clearinghouseEngine().SendBatch, show(c, c.Created, viewBatches))
 }
 
 // readEntryIDs reads the entries of a batch and rejects duplicates.
@@ -119,7 +116,7 @@ func (a *api) listBatches(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, views, 0)
+	return web.RespondPage(c, p, total, views, 0)
 }
 
 // batchLineView is a claim of a batch.
@@ -143,7 +140,7 @@ func (a *api) readBatch(c *web.Call, row collections.BatchRow) error {
 		return err
 	}
 	lines, err := collections.LinesOfBatch(c.App, row.ID)
-	return c.Answer(batchWithLines{views[0], web.Views(lines, func(l collections.ClaimLine) batchLineView {
+	return c.Respond(batchWithLines{views[0], web.Map(lines, func(l collections.ClaimLine) batchLineView {
 		return batchLineView{l.EntryID, l.Claim, l.Line, l.Frequency, billing.Cents(l.ChargeCents), l.Carried}
 	})}, err)
 }
@@ -213,7 +210,7 @@ func (a *api) listResponses(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return web.Listed(c, p, func(r collections.ResponseRow) responseView {
+	return web.RespondPageOf(c, p, func(r collections.ResponseRow) responseView {
 		return responseView{
 			r.ID, r.Type, r.ControlNumber, r.Applied, r.Unmatched(), r.CreatedBy, instantOf(r.CreatedAt), instantOf(r.FinishedAt),
 		}
@@ -239,7 +236,7 @@ type responseDetail struct {
 }
 
 func (a *api) readResponse(c *web.Call, r *collections.ClaimResponse) error {
-	return c.OK(responseDetail{r.Id, r.Type(), r.ControlNumber(), r.Applied(), web.Views(r.Unmatched(), func(u collections.Unmatched) unmatchedView {
+	return c.OK(responseDetail{r.Id, r.Type(), r.ControlNumber(), r.Applied(), web.Map(r.Unmatched(), func(u collections.Unmatched) unmatchedView {
 		return unmatchedView{u.Segment, u.ControlNumber, billing.Cents(u.AmountCents), u.Reason}
 	}), r.CreatedBy(), instantOrNull(r.CreatedAt()), instantOrNull(r.FinishedAt())})
 }

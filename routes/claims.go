@@ -278,7 +278,7 @@ func viewClaims(c *web.Call, rows []billing.ClaimRow) ([]claimView, error) {
 	if err != nil {
 		return nil, err
 	}
-	return web.Views(rows, func(row billing.ClaimRow) claimView {
+	return web.Map(rows, func(row billing.ClaimRow) claimView {
 		return claimView{
 			ClaimID: row.ClaimID, PatientMRN: names[row.PatientID].MRN, PatientName: names[row.PatientID].LastFirst(), CPTCode: row.CPTCode,
 			ServiceDate: row.ServiceDate, Amount: row.Amount(), Payer: row.Payer, PayerID: orNull(row.PayerCode), ICD10Codes: row.ICD10Codes(),

@@ -9,7 +9,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
-	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -62,17 +61,11 @@ func (a *api) listClients(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return web.Listed(c, p, a.viewClient)(collections.PageOfClients(c.App, p.Offset(), p.Size))
+	return web.RespondPageOf(c, p, a.viewClient)(collections.PageOfClients(c.App, p.Offset(), p.Size))
 }
 
 func (a *api) createClient(c *web.Call) error {
-	draft, err := web.Read(c, func(body auth.ClientBody, checks *validate.Checks) auth.ClientDraft {
-		return a.Clients.ReadNew(body, checks)
-	})
-	if err != nil {
-		return err
-	}
-	return web.Show(c.Created, a.viewCredentials)(a.Clients.Create(c.App, draft, c.Actor(), c.Now))
+	return create(c, fromBody(a.Clients.ReadNew), a.Clients.Create, web.RespondWith(c.Created, a.viewCredentials))
 }
 
 func (a *api) readClient(c *web.Call, client *collections.Client) error {
@@ -80,21 +73,15 @@ func (a *api) readClient(c *web.Call, client *collections.Client) error {
 }
 
 func (a *api) changeClient(c *web.Call, client *collections.Client) error {
-	draft, err := web.Read(c, func(body auth.ClientBody, checks *validate.Checks) auth.ClientDraft {
-		return a.Clients.ReadChange(body, checks)
-	})
-	if err != nil {
-		return err
-	}
-	return web.Show(c.OK, a.viewClient)(a.Clients.Change(c.App, client.Id, draft, c.Actor(), c.Now))
+	return change(c, client.Id, fromBody(a.Clients.ReadChange), a.Clients.Change, web.RespondWith(c.OK, a.viewClient))
 }
 
 func (a *api) deleteClient(c *web.Call, client *collections.Client) error {
-	return c.Done(a.Clients.Delete(c.App, client.Id, c.Actor(), c.Now))
+	return c.NoContent(a.Clients.Delete(c.App, client.Id, c.Actor(), c.Now))
 }
 
 func (a *api) rotateClientSecret(c *web.Call, client *collections.Client) error {
-	return web.Show(c.OK, a.viewCredentials)(a.Clients.RotateSecret(c.App, client.Id, c.Actor(), c.Now))
+	return web.RespondWith(c.OK, a.viewCredentials)(a.Clients.RotateSecret(c.App, client.Id, c.Actor(), c.Now))
 }
 
 // accessTokenView is an OAuth token response. Source: RFC 6749, section 5.1.

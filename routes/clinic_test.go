@@ -84,7 +84,7 @@ func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		},
 		EMR:     routes.EMR{Client: noEMR(t)},
 		Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3}),
-		Auth:    authority, Clients: c.clients, Outgoing: routes.Outgoing{Webhooks: c.webhooks}, Directory: directory,
+		Auth:    authority, Clients: c.clients, Webhooks: c.webhooks, Directory: directory,
 		Billing: money, Reports: reports.New(money, 15*time.Minute),
 		Dashboard:   dashboard.NewBoard(dashboard.Options{Zone: newYork, CursorKey: []byte("a key for tests")}),
 		FHIRSystems: fhir.Systems{MRN: "https://vigil.example.org/fhir/identifier/mrn", EMRID: "https://vigil.example.org/fhir/identifier/emr"},

@@ -15,7 +15,7 @@ func TestAuthorsOfCompetingServices(t *testing.T) {
 		answer := c.request(authz.Nurse, "POST", "/patients/"+patient+"/orders/", object{
 			"kind": "competing_service", "dated": "2026-01-05", "author_id": c.people[role].Number(), "text": "RTM at the hip clinic",
 		})
-		if authz.Reach(role, authz.RecordOrders) == authz.All {
+		if authz.ReachOf(role, authz.RecordOrders) == authz.All {
 			answer.want(201).wantAt(object{"author_id": float64(c.people[role].Number())})
 			continue
 		}

@@ -141,7 +141,7 @@ func (a *api) readActivity(c *web.Call) error {
 }
 
 func viewActivity(c *web.Call, page dashboard.FeedPage) activityPage {
-	view := activityPage{Results: web.Views(page.Entries, func(e dashboard.FeedEntry) activityView {
+	view := activityPage{Results: web.Map(page.Entries, func(e dashboard.FeedEntry) activityView {
 		return activityView{
 			ID: e.ID, Type: e.Type, Message: e.Message(), Severity: e.Severity, Timestamp: validate.FormatInstant(e.At),
 			User: orNull(e.User), PatientID: orNull(e.PatientID), ObjectID: orNull(e.ObjectID),
@@ -162,7 +162,7 @@ type series[T any] struct {
 
 func (a *api) readTransmissionSeries(c *web.Call) error {
 	days, err := a.Dashboard.Transmissions(c.App, c.Now)
-	return c.Answer(series[dashboard.DayRate]{"30d", "1d", days}, err)
+	return c.Respond(series[dashboard.DayRate]{"30d", "1d", days}, err)
 }
 
 type processingView struct {
@@ -177,14 +177,14 @@ func (a *api) readProcessingSeries(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.OK(series[processingView]{"24h", "15m", web.Views(buckets, func(b dashboard.Processing) processingView {
+	return c.OK(series[processingView]{"24h", "15m", web.Map(buckets, func(b dashboard.Processing) processingView {
 		return processingView{validate.FormatInstant(b.At), b.AvgMS, b.P95MS, b.Count}
 	})})
 }
 
 func (a *api) readVolumeSeries(c *web.Call) error {
 	days, err := a.Dashboard.Volume(c.App, c.Now)
-	return c.Answer(series[dashboard.DayVolume]{"90d", "1d", days}, err)
+	return c.Respond(series[dashboard.DayVolume]{"90d", "1d", days}, err)
 }
 
 // live reports that the process responds. Source: docs/decisions/dashboard.md, "Health body".

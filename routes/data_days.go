@@ -37,7 +37,7 @@ func (a *api) readDataDays(c *web.Call, patient *collections.Patient) error {
 	if err == nil {
 		err = c.RecordRead(audit.ObservationRead, audit.ResourcePatient, patient.Id, patient.Id)
 	}
-	return web.Show(c.OK, func(d billing.DataDays) dataDaysView { return viewDataDays(patient.Id, d) })(days, err)
+	return web.RespondWith(c.OK, func(d billing.DataDays) dataDaysView { return viewDataDays(patient.Id, d) })(days, err)
 }
 
 func viewDataDays(patientID string, d billing.DataDays) dataDaysView {

@@ -44,7 +44,7 @@ func (a *api) listDaysShort(c *web.Call) error {
 		return err
 	}
 	near = slices.DeleteFunc(near, func(n billing.NearCode) bool { return n.CPTCode != billing.DeviceSupply }) // skip codes that need only two days
-	all := slices.DeleteFunc(web.Views(near, viewDaysShort), func(v daysShortView) bool { return v.Spare < 0 || behind != nil && v.Behind != *behind })
+	all := slices.DeleteFunc(web.Map(near, viewDaysShort), func(v daysShortView) bool { return v.Spare < 0 || behind != nil && v.Behind != *behind })
 	slices.SortFunc(all, func(x, y daysShortView) int {
 		return cmp.Or(cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
 	})
@@ -57,7 +57,7 @@ func (a *api) listDaysShort(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(answer, recordShown(c, audit.ResourcePatient, "", views, func(v daysShortView) string { return v.PatientID }))
+	return c.Respond(answer, recordShown(c, audit.ResourcePatient, "", views, func(v daysShortView) string { return v.PatientID }))
 }
 
 // viewDaysShort counts the missing days. Behind means that the patient would miss the target at the present rate.

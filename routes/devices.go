@@ -105,11 +105,7 @@ func (a *api) assignDevice(c *web.Call) error {
 }
 
 func (a *api) registerDevice(c *web.Call) error {
-	registration, err := web.Read(c, devices.RegisterBody.Read)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.Created, viewDevice)(devices.Register(c.App, registration, c.Actor(), c.Now))
+	return create(c, fromBody(devices.RegisterBody.Read), devices.Register, web.RespondWith(c.Created, viewDevice))
 }
 
 // device finds the device of the path and checks that the caller may see it; a portal user sees devices of their own
@@ -120,7 +116,7 @@ func (a *api) device(c *web.Call) (*collections.Device, error) {
 		return nil, err
 	}
 	holder := device.PatientID()
-	if c.Scope == authz.Own && (holder == "" || holder != c.Caller.PatientID) {
+	if c.Reach == authz.Own && (holder == "" || holder != c.Caller.PatientID) {
 		return nil, fault.Missing()
 	}
 	if holder == "" {
@@ -144,13 +140,13 @@ func (a *api) readDevice(c *web.Call, device *collections.Device) error {
 		}
 		detail.Assignments = append(detail.Assignments, assignmentView{patient, instantOrNull(held.From()), instantOrNull(held.To())})
 	}
-	return c.Answer(detail, recordShown(c, audit.ResourceDevice, device.DeviceID(), detail.Assignments, func(v assignmentView) string { return v.PatientID }))
+	return c.Respond(detail, recordShown(c, audit.ResourceDevice, device.DeviceID(), detail.Assignments, func(v assignmentView) string { return v.PatientID }))
 }
 
 // canSeeHolder reports whether the caller may see that a patient held a device.
 func (a *api) canSeeHolder(c *web.Call, patientID string) (bool, error) {
 	switch {
-	case c.Scope == authz.Own:
+	case c.Reach == authz.Own:
 		return patientID == c.Caller.PatientID, nil
 	case a.confinedToTeams(c):
 		return patients.OnCareTeam(c.App, patientID, c.Caller.RecordID)
@@ -159,21 +155,12 @@ func (a *api) canSeeHolder(c *web.Call, patientID string) (bool, error) {
 }
 
 func (a *api) unassignDevice(c *web.Call, device *collections.Device) error {
-	reason, err := reason(c)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.OK, viewDevice)(devices.Unassign(c.App, device.DeviceID(), reason, c.Actor(), c.Now))
+	return change(c, device.DeviceID(), reason, devices.Unassign, web.RespondWith(c.OK, viewDevice))
 }
 
 func (a *api) replaceDevice(c *web.Call, device *collections.Device) error {
-	replacement, err := web.Read(c, func(body devices.ReplaceBody, checks *validate.Checks) devices.Replacement {
-		return body.Read(checks, device.DeviceID())
-	})
-	if err != nil {
-		return err
-	}
-	return web.Show(c.OK, viewDevice)(a.Devices.Replace(c.App, device.DeviceID(), replacement, c.Actor(), c.Now))
+	read := fromBody(func(body devices.ReplaceBody, checks *validate.Checks) devices.Replacement { return body.Read(checks, device.DeviceID()) })
+	return change(c, device.DeviceID(), read, a.Devices.Replace, web.RespondWith(c.OK, viewDevice))
 }
 
 func (a *api) completeDeviceSetUp(c *web.Call, device *collections.Device) error {
@@ -181,7 +168,7 @@ func (a *api) completeDeviceSetUp(c *web.Call, device *collections.Device) error
 	if err != nil {
 		return err
 	}
-	return web.Show(c.OK, viewDevice)(devices.CompleteSetUp(c.App, device.DeviceID(), done, c.Actor(), c.Now))
+	return web.RespondWith(c.OK, viewDevice)(devices.CompleteSetUp(c.App, device.DeviceID(), done, c.Actor(), c.Now))
 }
 
 func (a *api) listDevices(c *web.Call) (err error) {
@@ -198,7 +185,7 @@ func (a *api) listDevices(c *web.Call) (err error) {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if c.Scope == authz.Own {
+	if c.Reach == authz.Own {
 		filter.AssignedTo = &c.Caller.PatientID
 	}
 	if filter.CareTeamOf, err = a.careTeamFilter(c, filter.PatientID); err != nil {
@@ -256,7 +243,7 @@ func (a *api) listHubs(c *web.Call) error {
 	if err := recordShown(c, audit.ResourceHub, "", shown, (*collections.Device).PatientID); err != nil {
 		return err
 	}
-	return web.List(c, p, total, views, 0)
+	return web.RespondPage(c, p, total, views, 0)
 }
 
 func (a *api) listDeviceAlerts(c *web.Call) error {

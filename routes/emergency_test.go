@@ -36,7 +36,7 @@ func TestEmergencyOpensFewWrites(t *testing.T) {
 			for _, value := range []string{emergencyReason, "", "short"} {
 				answer := c.emergency(route.Method, path, vigiltest.Token(t, c.people[role], c.now), value)
 				if opens {
-					if answer.Code == 403 && authz.Reach(role, route.Action) != authz.None && strings.Contains(answer.Body.String(), "An emergency opens") {
+					if answer.Code == 403 && authz.ReachOf(role, route.Action) != authz.None && strings.Contains(answer.Body.String(), "An emergency opens") {
 						t.Errorf("%s %s is not open in an emergency: %s", route.Method, route.Path, answer.Body)
 					}
 					continue

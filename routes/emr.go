@@ -140,7 +140,7 @@ type missingScope struct {
 }
 
 func (a *api) missingScopes() []missingScope {
-	return web.Views(a.EMR.Client.MissingScopes(), func(m emr.MissingScope) missingScope { return missingScope(m) })
+	return web.Map(a.EMR.Client.MissingScopes(), func(m emr.MissingScope) missingScope { return missingScope(m) })
 }
 
 func (a *api) testEMRConnection(c *web.Call) error {
@@ -216,12 +216,12 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 	if err != nil {
 		return upstream(err)
 	}
-	ids := web.Views(found, func(p emr.Patient) string { return p.ID })
+	ids := web.Map(found, func(p emr.Patient) string { return p.ID })
 	here, err := collections.ExistingExternalIDs(c.App, ids)
 	if err != nil {
 		return err
 	}
-	views := web.Views(found, func(p emr.Patient) emrPatient {
+	views := web.Map(found, func(p emr.Patient) emrPatient {
 		return emrPatient{
 			EMRID: "Patient/" + p.ID, FirstName: orNull(p.Who.FirstName), LastName: orNull(p.Who.LastName),
 			DateOfBirth: orNull(p.Who.DateOfBirth), Gender: p.Gender, MRN: orNull(p.MRN), Phone: orNull(p.Who.Phone),

@@ -40,9 +40,9 @@ func (a *api) importFromEMR(c *web.Call, body importBody) error {
 		return upstream(err)
 	}
 	if body.PatientIDs.Sent() {
-		return c.Created(importedA(done, asSent))
+		return c.Created(viewImportByLocalIDs(done, asSent))
 	}
-	return c.OK(importedB(done, asSent))
+	return c.OK(viewImportByEMRIDs(done, asSent))
 }
 
 // readImport validates the body; asSent maps each id to the form in which the caller sent it.
@@ -100,8 +100,8 @@ func readEMRIDs(checks *validate.Checks, name string, list validate.Field[[]vali
 	return ids, asSent
 }
 
-// importAnswerA is the answer to patient_ids.
-type importAnswerA struct {
+// importByLocalIDsView is the answer to patient_ids.
+type importByLocalIDsView struct {
 	Imported int               `json:"imported"`
 	Skipped  int               `json:"skipped"`
 	Patients []importedPatient `json:"patients"`
@@ -121,8 +121,8 @@ type skippedPatient struct {
 	Reason string `json:"reason"`
 }
 
-func importedA(done []patients.ImportResult, asSent map[string]string) importAnswerA {
-	answer := importAnswerA{Patients: []importedPatient{}, Details: []skippedPatient{}}
+func viewImportByLocalIDs(done []patients.ImportResult, asSent map[string]string) importByLocalIDsView {
+	answer := importByLocalIDsView{Patients: []importedPatient{}, Details: []skippedPatient{}}
 	for _, one := range done {
 		if !one.OK {
 			answer.Skipped++
@@ -135,8 +135,8 @@ func importedA(done []patients.ImportResult, asSent map[string]string) importAns
 	return answer
 }
 
-// importAnswerB is the answer to emr_patient_ids.
-type importAnswerB struct {
+// importByEMRIDsView is the answer to emr_patient_ids.
+type importByEMRIDsView struct {
 	Imported int            `json:"imported"`
 	Skipped  int            `json:"skipped"`
 	Errors   int            `json:"errors"`
@@ -151,8 +151,8 @@ type importDetail struct {
 	LeftOut   []string `json:"left_out,omitempty"`
 }
 
-func importedB(done []patients.ImportResult, asSent map[string]string) importAnswerB {
-	answer := importAnswerB{Details: make([]importDetail, len(done))}
+func viewImportByEMRIDs(done []patients.ImportResult, asSent map[string]string) importByEMRIDsView {
+	answer := importByEMRIDsView{Details: make([]importDetail, len(done))}
 	for i, one := range done {
 		status := "skipped"
 		switch {

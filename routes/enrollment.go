@@ -22,7 +22,7 @@ func (a *api) readEnrollment(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(enrollmentView{patient.Id, found}, c.RecordRead(audit.PatientRead, audit.ResourceEnrolment, "", patient.Id))
+	return c.Respond(enrollmentView{patient.Id, found}, c.RecordRead(audit.PatientRead, audit.ResourceEnrolment, "", patient.Id))
 }
 
 // unfinishedView is a patient with an incomplete enrollment.
@@ -77,8 +77,8 @@ func (a *api) listEnrollments(c *web.Call) error {
 	if err := recordShown(c, audit.ResourceEnrolment, "", rows, func(r patients.EnrollmentRow) string { return r.Patient }); err != nil {
 		return err
 	}
-	page, err := web.PageOf(c, p, len(found.Rows), web.Views(rows, func(r patients.EnrollmentRow) unfinishedView { return viewUnfinished(r, names[r.Patient]) }))
-	return c.Answer(unfinishedPage{page, found.Total, found.Missing, found.Waiting, found.Steps, found.Stops}, err)
+	page, err := web.PageOf(c, p, len(found.Rows), web.Map(rows, func(r patients.EnrollmentRow) unfinishedView { return viewUnfinished(r, names[r.Patient]) }))
+	return c.Respond(unfinishedPage{page, found.Total, found.Missing, found.Waiting, found.Steps, found.Stops}, err)
 }
 
 func viewUnfinished(r patients.EnrollmentRow, name patients.Name) unfinishedView {

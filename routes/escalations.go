@@ -66,7 +66,7 @@ func viewEscalation(e *collections.Escalation, names map[string]patients.Name, a
 		CreatedAt: instantOrNull(e.CreatedAt()), UpdatedAt: instantOrNull(e.UpdatedAt()),
 		ResolutionNotes: e.ResolutionNotes().Reveal(), ResolvedBy: orNull(e.ResolvedBy()), ResolvedAt: instantOrNull(e.ResolvedAt()),
 		CancelledBy: orNull(e.CancelledBy()), CancelledAt: instantOrNull(e.CancelledAt()), InteractionMinutes: e.InteractionMinutes(),
-		Tier: e.Tier(), RemindedAt: instantOrNull(e.RemindedAt()), History: web.Views(history, viewEscalationEvent),
+		Tier: e.Tier(), RemindedAt: instantOrNull(e.RemindedAt()), History: web.Map(history, viewEscalationEvent),
 	}
 	for _, id := range alertIDs {
 		view.AlertIDs = append(view.AlertIDs, collections.Number(id))
@@ -89,7 +89,7 @@ func viewEscalations(app core.App, page []*collections.Escalation) ([]escalation
 		return nil, err
 	}
 	waits, err := escalationDeadlines(app, page)
-	return web.Views(page, func(e *collections.Escalation) escalationView {
+	return web.Map(page, func(e *collections.Escalation) escalationView {
 		view := viewEscalation(e, names, attached[e.Id], histories[e.Id])
 		view.escalationDeadline = waits[e.Id]
 		return view
@@ -161,7 +161,7 @@ type escalationDeadline struct {
 
 // escalationDeadlines returns the deadlines of escalations, by record id.
 func escalationDeadlines(app core.App, page []*collections.Escalation) (map[string]escalationDeadline, error) {
-	ids := web.Views(page, func(e *collections.Escalation) string { return e.Id })
+	ids := web.Map(page, func(e *collections.Escalation) string { return e.Id })
 	taken, err := collections.TakenEscalations(app, ids)
 	if err != nil {
 		return nil, err

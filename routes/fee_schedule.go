@@ -29,7 +29,7 @@ func viewFee(f collections.Fee) feeView {
 }
 
 func (a *api) listFees(c *web.Call) error {
-	return web.ListedWhole(c, viewFee)(collections.ListFees(c.App))
+	return web.RespondSliceOf(c, viewFee)(collections.ListFees(c.App))
 }
 
 func (a *api) importFees(c *web.Call) error {
@@ -45,5 +45,5 @@ func (a *api) importFees(c *web.Call) error {
 		return fault.New(fault.Invalid, "parse_error", "The file is not UTF-8.")
 	}
 	done, err := billing.ImportFees(c.App, file, c.Actor(), c.Now)
-	return c.Answer(done, err)
+	return c.Respond(done, err)
 }

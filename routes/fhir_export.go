@@ -26,8 +26,6 @@ const (
 	allPatientsGroup = "all"
 )
 
-type exportEngine = fhirserver.BulkExporter
-
 // exportRows are the endpoints of the bulk export.
 func exportRows() (rows []route) {
 	for path, level := range map[string]fhirserver.ExportLevel{

@@ -83,7 +83,7 @@ func (a *api) readCapability(c *web.Call) error {
 // the search.
 func fhirReader(c *web.Call) fhirserver.Reader {
 	r := fhirserver.Reader{Role: c.Caller.Role}
-	if c.Scope == authz.Own {
+	if c.Reach == authz.Own {
 		r.OwnPatientID = &c.Caller.PatientID
 	}
 	return r

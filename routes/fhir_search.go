@@ -161,7 +161,7 @@ func (a *api) answerBundle(c *web.Call, q searchRequest, found fhirserver.Result
 		if c.Caller.Client != nil {
 			return c.Caller.Client.Scopes.Allow(kind.Scope())
 		}
-		return authz.Reach(c.Caller.Role, kind.Action) != authz.None
+		return authz.ReachOf(c.Caller.Role, kind.Action) != authz.None
 	})
 	if err != nil {
 		return err

@@ -236,7 +236,7 @@ func TestStoryFutureClockResent(t *testing.T) {
 	for _, decided := range []string{"", "discard"} {
 		rechecked := ""
 		c := newIngestingClinic(t, func(e *routes.Engines) {
-			e.Intake.RecheckBilling = func(_ core.App, patientID string, _, _ time.Time) error {
+			e.IngestPipeline.RecheckBilling = func(_ core.App, patientID string, _, _ time.Time) error {
 				rechecked += patientID
 				return nil
 			}

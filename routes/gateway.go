@@ -108,14 +108,14 @@ func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]ingest.Result, 
 	if err != nil {
 		return nil, err
 	}
-	secret, err := a.Intake.Adapters[vendor].Verify(c.Request.Header, body, c.Now)
+	secret, err := a.IngestPipeline.Adapters[vendor].Verify(c.Request.Header, body, c.Now)
 	if err != nil {
 		return nil, a.auditUnsigned(c, body, err)
 	}
 	if secret == gateway.PreviousSecret {
 		a.Log.Info("webhook signed with the previous secret")
 	}
-	results, err := a.Intake.Receive(c.Request.Context(), c.App, ingest.VendorRequest{Vendor: vendor, Body: body, By: audit.Gateway(c.Origin()), At: c.Now})
+	results, err := a.IngestPipeline.Receive(c.Request.Context(), c.App, ingest.VendorRequest{Vendor: vendor, Body: body, By: audit.Gateway(c.Origin()), At: c.Now})
 	if err != nil { // storage failed; the sender retries
 		return nil, fault.New(fault.Unavailable, "service_unavailable", "The event could not be stored.").Because(err)
 	}
@@ -215,8 +215,8 @@ type itemView struct {
 
 // viewItems renders events, and the patient where an alert was raised about the event.
 func viewItems(app core.App, page []*collections.GatewayEvent) ([]itemView, error) {
-	patients, err := collections.PatientsOfQuarantine(app, web.Views(page, func(e *collections.GatewayEvent) string { return e.Id })...)
-	return web.Views(page, func(e *collections.GatewayEvent) itemView {
+	patients, err := collections.PatientsOfQuarantine(app, web.Map(page, func(e *collections.GatewayEvent) string { return e.Id })...)
+	return web.Map(page, func(e *collections.GatewayEvent) itemView {
 		view := viewItem(e)
 		view.PatientID = orNull(patients[e.Id])
 		return view
@@ -255,7 +255,7 @@ func (a *api) listQuarantine(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, views, unreadable)
+	return web.RespondPage(c, p, total, views, unreadable)
 }
 
 func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
@@ -271,7 +271,7 @@ func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
 	if err := a.authorizePatient(c, patientID); err != nil {
 		return err
 	}
-	outcome, err := a.Intake.Release(c.App, event.Id, patientID, c.Actor(), c.Now)
+	outcome, err := a.IngestPipeline.Release(c.App, event.Id, patientID, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -286,9 +286,5 @@ func (a *api) discardEvent(c *web.Call, event *collections.GatewayEvent) error {
 	if err := a.authorizeDiscard(c, event); err != nil {
 		return err
 	}
-	reason, err := reason(c)
-	if err != nil {
-		return err
-	}
-	return show(c, c.OK, viewItems)(a.Intake.Discard(c.App, event.Id, reason, c.Actor(), c.Now))
+	return change(c, event.Id, reason, a.IngestPipeline.Discard, show(c, c.OK, viewItems))
 }

@@ -55,6 +55,6 @@ func (a *api) searchICD10(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	page, err := web.PageOf(c, p, total, web.Views(hits, viewCode))
-	return c.Answer(codePage{page, icd10.Release}, err)
+	page, err := web.PageOf(c, p, total, web.Map(hits, viewCode))
+	return c.Respond(codePage{page, icd10.Release}, err)
 }

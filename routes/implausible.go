@@ -22,7 +22,7 @@ func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vital
 	if !implausible {
 		return refusal
 	}
-	if err := a.Intake.ReportImplausible(c.App, report, c.Actor(), c.Now); err != nil {
+	if err := a.IngestPipeline.ReportImplausible(c.App, report, c.Actor(), c.Now); err != nil {
 		return storageFailure(err)
 	}
 	return refusal
@@ -73,7 +73,7 @@ func (a *api) confirmEvent(c *web.Call, event *collections.GatewayEvent) error {
 	if err := a.authorizeEvent(c, patient); err != nil {
 		return err
 	}
-	outcome, err := a.Intake.ConfirmImplausible(c.App, event.Id, notes, c.Actor(), c.Now)
+	outcome, err := a.IngestPipeline.ConfirmImplausible(c.App, event.Id, notes, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (a *api) authorizeDiscard(c *web.Call, event *collections.GatewayEvent) err
 	} else if err := c.RefuseEmergency(); err != nil { // emergency access needs a patient
 		return err
 	}
-	if authz.Reach(c.Caller.Role, needed) == authz.None {
+	if authz.ReachOf(c.Caller.Role, needed) == authz.None {
 		return fault.New(fault.Forbidden, "permission_denied", "Your role does not allow discarding this event.")
 	}
 	return a.authorizeEvent(c, patient)

@@ -56,7 +56,7 @@ func (a *api) ingest(c *web.Call, kind *vitals.Definition) error {
 	if err := a.authorizeIngest(c, line.PatientID); err != nil {
 		return err
 	}
-	outcome, err := a.Intake.Submit(c.Request.Context(), line.PatientID, line.Reading, line.Source, c.Actor(), c.Now)
+	outcome, err := a.IngestPipeline.Submit(c.Request.Context(), line.PatientID, line.Reading, line.Source, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func (a *api) listObservations(c *web.Call) (err error) {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if c.Scope == authz.Own && !confine(c, &filter.PatientID) {
-		return web.List(c, p, 0, []observationView{}, 0)
+	if c.Reach == authz.Own && !confine(c, &filter.PatientID) {
+		return web.RespondPage(c, p, 0, []observationView{}, 0)
 	}
 	if filter.CareTeamOf, err = a.careTeamFilter(c, filter.PatientID); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (a *api) listObservations(c *web.Call) (err error) {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, views, 0)
+	return web.RespondPage(c, p, total, views, 0)
 }
 
 // confine narrows a filter to the caller's own patient; false if nothing can match.
@@ -134,11 +134,11 @@ func confine(c *web.Call, patientID *string) bool {
 }
 
 func viewObservations(c *web.Call, page []ingest.Observation) ([]observationView, error) {
-	raised, err := collections.AlertsOfObservations(c.App, web.Views(page, func(o ingest.Observation) string { return o.ID })...)
+	raised, err := collections.AlertsOfObservations(c.App, web.Map(page, func(o ingest.Observation) string { return o.ID })...)
 	if err != nil {
 		return nil, err
 	}
-	views := web.Views(page, func(o ingest.Observation) observationView {
+	views := web.Map(page, func(o ingest.Observation) observationView {
 		return viewObservation(o, alertSummaryOf(raised[o.ID]), c.Caller.Role)
 	})
 	shown := distinct(page, func(o ingest.Observation) string { return o.PatientID })
@@ -160,7 +160,7 @@ func (a *api) observation(c *web.Call) (ingest.Observation, error) {
 		return ingest.Observation{}, err
 	}
 	o, err := ingest.FindObservation(c.App, id)
-	if err == nil && c.Scope == authz.Own && o.PatientID != c.Caller.PatientID {
+	if err == nil && c.Reach == authz.Own && o.PatientID != c.Caller.PatientID {
 		err = fault.Missing()
 	}
 	if err == nil {
@@ -176,7 +176,7 @@ func (a *api) retractObservation(c *web.Call, o ingest.Observation) error {
 		return err
 	}
 	err = c.App.RunInTransaction(func(tx core.App) error {
-		if o, err = a.Readings.Retract(tx, o.ID, reason, c.Actor(), c.Now); err != nil {
+		if o, err = a.ReadingStore.Retract(tx, o.ID, reason, c.Actor(), c.Now); err != nil {
 			return err
 		}
 		return a.Billing.Recheck(tx, o.PatientID, o.Reading.MeasuredAt, c.Now)
@@ -194,7 +194,7 @@ func (a *api) confirmObservation(c *web.Call, o ingest.Observation) error {
 	if err != nil {
 		return err
 	}
-	if o, err = a.Readings.ConfirmSuspect(c.App, o.ID, notes, c.Actor(), c.Now); err != nil {
+	if o, err = a.ReadingStore.ConfirmSuspect(c.App, o.ID, notes, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	a.Transmissions.Wake()

@@ -121,7 +121,7 @@ func (b *batch) authorize(patientID string) error {
 // readings count.
 func (b *batch) store() error {
 	c := b.call
-	answers, err := b.api.Intake.SubmitAll(c.Request.Context(), c.App, b.lines, c.Actor(), c.Now)
+	answers, err := b.api.IngestPipeline.SubmitAll(c.Request.Context(), c.App, b.lines, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (b *batch) store() error {
 		}
 		b.view.Results[line.Index] = line
 	}
-	if err := b.api.Intake.ReportAllImplausible(c.App, b.reports, c.Actor(), c.Now); err != nil {
+	if err := b.api.IngestPipeline.ReportAllImplausible(c.App, b.reports, c.Actor(), c.Now); err != nil {
 		return storageFailure(err)
 	}
 	return nil

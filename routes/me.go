@@ -95,5 +95,5 @@ func (a *api) listStaff(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(users, viewStaff), unreadable)
+	return web.RespondPage(c, p, total, web.Map(users, viewStaff), unreadable)
 }

@@ -12,13 +12,13 @@ import (
 // The permissions reported to an app match the policy for each role: a listed action is allowed.
 func TestPermissionsMatchPolicy(t *testing.T) {
 	c := newClinic(t)
-	words := map[authz.Scope]string{authz.NonCritical: "non_critical", authz.Own: "own", authz.All: "all"}
+	words := map[authz.Reach]string{authz.NonCritical: "non_critical", authz.Own: "own", authz.All: "all"}
 	for _, role := range authz.Roles {
 		permissions := c.request(role, "GET", "/auth/me/", nil).want(200).object()["permissions"].(object)
 		for _, action := range []authz.Action{
 			authz.ReadTriage, authz.AcknowledgeAlerts, authz.ReadStaff, authz.ReadBilling, authz.ConnectEMR, authz.SetOnCall, authz.ChangeTimeEntries, authz.ReadPatients,
 		} {
-			want, may := words[authz.Reach(role, action)]
+			want, may := words[authz.ReachOf(role, action)]
 			if got, has := permissions[action.Code()]; has != may || may && got != want {
 				t.Errorf("%s has %v for %q, want %q", role, got, action, want)
 			}

@@ -97,11 +97,11 @@ func (a *api) readMonthEnd(c *web.Call) error {
 	answer := monthEndView{
 		Month: month.Start[:len("2006-01")], CheckedAt: validate.FormatInstant(c.Now), SendsClaims: a.Billing.Claims.Submitter.ID != "",
 		Usage: a.Billing.Claims.Submitter.Usage, Count: total, LeftOut: total - len(list),
-		Results: web.Views(list, func(w billing.MonthEndEntry) monthEndEntryView {
+		Results: web.Map(list, func(w billing.MonthEndEntry) monthEndEntryView {
 			return viewMonthEndEntry(w, names[w.Entry.PatientID()])
 		}),
 	}
-	return c.Answer(answer, recordShown(c, audit.ResourceBillingEntry, "", list, func(w billing.MonthEndEntry) string { return w.Entry.PatientID() }))
+	return c.Respond(answer, recordShown(c, audit.ResourceBillingEntry, "", list, func(w billing.MonthEndEntry) string { return w.Entry.PatientID() }))
 }
 
 func viewMonthEndEntry(w billing.MonthEndEntry, who patients.Name) monthEndEntryView {
@@ -292,7 +292,7 @@ func (a *api) readCalendar(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(map[string]any{
+	return c.Respond(map[string]any{
 		"patient_id": patient.Id, "month": month.Start[:len("2006-01")], "time_zone": a.Billing.Zone.String(), "days": days,
 		"periods": append([]billing.CalendarPeriod{}, periods...),
 	}, c.RecordRead(audit.PatientRead, audit.ResourceExplanation, "", patient.Id))

@@ -50,14 +50,14 @@ func (a *api) listNearBillable(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views := web.Views(near, func(n billing.NearCode) nearView {
+	views := web.Map(near, func(n billing.NearCode) nearView {
 		return nearView{n, n.EstimateIn(worth), names[n.PatientID].FullName(), names[n.PatientID].MRN, n.MissingText()}
 	})
 	answer, err := web.PageOf(c, page, len(all), views)
 	if err != nil {
 		return err
 	}
-	return c.Answer(answer, recordShown(c, audit.ResourceBillingEntry, "", views, func(v nearView) string { return v.PatientID }))
+	return c.Respond(answer, recordShown(c, audit.ResourceBillingEntry, "", views, func(v nearView) string { return v.PatientID }))
 }
 
 // careTeamPredicate limits patients to the caller's care teams; nil means all patients.

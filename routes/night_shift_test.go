@@ -43,8 +43,8 @@ func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	now := func() time.Time { return w.now }
 	writer := ingest.NewWriter(w.readings, now, quiet, func([]ingest.Outcome) {})
 	w.clinic = newIngestingClinic(t, func(e *routes.Engines) {
-		e.Readings, e.Writer, e.Push = w.readings, writer, notifications.NewPush(notifications.PushOptions{})
-		e.Intake = ingest.NewPipeline(ingest.PipelineOptions{
+		e.ReadingStore, e.Writer, e.Push = w.readings, writer, notifications.NewPush(notifications.PushOptions{})
+		e.IngestPipeline = ingest.NewPipeline(ingest.PipelineOptions{
 			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: w.readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})
 	})

@@ -38,30 +38,22 @@ func (a *api) listNoteTemplates(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return web.ListedWhole(c, viewNoteTemplate)(templates.NotesFor(c.App, context))
+	return web.RespondSliceOf(c, viewNoteTemplate)(templates.NotesFor(c.App, context))
 }
 
 func (a *api) readNoteTemplate(c *web.Call, number int64) error {
 	t, err := collections.FindNoteTemplate(c.App, number)
-	return web.Show(c.OK, viewNoteTemplate)(t, fault.OrMissing(err))
+	return web.RespondWith(c.OK, viewNoteTemplate)(t, fault.OrMissing(err))
 }
 
 func (a *api) createNoteTemplate(c *web.Call) error {
-	draft, err := web.Read(c, templates.NoteBody.Read)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.Created, viewNoteTemplate)(templates.CreateNote(c.App, draft, c.Actor(), c.Now))
+	return create(c, fromBody(templates.NoteBody.Read), templates.CreateNote, web.RespondWith(c.Created, viewNoteTemplate))
 }
 
 func (a *api) replaceNoteTemplate(c *web.Call, number int64) error {
-	draft, err := web.Read(c, templates.NoteBody.Read)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.OK, viewNoteTemplate)(templates.ReplaceNote(c.App, number, draft, c.Actor(), c.Now))
+	return change(c, number, fromBody(templates.NoteBody.Read), templates.ReplaceNote, web.RespondWith(c.OK, viewNoteTemplate))
 }
 
 func (a *api) deleteNoteTemplate(c *web.Call, number int64) error {
-	return c.Done(templates.DeleteNote(c.App, number, c.Actor(), c.Now))
+	return c.NoContent(templates.DeleteNote(c.App, number, c.Actor(), c.Now))
 }

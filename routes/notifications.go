@@ -58,7 +58,7 @@ func (a *api) listNotifications(c *web.Call) error {
 	if err := recordShown(c, audit.ResourceNotification, "", entries, (*collections.Notification).PatientID); err != nil {
 		return err
 	}
-	page, err := web.PageOf(c, p, total, web.Views(entries, viewNotification))
+	page, err := web.PageOf(c, p, total, web.Map(entries, viewNotification))
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (a *api) notification(c *web.Call) (*collections.Notification, error) {
 
 func (a *api) readNotification(c *web.Call, record *collections.Notification) error {
 	id, shown := strconv.FormatInt(record.Number(), 10), []*collections.Notification{record}
-	return c.Answer(viewNotification(record), recordShown(c, audit.ResourceNotification, id, shown, (*collections.Notification).PatientID))
+	return c.Respond(viewNotification(record), recordShown(c, audit.ResourceNotification, id, shown, (*collections.Notification).PatientID))
 }
 
 func (a *api) markRead(c *web.Call, record *collections.Notification) error {
@@ -124,11 +124,11 @@ func (a *api) listDeliveries(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	addresses, err := collections.AddressesOf(c.App, web.Views(pushes, (*collections.PushDelivery).UserID))
+	addresses, err := collections.AddressesOf(c.App, web.Map(pushes, (*collections.PushDelivery).UserID))
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(pushes, func(push *collections.PushDelivery) deliveryView {
+	return web.RespondPage(c, p, total, web.Map(pushes, func(push *collections.PushDelivery) deliveryView {
 		view := deliveryView{
 			ID: push.Number(), NotificationID: collections.Number(push.NotificationID()), User: orNull(addresses[push.UserID()]),
 			TokenID: numberOrNull(push.TokenID()), Type: push.Type(), Title: push.Title(), Body: push.Body(), Status: push.Status(),
@@ -146,11 +146,11 @@ func (a *api) readPreferences(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(notifications.PreferencesOf(c.App, user, a.Zone))
+	return c.Respond(notifications.PreferencesOf(c.App, user, a.Zone))
 }
 
 func (a *api) updatePreferences(c *web.Call, body notifications.PreferencesBody) error {
-	return c.Answer(notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now))
+	return c.Respond(notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now))
 }
 
 // tokenView is a push token for its owner; the token itself is not shown again.
@@ -192,11 +192,11 @@ func (a *api) listTokens(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return web.Listed(c, p, a.viewToken)(collections.PageOfPushTokens(c.App, c.Caller.RecordID, p.Offset(), p.Size))
+	return web.RespondPageOf(c, p, a.viewToken)(collections.PageOfPushTokens(c.App, c.Caller.RecordID, p.Offset(), p.Size))
 }
 
 func (a *api) deleteToken(c *web.Call, number int64) error {
-	return c.Done(notifications.Unregister(c.App, c.Caller.RecordID, number, c.Now))
+	return c.NoContent(notifications.Unregister(c.App, c.Caller.RecordID, number, c.Now))
 }
 
 // readPublicKey returns the key with which a browser subscribes: the key of the requested environment, else the

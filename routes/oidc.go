@@ -88,12 +88,12 @@ func (a *api) finishSignOn(c *web.Call) error {
 
 // unlinkUser removes the link between an account and the identity provider.
 func (a *api) unlinkUser(c *web.Call, id string) error {
-	return c.Done(a.Auth.Unlink(c.App, c.Caller, id, c.Origin(), c.Now))
+	return c.NoContent(a.Auth.Unlink(c.App, c.Caller, id, c.Origin(), c.Now))
 }
 
 // finishStep completes a sign-in at a provider that checked only one factor.
 func (a *api) finishStep(c *web.Call, body auth.StepCodeBody) error {
-	return web.Show(c.OK, viewSignedIn)(a.Auth.FinishStep(c.Request.Context(), c.App, body, c.Origin(), c.Now))
+	return web.RespondWith(c.OK, viewSignedIn)(a.Auth.FinishStep(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
 // redirect sends the browser to another address.

@@ -57,9 +57,9 @@ func showOnCall(c *web.Call, rota escalations.Rota, err error) error {
 		return err
 	}
 	people, err := escalations.RotaPeople(c.App, rota)
-	return c.Answer(onCallView{
-		TimeZone: rota.Zone.String(), Shifts: web.Views(rota.Shifts, viewShift), Overrides: web.Views(rota.Overrides, viewOverride),
-		People: web.Views(people, viewPerson), UpdatedAt: instantOrNull(rota.UpdatedAt), UpdatedBy: orNull(rota.UpdatedBy),
+	return c.Respond(onCallView{
+		TimeZone: rota.Zone.String(), Shifts: web.Map(rota.Shifts, viewShift), Overrides: web.Map(rota.Overrides, viewOverride),
+		People: web.Map(people, viewPerson), UpdatedAt: instantOrNull(rota.UpdatedAt), UpdatedBy: orNull(rota.UpdatedBy),
 	}, err)
 }
 
@@ -85,7 +85,7 @@ type onCallNowView struct {
 
 func (a *api) readOnCallNow(c *web.Call) error {
 	duty, err := escalations.OnCallNow(c.App, a.Zone, c.Now)
-	return c.Answer(onCallNowView{numberOrNull(duty.User), instantOrNull(duty.Until)}, err)
+	return c.Respond(onCallNowView{numberOrNull(duty.User), instantOrNull(duty.Until)}, err)
 }
 
 // onCallTurnView is a period with its on-call user.
@@ -132,7 +132,7 @@ func (a *api) listTurns(c *web.Call) error {
 	for _, user := range people {
 		emails[user.Id] = user.Email()
 	}
-	return c.OK(turnsView{TimeZone: rota.Zone.String(), Turns: web.Views(coming, func(t escalations.Turn) onCallTurnView {
+	return c.OK(turnsView{TimeZone: rota.Zone.String(), Turns: web.Map(coming, func(t escalations.Turn) onCallTurnView {
 		view := onCallTurnView{StartsAt: validate.FormatInstant(t.From), EndsAt: validate.FormatInstant(t.To), UserID: numberOrNull(t.User), Override: t.Override}
 		if name, there := names[t.User]; there {
 			view.Name, view.Email = orNull(name.First.Reveal()+" "+name.Last.Reveal()), orNull(emails[t.User])

@@ -26,7 +26,7 @@ type orderView struct {
 
 func viewOrders(app core.App, page []*collections.Order) ([]orderView, error) {
 	names, err := billing.ProviderNames(app, distinct(page, (*collections.Order).AuthorID))
-	return web.Views(page, func(o *collections.Order) orderView {
+	return web.Map(page, func(o *collections.Order) orderView {
 		return orderView{
 			o.Number(), o.PatientID(), o.Kind(), o.Dated(), orNull(o.Until()), collections.Number(o.AuthorID()), names[o.AuthorID()], orNull(o.Text().Reveal()), o.RecordedBy(),
 			instantOrNull(o.RecordedAt()),
@@ -52,7 +52,7 @@ func (a *api) listOrders(c *web.Call, patient *collections.Patient) error {
 	if err := c.RecordRead(audit.PatientRead, audit.ResourceOrder, "", patient.Id); err != nil {
 		return err
 	}
-	return web.List(c, p, total, views, unreadable)
+	return web.RespondPage(c, p, total, views, unreadable)
 }
 
 func (a *api) recordOrder(c *web.Call, patient *collections.Patient) error {

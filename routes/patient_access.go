@@ -20,7 +20,7 @@ func (a *api) patient(c *web.Call, find func(core.App, string) (*collections.Pat
 	if err != nil {
 		return nil, err
 	}
-	if c.Scope == authz.Own && id != c.Caller.PatientID {
+	if c.Reach == authz.Own && id != c.Caller.PatientID {
 		return nil, fault.Missing()
 	}
 	p, err := find(c.App, id)

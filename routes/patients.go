@@ -50,18 +50,12 @@ func (a *api) showPatient(c *web.Call, answer func(any) error, view func(patient
 		if err != nil {
 			return err
 		}
-		return web.Show(answer, view)(a.viewPatient(c, patient))
+		return web.RespondWith(answer, view)(a.viewPatient(c, patient))
 	}
 }
 
 func (a *api) createPatient(c *web.Call) error {
-	draft, err := web.Read(c, func(body patients.Body, checks *validate.Checks) patients.Draft {
-		return body.Read(checks, c.Now, a.Zone)
-	})
-	if err != nil {
-		return err
-	}
-	return a.answerPatient(c, http.StatusCreated)(patients.Create(c.App, draft, c.Actor(), c.Now))
+	return create(c, fromBodyIn(a.Zone, patients.Body.Read), patients.Create, a.answerPatient(c, http.StatusCreated))
 }
 
 func (a *api) readPatient(c *web.Call) error {
@@ -91,7 +85,7 @@ func (a *api) wantsDeleted(c *web.Call) (bool, error) {
 	if !q.IsTrue("deleted") {
 		return false, q.Err()
 	}
-	if authz.Reach(c.Caller.Role, authz.RestorePatients) != authz.All {
+	if authz.ReachOf(c.Caller.Role, authz.RestorePatients) != authz.All {
 		return false, fault.Denied()
 	}
 	return true, nil
@@ -114,7 +108,7 @@ func (a *api) listPatients(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, page, unreadable)
+	return web.RespondPage(c, p, total, page, unreadable)
 }
 
 // archivedView is an archived patient in a list.
@@ -138,7 +132,7 @@ func (a *api) listArchivedPatients(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(page, func(v patients.View) archivedView {
+	return web.RespondPage(c, p, total, web.Map(page, func(v patients.View) archivedView {
 		return archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
 	}), unreadable)
 }
@@ -147,7 +141,7 @@ func (a *api) listArchivedPatients(c *web.Call) error {
 // left out and counted.
 func (a *api) findPatients(c *web.Call, query patients.Query) (views []patients.View, total, unreadable int, err error) {
 	switch {
-	case c.Scope == authz.Own:
+	case c.Reach == authz.Own:
 		query.Only = []string{}
 		if c.Caller.PatientID != "" {
 			query.Only = append(query.Only, c.Caller.PatientID)
@@ -199,7 +193,7 @@ func (a *api) changePatient(c *web.Call, patient *collections.Patient) error {
 }
 
 func (a *api) deletePatient(c *web.Call, patient *collections.Patient) error {
-	return c.Done(patients.Delete(c.App, patient.Id, c.Actor(), c.Now, a.preconditions(c)...))
+	return c.NoContent(patients.Delete(c.App, patient.Id, c.Actor(), c.Now, a.preconditions(c)...))
 }
 
 func (a *api) restorePatient(c *web.Call, patient *collections.Patient) error {
@@ -215,14 +209,10 @@ type archivingView struct {
 }
 
 func (a *api) archivePatient(c *web.Call, patient *collections.Patient) error {
-	reason, err := reason(c)
-	if err != nil {
-		return err
-	}
 	view := func(v patients.View) any {
 		return archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
 	}
-	return a.showPatient(c, c.OK, view)(patients.Archive(c.App, patient.Id, reason, c.Actor(), c.Now))
+	return change(c, patient.Id, reason, patients.Archive, a.showPatient(c, c.OK, view))
 }
 
 type unarchivingView struct {
@@ -276,15 +266,11 @@ func (a *api) readCareTeam(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(viewCareTeam(team), c.RecordRead(audit.PatientRead, audit.ResourceCareTeam, patient.Id, patient.Id))
+	return c.Respond(viewCareTeam(team), c.RecordRead(audit.PatientRead, audit.ResourceCareTeam, patient.Id, patient.Id))
 }
 
 func (a *api) updateCareTeam(c *web.Call, patient *collections.Patient) error {
-	draft, err := web.Read(c, patients.CareTeamBody.Read)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.OK, viewCareTeam)(patients.SetCareTeam(c.App, patient.Id, draft, c.Actor(), c.Now))
+	return change(c, patient.Id, fromBody(patients.CareTeamBody.Read), patients.SetCareTeam, web.RespondWith(c.OK, viewCareTeam))
 }
 
 type consentView struct {
@@ -339,17 +325,11 @@ func (a *api) listConsents(c *web.Call, patient *collections.Patient) error {
 	if err := c.RecordRead(audit.PatientRead, audit.ResourceConsent, "", patient.Id); err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(page, consentFor(c)), unreadable)
+	return web.RespondPage(c, p, total, web.Map(page, consentFor(c)), unreadable)
 }
 
 func (a *api) grantConsent(c *web.Call, patient *collections.Patient) error {
-	draft, err := web.Read(c, func(body patients.ConsentBody, checks *validate.Checks) patients.Draft {
-		return body.Read(checks, c.Now, a.Zone)
-	})
-	if err != nil {
-		return err
-	}
-	return web.Show(c.Created, consentFor(c))(patients.GrantConsent(c.App, patient.Id, draft, c.Actor(), c.Now))
+	return change(c, patient.Id, fromBodyIn(a.Zone, patients.ConsentBody.Read), patients.GrantConsent, web.RespondWith(c.Created, consentFor(c)))
 }
 
 func (a *api) revokeConsent(c *web.Call, patient *collections.Patient) error {
@@ -361,5 +341,5 @@ func (a *api) revokeConsent(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	return web.Show(c.OK, consentFor(c))(patients.RevokeConsent(c.App, patient.Id, number, reason, c.Actor(), c.Now))
+	return web.RespondWith(c.OK, consentFor(c))(patients.RevokeConsent(c.App, patient.Id, number, reason, c.Actor(), c.Now))
 }

@@ -40,11 +40,11 @@ func viewPayer(p collections.Payer) payerView {
 }
 
 func (a *api) listPayers(c *web.Call) error {
-	return web.ListedWhole(c, viewPayer)(collections.ListPayers(c.App))
+	return web.RespondSliceOf(c, viewPayer)(collections.ListPayers(c.App))
 }
 
 func (a *api) createPayer(c *web.Call) error {
-	draft, err := web.Read(c, func(body billing.PayerBody, checks *validate.Checks) collections.Payer { return body.Read(checks) })
+	draft, err := web.Read(c, billing.PayerBody.Read)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (a *api) createPayer(c *web.Call) error {
 		}
 		return recordPayerChange(c, tx, payer, taken)
 	})
-	return web.Show(c.Created, viewPayer)(payer, err)
+	return web.RespondWith(c.Created, viewPayer)(payer, err)
 }
 
 func (a *api) changePayer(c *web.Call) error {
@@ -81,7 +81,7 @@ func (a *api) changePayer(c *web.Call) error {
 		}
 		return recordPayerChange(c, tx, payer, taken)
 	})
-	return web.Show(c.OK, viewPayer)(payer, err)
+	return web.RespondWith(c.OK, viewPayer)(payer, err)
 }
 
 func recordPayerChange(c *web.Call, tx core.App, payer collections.Payer, taken bool) error {
@@ -109,7 +109,7 @@ func viewRate(r collections.PayerRate) rateView {
 }
 
 func (a *api) listPayerRates(c *web.Call) error {
-	return web.ListedWhole(c, viewRate)(collections.ListPayerRates(c.App))
+	return web.RespondSliceOf(c, viewRate)(collections.ListPayerRates(c.App))
 }
 
 func (a *api) createPayerRate(c *web.Call) error {
@@ -145,7 +145,7 @@ func (a *api) createPayerRate(c *web.Call) error {
 		}
 		return recordSettingChange(c, tx, audit.ResourcePayerRate, rate.CPTCode+" "+rate.EffectiveDate)
 	})
-	return web.Show(c.Created, viewRate)(rate, err)
+	return web.RespondWith(c.Created, viewRate)(rate, err)
 }
 
 func (a *api) listICD10(c *web.Call) error {
@@ -158,12 +158,12 @@ func (a *api) listICD10(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, codes, 0)
+	return web.RespondPage(c, p, total, codes, 0)
 }
 
 // catalogCodes returns all codes of the catalog, active or not.
 func (a *api) catalogCodes() []string {
-	return web.Views(a.Billing.Catalog(), func(row billing.CatalogRow) string { return row.Code })
+	return web.Map(a.Billing.Catalog(), func(row billing.CatalogRow) string { return row.Code })
 }
 
-func (a *api) listCPT(c *web.Call) error { return web.ListWhole(c, a.Billing.Catalog(), 0) }
+func (a *api) listCPT(c *web.Call) error { return web.RespondSlice(c, a.Billing.Catalog(), 0) }

@@ -31,7 +31,7 @@ func viewPayment(p collections.Payment) postedMoneyView {
 }
 
 func viewAdjustments(list []collections.Adjustment) []adjustmentView {
-	return web.Views(list, func(a collections.Adjustment) adjustmentView {
+	return web.Map(list, func(a collections.Adjustment) adjustmentView {
 		return adjustmentView{a.Group, a.CARC, append([]string{}, a.RARC...), billing.Cents(a.AmountCents)}
 	})
 }

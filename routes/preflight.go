@@ -22,7 +22,7 @@ func (a *api) preflightEntry(c *web.Call, entry *collections.BillingEntry) error
 	if err != nil {
 		return err
 	}
-	return c.Answer(views[0], c.RecordRead(audit.PatientRead, audit.ResourceBillingEntry, entry.Id, entry.PatientID()))
+	return c.Respond(views[0], c.RecordRead(audit.PatientRead, audit.ResourceBillingEntry, entry.Id, entry.PatientID()))
 }
 
 // listPreflight checks the entries of a month that are not yet sent: pending review or reviewed, and claims with a
@@ -45,7 +45,7 @@ func (a *api) listPreflight(c *web.Call) error {
 	if err := recordShown(c, audit.ResourceBillingEntry, "", page, (*collections.BillingEntry).PatientID); err != nil {
 		return err
 	}
-	return web.List(c, p, total, views, 0)
+	return web.RespondPage(c, p, total, views, 0)
 }
 
 func (a *api) preflight(c *web.Call, entries []*collections.BillingEntry) ([]preflightView, error) {
@@ -54,7 +54,7 @@ func (a *api) preflight(c *web.Call, entries []*collections.BillingEntry) ([]pre
 		return nil, err
 	}
 	today := a.Billing.Day(c.Now)
-	return web.Views(list, func(claim claims.Claim) preflightView {
+	return web.Map(list, func(claim claims.Claim) preflightView {
 		found := claims.Preflight(claim, today)
 		return preflightView{claim.EntryID, claim.ClaimID, found.OK(), found.Errors, found.Warnings}
 	}), nil

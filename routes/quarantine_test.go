@@ -52,9 +52,9 @@ func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 		t.Fatal(err)
 	}
 	c = newClinic(t, append([]func(*routes.Engines){func(e *routes.Engines) {
-		e.Readings, e.Writer, e.MaxFuture = readings, writer, 5*time.Minute
+		e.ReadingStore, e.Writer, e.MaxFuture = readings, writer, 5*time.Minute
 		e.Transmissions = emr.NewWorker(emr.WorkerOptions{EMR: client, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR, Clock: now, Log: quiet})
-		e.Intake = ingest.NewPipeline(ingest.PipelineOptions{
+		e.IngestPipeline = ingest.NewPipeline(ingest.PipelineOptions{
 			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})
 	}}, change...)...)

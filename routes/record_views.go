@@ -56,7 +56,7 @@ func show[R, V any](c *web.Call, answer func(any) error, view func(core.App, []R
 
 // stringsOf converts the values of an enumeration.
 func stringsOf[T ~string](words []T) []string {
-	return web.Views(words, func(word T) string { return string(word) })
+	return web.Map(words, func(word T) string { return string(word) })
 }
 
 // distinct returns the distinct nonempty values of a field.
@@ -88,13 +88,13 @@ type patientRecord interface {
 func withPatientNames[R patientRecord, V any](view func(R, map[string]patients.Name) V) func(core.App, []R) ([]V, error) {
 	return func(app core.App, page []R) ([]V, error) {
 		names, err := patients.Names(app, distinct(page, R.PatientID))
-		return web.Views(page, func(record R) V { return view(record, names) }), err
+		return web.Map(page, func(record R) V { return view(record, names) }), err
 	}
 }
 
 // eachWithoutLookup builds a view that needs no other records.
 func eachWithoutLookup[R, V any](view func(R) V) func(core.App, []R) ([]V, error) {
-	return func(_ core.App, page []R) ([]V, error) { return web.Views(page, view), nil }
+	return func(_ core.App, page []R) ([]V, error) { return web.Map(page, view), nil }
 }
 
 // list answers with a page of records that belong to patients and records the patients shown. Unreadable records are
@@ -112,6 +112,6 @@ func list[R patientRecord, V any](c *web.Call, p web.Paging, resourceType string
 		if err := recordShown(c, resourceType, "", page, R.PatientID); err != nil {
 			return err
 		}
-		return web.List(c, p, total, views, unreadable)
+		return web.RespondPage(c, p, total, views, unreadable)
 	}
 }

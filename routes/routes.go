@@ -20,13 +20,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/icd10"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/webhooks"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -327,34 +330,35 @@ var rootTable = slices.Concat([]route{
 // Engines holds the packages and settings that handlers use. Package cmd builds it once.
 type Engines struct {
 	web.Options
-	Outgoing
 	// DefaultsChanged is called after the default thresholds change; it may be nil.
 	DefaultsChanged     func()
 	Auth                *auth.Engine
 	Clients             *auth.MachineClients
 	Push                *notifications.Push
+	Webhooks            *webhooks.Engine
+	Exports             *fhirserver.BulkExporter
 	Directory           *patients.Directory
-	Readings            *ingest.ReadingStore
+	ReadingStore        *ingest.ReadingStore
 	Writer              *ingest.Writer
 	Transmissions       *emr.Worker
 	Monitor             *dashboard.Monitor
 	Jobs                Jobs
 	Dashboard           *dashboard.Board
-	Intake              *ingest.Pipeline
+	IngestPipeline      *ingest.Pipeline
 	Billing             *billing.Engine
 	Reports             *reports.Engine
 	Devices             *devices.Engine
 	EMR                 EMR
-	GatewaySources      []netip.Prefix // addresses that may send webhooks; empty allows all
-	MaxFuture           time.Duration  // largest clock lead of a measurement time
-	ProcessPendingLimit int            // deliveries per call
-	FHIRSystems         fhir.Systems   // identifier namespaces of a FHIR Patient
-	PracticeName        string         // the organization that users and devices belong to, in FHIR
-	Boards
-	Letterhead         string // address and phone of the practice on PDFs
-	RestrictToCareTeam bool   // limits clinicians to the patients of their care teams
-	JWKS               []byte // public keys of the service's client assertions
-	Version            string
+	GatewaySources      []netip.Prefix     // addresses that may send webhooks; empty allows all
+	MaxFuture           time.Duration      // largest clock lead of a measurement time
+	ProcessPendingLimit int                // deliveries per call
+	FHIRSystems         fhir.Systems       // identifier namespaces of a FHIR Patient
+	PracticeName        string             // the organization that users and devices belong to, in FHIR
+	Ladder              escalations.Ladder // defines when the next tier is notified of an escalation that no one takes
+	Letterhead          string             // address and phone of the practice on PDFs
+	RestrictToCareTeam  bool               // limits clinicians to the patients of their care teams
+	JWKS                []byte             // public keys of the service's client assertions
+	Version             string
 }
 
 // api is the receiver of the handlers.
@@ -378,8 +382,8 @@ func Register(e *core.ServeEvent, engines Engines) error {
 		Engines: engines, contract: described, codes: &icd10.Lookup{}, pages: newTriagePages(),
 		enrolled: &patients.Enrollments{Billing: engines.Billing, Delivers: engines.EMR.delivers},
 	}
-	door := &web.Server{Options: engines.Options, Produces: a.produces, Refused: a.countRejected, OtherForm: a.fhirFault, Reach: a.authorizePatient}
-	return door.Mount(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
+	server := &web.Server{Options: engines.Options, Produces: a.produces, Refused: a.countRejected, RenderFault: a.fhirFault, AuthorizePatient: a.authorizePatient}
+	return server.Mount(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 
 // bind converts the rows of a table to routes.

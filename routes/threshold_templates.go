@@ -7,7 +7,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/templates"
-	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -35,44 +34,28 @@ func viewTemplate(t *collections.ThresholdTemplate) templateView {
 }
 
 func (a *api) listTemplates(c *web.Call) error {
-	return web.ListedWhole(c, viewTemplate)(collections.ListThresholdTemplates(c.App))
+	return web.RespondSliceOf(c, viewTemplate)(collections.ListThresholdTemplates(c.App))
 }
 
 func (a *api) readTemplate(c *web.Call, number int64) error {
 	t, err := collections.FindThresholdTemplate(c.App, number)
-	return web.Show(c.OK, viewTemplate)(t, fault.OrMissing(err))
-}
-
-func readTemplateBody(c *web.Call) (templates.Draft, error) {
-	return web.Read(c, func(body templates.Body, checks *validate.Checks) templates.Draft { return body.Read(checks, c.Now) })
+	return web.RespondWith(c.OK, viewTemplate)(t, fault.OrMissing(err))
 }
 
 func (a *api) createTemplate(c *web.Call) error {
-	draft, err := readTemplateBody(c)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.Created, viewTemplate)(templates.Create(c.App, draft, c.Actor(), c.Now))
+	return create(c, fromBodyAt(templates.Body.Read), templates.Create, web.RespondWith(c.Created, viewTemplate))
 }
 
 func (a *api) replaceTemplate(c *web.Call, number int64) error {
-	draft, err := readTemplateBody(c)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.OK, viewTemplate)(templates.Replace(c.App, number, draft, c.Actor(), c.Now))
+	return change(c, number, fromBodyAt(templates.Body.Read), templates.Replace, web.RespondWith(c.OK, viewTemplate))
 }
 
 func (a *api) deleteTemplate(c *web.Call, number int64) error {
-	return c.Done(templates.Delete(c.App, number, c.Actor(), c.Now))
+	return c.NoContent(templates.Delete(c.App, number, c.Actor(), c.Now))
 }
 
 func (a *api) applyTemplate(c *web.Call, patient *collections.Patient) error {
-	choice, err := web.Read(c, templates.ApplyBody.Read)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.OK, thresholdsFor(c))(templates.Apply(c.App, patient.Id, choice, c.Actor(), c.Now))
+	return change(c, patient.Id, fromBody(templates.ApplyBody.Read), templates.Apply, web.RespondWith(c.OK, thresholdsFor(c)))
 }
 
 // addThresholdNeeds adds to each view the missing thresholds of its patient. Both lists are in the same order.

@@ -140,7 +140,7 @@ func (a *api) stopTimer(c *web.Call, number int64) error {
 
 // timeEntryOwner returns the owner of the entries that the caller may change or sum up; "" means every user.
 func timeEntryOwner(c *web.Call) string {
-	if c.Scope == authz.Own {
+	if c.Reach == authz.Own {
 		return c.Caller.RecordID
 	}
 	return ""
@@ -155,15 +155,11 @@ func (a *api) changeTime(c *web.Call, number int64) error {
 }
 
 func (a *api) attestTime(c *web.Call, number int64) error {
-	contact, err := web.ReadOptional(c, billing.AttestBody.Read)
-	if err != nil {
-		return err
-	}
-	return show(c, c.OK, a.viewTimes)(a.Billing.AttestTime(c.App, number, contact, c.Actor(), c.Now))
+	return change(c, number, fromOptionalBody(billing.AttestBody.Read), a.Billing.AttestTime, show(c, c.OK, a.viewTimes))
 }
 
 func (a *api) deleteTime(c *web.Call, number int64) error {
-	return c.Done(a.Billing.DeleteTime(c.App, number, timeEntryOwner(c), c.Actor(), c.Now))
+	return c.NoContent(a.Billing.DeleteTime(c.App, number, timeEntryOwner(c), c.Actor(), c.Now))
 }
 
 func (a *api) summarizeTime(c *web.Call) error {

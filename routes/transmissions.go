@@ -77,7 +77,7 @@ func (a *api) readTransmission(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Answer(transmissionDetail{views[0], web.Views(ledger, viewAttempt), words},
+	return c.Respond(transmissionDetail{views[0], web.Map(ledger, viewAttempt), words},
 		c.RecordRead(audit.ObservationRead, audit.ResourceTransmission, found.Id, found.PatientID()))
 }
 
@@ -131,7 +131,7 @@ func (a *api) listTransmissions(c *web.Call) (err error) {
 		return err
 	}
 	page, total, err := collections.PageOfTransmissions(c.App, filter, p.Offset(), p.Size)
-	return list(c, p, audit.ResourceTransmission, withPatientNames(viewTransmission))(web.Views(page, collections.AsTransmission), total, err)
+	return list(c, p, audit.ResourceTransmission, withPatientNames(viewTransmission))(web.Map(page, collections.AsTransmission), total, err)
 }
 
 // processedView is the result of one synchronous round. Source: docs/decisions/transmissions.md, "Process pending".
@@ -215,13 +215,13 @@ func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 	}
 	if dry != nil && *dry {
 		counted, err := emr.CountRequeueable(c.App, filter)
-		return c.Answer(requeuedView{counted, true}, err)
+		return c.Respond(requeuedView{counted, true}, err)
 	}
 	requeued, err := emr.Requeue(c.Request.Context(), c.App, filter, c.Actor(), c.Now)
 	if requeued > 0 {
 		a.Transmissions.Wake()
 	}
-	return c.Answer(requeuedView{Requeued: requeued}, err)
+	return c.Respond(requeuedView{Requeued: requeued}, err)
 }
 
 // remedyView describes how to fix a failed delivery.
@@ -244,7 +244,7 @@ func remedyOf(t *collections.Transmission) *remedyView {
 // emrDiagnostics returns the EMR's error text, for roles that may requeue. The text may name the patient, so each read
 // is recorded. Source: docs/decisions/transmissions.md, "EMR diagnostics".
 func emrDiagnostics(c *web.Call, t *collections.Transmission) (*string, error) {
-	if authz.Reach(c.Caller.Role, authz.RequeueTransmissions) != authz.All || t.ErrorCode() == "" {
+	if authz.ReachOf(c.Caller.Role, authz.RequeueTransmissions) != authz.All || t.ErrorCode() == "" {
 		return nil, nil
 	}
 	if err := collections.Readable(t.ProxyRecord()); err != nil {

@@ -86,7 +86,7 @@ func (a *api) listTriage(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	ids := web.Views(page, func(row triage.Row) string { return row.PatientID })
+	ids := web.Map(page, func(row triage.Row) string { return row.PatientID })
 	if query.trends {
 		trends, err := triage.ReadTrends(c.App, ids)
 		if err != nil {
@@ -102,7 +102,7 @@ func (a *api) listTriage(c *web.Call) error {
 		}
 	}
 	result := triagePage{patients: ids}
-	result.answer, result.missing = web.ListBody(c, query.paging, total, views)
+	result.answer, result.missing = web.EncodePage(c, query.paging, total, views)
 	if query.plain {
 		a.pages.store(key, version, views, result)
 	}
@@ -150,7 +150,7 @@ const maxSearchMatches = 1000
 
 func viewTriagePage(app core.App, page []triage.Row) ([]triageView, error) {
 	names, err := patients.Names(app, distinct(page, func(row triage.Row) string { return row.PatientID }))
-	return web.Views(page, func(row triage.Row) triageView { return viewTriage(row, names) }), err
+	return web.Map(page, func(row triage.Row) triageView { return viewTriage(row, names) }), err
 }
 
 // statsView adds the caller's own figures to the totals.
@@ -169,7 +169,7 @@ func (a *api) readTriageStats(c *web.Call) error {
 		return err
 	}
 	mine, err := collections.CountListedOfTeam(c.App, c.Caller.RecordID)
-	return c.Answer(statsView{stats, mine}, err)
+	return c.Respond(statsView{stats, mine}, err)
 }
 
 func (a *api) reviewPatient(c *web.Call, patient *collections.Patient) error {

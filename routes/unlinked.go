@@ -35,7 +35,7 @@ func (a *api) listUnlinkedPatients(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	ids := web.Views(page, func(u collections.UnlinkedPatient) string { return u.ID })
+	ids := web.Map(page, func(u collections.UnlinkedPatient) string { return u.ID })
 	people, err := collections.PatientsByID(c.App, ids)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (a *api) listUnlinkedPatients(c *web.Call) error {
 		waits[u.ID] = u
 	}
 	people, unreadable := collections.ReadableOnly(people)
-	views := web.Views(people, func(p *collections.Patient) unlinkedView {
+	views := web.Map(people, func(p *collections.Patient) unlinkedView {
 		who, waiting := p.Demographics(), waits[p.Id]
 		return unlinkedView{
 			PatientID: p.Id, PatientName: strings.TrimSpace(who.FirstName + " " + who.LastName), MRN: p.MRN(), DateOfBirth: orNull(who.DateOfBirth),
@@ -55,7 +55,7 @@ func (a *api) listUnlinkedPatients(c *web.Call) error {
 	if err := c.RecordRead(audit.PatientRead, audit.ResourcePatient, "", ids...); err != nil {
 		return err
 	}
-	return web.List(c, p, total, views, unreadable)
+	return web.RespondPage(c, p, total, views, unreadable)
 }
 
 // linkBody holds the id of the patient's EMR record.

@@ -38,7 +38,7 @@ type userView struct {
 
 // viewUser loads the data stored outside the accounts and returns their view.
 func (a *api) viewUser(c *web.Call, users ...*collections.User) (func(*collections.User) userView, error) {
-	ids := web.Views(users, func(user *collections.User) string { return user.Id })
+	ids := web.Map(users, func(user *collections.User) string { return user.Id })
 	havePasskeys, err := collections.UsersWithPasskeys(c.App, ids...)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (a *api) listUsers(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.List(c, p, total, web.Views(users, view), unreadable)
+	return web.RespondPage(c, p, total, web.Map(users, view), unreadable)
 }
 
 // number reads the record number of the path.
@@ -136,19 +136,19 @@ func (a *api) deactivateUser(c *web.Call, id string) error {
 }
 
 func (a *api) unlockUser(c *web.Call, id string) error {
-	return c.Answer(detailView{"The account is not locked."}, a.Auth.Unlock(c.App, c.Caller, id, c.Origin(), c.Now))
+	return c.Respond(detailView{"The account is not locked."}, a.Auth.Unlock(c.App, c.Caller, id, c.Origin(), c.Now))
 }
 
 func (a *api) resetUserTwoFactor(c *web.Call, id string) error {
-	return c.Answer(detailView{"Two-factor authentication is off."}, a.Auth.ResetTwoFactor(c.App, c.Caller, id, c.Origin(), c.Now))
+	return c.Respond(detailView{"Two-factor authentication is off."}, a.Auth.ResetTwoFactor(c.App, c.Caller, id, c.Origin(), c.Now))
 }
 
 func (a *api) sendUserReset(c *web.Call, id string) error {
-	return c.Answer(detailView{"A link to set a password has been sent."}, a.Auth.SendReset(c.App, c.Caller, id, c.Origin(), c.Now))
+	return c.Respond(detailView{"A link to set a password has been sent."}, a.Auth.SendReset(c.App, c.Caller, id, c.Origin(), c.Now))
 }
 
 func (a *api) signOutUser(c *web.Call, id string) error {
-	return c.Answer(detailView{"All sign-ins have ended."}, a.Auth.EndSessions(c.App, c.Caller, id, c.Origin(), c.Now))
+	return c.Respond(detailView{"All sign-ins have ended."}, a.Auth.EndSessions(c.App, c.Caller, id, c.Origin(), c.Now))
 }
 
 func (a *api) updateOwnUser(c *web.Call, patch auth.OwnPatch) error {

@@ -26,9 +26,9 @@ func visitRows() []route {
 // reveals nothing.
 func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 	q := c.Query()
-	wish := visitreport.Request{Days: visitreport.DefaultDays}
+	request := visitreport.Request{Days: visitreport.DefaultDays}
 	if days := q.Integer("days"); days != nil {
-		if wish.Days = int(*days); *days < visitreport.MinDays || *days > visitreport.MaxDays {
+		if request.Days = int(*days); *days < visitreport.MinDays || *days > visitreport.MaxDays {
 			q.Reject("days", "Must be a whole number from 7 to 90.")
 		}
 	}
@@ -37,7 +37,7 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	var err error
-	if wish.Units, err = reportUnits(c, weight, temperature); err != nil {
+	if request.Units, err = reportUnits(c, weight, temperature); err != nil {
 		return err
 	}
 	names, err := collections.UserNames(c.App, []string{c.Caller.RecordID})
@@ -45,12 +45,12 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	name := names[c.Caller.RecordID]
-	wish.MadeBy = phi.Text(name.First.Reveal() + " " + name.Last.Reveal())
+	request.MadeBy = phi.Text(name.First.Reveal() + " " + name.Last.Reveal())
 	// Calls and notes are time entries; some roles see only their own.
-	if authz.Reach(c.Caller.Role, authz.ReadTimeEntries) != authz.All {
-		wish.NotesOf = c.Caller.RecordID
+	if authz.ReachOf(c.Caller.Role, authz.ReadTimeEntries) != authz.All {
+		request.NotesOf = c.Caller.RecordID
 	}
-	report, err := visitreport.Build(c.App, visitreport.Practice{Name: a.PracticeName, Letterhead: a.Letterhead, Zone: a.Zone}, patient, wish, c.Now)
+	report, err := visitreport.Build(c.App, visitreport.Practice{Name: a.PracticeName, Letterhead: a.Letterhead, Zone: a.Zone}, patient, request, c.Now)
 	if err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (a *api) readThresholds(c *web.Call, patient *collections.Patient) error {
 	if err == nil {
 		err = c.RecordRead(audit.PatientRead, audit.ResourceThresholds, patient.Id, patient.Id)
 	}
-	return web.Show(c.OK, thresholdsFor(c))(configured, err)
+	return web.RespondWith(c.OK, thresholdsFor(c))(configured, err)
 }
 
 func (a *api) updateThresholds(c *web.Call, patient *collections.Patient) error {
@@ -90,7 +90,7 @@ func (a *api) updateThresholds(c *web.Call, patient *collections.Patient) error 
 }
 
 func (a *api) readDefaultThresholds(c *web.Call) error {
-	return web.Show(c.OK, thresholdsFor(c))(alerts.Configured(c.App, ""))
+	return web.RespondWith(c.OK, thresholdsFor(c))(alerts.Configured(c.App, ""))
 }
 
 func (a *api) updateDefaultThresholds(c *web.Call) error {
@@ -102,11 +102,7 @@ func (a *api) updateDefaultThresholds(c *web.Call) error {
 }
 
 func (a *api) setThresholds(c *web.Call, patientID string) error {
-	change, err := web.Read(c, alerts.ChangeBody.Read)
-	if err != nil {
-		return err
-	}
-	return web.Show(c.OK, thresholdsFor(c))(triage.SetThresholds(c.App, patientID, change, c.Actor(), c.Now))
+	return change(c, patientID, fromBody(alerts.ChangeBody.Read), triage.SetThresholds, web.RespondWith(c.OK, thresholdsFor(c)))
 }
 
 // thresholdChangeView is an entry of the threshold change log; patient_id is null for the practice's defaults.
@@ -233,5 +229,5 @@ func (a *api) simulateThresholds(c *web.Call) error {
 	err = audit.Append(c.App, audit.Entry{
 		Event: audit.ThresholdWhatIf, Actor: c.Actor(), ResourceType: audit.ResourceThresholds, ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
 	}, c.Now)
-	return c.Answer(viewSimulation(proposal, simulated), err)
+	return c.Respond(viewSimulation(proposal, simulated), err)
 }

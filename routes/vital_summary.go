@@ -17,7 +17,7 @@ type summaryView struct {
 }
 
 func viewSummary(s vitalsummary.Summary) summaryView {
-	return summaryView{PatientID: s.PatientID, AsOf: validate.FormatInstant(s.AsOf), Periods: web.Views(s.Periods, viewSummaryPeriod)}
+	return summaryView{PatientID: s.PatientID, AsOf: validate.FormatInstant(s.AsOf), Periods: web.Map(s.Periods, viewSummaryPeriod)}
 }
 
 func viewSummaryPeriod(period vitalsummary.Period) (view validate.OrderedObject) {
@@ -70,5 +70,5 @@ func (a *api) readVitalSummary(c *web.Call, patient *collections.Patient) error 
 	if err == nil {
 		err = c.RecordRead(audit.ObservationRead, audit.ResourcePatient, patient.Id, patient.Id)
 	}
-	return web.Show(c.OK, viewSummary)(summary, err)
+	return web.RespondWith(c.OK, viewSummary)(summary, err)
 }

@@ -32,12 +32,6 @@ func webhookRows() []route {
 	}
 }
 
-// Outgoing holds the senders to other systems: webhooks and bulk exports.
-type Outgoing struct {
-	Webhooks *webhooks.Engine
-	Exports  *exportEngine
-}
-
 type webhookView struct {
 	ID              string   `json:"id"`
 	URL             string   `json:"url"`
@@ -116,17 +110,11 @@ func (a *api) listWebhooks(c *web.Call) error {
 		return err
 	}
 	page, unreadable := collections.ReadableOnly(page)
-	return web.List(c, p, total, web.Views(page, viewWebhook), unreadable)
+	return web.RespondPage(c, p, total, web.Map(page, viewWebhook), unreadable)
 }
 
 func (a *api) createWebhook(c *web.Call) error {
-	draft, err := web.Read(c, func(body webhooks.Body, checks *validate.Checks) webhooks.Draft {
-		return a.Webhooks.ReadNew(body, checks)
-	})
-	if err != nil {
-		return err
-	}
-	return web.Show(c.Created, viewWebhookSecret)(a.Webhooks.Create(c.App, draft, c.Actor(), c.Now))
+	return create(c, fromBody(a.Webhooks.ReadNew), a.Webhooks.Create, web.RespondWith(c.Created, viewWebhookSecret))
 }
 
 func (a *api) readWebhook(c *web.Call, webhook *collections.Webhook) error {
@@ -134,25 +122,19 @@ func (a *api) readWebhook(c *web.Call, webhook *collections.Webhook) error {
 }
 
 func (a *api) changeWebhook(c *web.Call, webhook *collections.Webhook) error {
-	draft, err := web.Read(c, func(body webhooks.Body, checks *validate.Checks) webhooks.Draft {
-		return a.Webhooks.ReadChange(body, checks)
-	})
-	if err != nil {
-		return err
-	}
-	return web.Show(c.OK, viewWebhook)(a.Webhooks.Change(c.App, webhook.Id, draft, c.Actor(), c.Now))
+	return change(c, webhook.Id, fromBody(a.Webhooks.ReadChange), a.Webhooks.Change, web.RespondWith(c.OK, viewWebhook))
 }
 
 func (a *api) deleteWebhook(c *web.Call, webhook *collections.Webhook) error {
-	return c.Done(a.Webhooks.Delete(c.App, webhook.Id, c.Actor(), c.Now))
+	return c.NoContent(a.Webhooks.Delete(c.App, webhook.Id, c.Actor(), c.Now))
 }
 
 func (a *api) testWebhook(c *web.Call, webhook *collections.Webhook) error {
-	return web.Show(c.OK, viewWebhookDelivery(true))(a.Webhooks.Test(c.Request.Context(), c.App, webhook.Id, c.Actor(), c.Now))
+	return web.RespondWith(c.OK, viewWebhookDelivery(true))(a.Webhooks.Test(c.Request.Context(), c.App, webhook.Id, c.Actor(), c.Now))
 }
 
 func (a *api) rotateWebhookSecret(c *web.Call, webhook *collections.Webhook) error {
-	return web.Show(c.OK, viewWebhookSecret)(a.Webhooks.RotateSecret(c.App, webhook.Id, c.Actor(), c.Now))
+	return web.RespondWith(c.OK, viewWebhookSecret)(a.Webhooks.RotateSecret(c.App, webhook.Id, c.Actor(), c.Now))
 }
 
 func (a *api) listWebhookDeliveries(c *web.Call, webhook *collections.Webhook) error {
@@ -161,7 +143,7 @@ func (a *api) listWebhookDeliveries(c *web.Call, webhook *collections.Webhook) e
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return web.Listed(c, p, viewWebhookDelivery(webhook.Active()))(collections.PageOfWebhookDeliveries(c.App, webhook.Id, status, p.Offset(), p.Size))
+	return web.RespondPageOf(c, p, viewWebhookDelivery(webhook.Active()))(collections.PageOfWebhookDeliveries(c.App, webhook.Id, status, p.Offset(), p.Size))
 }
 
 func (a *api) retryWebhookDelivery(c *web.Call) error {
@@ -169,7 +151,7 @@ func (a *api) retryWebhookDelivery(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.Show(c.OK, viewWebhookDelivery(true))(a.Webhooks.Retry(c.App, id, c.Actor(), c.Now))
+	return web.RespondWith(c.OK, viewWebhookDelivery(true))(a.Webhooks.Retry(c.App, id, c.Actor(), c.Now))
 }
 
 // WebhookViews renders webhook payloads as the endpoints render records for clients.

@@ -29,7 +29,7 @@ func (f factors) any() bool { return f.totp || f.passkeys }
 
 // mayHavePasskeys reports whether the user's role may use passkeys. A passkey registered before a role change does not count as a second factor.
 func mayHavePasskeys(user *collections.User) bool {
-	return authz.Reach(authz.Role(user.Role()), authz.UsePasskeys) != authz.None
+	return authz.ReachOf(authz.Role(user.Role()), authz.UsePasskeys) != authz.None
 }
 
 func factorsOf(app core.App, user *collections.User) (f factors, err error) {

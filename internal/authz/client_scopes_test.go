@@ -15,7 +15,7 @@ import (
 // TestClientsHaveNoRole checks that no role permission applies to a client.
 func TestClientsHaveNoRole(t *testing.T) {
 	for _, action := range authz.Actions() {
-		if authz.Reach(authz.Client, action) != authz.None {
+		if authz.ReachOf(authz.Client, action) != authz.None {
 			t.Errorf("a client may %q by its role", action)
 		}
 	}

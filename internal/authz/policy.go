@@ -1,11 +1,11 @@
 package authz
 
-// Scope is how far a permission reaches.
-type Scope int
+// Reach is how far a permission reaches.
+type Reach int
 
-// Scopes of the role matrix. Source: docs/decisions/roles.md, "Endpoint permissions".
+// Reaches of the role matrix. Source: docs/decisions/roles.md, "Endpoint permissions".
 const (
-	None        Scope = iota // refused
+	None        Reach = iota // refused
 	NonCritical              // alerts that are not critical
 	Own                      // the caller's own data; for the portal, the linked patient
 	All                      // everything
@@ -124,40 +124,40 @@ const (
 	ReadAccessLog Action = "read access log"
 )
 
-type roleScopes map[Role]Scope
+type roleReach map[Role]Reach
 
-func everyone(s Scope) roleScopes {
-	r := roleScopes{}
+func everyone(reach Reach) roleReach {
+	r := roleReach{}
 	for _, role := range Roles {
-		r[role] = s
+		r[role] = reach
 	}
 	return r
 }
 
 // only gives the named roles All and the others None.
-func only(roles ...Role) roleScopes {
-	r := roleScopes{}
+func only(roles ...Role) roleReach {
+	r := roleReach{}
 	for _, role := range roles {
 		r[role] = All
 	}
 	return r
 }
 
-// staff gives the five clinical roles All, and the billing and portal roles the given scopes.
-func staff(dataMonitor, patient Scope) roleScopes {
+// staff gives the five clinical roles All, and the billing and portal roles the given reach.
+func staff(dataMonitor, patient Reach) roleReach {
 	return only(Admin, ClinicalManager, Provider, Nurse, MA).with(DataMonitor, dataMonitor).with(Patient, patient)
 }
 
 // clinicians gives All to the roles that make clinical decisions.
-func clinicians() roleScopes { return only(Admin, ClinicalManager, Provider, Nurse) }
+func clinicians() roleReach { return only(Admin, ClinicalManager, Provider, Nurse) }
 
-func (r roleScopes) with(role Role, s Scope) roleScopes {
-	r[role] = s
+func (r roleReach) with(role Role, reach Reach) roleReach {
+	r[role] = reach
 	return r
 }
 
 // policy is the role matrix. Source: docs/decisions/roles.md, "Endpoint permissions".
-var policy = map[Action]roleScopes{
+var policy = map[Action]roleReach{
 	UseOwnAccount: everyone(Own),
 	UsePasskeys:   everyone(Own).with(Patient, None),
 	SignOut:       everyone(All),
@@ -260,8 +260,8 @@ var policy = map[Action]roleScopes{
 	ReadAccessLog: only(Admin, ClinicalManager),
 }
 
-// Reach returns the scope of the role's permission for the action.
-func Reach(role Role, action Action) Scope { return policy[action][role] }
+// ReachOf returns the reach of the role's permission for the action.
+func ReachOf(role Role, action Action) Reach { return policy[action][role] }
 
 // emergencyWrites lists the writes that break-glass access allows: those that help the patient now. Other writes, such as a care-team
 // membership, a threshold, a consent or a claim, outlast the emergency and stay closed, and so does every write that is not listed.

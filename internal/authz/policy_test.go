@@ -13,7 +13,7 @@ import (
 )
 
 // scopes maps the cells of the matrix to scopes.
-var scopes = map[string]authz.Scope{"no": authz.None, "nc": authz.NonCritical, "own": authz.Own, "all": authz.All}
+var scopes = map[string]authz.Reach{"no": authz.None, "nc": authz.NonCritical, "own": authz.Own, "all": authz.All}
 
 // matrix reads testdata/matrix.csv: method, path, action, then a cell for each role in the contract's order.
 func matrix(t *testing.T) [][]string {
@@ -59,7 +59,7 @@ func TestPolicyMatchesMatrix(t *testing.T) {
 				if !known {
 					t.Errorf("%s %s: %q for %s", row[0], row[1], cell, role)
 				}
-				if got := authz.Reach(role, action); got != want {
+				if got := authz.ReachOf(role, action); got != want {
 					t.Errorf("%s may %q to %d, want %d (%s %s)", role, action, got, want, row[0], row[1])
 				}
 			}
@@ -75,14 +75,14 @@ func TestPolicyMatchesMatrix(t *testing.T) {
 func TestUnknownRolesAndActionsAreRefused(t *testing.T) {
 	for _, action := range authz.Actions() {
 		for _, role := range []authz.Role{"", "superuser", "Admin", "admin "} {
-			if authz.Reach(role, action) != authz.None || role.Valid() {
+			if authz.ReachOf(role, action) != authz.None || role.Valid() {
 				t.Errorf("%q may %q", role, action)
 			}
 		}
 	}
 	for _, role := range authz.Roles {
 		for _, action := range []authz.Action{"", authz.Anyone, authz.SignedByGateway, "an unlisted action"} {
-			if authz.Reach(role, action) != authz.None {
+			if authz.ReachOf(role, action) != authz.None {
 				t.Errorf("%s may %q", role, action)
 			}
 		}
@@ -132,6 +132,6 @@ func endpoint(path string) string {
 
 func BenchmarkReach(b *testing.B) {
 	for b.Loop() {
-		authz.Reach(authz.Nurse, authz.ReadAlerts)
+		authz.ReachOf(authz.Nurse, authz.ReadAlerts)
 	}
 }

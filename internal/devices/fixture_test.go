@@ -39,7 +39,7 @@ func newFixture(t *testing.T) *fixture {
 	w.engine = devices.NewEngine(devices.Rules{PracticeZone: newYork, ManagedMode: true, DeliveryWorkingDays: 5, MissedDaysBeforeEscalation: 3})
 	w.readings = ingest.NewReadingStore(ingest.Rules{PracticeZone: newYork})
 	hooks.Bind(w.app, hooks.Engines{
-		Observations: w.readings, Directory: patients.NewDirectory(), Zone: newYork, Clock: func() time.Time { return w.now },
+		ReadingStore: w.readings, Directory: patients.NewDirectory(), Zone: newYork, Clock: func() time.Time { return w.now },
 		EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	return w

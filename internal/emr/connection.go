@@ -135,7 +135,7 @@ func consumeAuthState(app core.App, state string, now time.Time) (user *collecti
 		return nil, "", invalid
 	case err != nil:
 		return nil, "", fmt.Errorf("consume EMR sign-in state: %w", err)
-	case !user.Active() || authz.Reach(authz.Role(user.Role()), authz.ConnectEMR) == authz.None:
+	case !user.Active() || authz.ReachOf(authz.Role(user.Role()), authz.ConnectEMR) == authz.None:
 		return nil, "", invalid
 	}
 	return user, verifier, nil

@@ -26,7 +26,7 @@ func newApp(t testing.TB, rules ingest.Rules) (*tests.TestApp, *ingest.ReadingSt
 	t.Helper()
 	app, engine := vigiltest.NewApp(t), ingest.NewReadingStore(rules)
 	hooks.Bind(app, hooks.Engines{
-		Observations: engine, Directory: patients.NewDirectory(), Zone: newYork,
+		ReadingStore: engine, Directory: patients.NewDirectory(), Zone: newYork,
 		Clock: func() time.Time { return now }, EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	return app, engine

@@ -108,7 +108,7 @@ func TestRejectedRecordIsReported(t *testing.T) {
 	_, other := newPipelineApp(t)
 	engine = other
 	hooks.Bind(app, hooks.Engines{
-		Observations: other.Readings, Directory: patients.NewDirectory(), Zone: easternTime, Clock: pipelineClock,
+		ReadingStore: other.Readings, Directory: patients.NewDirectory(), Zone: easternTime, Clock: pipelineClock,
 		ReportImplausible: func(app core.App, record *core.Record, by audit.Actor, at time.Time) error {
 			return engine.ReportImplausibleRecord(app, record, by, at)
 		},

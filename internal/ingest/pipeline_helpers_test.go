@@ -38,7 +38,7 @@ func newPipelineApp(t testing.TB) (*tests.TestApp, *ingest.Pipeline) {
 	t.Helper()
 	app, readings := vigiltest.NewApp(t), ingest.NewReadingStore(pipelineRules)
 	hooks.Bind(app, hooks.Engines{
-		Observations: readings, Directory: patients.NewDirectory(), Zone: easternTime,
+		ReadingStore: readings, Directory: patients.NewDirectory(), Zone: easternTime,
 		Clock: pipelineClock, EvictUser: func(string) {}, Wake: func() {}, WakeMailer: func() {},
 	})
 	return app, ingest.NewPipeline(ingest.PipelineOptions{

@@ -102,7 +102,7 @@ func (r reminder) announce(app core.App, user *collections.User, local time.Time
 }
 
 func writeReviews(app core.App, user *collections.User, _ time.Time) (string, error) {
-	waiting, err := collections.CountPatientsToReview(app, collections.Scope(user.Id))
+	waiting, err := collections.CountPatientsToReview(app, collections.CareTeamScope(user.Id))
 	if err != nil || waiting == 0 {
 		return "", err
 	}
@@ -146,14 +146,14 @@ const (
 // assistants, and billing tasks for billers. It returns "" if there is nothing to report. Source: docs/decisions/notifications.md, "Daily digest".
 func writeDigest(app core.App, user *collections.User, local time.Time) (string, error) {
 	role := authz.Role(user.Role())
-	scope := collections.Scope("")
+	scope := collections.CareTeamScope("")
 	if clinicians[role] {
 		own, err := collections.CountTeamPatients(app, user.Id)
 		if err != nil {
 			return "", err
 		}
 		if own > 0 {
-			scope = collections.Scope(user.Id)
+			scope = collections.CareTeamScope(user.Id)
 		}
 	}
 	var parts []string
@@ -187,7 +187,7 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 }
 
 // nightSummary returns alerts since the previous evening and open escalations.
-func nightSummary(app core.App, scope collections.Scope, local time.Time) (parts []string, err error) {
+func nightSummary(app core.App, scope collections.CareTeamScope, local time.Time) (parts []string, err error) {
 	evening := time.Date(local.Year(), local.Month(), local.Day()-1, eveningHour, 0, 0, 0, local.Location())
 	levels, err := collections.CountAlertsSince(app, scope, evening)
 	if err != nil {

@@ -73,7 +73,7 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 			return err
 		}
 		if d.kind == collections.CompetingService {
-			if err != nil || authz.Reach(authz.Role(user.Role()), authz.RecordOrders) == authz.None {
+			if err != nil || authz.ReachOf(authz.Role(user.Role()), authz.RecordOrders) == authz.None {
 				return fault.Field("author_id", msgCompetingAuthor)
 			}
 		} else if err != nil || !canOrder(authz.Role(user.Role())) {

@@ -126,7 +126,7 @@ func (p *Publisher) admit(app core.App, token string, now time.Time) (auth.Calle
 	switch {
 	case err != nil:
 		return caller, err
-	case authz.Reach(caller.Role, authz.ReadTriage) == authz.None:
+	case authz.ReachOf(caller.Role, authz.ReadTriage) == authz.None:
 		return caller, fault.Denied()
 	case caller.NeedsTwoFactor:
 		return caller, fault.New(fault.Forbidden, "two_factor_setup_required", "Set up two-factor authentication first.")

@@ -67,9 +67,9 @@ func (s *Server) permit(c *Call, row Route) error {
 	if c.Caller.Client != nil {
 		return c.permitClient(row)
 	}
-	c.Scope = authz.Reach(c.Caller.Role, row.Permission)
+	c.Reach = authz.ReachOf(c.Caller.Role, row.Permission)
 	switch {
-	case c.Scope == authz.None:
+	case c.Reach == authz.None:
 		return fault.Denied()
 	case c.Caller.NeedsTwoFactor && !strings.HasPrefix(row.Path, BasePath+"/auth/"):
 		return fault.New(fault.Forbidden, "two_factor_setup_required", "Set up two-factor authentication first.")

@@ -14,7 +14,7 @@ import (
 )
 
 func scope(c *web.Call) error {
-	return c.OK(fmt.Sprintf("%s %d %d", c.Caller.Role, c.Caller.ID, c.Scope))
+	return c.OK(fmt.Sprintf("%s %d %d", c.Caller.Role, c.Caller.ID, c.Reach))
 }
 
 func TestRolesDecideBeforeAnyLookup(t *testing.T) {

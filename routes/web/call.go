@@ -30,7 +30,7 @@ type Call struct {
 	Request *http.Request
 
 	Caller auth.Caller // set on rows that require no token only if the request has a valid one
-	Scope  authz.Scope // the reach of the caller's permission
+	Reach  authz.Reach // the reach of the caller's permission
 	Now    time.Time   // UTC; the request's only reading of the clock
 
 	RequestID string

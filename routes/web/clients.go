@@ -17,7 +17,7 @@ func (c *Call) permitClient(row Route) error {
 	case !client.Scopes.Allow(row.Scope):
 		return c.insufficientScope(row.Scope)
 	}
-	c.Scope = authz.All
+	c.Reach = authz.All
 	return nil
 }
 

@@ -63,8 +63,8 @@ func (s *Server) refuse(c *Call, row Route, err error) {
 		c.Header().Set("Retry-After", strconv.Itoa(wholeSeconds(f.RetryAfter)))
 	}
 	kind, body := JSONType, errorBody(f)
-	if s.OtherForm != nil {
-		if other, otherBody := s.OtherForm(row, c.Request, f); other != "" {
+	if s.RenderFault != nil {
+		if other, otherBody := s.RenderFault(row, c.Request, f); other != "" {
 			kind, body = other, otherBody
 		}
 	}

@@ -180,7 +180,7 @@ func TestInterruptedWork(t *testing.T) {
 		if !bounded || time.Until(deadline) > 30*time.Second {
 			t.Errorf("work bounded %v by %v", bounded, time.Until(deadline))
 		}
-		return c.Done(nil)
+		return c.NoContent(nil)
 	})
 	expect(t, ask(t.Context()), 204, "")
 }

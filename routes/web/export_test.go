@@ -48,7 +48,7 @@ func ListNumbers(c *Call, count int) error {
 	for n := p.Offset(); n < min(p.Offset()+p.Size, count); n++ {
 		page = append(page, n)
 	}
-	return List(c, p, count, page, 0)
+	return RespondPage(c, p, count, page, 0)
 }
 
 // NewTestCall is a call without a server.

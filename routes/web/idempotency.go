@@ -106,9 +106,9 @@ func (s *Server) replay(c *Call, a *idempotency.Answer) error {
 	if a.Rights != c.rights() {
 		return fault.New(fault.Forbidden, "permission_denied", "Your permissions have changed since this was answered. Use a new Idempotency-Key.")
 	}
-	if s.Reach != nil {
+	if s.AuthorizePatient != nil {
 		for _, patient := range a.Patients {
-			if err := s.Reach(c, patient); err != nil {
+			if err := s.AuthorizePatient(c, patient); err != nil {
 				return err
 			}
 		}

@@ -63,8 +63,8 @@ type Page[T any] struct {
 	Unreadable int `json:"unreadable,omitempty"`
 }
 
-// List answers 200 with one page of count entries, without unreadable ones, or 404 for a page beyond the end.
-func List[T any](c *Call, p Paging, count int, results []T, unreadable int) error {
+// RespondPage answers 200 with one page of count entries, without unreadable ones, or 404 for a page beyond the end.
+func RespondPage[T any](c *Call, p Paging, count int, results []T, unreadable int) error {
 	page, err := PageOf(c, p, count, results)
 	if err != nil {
 		return err
@@ -73,18 +73,18 @@ func List[T any](c *Call, p Paging, count int, results []T, unreadable int) erro
 	return c.OK(page)
 }
 
-// Listed is List for the results of a finder, each rendered by view, or returns the finder's error.
-func Listed[T, V any](c *Call, p Paging, view func(T) V) func([]T, int, error) error {
+// RespondPageOf is RespondPage for the results of a finder, each rendered by view, or returns the finder's error.
+func RespondPageOf[T, V any](c *Call, p Paging, view func(T) V) func([]T, int, error) error {
 	return func(page []T, count int, err error) error {
 		if err != nil {
 			return err
 		}
-		return List(c, p, count, Views(page, view), 0)
+		return RespondPage(c, p, count, Map(page, view), 0)
 	}
 }
 
-// ListBody encodes the answer of [List] for a handler that caches it; it has no unreadable entries.
-func ListBody[T any](c *Call, p Paging, count int, results []T) ([]byte, error) {
+// EncodePage encodes the answer of [RespondPage] for a handler that caches it; it has no unreadable entries.
+func EncodePage[T any](c *Call, p Paging, count int, results []T) ([]byte, error) {
 	page, err := PageOf(c, p, count, results)
 	if err != nil {
 		return nil, err
@@ -92,25 +92,25 @@ func ListBody[T any](c *Call, p Paging, count int, results []T) ([]byte, error) 
 	return Encode(page)
 }
 
-// ListWhole answers with the requested page of a list that is short enough to read whole, and counts the unreadable
+// RespondSlice answers with the requested page of a list that is short enough to read whole, and counts the unreadable
 // entries of all pages.
-func ListWhole[T any](c *Call, all []T, unreadable int) error {
+func RespondSlice[T any](c *Call, all []T, unreadable int) error {
 	q := c.Query()
 	p := q.Paging()
 	if err := q.Err(); err != nil {
 		return err
 	}
 	from := min(p.Offset(), len(all))
-	return List(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
+	return RespondPage(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
 }
 
-// ListedWhole is ListWhole for the results of a finder, each rendered by view, or returns the finder's error.
-func ListedWhole[T, V any](c *Call, view func(T) V) func([]T, error) error {
+// RespondSliceOf is RespondSlice for the results of a finder, each rendered by view, or returns the finder's error.
+func RespondSliceOf[T, V any](c *Call, view func(T) V) func([]T, error) error {
 	return func(all []T, err error) error {
 		if err != nil {
 			return err
 		}
-		return ListWhole(c, Views(all, view), 0)
+		return RespondSlice(c, Map(all, view), 0)
 	}
 }
 

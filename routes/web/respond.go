@@ -25,8 +25,8 @@ func (c *Call) OK(value any) error { return c.JSON(http.StatusOK, value) }
 // OKEncoded answers 200 with a body that [Encode] made.
 func (c *Call) OKEncoded(body []byte) error { return c.Send(http.StatusOK, JSONType, body) }
 
-// Answer is OK for a function's result, or returns its error.
-func (c *Call) Answer(value any, err error) error {
+// Respond is OK for a function's result, or returns its error.
+func (c *Call) Respond(value any, err error) error {
 	if err != nil {
 		return err
 	}
@@ -36,8 +36,8 @@ func (c *Call) Answer(value any, err error) error {
 // Created answers 201.
 func (c *Call) Created(value any) error { return c.JSON(http.StatusCreated, value) }
 
-// Done answers 204, or returns the error.
-func (c *Call) Done(err error) error {
+// NoContent answers 204, or returns the error.
+func (c *Call) NoContent(err error) error {
 	if err != nil {
 		return err
 	}
@@ -114,8 +114,8 @@ func readBy[B, V any](decode func(any) error, read func(B, *validate.Checks) V) 
 	return value, checks.Err()
 }
 
-// Show answers with a view of a function's result, or returns its error.
-func Show[T, V any](answer func(any) error, view func(T) V) func(T, error) error {
+// RespondWith answers with a view of a function's result, or returns its error.
+func RespondWith[T, V any](answer func(any) error, view func(T) V) func(T, error) error {
 	return func(value T, err error) error {
 		if err != nil {
 			return err
@@ -124,8 +124,8 @@ func Show[T, V any](answer func(any) error, view func(T) V) func(T, error) error
 	}
 }
 
-// Views renders each row.
-func Views[T, V any](rows []T, view func(T) V) []V {
+// Map renders each row.
+func Map[T, V any](rows []T, view func(T) V) []V {
 	views := make([]V, len(rows))
 	for i, row := range rows {
 		views[i] = view(row)

@@ -74,12 +74,12 @@ type Server struct {
 	Produces func(Route) []string
 	// Refused is called for every error answer; it may be nil.
 	Refused func(Route, error)
-	// OtherForm renders a fault in another format if the caller accepts it; "" keeps the contract's format. It may be
+	// RenderFault renders a fault in another format if the caller accepts it; "" keeps the contract's format. It may be
 	// nil.
-	OtherForm func(Route, *http.Request, *fault.Error) (contentType string, body []byte)
+	RenderFault func(Route, *http.Request, *fault.Error) (contentType string, body []byte)
 
-	// Reach denies access to a patient that the caller may not see; it may be nil.
-	Reach func(c *Call, patientID string) error
+	// AuthorizePatient denies access to a patient that the caller may not see; it may be nil.
+	AuthorizePatient func(c *Call, patientID string) error
 
 	patterns *http.ServeMux // all patterns of the routes, to distinguish 404 from 405
 	reads    *audit.Group   // batches the audit records of reads
