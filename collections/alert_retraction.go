@@ -1,8 +1,6 @@
 package collections
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -12,6 +10,17 @@ import (
 // undecidedImplausible matches superseded alerts about undecided quarantined events, which have no observation.
 const undecidedImplausible = `(resolution_reason = 'superseded' AND
 	quarantine_id IN (SELECT id FROM gateway_events WHERE status IN ('` + EventOpen + `', '` + EventRejected + `')))`
+
+// notRetracted excludes alerts of retracted readings.
+const notRetracted = `resolution_reason != 'withdrawn'
+	AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')`
+
+// LastUnretractedAlert returns the measurement time of a patient's last alert of a type that was not retracted, or zero.
+func LastUnretractedAlert(app core.App, patientID, alertType string) (time.Time, error) {
+	at, err := queryValue[string](app, "find last alert", `SELECT COALESCE(MAX(measured_at), '') FROM alerts a
+		WHERE patient = {:patient} AND type = {:type} AND `+notRetracted, dbx.Params{"patient": patientID, "type": alertType})
+	return ParseInstant(at), err
+}
 
 // AlertsToReevaluate returns a patient's unretracted alerts of some types about values measured before a time that are active or were
 // auto-resolved since another time.
@@ -69,16 +78,3 @@ func (a *Alert) Retract(tx core.App, reason string, now time.Time) error {
 }
 
 func (a *Alert) NormalReadings() int { return a.GetInt("normal_readings") }
-
-// BySystem reports whether the service opened the escalation.
-func (e *Escalation) BySystem() bool { return e.CreatedBy() == "system" }
-
-// ApplyRetraction sets the priority of the remaining alerts and, if the escalation's own alert was retracted, another alert with its message.
-func (e *Escalation) ApplyRetraction(tx core.App, about *Alert, priority string, now time.Time) error {
-	changes := map[string]any{"priority": priority, "updated_at": Instant(now)}
-	if about.Id != e.AlertID() {
-		changes["alert"], changes["reason"] = about.Id, about.Message().Reveal()
-	}
-	e.Load(changes)
-	return Update(tx, e.ProxyRecord(), slices.Sorted(maps.Keys(changes))...)
-}

@@ -159,6 +159,12 @@ func ResolvePatientAlerts(tx core.App, patientID, status, by string, now time.Ti
 	return resolveAlerts(tx, `patient = {:patient} AND status IN ('active', 'acknowledged')`, dbx.Params{"patient": patientID}, status, by, now)
 }
 
+// ResolveObservationAlerts gives the open alerts of a type about a reading a closed status.
+func ResolveObservationAlerts(tx core.App, observationID, alertType, status, by string, now time.Time) ([]ResolvedAlert, error) {
+	return resolveAlerts(tx, `observation = {:observation} AND observation != '' AND type = {:type} AND status IN ('active', 'acknowledged')`,
+		dbx.Params{"observation": observationID, "type": alertType}, status, by, now)
+}
+
 // resolveAlerts closes alerts and keeps the first acknowledgment.
 func resolveAlerts(tx core.App, where string, params dbx.Params, status, by string, now time.Time) ([]ResolvedAlert, error) {
 	params["status"], params["by"], params["at"] = status, by, Instant(now)
@@ -265,27 +271,21 @@ func AcknowledgedOrResolvedAt(app core.App, patientID, by string, at time.Time) 
 		dbx.Params{"patient": patientID, "by": by, "at": Instant(at)})
 }
 
-// LastReview returns when a patient was last reviewed and by which user, or zero.
-func LastReview(app core.App, patientID string) (at time.Time, by string, err error) {
-	rows, err := queryAll[struct {
-		At string `db:"last_reviewed_at"`
-		By string `db:"last_reviewed_by"`
-	}](app, "read the last review", `SELECT last_reviewed_at, last_reviewed_by FROM triage_scores WHERE patient = {:patient}`, dbx.Params{"patient": patientID})
-	if err != nil || len(rows) == 0 {
-		return time.Time{}, "", err
-	}
-	return ParseInstant(rows[0].At), rows[0].By, nil
-}
-
-// HasReadingSince reports whether a reading of a patient was stored since a time; deviceID narrows to one device unless "".
-func HasReadingSince(app core.App, patientID, deviceID string, since time.Time) (bool, error) {
-	return queryValue[bool](app, "look for readings", `SELECT EXISTS (SELECT 1 FROM observations WHERE patient = {:patient}
-		AND {:device} IN ('', device_id) AND created_at >= {:since})`, dbx.Params{"patient": patientID, "device": deviceID, "since": Instant(since)})
-}
-
 // HasMissedReadingAlert reports whether a patient has a missed_reading alert for a day.
 func HasMissedReadingAlert(app core.App, patientID, day string) (bool, error) {
 	return queryValue[bool](app, "find missed_reading alert",
 		`SELECT EXISTS (SELECT 1 FROM alerts WHERE patient = {:patient} AND parameter = {:day} AND type = 'missed_reading')`,
 		dbx.Params{"patient": patientID, "day": day})
+}
+
+// HasSuspectAlertInRun reports whether an alert of the type was raised for another suspect reading of the same run. A run is the suspect
+// readings of a patient and kind with no final one measured in between.
+func HasSuspectAlertInRun(app core.App, id, alertType string) (bool, error) {
+	return queryValue[bool](app, "look for an alert of the suspect run", `SELECT EXISTS (
+		SELECT 1 FROM observations o JOIN observations other ON other.patient = o.patient AND other.observation_type = o.observation_type
+			AND other.status = 'suspect' AND other.id != o.id
+		JOIN alerts a ON a.observation = other.id AND a.observation != '' AND a.type = {:type}
+		WHERE o.id = {:id} AND NOT EXISTS (SELECT 1 FROM observations held WHERE held.patient = o.patient AND held.observation_type = o.observation_type
+			AND held.status = 'final' AND held.measured_at BETWEEN min(o.measured_at, other.measured_at) AND max(o.measured_at, other.measured_at)))`,
+		dbx.Params{"id": id, "type": alertType})
 }

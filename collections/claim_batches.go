@@ -57,11 +57,7 @@ type BatchRow struct {
 
 // PageOfClaimBatches returns a page of batches, newest first, and the total.
 func PageOfClaimBatches(app core.App, offset, limit int) (page []BatchRow, total int, err error) {
-	if total, err = queryValue[int](app, "count claim batches", "SELECT COUNT(*) FROM claim_batches", nil); err != nil {
-		return nil, 0, err
-	}
-	err = app.DB().Select(batchColumns...).From(ClaimBatches).OrderBy("interchange_control_number DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	return page, total, wrap(err, "list claim batches")
+	return pageOfRows[BatchRow](app, ClaimBatches, batchColumns, nil, []string{"interchange_control_number DESC"}, offset, limit)
 }
 
 // FindBatchRow finds a batch by id, without its file.

@@ -76,12 +76,8 @@ func (r ResponseRow) Unmatched() int {
 
 // PageOfClaimResponses returns a page of responses, newest first, and the total.
 func PageOfClaimResponses(app core.App, offset, limit int) (page []ResponseRow, total int, err error) {
-	if total, err = queryValue[int](app, "count claim responses", "SELECT COUNT(*) FROM claim_responses", nil); err != nil {
-		return nil, 0, err
-	}
-	err = app.DB().Select("id", "type", "control_number", "CAST(applied AS INTEGER) AS applied", "created_by", "created_at", "finished_at", "unmatched").
-		From(ClaimResponses).OrderBy("created_at DESC", "id DESC").Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	return page, total, wrap(err, "list claim responses")
+	columns := []string{"id", "type", "control_number", "CAST(applied AS INTEGER) AS applied", "created_by", "created_at", "finished_at", "unmatched"}
+	return pageOfRows[ResponseRow](app, ClaimResponses, columns, nil, []string{"created_at DESC", "id DESC"}, offset, limit)
 }
 
 // FinishClaimResponse stores the result of applying a response.

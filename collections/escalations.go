@@ -1,6 +1,8 @@
 package collections
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -210,4 +212,17 @@ func NotifiedCriticalAlerts(app core.App, patientID string, since, closedSince t
 		ORDER BY n.created_at DESC, b.id DESC LIMIT +{:most}`, dbx.Params{
 		"patient": patientID, "since": Instant(since), "closed": Instant(closedSince), "most": maxNotifiedAlerts,
 	})
+}
+
+// BySystem reports whether the service opened the escalation.
+func (e *Escalation) BySystem() bool { return e.CreatedBy() == "system" }
+
+// ApplyRetraction sets the priority of the remaining alerts and, if the escalation's own alert was retracted, another alert with its message.
+func (e *Escalation) ApplyRetraction(tx core.App, about *Alert, priority string, now time.Time) error {
+	changes := map[string]any{"priority": priority, "updated_at": Instant(now)}
+	if about.Id != e.AlertID() {
+		changes["alert"], changes["reason"] = about.Id, about.Message().Reveal()
+	}
+	e.Load(changes)
+	return Update(tx, e.ProxyRecord(), slices.Sorted(maps.Keys(changes))...)
 }

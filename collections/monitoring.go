@@ -160,46 +160,37 @@ func RecentlyMeasured(app core.App, since time.Time) ([]MeasuredKind, error) {
 		dbx.Params{"since": Instant(since)})
 }
 
-// CareTeamScope narrows counts to the patients of a user's care teams; "" counts all patients.
-type CareTeamScope string
-
-func (s CareTeamScope) and(patientColumn string) dbx.Expression {
-	if s == "" {
-		return dbx.NewExp("TRUE")
-	}
-	return OnCareTeam(patientColumn, string(s))
-}
-
 // CountTeamPatients counts the active patients of a user's care teams.
 func CountTeamPatients(app core.App, userID string) (int, error) {
 	return countOf(app.DB().Select("COUNT(*)").From(Patients).Where(dbx.And(dbx.NewExp("active = TRUE AND deleted_at = ''"), OnCareTeam("id", userID))))
 }
 
-// CountAlertsSince counts alerts by level.
-func CountAlertsSince(app core.App, scope CareTeamScope, since time.Time) (map[string]int, error) {
-	return readMap[int]("count alerts", app.DB().Select("level", "COUNT(*) AS count").From(Alerts).
-		Where(dbx.And(dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)}), scope.and("patient"))).GroupBy("level"))
+// CountAlertsSince counts alerts by level; careTeamOf narrows to a user's care teams, here and in the next functions, and "" counts all.
+func CountAlertsSince(app core.App, careTeamOf string, since time.Time) (map[string]int, error) {
+	where := Conditions{dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)})}.OnCareTeamOf(careTeamOf)
+	return readMap[int]("count alerts", app.DB().Select("level", "COUNT(*) AS count").From(Alerts).Where(AllOf(where)).GroupBy("level"))
 }
 
 // CountOpenEscalations counts open and in-progress escalations.
-func CountOpenEscalations(app core.App, scope CareTeamScope) (int, error) {
-	return countOf(app.DB().Select("COUNT(*)").From(Escalations).
-		Where(dbx.And(dbx.NewExp("status IN ('open', 'in_progress')"), scope.and("patient"))))
+func CountOpenEscalations(app core.App, careTeamOf string) (int, error) {
+	return Conditions{}.And("status IN ('open', 'in_progress')").OnCareTeamOf(careTeamOf).Count(app, Escalations)
 }
 
 // CountPatientsToReview counts the patients who need a review.
-func CountPatientsToReview(app core.App, scope CareTeamScope) (int, error) {
-	return countOf(app.DB().Select("COUNT(*)").From(TriageScores).
-		Where(dbx.And(dbx.NewExp("listed = TRUE AND needs_review = TRUE"), scope.and("patient"))))
+func CountPatientsToReview(app core.App, careTeamOf string) (int, error) {
+	return Conditions{}.And("listed = TRUE AND needs_review = TRUE").OnCareTeamOf(careTeamOf).Count(app, TriageScores)
 }
 
 // CountPatientsBehind counts active patients with a device and readings on fewer than that many days since a day, YYYY-MM-DD.
-func CountPatientsBehind(app core.App, scope CareTeamScope, since string, days int) (int, error) {
-	return countOf(app.DB().Select("COUNT(*)").From("patients p").Where(dbx.And(
-		dbx.NewExp(`p.active = TRUE AND p.deleted_at = '' AND
-			EXISTS (SELECT 1 FROM device_assignments a WHERE a.patient = p.id AND a.unassigned_at = '') AND
-			(SELECT COUNT(DISTINCT r.day) FROM reading_days r WHERE r.patient = p.id AND r.day >= {:since}) < {:days}`,
-			dbx.Params{"since": since, "days": days}), scope.and("p.id"))))
+func CountPatientsBehind(app core.App, careTeamOf, since string, days int) (int, error) {
+	where := Conditions{dbx.NewExp(`p.active = TRUE AND p.deleted_at = '' AND
+		EXISTS (SELECT 1 FROM device_assignments a WHERE a.patient = p.id AND a.unassigned_at = '') AND
+		(SELECT COUNT(DISTINCT r.day) FROM reading_days r WHERE r.patient = p.id AND r.day >= {:since}) < {:days}`,
+		dbx.Params{"since": since, "days": days})}
+	if careTeamOf != "" {
+		where = append(where, OnCareTeam("p.id", careTeamOf))
+	}
+	return where.Count(app, "patients p")
 }
 
 // BillingByStatus counts billing entries by status.

@@ -286,6 +286,12 @@ func HasReadingAfter[Kind ~string](app core.App, patientID string, kinds []Kind,
 	return id != "", wrap(IgnoreNotFound(err), "look for later readings")
 }
 
+// HasReadingSince reports whether a reading of a patient was stored since a time; deviceID narrows to one device unless "".
+func HasReadingSince(app core.App, patientID, deviceID string, since time.Time) (bool, error) {
+	return queryValue[bool](app, "look for readings", `SELECT EXISTS (SELECT 1 FROM observations WHERE patient = {:patient}
+		AND {:device} IN ('', device_id) AND created_at >= {:since})`, dbx.Params{"patient": patientID, "device": deviceID, "since": Instant(since)})
+}
+
 // HasReadingStoredAfter reports whether a patient has a trusted reading stored after a time.
 func HasReadingStoredAfter(app core.App, patientID string, after time.Time) (bool, error) {
 	return queryValue[bool](app, "look for readings stored later", `SELECT EXISTS (SELECT 1 FROM observations
@@ -304,17 +310,6 @@ func FlaggedTimes[Kind ~string](app core.App, patientID string, kinds []Kind, co
 	return times, wrap(err, "read flagged readings")
 }
 
-// LastUnretractedAlert returns the measurement time of a patient's last alert of a type that was not retracted, or zero.
-func LastUnretractedAlert(app core.App, patientID, alertType string) (time.Time, error) {
-	at, err := queryValue[string](app, "find last alert", `SELECT COALESCE(MAX(measured_at), '') FROM alerts a
-		WHERE patient = {:patient} AND type = {:type} AND `+notRetracted, dbx.Params{"patient": patientID, "type": alertType})
-	return ParseInstant(at), err
-}
-
-// notRetracted excludes alerts of retracted readings.
-const notRetracted = `resolution_reason != 'withdrawn'
-	AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')`
-
 // ObservationReview is the review state of a stored reading, and the columns that depend on it.
 type ObservationReview struct {
 	Status, State, Reason, ConfirmedBy string
@@ -330,18 +325,6 @@ func SetReview(tx core.App, id string, r ObservationReview, now time.Time) error
 		"status": r.Status, "review_state": r.State, "suspect_reason": r.Reason, "confirmed_by": r.ConfirmedBy, "confirmed_at": Instant(r.ConfirmedAt),
 		"fhir_status": r.FHIRStatus, "fhir_version": r.FHIRVersion, "transformed_at": Instant(r.TransformedAt), "updated_at": Instant(now),
 	}, dbx.HashExp{"id": id})
-}
-
-// HasSuspectAlertInRun reports whether an alert of the type was raised for another suspect reading of the same run. A run is the suspect
-// readings of a patient and kind with no final one measured in between.
-func HasSuspectAlertInRun(app core.App, id, alertType string) (bool, error) {
-	return queryValue[bool](app, "look for an alert of the suspect run", `SELECT EXISTS (
-		SELECT 1 FROM observations o JOIN observations other ON other.patient = o.patient AND other.observation_type = o.observation_type
-			AND other.status = 'suspect' AND other.id != o.id
-		JOIN alerts a ON a.observation = other.id AND a.observation != '' AND a.type = {:type}
-		WHERE o.id = {:id} AND NOT EXISTS (SELECT 1 FROM observations held WHERE held.patient = o.patient AND held.observation_type = o.observation_type
-			AND held.status = 'final' AND held.measured_at BETWEEN min(o.measured_at, other.measured_at) AND max(o.measured_at, other.measured_at)))`,
-		dbx.Params{"id": id, "type": alertType})
 }
 
 // IsNextSuspect reports whether the next measured reading of an observation's patient and kind is suspect.
@@ -364,10 +347,4 @@ func SuspectsWithoutAlert(app core.App, id, alertType, otherReason string) ([]st
 				AND held.measured_at BETWEEN min(o.measured_at, other.measured_at) AND max(o.measured_at, other.measured_at))
 		ORDER BY other.measured_at, other.id`,
 		dbx.Params{"id": id, "type": alertType, "reason": otherReason})
-}
-
-// ResolveObservationAlerts gives the open alerts of a type about a reading a closed status.
-func ResolveObservationAlerts(tx core.App, observationID, alertType, status, by string, now time.Time) ([]ResolvedAlert, error) {
-	return resolveAlerts(tx, `observation = {:observation} AND observation != '' AND type = {:type} AND status IN ('active', 'acknowledged')`,
-		dbx.Params{"observation": observationID, "type": alertType}, status, by, now)
 }

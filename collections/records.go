@@ -96,6 +96,15 @@ func pageOf[T any, P proxy[T]](app core.App, collection string, where dbx.Expres
 	return page, total, wrap(err, "list %s", collection)
 }
 
+// pageOfRows is pageOf for some columns, which are scanned into structs by their db tags.
+func pageOfRows[T any](app core.App, table string, columns []string, where Conditions, order []string, offset, limit int) (page []T, total int, err error) {
+	if total, err = where.Count(app, table); err != nil {
+		return nil, 0, err
+	}
+	err = app.DB().Select(columns...).From(table).Where(AllOf(where)).OrderBy(order...).Offset(int64(offset)).Limit(int64(limit)).All(&page)
+	return page, total, wrap(err, "list %s", table)
+}
+
 // instantOf parses the time in a column of a record.
 func instantOf(record interface{ GetString(column string) string }, column string) time.Time {
 	return ParseInstant(record.GetString(column))

@@ -147,3 +147,15 @@ func (c Conditions) Escalated() Conditions { return c.And(escalated) }
 func CountListedOfTeam(app core.App, userID string) (int, error) {
 	return listed(userID).Count(app, TriageScores)
 }
+
+// LastReview returns when a patient was last reviewed and by which user, or zero.
+func LastReview(app core.App, patientID string) (at time.Time, by string, err error) {
+	rows, err := queryAll[struct {
+		At string `db:"last_reviewed_at"`
+		By string `db:"last_reviewed_by"`
+	}](app, "read the last review", `SELECT last_reviewed_at, last_reviewed_by FROM triage_scores WHERE patient = {:patient}`, dbx.Params{"patient": patientID})
+	if err != nil || len(rows) == 0 {
+		return time.Time{}, "", err
+	}
+	return ParseInstant(rows[0].At), rows[0].By, nil
+}

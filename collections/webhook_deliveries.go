@@ -168,12 +168,7 @@ func FindWebhookDelivery(app core.App, id string) (d WebhookDelivery, err error)
 // PageOfWebhookDeliveries returns a page of a webhook's deliveries, newest first, and the total; status "" selects all.
 func PageOfWebhookDeliveries(app core.App, webhook, status string, offset, limit int) (page []WebhookDelivery, total int, err error) {
 	where := Conditions{dbx.HashExp{"webhook": webhook}}.Equal("status", status)
-	if total, err = where.Count(app, WebhookDeliveries); err != nil {
-		return nil, 0, err
-	}
-	err = app.DB().Select("*").From(WebhookDeliveries).Where(dbx.And(where...)).OrderBy("created_at DESC", "id DESC").
-		Offset(int64(offset)).Limit(int64(limit)).All(&page)
-	return page, total, wrap(err, "list deliveries")
+	return pageOfRows[WebhookDelivery](app, WebhookDeliveries, []string{"*"}, where, []string{"created_at DESC", "id DESC"}, offset, limit)
 }
 
 // CountFailedWebhookDeliveries counts the failed deliveries, without tests.

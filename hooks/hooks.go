@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/realtime"
+	"github.com/vigilhealth/vigil/internal/templates"
 )
 
 // Engines is what the handlers call, built once in cmd.
@@ -101,30 +102,30 @@ var table = []row{
 	{updating, []string{collections.Users}, orderRules, (*hooks).endSessions},
 	{saving, []string{core.CollectionNameSuperusers}, orderRules, (*hooks).guardSuperuser},
 	{saving, []string{collections.Patients}, orderRules, (*hooks).guardPatient},
-	{saving, []string{collections.CareTeamMembers}, orderRules, (*hooks).guardMember},
+	{saving, []string{collections.CareTeamMembers}, orderRules, check(patients.GuardMember)}, // only users with a care-team role
 	{saving, []string{collections.Consents}, orderRules, (*hooks).guardConsent},
 	{saving, []string{collections.Thresholds}, orderRules, (*hooks).guardThresholds},
 	{deleting, []string{collections.Thresholds}, orderRules, (*hooks).deleteThresholds},
-	{saving, []string{collections.ThresholdTemplates}, orderRules, (*hooks).guardTemplate},
+	{saving, []string{collections.ThresholdTemplates}, orderRules, check(templates.Guard)}, // and keeps its version and sign-off
 	{creating, []string{collections.Alerts}, orderRules, refuseDashboard("Alerts are raised by readings and devices.")},
 	{updating, []string{collections.Alerts}, orderRules, (*hooks).guardAlert},
 	{saving, []string{collections.Escalations}, orderRules, (*hooks).guardEscalation},
 	{saving, []string{collections.DeviceAssignments}, orderRules, (*hooks).guardAssignment},
 	{updating, []string{collections.TimeEntries}, orderRules, (*hooks).recheckTime},
-	{saving, []string{collections.PayerRates}, orderRules, (*hooks).guardRate},
+	{saving, []string{collections.PayerRates}, orderRules, refuseIf(func(r *core.Record) string { return billing.CheckRate(collections.RateOf(r)) })},
 	{saving, []string{collections.Orders}, orderRules, refuseDashboard("Orders are recorded through the API and cannot be changed.")},
-	{saving, []string{collections.FeeSchedule}, orderRules, (*hooks).guardFee},
+	{saving, []string{collections.FeeSchedule}, orderRules, refuseIf(func(r *core.Record) string { return billing.CheckFee(collections.FeeOf(r)) })},
 	{saving, serviceOwned, orderRules, refuseDashboard("Only the service writes records of this kind.")},
 	{creating, []string{collections.Observations}, orderRules, (*hooks).createObservation},
 	{updating, []string{collections.Observations}, orderRules, (*hooks).refuseChange},
 
 	{afterSave, []string{collections.Patients}, orderRules, (*hooks).refreshDirectory},
-	{afterChange, []string{collections.Users}, orderRules, (*hooks).evictUser},
-	{afterChange, []string{collections.Clients}, orderRules, (*hooks).evictClient},
-	{afterChange, []string{collections.Webhooks}, orderRules, (*hooks).webhookChanged},
-	{afterCreate, []string{collections.Observations}, orderRules, (*hooks).wakeWorker},
+	{afterChange, []string{collections.Users}, orderRules, notify(func(h *hooks) func(string) { return h.EvictUser })},
+	{afterChange, []string{collections.Clients}, orderRules, notify(func(h *hooks) func(string) { return h.EvictClient })},
+	{afterChange, []string{collections.Webhooks}, orderRules, notify(func(h *hooks) func(string) { return h.WebhookChanged })},
+	{afterCreate, []string{collections.Observations}, orderRules, wake(func(h *hooks) func() { return h.Wake })},
 	{afterSave, []string{collections.Patients}, orderRules, (*hooks).wakeForLinked},
-	{afterCreate, []string{collections.Mails}, orderRules, (*hooks).wakeMailer},
+	{afterCreate, []string{collections.Mails}, orderRules, wake(func(h *hooks) func() { return h.WakeMailer })},
 }
 
 // auditedCollections are the collections with transactional writes, which are audited if they come from the dashboard.

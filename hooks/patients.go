@@ -33,11 +33,6 @@ func (h *hooks) wakeForLinked(e *core.RecordEvent) error {
 	return e.Next()
 }
 
-// guardMember accepts only users with a care-team role.
-func (h *hooks) guardMember(e *core.RecordEvent) error {
-	return continueIf(patients.GuardMember(e.App, e.Record, h.Clock()), e)
-}
-
 // guardConsent completes a new consent and allows only the revocation of a stored one.
 func (h *hooks) guardConsent(e *core.RecordEvent) error {
 	if err := continueIf(patients.GuardConsent(e.App, e.Record, writerOf(e.Record), h.Clock()), e); err != nil {

@@ -1,6 +1,8 @@
 package hooks
 
 import (
+	"time"
+
 	validation "github.com/pocketbase/ozzo-validation/v4"
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pocketbase/pocketbase/tools/router"
@@ -78,22 +80,39 @@ func refuseDashboard(sentence string) func(*hooks, *core.RecordEvent) error {
 	}
 }
 
-// Handlers after a commit only wake a worker and never fail: the row is stored, and the worker's sweep finds what a lost wake-up missed.
-
-// wakeWorker wakes the EMR worker.
-func (h *hooks) wakeWorker(e *core.RecordEvent) error {
-	h.Wake()
-	return e.Next()
+// refuseIf rejects the write with the problem of the record, as the API would: entries take their amounts from rates and fees, and keep them.
+func refuseIf(problemOf func(*core.Record) string) func(*hooks, *core.RecordEvent) error {
+	return func(_ *hooks, e *core.RecordEvent) error {
+		if problem := problemOf(e.Record); problem != "" {
+			return router.NewBadRequestError(problem, nil)
+		}
+		return e.Next()
+	}
 }
 
-// wakeMailer wakes the mailer.
-func (h *hooks) wakeMailer(e *core.RecordEvent) error {
-	h.WakeMailer()
-	return e.Next()
+// check calls the guard of an engine before the write, for every writer.
+func check(guard func(core.App, *core.Record, time.Time) error) func(*hooks, *core.RecordEvent) error {
+	return func(h *hooks, e *core.RecordEvent) error { return continueIf(guard(e.App, e.Record, h.Clock()), e) }
 }
 
-// evictUser removes the user from the cache of access tokens, so a changed role or a deactivation applies from the next request on.
-func (h *hooks) evictUser(e *core.RecordEvent) error {
-	h.EvictUser(e.Record.Id)
-	return e.Next()
+// Handlers after a commit only notify a worker or a cache and never fail: the row is stored, and the worker's sweep finds what a lost wake-up
+// missed.
+
+// notify calls an engine with the id of the changed record, unless the engine is nil. Evicted access tokens apply a changed role, a
+// deactivation or a deletion, also one in the dashboard, from the next request on.
+func notify(engine func(*hooks) func(id string)) func(*hooks, *core.RecordEvent) error {
+	return func(h *hooks, e *core.RecordEvent) error {
+		if call := engine(h); call != nil {
+			call(e.Record.Id)
+		}
+		return e.Next()
+	}
+}
+
+// wake wakes a worker.
+func wake(worker func(*hooks) func()) func(*hooks, *core.RecordEvent) error {
+	return func(h *hooks, e *core.RecordEvent) error {
+		worker(h)()
+		return e.Next()
+	}
 }

@@ -102,7 +102,7 @@ func (r reminder) announce(app core.App, user *collections.User, local time.Time
 }
 
 func writeReviews(app core.App, user *collections.User, _ time.Time) (string, error) {
-	waiting, err := collections.CountPatientsToReview(app, collections.CareTeamScope(user.Id))
+	waiting, err := collections.CountPatientsToReview(app, user.Id)
 	if err != nil || waiting == 0 {
 		return "", err
 	}
@@ -146,19 +146,19 @@ const (
 // assistants, and billing tasks for billers. It returns "" if there is nothing to report. Source: docs/decisions/notifications.md, "Daily digest".
 func writeDigest(app core.App, user *collections.User, local time.Time) (string, error) {
 	role := authz.Role(user.Role())
-	scope := collections.CareTeamScope("")
+	careTeamOf := ""
 	if clinicians[role] {
 		own, err := collections.CountTeamPatients(app, user.Id)
 		if err != nil {
 			return "", err
 		}
 		if own > 0 {
-			scope = collections.CareTeamScope(user.Id)
+			careTeamOf = user.Id
 		}
 	}
 	var parts []string
 	if clinicians[role] || role == authz.Admin {
-		night, err := nightSummary(app, scope, local)
+		night, err := nightSummary(app, careTeamOf, local)
 		if err != nil {
 			return "", err
 		}
@@ -166,7 +166,7 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 	}
 	if role != authz.DataMonitor {
 		since := local.AddDate(0, 0, -onTrackWindow).Format(time.DateOnly)
-		behind, err := collections.CountPatientsBehind(app, scope, since, onTrackDays)
+		behind, err := collections.CountPatientsBehind(app, careTeamOf, since, onTrackDays)
 		if err != nil {
 			return "", err
 		}
@@ -187,9 +187,9 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 }
 
 // nightSummary returns alerts since the previous evening and open escalations.
-func nightSummary(app core.App, scope collections.CareTeamScope, local time.Time) (parts []string, err error) {
+func nightSummary(app core.App, careTeamOf string, local time.Time) (parts []string, err error) {
 	evening := time.Date(local.Year(), local.Month(), local.Day()-1, eveningHour, 0, 0, 0, local.Location())
-	levels, err := collections.CountAlertsSince(app, scope, evening)
+	levels, err := collections.CountAlertsSince(app, careTeamOf, evening)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +202,7 @@ func nightSummary(app core.App, scope collections.CareTeamScope, local time.Time
 	if len(counted) > 0 {
 		parts = append(parts, "Alerts since "+evening.Format("15:04")+": "+strings.Join(counted, ", ")+".")
 	}
-	open, err := collections.CountOpenEscalations(app, scope)
+	open, err := collections.CountOpenEscalations(app, careTeamOf)
 	if err == nil && open > 0 {
 		parts = append(parts, fmt.Sprintf("Open escalations: %d.", open))
 	}
