@@ -39,8 +39,8 @@ func (h *hooks) refuseChange(*core.RecordEvent) error {
 
 // asColumns converts a fault into errors by column, which the dashboard shows at the inputs.
 func asColumns(err error) error {
-	var refused *fault.Error
-	if !errors.As(err, &refused) || refused.Kind == fault.Internal {
+	refused, isFault := errors.AsType[*fault.Error](err)
+	if !isFault || refused.Kind == fault.Internal {
 		return err
 	}
 	if len(refused.Fields) == 0 {

@@ -264,15 +264,8 @@ func (a *api) listSnoozes(c *web.Call, patient *collections.Patient) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, err := collections.PageOfSnoozes(c.App, patient.Id, inForce, c.Now, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	page, unreadable := collections.ReadableOnly(page)
-	if err := c.RecordRead(audit.PatientRead, audit.ResourceSnooze, "", patient.Id); err != nil {
-		return err
-	}
-	return web.RespondPage(c, p, total, web.Map(page, snoozeFor(c)), unreadable)
+	return listOfPatient(c, p, patient.Id, audit.ResourceSnooze, eachWithoutLookup(snoozeFor(c)))(
+		collections.PageOfSnoozes(c.App, patient.Id, inForce, c.Now, p.Offset(), p.Size))
 }
 
 func (a *api) startSnooze(c *web.Call, patient *collections.Patient) error {

@@ -172,9 +172,7 @@ func (a *api) readAccessLog(c *web.Call, patient *collections.Patient) error {
 	if err := c.RecordRead(audit.AuditRead, audit.ResourcePatient, patient.Id, patient.Id); err != nil {
 		return err
 	}
-	start := min(p.Offset(), len(entries))
-	page := entries[start:min(start+p.Size, len(entries))]
-	return web.RespondPage(c, p, len(entries), web.Map(page, func(e audit.StoredEntry) accessView {
+	return web.RespondPage(c, p, len(entries), web.Map(web.Cut(p, entries), func(e audit.StoredEntry) accessView {
 		v := viewAudit(e)
 		return accessView{
 			v.ID, v.RecordedAt, v.Event, v.Action, v.Outcome, v.ActorType, v.ActorID, v.ActorEmail, v.ActorRole, v.ActorName,

@@ -48,8 +48,7 @@ func (a *api) listDaysShort(c *web.Call) error {
 	slices.SortFunc(all, func(x, y daysShortView) int {
 		return cmp.Or(cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
 	})
-	from := min(page.Offset(), len(all))
-	views := all[from:min(from+page.Size, len(all))]
+	views := web.Cut(page, all)
 	if err := a.addNamesAndPhones(c, views); err != nil {
 		return err
 	}
@@ -74,10 +73,7 @@ func viewDaysShort(n billing.NearCode) daysShortView {
 
 // addNamesAndPhones adds the patients' names, and their phone numbers if the caller may see them.
 func (a *api) addNamesAndPhones(c *web.Call, views []daysShortView) error {
-	ids := make([]string, len(views))
-	for i, v := range views {
-		ids[i] = v.PatientID
-	}
+	ids := web.Map(views, func(v daysShortView) string { return v.PatientID })
 	names, err := patients.Names(c.App, ids)
 	if err != nil {
 		return err

@@ -159,7 +159,9 @@ func (a *api) unassignDevice(c *web.Call, device *collections.Device) error {
 }
 
 func (a *api) replaceDevice(c *web.Call, device *collections.Device) error {
-	read := fromBody(func(body devices.ReplaceBody, checks *validate.Checks) devices.Replacement { return body.Read(checks, device.DeviceID()) })
+	read := fromBody(func(body devices.ReplaceBody, checks *validate.Checks) devices.Replacement {
+		return body.Read(checks, device.DeviceID())
+	})
 	return change(c, device.DeviceID(), read, a.Devices.Replace, web.RespondWith(c.OK, viewDevice))
 }
 

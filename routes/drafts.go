@@ -47,5 +47,7 @@ func create[D, R any](
 func change[K, D, R any](
 	c *web.Call, key K, read func(*web.Call) (D, error), store func(core.App, K, D, audit.Actor, time.Time) (R, error), answer func(R, error) error,
 ) error {
-	return create(c, read, func(app core.App, draft D, by audit.Actor, now time.Time) (R, error) { return store(app, key, draft, by, now) }, answer)
+	return create(c, read, func(app core.App, draft D, by audit.Actor, now time.Time) (R, error) {
+		return store(app, key, draft, by, now)
+	}, answer)
 }

@@ -65,12 +65,8 @@ func (a *api) listEnrollments(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	rows := found.Rows[min(p.Offset(), len(found.Rows)):min(p.Offset()+p.Size, len(found.Rows))]
-	ids := make([]string, len(rows))
-	for i, row := range rows {
-		ids[i] = row.Patient
-	}
-	names, err := patients.Names(c.App, ids)
+	rows := web.Cut(p, found.Rows)
+	names, err := patients.Names(c.App, web.Map(rows, func(r patients.EnrollmentRow) string { return r.Patient }))
 	if err != nil {
 		return err
 	}

@@ -140,8 +140,8 @@ func (a *api) countRefused(results []ingest.Result) {
 // auditUnsigned records a request without a valid signature: the hash of its body, never the content, once an hour per
 // address and reason, with the number of requests since the last record.
 func (a *api) auditUnsigned(c *web.Call, body []byte, refusal error) error {
-	var refused *fault.Error
-	if !errors.As(refusal, &refused) || (refused.Kind != fault.Unauthenticated && refused.Kind != fault.Forbidden) {
+	refused, isFault := errors.AsType[*fault.Error](refusal)
+	if !isFault || (refused.Kind != fault.Unauthenticated && refused.Kind != fault.Forbidden) {
 		return refusal
 	}
 	due := a.refusals.Note(ratelimit.AddressKey(c.Address), refused.Code, c.Now)

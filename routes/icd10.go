@@ -48,7 +48,7 @@ func (a *api) searchICD10(c *web.Call) error {
 	if codes != "" {
 		hits, err = a.codes.FindAll(c.App, list)
 		total = len(hits)
-		hits = hits[min(p.Offset(), total):min(p.Offset()+p.Size, total)]
+		hits = web.Cut(p, hits)
 	} else {
 		hits, total, err = a.codes.Search(c.App, icd10.Query{Words: words, BillableOnly: billable, Offset: p.Offset(), Limit: p.Size})
 	}

@@ -69,8 +69,7 @@ func (a *api) listJobs(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	from := min(page.Offset(), len(jobs))
-	return web.RespondPage(c, page, len(jobs), web.Map(jobs[from:min(from+page.Size, len(jobs))], viewJob), 0)
+	return web.RespondPage(c, page, len(jobs), web.Map(web.Cut(page, jobs), viewJob), 0)
 }
 
 // runJob starts a run and returns before it ends. Source: docs/decisions/jobs.md, "Running a job by hand".

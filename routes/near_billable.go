@@ -73,11 +73,9 @@ func (a *api) careTeamPredicate(c *web.Call) (func(string) bool, error) {
 // pageNearBillable returns a page of patients close to a code, ordered by what is missing or by revenue, with the
 // revenue estimate of each. Ordering by revenue estimates all of them.
 func (a *api) pageNearBillable(c *web.Call, all []billing.NearCode, page web.Paging, byWorth bool) ([]billing.NearCode, map[string]billing.RevenueEstimate, error) {
-	from := min(page.Offset(), len(all))
-	here := func() []billing.NearCode { return all[from:min(from+page.Size, len(all))] }
 	weighed := all
 	if !byWorth {
-		weighed = here()
+		weighed = web.Cut(page, all)
 	}
 	worth, err := a.Billing.EstimateRevenue(c.App, weighed, a.Billing.Day(c.Now))
 	if err != nil {
@@ -86,5 +84,5 @@ func (a *api) pageNearBillable(c *web.Call, all []billing.NearCode, page web.Pag
 	if byWorth {
 		slices.SortFunc(all, billing.ByEstimatedGain(worth))
 	}
-	return here(), worth, nil
+	return web.Cut(page, all), worth, nil
 }

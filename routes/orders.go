@@ -40,19 +40,7 @@ func (a *api) listOrders(c *web.Call, patient *collections.Patient) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, err := collections.PageOfOrders(c.App, patient.Id, kind, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	page, unreadable := collections.ReadableOnly(page)
-	views, err := viewOrders(c.App, page)
-	if err != nil {
-		return err
-	}
-	if err := c.RecordRead(audit.PatientRead, audit.ResourceOrder, "", patient.Id); err != nil {
-		return err
-	}
-	return web.RespondPage(c, p, total, views, unreadable)
+	return listOfPatient(c, p, patient.Id, audit.ResourceOrder, viewOrders)(collections.PageOfOrders(c.App, patient.Id, kind, p.Offset(), p.Size))
 }
 
 func (a *api) recordOrder(c *web.Call, patient *collections.Patient) error {

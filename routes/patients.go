@@ -317,15 +317,8 @@ func (a *api) listConsents(c *web.Call, patient *collections.Patient) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, err := collections.PageOfConsents(c.App, patient.Id, p.Offset(), p.Size)
-	if err != nil {
-		return err
-	}
-	page, unreadable := collections.ReadableOnly(page)
-	if err := c.RecordRead(audit.PatientRead, audit.ResourceConsent, "", patient.Id); err != nil {
-		return err
-	}
-	return web.RespondPage(c, p, total, web.Map(page, consentFor(c)), unreadable)
+	return listOfPatient(c, p, patient.Id, audit.ResourceConsent, eachWithoutLookup(consentFor(c)))(
+		collections.PageOfConsents(c.App, patient.Id, p.Offset(), p.Size))
 }
 
 func (a *api) grantConsent(c *web.Call, patient *collections.Patient) error {

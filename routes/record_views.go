@@ -100,6 +100,19 @@ func eachWithoutLookup[R, V any](view func(R) V) func(core.App, []R) ([]V, error
 // list answers with a page of records that belong to patients and records the patients shown. Unreadable records are
 // left out and counted.
 func list[R patientRecord, V any](c *web.Call, p web.Paging, resourceType string, view func(core.App, []R) ([]V, error)) func([]R, int, error) error {
+	return listReadable(c, p, view, func(page []R) error { return recordShown(c, resourceType, "", page, R.PatientID) })
+}
+
+// listOfPatient is list for the records of one patient; it records the access also if there are none.
+func listOfPatient[R patientRecord, V any](
+	c *web.Call, p web.Paging, patientID, resourceType string, view func(core.App, []R) ([]V, error),
+) func([]R, int, error) error {
+	return listReadable(c, p, view, func([]R) error { return c.RecordRead(audit.PatientRead, resourceType, "", patientID) })
+}
+
+func listReadable[R patientRecord, V any](
+	c *web.Call, p web.Paging, view func(core.App, []R) ([]V, error), recordAccess func([]R) error,
+) func([]R, int, error) error {
 	return func(page []R, total int, err error) error {
 		if err != nil {
 			return err
@@ -109,7 +122,7 @@ func list[R patientRecord, V any](c *web.Call, p web.Paging, resourceType string
 		if err != nil {
 			return err
 		}
-		if err := recordShown(c, resourceType, "", page, R.PatientID); err != nil {
+		if err := recordAccess(page); err != nil {
 			return err
 		}
 		return web.RespondPage(c, p, total, views, unreadable)

@@ -2,6 +2,7 @@ package routes
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/routes/web"
 )
 
 // concernView is the most urgent finding about a patient.
@@ -57,20 +59,12 @@ type holderView struct {
 
 // addRowDetails adds the columns shown next to the score. Source: docs/decisions/triage.md, "Row details".
 func addRowDetails(ctx context.Context, app core.App, views []triageView, lines bool, now time.Time) error {
-	ids := make([]string, len(views))
-	for i := range views {
-		ids[i] = views[i].PatientID
-	}
+	ids := web.Map(views, func(v triageView) string { return v.PatientID })
 	rows, err := triage.ReadRowDetails(ctx, app, ids, lines, now)
 	if err != nil {
 		return err
 	}
-	var holders []string
-	for _, row := range rows {
-		if by := row.Response.By; by != "" && !slices.Contains(holders, by) {
-			holders = append(holders, by)
-		}
-	}
+	holders := distinct(slices.Collect(maps.Values(rows)), func(row triage.RowDetails) string { return row.Response.By })
 	names, err := collections.UserNamesByEmail(app, holders)
 	if err != nil {
 		return err

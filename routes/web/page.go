@@ -21,6 +21,12 @@ type Paging struct{ Number, Size int }
 // Offset is the number of entries before the page.
 func (p Paging) Offset() int { return (p.Number - 1) * p.Size }
 
+// Cut returns the entries of a whole list that are on the page.
+func Cut[T any](p Paging, all []T) []T {
+	from := min(p.Offset(), len(all))
+	return all[from:min(from+p.Size, len(all))]
+}
+
 // Listing returns the query of a list and the requested page.
 func (c *Call) Listing() (*Query, Paging) {
 	q := c.Query()
@@ -100,8 +106,7 @@ func RespondSlice[T any](c *Call, all []T, unreadable int) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	from := min(p.Offset(), len(all))
-	return RespondPage(c, p, len(all)+unreadable, all[from:min(from+p.Size, len(all))], unreadable)
+	return RespondPage(c, p, len(all)+unreadable, Cut(p, all), unreadable)
 }
 
 // RespondSliceOf is RespondSlice for the results of a finder, each rendered by view, or returns the finder's error.
