@@ -80,21 +80,23 @@ func (a *api) createBatch(c *web.Call) error {
 	type batchBody struct {
 		EntryIDs validate.Strings `json:"entry_ids"`
 	}
-	read := fromBody(func(body batchBody, checks *validate.Checks) []string { return readEntryIDs(checks, body.EntryIDs) })
+	read := fromBody(func(body batchBody, checks *validate.Checks) []string {
+		return readEntryIDs(checks, body.EntryIDs, clearinghouse.MaxLines, true)
+	})
 	return create(c, read, a.clearinghouseEngine().SendBatch, show(c, c.Created, viewBatches))
 }
 
-// readEntryIDs reads the entries of a batch and rejects duplicates.
-func readEntryIDs(checks *validate.Checks, f validate.Strings) (ids []string) {
-	if !f.Given() || len(f.Value) == 0 || len(f.Value) > clearinghouse.MaxLines {
-		checks.Reject("entry_ids", fmt.Sprintf("Expected a list of 1 to %d ids.", clearinghouse.MaxLines))
+// readEntryIDs reads a list of 1 to most entry ids, and rejects duplicates if they must be unique.
+func readEntryIDs(checks *validate.Checks, f validate.Strings, most int, unique bool) (ids []string) {
+	if !f.Given() || len(f.Value) == 0 || len(f.Value) > most {
+		checks.Reject("entry_ids", fmt.Sprintf("Expected a list of 1 to %d ids.", most))
 	}
 	seen := map[string]bool{}
 	for i, text := range f.Value {
 		id, ok := validate.ParseUUID(text)
 		if !ok {
 			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Must be a valid UUID.")
-		} else if seen[id] {
+		} else if unique && seen[id] {
 			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Remove the duplicate of this id.")
 		}
 		seen[id] = true

@@ -201,15 +201,12 @@ func (a *api) submitClaims(c *web.Call) error {
 	}
 	checks := validate.NewChecks()
 	reference := checks.Text("submission_reference", body.SubmissionReference, validate.Optional(100).Identifier())
-	ids := readBulkIDs(checks, body.EntryIDs)
+	ids := readEntryIDs(checks, body.EntryIDs, maxBatch, false)
 	if err := checks.Err(); err != nil {
 		return err
 	}
 	details, submitted, err := a.transitionEach(c, ids, billing.Submitted, func() billing.Transition { return a.Billing.Submit(reference, time.Time{}, c.Now) })
-	if err != nil {
-		return err
-	}
-	return c.OK(map[string]any{"submitted": submitted, "skipped": len(details) - submitted, "details": details})
+	return c.Respond(map[string]any{"submitted": submitted, "skipped": len(details) - submitted, "details": details}, err)
 }
 
 // claimView is a claim in the export.

@@ -2,7 +2,6 @@ package routes
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -152,32 +151,14 @@ func (a *api) reviewInBulk(c *web.Call) error {
 	}
 	checks := validate.NewChecks()
 	notes := checks.Text("notes", body.Notes, validate.Optional(4000).Multiline())
-	ids := readBulkIDs(checks, body.EntryIDs)
+	ids := readEntryIDs(checks, body.EntryIDs, maxBatch, false)
 	if err := checks.Err(); err != nil {
 		return err
 	}
 	details, reviewed, err := a.transitionEach(c, ids, billing.Reviewed, func() billing.Transition {
 		return a.Billing.Review(c.Actor(), notes, "", false, c.Now)
 	})
-	if err != nil {
-		return err
-	}
-	return c.OK(map[string]any{"reviewed": reviewed, "skipped": len(details) - reviewed, "details": details})
-}
-
-// readBulkIDs reads the entry ids of a bulk transition.
-func readBulkIDs(checks *validate.Checks, f validate.Strings) []string {
-	if !f.Given() || len(f.Value) == 0 || len(f.Value) > maxBatch {
-		checks.Reject("entry_ids", fmt.Sprintf("Expected a list of 1 to %d ids.", maxBatch))
-	}
-	ids := make([]string, len(f.Value))
-	for i, text := range f.Value {
-		var ok bool
-		if ids[i], ok = validate.ParseUUID(text); !ok {
-			checks.Reject(fmt.Sprintf("entry_ids.%d", i), "Must be a valid UUID.")
-		}
-	}
-	return ids
+	return c.Respond(map[string]any{"reviewed": reviewed, "skipped": len(details) - reviewed, "details": details}, err)
 }
 
 // transitionEach applies a transition to each entry in a transaction of its own and returns the results.
@@ -188,10 +169,10 @@ func (a *api) transitionEach(c *web.Call, ids []string, done string, move func()
 		result := batchResult{ID: id, Status: "skipped", Reason: orNull("repeated")}
 		if !seen[id] {
 			_, err := a.Billing.ApplyTransition(c.App, id, move(), c.Actor(), c.Now)
-			var refused *fault.Error
+			refused, isFault := errors.AsType[*fault.Error](err)
 			if err == nil {
 				result, moved = batchResult{ID: id, Status: done}, moved+1
-			} else if errors.As(err, &refused) && refused.Kind != fault.Internal {
+			} else if isFault && refused.Kind != fault.Internal {
 				result.Reason = orNull(refused.Code)
 				result.Warnings, _ = refused.Extra["warnings"].([]string)
 			} else {
