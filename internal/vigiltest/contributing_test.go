@@ -30,7 +30,7 @@ var exampleChanges = []change{
 	{row: "add a vendor of devices", name: "tenovi"},
 	{row: "add an endpoint", name: "simulate thresholds", engine: "internal/alerts/"},
 	{row: "add a job", name: "stop timers", engine: "internal/billing/"},
-	{row: "add a rule that holds for every write", name: "guard rate", engine: "internal/billing/"},
+	{row: "add a rule that holds for every write", name: "guard consent", engine: "internal/patients/"},
 	{row: "add a setting", name: "escalation time cap", engine: "internal/billing/"},
 }
 
