@@ -11,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
 // Transition is a change of a claim's state with the columns it writes. Source: docs/decisions/billing.md, "Claim state machine".
@@ -90,4 +91,165 @@ func reopenDenied(tx core.App, entry *collections.BillingEntry, to string, by au
 		return nil
 	}
 	return reverseAdjustments(tx, entry, by, now)
+}
+
+// The states of a claim, and how the API shows them. Source: docs/decisions/billing.md, "Two billing vocabularies".
+const (
+	PendingReview = "pending_review"
+	Reviewed      = "reviewed"
+	Submitted     = "submitted"
+	Paid          = "paid"
+	Denied        = "denied"
+	Appealed      = "appealed"
+	Voided        = "voided"
+	VoidRequested = "void_requested" // submitted; a void is requested or will be
+	RefundDue     = "refund_due"     // paid, though the facts do not support it
+	Refunded      = "refunded"
+
+	pending = "pending"
+)
+
+// States are the internal states, in the order of a claim's life cycle.
+var States = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed, VoidRequested, RefundDue, Refunded, Voided}
+
+// ContractStates are the states named in the API contract; reports list the others only when a claim has them.
+var ContractStates = []string{PendingReview, Reviewed, Submitted, Paid, Denied, Appealed, Voided}
+
+// StatusFilterValues are the values of the status filter, from both vocabularies.
+var StatusFilterValues = append([]string{pending}, States...)
+
+// APIStatus returns the API's name for a state.
+func APIStatus(state string) string {
+	if state == PendingReview || state == Reviewed {
+		return pending
+	}
+	return state
+}
+
+// StatesForFilter returns the states that a filter value stands for; every state except voided for "".
+func StatesForFilter(word string) []string {
+	switch word {
+	case "":
+		return States[:len(States)-1]
+	case pending:
+		return []string{PendingReview, Reviewed}
+	}
+	return []string{word}
+}
+
+// IsUndone reports whether an entry no longer counts: voided, or refunded in full. The engine does not bill the same service again; a user may.
+func IsUndone(state string) bool { return state == Voided || state == Refunded }
+
+// Deny records the payer's reason for a denial and notifies billing.
+func (e *Engine) Deny(code, description, date string, now time.Time) Transition {
+	return Transition{
+		Name: "deny", From: []string{Submitted, Appealed}, To: Denied, event: audit.BillingDeny, detail: code + ": " + description,
+		set: map[string]any{collections.EntryDenialCode: code, collections.EntryDenialDescription: description, collections.EntryDenialDate: date},
+		after: func(tx core.App, entry *collections.BillingEntry) error {
+			return notifications.Announce(tx, notifications.Announcement{
+				Kind: notifications.ClaimDenied, Severity: "warning", PatientID: entry.PatientID(), EntryID: entry.Id,
+				Body: "Claim " + entry.ClaimID() + " was denied: " + code + ", " + description,
+				Key:  "denied:" + entry.Id + ":" + collections.Instant(now),
+			}, now)
+		},
+	}
+}
+
+// Appeal disputes a denial.
+func (e *Engine) Appeal(reason, reference, date string) Transition {
+	return Transition{
+		Name: "appeal", From: []string{Denied}, To: Appealed, event: audit.BillingAppeal, detail: reference,
+		set: map[string]any{collections.EntryAppealReason: reason, collections.EntryAppealReference: reference, collections.EntryAppealDate: date},
+	}
+}
+
+// Why a claim was rejected, as a warning.
+const (
+	RejectedSyntax = "rejected_999"
+	RejectedStatus = "rejected_277ca"
+)
+
+// Reject records that a claim was rejected before adjudication: it returns to reviewed, to be corrected and sent again. A requested void stays
+// requested. Source: docs/decisions/claims.md, "Responses".
+func (e *Engine) Reject(source string, codes []string, now time.Time) Transition {
+	warning := RejectedStatus
+	if source == "999" {
+		warning = RejectedSyntax
+	}
+	return Transition{
+		Name: "reject", From: []string{Submitted, VoidRequested}, event: audit.BillingReject, detail: source + " " + strings.Join(codes, " "),
+		target: func(entry *collections.BillingEntry) string {
+			if entry.Status() == VoidRequested {
+				return VoidRequested
+			}
+			return Reviewed
+		},
+		check: func(_ core.App, entry *collections.BillingEntry) error {
+			entry.Set(collections.EntryRejection, collections.Rejection{Source: source, Codes: codes, At: collections.Instant(now)})
+			entry.Set(collections.EntryBatch, "")
+			if warnings := entry.Warnings(); !slices.Contains(warnings, warning) {
+				entry.Set(collections.EntryWarnings, append(warnings, warning))
+			}
+			if entry.Status() == Submitted {
+				entry.Set(collections.EntrySubmittedAt, "")
+			}
+			return nil
+		},
+	}
+}
+
+// withoutRejections returns the warnings without those of a rejection.
+func withoutRejections(warnings []string) []string {
+	return slices.DeleteFunc(warnings, func(w string) bool { return w == RejectedSyntax || w == RejectedStatus })
+}
+
+// Void removes an entry that was not submitted, or that its payer voided, from lists and totals; its time entries can be edited again.
+func (e *Engine) Void(reason string, now time.Time) Transition {
+	return Transition{
+		Name: "void", From: []string{PendingReview, Reviewed, VoidRequested}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{collections.EntryVoidReason: reason},
+		after: func(tx core.App, entry *collections.BillingEntry) error {
+			return collections.ReleaseBilledTime(tx, entry.Id, now)
+		},
+	}
+}
+
+// RequestVoid undoes a submitted or paid entry: the payer is requested to void the claim (frequency code 8), or its payment must be refunded
+// within sixty days. Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
+func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Transition {
+	m := Transition{
+		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: reason,
+		set: map[string]any{collections.EntryVoidReason: reason, collections.EntryBatch: ""},
+	}
+	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if entry.PaidTotalCents() > 0 {
+			if entry.RepayBy() == "" {
+				entry.Set(collections.EntryRepayBy, AddDays(e.Day(now), repayDays))
+			}
+			return nil
+		}
+		entry.Set(collections.EntryClaimFrequencyCode, "8") // X12 837P: void of a prior claim
+		return reverseAdjustments(tx, entry, by, now)
+	}
+	m.target = func(entry *collections.BillingEntry) string {
+		if entry.PaidTotalCents() > 0 {
+			return RefundDue
+		}
+		return VoidRequested
+	}
+	m.after = announceRefundDue(now)
+	return m
+}
+
+// announceRefundDue notifies billing, once, that a payment must be refunded.
+func announceRefundDue(now time.Time) func(core.App, *collections.BillingEntry) error {
+	return func(tx core.App, entry *collections.BillingEntry) error {
+		if entry.Status() != RefundDue {
+			return nil
+		}
+		return notifications.Announce(tx, notifications.Announcement{
+			Kind: notifications.RefundDue, Severity: "warning", PatientID: entry.PatientID(), EntryID: entry.Id,
+			Body: "Claim " + entry.ClaimID() + ": " + Cents(entry.PaidTotalCents()-entry.RefundedCents()).String() + " is to be paid back.",
+			Key:  "refund-due:" + entry.Id,
+		}, now)
+	}
 }

@@ -6,14 +6,19 @@ package fhir
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // ContentType is the media type of FHIR JSON.
@@ -184,4 +189,121 @@ func Diagnostics(words string) phi.Text {
 		words = strings.ToValidUTF8(words[:maxDiagnostics], "")
 	}
 	return phi.Text(words)
+}
+
+// The systems of identifiers and codes.
+const (
+	userSystem       = "urn:rpm:user"
+	npiSystem        = "http://hl7.org/fhir/sid/us-npi"
+	alertTypeSystem  = "urn:rpm:alert-type"
+	alertLevelSystem = "urn:rpm:alert-level"
+)
+
+// hashVersioned is a resource without a stored version number. Its version id is a hash of its content.
+type hashVersioned interface{ metaField() *meta }
+
+// withVersion returns a resource with a version id that changes whenever its content changes.
+func withVersion(r hashVersioned, updatedAt time.Time) Resource {
+	resource := Resource{content: r}
+	encoded, err := resource.Encode()
+	if err != nil {
+		return Resource{err: err}
+	}
+	const length = 8 // bytes, enough to distinguish the versions of one resource
+	sum := sha256.Sum256(encoded)
+	m := r.metaField()
+	m.VersionID, m.LastUpdated = hex.EncodeToString(sum[:length]), validate.FormatInstant(updatedAt)
+	return resource
+}
+
+// Issue is one issue of an OperationOutcome: its FHIR issue type, Vigil's error code, and text without PHI.
+type Issue struct {
+	Type, Code, Text string
+	// Severity is "error" when empty.
+	Severity string
+	// Parameter is the request parameter at fault; "" for the request as a whole.
+	Parameter string
+}
+
+// OperationOutcome encodes issues as a resource. Source: FHIR R4, operationoutcome.html.
+func OperationOutcome(issues ...Issue) ([]byte, error) {
+	type coding struct {
+		Code string `json:"code"`
+	}
+	type details struct {
+		Coding []coding `json:"coding,omitempty"`
+		Text   string   `json:"text,omitempty"`
+	}
+	type issue struct {
+		Severity    string   `json:"severity"`
+		Code        string   `json:"code"`
+		Details     *details `json:"details,omitempty"`
+		Diagnostics string   `json:"diagnostics,omitempty"`
+		Expression  []string `json:"expression,omitempty"`
+	}
+	outcome := struct {
+		ResourceType string  `json:"resourceType"`
+		Issue        []issue `json:"issue"`
+	}{ResourceType: "OperationOutcome"}
+	for _, i := range issues {
+		encoded := issue{Severity: cmp.Or(i.Severity, "error"), Code: i.Type}
+		if i.Parameter != "" {
+			encoded.Diagnostics, encoded.Expression = i.Text, []string{"http." + i.Parameter}
+		}
+		if i.Code != "" || i.Text != "" {
+			encoded.Details = &details{Text: i.Text}
+			if i.Code != "" {
+				encoded.Details.Coding = []coding{{i.Code}}
+			}
+		}
+		outcome.Issue = append(outcome.Issue, encoded)
+	}
+	return json.Marshal(outcome)
+}
+
+// The modes of search entries. Source: FHIR R4, value set search-entry-mode.
+const (
+	ModeMatch   = "match"
+	ModeInclude = "include"
+	ModeOutcome = "outcome"
+)
+
+// SearchEntry is one entry of a search result.
+type SearchEntry struct {
+	URL      string // absolute; "" for none
+	Resource json.RawMessage
+	Mode     string
+}
+
+// Link is a URL of a search result, with relation self or next.
+type Link struct {
+	Relation string `json:"relation"`
+	URL      string `json:"url"`
+}
+
+type (
+	searchMode struct {
+		Mode string `json:"mode"`
+	}
+	entry struct {
+		FullURL  string          `json:"fullUrl,omitempty"`
+		Resource json.RawMessage `json:"resource"`
+		Search   searchMode      `json:"search"`
+	}
+	bundle struct {
+		ResourceType string  `json:"resourceType"`
+		Type         string  `json:"type"`
+		Total        *int    `json:"total,omitempty"`
+		Link         []Link  `json:"link"`
+		Entry        []entry `json:"entry,omitempty"`
+	}
+)
+
+// Searchset returns one page of a search result. total is the number of all matches; nil if unknown.
+func Searchset(total *int, links []Link, found []SearchEntry) Resource {
+	b := bundle{ResourceType: "Bundle", Type: "searchset", Total: total, Link: links}
+	for _, f := range found {
+		b.Entry = append(b.Entry, entry{f.URL, f.Resource, searchMode{f.Mode}})
+	}
+	return Resource{content: b}
 }

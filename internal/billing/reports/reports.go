@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/billing"
@@ -179,4 +181,98 @@ func addUp(sums []billing.Totals) (all billing.Totals) {
 		all.Refunded += s.Refunded
 	}
 	return all
+}
+
+// Query selects the data of a report. From and To are practice days, both included; "" is open. nil and "" omit a criterion; a pointer to ""
+// means self-pay, or no provider. Ids are record ids.
+type Query struct {
+	From, To        string
+	Payer, Provider *string
+	CPTCode         string
+	PatientID       string
+	Offset, Limit   int // of patient-summary; 0 is no limit
+}
+
+// key returns the query as a cache key.
+func (q Query) key() string {
+	text := func(id *string) string {
+		if id == nil {
+			return "any"
+		}
+		return *id
+	}
+	return fmt.Sprintf("%q", []string{q.From, q.To, text(q.Payer), text(q.Provider), q.CPTCode, q.PatientID})
+}
+
+// where returns the query as a condition on billing_entries, after other conditions.
+func (m *builder) where(conditions ...string) (string, dbx.Params) {
+	params := dbx.Params{}
+	for _, f := range []struct {
+		column, compare string
+		value           *string
+	}{
+		{"service_date", ">=", optional(m.q.From)},
+		{"service_date", "<=", optional(m.q.To)},
+		{"cpt_code", "=", optional(m.q.CPTCode)},
+		{"patient", "=", optional(m.q.PatientID)},
+		{"payer", "=", m.q.Payer},
+		{"rendering_provider", "=", m.q.Provider},
+	} {
+		if f.value != nil {
+			name := fmt.Sprint("q", len(params))
+			conditions = append(conditions, f.column+" "+f.compare+" {:"+name+"}")
+			params[name] = *f.value
+		}
+	}
+	return strings.Join(conditions, " AND "), params
+}
+
+// indexedBy makes a query use a covering index; SQLite, which counts rows and not their cost, would choose a shorter one and read every entry. A
+// single patient has few entries.
+func (m *builder) indexedBy(index string) string {
+	if m.q.PatientID != "" {
+		return ""
+	}
+	return " INDEXED BY idx_billing_entries_" + index
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// ratio returns n ÷ d rounded half away from zero to a number of decimals, in integer arithmetic; 0 if d is not positive.
+func ratio(n, d int64, decimals int) float64 {
+	if d <= 0 {
+		return 0
+	}
+	if n < 0 {
+		return -ratio(-n, d, decimals)
+	}
+	scale := int64(1)
+	for range decimals {
+		scale *= 10
+	}
+	return float64((2*n*scale+d)/(2*d)) / float64(scale)
+}
+
+// fraction returns n ÷ d with four decimals.
+func fraction[T, U ~int | ~int64](n T, d U) float64 { return ratio(int64(n), int64(d), 4) }
+
+// relativeChange returns the relative change from before to now, times the factor; nil if before is not positive.
+func relativeChange(before, now billing.Cents, factor int64, decimals int) *float64 {
+	if before <= 0 {
+		return nil
+	}
+	return new(ratio(int64(now-before)*factor, int64(before), decimals))
+}
+
+// averageOf returns an amount divided by n, rounded to the cent.
+func averageOf(amount billing.Cents, n int) billing.Cents {
+	if n <= 0 {
+		return 0
+	}
+	return (2*amount + billing.Cents(n)) / (2 * billing.Cents(n))
 }
