@@ -23,7 +23,6 @@ func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eli
 	f, today := patients[patientID], e.Day(now)
 	missing := e.missingItems(f, today)
 	isMissing := func(item string) bool { return slices.Contains(missing, item) }
-	hasDevice := slices.ContainsFunc(f.assignments, func(h DeviceAssignment) bool { return h.Until == "" })
 	add := func(name string, ok bool, yes, no string) {
 		if ok {
 			no = yes
@@ -33,7 +32,7 @@ func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eli
 	add("enrolment", !isMissing(NotActive), "The patient is active.", "The patient is archived.")
 	add("consent", !isMissing(MissingConsent), "Consent to monitoring is in force, or is not required.", "No consent to monitoring is in force.")
 	add("diagnosis", !isMissing(MissingDiagnosis), "A diagnosis is on record.", "No diagnosis is on record.")
-	add("device", hasDevice, "A device is assigned.", "No device is assigned.")
+	add("device", f.hasDevice(), "A device is assigned.", "No device is assigned.")
 	add("setup", f.setupDay != "", "The setup was recorded.", "No setup is recorded; 99453 cannot be billed.")
 	return len(missing) == 0, checks, nil
 }
@@ -58,8 +57,7 @@ func (e *Engine) missingItems(f *patientFacts, day string) (items []string) {
 	if !f.activeOn(day) {
 		items = append(items, NotActive)
 	}
-	inForce := func(s Span) bool { return s.Start <= day && (s.End == "" || day <= s.End) }
-	if e.RequireConsent && !slices.ContainsFunc(f.consents, inForce) {
+	if e.RequireConsent && !f.hasConsentOn(day) {
 		items = append(items, MissingConsent)
 	}
 	if len(f.diagnoses) == 0 {
@@ -83,13 +81,10 @@ func (e *Engine) applyEligibility(f *patientFacts, d *entryDraft, lenient bool) 
 // consentedDays returns which days of a period count: if consent was in force on some, only those. If there was none at all, every day counts
 // here, so that the missing consent is reported together with the counts. Source: docs/decisions/billing.md, "Consent in mid-period".
 func (e *Engine) consentedDays(f *patientFacts, period Span) func(day string) bool {
-	during := func(s Span) bool { return s.Start <= period.End && (s.End == "" || s.End >= period.Start) }
-	if !e.RequireConsent || !slices.ContainsFunc(f.consents, during) {
+	if !e.RequireConsent || !slices.ContainsFunc(f.consents, func(s Span) bool { return s.OverlapsOpen(period) }) {
 		return func(string) bool { return true }
 	}
-	return func(day string) bool {
-		return slices.ContainsFunc(f.consents, func(s Span) bool { return s.contains(day) })
-	}
+	return f.hasConsentOn
 }
 
 // Readiness is what blocks billing for a patient today, and the state of the device.
@@ -114,10 +109,7 @@ func (e *Engine) Readiness(app core.App, ids []string, now time.Time) (map[strin
 	}
 	today, ready := e.Day(now), make(map[string]Readiness, len(ids))
 	for id, f := range l.facts {
-		r := Readiness{
-			Missing: e.missingItems(f, today), HasSetup: f.setupDay != "",
-			HasDevice: slices.ContainsFunc(f.assignments, func(h DeviceAssignment) bool { return h.Until == "" }),
-		}
+		r := Readiness{Missing: e.missingItems(f, today), HasSetup: f.setupDay != "", HasDevice: f.hasDevice()}
 		if days := anchors[id]; len(days) > 0 {
 			r.FirstDataDay = days[len(days)-1]
 		}

@@ -88,18 +88,11 @@ func (g *evidenceGatherer) loadDays() error {
 // loadTime loads the time entries that the entry billed; for a manual entry, the period's time of the code's category.
 func (g *evidenceGatherer) loadTime() (err error) {
 	rule, _ := g.Rule(g.entry.CPTCode(), g.entry.ServiceDate())
-	var stored TimeEvidence
-	var ids []string
-	if json.Unmarshal([]byte(g.entry.Evidence()), &stored) == nil {
-		for _, n := range stored.TimeEntries {
-			ids = append(ids, collections.NumberID(n))
-		}
-	}
 	category := ""
 	if g.entry.Source() == SourceManual {
 		category = rule.Category
 	}
-	g.evidence.Time, err = collections.EvidenceTimes(g.app, g.entry.PatientID(), g.entry.Id, ids, category, g.from, g.to)
+	g.evidence.Time, err = collections.EvidenceTimes(g.app, g.entry.PatientID(), g.entry.Id, evidenceTimeIDs(g.entry), category, g.from, g.to)
 	return err
 }
 

@@ -164,10 +164,20 @@ func (f *patientFacts) hasConsentThroughout(period Span) bool {
 	return len(f.consents) == 1 && f.consents[0].Start <= period.Start && f.consents[0].End == ""
 }
 
+// hasConsentOn reports whether a consent was in force on a day.
+func (f *patientFacts) hasConsentOn(day string) bool {
+	return slices.ContainsFunc(f.consents, func(s Span) bool { return s.contains(day) })
+}
+
+// hasDevice reports whether a device is assigned now.
+func (f *patientFacts) hasDevice() bool {
+	return slices.ContainsFunc(f.assignments, func(h DeviceAssignment) bool { return h.Until == "" })
+}
+
 // devicesDuring returns the devices that the patient held during a period.
 func (f *patientFacts) devicesDuring(p Span) (devices []string) {
 	for _, h := range f.assignments {
-		if h.From <= p.End && (h.Until == "" || h.Until >= p.Start) && !slices.Contains(devices, h.Device) {
+		if (Span{h.From, h.Until}).OverlapsOpen(p) && !slices.Contains(devices, h.Device) {
 			devices = append(devices, h.Device)
 		}
 	}

@@ -96,8 +96,7 @@ func (t tariff) charge(payer int64, code, day string) Cents {
 // CheckRate returns the problem with a payer rate written outside the API, "" for none: cents are whole and within the bounds of [CentsOf], the
 // day is YYYY-MM-DD.
 func CheckRate(code string, cents float64, day string) string {
-	known := slices.ContainsFunc((&Engine{}).Catalog(), func(row CatalogRow) bool { return row.Code == code })
-	if !known {
+	if !inCatalog(code) {
 		return "The CPT code is not in the catalog."
 	}
 	if _, ok := CentsOf(cents / 100); !ok || cents != math.Trunc(cents) {

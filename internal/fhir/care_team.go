@@ -35,8 +35,6 @@ type careTeam struct {
 	Participant  []participant `json:"participant,omitempty"`
 }
 
-func (t *careTeam) metaField() *meta { return &t.Meta }
-
 // CareTeam returns a patient's care team. It has the patient's id, since a patient has one team.
 func CareTeam(t Team) Resource {
 	r := careTeam{
@@ -48,5 +46,5 @@ func CareTeam(t Team) Resource {
 			Role: []concept{{Text: m.Role}}, Member: reference{Reference: "Practitioner/" + m.ID, Display: m.Name.Reveal()},
 		})
 	}
-	return withVersion(&r, t.UpdatedAt)
+	return withVersion(&r, &r.Meta, t.UpdatedAt)
 }

@@ -146,7 +146,5 @@ func DeviceResource(r RegisteredDevice) Resource {
 	if r.PatientID != "" {
 		d.Patient = &reference{Reference: "Patient/" + r.PatientID}
 	}
-	return withVersion(&d, r.UpdatedAt)
+	return withVersion(&d, d.Meta, r.UpdatedAt)
 }
-
-func (d *device) metaField() *meta { return d.Meta }

@@ -199,11 +199,8 @@ const (
 	alertLevelSystem = "urn:rpm:alert-level"
 )
 
-// hashVersioned is a resource without a stored version number. Its version id is a hash of its content.
-type hashVersioned interface{ metaField() *meta }
-
-// withVersion returns a resource with a version id that changes whenever its content changes.
-func withVersion(r hashVersioned, updatedAt time.Time) Resource {
+// withVersion returns a resource without a stored version number. It sets the version id in m, the resource's own meta, to a hash of the content.
+func withVersion(r any, m *meta, updatedAt time.Time) Resource {
 	resource := Resource{content: r}
 	encoded, err := resource.Encode()
 	if err != nil {
@@ -211,7 +208,6 @@ func withVersion(r hashVersioned, updatedAt time.Time) Resource {
 	}
 	const length = 8 // bytes, enough to distinguish the versions of one resource
 	sum := sha256.Sum256(encoded)
-	m := r.metaField()
 	m.VersionID, m.LastUpdated = hex.EncodeToString(sum[:length]), validate.FormatInstant(updatedAt)
 	return resource
 }

@@ -38,8 +38,6 @@ type (
 	}
 )
 
-func (f *flag) metaField() *meta { return &f.Meta }
-
 // flagCategory returns the category of an alert. Source: FHIR R4, value set flag-category.
 func flagCategory(ofThings bool) concept {
 	const system = "http://terminology.hl7.org/CodeSystem/flag-category"
@@ -68,5 +66,5 @@ func Flag(a Alert) Resource {
 	case a.IsResolved:
 		r.Status = "inactive"
 	}
-	return withVersion(&r, a.UpdatedAt)
+	return withVersion(&r, &r.Meta, a.UpdatedAt)
 }

@@ -25,8 +25,6 @@ type practitioner struct {
 	Name         []humanName  `json:"name"`
 }
 
-func (p *practitioner) metaField() *meta { return &p.Meta }
-
 // Practitioner returns a staff member with name and identifiers. It has no contact details, which not every reader may see.
 func Practitioner(p StaffMember) Resource {
 	r := practitioner{
@@ -40,5 +38,5 @@ func Practitioner(p StaffMember) Resource {
 	if first := p.First.Reveal(); first != "" {
 		r.Name[0].Given = []string{first}
 	}
-	return withVersion(&r, p.UpdatedAt)
+	return withVersion(&r, &r.Meta, p.UpdatedAt)
 }

@@ -40,8 +40,6 @@ type (
 	}
 )
 
-func (p *provenance) metaField() *meta { return &p.Meta }
-
 // The agent types. Source: FHIR R4, value set provenance-agent-type; US Core, provenance-participant-type.
 var (
 	author      = agentType("author", "Author")
@@ -76,7 +74,7 @@ func Provenance(o Origin) Resource {
 	default:
 		r.Agent = []provenanceAgent{{author, o.device(), practice}, {transmitter, reference{Type: "Device", Display: "Device gateway"}, practice}}
 	}
-	return withVersion(&r, o.UpdatedAt)
+	return withVersion(&r, &r.Meta, o.UpdatedAt)
 }
 
 func (o Origin) staff() reference {

@@ -1,6 +1,7 @@
 package fhirserver
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -21,9 +22,7 @@ var auditEventType = &ResourceType{
 		codeParam("action", definitions+"AuditEvent-action", collections.ByAction, "http://hl7.org/fhir/audit-event-action", unmappedCodes("C", "R", "U", "D", "E")),
 		codeParam("outcome", definitions+"AuditEvent-outcome", collections.ByOutcome, "http://terminology.hl7.org/CodeSystem/audit-event-outcome", unmappedCodes("0", "4", "8", "12")),
 	},
-	Orders: []Order{
-		{"date", true, collections.ByCreated}, {"date", false, collections.ByCreated}, {"_id", false, collections.ByID}, {"_id", true, collections.ByID},
-	},
+	Orders:        slices.Concat(newestFirst("date", collections.ByCreated), ascendingFirst("_id", collections.ByID)),
 	orderedByTime: true, table: collections.AuditSearch, numericID: true, render: renderAudit,
 }
 

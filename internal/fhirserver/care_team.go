@@ -2,7 +2,6 @@ package fhirserver
 
 import (
 	"cmp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -21,27 +20,19 @@ var careTeamType = &ResourceType{
 	Params: []Param{
 		patientParam("patient", definitions+"clinical-patient"),
 		patientParam("subject", definitions+"CareTeam-subject"),
-		{Name: "status", Type: "token", Definition: definitions + "CareTeam-status", add: filterByTeamStatus},
+		codeParamWith("status", definitions+"CareTeam-status", "http://hl7.org/fhir/care-team-status", careTeamStatuses, filterByTeamStatus),
 	},
 	Orders: idOrders, ofPatients: true, table: collections.TeamSearch, render: renderCareTeams,
 }
 
 // careTeamStatuses are the statuses of FHIR; all stored care teams are active.
-var careTeamStatuses = []code{{"proposed", nil}, {"active", nil}, {"suspended", nil}, {"inactive", nil}, {"entered-in-error", nil}}
+var careTeamStatuses = []code{{"proposed", nil}, {"active", []string{"active"}}, {"suspended", nil}, {"inactive", nil}, {"entered-in-error", nil}}
 
-func filterByTeamStatus(s *Search, _ *parseContext, v values) string {
-	const system = "http://hl7.org/fhir/care-team-status"
-	active := false
-	for _, t := range v.tokens() {
-		if (t.any || t.system == system) && !slices.ContainsFunc(careTeamStatuses, func(c code) bool { return t.is(system, c.code) }) {
-			return "Must be one of: " + codes(careTeamStatuses) + "."
-		}
-		active = active || t.is(system, "active")
-	}
-	if !active {
+// filterByTeamStatus makes a search match no team unless it accepts active ones.
+func filterByTeamStatus(s *Search, accepted []string) {
+	if len(accepted) == 0 {
 		s.addCondition(s.Type.table.AnyOf(collections.ByID, nil))
 	}
-	return ""
 }
 
 func renderCareTeams(_ *Engine, app core.App, records []*core.Record, _ Reader) ([]Row, error) {

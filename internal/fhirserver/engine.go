@@ -174,7 +174,12 @@ func numberedID(id string) string {
 }
 
 // idOrders are the sort orders of types that sort by id only, because their time of change is not in one column.
-var idOrders = []Order{{"_id", false, collections.ByID}, {"_id", true, collections.ByID}}
+var idOrders = ascendingFirst("_id", collections.ByID)
+
+// ascendingFirst and newestFirst return the two sort orders by a parameter. The first order of a type is its default.
+func ascendingFirst(param, by string) []Order { return []Order{{param, false, by}, {param, true, by}} }
+
+func newestFirst(param, by string) []Order { return []Order{{param, true, by}, {param, false, by}} }
 
 // idsOf returns the ids of records, in order.
 func idsOf(records []*core.Record) []string {

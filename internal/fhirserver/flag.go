@@ -1,6 +1,7 @@
 package fhirserver
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -20,35 +21,15 @@ var flagType = &ResourceType{
 	Params: []Param{
 		patientParam("patient", definitions+"clinical-patient"),
 		patientParam("subject", definitions+"Flag-subject"),
-		{Name: "status", Type: "token", add: filterByFlagStatus},
+		codeParamWith("status", "", "http://hl7.org/fhir/flag-status", flagStatuses, func(s *Search, states []string) { s.addCondition(collections.FlagStateIn(states)) }),
 		{Name: "date", Type: "date", Definition: definitions + "clinical-date", add: filterByFlagDate},
 	},
-	Orders: []Order{
-		{"date", true, collections.ByCreated}, {"date", false, collections.ByCreated}, {"_id", false, collections.ByID}, {"_id", true, collections.ByID},
-	},
+	Orders:     slices.Concat(newestFirst("date", collections.ByCreated), ascendingFirst("_id", collections.ByID)),
 	ofPatients: true, table: collections.AlertSearch, numericID: true, render: renderFlags,
 }
 
 // flagStatuses are the statuses of FHIR. A withdrawn alert is neither active nor inactive.
 var flagStatuses = []code{{"active", []string{collections.FlagActive}}, {"inactive", []string{collections.FlagClosed}}, {"entered-in-error", []string{collections.FlagWithdrawn}}}
-
-func filterByFlagStatus(s *Search, _ *parseContext, v values) string {
-	const system = "http://hl7.org/fhir/flag-status"
-	states := []string{}
-	for _, t := range v.tokens() {
-		known := !t.any && t.system != system
-		for _, c := range flagStatuses {
-			if t.is(system, c.code) {
-				states, known = append(states, c.stored...), true
-			}
-		}
-		if !known {
-			return "Must be one of: " + codes(flagStatuses) + "."
-		}
-	}
-	s.addCondition(collections.FlagStateIn(states))
-	return ""
-}
 
 // parsePeriodComparison parses a prefixed date for comparison with a period.
 func parsePeriodComparison(text string, zone *time.Location, now time.Time) (collections.DateComparison, bool) {

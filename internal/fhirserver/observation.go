@@ -45,14 +45,7 @@ var observationType = &ResourceType{
 		})),
 		{Name: "component-code-value-quantity", Type: "composite", Definition: definitions + "Observation-component-code-value-quantity", add: filterByComponent},
 	},
-	Orders: []Order{
-		{"date", true, collections.ByMeasured},
-		{"date", false, collections.ByMeasured},
-		{"_lastUpdated", false, collections.ByUpdated},
-		{"_lastUpdated", true, collections.ByUpdated},
-		{"_id", false, collections.ByID},
-		{"_id", true, collections.ByID},
-	},
+	Orders:   slices.Concat(newestFirst("date", collections.ByMeasured), ascendingFirst("_lastUpdated", collections.ByUpdated), ascendingFirst("_id", collections.ByID)),
 	Includes: []string{"Observation:subject", "Observation:device"}, RevIncludes: []string{"Provenance:target"},
 	ofPatients: true, table: collections.ReadingSearch, render: renderReadings,
 }

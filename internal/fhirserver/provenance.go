@@ -2,6 +2,7 @@ package fhirserver
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -22,14 +23,7 @@ var provenanceType = &ResourceType{
 		patientParam("patient", definitions+"Provenance-patient"),
 		timeParam("recorded", definitions+"Provenance-recorded", collections.ByCreated),
 	},
-	Orders: []Order{
-		{"recorded", true, collections.ByCreated},
-		{"recorded", false, collections.ByCreated},
-		{"_lastUpdated", false, collections.ByUpdated},
-		{"_lastUpdated", true, collections.ByUpdated},
-		{"_id", false, collections.ByID},
-		{"_id", true, collections.ByID},
-	},
+	Orders:     slices.Concat(newestFirst("recorded", collections.ByCreated), ascendingFirst("_lastUpdated", collections.ByUpdated), ascendingFirst("_id", collections.ByID)),
 	ofPatients: true, table: collections.ReadingSearch, render: renderProvenances,
 }
 

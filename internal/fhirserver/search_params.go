@@ -158,6 +158,11 @@ func (v values) tokens() []token {
 
 // codeParam returns a token parameter with a fixed list of codes, each mapped to its stored values. A code that is not in the list is invalid.
 func codeParam(name, definition, by, system string, list []code) Param {
+	return codeParamWith(name, definition, system, list, func(s *Search, stored []string) { s.addCondition(s.Type.table.AnyOf(by, stored)) })
+}
+
+// codeParamWith is codeParam with another condition on the stored values.
+func codeParamWith(name, definition, system string, list []code, restrict func(s *Search, stored []string)) Param {
 	return Param{Name: name, Type: "token", Definition: definition, add: func(s *Search, _ *parseContext, v values) string {
 		stored := []string{}
 		for _, t := range v.tokens() {
@@ -171,7 +176,7 @@ func codeParam(name, definition, by, system string, list []code) Param {
 				return "Must be one of: " + codes(list) + "."
 			}
 		}
-		s.addCondition(s.Type.table.AnyOf(by, stored))
+		restrict(s, stored)
 		return ""
 	}}
 }

@@ -87,19 +87,19 @@ func (e *Engine) LoadIncludes(app core.App, s *Search, rows []Row, may func(*Res
 		included[k], _, _, err = e.Page(app, found)
 		return err
 	}
-	if slices.Contains(s.Include, "Observation:subject") {
-		if err := add(patientType, distinctValues(rows, func(r Row) string { return r.PatientID })); err != nil {
-			return nil, nil, err
-		}
-	}
-	if slices.Contains(s.Include, "Observation:device") {
-		if err := add(deviceType, distinctValues(rows, func(r Row) string { return r.DeviceID })); err != nil {
-			return nil, nil, err
-		}
-	}
-	if slices.Contains(s.RevInclude, "Provenance:target") && s.Type == observationType {
-		if err := add(provenanceType, distinctValues(rows, func(r Row) string { return r.ID })); err != nil {
-			return nil, nil, err
+	for _, include := range []struct {
+		requested bool
+		of        *ResourceType
+		id        func(Row) string
+	}{
+		{slices.Contains(s.Include, "Observation:subject"), patientType, func(r Row) string { return r.PatientID }},
+		{slices.Contains(s.Include, "Observation:device"), deviceType, func(r Row) string { return r.DeviceID }},
+		{slices.Contains(s.RevInclude, "Provenance:target") && s.Type == observationType, provenanceType, func(r Row) string { return r.ID }},
+	} {
+		if include.requested {
+			if err := add(include.of, distinctValues(rows, include.id)); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	return included, withheld, nil

@@ -1,5 +1,7 @@
 package x12
 
+import "slices"
+
 // ClaimAck is a 277CA: it reports which claims the payer accepted for adjudication.
 type ClaimAck struct {
 	unprintable
@@ -70,12 +72,7 @@ func (w StatusInfo) Rejected() bool {
 
 // Rejected reports whether a status of the claim or one of its lines rejects it. Statuses of its provider and batch are separate.
 func (c ClaimStatus) Rejected() bool {
-	for _, line := range c.Lines {
-		if anyRejected(line.Statuses) {
-			return true
-		}
-	}
-	return anyRejected(c.Statuses)
+	return anyRejected(c.Statuses) || slices.ContainsFunc(c.Lines, func(line LineStatus) bool { return anyRejected(line.Statuses) })
 }
 
 // Rejected reports whether the whole batch was rejected.
@@ -84,13 +81,8 @@ func (s SourceStatus) Rejected() bool { return anyRejected(s.Statuses) }
 // Rejected reports whether all claims of the provider were rejected.
 func (p ProviderStatus) Rejected() bool { return anyRejected(p.Statuses) }
 
-func anyRejected(words []StatusInfo) bool {
-	for _, w := range words {
-		if w.Rejected() {
-			return true
-		}
-	}
-	return false
+func anyRejected(statuses []StatusInfo) bool {
+	return slices.ContainsFunc(statuses, StatusInfo.Rejected)
 }
 
 // Rules that apply at every level.
@@ -108,61 +100,54 @@ var (
 var claimAckGuide = guide[ClaimAck]{
 	"BHT": {{within: "H", rules: []rule{must(1, text).among("0085"), must(2, text).among("08")}}},
 	"HL": {
-		{on: 3, when: "20", within: "HBCDEL", opens: 'A', rules: levelRules, handle: func(x *ClaimAck, _ Segment) error {
+		{on: 3, when: "20", within: "HBCDEL", opens: 'A', rules: levelRules, process: func(x *ClaimAck, _ Segment) {
 			x.Sources = append(x.Sources, SourceStatus{})
-			return nil
 		}},
 		{on: 3, when: "21", within: "A", opens: 'B', rules: levelRules},
-		{on: 3, when: "19", within: "BCDEL", opens: 'C', rules: levelRules, handle: func(x *ClaimAck, _ Segment) error {
+		{on: 3, when: "19", within: "BCDEL", opens: 'C', rules: levelRules, process: func(x *ClaimAck, _ Segment) {
 			source := x.source()
 			source.Providers = append(source.Providers, ProviderStatus{})
-			return nil
 		}},
 		{on: 3, when: "PT", within: "CDEL", opens: 'D', rules: levelRules},
 	},
 	"NM1": {
-		{within: "A", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, handle: func(x *ClaimAck, s Segment) error {
+		{within: "A", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, process: func(x *ClaimAck, s Segment) {
 			x.source().Source = Party{ID: s.Element(9), Name: s.Element(3)}
-			return nil
 		}},
-		{within: "C", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, handle: func(x *ClaimAck, s Segment) error {
+		{within: "C", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, process: func(x *ClaimAck, s Segment) {
 			x.provider().ID = s.Element(9)
-			return nil
 		}},
 		{within: "BD", rules: []rule{must(1, text).upTo(3)}}, // the receiver, and a patient's name, which is not used
 	},
 	"TRN": {
-		{within: "A", rules: traceRules, handle: func(x *ClaimAck, s Segment) error { x.source().Trace = s.Element(2); return nil }},
-		{within: "B", rules: traceRules, handle: func(x *ClaimAck, s Segment) error { x.source().Batch = s.Element(2); return nil }},
+		{within: "A", rules: traceRules, process: func(x *ClaimAck, s Segment) { x.source().Trace = s.Element(2) }},
+		{within: "B", rules: traceRules, process: func(x *ClaimAck, s Segment) { x.source().Batch = s.Element(2) }},
 		{within: "C", rules: traceRules},
-		{within: "DEL", opens: 'E', rules: traceRules, handle: func(x *ClaimAck, s Segment) error {
+		{within: "DEL", opens: 'E', rules: traceRules, process: func(x *ClaimAck, s Segment) {
 			p := x.provider()
 			p.Claims = append(p.Claims, ClaimStatus{ControlNumber: s.Element(2), segment: s})
-			return nil
 		}},
 	},
 	"STC": {
-		{within: "B", rules: statusRules, handle: func(x *ClaimAck, s Segment) error { return s.addStatus(&x.source().Statuses) }},
-		{within: "C", rules: statusRules, handle: func(x *ClaimAck, s Segment) error { return s.addStatus(&x.provider().Statuses) }},
-		{within: "E", rules: statusRules, handle: func(x *ClaimAck, s Segment) error { return s.addStatus(&x.claim().Statuses) }},
-		{within: "L", rules: statusRules, handle: func(x *ClaimAck, s Segment) error { return s.addStatus(&x.line().Statuses) }},
+		{within: "B", rules: statusRules, process: func(x *ClaimAck, s Segment) { s.addStatus(&x.source().Statuses) }},
+		{within: "C", rules: statusRules, process: func(x *ClaimAck, s Segment) { s.addStatus(&x.provider().Statuses) }},
+		{within: "E", rules: statusRules, process: func(x *ClaimAck, s Segment) { s.addStatus(&x.claim().Statuses) }},
+		{within: "L", rules: statusRules, process: func(x *ClaimAck, s Segment) { s.addStatus(&x.line().Statuses) }},
 	},
 	"REF": {
 		{within: "C", rules: referenceRules},
-		{within: "E", rules: referenceRules, handle: func(x *ClaimAck, s Segment) error {
+		{within: "E", rules: referenceRules, process: func(x *ClaimAck, s Segment) {
 			switch c := x.claim(); s.Element(1) {
 			case "1K":
 				c.PayerControlNumber = s.Element(2)
 			case "D9":
 				c.ClearinghouseNumber = s.Element(2)
 			}
-			return nil
 		}},
-		{within: "L", rules: referenceRules, handle: func(x *ClaimAck, s Segment) error {
+		{within: "L", rules: referenceRules, process: func(x *ClaimAck, s Segment) {
 			if s.Element(1) == "FJ" {
 				x.line().ControlNumber = s.Element(2)
 			}
-			return nil
 		}},
 	},
 	"DTP": {
@@ -177,10 +162,9 @@ var claimAckGuide = guide[ClaimAck]{
 	},
 	"QTY": {{within: "BC", rules: []rule{must(1, text), may(2, decimal)}}},
 	"AMT": {{within: "BC", rules: []rule{must(1, text), must(2, amount)}}},
-	"SVC": {{within: "EL", opens: 'L', rules: []rule{must(1, text).of(1), must(1, text).of(2).upTo(48), must(2, amount)}, handle: func(x *ClaimAck, s Segment) error {
+	"SVC": {{within: "EL", opens: 'L', rules: []rule{must(1, text).of(1), must(1, text).of(2).upTo(48), must(2, amount)}, process: func(x *ClaimAck, s Segment) {
 		c := x.claim()
 		c.Lines = append(c.Lines, LineStatus{Procedure: s.Component(1, 2)})
-		return nil
 	}}},
 }
 
@@ -204,15 +188,14 @@ func (x *ClaimAck) line() *LineStatus {
 }
 
 // addStatus appends an STC with up to three codes. Source: 005010X214, STC01, STC10, STC11.
-func (s Segment) addStatus(words *[]StatusInfo) error {
+func (s Segment) addStatus(statuses *[]StatusInfo) {
 	w := StatusInfo{Date: s.day(2), Action: s.Element(3), Charge: s.cents(4)}
 	for _, n := range []int{1, 10, 11} {
 		if s.Element(n) != "" {
 			w.Codes = append(w.Codes, StatusCode{Category: s.Component(n, 1), Code: s.Component(n, 2), Entity: s.Component(n, 3)})
 		}
 	}
-	*words = append(*words, w)
-	return nil
+	*statuses = append(*statuses, w)
 }
 
 func readClaimAck(set Set) (*ClaimAck, error) {
@@ -234,10 +217,5 @@ func readClaimAck(set Set) (*ClaimAck, error) {
 
 // hasStatus reports whether the claim or one of its lines has a status.
 func (c ClaimStatus) hasStatus() bool {
-	for _, line := range c.Lines {
-		if len(line.Statuses) > 0 {
-			return true
-		}
-	}
-	return len(c.Statuses) > 0
+	return len(c.Statuses) > 0 || slices.ContainsFunc(c.Lines, func(line LineStatus) bool { return len(line.Statuses) > 0 })
 }

@@ -14,7 +14,9 @@ type segmentRule[T any] struct {
 	on     int    // the element that selects between rules of one segment, 0 for none
 	when   string // the value of that element
 	rules  []rule
-	handle func(*T, Segment) error // nil to ignore the segment
+	// process stores the segment, or handle does if it can be at fault; both are nil for a segment that is not used.
+	process func(*T, Segment)
+	handle  func(*T, Segment) error
 }
 
 // A guide maps segment names to their rules; the first matching rule applies.
@@ -35,11 +37,13 @@ func (g guide[T]) read(state *T, set Set, needed ...string) error {
 			at = r.opens
 		}
 		met[s.ID], met[s.ID+" "+r.when] = true, true
-		if r.handle == nil {
-			continue
+		if r.process != nil {
+			r.process(state, s)
 		}
-		if err := r.handle(state, s); err != nil {
-			return err
+		if r.handle != nil {
+			if err := r.handle(state, s); err != nil {
+				return err
+			}
 		}
 	}
 	for _, name := range needed {

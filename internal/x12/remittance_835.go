@@ -1,5 +1,7 @@
 package x12
 
+import "cmp"
+
 // Remittance is an 835: a payer's decisions and payment. It does not print.
 type Remittance struct {
 	unprintable
@@ -97,19 +99,16 @@ var remittanceGuide = guide[Remittance]{
 	"BPR": {{within: "H", rules: []rule{
 		must(1, text).upTo(2), must(2, amount), may(3, text).among("C D"), may(4, text).upTo(3), may(16, date),
 	}, handle: handleBPR}},
-	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), may(3, text).upTo(10)}, handle: func(x *Remittance, s Segment) error {
+	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), may(3, text).upTo(10)}, process: func(x *Remittance, s Segment) {
 		x.Trace, x.PayerNumber = s.Element(2), s.Element(3)
-		return nil
 	}}},
 	"CUR": {{within: "H"}},
 	"N1": {
-		{on: 1, when: "PR", within: "H", opens: 'A', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, handle: func(x *Remittance, s Segment) error {
+		{on: 1, when: "PR", within: "H", opens: 'A', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
 			x.Payer = Party{Name: s.Element(2), ID: s.Element(4)}
-			return nil
 		}},
-		{on: 1, when: "PE", within: "A", opens: 'B', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, handle: func(x *Remittance, s Segment) error {
+		{on: 1, when: "PE", within: "A", opens: 'B', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
 			x.Payee = Party{Name: s.Element(2), ID: s.Element(4)}
-			return nil
 		}},
 	},
 	"N3": {{within: "AB"}}, "N4": {{within: "AB"}}, "PER": {{within: "AC"}}, "RDM": {{within: "B"}}, "TS2": {{within: "D"}}, "TS3": {{within: "D"}},
@@ -117,52 +116,47 @@ var remittanceGuide = guide[Remittance]{
 	"CLP": {{within: "BDCS", opens: 'C', rules: []rule{
 		must(1, text).upTo(38), must(2, text).among(claimCodes), must(3, amount), must(4, amount), may(5, amount), may(6, text).upTo(2),
 		may(7, text).upTo(50), may(8, text).upTo(2), may(9, text).upTo(1),
-	}, handle: handleCLP}},
+	}, process: processCLP}},
 	"CAS": {
 		{within: "C", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.claim().Adjustments) }},
 		{within: "S", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.line().Adjustments) }},
 	},
 	"NM1": {{within: "C", rules: []rule{must(1, text).upTo(3)}}}, // names of patients and subscribers, which are not used
-	"MIA": {{within: "C", handle: func(x *Remittance, s Segment) error {
+	"MIA": {{within: "C", process: func(x *Remittance, s Segment) {
 		x.claim().remark(append(s.codes(5, 5), s.codes(20, 23)...))
-		return nil
 	}}},
-	"MOA": {{within: "C", handle: func(x *Remittance, s Segment) error { x.claim().remark(s.codes(3, 7)); return nil }}},
+	"MOA": {{within: "C", process: func(x *Remittance, s Segment) { x.claim().remark(s.codes(3, 7)) }}},
 	"REF": {
-		{within: "HABC", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, handle: handleREF},
-		{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, handle: func(x *Remittance, s Segment) error {
+		{within: "HABC", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, process: processREF},
+		{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, process: func(x *Remittance, s Segment) {
 			if s.Element(1) == "6R" {
 				x.line().ControlNumber = s.Element(2)
 			}
-			return nil
 		}},
 	},
 	"DTM": {
-		{within: "H", rules: dayRules, handle: func(x *Remittance, s Segment) error { x.ProducedOn = s.day(2); return nil }},
-		{within: "C", rules: dayRules, handle: func(x *Remittance, s Segment) error {
+		{within: "H", rules: dayRules, process: func(x *Remittance, s Segment) { x.ProducedOn = s.day(2) }},
+		{within: "C", rules: dayRules, process: func(x *Remittance, s Segment) {
 			c := x.claim()
 			s.date(&c.From, &c.Through, "232", "233")
-			return nil
 		}},
-		{within: "S", rules: dayRules, handle: func(x *Remittance, s Segment) error {
+		{within: "S", rules: dayRules, process: func(x *Remittance, s Segment) {
 			line := x.line()
 			s.date(&line.From, &line.Through, "150", "151")
 			if s.Element(1) == "472" {
 				line.From, line.Through = s.day(2), s.day(2)
 			}
-			return nil
 		}},
 	},
 	"AMT": {{within: "CS", rules: []rule{must(1, text).upTo(3), must(2, amount)}}},
 	"QTY": {{within: "CS", rules: []rule{must(1, text).upTo(2), must(2, decimal)}}},
 	"SVC": {{within: "CS", opens: 'S', rules: []rule{
 		must(1, text).of(1).upTo(2), must(1, text).of(2).upTo(48), must(2, amount), must(3, amount), may(5, decimal), may(6, text).of(2).upTo(48),
-	}, handle: handleSVC}},
-	"LQ": {{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(30)}, handle: func(x *Remittance, s Segment) error {
+	}, process: processSVC}},
+	"LQ": {{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(30)}, process: func(x *Remittance, s Segment) {
 		if s.Element(1) == "HE" {
 			x.line().RemarkCodes = append(x.line().RemarkCodes, s.Element(2))
 		}
-		return nil
 	}}},
 	"PLB": {{within: "BDCSP", opens: 'P', rules: providerRules, handle: handlePLB}},
 }
@@ -192,17 +186,16 @@ func handleBPR(x *Remittance, s Segment) error {
 	return nil
 }
 
-func handleCLP(x *Remittance, s Segment) error {
+func processCLP(x *Remittance, s Segment) {
 	x.Claims = append(x.Claims, ClaimPayment{
 		ControlNumber: s.Element(1), Status: s.Element(2), Charge: s.cents(3), Paid: s.cents(4), PatientResponsibility: s.cents(5),
 		FilingCode: s.Element(6), PayerControlNumber: s.Element(7), PlaceOfService: s.Element(8), Frequency: s.Element(9), segment: s,
 	})
-	return nil
 }
 
-func handleSVC(x *Remittance, s Segment) error {
+func processSVC(x *Remittance, s Segment) {
 	line := ServicePayment{
-		Procedure: s.Component(1, 2), SubmittedProcedure: s.Component(6, 2), Charge: s.cents(2), Paid: s.cents(3), Units: or(s.Element(5), "1"), segment: s,
+		Procedure: s.Component(1, 2), SubmittedProcedure: s.Component(6, 2), Charge: s.cents(2), Paid: s.cents(3), Units: cmp.Or(s.Element(5), "1"), segment: s,
 	}
 	for n := 3; n <= 6; n++ {
 		if m := s.Component(1, n); m != "" {
@@ -211,19 +204,17 @@ func handleSVC(x *Remittance, s Segment) error {
 	}
 	c := x.claim()
 	c.Lines = append(c.Lines, line)
-	return nil
 }
 
-// handleREF stores the payer's claim submission id, if N1 has none, and the payee's tax number. Source: 005010X221A1, REF "Additional Payer
+// processREF stores the payer's claim submission id, if N1 has none, and the payee's tax number. Source: 005010X221A1, REF "Additional Payer
 // Identification" and "Payee Additional Identification".
-func handleREF(x *Remittance, s Segment) error {
+func processREF(x *Remittance, s Segment) {
 	switch {
 	case s.Element(1) == "2U" && x.Payer.ID == "":
 		x.Payer.ID = s.Element(2)
 	case s.Element(1) == "TJ" && len(x.Claims) == 0:
 		x.PayeeTaxID = s.Element(2)
 	}
-	return nil
 }
 
 // handlePLB reads up to six adjustments from a PLB.

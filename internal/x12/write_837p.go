@@ -1,6 +1,7 @@
 package x12
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -86,10 +87,7 @@ func (w *writer) party(field, id string) {
 
 // header writes table 1: submitter and receiver. Source: 005010X222A1, BHT, 1000A, 1000B.
 func (w *writer) header(b Batch) {
-	reference := b.Reference
-	if reference == "" {
-		reference = fmt.Sprintf("%09d", b.Interchange)
-	}
+	reference := cmp.Or(b.Reference, fmt.Sprintf("%09d", b.Interchange))
 	w.add("BHT", "0019", "00", w.optionalText("reference", reference, 30), b.At.Format("20060102"), b.At.Format("1504"), "CH")
 	w.add("NM1", "41", "2", w.requiredText("submitter.name", b.Submitter.Name, 60), "", "", "", "", "46", basicText(b.Submitter.ID))
 	w.add("PER", "IC", w.requiredText("submitter.contact", b.Submitter.Contact, 60), "TE", w.digitString("submitter.phone", b.Submitter.Phone, 10))
@@ -165,11 +163,7 @@ func (w *writer) billing(p Provider) {
 	w.address("billing.address", p.Address, w.zip...)
 	w.add("REF", "EI", w.digitString("billing.tax_id", p.TaxID, 9))
 	if p.Phone != "" {
-		contact := p.Contact
-		if contact == "" {
-			contact = p.Name
-		}
-		w.add("PER", "IC", w.optionalText("billing.contact", contact, 60), "TE", w.digitString("billing.phone", p.Phone, 10))
+		w.add("PER", "IC", w.optionalText("billing.contact", cmp.Or(p.Contact, p.Name), 60), "TE", w.digitString("billing.phone", p.Phone, 10))
 	}
 }
 

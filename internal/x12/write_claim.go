@@ -1,6 +1,7 @@
 package x12
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,13 +69,13 @@ func (w *writer) otherPayers(c Claim) {
 	if len(c.OtherPayers) > maxOthers {
 		w.reject("others", fmt.Sprintf("are more than %d", maxOthers))
 	}
-	seen := []string{or(c.Coverage.Sequence, "P")}
+	seen := []string{cmp.Or(c.Coverage.Sequence, "P")}
 	for i, o := range c.OtherPayers {
 		field := fmt.Sprintf("others[%d]", i)
-		if slices.Contains(seen, or(o.Sequence, "P")) {
+		if slices.Contains(seen, cmp.Or(o.Sequence, "P")) {
 			w.reject(field+".sequence", "is also another payer's")
 		}
-		seen = append(seen, or(o.Sequence, "P"))
+		seen = append(seen, cmp.Or(o.Sequence, "P"))
 		w.subscriberInfo(field, o.Coverage, w.codeIn(field+".relationship", o.Relationship, otherCodes, ""))
 		w.adjustments(field, o.Adjustments)
 		if o.DecidedOn != "" {
@@ -93,13 +94,6 @@ func (w *writer) otherPayers(c Claim) {
 			w.add("REF", "F8", w.optionalText(field+".control_number", o.ControlNumber, 50))
 		}
 	}
-}
-
-func or(value, fallback string) string {
-	if value == "" {
-		return fallback
-	}
-	return value
 }
 
 func (c Claim) decidedByLine(payer string) bool {

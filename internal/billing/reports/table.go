@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/vigilhealth/vigil/internal/billing"
 )
 
 // Cell is a field of a table row as text. HasFreeText means that it may contain text entered by users; numbers are never formulas.
@@ -100,28 +102,28 @@ func cellOf(v reflect.Value) Cell {
 
 // Chart returns labels and amounts in dollars for a bar chart; both are empty for a report without a chart.
 func (r Report) Chart() (title string, labels []string, amounts []float64) {
-	add := func(label string, cents int64) {
-		labels, amounts = append(labels, label), append(amounts, float64(cents)/100)
+	add := func(label string, amount billing.Cents) {
+		labels, amounts = append(labels, label), append(amounts, float64(amount)/100)
 	}
 	switch body := r.Body.(type) {
 	case ExecutiveBody:
 		for _, m := range body.MonthOverMonth {
-			add(m.Month, int64(m.Revenue))
+			add(m.Month, m.Revenue)
 		}
 		return "Revenue by month", labels, amounts
 	case TrendBody:
 		for _, m := range body.Results {
-			add(m.Month, int64(m.Revenue))
+			add(m.Month, m.Revenue)
 		}
 		return "Revenue by month", labels, amounts
 	case RevenueBody:
 		for _, c := range body.ByCPT {
-			add(c.CPTCode, int64(c.Revenue))
+			add(c.CPTCode, c.Revenue)
 		}
 		return "Revenue by code", labels, amounts
 	case AgingBody:
 		for _, b := range body.Buckets {
-			add(b.Bucket, int64(b.Amount))
+			add(b.Bucket, b.Amount)
 		}
 		return "Open claims by days", labels, amounts
 	}

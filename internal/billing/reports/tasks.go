@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pocketbase/dbx"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
 )
@@ -127,33 +129,38 @@ func (m *builder) countToAttest() (count int, err error) {
 
 // pendingItems returns the entries that have been in a state the longest; entries of one billing run, which all entered it at the same time,
 // come in table order, as in the index.
-func (m *builder) pendingItems(state string) (items []TaskItem, err error) {
+func (m *builder) pendingItems(state string) ([]TaskItem, error) {
 	where, params := m.where("lifecycle_status = '" + state + "'")
 	params["limit"] = maxItems
-	var rows []struct {
-		ID      string `db:"id"`
-		Patient string `db:"patient"`
-		Code    string `db:"cpt_code"`
-		Since   string `db:"since"`
-		Attest  bool   `db:"attest"`
-	}
-	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, ` + pendingSince + ` AS since, COALESCE(instr(warnings, 'attest_interaction') > 0, FALSE) AS attest
-		FROM billing_entries` + m.indexedBy("waiting") + ` WHERE ` + where + ` AND lifecycle_status IN ('pending_review', 'reviewed', 'denied')
-		ORDER BY ` + pendingSince + `, _rowid_ LIMIT +{:limit}`).Bind(params).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("list waiting entries: %w", err)
+	task := map[string]string{billing.PendingReview: TaskReview, billing.Reviewed: TaskSubmit, billing.Denied: TaskResubmit}[state]
+	return m.listItems(task, "waiting entries", `SELECT id, patient, cpt_code, `+pendingSince+` AS since,
+			COALESCE(instr(warnings, 'attest_interaction') > 0, FALSE) AS attest
+		FROM billing_entries`+m.indexedBy("waiting")+` WHERE `+where+` AND lifecycle_status IN ('pending_review', 'reviewed', 'denied')
+		ORDER BY `+pendingSince+`, _rowid_ LIMIT +{:limit}`, params)
+}
+
+// taskRow is an entry that needs work, as the queries below select it.
+type taskRow struct {
+	ID      string `db:"id"`
+	Patient string `db:"patient"`
+	Code    string `db:"cpt_code"`
+	Since   string `db:"since"`
+	RepayBy string `db:"repay_by"`
+	Attest  bool   `db:"attest"`
+}
+
+// listItems returns the items of a task from a query; what names the entries in an error.
+func (m *builder) listItems(task, what, sql string, params dbx.Params) (items []TaskItem, err error) {
+	var rows []taskRow
+	if err := m.app.DB().NewQuery(sql).Bind(params).All(&rows); err != nil {
+		return nil, fmt.Errorf("list %s: %w", what, err)
 	}
 	for _, row := range rows {
-		item := TaskItem{EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, since: row.Since, AgeDays: m.daysSince(row.Since)}
-		switch {
-		case state == billing.Reviewed:
-			item.Task = TaskSubmit
-		case state == billing.Denied:
-			item.Task = TaskResubmit
-		case row.Attest:
+		item := TaskItem{
+			EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, Task: task, since: row.Since, AgeDays: m.daysSince(row.Since), RepayBy: optional(row.RepayBy),
+		}
+		if row.Attest && task == TaskReview {
 			item.Task = TaskAttest
-		default:
-			item.Task = TaskReview
 		}
 		items = append(items, item)
 	}
@@ -161,50 +168,24 @@ func (m *builder) pendingItems(state string) (items []TaskItem, err error) {
 }
 
 // evidenceChangedItems returns the entries with evidence that changed after submission and that are not being undone.
-func (m *builder) evidenceChangedItems() (items []TaskItem, err error) {
+func (m *builder) evidenceChangedItems() ([]TaskItem, error) {
 	where, params := m.where("evidence_changed_at != ''", "lifecycle_status IN ('submitted', 'appealed', 'paid')")
-	var rows []struct {
-		ID      string `db:"id"`
-		Patient string `db:"patient"`
-		Code    string `db:"cpt_code"`
-		Since   string `db:"evidence_changed_at"`
-		RepayBy string `db:"repay_by"`
+	items, err := m.listItems(TaskEvidence, "entries with changed evidence", "SELECT id, patient, cpt_code, evidence_changed_at AS since, repay_by FROM billing_entries"+
+		" INDEXED BY idx_billing_entries_changed WHERE "+where+" ORDER BY evidence_changed_at, id", params)
+	for i, item := range items {
+		if item.RepayBy == nil {
+			items[i].RepayBy = new("") // the contract has a text for this task
+		}
 	}
-	err = m.app.DB().NewQuery("SELECT id, patient, cpt_code, evidence_changed_at, repay_by FROM billing_entries INDEXED BY idx_billing_entries_changed WHERE " +
-		where + " ORDER BY evidence_changed_at, id").Bind(params).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("list entries with changed evidence: %w", err)
-	}
-	for _, row := range rows {
-		items = append(items, TaskItem{
-			EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, Task: TaskEvidence, since: row.Since, AgeDays: m.daysSince(row.Since), RepayBy: &row.RepayBy,
-		})
-	}
-	return items, nil
+	return items, err
 }
 
 // undoItems returns the entries of a state that are being undone, least recently changed first.
-func (m *builder) undoItems(state string) (items []TaskItem, err error) {
+func (m *builder) undoItems(state string) ([]TaskItem, error) {
 	where, params := m.where("lifecycle_status = '" + state + "'")
 	params["limit"] = maxItems
-	var rows []struct {
-		ID      string `db:"id"`
-		Patient string `db:"patient"`
-		Code    string `db:"cpt_code"`
-		Since   string `db:"updated_at"`
-		RepayBy string `db:"repay_by"`
-	}
-	err = m.app.DB().NewQuery(`SELECT id, patient, cpt_code, updated_at, repay_by FROM billing_entries` + m.indexedBy("undoing") + ` WHERE ` + where +
-		` AND lifecycle_status IN ('void_requested', 'refund_due') ORDER BY updated_at, id LIMIT +{:limit}`).Bind(params).All(&rows)
-	if err != nil {
-		return nil, fmt.Errorf("list entries being undone: %w", err)
-	}
-	for _, row := range rows {
-		items = append(items, TaskItem{
-			EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, Task: state, since: row.Since, AgeDays: m.daysSince(row.Since), RepayBy: optional(row.RepayBy),
-		})
-	}
-	return items, nil
+	return m.listItems(state, "entries being undone", `SELECT id, patient, cpt_code, updated_at AS since, repay_by FROM billing_entries`+m.indexedBy("undoing")+
+		` WHERE `+where+` AND lifecycle_status IN ('void_requested', 'refund_due') ORDER BY updated_at, id LIMIT +{:limit}`, params)
 }
 
 // daysSince returns the practice days since a stored instant or day; 0 for the future or an unknown day.
@@ -231,20 +212,6 @@ func (m *builder) creditItems() (items []TaskItem, count int, err error) {
 		return nil, 0, err
 	}
 	params["limit"] = maxItems
-	var rows []struct {
-		ID      string `db:"id"`
-		Patient string `db:"patient"`
-		Code    string `db:"cpt_code"`
-		Since   string `db:"updated_at"`
-	}
-	err = m.app.DB().NewQuery("SELECT id, patient, cpt_code, updated_at" + from + " ORDER BY updated_at, id LIMIT +{:limit}").Bind(params).All(&rows)
-	if err != nil {
-		return nil, 0, fmt.Errorf("list claims with a credit: %w", err)
-	}
-	for _, row := range rows {
-		items = append(items, TaskItem{
-			EntryID: row.ID, PatientID: row.Patient, CPTCode: row.Code, Task: TaskCredit, since: row.Since, AgeDays: m.daysSince(row.Since),
-		})
-	}
-	return items, count, nil
+	items, err = m.listItems(TaskCredit, "claims with a credit", "SELECT id, patient, cpt_code, updated_at AS since"+from+" ORDER BY updated_at, id LIMIT +{:limit}", params)
+	return items, count, err
 }
