@@ -296,3 +296,20 @@ func (s *Service) hasDiskSpace() bool {
 	free, known := diskFree(s.app.DataDir())
 	return !known || free >= minDiskSpace
 }
+
+// newSignOn returns a client of the practice's identity provider, or nil without one. It does not contact the provider.
+func newSignOn(sealer *phi.Sealer, settings config.Settings) (*auth.OIDCProvider, error) {
+	key, err := sealer.DeriveKey("sign-on state")
+	if err != nil {
+		return nil, fmt.Errorf("sign-on: %w", err)
+	}
+	o := settings.OIDC
+	roles := make([]auth.GroupRole, len(o.RoleMap))
+	for i, pair := range o.RoleMap {
+		roles[i] = auth.GroupRole(pair)
+	}
+	return auth.NewOIDCProvider(auth.OIDCOptions{
+		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: phi.Text(o.ClientSecret.Reveal()), RedirectURL: settings.PublicURL + web.BasePath + "/auth/oidc/callback/",
+		RoleClaim: o.RoleClaim, Roles: roles, TrustMFA: o.TrustMFA, MaxAge: o.MaxAge, Key: key,
+	}), nil
+}

@@ -6,10 +6,29 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/vitalsummary"
 )
 
 // updateAges applies the practice's thresholds to patients who have become adults.
 func updateAges(e Engines, ctx context.Context, app core.App) (counts, error) {
 	seen, changed, err := patients.UpdateAgeGroups(ctx, app, e.Clock.Now().UTC(), e.Zone)
 	return counts{"seen": seen, "changed": changed}, err
+}
+
+// sendMeans queues the mean blood pressure of each finished week for the EMR, if enabled.
+func sendMeans(e Engines, ctx context.Context, app core.App) (counts, error) {
+	if !e.SendMeans || !e.Transmissions.EMR.Configured() {
+		return disabled, nil
+	}
+	seen, queued := 0, 0
+	now := e.Clock.Now().UTC()
+	err := vitalsummary.NewReader(e.Zone).EachWeek(ctx, app, now, func(week vitalsummary.Week) error {
+		seen++
+		added, err := e.Transmissions.QueueMean(app, week.PatientID, week.From, week.To, week.HasEnough, now)
+		if added {
+			queued++
+		}
+		return err
+	})
+	return counts{"seen": seen, "queued": queued}, err
 }

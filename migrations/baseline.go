@@ -47,6 +47,9 @@ func createDomain(app core.App, domain string) error {
 	if domain == "billing" {
 		statements = append(statements, billingTotalTriggers()...)
 	}
+	if err := requireNewTables(app, statements); err != nil {
+		return err
+	}
 	if err := execute(app, statements...); err != nil {
 		return fmt.Errorf("create %s: %w", domain, err)
 	}
@@ -55,6 +58,18 @@ func createDomain(app core.App, domain string) error {
 	}
 	if domain == "billing" {
 		return storeDiagnosisCodes(app)
+	}
+	return nil
+}
+
+// requireNewTables returns ErrTablesExist if the folder has a table that one of the statements creates: SQLite's own error would not name the cause.
+// PocketBase creates users and _superusers before the baseline, which replaces them.
+func requireNewTables(app core.App, statements []string) error {
+	for _, sql := range statements {
+		name, creates := strings.CutPrefix(sql, "CREATE TABLE `")
+		if name, _, _ = strings.Cut(name, "`"); creates && name != "users" && name != core.CollectionNameSuperusers && app.HasTable(name) {
+			return fmt.Errorf("%w: it has the table %s", ErrTablesExist, name)
+		}
 	}
 	return nil
 }

@@ -139,3 +139,19 @@ func TestFolderOfReplacedHistory(t *testing.T) {
 		t.Errorf("recorded %d domains, want %d", n, domains)
 	}
 }
+
+// A folder whose record of the baseline was deleted is refused with one clear sentence, and nothing is recorded.
+func TestFolderWithoutBaselineRecord(t *testing.T) {
+	app := vigiltest.NewApp(t)
+	if _, err := app.DB().NewQuery("DELETE FROM _migrations WHERE file GLOB '1767226*'").Execute(); err != nil {
+		t.Fatal(err)
+	}
+	err := app.RunAppMigrations()
+	if err == nil || !strings.Contains(err.Error(), migrations.ErrTablesExist.Error()) || strings.Contains(err.Error(), "already exists") {
+		t.Errorf("refused with %v", err)
+	}
+	var recorded int
+	if err := app.DB().NewQuery("SELECT COUNT(*) FROM _migrations WHERE file GLOB '1767226*'").Row(&recorded); err != nil || recorded != 0 {
+		t.Errorf("recorded %d domains (%v)", recorded, err)
+	}
+}

@@ -24,6 +24,9 @@ const (
 // ErrTooOld refuses a data folder that a build before commit 43bc52ef wrote.
 var ErrTooOld = errors.New("this data folder has the schema of an earlier build: start a build of commit 43bc52ef on it once, then start this version")
 
+// ErrTablesExist refuses a data folder whose record of the baseline was deleted. Whether its tables are complete is unknown.
+var ErrTablesExist = errors.New("this data folder has tables of the schema, but no record in _migrations that they were created: restore a backup")
+
 // register adds a migration under its file name. A migration has no reverse: an operator restores a backup instead.
 func register(file string, up func(app core.App) error) {
 	m.Register(up, func(core.App) error { return errors.New("restore a backup to go back") }, file)

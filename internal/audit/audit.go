@@ -58,22 +58,18 @@ func (c Changes) Record(name string, before, after any) {
 	}
 }
 
-// Format prints a placeholder.
+// Format and LogValue print a placeholder.
 func (Changes) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[changes]") }
-
-// LogValue logs a placeholder.
-func (Changes) LogValue() slog.Value { return slog.StringValue("[changes]") }
+func (Changes) LogValue() slog.Value       { return slog.StringValue("[changes]") }
 
 // MarshalJSON always fails.
 func (Changes) MarshalJSON() ([]byte, error) {
 	return nil, errors.New("audit: changes are not encoded")
 }
 
-// Format prints a placeholder.
+// Format and LogValue print a placeholder.
 func (Change) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[change]") }
-
-// LogValue logs a placeholder.
-func (Change) LogValue() slog.Value { return slog.StringValue("[change]") }
+func (Change) LogValue() slog.Value       { return slog.StringValue("[change]") }
 
 // plaintext returns the changes as JSON before sealing; "" for no changes.
 func (c Changes) plaintext() (string, error) {

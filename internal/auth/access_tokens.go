@@ -27,11 +27,9 @@ type Session struct {
 	User             *collections.User
 }
 
-// Format hides the tokens.
+// Format and LogValue hide the tokens.
 func (Session) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[session]") }
-
-// LogValue hides the tokens.
-func (Session) LogValue() slog.Value { return slog.StringValue("[session]") }
+func (Session) LogValue() slog.Value       { return slog.StringValue("[session]") }
 
 // accessLife is how long an access token lasts. Source: spec, "Bearer tokens".
 const accessLife = 15 * time.Minute

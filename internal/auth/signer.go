@@ -61,11 +61,9 @@ type Account struct {
 	Life     time.Duration
 }
 
-// Format hides the secrets.
+// Format and LogValue hide the secrets.
 func (Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[account]") }
-
-// LogValue hides the secrets.
-func (Account) LogValue() slog.Value { return slog.StringValue("[account]") }
+func (Account) LogValue() slog.Value       { return slog.StringValue("[account]") }
 
 // Signer signs and verifies access tokens: JSON Web Tokens (RFC 7519) under HS256. The key combines a secret derived from an encryption key,
 // which the database does not hold, with two secrets of the account, which it does. So a copy of the database cannot sign tokens, changing the

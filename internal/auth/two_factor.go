@@ -41,11 +41,9 @@ type Setup struct {
 	BackupCodes             []string
 }
 
-// Format hides the secret.
+// Format and LogValue hide the secret.
 func (Setup) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[setup]") }
-
-// LogValue hides the secret.
-func (Setup) LogValue() slog.Value { return slog.StringValue("[setup]") }
+func (Setup) LogValue() slog.Value       { return slog.StringValue("[setup]") }
 
 // SetUpTwoFactor begins a two-factor setup after reauthentication. It replaces an earlier setup that was not confirmed.
 func (e *Engine) SetUpTwoFactor(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) (setup Setup, err error) {

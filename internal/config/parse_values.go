@@ -160,22 +160,14 @@ type Secret string
 // Reveal returns the value.
 func (s Secret) Reveal() string { return string(s) }
 
-// Format hides the secret.
-func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, redacted) }
-
-// LogValue hides the secret.
-func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalJSON hides the secret.
+// Format, LogValue and MarshalJSON hide the secret.
+func (Secret) Format(s fmt.State, _ rune)   { _, _ = io.WriteString(s, redacted) }
+func (Secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
 
-// Format hides the settings.
-func (Settings) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[settings]") }
-
-// LogValue hides the settings.
-func (Settings) LogValue() slog.Value { return slog.StringValue("[settings]") }
-
-// MarshalJSON hides the settings.
+// Format and LogValue hide the settings. MarshalJSON always fails.
+func (Settings) Format(s fmt.State, _ rune)   { _, _ = io.WriteString(s, "[settings]") }
+func (Settings) LogValue() slog.Value         { return slog.StringValue("[settings]") }
 func (Settings) MarshalJSON() ([]byte, error) { return []byte(`"[settings]"`), nil }
 
 // RateLimit allows Limit requests in any Window of whole seconds. The zero value is no limit.

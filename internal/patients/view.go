@@ -68,11 +68,9 @@ type AddressView struct {
 	Country string  `json:"country"`
 }
 
-// Format reveals nothing.
+// Format and LogValue reveal nothing.
 func (View) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[patient]") }
-
-// LogValue reveals nothing.
-func (View) LogValue() slog.Value { return slog.StringValue("[patient]") }
+func (View) LogValue() slog.Value       { return slog.StringValue("[patient]") }
 
 // Format reveals nothing.
 func (AddressView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[address]") }
@@ -186,13 +184,9 @@ func instant(at time.Time) *string {
 // Name is what lists show of a patient. It refuses to print.
 type Name struct{ collections.PatientName }
 
-// Format reveals nothing.
-func (Name) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[name]") }
-
-// LogValue reveals nothing.
-func (Name) LogValue() slog.Value { return slog.StringValue("[name]") }
-
-// MarshalJSON refuses.
+// Format and LogValue reveal nothing. MarshalJSON always fails.
+func (Name) Format(s fmt.State, _ rune)   { _, _ = io.WriteString(s, "[name]") }
+func (Name) LogValue() slog.Value         { return slog.StringValue("[name]") }
 func (Name) MarshalJSON() ([]byte, error) { return nil, errors.New("patients: a name is not encoded") }
 
 // Readable reports whether the name could be opened.

@@ -26,22 +26,14 @@ type Subscriber struct {
 	Gender      string `json:"gender,omitempty"`        // male, female, other, unknown
 }
 
-// Format prints a placeholder.
-func (Coverage) Format(s fmt.State, _ rune) { conceal(s) }
-
-// LogValue logs a placeholder.
-func (Coverage) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalJSON always fails; use Plaintext for storage.
+// Format and LogValue print a placeholder. MarshalJSON always fails.
+func (Coverage) Format(s fmt.State, _ rune)   { conceal(s) }
+func (Coverage) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Coverage) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
-// Format prints a placeholder.
-func (Subscriber) Format(s fmt.State, _ rune) { conceal(s) }
-
-// LogValue logs a placeholder.
-func (Subscriber) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalJSON always fails; use Plaintext of the coverage for storage.
+// Format and LogValue print a placeholder. MarshalJSON always fails.
+func (Subscriber) Format(s fmt.State, _ rune)   { conceal(s) }
+func (Subscriber) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Subscriber) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
 // plainCoverage and plainSubscriber are the types without the methods that refuse encoding.

@@ -20,13 +20,9 @@ type Text string
 // Reveal returns the plaintext.
 func (t Text) Reveal() string { return string(t) }
 
-// Format prints a placeholder.
-func (Text) Format(s fmt.State, _ rune) { conceal(s) }
-
-// LogValue logs a placeholder.
-func (Text) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalJSON always fails.
+// Format and LogValue print a placeholder. MarshalJSON always fails.
+func (Text) Format(s fmt.State, _ rune)   { conceal(s) }
+func (Text) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Text) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
 // Demographics is a patient's identity in plaintext. Only routes may encode it, field by field.
@@ -38,13 +34,9 @@ type Demographics struct {
 	Address             *Address
 }
 
-// Format prints a placeholder.
-func (Demographics) Format(s fmt.State, _ rune) { conceal(s) }
-
-// LogValue logs a placeholder.
-func (Demographics) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalJSON always fails.
+// Format and LogValue print a placeholder. MarshalJSON always fails.
+func (Demographics) Format(s fmt.State, _ rune)   { conceal(s) }
+func (Demographics) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Demographics) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
 // Address is a postal address in plaintext; it is sealed as one field.
@@ -57,13 +49,9 @@ type Address struct {
 	Country string `json:"country"`
 }
 
-// Format prints a placeholder.
-func (Address) Format(s fmt.State, _ rune) { conceal(s) }
-
-// LogValue logs a placeholder.
-func (Address) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalJSON always fails; use Plaintext for storage.
+// Format and LogValue print a placeholder. MarshalJSON always fails.
+func (Address) Format(s fmt.State, _ rune)   { conceal(s) }
+func (Address) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Address) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
 // plainAddress is an Address without the methods that refuse encoding.
@@ -93,13 +81,9 @@ func ParseAddress(plaintext string) (*Address, error) {
 	return (*Address)(&a), nil
 }
 
-// Format prints only the key's id.
+// Format and LogValue print only the key's id. MarshalJSON always fails.
 func (k Key) Format(s fmt.State, _ rune) { writeString(s, "key "+k.ID) }
-
-// LogValue logs only the key's id.
-func (k Key) LogValue() slog.Value { return slog.StringValue("key " + k.ID) }
-
-// MarshalJSON always fails.
+func (k Key) LogValue() slog.Value       { return slog.StringValue("key " + k.ID) }
 func (Key) MarshalJSON() ([]byte, error) { return nil, errors.New("phi: keys are not encoded") }
 
 // Format prints a placeholder.

@@ -288,13 +288,9 @@ type KnownPatient struct {
 	IsRecipients bool
 }
 
-// Format prints a placeholder.
-func (KnownPatient) Format(s fmt.State, _ rune) { conceal(s) }
-
-// LogValue logs a placeholder.
-func (KnownPatient) LogValue() slog.Value { return slog.StringValue(redacted) }
-
-// MarshalJSON always fails.
+// Format and LogValue print a placeholder. MarshalJSON always fails.
+func (KnownPatient) Format(s fmt.State, _ rune)   { conceal(s) }
+func (KnownPatient) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (KnownPatient) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
 // patientPatterns returns one pattern for the identifiers of all known patients and one or two for their names, so that no replacement is searched

@@ -13,6 +13,7 @@
 package ratelimit
 
 import (
+	"net/netip"
 	"slices"
 	"sort"
 	"sync"
@@ -169,4 +170,22 @@ func (w *window) sweep(at, horizon int64) {
 // after drops the times that have left the window.
 func after(times []int64, horizon int64) []int64 {
 	return times[sort.Search(len(times), func(i int) bool { return times[i] > horizon }):]
+}
+
+// AddressKey returns the key of a client address: IPv4 addresses unchanged, IPv6 addresses cut to their /64, since one household or host
+// commonly holds a whole /64. Text that is not an address is its own key. Source: docs/decisions/limits.md, "Which limit applies".
+func AddressKey(address string) string {
+	addr, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	addr = addr.Unmap().WithZone("")
+	if addr.Is4() {
+		return addr.String()
+	}
+	block, err := addr.Prefix(64)
+	if err != nil {
+		return address
+	}
+	return block.String()
 }
