@@ -165,7 +165,7 @@ func (Secret) Format(s fmt.State, _ rune)   { _, _ = io.WriteString(s, redacted)
 func (Secret) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + redacted + `"`), nil }
 
-// Format and LogValue hide the settings. MarshalJSON always fails.
+// Format, LogValue and MarshalJSON hide the settings.
 func (Settings) Format(s fmt.State, _ rune)   { _, _ = io.WriteString(s, "[settings]") }
 func (Settings) LogValue() slog.Value         { return slog.StringValue("[settings]") }
 func (Settings) MarshalJSON() ([]byte, error) { return []byte(`"[settings]"`), nil }

@@ -26,12 +26,12 @@ type Subscriber struct {
 	Gender      string `json:"gender,omitempty"`        // male, female, other, unknown
 }
 
-// Format and LogValue print a placeholder. MarshalJSON always fails.
+// Format and LogValue print a placeholder. MarshalJSON always fails; use Plaintext for storage.
 func (Coverage) Format(s fmt.State, _ rune)   { conceal(s) }
 func (Coverage) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Coverage) MarshalJSON() ([]byte, error) { return nil, errEncode }
 
-// Format and LogValue print a placeholder. MarshalJSON always fails.
+// Format and LogValue print a placeholder. MarshalJSON always fails; use Plaintext of the coverage for storage.
 func (Subscriber) Format(s fmt.State, _ rune)   { conceal(s) }
 func (Subscriber) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Subscriber) MarshalJSON() ([]byte, error) { return nil, errEncode }

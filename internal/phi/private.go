@@ -49,7 +49,7 @@ type Address struct {
 	Country string `json:"country"`
 }
 
-// Format and LogValue print a placeholder. MarshalJSON always fails.
+// Format and LogValue print a placeholder. MarshalJSON always fails; use Plaintext for storage.
 func (Address) Format(s fmt.State, _ rune)   { conceal(s) }
 func (Address) LogValue() slog.Value         { return slog.StringValue(redacted) }
 func (Address) MarshalJSON() ([]byte, error) { return nil, errEncode }
