@@ -57,7 +57,7 @@ web: ## copy the console's packages from npm to where the next build embeds them
 	else echo "no npm here: the service works, but without the console at /"; fi
 	@CGO_ENABLED=0 GOFLAGS= go run -C tools/console . ../../pb_public || echo "the console's files are not packed: the console works, with larger files"
 
-test: web ## vet, format and every test (browser tests where Chromium is)
+test: web ## format and every test (browser tests where Chromium is)
 	tools/test.sh
 
 test-race: ## the race detector: packages that start goroutines, and concurrent requests; RACE=all for every package
@@ -74,7 +74,7 @@ check: test test-race test-translated test-looks test-tools test-deploy lint ## 
 # The packages that read and write the database through the driver; nightly runs all of them with DRIVEN=./...
 DRIVEN = ./collections ./migrations ./internal/sqlite ./internal/ingest ./internal/audit ./internal/triage ./hooks/...
 test-translated: ## the tests of packages that use the database, with SQLite's translation to Go
-	CGO_ENABLED=0 GOFLAGS= go test -vet=off -timeout 20m $(DRIVEN)
+	CGO_ENABLED=0 GOFLAGS= go test -vet=off '-ldflags=-s -w' -timeout 20m $(DRIVEN)
 
 # make test checks each view and dialog in one of three sizes, in turn.
 test-looks: web ## every view and dialog of the console in every size and scheme, by axe and by keyboard

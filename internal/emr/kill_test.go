@@ -90,7 +90,7 @@ func TestExactlyOnceThroughFaultsAndKills(t *testing.T) {
 
 // The same holds without conditional create, with an EMR that answers searches from its cache despite no-cache.
 func TestExactlyOnceThroughStubbornCache(t *testing.T) {
-	checkExactlyOnce(t, 60, 6, 400*time.Millisecond)
+	checkExactlyOnce(t, vigiltest.Rounds(60, 20), int64(vigiltest.Rounds(6, 3)), 400*time.Millisecond)
 }
 
 func checkExactlyOnce(t *testing.T, n int, kills int64, cache time.Duration) {

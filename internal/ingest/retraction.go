@@ -218,41 +218,6 @@ func (w *retraction) loadHistory() (h alertHistory, err error) {
 
 func isChangeGroup(group []*vitals.Parameter) bool { return group[0].Change != nil }
 
-// loadEarlierAlerts reads the alerts about earlier values, and those that only the reading had ended.
-func (w *retraction) loadEarlierAlerts(h *alertHistory, groups [][]*vitals.Parameter) error {
-	types := []string{alerts.TypeImplausibleReading}
-	for _, group := range groups {
-		types = append(types, group[0].Group)
-	}
-	earlier, err := collections.AlertsToReevaluate(w.tx, w.observation.PatientID, types, w.observation.Reading.MeasuredAt, w.observation.CreatedAt)
-	if err != nil {
-		return err
-	}
-	for _, alert := range earlier {
-		if alert.ResolutionReason() != alerts.ReasonSuperseded {
-			h.counted = append(h.counted, alert)
-			continue
-		}
-		if superseded, err := isStillSuperseded(w.tx, alert, w.now); err != nil {
-			return err
-		} else if !superseded {
-			h.reopened = append(h.reopened, alert)
-		}
-	}
-	missed, err := collections.AlertsResolvedAt(w.tx, w.observation.PatientID, alerts.TypeMissedReading, w.observation.CreatedAt)
-	if err != nil {
-		return err
-	}
-	for _, alert := range missed {
-		if arrived, err := collections.HasReadingStoredAfter(w.tx, w.observation.PatientID, alert.CreatedAt()); err != nil {
-			return err
-		} else if !arrived {
-			h.reopened = append(h.reopened, alert)
-		}
-	}
-	return nil
-}
-
 // loadComparedAlerts reads the open alerts of later readings that were compared with the retracted one, such as a weight gain over another
 // person's weight.
 func (w *retraction) loadComparedAlerts(h *alertHistory, others []Observation) error {

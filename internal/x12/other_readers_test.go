@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/e2e/payer"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
@@ -20,7 +21,7 @@ func accepted(t *testing.T, what string, file []byte) payer.ReadResult {
 // A file of a thousand claims of every kind is valid by pyx12's maps of the guides, and a third-party model of the 837P contains all of it.
 func TestThousandClaimsPassOtherReaders(t *testing.T) {
 	t.Parallel()
-	b := batchOf(1000)
+	b := batchOf(vigiltest.Rounds(1000, 200))
 	file := written(t, b)
 	answer := accepted(t, "837P", file).Answer
 	answers, err := x12.ReadResponses([]byte(answer), b.Submitter.ID)
@@ -64,7 +65,7 @@ func TestReadPyx12Rejection(t *testing.T) {
 func TestPayerFilesPassOtherReaders(t *testing.T) {
 	t.Parallel()
 	p := newPayer()
-	s := received(t, written(t, batchOf(200)))
+	s := received(t, written(t, batchOf(vigiltest.Rounds(200, 60))))
 	id := func(i int) string { return s.Claims[i].ControlNumber }
 	accepted(t, "999", p.Write999(s))
 	accepted(t, "999 that rejects", p.Write999(s, payer.Fault{Claim: id(1), Element: 2, Code: "1"}))

@@ -1,0 +1,47 @@
+package ingest
+
+import (
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// loadEarlierAlerts reads the alerts about earlier values, and those that only the reading had ended.
+func (w *retraction) loadEarlierAlerts(h *alertHistory, groups [][]*vitals.Parameter) error {
+	types := []string{alerts.TypeImplausibleReading}
+	for _, group := range groups {
+		types = append(types, group[0].Group)
+	}
+	earlier, err := collections.AlertsToReevaluate(w.tx, w.observation.PatientID, types, w.observation.Reading.MeasuredAt, w.observation.CreatedAt)
+	if err != nil {
+		return err
+	}
+	for _, alert := range earlier {
+		if alert.ResolutionReason() != alerts.ReasonSuperseded {
+			h.counted = append(h.counted, alert)
+			continue
+		}
+		if superseded, err := isStillSuperseded(w.tx, alert, w.now); err != nil {
+			return err
+		} else if !superseded {
+			h.reopened = append(h.reopened, alert)
+		}
+	}
+	return w.loadReopenedMissedReadings(h)
+}
+
+// loadReopenedMissedReadings reads the missed-reading alerts that only the retracted reading had ended, which are reopened.
+func (w *retraction) loadReopenedMissedReadings(h *alertHistory) error {
+	missed, err := collections.AlertsResolvedAt(w.tx, w.observation.PatientID, alerts.TypeMissedReading, w.observation.CreatedAt)
+	if err != nil {
+		return err
+	}
+	for _, alert := range missed {
+		if arrived, err := collections.HasReadingStoredAfter(w.tx, w.observation.PatientID, alert.CreatedAt()); err != nil {
+			return err
+		} else if !arrived {
+			h.reopened = append(h.reopened, alert)
+		}
+	}
+	return nil
+}
