@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks the format, then tests every package; make lint vets them. The tests of the built program (e2e) mostly wait, so they run beside the others,
-# which give way to them: a browser that waits for a core takes longest. The others run three packages at a time, because internal/emr mostly waits.
-# At the end it prints the packages that took longest beside their budgets, in seconds.
+# which give way to them: a browser that waits for a core takes longest. At the end it prints the packages that took longest beside their budgets,
+# in seconds.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ command -v chromium >/dev/null && command -v node >/dev/null || echo "no chromiu
 out="$(mktemp -d)"
 go test -vet=off '-ldflags=-s -w' -timeout 45m ./e2e >"$out/e2e" 2>&1 & e2e=$!
 trap 'kill $e2e 2>/dev/null || true; rm -rf "$out"' EXIT
-{ nice -n 10 go test -p 3 -vet=off '-ldflags=-s -w' -timeout 30m $(go list ./routes ./internal/emr ./... | grep -v '/e2e$') 2>&1 && : >"$out/passed"; } | tee "$out/rest"
+{ nice -n 10 go test -vet=off '-ldflags=-s -w' -timeout 30m $(go list ./routes ./internal/emr ./... | grep -v '/e2e$') 2>&1 && : >"$out/passed"; } | tee "$out/rest"
 [ -e "$out/passed" ]
 status=0; wait $e2e || status=$?
 cat "$out/e2e"
