@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A clock was ahead, alerted and decided about, and now reports a dead-clock time: the care team is notified of that
+// A clock was ahead, alerted and was decided about, and now sends a wrong-clock time: the care team is notified of that
 // too, once.
 func TestStoryFutureClockThenWrong(t *testing.T) {
 	for _, decided := range []string{"confirm", "discard", "resolve", "nothing"} {
