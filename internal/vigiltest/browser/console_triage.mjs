@@ -182,8 +182,11 @@ async function reviewedAndOn(page) {
   await page.waitForFunction((id) => document.activeElement?.dataset?.id === id, ids[at + 1]);
   await shows(drawer(page).getByRole("heading", { level: 2 }), await row(page, ids[at + 1]).locator(".name").innerText());
   assert.equal((await rowOf(ids[at])).last_reviewed_by, nurse);
-  const answers = [];
-  await page.route("**/review/", async (route) => { await new Promise((go) => { answers.push(go); }); await route.continue(); });
+  const answers = new Map(); // by patient: the browser may send two requests in either order
+  await page.route("**/review/", async (route) => {
+    await new Promise((go) => { answers.set(route.request().url().split("/").at(-3), go); });
+    await route.continue();
+  });
   const busy = (id) => row(page, id).and(page.locator(".busy"));
   await page.keyboard.press("r");
   await busy(ids[at + 1]).waitFor();
@@ -192,13 +195,13 @@ async function reviewedAndOn(page) {
   await page.keyboard.press("r"); // two pending requests: the end of one does not end the other
   await busy(ids[at + 2]).waitFor();
   await page.keyboard.press("j");
-  while (answers.length < 2) {
+  while (answers.size < 2) {
     await page.waitForTimeout(20);
   }
-  answers[1]();
+  answers.get(ids[at + 2])();
   await busy(ids[at + 2]).waitFor({ state: "detached" });
   assert.equal(await busy(ids[at + 1]).count(), 1, "the other is still under way");
-  answers[0]();
+  answers.get(ids[at + 1])();
   const told = page.locator(".toast", { hasText: `${await row(page, ids[at + 1]).locator(".name").innerText()}: Reviewed` });
   await told.waitFor();
   assert.equal(await told.count(), 1);
