@@ -287,7 +287,7 @@ func checkIntegrity(app core.App, log *slog.Logger, now time.Time) error {
 	}
 	found, err := schemadrift.Restore(app, now)
 	for _, one := range found {
-		log.Error("a rule of PocketBase was changed in the database and is restored", slog.String("collection", one.Collection), slog.String("what", one.What))
+		log.Error("startup restored a rule of PocketBase that was changed in the database", slog.String("collection", one.Collection), slog.String("what", one.What))
 	}
 	if err != nil {
 		return fmt.Errorf("restore the rules of PocketBase's collections: %w", err)

@@ -249,7 +249,7 @@ func (i rescoreRequests) Changed() {
 
 func (s *Service) rescoreOnRequest(ctx context.Context) {
 	if err := triage.RescoreOutdated(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
-		s.log.Error("patients not rescored after an upgrade; the hourly job retries", slog.Any("error", err))
+		s.log.Error("triage could not rescore patients after an upgrade; the hourly job retries", slog.Any("error", err))
 	}
 	for {
 		select {
@@ -258,7 +258,7 @@ func (s *Service) rescoreOnRequest(ctx context.Context) {
 		case <-s.rescoreRequests.waiting:
 		}
 		if _, _, err := triage.RescoreAll(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
-			s.log.Error("patients not rescored after a change of the default thresholds; the hourly job retries", slog.Any("error", err))
+			s.log.Error("triage could not rescore patients after a change of the default thresholds; the hourly job retries", slog.Any("error", err))
 		}
 	}
 }

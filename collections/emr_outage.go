@@ -35,9 +35,9 @@ func QueuedTransmissions(app core.App, dueOnly bool, since, now time.Time, limit
 		dbx.Params{"due": dueOnly, "since": Instant(since), "now": Instant(now), "limit": limit})
 }
 
-// ClaimQueuedTransmissions moves the named deliveries that are still queued to processing.
-func ClaimQueuedTransmissions(tx core.App, ids []string, now time.Time) ([]ClaimedTransmission, error) {
-	return queryAll[ClaimedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', waits_for = '', claimed_at = {:now}, updated_at = {:now}
+// LeaseQueuedTransmissions moves the named deliveries that are still queued to processing.
+func LeaseQueuedTransmissions(tx core.App, ids []string, now time.Time) ([]LeasedTransmission, error) {
+	return queryAll[LeasedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', waits_for = '', claimed_at = {:now}, updated_at = {:now}
 		WHERE id IN (SELECT value FROM json_each({:ids})) AND (status = 'pending' AND waits_for != 'link' OR `+retryScheduled+`)
 		RETURNING `+claimed, dbx.Params{"now": Instant(now), "ids": jsonList(ids)})
 }

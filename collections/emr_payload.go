@@ -50,9 +50,9 @@ func LinkedPatientsWithReadings(app core.App, kind string, since time.Time) ([]P
 }
 
 // SentMean returns the delivery of a mean; ok is false if there is none.
-func SentMean(app core.App, id string) (c ClaimedTransmission, status string, ok bool, err error) {
+func SentMean(app core.App, id string) (c LeasedTransmission, status string, ok bool, err error) {
 	var row struct {
-		ClaimedTransmission
+		LeasedTransmission
 		Status string `db:"status"`
 	}
 	err = app.DB().NewQuery(`SELECT ` + claimed + `, status FROM transmissions WHERE observation = {:id} AND form = '` + FormMeanPressure + `'`).
@@ -60,5 +60,5 @@ func SentMean(app core.App, id string) (c ClaimedTransmission, status string, ok
 	if IsNotFound(err) {
 		return c, "", false, nil
 	}
-	return row.ClaimedTransmission, row.Status, err == nil, wrap(err, "find a mean")
+	return row.LeasedTransmission, row.Status, err == nil, wrap(err, "find a mean")
 }

@@ -62,8 +62,8 @@ func PageOfTransmissions(app core.App, f TransmissionFilter, offset, limit int) 
 	return f.conditions().PageOfUndeletedCounted(app, Transmissions, newestFirst, offset, limit, total)
 }
 
-// ClaimedTransmission is a delivery that this worker has claimed. No other worker sends it until its result is stored.
-type ClaimedTransmission struct {
+// LeasedTransmission is a delivery that this worker has leased. No other worker sends it until its result is stored.
+type LeasedTransmission struct {
 	ID            string `db:"id"`
 	ObservationID string `db:"observation"`
 	PatientID     string `db:"patient"`
@@ -93,13 +93,13 @@ type ClaimedTransmission struct {
 	Requested bool
 }
 
-// claimed are the columns of a [ClaimedTransmission].
+// claimed are the columns of a [LeasedTransmission].
 const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash, waits_for_line, error_code`
 
-// ClaimTransmissions moves up to limit due deliveries to processing, oldest first, except those attempted since a time.
-func ClaimTransmissions(tx core.App, limit int, since, now time.Time) ([]ClaimedTransmission, error) {
+// LeaseTransmissions moves up to limit due deliveries to processing, oldest first, except those attempted since a time.
+func LeaseTransmissions(tx core.App, limit int, since, now time.Time) ([]LeasedTransmission, error) {
 	// Each half reads only as much of its index as needed. With a limit of 1 SQLite would scan the whole index: hence limit + 1.
-	return queryAll[ClaimedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
+	return queryAll[LeasedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', claimed_at = {:now}, updated_at = {:now}
 		WHERE id IN (SELECT id FROM (
 			SELECT * FROM (SELECT id, created_at FROM transmissions
 				WHERE `+duePending+` AND last_attempted_at < {:since} ORDER BY created_at, id LIMIT {:limit} + 1)
@@ -112,8 +112,8 @@ func ClaimTransmissions(tx core.App, limit int, since, now time.Time) ([]Claimed
 		dbx.Params{"now": Instant(now), "since": Instant(since), "limit": limit})
 }
 
-// ClaimTransmissionOf moves the delivery of one observation to processing, due or not.
-func ClaimTransmissionOf(tx core.App, observationID string, now time.Time) (c ClaimedTransmission, err error) {
+// LeaseTransmissionOf moves the delivery of one observation to processing, due or not.
+func LeaseTransmissionOf(tx core.App, observationID string, now time.Time) (c LeasedTransmission, err error) {
 	what := dbx.Params{"now": Instant(now), "observation": observationID}
 	var deadLetter bool
 	if err := tx.NonconcurrentDB().NewQuery(`SELECT status = 'failed' AND next_retry_at = '' FROM transmissions WHERE observation = {:observation} AND form = ''`).
@@ -139,7 +139,7 @@ type FinishedTransmission struct {
 
 // FinishTransmission stores the result of a delivery and of its observation; held is false if the claim has expired. If a change arrived
 // during the delivery, it is queued again and again is true.
-func FinishTransmission(tx core.App, c ClaimedTransmission, s FinishedTransmission, startedAt, now time.Time) (held, again bool, err error) {
+func FinishTransmission(tx core.App, c LeasedTransmission, s FinishedTransmission, startedAt, now time.Time) (held, again bool, err error) {
 	var status string
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions
 		SET status = CASE WHEN {:status} = 'transmitted' AND corrections != {:followed} THEN 'pending' ELSE {:status} END,
@@ -176,9 +176,9 @@ func RecoverTransmissions(tx core.App, but []string, now time.Time) ([]string, e
 		RETURNING CASE form WHEN '' THEN observation ELSE '' END`, dbx.Params{"now": Instant(now), "but": jsonList(but)})
 }
 
-// ClaimedBefore lists deliveries in processing since before a time.
-func ClaimedBefore(app core.App, before time.Time) ([]ClaimedTransmission, error) {
-	return queryAll[ClaimedTransmission](app, "find stuck transmissions", `SELECT `+strings.Replace(claimed, "ambiguous", "TRUE AS ambiguous", 1)+`
+// LeasedBefore lists deliveries in processing since before a time.
+func LeasedBefore(app core.App, before time.Time) ([]LeasedTransmission, error) {
+	return queryAll[LeasedTransmission](app, "find stuck transmissions", `SELECT `+strings.Replace(claimed, "ambiguous", "TRUE AS ambiguous", 1)+`
 		FROM transmissions WHERE status = 'processing' AND claimed_at <= {:before} ORDER BY claimed_at`, dbx.Params{"before": Instant(before)})
 }
 

@@ -12,7 +12,7 @@ const unconfirmed = `status = 'failed' AND next_retry_at = '' AND error_code != 
 
 // UnconfirmedTransmission is a dead letter that the EMR may have received.
 type UnconfirmedTransmission struct {
-	ClaimedTransmission
+	LeasedTransmission
 	LastAttemptedAt string `db:"last_attempted_at"`
 	// UpdatedAt identifies this state of the record.
 	UpdatedAt string `db:"updated_at"`

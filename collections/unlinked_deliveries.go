@@ -20,7 +20,7 @@ const patientIsLinked = `EXISTS (SELECT 1 FROM patients p WHERE p.id = transmiss
 
 // WaitForLink returns a claimed delivery without an attempt: it waits until the EMR has the patient. If the EMR has it already, the delivery
 // is due again and linked is true. held is as in [FinishTransmission].
-func WaitForLink(tx core.App, c ClaimedTransmission, now time.Time) (held, linked bool, err error) {
+func WaitForLink(tx core.App, c LeasedTransmission, now time.Time) (held, linked bool, err error) {
 	var waits string
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'pending', claimed_at = '', updated_at = {:now}, next_retry_at = '',
 			error_code = '', error_message = '', diagnostics = '', waits_for = CASE WHEN ` + patientIsLinked + ` THEN '' ELSE 'link' END
@@ -40,7 +40,7 @@ func WaitForLink(tx core.App, c ClaimedTransmission, now time.Time) (held, linke
 
 // MarkWaitingForLink makes a failed delivery wait until the EMR has the patient, in status failed. If the EMR has it already, it is queued
 // again.
-func MarkWaitingForLink(tx core.App, c ClaimedTransmission, now time.Time) (linked bool, err error) {
+func MarkWaitingForLink(tx core.App, c LeasedTransmission, now time.Time) (linked bool, err error) {
 	n, err := updateCounted(tx, "wait for link", Transmissions, dbx.Params{"waits_for": WaitsForLink},
 		dbx.NewExp("id = {:id} AND NOT "+patientIsLinked, dbx.Params{"id": c.ID}))
 	if err != nil || n > 0 {

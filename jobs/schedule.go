@@ -87,7 +87,7 @@ func (s *Schedule) runMissed() error {
 	for _, row := range rows {
 		names = append(names, row.name)
 	}
-	s.engines.Log.Info("scheduler: jobs were missed while the service was down; running them now", slog.Any("jobs", names))
+	s.engines.Log.Info("scheduler missed jobs while the service was down; it runs them now", slog.Any("jobs", names))
 	_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartDateTime(s.engines.Clock.Now().Add(missedRunDelay))), gocron.NewTask(func(ctx context.Context) {
 		for _, row := range rows {
 			if ctx.Err() != nil {

@@ -62,7 +62,7 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 			Finished: func(r emr.Result) { a.finished <- r },
 			EMR:      client, Schedule: emr.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
 			Load: ingest.NewReadingStore(ingest.Rules{PracticeZone: newYork, SendDevice: true}).LoadFHIR,
-			Log:  slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
+			Log:  slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
 		})
 		a.worker, e.Monitor = e.Transmissions, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))
 	})

@@ -95,7 +95,7 @@ type fhirTodayView struct {
 
 // fhirStatus reports the state of deliveries to the EMR. Today begins at midnight in the practice's zone.
 func (a *api) fhirStatus(c *web.Call) error {
-	f, err := emr.ReadFigures(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
+	f, err := emr.CountDeliveries(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (a *api) emrOutageSince() time.Time {
 const fhirDown = "down"
 
 // fhirHealth sums up the figures. An EMR that is not configured does not count against the service.
-func fhirHealth(f emr.Figures, connection string, working bool) string {
+func fhirHealth(f emr.DeliveryCounts, connection string, working bool) string {
 	switch {
 	case connection == "disconnected" || !working:
 		return fhirDown

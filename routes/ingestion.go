@@ -244,7 +244,7 @@ func (a *api) ingestionStatus(c *web.Call) error {
 		Status: "operational", ObservationsToday: numbers.Today, ObservationsThisHour: numbers.LastHour,
 		ProcessingRate: fmt.Sprintf("%.1f/min", numbers.PerMinute), LastProcessedAt: instantOrNull(numbers.LastAt),
 	}
-	figures, err := emr.ReadFigures(c.App, today)
+	figures, err := emr.CountDeliveries(c.App, today)
 	if err != nil {
 		return err
 	}

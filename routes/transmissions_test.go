@@ -94,7 +94,7 @@ func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 	at := func() time.Time { return *d.at.Load() }
 	worker := emr.NewWorker(emr.WorkerOptions{
 		EMR: d.emr, Schedule: emr.Schedule{5 * time.Minute}, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR, Clock: at,
-		Log: slog.New(slog.DiscardHandler), Spread: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
+		Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
 		Finished: func(s emr.Result) { d.finished <- s },
 	})
 	fine := dashboard.Probes{

@@ -199,7 +199,7 @@ func (b *circuitBreaker) recordSuccess(id string, began, now time.Time) (closed 
 }
 
 // attributeWithoutProbe attributes the failures that need no probe: those while the breaker was open, and 429 responses.
-func (b *circuitBreaker) attributeWithoutProbe(c Claimed, d delivery, now time.Time) (v attribution, ok bool) {
+func (b *circuitBreaker) attributeWithoutProbe(c Leased, d delivery, now time.Time) (v attribution, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	isTrial := b.wasTrial(d)
@@ -228,13 +228,13 @@ func (b *circuitBreaker) wasTrial(d delivery) bool {
 }
 
 // failsAlone reports whether other deliveries succeeded since the EMR last failed this one.
-func (b *circuitBreaker) failsAlone(c Claimed) bool {
+func (b *circuitBreaker) failsAlone(c Leased) bool {
 	at, ok := b.lastFault[c.ID]
 	return ok && b.lastSuccess.After(at)
 }
 
 // attributeToEMR records that the EMR failed a delivery.
-func (b *circuitBreaker) attributeToEMR(c Claimed, isTrial, waits bool, now time.Time) attribution {
+func (b *circuitBreaker) attributeToEMR(c Leased, isTrial, waits bool, now time.Time) attribution {
 	b.lastFault[c.ID] = now
 	if isTrial {
 		b.triedPatients[c.PatientID] = true
@@ -243,7 +243,7 @@ func (b *circuitBreaker) attributeToEMR(c Claimed, isTrial, waits bool, now time
 }
 
 // attributeAfterProbe decides between EMR and record, given a probe that began after the failure.
-func (b *circuitBreaker) attributeAfterProbe(c Claimed, d delivery, probeErr error, now time.Time) attribution {
+func (b *circuitBreaker) attributeAfterProbe(c Leased, d delivery, probeErr error, now time.Time) attribution {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	isTrial := b.wasTrial(d)

@@ -98,8 +98,8 @@ func applyCorrection(tx core.App, sent collections.FormDelivery, s correctionSte
 	return nil
 }
 
-// storeNeverSent stores the result of a claimed delivery of a reading entered in error before it was sent: no copy needs a correction.
-func storeNeverSent(tx core.App, c Claimed, startedAt, now time.Time) error {
+// recordNeverSent stores the result of a leased delivery of a reading entered in error before it was sent: no copy needs a correction.
+func recordNeverSent(tx core.App, c Leased, startedAt, now time.Time) error {
 	_, err := storeResult(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: codeNeverSent, ErrorMessage: neverSentMessage, Attempts: c.AttemptCount,
 	}, startedAt, now)

@@ -60,7 +60,7 @@ func (c *changingReading) complete() {
 	}
 }
 
-func (c *changingReading) send(after time.Duration) emr.Round {
+func (c *changingReading) send(after time.Duration) emr.SendCounts {
 	c.t.Helper()
 	c.clock.advance(after)
 	return sendDue(c.t, c.worker, c.app, 0)

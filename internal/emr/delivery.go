@@ -13,9 +13,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// send delivers a claimed delivery and stores the result. After a failure of our own, such as the database, or a stop of the process, it
+// send delivers a leased delivery and stores the result. After a failure of our own, such as the database, or a stop of the process, it
 // stays in processing: the next process recovers it at its start, or this one when it is stuck.
-func (w *Worker) send(ctx context.Context, app core.App, c Claimed) (Result, error) {
+func (w *Worker) send(ctx context.Context, app core.App, c Leased) (Result, error) {
 	d, err := w.deliver(ctx, app, c)
 	if err == nil {
 		d.attribution = w.attribute(c, d)
@@ -52,7 +52,7 @@ func (d *delivery) firstFailure() time.Time {
 }
 
 // deliver sends one observation, or updates the EMR's copy. After an attempt with an unknown outcome it searches the EMR first.
-func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery, error) {
+func (w *Worker) deliver(ctx context.Context, app core.App, c Leased) (delivery, error) {
 	d := delivery{startedAt: w.Clock()}
 	// An attempt under way is finished even during shutdown, since aborting it leaves its outcome unknown. Only a hanging EMR is
 	// not waited for.
@@ -98,7 +98,7 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Claimed) (delivery
 }
 
 // lookUp searches for a copy. Before a correction the answer must be certain.
-func (w *Worker) lookUp(ctx context.Context, c Claimed, id string) (emrID string, err error) {
+func (w *Worker) lookUp(ctx context.Context, c Leased, id string) (emrID string, err error) {
 	find := w.EMR.FindObservation
 	if c.Corrections > 0 {
 		find = w.EMR.LookUpObservation
@@ -118,7 +118,7 @@ func (w *Worker) create(ctx context.Context, p payload, d *delivery) error {
 }
 
 // update updates the EMR's copy, unless it is known to have this content.
-func (w *Worker) update(ctx context.Context, c Claimed, p payload, d *delivery) error {
+func (w *Worker) update(ctx context.Context, c Leased, p payload, d *delivery) error {
 	d.delivered.SentHash = p.hash()
 	if c.SentHash == d.delivered.SentHash && !c.Ambiguous {
 		return nil

@@ -15,22 +15,22 @@ import (
 // Source: docs/decisions/transmissions.md, "Stuck processing".
 const stuckAfter = 10 * time.Minute
 
-// Claimed is a delivery leased by this worker: no other worker sends it until its result is stored.
-type Claimed = collections.ClaimedTransmission
+// Leased is a delivery leased by this worker: no other worker sends it until its result is stored.
+type Leased = collections.LeasedTransmission
 
-// Claim leases up to limit due deliveries, oldest first: pending ones, and failed ones with a retry due. It leaves out those attempted
+// Lease leases up to limit due deliveries, oldest first: pending ones, and failed ones with a retry due. It leaves out those attempted
 // after since, so that a round sends nothing twice even if waits are short. What it returns is in processing.
-func Claim(app core.App, limit int, since, now time.Time) (claimed []Claimed, err error) {
-	return claimBy(app, now, func(tx core.App) ([]Claimed, error) { return collections.ClaimTransmissions(tx, limit, since, now) })
+func Lease(app core.App, limit int, since, now time.Time) (leased []Leased, err error) {
+	return leaseBy(app, now, func(tx core.App) ([]Leased, error) { return collections.LeaseTransmissions(tx, limit, since, now) })
 }
 
-func claimBy(app core.App, now time.Time, take func(tx core.App) ([]Claimed, error)) (claimed []Claimed, err error) {
+func leaseBy(app core.App, now time.Time, take func(tx core.App) ([]Leased, error)) (leased []Leased, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		if claimed, err = take(tx); err != nil {
+		if leased, err = take(tx); err != nil {
 			return err
 		}
 		prepared := collections.WithStatementCache(tx)
-		for _, c := range claimed {
+		for _, c := range leased {
 			if c.Form != collections.FormReading {
 				continue
 			}
@@ -40,12 +40,12 @@ func claimBy(app core.App, now time.Time, take func(tx core.App) ([]Claimed, err
 		}
 		return nil
 	})
-	return claimed, err
+	return leased, err
 }
 
-// claimOne leases the delivery of one observation, even if it is not due.
-func claimOne(tx core.App, observationID string, now time.Time) (Claimed, error) {
-	c, err := collections.ClaimTransmissionOf(tx, observationID, now)
+// leaseOne leases the delivery of one observation, even if it is not due.
+func leaseOne(tx core.App, observationID string, now time.Time) (Leased, error) {
+	c, err := collections.LeaseTransmissionOf(tx, observationID, now)
 	if err != nil {
 		return c, err
 	}
@@ -58,8 +58,8 @@ type Delivered struct {
 	SentHash string // of the resource as sent, without the EMR's id; "" when a search found the copy
 }
 
-// Succeed moves a claimed delivery to transmitted. again is true when its reading changed since the claim: it is queued again.
-func Succeed(tx core.App, c Claimed, d Delivered, startedAt, now time.Time) (again bool, err error) {
+// Succeed moves a leased delivery to transmitted. again is true when its reading changed since the lease: it is queued again.
+func Succeed(tx core.App, c Leased, d Delivered, startedAt, now time.Time) (again bool, err error) {
 	again, err = storeResult(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRTransmitted, Attempts: c.AttemptCount, EMRID: d.EMRID, SentHash: d.SentHash,
 	}, startedAt, now)
@@ -89,7 +89,7 @@ type Failure struct {
 // nextAttempt returns the attempts used after a failure and when the next is due; again is false for a dead letter. An EMR fault uses up
 // at most the first attempt, makes no dead letter, and leaves a dead letter as it was.
 // Source: docs/decisions/transmissions.md, "Failure attribution".
-func (f Failure) nextAttempt(c Claimed, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
+func (f Failure) nextAttempt(c Leased, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
 	attempts = c.AttemptCount
 	switch {
 	// After CodeSearchOutdated nothing was sent: the dead letter is sent once that is safe.
@@ -112,9 +112,9 @@ func (f Failure) nextAttempt(c Claimed, schedule Schedule, spread float64, now t
 	return attempts, next, true
 }
 
-// Fail moves a claimed delivery to failed. While attempts are left it uses one and returns the next retry: the schedule's, or the EMR's
+// Fail moves a leased delivery to failed. While attempts are left it uses one and returns the next retry: the schedule's, or the EMR's
 // Retry-After when that is later. After the last attempt it returns the zero time and notifies the administrators of the dead letter.
-func Fail(tx core.App, c Claimed, f Failure, schedule Schedule, spread float64, startedAt, now time.Time) (next time.Time, err error) {
+func Fail(tx core.App, c Leased, f Failure, schedule Schedule, spread float64, startedAt, now time.Time) (next time.Time, err error) {
 	diagnostics, err := collections.Seal(f.Diagnostics, "transmissions.diagnostics", c.ID)
 	if err != nil {
 		return next, fmt.Errorf("seal diagnostics: %w", err)
@@ -150,7 +150,7 @@ func announceDeadLetter(tx core.App, f Failure, now time.Time) error {
 // the next worker searches the EMR before it sends.
 var ErrLeaseExpired = errors.New("the lease on the delivery has expired")
 
-func storeResult(tx core.App, c Claimed, s collections.FinishedTransmission, startedAt, now time.Time) (again bool, err error) {
+func storeResult(tx core.App, c Leased, s collections.FinishedTransmission, startedAt, now time.Time) (again bool, err error) {
 	held, again, err := collections.FinishTransmission(tx, c, s, startedAt, now)
 	if err == nil && !held {
 		return false, ErrLeaseExpired
@@ -182,6 +182,6 @@ func Recover(app core.App, own []string, now time.Time) (recovered int, err erro
 }
 
 // Stuck lists the deliveries in processing for so long that their worker must be gone.
-func Stuck(app core.App, now time.Time) ([]Claimed, error) {
-	return collections.ClaimedBefore(app, now.Add(-stuckAfter))
+func Stuck(app core.App, now time.Time) ([]Leased, error) {
+	return collections.LeasedBefore(app, now.Add(-stuckAfter))
 }

@@ -42,9 +42,9 @@ func TestQueueNumbers(t *testing.T) {
 	}
 }
 
-func claim(t testing.TB, app core.App, limit int, at time.Time) []emr.Claimed {
+func claim(t testing.TB, app core.App, limit int, at time.Time) []emr.Leased {
 	t.Helper()
-	claimed, err := emr.Claim(app, limit, at, at)
+	claimed, err := emr.Lease(app, limit, at, at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +82,8 @@ func TestClaimDueDeliveries(t *testing.T) {
 	if diff := cmp.Diff([]string{"young"}, ids(rest)); diff != "" {
 		t.Error(diff)
 	}
-	i := slices.IndexFunc(first, func(c emr.Claimed) bool { return c.ID == "retry due" })
-	want := emr.Claimed{
+	i := slices.IndexFunc(first, func(c emr.Leased) bool { return c.ID == "retry due" })
+	want := emr.Leased{
 		ID: "retry due", ObservationID: "observation retry due", PatientID: patient, AttemptCount: 2,
 		ClaimedAt: at(0), Ambiguous: true, CreatedAt: at(-30),
 	}
@@ -97,7 +97,7 @@ func TestClaimDueDeliveries(t *testing.T) {
 	}
 }
 
-func ids(claimed []emr.Claimed) (ids []string) {
+func ids(claimed []emr.Leased) (ids []string) {
 	for _, c := range claimed {
 		ids = append(ids, c.ID)
 	}
@@ -118,7 +118,7 @@ func TestClaimIsExclusive(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for {
-				claimed, err := emr.Claim(app, 3, now, now)
+				claimed, err := emr.Lease(app, 3, now, now)
 				if err != nil {
 					t.Error(err)
 				}
@@ -269,7 +269,7 @@ func TestDeadLetterNotice(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	app := newApp(t)
-	if f, err := emr.ReadFigures(app, now); err != nil || f != (emr.Figures{}) || f.SuccessRate() != 100 {
+	if f, err := emr.CountDeliveries(app, now); err != nil || f != (emr.DeliveryCounts{}) || f.SuccessRate() != 100 {
 		t.Errorf("%+v (%v)", f, err)
 	}
 	for i, row := range []dbx.Params{
@@ -284,8 +284,8 @@ func TestFigures(t *testing.T) {
 		row["id"], row["observation"], row["patient"] = fmt.Sprint("t", i), fmt.Sprint("o", i), patient
 		insert(t, app, collections.Transmissions, row)
 	}
-	f, err := emr.ReadFigures(app, now)
-	want := emr.Figures{Pending: 1, Processing: 1, AwaitingRetry: 1, DeadLetters: 1, Transmitted: 2, Failed: 1, LastTransmitted: now.Add(time.Hour)}
+	f, err := emr.CountDeliveries(app, now)
+	want := emr.DeliveryCounts{Pending: 1, Processing: 1, AwaitingRetry: 1, DeadLetters: 1, Transmitted: 2, Failed: 1, LastTransmitted: now.Add(time.Hour)}
 	if diff := cmp.Diff(want, f); diff != "" || err != nil || f.SuccessRate() != 66.7 {
 		t.Errorf("%v %s (%v)", f.SuccessRate(), diff, err)
 	}

@@ -68,7 +68,7 @@ func TestTaskClosedWithoutCopy(t *testing.T) {
 	c.send(24 * time.Hour)
 	c.checkStatus("not there", "failed", "entered_in_error")
 	c.checkTask("there is no copy", false)
-	figures, err := emr.ReadFigures(c.app, c.clock.now().Add(-time.Hour))
+	figures, err := emr.CountDeliveries(c.app, c.clock.now().Add(-time.Hour))
 	if err != nil || figures.Failed != 0 || figures.SuccessRate() != 100 {
 		t.Errorf("a delivery without a copy counts as failed: %+v (%v)", figures, err)
 	}
@@ -209,7 +209,7 @@ func TestUnlinkedDuringDelivery(t *testing.T) {
 			w.t.Fatal(err)
 		}
 		time.Sleep(6 * time.Minute) // one sweep
-		figures, err := emr.ReadFigures(w, time.Now())
+		figures, err := emr.CountDeliveries(w, time.Now())
 		if err != nil || figures.Unlinked != 5 || figures.Pending != 0 {
 			w.t.Errorf("%+v (%v)", figures, err)
 		}
@@ -230,7 +230,7 @@ func TestCountsExcludeDeletedPatients(t *testing.T) {
 		}
 	}
 	count := func() [2]int {
-		f, err := emr.ReadFigures(app, now)
+		f, err := emr.CountDeliveries(app, now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -195,7 +195,7 @@ func (c *manualClock) advance(d time.Duration) { c.mu.Lock(); defer c.mu.Unlock(
 func newWorker(f *stubEMR, clock *manualClock, change func(*emr.WorkerOptions)) *emr.Worker {
 	options := emr.WorkerOptions{
 		EMR: f, Schedule: schedule, Clock: clock.now, Log: slog.New(slog.DiscardHandler),
-		Spread: func() float64 { return 0 },
+		Jitter: func() float64 { return 0 },
 		Load: func(_ core.App, id string) (fhir.StoredObservation, error) {
 			return fhir.StoredObservation{ID: id, PatientID: patient, Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: now}.With(vitals.WeightKg, 80.0)}, nil
 		},
@@ -206,7 +206,7 @@ func newWorker(f *stubEMR, clock *manualClock, change func(*emr.WorkerOptions)) 
 	return emr.NewWorker(options)
 }
 
-func sendDue(t testing.TB, w *emr.Worker, app core.App, limit int) emr.Round {
+func sendDue(t testing.TB, w *emr.Worker, app core.App, limit int) emr.SendCounts {
 	t.Helper()
 	round, err := w.SendDue(t.Context(), app, limit)
 	if err != nil {

@@ -20,14 +20,14 @@ var transientCodes = []string{CodeTimeout, CodeUnavailable, CodeRateLimited, Cod
 func (f Failure) isRefusal() bool { return !slices.Contains(transientCodes, f.Code) }
 
 // hidesRefusal reports whether a failure would replace an earlier refusal although nothing was sent since; the refusal is what a person must fix.
-func (f Failure) hidesRefusal(c Claimed) bool {
+func (f Failure) hidesRefusal(c Leased) bool {
 	return f.Code == CodeSearchOutdated && c.ErrorCode != "" && !slices.Contains(transientCodes, c.ErrorCode)
 }
 
 // openManualTask opens a task for a copy at the EMR that was not updated: one of a reading entered in error, or of a reading completed
 // later. It stays open until a person closes it or an update succeeds.
 // Source: docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
-func openManualTask(tx core.App, c Claimed, isRetracted bool, now time.Time) error {
+func openManualTask(tx core.App, c Leased, isRetracted bool, now time.Time) error {
 	hasCopy := c.EMRID != "" || c.SentHash != "" || c.Ambiguous
 	if !isRetracted && (c.Corrections == 0 || !hasCopy) {
 		return nil

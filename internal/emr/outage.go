@@ -35,7 +35,7 @@ func (w *Worker) LastReached() time.Time {
 }
 
 // attribute decides whether a failure is the EMR's or the record's, and updates the circuit breaker.
-func (w *Worker) attribute(c Claimed, d delivery) attribution {
+func (w *Worker) attribute(c Leased, d delivery) attribution {
 	now := w.Clock()
 	if d.err == nil || d.err.Class() == ClassRequest {
 		if d.requested && (d.err == nil || d.err.Status != 0) && w.breaker.recordSuccess(c.ID, d.startedAt, now) {

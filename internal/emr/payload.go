@@ -32,7 +32,7 @@ func (p payload) hash() string {
 
 // render builds the FHIR resource, which refers to the patient by the EMR's id. An observation that cannot be sent as it is returns the
 // *Error that the EMR would return.
-func (w *Worker) render(app core.App, c Claimed) (p payload, err error) {
+func (w *Worker) render(app core.App, c Leased) (p payload, err error) {
 	if c.Form == collections.FormMeanPressure {
 		p, err = w.renderMean(app, c)
 	} else {
@@ -54,7 +54,7 @@ func (w *Worker) render(app core.App, c Claimed) (p payload, err error) {
 }
 
 // externalID returns the EMR's id of the patient: known, unless that is "".
-func (w *Worker) externalID(app core.App, c Claimed, known string) (id string, err error) {
+func (w *Worker) externalID(app core.App, c Leased, known string) (id string, err error) {
 	if known != "" {
 		return known, nil
 	}
@@ -65,7 +65,7 @@ func (w *Worker) externalID(app core.App, c Claimed, known string) (id string, e
 	return id, err
 }
 
-func (w *Worker) renderReading(app core.App, c Claimed) (payload, error) {
+func (w *Worker) renderReading(app core.App, c Leased) (payload, error) {
 	stored, loadErr := w.Load(app, c.ObservationID)
 	externalID, err := w.externalID(app, c, stored.ExternalID)
 	if err = cmp.Or(err, loadErr); err != nil { // a patient without a link comes first: a person must correct it
@@ -83,7 +83,7 @@ func (w *Worker) renderReading(app core.App, c Claimed) (payload, error) {
 	return p, nil
 }
 
-func (w *Worker) renderMean(app core.App, c Claimed) (payload, error) {
+func (w *Worker) renderMean(app core.App, c Leased) (payload, error) {
 	externalID, err := w.externalID(app, c, "")
 	if err != nil {
 		return payload{}, err

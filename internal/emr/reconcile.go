@@ -116,7 +116,7 @@ func (w *Worker) reconcileOne(ctx context.Context, app core.App, d collections.U
 // queryOutcome queries how a delivery ended. queue: the EMR's copy was found and needs an update.
 func (w *Worker) queryOutcome(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (c collections.ReconcileResult, queue bool, err error) {
 	w.rendering <- struct{}{}
-	rendered, err := w.render(app, d.ClaimedTransmission)
+	rendered, err := w.render(app, d.LeasedTransmission)
 	<-w.rendering
 	if err != nil {
 		return c, false, err
@@ -169,7 +169,7 @@ func auditReconciled(tx core.App, d collections.UnconfirmedTransmission, c colle
 
 // searchWait returns how long the delivery waits, without using an attempt, until the EMR's search can be trusted: when nothing was sent,
 // and once after its first unknown outcome. Source: docs/decisions/transmissions.md, "Look-ups and the EMR's search cache".
-func (d *delivery) searchWait(c Claimed) time.Duration {
+func (d *delivery) searchWait(c Leased) time.Duration {
 	if d.unsent || !c.Ambiguous {
 		return d.err.TrustSearchAfter
 	}

@@ -16,12 +16,12 @@ import (
 type finishedDelivery = async.GroupItem[deliveryResult, Result]
 
 type deliveryResult struct {
-	claimed Claimed
+	leased Leased
 	delivery
 }
 
 // record stores the outcome of a delivery: its state, attempts and audit entry in one transaction, shared with others (group commit).
-func (w *Worker) record(app core.App, c Claimed, d delivery) (Result, error) {
+func (w *Worker) record(app core.App, c Leased, d delivery) (Result, error) {
 	result, err := w.results.Commit(app, deliveryResult{c, d})
 	if err != nil {
 		return result, fmt.Errorf("record the result of %s: %w", c.ID, err)
@@ -61,7 +61,7 @@ func (w *Worker) store(app core.App, group []*finishedDelivery) error {
 
 // applyTransition applies the state change that a delivery ends in, with its attempts and audit entry.
 func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDelivery, now time.Time) error {
-	c, d, outcome := e.In.claimed, e.In.delivery, audit.Success
+	c, d, outcome := e.In.leased, e.In.delivery, audit.Success
 	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.delivered.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
 	switch {
 	case e.In.waitsForLink():
@@ -73,7 +73,7 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 		}
 		outcome = audit.MinorFailure
 	case d.canceled:
-		if err := storeNeverSent(tx, c, d.startedAt, now); err != nil {
+		if err := recordNeverSent(tx, c, d.startedAt, now); err != nil {
 			return err
 		}
 		outcome = audit.MinorFailure
@@ -88,7 +88,7 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 			Code: d.err.Code, Message: d.err.Message, Diagnostics: d.err.Diagnostics.Reveal(),
 			Ambiguous: d.err.Ambiguous, RetryAfter: max(d.err.RetryAfter, d.err.TrustSearchAfter), IsCopyWrong: d.retracted, Wait: d.searchWait(c),
 			EMRFault: d.attribution.toEMR, WaitsForEMR: d.attribution.waitsForEMR,
-		}, w.Schedule, w.Spread(), d.startedAt, now)
+		}, w.Schedule, w.Jitter(), d.startedAt, now)
 		if err != nil {
 			return err
 		}
@@ -120,7 +120,7 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 
 // releaseNext makes due the patient's next delivery in order of measurement.
 func releaseNext(tx core.App, e *finishedDelivery) error {
-	next, err := collections.ReleaseNextTurn(tx, e.In.claimed.PatientID)
+	next, err := collections.ReleaseNextTurn(tx, e.In.leased.PatientID)
 	e.Out.MoreDue = e.Out.MoreDue || next
 	return err
 }

@@ -132,26 +132,26 @@ func (w *Worker) Transmit(app core.App, observationID string, by audit.Actor, no
 	if len(w.manual) == cap(w.manual) {
 		return "", fault.New(fault.Unavailable, "service_unavailable", "Too many transmissions are waiting.").After(time.Minute)
 	}
-	claimed, err := w.claim(func() ([]Claimed, error) {
-		c, err := claimManual(app, observationID, by, now)
+	leased, err := w.lease(func() ([]Leased, error) {
+		c, err := leaseManual(app, observationID, by, now)
 		if err != nil {
 			return nil, err
 		}
-		return []Claimed{c}, nil
+		return []Leased{c}, nil
 	})
 	if err != nil {
 		return "", err
 	}
 	select {
-	case w.manual <- claimed[0]:
+	case w.manual <- leased[0]:
 	default: // the queue is full: it is recovered as stuck
-		w.leases.Delete(claimed[0].ID)
+		w.leases.Delete(leased[0].ID)
 	}
-	return claimed[0].ID, nil
+	return leased[0].ID, nil
 }
 
-// claimManual leases the delivery of one observation and records who requested it.
-func claimManual(app core.App, observationID string, by audit.Actor, now time.Time) (claimed Claimed, err error) {
+// leaseManual leases the delivery of one observation and records who requested it.
+func leaseManual(app core.App, observationID string, by audit.Actor, now time.Time) (leased Leased, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		s, err := findInflight(tx, observationID)
 		if err != nil {
@@ -163,7 +163,7 @@ func claimManual(app core.App, observationID string, by audit.Actor, now time.Ti
 		if err := s.checkSendable(); err != nil {
 			return err
 		}
-		claimed, err = claimOne(tx, observationID, now)
+		leased, err = leaseOne(tx, observationID, now)
 		if collections.IsNotFound(err) {
 			return fault.State("not_transformed", "The observation was never queued: transform it first.")
 		}
@@ -171,10 +171,10 @@ func claimManual(app core.App, observationID string, by audit.Actor, now time.Ti
 			return err
 		}
 		return audit.Append(tx, audit.Entry{
-			Event: audit.EMRTransmit, Actor: by, ResourceType: audit.ResourceTransmission, ResourceID: claimed.ID, PatientID: s.Patient,
+			Event: audit.EMRTransmit, Actor: by, ResourceType: audit.ResourceTransmission, ResourceID: leased.ID, PatientID: s.Patient,
 		}, now)
 	})
-	return claimed, err
+	return leased, err
 }
 
 // sendManual sends manual transmits, concurrently with the rounds, until ctx ends.
@@ -205,7 +205,7 @@ const transformWindow = 60 * time.Second
 // ManualDelivery is the state of a delivery that a person requested.
 type ManualDelivery struct{ TransmissionID, FHIRStatus string }
 
-// Deliver is [Worker.Transmit] for a person who may have transformed the observation just before. If the worker has claimed or sent it since,
+// Deliver is [Worker.Transmit] for a person who may have transformed the observation just before. If the worker has leased or sent it since,
 // Deliver returns that delivery and sends nothing twice.
 func (w *Worker) Deliver(app core.App, observationID string, by audit.Actor, now time.Time) (ManualDelivery, error) {
 	id, err := w.Transmit(app, observationID, by, now)

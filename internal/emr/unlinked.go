@@ -21,12 +21,12 @@ func isNotLinked(e *Error) bool {
 // correct, it is a failure like any other and stays visible.
 // Source: docs/decisions/transmissions.md, "Unlinked patients".
 func (d deliveryResult) waitsForLink() bool {
-	c := d.claimed
+	c := d.leased
 	return isNotLinked(d.err) && c.EMRID == "" && c.SentHash == "" && (c.Corrections == 0 || !c.Ambiguous)
 }
 
 // blockUntilLinked blocks a delivery until the patient is linked. It uses no attempt and is no failure, except for a manual transmit.
-func blockUntilLinked(tx core.App, c Claimed, d delivery, out *Result, now time.Time) error {
+func blockUntilLinked(tx core.App, c Leased, d delivery, out *Result, now time.Time) error {
 	if !c.Requested {
 		isBlocked, linked, err := collections.WaitForLink(tx, c, now)
 		if err == nil && !isBlocked {

@@ -67,7 +67,7 @@ type WorkerOptions struct {
 	Clock     func() time.Time
 	Log       *slog.Logger
 	// Spread returns numbers in [-1, 1]; nil means random ones.
-	Spread func() float64
+	Jitter func() float64
 	// Finished is called after the commit of each delivery; it may be nil and must not block.
 	Finished func(Result)
 }
@@ -94,13 +94,13 @@ type Worker struct {
 	// another round to end
 	inflight  *semaphore.Weighted
 	rendering chan struct{} // held while reading the database
-	manual    chan Claimed  // leased for a person; see Transmit
+	manual    chan Leased   // leased for a person; see Transmit
 	results   *async.Group[deliveryResult, Result]
 	breaker   *circuitBreaker
 	orderMu   sync.Mutex // held while choosing deliveries in order
-	// leases are this worker's claimed deliveries and their patients: they may be slow, but are not stuck.
+	// leases are this worker's leased deliveries and their patients: they may be slow, but are not stuck.
 	leases    sync.Map
-	leaseMu   sync.RWMutex // held from a claim until it is in leases
+	leaseMu   sync.RWMutex // held from the lease until it is in leases
 	startedAt atomic.Int64 // Unix seconds of the start of Run, 0 while it does not run
 	// sendCtx ends StopTimeout after the worker is stopped; abortSends ends it.
 	sendCtx    context.Context
@@ -109,12 +109,12 @@ type Worker struct {
 
 // NewWorker returns a worker; Run starts it.
 func NewWorker(o WorkerOptions) *Worker {
-	if o.Spread == nil {
-		o.Spread = func() float64 { return 2*rand.Float64() - 1 } //nolint:gosec // spreads retries, guards nothing
+	if o.Jitter == nil {
+		o.Jitter = func() float64 { return 2*rand.Float64() - 1 } //nolint:gosec // spreads retries, guards nothing
 	}
 	w := &Worker{
-		WorkerOptions: o, Signal: async.NewSignal(), inflight: semaphore.NewWeighted(maxInflight), manual: make(chan Claimed, maxManual),
-		rendering: make(chan struct{}, maxRenderers), breaker: newCircuitBreaker(cmp.Or(o.ProbeInterval, defaultProbeInterval), o.Spread, o.Log),
+		WorkerOptions: o, Signal: async.NewSignal(), inflight: semaphore.NewWeighted(maxInflight), manual: make(chan Leased, maxManual),
+		rendering: make(chan struct{}, maxRenderers), breaker: newCircuitBreaker(cmp.Or(o.ProbeInterval, defaultProbeInterval), o.Jitter, o.Log),
 	}
 	w.results = async.NewGroup(async.GroupOptions[deliveryResult, Result]{Store: w.store, OnDone: w.publish, Log: o.Log})
 	w.sendCtx, w.abortSends = context.WithCancel(context.Background()) //nolint:gosec // Run calls abortSends when it ends
@@ -193,8 +193,8 @@ func (w *Worker) RunningSince() time.Time {
 	return time.Time{}
 }
 
-// Round counts the deliveries of one pass.
-type Round struct {
+// SendCounts counts the deliveries of one pass.
+type SendCounts struct {
 	Succeeded, Failed int
 	// Failures are the first failed deliveries, at most maxFailures.
 	Failures []Result
@@ -206,17 +206,17 @@ type Round struct {
 // SendDue delivers what is due, oldest first, at most limit deliveries (0: all), at a person's request. Each is sent at most once per
 // call. While the circuit breaker is open one trial is sent, and the rest is skipped unless the trial closes it.
 // When ctx ends, deliveries under way are finished and the rest stays due.
-func (w *Worker) SendDue(ctx context.Context, app core.App, limit int) (Round, error) {
+func (w *Worker) SendDue(ctx context.Context, app core.App, limit int) (SendCounts, error) {
 	return w.sendAndCount(ctx, app, limit, byPerson)
 }
 
 // Sweep is SendDue for the periodic job; it sends no trial while the circuit breaker is open.
-func (w *Worker) Sweep(ctx context.Context, app core.App) (Round, error) {
+func (w *Worker) Sweep(ctx context.Context, app core.App) (SendCounts, error) {
 	return w.sendAndCount(ctx, app, 0, byWakeUp)
 }
 
 // sendAndCount sends a round and counts what it skipped.
-func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, by trigger) (round Round, err error) {
+func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, by trigger) (round SendCounts, err error) {
 	configured := w.EMR.Configured()
 	if configured {
 		round, err = w.round(ctx, app, limit, by)
@@ -229,14 +229,14 @@ func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, by t
 	return round, err
 }
 
-func (w *Worker) round(ctx context.Context, app core.App, limit int, by trigger) (Round, error) {
+func (w *Worker) round(ctx context.Context, app core.App, limit int, by trigger) (SendCounts, error) {
 	if err := errors.Join(w.failStuck(app), releaseStalledTurns(app)); err != nil {
-		return Round{}, err
+		return SendCounts{}, err
 	}
 	var (
 		group sync.WaitGroup
 		tally tally
-		s     = orderedClaims{trigger: by, began: w.Clock()}
+		s     = orderedLeases{trigger: by, began: w.Clock()}
 		ended = make(chan struct{}, 1)
 	)
 	for taken, tried := 0, false; ctx.Err() == nil && !tally.hasErrors(); {
@@ -253,8 +253,8 @@ func (w *Worker) round(ctx context.Context, app core.App, limit int, by trigger)
 			break
 		}
 		isTrial := !w.breaker.isClosed()
-		claimed, busy, err := w.claimNext(app, &s, free)
-		w.inflight.Release(int64(free - len(claimed)))
+		leased, busy, err := w.leaseNext(app, &s, free)
+		w.inflight.Release(int64(free - len(leased)))
 		if err != nil {
 			tally.add(Result{}, err)
 		}
@@ -262,11 +262,11 @@ func (w *Worker) round(ctx context.Context, app core.App, limit int, by trigger)
 			pause(ctx, ended)
 			continue
 		}
-		if len(claimed) == 0 {
+		if len(leased) == 0 {
 			break
 		}
-		taken += len(claimed)
-		for _, c := range claimed {
+		taken += len(leased)
+		for _, c := range leased {
 			w.start(ctx, app, c, &group, func(s Result, err error) {
 				tally.add(s, err)
 				select {
@@ -283,15 +283,15 @@ func (w *Worker) round(ctx context.Context, app core.App, limit int, by trigger)
 	return tally.round, errors.Join(errors.Join(tally.errs...), ctx.Err())
 }
 
-// claim records the claimed deliveries as this worker's leases.
-func (w *Worker) claim(take func() ([]Claimed, error)) ([]Claimed, error) {
+// lease records the leased deliveries as this worker's leases.
+func (w *Worker) lease(take func() ([]Leased, error)) ([]Leased, error) {
 	w.leaseMu.RLock()
 	defer w.leaseMu.RUnlock()
-	claimed, err := take()
-	for _, c := range claimed {
+	leased, err := take()
+	for _, c := range leased {
 		w.leases.Store(c.ID, c.PatientID)
 	}
-	return claimed, err
+	return leased, err
 }
 
 // recover requeues what an earlier process left in processing, except this worker's own leases.
@@ -304,8 +304,8 @@ func (w *Worker) recover(app core.App) error {
 	return err
 }
 
-// start sends a claimed delivery in the background. The caller has acquired its place in inflight; start releases it and calls ended.
-func (w *Worker) start(ctx context.Context, app core.App, c Claimed, group *sync.WaitGroup, ended func(Result, error)) {
+// start sends a leased delivery in the background. The caller has acquired its place in inflight; start releases it and calls ended.
+func (w *Worker) start(ctx context.Context, app core.App, c Leased, group *sync.WaitGroup, ended func(Result, error)) {
 	group.Go(func() {
 		defer w.inflight.Release(1)
 		defer w.leases.Delete(c.ID)
@@ -316,7 +316,7 @@ func (w *Worker) start(ctx context.Context, app core.App, c Claimed, group *sync
 // tally collects the results of one round.
 type tally struct {
 	mu    sync.Mutex
-	round Round
+	round SendCounts
 	errs  []error
 }
 

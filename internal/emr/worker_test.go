@@ -80,7 +80,7 @@ func TestSendDueFails(t *testing.T) {
 		app, f, clock := newApp(t), newEMR(), &manualClock{at: now}
 		id, observation := queueDelivery(t, app, patient, now)
 		f.refuse = func(string, int) *emr.Error { return invalid() }
-		w := newWorker(f, clock, func(o *emr.WorkerOptions) { o.Spread = func() float64 { return test.spread } })
+		w := newWorker(f, clock, func(o *emr.WorkerOptions) { o.Jitter = func() float64 { return test.spread } })
 		round := sendDue(t, w, app, 0)
 		want := []emr.Result{{
 			TransmissionID: id, ObservationID: observation, ErrorCode: "invalid_resource",
@@ -189,7 +189,7 @@ func TestSendDueNotConfigured(t *testing.T) {
 	f.isUnconfigured = true
 	before := vigiltest.RowCounts(t, app)
 	round := sendDue(t, newWorker(f, clock, nil), app, 0)
-	if diff := cmp.Diff(emr.Round{Skipped: 2}, round); diff != "" {
+	if diff := cmp.Diff(emr.SendCounts{Skipped: 2}, round); diff != "" {
 		t.Error(diff)
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "pending", "attempt_count": 0.0, "last_attempted_at": ""})

@@ -44,7 +44,7 @@ func (d *Dispatcher) logUnaddressed(waiting int) {
 	if d.unaddressed.Swap(int64(waiting)) == int64(waiting) || waiting == 0 {
 		return
 	}
-	d.Log.Error("announcements wait: there is no active administrator", slog.Int("announcements", waiting))
+	d.Log.Error("notification dispatcher found no active administrator; announcements wait", slog.Int("announcements", waiting))
 }
 
 // storeForAdministrators stores a notice for administrators while none exists.

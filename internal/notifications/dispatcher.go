@@ -92,7 +92,7 @@ func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 		}
 		rested = time.After(roundInterval)
 		if err := d.startRound(ctx, app, newDispatchRound(&inFlight)); err != nil && ctx.Err() == nil {
-			d.Log.Error("notifications not processed; the next sweep retries", slog.Any("error", err))
+			d.Log.Error("notification dispatcher could not process announcements; the next sweep retries", slog.Any("error", err))
 		}
 	}
 }

@@ -73,14 +73,14 @@ func (m *Mailer) Run(ctx context.Context, app core.App) {
 			return
 		case <-m.Signal:
 			if _, err := m.SendDue(ctx, app); err != nil && ctx.Err() == nil {
-				m.Log.Error("mails not sent; the next round retries", slog.Any("error", err))
+				m.Log.Error("mailer could not send mails; the next round retries", slog.Any("error", err))
 			}
 		}
 	}
 }
 
-// Round counts the results of one round.
-type Round struct {
+// MailCounts counts the results of one round.
+type MailCounts struct {
 	Sent, Dropped int
 	Failed        int // to be retried
 	DeadLettered  int
@@ -94,7 +94,7 @@ const (
 )
 
 // SendDue sends all due mails, oldest first.
-func (m *Mailer) SendDue(ctx context.Context, app core.App) (round Round, err error) {
+func (m *Mailer) SendDue(ctx context.Context, app core.App) (round MailCounts, err error) {
 	m.roundMu.Lock()
 	defer m.roundMu.Unlock()
 	for ctx.Err() == nil {
@@ -113,7 +113,7 @@ func (m *Mailer) SendDue(ctx context.Context, app core.App) (round Round, err er
 	return round, ctx.Err()
 }
 
-func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections.Mail, round *Round) error {
+func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections.Mail, round *MailCounts) error {
 	if collections.Readable(claimed.ProxyRecord()) == nil {
 		resolved, err := m.resolve(app, claimed)
 		if err != nil {
@@ -141,7 +141,7 @@ func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections
 		round.Sent++
 	case state == collections.MailFailed:
 		round.DeadLettered++
-		m.Log.Warn("mail not sent and no longer retried", slog.String("mail", claimed.Id), slog.String("template", claimed.Template()), slog.String("because", failureText(failure)))
+		m.Log.Warn("mailer gave up a mail", slog.String("mail", claimed.Id), slog.String("template", claimed.Template()), slog.String("because", failureText(failure)))
 	default:
 		round.Failed++
 	}

@@ -80,7 +80,7 @@ func (o *mailPractice) queue(template notifications.Template, parameters map[str
 	}
 }
 
-func (o *mailPractice) send() notifications.Round {
+func (o *mailPractice) send() notifications.MailCounts {
 	o.t.Helper()
 	round, err := o.mailer.SendDue(o.t.Context(), o.app.BaseApp)
 	if err != nil {
@@ -145,7 +145,7 @@ func TestSentMailParametersAreDeleted(t *testing.T) {
 	if m := o.only(); m.GetString("status") != "sent" || m.GetString("parameters") != "" || m.GetString("sent_at") != collections.Instant(o.clock()) || m.GetInt("attempts") != 1 {
 		t.Errorf("sent %v", m.PublicExport())
 	}
-	if round := o.send(); round != (notifications.Round{}) || len(o.catcher.Messages()) != 1 {
+	if round := o.send(); round != (notifications.MailCounts{}) || len(o.catcher.Messages()) != 1 {
 		t.Errorf("sent again: %+v", round)
 	}
 	rows, err := collections.AuditRows(o.app, "", "~", 10)
@@ -172,7 +172,7 @@ func TestRetries(t *testing.T) {
 		wait := collections.ParseInstant(m.GetString("next_attempt_at")).Sub(o.clock())
 		waits = append(waits, wait)
 		o.wait(wait - time.Second)
-		if early := o.send(); early != (notifications.Round{}) {
+		if early := o.send(); early != (notifications.MailCounts{}) {
 			t.Errorf("retried too early: %+v", early)
 		}
 		o.wait(time.Second)

@@ -56,7 +56,7 @@ func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collection
 		return // the service stops or the database failed: the lease expires and the push is retried
 	}
 	if _, err := d.results.Commit(app, end); err != nil {
-		d.Log.Error("push result not recorded; it is sent again after its lease", slog.String("push", push.ID), slog.Any("error", err))
+		d.Log.Error("push dispatcher could not record a result; it sends the push again after its lease", slog.String("push", push.ID), slog.Any("error", err))
 		return
 	}
 	if d.OnAttempt != nil {
@@ -82,7 +82,7 @@ func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collection
 	expiresAt := collections.ParseInstant(push.CreatedAt).Add(m.ttl)
 	token, err := push.Token()
 	if err != nil && push.TokenActive && expiresAt.After(now) {
-		d.Log.Error("push token not readable; the push is retried", slog.String("push", push.ID), slog.Any("error", err))
+		d.Log.Error("push dispatcher could not read a token; it retries the push", slog.String("push", push.ID), slog.Any("error", err))
 		return end, false // the key may be restored before the push expires
 	}
 	to, readable := decodeSubscription(token)
@@ -98,13 +98,13 @@ func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collection
 	}
 	clean, err := p.texts.sanitize(app, push.Body, push.Channel, push.Patient, false) // sanitized regardless of its origin
 	if err != nil {
-		d.Log.Error("push text not sanitized; the push is retried", slog.String("push", push.ID), slog.Any("error", err))
+		d.Log.Error("push dispatcher could not sanitize a text; it retries the push", slog.String("push", push.ID), slog.Any("error", err))
 		return end, false
 	}
 	end.Body = clean
 	l := message{kind: push.TokenType, to: to, ttl: m.ttl, urgency: m.urgency, payload: payloadFor(push, clean)}
 	if l.topic, err = topic(push.Channel, push.Type, push.Patient); err != nil {
-		d.Log.Error("push topic not computed; the push is retried", slog.String("push", push.ID), slog.Any("error", err))
+		d.Log.Error("push dispatcher could not compute a topic; it retries the push", slog.String("push", push.ID), slog.Any("error", err))
 		return end, false
 	}
 	got := d.Push.send(ctx, l, now)

@@ -108,7 +108,7 @@ func (e *Engine) send(ctx context.Context, app core.App, w *collections.Webhook,
 		headers, err = signatureHeaders(w, d.ID, body, now)
 	}
 	if err != nil {
-		e.Log.Warn("webhook payload not rendered; the delivery is retried", "webhook", w.Id, "event", d.Event, "error", err)
+		e.Log.Warn("webhook worker could not render a payload; it retries the delivery", "webhook", w.Id, "event", d.Event, "error", err)
 		a.errorCode, a.endedAt = errUnreadable, e.Clock()
 		return a
 	}

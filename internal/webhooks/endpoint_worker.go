@@ -49,7 +49,7 @@ func (w *endpointWorker) run(ctx, requestCtx context.Context, app core.App) {
 	for {
 		wait, inUse, err := w.startDue(ctx, requestCtx, app)
 		if err != nil && ctx.Err() == nil {
-			w.engine.Log.Error("webhook worker failed; it retries", slog.String("webhook", w.id), slog.Any("error", err))
+			w.engine.Log.Error("webhook worker could not start due deliveries; it retries", slog.String("webhook", w.id), slog.Any("error", err))
 			wait = sweepInterval
 		}
 		if !inUse && err == nil {
@@ -83,20 +83,20 @@ func (w *endpointWorker) startDue(ctx, requestCtx context.Context, app core.App)
 	if paused := collections.ParseInstant(row.PausedUntil).Sub(now); paused > 0 {
 		return paused, true, nil
 	}
-	under := w.inFlightQueues()
+	inFlight := w.queuesInFlight()
 	failing := collections.ParseInstant(row.FailingSince)
-	room, apart := w.capacity(!failing.IsZero() && now.Sub(failing) >= healthyWindow)
-	if wait := apart - now.Sub(w.lastStartedAt); wait > 0 {
+	free, minGap := w.capacity(!failing.IsZero() && now.Sub(failing) >= healthyWindow)
+	if wait := minGap - now.Sub(w.lastStartedAt); wait > 0 {
 		return wait, true, nil
 	}
-	if room -= len(under); room <= 0 {
+	if free -= len(inFlight); free <= 0 {
 		return idleWait, true, nil
 	}
-	due, err := collections.WebhookDeliveriesDue(app, w.id, now, room+len(under))
+	due, err := collections.WebhookDeliveriesDue(app, w.id, now, free+len(inFlight))
 	if err != nil {
 		return 0, true, err
 	}
-	if started, err := w.start(requestCtx, app, due, under, room); err != nil || started > 0 {
+	if started, err := w.start(requestCtx, app, due, inFlight, free); err != nil || started > 0 {
 		w.lastStartedAt = now
 		return idleWait, true, err // the end of a request wakes the worker
 	}
@@ -108,7 +108,7 @@ func (w *endpointWorker) startDue(ctx, requestCtx context.Context, app core.App)
 }
 
 // capacity returns how many requests may be in flight, and the least time between two batches.
-func (w *endpointWorker) capacity(down bool) (abreastNow int, apart time.Duration) {
+func (w *endpointWorker) capacity(down bool) (maxRequests int, minGap time.Duration) {
 	switch {
 	case down:
 		return 1, probeInterval
@@ -118,7 +118,7 @@ func (w *endpointWorker) capacity(down bool) (abreastNow int, apart time.Duratio
 	return maxInFlight, 0
 }
 
-func (w *endpointWorker) inFlightQueues() map[string]string {
+func (w *endpointWorker) queuesInFlight() map[string]string {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	under := make(map[string]string, len(w.inFlight))
@@ -128,14 +128,14 @@ func (w *endpointWorker) inFlightQueues() map[string]string {
 	return under
 }
 
-// start begins up to room deliveries, skipping queues with a delivery in flight.
-func (w *endpointWorker) start(requestCtx context.Context, app core.App, due []collections.WebhookDelivery, under map[string]string, room int) (started int, err error) {
+// start begins up to free deliveries, skipping queues with a delivery in flight.
+func (w *endpointWorker) start(requestCtx context.Context, app core.App, due []collections.WebhookDelivery, inFlight map[string]string, free int) (started int, err error) {
 	queues := map[string]bool{}
-	for _, queue := range under {
+	for _, queue := range inFlight {
 		queues[queue] = true
 	}
 	for _, d := range due {
-		if started == room {
+		if started == free {
 			break
 		}
 		if queues[d.Queue] {
@@ -168,20 +168,20 @@ func (w *endpointWorker) deliver(ctx context.Context, app core.App, webhook *col
 		return
 	}
 	if _, err := w.engine.results.Commit(app, finishedAttempt{d, a}); err != nil {
-		w.engine.Log.Error("webhook delivery result not stored; the delivery is sent again", slog.String("webhook", w.id), slog.Any("error", err))
+		w.engine.Log.Error("webhook worker could not store a result; it sends the delivery again", slog.String("webhook", w.id), slog.Any("error", err))
 	}
 }
 
 // requeueMissed makes deliveries due again that the receiver has not accepted since a time, in small transactions, before anything else is sent.
-func (w *endpointWorker) requeueMissed(ctx context.Context, app core.App, since string, anew bool) error {
+func (w *endpointWorker) requeueMissed(ctx context.Context, app core.App, since string, asNew bool) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		again := 0
+		requeued := 0
 		err := app.RunInTransaction(func(tx core.App) (err error) {
 			now := w.engine.Clock()
-			if again, err = collections.RequeueFailedWebhookDeliveries(tx, w.id, since, anew, len(w.engine.Schedule), now, requeueBatch); err != nil || again == requeueBatch {
+			if requeued, err = collections.RequeueFailedWebhookDeliveries(tx, w.id, since, asNew, len(w.engine.Schedule), now, requeueBatch); err != nil || requeued == requeueBatch {
 				return err
 			}
 			if err := collections.ExpediteWebhookDeliveries(tx, w.id, since, now); err != nil {
@@ -189,7 +189,7 @@ func (w *endpointWorker) requeueMissed(ctx context.Context, app core.App, since 
 			}
 			return collections.EndWebhookResend(tx, w.id, since)
 		})
-		if err != nil || again < requeueBatch {
+		if err != nil || requeued < requeueBatch {
 			return err
 		}
 	}

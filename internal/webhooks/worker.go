@@ -44,7 +44,7 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 		case <-poll.C:
 		case <-tidy.C:
 			if err := removeOrphans(ctx, app); err != nil && ctx.Err() == nil {
-				e.Log.Error("deliveries of deleted webhooks not removed; the next sweep retries", slog.Any("error", err))
+				e.Log.Error("webhook engine could not remove deliveries of deleted webhooks; the next sweep retries", slog.Any("error", err))
 			}
 		}
 		if e.shouldYield() && !async.Sleep(ctx, gatherDelay) {
@@ -55,7 +55,7 @@ func (e *Engine) Run(ctx context.Context, app core.App) {
 			err = e.startWorkers(ctx, requestCtx, app, &workers, found)
 		}
 		if err != nil && ctx.Err() == nil {
-			e.Log.Error("webhook deliveries not queued; the next poll retries", slog.Any("error", err))
+			e.Log.Error("webhook engine could not queue deliveries; the next poll retries", slog.Any("error", err))
 		}
 	}
 }
@@ -130,7 +130,7 @@ func (w *endpointWorker) drain(ctx context.Context, app core.App) error {
 		if _, _, err := w.startDue(ctx, ctx, app); err != nil {
 			return err
 		}
-		if len(w.inFlightQueues()) == 0 && len(w.Signal) == 0 {
+		if len(w.queuesInFlight()) == 0 && len(w.Signal) == 0 {
 			return nil
 		}
 		select {

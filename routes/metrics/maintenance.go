@@ -29,7 +29,7 @@ var (
 func (s sourceCollector) collectMaintenance(gauge func(*prometheus.Desc, float64, ...string)) {
 	taken, proven, err := collections.BackupTimes(s.App)
 	if err != nil {
-		s.Log.Warn("metrics: backup times could not be read; their gauges are left out of this scrape", slog.Any("error", err))
+		s.Log.Warn("metrics could not read backup times and leave out their gauges", slog.Any("error", err))
 	} else {
 		gauge(backupTakenAt, secondsOrZero(taken))
 		gauge(backupVerifiedAt, secondsOrZero(proven))
@@ -37,7 +37,7 @@ func (s sourceCollector) collectMaintenance(gauge func(*prometheus.Desc, float64
 	if s.Exported != nil {
 		at, known, err := s.Exported()
 		if err != nil {
-			s.Log.Warn("metrics: warehouse exports could not be read; the gauge is left out of this scrape", slog.Any("error", err))
+			s.Log.Warn("metrics could not read warehouse exports and leave out the gauge", slog.Any("error", err))
 		} else if known { // without a configured export nothing can be late
 			gauge(warehouseExportedAt, secondsOrZero(at))
 		}

@@ -247,7 +247,7 @@ func (s sourceCollector) Collect(out chan<- prometheus.Metric) {
 	for _, q := range collections.Queues {
 		waiting, since, err := q.Depth(s.App)
 		if err != nil {
-			s.Log.Warn("metrics: a queue could not be read; its gauges are left out of this scrape", slog.String("queue", q.Name), slog.Any("error", err))
+			s.Log.Warn("metrics could not read a queue and leave out its gauges", slog.String("queue", q.Name), slog.Any("error", err))
 			continue
 		}
 		gauge(queueDepth, float64(waiting), q.Name)
@@ -259,7 +259,7 @@ func (s sourceCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	s.collectAlerts(gauge)
 	if deadLettered, err := collections.CountDeadLetters(s.App); err != nil {
-		s.Log.Warn("metrics: dead letters could not be counted; the gauge is left out of this scrape", slog.Any("error", err))
+		s.Log.Warn("metrics could not count dead letters and leave out the gauge", slog.Any("error", err))
 	} else {
 		gauge(deadLetters, float64(deadLettered))
 	}
@@ -296,7 +296,7 @@ func (s sourceCollector) collectWebhooks(gauge func(*prometheus.Desc, float64, .
 	failed, err := collections.CountFailedWebhookDeliveries(s.App)
 	off, failing, also := collections.CountDisabledWebhooks(s.App)
 	if err := errors.Join(err, also); err != nil {
-		s.Log.Warn("metrics: webhooks could not be counted; their gauges are left out of this scrape", slog.Any("error", err))
+		s.Log.Warn("metrics could not count webhooks and leave out their gauges", slog.Any("error", err))
 		return
 	}
 	gauge(webhookDeadLetters, float64(failed))
@@ -307,7 +307,7 @@ func (s sourceCollector) collectWebhooks(gauge func(*prometheus.Desc, float64, .
 func (s sourceCollector) collectAlerts(gauge func(*prometheus.Desc, float64, ...string)) {
 	found, err := collections.CountUnacknowledgedAlerts(s.App)
 	if err != nil {
-		s.Log.Warn("metrics: alerts could not be counted; the gauge is left out of this scrape", slog.Any("error", err))
+		s.Log.Warn("metrics could not count alerts and leave out the gauge", slog.Any("error", err))
 		return
 	}
 	counts := map[string]int{"critical": 0, "warning": 0, "no_data": 0}

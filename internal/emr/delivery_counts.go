@@ -25,7 +25,7 @@ func NoteSync(app core.App, now time.Time) error {
 	if now.Sub(since) < syncInterval {
 		return nil
 	}
-	f, err := ReadFigures(app, since)
+	f, err := CountDeliveries(app, since)
 	if err != nil || f.Transmitted == 0 || f.Pending+f.Processing > 0 {
 		return err
 	}
@@ -53,8 +53,8 @@ func Find(app core.App, id string) (*collections.Transmission, []collections.Tra
 	return found, attempts, err
 }
 
-// Figures are the counts of deliveries: the queue now, and the results since a time.
-type Figures struct {
+// DeliveryCounts are the counts of deliveries: the queue now, and the results since a time.
+type DeliveryCounts struct {
 	Pending, Processing, AwaitingRetry int
 	Unlinked                           int       // blocked until the patient is linked
 	CorrectionsDue                     int       // copies at the EMR that a person must correct
@@ -65,15 +65,15 @@ type Figures struct {
 
 // SuccessRate returns the percentage of results that are transmitted, to one decimal; 100 without results.
 // Source: docs/decisions/transmissions.md, "FHIR status".
-func (f Figures) SuccessRate() float64 {
+func (f DeliveryCounts) SuccessRate() float64 {
 	if f.Transmitted+f.Failed == 0 {
 		return 100
 	}
 	return vitals.RoundHalfUp(100*float64(f.Transmitted)/float64(f.Transmitted+f.Failed), 1)
 }
 
-// ReadFigures counts the queue now and the results since a time, the practice's midnight.
-func ReadFigures(app core.App, since time.Time) (f Figures, err error) {
+// CountDeliveries counts the queue now and the results since a time, the practice's midnight.
+func CountDeliveries(app core.App, since time.Time) (f DeliveryCounts, err error) {
 	if f.Pending, f.Processing, f.AwaitingRetry, err = Backlog(app); err != nil {
 		return f, err
 	}

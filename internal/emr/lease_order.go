@@ -24,22 +24,22 @@ const (
 	byProbe                 // many failed probes
 )
 
-// orderedClaims claims queued deliveries in order of measurement, one per patient at a time.
-type orderedClaims struct {
+// orderedLeases leases queued deliveries in order of measurement, one per patient at a time.
+type orderedLeases struct {
 	trigger trigger
 	began   time.Time
 	waiting []queuedDelivery
 }
 
-// claimNext claims up to most deliveries. busy reports that the queued ones must wait for deliveries under way.
-func (w *Worker) claimNext(app core.App, s *orderedClaims, most int) (claimed []Claimed, busy bool, err error) {
+// leaseNext leases up to most deliveries. busy reports that the queued ones must wait for deliveries under way.
+func (w *Worker) leaseNext(app core.App, s *orderedLeases, most int) (leased []Leased, busy bool, err error) {
 	if !w.breaker.isInOrder() {
-		claimed, err = w.claim(func() ([]Claimed, error) { return Claim(app, most, s.began, w.Clock()) })
-		return claimed, false, err
+		leased, err = w.lease(func() ([]Leased, error) { return Lease(app, most, s.began, w.Clock()) })
+		return leased, false, err
 	}
 	w.orderMu.Lock()
 	defer w.orderMu.Unlock()
-	for len(claimed) == 0 && err == nil {
+	for len(leased) == 0 && err == nil {
 		isTrial := !w.breaker.isClosed()
 		if len(s.waiting) == 0 || isTrial {
 			s.waiting, err = collections.QueuedTransmissions(app, s.trigger == byPerson && w.breaker.isOpen(), s.began, w.Clock(), maxOrdered)
@@ -55,16 +55,16 @@ func (w *Worker) claimNext(app core.App, s *orderedClaims, most int) (claimed []
 		if len(ids) == 0 {
 			return nil, true, nil
 		}
-		claimed, err = w.claim(func() ([]Claimed, error) { return claimNamed(app, ids, w.Clock()) })
-		if len(claimed) == 0 && isTrial { // another round claimed it
+		leased, err = w.lease(func() ([]Leased, error) { return leaseNamed(app, ids, w.Clock()) })
+		if len(leased) == 0 && isTrial { // another round leased it
 			return nil, true, err
 		}
 	}
-	return claimed, false, err
+	return leased, false, err
 }
 
 // pickOnePerPatient takes the first delivery of each patient without one under way.
-func (w *Worker) pickOnePerPatient(s *orderedClaims, most int) (ids []string) {
+func (w *Worker) pickOnePerPatient(s *orderedLeases, most int) (ids []string) {
 	busy := map[string]bool{}
 	w.leases.Range(func(_, patient any) bool { busy[patient.(string)] = true; return true })
 	s.waiting = slices.DeleteFunc(s.waiting, func(r queuedDelivery) bool {
@@ -78,9 +78,9 @@ func (w *Worker) pickOnePerPatient(s *orderedClaims, most int) (ids []string) {
 	return ids
 }
 
-// claimNamed claims those of the deliveries that are still queued.
-func claimNamed(app core.App, ids []string, now time.Time) (claimed []Claimed, err error) {
-	return claimBy(app, now, func(tx core.App) ([]Claimed, error) { return collections.ClaimQueuedTransmissions(tx, ids, now) })
+// leaseNamed leases those of the deliveries that are still queued.
+func leaseNamed(app core.App, ids []string, now time.Time) (leased []Leased, err error) {
+	return leaseBy(app, now, func(tx core.App) ([]Leased, error) { return collections.LeaseQueuedTransmissions(tx, ids, now) })
 }
 
 // pause waits until a delivery ends, or for retryPause: the one under way may belong to another round.
