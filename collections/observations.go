@@ -266,6 +266,15 @@ func ObservationsAfter[Kind ~string](app core.App, patientID string, kinds []Kin
 	return found, wrap(err, "read later observations")
 }
 
+// ObservationsBetween returns a patient's trusted readings of a kind measured in a time span, both ends included, by time of measurement.
+func ObservationsBetween[Kind ~string](app core.App, patientID string, kind Kind, from, to time.Time) (found []*core.Record, err error) {
+	where := Conditions{
+		dbx.HashExp{"patient": patientID, "observation_type": string(kind)}, dbx.Between("measured_at", Instant(from), Instant(to)),
+	}.And(trusted)
+	err = app.RecordQuery(Observations).AndWhere(AllOf(where)).OrderBy("measured_at", "created_at", "id").All(&found)
+	return found, wrap(err, "read surrounding observations")
+}
+
 // HasReadingAfter reports whether a patient has a trusted reading of some kinds measured after a time, with a value in one of the columns.
 // Readings that only the patient reported count if typedToo.
 func HasReadingAfter[Kind ~string](app core.App, patientID string, kinds []Kind, columns []string, after time.Time, typedToo bool) (bool, error) {

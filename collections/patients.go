@@ -63,6 +63,15 @@ func (e Expectation) ExpectsOn(weekday string) bool {
 	return len(e.Days) == 0 || slices.Contains(e.Days, weekday)
 }
 
+// PerWeek returns how many readings are expected in a week.
+func (e Expectation) PerWeek() int {
+	days := len(e.Days)
+	if days == 0 {
+		days = 7
+	}
+	return max(e.PerDay, 1) * days
+}
+
 // Patient is a person under monitoring.
 type Patient struct{ datedRecord }
 

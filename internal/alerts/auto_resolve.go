@@ -1,6 +1,7 @@
 package alerts
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -17,10 +18,17 @@ type Evaluated struct {
 	DeviceID   string
 	Origin     vitals.Origin
 	Findings   []Finding
+	// Apart are the times of measurement of readings that look like another person's: it resolves none of their alerts.
+	Apart []time.Time
 }
 
-// AutoResolve returns the effect of a reading on the patient's open alerts. For 24 hours a threshold alert counts readings of its type that
-// were measured after it and are at least as reliable as the alert's own. A missing-data alert is resolved by the first data, at any age.
+// canResolve reports whether the reading counts for an alert: it is as reliable, and not another person's.
+func (r Evaluated) canResolve(o Open) bool {
+	return r.Origin.CanResolve(o.Origin) && !slices.ContainsFunc(r.Apart, o.MeasuredAt.Equal)
+}
+
+// AutoResolve returns the effect of a reading on the patient's open alerts. Within its window a threshold alert counts readings of its type
+// that were measured after it and are at least as reliable as the alert's own. A missing-data alert is resolved by the first data, at any age.
 // sequence holds all readings measured after any of these alerts, r among them, in order of measurement. It is required if r is not the
 // newest of its kind, and nil otherwise. Source: docs/decisions/alerts.md, "Auto-resolve" and "Reading origins".
 func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, needed NormalReadingsRequired) []Progress {
@@ -40,7 +48,7 @@ func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, 
 			count, resolved = alert.ResolvedBy(sequence, needed)
 		case finding.Breached():
 			count = 0
-		case r.Origin.CanResolve(alert.Origin):
+		case r.canResolve(alert):
 			count++
 			resolved = count >= needed.of(alert.Level)
 		}
@@ -51,8 +59,35 @@ func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, 
 	return progress
 }
 
-// CanAutoResolve reports whether later readings may still resolve the alert; after 24 hours only a clinician can.
-func (o Open) CanAutoResolve(now time.Time) bool { return now.Sub(o.CreatedAt) <= autoResolveWithin }
+// CanAutoResolve reports whether later readings may still resolve the alert; after its window only a clinician can.
+func (o Open) CanAutoResolve(now time.Time) bool {
+	return now.Sub(o.CreatedAt) <= max(minResolveWindow, o.ResolvesWithin)
+}
+
+const (
+	minResolveWindow = 24 * time.Hour
+	week             = 7 * 24 * time.Hour
+)
+
+// ResolveWindow returns how long an alert of a type can be resolved by later readings: 1.5 times the mean interval between the readings that
+// the schedule expects of any kind that measures it, but at least 24 hours. Without a schedule one reading a day is expected. Source:
+// docs/decisions/alerts.md, "Auto-resolve".
+func ResolveWindow(schedule collections.Schedule, alertType string) time.Duration {
+	perWeek := 0
+	if schedule == nil {
+		perWeek = 7
+	}
+	for _, definition := range vitals.Definitions {
+		expected, scheduled := schedule[string(definition.Kind)]
+		if scheduled && slices.ContainsFunc(definition.Groups, func(group []*vitals.Parameter) bool { return group[0].Group == alertType }) {
+			perWeek = max(perWeek, expected.PerWeek())
+		}
+	}
+	if perWeek == 0 {
+		return minResolveWindow
+	}
+	return max(minResolveWindow, week*3/2/time.Duration(perWeek))
+}
 
 // ResolvedBy counts the consecutive normal readings in sequence after the alert, and reports whether the required number was ever reached.
 // A breach resets the count. Only readings at least as reliable as the alert's own count.
@@ -63,7 +98,7 @@ func (o Open) ResolvedBy(sequence []Evaluated, needed NormalReadingsRequired) (n
 		case !spoke || !o.MeasuredAt.Before(r.MeasuredAt):
 		case finding.Breached():
 			normal = 0
-		case r.Origin.CanResolve(o.Origin):
+		case r.canResolve(o):
 			if normal++; normal >= needed.of(o.Level) {
 				return normal, true
 			}

@@ -165,9 +165,6 @@ func evaluateGroup(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (f
 	return finding, spoke
 }
 
-// autoResolveWithin limits the age of a threshold alert that later readings may resolve. Source: docs/decisions/alerts.md, "Auto-resolve".
-const autoResolveWithin = 24 * time.Hour
-
 // Open is an unacknowledged alert, as evaluation of later readings needs it.
 type Open struct {
 	ID             string
@@ -181,6 +178,8 @@ type Open struct {
 	Parameter string
 	Value     float64
 	Origin    vitals.Origin
+	// ResolvesWithin is how long later readings may resolve it, see [ResolveWindow].
+	ResolvesWithin time.Duration
 	// Reported are all values behind a critical alert that have bounds.
 	Reported []Reported
 }

@@ -3,6 +3,7 @@ package alerts
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -16,6 +17,8 @@ const (
 	// critical bound to the end of the measurable range.
 	// Source: docs/decisions/alerts.md, "Breaking through a snooze".
 	breakthroughShare = 0.1
+	// A warning breaks a snooze if it is worse than the baseline by this pressure, or by a share of the range of another parameter.
+	warningPressureStep, warningRangeShare = 20, 0.1
 	// changeRangeFactor times the critical change is the end of the range of a change, which has no range of its own.
 	changeRangeFactor = 3
 
@@ -28,6 +31,8 @@ type WorstValue struct {
 	Parameter string  `json:"parameter"`
 	High      bool    `json:"high"`
 	Value     float64 `json:"value"`
+	// Warning: beyond the warning bound only, and not the value of an alert. Only warnings are compared with it.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // ParseWorstValues reads a stored list; it returns nil if the text is empty or damaged.
@@ -44,11 +49,11 @@ func SuppressedBy(snoozes []Snooze, f Finding, r vitals.Reading, t Thresholds, a
 		if !s.Covers(f.Type, f.Level, at) {
 			continue
 		}
-		if f.Level != Critical || !s.isBrokenBy(f, r, t) {
+		if s.isBrokenBy(f, r, t) {
+			breaks = true
+		} else {
 			quiet = true
-			continue
 		}
-		breaks = true
 	}
 	return quiet && !breaks, breaks
 }
@@ -80,23 +85,26 @@ func criticalValues(f Finding, r vitals.Reading, t Thresholds) (list []criticalV
 // criticalChange is a change at or beyond the critical one.
 func criticalChange(parameter string, value, bound float64) criticalValue {
 	bound = math.Copysign(bound, value)
-	return criticalValue{WorstValue{parameter, value >= 0, value}, bound, changeRangeFactor * bound}
+	return criticalValue{WorstValue{Parameter: parameter, High: value >= 0, Value: value}, bound, changeRangeFactor * bound}
 }
 
 // criticalValue returns the value if it is at or beyond a critical bound, otherwise nothing.
 func (t Thresholds) criticalValue(p *vitals.Parameter, value float64) []criticalValue {
 	switch limits := t.Of(p); {
 	case limits.Critical != nil && value >= *limits.Critical:
-		return []criticalValue{{WorstValue{p.Name, true, value}, *limits.Critical, p.Range.Max}}
+		return []criticalValue{{WorstValue{Parameter: p.Name, High: true, Value: value}, *limits.Critical, p.Range.Max}}
 	case limits.CriticalLow != nil && value <= *limits.CriticalLow:
-		return []criticalValue{{WorstValue{p.Name, false, value}, *limits.CriticalLow, p.Range.Min}}
+		return []criticalValue{{WorstValue{Parameter: p.Name, Value: value}, *limits.CriticalLow, p.Range.Min}}
 	}
 	return nil
 }
 
-// isBrokenBy reports whether a critical finding exceeds the snooze's baseline: worse, in another parameter or in the other direction. With
-// an empty baseline the bound is the reference, because the clinician who snoozed critical alerts expected some.
+// isBrokenBy reports whether a finding exceeds the snooze's baseline: for a critical one, worse, in another parameter or in the other
+// direction. With an empty baseline the bound is the reference, because the clinician who snoozed critical alerts expected some.
 func (s Snooze) isBrokenBy(f Finding, r vitals.Reading, t Thresholds) bool {
+	if f.Level != Critical {
+		return slices.ContainsFunc(warningValues(f, r, t), func(w warningValue) bool { return w.breaks(s.Baseline) })
+	}
 	return isWorse(criticalValues(f, r, t), s.Baseline, len(s.Baseline) == 0)
 }
 
@@ -106,7 +114,7 @@ func isWorse(found []criticalValue, all []WorstValue, expected bool) bool {
 	for _, e := range found {
 		reference, ok := e.bound, expected
 		for _, k := range all {
-			if k.Parameter == e.Parameter && k.High == e.High {
+			if k.Parameter == e.Parameter && k.High == e.High && !k.Warning {
 				reference, ok = k.Value, true
 			}
 		}
@@ -141,7 +149,7 @@ func worstValuesOf(tx core.App, patientID, alertType string, covered []collectio
 		return nil, err
 	}
 	for _, alert := range covered {
-		found = addWorst(found, WorstValue{alert.Parameter, c.InForce.isHigh(alert), *alert.Value})
+		found = addWorst(found, WorstValue{Parameter: alert.Parameter, High: c.InForce.isHigh(alert), Value: *alert.Value})
 		record, err := collections.FindObservation(tx, alert.Observation)
 		if collections.IsNotFound(err) {
 			continue
@@ -157,6 +165,10 @@ func worstValuesOf(tx core.App, patientID, alertType string, covered []collectio
 			for _, critical := range c.InForce.criticalValue(p, *value) {
 				found = addWorst(found, critical.WorstValue)
 			}
+			for _, warning := range c.InForce.warningValue(p, *value) {
+				warning.Warning = true
+				found = addWorst(found, warning.WorstValue)
+			}
 		}
 	}
 	return found, nil
@@ -165,7 +177,7 @@ func worstValuesOf(tx core.App, patientID, alertType string, covered []collectio
 // addWorst merges a value into the worst ones.
 func addWorst(found []WorstValue, more WorstValue) []WorstValue {
 	for i, k := range found {
-		if k.Parameter != more.Parameter || k.High != more.High {
+		if k.Parameter != more.Parameter || k.High != more.High || k.Warning != more.Warning {
 			continue
 		}
 		if more.High == (more.Value > k.Value) {
@@ -229,7 +241,7 @@ func MayBeCritical(r vitals.Reading, t Thresholds) bool {
 func (o Open) CriticalValues(t Thresholds) (found []WorstValue) {
 	for _, v := range o.Values() {
 		if v.Of.Change != nil {
-			found = append(found, WorstValue{o.Parameter, v.Value >= 0, v.Value})
+			found = append(found, WorstValue{Parameter: o.Parameter, High: v.Value >= 0, Value: v.Value})
 			continue
 		}
 		for _, e := range t.criticalValue(v.Of, v.Value) {

@@ -63,7 +63,7 @@ func TestBreakthroughByKind(t *testing.T) {
 	}
 }
 
-// A worse value is never suppressed where a milder one is notified, for any baseline; a warning never breaks through, and nothing does
+// A worse value is never suppressed where a milder one is notified, for any baseline, and nothing breaks through
 // without a covering snooze.
 func TestWorseIsNeverSuppressedMore(t *testing.T) {
 	in, random := alerts.InForce(defaults, nil), rand.New(rand.NewPCG(9, 9))
@@ -97,9 +97,6 @@ func TestWorseIsNeverSuppressedMore(t *testing.T) {
 		}
 		if breaks {
 			notified++
-			if found(t, better, in, nil, "blood_pressure").Level != alerts.Critical {
-				t.Fatal("a warning breaks through")
-			}
 		}
 		if quiet, breaks := says(better, snoozeOf("pulse", known...)); quiet || breaks {
 			t.Fatal("another kind's snooze has an effect")

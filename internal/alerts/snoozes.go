@@ -153,12 +153,12 @@ func auditSnooze(tx core.App, event audit.Event, s *collections.Snooze, reason p
 	}, now)
 }
 
-// RetractFromBaseline removes retracted alerts from the baseline of a snooze of critical alerts, in the caller's transaction. The result is
+// RetractFromBaseline removes retracted alerts from the baseline of a snooze, in the caller's transaction. The result is
 // the baseline without them, never above the current one; changed reports whether it shrank. Source: docs/decisions/alerts.md, "Breaking
 // through a snooze".
 func RetractFromBaseline(tx core.App, snooze *collections.Snooze, retracted []*collections.Alert) (remaining []WorstValue, changed bool, err error) {
 	found := ParseWorstValues(snooze.Baseline())
-	if !snooze.IncludeCritical() || len(found) == 0 {
+	if len(found) == 0 {
 		return found, false, nil
 	}
 	begun := snooze.CreatedAt()
@@ -188,7 +188,7 @@ func RetractFromBaseline(tx core.App, snooze *collections.Snooze, retracted []*c
 func commonMilder(found, remainder []WorstValue) (both []WorstValue) {
 	for _, k := range found {
 		for _, r := range remainder {
-			if r.Parameter != k.Parameter || r.High != k.High {
+			if r.Parameter != k.Parameter || r.High != k.High || r.Warning != k.Warning {
 				continue
 			}
 			if k.High {

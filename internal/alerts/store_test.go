@@ -97,7 +97,7 @@ func TestSaveProgress(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	finding := breach("pulse", alerts.Critical, "pulse", 135, 130, "")
 	id := store(t, app, alerts.Draft{Finding: finding, MeasuredAt: now}, now)
-	want := alerts.Open{ID: id, Type: "pulse", Level: alerts.Critical, MeasuredAt: now, CreatedAt: now, Parameter: "pulse", Value: 135}
+	want := alerts.Open{ID: id, Type: "pulse", Level: alerts.Critical, MeasuredAt: now, CreatedAt: now, Parameter: "pulse", Value: 135, ResolvesWithin: 36 * time.Hour}
 	if diff := cmp.Diff([]alerts.Open{want}, openAlerts(t, app)); diff != "" {
 		t.Error(diff)
 	}

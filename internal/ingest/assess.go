@@ -88,7 +88,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	}
 	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(values)
 	sequence := s.sequence(o, values, findings)
-	effects.Progress = alerts.AutoResolve(snapshot.Open, evaluated(o, findings), sequence, now, rules.NormalReadingsNeeded)
+	effects.Progress = alerts.AutoResolve(snapshot.Open, evaluated(o, findings, s.Surrounding.Around), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
 		if finding.Breached() {
 			raised := alertDraft(o, finding, false)
@@ -104,6 +104,9 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 				Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Parameter: m.Name, Message: m.Notice,
 			}, true))
 		}
+	}
+	if question, asks := s.Surrounding.sharedCuffQuestion(o, rules.isLate(o.Reading.MeasuredAt, now)); asks {
+		effects.Alerts = append(effects.Alerts, question)
 	}
 	if recurring, raised := s.Heartbeats.warningDraft(o, rules, now); raised {
 		effects.Alerts = append(effects.Alerts, recurring)
@@ -151,6 +154,7 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 				Type: alert.Finding.Type, Level: alert.Finding.Level,
 				MeasuredAt: alert.MeasuredAt, CreatedAt: now, NormalReadings: alert.NormalReadings,
 				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin,
+				ResolvesWithin: alerts.ResolveWindow(snapshot.Schedule, alert.Finding.Type),
 			}
 			if raised.Level == alerts.Critical {
 				raised.Reported = alerts.ReadingValues(&e.Observation.Reading, raised.Type)

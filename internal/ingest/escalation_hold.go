@@ -171,16 +171,25 @@ func resolveHold(tx core.App, id string, now time.Time) (patientID string, err e
 }
 
 // repeatReadings returns the readings after the one of an alert. Manual readings by the patient do not confirm or resolve a device's
-// reading.
+// reading, nor do those that look like another person's.
 func repeatReadings(tx core.App, alert *collections.Alert) (readings []vitals.Reading, err error) {
 	records, err := collections.RepeatedReadings(tx, collections.RepeatQuery{
 		Patient: alert.PatientID(), Kind: string(vitals.BloodPressure), After: alert.MeasuredAt(),
 		ByPatient: alert.Origin() == string(vitals.OriginPatient),
 	}, maxRepeatReadings)
-	for _, record := range records {
-		readings = append(readings, readingFromRecord(record))
+	if err != nil || len(records) == 0 {
+		return nil, err
 	}
-	return readings, err
+	first, err := FindObservation(tx, alert.ObservationID())
+	if err != nil {
+		return nil, err
+	}
+	for _, record := range records {
+		if o := ObservationFromRecord(record); len(o.apartFrom([]Observation{first})) == 0 {
+			readings = append(readings, o.Reading)
+		}
+	}
+	return readings, nil
 }
 
 // resolveUnconfirmed resolves the alert of a severe blood pressure that the next readings do not confirm, and raises a warning with their

@@ -25,6 +25,8 @@ type alertHistory struct {
 	// the first of them, in order of measurement.
 	counted  []*collections.Alert
 	sequence []alerts.Evaluated
+	// schedule is the patient's, nil for none.
+	schedule collections.Schedule
 	// reopened are the alerts that only the reading had ended: superseded ones, and missed readings.
 	reopened []*collections.Alert
 }
@@ -110,7 +112,7 @@ func (c comparedAlert) corrections(rules Rules, now time.Time) []correction {
 
 // recount counts the normal readings after an alert again. A resolved one reopens unless the other readings are enough.
 func (h alertHistory) recount(alert *collections.Alert, rules Rules, now time.Time) (c correction, differs bool) {
-	open, active := openAlert(alert), alerts.Status(alert.Status()) == alerts.StatusActive
+	open, active := openAlert(alert, h.schedule), alerts.Status(alert.Status()) == alerts.StatusActive
 	normal, resolved := open.ResolvedBy(h.sequence, rules.NormalReadingsNeeded)
 	c = correction{kind: correctToActive, alert: alert, normal: normal}
 	switch {
@@ -124,10 +126,11 @@ func (h alertHistory) recount(alert *collections.Alert, rules Rules, now time.Ti
 	return c, open.CanAutoResolve(now) && (resolved || normal != open.NormalReadings)
 }
 
-func openAlert(alert *collections.Alert) alerts.Open {
+func openAlert(alert *collections.Alert, schedule collections.Schedule) alerts.Open {
 	return alerts.Open{
 		ID: alert.Id, Type: alert.Type(), Level: alerts.Level(alert.Level()), MeasuredAt: alert.MeasuredAt(), CreatedAt: alert.CreatedAt(),
 		NormalReadings: alert.NormalReadings(), Parameter: alert.Parameter(), Origin: vitals.Origin(alert.Origin()),
+		ResolvesWithin: alerts.ResolveWindow(schedule, alert.Type()),
 	}
 }
 

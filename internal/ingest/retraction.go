@@ -188,7 +188,11 @@ func (w *retraction) loadHistory() (h alertHistory, err error) {
 	if err != nil {
 		return h, err
 	}
-	h.own = raised[w.observation.ID]
+	questions, err := sharedCuffQuestions(w.tx, w.observation)
+	if err != nil {
+		return h, err
+	}
+	h.own = append(raised[w.observation.ID], questions...)
 	groups := groupsPresent(w.observation.Reading)
 	if len(groups) == 0 {
 		return h, nil
@@ -198,11 +202,18 @@ func (w *retraction) loadHistory() (h alertHistory, err error) {
 	}
 	from := w.observation.Reading.MeasuredAt
 	if len(h.counted) > 0 {
+		patient, err := collections.FindPatient(w.tx, w.observation.PatientID)
+		if err != nil && !collections.IsNotFound(err) {
+			return h, err
+		}
+		if err == nil {
+			h.schedule = patient.MonitoringSchedule()
+		}
 		from = h.counted[0].MeasuredAt()
 	} else if !slices.ContainsFunc(groups, isChangeGroup) {
 		return h, nil
 	}
-	others, err := measuredAfter(w.tx, w.observation.PatientID, groups, from, w.observation.ID)
+	others, err := measuredSince(w.tx, w.observation.PatientID, groups, from, w.observation.ID)
 	if err != nil || len(others) == 0 {
 		return h, err
 	}
@@ -212,7 +223,7 @@ func (w *retraction) loadHistory() (h alertHistory, err error) {
 	if err != nil {
 		return h, err
 	}
-	h.sequence = evaluateAll(others, snapshot.Thresholds, slices.Concat(snapshot.Baseline, baselineValues(readingsOf(others)...)))
+	h.sequence = evaluateAll(others, others, snapshot.Thresholds, slices.Concat(snapshot.Baseline, baselineValues(readingsOf(others)...)))
 	return h, w.loadComparedAlerts(&h, others)
 }
 

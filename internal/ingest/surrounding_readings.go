@@ -19,6 +19,9 @@ type SurroundingReadings struct {
 	Others     []Observation
 	// Superseded are the alert types of a late reading for which a newer reading exists from an origin at least as reliable.
 	Superseded []string
+	// Around are the blood pressures measured within half an hour of one, in order; Asked: there is a question about two people.
+	Around []Observation
+	Asked  bool
 }
 
 // valuesToEvaluate returns the part that was just merged, or the whole reading.
@@ -29,9 +32,11 @@ func (o Observation) valuesToEvaluate() vitals.Reading {
 	return o.Reading
 }
 
-// evaluated combines an observation with its findings.
-func evaluated(o Observation, findings []alerts.Finding) alerts.Evaluated {
-	return alerts.Evaluated{MeasuredAt: o.Reading.MeasuredAt, DeviceID: o.Reading.DeviceID, Origin: o.Origin, Findings: findings}
+// evaluated combines an observation with its findings and the readings around it.
+func evaluated(o Observation, findings []alerts.Finding, around []Observation) alerts.Evaluated {
+	return alerts.Evaluated{
+		MeasuredAt: o.Reading.MeasuredAt, DeviceID: o.Reading.DeviceID, Origin: o.Origin, Findings: findings, Apart: o.apartFrom(around),
+	}
 }
 
 // groupsPresent returns the groups of parameters, by alert type, of which the reading has at least one value.
@@ -73,6 +78,9 @@ func (e *ReadingStore) loadSurrounding(tx core.App, s *AssessInput, o Observatio
 	if s.Heartbeats, err = e.loadHeartbeatFlags(tx, o, s.Snapshot.Open, now); err != nil {
 		return err
 	}
+	if err := loadSharedCuff(tx, &s.Surrounding, s.Snapshot.Latest, o); err != nil {
+		return err
+	}
 	r := o.valuesToEvaluate()
 	late := e.rules.isLate(r.MeasuredAt, now)
 	s.Surrounding.OutOfOrder = hasNewerLatest(s.Snapshot.Latest, r)
@@ -111,13 +119,14 @@ func (e *ReadingStore) loadSurrounding(tx core.App, s *AssessInput, o Observatio
 	if from.IsZero() || !s.Surrounding.OutOfOrder {
 		return nil
 	}
-	s.Surrounding.Others, err = measuredAfter(tx, o.PatientID, groups, from, o.ID)
+	s.Surrounding.Others, err = measuredSince(tx, o.PatientID, groups, from, o.ID)
 	return err
 }
 
-// measuredAfter returns the patient's observations that measure the groups, in order of measurement, without one.
-func measuredAfter(tx core.App, patientID string, groups [][]*vitals.Parameter, after time.Time, except string) (list []Observation, err error) {
-	records, err := collections.ObservationsAfter(tx, patientID, kindsOf(groups), after)
+// measuredSince returns the patient's observations that measure the groups, in order of measurement, without one. Those of the time itself
+// are behind the first alert, and needed to tell whose the later ones are.
+func measuredSince(tx core.App, patientID string, groups [][]*vitals.Parameter, since time.Time, except string) (list []Observation, err error) {
+	records, err := collections.ObservationsAfter(tx, patientID, kindsOf(groups), since.Add(-time.Microsecond))
 	for _, record := range records {
 		if record.Id != except {
 			list = append(list, ObservationFromRecord(record))
@@ -133,17 +142,18 @@ func (s AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts
 		return nil
 	}
 	baseline := slices.Concat(s.Snapshot.Baseline, baselineValues(r), baselineValues(readingsOf(s.Surrounding.Others)...))
-	sequence := append(evaluateAll(s.Surrounding.Others, s.Snapshot.Thresholds, baseline), evaluated(o, findings))
+	all := append(slices.Clip(s.Surrounding.Others), o)
+	sequence := append(evaluateAll(s.Surrounding.Others, all, s.Snapshot.Thresholds, baseline), evaluated(o, findings, s.Surrounding.Others))
 	slices.SortStableFunc(sequence, func(a, b alerts.Evaluated) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
 	return sequence
 }
 
-// evaluateAll evaluates readings in order of measurement.
-func evaluateAll(list []Observation, t alerts.Thresholds, baseline []alerts.BaselineValue) []alerts.Evaluated {
+// evaluateAll evaluates readings in order of measurement, among all that may be another person's.
+func evaluateAll(list, all []Observation, t alerts.Thresholds, baseline []alerts.BaselineValue) []alerts.Evaluated {
 	evaluations := make([]alerts.Evaluated, 0, len(list)+1)
 	deciding := alerts.NewExtremes(baseline)
 	for _, o := range list {
-		evaluations = append(evaluations, evaluated(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t))))
+		evaluations = append(evaluations, evaluated(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t)), all))
 	}
 	return evaluations
 }

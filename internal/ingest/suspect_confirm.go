@@ -25,7 +25,9 @@ func (e *ReadingStore) ConfirmSuspect(app core.App, id string, notes phi.Text, b
 		case o.EnteredInError:
 			return fault.State("invalid_state", "The reading was entered in error.")
 		case o.Review != Suspect:
-			return fault.State("invalid_state", "This reading is not suspect.")
+			o.confirmNotes = notes
+			o, err = e.confirmSharedCuff(tx, o, by, now)
+			return err
 		case o.SuspectReason == ReasonDeviceClock:
 			return fault.State("invalid_state", "The time of measurement is unknown: the clock of the device was wrong.")
 		}

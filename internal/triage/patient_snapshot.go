@@ -18,15 +18,17 @@ import (
 
 // PatientSnapshot is everything about a patient that scoring and alerting depend on, read in one transaction.
 type PatientSnapshot struct {
-	PatientID      string
-	Thresholds     alerts.Thresholds
-	Latest         Latest
-	Baseline       []alerts.BaselineValue
-	Suspects       []SuspectValue
-	Open           []alerts.Open
-	Recent         []RecentAlert // of the last seven days
-	Escalations    []escalations.Active
-	Snoozes        []alerts.Snooze
+	PatientID   string
+	Thresholds  alerts.Thresholds
+	Latest      Latest
+	Baseline    []alerts.BaselineValue
+	Suspects    []SuspectValue
+	Open        []alerts.Open
+	Recent      []RecentAlert // of the last seven days
+	Escalations []escalations.Active
+	Snoozes     []alerts.Snooze
+	// Schedule is what the patient is expected to measure; nil for one reading a day of each device.
+	Schedule       collections.Schedule
 	LastReviewedAt time.Time
 	EnrolledAt     time.Time
 	Minor          *Minor // nil for an adult
@@ -77,7 +79,7 @@ func readSnapshots(app core.App, where string, params dbx.Params, now time.Time)
 	params["since"] = collections.Instant(now.Add(-vitalsWindow))
 	rows, err := app.DB().NewQuery(`SELECT t.patient, COALESCE(t.latest_vitals, ''), t.last_reviewed_at, t.enrolled_at,
 			t.risk_score, t.risk_level, t.needs_review, t.needs_thresholds,
-			COALESCE((SELECT time_zone FROM patients WHERE id = t.patient), ''),
+			COALESCE((SELECT time_zone FROM patients WHERE id = t.patient), ''), (SELECT monitoring_schedule FROM patients WHERE id = t.patient),
 			CASE WHEN t.age_group = 'minor' THEN (SELECT json_group_array(kind) FROM (SELECT kind FROM devices WHERE patient = t.patient AND kind != ''
 				UNION SELECT key FROM patients c, json_each(c.monitoring_schedule) WHERE c.id = t.patient AND key IS NOT NULL)) END,
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
@@ -134,6 +136,7 @@ const undecidedFields = 6
 type snapshotRow struct {
 	patient, latest, reviewedAt, enrolledAt string
 	zone                                    string
+	schedule                                []byte
 	shown                                   storedRank
 	expected                                []byte // nil for an adult
 	defaults, bounds                        *string
@@ -142,7 +145,7 @@ type snapshotRow struct {
 
 func (r *snapshotRow) scan(rows *dbx.Rows) error {
 	return rows.Scan(&r.patient, &r.latest, &r.reviewedAt, &r.enrolledAt, &r.shown.score, &r.shown.level, &r.shown.needsReview, &r.shown.needsBounds,
-		&r.zone, &r.expected, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
+		&r.zone, &r.schedule, &r.expected, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
 }
 
 func (r *snapshotRow) snapshot(inForce alerts.InForceCache) (p PatientSnapshot, err error) {
@@ -159,8 +162,14 @@ func (r *snapshotRow) snapshot(inForce alerts.InForceCache) (p PatientSnapshot, 
 	if p.Thresholds, err = inForce.Of(alerts.Defaults(r.defaults, p.Minor != nil), r.bounds); err != nil {
 		return p, err
 	}
+	if json.Unmarshal(r.schedule, &p.Schedule) != nil {
+		p.Schedule = nil // none, or damaged: as without one
+	}
 	if p.Open, err = parseList(r.open, "open alerts", readOpenAlert); err != nil {
 		return p, err
+	}
+	for i := range p.Open {
+		p.Open[i].ResolvesWithin = alerts.ResolveWindow(p.Schedule, p.Open[i].Type)
 	}
 	if p.Recent, err = parseList(r.recent, "recent alerts", readRaised); err != nil {
 		return p, err

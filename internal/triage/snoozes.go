@@ -236,7 +236,7 @@ func severityOf(critical bool) string {
 	return string(alerts.Warning)
 }
 
-// RetractFromSnoozes removes a patient's retracted alerts from the baselines of snoozes. A snooze ends if its baseline becomes empty, or if
+// RetractFromSnoozes removes a patient's retracted alerts from the baselines of snoozes. One of critical alerts ends if its baseline becomes empty, or if
 // an alert that it suppressed exceeds what remains; open alerts are then notified as at every end. The caller rescores the patient.
 // Source: docs/decisions/alerts.md, "Breaking through a snooze".
 func RetractFromSnoozes(tx core.App, patientID string, retracted []*collections.Alert, by audit.Actor, now time.Time) error {
@@ -257,7 +257,7 @@ func RetractFromSnoozes(tx core.App, patientID string, retracted []*collections.
 		if err != nil {
 			return err
 		}
-		if !changed {
+		if !changed || !snooze.IncludeCritical() {
 			continue
 		}
 		ends := len(remaining) == 0

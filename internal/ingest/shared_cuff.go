@@ -1,0 +1,191 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Two blood pressures from one cuff look like two people's if they are measured within sharedCuffWithin and differ by more than both.
+// Source: docs/decisions/alerts.md, "Two people on one cuff".
+const (
+	sharedCuffWithin              = 30 * time.Minute
+	sharedCuffMmHg, sharedCuffBPM = 30, 15
+)
+
+// isAnothers reports whether two readings of one cuff look like those of two people.
+func isAnothers(a, b vitals.Reading) bool {
+	if a.Kind != vitals.BloodPressure || b.Kind != a.Kind || a.DeviceID != b.DeviceID || a.MeasuredAt.Sub(b.MeasuredAt).Abs() > sharedCuffWithin {
+		return false
+	}
+	differ := func(p *vitals.Parameter, by float64) bool {
+		one, other := a.Value(p), b.Value(p)
+		return one != nil && other != nil && max(*one-*other, *other-*one) > by
+	}
+	return differ(vitals.Systolic, sharedCuffMmHg) && differ(vitals.Pulse, sharedCuffBPM)
+}
+
+// apartFrom returns when the readings were measured that look like another person's than this one. A reading that a clinician confirmed is
+// the patient's.
+func (o Observation) apartFrom(others []Observation) (at []time.Time) {
+	if o.Review == Confirmed {
+		return nil
+	}
+	for _, other := range others {
+		if other.ID != o.ID && isAnothers(o.Reading, other.Reading) {
+			at = append(at, other.Reading.MeasuredAt)
+		}
+	}
+	return at
+}
+
+// loadSharedCuff reads the patient's blood pressures around one from a cuff, and whether somebody was asked about them. It queries nothing
+// if the latest one is older.
+func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o Observation) error {
+	at := o.Reading.MeasuredAt
+	if o.Reading.Kind != vitals.BloodPressure || o.Reading.Value(vitals.Systolic) == nil {
+		return nil
+	}
+	if value, newest := latest.Value(vitals.Systolic); value == nil || at.Sub(newest) > sharedCuffWithin {
+		return nil
+	}
+	records, err := collections.ObservationsBetween(tx, o.PatientID, o.Reading.Kind, at.Add(-sharedCuffWithin), at.Add(sharedCuffWithin))
+	if err != nil {
+		return err
+	}
+	ids := []string{o.ID}
+	for _, record := range records {
+		if other := ObservationFromRecord(record); other.ID != o.ID {
+			s.Around, ids = append(s.Around, other), append(ids, other.ID)
+		}
+	}
+	if len(o.apartFrom(s.Around)) == 0 {
+		return nil
+	}
+	raised, err := collections.AlertsOfObservations(tx, ids...)
+	for _, list := range raised {
+		s.Asked = s.Asked || slices.ContainsFunc(list, func(a *collections.Alert) bool {
+			return a.Type() == alerts.TypeSuspectReading && a.ResolutionReason() != alerts.ReasonRetracted
+		})
+	}
+	return err
+}
+
+// sharedCuffQuestion returns the question whose reading it is, about the later one of two that look like two people's, once for all within
+// half an hour.
+func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft alerts.Draft, asks bool) {
+	if s.Asked || o.Review == Confirmed {
+		return draft, false
+	}
+	earlier, later := -1, -1
+	for i, other := range s.Around {
+		switch {
+		case !isAnothers(o.Reading, other.Reading) || other.Review == Confirmed:
+		case other.Reading.MeasuredAt.After(o.Reading.MeasuredAt):
+			if later < 0 {
+				later = i
+			}
+		default:
+			earlier = i
+		}
+	}
+	first, second := o, o
+	switch {
+	case earlier >= 0:
+		first = s.Around[earlier]
+	case later >= 0:
+		second = s.Around[later]
+	default:
+		return draft, false
+	}
+	systolic, usual := *second.Reading.Value(vitals.Systolic), *first.Reading.Value(vitals.Systolic)
+	bound := usual + sharedCuffMmHg
+	if systolic < usual {
+		bound = usual - sharedCuffMmHg
+	}
+	finding := alerts.Finding{
+		Type: alerts.TypeSuspectReading, Level: alerts.Warning, Parameter: vitals.Systolic.Name, Value: systolic, Threshold: bound,
+		Message: fmt.Sprintf("Did two people use this cuff? %s and %s were measured within 30 minutes. Neither ends an alert of the other. "+
+			"Confirm this reading, or mark the one that is not the patient's as entered in error.", cuffText(first.Reading), cuffText(second.Reading)),
+	}
+	if late {
+		finding.AddMeasuredAt(second.Reading.MeasuredAt)
+	}
+	return alertDraft(second, finding, false), true
+}
+
+func cuffText(r vitals.Reading) string {
+	return fmt.Sprintf("Systolic %s %s with pulse %s %s", vitals.FormatNumber(*r.Value(vitals.Systolic)), vitals.Systolic.Range.Unit,
+		vitals.FormatNumber(*r.Value(vitals.Pulse)), vitals.Pulse.Range.Unit)
+}
+
+// sharedCuffQuestions returns the open questions that have no reason left without a retracted reading: its own neighbors, apart from no
+// other.
+func sharedCuffQuestions(tx core.App, retracted Observation) (ended []*collections.Alert, err error) {
+	if retracted.Reading.Kind != vitals.BloodPressure {
+		return nil, nil
+	}
+	open, err := collections.OpenAlertsOf(tx, retracted.PatientID, alerts.TypeSuspectReading)
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	at := retracted.Reading.MeasuredAt
+	records, err := collections.ObservationsBetween(tx, retracted.PatientID, vitals.BloodPressure, at.Add(-2*sharedCuffWithin), at.Add(2*sharedCuffWithin))
+	if err != nil {
+		return nil, err
+	}
+	var others []Observation
+	for _, record := range records {
+		if o := ObservationFromRecord(record); o.ID != retracted.ID {
+			others = append(others, o)
+		}
+	}
+	for _, alert := range open {
+		i := slices.IndexFunc(others, func(o Observation) bool { return o.ID == alert.ObservationID() })
+		if i >= 0 && isAnothers(others[i].Reading, retracted.Reading) && len(others[i].apartFrom(others)) == 0 {
+			ended = append(ended, alert)
+		}
+	}
+	return ended, nil
+}
+
+// confirmSharedCuff marks a counted reading as the patient's and ends the question about its cuff; without one it is an invalid_state fault.
+func (e *ReadingStore) confirmSharedCuff(tx core.App, o Observation, by audit.Actor, now time.Time) (Observation, error) {
+	open, err := collections.OpenAlertsOf(tx, o.PatientID, alerts.TypeSuspectReading)
+	if err != nil {
+		return o, err
+	}
+	if !slices.ContainsFunc(open, func(a *collections.Alert) bool { return a.ObservationID() == o.ID }) {
+		return o, fault.State("invalid_state", "This reading is not suspect.")
+	}
+	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt = Confirmed, alerts.AuthorOf(by), now, now
+	if err := storeReview(tx, o, now); err != nil {
+		return o, err
+	}
+	b, err := newWriteBatch(tx)
+	if err != nil {
+		return o, err
+	}
+	if err := b.trail.Add(audit.Entry{
+		Event: audit.ObservationConfirm, Actor: by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID, Reason: o.confirmNotes,
+	}, now); err != nil {
+		return o, err
+	}
+	if err := (confirmedReading{observation: o, by: by}).resolveSuspectAlert(tx, b, now); err != nil {
+		return o, err
+	}
+	if err := b.store(tx); err != nil {
+		return o, err
+	}
+	_, err = triage.Rescore(tx, o.PatientID, now)
+	return o, err
+}
