@@ -35,7 +35,7 @@ func (w *nightShift) joined() (list []string) {
 
 // A patient who gets worse within the half hour is notified at once, compared with the last notified values and not with
 // readings suppressed since; repeated values do not notify again. The escalation's history has the worse values, the
-// push has none.
+// push has none. The last alert of two parameters in one reading asks whether two people use the cuff.
 func TestStoryWorseWithoutASnooze(t *testing.T) {
 	type step struct {
 		after    time.Duration
@@ -56,7 +56,7 @@ func TestStoryWorseWithoutASnooze(t *testing.T) {
 		"gradually":                        {{minute, oxygen(86), true, 0}, {minute, oxygen(84), false, 0}, {minute, oxygen(83), false, 0}, {minute, oxygen(82), true, 0}, {minute, oxygen(79), false, 0}, {minute, oxygen(78), true, 0}},
 		"another kind":                     {{minute, oxygen(80), true, 0}, {minute, pressure(190, 110, 0), true, 0}, {minute, oxygen(80), false, 0}, {minute, pressure(190, 110, 0), false, 0}},
 		"the pulse beside the pressure":    {{minute, pressure(190, 110, 0), true, 0}, {minute, pressure(120, 70, 140), true, 0}, {minute, pressure(120, 70, 141), false, 0}},
-		"two parameters in one reading":    {{minute, pressure(190, 110, 140), true, 1}, {minute, pressure(120, 70, 141), false, 0}, {minute, pressure(191, 111, 80), false, 0}},
+		"two parameters in one reading":    {{minute, pressure(190, 110, 140), true, 1}, {minute, pressure(120, 70, 141), false, 0}, {minute, pressure(191, 111, 80), false, 1}},
 		"worse and better and worse":       {{minute, oxygen(80), true, 0}, {minute, oxygen(86), false, 0}, {minute, oxygen(79), false, 0}, {minute, oxygen(76), true, 0}},
 		"after the half hour as before":    {{minute, oxygen(80), true, 0}, {29 * minute, oxygen(80), false, 0}, {2 * minute, oxygen(80), true, 0}, {minute, oxygen(79), false, 0}},
 		"the last notified, not the worst": {{minute, pressure(232, 110, 0), true, 0}, {31 * minute, pressure(184, 110, 0), true, 0}, {minute, pressure(230, 110, 0), true, 0}},
