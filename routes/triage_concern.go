@@ -89,7 +89,7 @@ func addRowDetails(ctx context.Context, app core.App, views []triageView, lines 
 func viewConcern(c triage.Concern) concernView {
 	view := concernView{
 		State: string(c.State), Type: orNull(c.Type), Rule: orNull(c.Rule), Values: map[string]float64{}, Change: c.Change,
-		MeasuredAt: instantOrNull(c.MeasuredAt), Bounds: boundsView(c.Limits), Reasons: []reasonView{},
+		MeasuredAt: instantOrNull(c.MeasuredAt), Bounds: boundsView{c.Limits.CriticalLow, c.Limits.Low, c.Limits.High, c.Limits.Critical}, Reasons: []reasonView{},
 	}
 	for _, v := range c.Values {
 		view.Values[v.Of.Column] = v.Value

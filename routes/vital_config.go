@@ -20,7 +20,7 @@ import (
 type thresholdsView = validate.OrderedObject
 
 // shownSides is the order of the bounds.
-var shownSides = []vitals.Side{vitals.High, vitals.Critical, vitals.Low, vitals.CriticalLow}
+var shownSides = []vitals.Side{vitals.High, vitals.FastingHigh, vitals.Critical, vitals.Low, vitals.CriticalLow}
 
 // thresholdsFor renders a threshold set; the portal does not show which user changed it.
 func thresholdsFor(c *web.Call) func(alerts.Configuration) thresholdsView {

@@ -37,7 +37,7 @@ func TestThresholds(t *testing.T) {
 
 	c.now = c.now.Add(time.Minute)
 	changed := c.request(authz.Nurse, "PUT", path, object{
-		"reason": "Per Dr. Grey", "blood_pressure": object{"systolic_high": 135, "systolic_low": 80, "unknown": 1},
+		"reason": "Per Dr. Grey", "blood_pressure": object{"systolic_high": 135, "systolic_low": 80},
 		"weight": object{"change_threshold_kg": 3, "change_window_days": 3},
 	}).want(200)
 	changed.wantAt(object{

@@ -15,7 +15,9 @@ type boundField struct {
 	logName      string
 	within       vitals.Range
 	isInteger    bool
-	inForce      func(Thresholds) *float64
+	// mayEqual names a greater bound that may have the same value.
+	mayEqual string
+	inForce  func(Thresholds) *float64
 }
 
 // Name returns the bound's name in request bodies.
@@ -44,9 +46,12 @@ var boundOrders = func() (all []ascending) {
 		}
 		var list ascending
 		for _, side := range p.Sides {
-			list = append(list, boundField{p.Group, p.Prefix + string(side), p.Name + "_" + string(side), p.Range, false, func(t Thresholds) *float64 {
-				return t.Of(p).Of(side)
-			}})
+			f := boundField{group: p.Group, field: p.Prefix + string(side), logName: p.Name + "_" + string(side), within: p.Range}
+			f.inForce = func(t Thresholds) *float64 { return t.Of(p).Of(side) }
+			if side == vitals.FastingHigh {
+				f.mayEqual = p.Prefix + string(vitals.High)
+			}
+			list = append(list, f)
 		}
 		all = append(all, list)
 	}
@@ -55,7 +60,7 @@ var boundOrders = func() (all []ascending) {
 
 func changeFields(p *vitals.Parameter) []ascending {
 	field := func(name string, within vitals.Range, whole bool, inForce func(ChangeRule) *float64) boundField {
-		return boundField{p.Group, name, p.Name + "_" + name, within, whole, func(t Thresholds) *float64 { return inForce(t.Change(p)) }}
+		return boundField{p.Group, name, p.Name + "_" + name, within, whole, "", func(t Thresholds) *float64 { return inForce(t.Change(p)) }}
 	}
 	return []ascending{
 		{
@@ -91,8 +96,14 @@ func (f boundField) problem(value float64) string {
 	return ""
 }
 
+// The errors about members that are no bounds.
+const (
+	noSuchGroup = "There is no such group."
+	noSuchBound = "There is no such bound."
+)
+
 // Problems returns the errors in stored bounds, by name: unknown groups and fields, values out of range, and values that break the order
-// critical_low < low < high < critical. Of two contradicting bounds it reports the one for which isChanged is true, otherwise the upper.
+// critical_low < low < fasting_high ≤ high < critical. Of two contradicting bounds it reports the one for which isChanged is true, otherwise the upper.
 func (b Bounds) Problems(isChanged func(name string) bool) map[string]string {
 	wrong := map[string]string{}
 	found := map[string]bool{}
@@ -106,12 +117,12 @@ func (b Bounds) Problems(isChanged func(name string) bool) map[string]string {
 	}
 	for group, fields := range b {
 		if !slices.Contains(Groups, group) {
-			wrong[group] = "There is no such group."
+			wrong[group] = noSuchGroup
 			continue
 		}
 		for field := range fields {
 			if name := group + "." + field; !found[name] {
-				wrong[name] = "There is no such bound."
+				wrong[name] = noSuchBound
 			}
 		}
 	}
@@ -142,12 +153,17 @@ func (list ascending) checkOrder(b Bounds, isChanged func(name string) bool, wro
 	for i, lower := range list {
 		for _, upper := range list[i+1:] {
 			low, high := b[lower.group][lower.field], b[upper.group][upper.field]
-			if low == nil || high == nil || *low < *high || wrong[lower.Name()] != "" || wrong[upper.Name()] != "" {
+			if low == nil || high == nil || *low < *high || *low == *high && lower.mayEqual == upper.field || wrong[lower.Name()] != "" || wrong[upper.Name()] != "" {
 				continue
 			}
-			if isChanged(lower.Name()) && !isChanged(upper.Name()) {
+			switch mayEqual := lower.mayEqual == upper.field; {
+			case mayEqual && isChanged(upper.Name()) && !isChanged(lower.Name()):
+				wrong[upper.Name()] = fmt.Sprintf("Must not be less than %s (%s).", lower.field, vitals.FormatNumber(*low))
+			case mayEqual:
+				wrong[lower.Name()] = fmt.Sprintf("Must not be greater than %s (%s).", upper.field, vitals.FormatNumber(*high))
+			case isChanged(lower.Name()) && !isChanged(upper.Name()):
 				wrong[lower.Name()] = fmt.Sprintf("Must be less than %s (%s).", upper.field, vitals.FormatNumber(*high))
-			} else {
+			default:
 				wrong[upper.Name()] = fmt.Sprintf("Must be greater than %s (%s).", lower.field, vitals.FormatNumber(*low))
 			}
 		}

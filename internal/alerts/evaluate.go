@@ -152,7 +152,7 @@ func evaluateGroup(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (f
 			continue
 		}
 		spoke = true
-		level, threshold, message := breach(p, *value, t.Of(p))
+		level, threshold, message := breach(p, *value, t.Of(p).At(r.Qualifier(vitals.MealContext)))
 		if level == "" {
 			continue
 		}

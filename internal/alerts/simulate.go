@@ -33,7 +33,7 @@ type Proposal struct {
 
 // ReadProposal checks the body of a simulation: thresholds as for a change, an optional patient and no reason, since nothing is changed.
 func (b ChangeBody) ReadProposal(c *validate.Checks) Proposal {
-	return Proposal{PatientID: c.UUID("patient_id", member[string](b, "patient_id"), false), Change: b.readGroups(c)}
+	return Proposal{PatientID: c.UUID("patient_id", member[string](b, "patient_id"), false), Change: b.readGroups(c, answerMembers...)}
 }
 
 // Simulated is the outcome of a simulation.
@@ -63,6 +63,7 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 	after := p.Change.applyTo(before.own)
 	checks := validate.NewChecks()
 	after.check(checks, p.PatientID, p.Change.names)
+	before.checkFasting(checks, p.PatientID, after)
 	if err := checks.Err(); err != nil {
 		return outcome, err
 	}
@@ -78,8 +79,8 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 	return outcome, err
 }
 
-// watchedColumns are the columns of the parameters that have thresholds.
-var watchedColumns = vitals.Columns(vitals.Watched)
+// watchedColumns are the columns of the meal marker and of the parameters that have thresholds.
+var watchedColumns = vitals.MealContext.Name + ", " + vitals.Columns(vitals.Watched)
 
 type simulator struct {
 	app      core.App
@@ -135,9 +136,9 @@ func (s *simulator) addPatient(ctx context.Context, patientID string, proposed T
 	var baseline []BaselineValue
 	since := s.outcome.From.AddDate(0, 0, -maxWindowDays)
 	err = collections.EachReading(ctx, s.app, patientID, since, watchedColumns, func(rows *dbx.Rows) error {
-		var id, kind, measuredAt string
+		var id, kind, measuredAt, meal string
 		var r vitals.Reading
-		columns := []any{&id, &kind, &measuredAt}
+		columns := []any{&id, &kind, &measuredAt, &meal}
 		for _, p := range vitals.Watched {
 			columns = append(columns, r.Slot(p))
 		}
@@ -145,6 +146,7 @@ func (s *simulator) addPatient(ctx context.Context, patientID string, proposed T
 			return err
 		}
 		r.Kind, r.MeasuredAt = vitals.Kind(kind), collections.ParseInstant(measuredAt)
+		r.SetQualifier(vitals.MealContext, meal)
 		s.outcome.Add(id, patientID, r, proposed, baseline, raised[id])
 		for _, p := range vitals.ChangeWatched {
 			if value := r.Value(p); value != nil {

@@ -8,19 +8,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// ReadBounds checks the bounds of a template, a change without a reason, and reports errors under name. Unknown fields are rejected here,
-// since a misspelled bound would go unnoticed. A template needs a bound or a group that is switched off. Source: docs/decisions/alerts.md,
+// ReadBounds checks the bounds of a template, a change without a reason, and reports errors under name. A template needs a bound or a group that is switched off. Source: docs/decisions/alerts.md,
 // "Templates".
 func (b ChangeBody) ReadBounds(c *validate.Checks, name string) Bounds {
 	inner := validate.NewChecks()
 	bounds := Bounds(b.readGroups(inner).groups)
-	for _, group := range Groups {
-		for field := range member[map[string]validate.Number](b, group).Value {
-			if _, read := bounds[group][field]; !read {
-				inner.Reject(group+"."+field, "There is no such bound.")
-			}
-		}
-	}
 	for field, message := range bounds.Problems(func(string) bool { return false }) {
 		if len(inner.Fields[field]) == 0 {
 			inner.Reject(field, message)

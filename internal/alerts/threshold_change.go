@@ -31,10 +31,10 @@ type Change struct {
 	Reason phi.Text
 }
 
-// Read checks a body as far as possible without the stored thresholds. Unknown members are ignored.
-// Source: docs/decisions/alerts.md, "No thresholds, no alert" and "Change-log field names".
+// Read checks a body as far as possible without the stored thresholds. An unknown member is rejected: a misspelled bound would be missed
+// only when it is needed. Source: docs/decisions/alerts.md, "Unknown bounds" and "Change-log field names".
 func (b ChangeBody) Read(c *validate.Checks) Change {
-	change := b.readGroups(c)
+	change := b.readGroups(c, answerMembers...)
 	change.Reason = phi.Text(c.Text("reason", member[string](b, "reason"), validate.Required(500)))
 	return change
 }
@@ -46,7 +46,19 @@ func member[T any](b ChangeBody, name string) (f validate.Field[T]) {
 	return f
 }
 
-func (b ChangeBody) readGroups(c *validate.Checks) Change {
+// answerMembers are the members of the answer that are no bounds, and the reason. A caller may send back an answer as it was read; they
+// change nothing.
+var answerMembers = []string{
+	"reason", "patient_id", "updated_at", "updated_by", "is_default", "templates", "provisional", "needs_target_weight", "proposed_target_kg",
+}
+
+// readGroups checks the groups, and rejects members that are neither a group nor one of the others.
+func (b ChangeBody) readGroups(c *validate.Checks, others ...string) Change {
+	for name := range b {
+		if !slices.Contains(Groups, name) && !slices.Contains(others, name) {
+			c.Reject(name, noSuchGroup)
+		}
+	}
 	change, bodies := Change{groups: map[string]map[string]*float64{}}, map[string]groupBody{}
 	for _, group := range Groups {
 		sent := member[map[string]validate.Number](b, group)
@@ -73,6 +85,13 @@ func (b ChangeBody) readGroups(c *validate.Checks) Change {
 			value = new(vitals.RoundHalfUp(*value, vitals.Decimals))
 		}
 		change.groups[f.group][f.field] = value
+	}
+	for group, sent := range bodies {
+		for field := range sent.Value {
+			if _, isBound := change.groups[group][field]; !isBound {
+				c.Reject(group+"."+field, noSuchBound)
+			}
+		}
 	}
 	return change
 }
@@ -182,6 +201,7 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 	after := change.applyTo(before.own)
 	checks := validate.NewChecks()
 	after.check(checks, patientID, change.names)
+	before.checkFasting(checks, patientID, after)
 	if err := checks.Err(); err != nil {
 		return c, false, err
 	}
@@ -204,6 +224,18 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 	}
 	_, c, err = configured(patientID, practice, own)
 	return c, true, err
+}
+
+// checkFasting rejects a fasting bound of the patient's own that is above an inherited bound of all values, which would apply in its place.
+func (s stored) checkFasting(c *validate.Checks, patientID string, after Bounds) {
+	inForce := s.inForce(patientID, after)
+	for _, p := range vitals.Watched {
+		name := p.Prefix + string(vitals.FastingHigh)
+		own, high := after[p.Group][name], inForce.Of(p).High
+		if own != nil && high != nil && *own > *high && len(c.Fields[p.Group+"."+name]) == 0 && after[p.Group][p.Prefix+string(vitals.High)] == nil {
+			c.Reject(p.Group+"."+name, fmt.Sprintf("Must not be greater than %s (%s).", vitals.High, vitals.FormatNumber(*high)))
+		}
+	}
 }
 
 // names reports whether the change names a bound.

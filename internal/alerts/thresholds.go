@@ -6,6 +6,7 @@ package alerts
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -85,7 +86,11 @@ func InForce(defaults, own Bounds) Thresholds {
 			continue
 		}
 		bound := func(side vitals.Side) bound { return boundInForce(defaults, own, p.Group, p.Prefix+string(side)) }
-		t.limits[p.Index()] = ordered(bound(vitals.CriticalLow), bound(vitals.Low), bound(vitals.High), bound(vitals.Critical))
+		limits := ordered(bound(vitals.CriticalLow), bound(vitals.Low), bound(vitals.High), bound(vitals.Critical))
+		if slices.Contains(p.Sides, vitals.FastingHigh) {
+			limits.FastingHigh = fastingInForce(bound(vitals.FastingHigh), limits)
+		}
+		t.limits[p.Index()] = limits
 	}
 	return t
 }
@@ -126,6 +131,24 @@ func ordered(ascending ...bound) vitals.Limits {
 		return candidate.value
 	}
 	return vitals.Limits{CriticalLow: fits(0), Low: fits(1), High: fits(2), Critical: fits(3)}
+}
+
+// fastingInForce drops an inherited bound of fasting values that contradicts the other bounds. It never displaces one of them.
+func fastingInForce(fasting bound, l vitals.Limits) *float64 {
+	if fasting.value == nil || !fasting.inherited {
+		return fasting.value
+	}
+	for _, lower := range []*float64{l.CriticalLow, l.Low} {
+		if lower != nil && *lower >= *fasting.value {
+			return nil
+		}
+	}
+	for _, upper := range []*float64{l.High, l.Critical} {
+		if upper != nil && *upper < *fasting.value {
+			return nil
+		}
+	}
+	return fasting.value
 }
 
 // changeRule returns the rule in force. An unset critical change is twice the change in force.

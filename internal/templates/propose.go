@@ -89,18 +89,24 @@ func readOffers(app core.App) ([]offer, error) {
 // specific, then the oldest. By age alone templates are proposed only to minors: adults have the practice's defaults. Source:
 // docs/decisions/alerts.md, "Templates".
 func propose(offers []offer, c Candidate, minor bool, applied []collections.AppliedTemplate) int64 {
-	open := func(o offer) bool {
-		return o.fits(c) && !slices.ContainsFunc(applied, func(a collections.AppliedTemplate) bool { return a.ID == o.number })
+	isApplied := func(o offer) bool {
+		return slices.ContainsFunc(applied, func(a collections.AppliedTemplate) bool { return a.ID == o.number })
 	}
+	open := func(o offer) bool { return o.fits(c) && !isApplied(o) }
 	for _, code := range c.Codes {
 		var best offer
 		exact := 0
 		for _, o := range offers {
-			if length := o.matchLength(code); length > exact && open(o) {
+			if isApplied(o) { // a less specific one would undo it
+				exact = max(exact, o.matchLength(code, c.Codes)-1)
+			}
+		}
+		for _, o := range offers {
+			if length := o.matchLength(code, c.Codes); length > exact && open(o) {
 				best, exact = o, length
 			}
 		}
-		if exact > 0 {
+		if best.number > 0 {
 			return best.number
 		}
 	}
@@ -114,10 +120,13 @@ func propose(offers []offer, c Candidate, minor bool, applied []collections.Appl
 	return 0
 }
 
-// matchLength returns how much of a code the template matches; 0 for no match.
-func (o offer) matchLength(code string) (length int) {
+// matchLength returns how much of a code the template matches; 0 for no match. A name such as J44+Z99.81 matches the first code if the
+// patient has the second as well, and is then more specific than either.
+func (o offer) matchLength(code string, all []string) (length int) {
 	for _, named := range o.codes {
-		if strings.HasPrefix(code, named) {
+		first, second, both := strings.Cut(named, "+")
+		has := func(other string) bool { return strings.HasPrefix(other, second) }
+		if strings.HasPrefix(code, first) && (!both || slices.ContainsFunc(all, has)) {
 			length = max(length, len(named))
 		}
 	}

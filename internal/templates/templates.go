@@ -32,7 +32,7 @@ const (
 
 var (
 	keyPattern       = regexp.MustCompile(`^[a-z0-9][a-z0-9_]*$`)
-	diagnosisPattern = regexp.MustCompile(`^[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4})?$`)
+	diagnosisPattern = regexp.MustCompile(`^[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4})?(\+[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4})?)?$`)
 	nonKeyChars      = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
@@ -123,7 +123,7 @@ func readDiagnoses(c *validate.Checks, f validate.Field[[]validate.String]) []st
 	codes := readTexts(c, "diagnoses", f, maxCodes, maxKey)
 	for i, code := range codes {
 		if !diagnosisPattern.MatchString(code) {
-			c.Reject(fmt.Sprintf("diagnoses.%d", i), "Must be an ICD-10-CM code or its category, such as I50 or O13.3.")
+			c.Reject(fmt.Sprintf("diagnoses.%d", i), "Must be an ICD-10-CM code or its category, such as I50, O13.3 or both of J44+Z99.81.")
 		}
 	}
 	return codes

@@ -140,6 +140,7 @@ func (p PatientSnapshot) latestConcern(alertType string, now time.Time) (c Conce
 		return c, false
 	}
 	c.setLimits(p.Thresholds, finding, p.Baseline)
+	c.Limits = c.Limits.At(p.Latest.mealAt(c.Values[0].Of, measured))
 	switch {
 	case measured.Before(now.Add(-vitalsWindow)):
 		c.State, c.level = StateNoData, ""
@@ -240,10 +241,21 @@ func (p PatientSnapshot) withDanger(c Concern, now time.Time) Concern {
 		c.Values[0], c.Values[named] = c.Values[named], c.Values[0]
 	}
 	if len(c.Values) > 0 {
-		c.Limits = p.Thresholds.Of(c.Values[0].Of)
+		c.Limits = p.limitsOfAlert(c)
 	}
 	c.danger = p.dangerOf(c, now)
 	return c
+}
+
+// limitsOfAlert returns the bounds of the first value of an alert. Without its reading, a warning that only the bound of fasting values
+// explains was about a fasting value.
+func (p PatientSnapshot) limitsOfAlert(c Concern) vitals.Limits {
+	first := c.Values[0]
+	limits := p.Thresholds.Of(first.Of)
+	if c.level == alerts.Warning && deviation(first.Value, limits) == 0 {
+		return limits.At(vitals.MealFasting)
+	}
+	return limits.At(p.Latest.mealAt(first.Of, c.MeasuredAt))
 }
 
 // suspectConcern is the concern of an alert about an implausible or suspect value.

@@ -45,6 +45,7 @@ func (p PatientSnapshot) findingFor(alertType string, raised vitals.Origin) (fin
 		}
 		reading.Kind, reading.MeasuredAt = parameter.Kinds[0], at
 		*reading.Slot(parameter) = value
+		reading.SetQualifier(vitals.MealContext, p.Latest.mealAt(parameter, at))
 	}
 	if reading.MeasuredAt.IsZero() {
 		return finding, measured, false

@@ -113,6 +113,16 @@ func (l Latest) Value(p *vitals.Parameter) (*float64, time.Time) {
 	return nil, time.Time{}
 }
 
+// mealAt returns the meal marker of the latest reading of a parameter if it was measured at the given time, otherwise "".
+func (l Latest) mealAt(p *vitals.Parameter, at time.Time) string {
+	for _, r := range l.kinds {
+		if r != nil && r.Kind == p.Kinds[0] && r.MeasuredAt.Equal(at) {
+			return r.Qualifier(vitals.MealContext)
+		}
+	}
+	return ""
+}
+
 // parameters appends the values that count for the score. A parameter watched for changes counts by its gain within the rule's window, and
 // only if it was measured after since: earlier baselines are not loaded.
 func (l Latest) parameters(list []measuredValue, t alerts.Thresholds, baseline []alerts.BaselineValue, since time.Time) []measuredValue {
@@ -122,7 +132,9 @@ func (l Latest) parameters(list []measuredValue, t alerts.Thresholds, baseline [
 			continue
 		}
 		if p.Change == nil {
-			list = append(list, boundedValue(p, *value, at, t))
+			judged := boundedValue(p, *value, at, t)
+			judged.limits = judged.limits.At(l.mealAt(p, at))
+			list = append(list, judged)
 			continue
 		}
 		if at.Before(since) {

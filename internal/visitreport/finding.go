@@ -155,7 +155,7 @@ func (r *Report) outOfBounds() string {
 			continue
 		}
 		value := *last.Reading.Value(p)
-		if limit := map[level]string{levelWarning: "warning", levelCritical: "critical"}[levelIn(value, r.bounds.Of(p))]; limit != "" {
+		if limit := map[level]string{levelWarning: "warning", levelCritical: "critical"}[levelIn(value, r.boundsAt(p, last.Reading))]; limit != "" {
 			words = append(words, fmt.Sprintf("The last %s, %s on %s, is at or beyond the %s limit.", subscript(p.Label), r.request.Units.value(p, value), formatStamp(last.At), limit))
 		}
 	}
@@ -239,10 +239,15 @@ const (
 func (r *Report) levelOf(p Point) (worst level) {
 	for _, parameter := range vitals.Parameters {
 		if value := p.Reading.Value(parameter); value != nil {
-			worst = max(worst, levelIn(*value, r.bounds.Of(parameter)))
+			worst = max(worst, levelIn(*value, r.boundsAt(parameter, p.Reading)))
 		}
 	}
 	return worst
+}
+
+// boundsAt returns the bounds of a parameter in a reading: fasting glucose may have a bound of its own.
+func (r *Report) boundsAt(p *vitals.Parameter, reading vitals.Reading) vitals.Limits {
+	return r.bounds.Of(p).At(reading.Qualifier(vitals.MealContext))
 }
 
 // levelIn compares a value with bounds, which are inclusive. Source: docs/decisions/alerts.md, "Default thresholds".

@@ -294,7 +294,7 @@ func (r *Report) otherReadings(s *pdf.Sheet, x, y, width float64) (end float64) 
 		y += 5.2
 		value := *last.Reading.Value(p)
 		s.Text(x, y, plain, subscript(p.Label))
-		r.sign(s, levelIn(value, r.bounds.Of(p)), x+20.5, y-1.1)
+		r.sign(s, levelIn(value, r.boundsAt(p, last.Reading)), x+20.5, y-1.1)
 		s.Text(x+39, y, rightAligned(strong), r.request.Units.value(p, value))
 		s.Text(x+40.5, y, small, last.At.Format("Jan 2"))
 		r.spark(s, p, x+50, y+0.9, 13, 3.8)
@@ -351,6 +351,11 @@ func (r *Report) limits(s *pdf.Sheet, x, y, width float64) (end float64) {
 				text = r.request.Units.number(p, *bound)
 			}
 			s.Text(columns[i], y, rightAligned(plain), text)
+		}
+		if l.FastingHigh != nil {
+			y += 4.5
+			s.Text(x, y, plain, subscript(p.Label)+", fasting")
+			s.Text(columns[2], y, rightAligned(plain), r.request.Units.number(p, *l.FastingHigh))
 		}
 	}
 	if !any {

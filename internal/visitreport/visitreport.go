@@ -127,9 +127,9 @@ type builder struct {
 func (g *builder) loadReadings() error {
 	values := make([]*float64, len(vitals.Parameters))
 	dates := map[string]bool{}
-	return collections.EachChartReading(g.app, g.patient.Id, g.from, collections.StartOfNextDay(g.now.In(g.zone)), "origin, source, "+vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
-		var id, kind, at, status, review, origin, source string
-		into := []any{&id, &kind, &at, &status, &review, &origin, &source}
+	return collections.EachChartReading(g.app, g.patient.Id, g.from, collections.StartOfNextDay(g.now.In(g.zone)), "origin, source, "+vitals.MealContext.Name+", "+vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
+		var id, kind, at, status, review, origin, source, meal string
+		into := []any{&id, &kind, &at, &status, &review, &origin, &source, &meal}
 		for i := range values {
 			values[i] = nil
 			into = append(into, &values[i])
@@ -143,6 +143,7 @@ func (g *builder) loadReadings() error {
 				p.Reading = p.Reading.With(parameter, *values[i])
 			}
 		}
+		p.Reading.SetQualifier(vitals.MealContext, meal)
 		switch {
 		case status != collections.StatusFinal:
 			g.excluded.Retracted++

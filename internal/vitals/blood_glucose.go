@@ -30,9 +30,10 @@ var (
 			Convert: MgDLFromMmolL, Back: MmolLFromMgDL,
 		}},
 		DisplayWords: []DisplayWord{{"HI", 600, ComparatorAbove}, {"LO", 20, ComparatorBelow}},
-		Group:        string(BloodGlucose), Sides: allSides, Defaults: Limits{new(54.0), new(70.0), new(250.0), new(300.0)},
-		AnyAge: Limits{CriticalLow: new(54.0), Critical: new(300.0)},
-		FHIR:   &Quantity{Decimals: 0, Unit: "mg/dL", UCUM: "mg/dL"},
+		Group:        string(BloodGlucose), Sides: []Side{CriticalLow, Low, FastingHigh, High, Critical},
+		Defaults: Limits{CriticalLow: new(54.0), Low: new(70.0), High: new(250.0), Critical: new(300.0)},
+		AnyAge:   Limits{CriticalLow: new(54.0), Critical: new(300.0)},
+		FHIR:     &Quantity{Decimals: 0, Unit: "mg/dL", UCUM: "mg/dL"},
 	}
 	// MealContext: bedtime has only text in FHIR, since the published tables disagree on its code. Source: docs/decisions/fhir.md, "Meal
 	// context in FHIR"; ISO/IEEE 11073-10101; HL7 Personal Health Device guide.

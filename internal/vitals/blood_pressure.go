@@ -9,20 +9,22 @@ const BloodPressure Kind = "blood_pressure"
 var (
 	Systolic = &Parameter{
 		Name: "systolic", Column: "systolic", Label: "Systolic", Range: Range{60, 300, UnitMmHg},
-		Group: string(BloodPressure), Prefix: "systolic_", Sides: allSides, Defaults: Limits{new(80.0), new(90.0), new(140.0), new(180.0)},
-		AnyAge: Limits{Critical: new(180.0)},
-		FHIR:   &Quantity{Code{"8480-6", "Systolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
+		Group: string(BloodPressure), Prefix: "systolic_", Sides: allSides,
+		Defaults: Limits{CriticalLow: new(80.0), Low: new(90.0), High: new(140.0), Critical: new(180.0)},
+		AnyAge:   Limits{Critical: new(180.0)},
+		FHIR:     &Quantity{Code{"8480-6", "Systolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
 	}
 	Diastolic = &Parameter{
 		Name: "diastolic", Column: "diastolic", Label: "Diastolic", Range: Range{30, 200, UnitMmHg},
-		Group: string(BloodPressure), Prefix: "diastolic_", Sides: allSides, Defaults: Limits{new(40.0), new(60.0), new(90.0), new(120.0)},
-		AnyAge: Limits{Critical: new(120.0)},
-		FHIR:   &Quantity{Code{"8462-4", "Diastolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
+		Group: string(BloodPressure), Prefix: "diastolic_", Sides: allSides,
+		Defaults: Limits{CriticalLow: new(40.0), Low: new(60.0), High: new(90.0), Critical: new(120.0)},
+		AnyAge:   Limits{Critical: new(120.0)},
+		FHIR:     &Quantity{Code{"8462-4", "Diastolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
 	}
 	// Pulse has alerts and thresholds of its own, from any device.
 	Pulse = &Parameter{
 		Name: "pulse", Column: "pulse", Label: "Pulse", Range: Range{30, 250, UnitBPM},
-		Group: "pulse", Sides: allSides, Defaults: Limits{new(40.0), new(50.0), new(110.0), new(130.0)},
+		Group: "pulse", Sides: allSides, Defaults: Limits{CriticalLow: new(40.0), Low: new(50.0), High: new(110.0), Critical: new(130.0)},
 		AnyAge: Limits{CriticalLow: new(40.0), Critical: new(220.0)},
 		FHIR:   &Quantity{Code{"8867-4", "Heart rate"}, 0, "beats/minute", "/min"}, Alone: "us-core-heart-rate",
 	}

@@ -74,7 +74,22 @@ type Quantity struct {
 }
 
 // Limits are the bounds of one parameter; nil for none.
-type Limits struct{ CriticalLow, Low, High, Critical *float64 }
+type Limits struct {
+	CriticalLow, Low, High, Critical *float64
+	// FastingHigh is the warning bound of a value marked as fasting; [Limits.At] puts it in the place of High.
+	FastingHigh *float64
+}
+
+// At returns the bounds of a value with this meal marker. Without the marker of fasting the looser bound applies, which is High. Of two
+// bounds that contradict each other, because the practice's was lowered later, the stricter applies.
+// Source: docs/decisions/alerts.md, "Fasting glucose".
+func (l Limits) At(meal string) Limits {
+	if meal == MealFasting && l.FastingHigh != nil && (l.High == nil || *l.FastingHigh < *l.High) {
+		l.High = l.FastingHigh
+	}
+	l.FastingHigh = nil
+	return l
+}
 
 // Side is one of the bounds.
 type Side string
@@ -85,9 +100,10 @@ const (
 	Low         Side = "low"
 	High        Side = "high"
 	Critical    Side = "critical"
+	FastingHigh Side = "fasting_high"
 )
 
-// allSides are in ascending order.
+// allSides are in ascending order; FastingHigh is not one that every parameter has.
 var allSides = []Side{CriticalLow, Low, High, Critical}
 
 // Of returns the bound of a side.
@@ -99,6 +115,8 @@ func (l Limits) Of(side Side) *float64 {
 		return l.Low
 	case High:
 		return l.High
+	case FastingHigh:
+		return l.FastingHigh
 	}
 	return l.Critical
 }

@@ -7,7 +7,7 @@ const PulseOximetry Kind = "pulse_oximetry"
 var (
 	SpO2 = &Parameter{
 		Name: "spo2", Column: "spo2", Label: "SpO2", Range: Range{50, 100, UnitPercent},
-		Group: string(PulseOximetry), Sides: []Side{CriticalLow, Low}, Defaults: Limits{CriticalLow: new(88.0), Low: new(92.0)},
+		Group: string(PulseOximetry), Sides: []Side{CriticalLow, Low, High}, Defaults: Limits{CriticalLow: new(88.0), Low: new(92.0)},
 		AnyAge: Limits{CriticalLow: new(89.0)},
 		FHIR:   &Quantity{Decimals: 1, Unit: "%", UCUM: "%"},
 	}

@@ -62,7 +62,7 @@ func (c *groupCounter) add(m measurement, day string, bounds alerts.Thresholds) 
 		if value == nil {
 			continue
 		}
-		measured, inRange = true, inRange && isInRange(*value, bounds.Of(p))
+		measured, inRange = true, inRange && isInRange(*value, bounds.Of(p).At(m.reading.Qualifier(vitals.MealContext)))
 		for _, part := range parts {
 			part.add(p.Index(), *value)
 		}

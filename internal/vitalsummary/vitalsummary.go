@@ -106,9 +106,9 @@ type measurement struct {
 
 func eachMeasurement(app core.App, patientID, kind string, from, to time.Time, add func(measurement)) error {
 	values := make([]*float64, len(vitals.Parameters))
-	return collections.EachSummaryReading(app, patientID, kind, from, to, vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
-		var name, at, source, origin string
-		into := []any{&name, &at, &source, &origin}
+	return collections.EachSummaryReading(app, patientID, kind, from, to, vitals.MealContext.Name+", "+vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
+		var name, at, source, origin, meal string
+		into := []any{&name, &at, &source, &origin, &meal}
 		for i := range values {
 			values[i] = nil
 			into = append(into, &values[i])
@@ -122,6 +122,7 @@ func eachMeasurement(app core.App, patientID, kind string, from, to time.Time, a
 				m.reading = m.reading.With(p, *values[i])
 			}
 		}
+		m.reading.SetQualifier(vitals.MealContext, meal)
 		by := vitals.Origin(origin)
 		if by == "" {
 			by = vitals.Source(source).Origin()

@@ -35,11 +35,12 @@ export const vitals = {
   pulse_oximetry: {
     name: "Pulse oximetry", line: (o) => `${o.spo2} % SpO₂`, values: [
       { field: "spo2", name: "Oxygen saturation", title: "SpO₂", alert: "SpO2", unit: "%", tone: "--series-1", group: "pulse_oximetry",
-        sides: ["critical_low", "low"] }, pulse,
+        sides: ["critical_low", "low", "high"] }, pulse,
     ],
   },
   blood_glucose: {
-    name: "Blood glucose", values: [{ field: "glucose_mg_dl", name: "Glucose", unit: "mg/dL", tone: "--series-3", group: "blood_glucose" }],
+    name: "Blood glucose", values: [{ field: "glucose_mg_dl", name: "Glucose", unit: "mg/dL", tone: "--series-3", group: "blood_glucose",
+      sides: ["critical_low", "low", "fasting_high", "high", "critical"] }],
     choices: [{
       field: "meal_context", name: "When", options: [
         ["", "Not specified"], ["fasting", "Fasting"], ["before_meal", "Before meal"], ["after_meal", "After meal"],
@@ -68,11 +69,13 @@ export const readingTypes = [...new Map(Object.values(vitals).flatMap((kind) =>
   kind.values.map(({ group, name }) => /** @type {[string, string]} */ ([group, kindNames[group] ?? name]))))];
 
 /** @type {[string, string][]} */
-const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["high", "Warning from"],
+const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["fasting_high", "Warning when fasting from"], ["high", "Warning from"],
   ["critical", "Critical from"]];
 
+const fourSides = ["critical_low", "low", "high", "critical"];
+
 /** The bounds of a value that can be set, with labels. @param {Value} value @returns {[string, string][]} */
-const boundsOf = ({ name, prefix = "", sides: has, changes }) => changes ?? sides.filter(([side]) => !has || has.includes(side))
+const boundsOf = ({ name, prefix = "", sides: has, changes }) => changes ?? sides.filter(([side]) => (has ?? fourSides).includes(side))
   .map(([side, label]) => [prefix + side, prefix ? `${name}: ${label.toLowerCase()}` : label]);
 
 /**
