@@ -64,7 +64,7 @@ type shippedBounds struct {
 	source        string
 }
 
-// addToTemplate adds bounds to a template as a new version. A template with a sign-off stays as the physician signed it, and so does a group
+// addToTemplate adds bounds to a template, as a new version if it was applied to a patient. A template with a sign-off stays as the physician signed it, and so does a group
 // whose bounds the practice changed or whose template it deleted: a migration never decides against a clinic's own choice.
 func addToTemplate(app core.App, key string, s shippedBounds) error {
 	var id, text, list, signed string
@@ -93,8 +93,11 @@ func addToTemplate(app core.App, key string, s shippedBounds) error {
 	if err != nil {
 		return err
 	}
-	_, err = app.DB().NewQuery("UPDATE threshold_templates SET bounds = {:bounds}, sources = {:sources}, version = version + 1 WHERE id = {:id}").
-		Bind(dbx.Params{"bounds": string(changed), "sources": string(named), "id": id}).Execute()
+	_, err = app.DB().NewQuery(`UPDATE threshold_templates SET bounds = {:bounds}, sources = {:sources},
+			version = version + EXISTS (SELECT 1 FROM thresholds h, json_each(h.templates) a
+				WHERE json_valid(h.templates) AND h.templates != 'null' AND a.value ->> 'key' = {:key})
+		WHERE id = {:id}`).
+		Bind(dbx.Params{"bounds": string(changed), "sources": string(named), "id": id, "key": key}).Execute()
 	if err != nil {
 		return fmt.Errorf("extend the template %s: %w", key, err)
 	}

@@ -288,7 +288,7 @@ func TestShippedTemplates(t *testing.T) {
 			t.Errorf("%v became %s", shipped, again.body)
 		}
 	}
-	if want := []string{"adult", "heart_failure", "copd", "pregnancy", "diabetes", "gestational_diabetes"}; !slices.Equal(keys, want) {
+	if want := []string{"adult", "heart_failure", "copd", "pregnancy", "diabetes", "gestational_diabetes", "copd_oxygen"}; !slices.Equal(keys, want) {
 		t.Errorf("shipped are %v, want %v", keys, want)
 	}
 	// The template for adults equals the practice's defaults.
@@ -402,7 +402,7 @@ func TestTemplateRefusals(t *testing.T) {
 		"no name":                 {good(object{"name": nil}), []string{"name"}},
 		"no thresholds":           {good(object{"thresholds": nil}), []string{"thresholds"}},
 		"empty thresholds":        {good(object{"thresholds": object{}}), []string{"thresholds"}},
-		"unknown groups alone":    {good(object{"thresholds": object{"mood": object{"low": 1}}}), []string{"thresholds"}},
+		"unknown groups alone":    {good(object{"thresholds": object{"mood": object{"low": 1}}}), []string{"thresholds.mood"}},
 		"misspelt bound":          {good(object{"thresholds": object{"blood_pressure": object{"systolic_hihg": 130}}}), []string{"thresholds.blood_pressure.systolic_hihg"}},
 		"misspelt beside another": {good(object{"thresholds": object{"pulse": object{"high": 120, "lo": 40}}}), []string{"thresholds.pulse.lo"}},
 		"no bounds":               {good(object{"thresholds": object{"pulse": object{}}}), []string{"thresholds"}},
