@@ -73,15 +73,17 @@ func addToTemplate(app core.App, key string, s shippedBounds) error {
 	if err := query.Bind(dbx.Params{"key": key}).Row(&id, &text, &list, &signed); err != nil {
 		return fmt.Errorf("read the template %s: %w", key, err)
 	}
-	var bounds map[string]map[string]float64 // a bound that is null fails to equal the shipped ones
+	var bounds map[string]map[string]*float64
 	var sources []string
-	if id == "" || signed != "" || json.Unmarshal([]byte(text), &bounds) != nil || !maps.Equal(bounds[s.group], s.fields) {
+	if id == "" || signed != "" || json.Unmarshal([]byte(text), &bounds) != nil || !maps.EqualFunc(bounds[s.group], s.fields, isBound) {
 		return nil
 	}
 	if json.Unmarshal([]byte(list), &sources) != nil {
 		sources = nil
 	}
-	maps.Copy(bounds[s.group], s.added)
+	for field, value := range s.added {
+		bounds[s.group][field] = &value
+	}
 	changed, err := json.Marshal(bounds)
 	if err != nil {
 		return err
@@ -103,3 +105,5 @@ func addToTemplate(app core.App, key string, s shippedBounds) error {
 	}
 	return nil
 }
+
+func isBound(stored *float64, shipped float64) bool { return stored != nil && *stored == shipped }

@@ -68,7 +68,7 @@ func changeLog(t *testing.T, app core.App, f collections.ThresholdChangeFilter) 
 
 func TestReadChange(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"reason":"Protocol.","pulse":{"high":120},"unknown":1}`:    "",
+		`{"reason":"Protocol.","pulse":{"high":120},"updated_at":null}`:    "",
 		`{"reason":"Protocol.","pulse":null}`:                        "",
 		`{"pulse":{"high":120}}`:                                     "reason",
 		`{"reason":"Protocol.","pulse":7}`:                           "pulse",

@@ -59,7 +59,9 @@ func TestRegisteredKinds(t *testing.T) {
 			}
 			last := p.Range.Min
 			for _, side := range p.Sides {
-				if bound := p.Defaults.Of(side); bound == nil || *bound < last || *bound > p.Range.Max {
+				if bound := p.Defaults.Of(side); bound == nil { // set for a patient only
+					continue
+				} else if *bound < last || *bound > p.Range.Max {
 					t.Errorf("%s: the default of %s is out of order", p.Name, side)
 				} else {
 					last = *bound

@@ -69,7 +69,8 @@ export const readingTypes = [...new Map(Object.values(vitals).flatMap((kind) =>
   kind.values.map(({ group, name }) => /** @type {[string, string]} */ ([group, kindNames[group] ?? name]))))];
 
 /** @type {[string, string][]} */
-const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["fasting_high", "Warning when fasting from"], ["high", "Warning from"],
+const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["fasting_high", "Warning when fasting from"],
+  ["high", "Warning from"],
   ["critical", "Critical from"]];
 
 const fourSides = ["critical_low", "low", "high", "critical"];
