@@ -120,7 +120,10 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.mailer = s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
-	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, OnAttempt: s.metrics.CountPush})
+	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{
+		Push: s.push, Zone: settings.PracticeLocation, Clock: s.now, Log: log, OnAttempt: s.metrics.CountPush,
+		NeverPushWarnings: settings.Clinical.WarningPush == string(alerts.PushNever),
+	})
 	s.dispatcher.Attach(app)
 	s.readings = ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
@@ -128,7 +131,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
 		LateAfter:            settings.Clinical.LateReadingAfter, IrregularHeartbeats: settings.Clinical.IrregularHeartbeats,
 		Suspect:         vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
-		ConfirmReadings: settings.Clinical.ConfirmReadings,
+		ConfirmReadings: settings.Clinical.ConfirmReadings, WarningPush: alerts.WarningPush(settings.Clinical.WarningPush),
 	})
 	s.live, s.exports = s.newLive(), s.newExports()
 	if s.warehouse, err = s.newWarehouse(sealer); err != nil {

@@ -233,6 +233,8 @@ func (a *Alert) Late() bool                { return a.GetBool("late") }
 func (a *Alert) ResolutionReason() string  { return a.GetString("resolution_reason") }
 func (a *Alert) ReportedValues() phi.Text  { return phi.Text(a.GetString("reported_values")) }
 func (a *Alert) QuarantineID() string      { return a.GetString("quarantine_id") }
+func (a *Alert) PushRule() string          { return a.GetString("push_rule") }
+func (a *Alert) PushReason() phi.Text      { return phi.Text(a.GetString("push_reason")) }
 
 // AlertState is the state of an alert before a change that is undone.
 type AlertState struct {

@@ -83,6 +83,9 @@ type UnplannedNotification struct {
 	Alert    string `db:"alert"`
 	// AtOnce: no push about another alert covers it.
 	AtOnce bool `db:"at_once"`
+	// AlertLevel is the level of the alert that it is about, and IsListed whether that is not pushed by the rule for warnings.
+	AlertLevel string `db:"alert_level"`
+	IsListed   bool   `db:"listed"`
 	// IsResponsible: the user is the patient's primary provider or the escalation's assignee.
 	IsResponsible bool `db:"yours"`
 }
@@ -92,7 +95,9 @@ type UnplannedNotification struct {
 func UnplannedNotifications(app core.App, now time.Time, limit int) (list []UnplannedNotification, err error) {
 	err = app.DB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient, n.alert, n.at_once,
 			COALESCE((SELECT primary_provider FROM patients WHERE id = n.patient) = n.user, FALSE) OR
-			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours
+			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours,
+			COALESCE((SELECT level FROM alerts WHERE id = n.alert), '') AS alert_level,
+			COALESCE((SELECT push_rule IN ('trend', 'never', 'ended') FROM alerts WHERE id = n.alert), FALSE) AS listed
 		FROM notifications n WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}
 			ORDER BY channel != 'escalations', due_at, id LIMIT +{:limit}) ORDER BY n.channel != 'escalations', n.due_at, n.id`).
 		Bind(dbx.Params{"now": Instant(now), "limit": limit}).All(&list)

@@ -66,10 +66,10 @@ func SnoozedCriticalAlerts(app core.App, patientID, alertType string, since time
 }
 
 // NotifiedSince reports whether an alert of a patient and type was raised since a time and not suppressed; critical requires a critical one.
-// Late alerts do not count, because they describe an earlier time.
+// Late alerts do not count, because they describe an earlier time, nor warnings that their trend left to the list.
 func NotifiedSince(app core.App, patientID, alertType string, critical bool, since time.Time) (bool, error) {
 	return queryValue[bool](app, "look for a notified alert", `SELECT EXISTS (SELECT 1 FROM alerts
-		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND late = FALSE AND level IN ('critical', 'warning')
+		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND late = FALSE AND push_rule != 'trend' AND level IN ('critical', 'warning')
 			AND (level = 'critical' OR NOT {:critical}))`,
 		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since), "critical": critical})
 }

@@ -26,7 +26,7 @@ func TestDemoMonthAlertRates(t *testing.T) {
 	d := newDashboard(t)
 	readings := ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: time.UTC, AutoTransform: true, MaxFuture: 5 * time.Minute,
-		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
+		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2}, WarningPush: alerts.PushTrend,
 	})
 	if err := sandbox.Populate(d.app, readings, demoPatients, time.UTC, vigiltest.Clock, func(int, int) {}); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,8 @@ func TestDemoMonthAlertRates(t *testing.T) {
 }
 
 // pushesToOne returns the number of pushes to a user who is notified of every patient: one for an escalation and its alert, and one per 30
-// minutes for alerts of a patient, type and level. Source: docs/decisions/alerts.md, "One alert per vital type and reading".
+// minutes for alerts of a patient, type and level, without those that are only listed. Source: docs/decisions/alerts.md, "One alert per vital
+// type and reading"; docs/decisions/notifications.md, "Pages for warnings".
 func pushesToOne(t *testing.T, d *dashboard) (pushes int) {
 	t.Helper()
 	var told []struct {
@@ -60,9 +61,11 @@ func pushesToOne(t *testing.T, d *dashboard) (pushes int) {
 		Patient string `db:"patient"`
 		Type    string `db:"type"`
 		Level   string `db:"level"`
+		Listed  bool   `db:"listed"`
 		At      string `db:"created_at"`
 	}
-	err := d.app.DB().NewQuery(`SELECT n.kind, n.patient, COALESCE(a.type, '') AS type, COALESCE(a.level, '') AS level, n.created_at
+	err := d.app.DB().NewQuery(`SELECT n.kind, n.patient, COALESCE(a.type, '') AS type, COALESCE(a.level, '') AS level, n.created_at,
+			COALESCE(a.push_rule IN ('trend', 'never', 'snoozed', 'ended'), FALSE) AS listed
 		FROM announcements n LEFT JOIN alerts a ON a.id = n.alert ORDER BY n.created_at, n.kind != {:escalation}, n.id`).
 		Bind(dbx.Params{"escalation": string(notifications.EscalationOpened)}).All(&told)
 	if err != nil {
@@ -71,7 +74,7 @@ func pushesToOne(t *testing.T, d *dashboard) (pushes int) {
 	last := map[string]time.Time{}
 	for _, one := range told {
 		kind := notifications.Kind(one.Kind)
-		if kind != notifications.AlertRaised && kind != notifications.EscalationOpened {
+		if kind != notifications.AlertRaised && kind != notifications.EscalationOpened || one.Listed {
 			continue
 		}
 		about, at := strings.Join([]string{one.Patient, one.Type, one.Level}, " "), collections.ParseInstant(one.At)

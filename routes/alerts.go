@@ -53,9 +53,20 @@ type alertView struct {
 	LatestValues     json.RawMessage `json:"latest_values"`
 	HeldUntil        *string         `json:"held_until"`
 	PatientPhone     *string         `json:"patient_phone"`
+	Pushed           *bool           `json:"pushed"`
+	PushRule         *string         `json:"push_rule"`
+	PushReason       *string         `json:"push_reason"`
 	CreatedAt        string          `json:"created_at"`
 	// Reading is the observation behind the alert, if the query requests it.
 	Reading *observationView `json:"reading,omitempty"`
+}
+
+// wasPushed reports whether an alert was pushed; nil if no decision is stored.
+func wasPushed(alert *collections.Alert) *bool {
+	if alert.PushRule() == "" {
+		return nil
+	}
+	return new(alerts.PushRule(alert.PushRule()).Pushes())
 }
 
 func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertView {
@@ -69,7 +80,7 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		ResolvedBy: orNull(alert.ResolvedBy()), ResolvedAt: instantOrNull(alert.ResolvedAt()),
 		Parameter: orNull(alert.Parameter()), Late: alert.Late(), ResolutionReason: orNull(alert.ResolutionReason()),
 		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
-		LatestValues: json.RawMessage("null"),
+		LatestValues: json.RawMessage("null"), Pushed: wasPushed(alert), PushRule: orNull(alert.PushRule()), PushReason: orNull(alert.PushReason().Reveal()),
 		Snoozed:      alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: validate.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
 }

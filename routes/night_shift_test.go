@@ -20,6 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -32,13 +33,15 @@ type nightShift struct {
 }
 
 // newNightShift sets how long the practice holds an escalation until a severe blood pressure is confirmed. The patient's
-// care team is the nurse.
-func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
+// care team is the nurse. Each warning is pushed, unless choice is another.
+func newNightShift(t *testing.T, confirm time.Duration, choice ...alerts.WarningPush) *nightShift {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
+	push := append(choice, alerts.PushEach)[0]
 	w := &nightShift{readings: ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, ConfirmReadings: confirm, LateAfter: 24 * time.Hour,
-		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
+		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2}, IrregularHeartbeats: 3,
+		Suspect: vitals.Distance{Percent: 10, Amount: 10}, WarningPush: push,
 	})}
 	now := func() time.Time { return w.now }
 	writer := ingest.NewWriter(w.readings, now, quiet, func([]ingest.Outcome) {})
@@ -56,7 +59,7 @@ func newNightShift(t *testing.T, confirm time.Duration) *nightShift {
 	}
 	t.Cleanup(func() { cancel(); run.Wait() })
 	w.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{
-		Push: notifications.NewPush(notifications.PushOptions{}), Zone: newYork, Clock: now, Log: quiet,
+		Push: notifications.NewPush(notifications.PushOptions{}), Zone: newYork, Clock: now, Log: quiet, NeverPushWarnings: push == alerts.PushNever,
 	})
 	w.patient = w.enroll(object{"gateway_patient_id": "GW-1", "phone": "555-731-9042"})
 	w.request(authz.Admin, "PUT", "/patients/"+w.patient+"/care-team/", object{"members": []object{{"user_id": w.people[authz.Nurse].Number()}}}).want(200)

@@ -18,7 +18,7 @@ func RenotifyKey(alertID, snoozeID string) string {
 // Announcement returns the announcement of a raised alert to the care team; a superseded one appears only in the app.
 func (d Draft) Announcement(id, patientLabel string) notifications.Announcement {
 	a := announcement(id, patientLabel, d.PatientID, string(d.Finding.Level), d.Finding.Message)
-	a.AtOnce = d.WorseThanNotified
+	a.AtOnce = d.WorseThanNotified || d.Push.Rule == PushedWorse
 	if d.Superseded {
 		a.Kind, a.Key = notifications.ReadingSuperseded, a.Key+" superseded"
 	}

@@ -61,6 +61,8 @@ type Draft struct {
 	WorseThanNotified bool
 	// HeldUntil is how long the escalation waits for a confirming reading; zero for no hold.
 	HeldUntil time.Time
+	// Push is whether the alert is pushed, and why.
+	Push PushDecision
 }
 
 // Closed reports whether the alert is stored as needing no action.
@@ -99,6 +101,13 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	}
 	if !draft.HeldUntil.IsZero() {
 		row["held_until"] = collections.Instant(draft.HeldUntil)
+	}
+	if draft.Push.Rule != "" {
+		reason, err := collections.Seal(draft.Push.Reason, "alerts.push_reason", id)
+		if err != nil {
+			return "", fmt.Errorf("seal push reason: %w", err)
+		}
+		row["push_rule"], row["push_reason"] = string(draft.Push.Rule), reason
 	}
 	if draft.Informative {
 		setClosed(row, StatusResolved, stored)

@@ -27,6 +27,8 @@ type AssessInput struct {
 	LastNotified *LastNotified
 	// Heartbeats is set only for a reading with an irregular heartbeat, if the practice counts them.
 	Heartbeats HeartbeatFlags
+	// Pushes is set, by alert type, for a reading with warnings that are pushed by their trend.
+	Pushes map[string]alerts.PushHistory
 	// MayHold: the escalation of this reading may be held until another reading, see [Effects.holdEscalation].
 	MayHold bool
 }
@@ -45,6 +47,8 @@ type Rules struct {
 	Suspect vitals.Distance
 	// ConfirmReadings is how long the escalation of a first severe blood pressure is held; 0 for no hold.
 	ConfirmReadings time.Duration
+	// WarningPush is the practice's choice of the warnings that are pushed.
+	WarningPush alerts.WarningPush
 	// SendHeartRate sends a pulse to the EMR as an observation of its own as well; SendDevice adds the device's data.
 	SendHeartRate, SendDevice bool
 }
@@ -95,6 +99,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 			raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, finding, values, snapshot.Thresholds, now)
 			s.setLateness(&raised, sequence, rules, now)
 			raised.WorseThanNotified = raised.WorseThanNotified || s.isWorse(raised, values)
+			raised.Push = rules.WarningPush.DecidePush(raised, values, snapshot.Thresholds, s.Pushes[finding.Type])
 			effects.Alerts = append(effects.Alerts, raised)
 		}
 	}
@@ -109,6 +114,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 		effects.Alerts = append(effects.Alerts, question)
 	}
 	if recurring, raised := s.Heartbeats.warningDraft(o, rules, now); raised {
+		recurring.Push = rules.WarningPush.DecidePush(recurring, values, snapshot.Thresholds, alerts.PushHistory{})
 		effects.Alerts = append(effects.Alerts, recurring)
 	}
 	if !s.MayHold || !effects.holdEscalation(snapshot, rules.ConfirmReadings, now) {

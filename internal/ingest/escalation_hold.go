@@ -120,7 +120,7 @@ func (e *ReadingStore) ResolveHolds(ctx context.Context, app core.App, now time.
 		return 0, err
 	}
 	return async.ForEach(ctx, due, func(id string) (bool, error) {
-		err := triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) { return resolveHold(tx, id, now) })
+		err := triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) { return e.resolveHold(tx, id, now) })
 		if err != nil {
 			return false, fmt.Errorf("resolve the hold of alert %s: %w", id, err)
 		}
@@ -129,7 +129,7 @@ func (e *ReadingStore) ResolveHolds(ctx context.Context, app core.App, now time.
 }
 
 // resolveHold ends one hold; the caller ranks the patient again.
-func resolveHold(tx core.App, id string, now time.Time) (patientID string, err error) {
+func (e *ReadingStore) resolveHold(tx core.App, id string, now time.Time) (patientID string, err error) {
 	alert, err := collections.FindAlert(tx, id)
 	if err != nil || alert.HeldUntil().IsZero() || alert.HeldUntil().After(now.Add(escalations.SweepSlack)) { // ended by a reading
 		return "", err
@@ -162,7 +162,7 @@ func resolveHold(tx core.App, id string, now time.Time) (patientID string, err e
 	case confirmed && alerts.Status(alert.Status()) == alerts.StatusAutoResolved: // later severe readings have alerts of their own
 		return patientID, nil
 	case !confirmed:
-		return patientID, resolveUnconfirmed(tx, alert, repeated, snapshot, now)
+		return patientID, e.resolveUnconfirmed(tx, alert, repeated, snapshot, now)
 	case snapshot.IsSnoozed(alert.Type(), alerts.Critical, now): // reported when the snooze ends
 		return patientID, nil
 	}
@@ -194,7 +194,7 @@ func repeatReadings(tx core.App, alert *collections.Alert) (readings []vitals.Re
 
 // resolveUnconfirmed resolves the alert of a severe blood pressure that the next readings do not confirm, and raises a warning with their
 // average.
-func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.PatientSnapshot, now time.Time) error {
+func (e *ReadingStore) resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.PatientSnapshot, now time.Time) error {
 	if alerts.Status(alert.Status()) == alerts.StatusActive {
 		progress := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: len(repeated), Resolved: true}
 		if err := alerts.SaveProgress(tx, progress, now); err != nil {
@@ -220,7 +220,7 @@ func resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals
 		PatientID: alert.PatientID(), ObservationID: alert.ObservationID(), Finding: finding, Origin: vitals.Origin(alert.Origin()),
 		MeasuredAt: repeated[len(repeated)-1].MeasuredAt, Snoozed: snapshot.IsSnoozed(alert.Type(), alerts.Warning, now),
 	}
-	return raiseAndAnnounce(tx, warning, now)
+	return e.raiseAndAnnounce(tx, warning, shownAverages(average), snapshot.Thresholds, now)
 }
 
 // mean returns the mean of a parameter to one decimal.

@@ -127,8 +127,11 @@ func alertGroups(tx core.App, alert *collections.Alert, now time.Time) (groups [
 }
 
 // reopenAlert reopens an alert and announces it, because its resolution was announced too.
-func reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
+func (e *ReadingStore) reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
 	if err := alerts.Reopen(tx, alert, normal, now); err != nil || alert.Snoozed() {
+		return err
+	}
+	if err := e.decideReopened(tx, alert, now); err != nil {
 		return err
 	}
 	label, err := collections.PatientLabel(tx, alert.PatientID())
@@ -150,7 +153,7 @@ func (e *ReadingStore) ReopenSuperseded(app core.App, patientID string, since, n
 		for _, alert := range ended {
 			superseded, err := isStillSuperseded(tx, alert, now)
 			if err == nil && !superseded {
-				err = reopenAlert(tx, alert, 0, now)
+				err = e.reopenAlert(tx, alert, 0, now)
 			}
 			if err != nil {
 				return "", err

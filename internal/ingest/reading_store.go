@@ -113,6 +113,9 @@ func (e *ReadingStore) evaluateAndApply(
 	if err := e.loadSurrounding(tx, &input, o, s.NewerInBatch, now); err != nil {
 		return Outcome{}, err
 	}
+	if err := e.loadPushes(tx, &input, o); err != nil {
+		return Outcome{}, err
+	}
 	effects := Assess(o, input, e.rules, now)
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.row.label(o.PatientID)

@@ -135,12 +135,12 @@ func openAlert(alert *collections.Alert, schedule collections.Schedule) alerts.O
 }
 
 // apply stores the correction in the caller's transaction.
-func (c correction) apply(tx core.App, by audit.Actor, now time.Time) error {
+func (c correction) apply(tx core.App, e *ReadingStore, by audit.Actor, now time.Time) error {
 	switch c.kind {
 	case correctToActive:
-		return reopenAlert(tx, c.alert, c.normal, now)
+		return e.reopenAlert(tx, c.alert, c.normal, now)
 	case raiseCorrected:
-		return raiseAndAnnounce(tx, c.draft, now)
+		return e.raiseAndAnnounce(tx, c.draft, vitals.Reading{}, alerts.Thresholds{}, now)
 	case correctToRetracted:
 		if _, err := alerts.Next(alerts.Status(c.alert.Status()), c.action.Move); err == nil {
 			if err := alerts.Act(tx, c.alert, c.action, by, now); err != nil {
@@ -156,8 +156,11 @@ func (c correction) apply(tx core.App, by audit.Actor, now time.Time) error {
 	return alerts.AuditAutoResolved(tx, collections.ResolvedAlert{ID: c.alert.Id, PatientID: c.alert.PatientID()}, now)
 }
 
-// raiseAndAnnounce stores an alert and announces it, unless its kind is snoozed.
-func raiseAndAnnounce(tx core.App, draft alerts.Draft, now time.Time) error {
+// raiseAndAnnounce stores an alert and announces it, unless its kind is snoozed. r are the values that bounds raised it for, if they did.
+func (e *ReadingStore) raiseAndAnnounce(tx core.App, draft alerts.Draft, r vitals.Reading, t alerts.Thresholds, now time.Time) (err error) {
+	if draft.Push, err = e.decidePush(tx, draft, r, t); err != nil {
+		return err
+	}
 	id, err := alerts.Raise(tx, draft, now)
 	if err != nil || draft.Snoozed {
 		return err
@@ -233,6 +236,9 @@ func (e *ReadingStore) reevaluate(tx core.App, b *writeBatch, o Observation, ale
 	raised := alertDraft(o, findings[i], false)
 	raised.Late = late
 	raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
+	if raised.Push, err = e.decidePush(tx, raised, o.Reading, snapshot.Thresholds); err != nil {
+		return err
+	}
 	effects := Effects{Observation: o, Alerts: []alerts.Draft{raised}, PatientLabel: cause.patient.row.label(o.PatientID)}
 	effects.decideEscalation(snapshot, cause.patient.row.PrimaryProvider, now)
 	a := effectsWriter{tx: tx, batch: b, effects: effects, by: cause.by, now: now}

@@ -172,7 +172,7 @@ func (w *retraction) correctAlerts() error {
 	}
 	w.retracted = h.own
 	for _, c := range h.corrections(w.readings.rules, w.now) {
-		if err := c.apply(w.tx, w.by, w.now); err != nil {
+		if err := c.apply(w.tx, w.readings, w.by, w.now); err != nil {
 			return err
 		}
 		if c.kind == correctToRetracted && !slices.Contains(h.own, c.alert) {
@@ -274,7 +274,7 @@ func (w *retraction) recheckIrregularHeartbeats() error {
 		if err != nil || flags.hasRunAfter(at, enough) {
 			return err // the warning is right without the reading
 		}
-		if err := retractionOf(alert).apply(w.tx, w.by, w.now); err != nil {
+		if err := retractionOf(alert).apply(w.tx, w.readings, w.by, w.now); err != nil {
 			return err
 		}
 	}
@@ -300,5 +300,5 @@ func (w *retraction) warnOfNextRun(enough int) error {
 	}
 	warning := alertDraft(ObservationFromRecord(observations[0]), recurringFinding(flags.countWithin(at)), false)
 	warning.WithoutValue = true
-	return raiseAndAnnounce(w.tx, warning, w.now)
+	return w.readings.raiseAndAnnounce(w.tx, warning, vitals.Reading{}, alerts.Thresholds{}, w.now)
 }

@@ -174,7 +174,9 @@ func (e *ReadingStore) suspectEffects(o Observation, snapshot triage.PatientSnap
 		}
 	}
 	if prompt {
-		effects.Alerts = append(effects.Alerts, alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false))
+		question := alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false)
+		question.Push = e.rules.WarningPush.DecidePush(question, o.Reading, snapshot.Thresholds, alerts.PushHistory{})
+		effects.Alerts = append(effects.Alerts, question)
 	}
 	effects.SnapshotAfter = effects.snapshotAfter(snapshot, storedInstant(now))
 	effects.SnapshotAfter.Latest = snapshot.Latest

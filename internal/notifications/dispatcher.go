@@ -26,6 +26,8 @@ type DispatcherOptions struct {
 	Zone  *time.Location
 	Clock func() time.Time
 	Log   *slog.Logger
+	// NeverPushWarnings leaves every alert of level warning to the list, the app and the digest.
+	NeverPushWarnings bool
 	// OnAttempt receives the state of each push after an attempt; it may be nil and must not block.
 	OnAttempt func(status string)
 }

@@ -91,7 +91,7 @@ func (d *Dispatcher) planEntry(tx core.App, entry collections.UnplannedNotificat
 	if err != nil {
 		return err
 	}
-	if covered || slices.Contains(inAppOnly, entry.Type) { // another push about the escalation, or about a similar alert, covers this event
+	if covered || slices.Contains(inAppOnly, entry.Type) || d.isListedOnly(entry) { // another push about the escalation, or about a similar alert, covers this event
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
 	title, text := pushText(entry.Channel, entry.Type)
@@ -109,6 +109,12 @@ func (d *Dispatcher) planEntry(tx core.App, entry collections.UnplannedNotificat
 		}
 	}
 	return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
+}
+
+// isListedOnly reports whether an entry is about a warning that the practice does not push. Source: docs/decisions/notifications.md, "Pages for
+// warnings".
+func (d *Dispatcher) isListedOnly(entry collections.UnplannedNotification) bool {
+	return entry.Channel == Alerts && (entry.IsListed || d.NeverPushWarnings && entry.AlertLevel == "warning")
 }
 
 // initialStatus returns the state in which a push is created.

@@ -186,7 +186,7 @@ func writeDigest(app core.App, user *collections.User, local time.Time) (string,
 	return strings.Join(parts, "\n"), nil
 }
 
-// nightSummary returns alerts since the previous evening and open escalations.
+// nightSummary returns alerts since the previous evening, warnings of a day that were not pushed, and open escalations.
 func nightSummary(app core.App, careTeamOf string, local time.Time) (parts []string, err error) {
 	evening := time.Date(local.Year(), local.Month(), local.Day()-1, eveningHour, 0, 0, 0, local.Location())
 	levels, err := collections.CountAlertsSince(app, careTeamOf, evening)
@@ -201,6 +201,13 @@ func nightSummary(app core.App, careTeamOf string, local time.Time) (parts []str
 	}
 	if len(counted) > 0 {
 		parts = append(parts, "Alerts since "+evening.Format("15:04")+": "+strings.Join(counted, ", ")+".")
+	}
+	listed, err := collections.CountListedWarnings(app, careTeamOf, local.AddDate(0, 0, -1))
+	if err != nil {
+		return nil, err
+	}
+	if listed > 0 { // of the day too: nothing else told of them
+		parts = append(parts, fmt.Sprintf("Warnings not pushed in the last 24 hours: %d.", listed))
 	}
 	open, err := collections.CountOpenEscalations(app, careTeamOf)
 	if err == nil && open > 0 {

@@ -151,6 +151,11 @@ func notifyAfterSnooze(tx core.App, snooze *collections.Snooze, end, now time.Ti
 			return false, err
 		}
 	}
+	if rule := alerts.PushRule(alert.PushRule()); !critical && !rule.Pushes() && rule != alerts.ListedNever {
+		if err := collections.SetPushRule(tx, alert.Id, string(alerts.PushedSnoozeEnd), "Pushed: still present when the snooze ended.", now); err != nil {
+			return false, err
+		}
+	}
 	announcement := alerts.Reannouncement(alert, label, alerts.RenotifyKey(alert.Id, snooze.Id))
 	announcement.Severity, announcement.AtOnce = severityOf(critical), true
 	announcement.Body = fmt.Sprintf("%s: no longer snoozed are alerts about %s. Not acknowledged: %d. The latest: %s", label, strings.ReplaceAll(kind, "_", " "), open, alert.DisplayMessage())

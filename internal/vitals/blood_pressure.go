@@ -17,7 +17,7 @@ var (
 	Diastolic = &Parameter{
 		Name: "diastolic", Column: "diastolic", Label: "Diastolic", Range: Range{30, 200, UnitMmHg},
 		Group: string(BloodPressure), Prefix: "diastolic_", Sides: allSides,
-		Defaults: Limits{CriticalLow: new(40.0), Low: new(60.0), High: new(90.0), Critical: new(120.0)},
+		Defaults: Limits{CriticalLow: new(40.0), Low: new(50.0), High: new(90.0), Critical: new(120.0)},
 		AnyAge:   Limits{Critical: new(120.0)},
 		FHIR:     &Quantity{Code{"8462-4", "Diastolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
 	}

@@ -39,6 +39,7 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
       <p><strong>${typeName(alert.type)}.</strong> ${alert.message}</p>
       ${alert.held_until && html`<p class="note">Escalates at ${clock(alert.held_until)} unless a repeat reading is better:
         the patient was prompted to measure again.</p>`}
+      ${alert.pushed === false && alert.push_reason && html`<p class="note">${alert.push_reason}</p>`}
       ${alert.patient_phone && html`<p class="note">Phone: <a href=${`tel:${alert.patient_phone.replace(/[^\d+]/g, "")}`}>
         ${alert.patient_phone}</a></p>`}
       <small>${dateTime(alert.created_at)} (${ago(alert.created_at)})${alert.acknowledged_by
