@@ -5,6 +5,8 @@ import (
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // undecidedImplausible matches superseded alerts about undecided quarantined events, which have no observation.
@@ -60,6 +62,25 @@ func OpenAlertsOf(tx core.App, patientID, alertType string) ([]*Alert, error) {
 	return listOf[Alert](tx, Alerts, AllOf(Conditions{
 		dbx.HashExp{"patient": patientID, "type": alertType}, AnyOf("status", []string{"active", "acknowledged"}),
 	}), "measured_at", "id")
+}
+
+// AlertsMeasuredSince returns a patient's unretracted alerts of a type, in any state but superseded, about values measured since a time, latest
+// first.
+func AlertsMeasuredSince(tx core.App, patientID, alertType string, since time.Time) ([]*Alert, error) {
+	return listOf[Alert](tx, Alerts, AllOf(Conditions{
+		dbx.HashExp{"patient": patientID, "type": alertType, "resolution_reason": ""},
+		dbx.NewExp("measured_at >= {:since}", dbx.Params{"since": Instant(since)}),
+		dbx.NewExp(`NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`),
+	}), "measured_at DESC", "id DESC")
+}
+
+// StoreFinding replaces the value, message, reported values and measurement of an alert that is about several readings.
+func (a *Alert) StoreFinding(tx core.App, value float64, message, reported phi.Text, observationID string, measured, now time.Time) error {
+	a.Load(map[string]any{
+		"value": value, "message": message.Reveal(), "reported_values": reported.Reveal(), "observation": observationID,
+		"measured_at": Instant(measured), "updated_at": Instant(now),
+	})
+	return Update(tx, a.ProxyRecord(), "value", "message", "reported_values", "observation", "measured_at", "updated_at")
 }
 
 // Reopen makes an auto-resolved alert active again, with a number of normal readings already counted.

@@ -2,6 +2,7 @@ package collections
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -55,6 +56,21 @@ func FindThresholds(app core.App, patientID string) (practice, own ThresholdsRow
 	group, err := AgeGroupOf(app, patientID)
 	own.Minor = group == AgeMinor
 	return practice, own, err
+}
+
+// ScoringFacts returns a patient's diagnoses and own bounds with the templates applied; a row without an id means none.
+func ScoringFacts(app core.App, patientID string) (codes []string, own ThresholdsRow, err error) {
+	stored, err := queryValue[string](app, "read diagnoses", "SELECT COALESCE(icd10_codes, '') FROM patients WHERE id = {:id}", dbx.Params{"id": patientID})
+	if err != nil {
+		return nil, own, err
+	}
+	if stored != "" {
+		if err := json.Unmarshal([]byte(stored), &codes); err != nil {
+			return nil, own, wrap(err, "read diagnoses")
+		}
+	}
+	_, own, err = FindThresholds(app, patientID)
+	return codes, own, err
 }
 
 // StoreThresholds writes the bounds of a patient or of the practice.

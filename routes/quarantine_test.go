@@ -32,12 +32,30 @@ var gatewaySettings = config.Gateway{WebhookSecret: webhookSecret, TenoviSecret:
 // newIngestingClinic is a clinic with a running writer and a signing gateway.
 func newIngestingClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {
 	t.Helper()
-	readings := ingest.NewReadingStore(ingest.Rules{
-		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute,
-		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
-		LateAfter:            24 * time.Hour, IrregularHeartbeats: 3,
-		Suspect: vitals.Distance{Percent: 10, Amount: 10},
-	})
+	return newClinicWithRules(t, clinicRules, change...)
+}
+
+// clinicRules are the defaults of the settings, without the early warning score, which has stories of its own.
+var clinicRules = ingest.Rules{
+	PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute,
+	NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
+	LateAfter:            24 * time.Hour, IrregularHeartbeats: 3,
+	Suspect: vitals.Distance{Percent: 10, Amount: 10},
+}
+
+// newScoringClinic is a clinic that ingests with the early warning score.
+func newScoringClinic(t testing.TB) *clinic {
+	t.Helper()
+	rules := clinicRules
+	rules.EarlyWarning = true
+	c := newClinicWithRules(t, rules)
+	c.t = t
+	return c
+}
+
+func newClinicWithRules(t testing.TB, rules ingest.Rules, change ...func(*routes.Engines)) *clinic {
+	t.Helper()
+	readings := ingest.NewReadingStore(rules)
 	quiet := slog.New(slog.DiscardHandler)
 	var c *clinic
 	now := func() time.Time {

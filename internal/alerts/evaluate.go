@@ -56,7 +56,7 @@ const (
 )
 
 // aboutReadings are the alert types that the care team answers, including those that only need an identity or a time confirmed.
-var aboutReadings = slices.Concat(ReadingTypes, []string{TypeImplausibleReading, TypeSuspectReading, TypeDeviceClock, TypeIrregularHeartbeat})
+var aboutReadings = slices.Concat(ReadingTypes, []string{TypeImplausibleReading, TypeSuspectReading, TypeDeviceClock, TypeIrregularHeartbeat, TypeEarlyWarning})
 
 // AboutReading reports whether alerts of this type are about measured values; the others are about devices and missing data.
 func AboutReading(alertType string) bool { return slices.Contains(aboutReadings, alertType) }

@@ -40,7 +40,7 @@ type Draft struct {
 	EscalationID  string
 	MeasuredAt    time.Time
 	Origin        vitals.Origin // of the reading behind it
-	// ReportedValues are the values of a quarantined measurement, JSON by field, and QuarantineID its event.
+	// ReportedValues are the values of a quarantined measurement or of an early warning, JSON by field; QuarantineID is the event of the former.
 	ReportedValues phi.Text
 	QuarantineID   string
 	// DeviceID is the device or hub the alert is about; "" if it is about a reading's values.
@@ -59,6 +59,8 @@ type Draft struct {
 	ResolvedByLater bool
 	// WorseThanNotified alerts are notified even right after another notification.
 	WorseThanNotified bool
+	// Urgent: a warning that opens an urgent escalation.
+	Urgent bool
 	// HeldUntil is how long the escalation waits for a confirming reading; zero for no hold.
 	HeldUntil time.Time
 	// Push is whether the alert is pushed, and why.
@@ -92,7 +94,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		"status": string(StatusActive), "acknowledged": false, "snoozed": draft.Snoozed, "escalation": draft.EscalationID,
 		"device_id": draft.DeviceID, "origin": string(draft.Origin), "measured_at": collections.Instant(draft.MeasuredAt), "created_at": stored, "updated_at": stored,
 	}
-	if draft.QuarantineID != "" {
+	if draft.ReportedValues != "" || draft.QuarantineID != "" {
 		sealed, err := collections.Seal(draft.ReportedValues.Reveal(), "alerts.reported_values", id)
 		if err != nil {
 			return "", fmt.Errorf("seal reported values: %w", err)

@@ -212,6 +212,7 @@ type Clinical struct {
 	LateReadingAfter           time.Duration `env:"LATE_READING_AFTER" envDefault:"24h" min:"1m" max:"720h" doc:"age from which an arriving reading is late: its alert opens no escalation"`
 	IrregularHeartbeats        int           `env:"IRREGULAR_HEARTBEATS" envDefault:"3" min:"0" max:"100" doc:"irregular-heartbeat flags within 7 days that raise a warning; 0 = never"`
 	WarningPush                string        `env:"WARNING_PUSH" envDefault:"trend" oneof:"trend,each,never" doc:"warnings that are pushed: trend = by the mean of the last 7 readings and the exceptions in docs/clinical.md, each = all, never = none; all are in the list, the app and the digest"`
+	EarlyWarning               bool          `env:"EARLY_WARNING" envDefault:"true" doc:"values of an hour that together mean danger (part of NEWS2) raise an alert and an escalation"`
 	ConfirmReadings            time.Duration `env:"CONFIRM_READINGS" envDefault:"0" min:"0s" max:"1h" doc:"how long the escalation of a first severe blood pressure is held for a confirming reading; 0 = not at all"`
 	EscalationOverdueStat      time.Duration `env:"ESCALATION_OVERDUE_STAT" envDefault:"15m" min:"1m" max:"168h" doc:"a stat escalation not in progress by then is overdue"`
 	EscalationOverdueUrgent    time.Duration `env:"ESCALATION_OVERDUE_URGENT" envDefault:"60m" min:"1m" max:"168h" doc:"the same for urgent"`

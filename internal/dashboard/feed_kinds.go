@@ -60,7 +60,7 @@ type kind struct {
 var (
 	missingAlerts = []string{alerts.TypeMissedReading, alerts.TypeNoReading24h}
 	deviceAlerts  = []string{alerts.TypeDeviceBattery, alerts.TypeStaleReading, alerts.TypeDeviceInfo, alerts.TypeDeviceClock}
-	readingAlerts = append(slices.Clone(alerts.ReadingTypes), alerts.TypeImplausibleReading)
+	readingAlerts = append(slices.Clone(alerts.ReadingTypes), alerts.TypeEarlyWarning, alerts.TypeImplausibleReading)
 )
 
 // kinds lists all kinds of entries.

@@ -39,7 +39,7 @@ const (
 )
 
 // vitalTypes are the counted alerts: about readings and missing readings. Source: docs/decisions/dashboard.md, "KPI details".
-var vitalTypes = append(slices.Clone(alerts.ReadingTypes), alerts.TypeImplausibleReading, alerts.TypeMissedReading, alerts.TypeNoReading24h)
+var vitalTypes = append(slices.Clone(alerts.ReadingTypes), alerts.TypeEarlyWarning, alerts.TypeImplausibleReading, alerts.TypeMissedReading, alerts.TypeNoReading24h)
 
 // KPIs returns the figures; careTeamOf limits them to the patients of a user's care teams, "" does not.
 func (b *Board) KPIs(app core.App, careTeamOf string, now time.Time) (KPIs, error) {

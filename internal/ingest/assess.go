@@ -43,6 +43,8 @@ type Rules struct {
 	LateAfter time.Duration
 	// IrregularHeartbeats is the number of flags within seven days that raise a warning; 0 for never.
 	IrregularHeartbeats int
+	// EarlyWarning: values that together mean danger raise an alert.
+	EarlyWarning bool
 	// Suspect is the distance from the patient's usual values at which a value is suspect.
 	Suspect vitals.Distance
 	// ConfirmReadings is how long the escalation of a first severe blood pressure is held; 0 for no hold.

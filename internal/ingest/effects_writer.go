@@ -67,7 +67,7 @@ func (a *effectsWriter) auditConsequence(event audit.Event, resource, id string)
 	}, a.now)
 }
 
-// storeAlerts stores the alerts and the escalation of the critical ones. Each refers to the other, so the escalation's number is taken
+// storeAlerts stores the alerts and the escalation of the critical and urgent ones. Each refers to the other, so the escalation's number is taken
 // first and its row is stored last.
 func (a *effectsWriter) storeAlerts() (err error) {
 	escalation := ""
@@ -78,18 +78,18 @@ func (a *effectsWriter) storeAlerts() (err error) {
 			return err
 		}
 	}
-	firstCritical := ""
+	first := ""
 	for _, draft := range a.effects.Alerts {
-		critical := escalates(draft)
-		if critical {
+		escalated := escalates(draft) || draft.Urgent
+		if escalated {
 			draft.EscalationID = escalation
 		}
 		id, err := alerts.Store(a.tx, draft, a.now)
 		if err != nil {
 			return err
 		}
-		if critical && !draft.Snoozed && firstCritical == "" {
-			firstCritical = id
+		if escalated && !draft.Snoozed && first == "" {
+			first = id
 		}
 		a.outcome.Alerts = append(a.outcome.Alerts,
 			RaisedAlert{ID: id, Level: string(draft.Finding.Level), Type: draft.Finding.Type, Message: draft.Finding.Message})
@@ -109,7 +109,7 @@ func (a *effectsWriter) storeAlerts() (err error) {
 		}
 	}
 	a.outcome.EscalationID = escalation
-	return a.writeEscalation(escalation, firstCritical)
+	return a.writeEscalation(escalation, first)
 }
 
 // saveProgress stores the reading's effect on earlier alerts.

@@ -126,6 +126,9 @@ func (e *ReadingStore) evaluateAndApply(
 		err = e.releaseHolds(tx, effects, outcome, snapshot, now)
 	}
 	if err == nil {
+		err = e.updateEarlyWarning(tx, b, confirmedReading{o, patient, s.By}, effects.SnapshotAfter, now)
+	}
+	if err == nil {
 		err = e.splitSuspectRun(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
 	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {

@@ -26,7 +26,7 @@ func (e *ReadingStore) Retract(app core.App, id string, reason phi.Text, by audi
 		}
 		w := &retraction{readings: e, tx: tx, observation: o, reason: reason, by: by, now: now}
 		for _, step := range []func() error{
-			w.mark, w.correctAlerts, w.recheckIrregularHeartbeats, w.recallDelivery, w.recountDay, w.moveDailyTotal, w.promptRestOfRun, w.rerank,
+			w.mark, w.correctAlerts, w.recheckIrregularHeartbeats, w.recheckEarlyWarnings, w.recallDelivery, w.recountDay, w.moveDailyTotal, w.promptRestOfRun, w.rerank,
 		} {
 			if err := step(); err != nil {
 				return err

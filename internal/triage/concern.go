@@ -44,6 +44,7 @@ type Concern struct {
 	level     alerts.Level // of the alert or finding; "" for none
 	threshold float64
 	danger    float64 // 0 to 1, as in the score
+	score     float64 // of an early warning
 	open      bool    // an unacknowledged alert is about it
 }
 
@@ -64,6 +65,9 @@ func (p PatientSnapshot) Concern(now time.Time) Concern {
 	for _, alert := range append(slices.Clone(p.Open), p.undecidedAlerts()...) {
 		if c, doubtful := p.suspectConcern(alert, now); doubtful {
 			found = append(found, c)
+		}
+		if alert.Type == alerts.TypeEarlyWarning {
+			found = append(found, earlyWarningConcern(alert, now))
 		}
 	}
 	first := Concern{State: StateNoData}
@@ -278,6 +282,16 @@ func (p PatientSnapshot) suspectConcern(alert alerts.Open, now time.Time) (c Con
 		return c, false
 	}
 	return p.withDanger(c, now), true
+}
+
+// earlyWarningConcern is the concern of an early warning: its values belong to several measurements, so it has none.
+func earlyWarningConcern(alert alerts.Open, now time.Time) Concern {
+	c := Concern{
+		State: State(alert.Level), Type: alert.Type, Rule: alert.Parameter, MeasuredAt: alert.MeasuredAt, level: alert.Level, open: true, score: alert.Value,
+	}
+	depth, _ := earlyWarningValue(alert).depth()
+	c.danger = depth * freshness(now.Sub(alert.MeasuredAt))
+	return c
 }
 
 // hasBounds reports whether any of the values has a bound.

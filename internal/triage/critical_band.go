@@ -14,7 +14,6 @@ import (
 
 // Constants of the danger of a critical value. Source: docs/decisions/triage.md, "Critical bands".
 const (
-	depthAtBound   = 0.2 // at the critical bound; 1 at the end of the measurable range
 	freshFor       = time.Hour
 	halfFreshAfter = 24 * time.Hour
 	stillFresh     = 0.5 // at halfFreshAfter
@@ -32,17 +31,43 @@ type measuredValue struct {
 	limits vitals.Limits
 	// The ends of the measurable range.
 	lowest, highest float64
+	// depths are those at the critical bounds.
+	depths boundDepths
+}
+
+// boundDepths is how dangerous a value at its critical bound is, low and high, relative to the end of its range: a saturation at the bound
+// harms within minutes, a weight within days. Source: docs/decisions/triage.md, "Critical bands".
+type boundDepths struct{ low, high float64 }
+
+// otherDepth is the depth at a bound that no source grades.
+const otherDepth = 0.2
+
+var depthsAtBounds = map[*vitals.Parameter]boundDepths{
+	vitals.SpO2:         {low: 0.5, high: otherDepth},
+	vitals.Systolic:     {low: 0.5, high: 0.2},
+	vitals.Diastolic:    {low: otherDepth, high: 0.2},
+	vitals.GlucoseMgDL:  {low: 0.45, high: 0.2},
+	vitals.Pulse:        {low: 0.4, high: 0.35},
+	vitals.TemperatureC: {low: 0.3, high: 0.3},
+	vitals.WeightKg:     {low: otherDepth, high: 0.1},
+}
+
+func depthsOf(p *vitals.Parameter) boundDepths {
+	if depths, graded := depthsAtBounds[p]; graded {
+		return depths
+	}
+	return boundDepths{otherDepth, otherDepth}
 }
 
 // boundedValue is a value that is compared with bounds.
 func boundedValue(p *vitals.Parameter, value float64, at time.Time, t alerts.Thresholds) measuredValue {
-	return measuredValue{p.Label, value, at, t.Of(p), p.Range.Min, p.Range.Max}
+	return measuredValue{p.Label, value, at, t.Of(p), p.Range.Min, p.Range.Max, depthsOf(p)}
 }
 
 // changeValue is the gain of a parameter watched for changes.
 func changeValue(p *vitals.Parameter, gain float64, at time.Time, t alerts.Thresholds) measuredValue {
 	rule := t.Change(p)
-	made := measuredValue{name: p.Label + " gain", value: gain, at: at, limits: vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}}
+	made := measuredValue{name: p.Label + " gain", value: gain, at: at, limits: vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}, depths: depthsOf(p)}
 	if rule.CriticalChange != nil {
 		made.highest = changeRangeFactor * *rule.CriticalChange
 	}
@@ -51,17 +76,17 @@ func changeValue(p *vitals.Parameter, gain float64, at time.Time, t alerts.Thres
 
 // depth returns how far a value lies beyond a critical bound, on the way to the end of the range; 0 if it does not.
 func (p measuredValue) depth() (depth, bound float64) {
-	part := func(past, span float64) float64 {
+	from := func(atBound, past, span float64) float64 {
 		if past >= span { // also if the bound is at or beyond the end
 			return 1
 		}
-		return past / span
+		return atBound + (1-atBound)*past/span
 	}
 	switch l := p.limits; {
 	case l.Critical != nil && p.value >= *l.Critical:
-		return depthAtBound + (1-depthAtBound)*part(p.value-*l.Critical, p.highest-*l.Critical), *l.Critical
+		return from(p.depths.high, p.value-*l.Critical, p.highest-*l.Critical), *l.Critical
 	case l.CriticalLow != nil && p.value <= *l.CriticalLow:
-		return depthAtBound + (1-depthAtBound)*part(*l.CriticalLow-p.value, *l.CriticalLow-p.lowest), *l.CriticalLow
+		return from(p.depths.low, *l.CriticalLow-p.value, *l.CriticalLow-p.lowest), *l.CriticalLow
 	}
 	return 0, 0
 }
@@ -114,6 +139,9 @@ func worstDanger(c ScoreInput, latest []measuredValue, now time.Time) (worst dan
 		for _, v := range alert.Values() {
 			weigh(alertValue(v, alert.MeasuredAt, c.Thresholds))
 		}
+		if alert.Type == alerts.TypeEarlyWarning {
+			weigh(earlyWarningValue(alert))
+		}
 	}
 	return worst
 }
@@ -126,14 +154,29 @@ func alertValue(v alerts.Reported, at time.Time, t alerts.Thresholds) measuredVa
 	return boundedValue(v.Of, v.Value, at, t)
 }
 
+// earlyWarningValue is the score of an early warning, which is no value of a reading.
+func earlyWarningValue(alert alerts.Open) measuredValue {
+	return measuredValue{
+		name: "Early warning score", value: alert.Value, at: alert.MeasuredAt, limits: vitals.Limits{Critical: new(float64(alerts.EarlyWarningEmergency))},
+		highest: alerts.EarlyWarningHighest, depths: boundDepths{high: 0.5},
+	}
+}
+
 // withUndecided appends reported values that are neither confirmed nor discarded, unless a later value at least as reliable exists: SpO2
-// 48, not yet a reading, is no better than 52, which is one.
+// 48, not yet a reading, is no better than 52, which is one. It also appends the score of an acknowledged early warning until all its
+// values were measured again.
 func (c ScoreInput) withUndecided(latest []measuredValue) []measuredValue {
 	for _, alert := range c.Undecided {
+		isEarlyWarning, current := alert.Type == alerts.TypeEarlyWarning, false
 		for _, v := range alert.Reported {
-			if value, at := c.Latest.ResolvingValue(v.Of, alert.Origin); value == nil || at.Before(alert.MeasuredAt) {
+			value, at := c.Latest.ResolvingValue(v.Of, alert.Origin)
+			if !isEarlyWarning && (value == nil || at.Before(alert.MeasuredAt)) {
 				latest = append(latest, alertValue(v, alert.MeasuredAt, c.Thresholds))
 			}
+			current = current || value == nil || !at.After(alert.MeasuredAt)
+		}
+		if isEarlyWarning && current {
+			latest = append(latest, earlyWarningValue(alert))
 		}
 	}
 	return latest
@@ -205,6 +248,9 @@ func readUndecided(row string) *alerts.Open {
 	alert := alerts.Open{
 		ID: words[0], Type: alerts.TypeImplausibleReading, Level: alerts.Critical, MeasuredAt: collections.ParseInstant(words[1]),
 		Origin: vitals.Origin(words[2]), Parameter: words[3],
+	}
+	if alert.Parameter == alerts.TypeEarlyWarning {
+		alert.Type = alerts.TypeEarlyWarning
 	}
 	alert.Value, _ = strconv.ParseFloat(words[4], 64)
 	alert.Reported = readReported(alert, words[5], nil)

@@ -40,7 +40,7 @@ type PatientSnapshot struct {
 type RecentAlert struct {
 	Level     alerts.Level
 	CreatedAt time.Time
-	// Undecided is set for an acknowledged alert with values that are neither confirmed nor discarded.
+	// Undecided is set for an acknowledged alert with values that are neither confirmed nor discarded, and for an early warning.
 	Undecided *alerts.Open
 }
 
@@ -125,8 +125,9 @@ var reportedColumns = func() (columns string) {
 	return columns
 }()
 
-// undecidedColumn is, in SQL, an acknowledged alert about values that are not yet a reading, and empty for all others.
-const undecidedColumn = `CASE WHEN a.type = '` + alerts.TypeImplausibleReading + `' AND a.level = 'critical' AND a.status = '` + string(alerts.StatusAcknowledged) +
+// undecidedColumn is, in SQL, an acknowledged alert about values that are not yet a reading, or about several readings, and empty for all
+// others.
+const undecidedColumn = `CASE WHEN a.type IN ('` + alerts.TypeImplausibleReading + `', '` + alerts.TypeEarlyWarning + `') AND a.level = 'critical' AND a.status = '` + string(alerts.StatusAcknowledged) +
 	`' THEN a.id || ' ' || a.measured_at || ' ' || a.origin || ' ' || a.parameter || ' ' || COALESCE(a.value, 0) || ' ' || a.reported_values ELSE '' END`
 
 // undecidedFields is the number of space-separated fields in that column.

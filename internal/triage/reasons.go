@@ -127,6 +127,9 @@ func (c Concern) boundText(t alerts.Thresholds) string {
 	if c.Change != nil {
 		return c.changeText(t)
 	}
+	if c.Type == alerts.TypeEarlyWarning {
+		return "Score " + vitals.FormatNumber(c.score)
+	}
 	if len(c.Values) == 0 {
 		return ""
 	}
@@ -175,6 +178,9 @@ func (c Concern) changeText(t alerts.Thresholds) string {
 func (c Concern) summary() string {
 	if c.Change != nil {
 		return fmt.Sprintf("%s %+g kg", strings.ReplaceAll(c.Type, "_", " "), roundHundredths(*c.Change))
+	}
+	if c.Type == alerts.TypeEarlyWarning {
+		return "early warning score " + vitals.FormatNumber(c.score)
 	}
 	if len(c.Values) == 0 {
 		return strings.ReplaceAll(c.Type, "_", " ")

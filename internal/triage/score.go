@@ -40,6 +40,7 @@ const (
 	roundingError        = 1e-9               // makes an exact half round up
 	lowestCritical       = 76
 	lowestWarning        = 51
+	gradedTenths         = 30 // tenths of a point that add one point to a warning
 )
 
 // AlertCounts counts the alerts created in the last seven days, in any state.
@@ -90,18 +91,34 @@ func ComputeScore(c ScoreInput, now time.Time) Score {
 	vouched := c.withRecentVerified(latest, now)
 	worst := worstDanger(c, vouched, now)
 	lowest := c.floorBand(vouched, now)
-	sum, factors := sumFactors([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.span > 0)
-	if lowest.span == 0 {
-		if lowest.score > sum && lowest.why != "" {
-			factors = append(factors, lowest.factor())
-		}
+	sum, factors := sumFactors([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.why != "")
+	switch {
+	case lowest.why == "": // nothing is open
 		value := max(sum, lowest.score)
 		return Score{Value: value, Level: LevelOf(value), Factors: factors}
+	case lowest.span == 0:
+		return gradeWarning(lowest, factors)
 	}
 	factors = append(factors, lowest.factor())
 	added := int(math.Floor(worst.share*lowest.span + 0.5 + roundingError))
 	if added > 0 {
 		factors = append(factors, Factor{Factor: "danger", Points: float64(added), Detail: worst.String()})
+	}
+	value := lowest.score + added
+	return Score{Value: value, Level: LevelOf(value), Factors: factors}
+}
+
+// gradeWarning adds a third of the parts to the floor of the warnings, so that their order shows in the score and stays below the critical
+// bands. Source: docs/decisions/triage.md, "Risk-score formula".
+func gradeWarning(lowest band, factors []Factor) Score {
+	tenths := 0
+	for _, factor := range factors {
+		tenths += int(math.Round(factor.Points * 10))
+	}
+	added := min(highestOther-lowestWarning, (tenths+gradedTenths/2)/gradedTenths)
+	factors = append(factors, lowest.factor())
+	if added > 0 {
+		factors = append(factors, Factor{Factor: "danger", Points: float64(added), Detail: "A third of the points of values, alerts and time since the review."})
 	}
 	value := lowest.score + added
 	return Score{Value: value, Level: LevelOf(value), Factors: factors}

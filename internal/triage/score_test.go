@@ -81,7 +81,7 @@ func TestScoreExamples(t *testing.T) {
 		{"one unacknowledged warning", patient(pressure(150, 85)), func(c *triage.ScoreInput) {
 			c.Alerts, c.UnacknowledgedWarning = triage.AlertCounts{Warning: 1}, true
 			c.ReviewedAt = now.Add(-48 * time.Hour)
-		}, 51, triage.RiskWarning, points{"vitals": 30, "alerts": 4.2, "review": 4.3, "floor": 51}},
+		}, 64, triage.RiskWarning, points{"vitals": 30, "alerts": 4.2, "review": 4.3, "floor": 51, "danger": 13}},
 		{"39 without the floor", patient(pressure(150, 85)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 1}, now.Add(-48*time.Hour)
 		}, 39, triage.RiskNormal, points{"vitals": 30, "alerts": 4.2, "review": 4.3}},
@@ -91,7 +91,7 @@ func TestScoreExamples(t *testing.T) {
 		{"low saturation", patient(oximetry(90)), func(c *triage.ScoreInput) {
 			c.Alerts, c.UnacknowledgedWarning = triage.AlertCounts{Warning: 1}, true
 			c.ReviewedAt = now.Add(-10 * time.Hour)
-		}, 51, triage.RiskWarning, points{"vitals": 35, "alerts": 4.2, "review": 0.9, "floor": 51}},
+		}, 64, triage.RiskWarning, points{"vitals": 35, "alerts": 4.2, "review": 0.9, "floor": 51, "danger": 13}},
 		{"40 without the floor", patient(oximetry(90)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 1}, now.Add(-10*time.Hour)
 		}, 40, triage.RiskNormal, points{"vitals": 35, "alerts": 4.2, "review": 0.9}},
@@ -115,7 +115,7 @@ func TestScoreExamples(t *testing.T) {
 		{"warnings only, as many as can be", patient(pressure(178, 118), oximetry(91)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 90}, now.Add(-30*day)
 			c.UnacknowledgedWarning = true
-		}, 75, triage.RiskWarning, points{"vitals": 54, "alerts": 21}},
+		}, 75, triage.RiskWarning, points{"vitals": 54, "alerts": 25, "review": 15, "floor": 51, "danger": 24}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -204,8 +204,8 @@ func TestScoreWithoutData(t *testing.T) {
 		open func(*triage.ScoreInput)
 		want int
 	}{
-		"a warning":                             {func(c *triage.ScoreInput) { c.UnacknowledgedWarning = true }, 51},
-		"an urgent escalation":                  {func(c *triage.ScoreInput) { c.UrgentEscalation = true }, 51},
+		"a warning":                             {func(c *triage.ScoreInput) { c.UnacknowledgedWarning = true }, 62},
+		"an urgent escalation":                  {func(c *triage.ScoreInput) { c.UrgentEscalation = true }, 62},
 		"a stat escalation":                     {func(c *triage.ScoreInput) { c.StatEscalation, c.Latest = true, triage.Latest{} }, 86},
 		"a stat escalation, an old crisis":      {func(c *triage.ScoreInput) { c.StatEscalation = true }, 87},
 		"a critical alert about no known value": {func(c *triage.ScoreInput) { c.Latest, c.Unanswered = triage.Latest{}, []alerts.Open{{}} }, 86},
@@ -308,7 +308,7 @@ func TestScoreProperties(t *testing.T) {
 		if floor > 0 {
 			shown = int(floor + danger)
 		}
-		if score.Value != shown || floor == 0 && danger > 0 || floor == 51 && sum > 51 || floor == 0 && shown > 75 {
+		if score.Value != shown || floor == 0 && danger > 0 || floor == 51 && danger != min(24, float64(int(sum/3+0.5+1e-9))) || floor == 0 && shown > 75 {
 			t.Fatalf("score %d from %+v", score.Value, score.Factors)
 		}
 	})

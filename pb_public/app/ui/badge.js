@@ -18,10 +18,10 @@ const tones = {
 export const Badge = ({ of, text }) => html`<span class=${classes("badge", tones[of ?? ""])}>
   <span aria-hidden="true">${shapes[of ?? ""] ?? "■"}</span> ${text ?? humanize(of)}</span>`;
 
-/** A factor's share of the score: a floor is the minimum, and with a critical value only the danger adds to it.
- *  @param {{factor: string, points: number}} part @param {string | null | undefined} handling */
-export const scoreShare = ({ factor, points }, handling) => (factor === "floor" ? `≥${points}` : handling && factor !== "danger" ? ""
-  : `+${points}`);
+/** A factor's share of the score: a floor is the minimum, and above a floor only the danger adds to it.
+ *  @param {{factor: string, points: number}} part @param {{factor: string}[]} all the factors of the score */
+export const scoreShare = ({ factor, points }, all) => (factor === "floor" ? `≥${points}`
+  : factor !== "danger" && all.some((other) => other.factor === "floor") ? "" : `+${points}`);
 
 /** Whether a critical patient is still unanswered; nothing for the others. @param {{handling: string | null | undefined}} props */
 export const Handling = ({ handling }) =>

@@ -10,7 +10,7 @@ import { Loaded, useLoad } from "../../ui/states.js";
 import { classes, html, useState } from "../../view.js";
 import { EscalateAlertDialog, NoteDialog, OutcomeDialog, ResolveDialog } from "./dialogs.js";
 import { ConfirmDialog, DiscardDialog } from "./implausible.js";
-import { typeName } from "./labels.js";
+import { scoreParts, typeName } from "./labels.js";
 
 export { typeName };
 
@@ -37,6 +37,7 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
       ${named && html`<button class="link name" onClick=${() => go("patient", { id: alert.patient_id, tab: "alerts" })}>
         ${alert.patient_name}</button>`}
       <p><strong>${typeName(alert.type)}.</strong> ${alert.message}</p>
+      <${ScoreParts} of=${scoreParts(alert)} />
       ${alert.held_until && html`<p class="note">Escalates at ${clock(alert.held_until)} unless a repeat reading is better:
         the patient was prompted to measure again.</p>`}
       ${alert.pushed === false && alert.push_reason && html`<p class="note">${alert.push_reason}</p>`}
@@ -68,6 +69,10 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
     ${DialogComponent && html`<${DialogComponent} alert=${alert} close=${() => setDialog("")} done=${done} />`}
   </li>`;
 }
+
+/** The parts of an early warning score. @param {{of: ReturnType<typeof scoreParts>}} props */
+const ScoreParts = ({ of }) => of.length > 0 && html`<ul class="note" aria-label="Parts of the score">${of.map(({ name, value, points }) =>
+  html`<li key=${name}>${name} ${value}: <strong>${points} ${points === 1 ? "point" : "points"}</strong></li>`)}</ul>`;
 
 /** @param {{alert: Alert}} props */
 function Trail({ alert }) {

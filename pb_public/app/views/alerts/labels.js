@@ -12,7 +12,7 @@ const names = {
   pulse: "Pulse", no_reading_24h: "No reading for a day", missed_reading: "Missed readings", hub_offline: "Hub offline",
     device_battery: "Battery low",
   stale_reading: "Repeated identical readings", implausible_reading: "Implausible reading, held",
-    device_clock: "Device clock is wrong",
+    device_clock: "Device clock is wrong", early_warning: "Early warning score",
 };
 /** @param {string} type */
 export const typeName = (type) => kindNames[type] ?? names[type] ?? humanize(type);
@@ -30,7 +30,7 @@ export function causeOf({ type, latest }) {
   if (value && !value.changes && latest.value !== null && latest.threshold !== null) {
     return `${value.title ?? value.name} at or ${sideOf(latest)} ${displayed(latest.threshold, value.unit)}`;
   }
-  return type in kindNames || type === "pulse" ? latest.message ?? typeName(type) : typeName(type);
+  return type in kindNames || type === "pulse" || type === "early_warning" ? latest.message ?? typeName(type) : typeName(type);
 }
 
 /** The side of the limit on which a value lies; for a value equal to the limit the message decides. @param {Alert} alert */
@@ -45,6 +45,9 @@ function sideOf({ value, threshold, message }) {
  * @returns {{value: string, unit: string, held?: boolean} | null}
  */
 export function valueOf(alert) {
+  if (alert?.type === "early_warning") {
+    return { value: String(alert.value ?? "–"), unit: "points" };
+  }
   const read = /** @type {any} */ (alert?.reading ?? null);
   if (!alert || (!read && alert.type !== "implausible_reading")) {
     return null;
@@ -64,6 +67,17 @@ export function valueOf(alert) {
   const [main] = kind.values;
   return read.observation_type === "blood_pressure" ? { value: `${read.systolic}/${read.diastolic}`, unit: main.unit }
     : { value: String(displayed(read[main.field], main.unit) ?? "–"), unit: unitOf(main.unit) };
+}
+
+/**
+ * The parts of an early warning score: name, value with its unit, points.
+ * @param {Alert} alert @returns {{name: string, value: string, points: number}[]}
+ */
+export function scoreParts(alert) {
+  const reported = /** @type {any} */ (alert.type === "early_warning" ? alert.reported_values ?? {} : {});
+  return values.filter(({ field }) => typeof reported[field] === "number").map(({ field, name, unit }) => ({
+    name, value: `${displayed(reported[field], unit)} ${unitOf(unit)}`, points: reported.points?.[field] ?? 0,
+  }));
 }
 
 /** The measurement time of an alert's reading. @param {Alert} alert */

@@ -3,7 +3,7 @@ import { kindNames } from "../../ui/vitals.js";
 import { classes, html } from "../../view.js";
 import { typeName } from "./labels.js";
 
-const others = ["pulse", "irregular_heartbeat", "implausible_reading", "device_clock", "missed_reading", "no_reading_24h",
+const others = ["pulse", "early_warning", "irregular_heartbeat", "implausible_reading", "device_clock", "missed_reading", "no_reading_24h",
   "stale_reading", "device_battery", "hub_offline"];
 export const kindOptions = /** @type {[string, string][]} */ ([["", "All kinds"], ...Object.entries(kindNames),
   ...others.map((type) => [type, typeName(type)])]);

@@ -116,7 +116,7 @@ export function Facts({ patient: p, standing, zone }) {
           : "never"]] : []),
     ].map(([term, value]) => html`<div key=${term}><dt>${term}</dt><dd>${value}</dd></div>`)}</dl>
     ${standing?.risk_factors.length > 0 && html`<ul class="factors">${standing.risk_factors.map((factor) => html`<li key=${factor.factor}>
-      <strong>${scoreShare(factor, standing.handling)}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul>`}
+      <strong>${scoreShare(factor, standing.risk_factors)}</strong> ${factorNames[factor.factor]}: ${factor.detail}</li>`)}</ul>`}
   </details>`;
 }
 

@@ -36,7 +36,8 @@ export function valueOf(c) {
     return { text: `${round(systolic)}/${round(diastolic)}`, unit: "mmHg" };
   }
   if (c.parameter === null) {
-    return { text: humanize(c.type), unit: "" };
+    const sum = c.type === "early_warning" ? c.reasons.map(({ text }) => text.match(/^Score (\d+)$/)?.[1]).find(Boolean) : undefined;
+    return { text: humanize(c.type), unit: sum ? `score ${sum}` : "" };
   }
   const name = short[c.parameter] ?? (c.parameter === "weight_kg" ? "" : values.find((v) => v.field === c.parameter)?.name ?? "");
   return { text: `${name} ${round(displayed(c.values[c.parameter], c.unit ?? ""))}`.trim(), unit: unitOf(c.unit ?? "") };

@@ -104,7 +104,7 @@ export function Panel({ row, at, count, work }) {
         row=${row} again=${() => setRevision((n) => n + 1)} />
       <${LastNote} data=${data} />`}
     <details class="factors"><summary>Why ${row.risk_score}?</summary><ul>${row.risk_factors.map((factor) => html`<li key=${factor.factor}>
-      <strong>${scoreShare(factor, row.handling)}</strong> ${factor.detail}</li>`)}</ul></details>
+      <strong>${scoreShare(factor, row.risk_factors)}</strong> ${factor.detail}</li>`)}</ul></details>
     <p><${ZoneNote} /></p>
   </${Drawer}>`;
 }

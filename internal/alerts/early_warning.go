@@ -1,0 +1,289 @@
+package alerts
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// TypeEarlyWarning is the alert about several values that together mean danger. It is also the parameter of these alerts.
+const TypeEarlyWarning = "early_warning"
+
+// The early warning score is the part of NEWS2 that home devices measure: saturation, systolic pressure, pulse and temperature. Respiration,
+// oxygen and consciousness are not measured, so the true score is at least as high. Source: Royal College of Physicians, NEWS2, 2017, charts 1
+// and 2; docs/decisions/alerts.md, "Early warning score".
+const (
+	earlyWarningUrgent = 5
+	// EarlyWarningEmergency is the sum from which a response is an emergency, and EarlyWarningHighest the sum of four extreme values.
+	EarlyWarningEmergency = 7
+	EarlyWarningHighest   = 12
+	extremePoints         = 3
+	earlyWarningWindow    = time.Hour
+)
+
+// pointBand gives points to values from a value on.
+type pointBand struct {
+	from   float64
+	points int
+}
+
+// news2 has the bands of each parameter in ascending order, and the precision of the chart.
+var news2 = map[*vitals.Parameter][]pointBand{
+	vitals.SpO2:         {{0, 3}, {92, 2}, {94, 1}, {96, 0}},
+	vitals.Systolic:     {{0, 3}, {91, 2}, {101, 1}, {111, 0}, {220, 3}},
+	vitals.Pulse:        {{0, 3}, {41, 1}, {51, 0}, {91, 1}, {111, 2}, {131, 3}},
+	vitals.TemperatureC: {{0, 3}, {35.1, 1}, {36.1, 0}, {38.1, 1}, {39.1, 2}},
+}
+
+// spo2Scale2 is for a target saturation of 88 to 92 %, breathing air: whether the patient has oxygen is not known.
+var spo2Scale2 = []pointBand{{0, 3}, {84, 2}, {86, 1}, {88, 0}}
+
+// EarlyWarningParameters are those that are scored, in the order of the message.
+var EarlyWarningParameters = []*vitals.Parameter{vitals.SpO2, vitals.Systolic, vitals.Pulse, vitals.TemperatureC}
+
+// EarlyWarningRules are what the score of a patient depends on besides the values.
+type EarlyWarningRules struct {
+	// Scale2: the template for chronic hypercapnia is in force.
+	Scale2  bool
+	InForce Thresholds
+	// Own are the patient's own bounds. A single extreme value within them is expected.
+	Own Bounds
+}
+
+// ScoredValue is a measured value of a parameter that is scored.
+type ScoredValue struct {
+	Of            *vitals.Parameter
+	Value         float64
+	At            time.Time
+	Typed         bool // by the patient
+	ObservationID string
+}
+
+// EarlyWarning is the score of the values within an hour. Level is "" if it calls for nobody.
+type EarlyWarning struct {
+	Level         Level
+	Sum           int
+	At            time.Time // of the newest value, which is of the observation
+	ObservationID string
+	Values        []ScoredValue // one per parameter, in the order of EarlyWarningParameters
+	points        []int
+}
+
+func (r EarlyWarningRules) points(p *vitals.Parameter, value float64) (points int) {
+	decimals, bands := 0, news2[p]
+	if p == vitals.TemperatureC {
+		decimals = 1
+	}
+	if p == vitals.SpO2 && r.Scale2 {
+		bands = spo2Scale2
+	}
+	value = vitals.RoundHalfUp(value, decimals)
+	for _, band := range bands {
+		if value >= band.from {
+			points = band.points
+		}
+	}
+	return points
+}
+
+// alone reports whether a single extreme value calls for a clinician: it raised no critical alert, and no bounds of the patient's own allow it.
+func (r EarlyWarningRules) alone(v ScoredValue) bool {
+	level, _, _ := breach(v.Of, v.Value, r.InForce.Of(v.Of))
+	return level == Warning || level == "" && !r.Own.IsConfigured(v.Of.Group)
+}
+
+// assess scores values, one per parameter.
+func (r EarlyWarningRules) assess(values []ScoredValue) (w EarlyWarning) {
+	w.Values = values
+	extreme := false
+	for _, v := range values {
+		points := r.points(v.Of, v.Value)
+		w.points = append(w.points, points)
+		w.Sum += points
+		extreme = extreme || points == extremePoints && r.alone(v)
+		if !v.At.Before(w.At) {
+			w.At, w.ObservationID = v.At, v.ObservationID
+		}
+	}
+	switch {
+	case w.Sum >= EarlyWarningEmergency:
+		w.Level = Critical
+	case w.Sum >= earlyWarningUrgent || extreme:
+		w.Level = Warning
+	}
+	return w
+}
+
+// exceeds reports whether the score is graver than another.
+func (w EarlyWarning) exceeds(other EarlyWarning) bool {
+	return w.Level == Critical && other.Level != Critical || w.Level == other.Level && w.Sum > other.Sum || other.Level == ""
+}
+
+// threshold is the sum that was met; for a single extreme value the sum that was not.
+func (w EarlyWarning) threshold() int {
+	if w.Level == Critical {
+		return EarlyWarningEmergency
+	}
+	return earlyWarningUrgent
+}
+
+// Finding returns the finding of a score that calls for somebody; its message names the parts.
+func (w EarlyWarning) Finding() Finding {
+	var parts []string
+	for i, v := range w.Values {
+		if w.points[i] > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s %s (%d)", v.Of.Label, vitals.FormatNumber(v.Value), v.Of.Range.Unit, w.points[i]))
+		}
+	}
+	what := fmt.Sprintf("Early warning score %d is at or above the %s limit %d", w.Sum, w.Level, w.threshold())
+	if w.Sum < earlyWarningUrgent {
+		what = fmt.Sprintf("Early warning score %d, of one value alone", w.Sum)
+		if len(parts) > 1 {
+			what = fmt.Sprintf("Early warning score %d, one value scores %d", w.Sum, extremePoints)
+		}
+	}
+	return Finding{
+		Type: TypeEarlyWarning, Level: w.Level, Parameter: TypeEarlyWarning, Value: float64(w.Sum), Threshold: float64(w.threshold()),
+		Message: what + ": " + strings.Join(parts, ", ") + ".",
+	}
+}
+
+// Reported returns the scored values by column, and their points.
+func (w EarlyWarning) Reported() (phi.Text, error) {
+	fields, points := map[string]any{}, map[string]int{}
+	for i, v := range w.Values {
+		fields[v.Of.Column], points[v.Of.Column] = v.Value, w.points[i]
+	}
+	fields["points"] = points
+	text, err := json.Marshal(fields)
+	return phi.Text(text), err
+}
+
+// Origin is the patient if only the patient reported the values.
+func (w EarlyWarning) Origin() vitals.Origin {
+	if slices.ContainsFunc(w.Values, func(v ScoredValue) bool { return !v.Typed }) {
+		return vitals.OriginDevice
+	}
+	return vitals.OriginPatient
+}
+
+// EarlyWarningRun is a run of scores that call for somebody. Worst is the gravest whose values are of the last hour; its Level is "" if none is.
+type EarlyWarningRun struct {
+	Since time.Time
+	Worst EarlyWarning
+	// parts are the parameters that scored; true if only the patient reported them.
+	parts map[*vitals.Parameter]bool
+}
+
+// Run returns the run that lasts, of a patient's values in order of measurement. A run ends when fresh values of all its parts, at least as
+// reliable, no longer score. It depends on times of measurement alone, not on the order of arrival.
+func (r EarlyWarningRules) Run(history []ScoredValue, now time.Time) (run EarlyWarningRun, lasts bool) {
+	latest := newestValues{}
+	for i, v := range history {
+		latest.add(v)
+		if i+1 < len(history) && history[i+1].At.Equal(v.At) {
+			continue // the parts of one reading are scored together
+		}
+		from := v.At.Add(-earlyWarningWindow)
+		switch found := r.assess(latest.within(r, from)); {
+		case found.Level != "":
+			if !lasts {
+				run, lasts = EarlyWarningRun{Since: v.At, parts: map[*vitals.Parameter]bool{}}, true
+			}
+			run.extend(found)
+			if from.Before(now.Add(-earlyWarningWindow)) {
+				found = r.assess(latest.within(r, now.Add(-earlyWarningWindow)))
+			}
+			if found.Level != "" && found.exceeds(run.Worst) {
+				run.Worst = found
+			}
+		case lasts && latest.isFresh(run, from):
+			lasts = false
+		}
+	}
+	return run, lasts
+}
+
+// CallsFor reports whether the values within an hour before a time call for at least a level.
+func (r EarlyWarningRules) CallsFor(level Level, history []ScoredValue, at time.Time) bool {
+	latest := newestValues{}
+	for _, v := range history {
+		if !v.At.After(at) {
+			latest.add(v)
+		}
+	}
+	found := r.assess(latest.within(r, at.Add(-earlyWarningWindow))).Level
+	return found == level || found == Critical
+}
+
+func (run *EarlyWarningRun) extend(w EarlyWarning) {
+	for i, v := range w.Values {
+		if typed, scored := run.parts[v.Of]; w.points[i] > 0 {
+			run.parts[v.Of] = v.Typed && (typed || !scored)
+		}
+	}
+}
+
+// newestValues are, by parameter, the newest value and the newest that not only the patient reported.
+type newestValues map[*vitals.Parameter]*[2]ScoredValue
+
+func (n newestValues) add(v ScoredValue) {
+	if n[v.Of] == nil {
+		n[v.Of] = &[2]ScoredValue{}
+	}
+	n[v.Of][0] = v
+	if !v.Typed {
+		n[v.Of][1] = v
+	}
+}
+
+// within returns the values since a time that count: what the patient typed does not hide a graver value of a device.
+func (n newestValues) within(r EarlyWarningRules, from time.Time) (values []ScoredValue) {
+	for _, p := range EarlyWarningParameters {
+		if n[p] == nil || n[p][0].At.Before(from) {
+			continue
+		}
+		v, verified := n[p][0], n[p][1]
+		if verified.Of != nil && !verified.At.Before(from) && r.points(p, verified.Value) > r.points(p, v.Value) {
+			v = verified
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// isFresh reports whether all parts of a run were measured again since a time, at least as reliably.
+func (n newestValues) isFresh(run EarlyWarningRun, from time.Time) bool {
+	for p, typed := range run.parts {
+		newest := n[p][1]
+		if typed {
+			newest = n[p][0]
+		}
+		if newest.Of == nil || newest.At.Before(from) {
+			return false
+		}
+	}
+	return true
+}
+
+// MayBeEarlyWarning reports whether values within an hour may call for somebody, by the stricter scale.
+func MayBeEarlyWarning(values []ScoredValue) bool {
+	rules, sum := EarlyWarningRules{}, 0
+	for _, v := range values {
+		points := rules.points(v.Of, v.Value)
+		if sum += points; points == extremePoints {
+			return true
+		}
+	}
+	return sum >= earlyWarningUrgent
+}
+
+// IsScored reports whether a parameter counts for a patient: it has bounds. A group without any is switched off.
+func (r EarlyWarningRules) IsScored(p *vitals.Parameter) bool {
+	return r.InForce.Of(p) != vitals.Limits{}
+}

@@ -1,0 +1,329 @@
+package ingest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Whom the early warning score is for: NEWS2 is not for children under 16 or for pregnancy, and has a scale of its own for patients at risk
+// of hypercapnia. Source: Royal College of Physicians, NEWS2, 2017; docs/decisions/alerts.md, "Early warning score".
+const (
+	youngestScored    = 16
+	templateOfCOPD    = "copd"
+	templatePregnancy = "pregnancy"
+	// earlyWarningHistory is how long a run may last: after a day an earlier answer no longer covers a patient who is as ill.
+	earlyWarningHistory = 24 * time.Hour
+)
+
+// pregnancyCodes begin the diagnoses of pregnancy, childbirth and the puerperium. Source: ICD-10-CM, chapter 15, Z33.1, Z34, Z39, Z3A.
+var pregnancyCodes = []string{"O", "Z33.1", "Z34", "Z39", "Z3A"}
+
+// scoredKinds are the kinds that measure a scored parameter.
+var scoredKinds = func() (kinds []vitals.Kind) {
+	for _, p := range alerts.EarlyWarningParameters {
+		for _, kind := range p.Kinds {
+			if !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	return kinds
+}()
+
+// updateEarlyWarning makes the early warnings those of the patient's readings, after one was stored. It queries nothing unless values of the
+// last hour, or an open early warning, may call for it, which is rare.
+func (e *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r confirmedReading, after triage.PatientSnapshot, now time.Time) error {
+	if !e.rules.EarlyWarning || !slices.Contains(scoredKinds, r.observation.Reading.Kind) || !mayCallForHelp(after, now) {
+		return nil
+	}
+	changed, err := e.correctEarlyWarnings(tx, b, r.observation.PatientID, r.patient.row, r.by, now)
+	if err != nil || !changed {
+		return err
+	}
+	r.patient.snapshot = nil // its alerts have changed
+	_, err = triage.Rescore(tx, r.observation.PatientID, now)
+	return err
+}
+
+// mayCallForHelp reports whether an early warning is open, or the latest values, of any origin or verified, may be one.
+func mayCallForHelp(p triage.PatientSnapshot, now time.Time) bool {
+	if slices.ContainsFunc(p.Open, func(a alerts.Open) bool { return a.Type == alerts.TypeEarlyWarning }) {
+		return true
+	}
+	for _, raised := range []vitals.Origin{vitals.OriginPatient, vitals.OriginDevice} {
+		var recent []alerts.ScoredValue
+		for _, parameter := range alerts.EarlyWarningParameters {
+			if value, at := p.Latest.ResolvingValue(parameter, raised); value != nil && now.Sub(at) <= earlyWarningHistory {
+				recent = append(recent, alerts.ScoredValue{Of: parameter, Value: *value, At: at})
+			}
+		}
+		if alerts.MayBeEarlyWarning(recent) {
+			return true
+		}
+	}
+	return false
+}
+
+// correctEarlyWarnings compares the stored early warnings with the readings of the last day: it ends those whose run is over, raises the one
+// that is missing, and replaces a warning by a critical alert when the sum rises. It reports whether an alert changed.
+func (e *ReadingStore) correctEarlyWarnings(tx core.App, b *writeBatch, patientID string, row patientRow, by audit.Actor, now time.Time) (changed bool, err error) {
+	rules, history, isScored, err := e.loadScoredValues(tx, patientID, row, now)
+	if err != nil || !isScored {
+		return false, err
+	}
+	raised, err := collections.AlertsMeasuredSince(tx, patientID, alerts.TypeEarlyWarning, now.Add(-earlyWarningHistory))
+	if err != nil {
+		return false, err
+	}
+	w := earlyWarningWriter{tx: tx, batch: b, patientID: patientID, row: row, by: by, now: now}
+	run, lasts := rules.Run(history, now)
+	var covering []*collections.Alert
+	for _, alert := range raised {
+		switch {
+		case lasts && !alert.MeasuredAt().Before(run.Since):
+			covering = append(covering, alert)
+		case alerts.Status(alert.Status()) == alerts.StatusActive:
+			if err := w.end(alert, ""); err != nil {
+				return false, err
+			}
+		}
+	}
+	if lasts && run.Worst.Level != "" {
+		err = w.raise(run.Worst, covering)
+	}
+	return w.changed, err
+}
+
+// earlyWarningWriter writes the early warnings of one patient.
+type earlyWarningWriter struct {
+	tx        core.App
+	batch     *writeBatch
+	patientID string
+	row       patientRow
+	by        audit.Actor
+	now       time.Time
+	changed   bool
+}
+
+// raise stores an alert about a score unless an alert of its run is as grave; that one then shows the worst score of the run.
+func (w *earlyWarningWriter) raise(worst alerts.EarlyWarning, covering []*collections.Alert) error {
+	for _, alert := range covering {
+		if alert.Level() != string(worst.Level) && alert.Level() != string(alerts.Critical) {
+			continue
+		}
+		return w.refresh(alert, worst)
+	}
+	for _, alert := range covering { // a warning of the run: the patient is worse
+		if alerts.Status(alert.Status()) == alerts.StatusActive {
+			if err := w.end(alert, alerts.ReasonSuperseded); err != nil {
+				return err
+			}
+		}
+	}
+	return w.store(worst, len(covering) > 0)
+}
+
+// refresh shows a greater sum, and after an acknowledgment the time of the newest score, in the alert of the run.
+func (w *earlyWarningWriter) refresh(alert *collections.Alert, worst alerts.EarlyWarning) error {
+	value, status := alert.Value(), alerts.Status(alert.Status())
+	isWorse := value == nil || float64(worst.Sum) > *value
+	isNewer := status == alerts.StatusAcknowledged && alert.Level() == string(worst.Level) && worst.At.After(alert.MeasuredAt())
+	if status != alerts.StatusActive && status != alerts.StatusAcknowledged || alert.Level() != string(worst.Level) || !isWorse && !isNewer {
+		return nil
+	}
+	reported, err := worst.Reported()
+	if err != nil {
+		return err
+	}
+	finding := worst.Finding()
+	w.changed = true
+	if err := alert.StoreFinding(w.tx, finding.Value, phi.Text(finding.Message), reported, worst.ObservationID, worst.At, w.now); err != nil {
+		return err
+	}
+	changes := audit.Changes{}
+	changes.Record("value", formatOptional(value), vitals.FormatNumber(finding.Value))
+	return w.audit(audit.AlertNote, alert.Id, changes)
+}
+
+func formatOptional(value *float64) string {
+	if value == nil {
+		return ""
+	}
+	return vitals.FormatNumber(*value)
+}
+
+// end resolves an alert, because its run is over or a graver alert replaces it.
+func (w *earlyWarningWriter) end(alert *collections.Alert, reason string) error {
+	w.changed = true
+	if ended, err := collections.ResolveAlert(w.tx, alert.Id, string(alerts.StatusAutoResolved), alerts.System, w.now); err != nil || !ended {
+		return err
+	}
+	if reason != "" {
+		if err := alert.Retract(w.tx, reason, w.now); err != nil {
+			return err
+		}
+	}
+	return w.audit(audit.AlertAutoResolve, alert.Id, nil)
+}
+
+func (w *earlyWarningWriter) audit(event audit.Event, alertID string, changes audit.Changes) error {
+	return w.batch.trail.Add(audit.Entry{
+		Event: event, Actor: systemActor(w.by), ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10),
+		PatientID: w.patientID, Changes: changes,
+	}, w.now)
+}
+
+// store raises an alert: an emergency joins or opens a stat escalation, any other score an urgent one.
+func (w *earlyWarningWriter) store(worst alerts.EarlyWarning, isWorse bool) error {
+	snapshot, err := triage.ReadSnapshot(w.tx, w.patientID, nil, w.now)
+	if err != nil {
+		return err
+	}
+	reported, err := worst.Reported()
+	if err != nil {
+		return err
+	}
+	w.changed = true
+	o := Observation{ID: worst.ObservationID, PatientID: w.patientID}
+	draft := alerts.Draft{
+		PatientID: w.patientID, ObservationID: o.ID, Finding: worst.Finding(), MeasuredAt: worst.At, Origin: worst.Origin(), ReportedValues: reported,
+		WorseThanNotified: isWorse, Urgent: worst.Level != alerts.Critical,
+	}
+	active, open := snapshot.SystemEscalation()
+	effects := Effects{Observation: o, PatientLabel: w.row.label(w.patientID)}
+	switch {
+	case draft.Urgent && open:
+		draft.Urgent, draft.EscalationID = false, active.ID
+	case draft.Urgent:
+		effects.Escalation = &escalations.Decision{Open: escalations.Draft{
+			PatientID: w.patientID, Priority: escalations.Urgent, Reason: phi.Text(draft.Finding.Message), AssignedTo: w.row.PrimaryProvider,
+		}}
+	case open && active.Priority != escalations.Stat:
+		draft.WorseThanNotified = true
+	}
+	effects.Alerts = []alerts.Draft{draft}
+	if worst.Level == alerts.Critical {
+		effects.decideEscalation(snapshot, w.row.PrimaryProvider, w.now)
+	}
+	a := effectsWriter{tx: w.tx, batch: w.batch, effects: effects, by: w.by, now: w.now}
+	return a.storeAlerts()
+}
+
+// loadScoredValues reads a patient's scored values of the last day, in order of measurement, and the rules for them; isScored is false for
+// patients whom the score is not for.
+func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patientRow, now time.Time) (
+	rules alerts.EarlyWarningRules, history []alerts.ScoredValue, isScored bool, err error,
+) {
+	codes, own, err := collections.ScoringFacts(tx, patientID)
+	if err != nil {
+		return rules, nil, false, err
+	}
+	applied, err := collections.ParseAppliedTemplates(own.Templates)
+	if err != nil {
+		return rules, nil, false, err
+	}
+	if e.isYoung(patientID, row, now) || isPregnant(codes, applied) {
+		return rules, nil, false, nil
+	}
+	if rules.Own, err = alerts.ParseBounds(own.Bounds); err != nil {
+		return rules, nil, false, err
+	}
+	snapshot, err := triage.ReadSnapshot(tx, patientID, nil, now)
+	if err != nil {
+		return rules, nil, false, err
+	}
+	rules.InForce, rules.Scale2 = snapshot.Thresholds, inForce(applied, templateOfCOPD)
+	records, err := collections.ObservationsAfter(tx, patientID, scoredKinds, now.Add(-earlyWarningHistory))
+	for _, record := range records {
+		o := ObservationFromRecord(record)
+		for _, p := range alerts.EarlyWarningParameters {
+			if value := o.Reading.Value(p); value != nil && rules.IsScored(p) {
+				history = append(history, alerts.ScoredValue{
+					Of: p, Value: *value, At: o.Reading.MeasuredAt, Typed: o.Origin == vitals.OriginPatient, ObservationID: o.ID,
+				})
+			}
+		}
+	}
+	return rules, history, true, err
+}
+
+// isYoung reports whether the patient is under 16; an unknown age is an adult's.
+func (e *ReadingStore) isYoung(patientID string, row patientRow, now time.Time) bool {
+	stored, err := collections.OpenValue(row.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
+	if err != nil {
+		return false
+	}
+	born, err := time.Parse(time.DateOnly, stored)
+	today := now.In(collections.Zone(row.TimeZone, e.rules.PracticeZone)).Format(time.DateOnly)
+	return err == nil && today < born.AddDate(youngestScored, 0, 0).Format(time.DateOnly)
+}
+
+func isPregnant(codes []string, applied []collections.AppliedTemplate) bool {
+	return inForce(applied, templatePregnancy) || slices.ContainsFunc(codes, func(code string) bool {
+		return slices.ContainsFunc(pregnancyCodes, func(begin string) bool { return strings.HasPrefix(code, begin) })
+	})
+}
+
+// inForce reports whether the template of a key, or a practice's variant of it, was applied.
+func inForce(applied []collections.AppliedTemplate, key string) bool {
+	return slices.ContainsFunc(applied, func(t collections.AppliedTemplate) bool { return t.Key == key || strings.HasPrefix(t.Key, key+"_") })
+}
+
+// recheckEarlyWarnings corrects the early warnings after a reading with scored values was retracted. What the others do not support is
+// retracted with its escalation.
+func (w *retraction) recheckEarlyWarnings() error {
+	if !w.readings.rules.EarlyWarning || !slices.Contains(scoredKinds, w.observation.Reading.Kind) {
+		return nil
+	}
+	raised, err := collections.AlertsMeasuredSince(w.tx, w.observation.PatientID, alerts.TypeEarlyWarning, w.now.Add(-earlyWarningHistory))
+	if err != nil {
+		return err
+	}
+	ownRetracted := slices.ContainsFunc(w.retracted, func(a *collections.Alert) bool { return a.Type() == alerts.TypeEarlyWarning })
+	if len(raised) == 0 && !ownRetracted {
+		return nil
+	}
+	row, err := loadPatientRow(w.tx, w.observation.PatientID)
+	if err != nil {
+		return err
+	}
+	rules, history, isScored, err := w.readings.loadScoredValues(w.tx, w.observation.PatientID, row, w.now)
+	if err != nil || !isScored {
+		return err
+	}
+	var unsupported []*collections.Alert
+	for _, alert := range raised {
+		if open := alerts.Status(alert.Status()); open != alerts.StatusActive && open != alerts.StatusAcknowledged ||
+			rules.CallsFor(alerts.Level(alert.Level()), history, alert.MeasuredAt()) {
+			continue
+		}
+		if err := retractionOf(alert).apply(w.tx, w.by, w.now); err != nil {
+			return err
+		}
+		unsupported = append(unsupported, alert)
+	}
+	w.retracted = append(w.retracted, unsupported...)
+	if err := escalations.RetractAlerts(w.tx, unsupported, "reading was entered in error", w.by, w.now); err != nil {
+		return err
+	}
+	b, err := newWriteBatch(w.tx)
+	if err != nil {
+		return err
+	}
+	if _, err := w.readings.correctEarlyWarnings(w.tx, b, w.observation.PatientID, row, w.by, w.now); err != nil {
+		return err
+	}
+	return b.trail.Store()
+}
