@@ -130,9 +130,9 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		SendHeartRate: settings.FHIR.SendHeartRate, SendDevice: settings.FHIR.SendDevice,
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
 		LateAfter:            settings.Clinical.LateReadingAfter, IrregularHeartbeats: settings.Clinical.IrregularHeartbeats,
-		EarlyWarning:    settings.Clinical.EarlyWarning,
 		Suspect:         vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
 		ConfirmReadings: settings.Clinical.ConfirmReadings, WarningPush: alerts.WarningPush(settings.Clinical.WarningPush),
+		EarlyWarning: settings.Clinical.EarlyWarning,
 	})
 	s.live, s.exports = s.newLive(), s.newExports()
 	if s.warehouse, err = s.newWarehouse(sealer); err != nil {

@@ -171,7 +171,7 @@ func TestStoryEarlyWarningAcknowledged(t *testing.T) {
 
 // A reading entered in error takes its points with it.
 func TestStoryEarlyWarningRetraction(t *testing.T) {
-	for i, want := range [][]string{{"3 warning"}, {"5 warning"}, {"7 critical"}} { // without the pressure, the saturation, the temperature
+	for i, want := range [][]string{{"4 warning"}, {"5 warning"}, {"7 critical"}} { // without the pressure, the saturation, the temperature
 		c := newScoringClinic(t)
 		patient := c.enroll(nil)
 		var ids []any

@@ -139,16 +139,16 @@ func TestStoryFutureClockGainRanks(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)
 	c.now = at
-	c.postEvent(t, weight(at.Add(time.Hour), 86)).want(400) // 6.1 kg more, 4.6 is critical: depth 0.2 + 0.8 × 1.5 ÷ 9.2
+	c.postEvent(t, weight(at.Add(time.Hour), 86)).want(400) // 6.1 kg more, 4.6 is critical: depth 0.1 + 0.9 × 1.5 ÷ 9.2
 	wantIn(t, c.implausible(patient), object{"parameter": "weight_change", "value": 6.1})
-	if got := c.score(patient)["risk_score"]; got != 91.0 {
-		t.Errorf("ranked %v, want 86 + 14 × 0.33", got)
+	if got := c.score(patient)["risk_score"]; got != 89.0 {
+		t.Errorf("ranked %v, want 86 + 14 × 0.25", got)
 	}
 	id := c.implausible(patient)
 	c.request(authz.Provider, "POST", "/alerts/"+formatID(id)+"/acknowledge/", nil).want(200)
 	c.request(authz.Provider, "PATCH", "/escalations/1/", object{"status": "resolved", "resolution_notes": "Called."}).want(200)
-	if got := c.score(patient); got["risk_score"] != 79.0 {
-		t.Errorf("acknowledged it ranks %v, want 76 + 9 × 0.33", got)
+	if got := c.score(patient); got["risk_score"] != 78.0 {
+		t.Errorf("acknowledged it ranks %v, want 76 + 9 × 0.25", got)
 	}
 }
 

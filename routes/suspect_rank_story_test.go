@@ -32,7 +32,7 @@ func TestStorySuspectRanksAmongWarnings(t *testing.T) {
 			row := func() object { return c.request(authz.Nurse, "GET", "/triage/patients/", nil).results()[0] }
 			wantIn(t, row(), object{"risk_level": "normal"})
 			doubted := c.sendWeight("GW-1", test.kg, at).wantAt(object{"review_state": "suspect"}).at("id")
-			wantIn(t, row(), object{"risk_level": "warning", "risk_score": 51.0, "handling": nil, "latest_vitals.weight.weight_kg": nil})
+			wantIn(t, row(), object{"risk_level": "warning", "risk_score": 52.0, "handling": nil, "latest_vitals.weight.weight_kg": nil})
 			test.answer(c, patient, doubted)
 			if got := row()["risk_level"]; got != test.then {
 				t.Errorf("answered: %v, want %s", got, test.then)

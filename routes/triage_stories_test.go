@@ -70,14 +70,14 @@ func TestStoryWorstFirst(t *testing.T) {
 			c.request(authz.Nurse, "POST", "/escalations/", object{"patient_id": open, "priority": "stat", "reason": "Fell at home."}).want(201)
 			c.measured("spo2", low, `"spo2":70`, 0)
 
-			c.wantOrder("unanswered", c.rescored(), "Low 94 critical unanswered", "Old 87 critical unanswered", "Open 86 critical unanswered",
+			c.wantOrder("unanswered", c.rescored(), "Low 98 critical unanswered", "Old 88 critical unanswered", "Open 86 critical unanswered",
 				"Warned 75 warning <nil>", "Silent 0 no_data <nil>")
 			row := c.request(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", low), nil).results()[0]
 			factors := map[string]any{}
 			for _, factor := range row["risk_factors"].([]any) {
 				factors[factor.(object)["factor"].(string)] = factor.(object)["points"]
 			}
-			if factors["floor"] != 86.0 || factors["danger"] != 8.0 {
+			if factors["floor"] != 86.0 || factors["danger"] != 12.0 {
 				t.Errorf("its reasons are %v", factors)
 			}
 			for level, want := range map[string]int{"critical": 3, "warning": 1, "normal": 0, "no_data": 1} {
@@ -88,18 +88,18 @@ func TestStoryWorstFirst(t *testing.T) {
 			}
 
 			c.answerAll(low)
-			c.wantOrder("answered", c.rescored(), "Old 87 critical unanswered", "Open 86 critical unanswered", "Low 81 critical handled",
+			c.wantOrder("answered", c.rescored(), "Old 88 critical unanswered", "Open 86 critical unanswered", "Low 84 critical handled",
 				"Warned 75 warning <nil>", "Silent 0 no_data <nil>")
 			c.request(authz.Nurse, "POST", "/triage/patients/"+low+"/review/", nil).want(200).wantAt(object{"handling": "handled", "needs_review": true})
 			c.wantLive(low, `"handling":"handled"`)
 			c.measured("spo2", silent, `"spo2":87`, 23*time.Hour)
 			c.answerAll(silent)
-			c.wantOrder("both answered", c.rescored(), "Old 87 critical unanswered", "Open 86 critical unanswered", "Low 81 critical handled",
-				"Silent 77 critical handled", "Warned 75 warning <nil>")
+			c.wantOrder("both answered", c.rescored(), "Old 88 critical unanswered", "Open 86 critical unanswered", "Low 84 critical handled",
+				"Silent 79 critical handled", "Warned 75 warning <nil>")
 
 			c.now = c.now.Add(24 * time.Hour)
 			got := c.rescored() // still critical after exactly one day, and not after more
-			if i := slices.Index(got, "Low 79 critical handled"); i != 2 || len(got) != 5 {
+			if i := slices.Index(got, "Low 80 critical handled"); i != 2 || len(got) != 5 {
 				t.Errorf("a day later: %v", got)
 			}
 			c.now = c.now.Add(time.Second)
@@ -187,7 +187,7 @@ func TestStoryNormalReadingAnswersNothing(t *testing.T) {
 	patient := c.enroll(nil)
 	c.measured("bp", patient, `"systolic":181,"diastolic":160`, 10*time.Minute)
 	c.measured("bp", patient, `"systolic":120,"diastolic":80`, 5*time.Minute)
-	c.wantOrder("after one normal reading", c.rescored(), "Lovelace 94 critical unanswered")
+	c.wantOrder("after one normal reading", c.rescored(), "Lovelace 92 critical unanswered")
 	c.measured("bp", patient, `"systolic":120,"diastolic":80`, time.Minute)
 	c.wantOrder("resolved, the escalation open", c.rescored(), "Lovelace 86 critical unanswered")
 	c.answerAll(patient)
@@ -207,7 +207,7 @@ func TestStoryGainRanks(t *testing.T) {
 		}
 	}
 	rows := c.rescored()
-	if rows[0] != "More 94 critical unanswered" || rows[1] != "Less 89 critical unanswered" || strings.Contains(rows[2], "critical") {
+	if rows[0] != "More 94 critical unanswered" || rows[1] != "Less 88 critical unanswered" || strings.Contains(rows[2], "critical") {
 		t.Errorf("%v", rows)
 	}
 }
@@ -217,7 +217,7 @@ func TestStoryDangerFollowsThresholds(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(nil)
 	c.measured("spo2", patient, `"spo2":84`, 0)
-	c.wantOrder("by the defaults", c.rescored(), "Lovelace 90 critical unanswered")
+	c.wantOrder("by the defaults", c.rescored(), "Lovelace 95 critical unanswered")
 	c.request(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "COPD", "pulse_oximetry": object{"low": 86, "critical_low": 80}}).want(200)
 	c.wantOrder("by the patient's own", c.rescored(), "Lovelace 86 critical unanswered")
 	c.answerAll(patient)

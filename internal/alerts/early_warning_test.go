@@ -21,9 +21,10 @@ func scored(p *vitals.Parameter, value float64, ago time.Duration) alerts.Scored
 func pointsOf(t *testing.T, rules alerts.EarlyWarningRules, p *vitals.Parameter, value float64) int {
 	t.Helper()
 	history, base := []alerts.ScoredValue{scored(p, value, 0)}, 0
-	for other, points := range map[*vitals.Parameter][2]float64{vitals.Systolic: {95, 2}, vitals.Pulse: {115, 2}, vitals.TemperatureC: {39.5, 2}, vitals.SpO2: {84, 2}} {
+	twoPoints := map[*vitals.Parameter]float64{vitals.Systolic: 95, vitals.Pulse: 115, vitals.TemperatureC: 39.5, vitals.SpO2: 84}
+	for other, value := range twoPoints {
 		if other != p && (other != vitals.SpO2 || rules.Scale2) {
-			history, base = append(history, scored(other, points[0], 0)), base+int(points[1])
+			history, base = append(history, scored(other, value, 0)), base+2
 		}
 	}
 	run, lasts := rules.Run(history, scoredAt)
@@ -96,8 +97,8 @@ func TestEarlyWarningOfAnyHistory(t *testing.T) {
 		}
 		run, lasts := (alerts.EarlyWarningRules{}).Run(history, scoredAt)
 		if worst := run.Worst; lasts && worst.Level != "" {
-			f := worst.Finding()
-			if (f.Level == alerts.Critical) != (worst.Sum >= 7) || f.Threshold != map[alerts.Level]float64{alerts.Critical: 7, alerts.Warning: 5}[f.Level] || len(f.Message) > 500 {
+			f, bound := worst.Finding(), map[alerts.Level]float64{alerts.Critical: 7, alerts.Warning: 5}
+			if (f.Level == alerts.Critical) != (worst.Sum >= 7) || f.Threshold != bound[f.Level] || len(f.Message) > 500 {
 				t.Fatalf("%+v", f)
 			}
 			for _, v := range worst.Values {

@@ -92,7 +92,7 @@ func TestAssess(t *testing.T) {
 		{"all is well", bloodPressure(120, 80), nil, effects{Score: 1}},
 		{
 			"a warning", bloodPressure(150, 80), nil,
-			effects{Alerts: []raised{{"blood_pressure", "warning", high, false}}, Score: 51, Open: 1},
+			effects{Alerts: []raised{{"blood_pressure", "warning", high, false}}, Score: 62, Open: 1},
 		},
 		{
 			"a critical reading opens an escalation for the primary provider", bloodPressure(185, 80),
@@ -112,7 +112,7 @@ func TestAssess(t *testing.T) {
 				Alerts: []raised{
 					{"blood_pressure", "warning", high, false},
 					{"pulse", "critical", "Pulse 135 bpm is at or above the critical limit 130.", false},
-				}, Score: 89, Open: 2, Active: 1,
+				}, Score: 91, Open: 2, Active: 1,
 				Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: "Pulse 135 bpm is at or above the critical limit 130."},
 			},
 		},
@@ -171,7 +171,7 @@ func TestAssess(t *testing.T) {
 			},
 			effects{
 				Alerts: []raised{{"weight", "critical", "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg.", false}},
-				Score:  89, Open: 1, Active: 1,
+				Score:  88, Open: 1, Active: 1,
 				Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg."},
 			},
 		},
@@ -223,7 +223,7 @@ func TestAssessTriageRow(t *testing.T) {
 	for _, factor := range e.TriageRow.Score.Factors {
 		points[factor.Factor] = factor.Points
 	}
-	if diff := cmp.Diff(map[string]float64{"vitals": 30, "alerts": 12.5, "floor": 51}, points); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"vitals": 30, "alerts": 12.5, "floor": 51, "danger": 14}, points); diff != "" {
 		t.Error(diff)
 	}
 	if latest, _ := e.TriageRow.Latest.Value(vitals.Systolic); latest == nil || *latest != 150 || !e.TriageRow.NeedsReview {

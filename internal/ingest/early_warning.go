@@ -78,7 +78,9 @@ func mayCallForHelp(p triage.PatientSnapshot, now time.Time) bool {
 
 // correctEarlyWarnings compares the stored early warnings with the readings of the last day: it ends those whose run is over, raises the one
 // that is missing, and replaces a warning by a critical alert when the sum rises. It reports whether an alert changed.
-func (e *ReadingStore) correctEarlyWarnings(tx core.App, b *writeBatch, patientID string, row patientRow, by audit.Actor, now time.Time) (changed bool, err error) {
+func (e *ReadingStore) correctEarlyWarnings(
+	tx core.App, b *writeBatch, patientID string, row patientRow, by audit.Actor, now time.Time,
+) (changed bool, err error) {
 	rules, history, isScored, err := e.loadScoredValues(tx, patientID, row, now)
 	if err != nil || !isScored {
 		return false, err

@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,43 +32,49 @@ type measuredValue struct {
 	limits vitals.Limits
 	// The ends of the measurable range.
 	lowest, highest float64
-	// depths are those at the critical bounds.
-	depths boundDepths
+	// low and high are how danger grows beyond the critical bounds.
+	low, high growth
+	// deviation replaces that from limits, if it is set.
+	deviation float64
 }
 
-// boundDepths is how dangerous a value at its critical bound is, low and high, relative to the end of its range: a saturation at the bound
-// harms within minutes, a weight within days. Source: docs/decisions/triage.md, "Critical bands".
-type boundDepths struct{ low, high float64 }
+// growth is how dangerous a value is at a critical bound, relative to the end of its range, and the shape of the growth in between: below 1
+// most of it comes early, above 1 late. A saturation at the bound harms within minutes, a weight within days; a pulse of 36 is nearly the end
+// of its range and harms less than a saturation of 80 in the middle of its own. Source: docs/decisions/triage.md, "Critical bands".
+type growth struct{ atBound, shape float64 }
 
-// otherDepth is the depth at a bound that no source grades.
-const otherDepth = 0.2
+// otherGrowth is for the bounds that no source grades.
+var otherGrowth = growth{0.2, 1}
 
-var depthsAtBounds = map[*vitals.Parameter]boundDepths{
-	vitals.SpO2:         {low: 0.5, high: otherDepth},
-	vitals.Systolic:     {low: 0.5, high: 0.2},
-	vitals.Diastolic:    {low: otherDepth, high: 0.2},
-	vitals.GlucoseMgDL:  {low: 0.45, high: 0.2},
-	vitals.Pulse:        {low: 0.4, high: 0.35},
-	vitals.TemperatureC: {low: 0.3, high: 0.3},
-	vitals.WeightKg:     {low: otherDepth, high: 0.1},
+// growths are those of low and high values.
+var growths = map[*vitals.Parameter][2]growth{
+	vitals.SpO2:         {{0.5, 0.5}, otherGrowth},
+	vitals.Systolic:     {{0.5, 1}, {0.2, 2}},
+	vitals.Diastolic:    {otherGrowth, {0.2, 2}},
+	vitals.GlucoseMgDL:  {{0.45, 1}, {0.2, 3}},
+	vitals.Pulse:        {{0.4, 2}, {0.35, 1}},
+	vitals.TemperatureC: {{0.3, 1}, {0.3, 1}},
+	vitals.WeightKg:     {otherGrowth, {0.1, 1}},
 }
 
-func depthsOf(p *vitals.Parameter) boundDepths {
-	if depths, graded := depthsAtBounds[p]; graded {
-		return depths
+func growthOf(p *vitals.Parameter) (low, high growth) {
+	if graded, found := growths[p]; found {
+		return graded[0], graded[1]
 	}
-	return boundDepths{otherDepth, otherDepth}
+	return otherGrowth, otherGrowth
 }
 
 // boundedValue is a value that is compared with bounds.
 func boundedValue(p *vitals.Parameter, value float64, at time.Time, t alerts.Thresholds) measuredValue {
-	return measuredValue{p.Label, value, at, t.Of(p), p.Range.Min, p.Range.Max, depthsOf(p)}
+	low, high := growthOf(p)
+	return measuredValue{name: p.Label, value: value, at: at, limits: t.Of(p), lowest: p.Range.Min, highest: p.Range.Max, low: low, high: high}
 }
 
 // changeValue is the gain of a parameter watched for changes.
 func changeValue(p *vitals.Parameter, gain float64, at time.Time, t alerts.Thresholds) measuredValue {
 	rule := t.Change(p)
-	made := measuredValue{name: p.Label + " gain", value: gain, at: at, limits: vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}, depths: depthsOf(p)}
+	made := measuredValue{name: p.Label + " gain", value: gain, at: at, limits: vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}}
+	_, made.high = growthOf(p)
 	if rule.CriticalChange != nil {
 		made.highest = changeRangeFactor * *rule.CriticalChange
 	}
@@ -76,17 +83,17 @@ func changeValue(p *vitals.Parameter, gain float64, at time.Time, t alerts.Thres
 
 // depth returns how far a value lies beyond a critical bound, on the way to the end of the range; 0 if it does not.
 func (p measuredValue) depth() (depth, bound float64) {
-	from := func(atBound, past, span float64) float64 {
+	from := func(g growth, past, span float64) float64 {
 		if past >= span { // also if the bound is at or beyond the end
 			return 1
 		}
-		return atBound + (1-atBound)*past/span
+		return g.atBound + (1-g.atBound)*math.Pow(past/span, g.shape)
 	}
 	switch l := p.limits; {
 	case l.Critical != nil && p.value >= *l.Critical:
-		return from(p.depths.high, p.value-*l.Critical, p.highest-*l.Critical), *l.Critical
+		return from(p.high, p.value-*l.Critical, p.highest-*l.Critical), *l.Critical
 	case l.CriticalLow != nil && p.value <= *l.CriticalLow:
-		return from(p.depths.low, *l.CriticalLow-p.value, *l.CriticalLow-p.lowest), *l.CriticalLow
+		return from(p.low, *l.CriticalLow-p.value, *l.CriticalLow-p.lowest), *l.CriticalLow
 	}
 	return 0, 0
 }
@@ -158,7 +165,7 @@ func alertValue(v alerts.Reported, at time.Time, t alerts.Thresholds) measuredVa
 func earlyWarningValue(alert alerts.Open) measuredValue {
 	return measuredValue{
 		name: "Early warning score", value: alert.Value, at: alert.MeasuredAt, limits: vitals.Limits{Critical: new(float64(alerts.EarlyWarningEmergency))},
-		highest: alerts.EarlyWarningHighest, depths: boundDepths{high: 0.5},
+		highest: alerts.EarlyWarningHighest, high: growth{0.5, 1},
 	}
 }
 

@@ -36,18 +36,18 @@ func TestDangerExamples(t *testing.T) {
 		"at the bound":                   {patient(pressure(180, 80)), 89, "Systolic 180, critical at 180, measured 2026-01-15T12:45:00Z."},
 		"at the end of the range":        {patient(pressure(300, 80)), 100, "Systolic 300, critical at 180, measured 2026-01-15T12:45:00Z."},
 		"beyond the range":               {patient(pressure(120, 10)), 100, "Diastolic 10, critical at 40, measured 2026-01-15T12:45:00Z."},
-		"SpO2 70":                        {patient(oximetry(70)), 96, "SpO2 70, critical at 88, measured 2026-01-15T12:45:00Z."},
-		"SpO2 70 of a day ago":           {patient(old(oximetry(70), day)), 91, "SpO2 70, critical at 88, measured 2026-01-14T13:45:00Z."},
-		"SpO2 70 of half a day ago":      {patient(old(oximetry(70), 12*time.Hour+30*time.Minute)), 94, "SpO2 70, critical at 88, measured 2026-01-15T01:15:00Z."},
+		"SpO2 70":                        {patient(oximetry(70)), 98, "SpO2 70, critical at 88, measured 2026-01-15T12:45:00Z."},
+		"SpO2 70 of a day ago":           {patient(old(oximetry(70), day)), 92, "SpO2 70, critical at 88, measured 2026-01-14T13:45:00Z."},
+		"SpO2 70 of half a day ago":      {patient(old(oximetry(70), 12*time.Hour+30*time.Minute)), 95, "SpO2 70, critical at 88, measured 2026-01-15T01:15:00Z."},
 		"SpO2 70 of a week ago":          {patient(old(oximetry(70), 7*day)), 89, "SpO2 70, critical at 88, measured 2026-01-08T13:45:00Z."},
 		"SpO2 70 of two months ago":      {patient(old(oximetry(70), 60*day)), 89, "SpO2 70, critical at 88, measured 2025-11-16T13:45:00Z."},
-		"the worst counts":               {patient(pressureAndPulse(185, 130, 150), oximetry(87)), 93, "SpO2 87, critical at 88, measured 2026-01-15T12:45:00Z."},
-		"worse, but old":                 {patient(old(glucose(20), 10*day), oximetry(80)), 94, "SpO2 80, critical at 88, measured 2026-01-15T12:45:00Z."},
+		"the worst counts":               {patient(pressureAndPulse(185, 130, 150), oximetry(87)), 94, "SpO2 87, critical at 88, measured 2026-01-15T12:45:00Z."},
+		"worse, but old":                 {patient(old(glucose(20), 10*day), oximetry(80)), 96, "SpO2 80, critical at 88, measured 2026-01-15T12:45:00Z."},
 		"a gain of twice the critical":   {gained, 94, "Weight gain 9.2, critical at 4.6, measured 2026-01-15T12:45:00Z."},
 		"a bound at the end":             {atEnd, 100, "Systolic 300, critical at 300, measured 2026-01-15T12:45:00Z."},
 		"bounds that are switched off":   {off, 86, ""},
-		"a half is rounded up":           {patient(pressure(120, 125)), 90, "Diastolic 125, critical at 120, measured 2026-01-15T12:45:00Z."},
-		"a time in the future is no age": {patient(old(oximetry(70), -time.Minute)), 96, "SpO2 70, critical at 88, measured 2026-01-15T13:46:00Z."},
+		"a half is rounded up":           {patient(pressure(120, 140)), 90, "Diastolic 140, critical at 120, measured 2026-01-15T12:45:00Z."},
+		"a time in the future is no age": {patient(old(oximetry(70), -time.Minute)), 98, "SpO2 70, critical at 88, measured 2026-01-15T13:46:00Z."},
 	} {
 		test.c.StatEscalation = true
 		score := triage.ComputeScore(test.c, now)
@@ -65,7 +65,7 @@ func TestDangerExamples(t *testing.T) {
 
 // With nothing open a critical value keeps its patient in the critical band for a day.
 func TestRecentCriticalStaysInBand(t *testing.T) {
-	for age, want := range map[time.Duration]int{0: 83, time.Hour: 83, day: 79, day + time.Microsecond: 50, 8 * day: 1} {
+	for age, want := range map[time.Duration]int{0: 84, time.Hour: 84, day: 80, day + time.Microsecond: 50, 8 * day: 1} {
 		if got := triage.ComputeScore(patient(old(oximetry(70), age)), now); got.Value != want {
 			t.Errorf("SpO2 70 of %s ago, answered: %d, want %d", age, got.Value, want)
 		}
@@ -117,14 +117,14 @@ func TestSnapshotHasReportedValues(t *testing.T) {
 		prepare func(patient string)
 		score   int
 	}{
-		"both pressures":              {func(p string) { store(p, "blood_pressure", of(181, 160, 240), alerts.Critical, "") }, 94},
+		"both pressures":              {func(p string) { store(p, "blood_pressure", of(181, 160, 240), alerts.Critical, "") }, 92},
 		"a reading that is not there": {func(p string) { store(p, "blood_pressure", "", alerts.Critical, "") }, 89},
 		"a warning has no danger":     {func(p string) { store(p, "blood_pressure", of(181, 160, nil), alerts.Warning, "") }, 52},
 		"an implausible pulse": {func(p string) {
 			store(p, implausible, "", alerts.Critical, `{"systolic":104,"diastolic":58,"pulse":28}`)
 		}, 100},
 		"too much is no danger":       {func(p string) { store(p, implausible, "", alerts.Critical, `{"spo2":120}`) }, 86},
-		"with a critical value":       {func(p string) { store(p, implausible, "", alerts.Critical, `{"spo2":120,"pulse":35}`) }, 96},
+		"with a critical value":       {func(p string) { store(p, implausible, "", alerts.Critical, `{"spo2":120,"pulse":35}`) }, 94},
 		"in another unit":             {func(p string) { store(p, implausible, "", alerts.Critical, `{"glucose_mmol_l":36.1}`) }, 100},
 		"by the word of the gateway":  {func(p string) { store(p, implausible, "", alerts.Critical, `{"glucose":650,"meal_context":"fasting"}`) }, 100},
 		"a weight is no change":       {func(p string) { store(p, implausible, "", alerts.Critical, `{"weight_kg":700}`) }, 86},
@@ -225,12 +225,12 @@ func TestScoreFallsWithAge(t *testing.T) {
 		after time.Duration
 		want  string
 	}{
-		{0, "unanswered 96, answered 84, fresh 0"},
-		{13 * time.Hour, "unanswered 94, answered 82, fresh 0"},
-		{24 * time.Hour, "unanswered 91, answered 80, fresh 0"},
-		{25 * time.Hour, "unanswered 91, answered 52, fresh 0"},
-		{4 * day, "fresh 94, unanswered 90, answered 59"},
-		{8 * day, "unanswered 89, fresh 89, answered 15"},
+		{0, "unanswered 98, answered 84, fresh 0"},
+		{13 * time.Hour, "unanswered 95, answered 82, fresh 0"},
+		{24 * time.Hour, "unanswered 92, answered 80, fresh 0"},
+		{25 * time.Hour, "unanswered 92, answered 52, fresh 0"},
+		{4 * day, "fresh 96, unanswered 90, answered 59"},
+		{8 * day, "fresh 90, unanswered 89, answered 15"},
 	} {
 		if step.after == 4*day {
 			critical("fresh", now.Add(step.after), 80)

@@ -224,7 +224,7 @@ func TestRescore(t *testing.T) {
 		t.Fatal(err)
 	}
 	// 30 for the pressure and the gain of 3 kg (0.5 + 0.4 × 0.7 ÷ 2.3), 5 for the second parameter, 4.2 for the alert, 6.4 for the time.
-	want := map[string]float64{"vitals": 36.1, "alerts": 4.2, "review": 6.4, "floor": 51}
+	want := map[string]float64{"vitals": 36.1, "alerts": 4.2, "review": 6.4, "floor": 51, "danger": 16}
 	if diff := cmp.Diff(want, pointsOf(place.Score)); diff != "" {
 		t.Error(diff)
 	}
@@ -236,7 +236,7 @@ func TestRescore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for column, value := range map[string]any{
-		"risk_score": 51.0, "risk_level": "warning", "unacknowledged_alerts": 1.0, "unacknowledged_critical": 0.0,
+		"risk_score": 67.0, "risk_level": "warning", "unacknowledged_alerts": 1.0, "unacknowledged_critical": 0.0,
 		"oldest_unacknowledged_at": collections.Instant(now.Add(-time.Hour)), "active_escalations": 1.0, "needs_review": true,
 		"last_reading_at": collections.Instant(now.Add(-time.Hour)), "scored_at": collections.Instant(now), "enrolled_at": collections.Instant(created),
 	} {

@@ -160,7 +160,7 @@ func TestUpdatesRescore(t *testing.T) {
 	if _, err := triage.ActOnAlert(p.app, 999, alerts.Action{Move: alerts.Resolve}, by(p.nurse), later); vigiltest.Code(err) != "not_found" {
 		t.Errorf("of no alert: %v", err)
 	}
-	p.want(p.place(), map[string]any{"unacknowledged_alerts": 0.0, "risk_level": "warning", "risk_score": 51.0, "needs_review": true}) // the urgent escalation
+	p.want(p.place(), map[string]any{"unacknowledged_alerts": 0.0, "risk_level": "warning", "risk_score": 54.0, "needs_review": true}) // the urgent escalation, and a third of 8.3 for the alert
 	if _, err := p.update(e, escalations.Change{Status: new(escalations.StatusCancelled)}, later); err != nil {
 		t.Fatal(err)
 	}

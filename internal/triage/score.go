@@ -40,7 +40,8 @@ const (
 	roundingError        = 1e-9               // makes an exact half round up
 	lowestCritical       = 76
 	lowestWarning        = 51
-	gradedTenths         = 30 // tenths of a point that add one point to a warning
+	urgentDeviation      = 0.9 // of an early warning below an emergency: as much as a value just before its critical bound
+	gradedTenths         = 30  // tenths of a point that add one point to a warning
 )
 
 // AlertCounts counts the alerts created in the last seven days, in any state.
@@ -58,6 +59,8 @@ type ScoreInput struct {
 	// Undecided are acknowledged alerts with values neither confirmed nor discarded; they count like latest values.
 	Undecided             []alerts.Open
 	UnacknowledgedWarning bool
+	// UrgentWarnings are the unacknowledged early warnings that call for an urgent review.
+	UrgentWarnings []alerts.Open
 	// Escalations that are open or in progress.
 	StatEscalation, UrgentEscalation bool
 	// ReviewedAt is the last review, or the patient's creation.
@@ -87,6 +90,9 @@ func ComputeScore(c ScoreInput, now time.Time) Score {
 	latest = c.withUndecided(latest)
 	if c.nothingOpen() && !c.Latest.measuredSince(now.Add(-dataWindow)) && !slices.ContainsFunc(latest[measured:], measuredValue.critical) {
 		return Score{Level: RiskNoData, Factors: []Factor{}}
+	}
+	for _, alert := range c.UrgentWarnings {
+		latest = append(latest, measuredValue{name: "Early warning score", value: alert.Value, at: alert.MeasuredAt, deviation: urgentDeviation})
 	}
 	vouched := c.withRecentVerified(latest, now)
 	worst := worstDanger(c, vouched, now)
@@ -208,7 +214,7 @@ func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 	factor := Factor{Factor: "vitals"}
 	worst, beyond := 0.0, 0
 	outOfBounds := func(p measuredValue) bool {
-		return deviation(p.value, p.limits) > 0 && !p.at.Before(now.Add(-vitalsWindow))
+		return p.deviates() > 0 && !p.at.Before(now.Add(-vitalsWindow))
 	}
 	for i, p := range latest {
 		if !outOfBounds(p) {
@@ -217,7 +223,7 @@ func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 		if !slices.ContainsFunc(latest[:i], func(other measuredValue) bool { return other.name == p.name && outOfBounds(other) }) {
 			beyond++
 		}
-		d := deviation(p.value, p.limits)
+		d := p.deviates()
 		if d > worst {
 			worst = d
 			factor.Detail = fmt.Sprintf("%s %s is out of bounds.", p.name, vitals.FormatNumber(p.value))
@@ -232,6 +238,9 @@ func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 	factor.Points = worstDeviationPoints*worst + furtherPoints*min(1, float64(beyond-1)/2)
 	return factor
 }
+
+// deviates returns the deviation of a value from its bounds.
+func (p measuredValue) deviates() float64 { return max(p.deviation, deviation(p.value, p.limits)) }
 
 // deviation is 0 inside the bounds, 1 at or beyond a critical bound, and 0.5 to 0.9 between warning and critical.
 func deviation(value float64, l vitals.Limits) float64 {

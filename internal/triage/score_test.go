@@ -99,13 +99,13 @@ func TestScoreExamples(t *testing.T) {
 			c.Alerts = triage.AlertCounts{Critical: 1, Warning: 1}
 			c.Unanswered, c.UnacknowledgedWarning, c.StatEscalation = []alerts.Open{{Type: "blood_pressure", Level: alerts.Critical}}, true, true
 			c.ReviewedAt = now.Add(-72 * time.Hour)
-		}, 90, triage.RiskCritical, points{"vitals": 60, "alerts": 12.5, "review": 6.4, "floor": 86, "danger": 4}},
+		}, 89, triage.RiskCritical, points{"vitals": 60, "alerts": 12.5, "review": 6.4, "floor": 86, "danger": 3}},
 		{"critical, acknowledged and closed just now", patient(pressure(190, 125)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Critical: 1}
 		}, 78, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 76, "danger": 2}},
 		{"while the stat escalation is open", patient(pressure(190, 125)), func(c *triage.ScoreInput) {
 			c.Alerts, c.StatEscalation = triage.AlertCounts{Critical: 1}, true
-		}, 90, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 86, "danger": 4}},
+		}, 89, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 86, "danger": 3}},
 		{"closed, two days ago", patient(old(pressure(190, 125), 2*day)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Critical: 1}
 		}, 63, triage.RiskWarning, points{"vitals": 55, "alerts": 8.3}},

@@ -52,6 +52,9 @@ func (p PatientSnapshot) ComputeRow(now time.Time) ComputedRow {
 			c.Unanswered = append(c.Unanswered, alert)
 		case alert.Level == alerts.Warning:
 			c.UnacknowledgedWarning = true
+			if alert.Type == alerts.TypeEarlyWarning {
+				c.UrgentWarnings = append(c.UrgentWarnings, alert)
+			}
 		}
 	}
 	for _, escalation := range p.Escalations {

@@ -78,19 +78,19 @@ func TestTypedNormalKeepsCriticalBand(t *testing.T) {
 		readings []one
 		score    int // with nothing open, reviewed now
 	}{
-		"the critical alone":                 {[]one{{critical, device}}, 81},
-		"typed after a device":               {[]one{{critical, device}, {ago(oximetry(97), time.Hour), typed}}, 81},
-		"typed after staff, twice":           {[]one{{critical, staff}, {ago(oximetry(97), time.Hour), typed}, {ago(oximetry(98), 0), typed}}, 81},
+		"the critical alone":                 {[]one{{critical, device}}, 83},
+		"typed after a device":               {[]one{{critical, device}, {ago(oximetry(97), time.Hour), typed}}, 83},
+		"typed after staff, twice":           {[]one{{critical, staff}, {ago(oximetry(97), time.Hour), typed}, {ago(oximetry(98), 0), typed}}, 83},
 		"typed after what was typed":         {[]one{{critical, typed}, {ago(oximetry(97), time.Hour), typed}}, 1},
 		"staff after it":                     {[]one{{critical, device}, {ago(oximetry(97), time.Hour), typed}, {ago(oximetry(96), 0), staff}}, 1},
 		"staff between":                      {[]one{{critical, device}, {ago(oximetry(96), time.Hour), staff}, {ago(oximetry(97), 0), typed}}, 1},
 		"staff between, last to come":        {[]one{{critical, device}, {ago(oximetry(97), 0), typed}, {ago(oximetry(96), time.Hour), staff}}, 1},
-		"the critical, last to come":         {[]one{{ago(oximetry(97), time.Hour), typed}, {critical, device}}, 81},
+		"the critical, last to come":         {[]one{{ago(oximetry(97), time.Hour), typed}, {critical, device}}, 83},
 		"worse, typed":                       {[]one{{critical, device}, {ago(oximetry(50), 2*time.Hour), typed}}, 85},
-		"of a day":                           {[]one{{ago(oximetry(70), day), device}, {ago(oximetry(97), time.Hour), typed}}, 79},
+		"of a day":                           {[]one{{ago(oximetry(70), day), device}, {ago(oximetry(97), time.Hour), typed}}, 80},
 		"of more than a day":                 {[]one{{ago(oximetry(70), day+time.Second), device}, {ago(oximetry(97), time.Hour), typed}}, 1},
-		"a pulse, with an oximeter's":        {[]one{{ago(oximetry(97).With(vitals.Pulse, 190), time.Hour), device}, {ago(pressureAndPulse(120, 80, 70), 0), typed}}, 81},
-		"a gain, typed after":                {[]one{{ago(weighing(87), 2*time.Hour), device}, {ago(weighing(80), time.Hour), typed}}, 80},
+		"a pulse, with an oximeter's":        {[]one{{ago(oximetry(97).With(vitals.Pulse, 190), time.Hour), device}, {ago(pressureAndPulse(120, 80, 70), 0), typed}}, 82},
+		"a gain, typed after":                {[]one{{ago(weighing(87), 2*time.Hour), device}, {ago(weighing(80), time.Hour), typed}}, 79},
 		"a warning of a device, typed after": {[]one{{ago(oximetry(91), 2*time.Hour), device}, {ago(oximetry(97), time.Hour), typed}}, 1},
 	} {
 		snapshot := triage.PatientSnapshot{Thresholds: defaults, LastReviewedAt: now, Baseline: []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}}
