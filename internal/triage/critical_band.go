@@ -49,9 +49,9 @@ var otherGrowth = growth{0.2, 1}
 // growths are those of low and high values.
 var growths = map[*vitals.Parameter][2]growth{
 	vitals.SpO2:         {{0.5, 0.5}, otherGrowth},
-	vitals.Systolic:     {{0.5, 1}, {0.2, 2}},
-	vitals.Diastolic:    {otherGrowth, {0.2, 2}},
-	vitals.GlucoseMgDL:  {{0.45, 1}, {0.2, 3}},
+	vitals.Systolic:     {{0.5, 0.5}, {0.2, 1.5}},
+	vitals.Diastolic:    {otherGrowth, {0.2, 1.5}},
+	vitals.GlucoseMgDL:  {{0.45, 1.5}, {0.2, 3}},
 	vitals.Pulse:        {{0.4, 2}, {0.35, 1}},
 	vitals.TemperatureC: {{0.3, 1}, {0.3, 1}},
 	vitals.WeightKg:     {otherGrowth, {0.1, 1}},

@@ -46,7 +46,7 @@ func TestDangerExamples(t *testing.T) {
 		"a gain of twice the critical":   {gained, 94, "Weight gain 9.2, critical at 4.6, measured 2026-01-15T12:45:00Z."},
 		"a bound at the end":             {atEnd, 100, "Systolic 300, critical at 300, measured 2026-01-15T12:45:00Z."},
 		"bounds that are switched off":   {off, 86, ""},
-		"a half is rounded up":           {patient(pressure(120, 140)), 90, "Diastolic 140, critical at 120, measured 2026-01-15T12:45:00Z."},
+		"a half is rounded up":           {patient(pressure(120, 39.375)), 90, "Diastolic 39.375, critical at 40, measured 2026-01-15T12:45:00Z."},
 		"a time in the future is no age": {patient(old(oximetry(70), -time.Minute)), 98, "SpO2 70, critical at 88, measured 2026-01-15T13:46:00Z."},
 	} {
 		test.c.StatEscalation = true
@@ -117,7 +117,7 @@ func TestSnapshotHasReportedValues(t *testing.T) {
 		prepare func(patient string)
 		score   int
 	}{
-		"both pressures":              {func(p string) { store(p, "blood_pressure", of(181, 160, 240), alerts.Critical, "") }, 92},
+		"both pressures":              {func(p string) { store(p, "blood_pressure", of(181, 160, 240), alerts.Critical, "") }, 93},
 		"a reading that is not there": {func(p string) { store(p, "blood_pressure", "", alerts.Critical, "") }, 89},
 		"a warning has no danger":     {func(p string) { store(p, "blood_pressure", of(181, 160, nil), alerts.Warning, "") }, 52},
 		"an implausible pulse": {func(p string) {
