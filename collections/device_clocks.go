@@ -7,35 +7,48 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// ClockBounds returns the moments before which a device cannot have measured a patient: the enrollment, and the day on which the device was
-// made; zero if unknown.
-func ClockBounds(app core.App, patientID, deviceID string) (enrolled, made time.Time, err error) {
-	var enrolledAt, madeOn string
-	err = app.DB().NewQuery(`SELECT COALESCE((SELECT enrolled_at FROM triage_scores WHERE patient = {:patient}), ''),
-			COALESCE((SELECT made_on FROM devices WHERE device_id = {:device}), '')`).
-		Bind(dbx.Params{"patient": patientID, "device": deviceID}).Row(&enrolledAt, &madeOn)
-	return ParseInstant(enrolledAt), ParseDay(madeOn, time.UTC), wrap(err, "find the earliest valid measurement time")
+// ClockFacts is what is known about a device's clock when a reading arrives; zero times are unknown.
+type ClockFacts struct {
+	// Enrolled is when the practice began to monitor the patient: the enrollment, or an earlier assignment of a device.
+	Enrolled time.Time
+	// Assigned is the start of the device's assignment, if the patient holds it now. Made is the day on which it was made.
+	Assigned, Made time.Time
+	// Newest is the newest time of the device's own readings; LastReading that of its readings from any source.
+	Newest, LastReading time.Time
+	// WasAhead: the device sent this same time before, when it was in the future.
+	WasAhead bool
 }
 
-// RecordWrongClock records a reading from a device with a wrong clock. Only the first one until a valid time is kept. A closed notification
-// about a future clock does not count for a reset clock, so the clinicians are notified again.
-func RecordWrongClock(tx core.App, deviceID, kind, patientID, observationID string, now time.Time) error {
-	return recordClock(tx, deviceID, kind, patientID, observationID, now, time.Time{}, `ON CONFLICT (device_id) DO UPDATE SET clock_wrong_at = excluded.clock_wrong_at,
-		clock_told_at = '', clock_patient = excluded.clock_patient, clock_observation = excluded.clock_observation WHERE clock_wrong_at = ''
-			OR clock_told_at != '' AND (SELECT status NOT IN ('active', 'acknowledged') AND quarantine_id != '' FROM alerts
-				WHERE device_id = {:device} AND device_id != '' AND type = 'device_clock' ORDER BY id DESC LIMIT 1)`)
+// FindClockFacts returns the facts about a patient and a device that sends a time.
+func FindClockFacts(app core.App, patientID, deviceID string, at time.Time) (f ClockFacts, err error) {
+	var ahead bool
+	var enrolled, assigned, made, newest, last string
+	err = app.DB().NewQuery(`SELECT
+			COALESCE((SELECT MIN(t.enrolled_at, COALESCE((SELECT MIN(assigned_at) FROM device_assignments WHERE patient = t.patient), t.enrolled_at))
+				FROM triage_scores t WHERE t.patient = {:patient}), ''),
+			COALESCE((SELECT assigned_at FROM device_assignments WHERE device_id = {:device} AND unassigned_at = '' AND patient = {:patient}), ''),
+			COALESCE(d.made_on, ''), COALESCE(d.newest_measured_at, ''), COALESCE(d.last_reading_at, ''),
+			EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = {:device} AND e.device_id != '' AND e.received_at > {:since} AND e.received_at < {:at}
+				AND e.timestamp = {:at} AND e.implausible = TRUE)
+		FROM (SELECT 1) LEFT JOIN devices d ON d.device_id = {:device}`).
+		Bind(dbx.Params{"patient": patientID, "device": deviceID, "at": Instant(at), "since": Instant(at.Add(-maxAheadLookup))}).
+		Row(&enrolled, &assigned, &made, &newest, &last, &ahead)
+	return ClockFacts{
+		Enrolled: ParseInstant(enrolled), Assigned: ParseInstant(assigned), Made: ParseDay(made, time.UTC),
+		Newest: ParseInstant(newest), LastReading: ParseInstant(last), WasAhead: ahead,
+	}, wrap(err, "find what is known about a device's clock")
 }
 
 // Columns of a device about its clock and its date of manufacture.
 const (
 	DeviceMadeOn          = "made_on"
-	DeviceClockNotifiedAt = "clock_told_at"
+	deviceClockNotifiedAt = "clock_told_at"
 	deviceClockWrongAt    = "clock_wrong_at"
 )
 
 // ClearClockFault clears the record of a wrong clock.
 func (d *Device) ClearClockFault() {
-	for _, column := range []string{deviceClockWrongAt, DeviceClockNotifiedAt, "clock_patient", "clock_observation"} {
+	for _, column := range []string{deviceClockWrongAt, deviceClockNotifiedAt, "clock_patient", "clock_observation"} {
 		d.Set(column, "")
 	}
 }
@@ -46,16 +59,16 @@ func (d *Device) MeasuredAfter(at time.Time) bool {
 	return d.LastSeenAt().After(at) && d.LastReadingAt().After(at)
 }
 
-func (d *Device) ClockWrongAt() time.Time    { return instantOf(d, deviceClockWrongAt) }
-func (d *Device) ClockNotifiedAt() time.Time { return instantOf(d, DeviceClockNotifiedAt) }
-func (d *Device) ClockPatient() string       { return d.GetString("clock_patient") }
-func (d *Device) ClockObservation() string   { return d.GetString("clock_observation") }
+func (d *Device) ClockWrongAt() time.Time { return instantOf(d, deviceClockWrongAt) }
 
-// RecordFutureClock records that a device sends future times and that the clinicians are notified. The clock is right again once a time after
-// now arrives.
-func RecordFutureClock(tx core.App, deviceID, kind, patientID string, now time.Time) error {
-	return recordClock(tx, deviceID, kind, patientID, "", now, now, `ON CONFLICT (device_id) DO UPDATE SET clock_wrong_at = excluded.clock_wrong_at,
-		clock_told_at = excluded.clock_told_at, clock_patient = excluded.clock_patient, clock_observation = CASE clock_wrong_at WHEN '' THEN '' ELSE clock_observation END`)
+// RecordClockFault records that a device sends doubtful or future times and that the clinicians are notified. The clock is right again once a
+// time after now arrives. It creates a device that was not registered.
+func RecordClockFault(tx core.App, deviceID, kind, patientID string, now time.Time) error {
+	return exec(tx, "record a wrong clock", `INSERT INTO devices (device_id, device_type, kind, status, created_at, clock_wrong_at, clock_told_at, clock_patient)
+		VALUES ({:device}, {:kind}, {:kind}, 'discovered', {:now}, {:now}, {:now}, {:patient}) ON CONFLICT (device_id) DO UPDATE SET
+			clock_wrong_at = excluded.clock_wrong_at, clock_told_at = excluded.clock_told_at, clock_patient = excluded.clock_patient`, dbx.Params{
+		"device": deviceID, "kind": kind, "now": Instant(now), "patient": patientID,
+	})
 }
 
 // ExtendFutureClock ignores a time that has been reached as evidence of a right clock, because it was in the future when it first arrived.
@@ -64,12 +77,40 @@ func ExtendFutureClock(tx core.App, deviceID string, at time.Time) error {
 		dbx.Params{"at": Instant(at), "device": deviceID})
 }
 
-// recordClock stores the state of a clock. It creates a device that was not registered.
-func recordClock(tx core.App, deviceID, kind, patientID, observationID string, wrong, notified time.Time, onConflict string) error {
-	return exec(tx, "record a wrong clock", `INSERT INTO devices (device_id, device_type, kind, status, created_at, clock_wrong_at, clock_told_at, clock_patient, clock_observation)
-		VALUES ({:device}, {:kind}, {:kind}, 'discovered', {:wrong}, {:wrong}, {:told}, {:patient}, {:observation}) `+onConflict, dbx.Params{
-		"device": deviceID, "kind": kind, "wrong": Instant(wrong), "told": Instant(notified), "patient": patientID, "observation": observationID,
-	})
+// ExtendNewestTime records the true time of a reading of a device, which a person confirmed.
+func ExtendNewestTime(tx core.App, deviceID string, at time.Time) error {
+	return exec(tx, "record a confirmed time", `UPDATE devices SET newest_measured_at = MAX(newest_measured_at, {:at}) WHERE device_id = {:device}`,
+		dbx.Params{"at": Instant(at), "device": deviceID})
+}
+
+// ClockAlertSince returns the last alert of a type about doubtful times of a device and patient raised since a time; nil for none. Alerts
+// about a future clock name a quarantined event and are excluded.
+func ClockAlertSince(app core.App, deviceID, patientID, alertType string, since time.Time) (*Alert, error) {
+	found, err := listOf[Alert](app, Alerts, dbx.NewExp(`device_id = {:device} AND device_id != '' AND patient = {:patient} AND type = {:type}
+		AND quarantine_id = '' AND created_at >= {:since}`, dbx.Params{
+		"device": deviceID, "patient": patientID, "type": alertType, "since": Instant(since),
+	}), "id DESC")
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return found[0], nil
+}
+
+// ClockQuestion names the alerts about a device's clock for one patient, and the reason of the suspect readings behind them.
+type ClockQuestion struct{ DeviceID, PatientID, AlertType, Reason string }
+
+// ResolveAnsweredClockAlerts gives the open alerts about a clock a closed status, unless a reading of the device still waits for a decision.
+func ResolveAnsweredClockAlerts(tx core.App, q ClockQuestion, status, by string, now time.Time) ([]ResolvedAlert, error) {
+	return resolveAlerts(tx, `device_id = {:device} AND device_id != '' AND patient = {:patient} AND type = {:type} AND quarantine_id = ''
+		AND status IN ('active', 'acknowledged') AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.status = 'suspect' AND o.patient = {:patient}
+			AND o.device_id = {:device} AND o.suspect_reason = {:reason})`,
+		dbx.Params{"device": q.DeviceID, "patient": q.PatientID, "type": q.AlertType, "reason": q.Reason}, status, by, now)
+}
+
+// EndTimeDoubt dates the alerts of a reading by its confirmed time.
+func EndTimeDoubt(tx core.App, observationID string, at, now time.Time) error {
+	return update(tx, "date the alerts of a reading", Alerts, dbx.Params{"time_in_doubt": false, "measured_at": Instant(at), "updated_at": Instant(now)},
+		dbx.NewExp("observation = {:observation} AND observation != '' AND time_in_doubt = TRUE", dbx.Params{"observation": observationID}))
 }
 
 // OpenClockAlerts returns the open alerts of a type about a device and patient, newest first.

@@ -137,7 +137,7 @@ func (d *Device) LastSeenAt() time.Time    { return instantOf(d, DeviceLastSeenA
 func (d *Device) StateAt() time.Time       { return instantOf(d, DeviceStateAt) }
 
 // needsCheck matches devices with pending work: an unreported or recovered battery band, a new or returned hub, or a wrong clock that is
-// unreported or right again. Readings only store facts; this condition finds the work they cause, at once or after a crash.
+// right again. Readings only store facts; this condition finds the work they cause, at once or after a crash.
 const needsCheck = `(
 	(patient != '' AND ((battery_state = 'low' AND battery_told = '') OR (battery_state = 'critical' AND battery_told != 'critical'))
 		AND EXISTS (SELECT 1 FROM patients p WHERE p.id = devices.patient AND p.active = TRUE AND p.deleted_at = ''))
@@ -145,7 +145,7 @@ const needsCheck = `(
 		WHERE a.device_id = devices.device_id AND a.device_id != '' AND a.type = 'device_battery' AND a.status = 'active')))
 	OR (hub_id != '' AND last_seen_at != '' AND NOT EXISTS (SELECT 1 FROM hubs h
 		WHERE h.hub_id = devices.hub_id AND (h.status = 'online' OR h.state_at >= devices.last_seen_at)))
-	OR (clock_wrong_at != '' AND (clock_told_at = '' OR ` + clockCorrected + `)))`
+	OR (clock_wrong_at != '' AND ` + clockCorrected + `))`
 
 // clockCorrected: the device measured, and its gateway saw it, after the clock fault. The gateway's own events carry the gateway's time.
 // Source: docs/decisions/devices.md, "Wrong clock".
@@ -155,8 +155,8 @@ const clockCorrected = `last_seen_at > clock_wrong_at AND last_reading_at > cloc
 const isNewer = `excluded.last_seen_at != '' AND excluded.last_seen_at >= last_seen_at`
 
 const upsertDevice = `INSERT INTO devices (device_id, device_type, kind, model, status, hub_id, signal_strength,
-		battery_level, battery_state, battery_at, last_reading_at, last_seen_at, created_at)
-	VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?, ?)
+		battery_level, battery_state, battery_at, last_reading_at, last_seen_at, newest_measured_at, created_at)
+	VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (device_id) DO UPDATE SET
 		device_type = CASE device_type WHEN '' THEN excluded.device_type ELSE device_type END,
 		kind = CASE kind WHEN '' THEN excluded.kind ELSE kind END,
@@ -171,6 +171,7 @@ const upsertDevice = `INSERT INTO devices (device_id, device_type, kind, model, 
 		battery_at = MAX(battery_at, excluded.battery_at),
 		last_reading_at = MAX(last_reading_at, excluded.last_reading_at),
 		last_seen_at = MAX(last_seen_at, excluded.last_seen_at),
+		newest_measured_at = MAX(newest_measured_at, excluded.newest_measured_at),
 		flag_reason = CASE WHEN excluded.last_reading_at > ? THEN '' ELSE flag_reason END,
 		flagged = CASE WHEN excluded.last_reading_at > ? THEN FALSE ELSE flagged END
 	RETURNING ` + needsCheck + ` OR EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = ? AND e.device_id != ''
@@ -201,7 +202,7 @@ func UpdateDevice(tx core.App, s DeviceUpdate, now time.Time) (check bool, err e
 	}
 	fresh, since := Instant(s.FreshAfter), Instant(s.ReadAt.Add(-maxAheadLookup))
 	found, err := WriteReturning(tx, upsertDevice,
-		s.DeviceID, s.Kind, s.Kind, s.Model, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, Instant(now), // of a new row
+		s.DeviceID, s.Kind, s.Kind, s.Model, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, seen, Instant(now), // of a new row
 		fresh, fresh, s.DeviceID, since, at, at)
 	return found != 0, wrap(err, "update the device of a reading")
 }

@@ -336,6 +336,12 @@ func SetReview(tx core.App, id string, r ObservationReview, now time.Time) error
 	}, dbx.HashExp{"id": id})
 }
 
+// SetMeasuredAt stores a corrected time of measurement.
+func SetMeasuredAt(tx core.App, id string, at, now time.Time) error {
+	return update(tx, "correct the time of a reading", Observations, dbx.Params{ObservationMeasuredAt: Instant(at), ColumnUpdatedAt: Instant(now)},
+		dbx.HashExp{"id": id})
+}
+
 // IsNextSuspect reports whether the next measured reading of an observation's patient and kind is suspect.
 func IsNextSuspect(app core.App, patientID, kind, id string, at time.Time) (bool, error) {
 	status, err := queryValue[string](app, "find the next reading", `SELECT status FROM observations

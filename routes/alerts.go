@@ -46,6 +46,7 @@ type alertView struct {
 	Snoozed          bool            `json:"snoozed"`
 	Parameter        *string         `json:"parameter"`
 	Late             bool            `json:"late"`
+	TimeInDoubt      bool            `json:"time_in_doubt"`
 	ResolutionReason *string         `json:"resolution_reason"`
 	ReportedValues   json.RawMessage `json:"reported_values"`
 	QuarantineID     *string         `json:"quarantine_id"`
@@ -78,7 +79,7 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		Outcome: orNull(alert.Outcome()), Notes: orNull(alert.Notes().Reveal()), ClinicalNote: orNull(alert.ClinicalNote().Reveal()),
 		FollowUpRequired: alert.FollowUpRequired(), FollowUpAt: instantOrNull(alert.FollowUpAt()),
 		ResolvedBy: orNull(alert.ResolvedBy()), ResolvedAt: instantOrNull(alert.ResolvedAt()),
-		Parameter: orNull(alert.Parameter()), Late: alert.Late(), ResolutionReason: orNull(alert.ResolutionReason()),
+		Parameter: orNull(alert.Parameter()), Late: alert.Late(), TimeInDoubt: alert.TimeInDoubt(), ResolutionReason: orNull(alert.ResolutionReason()),
 		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
 		LatestValues: json.RawMessage("null"), Pushed: wasPushed(alert), PushRule: orNull(alert.PushRule()), PushReason: orNull(alert.PushReason().Reveal()),
 		Snoozed:      alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: validate.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),

@@ -190,15 +190,25 @@ func (a *api) retractObservation(c *web.Call, o ingest.Observation) error {
 
 // confirmObservation confirms a suspect reading.
 func (a *api) confirmObservation(c *web.Call, o ingest.Observation) error {
-	notes, err := web.Read(c, confirmBody.read)
+	confirmation, err := web.Read(c, confirmObservationBody.read)
 	if err != nil {
 		return err
 	}
-	if o, err = a.ReadingStore.ConfirmSuspect(c.App, o.ID, notes, c.Actor(), c.Now); err != nil {
+	if o, err = a.ReadingStore.ConfirmSuspect(c.App, o.ID, confirmation, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	a.Transmissions.Wake()
 	return a.readObservation(c, o)
+}
+
+// confirmObservationBody holds the optional reason for confirming a reading, and when it was measured.
+type confirmObservationBody struct {
+	Notes      validate.String `json:"notes"`
+	MeasuredAt validate.String `json:"measured_at"`
+}
+
+func (b confirmObservationBody) read(c *validate.Checks) ingest.Confirmation {
+	return ingest.Confirmation{Notes: confirmBody{b.Notes}.read(c), MeasuredAt: c.Instant("measured_at", b.MeasuredAt, false)}
 }
 
 // confirmBody holds the optional reason for confirming a reading.

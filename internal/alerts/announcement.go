@@ -19,6 +19,9 @@ func RenotifyKey(alertID, snoozeID string) string {
 func (d Draft) Announcement(id, patientLabel string) notifications.Announcement {
 	a := announcement(id, patientLabel, d.PatientID, string(d.Finding.Level), d.Finding.Message)
 	a.AtOnce = d.WorseThanNotified || d.Push.Rule == PushedWorse
+	if d.Finding.Type == TypeDeviceClock {
+		a.Kind, a.Body, a.Key = notifications.DeviceAlertRaised, d.Finding.Message, TypeDeviceClock+"/"+id
+	}
 	if d.Superseded {
 		a.Kind, a.Key = notifications.ReadingSuperseded, a.Key+" superseded"
 	}

@@ -59,9 +59,9 @@ func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, 
 	return progress
 }
 
-// CanAutoResolve reports whether later readings may still resolve the alert; after its window only a clinician can.
+// CanAutoResolve reports whether later readings may still resolve the alert; after its window and for a doubtful time, only a clinician can.
 func (o Open) CanAutoResolve(now time.Time) bool {
-	return now.Sub(o.CreatedAt) <= max(minResolveWindow, o.ResolvesWithin)
+	return !o.TimeInDoubt && now.Sub(o.CreatedAt) <= max(minResolveWindow, o.ResolvesWithin)
 }
 
 const (

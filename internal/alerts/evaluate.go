@@ -51,7 +51,7 @@ const (
 const (
 	TypeImplausibleReading = "implausible_reading" // values that no device should report: critical
 	TypeSuspectReading     = "suspect_reading"     // values that may be another person's
-	TypeDeviceClock        = "device_clock"        // an impossible measurement time
+	TypeDeviceClock        = "device_clock"        // a measurement time that cannot be trusted
 	TypeIrregularHeartbeat = "irregular_heartbeat" // several flags in a row
 )
 
@@ -182,6 +182,8 @@ type Open struct {
 	ResolvesWithin time.Duration
 	// Reported are all values behind a critical alert that have bounds.
 	Reported []Reported
+	// TimeInDoubt: when its reading was measured is not known, so no other reading was measured after it.
+	TimeInDoubt bool
 }
 
 // NormalReadingsRequired is how many consecutive normal readings resolve an alert.

@@ -54,6 +54,10 @@ type Draft struct {
 	// Late: the reading arrived long after it was measured. Superseded: a newer one of its kind was stored first, so the alert is closed at
 	// once.
 	Late, Superseded bool
+	// Urgent: a late critical alert opens an escalation all the same.
+	Urgent bool
+	// TimeInDoubt: the reading is dated by receipt, and no other reading ends the alert.
+	TimeInDoubt bool
 	// NormalReadings were measured after the reading but arrived before it; ResolvedByLater: they resolve the alert at once.
 	NormalReadings  int
 	ResolvedByLater bool
@@ -100,6 +104,9 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 			return "", fmt.Errorf("seal reported values: %w", err)
 		}
 		row["reported_values"], row["quarantine_id"] = sealed, draft.QuarantineID
+	}
+	if draft.TimeInDoubt {
+		row["time_in_doubt"] = true
 	}
 	if !draft.HeldUntil.IsZero() {
 		row["held_until"] = collections.Instant(draft.HeldUntil)

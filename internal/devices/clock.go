@@ -1,106 +1,82 @@
 package devices
 
 import (
-	"fmt"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/triage"
-	"github.com/vigilhealth/vigil/internal/validate"
-	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// IsWrongClock reports whether a device cannot have measured something of a patient at a time: more than a year before enrollment, which is
-// more than devices store, or before its manufacture. Source: docs/decisions/devices.md, "Wrong clock".
-func IsWrongClock(app core.App, deviceID, patientID string, at time.Time) (bool, error) {
-	enrolled, made, err := collections.ClockBounds(app, patientID, deviceID)
-	if err != nil {
-		return false, err
-	}
-	return isBefore(at, enrolled.AddDate(-1, 0, 0), enrolled) || isBefore(at, made.Add(-factoryZoneSlack), made), nil
+// TimedReading is a reading of a device with what its time is judged by.
+type TimedReading struct {
+	MeasuredAt time.Time
+	// IsLate: it was measured long before it was received. IsDangerous reports whether a value is at or beyond a critical bound.
+	IsLate      bool
+	IsDangerous func() (bool, error)
+	// IsPlaced: a person or a replay stores it later, so other readings of the device may have been stored before it. IsUnnamed: the event
+	// names no patient, so it belongs to the holder of the device.
+	IsPlaced, IsUnnamed bool
 }
 
-// NoteWrongClock records a wrong clock that showed in an event without an observation, and raises the alert.
-func NoteWrongClock(tx core.App, r vitals.Reading, patientID string, now time.Time) error {
-	if err := collections.RecordWrongClock(tx, r.DeviceID, string(r.Kind), patientID, "", now); err != nil {
-		return err
+// How far a time may lie before the other facts.
+const (
+	clockSlack       = time.Hour      // of the same device, which a change to or from summer time moves by this much
+	factoryZoneSlack = 24 * time.Hour // the time zone of the factory
+	longestBacklog   = 1              // year: more than devices store
+)
+
+// IsTimeDoubtful reports whether a device's time of a reading cannot be trusted: it is before the device's newest reading, its assignment to
+// the patient, the patient's enrollment, or its manufacture. A dangerous value before the enrollment is always doubted; another one may be
+// history that a practice loads, for a year, which is more than devices store. It is pure. Source: docs/decisions/devices.md, "Doubtful time".
+func IsTimeDoubtful(f collections.ClockFacts, r TimedReading) (bool, error) {
+	at := r.MeasuredAt
+	switch {
+	case r.IsLate && IsTimeImpossible(f, at):
+		return true, nil
+	case r.IsPlaced:
+		return false, nil
+	case IsBehind(f, at), (r.IsLate || r.IsUnnamed) && isBefore(at, f.Assigned, f.Assigned):
+		return true, nil
+	case !r.IsLate:
+		return false, nil
+	case isBefore(at, f.Enrolled, f.Enrolled):
+		return r.IsDangerous()
 	}
-	device, err := collections.FindDevice(tx, r.DeviceID)
-	if err != nil {
-		return fmt.Errorf("find the device with a wrong clock: %w", err)
-	}
-	return checkClock(tx, device, now)
+	return false, nil
 }
 
-// factoryZoneSlack allows for the time zone of the factory.
-const factoryZoneSlack = 24 * time.Hour
+// IsBehind reports whether a device reported a newer time before. A time that was in the future when it was first sent may be sent again.
+func IsBehind(f collections.ClockFacts, at time.Time) bool {
+	return !f.WasAhead && isBefore(at, f.Newest.Add(-clockSlack), f.Newest)
+}
+
+// IsTimeImpossible reports whether a device cannot have measured the patient at a time: it was not made, or the enrollment is further ahead
+// than devices store.
+func IsTimeImpossible(f collections.ClockFacts, at time.Time) bool {
+	return isBefore(at, f.Made.Add(-factoryZoneSlack), f.Made) || isBefore(at, f.Enrolled.AddDate(-longestBacklog, 0, 0), f.Enrolled)
+}
 
 // isBefore reports whether a time is before a bound, if its reference is set.
 func isBefore(at, bound, reference time.Time) bool { return !reference.IsZero() && at.Before(bound) }
 
-// checkClock raises the alert about a wrong clock once, and resolves it after a plausible time.
+// checkClock resolves the alerts about a device's clock after a plausible time.
 func checkClock(tx core.App, device *collections.Device, now time.Time) error {
 	wrongAt := device.ClockWrongAt()
-	switch {
-	case wrongAt.IsZero():
-		return nil
-	case device.MeasuredAfter(wrongAt):
-		device.ClearClockFault()
-		if err := save(tx, device); err != nil {
-			return err
-		}
-		ended, err := collections.ResolveClockAlerts(tx, device.DeviceID(), alerts.TypeDeviceClock, string(alerts.StatusAutoResolved), alerts.System, now)
-		if err != nil {
-			return err
-		}
-		return noteResolved(tx, ended, device.DeviceID(), "The clock of device "+device.DeviceID()+" is right again.", now)
-	case !device.ClockNotifiedAt().IsZero():
+	if wrongAt.IsZero() || !device.MeasuredAfter(wrongAt) {
 		return nil
 	}
-	device.Set(collections.DeviceClockNotifiedAt, collections.Instant(now))
+	device.ClearClockFault()
 	if err := save(tx, device); err != nil {
 		return err
 	}
-	watched, err := triage.IsMonitored(tx, device.ClockPatient())
-	if err != nil || !watched {
-		return err
-	}
-	message, err := clockMessage(tx, device)
+	ended, err := collections.ResolveClockAlerts(tx, device.DeviceID(), alerts.TypeDeviceClock, string(alerts.StatusAutoResolved), alerts.System, now)
 	if err != nil {
 		return err
 	}
-	_, err = raise(tx, deviceAlert{kind: notifications.DeviceAlertRaised, draft: alerts.Draft{
-		PatientID: device.ClockPatient(), ObservationID: device.ClockObservation(), DeviceID: device.DeviceID(), MeasuredAt: wrongAt, WithoutValue: true,
-		Finding: alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: message},
-	}}, now)
-	return err
-}
-
-// clockMessage names the measured values: they were not evaluated, so a clinician has to look at them.
-func clockMessage(tx core.App, device *collections.Device) (string, error) {
-	message := "The clock of device " + device.DeviceID() + " is wrong: set it."
-	if device.ClockObservation() == "" {
-		return message, nil
-	}
-	stored, err := collections.FindObservation(tx, device.ClockObservation())
-	if err != nil {
-		return "", err
-	}
-	var values []string
-	for _, p := range vitals.Parameters {
-		if value := collections.Optional(stored, p.Column); value != nil {
-			values = append(values, p.Text(*value))
-		}
-	}
-	at := collections.ParseInstant(stored.GetString(collections.ObservationMeasuredAt))
-	return fmt.Sprintf("%s It reported %s, measured %s, which is impossible. Its readings are stored and not evaluated.",
-		message, strings.Join(values, ", "), validate.FormatInstant(at)), nil
+	return noteResolved(tx, ended, device.DeviceID(), "The clock of device "+device.DeviceID()+" is right again.", now)
 }
 
 // manufactureDatePattern matches the date of manufacture in the human-readable form of a unique device identifier. Source: GS1 General

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhir"
@@ -29,6 +30,10 @@ type AssessInput struct {
 	Heartbeats HeartbeatFlags
 	// Pushes is set, by alert type, for a reading with warnings that are pushed by their trend.
 	Pushes map[string]alerts.PushHistory
+	// IsFirstOfDevice: no earlier reading shows whether the device's clock is right.
+	IsFirstOfDevice bool
+	// Raised are the alerts that the reading raised while its time was in doubt.
+	Raised []*collections.Alert
 	// MayHold: the escalation of this reading may be held until another reading, see [Effects.holdEscalation].
 	MayHold bool
 }
@@ -96,7 +101,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	sequence := s.sequence(o, values, findings)
 	effects.Progress = alerts.AutoResolve(snapshot.Open, evaluated(o, findings, s.Surrounding.Around), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {
-		if finding.Breached() {
+		if finding.Breached() && !isRaised(s.Raised, finding) {
 			raised := alertDraft(o, finding, false)
 			raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, finding, values, snapshot.Thresholds, now)
 			s.setLateness(&raised, sequence, rules, now)
@@ -161,7 +166,7 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 			raised := alerts.Open{
 				Type: alert.Finding.Type, Level: alert.Finding.Level,
 				MeasuredAt: alert.MeasuredAt, CreatedAt: now, NormalReadings: alert.NormalReadings,
-				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin,
+				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin, TimeInDoubt: alert.TimeInDoubt,
 				ResolvesWithin: alerts.ResolveWindow(snapshot.Schedule, alert.Finding.Type),
 			}
 			if raised.Level == alerts.Critical {

@@ -83,6 +83,8 @@ func findDuplicate(app core.App, o Observation) (outcome Outcome, keyless bool, 
 	switch {
 	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRecord(first).WithoutOptional(o.Reading)) == o.readingKey:
 		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil
+	case err == nil && o.readingKey != "" && first.GetString(collections.ObservationReadingKey) == o.readingKey: // a person corrected its time
+		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil
 	case err == nil && (!stored || first.Id != same.Id):
 		return Outcome{Observation: ObservationFromRecord(first), Conflict: true}, false, nil
 	case stored && (err == nil || collections.IsNotFound(err)):

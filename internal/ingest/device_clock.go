@@ -10,7 +10,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/triage"
@@ -130,7 +129,7 @@ func (e *Pipeline) pendingReading(tx core.App, eventID, patientID string, snapsh
 	if err != nil {
 		return nil, nil //nolint:nilerr // as above
 	}
-	c, err := newDoubtfulReading(tx, stored, event, patientID)
+	c, err := e.newDoubtfulReading(tx, stored, event, patientID, now)
 	if c.snapshot = snapshot; err != nil || c.doubt != futureClock {
 		return &c, err
 	}
@@ -144,18 +143,44 @@ func (e *Pipeline) pendingReading(tx core.App, eventID, patientID string, snapsh
 // raiseClockAlert raises the alert about a future clock, with all values of the reading.
 func (c doubtfulReading) raiseClockAlert(tx core.App, now time.Time) error {
 	finding, _ := c.finding()
-	id, err := alerts.Raise(tx, alerts.Draft{
+	return raiseClockDraft(tx, alerts.Draft{
 		PatientID: c.patientID, DeviceID: c.Reading.DeviceID, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin, WithoutValue: true,
 		ReportedValues: c.reportedValues(), QuarantineID: c.eventID,
 		Finding: alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: finding.Message},
 	}, now)
+}
+
+// raiseClockDraft stores and announces an alert about a clock.
+func raiseClockDraft(tx core.App, draft alerts.Draft, now time.Time) error {
+	id, err := alerts.Raise(tx, draft, now)
 	if err != nil {
 		return err
 	}
-	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.DeviceAlertRaised, Severity: string(alerts.Warning), PatientID: c.patientID, AlertID: id, Body: finding.Message,
-		Key: alerts.TypeDeviceClock + "/" + id,
-	}, now)
+	return notifications.Announce(tx, draft.Announcement(id, ""), now)
+}
+
+// raiseClockQuestion raises the day's alert about the clock of a device whose implausible measurement has a doubtful time.
+func (e *Pipeline) raiseClockQuestion(tx core.App, c doubtfulReading, now time.Time) error {
+	zone, err := collections.ZoneOfPatient(tx, c.patientID, e.Readings.rules.PracticeZone)
+	if err != nil {
+		return err
+	}
+	raised, err := collections.ClockAlertSince(tx, c.Reading.DeviceID, c.patientID, alerts.TypeDeviceClock, collections.StartOfDay(now.In(zone)))
+	if err != nil {
+		return err
+	}
+	if err := collections.RecordClockFault(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now); err != nil {
+		return err
+	}
+	switch {
+	case raised == nil:
+		asReported := c.Reading
+		asReported.MeasuredAt = c.reported
+		return raiseClockDraft(tx, clockQuestion(Observation{PatientID: c.patientID, Reading: asReported}, c.origin, c.Reading.MeasuredAt), now)
+	case raised.Status() == string(alerts.StatusAutoResolved):
+		return alerts.Reopen(tx, raised, 0, now)
+	}
+	return nil
 }
 
 // supersedeAlert resolves an alert that another one replaces.
@@ -234,34 +259,4 @@ func (e *Pipeline) worstPending(
 		}
 	}
 	return worst, nil
-}
-
-// ReasonDeviceClock is the reason of a suspect reading from a device with a wrong clock.
-const ReasonDeviceClock = "device_clock"
-
-// storeWrongClock stores a reading with an unknown time of measurement. It shows that a measurement was made, but nothing about today: it
-// raises no alert, is no latest value, counts for no day and is not delivered. The clock alert follows after the commit. Source:
-// docs/decisions/devices.md, "Wrong clock".
-func (e *ReadingStore) storeWrongClock(tx core.App, b *writeBatch, o Observation, s Submission, now time.Time) (outcome Outcome, err error) {
-	a := effectsWriter{tx: tx, batch: b, effects: Effects{Observation: o}, by: s.By, now: now}
-	if err := a.auditObservation(); err != nil {
-		return Outcome{}, err
-	}
-	outcome = b.countUnevaluated(o, e.rules.PracticeZone)
-	if _, err := recordSighting(tx, o, s.Device, now); err != nil {
-		return Outcome{}, err
-	}
-	return outcome, collections.RecordWrongClock(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, o.ID, now)
-}
-
-// recentWindow is the age up to which a device's clock is not checked: most readings arrive at once.
-const recentWindow = 24 * time.Hour
-
-// isWrongClock reports whether the device's clock is wrong, so that the time of measurement is unknown. Source: docs/decisions/devices.md,
-// "Wrong clock".
-func isWrongClock(app core.App, event gateway.Event, patientID string) (bool, error) {
-	if event.ReceivedAt.Sub(event.At) <= recentWindow {
-		return false, nil
-	}
-	return devices.IsWrongClock(app, event.DeviceID, patientID, event.At)
 }

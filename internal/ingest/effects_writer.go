@@ -12,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // apply writes the effects of a reading in the caller's transaction, or adds them to its write batch. The observation itself is stored
@@ -48,6 +49,10 @@ type effectsWriter struct {
 // auditObservation records that the observation was created, completed or confirmed.
 func (a *effectsWriter) auditObservation() error {
 	o, event := a.effects.Observation, audit.ObservationCreate
+	var changes audit.Changes
+	if !o.reportedAt.IsZero() {
+		changes = audit.Changes{collections.ObservationMeasuredAt: {Old: validate.FormatInstant(o.reportedAt), New: validate.FormatInstant(o.Reading.MeasuredAt)}}
+	}
 	switch {
 	case o.addition != nil:
 		event = audit.ObservationUpdate
@@ -55,7 +60,7 @@ func (a *effectsWriter) auditObservation() error {
 		event = audit.ObservationConfirm
 	}
 	return a.batch.trail.Add(audit.Entry{
-		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID, Reason: o.confirmNotes,
+		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID, Reason: o.confirmNotes, Changes: changes,
 	}, a.now)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
@@ -34,9 +35,9 @@ const (
 type doubt int
 
 const (
-	outOfRange  doubt = iota // values that no device should report
-	futureClock              // a time in the future; its values may be in range
-	wrongClock               // values out of range, at an impossible time
+	outOfRange   doubt = iota // values that no device should report
+	futureClock               // a time in the future; its values may be in range
+	doubtfulTime              // values out of range, at a time that cannot be trusted
 )
 
 // doubtfulReading is a quarantined measurement of a patient, with the snapshot to evaluate it by.
@@ -46,19 +47,34 @@ type doubtfulReading struct {
 	origin    vitals.Origin
 	doubt     doubt
 	snapshot  triage.PatientSnapshot
-	isSuspect bool // it may be another person's
+	isSuspect bool      // it may be another person's
+	reported  time.Time // the device's time, if it is in doubt
 }
 
-// newDoubtfulReading returns the measurement of a quarantined event. One of a future clock has the time of its first receipt.
-func newDoubtfulReading(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string) (c doubtfulReading, err error) {
+// newDoubtfulReading returns the measurement of a quarantined event. One whose time is in the future or in doubt has the time of its first
+// receipt. Only an event that arrives now is compared with the device's other readings.
+func (e *Pipeline) newDoubtfulReading(
+	tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time,
+) (c doubtfulReading, err error) {
+	received := stored.ReceivedAt()
 	c = doubtfulReading{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored))}
 	if !c.Ahead.IsZero() {
-		c.doubt, c.Reading.MeasuredAt = futureClock, stored.ReceivedAt()
+		c.doubt, c.Reading.MeasuredAt = futureClock, received
 		return c, nil
 	}
-	wrong, err := isWrongClock(tx, event, patientID)
-	if wrong {
-		c.doubt = wrongClock
+	if EventSource(stored) != sourceGateway || received.Sub(c.Reading.MeasuredAt) <= time.Hour {
+		return c, nil
+	}
+	facts, err := collections.FindClockFacts(tx, patientID, c.Reading.DeviceID, c.Reading.MeasuredAt)
+	if err != nil {
+		return c, err
+	}
+	doubtful, err := devices.IsTimeDoubtful(facts, devices.TimedReading{
+		MeasuredAt: c.Reading.MeasuredAt, IsLate: e.Readings.isOld(c.Reading.MeasuredAt, received), IsPlaced: now.Sub(received) > time.Minute,
+		IsUnnamed: event.PatientID == "", IsDangerous: func() (bool, error) { return true, nil },
+	})
+	if doubtful {
+		c.doubt, c.reported, c.Reading.MeasuredAt = doubtfulTime, c.Reading.MeasuredAt, received
 	}
 	return c, err
 }
@@ -112,11 +128,11 @@ func errAlreadyMatched() error {
 
 // alertImplausible raises the alerts about a quarantined measurement, unless a person decided the same one before.
 func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
-	c, err := newDoubtfulReading(tx, stored, event, patientID)
+	c, err := e.newDoubtfulReading(tx, stored, event, patientID, now)
 	if err != nil {
 		return err
 	}
-	if c.doubt != wrongClock { // a wrong clock reports the same time again and again
+	if c.doubt != doubtfulTime { // a wrong clock reports the same time again and again
 		if decided, err := e.applyEarlierDecision(tx, stored, event, patientID, now); err != nil || decided {
 			return err
 		}
@@ -138,7 +154,10 @@ func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) 
 		if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, nil, now); err != nil {
 			return err
 		}
-		return e.raiseAlert(tx, c, now)
+		if err := e.raiseAlert(tx, c, now); err != nil || c.doubt != doubtfulTime {
+			return err
+		}
+		return e.raiseClockQuestion(tx, c, now)
 	}
 	if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, &c.Reading, now); err != nil {
 		return err
@@ -152,7 +171,7 @@ func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) 
 	if err := e.updateClockAlert(tx, c, now); err != nil {
 		return err
 	}
-	return collections.RecordFutureClock(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now)
+	return collections.RecordClockFault(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now)
 }
 
 // alertDecision is a decided, not yet written alert about an implausible reading.
@@ -183,7 +202,7 @@ func (c doubtfulReading) isAlarmingValue(p *vitals.Parameter) bool {
 // decideAlert returns the alert for an implausible measurement. It is pure.
 func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 	finding, critical := c.finding()
-	if late && c.doubt != wrongClock {
+	if late {
 		finding.AddMeasuredAt(c.Reading.MeasuredAt)
 	}
 	if change, found := c.criticalChange(); found {
@@ -191,7 +210,7 @@ func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 	}
 	n := alertDecision{stat: critical, draft: alerts.Draft{
 		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
-		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: c.doubt == wrongClock || late,
+		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: late, TimeInDoubt: c.doubt == doubtfulTime,
 	}}
 	if n.draft.Late {
 		n.stat, n.draft.Superseded = false, superseded

@@ -12,7 +12,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -64,10 +63,7 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c doubtfulReading, n alertDecisio
 	if err := alert.StoreAggregate(tx, g, latest.aggregateMessage(g), measured, shown, now); err != nil {
 		return false, err
 	}
-	switch {
-	case c.doubt == wrongClock:
-		return true, devices.NoteWrongClock(tx, c.Reading, c.patientID, now)
-	case !shouldRenotify:
+	if !shouldRenotify {
 		return true, nil
 	}
 	n.draft.WorseThanNotified = worse
@@ -85,13 +81,7 @@ func findAggregate(tx core.App, c doubtfulReading, n alertDecision, now time.Tim
 		return nil, err
 	}
 	for _, alert := range candidates {
-		undated := false
-		if n.draft.Late {
-			if undated, err = devices.IsWrongClock(tx, c.Reading.DeviceID, c.patientID, alert.MeasuredAt()); err != nil {
-				return nil, err
-			}
-		}
-		if undated == (c.doubt == wrongClock) && n.stat == (alert.EscalationID() != "") {
+		if alert.TimeInDoubt() == n.draft.TimeInDoubt && n.stat == (alert.EscalationID() != "") {
 			return alert, nil
 		}
 	}
@@ -102,7 +92,7 @@ func findAggregate(tx core.App, c doubtfulReading, n alertDecision, now time.Tim
 // for it.
 func (c doubtfulReading) needsRenotify(tx core.App, n alertDecision, g collections.Aggregate, now time.Time) (shouldRenotify, worse bool, err error) {
 	switch {
-	case c.doubt == wrongClock || n.draft.Superseded:
+	case n.draft.Superseded:
 		return false, false, nil
 	case !n.stat:
 		worse = !slices.ContainsFunc(g.Notified, func(notified collections.NotifiedValues) bool { return !isFurtherOut(n.draft.Finding, notified.Value) })

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -116,9 +117,7 @@ func (e *Pipeline) confirmedSubmission(
 		event.Reading = &part
 		s = gatewaySubmission(*event, match.patient, by, now)
 		s.Addition = true
-		if s.WrongClock, err = isWrongClock(tx, *event, match.patient); err != nil {
-			return s, err
-		}
+		s.Arrival = Arrival{At: event.ReceivedAt, IsPlaced: true}
 	default:
 		rest, missing, err := completesStored(tx, *event, match.patient)
 		if err != nil {
@@ -139,7 +138,9 @@ func (e *Pipeline) confirmedSubmission(
 		s.Device = devices.GatewayReport{Model: event.DeviceModel}
 	}
 	s.Origin, s.ConfirmedBy, s.UsesReceiptTime = sourceOrigin(source), by.Email, asReceived
-	return s, nil
+	raised, err := collections.AlertsOfQuarantine(tx, stored.Id) // the person confirms the values, not the time
+	s.TimeInDoubt = slices.ContainsFunc(raised, (*collections.Alert).TimeInDoubt)
+	return s, err
 }
 
 // completesStored reports whether a stored reading of the patient has the same key as an event from a future clock, and returns the values

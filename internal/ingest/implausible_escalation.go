@@ -7,7 +7,6 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
-	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -19,7 +18,7 @@ import (
 // escalation.
 func (e *Pipeline) raiseAlert(tx core.App, c doubtfulReading, now time.Time) (err error) {
 	late, superseded := e.Readings.IsLate(c.Reading.MeasuredAt, now), false
-	if late && c.doubt != wrongClock {
+	if late {
 		if superseded, err = c.isSuperseded(tx); err != nil {
 			return err
 		}
@@ -36,9 +35,6 @@ func (e *Pipeline) raiseAlert(tx core.App, c doubtfulReading, now time.Time) (er
 		if err := alerts.AuditAutoResolved(tx, collections.ResolvedAlert{ID: id, PatientID: c.patientID}, now); err != nil {
 			return err
 		}
-	}
-	if c.doubt == wrongClock { // only the clock is reported
-		return devices.NoteWrongClock(tx, c.Reading, c.patientID, now)
 	}
 	label, err := collections.PatientLabel(tx, c.patientID)
 	if err != nil {

@@ -90,8 +90,8 @@ func (c doubtfulReading) clockText() string {
 	case futureClock:
 		return fmt.Sprintf(" The clock of device %s is ahead: it reports %s, received %s.",
 			c.Reading.DeviceID, validate.FormatInstant(c.Ahead), validate.FormatInstant(c.Reading.MeasuredAt))
-	case wrongClock:
-		return fmt.Sprintf(" The clock of device %s is wrong: it reports %s, which is impossible.", c.Reading.DeviceID, validate.FormatInstant(c.Reading.MeasuredAt))
+	case doubtfulTime:
+		return " " + doubtText(c.reported, c.Reading.MeasuredAt)
 	}
 	return ""
 }

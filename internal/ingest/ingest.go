@@ -143,6 +143,7 @@ func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway
 		if err != nil {
 			return Outcome{}, err
 		}
+		s.Arrival.IsPlaced = false
 		s.AllowDuplicates, s.NewerInBatch, s.DiscardedBefore = e.AllowDuplicates, batch.newerThan(event), e.discardedBefore(event, patientID, d)
 		return e.Writer.Submit(ctx, s)
 	})

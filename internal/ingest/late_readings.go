@@ -72,7 +72,7 @@ func (e *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now tim
 	}
 	s.NewerInBatch = slices.Clip(s.NewerInBatch)
 	for _, other := range after {
-		if other.In.PatientID == s.PatientID && !other.In.WrongClock && other.In.origin().CanResolve(s.origin()) {
+		if other.In.PatientID == s.PatientID && !other.In.TimeInDoubt && other.In.origin().CanResolve(s.origin()) {
 			s.NewerInBatch = append(s.NewerInBatch, other.In.Reading)
 		}
 	}
@@ -85,6 +85,7 @@ func (s AssessInput) setLateness(raised *alerts.Draft, sequence []alerts.Evaluat
 	if raised.Late = rules.isLate(raised.MeasuredAt, now); raised.Late {
 		raised.Finding.AddMeasuredAt(raised.MeasuredAt)
 		raised.Superseded = slices.Contains(s.Surrounding.Superseded, raised.Finding.Type)
+		raised.Urgent = s.IsFirstOfDevice && !raised.Superseded
 		return
 	}
 	if sequence != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -23,8 +24,8 @@ func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, 
 		return "", "", err
 	}
 	holder, patient := found.HolderThen, found.Named
-	if holder == "" {
-		if holder, err = currentHolderIfWrongClock(app, event, found.HolderNow); err != nil {
+	if found.HolderNow != "" && found.HolderNow != holder {
+		if holder, err = holderOfDoubtful(app, event, found); err != nil {
 			return "", "", err
 		}
 	}
@@ -47,16 +48,23 @@ func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, 
 	return patient.ID, "", nil
 }
 
-// currentHolderIfWrongClock returns the current holder of an event's device if the event's time cannot be right; "" if it may be.
-func currentHolderIfWrongClock(app core.App, event gateway.Event, holder string) (string, error) {
-	if holder == "" {
-		return "", nil
+// holderOfDoubtful returns the holder of a device at the time of an event that the present holder did not have it, or the present one if that
+// time cannot be trusted: nobody else is known to have measured, or the device reported newer times since the present holder has it. What was
+// received before the present assignment keeps its holder. Source: docs/decisions/devices.md, "Doubtful time".
+func holderOfDoubtful(app core.App, event gateway.Event, found collections.EventMatch) (holder string, err error) {
+	at := event.EffectiveTime()
+	f, err := collections.FindClockFacts(app, found.HolderNow, event.DeviceID, at)
+	if err != nil || event.ReceivedAt.Before(f.Assigned) {
+		return found.HolderThen, err
 	}
-	wrong, err := isWrongClock(app, event, holder)
-	if !wrong {
-		holder = ""
+	named := found.Named.ID
+	switch {
+	case found.HolderThen == "" && (named == "" || devices.IsTimeImpossible(f, at)):
+		return found.HolderNow, nil
+	case found.HolderThen != "" && (named == "" || named == found.HolderNow) && devices.IsBehind(f, at) && !f.Newest.Before(f.Assigned):
+		return found.HolderNow, nil
 	}
-	return holder, err
+	return found.HolderThen, nil
 }
 
 // findPatient returns the patient of a submission after checking that the reading can be theirs.
@@ -70,8 +78,11 @@ func (e *ReadingStore) findPatient(tx core.App, m *patientCache, s Submission) (
 		return readingPatient{}, fault.Missing()
 	case !h.Active:
 		return readingPatient{}, fault.Field("patient_id", "This patient is archived.")
-	case !s.WrongClock && patient.isBeforeBirth(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
+	case !s.TimeInDoubt && patient.isBeforeBirth(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
 		return readingPatient{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
+	}
+	if s.TimeInDoubt { // its holder at a time that may be wrong proves nothing
+		return readingPatient{cachedPatient: patient}, nil
 	}
 	assigned, err := checkDeviceHolder(tx, m, s.PatientID, s.Reading)
 	return readingPatient{patient, assigned}, err

@@ -44,6 +44,8 @@ type Observation struct {
 	// newlyConfirmed: it was stored as suspect and counts from now on.
 	newlyConfirmed bool
 	confirmNotes   phi.Text
+	// reportedAt is the time that a confirmed one replaced; zero for none.
+	reportedAt time.Time
 	// suspicionDecided: whether it is suspect is decided already.
 	suspicionDecided bool
 }

@@ -84,9 +84,7 @@ func (e *Pipeline) matchedSubmission(app core.App, event gateway.Event, match pa
 		return Submission{}, err
 	}
 	s := gatewaySubmission(whole, match.patient, by, at)
-	if s.WrongClock, err = isWrongClock(e.reads.In(app), event, match.patient); err != nil {
-		return s, err
-	}
+	s.Arrival = Arrival{At: event.ReceivedAt, IsPlaced: true, IsUnnamed: event.PatientID == ""}
 	if event.Addition == "" && len(event.Additions) == 0 {
 		return s, nil
 	}
@@ -216,13 +214,16 @@ func (e *ReadingStore) mergePartial(tx core.App, b *writeBatch, m *patientCache,
 	if err := collections.Update(tx, record, changed...); err != nil {
 		return Outcome{}, err
 	}
-	if doubted { // parts of a suspect reading are not evaluated either
+	switch {
+	case doubted && o.SuspectReason == ReasonDeviceClock:
+		return e.evaluateDoubtful(tx, b, o, patient, s, now)
+	case doubted: // parts of a suspect reading are not evaluated either
 		return auditMerged(b, o, s.By, now)
 	}
 	if err := emr.Correct(tx, o.ID, now); err != nil {
 		return Outcome{}, err
 	}
-	if s.WrongClock {
+	if s.TimeInDoubt {
 		return auditMerged(b, o, s.By, now)
 	}
 	return e.evaluateAndApply(tx, b, o, patient, s, now)

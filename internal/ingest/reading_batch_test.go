@@ -70,8 +70,8 @@ func TestGroupSupersededByReliableOnly(t *testing.T) {
 	}{
 		{"typed", "", func(s *ingest.Submission) { s.Source = vitals.SourcePortal }, "188 critical active late"},
 		{"typed, by its origin", "", func(s *ingest.Submission) { s.Origin = vitals.OriginPatient }, "188 critical active late"},
-		{"undated", "", func(s *ingest.Submission) { s.WrongClock = true }, "188 critical active late"},
-		{"undated and vouched for", "", func(s *ingest.Submission) { s.WrongClock, s.ConfirmedBy = true, "nurse@vigil.test" }, "188 critical active late"},
+		{"undated", "", func(s *ingest.Submission) { s.TimeInDoubt = true }, "188 critical active late"},
+		{"undated and vouched for", "", func(s *ingest.Submission) { s.TimeInDoubt, s.ConfirmedBy = true, "nurse@vigil.test" }, "188 critical active late"},
 		{"staff", "", func(s *ingest.Submission) { s.Origin = vitals.OriginStaff }, "188 critical auto_resolved late superseded"},
 		{"typed, both", vitals.OriginPatient, func(s *ingest.Submission) { s.Origin = vitals.OriginPatient }, "188 critical auto_resolved late superseded"},
 	} {

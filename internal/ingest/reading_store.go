@@ -33,6 +33,10 @@ func (e *ReadingStore) Ingest(tx core.App, s Submission, now time.Time) (Outcome
 }
 
 func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
+	s, err := e.judgeTime(tx, m, s, now)
+	if err != nil {
+		return Outcome{}, err
+	}
 	if s.Addition {
 		return e.mergePartial(tx, b, m, s, now)
 	}
@@ -61,12 +65,14 @@ func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache,
 		}
 		return outcome, err
 	}
-	if s.WrongClock {
-		return e.storeWrongClock(tx, b, o, s, now)
-	}
 	check, err := recordSighting(tx, o, s.Device, now)
 	if err != nil {
 		return Outcome{}, err
+	}
+	if s.TimeInDoubt {
+		outcome, err := e.evaluateDoubtful(tx, b, o, patient, s, now)
+		outcome.CheckDevice = check
+		return outcome, err
 	}
 	if check && s.DiscardedBefore != nil {
 		if reason, dismissed, err := s.DiscardedBefore(tx); err != nil || dismissed {
@@ -102,7 +108,14 @@ func (e *ReadingStore) evaluateAndApply(
 	}
 	input := AssessInput{
 		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, e.rules.PracticeZone),
-		DeviceAssigned: patient.deviceAssigned,
+		DeviceAssigned: patient.deviceAssigned, IsFirstOfDevice: s.isFirstOfDevice,
+	}
+	if o.newlyConfirmed && o.SuspectReason == ReasonDeviceClock {
+		raised, err := collections.AlertsOfObservations(tx, o.ID)
+		if err != nil {
+			return Outcome{}, err
+		}
+		input.Raised = raised[o.ID]
 	}
 	if input.MayHold, err = e.mayHold(tx, o, snapshot.Thresholds, now); err != nil {
 		return Outcome{}, err
@@ -150,7 +163,7 @@ func (e *ReadingStore) newObservation(s Submission, now time.Time) Observation {
 			o.readingKey = readingKey(s.PatientID, s.Reading)
 		}
 	}
-	if o.setConfirmation(s, now); s.WrongClock {
+	if o.setConfirmation(s, now); s.TimeInDoubt {
 		o.Review, o.SuspectReason = Suspect, ReasonDeviceClock
 		return o
 	}

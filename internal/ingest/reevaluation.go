@@ -129,7 +129,7 @@ func (h alertHistory) recount(alert *collections.Alert, rules Rules, now time.Ti
 func openAlert(alert *collections.Alert, schedule collections.Schedule) alerts.Open {
 	return alerts.Open{
 		ID: alert.Id, Type: alert.Type(), Level: alerts.Level(alert.Level()), MeasuredAt: alert.MeasuredAt(), CreatedAt: alert.CreatedAt(),
-		NormalReadings: alert.NormalReadings(), Parameter: alert.Parameter(), Origin: vitals.Origin(alert.Origin()),
+		NormalReadings: alert.NormalReadings(), Parameter: alert.Parameter(), Origin: vitals.Origin(alert.Origin()), TimeInDoubt: alert.TimeInDoubt(),
 		ResolvesWithin: alerts.ResolveWindow(schedule, alert.Type()),
 	}
 }
@@ -209,6 +209,16 @@ func (e *ReadingStore) reevaluateNewestAfter(tx core.App, b *writeBatch, reading
 	return e.reevaluateNewest(tx, b, last, snapshot, now)
 }
 
+// isRaised reports whether a finding was announced by an alert of its reading, at least as severe.
+func isRaised(list []*collections.Alert, f alerts.Finding) bool {
+	return slices.ContainsFunc(list, func(a *collections.Alert) bool {
+		if a.ResolutionReason() == alerts.ReasonRetracted { // announced, and retracted
+			return false
+		}
+		return a.Type() == f.Type && (a.Level() == string(alerts.Critical) || f.Level != alerts.Critical)
+	})
+}
+
 // reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts.
 func (e *ReadingStore) reevaluate(tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, now time.Time) error {
 	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
@@ -221,12 +231,7 @@ func (e *ReadingStore) reevaluate(tx core.App, b *writeBatch, o Observation, ale
 		return nil
 	}
 	existing, err := collections.AlertsOfObservations(tx, o.ID)
-	if err != nil || slices.ContainsFunc(existing[o.ID], func(a *collections.Alert) bool {
-		if a.ResolutionReason() == alerts.ReasonRetracted { // announced, and retracted
-			return false
-		}
-		return a.Type() == alertType && (a.Level() == string(alerts.Critical) || findings[i].Level != alerts.Critical)
-	}) {
+	if err != nil || isRaised(existing[o.ID], findings[i]) {
 		return err
 	}
 	late := e.rules.isLate(o.Reading.MeasuredAt, now)

@@ -31,9 +31,11 @@ type Submission struct {
 	ConfirmedBy string
 	// UsesReceiptTime readings have the time of receipt, because the device has a future clock and a person confirmed them.
 	UsesReceiptTime bool
-	// WrongClock readings have a time at which they cannot have been measured, unknown even to the person who confirms the values: they are
-	// stored and have no effects.
-	WrongClock bool
+	// Arrival is how the event of a device arrived, by which its time is judged; the zero value accepts any time.
+	Arrival Arrival
+	// TimeInDoubt readings are dated by receipt until a person confirms a time. It is set where a reading is stored, and for values that a
+	// person confirms without a time.
+	TimeInDoubt bool
 	// Device is the device data that the gateway sent with the reading.
 	Device devices.GatewayReport
 	// NewerInBatch are the patient's later readings of the same batch, which supersede a late reading. It holds only readings that are,
@@ -48,8 +50,17 @@ type Submission struct {
 	ReceivedAt time.Time
 	// key is the reading key, computed outside the writer; "" if not computed.
 	key string
+	// isFirstOfDevice: no earlier reading shows whether the device's clock is right.
+	isFirstOfDevice bool
 	// joinTx is work to run in the transaction instead of a reading.
 	joinTx func(tx core.App) error
+}
+
+// Arrival is how an event of a device arrived.
+type Arrival struct {
+	At time.Time // of the first receipt
+	// IsPlaced: it is stored later, by a person or a replay. IsUnnamed: it names no patient.
+	IsPlaced, IsUnnamed bool
 }
 
 // origin returns the origin of the reading.

@@ -167,12 +167,7 @@ func (e *ReadingStore) storeSuspect(
 
 // suspectEffects decides the effects of a suspect reading: the question, and that its device is not silent.
 func (e *ReadingStore) suspectEffects(o Observation, snapshot triage.PatientSnapshot, d suspicion, prompt bool, now time.Time) Effects {
-	effects := Effects{Observation: o}
-	for _, alert := range snapshot.Open {
-		if alert.Type == alerts.TypeNoReading24h && alert.DeviceID == o.Reading.DeviceID { // the patient's own reading is still missing
-			effects.Progress = append(effects.Progress, alerts.Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true})
-		}
-	}
+	effects := Effects{Observation: o, Progress: endSilence(snapshot.Open, o.Reading.DeviceID)}
 	if prompt {
 		question := alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false)
 		question.Push = e.rules.WarningPush.DecidePush(question, o.Reading, snapshot.Thresholds, alerts.PushHistory{})

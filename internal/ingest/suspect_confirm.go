@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -14,9 +13,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
+// Confirmation is why a person confirms a reading, and when it was measured; a zero time keeps its own, or that of receipt if it is in doubt.
+type Confirmation struct {
+	Notes      phi.Text
+	MeasuredAt time.Time
+}
+
 // ConfirmSuspect confirms that a suspect reading is the patient's own: from then on it is evaluated, counted and delivered. Repeating it
-// changes nothing. Faults: not_found; invalid_state if it is not suspect. Source: docs/decisions/observations.md, "Suspect reading".
-func (e *ReadingStore) ConfirmSuspect(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
+// changes nothing. Faults: not_found; invalid_state if it is not suspect; measured_at if it cannot be the time. Source:
+// docs/decisions/observations.md, "Suspect reading"; docs/decisions/devices.md, "Doubtful time".
+func (e *ReadingStore) ConfirmSuspect(app core.App, id string, c Confirmation, by audit.Actor, now time.Time) (o Observation, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if o, err = FindObservation(tx, id); err != nil || o.Review == Confirmed && !o.EnteredInError {
 			return err
@@ -25,11 +31,9 @@ func (e *ReadingStore) ConfirmSuspect(app core.App, id string, notes phi.Text, b
 		case o.EnteredInError:
 			return fault.State("invalid_state", "The reading was entered in error.")
 		case o.Review != Suspect:
-			o.confirmNotes = notes
+			o.confirmNotes = c.Notes
 			o, err = e.confirmSharedCuff(tx, o, by, now)
 			return err
-		case o.SuspectReason == ReasonDeviceClock:
-			return fault.State("invalid_state", "The time of measurement is unknown: the clock of the device was wrong.")
 		}
 		var noCache *patientCache
 		patient, err := noCache.patient(tx, o.PatientID)
@@ -43,12 +47,18 @@ func (e *ReadingStore) ConfirmSuspect(app core.App, id string, notes phi.Text, b
 		if err != nil {
 			return err
 		}
-		o.confirmNotes = notes
+		o.confirmNotes = c.Notes
+		if err := e.dateConfirmed(tx, b, &o, patient, c.MeasuredAt, now); err != nil {
+			return err
+		}
 		accepted, err := e.markConfirmed(tx, o, alerts.AuthorOf(by), readingPatient{cachedPatient: patient}, by, now)
 		if err != nil {
 			return err
 		}
 		if _, err := e.evaluateConfirmed(tx, b, []confirmedReading{accepted}, o.ID, now); err != nil {
+			return err
+		}
+		if err := endClockQuestion(tx, b, o, by, now); err != nil {
 			return err
 		}
 		if err := b.store(tx); err != nil {
@@ -123,11 +133,7 @@ func (r confirmedReading) resolveSuspectAlert(tx core.App, b *writeBatch, now ti
 		return err
 	}
 	for _, alert := range ended {
-		entry := audit.Entry{
-			Event: event, Actor: r.by, ResourceType: audit.ResourceAlert, PatientID: alert.PatientID,
-			ResourceID: strconv.FormatInt(collections.Number(alert.ID), 10),
-		}
-		if err := b.trail.Add(entry, now); err != nil {
+		if err := b.auditAlert(event, r.by, alert.ID, alert.PatientID, now); err != nil {
 			return err
 		}
 	}

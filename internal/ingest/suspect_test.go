@@ -59,7 +59,7 @@ func TestSuspectReadingsAreNotCounted(t *testing.T) {
 						t.Fatal(err)
 					}
 				case 1:
-					if o, err := engine.ConfirmSuspect(app, id, "", nurse, now); err == nil && o.Review != ingest.Confirmed {
+					if o, err := engine.ConfirmSuspect(app, id, ingest.Confirmation{}, nurse, now); err == nil && o.Review != ingest.Confirmed {
 						t.Fatalf("%s is %s after it was confirmed", id, o.Review)
 					}
 				}

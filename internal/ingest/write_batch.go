@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -51,6 +52,13 @@ func (b *writeBatch) countUnevaluated(o Observation, practice *time.Location) Ou
 	outcome := Outcome{Observation: o, CheckDevice: true}
 	b.processing = append(b.processing, outcome)
 	return outcome
+}
+
+// auditAlert records a change to a stored alert.
+func (b *writeBatch) auditAlert(event audit.Event, by audit.Actor, alertID, patientID string, now time.Time) error {
+	return b.trail.Add(audit.Entry{
+		Event: event, Actor: by, ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10), PatientID: patientID,
+	}, now)
 }
 
 // store writes all collected rows, last in the transaction.

@@ -84,7 +84,7 @@ func readSnapshots(app core.App, where string, params dbx.Params, now time.Time)
 				UNION SELECT key FROM patients c, json_each(c.monitoring_schedule) WHERE c.id = t.patient AND key IS NOT NULL)) END,
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
-			(SELECT json_group_array(json_array(a.id, a.type, a.level, a.device_id, a.measured_at, a.created_at, a.normal_readings, a.parameter, a.value, a.origin,
+			(SELECT json_group_array(json_array(a.id, a.type, a.level, a.device_id, a.measured_at, a.created_at, a.normal_readings, a.parameter, a.value, a.origin, a.time_in_doubt,
 					CASE a.level WHEN 'critical' THEN a.reported_values END` + reportedColumns + `) ORDER BY a.created_at)
 				FROM alerts a LEFT JOIN observations o ON o.id = a.observation AND a.level = 'critical'
 				WHERE a.patient = t.patient AND a.acknowledged = FALSE),
@@ -204,10 +204,10 @@ func readOpenAlert(row []any) alerts.Open {
 	open := alerts.Open{
 		ID: text(0), Type: text(1), Level: alerts.Level(text(2)), DeviceID: text(3), NormalReadings: int(readings),
 		MeasuredAt: collections.ParseInstant(text(4)), CreatedAt: collections.ParseInstant(text(5)),
-		Parameter: text(7), Value: value, Origin: vitals.Origin(text(9)),
+		Parameter: text(7), Value: value, Origin: vitals.Origin(text(9)), TimeInDoubt: row[10] == 1.0,
 	}
 	if open.Level == alerts.Critical {
-		open.Reported = readReported(open, text(10), row[11:])
+		open.Reported = readReported(open, text(11), row[12:])
 	}
 	return open
 }

@@ -41,7 +41,7 @@ const (
 // alertWords are the texts of alerts without a value.
 var alertWords = map[string]string{
 	alerts.TypeMissedReading: "Missed its reading", alerts.TypeNoReading24h: "No reading for a day", alerts.TypeDeviceBattery: "Battery low",
-	alerts.TypeHubOffline: "Hub offline", alerts.TypeStaleReading: "Readings never change", alerts.TypeDeviceClock: "Device clock is wrong",
+	alerts.TypeHubOffline: "Hub offline", alerts.TypeStaleReading: "Readings never change", alerts.TypeDeviceClock: "Device clock in doubt",
 	alerts.TypeIrregularHeartbeat: "Irregular heartbeat",
 }
 

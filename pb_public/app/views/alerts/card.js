@@ -31,7 +31,8 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
   const about = `${named ? `${alert.patient_name}, ` : ""}${typeName(alert.type)}`;
   return html`<li class=${classes("alert", ended(alert) ? "ended" : alert.level, lit && "moved")}>
     <div class="signs"><${Badge} of=${alert.level} /><${Badge} of=${alert.status} />${alert.snoozed && html`<${Badge} of="snoozed" />`}
-      ${alert.late && html`<${Badge} of="late" />`}${alert.resolution_reason && html`<${Badge} of=${alert.resolution_reason} />`}
+      ${alert.late && html`<${Badge} of="late" />`}${alert.time_in_doubt
+        && html`<${Badge} of="time_in_doubt" />`}${alert.resolution_reason && html`<${Badge} of=${alert.resolution_reason} />`}
       ${alert.escalation_id && html`<span class="badge warning"><span aria-hidden="true">↑</span> Escalated</span>`}</div>
     <div class="what">
       ${named && html`<button class="link name" onClick=${() => go("patient", { id: alert.patient_id, tab: "alerts" })}>

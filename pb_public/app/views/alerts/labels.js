@@ -12,7 +12,7 @@ const names = {
   pulse: "Pulse", no_reading_24h: "No reading for a day", missed_reading: "Missed readings", hub_offline: "Hub offline",
     device_battery: "Battery low",
   stale_reading: "Repeated identical readings", implausible_reading: "Implausible reading, held",
-    device_clock: "Device clock is wrong", early_warning: "Early warning score",
+    device_clock: "Device clock in doubt", early_warning: "Early warning score",
 };
 /** @param {string} type */
 export const typeName = (type) => kindNames[type] ?? names[type] ?? humanize(type);

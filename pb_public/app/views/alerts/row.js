@@ -130,7 +130,7 @@ function Reading({ alert, changed }) {
       <td class="c5">${agoShort(measuredAt(alert))}</td>
       <td class="c6" title=${fullTime(measuredAt(alert))}>${since(measuredAt(alert))}</td>
       <td class="c7"></td>
-      <td class="c8">${alert.late ? "Received late" : ""}</td>
+      <td class="c8">${alert.time_in_doubt ? "Time in doubt" : alert.late ? "Received late" : ""}</td>
       <td class="c9">${alert.status === "active" ? "Active" : "Acknowledged"}</td>
       <td class="c10"><button class="quiet fold" aria-expanded=${open ? "true" : "false"}
         aria-label=${`Details of ${alert.message ?? typeName(alert.type)}`} onClick=${() => setOpen(!open)}><span

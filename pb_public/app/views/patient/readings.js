@@ -6,7 +6,7 @@ import { Dialog, Field, Form } from "../../ui/form.js";
 import { dateTime, humanize } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
-import { ZoneNote } from "../../ui/time.js";
+import { instantOf, localInput, ZoneNote } from "../../ui/time.js";
 import { kindNames, readingText } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 import { ReadingDialog } from "./enter_reading.js";
@@ -42,7 +42,8 @@ export function Readings({ id, active, turn, changed, zone }) {
 
 /** @param {(observation: any) => void} question @param {(observation: any) => void} believe @param {string | undefined} zone */
 const columns = (question, believe, zone) => [
-  { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at, zone) },
+  { name: "measured_at", head: "Measured", cell: (o) => (isInDoubt(o) ? html`<s>${dateTime(o.measured_at, zone)}</s> <small>
+    received ${dateTime(o.created_at, zone)}, time in doubt</small>` : dateTime(o.measured_at, zone)) },
   { name: "reading", head: "Reading", cell: (o) => html`<strong class=${o.status === "entered_in_error" ? "struck"
     : ""}>${readingText(o)}</strong> <small>${kindNames[o.observation_type]}</small>
     ${isSuspect(o) && html` <${Badge} of="suspect" />`}${o.review_state === "confirmed"
@@ -63,15 +64,22 @@ const columns = (question, believe, zone) => [
 
 /** @param {any} o */
 const isSuspect = (o) => o.review_state === "suspect" && o.status === "final";
+/** Whether the device's clock cannot be trusted. @param {any} o */
+const isInDoubt = (o) => isSuspect(o) && o.suspect_reason === "device_clock";
 
 /** @param {{observation: any, zone: string | undefined, close: () => void, done: () => void}} props */
 const ConfirmDialog = ({ observation, zone, close, done }) => html`<${Dialog} title="Confirm a suspect reading" close=${close}>
-  <p>${readingText(observation)}, ${dateTime(observation.measured_at, zone)}, is far from this patient’s usual values. After
-    confirmation it counts
-    like any other reading: it is evaluated and sent to the EMR.</p>
+  ${isInDoubt(observation) ? html`<p>${readingText(observation)}: measured ${dateTime(observation.measured_at, zone)} by the device’s
+    clock, received ${dateTime(observation.created_at, zone)}. The time is in doubt. Its alerts were raised as of receipt. After
+    confirmation it counts like any other reading and is sent to the EMR.</p>`
+    : html`<p>${readingText(observation)}, ${dateTime(observation.measured_at, zone)}, is far from this patient’s usual values. After
+    confirmation it counts like any other reading: it is evaluated and sent to the EMR.</p>`}
   <${Form} submit="Confirm reading" cancel=${close} send=${(values) => post(`ingestion/observations/${observation.id}/confirm/`,
-    { notes: values.notes ?? "" })}
+    { notes: values.notes ?? "", ...(isInDoubt(observation) && { measured_at: instantOf(values.measured_at) }) })}
     done=${() => { toast("Confirmed."); close(); done(); }}>${(errors) => html`
+    ${isInDoubt(observation) && html`<${Field} label="Measured at" name="measured_at" kind="datetime-local"
+      hint="The time of receipt, unless the patient measured earlier" value=${localInput(new Date(observation.created_at))}
+      errors=${errors} />`}
     <${Field} label="Notes" name="notes" kind="textarea" maxlength="2000" errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;

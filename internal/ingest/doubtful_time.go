@@ -1,0 +1,244 @@
+package ingest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/validate"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// A device whose clock is behind must not silence a danger: a reading with a time that cannot be trusted is evaluated as if it was measured
+// when it was received, and kept as suspect until a person confirms a time. Source: docs/decisions/devices.md, "Doubtful time".
+
+// ReasonDeviceClock is the reason of a suspect reading whose device's clock cannot be trusted.
+const ReasonDeviceClock = "device_clock"
+
+// recentWindow is the age up to which only the device's own readings put a time in doubt: most readings arrive at once.
+const recentWindow = 24 * time.Hour
+
+// judgeTime decides whether the time of a device's reading is in doubt, and whether the reading is the first of its device. It queries only
+// for readings that did not arrive at once.
+func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now time.Time) (Submission, error) {
+	received, at := s.Arrival.At, s.Reading.MeasuredAt
+	if received.IsZero() || s.TimeInDoubt || s.UsesReceiptTime {
+		return s, nil
+	}
+	if received.Sub(at) <= time.Hour {
+		if !s.Arrival.IsUnnamed {
+			return s, nil
+		}
+		if holder, err := m.deviceHolder(tx, s.Reading); err != nil || holder == s.PatientID {
+			return s, err
+		}
+	}
+	facts, err := collections.FindClockFacts(tx, s.PatientID, s.Reading.DeviceID, at)
+	if err != nil {
+		return s, err
+	}
+	late := e.isOld(at, received)
+	s.isFirstOfDevice = facts.LastReading.IsZero() && !s.Arrival.IsPlaced
+	s.TimeInDoubt, err = devices.IsTimeDoubtful(facts, devices.TimedReading{
+		MeasuredAt: at, IsLate: late, IsPlaced: s.Arrival.IsPlaced || s.Addition, IsUnnamed: s.Arrival.IsUnnamed,
+		IsDangerous: func() (bool, error) { return isDangerous(tx, m, s, now) },
+	})
+	return s, err
+}
+
+// isOld reports whether a reading was measured so long before its receipt that more than the device's own readings may put its time in doubt.
+func (e *ReadingStore) isOld(measuredAt, received time.Time) bool {
+	return e.rules.isLate(measuredAt, received) || received.Sub(measuredAt) > recentWindow
+}
+
+// isDangerous reports whether a value of a submission is at or beyond a critical bound in force.
+func isDangerous(tx core.App, m *patientCache, s Submission, now time.Time) (bool, error) {
+	patient, err := m.patient(tx, s.PatientID)
+	if err != nil {
+		return false, err
+	}
+	snapshot, err := patient.snapshotFor(tx, s.PatientID, s.Reading, now)
+	return slices.ContainsFunc(vitals.Watched, func(p *vitals.Parameter) bool {
+		value := s.Reading.Value(p)
+		return value != nil && snapshot.Thresholds.IsAlarming(p, *value)
+	}), err
+}
+
+// evaluateDoubtful decides and writes the effects of a reading whose time is in doubt, or of a part that was merged into it: alerts as of
+// receipt, the escalation, and the question about the clock. It is no latest value, counts for no day and is not delivered.
+func (e *ReadingStore) evaluateDoubtful(
+	tx core.App, b *writeBatch, o Observation, patient readingPatient, s Submission, now time.Time,
+) (outcome Outcome, err error) {
+	received := s.Arrival.At
+	if received.IsZero() {
+		received = now
+	}
+	values := o.valuesToEvaluate()
+	values.MeasuredAt = received
+	snapshot, err := patient.snapshotFor(tx, o.PatientID, values, now)
+	if err != nil {
+		return Outcome{}, err
+	}
+	zone := collections.Zone(patient.row.TimeZone, e.rules.PracticeZone)
+	snapshot.Thresholds = snapshot.Thresholds.In(zone)
+	input := AssessInput{Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider}
+	if input.LastNotified, err = loadLastNotified(tx, values, snapshot, now); err != nil {
+		return Outcome{}, err
+	}
+	question := clockQuestion(o, o.Origin, received)
+	raised, err := collections.ClockAlertSince(tx, o.Reading.DeviceID, o.PatientID, alerts.TypeDeviceClock, collections.StartOfDay(now.In(zone)))
+	if err != nil {
+		return Outcome{}, err
+	}
+	effects := e.doubtfulEffects(o, values, input, now)
+	if raised == nil {
+		effects.Alerts = append(effects.Alerts, question)
+	}
+	effects.finish(input, now)
+	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
+	effects.PatientLabel = patient.row.label(o.PatientID)
+	if outcome, err = apply(tx, b, effects, s.By, now); err != nil {
+		return outcome, err
+	}
+	patient.snapshot = nil
+	if err := collections.RecordClockFault(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, now); err != nil {
+		return outcome, err
+	}
+	return outcome, e.reopenClockAlert(tx, b, raised, s, now)
+}
+
+// doubtfulEffects decides the alerts of a reading as of receipt. A value that may be another person's raises none. It is pure.
+func (e *ReadingStore) doubtfulEffects(o Observation, values vitals.Reading, s AssessInput, now time.Time) Effects {
+	effects := Effects{Observation: o, Progress: endSilence(s.Snapshot.Open, o.Reading.DeviceID)}
+	if e.IsSuspect(values, o.Origin, s.Snapshot) {
+		return effects
+	}
+	for _, finding := range alerts.Evaluate(values, s.Snapshot.Thresholds, s.Snapshot.Baseline) {
+		if !finding.Breached() {
+			continue
+		}
+		finding.Message += " " + doubtText(o.Reading.MeasuredAt, values.MeasuredAt)
+		raised := alertDraft(o, finding, false)
+		raised.MeasuredAt, raised.TimeInDoubt, raised.Late = values.MeasuredAt, true, e.rules.isLate(values.MeasuredAt, now)
+		raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(s.Snapshot.Snoozes, finding, values, s.Snapshot.Thresholds, now)
+		raised.WorseThanNotified = raised.WorseThanNotified || s.isWorse(raised, values)
+		effects.Alerts = append(effects.Alerts, raised)
+	}
+	return effects
+}
+
+// finish decides the escalation of the effects, and the patient snapshot after them, in which the reading is no latest value.
+func (e *Effects) finish(s AssessInput, now time.Time) {
+	e.decideEscalation(s.Snapshot, s.PrimaryProvider, now)
+	e.SnapshotAfter = e.snapshotAfter(s.Snapshot, storedInstant(now))
+	e.SnapshotAfter.Latest = s.Snapshot.Latest
+	e.TriageRow = e.SnapshotAfter.ComputeRow(now)
+}
+
+// endSilence resolves the alert about a silent device.
+func endSilence(open []alerts.Open, deviceID string) (progress []alerts.Progress) {
+	for _, alert := range open {
+		if alert.Type == alerts.TypeNoReading24h && alert.DeviceID == deviceID { // the patient's own reading is still missing
+			progress = append(progress, alerts.Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true})
+		}
+	}
+	return progress
+}
+
+// doubtText states both times of a reading.
+func doubtText(measured, received time.Time) string {
+	return fmt.Sprintf("Measured %s, received %s: the time is in doubt.", validate.FormatInstant(measured), validate.FormatInstant(received))
+}
+
+// clockQuestion returns the warning about a device's clock, with the values of the reading.
+func clockQuestion(o Observation, origin vitals.Origin, received time.Time) alerts.Draft {
+	var values []string
+	for _, p := range vitals.Parameters {
+		if value := o.Reading.Value(p); value != nil {
+			values = append(values, p.Text(*value))
+		}
+	}
+	finding := alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: fmt.Sprintf(
+		"The clock of device %s cannot be trusted: set it. It reported %s. %s Its readings are judged by the time of receipt; confirm each, or correct its time.",
+		o.Reading.DeviceID, strings.Join(values, ", "), doubtText(o.Reading.MeasuredAt, received))}
+	return alerts.Draft{
+		PatientID: o.PatientID, ObservationID: o.ID, DeviceID: o.Reading.DeviceID, MeasuredAt: received, Origin: origin, WithoutValue: true, Finding: finding,
+	}
+}
+
+// reopenClockAlert makes the day's alert about a clock active again if a right time had ended it. It notifies nobody again.
+func (e *ReadingStore) reopenClockAlert(tx core.App, b *writeBatch, alert *collections.Alert, s Submission, now time.Time) error {
+	if alert == nil || alert.Status() != string(alerts.StatusAutoResolved) {
+		return nil
+	}
+	if err := alert.Reopen(tx, 0, now); err != nil {
+		return err
+	}
+	if err := b.auditAlert(audit.AlertReopen, systemActor(s.By), alert.Id, alert.PatientID(), now); err != nil {
+		return err
+	}
+	_, err := triage.Rescore(tx, alert.PatientID(), now)
+	return err
+}
+
+// dateConfirmed stores the time at which a person says that a suspect reading was measured. Without one, a reading in doubt was measured when
+// it was received, as its alerts say, and any other at its own time.
+func (e *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation, patient *cachedPatient, at, now time.Time) error {
+	inDoubt := o.SuspectReason == ReasonDeviceClock
+	switch {
+	case at.IsZero() && !inDoubt:
+		return nil
+	case at.IsZero():
+		at = o.CreatedAt
+	case at.After(now):
+		return fault.Field("measured_at", "Must not be in the future.")
+	case patient.isBeforeBirth(o.PatientID, at.In(collections.Zone(patient.row.TimeZone, e.rules.PracticeZone))):
+		return fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
+	}
+	reported := o.Reading.MeasuredAt
+	o.Reading.MeasuredAt, o.reportedAt = storedInstant(at), reported
+	if _, err := checkDeviceHolder(tx, nil, o.PatientID, o.Reading); err != nil {
+		return err
+	}
+	for day, readings := range map[time.Time]int{reported: -1, o.Reading.MeasuredAt: 1} {
+		b.totals[dayTotal{day.In(e.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind), collections.StatusSuspect}] += readings
+	}
+	if err := collections.SetMeasuredAt(tx, o.ID, o.Reading.MeasuredAt, now); err != nil {
+		return err
+	}
+	if err := collections.EndTimeDoubt(tx, o.ID, o.Reading.MeasuredAt, now); err != nil || !inDoubt {
+		return err
+	}
+	return collections.ExtendNewestTime(tx, o.Reading.DeviceID, o.Reading.MeasuredAt)
+}
+
+// endClockQuestion resolves the alerts about a device's clock once no reading of it waits for a time.
+func endClockQuestion(tx core.App, b *writeBatch, o Observation, by audit.Actor, now time.Time) error {
+	if o.SuspectReason != ReasonDeviceClock {
+		return nil
+	}
+	ended, err := collections.ResolveAnsweredClockAlerts(tx, collections.ClockQuestion{
+		DeviceID: o.Reading.DeviceID, PatientID: o.PatientID, AlertType: alerts.TypeDeviceClock, Reason: ReasonDeviceClock,
+	}, string(alerts.StatusResolved), alerts.AuthorOf(by), now)
+	if err != nil {
+		return err
+	}
+	for _, alert := range ended {
+		if err := b.auditAlert(audit.AlertResolve, by, alert.ID, alert.PatientID, now); err != nil {
+			return err
+		}
+	}
+	if len(ended) > 0 {
+		_, err = triage.Rescore(tx, o.PatientID, now)
+	}
+	return err
+}

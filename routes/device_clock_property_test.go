@@ -1,0 +1,95 @@
+package routes_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// Whatever the clock of a device says, a value beyond a critical bound that arrives live is notified and has a stat escalation: after any
+// readings at a right clock, for any kind, at any distance from the true time.
+func TestDangerIsToldWhateverTheClock(t *testing.T) {
+	for seed := range vigiltest.Rounds(200, 8) {
+		random := rand.New(rand.NewPCG(uint64(seed), 41))
+		c := newIngestingClinic(t)
+		c.t = t
+		patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+		c.now = c.now.Add(time.Duration(random.IntN(60*24)) * time.Hour)
+		reading := func(dangerous bool, at time.Time) string {
+			values := []int{96, 72, 122}
+			if dangerous {
+				values = []int{70 + random.IntN(18), 131 + random.IntN(90), 181 + random.IntN(80)}
+			}
+			if seed%2 == 0 {
+				return oximeterEvent("D-1", "gw-1", values[0], values[1], at)
+			}
+			return cuffEvent("D-1", "gw-1", values[2], at)
+		}
+		for i := range random.IntN(5) {
+			c.postEvent(t, reading(false, c.now)).want(200)
+			c.now = c.now.Add(time.Duration(1+i) * time.Hour)
+		}
+		offset := []time.Duration{
+			0, -time.Duration(random.IntN(24*60)) * time.Minute, -time.Duration(24+random.IntN(24*400)) * time.Hour,
+			c.now.Sub(time.Date(1970, 1, 1, 0, 3, 0, 0, time.UTC)) * -1, c.now.Sub(time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC)) * -1,
+			time.Duration(6+random.IntN(24*60)) * time.Minute,
+		}[random.IntN(6)]
+		for range 1 + random.IntN(3) {
+			c.now = c.now.Add(time.Minute)
+			status := c.postEvent(t, reading(true, c.now.Add(offset))).status
+			about := fmt.Sprintf("seed %d, clock %s, answered %d", seed, offset, status)
+			if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) {
+				t.Fatalf("%s: escalations %q", about, stats)
+			}
+			if notified := c.pushes(t); !slices.Contains(notified, "alert_raised critical") {
+				t.Fatalf("%s: notified %q", about, notified)
+			}
+			if row := c.score(patient); row["risk_level"] != "critical" || row["risk_score"].(float64) < 86 {
+				t.Fatalf("%s: ranked %v", about, row)
+			}
+		}
+	}
+}
+
+// The readings of several devices, shuffled within a delivery, give the same open alerts as in order: a hub's memory may be sent in any order.
+func TestOrderWithinADeliveryDoesNotMatter(t *testing.T) {
+	for seed := range vigiltest.Rounds(20, 2) {
+		random := rand.New(rand.NewPCG(uint64(seed), 42))
+		size := 40
+		if seed == 0 {
+			size = 500
+		}
+		var events []string
+		base := clock.AddDate(0, 0, 40)
+		for i, minute := range random.Perm(size) {
+			at := base.Add(-time.Duration(1+minute*3) * time.Minute)
+			events = append(events, pressure(fmt.Sprint("T-", i%3), "GW-1", at, []int{118, 124, 150, 152, 184, 186, 78}[random.IntN(7)]))
+		}
+		var want []string
+		for round := range 3 {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enroll(object{"gateway_patient_id": "GW-1"})
+			c.now = base
+			for i := range 3 { // each device worked before
+				c.sendVendor(t, "tenovi", pressure(fmt.Sprint("T-", i), "GW-1", base.AddDate(0, 0, -9), 120)).wantStatuses("accepted")
+			}
+			c.sendVendor(t, "tenovi", "["+strings.Join(events, ",")+"]").want(200)
+			got := c.queryRows(t, `SELECT type || ' ' || level || ' ' || measured_at FROM alerts WHERE status = 'active' ORDER BY 1`)
+			if round == 0 {
+				want = got
+			} else if !slices.Equal(got, want) {
+				t.Fatalf("seed %d, round %d: open are %q, want %q", seed, round, got, want)
+			}
+			if suspects := c.queryRows(t, `SELECT COUNT(*) FROM observations WHERE review_state = 'suspect'`); suspects[0] != "0" {
+				t.Fatalf("seed %d: %s of %s are in doubt", seed, suspects, patient)
+			}
+			random.Shuffle(len(events), func(i, k int) { events[i], events[k] = events[k], events[i] })
+		}
+	}
+}
