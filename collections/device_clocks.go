@@ -46,7 +46,7 @@ const (
 	deviceClockWrongAt    = "clock_wrong_at"
 )
 
-// ClearClockFault clears the record of a wrong clock.
+// ClearClockFault clears the record of doubtful and future times.
 func (d *Device) ClearClockFault() {
 	for _, column := range []string{deviceClockWrongAt, deviceClockNotifiedAt, "clock_patient", "clock_observation"} {
 		d.Set(column, "")
@@ -64,7 +64,7 @@ func (d *Device) ClockWrongAt() time.Time { return instantOf(d, deviceClockWrong
 // RecordClockFault records that a device sends doubtful or future times and that the clinicians are notified. The clock is right again once a
 // time after now arrives. It creates a device that was not registered.
 func RecordClockFault(tx core.App, deviceID, kind, patientID string, now time.Time) error {
-	return exec(tx, "record a wrong clock", `INSERT INTO devices (device_id, device_type, kind, status, created_at, clock_wrong_at, clock_told_at, clock_patient)
+	return exec(tx, "record a doubtful time", `INSERT INTO devices (device_id, device_type, kind, status, created_at, clock_wrong_at, clock_told_at, clock_patient)
 		VALUES ({:device}, {:kind}, {:kind}, 'discovered', {:now}, {:now}, {:now}, {:patient}) ON CONFLICT (device_id) DO UPDATE SET
 			clock_wrong_at = excluded.clock_wrong_at, clock_told_at = excluded.clock_told_at, clock_patient = excluded.clock_patient`, dbx.Params{
 		"device": deviceID, "kind": kind, "now": Instant(now), "patient": patientID,

@@ -136,7 +136,7 @@ func (d *Device) LastReadingAt() time.Time { return instantOf(d, "last_reading_a
 func (d *Device) LastSeenAt() time.Time    { return instantOf(d, DeviceLastSeenAt) }
 func (d *Device) StateAt() time.Time       { return instantOf(d, DeviceStateAt) }
 
-// needsCheck matches devices with pending work: an unreported or recovered battery band, a new or returned hub, or a wrong clock that is
+// needsCheck matches devices with pending work: an unreported or recovered battery band, a new or returned hub, or a clock that is
 // right again. Readings only store facts; this condition finds the work they cause, at once or after a crash.
 const needsCheck = `(
 	(patient != '' AND ((battery_state = 'low' AND battery_told = '') OR (battery_state = 'critical' AND battery_told != 'critical'))
@@ -148,7 +148,7 @@ const needsCheck = `(
 	OR (clock_wrong_at != '' AND ` + clockCorrected + `))`
 
 // clockCorrected: the device measured, and its gateway saw it, after the clock fault. The gateway's own events carry the gateway's time.
-// Source: docs/decisions/devices.md, "Wrong clock".
+// Source: docs/decisions/devices.md, "Doubtful time".
 const clockCorrected = `last_seen_at > clock_wrong_at AND last_reading_at > clock_wrong_at`
 
 // isNewer: the update is not older than the stored one.

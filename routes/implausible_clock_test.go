@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// An implausible value with an impossible time: the alert states that the time is wrong and shows it, and the care team
-// is notified of the clock once per device, registered or not.
+// An implausible value with an impossible time: the alert shows both times and is as urgent as one at a right time, and the care team is
+// notified of the clock once per device and day, registered or not.
 func TestStoryImplausibleOfAWrongClock(t *testing.T) {
 	for _, held := range []bool{false, true} {
 		c := newIngestingClinic(t)
@@ -30,11 +30,11 @@ func TestStoryImplausibleOfAWrongClock(t *testing.T) {
 			t.Fatalf("%d alerts about the clock, %d about values", len(clocks), len(urgent))
 		}
 		wantIn(t, clocks[0], object{"level": "warning", "status": "active"})
-		if message := urgent[0]["message"].(string); !strings.Contains(message, "The clock of device OX-1 is wrong: it reports 1970-01-01T00:02:00Z") {
+		if message := urgent[0]["message"].(string); !strings.Contains(message, "Measured 1970-01-01T00:02:00Z, received ") {
 			t.Errorf("message %q", message)
 		}
-		notified := c.queryRows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type != 'device_battery'`)
-		if !slices.Equal(notified, []string{"device_clock"}) || len(c.statEscalations(t)) != 0 {
+		notified := c.queryRows(t, `SELECT a.type FROM announcements n JOIN alerts a ON a.id = n.alert WHERE n.kind IN ('alert_raised', 'device_alert_raised') ORDER BY 1`)
+		if !slices.Equal(notified, []string{"device_clock", "implausible_reading"}) || !slices.Equal(c.statEscalations(t), []string{"stat open system"}) {
 			t.Errorf("notified: %q, escalations: %q", notified, c.statEscalations(t))
 		}
 		c.postEvent(t, measured("OX-1", "gw-1", "pulse_oximetry", "%", c.now, `"spo2":97`)).want(200)

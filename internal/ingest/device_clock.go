@@ -102,7 +102,7 @@ func (e *Pipeline) updateClockAlert(tx core.App, c doubtfulReading, now time.Tim
 	return c.raiseClockAlert(tx, now)
 }
 
-// openClockAlerts returns the open alerts about a future clock. Alerts about a wrong clock have no quarantined event and are
+// openClockAlerts returns the open alerts about a future clock. Alerts about doubtful times have no quarantined event and are
 // excluded.
 func openClockAlerts(tx core.App, deviceID, patientID string) ([]*collections.Alert, error) {
 	open, err := collections.OpenClockAlerts(tx, deviceID, patientID, alerts.TypeDeviceClock)

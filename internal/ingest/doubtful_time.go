@@ -94,14 +94,13 @@ func (e *ReadingStore) evaluateDoubtful(
 	if input.LastNotified, err = loadLastNotified(tx, values, snapshot, now); err != nil {
 		return Outcome{}, err
 	}
-	question := clockQuestion(o, o.Origin, received)
-	raised, err := collections.ClockAlertSince(tx, o.Reading.DeviceID, o.PatientID, alerts.TypeDeviceClock, collections.StartOfDay(now.In(zone)))
+	asked, err := collections.ClockAlertSince(tx, o.Reading.DeviceID, o.PatientID, alerts.TypeDeviceClock, collections.StartOfDay(now.In(zone)))
 	if err != nil {
 		return Outcome{}, err
 	}
 	effects := e.doubtfulEffects(o, values, input, now)
-	if raised == nil {
-		effects.Alerts = append(effects.Alerts, question)
+	if asked == nil && o.Reading.DeviceID != "" {
+		effects.Alerts = append(effects.Alerts, clockQuestion(o, o.Origin, received))
 	}
 	effects.finish(input, now)
 	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
@@ -110,10 +109,13 @@ func (e *ReadingStore) evaluateDoubtful(
 		return outcome, err
 	}
 	patient.snapshot = nil
+	if o.Reading.DeviceID == "" {
+		return outcome, nil
+	}
 	if err := collections.RecordClockFault(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, now); err != nil {
 		return outcome, err
 	}
-	return outcome, e.reopenClockAlert(tx, b, raised, s, now)
+	return outcome, e.reopenClockAlert(tx, b, asked, s, now)
 }
 
 // doubtfulEffects decides the alerts of a reading as of receipt. A value that may be another person's raises none. It is pure.

@@ -62,7 +62,7 @@ func (e *Pipeline) newDoubtfulReading(
 		c.doubt, c.Reading.MeasuredAt = futureClock, received
 		return c, nil
 	}
-	if EventSource(stored) != sourceGateway || received.Sub(c.Reading.MeasuredAt) <= time.Hour {
+	if c.origin != vitals.OriginDevice || received.Sub(c.Reading.MeasuredAt) <= time.Hour {
 		return c, nil
 	}
 	facts, err := collections.FindClockFacts(tx, patientID, c.Reading.DeviceID, c.Reading.MeasuredAt)
@@ -132,7 +132,7 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 	if err != nil {
 		return err
 	}
-	if c.doubt != doubtfulTime { // a wrong clock reports the same time again and again
+	if c.doubt != doubtfulTime { // a clock that was reset reports the same time again and again
 		if decided, err := e.applyEarlierDecision(tx, stored, event, patientID, now); err != nil || decided {
 			return err
 		}
