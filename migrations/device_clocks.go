@@ -8,7 +8,7 @@ import (
 
 func init() { register("1795939260_device_clocks.go", addClockDoubts) }
 
-// addClockDoubts adds the newest time that a device's own clock reported, and whether an alert is about a reading whose time is in doubt. The
+// addClockDoubts adds the newest time that a device's own clock reported, and whether an alert is about a reading with a doubtful time. The
 // first is estimated for devices in use: the older of their last reading, which a person may have typed, and of the last sign of life.
 func addClockDoubts(app core.App) error {
 	for name, field := range map[string]core.Field{

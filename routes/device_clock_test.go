@@ -43,7 +43,7 @@ func (c *clinic) pushes(t testing.TB) []string {
 	return c.queryRows(t, `SELECT kind || ' ' || severity FROM announcements WHERE alert != '' ORDER BY 1`)
 }
 
-// A device whose clock went back, live: each dangerous value is critical, opens a stat escalation and stays open, whatever was measured since.
+// The clock of a device went back: each dangerous value is critical, opens a stat escalation and stays open, also after later normal readings.
 func TestStoryClockWentBack(t *testing.T) {
 	for name, behind := range map[string]time.Duration{
 		"two hours": 2 * time.Hour, "a wrong zone": 7 * time.Hour, "just over a day": 25 * time.Hour, "two days": 48 * time.Hour,

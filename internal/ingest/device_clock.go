@@ -159,7 +159,7 @@ func raiseClockDraft(tx core.App, draft alerts.Draft, now time.Time) error {
 	return notifications.Announce(tx, draft.Announcement(id, ""), now)
 }
 
-// raiseClockQuestion raises the day's alert about the clock of a device whose implausible measurement has a doubtful time.
+// raiseClockQuestion raises the day's alert about the clock of a device, for an implausible measurement with a doubtful time.
 func (e *Pipeline) raiseClockQuestion(tx core.App, c doubtfulReading, now time.Time) error {
 	zone, err := collections.ZoneOfPatient(tx, c.patientID, e.Readings.rules.PracticeZone)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// A device whose clock is behind must not silence a danger: a reading with a time that cannot be trusted is evaluated as if it was measured
+// A clock that is behind must not silence a danger: a reading with a time that cannot be trusted is evaluated as if it was measured
 // when it was received, and kept as suspect until a person confirms a time. Source: docs/decisions/devices.md, "Doubtful time".
 
-// ReasonDeviceClock is the reason of a suspect reading whose device's clock cannot be trusted.
+// ReasonDeviceClock is the reason of a suspect reading with a time that cannot be trusted.
 const ReasonDeviceClock = "device_clock"
 
 // recentWindow is the age up to which only the device's own readings put a time in doubt: most readings arrive at once.
@@ -73,7 +73,7 @@ func isDangerous(tx core.App, m *patientCache, s Submission, now time.Time) (boo
 	}), err
 }
 
-// evaluateDoubtful decides and writes the effects of a reading whose time is in doubt, or of a part that was merged into it: alerts as of
+// evaluateDoubtful decides and writes the effects of a reading with a doubtful time, or of a part that was merged into it: alerts as of
 // receipt, the escalation, and the question about the clock. It is no latest value, counts for no day and is not delivered.
 func (e *ReadingStore) evaluateDoubtful(
 	tx core.App, b *writeBatch, o Observation, patient readingPatient, s Submission, now time.Time,
@@ -177,7 +177,7 @@ func clockQuestion(o Observation, origin vitals.Origin, received time.Time) aler
 	}
 }
 
-// reopenClockAlert makes the day's alert about a clock active again if a right time had ended it. It notifies nobody again.
+// reopenClockAlert makes the day's alert about a clock active again if a right time had ended it. It sends no second notification.
 func (e *ReadingStore) reopenClockAlert(tx core.App, b *writeBatch, alert *collections.Alert, s Submission, now time.Time) error {
 	if alert == nil || alert.Status() != string(alerts.StatusAutoResolved) {
 		return nil
@@ -192,8 +192,8 @@ func (e *ReadingStore) reopenClockAlert(tx core.App, b *writeBatch, alert *colle
 	return err
 }
 
-// dateConfirmed stores the time at which a person says that a suspect reading was measured. Without one, a reading in doubt was measured when
-// it was received, as its alerts say, and any other at its own time.
+// dateConfirmed stores the time that a person gives for a suspect reading. Without one, a reading in doubt takes the time of receipt, as its
+// alerts do, and any other keeps its own.
 func (e *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation, patient *cachedPatient, at, now time.Time) error {
 	inDoubt := o.SuspectReason == ReasonDeviceClock
 	switch {

@@ -51,7 +51,7 @@ type doubtfulReading struct {
 	reported  time.Time // the device's time, if it is in doubt
 }
 
-// newDoubtfulReading returns the measurement of a quarantined event. One whose time is in the future or in doubt has the time of its first
+// newDoubtfulReading returns the measurement of a quarantined event. One with a time in the future or in doubt has the time of its first
 // receipt. Only an event that arrives now is compared with the device's other readings.
 func (e *Pipeline) newDoubtfulReading(
 	tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time,

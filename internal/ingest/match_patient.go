@@ -49,7 +49,7 @@ func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, 
 }
 
 // holderOfDoubtful returns the holder of a device at the time of an event that the present holder did not have it, or the present one if that
-// time cannot be trusted: nobody else is known to have measured, or the device reported newer times since the present holder has it. What was
+// time cannot be trusted: no other patient had the device, or the device reported newer times since the present holder has it. What was
 // received before the present assignment keeps its holder. Source: docs/decisions/devices.md, "Doubtful time".
 func holderOfDoubtful(app core.App, event gateway.Event, found collections.EventMatch) (holder string, err error) {
 	at := event.EffectiveTime()
