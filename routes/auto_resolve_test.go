@@ -30,6 +30,7 @@ func newWard(t testing.TB, changes object) *ward {
 		patient[name] = value
 	}
 	id := c.enroll(patient)
+	c.worked(id, "T-1")
 	return &ward{c, id, vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(id))}
 }
 
@@ -39,7 +40,9 @@ func (w *ward) addReading(entrance string, systolic, diastolic int, at time.Time
 	body := object{"patient_id": w.patient, "systolic": systolic, "diastolic": diastolic, "measured_at": at.Format(time.RFC3339Nano)}
 	switch entrance {
 	case "device":
-		event := strings.Replace(cuffEvent("BP-1", "GW-1", systolic, at), `"diastolic":80`, fmt.Sprintf(`"diastolic":%d`, diastolic), 1)
+		device := fmt.Sprint("BP-", at.Unix()) // one that goes back in time would be doubted
+		w.worked(w.patient, device)
+		event := strings.Replace(cuffEvent(device, "GW-1", systolic, at), `"diastolic":80`, fmt.Sprintf(`"diastolic":%d`, diastolic), 1)
 		return w.postEvent(w.t, event).want(200).wantAt(object{"status": "accepted"}).at("observation_id").(string)
 	case "patient":
 		return w.requestAs(w.portal, "POST", "/ingestion/blood-pressure/", body).want(201).wantAt(object{"origin": "patient"}).at("id").(string)

@@ -120,7 +120,7 @@ func TestStoryClockCorrectedKeepsUndecidedValues(t *testing.T) {
 func TestStoryWrongClockAndItsGateway(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
-	c.postEvent(t, cuffEvent("BP-1", "gw-1", 204, time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC))).want(200)
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 124, time.Date(1970, 1, 1, 0, 2, 0, 0, time.UTC))).want(200)
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, fmt.Sprintf(`{"event_type":"device.connected","device_id":"BP-1","timestamp":%q}`, c.now.Format(time.RFC3339))).want(200)
 	c.sweepDevices()

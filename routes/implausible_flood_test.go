@@ -202,9 +202,10 @@ func TestFloodsOfAllKinds(t *testing.T) {
 	}
 	// Late events with a newer reading: one alert, closed at once.
 	other := c.enroll(object{"gateway_patient_id": "gw-1"})
+	c.worked(other, "BP-2")
 	c.postEvent(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
 	for i := range 6 {
-		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -3).Add(time.Duration(i)*time.Minute), `"systolic":500,"diastolic":90`)).want(400)
+		c.postEvent(t, measured("BP-2", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -3).Add(time.Duration(i)*time.Minute), `"systolic":500,"diastolic":90`)).want(400)
 	}
 	wantIn(t, c.implausible(other), object{"status": "auto_resolved", "resolution_reason": "superseded", "late": true, "reported_count": 6.0})
 }

@@ -40,6 +40,7 @@ func TestStoryLateImplausibleAndNewerReading(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
 			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+			c.worked(patient)
 			want.body["patient_id"], want.body["measured_at"] = patient, c.now.Format(time.RFC3339)
 			if want.newer == "portal" {
 				c.requestAs(vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), "POST", "/ingestion/pulse-oximetry/", want.body).want(201)
@@ -172,9 +173,9 @@ func TestStoryConfirmedAndUndated(t *testing.T) {
 		"spo2": 48.0, "review_state": "suspect", "suspect_reason": "device_clock", "confirmed_by": c.people[authz.Nurse].Email(), "fhir_status": nil,
 	})
 	wantIn(t, c.implausible(patient), object{"status": "resolved", "outcome": "confirmed"})
-	for _, nothing := range []string{
-		`SELECT type FROM alerts WHERE type NOT IN ('implausible_reading', 'device_clock')`, `SELECT id FROM escalations`, `SELECT id FROM transmissions`, `SELECT day FROM reading_days`,
-	} {
+	wantSame(t, "open", c.openAlerts(patient), []string{"device_clock warning", "pulse_oximetry critical"})
+	wantSame(t, "escalations", c.statEscalations(t), []string{"stat open system"})
+	for _, nothing := range []string{`SELECT id FROM transmissions`, `SELECT day FROM reading_days`} {
 		if got := c.queryRows(t, nothing); len(got) != 0 {
 			t.Errorf("%s: %q", nothing, got)
 		}

@@ -315,6 +315,7 @@ func TestStoryBrokenCuff(t *testing.T) {
 func TestStoryImplausibleLate(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+	c.worked(patient)
 	late := func(days int) string {
 		return measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -days), `"systolic":55,"diastolic":34`)
 	}
@@ -326,7 +327,7 @@ func TestStoryImplausibleLate(t *testing.T) {
 	if notified := c.queryRows(t, `SELECT kind FROM announcements WHERE alert != ''`); !slices.Equal(notified, []string{"alert_raised"}) {
 		t.Errorf("notified: %q", notified)
 	}
-	c.postEvent(t, cuffEvent("BP-1", "gw-1", 128, c.now)).want(200)
+	c.postEvent(t, cuffEvent("BP-2", "gw-1", 128, c.now)).want(200)
 	c.postEvent(t, late(3)).want(400)
 	list := c.alertsOf(patient, "implausible_reading")
 	wantIn(t, list[0], object{"late": true, "status": "auto_resolved", "resolution_reason": "superseded", "resolved_by": "system"})

@@ -152,8 +152,13 @@ func (w *nightShift) cuffAt(at time.Time, systolic, diastolic, pulse int) object
 	if pulse > 0 {
 		more = fmt.Sprintf(`,"pulse":%d`, pulse)
 	}
-	w.postEvent(w.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"BP-1","patient_id":"GW-1","measurement_type":"bp",
-		"values":{"systolic":%d,"diastolic":%d%s},"timestamp":%q}`, systolic, diastolic, more, at.UTC().Format(time.RFC3339Nano))).want(200)
+	device := "BP-1"
+	if w.now.Sub(at) > time.Hour {
+		device = fmt.Sprint("BP-", at.Unix()) // one that goes back in time would be doubted
+		w.worked(w.patient, device)
+	}
+	w.postEvent(w.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":%q,"patient_id":"GW-1","measurement_type":"bp",
+		"values":{"systolic":%d,"diastolic":%d%s},"timestamp":%q}`, device, systolic, diastolic, more, at.UTC().Format(time.RFC3339Nano))).want(200)
 	return w.newest()
 }
 

@@ -172,7 +172,7 @@ func TestIngestionStatus(t *testing.T) {
 	})
 	c.enroll(object{"gateway_patient_id": "gw-1"})
 	for i := range 3 {
-		c.postEvent(t, cuffEvent("BP-1", "gw-1", 120, c.now.Add(-time.Duration(i)*time.Hour))).want(200)
+		c.postEvent(t, cuffEvent(fmt.Sprint("BP-", i), "gw-1", 120, c.now.Add(-time.Duration(i)*time.Hour))).want(200)
 	}
 	c.request(authz.DataMonitor, "GET", path, nil).want(200).wantAt(object{
 		"status": "operational", "queue_depth": 3.0, "observations_today": 3.0, "observations_this_hour": 3.0, "processing_rate": "0.2/min",

@@ -77,7 +77,7 @@ func TestStoryLateWeightSplitsSuspectRun(t *testing.T) {
 			for i, kg := range story.run {
 				c.sendWeight("GW-1", kg, at.Add(time.Duration(i)*25*time.Hour)).wantAt(object{"review_state": "suspect"})
 			}
-			c.sendWeight("GW-1", 88.1, at.Add(story.late)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
+			c.sendWeightFrom("W-2", "GW-1", 88.1, at.Add(story.late)).wantAt(object{"review_state": "accepted", "alert_triggered": false})
 			wantSame(t, "questions", c.alertsRaised(patient), story.want)
 			if notified := c.queryRows(t, `SELECT a.id FROM announcements n JOIN alerts a ON a.id = n.alert WHERE a.type = 'suspect_reading'`); len(notified) != len(story.want) {
 				t.Errorf("%d questions notify", len(notified))
@@ -85,7 +85,7 @@ func TestStoryLateWeightSplitsSuspectRun(t *testing.T) {
 			if stored := c.queryRows(t, `SELECT COUNT(*) FROM triage_scores`); stored[0] != "1" {
 				t.Errorf("%s places", stored)
 			}
-			c.sendWeight("GW-1", 88.2, at.Add(story.late+30*time.Second)).wantAt(object{"review_state": "accepted"})
+			c.sendWeightFrom("W-2", "GW-1", 88.2, at.Add(story.late+30*time.Second)).wantAt(object{"review_state": "accepted"})
 			wantSame(t, "questions after another one", c.alertsRaised(patient), story.want)
 		})
 	}

@@ -30,7 +30,7 @@ func TestStoryOlderWeightIsConfirmed(t *testing.T) {
 	for name, confirm := range map[string]func(c *clinic, first reply, at time.Time){
 		"by the nurse": func(c *clinic, first reply, _ time.Time) { c.confirmReading(authz.Nurse, first.at("id")).want(200) },
 		"by one like it": func(c *clinic, _ reply, at time.Time) {
-			c.sendWeight("GW-1", 76.4, at.Add(time.Minute)).wantAt(object{"review_state": "confirmed"})
+			c.sendWeightFrom("W-2", "GW-1", 76.4, at.Add(time.Minute)).wantAt(object{"review_state": "confirmed"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -217,7 +217,7 @@ func TestStoryOlderWeightComesLater(t *testing.T) {
 			newest := c.now.Add(-story.late - time.Minute)
 			var first reply
 			for i, kg := range story.kg {
-				sent := c.sendWeight("GW-1", kg, newest.AddDate(0, 0, -i))
+				sent := c.sendWeightFrom(fmt.Sprint("W-", i), "GW-1", kg, newest.AddDate(0, 0, -i))
 				if i == 0 {
 					first = sent
 				}

@@ -211,9 +211,11 @@ func (e *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation,
 	if _, err := checkDeviceHolder(tx, nil, o.PatientID, o.Reading); err != nil {
 		return err
 	}
-	for day, readings := range map[time.Time]int{reported: -1, o.Reading.MeasuredAt: 1} {
-		b.totals[dayTotal{day.In(e.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind), collections.StatusSuspect}] += readings
+	counted := func(at time.Time) dayTotal {
+		return dayTotal{at.In(e.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind), collections.StatusSuspect}
 	}
+	b.totals[counted(reported)]--
+	b.totals[counted(o.Reading.MeasuredAt)]++ // from where it is counted as confirmed
 	if err := collections.SetMeasuredAt(tx, o.ID, o.Reading.MeasuredAt, now); err != nil {
 		return err
 	}
