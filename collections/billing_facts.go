@@ -14,6 +14,8 @@ type PatientFacts struct {
 	Deleted  string `db:"deleted_at"`
 	Archived string `db:"archived_at"`
 	Restored string `db:"unarchived_at"`
+	Ended    string `db:"effective_at"`
+	Deceased string `db:"deceased_at"` // the date, opened; "" for none
 	Zone     string `db:"time_zone"`
 	Payer    int64  `db:"insurance_payer"`
 	Provider string `db:"primary_provider"`
@@ -23,10 +25,19 @@ type PatientFacts struct {
 
 // PatientFactsByID returns the facts of patients.
 func PatientFactsByID(app core.App, ids []string) ([]PatientFacts, error) {
-	return queryAll[PatientFacts](app, "read patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, time_zone, CAST(insurance_payer AS INTEGER) AS insurance_payer,
+	rows, err := queryAll[PatientFacts](app, "read patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, effective_at, deceased_at, time_zone, CAST(insurance_payer AS INTEGER) AS insurance_payer,
 		primary_provider, COALESCE(icd10_codes, '[]') AS codes, COALESCE((SELECT b.billing_period_start FROM billing_entries b
 			WHERE b.patient = p.id AND b.source = 'automatic_device' ORDER BY b.service_date DESC LIMIT 1), '') AS supply
 		FROM patients p WHERE id`+inIDs, idParams(ids))
+	for i, row := range rows {
+		if row.Deceased == "" {
+			continue
+		}
+		if rows[i].Deceased, err = OpenValue(row.Deceased, Patients, PatientDeceasedAt, row.ID); err != nil {
+			return nil, wrap(err, "open the date of death")
+		}
+	}
+	return rows, err
 }
 
 // ConsentTimes are the times of a consent to monitoring.

@@ -94,11 +94,12 @@ func DevicesOnHubs(app core.App, hubIDs []string, careTeamOf string) ([]*Device,
 	return listOf[Device](app, Devices, AllOf(conditions), "device_id")
 }
 
-// PatientsOnHub returns the active patients with a device on a hub.
-func PatientsOnHub(app core.App, hubID string) ([]string, error) {
+// PatientsOnHub returns the active patients with a device on a hub who are not on hold.
+func PatientsOnHub(app core.App, hubID string, now time.Time) ([]string, error) {
 	return queryColumn[string](app, "find patients of a hub", `SELECT DISTINCT d.patient FROM devices d
 		JOIN patients p ON p.id = d.patient AND p.active = TRUE AND p.deleted_at = ''
-		WHERE d.hub_id = {:hub} AND d.hub_id != '' AND d.patient != '' ORDER BY d.patient`, dbx.Params{"hub": hubID})
+			AND NOT (p.hold_ended_at = '' AND p.hold_until > {:now})
+		WHERE d.hub_id = {:hub} AND d.hub_id != '' AND d.patient != '' ORDER BY d.patient`, dbx.Params{"hub": hubID, "now": Instant(now)})
 }
 
 // ClearAssignment clears the columns that belong to the device's current assignment.
@@ -220,6 +221,7 @@ type AssignedDevice struct {
 	LastReadingAt string `db:"last_reading_at"`
 	Flagged       bool   `db:"flagged"`
 	TimeZone      string `db:"time_zone"`
+	HoldEnd       string `db:"hold_end"` // of the latest patient hold
 	Delivery      string `db:"delivery"`
 	LastAlert     string `db:"last_alert"` // its time and record id
 	Missed        bool   `db:"missed"`
@@ -228,6 +230,7 @@ type AssignedDevice struct {
 // SilentDevices returns active patients' devices without a reading since a time, and flagged ones.
 func SilentDevices(app core.App, since time.Time) ([]AssignedDevice, error) {
 	return queryAll[AssignedDevice](app, "list silent devices", `SELECT d.device_id, d.patient, d.assigned_at, d.last_reading_at, d.flagged, p.time_zone,
+			COALESCE(NULLIF(p.hold_ended_at, ''), p.hold_until) AS hold_end,
 			COALESCE((SELECT estimated_delivery FROM device_orders o WHERE o.device_id = d.device_id AND o.patient = d.patient
 				AND o.status != 'cancelled' ORDER BY created_at DESC LIMIT 1), '') AS delivery,
 			COALESCE((SELECT MAX(a.created_at || ' ' || a.id) FROM alerts a WHERE a.device_id = d.device_id AND a.device_id != ''

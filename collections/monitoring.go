@@ -24,11 +24,15 @@ type ScheduledPatient struct {
 	Schedule  string `db:"schedule"` // JSON; "" for none
 	CreatedAt string `db:"created_at"`
 	Zone      string `db:"time_zone"`
+	holdRow
 }
+
+// Hold returns the patient's latest hold.
+func (p ScheduledPatient) Hold() PatientHold { return p.hold() }
 
 // ScheduledPatients returns the schedules of the active patients.
 func ScheduledPatients(app core.App, careTeamOf string) (patients []ScheduledPatient, err error) {
-	err = app.DB().Select("id", "COALESCE(monitoring_schedule, '') AS schedule", "created_at", "time_zone").From(Patients).
+	err = app.DB().Select("id", "COALESCE(monitoring_schedule, '') AS schedule", "created_at", "time_zone", holdColumns).From(Patients).
 		Where(AllOf(activePatients("id", careTeamOf))).All(&patients)
 	return patients, wrap(err, "list scheduled patients")
 }
@@ -107,6 +111,7 @@ type WatchedPatient struct {
 	ID        string
 	Schedule  Schedule // nil for none
 	CreatedAt time.Time
+	Hold      PatientHold // the latest, without notes
 }
 
 // PatientZones returns the names of the active patients' time zones; "" is the practice's.
@@ -121,14 +126,15 @@ func WatchedPatients(app core.App, zone string) (patients []WatchedPatient, err 
 		ID        string `db:"id"`
 		Schedule  string `db:"monitoring_schedule"`
 		CreatedAt string `db:"created_at"`
+		holdRow
 	}
-	err = app.DB().NewQuery(`SELECT id, COALESCE(monitoring_schedule, '') AS monitoring_schedule, created_at FROM patients
+	err = app.DB().NewQuery(`SELECT id, COALESCE(monitoring_schedule, '') AS monitoring_schedule, created_at, ` + holdColumns + ` FROM patients
 		WHERE active = TRUE AND deleted_at = '' AND time_zone = {:zone} ORDER BY id`).Bind(dbx.Params{"zone": zone}).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("list watched patients: %w", err)
 	}
 	for _, row := range rows {
-		patient := WatchedPatient{ID: row.ID, CreatedAt: ParseInstant(row.CreatedAt)}
+		patient := WatchedPatient{ID: row.ID, CreatedAt: ParseInstant(row.CreatedAt), Hold: row.hold()}
 		if json.Unmarshal([]byte(row.Schedule), &patient.Schedule) != nil {
 			patient.Schedule = nil // no schedule stored
 		}

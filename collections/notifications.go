@@ -88,6 +88,8 @@ type UnplannedNotification struct {
 	IsListed   bool   `db:"listed"`
 	// IsResponsible: the user is the patient's primary provider or the escalation's assignee.
 	IsResponsible bool `db:"yours"`
+	// PatientGone: the patient was archived or deleted.
+	PatientGone bool `db:"gone"`
 }
 
 // UnplannedNotifications returns due notifications without planned pushes: escalations first, because their pushes cover alerts, then oldest
@@ -97,7 +99,8 @@ func UnplannedNotifications(app core.App, now time.Time, limit int) (list []Unpl
 			COALESCE((SELECT primary_provider FROM patients WHERE id = n.patient) = n.user, FALSE) OR
 			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours,
 			COALESCE((SELECT level FROM alerts WHERE id = n.alert), '') AS alert_level,
-			COALESCE((SELECT push_rule IN ('trend', 'never', 'ended') FROM alerts WHERE id = n.alert), FALSE) AS listed
+			COALESCE((SELECT push_rule IN ('trend', 'never', 'ended') FROM alerts WHERE id = n.alert), FALSE) AS listed,
+			` + patientGone + ` AS gone
 		FROM notifications n WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}
 			ORDER BY channel != 'escalations', due_at, id LIMIT +{:limit}) ORDER BY n.channel != 'escalations', n.due_at, n.id`).
 		Bind(dbx.Params{"now": Instant(now), "limit": limit}).All(&list)

@@ -111,6 +111,7 @@ const (
 	PushSkippedQuietHours = "skipped_quiet_hours"
 	PushSkippedPreference = "skipped_preference"
 	PushNoTransport       = "no_transport"
+	PushCancelled         = "cancelled" // the patient was archived or deleted before it was sent
 )
 
 // PushDraft is a push of a notification to one token; Token is "" if no token was used.
@@ -156,6 +157,7 @@ type ClaimedPush struct {
 	Patient      string `db:"patient"`
 	Alert        string `db:"alert"`
 	Escalation   string `db:"escalation"`
+	PatientGone  bool   `db:"gone"` // archived or deleted
 }
 
 // Token returns the opened token.
@@ -163,6 +165,9 @@ func (c *ClaimedPush) Token() (phi.Text, error) {
 	plain, err := OpenValue(c.SealedToken, PushTokens, "token", c.TokenID)
 	return phi.Text(plain), err
 }
+
+// patientGone: the patient of a notification n was archived or deleted.
+const patientGone = `EXISTS (SELECT 1 FROM patients p WHERE p.id = n.patient AND n.patient != '' AND NOT (p.active = TRUE AND p.deleted_at = ''))`
 
 // ClaimPushes claims the pushes that have been due longest and postpones their next attempt to the end of the lease. It first checks with a
 // read, because usually none is due and a transaction would wait for the writer.
@@ -182,7 +187,7 @@ func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*Clai
 		}
 		return tx.DB().Select("d.id", "d.notification", "d.push_token", "d.title", "d.body", "d.attempts", "d.created_at",
 			"COALESCE(t.type, '') AS token_type", "COALESCE(t.token, '') AS token", "COALESCE(t.active, FALSE) AS token_active",
-			"n.channel", "n.type", "n.severity", "n.patient", "n.alert", "n.escalation").
+			"n.channel", "n.type", "n.severity", "n.patient", "n.alert", "n.escalation", patientGone+" AS gone").
 			From("push_deliveries d").InnerJoin("notifications n", dbx.NewExp("n.id = d.notification")).
 			LeftJoin("push_tokens t", dbx.NewExp("t.id = d.push_token")).Where(AnyOf("d.id", ids)).All(&claimed)
 	})

@@ -92,6 +92,7 @@ var table = []job{
 	{"risk recalculation", schedule.Cron("0 * * * *"), rescore},
 	{"overdue escalations", schedule.Cron("* * * * *"), sweepEscalations},
 	{"snoozes and held alerts", schedule.Cron("* * * * *"), expireSnoozesAndHolds},
+	{"patient holds", schedule.Cron("* * * * *"), endPatientHolds},
 	{"ages", schedule.Cron("*/15 * * * *"), updateAges},
 	{"mail delivery", schedule.Cron("*/5 * * * *"), sendMails},
 	{"push delivery", schedule.Cron("*/5 * * * *"), sendPushes},

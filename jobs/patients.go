@@ -15,6 +15,12 @@ func updateAges(e Engines, ctx context.Context, app core.App) (counts, error) {
 	return counts{"seen": seen, "changed": changed}, err
 }
 
+// endPatientHolds records the end of patient holds that are over.
+func endPatientHolds(e Engines, ctx context.Context, app core.App) (counts, error) {
+	ended, err := patients.EndDueHolds(ctx, app, e.Clock.Now().UTC())
+	return counts{"ended": ended}, err
+}
+
 // sendMeans queues the mean blood pressure of each finished week for the EMR, if enabled.
 func sendMeans(e Engines, ctx context.Context, app core.App) (counts, error) {
 	if !e.SendMeans || !e.Transmissions.EMR.Configured() {

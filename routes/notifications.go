@@ -116,7 +116,7 @@ func (a *api) listDeliveries(c *web.Call) error {
 	q, p := c.Listing()
 	between := q.Between()
 	status := q.OneOf("status", collections.PushPending, collections.PushSent, collections.PushFailed, collections.PushExpiredToken,
-		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport)
+		collections.PushSkippedQuietHours, collections.PushSkippedPreference, collections.PushNoTransport, collections.PushCancelled)
 	if err := q.Err(); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package routes
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -121,6 +122,8 @@ type archivedView struct {
 	ArchivedAt    *string `json:"archived_at"`
 	ArchivedBy    *string `json:"archived_by"`
 	ArchiveReason *string `json:"archive_reason"`
+	DeceasedAt    *string `json:"deceased_at"`
+	EffectiveAt   *string `json:"effective_at"`
 }
 
 func (a *api) listArchivedPatients(c *web.Call) error {
@@ -133,7 +136,7 @@ func (a *api) listArchivedPatients(c *web.Call) error {
 		return err
 	}
 	return web.RespondPage(c, p, total, web.Map(page, func(v patients.View) archivedView {
-		return archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
+		return archivedView{v.ID, v.FirstName, v.LastName, v.MRN, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason, v.DeceasedAt, v.EffectiveAt}
 	}), unreadable)
 }
 
@@ -159,7 +162,7 @@ func (a *api) findPatients(c *web.Call, query patients.Query) (views []patients.
 	ids, views := make([]string, len(page)), make([]patients.View, len(page))
 	for i, patient := range page {
 		ids[i] = patient.Id
-		if views[i], err = patients.NewView(patient, c.Caller.Role); err != nil {
+		if views[i], err = patients.NewView(patient, c.Caller.Role, c.Now); err != nil {
 			return nil, 0, 0, err
 		}
 	}
@@ -206,13 +209,34 @@ type archivingView struct {
 	ArchivedAt    *string `json:"archived_at"`
 	ArchivedBy    *string `json:"archived_by"`
 	ArchiveReason *string `json:"archive_reason"`
+	DeceasedAt    *string `json:"deceased_at"`
+	EffectiveAt   *string `json:"effective_at"`
 }
 
 func (a *api) archivePatient(c *web.Call, patient *collections.Patient) error {
 	view := func(v patients.View) any {
-		return archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason}
+		return archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason, v.DeceasedAt, v.EffectiveAt}
 	}
-	return change(c, patient.Id, reason, patients.Archive, a.showPatient(c, c.OK, view))
+	read := fromBodyIn(collections.Zone(patient.TimeZone(), a.Zone),
+		func(body patients.ArchiveBody, checks *validate.Checks, now time.Time, zone *time.Location) patients.ArchiveDraft {
+			return body.Read(checks, now, zone, patient.Demographics().DateOfBirth)
+		})
+	return change(c, patient.Id, read, patients.Archive, a.showPatient(c, c.OK, view))
+}
+
+// setHold answers 201 with a new hold, and 200 with a changed one.
+func (a *api) setHold(c *web.Call, patient *collections.Patient) error {
+	answer := c.Created
+	if patient.Hold().InForce(c.Now) {
+		answer = c.OK
+	}
+	read := fromBodyIn(collections.Zone(patient.TimeZone(), a.Zone), patients.HoldBody.Read)
+	return change(c, patient.Id, read, patients.SetHold, a.showPatient(c, answer, func(v patients.View) any { return v.Hold }))
+}
+
+func (a *api) endHold(c *web.Call, patient *collections.Patient) error {
+	_, err := patients.EndHold(c.App, patient.Id, c.Actor(), c.Now)
+	return c.NoContent(err)
 }
 
 type unarchivingView struct {

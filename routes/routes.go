@@ -109,6 +109,8 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/patients/archived/", authz.ReadArchivedPatients.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listArchivedPatients},
 	{http.MethodPost, "/patients/{id}/archive/", authz.ArchivePatients, ratelimit.User, withPatient((*api).archivePatient)},
 	{http.MethodPost, "/patients/{id}/unarchive/", authz.ArchivePatients, ratelimit.User, withPatient((*api).unarchivePatient)},
+	{http.MethodPost, "/patients/{id}/hold/", authz.HoldPatients, ratelimit.User, withPatient((*api).setHold)},
+	{http.MethodDelete, "/patients/{id}/hold/", authz.HoldPatients, ratelimit.User, withPatient((*api).endHold)},
 	{http.MethodPost, "/patients/{id}/restore/", authz.RestorePatients, ratelimit.User, withAnyPatient((*api).restorePatient)},
 
 	// emr_import.go, emr.go

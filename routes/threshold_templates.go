@@ -81,7 +81,7 @@ func (a *api) addThresholdNeeds(c *web.Call, page []*collections.Patient, views 
 
 // viewPatient renders a patient as the caller may see it, with all parts.
 func (a *api) viewPatient(c *web.Call, p *collections.Patient) (patients.View, error) {
-	view, err := patients.NewView(p, c.Caller.Role)
+	view, err := patients.NewView(p, c.Caller.Role, c.Now)
 	if err != nil {
 		return view, err
 	}

@@ -30,18 +30,19 @@ type triageView struct {
 	RiskLevel            string `json:"risk_level"`
 	UnacknowledgedAlerts int    `json:"unacknowledged_alerts"`
 	// These fields break ties in the order of the list, so that a live client can keep the order.
-	UnacknowledgedCritical int             `json:"unacknowledged_critical"`
-	OldestUnacknowledgedAt *string         `json:"oldest_unacknowledged_at"`
-	LatestVitals           triage.Latest   `json:"latest_vitals"`
-	LastReviewedAt         *string         `json:"last_reviewed_at"`
-	LastReviewedBy         *string         `json:"last_reviewed_by"`
-	ActiveEscalations      int             `json:"active_escalations"`
-	LastReadingAt          *string         `json:"last_reading_at"`
-	NeedsReview            bool            `json:"needs_review"`
-	NeedsThresholds        bool            `json:"needs_thresholds"`
-	RiskFactors            []triage.Factor `json:"risk_factors"`
-	Handling               *string         `json:"handling"`
-	Trends                 triage.Trends   `json:"trends,omitzero"` // on request
+	UnacknowledgedCritical int                `json:"unacknowledged_critical"`
+	OldestUnacknowledgedAt *string            `json:"oldest_unacknowledged_at"`
+	LatestVitals           triage.Latest      `json:"latest_vitals"`
+	LastReviewedAt         *string            `json:"last_reviewed_at"`
+	LastReviewedBy         *string            `json:"last_reviewed_by"`
+	ActiveEscalations      int                `json:"active_escalations"`
+	LastReadingAt          *string            `json:"last_reading_at"`
+	NeedsReview            bool               `json:"needs_review"`
+	NeedsThresholds        bool               `json:"needs_thresholds"`
+	Hold                   *patients.HoldView `json:"hold"`
+	RiskFactors            []triage.Factor    `json:"risk_factors"`
+	Handling               *string            `json:"handling"`
+	Trends                 triage.Trends      `json:"trends,omitzero"` // on request
 	// Details of the row, on request and on the live topic, there without the trend.
 	Concern *concernView `json:"concern,omitempty"`
 	Trend   *[]pointView `json:"trend,omitempty"`
@@ -82,7 +83,7 @@ func (a *api) listTriage(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	views, err := viewTriagePage(c.App, page)
+	views, err := viewTriagePage(c.Now)(c.App, page)
 	if err != nil {
 		return err
 	}
@@ -148,9 +149,23 @@ func (a *api) readTriageQuery(c *web.Call) (query triageQuery, err error) {
 // maxSearchMatches limits how many patients a search considers; a search with more matches is too broad.
 const maxSearchMatches = 1000
 
-func viewTriagePage(app core.App, page []triage.Row) ([]triageView, error) {
-	names, err := patients.Names(app, distinct(page, func(row triage.Row) string { return row.PatientID }))
-	return web.Map(page, func(row triage.Row) triageView { return viewTriage(row, names) }), err
+// viewTriagePage renders rows with the patients' names and their holds in force.
+func viewTriagePage(now time.Time) func(core.App, []triage.Row) ([]triageView, error) {
+	return func(app core.App, page []triage.Row) ([]triageView, error) {
+		ids := distinct(page, func(row triage.Row) string { return row.PatientID })
+		names, err := patients.Names(app, ids)
+		if err != nil {
+			return nil, err
+		}
+		holds, err := collections.HoldsInForce(app, ids, now)
+		views := web.Map(page, func(row triage.Row) triageView { return viewTriage(row, names) })
+		for i, row := range page {
+			if hold, held := holds[row.PatientID]; held {
+				views[i].Hold = patients.ViewHold(hold)
+			}
+		}
+		return views, err
+	}
 }
 
 // statsView adds the caller's own figures to the totals.
@@ -193,7 +208,7 @@ func (a *api) reviewPatient(c *web.Call, patient *collections.Patient) error {
 	if len(rows) == 0 {
 		return fault.Missing()
 	}
-	return show(c, c.OK, viewTriagePage)(rows[0], nil)
+	return show(c, c.OK, viewTriagePage(c.Now))(rows[0], nil)
 }
 
 // maxReviewNotes is in characters, the limit of an audit entry's reason.
@@ -210,9 +225,13 @@ func (l LiveViews) Patients(app core.App, ids []string) (map[string]realtime.Vie
 	if err != nil {
 		return nil, err
 	}
-	shown, err := viewTriagePage(app, slices.DeleteFunc(rows, func(row triage.Row) bool { return !row.Listed }))
+	var now time.Time
+	if l.Clock != nil {
+		now = l.Clock()
+	}
+	shown, err := viewTriagePage(now)(app, slices.DeleteFunc(rows, func(row triage.Row) bool { return !row.Listed }))
 	if err == nil && l.Clock != nil {
-		err = addRowDetails(context.Background(), app, shown, false, l.Clock())
+		err = addRowDetails(context.Background(), app, shown, false, now)
 	}
 	views := make(map[string]realtime.View, len(shown))
 	for _, view := range shown {
@@ -286,10 +305,10 @@ func newTriagePages() triagePages {
 	return triagePages{async.NewPageCache[collections.ListVersion, triagePage](maxCachedBytes)}
 }
 
-// store caches a page, unless a name on it could not be decrypted.
+// store caches a page, unless a name on it could not be decrypted, or a hold on it ends without a change of the list.
 func (p triagePages) store(key string, state collections.ListVersion, views []triageView, page triagePage) {
-	unreadable := slices.ContainsFunc(views, func(v triageView) bool { return v.PatientName == collections.UnreadableText })
-	if page.missing == nil && !unreadable {
+	passing := slices.ContainsFunc(views, func(v triageView) bool { return v.PatientName == collections.UnreadableText || v.Hold != nil })
+	if page.missing == nil && !passing {
 		p.Put(key, state, page, len(page.answer)+64*len(page.patients))
 	}
 }

@@ -64,6 +64,9 @@ func AboutReading(alertType string) bool { return slices.Contains(aboutReadings,
 // Types lists all alert types.
 var Types = slices.Concat(aboutReadings, DeviceTypes)
 
+// MissingTypes are about readings that did not arrive; a patient hold suppresses them.
+var MissingTypes = []string{TypeMissedReading, TypeNoReading24h, TypeHubOffline}
+
 // DeviceTypes are the alert types about devices, hubs and missing data.
 var DeviceTypes = []string{TypeMissedReading, TypeNoReading24h, TypeDeviceBattery, TypeHubOffline, TypeStaleReading, TypeDeviceInfo}
 

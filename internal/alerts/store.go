@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -79,6 +80,12 @@ func (d Draft) Closed() bool { return d.Informative || d.Superseded || d.Resolve
 const (
 	ReasonSuperseded = "superseded"
 	ReasonRetracted  = "withdrawn"
+)
+
+// ReasonArchived and ReasonPatientHold are why an alert was resolved with its patient's state.
+const (
+	ReasonArchived    = "archived"
+	ReasonPatientHold = "patient_hold"
 )
 
 // Store inserts an alert in the caller's transaction and returns its record id.
@@ -191,6 +198,28 @@ func ResolveOpen(tx core.App, patientID string, now time.Time) (ids []string, er
 		ids = append(ids, alert.ID)
 	}
 	return ids, err
+}
+
+// CloseOpen resolves a patient's open alerts of some types, all for nil, for a reason and with a note, in the caller's transaction. A note that
+// would be too long is left out. The caller rescores the patient.
+func CloseOpen(tx core.App, patientID string, types []string, reason string, note phi.Text, by audit.Actor, now time.Time) (closed int, err error) {
+	open, err := collections.OpenAlertsOfTypes(tx, patientID, types)
+	if err != nil {
+		return 0, err
+	}
+	for _, alert := range open {
+		action := Action{Move: Resolve, Notes: note}
+		if utf8.RuneCountInString(alert.GetString(collections.AlertNotes)+note.Reveal()) >= maxNotes {
+			action.Notes = ""
+		}
+		if err := Act(tx, alert, action, by, now); err != nil {
+			return 0, err
+		}
+		if err := alert.Retract(tx, reason, now); err != nil {
+			return 0, err
+		}
+	}
+	return len(open), nil
 }
 
 // FromReading reports whether alerts of this type are raised by measured values.

@@ -59,6 +59,8 @@ const (
 	PatientUpdate    Event = "patient.update"
 	PatientArchive   Event = "patient.archive"
 	PatientUnarchive Event = "patient.unarchive"
+	PatientHold      Event = "patient.hold"
+	PatientHoldEnd   Event = "patient.hold_end"
 	PatientDelete    Event = "patient.delete"
 	PatientRestore   Event = "patient.restore"
 	PatientImport    Event = "patient.import"

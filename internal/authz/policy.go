@@ -39,6 +39,7 @@ const (
 	UpdatePatients          Action = "update patients"
 	DeletePatients          Action = "delete patients"
 	ArchivePatients         Action = "archive patients"
+	HoldPatients            Action = "hold patients" // suspend the expectation of readings
 	ReadArchivedPatients    Action = "read archived patients"
 	RestorePatients         Action = "restore patients" // and see the deleted ones
 	ImportPatients          Action = "import patients"
@@ -175,6 +176,7 @@ var policy = map[Action]roleReach{
 	UpdatePatients:          staff(None, None),
 	DeletePatients:          only(Admin, ClinicalManager),
 	ArchivePatients:         clinicians(),
+	HoldPatients:            clinicians(),
 	ReadArchivedPatients:    staff(All, None),
 	RestorePatients:         only(Admin),
 	ImportPatients:          only(Admin, ClinicalManager, MA),

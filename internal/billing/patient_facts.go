@@ -87,12 +87,24 @@ func (l *factsLoader) loadPatients() error {
 		f := &patientFacts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, provider: row.Provider, lastSupply: row.Supply,
 			entries:  map[string][]existingEntry{},
-			archived: l.dayOfInstant(row.Archived), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
+			archived: l.lastDay(row), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
 		}
 		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // unreadable codes count as missing
 		l.facts[row.ID] = f
 	}
 	return err
+}
+
+// lastDay returns the last practice day before the end of monitoring: of death, of the effective end, or of the archiving; "" for a patient who
+// was never archived. Source: docs/decisions/patients.md, "Archiving and death".
+func (l *factsLoader) lastDay(row collections.PatientFacts) string {
+	last := l.dayOfInstant(row.Archived)
+	for _, day := range []string{l.dayOfInstant(row.Ended), row.Deceased} {
+		if day != "" && day < last {
+			last = day
+		}
+	}
+	return last
 }
 
 func (l *factsLoader) loadConsents() error {

@@ -124,7 +124,9 @@ type DayRate struct {
 type expectedPatient struct {
 	schedule collections.Schedule
 	enrolled string // the day before the first that counts
-	devices  []holding
+	// holdFirst and holdLast are the days of the latest patient hold.
+	holdFirst, holdLast string
+	devices             []holding
 }
 
 // holding is a device that a patient had; days are dates in the patient's zone.
@@ -159,7 +161,7 @@ func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayR
 }
 
 func (w *expectedPatient) expectedOn(day string) int {
-	m := devices.Monitoring{Schedule: w.schedule, Enrolled: w.enrolled}
+	m := devices.Monitoring{Schedule: w.schedule, Enrolled: w.enrolled, HoldFirst: w.holdFirst, HoldLast: w.holdLast}
 	for _, h := range w.devices {
 		if h.last == "" || day <= h.last {
 			m.Devices = append(m.Devices, devices.Expected{Kind: h.kind, After: h.after})
@@ -179,6 +181,7 @@ func (b *Board) expectedPatients(app core.App, careTeamOf, first string) (map[st
 	for _, row := range rows {
 		zoneOf[row.ID] = collections.Zone(row.Zone, b.Zone)
 		patient := &expectedPatient{enrolled: dayBefore(row.CreatedAt, zoneOf[row.ID])}
+		patient.holdFirst, patient.holdLast = row.Hold().Days(zoneOf[row.ID])
 		if json.Unmarshal([]byte(row.Schedule), &patient.schedule) != nil {
 			patient.schedule = nil // nothing stored
 		}

@@ -149,5 +149,5 @@ func weightReading(device string, kg *float64, at time.Time) vitals.Reading {
 }
 
 func archivePatient(w *fixture, id string) (*collections.Patient, error) {
-	return patients.Archive(w.app, id, "Moved away", nurse, w.now)
+	return patients.Archive(w.app, id, patients.ArchiveDraft{Reason: "Moved away"}, nurse, w.now)
 }

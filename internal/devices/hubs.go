@@ -83,7 +83,7 @@ func setHubOffline(tx core.App, hub collections.Hub, was string, at, now time.Ti
 	if err := auditHub(tx, audit.HubOffline, hub.HubID, now); err != nil {
 		return err
 	}
-	patients, err := collections.PatientsOnHub(tx, hub.HubID)
+	patients, err := collections.PatientsOnHub(tx, hub.HubID, now)
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,9 @@ func (e *Engine) checkDay(app core.App, p collections.WatchedPatient, zone *time
 	if len(monitoring.expected(day)) == 0 {
 		return false, nil
 	}
+	if p.Hold.InForce(now) {
+		return false, nil
+	}
 	limit := e.rules.MissedDaysBeforeEscalation
 	days, err := readingDays(app, p.ID, day, streakWindow(limit))
 	if err != nil || len(monitoring.Missed(day, days[day])) == 0 {
@@ -122,6 +125,7 @@ func (e *Engine) escalateMissed(tx core.App, patientID, alertID string, now time
 // its first reading; one that the patient had before it was recorded counts at once.
 func monitoringOf(app core.App, p collections.WatchedPatient, zone *time.Location) (Monitoring, error) {
 	m := Monitoring{Schedule: p.Schedule, Enrolled: p.CreatedAt.In(zone).Format(time.DateOnly)}
+	m.HoldFirst, m.HoldLast = p.Hold.Days(zone)
 	held, err := collections.DevicesOfPatient(app, p.ID)
 	if err != nil {
 		return m, err
@@ -177,6 +181,13 @@ type Monitoring struct {
 	Devices  []Expected
 	// Enrolled is the day of enrollment: nothing is missed until the day after.
 	Enrolled string
+	// HoldFirst and HoldLast are the days of the latest patient hold, on which nothing is expected; "" for none.
+	HoldFirst, HoldLast string
+}
+
+// onHold reports whether a day belongs to a patient hold.
+func (m Monitoring) onHold(day string) bool {
+	return m.HoldFirst != "" && m.HoldFirst <= day && day <= m.HoldLast
 }
 
 // ReadingDay counts the readings of one day by kind.
@@ -199,6 +210,9 @@ func (m MissingReadings) String() string {
 // expected returns the number of readings expected on a day, by kind. Source: docs/decisions/devices.md, "Measurement schedule".
 func (m Monitoring) expected(day string) ReadingDay {
 	want := ReadingDay{}
+	if m.onHold(day) {
+		return want
+	}
 	if m.Schedule == nil {
 		for _, device := range m.Devices {
 			if device.Kind != "" && device.After < day {
@@ -258,7 +272,7 @@ func (m Monitoring) Missed(day string, got ReadingDay) (missing []MissingReading
 }
 
 // Streak counts the missed days in a row up to and including day, up to one more than limit: days on which an expected kind was not
-// measured at all. Days without expectations neither count nor end the streak.
+// measured at all. Days without expectations neither count nor end the streak; a patient hold ends it.
 func (m Monitoring) Streak(day string, days map[string]ReadingDay, limit int) (streak int) {
 	date, err := time.Parse(time.DateOnly, day)
 	if err != nil {
@@ -267,6 +281,9 @@ func (m Monitoring) Streak(day string, days map[string]ReadingDay, limit int) (s
 	for range streakWindow(limit) {
 		key := date.Format(time.DateOnly)
 		date = date.AddDate(0, 0, -1)
+		if m.onHold(key) {
+			return streak
+		}
 		if len(m.expected(key)) == 0 {
 			continue
 		}

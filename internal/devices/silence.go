@@ -23,11 +23,20 @@ type AssignedDevice struct {
 	AssignedAt    time.Time
 	LastReadingAt time.Time // zero for none
 	Delivery      string    // YYYY-MM-DD; "" if it was not shipped
+	HoldEnd       time.Time // of the latest patient hold; zero for none
 	Zone          *time.Location
 }
 
-// SilentSince returns the start of the device's silence: its last reading, or its assignment, or the end of the day of expected arrival.
+// SilentSince returns the start of the device's silence: its last reading, or its assignment, or the end of the day of expected arrival; not
+// before the end of a patient hold.
 func (h AssignedDevice) SilentSince() time.Time {
+	if since := h.lastSign(); since.After(h.HoldEnd) {
+		return since
+	}
+	return h.HoldEnd
+}
+
+func (h AssignedDevice) lastSign() time.Time {
 	if !h.LastReadingAt.Before(h.AssignedAt) {
 		return h.LastReadingAt
 	}
@@ -49,7 +58,7 @@ func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int,
 	for _, row := range rows {
 		since := AssignedDevice{
 			AssignedAt: collections.ParseInstant(row.AssignedAt), LastReadingAt: collections.ParseInstant(row.LastReadingAt),
-			Delivery: row.Delivery, Zone: collections.Zone(row.TimeZone, e.rules.PracticeZone),
+			Delivery: row.Delivery, HoldEnd: collections.ParseInstant(row.HoldEnd), Zone: collections.Zone(row.TimeZone, e.rules.PracticeZone),
 		}.SilentSince()
 		silent := now.Sub(since) > silenceLimit
 		alertedAt, alertID, _ := strings.Cut(row.LastAlert, " ")

@@ -226,7 +226,7 @@ func TestOpen(t *testing.T) {
 	if _, err := p.open(escalations.Draft{PatientID: collections.NewUUID()}); vigiltest.Code(err) != "not_found" {
 		t.Errorf("without a patient: %v", err)
 	}
-	if _, err := patients.Archive(p.app, alone, "moved", by(p.nurse), now); err != nil {
+	if _, err := patients.Archive(p.app, alone, patients.ArchiveDraft{Reason: "moved"}, by(p.nurse), now); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.open(escalations.Draft{PatientID: alone, Priority: escalations.Urgent}); vigiltest.Code(err) != "validation_error" {

@@ -163,6 +163,16 @@ func join(tx core.App, escalationID string, renotified bool, why phi.Text, now t
 	return nil
 }
 
+// Cancel cancels open escalations, given by their numbers, for a reason in the caller's transaction.
+func Cancel(tx core.App, numbers []int64, why phi.Text, by audit.Actor, now time.Time) error {
+	for _, number := range numbers {
+		if _, _, err := Update(tx, number, Change{Status: new(StatusCancelled), Notes: new(why)}, by, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // CancelOpen cancels all open escalations of a patient, as the system, in the caller's transaction, and returns their record ids.
 func CancelOpen(tx core.App, patientID string, now time.Time) ([]string, error) {
 	return collections.CancelEscalations(tx, patientID, alerts.System, now)

@@ -18,7 +18,8 @@ type StoredPatient struct {
 	// ExternalID is the patient's id in the EMR, without "Patient/"; "" for none.
 	ExternalID string
 	Active     bool
-	Version    int // counts changes from 1
+	DeceasedAt string // YYYY-MM-DD; "" for none
+	Version    int    // counts changes from 1
 	UpdatedAt  time.Time
 }
 
@@ -65,6 +66,7 @@ type (
 		Telecom      []contactPoint      `json:"telecom,omitempty"`
 		Gender       string              `json:"gender"`
 		BirthDate    string              `json:"birthDate,omitempty"`
+		Deceased     string              `json:"deceasedDateTime,omitempty"`
 		Address      []address           `json:"address,omitempty"`
 	}
 )
@@ -87,6 +89,7 @@ func Patient(s StoredPatient, systems Systems) Resource {
 		Name:      []humanName{nameOf(s.Demographics)},
 		Gender:    s.Gender,
 		BirthDate: s.Demographics.DateOfBirth,
+		Deceased:  s.DeceasedAt,
 	}
 	if s.ExternalID != "" {
 		p.Identifier = append(p.Identifier, patientIdentifier{System: systems.EMRID, Value: s.ExternalID})

@@ -111,6 +111,12 @@ func ruleFor(a *collections.Announcement) kindRule {
 // inAppOnly are the types that are never pushed, because they need no action.
 var inAppOnly = []string{lateReading, escalationWithdrawn}
 
+// ofMonitoring are the types that end with monitoring: they are not pushed about an archived or deleted patient.
+var ofMonitoring = []string{
+	thresholdCritical, thresholdWarning, lateReading, escalationWithdrawn, missedReading, deviceNotice, escalationOpened, escalationAssigned,
+	escalationOverdue, escalationOnCall, escalationIdle, followUp, measure, measureAgain,
+}
+
 // pushTexts are the title and body of a push by type. They contain no names and no values. Source: docs/decisions/notifications.md, "Push text".
 var pushTexts = map[string][2]string{
 	thresholdCritical:   {"Clinical alert", "A patient has an abnormal reading that needs attention."},

@@ -87,6 +87,9 @@ func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collection
 	}
 	to, readable := decodeSubscription(token)
 	switch {
+	case push.PatientGone && slices.Contains(ofMonitoring, push.Type):
+		end.Status = collections.PushCancelled
+		return end, true
 	case !push.TokenActive:
 		end.Status = collections.PushExpiredToken // the user signed out on the device in the meantime
 		return end, true

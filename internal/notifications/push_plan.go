@@ -87,6 +87,9 @@ func (d *Dispatcher) planEntry(tx core.App, entry collections.UnplannedNotificat
 	if len(to.tokens) == 0 { // no device to push to
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
+	if entry.PatientGone && slices.Contains(ofMonitoring, entry.Type) {
+		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
+	}
 	covered, err := collections.HasCoveringPush(tx, entry, now)
 	if err != nil {
 		return err

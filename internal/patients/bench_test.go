@@ -137,7 +137,7 @@ func BenchmarkPatients(b *testing.B) {
 				b.Fatal(len(page), err)
 			}
 			for _, p := range page {
-				if _, err := patients.NewView(p, authz.Nurse); err != nil {
+				if _, err := patients.NewView(p, authz.Nurse, vigiltest.Clock); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -160,7 +160,7 @@ func TestDamagedValues(t *testing.T) {
 		t.Errorf("%d are shown, %d left out", len(whole), left)
 	}
 	for _, p := range page {
-		_, err := patients.NewView(p, authz.Admin)
+		_, err := patients.NewView(p, authz.Admin, vigiltest.Clock)
 		if refused, ok := errors.AsType[*collections.UnreadableError](err); !ok || refused.ID != p.Id {
 			t.Errorf("the patient is shown: %v", err)
 		}
@@ -192,7 +192,7 @@ func TestView(t *testing.T) {
 	app := newPatientsApp(t)
 	provider, payerID := vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)
 	p := create(t, app, fullBody(provider, payerID))
-	view, err := patients.NewView(p, authz.Admin)
+	view, err := patients.NewView(p, authz.Admin, vigiltest.Clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestView(t *testing.T) {
 	}
 
 	bare := create(t, app, object{"address": object{"line1": "1 Main St", "city": "Springfield"}})
-	if view, err = patients.NewView(bare, authz.Admin); err != nil {
+	if view, err = patients.NewView(bare, authz.Admin, vigiltest.Clock); err != nil {
 		t.Fatal(err)
 	}
 	if raw, err = json.Marshal(view); err != nil {
@@ -238,7 +238,7 @@ func TestViewHidesWhatTheRoleMayNotSee(t *testing.T) {
 		authz.Patient:     "archived_by unarchived_by ssn_last4",
 		"stranger":        "phone email address archived_by unarchived_by ssn_last4",
 	} {
-		v, err := patients.NewView(p, role)
+		v, err := patients.NewView(p, role, vigiltest.Clock)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -150,6 +150,9 @@ func auditPatient(tx core.App, event audit.Event, p *collections.Patient, old au
 // auditValues returns a patient's values under the contract's names. Of an SSN only the last four digits are recorded.
 func auditValues(p *collections.Patient) audit.Changes {
 	held := audit.Changes{"status": {New: phi.Text(stateOf(p))}}
+	for _, column := range apiColumns {
+		held[column] = audit.Change{New: phi.Text(p.GetString(column))}
+	}
 	for _, column := range bodyColumns {
 		text := p.GetString(column)
 		if column == collections.PatientSSN && text != "" {

@@ -2,6 +2,7 @@ package patients
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,22 +19,31 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// Archive ends the monitoring of an active patient; the record stays. An archived patient is an invalid_state fault.
-// Source: docs/decisions/patients.md, "`active` and `status`".
-func Archive(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (*collections.Patient, error) {
-	return modify(app, id, audit.PatientArchive, by, now, func(p *collections.Patient) error {
+// Archive ends the monitoring of an active patient; the record stays. The hook on patients ends the hold and closes what is open ([Guard]). An
+// archived patient is an invalid_state fault, and an open stat escalation an open_stat conflict unless the caller confirms.
+// Source: docs/decisions/patients.md, "`active` and `status`" and "Archiving and death".
+func Archive(app core.App, id string, d ArchiveDraft, by audit.Actor, now time.Time) (*collections.Patient, error) {
+	check := func(tx core.App, p *collections.Patient) error {
 		if !p.Active() {
 			return fault.State("invalid_state", "The patient is already archived.")
 		}
+		if stat, err := collections.HasOpenStat(tx, id); err != nil || !stat || d.Confirmed {
+			return err
+		}
+		return fault.New(fault.Conflict, "open_stat", "A stat escalation of the patient is open. Send confirm true to cancel it and archive the patient.")
+	}
+	return modifyIf(app, id, audit.PatientArchive, by, now, []Precondition{check}, func(p *collections.Patient) error {
 		p.Set(collections.PatientActive, false)
+		p.Set(collections.PatientDeceasedAt, d.DeceasedAt)
+		p.Set(collections.PatientEffectiveAt, collections.Instant(d.EffectiveAt))
 		p.Set(collections.PatientArchivedAt, collections.Instant(now))
 		p.Set(collections.PatientArchivedBy, authorOf(by))
-		p.Set(collections.PatientArchiveReason, reason.Reveal())
+		p.Set(collections.PatientArchiveReason, d.Reason.Reveal())
 		return nil
 	})
 }
 
-// Unarchive reactivates an archived patient. Time and reason of the archiving stay on record.
+// Unarchive reactivates an archived patient. Time and reason of the archiving stay on record, a date of death does not.
 // Source: docs/decisions/patients.md, "Unarchive and delete combinations".
 func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collections.Patient, error) {
 	return modify(app, id, audit.PatientUnarchive, by, now, func(p *collections.Patient) error {
@@ -77,6 +87,12 @@ var stateColumns = []string{
 	collections.PatientUnarchivedBy, collections.PatientDeletedAt, collections.PatientDeletedBy,
 }
 
+// apiColumns record holds and deaths. Only this package writes them, because a hold and an archiving have effects on alerts and escalations.
+var apiColumns = []string{
+	collections.PatientHoldReason, collections.PatientHoldFrom, collections.PatientHoldUntil, collections.PatientHoldEndedAt,
+	collections.PatientHoldBy, collections.PatientHoldNotes, collections.PatientDeceasedAt, collections.PatientEffectiveAt,
+}
+
 // stateSetKey marks a record with state columns set by this package, so that [guardState] keeps them.
 const stateSetKey = "@named"
 
@@ -85,16 +101,23 @@ const stateSetKey = "@named"
 func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, wrong validation.Errors) {
 	if stored == nil {
 		p.Set(collections.PatientActive, true)
-		for _, column := range stateColumns {
+		for _, column := range slices.Concat(stateColumns, apiColumns) {
 			p.Set(column, "")
 		}
 		return
 	}
+	archived, unarchived := stored.Active() && !p.Active(), !stored.Active() && p.Active()
 	if named, _ := p.GetRaw(stateSetKey).(bool); named {
 		p.SetRaw(stateSetKey, false) // for this save only
+		setConsequences(p, archived, unarchived, now)
 		return
 	}
-	archived, unarchived := stored.Active() && !p.Active(), !stored.Active() && p.Active()
+	for _, column := range apiColumns {
+		if p.GetString(column) != stored.GetString(column) {
+			wrong[column] = validation.NewError("validation_api_only", "Can only be set in the console or with the API.")
+		}
+	}
+	setConsequences(p, archived, unarchived, now)
 	deleted, restored := !stored.Deleted() && p.Deleted(), stored.Deleted() && !p.Deleted()
 	if restored {
 		p.Set(collections.PatientDeletedBy, "")
@@ -125,6 +148,16 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 	}
 }
 
+// setConsequences ends the hold of an archived patient, and removes the date of death of an unarchived one.
+func setConsequences(p *collections.Patient, archived, unarchived bool, now time.Time) {
+	if archived && p.Hold().InForce(now) {
+		p.Set(collections.PatientHoldEndedAt, collections.Instant(now))
+	}
+	if unarchived {
+		p.Set(collections.PatientDeceasedAt, "")
+	}
+}
+
 // authorOf returns the author of a change for its columns.
 func authorOf(by audit.Actor) string { return cmp.Or(by.Email, string(audit.BySystem)) }
 
@@ -152,7 +185,7 @@ func auditEventOf(before, after *collections.Patient) audit.Event {
 }
 
 // afterSave updates what depends on a stored patient: the triage row, the age group, days with data in the patient's time zone, queued
-// deliveries, and open work once the patient is deleted. before is the stored patient; nil for a new one.
+// deliveries, and open work once a hold begins or the patient is archived or deleted. before is the stored patient; nil for a new one.
 func afterSave(tx core.App, p, before *collections.Patient, by audit.Actor, now time.Time, practice *time.Location) error {
 	if err := triage.SetListed(tx, p.Id, p.Active() && !p.Deleted(), p.CreatedAt()); err != nil {
 		return err
@@ -166,10 +199,29 @@ func afterSave(tx core.App, p, before *collections.Patient, by audit.Actor, now 
 	if err := releaseQueuedDeliveries(tx, p, before, now); err != nil {
 		return err
 	}
-	if !p.Deleted() {
-		return nil
+	switch {
+	case p.Deleted():
+		return endOpenWork(tx, p, by, now)
+	case before != nil && before.Active() && !p.Active():
+		return closeArchived(tx, p, by, now)
+	case before != nil && p.Hold().InForce(now) && !before.Hold().InForce(now):
+		return resolveMissing(tx, p, by, now)
 	}
-	return endOpenWork(tx, p, by, now)
+	return nil
+}
+
+// closeArchived resolves the alerts and cancels the escalations of an archived patient with the reason, so that the ladder stops.
+// Source: docs/decisions/patients.md, "Archiving and death".
+func closeArchived(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
+	why := "The patient was archived: "
+	if day := p.DeceasedAt(); day != "" {
+		why = "The patient died on " + day + ". Archived: "
+	}
+	numbers, err := collections.OpenEscalationsOf(tx, p.Id)
+	if err != nil {
+		return err
+	}
+	return closeWork(tx, p.Id, nil, numbers, alerts.ReasonArchived, phi.Text(why)+p.ArchiveReason(), by, now)
 }
 
 // recountDays recounts a patient's days with data after a change of time zone. Source: docs/decisions/conventions.md, "Practice and time

@@ -53,6 +53,9 @@ type View struct {
 	SSNLast4           *string              `json:"ssn_last4"`
 	NeedsThresholds    bool                 `json:"needs_thresholds"`
 	ProposedTemplate   *int64               `json:"proposed_template"`
+	Hold               *PatientHoldView     `json:"hold"`
+	DeceasedAt         *string              `json:"deceased_at"`
+	EffectiveAt        *string              `json:"effective_at"`
 	RedactedFields     []string             `json:"redacted_fields"`
 	DeletedAt          *string              `json:"deleted_at,omitempty"`
 	DeletedBy          *string              `json:"deleted_by,omitempty"`
@@ -75,9 +78,9 @@ func (View) LogValue() slog.Value       { return slog.StringValue("[patient]") }
 // Format reveals nothing.
 func (AddressView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[address]") }
 
-// NewView returns the patient as the role may see it: hidden fields are null and named in redacted_fields. It fails if any value cannot be
+// NewView returns the patient as the role may see it, with the hold in force: hidden fields are null and named in redacted_fields. It fails if any value cannot be
 // opened.
-func NewView(p *collections.Patient, role authz.Role) (View, error) {
+func NewView(p *collections.Patient, role authz.Role, now time.Time) (View, error) {
 	if err := collections.Readable(p.ProxyRecord()); err != nil {
 		return View{}, err
 	}
@@ -107,6 +110,9 @@ func NewView(p *collections.Patient, role authz.Role) (View, error) {
 		MonitoringSchedule: p.MonitoringSchedule(),
 		ICD10Codes:         append([]string{}, p.ICD10Codes()...),
 		Programs:           append([]string{}, p.Programs()...),
+		Hold:               viewHold(p, role, now),
+		DeceasedAt:         orNull(p.DeceasedAt()),
+		EffectiveAt:        instant(p.EffectiveAt()),
 		RedactedFields:     []string{},
 		DeletedAt:          instant(p.DeletedAt()),
 		DeletedBy:          orNull(p.DeletedBy()),

@@ -10,7 +10,7 @@ export const roleNames = {
 /** The console's name of each permission, and the server's action. */
 const actions = {
   readClinical: "read_alerts", // alerts, escalations, thresholds, the triage list
-  changePatient: "update_patients", archivePatient: "archive_patients", deletePatient: "delete_patients",
+  changePatient: "update_patients", archivePatient: "archive_patients", holdPatient: "hold_patients", deletePatient: "delete_patients",
   enterReadings: "ingest_readings", correctReadings: "correct_observations", confirmImplausible: "confirm_implausible_readings",
   acknowledge: "acknowledge_alerts", annotate: "annotate_alerts", resolve: "resolve_alerts", snooze: "snooze_alerts",
   review: "review_triage",

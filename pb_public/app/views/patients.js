@@ -13,6 +13,7 @@ import { toast } from "../ui/toast.js";
 import { html, useRef } from "../view.js";
 import { CodesPicker, InsuranceFields, insuranceOf, nested, ScheduleFields, scheduleOf, unchosenText } from "./enrollment/fields.js";
 import { PersonFields, personOf } from "./enrollment/person.js";
+import { HoldBadge } from "./patient/hold.js";
 import { BehindOnDays } from "./patients/behind_on_days.js";
 
 const open = (/** @type {any} */ patient) => go("patient", { id: patient.id });
@@ -44,8 +45,9 @@ function AllPatients() {
       { name: "date_of_birth", head: "Date of birth", cell: (p) => calendarDate(p.date_of_birth) },
       { name: "gender", head: "Gender", cell: (p) => humanize(p.gender) },
       { name: "programs", head: "Diagnoses", cell: (p) => p.icd10_codes.join(", ") || "–" },
-      { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />${p.needs_thresholds && html` <${Badge} of="warning"
-        text="Needs thresholds" />`}` },
+      { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />
+        ${p.hold && html` <${HoldBadge} hold=${p.hold} />`}
+        ${p.needs_thresholds && html` <${Badge} of="warning" text="Needs thresholds" />`}` },
     ]} />`;
 }
 

@@ -7,7 +7,7 @@ import { useQuery } from "../../query.js";
 import { html } from "../../view.js";
 
 const states = /** @type {[string, string][]} */ ([["", "All"], ...["pending", "sent", "failed", "expired_token", "skipped_quiet_hours",
-  "skipped_preference", "no_transport"].map((state) => [state, humanize(state)])]);
+  "skipped_preference", "no_transport", "cancelled"].map((state) => [state, humanize(state)])]);
 const tones = { sent: "succeeded", failed: "failed", expired_token: "warning", no_transport: "warning" };
 
 export function Pushes() {

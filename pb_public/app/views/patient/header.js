@@ -10,6 +10,8 @@ import { toast } from "../../ui/toast.js";
 import { localInput } from "../../ui/time.js";
 import { html, useEffect, useRef, useState } from "../../view.js";
 import { PatientDialog } from "../patients.js";
+import { ArchiveDialog } from "./archive.js";
+import { EndHoldDialog, HoldBadge, HoldDialog } from "./hold.js";
 
 /** Full years since a calendar date, in a zone. @param {string | null} born @param {string} [zone] @param {Date} [now] */
 export function age(born, zone, now = new Date()) {
@@ -43,7 +45,9 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
       <span class="soft">${[[age(p.date_of_birth, zone), humanize(p.gender)].filter((part) => part !== null).join(" "), born,
         /^mrn/i.test(p.mrn) ? p.mrn : `MRN ${p.mrn}`].join(" · ")}</span>
       ${standing && html`<${Handling} handling=${standing.handling} />`}
-      ${p.status === "archived" && html`<${Badge} of="archived" />`}
+      ${p.status === "archived" && html`<${Badge} of="archived" text=${p.deceased_at
+        ? `Died ${calendarDate(p.deceased_at)}` : undefined} />`}
+      <${HoldBadge} hold=${p.hold} zone=${zone} />
       ${p.needs_thresholds && html`<${Badge} of="warning" text="Needs thresholds" />`}
       ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, audited</span>`}
       ${(p.icd10_codes ?? []).map((/** @type {string} */ code) => html`<span key=${code} class="badge">${code}</span>`)}
@@ -56,6 +60,9 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
       ${acts.review && html`<button aria-keyshortcuts="R" onClick=${acts.review}>Reviewed${key("R")}</button>`}
       <${More}>
         ${!emergency && p.active && can("changePatient") && html`<button onClick=${() => setDialog("change")}>Edit</button>`}
+        ${!emergency && p.active && can("holdPatient") && html`<button onClick=${() => setDialog("hold")}>${p.hold ? "Change hold"
+          : "Put on hold"}</button>`}
+        ${!emergency && p.hold && can("holdPatient") && html`<button onClick=${() => setDialog("end hold")}>End hold</button>`}
         ${!emergency && can("archivePatient") && (p.active ? html`<button onClick=${() => setDialog("archive")}>Archive</button>`
           : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} doneText="Unarchived."
           done=${changed}>Unarchive</${ActionButton}>`)}
@@ -64,6 +71,8 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
       </${More}>
     </div>
     ${dialog === "change" && html`<${PatientDialog} patient=${p} close=${close} done=${changed} />`}
+    ${dialog === "hold" && html`<${HoldDialog} patient=${p} zone=${zone} close=${close} done=${changed} />`}
+    ${dialog === "end hold" && html`<${EndHoldDialog} id=${p.id} close=${close} done=${changed} />`}
     ${dialog === "archive" && html`<${ArchiveDialog} id=${p.id} name=${name} close=${close} done=${changed} />`}
     ${dialog === "remove" && html`<${RemoveDialog} id=${p.id} name=${name} close=${close} />`}
   </header>`;
@@ -122,14 +131,6 @@ export function Facts({ patient: p, standing, zone }) {
 
 const factorNames = { vitals: "Vitals", alerts: "Alerts", review: "Time since review", floor: "Minimum for open work",
   danger: "Danger", thresholds: "Thresholds" };
-
-/** @param {{id: string, name: string, close: () => void, done: () => void}} props */
-const ArchiveDialog = ({ id, name, close, done }) => html`<${Dialog} title=${`Archive ${name}`} close=${close}>
-  <p>Readings are no longer accepted and no alerts are raised. You can unarchive the patient later.</p>
-  <${Form} submit="Archive" danger cancel=${close} send=${(values) => post(`patients/${id}/archive/`, { reason: values.reason ?? "" })}
-    done=${() => { toast("Archived."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea"
-      errors=${errors} />`}</${Form}>
-</${Dialog}>`;
 
 /** @param {{id: string, name: string, close: () => void}} props */
 const RemoveDialog = ({ id, name, close }) => html`<${Dialog} title=${`Delete ${name}`} close=${close}>

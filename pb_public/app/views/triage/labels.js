@@ -3,6 +3,7 @@ import { me } from "../../session.js";
 import { clock, dateTime, humanize } from "../../ui/format.js";
 import { displayed, displayedChange, unitOf } from "../../ui/units.js";
 import { values } from "../../ui/vitals.js";
+import { holdText } from "../patient/hold.js";
 
 /** @typedef {import("./order.js").Row} Row */
 /** @typedef {NonNullable<Row["concern"]>} Concern */
@@ -72,8 +73,11 @@ const began = (at) => (Date.now() - Date.parse(at) < day / 2 ? clock(at) : dateT
 /** The short MRN. @param {string} mrn */
 export const shortMRN = (mrn) => mrn.replace(/^(MRN-?)?0*(?=\d{4})/, "");
 
-/** The reasons for the patient's position. @param {Row} row */
-export function reasonsText(row) {
+/** The reasons for the patient's position, after a hold. @param {Row} row */
+export const reasonsText = (row) => [row.hold && holdText(row.hold), positionText(row)].filter(Boolean).join(" · ");
+
+/** @param {Row} row */
+function positionText(row) {
   const reasons = row.concern?.reasons ?? [];
   if (reasons.length === 0) {
     return row.last_reviewed_at ? `Reviewed ${ageText(row.last_reviewed_at)} ago` : "Never reviewed";
