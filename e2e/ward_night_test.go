@@ -147,7 +147,7 @@ func nightArchived(t *testing.T, w ward) {
 	patient := w.enrol(t, "Gone", nil)
 	w.signed(t, oxygen("Gone", 44, ago(5))).expect(t, 400)
 	id := w.alerts(t, patient, "")[0]["quarantine_id"].(string)
-	w.post(t, "/api/v1/patients/"+patient+"/archive/", w.Admin(t), object{"reason": "hospital"}).expect(t, 200)
+	w.post(t, "/api/v1/patients/"+patient+"/archive/", w.Admin(t), object{"reason": "hospital", "confirm": true}).expect(t, 200)
 	w.decide(t, "confirm", id).expect(t, 400)
 	w.post(t, "/api/v1/patients/"+patient+"/unarchive/", w.Admin(t), object{}).expect(t, 200)
 	wantAt(t, w.decide(t, "confirm", id).expect(t, 201), object{"spo2": 44.0, "review_state": "confirmed"})

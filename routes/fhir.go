@@ -48,10 +48,7 @@ func (a *api) readFHIRPatient(c *web.Call, patient *collections.Patient) error {
 	if err := collections.Readable(patient.ProxyRecord()); err != nil {
 		return err
 	}
-	body, err := fhir.Patient(fhir.StoredPatient{
-		ID: patient.Id, Demographics: patient.Demographics(), Gender: patient.Gender(), MRN: patient.MRN(), ExternalID: patient.ExternalID(),
-		Active: patient.Active(), Version: patient.Version(), UpdatedAt: patient.UpdatedAt(),
-	}, a.FHIRSystems).Encode()
+	body, err := fhir.Patient(fhirserver.StoredPatient(patient), a.FHIRSystems).Encode()
 	if err != nil {
 		return err
 	}

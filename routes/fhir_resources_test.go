@@ -18,7 +18,7 @@ import (
 
 func TestSearchPatientsAsFHIR(t *testing.T) {
 	p := newPractice(t)
-	p.request(authz.Admin, "POST", "/patients/"+p.bob+"/archive/", object{"reason": "moved away"}).want(200)
+	p.request(authz.Admin, "POST", "/patients/"+p.bob+"/archive/", object{"reason": "moved away", "confirm": true}).want(200)
 	gone := p.enroll(object{"last_name": "Lovelace-Gone", "mrn": "MRN-GONE"})
 	p.request(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
 	const mrn = "https://vigil.example.org/fhir/identifier/mrn|"

@@ -79,7 +79,7 @@ func TestImplausibleUnderSnooze(t *testing.T) {
 func TestImplausibleOfArchivedPatient(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
-	c.request(authz.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved"}).want(200)
+	c.request(authz.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved", "confirm": true}).want(200)
 	c.postEvent(t, pulse28(c, "gw-1")).want(400)
 	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": 55, "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).want(400)
 	c.wantAlerts(t)

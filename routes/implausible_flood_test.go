@@ -230,7 +230,7 @@ func TestFloodOfAnArchivedPatient(t *testing.T) {
 		c.postEvent(t, implausibleCuff(c, "BP-1", 500, 90)).want(400)
 	}
 	kept := c.queryRows(t, `SELECT id FROM gateway_events ORDER BY received_at`)
-	c.request(authz.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved"}).want(200)
+	c.request(authz.Provider, "POST", "/patients/"+patient+"/archive/", object{"reason": "moved", "confirm": true}).want(200)
 	c.decideEvent("discard", kept[0]).want(200)
 	c.decideEvent("confirm", kept[1]).want(400)
 	c.request(authz.Provider, "POST", "/patients/"+patient+"/unarchive/", object{}).want(200)

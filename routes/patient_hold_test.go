@@ -92,7 +92,7 @@ func TestHoldDuringStat(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.oxygen(80)
 	w.wantStat("opened", 1)
-	w.pushed(w.people[authz.Nurse], "alerts")
+	w.wantPushed("opened", 1, 1)
 	w.request(authz.Nurse, "POST", "/patients/"+w.patient+"/hold/", object{"reason": "hospice", "until": "2026-01-30"}).want(201)
 	w.wantStat("on hold", 1)
 	if open := w.alertsOf("status", "active"); len(open) != 1 {

@@ -97,7 +97,7 @@ func TestStorySevereConfirmed(t *testing.T) {
 		}, 0, 1},
 		"snoozed": {func(w *nightShift) { w.snooze(4*time.Hour, true).want(201) }, 0, 0},
 		"archived": {func(w *nightShift) {
-			w.request(authz.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
+			w.request(authz.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away.", "confirm": true}).want(200)
 		}, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

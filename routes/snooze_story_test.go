@@ -206,7 +206,7 @@ func TestSnoozeEnd(t *testing.T) {
 		"a warning that was acknowledged": {false, func(w *nightShift) { w.acknowledge(w.cuff(150, 80, 0)) }, 0, 0},
 		"the patient is archived": {true, func(w *nightShift) {
 			w.cuff(190, 110, 0)
-			w.request(authz.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away."}).want(200)
+			w.request(authz.Admin, "POST", "/patients/"+w.patient+"/archive/", object{"reason": "Moved away.", "confirm": true}).want(200)
 		}, 0, 0},
 	} {
 		for _, byPerson := range []bool{true, false} {

@@ -44,6 +44,9 @@ var (
 // Source: docs/decisions/patients.md, "MRN" and docs/decisions/security.md, "Lookups on encrypted values".
 func Guard(tx core.App, record *core.Record, by audit.Actor, byHand bool, now time.Time, practice *time.Location, save func() error) error {
 	p := collections.AsPatient(record)
+	if named, ok := record.GetRaw(stateSetKey).(audit.Actor); ok {
+		by = named
+	}
 	stored, err := beforeSave(tx, p, by, now, practice)
 	if err != nil {
 		return err

@@ -121,7 +121,7 @@ func modifyIf(app core.App, id string, event audit.Event, by audit.Actor, now ti
 			return err
 		}
 		p.Set(collections.ColumnUpdatedAt, collections.Instant(now))
-		p.SetRaw(stateSetKey, true)
+		p.SetRaw(stateSetKey, by)
 		if err := tx.Save(p); err != nil {
 			return asFault(err)
 		}

@@ -93,7 +93,7 @@ var apiColumns = []string{
 	collections.PatientHoldBy, collections.PatientHoldNotes, collections.PatientDeceasedAt, collections.PatientEffectiveAt,
 }
 
-// stateSetKey marks a record with state columns set by this package, so that [guardState] keeps them.
+// stateSetKey marks a record with state columns set by this package, so that [guardState] keeps them. Its value is the author.
 const stateSetKey = "@named"
 
 // guardState keeps the columns of archiving and deletion consistent for any writer: a change of state gets its time and author unless the
@@ -107,8 +107,8 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 		return
 	}
 	archived, unarchived := stored.Active() && !p.Active(), !stored.Active() && p.Active()
-	if named, _ := p.GetRaw(stateSetKey).(bool); named {
-		p.SetRaw(stateSetKey, false) // for this save only
+	if _, named := p.GetRaw(stateSetKey).(audit.Actor); named {
+		p.SetRaw(stateSetKey, nil) // for this save only
 		setConsequences(p, archived, unarchived, now)
 		return
 	}
