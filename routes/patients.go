@@ -224,21 +224,6 @@ func (a *api) archivePatient(c *web.Call, patient *collections.Patient) error {
 	return change(c, patient.Id, read, patients.Archive, a.showPatient(c, c.OK, view))
 }
 
-// setHold answers 201 with a new hold, and 200 with a changed one.
-func (a *api) setHold(c *web.Call, patient *collections.Patient) error {
-	answer := c.Created
-	if patient.Hold().InForce(c.Now) {
-		answer = c.OK
-	}
-	read := fromBodyIn(collections.Zone(patient.TimeZone(), a.Zone), patients.HoldBody.Read)
-	return change(c, patient.Id, read, patients.SetHold, a.showPatient(c, answer, func(v patients.View) any { return v.Hold }))
-}
-
-func (a *api) endHold(c *web.Call, patient *collections.Patient) error {
-	_, err := patients.EndHold(c.App, patient.Id, c.Actor(), c.Now)
-	return c.NoContent(err)
-}
-
 type unarchivingView struct {
 	ID           string  `json:"id"`
 	Status       string  `json:"status"`

@@ -109,8 +109,6 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/patients/archived/", authz.ReadArchivedPatients.Or(authz.ScopePatientsRead), ratelimit.User, (*api).listArchivedPatients},
 	{http.MethodPost, "/patients/{id}/archive/", authz.ArchivePatients, ratelimit.User, withPatient((*api).archivePatient)},
 	{http.MethodPost, "/patients/{id}/unarchive/", authz.ArchivePatients, ratelimit.User, withPatient((*api).unarchivePatient)},
-	{http.MethodPost, "/patients/{id}/hold/", authz.HoldPatients, ratelimit.User, withPatient((*api).setHold)},
-	{http.MethodDelete, "/patients/{id}/hold/", authz.HoldPatients, ratelimit.User, withPatient((*api).endHold)},
 	{http.MethodPost, "/patients/{id}/restore/", authz.RestorePatients, ratelimit.User, withAnyPatient((*api).restorePatient)},
 
 	// emr_import.go, emr.go
@@ -317,7 +315,7 @@ var table = slices.Concat([]route{
 
 	// schema.go
 	{http.MethodGet, "/schema/", authz.Anyone, ratelimit.User, (*api).schema},
-}, batchRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows())
+}, batchRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(), holdRows())
 
 // rootTable lists the endpoints outside web.BasePath, with whole paths.
 var rootTable = slices.Concat([]route{
