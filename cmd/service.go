@@ -275,7 +275,7 @@ func (s *Service) start() error {
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
 		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), OnRescored: s.live.Rescored,
-		OnRun: s.metrics.CountJobRun, Retention: s.retention(), Devices: s.devices, Billing: s.billing, ReadingStore: s.readings, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
+		OnRun: s.metrics.CountJobRun, Retention: s.retention(), Devices: s.devices, Billing: s.billing, ReadingStore: s.readings, Ingestion: s.intake, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err
 }

@@ -66,6 +66,20 @@ func ExpediteHolds(tx core.App, patientID, kind string, enough int, now time.Tim
 		dbx.Params{"patient": patientID, "kind": kind, "enough": enough, "now": Instant(now)})
 }
 
+// HasHold reports whether the escalation of an open alert of a patient is held.
+func HasHold(app core.App, patientID string) (bool, error) {
+	return queryValue[bool](app, "look for a hold", `SELECT EXISTS (SELECT 1 FROM alerts WHERE patient = {:patient} AND held_until != ''
+		AND status IN ('active', 'acknowledged'))`, dbx.Params{"patient": patientID})
+}
+
+// ExpediteWeakSignal makes the holds of a patient's alerts of the types due that were measured before a repeated reading. One that the
+// patient typed decides about typed ones only.
+func ExpediteWeakSignal(tx core.App, patientID string, types []string, repeated time.Time, typed bool, now time.Time) error {
+	which := dbx.And(dbx.NewExp(`patient = {:patient} AND held_until > {:now} AND measured_at < {:repeated} AND (NOT {:typed} OR origin = 'patient')`,
+		dbx.Params{"patient": patientID, "now": Instant(now), "repeated": Instant(repeated), "typed": typed}), AnyOf("type", types))
+	return update(tx, "expedite holds of weak signals", Alerts, dbx.Params{"held_until": Instant(now)}, which)
+}
+
 // HasCriticalWithin reports whether an unretracted reading, measured within a duration before or after another, raised a critical alert of a
 // type.
 func HasCriticalWithin(app core.App, patientID, alertType string, at time.Time, within time.Duration) (bool, error) {

@@ -225,6 +225,28 @@ func SetEventPatient(tx core.App, eventID, patientID string) error {
 	return update(tx, "set patient of event", GatewayEvents, dbx.Params{"patient": patientID}, dbx.HashExp{"id": eventID})
 }
 
+// TypedEvents selects quarantined implausible values that patients typed and that no alert is about; zero values do not narrow.
+type TypedEvents struct {
+	Patient, Kind, Source string
+	// After and Until bound the time of receipt; the first is excluded, the second included.
+	After, Until time.Time
+}
+
+// HeldTypedEvents returns the ids of typed values of patients who are not archived, oldest first.
+func HeldTypedEvents(app core.App, t TypedEvents, limit int) (ids []string, err error) {
+	where := Conditions{}.Equal("g.patient", t.Patient).Equal("g.measurement_type", t.Kind).Equal("g.source", t.Source).
+		And("g.alert = '' AND NOT EXISTS (SELECT 1 FROM alerts WHERE alerts.quarantine_id = g.id AND alerts.quarantine_id != '')")
+	if !t.After.IsZero() {
+		where = append(where, dbx.NewExp("g.received_at > {:after}", dbx.Params{"after": Instant(t.After)}))
+	}
+	if !t.Until.IsZero() {
+		where = append(where, dbx.NewExp("g.received_at <= {:until}", dbx.Params{"until": Instant(t.Until)}))
+	}
+	err = app.DB().Select("g.id").From(GatewayEvents+" g").InnerJoin("patients p", dbx.NewExp("p.id = g.patient AND p.active AND p.deleted_at = ''")).
+		Where(dbx.And(dbx.NewExp("g.status = 'rejected' AND g.implausible"), AllOf(where))).OrderBy("g.received_at", "g.id").Limit(int64(limit)).Column(&ids)
+	return ids, wrap(err, "find typed values")
+}
+
 // SetAlertObservation links the alerts about a released event to its observation, so retracting the observation retracts them.
 func SetAlertObservation(tx core.App, eventID, observationID string) error {
 	return update(tx, "link alerts to observation", Alerts, dbx.Params{"observation": observationID},

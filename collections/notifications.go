@@ -81,6 +81,11 @@ type UnplannedNotification struct {
 	Severity string `db:"severity"`
 	Patient  string `db:"patient"`
 	Alert    string `db:"alert"`
+	// AlertType, Value and Threshold are those of the alert, Priority that of the escalation; "" and nil without one.
+	AlertType string   `db:"alert_type"`
+	Value     *float64 `db:"value"`
+	Threshold *float64 `db:"threshold"`
+	Priority  string   `db:"priority"`
 	// AtOnce: no push about another alert covers it.
 	AtOnce bool `db:"at_once"`
 	// AlertLevel is the level of the alert that it is about, and IsListed whether that is not pushed by the rule for warnings.
@@ -96,12 +101,13 @@ type UnplannedNotification struct {
 // first.
 func UnplannedNotifications(app core.App, now time.Time, limit int) (list []UnplannedNotification, err error) {
 	err = app.DB().NewQuery(`SELECT n.id, n.user, n.channel, n.type, n.severity, n.patient, n.alert, n.at_once,
+			COALESCE(a.type, '') AS alert_type, a.value, a.threshold, COALESCE((SELECT priority FROM escalations WHERE id = n.escalation), '') AS priority,
 			COALESCE((SELECT primary_provider FROM patients WHERE id = n.patient) = n.user, FALSE) OR
 			COALESCE((SELECT assigned_to FROM escalations WHERE id = n.escalation) = (SELECT email FROM users WHERE id = n.user), FALSE) AS yours,
-			COALESCE((SELECT level FROM alerts WHERE id = n.alert), '') AS alert_level,
-			COALESCE((SELECT push_rule IN ('trend', 'never', 'ended') FROM alerts WHERE id = n.alert), FALSE) AS listed,
+			COALESCE(a.level, '') AS alert_level,
+			COALESCE(a.push_rule IN ('trend', 'never', 'ended'), FALSE) AS listed,
 			` + patientGone + ` AS gone
-		FROM notifications n WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}
+		FROM notifications n LEFT JOIN alerts a ON a.id = n.alert WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}
 			ORDER BY channel != 'escalations', due_at, id LIMIT +{:limit}) ORDER BY n.channel != 'escalations', n.due_at, n.id`).
 		Bind(dbx.Params{"now": Instant(now), "limit": limit}).All(&list)
 	return list, wrap(err, "find notifications to plan")

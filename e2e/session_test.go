@@ -26,7 +26,7 @@ func TestSharedPhone(t *testing.T) {
 	p.post(t, "/api/v1/auth/logout/", shared, object{"refresh": refresh}).expect(t, 204)
 	patient := p.patient(t, nil)
 	p.post(t, "/api/v1/ingestion/blood-pressure/", p.Admin(t), bloodPressure(patient, 190, 125, time.Now())).expect(t, 201)
-	push.want(t, "Escalation")
+	push.want(t, "Stat escalation: ")
 	var paths []string
 	for _, got := range push.all() {
 		paths = append(paths, got.path)

@@ -45,6 +45,7 @@ type Engines struct {
 	Devices       *devices.Engine
 	Billing       *billing.Engine
 	ReadingStore  *ingest.ReadingStore
+	Ingestion     *ingest.Pipeline
 	Exports       *fhirserver.BulkExporter
 	EMR           *emr.Client
 	// Warehouse exports data to a warehouse; nil if not configured.

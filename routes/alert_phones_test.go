@@ -10,13 +10,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Alerts for silent, stuck and low-battery devices show the patient's phone number to roles that may see it, until the
-// alert is closed.
+// Alerts for silent, stuck and low-battery devices, and critical alerts, show the patient's phone number to roles that may see
+// it, until the alert is closed.
 func TestStoryDeviceAlertShowsPhone(t *testing.T) {
 	c := newClinic(t)
 	const phone = "555-731-9042"
 	patient, without := c.enroll(object{"phone": phone}), c.enroll(nil)
 	for _, id := range []string{patient, without} {
+		critical := alerts.Draft{PatientID: id, MeasuredAt: c.now, Finding: alerts.Finding{Type: "pulse", Level: alerts.Critical, Message: "Look."}}
+		if _, err := alerts.Raise(c.app, critical, c.now); err != nil {
+			t.Fatal(err)
+		}
 		for _, kind := range []string{
 			alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeStaleReading, alerts.TypeDeviceBattery, alerts.TypeHubOffline, "blood_pressure",
 		} {
@@ -26,7 +30,7 @@ func TestStoryDeviceAlertShowsPhone(t *testing.T) {
 			}
 		}
 	}
-	called := map[string]bool{"missed_reading": true, "no_reading_24h": true, "stale_reading": true, "device_battery": true}
+	called := map[string]bool{"missed_reading": true, "no_reading_24h": true, "stale_reading": true, "device_battery": true, "pulse": true}
 	check := func(role authz.Role, list []object, sees bool) {
 		t.Helper()
 		if len(list) == 0 {
@@ -45,7 +49,7 @@ func TestStoryDeviceAlertShowsPhone(t *testing.T) {
 	for _, role := range []authz.Role{authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA} {
 		list := c.request(role, "GET", "/alerts/?page_size=100", nil).results()
 		check(role, list, true)
-		if len(list) != 12 {
+		if len(list) != 14 {
 			t.Errorf("%s sees %d alerts", role, len(list))
 		}
 		check(role, c.request(role, "GET", "/devices/alerts/?page_size=100", nil).results(), true)

@@ -292,14 +292,15 @@ func (a *api) endSnooze(c *web.Call, patient *collections.Patient) error {
 	return web.RespondWith(c.OK, snoozeFor(c))(triage.EndSnooze(c.App, patient.Id, number, c.Actor(), c.Now))
 }
 
-// phoneAlertTypes are the alerts that a clinician follows up with a phone call: readings are missing, or the device is
-// unreliable.
+// phoneAlertTypes are the alerts below critical that a clinician follows up with a phone call: readings are missing, or the
+// device is unreliable.
 var phoneAlertTypes = []string{alerts.TypeMissedReading, alerts.TypeNoReading24h, alerts.TypeStaleReading, alerts.TypeDeviceBattery}
 
 // needsPhoneCall reports whether an open alert calls for phoning the patient.
 func needsPhoneCall(alert *collections.Alert) bool {
 	status := alerts.Status(alert.Status())
-	return slices.Contains(phoneAlertTypes, alert.Type()) && (status == alerts.StatusActive || status == alerts.StatusAcknowledged)
+	urgent := alert.Level() == string(alerts.Critical) || slices.Contains(phoneAlertTypes, alert.Type())
+	return urgent && (status == alerts.StatusActive || status == alerts.StatusAcknowledged)
 }
 
 // viewAlerts renders alerts for a role. It includes the patient's phone if a call is needed and the role may see the

@@ -13,9 +13,12 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
+// askTyped is what a patient reads who typed an implausible value.
+const askTyped = "Is that right? Please check what your device shows and enter it again."
+
 // reportImplausible answers a rejected reading. If its only fault is implausible values and the caller may act on the
-// patient, it first alerts the care team, because the caller may not send the reading again. Source:
-// docs/decisions/observations.md, "Implausible values".
+// patient, it first alerts the care team, because the caller may not send the reading again; a patient who typed it is asked
+// for a correction. Source: docs/decisions/observations.md, "Implausible values" and "Values that a patient types".
 func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error) error {
 	reach := func(patientID string) error { return a.authorizeIngest(c, patientID) }
 	report, implausible := a.implausible(c, kind, body, envelope, refusal, reach)
@@ -24,6 +27,11 @@ func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vital
 	}
 	if err := a.IngestPipeline.ReportImplausible(c.App, report, c.Actor(), c.Now); err != nil {
 		return storageFailure(err)
+	}
+	if c.Caller.Role == authz.Patient {
+		asked := fault.Validation(report.FieldErrors)
+		asked.Detail = askTyped
+		return asked
 	}
 	return refusal
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
 )
 
 // measured is a measurement of the contract's gateway.
@@ -194,9 +196,11 @@ func TestStoryImplausibleConfirmed(t *testing.T) {
 	}
 }
 
-// The API, the portal and both vendors behave like the webhook.
+// The API and both vendors behave like the webhook. What a patient types waits for a correction, and then is a warning without an
+// escalation.
 func TestStoryImplausibleFromEverySource(t *testing.T) {
-	c := newIngestingClinic(t)
+	var pipeline *ingest.Pipeline
+	c := newIngestingClinic(t, func(e *routes.Engines) { pipeline = e.IngestPipeline })
 	ada, ben, cem, dee := c.enroll(nil), c.enroll(nil), c.enroll(object{"gateway_patient_id": "GW-3"}), c.enroll(nil)
 	portal := vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(ben))
 	at := c.now.Add(-time.Minute).Format(time.RFC3339)
@@ -209,6 +213,9 @@ func TestStoryImplausibleFromEverySource(t *testing.T) {
 	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "tel", "patient_id": dee, "device_type": "blood_pressure"}).want(200)
 	c.now = c.now.Add(time.Hour)
 	c.sendVendor(t, "telli", telli("BloodPressure", "tel", c.now, `"systolic":128,"diastolic":80,"pulse":24`)).wantStatuses("accepted", "rejected validation_error")
+	if n, err := pipeline.AlertUncorrected(t.Context(), c.app, c.now); n != 1 || err != nil {
+		t.Fatalf("%d uncorrected values (%v)", n, err)
+	}
 	for _, want := range []struct {
 		patient, source, origin, parameter string
 		by                                 string
@@ -226,7 +233,7 @@ func TestStoryImplausibleFromEverySource(t *testing.T) {
 		wantIn(t, c.implausible(want.patient), object{"status": "resolved"})
 	}
 	c.wantReadings(t, "pulse_oximetry / - ", "blood_pressure 104.0/58.0 28 ", "blood_pressure 128.0/82.0 28 ", "blood_pressure 128.0/80.0 24 ")
-	if got := c.statEscalations(t); len(got) != 4 {
+	if got := c.statEscalations(t); len(got) != 4 { // the confirmed value of the patient is critical
 		t.Errorf("escalations: %q", got)
 	}
 	if pages := c.request(authz.Admin, "GET", "/ingestion/quarantine/"+query("status", "released"), nil).results(); len(pages) != 4 {

@@ -29,6 +29,7 @@ type nightShift struct {
 	*clinic
 	readings   *ingest.ReadingStore
 	dispatcher *notifications.Dispatcher
+	pipeline   *ingest.Pipeline
 	patient    string
 }
 
@@ -47,9 +48,10 @@ func newNightShift(t *testing.T, confirm time.Duration, choice ...alerts.Warning
 	writer := ingest.NewWriter(w.readings, now, quiet, func([]ingest.Outcome) {})
 	w.clinic = newIngestingClinic(t, func(e *routes.Engines) {
 		e.ReadingStore, e.Writer, e.Push = w.readings, writer, notifications.NewPush(notifications.PushOptions{})
-		e.IngestPipeline = ingest.NewPipeline(ingest.PipelineOptions{
+		w.pipeline = ingest.NewPipeline(ingest.PipelineOptions{
 			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: w.readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})
+		e.IngestPipeline = w.pipeline
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup
@@ -86,6 +88,9 @@ func (w *nightShift) portal() *collections.User {
 func (w *nightShift) minute() {
 	w.t.Helper()
 	if _, err := w.readings.ResolveHolds(w.t.Context(), w.app, w.now); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := w.pipeline.AlertUncorrected(w.t.Context(), w.app, w.now); err != nil {
 		w.t.Fatal(err)
 	}
 	if _, _, err := triage.EndDueSnoozes(w.t.Context(), w.app, w.now); err != nil {

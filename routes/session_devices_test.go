@@ -79,7 +79,7 @@ func (w *handover) notifiedDevices() string {
 
 func (w *handover) pushed() (devices []string) {
 	w.t.Helper()
-	err := w.app.DB().NewQuery(`SELECT t.device_id FROM push_deliveries d JOIN push_tokens t ON t.id = d.push_token WHERE d.status = 'sent' AND d.title = 'Clinical alert' ORDER BY d.id`).Column(&devices)
+	err := w.app.DB().NewQuery(`SELECT t.device_id FROM push_deliveries d JOIN push_tokens t ON t.id = d.push_token WHERE d.status = 'sent' AND d.title LIKE 'Critical: %' ORDER BY d.id`).Column(&devices)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -118,8 +118,8 @@ func Evaluate(r vitals.Reading, t Thresholds, baseline []BaselineValue) []Findin
 	return findings
 }
 
-// breach returns the most severe bound that the value meets; bounds are inclusive.
-func breach(p *vitals.Parameter, value float64, limits vitals.Limits) (level Level, threshold float64, message string) {
+// breach returns the most severe bound that the value meets; bounds are inclusive. The message has the value as the text.
+func breach(p *vitals.Parameter, value float64, text string, limits vitals.Limits) (level Level, threshold float64, message string) {
 	sides := [...]struct {
 		level Level
 		bound *float64
@@ -139,7 +139,7 @@ func breach(p *vitals.Parameter, value float64, limits vitals.Limits) (level Lev
 			where = "at or above"
 		}
 		return side.level, *side.bound, fmt.Sprintf("%s %s %s is %s the %s limit %s.",
-			p.Label, vitals.FormatNumber(value), p.Range.Unit, where, side.level, vitals.FormatNumber(*side.bound))
+			p.Label, text, p.Range.Unit, where, side.level, vitals.FormatNumber(*side.bound))
 	}
 	return "", 0, ""
 }
@@ -155,7 +155,7 @@ func evaluateGroup(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (f
 			continue
 		}
 		spoke = true
-		level, threshold, message := breach(p, *value, t.Of(p).At(r.Qualifier(vitals.MealContext)))
+		level, threshold, message := breach(p, *value, r.ValueText(p), t.Of(p).At(r.Qualifier(vitals.MealContext)))
 		if level == "" {
 			continue
 		}
@@ -163,6 +163,9 @@ func evaluateGroup(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (f
 		if finding.Level == "" || (level == Critical && finding.Level == Warning) {
 			finding.Level, finding.Parameter, finding.Value, finding.Threshold = level, p.Name, *value, threshold
 		}
+	}
+	if len(messages) > 0 && r.HasWeakSignal() {
+		messages = append(messages, fmt.Sprintf("Perfusion index %s %%: weak signal, repeat.", r.ValueText(vitals.PerfusionIndex)))
 	}
 	finding.Message = strings.Join(messages, " ")
 	return finding, spoke

@@ -53,7 +53,7 @@ func ParseReported(stored string) (list []Reported, err error) {
 // IsAlarming reports whether a value makes an implausible measurement alarming: it is outside the accepted range, or at or beyond a
 // critical bound.
 func (t Thresholds) IsAlarming(p *vitals.Parameter, value float64) bool {
-	level, _, _ := breach(p, value, t.Of(p))
+	level, _, _ := breach(p, value, "", t.Of(p))
 	return level == Critical || len(p.OutOfRange(value)) > 0
 }
 

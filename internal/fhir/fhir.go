@@ -95,6 +95,9 @@ type (
 		Start string `json:"start"`
 		End   string `json:"end"`
 	}
+	annotation struct {
+		Text string `json:"text"`
+	}
 	component struct {
 		Code                 concept   `json:"code"`
 		ValueQuantity        *quantity `json:"valueQuantity,omitempty"`
@@ -119,6 +122,7 @@ type (
 		Performer         []reference  `json:"performer,omitempty"`
 		ValueQuantity     *quantity    `json:"valueQuantity,omitempty"`
 		DataAbsentReason  *concept     `json:"dataAbsentReason,omitempty"`
+		Note              []annotation `json:"note,omitempty"`
 		Device            *reference   `json:"device,omitempty"`
 		DerivedFrom       []reference  `json:"derivedFrom,omitempty"`
 		Component         []component  `json:"component,omitempty"`

@@ -136,6 +136,7 @@ func buildObservation(s StoredObservation) (*observation, error) {
 	if o.ValueQuantity != nil {
 		o.ValueQuantity.Comparator = r.Qualifier(vitals.Comparator)
 	}
+	o.Note = notes(r)
 	for _, m := range kind.Qualifiers {
 		if answer, known := m.Answers[r.Qualifier(m)]; known {
 			o.addQualifier(m.Question, answer)
@@ -147,6 +148,18 @@ func buildObservation(s StoredObservation) (*observation, error) {
 		}
 	}
 	return o, nil
+}
+
+// notes says in words what a number alone does not: a value beyond the meter's range, and a weak signal. Source: docs/decisions/fhir.md,
+// "Notes of an observation".
+func notes(r vitals.Reading) (list []annotation) {
+	if value := r.Kind.Definition().FHIR.Value; value != nil && r.Qualifier(vitals.Comparator) != "" {
+		list = append(list, annotation{value.Label + " " + r.ValueText(value) + " " + value.Range.Unit + ": beyond the range of the meter."})
+	}
+	if r.HasWeakSignal() {
+		list = append(list, annotation{"Perfusion index " + r.ValueText(vitals.PerfusionIndex) + " %: weak signal, repeat."})
+	}
+	return list
 }
 
 // setValue sets the value of the observation, or the reason why it is absent.

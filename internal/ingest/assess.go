@@ -34,8 +34,8 @@ type AssessInput struct {
 	IsFirstOfDevice bool
 	// Raised are the alerts that the reading raised while its time was in doubt.
 	Raised []*collections.Alert
-	// MayHold: the escalation of this reading may be held until another reading, see [Effects.holdEscalation].
-	MayHold bool
+	// Hold is how long the escalation of this reading may wait for another reading, see [Effects.holdEscalation]; 0 for not at all.
+	Hold time.Duration
 }
 
 // Rules are the practice's settings for evaluating readings.
@@ -124,7 +124,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 		recurring.Push = rules.WarningPush.DecidePush(recurring, values, snapshot.Thresholds, alerts.PushHistory{})
 		effects.Alerts = append(effects.Alerts, recurring)
 	}
-	if !s.MayHold || !effects.holdEscalation(snapshot, rules.ConfirmReadings, now) {
+	if s.Hold <= 0 || !effects.holdEscalation(snapshot, s.Hold, now) {
 		effects.decideEscalation(snapshot, s.PrimaryProvider, now)
 	}
 	effects.SnapshotAfter = effects.snapshotAfter(snapshot, storedInstant(now))

@@ -109,7 +109,7 @@ func (a *effectsWriter) storeAlerts() (err error) {
 		if err := a.announceAlert(draft, id); err != nil {
 			return err
 		}
-		if err := a.promptRemeasure(draft, id); err != nil {
+		if err := a.promptRemeasure(draft); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -21,14 +22,42 @@ import (
 // measuring again confirms nothing.
 const severeWindow = 24 * time.Hour
 
-// mayHold reports whether the escalation of a severe blood pressure may be held: the practice enables it and no reading was critical within
-// a day. It queries only for severe readings. Source: docs/decisions/alerts.md, "Confirming a severe reading".
-func (e *ReadingStore) mayHold(tx core.App, o Observation, t alerts.Thresholds, now time.Time) (bool, error) {
-	if e.rules.ConfirmReadings <= 0 || o.addition != nil || now.Sub(o.Reading.MeasuredAt) > severeWindow || !isSevere(o.Reading, t) {
-		return false, nil
+// weakSignalWait is how long the escalation of an oximeter's reading with a weak signal waits for one repeat reading. Source:
+// docs/decisions/alerts.md, "Weak signal".
+const weakSignalWait = 10 * time.Minute
+
+// holdFor returns how long the escalation of a reading may be held, 0 for not at all. A first severe blood pressure is held if the practice
+// enables it and no reading was critical within a day; an oximeter's reading with a weak signal, unless it is the repeat that an earlier one
+// waits for. It queries only for such readings. Source: docs/decisions/alerts.md, "Confirming a severe reading" and "Weak signal".
+func (e *ReadingStore) holdFor(tx core.App, o Observation, t alerts.Thresholds, now time.Time) (time.Duration, error) {
+	if o.addition != nil || now.Sub(o.Reading.MeasuredAt) > severeWindow {
+		return 0, nil
+	}
+	if o.Reading.HasWeakSignal() {
+		waiting, err := collections.HasHold(tx, o.PatientID)
+		if waiting || err != nil {
+			return 0, err
+		}
+		return weakSignalWait, nil
+	}
+	if e.rules.ConfirmReadings <= 0 || !isSevere(o.Reading, t) {
+		return 0, nil
 	}
 	alreadyCritical, err := collections.HasCriticalWithin(tx, o.PatientID, string(vitals.BloodPressure), o.Reading.MeasuredAt, severeWindow)
-	return !alreadyCritical, err
+	if alreadyCritical || err != nil {
+		return 0, err
+	}
+	return e.rules.ConfirmReadings, nil
+}
+
+// isCritical reports whether a value of a reading is at or beyond a critical bound.
+func isCritical(r vitals.Reading, t alerts.Thresholds) bool {
+	for _, p := range r.Kind.Definition().All {
+		if value := r.Value(p); value != nil && p.Group != "" && t.IsAlarming(p, *value) {
+			return true
+		}
+	}
+	return false
 }
 
 // isSevere reports whether a blood pressure is critically high with no value critically low: for a low one, measuring again loses time.
@@ -49,59 +78,75 @@ func isSevere(r vitals.Reading, t alerts.Thresholds) (high bool) {
 	return high
 }
 
-// holdEscalation holds the escalation of a first severe blood pressure, unless another value of the reading is critical or an escalation is
-// open.
+// holdEscalation holds the escalation of a first severe blood pressure, unless another value of the reading is critical or was announced as
+// worse, or of all critical values of an oximeter with a weak signal, which make each other no more certain. It holds nothing while an
+// escalation is open or a value is snoozed.
 func (e *Effects) holdEscalation(snapshot triage.PatientSnapshot, wait time.Duration, now time.Time) (held bool) {
 	if _, open := snapshot.SystemEscalation(); open {
 		return false
 	}
-	first := -1
+	var escalating []int
 	for i, alert := range e.Alerts {
 		if !escalates(alert) {
 			continue
 		}
-		if first >= 0 || alert.Closed() || alert.Finding.Type != string(vitals.BloodPressure) || alert.Snoozed || alert.WorseThanNotified {
+		isPressure := alert.Finding.Type == string(vitals.BloodPressure) && !alert.Closed() && !alert.WorseThanNotified
+		if alert.Snoozed || !e.Observation.Reading.HasWeakSignal() && (!isPressure || len(escalating) > 0) {
 			return false
 		}
-		first = i
+		escalating = append(escalating, i)
 	}
-	if first < 0 {
-		return false
+	for _, i := range escalating {
+		e.Alerts[i].HeldUntil = now.Add(wait)
 	}
-	e.Alerts[first].HeldUntil = now.Add(wait)
-	return true
+	return len(escalating) > 0
 }
 
 // promptRemeasure notifies the patient to measure again while the escalation is held.
-func (a *effectsWriter) promptRemeasure(draft alerts.Draft, id string) error {
+func (a *effectsWriter) promptRemeasure(draft alerts.Draft) error {
 	if draft.HeldUntil.IsZero() {
 		return nil
 	}
 	return notifications.Announce(a.tx, notifications.Announcement{
-		Kind: notifications.MeasureAgain, Severity: "info", PatientID: draft.PatientID, Key: alerts.AnnouncementKey(id) + " measure again",
+		Kind: notifications.MeasureAgain, Severity: "info", PatientID: draft.PatientID, Key: "observation " + draft.ObservationID + " measure again",
 	}, a.now)
 }
 
 // releaseHolds ends holds after a reading: held alerts join the escalation that it opened or joined, and are due at once if it is the last
 // reading needed to confirm or resolve them, see [ReadingStore.ResolveHolds].
 func (e *ReadingStore) releaseHolds(tx core.App, effects Effects, outcome Outcome, before triage.PatientSnapshot, now time.Time) error {
-	if e.rules.ConfirmReadings <= 0 {
-		return nil
-	}
-	patient := effects.Observation.PatientID
+	patient, reading := effects.Observation.PatientID, effects.Observation.Reading
 	if outcome.EscalationID != "" {
 		return collections.ReleaseHolds(tx, patient, outcome.EscalationID, now)
 	}
-	kind := string(vitals.BloodPressure)
-	if effects.Observation.Reading.Kind != vitals.BloodPressure {
-		return nil
-	}
 	for _, open := range before.Open {
-		if open.Type == kind && open.Level == alerts.Critical && now.Sub(open.CreatedAt) <= e.rules.ConfirmReadings {
-			return collections.ExpediteHolds(tx, patient, kind, max(e.rules.NormalReadingsNeeded.Critical, 1), now)
+		if open.Level != alerts.Critical {
+			continue
+		}
+		age := now.Sub(open.CreatedAt)
+		switch {
+		case reading.Kind == vitals.BloodPressure && open.Type == string(vitals.BloodPressure) && age <= e.rules.ConfirmReadings:
+			return collections.ExpediteHolds(tx, patient, open.Type, max(e.rules.NormalReadingsNeeded.Critical, 1), now)
+		case slices.Contains(oximetryTypes, open.Type) && age <= weakSignalWait && decidesWeakSignal(reading, before.Thresholds):
+			typed := effects.Observation.Origin == vitals.OriginPatient
+			return collections.ExpediteWeakSignal(tx, patient, oximetryTypes, reading.MeasuredAt, typed, now)
 		}
 	}
 	return nil
+}
+
+// oximetryTypes are the types of the alerts of an oximeter.
+var oximetryTypes = func() (types []string) {
+	for _, group := range vitals.PulseOximetry.Definition().Groups {
+		types = append(types, group[0].Group)
+	}
+	return types
+}()
+
+// decidesWeakSignal reports whether a reading decides about an earlier one with a weak signal: an oximeter's, with a good signal or critical
+// again. A value in range measured with a weak signal says nothing.
+func decidesWeakSignal(r vitals.Reading, t alerts.Thresholds) bool {
+	return r.Kind == vitals.PulseOximetry && (!r.HasWeakSignal() || isCritical(r, t))
 }
 
 const (
@@ -148,13 +193,13 @@ func (e *ReadingStore) resolveHold(tx core.App, id string, now time.Time) (patie
 	if err != nil {
 		return "", err
 	}
-	repeated, err := repeatReadings(tx, alert)
+	repeated, err := repeatReadings(tx, alert, snapshot.Thresholds)
 	if err != nil {
 		return "", err
 	}
 	confirmed := len(repeated) == 0
 	for _, r := range repeated {
-		confirmed = confirmed || isSevere(r, snapshot.Thresholds)
+		confirmed = confirmed || isSevere(r, snapshot.Thresholds) || r.Kind == vitals.PulseOximetry && isCritical(r, snapshot.Thresholds)
 	}
 	switch {
 	case alert.Late(): // a late reading notifies no one
@@ -170,11 +215,15 @@ func (e *ReadingStore) resolveHold(tx core.App, id string, now time.Time) (patie
 	return patientID, err
 }
 
-// repeatReadings returns the readings after the one of an alert. Manual readings by the patient do not confirm or resolve a device's
-// reading, nor do those that look like another person's.
-func repeatReadings(tx core.App, alert *collections.Alert) (readings []vitals.Reading, err error) {
+// repeatReadings returns the readings after the one of an alert that decide about it. Manual readings by the patient do not confirm or
+// resolve a device's reading, nor do those that look like another person's.
+func repeatReadings(tx core.App, alert *collections.Alert, t alerts.Thresholds) (readings []vitals.Reading, err error) {
+	kind := vitals.BloodPressure
+	if alert.Type() != string(kind) { // only a blood pressure and an oximeter's values are held
+		kind = vitals.PulseOximetry
+	}
 	records, err := collections.RepeatedReadings(tx, collections.RepeatQuery{
-		Patient: alert.PatientID(), Kind: string(vitals.BloodPressure), After: alert.MeasuredAt(),
+		Patient: alert.PatientID(), Kind: string(kind), After: alert.MeasuredAt(),
 		ByPatient: alert.Origin() == string(vitals.OriginPatient),
 	}, maxRepeatReadings)
 	if err != nil || len(records) == 0 {
@@ -185,15 +234,17 @@ func repeatReadings(tx core.App, alert *collections.Alert) (readings []vitals.Re
 		return nil, err
 	}
 	for _, record := range records {
-		if o := ObservationFromRecord(record); len(o.apartFrom([]Observation{first})) == 0 {
+		o := ObservationFromRecord(record)
+		decides := kind == vitals.BloodPressure || decidesWeakSignal(o.Reading, t)
+		if decides && len(o.apartFrom([]Observation{first})) == 0 {
 			readings = append(readings, o.Reading)
 		}
 	}
 	return readings, nil
 }
 
-// resolveUnconfirmed resolves the alert of a severe blood pressure that the next readings do not confirm, and raises a warning with their
-// average.
+// resolveUnconfirmed resolves a held alert that the next readings do not confirm. For a severe blood pressure it raises a warning with their
+// average; a value measured with a weak signal is replaced by the repeat, which has an alert of its own if it needs one.
 func (e *ReadingStore) resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.PatientSnapshot, now time.Time) error {
 	if alerts.Status(alert.Status()) == alerts.StatusActive {
 		progress := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: len(repeated), Resolved: true}
@@ -203,6 +254,9 @@ func (e *ReadingStore) resolveUnconfirmed(tx core.App, alert *collections.Alert,
 		if err := alerts.AuditAutoResolved(tx, collections.ResolvedAlert{ID: alert.Id, PatientID: alert.PatientID()}, now); err != nil {
 			return err
 		}
+	}
+	if alert.Type() != string(vitals.BloodPressure) {
+		return nil
 	}
 	average := map[string]float64{}
 	for _, p := range []*vitals.Parameter{vitals.Systolic, vitals.Diastolic} {

@@ -87,7 +87,7 @@ func decodeManualReading(payload phi.Text) (gateway.Event, error) {
 	}, nil
 }
 
-// ImplausibleReport is an implausible measurement that a person entered for a patient they may access.
+// ImplausibleReport is an implausible measurement that a caller sent for a patient they may access.
 type ImplausibleReport struct {
 	PatientID  string
 	Source     string
@@ -97,8 +97,9 @@ type ImplausibleReport struct {
 	FieldErrors fault.Fields
 }
 
-// ReportImplausible quarantines an implausible measurement and notifies the care team. A repeat changes nothing. It stores nothing if the
-// patient does not exist, is archived, or did not have the device at the time.
+// ReportImplausible quarantines an implausible measurement and notifies the care team, unless the patient typed it: that one is held for a
+// correction, see [Pipeline.AlertUncorrected]. A repeat changes nothing. It stores nothing if the patient does not exist, is archived, or did
+// not have the device at the time.
 func (e *Pipeline) ReportImplausible(app core.App, r ImplausibleReport, by audit.Actor, now time.Time) error {
 	i := gateway.Implausible{Reading: r.Reading, OutOfRange: r.OutOfRange}
 	body, err := encodeManualReading(r.PatientID, i)
@@ -117,9 +118,13 @@ func (e *Pipeline) ReportImplausible(app core.App, r ImplausibleReport, by audit
 		if err != nil || holder != "" && holder != r.PatientID {
 			return err
 		}
-		return e.quarantineImplausible(tx, EventEntry{
+		entry := EventEntry{
 			ID: gateway.BodyID(gateway.Vendor(r.Source), body), Source: r.Source, Event: event, Payload: body, FieldErrors: r.FieldErrors,
-		}, r.PatientID, by, now)
+		}
+		if sourceOrigin(r.Source) == vitals.OriginPatient {
+			return holdTyped(tx, entry, r.PatientID, by, now)
+		}
+		return e.quarantineImplausible(tx, entry, r.PatientID, by, now)
 	})
 }
 

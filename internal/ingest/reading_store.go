@@ -117,7 +117,7 @@ func (e *ReadingStore) evaluateAndApply(
 		}
 		input.Raised = raised[o.ID]
 	}
-	if input.MayHold, err = e.mayHold(tx, o, snapshot.Thresholds, now); err != nil {
+	if input.Hold, err = e.holdFor(tx, o, snapshot.Thresholds, now); err != nil {
 		return Outcome{}, err
 	}
 	if input.LastNotified, err = loadLastNotified(tx, o.valuesToEvaluate(), snapshot, now); err != nil {
@@ -140,6 +140,9 @@ func (e *ReadingStore) evaluateAndApply(
 	}
 	if err == nil {
 		err = e.updateEarlyWarning(tx, b, confirmedReading{o, patient, s.By}, effects.SnapshotAfter, now)
+	}
+	if err == nil {
+		err = closeCorrected(tx, b, o, s, now)
 	}
 	if err == nil {
 		err = e.splitSuspectRun(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)

@@ -157,7 +157,7 @@ func (d *Dispatcher) notifyGroup(app core.App, group []*collections.Announcement
 	var drafted []draftedNotices
 	rows, people := 0, recipients{app, map[string][]string{}}
 	for _, a := range group {
-		drafts, err := draftNotifications(people, a)
+		drafts, err := draftNotifications(people, a, d.Zone)
 		if errors.Is(err, errNoAudience) {
 			p.unaddressed++
 			continue
@@ -239,7 +239,7 @@ func insertDrafts(tx core.App, drafts []collections.NotificationDraft, now time.
 }
 
 // draftNotifications drafts the entries of an announcement for all its recipients.
-func draftNotifications(people recipients, a *collections.Announcement) (drafts []collections.NotificationDraft, err error) {
+func draftNotifications(people recipients, a *collections.Announcement, zone *time.Location) (drafts []collections.NotificationDraft, err error) {
 	m := ruleFor(a)
 	recipientIDs, err := people.forAnnouncement(a, m)
 	if err != nil {
@@ -250,8 +250,11 @@ func draftNotifications(people recipients, a *collections.Announcement) (drafts 
 		return nil, err
 	}
 	if body == "" {
-		_, text := pushText(m.channel, m.kind)
-		body = phi.Text(text)
+		body = phi.Text(pushText(m.channel, m.kind))
+	} else if about, err := readingContext(people.app, a.Alert, zone); err == nil {
+		body += phi.Text(about)
+	} else {
+		return nil, err
 	}
 	draft := collections.NotificationDraft{
 		Channel: m.channel, Type: m.kind, Severity: cmp.Or(a.Severity, "info"), Title: m.title, Body: body, Patient: a.Patient, Alert: a.Alert,
@@ -268,7 +271,7 @@ func draftNotifications(people recipients, a *collections.Announcement) (drafts 
 	if err != nil {
 		return nil, err
 	}
-	title, text := pushText(Reminders, measure)
+	title, text := fixedTitles[measure], pushText(Reminders, measure)
 	for _, id := range portal { // patients are only prompted to measure
 		drafts = append(drafts, collections.NotificationDraft{
 			User: id, Channel: Reminders, Type: measure, Severity: "info", Title: title, Body: phi.Text(text), Patient: a.Patient,

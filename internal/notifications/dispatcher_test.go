@@ -35,7 +35,7 @@ func TestPushIsEncryptedAndSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"title": "Clinical alert", "body": "A patient has an abnormal reading that needs attention.", "channel": "alerts",
+		"title": "Critical: abnormal reading", "body": "A patient has an abnormal reading that needs attention.", "channel": "alerts",
 		"notification_id": 1.0, "url": "/?notification=1",
 	}
 	if diff := cmp.Diff(want, message); diff != "" {
@@ -74,10 +74,10 @@ func TestOnePushForAnEscalatedAlert(t *testing.T) {
 	w.announce(notifications.Announcement{Kind: notifications.AlertRaised, Severity: "critical", PatientID: w.patient, AlertID: alert, Key: "a"})
 	w.announce(notifications.Announcement{Kind: notifications.EscalationOpened, Severity: "critical", PatientID: w.patient, AlertID: alert, Key: "e"})
 	w.send()
-	if rows := w.pushes(provider); len(rows) != 1 || rows[0].Title != "Escalation" {
+	if rows := w.pushes(provider); len(rows) != 1 || rows[0].Title != "Stat escalation: abnormal blood pressure" {
 		t.Errorf("the provider got %+v", rows)
 	}
-	if rows := w.pushes(nurse); len(rows) != 1 || rows[0].Title != "Clinical alert" {
+	if rows := w.pushes(nurse); len(rows) != 1 || rows[0].Title != "Critical: abnormal blood pressure" {
 		t.Errorf("the nurse got %+v", rows)
 	}
 	if list := w.list(provider); len(list) != 2 {
@@ -125,7 +125,7 @@ func TestUndeliveredPushCoversNoOther(t *testing.T) {
 			})
 			w.send()
 			rows := w.pushes(provider)
-			if len(rows) != c.pushes || c.pushes > 1 && (rows[c.pushes-1].Status != "sent" || rows[c.pushes-1].Title != "Clinical alert") {
+			if len(rows) != c.pushes || c.pushes > 1 && (rows[c.pushes-1].Status != "sent" || rows[c.pushes-1].Title != "Critical: abnormal blood pressure") {
 				t.Errorf("%+v", rows)
 			}
 		})

@@ -117,39 +117,36 @@ var ofMonitoring = []string{
 	escalationOverdue, escalationOnCall, escalationIdle, followUp, measure, measureAgain,
 }
 
-// pushTexts are the title and body of a push by type. They contain no names and no values. Source: docs/decisions/notifications.md, "Push text".
-var pushTexts = map[string][2]string{
-	thresholdCritical:   {"Clinical alert", "A patient has an abnormal reading that needs attention."},
-	thresholdWarning:    {"Clinical alert", "A patient has a reading outside the set range."},
-	lateReading:         {"Clinical alert", "A late reading of a patient was outside the set range."},
-	escalationWithdrawn: {"Escalation", "An escalation was withdrawn."},
-	missedReading:       {"Clinical alert", "A patient missed a scheduled reading."},
-	deviceNotice:        {"Clinical alert", "A patient's device needs attention."},
-	emrCorrection:       {"Clinical alert", "Urgent task: a record at the EMR needs to be corrected."},
-	escalationOpened:    {"Escalation", "An escalation was opened for a patient."},
-	escalationAssigned:  {"Escalation", "An urgent escalation was assigned to you."},
-	escalationOverdue:   {"Escalation", "An escalation has not been answered in time."},
-	escalationOnCall:    {"Escalation", "You are on call: an escalation has not been answered in time."},
-	escalationIdle:      {"Escalation", "An escalation in progress has had no note for hours."},
-	quarantine:          {"Reminder", "Device events are in quarantine and need a patient."},
-	claimDenied:         {"Reminder", "A claim was denied."},
-	evidenceChanged:     {"Reminder", "The evidence of a claim has changed."},
-	billingRun:          {"Reminder", "The billing run skipped entries."},
-	attestation:         {"Reminder", "Please confirm the time spent on an escalation."},
-	followUp:            {"Reminder", "A follow-up is due."},
-	pendingReviews:      {"Reminder", "Patients are waiting for your review."},
-	billingTasks:        {"Reminder", "Billing tasks are waiting."},
-	measure:             {"Reminder", "It is time to take your measurement."},
-	measureAgain:        {"Reminder", "Please rest for a few minutes and take your measurement again."},
-	digest:              {"Daily summary", "Your daily summary is ready."},
-	SystemHealth:        {"System notice", "There is news about the service or your account."},
-	EmergencyAccess:     {"System notice", "A patient's record was opened in an emergency."},
+// pushTexts are the bodies of pushes by type. They contain no names and no values. Source: docs/decisions/notifications.md, "Push text".
+var pushTexts = map[string]string{
+	thresholdCritical:   "A patient has an abnormal reading that needs attention.",
+	thresholdWarning:    "A patient has a reading outside the set range.",
+	lateReading:         "A late reading of a patient was outside the set range.",
+	escalationWithdrawn: "An escalation was withdrawn.",
+	missedReading:       "A patient missed a scheduled reading.",
+	deviceNotice:        "A patient's device needs attention.",
+	emrCorrection:       "Urgent task: a record at the EMR needs to be corrected.",
+	escalationOpened:    "An escalation was opened for a patient.",
+	escalationAssigned:  "An urgent escalation was assigned to you.",
+	escalationOverdue:   "An escalation has not been answered in time.",
+	escalationOnCall:    "You are on call: an escalation has not been answered in time.",
+	escalationIdle:      "An escalation in progress has had no note for hours.",
+	quarantine:          "Device events are in quarantine and need a patient.",
+	claimDenied:         "A claim was denied.",
+	evidenceChanged:     "The evidence of a claim has changed.",
+	billingRun:          "The billing run skipped entries.",
+	attestation:         "Please confirm the time spent on an escalation.",
+	followUp:            "A follow-up is due.",
+	pendingReviews:      "Patients are waiting for your review.",
+	billingTasks:        "Billing tasks are waiting.",
+	measure:             "It is time to take your measurement.",
+	measureAgain:        "Please rest for a few minutes and take your measurement again.",
+	digest:              "Your daily summary is ready.",
+	SystemHealth:        "There is news about the service or your account.",
+	EmergencyAccess:     "A patient's record was opened in an emergency.",
 }
 
-// pushTitles are the only titles that a push may have.
-var pushTitles = []string{"Clinical alert", "Escalation", "Reminder", "Daily summary", "System notice"}
-
-// genericTexts replace a text that the sanitizer rejects.
+// genericTexts replace a title that is not allowed, and a body that the sanitizer rejects.
 var genericTexts = map[string][2]string{
 	Escalations: {"Escalation", "An escalation needs your attention."},
 	Alerts:      {"Clinical alert", "A patient needs your attention."},
@@ -157,11 +154,10 @@ var genericTexts = map[string][2]string{
 	DailyDigest: {"Daily summary", "Your daily summary is ready."},
 }
 
-// pushText returns the title and body of a push.
-func pushText(channel, kind string) (title, body string) {
-	text, known := pushTexts[kind]
-	if !known {
-		text = genericTexts[channel]
+// pushText returns the body of a push.
+func pushText(channel, kind string) string {
+	if text, known := pushTexts[kind]; known {
+		return text
 	}
-	return text[0], text[1]
+	return genericTexts[channel][1]
 }

@@ -97,14 +97,13 @@ func (d *Dispatcher) planEntry(tx core.App, entry collections.UnplannedNotificat
 	if covered || slices.Contains(inAppOnly, entry.Type) || d.isListedOnly(entry) { // another push about the escalation, or about a similar alert, covers this event
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
-	title, text := pushText(entry.Channel, entry.Type)
-	body, err := texts.sanitize(tx, text, entry.Channel, entry.Patient, entry.IsResponsible)
+	body, err := texts.sanitize(tx, pushText(entry.Channel, entry.Type), entry.Channel, entry.Patient, entry.IsResponsible)
 	if err != nil {
 		return err
 	}
 	for _, token := range to.tokens {
 		err := collections.InsertPush(tx, collections.PushDraft{
-			Notification: entry.ID, Token: token.Id, User: entry.User, Type: entry.Type, Title: title, Body: body,
+			Notification: entry.ID, Token: token.Id, User: entry.User, Type: entry.Type, Title: pushTitle(entry), Body: body,
 			Status: d.initialStatus(entry, to, choice, token, now),
 		}, now)
 		if err != nil {

@@ -201,7 +201,7 @@ func (w *writer) reading(name string, r *vitals.Reading, parameters []*vitals.Pa
 		}
 	}
 	for _, m := range marks {
-		if !m.Latest {
+		if !m.Latest || m.Internal && r.Qualifier(m) == "" {
 			continue
 		}
 		w.token(jsontext.String(m.Name))

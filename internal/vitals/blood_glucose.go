@@ -30,6 +30,7 @@ var (
 			Convert: MgDLFromMmolL, Back: MmolLFromMgDL,
 		}},
 		DisplayWords: []DisplayWord{{"HI", 600, ComparatorAbove}, {"LO", 20, ComparatorBelow}},
+		Abnormal:     "abnormal glucose level",
 		Group:        string(BloodGlucose), Sides: []Side{CriticalLow, Low, FastingHigh, High, Critical},
 		Defaults: Limits{CriticalLow: new(54.0), Low: new(70.0), High: new(250.0), Critical: new(300.0)},
 		AnyAge:   Limits{CriticalLow: new(54.0), Critical: new(300.0)},
@@ -46,7 +47,7 @@ var (
 			MealRandom: {"8417880", "Random"}, MealBedtime: {Text: "Bedtime"},
 		},
 	}
-	Comparator = &Qualifier{Name: "comparator", Words: []string{ComparatorBelow, ComparatorAbove}, Internal: true}
+	Comparator = &Qualifier{Name: "comparator", Words: []string{ComparatorBelow, ComparatorAbove}, Internal: true, Latest: true}
 )
 
 func init() {

@@ -12,6 +12,38 @@ func (p *Parameter) Text(value float64) string {
 	return p.Label + " " + FormatNumber(value) + " " + p.Range.Unit
 }
 
+// ValueText returns a value of the reading without its unit; one that the device showed as a word is "above 600" or "below 20".
+func (r *Reading) ValueText(p *Parameter) string {
+	value := r.Value(p)
+	if value == nil {
+		return ""
+	}
+	if len(p.DisplayWords) > 0 {
+		switch r.Qualifier(Comparator) {
+		case ComparatorAbove:
+			return "above " + FormatNumber(*value)
+		case ComparatorBelow:
+			return "below " + FormatNumber(*value)
+		}
+	}
+	return FormatNumber(*value)
+}
+
+// AbnormalText says without a value that a value of an alert's group is out of range, and on which side where that matters: low oxygen
+// saturation. It returns "" for other groups. Source: the contract's phrases for pushes.
+func AbnormalText(group string, value, bound *float64) string {
+	for _, p := range Parameters {
+		if p.Group != group || p.Abnormal == "" {
+			continue
+		}
+		if p.AbnormalHigh != "" && value != nil && bound != nil && (*value > *bound || *value == *bound && *bound >= p.HighFrom) {
+			return p.AbnormalHigh
+		}
+		return p.Abnormal
+	}
+	return ""
+}
+
 // FormatNumber formats a value with the fewest digits that identify it: 98.6, 185.
 func FormatNumber(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
 

@@ -13,6 +13,10 @@ type Parameter struct {
 	Name, Column string
 	// Label is its name in sentences.
 	Label string
+	// Abnormal says without a value that its group is out of range; AbnormalHigh that it is too high, "" for the same words. A value equal to
+	// its bound is too high from HighFrom.
+	Abnormal, AbnormalHigh string
+	HighFrom               float64
 	// Range is the accepted range in the stored unit.
 	Range Range
 	// OfAdults: the low end of the range is that of adults; children may be below it.
@@ -163,7 +167,7 @@ type Qualifier struct {
 	AltWords [][2]string
 	// Notice is the informative alert for yes; "" for none.
 	Notice string
-	// Internal qualifiers are not in the gateways' fields.
+	// Internal qualifiers are not in the gateways' fields, and are shown only if set.
 	Internal bool
 	// Latest qualifiers are shown with a patient's latest readings.
 	Latest bool

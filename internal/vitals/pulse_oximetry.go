@@ -7,12 +7,26 @@ const PulseOximetry Kind = "pulse_oximetry"
 var (
 	SpO2 = &Parameter{
 		Name: "spo2", Column: "spo2", Label: "SpO2", Range: Range{50, 100, UnitPercent},
+		Abnormal: "low oxygen saturation", AbnormalHigh: "high oxygen saturation", HighFrom: 96,
 		Group: string(PulseOximetry), Sides: []Side{CriticalLow, Low, High}, Defaults: Limits{CriticalLow: new(88.0), Low: new(92.0)},
 		AnyAge: Limits{CriticalLow: new(89.0)},
 		FHIR:   &Quantity{Decimals: 1, Unit: "%", UCUM: "%"},
 	}
-	PerfusionIndex = &Parameter{Name: "perfusion_index", Column: "perfusion_index", Label: "Perfusion index", Range: Range{0, 20, UnitPercent}}
+	PerfusionIndex = &Parameter{
+		Name: "perfusion_index", Column: "perfusion_index", Label: "Perfusion index", Range: Range{0, 20, UnitPercent},
+		FHIR: &Quantity{Code: Code{"61006-3", "Perfusion index Tissue by Pulse oximetry"}, Decimals: 2, Unit: "%", UCUM: "%"},
+	}
 )
+
+// weakSignal is the perfusion index below which an oximeter's values are in doubt. Source: docs/decisions/alerts.md, "Weak signal".
+const weakSignal = 0.3
+
+// HasWeakSignal reports whether an oximeter measured with a perfusion index below 0.3 %. One without an index has a signal of unknown, not of
+// weak strength.
+func (r *Reading) HasWeakSignal() bool {
+	index := r.Value(PerfusionIndex)
+	return index != nil && *index < weakSignal
+}
 
 func init() {
 	register(Definition{

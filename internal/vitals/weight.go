@@ -12,8 +12,8 @@ const Weight Kind = "weight"
 // rule". The default critical change is twice the threshold, hence twice its range.
 var WeightKg = &Parameter{
 	Name: "weight", Column: "weight_kg", Label: "Weight", Range: Range{20, 500, UnitKg}, OfAdults: true,
-	Units: []Unit{{Field: "weight_lbs", Name: UnitPounds, Words: []string{"lb", UnitPounds}, Convert: KgFromPounds}},
-	Group: string(Weight),
+	Units:    []Unit{{Field: "weight_lbs", Name: UnitPounds, Words: []string{"lb", UnitPounds}, Convert: KgFromPounds}},
+	Abnormal: "abnormal weight", Group: string(Weight),
 	Change: &Change{
 		Threshold: "change_threshold_kg", Critical: "critical_change_kg", Window: "change_window_days",
 		ThresholdRange: Range{0.2, 50, UnitKg}, CriticalRange: Range{0.2, 100, UnitKg}, WindowRange: Range{1, 30, "days"},

@@ -4,27 +4,29 @@ import { displayed, unitOf } from "./units.js";
 
 /**
  * One number of a reading. `field` is its API name, `name` its display name; `title` is the chart title and `alert` the name in alert
- * texts, where different. `group` has its bounds; their names begin with `prefix`.
- * @typedef {{field: string, name: string, title?: string, alert?: string, unit: string, tone: string, optional?: boolean,
- *   group: string, prefix?: string, sides?: string[], changes?: [string, string][]}} Value
+ * texts, where different. `range` is what the API accepts, in stored units; `group` has its bounds; their names begin with `prefix`.
+ * @typedef {{field: string, name: string, title?: string, alert?: string, unit: string, tone: string, range: [number, number],
+ *   optional?: boolean, group: string, prefix?: string, sides?: string[], changes?: [string, string][]}} Value
  * @typedef {{name: string, values: Value[], choices?: {field: string, name: string, options: [string, string][]}[],
  * line?: (o: any) => string}} Kind
  */
 
 /** @type {Value} */
-const pulse = { field: "pulse", name: "Pulse", unit: "bpm", tone: "--series-2", optional: true, group: "pulse" };
+const pulse = { field: "pulse", name: "Pulse", unit: "bpm", range: [30, 250], tone: "--series-2", optional: true, group: "pulse" };
 
 /** @type {Record<string, Kind>} */
 export const vitals = {
   blood_pressure: {
     name: "Blood pressure", line: (o) => `${o.systolic}/${o.diastolic} mmHg`, values: [
-      { field: "systolic", name: "Systolic", unit: "mmHg", tone: "--series-1", group: "blood_pressure", prefix: "systolic_" },
-      { field: "diastolic", name: "Diastolic", unit: "mmHg", tone: "--series-3", group: "blood_pressure", prefix: "diastolic_" }, pulse,
+      { field: "systolic", name: "Systolic", unit: "mmHg", range: [60, 300], tone: "--series-1", group: "blood_pressure",
+        prefix: "systolic_" },
+      { field: "diastolic", name: "Diastolic", unit: "mmHg", range: [30, 200], tone: "--series-3", group: "blood_pressure",
+        prefix: "diastolic_" }, pulse,
     ],
   },
   weight: {
     name: "Weight", values: [{
-      field: "weight_kg", name: "Weight", unit: "kg", tone: "--series-4", group: "weight", changes: [
+      field: "weight_kg", name: "Weight", unit: "kg", range: [20, 500], tone: "--series-4", group: "weight", changes: [
         ["change_threshold_kg", "Warning at a change of (kg)"], ["critical_change_kg", "Critical at a gain of (kg)"],
         ["change_window_days", "Within (days)"],
         ["daily_change_kg", "Warning at a gain from one day to the next of (kg)"], ["target_kg", "Target weight (kg)"],
@@ -34,13 +36,13 @@ export const vitals = {
   },
   pulse_oximetry: {
     name: "Pulse oximetry", line: (o) => `${o.spo2} % SpO₂`, values: [
-      { field: "spo2", name: "Oxygen saturation", title: "SpO₂", alert: "SpO2", unit: "%", tone: "--series-1", group: "pulse_oximetry",
-        sides: ["critical_low", "low", "high"] }, pulse,
+      { field: "spo2", name: "Oxygen saturation", title: "SpO₂", alert: "SpO2", unit: "%", range: [50, 100],
+        tone: "--series-1", group: "pulse_oximetry", sides: ["critical_low", "low", "high"] }, pulse,
     ],
   },
   blood_glucose: {
-    name: "Blood glucose", values: [{ field: "glucose_mg_dl", name: "Glucose", unit: "mg/dL", tone: "--series-3", group: "blood_glucose",
-      sides: ["critical_low", "low", "fasting_high", "high", "critical"] }],
+    name: "Blood glucose", values: [{ field: "glucose_mg_dl", name: "Glucose", unit: "mg/dL", range: [20, 600], tone: "--series-3",
+      group: "blood_glucose", sides: ["critical_low", "low", "fasting_high", "high", "critical"] }],
     choices: [{
       field: "meal_context", name: "When", options: [
         ["", "Not specified"], ["fasting", "Fasting"], ["before_meal", "Before meal"], ["after_meal", "After meal"],
@@ -48,8 +50,8 @@ export const vitals = {
       ],
     }],
   },
-  body_temperature: { name: "Body temperature", values: [{ field: "temperature_c", name: "Temperature", unit: "°C", tone: "--series-2",
-    group: "body_temperature" }] },
+  body_temperature: { name: "Body temperature", values: [{ field: "temperature_c", name: "Temperature", unit: "°C", range: [25, 45],
+    tone: "--series-2", group: "body_temperature" }] },
 };
 
 /** Bounds that only patients have, not the practice. */
@@ -93,6 +95,9 @@ export const groups = [...values.filter((v) => !v.changes), ...values.filter((v)
   return [...list, { group: value.group, name: value.changes ? name : `${name}, ${value.unit}`, fields: boundsOf(value) }];
 }, /** @type {{group: string, name: string, fields: [string, string][]}[]} */ ([]));
 
+/** "above 600", "below 20": the words for a value that the meter showed as HI or LO. @type {Record<string, string>} */
+export const beyond = { ">": "above ", "<": "below " };
+
 /** A reading as one line of text, in the display units. @param {any} o an observation, or one of the latest vitals with its kind */
 export function readingText(o) {
   const kind = vitals[o.observation_type];
@@ -100,6 +105,7 @@ export function readingText(o) {
     return humanize(o.observation_type);
   }
   const [main] = kind.values;
-  return (kind.line ? kind.line(o) : `${displayed(o[main.field] ?? o[main.name.toLowerCase()], main.unit)} ${unitOf(main.unit)}`)
+  const value = displayed(o[main.field] ?? o[main.name.toLowerCase()], main.unit);
+  return (kind.line ? kind.line(o) : `${beyond[o.comparator] ?? ""}${value} ${unitOf(main.unit)}`)
     + (o.pulse ? `, pulse ${o.pulse}` : "");
 }

@@ -1,7 +1,7 @@
 // Texts of alert rows: cause, value, age and owner.
 import { clock, humanize } from "../../ui/format.js";
 import { displayed, unitOf } from "../../ui/units.js";
-import { kindNames, readingText, values, vitals } from "../../ui/vitals.js";
+import { beyond, kindNames, readingText, values, vitals } from "../../ui/vitals.js";
 import { zone } from "../../ui/time.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Alert"]} Alert */
@@ -66,7 +66,7 @@ export function valueOf(alert) {
   }
   const [main] = kind.values;
   return read.observation_type === "blood_pressure" ? { value: `${read.systolic}/${read.diastolic}`, unit: main.unit }
-    : { value: String(displayed(read[main.field], main.unit) ?? "–"), unit: unitOf(main.unit) };
+    : { value: `${beyond[read.comparator] ?? ""}${displayed(read[main.field], main.unit) ?? "–"}`, unit: unitOf(main.unit) };
 }
 
 /**

@@ -1,5 +1,6 @@
 // Manual entry of a reading, by staff or the patient.
 import { post } from "../../api.js";
+import { Problem } from "../../request.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
 import { stored, unitOf } from "../../ui/units.js";
@@ -18,11 +19,27 @@ const fieldsOf = (kind, errors) => html`
   ${vitals[kind].choices?.map((c) => html`<${Field} key=${c.field} label=${c.name} name=${c.field} kind="select" options=${c.options}
     errors=${errors} />`)}`;
 
+/** The question about values outside what a device can measure, by field. @param {string} kind @param {Record<string, any>} body */
+const questionsAbout = (kind, body) => Object.fromEntries(vitals[kind].values.filter(({ field, range: [low, high] }) =>
+  typeof body[field] === "number" && (body[field] < low || body[field] > high)).map(({ field }) => [field, ["Is that right?"]]));
+
+const asked = "Is that right? Please check what the device shows. If it is right, save it again: it is not stored as a reading, and the "
+  + "practice reviews it. If you feel unwell, call 911.";
+
 /** @param {{patient: string, close: () => void, done: (observation: any) => void}} props */
 export function ReadingDialog({ patient, close, done }) {
   const [kind, setKind] = useState("blood_pressure");
-  const send = ({ kind: _, measured_at, ...values }) => post(`ingestion/${kind.replaceAll("_", "-")}/`, { ...asStored(kind, values),
-    patient_id: patient, measured_at: instantOf(measured_at) });
+  const [confirmed, setConfirmed] = useState("");
+  const send = ({ kind: _, measured_at, ...values }) => {
+    const body = asStored(kind, values);
+    const questions = questionsAbout(kind, body);
+    const typed = JSON.stringify([kind, values]);
+    if (Object.keys(questions).length > 0 && confirmed !== typed) { // asked once for the same values
+      setConfirmed(typed);
+      throw new Problem(400, { detail: asked, field_errors: { ...questions, non_field_errors: [asked] } });
+    }
+    return post(`ingestion/${kind.replaceAll("_", "-")}/`, { ...body, patient_id: patient, measured_at: instantOf(measured_at) });
+  };
   return html`<${Dialog} title="Enter a reading" close=${close}>
     <${Form} submit="Save" cancel=${close} send=${send} done=${(answer) => { toast(answer.alert_details
       ? `Saved. Alert: ${answer.alert_details.message}` : "Saved."); close(); done(answer); }}>${(errors) => html`

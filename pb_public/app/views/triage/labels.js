@@ -2,7 +2,7 @@
 import { me } from "../../session.js";
 import { clock, dateTime, humanize } from "../../ui/format.js";
 import { displayed, displayedChange, unitOf } from "../../ui/units.js";
-import { values } from "../../ui/vitals.js";
+import { beyond, values } from "../../ui/vitals.js";
 import { holdText } from "../patient/hold.js";
 
 /** @typedef {import("./order.js").Row} Row */
@@ -23,8 +23,9 @@ const round = (/** @type {number} */ n) => String(Math.round(n * 10) / 10);
 const span = (c) => (c.rule?.endsWith("_daily_change") ? "in a day" : c.rule?.endsWith("_over_target") ? "over target"
   : c.reasons.map(({ text }) => text.match(/within (\d+ days)/)?.[1]).filter(Boolean).map((days) => `in ${days}`)[0] ?? "");
 
-/** The value and its unit in short form. @param {Concern | undefined} c @returns {{text: string, unit: string}} */
-export function valueOf(c) {
+/** The value and its unit in short form; latest are the row's latest vitals, which say whether a meter showed HI or LO.
+ *  @param {Concern | undefined} c @param {Record<string, any>} [latest] @returns {{text: string, unit: string}} */
+export function valueOf(c, latest = {}) {
   if (!c || c.type === null) {
     return { text: "No reading", unit: "" };
   }
@@ -41,7 +42,9 @@ export function valueOf(c) {
     return { text: humanize(c.type), unit: sum ? `score ${sum}` : "" };
   }
   const name = short[c.parameter] ?? (c.parameter === "weight_kg" ? "" : values.find((v) => v.field === c.parameter)?.name ?? "");
-  return { text: `${name} ${round(displayed(c.values[c.parameter], c.unit ?? ""))}`.trim(), unit: unitOf(c.unit ?? "") };
+  const meter = latest[c.type];
+  const word = meter?.measured_at === c.measured_at ? beyond[meter?.comparator] ?? "" : "";
+  return { text: `${name} ${word}${round(displayed(c.values[c.parameter], c.unit ?? ""))}`.trim(), unit: unitOf(c.unit ?? "") };
 }
 
 const minute = 60_000;
@@ -114,7 +117,7 @@ export function assignee(row) {
 
 /** The row's text for screen readers. @param {Row} row */
 export function rowLabel(row) {
-  const { text, unit } = valueOf(row.concern);
+  const { text, unit } = valueOf(row.concern, row.latest_vitals);
   const { who, state } = assignee(row);
   const stateText = row.concern && row.concern.state !== "no_data" ? ` ${stateLabels[row.concern.state][1].toLowerCase()},` : "";
   const level = row.handling === "unanswered" ? "Critical, unacknowledged" : row.handling === "handled" ? "Critical, in progress"

@@ -8,7 +8,7 @@ import { ageText, assignee, levelLabels, shortMRN, isStale, stateLabels, valueOf
 /** @param {{row: Row}} props */
 export function RowContent({ row }) {
   const c = row.concern;
-  const { text, unit } = valueOf(c);
+  const { text, unit } = valueOf(c, row.latest_vitals);
   const state = c?.state ?? "no_data";
   const reason = reasonsText(row);
   const { who, state: how, initials, tone } = assignee(row);
