@@ -41,3 +41,6 @@ func (p *Push) SendOnce(ctx context.Context, token string, now time.Time) (statu
 	got := p.send(ctx, message{kind: webPushDev, to: to, payload: []byte("{}"), ttl: time.Minute, urgency: channelOptions[Alerts].urgency}, now)
 	return got.status, got.canRetry()
 }
+
+// PushTitles are all titles that a push may have.
+var PushTitles = pushTitles
