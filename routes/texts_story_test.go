@@ -95,11 +95,11 @@ func TestStoryBeyondRange(t *testing.T) {
 			if message := fmt.Sprint(alert["message"]); !strings.HasPrefix(message, "Glucose "+want+" mg/dL is ") {
 				t.Errorf("message %q", message)
 			}
-			flag := fmt.Sprint(w.fhir(authz.Provider, fmt.Sprintf("Flag/%v", alert["id"]))["code"])
+			flag := fmt.Sprint(w.fhir(authz.Provider, fmt.Sprintf("/Flag/%v", alert["id"]))["code"])
 			if !strings.Contains(flag, want+" mg/dL") {
 				t.Errorf("the flag reads %s", flag)
 			}
-			observation := w.fhir(authz.Provider, fmt.Sprintf("Observation/%v", alert["observation_id"]))
+			observation := w.fhir(authz.Provider, fmt.Sprintf("/Observation/%v", alert["observation_id"]))
 			if note := fmt.Sprint(observation["note"]); !strings.Contains(note, want+" mg/dL") {
 				t.Errorf("the observation is noted %s", note)
 			}

@@ -153,7 +153,7 @@ func buildObservation(s StoredObservation) (*observation, error) {
 // notes says in words what a number alone does not: a value beyond the meter's range, and a weak signal. Source: docs/decisions/fhir.md,
 // "Notes of an observation".
 func notes(r vitals.Reading) (list []annotation) {
-	if value := r.Kind.Definition().FHIR.Value; value != nil && r.Qualifier(vitals.Comparator) != "" {
+	if value := r.Kind.Definition().FHIR.Value; value != nil && r.Value(value) != nil && r.Qualifier(vitals.Comparator) != "" {
 		list = append(list, annotation{value.Label + " " + r.ValueText(value) + " " + value.Range.Unit + ": beyond the range of the meter."})
 	}
 	if r.HasWeakSignal() {

@@ -13,7 +13,7 @@ var observationStatuses = []string{"registered", "preliminary", "final", "amende
 
 // units are the permitted UCUM codes by LOINC code. Source: US Core; R4 vital signs.
 var units = map[string]string{
-	"8480-6": "mm[Hg]", "8462-4": "mm[Hg]", "8867-4": "/min", "29463-7": "kg", "59408-5": "%", "2708-6": "%",
+	"8480-6": "mm[Hg]", "8462-4": "mm[Hg]", "8867-4": "/min", "29463-7": "kg", "59408-5": "%", "2708-6": "%", "61006-3": "%",
 	"96608-5": "mm[Hg]", "96609-3": "mm[Hg]", "41653-7": "mg/dL", "2339-0": "mg/dL", "8310-5": "Cel",
 }
 
