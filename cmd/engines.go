@@ -28,6 +28,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/realtime"
+	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 	"github.com/vigilhealth/vigil/jobs/retention"
@@ -248,6 +249,9 @@ func (i rescoreRequests) Changed() {
 }
 
 func (s *Service) rescoreOnRequest(ctx context.Context) {
+	if err := templates.ProposeMissing(ctx, s.app, s.now(), s.settings.PracticeLocation); err != nil && ctx.Err() == nil {
+		s.log.Error("templates not proposed after an upgrade; the daily job retries", slog.Any("error", err))
+	}
 	if err := triage.RescoreOutdated(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
 		s.log.Error("triage could not rescore patients after an upgrade; the hourly job retries", slog.Any("error", err))
 	}

@@ -1,6 +1,8 @@
 package collections
 
 import (
+	"time"
+
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
@@ -11,9 +13,27 @@ import (
 // reveals no date of birth.
 const (
 	AgeUnknown = ""
+	AgeInfant  = "infant" // under three months: a minor with an own rule for fever
 	AgeMinor   = "minor"
 	AgeAdult   = "adult"
 )
+
+// IsMinorGroup reports whether an age group is one of minors; an unknown age is treated as an adult's.
+func IsMinorGroup(group string) bool { return group == AgeMinor || group == AgeInfant }
+
+// AgeOn returns the completed years of age on a date; born on February 29, the birthday in other years is March 1. found is false for an
+// invalid birth date.
+func AgeOn(born phi.Text, year int, month time.Month, day int) (age int, found bool) {
+	birth, err := time.Parse(time.DateOnly, born.Reveal())
+	if err != nil {
+		return 0, false
+	}
+	age = year - birth.Year()
+	if month < birth.Month() || (month == birth.Month() && day < birth.Day()) {
+		age--
+	}
+	return max(age, 0), true
+}
 
 // AgeGroupOf returns a patient's stored age group.
 func AgeGroupOf(app core.App, patientID string) (string, error) {
@@ -59,12 +79,17 @@ type ThresholdsState struct {
 	AgeGroup  string `db:"age_group"`
 	// Needed: a minor has readings of a kind without thresholds.
 	Needed    bool   `db:"needs_thresholds"`
-	Templates string `db:"templates"` // JSON
+	Templates string `db:"templates"`          // JSON
+	Declined  string `db:"declined_templates"` // JSON
+	// Provisional are the bounds of proposed templates in force (JSON), since ProvisionalSince; both are "" for none.
+	Provisional      string `db:"provisional"`
+	ProvisionalSince string `db:"provisional_since"`
 }
 
 // ThresholdsStates returns the states of the given patients, in no order.
 func ThresholdsStates(app core.App, patientIDs []string) (list []ThresholdsState, err error) {
-	return queryAll[ThresholdsState](app, "read the state of thresholds", `SELECT t.patient, t.age_group, t.needs_thresholds, COALESCE(h.templates, '') AS templates
+	return queryAll[ThresholdsState](app, "read the state of thresholds", `SELECT t.patient, t.age_group, t.needs_thresholds, COALESCE(h.templates, '') AS templates,
+			t.declined_templates, t.provisional, t.provisional_since
 		FROM json_each({:ids}) i CROSS JOIN triage_scores t ON t.patient = i.value LEFT JOIN thresholds h ON h.patient = t.patient`,
 		dbx.Params{"ids": jsonList(patientIDs)})
 }

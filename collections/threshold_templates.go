@@ -90,6 +90,8 @@ type AppliedTemplate struct {
 	Version int    `json:"version"`
 	At      string `json:"at"`
 	By      string `json:"by"`
+	// Bounds are those it set, by group and field. Callers do not see them; they tell a person's later change from the template's value.
+	Bounds map[string]map[string]*float64 `json:"bounds,omitempty"`
 }
 
 // ParseAppliedTemplates parses the stored list, latest last.

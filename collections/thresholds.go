@@ -27,8 +27,10 @@ type ThresholdsRow struct {
 	UpdatedAt string `db:"updated_at"`
 	UpdatedBy string `db:"updated_by"`
 	Templates string `db:"templates"` // JSON: which templates were applied
-	// Minor: the practice's bounds, which are for adults, do not apply to the patient. It is also set without stored bounds.
-	Minor bool `db:"-"`
+	// AgeGroup decides whether the practice's bounds, which are for adults, apply to the patient. It is also set without stored bounds.
+	AgeGroup string `db:"-"`
+	// Proposed are the undecided templates (JSON), see [proposedTemplates]. They are also set without stored bounds.
+	Proposed string `db:"-"`
 }
 
 // Changed returns when the bounds were last changed; zero for the initial values.
@@ -53,8 +55,7 @@ func FindThresholds(app core.App, patientID string) (practice, own ThresholdsRow
 	if patientID == "" {
 		return practice, own, nil
 	}
-	group, err := AgeGroupOf(app, patientID)
-	own.Minor = group == AgeMinor
+	own.AgeGroup, own.Proposed, err = thresholdFacts(app, patientID)
 	return practice, own, err
 }
 
@@ -85,7 +86,8 @@ type PatientBounds struct {
 	PatientID string `db:"id"`
 	Bounds    string `db:"bounds"` // JSON
 	TimeZone  string `db:"time_zone"`
-	Minor     bool   `db:"minor"`
+	AgeGroup  string `db:"age_group"`
+	Proposed  string `db:"proposed"` // JSON, see [proposedTemplates]
 }
 
 // BoundedPatients selects the active patients, of a user's care teams unless "", or one patient in any state.
@@ -107,7 +109,8 @@ func (b BoundedPatients) Count(ctx context.Context, app core.App) (n int, err er
 
 // Page returns the next patients, in order.
 func (b BoundedPatients) Page(ctx context.Context, app core.App, after string, limit int) (page []PatientBounds, err error) {
-	err = app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds", "COALESCE(s.age_group, '') = 'minor' AS minor", "p.time_zone").From("patients p").
+	err = app.DB().Select("p.id", "COALESCE(t.bounds, '') AS bounds", "COALESCE(s.age_group, '') AS age_group", "p.time_zone",
+		"COALESCE("+ProposedTemplates("s")+", '') AS proposed").From("patients p").
 		LeftJoin("thresholds t", dbx.NewExp("t.patient = p.id")).LeftJoin("triage_scores s", dbx.NewExp("s.patient = p.id")).
 		Where(AllOf(append(b.where(), dbx.NewExp("p.id > {:after}", dbx.Params{"after": after})))).
 		OrderBy("p.id").Limit(int64(limit)).WithContext(ctx).All(&page)

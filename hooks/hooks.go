@@ -17,7 +17,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/realtime"
-	"github.com/vigilhealth/vigil/internal/templates"
 )
 
 // Engines is what the handlers call, built once in cmd.
@@ -106,7 +105,8 @@ var table = []row{
 	{saving, []string{collections.Consents}, orderRules, (*hooks).guardConsent},
 	{saving, []string{collections.Thresholds}, orderRules, (*hooks).guardThresholds},
 	{deleting, []string{collections.Thresholds}, orderRules, (*hooks).deleteThresholds},
-	{saving, []string{collections.ThresholdTemplates}, orderRules, check(templates.Guard)}, // and keeps its version and sign-off
+	{saving, []string{collections.ThresholdTemplates}, orderRules, (*hooks).guardTemplate},
+	{deleting, []string{collections.ThresholdTemplates}, orderRules, (*hooks).deleteTemplate},
 	{creating, []string{collections.Alerts}, orderRules, refuseDashboard("Alerts are raised by readings and devices.")},
 	{updating, []string{collections.Alerts}, orderRules, (*hooks).guardAlert},
 	{saving, []string{collections.Escalations}, orderRules, (*hooks).guardEscalation},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
@@ -51,5 +52,28 @@ func (h *hooks) deleteThresholds(e *core.RecordEvent) error {
 	if collections.PatientOf(e.Record) == "" {
 		return router.NewBadRequestError("The practice's thresholds cannot be deleted.", nil)
 	}
-	return triage.DropThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next)
+	if err := triage.DropThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next); err != nil {
+		return err
+	}
+	p, err := collections.FindPatientAnyState(e.App, collections.PatientOf(e.Record))
+	if err != nil {
+		return collections.IgnoreNotFound(err)
+	}
+	return templates.Reconsider(e.App, p, nil, h.Clock(), h.Zone) // no template is applied any more
+}
+
+// guardTemplate checks a threshold template for every writer, keeps its version and sign-off, and proposes it to the patients whom it fits.
+func (h *hooks) guardTemplate(e *core.RecordEvent) error {
+	if err := continueIf(templates.Guard(e.App, e.Record, h.Clock()), e); err != nil {
+		return err
+	}
+	return templates.Changed(e.App, e.Record, h.Clock(), h.Zone)
+}
+
+// deleteTemplate ends the proposals of a deleted template.
+func (h *hooks) deleteTemplate(e *core.RecordEvent) error {
+	if err := e.Next(); err != nil {
+		return err
+	}
+	return templates.Changed(e.App, e.Record, h.Clock(), h.Zone)
 }

@@ -95,6 +95,7 @@ var table = []job{
 	{"snoozes and held alerts", schedule.Cron("* * * * *"), expireSnoozesAndHolds},
 	{"patient holds", schedule.Cron("* * * * *"), endPatientHolds},
 	{"ages", schedule.Cron("*/15 * * * *"), updateAges},
+	{"template proposals", schedule.Daily(0, 20), proposeTemplates},
 	{"mail delivery", schedule.Cron("*/5 * * * *"), sendMails},
 	{"push delivery", schedule.Cron("*/5 * * * *"), sendPushes},
 	{"reminders", schedule.Cron("*/15 * * * *"), announceReminders},

@@ -6,6 +6,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/internal/vitalsummary"
 )
 
@@ -19,6 +20,12 @@ func updateAges(e Engines, ctx context.Context, app core.App) (counts, error) {
 func endPatientHolds(e Engines, ctx context.Context, app core.App) (counts, error) {
 	ended, err := patients.EndDueHolds(ctx, app, e.Clock.Now().UTC())
 	return counts{"ended": ended}, err
+}
+
+// proposeTemplates proposes threshold templates to patients who reached or left their ages.
+func proposeTemplates(e Engines, ctx context.Context, app core.App) (counts, error) {
+	seen, changed, err := templates.ProposeAll(ctx, app, 0, e.Clock.Now().UTC(), e.Zone)
+	return counts{"seen": seen, "changed": changed}, err
 }
 
 // sendMeans queues the mean blood pressure of each finished week for the EMR, if enabled.

@@ -21,6 +21,8 @@ type dashboardView struct {
 	ExpectedToday       int            `json:"expected_today"`
 	ComplianceRate      float64        `json:"compliance_rate"`
 	NeedThresholds      int            `json:"patients_needing_thresholds"`
+	UndecidedTemplates  int            `json:"undecided_templates"`
+	OverdueTemplates    int            `json:"undecided_templates_overdue"`
 	AvgProcessingTimeMS int64          `json:"avg_processing_time_ms"`
 	MonthlyRevenue      *billing.Cents `json:"monthly_revenue"`
 	LastUpdated         string         `json:"last_updated"`
@@ -51,6 +53,7 @@ func (a *api) readDashboard(c *web.Call) error {
 	view := dashboardView{
 		PatientsMonitored: k.PatientsMonitored, VitalAlerts: &k.VitalAlerts, TransmissionRate: k.TransmissionRate,
 		ReceivedToday: k.ReceivedToday, ExpectedToday: k.ExpectedToday, ComplianceRate: k.ComplianceRate, NeedThresholds: k.NeedThresholds,
+		UndecidedTemplates: k.UndecidedTemplates, OverdueTemplates: k.OverdueTemplates,
 		AvgProcessingTimeMS: k.AvgProcessingTimeMS, MonthlyRevenue: &k.MonthlyRevenue, LastUpdated: validate.FormatInstant(k.At),
 		Scope: "all", Sections: dashboard.Sections(c.Caller.Role), QuickActions: dashboard.QuickActions(c.Caller.Role),
 	}

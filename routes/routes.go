@@ -130,6 +130,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/settings/default-thresholds/", authz.ReadDefaultThresholds, ratelimit.User, (*api).readDefaultThresholds},
 	{http.MethodPut, "/settings/default-thresholds/", authz.UpdateDefaultThresholds, ratelimit.User, (*api).updateDefaultThresholds},
 	{http.MethodPost, "/patients/{id}/vital-config/apply-template/", authz.UpdateThresholds, ratelimit.User, withPatient((*api).applyTemplate)},
+	{http.MethodPost, "/patients/{id}/vital-config/decline-template/", authz.UpdateThresholds, ratelimit.User, withPatient((*api).declineTemplate)},
 
 	// threshold_templates.go
 	{http.MethodGet, "/threshold-templates/", authz.ReadTemplates, ratelimit.User, (*api).listTemplates},

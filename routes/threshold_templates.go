@@ -58,13 +58,13 @@ func (a *api) applyTemplate(c *web.Call, patient *collections.Patient) error {
 	return change(c, patient.Id, fromBody(templates.ApplyBody.Read), templates.Apply, web.RespondWith(c.OK, thresholdsFor(c)))
 }
 
+func (a *api) declineTemplate(c *web.Call, patient *collections.Patient) error {
+	return change(c, patient.Id, fromBody(templates.DeclineBody.Read), templates.Decline, web.RespondWith(c.OK, thresholdsFor(c)))
+}
+
 // addThresholdNeeds adds to each view the missing thresholds of its patient. Both lists are in the same order.
 func (a *api) addThresholdNeeds(c *web.Call, page []*collections.Patient, views []patients.View) error {
-	candidates := make([]templates.Candidate, len(page))
-	for i, p := range page {
-		age, known := patients.Age(p, c.Now, a.Zone)
-		candidates[i] = templates.Candidate{PatientID: p.Id, Codes: p.ICD10Codes(), Age: age, AgeKnown: known}
-	}
+	candidates := web.Map(page, func(p *collections.Patient) templates.Candidate { return templates.CandidateOf(p, c.Now, a.Zone) })
 	needs, err := templates.NeedsOf(c.App, candidates)
 	if err != nil {
 		return err
@@ -75,6 +75,8 @@ func (a *api) addThresholdNeeds(c *web.Call, page []*collections.Patient, views 
 		if need.Proposed > 0 {
 			views[i].ProposedTemplate = &need.Proposed
 		}
+		views[i].ProposedTemplates = append([]int64{}, need.All...)
+		views[i].Provisional, views[i].DecideBy = need.Provisional, instantOrNull(need.DecideBy)
 	}
 	return nil
 }

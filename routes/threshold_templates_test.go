@@ -181,14 +181,6 @@ func TestStoryPregnancy(t *testing.T) {
 	}
 }
 
-// Until the proposed template is applied, a reading is evaluated with the practice's defaults.
-func TestProposedTemplateIsNotApplied(t *testing.T) {
-	c := newIngestingClinic(t)
-	id := c.enroll(object{"date_of_birth": c.birthDate(31), "icd10_codes": []string{"O14.90"}})
-	c.nurseMeasures(id, "blood-pressure", object{"systolic": 162, "diastolic": 112})
-	c.wantLevelsByType(id, map[string]string{"blood_pressure": "warning"})
-}
-
 func TestStoryCOPD(t *testing.T) {
 	for spo2, want := range map[int]map[string]string{
 		92: {}, 89: {}, 88: {}, 87: {"pulse_oximetry": "warning"}, 86: {"pulse_oximetry": "warning"}, 85: {"pulse_oximetry": "critical"}, 80: {"pulse_oximetry": "critical"},
@@ -288,7 +280,7 @@ func TestShippedTemplates(t *testing.T) {
 			t.Errorf("%v became %s", shipped, again.body)
 		}
 	}
-	if want := []string{"adult", "heart_failure", "copd", "pregnancy", "diabetes", "gestational_diabetes", "copd_oxygen"}; !slices.Equal(keys, want) {
+	if want := []string{"adult", "heart_failure", "copd", "pregnancy", "diabetes", "gestational_diabetes", "copd_oxygen", "immunosuppressed"}; !slices.Equal(keys, want) {
 		t.Errorf("shipped are %v, want %v", keys, want)
 	}
 	// The template for adults equals the practice's defaults.

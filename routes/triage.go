@@ -11,6 +11,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -40,9 +41,12 @@ type triageView struct {
 	NeedsReview            bool               `json:"needs_review"`
 	NeedsThresholds        bool               `json:"needs_thresholds"`
 	Hold                   *patients.HoldView `json:"hold"`
-	RiskFactors            []triage.Factor    `json:"risk_factors"`
-	Handling               *string            `json:"handling"`
-	Trends                 triage.Trends      `json:"trends,omitzero"` // on request
+	// Provisional are bounds of undecided templates that are in force, to be decided on by DecideBy.
+	Provisional []alerts.ProvisionalBound `json:"provisional"`
+	DecideBy    *string                   `json:"decide_by"`
+	RiskFactors []triage.Factor           `json:"risk_factors"`
+	Handling    *string                   `json:"handling"`
+	Trends      triage.Trends             `json:"trends,omitzero"` // on request
 	// Details of the row, on request and on the live topic, there without the trend.
 	Concern *concernView `json:"concern,omitempty"`
 	Trend   *[]pointView `json:"trend,omitempty"`
@@ -56,7 +60,8 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 		UnacknowledgedAlerts: row.UnacknowledgedAlerts, UnacknowledgedCritical: row.UnacknowledgedCritical, LatestVitals: row.Latest.Public(),
 		LastReviewedAt: instantOrNull(row.LastReviewedAt), LastReviewedBy: orNull(row.LastReviewedBy),
 		ActiveEscalations: row.ActiveEscalations, LastReadingAt: instantOrNull(row.LastReadingAt),
-		NeedsReview: row.NeedsReview, NeedsThresholds: row.NeedsThresholds(), RiskFactors: row.Factors, Handling: orNull(string(triage.CriticalStatusOf(row.RiskScore))),
+		NeedsReview: row.NeedsReview, NeedsThresholds: row.NeedsThresholds(), RiskFactors: row.Factors,
+		Provisional: row.Provisional, DecideBy: instantOrNull(triage.DecideBy(row.ProvisionalSince)), Handling: orNull(string(triage.CriticalStatusOf(row.RiskScore))),
 	}
 	if row.UnacknowledgedAlerts > 0 {
 		view.OldestUnacknowledgedAt = instantOrNull(row.OldestUnacknowledgedAt)

@@ -40,14 +40,16 @@ func thresholdsFor(c *web.Call) func(alerts.Configuration) thresholdsView {
 		view.Add("updated_by", orNull(configured.UpdatedBy))
 		view.Add("is_default", configured.Default)
 		view.Add("templates", viewApplied(c, configured.Templates))
+		view.Add("provisional", append([]alerts.ProvisionalBound{}, configured.Provisional...))
 		return view
 	}
 }
 
-// viewApplied lists the templates applied to a patient, without names of staff for portal users.
+// viewApplied lists the templates applied to a patient, without their bounds, and without names of staff for portal users.
 func viewApplied(c *web.Call, applied []collections.AppliedTemplate) []collections.AppliedTemplate {
 	shown := append([]collections.AppliedTemplate{}, applied...)
 	for i := range shown {
+		shown[i].Bounds = nil
 		if c.Caller.Role == authz.Patient {
 			shown[i].By = ""
 		}

@@ -112,6 +112,9 @@ func Evaluate(r vitals.Reading, t Thresholds, baseline []BaselineValue) []Findin
 			finding, spoke = evaluateChange(r, group[0], t.Change(group[0]), baseline)
 		}
 		if spoke {
+			if finding.Breached() {
+				finding.Message += t.proposedNotes(r, group, finding)
+			}
 			findings = append(findings, finding)
 		}
 	}

@@ -1,6 +1,9 @@
 package alerts
 
-import "github.com/vigilhealth/vigil/internal/vitals"
+import (
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
 
 // minorBounds replace the practice's bounds, which are for adults, for minors: only bounds that mean danger at every age, birth to 17.
 // Everything else needs bounds of the patient's own. Source: docs/decisions/alerts.md, "Minors".
@@ -19,26 +22,42 @@ var minorBounds = func() Bounds {
 	return bounds
 }()
 
-// minorDefaults is the stored form of minorBounds.
-var minorDefaults = func() string {
-	text, err := minorBounds.Encode()
+// infantBounds are minorBounds with the limit of fever under three months: at that age any fever may be a serious infection.
+// Source: docs/decisions/alerts.md, "Minors".
+var infantBounds = func() Bounds {
+	bounds := minorBounds.clone()
+	bounds[vitals.TemperatureC.Group][vitals.TemperatureC.Prefix+string(vitals.Critical)] = new(38.0)
+	return bounds
+}()
+
+// minorDefaults and infantDefaults are the stored forms.
+var minorDefaults, infantDefaults = encoded(minorBounds), encoded(infantBounds)
+
+func encoded(bounds Bounds) string {
+	text, err := bounds.Encode()
 	if err != nil {
 		panic("alerts: encode the bounds of minors: " + err.Error())
 	}
 	return text
-}()
+}
 
-// Defaults returns the stored bounds that a patient inherits: the practice's, or those of minors.
-func Defaults(practice *string, minor bool) *string {
-	if minor {
+// Defaults returns the stored bounds that a patient of an age group inherits: the practice's, or those of minors or infants.
+func Defaults(practice *string, ageGroup string) *string {
+	switch ageGroup {
+	case collections.AgeInfant:
+		return &infantDefaults
+	case collections.AgeMinor:
 		return &minorDefaults
 	}
 	return practice
 }
 
 // defaultsOf is [Defaults] for parsed bounds.
-func defaultsOf(practice Bounds, minor bool) Bounds {
-	if minor {
+func defaultsOf(practice Bounds, ageGroup string) Bounds {
+	switch ageGroup {
+	case collections.AgeInfant:
+		return infantBounds
+	case collections.AgeMinor:
 		return minorBounds
 	}
 	return practice

@@ -68,9 +68,12 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 		return outcome, err
 	}
 	patients := collections.BoundedPatients{PatientID: p.PatientID, CareTeamOf: p.CareTeamOf}
-	s := simulator{app: app, outcome: &outcome, patients: patients, zone: zone, inForce: func(own Bounds, minor bool) Thresholds { return InForce(defaultsOf(after, minor), own) }}
-	if p.PatientID != "" {
-		s.inForce = func(Bounds, bool) Thresholds { return InForce(before.practice, after) }
+	s := simulator{app: app, outcome: &outcome, patients: patients, zone: zone}
+	s.inForce = func(own Bounds, ageGroup string, proposed []ProposedTemplate) Thresholds {
+		if p.PatientID != "" {
+			return inForceWith(before.practice, after, proposed)
+		}
+		return inForceWith(defaultsOf(after, ageGroup), own, proposed)
 	}
 	err = s.run(ctx)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -87,7 +90,7 @@ type simulator struct {
 	outcome  *Simulated
 	patients collections.BoundedPatients
 	zone     *time.Location
-	inForce  func(own Bounds, minor bool) Thresholds
+	inForce  func(own Bounds, ageGroup string, proposed []ProposedTemplate) Thresholds
 }
 
 func (s *simulator) run(ctx context.Context) error {
@@ -117,7 +120,12 @@ func (s *simulator) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := s.addPatient(ctx, patient.PatientID, s.inForce(own, patient.Minor).In(collections.Zone(patient.TimeZone, s.zone))); err != nil {
+			templates, err := parseProposed(patient.Proposed)
+			if err != nil {
+				return err
+			}
+			proposed := s.inForce(own, patient.AgeGroup, templates).In(collections.Zone(patient.TimeZone, s.zone))
+			if err := s.addPatient(ctx, patient.PatientID, proposed); err != nil {
 				return err
 			}
 		}

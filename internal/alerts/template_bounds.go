@@ -3,6 +3,9 @@ package alerts
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+
+	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/validate"
@@ -46,6 +49,27 @@ func (b Bounds) Encode() (string, error) {
 		return "", fmt.Errorf("encode bounds: %w", err)
 	}
 	return string(text), nil
+}
+
+// Loosened lists the bounds in force that a person set for a patient and that a template's bounds would loosen. A value that a template
+// applied before gave is not a person's. Fields are named as in vital-config.
+func Loosened(tx core.App, patientID string, bounds Bounds, given []Bounds) (looser []ChangedBound, err error) {
+	s, err := loadStored(tx, patientID)
+	if err != nil {
+		return nil, err
+	}
+	after := InForce(s.practice, FromTemplate(bounds, "").applyTo(s.own))
+	for _, f := range boundFields {
+		value := s.own[f.group][f.field]
+		isGiven := slices.ContainsFunc(given, func(b Bounds) bool { return equalBounds(b[f.group][f.field], value) })
+		if value == nil || isGiven || !f.isLimit() {
+			continue
+		}
+		if now := f.inForce(after); now == nil || f.isStricter(*value, now) {
+			looser = append(looser, ChangedBound{f.Name(), value, now})
+		}
+	}
+	return looser, nil
 }
 
 // FromTemplate returns the change that applies a template: it replaces the template's groups, except the patient's target, and keeps the

@@ -134,6 +134,8 @@ type Configuration struct {
 	UpdatedBy string
 	// Default is true if nothing was ever set for the patient.
 	Default bool
+	// Provisional are bounds in force of templates that are proposed and not decided.
+	Provisional []ProvisionalBound
 	// Templates were applied to the patient, the latest last.
 	Templates []collections.AppliedTemplate
 }
@@ -150,25 +152,40 @@ func Configured(app core.App, patientID string) (Configuration, error) {
 }
 
 // stored holds the bounds of two rows; for the practice itself, own are its defaults.
-type stored struct{ practice, own Bounds }
+type stored struct {
+	practice, own Bounds
+	proposed      []ProposedTemplate
+}
 
 func configured(patientID string, practice, own collections.ThresholdsRow) (s stored, c Configuration, err error) {
 	if s.practice, err = ParseBounds(practice.Bounds); err != nil {
 		return s, c, err
 	}
-	s.practice = defaultsOf(s.practice, own.Minor)
+	s.practice = defaultsOf(s.practice, own.AgeGroup)
 	if s.own, err = ParseBounds(own.Bounds); err != nil {
 		return s, c, err
 	}
 	if c.Templates, err = collections.ParseAppliedTemplates(own.Templates); err != nil {
 		return s, c, err
 	}
+	if s.proposed, err = parseProposed(own.Proposed); err != nil {
+		return s, c, err
+	}
 	c.PatientID, c.UpdatedAt, c.UpdatedBy, c.Default = patientID, own.Changed(), own.UpdatedBy, own.ID == "" || patientID == ""
-	c.InForce, c.Off = s.inForce(patientID, s.own), s.own.groupsOff()
+	c.InForce, c.Off = s.withProposed(patientID, s.own), s.own.groupsOff()
+	c.Provisional = c.InForce.Provisional()
 	return s, c, nil
 }
 
-// inForce returns the thresholds if own is stored for the patient, or for the practice.
+// withProposed is inForce with the bounds of undecided templates.
+func (s stored) withProposed(patientID string, own Bounds) Thresholds {
+	if patientID == "" {
+		return InForce(own, nil)
+	}
+	return inForceWith(s.practice, own, s.proposed)
+}
+
+// inForce returns the thresholds that persons set if own is stored for the patient, or for the practice. The change log compares these.
 func (s stored) inForce(patientID string, own Bounds) Thresholds {
 	if patientID == "" {
 		return InForce(own, nil)

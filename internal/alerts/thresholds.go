@@ -49,6 +49,8 @@ type Thresholds struct {
 	limits  []vitals.Limits
 	changes []ChangeRule
 	zone    string
+	// proposed are bounds of undecided templates, most of them in force.
+	proposed []ProvisionalBound
 }
 
 // In returns the thresholds with the patient's time zone; the default is UTC.
@@ -171,16 +173,16 @@ func changeRule(p *vitals.Parameter, defaults, own Bounds) ChangeRule {
 	return rule
 }
 
-// InForceCache combines stored bounds once per pair of texts: most patients have no own bounds, so a page parses the practice's once. It is
+// InForceCache combines stored bounds once per set of texts: most patients have no own bounds, so a page parses the practice's once. It is
 // for one goroutine.
-type InForceCache map[[2]string]Thresholds
+type InForceCache map[[3]string]Thresholds
 
 // NewInForceCache returns an empty cache.
 func NewInForceCache() InForceCache { return InForceCache{} }
 
-// Of returns the thresholds in force under the stored bounds of the practice and of a patient; nil or "" for none.
-func (m InForceCache) Of(practice, own *string) (Thresholds, error) {
-	key := [2]string{orEmpty(practice), orEmpty(own)}
+// Of returns the thresholds in force under the stored bounds of the practice, of a patient and of undecided templates; nil or "" for none.
+func (m InForceCache) Of(practice, own, proposed *string) (Thresholds, error) {
+	key := [3]string{orEmpty(practice), orEmpty(own), orEmpty(proposed)}
 	if found, ok := m[key]; ok {
 		return found, nil
 	}
@@ -192,7 +194,11 @@ func (m InForceCache) Of(practice, own *string) (Thresholds, error) {
 	if err != nil {
 		return Thresholds{}, err
 	}
-	m[key] = InForce(defaults, bounds)
+	templates, err := parseProposed(key[2])
+	if err != nil {
+		return Thresholds{}, err
+	}
+	m[key] = inForceWith(defaults, bounds, templates)
 	return m[key], nil
 }
 

@@ -85,6 +85,8 @@ const (
 	EscalationUpdate Event = "escalation.update"
 	ThresholdUpdate  Event = "threshold.update"
 	ThresholdWhatIf  Event = "threshold.simulate"
+	ThresholdDecline Event = "threshold.decline" // a proposed template
+	ThresholdPropose Event = "threshold.propose" // the proposed templates of a patient differ without a change of the patient
 	SnoozeCreate     Event = "snooze.create"
 	SnoozeEnd        Event = "snooze.end"
 	TriageReview     Event = "triage.review"

@@ -14,19 +14,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // KPIs are the six figures of the contract. Rates are percentages to one decimal.
 type KPIs struct {
-	PatientsMonitored   int
-	VitalAlerts         int
-	TransmissionRate    float64
-	ReceivedToday       int
-	ExpectedToday       int
-	ComplianceRate      float64
-	NeedThresholds      int // minors measured without bounds
+	PatientsMonitored int
+	VitalAlerts       int
+	TransmissionRate  float64
+	ReceivedToday     int
+	ExpectedToday     int
+	ComplianceRate    float64
+	NeedThresholds    int // minors measured without bounds
+	// UndecidedTemplates are patients with provisional bounds, and OverdueTemplates those whose decision is overdue.
+	UndecidedTemplates  int
+	OverdueTemplates    int
 	AvgProcessingTimeMS int64
 	MonthlyRevenue      billing.Cents
 	At                  time.Time
@@ -64,6 +68,9 @@ func (b *Board) count(app core.App, careTeamOf string, now time.Time) (k KPIs, e
 		return k, err
 	}
 	if k.NeedThresholds, err = collections.CountWithoutThresholds(app, careTeamOf); err != nil {
+		return k, err
+	}
+	if k.UndecidedTemplates, k.OverdueTemplates, err = collections.UndecidedTemplates(app, careTeamOf, triage.UndecidedSince(now)); err != nil {
 		return k, err
 	}
 	mean, err := collections.AverageProcessing(app, careTeamOf, now.Add(-time.Hour)) // an hour has few readings to scan

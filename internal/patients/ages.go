@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
@@ -17,32 +18,32 @@ const adultAge = 18
 
 const ageGroupBatch = 500
 
-// AgeOn returns the completed years of age on a date; born on February 29, the birthday in other years is March 1. found is false for an
-// invalid birth date.
-func AgeOn(born phi.Text, year int, month time.Month, day int) (age int, found bool) {
-	birth, err := time.Parse(time.DateOnly, born.Reveal())
-	if err != nil {
-		return 0, false
-	}
-	age = year - birth.Year()
-	if month < birth.Month() || (month == birth.Month() && day < birth.Day()) {
-		age--
-	}
-	return max(age, 0), true
-}
+// infantMonths is until when any fever is critical. Source: docs/decisions/alerts.md, "Minors".
+const infantMonths = 3
 
 // Age returns the patient's age today, in the patient's time zone.
 func Age(p *collections.Patient, now time.Time, practice *time.Location) (age int, found bool) {
 	year, month, day := now.In(collections.Zone(p.TimeZone(), practice)).Date()
-	return AgeOn(phi.Text(p.GetString(collections.PatientDateOfBirth)), year, month, day)
+	return collections.AgeOn(phi.Text(p.GetString(collections.PatientDateOfBirth)), year, month, day)
 }
 
-// ageGroup returns the group of an age. An unknown age gets the alerts of adults.
-func ageGroup(age int, found bool) string {
-	if found && age < adultAge {
-		return collections.AgeMinor
+// ageGroup returns the group of a person on a date. An unknown age gets the alerts of adults.
+func ageGroup(born phi.Text, year int, month time.Month, day int) string {
+	age, found := collections.AgeOn(born, year, month, day)
+	birth, err := time.Parse(time.DateOnly, born.Reveal())
+	switch {
+	case !found || err != nil || age >= adultAge:
+		return collections.AgeAdult
+	case time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Before(birth.AddDate(0, infantMonths, 0)):
+		return collections.AgeInfant
 	}
-	return collections.AgeAdult
+	return collections.AgeMinor
+}
+
+// ageGroupOf returns the patient's group today, in the patient's time zone.
+func ageGroupOf(p *collections.Patient, now time.Time, practice *time.Location) string {
+	year, month, day := now.In(collections.Zone(p.TimeZone(), practice)).Date()
+	return ageGroup(phi.Text(p.GetString(collections.PatientDateOfBirth)), year, month, day)
 }
 
 // storeAgeGroup stores whether a patient is a minor. A minor is rescored after every change: the schedule defines the expected kinds.
@@ -51,13 +52,13 @@ func storeAgeGroup(tx core.App, p *collections.Patient, now time.Time, practice 
 	if err != nil {
 		return err
 	}
-	is := ageGroup(Age(p, now, practice))
+	is := ageGroupOf(p, now, practice)
 	if was != is {
 		if err := collections.SetAgeGroup(tx, p.Id, is); err != nil {
 			return err
 		}
 	}
-	if was != collections.AgeMinor && is != collections.AgeMinor {
+	if !collections.IsMinorGroup(was) && !collections.IsMinorGroup(is) {
 		return nil
 	}
 	_, err = triage.Rescore(tx, p.Id, now)
@@ -65,7 +66,7 @@ func storeAgeGroup(tx core.App, p *collections.Patient, now time.Time, practice 
 }
 
 // UpdateAgeGroups checks minors and patients without an age group: from the 18th birthday, in their time zone, the practice's thresholds
-// apply. It returns how many it checked and how many changed bounds.
+// apply, and from three months the bounds of older children. It returns how many it checked and how many changed bounds.
 func UpdateAgeGroups(ctx context.Context, app core.App, now time.Time, practice *time.Location) (checked, changed int, err error) {
 	for after := ""; ; {
 		page, err := collections.MinorsAfter(app, after, ageGroupBatch)
@@ -101,7 +102,7 @@ func updateAgeGroup(tx core.App, young collections.Minor, now time.Time, practic
 		return false, nil
 	}
 	year, month, day := now.In(collections.Zone(young.TimeZone, practice)).Date()
-	is := ageGroup(AgeOn(young.Born, year, month, day))
+	is := ageGroup(young.Born, year, month, day)
 	if is == young.AgeGroup {
 		return false, nil
 	}
@@ -110,6 +111,13 @@ func updateAgeGroup(tx core.App, young collections.Minor, now time.Time, practic
 	}
 	if young.AgeGroup == collections.AgeUnknown && is == collections.AgeAdult {
 		return false, nil // unknown ages are treated as adults already
+	}
+	p, err := collections.FindPatientAnyState(tx, young.ID)
+	if err != nil {
+		return false, err
+	}
+	if err := templates.Reconsider(tx, p, nil, now, practice); err != nil { // templates have ages
+		return false, err
 	}
 	if _, err := triage.Rescore(tx, young.ID, now); err != nil {
 		return false, err

@@ -32,11 +32,11 @@ func TestAgeOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if age, found := patients.AgeOn(phi.Text(test.born), on.Year(), on.Month(), on.Day()); age != test.want || !found {
+		if age, found := collections.AgeOn(phi.Text(test.born), on.Year(), on.Month(), on.Day()); age != test.want || !found {
 			t.Errorf("born %s, on %s: %d %v, want %d", test.born, test.on, age, found, test.want)
 		}
 	}
-	if _, found := patients.AgeOn("no date", 2026, 1, 15); found {
+	if _, found := collections.AgeOn("no date", 2026, 1, 15); found {
 		t.Error("no date has an age")
 	}
 }

@@ -227,7 +227,7 @@ func (d *decision) monitoring(f EnrollmentFacts) {
 		d.addMissing(StepThresholds, newItem("needs_thresholds", "", "The practice's thresholds are for adults.", "Only values that mean danger at every age raise an alert.", StopsAlerts))
 	}
 	if f.Needs.Proposed > 0 {
-		d.addHint(StepThresholds, newItem("template_proposed", "proposed_template", "A template fits the diagnoses and age.", "It is never applied automatically.", ""))
+		d.addHint(StepThresholds, newItem("template_proposed", "proposed_template", "A template fits the diagnoses and age.", "Its stricter critical limits are in force until a clinician decides.", ""))
 	}
 }
 
@@ -299,8 +299,7 @@ func (e *Enrollments) Of(app core.App, p *collections.Patient, now time.Time) (E
 	if len(found) > 0 {
 		f.Claim = found[0]
 	}
-	age, ok := Age(p, now, e.Billing.Zone)
-	needs, err := templates.NeedsOf(app, []templates.Candidate{{PatientID: p.Id, Codes: p.ICD10Codes(), Age: age, AgeKnown: ok}})
+	needs, err := templates.NeedsOf(app, []templates.Candidate{templates.CandidateOf(p, now, e.Billing.Zone)})
 	if err != nil {
 		return Enrollment{}, err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
@@ -184,13 +185,17 @@ func auditEventOf(before, after *collections.Patient) audit.Event {
 	return audit.PatientArchive
 }
 
-// afterSave updates what depends on a stored patient: the triage row, the age group, days with data in the patient's time zone, queued
-// deliveries, and open work once a hold begins or the patient is archived or deleted. before is the stored patient; nil for a new one.
+// afterSave updates what depends on a stored patient: the triage row, the age group, proposed templates, days with data in the patient's time
+// zone, queued deliveries, and open work once a hold begins or the patient is archived or deleted. before is the stored patient; nil for a
+// new one.
 func afterSave(tx core.App, p, before *collections.Patient, by audit.Actor, now time.Time, practice *time.Location) error {
 	if err := triage.SetListed(tx, p.Id, p.Active() && !p.Deleted(), p.CreatedAt()); err != nil {
 		return err
 	}
 	if err := storeAgeGroup(tx, p, now, practice); err != nil {
+		return err
+	}
+	if err := templates.Reconsider(tx, p, before, now, practice); err != nil {
 		return err
 	}
 	if err := recountDays(tx, p, before, practice); err != nil {

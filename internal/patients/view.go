@@ -11,6 +11,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/validate"
@@ -53,12 +54,16 @@ type View struct {
 	SSNLast4           *string              `json:"ssn_last4"`
 	NeedsThresholds    bool                 `json:"needs_thresholds"`
 	ProposedTemplate   *int64               `json:"proposed_template"`
-	Hold               *PatientHoldView     `json:"hold"`
-	DeceasedAt         *string              `json:"deceased_at"`
-	EffectiveAt        *string              `json:"effective_at"`
-	RedactedFields     []string             `json:"redacted_fields"`
-	DeletedAt          *string              `json:"deleted_at,omitempty"`
-	DeletedBy          *string              `json:"deleted_by,omitempty"`
+	// Provisional are bounds of undecided templates that are in force, to be decided on by DecideBy.
+	ProposedTemplates []int64                   `json:"proposed_templates"`
+	Provisional       []alerts.ProvisionalBound `json:"provisional"`
+	DecideBy          *string                   `json:"decide_by"`
+	Hold              *PatientHoldView          `json:"hold"`
+	DeceasedAt        *string                   `json:"deceased_at"`
+	EffectiveAt       *string                   `json:"effective_at"`
+	RedactedFields    []string                  `json:"redacted_fields"`
+	DeletedAt         *string                   `json:"deleted_at,omitempty"`
+	DeletedBy         *string                   `json:"deleted_by,omitempty"`
 }
 
 // AddressView is the address of a [View].

@@ -14,18 +14,22 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/validate"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
 // ApplyBody is the body that applies a template to a patient.
 type ApplyBody struct {
 	TemplateID validate.Integer `json:"template_id"`
 	Reason     validate.String  `json:"reason"`
+	Loosen     validate.Boolean `json:"loosen"`
 }
 
 // ApplyRequest is a validated [ApplyBody].
 type ApplyRequest struct {
 	Number int64
 	Reason phi.Text // "" for the template's name
+	// Loosen: the caller was asked and wants looser bounds than a person set.
+	Loosen bool
 }
 
 func (b ApplyBody) Read(c *validate.Checks) (choice ApplyRequest) {
@@ -33,14 +37,19 @@ func (b ApplyBody) Read(c *validate.Checks) (choice ApplyRequest) {
 		choice.Number = *number
 	}
 	choice.Reason = phi.Text(c.Text("reason", b.Reason, validate.Optional(500)))
+	if loosen := c.Boolean("loosen", b.Loosen, false); loosen != nil {
+		choice.Loosen = *loosen
+	}
 	return choice
 }
 
 // Apply gives a patient the bounds of a template, logs the change, rescores the patient and records which version was applied. A clinician
-// may apply any template. Source: docs/decisions/alerts.md, "Templates".
+// may apply any template. A template applied before that would now loosen a bound that a person set is a conflict, unless the caller wants
+// that. Source: docs/decisions/alerts.md, "Templates".
 func Apply(app core.App, patientID string, choice ApplyRequest, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
 	err = triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) {
-		if _, err := collections.FindPatient(tx, patientID); err != nil {
+		p, err := collections.FindPatient(tx, patientID)
+		if err != nil {
 			return "", fault.OrMissing(err)
 		}
 		t, err := collections.FindThresholdTemplate(tx, choice.Number)
@@ -59,12 +68,16 @@ func Apply(app core.App, patientID string, choice ApplyRequest, by audit.Actor, 
 		if err != nil {
 			return "", err
 		}
+		if err := askToLoosen(tx, patientID, t.Number(), bounds, before.Templates, choice.Loosen); err != nil {
+			return "", err
+		}
 		_, changed, err := alerts.SetThresholds(tx, patientID, alerts.FromTemplate(bounds, reason), by, now)
 		if err != nil {
 			return "", err
 		}
 		if err := collections.StoreAppliedTemplates(tx, patientID, withApplied(before.Templates, collections.AppliedTemplate{
 			ID: t.Number(), Key: t.Key(), Name: t.Name(), Version: t.Version(), At: validate.FormatInstant(now), By: by.Email,
+			Bounds: bounds,
 		})); err != nil {
 			return "", err
 		}
@@ -76,10 +89,40 @@ func Apply(app core.App, patientID string, choice ApplyRequest, by audit.Actor, 
 				return "", err
 			}
 		}
+		if err := proposeAgain(tx, p, now); err != nil {
+			return "", err
+		}
 		c, err = alerts.Configured(tx, patientID)
 		return patientID, err
 	})
 	return c, err
+}
+
+// askToLoosen returns a conflict that names the bounds a person set and a template applied again would loosen.
+func askToLoosen(tx core.App, patientID string, number int64, bounds alerts.Bounds, applied []collections.AppliedTemplate, agreed bool) error {
+	isAgain := slices.ContainsFunc(applied, func(a collections.AppliedTemplate) bool { return a.ID == number })
+	if agreed || !isAgain {
+		return nil
+	}
+	given := make([]alerts.Bounds, len(applied))
+	for i, a := range applied {
+		given[i] = a.Bounds
+	}
+	looser, err := alerts.Loosened(tx, patientID, bounds, given)
+	if err != nil || len(looser) == 0 {
+		return err
+	}
+	fields := fault.Fields{}
+	for _, bound := range looser {
+		now := "none"
+		if bound.New != nil {
+			now = vitals.FormatNumber(*bound.New)
+		}
+		fields.Add(bound.Field, fmt.Sprintf("A person set %s; the template has %s.", vitals.FormatNumber(*bound.Old), now))
+	}
+	conflict := fault.New(fault.Conflict, "would_loosen", "The template would loosen bounds that a person set. Send loosen: true to do so.")
+	conflict.Fields = fields
+	return conflict
 }
 
 // withApplied adds a template to those applied, the latest last, each once: the audit trail has the earlier applications.

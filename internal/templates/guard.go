@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +23,13 @@ var contractNames = map[string]string{collections.TemplateBounds: "thresholds"}
 // Guard checks and completes a template before it is stored by any writer. Errors are [validation.Errors] by column.
 func Guard(tx core.App, record *core.Record, now time.Time) error {
 	return completeTemplate(tx, collections.AsThresholdTemplate(record), now)
+}
+
+// Changed proposes a stored or deleted template to all patients whom it fits now, and to nobody else, in the caller's transaction: a bound
+// that is provisionally in force follows its template at once.
+func Changed(tx core.App, record *core.Record, now time.Time, practice *time.Location) error {
+	_, _, err := ProposeAll(context.Background(), tx, collections.AsThresholdTemplate(record).Number(), now, practice)
+	return err
 }
 
 // completeTemplate validates a template and sets key, version and sign-off: a change of what is applied makes a new version that needs a

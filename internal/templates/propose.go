@@ -4,10 +4,13 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/triage"
 )
 
 // Candidate is a patient, as proposing a template needs it.
@@ -21,8 +24,12 @@ type Candidate struct {
 // Needs is what a patient lacks in thresholds.
 type Needs struct {
 	Thresholds bool
-	// Proposed is the number of a fitting template that was not applied; 0 for none.
+	// Proposed is the number of the first fitting template that nobody has decided on, and All are all of them; 0 and empty for none.
 	Proposed int64
+	All      []int64
+	// Provisional are the bounds of these templates in force, to be decided on by DecideBy; zero for none.
+	Provisional []alerts.ProvisionalBound
+	DecideBy    time.Time
 }
 
 // NeedsOf returns the needs of patients, by id.
@@ -43,19 +50,24 @@ func NeedsOf(app core.App, candidates []Candidate) (map[string]Needs, error) {
 	var offers []offer
 	for _, c := range candidates {
 		state := of[c.PatientID]
-		minor := state.AgeGroup == collections.AgeMinor
-		need := Needs{Thresholds: minor && state.Needed}
+		minor := collections.IsMinorGroup(state.AgeGroup)
+		need := Needs{Thresholds: minor && state.Needed, DecideBy: triage.DecideBy(collections.ParseInstant(state.ProvisionalSince))}
+		if need.Provisional, err = alerts.ParseProvisional(state.Provisional); err != nil {
+			return nil, err
+		}
 		if len(c.Codes) > 0 || minor {
 			if offers == nil {
 				if offers, err = readOffers(app); err != nil {
 					return nil, err
 				}
 			}
-			applied, err := collections.ParseAppliedTemplates(state.Templates)
+			decided, err := readDecisions(state)
 			if err != nil {
 				return nil, err
 			}
-			need.Proposed = propose(offers, c, minor, applied)
+			if need.All = propose(offers, c, minor, decided); len(need.All) > 0 {
+				need.Proposed = need.All[0]
+			}
 		}
 		needs[c.PatientID] = need
 	}
@@ -85,48 +97,80 @@ func readOffers(app core.App) ([]offer, error) {
 	return offers, nil
 }
 
-// propose picks the template that fits a patient and was not applied yet: by the first diagnosis that has one, of several the most
-// specific, then the oldest. By age alone templates are proposed only to minors: adults have the practice's defaults. Source:
-// docs/decisions/alerts.md, "Templates".
-func propose(offers []offer, c Candidate, minor bool, applied []collections.AppliedTemplate) int64 {
-	isApplied := func(o offer) bool {
-		return slices.ContainsFunc(applied, func(a collections.AppliedTemplate) bool { return a.ID == o.number })
+// decisions are the templates of a patient that a clinician decided on, by number.
+type decisions struct{ applied, declined []int64 }
+
+func readDecisions(state collections.ThresholdsState) (d decisions, err error) {
+	applied, err := collections.ParseAppliedTemplates(state.Templates)
+	if err != nil {
+		return d, err
 	}
-	open := func(o offer) bool { return o.fits(c) && !isApplied(o) }
+	declined, err := collections.ParseDeclinedTemplates(state.Declined)
+	for _, a := range applied {
+		d.applied = append(d.applied, a.ID)
+	}
+	for _, a := range declined {
+		d.declined = append(d.declined, a.ID)
+	}
+	return d, err
+}
+
+// propose picks the templates that fit a patient and are not decided, in order of the diagnoses: for each the most specific one, then the
+// oldest, and none less specific than an applied one. By age alone templates are proposed only to minors,
+// without a template by diagnosis: adults have the practice's defaults. Source: docs/decisions/alerts.md, "Templates".
+func propose(offers []offer, c Candidate, minor bool, d decisions) (numbers []int64) {
 	for _, code := range c.Codes {
 		var best offer
 		exact := 0
 		for _, o := range offers {
-			if isApplied(o) { // a less specific one would undo it
+			if slices.Contains(d.applied, o.number) { // a less specific one would undo it
 				exact = max(exact, o.matchLength(code, c.Codes)-1)
 			}
 		}
 		for _, o := range offers {
-			if length := o.matchLength(code, c.Codes); length > exact && open(o) {
+			isDecided := slices.Contains(d.applied, o.number) || slices.Contains(d.declined, o.number)
+			if length := o.matchLength(code, c.Codes); length > exact && o.fits(c) && !isDecided {
 				best, exact = o, length
 			}
 		}
-		if best.number > 0 {
-			return best.number
+		if best.number > 0 && !slices.Contains(numbers, best.number) {
+			numbers = append(numbers, best.number)
 		}
 	}
-	if minor {
+	if minor && len(numbers) == 0 {
 		for _, o := range offers {
-			if len(o.codes) == 0 && (o.minAge != nil || o.maxAge != nil) && open(o) {
-				return o.number
+			if len(o.codes) == 0 && (o.minAge != nil || o.maxAge != nil) && o.fits(c) && !slices.Contains(slices.Concat(d.applied, d.declined), o.number) {
+				return []int64{o.number}
 			}
 		}
 	}
-	return 0
+	return numbers
+}
+
+// bareCode returns a code without its dot and in capitals, in which spellings of one diagnosis are equal.
+func bareCode(code string) string {
+	return strings.ToUpper(strings.ReplaceAll(strings.TrimSpace(code), ".", ""))
+}
+
+// SameDiagnoses reports whether two lists have the same codes, in any order and spelling.
+func SameDiagnoses(a, b []string) bool {
+	bare := func(codes []string) (list []string) {
+		for _, code := range codes {
+			list = append(list, bareCode(code))
+		}
+		slices.Sort(list)
+		return slices.Compact(list)
+	}
+	return slices.Equal(bare(a), bare(b))
 }
 
 // matchLength returns how much of a code the template matches; 0 for no match. A name such as J44+Z99.81 matches the first code if the
 // patient has the second as well, and is then more specific than either.
 func (o offer) matchLength(code string, all []string) (length int) {
 	for _, named := range o.codes {
-		first, second, both := strings.Cut(named, "+")
-		has := func(other string) bool { return strings.HasPrefix(other, second) }
-		if strings.HasPrefix(code, first) && (!both || slices.ContainsFunc(all, has)) {
+		first, second, both := strings.Cut(bareCode(named), "+")
+		has := func(other string) bool { return strings.HasPrefix(bareCode(other), second) }
+		if strings.HasPrefix(bareCode(code), first) && (!both || slices.ContainsFunc(all, has)) {
 			length = max(length, len(named))
 		}
 	}

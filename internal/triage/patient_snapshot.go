@@ -50,6 +50,7 @@ type storedRank struct {
 	level       string
 	needsReview bool
 	needsBounds bool
+	provisional string
 }
 
 // ReloadBaseline reads the baseline of a reading and of the latest weight again; the rest of the snapshot stays.
@@ -78,9 +79,9 @@ func ReadSnapshot(app core.App, patientID string, reading *vitals.Reading, now t
 func readSnapshots(app core.App, where string, params dbx.Params, now time.Time) (snapshots []PatientSnapshot, err error) {
 	params["since"] = collections.Instant(now.Add(-vitalsWindow))
 	rows, err := app.DB().NewQuery(`SELECT t.patient, COALESCE(t.latest_vitals, ''), t.last_reviewed_at, t.enrolled_at,
-			t.risk_score, t.risk_level, t.needs_review, t.needs_thresholds,
+			t.risk_score, t.risk_level, t.needs_review, t.needs_thresholds, t.provisional, t.age_group, ` + collections.ProposedTemplates("t") + `,
 			COALESCE((SELECT time_zone FROM patients WHERE id = t.patient), ''), (SELECT monitoring_schedule FROM patients WHERE id = t.patient),
-			CASE WHEN t.age_group = 'minor' THEN (SELECT json_group_array(kind) FROM (SELECT kind FROM devices WHERE patient = t.patient AND kind != ''
+			CASE WHEN t.age_group IN ('minor', 'infant') THEN (SELECT json_group_array(kind) FROM (SELECT kind FROM devices WHERE patient = t.patient AND kind != ''
 				UNION SELECT key FROM patients c, json_each(c.monitoring_schedule) WHERE c.id = t.patient AND key IS NOT NULL)) END,
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
@@ -140,13 +141,14 @@ type snapshotRow struct {
 	schedule                                []byte
 	shown                                   storedRank
 	expected                                []byte // nil for an adult
-	defaults, bounds                        *string
+	ageGroup                                string
+	proposed, defaults, bounds              *string
 	open, recent, escalations, snoozes      []byte
 }
 
 func (r *snapshotRow) scan(rows *dbx.Rows) error {
 	return rows.Scan(&r.patient, &r.latest, &r.reviewedAt, &r.enrolledAt, &r.shown.score, &r.shown.level, &r.shown.needsReview, &r.shown.needsBounds,
-		&r.zone, &r.schedule, &r.expected, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
+		&r.shown.provisional, &r.ageGroup, &r.proposed, &r.zone, &r.schedule, &r.expected, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
 }
 
 func (r *snapshotRow) snapshot(inForce alerts.InForceCache) (p PatientSnapshot, err error) {
@@ -160,7 +162,7 @@ func (r *snapshotRow) snapshot(inForce alerts.InForceCache) (p PatientSnapshot, 
 	if p.Minor, err = readMinor(r.bounds, r.expected); err != nil {
 		return p, err
 	}
-	if p.Thresholds, err = inForce.Of(alerts.Defaults(r.defaults, p.Minor != nil), r.bounds); err != nil {
+	if p.Thresholds, err = inForce.Of(alerts.Defaults(r.defaults, r.ageGroup), r.bounds, r.proposed); err != nil {
 		return p, err
 	}
 	if json.Unmarshal(r.schedule, &p.Schedule) != nil {

@@ -174,7 +174,7 @@ func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.T
 // Source: docs/decisions/alerts.md, "Minors".
 func RescoreMinor(tx core.App, patientID string, now time.Time) error {
 	group, err := collections.AgeGroupOf(tx, patientID)
-	if err != nil || group != collections.AgeMinor {
+	if err != nil || !collections.IsMinorGroup(group) {
 		return err
 	}
 	_, err = Rescore(tx, patientID, now)

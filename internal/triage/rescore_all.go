@@ -63,7 +63,8 @@ func RescoreOutdated(ctx context.Context, app core.App, now time.Time, changed f
 }
 
 func (s storedRank) equals(now ComputedRow) bool {
-	return s.score == now.Score.Value && s.level == string(now.Score.Level) && s.needsReview == now.NeedsReview && s.needsBounds == now.NeedsThresholds
+	return s.score == now.Score.Value && s.level == string(now.Score.Level) && s.needsReview == now.NeedsReview && s.needsBounds == now.NeedsThresholds &&
+		s.provisional == now.Provisional
 }
 
 // snapshotsAfter reads the next page of listed patients along the patient index; the plus keeps SQLite from sorting all listed patients.

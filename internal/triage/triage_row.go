@@ -27,6 +27,7 @@ type ComputedRow struct {
 	ActiveEscalations      int
 	NeedsReview            bool
 	NeedsThresholds        bool
+	Provisional            string // JSON; "" for none
 }
 
 // ComputeRow computes the patient's row.
@@ -66,7 +67,11 @@ func (p PatientSnapshot) ComputeRow(now time.Time) ComputedRow {
 		s.NeedsThresholds = true
 		s.Score.Factors = append(s.Score.Factors, Factor{Factor: FactorThresholds, Detail: why})
 	}
-	s.NeedsReview = s.NeedsThresholds || s.Unacknowledged > 0 || s.ActiveEscalations > 0 || s.Score.Value >= lowestWarning ||
+	if why := p.Thresholds.ProvisionalText(); why != "" {
+		s.Provisional = p.provisional()
+		s.Score.Factors = append(s.Score.Factors, Factor{Factor: FactorProposed, Detail: why})
+	}
+	s.NeedsReview = s.NeedsThresholds || s.Provisional != "" || s.Unacknowledged > 0 || s.ActiveEscalations > 0 || s.Score.Value >= lowestWarning ||
 		p.unreviewedReading(now)
 	return s
 }
@@ -138,7 +143,10 @@ func SaveRow(tx core.App, patientID string, s ComputedRow, now time.Time) error 
 	rank := []any{
 		s.Score.Value, string(s.Score.Level), s.Unacknowledged, s.UnacknowledgedCritical, oldest, s.ActiveEscalations, s.NeedsReview,
 	}
-	rest := []any{string(factors), string(latest), collections.Instant(s.Latest.MeasuredAt()), collections.Instant(now), s.NeedsThresholds, patientID}
+	rest := []any{
+		string(factors), string(latest), collections.Instant(s.Latest.MeasuredAt()), collections.Instant(now), s.NeedsThresholds,
+		s.Provisional, s.Provisional, collections.Instant(now), patientID,
+	}
 	for _, update := range []struct {
 		text   string
 		values []any
@@ -157,8 +165,9 @@ func SaveRow(tx core.App, patientID string, s ComputedRow, now time.Time) error 
 // Most readings do not change a patient's rank. An update that names a ranking column rewrites every index with it, so the first
 // statement names none and matches only if the rank is unchanged.
 const (
-	unrankedColumns = `risk_factors = ?, latest_vitals = ?, last_reading_at = ?, scored_at = ?, needs_thresholds = ?`
-	updateUnranked  = `UPDATE OR FAIL triage_scores SET ` + unrankedColumns + ` WHERE patient = ? AND risk_score = ? AND risk_level = ? AND unacknowledged_alerts = ?
+	unrankedColumns = `risk_factors = ?, latest_vitals = ?, last_reading_at = ?, scored_at = ?, needs_thresholds = ?,
+		provisional = ?, provisional_since = CASE WHEN ? = '' THEN '' WHEN provisional_since != '' THEN provisional_since ELSE ? END`
+	updateUnranked = `UPDATE OR FAIL triage_scores SET ` + unrankedColumns + ` WHERE patient = ? AND risk_score = ? AND risk_level = ? AND unacknowledged_alerts = ?
 		AND unacknowledged_critical = ? AND oldest_unacknowledged_at = ? AND active_escalations = ? AND needs_review = ?`
 	updateRanked = `UPDATE OR FAIL triage_scores SET risk_score = ?, risk_level = ?, unacknowledged_alerts = ?, unacknowledged_critical = ?, oldest_unacknowledged_at = ?,
 		active_escalations = ?, needs_review = ?, ` + unrankedColumns + ` WHERE patient = ?`
@@ -179,13 +188,15 @@ type Row struct {
 	LastReviewedBy                               string
 	ActiveEscalations                            int
 	NeedsReview                                  bool
+	Provisional                                  []alerts.ProvisionalBound
+	ProvisionalSince                             time.Time // means nothing without provisional bounds
 }
 
 // readRows reads the rows of a query on triage_scores and sets its columns. It does not use PocketBase records, which would double the
 // time.
 func readRows(query *dbx.SelectQuery) (page []Row, err error) {
 	rows, err := query.Select("patient", "listed", "risk_score", "risk_level", "COALESCE(NULLIF(risk_factors, 'null'), '[]')", "COALESCE(latest_vitals, '')", "last_reading_at",
-		"unacknowledged_alerts", "unacknowledged_critical", "oldest_unacknowledged_at", "last_reviewed_at", "last_reviewed_by", "active_escalations", "needs_review").
+		"unacknowledged_alerts", "unacknowledged_critical", "oldest_unacknowledged_at", "last_reviewed_at", "last_reviewed_by", "active_escalations", "needs_review", "provisional", "provisional_since").
 		From(collections.TriageScores).Rows()
 	if err != nil {
 		return nil, fmt.Errorf("read triage rows: %w", err)
@@ -193,9 +204,9 @@ func readRows(query *dbx.SelectQuery) (page []Row, err error) {
 	defer rows.Close() //nolint:errcheck // Err below reports failures
 	for rows.Next() {
 		var r Row
-		var factors, latest, reading, oldest, reviewed string
+		var factors, latest, reading, oldest, reviewed, provisional, since string
 		err := rows.Scan(&r.PatientID, &r.Listed, &r.RiskScore, &r.RiskLevel, &factors, &latest, &reading,
-			&r.UnacknowledgedAlerts, &r.UnacknowledgedCritical, &oldest, &reviewed, &r.LastReviewedBy, &r.ActiveEscalations, &r.NeedsReview)
+			&r.UnacknowledgedAlerts, &r.UnacknowledgedCritical, &oldest, &reviewed, &r.LastReviewedBy, &r.ActiveEscalations, &r.NeedsReview, &provisional, &since)
 		if err != nil {
 			return nil, fmt.Errorf("read a triage row: %w", err)
 		}
@@ -206,7 +217,10 @@ func readRows(query *dbx.SelectQuery) (page []Row, err error) {
 			return nil, err
 		}
 		r.LastReadingAt, r.LastReviewedAt = collections.ParseInstant(reading), collections.ParseInstant(reviewed)
-		r.OldestUnacknowledgedAt = collections.ParseInstant(oldest)
+		r.OldestUnacknowledgedAt, r.ProvisionalSince = collections.ParseInstant(oldest), collections.ParseInstant(since)
+		if r.Provisional, err = alerts.ParseProvisional(provisional); err != nil {
+			return nil, err
+		}
 		page = append(page, r)
 	}
 	if err := rows.Err(); err != nil {
