@@ -47,7 +47,8 @@ function AllPatients() {
       { name: "programs", head: "Diagnoses", cell: (p) => p.icd10_codes.join(", ") || "–" },
       { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />
         ${p.hold && html` <${HoldBadge} hold=${p.hold} />`}
-        ${p.needs_thresholds && html` <${Badge} of="warning" text="Needs thresholds" />`}` },
+        ${p.needs_thresholds && html` <${Badge} of="warning" text="Needs thresholds" />`}
+        ${p.provisional?.length > 0 && html` <${Badge} of="warning" text="Provisional limits" />`}` },
     ]} />`;
 }
 

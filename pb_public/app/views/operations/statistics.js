@@ -34,6 +34,8 @@ function shown(d) {
     ["Transmission rate today", html`${number(d.transmission_rate)} %<small>${d.received_today} of ${d.expected_today} readings</small>`],
     ["Compliance", html`${number(d.compliance_rate)} %<small>16 or more days of 30${d.patients_needing_thresholds > 0
       ? `; ${d.patients_needing_thresholds} need thresholds` : ""}</small>`],
+    ["Templates to decide on", html`${number(d.undecided_templates)}${d.undecided_templates_overdue > 0
+      && html`<small>${d.undecided_templates_overdue} for more than 24 hours</small>`}`],
     ["Processing time", `${number(d.avg_processing_time_ms)} ms`],
     ["Revenue this month", d.monthly_revenue === null ? null : money(d.monthly_revenue)],
   ]);

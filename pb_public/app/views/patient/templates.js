@@ -1,16 +1,20 @@
 // Threshold templates: the one that matches the patient, and a form to apply one. None is applied automatically.
 import { get, post } from "../../api.js";
 import { can } from "../../permissions.js";
-import { Field, Form } from "../../ui/form.js";
+import { ActionButton, Field, Form } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
-import { html } from "../../view.js";
+import { html, useState } from "../../view.js";
 
 /** The thresholds of a template in words. @param {Record<string, Record<string, number | null> | null>} thresholds */
 export const boundsInWords = (thresholds) => Object.entries(thresholds).map(([group, fields]) => `${group.replaceAll("_", " ")}: ${
   fields === null ? "off" : Object.entries(fields).map(([field, value]) => `${field.replaceAll("_", " ")} ${value ?? "none"}`).join(", ")}`)
     .join("; ");
+
+/** Provisional bounds in words. @param {any[]} bounds */
+const provisionalInWords = (bounds) => bounds.map(({ field, value }) =>
+  `${field.replaceAll(/[._]/g, " ")} ${value}`).join(", ");
 
 /** @param {any} template */
 const nameOf = (template) => `${template.name}, version ${template.version}${template.signed_off_by ? "" : " (not signed off)"}`;
@@ -20,23 +24,50 @@ export function Templates({ id, applied, done }) {
   const all = useLoad((signal) => get("threshold-templates/", { page_size: 100 }, signal), []);
   const patient = useLoad((signal) => get(`patients/${id}/`, {}, signal), [id, applied.length]);
   const p = patient.data;
-  const proposed = all.data?.results.find((/** @type {any} */ template) => template.id === p?.proposed_template);
+  const open = all.data?.results.filter((/** @type {any} */ template) => (p?.proposed_templates ?? []).includes(template.id)) ?? [];
+  const proposed = open.find((/** @type {any} */ template) => template.id === p?.proposed_template);
   return html`<div class="card">
     <h3>Templates</h3>
     ${p?.needs_thresholds && html`<p class="notice warning" role="status"><strong>Needs thresholds.</strong> The practice’s defaults are for
       adults. Until thresholds are set, only values that are dangerous at every age raise an alert.</p>`}
-    ${proposed && html`<p class="notice" role="status"><strong>${proposed.name}</strong> matches the diagnoses and
-      age: ${boundsInWords(proposed.thresholds)}. Sources: ${proposed.sources.join("; ")}.</p>`}
+    ${open.map((/** @type {any} */ template) => html`<${Proposal} key=${template.id} id=${id} template=${template}
+      provisional=${(p?.provisional ?? []).filter((/** @type {any} */ bound) => bound.template_id === template.id)} decideBy=${p?.decide_by}
+      done=${() => { patient.reload(); done(); }} />`)}
     ${applied.length > 0
       && html`<p class="soft">Applied: ${applied.map((one) => `${one.name}, version ${one.version}, on ${dateTime(one.at)}${one.by
       ? ` by ${one.by}` : ""}`).join("; ")}.</p>`}
     ${can("changeThresholds")
       && html`<${Loaded} from=${all}>${(data) => html`<${Form} submit="Apply template" send=${(values) =>
-      post(`patients/${id}/vital-config/apply-template/`, { template_id: Number(values.template_id), reason: values.reason })}
+      post(`patients/${id}/vital-config/apply-template/`, { template_id: Number(values.template_id), reason: values.reason,
+        ...values.loosen && { loosen: true } })}
       done=${() => { toast("Template applied."); done(); }}>${(errors) => html`
       <${Field} label="Template" name="template_id" kind="select" value=${String(proposed?.id ?? data.results[0]?.id ?? "")}
         options=${data.results.map((template) => [String(template.id), nameOf(template)])}
         hint="Replaces this patient’s thresholds for the measures in the template." errors=${errors} />
-      <${Field} label="Reason, if other than the template" name="reason" maxlength="500" errors=${errors} />`}</${Form}>`}</${Loaded}>`}
+      <${Field} label="Reason, if other than the template" name="reason" maxlength="500" errors=${errors} />
+      ${Object.keys(errors).some((name) => name.includes(".")) && html`<${Field} label="Also loosen limits that a person set" name="loosen"
+        kind="checkbox" errors=${errors} />`}`}</${Form}>`}</${Loaded}>`}
+  </div>`;
+}
+
+/** A proposed template with what it has in force already, to apply or decline. @param {{id: string, template: any, provisional: any[],
+ *  decideBy: string | null, done: () => void}} props */
+function Proposal({ id, template, provisional, decideBy, done }) {
+  const [declining, setDeclining] = useState(false);
+  const strict = provisional.length > 0;
+  return html`<div class=${strict ? "notice warning" : "notice"}>
+    <p role="status"><strong>${template.name}</strong> matches the diagnoses and age: ${boundsInWords(template.thresholds)}.
+      Sources: ${template.sources.join("; ")}.</p>
+    ${strict && html`<p><strong>Provisional limits in force:</strong> ${provisionalInWords(provisional)}, because they are
+      stricter. Please decide${decideBy ? ` by ${dateTime(decideBy)}` : ""}.</p>`}
+    ${can("changeThresholds") && !declining && html`<p>
+      <${ActionButton} act=${() => post(`patients/${id}/vital-config/apply-template/`, { template_id: template.id })}
+        doneText="Template applied." done=${done}>Apply ${template.name}</${ActionButton}>
+      <button type="button" onClick=${() => setDeclining(true)}>Decline</button></p>`}
+    ${declining && html`<${Form} submit="Decline template" send=${(values) =>
+      post(`patients/${id}/vital-config/decline-template/`, { template_id: template.id, reason: values.decline_reason ?? "" })}
+      done=${() => { setDeclining(false); toast("Template declined."); done(); }}>${(errors) => html`
+      <${Field} label="Reason for declining" name="decline_reason" maxlength="500"
+        errors=${{ ...errors, decline_reason: errors.reason }} />`}</${Form}>`}
   </div>`;
 }

@@ -76,6 +76,8 @@ function BoundsForm({ id, bounds, propose, done }) {
     const changes = changesOf(bounds, values);
     return put(`patients/${id}/vital-config/`, { ...changes, reason: values.reason ?? "" });
   };
+  const isProvisional = (/** @type {string} */ group, /** @type {string} */ field) =>
+    bounds.provisional?.some((/** @type {any} */ bound) => bound.field === `${group}.${field}`);
   const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) =>
     html`<fieldset key=${group} disabled=${!mayChange}>
     <legend>${name}</legend>
@@ -83,7 +85,7 @@ function BoundsForm({ id, bounds, propose, done }) {
       onChange=${(event) => { setEnabled({ ...enabled, [group]: event.target.checked }); updatePreview(); }} errors=${errors} />
     <div class="fields" hidden=${!enabled[group]}>${inputs.map(([field, label]) => html`
       <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]}
-        onInput=${updatePreview} errors=${errors} />`)}</div>
+        hint=${isProvisional(group, field) ? "Provisional, from a proposed template" : ""} onInput=${updatePreview} errors=${errors} />`)}</div>
   </fieldset>`);
   return html`<div ref=${box}>
     <p class="hint">${bounds.is_default ? "Using practice defaults."

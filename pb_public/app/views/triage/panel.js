@@ -5,6 +5,7 @@ import { can } from "../../permissions.js";
 import { colleague } from "../../colleagues.js";
 import { saveDraft, useDraft } from "../../drafts.js";
 import { useKeys } from "../../keys.js";
+import { go } from "../../router.js";
 import { practice } from "../../session.js";
 import { scoreShare } from "../../ui/badge.js";
 import { Drawer } from "../../ui/drawer.js";
@@ -103,6 +104,9 @@ export function Panel({ row, at, count, work }) {
       <${Causes} causes=${causesOf(data?.alerts ?? [])} escalations=${data?.escalations ?? []} loading=${data === null} did=${work.doing}
         row=${row} again=${() => setRevision((n) => n + 1)} />
       <${LastNote} data=${data} />`}
+    ${row.provisional?.length > 0 && html`<p class="notice warning">A template is proposed, and its stricter limits are in force
+      until someone decides. <button type="button" class="link"
+        onClick=${() => go("patient", { id: row.patient_id, tab: "thresholds" })}>Decide</button></p>`}
     <details class="factors"><summary>Why ${row.risk_score}?</summary><ul>${row.risk_factors.map((factor) => html`<li key=${factor.factor}>
       <strong>${scoreShare(factor, row.risk_factors)}</strong> ${factor.detail}</li>`)}</ul></details>
     <p><${ZoneNote} /></p>
