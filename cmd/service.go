@@ -127,7 +127,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.dispatcher.Attach(app)
 	s.readings = ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
-		SendHeartRate: settings.FHIR.SendHeartRate, SendDevice: settings.FHIR.SendDevice,
+		SendHeartRate: settings.FHIR.SendHeartRate, SendDevice: settings.FHIR.SendDevice, SendInterpretation: settings.FHIR.SendInterpretation,
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
 		LateAfter:            settings.Clinical.LateReadingAfter, IrregularHeartbeats: settings.Clinical.IrregularHeartbeats,
 		Suspect:         vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},

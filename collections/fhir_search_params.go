@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -123,9 +124,29 @@ type ObservationCreator struct {
 
 // CreatorsOfObservations returns the creators of observations, by observation.
 func CreatorsOfObservations(app core.App, observationIDs []string) (map[string]ObservationCreator, error) {
-	found, err := queryAll[ObservationCreator](app, "find creators of observations", `SELECT a.resource_id, a.actor_type, a.actor_id, a.actor_name
+	return actorsOfObservations(app, observationIDs, "observation.create")
+}
+
+// ConfirmersOfObservations returns who confirmed observations, by observation. A measurement that was confirmed before it became an observation
+// has its creator.
+func ConfirmersOfObservations(app core.App, observationIDs []string) (map[string]ObservationCreator, error) {
+	if len(observationIDs) == 0 {
+		return nil, nil
+	}
+	created, err := CreatorsOfObservations(app, observationIDs)
+	if err != nil {
+		return nil, err
+	}
+	confirmed, err := actorsOfObservations(app, observationIDs, "observation.confirm")
+	maps.Copy(created, confirmed)
+	return created, err
+}
+
+func actorsOfObservations(app core.App, observationIDs []string, event string) (map[string]ObservationCreator, error) {
+	found, err := queryAll[ObservationCreator](app, "find actors of observations", `SELECT a.resource_id, a.actor_type, a.actor_id, a.actor_name
 		FROM json_each({:ids}) o CROSS JOIN audit_log a ON a.resource_id = o.value
-		WHERE a.resource_type = 'Observation' AND a.event = 'observation.create'`, dbx.Params{"ids": jsonList(observationIDs)})
+		WHERE a.resource_type = 'Observation' AND a.event = {:event}`,
+		dbx.Params{"ids": jsonList(observationIDs), "event": event})
 	creators := make(map[string]ObservationCreator, len(found))
 	for _, c := range found {
 		creators[c.Resource] = c

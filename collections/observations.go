@@ -36,7 +36,9 @@ const (
 	ObservationTransformedAt = "transformed_at"
 	ObservationReviewState   = "review_state"
 	ObservationConfirmedBy   = "confirmed_by"
-	ObservationConfirmedAt   = "confirmed_at"
+
+	ObservationEvaluatedBounds = "evaluated_bounds"
+	ObservationConfirmedAt     = "confirmed_at"
 )
 
 // FindObservation finds one observation by id.
@@ -340,6 +342,15 @@ func SetReview(tx core.App, id string, r ObservationReview, now time.Time) error
 func SetMeasuredAt(tx core.App, id string, at, now time.Time) error {
 	return update(tx, "correct the time of a reading", Observations, dbx.Params{ObservationMeasuredAt: Instant(at), ColumnUpdatedAt: Instant(now)},
 		dbx.HashExp{"id": id})
+}
+
+// SetEvaluatedBounds stores, sealed, the bounds by which an observation was evaluated.
+func SetEvaluatedBounds(tx core.App, id, bounds string) error {
+	sealed, err := Seal(bounds, Observations+"."+ObservationEvaluatedBounds, id)
+	if err != nil {
+		return err
+	}
+	return update(tx, "store evaluated bounds", Observations, dbx.Params{ObservationEvaluatedBounds: sealed}, dbx.HashExp{"id": id})
 }
 
 // IsNextSuspect reports whether the next measured reading of an observation's patient and kind is suspect.

@@ -28,8 +28,12 @@ type atTheEMR struct {
 	finished chan emr.Result
 }
 
-func newAtTheEMR(t *testing.T) *atTheEMR {
+func newAtTheEMR(t *testing.T, changes ...func(*ingest.Rules)) *atTheEMR {
 	t.Helper()
+	rules := ingest.Rules{PracticeZone: newYork, SendDevice: true}
+	for _, change := range changes {
+		change(&rules)
+	}
 	a := &atTheEMR{finished: make(chan emr.Result, 100)}
 	now := func() time.Time {
 		if a.clinic == nil {
@@ -61,7 +65,7 @@ func newAtTheEMR(t *testing.T) *atTheEMR {
 		e.Transmissions = emr.NewWorker(emr.WorkerOptions{
 			Finished: func(r emr.Result) { a.finished <- r },
 			EMR:      client, Schedule: emr.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
-			Load: ingest.NewReadingStore(ingest.Rules{PracticeZone: newYork, SendDevice: true}).LoadFHIR,
+			Load: ingest.NewReadingStore(rules).LoadFHIR,
 			Log:  slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
 		})
 		a.worker, e.Monitor = e.Transmissions, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))

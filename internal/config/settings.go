@@ -134,6 +134,7 @@ type FHIR struct {
 	AutoTransform       bool          `env:"FHIR_AUTO_TRANSFORM" envDefault:"true" doc:"create the FHIR form of every observation when it is stored"`
 	ConditionalCreate   bool          `env:"FHIR_CONDITIONAL_CREATE" envDefault:"true" doc:"send If-None-Exist; turn off only for an EMR that rejects it"`
 	SendDevice          bool          `env:"FHIR_SEND_DEVICE" envDefault:"true" doc:"include the measuring device as a Device resource inside its observations"`
+	SendInterpretation  bool          `env:"FHIR_SEND_INTERPRETATION" envDefault:"true" doc:"send the interpretation of each value (N, H, HH, L, LL) and its reference range, by the bounds at evaluation"`
 	SendHeartRate       bool          `env:"FHIR_SEND_HEART_RATE" envDefault:"false" doc:"also send a pulse as a separate heart rate observation"`
 	SendMeanPressure    bool          `env:"FHIR_SEND_MEAN_BLOOD_PRESSURE" envDefault:"false" doc:"send the mean blood pressure of each week, Monday to Sunday"`
 	ExportKeep          time.Duration `env:"FHIR_EXPORT_KEEP" envDefault:"24h" min:"1m" max:"720h" doc:"how long the files of a bulk export can be downloaded; then they are removed"`

@@ -105,6 +105,9 @@ type (
 		ValueBoolean         *bool     `json:"valueBoolean,omitempty"`
 		ValueInteger         *int      `json:"valueInteger,omitempty"`
 		DataAbsentReason     *concept  `json:"dataAbsentReason,omitempty"`
+
+		Interpretation []concept        `json:"interpretation,omitempty"`
+		ReferenceRange []referenceRange `json:"referenceRange,omitempty"`
 	}
 	observation struct {
 		ResourceType      string       `json:"resourceType"`
@@ -122,10 +125,13 @@ type (
 		Performer         []reference  `json:"performer,omitempty"`
 		ValueQuantity     *quantity    `json:"valueQuantity,omitempty"`
 		DataAbsentReason  *concept     `json:"dataAbsentReason,omitempty"`
+		Interpretation    []concept    `json:"interpretation,omitempty"`
 		Note              []annotation `json:"note,omitempty"`
 		Device            *reference   `json:"device,omitempty"`
-		DerivedFrom       []reference  `json:"derivedFrom,omitempty"`
-		Component         []component  `json:"component,omitempty"`
+
+		ReferenceRange []referenceRange `json:"referenceRange,omitempty"`
+		DerivedFrom    []reference      `json:"derivedFrom,omitempty"`
+		Component      []component      `json:"component,omitempty"`
 
 		byPatient bool // a portal user entered the values
 	}

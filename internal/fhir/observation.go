@@ -35,6 +35,8 @@ type StoredObservation struct {
 	Suspect bool
 	// DeviceError: a value is missing because the device reported an error.
 	DeviceError bool
+	// Bounds are those by which the values were evaluated, by parameter; nil omits interpretation and reference range.
+	Bounds map[string]vitals.Limits
 	// Version counts transforms from 1.
 	Version              int
 	CreatedAt, UpdatedAt time.Time
@@ -129,8 +131,9 @@ func buildObservation(s StoredObservation) (*observation, error) {
 		switch value := r.Value(p); {
 		case p == kind.FHIR.Value:
 			o.setValue(value, p.FHIR, absent)
+			o.setJudgment(s.judge(p, value))
 		case value != nil && p.FHIR != nil, slices.Contains(kind.Required, p):
-			o.addComponent(p.FHIR, value, absent)
+			o.addComponent(p.FHIR, value, absent, s.judge(p, value))
 		}
 	}
 	if o.ValueQuantity != nil {
@@ -171,10 +174,14 @@ func (o *observation) setValue(v *float64, in *vitals.Quantity, absent *concept)
 	o.ValueQuantity = quantityOf(*v, in)
 }
 
+func (o *observation) setJudgment(j judgment) {
+	o.Interpretation, o.ReferenceRange = j.interpretation, j.ranges
+}
+
 // addComponent adds a component with a value or the reason why it is absent.
 // Source: docs/decisions/fhir.md, "Missing values"; FHIR R4 vital signs, invariant vs-3.
-func (o *observation) addComponent(in *vitals.Quantity, v *float64, absent *concept) {
-	c := component{Code: concept{Coding: []coding{loinc(in.Code)}}}
+func (o *observation) addComponent(in *vitals.Quantity, v *float64, absent *concept, j judgment) {
+	c := component{Code: concept{Coding: []coding{loinc(in.Code)}}, Interpretation: j.interpretation, ReferenceRange: j.ranges}
 	if v == nil {
 		c.DataAbsentReason = absent
 	} else {
@@ -271,6 +278,7 @@ func DeliveredHeartRate(s StoredObservation, externalID string) Resource {
 	o.Identifier = []identifier{{uuidSystem, "urn:uuid:" + PartID(s.ID, HeartRatePart)}}
 	o.Code = concept{Coding: []coding{loinc(pulse.FHIR.Code)}}
 	o.ValueQuantity = quantityOf(*value, pulse.FHIR)
+	o.setJudgment(s.judge(pulse, value))
 	o.DerivedFrom = []reference{{Type: "Observation", Identifier: &identifier{uuidSystem, "urn:uuid:" + s.ID}}}
 	o.setDelivery(externalID, s)
 	return Resource{content: o}

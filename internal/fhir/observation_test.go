@@ -82,10 +82,29 @@ func cases() map[string]fhir.Resource {
 	got["body_temperature_full"], got["body_temperature_delivered"] = fhir.Observation(warm, patientName), fhir.DeliveredObservation(warm, externalID)
 	got["body_temperature_absent"] = fhir.Observation(stored(vitals.Reading{Kind: vitals.BodyTemperature}), patientName)
 	maps.Copy(got, originCases())
+	maps.Copy(got, interpretedCases())
 	for _, meal := range []string{"fasting", "before_meal", "after_meal", "bedtime", "random"} {
 		got["glucose_"+meal] = fhir.Observation(stored(glucose(112.5, meal, "")), patientName)
 	}
 	return got
+}
+
+// interpretedCases are readings with the bounds by which they were evaluated.
+func interpretedCases() map[string]fhir.Resource {
+	all := vitals.Limits{CriticalLow: new(80.0), Low: new(90.0), High: new(140.0), Critical: new(180.0)}
+	pressure := stored(vitals.Reading{Kind: vitals.BloodPressure, DeviceID: "BPM-1"}.With(vitals.Systolic, 140.0).With(vitals.Diastolic, 61.0).With(vitals.Pulse, 131.0))
+	pressure.Bounds = map[string]vitals.Limits{
+		"systolic": all, "diastolic": {Low: new(60.0), High: new(90.0)}, "pulse": {CriticalLow: new(40.0), Critical: new(130.0)},
+	}
+	oxygen := stored(vitals.Reading{Kind: vitals.PulseOximetry}.With(vitals.SpO2, 88.0).With(vitals.Pulse, 50.0))
+	oxygen.Bounds = map[string]vitals.Limits{"spo2": {CriticalLow: new(88.0), Low: new(92.0)}, "pulse": {Low: new(50.0), High: new(110.0)}}
+	sweet := stored(glucose(600, "fasting", ">"))
+	sweet.Bounds = map[string]vitals.Limits{"glucose": {High: new(250.0)}}
+	return map[string]fhir.Resource{
+		"interpreted_blood_pressure": fhir.Observation(pressure, patientName), "interpreted_blood_pressure_delivered": fhir.DeliveredObservation(pressure, externalID),
+		"interpreted_pulse_oximetry": fhir.Observation(oxygen, patientName), "interpreted_glucose": fhir.DeliveredObservation(sweet, externalID),
+		"interpreted_heart_rate": fhir.DeliveredHeartRate(pressure, externalID),
+	}
 }
 
 func TestGolden(t *testing.T) {

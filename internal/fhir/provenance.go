@@ -15,6 +15,9 @@ type Origin struct {
 	Device, DeviceID string
 	// Staff is the id of the Practitioner who entered the values; "" if unknown or hidden from the reader.
 	Staff string
+	// Verified: a person confirmed the values. Verifier is the id of the Practitioner; "" if unknown or hidden from the reader.
+	Verified bool
+	Verifier string
 	// Machine is the name of the machine client that sent the reading.
 	Machine string
 	// Practice is the name of the organization for which staff and devices act.
@@ -45,6 +48,7 @@ var (
 	author      = agentType("author", "Author")
 	transmitter = concept{Coding: []coding{{"http://hl7.org/fhir/us/core/CodeSystem/us-core-provenance-participant-type", "transmitter", "Transmitter"}}}
 	assembler   = agentType("assembler", "Assembler")
+	verifier    = agentType("verifier", "Verifier")
 )
 
 func agentType(code, display string) concept {
@@ -74,14 +78,19 @@ func Provenance(o Origin) Resource {
 	default:
 		r.Agent = []provenanceAgent{{author, o.device(), practice}, {transmitter, reference{Type: "Device", Display: "Device gateway"}, practice}}
 	}
+	if o.Verified {
+		r.Agent = append(r.Agent, provenanceAgent{verifier, staffReference(o.Verifier), practice})
+	}
 	return withVersion(&r, &r.Meta, o.UpdatedAt)
 }
 
-func (o Origin) staff() reference {
-	if o.Staff == "" {
+func (o Origin) staff() reference { return staffReference(o.Staff) }
+
+func staffReference(id string) reference {
+	if id == "" {
 		return reference{Type: "Practitioner", Display: "Staff"}
 	}
-	return reference{Reference: "Practitioner/" + o.Staff}
+	return reference{Reference: "Practitioner/" + id}
 }
 
 func (o Origin) machine() reference {

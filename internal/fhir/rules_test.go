@@ -69,13 +69,15 @@ func checkCoding(path string, node map[string]any, complain func(path, what stri
 		return
 	}
 	known := map[string][]string{
-		"http://terminology.hl7.org/CodeSystem/observation-category": {"vital-signs", "laboratory"},
-		"http://terminology.hl7.org/CodeSystem/data-absent-reason":   {"unknown", "error"},
-		"http://terminology.hl7.org/CodeSystem/v3-ObservationValue":  {"DEVRPT", "HCPRPT", "PATRPT"},
-		"http://snomed.info/sct":                                     {"258057004", "19892000", "448703006", "337414009", "27991004", "246432004"},
-		"urn:iso:std:iso:11073:10101":                                {"8417864", "8417868", "8417872", "8417876", "8417880"},
-		"http://terminology.hl7.org/CodeSystem/ASN1ToHL7":            {"8410608.2"},
-		"http://unitsofmeasure.org":                                  {"mm[Hg]", "/min", "kg", "%", "mg/dL", "Cel"},
+		"http://terminology.hl7.org/CodeSystem/observation-category":         {"vital-signs", "laboratory"},
+		"http://terminology.hl7.org/CodeSystem/data-absent-reason":           {"unknown", "error"},
+		"http://terminology.hl7.org/CodeSystem/v3-ObservationValue":          {"DEVRPT", "HCPRPT", "PATRPT"},
+		"http://terminology.hl7.org/CodeSystem/v3-ObservationInterpretation": {"N", "H", "HH", "L", "LL"},
+		"http://terminology.hl7.org/CodeSystem/referencerange-meaning":       {"normal"},
+		"http://snomed.info/sct":                          {"258057004", "19892000", "448703006", "337414009", "27991004", "246432004"},
+		"urn:iso:std:iso:11073:10101":                     {"8417864", "8417868", "8417872", "8417876", "8417880"},
+		"http://terminology.hl7.org/CodeSystem/ASN1ToHL7": {"8410608.2"},
+		"http://unitsofmeasure.org":                       {"mm[Hg]", "/min", "kg", "%", "mg/dL", "Cel"},
 	}
 	system, _ := node["system"].(string)
 	if codes, ok := known[system]; ok {

@@ -7,6 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fhir"
@@ -42,21 +43,40 @@ func renderProvenances(e *Engine, app core.App, records []*core.Record, r Reader
 	if err != nil {
 		return nil, err
 	}
-	var withCreator []string // readings with a creator beyond the origin
+	var withCreator, confirmed []string // readings with a creator beyond the origin, and those that a person confirmed
 	for _, o := range readings {
 		if o.Origin == vitals.OriginStaff || o.Origin == vitals.OriginMachine {
 			withCreator = append(withCreator, o.ID)
+		}
+		if isVerified(o) {
+			confirmed = append(confirmed, o.ID)
 		}
 	}
 	creators, err := collections.CreatorsOfObservations(app, withCreator)
 	if err != nil {
 		return nil, err
 	}
+	confirmers, err := collections.ConfirmersOfObservations(app, confirmed)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]Row, len(readings))
 	for i, o := range readings {
-		rows[i] = Row{ID: o.ID, PatientID: o.PatientID, Resource: fhir.Provenance(e.originOf(o, c, creators[o.ID], r))}
+		origin := e.originOf(o, c, creators[o.ID], r)
+		if by := confirmers[o.ID]; isVerified(o) {
+			origin.Verified = true
+			if by.ActorType == string(audit.ByUser) && r.Role != authz.Patient {
+				origin.Verifier = by.ActorID
+			}
+		}
+		rows[i] = Row{ID: o.ID, PatientID: o.PatientID, Resource: fhir.Provenance(origin)}
 	}
 	return rows, nil
+}
+
+// isVerified reports whether a person, and not a second reading, confirmed the values.
+func isVerified(o ingest.Observation) bool {
+	return o.Review == ingest.Confirmed && o.ConfirmedBy != alerts.System
 }
 
 func (e *Engine) originOf(o ingest.Observation, c readingContext, by collections.ObservationCreator, r Reader) fhir.Origin {

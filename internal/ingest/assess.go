@@ -56,8 +56,9 @@ type Rules struct {
 	ConfirmReadings time.Duration
 	// WarningPush is the practice's choice of the warnings that are pushed.
 	WarningPush alerts.WarningPush
-	// SendHeartRate sends a pulse to the EMR as an observation of its own as well; SendDevice adds the device's data.
-	SendHeartRate, SendDevice bool
+	// SendHeartRate sends a pulse to the EMR as an observation of its own as well; SendDevice adds the device's data, and SendInterpretation
+	// whether a value is in its reference range.
+	SendHeartRate, SendDevice, SendInterpretation bool
 }
 
 // Effects are the decided, not yet written consequences of one stored reading.
@@ -88,6 +89,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	snapshot := s.Snapshot
 	snapshot.Thresholds = snapshot.Thresholds.In(s.PatientZone)
 	values := o.valuesToEvaluate()
+	o.Bounds = o.Bounds.With(alerts.BoundsFor(values, snapshot.Thresholds))
 	findings := alerts.Evaluate(values, snapshot.Thresholds, snapshot.Baseline)
 	effects := Effects{
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,

@@ -24,6 +24,7 @@ func apply(tx core.App, b *writeBatch, e Effects, by audit.Actor, now time.Time)
 			return Outcome{}, err
 		}
 	}
+	b.bounds = append(b.bounds, e.Observation)
 	if e.Observation.addition != nil { // counted when it was stored
 		a.outcome.Merged = true
 		return a.outcome, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -33,9 +34,11 @@ type Observation struct {
 	FHIRVersion   int
 	TransformedAt time.Time
 	EMRResourceID string
-	ProcessingMS  float64
-	CreatedAt     time.Time
-	UpdatedAt     time.Time
+	// Bounds are those by which its values were evaluated; nil for a reading that was not, or before they were stored.
+	Bounds       alerts.EvaluatedBounds
+	ProcessingMS float64
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
 
 	readingKey, gatewayKey string
 	// partial: other parts of the reading may arrive separately. addition is the part that was just merged.
@@ -72,9 +75,9 @@ func ObservationFromRecord(record *core.Record) Observation {
 		EnteredInError: record.GetString("status") == collections.StatusEnteredInError,
 		FHIRStatus:     record.GetString("fhir_status"), FHIRVersion: record.GetInt("fhir_version"),
 		TransformedAt: collections.ParseInstant(record.GetString("transformed_at")),
-		EMRResourceID: record.GetString("emr_resource_id"),
-		CreatedAt:     collections.ParseInstant(record.GetString("created_at")),
-		UpdatedAt:     collections.ParseInstant(record.GetString("updated_at")),
+		EMRResourceID: record.GetString("emr_resource_id"), Bounds: alerts.ParseEvaluatedBounds(record.GetString(collections.ObservationEvaluatedBounds)),
+		CreatedAt: collections.ParseInstant(record.GetString("created_at")),
+		UpdatedAt: collections.ParseInstant(record.GetString("updated_at")),
 	}
 }
 
@@ -149,7 +152,7 @@ func (o Observation) columns() dbx.Params {
 func (o Observation) FHIR() fhir.StoredObservation {
 	return fhir.StoredObservation{
 		ID: o.ID, PatientID: o.PatientID, Reading: o.Reading, Origin: o.Origin, EnteredInError: o.EnteredInError, Suspect: o.Review == Suspect,
-		Version: o.FHIRVersion, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
+		Bounds: o.Bounds, Version: o.FHIRVersion, CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 	}
 }
 
@@ -178,6 +181,9 @@ func (e *ReadingStore) LoadFHIR(app core.App, id string) (fhir.StoredObservation
 		return fhir.StoredObservation{}, err
 	}
 	stored, deviceID := o.FHIR(), ""
+	if !e.rules.SendInterpretation {
+		stored.Bounds = nil
+	}
 	if e.rules.SendDevice {
 		deviceID = o.Reading.DeviceID
 	}

@@ -19,6 +19,7 @@ type writeBatch struct {
 	days       map[patientDay]dayCount
 	totals     map[dayTotal]int
 	processing []Outcome
+	bounds     []Observation // evaluated readings
 }
 
 func newWriteBatch(tx core.App) (*writeBatch, error) {
@@ -61,12 +62,29 @@ func (b *writeBatch) auditAlert(event audit.Event, by audit.Actor, alertID, pati
 	}, now)
 }
 
+// storeBounds stores the bounds by which the readings were evaluated.
+func (b *writeBatch) storeBounds(tx core.App) error {
+	for _, o := range b.bounds {
+		text, err := o.Bounds.Encode()
+		if err == nil && text != "" {
+			err = collections.SetEvaluatedBounds(tx, o.ID, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // store writes all collected rows, last in the transaction.
 func (b *writeBatch) store(tx core.App) error {
 	if err := b.trail.Store(); err != nil {
 		return err
 	}
 	if err := b.queue.Store(tx); err != nil {
+		return err
+	}
+	if err := b.storeBounds(tx); err != nil {
 		return err
 	}
 	if err := storeDays(tx, b.days); err != nil {
