@@ -78,7 +78,7 @@ func TestDefaults(t *testing.T) {
 			Timeout:     15 * time.Second, DisableAfter: 120 * time.Hour,
 		}, s.Webhooks),
 		"devices": cmp.Diff(config.Devices{ManagedMode: true, DeliveryWorkingDays: 5}, s.Devices),
-		"fhir":    cmp.Diff(config.FHIR{AutoTransform: true, ConditionalCreate: true, SendDevice: true, ExportKeep: 24 * time.Hour, ProcessPendingLimit: 100}, s.FHIR),
+		"fhir":    cmp.Diff(config.FHIR{AutoTransform: true, ConditionalCreate: true, SendDevice: true, SendInterpretation: true, ExportKeep: 24 * time.Hour, ProcessPendingLimit: 100}, s.FHIR),
 	} {
 		if difference != "" {
 			t.Errorf("%s: %s", name, difference)
