@@ -16,7 +16,7 @@ type EvaluatedBounds map[string]vitals.Limits
 func BoundsFor(r vitals.Reading, t Thresholds) EvaluatedBounds {
 	bounds := EvaluatedBounds{}
 	for _, p := range vitals.Watched {
-		if limits := t.Of(p); r.Value(p) != nil && p.Change == nil && limits != (vitals.Limits{}) {
+		if limits := t.Of(p).At(r.Qualifier(vitals.MealContext)); r.Value(p) != nil && p.Change == nil && limits != (vitals.Limits{}) {
 			bounds[p.Name] = limits
 		}
 	}
@@ -30,7 +30,7 @@ func (b EvaluatedBounds) With(later EvaluatedBounds) EvaluatedBounds {
 	return all
 }
 
-// storedLimits is the stored form of [vitals.Limits].
+// storedLimits is the stored form of [vitals.Limits], in which the bound of fasting values has its place.
 type storedLimits struct {
 	CriticalLow *float64 `json:"critical_low,omitempty"`
 	Low         *float64 `json:"low,omitempty"`
@@ -45,7 +45,7 @@ func (b EvaluatedBounds) Encode() (string, error) {
 	}
 	stored := map[string]storedLimits{}
 	for name, limits := range b {
-		stored[name] = storedLimits(limits)
+		stored[name] = storedLimits{limits.CriticalLow, limits.Low, limits.High, limits.Critical}
 	}
 	text, err := json.Marshal(stored)
 	if err != nil {
@@ -62,7 +62,7 @@ func ParseEvaluatedBounds(text string) EvaluatedBounds {
 	}
 	bounds := EvaluatedBounds{}
 	for name, limits := range stored {
-		bounds[name] = vitals.Limits(limits)
+		bounds[name] = vitals.Limits{CriticalLow: limits.CriticalLow, Low: limits.Low, High: limits.High, Critical: limits.Critical}
 	}
 	return bounds
 }

@@ -165,7 +165,7 @@ func worstValuesOf(tx core.App, patientID, alertType string, covered []collectio
 			for _, critical := range c.InForce.criticalValue(p, *value) {
 				found = addWorst(found, critical.WorstValue)
 			}
-			for _, warning := range c.InForce.warningValue(p, *value) {
+			for _, warning := range c.InForce.warningValue(p, *value, record.GetString(vitals.MealContext.Name)) {
 				warning.Warning = true
 				found = addWorst(found, warning.WorstValue)
 			}

@@ -25,16 +25,16 @@ func warningValues(f Finding, r vitals.Reading, t Thresholds) (list []warningVal
 		}
 		for _, p := range group {
 			if value := r.Value(p); value != nil {
-				list = append(list, t.warningValue(p, *value)...)
+				list = append(list, t.warningValue(p, *value, r.Qualifier(vitals.MealContext))...)
 			}
 		}
 	}
 	return list
 }
 
-// warningValue returns the value if it is at or beyond a warning bound only, otherwise nothing.
-func (t Thresholds) warningValue(p *vitals.Parameter, value float64) []warningValue {
-	limits := t.Of(p)
+// warningValue returns the value, with its meal marker, if it is at or beyond a warning bound only, otherwise nothing.
+func (t Thresholds) warningValue(p *vitals.Parameter, value float64, meal string) []warningValue {
+	limits := t.Of(p).At(meal)
 	if len(t.criticalValue(p, value)) > 0 {
 		return nil
 	}

@@ -57,6 +57,9 @@ func NewSheet(title string, now time.Time, foot func(s *Sheet, page int)) *Sheet
 	return s
 }
 
+// AddPage starts another page; its top is below the margin.
+func (s *Sheet) AddPage() { s.pdf.AddPage() }
+
 // HasMissingGlyphs reports whether letters were replaced by boxes.
 func (s *Sheet) HasMissingGlyphs() bool { return s.missingGlyphs }
 

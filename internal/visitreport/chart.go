@@ -3,7 +3,6 @@ package visitreport
 import (
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/pdf"
@@ -12,6 +11,7 @@ import (
 
 const (
 	chartTall  = 53.0
+	secondTall = 30.0
 	labelsWide = 27.0 // next to the chart
 	scaleWide  = 9.0
 	// gapDays without a reading break the line. Up to maxRings readings are drawn as rings.
@@ -36,7 +36,7 @@ func (p plot) of(value float64) float64 {
 }
 
 // chart draws both pressures on one axis, each with its range.
-func (r *Report) chart(s *pdf.Sheet, y float64) float64 {
+func (r *Report) chart(s *pdf.Sheet, y, tall float64) float64 {
 	y = r.heading(s, left, y, wide, "Blood pressure, mmHg", "")
 	var pressures []Point
 	for _, p := range r.points {
@@ -48,7 +48,7 @@ func (r *Report) chart(s *pdf.Sheet, y float64) float64 {
 		s.Text(left, y+6, plain, fmt.Sprintf("No blood pressure was measured in these %d days.", r.request.Days))
 		return y + 8
 	}
-	p := r.plotOf(s, y+3, pressures)
+	p := r.plotOf(s, y+3, tall, pressures)
 	r.bands(p)
 	r.scale(p)
 	for _, line := range []struct {
@@ -64,8 +64,8 @@ func (r *Report) chart(s *pdf.Sheet, y float64) float64 {
 	return y
 }
 
-func (r *Report) plotOf(s *pdf.Sheet, y float64, points []Point) plot {
-	p := plot{s: s, x: left + scaleWide, y: y, w: wide - scaleWide - labelsWide, h: chartTall, from: r.from, to: r.now.In(r.zone).Add(12 * time.Hour)}
+func (r *Report) plotOf(s *pdf.Sheet, y, tall float64, points []Point) plot {
+	p := plot{s: s, x: left + scaleWide, y: y, w: wide - scaleWide - labelsWide, h: tall, from: r.from, to: r.now.In(r.zone).Add(12 * time.Hour)}
 	p.low, p.high = math.Inf(1), math.Inf(-1)
 	take := func(value float64) { p.low, p.high = min(p.low, value), max(p.high, value) }
 	for _, point := range points {
@@ -96,39 +96,29 @@ func (r *Report) bands(p plot) {
 	}
 	band(lowest, systolic.High, pdf.InRange)
 	band(diastolic.Low, diastolic.High, pdf.InRange2)
-	type named struct {
-		value  *float64
-		text   string
-		shape  pdf.Shape
-		ink    pdf.Ink
-		dashes []float64
-	}
-	labeled := []float64{}
-	for _, bound := range []named{
-		{systolic.Critical, "systolic", pdf.Triangle, pdf.Red, []float64{1.6, 1}},
-		{diastolic.Critical, "diastolic", pdf.Triangle, pdf.Red, []float64{0.5, 0.9}},
-		{systolic.High, "systolic", pdf.Diamond, pdf.Amber, nil},
-		{diastolic.High, "diastolic", pdf.Diamond, pdf.Amber, nil},
-	} {
-		if bound.value == nil || *bound.value < p.low || *bound.value > p.high {
-			continue
+	var lines []chartLimit
+	add := func(value *float64, text string, shape pdf.Shape, ink pdf.Ink, dashes ...float64) {
+		if value != nil {
+			lines = append(lines, chartLimit{*value, text + " " + vitals.FormatNumber(*value), shape, ink, dashes})
 		}
-		y := p.of(*bound.value)
-		p.s.Rule(p.x, y, p.x+p.w, y, 0.25, map[bool]pdf.Ink{true: bound.ink, false: pdf.LightGray}[bound.dashes != nil], bound.dashes...)
-		if slices.ContainsFunc(labeled, func(other float64) bool { return math.Abs(other-y) < 3.2 }) {
-			continue
-		}
-		labeled = append(labeled, y)
-		p.s.Mark(bound.shape, p.x+p.w+3, y, 1.2, bound.ink)
-		p.s.Text(p.x+p.w+5.5, y+1, pdf.Type{Size: 7.6, Ink: bound.ink}, bound.text+" "+vitals.FormatNumber(*bound.value))
 	}
+	add(systolic.Critical, "systolic", pdf.Triangle, pdf.Red, 1.6, 1)
+	add(diastolic.Critical, "diastolic", pdf.Triangle, pdf.Red, 0.5, 0.9)
+	add(systolic.High, "systolic", pdf.Diamond, pdf.Amber)
+	add(diastolic.High, "diastolic", pdf.Diamond, pdf.Amber)
+	drawLimits(p, lines)
 }
 
-// scale draws the value labels, and a vertical line with a date per week.
+// scale draws the value labels and the dates.
 func (r *Report) scale(p plot) {
 	for value := math.Ceil(p.low/20) * 20; value <= p.high; value += 20 {
 		p.s.Text(p.x-2, p.of(value)+1, rightAligned(small), formatWhole(value))
 	}
+	r.dates(p)
+}
+
+// dates draws a vertical line with a date per week.
+func (r *Report) dates(p plot) {
 	every := 7
 	if r.request.Days > 45 {
 		every = 14
@@ -146,7 +136,6 @@ func (r *Report) scale(p plot) {
 
 // line connects the readings of one pressure; a gap in the data is a gap in the line.
 func (r *Report) line(p plot, points []Point, of *vitals.Parameter, ink pdf.Ink) {
-	limits := r.bounds.Of(of)
 	var before *Point
 	for i := range points {
 		point := &points[i]
@@ -160,7 +149,7 @@ func (r *Report) line(p plot, points []Point, of *vitals.Parameter, ink pdf.Ink)
 	}
 	for _, point := range points {
 		x, y := p.at(point.At), p.of(*point.Reading.Value(of))
-		switch outside := levelIn(*point.Reading.Value(of), limits); {
+		switch outside := levelIn(*point.Reading.Value(of), r.boundsAt(of, point.Reading)); {
 		case point.Suspect:
 			p.s.Mark(pdf.Question, x, y, 1.2, ink)
 		case outside == levelCritical:

@@ -28,12 +28,19 @@ type Finding struct {
 
 // findings returns the summary at the top of the report. It compares numbers and makes no diagnosis.
 func (r *Report) findings() (f Finding) {
-	f.Headline = r.headline()
 	var words []string
 	add := func(sentence string) {
 		if sentence != "" {
 			words = append(words, sentence)
 		}
+	}
+	subject := r.subject()
+	f.Headline = r.control(subject)
+	switch {
+	case f.Headline == "":
+		f.Headline = r.headline()
+	case subject == vitals.BloodPressure:
+		add(r.headline())
 	}
 	add(r.means())
 	critical := r.criticalReadings(7)

@@ -38,9 +38,23 @@ func (r *Report) PDF() ([]byte, error) {
 	y := r.top(s)
 	y = r.patientBlock(s, y)
 	y = r.finding(s, y)
-	y = r.chart(s, y+6.5)
-	y = r.table(s, y+5.5)
-	r.visitNotes(s, max(visitTop, r.twoColumns(s, y+6)+7))
+	subject := r.subject()
+	y = r.kindChart(s, subject, y+6.5, chartTall)
+	if subject == vitals.BloodGlucose {
+		y = r.glucoseTable(s, y+5.5)
+	}
+	if _, measured := r.pressure(MaxDays); measured || subject == vitals.BloodPressure {
+		y = r.table(s, y+5.5)
+	}
+	y, rest := r.twoColumns(s, y+6)
+	if second, ok := r.secondChart(subject); ok && y+secondTall+22 < visitTop {
+		y = r.kindChart(s, second, y+8, secondTall)
+	}
+	r.visitNotes(s, min(y+7, visitTop))
+	for !rest.isEmpty() {
+		s.AddPage()
+		r.continued(s, &rest)
+	}
 	return s.Bytes()
 }
 
@@ -136,7 +150,7 @@ func (r *Report) excludedText() string {
 func (r *Report) finding(s *pdf.Sheet, y float64) float64 {
 	f := r.findings()
 	y += 3.5
-	lines := s.Lines(wide-9, 3, plain, f.Text)
+	lines := s.Lines(wide-9, maxLines, plain, f.Text)
 	height := 7.5 + float64(len(lines))*lineStep
 	s.Frame(left, y, wide, height, 0.4, pdf.Black)
 	x := left + 4.0
@@ -215,47 +229,12 @@ func (r *Report) sign(s *pdf.Sheet, l level, x, y float64) {
 	}
 }
 
-// twoColumns draws critical readings and notes on the left, other readings on the right.
-func (r *Report) twoColumns(s *pdf.Sheet, y float64) (end float64) {
+// twoColumns draws critical readings and notes on the left, other readings on the right. It returns where the longer one ends, and what needs
+// another page.
+func (r *Report) twoColumns(s *pdf.Sheet, y float64) (end float64, rest entries) {
 	half := (wide - gutter) * 0.55
-	r.criticalsAndNotes(s, y, half)
-	return r.otherReadings(s, left+half+gutter, y, wide-half-gutter)
-}
-
-func (r *Report) criticalsAndNotes(s *pdf.Sheet, y, width float64) {
-	const bottom = visitTop - 9
-	at := r.heading(s, left, y, width, "Critical readings and what was done", "")
-	room := at + (bottom-at)*0.55
-	if len(r.notes) == 0 {
-		room = bottom - 14
-	}
-	listed := 0
-	for _, c := range r.criticals {
-		lines := s.Lines(width-47, 3, plain, c.Action.Reveal())
-		if at+float64(len(lines))*lineStep+1.8 > room {
-			break
-		}
-		s.Text(left, at+lineStep, plain, formatStamp(c.At))
-		s.Mark(pdf.Triangle, left+25.5, at+lineStep-1.1, 1.2, pdf.Red)
-		s.TruncatedText(left+28, at+lineStep, 18, strong, c.Value)
-		at = r.paragraph(s, left+47, at, lines)
-		s.Rule(left, at+0.3, left+width, at+0.3, 0.15, pdf.LightGray)
-		listed++
-	}
-	at = r.overflowNote(s, at, listed, len(r.criticals)+r.criticalsOmitted, "None in these days.")
-	at = r.heading(s, left, at+6.5, width, "Calls and notes", map[bool]string{true: "by " + r.request.MadeBy.Reveal() + " only", false: ""}[r.request.NotesOf != ""])
-	listed = 0
-	for _, n := range r.notes {
-		lines := s.Lines(width-17, 2, plain, n.By+": "+n.Text.Reveal())
-		if at+float64(len(lines))*lineStep+1.8 > bottom {
-			break
-		}
-		s.Text(left, at+lineStep, plain, n.At.Format("Jan 2"))
-		at = r.paragraph(s, left+17, at, lines)
-		s.Rule(left, at+0.3, left+width, at+0.3, 0.15, pdf.LightGray)
-		listed++
-	}
-	r.overflowNote(s, at, listed, len(r.notes), "None in these days.")
+	end, rest = r.criticalsAndNotes(s, y, half)
+	return max(end, r.otherReadings(s, left+half+gutter, y, wide-half-gutter)), rest
 }
 
 func (r *Report) paragraph(s *pdf.Sheet, x, y float64, lines []string) float64 {
@@ -264,19 +243,6 @@ func (r *Report) paragraph(s *pdf.Sheet, x, y float64, lines []string) float64 {
 		s.Text(x, y, plain, line)
 	}
 	return y + 1.2
-}
-
-// overflowNote states how many entries did not fit.
-func (r *Report) overflowNote(s *pdf.Sheet, y float64, listed, all int, none string) float64 {
-	switch {
-	case all == 0:
-		s.Text(left, y+lineStep, small, none)
-		return y + lineStep
-	case all > listed:
-		s.Text(left, y+3.8, small, fmt.Sprintf("%d more in the chart.", all-listed))
-		return y + 3.8
-	}
-	return y
 }
 
 func (r *Report) otherReadings(s *pdf.Sheet, x, y, width float64) (end float64) {
@@ -305,7 +271,7 @@ func (r *Report) otherReadings(s *pdf.Sheet, x, y, width float64) (end float64) 
 		y += lineStep
 		s.Text(x, y, small, "None.")
 	}
-	return r.limits(s, x, y+7, width)
+	return r.weightLimits(s, x, r.limits(s, x, y+7, width), width)
 }
 
 func subscript(label string) string { return strings.ReplaceAll(label, "SpO2", "SpO₂") }
@@ -365,7 +331,32 @@ func (r *Report) limits(s *pdf.Sheet, x, y, width float64) (end float64) {
 	return y
 }
 
-// visitNotes draws empty lines for notes at the visit: three, or two on a full sheet.
+// weightLimits states the limits of changes of the weight, which is measured.
+func (r *Report) weightLimits(s *pdf.Sheet, x, y, width float64) (end float64) {
+	p := vitals.WeightKg
+	rule, units := r.bounds.Change(p), r.request.Units
+	if r.last(p) == nil {
+		return y
+	}
+	var words []string
+	add := func(bound *float64, format string) {
+		if bound != nil {
+			words = append(words, fmt.Sprintf(format, vitals.FormatNumber(units.limitOfChange(*bound))))
+		}
+	}
+	add(rule.Daily, "gain of %s in 1 day")
+	add(rule.Change, "change of %s in "+fmt.Sprint(rule.WindowDays)+" days")
+	add(rule.CriticalChange, "critical gain of %s")
+	if rule.Target != nil {
+		words = append(words, "target "+units.number(p, *rule.Target))
+		add(rule.Over, "%s over target")
+	} else {
+		words = append(words, "no target")
+	}
+	return r.paragraph(s, x, y+0.6, s.Lines(width, maxLines, plain, "Weight, "+units.unit(p)+": "+strings.Join(words, "; ")+"."))
+}
+
+// visitNotes draws empty lines for notes at the visit in the rest of the page.
 func (r *Report) visitNotes(s *pdf.Sheet, y float64) {
 	y = r.heading(s, left, y, wide, "At the visit", "")
 	for y += 7.4; y < footAt-4.5; y += 7.4 {

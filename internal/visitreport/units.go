@@ -38,6 +38,25 @@ func (u Units) value(p *vitals.Parameter, value float64) string {
 	return u.number(p, value) + " " + u.unit(p)
 }
 
+// limitOfChange converts the limit of a difference of weights, without rounding kilograms.
+func (u Units) limitOfChange(kg float64) float64 {
+	if u.Pounds {
+		return vitals.PoundsFromKg(kg)
+	}
+	return kg
+}
+
+// difference converts a difference of values.
+func (u Units) difference(p *vitals.Parameter, by float64) float64 {
+	switch {
+	case p == vitals.WeightKg:
+		return u.weightChange(by)
+	case p == vitals.TemperatureC && u.Fahrenheit:
+		return math.Round(by*18) / 10
+	}
+	return by
+}
+
 // weightChange converts a difference of weights, to a tenth.
 func (u Units) weightChange(kg float64) float64 {
 	if u.Pounds {

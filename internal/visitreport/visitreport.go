@@ -1,4 +1,4 @@
-// Package visitreport makes the report for a visit: one sheet, readable in black and white, with the summary of a patient's readings, the
+// Package visitreport makes the report for a visit: a sheet, readable in black and white, with the summary of a patient's readings, the
 // response to the critical ones, and what was excluded. It states measurements and makes no diagnosis. Callers decide who may read it. The
 // rules are in docs/decisions/observations.md, "Report for a visit".
 package visitreport
@@ -214,10 +214,14 @@ func (g *builder) valueOf(alert *collections.Alert) string {
 	}
 	for _, p := range vitals.Parameters {
 		if p.Name == alert.Parameter() || p.Group == alert.Type() {
-			if value := alert.Value(); value != nil && p.Change == nil {
-				return p.Label + " " + g.request.Units.value(p, *value)
+			value := alert.Value()
+			switch {
+			case value == nil:
+				return p.Label
+			case p.Change != nil:
+				return p.Label + " " + formatSigned(g.request.Units.weightChange(*value)) + " " + g.request.Units.unit(p)
 			}
-			return p.Label
+			return p.Label + " " + g.request.Units.value(p, *value)
 		}
 	}
 	return alert.Type()
