@@ -93,7 +93,7 @@ func (r EarlyWarningRules) points(p *vitals.Parameter, value float64) (points in
 
 // alone reports whether a single extreme value calls for a clinician: it raised no critical alert, and no bounds of the patient's own allow it.
 func (r EarlyWarningRules) alone(v ScoredValue) bool {
-	level, _, _ := breach(v.Of, v.Value, r.InForce.Of(v.Of))
+	level, _, _ := breach(v.Of, v.Value, "", r.InForce.Of(v.Of))
 	return level == Warning || level == "" && !r.Own.IsConfigured(v.Of.Group)
 }
 

@@ -219,7 +219,7 @@ func (t Thresholds) isAbout(bound ProvisionalBound, r vitals.Reading, group []*v
 		if value == nil {
 			continue
 		}
-		level, threshold, _ := breach(p, *value, t.Of(p))
+		level, threshold, _ := breach(p, *value, "", t.Of(p))
 		isLow := bound.Field == p.Group+"."+p.Prefix+string(vitals.CriticalLow)
 		if level == "" || !isLow && bound.Field != p.Group+"."+p.Prefix+string(vitals.Critical) {
 			continue

@@ -55,8 +55,8 @@ type Draft struct {
 	// Late: the reading arrived long after it was measured. Superseded: a newer one of its kind was stored first, so the alert is closed at
 	// once.
 	Late, Superseded bool
-	// Urgent: a late critical alert opens an escalation all the same.
-	Urgent bool
+	// EscalatesLate: a late critical alert opens an escalation all the same.
+	EscalatesLate bool
 	// TimeInDoubt: the reading is dated by receipt, and no other reading ends the alert.
 	TimeInDoubt bool
 	// NormalReadings were measured after the reading but arrived before it; ResolvedByLater: they resolve the alert at once.

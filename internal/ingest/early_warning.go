@@ -311,7 +311,7 @@ func (w *retraction) recheckEarlyWarnings() error {
 			rules.CallsFor(alerts.Level(alert.Level()), history, alert.MeasuredAt()) {
 			continue
 		}
-		if err := retractionOf(alert).apply(w.tx, w.by, w.now); err != nil {
+		if err := retractionOf(alert).apply(w.tx, w.readings, w.by, w.now); err != nil {
 			return err
 		}
 		unsupported = append(unsupported, alert)

@@ -16,7 +16,7 @@ import (
 // escalates reports whether an alert needs immediate attention. A late one is announced and opens no escalation, unless nothing shows that its
 // device's clock is right.
 func escalates(alert alerts.Draft) bool {
-	return alert.Finding.Level == alerts.Critical && (!alert.Late || alert.Urgent)
+	return alert.Finding.Level == alerts.Critical && (!alert.Late || alert.EscalatesLate)
 }
 
 // decideEscalation decides whether the critical alerts join the patient's escalation by the system, or the first that is not snoozed opens

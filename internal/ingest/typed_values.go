@@ -111,7 +111,7 @@ func (e *Pipeline) alertUncorrected(tx core.App, id string, now time.Time) error
 
 // warnOfTyped raises the warning about values that a patient typed, and announces it to nobody.
 func (e *Pipeline) warnOfTyped(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
-	c, err := newDoubtfulReading(tx, stored, event, patientID)
+	c, err := e.newDoubtfulReading(tx, stored, event, patientID, now)
 	if err != nil {
 		return err
 	}
