@@ -120,6 +120,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 		}
 	}
 	if question, asks := s.Surrounding.sharedCuffQuestion(o, rules.isLate(o.Reading.MeasuredAt, now)); asks {
+		question.Push = rules.WarningPush.DecidePush(question, values, snapshot.Thresholds, alerts.PushHistory{})
 		effects.Alerts = append(effects.Alerts, question)
 	}
 	if recurring, raised := s.Heartbeats.warningDraft(o, rules, now); raised {
