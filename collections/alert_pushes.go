@@ -19,13 +19,13 @@ type ReadingValues struct {
 }
 
 // LastValues returns the last final readings of a patient with a value in one of the columns, latest measurement first. It reads each kind by
-// its index.
-func LastValues[Kind ~string](app core.App, patientID string, kinds []Kind, columns []string, limit int) (list []ReadingValues, err error) {
+// its index. meal narrows to readings with that marker, unless "".
+func LastValues[Kind ~string](app core.App, patientID string, kinds []Kind, columns []string, meal string, limit int) (list []ReadingValues, err error) {
 	measured := strings.Join(columns, " IS NOT NULL OR ") + " IS NOT NULL"
 	for _, kind := range kinds {
 		rows, err := app.DB().NewQuery(`SELECT id, measured_at, ` + strings.Join(columns, ", ") + ` FROM observations
-			WHERE patient = {:patient} AND observation_type = {:kind} AND status = 'final' AND (` + measured + `)
-			ORDER BY measured_at DESC LIMIT +{:limit}`).Bind(dbx.Params{"patient": patientID, "kind": string(kind), "limit": limit}).Rows()
+			WHERE patient = {:patient} AND observation_type = {:kind} AND status = 'final' AND (` + measured + `) AND {:meal} IN ('', meal_context)
+			ORDER BY measured_at DESC LIMIT +{:limit}`).Bind(dbx.Params{"patient": patientID, "kind": string(kind), "meal": meal, "limit": limit}).Rows()
 		if err != nil {
 			return nil, wrap(err, "read the last values")
 		}

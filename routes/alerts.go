@@ -82,7 +82,7 @@ func viewAlert(alert *collections.Alert, names map[string]patients.Name) alertVi
 		Parameter: orNull(alert.Parameter()), Late: alert.Late(), TimeInDoubt: alert.TimeInDoubt(), ResolutionReason: orNull(alert.ResolutionReason()),
 		ReportedValues: json.RawMessage(cmp.Or(alert.ReportedValues().Reveal(), "null")), QuarantineID: orNull(alert.QuarantineID()),
 		LatestValues: json.RawMessage("null"), Pushed: wasPushed(alert), PushRule: orNull(alert.PushRule()), PushReason: orNull(alert.PushReason().Reveal()),
-		Snoozed:      alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: validate.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
+		Snoozed: alert.Snoozed(), HeldUntil: instantOrNull(alert.HeldUntil()), CreatedAt: validate.FormatInstant(alert.CreatedAt()), EscalationID: numberOrNull(alert.EscalationID()),
 	}
 }
 

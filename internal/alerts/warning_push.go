@@ -141,7 +141,7 @@ func (h PushHistory) decide(d Draft, r vitals.Reading, t Thresholds) PushDecisio
 		if value == nil {
 			continue
 		}
-		b, out := breachedBound(p, *value, t.Of(p))
+		b, out := breachedBound(p, *value, t.Of(p).At(r.Qualifier(vitals.MealContext)))
 		if !out {
 			continue
 		}

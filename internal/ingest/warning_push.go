@@ -21,7 +21,7 @@ func (e *ReadingStore) loadPushes(tx core.App, s *AssessInput, o Observation) er
 		if !(alerts.Draft{Finding: finding}).NeedsPushHistory() {
 			continue
 		}
-		history, err := pushHistory(tx, o.PatientID, finding.Type)
+		history, err := pushHistory(tx, o.PatientID, finding.Type, o.valuesToEvaluate())
 		if err != nil {
 			return err
 		}
@@ -33,8 +33,9 @@ func (e *ReadingStore) loadPushes(tx core.App, s *AssessInput, o Observation) er
 	return nil
 }
 
-// pushHistory reads a patient's readings and pushes of an alert type. Suspect and retracted readings do not count.
-func pushHistory(tx core.App, patientID, alertType string) (h alerts.PushHistory, err error) {
+// pushHistory reads a patient's readings and pushes of the alert type of a reading. Suspect and retracted readings do not count. A fasting value
+// has bounds of its own, so only other fasting values are compared with it.
+func pushHistory(tx core.App, patientID, alertType string, of vitals.Reading) (h alerts.PushHistory, err error) {
 	h.Parameters = alerts.PushParameters(alertType)
 	columns := make([]string, len(h.Parameters))
 	for i, p := range h.Parameters {
@@ -49,7 +50,11 @@ func pushHistory(tx core.App, patientID, alertType string) (h alerts.PushHistory
 			PushReading: pushReading(one.ReadingValues), Parameter: one.Parameter, Beyond: one.Value - one.Threshold,
 		})
 	}
-	readings, err := collections.LastValues(tx, patientID, kindsOf([][]*vitals.Parameter{h.Parameters}), columns, alerts.PushReadings)
+	meal := ""
+	if of.Qualifier(vitals.MealContext) == vitals.MealFasting {
+		meal = vitals.MealFasting
+	}
+	readings, err := collections.LastValues(tx, patientID, kindsOf([][]*vitals.Parameter{h.Parameters}), columns, meal, alerts.PushReadings)
 	for _, one := range readings {
 		h.Readings = append(h.Readings, pushReading(one))
 	}
@@ -64,7 +69,7 @@ func pushReading(v collections.ReadingValues) alerts.PushReading {
 func (e *ReadingStore) decidePush(tx core.App, d alerts.Draft, r vitals.Reading, t alerts.Thresholds) (decision alerts.PushDecision, err error) {
 	var history alerts.PushHistory
 	if e.rules.WarningPush == alerts.PushTrend && d.NeedsPushHistory() {
-		if history, err = pushHistory(tx, d.PatientID, d.Finding.Type); err != nil {
+		if history, err = pushHistory(tx, d.PatientID, d.Finding.Type, r); err != nil {
 			return decision, err
 		}
 	}
