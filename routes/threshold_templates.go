@@ -69,9 +69,16 @@ func (a *api) addThresholdNeeds(c *web.Call, page []*collections.Patient, views 
 	if err != nil {
 		return err
 	}
+	ids := web.Map(page, func(p *collections.Patient) string { return p.Id })
+	targets, err := templates.MissingTargets(c.App, ids, a.Zone, c.Now)
+	if err != nil {
+		return err
+	}
 	for i := range views {
 		need := needs[views[i].ID]
 		views[i].NeedsThresholds = need.Thresholds
+		missing, needsTarget := targets[views[i].ID]
+		views[i].NeedsTargetWeight, views[i].ProposedTargetKg = needsTarget, missing.ProposedKg
 		if need.Proposed > 0 {
 			views[i].ProposedTemplate = &need.Proposed
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/realtime"
+	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -44,9 +45,12 @@ type triageView struct {
 	// Provisional are bounds of undecided templates that are in force, to be decided on by DecideBy.
 	Provisional []alerts.ProvisionalBound `json:"provisional"`
 	DecideBy    *string                   `json:"decide_by"`
-	RiskFactors []triage.Factor           `json:"risk_factors"`
-	Handling    *string                   `json:"handling"`
-	Trends      triage.Trends             `json:"trends,omitzero"` // on request
+	// Only on the pages of the list, not on the live topic.
+	NeedsTargetWeight *bool           `json:"needs_target_weight,omitempty"`
+	ProposedTargetKg  *float64        `json:"proposed_target_kg,omitempty"`
+	RiskFactors       []triage.Factor `json:"risk_factors"`
+	Handling          *string         `json:"handling"`
+	Trends            triage.Trends   `json:"trends,omitzero"` // on request
 	// Details of the row, on request and on the live topic, there without the trend.
 	Concern *concernView `json:"concern,omitempty"`
 	Trend   *[]pointView `json:"trend,omitempty"`
@@ -93,6 +97,14 @@ func (a *api) listTriage(c *web.Call) error {
 		return err
 	}
 	ids := web.Map(page, func(row triage.Row) string { return row.PatientID })
+	targets, err := templates.MissingTargets(c.App, ids, a.Zone, c.Now)
+	if err != nil {
+		return err
+	}
+	for i := range views {
+		missing, needsTarget := targets[ids[i]]
+		views[i].NeedsTargetWeight, views[i].ProposedTargetKg = &needsTarget, missing.ProposedKg
+	}
 	if query.trends {
 		trends, err := triage.ReadTrends(c.App, ids)
 		if err != nil {

@@ -68,6 +68,15 @@ func viewGroup(group string, t alerts.Thresholds) (view validate.OrderedObject) 
 			view.Add(p.Change.Daily, rule.Daily)
 			view.Add(p.Change.Target, rule.Target)
 			view.Add(p.Change.Over, rule.Over)
+			view.Add(p.Change.SlowGain, rule.SlowGain)
+			view.Add(p.Change.SlowCritical, rule.SlowCritical)
+			for i, loss := range p.Change.Losses {
+				var percent *float64
+				if i < len(rule.Losses) {
+					percent = rule.Losses[i].Percent
+				}
+				view.Add(loss.Field, percent)
+			}
 		default:
 			for _, side := range shownSides {
 				if slices.Contains(p.Sides, side) {

@@ -59,9 +59,10 @@ func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, 
 	return progress
 }
 
-// CanAutoResolve reports whether later readings may still resolve the alert; after its window and for a doubtful time, only a clinician can.
+// CanAutoResolve reports whether later readings may still resolve the alert. Only a clinician resolves one after its window, one with a
+// doubtful time, and one about a change over weeks.
 func (o Open) CanAutoResolve(now time.Time) bool {
-	return !o.TimeInDoubt && now.Sub(o.CreatedAt) <= max(minResolveWindow, o.ResolvesWithin)
+	return !o.TimeInDoubt && !IsSlowChange(o.Parameter) && now.Sub(o.CreatedAt) <= max(minResolveWindow, o.ResolvesWithin)
 }
 
 const (

@@ -62,7 +62,7 @@ func changeFields(p *vitals.Parameter) []ascending {
 	field := func(name string, within vitals.Range, whole bool, inForce func(ChangeRule) *float64) boundField {
 		return boundField{p.Group, name, p.Name + "_" + name, within, whole, "", func(t Thresholds) *float64 { return inForce(t.Change(p)) }}
 	}
-	return []ascending{
+	fields := []ascending{
 		{
 			field(p.Change.Threshold, p.Change.ThresholdRange, false, func(r ChangeRule) *float64 { return r.Change }),
 			field(p.Change.Critical, p.Change.CriticalRange, false, func(r ChangeRule) *float64 { return r.CriticalChange }),
@@ -71,7 +71,15 @@ func changeFields(p *vitals.Parameter) []ascending {
 		{field(p.Change.Daily, p.Change.DailyRange, false, func(r ChangeRule) *float64 { return r.Daily })},
 		{field(p.Change.Target, p.Change.TargetRange, false, func(r ChangeRule) *float64 { return r.Target })},
 		{field(p.Change.Over, p.Change.OverRange, false, func(r ChangeRule) *float64 { return r.Over })},
+		{
+			field(p.Change.SlowGain, p.Change.SlowGainRange, false, func(r ChangeRule) *float64 { return r.SlowGain }),
+			field(p.Change.SlowCritical, p.Change.SlowCriticalRange, false, func(r ChangeRule) *float64 { return r.SlowCritical }),
+		},
 	}
+	for _, loss := range p.Change.Losses {
+		fields = append(fields, ascending{field(loss.Field, loss.Range, false, func(r ChangeRule) *float64 { return r.loss(loss.Days) })})
+	}
+	return fields
 }
 
 // boundFields lists all bounds that can be set.

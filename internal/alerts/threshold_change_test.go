@@ -68,13 +68,13 @@ func changeLog(t *testing.T, app core.App, f collections.ThresholdChangeFilter) 
 
 func TestReadChange(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"reason":"Protocol.","pulse":{"high":120},"updated_at":null}`:    "",
-		`{"reason":"Protocol.","pulse":null}`:                        "",
-		`{"pulse":{"high":120}}`:                                     "reason",
-		`{"reason":"Protocol.","pulse":7}`:                           "pulse",
-		`{"reason":"Protocol.","pulse":{"high":"fast"}}`:             "pulse.high",
-		`{"reason":"Protocol.","pulse":{"high":9000}}`:               "pulse.high",
-		`{"reason":"Protocol.","weight":{"change_window_days":1.5}}`: "weight.change_window_days",
+		`{"reason":"Protocol.","pulse":{"high":120},"updated_at":null}`: "",
+		`{"reason":"Protocol.","pulse":null}`:                           "",
+		`{"pulse":{"high":120}}`:                                        "reason",
+		`{"reason":"Protocol.","pulse":7}`:                              "pulse",
+		`{"reason":"Protocol.","pulse":{"high":"fast"}}`:                "pulse.high",
+		`{"reason":"Protocol.","pulse":{"high":9000}}`:                  "pulse.high",
+		`{"reason":"Protocol.","weight":{"change_window_days":1.5}}`:    "weight.change_window_days",
 	} {
 		_, wrong := readChange(t, text)
 		if got := strings.Join(slices.Sorted(maps.Keys(wrong)), " "); got != want {

@@ -35,8 +35,27 @@ type ChangeRule struct {
 	WindowDays             int
 	// Daily bounds the gain since the previous calendar day, and Over the amount above Target.
 	Daily, Target, Over *float64
+	// SlowGain and SlowCritical bound the gain over weeks, and Losses the losses.
+	SlowGain, SlowCritical *float64
+	Losses                 []LossRule
 	// Zone is the name of the patient's time zone; "" is UTC.
 	Zone string
+}
+
+// LossRule bounds the loss in percent within a number of days; nil for no bound.
+type LossRule struct {
+	Days    int
+	Percent *float64
+}
+
+// loss returns the bound of the loss within a number of days.
+func (r ChangeRule) loss(days int) *float64 {
+	for _, rule := range r.Losses {
+		if rule.Days == days {
+			return rule.Percent
+		}
+	}
+	return nil
 }
 
 // Since returns the start of the window of calendar days that ends at the given time.
@@ -158,7 +177,15 @@ func changeRule(p *vitals.Parameter, defaults, own Bounds) ChangeRule {
 	rule := ChangeRule{
 		WindowDays: p.Change.DefaultWindow, Change: boundInForce(defaults, own, p.Group, p.Change.Threshold).value,
 		Daily: boundInForce(defaults, own, p.Group, p.Change.Daily).value, Over: boundInForce(defaults, own, p.Group, p.Change.Over).value,
-		Target: own[p.Group][p.Change.Target], // never inherited
+		Target:   own[p.Group][p.Change.Target], // never inherited
+		SlowGain: boundInForce(defaults, own, p.Group, p.Change.SlowGain).value,
+	}
+	slow := boundInForce(defaults, own, p.Group, p.Change.SlowCritical)
+	if rule.SlowCritical = slow.value; slow.inherited && slow.value != nil && rule.SlowGain != nil && *slow.value <= *rule.SlowGain {
+		rule.SlowCritical = nil // a bound set for the patient displaces the practice's
+	}
+	for _, loss := range p.Change.Losses {
+		rule.Losses = append(rule.Losses, LossRule{loss.Days, boundInForce(defaults, own, p.Group, loss.Field).value})
 	}
 	if window := boundInForce(defaults, own, p.Group, p.Change.Window).value; window != nil {
 		rule.WindowDays = int(*window)

@@ -150,6 +150,9 @@ func (e *ReadingStore) evaluateAndApply(
 	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {
 		err = e.reevaluateNewest(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
+	if err == nil {
+		err = e.watchSlowChanges(tx, b, o, patient, snapshot.Thresholds, &outcome, s.By, now)
+	}
 	return outcome, err
 }
 

@@ -26,7 +26,8 @@ func (e *ReadingStore) Retract(app core.App, id string, reason phi.Text, by audi
 		}
 		w := &retraction{readings: e, tx: tx, observation: o, reason: reason, by: by, now: now}
 		for _, step := range []func() error{
-			w.mark, w.correctAlerts, w.recheckIrregularHeartbeats, w.recheckEarlyWarnings, w.recallDelivery, w.recountDay, w.moveDailyTotal, w.promptRestOfRun, w.rerank,
+			w.mark, w.correctAlerts, w.recheckIrregularHeartbeats, w.recheckEarlyWarnings, w.recheckSlowChanges, w.recallDelivery, w.recountDay,
+			w.moveDailyTotal, w.promptRestOfRun, w.rerank,
 		} {
 			if err := step(); err != nil {
 				return err
@@ -248,7 +249,7 @@ func (w *retraction) loadComparedAlerts(h *alertHistory, others []Observation) e
 	for i, o := range others {
 		for _, alert := range raised[o.ID] {
 			changes := slices.ContainsFunc(vitals.ChangeWatched, func(p *vitals.Parameter) bool { return p.Group == alert.Type() })
-			if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err == nil && changes {
+			if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err == nil && changes && !alerts.IsSlowChange(alert.Parameter()) {
 				finding, _ := alerts.FindingOf(h.sequence[i].Findings, alert.Type())
 				h.compared = append(h.compared, comparedAlert{alert, o, finding})
 			}

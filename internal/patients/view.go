@@ -53,6 +53,8 @@ type View struct {
 	Programs           []string             `json:"programs"`
 	SSNLast4           *string              `json:"ssn_last4"`
 	NeedsThresholds    bool                 `json:"needs_thresholds"`
+	NeedsTargetWeight  bool                 `json:"needs_target_weight"`
+	ProposedTargetKg   *float64             `json:"proposed_target_kg"`
 	ProposedTemplate   *int64               `json:"proposed_template"`
 	// Provisional are bounds of undecided templates that are in force, to be decided on by DecideBy.
 	ProposedTemplates []int64                   `json:"proposed_templates"`

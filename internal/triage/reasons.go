@@ -166,6 +166,10 @@ func (c Concern) changeText(t alerts.Thresholds) string {
 		switch {
 		case strings.HasSuffix(c.Rule, "_over_target") && rule.Target != nil:
 			return fmt.Sprintf("%s over the target of %s", amount, vitals.FormatNumber(*rule.Target))
+		case alerts.IsSlowChange(c.Rule) && *c.Change < 0:
+			return fmt.Sprintf("Loss %s %% over weeks", vitals.FormatNumber(math.Abs(*c.Change)))
+		case alerts.IsSlowChange(c.Rule):
+			return fmt.Sprintf("Gain %s over weeks", amount)
 		case strings.HasSuffix(c.Rule, "_daily_change"):
 			return fmt.Sprintf("%s %s in a day", capitalize(way), amount)
 		}
@@ -176,6 +180,9 @@ func (c Concern) changeText(t alerts.Thresholds) string {
 
 // summary names a concern in the fewest words, for the list of other concerns.
 func (c Concern) summary() string {
+	if c.Change != nil && *c.Change < 0 && alerts.IsSlowChange(c.Rule) {
+		return fmt.Sprintf("%s %+g %%", strings.ReplaceAll(c.Type, "_", " "), roundHundredths(*c.Change))
+	}
 	if c.Change != nil {
 		return fmt.Sprintf("%s %+g kg", strings.ReplaceAll(c.Type, "_", " "), roundHundredths(*c.Change))
 	}

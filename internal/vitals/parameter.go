@@ -140,6 +140,20 @@ type Change struct {
 	Daily, Target, Over                string
 	DailyRange, TargetRange, OverRange Range
 	DefaultDaily, DefaultOver          float64
+
+	// SlowGain and SlowCritical are the bounds of a gain over weeks, Losses those of losses over weeks. Source: docs/decisions/alerts.md,
+	// "Weight over weeks".
+	SlowGain, SlowCritical           string
+	SlowGainRange, SlowCriticalRange Range
+	Losses                           []Loss
+}
+
+// Loss is the rule for a loss in percent within a number of days.
+type Loss struct {
+	Field   string
+	Days    int
+	Range   Range
+	Default float64
 }
 
 // Shared reports whether more than one kind measures the parameter.

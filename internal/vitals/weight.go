@@ -21,6 +21,12 @@ var WeightKg = &Parameter{
 		Daily: "daily_change_kg", Target: "target_kg", Over: "over_target_kg",
 		DailyRange: Range{0.2, 50, UnitKg}, TargetRange: Range{20, 500, UnitKg}, OverRange: Range{0.2, 100, UnitKg},
 		DefaultDaily: 1.4, DefaultOver: 2.3,
+		SlowGain: "slow_gain_kg", SlowCritical: "slow_gain_critical_kg",
+		SlowGainRange: Range{0.2, 50, UnitKg}, SlowCriticalRange: Range{0.2, 100, UnitKg},
+		Losses: []Loss{
+			{Field: "loss_30_days_percent", Days: 30, Range: Range{1, 50, UnitPercent}, Default: 5},
+			{Field: "loss_90_days_percent", Days: 90, Range: Range{1, 50, UnitPercent}, Default: 7.5},
+		},
 	},
 	Suspect: &SuspectRule{
 		Question: "Who stood on the scale?", Days: 30, Among: 7, AtLeast: 3, Percent: 2, Amount: 2, Within: 24 * time.Hour,

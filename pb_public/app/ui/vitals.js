@@ -31,6 +31,8 @@ export const vitals = {
         ["change_window_days", "Within (days)"],
         ["daily_change_kg", "Warning at a gain from one day to the next of (kg)"], ["target_kg", "Target weight (kg)"],
         ["over_target_kg", "Warning over the target by (kg)"],
+        ["slow_gain_kg", "Warning at a gain over weeks of (kg)"], ["slow_gain_critical_kg", "Critical at a gain over weeks of (kg)"],
+        ["loss_30_days_percent", "Warning at a loss in 30 days of (%)"], ["loss_90_days_percent", "Warning at a loss in 90 days of (%)"],
       ],
     }],
   },

@@ -48,7 +48,8 @@ function AllPatients() {
       { name: "status", head: "Status", cell: (p) => html`<${Badge} of=${p.status} />
         ${p.hold && html` <${HoldBadge} hold=${p.hold} />`}
         ${p.needs_thresholds && html` <${Badge} of="warning" text="Needs thresholds" />`}
-        ${p.provisional?.length > 0 && html` <${Badge} of="warning" text="Provisional limits" />`}` },
+        ${p.provisional?.length > 0 && html` <${Badge} of="warning" text="Provisional limits" />`}
+        ${p.needs_target_weight && html` <${Badge} of="warning" text="Needs a dry weight" />`}` },
     ]} />`;
 }
 

@@ -50,6 +50,7 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
       <${HoldBadge} hold=${p.hold} zone=${zone} />
       ${p.needs_thresholds && html`<${Badge} of="warning" text="Needs thresholds" />`}
       ${p.provisional?.length > 0 && html`<${Badge} of="warning" text="Provisional limits" />`}
+      ${p.needs_target_weight && html`<${Badge} of="warning" text="Needs a dry weight" />`}
       ${emergency && html`<span class="badge critical"><span aria-hidden="true">▲</span> Emergency access, audited</span>`}
       ${(p.icd10_codes ?? []).map((/** @type {string} */ code) => html`<span key=${code} class="badge">${code}</span>`)}
     </div>

@@ -1,10 +1,11 @@
 // Threshold templates: the one that matches the patient, and a form to apply one. None is applied automatically.
-import { get, post } from "../../api.js";
+import { get, post, put } from "../../api.js";
 import { can } from "../../permissions.js";
 import { ActionButton, Field, Form } from "../../ui/form.js";
-import { dateTime } from "../../ui/format.js";
+import { dateTime, number } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
+import { displayed, unitOf } from "../../ui/units.js";
 import { html, useState } from "../../view.js";
 
 /** The thresholds of a template in words. @param {Record<string, Record<string, number | null> | null>} thresholds */
@@ -30,6 +31,12 @@ export function Templates({ id, applied, done }) {
     <h3>Templates</h3>
     ${p?.needs_thresholds && html`<p class="notice warning" role="status"><strong>Needs thresholds.</strong> The practice’s defaults are for
       adults. Until thresholds are set, only values that are dangerous at every age raise an alert.</p>`}
+    ${p?.needs_target_weight && html`<p class="notice warning" role="status"><strong>Needs a dry weight.</strong> ${p.proposed_target_kg
+      ? `The median of the last 7 days is ${number(displayed(p.proposed_target_kg, "kg"))} ${unitOf("kg")}.`
+      : "There is no weight in the last 7 days to propose one."} ${p.proposed_target_kg && can("changeThresholds")
+      && html`<${ActionButton} act=${() => put(`patients/${id}/vital-config/`, { weight: { target_kg: p.proposed_target_kg },
+      reason: "Dry weight: the median of the last 7 days." })} doneText="Dry weight set." done=${done}>Accept as
+      target</${ActionButton}>`}</p>`}
     ${open.map((/** @type {any} */ template) => html`<${Proposal} key=${template.id} id=${id} template=${template}
       provisional=${(p?.provisional ?? []).filter((/** @type {any} */ bound) => bound.template_id === template.id)} decideBy=${p?.decide_by}
       done=${() => { patient.reload(); done(); }} />`)}

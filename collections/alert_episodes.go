@@ -1,0 +1,36 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// EpisodeAlert is an alert of an episode, which raises one of each level.
+type EpisodeAlert struct {
+	Level   string `db:"level"`
+	Snoozed bool   `db:"snoozed"`
+}
+
+// EpisodeAlerts returns a patient's alerts about a parameter since a time, without retracted ones.
+func EpisodeAlerts(app core.App, patientID, alertType, parameter string, since time.Time) ([]EpisodeAlert, error) {
+	return queryAll[EpisodeAlert](app, "find the alerts of an episode", `SELECT level, snoozed FROM alerts
+		WHERE patient = {:patient} AND type = {:type} AND parameter = {:parameter} AND measured_at >= {:since} AND resolution_reason != 'withdrawn'`,
+		dbx.Params{"patient": patientID, "type": alertType, "parameter": parameter, "since": Instant(since)})
+}
+
+// TemplateUser is a patient to whom a template was applied, with the patient's own bounds.
+type TemplateUser struct {
+	PatientID string `db:"id"`
+	Bounds    string `db:"bounds"`    // JSON
+	Templates string `db:"templates"` // JSON
+	TimeZone  string `db:"time_zone"`
+}
+
+// TemplateUsers returns those of the given patients to whom a template with the key may have been applied.
+func TemplateUsers(app core.App, patientIDs []string, key string) ([]TemplateUser, error) {
+	return queryAll[TemplateUser](app, "find the patients of a template", `SELECT p.id, COALESCE(h.bounds, '') AS bounds, h.templates, p.time_zone
+		FROM json_each({:ids}) i CROSS JOIN thresholds h ON h.patient = i.value JOIN patients p ON p.id = h.patient
+		WHERE instr(COALESCE(h.templates, ''), {:key}) > 0`, dbx.Params{"ids": jsonList(patientIDs), "key": key})
+}

@@ -1,0 +1,181 @@
+package ingest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/escalations"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// watchSlowChanges raises the alerts about changes over weeks after a reading was stored, and adds them to its outcome. Suspect and retracted
+// values do not count.
+func (e *ReadingStore) watchSlowChanges(
+	tx core.App, b *writeBatch, o Observation, patient readingPatient, t alerts.Thresholds, outcome *Outcome, by audit.Actor, now time.Time,
+) error {
+	for _, p := range vitals.ChangeWatched {
+		if o.addition != nil || o.Review == Suspect || o.Reading.Value(p) == nil {
+			continue
+		}
+		raised, escalation, err := e.raiseSlowChanges(tx, b, p, o.PatientID, patient.row, t, by, now)
+		if err != nil || len(raised) == 0 {
+			return err
+		}
+		outcome.Alerts = append(outcome.Alerts, raised...)
+		if outcome.EscalationID == "" {
+			outcome.EscalationID = escalation
+		}
+		if patient.cachedPatient != nil {
+			patient.snapshot = nil // an alert was added
+		}
+	}
+	return nil
+}
+
+// raiseSlowChanges evaluates the patient's newest value of a parameter by the rules over weeks, whichever reading arrived, so that the order of
+// arrival does not matter. An episode raises one alert of each parameter and level. Source: docs/decisions/alerts.md, "Weight over weeks".
+func (e *ReadingStore) raiseSlowChanges(
+	tx core.App, b *writeBatch, p *vitals.Parameter, patientID string, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
+) (raised []RaisedAlert, escalation string, err error) {
+	rule := t.In(collections.Zone(row.TimeZone, e.rules.PracticeZone)).Change(p)
+	if rule.SlowDays() == 0 {
+		return nil, "", nil
+	}
+	changes, newest, err := readSlowChanges(tx, patientID, p, rule, rule.SlowDays(), now)
+	if err != nil || len(changes.Findings(newest)) == 0 {
+		return nil, "", err
+	}
+	if changes, _, err = readSlowChanges(tx, patientID, p, rule, alerts.SlowEpisodeDays, now); err != nil {
+		return nil, "", err
+	}
+	record, err := collections.LatestObservation(tx, patientID, p.Column, p.Kinds, true)
+	if err != nil || record == nil {
+		return nil, "", err
+	}
+	o := ObservationFromRecord(record)
+	snapshot, err := triage.ReadSnapshot(tx, patientID, &o.Reading, now)
+	if err != nil {
+		return nil, "", err
+	}
+	effects := Effects{Observation: o, PatientLabel: row.label(patientID)}
+	for _, finding := range changes.Findings(o.Reading.MeasuredAt) {
+		draft := alertDraft(o, finding, false)
+		draft.Snoozed, draft.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, finding, o.Reading, snapshot.Thresholds, now)
+		known, err := collections.EpisodeAlerts(tx, patientID, finding.Type, finding.Parameter, changes.EpisodeStart(finding, o.Reading.MeasuredAt))
+		if err != nil {
+			return nil, "", err
+		}
+		if slices.ContainsFunc(known, func(a collections.EpisodeAlert) bool {
+			// One that a snooze suppressed was never told.
+			return (a.Level == string(alerts.Critical) || finding.Level != alerts.Critical) && (!a.Snoozed || draft.Snoozed)
+		}) {
+			continue
+		}
+		if draft.Late = e.rules.isLate(draft.MeasuredAt, now); draft.Late {
+			draft.Finding.AddMeasuredAt(draft.MeasuredAt)
+		}
+		effects.Alerts = append(effects.Alerts, draft)
+	}
+	if len(effects.Alerts) == 0 {
+		return nil, "", nil
+	}
+	effects.decideEscalation(snapshot, row.PrimaryProvider, now)
+	a := effectsWriter{tx: tx, batch: b, effects: effects, by: by, now: now}
+	if err := a.storeAlerts(); err != nil {
+		return nil, "", err
+	}
+	_, err = triage.Rescore(tx, patientID, now)
+	return a.outcome.Alerts, a.outcome.EscalationID, err
+}
+
+// readSlowChanges reads the values of the last days, and returns when the newest one was measured.
+func readSlowChanges(
+	tx core.App, patientID string, p *vitals.Parameter, rule alerts.ChangeRule, days int, now time.Time,
+) (changes *alerts.SlowChanges, newest time.Time, err error) {
+	var values []alerts.BaselineValue
+	for _, kind := range p.Kinds {
+		err := collections.EachReadingNewestFirst(tx, patientID, string(kind), rule.Since(now, days), p.Column, func(rows *dbx.Rows) error {
+			var at, device string
+			var value *float64
+			if err := rows.Scan(&at, &device, &value); err != nil || value == nil {
+				return err
+			}
+			v := alerts.BaselineValue{Of: p, Value: *value, MeasuredAt: collections.ParseInstant(at)}
+			values = append(values, v)
+			if v.MeasuredAt.After(newest) {
+				newest = v.MeasuredAt
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, newest, err
+		}
+	}
+	return alerts.NewSlowChanges(p, rule, values), newest, nil
+}
+
+// recheckSlowChanges retracts the open alerts about changes over weeks that do not hold without the retracted reading, and raises those of the
+// newest value that have no alert any more.
+func (w *retraction) recheckSlowChanges() error {
+	for _, p := range vitals.ChangeWatched {
+		if w.observation.Reading.Value(p) == nil {
+			continue
+		}
+		patientID := w.observation.PatientID
+		row, err := loadPatientRow(w.tx, patientID)
+		if err != nil {
+			return err
+		}
+		snapshot, err := triage.ReadSnapshot(w.tx, patientID, nil, w.now)
+		if err != nil {
+			return err
+		}
+		if err := w.retractSlowChanges(p, row, snapshot.Thresholds); err != nil {
+			return err
+		}
+		b, err := newWriteBatch(w.tx)
+		if err != nil {
+			return err
+		}
+		if _, _, err := w.readings.raiseSlowChanges(w.tx, b, p, patientID, row, snapshot.Thresholds, w.by, w.now); err != nil {
+			return err
+		}
+		if err := b.trail.Store(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *retraction) retractSlowChanges(p *vitals.Parameter, row patientRow, t alerts.Thresholds) error {
+	rule := t.In(collections.Zone(row.TimeZone, w.readings.rules.PracticeZone)).Change(p)
+	changes, _, err := readSlowChanges(w.tx, w.observation.PatientID, p, rule, alerts.SlowEpisodeDays, w.now)
+	if err != nil {
+		return err
+	}
+	open, err := collections.OpenAlertsOf(w.tx, w.observation.PatientID, p.Group)
+	if err != nil {
+		return err
+	}
+	var wrong []*collections.Alert
+	for _, alert := range open {
+		if !alerts.IsSlowChange(alert.Parameter()) || slices.ContainsFunc(changes.Findings(alert.MeasuredAt()), func(f alerts.Finding) bool {
+			return f.Parameter == alert.Parameter() && (f.Level == alerts.Critical || alert.Level() != string(alerts.Critical))
+		}) {
+			continue
+		}
+		if err := retractionOf(alert).apply(w.tx, w.by, w.now); err != nil {
+			return err
+		}
+		wrong = append(wrong, alert)
+	}
+	w.retracted = append(w.retracted, wrong...)
+	return escalations.RetractAlerts(w.tx, wrong, "reading was entered in error", w.by, w.now)
+}
