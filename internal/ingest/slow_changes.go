@@ -171,7 +171,7 @@ func (w *retraction) retractSlowChanges(p *vitals.Parameter, row patientRow, t a
 		}) {
 			continue
 		}
-		if err := retractionOf(alert).apply(w.tx, w.by, w.now); err != nil {
+		if err := retractionOf(alert).apply(w.tx, w.readings, w.by, w.now); err != nil {
 			return err
 		}
 		wrong = append(wrong, alert)
