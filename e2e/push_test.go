@@ -93,7 +93,10 @@ func (c *pushCatcher) want(t *testing.T, titles ...string) {
 	t.Helper()
 	for _, title := range titles {
 		eventually(t, within, "a push titled "+title, func() bool {
-			return slices.ContainsFunc(c.all(), func(p pushed) bool { return strings.HasPrefix(p.message["title"].(string), title) })
+			return slices.ContainsFunc(c.all(), func(p pushed) bool {
+				got, _ := p.message["title"].(string)
+				return strings.HasPrefix(got, title)
+			})
 		})
 	}
 }
