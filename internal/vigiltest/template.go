@@ -145,7 +145,7 @@ var templateSources = []string{
 	"internal/phi",
 	"internal/sqlite",
 	"internal/validate",
-	"internal/vigiltest",
+	"internal/vigiltest", "internal/vitals",
 	"migrations",
 	"migrations/baseline",
 }
