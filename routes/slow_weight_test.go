@@ -87,7 +87,7 @@ func TestStorySlowWeightRetracted(t *testing.T) {
 			kg = 83.2
 		}
 		if answer := c.weigh(patient, kg, start.AddDate(0, 0, day)).want(201); day == 11 {
-			last = answer.text("observation_id")
+			last = answer.at("id").(string)
 		}
 	}
 	wantSame(t, "alerts", c.slowAlerts(patient), []string{"weight warning weight_slow_gain 3.2/3"})
