@@ -70,12 +70,8 @@ func viewGroup(group string, t alerts.Thresholds) (view validate.OrderedObject) 
 			view.Add(p.Change.Over, rule.Over)
 			view.Add(p.Change.SlowGain, rule.SlowGain)
 			view.Add(p.Change.SlowCritical, rule.SlowCritical)
-			for i, loss := range p.Change.Losses {
-				var percent *float64
-				if i < len(rule.Losses) {
-					percent = rule.Losses[i].Percent
-				}
-				view.Add(loss.Field, percent)
+			for _, loss := range p.Change.Losses {
+				view.Add(loss.Field, rule.Loss(loss.Days))
 			}
 		default:
 			for _, side := range shownSides {

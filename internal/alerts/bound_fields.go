@@ -77,7 +77,7 @@ func changeFields(p *vitals.Parameter) []ascending {
 		},
 	}
 	for _, loss := range p.Change.Losses {
-		fields = append(fields, ascending{field(loss.Field, loss.Range, false, func(r ChangeRule) *float64 { return r.loss(loss.Days) })})
+		fields = append(fields, ascending{field(loss.Field, loss.Range, false, func(r ChangeRule) *float64 { return r.Loss(loss.Days) })})
 	}
 	return fields
 }

@@ -37,9 +37,7 @@ func (r ChangeRule) SlowDays() (days int) {
 		days = slowGainDays + MedianDays
 	}
 	for _, loss := range r.Losses {
-		if loss.Percent != nil {
-			days = max(days, loss.Days+MedianDays)
-		}
+		days = max(days, loss.Days+MedianDays)
 	}
 	return days
 }
@@ -136,9 +134,6 @@ func (s *SlowChanges) loss(day int) (finding Finding) {
 	}
 	var messages []string
 	for _, rule := range s.rule.Losses {
-		if rule.Percent == nil {
-			continue
-		}
 		highest := slices.Max(s.mediansOf(day, rule.Days))
 		percent := roundHundredths(100 * (highest - now) / highest)
 		if percent < *rule.Percent {

@@ -42,14 +42,14 @@ type ChangeRule struct {
 	Zone string
 }
 
-// LossRule bounds the loss in percent within a number of days; nil for no bound.
+// LossRule bounds the loss in percent within a number of days.
 type LossRule struct {
 	Days    int
 	Percent *float64
 }
 
-// loss returns the bound of the loss within a number of days.
-func (r ChangeRule) loss(days int) *float64 {
+// Loss returns the bound of the loss within a number of days; nil for none.
+func (r ChangeRule) Loss(days int) *float64 {
 	for _, rule := range r.Losses {
 		if rule.Days == days {
 			return rule.Percent
@@ -185,7 +185,9 @@ func changeRule(p *vitals.Parameter, defaults, own Bounds) ChangeRule {
 		rule.SlowCritical = nil // a bound set for the patient displaces the practice's
 	}
 	for _, loss := range p.Change.Losses {
-		rule.Losses = append(rule.Losses, LossRule{loss.Days, boundInForce(defaults, own, p.Group, loss.Field).value})
+		if percent := boundInForce(defaults, own, p.Group, loss.Field).value; percent != nil {
+			rule.Losses = append(rule.Losses, LossRule{loss.Days, percent})
+		}
 	}
 	if window := boundInForce(defaults, own, p.Group, p.Change.Window).value; window != nil {
 		rule.WindowDays = int(*window)
