@@ -116,6 +116,8 @@ func NewView(p *collections.Patient, role authz.Role, now time.Time) (View, erro
 		GatewayPatientID:   orNull(p.GatewayPatientID()),
 		MonitoringSchedule: p.MonitoringSchedule(),
 		ICD10Codes:         append([]string{}, p.ICD10Codes()...),
+		ProposedTemplates:  []int64{},
+		Provisional:        []alerts.ProvisionalBound{},
 		Programs:           append([]string{}, p.Programs()...),
 		Hold:               viewHold(p, role, now),
 		DeceasedAt:         orNull(p.DeceasedAt()),
