@@ -6,7 +6,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-func init() { register("1795942800_warning_push.go", addWarningPush) }
+func init() { register("1795942700_warning_push.go", addWarningPush) }
 
 // addWarningPush adds why an alert was pushed, or was not, with the indexes that find pushed alerts and the pushes of an alert. In a folder without
 // patients it sets the low diastolic bound of a new practice to 50; a practice at work keeps the bound that its clinicians know.
