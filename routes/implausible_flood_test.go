@@ -238,7 +238,7 @@ func TestFloodOfAnArchivedPatient(t *testing.T) {
 	wantIn(t, c.implausible(patient), object{"reported_count": 1.0})
 	c.now = c.now.Add(time.Minute)
 	c.postEvent(t, implausibleCuff(c, "BP-1", 500, 90)).want(400)
-	wantIn(t, c.implausible(patient)[:1], object{"reported_count": 1.0, "status": "active"}) // the archiving closed the first
+	wantIn(t, c.alertsOf(patient, "implausible_reading")[0], object{"reported_count": 1.0, "status": "active"}) // the archiving closed the first
 	c.decideEvent("confirm", kept[2]).want(201).wantAt(object{"systolic": 500.0})
 	wantSame(t, "open", c.openAlerts(patient), []string{"blood_pressure critical", "implausible_reading critical"})
 }

@@ -81,6 +81,9 @@ func (e *ReadingStore) raiseSlowChanges(
 		if draft.Late = e.rules.isLate(draft.MeasuredAt, now); draft.Late {
 			draft.Finding.AddMeasuredAt(draft.MeasuredAt)
 		}
+		if draft.Push, err = e.decidePush(tx, draft, o.Reading, snapshot.Thresholds); err != nil {
+			return nil, "", err
+		}
 		effects.Alerts = append(effects.Alerts, draft)
 	}
 	if len(effects.Alerts) == 0 {
