@@ -66,7 +66,7 @@ func TestVisitReportForDiabetes(t *testing.T) {
 	wantWords(t, text, "Glucose controlled: 100 % in 70–180, 30 points above the goal of 70 %.")
 }
 
-// Heart failure: the weight chart comes first, with the target and the limits, and blood pressure second.
+// Heart failure: the weight chart comes first, with the target and the limits, and the means of blood pressure second.
 func TestVisitReportForHeartFailure(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enroll(object{"icd10_codes": []string{"I50.22", "I10"}})
@@ -85,7 +85,7 @@ func TestVisitReportForHeartFailure(t *testing.T) {
 	}
 	wantWords(t, text, "Weight uncontrolled, 1.4 kg above the limit of 87 kg. Mean of 7 days 88.4 kg, target 85.", "Weight, kg", "target 85", "limit 87",
 		"change of 2 in 7 days", "critical gain of 5", "2 over target")
-	wantOrder(t, text, "limit 87", "Blood pressure, mmHg")
+	wantOrder(t, text, "limit 87", "128/76 – 21 21") // the means of blood pressure follow
 }
 
 // Hypertension: the headline says controlled or not, and by how much. Without a diagnosis the kind with the most readings comes first.

@@ -37,6 +37,8 @@ type StoredObservation struct {
 	DeviceError bool
 	// Bounds are those by which the values were evaluated, by parameter; nil omits interpretation and reference range.
 	Bounds map[string]vitals.Limits
+	// WithoutInterpretation omits both from the delivered forms; the served ones always have them.
+	WithoutInterpretation bool
 	// Version counts transforms from 1.
 	Version              int
 	CreatedAt, UpdatedAt time.Time
@@ -58,12 +60,21 @@ func Observation(s StoredObservation, display phi.Text) Resource {
 // neither id nor version, which the EMR assigns. The identifier holds Vigil's id, and an update has the EMR's id.
 // Source: docs/decisions/fhir.md, "Subject when served and when delivered".
 func DeliveredObservation(s StoredObservation, externalID string) Resource {
+	s = s.asDelivered()
 	o, err := buildObservation(s)
 	if err != nil {
 		return Resource{err: err}
 	}
 	o.setDelivery(externalID, s)
 	return Resource{content: o}
+}
+
+// asDelivered leaves out what the practice does not send.
+func (s StoredObservation) asDelivered() StoredObservation {
+	if s.WithoutInterpretation {
+		s.Bounds = nil
+	}
+	return s
 }
 
 const (
@@ -273,6 +284,7 @@ func DeliveredHeartRate(s StoredObservation, externalID string) Resource {
 	if value == nil {
 		return Resource{err: fmt.Errorf("the reading has no pulse")}
 	}
+	s = s.asDelivered()
 	o := newObservation(s)
 	o.Meta.Profile = []string{profilePrefix + pulse.Alone}
 	o.Identifier = []identifier{{uuidSystem, "urn:uuid:" + PartID(s.ID, HeartRatePart)}}

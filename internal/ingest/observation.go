@@ -181,9 +181,7 @@ func (e *ReadingStore) LoadFHIR(app core.App, id string) (fhir.StoredObservation
 		return fhir.StoredObservation{}, err
 	}
 	stored, deviceID := o.FHIR(), ""
-	if !e.rules.SendInterpretation {
-		stored.Bounds = nil
-	}
+	stored.WithoutInterpretation = !e.rules.SendInterpretation
 	if e.rules.SendDevice {
 		deviceID = o.Reading.DeviceID
 	}
