@@ -135,11 +135,11 @@ func AlertIDsOfEscalations(app core.App, escalationIDs []string) (map[string][]s
 	return attached, wrap(err, "find alerts of escalations")
 }
 
-// AlertsToFollowUp returns the ids of active patients' alerts with a follow-up reminder due, the longest overdue first.
+// AlertsToFollowUp returns the ids of alerts with a follow-up reminder due, without those of archived patients, the longest overdue first.
 func AlertsToFollowUp(app core.App, now time.Time, limit int) ([]string, error) {
 	return queryColumn[string](app, "find follow-ups", `SELECT id FROM alerts
 		WHERE follow_up_required = TRUE AND follow_up_told = FALSE AND follow_up_at <= {:now}
-			AND EXISTS (SELECT 1 FROM patients p WHERE p.id = alerts.patient AND p.active = TRUE AND p.deleted_at = '') ORDER BY follow_up_at LIMIT +{:limit}`,
+			AND NOT EXISTS (SELECT 1 FROM patients p WHERE p.id = alerts.patient AND NOT (p.active = TRUE AND p.deleted_at = '')) ORDER BY follow_up_at LIMIT +{:limit}`,
 		dbx.Params{"now": Instant(now), "limit": limit})
 }
 

@@ -3,6 +3,7 @@ package collections
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -32,7 +33,7 @@ func (p ScheduledPatient) Hold() PatientHold { return p.hold() }
 
 // ScheduledPatients returns the schedules of the active patients.
 func ScheduledPatients(app core.App, careTeamOf string) (patients []ScheduledPatient, err error) {
-	err = app.DB().Select("id", "COALESCE(monitoring_schedule, '') AS schedule", "created_at", "time_zone", holdColumns).From(Patients).
+	err = app.DB().Select("id", "COALESCE(monitoring_schedule, '') AS schedule", "created_at", "time_zone").AndSelect(strings.Split(holdColumns, ", ")...).From(Patients).
 		Where(AllOf(activePatients("id", careTeamOf))).All(&patients)
 	return patients, wrap(err, "list scheduled patients")
 }

@@ -125,10 +125,13 @@ func newPractice(t *testing.T, change ...func(*routes.Engines)) *practice {
 	p.request(authz.Admin, "PUT", "/patients/"+p.ada+"/care-team/", object{
 		"primary_provider_id": p.people[authz.Provider].Number(), "members": []object{{"user_id": p.people[authz.Nurse].Number(), "role": "RPM nurse"}},
 	}).want(200)
+	now := p.now
+	p.now = now.AddDate(0, 0, -6) // before the readings that follow
 	p.request(authz.Admin, "POST", "/devices/assign/", object{
 		"device_id": cuff, "patient_id": p.ada, "device_type": "blood_pressure_monitor",
 		"manufacturer": "Omron", "model": "HEM-9210T", "serial_number": "S-1", "udi": "(01)04015672113930(21)S-1",
 	}).want(200)
+	p.now = now
 	for day := range 5 {
 		at := p.now.AddDate(0, 0, day-5)
 		p.pressures = append(p.pressures, p.postEvent(t, cuffEvent(cuff, "gw-ada", 130+10*day, at)).want(200).at("observation_id").(string))

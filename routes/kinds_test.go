@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -102,8 +104,8 @@ func TestPracticeStartsWithDeclaredBounds(t *testing.T) {
 	}
 	for _, p := range vitals.Watched {
 		for _, side := range p.Sides {
-			if got, want := configured.InForce.Of(p).Of(side), p.Defaults.Of(side); got == nil || *got != *want {
-				t.Errorf("%s %s is %v, want %v", p.Name, side, got, *want)
+			if got, want := configured.InForce.Of(p).Of(side), p.Defaults.Of(side); !cmp.Equal(got, want) {
+				t.Errorf("%s %s is %v, want %v", p.Name, side, got, want)
 			}
 		}
 		if p.Change == nil {
