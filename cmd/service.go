@@ -125,15 +125,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		NeverPushWarnings: settings.Clinical.WarningPush == string(alerts.PushNever),
 	})
 	s.dispatcher.Attach(app)
-	s.readings = ingest.NewReadingStore(ingest.Rules{
-		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
-		SendHeartRate: settings.FHIR.SendHeartRate, SendDevice: settings.FHIR.SendDevice, SendInterpretation: settings.FHIR.SendInterpretation,
-		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
-		LateAfter:            settings.Clinical.LateReadingAfter, IrregularHeartbeats: settings.Clinical.IrregularHeartbeats,
-		Suspect:         vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
-		ConfirmReadings: settings.Clinical.ConfirmReadings, WarningPush: alerts.WarningPush(settings.Clinical.WarningPush),
-		EarlyWarning: settings.Clinical.EarlyWarning,
-	})
+	s.readings = ingest.NewReadingStore(readingRules(settings))
 	s.live, s.exports = s.newLive(), s.newExports()
 	if s.warehouse, err = s.newWarehouse(sealer); err != nil {
 		return nil, err
@@ -164,6 +156,18 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	}
 	hooks.Bind(app, s.hookEngines())
 	return s, nil
+}
+
+func readingRules(settings config.Settings) ingest.Rules {
+	return ingest.Rules{
+		PracticeZone: settings.PracticeLocation, AutoTransform: settings.FHIR.AutoTransform, MaxFuture: settings.Clinical.MeasuredAtMaxFuture,
+		SendHeartRate: settings.FHIR.SendHeartRate, SendDevice: settings.FHIR.SendDevice, SendInterpretation: settings.FHIR.SendInterpretation,
+		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
+		LateAfter:            settings.Clinical.LateReadingAfter, IrregularHeartbeats: settings.Clinical.IrregularHeartbeats,
+		Suspect:         vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
+		ConfirmReadings: settings.Clinical.ConfirmReadings, WarningPush: alerts.WarningPush(settings.Clinical.WarningPush),
+		EarlyWarning: settings.Clinical.EarlyWarning,
+	}
 }
 
 func newDevices(settings config.Settings) *devices.Engine {

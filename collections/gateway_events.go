@@ -236,6 +236,9 @@ type TypedEvents struct {
 func HeldTypedEvents(app core.App, t TypedEvents, limit int) (ids []string, err error) {
 	where := Conditions{}.Equal("g.patient", t.Patient).Equal("g.measurement_type", t.Kind).Equal("g.source", t.Source).
 		And("g.alert = '' AND NOT EXISTS (SELECT 1 FROM alerts WHERE alerts.quarantine_id = g.id AND alerts.quarantine_id != '')")
+	if t.Patient != "" {
+		where = where.And("g.patient != ''") // the condition of the index
+	}
 	if !t.After.IsZero() {
 		where = append(where, dbx.NewExp("g.received_at > {:after}", dbx.Params{"after": Instant(t.After)}))
 	}

@@ -62,7 +62,7 @@ func TestOrderWithinADeliveryDoesNotMatter(t *testing.T) {
 		random := rand.New(rand.NewPCG(uint64(seed), 42))
 		size := 40
 		if seed == 0 {
-			size = 120
+			size = 100
 		}
 		var events []string
 		base := clock.AddDate(0, 0, 40)

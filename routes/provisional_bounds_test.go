@@ -176,7 +176,7 @@ func TestProposedDiagnoses(t *testing.T) {
 		"O80":   {pregnancyBP, pregnancyBP2, pregnancySpO2},
 		"Z94.0": {feverOfWeak}, "D70.1": {feverOfWeak}, "D84.821": {feverOfWeak}, "d80.1": {feverOfWeak}, "D83.9": {feverOfWeak},
 		"D85.9": nil, "D71": nil, "Z95.1": nil, "J44.9": nil, "E11.9": nil, "I10": nil,
-		"I50.22":             {"weight.critical_change_kg 4 from 2"},
+		"I50.22":             {"weight.critical_change_kg 4 from 2", "weight.slow_gain_critical_kg 5 from 2"},
 		"Z94.0 O14.95 J44.9": {feverOfWeak, pregnancyBP, pregnancyBP2, pregnancySpO2},
 	} {
 		t.Run(codes, func(t *testing.T) {

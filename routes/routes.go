@@ -314,8 +314,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/dashboard/stats/processing/", authz.ReadDashboard, ratelimit.User, (*api).readProcessingSeries},
 	{http.MethodGet, "/dashboard/stats/volume/", authz.ReadDashboard, ratelimit.User, (*api).readVolumeSeries},
 
-	// schema.go
-	{http.MethodGet, "/schema/", authz.Anyone, ratelimit.User, (*api).schema},
+	{http.MethodGet, "/schema/", authz.Anyone, ratelimit.User, (*api).schema}, // schema.go
 }, batchRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(), holdRows())
 
 // rootTable lists the endpoints outside web.BasePath, with whole paths.

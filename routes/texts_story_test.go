@@ -65,10 +65,10 @@ func TestStoryPushTitles(t *testing.T) {
 // The text in the app has value, bound, the mean of seven days and the time of measurement.
 func TestStoryInAppText(t *testing.T) {
 	w := newNightShift(t, 0)
+	w.send("OX-1", "pulse_oximetry", "%", w.now.AddDate(0, 0, -8), `"spo2":99`)
 	for i, spo2 := range []int{96, 95, 94} {
 		w.send("OX-1", "pulse_oximetry", "%", w.now.AddDate(0, 0, -4+i), fmt.Sprintf(`"spo2":%d`, spo2))
 	}
-	w.send("OX-1", "pulse_oximetry", "%", w.now.AddDate(0, 0, -8), `"spo2":99`)
 	w.send("OX-1", "pulse_oximetry", "%", w.now, `"spo2":83`)
 	w.titles()
 	list := w.request(authz.Nurse, "GET", "/notifications/", nil).results()

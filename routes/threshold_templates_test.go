@@ -164,7 +164,7 @@ func TestStoryPregnancy(t *testing.T) {
 	}
 	c.request(authz.Nurse, "GET", patient, nil).wantAt(object{"proposed_template": nil})
 
-	want := []string{"systolic_critical 180→160", "diastolic_critical 120→110", "pulse_high 110→120", "spo2_critical_low 88→90", "spo2_low 92→94"}
+	want := []string{"systolic_critical 180→160", "diastolic_low 50→60", "diastolic_critical 120→110", "pulse_high 110→120", "spo2_critical_low 88→90", "spo2_low 92→94"}
 	if got := c.changes("patient_id", id); !slices.Equal(got, want) {
 		t.Errorf("the change log has %v, want %v", got, want)
 	}
@@ -303,7 +303,7 @@ func TestTemplateKeepsTheTarget(t *testing.T) {
 	id := c.enroll(nil)
 	config := "/patients/" + id + "/vital-config/"
 	c.request(authz.Nurse, "PUT", config, object{"reason": "x", "weight": object{"target_kg": 80, "daily_change_kg": 1.5, "over_target_kg": 3}}).want(200)
-	c.giveTemplate(id, "heart_failure").want(200).wantAt(object{"weight.target_kg": 80.0, "weight.change_threshold_kg": 2.0, "weight.daily_change_kg": 1.4})
+	c.giveTemplate(id, "heart_failure").want(200).wantAt(object{"weight.target_kg": 80.0, "weight.change_threshold_kg": 2.0, "weight.daily_change_kg": 1.35})
 	c.nurseMeasures(id, "weight", object{"weight_kg": 84.2})
 	c.wantLevelsByType(id, map[string]string{"weight": "warning"})
 

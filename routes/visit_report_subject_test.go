@@ -84,7 +84,7 @@ func TestVisitReportForHeartFailure(t *testing.T) {
 		t.Errorf("%d pages", pages)
 	}
 	wantWords(t, text, "Weight uncontrolled, 1.4 kg above the limit of 87 kg. Mean of 7 days 88.4 kg, target 85.", "Weight, kg", "target 85", "limit 87",
-		"change of 2 in 7 days", "critical gain of 5", "2 over target")
+		"change of 2 in 7 days", "critical gain of 4", "2 over target")
 	wantOrder(t, text, "limit 87", "128/76 – 21 21") // the means of blood pressure follow
 }
 

@@ -61,7 +61,8 @@ func TestDefaults(t *testing.T) {
 			"*.notify.windows.com",
 		}, s.WebPush.AllowedHosts),
 		"clinical": cmp.Diff(config.Clinical{
-			MeasuredAtMaxFuture: 5 * time.Minute, AutoResolveWarning: 1, AutoResolveCritical: 2, LateReadingAfter: 24 * time.Hour, IrregularHeartbeats: 3, EarlyWarning: true,
+			MeasuredAtMaxFuture: 5 * time.Minute, AutoResolveWarning: 1, AutoResolveCritical: 2, LateReadingAfter: 24 * time.Hour, IrregularHeartbeats: 3,
+			WarningPush: "trend", EarlyWarning: true,
 			EscalationOverdueStat: 15 * time.Minute, EscalationOverdueUrgent: time.Hour, EscalationOverdueRoutine: day,
 			MissedDaysBeforeEscalation: 3, SuspectWeightPercent: 10, SuspectWeightKg: 10,
 			EscalationTiersStat:    []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour},

@@ -110,12 +110,8 @@ func (e *ReadingStore) evaluateAndApply(
 		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, e.rules.PracticeZone),
 		DeviceAssigned: patient.deviceAssigned, IsFirstOfDevice: s.isFirstOfDevice,
 	}
-	if o.newlyConfirmed && o.SuspectReason == ReasonDeviceClock {
-		raised, err := collections.AlertsOfObservations(tx, o.ID)
-		if err != nil {
-			return Outcome{}, err
-		}
-		input.Raised = raised[o.ID]
+	if input.Raised, err = raisedInDoubt(tx, o); err != nil {
+		return Outcome{}, err
 	}
 	if input.Hold, err = e.holdFor(tx, o, snapshot.Thresholds, now); err != nil {
 		return Outcome{}, err
@@ -154,6 +150,15 @@ func (e *ReadingStore) evaluateAndApply(
 		err = e.watchSlowChanges(tx, b, o, patient, snapshot.Thresholds, &outcome, s.By, now)
 	}
 	return outcome, err
+}
+
+// raisedInDoubt returns the alerts that a reading raised before its time was confirmed.
+func raisedInDoubt(tx core.App, o Observation) ([]*collections.Alert, error) {
+	if !o.newlyConfirmed || o.SuspectReason != ReasonDeviceClock {
+		return nil, nil
+	}
+	raised, err := collections.AlertsOfObservations(tx, o.ID)
+	return raised[o.ID], err
 }
 
 // newObservation returns the observation of a reading. Its FHIR form is computed from it and needs no further step.

@@ -22,9 +22,10 @@ const (
 	sharedCuffMmHg, sharedCuffBPM = 30, 15
 )
 
-// isAnothers reports whether two readings of one cuff look like those of two people.
+// isAnothers reports whether two readings of one cuff look like those of two people. A typed reading without a device is of no cuff.
 func isAnothers(a, b vitals.Reading) bool {
-	if a.Kind != vitals.BloodPressure || b.Kind != a.Kind || a.DeviceID != b.DeviceID || a.MeasuredAt.Sub(b.MeasuredAt).Abs() > sharedCuffWithin {
+	isSameCuff := a.DeviceID != "" && a.DeviceID == b.DeviceID && a.Kind == vitals.BloodPressure && b.Kind == a.Kind
+	if !isSameCuff || a.MeasuredAt.Sub(b.MeasuredAt).Abs() > sharedCuffWithin {
 		return false
 	}
 	differ := func(p *vitals.Parameter, by float64) bool {

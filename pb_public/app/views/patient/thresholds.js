@@ -85,7 +85,8 @@ function BoundsForm({ id, bounds, propose, done }) {
       onChange=${(event) => { setEnabled({ ...enabled, [group]: event.target.checked }); updatePreview(); }} errors=${errors} />
     <div class="fields" hidden=${!enabled[group]}>${inputs.map(([field, label]) => html`
       <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]}
-        hint=${isProvisional(group, field) ? "Provisional, from a proposed template" : ""} onInput=${updatePreview} errors=${errors} />`)}</div>
+        hint=${isProvisional(group, field) ? "Provisional, from a proposed template" : ""} onInput=${updatePreview}
+        errors=${errors} />`)}</div>
   </fieldset>`);
   return html`<div ref=${box}>
     <p class="hint">${bounds.is_default ? "Using practice defaults."
