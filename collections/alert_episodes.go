@@ -20,7 +20,7 @@ func EpisodeAlerts(app core.App, patientID, alertType, parameter string, since t
 		dbx.Params{"patient": patientID, "type": alertType, "parameter": parameter, "since": Instant(since)})
 }
 
-// TemplateUser is a patient to whom a template was applied, with the patient's own bounds.
+// TemplateUser is a patient with an applied template, and the patient's own bounds.
 type TemplateUser struct {
 	PatientID string `db:"id"`
 	Bounds    string `db:"bounds"`    // JSON
@@ -28,7 +28,7 @@ type TemplateUser struct {
 	TimeZone  string `db:"time_zone"`
 }
 
-// TemplateUsers returns those of the given patients to whom a template with the key may have been applied.
+// TemplateUsers returns those of the given patients that may have an applied template with the key.
 func TemplateUsers(app core.App, patientIDs []string, key string) ([]TemplateUser, error) {
 	return queryAll[TemplateUser](app, "find the patients of a template", `SELECT p.id, COALESCE(h.bounds, '') AS bounds, h.templates, p.time_zone
 		FROM json_each({:ids}) i CROSS JOIN thresholds h ON h.patient = i.value JOIN patients p ON p.id = h.patient

@@ -95,7 +95,7 @@ func HoldsInForce(app core.App, patientIDs []string, at time.Time) (map[string]P
 	return holds, err
 }
 
-// DuePatientHolds returns the patients whose hold is over and not yet recorded as ended, the longest overdue first.
+// DuePatientHolds returns the patients with a hold that is over and not yet recorded as ended, the longest overdue first.
 func DuePatientHolds(app core.App, now time.Time, limit int) ([]string, error) {
 	return queryColumn[string](app, "find patient holds that are over", `SELECT id FROM patients
 		WHERE hold_until != '' AND hold_ended_at = '' AND hold_until <= {:now} AND deleted_at = '' ORDER BY hold_until LIMIT +{:limit}`,
@@ -123,7 +123,7 @@ func HasOpenStat(tx core.App, patientID string) (bool, error) {
 		WHERE patient = {:patient} AND priority = 'stat' AND status IN ('open', 'in_progress'))`, dbx.Params{"patient": patientID})
 }
 
-// UntakenEscalationsAbout returns the numbers of a patient's escalations that the system opened, nobody took, and that are about alerts of
+// UntakenEscalationsAbout returns the numbers of a patient's escalations that the system opened, no one took, and that are about alerts of
 // some types only.
 func UntakenEscalationsAbout(tx core.App, patientID string, types []string) ([]int64, error) {
 	return queryColumn[int64](tx, "find escalations about missing readings", `SELECT CAST(e.id AS INTEGER) FROM escalations e

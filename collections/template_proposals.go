@@ -100,7 +100,7 @@ func DiagnosedAfter(app core.App, after string, limit int) (page []Diagnosed, er
 	return page, err
 }
 
-// UndecidedTemplates counts the active patients with provisional bounds, and those for whom nobody decided since a time; careTeamOf narrows
+// UndecidedTemplates counts the active patients with provisional bounds, and those for which no one decided since a time; careTeamOf narrows
 // to a user's care teams, "" counts all.
 func UndecidedTemplates(app core.App, careTeamOf string, since time.Time) (all, overdue int, err error) {
 	where := Conditions{dbx.NewExp("+listed = TRUE AND provisional_since != ''")}.OnCareTeamOf(careTeamOf)

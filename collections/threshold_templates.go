@@ -90,7 +90,7 @@ type AppliedTemplate struct {
 	Version int    `json:"version"`
 	At      string `json:"at"`
 	By      string `json:"by"`
-	// Bounds are those it set, by group and field. Callers do not see them; they tell a person's later change from the template's value.
+	// Bounds are those it set, by group and field. Callers do not see them; they distinguish a person's later change from the template's value.
 	Bounds map[string]map[string]*float64 `json:"bounds,omitempty"`
 }
 

@@ -62,7 +62,7 @@ func (h *hooks) deleteThresholds(e *core.RecordEvent) error {
 	return templates.Reconsider(e.App, p, nil, h.Clock(), h.Zone) // no template is applied any more
 }
 
-// guardTemplate checks a threshold template for every writer, keeps its version and sign-off, and proposes it to the patients whom it fits.
+// guardTemplate checks a threshold template for every writer, keeps its version and sign-off, and proposes it to the patients that it fits.
 func (h *hooks) guardTemplate(e *core.RecordEvent) error {
 	if err := continueIf(templates.Guard(e.App, e.Record, h.Clock()), e); err != nil {
 		return err

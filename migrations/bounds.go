@@ -64,8 +64,9 @@ type shippedBounds struct {
 	source        string
 }
 
-// addToTemplate adds bounds to a template, as a new version if it was applied to a patient. A template with a sign-off stays as the physician signed it, and so does a group
-// whose bounds the practice changed or whose template it deleted: a migration never decides against a clinic's own choice.
+// addToTemplate adds bounds to a template, as a new version if it was applied to a patient. A template with a sign-off stays as the physician
+// signed it, and so does a group with bounds that the practice changed, or a template that it deleted: a migration never decides against a
+// clinic's own choice.
 func addToTemplate(app core.App, key string, s shippedBounds) error {
 	var id, text, list, signed string
 	query := app.DB().NewQuery(`SELECT id, COALESCE(bounds, ''), COALESCE(sources, ''), signed_off_by || signed_off_at FROM threshold_templates WHERE key = {:key}

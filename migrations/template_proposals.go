@@ -11,7 +11,7 @@ import (
 
 func init() { register("1795939201_template_proposals.go", addTemplateProposals) }
 
-// addTemplateProposals adds what the triage row knows of undecided templates, the age group of infants, the template for weak immunity, and the
+// addTemplateProposals adds what the triage row has about undecided templates, the age group of infants, the template for weak immunity, and the
 // diagnoses after birth to the template for pregnancy. Proposals of patients who are stored already are computed after the start, because the
 // date of birth is sealed.
 func addTemplateProposals(app core.App) error {

@@ -9,7 +9,7 @@ import (
 func init() { register("1795942700_warning_push.go", addWarningPush) }
 
 // addWarningPush adds why an alert was pushed, or was not, with the indexes that find pushed alerts and the pushes of an alert. In a folder without
-// patients it sets the low diastolic bound of a new practice to 50; a practice at work keeps the bound that its clinicians know.
+// patients it sets the low diastolic bound of a new practice to 50; a practice at work keeps the bound that its clinicians expect.
 func addWarningPush(app core.App) error {
 	err := changeCollection(app, "alerts", []string{
 		`{"name": "push_rule", "type": "text", "id": "text2716401593", "help": "Why it was pushed, or was not; empty for one from before this was stored.", "max": 20}`,

@@ -17,7 +17,7 @@ import (
 const askTyped = "Is that right? Please check what your device shows and enter it again."
 
 // reportImplausible answers a rejected reading. If its only fault is implausible values and the caller may act on the
-// patient, it first alerts the care team, because the caller may not send the reading again; a patient who typed it is asked
+// patient, it first alerts the care team, because the caller may not send the reading again; a patient who typed it is prompted
 // for a correction. Source: docs/decisions/observations.md, "Implausible values" and "Values that a patient types".
 func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error) error {
 	reach := func(patientID string) error { return a.authorizeIngest(c, patientID) }

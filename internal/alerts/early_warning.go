@@ -64,7 +64,7 @@ type ScoredValue struct {
 	ObservationID string
 }
 
-// EarlyWarning is the score of the values within an hour. Level is "" if it calls for nobody.
+// EarlyWarning is the score of the values within an hour. Level is "" if it needs no clinician.
 type EarlyWarning struct {
 	Level         Level
 	Sum           int
@@ -132,7 +132,7 @@ func (w EarlyWarning) threshold() int {
 	return earlyWarningUrgent
 }
 
-// Finding returns the finding of a score that calls for somebody; its message names the parts.
+// Finding returns the finding of a score that needs a clinician; its message names the parts.
 func (w EarlyWarning) Finding() Finding {
 	var parts []string
 	for i, v := range w.Values {
@@ -172,7 +172,7 @@ func (w EarlyWarning) Origin() vitals.Origin {
 	return vitals.OriginPatient
 }
 
-// EarlyWarningRun is a run of scores that call for somebody. Worst is the gravest whose values are of the last hour; its Level is "" if none is.
+// EarlyWarningRun is a run of scores that need a clinician. Worst is the gravest with values of the last hour; its Level is "" if none is.
 type EarlyWarningRun struct {
 	Since time.Time
 	Worst EarlyWarning
@@ -271,7 +271,7 @@ func (n newestValues) isFresh(run EarlyWarningRun, from time.Time) bool {
 	return true
 }
 
-// MayBeEarlyWarning reports whether values within an hour may call for somebody, by the stricter scale.
+// MayBeEarlyWarning reports whether values within an hour may need a clinician, by the stricter scale.
 func MayBeEarlyWarning(values []ScoredValue) bool {
 	rules, sum := EarlyWarningRules{}, 0
 	for _, v := range values {

@@ -186,7 +186,7 @@ func (t Thresholds) ProvisionalText() string {
 	return "Proposed and not decided: " + strings.Join(names, "; ") + ". In force until then: " + strings.Join(bounds, ", ") + "."
 }
 
-// proposedNotes says which of the bounds that a finding met are provisional, and which looser ones are proposed.
+// proposedNotes states which of the bounds that a finding met are provisional, and which looser ones are proposed.
 func (t Thresholds) proposedNotes(r vitals.Reading, group []*vitals.Parameter, found Finding) (notes string) {
 	said := map[string]bool{}
 	for _, bound := range t.proposed {

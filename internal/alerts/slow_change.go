@@ -23,7 +23,7 @@ const (
 	SlowEpisodeDays = 365
 )
 
-// IsSlowChange reports whether an alert is about a change over weeks. Such alerts do not end by themselves: a median returns as slowly as it
+// IsSlowChange reports whether an alert is about a change over weeks. Such alerts do not end automatically: a median returns as slowly as it
 // left. Source: docs/decisions/alerts.md, "Weight over weeks".
 func IsSlowChange(parameter string) bool {
 	return slices.ContainsFunc(vitals.ChangeWatched, func(p *vitals.Parameter) bool {

@@ -92,7 +92,7 @@ type Pushed struct {
 // HasPushTrend reports whether warnings of a type are judged by the trend of their parameters: those that bounds raise.
 func HasPushTrend(alertType string) bool { return len(PushParameters(alertType)) > 0 }
 
-// PushParameters returns the parameters whose bounds raise alerts of a type.
+// PushParameters returns the parameters with bounds that raise alerts of a type.
 func PushParameters(alertType string) (list []*vitals.Parameter) {
 	for _, p := range vitals.Watched {
 		if p.Group == alertType && p.Change == nil {

@@ -28,7 +28,7 @@ type KPIs struct {
 	ExpectedToday     int
 	ComplianceRate    float64
 	NeedThresholds    int // minors measured without bounds
-	// UndecidedTemplates are patients with provisional bounds, and OverdueTemplates those whose decision is overdue.
+	// UndecidedTemplates are patients with provisional bounds, and OverdueTemplates those with an overdue decision.
 	UndecidedTemplates  int
 	OverdueTemplates    int
 	AvgProcessingTimeMS int64

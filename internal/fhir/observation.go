@@ -164,7 +164,7 @@ func buildObservation(s StoredObservation) (*observation, error) {
 	return o, nil
 }
 
-// notes says in words what a number alone does not: a value beyond the meter's range, and a weak signal. Source: docs/decisions/fhir.md,
+// notes states what a number alone does not: a value beyond the meter's range, and a weak signal. Source: docs/decisions/fhir.md,
 // "Notes of an observation".
 func notes(r vitals.Reading) (list []annotation) {
 	if value := r.Kind.Definition().FHIR.Value; value != nil && r.Value(value) != nil && r.Qualifier(vitals.Comparator) != "" {

@@ -28,7 +28,7 @@ func (c doubtfulReading) isAlarming(now time.Time) bool {
 }
 
 // breachedFindings returns the findings beyond the patient's bounds, as of receipt; none for a suspect reading, and none
-// for a right clock, whose values in range are not evaluated until they are confirmed.
+// for a right clock, and values in range are not evaluated until they are confirmed.
 func (c doubtfulReading) breachedFindings() (list []alerts.Finding) {
 	if c.isSuspect || c.doubt != futureClock {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Whom the early warning score is for: NEWS2 is not for children under 16 or for pregnancy, and has a scale of its own for patients at risk
+// Patients the early warning score is for: NEWS2 is not for children under 16 or for pregnancy, and has a scale of its own for patients at risk
 // of hypercapnia. Source: Royal College of Physicians, NEWS2, 2017; docs/decisions/alerts.md, "Early warning score".
 const (
 	youngestScored    = 16
@@ -76,7 +76,7 @@ func mayCallForHelp(p triage.PatientSnapshot, now time.Time) bool {
 	return false
 }
 
-// correctEarlyWarnings compares the stored early warnings with the readings of the last day: it ends those whose run is over, raises the one
+// correctEarlyWarnings compares the stored early warnings with the readings of the last day: it ends those of a run that is over, raises the one
 // that is missing, and replaces a warning by a critical alert when the sum rises. It reports whether an alert changed.
 func (e *ReadingStore) correctEarlyWarnings(
 	tx core.App, b *writeBatch, patientID string, row patientRow, by audit.Actor, now time.Time,
@@ -224,7 +224,7 @@ func (w *earlyWarningWriter) store(worst alerts.EarlyWarning, isWorse bool) erro
 }
 
 // loadScoredValues reads a patient's scored values of the last day, in order of measurement, and the rules for them; isScored is false for
-// patients whom the score is not for.
+// patients that the score is not for.
 func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patientRow, now time.Time) (
 	rules alerts.EarlyWarningRules, history []alerts.ScoredValue, isScored bool, err error,
 ) {

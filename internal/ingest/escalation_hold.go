@@ -144,7 +144,7 @@ var oximetryTypes = func() (types []string) {
 }()
 
 // decidesWeakSignal reports whether a reading decides about an earlier one with a weak signal: an oximeter's, with a good signal or critical
-// again. A value in range measured with a weak signal says nothing.
+// again. A value in range measured with a weak signal proves nothing.
 func decidesWeakSignal(r vitals.Reading, t alerts.Thresholds) bool {
 	return r.Kind == vitals.PulseOximetry && (!r.HasWeakSignal() || isCritical(r, t))
 }

@@ -81,7 +81,7 @@ func (h alertHistory) corrections(rules Rules, now time.Time) (list []correction
 	return list
 }
 
-// retractionOf returns the correction of an alert whose own reading was entered in error.
+// retractionOf returns the correction of an alert when its own reading was entered in error.
 func retractionOf(alert *collections.Alert) correction {
 	return correction{kind: correctToRetracted, alert: alert, action: alerts.Action{Move: alerts.Resolve, Outcome: collections.StatusEnteredInError}}
 }

@@ -49,7 +49,7 @@ func (o Observation) apartFrom(others []Observation) (at []time.Time) {
 	return at
 }
 
-// loadSharedCuff reads the patient's blood pressures around one from a cuff, and whether somebody was asked about them. It queries nothing
+// loadSharedCuff reads the patient's blood pressures around one from a cuff, and whether a person was prompted about them. It queries nothing
 // if the latest one is older.
 func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o Observation) error {
 	at := o.Reading.MeasuredAt
@@ -74,17 +74,17 @@ func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o
 	}
 	raised, err := collections.AlertsOfObservations(tx, ids...)
 	for _, list := range raised {
-		s.Asked = s.Asked || slices.ContainsFunc(list, func(a *collections.Alert) bool {
+		s.HasQuestion = s.HasQuestion || slices.ContainsFunc(list, func(a *collections.Alert) bool {
 			return a.Type() == alerts.TypeSuspectReading && a.ResolutionReason() != alerts.ReasonRetracted
 		})
 	}
 	return err
 }
 
-// sharedCuffQuestion returns the question whose reading it is, about the later one of two that look like two people's, once for all within
+// sharedCuffQuestion returns the question that a reading raises, about the later one of two that look like two people's, once for all within
 // half an hour.
 func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft alerts.Draft, asks bool) {
-	if s.Asked || o.Review == Confirmed {
+	if s.HasQuestion || o.Review == Confirmed {
 		return draft, false
 	}
 	earlier, later := -1, -1

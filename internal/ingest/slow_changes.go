@@ -39,7 +39,7 @@ func (e *ReadingStore) watchSlowChanges(
 	return nil
 }
 
-// raiseSlowChanges evaluates the patient's newest value of a parameter by the rules over weeks, whichever reading arrived, so that the order of
+// raiseSlowChanges evaluates the patient's newest value of a parameter by the rules over weeks, for any reading that arrives, so that the order of
 // arrival does not matter. An episode raises one alert of each parameter and level. Source: docs/decisions/alerts.md, "Weight over weeks".
 func (e *ReadingStore) raiseSlowChanges(
 	tx core.App, b *writeBatch, p *vitals.Parameter, patientID string, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
@@ -73,7 +73,7 @@ func (e *ReadingStore) raiseSlowChanges(
 			return nil, "", err
 		}
 		if slices.ContainsFunc(known, func(a collections.EpisodeAlert) bool {
-			// One that a snooze suppressed was never told.
+			// One that a snooze suppressed was never notified.
 			return (a.Level == string(alerts.Critical) || finding.Level != alerts.Critical) && (!a.Snoozed || draft.Snoozed)
 		}) {
 			continue

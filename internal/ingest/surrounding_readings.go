@@ -19,9 +19,9 @@ type SurroundingReadings struct {
 	Others     []Observation
 	// Superseded are the alert types of a late reading for which a newer reading exists from an origin at least as reliable.
 	Superseded []string
-	// Around are the blood pressures measured within half an hour of one, in order; Asked: there is a question about two people.
+	// Around are the blood pressures measured within half an hour of one, in order; HasQuestion: there is a question about two people.
 	Around []Observation
-	Asked  bool
+	HasQuestion  bool
 }
 
 // valuesToEvaluate returns the part that was just merged, or the whole reading.
@@ -124,7 +124,7 @@ func (e *ReadingStore) loadSurrounding(tx core.App, s *AssessInput, o Observatio
 }
 
 // measuredSince returns the patient's observations that measure the groups, in order of measurement, without one. Those of the time itself
-// are behind the first alert, and needed to tell whose the later ones are.
+// are behind the first alert, and needed to attribute the later ones.
 func measuredSince(tx core.App, patientID string, groups [][]*vitals.Parameter, since time.Time, except string) (list []Observation, err error) {
 	records, err := collections.ObservationsAfter(tx, patientID, kindsOf(groups), since.Add(-time.Microsecond))
 	for _, record := range records {

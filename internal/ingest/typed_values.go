@@ -16,8 +16,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// A patient who types 300/20 has most likely made a typing error and is asked for the value again. The typed value is held for a correction,
-// and pages nobody. Source: docs/decisions/observations.md, "Values that a patient types".
+// A patient who types 300/20 has most likely made a typing error and is prompted for the value again. The typed value is held for a correction,
+// and pages no one. Source: docs/decisions/observations.md, "Values that a patient types".
 
 // correctWithin is how long an implausible value that a patient typed waits for its correction.
 const correctWithin = 10 * time.Minute
@@ -76,7 +76,7 @@ func closeCorrected(tx core.App, b *writeBatch, o Observation, s Submission, now
 }
 
 // AlertUncorrected ends the wait of typed implausible values without a correction, each in a transaction of its own: it raises a warning in
-// the list, which is pushed to nobody. The time of receipt is stored, so a restart changes nothing. A failure does not stop the others.
+// the list, which is pushed to no one. The time of receipt is stored, so a restart changes nothing. A failure does not stop the others.
 func (e *Pipeline) AlertUncorrected(ctx context.Context, app core.App, now time.Time) (alerted int, err error) {
 	due, err := collections.HeldTypedEvents(app, collections.TypedEvents{
 		Source: string(vitals.SourcePortal), After: now.Add(-maxUncorrectedAge), Until: now.Add(-correctWithin),
@@ -109,7 +109,7 @@ func (e *Pipeline) alertUncorrected(tx core.App, id string, now time.Time) error
 	return e.warnOfTyped(tx, stored, event, patientID, now)
 }
 
-// warnOfTyped raises the warning about values that a patient typed, and announces it to nobody.
+// warnOfTyped raises the warning about values that a patient typed, and announces it to no one.
 func (e *Pipeline) warnOfTyped(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
 	c, err := e.newDoubtfulReading(tx, stored, event, patientID, now)
 	if err != nil {

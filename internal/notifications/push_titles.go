@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// subjects says what an alert is about that does not come from a bound; the others are named by [vitals.AbnormalText].
+// subjects states what an alert is about that does not come from a bound; the others are named by [vitals.AbnormalText].
 var subjects = map[string]string{
 	"implausible_reading": "implausible reading",
 	"suspect_reading":     "reading to confirm",

@@ -206,7 +206,7 @@ func nightSummary(app core.App, careTeamOf string, local time.Time) (parts []str
 	if err != nil {
 		return nil, err
 	}
-	if listed > 0 { // of the day too: nothing else told of them
+	if listed > 0 { // of the day too: no other notification has them
 		parts = append(parts, fmt.Sprintf("Warnings not pushed in the last 24 hours: %d.", listed))
 	}
 	open, err := collections.CountOpenEscalations(app, careTeamOf)

@@ -28,7 +28,7 @@ type ApplyBody struct {
 type ApplyRequest struct {
 	Number int64
 	Reason phi.Text // "" for the template's name
-	// Loosen: the caller was asked and wants looser bounds than a person set.
+	// Loosen: the caller was prompted and wants looser bounds than a person set.
 	Loosen bool
 }
 

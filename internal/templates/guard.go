@@ -25,7 +25,7 @@ func Guard(tx core.App, record *core.Record, now time.Time) error {
 	return completeTemplate(tx, collections.AsThresholdTemplate(record), now)
 }
 
-// Changed proposes a stored or deleted template to all patients whom it fits now, and to nobody else, in the caller's transaction: a bound
+// Changed proposes a stored or deleted template to all patients that it fits now, and to no one else, in the caller's transaction: a bound
 // that is provisionally in force follows its template at once.
 func Changed(tx core.App, record *core.Record, now time.Time, practice *time.Location) error {
 	_, _, err := ProposeAll(context.Background(), tx, collections.AsThresholdTemplate(record).Number(), now, practice)

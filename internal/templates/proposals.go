@@ -17,7 +17,7 @@ import (
 const proposalBatch = 200
 
 // Propose stores which templates fit the given patients and are not decided, so that readings are evaluated with their stricter bounds, and
-// rescores the patients for whom that differs, or who have a proposal of a changed template (0 for none). It returns their ids. Source:
+// rescores the patients for which that differs, or who have a proposal of a changed template (0 for none). It returns their ids. Source:
 // docs/decisions/alerts.md, "Proposed templates".
 func Propose(tx core.App, candidates []Candidate, template int64, now time.Time) (changed []string, err error) {
 	needs, err := NeedsOf(tx, candidates)
@@ -75,7 +75,7 @@ func ProposeMissing(ctx context.Context, app core.App, now time.Time, practice *
 	return err
 }
 
-// auditProposals records that other bounds are in force for patients whose own record did not change.
+// auditProposals records that other bounds are in force for patients without a change of their own record.
 func auditProposals(tx core.App, patientIDs []string, now time.Time) error {
 	chain, err := audit.NewChain(tx)
 	if err != nil {

@@ -24,7 +24,7 @@ type Candidate struct {
 // Needs is what a patient lacks in thresholds.
 type Needs struct {
 	Thresholds bool
-	// Proposed is the number of the first fitting template that nobody has decided on, and All are all of them; 0 and empty for none.
+	// Proposed is the number of the first fitting template that no one has decided on, and All are all of them; 0 and empty for none.
 	Proposed int64
 	All      []int64
 	// Provisional are the bounds of these templates in force, to be decided on by DecideBy; zero for none.

@@ -12,14 +12,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// keyHeartFailure is the key of the template that asks for a target weight.
+// keyHeartFailure is the key of the template that requires a target weight.
 const keyHeartFailure = "heart_failure"
 
 // TargetNeed is a missing target (dry) weight, with the median of the last seven days; nil without a weight in them.
 type TargetNeed struct{ ProposedKg *float64 }
 
-// MissingTargets returns the patients, by id, to whom the template for heart failure was applied and who have no target weight. A patient whose
-// weight is not watched needs none. Source: docs/decisions/alerts.md, "Weight over weeks".
+// MissingTargets returns the patients, by id, with the applied template for heart failure and without a target weight. A patient
+// without watched weight needs none. Source: docs/decisions/alerts.md, "Weight over weeks".
 func MissingTargets(app core.App, patientIDs []string, practice *time.Location, now time.Time) (map[string]TargetNeed, error) {
 	users, err := collections.TemplateUsers(app, patientIDs, keyHeartFailure)
 	if err != nil {

@@ -12,7 +12,7 @@ const FactorProposed = "proposed_templates"
 // Source: docs/decisions/alerts.md, "Proposed templates".
 const decideWithin = 24 * time.Hour
 
-// DecideBy returns the deadline of the decision about templates whose bounds are in force since a time; zero for none.
+// DecideBy returns the deadline of the decision about templates with bounds in force since a time; zero for none.
 func DecideBy(since time.Time) time.Time {
 	if since.IsZero() {
 		return since

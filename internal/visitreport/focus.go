@@ -64,7 +64,7 @@ func (r *Report) secondChart(first vitals.Kind) (kind vitals.Kind, ok bool) {
 	return vitals.BloodPressure, first != vitals.BloodPressure && r.counted(vitals.BloodPressure) >= minReadings
 }
 
-// control states whether the subject is controlled and by how much; "" if there are too few readings to say. It compares with the limits in
+// control states whether the subject is controlled and by how much; "" if there are too few readings. It compares with the limits in
 // force and the goals for glucose.
 func (r *Report) control(kind vitals.Kind) string {
 	switch kind {

@@ -29,7 +29,7 @@ func (r *Reading) ValueText(p *Parameter) string {
 	return FormatNumber(*value)
 }
 
-// AbnormalText says without a value that a value of an alert's group is out of range, and on which side where that matters: low oxygen
+// AbnormalText states without a value that a value of an alert's group is out of range, and on which side where that matters: low oxygen
 // saturation. It returns "" for other groups. Source: the contract's phrases for pushes.
 func AbnormalText(group string, value, bound *float64) string {
 	for _, p := range Parameters {

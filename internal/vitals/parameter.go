@@ -13,7 +13,7 @@ type Parameter struct {
 	Name, Column string
 	// Label is its name in sentences.
 	Label string
-	// Abnormal says without a value that its group is out of range; AbnormalHigh that it is too high, "" for the same words. A value equal to
+	// Abnormal states without a value that its group is out of range; AbnormalHigh that it is too high, "" for the same words. A value equal to
 	// its bound is too high from HighFrom.
 	Abnormal, AbnormalHigh string
 	HighFrom               float64

@@ -34,7 +34,7 @@ export function ReadingDialog({ patient, close, done }) {
     const body = asStored(kind, values);
     const questions = questionsAbout(kind, body);
     const typed = JSON.stringify([kind, values]);
-    if (Object.keys(questions).length > 0 && confirmed !== typed) { // asked once for the same values
+    if (Object.keys(questions).length > 0 && confirmed !== typed) { // prompted once for the same values
       setConfirmed(typed);
       throw new Problem(400, { detail: asked, field_errors: { ...questions, non_field_errors: [asked] } });
     }

@@ -26,7 +26,7 @@ export function HoldDialog({ patient: p, zone, close, done }) {
       <${Field} label="Reason" name="reason" kind="select" value=${hold?.reason ?? "hospital"} errors=${errors}
         options=${["hospital", "travel", "hospice", "other"].map((reason) => [reason, humanize(reason)])} />
       <${Field} label="Last day" name="until" kind="date" value=${last ?? ""} min=${daysAgo(0)} max=${daysAgo(-30)} errors=${errors}
-        hint="At most 30 days ahead. It ends by itself after this day." />
+        hint="At most 30 days ahead. It ends automatically after this day." />
       <${Field} label="Notes" name="notes" kind="textarea" value=${hold?.notes ?? ""} errors=${errors} />`}</${Form}>
   </${Dialog}>`;
 }

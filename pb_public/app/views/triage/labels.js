@@ -23,7 +23,7 @@ const round = (/** @type {number} */ n) => String(Math.round(n * 10) / 10);
 const span = (c) => (c.rule?.endsWith("_daily_change") ? "in a day" : c.rule?.endsWith("_over_target") ? "over target"
   : c.reasons.map(({ text }) => text.match(/within (\d+ days)/)?.[1]).filter(Boolean).map((days) => `in ${days}`)[0] ?? "");
 
-/** The value and its unit in short form; latest are the row's latest vitals, which say whether a meter showed HI or LO.
+/** The value and its unit in short form; latest are the row's latest vitals, which state whether a meter showed HI or LO.
  *  @param {Concern | undefined} c @param {Record<string, any>} [latest] @returns {{text: string, unit: string}} */
 export function valueOf(c, latest = {}) {
   if (!c || c.type === null) {
