@@ -20,8 +20,8 @@ type SurroundingReadings struct {
 	// Superseded are the alert types of a late reading for which a newer reading exists from an origin at least as reliable.
 	Superseded []string
 	// Around are the blood pressures measured within half an hour of one, in order; HasQuestion: there is a question about two people.
-	Around []Observation
-	HasQuestion  bool
+	Around      []Observation
+	HasQuestion bool
 }
 
 // valuesToEvaluate returns the part that was just merged, or the whole reading.
