@@ -210,7 +210,10 @@ func TestHolder(t *testing.T) {
 // extends itself. Without the concern parameter the list is unchanged.
 func TestConcernLive(t *testing.T) {
 	c := newIngestingClinic(t)
+	now := c.now
+	c.now = now.AddDate(0, 0, -3)
 	patient := c.enroll(nil)
+	c.now = now
 	for day := range 3 {
 		c.measured("bp", patient, `"systolic":188,"diastolic":114`, time.Duration(2-day)*24*time.Hour)
 	}
