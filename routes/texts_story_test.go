@@ -128,11 +128,16 @@ func TestStoryWeakSignal(t *testing.T) {
 		"normal without an index":      {weak, spo2(`"spo2":96,"pulse":80`), 0, 0},
 		"a warning with a good signal": {weak, spo2(`"spo2":91,"pulse":80,"perfusion_index":0.3`), 0, 0},
 		"normal with a weak signal":    {weak, spo2(`"spo2":96,"pulse":80,"perfusion_index":0.2`), 0, 1},
-		"critical with a good signal":  {weak, spo2(`"spo2":84,"pulse":80,"perfusion_index":2.4`), 1, 1},
-		"critical with a weak signal":  {weak, spo2(weak), 1, 1},
-		"another kind":                 {weak, func(w *nightShift) { w.cuff(120, 80, 0) }, 0, 1},
-		"another critical value":       {weak, func(w *nightShift) { w.cuff(206, 126, 0) }, 1, 1},
-		"only the pulse is critical":   {`"spo2":96,"pulse":190,"perfusion_index":0.29`, spo2(`"spo2":96,"pulse":80`), 0, 0},
+		"two normal ones with a weak signal": {weak, func(w *nightShift) {
+			spo2(`"spo2":96,"pulse":80,"perfusion_index":0.2`)(w)
+			w.now = w.now.Add(time.Minute)
+			spo2(`"spo2":97,"pulse":80,"perfusion_index":0.1`)(w)
+		}, 0, 1},
+		"critical with a good signal": {weak, spo2(`"spo2":84,"pulse":80,"perfusion_index":2.4`), 1, 1},
+		"critical with a weak signal": {weak, spo2(weak), 1, 1},
+		"another kind":                {weak, func(w *nightShift) { w.cuff(120, 80, 0) }, 0, 1},
+		"another critical value":      {weak, func(w *nightShift) { w.cuff(206, 126, 0) }, 1, 1},
+		"only the pulse is critical":  {`"spo2":96,"pulse":190,"perfusion_index":0.29`, spo2(`"spo2":96,"pulse":80`), 0, 0},
 		"typed by the patient": {weak, func(w *nightShift) {
 			w.requestAs(w.portal(), "POST", "/ingestion/pulse-oximetry/", object{"spo2": 97, "measured_at": w.now.Format(time.RFC3339)}).want(201)
 		}, 0, 1},

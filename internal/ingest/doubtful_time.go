@@ -94,6 +94,9 @@ func (e *ReadingStore) evaluateDoubtful(
 	if input.LastNotified, err = loadLastNotified(tx, values, snapshot, now); err != nil {
 		return Outcome{}, err
 	}
+	if err := e.loadPushes(tx, &input, o); err != nil {
+		return Outcome{}, err
+	}
 	asked, err := collections.ClockAlertSince(tx, o.Reading.DeviceID, o.PatientID, alerts.TypeDeviceClock, collections.StartOfDay(now.In(zone)))
 	if err != nil {
 		return Outcome{}, err
@@ -133,6 +136,7 @@ func (e *ReadingStore) doubtfulEffects(o Observation, values vitals.Reading, s A
 		raised.MeasuredAt, raised.TimeInDoubt, raised.Late = values.MeasuredAt, true, e.rules.isLate(values.MeasuredAt, now)
 		raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(s.Snapshot.Snoozes, finding, values, s.Snapshot.Thresholds, now)
 		raised.WorseThanNotified = raised.WorseThanNotified || s.isWorse(raised, values)
+		raised.Push = e.rules.WarningPush.DecidePush(raised, values, s.Snapshot.Thresholds, s.Pushes[finding.Type])
 		effects.Alerts = append(effects.Alerts, raised)
 	}
 	return effects

@@ -202,9 +202,7 @@ func (e *ReadingStore) resolveHold(tx core.App, id string, now time.Time) (patie
 		confirmed = confirmed || isSevere(r, snapshot.Thresholds) || r.Kind == vitals.PulseOximetry && isCritical(r, snapshot.Thresholds)
 	}
 	switch {
-	case alert.Late(): // a late reading notifies no one
-		return patientID, nil
-	case confirmed && alerts.Status(alert.Status()) == alerts.StatusAutoResolved: // later severe readings have alerts of their own
+	case confirmed && len(repeated) > 0 && alerts.Status(alert.Status()) == alerts.StatusAutoResolved: // later severe readings have alerts of their own
 		return patientID, nil
 	case !confirmed:
 		return patientID, e.resolveUnconfirmed(tx, alert, repeated, snapshot, now)
