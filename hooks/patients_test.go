@@ -262,8 +262,10 @@ func TestThresholdsInDashboard(t *testing.T) {
 		}
 	}
 	slices.Reverse(fields)
-	window := []string{"weight_change_threshold_kg", "weight_critical_change_kg", "weight_change_window_days", "weight_daily_change_kg", "weight_over_target_kg",
-		"weight_loss_30_days_percent", "weight_loss_90_days_percent"}
+	window := []string{
+		"weight_change_threshold_kg", "weight_critical_change_kg", "weight_change_window_days", "weight_daily_change_kg", "weight_over_target_kg",
+		"weight_loss_30_days_percent", "weight_loss_90_days_percent",
+	}
 	if want := slices.Concat([]string{"pulse_high", "pulse_high"}, window, []string{"pulse_high"}, window); !slices.Equal(fields, want) || total != len(want) {
 		t.Errorf("the change log has %v, want %v", fields, want)
 	}

@@ -76,10 +76,10 @@ func addToTemplate(app core.App, key string, s shippedBounds) error {
 	}
 	var bounds map[string]map[string]*float64
 	var sources []string
-	if id == "" || signed != "" || json.Unmarshal([]byte(text), &bounds) != nil || !maps.EqualFunc(bounds[s.group], s.fields, isBound) {
+	if id == "" || signed != "" || !isJSON(text, &bounds) || !maps.EqualFunc(bounds[s.group], s.fields, isBound) {
 		return nil
 	}
-	if json.Unmarshal([]byte(list), &sources) != nil {
+	if !isJSON(list, &sources) {
 		sources = nil
 	}
 	for field, value := range s.added {
@@ -108,3 +108,6 @@ func addToTemplate(app core.App, key string, s shippedBounds) error {
 }
 
 func isBound(stored *float64, shipped float64) bool { return stored != nil && *stored == shipped }
+
+// isJSON decodes text and reports whether it could; a practice may have stored something else.
+func isJSON(text string, into any) bool { return json.Unmarshal([]byte(text), into) == nil }

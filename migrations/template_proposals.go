@@ -78,7 +78,7 @@ func addPostpartum(app core.App) error {
 		return fmt.Errorf("read the template for pregnancy: %w", err)
 	}
 	var codes []string
-	if stored == "" || json.Unmarshal([]byte(stored), &codes) != nil || !slices.Equal(codes, shippedPregnancy) {
+	if stored == "" || !isJSON(stored, &codes) || !slices.Equal(codes, shippedPregnancy) {
 		return nil
 	}
 	for category := 72; category <= 92; category++ {

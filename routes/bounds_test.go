@@ -92,8 +92,10 @@ func TestSaturationUpperBound(t *testing.T) {
 		codes []string
 		want  any
 	}{
-		{[]string{"J44.9"}, number("copd")}, {[]string{"J44.9", "Z99.81"}, number("copd_oxygen")},
-		{[]string{"Z99.81", "J44.1"}, number("copd_oxygen")}, {[]string{"J84.10", "Z99.81"}, nil},
+		{[]string{"J44.9"}, number("copd")},
+		{[]string{"J44.9", "Z99.81"}, number("copd_oxygen")},
+		{[]string{"Z99.81", "J44.1"}, number("copd_oxygen")},
+		{[]string{"J84.10", "Z99.81"}, nil},
 	} {
 		patient := c.enroll(object{"icd10_codes": test.codes})
 		c.request(authz.Nurse, http.MethodGet, "/patients/"+patient+"/", nil).want(200).wantAt(object{"proposed_template": test.want})
@@ -113,10 +115,21 @@ func TestFastingGlucose(t *testing.T) {
 		mgDL   float64
 		want   string
 	}{
-		{nil, "fasting", 94, ""}, {nil, "fasting", 95, "95"}, {nil, "fasting", 139, "95"}, {nil, "fasting", 200, "200"}, {nil, "fasting", 63, "63"},
-		{nil, nil, 139, ""}, {nil, nil, 140, "140"}, {nil, "before_meal", 120, ""}, {nil, "after_meal", 139, ""}, {nil, "random", 141, "140"},
-		{object{}, "fasting", 190, ""}, {object{"fasting_high": 130}, "fasting", 130, "130"}, {object{"fasting_high": 130}, "after_meal", 249, ""},
-		{object{"fasting_high": 180, "high": nil}, "fasting", 190, "180"}, {object{"fasting_high": 180, "high": nil}, nil, 260, ""},
+		{nil, "fasting", 94, ""},
+		{nil, "fasting", 95, "95"},
+		{nil, "fasting", 139, "95"},
+		{nil, "fasting", 200, "200"},
+		{nil, "fasting", 63, "63"},
+		{nil, nil, 139, ""},
+		{nil, nil, 140, "140"},
+		{nil, "before_meal", 120, ""},
+		{nil, "after_meal", 139, ""},
+		{nil, "random", 141, "140"},
+		{object{}, "fasting", 190, ""},
+		{object{"fasting_high": 130}, "fasting", 130, "130"},
+		{object{"fasting_high": 130}, "after_meal", 249, ""},
+		{object{"fasting_high": 180, "high": nil}, "fasting", 190, "180"},
+		{object{"fasting_high": 180, "high": nil}, nil, 260, ""},
 	} {
 		patient := c.enroll(nil)
 		if test.config == nil {

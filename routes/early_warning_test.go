@@ -97,8 +97,12 @@ func TestStoryEarlyWarningLevels(t *testing.T) {
 		want  []string
 		stat  []string
 	}{
-		{"sum 5", []vitalSign{{"blood_pressure", `"systolic":98,"diastolic":62,"pulse":112`, 3 * time.Minute}, {"pulse_oximetry", `"spo2":95`, 2 * time.Minute}},
-			[]string{"5/5 warning active"}, []string{"urgent open system"}},
+		{
+			"sum 5",
+			[]vitalSign{{"blood_pressure", `"systolic":98,"diastolic":62,"pulse":112`, 3 * time.Minute}, {"pulse_oximetry", `"spo2":95`, 2 * time.Minute}},
+			[]string{"5/5 warning active"},
+			[]string{"urgent open system"},
+		},
 		{"sum 4", []vitalSign{{"blood_pressure", `"systolic":98,"diastolic":62,"pulse":112`, 3 * time.Minute}, {"pulse_oximetry", `"spo2":96`, 2 * time.Minute}}, nil, nil},
 		{"SpO2 91 alone", []vitalSign{{"pulse_oximetry", `"spo2":91`, 2 * time.Minute}}, []string{"3/5 warning active"}, []string{"urgent open system"}},
 		{"SpO2 92 alone", []vitalSign{{"pulse_oximetry", `"spo2":92`, 2 * time.Minute}}, nil, nil},
@@ -106,10 +110,18 @@ func TestStoryEarlyWarningLevels(t *testing.T) {
 		{"systolic 88", []vitalSign{{"blood_pressure", `"systolic":88,"diastolic":62`, 2 * time.Minute}}, []string{"3/5 warning active"}, []string{"urgent open system"}},
 		{"220 is critical", []vitalSign{{"blood_pressure", `"systolic":224,"diastolic":98`, 2 * time.Minute}}, nil, []string{"stat open system"}},
 		{"one value of 61 minutes ago", []vitalSign{{"blood_pressure", `"systolic":98,"diastolic":62,"pulse":112`, 61 * time.Minute}, {"pulse_oximetry", `"spo2":95`, 2 * time.Minute}}, nil, nil},
-		{"60 minutes ago", []vitalSign{{"blood_pressure", `"systolic":98,"diastolic":62,"pulse":112`, time.Hour}, {"pulse_oximetry", `"spo2":95`, 2 * time.Minute}},
-			[]string{"5/5 warning active"}, []string{"urgent open system"}},
-		{"without a saturation", []vitalSign{{"blood_pressure", `"systolic":98,"diastolic":62,"pulse":112`, 3 * time.Minute}, {"body_temperature", `"temperature":39.0`, 2 * time.Minute}},
-			[]string{"5/5 warning active"}, []string{"urgent open system"}},
+		{
+			"60 minutes ago",
+			[]vitalSign{{"blood_pressure", `"systolic":98,"diastolic":62,"pulse":112`, time.Hour}, {"pulse_oximetry", `"spo2":95`, 2 * time.Minute}},
+			[]string{"5/5 warning active"},
+			[]string{"urgent open system"},
+		},
+		{
+			"without a saturation",
+			[]vitalSign{{"blood_pressure", `"systolic":98,"diastolic":62,"pulse":112`, 3 * time.Minute}, {"body_temperature", `"temperature":39.0`, 2 * time.Minute}},
+			[]string{"5/5 warning active"},
+			[]string{"urgent open system"},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newScoringClinic(t)

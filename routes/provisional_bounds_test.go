@@ -276,7 +276,7 @@ func TestTemplateWouldLoosen(t *testing.T) {
 	c.giveTemplate(id, "heart_failure").want(200) // nothing was set by a person
 	c.request(authz.Nurse, "PUT", config, object{"reason": "x", "weight": object{"change_threshold_kg": 1.5, "over_target_kg": 5}}).want(200)
 	answer := c.giveTemplate(id, "heart_failure").want(409)
-	if answer.at("code") != "would_loosen" || !strings.Contains(string(answer.body), "weight.change_threshold_kg") || strings.Contains(string(answer.body), "over_target_kg") {
+	if answer.at("code") != "would_loosen" || !strings.Contains(answer.body, "weight.change_threshold_kg") || strings.Contains(answer.body, "over_target_kg") {
 		t.Errorf("the answer is %s", answer.body)
 	}
 	c.request(authz.Nurse, "GET", config, nil).wantAt(object{"weight.change_threshold_kg": 1.5})

@@ -28,8 +28,16 @@ func TestStoryWarningBreaksSnooze(t *testing.T) {
 				systolic, diastolic int
 				snoozed             bool
 			}{
-				{152, 94, true}, {159, 104, true}, {160, 94, false}, {178, 118, false}, {155, 105, false}, {150, 92, true}, {158, 93, true},
-				{88, 70, true}, {85, 70, false}, {81, 70, false},
+				{152, 94, true},
+				{159, 104, true},
+				{160, 94, false},
+				{178, 118, false},
+				{155, 105, false},
+				{150, 92, true},
+				{158, 93, true},
+				{88, 70, true},
+				{85, 70, false},
+				{81, 70, false},
 			} {
 				w.now = w.now.Add(26 * time.Hour)
 				if got := w.cuff(c.systolic, c.diastolic, 0); got["level"] != "warning" || got["snoozed"] != c.snoozed {

@@ -51,7 +51,7 @@ func TestWithProposed(t *testing.T) {
 			own := bounds(t, test.own)
 			before := fmt.Sprint(own)
 			with, _ := alerts.WithProposed(bounds(t, practice), own, proposed)
-			var cache, text = alerts.NewInForceCache(), encode(t, proposed)
+			cache, text := alerts.NewInForceCache(), encode(t, proposed)
 			practiceText, ownText := practice, test.own
 			inForce, err := cache.Of(&practiceText, &ownText, &text)
 			if err != nil {

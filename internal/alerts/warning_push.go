@@ -125,7 +125,7 @@ func (c WarningPush) DecidePush(d Draft, r vitals.Reading, t Thresholds, history
 	case d.ResolvedByLater:
 		return PushDecision{ListedSuperseded, "Not pushed: later readings were in range."}
 	}
-	return history.decide(d, r, t)
+	return history.decide(r, t)
 }
 
 // NeedsPushHistory reports whether the decision about the alert depends on the patient's earlier readings.
@@ -134,7 +134,7 @@ func (d Draft) NeedsPushHistory() bool {
 }
 
 // decide judges each parameter that is out of range; the first that is to be pushed decides.
-func (h PushHistory) decide(d Draft, r vitals.Reading, t Thresholds) PushDecision {
+func (h PushHistory) decide(r vitals.Reading, t Thresholds) PushDecision {
 	var reasons []string
 	for i, p := range h.Parameters {
 		value := r.Value(p)

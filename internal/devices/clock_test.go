@@ -54,7 +54,8 @@ func TestIsTimeDoubtful(t *testing.T) {
 		"before it was made":                    {unassigned, devices.TimedReading{MeasuredAt: time.Date(2026, 2, 27, 23, 0, 0, 0, time.UTC), IsLate: true, IsPlaced: true}, false, true},
 		"a year before the enrollment": {
 			without(func(f *collections.ClockFacts) { *f = collections.ClockFacts{Enrolled: at(5, 0)} }),
-			devices.TimedReading{MeasuredAt: at(5, 0).AddDate(-1, 0, 0).Add(-time.Second), IsLate: true}, false, true,
+			devices.TimedReading{MeasuredAt: at(5, 0).AddDate(-1, 0, 0).Add(-time.Second), IsLate: true},
+			false, true,
 		},
 		"nothing is known": {collections.ClockFacts{}, devices.TimedReading{MeasuredAt: at(1, 0), IsLate: true, IsUnnamed: true}, true, false},
 	} {

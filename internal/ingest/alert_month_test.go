@@ -96,7 +96,7 @@ func simulateAlertMonth(t *testing.T, seed uint64, choice alerts.WarningPush) (m
 	rules := pipelineRules
 	rules.WarningPush, rules.IrregularHeartbeats, rules.Suspect = choice, 3, vitals.Distance{Percent: 10, Amount: 10}
 	app, engine := newApp(t, rules)
-	random := rand.New(rand.NewPCG(seed, 2026)) //nolint:gosec // invented patients, the same for each seed
+	random := rand.New(rand.NewPCG(seed, 2026)) // invented patients, the same for each seed
 	start := time.Date(2026, time.January, 1, 13, 0, 0, 0, time.UTC)
 	patients := monthPatients(random)
 	for i := range patients {

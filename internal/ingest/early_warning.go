@@ -289,7 +289,12 @@ func (w *retraction) recheckEarlyWarnings() error {
 	if !w.readings.rules.EarlyWarning || !slices.Contains(scoredKinds, w.observation.Reading.Kind) {
 		return nil
 	}
-	raised, err := collections.AlertsMeasuredSince(w.tx, w.observation.PatientID, alerts.TypeEarlyWarning, w.now.Add(-earlyWarningHistory))
+	if there, err := triage.IsMonitored(w.tx, w.observation.PatientID); err != nil || !there {
+		return err
+	}
+	// The values of the hour before an alert must be among those that are loaded.
+	since := w.now.Add(time.Hour - earlyWarningHistory)
+	raised, err := collections.AlertsMeasuredSince(w.tx, w.observation.PatientID, alerts.TypeEarlyWarning, since)
 	if err != nil {
 		return err
 	}

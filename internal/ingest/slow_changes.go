@@ -127,6 +127,9 @@ func readSlowChanges(
 // recheckSlowChanges retracts the open alerts about changes over weeks that do not hold without the retracted reading, and raises those of the
 // newest value that have no alert any more.
 func (w *retraction) recheckSlowChanges() error {
+	if there, err := triage.IsMonitored(w.tx, w.observation.PatientID); err != nil || !there {
+		return err
+	}
 	for _, p := range vitals.ChangeWatched {
 		if w.observation.Reading.Value(p) == nil {
 			continue

@@ -70,7 +70,7 @@ func (r *Report) continued(s *pdf.Sheet, rest *entries) {
 	}
 	if len(rest.criticals) == 0 && len(rest.notes) > 0 {
 		y = r.heading(s, left, y, wide, "Calls and notes, continued", "")
-		y = r.drawNotes(s, y, bottom, wide, rest)
+		r.drawNotes(s, y, bottom, wide, rest)
 	}
 	left := len(rest.criticals) + len(rest.notes)
 	if left == before { // one entry is longer than a page

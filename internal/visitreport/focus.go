@@ -16,11 +16,22 @@ var kindsByDiagnosis = []struct {
 	kind vitals.Kind
 }{
 	{"I50", vitals.Weight},
-	{"E08", vitals.BloodGlucose}, {"E09", vitals.BloodGlucose}, {"E10", vitals.BloodGlucose}, {"E11", vitals.BloodGlucose}, {"E13", vitals.BloodGlucose},
+	{"E08", vitals.BloodGlucose},
+	{"E09", vitals.BloodGlucose},
+	{"E10", vitals.BloodGlucose},
+	{"E11", vitals.BloodGlucose},
+	{"E13", vitals.BloodGlucose},
 	{"O24", vitals.BloodGlucose},
-	{"I10", vitals.BloodPressure}, {"I11", vitals.BloodPressure}, {"I12", vitals.BloodPressure}, {"I13", vitals.BloodPressure}, {"I15", vitals.BloodPressure},
-	{"I16", vitals.BloodPressure}, {"I1A", vitals.BloodPressure}, {"O1", vitals.BloodPressure},
-	{"J44", vitals.PulseOximetry}, {"J96", vitals.PulseOximetry},
+	{"I10", vitals.BloodPressure},
+	{"I11", vitals.BloodPressure},
+	{"I12", vitals.BloodPressure},
+	{"I13", vitals.BloodPressure},
+	{"I15", vitals.BloodPressure},
+	{"I16", vitals.BloodPressure},
+	{"I1A", vitals.BloodPressure},
+	{"O1", vitals.BloodPressure},
+	{"J44", vitals.PulseOximetry},
+	{"J96", vitals.PulseOximetry},
 }
 
 // subject is the kind of the first chart and the headline: that of the first diagnosis with enough readings, otherwise the one with the most

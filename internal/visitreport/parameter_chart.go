@@ -98,8 +98,10 @@ func (r *Report) chartLimits(of *vitals.Parameter) (lines []chartLimit) {
 		ink   pdf.Ink
 		dash  []float64
 	}{
-		{limits.Critical, pdf.Triangle, pdf.Red, []float64{1.6, 1}}, {limits.CriticalLow, pdf.Triangle, pdf.Red, []float64{1.6, 1}},
-		{limits.High, pdf.Diamond, pdf.Amber, nil}, {limits.Low, pdf.Diamond, pdf.Amber, nil},
+		{limits.Critical, pdf.Triangle, pdf.Red, []float64{1.6, 1}},
+		{limits.CriticalLow, pdf.Triangle, pdf.Red, []float64{1.6, 1}},
+		{limits.High, pdf.Diamond, pdf.Amber, nil},
+		{limits.Low, pdf.Diamond, pdf.Amber, nil},
 	} {
 		if l.value != nil {
 			lines = append(lines, chartLimit{*l.value, number(*l.value), l.shape, l.ink, l.dash})
