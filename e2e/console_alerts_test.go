@@ -11,7 +11,7 @@ import (
 func TestConsoleAlerts(t *testing.T) {
 	needsConsole(t)
 	browser := newChromium(t)
-	p := newPractice(t, noRateLimits...).serve(t, "")
+	p := newPractice(t, append([]string{"VIGIL_EARLY_WARNING=false"}, noRateLimits...)...).serve(t, "")
 	p.user(t, "nurse", object{"first_name": "Noah", "last_name": "Okafor"})
 	p.user(t, "provider", object{"first_name": "Priya", "last_name": "Raman"})
 	p.user(t, "clinical_manager", object{"first_name": "Maria", "last_name": "Lindqvist"})
