@@ -46,19 +46,11 @@ func (b ApplyBody) Read(c *validate.Checks) (choice ApplyRequest) {
 // Apply gives a patient the bounds of a template, logs the change, rescores the patient and records which version was applied. A clinician
 // may apply any template. A template applied before that would now loosen a bound that a person set is a conflict, unless the caller wants
 // that. Source: docs/decisions/alerts.md, "Templates".
-func Apply(app core.App, patientID string, choice ApplyRequest, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
-	err = triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) {
-		p, err := collections.FindPatient(tx, patientID)
-		if err != nil {
-			return "", fault.OrMissing(err)
-		}
-		t, err := collections.FindThresholdTemplate(tx, choice.Number)
-		if err != nil {
-			return "", fault.OrMissing(err)
-		}
+func Apply(app core.App, patientID string, choice ApplyRequest, by audit.Actor, now time.Time) (alerts.Configuration, error) {
+	return changeByTemplate(app, patientID, choice.Number, now, func(tx core.App, p *collections.Patient, t *collections.ThresholdTemplate) error {
 		bounds, err := alerts.ParseBounds(t.Bounds())
 		if err != nil {
-			return "", err
+			return err
 		}
 		reason := choice.Reason
 		if reason == "" {
@@ -66,30 +58,47 @@ func Apply(app core.App, patientID string, choice ApplyRequest, by audit.Actor, 
 		}
 		before, err := alerts.Configured(tx, patientID)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if err := askToLoosen(tx, patientID, t.Number(), bounds, before.Templates, choice.Loosen); err != nil {
-			return "", err
+			return err
 		}
 		_, changed, err := alerts.SetThresholds(tx, patientID, alerts.FromTemplate(bounds, reason), by, now)
 		if err != nil {
-			return "", err
+			return err
 		}
 		if err := collections.StoreAppliedTemplates(tx, patientID, withApplied(before.Templates, collections.AppliedTemplate{
 			ID: t.Number(), Key: t.Key(), Name: t.Name(), Version: t.Version(), At: validate.FormatInstant(now), By: by.Email,
 			Bounds: bounds,
 		})); err != nil {
-			return "", err
+			return err
 		}
 		if !changed { // SetThresholds wrote no entry
 			err := audit.Append(tx, audit.Entry{
 				Event: audit.ThresholdUpdate, Actor: by, ResourceType: audit.ResourceThresholds, ResourceID: patientID, PatientID: patientID, Reason: reason,
 			}, now)
 			if err != nil {
-				return "", err
+				return err
 			}
 		}
-		if err := proposeAgain(tx, p, now); err != nil {
+		return proposeAgain(tx, p, now)
+	})
+}
+
+// changeByTemplate makes a change about a template in a transaction that rescores the patient, and returns the bounds in force after it.
+func changeByTemplate(
+	app core.App, patientID string, number int64, now time.Time, change func(core.App, *collections.Patient, *collections.ThresholdTemplate) error,
+) (c alerts.Configuration, err error) {
+	err = triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) {
+		p, err := collections.FindPatient(tx, patientID)
+		if err != nil {
+			return "", fault.OrMissing(err)
+		}
+		t, err := collections.FindThresholdTemplate(tx, number)
+		if err != nil {
+			return "", fault.OrMissing(err)
+		}
+		if err := change(tx, p, t); err != nil {
 			return "", err
 		}
 		c, err = alerts.Configured(tx, patientID)

@@ -12,7 +12,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
@@ -39,29 +38,14 @@ func (b DeclineBody) Read(c *validate.Checks) (choice DeclineRequest) {
 // Decline records that a clinician does not want a proposed template for a patient: its provisional bounds end, and it is proposed again
 // only after the diagnoses change. Declining twice changes nothing. A template that is not proposed is a conflict. Source:
 // docs/decisions/alerts.md, "Proposed templates".
-func Decline(app core.App, patientID string, choice DeclineRequest, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
-	err = triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) {
-		p, err := collections.FindPatient(tx, patientID)
-		if err != nil {
-			return "", fault.OrMissing(err)
-		}
-		t, err := collections.FindThresholdTemplate(tx, choice.Number)
-		if err != nil {
-			return "", fault.OrMissing(err)
-		}
+func Decline(app core.App, patientID string, choice DeclineRequest, by audit.Actor, now time.Time) (alerts.Configuration, error) {
+	return changeByTemplate(app, patientID, choice.Number, now, func(tx core.App, p *collections.Patient, t *collections.ThresholdTemplate) error {
 		declined, err := declinedOf(tx, patientID)
-		if err != nil {
-			return "", err
+		if err != nil || slices.ContainsFunc(declined, func(d collections.DeclinedTemplate) bool { return d.ID == t.Number() }) {
+			return err
 		}
-		if !slices.ContainsFunc(declined, func(d collections.DeclinedTemplate) bool { return d.ID == t.Number() }) {
-			if err := decline(tx, p, t, declined, choice.Reason, by, now); err != nil {
-				return "", err
-			}
-		}
-		c, err = alerts.Configured(tx, patientID)
-		return patientID, err
+		return decline(tx, p, t, declined, choice.Reason, by, now)
 	})
-	return c, err
 }
 
 func decline(
