@@ -26,16 +26,20 @@ var font []byte
 const (
 	family     = "dejavu"
 	margin     = 12.0 // millimeters
+	footerRoom = margin + 6
 	lineHeight = 4.2
 	cellSize   = 8.0 // points
-	maxLines   = 30  // of one cell
-	footer     = "Confidential – contains PHI"
+	// cellPadding is the room beside a cell's text in millimeters, a little more than fpdf's own margin.
+	cellPadding = 1.1
+	maxLines    = 30 // of one cell
+	footer      = "Confidential – contains PHI"
 )
 
 // Document is a PDF under construction.
 type Document struct {
-	pdf   *fpdf.Fpdf
-	width float64 // between the margins
+	pdf     *fpdf.Fpdf
+	width   float64 // between the margins
+	heading string  // not drawn yet: it goes on the page of what follows it
 }
 
 // New starts a landscape letter-size document with a title and a line about the period.
@@ -46,7 +50,7 @@ func New(title, period string, now time.Time) *Document {
 	p.SetModificationDate(now)
 	p.SetTitle(title, true)
 	p.SetMargins(margin, margin, margin)
-	p.SetAutoPageBreak(true, margin+6)
+	p.SetAutoPageBreak(true, footerRoom)
 	p.AliasNbPages("{pages}")
 	p.SetFooterFunc(func() {
 		p.SetY(-margin - 2)
@@ -58,7 +62,7 @@ func New(title, period string, now time.Time) *Document {
 	})
 	p.AddPage()
 	width, _ := p.GetPageSize()
-	d := &Document{p, width - 2*margin}
+	d := &Document{pdf: p, width: width - 2*margin}
 	d.text(16, 8, title)
 	d.text(10, 5, period)
 	d.text(7, 4, "Made "+now.UTC().Format("2006-01-02 15:04 MST"))
@@ -71,54 +75,104 @@ func (d *Document) text(size, height float64, text string) {
 	d.pdf.MultiCell(d.width, height, printable(text), "", "L", false)
 }
 
-// Heading starts a section.
-func (d *Document) Heading(text string) {
-	d.pdf.Ln(3)
-	d.text(11, 6, text)
+// Heading starts a section. It is drawn with what follows it, on the same page.
+func (d *Document) Heading(text string) { d.heading = text }
+
+// begin starts a new page if the pending heading and an element of the height do not fit on this one, and draws the heading.
+func (d *Document) begin(height float64) {
+	const title, gap = 6.0, 3.0
+	if d.heading != "" {
+		height += title + gap
+	}
+	if d.pdf.GetY()+height > d.bottom() && d.pdf.GetY() > margin {
+		d.pdf.AddPage()
+	}
+	if d.heading != "" {
+		d.pdf.Ln(gap)
+		d.text(11, title, d.heading)
+		d.heading = ""
+	}
 }
 
 // Paragraph writes running text.
-func (d *Document) Paragraph(text string) { d.text(9, 4.6, text) }
+func (d *Document) Paragraph(text string) {
+	const line = 4.6
+	d.begin(2 * line)
+	d.text(9, line, text)
+}
 
-// Table writes rows below headings, which repeat on every page. Widths are shares of the page; nil makes the columns equal. Long cells
-// wrap. An empty table writes "None.".
-func (d *Document) Table(headings []string, widths []float64, rows [][]string) {
-	millimetres := d.columns(len(headings), widths)
-	d.row(headings, millimetres, true)
-	for _, row := range rows {
-		if d.pdf.GetY()+d.height(row, millimetres) > d.bottom() {
-			d.pdf.AddPage()
-			d.row(headings, millimetres, true)
-		}
-		d.row(row, millimetres, false)
-	}
+// Table writes rows below headings, which repeat on every page that has rows. Shares are the widths relative to each other; nil makes the columns
+// equal. No column is narrower than the longest word of its heading. Long cells wrap. An empty table writes "None.".
+func (d *Document) Table(headings []string, shares []float64, rows [][]string) {
 	if len(rows) == 0 {
 		d.Paragraph("None.")
+		return
+	}
+	widths := d.columns(headings, shares)
+	top := d.height(headings, widths)
+	d.begin(top + d.height(rows[0], widths))
+	d.row(headings, widths, true)
+	for _, row := range rows {
+		if d.pdf.GetY()+d.height(row, widths) > d.bottom() {
+			d.pdf.AddPage()
+			d.row(headings, widths, true)
+		}
+		d.row(row, widths, false)
 	}
 }
 
 // columns returns the widths in millimeters, which together fill the page.
-func (d *Document) columns(n int, shares []float64) []float64 {
-	widths, total := make([]float64, n), 0.0
-	for i := range widths {
-		if widths[i] = 1; i < len(shares) && shares[i] > 0 {
-			widths[i] = shares[i]
+func (d *Document) columns(headings []string, shares []float64) []float64 {
+	d.pdf.SetFont(family, "", cellSize)
+	least, share := make([]float64, len(headings)), make([]float64, len(headings))
+	for i, heading := range headings {
+		for word := range strings.FieldsSeq(printable(heading)) {
+			least[i] = max(least[i], d.pdf.GetStringWidth(word)+2*cellPadding)
 		}
-		total += widths[i]
+		if share[i] = 1; i < len(shares) && shares[i] > 0 {
+			share[i] = shares[i]
+		}
 	}
-	for i := range widths {
-		widths[i] *= d.width / total
+	return distribute(d.width, share, least)
+}
+
+// distribute divides a width by shares, of which none gets less than its least; where the least do not fit, the shares alone count.
+func distribute(width float64, share, least []float64) []float64 {
+	widths := make([]float64, len(share))
+	for fixed := make([]bool, len(share)); ; {
+		left, total := width, 0.0
+		for i := range share {
+			if fixed[i] {
+				left -= widths[i]
+			} else {
+				total += share[i]
+			}
+		}
+		settled := true
+		for i := range share {
+			if fixed[i] {
+				continue
+			}
+			if widths[i] = left * share[i] / total; widths[i] < least[i] {
+				widths[i], fixed[i], settled = least[i], true, false
+			}
+		}
+		switch {
+		case settled && left >= 0:
+			return widths
+		case left < 0 || !slices.Contains(fixed, false):
+			return distribute(width, share, make([]float64, len(share)))
+		}
 	}
-	return widths
 }
 
 func (d *Document) bottom() float64 {
 	_, height := d.pdf.GetPageSize()
-	return height - margin - 6
+	return height - footerRoom
 }
 
 func (d *Document) cell(text string, width float64) []string {
-	lines := d.pdf.SplitText(printable(text), width-2)
+	lines := d.pdf.SplitText(printable(text), width) // less fpdf's own margins
 	if len(lines) > maxLines {
 		lines = append(lines[:maxLines-1], "…")
 	}
@@ -136,6 +190,8 @@ func (d *Document) height(row []string, widths []float64) float64 {
 
 func (d *Document) row(row []string, widths []float64, heading bool) {
 	p, height := d.pdf, d.height(row, widths)
+	p.SetAutoPageBreak(false, 0) // a row is one piece
+	defer p.SetAutoPageBreak(true, footerRoom)
 	x, y := p.GetX(), p.GetY()
 	p.SetDrawColor(180, 180, 180)
 	p.SetFillColor(232, 237, 242)
@@ -196,15 +252,13 @@ func (d *Document) Bars(title string, labels []string, amounts []float64) {
 	for i, amount := range amounts {
 		most, widest = max(most, amount), max(widest, p.GetStringWidth(printable(labels[i])), p.GetStringWidth(dollars(amount)))
 	}
-	if p.GetY()+chartHeight+24 > d.bottom() {
-		p.AddPage()
-	}
 	step := d.width / float64(len(labels))
 	every := int((widest+2)/step) + 1
 	if every > 1 {
 		title += " (highest: " + dollars(most) + ")"
 	}
 	d.Heading(title)
+	d.begin(chartHeight + 12)
 	p.SetFont(family, "", labelSize)
 	base, bar := p.GetY()+5+chartHeight, min(step*0.7, widestBar)
 	p.SetFillColor(66, 111, 156)

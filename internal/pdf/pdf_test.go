@@ -51,3 +51,60 @@ func TestBars(t *testing.T) {
 		}
 	}
 }
+
+// Wherever a section begins on a page, every page has a heading row with at least one row below it, and no page is empty.
+func TestEveryPageHasContent(t *testing.T) {
+	headings := []string{"id", "recorded at", "event", "duration seconds"}
+	for n := range 61 {
+		for _, before := range []int{n * 7 % 42, 30 + n%12} {
+			d := pdf.New("Evidence", "2026-01-01 to 2026-01-30", time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC))
+			for range before {
+				d.Paragraph("A line.")
+			}
+			d.Heading("Section")
+			rows := make([][]string, n)
+			for i := range rows {
+				rows[i] = []string{"1", "now", "read", strings.Repeat("long ", 40)}
+			}
+			d.Table(headings, nil, rows)
+			counts, err := d.TextsByPage()
+			if err != nil {
+				t.Fatal(err)
+			}
+			footer := 2
+			if len(counts) == 0 {
+				t.Fatal("no text was found")
+			}
+			for page, count := range counts {
+				if page > 0 && n > 0 && count < footer+2*len(headings) {
+					t.Errorf("%d rows after %d lines: the pages have %v texts", n, before, counts)
+				}
+			}
+			if full := (before*5 + n*23) / 150; len(counts) > full+2 {
+				t.Errorf("%d rows after %d lines take %d pages", n, before, len(counts))
+			}
+		}
+	}
+}
+
+// No heading breaks within a word, also among fourteen columns; where the words do not fit on the page, the shares decide.
+func TestColumnsFitTheirHeadings(t *testing.T) {
+	d := pdf.New("Evidence", "", time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC))
+	headings := strings.Split("id,started at,ended at,duration seconds,category,activity,contact method,source,author,notes,recorded at,person,attested by,attested at", ",")
+	for _, shares := range [][]float64{nil, {1, 30, 30}, {0.001, 1, 1, 0.001, 1, 1, 1, 1, 40}} {
+		widths, page := d.Columns(headings, shares)
+		sum := 0.0
+		for i, width := range widths {
+			if sum += width; width < 2.2+float64(len(strings.Fields(headings[i])[0])) {
+				t.Errorf("%s has %.1f mm", headings[i], width)
+			}
+		}
+		if sum < page-0.01 || sum > page+0.01 {
+			t.Errorf("%v fill %.1f of %.1f mm", widths, sum, page)
+		}
+	}
+	long := []string{strings.Repeat("x", 100), strings.Repeat("y", 100)}
+	if widths, page := d.Columns(long, []float64{1, 3}); widths[0] != page/4 || widths[1] != page*3/4 {
+		t.Errorf("two long headings take %v", widths)
+	}
+}
