@@ -35,6 +35,8 @@ type EvidenceTime struct {
 	AttestedBy  string   `db:"attested_by"`
 	AttestedAt  string   `db:"attested_at"`
 	UserID      string   `db:"user"`
+	Role        string   `db:"role"`       // of the user now
+	Credential  string   `db:"credential"` // of the user now, such as RN
 	Sealed      string   `db:"notes"`
 	Notes       phi.Text `db:"-"`
 }
@@ -93,7 +95,8 @@ func EvidenceReadings(app core.App, patientID string, from, to time.Time) ([]Evi
 func EvidenceTimes(app core.App, patientID, entryID string, named []string, category, from, to string) ([]EvidenceTime, error) {
 	list, err := queryAll[EvidenceTime](app, "read time of the evidence",
 		`SELECT t.id, t.started_at, t.ended_at, CAST(t.duration_seconds AS INTEGER) AS seconds, t.category, t.activity, t.contact_method,
-			t.source, t.auto_stopped, t.notes, t.user, t.created_at, t.attested_by, t.attested_at, COALESCE(u.email, '') AS author
+			t.source, t.auto_stopped, t.notes, t.user, t.created_at, t.attested_by, t.attested_at, COALESCE(u.email, '') AS author,
+			COALESCE(u.role, '') AS role, COALESCE(u.credential, '') AS credential
 		FROM time_entries t LEFT JOIN users u ON u.id = t.user
 		WHERE t.patient = {:patient} AND t.ended_at != '' AND (t.billing_entry = {:entry} OR t.id IN (SELECT value FROM json_each({:list}))
 			OR {:category} != '' AND t.category = {:category} AND t.started_at >= {:from} AND t.started_at < {:to})

@@ -19,8 +19,10 @@ const (
 	UserPhone     = "phone"
 	UserNPI       = "npi"
 	UserTaxonomy  = "taxonomy_code"
-	UserTimeZone  = "time_zone"
-	UserPatient   = "patient"
+	// UserCredential is the professional credential, such as RN.
+	UserCredential = "credential"
+	UserTimeZone   = "time_zone"
+	UserPatient    = "patient"
 )
 
 // User is a person who may sign in.
@@ -104,15 +106,16 @@ func findUser(app core.App, where, value string) (*User, error) {
 	return find[User](app, Users, dbx.NewExp(where, dbx.Params{"value": value}))
 }
 
-func (u *User) Number() int64     { return Number(u.Id) }                          // public id
-func (u *User) Role() string      { return u.GetString("role") }                   // one of the seven roles
-func (u *User) Active() bool      { return u.GetBool("is_active") }                // the account may be used
-func (u *User) FirstName() string { return TextOf(u.ProxyRecord(), "first_name") } // opened
-func (u *User) LastName() string  { return TextOf(u.ProxyRecord(), "last_name") }  // opened
-func (u *User) Phone() string     { return TextOf(u.ProxyRecord(), "phone") }      // opened
-func (u *User) PatientID() string { return u.GetString("patient") }                // the patient of a portal account, or ""
-func (u *User) Taxonomy() string  { return u.GetString(UserTaxonomy) }
-func (u *User) NPI() string       { return u.GetString("npi") } // National Provider Identifier, or ""
+func (u *User) Number() int64      { return Number(u.Id) }                          // public id
+func (u *User) Role() string       { return u.GetString("role") }                   // one of the seven roles
+func (u *User) Active() bool       { return u.GetBool("is_active") }                // the account may be used
+func (u *User) FirstName() string  { return TextOf(u.ProxyRecord(), "first_name") } // opened
+func (u *User) LastName() string   { return TextOf(u.ProxyRecord(), "last_name") }  // opened
+func (u *User) Phone() string      { return TextOf(u.ProxyRecord(), "phone") }      // opened
+func (u *User) PatientID() string  { return u.GetString("patient") }                // the patient of a portal account, or ""
+func (u *User) Taxonomy() string   { return u.GetString(UserTaxonomy) }
+func (u *User) Credential() string { return u.GetString(UserCredential) } // such as RN, or ""
+func (u *User) NPI() string        { return u.GetString("npi") }          // National Provider Identifier, or ""
 
 // TimeZonesOf returns the IANA names of users' time zones; "" is the practice's.
 func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {

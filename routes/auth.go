@@ -107,6 +107,7 @@ type profileView struct {
 	TimeZone           *string `json:"time_zone"`
 	NPI                *string `json:"npi"`
 	TaxonomyCode       *string `json:"taxonomy_code"`
+	Credential         *string `json:"credential"`
 	Phone              *string `json:"phone"`
 	MustChangePassword bool    `json:"must_change_password"`
 }
@@ -116,7 +117,7 @@ func viewProfile(user *collections.User, havePasskeys map[string]bool) profileVi
 		ID: user.Number(), Email: user.Email(), FirstName: user.FirstName(), LastName: user.LastName(), Role: user.Role(),
 		Is2FAEnabled: user.TwoFactorEnabled(), HasPasskeys: havePasskeys[user.Id], LastLogin: instantOrNull(user.LastLoginAt()),
 		DateJoined: instantOrNull(user.CreatedAt()), IsActive: user.Active(), TimeZone: orNull(user.TimeZone()),
-		NPI: orNull(user.NPI()), TaxonomyCode: orNull(user.Taxonomy()), Phone: orNull(user.Phone()), MustChangePassword: user.MustChangePassword(),
+		NPI: orNull(user.NPI()), TaxonomyCode: orNull(user.Taxonomy()), Credential: orNull(user.Credential()), Phone: orNull(user.Phone()), MustChangePassword: user.MustChangePassword(),
 	}
 }
 

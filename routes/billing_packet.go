@@ -1,11 +1,11 @@
 package routes
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
-	"github.com/vigilhealth/vigil/internal/pdf"
 )
 
 var (
@@ -14,7 +14,7 @@ var (
 )
 
 func ordersOf(e billing.Evidence) section {
-	orders := section{name: "orders", title: "Orders, plans and visits", columns: orderColumns, widths: []float64{1, 3, 2, 3, 4, 1, 3, 6}}
+	orders := section{name: "orders", title: "Orders, plans and visits", columns: orderColumns, widths: []float64{8, 24, 18, 42, 14, 40, 108}}
 	for _, order := range e.Orders {
 		orders.rows = append(orders.rows, orderRow(e, order))
 	}
@@ -28,7 +28,7 @@ func orderRow(e billing.Evidence, o *collections.Order) []any {
 		text = o.Text().Reveal()
 	}
 	return []any{
-		o.Number(), o.Kind(), o.Dated(), instantOrNull(o.RecordedAt()), o.RecordedBy(), collections.Number(o.AuthorID()), e.Names[o.AuthorID()], orNull(text),
+		o.Number(), o.Kind(), o.Dated(), moment(collections.Instant(o.RecordedAt())), o.RecordedBy(), collections.Number(o.AuthorID()), e.Names[o.AuthorID()], orNull(text),
 	}
 }
 
@@ -55,18 +55,35 @@ func viewRendering(e billing.Evidence) *renderingView {
 	return nil
 }
 
-func writePacket(d *pdf.Document, e billing.Evidence) {
-	if v := viewRendering(e); v != nil {
-		npi := "no NPI on record"
-		if v.NPI != nil {
-			npi = "NPI " + *v.NPI
-		}
-		d.Paragraph(fmt.Sprintf("Rendered by %s, %s.", v.Name, npi))
+// beneficiaryView is the patient as an auditor identifies them.
+type beneficiaryView struct {
+	PatientID   string  `json:"patient_id"`
+	Name        string  `json:"name"`
+	DateOfBirth *string `json:"date_of_birth"`
+	MRN         *string `json:"mrn"`
+	MemberID    *string `json:"member_id"`
+	TimeZone    string  `json:"time_zone"` // in which days with readings are counted
+}
+
+// viewBeneficiary renders the patient of an entry. What cannot be decrypted does not hide the rest of the evidence.
+func (a *api) viewBeneficiary(v entryView, e billing.Evidence) beneficiaryView {
+	born, mrn, member := collections.UnreadableText, collections.UnreadableText, collections.UnreadableText
+	if collections.Readable(e.Patient.ProxyRecord()) == nil {
+		born, mrn, member = e.Patient.Demographics().DateOfBirth, e.Patient.MRN(), e.Patient.InsuranceMemberID().Reveal()
 	}
-	plan := e.PlanOfCare()
-	if plan == nil {
-		d.Paragraph("No plan of care is on record.")
-		return
+	return beneficiaryView{
+		e.Patient.Id, v.PatientName, orNull(born), orNull(mrn), orNull(member), collections.Zone(e.Patient.TimeZone(), a.Zone).String(),
 	}
-	d.Paragraph(fmt.Sprintf("Plan of care of %s by %s, see the orders below.", plan.Dated(), e.Names[plan.AuthorID()]))
+}
+
+// billingPracticeView is the billing provider as named on a claim. Its zone is that of months and of the times in a PDF.
+type billingPracticeView struct {
+	Name     string  `json:"name"`
+	NPI      *string `json:"npi"`
+	TimeZone string  `json:"time_zone"`
+}
+
+func (a *api) viewPractice() billingPracticeView {
+	practice := a.Billing.Claims.Practice
+	return billingPracticeView{cmp.Or(practice.Name, a.PracticeName), orNull(practice.NPI), a.Zone.String()}
 }

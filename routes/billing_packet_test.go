@@ -1,6 +1,9 @@
 package routes_test
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +21,12 @@ func TestEvidencePacket(t *testing.T) {
 		t.Fatal(err)
 	}
 	number := c.people[authz.Provider].Number()
-	id := c.enroll(object{"icd10_codes": []string{"I10"}, "primary_provider_id": number})
+	nurse := "/users/" + strconv.FormatInt(c.people[authz.Nurse].Number(), 10) + "/"
+	c.request(authz.Admin, "PATCH", nurse, object{"credential": strings.Repeat("x", 41)}).wantFields("credential")
+	c.request(authz.Admin, "PATCH", nurse, object{"credential": "RN"}).want(200).wantAt(object{"credential": "RN"})
+	id := c.enroll(object{
+		"icd10_codes": []string{"I10"}, "primary_provider_id": number, "mrn": "MRN-77", "date_of_birth": "1985-03-15", "insurance": object{"member_id": "1EG4TE5MK73"},
+	})
 	c.consent(id) // dated in November, recorded now
 	c.storeDeviceDays(id, "D-1", c.now.AddDate(0, 0, -31), 16)
 	if _, err := c.app.DB().NewQuery(`UPDATE devices SET manufacturer = 'A&D', model = 'UC-352BLE', serial_number = 'SN-77'`).Execute(); err != nil {
@@ -66,7 +74,12 @@ func TestEvidencePacket(t *testing.T) {
 	if hash, _ := supply.at("audit_chain.head_hash").(string); len(hash) < 32 {
 		t.Errorf("the chain ends with %q", hash)
 	}
+	supply.wantAt(object{
+		"beneficiary.patient_id": id, "beneficiary.date_of_birth": "1985-03-15", "beneficiary.mrn": "MRN-77", "beneficiary.member_id": "1EG4TE5MK73",
+		"beneficiary.time_zone": "America/New_York", "practice.time_zone": "America/New_York", "supervising_practitioner.npi": "1234567893",
+	})
 	minutes, _ := evidence("99457")
+	wantMembers(t, "who spent the time", first(minutes, "time_entries"), object{"role": "nurse", "credential": "RN"})
 	wantMembers(t, "time", first(minutes, "time_entries"), object{"started_at": "2026-01-14T07:45:00Z", "recorded_at": "2026-01-15T13:45:00Z", "author": c.people[authz.Nurse].Email()})
 	if patientBody, _ := first(minutes, "time_entries")["person"].(string); !strings.Contains(patientBody, ", ") {
 		t.Errorf("the time is %q's", patientBody)
@@ -82,4 +95,30 @@ func TestEvidencePacketWithoutEvidence(t *testing.T) {
 	line := c.billedLine(c.enroll(nil), "99454", "2026-01-10", "2025-12-12", "2026-01-10", "pending_review")
 	c.request(authz.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/", nil).want(200).wantAt(object{"rendering_provider": nil, "plan_of_care": nil})
 	c.request(authz.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/?format=pdf", nil).want(200)
+}
+
+// Whatever the number of days, the packet is a PDF; VIGIL_PDF_FOLDER keeps them to be looked at.
+func TestEvidencePacketPages(t *testing.T) {
+	c := newClinic(t)
+	for _, days := range []int{2, 5, 16, 21, 28} {
+		id := c.enroll(object{"last_name": "Packet" + strconv.Itoa(days), "icd10_codes": []string{"I10"}, "primary_provider_id": c.people[authz.Provider].Number()})
+		c.consent(id)
+		c.storeDeviceDays(id, "D-"+strconv.Itoa(days), c.now.AddDate(0, 0, -31), days)
+	}
+	c.request(authz.DataMonitor, "POST", "/billing/run/", nil).want(200)
+	entries := c.request(authz.DataMonitor, "GET", "/billing/entries/", nil).results()
+	if len(entries) < 5 {
+		t.Fatalf("%d entries", len(entries))
+	}
+	for _, entry := range entries {
+		paper := c.request(authz.DataMonitor, "GET", "/billing/entries/"+entry["id"].(string)+"/evidence/?format=pdf", nil).want(200)
+		if !strings.HasPrefix(paper.body, "%PDF-") {
+			t.Errorf("%s is no PDF", entry["claim_id"])
+		}
+		if folder := os.Getenv("VIGIL_PDF_FOLDER"); folder != "" {
+			if err := os.WriteFile(filepath.Join(folder, entry["claim_id"].(string)+".pdf"), []byte(paper.body), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }

@@ -291,7 +291,7 @@ func (a *api) reportFile(c *web.Call, result reports.Report, format string, fiel
 const maxPDFRows = 2000
 
 func reportPDF(c *web.Call, result reports.Report, table reports.Table, filename string) error {
-	d := pdf.New(result.Name.Title(), periodOf(result), result.GeneratedAt)
+	d := pdf.New(result.Name.Title(), periodOf(result), result.GeneratedAt.UTC())
 	title, labels, amounts := result.Chart()
 	d.Bars(title, labels, amounts)
 	widths := web.Map(table.Columns, func(column string) float64 { return max(4, float64(len(column))) })

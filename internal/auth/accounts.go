@@ -25,9 +25,9 @@ type NewAccount struct {
 	Role                       authz.Role
 	Password                   string
 	// PatientID links a portal account to its patient.
-	PatientID                      string
-	TimeZone, NPI, Taxonomy, Phone string
-	MustChangePassword             bool
+	PatientID                                  string
+	TimeZone, NPI, Taxonomy, Credential, Phone string
+	MustChangePassword                         bool
 }
 
 // CreateAccount stores and audits a new active account. An address in use is a validation fault.
@@ -81,7 +81,8 @@ func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Tim
 	user.SetVerified(true)
 	for column, value := range map[string]string{
 		collections.UserFirstName: a.FirstName, collections.UserLastName: a.LastName, collections.UserRole: string(a.Role),
-		collections.UserPatient: a.PatientID, collections.UserTimeZone: a.TimeZone, collections.UserNPI: a.NPI, collections.UserTaxonomy: a.Taxonomy, collections.UserPhone: a.Phone,
+		collections.UserPatient: a.PatientID, collections.UserTimeZone: a.TimeZone, collections.UserNPI: a.NPI, collections.UserTaxonomy: a.Taxonomy,
+		collections.UserCredential: a.Credential, collections.UserPhone: a.Phone,
 	} {
 		user.Set(column, value)
 	}
@@ -121,6 +122,7 @@ type RegisterBody struct {
 	TimeZone           validate.String  `json:"time_zone"`
 	NPI                validate.String  `json:"npi"`
 	Taxonomy           validate.String  `json:"taxonomy_code"`
+	Credential         validate.String  `json:"credential"`
 	Phone              validate.String  `json:"phone"`
 	MustChangePassword validate.Boolean `json:"must_change_password"`
 }
@@ -135,7 +137,7 @@ func (b RegisterBody) read() (NewAccount, error) {
 		Password:  checks.Secret("password", b.Password, 0),
 		PatientID: checks.UUID("patient_id", b.PatientID, false),
 		TimeZone:  checks.TimeZone("time_zone", b.TimeZone), NPI: readNPI(checks, b.NPI), Taxonomy: readTaxonomy(checks, b.Taxonomy), Phone: checks.Phone("phone", b.Phone),
-		MustChangePassword: true,
+		Credential: readCredential(checks, b.Credential), MustChangePassword: true,
 	}
 	if must := checks.Boolean("must_change_password", b.MustChangePassword, false); must != nil {
 		a.MustChangePassword = *must
@@ -207,6 +209,10 @@ func readNPI(c *validate.Checks, f validate.String) string {
 
 func readTaxonomy(c *validate.Checks, f validate.String) string {
 	return c.Text("taxonomy_code", f, validate.Optional(10).Matching(validate.TaxonomyCode, "Must be a taxonomy code of ten characters, such as 207Q00000X."))
+}
+
+func readCredential(c *validate.Checks, f validate.String) string {
+	return c.Text("credential", f, validate.Optional(40))
 }
 
 // Display units that a user may choose. Values are always stored and sent in the first unit.

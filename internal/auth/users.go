@@ -24,14 +24,15 @@ const (
 
 // UserPatch changes an account. Omitted fields stay as they are; null clears a field that may be empty.
 type UserPatch struct {
-	FirstName validate.String `json:"first_name"`
-	LastName  validate.String `json:"last_name"`
-	Role      validate.String `json:"role"`
-	TimeZone  validate.String `json:"time_zone"`
-	NPI       validate.String `json:"npi"`
-	Taxonomy  validate.String `json:"taxonomy_code"`
-	Phone     validate.String `json:"phone"`
-	PatientID validate.String `json:"patient_id"`
+	FirstName  validate.String `json:"first_name"`
+	LastName   validate.String `json:"last_name"`
+	Role       validate.String `json:"role"`
+	TimeZone   validate.String `json:"time_zone"`
+	NPI        validate.String `json:"npi"`
+	Taxonomy   validate.String `json:"taxonomy_code"`
+	Credential validate.String `json:"credential"`
+	Phone      validate.String `json:"phone"`
+	PatientID  validate.String `json:"patient_id"`
 }
 
 // OwnPatch holds the fields that users may change in their own account.
@@ -55,6 +56,7 @@ func (p UserPatch) columns() (map[string]string, error) {
 	add(p.TimeZone, collections.UserTimeZone, func() string { return checks.TimeZone("time_zone", p.TimeZone) })
 	add(p.NPI, collections.UserNPI, func() string { return readNPI(checks, p.NPI) })
 	add(p.Taxonomy, collections.UserTaxonomy, func() string { return readTaxonomy(checks, p.Taxonomy) })
+	add(p.Credential, collections.UserCredential, func() string { return readCredential(checks, p.Credential) })
 	add(p.Phone, collections.UserPhone, func() string { return checks.Phone("phone", p.Phone) })
 	add(p.PatientID, collections.UserPatient, func() string { return checks.UUID("patient_id", p.PatientID, false) })
 	return columns, checks.Err()

@@ -38,6 +38,9 @@ type EvidenceDay struct {
 func (e *Engine) GatherEvidence(app core.App, entry *collections.BillingEntry) (v Evidence, err error) {
 	g := evidenceGatherer{Engine: e, app: app, entry: entry, evidence: &v}
 	g.from, g.to = e.instants(Span{entry.PeriodStart(), entry.PeriodEnd()})
+	if v.Patient, err = collections.FindPatientAnyState(app, entry.PatientID()); err != nil {
+		return v, err
+	}
 	for _, step := range []func() error{g.loadDays, g.loadTime, g.loadDocuments, g.loadTrail, g.loadOrders, g.loadNames, g.loadMeasurements} {
 		if err := step(); err != nil {
 			return v, err
@@ -64,11 +67,7 @@ func (g *evidenceGatherer) loadDays() error {
 	if len(stored.Days) == 0 {
 		return nil // an entry without days, or a manual one
 	}
-	patient, err := collections.FindPatientAnyState(g.app, g.entry.PatientID())
-	if err != nil {
-		return err
-	}
-	zone := collections.Zone(patient.TimeZone(), g.Zone)
+	zone := collections.Zone(g.evidence.Patient.TimeZone(), g.Zone)
 	first, last := collections.ParseDay(stored.Days[0], zone), collections.ParseDay(AddDays(stored.Days[len(stored.Days)-1], 1), zone)
 	rows, err := collections.EvidenceReadings(g.app, g.entry.PatientID(), first, last)
 	if err != nil {
@@ -130,6 +129,7 @@ func EntryHistory(app core.App, entry *collections.BillingEntry) (list []audit.S
 // Packet is what an auditor requests besides the facts behind an entry: why the patient is monitored, who renders the service, and the measured
 // values. Source: docs/decisions/claims.md, "Evidence packet".
 type Packet struct {
+	Patient      *collections.Patient
 	Orders       []*collections.Order   // of all kinds, dated until the end of the period, earliest first
 	Provider     *collections.User      // the rendering provider; nil for none
 	Names        map[string]string      // "Last, First" of the users named in the evidence, by record id

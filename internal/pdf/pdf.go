@@ -42,7 +42,7 @@ type Document struct {
 	heading string  // not drawn yet: it goes on the page of what follows it
 }
 
-// New starts a landscape letter-size document with a title and a line about the period.
+// New starts a landscape letter-size document with a title and a line about the period. The time is written in its own zone.
 func New(title, period string, now time.Time) *Document {
 	p := fpdf.New("L", "mm", "Letter", "")
 	p.AddUTF8FontFromBytes(family, "", font)
@@ -65,7 +65,7 @@ func New(title, period string, now time.Time) *Document {
 	d := &Document{pdf: p, width: width - 2*margin}
 	d.text(16, 8, title)
 	d.text(10, 5, period)
-	d.text(7, 4, "Made "+now.UTC().Format("2006-01-02 15:04 MST"))
+	d.text(7, 4, "Made "+now.Format("2006-01-02 15:04 MST"))
 	return d
 }
 
