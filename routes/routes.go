@@ -254,6 +254,7 @@ var table = slices.Concat([]route{
 
 	// month_end.go
 	{http.MethodGet, "/billing/month-end/", authz.ReadBillingReports, ratelimit.User, (*api).readMonthEnd},
+	{http.MethodGet, "/billing/minutes-rule/", authz.ReadBillingReports, ratelimit.User, (*api).compareMinutesRules},
 	{http.MethodGet, "/billing/funnel/", authz.ReadBillingReports, ratelimit.User, (*api).readFunnel},
 	{http.MethodPost, "/billing/entries/review/", authz.ManageBilling, ratelimit.User, (*api).reviewInBulk},
 	{http.MethodGet, "/billing/calendar/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, withPatient((*api).readCalendar)},

@@ -1,0 +1,83 @@
+package billing
+
+import (
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// MinutesRuleResult is what a rule for minutes makes of a month.
+type MinutesRuleResult struct {
+	Rule     string      `json:"rule"`
+	InForce  bool        `json:"in_force"` // for the practice
+	Minutes  int         `json:"minutes"`  // that count
+	Patients int         `json:"patients"` // with at least one code
+	Codes    []CodeUnits `json:"codes"`
+	Expected Cents       `json:"expected"`
+}
+
+// CodeUnits is how many units of a code a month's time supports.
+type CodeUnits struct {
+	Code  string `json:"cpt_code"`
+	Units int    `json:"units"`
+}
+
+// CompareMinutesRules returns what each rule makes of a month's consented time, whatever has been billed already. It changes nothing. A running
+// month is judged by the time logged so far. Source: docs/decisions/billing.md, "The twenty-minute rule".
+func (e *Engine) CompareMinutesRules(app core.App, month Span, now time.Time) ([]MinutesRuleResult, error) {
+	t, err := e.loadTariff(app)
+	if err != nil {
+		return nil, err
+	}
+	list := []MinutesRuleResult{}
+	for _, rule := range []string{InteractiveOnly, WithCareManagement} {
+		r := MinutesRuleResult{Rule: rule, InForce: rule == e.ruleNameOf(month)}
+		if month.Start < careManagementSince {
+			rule = InteractiveOnly // CMS did not count care management yet
+		}
+		if err := e.applyMinutesRule(app, t, &r, month, e.timeRule(rule), e.Day(now) > month.End); err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+func (e *Engine) applyMinutesRule(app core.App, t tariff, r *MinutesRuleResult, month Span, rule collections.TimeRule, isOver bool) error {
+	from, to := e.instants(month)
+	sums, err := collections.SumTime(app, from, to, "", "", "", rule)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(sums))
+	for i, sum := range sums {
+		ids[i] = sum.PatientID
+	}
+	facts, err := e.loadFacts(app, ids, month.Start)
+	if err != nil {
+		return err
+	}
+	times, err := e.loggedTimeByRule(app, ids, month, rule)
+	if err != nil {
+		return err
+	}
+	units := map[string]int{}
+	for id, f := range facts {
+		counting := e.dropUnconsentedTime(f, times[id], month)
+		blocks := e.PlanMonth(counting, isOver)
+		r.Minutes += sumCounted(counting) / 60
+		for _, b := range blocks {
+			units[b.Code] += b.Units
+			r.Expected += t.expectedRate(f.payer, b.Code, b.ServiceDate) * Cents(b.Units)
+		}
+		if len(blocks) > 0 {
+			r.Patients++
+		}
+	}
+	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty} {
+		r.Codes = append(r.Codes, CodeUnits{code, units[code]})
+	}
+	return nil
+}

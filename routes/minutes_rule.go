@@ -1,0 +1,22 @@
+package routes
+
+import (
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+type minutesRuleView struct {
+	Month string                      `json:"month"`
+	Rules []billing.MinutesRuleResult `json:"rules"`
+}
+
+// compareMinutesRules answers what each rule for minutes makes of a month. It names no patient.
+func (a *api) compareMinutesRules(c *web.Call) error {
+	q := c.Query()
+	month := a.monthIn(c, q, "month")
+	if err := q.Err(); err != nil {
+		return err
+	}
+	results, err := a.Billing.CompareMinutesRules(c.App, month, c.Now)
+	return c.Respond(minutesRuleView{month.Start[:7], results}, err)
+}
