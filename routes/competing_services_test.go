@@ -55,8 +55,7 @@ func TestCompetingServices(t *testing.T) {
 // A claim that is being voided stays among the tasks until the void is complete.
 func TestTasksOfVoids(t *testing.T) {
 	c := newClinic(t)
-	patient := c.billablePatient()
-	voiding, paid := c.submittedEntry(patient, "2026-01-13"), c.submittedEntry(patient, "2026-01-14")
+	voiding, paid := c.submittedEntry(c.billablePatient(), "2026-01-13"), c.submittedEntry(c.billablePatient(), "2026-01-14")
 	c.move(voiding, "request-void", nil).want(200)
 	c.move(paid, "pay", object{"amount": 56, "payment_date": "2026-01-15", "reference": "EFT"}).want(200)
 	c.move(paid, "request-void", nil).want(200)

@@ -15,6 +15,7 @@ import (
 // claimedEntry is what an entry claims.
 type claimedEntry struct {
 	id, patient, code, service, source, provider string
+	status                                       string
 	period                                       Span
 	minutes, units                               int
 	rule                                         collections.TimeRule // by which its time counts
@@ -51,11 +52,14 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 	case rule.Period == ThirtyDays:
 		add(len(c.days) == 0, NoDeviceData)
 		add(len(c.days) < rule.MinDays, DaysBelowMinimum)
+		add(len(c.days) > rule.MaxDays, DaysAboveMaximum)
 	case rule.Category != "":
 		reasons = append(reasons, timeBlockingReasons(rule, x, c)...)
+		add(rule.MaxMinutes > 0 && max(x.minutes, c.minutes) > rule.MaxMinutes, MinutesAboveMaximum)
 	}
 	add(x.code == NextTwenty && !f.hasActiveEntry(rule.After, x.period), MissingPrimary)
-	add(x.code == Setup && f.setupDay == "", MissingSetup)
+	_, isTaught := f.setupOf(x.service)
+	add(x.code == Setup && !isTaught, MissingSetup)
 	reasons = append(reasons, e.missingItems(&with, x.service)...)
 	add(x.provider == "", MissingProvider)
 	return reasons
@@ -184,7 +188,7 @@ const (
 // recountedWarnings are the warnings that each recount determines again.
 var recountedWarnings = []string{
 	NotActive, MissingConsent, MissingDiagnosis, MissingSetup, MissingNote, MissingPrimary, MissingProvider, NoDeviceData, DaysBelowMinimum,
-	MinutesBelowMinimum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder, CompetingService,
+	DaysAboveMaximum, MinutesBelowMinimum, MinutesAboveMaximum, NotInteractive, OverlapTime, PossibleDuplicate, MissingOrder, CompetingService,
 }
 
 // keptWarnings returns the warnings that a recount does not determine.
@@ -200,21 +204,28 @@ func overrideFor(entry *collections.BillingEntry, reason string) string {
 	return entry.OverrideReason()
 }
 
-// reasonsFault returns a fault with every reason; nil if there is none. A duplicate without other reasons has its own code.
+// reasonsFault returns a fault with every reason; nil if there is none. Another entry of the same service, without other reasons, has its own code.
 func reasonsFault(reasons []string) error {
 	switch {
 	case len(reasons) == 0:
 		return nil
-	case slices.Equal(reasons, []string{PossibleDuplicate}):
-		return fault.State("duplicate_entry", "Another entry covers the same service: give an override_reason.").With("warnings", reasons)
+	case !slices.ContainsFunc(reasons, func(r string) bool {
+		return !slices.Contains([]string{PossibleDuplicate, FrequencyLimit, ExcludedPair}, r)
+	}):
+		return withReasons(fault.State("duplicate_entry", reasonTexts[reasons[len(reasons)-1]]), reasons)
 	case slices.Equal(reasons, []string{AttestInteraction}):
-		return fault.State("invalid_state", "Confirm the minutes of interaction with attested.").With("warnings", reasons)
+		return withReasons(fault.State("invalid_state", "Confirm the minutes of interaction with attested."), reasons)
 	}
 	return unsupportedFault(reasons)
 }
 
 func unsupportedFault(reasons []string) *fault.Error {
-	return fault.State("invalid_state", "The facts do not support this entry: "+strings.Join(reasons, ", ")+".").With("warnings", reasons)
+	return withReasons(fault.State("invalid_state", "The facts do not support this entry: "+strings.Join(reasons, ", ")+"."), reasons)
+}
+
+// withReasons lists the reasons of a refusal, as codes and with their texts.
+func withReasons(refused *fault.Error, reasons []string) *fault.Error {
+	return refused.With("warnings", reasons).With("errors", describeReasons(reasons))
 }
 
 // documentation is what supports an entry besides its patient's facts and counts: notes, orders and competing services.

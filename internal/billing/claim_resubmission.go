@@ -56,11 +56,10 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 			return err
 		}
 	}
-	twice, err := r.isDuplicate(true)
-	if err != nil {
+	if err := r.compareWithOthers(true); err != nil {
 		return err
 	}
-	r.isUnexplainedDuplicate = twice && c.Override == "" && (moved || overrideFor(entry, PossibleDuplicate) == "")
+	r.isUnexplainedDuplicate = r.isDuplicate && c.Override == "" && (moved || overrideFor(entry, PossibleDuplicate) == "")
 	reasons, err := r.submitBlockingReasons()
 	if err != nil {
 		return err
@@ -75,7 +74,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 		return err
 	}
 	warnings := slices.DeleteFunc(keptWarnings(entry), func(w string) bool { return w == EvidenceChanged })
-	if twice || !moved && slices.Contains(entry.Warnings(), PossibleDuplicate) {
+	if r.isDuplicate || !moved && slices.Contains(entry.Warnings(), PossibleDuplicate) {
 		warnings = append(warnings, PossibleDuplicate)
 	}
 	if r.hasCompetingService {

@@ -82,12 +82,12 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 
 // reviewBlockingReasons reports whether an entry is a duplicate, and the reasons against its review other than that and unattested minutes.
 func (r *recount) reviewBlockingReasons(override string, reasons func() ([]string, error)) (twice bool, against []string, err error) {
-	if twice, err = r.isDuplicate(slices.Contains(r.entry.Warnings(), PossibleDuplicate)); err != nil {
+	if err = r.compareWithOthers(slices.Contains(r.entry.Warnings(), PossibleDuplicate)); err != nil {
 		return false, nil, err
 	}
-	r.overrideReason, r.isUnexplainedDuplicate = override, twice && override == ""
+	r.overrideReason, r.isUnexplainedDuplicate = override, r.isDuplicate && override == ""
 	against, err = reasons()
-	return twice, against, err
+	return r.isDuplicate, against, err
 }
 
 // ReturnToReview sends a reviewed entry back for review.

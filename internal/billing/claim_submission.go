@@ -55,6 +55,9 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, prefl
 		return err
 	}
 	r.isSubmitting, r.overrideReason = true, overrideFor(entry, CompetingService)
+	if err := r.compareWithOthers(false); err != nil {
+		return err
+	}
 	reasons, err := r.submitBlockingReasons()
 	if err != nil {
 		return err

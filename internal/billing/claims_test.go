@@ -171,7 +171,7 @@ func TestReview(t *testing.T) {
 	d.made(double, billing.FirstTwenty, "2026-01-14", 20, "2026-01-15 09:00")
 	entry = d.made(double, billing.FirstTwenty, "2026-01-20", 20, "2026-01-21 09:00")
 	d.want("a double without a reason", review(entry, "", false), "duplicate_entry")
-	d.want("a double with one", review(entry, "Two providers", false), "")
+	d.want("a double with one", review(entry, "Two providers", false), "duplicate_entry") // 99457 is billed once a month
 
 	setup := d.patient(wears("2026-01-01", "", "2026-01-05", 1))
 	entry = d.made(setup, billing.Setup, "2026-01-05", 0, "2026-01-06 09:00")

@@ -21,7 +21,7 @@ type Period string
 
 // The periods.
 const (
-	OncePerPatient Period = "once"
+	OncePerEpisode Period = "episode"
 	ThirtyDays     Period = "30_days"
 	CalendarMonth  Period = "month"
 )
@@ -41,6 +41,7 @@ type Rule struct {
 	Period            Period
 	MinDays, MaxDays  int    // distinct days with data in the period
 	MinMinutes, Block int    // for the first unit and for each further one
+	MaxMinutes        int    // of the month; 0 for any
 	Category          string // of the time that counts
 	Instead           string // a code that excludes this one in the same period
 	After             string // a code that must be billed first in the same period
@@ -54,7 +55,7 @@ type Rule struct {
 // rules are the billable codes. A change of law is a new row with a date, never a changed row. Source: docs/decisions/billing.md, "CPT catalogue
 // and the eight codes", "30-day period and the 16 days (99454)", "99453", "99457 and 99458", "99091".
 var rules = []Rule{
-	{Code: Setup, Period: OncePerPatient, After: DeviceSupply, Rate: 1973, Automatic: true},
+	{Code: Setup, Period: OncePerEpisode, After: DeviceSupply, Rate: 1973, Automatic: true},
 	{Code: DeviceSupply, Period: ThirtyDays, MinDays: 16, MaxDays: 30, Instead: ShortSupply, Rate: 4302, Automatic: true},
 	{Code: FirstTwenty, Period: CalendarMonth, MinMinutes: 20, Category: "interactive", Instead: FirstTen, Rate: 4787, Automatic: true},
 	{Code: NextTwenty, Period: CalendarMonth, MinMinutes: 40, Block: 20, Category: "interactive", After: FirstTwenty, Rate: 3849, Automatic: true},
@@ -64,7 +65,7 @@ var rules = []Rule{
 		EffectiveFrom: "2026-01-01", Automatic: true, Requires2026Codes: true,
 	},
 	{
-		Code: FirstTen, Period: CalendarMonth, MinMinutes: 10, Category: "interactive", Instead: FirstTwenty, Rate: 2600,
+		Code: FirstTen, Period: CalendarMonth, MinMinutes: 10, MaxMinutes: 19, Category: "interactive", Instead: FirstTwenty, Rate: 2600,
 		EffectiveFrom: "2026-01-01", Automatic: true, Requires2026Codes: true,
 	},
 }

@@ -187,7 +187,10 @@ type DeviceEvidence struct {
 // draftDeviceEntries returns the entries that the days of the periods support: one supply entry for each period, and the setup with the first. A
 // lenient run drafts an entry with a warning if something is missing; a strict run skips it.
 func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, lenient bool) (due []entryDraft, skipped []SkippedEntry) {
-	supplied := f.lastSupply != ""
+	supplied := []string{} // days of supply
+	if f.lastSupply != "" {
+		supplied = append(supplied, f.lastSupply)
+	}
 	for _, w := range windows {
 		period := Span{w.Start, w.End}
 		code := e.supplyCode(len(w.days), w.End)
@@ -202,13 +205,15 @@ func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, len
 			evidence: DeviceEvidence{Days: w.days, Devices: f.devicesDuring(period)},
 		}
 		if other := f.entryFor(code, period); other != nil {
-			supplied = supplied || !IsUndone(other.Status)
+			if !IsUndone(other.Status) {
+				supplied = append(supplied, w.End)
+			}
 			skipped = appendBlockedBy(skipped, f, code, other)
 			continue
 		}
 		if instead, _ := e.Rule(code, w.End); f.hasActiveEntry(instead.Instead, period) {
 			if supply.toRaise = e.growingEntry(f, instead.Instead, period, len(w.days), 0); supply.toRaise == nil {
-				skipped, supplied = append(skipped, SkippedEntry{f.id, code, "billed_as_" + instead.Instead}), true
+				skipped, supplied = append(skipped, SkippedEntry{f.id, code, "billed_as_" + instead.Instead}), append(supplied, w.End)
 				continue
 			}
 		}
@@ -216,12 +221,15 @@ func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, len
 			skipped = append(skipped, *skip)
 			continue
 		}
-		due, supplied = append(due, supply), true
+		due, supplied = append(due, supply), append(supplied, w.End)
 	}
-	if supplied && f.setupDay != "" && f.entryFor(Setup, Span{}) == nil {
+	for _, s := range f.firstSetups() {
+		if !f.wasSuppliedIn(s.day, supplied) || f.entryFor(Setup, Span{s.day, s.day}) != nil {
+			continue
+		}
 		setup := entryDraft{
-			patient: f, code: Setup, period: Span{f.setupDay, f.setupDay}, service: f.setupDay, units: 1, source: SourceSetup,
-			evidence: DeviceEvidence{Devices: []string{f.setupDevice}, Setup: f.setupDay, SetupBy: f.setupBy},
+			patient: f, code: Setup, period: Span{s.day, s.day}, service: s.day, units: 1, source: SourceSetup,
+			evidence: DeviceEvidence{Devices: []string{s.device}, Setup: s.day, SetupBy: s.by},
 		}
 		if skip := e.applyEligibility(f, &setup, lenient); skip == nil {
 			due = append(due, setup)

@@ -297,7 +297,7 @@ func TestInterpretationOnceInThirtyDays(t *testing.T) {
 	d.want("on the thirtieth day", fmt.Sprint(early.Warnings()), "[possible_duplicate]")
 	d.want("on the thirtieth day, reviewed", review(early, ""), "duplicate_entry")
 	d.want("the first, reviewed", review(first, ""), "")
-	d.want("with a reason", review(early, "The payer asked for it"), "")
+	d.want("with a reason", review(early, "The payer asked for it"), "duplicate_entry")
 	if _, got := d.do(early, d.e.Void("Wrong day", changesTime)); got != "" {
 		t.Fatal(got)
 	}
@@ -359,15 +359,7 @@ func TestInterpretationTimeCountsOnce(t *testing.T) {
 			t.Errorf("%d minutes reviewed with %q", minutes, got)
 		}
 	}
-	second := d.made(ada, billing.Interpretation, "2026-01-10", 30, "2026-01-20 09:01")
-	for _, want := range []string{"duplicate_entry", "invalid_state"} {
-		override := map[string]string{"invalid_state": "Two payers"}[want]
-		if _, got := d.do(second, d.e.Review(d.by, "", override, false, changesTime)); got != want {
-			t.Errorf("a second of the half hour, override %q: %q", override, got)
-		}
-	}
-	read(ada, "interpretation", "2026-01-12 09:00", 30)
-	if _, got := d.do(second, d.e.Review(d.by, "", "Two payers", false, changesTime)); got != "" {
-		t.Errorf("a second of another half hour: %q", got)
+	if _, err := d.manual(ada, billing.Interpretation, "2026-01-10", 30, "2026-01-20 09:01"); refused(err) != "duplicate_entry" {
+		t.Errorf("a second within thirty days of a reviewed one: %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package billing
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -40,15 +39,6 @@ func (e *Engine) countInterpretation(app core.App, patientID string, month Span,
 	c.minutesWithOverlap = int(unionLength(all)/time.Second) / 60
 	c.minutes = int(unionLength(subtractIntervals(spans, taken))/time.Second) / 60
 	return nil
-}
-
-// hasEarlierInterpretation reports whether another 99091 is within thirty days of service; of two pending ones, the later is the duplicate.
-func hasEarlierInterpretation(tx core.App, entry *collections.BillingEntry, day string) (bool, error) {
-	near, err := interpretationsWithin30Days(tx, entry.PatientID(), entry.Id, day)
-	return slices.ContainsFunc(near, func(x collections.NearbyEntry) bool {
-		made := collections.Instant(entry.CreatedAt())
-		return x.Status != PendingReview || x.CreatedAt < made || x.CreatedAt == made && x.ID < entry.Id
-	}), err
 }
 
 // interpretationsWithin30Days returns the 99091 entries less than thirty days of service from a day.

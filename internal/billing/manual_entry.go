@@ -133,6 +133,13 @@ func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by aud
 	if err != nil {
 		return b, err
 	}
+	limits, err := e.manualLimits(tx, f, d, period)
+	if err != nil {
+		return b, err
+	}
+	if err := reasonsFault(limits); err != nil {
+		return b, err
+	}
 	codes := d.ICD10Codes
 	if codes == nil {
 		codes = firstDiagnoses(f.diagnoses)
@@ -167,7 +174,7 @@ func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by aud
 func (e *Engine) manualPeriod(app core.App, f *patientFacts, d ManualDraft) (Span, error) {
 	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
 	switch rule.Period {
-	case OncePerPatient:
+	case OncePerEpisode:
 		return Span{d.ServiceDate, d.ServiceDate}, nil
 	case CalendarMonth:
 		return monthOf(d.ServiceDate), nil
@@ -205,7 +212,8 @@ func (e *Engine) manualWarnings(app core.App, f *patientFacts, d ManualDraft, pe
 	with := *f
 	with.diagnoses = codes
 	warnings = append(warnings, e.missingItems(&with, d.ServiceDate)...)
-	warn(d.CPTCode == Setup && f.setupDay == "", MissingSetup)
+	_, isTaught := f.setupOf(d.ServiceDate)
+	warn(d.CPTCode == Setup && !isTaught, MissingSetup)
 	warn(d.CPTCode == NextTwenty && !stands(FirstTwenty), MissingPrimary)
 	warn(d.CPTCode == Interpretation && stands(FirstTwenty), Overlaps99457)
 	known, err := icd10.BillableCodes(app, codes)

@@ -79,7 +79,11 @@ func TestManualWarnings(t *testing.T) {
 		if test.before != "" {
 			d.made(patient, test.before, "2026-01-10", 20, "2028-03-01 12:00")
 		}
-		entry := d.made(patient, test.code, test.day, 30, "2028-03-01 12:00")
+		minutes := 30
+		if test.code == billing.FirstTen {
+			minutes = 10
+		}
+		entry := d.made(patient, test.code, test.day, minutes, "2028-03-01 12:00")
 		d.want(name, fmt.Sprint(entry.Warnings()), test.want)
 	}
 	patient := d.patient()

@@ -152,6 +152,9 @@ func (w *monthEndCheck) checkEntry(i int) (MonthEndEntry, error) {
 // stepBlockingReasons returns the reasons against the next step of an entry.
 func (w *monthEndCheck) stepBlockingReasons(r *recount, p documentation) (reasons []string, err error) {
 	if r.entry.Status() != PendingReview {
+		if err := r.compareWithOthers(false); err != nil {
+			return nil, err
+		}
 		if reasons, err = r.reasonsGiven(p); err == nil && w.toAttest[r.claim.patient] {
 			return r.addUnattested(reasons)
 		}

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -14,19 +15,19 @@ import (
 
 // patientFacts are the facts about a patient that the rules need.
 type patientFacts struct {
-	id                   string
-	active, deleted      bool
-	archived, restored   string // practice days; "" for never
-	zone                 *time.Location
-	payer                int64
-	provider             string
-	diagnoses            []string
-	consents             []Span                     // practice days in force; End is "" while in force
-	entries              map[string][]existingEntry // by code, in order of date
-	lastSupply           string                     // first day of the latest supply period billed by the engine
-	assignments          []DeviceAssignment
-	setupDay             string // practice day of the first setup; "" for none
-	setupBy, setupDevice string // who taught the patient, and with which device
+	id                 string
+	active, deleted    bool
+	archived, restored string // practice days; "" for never
+	zone               *time.Location
+	payer              int64
+	provider           string
+	diagnoses          []string
+	consents           []Span                     // practice days in force; End is "" while in force
+	entries            map[string][]existingEntry // by code, in order of date
+	lastSupply         string                     // first day of the latest supply period billed by the engine
+	assignments        []DeviceAssignment
+	setups             []setupRecord // in order of time
+	setupDay           string        // practice day of the first setup; "" for none
 }
 
 // existingEntry is an entry as planning needs it. Voided ones are included: the engine does not create an entry again after a user voided it.
@@ -37,11 +38,12 @@ type existingEntry struct {
 	Units          int
 }
 
-// entryFor returns the entry of a code that overlaps a period, an active one before a voided one; nil for none.
+// entryFor returns the entry of a code that overlaps a period, or of the set-up in the same episode of care; an active one before a voided one; nil
+// for none.
 func (f *patientFacts) entryFor(code string, period Span) (found *existingEntry) {
 	list := f.entries[code]
 	for i, x := range list {
-		if code != Setup && (x.Start > period.End || x.End < period.Start) {
+		if code == Setup && f.episodeOf(x.Start) != f.episodeOf(period.Start) || code != Setup && !x.overlaps(period) {
 			continue
 		}
 		if found == nil || !found.isActive() {
@@ -137,10 +139,9 @@ func (l *factsLoader) loadEntries() error {
 	return err
 }
 
-// loadAssignments loads devices and their training; the earliest training is the setup.
+// loadAssignments loads devices and their training; the first training of an episode is its set-up.
 func (l *factsLoader) loadAssignments() error {
 	rows, err := collections.TrainedAssignments(l.app, l.ids)
-	first := map[string]string{}
 	for _, row := range rows {
 		f := l.facts[row.Patient]
 		if f == nil {
@@ -151,9 +152,12 @@ func (l *factsLoader) loadAssignments() error {
 			h.Until = collections.ParseInstant(row.Until).In(f.zone).Format(time.DateOnly)
 		}
 		f.assignments = append(f.assignments, h)
-		if row.TrainedAt != "" && (first[row.Patient] == "" || row.TrainedAt < first[row.Patient]) {
-			first[row.Patient] = row.TrainedAt
-			f.setupDay, f.setupBy, f.setupDevice = l.dayOfInstant(row.TrainedAt), row.TrainedBy, row.Device
+	}
+	slices.SortStableFunc(rows, func(a, b collections.TrainedAssignment) int { return cmp.Compare(a.TrainedAt, b.TrainedAt) })
+	for _, row := range rows {
+		if f := l.facts[row.Patient]; f != nil && row.TrainedAt != "" {
+			f.setups = append(f.setups, setupRecord{l.dayOfInstant(row.TrainedAt), row.TrainedBy, row.Device})
+			f.setupDay = f.setups[0].day
 		}
 	}
 	return err

@@ -23,9 +23,11 @@ type recount struct {
 	// countedCode is the code for which it was counted; "" before.
 	countedCode            string
 	now                    time.Time
-	isSubmitting           bool   // the entry is about to be submitted
-	overrideReason         string // reason to bill despite another entry or another practice's service
-	isUnexplainedDuplicate bool   // a duplicate without a reason, refused as such
+	isSubmitting           bool     // the entry is about to be submitted
+	overrideReason         string   // reason to bill despite another entry or another practice's service
+	isDuplicate            bool     // another entry is possibly the same service
+	isUnexplainedDuplicate bool     // a duplicate without a reason, refused as such
+	limits                 []string // against it by other entries, which no reason lifts
 	// hasCompetingService: another practice bills remote monitoring for the patient in the period.
 	hasCompetingService bool
 	// lacksOrder: monitoring was not ordered on or before the date of service.
@@ -48,7 +50,7 @@ func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now ti
 func (e *Engine) recountWithFacts(tx core.App, entry *collections.BillingEntry, f *patientFacts, now time.Time) *recount {
 	r := &recount{Engine: e, tx: tx, entry: entry, facts: f, now: now}
 	r.claim = claimedEntry{
-		id: entry.Id, patient: entry.PatientID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
+		id: entry.Id, status: entry.Status(), patient: entry.PatientID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
 		provider: entry.ProviderID(), period: Span{entry.PeriodStart(), entry.PeriodEnd()}, minutes: entry.Minutes(), units: entry.Units(),
 		rule: e.ruleOfEvidence(entry.Evidence(), monthOf(entry.PeriodStart())), hasDiagnoses: len(entry.ICD10Codes()) > 0,
 	}
@@ -75,10 +77,10 @@ func (r *recount) reasonsGiven(p documentation) ([]string, error) {
 		}
 	}
 	found := r.actual
-	if !r.isUnexplainedDuplicate {
+	if !r.isUnexplainedDuplicate && len(r.limits) == 0 {
 		found.minutes = max(0, found.minutes-r.minutesOfOtherEntries())
 	}
-	reasons := r.blockingReasons(r.facts, r.claim, found)
+	reasons := append(slices.Clone(r.limits), r.blockingReasons(r.facts, r.claim, found)...)
 	if r.lacksPrimary() && !slices.Contains(reasons, MissingPrimary) {
 		reasons = append(reasons, MissingPrimary)
 	}
@@ -120,26 +122,12 @@ func (r *recount) minutesOfOtherEntries() (minutes int) {
 	return minutes
 }
 
-// isDuplicate reports whether another active entry covers the same service: any, or only one that was created first or is further along.
-func (r *recount) isDuplicate(anyOther bool) (bool, error) {
-	rule := r.ruleFor(r.claim.code, r.claim.service)
-	if r.claim.code == Interpretation {
-		return hasEarlierInterpretation(r.tx, r.entry, r.claim.service)
-	}
-	for _, code := range []string{r.claim.code, rule.Instead} {
-		for _, x := range r.facts.entries[code] {
-			here := x.overlaps(r.claim.period) || rule.Period == OncePerPatient
-			if here && x.ID != r.claim.id && x.isActive() && (anyOther || x.ID < r.claim.id || x.Status != PendingReview) {
-				return true, nil
-			}
-		}
-	}
-	return false, nil
-}
-
-// growCode changes a pending entry to the code that its facts support: more days or minutes than its code is for. It returns the previous code;
-// "" if unchanged.
+// growCode changes a pending entry of the engine to the code that its facts support: more days or minutes than its code is for. It returns the
+// previous code; "" if unchanged. The code of a manual entry is a person's, and is refused instead.
 func (r *recount) growCode() (old string) {
+	if r.claim.source == SourceManual {
+		return ""
+	}
 	next := r.grownCode(r.facts, r.claim.code, r.claim.period, len(r.actual.days), r.actual.minutes)
 	if next == "" {
 		return ""

@@ -1,0 +1,130 @@
+package billing
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// Reasons that nobody may override: a code is billed as often, and beside those codes, as CPT and CMS allow. Source: docs/decisions/billing.md,
+// "Limits of the codes".
+const (
+	FrequencyLimit      = "frequency_limit"
+	ExcludedPair        = "excluded_pair"
+	DaysAboveMaximum    = "days_above_maximum"
+	MinutesAboveMaximum = "minutes_above_maximum"
+)
+
+// besideReasons returns what a code of the same patient and period makes of another one; nil if both may be billed. Source:
+// docs/decisions/billing.md, "Limits of the codes".
+func besideReasons(code, other string) []string {
+	pair := []string{code, other}
+	switch {
+	case code == other && code == NextTwenty:
+		return []string{PossibleDuplicate} // further units of the month
+	case code == other:
+		return []string{FrequencyLimit}
+	case baseRule(code).Instead == other: // one service in two sizes
+		return []string{FrequencyLimit, ExcludedPair}
+	case slices.Contains(pair, NextTwenty) && slices.Contains(pair, FirstTen): // 99458 is an add-on of 99457, which excludes 99470
+		return []string{ExcludedPair}
+	}
+	return nil
+}
+
+// compareWithOthers sets what the patient's other entries make of this one: limits that nobody may override, and whether another one is possibly
+// the same service. anyOther compares with every active entry, not only with those that take precedence.
+func (r *recount) compareWithOthers(anyOther bool) error {
+	r.limits, r.isDuplicate = nil, false
+	if r.claim.code == Interpretation {
+		near, err := interpretationsWithin30Days(r.tx, r.claim.patient, r.claim.id, r.claim.service)
+		for _, x := range near {
+			r.compareWith(existingEntry{ID: x.ID, Code: Interpretation, Status: x.Status}, anyOther)
+		}
+		return err
+	}
+	for code := range r.facts.entries {
+		for _, x := range r.facts.entries[code] {
+			if code != Interpretation && r.facts.sharesPeriod(r.claim, x) {
+				r.compareWith(x, anyOther)
+			}
+		}
+	}
+	slices.Sort(r.limits)
+	r.limits = slices.Compact(r.limits)
+	return nil
+}
+
+// compareWith adds what one other entry of the same period makes of this one. A denied service was not paid, so that a second entry of it is only
+// possibly a duplicate, as is a pending one beside a claim that is sent again; only one of the two can be sent then.
+func (r *recount) compareWith(x existingEntry, anyOther bool) {
+	reasons := besideReasons(r.claim.code, x.Code)
+	if len(reasons) == 0 || x.ID == r.claim.id || !x.isActive() || !anyOther && !r.yieldsTo(x) {
+		return
+	}
+	if x.Status == Denied || reasons[0] == PossibleDuplicate || x.Status == PendingReview && progressOf(r.claim.status) == 2 {
+		r.isDuplicate = true
+		return
+	}
+	r.limits = append(r.limits, reasons...)
+}
+
+// yieldsTo reports whether another entry takes precedence: it is further along, or equally far and older.
+func (r *recount) yieldsTo(x existingEntry) bool {
+	mine, its := progressOf(r.claim.status), progressOf(x.Status)
+	return its > mine || its == mine && x.ID < r.claim.id
+}
+
+// progressOf returns how far an entry is: pending, reviewed, or sent.
+func progressOf(state string) int { return min(max(0, slices.Index(States, state)), 2) }
+
+// sharesPeriod reports whether an entry belongs to the period of another one: the same episode of care for the set-up, else a shared day.
+func (f *patientFacts) sharesPeriod(c claimedEntry, x existingEntry) bool {
+	if c.code == Setup && x.Code == Setup {
+		return f.episodeOf(x.Start) == f.episodeOf(c.service)
+	}
+	return x.overlaps(c.period)
+}
+
+// manualLimits returns the limits against a new entry by entries that a person has reviewed already. Beside a pending one it is only doubtful,
+// because one of the two can still be voided; the review decides.
+func (e *Engine) manualLimits(app core.App, f *patientFacts, d ManualDraft, period Span) ([]string, error) {
+	r := &recount{Engine: e, tx: app, facts: f}
+	r.claim = claimedEntry{patient: f.id, code: d.CPTCode, service: d.ServiceDate, period: period, status: PendingReview} // without an id, the oldest
+	if err := r.compareWithOthers(false); err != nil {
+		return nil, err
+	}
+	if rule := e.ruleFor(d.CPTCode, d.ServiceDate); rule.MaxMinutes > 0 && d.Minutes > rule.MaxMinutes {
+		r.limits = append(r.limits, MinutesAboveMaximum)
+	}
+	return r.limits, nil
+}
+
+// reasonTexts are the reasons that need more than their code.
+var reasonTexts = map[string]string{
+	FrequencyLimit:      "The code is billed once in its period, and another entry of the patient has it. No reason lifts this.",
+	ExcludedPair:        "The code is not billed together with that of another entry of the patient in this period. No reason lifts this.",
+	DaysAboveMaximum:    "There are more days with data than the code is for.",
+	MinutesAboveMaximum: "There are more minutes than the code is for.",
+	PossibleDuplicate:   "Another entry covers the same service: give an override_reason.",
+}
+
+// ReasonDetail is one reason of a refusal.
+type ReasonDetail struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// describeReasons returns reasons with their texts.
+func describeReasons(reasons []string) []ReasonDetail {
+	list := make([]ReasonDetail, len(reasons))
+	for i, code := range reasons {
+		text := reasonTexts[code]
+		if text == "" {
+			text = "The facts do not support the entry: " + strings.ReplaceAll(code, "_", " ") + "."
+		}
+		list[i] = ReasonDetail{code, text}
+	}
+	return list
+}
