@@ -150,6 +150,7 @@ const (
 	EntryDenialCode          = "denial_code"
 	EntryDenialDate          = "denial_date"
 	EntryDenialDescription   = "denial_description"
+	EntryDenialRemarks       = "denial_remarks" // RARC of the whole decision
 	EntryEvidenceChangedAt   = "evidence_changed_at"
 	EntryFactsCheckedAt      = "facts_checked_at"
 	EntryICD10Codes          = "icd10_codes"
@@ -201,6 +202,7 @@ func (e *BillingEntry) PaymentReference() string    { return e.GetString(EntryPa
 func (e *BillingEntry) PaymentCents() *float64      { return Optional(e.ProxyRecord(), EntryPaymentCents) }
 func (e *BillingEntry) DenialCode() string          { return e.GetString(EntryDenialCode) }
 func (e *BillingEntry) DenialDescription() string   { return e.GetString(EntryDenialDescription) }
+func (e *BillingEntry) DenialRemarks() []string     { return e.GetStringSlice(EntryDenialRemarks) }
 func (e *BillingEntry) DenialDate() string          { return e.GetString(EntryDenialDate) }
 func (e *BillingEntry) AppealDate() string          { return e.GetString(EntryAppealDate) }
 func (e *BillingEntry) AppealReference() string     { return e.GetString(EntryAppealReference) }

@@ -147,7 +147,8 @@ func SetPayerControlNumber(tx core.App, entryID, claim, number string, now time.
 // patient's entries are together, and a base code comes before its add-on.
 func EntriesToSubmit(app core.App, first, last, usage string) ([]string, error) {
 	return queryColumn[string](app, "list entries to submit", `SELECT id FROM billing_entries WHERE service_date BETWEEN {:first} AND {:last} AND payer != ''
-		AND (lifecycle_status = 'reviewed' OR lifecycle_status IN ('submitted', 'void_requested') AND claim_batch = '' AND claim_frequency_code IN ('7', '8')
+		AND (lifecycle_status = 'reviewed' OR claim_batch = '' AND (lifecycle_status IN ('submitted', 'void_requested') AND claim_frequency_code != ''
+				OR lifecycle_status = 'refund_due' AND claim_frequency_code = '8')
 			OR {:usage} = 'P' AND lifecycle_status IN ('submitted', 'void_requested') AND claim_batch IN (SELECT id FROM claim_batches WHERE usage = 'T')) ORDER BY patient, cpt_code, id`,
 		dbx.Params{"first": first, "last": last, "usage": usage})
 }

@@ -18,6 +18,67 @@ type Payer struct {
 	EDI     string       `db:"edi_payer_id"`      // the clearinghouse's id of the payer; "" if unknown
 	Filing  string       `db:"claim_filing_code"` // X12 SBR09
 	Address PayerAddress `db:"address"`
+
+	CorrectedClaims      string         `db:"corrected_claims"` // "" for the default of the filing code
+	MinutesRule          string         `db:"minutes_rule"`     // "" for the practice's
+	DeviceDays           int            `db:"device_days"`      // 0 for the rule of the date
+	ReceiverIDs          PayerTexts     `db:"receiver_ids"`
+	SendOrderingProvider bool           `db:"send_ordering_provider"`
+	Modifiers            PayerModifiers `db:"modifiers"`
+}
+
+// How a payer takes corrected claims.
+const (
+	CorrectedByReplacement = "replacement"
+	CorrectedByNewClaim    = "new_claim"
+)
+
+// MedicarePartB is the filing code of Medicare Part B. Source: ASC X12N 005010X222A1 (837P), SBR09.
+const MedicarePartB = "MB"
+
+// TakesReplacements reports whether the payer takes replacements and voids of claims. Medicare Part B takes none unless set otherwise. Source:
+// docs/decisions/claims.md, "Corrected claims".
+func (p Payer) TakesReplacements() bool {
+	return p.CorrectedClaims == CorrectedByReplacement || p.CorrectedClaims == "" && p.Filing != MedicarePartB
+}
+
+// ModifiersOf returns the modifiers that the payer requires on a code.
+func (p Payer) ModifiersOf(code string) []string {
+	for _, m := range p.Modifiers {
+		if m.CPTCode == code {
+			return m.Modifiers
+		}
+	}
+	return nil
+}
+
+// PayerTexts is a list of texts of a payer.
+type PayerTexts []string
+
+// Scan implements sql.Scanner. Damaged JSON gives an empty list.
+func (l *PayerTexts) Scan(stored any) error { scanJSON(stored, l); return nil }
+
+// PayerModifiers are the modifiers of codes.
+type PayerModifiers []CodeModifiers
+
+// CodeModifiers are the modifiers that a payer requires on a code.
+type CodeModifiers struct {
+	CPTCode   string   `json:"cpt_code"`
+	Modifiers []string `json:"modifiers"`
+}
+
+// Scan implements sql.Scanner. Damaged JSON gives an empty list.
+func (l *PayerModifiers) Scan(stored any) error { scanJSON(stored, l); return nil }
+
+// scanJSON decodes a stored JSON value; damaged JSON leaves the zero value.
+func scanJSON[T any](stored any, to *T) {
+	var zero T
+	*to = zero
+	text, _ := stored.(string)
+	if raw, ok := stored.([]byte); ok {
+		text = string(raw)
+	}
+	_ = json.Unmarshal([]byte(text), to)
 }
 
 // PayerAddress is a payer's address for claims; the zero value means unknown.
@@ -30,18 +91,12 @@ type PayerAddress struct {
 }
 
 // Scan implements sql.Scanner. Damaged JSON gives the zero value.
-func (a *PayerAddress) Scan(stored any) error {
-	*a = PayerAddress{}
-	switch v := stored.(type) {
-	case string:
-		_ = json.Unmarshal([]byte(v), a)
-	case []byte:
-		_ = json.Unmarshal(v, a)
-	}
-	return nil
-}
+func (a *PayerAddress) Scan(stored any) error { scanJSON(stored, a); return nil }
 
-var payerColumns = []string{"id", "name", "payer_code", "is_active", "edi_payer_id", "claim_filing_code", "address"}
+var payerColumns = []string{
+	"id", "name", "payer_code", "is_active", "edi_payer_id", "claim_filing_code", "address", "corrected_claims", "minutes_rule", "device_days", "receiver_ids",
+	"send_ordering_provider", "modifiers",
+}
 
 func (p Payer) Number() int64 { return Number(p.ID) } // public id
 
@@ -93,6 +148,8 @@ func payerTaken(app core.App, p Payer) (bool, error) {
 func (p Payer) columns() map[string]any {
 	columns := map[string]any{
 		"name": p.Name, "payer_code": p.Code, "is_active": p.Active, "edi_payer_id": p.EDI, "claim_filing_code": p.Filing, "address": nil,
+		"corrected_claims": p.CorrectedClaims, "minutes_rule": p.MinutesRule, "device_days": p.DeviceDays, "receiver_ids": p.ReceiverIDs,
+		"send_ordering_provider": p.SendOrderingProvider, "modifiers": p.Modifiers,
 	}
 	if p.Address != (PayerAddress{}) {
 		columns["address"] = p.Address

@@ -31,7 +31,8 @@ func TestRejectionOfClaimBeingVoided(t *testing.T) {
 	h.entry(one).wantAt(object{"lifecycle_status": "void_requested"})
 	h.upload(h.payer.Write999(file, payer.Fault{Claim: claim, Element: 2, Code: "7"})).want(200).wantAt(object{"unmatched": 1.0})
 
-	h.send(two) // a rejected void is sent as a void once more
+	_, file = h.send(two) // a rejected void is sent as a void once more
+	h.upload(h.payer.Write277CA(file, nil)).want(200)
 	h.request(authz.DataMonitor, "POST", "/billing/entries/"+two+"/request-void/", nil).want(200)
 	_, file = h.send(two)
 	back := h.payer.Write277CA(file, map[string]payer.Rejection{h.claimOf(two, file): {Category: "A7", Code: "562"}})

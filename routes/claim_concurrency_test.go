@@ -59,7 +59,9 @@ func TestLateDecisionKeepsReplacement(t *testing.T) {
 	_, old := h.send(again, typed)
 	claim, other := h.claimOf(again, old), h.claimOf(typed, old)
 	h.request(authz.DataMonitor, "POST", "/billing/entries/"+again+"/deny/", object{"code": "CO-16", "description": "By portal"}).want(200)
-	h.request(authz.DataMonitor, "POST", "/billing/entries/"+again+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
+	h.request(authz.DataMonitor, "POST", "/billing/entries/"+again+"/resubmit/", object{
+		"payer_control_number": "BY-PORTAL", "corrections": object{"icd10_codes": []string{"I10"}},
+	}).want(200)
 	h.send(again)
 	answer := h.upload(h.payer.Write835(old, map[string]payer.Decision{claim: payer.Deny("CO", "50"), other: payer.NoDecision()})).want(200)
 	answer.wantAt(object{"applied": 0.0, "unmatched": 1.0, "finished_at": "2026-01-15T13:45:00Z"})

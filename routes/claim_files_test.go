@@ -208,6 +208,7 @@ func TestClaimsResent(t *testing.T) {
 	h.entry(b1).wantAt(object{"lifecycle_status": "submitted", "rejection": nil})
 	claim := h.claimOf(a1, file)
 	h.upload(h.payer.Write835(file, map[string]payer.Decision{claim: payer.Deny("CO", "16"), h.claimOf(b1, file): payer.NoDecision()})).want(200).wantAt(object{"applied": 2.0})
+	h.upload(h.payer.Write277CA(file, nil)).want(200)
 
 	h.request(authz.DataMonitor, "POST", "/billing/entries/"+a1+"/resubmit/", object{"corrections": object{"icd10_codes": []string{"I10"}}}).want(200)
 	h.request(authz.DataMonitor, "POST", "/billing/entries/"+b1+"/request-void/", object{"reason": "Wrong patient"}).want(200)
@@ -235,7 +236,8 @@ func TestVoidOfPartOfAClaim(t *testing.T) {
 	id := h.insured("Ada", 40, nil)
 	entries := h.reviewed()
 	first, next := entries[id+" 99457"], entries[id+" 99458"]
-	h.send(first, next)
+	_, sent := h.send(first, next)
+	h.upload(h.payer.Write277CA(sent, nil)).want(200)
 	h.request(authz.DataMonitor, "POST", "/billing/entries/"+next+"/request-void/", object{"reason": "One call was another patient's"}).want(200)
 	batch, file := h.send(next)
 	if len(file.Claims) != 1 || file.Claims[0].Frequency != "7" || len(file.Claims[0].Lines) != 1 || file.Claims[0].Lines[0].Charge != file.Claims[0].Charge {

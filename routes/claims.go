@@ -37,6 +37,13 @@ type transitionBody struct {
 	DenialDate          validate.String  `json:"denial_date"`
 	AppealDate          validate.String  `json:"appeal_date"`
 	Corrections         validate.Object  `json:"corrections"`
+	PayerControlNumber  validate.String  `json:"payer_control_number"`
+	Refund              validate.Boolean `json:"refund"`
+}
+
+// readPayerControl reads the payer's number of a claim. Source: ASC X12N 005010X222A1 (837P), REF F8.
+func readPayerControl(b transitionBody, checks *validate.Checks) string {
+	return checks.Text("payer_control_number", b.PayerControlNumber, validate.Optional(50).Identifier())
 }
 
 // serveTransition serves a transition of a claim; read builds it from the body.
@@ -128,7 +135,11 @@ func (a *api) readVoid(c *web.Call, b transitionBody, checks *validate.Checks) b
 }
 
 func (a *api) readRequestVoid(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
-	return a.Billing.RequestVoid(checks.Text("reason", b.Reason, validate.Optional(500).Multiline()), c.Actor(), c.Now)
+	refund := checks.Boolean("refund", b.Refund, false)
+	return a.Billing.RequestVoid(billing.VoidRequest{
+		Reason:             checks.Text("reason", b.Reason, validate.Optional(500).Multiline()),
+		PayerControlNumber: readPayerControl(b, checks), ByRefund: refund != nil && *refund,
+	}, c.Actor(), c.Now)
 }
 
 func (a *api) readRefund(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
@@ -142,6 +153,7 @@ func (a *api) readRefund(c *web.Call, b transitionBody, checks *validate.Checks)
 func (a *api) readResubmit(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	reference := checks.Text("submission_reference", b.SubmissionReference, validate.Optional(100).Identifier())
 	corrections := a.readCorrections(c, checks, b.Corrections)
+	corrections.PayerControlNumber = readPayerControl(b, checks)
 	corrections.Override = checks.Text("override_reason", b.OverrideReason, validate.Optional(500).Multiline())
 	return a.Billing.Resubmit(corrections, reference, c.Now)
 }

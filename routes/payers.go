@@ -21,6 +21,13 @@ type payerView struct {
 	EDIPayerID      *string           `json:"edi_payer_id"`
 	ClaimFilingCode *string           `json:"claim_filing_code"`
 	Address         *payerAddressView `json:"address"`
+
+	CorrectedClaims      string                      `json:"corrected_claims"`
+	MinutesRule          *string                     `json:"minutes_rule"`
+	DeviceDays           *int                        `json:"device_days"`
+	ReceiverIDs          []string                    `json:"receiver_ids"`
+	SendOrderingProvider bool                        `json:"send_ordering_provider"`
+	Modifiers            []collections.CodeModifiers `json:"modifiers"`
 }
 
 type payerAddressView struct {
@@ -32,7 +39,17 @@ type payerAddressView struct {
 }
 
 func viewPayer(p collections.Payer) payerView {
-	v := payerView{p.Number(), p.Name, p.Code, p.Active, orNull(p.EDI), orNull(p.Filing), nil}
+	v := payerView{
+		ID: p.Number(), Name: p.Name, PayerID: p.Code, IsActive: p.Active, EDIPayerID: orNull(p.EDI), ClaimFilingCode: orNull(p.Filing),
+		CorrectedClaims: collections.CorrectedByNewClaim, MinutesRule: orNull(p.MinutesRule), ReceiverIDs: append([]string{}, p.ReceiverIDs...),
+		SendOrderingProvider: p.SendOrderingProvider, Modifiers: append([]collections.CodeModifiers{}, p.Modifiers...),
+	}
+	if p.TakesReplacements() {
+		v.CorrectedClaims = collections.CorrectedByReplacement
+	}
+	if p.DeviceDays > 0 {
+		v.DeviceDays = &p.DeviceDays
+	}
 	if a := p.Address; a != (collections.PayerAddress{}) {
 		v.Address = &payerAddressView{a.Line1, orNull(a.Line2), a.City, a.State, a.PostalCode}
 	}

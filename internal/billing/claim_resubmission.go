@@ -10,6 +10,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
@@ -20,19 +21,39 @@ type Corrections struct {
 	Minutes     *int
 	Notes       *string
 	Override    string // reason to bill despite another entry or another practice's service
+	// PayerControlNumber is the payer's number of the claim, if the user knows it from elsewhere.
+	PayerControlNumber string
 }
 
-// Resubmit sends a denied claim again, as a replacement of the first.
+// resubmit is the name of the transition that sends a claim again.
+const resubmit = "resubmit"
+
+// Resubmit sends a denied or paid claim again, as a replacement or as a new claim. Source: docs/decisions/claims.md, "Corrected claims".
 func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transition {
 	m := e.Submit(reference, time.Time{}, now)
-	m.Name, m.From, m.event = "resubmit", []string{Denied}, audit.BillingResubmit
+	m.Name, m.From, m.event = resubmit, []string{Denied, Paid}, audit.BillingResubmit
 	delete(m.set, collections.EntryOriginalReference)
-	m.set[collections.EntryClaimFrequencyCode] = "7" // X12 837P: replacement of a prior claim
-	m.set[collections.EntryBatch] = ""               // until its own batch
+	m.set[collections.EntryBatch] = "" // until its own batch
 	if c.Notes != nil {
 		m.set[collections.EntryNotes] = *c.Notes
 	}
-	m.check = func(tx core.App, entry *collections.BillingEntry) error { return e.checkResubmit(tx, entry, c, now) }
+	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if c.PayerControlNumber != "" {
+			entry.Set(collections.EntryPayerControlNumber, c.PayerControlNumber)
+		}
+		payer, err := payerOfEntry(tx, entry)
+		if err != nil {
+			return err
+		}
+		frequency, err := resubmissionFrequency(payer, entry)
+		if err != nil {
+			return err
+		}
+		if m.set[collections.EntryClaimFrequencyCode] = frequency; frequency == claims.Original {
+			m.set[collections.EntryPayerControlNumber] = "" // the payer numbers the new claim
+		}
+		return e.checkResubmit(tx, entry, c, now)
+	}
 	return m
 }
 

@@ -48,7 +48,7 @@ func (e *Engine) ApplyTransition(app core.App, entryID string, m Transition, by 
 		if m.target != nil {
 			to = m.target(entry)
 		}
-		if err := reopenDenied(tx, entry, to, by, now); err != nil {
+		if err := m.reopen(tx, entry, to, by, now); err != nil {
 			return err
 		}
 		err = m.store(tx, entry, from, to, before, by, now, func(e audit.Entry, now time.Time) error { return audit.Append(tx, e, now) })
@@ -85,9 +85,9 @@ func (m Transition) store(
 	}, now)
 }
 
-// reopenDenied reverses the adjustments of a denied claim that is appealed or resubmitted: all of its charge is open again.
-func reopenDenied(tx core.App, entry *collections.BillingEntry, to string, by audit.Actor, now time.Time) error {
-	if entry.Status() != Denied || !slices.Contains([]string{Submitted, Appealed}, to) {
+// reopen reverses the adjustments of a denied claim that is appealed, or of any claim that is resubmitted: what was not paid is open again.
+func (m Transition) reopen(tx core.App, entry *collections.BillingEntry, to string, by audit.Actor, now time.Time) error {
+	if m.Name != resubmit && (entry.Status() != Denied || !slices.Contains([]string{Submitted, Appealed}, to)) {
 		return nil
 	}
 	return reverseAdjustments(tx, entry, by, now)
@@ -159,7 +159,8 @@ func (e *Engine) Deny(code, description, date string, now time.Time) Transition 
 func (e *Engine) Appeal(reason, reference, date string) Transition {
 	return Transition{
 		Name: "appeal", From: []string{Denied}, To: Appealed, event: audit.BillingAppeal, detail: reference,
-		set: map[string]any{collections.EntryAppealReason: reason, collections.EntryAppealReference: reference, collections.EntryAppealDate: date},
+		set:   map[string]any{collections.EntryAppealReason: reason, collections.EntryAppealReference: reference, collections.EntryAppealDate: date},
+		check: checkAppeal,
 	}
 }
 
@@ -177,10 +178,10 @@ func (e *Engine) Reject(source string, codes []string, now time.Time) Transition
 		warning = RejectedSyntax
 	}
 	return Transition{
-		Name: "reject", From: []string{Submitted, VoidRequested}, event: audit.BillingReject, detail: source + " " + strings.Join(codes, " "),
+		Name: "reject", From: []string{Submitted, VoidRequested, RefundDue}, event: audit.BillingReject, detail: source + " " + strings.Join(codes, " "),
 		target: func(entry *collections.BillingEntry) string {
-			if entry.Status() == VoidRequested {
-				return VoidRequested
+			if entry.Status() != Submitted {
+				return entry.Status()
 			}
 			return Reviewed
 		},
@@ -213,21 +214,33 @@ func (e *Engine) Void(reason string, now time.Time) Transition {
 	}
 }
 
-// RequestVoid undoes a submitted or paid entry: the payer is requested to void the claim (frequency code 8), or its payment must be refunded
-// within sixty days. Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
-func (e *Engine) RequestVoid(reason string, by audit.Actor, now time.Time) Transition {
+// VoidRequest is why an entry is undone.
+type VoidRequest struct {
+	Reason             string
+	PayerControlNumber string // of the claim, if the user knows it from elsewhere
+	ByRefund           bool   // the practice pays the claim back itself
+}
+
+// RequestVoid undoes a submitted or paid entry: the payer is requested to void the claim (frequency code 8), and a payment must be refunded within
+// sixty days. Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
+func (e *Engine) RequestVoid(v VoidRequest, by audit.Actor, now time.Time) Transition {
 	m := Transition{
-		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: reason,
-		set: map[string]any{collections.EntryVoidReason: reason, collections.EntryBatch: ""},
+		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: v.Reason,
+		set: map[string]any{collections.EntryVoidReason: v.Reason, collections.EntryBatch: ""},
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if v.PayerControlNumber != "" {
+			entry.Set(collections.EntryPayerControlNumber, v.PayerControlNumber)
+		}
+		if err := prepareVoid(tx, entry, v.ByRefund); err != nil {
+			return err
+		}
 		if entry.PaidTotalCents() > 0 {
 			if entry.RepayBy() == "" {
 				entry.Set(collections.EntryRepayBy, AddDays(e.Day(now), repayDays))
 			}
 			return nil
 		}
-		entry.Set(collections.EntryClaimFrequencyCode, "8") // X12 837P: void of a prior claim
 		return reverseAdjustments(tx, entry, by, now)
 	}
 	m.target = func(entry *collections.BillingEntry) string {

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"regexp"
+	"slices"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/validate"
@@ -15,7 +16,25 @@ type PayerBody struct {
 	EDIPayerID      validate.String                  `json:"edi_payer_id"`
 	ClaimFilingCode validate.String                  `json:"claim_filing_code"`
 	Address         validate.Field[payerAddressBody] `json:"address"`
+
+	CorrectedClaims      validate.String                      `json:"corrected_claims"`
+	MinutesRule          validate.String                      `json:"minutes_rule"`
+	DeviceDays           validate.Integer                     `json:"device_days"`
+	ReceiverIDs          validate.Field[[]validate.String]    `json:"receiver_ids"`
+	SendOrderingProvider validate.Boolean                     `json:"send_ordering_provider"`
+	Modifiers            validate.Field[[]payerModifiersBody] `json:"modifiers"`
 }
+
+type payerModifiersBody struct {
+	CPTCode   validate.String                   `json:"cpt_code"`
+	Modifiers validate.Field[[]validate.String] `json:"modifiers"`
+}
+
+// Limits of a payer's lists. Source: ASC X12N 005010X222A1 (837P), ISA08 and SV101-3 to -6.
+const (
+	maxReceivers     = 20
+	maxCodeModifiers = 4
+)
 
 type payerAddressBody struct {
 	Line1      validate.String `json:"line1"`
@@ -27,10 +46,12 @@ type payerAddressBody struct {
 
 // What a claim can carry. Source: ASC X12N 005010X222A1 (837P), 2010BB NM109, SBR09, N301, N401 to N403.
 var (
-	ediPattern    = regexp.MustCompile(`^[A-Za-z0-9 ._-]{2,80}$`)
-	filingPattern = regexp.MustCompile(`^[A-Z0-9]{2}$`)
-	statePattern  = regexp.MustCompile(`^[A-Z]{2}$`)
-	postalPattern = regexp.MustCompile(`^[0-9]{5}(-?[0-9]{4})?$`)
+	ediPattern      = regexp.MustCompile(`^[A-Za-z0-9 ._-]{2,80}$`)
+	receiverPattern = regexp.MustCompile(`^[A-Za-z0-9 ._-]{1,15}$`)
+	modifierPattern = regexp.MustCompile(`^[A-Z0-9]{2}$`)
+	filingPattern   = regexp.MustCompile(`^[A-Z0-9]{2}$`)
+	statePattern    = regexp.MustCompile(`^[A-Z]{2}$`)
+	postalPattern   = regexp.MustCompile(`^[0-9]{5}(-?[0-9]{4})?$`)
 )
 
 // Read validates the body of a new payer.
@@ -67,6 +88,7 @@ func (b PayerBody) readClaimFields(c *validate.Checks, p *collections.Payer) {
 		p.Filing = c.Text("claim_filing_code", b.ClaimFilingCode,
 			validate.Optional(0).Identifier().Matching(filingPattern, "Must be two capital letters or digits, such as MB."))
 	}
+	b.readRules(c, p)
 	if !b.Address.Sent() {
 		return
 	}
@@ -81,4 +103,52 @@ func (b PayerBody) readClaimFields(c *validate.Checks, p *collections.Payer) {
 		State:      c.Text("address.state", a.State, validate.Required(2).Matching(statePattern, "Must be two capital letters.")),
 		PostalCode: c.Text("address.postal_code", a.PostalCode, validate.Required(10).Matching(postalPattern, "Must be a ZIP code: 12345 or 12345-6789.")),
 	}
+}
+
+// readRules validates what differs between payers.
+func (b PayerBody) readRules(c *validate.Checks, p *collections.Payer) {
+	if b.CorrectedClaims.Sent() {
+		p.CorrectedClaims = c.Text("corrected_claims", b.CorrectedClaims, validate.Optional(0).OneOf(collections.CorrectedByReplacement, collections.CorrectedByNewClaim))
+	}
+	if b.MinutesRule.Sent() {
+		p.MinutesRule = c.Text("minutes_rule", b.MinutesRule, validate.Optional(0).OneOf(InteractiveOnly, WithCareManagement))
+	}
+	if b.DeviceDays.Sent() {
+		p.DeviceDays = 0
+		if days := c.Integer("device_days", b.DeviceDays, false); days != nil {
+			p.DeviceDays = int(*days)
+			if *days != int64(baseRule(ShortSupply).MinDays) && *days != int64(baseRule(DeviceSupply).MinDays) {
+				c.Reject("device_days", "Must be 2, 16 or null.")
+			}
+		}
+	}
+	if send := c.Boolean("send_ordering_provider", b.SendOrderingProvider, false); b.SendOrderingProvider.Sent() {
+		p.SendOrderingProvider = send != nil && *send
+	}
+	if b.ReceiverIDs.Sent() {
+		p.ReceiverIDs = nil
+		rule := validate.Required(15).Identifier().Matching(receiverPattern, "Must be 1 to 15 letters and digits.")
+		for _, id := range validate.Texts(c, "receiver_ids", b.ReceiverIDs, maxReceivers, "Expected a list of texts.", rule) {
+			p.ReceiverIDs = append(p.ReceiverIDs, id)
+		}
+	}
+	if b.Modifiers.Sent() {
+		p.Modifiers = readModifiers(c, b.Modifiers)
+	}
+}
+
+// readModifiers validates the modifiers of codes, one row for each code.
+func readModifiers(c *validate.Checks, list validate.Field[[]payerModifiersBody]) (found collections.PayerModifiers) {
+	for name, row := range validate.Items(c, "modifiers", list, len(rules), "Expected a list of objects.") {
+		m := collections.CodeModifiers{CPTCode: c.Text(name+".cpt_code", row.CPTCode, validate.Required(0).OneOf((&Engine{Settings{Enable2026Codes: true}}).Codes()...)), Modifiers: []string{}}
+		if slices.ContainsFunc(found, func(x collections.CodeModifiers) bool { return x.CPTCode == m.CPTCode }) {
+			c.Reject(name+".cpt_code", "Appears twice.")
+		}
+		rule := validate.Required(2).Matching(modifierPattern, "Must be two capital letters or digits.")
+		for _, modifier := range validate.Texts(c, name+".modifiers", row.Modifiers, maxCodeModifiers, "Expected a list of texts.", rule) {
+			m.Modifiers = append(m.Modifiers, modifier)
+		}
+		found = append(found, m)
+	}
+	return found
 }

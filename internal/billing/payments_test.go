@@ -144,7 +144,7 @@ func TestRemittances(t *testing.T) {
 
 	// A payment for a claim with a requested void is owed back, and the payer may recover it.
 	void := d.sent(5000)
-	if _, refused := d.do(void, d.e.RequestVoid("Wrong", d.by, changesTime)); refused != "" {
+	if _, refused := d.do(void, d.e.RequestVoid(billing.VoidRequest{Reason: "Wrong"}, d.by, changesTime)); refused != "" {
 		t.Fatal(refused)
 	}
 	d.remitted(void, billing.Remittance{Key: "835-6/1", Kind: billing.RemittedPayment, Paid: 5000, Date: "2026-02-01", Reference: "E"})
@@ -166,7 +166,7 @@ func TestRefundedIsNotBilledAgain(t *testing.T) {
 		d.state(entry, billing.Submitted)
 		for _, m := range []billing.Transition{
 			d.e.Pay(billing.PaymentDraft{Amount: 4000, Date: "2026-03-01", Reference: "E", Payer: collections.PrimaryPayer}, d.by, changesTime),
-			d.e.RequestVoid("Wrong", d.by, changesTime), d.e.Refund(billing.RefundDraft{Amount: 4000, Date: "2026-03-02", Reference: "C"}, d.by, changesTime),
+			d.e.RequestVoid(billing.VoidRequest{Reason: "Wrong"}, d.by, changesTime), d.e.Refund(billing.RefundDraft{Amount: 4000, Date: "2026-03-02", Reference: "C"}, d.by, changesTime),
 		} {
 			if _, refused := d.do(entry, m); refused != "" {
 				t.Fatal(m.Name, refused)
@@ -251,7 +251,7 @@ func (d *fixture) anyMove(r *rand.Rand, id, key string) {
 	case 6:
 		d.do(entry, d.e.Adjust(billing.AdjustmentDraft{Amount: amount(entry.OpenCents()) - 50, Group: []string{"CO", "PR"}[r.IntN(2)], CARC: "45", Reason: "Contract"}, d.by, changesTime))
 	case 7:
-		d.do(entry, d.e.RequestVoid("Wrong", d.by, changesTime))
+		d.do(entry, d.e.RequestVoid(billing.VoidRequest{Reason: "Wrong"}, d.by, changesTime))
 	case 8, 9:
 		d.do(entry, d.e.Refund(billing.RefundDraft{
 			Amount: amount(entry.PaidTotalCents() - entry.RefundedCents()), Date: "2026-03-01", Reference: "C",

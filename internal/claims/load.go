@@ -91,11 +91,15 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 		EntryID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), Status: entry.Status(), Practice: d.Practice, Submitter: d.Submitter,
 		Payer: g.payers[entry.PayerID()], Diagnoses: entry.ICD10Codes(), CPTCode: entry.CPTCode(), Units: entry.Units(), ChargeCents: entry.ChargeCents(),
 		From: entry.ServiceDate(), Through: entry.ServiceDate(), Frequency: cmp.Or(entry.ClaimFrequencyCode(), Original),
-		PayerControl: cmp.Or(entry.PayerControlNumber(), entry.OriginalReference()),
+		PayerControl: entry.PayerControlNumber(),
 	}
 	if entry.Status() == voidRequested {
 		c.Frequency = VoidOfClaim
 	}
+	if c.Frequency == Replacement && !c.Payer.TakesReplacements() {
+		c.Frequency = Original
+	}
+	c.Modifiers = c.Payer.ModifiersOf(c.CPTCode)
 	for _, code := range c.Diagnoses {
 		if !g.billableCodes[code] {
 			c.UnknownDiagnoses = append(c.UnknownDiagnoses, code)

@@ -138,7 +138,7 @@ func TestPreflight(t *testing.T) {
 		"backwards":          {func(c *claims.Claim) { c.From = "2026-01-31" }, []string{"invalid_dates service_date"}, ""},
 		"a year and a day":   {func(c *claims.Claim) { c.From, c.Through = "2025-02-14", "2025-02-14" }, nil, "timely_filing service_date"},
 		"a year":             {func(c *claims.Claim) { c.From, c.Through = "2025-02-15", "2025-02-15" }, nil, ""},
-		"no original claim":  {func(c *claims.Claim) { c.Frequency = claims.Replacement }, []string{"missing_original_reference original_reference"}, ""},
+		"no original claim":  {func(c *claims.Claim) { c.Frequency = claims.Replacement }, []string{"missing_original_claim payer_control_number"}, ""},
 		"replacing":          {func(c *claims.Claim) { c.Frequency, c.PayerControl = claims.Replacement, "2026001" }, nil, ""},
 		"not ordered":        {func(c *claims.Claim) { c.Ordered = false }, nil, "missing_order orders"},
 		"self-pay":           {func(c *claims.Claim) { *c = claims.Claim{Ordered: true} }, nil, "self_pay insurance.payer_id"},

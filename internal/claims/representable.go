@@ -91,7 +91,7 @@ var fieldLocations = []struct{ field, place string }{
 	{"patient.first", "first_name"},
 	{"patient.last", "last_name"},
 	{"diagnoses", "icd10_codes"},
-	{"payer_control_number", "original_reference"},
+	{"payer_control_number", "payer_control_number"},
 }
 
 // fieldLocation returns where a field of the 837P is corrected.

@@ -103,12 +103,15 @@ func (p *planner) add(entry *collections.BillingEntry, c claims.Claim, batches [
 
 // lineErrors returns the errors that keep an entry out of a batch.
 func (p *planner) lineErrors(entry *collections.BillingEntry, c claims.Claim, tested, testOnly bool) []claims.Finding {
-	resendable := entry.Status() == billing.Submitted || entry.Status() == billing.VoidRequested
+	resendable := entry.Status() == billing.Submitted || entry.Status() == billing.VoidRequested || entry.Status() == billing.RefundDue && c.Frequency == claims.VoidOfClaim
 	if entry.Status() != billing.Reviewed && (!resendable || entry.BatchID() != "" && !tested) {
 		return []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry is " + strings.ReplaceAll(entry.Status(), "_", " ") + ": it was sent already or is not reviewed."}}
 	}
 	if testOnly && c.Frequency == claims.VoidOfClaim {
 		return []claims.Finding{{Code: claims.TestUsage, Field: "lifecycle_status", Message: "It was only sent as a test: the payer has no claim to void."}}
+	}
+	if c.Frequency == claims.VoidOfClaim && !c.SelfPay() && !c.Payer.TakesReplacements() {
+		return []claims.Finding{{Code: billing.ReopeningRequired, Field: "payer.corrected_claims", Message: "The payer takes no void by file: ask the payer for a reopening."}}
 	}
 	if !entry.EvidenceChangedAt().IsZero() && c.Frequency != claims.VoidOfClaim {
 		return []claims.Finding{{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "The facts no longer support it."}}
@@ -151,6 +154,7 @@ func (p *planner) addCarriedLines(c *batchClaim) error {
 		return err
 	}
 	for i, entry := range entries {
+		loaded[i].PayerControl = cmp.Or(loaded[i].PayerControl, c.payerControl)
 		if p.chains.compare(entry.Id, latest.EntryID) > 0 {
 			latest = batchLine{Claim: loaded[i]}
 		}

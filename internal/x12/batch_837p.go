@@ -95,6 +95,7 @@ type Claim struct {
 
 	Diagnoses   []string  // ICD-10-CM, the principal diagnosis first
 	Rendering   *Provider // nil if it is the billing provider
+	Referring   *Provider // nil if nobody referred the patient
 	Facility    *Provider // place of service, nil if it is the billing provider's address
 	OtherPayers []OtherPayer
 	Lines       []ServiceLine
@@ -125,9 +126,10 @@ type ServiceLine struct {
 	Modifiers      []string
 	Charge         Cents
 	Units          int
-	From, Through  string // YYYY-MM-DD
-	Pointers       []int  // to the claim's diagnoses, from 1
-	PlaceOfService string // if different from the claim's
+	From, Through  string    // YYYY-MM-DD
+	Pointers       []int     // to the claim's diagnoses, from 1
+	PlaceOfService string    // if different from the claim's
+	Ordering       *Provider // nil if it is the rendering provider, or not sent
 	Decisions      []LineDecision
 }
 

@@ -21,6 +21,9 @@ func (w *writer) claimLoop(c Claim) {
 		w.reject("payer_control_number", "belongs to a replacement or a void")
 	}
 	w.diagnoses(c.Diagnoses)
+	if c.Referring != nil {
+		w.namedPerson("DN", "referring", *c.Referring)
+	}
 	if c.Rendering != nil {
 		w.provider("82", "rendering", *c.Rendering)
 		if c.Rendering.Taxonomy != "" {
@@ -32,6 +35,12 @@ func (w *writer) claimLoop(c Claim) {
 	}
 	w.otherPayers(c)
 	w.serviceLines(c)
+}
+
+// namedPerson writes a provider who must be a person: who referred the patient, or ordered the service. Source: 005010X222A1, 2310A and 2420E.
+func (w *writer) namedPerson(role, field string, p Provider) {
+	w.requiredText(field+".first", p.First, 35)
+	w.provider(role, field, p)
 }
 
 // facility writes loop 2310C. A facility has no first name, and may have no NPI.
@@ -154,6 +163,9 @@ func (w *writer) serviceLines(c Claim) {
 		}
 		seen[number] = true
 		w.add("REF", "6R", number)
+		if line.Ordering != nil {
+			w.namedPerson("DK", field+".ordering", *line.Ordering)
+		}
 		w.decisions(field, c, line, code)
 	}
 }

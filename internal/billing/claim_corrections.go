@@ -1,0 +1,84 @@
+package billing
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// Codes of refused corrections. Source: docs/decisions/claims.md, "Corrected claims".
+const (
+	ReopeningRequired = "reopening_required"
+	NotAppealable     = "not_appealable"
+)
+
+// unprocessable is the remark of a claim that the payer did not process: it is sent again as a new claim, without appeal. Source: RARC MA130.
+const unprocessable = "MA130"
+
+// payerOfEntry returns the payer of an entry; the zero value for self-pay.
+func payerOfEntry(app core.App, entry *collections.BillingEntry) (p collections.Payer, err error) {
+	if entry.PayerID() == "" {
+		return p, nil
+	}
+	p, err = collections.FindPayer(app, collections.Number(entry.PayerID()))
+	if collections.IsNotFound(err) {
+		return collections.Payer{}, nil
+	}
+	return p, err
+}
+
+// resubmissionFrequency returns the frequency code with which a denied or paid claim goes again: a new claim if the payer did not process it or takes
+// no replacements, else a replacement.
+func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEntry) (string, error) {
+	isPaid := entry.Status() == Paid
+	switch {
+	case isPaid && payer.ID == "":
+		return "", fault.State("invalid_transition", "A claim that the patient paid is not sent again.")
+	case isPaid && !payer.TakesReplacements():
+		return "", reopeningFault()
+	case isPaid && entry.PayerControlNumber() == "":
+		return "", fault.State(claims.MissingOriginalClaim, "The payer's number of the claim is not known: give payer_control_number.")
+	case isUnprocessable(entry) || !payer.TakesReplacements():
+		return claims.Original, nil
+	}
+	return claims.Replacement, nil
+}
+
+func reopeningFault() error {
+	return fault.State(ReopeningRequired, "The payer takes no corrected file of a claim that it paid: ask the payer for a reopening.")
+}
+
+// isUnprocessable reports whether a claim was denied because the payer could not process it.
+func isUnprocessable(entry *collections.BillingEntry) bool {
+	return strings.Contains(entry.DenialCode(), unprocessable) || slices.Contains(entry.DenialRemarks(), unprocessable) ||
+		slices.ContainsFunc(entry.Adjustments(), func(a collections.Adjustment) bool { return slices.Contains(a.RARC, unprocessable) })
+}
+
+// checkAppeal refuses the appeal of a claim that the payer did not process.
+func checkAppeal(_ core.App, entry *collections.BillingEntry) error {
+	if isUnprocessable(entry) {
+		return fault.State(NotAppealable, "The payer did not process the claim (MA130): correct it and send it again. It cannot be appealed.")
+	}
+	return nil
+}
+
+// prepareVoid sets how a claim is voided: by a file (frequency code 8) while nothing was paid, or if the payer takes voids of paid claims and its
+// number is known. byRefund states that the practice pays a claim back itself.
+func prepareVoid(app core.App, entry *collections.BillingEntry, byRefund bool) error {
+	payer, err := payerOfEntry(app, entry)
+	if err != nil {
+		return err
+	}
+	if entry.Status() == Paid && payer.ID != "" && !payer.TakesReplacements() && !byRefund {
+		return reopeningFault()
+	}
+	if entry.PaidTotalCents() == 0 || payer.ID != "" && payer.TakesReplacements() && entry.PayerControlNumber() != "" && !byRefund {
+		entry.Set(collections.EntryClaimFrequencyCode, claims.VoidOfClaim)
+	}
+	return nil
+}
