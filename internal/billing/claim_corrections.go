@@ -50,7 +50,7 @@ func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEn
 }
 
 func reopeningFault() error {
-	return fault.State(ReopeningRequired, "The payer takes no corrected file of a claim that it paid: ask the payer for a reopening.")
+	return fault.State(ReopeningRequired, "The payer takes no corrected file of a claim that it paid: request a reopening from the payer.")
 }
 
 // isUnprocessable reports whether a claim was denied because the payer could not process it.

@@ -7,7 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// Reasons that nobody may override: a code is billed as often, and beside those codes, as CPT and CMS allow. Source: docs/decisions/billing.md,
+// Reasons that no one may override: a code is billed as often, and beside those codes, as CPT and CMS allow. Source: docs/decisions/billing.md,
 // "Limits of the codes".
 const (
 	FrequencyLimit      = "frequency_limit"
@@ -33,7 +33,7 @@ func besideReasons(code, other string) []string {
 	return nil
 }
 
-// compareWithOthers sets what the patient's other entries make of this one: limits that nobody may override, and whether another one is possibly
+// compareWithOthers sets what the patient's other entries make of this one: limits that no one may override, and whether another one is possibly
 // the same service. anyOther compares with every active entry, not only with those that take precedence.
 func (r *recount) compareWithOthers(anyOther bool) error {
 	r.limits, r.isDuplicate = nil, false

@@ -71,7 +71,7 @@ func reasonsOf(err error) []string {
 	return codes
 }
 
-// supported returns a patient whose facts support both codes, with a provider.
+// supported returns a patient with facts that support both codes, with a provider.
 func (d *fixture) supported(codes ...string) string {
 	d.t.Helper()
 	days, minutes := 10, 60

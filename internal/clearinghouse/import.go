@@ -72,6 +72,13 @@ func (h Engine) readResponses(app core.App, file []byte) ([]x12.Response, error)
 	var receivers []string
 	if s.ID != "" {
 		receivers = []string{s.ID}
+		payers, err := collections.ListPayers(app)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range payers {
+			receivers = append(receivers, p.ReceiverIDs...)
+		}
 	}
 	answers, err := x12.ReadResponses(file, receivers...)
 	if wrong, ok := errors.AsType[*x12.Fault](err); ok {
