@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
@@ -311,18 +312,29 @@ func viewAlerts(role authz.Role) func(core.App, []*collections.Alert) ([]alertVi
 		if err != nil {
 			return nil, err
 		}
-		phones, err := patients.Phones(app, distinct(slices.DeleteFunc(slices.Clone(page), func(a *collections.Alert) bool { return !needsPhoneCall(a) }),
-			(*collections.Alert).PatientID), role)
+		phones, err := phonesToCall(app, page, role)
 		if err != nil {
 			return nil, err
 		}
 		for i, alert := range page {
-			if needsPhoneCall(alert) {
-				views[i].PatientPhone = orNull(phones[alert.PatientID()].Reveal())
-			}
+			views[i].PatientPhone = orNull(phones[alert.Id].Reveal())
 		}
 		return views, addReportedCounts(app, page, views)
 	}
+}
+
+// phonesToCall returns, by the id of each alert that calls for a phone call, the patient's number, if the role may see it.
+func phonesToCall(app core.App, page []*collections.Alert, role authz.Role) (map[string]phi.Text, error) {
+	calls := slices.DeleteFunc(slices.Clone(page), func(a *collections.Alert) bool { return !needsPhoneCall(a) })
+	phones, err := patients.Phones(app, distinct(calls, (*collections.Alert).PatientID), role)
+	if err != nil {
+		return nil, err
+	}
+	byAlert := map[string]phi.Text{}
+	for _, alert := range calls {
+		byAlert[alert.Id] = phones[alert.PatientID()]
+	}
+	return byAlert, nil
 }
 
 // viewLiveAlerts renders alerts for the live triage list; every role that may follow the list may see the phone.

@@ -22,6 +22,7 @@ type notificationView struct {
 	AlertID      *int64  `json:"alert_id"`
 	EscalationID *int64  `json:"escalation_id"`
 	EntryID      *string `json:"entry_id"`
+	PatientPhone *string `json:"patient_phone"`
 	Read         bool    `json:"read"`
 	ReadAt       *string `json:"read_at"`
 	CreatedAt    *string `json:"created_at"`
@@ -33,6 +34,24 @@ func viewNotification(n *collections.Notification) notificationView {
 		PatientID: orNull(n.PatientID()), AlertID: numberOrNull(n.AlertID()), EscalationID: numberOrNull(n.EscalationID()), EntryID: orNull(n.EntryID()),
 		Read: !n.ReadAt().IsZero(), ReadAt: instantOrNull(n.ReadAt()), CreatedAt: instantOrNull(n.CreatedAt()),
 	}
+}
+
+// viewNotifications renders a caller's notifications. One about an alert has the phone number that the alert has for the caller. Source:
+// docs/decisions/devices.md, "Patient phone on alerts".
+func viewNotifications(c *web.Call, entries []*collections.Notification) ([]notificationView, error) {
+	about, err := collections.AlertsByID(c.App, distinct(entries, (*collections.Notification).AlertID))
+	if err != nil {
+		return nil, err
+	}
+	phones, err := phonesToCall(c.App, about, c.Caller.Role)
+	if err != nil {
+		return nil, err
+	}
+	return web.Map(entries, func(n *collections.Notification) notificationView {
+		view := viewNotification(n)
+		view.PatientPhone = orNull(phones[n.AlertID()].Reveal())
+		return view
+	}), nil
 }
 
 // inboxPage is a page of a user's notifications and the number of unread ones.
@@ -58,7 +77,11 @@ func (a *api) listNotifications(c *web.Call) error {
 	if err := recordShown(c, audit.ResourceNotification, "", entries, (*collections.Notification).PatientID); err != nil {
 		return err
 	}
-	page, err := web.PageOf(c, p, total, web.Map(entries, viewNotification))
+	views, err := viewNotifications(c, entries)
+	if err != nil {
+		return err
+	}
+	page, err := web.PageOf(c, p, total, views)
 	if err != nil {
 		return err
 	}
@@ -78,7 +101,14 @@ func (a *api) notification(c *web.Call) (*collections.Notification, error) {
 
 func (a *api) readNotification(c *web.Call, record *collections.Notification) error {
 	id, shown := strconv.FormatInt(record.Number(), 10), []*collections.Notification{record}
-	return c.Respond(viewNotification(record), recordShown(c, audit.ResourceNotification, id, shown, (*collections.Notification).PatientID))
+	if err := recordShown(c, audit.ResourceNotification, id, shown, (*collections.Notification).PatientID); err != nil {
+		return err
+	}
+	views, err := viewNotifications(c, shown)
+	if err != nil {
+		return err
+	}
+	return c.OK(views[0])
 }
 
 func (a *api) markRead(c *web.Call, record *collections.Notification) error {

@@ -2,6 +2,7 @@ package routes_test
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/pocketbase/dbx"
 
 	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -83,6 +85,78 @@ func TestStoryInAppText(t *testing.T) {
 		}
 	}
 	wantIn(t, w.newest(), object{"level": "critical", "patient_phone": "555-731-9042"})
+}
+
+// The text about an early warning has the time of the newest value and what is usual for each value that scores.
+func TestStoryEarlyWarningText(t *testing.T) {
+	w := &nightShift{clinic: newScoringClinic(t)}
+	w.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{
+		Push: notifications.NewPush(notifications.PushOptions{}), Zone: newYork, Clock: func() time.Time { return w.now }, Log: slog.New(slog.DiscardHandler),
+	})
+	w.now = w.now.AddDate(0, 0, 1)
+	patient := w.enroll(object{"phone": "555-731-9042"})
+	w.request(authz.Admin, "PUT", "/patients/"+patient+"/care-team/", object{"members": []object{{"user_id": w.people[authz.Nurse].Number()}}}).want(200)
+	for day := 3; day > 0; day-- {
+		w.measureSign(patient, vitalSign{"blood_pressure", fmt.Sprintf(`"systolic":%d,"diastolic":80,"pulse":75`, 130+day), time.Duration(day) * 24 * time.Hour})
+	}
+	w.measureAll(patient, septic...)
+	w.titles()
+	var texts int
+	for _, entry := range w.request(authz.Nurse, "GET", "/notifications/?page_size=100", nil).results() {
+		body := entry["body"].(string)
+		if !strings.Contains(body, "Early warning score") {
+			continue
+		}
+		texts++
+		at := w.now.Add(-time.Minute).In(newYork).Format("Jan 2, 2006, 3:04 PM MST")
+		for _, part := range []string{
+			"SpO2 89 %", "critical limit 7", "Means of the last 7 days: Systolic 122.3 mmHg (4 readings), Pulse 88 bpm (4 readings), SpO2 has no other reading, Temperature has no other reading.",
+			"Measured " + at,
+		} {
+			if !strings.Contains(body, part) {
+				t.Errorf("%q lacks %q", body, part)
+			}
+		}
+		if entry["patient_phone"] != "555-731-9042" {
+			t.Errorf("phone %v", entry["patient_phone"])
+		}
+	}
+	if texts == 0 {
+		t.Error("no text about the early warning")
+	}
+}
+
+// A notification about an open critical alert has the phone number for roles that may see it; no push, no mail and no text has it.
+func TestStoryNotificationPhone(t *testing.T) {
+	w := newNightShift(t, 0)
+	w.send("OX-1", "pulse_oximetry", "%", w.now, `"spo2":83`)
+	w.titles()
+	shown := func() (phones []string) {
+		for _, entry := range w.request(authz.Nurse, "GET", "/notifications/", nil).results() {
+			phones = append(phones, fmt.Sprint(entry["patient_phone"]))
+			w.request(authz.Nurse, "GET", fmt.Sprintf("/notifications/%v/", entry["id"]), nil).want(200).wantAt(object{"patient_phone": entry["patient_phone"]})
+			if strings.Contains(fmt.Sprint(entry["title"], entry["body"]), "9042") {
+				t.Errorf("the text has the number: %v", entry["body"])
+			}
+		}
+		return phones
+	}
+	if got := shown(); !slices.Equal(got, []string{"555-731-9042"}) {
+		t.Errorf("a critical alert shows %q", got)
+	}
+	pushed := w.queryRows(t, `SELECT title || body FROM push_deliveries`)
+	if len(pushed) == 0 || strings.Contains(strings.Join(pushed, " "), "9042") {
+		t.Errorf("pushed %q", pushed)
+	}
+	w.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/resolve/", w.newest()["id"]), object{}).want(200)
+	if got := shown(); !slices.Equal(got, []string{"<nil>"}) {
+		t.Errorf("a resolved alert shows %q", got)
+	}
+	w.send("BP-1", "blood_pressure", "mmHg", w.now, `"systolic":152,"diastolic":84`)
+	w.titles()
+	if got := shown(); !slices.Equal(got, []string{"<nil>", "<nil>"}) {
+		t.Errorf("a warning shows %q", got)
+	}
 }
 
 // What a meter shows beyond its range reads as that, in the message, the flag and the observation.

@@ -128,3 +128,52 @@ func TestVisitReportWeightGain(t *testing.T) {
 	_, text := c.report(t, id)
 	wantWords(t, text, "Weight +5.1 kg")
 }
+
+// A glucose that the meter showed as HI or LO is printed as that, wherever the report prints it.
+func TestVisitReportBeyondRange(t *testing.T) {
+	for word, want := range map[string][]string{"HI": {"above 600 mg/dL", ">600 mg/dL"}, "LO": {"below 20 mg/dL", "<20 mg/dL"}} {
+		w := newNightShift(t, 0)
+		w.send("GL-1", "blood_glucose", "mg/dL", w.now.Add(-time.Hour), `"glucose":140`)
+		w.send("GL-1", "blood_glucose", "mg/dL", w.now, `"glucose":"`+word+`"`)
+		_, text := w.report(t, w.patient)
+		wantWords(t, text, "One critical reading in the last 7 days, the last Glucose "+want[0]+" on", "The last Glucose, "+want[0]+" on", want[1])
+		if n := strings.Count(text, want[0]); n < 3 { // in the list of critical readings too
+			t.Errorf("%s is printed as %q %d times:\n%s", word, want[0], n, text)
+		}
+		for _, wrong := range []string{"Glucose 600", "Glucose, 600", "Glucose 20 ", "Glucose, 20 "} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%s is printed as %q", word, wrong)
+			}
+		}
+	}
+}
+
+// A mean says "controlled" from three readings on three days on.
+func TestVisitReportNeedsDays(t *testing.T) {
+	c := newIngestingClinic(t)
+	for _, test := range []struct {
+		name, kind string
+		codes      []string
+		values     dbx.Params
+		hoursAgo   []int
+		want       string
+	}{
+		{"a weight", "weight", []string{"I50.22"}, dbx.Params{"weight_kg": 80.0}, []int{1, 200, 300}, "Weight: too few readings to judge, on 1 of the last 7 days."},
+		{"three weights of a day", "weight", []string{"I50.22"}, dbx.Params{"weight_kg": 80.0}, []int{1, 2, 3}, "Weight: too few readings to judge, on 1 of the last 7 days."},
+		{"two days", "weight", []string{"I50.22"}, dbx.Params{"weight_kg": 80.0}, []int{1, 2, 26}, "Weight: too few readings to judge, on 2 of the last 7 days."},
+		{"three days", "weight", []string{"I50.22"}, dbx.Params{"weight_kg": 80.0}, []int{1, 26, 50}, "Weight controlled, 3 kg below the limit of 83 kg."},
+		{"old weights", "weight", []string{"I50.22"}, dbx.Params{"weight_kg": 80.0}, []int{200, 224, 248}, "No weight in the last 7 days."},
+		{"a morning of pressures", "blood_pressure", []string{"I10"}, dbx.Params{"systolic": 128.0, "diastolic": 76.0}, []int{1, 2, 3}, "Too few blood pressure readings to compare."},
+		{"saturations", "pulse_oximetry", []string{"J44.9"}, dbx.Params{"spo2": 95.0}, []int{1, 2, 26}, "SpO₂: too few readings to judge, on 2 of the last 7 days."},
+	} {
+		id := c.enroll(object{"icd10_codes": test.codes})
+		c.request(authz.Provider, "PUT", "/patients/"+id+"/vital-config/", object{"reason": "dry weight", "weight": object{"target_kg": 81, "over_target_kg": 2}}).want(200)
+		for _, ago := range test.hoursAgo {
+			c.storedReading(id, test.kind, c.now.Add(-time.Duration(ago)*time.Hour), test.values)
+		}
+		_, text := c.report(t, id)
+		if !strings.Contains(text, test.want) {
+			t.Errorf("%s: no %q in\n%s", test.name, test.want, text)
+		}
+	}
+}

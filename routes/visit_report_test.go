@@ -308,11 +308,11 @@ func TestVisitReportFindings(t *testing.T) {
 		words    []string
 	}{
 		"lower":       {[]days{{80, 8, 150, 92}, {6, 0, 130, 80}}, []string{"Blood pressure is lower in the last 7 days.", "No critical reading in the last 7 days."}},
-		"as before":   {[]days{{80, 0, 130, 80}}, []string{"Blood pressure of the last 7 days is as that of 90.", "Mean of 7 days 130/80, of 90 days 130/80."}},
+		"as before":   {[]days{{80, 0, 130, 80}}, []string{"Blood pressure of the last 7 days is as that of 90.", "Blood pressure: mean of 7 days 130/80, of 90 days 130/80."}},
 		"both ways":   {[]days{{80, 8, 130, 90}, {6, 0, 140, 80}}, []string{"Blood pressure of the last 7 days differs from that of 90."}},
 		"only lower":  {[]days{{80, 8, 130, 90}, {6, 0, 130, 80}}, []string{"Blood pressure is lower in the last 7 days."}},
 		"too few":     {[]days{{60, 60, 130, 80}, {1, 0, 170, 100}}, []string{"Too few blood pressure readings to compare."}},
-		"long silent": {[]days{{60, 20, 130, 80}}, []string{"No blood pressure in the last 7 days.", "Mean of 90 days 130/80.", "20 days ago."}},
+		"long silent": {[]days{{60, 20, 130, 80}}, []string{"No blood pressure in the last 7 days.", "Blood pressure: mean of 90 days 130/80.", "20 days ago."}},
 		"at bounds":   {[]days{{20, 1, 130, 80}, {0, 0, 180, 80}}, []string{"One critical reading in the last 7 days, 180/80 on"}},
 		"one below":   {[]days{{20, 1, 130, 80}, {0, 0, 179, 80}}, []string{"No critical reading in the last 7 days."}},
 	} {

@@ -1,6 +1,8 @@
 package notifications
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -15,9 +17,12 @@ import (
 // contextDays is the length of the mean that an in-app text compares a reading with.
 const contextDays = 7
 
-// readingContext returns the sentences that an in-app text adds to a message about a measured value: the mean of the seven days that end
-// with the reading, and when it was measured. It returns "" for an alert about anything else. Source: docs/decisions/notifications.md,
-// "In-app notifications".
+// scoreType is the alert about several values that together mean danger.
+const scoreType = "early_warning"
+
+// readingContext returns the sentences that an in-app text adds to a message about a reading: the mean of the seven days that end with it, of
+// each value that a message names, and when it was measured; when it was received, if the time of measurement is in doubt. It returns "" for
+// an alert about anything else. Source: docs/decisions/notifications.md, "In-app notifications".
 func readingContext(app core.App, alertID string, zone *time.Location) (string, error) {
 	if alertID == "" {
 		return "", nil
@@ -26,15 +31,53 @@ func readingContext(app core.App, alertID string, zone *time.Location) (string, 
 	if err != nil {
 		return "", collections.IgnoreNotFound(err)
 	}
-	group := groupOf(alert.Type(), alert.Parameter())
-	if len(group) == 0 || alert.MeasuredAt().IsZero() {
+	isReported := alert.QuarantineID() != "" && !alert.Late() // the message about a late one has its time
+	if alert.MeasuredAt().IsZero() || alert.ObservationID() == "" && !isReported {
 		return "", nil
 	}
-	mean, err := meanText(app, alert.PatientID(), group, alert.MeasuredAt())
+	about, err := meansOf(app, alert)
 	if err != nil {
 		return "", err
 	}
-	return " " + mean + " Measured " + alert.MeasuredAt().In(zone).Format("Jan 2, 2006, 3:04 PM MST") + ".", nil
+	verb := " Measured "
+	if alert.TimeInDoubt() {
+		verb = " Received "
+	}
+	return about + verb + alert.MeasuredAt().In(zone).Format("Jan 2, 2006, 3:04 PM MST") + ".", nil
+}
+
+// meansOf returns a sentence with the means of the values that an alert is about, or "" if it is about none.
+func meansOf(app core.App, alert *collections.Alert) (string, error) {
+	if alert.Type() != scoreType {
+		group := groupOf(alert.Type(), alert.Parameter())
+		if len(group) == 0 {
+			return "", nil
+		}
+		mean, err := meanText(app, alert.PatientID(), group, alert.MeasuredAt())
+		switch {
+		case err != nil:
+			return "", err
+		case mean == "":
+			return fmt.Sprintf(" No other reading in %d days.", contextDays), nil
+		}
+		return fmt.Sprintf(" Mean of the last %d days: %s.", contextDays, mean), nil
+	}
+	var reported struct{ Points map[string]int }
+	if err := json.Unmarshal([]byte(alert.ReportedValues().Reveal()), &reported); err != nil {
+		return "", nil // the parts are unknown, the message still names them
+	}
+	var means []string
+	for _, p := range vitals.Parameters {
+		if reported.Points[p.Column] == 0 {
+			continue
+		}
+		mean, err := meanText(app, alert.PatientID(), []*vitals.Parameter{p}, alert.MeasuredAt())
+		if err != nil {
+			return "", err
+		}
+		means = append(means, p.Label+" "+cmp.Or(mean, "has no other reading"))
+	}
+	return fmt.Sprintf(" Means of the last %d days: %s.", contextDays, strings.Join(means, ", ")), nil
 }
 
 // groupOf returns the parameters of an alert's type, or those that share a group with the parameter that it names.
@@ -52,7 +95,7 @@ func groupOf(alertType, parameter string) (group []*vitals.Parameter) {
 	return group
 }
 
-// meanText describes the mean of the parameters over the seven days until a time, which is included.
+// meanText returns the mean of the parameters over the seven days until a time, which is included; "" for a single reading.
 func meanText(app core.App, patientID string, group []*vitals.Parameter, until time.Time) (string, error) {
 	sums, readings := make([]float64, len(group)), 0
 	values := make([]*float64, len(group))
@@ -81,11 +124,11 @@ func meanText(app core.App, patientID string, group []*vitals.Parameter, until t
 	case err != nil:
 		return "", err
 	case readings < 2:
-		return fmt.Sprintf("No other reading in %d days.", contextDays), nil
+		return "", nil
 	}
 	means := make([]string, len(group))
 	for i, p := range group {
 		means[i] = vitals.FormatNumber(vitals.RoundHalfUp(sums[i]/float64(readings), min(p.FHIR.Decimals, 1)))
 	}
-	return fmt.Sprintf("Mean of the last %d days: %s %s (%d readings).", contextDays, strings.Join(means, "/"), group[0].Range.Unit, readings), nil
+	return fmt.Sprintf("%s %s (%d readings)", strings.Join(means, "/"), group[0].Range.Unit, readings), nil
 }

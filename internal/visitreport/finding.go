@@ -11,13 +11,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitalsummary"
 )
 
-// Two means of blood pressure differ from these amounts on, in mmHg, and are compared from minReadings readings on.
-// Source: docs/decisions/observations.md, "Report for a visit".
+// Two means of blood pressure differ from these amounts on, in mmHg, and are compared from minReadings readings on. A mean of a week says
+// whether a value is controlled from minReadings readings on minDays days on. Source: docs/decisions/observations.md, "Report for a visit".
 const (
 	systolicDiffers  = 5.0
 	diastolicDiffers = 3.0
 	minReadings      = 3
+	minDays          = 3
 )
+
+// isEnough reports whether a mean says that a value is controlled or not.
+func isEnough(g vitalsummary.Group) bool { return g.Readings >= minReadings && g.Days >= minDays }
 
 // Finding is the summary of the readings: a headline and its support.
 type Finding struct {
@@ -37,8 +41,10 @@ func (r *Report) findings() (f Finding) {
 	subject := r.subject()
 	f.Headline = r.control(subject)
 	switch {
-	case f.Headline == "":
+	case f.Headline == "" && subject == vitals.BloodPressure:
 		f.Headline = r.headline()
+	case f.Headline == "":
+		f.Headline = r.tooFew(subject)
 	case subject == vitals.BloodPressure:
 		add(r.headline())
 	}
@@ -52,6 +58,30 @@ func (r *Report) findings() (f Finding) {
 	add(r.daysWithoutReading())
 	f.Text = strings.Join(words, " ")
 	return f
+}
+
+// tooFew is the headline about a subject that has not enough readings to judge.
+func (r *Report) tooFew(subject vitals.Kind) string {
+	if len(r.points) == 0 {
+		return r.headline()
+	}
+	what := subscript(subject.Definition().Main().Label)
+	week, recent := r.group(7, subject.Definition().Main().Group)
+	switch {
+	case !recent:
+		return "No " + lowerFirst(what) + " in the last 7 days."
+	case subject == vitals.BloodGlucose:
+		return fmt.Sprintf("%s: too few readings to judge.", what)
+	}
+	return fmt.Sprintf("%s: too few readings to judge, on %d of the last 7 days.", what, week.Days)
+}
+
+// lowerFirst writes a label within a sentence; an abbreviation stays as it is.
+func lowerFirst(label string) string {
+	if len(label) > 1 && label[1] >= 'a' && label[1] <= 'z' && label != "SpO₂" {
+		return strings.ToLower(label[:1]) + label[1:]
+	}
+	return label
 }
 
 func (r *Report) pressure(days int) (g vitalsummary.Group, ok bool) {
@@ -104,9 +134,9 @@ func (r *Report) means() string {
 	long, before := r.pressure(90)
 	switch {
 	case recent && before:
-		return fmt.Sprintf("Mean of 7 days %s, of 90 days %s.", bothMeans(week.All), bothMeans(long.All))
+		return fmt.Sprintf("Blood pressure: mean of 7 days %s, of 90 days %s.", bothMeans(week.All), bothMeans(long.All))
 	case before:
-		return fmt.Sprintf("Mean of 90 days %s.", bothMeans(long.All))
+		return fmt.Sprintf("Blood pressure: mean of 90 days %s.", bothMeans(long.All))
 	}
 	return ""
 }
@@ -163,7 +193,7 @@ func (r *Report) outOfBounds() string {
 		}
 		value := *last.Reading.Value(p)
 		if limit := map[level]string{levelWarning: "warning", levelCritical: "critical"}[levelIn(value, r.boundsAt(p, last.Reading))]; limit != "" {
-			words = append(words, fmt.Sprintf("The last %s, %s on %s, is at or beyond the %s limit.", subscript(p.Label), r.request.Units.value(p, value), formatStamp(last.At), limit))
+			words = append(words, fmt.Sprintf("The last %s, %s on %s, is at or beyond the %s limit.", subscript(p.Label), r.request.Units.text(p, last.Reading), formatStamp(last.At), limit))
 		}
 	}
 	return strings.Join(words, " ")
@@ -289,8 +319,8 @@ func (r *Report) readingText(reading vitals.Reading) string {
 		return formatWhole(*systolic) + "/" + formatWhole(*diastolic)
 	}
 	main := reading.Kind.Definition().Main()
-	if value := reading.Value(main); value != nil {
-		return main.Label + " " + r.request.Units.value(main, *value)
+	if reading.Value(main) != nil {
+		return main.Label + " " + r.request.Units.text(main, reading)
 	}
 	return reading.Kind.Title()
 }

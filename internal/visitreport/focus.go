@@ -92,7 +92,7 @@ func (r *Report) control(kind vitals.Kind) string {
 // pressureControl compares the mean of the last 7 days with the warning limits.
 func (r *Report) pressureControl() string {
 	week, recent := r.pressure(7)
-	if !recent || week.Readings < minReadings {
+	if !recent || !isEnough(week) {
 		return ""
 	}
 	var worst distance
@@ -115,7 +115,7 @@ func (r *Report) pressureControl() string {
 // parameterControl compares the mean of the last 7 days of a parameter with its warning limits.
 func (r *Report) parameterControl(p *vitals.Parameter) string {
 	week, recent := r.group(7, p.Group)
-	if !recent || week.Readings < minReadings || week.All.Mean(p) == nil {
+	if !recent || !isEnough(week) || week.All.Mean(p) == nil {
 		return ""
 	}
 	mean, units := *week.All.Mean(p), r.request.Units
@@ -136,7 +136,10 @@ func (r *Report) weightControl() string {
 		return ""
 	}
 	mean := *week.All.Mean(p)
-	if rule.Target == nil || rule.Over == nil {
+	switch {
+	case !isEnough(week):
+		return ""
+	case rule.Target == nil || rule.Over == nil:
 		return fmt.Sprintf("Weight: no target (dry) weight is set. Mean of 7 days %s.", units.value(p, mean))
 	}
 	d, _ := distanceTo(vitals.Limits{High: new(*rule.Target + *rule.Over)}, mean)

@@ -177,7 +177,7 @@ func (r *Report) table(s *pdf.Sheet, y float64) float64 {
 	columns := []float64{left + 37, left + 64, left + 91, left + 109, left + 122}
 	const bar, barWidth = left + 129.0, 32.0
 	bold := pdf.Type{Size: 8, Bold: true, Ink: pdf.Gray}
-	s.Text(left, y, bold, "Mean of")
+	s.Text(left, y, bold, "Mean BP of")
 	for i, title := range []string{"All day", "Morning 4–12", "Evening 16–24", "Readings", "Days"} {
 		s.Text(columns[i], y, rightAligned(bold), title)
 	}
@@ -260,8 +260,8 @@ func (r *Report) otherReadings(s *pdf.Sheet, x, y, width float64) (end float64) 
 		y += 5.2
 		value := *last.Reading.Value(p)
 		s.Text(x, y, plain, subscript(p.Label))
-		r.sign(s, levelIn(value, r.boundsAt(p, last.Reading)), x+20.5, y-1.1)
-		s.Text(x+39, y, rightAligned(strong), r.request.Units.value(p, value))
+		r.sign(s, levelIn(value, r.boundsAt(p, last.Reading)), x+18.5, y-1.1)
+		s.Text(x+39, y, rightAligned(strong), last.Reading.Qualifier(vitals.Comparator)+r.request.Units.value(p, value))
 		s.Text(x+40.5, y, small, last.At.Format("Jan 2"))
 		r.spark(s, p, x+50, y+0.9, 13, 3.8)
 		s.Text(x+width, y, rightAligned(plain), r.meanOf(p))

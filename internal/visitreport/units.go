@@ -38,6 +38,14 @@ func (u Units) value(p *vitals.Parameter, value float64) string {
 	return u.number(p, value) + " " + u.unit(p)
 }
 
+// text formats a measured value with its unit; one that the device showed as a word is "above 600 mg/dL" or "below 20 mg/dL".
+func (u Units) text(p *vitals.Parameter, r vitals.Reading) string {
+	if r.Qualifier(vitals.Comparator) != "" {
+		return r.ValueText(p) + " " + u.unit(p)
+	}
+	return u.value(p, *r.Value(p))
+}
+
 // limitOfChange converts the limit of a difference of weights, without rounding kilograms.
 func (u Units) limitOfChange(kg float64) float64 {
 	if u.Pounds {

@@ -127,9 +127,9 @@ type builder struct {
 func (g *builder) loadReadings() error {
 	values := make([]*float64, len(vitals.Parameters))
 	dates := map[string]bool{}
-	return collections.EachChartReading(g.app, g.patient.Id, g.from, collections.StartOfNextDay(g.now.In(g.zone)), "origin, source, "+vitals.MealContext.Name+", "+vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
-		var id, kind, at, status, review, origin, source, meal string
-		into := []any{&id, &kind, &at, &status, &review, &origin, &source, &meal}
+	return collections.EachChartReading(g.app, g.patient.Id, g.from, collections.StartOfNextDay(g.now.In(g.zone)), "origin, source, "+vitals.MealContext.Name+", "+vitals.Comparator.Name+", "+vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
+		var id, kind, at, status, review, origin, source, meal, comparator string
+		into := []any{&id, &kind, &at, &status, &review, &origin, &source, &meal, &comparator}
 		for i := range values {
 			values[i] = nil
 			into = append(into, &values[i])
@@ -144,6 +144,7 @@ func (g *builder) loadReadings() error {
 			}
 		}
 		p.Reading.SetQualifier(vitals.MealContext, meal)
+		p.Reading.SetQualifier(vitals.Comparator, comparator)
 		switch {
 		case status != collections.StatusFinal:
 			g.excluded.Retracted++
@@ -204,13 +205,19 @@ func (g *builder) loadCriticals() error {
 
 // valueOf formats the measured value of an alert.
 func (g *builder) valueOf(alert *collections.Alert) string {
-	if p, ok := g.pointByObservation[alert.ObservationID()]; ok {
-		if systolic, diastolic := p.Reading.Value(vitals.Systolic), p.Reading.Value(vitals.Diastolic); alert.Type() == vitals.Systolic.Group && systolic != nil && diastolic != nil {
-			return formatWhole(*systolic) + "/" + formatWhole(*diastolic)
-		}
+	point, stored := g.pointByObservation[alert.ObservationID()]
+	systolic, diastolic := point.Reading.Value(vitals.Systolic), point.Reading.Value(vitals.Diastolic)
+	if alert.Type() == vitals.Systolic.Group && systolic != nil && diastolic != nil {
+		return formatWhole(*systolic) + "/" + formatWhole(*diastolic)
 	}
-	if alert.Type() == alerts.TypeImplausibleReading {
+	switch alert.Type() {
+	case alerts.TypeImplausibleReading:
 		return "implausible"
+	case alerts.TypeEarlyWarning:
+		if value := alert.Value(); value != nil {
+			return "early warning score " + vitals.FormatNumber(*value)
+		}
+		return "early warning score"
 	}
 	for _, p := range vitals.Parameters {
 		if p.Name == alert.Parameter() || p.Group == alert.Type() {
@@ -220,6 +227,8 @@ func (g *builder) valueOf(alert *collections.Alert) string {
 				return p.Label
 			case p.Change != nil:
 				return p.Label + " " + formatSigned(g.request.Units.weightChange(*value)) + " " + g.request.Units.unit(p)
+			case stored && point.Reading.Value(p) != nil && *point.Reading.Value(p) == *value:
+				return p.Label + " " + g.request.Units.text(p, point.Reading)
 			}
 			return p.Label + " " + g.request.Units.value(p, *value)
 		}

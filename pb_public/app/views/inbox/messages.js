@@ -71,7 +71,9 @@ function Line({ message, put }) {
   return html`<li class=${message.read ? "" : "unread"}>
     <span class="mark" aria-hidden="true">${message.read ? "○" : "●"}</span>
     <div><button class="link title" onClick=${open}>${!message.read && html`<span class="unseen">Unread: </span>`}${message.title}</button>
-      <p>${message.body}</p></div>
+      <p>${message.body}</p>
+      ${message.patient_phone && html`<p class="note">Phone: <a href=${`tel:${message.patient_phone.replace(/[^\d+]/g, "")}`}>
+        ${message.patient_phone}</a></p>`}</div>
     <div class="when"><small class="soft" title=${fullTime(message.created_at)}>${ago(message.created_at)}</small>
       <${Badge} of=${message.severity} text=${`${humanize(message.severity)}, ${humanize(message.channel).toLowerCase()}`} />
       ${!message.read && target && html`<${ActionButton} kind="quiet" act=${read} aria-label=${`Mark as read: ${message.title}`}>
