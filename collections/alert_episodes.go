@@ -20,17 +20,20 @@ func EpisodeAlerts(app core.App, patientID, alertType, parameter string, since t
 		dbx.Params{"patient": patientID, "type": alertType, "parameter": parameter, "since": Instant(since)})
 }
 
-// TemplateUser is a patient with an applied template, and the patient's own bounds.
-type TemplateUser struct {
+// BoundsUser is a patient with own bounds and applied templates.
+type BoundsUser struct {
 	PatientID string `db:"id"`
 	Bounds    string `db:"bounds"`    // JSON
 	Templates string `db:"templates"` // JSON
 	TimeZone  string `db:"time_zone"`
 }
 
-// TemplateUsers returns those of the given patients that may have an applied template with the key.
-func TemplateUsers(app core.App, patientIDs []string, key string) ([]TemplateUser, error) {
-	return queryAll[TemplateUser](app, "find the patients of a template", `SELECT p.id, COALESCE(h.bounds, '') AS bounds, h.templates, p.time_zone
+// UsersOfTemplateOrBounds returns those of the given patients that may have an applied template whose key begins so, or own bounds of a group with
+// one of the fields.
+func UsersOfTemplateOrBounds(app core.App, patientIDs []string, key, group string, fields ...string) ([]BoundsUser, error) {
+	return queryAll[BoundsUser](app, "find the patients of a template", `SELECT p.id, COALESCE(h.bounds, '') AS bounds, COALESCE(h.templates, '') AS templates, p.time_zone
 		FROM json_each({:ids}) i CROSS JOIN thresholds h ON h.patient = i.value JOIN patients p ON p.id = h.patient
-		WHERE instr(COALESCE(h.templates, ''), {:key}) > 0`, dbx.Params{"ids": jsonList(patientIDs), "key": key})
+		WHERE instr(COALESCE(h.templates, ''), {:key}) > 0 OR json_valid(h.bounds) AND EXISTS (
+			SELECT 1 FROM json_each(h.bounds, '$.' || {:group}) b WHERE b.value IS NOT NULL AND b.key IN (SELECT value FROM json_each({:fields})))`,
+		dbx.Params{"ids": jsonList(patientIDs), "key": key, "group": group, "fields": jsonList(fields)})
 }

@@ -110,7 +110,7 @@ func TestStoryEarlyWarningText(t *testing.T) {
 		texts++
 		at := w.now.Add(-time.Minute).In(newYork).Format("Jan 2, 2006, 3:04 PM MST")
 		for _, part := range []string{
-			"SpO2 89 %", "critical limit 7", "Means of the last 7 days: Systolic 122.3 mmHg (4 readings), Pulse 88 bpm (4 readings), SpO2 has no other reading, Temperature has no other reading.",
+			"SpO2 89 %", "critical limit 7", "Means of the last 7 days: Systolic 122 mmHg (4 readings), Pulse 88 bpm (4 readings), SpO2 has no other reading, Temperature has no other reading.",
 			"Measured " + at,
 		} {
 			if !strings.Contains(body, part) {

@@ -141,11 +141,12 @@ func (h PushHistory) decide(r vitals.Reading, t Thresholds) PushDecision {
 		if value == nil {
 			continue
 		}
-		b, out := breachedBound(p, *value, t.Of(p).At(r.Qualifier(vitals.MealContext)))
+		limits := t.Of(p).At(r.Qualifier(vitals.MealContext))
+		b, out := breachedBound(p, *value, limits)
 		if !out {
 			continue
 		}
-		judged := trend{PushHistory: h, of: i, parameter: p, bound: b}.judge(*value, r.MeasuredAt)
+		judged := trend{PushHistory: h, of: i, parameter: p, limits: limits, bound: b}.judge(*value, r.MeasuredAt)
 		if judged.Rule.Pushes() {
 			return PushDecision{judged.Rule, "Pushed: " + p.Label + " " + judged.Reason + "."}
 		}
@@ -197,6 +198,7 @@ type trend struct {
 	PushHistory
 	of        int // index of the parameter
 	parameter *vitals.Parameter
+	limits    vitals.Limits
 	bound     pushBound
 }
 
@@ -264,26 +266,23 @@ func (h trend) meanAt(i int) (mean float64, n int) {
 	return math.Floor(10*sum/float64(n)+0.5) / 10, n
 }
 
-// countOut counts the values out of range on the bound's side among the last readings.
-func (h trend) countOut() (out int) {
-	n, since := 0, time.Time{}
+// countOut counts the values out of range, on either side, among the last readings, however old: a patient who measures once a week has no mean.
+func (h trend) countOut() (count int) {
+	n := 0
 	for _, r := range h.Readings {
 		value := h.value(r)
 		if value == nil {
 			continue
 		}
-		if n == 0 {
-			since = r.MeasuredAt.Add(-meanWithin)
-		}
-		if n == repeatedAmong || r.MeasuredAt.Before(since) {
+		if n == repeatedAmong {
 			break
 		}
 		n++
-		if h.bound.reaches(*value, h.bound.warning) {
-			out++
+		if _, out := breachedBound(h.parameter, *value, h.limits); out {
+			count++
 		}
 	}
-	return out
+	return count
 }
 
 // isAbout reports whether a push was about this parameter and side: it was the worst, or its value was out of range too.

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -12,16 +13,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// keyHeartFailure is the key of the template that requires a target weight.
+// keyHeartFailure is the key of the template that requires a target weight; that of a practice's variant of it continues it.
 const keyHeartFailure = "heart_failure"
 
 // TargetNeed is a missing target (dry) weight, with the median of the last seven days; nil without a weight in them.
 type TargetNeed struct{ ProposedKg *float64 }
 
-// MissingTargets returns the patients, by id, with the applied template for heart failure and without a target weight. A patient
-// without watched weight needs none. Source: docs/decisions/alerts.md, "Weight over weeks".
+// MissingTargets returns the patients, by id, who are watched for heart failure and have no target weight: the template or a variant of it was
+// applied, or their own bounds watch a gain over weeks, which only heart failure does, whatever set them. A patient without watched weight
+// needs none. Source: docs/decisions/alerts.md, "Weight over weeks".
 func MissingTargets(app core.App, patientIDs []string, practice *time.Location, now time.Time) (map[string]TargetNeed, error) {
-	users, err := collections.TemplateUsers(app, patientIDs, keyHeartFailure)
+	change := vitals.WeightKg.Change
+	users, err := collections.UsersOfTemplateOrBounds(app, patientIDs, keyHeartFailure, vitals.WeightKg.Group, change.SlowGain, change.SlowCritical)
 	if err != nil {
 		return nil, err
 	}
@@ -35,10 +38,12 @@ func MissingTargets(app core.App, patientIDs []string, practice *time.Location, 
 		if err != nil {
 			return nil, err
 		}
-		p := vitals.WeightKg
-		fields, configured := own[p.Group]
-		isApplied := slices.ContainsFunc(applied, func(t collections.AppliedTemplate) bool { return t.Key == keyHeartFailure })
-		if !isApplied || configured && fields == nil || fields[p.Change.Target] != nil {
+		fields, configured := own[vitals.WeightKg.Group]
+		isApplied := slices.ContainsFunc(applied, func(t collections.AppliedTemplate) bool {
+			return t.Key == keyHeartFailure || strings.HasPrefix(t.Key, keyHeartFailure+"_")
+		})
+		isWatched := isApplied || fields[change.SlowGain] != nil || fields[change.SlowCritical] != nil
+		if !isWatched || configured && fields == nil || fields[change.Target] != nil {
 			continue
 		}
 		proposed, err := proposedTarget(app, user, collections.Zone(user.TimeZone, practice), now)
@@ -51,7 +56,7 @@ func MissingTargets(app core.App, patientIDs []string, practice *time.Location, 
 }
 
 // proposedTarget is the median of the weights of the last seven calendar days.
-func proposedTarget(app core.App, user collections.TemplateUser, zone *time.Location, now time.Time) (*float64, error) {
+func proposedTarget(app core.App, user collections.BoundsUser, zone *time.Location, now time.Time) (*float64, error) {
 	p := vitals.WeightKg
 	var weights []float64
 	since := collections.StartOfDay(now.In(zone).AddDate(0, 0, 1-alerts.MedianDays))

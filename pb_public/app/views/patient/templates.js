@@ -17,6 +17,9 @@ export const boundsInWords = (thresholds) => Object.entries(thresholds).map(([gr
 const provisionalInWords = (bounds) => bounds.map(({ field, value }) =>
   `${field.replaceAll(/[._]/g, " ")} ${value}`).join(", ");
 
+/** Reasons for declining that one click gives. */
+const declineReasons = ["Not appropriate for this patient", "The patient’s own limits are set", "Already discussed with the patient"];
+
 /** @param {any} template */
 const nameOf = (template) => `${template.name}, version ${template.version}${template.signed_off_by ? "" : " (not signed off)"}`;
 
@@ -61,6 +64,8 @@ export function Templates({ id, applied, done }) {
  *  decideBy: string | null, done: () => void}} props */
 function Proposal({ id, template, provisional, decideBy, done }) {
   const [declining, setDeclining] = useState(false);
+  const declined = () => { setDeclining(false); done(); };
+  const decline = (/** @type {string} */ reason) => post(`patients/${id}/vital-config/decline-template/`, { template_id: template.id, reason });
   const strict = provisional.length > 0;
   return html`<div class=${strict ? "notice warning" : "notice"}>
     <p role="status"><strong>${template.name}</strong> matches the diagnoses and age: ${boundsInWords(template.thresholds)}.
@@ -71,10 +76,12 @@ function Proposal({ id, template, provisional, decideBy, done }) {
       <${ActionButton} act=${() => post(`patients/${id}/vital-config/apply-template/`, { template_id: template.id })}
         doneText="Template applied." done=${done}>Apply ${template.name}</${ActionButton}>
       <button type="button" onClick=${() => setDeclining(true)}>Decline</button></p>`}
-    ${declining && html`<${Form} submit="Decline template" send=${(values) =>
-      post(`patients/${id}/vital-config/decline-template/`, { template_id: template.id, reason: values.decline_reason ?? "" })}
-      done=${() => { setDeclining(false); toast("Template declined."); done(); }}>${(errors) => html`
-      <${Field} label="Reason for declining" name="decline_reason" maxlength="500"
+    ${declining && html`<p role="group" aria-label=${`Reason for declining ${template.name}`}>Decline because:
+      ${declineReasons.map((reason) => html` <${ActionButton} key=${reason} act=${() => decline(`${reason}.`)} doneText="Template declined."
+        done=${declined}>${reason}</${ActionButton}>`)}</p>
+      <${Form} submit="Decline template" cancel=${() => setDeclining(false)} send=${(values) => decline(values.decline_reason ?? "")}
+      done=${() => { toast("Template declined."); declined(); }}>${(errors) => html`
+      <${Field} label="Another reason" name="decline_reason" maxlength="500"
         errors=${{ ...errors, decline_reason: errors.reason }} />`}</${Form}>`}
   </div>`;
 }

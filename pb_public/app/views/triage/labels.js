@@ -76,8 +76,9 @@ const began = (at) => (Date.now() - Date.parse(at) < day / 2 ? clock(at) : dateT
 /** The short MRN. @param {string} mrn */
 export const shortMRN = (mrn) => mrn.replace(/^(MRN-?)?0*(?=\d{4})/, "");
 
-/** The reasons for the patient's position, after a hold. @param {Row} row */
-export const reasonsText = (row) => [row.hold && holdText(row.hold), positionText(row)].filter(Boolean).join(" · ");
+/** The reasons for the patient's position, after a hold and a missing dry weight. @param {Row} row */
+export const reasonsText = (row) => [row.hold && holdText(row.hold), positionText(row), row.needs_target_weight && "Needs a dry weight"]
+  .filter(Boolean).join(" · ");
 
 /** @param {Row} row */
 function positionText(row) {

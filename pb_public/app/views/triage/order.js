@@ -37,19 +37,20 @@ export const pageSize = 30;
 
 const trendLength = 60;
 
-/** The streamed row, which has no trend, with the old trend and the new value appended. @param {Row} before @param {Row} streamed
+/** The streamed row, which has no trend and no target weight, with the old ones and the new value appended. @param {Row} before @param {Row} streamed
  *  @returns {Row} */
 export function updateRow(before, streamed) {
   const now = streamed.concern;
   const was = before.concern;
+  const row = { ...streamed, needs_target_weight: before.needs_target_weight, proposed_target_kg: before.proposed_target_kg };
   if (!now?.parameter || was?.parameter !== now.parameter) {
-    return { ...streamed, trend: [] };
+    return { ...row, trend: [] };
   }
   const trend = before.trend ?? [];
   const value = now.values[now.parameter];
   const newer = now.measured_at !== null && value !== undefined && now.state !== "unsure"
     && now.measured_at > (trend[trend.length - 1]?.at ?? "");
-  return { ...streamed, trend: newer ? [...trend, { at: now.measured_at ?? "", value }].slice(-trendLength) : trend };
+  return { ...row, trend: newer ? [...trend, { at: now.measured_at ?? "", value }].slice(-trendLength) : trend };
 }
 
 /** Whether the trend's parameter has changed. @param {Row} before @param {Row} streamed */

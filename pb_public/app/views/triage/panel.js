@@ -107,6 +107,8 @@ export function Panel({ row, at, count, work }) {
     ${row.provisional?.length > 0 && html`<p class="notice warning">A template is proposed, and its stricter limits are in force
       until someone decides. <button type="button" class="link"
         onClick=${() => go("patient", { id: row.patient_id, tab: "thresholds" })}>Decide</button></p>`}
+    ${row.needs_target_weight && html`<p class="notice warning">Needs a dry weight. <button type="button" class="link"
+        onClick=${() => go("patient", { id: row.patient_id, tab: "thresholds" })}>Set it</button></p>`}
     <details class="factors"><summary>Why ${row.risk_score}?</summary><ul>${row.risk_factors.map((factor) => html`<li key=${factor.factor}>
       <strong>${scoreShare(factor, row.risk_factors)}</strong> ${factor.detail}</li>`)}</ul></details>
     <p><${ZoneNote} /></p>
