@@ -3,6 +3,7 @@ package routes_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,17 +27,24 @@ func judged(t *testing.T, resource object) map[string]string {
 			}
 			return
 		}
-		coding := list[0].(object)["coding"].([]any)[0].(object)
-		if coding["system"] != "http://terminology.hl7.org/CodeSystem/v3-ObservationInterpretation" || coding["display"] == nil {
-			t.Errorf("%s: %v", code, coding)
+		var codes []string
+		for _, one := range list {
+			coding := one.(object)["coding"].([]any)[0].(object)
+			if coding["system"] != "http://terminology.hl7.org/CodeSystem/v3-ObservationInterpretation" || coding["display"] == nil {
+				t.Errorf("%s: %v", code, coding)
+			}
+			codes = append(codes, fmt.Sprint(coding["code"]))
 		}
 		end := func(name string) any {
+			if len(ranges) == 0 {
+				return "-"
+			}
 			if value, has := ranges[0].(object)[name].(object); has {
 				return value["value"]
 			}
 			return "-"
 		}
-		found[code] = fmt.Sprintf("%v %v %v", coding["code"], end("low"), end("high"))
+		found[code] = fmt.Sprintf("%v %v %v", strings.Join(codes, "+"), end("low"), end("high"))
 	}
 	read(resource)
 	components, _ := resource["component"].([]any)
@@ -54,7 +62,7 @@ func wantJudged(t *testing.T, what string, got, want map[string]string) {
 }
 
 // The bounds in force when a reading was evaluated are those of its FHIR form, whatever was set since; a reading from before they were stored
-// has none, nor has a weight, which is watched for changes.
+// has none, nor has a first weight without a target.
 func TestStoryInterpretation(t *testing.T) {
 	w := newWard(t, nil)
 	served := func(id string) map[string]string {
@@ -89,6 +97,32 @@ func TestStoryInterpretation(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantJudged(t, "from before", served(first), map[string]string{})
+}
+
+// A weight has the limit over its target as its range, and the direction of a change that raised an alert as an interpretation.
+func TestStoryInterpretationOfWeight(t *testing.T) {
+	w := newWard(t, nil)
+	weigh := func(kg float64) map[string]string {
+		t.Helper()
+		w.now = w.now.Add(24 * time.Hour)
+		id := w.request(authz.Nurse, "POST", "/ingestion/weight/", object{
+			"patient_id": w.patient, "weight_kg": kg, "measured_at": w.now.Format(time.RFC3339),
+		}).want(201).at("id").(string)
+		return judged(t, w.request(authz.Nurse, "GET", "/fhir/observations/"+id+"/", nil).want(200).object())
+	}
+	const code = "29463-7"
+	wantJudged(t, "the first", weigh(80), map[string]string{})
+	wantJudged(t, "steady", weigh(80.4), map[string]string{code: "N - -"})
+	wantJudged(t, "a gain in a day", weigh(82), map[string]string{code: "A+U - -"})
+	wantJudged(t, "a critical gain", weigh(84.7), map[string]string{code: "AA+U - -"})
+	wantJudged(t, "a loss", weigh(82.2), map[string]string{code: "A+D - -"})
+	w.request(authz.Provider, "PUT", "/patients/"+w.patient+"/vital-config/", object{"reason": "dry weight", "weight": object{
+		"target_kg": 80, "over_target_kg": 2.3, "change_threshold_kg": 9, "critical_change_kg": 20, "daily_change_kg": 5,
+	}}).want(200)
+	wantJudged(t, "at the limit over the target", weigh(82.3), map[string]string{code: "H - 82.3"})
+	wantJudged(t, "below it", weigh(82.2), map[string]string{code: "N - 82.3"})
+	w.request(authz.Provider, "PUT", "/patients/"+w.patient+"/vital-config/", object{"reason": "acute", "weight": object{"daily_change_kg": 1}}).want(200)
+	wantJudged(t, "over it, by a gain", weigh(83.4), map[string]string{code: "H+A+U - 82.3"})
 }
 
 // The EMR gets them unless VIGIL_FHIR_SEND_INTERPRETATION is false; a correction leaves what it has.

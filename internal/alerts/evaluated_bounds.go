@@ -8,19 +8,44 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// EvaluatedBounds are the bounds by which the values of a reading were evaluated, by the name of the parameter. A value without any bound, such
-// as a weight, which is watched for changes, has none.
+// EvaluatedBounds are the bounds by which the values of a reading were evaluated, by the name of the parameter. A value without any bound has
+// none. One that is watched for changes has the limit over its target, if it has a target, and the bound that its change met, by the name of
+// the rule: high for a gain, critical for a critical one, low for a loss; none if it was compared and met none.
 type EvaluatedBounds map[string]vitals.Limits
 
-// BoundsFor returns the bounds in force for the values of a reading.
-func BoundsFor(r vitals.Reading, t Thresholds) EvaluatedBounds {
+// BoundsFor returns the bounds in force for the values of a reading, and those that its findings met.
+func BoundsFor(r vitals.Reading, t Thresholds, findings []Finding) EvaluatedBounds {
 	bounds := EvaluatedBounds{}
 	for _, p := range vitals.Watched {
-		if limits := t.Of(p).At(r.Qualifier(vitals.MealContext)); r.Value(p) != nil && p.Change == nil && limits != (vitals.Limits{}) {
+		switch limits := t.Of(p).At(r.Qualifier(vitals.MealContext)); {
+		case r.Value(p) == nil:
+		case p.Change != nil:
+			bounds.addChange(p, t.Change(p), findings)
+		case limits != (vitals.Limits{}):
 			bounds[p.Name] = limits
 		}
 	}
 	return bounds
+}
+
+// addChange adds the limit over the target, and the rule that a change met.
+func (b EvaluatedBounds) addChange(p *vitals.Parameter, rule ChangeRule, findings []Finding) {
+	if rule.Target != nil && rule.Over != nil {
+		b[p.Name] = vitals.Limits{High: new(roundHundredths(*rule.Target + *rule.Over))}
+	}
+	for _, f := range findings {
+		switch {
+		case f.Type != p.Group || f.Parameter == p.Name+overTarget:
+		case !f.Breached():
+			b[p.Name+windowChange] = vitals.Limits{}
+		case f.Level == Critical:
+			b[f.Parameter] = vitals.Limits{Critical: &f.Threshold}
+		case f.Value < 0:
+			b[f.Parameter] = vitals.Limits{Low: &f.Threshold}
+		default:
+			b[f.Parameter] = vitals.Limits{High: &f.Threshold}
+		}
+	}
 }
 
 // With returns the bounds with those of a part of the reading that arrived later. The first evaluation of a value stays.

@@ -1,6 +1,12 @@
 package fhir
 
-import "github.com/vigilhealth/vigil/internal/vitals"
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
 
 // referenceRange is the range of usual values, with the bounds in words because FHIR's ends belong to the range and a bound's own value raises
 // an alert.
@@ -11,6 +17,8 @@ type referenceRange struct {
 	Text string    `json:"text,omitempty"`
 }
 
+const interpretationSystem = "http://terminology.hl7.org/CodeSystem/v3-ObservationInterpretation"
+
 // judgment is a value's interpretation and the range by which it was evaluated; empty without bounds.
 type judgment struct {
 	interpretation []concept
@@ -20,11 +28,18 @@ type judgment struct {
 // judge interprets a value by the bounds in force at its evaluation. Source: docs/decisions/fhir.md, "Interpretation and reference range"; HL7
 // Terminology, ObservationInterpretation.
 func (s StoredObservation) judge(p *vitals.Parameter, value *float64) (j judgment) {
-	limits, evaluated := s.Bounds[p.Name]
-	if !evaluated || value == nil || p.FHIR == nil {
+	if value == nil || p.FHIR == nil {
 		return j
 	}
-	j.interpretation = []concept{{Coding: []coding{interpret(*value, limits)}}}
+	limits, evaluated := s.Bounds[p.Name]
+	if p.Change != nil {
+		j.interpretation = s.interpretChange(p, *value)
+	} else if evaluated {
+		j.interpretation = []concept{{Coding: []coding{interpret(*value, limits)}}}
+	}
+	if !evaluated {
+		return j
+	}
 	low, high := limits.Low, limits.High
 	if low == nil {
 		low = limits.CriticalLow
@@ -52,6 +67,39 @@ func (s StoredObservation) judge(p *vitals.Parameter, value *float64) (j judgmen
 	return j
 }
 
+// interpretChange interprets a value that is watched for changes: high over its target, and abnormal, with the direction, if its change met a
+// bound; a change has no range, so it is neither high nor low. It is normal if it was evaluated and none of these.
+func (s StoredObservation) interpretChange(p *vitals.Parameter, value float64) (list []concept) {
+	add := func(code, display string) {
+		list = append(list, concept{Coding: []coding{{interpretationSystem, code, display}}})
+	}
+	target, evaluated := s.Bounds[p.Name]
+	if evaluated && target.High != nil && value >= *target.High {
+		add("H", "High")
+	}
+	for _, rule := range slices.Sorted(maps.Keys(s.Bounds)) {
+		if !strings.HasPrefix(rule, p.Name+"_") {
+			continue
+		}
+		evaluated = true
+		switch met := s.Bounds[rule]; {
+		case met.Critical != nil:
+			add("AA", "Critical abnormal")
+			add("U", "Significant change up")
+		case met.High != nil:
+			add("A", "Abnormal")
+			add("U", "Significant change up")
+		case met.Low != nil:
+			add("A", "Abnormal")
+			add("D", "Significant change down")
+		}
+	}
+	if evaluated && len(list) == 0 {
+		add("N", "Normal")
+	}
+	return list
+}
+
 // boundQuantity is a bound as it was set, without rounding.
 func boundQuantity(v float64, in *vitals.Quantity) *quantity {
 	return &quantity{Value: v, Unit: in.Unit, System: ucumSystem, Code: in.UCUM}
@@ -70,5 +118,5 @@ func interpret(value float64, limits vitals.Limits) coding {
 	case limits.Low != nil && value <= *limits.Low:
 		code, display = "L", "Low"
 	}
-	return coding{"http://terminology.hl7.org/CodeSystem/v3-ObservationInterpretation", code, display}
+	return coding{interpretationSystem, code, display}
 }

@@ -89,8 +89,8 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	snapshot := s.Snapshot
 	snapshot.Thresholds = snapshot.Thresholds.In(s.PatientZone)
 	values := o.valuesToEvaluate()
-	o.Bounds = o.Bounds.With(alerts.BoundsFor(values, snapshot.Thresholds))
 	findings := alerts.Evaluate(values, snapshot.Thresholds, snapshot.Baseline)
+	o.Bounds = o.Bounds.With(alerts.BoundsFor(values, snapshot.Thresholds, findings))
 	effects := Effects{
 		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),

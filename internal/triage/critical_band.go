@@ -26,7 +26,7 @@ const (
 
 // measuredValue is one value with its limits.
 type measuredValue struct {
-	name   string
+	name, group string
 	value  float64
 	at     time.Time
 	limits vitals.Limits
@@ -40,21 +40,22 @@ type measuredValue struct {
 
 // growth is how dangerous a value is at a critical bound, relative to the end of its range, and the shape of the growth in between: below 1
 // most of it comes early, above 1 late. A saturation at the bound harms within minutes, a weight within days; a pulse of 36 is nearly the end
-// of its range and harms less than a saturation of 80 in the middle of its own. Source: docs/decisions/triage.md, "Critical bands".
-type growth struct{ atBound, shape float64 }
+// of its range and harms less than a saturation of 80 in the middle of its own. warned and nearly are the deviation at a warning bound and just
+// before the critical one. Source: docs/decisions/triage.md, "Critical bands" and "Risk-score formula".
+type growth struct{ atBound, shape, warned, nearly float64 }
 
 // otherGrowth is for the bounds that no source grades.
-var otherGrowth = growth{0.2, 1}
+var otherGrowth = growth{0.2, 1, 0.5, 0.8}
 
 // growths are those of low and high values.
 var growths = map[*vitals.Parameter][2]growth{
-	vitals.SpO2:         {{0.5, 0.5}, otherGrowth},
-	vitals.Systolic:     {{0.5, 0.5}, {0.2, 1.5}},
-	vitals.Diastolic:    {otherGrowth, {0.2, 1.5}},
-	vitals.GlucoseMgDL:  {{0.45, 1.5}, {0.2, 3}},
-	vitals.Pulse:        {{0.4, 2}, {0.35, 1}},
-	vitals.TemperatureC: {{0.3, 1}, {0.3, 1}},
-	vitals.WeightKg:     {otherGrowth, {0.1, 1}},
+	vitals.SpO2:         {{0.5, 0.5, 0.7, 0.9}, otherGrowth},
+	vitals.Systolic:     {{0.5, 0.5, 0.7, 0.9}, {0.2, 1.2, 0.4, 0.75}},
+	vitals.Diastolic:    {otherGrowth, {0.2, 1.2, 0.4, 0.75}},
+	vitals.GlucoseMgDL:  {{0.45, 1.3, 0.7, 0.95}, {0.2, 6, 0.4, 0.7}},
+	vitals.Pulse:        {{0.4, 2.5, 0.5, 0.8}, {0.35, 1, 0.55, 0.9}},
+	vitals.TemperatureC: {{0.3, 1, 0.5, 0.8}, {0.3, 1, 0.5, 0.85}},
+	vitals.WeightKg:     {otherGrowth, {0.1, 1, 0.6, 0.85}},
 }
 
 func growthOf(p *vitals.Parameter) (low, high growth) {
@@ -67,13 +68,15 @@ func growthOf(p *vitals.Parameter) (low, high growth) {
 // boundedValue is a value that is compared with bounds.
 func boundedValue(p *vitals.Parameter, value float64, at time.Time, t alerts.Thresholds) measuredValue {
 	low, high := growthOf(p)
-	return measuredValue{name: p.Label, value: value, at: at, limits: t.Of(p), lowest: p.Range.Min, highest: p.Range.Max, low: low, high: high}
+	return measuredValue{
+		name: p.Label, group: p.Group, value: value, at: at, limits: t.Of(p), lowest: p.Range.Min, highest: p.Range.Max, low: low, high: high,
+	}
 }
 
 // changeValue is the gain of a parameter watched for changes.
 func changeValue(p *vitals.Parameter, gain float64, at time.Time, t alerts.Thresholds) measuredValue {
 	rule := t.Change(p)
-	made := measuredValue{name: p.Label + " gain", value: gain, at: at, limits: vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}}
+	made := measuredValue{name: p.Label + " gain", group: p.Group, value: gain, at: at, limits: vitals.Limits{High: rule.Change, Critical: rule.CriticalChange}}
 	_, made.high = growthOf(p)
 	if rule.CriticalChange != nil {
 		made.highest = changeRangeFactor * *rule.CriticalChange
@@ -164,8 +167,8 @@ func alertValue(v alerts.Reported, at time.Time, t alerts.Thresholds) measuredVa
 // earlyWarningValue is the score of an early warning, which is no value of a reading.
 func earlyWarningValue(alert alerts.Open) measuredValue {
 	return measuredValue{
-		name: "Early warning score", value: alert.Value, at: alert.MeasuredAt, limits: vitals.Limits{Critical: new(float64(alerts.EarlyWarningEmergency))},
-		highest: alerts.EarlyWarningHighest, high: growth{0.5, 1},
+		name: "Early warning score", group: alerts.TypeEarlyWarning, value: alert.Value, at: alert.MeasuredAt, limits: vitals.Limits{Critical: new(float64(alerts.EarlyWarningEmergency))},
+		highest: alerts.EarlyWarningHighest, high: growth{atBound: 0.5, shape: 1},
 	}
 }
 

@@ -92,7 +92,7 @@ func ComputeScore(c ScoreInput, now time.Time) Score {
 		return Score{Level: RiskNoData, Factors: []Factor{}}
 	}
 	for _, alert := range c.UrgentWarnings {
-		latest = append(latest, measuredValue{name: "Early warning score", value: alert.Value, at: alert.MeasuredAt, deviation: urgentDeviation})
+		latest = append(latest, measuredValue{name: "Early warning score", group: alerts.TypeEarlyWarning, value: alert.Value, at: alert.MeasuredAt, deviation: urgentDeviation})
 	}
 	vouched := c.withRecentVerified(latest, now)
 	worst := worstDanger(c, vouched, now)
@@ -220,7 +220,7 @@ func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 		if !outOfBounds(p) {
 			continue
 		}
-		if !slices.ContainsFunc(latest[:i], func(other measuredValue) bool { return other.name == p.name && outOfBounds(other) }) {
+		if !slices.ContainsFunc(latest[:i], func(other measuredValue) bool { return other.group == p.group && outOfBounds(other) }) {
 			beyond++
 		}
 		d := p.deviates()
@@ -233,31 +233,38 @@ func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 		return factor
 	}
 	if beyond > 1 {
-		factor.Detail += fmt.Sprintf(" %d parameters in all.", beyond)
+		factor.Detail += fmt.Sprintf(" %d kinds of value in all.", beyond)
 	}
 	factor.Points = worstDeviationPoints*worst + furtherPoints*min(1, float64(beyond-1)/2)
 	return factor
 }
 
 // deviates returns the deviation of a value from its bounds.
-func (p measuredValue) deviates() float64 { return max(p.deviation, deviation(p.value, p.limits)) }
+func (p measuredValue) deviates() float64 {
+	return max(p.deviation, deviationBy(p.value, p.limits, p.low, p.high))
+}
 
-// deviation is 0 inside the bounds, 1 at or beyond a critical bound, and 0.5 to 0.9 between warning and critical.
+// deviation is 0 inside the bounds, 1 at or beyond a critical bound, and between 0 and 1 from a warning bound on.
 func deviation(value float64, l vitals.Limits) float64 {
+	return deviationBy(value, l, otherGrowth, otherGrowth)
+}
+
+// deviationBy is the deviation by what a kind of value has between warning and critical: among warnings, too, what harms sooner comes first.
+func deviationBy(value float64, l vitals.Limits, low, high growth) float64 {
 	if (l.Critical != nil && value >= *l.Critical) || (l.CriticalLow != nil && value <= *l.CriticalLow) {
 		return 1
 	}
-	between := func(past float64, warning, critical *float64) float64 {
+	between := func(g growth, past float64, warning, critical *float64) float64 {
 		if critical == nil {
-			return 0.5
+			return g.warned
 		}
-		return 0.5 + 0.4*past/math.Abs(*critical-*warning)
+		return g.warned + (g.nearly-g.warned)*past/math.Abs(*critical-*warning)
 	}
 	if l.High != nil && value >= *l.High {
-		return between(value-*l.High, l.High, l.Critical)
+		return between(high, value-*l.High, l.High, l.Critical)
 	}
 	if l.Low != nil && value <= *l.Low {
-		return between(*l.Low-value, l.Low, l.CriticalLow)
+		return between(low, *l.Low-value, l.Low, l.CriticalLow)
 	}
 	return 0
 }
