@@ -1,6 +1,7 @@
 package routes_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,7 +13,9 @@ import (
 // clinicianSet is a list of patients in the order in which a clinician would attend to them.
 type clinicianSet struct {
 	Name, About string
-	Patients    []struct {
+	// Least is the agreement that is required; 0 for 0.85.
+	Least    float64
+	Patients []struct {
 		Name, Why    string
 		Acknowledged bool
 		Readings     []map[string]float64
@@ -24,7 +27,8 @@ var gatewayKinds = map[string]string{
 	"systolic": "blood_pressure", "spo2": "pulse_oximetry", "glucose_value": "blood_glucose", "temperature": "body_temperature", "weight": "weight",
 }
 
-// The list orders three sets of patients nearly as the clinician who wrote them down before: Kendall's τ is at least 0.85 for each. The sets
+// The list orders sets of patients nearly as the clinician who wrote them down before: Kendall's τ is at least 0.85 for each, unless the set states
+// less and why. The sets
 // and the reasons for their order are in internal/triage/testdata.
 func TestClinicianOrder(t *testing.T) {
 	stored, err := os.ReadFile("../internal/triage/testdata/clinician_order.json")
@@ -60,8 +64,8 @@ func TestClinicianOrder(t *testing.T) {
 		}
 		tau := kendall(scores)
 		t.Logf("%s: τ = %.2f\n%q", set.Name, tau, listed)
-		if tau < 0.85 {
-			t.Errorf("%s: τ is %.2f", set.Name, tau)
+		if least := cmp.Or(set.Least, 0.85); tau < least {
+			t.Errorf("%s: τ is %.2f, want %.2f", set.Name, tau, least)
 		}
 	}
 }

@@ -2,9 +2,13 @@ package routes_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
@@ -42,6 +46,48 @@ func TestServedResourcesAreValid(t *testing.T) {
 	resources["broken"] = json.RawMessage(`{"resourceType":"Flag","id":"1","status":"active"}`)
 	for name, issues := range vigiltest.FHIRIssues(t, resources) {
 		if (len(issues) > 0) != (name == "broken") {
+			t.Errorf("%s: %v\n%s", name, issues, resources[name])
+		}
+	}
+}
+
+// What the bedside rules add is valid: the Flag of an early warning, interpretations and ranges, a weak signal, and the date of a death.
+func TestBedsideFormsAreValid(t *testing.T) {
+	c := newScoringClinic(t)
+	c.now = c.now.AddDate(0, 0, 1)
+	patient := c.enroll(nil)
+	resources := map[string]json.RawMessage{}
+	keep := func(name string, resource any) {
+		t.Helper()
+		encoded, err := json.Marshal(resource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resources[name] = encoded
+	}
+	c.measureSign(patient, vitalSign{"weight", `"weight":80`, 0})
+	c.now = c.now.AddDate(0, 0, 1)
+	c.measureAll(patient, septic...)
+	c.measureSign(patient, vitalSign{"pulse_oximetry", `"spo2":85,"pulse":140,"perfusion_index":0.1`, 0})
+	c.measureSign(patient, vitalSign{"weight", `"weight":84.8`, 0})
+	c.measureSign(patient, vitalSign{"blood_glucose", `"glucose":"HI"`, 0})
+	for _, kind := range []string{"Flag", "Observation"} {
+		for i, resource := range found(c.fhir(authz.Provider, "/"+kind+"?_count=100&patient="+patient), "match") {
+			keep(fmt.Sprint(kind, " ", i), resource)
+		}
+	}
+	c.request(authz.Nurse, "POST", "/patients/"+patient+"/archive/", object{
+		"reason": "Died at home", "deceased_at": c.now.Format(time.DateOnly), "confirm": true,
+	}).want(200)
+	keep("Patient", c.request(authz.Nurse, "GET", "/fhir/patients/"+patient+"/", nil).want(200).object())
+	all := fmt.Sprintf("%s", resources)
+	for _, part := range []string{`"early_warning"`, `"deceasedDateTime"`, `"61006-3"`, `"AA"`, `"U"`, `"LL"`, `"referenceRange"`, "weak signal", `"comparator":"\u003e"`} {
+		if !strings.Contains(all, part) {
+			t.Errorf("no resource has %s", part)
+		}
+	}
+	for name, issues := range vigiltest.FHIRIssues(t, resources) {
+		if len(issues) > 0 {
 			t.Errorf("%s: %v\n%s", name, issues, resources[name])
 		}
 	}

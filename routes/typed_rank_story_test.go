@@ -39,7 +39,7 @@ func TestStoryTypedNormalsKeepTheBand(t *testing.T) {
 			w := newWard(t, nil)
 			w.addReading(test.critical, 204, 124, w.now)
 			w.answerAll()
-			if score, _ := w.score(); score != 78 { // 76 + 9 × (0.2 + 0.8 × (24 ÷ 120)^1.5)
+			if score, _ := w.score(); score != 79 { // 76 + 9 × (0.2 + 0.8 × (24 ÷ 120)^1.2)
 				t.Errorf("answered: %v", score)
 			}
 			var last string

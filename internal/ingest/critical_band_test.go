@@ -24,8 +24,8 @@ func TestCriticalBandUsesAllValues(t *testing.T) {
 		if snapshots, differences, err := w.VerifyCache(app, now); err != nil || differences != "" || snapshots != 1 {
 			t.Errorf("%d pictures (%v): %s", snapshots, err, differences)
 		}
-		check(t, find(t, app, collections.TriageScores, ""), map[string]any{"risk_score": 93.0}) // 86 + 14 × (0.2 + 0.8 × (40 ÷ 80)^1.5)
-		if row, err := triage.Rescore(app, patient, now); err != nil || row.Score.Value != 93 {
+		check(t, find(t, app, collections.TriageScores, ""), map[string]any{"risk_score": 94.0}) // 86 + 14 × (0.2 + 0.8 × (40 ÷ 80)^1.2)
+		if row, err := triage.Rescore(app, patient, now); err != nil || row.Score.Value != 94 {
 			t.Errorf("ranked again: %d (%v)", row.Score.Value, err)
 		}
 	}

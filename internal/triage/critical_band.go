@@ -27,9 +27,9 @@ const (
 // measuredValue is one value with its limits.
 type measuredValue struct {
 	name, group string
-	value  float64
-	at     time.Time
-	limits vitals.Limits
+	value       float64
+	at          time.Time
+	limits      vitals.Limits
 	// The ends of the measurable range.
 	lowest, highest float64
 	// low and high are how danger grows beyond the critical bounds.

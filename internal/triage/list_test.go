@@ -223,8 +223,8 @@ func TestRescore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 30 for the pressure and the gain of 3 kg (0.5 + 0.4 × 0.7 ÷ 2.3), 5 for the second parameter, 4.2 for the alert, 6.4 for the time.
-	want := map[string]float64{"vitals": 36.1, "alerts": 4.2, "review": 6.4, "floor": 51, "danger": 16}
+	// 33.8 for the gain of 3 kg (0.6 + 0.25 × 0.7 ÷ 2.3), 5 for the pressure as the second kind, 4.2 for the alert, 6.4 for the time.
+	want := map[string]float64{"vitals": 38.8, "alerts": 4.2, "review": 6.4, "floor": 51, "danger": 16}
 	if diff := cmp.Diff(want, pointsOf(place.Score)); diff != "" {
 		t.Error(diff)
 	}

@@ -18,7 +18,7 @@ import (
 // Time alone changes scores; unchanged rows are not written.
 func TestRescoreAll(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	calm, high := triage.Latest{}.With(pressure(120, 80), vitals.OriginDevice), triage.Latest{}.With(pressure(150, 80), vitals.OriginDevice)
+	calm, high := triage.Latest{}.With(pressure(120, 80), vitals.OriginDevice), triage.Latest{}.With(pressure(152, 80), vitals.OriginDevice)
 	const patients = 560 // more than one page, more than one batch
 	for i := range patients {
 		id := fmt.Sprintf("patient %03d", i)
@@ -48,8 +48,8 @@ func TestRescoreAll(t *testing.T) {
 		changed int
 		scores  string
 	}{
-		{0, 0, "1normal,30normal"},
-		{time.Hour, 0, "1normal,30normal"},
+		{0, 0, "1normal,25normal"},
+		{time.Hour, 0, "1normal,25normal"},
 		{168 * time.Hour, 559, "15normal"}, // the readings have left the week, the review is due
 		{31 * day, 559, "0no_data"},
 	} {

@@ -81,41 +81,41 @@ func TestScoreExamples(t *testing.T) {
 		{"one unacknowledged warning", patient(pressure(150, 85)), func(c *triage.ScoreInput) {
 			c.Alerts, c.UnacknowledgedWarning = triage.AlertCounts{Warning: 1}, true
 			c.ReviewedAt = now.Add(-48 * time.Hour)
-		}, 64, triage.RiskWarning, points{"vitals": 30, "alerts": 4.2, "review": 4.3, "floor": 51, "danger": 13}},
-		{"39 without the floor", patient(pressure(150, 85)), func(c *triage.ScoreInput) {
+		}, 62, triage.RiskWarning, points{"vitals": 24.4, "alerts": 4.2, "review": 4.3, "floor": 51, "danger": 11}},
+		{"33 without the floor", patient(pressure(150, 85)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 1}, now.Add(-48*time.Hour)
-		}, 39, triage.RiskNormal, points{"vitals": 30, "alerts": 4.2, "review": 4.3}},
+		}, 33, triage.RiskNormal, points{"vitals": 24.4, "alerts": 4.2, "review": 4.3}},
 		{"acknowledged just now", patient(pressure(150, 85)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Warning: 1}
-		}, 34, triage.RiskNormal, points{"vitals": 30, "alerts": 4.2}},
+		}, 29, triage.RiskNormal, points{"vitals": 24.4, "alerts": 4.2}},
 		{"low saturation", patient(oximetry(90)), func(c *triage.ScoreInput) {
 			c.Alerts, c.UnacknowledgedWarning = triage.AlertCounts{Warning: 1}, true
 			c.ReviewedAt = now.Add(-10 * time.Hour)
-		}, 64, triage.RiskWarning, points{"vitals": 35, "alerts": 4.2, "review": 0.9, "floor": 51, "danger": 13}},
-		{"40 without the floor", patient(oximetry(90)), func(c *triage.ScoreInput) {
+		}, 66, triage.RiskWarning, points{"vitals": 40, "alerts": 4.2, "review": 0.9, "floor": 51, "danger": 15}},
+		{"45 without the floor", patient(oximetry(90)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 1}, now.Add(-10*time.Hour)
-		}, 40, triage.RiskNormal, points{"vitals": 35, "alerts": 4.2, "review": 0.9}},
+		}, 45, triage.RiskNormal, points{"vitals": 40, "alerts": 4.2, "review": 0.9}},
 		{"everything at once", patient(pressureAndPulse(190, 125, 115)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Critical: 1, Warning: 1}
 			c.Unanswered, c.UnacknowledgedWarning, c.StatEscalation = []alerts.Open{{Type: "blood_pressure", Level: alerts.Critical}}, true, true
 			c.ReviewedAt = now.Add(-72 * time.Hour)
-		}, 89, triage.RiskCritical, points{"vitals": 60, "alerts": 12.5, "review": 6.4, "floor": 86, "danger": 3}},
+		}, 89, triage.RiskCritical, points{"vitals": 55, "alerts": 12.5, "review": 6.4, "floor": 86, "danger": 3}},
 		{"critical, acknowledged and closed just now", patient(pressure(190, 125)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Critical: 1}
-		}, 78, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 76, "danger": 2}},
+		}, 78, triage.RiskCritical, points{"vitals": 50, "alerts": 8.3, "floor": 76, "danger": 2}},
 		{"while the stat escalation is open", patient(pressure(190, 125)), func(c *triage.ScoreInput) {
 			c.Alerts, c.StatEscalation = triage.AlertCounts{Critical: 1}, true
-		}, 89, triage.RiskCritical, points{"vitals": 55, "alerts": 8.3, "floor": 86, "danger": 3}},
+		}, 89, triage.RiskCritical, points{"vitals": 50, "alerts": 8.3, "floor": 86, "danger": 3}},
 		{"closed, two days ago", patient(old(pressure(190, 125), 2*day)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Critical: 1}
-		}, 63, triage.RiskWarning, points{"vitals": 55, "alerts": 8.3}},
+		}, 58, triage.RiskWarning, points{"vitals": 50, "alerts": 8.3}},
 		{"closed, two days ago, many alerts, never reviewed", patient(old(pressure(190, 125), 2*day)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Critical: 9}, now.Add(-30*day)
-		}, 75, triage.RiskWarning, points{"vitals": 55, "alerts": 20}},
+		}, 75, triage.RiskWarning, points{"vitals": 50, "alerts": 25}},
 		{"warnings only, as many as can be", patient(pressure(178, 118), oximetry(91)), func(c *triage.ScoreInput) {
 			c.Alerts, c.ReviewedAt = triage.AlertCounts{Warning: 90}, now.Add(-30*day)
 			c.UnacknowledgedWarning = true
-		}, 75, triage.RiskWarning, points{"vitals": 54, "alerts": 25, "review": 15, "floor": 51, "danger": 24}},
+		}, 75, triage.RiskWarning, points{"vitals": 42.5, "alerts": 25, "review": 15, "floor": 51, "danger": 24}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -153,23 +153,24 @@ func TestScoreVitals(t *testing.T) {
 		detail string
 	}{
 		{"inside the bounds", patient(pressure(139.99, 80)), 0, ""},
-		{"at a warning bound", patient(pressure(140, 80)), 25, "Systolic 140 is out of bounds."},
-		{"just under critical", patient(pressure(179, 80)), 44.5, "Systolic 179 is out of bounds."},
+		{"at a warning bound", patient(pressure(140, 80)), 20, "Systolic 140 is out of bounds."},
+		{"just under critical", patient(pressure(179, 80)), 37.1, "Systolic 179 is out of bounds."},
 		{"at a critical bound", patient(pressure(180, 80)), 50, "Systolic 180 is out of bounds."},
-		{"at a lower warning bound", patient(pressure(90, 70)), 25, "Systolic 90 is out of bounds."},
-		{"between the lower bounds", patient(pressure(85, 70)), 35, "Systolic 85 is out of bounds."},
+		{"at a lower warning bound", patient(pressure(90, 70)), 35, "Systolic 90 is out of bounds."},
+		{"between the lower bounds", patient(pressure(85, 70)), 40, "Systolic 85 is out of bounds."},
 		{"at a lower critical bound", patient(pressure(80, 70)), 50, "Systolic 80 is out of bounds."},
-		{"warning without a critical bound", noCritical, 25, "Systolic 175 is out of bounds."},
-		{"two parameters", patient(pressure(140, 90)), 30, "Systolic 140 is out of bounds. 2 parameters in all."},
-		{"four count no more than three", patient(pressureAndPulse(140, 90, 110), oximetry(92)), 35, "Systolic 140 is out of bounds. 4 parameters in all."},
-		{"the worst gives the points", patient(pressure(140, 120)), 55, "Diastolic 120 is out of bounds. 2 parameters in all."},
+		{"warning without a critical bound", noCritical, 20, "Systolic 175 is out of bounds."},
+		{"both pressures are one kind", patient(pressure(140, 90)), 20, "Systolic 140 is out of bounds."},
+		{"two kinds", patient(pressureAndPulse(140, 90, 110)), 32.5, "Pulse 110 is out of bounds. 2 kinds of value in all."},
+		{"four count no more than three", patient(pressureAndPulse(140, 90, 110), oximetry(92), glucose(250)), 45, "SpO2 92 is out of bounds. 4 kinds of value in all."},
+		{"the worst gives the points", patient(pressure(140, 120)), 50, "Diastolic 120 is out of bounds."},
 		{"a reading seven days old", patient(old(pressure(180, 80), 7*day)), 50, "Systolic 180 is out of bounds."},
 		{"a reading older than that", patient(old(pressure(180, 80), 7*day+1)), 0, ""},
 		{
 			"a later reading without pulse leaves the pulse", patient(old(pressureAndPulse(120, 80, 130), 2*day), pressure(120, 80)),
 			50, "Pulse 130 is out of bounds.",
 		},
-		{"weight gain", gained, 31.1, "Weight gain 3 is out of bounds."},
+		{"weight gain", gained, 33.8, "Weight gain 3 is out of bounds."},
 		{"weight loss is no deviation", lost, 0, ""},
 	}
 	for _, test := range tests {
