@@ -28,8 +28,8 @@ type BoundsUser struct {
 	TimeZone  string `db:"time_zone"`
 }
 
-// UsersOfTemplateOrBounds returns those of the given patients that may have an applied template whose key begins so, or own bounds of a group with
-// one of the fields.
+// UsersOfTemplateOrBounds returns those of the given patients that may have an applied template with a key that begins so, or own bounds of a
+// group with one of the fields.
 func UsersOfTemplateOrBounds(app core.App, patientIDs []string, key, group string, fields ...string) ([]BoundsUser, error) {
 	return queryAll[BoundsUser](app, "find the patients of a template", `SELECT p.id, COALESCE(h.bounds, '') AS bounds, COALESCE(h.templates, '') AS templates, p.time_zone
 		FROM json_each({:ids}) i CROSS JOIN thresholds h ON h.patient = i.value JOIN patients p ON p.id = h.patient

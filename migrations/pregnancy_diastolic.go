@@ -6,7 +6,7 @@ func init() { register("1795943160_pregnancy_diastolic.go", lowerPregnancyDiasto
 
 // lowerPregnancyDiastolic sets the low diastolic bound of the templates for pregnancy and for diabetes in pregnancy to that of a new practice's
 // defaults, 50, in a folder without patients. No guideline on pregnancy has a low diastolic bound, and the pressure falls in the second trimester;
-// a practice at work keeps the bound that its clinicians expect. A template that somebody changed or signed stays.
+// a practice at work keeps the bound that its clinicians expect. A template that was changed or signed stays.
 func lowerPregnancyDiastolic(app core.App) error {
 	return execute(app, `UPDATE threshold_templates SET bounds = json_set(bounds, '$.blood_pressure.diastolic_low', 50),
 			sources = CASE WHEN json_valid(sources) THEN json_insert(sources, '$[#]',

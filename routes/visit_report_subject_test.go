@@ -148,7 +148,7 @@ func TestVisitReportBeyondRange(t *testing.T) {
 	}
 }
 
-// A mean says "controlled" from three readings on three days on.
+// A mean is "controlled" or not from three readings on three days on.
 func TestVisitReportNeedsDays(t *testing.T) {
 	c := newIngestingClinic(t)
 	for _, test := range []struct {

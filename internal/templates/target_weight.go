@@ -20,7 +20,7 @@ const keyHeartFailure = "heart_failure"
 type TargetNeed struct{ ProposedKg *float64 }
 
 // MissingTargets returns the patients, by id, who are watched for heart failure and have no target weight: the template or a variant of it was
-// applied, or their own bounds watch a gain over weeks, which only heart failure does, whatever set them. A patient without watched weight
+// applied, or their own bounds watch a gain over weeks, which only heart failure does, regardless of what set them. A patient without watched weight
 // needs none. Source: docs/decisions/alerts.md, "Weight over weeks".
 func MissingTargets(app core.App, patientIDs []string, practice *time.Location, now time.Time) (map[string]TargetNeed, error) {
 	change := vitals.WeightKg.Change

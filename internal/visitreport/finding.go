@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitalsummary"
 )
 
-// Two means of blood pressure differ from these amounts on, in mmHg, and are compared from minReadings readings on. A mean of a week says
+// Two means of blood pressure differ from these amounts on, in mmHg, and are compared from minReadings readings on. A mean of a week decides
 // whether a value is controlled from minReadings readings on minDays days on. Source: docs/decisions/observations.md, "Report for a visit".
 const (
 	systolicDiffers  = 5.0
@@ -20,7 +20,7 @@ const (
 	minDays          = 3
 )
 
-// isEnough reports whether a mean says that a value is controlled or not.
+// isEnough reports whether a mean decides that a value is controlled or not.
 func isEnough(g vitalsummary.Group) bool { return g.Readings >= minReadings && g.Days >= minDays }
 
 // Finding is the summary of the readings: a headline and its support.

@@ -65,7 +65,8 @@ export function Templates({ id, applied, done }) {
 function Proposal({ id, template, provisional, decideBy, done }) {
   const [declining, setDeclining] = useState(false);
   const declined = () => { setDeclining(false); done(); };
-  const decline = (/** @type {string} */ reason) => post(`patients/${id}/vital-config/decline-template/`, { template_id: template.id, reason });
+  const decline = (/** @type {string} */ reason) =>
+    post(`patients/${id}/vital-config/decline-template/`, { template_id: template.id, reason });
   const strict = provisional.length > 0;
   return html`<div class=${strict ? "notice warning" : "notice"}>
     <p role="status"><strong>${template.name}</strong> matches the diagnoses and age: ${boundsInWords(template.thresholds)}.

@@ -37,8 +37,8 @@ export const pageSize = 30;
 
 const trendLength = 60;
 
-/** The streamed row, which has no trend and no target weight, with the old ones and the new value appended. @param {Row} before @param {Row} streamed
- *  @returns {Row} */
+/** The streamed row, which has no trend and no target weight, with the old ones and the new value appended.
+ *  @param {Row} before @param {Row} streamed @returns {Row} */
 export function updateRow(before, streamed) {
   const now = streamed.concern;
   const was = before.concern;
