@@ -2,7 +2,7 @@ package migrations
 
 import "github.com/pocketbase/pocketbase/core"
 
-func init() { register("1795943160_pregnancy_diastolic.go", lowerPregnancyDiastolic) }
+func init() { register("1795950360_pregnancy_diastolic.go", lowerPregnancyDiastolic) }
 
 // lowerPregnancyDiastolic sets the low diastolic bound of the templates for pregnancy and for diabetes in pregnancy to that of a new practice's
 // defaults, 50, in a folder without patients. No guideline on pregnancy has a low diastolic bound, and the pressure falls in the second trimester;

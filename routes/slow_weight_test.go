@@ -103,3 +103,55 @@ func TestStorySlowWeightRetracted(t *testing.T) {
 		t.Errorf("%d alerts about the gain are open", open)
 	}
 }
+
+// A patient is asked for a dry weight if heart failure is watched: by the template, by a practice's own with a slow gain, or by own bounds; not by
+// the diagnosis alone, nor where weight is off.
+func TestStoryDryWeightByBounds(t *testing.T) {
+	c := newIngestingClinic(t)
+	needs := func(patient string) bool {
+		t.Helper()
+		inList := c.request(authz.Nurse, "GET", "/triage/patients/"+query("patient_id", patient), nil).want(200).results()[0]["needs_target_weight"]
+		shown := c.request(authz.Nurse, "GET", "/patients/"+patient+"/", nil).want(200).object()["needs_target_weight"]
+		if shown != inList {
+			t.Errorf("the patient needs a dry weight: %v, in the list: %v", shown, inList)
+		}
+		return shown == true
+	}
+	set := func(patient string, weight any) {
+		t.Helper()
+		c.request(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "heart failure", "weight": weight}).want(200)
+	}
+	own := c.request(authz.Admin, "POST", "/threshold-templates/", object{
+		"name": "CHF clinic", "thresholds": object{"weight": object{"slow_gain_kg": 2.5}},
+	}).want(201).at("id")
+	for name, test := range map[string]struct {
+		prepare func(patient string)
+		want    bool
+	}{
+		"the diagnosis alone": {func(string) {}, false},
+		"own bounds":          {func(patient string) { set(patient, object{"slow_gain_kg": 3}) }, true},
+		"a critical bound":    {func(patient string) { set(patient, object{"slow_gain_critical_kg": 5}) }, true},
+		"other bounds":        {func(patient string) { set(patient, object{"daily_change_kg": 1}) }, false},
+		"a practice's template": {func(patient string) {
+			c.request(authz.Provider, "POST", "/patients/"+patient+"/vital-config/apply-template/", object{"template_id": own}).want(200)
+		}, true},
+		"with a target": {func(patient string) { set(patient, object{"slow_gain_kg": 3, "target_kg": 80}) }, false},
+		"weight is off": {func(patient string) { set(patient, object{"slow_gain_kg": 3}); set(patient, nil) }, false},
+	} {
+		patient := c.enroll(object{"icd10_codes": []string{"I50.22"}})
+		test.prepare(patient)
+		if got := needs(patient); got != test.want {
+			t.Errorf("%s: needs a dry weight: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// In a new practice the low diastolic bound of pregnancy is that of adults.
+func TestPregnancyDiastolicLow(t *testing.T) {
+	c := newIngestingClinic(t)
+	for _, key := range []string{"pregnancy", "gestational_diabetes"} {
+		c.giveTemplate(c.enroll(nil), key).want(200).wantAt(object{
+			"blood_pressure.diastolic_low": 50.0, "blood_pressure.systolic_low": 90.0, "blood_pressure.diastolic_critical": 110.0,
+		})
+	}
+}
