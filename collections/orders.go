@@ -29,13 +29,14 @@ type OrderDraft struct {
 	Until                  string // last day of a competing service; "" if open
 	AuthorID               string // a user's record id
 	Text                   phi.Text
-	RecordedBy             string // email address
+	OrderingProvider       *phi.Practitioner // who ordered, if not the author
+	RecordedBy             string            // email address
 }
 
 // AddOrder records an order with the next number.
 func AddOrder(tx core.App, d OrderDraft, now time.Time) (*Order, error) {
 	order, err := newRecord[Order](tx, Orders, map[string]any{
-		ColumnPatient: d.PatientID, "kind": d.Kind, "dated": d.Dated, "until": d.Until, "author": d.AuthorID, "text": d.Text.Reveal(),
+		ColumnPatient: d.PatientID, "kind": d.Kind, "dated": d.Dated, "until": d.Until, "author": d.AuthorID, "text": d.Text.Reveal(), "ordering_provider": d.OrderingProvider.Plaintext(),
 		"recorded_by": d.RecordedBy, "recorded_at": Instant(now),
 	})
 	if err != nil {
@@ -78,6 +79,11 @@ func CompetingServices(app core.App, ids []string) ([]CompetingSpan, error) {
 // OrdersOf returns a patient's orders up to a day, earliest first.
 func OrdersOf(app core.App, patientID, until string) ([]*Order, error) {
 	return listOf[Order](app, Orders, dbx.And(dbx.HashExp{ColumnPatient: patientID}, dbx.NewExp("dated <= {:until}", dbx.Params{"until": until})), "dated", "id")
+}
+
+// OrderingProvider returns who ordered, if not the author; nil for none.
+func (o *Order) OrderingProvider() (*phi.Practitioner, error) {
+	return phi.ParsePractitioner(o.GetString("ordering_provider"))
 }
 
 func (o *Order) Number() int64         { return Number(o.Id) }

@@ -32,6 +32,7 @@ const (
 	PatientInsurancePayer     = "insurance_payer"
 	PatientInsuranceMemberID  = "insurance_member_id"
 	PatientInsuranceDetails   = "insurance_details"
+	PatientReferringProvider  = "referring_provider"
 	PatientICD10Codes         = "icd10_codes"
 	PatientMonitoringSchedule = "monitoring_schedule"
 )
@@ -283,6 +284,11 @@ func (p *Patient) Coverage() (phi.Coverage, error) {
 	}
 	covered.Payer, covered.MemberID = p.InsurancePayerID(), p.InsuranceMemberID().Reveal()
 	return *covered, nil
+}
+
+// ReferringProvider returns who referred the patient; nil for no one.
+func (p *Patient) ReferringProvider() (*phi.Practitioner, error) {
+	return phi.ParsePractitioner(p.GetString(PatientReferringProvider))
 }
 
 // SecondaryPayerID returns the number of the secondary payer, or 0.

@@ -42,6 +42,9 @@ func (p Payer) TakesReplacements() bool {
 	return p.CorrectedClaims == CorrectedByReplacement || p.CorrectedClaims == "" && p.Filing != MedicarePartB
 }
 
+// IsMedicare reports whether the payer is Medicare, Part A or B.
+func (p Payer) IsMedicare() bool { return p.Filing == MedicarePartB || p.Filing == "MA" }
+
 // ModifiersOf returns the modifiers that the payer requires on a code.
 func (p Payer) ModifiersOf(code string) []string {
 	for _, m := range p.Modifiers {

@@ -26,8 +26,11 @@ type daysShortView struct {
 	Behind      bool    `json:"behind"`
 }
 
-// listDaysShort lists the patients to call so that they reach sixteen days with data, those with the fewest days to
-// spare first. It shows no amounts, so every role that makes these calls may read it. Source:
+// few is how many days with data are enough for no patient: those with fewer are listed first.
+const few = 2
+
+// listDaysShort lists the patients to call so that they reach the days with data that their payer pays for: those with none or one first, then those
+// with the fewest days to spare. It shows no amounts, so every role that makes these calls may read it. Source:
 // docs/decisions/billing.md, "Data days".
 func (a *api) listDaysShort(c *web.Call) error {
 	q, page := c.Listing()
@@ -43,10 +46,9 @@ func (a *api) listDaysShort(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	near = slices.DeleteFunc(near, func(n billing.NearCode) bool { return n.CPTCode != billing.DeviceSupply }) // skip codes that need only two days
 	all := slices.DeleteFunc(web.Map(near, viewDaysShort), func(v daysShortView) bool { return v.Spare < 0 || behind != nil && v.Behind != *behind })
 	slices.SortFunc(all, func(x, y daysShortView) int {
-		return cmp.Or(cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
+		return cmp.Or(cmp.Compare(min(x.Days, few), min(y.Days, few)), cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
 	})
 	views := web.Cut(page, all)
 	if err := a.addNamesAndPhones(c, views); err != nil {

@@ -22,14 +22,17 @@ type orderView struct {
 	Text       *string `json:"text"`
 	RecordedBy string  `json:"recorded_by"`
 	RecordedAt *string `json:"recorded_at"`
+
+	OrderingProvider *patients.PractitionerView `json:"ordering_provider"`
 }
 
 func viewOrders(app core.App, page []*collections.Order) ([]orderView, error) {
 	names, err := billing.ProviderNames(app, distinct(page, (*collections.Order).AuthorID))
 	return web.Map(page, func(o *collections.Order) orderView {
+		ordering, _ := o.OrderingProvider() // unreadable orders are left out of lists
 		return orderView{
 			o.Number(), o.PatientID(), o.Kind(), o.Dated(), orNull(o.Until()), collections.Number(o.AuthorID()), names[o.AuthorID()], orNull(o.Text().Reveal()), o.RecordedBy(),
-			instantOrNull(o.RecordedAt()),
+			instantOrNull(o.RecordedAt()), patients.ViewPractitioner(ordering),
 		}
 	}), err
 }

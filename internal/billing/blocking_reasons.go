@@ -51,7 +51,7 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 	switch {
 	case rule.Period == ThirtyDays:
 		add(len(c.days) == 0, NoDeviceData)
-		add(len(c.days) < rule.MinDays, DaysBelowMinimum)
+		add(len(c.days) < rule.MinDays || x.code == ShortSupply && !f.takesShortSupply(), DaysBelowMinimum)
 		add(len(c.days) > rule.MaxDays, DaysAboveMaximum)
 	case rule.Category != "":
 		reasons = append(reasons, timeBlockingReasons(rule, x, c)...)

@@ -62,18 +62,18 @@ func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d
 	if d.Start <= d.Today && d.Today <= d.End {
 		d.DaysLeft = DaysBetween(d.Today, d.End) + 1
 	}
-	d.setReachable(e)
+	d.setReachable(e, f)
 	return d, nil
 }
 
 // setReachable sets the codes by the rule of the near-billable list. If today already has data, it cannot add another day.
-func (d *DataDays) setReachable(e *Engine) {
+func (d *DataDays) setReachable(e *Engine, f *patientFacts) {
 	left := d.DaysLeft
 	if left > 0 && slices.Contains(d.Days, d.Today) {
 		left--
 	}
 	near := NearCode{Have: len(d.Days), DaysLeft: left, Needed: d.Needed}
-	e.setReachableByDays(&near, d.End)
+	e.setReachableByDays(f, &near, d.End)
 	d.Reached, d.Reachable = near.Reached, near.Reachable
 }
 

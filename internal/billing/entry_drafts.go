@@ -193,9 +193,9 @@ func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, len
 	}
 	for _, w := range windows {
 		period := Span{w.Start, w.End}
-		code := e.supplyCode(len(w.days), w.End)
+		code := e.supplyCode(f, len(w.days), w.End)
 		if code == "" {
-			if lost := e.supplyCode(len(w.days)+w.unconsentedDays, w.End); lost != "" && f.entryFor(lost, period) == nil {
+			if lost := e.supplyCode(f, len(w.days)+w.unconsentedDays, w.End); lost != "" && f.entryFor(lost, period) == nil {
 				skipped = append(skipped, SkippedEntry{f.id, lost, MissingConsent})
 			}
 			continue
@@ -253,8 +253,11 @@ func appendBlockedBy(skipped []SkippedEntry, f *patientFacts, code string, x *ex
 
 // supplyCode returns the device code that a number of days supports; "" for none. Source: docs/decisions/billing.md, "CPT catalogue and the
 // eight codes".
-func (e *Engine) supplyCode(days int, serviceDate string) string {
+func (e *Engine) supplyCode(f *patientFacts, days int, serviceDate string) string {
 	for _, code := range []string{DeviceSupply, ShortSupply} {
+		if code == ShortSupply && !f.takesShortSupply() {
+			continue
+		}
 		if r, ok := e.Rule(code, serviceDate); ok && r.MinDays <= days && days <= r.MaxDays {
 			return code
 		}

@@ -74,7 +74,7 @@ func (e *Engine) nearMinutes(app core.App, now time.Time, include func(string) b
 	return list, nil
 }
 
-// NearDeviceDays returns the patients that can still reach 16 days with data in the current 30-day period.
+// NearDeviceDays returns the patients who can still reach the first code of their days with data in the current 30-day period.
 func (e *Engine) NearDeviceDays(app core.App, now time.Time, include func(string) bool) (list []NearCode, err error) {
 	today := e.Day(now)
 	for after := ""; ; {
@@ -115,13 +115,14 @@ func (e *Engine) nearDeviceDaysOf(app core.App, ids []string, today string) (lis
 	if err := e.loadDataDays(app, patients, windows); err != nil {
 		return nil, err
 	}
-	needed := baseRule(DeviceSupply).MinDays
 	for _, w := range windows {
+		f := patients[w.Patient]
+		code := e.firstSupplyCode(f, w.End)
 		n := NearCode{
-			PatientID: w.Patient, CPTCode: DeviceSupply, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: needed,
+			PatientID: w.Patient, CPTCode: code, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: baseRule(code).MinDays,
 			DaysLeft: DaysBetween(today, w.End) + 1, HasDataToday: slices.Contains(w.days, today),
 		}
-		if e.setReachableByDays(&n, w.End); 0 < n.Missing() && n.Missing() <= n.DaysLeft {
+		if e.setReachableByDays(f, &n, w.End); 0 < n.Missing() && n.Missing() <= n.DaysLeft {
 			list = append(list, n)
 		}
 	}
@@ -149,21 +150,27 @@ func (e *Engine) setReachableByMinutes(n *NearCode, day string) {
 	}
 }
 
-// setReachableByDays does the same for the days of a period: each remaining day can add one. If 16 days are out of reach, 2 may not be.
-func (e *Engine) setReachableByDays(n *NearCode, day string) {
+// firstSupplyCode returns the code that the first days of a period support: 99445 where the date and the payer have it, else 99454. Source:
+// docs/decisions/billing.md, "Near-billable list".
+func (e *Engine) firstSupplyCode(f *patientFacts, day string) string {
+	if _, ok := e.Rule(ShortSupply, day); ok && f.takesShortSupply() {
+		return ShortSupply
+	}
+	return DeviceSupply
+}
+
+// setReachableByDays does the same for the days of a period: each remaining day can add one.
+func (e *Engine) setReachableByDays(f *patientFacts, n *NearCode, day string) {
 	n.Reachable = []string{}
 	for _, code := range []string{ShortSupply, DeviceSupply} {
 		rule, ok := e.Rule(code, day)
 		switch {
-		case !ok:
+		case !ok || code == ShortSupply && !f.takesShortSupply():
 		case n.Have >= rule.MinDays:
 			n.Reached = &code
 		case n.Have+n.DaysLeft >= rule.MinDays:
 			n.Reachable = append(n.Reachable, code)
 		}
-	}
-	if len(n.Reachable) == 1 && n.Reachable[0] == ShortSupply {
-		n.CPTCode, n.Needed = ShortSupply, baseRule(ShortSupply).MinDays
 	}
 }
 

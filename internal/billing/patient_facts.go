@@ -20,6 +20,7 @@ type patientFacts struct {
 	archived, restored string // practice days; "" for never
 	zone               *time.Location
 	payer              int64
+	deviceDays         int // 16 if the payer does not take 99445; 0 for the rule of the date
 	provider           string
 	diagnoses          []string
 	consents           []Span                     // practice days in force; End is "" while in force
@@ -85,17 +86,31 @@ type factsLoader struct {
 
 func (l *factsLoader) loadPatients() error {
 	rows, err := collections.PatientFactsByID(l.app, l.ids)
+	if err != nil {
+		return err
+	}
+	payers, err := collections.ListPayers(l.app)
+	if err != nil {
+		return err
+	}
+	byNumber := make(map[int64]collections.Payer, len(payers))
+	for _, p := range payers {
+		byNumber[p.Number()] = p
+	}
 	for _, row := range rows {
 		f := &patientFacts{
-			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, provider: row.Provider, lastSupply: row.Supply,
+			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, deviceDays: byNumber[row.Payer].DeviceDays, provider: row.Provider, lastSupply: row.Supply,
 			entries:  map[string][]existingEntry{},
 			archived: l.lastDay(row), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
 		}
 		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // unreadable codes count as missing
 		l.facts[row.ID] = f
 	}
-	return err
+	return nil
 }
+
+// takesShortSupply reports whether the patient's payer takes 99445.
+func (f *patientFacts) takesShortSupply() bool { return f.deviceDays < baseRule(DeviceSupply).MinDays }
 
 // lastDay returns the last practice day before the end of monitoring: of death, of the effective end, or of the archiving; "" for a patient who
 // was never archived. Source: docs/decisions/patients.md, "Archiving and death".

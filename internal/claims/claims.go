@@ -52,8 +52,8 @@ type Claim struct {
 	Provider                    Provider
 	Referring                   *phi.Practitioner // who referred the patient; nil for nobody
 	Ordering                    *phi.Practitioner // who ordered the monitoring, if the payer wants to know; nil if unknown
-	Diagnoses                   []string // ICD-10-CM with dots
-	UnknownDiagnoses            []string // those in no code list of this service
+	Diagnoses                   []string          // ICD-10-CM with dots
+	UnknownDiagnoses            []string          // those in no code list of this service
 
 	CPTCode       string
 	Modifiers     []string

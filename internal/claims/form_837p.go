@@ -39,6 +39,7 @@ func Build837P(control, frequency, payerControl string, lines []FormLine) x12.Cl
 			Name: first.Provider.Last.Reveal(), First: first.Provider.First.Reveal(), NPI: first.Provider.NPI, Taxonomy: first.Provider.Taxonomy,
 		},
 	}
+	form.Referring = namedProvider(first.Referring)
 	if frequency != Original {
 		form.PayerControlNumber = payerControl
 	}
@@ -49,15 +50,26 @@ func Build837P(control, frequency, payerControl string, lines []FormLine) x12.Cl
 	if second := first.Coverage.Secondary; second != nil && second.Payer != 0 {
 		other := x12.OtherPayer{Coverage: coverage(first.SecondPayer, *second, first), Relationship: relationship(second.Relationship)}
 		other.Sequence = "S"
+		if first.SecondPayer.IsMedicare() {
+			other.InsuranceType = second.MedicareSecondaryType
+		}
 		form.OtherPayers = []x12.OtherPayer{other}
 	}
 	for _, l := range lines {
 		form.Lines = append(form.Lines, x12.ServiceLine{
 			ControlNumber: l.Control, Procedure: l.CPTCode, Modifiers: l.Modifiers, Charge: x12.Cents(l.ChargeCents), Units: l.Units, From: l.From, Through: l.Through,
-			Pointers: pointers(form.Diagnoses, l.Diagnoses),
+			Pointers: pointers(form.Diagnoses, l.Diagnoses), Ordering: namedProvider(l.Ordering),
 		})
 	}
 	return form
+}
+
+// namedProvider returns a practitioner as a person of the form; nil for none.
+func namedProvider(p *phi.Practitioner) *x12.Provider {
+	if p == nil {
+		return nil
+	}
+	return &x12.Provider{Name: p.LastName, First: p.FirstName, NPI: p.NPI}
 }
 
 func billingProvider(p Practice) x12.Provider {
@@ -75,12 +87,21 @@ func coverage(payer collections.Payer, covered phi.Coverage, of Claim) x12.Cover
 			Party: x12.Party{ID: payer.EDI, Name: payer.Name}, FilingCode: payer.Filing,
 			Address: x12.Address{Line1: a.Line1, Line2: a.Line2, City: a.City, State: a.State, ZIP: strings.ReplaceAll(a.PostalCode, "-", "")},
 		},
-		MemberID: strings.ReplaceAll(covered.MemberID, "-", ""), Group: covered.GroupNumber, Subscriber: person(of.Patient, of.Gender),
+		MemberID: memberID(payer, covered.MemberID), Group: covered.GroupNumber, Subscriber: person(of.Patient, of.Gender),
 	}
 	if s := covered.Subscriber; s != nil && covered.Relationship != "" && covered.Relationship != "self" {
 		c.Subscriber = x12.Person{Last: s.LastName, First: s.FirstName, BirthDate: s.DateOfBirth, Gender: gender(s.Gender)}
 	}
 	return c
+}
+
+// memberID returns the member id as the payer reads it: the hyphens of a Medicare number are only printed on the card. Source: CMS, Medicare
+// Beneficiary Identifier format (2018).
+func memberID(payer collections.Payer, id string) string {
+	if payer.IsMedicare() {
+		return strings.ReplaceAll(id, "-", "")
+	}
+	return id
 }
 
 func person(p phi.Demographics, sex string) x12.Person {

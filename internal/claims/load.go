@@ -37,6 +37,11 @@ func (d Loader) Load(app core.App, entries []*collections.BillingEntry) ([]Claim
 		if list[i], err = d.newClaim(g, entry); err != nil {
 			return nil, err
 		}
+		if list[i].Payer.SendOrderingProvider {
+			if list[i].Ordering, err = orderingProvider(app, list[i]); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return list, nil
 }
@@ -79,6 +84,29 @@ func loadReferences(app core.App, entries []*collections.BillingEntry) (*referen
 		}
 	}
 	return g, err
+}
+
+// orderingProvider returns who ordered the monitoring that was in force on the date of service: whom the latest order names, else its author; nil
+// without an order.
+func orderingProvider(app core.App, c Claim) (*phi.Practitioner, error) {
+	orders, err := collections.OrdersOf(app, c.PatientID, c.From)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range slices.Backward(orders) {
+		if o.Kind() != collections.OrderOfMonitoring {
+			continue
+		}
+		if named, err := o.OrderingProvider(); named != nil || err != nil {
+			return named, err
+		}
+		author, err := collections.FindUser(app, o.AuthorID())
+		if err != nil {
+			return nil, err
+		}
+		return &phi.Practitioner{NPI: author.NPI(), FirstName: author.FirstName(), LastName: author.LastName()}, nil
+	}
+	return nil, nil
 }
 
 func distinct(list []string) []string {
@@ -126,7 +154,8 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 		c.Coverage = phi.Coverage{}
 	}
 	c.Patient, c.Gender = p.Demographics(), p.Gender()
-	return c, nil
+	c.Referring, err = p.ReferringProvider()
+	return c, err
 }
 
 // voidRequested is the state of entries with a requested void; package billing defines it.

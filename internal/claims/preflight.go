@@ -39,6 +39,7 @@ const (
 	SubscriberIgnored    = "subscriber_ignored"
 	MissingBilling       = "missing_billing_provider"
 	MissingSubmitter     = "missing_submitter"
+	MissingOrdering      = "missing_ordering_provider"
 	MissingRendering     = "missing_rendering_provider"
 	InvalidNPI           = "invalid_npi"
 	MissingTaxonomy      = "missing_taxonomy"
@@ -58,6 +59,7 @@ const (
 	InvalidUnits         = "invalid_units"
 	InvalidCharge        = "invalid_charge"
 	InvalidDates         = "invalid_dates"
+	MissingSecondaryType = "missing_medicare_secondary_type"
 	MissingOriginalClaim = "missing_original_claim"
 	Unreadable           = "record_unreadable"
 )
@@ -72,7 +74,7 @@ const (
 )
 
 var (
-	memberPattern   = regexp.MustCompile(`^[A-Za-z0-9-]{2,}$`)
+	memberPattern   = regexp.MustCompile("^[A-Za-z0-9!\"&'()+,./;?= -]{2,}$") // X12's basic set without our separators
 	modifierPattern = regexp.MustCompile(`^[A-Z0-9]{2}$`)
 	placePattern    = regexp.MustCompile(`^[0-9]{2}$`)
 )
@@ -159,6 +161,23 @@ func (k *preflightCheck) checkProvider() {
 	k.addError(p.NPI == "", InvalidNPI, "users.npi", "The rendering provider has no National Provider Identifier.")
 	k.addError(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "users.npi", "The rendering provider's National Provider Identifier has a wrong check digit.")
 	k.addError(p.Taxonomy == "", MissingTaxonomy, "users.taxonomy_code", "The rendering provider has no taxonomy code.")
+	k.checkNamed()
+}
+
+// checkNamed checks loops 2310A and 2420E: who referred the patient, and who ordered the monitoring, if the payer requires it.
+func (k *preflightCheck) checkNamed() {
+	if r := k.claim.Referring; r != nil {
+		k.addError(!validate.ValidNPI(r.NPI), InvalidNPI, "referring_provider.npi", "The referring provider's National Provider Identifier has a wrong check digit.")
+	}
+	if !k.claim.Payer.SendOrderingProvider {
+		return
+	}
+	o := k.claim.Ordering
+	if o == nil || o.FirstName == "" || o.LastName == "" {
+		k.addError(true, MissingOrdering, "orders", "The payer requires who ordered the monitoring, and no order names a person.")
+		return
+	}
+	k.addError(!validate.ValidNPI(o.NPI), InvalidNPI, "orders", "Who ordered the monitoring has no valid National Provider Identifier: name an ordering_provider.")
 }
 
 // checkPayer checks loops 2000B and 2010BB, and those of the secondary payer.
@@ -167,13 +186,15 @@ func (k *preflightCheck) checkPayer() {
 	k.addError(p.EDI == "", MissingPayer, "payer.edi_payer_id", "The payer's id at the clearinghouse is missing.")
 	k.addError(p.Filing == "", MissingFilingCode, "payer.claim_filing_code", "The payer's claim filing code is missing.")
 	k.addError(member == "", MissingMember, "insurance.member_id", "The member id is missing.")
-	k.addError(member != "" && (!memberPattern.MatchString(member) || len(member) > maxMember), InvalidMember, "insurance.member_id", "The member id must be letters, digits and hyphens.")
+	k.addError(member != "" && (!memberPattern.MatchString(member) || len(member) > maxMember), InvalidMember, "insurance.member_id", "The member id has a character that a claim cannot carry.")
 	second := k.claim.Coverage.Secondary
 	if second == nil || second.Payer == 0 {
 		return
 	}
 	k.addError(k.claim.SecondPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is missing.")
 	k.addError(k.claim.SecondPayer.Filing == "", MissingFilingCode, "insurance.secondary.payer_id", "The second payer's claim filing code is missing.")
+	k.addError(k.claim.SecondPayer.IsMedicare() && second.MedicareSecondaryType == "", MissingSecondaryType, "insurance.secondary.medicare_secondary_type",
+		"Medicare is not the first payer: the reason (SBR05) is missing.")
 	k.addError(second.MemberID == "", MissingMember, "insurance.secondary.member_id", "The member id of the second insurance is missing.")
 	if second.Relationship != "" && second.Relationship != "self" {
 		k.checkOtherSubscriber(second.Subscriber, "insurance.secondary.subscriber")

@@ -75,6 +75,7 @@ var fieldLocations = []struct{ field, place string }{
 	{"rendering.npi", "users.npi"},
 	{"rendering.taxonomy", "users.taxonomy_code"},
 	{"rendering.", "rendering_provider_id"},
+	{"referring.", "referring_provider."},
 	{"payer.id", "payer.edi_payer_id"},
 	{"payer.address.zip", "payer.address.postal_code"},
 	{"coverage.payer.filing_code", "payer.claim_filing_code"},
@@ -102,7 +103,7 @@ func fieldLocation(field string, hasOtherSubscriber bool) string {
 		field = "insurance." + field
 	}
 	if _, rest, ok := strings.Cut(field, "]."); ok && strings.HasPrefix(field, "lines[") {
-		return cmp.Or(map[string]string{"from": "service_date", "through": "service_date", "pointers": "icd10_codes"}[rest], rest)
+		return cmp.Or(map[string]string{"from": "service_date", "through": "service_date", "pointers": "icd10_codes", "ordering.first": "orders", "ordering.name": "orders", "ordering.npi": "orders"}[rest], rest)
 	}
 	for _, p := range fieldLocations {
 		if rest, ok := strings.CutPrefix(field, p.field); ok {

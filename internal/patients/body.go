@@ -38,6 +38,7 @@ type Body struct {
 	TimeZone           validate.String                                     `json:"time_zone"`
 	PrimaryProviderID  validate.Integer                                    `json:"primary_provider_id"`
 	Insurance          validate.Field[InsuranceBody]                       `json:"insurance"`
+	ReferringProvider  validate.Field[PractitionerBody]                    `json:"referring_provider"`
 	ICD10Codes         validate.Field[[]validate.String]                   `json:"icd10_codes"`
 	MonitoringSchedule validate.Field[map[string]validate.Field[kindBody]] `json:"monitoring_schedule"`
 }
@@ -116,6 +117,9 @@ func (b Body) Read(c *validate.Checks, now time.Time, practice *time.Location) D
 	}
 	if b.Insurance.Sent() {
 		insurance(c, b.Insurance, now.In(practice).Format(time.DateOnly), d)
+	}
+	if b.ReferringProvider.Sent() {
+		d[collections.PatientReferringProvider] = practitioner(c, "referring_provider", b.ReferringProvider).Plaintext()
 	}
 	if b.ICD10Codes.Sent() {
 		d[collections.PatientICD10Codes] = icd10Codes(c, b.ICD10Codes)

@@ -15,9 +15,18 @@ import (
 // InsuranceBody is the insurance member of a [Body]. It is replaced as a whole.
 type InsuranceBody struct {
 	coverageBody
-	Secondary validate.Field[coverageBody] `json:"secondary"`
-	SelfPay   validate.Boolean             `json:"self_pay"`
+	Secondary validate.Field[secondaryBody] `json:"secondary"`
+	SelfPay   validate.Boolean              `json:"self_pay"`
 }
+
+// secondaryBody is the second insurance of a patient.
+type secondaryBody struct {
+	coverageBody
+	MedicareSecondaryType validate.String `json:"medicare_secondary_type"`
+}
+
+// MedicareSecondaryTypes are the reasons for which Medicare is not the first payer. Source: ASC X12N 005010X222A1 (837P), SBR05.
+var MedicareSecondaryTypes = []string{"12", "13", "14", "15", "16", "41", "42", "43", "47"}
 
 // coverageBody is one insurance of a patient.
 type coverageBody struct {
@@ -44,7 +53,9 @@ func insurance(c *validate.Checks, f validate.Field[InsuranceBody], today string
 	body, _ := validate.Nested(c, "insurance", f, msgObject)
 	primary := coverage(c, "insurance", body.coverageBody, today)
 	if second, ok := validate.Nested(c, "insurance.secondary", body.Secondary, msgObject); ok {
-		primary.Secondary = coverage(c, "insurance.secondary", second, today)
+		primary.Secondary = coverage(c, "insurance.secondary", second.coverageBody, today)
+		primary.Secondary.MedicareSecondaryType = c.Text("insurance.secondary.medicare_secondary_type", second.MedicareSecondaryType,
+			validate.Optional(0).OneOf(MedicareSecondaryTypes...))
 	}
 	if alone := c.Boolean("insurance.self_pay", body.SelfPay, false); alone != nil && *alone {
 		if primary.SelfPay = primary.Payer == 0; !primary.SelfPay {
@@ -94,8 +105,14 @@ func coverage(c *validate.Checks, name string, b coverageBody, today string) *ph
 // InsuranceView is the insurance of a [View].
 type InsuranceView struct {
 	CoverageView
-	Secondary *CoverageView `json:"secondary"`
-	SelfPay   bool          `json:"self_pay"` // stated explicitly, not derived from a missing payer
+	Secondary *SecondaryView `json:"secondary"`
+	SelfPay   bool           `json:"self_pay"` // stated explicitly, not derived from a missing payer
+}
+
+// SecondaryView is the second insurance.
+type SecondaryView struct {
+	CoverageView
+	MedicareSecondaryType *string `json:"medicare_secondary_type"`
 }
 
 // CoverageView is one insurance.
@@ -131,8 +148,7 @@ func viewInsurance(c phi.Coverage) *InsuranceView {
 	}
 	view := &InsuranceView{CoverageView: viewCoverage(c), SelfPay: c.SelfPay}
 	if c.Secondary != nil {
-		second := viewCoverage(*c.Secondary)
-		view.Secondary = &second
+		view.Secondary = &SecondaryView{viewCoverage(*c.Secondary), orNull(c.Secondary.MedicareSecondaryType)}
 	}
 	return view
 }

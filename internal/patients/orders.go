@@ -22,6 +22,8 @@ type OrderBody struct {
 	Until    validate.String  `json:"until"`
 	AuthorID validate.Integer `json:"author_id"`
 	Text     validate.String  `json:"text"`
+
+	OrderingProvider validate.Field[PractitionerBody] `json:"ordering_provider"`
 }
 
 // OrderDraft is a validated [OrderBody].
@@ -30,6 +32,7 @@ type OrderDraft struct {
 	until       string // of a competing service; "" while it continues
 	author      int64  // 0 for the caller
 	text        phi.Text
+	ordering    *phi.Practitioner // who ordered, if not the author
 }
 
 const (
@@ -51,6 +54,9 @@ func (b OrderBody) Read(c *validate.Checks, now time.Time, practice *time.Locati
 		c.Reject("until", "Only a competing service has a last day.")
 	case d.until != "" && d.until < d.dated:
 		c.Reject("until", "Must not be before dated.")
+	}
+	if d.ordering = practitioner(c, "ordering_provider", b.OrderingProvider); d.ordering != nil && d.kind != collections.OrderOfMonitoring {
+		c.Reject("ordering_provider", "Only an order of monitoring has one.")
 	}
 	if b.AuthorID.Sent() {
 		d.author = number(c, "author_id", b.AuthorID, msgAuthor)
@@ -80,7 +86,7 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 			return fault.Field("author_id", msgAuthor)
 		}
 		order, err = collections.AddOrder(tx, collections.OrderDraft{
-			PatientID: patientID, Kind: d.kind, Dated: d.dated, Until: d.until, AuthorID: author, Text: d.text, RecordedBy: by.Email,
+			PatientID: patientID, Kind: d.kind, Dated: d.dated, Until: d.until, AuthorID: author, Text: d.text, OrderingProvider: d.ordering, RecordedBy: by.Email,
 		}, now)
 		if err != nil {
 			return err

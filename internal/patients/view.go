@@ -48,6 +48,7 @@ type View struct {
 	PrimaryProviderID  *int64               `json:"primary_provider_id"`
 	GatewayPatientID   *string              `json:"gateway_patient_id"`
 	Insurance          *InsuranceView       `json:"insurance"`
+	ReferringProvider  *PractitionerView    `json:"referring_provider"`
 	MonitoringSchedule collections.Schedule `json:"monitoring_schedule"`
 	ICD10Codes         []string             `json:"icd10_codes"`
 	Programs           []string             `json:"programs"`
@@ -134,6 +135,11 @@ func NewView(p *collections.Patient, role authz.Role, now time.Time) (View, erro
 		return View{}, err
 	}
 	v.Insurance = viewInsurance(covered)
+	referring, err := p.ReferringProvider()
+	if err != nil {
+		return View{}, err
+	}
+	v.ReferringProvider = ViewPractitioner(referring)
 	if who.SSN != "" {
 		v.SSNLast4 = orNull(lastFour(who.SSN))
 	}

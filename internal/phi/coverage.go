@@ -16,6 +16,8 @@ type Coverage struct {
 	Subscriber   *Subscriber `json:"subscriber,omitempty"`
 	Secondary    *Coverage   `json:"secondary,omitempty"`
 	SelfPay      bool        `json:"self_pay,omitempty"` // staff recorded that there is no payer
+	// MedicareSecondaryType is why Medicare is not the first payer: SBR05.
+	MedicareSecondaryType string `json:"medicare_secondary_type,omitempty"`
 }
 
 // Subscriber is the holder of an insurance that covers the patient.
@@ -46,6 +48,8 @@ type (
 		Subscriber   *plainSubscriber `json:"subscriber,omitempty"`
 		Secondary    *plainCoverage   `json:"secondary,omitempty"`
 		SelfPay      bool             `json:"self_pay,omitempty"`
+
+		MedicareSecondaryType string `json:"medicare_secondary_type,omitempty"`
 	}
 	plainSubscriber Subscriber
 )
@@ -54,14 +58,14 @@ func (c *Coverage) plain() *plainCoverage {
 	if c == nil {
 		return nil
 	}
-	return &plainCoverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*plainSubscriber)(c.Subscriber), c.Secondary.plain(), c.SelfPay}
+	return &plainCoverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*plainSubscriber)(c.Subscriber), c.Secondary.plain(), c.SelfPay, c.MedicareSecondaryType}
 }
 
 func (c *plainCoverage) coverage() *Coverage {
 	if c == nil {
 		return nil
 	}
-	return &Coverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*Subscriber)(c.Subscriber), c.Secondary.coverage(), c.SelfPay}
+	return &Coverage{c.Payer, c.MemberID, c.GroupNumber, c.Relationship, (*Subscriber)(c.Subscriber), c.Secondary.coverage(), c.SelfPay, c.MedicareSecondaryType}
 }
 
 // Plaintext returns the JSON form to seal; "" for nil and for an empty coverage. ParseCoverage parses it.
