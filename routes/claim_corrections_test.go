@@ -113,3 +113,57 @@ func TestPayerSettings(t *testing.T) {
 		t.Errorf("the line of %s has the procedure %v", entry, m)
 	}
 }
+
+// A claim names who referred the patient and, for a payer that requires it, who ordered the monitoring; Medicare second needs its reason.
+func TestNamedPractitioners(t *testing.T) {
+	h := newClaimsClinic(t)
+	send := func(id, code string) string {
+		t.Helper()
+		entry := h.reviewed()[id+" "+code]
+		batch := h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": []string{entry}}).want(201)
+		raw := h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
+		for _, reader := range []payer.Reader{payer.Pyx12, payer.LinuxForHealth} {
+			if found := reader.Read(t, []byte(raw)); !found.OK || len(found.Errors) > 0 {
+				t.Errorf("a reader finds %q in %s", found.Errors, raw)
+			}
+		}
+		return raw
+	}
+	wantIn := func(raw string, segments ...string) {
+		t.Helper()
+		for _, s := range segments {
+			if !strings.Contains(raw, s) {
+				t.Errorf("no %s in %s", s, raw)
+			}
+		}
+	}
+	plain := send(h.insured("Ada", 20, nil), "99457")
+	if strings.Contains(plain, "NM1*DK") || strings.Contains(plain, "NM1*DN") {
+		t.Errorf("names nobody asked for: %s", plain)
+	}
+	h.setPayer(object{"send_ordering_provider": true})
+	bea := h.insured("Bea", 20, object{"member_id": "W-1.2/3 (A)&B=C"})
+	wantIn(send(bea, "99457"), "NM1*DK*1*", "*XX*1245319599~", "*MI*W-1.2/3 (A)&B=C~")
+	cleo := h.insured("Cleo", 20, nil)
+	outside := object{"npi": "1003000126", "first_name": "Olive", "last_name": "Out"}
+	h.request(authz.Provider, "POST", "/patients/"+cleo+"/orders/", object{"kind": "rpm_order", "dated": "2025-12-02", "ordering_provider": outside}).want(201).
+		wantAt(object{"ordering_provider.npi": "1003000126"})
+	h.request(authz.Provider, "POST", "/patients/"+cleo+"/orders/", object{
+		"kind": "rpm_order", "dated": "2025-12-02", "ordering_provider": object{"npi": "1003000127", "first_name": "O", "last_name": "O"},
+	}).wantFields("ordering_provider.npi")
+	h.request(authz.Admin, "PATCH", "/patients/"+cleo+"/", object{"referring_provider": object{"npi": "1003000127", "first_name": "O", "last_name": "O"}}).wantFields("referring_provider.npi")
+	h.request(authz.Admin, "PATCH", "/patients/"+cleo+"/", object{"referring_provider": outside}).want(200).wantAt(object{"referring_provider.last_name": "Out"})
+	h.request(authz.Admin, "GET", "/patients/"+cleo+"/", nil).want(200).wantAt(object{"referring_provider.npi": "1003000126"})
+	wantIn(send(cleo, "99457"), "NM1*DN*1*OUT*OLIVE****XX*1003000126~", "NM1*DK*1*OUT*OLIVE****XX*1003000126~")
+
+	medicare := h.request(authz.Admin, "POST", "/billing/payers/", object{"name": "Medicare", "payer_id": "MC", "edi_payer_id": "13282", "claim_filing_code": "MB"}).want(201).at("id")
+	second := object{"payer_id": medicare, "member_id": "1EG4-TE5-MK73"}
+	dora := h.insured("Dora", 20, object{"secondary": second})
+	entry := h.reviewed()[dora+" 99457"]
+	if r := h.request(authz.DataMonitor, "GET", "/billing/entries/"+entry+"/preflight/", nil).want(200); !strings.Contains(r.body, `"insurance.secondary.medicare_secondary_type"`) {
+		t.Errorf("Medicare second without its reason: %s", r.body)
+	}
+	h.request(authz.DataMonitor, "POST", "/billing/entries/"+entry+"/void/", object{"reason": "The reason is missing"}).want(200)
+	second["medicare_secondary_type"] = "12"
+	wantIn(send(h.insured("Eva", 20, object{"secondary": second}), "99457"), "SBR*S*18***12****MB~", "*MI*1EG4TE5MK73~")
+}

@@ -1,6 +1,7 @@
 package routes_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func TestDataDays(t *testing.T) {
 // The call list starts with the patients who can miss the fewest days, and has that number; a patient is behind if the
 // current pace would not reach the required days.
 func TestDaysShort(t *testing.T) {
-	c := newClinic(t, shortSupply) // January 15, 2026, in New York
+	c := newClinic(t) // January 15, 2026, in New York, without 99445
 	names := map[any]string{}
 	worn := func(name string, days int, phone any) {
 		id := c.enroll(object{"first_name": name, "icd10_codes": []string{"I10"}, "phone": phone})
@@ -93,6 +94,30 @@ func TestDaysShort(t *testing.T) {
 		t.Errorf("the second page has %v", second)
 	}
 	c.request(authz.Nurse, "GET", path+"?behind=perhaps", nil).wantFields("behind")
+}
+
+// Where 99445 is billed, two days are enough, unless the payer does not take it; patients with no day or one are first.
+func TestDaysShortOfTheFirstCode(t *testing.T) {
+	c := newClinic(t, shortSupply)
+	sixteen := c.request(authz.Admin, "POST", "/billing/payers/", object{"name": "Sixteen", "payer_id": "S16", "device_days": 16}).want(201).at("id")
+	names := map[any]string{}
+	for _, p := range []struct {
+		name  string
+		days  int
+		payer any
+	}{{"Six", 6, sixteen}, {"One", 1, nil}, {"Two", 2, nil}} {
+		id := c.enroll(object{"first_name": p.name, "icd10_codes": []string{"I10"}, "insurance": object{"payer_id": p.payer, "member_id": "W1"}})
+		c.consent(id)
+		c.storeDeviceDays(id, "D-"+p.name, c.now.AddDate(0, 0, -20), p.days)
+		names[id] = p.name
+	}
+	var got []string
+	for _, row := range c.request(authz.Nurse, "GET", "/patients/data-days/", nil).want(200).results() {
+		got = append(got, fmt.Sprint(names[row["patient_id"]], " ", row["days"], "/", row["days_needed"]))
+	}
+	if fmt.Sprint(got) != "[One 1/2 Six 6/16]" {
+		t.Errorf("short of days are %v", got)
+	}
 }
 
 // Patients who lack days are listed however many lack minutes, and paging does not cut the list short.

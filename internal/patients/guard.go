@@ -31,7 +31,9 @@ var (
 		collections.PatientMRN, collections.PatientPhone, collections.PatientEmail, collections.PatientSSN,
 		collections.PatientExternalID, collections.PatientGatewayID, collections.PatientTimeZone,
 	}
-	jsonColumns      = []string{collections.PatientAddress, collections.PatientICD10Codes, collections.PatientMonitoringSchedule}
+	jsonColumns = []string{
+		collections.PatientAddress, collections.PatientICD10Codes, collections.PatientMonitoringSchedule, collections.PatientReferringProvider,
+	}
 	insuranceColumns = []string{collections.PatientInsurancePayer, collections.PatientInsuranceMemberID, collections.PatientInsuranceDetails}
 
 	bodyColumns = slices.Concat(textColumns, jsonColumns, insuranceColumns, []string{collections.PatientPrimaryProvider})
