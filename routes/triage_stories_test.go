@@ -187,7 +187,7 @@ func TestStoryNormalReadingAnswersNothing(t *testing.T) {
 	patient := c.enroll(nil)
 	c.measured("bp", patient, `"systolic":181,"diastolic":160`, 10*time.Minute)
 	c.measured("bp", patient, `"systolic":120,"diastolic":80`, 5*time.Minute)
-	c.wantOrder("after one normal reading", c.rescored(), "Lovelace 93 critical unanswered")
+	c.wantOrder("after one normal reading", c.rescored(), "Lovelace 94 critical unanswered")
 	c.measured("bp", patient, `"systolic":120,"diastolic":80`, time.Minute)
 	c.wantOrder("resolved, the escalation open", c.rescored(), "Lovelace 86 critical unanswered")
 	c.answerAll(patient)

@@ -92,7 +92,7 @@ func TestAssess(t *testing.T) {
 		{"all is well", bloodPressure(120, 80), nil, effects{Score: 1}},
 		{
 			"a warning", bloodPressure(150, 80), nil,
-			effects{Alerts: []raised{{"blood_pressure", "warning", high, false}}, Score: 62, Open: 1},
+			effects{Alerts: []raised{{"blood_pressure", "warning", high, false}}, Score: 61, Open: 1},
 		},
 		{
 			"a critical reading opens an escalation for the primary provider", bloodPressure(185, 80),
@@ -223,7 +223,7 @@ func TestAssessTriageRow(t *testing.T) {
 	for _, factor := range e.TriageRow.Score.Factors {
 		points[factor.Factor] = factor.Points
 	}
-	if diff := cmp.Diff(map[string]float64{"vitals": 30, "alerts": 12.5, "floor": 51, "danger": 14}, points); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"vitals": 24.4, "alerts": 12.5, "floor": 51, "danger": 12}, points); diff != "" {
 		t.Error(diff)
 	}
 	if latest, _ := e.TriageRow.Latest.Value(vitals.Systolic); latest == nil || *latest != 150 || !e.TriageRow.NeedsReview {
