@@ -145,7 +145,7 @@ func TestReviewPatient(t *testing.T) {
 	path := "/triage/patients/" + id + "/review/"
 	c.request(authz.Nurse, "POST", path, object{"notes": "Called; feels well."}).want(200).wantAt(object{
 		"patient_id": id, "last_reviewed_by": c.people[authz.Nurse].Email(), "last_reviewed_at": c.now.Format("2006-01-02T15:04:05Z"),
-		"risk_score": 30.0, "latest_vitals.blood_pressure.systolic": 150.0, "latest_vitals.blood_pressure.measured_at": "2026-01-15T12:45:00Z",
+		"risk_score": 24.0, "latest_vitals.blood_pressure.systolic": 150.0, "latest_vitals.blood_pressure.measured_at": "2026-01-15T12:45:00Z",
 	})
 	c.request(authz.Provider, "POST", path, nil).want(200).wantAt(object{"last_reviewed_by": c.people[authz.Provider].Email()})
 	if events := strings.Join(c.events(id), " "); strings.Count(events, "triage.review") != 2 {
