@@ -231,6 +231,7 @@ func (a *Alert) EscalationID() string      { return a.GetString("escalation") }
 func (a *Alert) Snoozed() bool             { return a.GetBool("snoozed") }
 func (a *Alert) Parameter() string         { return a.GetString("parameter") }
 func (a *Alert) Late() bool                { return a.GetBool("late") }
+func (a *Alert) EscalatesLate() bool       { return a.GetBool("escalates_late") }
 func (a *Alert) TimeInDoubt() bool         { return a.GetBool("time_in_doubt") }
 func (a *Alert) ResolutionReason() string  { return a.GetString("resolution_reason") }
 func (a *Alert) ReportedValues() phi.Text  { return phi.Text(a.GetString("reported_values")) }

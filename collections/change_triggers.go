@@ -107,7 +107,7 @@ var trackedTables = []trackedTable{
 	{
 		table: Devices, noun: ChangeDevice, record: `{row}.device_id`, patient: rowPatient, reassignable: true,
 		ignored: []string{
-			"battery_at", "battery_level", "battery_told", "clock_observation", "clock_patient", "clock_told_at", "clock_wrong_at", "last_reading_at",
+			"battery_at", "battery_level", "battery_told", "clock_observation", "clock_patient", "clock_proven_at", "clock_told_at", "clock_wrong_at", "last_reading_at",
 			"last_seen_at", "newest_measured_at", "signal_strength", "state_at",
 		},
 		updateEvent: `CASE WHEN (OLD.status, OLD.battery_state, OLD.flagged) IS NOT (NEW.status, NEW.battery_state, NEW.flagged) THEN 'device.status'

@@ -13,29 +13,31 @@ type ClockFacts struct {
 	Enrolled time.Time
 	// Assigned is the start of the device's assignment, if the patient holds it now. Made is the day on which it was made.
 	Assigned, Made time.Time
-	// Newest is the newest time of the device's own readings; LastReading that of its readings from any source.
-	Newest, LastReading time.Time
+	// Newest is the newest time of the device's own readings.
+	Newest time.Time
+	// IsProven: a reading of the device arrived soon after its time, and none had a doubtful time since.
+	IsProven bool
 	// WasAhead: the device sent this same time before, when it was in the future.
 	WasAhead bool
 }
 
 // FindClockFacts returns the facts about a patient and a device that sends a time.
 func FindClockFacts(app core.App, patientID, deviceID string, at time.Time) (f ClockFacts, err error) {
-	var ahead bool
-	var enrolled, assigned, made, newest, last string
+	var ahead, proven bool
+	var enrolled, assigned, made, newest string
 	err = app.DB().NewQuery(`SELECT
 			COALESCE((SELECT MIN(t.enrolled_at, COALESCE((SELECT MIN(assigned_at) FROM device_assignments WHERE patient = t.patient), t.enrolled_at))
 				FROM triage_scores t WHERE t.patient = {:patient}), ''),
 			COALESCE((SELECT assigned_at FROM device_assignments WHERE device_id = {:device} AND unassigned_at = '' AND patient = {:patient}), ''),
-			COALESCE(d.made_on, ''), COALESCE(d.newest_measured_at, ''), COALESCE(d.last_reading_at, ''),
+			COALESCE(d.made_on, ''), COALESCE(d.newest_measured_at, ''), COALESCE(d.clock_proven_at, '') != '',
 			EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = {:device} AND e.device_id != '' AND e.received_at > {:since} AND e.received_at < {:at}
 				AND e.timestamp = {:at} AND e.implausible = TRUE)
 		FROM (SELECT 1) LEFT JOIN devices d ON d.device_id = {:device}`).
 		Bind(dbx.Params{"patient": patientID, "device": deviceID, "at": Instant(at), "since": Instant(at.Add(-maxAheadLookup))}).
-		Row(&enrolled, &assigned, &made, &newest, &last, &ahead)
+		Row(&enrolled, &assigned, &made, &newest, &proven, &ahead)
 	return ClockFacts{
 		Enrolled: ParseInstant(enrolled), Assigned: ParseInstant(assigned), Made: ParseDay(made, time.UTC),
-		Newest: ParseInstant(newest), LastReading: ParseInstant(last), WasAhead: ahead,
+		Newest: ParseInstant(newest), IsProven: proven, WasAhead: ahead,
 	}, wrap(err, "find what is known about a device's clock")
 }
 
@@ -61,12 +63,13 @@ func (d *Device) MeasuredAfter(at time.Time) bool {
 
 func (d *Device) ClockWrongAt() time.Time { return instantOf(d, deviceClockWrongAt) }
 
-// RecordClockFault records that a device sends doubtful or future times and that the clinicians are notified. The clock is right again once a
-// time after now arrives. It creates a device that was not registered.
+// RecordClockFault records that a device sends doubtful or future times and that the clinicians are notified. Nothing proves its clock
+// from then on, and it is right again once a time after now arrives. It creates a device that was not registered.
 func RecordClockFault(tx core.App, deviceID, kind, patientID string, now time.Time) error {
 	return exec(tx, "record a doubtful time", `INSERT INTO devices (device_id, device_type, kind, status, created_at, clock_wrong_at, clock_told_at, clock_patient)
 		VALUES ({:device}, {:kind}, {:kind}, 'discovered', {:now}, {:now}, {:now}, {:patient}) ON CONFLICT (device_id) DO UPDATE SET
-			clock_wrong_at = excluded.clock_wrong_at, clock_told_at = excluded.clock_told_at, clock_patient = excluded.clock_patient`, dbx.Params{
+			clock_wrong_at = excluded.clock_wrong_at, clock_told_at = excluded.clock_told_at, clock_patient = excluded.clock_patient,
+			clock_proven_at = ''`, dbx.Params{
 		"device": deviceID, "kind": kind, "now": Instant(now), "patient": patientID,
 	})
 }

@@ -156,8 +156,8 @@ const clockCorrected = `last_seen_at > clock_wrong_at AND last_reading_at > cloc
 const isNewer = `excluded.last_seen_at != '' AND excluded.last_seen_at >= last_seen_at`
 
 const upsertDevice = `INSERT INTO devices (device_id, device_type, kind, model, status, hub_id, signal_strength,
-		battery_level, battery_state, battery_at, last_reading_at, last_seen_at, newest_measured_at, created_at)
-	VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		battery_level, battery_state, battery_at, last_reading_at, last_seen_at, newest_measured_at, clock_proven_at, created_at)
+	VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (device_id) DO UPDATE SET
 		device_type = CASE device_type WHEN '' THEN excluded.device_type ELSE device_type END,
 		kind = CASE kind WHEN '' THEN excluded.kind ELSE kind END,
@@ -173,6 +173,7 @@ const upsertDevice = `INSERT INTO devices (device_id, device_type, kind, model, 
 		last_reading_at = MAX(last_reading_at, excluded.last_reading_at),
 		last_seen_at = MAX(last_seen_at, excluded.last_seen_at),
 		newest_measured_at = MAX(newest_measured_at, excluded.newest_measured_at),
+		clock_proven_at = MAX(clock_proven_at, excluded.clock_proven_at),
 		flag_reason = CASE WHEN excluded.last_reading_at > ? THEN '' ELSE flag_reason END,
 		flagged = CASE WHEN excluded.last_reading_at > ? THEN FALSE ELSE flagged END
 	RETURNING ` + needsCheck + ` OR EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = ? AND e.device_id != ''
@@ -188,6 +189,7 @@ type DeviceUpdate struct {
 	BatteryState                 string
 	ReadAt                       time.Time
 	ByGateway                    bool      // the gateway saw the device
+	ProvenAt                     time.Time // when the reading proved the device's clock; zero if it did not
 	FreshAfter                   time.Time // a later reading ends silence
 }
 
@@ -203,7 +205,7 @@ func UpdateDevice(tx core.App, s DeviceUpdate, now time.Time) (check bool, err e
 	}
 	fresh, since := Instant(s.FreshAfter), Instant(s.ReadAt.Add(-maxAheadLookup))
 	found, err := WriteReturning(tx, upsertDevice,
-		s.DeviceID, s.Kind, s.Kind, s.Model, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, seen, Instant(now), // of a new row
+		s.DeviceID, s.Kind, s.Kind, s.Model, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, seen, Instant(s.ProvenAt), Instant(now), // of a new row
 		fresh, fresh, s.DeviceID, since, at, at)
 	return found != 0, wrap(err, "update the device of a reading")
 }

@@ -61,15 +61,15 @@ func BaselineAlertsAt(app core.App, patientID, alertType string, at, open, ackno
 // SnoozedCriticalAlerts returns the ids of a patient's unacknowledged critical alerts of a type that were stored since a time and suppressed.
 func SnoozedCriticalAlerts(app core.App, patientID, alertType string, since time.Time) ([]string, error) {
 	return queryColumn[string](app, "find alerts that were snoozed", `SELECT id FROM alerts
-		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND level = 'critical' AND snoozed = TRUE AND late = FALSE
+		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND level = 'critical' AND snoozed = TRUE AND `+isPresent+`
 			AND created_at >= {:since}`, dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since)})
 }
 
 // NotifiedSince reports whether an alert of a patient and type was raised since a time and not suppressed; critical requires a critical one.
-// Late alerts do not count, because they describe an earlier time, nor warnings that their trend left to the list.
+// Alerts about the past do not count, nor warnings that their trend left to the list.
 func NotifiedSince(app core.App, patientID, alertType string, critical bool, since time.Time) (bool, error) {
 	return queryValue[bool](app, "look for a notified alert", `SELECT EXISTS (SELECT 1 FROM alerts
-		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND late = FALSE AND push_rule != 'trend' AND level IN ('critical', 'warning')
+		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND `+isPresent+` AND push_rule != 'trend' AND level IN ('critical', 'warning')
 			AND (level = 'critical' OR NOT {:critical}))`,
 		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since), "critical": critical})
 }
@@ -86,17 +86,20 @@ func CriticalAlertMeasuredAt(app core.App, patientID, alertType, status string, 
 	return found[0], nil
 }
 
-// LateAlerts returns the ids of a patient's unacknowledged alerts of a type about late readings.
+// isPresent matches alerts about the patient's present state: that a reading is late is certain only if its device's clock is proven.
+const isPresent = `(late = FALSE OR escalates_late = TRUE)`
+
+// LateAlerts returns the ids of a patient's unacknowledged alerts of a type about the past.
 func LateAlerts(app core.App, patientID, alertType string) ([]string, error) {
 	return queryColumn[string](app, "find late alerts", `SELECT id FROM alerts
-		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND late = TRUE`,
+		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND NOT `+isPresent,
 		dbx.Params{"patient": patientID, "type": alertType})
 }
 
-// AttachCriticalAlerts attaches a patient's unacknowledged critical alerts of a type without an escalation to one, except late alerts.
+// AttachCriticalAlerts attaches a patient's unacknowledged critical alerts of a type without an escalation to one, except those about the past.
 func AttachCriticalAlerts(tx core.App, patientID, alertType, escalationID string, now time.Time) error {
 	return exec(tx, "attach critical alerts", `UPDATE alerts SET escalation = {:escalation}, updated_at = {:at}
-		WHERE patient = {:patient} AND type = {:type} AND level = 'critical' AND acknowledged = FALSE AND escalation = '' AND late = FALSE`,
+		WHERE patient = {:patient} AND type = {:type} AND level = 'critical' AND acknowledged = FALSE AND escalation = '' AND `+isPresent,
 		dbx.Params{"patient": patientID, "type": alertType, "escalation": escalationID, "at": Instant(now)})
 }
 

@@ -56,6 +56,50 @@ func TestDangerIsToldWhateverTheClock(t *testing.T) {
 	}
 }
 
+// A clock that was never right: each reading of the device, also the ones before the danger, has the same distance from the true time, or one
+// that drifts. Alone or after several, one by one or in one delivery, a value beyond a critical bound is told at once.
+func TestDangerIsToldByAClockThatWasNeverRight(t *testing.T) {
+	offsets := []time.Duration{90 * time.Minute, 5 * time.Hour, 25 * time.Hour, 50 * time.Hour, 12 * 24 * time.Hour, 92 * 24 * time.Hour, 300 * 24 * time.Hour}
+	for seed := range vigiltest.Rounds(120, 8) {
+		random := rand.New(rand.NewPCG(uint64(seed), 43))
+		c := newIngestingClinic(t)
+		c.t = t
+		patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+		c.now = c.now.AddDate(1, 0, random.IntN(60))
+		behind, drift := offsets[random.IntN(len(offsets))], time.Duration(random.IntN(3))*time.Minute
+		batched := seed%3 == 2
+		about := fmt.Sprintf("seed %d, behind by %s, drifts by %s, batched %v", seed, behind, drift, batched)
+		var delivery []string
+		send := func(at time.Time, spo2, pulse int) {
+			c.now = at
+			behind += drift
+			event := pressure("T-1", "gw-1", at.Add(-behind), 122)
+			if spo2 < 90 {
+				event = pressure("T-1", "gw-1", at.Add(-behind), 181+random.IntN(70))
+			}
+			if delivery = append(delivery, event); !batched || spo2 < 90 {
+				c.sendVendor(t, "tenovi", "["+strings.Join(delivery, ",")+"]").want(200)
+				delivery = nil
+			}
+		}
+		for range random.IntN(6) {
+			send(c.now.Add(time.Duration(1+random.IntN(20))*time.Hour), 97, 70)
+		}
+		for range 1 + random.IntN(3) {
+			send(c.now.Add(time.Duration(1+random.IntN(9))*time.Minute), 80, 140)
+			if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) {
+				t.Fatalf("%s: escalations %q", about, stats)
+			}
+			if notified := c.pushes(t); !slices.Contains(notified, "alert_raised critical") {
+				t.Fatalf("%s: notified %q", about, notified)
+			}
+			if row := c.score(patient); row["risk_level"] != "critical" || row["risk_score"].(float64) < 86 {
+				t.Fatalf("%s: ranked %v", about, row)
+			}
+		}
+	}
+}
+
 // The readings of several devices, shuffled within a delivery, give the same open alerts as in order: a hub's memory may be sent in any order.
 func TestOrderWithinADeliveryDoesNotMatter(t *testing.T) {
 	for seed := range vigiltest.Rounds(20, 2) {

@@ -44,8 +44,8 @@ func (c *clinic) worked(patient string, devices ...string) {
 	const since = "2020-01-01T00:00:00.000000Z"
 	statements := []string{"UPDATE triage_scores SET enrolled_at = '" + since + "' WHERE patient = '" + patient + "'"}
 	for _, device := range devices {
-		statements = append(statements, "INSERT INTO devices (device_id, status, created_at, last_reading_at) VALUES ('"+device+"', 'discovered', '"+since+
-			"', '"+since+"') "+
+		statements = append(statements, "INSERT INTO devices (device_id, status, created_at, last_reading_at, clock_proven_at) VALUES ('"+device+"', 'discovered', '"+since+
+			"', '"+since+"', '"+since+"') "+
 			"ON CONFLICT DO NOTHING")
 	}
 	for _, statement := range statements {

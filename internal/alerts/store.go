@@ -55,7 +55,7 @@ type Draft struct {
 	// Late: the reading arrived long after it was measured. Superseded: a newer one of its kind was stored first, so the alert is closed at
 	// once.
 	Late, Superseded bool
-	// EscalatesLate: a late critical alert opens an escalation all the same.
+	// EscalatesLate: a late alert is about the patient's present state, since nothing proves the device's clock: a critical one escalates.
 	EscalatesLate bool
 	// TimeInDoubt: the reading is dated by receipt, and no other reading ends the alert.
 	TimeInDoubt bool
@@ -114,6 +114,9 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	}
 	if draft.TimeInDoubt {
 		row["time_in_doubt"] = true
+	}
+	if draft.EscalatesLate {
+		row["escalates_late"] = true
 	}
 	if !draft.HeldUntil.IsZero() {
 		row["held_until"] = collections.Instant(draft.HeldUntil)

@@ -48,6 +48,10 @@ func IsTimeDoubtful(f collections.ClockFacts, r TimedReading) (bool, error) {
 	return false, nil
 }
 
+// ProvesClock reports whether a reading proves its device's clock: it arrived within an hour of its time. Source:
+// docs/decisions/devices.md, "Doubtful time".
+func ProvesClock(measuredAt, received time.Time) bool { return received.Sub(measuredAt) <= clockSlack }
+
 // IsBehind reports whether a device reported a newer time before. A time that was in the future when it was first sent may be sent again.
 func IsBehind(f collections.ClockFacts, at time.Time) bool {
 	return !f.WasAhead && isBefore(at, f.Newest.Add(-clockSlack), f.Newest)

@@ -107,6 +107,8 @@ type GatewayReport struct {
 	ByGateway            bool
 	HubID, Model         string
 	BatteryLevel, Signal *int64 // percent; dBm
+	// ReceivedAt is when an event with the device's own time arrived; zero for a time from elsewhere.
+	ReceivedAt time.Time
 }
 
 // GatewayReportOf returns the report of an event.
@@ -125,6 +127,9 @@ func RecordSighting(tx core.App, r vitals.Reading, report GatewayReport, now tim
 	seen := collections.DeviceUpdate{
 		DeviceID: r.DeviceID, Kind: string(r.Kind), Model: report.Model, HubID: report.HubID, Signal: report.Signal, BatteryLevel: report.BatteryLevel,
 		ReadAt: r.MeasuredAt, ByGateway: report.ByGateway, FreshAfter: now.Add(-silenceLimit),
+	}
+	if received := report.ReceivedAt; !received.IsZero() && ProvesClock(r.MeasuredAt, received) {
+		seen.ProvenAt = received
 	}
 	if report.BatteryLevel != nil {
 		seen.BatteryState = string(BandOf(float64(*report.BatteryLevel)))

@@ -30,8 +30,8 @@ type AssessInput struct {
 	Heartbeats HeartbeatFlags
 	// Pushes is set, by alert type, for a reading with warnings that are pushed by their trend.
 	Pushes map[string]alerts.PushHistory
-	// IsFirstOfDevice: no earlier reading shows whether the device's clock is right.
-	IsFirstOfDevice bool
+	// IsClockUnproven: no earlier reading shows that the device's clock is right.
+	IsClockUnproven bool
 	// Raised are the alerts that the reading raised while its time was in doubt.
 	Raised []*collections.Alert
 	// Hold is how long the escalation of this reading may wait for another reading, see [Effects.holdEscalation]; 0 for not at all.

@@ -50,7 +50,7 @@ func (e *ReadingStore) CreateFromRecord(tx core.App, record *core.Record, by aud
 	for column, value := range outcome.Observation.columns() { // its review state may have changed
 		record.Set(column, value)
 	}
-	if outcome.CheckDevice, err = recordSighting(tx, o, s.Device, now); err != nil {
+	if outcome.CheckDevice, err = recordSighting(tx, o, s, now); err != nil {
 		return outcome, err
 	}
 	return outcome, b.store(tx)

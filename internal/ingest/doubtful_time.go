@@ -27,8 +27,8 @@ const ReasonDeviceClock = "device_clock"
 // recentWindow is the age up to which only the device's own readings put a time in doubt: most readings arrive at once.
 const recentWindow = 24 * time.Hour
 
-// judgeTime decides whether the time of a device's reading is in doubt, and whether the reading is the first of its device. It queries only
-// for readings that did not arrive at once.
+// judgeTime decides whether the time of a device's reading is in doubt, and whether nothing proves the clock of the device yet. It
+// queries only for readings that did not arrive at once.
 func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now time.Time) (Submission, error) {
 	received, at := s.Arrival.At, s.Reading.MeasuredAt
 	if received.IsZero() || s.TimeInDoubt || s.UsesReceiptTime {
@@ -47,7 +47,7 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 		return s, err
 	}
 	late := e.isOld(at, received)
-	s.isFirstOfDevice = facts.LastReading.IsZero() && !s.Arrival.IsPlaced
+	s.isClockUnproven = !facts.IsProven && !s.Arrival.IsPlaced
 	s.TimeInDoubt, err = devices.IsTimeDoubtful(facts, devices.TimedReading{
 		MeasuredAt: at, IsLate: late, IsPlaced: s.Arrival.IsPlaced || s.Addition, IsUnnamed: s.Arrival.IsUnnamed,
 		IsDangerous: func() (bool, error) { return isDangerous(tx, m, s, now) },

@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// escalates reports whether an alert needs immediate attention. A late one is announced and opens no escalation, unless nothing shows that its
-// device's clock is right.
+// escalates reports whether an alert needs immediate attention. A late one is announced and opens no escalation, unless nothing proves its
+// device's clock.
 func escalates(alert alerts.Draft) bool {
 	return alert.Finding.Level == alerts.Critical && (!alert.Late || alert.EscalatesLate)
 }

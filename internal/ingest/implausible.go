@@ -47,8 +47,10 @@ type doubtfulReading struct {
 	origin    vitals.Origin
 	doubt     doubt
 	snapshot  triage.PatientSnapshot
-	isSuspect bool      // it may be another person's
-	reported  time.Time // the device's time, if it is in doubt
+	isSuspect bool // it may be another person's
+	// isClockUnproven: no earlier reading shows that the device's clock is right.
+	isClockUnproven bool
+	reported        time.Time // the device's time, if it is in doubt
 }
 
 // newDoubtfulReading returns the measurement of a quarantined event. One with a time in the future or in doubt has the time of its first
@@ -69,8 +71,10 @@ func (e *Pipeline) newDoubtfulReading(
 	if err != nil {
 		return c, err
 	}
+	isPlaced := now.Sub(received) > time.Minute
+	c.isClockUnproven = !facts.IsProven && !isPlaced
 	doubtful, err := devices.IsTimeDoubtful(facts, devices.TimedReading{
-		MeasuredAt: c.Reading.MeasuredAt, IsLate: e.Readings.isOld(c.Reading.MeasuredAt, received), IsPlaced: now.Sub(received) > time.Minute,
+		MeasuredAt: c.Reading.MeasuredAt, IsLate: e.Readings.isOld(c.Reading.MeasuredAt, received), IsPlaced: isPlaced,
 		IsUnnamed: event.PatientID == "", IsDangerous: func() (bool, error) { return true, nil },
 	})
 	if doubtful {
@@ -213,7 +217,8 @@ func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: late, TimeInDoubt: c.doubt == doubtfulTime,
 	}}
 	if n.draft.Late {
-		n.stat, n.draft.Superseded = false, superseded
+		n.draft.Superseded, n.draft.EscalatesLate = superseded, c.isClockUnproven && !superseded
+		n.stat = n.stat && n.draft.EscalatesLate
 	}
 	return n
 }

@@ -85,7 +85,7 @@ func (s AssessInput) setLateness(raised *alerts.Draft, sequence []alerts.Evaluat
 	if raised.Late = rules.isLate(raised.MeasuredAt, now); raised.Late {
 		raised.Finding.AddMeasuredAt(raised.MeasuredAt)
 		raised.Superseded = slices.Contains(s.Surrounding.Superseded, raised.Finding.Type)
-		raised.EscalatesLate = s.IsFirstOfDevice && !raised.Superseded
+		raised.EscalatesLate = s.IsClockUnproven && !raised.Superseded
 		return
 	}
 	if sequence != nil {

@@ -65,7 +65,7 @@ func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache,
 		}
 		return outcome, err
 	}
-	check, err := recordSighting(tx, o, s.Device, now)
+	check, err := recordSighting(tx, o, s, now)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -86,9 +86,13 @@ func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache,
 
 // recordSighting updates the device registry from a reading. A device id typed by a portal user is kept in the observation but not
 // registered: it is no sign that the device works. Source: docs/decisions/observations.md, "Patient and device checks".
-func recordSighting(tx core.App, o Observation, report devices.GatewayReport, now time.Time) (check bool, err error) {
+func recordSighting(tx core.App, o Observation, s Submission, now time.Time) (check bool, err error) {
 	if o.Source == vitals.SourcePortal {
 		return false, nil
+	}
+	report := s.Device
+	if !s.UsesReceiptTime {
+		report.ReceivedAt = s.Arrival.At
 	}
 	return devices.RecordSighting(tx, o.Reading, report, now)
 }
@@ -108,7 +112,7 @@ func (e *ReadingStore) evaluateAndApply(
 	}
 	input := AssessInput{
 		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, e.rules.PracticeZone),
-		DeviceAssigned: patient.deviceAssigned, IsFirstOfDevice: s.isFirstOfDevice,
+		DeviceAssigned: patient.deviceAssigned, IsClockUnproven: s.isClockUnproven,
 	}
 	if input.Raised, err = raisedInDoubt(tx, o); err != nil {
 		return Outcome{}, err

@@ -100,7 +100,7 @@ func (c comparedAlert) corrections(rules Rules, now time.Time) []correction {
 		return list
 	}
 	draft := alertDraft(c.reading, c.finding, false)
-	draft.Late, draft.Snoozed = c.alert.Late(), c.alert.Snoozed()
+	draft.Late, draft.EscalatesLate, draft.Snoozed = c.alert.Late(), c.alert.EscalatesLate(), c.alert.Snoozed()
 	if rules.isLate(draft.MeasuredAt, now) {
 		draft.Finding.AddMeasuredAt(draft.MeasuredAt)
 	}

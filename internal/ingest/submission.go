@@ -50,8 +50,8 @@ type Submission struct {
 	ReceivedAt time.Time
 	// key is the reading key, computed outside the writer; "" if not computed.
 	key string
-	// isFirstOfDevice: no earlier reading shows whether the device's clock is right.
-	isFirstOfDevice bool
+	// isClockUnproven: no earlier reading shows that the device's clock is right.
+	isClockUnproven bool
 	// joinTx is work to run in the transaction instead of a reading.
 	joinTx func(tx core.App) error
 }

@@ -138,7 +138,7 @@ func notifyAfterSnooze(tx core.App, snooze *collections.Snooze, end, now time.Ti
 	if err != nil {
 		return false, err
 	}
-	if critical && open > 0 && !alert.Late() {
+	if critical && open > 0 && (!alert.Late() || alert.EscalatesLate()) {
 		trigger := snapshot.StatTrigger(alert.Id, phi.Text(alert.DisplayMessage()))
 		trigger.Renotify = true
 		if _, _, err := escalations.JoinOrOpen(tx, trigger, now); err != nil {

@@ -1,0 +1,125 @@
+package routes_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/authz"
+)
+
+// A clock that is always behind by the same time never goes back, so its readings look like a backlog: each critical one that is the
+// patient's newest opens or joins the stat escalation, until a reading has arrived within an hour of its time.
+func TestStoryClockAlwaysBehind(t *testing.T) {
+	for name, behind := range map[string]time.Duration{"two days": 48 * time.Hour, "three months": 92 * 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			c.enroll(object{"gateway_patient_id": "gw-1"})
+			c.now = c.now.AddDate(0, 6, 0)
+			for range 4 {
+				c.postEvent(t, oximeterEvent("OX-1", "gw-1", 96, 76, c.now.Add(-behind))).want(200)
+				c.now = c.now.Add(10 * time.Hour)
+			}
+			wantSame(t, "escalations", c.statEscalations(t), nil)
+			c.postEvent(t, oximeterEvent("OX-1", "gw-1", 79, 132, c.now.Add(-behind))).want(200)
+			if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) {
+				t.Errorf("escalations %q", stats)
+			}
+		})
+	}
+}
+
+// A reading that arrived within an hour of its time proves a clock: from then on late readings are a backlog. One that goes back takes the
+// proof away, also once its time has passed the newest one.
+func TestStoryClockProven(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.t = t
+	c.enroll(object{"gateway_patient_id": "gw-1"})
+	c.now = c.now.AddDate(0, 6, 0)
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 124, c.now.Add(-50*time.Minute))).want(200)
+	c.now = c.now.AddDate(0, 0, 9)
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 206, c.now.AddDate(0, 0, -3))).want(200)
+	wantSame(t, "of a backlog", c.statEscalations(t), nil)
+	c.now = c.now.Add(time.Hour)
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 124, c.now)).want(200)
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 124, c.now.AddDate(0, 0, -2))).want(200) // goes back by two days
+	c.now = c.now.AddDate(0, 0, 5)
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 207, c.now.AddDate(0, 0, -2))).want(200) // later than any
+	if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) {
+		t.Errorf("of a clock that went back: %q", stats)
+	}
+}
+
+// The first readings of a device, several in one delivery and all late: they prove nothing about each other.
+func TestStoryFirstDeliveryIsLate(t *testing.T) {
+	for name, test := range map[string]struct {
+		systolic []int
+		stats    int
+	}{
+		"all critical":      {[]int{206, 208, 211}, 1},
+		"the last critical": {[]int{122, 124, 211}, 1},
+		"the last in range": {[]int{206, 208, 124}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			c.enroll(object{"gateway_patient_id": "GW-1"})
+			c.now = c.now.AddDate(0, 1, 0)
+			var events []string
+			for i, systolic := range test.systolic {
+				events = append(events, pressure("T-1", "GW-1", c.now.AddDate(0, 0, -3).Add(time.Duration(i)*4*time.Minute), systolic))
+			}
+			c.sendVendor(t, "tenovi", "["+strings.Join(events, ",")+"]").want(200)
+			if stats := c.statEscalations(t); len(stats) != test.stats {
+				t.Errorf("escalations %q", stats)
+			}
+		})
+	}
+}
+
+// Values out of any range from such a clock escalate too.
+func TestStoryImplausibleFromUnprovenClock(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.t = t
+	c.enroll(object{"gateway_patient_id": "gw-1"})
+	c.now = c.now.AddDate(0, 1, 0)
+	for _, spo2 := range []int{96, 41} {
+		c.postEvent(t, oximeterEvent("OX-1", "gw-1", spo2, 76, c.now.AddDate(0, 0, -3)))
+		c.now = c.now.Add(5 * time.Hour)
+	}
+	if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) {
+		t.Errorf("escalations %q", stats)
+	}
+}
+
+// A late critical value that escalates is suppressed by a snooze of critical alerts like any other, and escalates when the snooze ends.
+func TestStoryUnprovenClockAtTheEndOfASnooze(t *testing.T) {
+	for proven, want := range map[bool]int{false: 1, true: 0} {
+		t.Run(fmt.Sprint("proven ", proven), func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+			c.now = c.now.AddDate(0, 1, 0)
+			if proven {
+				c.postEvent(t, cuffEvent("BP-1", "gw-1", 124, c.now)).want(200)
+				c.now = c.now.AddDate(0, 0, 9)
+			}
+			c.request(authz.Nurse, "POST", "/patients/"+patient+"/snoozes/", object{
+				"type": "blood_pressure", "reason": "Known.", "include_critical": true, "ends_at": c.now.Add(3 * time.Hour).Format(time.RFC3339),
+			}).want(201)
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 206, c.now.AddDate(0, 0, -3))).want(200)
+			wantSame(t, "while snoozed", c.statEscalations(t), nil)
+			c.now = c.now.Add(time.Hour)
+			c.request(authz.Nurse, "POST", "/patients/"+patient+"/snoozes/1/end/", object{}).want(200)
+			if stats := c.statEscalations(t); len(stats) != want {
+				t.Errorf("escalations %q", stats)
+			}
+			if alert := c.alertsOf(patient, "blood_pressure")[0]; alert["late"] != true || alert["status"] != "active" || (alert["escalation_id"] != nil) != (want == 1) {
+				t.Errorf("alert %v", alert)
+			}
+		})
+	}
+}
