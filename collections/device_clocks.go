@@ -87,10 +87,10 @@ func ExtendNewestTime(tx core.App, deviceID string, at time.Time) error {
 }
 
 // ClockAlertSince returns the last alert of a type about doubtful times of a device and patient raised since a time; nil for none. Alerts
-// about a future clock name a quarantined event and are excluded.
+// about a future clock, which name a quarantined event, and retracted ones are excluded.
 func ClockAlertSince(app core.App, deviceID, patientID, alertType string, since time.Time) (*Alert, error) {
 	found, err := listOf[Alert](app, Alerts, dbx.NewExp(`device_id = {:device} AND device_id != '' AND patient = {:patient} AND type = {:type}
-		AND quarantine_id = '' AND created_at >= {:since}`, dbx.Params{
+		AND quarantine_id = '' AND created_at >= {:since} AND resolution_reason != 'withdrawn'`, dbx.Params{
 		"device": deviceID, "patient": patientID, "type": alertType, "since": Instant(since),
 	}), "id DESC")
 	if err != nil || len(found) == 0 {
@@ -108,6 +108,13 @@ func ResolveAnsweredClockAlerts(tx core.App, q ClockQuestion, status, by string,
 		AND status IN ('active', 'acknowledged') AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.status = 'suspect' AND o.patient = {:patient}
 			AND o.device_id = {:device} AND o.suspect_reason = {:reason})`,
 		dbx.Params{"device": q.DeviceID, "patient": q.PatientID, "type": q.AlertType, "reason": q.Reason}, status, by, now)
+}
+
+// LatestWaitingReading returns the id of the reading that was stored last of those that wait for an answer to a question; "" for none.
+func LatestWaitingReading(app core.App, q ClockQuestion) (string, error) {
+	return queryValue[string](app, "find a reading with a doubtful time", `SELECT COALESCE((SELECT id FROM observations WHERE status = 'suspect' AND patient = {:patient}
+		AND device_id = {:device} AND device_id != '' AND suspect_reason = {:reason} ORDER BY created_at DESC, id DESC LIMIT 1), '')`,
+		dbx.Params{"patient": q.PatientID, "device": q.DeviceID, "reason": q.Reason})
 }
 
 // EndTimeDoubt dates the alerts of a reading by its confirmed time.

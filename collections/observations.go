@@ -268,6 +268,16 @@ func ObservationsAfter[Kind ~string](app core.App, patientID string, kinds []Kin
 	return found, wrap(err, "read later observations")
 }
 
+// SuspectsStoredAfter returns a patient's readings of some kinds that are suspect for a reason and were stored after a time, in that order.
+func SuspectsStoredAfter[Kind ~string](app core.App, patientID string, kinds []Kind, reason string, after time.Time) (found []*core.Record, err error) {
+	where := Conditions{
+		dbx.HashExp{"patient": patientID, "status": StatusSuspect, "suspect_reason": reason}, AnyOf("observation_type", kinds),
+		dbx.NewExp("created_at > {:after}", dbx.Params{"after": Instant(after)}),
+	}
+	err = app.RecordQuery(Observations).AndWhere(AllOf(where)).OrderBy("created_at", "id").All(&found)
+	return found, wrap(err, "read suspect observations")
+}
+
 // ObservationsBetween returns a patient's trusted readings of a kind measured in a time span, both ends included, by time of measurement.
 func ObservationsBetween[Kind ~string](app core.App, patientID string, kind Kind, from, to time.Time) (found []*core.Record, err error) {
 	where := Conditions{

@@ -201,7 +201,7 @@ func TestStoryEarlyWarningRetraction(t *testing.T) {
 	}
 }
 
-// Scale 2 applies with the COPD template; under 16 and in pregnancy there is no score, and bounds of the patient's own excuse a single value.
+// Scale 2 applies with the COPD template; under 16 and in pregnancy there is no score. Only a critical alert of the same parameter excuses a single value.
 func TestStoryEarlyWarningWhom(t *testing.T) {
 	low := []vitalSign{{"pulse_oximetry", `"spo2":89`, time.Minute}}
 	for _, test := range []struct {
@@ -237,11 +237,11 @@ func TestStoryEarlyWarningWhom(t *testing.T) {
 	patient := c.enroll(nil)
 	c.request(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "Fibrosis.", "pulse_oximetry": object{"critical_low": 82, "low": 86}}).want(200)
 	c.measureAll(patient, low...)
-	c.wantEarlyWarnings("in range by own bounds", patient)
+	c.wantEarlyWarnings("in range by own bounds", patient, "3/5 warning active")
 	c.request(authz.Provider, "PUT", "/patients/"+patient+"/vital-config/", object{"reason": "Unreliable.", "pulse_oximetry": nil}).want(200)
 	c.now = c.now.Add(time.Minute)
 	c.measureAll(patient, septic...)
-	c.wantEarlyWarnings("without oximetry", patient, "5/5 warning active")
+	c.wantEarlyWarnings("without oximetry", patient, "3/5 warning auto_resolved", "5/5 warning active")
 }
 
 // What the patient types counts, and does not end what a device began.

@@ -40,7 +40,7 @@ func TestStoryLateImplausibleAndNewerReading(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
 			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
-			c.worked(patient)
+			c.worked(patient, "OX-1", "BP-1")
 			want.body["patient_id"], want.body["measured_at"] = patient, c.now.Format(time.RFC3339)
 			if want.newer == "portal" {
 				c.requestAs(vigiltest.User(t, c.app, authz.Patient, vigiltest.PortalOf(patient)), "POST", "/ingestion/pulse-oximetry/", want.body).want(201)

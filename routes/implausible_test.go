@@ -322,7 +322,7 @@ func TestStoryBrokenCuff(t *testing.T) {
 func TestStoryImplausibleLate(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
-	c.worked(patient)
+	c.worked(patient, "BP-1")
 	late := func(days int) string {
 		return measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.AddDate(0, 0, -days), `"systolic":55,"diastolic":34`)
 	}

@@ -55,7 +55,7 @@ func (a *api) deleteTemplate(c *web.Call, number int64) error {
 }
 
 func (a *api) applyTemplate(c *web.Call, patient *collections.Patient) error {
-	return change(c, patient.Id, fromBody(templates.ApplyBody.Read), templates.Apply, web.RespondWith(c.OK, thresholdsFor(c)))
+	return change(c, patient.Id, fromBody(templates.ApplyBody.Read), withAlerts(a.ReadingStore, templates.Apply), web.RespondWith(c.OK, thresholdsFor(c)))
 }
 
 func (a *api) declineTemplate(c *web.Call, patient *collections.Patient) error {

@@ -5,11 +5,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -109,7 +112,26 @@ func (a *api) updateDefaultThresholds(c *web.Call) error {
 }
 
 func (a *api) setThresholds(c *web.Call, patientID string) error {
-	return change(c, patientID, fromBody(alerts.ChangeBody.Read), triage.SetThresholds, web.RespondWith(c.OK, thresholdsFor(c)))
+	set := withAlerts(a.ReadingStore, triage.SetThresholds)
+	if patientID == "" {
+		set = triage.SetThresholds
+	}
+	return change(c, patientID, fromBody(alerts.ChangeBody.Read), set, web.RespondWith(c.OK, thresholdsFor(c)))
+}
+
+// withAlerts adds to a change of a patient's bounds, in its transaction, the alerts about values that the new bounds make critical.
+func withAlerts[T any](
+	readings *ingest.ReadingStore, set func(core.App, string, T, audit.Actor, time.Time) (alerts.Configuration, error),
+) func(core.App, string, T, audit.Actor, time.Time) (alerts.Configuration, error) {
+	return func(app core.App, patientID string, wanted T, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
+		err = app.RunInTransaction(func(tx core.App) error {
+			if c, err = set(tx, patientID, wanted, by, now); err != nil {
+				return err
+			}
+			return readings.AlertByNewBounds(tx, patientID, by, now)
+		})
+		return c, err
+	}
 }
 
 // thresholdChangeView is an entry of the threshold change log; patient_id is null for the practice's defaults.

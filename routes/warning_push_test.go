@@ -183,3 +183,56 @@ func TestStoryTrendAndSnooze(t *testing.T) {
 		t.Errorf("ended: %v, %v", alert["push_rule"], alert["pushed"])
 	}
 }
+
+// A weight over its target is pushed once until it is below again, and when it has risen by the bound above the last one pushed.
+func TestStoryOverTargetIsPushedOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		first  bool // the run begins with a gain in a day
+		kg     []float64
+		pushes []int
+	}{
+		"slowly":             {false, []float64{82, 82.2, 83, 83.4, 83.1, 82.1}, []int{0, 0, 1, 0, 0, 0}},
+		"below and again":    {false, []float64{83, 82.9, 82.2, 82.1, 82.8, 83}, []int{1, 0, 0, 0, 1, 0}},
+		"worse by the bound": {false, []float64{82.6, 83.4, 84, 84.9, 85, 85.2}, []int{1, 0, 0, 0, 0, 1}},
+		"by a gain at first": {true, []float64{81, 83.2, 83, 82.8, 82.2}, []int{0, 1, 0, 0, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newNightShift(t, 0, alerts.PushTrend)
+			bounds := object{"target_kg": 80, "over_target_kg": 2.5, "daily_change_kg": nil, "change_threshold_kg": 40, "critical_change_kg": nil, "slow_gain_kg": nil}
+			if test.first {
+				bounds["daily_change_kg"] = 2
+			}
+			w.request(authz.Provider, "PUT", "/patients/"+w.patient+"/vital-config/", object{"reason": "dry weight", "weight": bounds}).want(200)
+			for i, kg := range test.kg {
+				w.now = w.now.Add(oneDay)
+				w.request(authz.Nurse, "POST", "/ingestion/weight/", object{"patient_id": w.patient, "weight_kg": kg, "measured_at": w.now.UTC().Format(time.RFC3339Nano)}).want(201)
+				if got := w.pushed(w.people[authz.Nurse], notifications.Alerts); got != test.pushes[i] {
+					t.Errorf("weighing %d of %v kg: %d pushes, want %d (%v)", i+1, kg, got, test.pushes[i], w.newest()["push_reason"])
+				}
+			}
+		})
+	}
+}
+
+// The average of repeated readings may be in range: the warning about it says so.
+func TestStoryAverageInRangeIsNotPushed(t *testing.T) {
+	w := newNightShift(t, 10*time.Minute, alerts.PushTrend)
+	w.cuff(190, 100, 0)
+	for range 2 {
+		w.advance(2 * time.Minute)
+		w.cuff(122, 78, 0)
+	}
+	w.advance(15 * time.Minute)
+	found := false
+	for _, a := range w.alertsOf() {
+		if a["level"] == "warning" {
+			found = true
+			if a["push_reason"] != "Not pushed: the values are in range." {
+				t.Errorf("reason %q", a["push_reason"])
+			}
+		}
+	}
+	if !found {
+		t.Errorf("alerts %v", w.alertsOf())
+	}
+}

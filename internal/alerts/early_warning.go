@@ -51,8 +51,6 @@ type EarlyWarningRules struct {
 	// Scale2: the template for chronic hypercapnia is in force.
 	Scale2  bool
 	InForce Thresholds
-	// Own are the patient's own bounds. A single extreme value within them is expected.
-	Own Bounds
 }
 
 // ScoredValue is a measured value of a parameter that is scored.
@@ -91,10 +89,10 @@ func (r EarlyWarningRules) points(p *vitals.Parameter, value float64) (points in
 	return points
 }
 
-// alone reports whether a single extreme value calls for a clinician: it raised no critical alert, and no bounds of the patient's own allow it.
+// alone reports whether a single extreme value calls for a clinician: it raised no critical alert.
 func (r EarlyWarningRules) alone(v ScoredValue) bool {
 	level, _, _ := breach(v.Of, v.Value, "", r.InForce.Of(v.Of))
-	return level == Warning || level == "" && !r.Own.IsConfigured(v.Of.Group)
+	return level != Critical
 }
 
 // assess scores values, one per parameter.
@@ -219,6 +217,41 @@ func (r EarlyWarningRules) CallsFor(level Level, history []ScoredValue, at time.
 	}
 	found := r.assess(latest.within(r, at.Add(-earlyWarningWindow))).Level
 	return found == level || found == Critical
+}
+
+// ScoredParts returns the parameters that scored in the reported values of an early warning.
+func ScoredParts(reported phi.Text) (parts []*vitals.Parameter) {
+	var stored struct {
+		Points map[string]int `json:"points"`
+	}
+	if json.Unmarshal([]byte(reported.Reveal()), &stored) != nil {
+		return nil // damaged: nothing ends it
+	}
+	for _, p := range EarlyWarningParameters {
+		if stored.Points[p.Column] > 0 {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// HasEnded reports whether a run that began before the history is over: all its parts were measured again within an hour, at least as reliably,
+// and need no clinician.
+func (r EarlyWarningRules) HasEnded(parts []*vitals.Parameter, typed bool, history []ScoredValue) bool {
+	latest, run := newestValues{}, EarlyWarningRun{parts: map[*vitals.Parameter]bool{}}
+	for _, v := range history {
+		latest.add(v)
+	}
+	for _, p := range parts {
+		if run.parts[p] = typed; latest[p] == nil {
+			return false
+		}
+	}
+	if len(parts) == 0 || len(history) == 0 {
+		return false
+	}
+	from := history[len(history)-1].At.Add(-earlyWarningWindow)
+	return latest.isFresh(run, from) && r.assess(latest.within(r, from)).Level == ""
 }
 
 func (run *EarlyWarningRun) extend(w EarlyWarning) {

@@ -90,12 +90,14 @@ type Pushed struct {
 }
 
 // HasPushTrend reports whether warnings of a type are judged by the trend of their parameters: those that bounds raise.
-func HasPushTrend(alertType string) bool { return len(PushParameters(alertType)) > 0 }
+func HasPushTrend(alertType string) bool {
+	return slices.ContainsFunc(PushParameters(alertType), func(p *vitals.Parameter) bool { return p.Change == nil })
+}
 
-// PushParameters returns the parameters with bounds that raise alerts of a type.
+// PushParameters returns the parameters that raise alerts of a type.
 func PushParameters(alertType string) (list []*vitals.Parameter) {
 	for _, p := range vitals.Watched {
-		if p.Group == alertType && p.Change == nil {
+		if p.Group == alertType {
 			list = append(list, p)
 		}
 	}
@@ -118,6 +120,8 @@ func (c WarningPush) DecidePush(d Draft, r vitals.Reading, t Thresholds, history
 		return PushDecision{Rule: PushedCritical}
 	case c != PushTrend:
 		return PushDecision{Rule: PushedEach}
+	case isOverTarget(d.Finding.Parameter):
+		return history.decideTarget(d, r, t)
 	case !HasPushTrend(d.Finding.Type):
 		return PushDecision{PushedKind, "Pushed: alerts of this kind always are."}
 	case d.WorseThanNotified:
@@ -130,7 +134,7 @@ func (c WarningPush) DecidePush(d Draft, r vitals.Reading, t Thresholds, history
 
 // NeedsPushHistory reports whether the decision about the alert depends on the patient's earlier readings.
 func (d Draft) NeedsPushHistory() bool {
-	return d.Finding.Level == Warning && HasPushTrend(d.Finding.Type)
+	return d.Finding.Level == Warning && (HasPushTrend(d.Finding.Type) || isOverTarget(d.Finding.Parameter))
 }
 
 // decide judges each parameter that is out of range; the first that is to be pushed decides.
@@ -151,6 +155,9 @@ func (h PushHistory) decide(r vitals.Reading, t Thresholds) PushDecision {
 			return PushDecision{judged.Rule, "Pushed: " + p.Label + " " + judged.Reason + "."}
 		}
 		reasons = append(reasons, p.Label+" "+judged.Reason)
+	}
+	if len(reasons) == 0 { // an average
+		reasons = []string{"the values are in range"}
 	}
 	return PushDecision{ListedByTrend, "Not pushed: " + strings.Join(reasons, "; ") + "."}
 }

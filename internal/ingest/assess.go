@@ -163,7 +163,7 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 	}
 	for _, alert := range e.Alerts {
 		if !alert.Superseded {
-			snapshot.Recent = append(snapshot.Recent, triage.RecentAlert{Level: alert.Finding.Level, CreatedAt: now})
+			snapshot.Recent = append(snapshot.Recent, triage.RecentAlert{Type: alert.Finding.Type, Level: alert.Finding.Level, CreatedAt: now})
 		}
 		if !alert.Closed() {
 			raised := alerts.Open{

@@ -112,6 +112,11 @@ func (e *ReadingStore) evaluateDoubtful(
 		return outcome, err
 	}
 	patient.snapshot = nil
+	after := effects.SnapshotAfter
+	after.Latest = after.Latest.With(values, o.Origin)
+	if err := e.updateEarlyWarning(tx, b, confirmedReading{o, patient, s.By}, after, now); err != nil {
+		return outcome, err
+	}
 	if o.Reading.DeviceID == "" {
 		return outcome, nil
 	}
@@ -234,9 +239,7 @@ func endClockQuestion(tx core.App, b *writeBatch, o Observation, by audit.Actor,
 	if o.SuspectReason != ReasonDeviceClock {
 		return nil
 	}
-	ended, err := collections.ResolveAnsweredClockAlerts(tx, collections.ClockQuestion{
-		DeviceID: o.Reading.DeviceID, PatientID: o.PatientID, AlertType: alerts.TypeDeviceClock, Reason: ReasonDeviceClock,
-	}, string(alerts.StatusResolved), alerts.AuthorOf(by), now)
+	ended, err := collections.ResolveAnsweredClockAlerts(tx, clockQuestionOf(o), string(alerts.StatusResolved), alerts.AuthorOf(by), now)
 	if err != nil {
 		return err
 	}

@@ -57,9 +57,12 @@ func (e *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r confirme
 	return err
 }
 
-// mayCallForHelp reports whether an early warning is open, or the latest values, of any origin or verified, may be one.
+// mayCallForHelp reports whether an early warning is open, values of a doubtful time may wait, or the latest values, of any origin or verified,
+// may be one.
 func mayCallForHelp(p triage.PatientSnapshot, now time.Time) bool {
-	if slices.ContainsFunc(p.Open, func(a alerts.Open) bool { return a.Type == alerts.TypeEarlyWarning }) {
+	if slices.ContainsFunc(p.Open, func(a alerts.Open) bool {
+		return a.Type == alerts.TypeEarlyWarning || a.Type == alerts.TypeDeviceClock || a.TimeInDoubt
+	}) {
 		return true
 	}
 	for _, raised := range []vitals.Origin{vitals.OriginPatient, vitals.OriginDevice} {
@@ -81,7 +84,7 @@ func mayCallForHelp(p triage.PatientSnapshot, now time.Time) bool {
 func (e *ReadingStore) correctEarlyWarnings(
 	tx core.App, b *writeBatch, patientID string, row patientRow, by audit.Actor, now time.Time,
 ) (changed bool, err error) {
-	rules, history, isScored, err := e.loadScoredValues(tx, patientID, row, now)
+	rules, history, isScored, err := e.loadScoredValues(tx, patientID, row, now.Add(-earlyWarningHistory), now)
 	if err != nil || !isScored {
 		return false, err
 	}
@@ -102,10 +105,37 @@ func (e *ReadingStore) correctEarlyWarnings(
 			}
 		}
 	}
+	if err := w.endOlder(rules, history, lasts); err != nil {
+		return false, err
+	}
 	if lasts && run.Worst.Level != "" {
 		err = w.raise(run.Worst, covering)
 	}
 	return w.changed, err
+}
+
+// endOlder ends the active alerts of runs that began before the history: those that are over, and those that a new run follows.
+func (w *earlyWarningWriter) endOlder(rules alerts.EarlyWarningRules, history []alerts.ScoredValue, lasts bool) error {
+	open, err := collections.OpenAlertsOf(w.tx, w.patientID, alerts.TypeEarlyWarning)
+	if err != nil {
+		return err
+	}
+	for _, alert := range open {
+		isOlder := alert.MeasuredAt().Before(w.now.Add(-earlyWarningHistory)) && alerts.Status(alert.Status()) == alerts.StatusActive
+		if !isOlder {
+			continue
+		}
+		reason := ""
+		if lasts {
+			reason = alerts.ReasonSuperseded
+		} else if !rules.HasEnded(alerts.ScoredParts(alert.ReportedValues()), alert.Origin() == string(vitals.OriginPatient), history) {
+			continue
+		}
+		if err := w.end(alert, reason); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // earlyWarningWriter writes the early warnings of one patient.
@@ -223,9 +253,9 @@ func (w *earlyWarningWriter) store(worst alerts.EarlyWarning, isWorse bool) erro
 	return a.storeAlerts()
 }
 
-// loadScoredValues reads a patient's scored values of the last day, in order of measurement, and the rules for them; isScored is false for
-// patients that the score is not for.
-func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patientRow, now time.Time) (
+// loadScoredValues reads a patient's scored values since a time, in order of measurement, and the rules for them; isScored is false for
+// patients that the score is not for. A value of a doubtful time is dated by receipt.
+func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patientRow, since, now time.Time) (
 	rules alerts.EarlyWarningRules, history []alerts.ScoredValue, isScored bool, err error,
 ) {
 	codes, own, err := collections.ScoringFacts(tx, patientID)
@@ -239,25 +269,29 @@ func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patie
 	if e.isYoung(patientID, row, now) || isPregnant(codes, applied) {
 		return rules, nil, false, nil
 	}
-	if rules.Own, err = alerts.ParseBounds(own.Bounds); err != nil {
-		return rules, nil, false, err
-	}
 	snapshot, err := triage.ReadSnapshot(tx, patientID, nil, now)
 	if err != nil {
 		return rules, nil, false, err
 	}
 	rules.InForce, rules.Scale2 = snapshot.Thresholds, inForce(applied, templateOfCOPD)
-	records, err := collections.ObservationsAfter(tx, patientID, scoredKinds, now.Add(-earlyWarningHistory))
-	for _, record := range records {
+	records, err := collections.ObservationsAfter(tx, patientID, scoredKinds, since)
+	if err != nil {
+		return rules, nil, false, err
+	}
+	doubtful, err := collections.SuspectsStoredAfter(tx, patientID, scoredKinds, ReasonDeviceClock, since)
+	for i, record := range slices.Concat(records, doubtful) {
 		o := ObservationFromRecord(record)
+		at := o.Reading.MeasuredAt
+		if i >= len(records) {
+			at = o.CreatedAt
+		}
 		for _, p := range alerts.EarlyWarningParameters {
 			if value := o.Reading.Value(p); value != nil && rules.IsScored(p) {
-				history = append(history, alerts.ScoredValue{
-					Of: p, Value: *value, At: o.Reading.MeasuredAt, Typed: o.Origin == vitals.OriginPatient, ObservationID: o.ID,
-				})
+				history = append(history, alerts.ScoredValue{Of: p, Value: *value, At: at, Typed: o.Origin == vitals.OriginPatient, ObservationID: o.ID})
 			}
 		}
 	}
+	slices.SortStableFunc(history, func(a, b alerts.ScoredValue) int { return a.At.Compare(b.At) })
 	return rules, history, true, err
 }
 
@@ -292,28 +326,33 @@ func (w *retraction) recheckEarlyWarnings() error {
 	if there, err := triage.IsMonitored(w.tx, w.observation.PatientID); err != nil || !there {
 		return err
 	}
-	// The values of the hour before an alert must be among those that are loaded.
-	since := w.now.Add(time.Hour - earlyWarningHistory)
+	since := w.now.Add(-earlyWarningHistory)
 	raised, err := collections.AlertsMeasuredSince(w.tx, w.observation.PatientID, alerts.TypeEarlyWarning, since)
 	if err != nil {
 		return err
 	}
+	open, err := collections.OpenAlertsOf(w.tx, w.observation.PatientID, alerts.TypeEarlyWarning)
+	if err != nil {
+		return err
+	}
 	ownRetracted := slices.ContainsFunc(w.retracted, func(a *collections.Alert) bool { return a.Type() == alerts.TypeEarlyWarning })
-	if len(raised) == 0 && !ownRetracted {
+	if len(raised) == 0 && len(open) == 0 && !ownRetracted {
 		return nil
+	}
+	if len(open) > 0 && open[0].MeasuredAt().Before(since.Add(time.Hour)) { // the values of the hour before each must be loaded
+		since = open[0].MeasuredAt().Add(-2 * time.Hour)
 	}
 	row, err := loadPatientRow(w.tx, w.observation.PatientID)
 	if err != nil {
 		return err
 	}
-	rules, history, isScored, err := w.readings.loadScoredValues(w.tx, w.observation.PatientID, row, w.now)
+	rules, history, isScored, err := w.readings.loadScoredValues(w.tx, w.observation.PatientID, row, since, w.now)
 	if err != nil || !isScored {
 		return err
 	}
 	var unsupported []*collections.Alert
-	for _, alert := range raised {
-		if open := alerts.Status(alert.Status()); open != alerts.StatusActive && open != alerts.StatusAcknowledged ||
-			rules.CallsFor(alerts.Level(alert.Level()), history, alert.MeasuredAt()) {
+	for _, alert := range open {
+		if rules.CallsFor(alerts.Level(alert.Level()), history, alert.MeasuredAt()) {
 			continue
 		}
 		if err := retractionOf(alert).apply(w.tx, w.readings, w.by, w.now); err != nil {

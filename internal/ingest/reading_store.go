@@ -107,6 +107,9 @@ func (e *ReadingStore) evaluateAndApply(
 	}
 	if o.Reading.Kind.Definition().SuspectParameter != nil {
 		if outcome, decided, err := e.resolveSuspicion(tx, b, o, snapshot, patient, s.By, now); decided || err != nil {
+			if err == nil {
+				err = closeCorrected(tx, b, o, s, now)
+			}
 			return outcome, err
 		}
 	}

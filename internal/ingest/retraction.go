@@ -26,7 +26,7 @@ func (e *ReadingStore) Retract(app core.App, id string, reason phi.Text, by audi
 		}
 		w := &retraction{readings: e, tx: tx, observation: o, reason: reason, by: by, now: now}
 		for _, step := range []func() error{
-			w.mark, w.correctAlerts, w.recheckIrregularHeartbeats, w.recheckEarlyWarnings, w.recheckSlowChanges, w.recallDelivery, w.recountDay,
+			w.mark, w.correctAlerts, w.updateClockQuestion, w.recheckIrregularHeartbeats, w.recheckEarlyWarnings, w.recheckSlowChanges, w.recallDelivery, w.recountDay,
 			w.moveDailyTotal, w.promptRestOfRun, w.rerank,
 		} {
 			if err := step(); err != nil {
@@ -49,6 +49,8 @@ type retraction struct {
 	now         time.Time
 	// retracted are the alerts of the reading, and those of others that were compared with it.
 	retracted []*collections.Alert
+	// hadClockQuestion: an open question about the device's clock was about the reading.
+	hadClockQuestion bool
 }
 
 // mark stores the new status and increments the version of the FHIR form.
@@ -194,9 +196,13 @@ func (w *retraction) loadHistory() (h alertHistory, err error) {
 		return h, err
 	}
 	h.own = append(raised[w.observation.ID], questions...)
+	w.hadClockQuestion = slices.ContainsFunc(h.own, func(a *collections.Alert) bool {
+		_, err := alerts.Next(alerts.Status(a.Status()), alerts.Resolve)
+		return err == nil && isAboutDoubtfulTime(a)
+	})
 	groups := groupsPresent(w.observation.Reading)
-	if len(groups) == 0 {
-		return h, nil
+	if there, err := triage.IsMonitored(w.tx, w.observation.PatientID); err != nil || !there || len(groups) == 0 {
+		return h, err // of an archived patient nothing is raised or reopened
 	}
 	if err := w.loadEarlierAlerts(&h, groups); err != nil {
 		return h, err
@@ -264,6 +270,9 @@ func (w *retraction) recheckIrregularHeartbeats() error {
 	enough := w.readings.rules.IrregularHeartbeats
 	if enough == 0 || w.observation.Reading.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
 		return nil
+	}
+	if there, err := triage.IsMonitored(w.tx, w.observation.PatientID); err != nil || !there {
+		return err
 	}
 	open, err := collections.OpenAlertsOf(w.tx, w.observation.PatientID, alerts.TypeIrregularHeartbeat)
 	if err != nil {

@@ -30,8 +30,13 @@ func (w *retraction) loadEarlierAlerts(h *alertHistory, groups [][]*vitals.Param
 	return w.loadReopenedMissedReadings(h)
 }
 
-// loadReopenedMissedReadings reads the missed-reading alerts that only the retracted reading had ended, which are reopened.
+// loadReopenedMissedReadings reads the missed-reading alerts that only the retracted reading had ended, which are reopened, unless a patient
+// hold is in force: then no reading is expected.
 func (w *retraction) loadReopenedMissedReadings(h *alertHistory) error {
+	patient, err := collections.FindPatient(w.tx, w.observation.PatientID)
+	if err != nil || patient.Hold().InForce(w.now) {
+		return err
+	}
 	missed, err := collections.AlertsResolvedAt(w.tx, w.observation.PatientID, alerts.TypeMissedReading, w.observation.CreatedAt)
 	if err != nil {
 		return err

@@ -160,13 +160,17 @@ func sharedCuffQuestions(tx core.App, retracted Observation) (ended []*collectio
 }
 
 // confirmSharedCuff marks a counted reading as the patient's and ends the question about its cuff; without one it is an invalid_state fault.
-func (e *ReadingStore) confirmSharedCuff(tx core.App, o Observation, by audit.Actor, now time.Time) (Observation, error) {
+// The time of such a reading is not in question: one that is given is a fault.
+func (e *ReadingStore) confirmSharedCuff(tx core.App, o Observation, at time.Time, by audit.Actor, now time.Time) (Observation, error) {
 	open, err := collections.OpenAlertsOf(tx, o.PatientID, alerts.TypeSuspectReading)
 	if err != nil {
 		return o, err
 	}
 	if !slices.ContainsFunc(open, func(a *collections.Alert) bool { return a.ObservationID() == o.ID }) {
 		return o, fault.State("invalid_state", "This reading is not suspect.")
+	}
+	if !at.IsZero() {
+		return o, fault.Field("measured_at", "The time of this reading is not in doubt. Leave it out, or mark the reading as entered in error and enter it again.")
 	}
 	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt = Confirmed, alerts.AuthorOf(by), now, now
 	if err := storeReview(tx, o, now); err != nil {

@@ -32,7 +32,7 @@ func (e *ReadingStore) ConfirmSuspect(app core.App, id string, c Confirmation, b
 			return fault.State("invalid_state", "The reading was entered in error.")
 		case o.Review != Suspect:
 			o.confirmNotes = c.Notes
-			o, err = e.confirmSharedCuff(tx, o, by, now)
+			o, err = e.confirmSharedCuff(tx, o, c.MeasuredAt, by, now)
 			return err
 		}
 		var noCache *patientCache

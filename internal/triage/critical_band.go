@@ -209,6 +209,17 @@ func hasRecentCritical(latest []measuredValue, now time.Time) bool {
 	})
 }
 
+// alertSlack is how far a device's time may be ahead of the alert about its reading.
+const alertSlack = 10 * time.Minute
+
+// hasUnseenCritical reports whether a latest value of the last 24 hours is at or beyond a critical bound although nobody was alerted or has
+// reviewed the patient since it was measured: the bound was set after it.
+func (c ScoreInput) hasUnseenCritical(latest []measuredValue, now time.Time) bool {
+	return slices.ContainsFunc(latest, func(p measuredValue) bool {
+		return p.critical() && !p.at.Before(now.Add(-halfFreshAfter)) && p.at.After(c.AlertedAt.Add(alertSlack)) && p.at.After(c.ReviewedAt)
+	})
+}
+
 // CriticalStatus is what is being done about a critical patient.
 type CriticalStatus string
 

@@ -38,6 +38,7 @@ type PatientSnapshot struct {
 
 // RecentAlert is an alert of the score's window.
 type RecentAlert struct {
+	Type      string
 	Level     alerts.Level
 	CreatedAt time.Time
 	// Undecided is set for an acknowledged alert with values that are neither confirmed nor discarded, and for an early warning.
@@ -89,7 +90,7 @@ func readSnapshots(app core.App, where string, params dbx.Params, now time.Time)
 					CASE a.level WHEN 'critical' THEN a.reported_values END` + reportedColumns + `) ORDER BY a.created_at)
 				FROM alerts a LEFT JOIN observations o ON o.id = a.observation AND a.level = 'critical'
 				WHERE a.patient = t.patient AND a.acknowledged = FALSE),
-			(SELECT json_group_array(json_array(level, created_at, ` + undecidedColumn + `)) FROM alerts a WHERE a.patient = t.patient AND a.created_at > {:since}
+			(SELECT json_group_array(json_array(level, created_at, ` + undecidedColumn + `, a.type)) FROM alerts a WHERE a.patient = t.patient AND a.created_at > {:since}
 				AND a.resolution_reason = '' AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error')),
 			(SELECT json_group_array(json_array(id, priority, created_by, notified_at))
 				FROM escalations WHERE patient = t.patient AND status IN ('open', 'in_progress')),
@@ -214,8 +215,8 @@ func readOpenAlert(row []any) alerts.Open {
 	return open
 }
 
-func readRaised(row [3]string) RecentAlert {
-	return RecentAlert{Level: alerts.Level(row[0]), CreatedAt: collections.ParseInstant(row[1]), Undecided: readUndecided(row[2])}
+func readRaised(row [4]string) RecentAlert {
+	return RecentAlert{Type: row[3], Level: alerts.Level(row[0]), CreatedAt: collections.ParseInstant(row[1]), Undecided: readUndecided(row[2])}
 }
 
 func readEscalation(row [4]string) escalations.Active {

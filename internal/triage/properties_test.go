@@ -94,7 +94,7 @@ func chanceOf(seed uint64) *ill {
 	}
 	for range p.IntN(12) {
 		level := []alerts.Level{alerts.Critical, alerts.Warning, alerts.NoData, alerts.Normal}[p.IntN(4)]
-		p.recent = append(p.recent, triage.RecentAlert{Level: level, CreatedAt: now.Add(-time.Duration(p.Int64N(int64(8 * day))))})
+		p.recent = append(p.recent, triage.RecentAlert{Type: "blood_pressure", Level: level, CreatedAt: now.Add(-time.Duration(p.Int64N(int64(8 * day))))})
 	}
 	p.stat, p.urgent = p.chance(8), p.chance(20)
 	p.reviewed = now.Add(-p.age())
@@ -193,7 +193,7 @@ func (p *ill) place() triage.ComputedRow {
 	}
 	for _, c := range p.open {
 		if alert, ok := c.judged(t); ok {
-			raised := triage.RecentAlert{Level: alert.Level, CreatedAt: alert.CreatedAt}
+			raised := triage.RecentAlert{Type: alert.Type, Level: alert.Level, CreatedAt: alert.CreatedAt}
 			if c.undecided {
 				raised.Undecided = &alert
 			} else {
@@ -364,7 +364,7 @@ func TestAcknowledgingNeverRaisesScore(t *testing.T) {
 				continue
 			}
 			if alert, raised := q.open[i].judged(t0); raised { // it still counts as one of the week's
-				q.recent = append(q.recent, triage.RecentAlert{Level: alert.Level, CreatedAt: alert.CreatedAt})
+				q.recent = append(q.recent, triage.RecentAlert{Type: alert.Type, Level: alert.Level, CreatedAt: alert.CreatedAt})
 			}
 			q.open = slices.Delete(q.open, i, i+1)
 			if after := q.place().Score; after.Value > before.Value {

@@ -65,6 +65,8 @@ type ScoreInput struct {
 	StatEscalation, UrgentEscalation bool
 	// ReviewedAt is the last review, or the patient's creation.
 	ReviewedAt time.Time
+	// AlertedAt is when the last critical alert about a reading of the last seven days was raised; zero for none.
+	AlertedAt time.Time
 }
 
 // Factor explains a part of a score.
@@ -184,6 +186,8 @@ func (c ScoreInput) floorBand(latest []measuredValue, now time.Time) band {
 		return band{lowestUnanswered, 100 - lowestUnanswered, "Unacknowledged critical alert."}
 	case c.StatEscalation:
 		return band{lowestUnanswered, 100 - lowestUnanswered, "Stat escalation not closed."}
+	case c.hasUnseenCritical(latest, now):
+		return band{lowestUnanswered, 100 - lowestUnanswered, "A critical value by bounds that were set after it was measured: nobody was alerted."}
 	case hasRecentCritical(latest, now):
 		return band{lowestCritical, lowestUnanswered - 1 - lowestCritical, "A critical value of the last 24 hours."}
 	case c.UnacknowledgedWarning:

@@ -58,6 +58,11 @@ func (p PatientSnapshot) ComputeRow(now time.Time) ComputedRow {
 			}
 		}
 	}
+	for _, alert := range p.Recent {
+		if alert.Level == alerts.Critical && alert.Undecided == nil && alerts.AboutReading(alert.Type) && alert.CreatedAt.After(c.AlertedAt) {
+			c.AlertedAt = alert.CreatedAt
+		}
+	}
 	for _, escalation := range p.Escalations {
 		c.StatEscalation = c.StatEscalation || escalation.Priority == escalations.Stat
 		c.UrgentEscalation = c.UrgentEscalation || escalation.Priority == escalations.Urgent
