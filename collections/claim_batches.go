@@ -96,6 +96,8 @@ type ClaimLine struct {
 	Frequency   string `db:"frequency"`
 	ChargeCents int64  `db:"charge_cents"`
 	Carried     bool   `db:"carried"`
+	CPTCode     string `db:"cpt_code"`     // only of [LinesOfClaim]
+	ServiceDate string `db:"service_date"` // only of [LinesOfClaim]
 }
 
 // AddClaimLine stores a line and its claim control number on the entry.
@@ -112,11 +114,16 @@ func AddClaimLine(tx core.App, l ClaimLine, now time.Time) error {
 	}, dbx.HashExp{"id": l.EntryID})
 }
 
-const claimLineColumns = "SELECT id, batch, billing_entry, claim_control_number, line_control_number, frequency, CAST(charge_cents AS INTEGER) AS charge_cents, carried FROM claim_lines "
+const (
+	lineColumns      = "SELECT id, batch, billing_entry, claim_control_number, line_control_number, frequency, CAST(charge_cents AS INTEGER) AS charge_cents, carried"
+	claimLineColumns = lineColumns + " FROM claim_lines "
+	serviceColumns   = `, COALESCE((SELECT cpt_code FROM billing_entries e WHERE e.id = billing_entry), '') AS cpt_code,
+		COALESCE((SELECT service_date FROM billing_entries e WHERE e.id = billing_entry), '') AS service_date`
+)
 
-// LinesOfClaim returns the lines of a claim, in order.
+// LinesOfClaim returns the lines of a claim with their services, in order.
 func LinesOfClaim(app core.App, control string) ([]ClaimLine, error) {
-	return queryAll[ClaimLine](app, "read claim lines", claimLineColumns+"WHERE claim_control_number = {:claim} ORDER BY line_control_number", dbx.Params{"claim": control})
+	return queryAll[ClaimLine](app, "read claim lines", lineColumns+serviceColumns+" FROM claim_lines WHERE claim_control_number = {:claim} ORDER BY line_control_number", dbx.Params{"claim": control})
 }
 
 // LinesOfBatch returns the lines of a batch, in order.

@@ -28,6 +28,7 @@ const (
 	ClaimBatches            = "claim_batches"
 	ClaimLines              = "claim_lines"
 	ClaimResponses          = "claim_responses"
+	Remittances             = "remittances"
 	Clients                 = "clients"
 	Consents                = "consents"
 	DeviceAssignments       = "device_assignments"
@@ -79,7 +80,7 @@ const (
 )
 
 // UUIDs lists the collections with UUIDs as record ids. New ids are version 7, so id order is time order.
-var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Clients, Webhooks, WebhookDeliveries, Exports}
+var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Remittances, Clients, Webhooks, WebhookDeliveries, Exports}
 
 // Numbered lists the collections with integer ids in the API. The record id is the number, zero-padded to 15 digits.
 var Numbered = []string{

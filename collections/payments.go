@@ -38,6 +38,8 @@ type Payment struct {
 	Payer, Source     string
 	Key               string // of the remittance and its line; "" if entered by hand
 	Adjustments       []Adjustment
+	Remarks           []string // RARC of the whole decision
+	RemittanceID      string   // the 835 that it came with; "" for none on record
 	Reason            phi.Text
 	CreatedBy         string
 	CreatedAt         time.Time
@@ -49,6 +51,7 @@ func AddPayment(tx core.App, p Payment, now time.Time) error {
 		p.Adjustments = []Adjustment{}
 	}
 	_, err := store(tx, "store payment", Payments, map[string]any{
+		"remarks": append([]string{}, p.Remarks...), "remittance": p.RemittanceID,
 		"id": NewUUID(), "billing_entry": p.EntryID, "kind": p.Kind, "amount_cents": p.AmountCents, "date": p.Date, "reference": p.Reference, "payer": p.Payer,
 		"source": p.Source, "source_key": p.Key, "adjustments": p.Adjustments, "reason": p.Reason.Reveal(), "created_by": p.CreatedBy, "created_at": Instant(now),
 	})
@@ -66,7 +69,7 @@ func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 		p := Payment{
 			ID: r.Id, EntryID: entryID, Kind: r.GetString("kind"), AmountCents: int64(r.GetInt("amount_cents")), Date: r.GetString("date"),
 			Reference: r.GetString("reference"), Payer: r.GetString("payer"), Source: r.GetString("source"), Key: r.GetString("source_key"),
-			Reason: phi.Text(r.GetString("reason")), CreatedBy: r.GetString("created_by"), CreatedAt: ParseInstant(r.GetString(ColumnCreatedAt)),
+			Remarks: r.GetStringSlice("remarks"), RemittanceID: r.GetString("remittance"), Reason: phi.Text(r.GetString("reason")), CreatedBy: r.GetString("created_by"), CreatedAt: ParseInstant(r.GetString(ColumnCreatedAt)),
 		}
 		if err := json.Unmarshal([]byte(r.GetString("adjustments")), &p.Adjustments); err != nil {
 			return nil, wrap(err, "read adjustments of a payment")
@@ -76,7 +79,22 @@ func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 	return list, nil
 }
 
-// HasPayment reports whether a remittance line has already been applied.
-func HasPayment(app core.App, key string) (bool, error) {
-	return queryValue[bool](app, "look for a payment", "SELECT EXISTS (SELECT 1 FROM payments WHERE source_key = {:key})", dbx.Params{"key": key})
+// AppliedPayment is what [AdoptPayment] found.
+type AppliedPayment struct {
+	Found        bool   `db:"found"`
+	RemittanceID string `db:"remittance"`
+}
+
+// AdoptPayment looks for a remittance line that has already been applied. One without a remittance on record becomes part of this one: it came in a
+// file from before remittances were stored.
+func AdoptPayment(tx core.App, key, remittanceID string) (found AppliedPayment, err error) {
+	list, err := queryAll[AppliedPayment](tx, "look for a payment", "SELECT TRUE AS found, remittance FROM payments WHERE source_key = {:key}", dbx.Params{"key": key})
+	if err != nil || len(list) == 0 {
+		return found, err
+	}
+	if found = list[0]; found.RemittanceID == "" && remittanceID != "" {
+		found.RemittanceID = remittanceID
+		err = update(tx, "adopt payment", Payments, dbx.Params{"remittance": remittanceID}, dbx.HashExp{"source_key": key})
+	}
+	return found, err
 }

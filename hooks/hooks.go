@@ -135,7 +135,7 @@ var auditedCollections = []string{
 	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
 	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
 	collections.EscalationEvents, collections.NoteTemplates, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
+	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 }
 
 // fullyReadable are the collections with records that can be changed only if all sealed values open. In other collections the service's own
@@ -151,7 +151,7 @@ var undeletable = []string{
 	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,
 	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
 	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.Payments,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses,
+	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances,
 }
 
 // Bind registers every row of the table and the guards of PocketBase's own routes.

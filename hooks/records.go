@@ -62,7 +62,7 @@ func (h *hooks) setNumber(e *core.RecordEvent) error {
 var serviceOwned = []string{
 	collections.BillingEntries, collections.Passkeys, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores,
 	collections.EscalationEvents, collections.OnCallRota, collections.Payments,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
+	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 }
 
 // refuse rejects the write with a sentence. The dashboard shows only API errors; for any other error it would blame relations.

@@ -240,6 +240,9 @@ type denialView struct {
 	Code        string `json:"code"`
 	Description string `json:"description"`
 	Date        string `json:"date"`
+	// Remarks are the remark codes of the whole decision, with adjustments at any level or none.
+	Remarks  []string `json:"remarks"`
+	NextStep string   `json:"next_step"`
 }
 
 type appealView struct {
@@ -312,7 +315,10 @@ func addOutcome(v *entryView, entry *collections.BillingEntry) {
 		}
 	}
 	if code := entry.DenialCode(); code != "" {
-		v.Denial = &denialView{code, entry.DenialDescription(), entry.DenialDate()}
+		v.Denial = &denialView{
+			Code: code, Description: cmp.Or(entry.DenialDescription(), billing.DenialWords(code)), Date: entry.DenialDate(),
+			Remarks: append([]string{}, entry.DenialRemarks()...), NextStep: billing.NextStep(entry),
+		}
 	}
 	if date := entry.AppealDate(); date != "" {
 		v.Appeal = &appealView{orNull(entry.AppealReference()), date}

@@ -18,6 +18,7 @@ type postedMoneyView struct {
 	Payer       *string          `json:"payer"`
 	Source      string           `json:"source"`
 	Adjustments []adjustmentView `json:"adjustments"`
+	Remarks     []string         `json:"remarks"`
 	Reason      *string          `json:"reason"`
 	CreatedBy   *string          `json:"created_by"`
 	CreatedAt   *string          `json:"created_at"`
@@ -26,7 +27,7 @@ type postedMoneyView struct {
 func viewPayment(p collections.Payment) postedMoneyView {
 	return postedMoneyView{
 		p.Kind, billing.Cents(p.AmountCents), orNull(p.Date), orNull(p.Reference), orNull(p.Payer), p.Source, viewAdjustments(p.Adjustments),
-		orNull(p.Reason.Reveal()), orNull(p.CreatedBy), instantOrNull(p.CreatedAt),
+		append([]string{}, p.Remarks...), orNull(p.Reason.Reveal()), orNull(p.CreatedBy), instantOrNull(p.CreatedAt),
 	}
 }
 

@@ -316,7 +316,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/dashboard/stats/volume/", authz.ReadDashboard, ratelimit.User, (*api).readVolumeSeries},
 
 	{http.MethodGet, "/schema/", authz.Anyone, ratelimit.User, (*api).schema}, // schema.go
-}, batchRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(), holdRows())
+}, batchRows(), remittanceRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(), holdRows())
 
 // rootTable lists the endpoints outside web.BasePath, with whole paths.
 var rootTable = slices.Concat([]route{

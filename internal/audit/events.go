@@ -115,6 +115,7 @@ const (
 	BillingUpdate Event = "billing.update"
 	BillingExport Event = "billing.export"
 	BillingImport Event = "billing.import"
+	BillingClose  Event = "billing.close" // a person resolved what a payment of a payer left over
 	BillingRun    Event = "billing.run"
 	ReportExport  Event = "report.export"
 

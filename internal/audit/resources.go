@@ -43,6 +43,7 @@ const (
 	ResourcePatient           = "Patient"
 	ResourcePayer             = "Payer"
 	ResourcePayerRate         = "PayerRate"
+	ResourceRemittance        = "Remittance"
 	ResourceService           = "Service"
 	ResourceSettings          = "Settings"
 	ResourceSnooze            = "Snooze"

@@ -144,7 +144,10 @@ func IsUndone(state string) bool { return state == Voided || state == Refunded }
 func (e *Engine) Deny(code, description, date string, now time.Time) Transition {
 	return Transition{
 		Name: "deny", From: []string{Submitted, Appealed}, To: Denied, event: audit.BillingDeny, detail: code + ": " + description,
-		set: map[string]any{collections.EntryDenialCode: code, collections.EntryDenialDescription: description, collections.EntryDenialDate: date},
+		set: map[string]any{
+			collections.EntryDenialCode: code, collections.EntryDenialDescription: description, collections.EntryDenialDate: date,
+			collections.EntryDenialRemarks: []string{},
+		},
 		after: func(tx core.App, entry *collections.BillingEntry) error {
 			return notifications.Announce(tx, notifications.Announcement{
 				Kind: notifications.ClaimDenied, Severity: "warning", PatientID: entry.PatientID(), EntryID: entry.Id,

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -31,20 +32,30 @@ type Remittance struct {
 	Date, Reference    string // of the check or EFT
 	PayerControlNumber string // CLP07
 	Adjustments        []collections.Adjustment
+	Superseded         bool     // about a claim that the entry is not on any more
+	Remarks            []string // RARC of the whole decision: MOA, MIA
+	RemittanceID       string   // the stored payment of the payer; "" for none
 	// DenialCode and DenialDescription are the reason of a denial; if empty, the first adjustment is.
 	DenialCode, DenialDescription string
 }
 
-// ApplyRemittance applies a remittance to an entry; repeated if it was applied before. If the entry's state does not allow it, it returns an
-// invalid_transition or invalid_state fault for a person to resolve.
+// ApplyRemittance applies a remittance to an entry; repeated if it was applied before with the same payment of the payer. If the entry's state does
+// not allow it, or if it was applied with another payment, it returns a fault for a person to resolve.
 func (e *Engine) ApplyRemittance(app core.App, entryID string, r Remittance, by audit.Actor, now time.Time) (entry *collections.BillingEntry, repeated bool, err error) {
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		if repeated, err = collections.HasPayment(tx, r.Key); err != nil {
+		applied, err := collections.AdoptPayment(tx, r.Key, r.RemittanceID)
+		if err != nil {
 			return err
 		}
-		if repeated {
+		if repeated = applied.Found; repeated {
+			if applied.RemittanceID != r.RemittanceID {
+				return fault.State("already_posted", "The decision was posted with another payment.")
+			}
 			entry, err = collections.FindBillingEntry(tx, entryID)
 			return fault.OrMissing(err)
+		}
+		if r.Superseded && r.Kind == RemittedDenial {
+			return fault.State("superseded_claim", "The claim was replaced.")
 		}
 		if err := rejectManualDuplicate(tx, entryID, r); err != nil {
 			return err
@@ -84,22 +95,25 @@ func (e *Engine) remittanceTransition(r Remittance, by audit.Actor, now time.Tim
 
 // newPayment returns the payment of a remittance.
 func (r Remittance) newPayment(kind string, amount Cents, list []collections.Adjustment, by audit.Actor) collections.Payment {
-	payer := collections.PrimaryPayer
-	if r.Secondary {
-		payer = collections.SecondaryPayer
-	}
 	return collections.Payment{
-		Kind: kind, AmountCents: int64(amount), Date: r.Date, Reference: r.Reference, Payer: payer, Source: collections.Source835, Key: r.Key,
-		Adjustments: list, CreatedBy: by.Email,
+		Kind: kind, AmountCents: int64(amount), Date: r.Date, Reference: r.Reference, Payer: r.payerKind(), Source: collections.Source835, Key: r.Key,
+		Adjustments: list, Remarks: r.Remarks, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
 	}
+}
+
+func (r Remittance) payerKind() string {
+	if r.Secondary {
+		return collections.SecondaryPayer
+	}
+	return collections.PrimaryPayer
 }
 
 // carcPriorPayer marks the adjustment of a secondary payer for the primary payer's payment and adjustments, which are posted already. Source:
 // CARC 23.
 const carcPriorPayer = "23"
 
-// remitPayment posts a payment with its adjustments. A secondary payer's decision replaces the patient's share. Source:
-// docs/decisions/billing.md, "Payments and adjustments".
+// remitPayment posts a payment with its adjustments. A secondary payer's decision replaces the patient's share; a second decision of a payer
+// replaces its first. Source: docs/decisions/billing.md, "Payments and adjustments".
 func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Transition {
 	m := Transition{
 		Name: "pay", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
@@ -111,16 +125,13 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 				return err
 			}
 		}
-		list := r.Adjustments
-		if r.Secondary {
-			list = slices.DeleteFunc(slices.Clone(list), func(a collections.Adjustment) bool { return a.CARC == carcPriorPayer })
-			list = append(list, negateAdjustments(patientShare(entry))...)
+		rows, err := collections.PaymentsOf(tx, entry.Id)
+		if err != nil {
+			return err
 		}
-		if entry.Status() != Paid && entry.Status() != RefundDue { // the patient paid what remained of an earlier decision
-			list = append(slices.Clone(list), reducePatientShare(list, entry.PaidTotalCents())...)
-		}
-		if entry.Status() == VoidRequested && r.Paid == 0 { // a voided claim has no open amounts
-			list = nil
+		list, err := r.paymentAdjustments(amountsWith(entry, rows))
+		if err != nil {
+			return err
 		}
 		r.storePayerControlNumber(entry)
 		p := r.newPayment(collections.PaymentKind, r.Paid, list, by)
@@ -134,8 +145,8 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 }
 
 // patientShare returns the adjustments that the patient owes.
-func patientShare(entry *collections.BillingEntry) []collections.Adjustment {
-	return slices.DeleteFunc(entry.Adjustments(), func(a collections.Adjustment) bool { return a.Group != GroupPatient })
+func patientShare(list []collections.Adjustment) []collections.Adjustment {
+	return slices.DeleteFunc(slices.Clone(list), func(a collections.Adjustment) bool { return a.Group != GroupPatient })
 }
 
 // storePayerControlNumber stores the payer's control number of the claim.
@@ -148,10 +159,7 @@ func (r Remittance) storePayerControlNumber(entry *collections.BillingEntry) {
 // remitDenial posts a denial with its reasons. A secondary payer's denial leaves a paid claim as it is: the patient's share remains the
 // patient's.
 func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transition {
-	code, description := r.DenialCode, r.DenialDescription
-	if code == "" && len(r.Adjustments) > 0 {
-		code = r.Adjustments[0].Group + "-" + r.Adjustments[0].CARC
-	}
+	code, description := cmp.Or(r.DenialCode, denialCode(r.Adjustments)), r.DenialDescription
 	if r.Secondary {
 		return Transition{
 			Name: "deny", From: []string{Paid}, To: Paid, event: audit.BillingDeny, detail: code + ": " + description,
@@ -161,11 +169,30 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 		}
 	}
 	m := e.Deny(code, description, r.Date, now)
+	m.From = append(m.From, Denied, Paid)
+	m.set[collections.EntryDenialRemarks] = r.Remarks
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if entry.Status() == Paid || entry.Status() == Denied && carcOf(code) == carcDuplicate {
+			return fault.State(AlreadyDecided, "The payer decided the claim before, and did not reverse that.")
+		}
+		if entry.Status() == Denied { // the later reason counts
+			if err := reverseAdjustments(tx, entry, by, now); err != nil {
+				return err
+			}
+		}
 		r.storePayerControlNumber(entry)
 		return postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, r.Adjustments, by), now)
 	}
 	return m
+}
+
+// denialCode returns the reason of a denial: the first adjustment that is not contractual, else the first.
+func denialCode(list []collections.Adjustment) string {
+	if len(list) == 0 {
+		return ""
+	}
+	i := slices.IndexFunc(list, func(a collections.Adjustment) bool { return !slices.Contains(contractualReasons, a.CARC) })
+	return list[max(i, 0)].Group + "-" + list[max(i, 0)].CARC
 }
 
 // remitReversal reverses a posted remittance. If nothing is left of the payer's payments, the claim waits for its correction, even if the
@@ -182,8 +209,8 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 			return err
 		}
 		r.Secondary = r.isSecondaryReversal(list)
-		if int64(r.Paid) > entry.PaidTotalCents()-entry.RefundedCents() || entry.Status() == Submitted && r.Paid > 0 && !r.Secondary {
-			return fault.State("invalid_state", "The reversal exceeds the payments.")
+		if int64(r.Paid) > min(entry.PaidTotalCents()-entry.RefundedCents(), paidBy(list, r.payerKind())) {
+			return fault.State("reversal_without_original", "The reversal exceeds the payments.")
 		}
 		r.storePayerControlNumber(entry)
 		switch entry.Status() {

@@ -28,7 +28,7 @@ type Outcome struct {
 // importMu serializes imports, so that a file that arrives twice at the same time is recognized as repeated.
 var importMu sync.Mutex
 
-// Import imports a file of responses: 999, 277CA and 835, alone or together. Each line is changed in its own transaction, once for any number of
+// Import imports a file of responses: 999, 277CA and 835, alone or together. Each line, or claim of an 835, is changed in its own transaction, once for any number of
 // copies of the same decision; an interrupted import continues when the file is imported again. Items that match no line are stored for a
 // person. A file that is invalid or for another receiver is an invalid_x12 fault and changes nothing. Source: docs/decisions/claims.md,
 // "Responses".
@@ -53,7 +53,7 @@ func (h Engine) Import(app core.App, file []byte, by audit.Actor, now time.Time)
 			return Outcome{}, err
 		}
 	}
-	t := importRun{Engine: h, app: app, by: by, now: now, keys: map[string]int{}}
+	t := importRun{Engine: h, app: app, by: by, now: now, responseID: response.Id, seen: map[string]bool{}}
 	for _, answer := range answers {
 		if err := t.importResponse(answer); err != nil {
 			return Outcome{}, err
@@ -140,7 +140,12 @@ type importRun struct {
 	now       time.Time
 	applied   int
 	unmatched []collections.Unmatched
-	keys      map[string]int // how often a decision occurred in this file
+
+	responseID string
+	seen       map[string]bool // payments of this file
+	remittance string          // the payment that is being imported
+	items      []collections.RemittanceItem
+	keys       map[string]int // how often a decision occurred in the payment
 }
 
 func (t *importRun) importResponse(a x12.Response) error {

@@ -1,12 +1,16 @@
 package clearinghouse
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/x12"
 )
@@ -15,33 +19,79 @@ import (
 // X12N 005010X221A1 (835), CLP02.
 var undecidedStatuses = map[string]string{"23": "sent_on", "25": "forecast"}
 
-// import835 applies a payer's decisions, claim by claim. Provider-level adjustments are stored for a person.
+// secondaryStatuses are the CLP02 codes of a payer that decides after another. Source: as above.
+var secondaryStatuses = []string{"2", "3", "20", "21"}
+
+// import835 posts a payer's decisions, claim by claim: all lines of a claim in one transaction, or none. Other claims, and provider-level adjustments,
+// are items for a person, so that the items and what was posted are the payment. Source: docs/decisions/claims.md, "Posting an 835".
 func (t *importRun) import835(p x12.Remittance) error {
-	ours := t.isPayee(p)
+	digest := digestOf(p)
+	if t.seen[digest] { // the same payment again in one file
+		return nil
+	}
+	t.seen[digest] = true
+	row, err := collections.AddRemittance(t.app, collections.RemittanceDraft{
+		ResponseID: t.responseID, Digest: digest, Payer: p.Payer.Name, Trace: p.Trace, PaymentCents: int64(p.Total), Date: p.PaidOn, Method: p.Method,
+	}, t.now)
+	if err != nil {
+		return err
+	}
+	t.remittance, t.items, t.keys = row.ID, nil, map[string]int{}
 	for _, c := range p.Claims {
-		if !ours {
-			t.addUnmatched("CLP", c.ControlNumber, c.Paid, "other_payee")
-			continue
-		}
-		if reason := undecidedStatuses[c.Status]; reason != "" {
-			t.addUnmatched("CLP", c.ControlNumber, c.Paid, reason)
-			continue
-		}
 		if err := t.importClaimPayment(p, c); err != nil {
 			return err
 		}
 	}
 	for _, o := range p.ProviderAdjustments {
-		t.addUnmatched("PLB", o.Reference, o.Amount, "PLB "+o.Reason)
+		if o.Amount != 0 {
+			t.addItem(collections.RemittanceItem{Segment: SegmentProvider, ControlNumber: o.Reference, AmountCents: int64(o.Amount), Reason: "PLB " + o.Reason, Code: o.Reason})
+		}
 	}
-	return nil
+	return t.finishRemittance(p, row)
 }
 
-// isPayee reports whether the payment is to the practice: by NPI or tax id, as far as the payer states either and the practice has it.
-func (t *importRun) isPayee(p x12.Remittance) bool {
+// Segments of items: a claim, a provider adjustment, or a difference of the sums.
+const (
+	SegmentClaim    = "CLP"
+	SegmentProvider = "PLB"
+	segmentTotal    = "BPR"
+)
+
+// finishRemittance stores the items. What the payment has beyond them and what was posted is an item of its own: the payer's sums disagree.
+func (t *importRun) finishRemittance(p x12.Remittance, row collections.RemittanceRow) error {
+	posted, err := collections.PostedOf(t.app, []string{row.ID})
+	if err != nil {
+		return err
+	}
+	rest := int64(p.Total) - posted[row.ID]
+	for _, item := range t.items {
+		if item.Segment == SegmentProvider {
+			rest += item.AmountCents
+		} else {
+			rest -= item.AmountCents
+		}
+	}
+	if rest != 0 {
+		reason := totalDiffers
+		if p.Total == 0 && rest > 0 {
+			reason = debtNotCarried
+		}
+		t.addItem(collections.RemittanceItem{Segment: segmentTotal, ControlNumber: p.Trace, AmountCents: rest, Reason: reason})
+	}
+	return collections.FinishRemittance(t.app, row.ID, t.items, t.now)
+}
+
+// addItem adds an item of a remittance for a person.
+func (t *importRun) addItem(item collections.RemittanceItem) {
+	t.items = append(t.items, item)
+	t.addUnmatched(item.Segment, item.ControlNumber, x12.Cents(item.AmountCents), item.Reason)
+}
+
+// isPayee reports whether a claim's payment is to the practice: by NPI or tax id, as far as the payer states either and the practice has it.
+func (t *importRun) isPayee(c x12.ClaimPayment) bool {
 	practice := t.Billing.Claims.Practice
 	stated := false
-	for _, id := range []string{p.Payee.ID, p.PayeeTaxID} {
+	for _, id := range []string{c.Payee.ID, c.PayeeTaxID} {
 		if id = validate.Digits(id); id != "" {
 			if id == validate.Digits(practice.NPI) || id == validate.Digits(practice.TaxID) {
 				return true
@@ -52,168 +102,115 @@ func (t *importRun) isPayee(p x12.Remittance) bool {
 	return !stated || practice.NPI == "" && practice.TaxID == ""
 }
 
-// lineDecision is a payer's decision about one service line.
-type lineDecision struct {
-	line        collections.ClaimLine
-	paid        x12.Cents
-	adjustments []collections.Adjustment
-}
-
-// importClaimPayment applies a payer's decision about one claim.
+// importClaimPayment posts a payer's decision about one claim, or adds it to the items with the reason why not.
 func (t *importRun) importClaimPayment(p x12.Remittance, c x12.ClaimPayment) error {
 	lines, err := collections.LinesOfClaim(t.app, c.ControlNumber)
 	if err != nil {
 		return err
 	}
-	lines = slices.DeleteFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency == "8" && len(lines) > 1 && !allVoided(lines) })
-	if len(lines) == 0 {
-		t.addUnmatched("CLP", c.ControlNumber, c.Paid, "unknown_claim")
-		return nil
-	}
-	batch, err := collections.FindBatchRow(t.app, lines[0].BatchID)
+	lines = slices.DeleteFunc(lines, func(l collections.ClaimLine) bool {
+		return l.Frequency == claims.VoidOfClaim && len(lines) > 1 && !allVoided(lines)
+	})
+	parts, reason, err := t.decide(c, lines)
 	if err != nil {
 		return err
 	}
-	if t.isTestBatch(batch) {
-		t.addUnmatched("CLP", c.ControlNumber, c.Paid, claims.TestUsage)
-		return nil
-	}
-	parts, reason := apportion(c, lines)
-	if reason != "" {
-		t.addUnmatched("CLP", c.ControlNumber, c.Paid, reason)
-		return nil
-	}
-	for _, d := range parts {
-		if err := t.applyToLine(p, c, d); err != nil {
-			return err
+	applied := 0
+	if reason == "" {
+		applied, err = t.postClaim(p, c, parts)
+		if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.Internal {
+			reason, applied, err = refused.Code, 0, nil
 		}
 	}
-	return nil
+	t.applied += applied
+	if err == nil && reason != "" {
+		item := collections.RemittanceItem{
+			Segment: SegmentClaim, ControlNumber: c.ControlNumber, PayerControlNumber: c.PayerControlNumber, Code: c.Status, AmountCents: int64(c.Paid), Reason: reason,
+		}
+		for _, l := range lines {
+			item.EntryIDs = append(item.EntryIDs, l.EntryID)
+		}
+		t.addItem(item)
+	}
+	return err
+}
+
+// decide returns what a decision posts to the lines of a claim, or why a person must look at it.
+func (t *importRun) decide(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []lineDecision, reason string, err error) {
+	switch {
+	case !t.isPayee(c):
+		return nil, "other_payee", nil
+	case undecidedStatuses[c.Status] != "":
+		return nil, undecidedStatuses[c.Status], nil
+	case len(lines) == 0:
+		return nil, "unknown_claim", nil
+	}
+	batch, err := collections.FindBatchRow(t.app, lines[0].BatchID)
+	if err != nil {
+		return nil, "", err
+	}
+	if t.isTestBatch(batch) {
+		return nil, claims.TestUsage, nil
+	}
+	parts, reason = apportion(c, lines)
+	return parts, reason, nil
+}
+
+// postClaim posts the lines of a claim, all or none, and counts those that were changed.
+func (t *importRun) postClaim(p x12.Remittance, c x12.ClaimPayment, parts []lineDecision) (applied int, err error) {
+	err = t.app.RunInTransaction(func(tx core.App) error {
+		for _, d := range parts {
+			repeated, err := t.postLine(tx, p, c, d)
+			if err != nil {
+				return err
+			}
+			if !repeated {
+				applied++
+			}
+		}
+		return nil
+	})
+	return applied, err
 }
 
 // allVoided reports whether all lines of a claim were voids.
 func allVoided(lines []collections.ClaimLine) bool {
-	return !slices.ContainsFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency != "8" })
+	return !slices.ContainsFunc(lines, func(l collections.ClaimLine) bool { return l.Frequency != claims.VoidOfClaim })
 }
 
-// apportion assigns a claim's decisions to our lines: by our line control number, else to the only line. Claim-level adjustments go to the lines
-// in order, as far as each has an open amount.
-func apportion(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []lineDecision, reason string) {
-	sign := x12.Cents(1)
-	if c.Reversal() {
-		sign = -1
-	}
-	if len(c.Lines) == 0 {
-		return apportionWholeClaim(c, lines, sign)
-	}
-	for _, service := range c.Lines {
-		i := slices.IndexFunc(lines, func(l collections.ClaimLine) bool { return l.Line == service.ControlNumber })
-		if i < 0 && service.ControlNumber == "" && len(lines) == 1 && len(c.Lines) == 1 {
-			i = 0
-		}
-		if i < 0 {
-			return nil, "unknown_line"
-		}
-		parts = append(parts, lineDecision{lines[i], sign * service.Paid, adjustments(service.Adjustments, service.RemarkCodes, sign)})
-	}
-	spreadAdjustments(parts, adjustments(c.Adjustments, c.RemarkCodes, sign))
-	return parts, ""
-}
-
-// apportionWholeClaim applies a decision without service lines: it belongs to the only line of a claim; a denial applies to each line.
-func apportionWholeClaim(c x12.ClaimPayment, lines []collections.ClaimLine, sign x12.Cents) ([]lineDecision, string) {
-	list := adjustments(c.Adjustments, c.RemarkCodes, sign)
-	if len(lines) == 1 {
-		return []lineDecision{{lines[0], sign * c.Paid, list}}, ""
-	}
-	if !c.Denied() || c.Paid != 0 {
-		return nil, "no_service_lines"
-	}
-	parts := make([]lineDecision, len(lines))
-	for i, l := range lines {
-		parts[i] = lineDecision{line: l}
-	}
-	spreadAdjustments(parts, list)
-	return parts, ""
-}
-
-// adjustments converts a payer's adjustments, with its remark codes on the first. For a reversal they are the reversed amounts.
-func adjustments(list []x12.Adjustment, remarks []string, sign x12.Cents) []collections.Adjustment {
-	var out []collections.Adjustment
-	for i, a := range list {
-		adjusted := collections.Adjustment{Group: a.Group, CARC: a.Code, AmountCents: int64(sign * a.Amount), RARC: []string{}}
-		if i == 0 {
-			adjusted.RARC = append(adjusted.RARC, remarks...)
-		}
-		out = append(out, adjusted)
-	}
-	return out
-}
-
-// spreadAdjustments assigns claim-level adjustments to lines.
-func spreadAdjustments(parts []lineDecision, list []collections.Adjustment) {
-	for _, a := range list {
-		left := a.AmountCents
-		for i := range parts {
-			part := min(left, max(0, parts[i].openCents()))
-			if i == len(parts)-1 {
-				part = left // an excess is shown on the last line
-			}
-			if part == 0 {
-				continue
-			}
-			share := a
-			share.AmountCents = part
-			parts[i].adjustments = append(parts[i].adjustments, share)
-			left -= part
-		}
-	}
-}
-
-// openCents returns the undecided amount.
-func (d lineDecision) openCents() int64 {
-	open := d.line.ChargeCents - int64(d.paid)
-	for _, a := range d.adjustments {
-		open -= a.AmountCents
-	}
-	return open
-}
-
-// patientOwes reports whether the patient owes a part.
-func (d lineDecision) patientOwes() bool {
-	return slices.ContainsFunc(d.adjustments, func(a collections.Adjustment) bool { return a.Group == billing.GroupPatient && a.AmountCents > 0 })
-}
-
-// applyToLine applies a decision to its line, once. A line with no payment and no patient share is a denial, for any result of the other lines.
-func (t *importRun) applyToLine(p x12.Remittance, c x12.ClaimPayment, d lineDecision) error {
+// postLine applies a decision to its line, once.
+func (t *importRun) postLine(tx core.App, p x12.Remittance, c x12.ClaimPayment, d lineDecision) (repeated bool, err error) {
 	r := billing.Remittance{
-		Kind: billing.RemittedPayment, Secondary: slices.Contains([]string{"2", "3", "20", "21"}, c.Status), Paid: billing.Cents(d.paid), Date: p.PaidOn,
-		Reference: p.Trace, Payer: p.PayerNumber, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments,
-	}
-	entry, err := collections.FindBillingEntry(t.app, d.line.EntryID)
-	if err != nil {
-		return err
-	}
-	superseded := entry.ClaimControlNumber() != d.line.Claim
-	if superseded {
-		r.PayerControlNumber = "" // of a replaced claim
-	}
-	switch {
-	case c.Reversal():
-		r.Kind = billing.RemittedReversal
-	case c.Denied() || d.paid == 0 && !d.patientOwes() && d.line.ChargeCents > 0:
-		r.Kind = billing.RemittedDenial
-	}
-	if superseded && r.Kind == billing.RemittedDenial {
-		t.addUnmatched("CLP", c.ControlNumber, d.paid, "superseded_claim")
-		return nil
+		Kind: d.kind(c), Secondary: slices.Contains(secondaryStatuses, c.Status), Paid: billing.Cents(d.paid), Date: p.PaidOn,
+		Reference: p.Trace, Payer: p.PayerNumber, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments, Remarks: d.remarks,
+		RemittanceID: t.remittance,
 	}
 	key := billing.RemittanceKey(p.PayerNumber) + fmt.Sprintf("%s|%s|%s|%d", p.Trace, d.line.Line, c.Status, d.paid)
 	t.keys[key]++
 	r.Key = fmt.Sprintf("%s|%d", key, t.keys[key])
-	_, repeated, err := t.Billing.ApplyRemittance(t.app, d.line.EntryID, r, t.by, t.now)
-	if repeated {
-		return nil
+	entry, err := collections.FindBillingEntry(tx, d.line.EntryID)
+	if err != nil {
+		return false, err
 	}
-	return t.countResult(err, "CLP", c.ControlNumber, d.paid)
+	if entry.ClaimControlNumber() != d.line.Claim {
+		r.PayerControlNumber = "" // of a replaced claim
+		r.Superseded = true
+	}
+	_, repeated, err = t.Billing.ApplyRemittance(tx, d.line.EntryID, r, t.by, t.now)
+	return repeated, err
+}
+
+// kind returns what is decided about a line. A line with no payment and no patient share is a denial, for any result of the other lines, unless all
+// of it is contractual.
+func (d lineDecision) kind(c x12.ClaimPayment) string {
+	isSecondary := slices.Contains(secondaryStatuses, c.Status)
+	switch {
+	case c.Reversal():
+		return billing.RemittedReversal
+	case d.paid != 0 || !isSecondary && billing.IsContractual(d.adjustments):
+		return billing.RemittedPayment
+	case c.Denied() || !d.patientOwes() && d.line.ChargeCents > 0:
+		return billing.RemittedDenial
+	}
+	return billing.RemittedPayment
 }

@@ -33,7 +33,7 @@ func isRejectedCode(code string) bool { return inList("R M W X", code) }
 type SegmentError struct {
 	Segment  string // IK301
 	Position int    // IK302: in the transaction set, ST being 1
-	Loop     string // IK303
+	Loop     string // IK303; longer than the four characters of the guide in some files, such as 2010AA
 	Code     string // IK304, "" if only elements are wrong
 	Claim    string // our control number of the affected claim, if given
 	Elements []ElementError
@@ -58,7 +58,7 @@ var ackGuide = guide[ImplementationAck]{
 		return nil
 	}}},
 	"AK2": {{within: "HTEL", opens: 'T', rules: []rule{must(1, text).upTo(3), must(2, text).upTo(9), may(3, text).upTo(35)}, handle: handleAK2}},
-	"IK3": {{within: "TEL", opens: 'E', rules: []rule{must(1, text).upTo(3), must(2, count), may(3, text).upTo(4), may(4, text).upTo(3)}, handle: func(x *ImplementationAck, s Segment) error {
+	"IK3": {{within: "TEL", opens: 'E', rules: []rule{must(1, text).upTo(3), must(2, count), may(3, text).upTo(10), may(4, text).upTo(3)}, handle: func(x *ImplementationAck, s Segment) error {
 		set, err := x.currentSet(s)
 		if err == nil {
 			set.Errors = append(set.Errors, SegmentError{Segment: s.Element(1), Position: s.number(2), Loop: s.Element(3), Code: s.Element(4)})

@@ -1,6 +1,9 @@
 package x12
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // Remittance is an 835: a payer's decisions and payment. It does not print.
 type Remittance struct {
@@ -11,12 +14,19 @@ type Remittance struct {
 	Trace               string // TRN02: check or transfer number
 	PayerNumber         string // TRN03
 	Payer               Party  // with its identifier, if given
-	Payee               Party  // its NPI or tax number
+	Payee               Party  // its NPI or tax number; of the first, if several payments were joined
 	PayeeTaxID          string // REF TJ, if given separately
 	ProducedOn          string
 	Claims              []ClaimPayment
 	ProviderAdjustments []ProviderAdjustment // not related to one claim: PLB
 	total               Segment
+	payee               payee // of the claims that follow
+}
+
+// payee is who is paid. A file of joined payments repeats N1 after claims. Source: 005010X221A1, loop 1000B.
+type payee struct {
+	party Party
+	taxID string
 }
 
 // ClaimPayment is the payer's decision on one claim.
@@ -34,6 +44,8 @@ type ClaimPayment struct {
 	Adjustments           []Adjustment
 	RemarkCodes           []string // RARC, from MOA and MIA
 	Lines                 []ServicePayment
+	Payee                 Party  // as of the whole payment, unless payments were joined
+	PayeeTaxID            string // REF TJ
 	segment               Segment
 }
 
@@ -104,11 +116,17 @@ var remittanceGuide = guide[Remittance]{
 	}}},
 	"CUR": {{within: "H"}},
 	"N1": {
-		{on: 1, when: "PR", within: "H", opens: 'A', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
-			x.Payer = Party{Name: s.Element(2), ID: s.Element(4)}
+		{on: 1, when: "PR", within: "HBCDSP", opens: 'A', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
+			if x.payee == (payee{}) {
+				x.Payer = Party{Name: s.Element(2), ID: s.Element(4)}
+			}
 		}},
-		{on: 1, when: "PE", within: "A", opens: 'B', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
-			x.Payee = Party{Name: s.Element(2), ID: s.Element(4)}
+		{on: 1, when: "PE", within: "ABCDSP", opens: 'B', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
+			isFirst := x.payee == (payee{})
+			x.payee = payee{party: Party{Name: s.Element(2), ID: s.Element(4)}}
+			if isFirst {
+				x.Payee = x.payee.party
+			}
 		}},
 	},
 	"N3": {{within: "AB"}}, "N4": {{within: "AB"}}, "PER": {{within: "AC"}}, "RDM": {{within: "B"}}, "TS2": {{within: "D"}}, "TS3": {{within: "D"}},
@@ -189,7 +207,8 @@ func handleBPR(x *Remittance, s Segment) error {
 func processCLP(x *Remittance, s Segment) {
 	x.Claims = append(x.Claims, ClaimPayment{
 		ControlNumber: s.Element(1), Status: s.Element(2), Charge: s.cents(3), Paid: s.cents(4), PatientResponsibility: s.cents(5),
-		FilingCode: s.Element(6), PayerControlNumber: s.Element(7), PlaceOfService: s.Element(8), Frequency: s.Element(9), segment: s,
+		FilingCode: s.Element(6), PayerControlNumber: s.Element(7), PlaceOfService: s.Element(8), Frequency: s.Element(9),
+		Payee: x.payee.party, PayeeTaxID: x.payee.taxID, segment: s,
 	})
 }
 
@@ -212,8 +231,10 @@ func processREF(x *Remittance, s Segment) {
 	switch {
 	case s.Element(1) == "2U" && x.Payer.ID == "":
 		x.Payer.ID = s.Element(2)
-	case s.Element(1) == "TJ" && len(x.Claims) == 0:
-		x.PayeeTaxID = s.Element(2)
+	case s.Element(1) == "TJ" && x.payee != (payee{}):
+		if x.payee.taxID = s.Element(2); len(x.Claims) == 0 {
+			x.PayeeTaxID = s.Element(2)
+		}
 	}
 }
 
@@ -263,32 +284,78 @@ func (s Segment) date(from, through *string, begins, ends string) {
 
 func (c *ClaimPayment) remark(codes []string) { c.RemarkCodes = append(c.RemarkCodes, codes...) }
 
-// checkBalance checks the sums of each line, each claim and the file. Source: 005010X221A1, 1.10.2.1, "Balancing".
+// checkBalance checks the total of the file. A total that differs though each claim is balanced contradicts the file. Unbalanced claims, see
+// [ClaimPayment.Balanced], are left to the caller, as is a debt beyond all payments that the payer does not carry forward. Source: 005010X221A1,
+// 1.10.2.1, "Balancing".
 func (x *Remittance) checkBalance() error {
-	var paid Cents
-	for _, c := range x.Claims {
-		rest := c.Charge - adjusted(c.Adjustments)
-		for _, line := range c.Lines {
-			if line.Charge-adjusted(line.Adjustments) != line.Paid {
-				return line.segment.fault(3, "is not the charge less the adjustments")
-			}
-			rest -= adjusted(line.Adjustments)
-		}
-		if rest != c.Paid {
-			return c.segment.fault(4, "is not the charge less the adjustments")
-		}
-		paid += c.Paid
+	if slices.ContainsFunc(x.Claims, func(c ClaimPayment) bool { return !c.Balanced() }) {
+		return nil
 	}
-	for _, a := range x.ProviderAdjustments {
-		paid -= a.Amount
+	if rest := x.Total - x.Net(); rest == 0 || x.Total == 0 && rest > 0 {
+		return nil
 	}
-	if paid != x.Total {
-		return x.total.fault(2, "is not the sum of the claim payments less the provider adjustments")
-	}
-	return nil
+	return x.total.fault(2, "is not the sum of the claim payments less the provider adjustments")
 }
 
-func adjusted(list []Adjustment) (sum Cents) {
+// Net returns the claim payments less the provider adjustments.
+func (x *Remittance) Net() (sum Cents) {
+	for _, c := range x.Claims {
+		sum += c.Paid
+	}
+	for _, a := range x.ProviderAdjustments {
+		sum -= a.Amount
+	}
+	return sum
+}
+
+// Balanced reports whether the claim's charge less all adjustments is its payment, and each line's charge less its adjustments is the line's
+// payment. Of lines with payments stated after the claim's adjustments, the sums must agree. Source: 005010X221A1, 1.10.2.1, "Balancing".
+func (c ClaimPayment) Balanced() bool {
+	rest := c.Charge - SumAdjustments(c.Adjustments)
+	for _, line := range c.Lines {
+		rest -= SumAdjustments(line.Adjustments)
+	}
+	linesBalance := !slices.ContainsFunc(c.Lines, func(line ServicePayment) bool { return line.Missing() != 0 })
+	return rest == c.Paid && (linesBalance || c.PaidAfterAdjustments())
+}
+
+// PaidAfterAdjustments reports whether the lines' payments are stated after the claim's adjustments: each line lacks a part of them, all together
+// the whole.
+func (c ClaimPayment) PaidAfterAdjustments() bool {
+	total := SumAdjustments(c.Adjustments)
+	var missing, paid Cents
+	for _, line := range c.Lines {
+		if m := line.Missing(); m != 0 && (m < 0) != (total < 0) {
+			return false
+		}
+		missing, paid = missing+line.Missing(), paid+line.Paid
+	}
+	return total != 0 && missing == total && paid == c.Paid
+}
+
+// Missing returns what the line's own adjustments do not explain of the difference between charge and payment.
+func (l ServicePayment) Missing() Cents { return l.Charge - SumAdjustments(l.Adjustments) - l.Paid }
+
+// Negated returns the claim with the opposite sign of all amounts: a reversal as the decision that it reverses.
+func (c ClaimPayment) Negated() ClaimPayment {
+	c.Charge, c.Paid, c.PatientResponsibility = -c.Charge, -c.Paid, -c.PatientResponsibility
+	c.Adjustments, c.Lines = negated(c.Adjustments), slices.Clone(c.Lines)
+	for i, line := range c.Lines {
+		c.Lines[i].Charge, c.Lines[i].Paid, c.Lines[i].Adjustments = -line.Charge, -line.Paid, negated(line.Adjustments)
+	}
+	return c
+}
+
+func negated(list []Adjustment) []Adjustment {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Amount = -list[i].Amount
+	}
+	return list
+}
+
+// SumAdjustments adds up adjustments.
+func SumAdjustments(list []Adjustment) (sum Cents) {
 	for _, a := range list {
 		sum += a.Amount
 	}

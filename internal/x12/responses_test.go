@@ -200,7 +200,7 @@ func flat(list []string, i int) string {
 	return strings.ReplaceAll(list[i], " ", "")
 }
 
-// An incorrect sum is reported at its segment and element.
+// An incorrect total is reported at its segment and element, and an unbalanced claim is left to the caller.
 func TestImbalance(t *testing.T) {
 	base := append(slices.Clone(opening), "CLP*VC01*1*100*60*40*MB*ICN1", "CAS*PR*1*10", "SVC*HC:99454*100*70", "CAS*CO*45*30", "PLB*1234567893*20261231*WO*-60.5")
 	answered(t, wrapped("HP", "835", x12.Guide835, base...))
@@ -209,15 +209,26 @@ func TestImbalance(t *testing.T) {
 		segment           string
 		ordinal, position int
 	}{
-		"a line":   {"CAS*CO*45*30", "CAS*CO*45*29.99", "SVC", 25, 3},
-		"a claim":  {"CAS*PR*1*10", "CAS*PR*1*10.01", "CLP", 23, 4},
-		"a paid":   {"*100*60*40*", "*100*60.01*40*", "CLP", 23, 4},
 		"the file": {"*WO*-60.5", "*WO*-60.49", "BPR", 4, 2},
 		"total":    {"BPR*I*120.5*", "BPR*I*-120.5*", "BPR", 4, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wantFault(t, replaced(t, wrapped("HP", "835", x12.Guide835, base...), c.from, c.to), c.segment, c.ordinal, c.position)
 		})
+	}
+	for from, to := range map[string]string{"CAS*CO*45*30": "CAS*CO*45*29.99", "CAS*PR*1*10": "CAS*PR*1*10.01", "*100*60*40*": "*100*60.01*40*"} {
+		if p := answered(t, replaced(t, wrapped("HP", "835", x12.Guide835, base...), from, to)).Remittance; p.Claims[0].Balanced() {
+			t.Errorf("%s is balanced", to)
+		}
+	}
+	stated := append(slices.Clone(opening), "CLP*VC01*1*100*60*40*MB*ICN1", "CAS*PR*1*40", "SVC*HC:99454*100*60", "PLB*1234567893*20261231*WO*-60.5")
+	if p := answered(t, wrapped("HP", "835", x12.Guide835, stated...)).Remittance; !p.Claims[0].Balanced() || !p.Claims[0].PaidAfterAdjustments() {
+		t.Error("a payment stated after the claim's adjustment is not balanced")
+	}
+	owed := append(slices.Clone(opening), "CLP*VC01*1*100*60*40*MB*ICN1", "CAS*PR*1*40", "PLB*1234567893*20261231*WO*80")
+	owed[0] = strings.Replace(owed[0], "120.5", "0", 1)
+	if p := answered(t, wrapped("HP", "835", x12.Guide835, owed...)).Remittance; p.Net() != -2000 {
+		t.Errorf("a debt of %d", p.Net())
 	}
 }
 

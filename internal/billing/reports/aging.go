@@ -14,6 +14,8 @@ type AgeBucket struct {
 	Bucket string        `json:"bucket"`
 	Claims int           `json:"claims"`
 	Amount billing.Cents `json:"amount"`
+	// Open is what is open of all claims that were sent, also of paid ones.
+	Open billing.Cents `json:"open"`
 }
 
 // PayerAge is the open claims of one payer, by age.
@@ -22,6 +24,7 @@ type PayerAge struct {
 	Payer   string        `json:"payer"`
 	Claims  int           `json:"claims"`
 	Amount  billing.Cents `json:"amount"`
+	Open    billing.Cents `json:"open"`
 	Buckets []AgeBucket   `json:"buckets"`
 }
 
@@ -29,6 +32,7 @@ type PayerAge struct {
 type AgingBody struct {
 	AsOf        string        `json:"as_of"`
 	TotalAmount billing.Cents `json:"total_amount"`
+	TotalOpen   billing.Cents `json:"total_open"` // the sum of the buckets
 	Buckets     []AgeBucket   `json:"buckets"`
 	ByPayer     []PayerAge    `json:"by_payer"`
 }
@@ -39,26 +43,48 @@ var ages = []struct {
 	most int
 }{{"0-30", 30}, {"31-60", 60}, {"61-90", 90}, {"90+", 0}}
 
-// aging counts practice days since submission. Source: docs/decisions/billing.md, "Report shapes".
-func (m *builder) aging() (any, error) {
-	where, params := m.where("lifecycle_status IN ('submitted', 'appealed')")
+// openCondition selects claims that were sent, and have an open amount or a credit, in the words of their index.
+const openCondition = `lifecycle_status IN ('submitted', 'paid', 'denied', 'appealed', 'void_requested', 'refund_due')
+	AND charge_cents != paid_total_cents + adjusted_cents + patient_responsibility_cents`
+
+// agedRow is a sum of one payer's claims of an age.
+type agedRow struct {
+	Payer  string        `db:"payer"`
+	Bucket int           `db:"bucket"`
+	Claims int           `db:"claims"`
+	Amount billing.Cents `db:"amount"`
+	Open   billing.Cents `db:"open"`
+}
+
+// agedRows sums what a condition selects by payer and age, which are practice days since submission.
+func (m *builder) agedRows(condition, index, sums string) (rows []agedRow, err error) {
+	where, params := m.where(condition)
 	since := "CASE"
 	for i, age := range ages[:len(ages)-1] {
 		from, _ := m.engine.Bounds(billing.Span{Start: billing.AddDays(m.today, -age.most), End: m.today})
 		since += fmt.Sprintf(" WHEN submitted_at >= {:s%d} THEN %d", i, i)
 		params[fmt.Sprint("s", i)] = collections.Instant(from)
 	}
-	var rows []struct {
-		Payer  string        `db:"payer"`
-		Bucket int           `db:"bucket"`
-		Claims int           `db:"claims"`
-		Amount billing.Cents `db:"amount"`
-	}
-	sql := "SELECT payer, " + since + " ELSE 3 END AS bucket, COUNT(*) AS claims, CAST(SUM(amount_cents) AS INTEGER) AS amount FROM billing_entries" + m.indexedBy("open") +
-		" WHERE " + where + " GROUP BY 1, 2"
+	sql := "SELECT payer, " + since + " ELSE 3 END AS bucket, " + sums + " FROM billing_entries" + m.indexedBy(index) + " WHERE " + where + " GROUP BY 1, 2"
 	if err := m.app.DB().NewQuery(sql).Bind(params).All(&rows); err != nil {
 		return nil, fmt.Errorf("sum open claims: %w", err)
 	}
+	return rows, nil
+}
+
+// aging has the expected amount of claims that wait for a payer, and what is open of all claims that were sent. Source: docs/decisions/billing.md,
+// "Report shapes".
+func (m *builder) aging() (any, error) {
+	rows, err := m.agedRows("lifecycle_status IN ('submitted', 'appealed')", "open", "COUNT(*) AS claims, CAST(SUM(amount_cents) AS INTEGER) AS amount, 0 AS open")
+	if err != nil {
+		return nil, err
+	}
+	balances, err := m.agedRows(openCondition, "balance",
+		"0 AS claims, 0 AS amount, CAST(SUM(charge_cents - paid_total_cents - adjusted_cents - patient_responsibility_cents) AS INTEGER) AS open")
+	if err != nil {
+		return nil, err
+	}
+	rows = append(rows, balances...)
 	body, byPayer := AgingBody{AsOf: m.today, Buckets: emptyAges(), ByPayer: []PayerAge{}}, map[string]*PayerAge{}
 	var sums []billing.Totals
 	for _, row := range rows {
@@ -68,8 +94,9 @@ func (m *builder) aging() (any, error) {
 			byPayer[row.Payer], sums = p, append(sums, billing.Totals{Payer: row.Payer})
 		}
 		for _, b := range []*AgeBucket{&body.Buckets[row.Bucket], &p.Buckets[row.Bucket]} {
-			b.Claims, b.Amount = b.Claims+row.Claims, b.Amount+row.Amount
+			b.Claims, b.Amount, b.Open = b.Claims+row.Claims, b.Amount+row.Amount, b.Open+row.Open
 		}
+		p.Open, body.TotalOpen = p.Open+row.Open, body.TotalOpen+row.Open
 		p.Claims, p.Amount, body.TotalAmount = p.Claims+row.Claims, p.Amount+row.Amount, body.TotalAmount+row.Amount
 	}
 	names, err := m.payers(sums)
@@ -77,7 +104,9 @@ func (m *builder) aging() (any, error) {
 		byPayer[s.Payer].Payer = names[s.Payer]
 		body.ByPayer = append(body.ByPayer, *byPayer[s.Payer])
 	}
-	slices.SortStableFunc(body.ByPayer, func(a, b PayerAge) int { return cmp.Compare(b.Amount, a.Amount) })
+	slices.SortStableFunc(body.ByPayer, func(a, b PayerAge) int {
+		return cmp.Or(cmp.Compare(b.Amount, a.Amount), cmp.Compare(b.Open, a.Open), cmp.Compare(a.Payer, b.Payer))
+	})
 	return body, err
 }
 

@@ -111,12 +111,16 @@ func (p practice) oracleTasks(q request) object {
 	o := object{"oldest_pending_days": nil, "emr_corrections": 0}
 	var items []item
 	attest := 0
-	f, credits := sumUp(p.about(q)), 0
+	f, credits, balances := sumUp(p.about(q)), 0, 0
 	for _, c := range p.about(q) {
 		i := item{id: c.id, code: c.code}
 		if (c.status == "paid" || c.status == "denied") && c.paid > 0 && c.paid+c.adjusted+c.share > c.charge {
 			credits++
 			items = append(items, item{c.id, "credit", c.code, c.created, 5, max(0, apart(practiceDay(c.created), today))})
+		}
+		if c.status == "paid" && c.paid+c.adjusted+c.share < c.charge {
+			balances++
+			items = append(items, item{c.id, "open_balance", c.code, c.created, 6, max(0, apart(practiceDay(c.created), today))})
 		}
 		switch c.status {
 		case "pending_review":
@@ -159,7 +163,7 @@ func (p practice) oracleTasks(q request) object {
 		rows = append(rows, object{"entry_id": i.id, "task": i.task, "patient_name": "", "cpt_code": i.code, "age_days": i.age, "repay_by": nil})
 	}
 	o["pending_reviews"], o["submission_backlog"], o["denied_awaiting_resubmission"] = f.states["pending_review"], f.states["reviewed"], f.states["denied"]
-	o["credits"] = credits
+	o["credits"], o["open_balances"], o["unposted_remittances"] = credits, balances, 0
 	o["void_requested"], o["refund_due"] = f.states["void_requested"], f.states["refund_due"]
 	o["attestation_needed"], o["evidence_changed"], o["items"] = attest, 0, rows
 	return o

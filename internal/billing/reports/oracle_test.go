@@ -333,7 +333,21 @@ func (p practice) oracleStatus(q request) object {
 
 func (p practice) oracleAging(q request) object {
 	today := p.now.In(newYork).Format(time.DateOnly)
-	open := slices.DeleteFunc(p.about(q), func(c claim) bool { return c.status != "submitted" && c.status != "appealed" })
+	waits := func(c claim) bool { return c.status == "submitted" || c.status == "appealed" }
+	left := func(c claim) int { return c.charge - c.paid - c.adjusted - c.share }
+	open := slices.DeleteFunc(p.about(q), func(c claim) bool {
+		return !waits(c) && (left(c) == 0 || !slices.Contains([]string{"paid", "denied", "void_requested", "refund_due"}, c.status))
+	})
+	waiting := func(claims []claim) []claim {
+		return slices.DeleteFunc(slices.Clone(claims), func(c claim) bool { return !waits(c) })
+	}
+	rest := func(claims []claim) float64 {
+		sum := 0
+		for _, c := range claims {
+			sum += left(c)
+		}
+		return money(sum)
+	}
 	buckets := func(claims []claim) (rows []object) {
 		_, parts := split(claims, func(c claim) string {
 			switch age := apart(practiceDay(c.submitted), today); {
@@ -347,15 +361,21 @@ func (p practice) oracleAging(q request) object {
 			return "90+"
 		})
 		for _, name := range []string{"0-30", "31-60", "61-90", "90+"} {
-			rows = append(rows, object{"bucket": name, "claims": len(parts[name]), "amount": money(sumUp(parts[name]).cents)})
+			rows = append(rows, object{"bucket": name, "claims": len(waiting(parts[name])), "amount": money(sumUp(waiting(parts[name])).cents), "open": rest(parts[name])})
 		}
 		return rows
 	}
 	payers := []object{}
 	keys, parts := split(open, byPayer)
-	richest(keys, parts)
+	sort.SliceStable(keys, func(i, j int) bool {
+		a, b := parts[keys[i]], parts[keys[j]]
+		if x, y := sumUp(waiting(a)).cents, sumUp(waiting(b)).cents; x != y {
+			return x > y
+		}
+		return rest(a) > rest(b)
+	})
 	for _, k := range keys {
-		payers = append(payers, object{"payer_id": numbered(k), "payer": p.payerName(k), "claims": len(parts[k]), "amount": money(sumUp(parts[k]).cents), "buckets": buckets(parts[k])})
+		payers = append(payers, object{"payer_id": numbered(k), "payer": p.payerName(k), "claims": len(waiting(parts[k])), "amount": money(sumUp(waiting(parts[k])).cents), "open": rest(parts[k]), "buckets": buckets(parts[k])})
 	}
-	return object{"as_of": today, "total_amount": money(sumUp(open).cents), "buckets": buckets(open), "by_payer": payers}
+	return object{"as_of": today, "total_amount": money(sumUp(waiting(open)).cents), "total_open": rest(open), "buckets": buckets(open), "by_payer": payers}
 }

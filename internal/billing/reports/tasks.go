@@ -22,6 +22,7 @@ const (
 	TaskVoid     = billing.VoidRequested
 	TaskRefund   = billing.RefundDue
 	TaskCredit   = "credit"
+	TaskBalance  = "open_balance"
 )
 
 // TaskItem is an entry that waits for a user.
@@ -46,8 +47,10 @@ type TasksBody struct {
 	EvidenceChanged            int        `json:"evidence_changed"`
 	VoidRequested              int        `json:"void_requested"`
 	RefundDue                  int        `json:"refund_due"`
-	Credits                    int        `json:"credits"`         // claims with a credit balance
-	EMRCorrections             int        `json:"emr_corrections"` // of the whole practice, for any query
+	Credits                    int        `json:"credits"`              // claims with a credit balance
+	OpenBalances               int        `json:"open_balances"`        // paid claims with an open amount
+	UnpostedRemittances        int        `json:"unposted_remittances"` // of the whole practice, for any query
+	EMRCorrections             int        `json:"emr_corrections"`      // of the whole practice, for any query
 	OldestPendingDays          *int       `json:"oldest_pending_days"`
 	Items                      []TaskItem `json:"items"`
 }
@@ -111,6 +114,14 @@ func (m *builder) tasks() (any, error) {
 		return nil, err
 	}
 	body.Credits, body.Items = count, append(body.Items, credits...)
+	balances, count, err := m.balanceItems()
+	if err != nil {
+		return nil, err
+	}
+	body.OpenBalances, body.Items = count, append(body.Items, balances...)
+	if body.UnpostedRemittances, err = collections.OpenRemittances(m.app); err != nil {
+		return nil, err
+	}
 	slices.SortStableFunc(body.Items, func(a, b TaskItem) int {
 		return cmp.Or(cmp.Compare(b.AgeDays, a.AgeDays), cmp.Compare(a.since, b.since))
 	})
@@ -206,12 +217,28 @@ const creditCondition = `lifecycle_status IN ('paid', 'denied') AND paid_total_c
 
 // creditItems returns the claims with a credit balance, least recently changed first, and their number. Source: docs/decisions/billing.md, "Credits".
 func (m *builder) creditItems() (items []TaskItem, count int, err error) {
-	where, params := m.where(creditCondition)
-	from := " FROM billing_entries" + m.indexedBy("credit") + " WHERE " + where
+	return m.countedItems(TaskCredit, "claims with a credit", creditCondition, "credit")
+}
+
+// balanceCondition selects paid claims with an open amount, in the words of their index.
+const balanceCondition = `lifecycle_status = 'paid' AND lifecycle_status IN ('submitted', 'paid', 'denied', 'appealed', 'void_requested', 'refund_due')
+	AND charge_cents != paid_total_cents + adjusted_cents + patient_responsibility_cents
+	AND charge_cents > paid_total_cents + adjusted_cents + patient_responsibility_cents`
+
+// balanceItems returns the paid claims with an open amount, least recently changed first, and their number. Source: docs/decisions/billing.md,
+// "Open balances".
+func (m *builder) balanceItems() (items []TaskItem, count int, err error) {
+	return m.countedItems(TaskBalance, "claims with an open amount", balanceCondition, "balance")
+}
+
+// countedItems returns the items of a task that a condition selects, least recently changed first, and their number.
+func (m *builder) countedItems(task, what, condition, index string) (items []TaskItem, count int, err error) {
+	where, params := m.where(condition)
+	from := " FROM billing_entries" + m.indexedBy(index) + " WHERE " + where
 	if err := m.app.DB().NewQuery("SELECT COUNT(*)" + from).Bind(params).Row(&count); err != nil || count == 0 {
 		return nil, 0, err
 	}
 	params["limit"] = maxItems
-	items, err = m.listItems(TaskCredit, "claims with a credit", "SELECT id, patient, cpt_code, updated_at AS since"+from+" ORDER BY updated_at, id LIMIT +{:limit}", params)
+	items, err = m.listItems(task, what, "SELECT id, patient, cpt_code, updated_at AS since"+from+" ORDER BY updated_at, id LIMIT +{:limit}", params)
 	return items, count, err
 }

@@ -1,0 +1,221 @@
+package collections
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Statuses of a remittance: nothing is left for a person, something is, or a person closed all of it.
+const (
+	RemittanceBalanced = "balanced"
+	RemittanceOpen     = "open"
+	RemittanceClosed   = "closed"
+)
+
+// RemittanceItem is a part of a payer's payment that a person resolves: a claim that was not posted, or a provider adjustment.
+type RemittanceItem struct {
+	Segment            string   `json:"segment"` // CLP, PLB, or BPR for a difference of the sums
+	ControlNumber      string   `json:"control_number"`
+	PayerControlNumber string   `json:"payer_control_number"`
+	Code               string   `json:"code"` // CLP02 or PLB03-1
+	AmountCents        int64    `json:"amount_cents"`
+	Reason             string   `json:"reason"`
+	EntryIDs           []string `json:"entry_ids"`
+	ClosedAt           string   `json:"closed_at"`
+	ClosedBy           string   `json:"closed_by"`
+	Notes              string   `json:"notes"`
+}
+
+func (i RemittanceItem) isSame(b RemittanceItem) bool {
+	return i.Segment == b.Segment && i.ControlNumber == b.ControlNumber && i.Code == b.Code && i.AmountCents == b.AmountCents && i.Reason == b.Reason
+}
+
+// RemittanceDraft is a remittance to store.
+type RemittanceDraft struct {
+	ResponseID, Digest, Payer, Trace, Date, Method string
+	PaymentCents                                   int64
+}
+
+// RemittanceRow is a payment of a payer with its items, of which the sealed form is opened by [RemittanceRow.Items].
+type RemittanceRow struct {
+	ID           string `db:"id"`
+	ResponseID   string `db:"response"`
+	Payer        string `db:"payer"`
+	Trace        string `db:"trace_number"`
+	PaymentCents int64  `db:"payment_cents"`
+	Date         string `db:"payment_date"`
+	Method       string `db:"method"`
+	Status       string `db:"status"`
+	Sealed       string `db:"items"`
+	SealedNotes  string `db:"notes"`
+	ClosedBy     string `db:"closed_by"`
+	ClosedAt     string `db:"closed_at"`
+	CreatedAt    string `db:"created_at"`
+}
+
+var remittanceColumns = []string{
+	"id", "response", "payer", "trace_number", "CAST(payment_cents AS INTEGER) AS payment_cents", "payment_date", "method", "status", "items", "notes",
+	"closed_by", "closed_at", "created_at",
+}
+
+// AddRemittance stores a payment as open before its claims are posted. It returns the stored one if the payment was imported before.
+func AddRemittance(app core.App, d RemittanceDraft, now time.Time) (row RemittanceRow, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		row, err = remittanceWhere(tx, dbx.HashExp{"digest": d.Digest})
+		if !IsNotFound(err) {
+			return err
+		}
+		_, err := store(tx, "store remittance", Remittances, map[string]any{
+			"id": NewUUID(), "response": d.ResponseID, "digest": d.Digest, "payer": d.Payer, "trace_number": d.Trace, "payment_cents": d.PaymentCents,
+			"payment_date": d.Date, "method": d.Method, "status": RemittanceOpen, ColumnCreatedAt: Instant(now), ColumnUpdatedAt: Instant(now),
+		})
+		if err == nil {
+			row, err = remittanceWhere(tx, dbx.HashExp{"digest": d.Digest})
+		}
+		return err
+	})
+	return row, err
+}
+
+func remittanceWhere(app core.App, where dbx.Expression) (row RemittanceRow, err error) {
+	err = app.DB().Select(remittanceColumns...).From(Remittances).Where(where).One(&row)
+	return row, wrap(err, "find remittance")
+}
+
+// FindRemittance finds a remittance by id.
+func FindRemittance(app core.App, id string) (RemittanceRow, error) {
+	return remittanceWhere(app, dbx.HashExp{"id": id})
+}
+
+// PageOfRemittances returns a page of remittances, newest first, and the total; of one status unless "".
+func PageOfRemittances(app core.App, status string, offset, limit int) (page []RemittanceRow, total int, err error) {
+	var where []dbx.Expression
+	if status != "" {
+		where = append(where, dbx.HashExp{"status": status})
+	}
+	return pageOfRows[RemittanceRow](app, Remittances, remittanceColumns, where, []string{"id DESC"}, offset, limit)
+}
+
+// OpenRemittances counts the remittances that a person has to resolve.
+func OpenRemittances(app core.App) (int, error) {
+	return queryValue[int](app, "count open remittances", "SELECT COUNT(*) FROM remittances WHERE status = 'open'", nil)
+}
+
+// Items returns the items.
+func (r RemittanceRow) Items() (list []RemittanceItem, err error) {
+	if r.Sealed == "" {
+		return nil, nil
+	}
+	plain, err := OpenValue(r.Sealed, Remittances, "items", r.ID)
+	if err != nil {
+		return nil, wrap(err, "open items of a remittance")
+	}
+	return list, wrap(json.Unmarshal([]byte(plain), &list), "read items of a remittance")
+}
+
+// Notes returns why a person closed the remittance.
+func (r RemittanceRow) Notes() (phi.Text, error) {
+	if r.SealedNotes == "" {
+		return "", nil
+	}
+	plain, err := OpenValue(r.SealedNotes, Remittances, "notes", r.ID)
+	return phi.Text(plain), wrap(err, "open notes of a remittance")
+}
+
+// FinishRemittance stores the items of a payment that was imported. Items that a person closed before stay closed.
+func FinishRemittance(tx core.App, id string, items []RemittanceItem, now time.Time) error {
+	row, err := FindRemittance(tx, id)
+	if err != nil {
+		return err
+	}
+	before, err := row.Items()
+	if err != nil {
+		return err
+	}
+	for i, item := range items {
+		if at := slices.IndexFunc(before, item.isSame); at >= 0 {
+			items[i].ClosedAt, items[i].ClosedBy, items[i].Notes = before[at].ClosedAt, before[at].ClosedBy, before[at].Notes
+			before = slices.Delete(before, at, at+1)
+		}
+	}
+	return storeItems(tx, row, items, nil, now)
+}
+
+// storeItems stores the items and the status that follows from them.
+func storeItems(tx core.App, row RemittanceRow, items []RemittanceItem, more dbx.Params, now time.Time) error {
+	status := RemittanceBalanced
+	for _, item := range items {
+		if item.ClosedAt == "" {
+			status = RemittanceOpen
+			break
+		}
+		status = RemittanceClosed
+	}
+	encoded, err := json.Marshal(append([]RemittanceItem{}, items...))
+	if err != nil {
+		return wrap(err, "encode items of a remittance")
+	}
+	sealed, err := Seal(string(encoded), "remittances.items", row.ID)
+	if err != nil {
+		return wrap(err, "seal items of a remittance")
+	}
+	changes := dbx.Params{"items": sealed, "status": status, ColumnUpdatedAt: Instant(now)}
+	for column, value := range more {
+		changes[column] = value
+	}
+	return update(tx, "store items of a remittance", Remittances, changes, dbx.HashExp{"id": row.ID})
+}
+
+// PostedOf returns what was posted of remittances, by id: payments less reversals and refunds.
+func PostedOf(app core.App, ids []string) (map[string]int64, error) {
+	rows, err := queryAll[struct {
+		ID    string `db:"remittance"`
+		Cents int64  `db:"cents"`
+	}](app, "sum posted payments", `SELECT remittance, CAST(SUM(CASE kind WHEN 'refund' THEN -amount_cents ELSE amount_cents END) AS INTEGER) AS cents
+		FROM payments WHERE remittance != '' AND remittance`+inIDs+` GROUP BY remittance`, idParams(ids))
+	if err != nil {
+		return nil, err
+	}
+	posted := make(map[string]int64, len(rows))
+	for _, row := range rows {
+		posted[row.ID] = row.Cents
+	}
+	return posted, nil
+}
+
+// CloseItems stores items that a person closed; isWhole if the remittance was closed as a whole, with its notes.
+func CloseItems(tx core.App, row RemittanceRow, items []RemittanceItem, isWhole bool, notes, by string, now time.Time) error {
+	var more dbx.Params
+	if isWhole {
+		sealed, err := Seal(notes, "remittances.notes", row.ID)
+		if err != nil {
+			return wrap(err, "seal notes of a remittance")
+		}
+		more = dbx.Params{"notes": sealed, "closed_by": by, "closed_at": Instant(now)}
+	}
+	return storeItems(tx, row, items, more, now)
+}
+
+// PostedLine is what a remittance posted to one entry.
+type PostedLine struct {
+	EntryID    string `db:"billing_entry"`
+	ClaimID    string `db:"claim_id"`
+	CPTCode    string `db:"cpt_code"`
+	Claim      string `db:"claim_control_number"`
+	PayerClaim string `db:"payer_control_number"`
+	Kind       string `db:"kind"`
+	Cents      int64  `db:"cents"`
+}
+
+// PostedLines returns what a remittance posted, in the order of posting.
+func PostedLines(app core.App, id string) ([]PostedLine, error) {
+	return queryAll[PostedLine](app, "read posted payments", `SELECT p.billing_entry, e.claim_id, e.cpt_code, e.claim_control_number, e.payer_control_number, p.kind,
+			CAST(CASE p.kind WHEN 'refund' THEN -p.amount_cents ELSE p.amount_cents END AS INTEGER) AS cents
+		FROM payments p JOIN billing_entries e ON e.id = p.billing_entry WHERE p.remittance != '' AND p.remittance = {:id} ORDER BY p.id`, dbx.Params{"id": id})
+}

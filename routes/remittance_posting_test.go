@@ -1,0 +1,264 @@
+package routes_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/e2e/payer"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/x12"
+)
+
+// usd writes an amount as X12 does.
+func usd(cents x12.Cents) string { return fmt.Sprintf("%.2f", float64(cents)/100) }
+
+// remittance returns an 835 of one payment with the given claims and provider adjustments.
+func (h *claimsClinic) remittance(trace string, total x12.Cents, segments ...string) []byte {
+	return remittances(trace+usd(total), paymentSegments(trace, total, segments...))
+}
+
+// paymentSegments returns the segments of one payment.
+func paymentSegments(trace string, total x12.Cents, segments ...string) []string {
+	return append([]string{
+		"BPR*I*" + usd(total) + "*C*ACH************20260115", "TRN*1*" + trace + "*1999999999", "DTM*405*20260115", "N1*PR*ACME HEALTH", "N3*1 PLAZA",
+		"N4*HARTFORD*CT*06101", "REF*2U*60054", "PER*BL*EDI*TE*8005550100", "N1*PE*ELM STREET CLINIC*XX*1234567893", "LX*1",
+	}, segments...)
+}
+
+// remittances returns one interchange with the payments, each from BPR to its last segment.
+func remittances(control string, payments ...[]string) []byte {
+	var b strings.Builder
+	number := 0
+	for _, r := range control {
+		number = (number*31 + int(r)) % 999_999_999
+	}
+	fmt.Fprintf(&b, "ISA*00*          *00*          *ZZ*HOUSE1         *ZZ*SUB1           *260115*1200*^*00501*%09d*0*T*:~GS*HP*HOUSE1*SUB1*20260115*1200*1*X*005010X221A1~", number)
+	for i, segments := range payments {
+		body := strings.Join(segments, "~")
+		fmt.Fprintf(&b, "ST*835*%04d~%s~SE*%d*%04d~", i+1, body, strings.Count(body, "~")+3, i+1)
+	}
+	fmt.Fprintf(&b, "GE*%d*1~IEA*1*%09d~", len(payments), number)
+	return []byte(b.String())
+}
+
+// sentClaim is a claim of one or two lines, in a clinic of its own.
+type sentClaim struct {
+	*claimsClinic
+	entries []string
+	claim   payer.Claim
+	count   int
+}
+
+func newSentClaim(t *testing.T, lines int) *sentClaim {
+	h := newClaimsClinic(t)
+	id := h.insured("Ada", 20*lines, nil)
+	byCode := h.reviewed()
+	s := &sentClaim{claimsClinic: h}
+	for _, code := range []string{"99457", "99458"}[:lines] {
+		s.entries = append(s.entries, byCode[id+" "+code])
+	}
+	_, file := h.send(s.entries...)
+	s.claim = file.Claims[0]
+	return s
+}
+
+// clp returns a CLP of the claim.
+func (s *sentClaim) clp(status string, paid x12.Cents) string {
+	return fmt.Sprintf("CLP*%s*%s*%s*%s**12*ICN1*11*1", s.claim.ControlNumber, status, usd(s.claim.Charge), usd(paid))
+}
+
+// svc returns the segments of a line.
+func (s *sentClaim) svc(line int, paid x12.Cents, adjustments ...string) []string {
+	l := s.claim.Lines[line]
+	list := append([]string{fmt.Sprintf("SVC*HC:%s*%s*%s**1", l.Procedure[1], usd(l.Charge), usd(paid)), "DTM*472*" + l.From}, adjustments...)
+	return append(list, "REF*6R*"+l.ControlNumber)
+}
+
+func (s *sentClaim) remit(total x12.Cents, segments ...string) reply {
+	s.t.Helper()
+	s.count++
+	return s.upload(s.remittance(fmt.Sprint("EFT", s.count), total, segments...)).want(200)
+}
+
+// reasons returns why parts of an imported file wait for a person.
+func (s *sentClaim) reasons(answer reply) (list []string) {
+	s.t.Helper()
+	full := s.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200)
+	for _, u := range full.at("unmatched").([]any) {
+		list = append(list, fmt.Sprint(u.(object)["reason"], " ", u.(object)["amount"]))
+	}
+	return list
+}
+
+func (s *sentClaim) wantReasons(answer reply, want ...string) {
+	s.t.Helper()
+	if got := s.reasons(answer); fmt.Sprint(got) != fmt.Sprint(want) {
+		s.t.Errorf("waits for %q, want %q", got, want)
+	}
+}
+
+func (s *sentClaim) wantEntry(line int, want object) {
+	s.t.Helper()
+	s.entry(s.entries[line]).wantAt(want)
+}
+
+// A claim-level adjustment lessens what the lines were paid: what is posted is what the payer sent.
+func TestClaimAdjustmentLessensPayment(t *testing.T) {
+	s := newSentClaim(t, 1)
+	c := s.claim.Charge
+	s.wantReasons(s.remit(2000, append([]string{s.clp("1", 2000), "CAS*CO*45*" + usd(c-2000)}, s.svc(0, c)...)...))
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0, "adjusted": float64(c-2000) / 100, "open": 0.0})
+
+	s = newSentClaim(t, 1) // a check of nothing
+	s.wantReasons(s.remit(0, append([]string{s.clp("1", 0), "CAS*CO*45*" + usd(c-2000), "CAS*PR*1*20"}, s.svc(0, c)...)...))
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 0.0, "patient_responsibility": 20.0, "open": 0.0})
+
+	s = newSentClaim(t, 1) // beside adjustments of the line, with an increase
+	s.wantReasons(s.remit(2350, append([]string{s.clp("1", 2350), "CAS*CO*253*1.5**237*-5"}, s.svc(0, 2000, "CAS*CO*45*"+usd(c-2000))...)...))
+	s.wantEntry(0, object{"paid_total": 23.5, "adjusted": float64(c-2350) / 100, "open": 0.0})
+
+	s = newSentClaim(t, 1) // the line's payment is stated after the claim's adjustment
+	s.wantReasons(s.remit(2000, append([]string{s.clp("1", 2000), "CAS*CO*45*" + usd(c-2000)}, s.svc(0, 2000)...)...))
+	s.wantEntry(0, object{"paid_total": 20.0, "adjusted": float64(c-2000) / 100, "open": 0.0})
+}
+
+// Of several lines, an adjustment equal to a line that is not listed is that line's; any other is shared in proportion to what is open, to the cent.
+func TestClaimAdjustmentOfSeveralLines(t *testing.T) {
+	s := newSentClaim(t, 2)
+	first, next := s.claim.Lines[0].Charge, s.claim.Lines[1].Charge
+	s.wantReasons(s.remit(first-500, append([]string{s.clp("1", first-500), "CAS*CO*97*" + usd(next)}, s.svc(0, first-500, "CAS*CO*45*5")...)...))
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": float64(first-500) / 100, "adjusted": 5.0, "open": 0.0})
+	s.wantEntry(1, object{"lifecycle_status": "denied", "denial.code": "CO-97", "denial.next_step": "write_off", "open": 0.0})
+
+	s = newSentClaim(t, 2)
+	paid := first + next - 1000 - 1001
+	s.wantReasons(s.remit(paid, append(append([]string{s.clp("1", paid), "CAS*CO*45*10.01"}, s.svc(0, first-500, "CAS*PR*2*5")...), s.svc(1, next-500, "CAS*PR*2*5")...)...))
+	sum := 0.0
+	for _, id := range s.entries {
+		e := s.entry(id)
+		e.wantAt(object{"lifecycle_status": "paid", "patient_responsibility": 5.0, "open": 0.0})
+		sum += e.at("paid_total").(float64)
+	}
+	if fmt.Sprintf("%.2f", sum) != usd(paid) {
+		t.Errorf("posted %.2f of %s", sum, usd(paid))
+	}
+	s.remit(-paid, append(append([]string{strings.Replace(s.clp("22", -paid), usd(s.claim.Charge), usd(-s.claim.Charge), 1), "CAS*CO*45*-10.01"},
+		strings.Replace(strings.Join(s.svc(0, 500-first, "CAS*PR*2*-5"), "~"), usd(first), usd(-first), 1)),
+		strings.Replace(strings.Join(s.svc(1, 500-next, "CAS*PR*2*-5"), "~"), usd(next), usd(-next), 1))...).wantAt(object{"applied": 2.0, "unmatched": 0.0})
+	s.wantEntry(0, object{"lifecycle_status": "submitted", "paid_total": 0.0, "adjusted": 0.0, "patient_responsibility": 0.0})
+}
+
+// One bad claim waits for a person, and the others of its file are posted.
+func TestBadClaimLeavesTheOthers(t *testing.T) {
+	h := newClaimsClinic(t)
+	names := []string{"Ada", "Bea"}
+	ids := []string{h.insured(names[0], 20, nil), h.insured(names[1], 20, nil)}
+	byCode := h.reviewed()
+	good, bad := byCode[ids[0]+" 99457"], byCode[ids[1]+" 99457"]
+	_, file := h.send(good, bad)
+	s := &sentClaim{claimsClinic: h, entries: []string{good, bad}}
+	claimOf := map[string]payer.Claim{}
+	for _, c := range file.Claims {
+		claimOf[c.ControlNumber] = c
+	}
+	s.claim = claimOf[h.claimOf(good, file)]
+	fine := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)
+	s.claim = claimOf[h.claimOf(bad, file)]
+	for _, c := range []struct {
+		name     string
+		total    x12.Cents
+		segments []string
+		want     []string
+	}{
+		{"a line that does not balance", 4000, append([]string{s.clp("1", 2000)}, s.svc(0, 1999, "CAS*CO*45*"+usd(s.claim.Charge-2000))...), []string{"unbalanced 20"}},
+		{"a claim that does not", 4000, append([]string{s.clp("1", 2000), "CAS*CO*253*1"}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...), []string{"unbalanced 20"}},
+		{"a sum that the total has not", 4001, append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-1999))...), []string{"unbalanced 20", "total_differs 0.01"}},
+		{"a negative payment", 1000, append([]string{s.clp("1", -1000)}, s.svc(0, -1000, "CAS*CO*45*"+usd(s.claim.Charge+1000))...), []string{"wrong_sign -10"}},
+		{"a reversal without original", 0, []string{strings.Replace(s.clp("22", -2000), usd(s.claim.Charge), usd(-s.claim.Charge), 1), "CAS*CO*45*" + usd(2000-s.claim.Charge)}, []string{"reversal_without_original -20"}},
+		{"another line", 4000, []string{s.clp("1", 2000), "SVC*HC:99999*" + usd(s.claim.Charge) + "*20", "CAS*CO*45*" + usd(s.claim.Charge-2000), "REF*6R*X"}, []string{"unknown_line 20"}},
+		{"a forwarded claim", 2000, []string{s.clp("23", 0), "CAS*OA*23*" + usd(s.claim.Charge)}, []string{"sent_on 0"}},
+	} {
+		s.count++
+		answer := h.upload(h.remittance(fmt.Sprint("BAD", s.count), c.total, append(append([]string{}, fine...), c.segments...)...)).want(200)
+		want := append([]string{}, c.want...)
+		if s.count > 1 { // the good claim was posted with the first file
+			want = append([]string{"already_decided 20"}, want...)
+		}
+		if s.wantReasons(answer, want...); t.Failed() {
+			t.Fatal(c.name)
+		}
+		s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0, "open": 0.0})
+		s.wantEntry(1, object{"lifecycle_status": "submitted", "paid_total": 0.0})
+	}
+}
+
+// A second decision without a reversal: its money adds up, and its adjustments replace the earlier ones; what would exceed the charge, and the same
+// decision again, wait for a person.
+func TestSecondDecision(t *testing.T) {
+	s := newSentClaim(t, 1)
+	c := s.claim.Charge
+	one := func(paid x12.Cents, adjustments ...string) reply {
+		t.Helper()
+		return s.remit(paid, append([]string{s.clp("1", paid)}, s.svc(0, paid, adjustments...)...)...)
+	}
+	one(1000, "CAS*CO*45*"+usd(c-2500), "CAS*OA*133*15")
+	s.wantReasons(one(1500, "CAS*CO*45*"+usd(c-2500), "CAS*OA*B13*10"))
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 25.0, "adjusted": float64(c-2500) / 100, "open": 0.0})
+	s.wantReasons(one(1500, "CAS*CO*45*"+usd(c-2500), "CAS*OA*B13*10"), "already_decided 15")
+	s.wantReasons(one(c-100, "CAS*PR*2*1"), "already_decided "+strings.TrimSuffix(strings.TrimSuffix(usd(c-100), "0"), ".0"))
+	s.wantReasons(one(0, "CAS*OA*18*"+usd(c)), "already_decided 0")
+	s.wantReasons(one(300, "CAS*CO*45*"+usd(c-2800), "CAS*PR*2*25")) // without a word about what was paid before
+	s.wantEntry(0, object{"paid_total": 28.0, "open": 0.0})
+	tasks := s.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
+	tasks.wantAt(object{"credits": 0.0})
+}
+
+// Adjustments by contract alone are no denial; remark codes of the claim are kept with lines' adjustments and with none, and decide the next step.
+func TestContractualAndNextStep(t *testing.T) {
+	for carc, want := range map[string]object{
+		"CO*24": {"lifecycle_status": "paid", "denial": nil, "open": 0.0, "paid_total": 0.0}, "CO*45": {"lifecycle_status": "paid", "denial": nil, "open": 0.0},
+		"CO*50": {"lifecycle_status": "denied", "denial.code": "CO-50", "denial.next_step": "appeal"},
+		"OA*18": {"lifecycle_status": "denied", "denial.next_step": "check_duplicate"},
+		"CO*16": {"lifecycle_status": "denied", "denial.next_step": "correct_and_resubmit"},
+	} {
+		s := newSentClaim(t, 1)
+		s.remit(0, append([]string{s.clp("1", 0)}, s.svc(0, 0, "CAS*"+carc+"*"+usd(s.claim.Charge))...)...)
+		s.wantEntry(0, want)
+	}
+	s := newSentClaim(t, 1)
+	s.remit(0, append([]string{s.clp("4", 0), "MOA***MA130"}, append(s.svc(0, 0, "CAS*CO*16*"+usd(s.claim.Charge)), "LQ*HE*M76")...)...)
+	s.wantEntry(0, object{"lifecycle_status": "denied", "denial.next_step": "new_claim", "denial.remarks.0": "MA130"})
+	s.move(s.entries[0], "appeal", object{"reason": "We disagree"}).want(400, "not_appealable")
+	s = newSentClaim(t, 1)
+	s.remit(s.claim.Charge, append([]string{s.clp("19", s.claim.Charge), "MOA***MA18*N89"}, s.svc(0, s.claim.Charge)...)...)
+	if text := s.entry(s.entries[0]).body; !strings.Contains(text, `"remarks":["MA18","N89"]`) {
+		t.Errorf("kept %s", text)
+	}
+}
+
+// A line without our number, with another or in lower case, is found by its procedure and day; joined payments are read.
+func TestLinesWithoutNumber(t *testing.T) {
+	for name, reference := range map[string]func(string) []string{
+		"none": func(string) []string { return nil }, "lower case": func(r string) []string { return []string{"REF*6R*" + strings.ToLower(r)} },
+		"the payer's": func(string) []string { return []string{"REF*6R*774411"} },
+	} {
+		s := newSentClaim(t, 2)
+		segments := []string{s.clp("1", 3000)}
+		for i, l := range s.claim.Lines {
+			line := s.svc(i, 1500, "CAS*CO*45*"+usd(l.Charge-1500))
+			segments = append(append(segments, line[:len(line)-1]...), reference(l.ControlNumber)...)
+		}
+		if s.wantReasons(s.remit(3000, segments...)); t.Failed() {
+			t.Fatal(name)
+		}
+		s.wantEntry(0, object{"paid_total": 15.0, "open": 0.0})
+		s.wantEntry(1, object{"paid_total": 15.0, "open": 0.0})
+	}
+	s := newSentClaim(t, 1)
+	head := []string{"N1*PR*ACME HEALTH", "N1*PE*ELM STREET CLINIC*XX*1234567893", "LX*2"}
+	claim := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)
+	other := append([]string{"N1*PR*ACME HEALTH", "N1*PE*OTHER*XX*1245319599", "LX*3"}, strings.Replace(claim[0], "*1*", "*2*", 1), "CAS*CO*45*"+usd(s.claim.Charge-2000))
+	s.wantReasons(s.remit(4000, append(append(append([]string{"CLP*V9*1*0*0"}, head...), claim...), other...)...), "unknown_claim 0", "other_payee 20")
+	s.wantEntry(0, object{"paid_total": 20.0})
+}

@@ -1,0 +1,108 @@
+package routes_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/authz"
+)
+
+// wantDeposits checks each stored payment: what was posted and what was not, less the provider adjustments, is what the bank has.
+func (s *sentClaim) wantDeposits(count int) []object {
+	s.t.Helper()
+	list := s.request(authz.DataMonitor, "GET", "/billing/remittances/", nil).want(200).results()
+	if len(list) != count {
+		s.t.Fatalf("%d payments, want %d", len(list), count)
+	}
+	for _, r := range list {
+		sum := r["posted"].(float64) + r["unposted"].(float64)
+		for _, a := range r["provider_adjustments"].([]any) {
+			sum -= a.(object)["amount"].(float64)
+		}
+		if math.Abs(sum-r["payment_amount"].(float64)) > 0.001 {
+			s.t.Errorf("%v does not add up: %v", sum, r)
+		}
+	}
+	return list
+}
+
+// What a payment leaves over is a worklist until a person closes it, and no money moves.
+func TestRemittanceWorklist(t *testing.T) {
+	s := newSentClaim(t, 1)
+	tasks := func(open, balances float64) {
+		t.Helper()
+		s.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200).wantAt(object{"unposted_remittances": open, "open_balances": balances})
+	}
+	tasks(0, 0)
+	claim := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)
+	file := append(claim, "CLP*UNKNOWN1*1*50*50**12*ICN7*11*1", "PLB*1234567893*20261231*WO:OLD-7*20*L6:INT*-1.5")
+	s.remit(5150, file...).wantAt(object{"applied": 1.0, "unmatched": 3.0})
+	list := s.wantDeposits(1)
+	r := list[0]
+	if fmt.Sprint(r["payer"], r["trace_number"], r["payment_date"], r["method"], r["posted"], r["unposted"], r["status"]) != "ACME HEALTHEFT12026-01-15ACH2050open" {
+		t.Errorf("stored %v", r)
+	}
+	items := r["items"].([]any)
+	for i, want := range []string{"1 unknown_claim 50", "2 PLB WO 20", "3 PLB L6 -1.5"} {
+		if item := items[i].(object); fmt.Sprint(item["ordinal"], " ", item["reason"], " ", item["amount"]) != want || item["reason_text"] == "" || item["closed_at"] != nil {
+			t.Errorf("item %v, want %s", item, want)
+		}
+	}
+	tasks(1, 0)
+	path := fmt.Sprint("/billing/remittances/", r["id"], "/")
+	s.request(authz.DataMonitor, "POST", path+"items/1/close/", nil).wantFields("notes")
+	notes := object{"notes": "Recovered for the claim of March"}
+	s.request(authz.DataMonitor, "POST", path+"items/0/close/", notes).want(404)
+	s.request(authz.DataMonitor, "POST", path+"items/4/close/", notes).want(404)
+	s.request(authz.Nurse, "POST", path+"close/", notes).want(403)
+	s.request(authz.DataMonitor, "POST", path+"items/1/close/", notes).want(200).wantAt(object{"status": "open", "items.0.notes": notes["notes"], "posted": 20.0, "unposted": 50.0})
+	s.request(authz.DataMonitor, "POST", path+"items/1/close/", notes).want(400, "invalid_state")
+	s.request(authz.Admin, "POST", path+"close/", notes).want(200).wantAt(object{"status": "closed", "lines.0.entry_id": s.entries[0], "lines.0.amount": 20.0})
+	s.request(authz.Admin, "POST", path+"close/", notes).want(400, "invalid_state")
+	tasks(0, 0)
+	s.wantEntry(0, object{"paid_total": 20.0, "open": 0.0})
+
+	// The same payment in another envelope is stored once; the same decision with another payment waits; a check of nothing is listed.
+	s.upload(remittances("OTHER", paymentSegments("EFT1", 5150, file...))).want(200).wantAt(object{"applied": 0.0, "repeated": false})
+	s.wantDeposits(1)
+	tasks(0, 0)
+	s.wantReasons(s.upload(s.remittance("EFT1", 2000, claim...)).want(200), "already_posted 20")
+	s.remit(0)
+	s.wantDeposits(3)
+	tasks(1, 0)
+}
+
+// Payments that are open drop out of no list: a paid claim with an open amount is a task, and the ages of what is open add up to the revenue report's
+// open amount.
+func TestOpenBalancesAreListed(t *testing.T) {
+	s := newSentClaim(t, 2)
+	first := s.claim.Lines[0].Charge
+	s.remit(1000, append([]string{fmt.Sprintf("CLP*%s*1*%s*10", s.claim.ControlNumber, usd(first-500)), "CAS*CO*45*" + usd(first-1500)},
+		fmt.Sprintf("SVC*HC:99457*%s*%s", usd(first-500), usd(first-500)), "REF*6R*"+s.claim.Lines[0].ControlNumber)...)
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 10.0, "open": 5.0})
+	s.wantEntry(1, object{"lifecycle_status": "submitted"})
+	tasks := s.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/", nil).want(200)
+	tasks.wantAt(object{"open_balances": 1.0, "items.0.task": "open_balance", "items.0.entry_id": s.entries[0]})
+	aging := s.request(authz.Admin, "GET", "/billing/reports/aging/", nil).want(200)
+	revenue := s.request(authz.Admin, "GET", "/billing/reports/revenue/?date_from=2025-12-01&date_to=2026-01-31", nil).want(200)
+	sum := 0.0
+	for _, b := range aging.at("buckets").([]any) {
+		sum += b.(object)["open"].(float64)
+	}
+	if total := aging.at("total_open"); total != revenue.at("open") || math.Abs(sum-total.(float64)) > 0.001 || total == 0.0 {
+		t.Errorf("open are %v by age, %v by bucket, %v in the revenue report", total, sum, revenue.at("open"))
+	}
+}
+
+// Each payment of a file is its own: several in one interchange, one twice, and one whose adjustments exceed it.
+func TestSeveralPaymentsInAFile(t *testing.T) {
+	s := newSentClaim(t, 1)
+	claim := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)
+	one, debt := paymentSegments("E1", 2000, claim...), paymentSegments("E2", 0, "CLP*UNKNOWN1*1*50*50**12*ICN7*11*1", "PLB*1234567893*20261231*WO:OLD*80")
+	s.wantReasons(s.upload(remittances("JOINED", one, debt, one)).want(200).wantAt(object{"applied": 1.0}), "unknown_claim 50", "PLB WO 80", "debt_not_carried 30")
+	s.wantDeposits(2)
+	s.wantEntry(0, object{"paid_total": 20.0})
+	s.upload(s.remittance("E3", 2001, "CLP*UNKNOWN2*1*20*20**12*ICN8*11*1")).want(400, "invalid_x12").wantAt(object{"segment": "BPR", "position": 2.0})
+	s.wantDeposits(2)
+}
