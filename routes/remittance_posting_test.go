@@ -228,7 +228,10 @@ func TestContractualAndNextStep(t *testing.T) {
 	}
 	s := newSentClaim(t, 1)
 	s.remit(0, append([]string{s.clp("4", 0), "MOA***MA130"}, append(s.svc(0, 0, "CAS*CO*16*"+usd(s.claim.Charge)), "LQ*HE*M76")...)...)
-	s.wantEntry(0, object{"lifecycle_status": "denied", "denial.next_step": "new_claim", "denial.remarks.0": "MA130"})
+	s.wantEntry(0, object{"lifecycle_status": "denied", "denial.next_step": "new_claim"})
+	if text := s.entry(s.entries[0]).body; !strings.Contains(text, `"remarks":["MA130"],"next_step"`) {
+		t.Errorf("denied with %s", text)
+	}
 	s.move(s.entries[0], "appeal", object{"reason": "We disagree"}).want(400, "not_appealable")
 	s = newSentClaim(t, 1)
 	s.remit(s.claim.Charge, append([]string{s.clp("19", s.claim.Charge), "MOA***MA18*N89"}, s.svc(0, s.claim.Charge)...)...)

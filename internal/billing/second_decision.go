@@ -74,11 +74,16 @@ func (r Remittance) decidedBefore(rows []collections.Payment) (paid int64, list 
 	return paid, list
 }
 
-// repeats reports whether an earlier decision of the payer has the same payment and adjustments: probably a payment made twice.
+// repeats reports whether an earlier decision of the payer has the same payment and adjustments: probably a payment made twice. What a decision
+// marks as paid before was not posted.
 func (r Remittance) repeats(rows []collections.Payment) bool {
 	return slices.ContainsFunc(rows, func(p collections.Payment) bool {
 		return p.Source == collections.Source835 && p.Kind == collections.PaymentKind && p.Payer == r.payerKind() && p.AmountCents == int64(r.Paid) &&
-			!slices.ContainsFunc(r.Adjustments, func(a collections.Adjustment) bool { return adjustedAmount(p.Adjustments, a) != a.AmountCents })
+			!slices.ContainsFunc(r.Adjustments, func(a collections.Adjustment) bool {
+				return a.CARC != carcPreviouslyPaid && !slices.ContainsFunc(p.Adjustments, func(b collections.Adjustment) bool {
+					return sameReason(a, b) && a.AmountCents == b.AmountCents
+				})
+			})
 	})
 }
 
