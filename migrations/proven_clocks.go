@@ -2,7 +2,7 @@ package migrations
 
 import "github.com/pocketbase/pocketbase/core"
 
-func init() { register("1795950400_proven_clocks.go", addProvenClocks) }
+func init() { register("1795950410_proven_clocks.go", addProvenClocks) }
 
 // addProvenClocks adds when a reading last proved the clock of its device, and whether a late alert escalates. A device in use is proven if one
 // of its readings arrived within an hour of its time, unless its clock is in doubt now.

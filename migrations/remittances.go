@@ -7,7 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-func init() { register("1795950400_remittances.go", addRemittances) }
+func init() { register("1795950420_remittances.go", addRemittances) }
 
 // remittanceFields are what entries and payments keep of a payer's file beyond amounts.
 var remittanceFields = map[string][]string{

@@ -130,7 +130,7 @@ func TestDemoLeavesNoReportEmpty(t *testing.T) {
 }
 
 // mayBeEmpty lists the parts that most items leave empty.
-var mayBeEmpty = []string{".warnings", ".errors", ".adjustments", ".modifiers", ".rarc", ".common_denial_reasons", ".time_entry_ids", ".against"}
+var mayBeEmpty = []string{".warnings", ".errors", ".adjustments", ".modifiers", ".receiver_ids", ".rarc", ".common_denial_reasons", ".time_entry_ids", ".against"}
 
 // wantComplete checks that an answer has no empty part except the permitted ones and, if figures is set, a figure other
 // than zero.

@@ -2,18 +2,32 @@ package routes
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/claims"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
+
+// monthEndRows are the endpoints of a month's end.
+func monthEndRows() []route {
+	return []route{
+		{http.MethodGet, "/billing/month-end/", authz.ReadBillingReports, ratelimit.User, (*api).readMonthEnd},
+		{http.MethodGet, "/billing/minutes-rule/", authz.ReadBillingReports, ratelimit.User, (*api).compareMinutesRules},
+		{http.MethodGet, "/billing/funnel/", authz.ReadBillingReports, ratelimit.User, (*api).readFunnel},
+		{http.MethodPost, "/billing/entries/review/", authz.ManageBilling, ratelimit.User, (*api).reviewInBulk},
+		{http.MethodGet, "/billing/calendar/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, withPatient((*api).readCalendar)},
+	}
+}
 
 // The state of each required document of an entry.
 const (

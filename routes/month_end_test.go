@@ -215,7 +215,7 @@ func TestNearBillableValue(t *testing.T) {
 	c := newIngestingClinic(t, func(e *routes.Engines) { e.Billing.Enable2026Codes = true })
 	minutes := c.consentedPatient() // 12 of 20: 99470 is reached, 8 minutes earn 21.87
 	c.logCall(minutes, "2026-01-05T14:00:00Z", 12)
-	c.logCall(c.consentedPatient(), "2026-01-06T14:00:00Z", 4) // 16 minutes for 47.87
+	c.logCall(c.consentedPatient(), "2026-01-06T14:00:00Z", 4)                   // 16 minutes for 47.87
 	c.storeDeviceDays(c.consentedPatient(), "N-1", c.now.AddDate(0, 0, -20), 14) // 99445 is reached, and a sixteenth day earns nothing more
 	stopped := c.enroll(object{"icd10_codes": []string{"I10"}})
 	c.logCall(stopped, "2026-01-07T14:00:00Z", 19) // one minute for 21.87, but no consent

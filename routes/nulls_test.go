@@ -266,6 +266,8 @@ func (w *world) target(path string) string {
 		{"/billing/payers/{id}/", func() string {
 			return w.create("/billing/payers/", object{"name": "Payer", "payer_id": w.unique("P-")})
 		}},
+		{"/billing/remittances/{id}/items/{ordinal}/", w.remittance},
+		{"/billing/remittances/{id}/", w.remittance},
 		{"/fhir/transmissions/{id}/", func() string { return "TXN-2026-000001" }}, // its body is read first
 	}
 	for _, maker := range makers {
@@ -273,6 +275,9 @@ func (w *world) target(path string) string {
 			ids := []string{maker.make()}
 			if strings.HasPrefix(maker.prefix, "/patients/{id}/consents/{") {
 				ids = []string{w.patient(), ids[0]}
+			}
+			if strings.Contains(maker.prefix, "{ordinal}") {
+				ids = append(ids, "1")
 			}
 			for _, id := range ids {
 				maker.prefix = maker.prefix[:strings.Index(maker.prefix, "{")] + id + maker.prefix[strings.Index(maker.prefix, "}")+1:]
@@ -282,6 +287,14 @@ func (w *world) target(path string) string {
 	}
 	w.t.Errorf("no record for the parameter of %s", path)
 	return path
+}
+
+// remittance stores a payment for a claim that nobody sent.
+func (w *world) remittance() string {
+	w.t.Helper()
+	file := remittances(w.unique("N"), paymentSegments(w.unique("EFT"), 5000, "CLP*UNKNOWN1*1*50*50**12*ICN7*11*1"))
+	w.request(authz.Admin, "POST", "/billing/claim-responses/", string(file), "Content-Type", "application/edi-x12").want(200)
+	return fmt.Sprint(w.request(authz.Admin, "GET", "/billing/remittances/", nil).results()[0]["id"])
 }
 
 // alternatives are the members that a body needs when another is null.

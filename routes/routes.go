@@ -252,13 +252,6 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/explain/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, withPatient((*api).explainBilling)},
 	{http.MethodGet, "/billing/near-billable/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listNearBillable},
 
-	// month_end.go
-	{http.MethodGet, "/billing/month-end/", authz.ReadBillingReports, ratelimit.User, (*api).readMonthEnd},
-	{http.MethodGet, "/billing/minutes-rule/", authz.ReadBillingReports, ratelimit.User, (*api).compareMinutesRules},
-	{http.MethodGet, "/billing/funnel/", authz.ReadBillingReports, ratelimit.User, (*api).readFunnel},
-	{http.MethodPost, "/billing/entries/review/", authz.ManageBilling, ratelimit.User, (*api).reviewInBulk},
-	{http.MethodGet, "/billing/calendar/{id}/", authz.ReadEligibility.Or(authz.ScopeBillingRead), ratelimit.User, withPatient((*api).readCalendar)},
-
 	// claims.go
 	{http.MethodPost, "/billing/entries/{id}/review/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readReview)},
 	{http.MethodPost, "/billing/entries/{id}/return/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readReturn)},
@@ -316,7 +309,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/dashboard/stats/volume/", authz.ReadDashboard, ratelimit.User, (*api).readVolumeSeries},
 
 	{http.MethodGet, "/schema/", authz.Anyone, ratelimit.User, (*api).schema}, // schema.go
-}, batchRows(), remittanceRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(), holdRows())
+}, monthEndRows(), batchRows(), remittanceRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(), holdRows())
 
 // rootTable lists the endpoints outside web.BasePath, with whole paths.
 var rootTable = slices.Concat([]route{

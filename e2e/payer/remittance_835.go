@@ -54,6 +54,21 @@ func Adjust(adjustments ...x12.Adjustment) Decision {
 	}
 }
 
+// FullExcept pays the charge of each line, except of a procedure that the payer paid with an earlier claim (OA-B13).
+func FullExcept(paidBefore string) Decision {
+	return func(c Claim) []remittance {
+		r := remittance{status: "1", sign: 1}
+		for _, line := range c.Lines {
+			o := outcome{paid: line.Charge}
+			if line.Procedure[1] == paidBefore {
+				o = outcome{adjustments: []x12.Adjustment{{Group: "OA", Code: "B13", Amount: line.Charge}}}
+			}
+			r.lines = append(r.lines, o)
+		}
+		return []remittance{r}
+	}
+}
+
 // Deny pays nothing, for a reason and with remarks.
 func Deny(group, carc string, rarc ...string) Decision {
 	return func(c Claim) []remittance {

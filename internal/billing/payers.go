@@ -17,12 +17,12 @@ type PayerBody struct {
 	ClaimFilingCode validate.String                  `json:"claim_filing_code"`
 	Address         validate.Field[payerAddressBody] `json:"address"`
 
-	CorrectedClaims      validate.String                      `json:"corrected_claims"`
-	MinutesRule          validate.String                      `json:"minutes_rule"`
-	DeviceDays           validate.Integer                     `json:"device_days"`
-	ReceiverIDs          validate.Field[[]validate.String]    `json:"receiver_ids"`
-	SendOrderingProvider validate.Boolean                     `json:"send_ordering_provider"`
-	Modifiers            validate.Field[[]payerModifiersBody] `json:"modifiers"`
+	CorrectedClaims      validate.String                                      `json:"corrected_claims"`
+	MinutesRule          validate.String                                      `json:"minutes_rule"`
+	DeviceDays           validate.Integer                                     `json:"device_days"`
+	ReceiverIDs          validate.Field[[]validate.String]                    `json:"receiver_ids"`
+	SendOrderingProvider validate.Boolean                                     `json:"send_ordering_provider"`
+	Modifiers            validate.Field[[]validate.Field[payerModifiersBody]] `json:"modifiers"`
 }
 
 type payerModifiersBody struct {
@@ -138,8 +138,14 @@ func (b PayerBody) readRules(c *validate.Checks, p *collections.Payer) {
 }
 
 // readModifiers validates the modifiers of codes, one row for each code.
-func readModifiers(c *validate.Checks, list validate.Field[[]payerModifiersBody]) (found collections.PayerModifiers) {
-	for name, row := range validate.Items(c, "modifiers", list, len(rules), "Expected a list of objects.") {
+func readModifiers(c *validate.Checks, list validate.Field[[]validate.Field[payerModifiersBody]]) (found collections.PayerModifiers) {
+	for name, item := range validate.Items(c, "modifiers", list, len(rules), "Expected a list of objects.") {
+		validate.NotNull(c, name, item)
+		row, ok := validate.Nested(c, name, item, "Expected an object.")
+		if !ok {
+			continue
+		}
+		validate.NotNull(c, name+".modifiers", row.Modifiers)
 		m := collections.CodeModifiers{CPTCode: c.Text(name+".cpt_code", row.CPTCode, validate.Required(0).OneOf((&Engine{Settings{Enable2026Codes: true}}).Codes()...)), Modifiers: []string{}}
 		if slices.ContainsFunc(found, func(x collections.CodeModifiers) bool { return x.CPTCode == m.CPTCode }) {
 			c.Reject(name+".cpt_code", "Appears twice.")

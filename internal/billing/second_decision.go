@@ -13,6 +13,11 @@ const AlreadyDecided = "already_decided"
 // carcPreviouslyPaid marks the part of a charge that the payer paid with an earlier decision. Source: CARC B13.
 const carcPreviouslyPaid = "B13"
 
+// IsPaidBefore reports whether a payer pays nothing because it paid with an earlier decision.
+func IsPaidBefore(list []collections.Adjustment) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(a collections.Adjustment) bool { return a.CARC != carcPreviouslyPaid })
+}
+
 // decidedAmounts are the amounts of an entry when a payer's decision arrives.
 type decidedAmounts struct {
 	charge, paid int64

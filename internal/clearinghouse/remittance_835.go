@@ -192,6 +192,9 @@ func (t *importRun) postLine(tx core.App, p x12.Remittance, c x12.ClaimPayment, 
 	if err != nil {
 		return false, err
 	}
+	if r.Kind == billing.RemittedDenial && entry.Status() == billing.Paid && billing.IsPaidBefore(d.adjustments) {
+		r.Kind = billing.RemittedPayment // a replacement names a line that its payer paid with an earlier claim
+	}
 	if entry.ClaimControlNumber() != d.line.Claim {
 		r.PayerControlNumber = "" // of a replaced claim
 		r.Superseded = true

@@ -205,7 +205,7 @@ func TestView(t *testing.T) {
 		`"state":"IL","zip":"62701","country":"US"},"external_id":"e-1","created_at":"2026-01-15T13:45:00Z","updated_at":"2026-01-15T13:45:00Z",`+
 		`"status":"active","archived_at":null,"archived_by":null,"archive_reason":null,"unarchived_at":null,"unarchived_by":null,`+
 		`"time_zone":"America/Chicago","primary_provider_id":%d,"gateway_patient_id":"g-1","insurance":{"payer_id":%d,"member_id":"Markedmember","group_number":null,"relationship":null,"subscriber":null,"secondary":null,"self_pay":false},`+
-		`"monitoring_schedule":{"weight":{"per_day":1,"days":["monday","friday"]}},"icd10_codes":["I10","E11.9"],"programs":[],"ssn_last4":"6789",`+
+		`"referring_provider":null,"monitoring_schedule":{"weight":{"per_day":1,"days":["monday","friday"]}},"icd10_codes":["I10","E11.9"],"programs":[],"ssn_last4":"6789",`+
 		`"needs_thresholds":false,"needs_target_weight":false,"proposed_target_kg":null,"proposed_template":null,"proposed_templates":[],"provisional":[],"decide_by":null,"hold":null,"deceased_at":null,"effective_at":null,"redacted_fields":[]}`, p.Id, provider, payerID)
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
 		t.Error(diff)
@@ -220,7 +220,7 @@ func TestView(t *testing.T) {
 	}
 	for _, piece := range []string{
 		`"phone":null,"email":null,"address":{"line1":"1 Main St","line2":null,"city":"Springfield","state":null,"zip":null,"country":"US"},"external_id":null`,
-		`"time_zone":null,"primary_provider_id":null,"gateway_patient_id":null,"insurance":null,"monitoring_schedule":null,"icd10_codes":[],"programs":[],"ssn_last4":null`,
+		`"time_zone":null,"primary_provider_id":null,"gateway_patient_id":null,"insurance":null,"referring_provider":null,"monitoring_schedule":null,"icd10_codes":[],"programs":[],"ssn_last4":null`,
 	} {
 		if !strings.Contains(string(raw), piece) {
 			t.Errorf("%s lacks %s", raw, piece)

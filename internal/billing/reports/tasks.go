@@ -67,20 +67,7 @@ func (m *builder) tasks() (any, error) {
 		return nil, err
 	}
 	body := TasksBody{Items: []TaskItem{}}
-	for _, s := range sums {
-		switch s.Status {
-		case billing.PendingReview:
-			body.PendingReviews = s.Claims
-		case billing.Reviewed:
-			body.SubmissionBacklog = s.Claims
-		case billing.Denied:
-			body.DeniedAwaitingResubmission = s.Claims
-		case billing.VoidRequested:
-			body.VoidRequested = s.Claims
-		case billing.RefundDue:
-			body.RefundDue = s.Claims
-		}
-	}
+	body.countStates(sums)
 	if body.AttestationNeeded, err = m.countToAttest(); err != nil {
 		return nil, err
 	}
@@ -127,6 +114,24 @@ func (m *builder) tasks() (any, error) {
 	})
 	body.Items = body.Items[:min(len(body.Items), maxItems)]
 	return body, nil
+}
+
+// countStates sets the counts of entries by their state.
+func (body *TasksBody) countStates(sums []billing.Totals) {
+	for _, s := range sums {
+		switch s.Status {
+		case billing.PendingReview:
+			body.PendingReviews = s.Claims
+		case billing.Reviewed:
+			body.SubmissionBacklog = s.Claims
+		case billing.Denied:
+			body.DeniedAwaitingResubmission = s.Claims
+		case billing.VoidRequested:
+			body.VoidRequested = s.Claims
+		case billing.RefundDue:
+			body.RefundDue = s.Claims
+		}
+	}
 }
 
 // countToAttest counts the entries with escalation time to attest, of any day: their index contains only those, by day.
