@@ -18,6 +18,7 @@ import { monthName } from "./billing/month/funnel.js";
 import { MonthEnd } from "./billing/month_end.js";
 import { NearBillable } from "./billing/almost_billable.js";
 import { Payers } from "./billing/payers.js";
+import { Remittances } from "./billing/remittances.js";
 import { RunBilling } from "./billing/run_billing.js";
 import { SelfAudit } from "./billing/self_audit.js";
 
@@ -56,6 +57,7 @@ function Office() {
       near, entries(revision),
       { key: "batches", name: "Batches", show: () => html`<${BatchFiles} turn=${revision} />` },
       { key: "responses", name: "Responses", show: () => html`<${Responses} turn=${revision} changed=${changed} />` },
+      { key: "remittances", name: "Remittances", show: () => html`<${Remittances} turn=${revision} />` },
       eligibility,
       { key: "audit", name: "Self-audit", show: () => html`<${SelfAudit} month=${month} />` },
       { key: "payers", name: "Payers and fees", show: () => html`<${Payers} /><${Fees} />` },

@@ -7,7 +7,7 @@ import { daysAgo, localInput } from "../../ui/time.js";
 import { toast } from "../../ui/toast.js";
 import { html } from "../../view.js";
 
-/** @typedef {{reason: string, from: string, until: string, by: string | null, notes?: string | null}} Hold */
+/** @typedef {{reason: string, from: string | null, until: string | null, by: string | null, notes?: string | null}} Hold */
 
 /** "Hold: hospital until Jan 20, 10:00". @param {Hold} hold @param {string} [zone] */
 export const holdText = (hold, zone) => `Hold: ${hold.reason} until ${dateTime(hold.until, zone)}`;
@@ -18,7 +18,7 @@ export const HoldBadge = ({ hold, zone }) => hold && html`<${Badge} of="hold" te
 /** @param {{patient: any, zone: string | undefined, close: () => void, done: () => void}} props */
 export function HoldDialog({ patient: p, zone, close, done }) {
   const hold = /** @type {Hold | null} */ (p.hold);
-  const last = hold && localInput(new Date(Date.parse(hold.until) - 1), zone).slice(0, 10);
+  const last = hold?.until && localInput(new Date(Date.parse(hold.until) - 1), zone).slice(0, 10);
   return html`<${Dialog} title=${hold ? "Change the hold" : "Put on hold"} close=${close}>
     <p>Missed readings and silent devices raise no alert until the hold ends. Readings that arrive are judged as always.</p>
     <${Form} submit=${hold ? "Save" : "Put on hold"} cancel=${close} send=${(values) => post(`patients/${p.id}/hold/`, values)}

@@ -102,7 +102,7 @@ export function assignee(row) {
   const h = row.holder;
   const urgent = row.handling === "unanswered" ? "critical" : "";
   if (!h) {
-    return { who: "", state: row.provisional?.length > 0 ? "Decide on template" : row.needs_review ? "Review due"
+    return { who: "", state: (row.provisional?.length ?? 0) > 0 ? "Decide on template" : row.needs_review ? "Review due"
       : row.last_reviewed_at ? `Reviewed ${ageText(row.last_reviewed_at)} ago` : "",
       initials: "", tone: "" };
   }

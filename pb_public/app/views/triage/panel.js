@@ -104,7 +104,7 @@ export function Panel({ row, at, count, work }) {
       <${Causes} causes=${causesOf(data?.alerts ?? [])} escalations=${data?.escalations ?? []} loading=${data === null} did=${work.doing}
         row=${row} again=${() => setRevision((n) => n + 1)} />
       <${LastNote} data=${data} />`}
-    ${row.provisional?.length > 0 && html`<p class="notice warning">A template is proposed, and its stricter limits are in force
+    ${(row.provisional?.length ?? 0) > 0 && html`<p class="notice warning">A template is proposed, and its stricter limits are in force
       until someone decides. <button type="button" class="link"
         onClick=${() => go("patient", { id: row.patient_id, tab: "thresholds" })}>Decide</button></p>`}
     ${row.needs_target_weight && html`<p class="notice warning">Needs a dry weight. <button type="button" class="link"
