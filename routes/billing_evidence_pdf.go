@@ -43,7 +43,7 @@ func (a *api) evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections
 }
 
 // writePeople names who bills, renders, supervises and planned the service. Clinical staff work under the general supervision of the practitioner
-// under whose number the service is billed. Source: 42 CFR 410.26(b)(5).
+// who bills the service. Source: 42 CFR 410.26(b)(5).
 func (a *api) writePeople(d *pdf.Document, e billing.Evidence) {
 	practice := a.viewPractice()
 	d.Paragraph(fmt.Sprintf("Billed by %s, NPI %s.", cmp.Or(practice.Name, "the practice"), known(practice.NPI)))

@@ -97,7 +97,7 @@ func TestEvidencePacketWithoutEvidence(t *testing.T) {
 	c.request(authz.DataMonitor, "GET", "/billing/entries/"+line+"/evidence/?format=pdf", nil).want(200)
 }
 
-// Whatever the number of days, the packet is a PDF; VIGIL_PDF_FOLDER keeps them to be looked at.
+// With any number of days, the packet is a PDF; VIGIL_PDF_FOLDER keeps them to be looked at.
 func TestEvidencePacketPages(t *testing.T) {
 	c := newClinic(t)
 	for _, days := range []int{2, 5, 16, 21, 28} {

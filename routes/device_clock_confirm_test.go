@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// slowCuff enrolls a patient whose cuff's clock goes back by some time, and returns the first reading after that.
+// slowCuff enrolls a patient with a cuff, sets the cuff's clock back by some time, and returns the first reading after that.
 func (c *clinic) slowCuff(behind time.Duration, systolic int) (patient, observation string) {
 	c.t.Helper()
 	patient = c.enroll(object{"gateway_patient_id": "gw-1"})
@@ -19,7 +19,7 @@ func (c *clinic) slowCuff(behind time.Duration, systolic int) (patient, observat
 	return patient, observation
 }
 
-// A person confirms a reading whose time was in doubt, with or without its true time: it counts from then on, its alert stays the same one,
+// A person confirms a reading of a doubtful time, with or without its true time: it counts from then on, its alert stays the same one,
 // and the question about the clock is closed once nothing waits for an answer.
 func TestStoryTimeIsConfirmed(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// Whatever the clock of a device says, a value beyond a critical bound that arrives live is notified and has a stat escalation: after any
+// With any clock of a device, a value beyond a critical bound that arrives live is notified and has a stat escalation: after any
 // readings at a right clock, for any kind, at any distance from the true time.
 func TestDangerIsToldWhateverTheClock(t *testing.T) {
 	for seed := range vigiltest.Rounds(200, 8) {
@@ -57,7 +57,7 @@ func TestDangerIsToldWhateverTheClock(t *testing.T) {
 }
 
 // A clock that was never right: each reading of the device, also the ones before the danger, has the same distance from the true time, or one
-// that drifts. Alone or after several, one by one or in one delivery, a value beyond a critical bound is told at once.
+// that drifts. Alone or after several, one by one or in one delivery, a value beyond a critical bound is pushed at once.
 func TestDangerIsToldByAClockThatWasNeverRight(t *testing.T) {
 	offsets := []time.Duration{90 * time.Minute, 5 * time.Hour, 25 * time.Hour, 50 * time.Hour, 12 * 24 * time.Hour, 92 * 24 * time.Hour, 300 * 24 * time.Hour}
 	for seed := range vigiltest.Rounds(120, 8) {

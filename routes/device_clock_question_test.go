@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// The question about a clock is open as long as a reading of the device waits for its time, whichever readings are confirmed or retracted, and in
+// The question about a clock is open as long as a reading of the device waits for its time, for any order in which readings are confirmed or retracted, and in
 // any order.
 func TestStoryClockQuestionFollowsItsReadings(t *testing.T) {
 	decide := func(c *clinic, how, id string) {
@@ -37,7 +37,7 @@ func TestStoryClockQuestionFollowsItsReadings(t *testing.T) {
 				if open() {
 					t.Errorf("after both: open are %q", c.openAlerts(patient))
 				}
-				// A third one on the same day asks again.
+				// A third one on the same day opens the question again.
 				c.now = c.now.Add(5 * time.Minute)
 				c.postEvent(t, cuffEvent("BP-1", "gw-1", 133, c.now.Add(-72*time.Hour))).want(200)
 				if hows[0] == "entered-in-error" && hows[1] == "entered-in-error" && !open() {

@@ -10,14 +10,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// slowSign sends a reading of a device whose clock is behind.
+// slowSign sends a reading of a device with a slow clock.
 func (c *clinic) slowSign(s vitalSign, behind time.Duration) reply {
 	c.t.Helper()
 	return c.postEvent(c.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":"SLOW-%s","patient_id":"gw-1","measurement_type":%q,"unit":%q,"values":{%s},"timestamp":%q}`,
 		s.kind, s.kind, signUnits[s.kind], s.values, c.now.Add(-s.ago-behind).Format(time.RFC3339))).want(200)
 }
 
-// Values of a doubtful time count for the early warning score as of receipt, whichever of the devices is slow, and no longer once retracted.
+// Values of a doubtful time count for the early warning score as of receipt, for any of the devices, and no longer once retracted.
 func TestStoryEarlyWarningWithDoubtfulTimes(t *testing.T) {
 	for slow := range 3 {
 		for _, last := range []int{slow, (slow + 1) % 3} { // the doubtful reading arrives last, or before another
@@ -51,7 +51,7 @@ func TestStoryEarlyWarningWithDoubtfulTimes(t *testing.T) {
 	}
 }
 
-// An early warning that nobody answered for more than a day is retracted with a reading that it needs, and ends with fresh values like any other.
+// An early warning without an answer for more than a day is retracted with a reading that it needs, and ends with fresh values like any other.
 func TestStoryOldEarlyWarning(t *testing.T) {
 	for _, days := range []int{1, 2, 9} {
 		for _, acknowledged := range []bool{false, true} {

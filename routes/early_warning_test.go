@@ -17,7 +17,7 @@ type vitalSign struct {
 	ago          time.Duration
 }
 
-// septic is a picture whose four values score 8 by NEWS2, and of which none is critical alone.
+// septic is a picture of four values that score 8 by NEWS2, none of them critical alone.
 var septic = []vitalSign{
 	{"blood_pressure", `"systolic":93,"diastolic":62,"pulse":127`, 3 * time.Minute},
 	{"pulse_oximetry", `"spo2":89`, 2 * time.Minute},
@@ -57,7 +57,7 @@ func (c *clinic) wantEarlyWarnings(what, patient string, want ...string) {
 	}
 }
 
-// Four values, none of them critical, score 8: an emergency, whatever the order of arrival.
+// Four values, none of them critical, score 8: an emergency, in any order of arrival.
 func TestStorySepticPicture(t *testing.T) {
 	random := rand.New(rand.NewPCG(41, 5))
 	for range 4 {

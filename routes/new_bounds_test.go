@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A critical bound set below the last value of a patient: nobody handled that value, so it is told and the patient is unanswered.
+// A critical bound set below the last value of a patient: no one handled that value, so it is pushed and the patient is unanswered.
 func TestStoryBoundSetBelowTheLastValue(t *testing.T) {
 	for name, set := range map[string]func(c *clinic, patient string){
 		"vital-config": func(c *clinic, patient string) {
@@ -52,7 +52,7 @@ func TestStoryBoundSetBelowTheLastValue(t *testing.T) {
 	}
 }
 
-// A bound of the practice set below the last value alerts nobody, and the patient is unanswered until a clinician reviews them.
+// A bound of the practice set below the last value raises no alert, and the patient is unanswered until a clinician reviews them.
 func TestStoryPracticeBoundBelowTheLastValue(t *testing.T) {
 	c := newIngestingClinic(t)
 	c.t = t

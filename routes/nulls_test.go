@@ -289,7 +289,7 @@ func (w *world) target(path string) string {
 	return path
 }
 
-// remittance stores a payment for a claim that nobody sent.
+// remittance stores a payment for an unknown claim.
 func (w *world) remittance() string {
 	w.t.Helper()
 	file := remittances(w.unique("N"), paymentSegments(w.unique("EFT"), 5000, "CLP*UNKNOWN1*1*50*50**12*ICN7*11*1"))

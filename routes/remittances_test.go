@@ -102,7 +102,7 @@ func TestOpenBalancesAreListed(t *testing.T) {
 	}
 }
 
-// Each payment of a file is its own: several in one interchange, one twice, and one whose adjustments exceed it.
+// Each payment of a file is its own: several in one interchange, one twice, and one with adjustments that exceed it.
 func TestSeveralPaymentsInAFile(t *testing.T) {
 	s := newSentClaim(t, 1)
 	claim := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)

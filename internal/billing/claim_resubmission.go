@@ -21,7 +21,7 @@ type Corrections struct {
 	Minutes     *int
 	Notes       *string
 	Override    string // reason to bill despite another entry or another practice's service
-	// PayerControlNumber is the payer's number of the claim, if the user knows it from elsewhere.
+	// PayerControlNumber is the payer's number of the claim, from another source such as the payer's portal.
 	PayerControlNumber string
 }
 

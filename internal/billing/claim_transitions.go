@@ -220,7 +220,7 @@ func (e *Engine) Void(reason string, now time.Time) Transition {
 // VoidRequest is why an entry is undone.
 type VoidRequest struct {
 	Reason             string
-	PayerControlNumber string // of the claim, if the user knows it from elsewhere
+	PayerControlNumber string // of the claim, from another source such as the payer's portal
 	ByRefund           bool   // the practice pays the claim back itself
 }
 

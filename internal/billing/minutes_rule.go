@@ -24,7 +24,7 @@ type CodeUnits struct {
 	Units int    `json:"units"`
 }
 
-// CompareMinutesRules returns what each rule makes of a month's consented time, whatever has been billed already. It changes nothing. A running
+// CompareMinutesRules returns what each rule makes of a month's consented time, billed or not. It changes nothing. A running
 // month is judged by the time logged so far. Source: docs/decisions/billing.md, "The twenty-minute rule".
 func (e *Engine) CompareMinutesRules(app core.App, month Span, now time.Time) ([]MinutesRuleResult, error) {
 	t, err := e.loadTariff(app)

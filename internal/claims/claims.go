@@ -50,8 +50,8 @@ type Claim struct {
 	Patient                     phi.Demographics
 	Gender                      string
 	Provider                    Provider
-	Referring                   *phi.Practitioner // who referred the patient; nil for nobody
-	Ordering                    *phi.Practitioner // who ordered the monitoring, if the payer wants to know; nil if unknown
+	Referring                   *phi.Practitioner // who referred the patient; nil for none
+	Ordering                    *phi.Practitioner // who ordered the monitoring, if the payer requires it; nil if unknown
 	Diagnoses                   []string          // ICD-10-CM with dots
 	UnknownDiagnoses            []string          // those in no code list of this service
 

@@ -86,7 +86,7 @@ func loadReferences(app core.App, entries []*collections.BillingEntry) (*referen
 	return g, err
 }
 
-// orderingProvider returns who ordered the monitoring that was in force on the date of service: whom the latest order names, else its author; nil
+// orderingProvider returns who ordered the monitoring that was in force on the date of service: the provider in the latest order, else its author; nil
 // without an order.
 func orderingProvider(app core.App, c Claim) (*phi.Practitioner, error) {
 	orders, err := collections.OrdersOf(app, c.PatientID, c.From)

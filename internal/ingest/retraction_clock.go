@@ -16,7 +16,7 @@ func clockQuestionOf(o Observation) collections.ClockQuestion {
 
 // updateClockQuestion resolves the question about the clock of the retracted reading's device if no other reading waits for its time. If the
 // question was about the retracted reading, and was retracted with it, one about the last that waits replaces it, without a notification: the
-// care team knows that the clock is wrong. Source: docs/decisions/devices.md, "Doubtful time".
+// care team has noticed that the clock is wrong. Source: docs/decisions/devices.md, "Doubtful time".
 func (w *retraction) updateClockQuestion() error {
 	if w.observation.SuspectReason != ReasonDeviceClock {
 		return nil

@@ -39,7 +39,7 @@ const (
 type Document struct {
 	pdf     *fpdf.Fpdf
 	width   float64 // between the margins
-	heading string  // not drawn yet: it goes on the page of what follows it
+	heading string  // not drawn yet: it shares the page of the next element
 }
 
 // New starts a landscape letter-size document with a title and a line about the period. The time is written in its own zone.

@@ -212,7 +212,7 @@ func hasRecentCritical(latest []measuredValue, now time.Time) bool {
 // alertSlack is how far a device's time may be ahead of the alert about its reading.
 const alertSlack = 10 * time.Minute
 
-// hasUnseenCritical reports whether a latest value of the last 24 hours is at or beyond a critical bound although nobody was alerted or has
+// hasUnseenCritical reports whether a latest value of the last 24 hours is at or beyond a critical bound although no one was alerted or has
 // reviewed the patient since it was measured: the bound was set after it.
 func (c ScoreInput) hasUnseenCritical(latest []measuredValue, now time.Time) bool {
 	return slices.ContainsFunc(latest, func(p measuredValue) bool {

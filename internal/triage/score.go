@@ -187,7 +187,7 @@ func (c ScoreInput) floorBand(latest []measuredValue, now time.Time) band {
 	case c.StatEscalation:
 		return band{lowestUnanswered, 100 - lowestUnanswered, "Stat escalation not closed."}
 	case c.hasUnseenCritical(latest, now):
-		return band{lowestUnanswered, 100 - lowestUnanswered, "A critical value by bounds that were set after it was measured: nobody was alerted."}
+		return band{lowestUnanswered, 100 - lowestUnanswered, "A critical value by bounds that were set after it was measured: no one was alerted."}
 	case hasRecentCritical(latest, now):
 		return band{lowestCritical, lowestUnanswered - 1 - lowestCritical, "A critical value of the last 24 hours."}
 	case c.UnacknowledgedWarning:

@@ -95,7 +95,7 @@ type Claim struct {
 
 	Diagnoses   []string  // ICD-10-CM, the principal diagnosis first
 	Rendering   *Provider // nil if it is the billing provider
-	Referring   *Provider // nil if nobody referred the patient
+	Referring   *Provider // nil without a referral
 	Facility    *Provider // place of service, nil if it is the billing provider's address
 	OtherPayers []OtherPayer
 	Lines       []ServiceLine
