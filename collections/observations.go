@@ -271,7 +271,8 @@ func ObservationsAfter[Kind ~string](app core.App, patientID string, kinds []Kin
 // SuspectsStoredAfter returns a patient's readings of some kinds that are suspect for a reason and were stored after a time, in that order.
 func SuspectsStoredAfter[Kind ~string](app core.App, patientID string, kinds []Kind, reason string, after time.Time) (found []*core.Record, err error) {
 	where := Conditions{
-		dbx.HashExp{"patient": patientID, "status": StatusSuspect, "suspect_reason": reason}, AnyOf("observation_type", kinds),
+		dbx.HashExp{"patient": patientID, "status": StatusSuspect, "suspect_reason": reason},
+		AnyOf("observation_type", kinds),
 		dbx.NewExp("created_at > {:after}", dbx.Params{"after": Instant(after)}),
 	}
 	err = app.RecordQuery(Observations).AndWhere(AllOf(where)).OrderBy("created_at", "id").All(&found)

@@ -102,7 +102,8 @@ func sectionsOf(e billing.Evidence) []section {
 }
 
 func documentSections(e billing.Evidence) []section {
-	consents := section{name: "consents", title: "Consent to monitoring", widths: []float64{8, 20, 42, 42, 42, 42, 50},
+	consents := section{
+		name: "consents", title: "Consent to monitoring", widths: []float64{8, 20, 42, 42, 42, 42, 50},
 		columns: []string{"id", "method", "granted_at", "recorded_at", "expires_at", "revoked_at", "recorded_by"},
 	}
 	for _, v := range e.Consents {

@@ -39,7 +39,7 @@ func TestStoryTimeIsConfirmed(t *testing.T) {
 				body["measured_at"] = at.Format(time.RFC3339)
 			}
 			path := "/ingestion/observations/" + id + "/confirm/"
-			for _, wrong := range []time.Time{c.now.Add(time.Minute), time.Date(1940, 1, 1, 0, 0, 0, 0, time.UTC)} {
+			for _, wrong := range []time.Time{c.now.Add(time.Minute), received.Add(10 * time.Minute), time.Date(1940, 1, 1, 0, 0, 0, 0, time.UTC)} {
 				c.request(authz.Nurse, "POST", path, object{"measured_at": wrong.Format(time.RFC3339)}).wantFields("measured_at")
 			}
 			for range 2 {

@@ -76,6 +76,16 @@ func TestStoryOldEarlyWarning(t *testing.T) {
 	c := newScoringClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	c.measureAll(patient, septic...)
+	c.now = c.now.Add(2 * time.Hour)
+	c.measureAll(patient, septic...)
+	c.now = c.now.Add(23 * time.Hour)
+	c.measureAll(patient, vitalSign{"blood_pressure", `"systolic":121,"diastolic":72,"pulse":74`, time.Minute})
+	if got := c.earlyWarnings(patient); !slices.Contains(got, "8/7 critical active") {
+		t.Errorf("a day later, with one value in range: %q", got)
+	}
+	c = newScoringClinic(t)
+	patient = c.enroll(object{"gateway_patient_id": "gw-1"})
+	c.measureAll(patient, septic...)
 	c.now = c.now.Add(24*time.Hour + 5*time.Minute)
 	c.measureAll(patient, vitalSign{"blood_pressure", `"systolic":124,"diastolic":78,"pulse":76`, 3 * time.Minute}, vitalSign{"pulse_oximetry", `"spo2":97`, 2 * time.Minute})
 	if got := c.earlyWarnings(patient); !slices.Contains(got, "8/7 critical active") {

@@ -51,7 +51,8 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 	switch {
 	case rule.Period == ThirtyDays:
 		add(len(c.days) == 0, NoDeviceData)
-		add(len(c.days) < rule.MinDays || x.code == ShortSupply && !f.takesShortSupply(), DaysBelowMinimum)
+		isTaken := x.code != ShortSupply || f.takesShortSupply() || slices.Contains(sentStates, x.status) // what was sent is the payer's to decide
+		add(len(c.days) < rule.MinDays || !isTaken, DaysBelowMinimum)
 		add(len(c.days) > rule.MaxDays, DaysAboveMaximum)
 	case rule.Category != "":
 		reasons = append(reasons, timeBlockingReasons(rule, x, c)...)

@@ -43,7 +43,7 @@ func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEn
 		return "", reopeningFault()
 	case isPaid && entry.PayerControlNumber() == "":
 		return "", fault.State(claims.MissingOriginalClaim, "The payer's number of the claim is not known: give payer_control_number.")
-	case isUnprocessable(entry) || !payer.TakesReplacements():
+	case !isPaid && (isUnprocessable(entry) || !payer.TakesReplacements()):
 		return claims.Original, nil
 	}
 	return claims.Replacement, nil

@@ -172,7 +172,13 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 	m.From = append(m.From, Denied, Paid)
 	m.set[collections.EntryDenialRemarks] = r.Remarks
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		if entry.Status() == Paid || entry.Status() == Denied && carcOf(code) == carcDuplicate {
+		rows, err := collections.PaymentsOf(tx, entry.Id)
+		if err != nil {
+			return err
+		}
+		paid, prior := r.decidedBefore(rows)
+		isDecided := paid > 0 || paidBy(rows, r.payerKind()) > 0 || entry.Status() == Paid && len(prior) > 0
+		if isDecided || entry.Status() == Denied && carcOf(code) == carcDuplicate {
 			return fault.State(AlreadyDecided, "The payer decided the claim before, and did not reverse that.")
 		}
 		if entry.Status() == Denied { // the later reason counts

@@ -34,7 +34,10 @@ func amountsWith(entry *collections.BillingEntry, rows []collections.Payment) de
 func (r Remittance) paymentAdjustments(a decidedAmounts) (list []collections.Adjustment, err error) {
 	before, prior := r.decidedBefore(a.rows)
 	isSecond := before != 0 || len(prior) > 0
-	if isSecond && (a.paid+int64(r.Paid) > a.charge || r.repeats(a.rows)) {
+	if isSecond && r.Paid == 0 && IsPaidBefore(r.Adjustments) { // nothing is new
+		return nil, nil
+	}
+	if isSecond && (a.paid+int64(r.Paid) > a.charge || before > 0 && before >= int64(r.Paid) && r.repeats(a.rows)) {
 		return nil, fault.State(AlreadyDecided, "The payer decided the claim before, and did not reverse that.")
 	}
 	if a.status == VoidRequested && r.Paid == 0 { // a voided claim has no open amounts

@@ -260,14 +260,14 @@ func proportional(amount int64, weights []int64) []int64 {
 		parts[0] = amount
 		return parts
 	}
-	size := uint64(max(amount, -amount))
+	size := uint64(max(amount, -amount)) //nolint:gosec // G115: not negative, as are the weights and their sum
 	remainders, order, left := make([]uint64, len(weights)), make([]int, len(weights)), size
 	for i, w := range weights {
 		order[i] = i
-		high, low := bits.Mul64(size%uint64(total), uint64(w)) // the product of two amounts may need more than 64 bits
+		high, low := bits.Mul64(size%uint64(total), uint64(w)) //nolint:gosec // G115; the product of two amounts may need more than 64 bits
 		quotient, remainder := bits.Div64(high, low, uint64(total))
-		quotient += size / uint64(total) * uint64(w)
-		parts[i], remainders[i] = int64(quotient), remainder
+		quotient += size / uint64(total) * uint64(w)         //nolint:gosec // G115
+		parts[i], remainders[i] = int64(quotient), remainder //nolint:gosec // G115: at most the amount
 		left -= quotient
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainders[b], remainders[a]) })

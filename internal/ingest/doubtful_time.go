@@ -212,6 +212,8 @@ func (e *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation,
 		at = o.CreatedAt
 	case at.After(now):
 		return fault.Field("measured_at", "Must not be in the future.")
+	case at.After(o.CreatedAt):
+		return fault.Field("measured_at", "Must not be after the reading was received.")
 	case patient.isBeforeBirth(o.PatientID, at.In(collections.Zone(patient.row.TimeZone, e.rules.PracticeZone))):
 		return fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
 	}

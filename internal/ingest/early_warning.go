@@ -105,7 +105,7 @@ func (e *ReadingStore) correctEarlyWarnings(
 			}
 		}
 	}
-	if err := w.endOlder(rules, history, lasts); err != nil {
+	if err := w.endOlder(rules, history, lasts && run.Worst.Level != ""); err != nil {
 		return false, err
 	}
 	if lasts && run.Worst.Level != "" {

@@ -34,8 +34,11 @@ func (e *ReadingStore) AlertByNewBounds(tx core.App, patientID string, by audit.
 			continue
 		}
 		o, err := newestOf(tx, patientID, alertType, at)
-		if err != nil || o == nil {
+		if err != nil {
 			return err
+		}
+		if o == nil {
+			continue
 		}
 		if err := e.reevaluate(tx, b, *o, alertType, confirmedReading{*o, readingPatient{cachedPatient: patient}, by}, now); err != nil {
 			return err

@@ -64,7 +64,7 @@ func meansOf(app core.App, alert *collections.Alert) (string, error) {
 	}
 	var reported struct{ Points map[string]int }
 	if err := json.Unmarshal([]byte(alert.ReportedValues().Reveal()), &reported); err != nil {
-		return "", nil // the parts are unknown, the message still names them
+		return "", nil //nolint:nilerr // the parts are unknown, the message still names them
 	}
 	var means []string
 	for _, p := range vitals.Parameters {

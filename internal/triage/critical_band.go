@@ -216,7 +216,8 @@ const alertSlack = 10 * time.Minute
 // reviewed the patient since it was measured: the bound was set after it.
 func (c ScoreInput) hasUnseenCritical(latest []measuredValue, now time.Time) bool {
 	return slices.ContainsFunc(latest, func(p measuredValue) bool {
-		return p.critical() && !p.at.Before(now.Add(-halfFreshAfter)) && p.at.After(c.AlertedAt.Add(alertSlack)) && p.at.After(c.ReviewedAt)
+		return p.group != alerts.TypeEarlyWarning && p.critical() && !p.at.Before(now.Add(-halfFreshAfter)) && p.at.After(c.AlertedAt.Add(alertSlack)) &&
+			p.at.After(c.ReviewedAt)
 	})
 }
 
