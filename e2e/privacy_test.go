@@ -205,7 +205,7 @@ func useMarkedData(t *testing.T, p *practice) {
 	p.send(t, http.MethodGet, "/api/collections/patients/records?filter="+url.QueryEscape("(last_name~'"+refusedMarks["searched name"][0]+"')"), p.Superuser(t), "").expect(t, 200)
 	p.amend(t, collections.Patients, id, object{"last_name": mark("last name"), "phone": mark("phone")})
 	second := p.patient(t, object{"last_name": mark("replaced last name")})
-	p.post(t, patient+"archive/", admin, object{"reason": mark("archive reason")}).expect(t, 200)
+	p.post(t, patient+"archive/", admin, object{"reason": mark("archive reason"), "confirm": true}).expect(t, 200)
 	p.send(t, http.MethodDelete, "/api/v1/patients/"+second+"/", admin, "").expect(t, 204)
 }
 

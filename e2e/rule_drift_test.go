@@ -56,7 +56,7 @@ func TestRulesDoNotDrift(t *testing.T) {
 			t.Errorf("the log does not contain %s once\n%s", want, p.Output())
 		}
 	}
-	if !strings.Contains(p.Output(), `"level":"ERROR","msg":"a rule of PocketBase was changed`) {
+	if !strings.Contains(p.Output(), `"level":"ERROR","msg":"startup restored a rule of PocketBase that was changed`) {
 		t.Error("the log does not report it as an error")
 	}
 	restored := p.get(t, "/api/v1/audit/events/?event=rules.restore", p.signIn(t, adminEmail)).expect(t, 200)

@@ -46,7 +46,7 @@ func emrSettings(emrURL string) []string {
 func TestReadingToEMR(t *testing.T) {
 	emrServer := httptest.NewUnstartedServer(nil)
 	emrURL := "http://" + emrServer.Listener.Addr().String()
-	p := newPractice(t, emrSettings(emrURL)...)
+	p := newPractice(t, append(emrSettings(emrURL), "VIGIL_FHIR_SEND_INTERPRETATION=false")...) // the body of the interface's example
 	addr := freeAddr(t)
 	p.URL = "http://" + addr
 	emr, err := sandbox.NewEMR(sandbox.EMROptions{BaseURL: emrURL, PracticeCode: practiceCode, ClientID: clientID, JWKSURL: p.URL + "/.well-known/jwks.json", Now: now})
@@ -121,7 +121,7 @@ func serveHere(t *testing.T, p *practice, addr string, prepare ...func(core.App)
 func TestReadingToEMRBinary(t *testing.T) {
 	t.Parallel()
 	emrAddr, addr := freeAddr(t), freeAddr(t)
-	p := newPractice(t, emrSettings("http://"+emrAddr)...)
+	p := newPractice(t, append(emrSettings("http://"+emrAddr), "VIGIL_FHIR_SEND_INTERPRETATION=false")...)
 	emr := launchEMR(t, emrAddr, "http://"+addr, p.Env)
 	p.serve(t, addr)
 
