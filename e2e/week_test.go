@@ -120,7 +120,7 @@ func newWeek(t *testing.T) *week {
 	emrURL := "http://" + emrServer.Listener.Addr().String()
 	addr := freeAddr(t)
 	w.practice = newPractice(t, append(append(emrSettings(emrURL), w.pushes.settings...), "VIGIL_EMR_QUICK_RETRY_DELAYS=1ms", "VIGIL_LOG_LEVEL=debug",
-		"VIGIL_OUTBOUND_DEV_ALLOWED_HOSTS=127.0.0.1",
+		"VIGIL_OUTBOUND_DEV_ALLOWED_HOSTS=127.0.0.1", "VIGIL_WARNING_PUSH=each", // each alert has its push and text
 		"VIGIL_RESTRICT_TO_CARE_TEAM=true", "VIGIL_CONFIRM_READINGS=10m", "VIGIL_SMTP_HOST=127.0.0.1", "VIGIL_SMTP_PORT="+mailPort(w.mail), "VIGIL_SMTP_FROM=vigil@vigil.test")...)
 	w.URL = "http://" + addr
 	emr, err := sandbox.NewEMR(sandbox.EMROptions{BaseURL: emrURL, PracticeCode: practiceCode, ClientID: clientID, JWKSURL: w.URL + "/.well-known/jwks.json", Now: w.clock.Now})
