@@ -88,7 +88,7 @@ func TestNoHealthInformationInTheClear(t *testing.T) {
 	p.serve(t, "")
 	pushes.subscribe(t, p, p.user(t, "clinical_manager", nil), "/browser")
 	useMarkedData(t, p)
-	pushes.want(t, "Critical: ", "Stat escalation: ", "Reminder: ", "System notice")
+	pushes.want(t, "Stat escalation: ", "Reminder: ", "System notice")
 	if err := p.Stop(t); err != nil {
 		t.Fatal(err)
 	}

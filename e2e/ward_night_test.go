@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,7 +155,7 @@ func nightArchived(t *testing.T, w ward) {
 	w.wantStat(t, "back", patient, 1)
 }
 
-// New thresholds reevaluate the triage row; alerts raised under the old ones stay open for a clinician.
+// New thresholds reevaluate the triage row, and a bound below the last value alerts; alerts raised under the old ones stay open for a clinician.
 func nightThresholds(t *testing.T, w ward) {
 	patient := w.enrol(t, "Bounds", nil)
 	w.signed(t, cuff("Bounds", 150, 85, ago(5))).expect(t, 200)
@@ -164,16 +165,19 @@ func nightThresholds(t *testing.T, w ward) {
 		w.send(t, "PUT", "/api/v1/patients/"+patient+"/vital-config/", w.Admin(t), body).expect(t, 200)
 	}
 	set(`{"blood_pressure":{"systolic_high":135,"systolic_critical":148},"reason":"aneurysm"}`)
-	if _, level, handling := w.triageRow(t, patient); level != "critical" || handling != "handled" {
+	if _, level, handling := w.triageRow(t, patient); level != "critical" || handling != "unanswered" {
 		t.Errorf("by tighter bounds it ranks %s %v", level, handling)
 	}
 	set(`{"blood_pressure":{"systolic_high":165,"systolic_critical":190},"reason":"operated"}`)
+	w.wantAlerts(t, "they stay", patient, "critical blood_pressure active", "warning blood_pressure active")
+	w.signed(t, cuff("Bounds", 152, 85, ago(2))).expect(t, 200)
+	w.wantAlerts(t, "normal by the new bounds", patient, "critical blood_pressure active", "warning blood_pressure auto_resolved")
+	w.signed(t, cuff("Bounds", 151, 85, ago(1))).expect(t, 200)
+	w.wantAlerts(t, "normal again", patient, "critical blood_pressure auto_resolved", "warning blood_pressure auto_resolved")
+	w.resolveEscalations(t, patient)
 	if _, level, _ := w.triageRow(t, patient); level == "critical" {
 		t.Errorf("by wider bounds it ranks %s", level)
 	}
-	w.wantAlerts(t, "it stays", patient, "warning blood_pressure active")
-	w.signed(t, cuff("Bounds", 152, 85, ago(1))).expect(t, 200)
-	w.wantAlerts(t, "normal by the new bounds", patient, "warning blood_pressure auto_resolved")
 }
 
 // A critical value in the same minute in which the escalation was closed opens another one.
@@ -190,7 +194,7 @@ func nightSameMinute(t *testing.T, w ward) {
 	}
 }
 
-// Thirty readings of half a day in any order give the same result as in order of measurement.
+// Thirty readings of half a day, those of each hour in any order, give the same result as in order of measurement.
 func nightBatch(t *testing.T, w ward) {
 	patient := w.enrol(t, "Batch", nil)
 	var events []object
@@ -201,7 +205,10 @@ func nightBatch(t *testing.T, w ward) {
 		}
 		events = append(events, cuff("Batch", systolic, 78, ago(600-i*20)))
 	}
-	rand.New(rand.NewPCG(7, 7)).Shuffle(len(events), func(i, k int) { events[i], events[k] = events[k], events[i] })
+	random := rand.New(rand.NewPCG(7, 7))
+	for hour := range slices.Chunk(events, 3) {
+		random.Shuffle(len(hour), func(i, k int) { hour[i], hour[k] = hour[k], hour[i] })
+	}
 	for _, e := range events {
 		w.signed(t, e).expect(t, 200)
 	}

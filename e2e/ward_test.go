@@ -209,7 +209,7 @@ func wardTriage(t *testing.T, w ward) {
 	w.signed(t, oxygen("Dying", 70, now())).expect(t, 200)
 
 	first, level, handling := w.triageRow(t, dying)
-	if level != "critical" || handling != "unanswered" || first != 94 {
+	if level != "critical" || handling != "unanswered" || first != 98 {
 		t.Errorf("SpO2 70 just now: %v %s %v", first, level, handling)
 	}
 	second, level, handling := w.triageRow(t, handled)
@@ -255,7 +255,7 @@ func wardLate(t *testing.T, w ward) {
 	for _, n := range []int{8, 6, 3, 1} {
 		w.signed(t, cuff("Late", 124, 78, days(n))).expect(t, 200)
 	}
-	w.signed(t, cuff("Late", 188, 110, days(10))).expect(t, 200)
+	w.post(t, ingestion+"blood-pressure/", w.Admin(t), bloodPressure(patient, 188, 110, days(10))).expect(t, 201)
 	w.wantStat(t, "superseded", patient, 0)
 	a := w.get(t, "/api/v1/alerts/?patient_id="+patient, w.Admin(t)).expect(t, 200)
 	wantAt(t, a, object{"count": 1.0, "results.0.late": true, "results.0.status": "auto_resolved", "results.0.resolution_reason": "superseded"})
@@ -264,8 +264,11 @@ func wardLate(t *testing.T, w ward) {
 	}
 
 	alone := w.enrol(t, "Alone", nil)
+	w.post(t, "/api/v1/devices/assign/", w.Admin(t), object{
+		"device_id": "BP-Alone", "patient_id": alone, "device_type": "blood_pressure", "assigned_at": days(30).Format(time.RFC3339),
+	}).expect(t, 200)
 	w.signed(t, cuff("Alone", 188, 110, days(10))).expect(t, 200)
-	w.wantStat(t, "late and nothing since", alone, 0)
+	w.wantStat(t, "late, nothing since, from a clock that nothing proves", alone, 1)
 	a = w.get(t, "/api/v1/alerts/?patient_id="+alone, w.Admin(t)).expect(t, 200)
 	wantAt(t, a, object{"count": 1.0, "results.0.late": true, "results.0.status": "active", "results.0.level": "critical"})
 }
@@ -329,10 +332,10 @@ func wardWeight(t *testing.T, w ward) {
 	}
 }
 
-// Readings of a cuff with a stopped clock do not count for today.
+// A danger that a cuff with a stopped clock reports is an emergency, with a question about the clock.
 func wardClock(t *testing.T, w ward) {
 	patient := w.enrol(t, "Clock", nil)
 	w.signed(t, cuff("Clock", 190, 125, time.Date(1970, 1, 1, 0, 3, 0, 0, time.UTC))).expect(t, 200)
-	w.wantStat(t, "1970", patient, 0)
-	w.wantAlerts(t, "1970", patient, "warning device_clock active")
+	w.wantStat(t, "1970", patient, 1)
+	w.wantAlerts(t, "1970", patient, "warning device_clock active", "critical blood_pressure active")
 }

@@ -24,16 +24,18 @@ var prices = []price{
 	{"99453", 3200, 2171}, {"99454", 7800, 5211}, {"99445", 7800, 5211}, {"99457", 7500, 5177}, {"99470", 3900, 2605}, {"99458", 6000, 4141},
 }
 
-// insurer is a made-up payer; percent is its rate relative to the expected amount.
+// insurer is a made-up payer; percent is its rate relative to the expected amount, and deviceDays the days with data of its first device code,
+// 0 for the rule of the date.
 type insurer struct {
 	name, code, edi, filing string
 	percent                 int64
+	deviceDays              int
 }
 
 var demoInsurers = []insurer{
-	{"Medicare Northeast", "MEDICARE", "14112", "MB", 100},
-	{"Harbor Mutual", "HARBOR", "60054", "CI", 112},
-	{"Green Mountain Health Plan", "GMHP", "87726", "BL", 94},
+	{"Medicare Northeast", "MEDICARE", "14112", "MB", 100, 0},
+	{"Harbor Mutual", "HARBOR", "60054", "CI", 112, 0},
+	{"Green Mountain Health Plan", "GMHP", "87726", "BL", 94, 16},
 }
 
 // createPayers stores the practice's payers with their rates and returns their public numbers.
@@ -48,7 +50,7 @@ func createPayers(app core.App, now time.Time) (payers []int64, err error) {
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
 		for _, i := range demoInsurers {
-			payer, _, err := collections.AddPayer(tx, collections.Payer{Name: i.name, Code: i.code, Active: true, EDI: i.edi, Filing: i.filing}, now)
+			payer, _, err := collections.AddPayer(tx, collections.Payer{Name: i.name, Code: i.code, Active: true, EDI: i.edi, Filing: i.filing, DeviceDays: i.deviceDays}, now)
 			if err != nil {
 				return err
 			}

@@ -17,7 +17,8 @@ export function BehindOnDays() {
       <${Field} label="Show" name="behind" kind="select" value=${query.behind}
         options=${[["true", "On course to miss them"], ["", "All who still need days"]]}
         onChange=${(event) => setQuery({ behind: event.target.value })} /></div>
-    <p class="soft">Each patient needs readings on the days that the payer’s first device code requires: 2 or 16 of 30. Patients who can miss the fewest days are first.</p>
+    <p class="soft">Each patient needs readings on the days that the payer’s first device code requires: 2 or 16 of 30.
+      Patients who can miss the fewest days are first.</p>
     <${List} path="patients/data-days/" query=${query} caption="Patients behind on days" columns=${columns} zone=${false}
       keyOf=${(/** @type {Short} */ row) => row.patient_id} open=${(/** @type {Short} */ row) => go("patient", { id: row.patient_id })}
       nothing=${query.behind ? "No patients are behind. Show “All who still need days” for the others" : "No patients need more days"} />`;
