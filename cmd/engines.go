@@ -116,6 +116,7 @@ func newBilling(settings config.Settings, readingsWait func() bool) *billing.Eng
 func newClaimsLoader(settings config.Settings) claims.Loader {
 	c := settings.Claims
 	return claims.Loader{
+		Zone:     settings.PracticeLocation,
 		Practice: claims.Practice(settings.Practice),
 		Submitter: claims.Submitter{
 			ID: c.SubmitterID, Name: c.SubmitterName, Contact: c.SubmitterContact, Phone: c.SubmitterPhone, ReceiverID: c.ReceiverID, ReceiverName: c.ReceiverName,

@@ -90,7 +90,7 @@ func SumTime(app core.App, from, to, userID, patientID, teamOf string, rule Time
 		where = append(where, OnCareTeam("time_entries.patient", teamOf))
 	}
 	rows := app.DB().Select("patient", "category", "started_at", "ended_at", "duration_seconds", interactiveLive+" AS live",
-		"(category = 'care_management' AND {:care}) AS cared").From(TimeEntries).Where(AllOf(where)).Build()
+		"(category = 'care_management' AND "+careCounts+") AS cared").From(TimeEntries).Where(AllOf(where)).Build()
 	sum := func(column, which, seconds string) string {
 		return fmt.Sprintf("CAST(SUM(CASE WHEN %s THEN %s ELSE 0 END) AS INTEGER) / 60 AS %s", which, seconds, column)
 	}

@@ -161,6 +161,7 @@ const (
 	EntryOverpaymentReason   = "overpayment_reason"
 	EntryPaidTotalCents      = "paid_total_cents"
 	EntryRejection           = "rejection"
+	EntryRejectionDetails    = "rejection_details"
 	EntryPatientShareCents   = "patient_responsibility_cents"
 	EntryPayerControlNumber  = "payer_control_number"
 	EntryPaymentCents        = "payment_cents"
@@ -232,15 +233,47 @@ type Rejection struct {
 	Source string   `json:"source"` // 999 or 277CA
 	Codes  []string `json:"codes"`
 	At     string   `json:"at"`
+	// Details are all that the file states. They are stored apart, sealed, because they quote what was sent.
+	Details []RejectionDetail `json:"-"`
+}
+
+// RejectionDetail is one statement of a 999 or 277CA; members that it lacks are empty.
+type RejectionDetail struct {
+	Claim     string `json:"claim,omitempty"` // our number of the claim with the error
+	Line      string `json:"line,omitempty"`  // our number of the line
+	Procedure string `json:"procedure,omitempty"`
+	Loop      string `json:"loop,omitempty"`
+	Segment   string `json:"segment,omitempty"`
+	Position  int    `json:"position,omitempty"` // of the segment in the transaction set
+	Element   int    `json:"element,omitempty"`
+	Component int    `json:"component,omitempty"`
+	Reference string `json:"reference,omitempty"` // of the element in the X12 dictionary
+	Value     string `json:"value,omitempty"`     // as sent
+	Category  string `json:"category,omitempty"`
+	Code      string `json:"code,omitempty"`
+	Entity    string `json:"entity,omitempty"`
+	Message   string `json:"message,omitempty"`
 }
 
 // Rejection returns nil for damaged JSON.
 func (e *BillingEntry) Rejection() *Rejection {
 	var r *Rejection
-	if e.UnmarshalJSONField(EntryRejection, &r) != nil {
+	if e.UnmarshalJSONField(EntryRejection, &r) != nil || r == nil {
 		return nil
 	}
+	_ = json.Unmarshal([]byte(e.GetString(EntryRejectionDetails)), &r.Details) // none from before they were kept
 	return r
+}
+
+// SetRejection sets why the claim was rejected.
+func (e *BillingEntry) SetRejection(r Rejection) error {
+	details, err := json.Marshal(r.Details)
+	if err != nil {
+		return wrap(err, "encode a rejection")
+	}
+	e.Set(EntryRejection, r)
+	e.Set(EntryRejectionDetails, string(details))
+	return nil
 }
 
 // Adjustment is an amount that a payer subtracted from a charge, and its reason codes. Source: ASC X12N 005010X221A1 (835), segment CAS.

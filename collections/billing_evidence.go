@@ -50,6 +50,8 @@ type EvidenceConsent struct {
 	RecordedAt string `db:"created_at"`
 	ExpiresAt  string `db:"expires_at"`
 	RevokedAt  string `db:"revoked_at"`
+	// EffectiveAt is when it ended, if that was before the revocation was recorded.
+	EffectiveAt string `db:"effective_at"`
 	By         string `db:"recorded_by"`
 }
 
@@ -115,7 +117,7 @@ func EvidenceTimes(app core.App, patientID, entryID string, named []string, cate
 
 // EvidenceConsents returns a patient's consents to monitoring.
 func EvidenceConsents(app core.App, patientID string) ([]EvidenceConsent, error) {
-	return queryAll[EvidenceConsent](app, "read consents of the evidence", `SELECT id, method, granted_at, created_at, expires_at, revoked_at, recorded_by FROM consents
+	return queryAll[EvidenceConsent](app, "read consents of the evidence", `SELECT id, method, granted_at, created_at, expires_at, revoked_at, effective_at, recorded_by FROM consents
 		WHERE patient = {:patient} AND type = 'rpm' ORDER BY granted_at, id`, dbx.Params{"patient": patientID})
 }
 

@@ -16,6 +16,7 @@ type PatientFacts struct {
 	Restored string `db:"unarchived_at"`
 	Ended    string `db:"effective_at"`
 	Deceased string `db:"deceased_at"` // the date, opened; "" for none
+	Pauses   Interruptions `db:"interruptions"` // before the latest archiving
 	Zone     string `db:"time_zone"`
 	Payer    int64  `db:"insurance_payer"`
 	Provider string `db:"primary_provider"`
@@ -25,7 +26,7 @@ type PatientFacts struct {
 
 // PatientFactsByID returns the facts of patients.
 func PatientFactsByID(app core.App, ids []string) ([]PatientFacts, error) {
-	rows, err := queryAll[PatientFacts](app, "read patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, effective_at, deceased_at, time_zone, CAST(insurance_payer AS INTEGER) AS insurance_payer,
+	rows, err := queryAll[PatientFacts](app, "read patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, effective_at, deceased_at, COALESCE(interruptions, '') AS interruptions, time_zone, CAST(insurance_payer AS INTEGER) AS insurance_payer,
 		primary_provider, COALESCE(icd10_codes, '[]') AS codes, COALESCE((SELECT b.billing_period_start FROM billing_entries b
 			WHERE b.patient = p.id AND b.source = 'automatic_device' ORDER BY b.service_date DESC LIMIT 1), '') AS supply
 		FROM patients p WHERE id`+inIDs, idParams(ids))
@@ -45,13 +46,13 @@ type ConsentTimes struct {
 	Patient string `db:"patient"`
 	Granted string `db:"granted_at"`
 	Expires string `db:"expires_at"`
-	Revoked string `db:"revoked_at"`
+	Revoked string `db:"revoked_at"` // when it took effect
 }
 
 // MonitoringConsents returns the consents of patients to monitoring.
 func MonitoringConsents(app core.App, ids []string) ([]ConsentTimes, error) {
 	return queryAll[ConsentTimes](app, "read consents",
-		`SELECT patient, granted_at, expires_at, revoked_at FROM consents WHERE type = 'rpm' AND patient`+inIDs, idParams(ids))
+		`SELECT patient, granted_at, expires_at, COALESCE(NULLIF(effective_at, ''), revoked_at) AS revoked_at FROM consents WHERE type = 'rpm' AND patient`+inIDs, idParams(ids))
 }
 
 // PatientLines are rows of a patient in one text: members separated by commas, rows by semicolons.

@@ -53,11 +53,12 @@ type ClaimedEntry struct {
 	Minutes     int    `db:"minutes"`
 	Units       int    `db:"units"`
 	Evidence    string `db:"evidence"` // JSON
+	Payer       string `db:"payer"`    // record id; "" for none
 	Flagged     bool   `db:"flagged"`  // its evidence has already changed
 }
 
 const claimedColumns = `SELECT id, patient, cpt_code, service_date, billing_period_start, billing_period_end, source,
-	CAST(duration_minutes AS INTEGER) AS minutes, CAST(units AS INTEGER) AS units, evidence, evidence_changed_at != '' AS flagged FROM billing_entries`
+	CAST(duration_minutes AS INTEGER) AS minutes, CAST(units AS INTEGER) AS units, evidence, payer, evidence_changed_at != '' AS flagged FROM billing_entries`
 
 // ClaimedEntriesOf returns a patient's entries in some states for periods that overlap a span.
 func ClaimedEntriesOf(app core.App, patientID string, states []string, from, to string) ([]ClaimedEntry, error) {
@@ -71,6 +72,21 @@ func ClaimedEntriesAfter(app core.App, states []string, since, after string, lim
 	return queryAll[ClaimedEntry](app, "read claimed entries", claimedColumns+` WHERE id > {:after} AND service_date >= {:since}
 		AND +lifecycle_status IN (SELECT value FROM json_each({:states})) ORDER BY id LIMIT +{:limit}`,
 		dbx.Params{"after": after, "since": since, "states": jsonList(states), "limit": limit})
+}
+
+// FirstBilledTimes returns when the first time began that the evidence of each entry names; an entry without time is left out.
+func FirstBilledTimes(app core.App, ids []string) (map[string]string, error) {
+	rows, err := queryAll[struct {
+		ID      string `db:"id"`
+		Started string `db:"started_at"`
+	}](app, "find the first billed time", `SELECT b.id, MIN(t.started_at) AS started_at FROM billing_entries b
+		CROSS JOIN json_each(iif(json_valid(b.evidence), b.evidence, '{}'), '$.time_entries') n CROSS JOIN time_entries t ON t.id = printf('%015d', n.value)
+		WHERE b.id`+inIDs+` GROUP BY b.id`, idParams(ids))
+	first := make(map[string]string, len(rows))
+	for _, row := range rows {
+		first[row.ID] = row.Started
+	}
+	return first, err
 }
 
 // EntryVersion identifies the state of an entry when it was read.

@@ -110,7 +110,7 @@ func AddClaimLine(tx core.App, l ClaimLine, now time.Time) error {
 		return err
 	}
 	return update(tx, "mark billing entry", BillingEntries, dbx.Params{
-		EntryClaimControlNumber: l.Claim, EntryBatch: l.BatchID, EntryRejection: nil, ColumnUpdatedAt: Instant(now),
+		EntryClaimControlNumber: l.Claim, EntryBatch: l.BatchID, EntryRejection: nil, EntryRejectionDetails: "", ColumnUpdatedAt: Instant(now),
 	}, dbx.HashExp{"id": l.EntryID})
 }
 

@@ -22,6 +22,7 @@ const (
 	ConsentRevokedAt         = "revoked_at"
 	ConsentRevokedBy         = "revoked_by"
 	ConsentRevokeReason      = "revoke_reason"
+	ConsentEffectiveAt       = "effective_at"
 )
 
 // Consent is a patient's agreement: its type, method and dates.
@@ -59,3 +60,6 @@ func (c *Consent) RevokeReason() phi.Text { return phi.Text(c.GetString(ConsentR
 func (c *Consent) GrantedAt() time.Time   { return instantOf(c, ConsentGrantedAt) }
 func (c *Consent) ExpiresAt() time.Time   { return instantOf(c, ConsentExpiresAt) }
 func (c *Consent) RevokedAt() time.Time   { return instantOf(c, ConsentRevokedAt) }
+
+// EffectiveAt returns when the consent ended, if that was before its revocation was recorded; zero otherwise.
+func (c *Consent) EffectiveAt() time.Time { return instantOf(c, ConsentEffectiveAt) }

@@ -19,6 +19,8 @@ const (
 	PatientHoldNotes   = "hold_notes"
 	PatientDeceasedAt  = "deceased_at"
 	PatientEffectiveAt = "effective_at"
+	// PatientInterruptions are the times in which the patient was archived, before the latest archiving.
+	PatientInterruptions = "interruptions"
 )
 
 // PatientHold is the latest hold of a patient: a time without expected readings. It is zero for none.
@@ -62,6 +64,26 @@ func (p *Patient) DeceasedAt() string { return p.GetString(PatientDeceasedAt) }
 
 // EffectiveAt returns when monitoring ended, if that was before the archiving; zero otherwise.
 func (p *Patient) EffectiveAt() time.Time { return instantOf(p, PatientEffectiveAt) }
+
+// Interruption is a time in which a patient was archived.
+type Interruption struct {
+	From  string `json:"from"`
+	Until string `json:"until"`
+}
+
+// Interruptions are stored as JSON.
+type Interruptions []Interruption
+
+// Scan implements sql.Scanner. Damaged JSON gives none.
+func (l *Interruptions) Scan(stored any) error { scanJSON(stored, l); return nil }
+
+// Interruptions returns the earlier interruptions of monitoring; none for damaged JSON.
+func (p *Patient) Interruptions() (list Interruptions) {
+	if p.UnmarshalJSONField(PatientInterruptions, &list) != nil {
+		return nil
+	}
+	return list
+}
 
 // holdRow is a hold in a query; its columns are [holdColumns].
 type holdRow struct {

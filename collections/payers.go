@@ -160,6 +160,18 @@ func (p Payer) columns() map[string]any {
 	return columns
 }
 
+// MinutesRuleOfPayer returns a payer's own rule of minutes; "" for the practice's, or without a payer.
+func MinutesRuleOfPayer(app core.App, payerID string) (string, error) {
+	return queryValue[string](app, "find a payer's rule of minutes", "SELECT COALESCE((SELECT minutes_rule FROM payers WHERE id = {:payer}), '')",
+		dbx.Params{"payer": payerID})
+}
+
+// MinutesRuleOfPatient returns the rule of minutes of a patient's payer; "" for the practice's.
+func MinutesRuleOfPatient(app core.App, patientID string) (string, error) {
+	return queryValue[string](app, "find the rule of minutes of a patient's payer", `SELECT COALESCE((SELECT y.minutes_rule FROM patients p
+		CROSS JOIN payers y ON y.id = printf('%015d', p.insurance_payer) WHERE p.id = {:patient}), '')`, dbx.Params{"patient": patientID})
+}
+
 // PayerNameOfEntries returns the payer name stored on the payer's entries, or "".
 func PayerNameOfEntries(app core.App, payerID string) (string, error) {
 	return queryValue[string](app, "find the name of a payer", "SELECT COALESCE((SELECT payer_name FROM billing_entries WHERE payer = {:payer} LIMIT 1), '')",

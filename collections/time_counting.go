@@ -23,18 +23,23 @@ const live = `(contact_method IN ('phone', 'video', 'in_person')
 // interactiveLive is finished interactive time that counts.
 const interactiveLive = "category = 'interactive' AND ended_at != '' AND " + live
 
-// countable is finished time that may count; care management counts if {:care}.
+// careCounts reports whether care management of the patient of a row counts: by the rule of the patient's payer if {:by_payer}, else if {:care}.
+const careCounts = `COALESCE((SELECT y.minutes_rule = 'care_management' FROM patients q CROSS JOIN payers y ON y.id = printf('%015d', q.insurance_payer)
+	WHERE {:by_payer} AND q.id = patient AND y.minutes_rule != ''), {:care})`
+
+// countable is finished time that may count; care management counts if [careCounts].
 const countable = `category IN ('interactive', 'care_management') AND ended_at != '' AND (category = 'interactive' AND ` + live +
-	` OR category = 'care_management' AND {:care})`
+	` OR category = 'care_management' AND ` + careCounts + `)`
 
 // TimeRule defines the time that counts toward the CPT codes for time.
 type TimeRule struct {
 	LiveFrom string // from this instant interactive time counts only with a live contact method; "" for never
 	Care     bool   // care management counts
+	ByPayer  bool   // of a patient whose payer has a rule of its own, that rule decides
 }
 
 func (r TimeRule) params(more dbx.Params) dbx.Params {
-	more["live"], more["care"] = r.LiveFrom, r.Care
+	more["live"], more["care"], more["by_payer"] = r.LiveFrom, r.Care, r.ByPayer
 	return more
 }
 
@@ -74,17 +79,17 @@ const maxEntryLength = 24 * time.Hour
 
 // OverlappingTimes returns the time of a user or of a patient that may overlap a span, by start, without the entry except. Running timers that
 // started before the end of the span are included.
-func OverlappingTimes(app core.App, userID, patientID, except string, from, to time.Time, care bool) ([]OverlappingTime, error) {
+func OverlappingTimes(app core.App, userID, patientID, except string, from, to time.Time, rule TimeRule) ([]OverlappingTime, error) {
 	return queryAll[OverlappingTime](app, "look for overlapping time", `SELECT id, patient, user, started_at, ended_at FROM (
 			SELECT id, patient, user, started_at, ended_at, category FROM time_entries
 				WHERE user = {:user} AND started_at < {:to} AND started_at > {:earliest}
 			UNION SELECT id, patient, user, started_at, ended_at, category FROM time_entries
 				WHERE patient = {:patient} AND category IN ('interactive', 'care_management') AND started_at < {:to} AND started_at > {:earliest})
-		WHERE id != {:except} AND (category = 'interactive' OR category = 'care_management' AND {:care}) AND (ended_at = '' OR ended_at > {:from})
-		ORDER BY started_at, id`, dbx.Params{
-		"user": userID, "patient": patientID, "except": except, "from": Instant(from), "to": Instant(to), "care": care,
+		WHERE id != {:except} AND (category = 'interactive' OR category = 'care_management' AND `+careCounts+`) AND (ended_at = '' OR ended_at > {:from})
+		ORDER BY started_at, id`, rule.params(dbx.Params{
+		"user": userID, "patient": patientID, "except": except, "from": Instant(from), "to": Instant(to),
 		"earliest": Instant(from.Add(-maxEntryLength)),
-	})
+	}))
 }
 
 // OverlapElsewhere is a span in which the user of a patient's time entry was with another patient, in time that started earlier.

@@ -13,9 +13,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// guardPatient checks and completes a patient for every writer, adds a new one to the triage list, and closes what a deleted one has open.
+// guardPatient checks and completes a patient for every writer, adds a new one to the triage list, and closes what a deleted one has open. Claims
+// are rechecked when monitoring ends, which may be before today, or begins again.
 func (h *hooks) guardPatient(e *core.RecordEvent) error {
-	return patients.Guard(e.App, e.Record, writerOf(e.Record), fromDashboard(e.Record), h.Clock(), h.Zone, e.Next)
+	isMoved := !e.Record.IsNew() && e.Record.GetBool(collections.PatientActive) != e.Record.Original().GetBool(collections.PatientActive)
+	err := patients.Guard(e.App, e.Record, writerOf(e.Record), fromDashboard(e.Record), h.Clock(), h.Zone, e.Next)
+	if err != nil || !isMoved {
+		return err
+	}
+	return h.recheck(e, e.Record.Id, time.Time{})
 }
 
 // refreshDirectory updates the search directory. A failure is only logged: the patient is stored, and the next start rebuilds the directory.

@@ -103,11 +103,11 @@ func sectionsOf(e billing.Evidence) []section {
 
 func documentSections(e billing.Evidence) []section {
 	consents := section{
-		name: "consents", title: "Consent to monitoring", widths: []float64{8, 20, 42, 42, 42, 42, 50},
-		columns: []string{"id", "method", "granted_at", "recorded_at", "expires_at", "revoked_at", "recorded_by"},
+		name: "consents", title: "Consent to monitoring", widths: []float64{8, 18, 36, 36, 36, 36, 36, 40},
+		columns: []string{"id", "method", "granted_at", "recorded_at", "expires_at", "revoked_at", "effective_at", "recorded_by"},
 	}
 	for _, v := range e.Consents {
-		consents.rows = append(consents.rows, []any{collections.Number(v.ID), v.Method, moment(v.GrantedAt), moment(v.RecordedAt), moment(v.ExpiresAt), moment(v.RevokedAt), orNull(v.By)})
+		consents.rows = append(consents.rows, []any{collections.Number(v.ID), v.Method, moment(v.GrantedAt), moment(v.RecordedAt), moment(v.ExpiresAt), moment(v.RevokedAt), moment(v.EffectiveAt), orNull(v.By)})
 	}
 	devices := section{
 		name: "device_assignments", title: "Devices", widths: []float64{28, 41, 41, 34, 41, 20, 16, 20, 14},

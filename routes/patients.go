@@ -297,6 +297,7 @@ type consentView struct {
 	RevokedAt         *string `json:"revoked_at"`
 	RevokedBy         *string `json:"revoked_by"`
 	RevokeReason      *string `json:"revoke_reason"`
+	EffectiveAt       *string `json:"effective_at"` // when a revoked consent ended, if earlier
 	RecordedAt        *string `json:"recorded_at"` // granted_at is the start of the consent, recorded_at when it was entered
 	CreatedAt         *string `json:"created_at"`
 }
@@ -309,7 +310,7 @@ func viewConsent(c *web.Call, consent *collections.Consent) consentView {
 		ObtainedBy: orNull(consent.ObtainedBy()), RecordedBy: orNull(consent.RecordedBy()),
 		DocumentReference: orNull(consent.DocumentReference().Reveal()), Notes: orNull(consent.Notes().Reveal()),
 		RevokedAt: instantOrNull(consent.RevokedAt()), RevokedBy: orNull(consent.RevokedBy()), RevokeReason: orNull(consent.RevokeReason().Reveal()),
-		RecordedAt: instantOrNull(consent.CreatedAt()), CreatedAt: instantOrNull(consent.CreatedAt()),
+		EffectiveAt: instantOrNull(consent.EffectiveAt()), RecordedAt: instantOrNull(consent.CreatedAt()), CreatedAt: instantOrNull(consent.CreatedAt()),
 	}
 	if c.Caller.Role == authz.Patient {
 		view.ObtainedBy, view.RecordedBy, view.RevokedBy = nil, nil, nil
@@ -339,9 +340,9 @@ func (a *api) revokeConsent(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	reason, err := reason(c)
+	revocation, err := fromBodyIn(a.Zone, patients.RevokeBody.Read)(c)
 	if err != nil {
 		return err
 	}
-	return web.RespondWith(c.OK, consentFor(c))(patients.RevokeConsent(c.App, patient.Id, number, reason, c.Actor(), c.Now))
+	return web.RespondWith(c.OK, consentFor(c))(patients.RevokeConsent(c.App, patient.Id, number, revocation, c.Actor(), c.Now))
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -31,6 +32,7 @@ func (x claimedEntry) neededMinutes(rule Rule) int {
 // countedFacts is what the facts support.
 type countedFacts struct {
 	days []string // with device data, under consent
+	firstDay string // of what is billed: with data, or of the first of the minutes; "" for none
 	// Minutes under consent, each moment counted once; minutesWithOverlap includes those that count elsewhere; uncountedMinutes are the month's
 	// minutes without live contact.
 	minutes, minutesWithOverlap, uncountedMinutes int
@@ -110,7 +112,9 @@ func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, lis
 		return nil, err
 	}
 	for k, i := range places {
-		found[i].days = windows[k].days
+		if found[i].days = windows[k].days; len(found[i].days) > 0 {
+			found[i].firstDay = found[i].days[0]
+		}
 	}
 	for month, of := range months {
 		if err := e.countTime(app, patients, list, found, month, of); err != nil {
@@ -118,6 +122,17 @@ func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, lis
 		}
 	}
 	return found, nil
+}
+
+// firstDayAfter returns the day on which a month's counted time first exceeds a number of minutes; "" if it does not.
+func (e *Engine) firstDayAfter(counted []LoggedTime, minutes int) string {
+	sum := time.Duration(0)
+	for _, s := range counted {
+		if sum += s.counted; sum > time.Duration(minutes)*time.Minute {
+			return e.Day(s.StartedAt)
+		}
+	}
+	return ""
 }
 
 // timeMonth is the time of a month that counts for a category by a rule.
@@ -142,14 +157,17 @@ func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list
 		ids = append(ids, list[i].patient)
 	}
 	slices.Sort(ids)
-	time, err := e.loggedTimeByRule(app, slices.Compact(ids), m.month, m.rule)
+	times, err := e.loggedTimeByRule(app, slices.Compact(ids), m.month, m.rule)
 	if err != nil {
 		return err
 	}
 	for _, i := range of {
 		if f := patients[list[i].patient]; f != nil {
-			found[i].minutes = CountedSeconds(e.dropUnconsentedTime(f, time[f.id], m.month)) / 60
+			counting := slices.Clone(e.dropUnconsentedTime(f, times[f.id], m.month))
+			setCounted(counting)
+			found[i].minutes = sumCounted(counting) / 60
 			found[i].minutesWithOverlap = found[i].minutes
+			found[i].firstDay = e.firstDayAfter(counting, e.ruleFor(list[i].code, list[i].service).minutesBefore())
 		}
 	}
 	return nil

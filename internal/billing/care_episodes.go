@@ -14,7 +14,7 @@ type setupRecord struct {
 // careEpisodeGapYears is how many years without a device end an episode of care. Source: docs/decisions/billing.md, "99453".
 const careEpisodeGapYears = 1
 
-// episodeOf returns the episode of care that contains a day. An episode ends when the patient is archived, or has had no device for twelve months;
+// episodeOf returns the episode of care that contains a day. An episode ends whenever the patient is archived, or has had no device for twelve months;
 // the next begins when the patient is restored, or gets a device.
 func (f *patientFacts) episodeOf(day string) Span {
 	episode := Span{"0000-01-01", "9999-12-31"}
@@ -30,6 +30,9 @@ func (f *patientFacts) episodeOf(day string) Span {
 
 // laterEpisodeStarts returns the first days of the episodes after the first.
 func (f *patientFacts) laterEpisodeStarts() (starts []string) {
+	for _, pause := range f.interruptions {
+		starts = append(starts, pause.End)
+	}
 	if f.archived != "" && f.restored >= f.archived {
 		starts = append(starts, f.restored)
 	}

@@ -132,7 +132,7 @@ func (r *recount) applyCorrections(c Corrections) (moved bool, err error) {
 	}
 	r.claim.period, err = r.manualPeriod(r.tx, r.facts, draft)
 	if moved = r.claim.period != before; moved {
-		r.claim.rule = r.timeRuleOf(monthOf(r.claim.period.Start)) // it claims other time
+		r.claim.rule = r.timeRule(r.ruleNameOf(monthOf(r.claim.period.Start), r.payersRule())) // it claims other time
 	}
 	return moved, err
 }
@@ -146,10 +146,7 @@ func (r *recount) attachTime() error {
 	if rule.Category == "" {
 		return nil
 	}
-	from := rule.MinMinutes - max(rule.Block, 0)
-	if rule.Block == 0 {
-		from = 0
-	}
+	from := rule.minutesBefore()
 	month := monthOf(r.claim.period.Start)
 	time, err := r.loggedTimeByRule(r.tx, []string{r.claim.patient}, month, r.claim.rule)
 	if err != nil {
@@ -158,7 +155,7 @@ func (r *recount) attachTime() error {
 	counting := r.dropUnconsentedTime(r.facts, time[r.claim.patient], month)
 	setCounted(counting)
 	block := r.newBlock(counting, from*60, (from+r.claim.minutes)*60)
-	evidence, err := json.Marshal(TimeEvidence{timeEntryNumbers(block.TimeEntryIDs), month.Start[:7], r.ruleNameOf(month)})
+	evidence, err := json.Marshal(TimeEvidence{timeEntryNumbers(block.TimeEntryIDs), month.Start[:7], ruleName(r.claim.rule)})
 	if err != nil {
 		return err
 	}

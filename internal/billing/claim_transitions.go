@@ -175,13 +175,13 @@ const (
 
 // Reject records that a claim was rejected before adjudication: it returns to reviewed, to be corrected and sent again. A requested void stays
 // requested. Source: docs/decisions/claims.md, "Responses".
-func (e *Engine) Reject(source string, codes []string, now time.Time) Transition {
+func (e *Engine) Reject(r collections.Rejection) Transition {
 	warning := RejectedStatus
-	if source == "999" {
+	if r.Source == "999" {
 		warning = RejectedSyntax
 	}
 	return Transition{
-		Name: "reject", From: []string{Submitted, VoidRequested, RefundDue}, event: audit.BillingReject, detail: source + " " + strings.Join(codes, " "),
+		Name: "reject", From: []string{Submitted, VoidRequested, RefundDue}, event: audit.BillingReject, detail: r.Source + " " + strings.Join(r.Codes, " "),
 		target: func(entry *collections.BillingEntry) string {
 			if entry.Status() != Submitted {
 				return entry.Status()
@@ -189,7 +189,9 @@ func (e *Engine) Reject(source string, codes []string, now time.Time) Transition
 			return Reviewed
 		},
 		check: func(_ core.App, entry *collections.BillingEntry) error {
-			entry.Set(collections.EntryRejection, collections.Rejection{Source: source, Codes: codes, At: collections.Instant(now)})
+			if err := entry.SetRejection(r); err != nil {
+				return err
+			}
 			entry.Set(collections.EntryBatch, "")
 			if warnings := entry.Warnings(); !slices.Contains(warnings, warning) {
 				entry.Set(collections.EntryWarnings, append(warnings, warning))

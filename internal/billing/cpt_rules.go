@@ -136,3 +136,11 @@ func (e *Engine) ruleFor(code, service string) Rule {
 func inCatalog(code string) bool {
 	return slices.ContainsFunc((&Engine{}).Catalog(), func(row CatalogRow) bool { return row.Code == code })
 }
+
+// minutesBefore returns how many minutes of the month are billed by the code's primary one: 20 for 99458, else none.
+func (r Rule) minutesBefore() int {
+	if r.Block == 0 {
+		return 0
+	}
+	return r.MinMinutes - r.Block
+}

@@ -85,8 +85,7 @@ func (e *Engine) loggableTime(tx core.App, resolved *collections.Escalation, use
 		span.from = opened
 		t.beforeOpening = t.requested - span.length()
 	}
-	care := e.ruleNameOf(monthOf(e.Day(span.from))) == WithCareManagement
-	others, err := overlappingTimes(tx, userID, resolved.PatientID(), "", span, care)
+	others, err := overlappingTimes(tx, userID, resolved.PatientID(), "", span, e.timeRuleOf(monthOf(e.Day(span.from))))
 	if err != nil {
 		return t, err
 	}

@@ -25,7 +25,7 @@ const (
 var sentStates = []string{Submitted, Appealed, Paid}
 
 // evidenceReasons are the reasons that can change after submission: evidence, not who may be billed or by which provider.
-var evidenceReasons = []string{NoDeviceData, DaysBelowMinimum, MinutesBelowMinimum, NotInteractive, OverlapTime, MissingPrimary, MissingConsent}
+var evidenceReasons = []string{NoDeviceData, DaysBelowMinimum, MinutesBelowMinimum, NotInteractive, OverlapTime, MissingPrimary, MissingConsent, NotActive}
 
 // Recheck recounts a patient's submitted entries with a changed day in their period, in the transaction of the change. If the facts no
 // longer support an entry, it is flagged and billing is notified; if they support it again, the flag is removed. A zero since means all entries.
@@ -60,13 +60,18 @@ func (e *Engine) evidenceFailures(app core.App, list []collections.ClaimedEntry)
 		ids, since = append(ids, x.Patient), min(since, x.PeriodStart)
 		claims[i] = claimedEntry{
 			id: x.ID, patient: x.Patient, code: x.CPTCode, service: x.ServiceDate, source: x.Source, period: Span{x.PeriodStart, x.PeriodEnd},
-			minutes: x.Minutes, units: x.Units, rule: e.ruleOfEvidence(x.Evidence, monthOf(x.PeriodStart)),
+			minutes: x.Minutes, units: x.Units,
 		}
 	}
 	slices.Sort(ids)
 	patients, err := e.loadFacts(app, slices.Compact(ids), since)
 	if err != nil {
 		return nil, err
+	}
+	for i, x := range list {
+		if f := patients[x.Patient]; f != nil {
+			claims[i].rule = e.ruleOfEvidence(x.Evidence, monthOf(x.PeriodStart), f.minutesRules[x.Payer])
+		}
 	}
 	found, err := e.countFacts(app, patients, claims)
 	if err != nil {
@@ -75,6 +80,7 @@ func (e *Engine) evidenceFailures(app core.App, list []collections.ClaimedEntry)
 	reasons := make([][]string, len(list))
 	for i, x := range claims {
 		if f := patients[x.patient]; f != nil {
+			f.deleted = false // hiding a patient does not change what was furnished
 			reasons[i] = slices.DeleteFunc(e.blockingReasons(f, x, found[i]), func(r string) bool { return !slices.Contains(evidenceReasons, r) })
 		}
 	}

@@ -26,7 +26,11 @@ func (e *Engine) SecondsForTest(t *testing.T, app core.App, patient string, mont
 func (e *Engine) UnbilledSecondsForTest(t *testing.T, app core.App, patient string, month Span) int {
 	t.Helper()
 	u := &unbilledSearch{Engine: e, app: app, span: month}
-	months, err := u.loggedTimeByMonth([]string{patient})
+	patients, err := e.loadFacts(app, []string{patient}, month.Start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	months, err := u.loggedTimeByMonth([]string{patient}, patients)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,13 +71,13 @@ func parseLoggedTime(line string) (list []LoggedTime) {
 }
 
 // splitByMonth groups time by the practice's month in which it began. Time that reaches beyond the end of its month is also part of the next
-// one: it counts for nothing there, but covers what it overlaps.
-func (e *Engine) splitByMonth(list []LoggedTime) map[Span][]LoggedTime {
+// one: it counts for nothing there, but covers what it overlaps. Care management counts by the rule of the patient's payer, if it has one.
+func (e *Engine) splitByMonth(list []LoggedTime, payers string) map[Span][]LoggedTime {
 	months := map[Span][]LoggedTime{}
 	for _, s := range list {
 		day := e.Day(s.StartedAt)
 		month := monthOf(day)
-		if s.Category == collections.CareManagement && e.ruleNameOf(month) != WithCareManagement {
+		if s.Category == collections.CareManagement && e.ruleNameOf(month, payers) != WithCareManagement {
 			continue
 		}
 		months[month] = append(months[month], s)

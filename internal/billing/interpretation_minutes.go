@@ -36,8 +36,11 @@ func (e *Engine) countInterpretation(app core.App, patientID string, month Span,
 	for _, s := range times[patientID] {
 		taken = append(taken, interval{s.StartedAt, s.EndedAt()})
 	}
+	if spans = subtractIntervals(spans, taken); len(spans) > 0 {
+		c.firstDay = e.Day(spans[0].from)
+	}
 	c.minutesWithOverlap = int(unionLength(all)/time.Second) / 60
-	c.minutes = int(unionLength(subtractIntervals(spans, taken))/time.Second) / 60
+	c.minutes = int(unionLength(spans)/time.Second) / 60
 	return nil
 }
 

@@ -24,8 +24,8 @@ type CodeUnits struct {
 	Units int    `json:"units"`
 }
 
-// CompareMinutesRules returns what each rule makes of a month's consented time, billed or not. It changes nothing. A running
-// month is judged by the time logged so far. Source: docs/decisions/billing.md, "The twenty-minute rule".
+// CompareMinutesRules returns what each rule of the practice makes of a month's consented time, billed or not; patients whose payer has a rule of
+// its own count by that one in both. It changes nothing. A running month is judged by the time logged so far. Source: docs/decisions/billing.md, "The twenty-minute rule".
 func (e *Engine) CompareMinutesRules(app core.App, month Span, now time.Time) ([]MinutesRuleResult, error) {
 	t, err := e.loadTariff(app)
 	if err != nil {
@@ -33,11 +33,11 @@ func (e *Engine) CompareMinutesRules(app core.App, month Span, now time.Time) ([
 	}
 	list := []MinutesRuleResult{}
 	for _, rule := range []string{InteractiveOnly, WithCareManagement} {
-		r := MinutesRuleResult{Rule: rule, InForce: rule == e.ruleNameOf(month)}
+		r := MinutesRuleResult{Rule: rule, InForce: rule == e.ruleNameOf(month, "")}
 		if month.Start < careManagementSince {
 			rule = InteractiveOnly // CMS did not count care management yet
 		}
-		if err := e.applyMinutesRule(app, t, &r, month, e.timeRule(rule), e.Day(now) > month.End); err != nil {
+		if err := e.applyMinutesRule(app, t, &r, month, e.byPayer(e.timeRule(rule), month), e.Day(now) > month.End); err != nil {
 			return nil, err
 		}
 		list = append(list, r)

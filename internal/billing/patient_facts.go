@@ -18,9 +18,11 @@ type patientFacts struct {
 	id                 string
 	active, deleted    bool
 	archived, restored string // practice days; "" for never
+	interruptions      []Span // earlier ones: the last day with monitoring before, and the first after it
 	zone               *time.Location
 	payer              int64
 	deviceDays         int // 16 if the payer does not take 99445; 0 for the rule of the date
+	minutesRules       map[string]string // of the payers that have a rule of their own, by record id
 	provider           string
 	diagnoses          []string
 	consents           []Span                     // practice days in force; End is "" while in force
@@ -57,7 +59,7 @@ func (f *patientFacts) entryFor(code string, period Span) (found *existingEntry)
 // activeOn reports whether the patient was enrolled on a day.
 func (f *patientFacts) activeOn(day string) bool {
 	switch {
-	case f.deleted:
+	case f.deleted, slices.ContainsFunc(f.interruptions, func(s Span) bool { return s.Start < day && day < s.End }):
 		return false
 	case !f.active:
 		return f.archived == "" || day <= f.archived
@@ -93,21 +95,29 @@ func (l *factsLoader) loadPatients() error {
 	if err != nil {
 		return err
 	}
-	byNumber := make(map[int64]collections.Payer, len(payers))
+	byNumber, minutesRules := make(map[int64]collections.Payer, len(payers)), map[string]string{}
 	for _, p := range payers {
-		byNumber[p.Number()] = p
+		if byNumber[p.Number()] = p; p.MinutesRule != "" {
+			minutesRules[p.ID] = p.MinutesRule
+		}
 	}
 	for _, row := range rows {
 		f := &patientFacts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, deviceDays: byNumber[row.Payer].DeviceDays, provider: row.Provider, lastSupply: row.Supply,
-			entries:  map[string][]existingEntry{},
+			entries:  map[string][]existingEntry{}, minutesRules: minutesRules,
 			archived: l.lastDay(row), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
+		}
+		for _, pause := range row.Pauses {
+			f.interruptions = append(f.interruptions, Span{l.dayOfInstant(pause.From), l.dayOfInstant(pause.Until)})
 		}
 		_ = json.Unmarshal([]byte(row.Codes), &f.diagnoses) // unreadable codes count as missing
 		l.facts[row.ID] = f
 	}
 	return nil
 }
+
+// minutesRule returns the rule of minutes of the patient's payer; "" for the practice's.
+func (f *patientFacts) minutesRule() string { return f.minutesRules[collections.NumberID(f.payer)] }
 
 // takesShortSupply reports whether the patient's payer takes 99445.
 func (f *patientFacts) takesShortSupply() bool { return f.deviceDays < baseRule(DeviceSupply).MinDays }

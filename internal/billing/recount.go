@@ -30,7 +30,7 @@ type recount struct {
 	limits                 []string // against it by other entries, which no reason lifts
 	// hasCompetingService: another practice bills remote monitoring for the patient in the period.
 	hasCompetingService bool
-	// lacksOrder: monitoring was not ordered on or before the date of service.
+	// lacksOrder: monitoring was not ordered on or before the first billed day.
 	lacksOrder bool
 }
 
@@ -52,13 +52,16 @@ func (e *Engine) recountWithFacts(tx core.App, entry *collections.BillingEntry, 
 	r.claim = claimedEntry{
 		id: entry.Id, status: entry.Status(), patient: entry.PatientID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
 		provider: entry.ProviderID(), period: Span{entry.PeriodStart(), entry.PeriodEnd()}, minutes: entry.Minutes(), units: entry.Units(),
-		rule: e.ruleOfEvidence(entry.Evidence(), monthOf(entry.PeriodStart())), hasDiagnoses: len(entry.ICD10Codes()) > 0,
+		rule: e.ruleOfEvidence(entry.Evidence(), monthOf(entry.PeriodStart()), f.minutesRules[entry.PayerID()]), hasDiagnoses: len(entry.ICD10Codes()) > 0,
 	}
 	if r.claim.provider == "" && r.claim.code != Interpretation {
 		r.claim.provider = r.facts.provider // may have been recorded after the entry
 	}
 	return r
 }
+
+// payersRule returns the rule of minutes of the entry's payer; "" for the practice's.
+func (r *recount) payersRule() string { return r.facts.minutesRules[r.entry.PayerID()] }
 
 // loadReasons counts the facts and returns all reasons against the entry.
 func (r *recount) loadReasons() ([]string, error) {
@@ -90,7 +93,7 @@ func (r *recount) reasonsGiven(p documentation) ([]string, error) {
 	if r.hasCompetingService = p.hasCompetingService(r.claim.period); r.hasCompetingService && r.overrideReason == "" {
 		reasons = append(reasons, CompetingService)
 	}
-	if r.lacksOrder = p.firstOrder == "" || p.firstOrder > r.claim.service; r.lacksOrder && r.RequireOrder {
+	if r.lacksOrder = p.firstOrder == "" || p.firstOrder > cmp.Or(r.actual.firstDay, r.claim.service); r.lacksOrder && r.RequireOrder {
 		reasons = append(reasons, MissingOrder)
 	}
 	return reasons, nil

@@ -124,7 +124,11 @@ func (e *Engine) unattestedTimes(tx core.App, entry *collections.BillingEntry) (
 	behind := evidenceTimeIDs(entry)
 	if entry.Source() == SourceManual && baseRule(entry.CPTCode()).Category == collections.Interactive {
 		month := monthOf(entry.PeriodStart())
-		times, err := e.loggedTimeByRule(tx, []string{entry.PatientID()}, month, e.timeRuleOf(month))
+		payers, err := collections.MinutesRuleOfPayer(tx, entry.PayerID())
+		if err != nil {
+			return nil, err
+		}
+		times, err := e.loggedTimeByRule(tx, []string{entry.PatientID()}, month, e.ruleOfEvidence(entry.Evidence(), month, payers))
 		if err != nil {
 			return nil, err
 		}

@@ -50,7 +50,7 @@ func (e *Engine) draftTimeEntries(f *patientFacts, blocks []Block, month Span, l
 	for _, b := range blocks {
 		d := entryDraft{
 			patient: f, code: b.Code, period: month, service: b.ServiceDate, minutes: b.Minutes, units: b.Units, source: SourceTime, timeEntryIDs: b.TimeEntryIDs,
-			evidence: TimeEvidence{timeEntryNumbers(b.TimeEntryIDs), month.Start[:7], e.ruleNameOf(month)},
+			evidence: TimeEvidence{timeEntryNumbers(b.TimeEntryIDs), month.Start[:7], e.ruleNameOf(month, f.minutesRule())},
 		}
 		if b.CrossedByEscalation {
 			d.source = SourceEscalation

@@ -26,19 +26,31 @@ type Overlap struct {
 // rejectOverlap rejects countable time that overlaps other such time of its user, for any patient, or of its patient, by any user. A change of
 // other fields is allowed: older time may overlap, and counts once.
 func (e *Engine) rejectOverlap(tx core.App, entry *collections.TimeEntry) error {
-	care := e.ruleNameOf(monthOf(e.Day(entry.StartedAt()))) == WithCareManagement
-	if entry.Category() != collections.Interactive && (!care || entry.Category() != collections.CareManagement) || !changesTime(entry) {
+	if !changesTime(entry) {
 		return nil
+	}
+	month := monthOf(e.Day(entry.StartedAt()))
+	if counts, err := e.mayCount(tx, entry, month); err != nil || !counts {
+		return err
 	}
 	end := entry.EndedAt()
 	if end.IsZero() {
 		end = entry.StartedAt().Add(timerLimit)
 	}
-	others, err := overlappingTimes(tx, entry.UserRecordID(), entry.PatientID(), entry.Id, interval{entry.StartedAt(), end}, care)
+	others, err := overlappingTimes(tx, entry.UserRecordID(), entry.PatientID(), entry.Id, interval{entry.StartedAt(), end}, e.timeRuleOf(month))
 	if err != nil || len(others) == 0 {
 		return err
 	}
 	return overlapFault(tx, others[0])
+}
+
+// mayCount reports whether time is of a category that counts for its patient and month.
+func (e *Engine) mayCount(tx core.App, entry *collections.TimeEntry, month Span) (bool, error) {
+	if entry.Category() != collections.CareManagement {
+		return entry.Category() == collections.Interactive, nil
+	}
+	payers, err := collections.MinutesRuleOfPatient(tx, entry.PatientID())
+	return e.ruleNameOf(month, payers) == WithCareManagement, err
 }
 
 // changesTime reports whether an entry is new, or its time, patient, user or category changed.
@@ -50,8 +62,8 @@ func changesTime(entry *collections.TimeEntry) bool {
 }
 
 // overlappingTimes returns the time of a user or a patient that overlaps a span.
-func overlappingTimes(tx core.App, userID, patientID, except string, span interval, care bool) ([]collections.OverlappingTime, error) {
-	others, err := collections.OverlappingTimes(tx, userID, patientID, except, span.from, span.until, care)
+func overlappingTimes(tx core.App, userID, patientID, except string, span interval, rule collections.TimeRule) ([]collections.OverlappingTime, error) {
+	others, err := collections.OverlappingTimes(tx, userID, patientID, except, span.from, span.until, rule)
 	return slices.DeleteFunc(others, func(o collections.OverlappingTime) bool {
 		return !o.EndedAt(timerLimit).After(span.from) || !o.EndedAt(timerLimit).After(o.StartedAt())
 	}), err

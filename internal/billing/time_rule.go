@@ -17,9 +17,13 @@ const (
 // careManagementSince is when CMS began to count care management. Source: 86 FR 5020 (January 19, 2021).
 const careManagementSince = "2021-01-01"
 
-// ruleNameOf returns the rule for a month of service.
-func (e *Engine) ruleNameOf(month Span) string {
-	if e.TimeRule == WithCareManagement && month.Start >= cmp.Or(e.TimeRuleFrom, careManagementSince) {
+// ruleNameOf returns the rule for a month of service: the payer's, or without one the practice's. Neither counts care management before CMS did.
+func (e *Engine) ruleNameOf(month Span, payers string) string {
+	rule, since := payers, careManagementSince
+	if payers == "" {
+		rule, since = e.TimeRule, cmp.Or(e.TimeRuleFrom, careManagementSince)
+	}
+	if rule == WithCareManagement && month.Start >= since {
 		return WithCareManagement
 	}
 	return InteractiveOnly
@@ -34,8 +38,24 @@ func (e *Engine) timeRule(rule string) collections.TimeRule {
 	return r
 }
 
-// timeRuleOf is timeRule for a month.
-func (e *Engine) timeRuleOf(month Span) collections.TimeRule { return e.timeRule(e.ruleNameOf(month)) }
+// ruleName returns the name of the rule that a filter is for.
+func ruleName(rule collections.TimeRule) string {
+	if rule.Care {
+		return WithCareManagement
+	}
+	return InteractiveOnly
+}
+
+// timeRuleOf is timeRule for a month: by the practice's rule, and by their payer's for patients whose payer has one.
+func (e *Engine) timeRuleOf(month Span) collections.TimeRule {
+	return e.byPayer(e.timeRule(e.ruleNameOf(month, "")), month)
+}
+
+// byPayer lets the payers' own rules come before a rule of the practice, for a month in which they may differ.
+func (e *Engine) byPayer(rule collections.TimeRule, month Span) collections.TimeRule {
+	rule.ByPayer = month.End >= careManagementSince
+	return rule
+}
 
 // IsLiveContact reports whether time is live contact, which counts: it has a live contact method, or is an escalation's (to be attested), or is
 // from before contact methods were required.
@@ -59,12 +79,12 @@ func (e *Engine) monthWithLead(month Span) (from, to string) {
 	return collections.Instant(start.Add(-maxLoggedTime)), collections.Instant(end)
 }
 
-// ruleOfEvidence returns the rule under which an entry was made: the current one for a manual entry, all interactive time for one from before
-// contact methods were required.
-func (e *Engine) ruleOfEvidence(evidence string, month Span) collections.TimeRule {
+// ruleOfEvidence returns the rule under which an entry was made: the current one of its payer for a manual entry, all interactive time for one
+// from before contact methods were required.
+func (e *Engine) ruleOfEvidence(evidence string, month Span, payers string) collections.TimeRule {
 	var stored TimeEvidence
 	if json.Unmarshal([]byte(evidence), &stored) != nil || len(stored.TimeEntries) == 0 {
-		return e.timeRuleOf(month)
+		return e.timeRule(e.ruleNameOf(month, payers))
 	}
 	if stored.Rule == "" {
 		return collections.TimeRule{}

@@ -106,7 +106,7 @@ func (u *unbilledSearch) searchChunk(ids []string) error {
 	if err != nil {
 		return err
 	}
-	times, err := u.loggedTimeByMonth(ids)
+	times, err := u.loggedTimeByMonth(ids, patients)
 	if err != nil {
 		return err
 	}
@@ -197,15 +197,19 @@ func (u *unbilledSearch) addMonths(f *patientFacts, byMonth map[Span][]LoggedTim
 }
 
 // loggedTimeByMonth returns the finished interactive time of patients, by practice month, for months that are over.
-func (u *unbilledSearch) loggedTimeByMonth(ids []string) (map[string]map[Span][]LoggedTime, error) {
+func (u *unbilledSearch) loggedTimeByMonth(ids []string, patients map[string]*patientFacts) (map[string]map[Span][]LoggedTime, error) {
 	from, to := u.monthWithLead(Span{monthOf(u.span.Start).Start, u.span.End})
-	rows, err := collections.BillableTimeLines(u.app, ids, from, to, u.timeRule(u.TimeRule))
+	rows, err := collections.BillableTimeLines(u.app, ids, from, to, u.byPayer(u.timeRule(u.TimeRule), u.span))
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]map[Span][]LoggedTime{}
 	for _, row := range rows {
-		months := u.splitByMonth(parseLoggedTime(row.List))
+		f := patients[row.Patient]
+		if f == nil {
+			continue
+		}
+		months := u.splitByMonth(parseLoggedTime(row.List), f.minutesRule())
 		maps.DeleteFunc(months, func(month Span, _ []LoggedTime) bool { return month.End > u.span.End })
 		found[row.Patient] = months
 	}

@@ -62,7 +62,7 @@ type Claim struct {
 	From, Through string // YYYY-MM-DD
 	Frequency     string
 	PayerControl  string // the payer's control number of the claim that is replaced or voided
-	Ordered       bool   // monitoring was ordered on or before the date of service
+	Ordered       bool   // monitoring was ordered on or before the first billed day
 	Unreadable    bool   // part of the patient's record cannot be decrypted
 }
 

@@ -2,7 +2,9 @@ package claims
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -13,6 +15,7 @@ import (
 
 // Loader loads the claims of one practice.
 type Loader struct {
+	Zone      *time.Location // of the practice; nil for UTC
 	Practice  Practice
 	Submitter Submitter
 }
@@ -24,6 +27,7 @@ type references struct {
 	users         map[string]*collections.User
 	billableCodes map[string]bool
 	firstOrders   map[string]string // first day on which a patient's monitoring was ordered
+	firstTimes    map[string]string // when the first time began that an entry bills
 }
 
 // Load loads the claims of entries, in their order.
@@ -47,12 +51,12 @@ func (d Loader) Load(app core.App, entries []*collections.BillingEntry) ([]Claim
 }
 
 func loadReferences(app core.App, entries []*collections.BillingEntry) (*references, error) {
-	var patientIDs, userIDs, codes []string
+	var entryIDs, patientIDs, userIDs, codes []string
 	for _, entry := range entries {
-		patientIDs, userIDs = append(patientIDs, entry.PatientID()), append(userIDs, entry.ProviderID())
+		entryIDs, patientIDs, userIDs = append(entryIDs, entry.Id), append(patientIDs, entry.PatientID()), append(userIDs, entry.ProviderID())
 		codes = append(codes, entry.ICD10Codes()...)
 	}
-	g := &references{map[string]*collections.Patient{}, map[string]collections.Payer{}, map[string]*collections.User{}, nil, map[string]string{}}
+	g := &references{map[string]*collections.Patient{}, map[string]collections.Payer{}, map[string]*collections.User{}, nil, map[string]string{}, nil}
 	people, err := collections.PatientsByID(app, distinct(patientIDs))
 	if err != nil {
 		return nil, err
@@ -82,6 +86,9 @@ func loadReferences(app core.App, entries []*collections.BillingEntry) (*referen
 		if o.Kind == collections.OrderOfMonitoring {
 			g.firstOrders[o.Patient] = o.Dated
 		}
+	}
+	if err == nil {
+		g.firstTimes, err = collections.FirstBilledTimes(app, entryIDs)
 	}
 	return g, err
 }
@@ -134,7 +141,7 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 		}
 	}
 	ordered, was := g.firstOrders[c.PatientID]
-	c.Ordered = was && ordered <= c.From
+	c.Ordered = was && ordered <= d.firstBilledDay(g, entry)
 	if u := g.users[entry.ProviderID()]; u != nil {
 		c.Provider = Provider{u.Id, phi.Text(u.FirstName()), phi.Text(u.LastName()), u.NPI(), u.Taxonomy(), u.Role()}
 	}
@@ -156,6 +163,21 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 	c.Patient, c.Gender = p.Demographics(), p.Gender()
 	c.Referring, err = p.ReferringProvider()
 	return c, err
+}
+
+// firstBilledDay returns the first day with data that a device entry bills, or the day of the first of its minutes; else, as for 99453, its date of
+// service. Source: docs/decisions/billing.md, "Orders, plans and visits".
+func (d Loader) firstBilledDay(g *references, entry *collections.BillingEntry) string {
+	var evidence struct {
+		Days []string `json:"days"`
+	}
+	if json.Unmarshal([]byte(entry.Evidence()), &evidence) == nil && len(evidence.Days) > 0 {
+		return evidence.Days[0]
+	}
+	if started := g.firstTimes[entry.Id]; started != "" {
+		return collections.ParseInstant(started).In(cmp.Or(d.Zone, time.UTC)).Format(time.DateOnly)
+	}
+	return entry.ServiceDate()
 }
 
 // voidRequested is the state of entries with a requested void; package billing defines it.

@@ -102,7 +102,7 @@ func (k *preflightCheck) addWarning(when bool, code, field, message string) {
 func Preflight(c Claim, today string) Findings {
 	k := &preflightCheck{claim: c, Findings: Findings{Errors: []Finding{}, Warnings: []Finding{}}}
 	k.addError(c.Unreadable, Unreadable, "patient", "Part of the patient's record cannot be decrypted.")
-	k.addWarning(!c.Ordered, MissingOrder, "orders", "No order of monitoring is on record on or before the date of service.")
+	k.addWarning(!c.Ordered, MissingOrder, "orders", "No order of monitoring is on record on or before the first billed day.")
 	if c.SelfPay() {
 		k.addWarning(true, SelfPay, "insurance.payer_id", "No payer: the patient pays, and no claim is sent.")
 		return k.Findings

@@ -12,7 +12,8 @@ import (
 
 // importTA1 applies the acknowledgment of an envelope: a rejected envelope rejects all of its claims.
 func (t *importRun) importTA1(r x12.InterchangeAck) error {
-	return t.setBatchResult("TA1", r.ControlNumber, r.Code == "R", false, []string{r.Note})
+	why := ofBatch("999", []string{r.Note}, collections.RejectionDetail{Segment: "TA1", Code: r.Note})
+	return t.setBatchResult("TA1", r.ControlNumber, r.Code == "R", false, why)
 }
 
 // import999 applies the acknowledgment of our functional group. It contains one transaction set.
@@ -25,11 +26,11 @@ func (t *importRun) import999(s x12.ImplementationAck) error {
 			codes = append(codes, e.Segment+" "+e.Code)
 		}
 	}
-	return t.setBatchResult("AK1", s.Group, refused, s.Code == "P", codes)
+	return t.setBatchResult("AK1", s.Group, refused, s.Code == "P", rejection999(s, codes))
 }
 
 // setBatchResult sets the status of a batch by the number of its interchange or group, and rejects all of its lines if it was rejected.
-func (t *importRun) setBatchResult(segment, number string, refused, partly bool, codes []string) error {
+func (t *importRun) setBatchResult(segment, number string, refused, partly bool, why func(collections.ClaimLine) rejection) error {
 	row, err := collections.FindBatchByNumber(t.app, padded(number))
 	if collections.IsNotFound(err) {
 		t.addUnmatched(segment, number, 0, "unknown_batch")
@@ -60,7 +61,7 @@ func (t *importRun) setBatchResult(segment, number string, refused, partly bool,
 	for _, l := range lines {
 		if !refused {
 			t.applied++
-		} else if err := t.rejectLine(l, "999", codes); err != nil {
+		} else if err := t.rejectLine(l, why(l)); err != nil {
 			return err
 		}
 	}
@@ -76,7 +77,7 @@ func padded(number string) string {
 }
 
 // rejectLine rejects a line, unless it was sent again since.
-func (t *importRun) rejectLine(l collections.ClaimLine, source string, codes []string) error {
+func (t *importRun) rejectLine(l collections.ClaimLine, why rejection) error {
 	entry, err := collections.FindBillingEntry(t.app, l.EntryID)
 	if err != nil {
 		return fmt.Errorf("line %s: %w", l.Line, err)
@@ -91,7 +92,10 @@ func (t *importRun) rejectLine(l collections.ClaimLine, source string, codes []s
 	if entry.BatchID() == "" {
 		return nil
 	}
-	_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.Reject(source, distinctCodes(codes), t.now), t.by, t.now)
+	rejected := collections.Rejection{
+		Source: why.source, Codes: distinctCodes(why.codes), At: collections.Instant(t.now), Details: why.details[:min(len(why.details), maxRejectionDetails)],
+	}
+	_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.Reject(rejected), t.by, t.now)
 	return t.countResult(err, "CLM", l.Claim, 0)
 }
 
@@ -112,7 +116,8 @@ func (t *importRun) import277CA(s x12.ClaimAck) error {
 		}
 		for _, provider := range source.Providers {
 			for _, claim := range provider.Claims {
-				if err := t.importClaimStatus(claim, source.Rejected() || provider.Rejected() || claim.Rejected()); err != nil {
+				above := slices.Concat(provider.Statuses, source.Statuses)
+				if err := t.importClaimStatus(claim, above, source.Rejected() || provider.Rejected() || claim.Rejected()); err != nil {
 					return err
 				}
 			}
@@ -144,14 +149,14 @@ func (t *importRun) rejectBatch(source x12.SourceStatus) error {
 	lines, err := collections.LinesOfBatch(t.app, row.ID)
 	for _, l := range lines {
 		if err == nil {
-			err = t.rejectLine(l, "277CA", codesOf(source.Statuses))
+			err = t.rejectLine(l, ofBatch("277CA", codesOf(source.Statuses), statusDetails("", "", source.Statuses)...)(l))
 		}
 	}
 	return err
 }
 
-// importClaimStatus applies the status of one claim.
-func (t *importRun) importClaimStatus(c x12.ClaimStatus, refused bool) error {
+// importClaimStatus applies the status of one claim; above are those of its provider and batch.
+func (t *importRun) importClaimStatus(c x12.ClaimStatus, above []x12.StatusInfo, refused bool) error {
 	lines, err := collections.LinesOfClaim(t.app, c.ControlNumber)
 	if err != nil {
 		return err
@@ -168,14 +173,11 @@ func (t *importRun) importClaimStatus(c x12.ClaimStatus, refused bool) error {
 		t.addUnmatched("TRN", c.ControlNumber, 0, claims.TestUsage)
 		return nil
 	}
-	codes := codesOf(c.Statuses)
-	for _, l := range c.Lines {
-		codes = append(codes, codesOf(l.Statuses)...)
-	}
+	why := rejection277CA(c, above)
 	for _, l := range lines {
 		switch {
 		case refused:
-			if err := t.rejectLine(l, "277CA", codes); err != nil {
+			if err := t.rejectLine(l, why(l)); err != nil {
 				return err
 			}
 		case c.PayerControlNumber != "":

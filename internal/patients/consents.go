@@ -26,6 +26,7 @@ const (
 const (
 	msgVerbal  = "Verbal consent needs notes."
 	msgExpires = "Must be after granted_at."
+	msgEffective = "Must not be before granted_at, nor after the revocation."
 	// grantTolerance allows for a recorder's clock that runs ahead.
 	grantTolerance = 5 * time.Minute
 )
@@ -99,8 +100,30 @@ func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, n
 	return granted, err
 }
 
-// RevokeConsent revokes a consent in force; any other is an invalid_state fault.
-func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text, by audit.Actor, now time.Time) (revoked *collections.Consent, err error) {
+// RevokeBody is the body that revokes a consent.
+type RevokeBody struct {
+	Reason      validate.String `json:"reason"`
+	EffectiveAt validate.String `json:"effective_at"`
+}
+
+// Revocation is a validated [RevokeBody].
+type Revocation struct {
+	Reason      phi.Text
+	EffectiveAt time.Time // zero for the time of the request
+}
+
+// Read checks a body. A bare date is its first moment in the practice's time zone.
+func (b RevokeBody) Read(c *validate.Checks, now time.Time, practice *time.Location) Revocation {
+	r := Revocation{Reason: phi.Text(c.Text("reason", b.Reason, validate.Required(500).Multiline()))}
+	if r.EffectiveAt = dayOrInstant(c, "effective_at", b.EffectiveAt, practice, false); r.EffectiveAt.After(now) {
+		c.Reject("effective_at", "Must not be in the future.")
+	}
+	return r
+}
+
+// RevokeConsent revokes a consent in force; any other is an invalid_state fault. A revocation that is recorded late has its own effective date.
+// Source: docs/decisions/patients.md, "Consent records".
+func RevokeConsent(app core.App, patientID string, number int64, r Revocation, by audit.Actor, now time.Time) (revoked *collections.Consent, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		_, err := collections.FindPatient(tx, patientID)
 		if err == nil {
@@ -112,14 +135,21 @@ func RevokeConsent(app core.App, patientID string, number int64, reason phi.Text
 		if status := ConsentStatus(revoked, now); status != ConsentActive {
 			return fault.State("invalid_state", "The consent is "+status+" already.")
 		}
+		if !r.EffectiveAt.IsZero() && r.EffectiveAt.Before(revoked.GrantedAt()) {
+			return fault.Field("effective_at", msgEffective)
+		}
 		revoked.Set(collections.ConsentRevokedAt, collections.Instant(now))
+		revoked.Set(collections.ConsentEffectiveAt, collections.Instant(r.EffectiveAt))
 		revoked.Set(collections.ConsentRevokedBy, by.Email)
-		revoked.Set(collections.ConsentRevokeReason, reason.Reveal())
+		revoked.Set(collections.ConsentRevokeReason, r.Reason.Reveal())
 		if err := tx.Save(revoked); err != nil {
 			return asFault(err)
 		}
 		entry := consentEntry(audit.ConsentRevoke, revoked, by)
-		entry.Reason = reason
+		entry.Reason = r.Reason
+		if !r.EffectiveAt.IsZero() {
+			entry.Changes["effective_at"] = audit.Change{New: collections.Instant(r.EffectiveAt)}
+		}
 		return audit.Append(tx, entry, now)
 	})
 	return revoked, err
@@ -144,7 +174,7 @@ func ConsentStatus(consent *collections.Consent, at time.Time) string {
 }
 
 // revocation are the columns of a consent that may change, once.
-var revocation = []string{collections.ConsentRevokedAt, collections.ConsentRevokedBy, collections.ConsentRevokeReason}
+var revocation = []string{collections.ConsentRevokedAt, collections.ConsentRevokedBy, collections.ConsentRevokeReason, collections.ConsentEffectiveAt}
 
 var errConsentFixed = errors.New("a consent is never edited: revoke it and record another")
 
@@ -172,6 +202,9 @@ func GuardConsent(app core.App, record *core.Record, by audit.Actor, now time.Ti
 	}
 	if consent.RevokedBy() == "" {
 		consent.Set(collections.ConsentRevokedBy, authorOf(by))
+	}
+	if at := consent.EffectiveAt(); !at.IsZero() && (at.Before(consent.GrantedAt()) || at.After(consent.RevokedAt())) {
+		return validation.Errors{collections.ConsentEffectiveAt: validation.NewError("validation_invalid_value", msgEffective)}
 	}
 	if consent.RevokeReason() == "" {
 		return validation.Errors{collections.ConsentRevokeReason: validation.NewError("validation_required", "This field is required.")}
@@ -211,9 +244,9 @@ func newConsent(app core.App, consent *collections.Consent, by audit.Actor, now 
 	return nil
 }
 
-// revokedOnly rejects the author or reason of a revocation without a time.
+// revokedOnly rejects the author, reason or effective date of a revocation without a time.
 func revokedOnly(consent *collections.Consent) error {
-	if consent.RevokedBy() != "" || consent.RevokeReason() != "" {
+	if consent.RevokedBy() != "" || consent.RevokeReason() != "" || !consent.EffectiveAt().IsZero() {
 		return validation.Errors{collections.ConsentRevokedAt: validation.NewError("validation_required", "This field is required.")}
 	}
 	return nil

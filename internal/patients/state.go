@@ -91,7 +91,7 @@ var stateColumns = []string{
 // apiColumns record holds and deaths. Only this package writes them, because a hold and an archiving have effects on alerts and escalations.
 var apiColumns = []string{
 	collections.PatientHoldReason, collections.PatientHoldFrom, collections.PatientHoldUntil, collections.PatientHoldEndedAt,
-	collections.PatientHoldBy, collections.PatientHoldNotes, collections.PatientDeceasedAt, collections.PatientEffectiveAt,
+	collections.PatientHoldBy, collections.PatientHoldNotes, collections.PatientDeceasedAt, collections.PatientEffectiveAt, collections.PatientInterruptions,
 }
 
 // stateSetKey marks a record with state columns set by this package, so that [guardState] keeps them. Its value is the author.
@@ -105,12 +105,13 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 		for _, column := range slices.Concat(stateColumns, apiColumns) {
 			p.Set(column, "")
 		}
+		p.Set(collections.PatientInterruptions, nil)
 		return
 	}
 	archived, unarchived := stored.Active() && !p.Active(), !stored.Active() && p.Active()
 	if _, named := p.GetRaw(stateSetKey).(audit.Actor); named {
 		p.SetRaw(stateSetKey, nil) // for this save only
-		setConsequences(p, archived, unarchived, now)
+		setConsequences(p, stored, archived, unarchived, now)
 		return
 	}
 	for _, column := range apiColumns {
@@ -118,7 +119,7 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 			wrong[column] = validation.NewError("validation_api_only", "Can only be set in the console or with the API.")
 		}
 	}
-	setConsequences(p, archived, unarchived, now)
+	setConsequences(p, stored, archived, unarchived, now)
 	deleted, restored := !stored.Deleted() && p.Deleted(), stored.Deleted() && !p.Deleted()
 	if restored {
 		p.Set(collections.PatientDeletedBy, "")
@@ -149,10 +150,18 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 	}
 }
 
-// setConsequences ends the hold of an archived patient, and removes the date of death of an unarchived one.
-func setConsequences(p *collections.Patient, archived, unarchived bool, now time.Time) {
+// setConsequences ends the hold of an archived patient and keeps the interruption before, whose columns are used again; it removes the date of
+// death of an unarchived one.
+func setConsequences(p, stored *collections.Patient, archived, unarchived bool, now time.Time) {
 	if archived && p.Hold().InForce(now) {
 		p.Set(collections.PatientHoldEndedAt, collections.Instant(now))
+	}
+	if last := stored.ArchivedAt(); archived && !last.IsZero() && !stored.UnarchivedAt().Before(last) {
+		if ended := stored.EffectiveAt(); !ended.IsZero() && ended.Before(last) {
+			last = ended
+		}
+		p.Set(collections.PatientInterruptions, append(stored.Interruptions(),
+			collections.Interruption{From: collections.Instant(last), Until: collections.Instant(stored.UnarchivedAt())}))
 	}
 	if unarchived {
 		p.Set(collections.PatientDeceasedAt, "")

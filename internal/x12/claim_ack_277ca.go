@@ -52,6 +52,7 @@ type StatusInfo struct {
 	Date   string       // YYYY-MM-DD
 	Action string       // WQ accepted, U rejected
 	Charge Cents
+	Message string // STC12, in the payer's words
 }
 
 // StatusCode is a category code, a status code, and the entity that they describe.
@@ -189,7 +190,7 @@ func (x *ClaimAck) line() *LineStatus {
 
 // addStatus appends an STC with up to three codes. Source: 005010X214, STC01, STC10, STC11.
 func (s Segment) addStatus(statuses *[]StatusInfo) {
-	w := StatusInfo{Date: s.day(2), Action: s.Element(3), Charge: s.cents(4)}
+	w := StatusInfo{Date: s.day(2), Action: s.Element(3), Charge: s.cents(4), Message: s.Element(12)}
 	for _, n := range []int{1, 10, 11} {
 		if s.Element(n) != "" {
 			w.Codes = append(w.Codes, StatusCode{Category: s.Component(n, 1), Code: s.Component(n, 2), Entity: s.Component(n, 3)})

@@ -39,11 +39,13 @@ type SegmentError struct {
 	Elements []ElementError
 }
 
-// An ElementError describes an error in an element. It omits the copy of the value, which may be PHI.
+// An ElementError describes an error in an element. It does not print, because the copy of the value may be PHI.
 type ElementError struct {
+	unprintable
 	Position, Component int
 	Reference           string // element number in the X12 dictionary
 	Code                string // IK403
+	Value               string // IK404: a copy of what was sent
 }
 
 const groupCodes = "A E M P R W X"
@@ -67,12 +69,12 @@ var ackGuide = guide[ImplementationAck]{
 	}}},
 	"CTX": {{within: "EL", rules: []rule{must(1, text)}, handle: handleCTX}},
 	"IK4": {{within: "EL", opens: 'L', rules: []rule{
-		must(1, count).of(1), may(1, count).of(2), may(2, text).upTo(4), must(3, text).upTo(3),
+		must(1, count).of(1), may(1, count).of(2), may(2, text).upTo(4), must(3, text).upTo(3), may(4, text),
 	}, handle: func(x *ImplementationAck, s Segment) error {
 		e, err := x.lastError(s)
 		if err == nil {
 			e.Elements = append(e.Elements, ElementError{
-				Position: componentNumber(s, 1), Component: componentNumber(s, 2), Reference: s.Element(2), Code: s.Element(3),
+				Position: componentNumber(s, 1), Component: componentNumber(s, 2), Reference: s.Element(2), Code: s.Element(3), Value: s.Element(4),
 			})
 		}
 		return err

@@ -41,6 +41,7 @@ function Sheet({ id }) {
     ${data.warnings.length > 0 && html`<div class="notice warning before" role="status"><strong>${data.lifecycle_status === "pending_review"
       ? "Check before review:" : "Warnings at review:"}</strong>
       <ul>${data.warnings.map((code) => html`<li key=${code}>${warningText(code)}</li>`)}</ul></div>`}
+    ${data.rejection !== null && html`<${Rejection} of=${data.rejection} />`}
     <section class="card"><${Summary} entry=${data} />
       ${can("manageBilling") && html`<${Steps} entry=${data} changed=${(now) => entry.change(() => now)}
         openNext=${then.length > 0 && (() => { toast(`${data.claim_id} reviewed.`); next(); })} />`}
@@ -95,6 +96,14 @@ function Summary({ entry }) {
   ]);
   return html`<${Facts} of=${facts.filter(Boolean)} />`;
 }
+
+/** @param {{of: NonNullable<Entry["rejection"]>}} props */
+const Rejection = ({ of }) => html`<div class="notice warning before" role="status">
+  <strong>Returned by a ${of.source} on ${dateTime(of.at)}: ${of.codes.join(", ")}</strong>
+  <ul>${of.details.map((d, index) => html`<li key=${index}>${d.text} <span class="soft">${[
+    d.value !== null && `Sent: ${d.value}`, d.message, d.procedure !== null && `Line ${d.procedure}`, d.loop !== null && `Loop ${d.loop}`,
+    d.position !== null && `Segment ${d.position} of the file`, d.claim !== null && `Claim ${d.claim}`,
+  ].filter(Boolean).join(" · ")}</span></li>`)}</ul></div>`;
 
 /** @param {{moves: Entry["history"]}} props */
 const History = ({ moves }) => (moves.length === 0 ? html`<${EmptyState} title="No history yet" />`

@@ -13,7 +13,7 @@ const reasons = {
   missing_diagnosis: { short: "No diagnosis", about: "Neither the entry nor the patient has a diagnosis.", mend: "patient" },
   missing_setup: { short: "No setup", about: "Device setup and patient education are not recorded.",
     mend: "devices" },
-  missing_order: { short: "No order", about: "No order for monitoring on or before the date of service.", mend: "order" },
+  missing_order: { short: "No order", about: "No order for monitoring on or before the first billed day.", mend: "order" },
   missing_provider: { short: "No provider", about: "No rendering provider is set.", mend: "patient" },
   missing_note: { short: "Time without a note", about: "Some billed time has no note.", mend: "time" },
   missing_primary_code: { short: "Primary code missing", about: "Its primary code is not billed for the same month.", mend: "bill" },

@@ -29,7 +29,7 @@ const warnings = {
   missing_setup: "Device setup is not recorded.",
   missing_diagnosis: "There is no diagnosis.",
   missing_note: "The time has no note.",
-  missing_order: "No order for monitoring is on record.",
+  missing_order: "No order for monitoring on or before the first billed day.",
   missing_provider: "No rendering provider is set.",
   no_device_data: "No device sent data in the period.",
   days_below_minimum: "Too few days with data.",

@@ -85,7 +85,7 @@ const consentColumns = [
     dateTime(row.granted_at) },
   { name: "recorded_at", head: "Recorded", cell: (row) => dateTime(row.recorded_at) },
   { name: "expires_at", head: "Until", cell: (row) => dateTime(row.expires_at) }, { name: "revoked_at", head: "Revoked", cell: (row) =>
-    dateTime(row.revoked_at) },
+    dateTime(row.effective_at ?? row.revoked_at) },
   { name: "recorded_by", head: "Recorded by" },
 ];
 /** @type {Column[]} */

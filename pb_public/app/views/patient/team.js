@@ -8,6 +8,7 @@ import { day, humanize } from "../../ui/format.js";
 import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { StaffPicker } from "../../ui/staff_picker.js";
 import { Table } from "../../ui/table.js";
+import { daysAgo } from "../../ui/time.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 import { ConsentFields, consentName } from "../enrollment/consent.js";
@@ -69,7 +70,8 @@ export function Consents({ id, changed = () => {} }) {
         { name: "type", head: "Consent to", cell: (c) => consentName(c.type) }, { name: "status", head: "State", cell: (c) =>
           html`<${Badge} of=${c.status} />` }, { name: "method", head: "Method", cell: (c) => humanize(c.method) },
         { name: "granted_at", head: "Granted", cell: (c) => `${day(c.granted_at)}${c.expires_at ? ` until ${day(c.expires_at)}` : ""}` },
-        { name: "revoked", head: "Revoked", cell: (c) => (c.revoked_at ? `${day(c.revoked_at)}: ${c.revoke_reason ?? ""}` : "–") },
+        { name: "revoked", head: "Revoked", cell: (c) => (c.revoked_at
+          ? `${day(c.effective_at ?? c.revoked_at)}: ${c.revoke_reason ?? ""}` : "–") },
         ...(can("changeConsents") ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (c) => c.status === "active"
           && html`<button onClick=${() => setDialog(c)}
             aria-label=${`Revoke the consent to ${consentName(c.type)}`}>Revoke</button>` }] : []),
@@ -91,7 +93,8 @@ const ConsentDialog = ({ id, close, done }) => html`<${Dialog} title="Record con
 const RevokeDialog = ({ id, consent, close, done }) => html`<${Dialog} title="Revoke consent" close=${close}>
   <p>${consentName(consent.type)}, granted ${day(consent.granted_at)}.</p>
   <${Form} submit="Revoke" danger cancel=${close} send=${(values) => post(`patients/${id}/consents/${consent.id}/revoke/`,
-    { reason: values.reason ?? "" })}
-    done=${() => { toast("Consent revoked."); close(); done(); }}>${(errors) => html`<${Field} label="Reason" name="reason" kind="textarea"
-      errors=${errors} />`}</${Form}>
+    { ...values, reason: values.reason ?? "" })}
+    done=${() => { toast("Consent revoked."); close(); done(); }}>${(errors) => html`
+    <${Field} label="Reason" name="reason" kind="textarea" errors=${errors} />
+    <${Field} label="Ended on" name="effective_at" kind="date" max=${daysAgo(0)} errors=${errors} hint="If before today" />`}</${Form}>
 </${Dialog}>`;
