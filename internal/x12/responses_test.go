@@ -59,9 +59,9 @@ func TestRead999(t *testing.T) {
 	}
 	if want := []x12.SegmentError{
 		{Segment: "NM1", Position: 22, Code: "8", Claim: "VC01", Elements: []x12.ElementError{
-			{Position: 9, Component: 1, Reference: "67", Code: "7"}, {Position: 3, Reference: "1035", Code: "1"},
+			{Position: 9, Component: 1, Reference: "67", Code: "7", Value: "1EG4TE"}, {Position: 3, Reference: "1035", Code: "1"},
 		}},
-		{Segment: "SV1", Position: 40, Loop: "2400", Code: "8", Elements: []x12.ElementError{{Position: 2, Reference: "782", Code: "6"}}},
+		{Segment: "SV1", Position: 40, Loop: "2400", Code: "8", Elements: []x12.ElementError{{Position: 2, Reference: "782", Code: "6", Value: "1.001"}}},
 	}; !reflect.DeepEqual(sets[2].Errors, want) || !slices.Equal(sets[2].Codes, []string{"5", "I5"}) {
 		t.Errorf("%+v", sets[2])
 	}
