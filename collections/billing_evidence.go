@@ -52,7 +52,7 @@ type EvidenceConsent struct {
 	RevokedAt  string `db:"revoked_at"`
 	// EffectiveAt is when it ended, if that was before the revocation was recorded.
 	EffectiveAt string `db:"effective_at"`
-	By         string `db:"recorded_by"`
+	By          string `db:"recorded_by"`
 }
 
 // EvidenceAssignment is a time with an assigned device.

@@ -9,19 +9,19 @@ import (
 
 // PatientFacts is the part of a patient that billing needs.
 type PatientFacts struct {
-	ID       string `db:"id"`
-	Active   bool   `db:"active"`
-	Deleted  string `db:"deleted_at"`
-	Archived string `db:"archived_at"`
-	Restored string `db:"unarchived_at"`
-	Ended    string `db:"effective_at"`
-	Deceased string `db:"deceased_at"` // the date, opened; "" for none
+	ID       string        `db:"id"`
+	Active   bool          `db:"active"`
+	Deleted  string        `db:"deleted_at"`
+	Archived string        `db:"archived_at"`
+	Restored string        `db:"unarchived_at"`
+	Ended    string        `db:"effective_at"`
+	Deceased string        `db:"deceased_at"`   // the date, opened; "" for none
 	Pauses   Interruptions `db:"interruptions"` // before the latest archiving
-	Zone     string `db:"time_zone"`
-	Payer    int64  `db:"insurance_payer"`
-	Provider string `db:"primary_provider"`
-	Codes    string `db:"codes"`
-	Supply   string `db:"supply"` // first day of the latest billed device-supply period
+	Zone     string        `db:"time_zone"`
+	Payer    int64         `db:"insurance_payer"`
+	Provider string        `db:"primary_provider"`
+	Codes    string        `db:"codes"`
+	Supply   string        `db:"supply"` // first day of the latest billed device-supply period
 }
 
 // PatientFactsByID returns the facts of patients.

@@ -298,7 +298,7 @@ type consentView struct {
 	RevokedBy         *string `json:"revoked_by"`
 	RevokeReason      *string `json:"revoke_reason"`
 	EffectiveAt       *string `json:"effective_at"` // when a revoked consent ended, if earlier
-	RecordedAt        *string `json:"recorded_at"` // granted_at is the start of the consent, recorded_at when it was entered
+	RecordedAt        *string `json:"recorded_at"`  // granted_at is the start of the consent, recorded_at when it was entered
 	CreatedAt         *string `json:"created_at"`
 }
 

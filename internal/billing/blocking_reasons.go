@@ -31,8 +31,8 @@ func (x claimedEntry) neededMinutes(rule Rule) int {
 
 // countedFacts is what the facts support.
 type countedFacts struct {
-	days []string // with device data, under consent
-	firstDay string // of what is billed: with data, or of the first of the minutes; "" for none
+	days     []string // with device data, under consent
+	firstDay string   // of what is billed: with data, or of the first of the minutes; "" for none
 	// Minutes under consent, each moment counted once; minutesWithOverlap includes those that count elsewhere; uncountedMinutes are the month's
 	// minutes without live contact.
 	minutes, minutesWithOverlap, uncountedMinutes int

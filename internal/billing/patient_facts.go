@@ -21,7 +21,7 @@ type patientFacts struct {
 	interruptions      []Span // earlier ones: the last day with monitoring before, and the first after it
 	zone               *time.Location
 	payer              int64
-	deviceDays         int // 16 if the payer does not take 99445; 0 for the rule of the date
+	deviceDays         int               // 16 if the payer does not take 99445; 0 for the rule of the date
 	minutesRules       map[string]string // of the payers that have a rule of their own, by record id
 	provider           string
 	diagnoses          []string
@@ -104,7 +104,7 @@ func (l *factsLoader) loadPatients() error {
 	for _, row := range rows {
 		f := &patientFacts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, deviceDays: byNumber[row.Payer].DeviceDays, provider: row.Provider, lastSupply: row.Supply,
-			entries:  map[string][]existingEntry{}, minutesRules: minutesRules,
+			entries: map[string][]existingEntry{}, minutesRules: minutesRules,
 			archived: l.lastDay(row), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
 		}
 		for _, pause := range row.Pauses {
