@@ -20,6 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks/schemadrift"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -121,6 +122,7 @@ func openAs(app core.App, settings config.Settings, admit admission) (*phi.Seale
 			return nil, err
 		}
 	}
+	isNew := !app.HasTable(collections.FeeSchedule)
 	var outdated error // not related to the keys
 	sealer, err := unlock(app, settings, func(app core.App, ring *phi.KeyRing) error {
 		return admit(app, ring, func() error { outdated = migrate(app); return outdated })
@@ -131,7 +133,10 @@ func openAs(app core.App, settings config.Settings, admit admission) (*phi.Seale
 	if err := collections.CheckAuditTriggers(app); err != nil {
 		return nil, err
 	}
-	return sealer, audit.EnsureState(app)
+	if err := audit.EnsureState(app); err != nil || !isNew {
+		return sealer, err
+	}
+	return sealer, billing.StoreShippedFees(app, time.Now().In(settings.PracticeLocation))
 }
 
 // OpenToServe is openAs for the service. It also writes PocketBase's settings, which a command with other settings must not.

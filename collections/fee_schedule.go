@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -19,11 +20,19 @@ type Fee struct {
 	ExpectedCents *int64 `db:"expected_cents"`
 	Source        string `db:"source"`
 	UpdatedAt     string `db:"updated_at"`
+	Status        string `db:"status"`  // final or proposed
+	Shipped       bool   `db:"shipped"` // of the list with which the practice started, until it is imported
 }
 
-// Equal reports whether two fees have the same amounts and source.
+// The statuses of a fee. A proposed one sets no amount.
+const (
+	FeeFinal    = "final"
+	FeeProposed = "proposed"
+)
+
+// Equal reports whether two fees have the same amounts, source and status.
 func (f Fee) Equal(other Fee) bool {
-	return sameCents(f.ChargeCents, other.ChargeCents) && sameCents(f.ExpectedCents, other.ExpectedCents) && f.Source == other.Source
+	return sameCents(f.ChargeCents, other.ChargeCents) && sameCents(f.ExpectedCents, other.ExpectedCents) && f.Source == other.Source && f.Status == other.Status && f.Shipped == other.Shipped
 }
 
 func sameCents(a, b *int64) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
@@ -31,7 +40,13 @@ func sameCents(a, b *int64) bool { return a == nil && b == nil || a != nil && b 
 // ListFees lists all fees by code and locality, latest first.
 func ListFees(app core.App) ([]Fee, error) {
 	return queryAll[Fee](app, "list fees", `SELECT cpt_code, locality, effective_date, CAST(charge_cents AS INTEGER) AS charge_cents,
-		CAST(expected_cents AS INTEGER) AS expected_cents, source, updated_at FROM fee_schedule ORDER BY cpt_code, locality, effective_date DESC`, nil)
+		CAST(expected_cents AS INTEGER) AS expected_cents, source, updated_at, iif(status = 'proposed', 'proposed', 'final') AS status, shipped FROM fee_schedule ORDER BY cpt_code, locality, effective_date DESC`, nil)
+}
+
+// FeeYears returns the years from which final expected amounts hold.
+func FeeYears(app core.App) ([]string, error) {
+	return queryColumn[string](app, "list the years of fees", `SELECT DISTINCT substr(effective_date, 1, 4) FROM fee_schedule
+		WHERE status != 'proposed' AND expected_cents IS NOT NULL`, nil)
 }
 
 // PutFee stores a fee, replacing the one with the same code, locality and day; before is the replaced fee, or nil.
@@ -53,7 +68,7 @@ func PutFee(tx core.App, fee Fee, now time.Time) (before *Fee, err error) {
 		record.Set(ColumnCreatedAt, Instant(now))
 	}
 	record.Load(map[string]any{
-		"cpt_code": fee.CPTCode, "locality": fee.Locality, "effective_date": fee.EffectiveDate, "source": fee.Source, ColumnUpdatedAt: Instant(now),
+		"cpt_code": fee.CPTCode, "locality": fee.Locality, "effective_date": fee.EffectiveDate, "source": fee.Source, "status": fee.Status, "shipped": fee.Shipped, ColumnUpdatedAt: Instant(now),
 	})
 	record.Set("charge_cents", optionalCents(fee.ChargeCents))
 	record.Set("expected_cents", optionalCents(fee.ExpectedCents))
@@ -65,7 +80,7 @@ func FeeOf(record *core.Record) Fee {
 	return Fee{
 		CPTCode: record.GetString("cpt_code"), Locality: record.GetString("locality"), EffectiveDate: record.GetString("effective_date"),
 		ChargeCents: centsOrNil(record, "charge_cents"), ExpectedCents: centsOrNil(record, "expected_cents"), Source: record.GetString("source"),
-		UpdatedAt: record.GetString(ColumnUpdatedAt),
+		UpdatedAt: record.GetString(ColumnUpdatedAt), Status: cmp.Or(record.GetString("status"), FeeFinal), Shipped: record.GetBool("shipped"),
 	}
 }
 

@@ -3,6 +3,9 @@ package collections
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -50,6 +53,46 @@ func StoreICD10(tx core.App, codes []ICD10Code) error {
 	return exec(tx, "store diagnosis codes", `INSERT INTO icd10_codes (code, description, category)
 		SELECT value ->> 'code', value ->> 'description', value ->> 'category' FROM json_each({:codes}) WHERE TRUE
 		ON CONFLICT (code) DO UPDATE SET description = excluded.description, category = excluded.category`, dbx.Params{"codes": string(list)})
+}
+
+// ICD10Years returns, for each of the codes that is in the table, the fiscal years of the imported lists that have it, as stored.
+func ICD10Years(app core.App, codes []string) (map[string]string, error) {
+	rows, err := queryAll[struct {
+		Code  string `db:"code"`
+		Years string `db:"years"`
+	}](app, "look up diagnosis codes", "SELECT code, years FROM icd10_codes WHERE code IN (SELECT value FROM json_each({:codes}))", dbx.Params{"codes": jsonList(codes)})
+	years := make(map[string]string, len(rows))
+	for _, row := range rows {
+		years[row.Code] = row.Years
+	}
+	return years, err
+}
+
+// HasICD10Year reports whether a fiscal year is among stored years.
+func HasICD10Year(years string, year int) bool {
+	return slices.Contains(strings.Fields(years), strconv.Itoa(year))
+}
+
+// ICD10ListYears returns the fiscal years of the imported lists. It steps from one distinct value of the index to the next.
+func ICD10ListYears(app core.App) (list []int, err error) {
+	rows, err := queryColumn[string](app, "list the years of diagnosis codes", `WITH RECURSIVE found(years) AS (
+			SELECT MIN(years) FROM icd10_codes WHERE years != ''
+			UNION ALL SELECT (SELECT MIN(years) FROM icd10_codes WHERE years != '' AND years > found.years) FROM found WHERE found.years IS NOT NULL)
+		SELECT years FROM found WHERE years IS NOT NULL`, nil)
+	for _, row := range rows {
+		for _, text := range strings.Fields(row) {
+			if year, err := strconv.Atoi(text); err == nil && !slices.Contains(list, year) {
+				list = append(list, year)
+			}
+		}
+	}
+	return list, err
+}
+
+// MarkICD10List records that the list of a fiscal year consists of these codes.
+func MarkICD10List(tx core.App, codes []string, year int) error {
+	return exec(tx, "mark the list of a fiscal year", `UPDATE icd10_codes SET years = replace(years, {:year}, '') || iif(code IN (SELECT value FROM json_each({:codes})), {:year}, '')
+		WHERE instr(years, {:year}) > 0 OR code IN (SELECT value FROM json_each({:codes}))`, dbx.Params{"codes": jsonList(codes), "year": fmt.Sprintf(" %d", year)})
 }
 
 // CountICD10 counts the diagnosis codes.

@@ -15,6 +15,9 @@ type feeView struct {
 	CPTCode       string         `json:"cpt_code"`
 	Locality      string         `json:"locality"`
 	EffectiveDate string         `json:"effective_date"`
+	Year          int            `json:"year"`
+	Status        string         `json:"status"`
+	Shipped       bool           `json:"shipped"` // the national list with which the practice started
 	Charge        *billing.Cents `json:"charge"`
 	Expected      *billing.Cents `json:"expected"`
 	Source        string         `json:"source"`
@@ -22,8 +25,9 @@ type feeView struct {
 }
 
 func viewFee(f collections.Fee) feeView {
+	year := billing.ParseDay(f.EffectiveDate).Year()
 	return feeView{
-		f.CPTCode, f.Locality, f.EffectiveDate, (*billing.Cents)(f.ChargeCents), (*billing.Cents)(f.ExpectedCents), f.Source,
+		f.CPTCode, f.Locality, f.EffectiveDate, year, f.Status, f.Shipped, (*billing.Cents)(f.ChargeCents), (*billing.Cents)(f.ExpectedCents), f.Source,
 		instantOf(f.UpdatedAt),
 	}
 }

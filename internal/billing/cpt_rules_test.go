@@ -74,7 +74,7 @@ func TestImportICD10(t *testing.T) {
 	file := line("E11", 0, "Type 2 diabetes mellitus") + line("E119", 1, "Type 2 diabetes mellitus without complications, as CMS has it") +
 		line("C4A0", 1, "Merkel cell carcinoma of lip") + line("U071", 1, "COVID-19") + "\r\n"
 	for range 2 {
-		if stored, err := billing.ImportICD10(app, strings.NewReader(file), func(int) {}); err != nil || stored != 2 {
+		if stored, err := billing.ImportICD10(app, strings.NewReader(file), 2027, func(int) {}); err != nil || stored != 2 {
 			t.Fatalf("%d codes are stored: %v", stored, err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestImportICD10(t *testing.T) {
 		t.Errorf("%q %q %v", text, block, err)
 	}
 	for _, wrong := range []string{"", "nonsense\n", strings.Replace(line("E119", 1, "Text"), " 1 ", " 7 ", 1)} {
-		if _, err := billing.ImportICD10(app, strings.NewReader(wrong), func(int) {}); err == nil {
+		if _, err := billing.ImportICD10(app, strings.NewReader(wrong), 2027, func(int) {}); err == nil {
 			t.Errorf("%q is taken", wrong)
 		}
 	}

@@ -41,6 +41,53 @@ func BundledFeeYears() (years []string) {
 	return years
 }
 
+// StoreShippedFees stores the national list of a year in a new practice; without one, nothing. Its amounts apply to charges only, until the practice
+// has checked and imported the list. Source: docs/decisions/billing.md, "Fee schedule".
+func StoreShippedFees(app core.App, now time.Time) error {
+	file, isShipped := BundledFees(now.Format("2006"))
+	if !isShipped {
+		return nil
+	}
+	fees, err := ParseFees(file)
+	if err != nil {
+		return err
+	}
+	return app.RunInTransaction(func(tx core.App) error {
+		for _, fee := range fees {
+			fee.Shipped = true
+			if _, err := collections.PutFee(tx, fee, now); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// missingFeesFrom is the month from which the next year's list is expected: CMS publishes the final rule by November 1. Source: 42 U.S.C.
+// 1395w-4(b)(1).
+const missingFeesFrom = time.November
+
+// MissingFeeYear returns the year whose final list is missing: the next one from November on, else the current one if there are lists of other
+// years; "" for none.
+func (e *Engine) MissingFeeYear(app core.App, now time.Time) (string, error) {
+	years, err := collections.FeeYears(app)
+	if err != nil {
+		return "", err
+	}
+	local := now.In(e.Zone)
+	isDue := local.Month() >= missingFeesFrom
+	if isDue {
+		local = local.AddDate(0, 2, -local.Day()+1) // in January or February
+	}
+	if year := local.Format("2006"); !slices.Contains(years, year) && (isDue || len(years) > 0) {
+		return year, nil
+	}
+	return "", nil
+}
+
+// feeStatus is an optional column of a fee list.
+const feeStatus = "status"
+
 // feeColumns are the columns of a fee list, in any order.
 var feeColumns = []string{"cpt_code", "locality", "effective_date", "charge", "expected", "source"}
 
@@ -137,7 +184,7 @@ func ParseFees(file []byte) (fees []collections.Fee, err error) {
 		names[i] = strings.TrimSpace(names[i])
 	}
 	for _, name := range feeColumns {
-		if !slices.Contains(names, name) || len(names) != len(feeColumns) {
+		if !slices.Contains(names, name) || len(names) != len(feeColumns) && (len(names) != len(feeColumns)+1 || !slices.Contains(names, feeStatus)) {
 			return nil, fault.Field("row 1", "Expected the columns "+strings.Join(feeColumns, ",")+".")
 		}
 	}
@@ -149,7 +196,7 @@ func ParseFees(file []byte) (fees []collections.Fee, err error) {
 		}
 		number, _ := rows.FieldPos(0)
 		if err != nil || len(fees) == maxFees {
-			return nil, fault.Field(fmt.Sprintf("row %d", rowOfError(err, number)), fmt.Sprintf("Must have %d cells, in a file within the row limit.", len(feeColumns)))
+			return nil, fault.Field(fmt.Sprintf("row %d", rowOfError(err, number)), fmt.Sprintf("Must have %d cells, in a file within the row limit.", len(names)))
 		}
 		fee := parseFee(cells, names, number, wrong)
 		key := fee.CPTCode + " " + fee.EffectiveDate + " " + fee.Locality
@@ -176,6 +223,7 @@ func rowOfError(err error, number int) int {
 var localityPattern = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z _-]*$`)
 
 func parseFee(cells, names []string, number int, wrong fault.Fields) (fee collections.Fee) {
+	fee.Status = collections.FeeFinal
 	reject := func(column, message string) { wrong.Add(fmt.Sprintf("row %d.%s", number, column), message) }
 	for i, name := range names {
 		text := strings.TrimSpace(cells[i])
@@ -196,6 +244,10 @@ func parseFee(cells, names []string, number int, wrong fault.Fields) (fee collec
 			fee.ChargeCents = parseDollars(text, 1, name, reject)
 		case "expected":
 			fee.ExpectedCents = parseDollars(text, 0, name, reject)
+		case feeStatus:
+			if fee.Status = text; text != collections.FeeFinal && text != collections.FeeProposed {
+				reject(name, "Must be final or proposed.")
+			}
 		case "source":
 			if fee.Source = text; len([]rune(text)) > maxSource || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == '\ufffd' }) {
 				reject(name, fmt.Sprintf("Must be one line of at most %d characters.", maxSource))

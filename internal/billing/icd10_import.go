@@ -22,11 +22,12 @@ const (
 	importBatch      = 2000
 )
 
-// ImportICD10 stores every billable code of a CMS order file; existing codes get the new descriptions. Importing again changes nothing. progress
-// receives the number of bytes read.
-func ImportICD10(app core.App, file io.Reader, progress func(bytes int)) (stored int, err error) {
+// ImportICD10 stores every billable code of a CMS order file as the list of a fiscal year; existing codes get the new descriptions. Importing again
+// changes nothing. With year 0 the codes belong to no list. progress receives the number of bytes read.
+func ImportICD10(app core.App, file io.Reader, year int, progress func(bytes int)) (stored int, err error) {
 	lines := bufio.NewScanner(file)
 	var batch []collections.ICD10Code
+	var all []string
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
@@ -46,6 +47,7 @@ func ImportICD10(app core.App, file io.Reader, progress func(bytes int)) (stored
 		if !ok {
 			continue
 		}
+		all = append(all, code.Code)
 		if batch = append(batch, code); len(batch) == importBatch {
 			if err := flush(); err != nil {
 				return stored, err
@@ -62,7 +64,10 @@ func ImportICD10(app core.App, file io.Reader, progress func(bytes int)) (stored
 	if stored == 0 {
 		return 0, errors.New("the file contains no codes: is it the CMS order file (icd10cm-order-YYYY.txt)?")
 	}
-	return stored, nil
+	if year > 0 {
+		err = collections.MarkICD10List(app, all, year)
+	}
+	return stored, err
 }
 
 // parseOrderLine parses a line; false for headers and empty lines.

@@ -38,7 +38,9 @@ func (e *Engine) loadTariff(app core.App) (t tariff, err error) {
 	}
 	t = tariff{map[int64]string{}, map[payerCode][]collections.PayerRate{}, map[string][]collections.Fee{}, e.Locality}
 	for _, f := range fees {
-		t.fees[f.CPTCode] = append(t.fees[f.CPTCode], f)
+		if f.Status != collections.FeeProposed {
+			t.fees[f.CPTCode] = append(t.fees[f.CPTCode], f)
+		}
 	}
 	for _, p := range payers {
 		t.names[p.Number()] = p.Name
@@ -58,7 +60,7 @@ func (t tariff) expectedRate(payer int64, code, day string) Cents {
 			return Cents(r.RateCents)
 		}
 	}
-	if cents, said := t.scheduledFee(code, day, func(f collections.Fee) *int64 { return f.ExpectedCents }); said {
+	if cents, said := t.scheduledFee(code, day, importedExpected); said {
 		return cents
 	}
 	return baseRule(code).Rate
@@ -85,12 +87,27 @@ func (t tariff) scheduledFee(code, day string, figure func(collections.Fee) *int
 	return 0, false
 }
 
-// charge returns the charge for a unit: the practice's charge, else the expected rate. Source: docs/decisions/billing.md, "Fee schedule".
+// importedExpected returns the expected amount of a fee that the practice has imported; nil for the list with which it started.
+func importedExpected(f collections.Fee) *int64 {
+	if f.Shipped {
+		return nil
+	}
+	return f.ExpectedCents
+}
+
+// charge returns the charge for a unit: the practice's charge, else the expected rate, and at least the national amount, because a payer pays no
+// more than the charge. Source: docs/decisions/billing.md, "Fee schedule".
 func (t tariff) charge(payer int64, code, day string) Cents {
 	if cents, said := t.scheduledFee(code, day, func(f collections.Fee) *int64 { return f.ChargeCents }); said {
 		return cents
 	}
-	return t.expectedRate(payer, code, day)
+	national, _ := t.scheduledFee(code, day, func(f collections.Fee) *int64 {
+		if !f.Shipped {
+			return nil
+		}
+		return f.ExpectedCents
+	})
+	return max(t.expectedRate(payer, code, day), national)
 }
 
 // CheckRate returns the problem with a payer rate written outside the API, "" for none: cents are whole and within the bounds of [CentsOf], the

@@ -53,7 +53,9 @@ type Claim struct {
 	Referring                   *phi.Practitioner // who referred the patient; nil for none
 	Ordering                    *phi.Practitioner // who ordered the monitoring, if the payer requires it; nil if unknown
 	Diagnoses                   []string          // ICD-10-CM with dots
-	UnknownDiagnoses            []string          // those in no code list of this service
+	Headings                    []string          // those that need further characters
+	UnknownDiagnoses            []string          // those that the list of the date of service lacks
+	UncoveredDiagnoses          []string          // those in no list, while that of the date of service is missing
 
 	CPTCode       string
 	Modifiers     []string

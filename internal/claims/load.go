@@ -25,7 +25,7 @@ type references struct {
 	patients      map[string]*collections.Patient
 	payers        map[string]collections.Payer
 	users         map[string]*collections.User
-	billableCodes map[string]bool
+	codes         *icd10.Lists
 	firstOrders   map[string]string // first day on which a patient's monitoring was ordered
 	firstTimes    map[string]string // when the first time began that an entry bills
 }
@@ -78,7 +78,7 @@ func loadReferences(app core.App, entries []*collections.BillingEntry) (*referen
 	for _, u := range users {
 		g.users[u.Id] = u
 	}
-	if g.billableCodes, err = icd10.BillableCodes(app, distinct(codes)); err != nil {
+	if g.codes, err = icd10.LoadLists(app, distinct(codes)); err != nil {
 		return nil, err
 	}
 	first, err := collections.FirstOrders(app, distinct(patientIDs))
@@ -136,8 +136,13 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 	}
 	c.Modifiers = c.Payer.ModifiersOf(c.CPTCode)
 	for _, code := range c.Diagnoses {
-		if !g.billableCodes[code] {
+		switch g.codes.StandingOf(code, c.From) {
+		case icd10.Heading:
+			c.Headings = append(c.Headings, code)
+		case icd10.Unknown:
 			c.UnknownDiagnoses = append(c.UnknownDiagnoses, code)
+		case icd10.NotCovered:
+			c.UncoveredDiagnoses = append(c.UncoveredDiagnoses, code)
 		}
 	}
 	ordered, was := g.firstOrders[c.PatientID]

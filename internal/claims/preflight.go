@@ -10,6 +10,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/icd10"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/validate"
 )
@@ -36,6 +37,8 @@ const (
 	TestUsage            = "test_usage"
 	MissingOrder         = "missing_order"
 	UnknownDiagnosis     = "unknown_icd10"
+	CodesNotCovered      = "codes_not_covered"
+	ExternalCause        = "external_cause_principal"
 	SubscriberIgnored    = "subscriber_ignored"
 	MissingBilling       = "missing_billing_provider"
 	MissingSubmitter     = "missing_submitter"
@@ -248,7 +251,7 @@ func (k *preflightCheck) checkServiceLine(today string) {
 	for _, code := range c.Diagnoses {
 		k.addError(!validate.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis does not have the form of an ICD-10-CM code.")
 	}
-	k.addWarning(len(c.UnknownDiagnoses) > 0, UnknownDiagnosis, "icd10_codes", "Not in the code list of this service: "+strings.Join(c.UnknownDiagnoses, ", ")+".")
+	k.checkCodeLists()
 	k.addError(len(c.Modifiers) > maxModifiers || slices.ContainsFunc(c.Modifiers, func(m string) bool { return !modifierPattern.MatchString(m) }),
 		InvalidModifier, "modifiers", "A line has at most four modifiers of two letters or digits.")
 	k.addError(c.Units < 1 || c.Units > maxUnits, InvalidUnits, "units", "The units must be 1 to 999.")
@@ -258,6 +261,17 @@ func (k *preflightCheck) checkServiceLine(today string) {
 	k.addError(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
 	k.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "payer_control_number", "A replacement or void needs the payer's number of the claim.")
 	k.addWarning(isPastTimelyFiling(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
+}
+
+// checkCodeLists checks the diagnoses against the list of the date of service. Source: docs/decisions/billing.md, "ICD-10"; ICD-10-CM Official Guidelines,
+// I.B.2 (all characters) and I.C.20.a.6 (external causes are never principal).
+func (k *preflightCheck) checkCodeLists() {
+	c := k.claim
+	k.addError(len(c.Headings) > 0, UnknownDiagnosis, "icd10_codes", "A heading, which needs further characters: "+strings.Join(c.Headings, ", ")+".")
+	k.addError(len(c.UnknownDiagnoses) > 0, UnknownDiagnosis, "icd10_codes", "Not a code on the date of service: "+strings.Join(c.UnknownDiagnoses, ", ")+".")
+	k.addWarning(len(c.UncoveredDiagnoses) > 0, CodesNotCovered, "icd10_codes",
+		"The code list of the date of service is not imported, and no other list has "+strings.Join(c.UncoveredDiagnoses, ", ")+".")
+	k.addError(len(c.Diagnoses) > 0 && icd10.IsExternalCause(c.Diagnoses[0]), ExternalCause, "icd10_codes", "An external cause cannot be the principal diagnosis.")
 }
 
 // isPastTimelyFiling reports that a calendar year has passed since the service. Source: 42 CFR 424.44(a)(1), one calendar year after the date of

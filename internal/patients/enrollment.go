@@ -181,7 +181,7 @@ func (d *decision) claim(f EnrollmentFacts) {
 			if !f.Claim.SelfPayConfirmed {
 				d.addMissing(StepPayer, newItem(finding.Code, finding.Field, "No payer is on record.", "The patient pays every bill: no claim is created.", StopsClaims))
 			}
-		case claims.UnknownDiagnosis:
+		case claims.CodesNotCovered:
 			d.addMissing(StepDiagnoses, newItem(finding.Code, finding.Field, finding.Message, "The payer may reject the claim.", StopsClaims))
 		case claims.SubscriberIgnored:
 			d.addHint(StepPayer, newItem(finding.Code, finding.Field, finding.Message, "It changes nothing.", ""))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/icd10"
 )
 
 // The tasks.
@@ -50,6 +51,8 @@ type TasksBody struct {
 	Credits                    int        `json:"credits"`              // claims with a credit balance
 	OpenBalances               int        `json:"open_balances"`        // paid claims with an open amount
 	UnpostedRemittances        int        `json:"unposted_remittances"` // of the whole practice, for any query
+	MissingCodeList            int        `json:"missing_code_list"`    // 1 if the ICD-10-CM list of the current fiscal year is missing
+	MissingFeeList             int        `json:"missing_fee_list"`     // 1 if the final list of fees is missing, from November that of the next year
 	EMRCorrections             int        `json:"emr_corrections"`      // of the whole practice, for any query
 	OldestPendingDays          *int       `json:"oldest_pending_days"`
 	Items                      []TaskItem `json:"items"`
@@ -107,6 +110,9 @@ func (m *builder) tasks() (any, error) {
 	}
 	body.OpenBalances, body.Items = count, append(body.Items, balances...)
 	if body.UnpostedRemittances, err = collections.OpenRemittances(m.app); err != nil {
+		return nil, err
+	}
+	if err := m.countMissingLists(&body); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(body.Items, func(a, b TaskItem) int {
@@ -246,4 +252,15 @@ func (m *builder) countedItems(task, what, condition, index string) (items []Tas
 	params["limit"] = maxItems
 	items, err = m.listItems(task, what, "SELECT id, patient, cpt_code, updated_at AS since"+from+" ORDER BY updated_at, id LIMIT +{:limit}", params)
 	return items, count, err
+}
+
+// countMissingLists counts the lists that the practice has to import.
+func (m *builder) countMissingLists(body *TasksBody) error {
+	fees, err := m.engine.MissingFeeYear(m.app, m.now)
+	if err != nil {
+		return err
+	}
+	codes, err := icd10.MissingList(m.app, m.today)
+	body.MissingFeeList, body.MissingCodeList = min(len(fees), 1), min(len(codes), 1)
+	return err
 }

@@ -15,6 +15,7 @@ import { ExportClaims } from "./billing/exports.js";
 import { Fees } from "./billing/fees.js";
 import { BatchFiles, Responses } from "./billing/claim_files.js";
 import { monthName } from "./billing/month/funnel.js";
+import { MinutesRule } from "./billing/minutes_rule.js";
 import { MonthEnd } from "./billing/month_end.js";
 import { NearBillable } from "./billing/almost_billable.js";
 import { Payers } from "./billing/payers.js";
@@ -60,7 +61,7 @@ function Office() {
       { key: "remittances", name: "Remittances", show: () => html`<${Remittances} turn=${revision} />` },
       eligibility,
       { key: "audit", name: "Self-audit", show: () => html`<${SelfAudit} month=${month} />` },
-      { key: "payers", name: "Payers and fees", show: () => html`<${Payers} /><${Fees} />` },
+      { key: "payers", name: "Payers and fees", show: () => html`<${Payers} /><${Fees} /><${MinutesRule} />` },
     ]} />
     ${dialog === "run" && html`<${RunBilling} close=${() => setDialog("")} done=${changed} />`}
     ${dialog === "export" && html`<${ExportClaims} close=${() => setDialog("")} />`}`;

@@ -2,7 +2,7 @@
 import { post } from "../../api.js";
 import { can } from "../../permissions.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
-import { calendarDate, money } from "../../ui/format.js";
+import { calendarDate, humanize, money } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
@@ -12,7 +12,8 @@ export function Fees() {
   const [revision, setRevision] = useState(0);
   return html`<section class="card"><div class="bar-of-acts"><h2>Fee schedule</h2>${can("manageBilling")
     && html`<button onClick=${() => setOpen(true)}>Import fee schedule</button>`}</div>
-    <p>A payer’s rate overrides the expected amount. Without a charge, the expected amount is charged.</p>
+    <p>A payer’s rate overrides the expected amount. Without a charge, the expected amount is charged. Proposed fees set no amount, and the
+      list that came with Vigil only the least charge, until you check and import it.</p>
     <${List} path="billing/fee-schedule/" turn=${revision} caption="Fees" nothing="No fees. The default rate of each code applies"
       keyOf=${(row) =>
       `${row.cpt_code} ${row.locality} ${row.effective_date}`} columns=${columns} />
@@ -29,6 +30,7 @@ const columns = [
   { name: "charge", head: "Charge", number: true, cell: (row) => amountText(row.charge) },
     { name: "expected", head: "Expected", number: true,
     cell: (row) => amountText(row.expected) },
+  { name: "status", head: "Status", cell: (row) => (row.shipped ? "Came with Vigil" : humanize(row.status)) },
   { name: "source", head: "Source" },
 ];
 
@@ -37,7 +39,7 @@ const ImportDialog = ({ close, done }) => html`<${Dialog} title="Import fee sche
   <${Form} submit="Import" cancel=${close} send=${(values) => post("billing/fee-schedule/import/", String(values.list))}
     done=${(answer) => { toast(`${answer.created} new, ${answer.replaced} replaced, ${answer.unchanged} unchanged.`); close(); done(); }}>
       ${(errors) => html`
-    <${Field} label="CSV" name="list" kind="textarea" rows="10" hint="Columns: cpt_code,locality,effective_date,charge,expected,source"
+    <${Field} label="CSV" name="list" kind="textarea" rows="10" hint="Columns: cpt_code,locality,effective_date,charge,expected,source; also status: final, proposed"
       errors=${errors} />
     ${Object.entries(errors).length > 0
       && html`<ul>${Object.entries(errors).map(([cell, messages]) => html`<li key=${cell}>${cell}: ${messages.join(" ")}</li>`)}</ul>`}`}

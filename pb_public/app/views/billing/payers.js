@@ -8,6 +8,7 @@ import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
+import { minutesRules } from "./minutes_rule.js";
 
 export function Payers() {
   const payers = useLoad(() => getAll("billing/payers/", {}, Infinity), []);
@@ -52,16 +53,18 @@ const codeColumns = [
 /** @type {import("../../ui/table.js").Column[]} */
 const payerColumns = [
   { name: "name", head: "Name" }, { name: "payer_id", head: "Payer ID" },
+  { name: "minutes_rule", head: "Minutes", cell: (row) => minutesRules.find(([key]) => key === (row.minutes_rule ?? ""))?.[1] },
   { name: "is_active", head: "State", cell: (row) => html`<${Badge} of=${row.is_active ? "online" : ""} text=${row.is_active ? "Active"
     : "Inactive"} />` },
 ];
 
 /** @param {{close: () => void, done: () => void}} props */
 const PayerDialog = ({ close, done }) => html`<${Dialog} title="Add a payer" close=${close}>
-  <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payers/", values)}
+  <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payers/", { ...values, minutes_rule: values.minutes_rule || null })}
     done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
     <${Field} label="Name" name="name" maxlength="200" errors=${errors} />
-    <${Field} label="Payer ID" name="payer_id" maxlength="50" hint="As listed by the clearinghouse" errors=${errors} />`}
+    <${Field} label="Payer ID" name="payer_id" maxlength="50" hint="As listed by the clearinghouse" errors=${errors} />
+    <${Field} label="Minutes that count" name="minutes_rule" kind="select" value="" options=${minutesRules} errors=${errors} />`}
   </${Form}>
 </${Dialog}>`;
 

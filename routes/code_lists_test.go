@@ -1,0 +1,92 @@
+package routes_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/billing"
+)
+
+// Diagnoses that the list of the date of service lacks, headings, and an external cause in first place stop a claim.
+func TestDiagnosesOfTheYear(t *testing.T) {
+	h := newClaimsClinic(t)
+	id := h.insured("Ada", 20, nil)
+	entry := h.reviewed()[id+" 99457"]
+	for _, test := range []struct {
+		codes []string
+		want  string
+	}{
+		{[]string{"I10", "V00.01XA"}, "true []"}, {[]string{"E11"}, "false [unknown_icd10]"}, {[]string{"I10", "E88.81"}, "false [unknown_icd10]"},
+		{[]string{"N18.3"}, "false [unknown_icd10]"}, {[]string{"Z99.99"}, "false [unknown_icd10]"}, {[]string{"V00.01XA", "I10"}, "false [external_cause_principal]"},
+	} {
+		if _, err := h.app.NonconcurrentDB().NewQuery("UPDATE billing_entries SET icd10_codes = {:codes} WHERE id = {:id}").
+			Bind(map[string]any{"id": entry, "codes": strings.ReplaceAll(fmt.Sprintf("%q", test.codes), " ", ",")}).Execute(); err != nil {
+			t.Fatal(err)
+		}
+		r := h.request(authz.DataMonitor, "GET", "/billing/entries/"+entry+"/preflight/", nil).want(200)
+		codes := []string{}
+		for _, e := range r.at("errors").([]any) {
+			codes = append(codes, e.(object)["code"].(string))
+		}
+		if got := fmt.Sprint(r.at("ok"), " ", codes); got != test.want {
+			t.Errorf("%v: %s, want %s", test.codes, got, test.want)
+		}
+	}
+}
+
+// From November the next year's final list of fees is a task; a proposed list does not complete it, and sets no amount.
+func TestFeeListOfTheYear(t *testing.T) {
+	c := newClinic(t)
+	missing := func(what string, fees, codes float64) {
+		t.Helper()
+		c.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/?refresh=true", nil).want(200).wantAt(object{"missing_fee_list": fees, "missing_code_list": codes})
+	}
+	missing("no lists at all", 0, 0)
+	c.importFees(feeHeader+"99454,,2025-01-01,,43,CMS\n").want(200)
+	missing("only last year's", 1, 0)
+	if err := billing.StoreShippedFees(c.app, c.now); err != nil {
+		t.Fatal(err)
+	}
+	missing("this year's", 0, 0)
+	for _, row := range c.request(authz.Admin, "GET", "/billing/fee-schedule/?page_size=100", nil).want(200).results() {
+		want := object{"year": 2026.0, "status": "final", "shipped": true}
+		if row["effective_date"] == "2025-01-01" {
+			want = object{"year": 2025.0, "status": "final", "shipped": false}
+		}
+		wantMembers(t, "row", row, want)
+	}
+	entry := c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{
+		"patient_id": c.billablePatient(), "cpt_code": "99457", "service_date": "2026-01-14", "duration_minutes": 20,
+	}).want(201)
+	entry.wantAt(object{"amount": 47.87, "expected": 47.87, "charge": 51.77})
+
+	c.now = c.now.AddDate(0, 10, 0)
+	missing("November", 1, 1)
+	header := "cpt_code,locality,effective_date,charge,expected,source,status\n"
+	c.importFees(header+"99457,,2027-01-01,,53,CMS,maybe\n").wantFields("row 2.status")
+	c.importFees(header+"99457,,2027-01-01,,53,CMS,proposed\n99457,,2026-11-01,,99,CMS,proposed\n").want(200)
+	missing("proposed", 1, 1)
+	if row := c.request(authz.Admin, "GET", "/billing/fee-schedule/?page_size=100", nil).want(200).results(); !hasRow(row, object{"year": 2027.0, "status": "proposed"}) {
+		t.Errorf("the rows are %v", row)
+	}
+	c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{
+		"patient_id": c.billablePatient(), "cpt_code": "99457", "service_date": "2026-11-14", "duration_minutes": 20,
+	}).want(201).wantAt(object{"amount": 47.87})
+	c.importFees(feeHeader+"99457,,2027-01-01,,53,CMS\n").want(200).wantAt(object{"replaced": 1.0})
+	missing("final", 0, 1)
+}
+
+func hasRow(rows []object, want object) bool {
+	for _, row := range rows {
+		same := true
+		for name, value := range want {
+			same = same && row[name] == value
+		}
+		if same {
+			return true
+		}
+	}
+	return false
+}
