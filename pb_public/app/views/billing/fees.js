@@ -39,7 +39,8 @@ const ImportDialog = ({ close, done }) => html`<${Dialog} title="Import fee sche
   <${Form} submit="Import" cancel=${close} send=${(values) => post("billing/fee-schedule/import/", String(values.list))}
     done=${(answer) => { toast(`${answer.created} new, ${answer.replaced} replaced, ${answer.unchanged} unchanged.`); close(); done(); }}>
       ${(errors) => html`
-    <${Field} label="CSV" name="list" kind="textarea" rows="10" hint="Columns: cpt_code,locality,effective_date,charge,expected,source; also status: final, proposed"
+    <${Field} label="CSV" name="list" kind="textarea" rows="10"
+      hint="Columns: cpt_code,locality,effective_date,charge,expected,source; optionally status (final, proposed)"
       errors=${errors} />
     ${Object.entries(errors).length > 0
       && html`<ul>${Object.entries(errors).map(([cell, messages]) => html`<li key=${cell}>${cell}: ${messages.join(" ")}</li>`)}</ul>`}`}

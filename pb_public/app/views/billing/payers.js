@@ -60,7 +60,8 @@ const payerColumns = [
 
 /** @param {{close: () => void, done: () => void}} props */
 const PayerDialog = ({ close, done }) => html`<${Dialog} title="Add a payer" close=${close}>
-  <${Form} submit="Add" cancel=${close} send=${(values) => post("billing/payers/", { ...values, minutes_rule: values.minutes_rule || null })}
+  <${Form} submit="Add" cancel=${close}
+    send=${(values) => post("billing/payers/", { ...values, minutes_rule: values.minutes_rule || null })}
     done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
     <${Field} label="Name" name="name" maxlength="200" errors=${errors} />
     <${Field} label="Payer ID" name="payer_id" maxlength="50" hint="As listed by the clearinghouse" errors=${errors} />
