@@ -42,6 +42,7 @@ func (r *recount) compareWithOthers(anyOther bool) error {
 		for _, x := range near {
 			r.compareWith(existingEntry{ID: x.ID, Code: Interpretation, Status: x.Status}, anyOther)
 		}
+		r.limits = slices.Compact(r.limits) // one reason for two neighbors
 		return err
 	}
 	for code := range r.facts.entries {

@@ -33,7 +33,8 @@ func (e *Engine) Eligibility(app core.App, patientID string, now time.Time) (eli
 	add("consent", !isMissing(MissingConsent), "Consent to monitoring is in force, or is not required.", "No consent to monitoring is in force.")
 	add("diagnosis", !isMissing(MissingDiagnosis), "A diagnosis is on record.", "No diagnosis is on record.")
 	add("device", f.hasDevice(), "A device is assigned.", "No device is assigned.")
-	add("setup", f.setupDay != "", "The setup was recorded.", "No setup is recorded; 99453 cannot be billed.")
+	_, isTaught := f.setupOf(today)
+	add("setup", isTaught, "The setup was recorded.", "No setup is recorded; 99453 cannot be billed.")
 	return len(missing) == 0, checks, nil
 }
 
@@ -109,7 +110,8 @@ func (e *Engine) Readiness(app core.App, ids []string, now time.Time) (map[strin
 	}
 	today, ready := e.Day(now), make(map[string]Readiness, len(ids))
 	for id, f := range l.facts {
-		r := Readiness{Missing: e.missingItems(f, today), HasSetup: f.setupDay != "", HasDevice: f.hasDevice()}
+		_, isTaught := f.setupOf(today)
+		r := Readiness{Missing: e.missingItems(f, today), HasSetup: isTaught, HasDevice: f.hasDevice()}
 		if days := anchors[id]; len(days) > 0 {
 			r.FirstDataDay = days[len(days)-1]
 		}

@@ -92,14 +92,7 @@ func (e *Engine) explainDevice(app core.App, f *patientFacts, month Span, now ti
 	if err := e.loadDataDays(app, map[string]*patientFacts{f.id: f}, windows); err != nil {
 		return nil, err
 	}
-	setup := e.newExplanation(f, baseRule(Setup), month)
-	if !setup.Billed && f.setupDay == "" {
-		setup.Missing = append(setup.Missing, "a recorded set-up")
-	}
-	if !setup.Billed && f.lastSupply == "" {
-		setup.Missing = append(setup.Missing, "a first 99454")
-	}
-	list = append(list, setup)
+	list = append(list, e.explainSetup(f, month, min(month.End, e.Day(now))))
 	for i, p := range periods {
 		for _, code := range []string{DeviceSupply, ShortSupply} {
 			rule, ok := e.Rule(code, p.End)
@@ -127,6 +120,21 @@ func (e *Engine) explainDevice(app core.App, f *patientFacts, month Span, now ti
 		list = append(list, x)
 	}
 	return list, nil
+}
+
+// explainSetup explains 99453 for the episode of care of a day.
+func (e *Engine) explainSetup(f *patientFacts, month Span, day string) Explanation {
+	x := e.newExplanation(f, baseRule(Setup), Span{day, day})
+	if x.PeriodStart, x.PeriodEnd = month.Start, month.End; x.Billed {
+		return x
+	}
+	if _, isTaught := f.setupOf(day); !isTaught {
+		x.Missing = append(x.Missing, "a recorded set-up")
+	}
+	if !f.wasSuppliedIn(day, []string{f.lastSupply}) {
+		x.Missing = append(x.Missing, "a first 99454")
+	}
+	return x
 }
 
 // newExplanation returns an explanation with the existing entry, if there is one.

@@ -144,7 +144,7 @@ func (u *unbilledSearch) add(f *patientFacts, code string, period Span, service 
 
 // addDevicePeriods plans period by period, so that each reason belongs to its period.
 func (u *unbilledSearch) addDevicePeriods(f *patientFacts, windows []supplyPeriod) {
-	taught := false
+	taught := map[string]bool{} // days of set-up; each episode of care has one
 	for _, w := range windows {
 		due, skipped := u.draftDeviceEntries(f, []supplyPeriod{w}, false)
 		days := new(len(w.days))
@@ -152,9 +152,9 @@ func (u *unbilledSearch) addDevicePeriods(f *patientFacts, windows []supplyPerio
 			switch {
 			case d.code != Setup:
 				u.add(f, d.code, d.period, d.service, 1, days, nil, NotBilledYet)
-			case !taught:
+			case !taught[d.service]:
 				u.add(f, Setup, d.period, d.service, 1, nil, nil, NotBilledYet)
-				taught = true
+				taught[d.service] = true
 			}
 		}
 		for _, s := range skipped {
@@ -163,7 +163,7 @@ func (u *unbilledSearch) addDevicePeriods(f *patientFacts, windows []supplyPerio
 			}
 		}
 	}
-	if len(windows) == 0 || taught {
+	if len(windows) == 0 || len(taught) > 0 {
 		return
 	}
 	due, skipped := u.draftDeviceEntries(f, nil, false) // the set-up alone
