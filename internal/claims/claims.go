@@ -65,7 +65,9 @@ type Claim struct {
 	Frequency     string
 	PayerControl  string // the payer's control number of the claim that is replaced or voided
 	Ordered       bool   // monitoring was ordered on or before the first billed day
-	Unreadable    bool   // part of the patient's record cannot be decrypted
+	// NeedsReopening: a correction of a paid claim, to a payer that does not take replacements.
+	NeedsReopening bool
+	Unreadable     bool // part of the patient's record cannot be decrypted
 }
 
 // Format prints the claim id only.

@@ -22,12 +22,12 @@ type Loader struct {
 
 // references are the records that entries refer to, each read once.
 type references struct {
-	patients      map[string]*collections.Patient
-	payers        map[string]collections.Payer
-	users         map[string]*collections.User
-	codes         *icd10.Lists
-	firstOrders   map[string]string // first day on which a patient's monitoring was ordered
-	firstTimes    map[string]string // when the first time began that an entry bills
+	patients    map[string]*collections.Patient
+	payers      map[string]collections.Payer
+	users       map[string]*collections.User
+	codes       *icd10.Lists
+	firstOrders map[string]string // first day on which a patient's monitoring was ordered
+	firstTimes  map[string]string // when the first time began that an entry bills
 }
 
 // Load loads the claims of entries, in their order.
@@ -132,7 +132,9 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 		c.Frequency = VoidOfClaim
 	}
 	if c.Frequency == Replacement && !c.Payer.TakesReplacements() {
-		c.Frequency = Original
+		if c.Frequency = Original; entry.PaidTotalCents() > 0 {
+			c.NeedsReopening = true // the payer's setting changed since the correction: as an original it would be billed twice
+		}
 	}
 	c.Modifiers = c.Payer.ModifiersOf(c.CPTCode)
 	for _, code := range c.Diagnoses {

@@ -38,6 +38,7 @@ const (
 	MissingOrder         = "missing_order"
 	UnknownDiagnosis     = "unknown_icd10"
 	CodesNotCovered      = "codes_not_covered"
+	ReopeningRequired    = "reopening_required"
 	ExternalCause        = "external_cause_principal"
 	SubscriberIgnored    = "subscriber_ignored"
 	MissingBilling       = "missing_billing_provider"
@@ -259,6 +260,7 @@ func (k *preflightCheck) checkServiceLine(today string) {
 	k.addError(c.From == "" || c.From > c.Through, InvalidDates, "service_date", "The dates of service are not in order.")
 	k.addError(c.Through > today, InvalidDates, "service_date", "The service is in the future.")
 	k.addError(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
+	k.addError(c.NeedsReopening, ReopeningRequired, "insurance.payer_id", "The claim is paid, and its payer takes no replacement: ask the payer for a reopening.")
 	k.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "payer_control_number", "A replacement or void needs the payer's number of the claim.")
 	k.addWarning(isPastTimelyFiling(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
 }
