@@ -44,7 +44,7 @@ func TestFeeListOfTheYear(t *testing.T) {
 		c.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/?refresh=true", nil).want(200).wantAt(object{"missing_fee_list": fees, "missing_code_list": codes})
 	}
 	missing("no lists at all", 0, 0)
-	c.importFees(feeHeader+"99454,,2025-01-01,,43,CMS\n").want(200)
+	c.importFees(feeHeader + "99454,,2025-01-01,,43,CMS\n").want(200)
 	missing("only last year's", 1, 0)
 	if err := billing.StoreShippedFees(c.app, c.now); err != nil {
 		t.Fatal(err)
@@ -65,8 +65,8 @@ func TestFeeListOfTheYear(t *testing.T) {
 	c.now = c.now.AddDate(0, 10, 0)
 	missing("November", 1, 1)
 	header := "cpt_code,locality,effective_date,charge,expected,source,status\n"
-	c.importFees(header+"99457,,2027-01-01,,53,CMS,maybe\n").wantFields("row 2.status")
-	c.importFees(header+"99457,,2027-01-01,,53,CMS,proposed\n99457,,2026-11-01,,99,CMS,proposed\n").want(200)
+	c.importFees(header + "99457,,2027-01-01,,53,CMS,maybe\n").wantFields("row 2.status")
+	c.importFees(header + "99457,,2027-01-01,,53,CMS,proposed\n99457,,2026-11-01,,99,CMS,proposed\n").want(200)
 	missing("proposed", 1, 1)
 	if row := c.request(authz.Admin, "GET", "/billing/fee-schedule/?page_size=100", nil).want(200).results(); !hasRow(row, object{"year": 2027.0, "status": "proposed"}) {
 		t.Errorf("the rows are %v", row)
@@ -74,7 +74,7 @@ func TestFeeListOfTheYear(t *testing.T) {
 	c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{
 		"patient_id": c.billablePatient(), "cpt_code": "99457", "service_date": "2026-11-14", "duration_minutes": 20,
 	}).want(201).wantAt(object{"amount": 47.87})
-	c.importFees(feeHeader+"99457,,2027-01-01,,53,CMS\n").want(200).wantAt(object{"replaced": 1.0})
+	c.importFees(feeHeader + "99457,,2027-01-01,,53,CMS\n").want(200).wantAt(object{"replaced": 1.0})
 	missing("final", 0, 1)
 }
 
