@@ -89,9 +89,11 @@ func ICD10ListYears(app core.App) (list []int, err error) {
 	return list, err
 }
 
-// MarkICD10List records that the list of a fiscal year consists of these codes.
+// MarkICD10List records that the list of a fiscal year consists of these codes. A code that leaves its only list gets year 0, so that it does not count
+// as one of no list.
 func MarkICD10List(tx core.App, codes []string, year int) error {
-	return exec(tx, "mark the list of a fiscal year", `UPDATE icd10_codes SET years = replace(years, {:year}, '') || iif(code IN (SELECT value FROM json_each({:codes})), {:year}, '')
+	return exec(tx, "mark the list of a fiscal year", `UPDATE icd10_codes SET years = iif(code IN (SELECT value FROM json_each({:codes})), replace(years, {:year}, '') || {:year},
+			COALESCE(NULLIF(replace(years, {:year}, ''), ''), ' 0'))
 		WHERE instr(years, {:year}) > 0 OR code IN (SELECT value FROM json_each({:codes}))`, dbx.Params{"codes": jsonList(codes), "year": fmt.Sprintf(" %d", year)})
 }
 

@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	msgVerbal  = "Verbal consent needs notes."
-	msgExpires = "Must be after granted_at."
+	msgVerbal    = "Verbal consent needs notes."
+	msgExpires   = "Must be after granted_at."
 	msgEffective = "Must not be before granted_at, nor after the revocation."
 	// grantTolerance allows for a recorder's clock that runs ahead.
 	grantTolerance = 5 * time.Minute

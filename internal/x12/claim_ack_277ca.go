@@ -48,10 +48,10 @@ type LineStatus struct {
 
 // StatusInfo is one STC segment.
 type StatusInfo struct {
-	Codes  []StatusCode // the first one decides
-	Date   string       // YYYY-MM-DD
-	Action string       // WQ accepted, U rejected
-	Charge Cents
+	Codes   []StatusCode // the first one decides
+	Date    string       // YYYY-MM-DD
+	Action  string       // WQ accepted, U rejected
+	Charge  Cents
 	Message string // STC12, in the payer's words
 }
 
