@@ -35,7 +35,7 @@ const countable = `category IN ('interactive', 'care_management') AND ended_at !
 type TimeRule struct {
 	LiveFrom string // from this instant interactive time counts only with a live contact method; "" for never
 	Care     bool   // care management counts
-	ByPayer  bool   // of a patient whose payer has a rule of its own, that rule decides
+	ByPayer  bool   // the own rule of a patient's payer, if there is one, decides
 }
 
 func (r TimeRule) params(more dbx.Params) dbx.Params {

@@ -82,7 +82,7 @@ func TestClaimsByFolder(t *testing.T) {
 	}
 
 	p.wantNothingSent(t, entry, month, out)
-	if said := run("claims", "export", "--month", month, "--out", out); !strings.Contains(said, "1 claims, 1 lines, 47.87") {
+	if said := run("claims", "export", "--month", month, "--out", out); !strings.Contains(said, "1 claims, 1 lines, 51.77") {
 		t.Errorf("export printed %q", said)
 	}
 	files, err := filepath.Glob(filepath.Join(out, "*.837"))
@@ -111,7 +111,7 @@ func TestClaimsByFolder(t *testing.T) {
 	if said := run("claims", "import", in); strings.Count(said, "1 applied, 0 unmatched") != 3 {
 		t.Errorf("import printed %q", said)
 	}
-	wantAt(t, p.get(t, entry, p.Admin(t)).expect(t, 200), object{"lifecycle_status": "paid", "paid_total": 47.87})
+	wantAt(t, p.get(t, entry, p.Admin(t)).expect(t, 200), object{"lifecycle_status": "paid", "paid_total": 51.77})
 	if said := run("claims", "import", in); strings.Count(said, "applied before") != 3 {
 		t.Errorf("the second import printed %q", said)
 	}

@@ -4,7 +4,7 @@ import "github.com/pocketbase/pocketbase/core"
 
 func init() { register("1795950440_code_and_fee_lists.go", addListYears) }
 
-// addListYears adds the fiscal years in whose lists a diagnosis code is, and the status of a fee.
+// addListYears adds the fiscal years of the lists that have a diagnosis code, and the status of a fee.
 func addListYears(app core.App) error {
 	err := changeCollection(app, "icd10_codes", []string{
 		`{"name": "years", "type": "text", "id": "text1795950441", "help": "Fiscal years of the imported lists with the code, each after a space.", "max": 500}`,

@@ -21,7 +21,7 @@ func (h *claimsClinic) details(entry string, members ...string) (list []string) 
 	return list
 }
 
-// What a 999 says is kept: the segment, its position and loop, and each wrong element with its value; of another claim in the file, without values.
+// What a 999 states is kept: the segment, its position and loop, and each wrong element with its value; of another claim in the file, without values.
 func TestRejectionDetailsOf999(t *testing.T) {
 	h := newClaimsClinic(t)
 	a, b := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)

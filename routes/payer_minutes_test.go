@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 )
 
-// spentTime logs five minutes of a call and twenty of care management on two days of a month, at times that nobody else has.
+// spentTime logs five minutes of a call and twenty of care management on two days of a month, at times of its own.
 func (h *claimsClinic) spentTime(patient, month string) {
 	h.t.Helper()
 	start := func(day string) string {
@@ -85,7 +85,7 @@ func TestPayersRuleOfMinutes(t *testing.T) {
 	h.move(byHand, "review", nil).want(200)
 	wantRules("two payers count it", [2]float64{80, 100}, [2]float64{3, 4})
 
-	// an entry keeps the rule it was made under, whatever the payer or its rule become
+	// an entry keeps the rule it was made under, after a change of the payer or of its rule
 	h.request(authz.Admin, "PATCH", fmt.Sprint("/billing/payers/", beta, "/"), object{"minutes_rule": nil}).want(200)
 	h.setPayer(object{"minutes_rule": "interactive"})
 	counted("the payer's rule changed", patients[0], 5)

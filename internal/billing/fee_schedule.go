@@ -67,7 +67,7 @@ func StoreShippedFees(app core.App, now time.Time) error {
 // 1395w-4(b)(1).
 const missingFeesFrom = time.November
 
-// MissingFeeYear returns the year whose final list is missing: the next one from November on, else the current one if there are lists of other
+// MissingFeeYear returns the year for which the final list is missing: the next one from November on, else the current one if there are lists of other
 // years; "" for none.
 func (e *Engine) MissingFeeYear(app core.App, now time.Time) (string, error) {
 	years, err := collections.FeeYears(app)

@@ -24,7 +24,7 @@ type CodeUnits struct {
 	Units int    `json:"units"`
 }
 
-// CompareMinutesRules returns what each rule of the practice makes of a month's consented time, billed or not; patients whose payer has a rule of
+// CompareMinutesRules returns what each rule of the practice makes of a month's consented time, billed or not; patients of a payer with a rule of
 // its own count by that one in both. It changes nothing. A running month is judged by the time logged so far. Source: docs/decisions/billing.md, "The twenty-minute rule".
 func (e *Engine) CompareMinutesRules(app core.App, month Span, now time.Time) ([]MinutesRuleResult, error) {
 	t, err := e.loadTariff(app)

@@ -46,7 +46,7 @@ func ruleName(rule collections.TimeRule) string {
 	return InteractiveOnly
 }
 
-// timeRuleOf is timeRule for a month: by the practice's rule, and by their payer's for patients whose payer has one.
+// timeRuleOf is timeRule for a month: by the practice's rule, and for the patients of a payer with its own rule, by that one.
 func (e *Engine) timeRuleOf(month Span) collections.TimeRule {
 	return e.byPayer(e.timeRule(e.ruleNameOf(month, "")), month)
 }

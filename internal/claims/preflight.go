@@ -260,7 +260,7 @@ func (k *preflightCheck) checkServiceLine(today string) {
 	k.addError(c.From == "" || c.From > c.Through, InvalidDates, "service_date", "The dates of service are not in order.")
 	k.addError(c.Through > today, InvalidDates, "service_date", "The service is in the future.")
 	k.addError(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
-	k.addError(c.NeedsReopening, ReopeningRequired, "insurance.payer_id", "The claim is paid, and its payer takes no replacement: ask the payer for a reopening.")
+	k.addError(c.NeedsReopening, ReopeningRequired, "insurance.payer_id", "The claim is paid, and its payer takes no replacement: request a reopening from the payer.")
 	k.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "payer_control_number", "A replacement or void needs the payer's number of the claim.")
 	k.addWarning(isPastTimelyFiling(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
 }

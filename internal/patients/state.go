@@ -150,7 +150,7 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 	}
 }
 
-// setConsequences ends the hold of an archived patient and keeps the interruption before, whose columns are used again; it removes the date of
+// setConsequences ends the hold of an archived patient and keeps the interruption before, because its columns are used again; it removes the date of
 // death of an unarchived one.
 func setConsequences(p, stored *collections.Patient, archived, unarchived bool, now time.Time) {
 	if archived && p.Hold().InForce(now) {
