@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -192,6 +193,21 @@ type EntryFilter struct {
 	// teams.
 	Provider, ProviderEmail string
 	CareTeamOf              string
+	Search                  *ClaimSearch // nil for any
+}
+
+// ClaimSearch selects claims of some patients, and those with a number: our claim number, the control number of any claim that the entry was sent
+// in, the payer's number, or the reference of a submission.
+type ClaimSearch struct {
+	Number   string
+	Patients []string
+}
+
+func (s ClaimSearch) where() dbx.Expression {
+	numbers := []string{s.Number, strings.ToUpper(s.Number)}
+	return dbx.Or(AnyOf("patient", s.Patients), AnyOf("claim_id", numbers), AnyOf("claim_control_number", numbers), AnyOf("payer_control_number", numbers),
+		AnyOf("submission_reference", numbers), AnyOf("original_reference", numbers),
+		dbx.NewExp("id IN (SELECT billing_entry FROM claim_lines WHERE claim_control_number = {:control})", dbx.Params{"control": strings.ToUpper(s.Number)}))
 }
 
 func (f EntryFilter) where() dbx.Expression {
@@ -222,6 +238,9 @@ func (f EntryFilter) where() dbx.Expression {
 	}
 	if f.CareTeamOf != "" {
 		where = append(where, OnCareTeam("billing_entries.patient", f.CareTeamOf))
+	}
+	if f.Search != nil {
+		where = append(where, f.Search.where())
 	}
 	return AllOf(where)
 }

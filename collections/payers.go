@@ -19,9 +19,11 @@ type Payer struct {
 	Filing  string       `db:"claim_filing_code"` // X12 SBR09
 	Address PayerAddress `db:"address"`
 
-	CorrectedClaims      string         `db:"corrected_claims"` // "" for the default of the filing code
-	MinutesRule          string         `db:"minutes_rule"`     // "" for the practice's
-	DeviceDays           int            `db:"device_days"`      // 0 for the rule of the date
+	CorrectedClaims      string         `db:"corrected_claims"`  // "" for the default of the filing code
+	MinutesRule          string         `db:"minutes_rule"`      // "" for the practice's
+	DeviceDays           int            `db:"device_days"`       // 0 for the rule of the date
+	FilingLimitDays      int            `db:"filing_limit_days"` // after the service; 0 for the default of the filing code
+	AppealLimitDays      int            `db:"appeal_limit_days"` // after the denial; 0 for the default of the filing code
 	ReceiverIDs          PayerTexts     `db:"receiver_ids"`
 	SendOrderingProvider bool           `db:"send_ordering_provider"`
 	Modifiers            PayerModifiers `db:"modifiers"`
@@ -98,7 +100,7 @@ func (a *PayerAddress) Scan(stored any) error { scanJSON(stored, a); return nil 
 
 var payerColumns = []string{
 	"id", "name", "payer_code", "is_active", "edi_payer_id", "claim_filing_code", "address", "corrected_claims", "minutes_rule", "device_days", "receiver_ids",
-	"send_ordering_provider", "modifiers",
+	"send_ordering_provider", "modifiers", "filing_limit_days", "appeal_limit_days",
 }
 
 func (p Payer) Number() int64 { return Number(p.ID) } // public id
@@ -153,6 +155,7 @@ func (p Payer) columns() map[string]any {
 		"name": p.Name, "payer_code": p.Code, "is_active": p.Active, "edi_payer_id": p.EDI, "claim_filing_code": p.Filing, "address": nil,
 		"corrected_claims": p.CorrectedClaims, "minutes_rule": p.MinutesRule, "device_days": p.DeviceDays, "receiver_ids": p.ReceiverIDs,
 		"send_ordering_provider": p.SendOrderingProvider, "modifiers": p.Modifiers,
+		"filing_limit_days": p.FilingLimitDays, "appeal_limit_days": p.AppealLimitDays,
 	}
 	if p.Address != (PayerAddress{}) {
 		columns["address"] = p.Address

@@ -25,6 +25,8 @@ type payerView struct {
 	CorrectedClaims      string                      `json:"corrected_claims"`
 	MinutesRule          *string                     `json:"minutes_rule"`
 	DeviceDays           *int                        `json:"device_days"`
+	FilingLimitDays      *int                        `json:"filing_limit_days"`
+	AppealLimitDays      *int                        `json:"appeal_limit_days"`
 	ReceiverIDs          []string                    `json:"receiver_ids"`
 	SendOrderingProvider bool                        `json:"send_ordering_provider"`
 	Modifiers            []collections.CodeModifiers `json:"modifiers"`
@@ -47,13 +49,19 @@ func viewPayer(p collections.Payer) payerView {
 	if p.TakesReplacements() {
 		v.CorrectedClaims = collections.CorrectedByReplacement
 	}
-	if p.DeviceDays > 0 {
-		v.DeviceDays = &p.DeviceDays
-	}
+	v.DeviceDays, v.FilingLimitDays, v.AppealLimitDays = positiveOrNull(p.DeviceDays), positiveOrNull(p.FilingLimitDays), positiveOrNull(p.AppealLimitDays)
 	if a := p.Address; a != (collections.PayerAddress{}) {
 		v.Address = &payerAddressView{a.Line1, orNull(a.Line2), a.City, a.State, a.PostalCode}
 	}
 	return v
+}
+
+// positiveOrNull returns nil for 0, which a column stores for no number.
+func positiveOrNull(n int) *int {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 func (a *api) listPayers(c *web.Call) error {

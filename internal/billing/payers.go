@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 
@@ -20,6 +21,8 @@ type PayerBody struct {
 	CorrectedClaims      validate.String                                      `json:"corrected_claims"`
 	MinutesRule          validate.String                                      `json:"minutes_rule"`
 	DeviceDays           validate.Integer                                     `json:"device_days"`
+	FilingLimitDays      validate.Integer                                     `json:"filing_limit_days"`
+	AppealLimitDays      validate.Integer                                     `json:"appeal_limit_days"`
 	ReceiverIDs          validate.Field[[]validate.String]                    `json:"receiver_ids"`
 	SendOrderingProvider validate.Boolean                                     `json:"send_ordering_provider"`
 	Modifiers            validate.Field[[]validate.Field[payerModifiersBody]] `json:"modifiers"`
@@ -34,6 +37,7 @@ type payerModifiersBody struct {
 const (
 	maxReceivers     = 20
 	maxCodeModifiers = 4
+	maxLimitDays     = 1825 // no payer takes a claim or appeal for longer than five years
 )
 
 type payerAddressBody struct {
@@ -122,6 +126,12 @@ func (b PayerBody) readRules(c *validate.Checks, p *collections.Payer) {
 			}
 		}
 	}
+	if b.FilingLimitDays.Sent() {
+		p.FilingLimitDays = readLimitDays(c, "filing_limit_days", b.FilingLimitDays)
+	}
+	if b.AppealLimitDays.Sent() {
+		p.AppealLimitDays = readLimitDays(c, "appeal_limit_days", b.AppealLimitDays)
+	}
 	if send := c.Boolean("send_ordering_provider", b.SendOrderingProvider, false); b.SendOrderingProvider.Sent() {
 		p.SendOrderingProvider = send != nil && *send
 	}
@@ -135,6 +145,19 @@ func (b PayerBody) readRules(c *validate.Checks, p *collections.Payer) {
 	if b.Modifiers.Sent() {
 		p.Modifiers = readModifiers(c, b.Modifiers)
 	}
+}
+
+// readLimitDays validates how long a payer takes claims or appeals; 0 for null.
+func readLimitDays(c *validate.Checks, name string, field validate.Integer) int {
+	days := c.Integer(name, field, false)
+	switch {
+	case days == nil:
+		return 0
+	case *days < 1 || *days > maxLimitDays:
+		c.Reject(name, fmt.Sprintf("Must be 1 to %d days, or null.", maxLimitDays))
+		return 0
+	}
+	return int(*days)
 }
 
 // readModifiers validates the modifiers of codes, one row for each code.

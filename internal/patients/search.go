@@ -55,6 +55,27 @@ func List(app core.App, directory *Directory, q Query) (page []*collections.Pati
 	return page, total, err
 }
 
+// SearchWithArchived returns the ids of at most most active and archived patients with every word in their names or MRN. It is unavailable until the
+// directory is built.
+func SearchWithArchived(directory *Directory, words string, most int) ([]string, error) {
+	if !directory.Ready() {
+		return nil, directoryUnavailable()
+	}
+	if len(searchWords(words)) == 0 {
+		return nil, nil // a comma has no word, which would list all patients
+	}
+	ids, _ := findInStates(directory, words, most, Active, Archived)
+	return ids, nil
+}
+
+func findInStates(directory *Directory, words string, most int, states ...State) (ids []string, total int) {
+	for _, state := range states {
+		found, n := directory.Find(DirectoryQuery{Search: words, State: state, Limit: most - len(ids)})
+		ids, total = append(ids, found...), total+n
+	}
+	return ids, total
+}
+
 // SearchAllStates returns at most most ids of patients of any state, active ones first, and the total: patients with every word in their
 // names or MRN, or with an SSN, e-mail address or phone number equal to the text. It is unavailable until the directory is built.
 func SearchAllStates(app core.App, directory *Directory, typed string, most int) (ids []string, total int, err error) {
@@ -64,10 +85,7 @@ func SearchAllStates(app core.App, directory *Directory, typed string, most int)
 	if len(searchWords(typed)) == 0 {
 		return nil, 0, nil // a comma has no word, which would list all patients
 	}
-	for _, state := range []State{Active, Archived, Deleted} {
-		found, n := directory.Find(DirectoryQuery{Search: typed, State: state, Limit: most - len(ids)})
-		ids, total = append(ids, found...), total+n
-	}
+	ids, total = findInStates(directory, typed, most, Active, Archived, Deleted)
 	for _, column := range blindIndexed {
 		value := normalizeForIndex(column, typed)
 		if !isCompleteValue(column, value) {

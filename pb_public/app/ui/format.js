@@ -26,6 +26,12 @@ export const calendarDate = (date) =>
   date ? new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric",
     timeZone: "UTC" }).format(new Date(`${date}T00:00:00Z`)) : "–";
 
+/** Days from today, in the browser's zone, to a calendar date; negative after it. @param {string} date YYYY-MM-DD */
+export function daysUntil(date) {
+  const now = new Date();
+  return Math.round((Date.parse(date) - Date.UTC(now.getFullYear(), now.getMonth(), now.getDate())) / 86_400_000);
+}
+
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 const steps = /** @type {[Intl.RelativeTimeFormatUnit, number][]} */ ([["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]]);
 

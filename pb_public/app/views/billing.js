@@ -19,6 +19,7 @@ import { MinutesRule } from "./billing/minutes_rule.js";
 import { MonthEnd } from "./billing/month_end.js";
 import { NearBillable } from "./billing/almost_billable.js";
 import { Payers } from "./billing/payers.js";
+import { Denials } from "./billing/denials.js";
 import { Remittances } from "./billing/remittances.js";
 import { RunBilling } from "./billing/run_billing.js";
 import { SelfAudit } from "./billing/self_audit.js";
@@ -58,6 +59,7 @@ function Office() {
       near, entries(revision),
       { key: "batches", name: "Batches", show: () => html`<${BatchFiles} turn=${revision} />` },
       { key: "responses", name: "Responses", show: () => html`<${Responses} turn=${revision} changed=${changed} />` },
+      { key: "denials", name: "Denials", show: () => html`<${Denials} turn=${revision} />` },
       { key: "remittances", name: "Remittances", show: () => html`<${Remittances} turn=${revision} />` },
       eligibility,
       { key: "audit", name: "Self-audit", show: () => html`<${SelfAudit} month=${month} />` },

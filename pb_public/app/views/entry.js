@@ -11,7 +11,7 @@ import { Facts } from "../ui/table.js";
 import { Tabs } from "../ui/tabs.js";
 import { html } from "../view.js";
 import { Explained } from "./billing/code_explanation.js";
-import { stateName, warningText } from "./billing/labels.js";
+import { dueText, nextSteps, stateName, warningText } from "./billing/labels.js";
 import { Evidence } from "./entry/evidence.js";
 import { Steps } from "./entry/steps.js";
 
@@ -91,6 +91,10 @@ function Summary({ entry }) {
     can("readRevenue") && entry.payment !== null
       && ["Paid", `${money(entry.payment.amount)} on ${calendarDate(entry.payment.date)}, ${entry.payment.reference}`],
     entry.denial !== null && ["Denied", `${entry.denial.code}: ${entry.denial.description}, ${calendarDate(entry.denial.date)}`],
+    entry.denial !== null && entry.lifecycle_status === "denied"
+      && ["Next step", [nextSteps[entry.denial.next_step], dueText(entry.denial)].filter(Boolean).join(". ")],
+    entry.claim_control_number !== null && ["Claim number sent", entry.claim_control_number],
+    entry.payer_control_number !== null && ["Payer’s claim number", entry.payer_control_number],
     entry.appeal !== null && ["Appealed", [calendarDate(entry.appeal.date), entry.appeal.reference].filter(Boolean).join(", ")],
     entry.notes !== "" && ["Notes", entry.notes],
   ]);

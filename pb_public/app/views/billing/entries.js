@@ -31,11 +31,11 @@ export function useChoices() {
   };
 }
 
-const open = { status: "", cpt_code: "", payer_id: "", source: "", patient_id: "", date_from: "", date_to: "" };
+const open = { search: "", status: "", cpt_code: "", payer_id: "", source: "", patient_id: "", date_from: "", date_to: "" };
 
 /** @param {{turn: number}} props turn counts changes */
 export function Entries({ turn: outside }) {
-  const [filters, setFilters] = useQuery(open, ["patient_id"]);
+  const [filters, setFilters] = useQuery(open, ["patient_id", "search"]);
   const [selected, setSelected] = useState(/** @type {Set<string>} */ (new Set()));
   const [dialog, setDialog] = useState(/** @type {"" | "manual" | "submit"} */ (""));
   const [revision, setRevision] = useState(0);
@@ -69,7 +69,7 @@ export function Entries({ turn: outside }) {
 
 /** Opens an entry, with the ids of the entries after it in the list for “next”.
  *  @param {Entry} entry */
-function openEntry(entry) {
+export function openEntry(entry) {
   const ids = [...document.querySelectorAll("tr[data-key]")].map((row) => /** @type {HTMLElement} */ (row).dataset.key ?? "");
   go("entry", { id: entry.id, then: ids.slice(ids.indexOf(entry.id) + 1), back: { query: place.value.query, hidden: place.value.hidden } });
 }
@@ -84,6 +84,8 @@ function Filters({ filters, narrow, choices }) {
     <${Field} label=${label} name=${name} kind="select" value=${filters[name]} options=${options} onChange=${(event) =>
       narrow({ [name]: event.target.value })} />`;
   return html`<div class="filters no-print" role="search" aria-label="Filter the entries">
+    <${Field} label="Find" name="search" kind="search" value=${filters.search} maxlength="100" hint="Claim number, payer’s number, MRN or name"
+      onChange=${(event) => narrow({ search: event.target.value.trim() })} />
     ${choice("State", "status", states)}
     ${choice("Code", "cpt_code", [["", "All codes"], ...choices.codes])}
     ${choice("Payer", "payer_id", [["", "All payers"], ...choices.payers])}

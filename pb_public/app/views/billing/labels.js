@@ -1,5 +1,5 @@
 // Labels of billing states, warnings and patterns.
-import { humanize } from "../../ui/format.js";
+import { calendarDate, daysUntil, humanize } from "../../ui/format.js";
 
 export const states = /** @type {[string, string][]} */ ([["", "All except voided"], ["pending_review", "To review"],
   ["reviewed", "Reviewed, ready to submit"], ["submitted", "Submitted"],
@@ -58,3 +58,22 @@ export const patternName = (pattern) => patterns[pattern] ?? humanize(pattern);
 
 /** Splits codes separated by commas or spaces. @param {string | null | undefined} text */
 export const codesOf = (text) => (text ?? "").split(/[\s,;]+/).filter(Boolean);
+
+/** What to do about a denial. @type {Record<string, string>} */
+export const nextSteps = {
+  correct_and_resubmit: "Correct and resubmit", new_claim: "Send as a new claim", appeal: "Appeal", write_off: "Write off",
+  check_duplicate: "Check for a duplicate",
+};
+
+/** Until when the payer takes the next step. @param {{next_step: string, refile_by: string | null, appeal_by: string | null}} denial */
+export function dueText(denial) {
+  const by = denial.next_step === "appeal" ? denial.appeal_by : denial.refile_by;
+  if (denial.next_step === "write_off") {
+    return "";
+  }
+  if (by === null) {
+    return "No time limit on record";
+  }
+  const left = daysUntil(by);
+  return left < 0 ? `Too late since ${calendarDate(by)}` : `${left === 1 ? "1 day" : `${left} days`} left, until ${calendarDate(by)}`;
+}
