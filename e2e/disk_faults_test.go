@@ -125,7 +125,7 @@ func (c *allClients) send(t *testing.T, from, until int) {
 		})
 		group.Go(func() {
 			who := n % len(c.patients)
-			c.post(fmt.Sprint("gateway ", n), "observation_id", measurement(fmt.Sprint("GW-", who), fmt.Sprint("TORTURE-", who), 120, 80, tortureTime(2*n+1)))
+			c.post(fmt.Sprint("gateway ", n), "observation_id", measurement(fmt.Sprint("GW-", who), fmt.Sprint("TORTURE-", who, "-", n), 120, 80, tortureTime(2*n+1)))
 		})
 	}
 	group.Wait()
@@ -142,7 +142,7 @@ func (c *allClients) sendRefused(t *testing.T, from int) (refused int) {
 		who := n % len(c.patients)
 		for path, body := range map[string]object{
 			"/api/v1/ingestion/blood-pressure/": bloodPressure(c.patients[who], 150, 80, tortureTime(2*n)),
-			webhook:                             measurement(fmt.Sprint("GW-", who), fmt.Sprint("TORTURE-", who), 120, 80, tortureTime(2*n+1)),
+			webhook:                             measurement(fmt.Sprint("GW-", who), fmt.Sprint("TORTURE-", who, "-", n), 120, 80, tortureTime(2*n+1)),
 		} {
 			status, answer := c.try(http.MethodPost, path, encode(t, body))
 			if status != http.StatusServiceUnavailable || answer["code"] != "service_unavailable" {

@@ -98,7 +98,7 @@ func (c *allClients) work(ctx context.Context) {
 		c.group.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				c.post(fmt.Sprintf("gateway %d/%d", i, n), "observation_id",
-					measurement(fmt.Sprintf("GW-%d", i), fmt.Sprintf("TORTURE-%d", i), float64(110+n%60), 80, tortureTime(2*n+1)))
+					measurement(fmt.Sprintf("GW-%d", i), fmt.Sprintf("TORTURE-%d-%d", i, n), float64(110+n%60), 80, tortureTime(2*n+1)))
 				pause(ctx, 5*time.Millisecond)
 			}
 		})
@@ -123,7 +123,8 @@ func (c *allClients) work(ctx context.Context) {
 	})
 }
 
-// tortureTime spreads readings over the last six weeks, no two of a patient in the same second.
+// tortureTime spreads readings over the last six weeks, no two of a patient in the same second. Times go back, so each reading of a gateway has a
+// device of its own: a device that goes back is in doubt.
 func tortureTime(n int) time.Time {
 	const span = 42 * 24 * 3600
 	return tortureBegan.Add(time.Duration(int64(n)*1_000_003%span) * time.Second)
