@@ -210,3 +210,29 @@ func TestSetupOncePerEpisode(t *testing.T) {
 		d.want(name, fmt.Sprint(reasonsOf(err)), test.want)
 	}
 }
+
+// A sixteenth day that arrives after 99445 was sent, and the twentieth minute after 99470, make the claim a task: the other code is right.
+func TestLateDayAfterSubmission(t *testing.T) {
+	d := newFixture(t, newCodes)
+	patient := d.patient(wears("2026-01-01", "", "2026-01-01", 15), talked("2026-01-10 09:00", 12))
+	d.run(billing.AllJobs, "2026-02-02 09:00")
+	recheck := func() string {
+		t.Helper()
+		if _, _, err := d.e.RecheckAll(t.Context(), d.app, at("2026-02-03 09:00")); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(d.entry(patient, billing.ShortSupply).Warnings(), d.entry(patient, billing.FirstTen).Warnings())
+	}
+	for _, code := range []string{billing.ShortSupply, billing.FirstTen} {
+		for _, m := range []billing.Transition{d.e.Review(d.by, "", "", false, changesTime), d.e.Submit("", changesTime, changesTime)} {
+			if _, got := d.do(d.entry(patient, code), m); got != "" {
+				t.Fatalf("%s: %s", code, got)
+			}
+		}
+	}
+	d.want("as sent", recheck(), "[missing_order] [missing_order]")
+	d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings)
+		VALUES ({:p}, '2026-01-20', 'weight', 'x', 1, 1)`, dbx.Params{"p": patient})
+	d.insert(patient, logRow{d.nurse.Id, "interactive", "phone", "manual", at("2026-01-25 09:00"), 8 * 60})
+	d.want("late", recheck(), "[missing_order evidence_changed days_above_maximum] [missing_order evidence_changed minutes_above_maximum]")
+}

@@ -24,8 +24,12 @@ const (
 // sentStates are the states of claims that a payer received and that are not being undone.
 var sentStates = []string{Submitted, Appealed, Paid}
 
-// evidenceReasons are the reasons that can change after submission: evidence, not who may be billed or by which provider.
-var evidenceReasons = []string{NoDeviceData, DaysBelowMinimum, MinutesBelowMinimum, NotInteractive, OverlapTime, MissingPrimary, MissingConsent, NotActive}
+// evidenceReasons are the reasons that can change after submission: evidence, not who may be billed or by which provider. A late sixteenth day or
+// twentieth minute makes a sent 99445 or 99470 the wrong code.
+var evidenceReasons = []string{
+	NoDeviceData, DaysBelowMinimum, MinutesBelowMinimum, NotInteractive, OverlapTime, MissingPrimary, MissingConsent, NotActive, DaysAboveMaximum,
+	MinutesAboveMaximum,
+}
 
 // Recheck recounts a patient's submitted entries with a changed day in their period, in the transaction of the change. If the facts no
 // longer support an entry, it is flagged and billing is notified; if they support it again, the flag is removed. A zero since means all entries.

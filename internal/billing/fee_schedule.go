@@ -136,8 +136,8 @@ func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor
 		switch {
 		case err != nil:
 			return err
-		case before == nil:
-			done.Created++
+		case before == nil, before.Shipped:
+			done.Created++ // of the practice's own
 		case before.Equal(fee):
 			done.Unchanged++
 			continue

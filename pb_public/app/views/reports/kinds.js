@@ -91,6 +91,8 @@ export const reports = [
       ["Denied, to resubmit", number(d.denied_awaiting_resubmission)],
       ["To attest", number(d.attestation_needed)], ["Void requested", number(d.void_requested)],
       ["Refund due", number(d.refund_due)], ["Overpaid", number(d.credits)],
+      ...(d.missing_fee_list > 0 ? [["Fee list of the year", "To import"]] : []),
+      ...(d.missing_code_list > 0 ? [["Diagnosis codes of the year", "To import"]] : []),
       ["Oldest task", d.oldest_pending_days === null ? "–" : `${d.oldest_pending_days} days`]],
     sheets: [{ title: "Tasks", of: (d) => d.items, keyOf: (row) => row.entry_id + row.task,
       columns: [link("Patient", pick("patient_name"), (row) => go("entry", { id: row.entry_id })), text("task", "Task", humanize),
