@@ -35,7 +35,7 @@ func (h *claimsClinic) careFor(patient, start string) reply {
 // primary insurance decides.
 func TestPayersRuleOfMinutes(t *testing.T) {
 	h := newClaimsClinic(t)
-	beta := h.request(authz.Admin, "POST", "/billing/payers/", object{"name": "Beta", "payer_id": "BE", "edi_payer_id": "60055"}).want(201).at("id")
+	beta := h.request(authz.Admin, "POST", "/billing/payers/", object{"name": "Beta", "payer_id": "BE", "edi_payer_id": "60055", "claim_filing_code": "CI"}).want(201).at("id")
 	h.setPayer(object{"minutes_rule": "care_management"})
 	second := object{"payer_id": h.insurer, "member_id": "S1", "relationship": "self"}
 	patients := []string{
@@ -90,6 +90,7 @@ func TestPayersRuleOfMinutes(t *testing.T) {
 	h.setPayer(object{"minutes_rule": "interactive"})
 	counted("the payer's rule changed", patients[0], 5)
 	h.move(entries[patients[0]+" 99457"], "submit", nil).want(200)
+	h.move(byHand, "submit", nil).want(200)
 	h.setPayer(object{"minutes_rule": "care_management"})
 	counted("changed again", patients[0], 25)
 	h.request(authz.Admin, "PATCH", "/patients/"+patients[0]+"/", object{"insurance": object{"payer_id": beta, "member_id": "W2"}}).want(200)

@@ -142,23 +142,30 @@ func (r *recount) attachTime() error {
 	if err := collections.ReleaseBilledTime(r.tx, r.claim.id, r.now); err != nil {
 		return err
 	}
-	rule := r.ruleFor(r.claim.code, r.claim.service)
-	if rule.Category == "" {
+	if r.ruleFor(r.claim.code, r.claim.service).Category == "" {
 		return nil
 	}
-	from := rule.minutesBefore()
-	month := monthOf(r.claim.period.Start)
-	time, err := r.loggedTimeByRule(r.tx, []string{r.claim.patient}, month, r.claim.rule)
+	ids, err := r.recordTime()
 	if err != nil {
 		return err
 	}
-	counting := r.dropUnconsentedTime(r.facts, time[r.claim.patient], month)
+	return markTimeBilled(r.tx, r.claim.id, ids, r.now)
+}
+
+// recordTime stores in the entry's evidence which time its minutes consist of, and by which rule, and returns that time.
+func (r *recount) recordTime() ([]string, error) {
+	from, month := r.ruleFor(r.claim.code, r.claim.service).minutesBefore(), monthOf(r.claim.period.Start)
+	times, err := r.loggedTimeByRule(r.tx, []string{r.claim.patient}, month, r.claim.rule)
+	if err != nil {
+		return nil, err
+	}
+	counting := r.dropUnconsentedTime(r.facts, times[r.claim.patient], month)
 	setCounted(counting)
 	block := r.newBlock(counting, from*60, (from+r.claim.minutes)*60)
 	evidence, err := json.Marshal(TimeEvidence{timeEntryNumbers(block.TimeEntryIDs), month.Start[:7], ruleName(r.claim.rule)})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.entry.SetEvidence(string(evidence))
-	return markTimeBilled(r.tx, r.claim.id, block.TimeEntryIDs, r.now)
+	return block.TimeEntryIDs, nil
 }

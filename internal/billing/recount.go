@@ -49,10 +49,14 @@ func (e *Engine) newRecount(tx core.App, entry *collections.BillingEntry, now ti
 // recountWithFacts returns the recount of an entry with loaded facts.
 func (e *Engine) recountWithFacts(tx core.App, entry *collections.BillingEntry, f *patientFacts, now time.Time) *recount {
 	r := &recount{Engine: e, tx: tx, entry: entry, facts: f, now: now}
+	evidence := entry.Evidence()
+	if entry.Source() == SourceManual && entry.Status() == PendingReview {
+		evidence = "" // a review takes the current rule
+	}
 	r.claim = claimedEntry{
 		id: entry.Id, status: entry.Status(), patient: entry.PatientID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
 		provider: entry.ProviderID(), period: Span{entry.PeriodStart(), entry.PeriodEnd()}, minutes: entry.Minutes(), units: entry.Units(),
-		rule: e.ruleOfEvidence(entry.Evidence(), monthOf(entry.PeriodStart()), f.minutesRules[entry.PayerID()]), hasDiagnoses: len(entry.ICD10Codes()) > 0,
+		rule: e.ruleOfEvidence(evidence, monthOf(entry.PeriodStart()), f.minutesRules[entry.PayerID()]), hasDiagnoses: len(entry.ICD10Codes()) > 0,
 	}
 	if r.claim.provider == "" && r.claim.code != Interpretation {
 		r.claim.provider = r.facts.provider // may have been recorded after the entry

@@ -79,8 +79,8 @@ func (e *Engine) monthWithLead(month Span) (from, to string) {
 	return collections.Instant(start.Add(-maxLoggedTime)), collections.Instant(end)
 }
 
-// ruleOfEvidence returns the rule under which an entry was made: the current one of its payer for a manual entry, all interactive time for one
-// from before contact methods were required.
+// ruleOfEvidence returns the rule under which an entry was made: the current one of its payer for a manual entry before
+// review, all interactive time for one from before contact methods were required.
 func (e *Engine) ruleOfEvidence(evidence string, month Span, payers string) collections.TimeRule {
 	var stored TimeEvidence
 	if json.Unmarshal([]byte(evidence), &stored) != nil || len(stored.TimeEntries) == 0 {
