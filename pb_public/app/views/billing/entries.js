@@ -84,7 +84,8 @@ function Filters({ filters, narrow, choices }) {
     <${Field} label=${label} name=${name} kind="select" value=${filters[name]} options=${options} onChange=${(event) =>
       narrow({ [name]: event.target.value })} />`;
   return html`<div class="filters no-print" role="search" aria-label="Filter the entries">
-    <${Field} label="Find" name="search" kind="search" value=${filters.search} maxlength="100" hint="Claim number, payer’s number, MRN or name"
+    <${Field} label="Find" name="search" kind="search" value=${filters.search} maxlength="100"
+      hint="Claim number, payer’s number, MRN or name"
       onChange=${(event) => narrow({ search: event.target.value.trim() })} />
     ${choice("State", "status", states)}
     ${choice("Code", "cpt_code", [["", "All codes"], ...choices.codes])}
