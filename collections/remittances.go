@@ -88,6 +88,12 @@ func remittanceWhere(app core.App, where dbx.Expression) (row RemittanceRow, err
 	return row, wrap(err, "find remittance")
 }
 
+// RemittancesOfResponse returns the remittances that a response file brought first, in the order of the file.
+func RemittancesOfResponse(app core.App, responseID string) (list []RemittanceRow, err error) {
+	err = app.DB().Select(remittanceColumns...).From(Remittances).Where(dbx.HashExp{"response": responseID}).OrderBy("id").All(&list)
+	return list, wrap(err, "read the remittances of a response")
+}
+
 // FindRemittance finds a remittance by id.
 func FindRemittance(app core.App, id string) (RemittanceRow, error) {
 	return remittanceWhere(app, dbx.HashExp{"id": id})

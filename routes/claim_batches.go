@@ -27,6 +27,7 @@ func batchRows() []route {
 		{http.MethodGet, "/billing/claim-batches/{id}/file/", authz.ManageBilling, ratelimit.User, withRecord(byUUID(collections.FindBatchRow), (*api).readBatchFile)},
 		{http.MethodGet, "/billing/claim-responses/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listResponses},
 		{http.MethodPost, "/billing/claim-responses/", authz.ManageBilling, ratelimit.User, (*api).importResponse},
+		{http.MethodPost, "/billing/claim-responses/preview/", authz.ManageBilling, ratelimit.User, (*api).previewResponse},
 		{http.MethodGet, "/billing/claim-responses/{id}/", authz.ReadBillingReports.Or(authz.ScopeBillingRead), ratelimit.User, withRecord(byUUID(collections.FindClaimResponse), (*api).readResponse)},
 	}
 }
@@ -190,13 +191,51 @@ type importedResponseView struct {
 	Repeated bool `json:"repeated"`
 }
 
-func (a *api) importResponse(c *web.Call) error {
+// readX12 reads a body that is a file of responses.
+func readX12(c *web.Call) ([]byte, error) {
 	file, err := c.Body()
+	if err == nil && strings.TrimSpace(string(file)) == "" {
+		err = fault.New(fault.Invalid, "invalid_x12", "The file is empty.").With("segment", "ISA").With("position", 0).With("ordinal", 0)
+	}
+	return file, err
+}
+
+// responsePreviewView is what importing a file would do.
+type responsePreviewView struct {
+	Type          string             `json:"type"`
+	ControlNumber string             `json:"control_number"`
+	Applied       int                `json:"applied"`
+	Unmatched     int                `json:"unmatched"`
+	Repeated      bool               `json:"repeated"`
+	Remittances   []remittanceDetail `json:"remittances"`
+}
+
+func (a *api) previewResponse(c *web.Call) error {
+	file, err := readX12(c)
 	if err != nil {
 		return err
 	}
-	if strings.TrimSpace(string(file)) == "" {
-		return fault.New(fault.Invalid, "invalid_x12", "The file is empty.").With("segment", "ISA").With("position", 0).With("ordinal", 0)
+	var view responsePreviewView
+	err = a.clearinghouseEngine().Preview(c.App, file, c.Actor(), c.Now, func(tx core.App, done clearinghouse.Outcome) error {
+		r := viewResponse(done.Response)
+		view = responsePreviewView{r.Type, r.ControlNumber, done.Applied, r.Unmatched, done.Repeated, []remittanceDetail{}}
+		remittances, err := collections.RemittancesOfResponse(tx, done.Response.Id)
+		for _, remittance := range remittances {
+			detail, err := viewRemittanceDetail(tx, remittance)
+			if err != nil {
+				return err
+			}
+			view.Remittances = append(view.Remittances, detail)
+		}
+		return err
+	})
+	return c.Respond(view, err)
+}
+
+func (a *api) importResponse(c *web.Call) error {
+	file, err := readX12(c)
+	if err != nil {
+		return err
 	}
 	done, err := a.clearinghouseEngine().Import(c.App, file, c.Actor(), c.Now)
 	if err != nil {

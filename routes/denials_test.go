@@ -71,3 +71,35 @@ func dayAfter(t *testing.T, date string, days int) string {
 	}
 	return day.AddDate(0, 0, days).Format(time.DateOnly)
 }
+
+// A preview shows what the import of a file would do, and stores nothing.
+func TestResponsePreview(t *testing.T) {
+	s := newSentClaim(t, 1)
+	claim := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)
+	file := s.remittance("EFT1", 2050, append(claim, "CLP*UNKNOWN1*1*50*50**12*ICN7*11*1", "PLB*1234567893*20261231*L6:INT*49.5")...)
+	before := s.entry(s.entries[0]).body
+	preview := func(body string) reply {
+		t.Helper()
+		return s.request(authz.DataMonitor, "POST", "/billing/claim-responses/preview/", body, "Content-Type", "application/edi-x12")
+	}
+	for range 2 {
+		answer := preview(string(file)).want(200).wantAt(object{"type": "835", "applied": 1.0, "unmatched": 2.0, "repeated": false})
+		r := answer.at("remittances").([]any)[0].(object)
+		line, item := r["lines"].([]any)[0].(object), r["items"].([]any)[0].(object)
+		if got := fmt.Sprint(r["trace_number"], r["posted"], r["payment_amount"], line["entry_id"], item["reason"]); got != fmt.Sprint("EFT1", 20, 20.5, s.entries[0], "unknown_claim") {
+			t.Errorf("the preview shows %s: %v", got, r)
+		}
+	}
+	if s.entry(s.entries[0]).body != before {
+		t.Error("the preview changed the entry")
+	}
+	for _, list := range []string{"remittances", "claim-responses"} {
+		s.request(authz.DataMonitor, "GET", "/billing/"+list+"/", nil).want(200).wantAt(object{"count": 0.0})
+	}
+	preview("").want(400, "invalid_x12")
+	preview("ISA*00").want(400, "invalid_x12")
+	s.request(authz.Nurse, "POST", "/billing/claim-responses/preview/", "", "Content-Type", "application/edi-x12").want(403)
+	s.upload(file).want(200).wantAt(object{"applied": 1.0, "unmatched": 2.0, "repeated": false})
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0})
+	preview(string(file)).want(200).wantAt(object{"repeated": true})
+}

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
@@ -143,18 +145,23 @@ func (a *api) listRemittances(c *web.Call) error {
 }
 
 func (a *api) readRemittance(c *web.Call, r collections.RemittanceRow) error {
-	posted, err := collections.PostedOf(c.App, []string{r.ID})
+	view, err := viewRemittanceDetail(c.App, r)
+	return c.Respond(view, err)
+}
+
+func viewRemittanceDetail(app core.App, r collections.RemittanceRow) (view remittanceDetail, err error) {
+	posted, err := collections.PostedOf(app, []string{r.ID})
 	if err != nil {
-		return err
+		return view, err
 	}
-	view, err := viewRemittance(r, posted[r.ID])
-	if err != nil {
-		return err
+	if view.remittanceView, err = viewRemittance(r, posted[r.ID]); err != nil {
+		return view, err
 	}
-	lines, err := collections.PostedLines(c.App, r.ID)
-	return c.Respond(remittanceDetail{view, web.Map(lines, func(l collections.PostedLine) remittanceLineView {
+	lines, err := collections.PostedLines(app, r.ID)
+	view.Lines = web.Map(lines, func(l collections.PostedLine) remittanceLineView {
 		return remittanceLineView{l.EntryID, l.ClaimID, l.CPTCode, orNull(l.Claim), orNull(l.PayerClaim), l.Kind, billing.Cents(l.Cents)}
-	})}, err)
+	})
+	return view, err
 }
 
 func readNotes(c *web.Call) (string, error) {

@@ -1,6 +1,7 @@
 package clearinghouse
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -65,6 +66,24 @@ func (h Engine) Import(app core.App, file []byte, by audit.Actor, now time.Time)
 	response, err = collections.FindClaimResponse(app, response.Id)
 	return Outcome{Response: response, Applied: t.applied}, err
 }
+
+// Preview imports a file like [Engine.Import], lets read see the result, and then undoes everything. Other writers wait meanwhile.
+func (h Engine) Preview(app core.App, file []byte, by audit.Actor, now time.Time, read func(tx core.App, done Outcome) error) error {
+	err := app.RunInTransaction(func(tx core.App) error {
+		done, err := h.Import(tx, file, by, now)
+		if err == nil {
+			err = read(tx, done)
+		}
+		return cmp.Or(err, errPreviewed)
+	})
+	if errors.Is(err, errPreviewed) {
+		return nil
+	}
+	return err
+}
+
+// errPreviewed undoes the transaction of a preview.
+var errPreviewed = errors.New("previewed")
 
 // readResponses parses a file and rejects one that is for another receiver, or a test in production.
 func (h Engine) readResponses(app core.App, file []byte) ([]x12.Response, error) {

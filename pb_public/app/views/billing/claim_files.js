@@ -1,10 +1,11 @@
 // Claim files and payer responses.
 import { call, download, get } from "../../api.js";
 import { can } from "../../permissions.js";
-import { ActionButton } from "../../ui/form.js";
+import { ActionButton, Dialog } from "../../ui/form.js";
 import { dateTime, money, number, humanize } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
 import { resultsText } from "./labels.js";
+import { RemittanceSums } from "./remittances.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
@@ -53,24 +54,49 @@ function Unmatched({ id, count }) {
       html`<li key=${i}>${part.segment} ${part.control_number}: ${humanize(part.reason)}, ${money(part.amount)}</li>`)}</ul>`;
 }
 
-/** Uploads response files, one or several. @param {{done: () => void}} props */
+const x12 = (/** @type {string} */ body) => ({ body, headers: { "Content-Type": "application/edi-x12" } });
+
+/** Runs an action for a file, and reports its error. @param {string} name @param {() => Promise<void>} act */
+const report = (name, act) => act().catch((error) => toast(`${name}: ${error instanceof Error ? error.message : error}`, "problem"));
+
+/** Uploads response files, one or several. Files with payments are shown first. @param {{done: () => void}} props */
 export function UploadResponses({ done }) {
   const [isBusy, setBusy] = useState(false);
+  const [shown, setShown] = useState(/** @type {{name: string, text: string, preview: any}[]} */ ([]));
+  const post = (/** @type {string} */ name, /** @type {string} */ text) => report(name, async () => {
+    const answer = await call("POST", "billing/claim-responses/", x12(text));
+    toast(answer.repeated ? `${name} was already posted.` : `${name}: ${answer.applied} lines posted, ${answer.unmatched} need review.`);
+  });
   const take = async (/** @type {any} */ event) => {
     setBusy(true);
+    const payments = /** @type {typeof shown} */ ([]);
     for (const file of event.target.files) {
-      try {
-        const answer = await call("POST", "billing/claim-responses/", { body: await file.text(),
-          headers: { "Content-Type": "application/edi-x12" } });
-        toast(answer.repeated ? `${file.name} was already posted.`
-          : `${file.name}: ${answer.applied} lines posted, ${answer.unmatched} need review.`);
-      } catch (error) {
-        toast(`${file.name}: ${error instanceof Error ? error.message : error}`, "problem");
-      }
+      await report(file.name, async () => {
+        const text = await file.text();
+        const preview = await call("POST", "billing/claim-responses/preview/", x12(text));
+        if (preview.remittances.length > 0 && !preview.repeated) {
+          payments.push({ name: file.name, text, preview });
+        } else {
+          await post(file.name, text);
+        }
+      });
     }
     event.target.value = "";
+    setShown(payments);
     setBusy(false);
     done();
   };
-  return html`<label class="file">Upload 999, 277CA or 835 <input type="file" multiple disabled=${isBusy} onChange=${take} /></label>`;
+  const confirm = async () => {
+    for (const { name, text } of shown) {
+      await post(name, text);
+    }
+    setShown([]);
+    done();
+  };
+  return html`<label class="file">Upload 999, 277CA or 835 <input type="file" multiple disabled=${isBusy} onChange=${take} /></label>
+    ${shown.length > 0 && html`<${Dialog} wide title="Before posting" close=${() => setShown([])}>
+      ${shown.flatMap(({ preview }) => preview.remittances).map((/** @type {any} */ r, /** @type {number} */ i) => html`<${RemittanceSums} key=${i}
+        remittance=${r} />`)}
+      <div class="form-foot"><button type="button" onClick=${() => setShown([])}>Cancel</button>
+        <${ActionButton} kind="main" act=${confirm}>Post</${ActionButton}></div></${Dialog}>`}`;
 }

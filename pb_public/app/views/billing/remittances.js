@@ -68,9 +68,18 @@ function RemittanceDialog({ id, close, changed }) {
         kind="textarea" maxlength="4000" errors=${errors} />`}</${Form}>`}
     <h3>Posted</h3>
     ${r.lines.length === 0 ? html`<p>Nothing was posted.</p>`
-      : html`<${Table} caption="Posted lines" rows=${r.lines} keyOf=${(line) => `${line.entry_id} ${line.kind} ${line.amount}`}
-        columns=${lineColumns} />`}`}</${Loaded}></${Dialog}>`;
+      : html`<${PostedLines} lines=${r.lines} />`}`}</${Loaded}></${Dialog}>`;
 }
+
+/** A payment that is not posted yet: its sums, what a person will have to resolve, and its lines. @param {{remittance: Remittance}} props */
+export const RemittanceSums = ({ remittance: r }) => html`<${Facts} of=${facts(r)} />
+  ${r.items.length > 0 && html`<h3>To resolve</h3><${Table} caption="Items to resolve" rows=${r.items} keyOf=${(item) => item.ordinal}
+    columns=${itemColumns(() => {}).slice(0, 3)} />`}
+  ${r.lines.length > 0 && html`<h3>To post</h3><${PostedLines} lines=${r.lines} />`}`;
+
+/** @param {{lines: Remittance["lines"]}} props */
+const PostedLines = ({ lines }) => html`<${Table} caption="Posted lines" rows=${lines} keyOf=${(line) =>
+  `${line.entry_id} ${line.kind} ${line.amount}`} columns=${lineColumns} />`;
 
 /** @param {Remittance} r @returns {[any, any][]} */
 const facts = (r) => [["Payer", r.payer], ["Trace number", r.trace_number], ["Paid on", calendarDate(r.payment_date)],
