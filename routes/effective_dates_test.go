@@ -131,3 +131,26 @@ func TestSetupAfterSecondArchiving(t *testing.T) {
 	c.move(third, "review", nil).want(200)
 	c.wantChanged("billed between two interruptions", second, "")
 }
+
+// Who dies in a period after enough days with data is billed for it, on the day of death; who leaves is not.
+func TestDeviceSupplyOfTheDeceased(t *testing.T) {
+	for deceased, want := range map[string]string{"2025-12-29": "", "2025-12-30": "99454 2025-12-30", "2026-01-13": "99454 2026-01-13", "": ""} {
+		c := newClinic(t)
+		patient := c.billablePatient()
+		c.storeDeviceDays(patient, "D-1", c.now.AddDate(0, 0, -31), 16)
+		archive := object{"reason": "Ended", "effective_at": "2026-01-10"}
+		if deceased != "" {
+			archive = object{"reason": "Died", "deceased_at": deceased}
+		}
+		c.request(authz.ClinicalManager, "POST", "/patients/"+patient+"/archive/", archive).want(200)
+		c.request(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200)
+		got := ""
+		for _, entry := range c.request(authz.Admin, "GET", "/billing/entries/?cpt_code=99454", nil).want(200).results() {
+			got = fmt.Sprint(entry["cpt_code"], " ", entry["service_date"])
+			c.move(entry["id"].(string), "review", nil).want(200)
+		}
+		if got != want {
+			t.Errorf("died on %q: billed %q, want %q", deceased, got, want)
+		}
+	}
+}

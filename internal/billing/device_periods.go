@@ -93,7 +93,7 @@ func (e *Engine) unbilledPeriods(app core.App, patients map[string]*patientFacts
 	var open []supplyPeriod
 	for id, f := range patients {
 		for _, p := range periodsEndingIn(anchors[id], span) {
-			if f.activeOn(p.End) {
+			if f.activeOn(f.serviceDayOf(p)) {
 				open = append(open, supplyPeriod{Patient: id, Start: p.Start, End: p.End})
 			}
 		}

@@ -111,7 +111,11 @@ func (e *Engine) loadDataDays(app core.App, patients map[string]*patientFacts, w
 		if row.Days != "" {
 			windows[row.Key].days = strings.Split(row.Days, ",")
 			slices.Sort(windows[row.Key].days) // usually sorted already
-			e.dropUnconsentedDays(patients[windows[row.Key].Patient], &windows[row.Key])
+			f := patients[windows[row.Key].Patient]
+			if f != nil && f.died != "" {
+				windows[row.Key].days = slices.DeleteFunc(windows[row.Key].days, func(day string) bool { return day > f.died }) // somebody else's
+			}
+			e.dropUnconsentedDays(f, &windows[row.Key])
 		}
 	}
 	return nil

@@ -193,7 +193,8 @@ func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, len
 	}
 	for _, w := range windows {
 		period := Span{w.Start, w.End}
-		code := e.supplyCode(f, len(w.days), w.End)
+		service := f.serviceDayOf(period)
+		code := e.supplyCode(f, len(w.days), service)
 		if code == "" {
 			if lost := e.supplyCode(f, len(w.days)+w.unconsentedDays, w.End); lost != "" && f.entryFor(lost, period) == nil {
 				skipped = append(skipped, SkippedEntry{f.id, lost, MissingConsent})
@@ -201,7 +202,7 @@ func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, len
 			continue
 		}
 		supply := entryDraft{
-			patient: f, code: code, period: period, service: w.End, units: 1, days: new(len(w.days)), source: SourceDevice,
+			patient: f, code: code, period: period, service: service, units: 1, days: new(len(w.days)), source: SourceDevice,
 			evidence: DeviceEvidence{Days: w.days, Devices: f.devicesDuring(period)},
 		}
 		if other := f.entryFor(code, period); other != nil {

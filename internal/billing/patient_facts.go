@@ -18,6 +18,7 @@ type patientFacts struct {
 	id                 string
 	active, deleted    bool
 	archived, restored string // practice days; "" for never
+	died               string // date of death; "" for none on record
 	interruptions      []Span // earlier ones: the last day with monitoring before, and the first after it
 	zone               *time.Location
 	payer              int64
@@ -67,6 +68,15 @@ func (f *patientFacts) activeOn(day string) bool {
 	return f.archived == "" || f.restored == "" || day <= f.archived || day >= f.restored
 }
 
+// serviceDayOf returns the date of service of device supply: the last day of the period, or the day of death in it, because no service after a death is
+// paid. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)"; CARC 13.
+func (f *patientFacts) serviceDayOf(p Span) string {
+	if f.died != "" && p.contains(f.died) {
+		return f.died
+	}
+	return p.End
+}
+
 // loadFacts loads the facts of patients, with the entries that have a period ending on since or later; setup entries always.
 func (e *Engine) loadFacts(app core.App, ids []string, since string) (map[string]*patientFacts, error) {
 	l := &factsLoader{Engine: e, app: app, ids: ids, since: since, facts: make(map[string]*patientFacts, len(ids))}
@@ -105,7 +115,7 @@ func (l *factsLoader) loadPatients() error {
 		f := &patientFacts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, deviceDays: byNumber[row.Payer].DeviceDays, provider: row.Provider, lastSupply: row.Supply,
 			entries: map[string][]existingEntry{}, minutesRules: minutesRules,
-			archived: l.lastDay(row), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
+			died: row.Deceased, archived: l.lastDay(row), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
 		}
 		for _, pause := range row.Pauses {
 			f.interruptions = append(f.interruptions, Span{l.dayOfInstant(pause.From), l.dayOfInstant(pause.Until)})
