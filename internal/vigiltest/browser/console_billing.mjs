@@ -20,6 +20,8 @@ await run(async (page) => {
   await exported(page);
   await reports(page);
   await answered(page);
+  await previewed(page);
+  await denials(page);
   for (const [width, colorScheme] of [[390, "light"], [720, "dark"], [1440, "dark"]]) { // 720 is a laptop at 200 %
     await page.setViewportSize({ width, height: 844 });
     await page.emulateMedia({ colorScheme });
@@ -150,4 +152,56 @@ async function answered(page) {
   await page.route("**/api/v1/billing/claim-batches/?*", (route) => route.fulfill({ json: { count: 1, next: null, previous: null, results: [file] } }));
   await section(page, "Billing").click();
   await shows(page.getByRole("region", { name: "Batches and responses" }).getByRole("listitem"), "7 paid, 2 denied, 2 returned");
+}
+
+// A file with payments is shown before it is posted.
+async function previewed(page) {
+  const remittance = {
+    id: "0190b2c4-0000-7000-8000-00000000000c", claim_response_id: "0190b2c4-0000-7000-8000-00000000000b", payer: "ACME", trace_number: "EFT-77",
+    payment_amount: 70, payment_date: "2026-01-15", method: "ACH", posted: 20, unposted: 50, provider_adjustments: [], status: "open", notes: null,
+    closed_by: null, closed_at: null, created_at: null,
+    items: [{ ordinal: 1, segment: "CLP", claim_control_number: "UNKNOWN1", payer_control_number: "ICN7", reference: null, code: "1", entry_ids: [], amount: 50,
+      reason: "unknown_claim", reason_text: "No claim has this number.", notes: null, closed_by: null, closed_at: null }],
+    lines: [{ entry_id: "0190b2c4-0000-7000-8000-000000000009", claim_id: "CLM-2026-000001", cpt_code: "99457", claim_control_number: "V1",
+      payer_control_number: "ICN1", kind: "payment", amount: 20 }],
+  };
+  let posted = 0;
+  await page.route("**/api/v1/billing/claim-responses/preview/", (route) => route.fulfill({ json: {
+    type: "835", control_number: "77", applied: 1, unmatched: 1, repeated: false, remittances: [remittance] } }));
+  await page.route("**/api/v1/billing/claim-responses/", (route) => {
+    posted++;
+    return route.fulfill({ json: { type: "835", applied: 1, unmatched: 1, repeated: false } });
+  });
+  await page.getByRole("tab", { name: "Responses" }).click();
+  const choose = async () => {
+    await page.getByLabel("Upload 999, 277CA or 835").setInputFiles({ name: "march.835", mimeType: "text/plain", buffer: Buffer.from("ISA*00") });
+    return page.getByRole("dialog", { name: "Before posting" });
+  };
+  const dialog = await choose();
+  await shows(dialog, "EFT-77");
+  await shows(dialog, "No claim has this number.");
+  await accessible(page, "a payment before posting");
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  assert.equal(posted, 0, "the file is posted before a person agrees");
+  await (await choose()).getByRole("button", { name: "Post", exact: true }).click();
+  await page.getByText("march.835: 1 lines posted, 1 need review.").waitFor();
+  assert.equal(posted, 1);
+}
+
+// A denial shows its reason in words, what to do, and the days left.
+async function denials(page) {
+  const now = new Date(), by = new Date(Date.UTC(now.getFullYear(), now.getMonth(), now.getDate() + 12)).toISOString().slice(0, 10);
+  await page.route("**/api/v1/billing/entries/?*status=denied*", async (route) => {
+    const answer = await (await route.fetch({ url: route.request().url().replace("status=denied", "status=paid") })).json();
+    const denial = { code: "CO-50", description: "not deemed medically necessary", date: "2026-01-15", remarks: ["N130"], next_step: "appeal", refile_by: null };
+    answer.results = [{ ...answer.results[0], id: "0190b2c4-0000-7000-8000-000000000009", claim_id: "CLM-2026-000001", patient_name: "Ada Lovelace",
+      cpt_code: "99457", service_date: "2026-01-02", payer: "Acme", open: 75, denial: { ...denial, appeal_by: by } }];
+    await route.fulfill({ json: { ...answer, count: 1 } });
+  });
+  await page.getByRole("tab", { name: "Denials" }).click();
+  const row = page.getByRole("region", { name: "Denied claims" }).locator("tbody tr").first();
+  for (const text of ["CO-50: not deemed medically necessary", "Appeal", "12 days left"]) {
+    await shows(row, text);
+  }
+  await accessible(page, "the denials");
 }
