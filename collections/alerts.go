@@ -231,7 +231,7 @@ func (a *Alert) EscalationID() string      { return a.GetString("escalation") }
 func (a *Alert) Snoozed() bool             { return a.GetBool("snoozed") }
 func (a *Alert) Parameter() string         { return a.GetString("parameter") }
 func (a *Alert) Late() bool                { return a.GetBool("late") }
-func (a *Alert) EscalatesLate() bool       { return a.GetBool("escalates_late") }
+func (a *Alert) ClockUnproven() bool       { return a.GetBool("escalates_late") }
 func (a *Alert) TimeInDoubt() bool         { return a.GetBool("time_in_doubt") }
 func (a *Alert) ResolutionReason() string  { return a.GetString("resolution_reason") }
 func (a *Alert) ReportedValues() phi.Text  { return phi.Text(a.GetString("reported_values")) }
@@ -293,4 +293,17 @@ func HasSuspectAlertInRun(app core.App, id, alertType string) (bool, error) {
 		WHERE o.id = {:id} AND NOT EXISTS (SELECT 1 FROM observations held WHERE held.patient = o.patient AND held.observation_type = o.observation_type
 			AND held.status = 'final' AND held.measured_at BETWEEN min(o.measured_at, other.measured_at) AND max(o.measured_at, other.measured_at)))`,
 		dbx.Params{"id": id, "type": alertType})
+}
+
+// MeasuringDevice is, in SQL, the device of the measurement behind an alert a.
+const MeasuringDevice = `COALESCE((SELECT device_id FROM observations WHERE id = a.observation AND a.observation != ''),
+	(SELECT device_id FROM gateway_events WHERE id = a.quarantine_id AND a.quarantine_id != ''), '')`
+
+// UnprovenDevice returns the device of the measurement behind an alert if nothing proved its clock, or nil.
+func (a *Alert) UnprovenDevice(tx core.App) (*string, error) {
+	if !a.ClockUnproven() {
+		return nil, nil
+	}
+	device, err := queryValue[string](tx, "find the device of an alert", "SELECT "+MeasuringDevice+" FROM alerts a WHERE a.id = {:id}", dbx.Params{"id": a.Id})
+	return &device, err
 }

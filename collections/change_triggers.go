@@ -83,7 +83,7 @@ var trackedTables = []trackedTable{
 	{
 		table: Observations, noun: ChangeObservation, record: rowID, patient: rowPatient,
 		ignored: []string{
-			"emr_resource_id", "evaluated_bounds", "fhir_status", "fhir_version", "gateway_key", "processing_ms", "reading_key", "transform_error", "transformed_at",
+			"emr_resource_id", "evaluated_bounds", "fhir_status", "fhir_version", "gateway_key", "processing_ms", "reading_key", "received_at", "transform_error", "transformed_at",
 		},
 		hasStoredTime: true, createEvent: `'observation.created'`,
 		updateEvent: `CASE WHEN NEW.status = '` + StatusEnteredInError + `' AND OLD.status != '` + StatusEnteredInError + `' THEN 'observation.withdrawn' ELSE '' END`,

@@ -207,7 +207,7 @@ func NotifiedCriticalAlerts(app core.App, patientID string, since, closedSince t
 			CROSS JOIN alerts a ON a.id = n.alert CROSS JOIN alerts b ON b.id = a.id OR b.observation != '' AND b.observation = a.observation
 			LEFT JOIN observations o ON o.id = b.observation
 		WHERE e.patient = {:patient} AND e.created_by = 'system' AND (e.status IN ('open', 'in_progress') OR e.updated_at >= {:closed})
-			AND n.kind = 'escalation_opened' AND n.created_at >= {:since} AND b.level = 'critical' AND (b.late = FALSE OR b.escalates_late = TRUE) AND (b.snoozed = FALSE OR b.id = a.id)
+			AND n.kind = 'escalation_opened' AND n.created_at >= {:since} AND b.level = 'critical' AND (b.late = FALSE OR b.escalates_late = TRUE AND b.resolution_reason != 'superseded') AND (b.snoozed = FALSE OR b.id = a.id)
 			AND b.resolution_reason != 'withdrawn' AND COALESCE(o.status, '') != 'entered_in_error'
 		ORDER BY n.created_at DESC, b.id DESC LIMIT +{:most}`, dbx.Params{
 		"patient": patientID, "since": Instant(since), "closed": Instant(closedSince), "most": maxNotifiedAlerts,

@@ -288,26 +288,6 @@ func ObservationsBetween[Kind ~string](app core.App, patientID string, kind Kind
 	return found, wrap(err, "read surrounding observations")
 }
 
-// HasReadingAfter reports whether a patient has a trusted reading of some kinds measured after a time, with a value in one of the columns.
-// Readings that only the patient reported count if typedToo.
-func HasReadingAfter[Kind ~string](app core.App, patientID string, kinds []Kind, columns []string, after time.Time, typedToo bool) (bool, error) {
-	measured := Conditions{}
-	for _, column := range columns {
-		measured = measured.And(column + " IS NOT NULL")
-	}
-	where := Conditions{
-		dbx.HashExp{"patient": patientID},
-		AnyOf("observation_type", kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": Instant(after)}),
-		dbx.Or(measured...),
-	}.And(trusted)
-	if !typedToo {
-		where = where.And("NOT " + typedByPatient)
-	}
-	id := ""
-	err := app.DB().Select("id").From(Observations).Where(AllOf(where)).Limit(1).Row(&id)
-	return id != "", wrap(IgnoreNotFound(err), "look for later readings")
-}
-
 // HasReadingSince reports whether a reading of a patient was stored since a time; deviceID narrows to one device unless "".
 func HasReadingSince(app core.App, patientID, deviceID string, since time.Time) (bool, error) {
 	return queryValue[bool](app, "look for readings", `SELECT EXISTS (SELECT 1 FROM observations WHERE patient = {:patient}

@@ -47,7 +47,7 @@ func TestStorySupersededImplausibleIsReopened(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
 			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
-			c.worked(patient)
+			c.worked(patient, "OX-1", "BP-1", "W-1") // clocks that are right
 			var ids []string
 			for i, r := range test.newer {
 				body := r["body"].(object)

@@ -31,7 +31,7 @@ func (c *clinic) rescored() []string {
 	if _, _, err := triage.RescoreAll(c.t.Context(), c.app, c.now, func([]string) {}); err != nil {
 		c.t.Fatal(err)
 	}
-	return c.request(authz.Nurse, "GET", "/triage/patients/", nil).triageRows()
+	return c.request(authz.Nurse, "GET", "/triage/patients/?page_size=100", nil).triageRows()
 }
 
 func (c *clinic) wantOrder(what string, got []string, want ...string) {

@@ -130,3 +130,56 @@ func TestStoryUnprovenClockAtTheEndOfASnooze(t *testing.T) {
 		})
 	}
 }
+
+// While nothing proves the clock of a device, readings of other devices, also of other kinds, do not supersede its late ones: that they are
+// newer is not known.
+func TestStoryUnprovenClockBesideAnotherDevice(t *testing.T) {
+	for name, other := range map[string]func(at time.Time) string{
+		"of the same kind": func(at time.Time) string { return oximeterEvent("OX-2", "gw-1", 97, 72, at) },
+		"a pulse of a cuff": func(at time.Time) string {
+			return measured("BP-1", "gw-1", "blood_pressure", "mmHg", at, `"systolic":122,"diastolic":74,"pulse":70`)
+		},
+	} {
+		for _, values := range [][2]int{{79, 92}, {96, 146}, {41, 76}} { // a saturation, a pulse, a value out of any range
+			t.Run(fmt.Sprint(name, values), func(t *testing.T) {
+				c := newIngestingClinic(t)
+				c.t = t
+				patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+				c.now = c.now.AddDate(0, 6, 0)
+				behind := 50 * time.Hour
+				for range 3 {
+					c.postEvent(t, oximeterEvent("OX-1", "gw-1", 96, 76, c.now.Add(-behind))).want(200)
+					c.now = c.now.Add(9 * time.Hour)
+					c.postEvent(t, other(c.now)).want(200)
+					c.now = c.now.Add(time.Hour)
+				}
+				c.postEvent(t, oximeterEvent("OX-1", "gw-1", values[0], values[1], c.now.Add(-behind)))
+				if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) {
+					t.Fatalf("escalations %q", stats)
+				}
+				// What another device measured before the receipt ends nothing, even if it arrives later.
+				for minutes := range 3 {
+					c.postEvent(t, other(c.now.Add(-time.Duration(50-minutes)*time.Minute))).want(200)
+				}
+				if open := c.openAlerts(patient); !slices.ContainsFunc(open, func(a string) bool { return strings.HasSuffix(a, "critical") }) {
+					t.Errorf("after older readings of the other device: open are %q", open)
+				}
+			})
+		}
+	}
+}
+
+// The device's own newer readings supersede its late ones, in any order of arrival; if they are retracted, what they superseded escalates.
+func TestStoryUnprovenClockSupersededByItself(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.t = t
+	patient := c.enroll(object{"gateway_patient_id": "GW-1"})
+	c.now = c.now.AddDate(0, 3, 0)
+	c.sendVendor(t, "tenovi", "["+pressure("T-1", "GW-1", c.now.AddDate(0, 0, -3), 211)+","+pressure("T-1", "GW-1", c.now.AddDate(0, 0, -2), 124)+"]").want(200)
+	wantSame(t, "superseded by the device itself", c.statEscalations(t), nil)
+	normal := c.queryRows(t, `SELECT id FROM observations WHERE systolic = 124`)[0]
+	c.request(authz.Nurse, "POST", "/ingestion/observations/"+normal+"/entered-in-error/", object{"reason": "Not hers."}).want(200)
+	if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) {
+		t.Errorf("reopened: %q, alerts %v", stats, c.alertsOf(patient, "blood_pressure"))
+	}
+}

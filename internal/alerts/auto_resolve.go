@@ -22,8 +22,11 @@ type Evaluated struct {
 	Apart []time.Time
 }
 
-// canResolve reports whether the reading counts for an alert: it is as reliable, and not another person's.
+// canResolve reports whether the reading counts for an alert: it is as reliable, surely measured after it, and not another person's.
 func (r Evaluated) canResolve(o Open) bool {
+	if o.UnprovenDevice != nil && r.DeviceID != *o.UnprovenDevice && !r.MeasuredAt.After(o.CreatedAt) {
+		return false
+	}
 	return r.Origin.CanResolve(o.Origin) && !slices.ContainsFunc(r.Apart, o.MeasuredAt.Equal)
 }
 

@@ -55,10 +55,12 @@ type EarlyWarningRules struct {
 
 // ScoredValue is a measured value of a parameter that is scored.
 type ScoredValue struct {
-	Of            *vitals.Parameter
-	Value         float64
-	At            time.Time
-	Typed         bool // by the patient
+	Of    *vitals.Parameter
+	Value float64
+	At    time.Time
+	Typed bool // by the patient
+	// Doubtful: its time is in doubt, and it is dated by receipt. Like a typed value it adds points and takes none away.
+	Doubtful      bool
 	ObservationID string
 }
 
@@ -243,7 +245,7 @@ func (r EarlyWarningRules) HasEnded(parts []*vitals.Parameter, typed bool, histo
 		latest.add(v)
 	}
 	for _, p := range parts {
-		if run.parts[p] = typed; latest[p] == nil {
+		if run.parts[p] = typed; len(latest[p]) == 0 {
 			return false
 		}
 	}
@@ -262,30 +264,33 @@ func (run *EarlyWarningRun) extend(w EarlyWarning) {
 	}
 }
 
-// newestValues are, by parameter, the newest value and the newest that not only the patient reported.
-type newestValues map[*vitals.Parameter]*[2]ScoredValue
+// newestValues are, by parameter, the newest value of a device at a known time, and after it the newest that the patient typed and all of a
+// doubtful time.
+type newestValues map[*vitals.Parameter][]ScoredValue
 
 func (n newestValues) add(v ScoredValue) {
-	if n[v.Of] == nil {
-		n[v.Of] = &[2]ScoredValue{}
+	switch {
+	case v.Doubtful: // replaces none: whether it is newer is not known
+	case v.Typed:
+		n[v.Of] = slices.DeleteFunc(n[v.Of], func(known ScoredValue) bool { return known.Typed })
+	default:
+		n[v.Of] = nil
 	}
-	n[v.Of][0] = v
-	if !v.Typed {
-		n[v.Of][1] = v
-	}
+	n[v.Of] = append(n[v.Of], v)
 }
 
-// within returns the values since a time that count: what the patient typed does not hide a graver value of a device.
+// within returns the values since a time that count: what the patient typed, or of a doubtful time, does not hide a graver value.
 func (n newestValues) within(r EarlyWarningRules, from time.Time) (values []ScoredValue) {
 	for _, p := range EarlyWarningParameters {
-		if n[p] == nil || n[p][0].At.Before(from) {
-			continue
+		var gravest *ScoredValue
+		for _, v := range n[p] {
+			if !v.At.Before(from) && (gravest == nil || r.points(p, v.Value) >= r.points(p, gravest.Value)) {
+				gravest = &v
+			}
 		}
-		v, verified := n[p][0], n[p][1]
-		if verified.Of != nil && !verified.At.Before(from) && r.points(p, verified.Value) > r.points(p, v.Value) {
-			v = verified
+		if gravest != nil {
+			values = append(values, *gravest)
 		}
-		values = append(values, v)
 	}
 	return values
 }
@@ -293,11 +298,7 @@ func (n newestValues) within(r EarlyWarningRules, from time.Time) (values []Scor
 // isFresh reports whether all parts of a run were measured again since a time, at least as reliably.
 func (n newestValues) isFresh(run EarlyWarningRun, from time.Time) bool {
 	for p, typed := range run.parts {
-		newest := n[p][1]
-		if typed {
-			newest = n[p][0]
-		}
-		if newest.Of == nil || newest.At.Before(from) {
+		if !slices.ContainsFunc(n[p], func(v ScoredValue) bool { return !v.At.Before(from) && !v.Doubtful && (typed || !v.Typed) }) {
 			return false
 		}
 	}

@@ -193,6 +193,9 @@ type Open struct {
 	Reported []Reported
 	// TimeInDoubt: when its reading was measured is not known, so no other reading was measured after it.
 	TimeInDoubt bool
+	// UnprovenDevice is the device of its reading if nothing proves its clock: a reading of another device was measured after it only if it
+	// was measured after its receipt. Nil for a proven clock.
+	UnprovenDevice *string
 }
 
 // NormalReadingsRequired is how many consecutive normal readings resolve an alert.

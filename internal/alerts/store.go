@@ -55,8 +55,9 @@ type Draft struct {
 	// Late: the reading arrived long after it was measured. Superseded: a newer one of its kind was stored first, so the alert is closed at
 	// once.
 	Late, Superseded bool
-	// EscalatesLate: a late alert is about the patient's present state, since nothing proves the device's clock: a critical one escalates.
-	EscalatesLate bool
+	// ClockUnproven: nothing proves the clock of the device, so that a late alert may be about the patient's present state: a critical one
+	// escalates, and only readings of the same device supersede it.
+	ClockUnproven bool
 	// TimeInDoubt: the reading is dated by receipt, and no other reading ends the alert.
 	TimeInDoubt bool
 	// NormalReadings were measured after the reading but arrived before it; ResolvedByLater: they resolve the alert at once.
@@ -115,7 +116,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	if draft.TimeInDoubt {
 		row["time_in_doubt"] = true
 	}
-	if draft.EscalatesLate {
+	if draft.ClockUnproven {
 		row["escalates_late"] = true
 	}
 	if !draft.HeldUntil.IsZero() {

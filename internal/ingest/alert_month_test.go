@@ -88,13 +88,14 @@ func (p monthPatient) readings(random *rand.Rand, day int, at time.Time) (list [
 }
 
 // alertMonth is what the rules make of a simulated month.
-type alertMonth struct{ readings, criticals, warnings, warningPushes, criticalsNotPushed int }
+type alertMonth struct{ readings, criticals, warnings, earlyWarnings, warningPushes, pages, criticalsNotPushed int }
 
 // simulateAlertMonth stores the readings of a month, each at its own time, by the code that stores a device's readings.
 func simulateAlertMonth(t *testing.T, seed uint64, choice alerts.WarningPush) (month alertMonth) {
 	t.Helper()
 	rules := pipelineRules
 	rules.WarningPush, rules.IrregularHeartbeats, rules.Suspect = choice, 3, vitals.Distance{Percent: 10, Amount: 10}
+	rules.EarlyWarning = true
 	app, engine := newApp(t, rules)
 	random := rand.New(rand.NewPCG(seed, 2026)) // invented patients, the same for each seed
 	start := time.Date(2026, time.January, 1, 13, 0, 0, 0, time.UTC)
@@ -137,7 +138,13 @@ func simulateAlertMonth(t *testing.T, seed uint64, choice alerts.WarningPush) (m
 	}
 	count(&month.criticals, "level = 'critical'")
 	count(&month.warnings, "level = 'warning'")
+	count(&month.earlyWarnings, "level = 'warning' AND type = 'early_warning'")
 	count(&month.warningPushes, "level = 'warning' AND push_rule NOT IN ('trend', 'never', 'snoozed', 'ended')")
+	// An alert and the escalation it opens are one push.
+	if err := app.DB().NewQuery(`SELECT COUNT(DISTINCT n.patient || n.created_at) FROM announcements n LEFT JOIN alerts a ON a.id = n.alert
+		WHERE n.kind LIKE 'escalation%' OR n.kind LIKE '%raised' AND COALESCE(a.push_rule, '') NOT IN ('trend', 'never', 'snoozed', 'ended')`).Row(&month.pages); err != nil {
+		t.Fatal(err)
+	}
 	count(&month.criticalsNotPushed, "level = 'critical' AND (push_rule != 'critical' OR id NOT IN (SELECT alert FROM announcements))")
 	return month
 }
@@ -163,8 +170,8 @@ func TestAlertMonth(t *testing.T) {
 	for seed := range uint64(vigiltest.Rounds(6, 1)) {
 		month := simulateAlertMonth(t, seed+1, alerts.PushTrend)
 		perDay := func(n int) float64 { return float64(n) / alertMonthDays }
-		t.Logf("seed %d: %d readings; a day: %.2f critical, %.1f warnings, %.1f pushes of warnings", seed+1, month.readings,
-			perDay(month.criticals), perDay(month.warnings), perDay(month.warningPushes))
+		t.Logf("seed %d: %d readings; a day: %.2f critical, %.1f warnings, %.1f pushes of warnings, %.2f early warnings, %.1f pushes in all", seed+1, month.readings,
+			perDay(month.criticals), perDay(month.warnings), perDay(month.warningPushes), perDay(month.earlyWarnings), perDay(month.pages))
 		if month.readings != 3148 {
 			t.Errorf("seed %d: %d readings", seed+1, month.readings)
 		}

@@ -106,7 +106,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 		if finding.Breached() && !isRaised(s.Raised, finding) {
 			raised := alertDraft(o, finding, false)
 			raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, finding, values, snapshot.Thresholds, now)
-			s.setLateness(&raised, sequence, rules, now)
+			s.setLateness(&raised, o.Reading.DeviceID, sequence, rules, now)
 			raised.WorseThanNotified = raised.WorseThanNotified || s.isWorse(raised, values)
 			raised.Push = rules.WarningPush.DecidePush(raised, values, snapshot.Thresholds, s.Pushes[finding.Type])
 			effects.Alerts = append(effects.Alerts, raised)
@@ -171,6 +171,7 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 				MeasuredAt: alert.MeasuredAt, CreatedAt: now, NormalReadings: alert.NormalReadings,
 				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin, TimeInDoubt: alert.TimeInDoubt,
 				ResolvesWithin: alerts.ResolveWindow(snapshot.Schedule, alert.Finding.Type),
+				UnprovenDevice: unprovenDevice(e.Observation.Reading.DeviceID, alert.ClockUnproven),
 			}
 			if raised.Level == alerts.Critical {
 				raised.Reported = alerts.ReadingValues(&e.Observation.Reading, raised.Type)

@@ -209,10 +209,10 @@ func (e *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation,
 	case at.IsZero() && !inDoubt:
 		return nil
 	case at.IsZero():
-		at = o.CreatedAt
+		at = o.Received()
 	case at.After(now):
 		return fault.Field("measured_at", "Must not be in the future.")
-	case at.After(o.CreatedAt):
+	case at.After(o.Received()):
 		return fault.Field("measured_at", "Must not be after the reading was received.")
 	case patient.isBeforeBirth(o.PatientID, at.In(collections.Zone(patient.row.TimeZone, e.rules.PracticeZone))):
 		return fault.Field("measured_at", "Measurement time is before the patient's date of birth.")

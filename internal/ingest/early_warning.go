@@ -105,17 +105,21 @@ func (e *ReadingStore) correctEarlyWarnings(
 			}
 		}
 	}
-	if err := w.endOlder(rules, history, lasts && run.Worst.Level != ""); err != nil {
+	if !lasts {
+		run.Worst.Level = ""
+	}
+	if err := w.endOlder(rules, history, run.Worst.Level); err != nil {
 		return false, err
 	}
-	if lasts && run.Worst.Level != "" {
+	if run.Worst.Level != "" {
 		err = w.raise(run.Worst, covering)
 	}
 	return w.changed, err
 }
 
-// endOlder ends the active alerts of runs that began before the history: those that are over, and those that a new run follows.
-func (w *earlyWarningWriter) endOlder(rules alerts.EarlyWarningRules, history []alerts.ScoredValue, lasts bool) error {
+// endOlder ends the active alerts of runs that began before the history: those that are over, and those that a new run as grave follows, which
+// has the level successor. A lesser one does not answer for them.
+func (w *earlyWarningWriter) endOlder(rules alerts.EarlyWarningRules, history []alerts.ScoredValue, successor alerts.Level) error {
 	open, err := collections.OpenAlertsOf(w.tx, w.patientID, alerts.TypeEarlyWarning)
 	if err != nil {
 		return err
@@ -126,9 +130,9 @@ func (w *earlyWarningWriter) endOlder(rules alerts.EarlyWarningRules, history []
 			continue
 		}
 		reason := ""
-		if lasts {
+		if successor == alerts.Critical || successor != "" && alert.Level() != string(alerts.Critical) {
 			reason = alerts.ReasonSuperseded
-		} else if !rules.HasEnded(alerts.ScoredParts(alert.ReportedValues()), alert.Origin() == string(vitals.OriginPatient), history) {
+		} else if successor != "" || !rules.HasEnded(alerts.ScoredParts(alert.ReportedValues()), alert.Origin() == string(vitals.OriginPatient), history) {
 			continue
 		}
 		if err := w.end(alert, reason); err != nil {
@@ -281,13 +285,17 @@ func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patie
 	doubtful, err := collections.SuspectsStoredAfter(tx, patientID, scoredKinds, ReasonDeviceClock, since)
 	for i, record := range slices.Concat(records, doubtful) {
 		o := ObservationFromRecord(record)
-		at := o.Reading.MeasuredAt
-		if i >= len(records) {
-			at = o.CreatedAt
+		at, isDoubtful := o.Reading.MeasuredAt, i >= len(records)
+		if isDoubtful {
+			if at = o.Received(); at.Before(since) {
+				continue
+			}
 		}
 		for _, p := range alerts.EarlyWarningParameters {
 			if value := o.Reading.Value(p); value != nil && rules.IsScored(p) {
-				history = append(history, alerts.ScoredValue{Of: p, Value: *value, At: at, Typed: o.Origin == vitals.OriginPatient, ObservationID: o.ID})
+				history = append(history, alerts.ScoredValue{
+					Of: p, Value: *value, At: at, Typed: o.Origin == vitals.OriginPatient, Doubtful: isDoubtful, ObservationID: o.ID,
+				})
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
@@ -14,9 +15,25 @@ import (
 )
 
 // escalates reports whether an alert needs immediate attention. A late one is announced and opens no escalation, unless nothing proves its
-// device's clock.
+// device's clock and no newer reading of that device exists.
 func escalates(alert alerts.Draft) bool {
-	return alert.Finding.Level == alerts.Critical && (!alert.Late || alert.EscalatesLate)
+	return alert.Finding.Level == alerts.Critical && (!alert.Late || alert.ClockUnproven && !alert.Superseded)
+}
+
+// escalateReopened lets a reopened critical alert without an escalation open or join the stat escalation.
+func escalateReopened(tx core.App, alert *collections.Alert, now time.Time) error {
+	draft := alerts.Draft{
+		Finding: alerts.Finding{Level: alerts.Level(alert.Level())}, Late: alert.Late(), ClockUnproven: alert.ClockUnproven(),
+	}
+	if !escalates(draft) || alert.EscalationID() != "" || !alerts.AboutReading(alert.Type()) {
+		return nil
+	}
+	snapshot, err := triage.ReadSnapshot(tx, alert.PatientID(), nil, now)
+	if err != nil {
+		return err
+	}
+	_, _, err = escalations.JoinOrOpen(tx, snapshot.StatTrigger(alert.Id, phi.Text(alert.DisplayMessage())), now)
+	return err
 }
 
 // decideEscalation decides whether the critical alerts join the patient's escalation by the system, or the first that is not snoozed opens

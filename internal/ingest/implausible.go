@@ -194,7 +194,8 @@ func (c doubtfulReading) isSuperseded(tx core.App) (superseded bool, err error) 
 			alarming = append(alarming, group)
 		}
 	}
-	return HasNewerReadings(tx, c.patientID, alarming, c.Reading.MeasuredAt, c.origin)
+	late := lateReading{c.patientID, c.Reading.MeasuredAt, c.origin, unprovenDevice(c.Reading.DeviceID, c.isClockUnproven)}
+	return late.hasNewer(tx, alarming)
 }
 
 // isAlarmingValue reports whether a parameter's value is implausible, or beyond a critical bound next to one that is.
@@ -214,11 +215,11 @@ func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 	}
 	n := alertDecision{stat: critical, draft: alerts.Draft{
 		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
-		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: late, TimeInDoubt: c.doubt == doubtfulTime,
+		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: late, TimeInDoubt: c.doubt == doubtfulTime, ClockUnproven: c.isClockUnproven,
 	}}
 	if n.draft.Late {
-		n.draft.Superseded, n.draft.EscalatesLate = superseded, c.isClockUnproven && !superseded
-		n.stat = n.stat && n.draft.EscalatesLate
+		n.draft.Superseded = superseded
+		n.stat = n.stat && n.draft.ClockUnproven && !superseded
 	}
 	return n
 }

@@ -38,25 +38,45 @@ func hasNewerLatest(latest triage.Latest, r vitals.Reading) bool {
 
 // isSuperseded reports whether the group was measured after a late reading by an origin at least as reliable, in the same request or
 // stored.
-func isSuperseded(tx core.App, o Observation, group []*vitals.Parameter, following []vitals.Reading, late bool) (bool, error) {
-	if !late {
-		return false, nil
-	}
-	if slices.ContainsFunc(following, func(r vitals.Reading) bool { return r.MeasuredAt.After(o.Reading.MeasuredAt) && anyValue(r, group) }) {
+func isSuperseded(tx core.App, o Observation, group []*vitals.Parameter, following []vitals.Reading, unproven bool) (bool, error) {
+	late := lateReading{o.PatientID, o.Reading.MeasuredAt, o.Origin, unprovenDevice(o.Reading.DeviceID, unproven)}
+	if slices.ContainsFunc(following, func(r vitals.Reading) bool {
+		return r.MeasuredAt.After(late.at) && anyValue(r, group) && (late.device == nil || *late.device == r.DeviceID)
+	}) {
 		return true, nil
 	}
-	return HasNewerReadings(tx, o.PatientID, [][]*vitals.Parameter{group}, o.Reading.MeasuredAt, o.Origin)
+	return late.hasNewer(tx, [][]*vitals.Parameter{group})
 }
 
-// HasNewerReadings reports whether the patient has a newer reading of each group, from an origin at least as reliable. A late alert about
-// these groups is superseded then. Source: docs/decisions/alerts.md, "Late readings".
-func HasNewerReadings(tx core.App, patientID string, groups [][]*vitals.Parameter, at time.Time, origin vitals.Origin) (newer bool, err error) {
+// lateReading is a reading that newer ones may supersede. If device is set, nothing proves the clock of that device, so only its own readings
+// are known to be newer. Source: docs/decisions/devices.md, "Doubtful time".
+type lateReading struct {
+	patientID string
+	at        time.Time
+	origin    vitals.Origin
+	device    *string
+}
+
+// unprovenDevice returns the only device that supersedes its late readings, or nil if any does.
+func unprovenDevice(deviceID string, unproven bool) *string {
+	if !unproven {
+		return nil
+	}
+	return &deviceID
+}
+
+// hasNewer reports whether the patient has a newer reading of each group, from an origin at least as reliable. A late alert about these
+// groups is superseded then. Source: docs/decisions/alerts.md, "Late readings".
+func (r lateReading) hasNewer(tx core.App, groups [][]*vitals.Parameter) (newer bool, err error) {
 	for i, group := range groups {
 		columns := make([]string, len(group))
 		for k, p := range group {
 			columns[k] = p.Column
 		}
-		newer, err = collections.HasReadingAfter(tx, patientID, kindsOf(groups[i:i+1]), columns, at, vitals.OriginPatient.CanResolve(origin))
+		newer, err = collections.NewerReadings[vitals.Kind]{
+			PatientID: r.patientID, Kinds: kindsOf(groups[i : i+1]), Columns: columns, After: r.at,
+			TypedToo: vitals.OriginPatient.CanResolve(r.origin), OfDevice: r.device,
+		}.Exist(tx)
 		if err != nil || !newer {
 			return false, err
 		}
@@ -81,15 +101,18 @@ func (e *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now tim
 
 // setLateness marks an alert as late, and as superseded if newer readings exist. An alert that is not late is auto-resolved as if all
 // readings had arrived in order.
-func (s AssessInput) setLateness(raised *alerts.Draft, sequence []alerts.Evaluated, rules Rules, now time.Time) {
+func (s AssessInput) setLateness(raised *alerts.Draft, deviceID string, sequence []alerts.Evaluated, rules Rules, now time.Time) {
+	raised.ClockUnproven = s.IsClockUnproven
 	if raised.Late = rules.isLate(raised.MeasuredAt, now); raised.Late {
 		raised.Finding.AddMeasuredAt(raised.MeasuredAt)
 		raised.Superseded = slices.Contains(s.Surrounding.Superseded, raised.Finding.Type)
-		raised.EscalatesLate = s.IsClockUnproven && !raised.Superseded
 		return
 	}
 	if sequence != nil {
-		alert := alerts.Open{Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, Origin: raised.Origin}
+		alert := alerts.Open{
+			Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, CreatedAt: now, Origin: raised.Origin,
+			UnprovenDevice: unprovenDevice(deviceID, s.IsClockUnproven),
+		}
 		raised.NormalReadings, raised.ResolvedByLater = alert.ResolvedBy(sequence, rules.NormalReadingsNeeded)
 	}
 }
@@ -100,7 +123,11 @@ func isStillSuperseded(tx core.App, alert *collections.Alert, now time.Time) (bo
 	if err != nil || len(groups) == 0 {
 		return true, err
 	}
-	return HasNewerReadings(tx, alert.PatientID(), groups, alert.MeasuredAt(), vitals.Origin(alert.Origin()))
+	device, err := alert.UnprovenDevice(tx)
+	if err != nil {
+		return true, err
+	}
+	return lateReading{alert.PatientID(), alert.MeasuredAt(), vitals.Origin(alert.Origin()), device}.hasNewer(tx, groups)
 }
 
 // alertGroups returns the parameter groups of a reading's alert: that of its type, or those of its alarming implausible values.
@@ -127,12 +154,16 @@ func alertGroups(tx core.App, alert *collections.Alert, now time.Time) (groups [
 	return groups, nil
 }
 
-// reopenAlert reopens an alert and announces it, because its resolution was announced too.
+// reopenAlert reopens an alert and announces it, because its resolution was announced too. A critical one that no escalation answered yet
+// escalates, unless it is about the past.
 func (e *ReadingStore) reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
 	if err := alerts.Reopen(tx, alert, normal, now); err != nil || alert.Snoozed() {
 		return err
 	}
 	if err := e.decideReopened(tx, alert, now); err != nil {
+		return err
+	}
+	if err := escalateReopened(tx, alert, now); err != nil {
 		return err
 	}
 	label, err := collections.PatientLabel(tx, alert.PatientID())

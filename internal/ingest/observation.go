@@ -39,6 +39,8 @@ type Observation struct {
 	ProcessingMS float64
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
+	// ReceivedAt is when its event was received, if a person or a replay stored it later.
+	ReceivedAt time.Time
 
 	readingKey, gatewayKey string
 	// partial: other parts of the reading may arrive separately. addition is the part that was just merged.
@@ -77,8 +79,16 @@ func ObservationFromRecord(record *core.Record) Observation {
 		TransformedAt: collections.ParseInstant(record.GetString("transformed_at")),
 		EMRResourceID: record.GetString("emr_resource_id"), Bounds: alerts.ParseEvaluatedBounds(record.GetString(collections.ObservationEvaluatedBounds)),
 		CreatedAt: collections.ParseInstant(record.GetString("created_at")),
-		UpdatedAt: collections.ParseInstant(record.GetString("updated_at")),
+		UpdatedAt: collections.ParseInstant(record.GetString("updated_at")), ReceivedAt: collections.ParseInstant(record.GetString("received_at")),
 	}
+}
+
+// Received returns when the reading was received.
+func (o Observation) Received() time.Time {
+	if o.ReceivedAt.IsZero() {
+		return o.CreatedAt
+	}
+	return o.ReceivedAt
 }
 
 func readingFromRecord(record *core.Record) vitals.Reading {
@@ -128,7 +138,7 @@ func (o Observation) cells() []cell {
 		cell{"original_value", r.OriginalValue}, cell{"original_unit", r.OriginalUnit}, cell{"status", o.status()}, cell{"fhir_status", o.FHIRStatus},
 		cell{"fhir_version", o.FHIRVersion}, cell{"transformed_at", collections.Instant(o.TransformedAt)}, cell{"reading_key", o.readingKey},
 		cell{"gateway_key", o.gatewayKey}, cell{"processing_ms", o.ProcessingMS}, cell{"created_at", collections.Instant(o.CreatedAt)},
-		cell{"updated_at", collections.Instant(o.UpdatedAt)},
+		cell{"updated_at", collections.Instant(o.UpdatedAt)}, cell{"received_at", collections.Instant(o.ReceivedAt)},
 	)
 	for _, p := range vitals.Parameters {
 		cells = append(cells, cell{p.Column, r.Value(p)})

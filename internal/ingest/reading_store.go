@@ -181,6 +181,9 @@ func (e *ReadingStore) newObservation(s Submission, now time.Time) Observation {
 			o.readingKey = readingKey(s.PatientID, s.Reading)
 		}
 	}
+	if s.Arrival.IsPlaced {
+		o.ReceivedAt = s.Arrival.At
+	}
 	if o.setConfirmation(s, now); s.TimeInDoubt {
 		o.Review, o.SuspectReason = Suspect, ReasonDeviceClock
 		return o

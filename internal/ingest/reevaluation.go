@@ -23,7 +23,9 @@ type alertHistory struct {
 	compared []comparedAlert
 	// counted are alerts about earlier values: the reading may have resolved them or kept them open. sequence are the other readings after
 	// the first of them, in order of measurement.
-	counted  []*collections.Alert
+	counted []*collections.Alert
+	// devices are those of the counted alerts of an unproven clock, by alert.
+	devices  map[string]*string
 	sequence []alerts.Evaluated
 	// schedule is the patient's, nil for none.
 	schedule collections.Schedule
@@ -100,7 +102,7 @@ func (c comparedAlert) corrections(rules Rules, now time.Time) []correction {
 		return list
 	}
 	draft := alertDraft(c.reading, c.finding, false)
-	draft.Late, draft.EscalatesLate, draft.Snoozed = c.alert.Late(), c.alert.EscalatesLate(), c.alert.Snoozed()
+	draft.Late, draft.ClockUnproven, draft.Snoozed = c.alert.Late(), c.alert.ClockUnproven(), c.alert.Snoozed()
 	if rules.isLate(draft.MeasuredAt, now) {
 		draft.Finding.AddMeasuredAt(draft.MeasuredAt)
 	}
@@ -112,7 +114,7 @@ func (c comparedAlert) corrections(rules Rules, now time.Time) []correction {
 
 // recount counts the normal readings after an alert again. A resolved one reopens unless the other readings are enough.
 func (h alertHistory) recount(alert *collections.Alert, rules Rules, now time.Time) (c correction, differs bool) {
-	open, active := openAlert(alert, h.schedule), alerts.Status(alert.Status()) == alerts.StatusActive
+	open, active := openAlert(alert, h.schedule, h.devices[alert.Id]), alerts.Status(alert.Status()) == alerts.StatusActive
 	normal, resolved := open.ResolvedBy(h.sequence, rules.NormalReadingsNeeded)
 	c = correction{kind: correctToActive, alert: alert, normal: normal}
 	switch {
@@ -126,11 +128,11 @@ func (h alertHistory) recount(alert *collections.Alert, rules Rules, now time.Ti
 	return c, open.CanAutoResolve(now) && (resolved || normal != open.NormalReadings)
 }
 
-func openAlert(alert *collections.Alert, schedule collections.Schedule) alerts.Open {
+func openAlert(alert *collections.Alert, schedule collections.Schedule, unprovenDevice *string) alerts.Open {
 	return alerts.Open{
 		ID: alert.Id, Type: alert.Type(), Level: alerts.Level(alert.Level()), MeasuredAt: alert.MeasuredAt(), CreatedAt: alert.CreatedAt(),
 		NormalReadings: alert.NormalReadings(), Parameter: alert.Parameter(), Origin: vitals.Origin(alert.Origin()), TimeInDoubt: alert.TimeInDoubt(),
-		ResolvesWithin: alerts.ResolveWindow(schedule, alert.Type()),
+		ResolvesWithin: alerts.ResolveWindow(schedule, alert.Type()), UnprovenDevice: unprovenDevice,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 // loadEarlierAlerts reads the alerts about earlier values, and those that only the reading had ended.
 func (w *retraction) loadEarlierAlerts(h *alertHistory, groups [][]*vitals.Parameter) error {
 	types := []string{alerts.TypeImplausibleReading}
+	h.devices = map[string]*string{}
 	for _, group := range groups {
 		types = append(types, group[0].Group)
 	}
@@ -19,6 +20,11 @@ func (w *retraction) loadEarlierAlerts(h *alertHistory, groups [][]*vitals.Param
 	for _, alert := range earlier {
 		if alert.ResolutionReason() != alerts.ReasonSuperseded {
 			h.counted = append(h.counted, alert)
+			if device, err := alert.UnprovenDevice(w.tx); err != nil {
+				return err
+			} else if device != nil {
+				h.devices[alert.Id] = device
+			}
 			continue
 		}
 		if superseded, err := isStillSuperseded(w.tx, alert, w.now); err != nil {

@@ -101,13 +101,16 @@ func (e *ReadingStore) loadSurrounding(tx core.App, s *AssessInput, o Observatio
 	}
 	for _, group := range groups {
 		if alertType := group[0].Group; breaches(alertType) {
-			switch superseded, err := isSuperseded(tx, o, group, following, late); {
-			case err != nil:
-				return err
-			case superseded:
-				s.Surrounding.Superseded = append(s.Surrounding.Superseded, alertType)
-			case !late:
+			superseded := false
+			if late {
+				if superseded, err = isSuperseded(tx, o, group, following, s.IsClockUnproven); err != nil {
+					return err
+				}
+			} else {
 				since(r.MeasuredAt)
+			}
+			if superseded {
+				s.Surrounding.Superseded = append(s.Surrounding.Superseded, alertType)
 			}
 		}
 		for _, open := range s.Snapshot.Open {

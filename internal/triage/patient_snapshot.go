@@ -87,7 +87,7 @@ func readSnapshots(app core.App, where string, params dbx.Params, now time.Time)
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
 			(SELECT json_group_array(json_array(a.id, a.type, a.level, a.device_id, a.measured_at, a.created_at, a.normal_readings, a.parameter, a.value, a.origin, a.time_in_doubt,
-					CASE a.level WHEN 'critical' THEN a.reported_values END` + reportedColumns + `) ORDER BY a.created_at)
+					CASE WHEN a.escalates_late THEN ` + collections.MeasuringDevice + ` END, CASE a.level WHEN 'critical' THEN a.reported_values END` + reportedColumns + `) ORDER BY a.created_at)
 				FROM alerts a LEFT JOIN observations o ON o.id = a.observation AND a.level = 'critical'
 				WHERE a.patient = t.patient AND a.acknowledged = FALSE),
 			(SELECT json_group_array(json_array(level, created_at, ` + undecidedColumn + `, a.type)) FROM alerts a WHERE a.patient = t.patient AND a.created_at > {:since}
@@ -209,8 +209,11 @@ func readOpenAlert(row []any) alerts.Open {
 		MeasuredAt: collections.ParseInstant(text(4)), CreatedAt: collections.ParseInstant(text(5)),
 		Parameter: text(7), Value: value, Origin: vitals.Origin(text(9)), TimeInDoubt: row[10] == 1.0,
 	}
+	if device, unproven := row[11].(string); unproven {
+		open.UnprovenDevice = &device
+	}
 	if open.Level == alerts.Critical {
-		open.Reported = readReported(open, text(11), row[12:])
+		open.Reported = readReported(open, text(12), row[13:])
 	}
 	return open
 }

@@ -138,7 +138,7 @@ func notifyAfterSnooze(tx core.App, snooze *collections.Snooze, end, now time.Ti
 	if err != nil {
 		return false, err
 	}
-	if critical && open > 0 && (!alert.Late() || alert.EscalatesLate()) {
+	if critical && open > 0 && (!alert.Late() || alert.ClockUnproven()) {
 		trigger := snapshot.StatTrigger(alert.Id, phi.Text(alert.DisplayMessage()))
 		trigger.Renotify = true
 		if _, _, err := escalations.JoinOrOpen(tx, trigger, now); err != nil {
@@ -325,5 +325,7 @@ func isOvertaken(tx core.App, patientID string, alert alerts.Open) (bool, error)
 	if len(columns) == 0 {
 		return false, nil
 	}
-	return collections.HasReadingAfter(tx, patientID, kinds, columns, alert.MeasuredAt, vitals.OriginPatient.CanResolve(alert.Origin))
+	return collections.NewerReadings[vitals.Kind]{
+		PatientID: patientID, Kinds: kinds, Columns: columns, After: alert.MeasuredAt, TypedToo: vitals.OriginPatient.CanResolve(alert.Origin),
+	}.Exist(tx)
 }

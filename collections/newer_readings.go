@@ -1,0 +1,41 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// NewerReadings selects a patient's trusted readings of some kinds measured after a time, with a value in one of the columns.
+type NewerReadings[Kind ~string] struct {
+	PatientID string
+	Kinds     []Kind
+	Columns   []string
+	After     time.Time
+	// TypedToo: readings that only the patient reported count. OfDevice narrows to one device unless nil.
+	TypedToo bool
+	OfDevice *string
+}
+
+// Exist reports whether there is such a reading.
+func (r NewerReadings[Kind]) Exist(app core.App) (bool, error) {
+	measured := Conditions{}
+	for _, column := range r.Columns {
+		measured = measured.And(column + " IS NOT NULL")
+	}
+	where := Conditions{
+		dbx.HashExp{"patient": r.PatientID},
+		AnyOf("observation_type", r.Kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": Instant(r.After)}),
+		dbx.Or(measured...),
+	}.And(trusted)
+	if !r.TypedToo {
+		where = where.And("NOT " + typedByPatient)
+	}
+	if r.OfDevice != nil {
+		where = append(where, dbx.HashExp{"device_id": *r.OfDevice})
+	}
+	id := ""
+	err := app.DB().Select("id").From(Observations).Where(AllOf(where)).Limit(1).Row(&id)
+	return id != "", wrap(IgnoreNotFound(err), "look for later readings")
+}
