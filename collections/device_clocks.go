@@ -41,6 +41,25 @@ func FindClockFacts(app core.App, patientID, deviceID string, at time.Time) (f C
 	}, wrap(err, "find what is known about a device's clock")
 }
 
+// Arrival is when a reading was measured, by its device, and received.
+type Arrival struct{ MeasuredAt, ReceivedAt time.Time }
+
+// LastArrival returns the patient's reading of a device that was received last before a time; zero for none.
+func LastArrival(app core.App, patientID, deviceID string, before time.Time) (last Arrival, err error) {
+	var measured, received string
+	err = app.DB().NewQuery(`SELECT measured_at, CASE received_at WHEN '' THEN created_at ELSE received_at END AS received FROM observations
+		WHERE patient = {:patient} AND device_id = {:device} AND source = 'gateway' AND +created_at < {:before}
+		ORDER BY received DESC LIMIT 1`).
+		Bind(dbx.Params{"patient": patientID, "device": deviceID, "before": Instant(before)}).Row(&measured, &received)
+	return Arrival{ParseInstant(measured), ParseInstant(received)}, wrap(IgnoreNotFound(err), "find the last reading of a device")
+}
+
+// EndClockProof records that nothing proves the clock of a device any more.
+func EndClockProof(tx core.App, deviceID string) error {
+	return exec(tx, "end the proof of a clock", `UPDATE devices SET clock_proven_at = '' WHERE device_id = {:device} AND clock_proven_at != ''`,
+		dbx.Params{"device": deviceID})
+}
+
 // Columns of a device about its clock and its date of manufacture.
 const (
 	DeviceMadeOn          = "made_on"
@@ -74,9 +93,10 @@ func RecordClockFault(tx core.App, deviceID, kind, patientID string, now time.Ti
 	})
 }
 
-// ExtendFutureClock ignores a time that has been reached as evidence of a right clock, because it was in the future when it first arrived.
+// ExtendFutureClock ignores a time that has been reached as evidence of a right clock, because it was in the future when it first arrived. Nothing
+// proves the clock from then on.
 func ExtendFutureClock(tx core.App, deviceID string, at time.Time) error {
-	return exec(tx, "record a future clock", `UPDATE devices SET clock_wrong_at = MAX(clock_wrong_at, {:at}) WHERE device_id = {:device} AND clock_wrong_at != ''`,
+	return exec(tx, "record a future clock", `UPDATE devices SET clock_wrong_at = MAX(clock_wrong_at, {:at}), clock_proven_at = '' WHERE device_id = {:device} AND clock_wrong_at != ''`,
 		dbx.Params{"at": Instant(at), "device": deviceID})
 }
 

@@ -39,3 +39,16 @@ func (r NewerReadings[Kind]) Exist(app core.App) (bool, error) {
 	err := app.DB().Select("id").From(Observations).Where(AllOf(where)).Limit(1).Row(&id)
 	return id != "", wrap(IgnoreNotFound(err), "look for later readings")
 }
+
+// UnprovenReadings returns a patient's trusted readings of some kinds that were stored after a time, as they arrived, from devices with nothing
+// that proves their clocks, in order of measurement.
+func UnprovenReadings[Kind ~string](app core.App, patientID string, kinds []Kind, after time.Time) (found []*core.Record, err error) {
+	where := Conditions{
+		dbx.HashExp{"patient": patientID, "source": "gateway", "received_at": ""},
+		AnyOf("observation_type", kinds),
+		dbx.NewExp("created_at > {:after}", dbx.Params{"after": Instant(after)}),
+		dbx.NewExp("NOT EXISTS (SELECT 1 FROM devices d WHERE d.device_id = observations.device_id AND d.clock_proven_at != '')"),
+	}.And(trusted)
+	err = app.RecordQuery(Observations).AndWhere(AllOf(where)).OrderBy("measured_at", "created_at", "id").All(&found)
+	return found, wrap(err, "read observations of unproven clocks")
+}

@@ -2,6 +2,7 @@ package routes
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -36,12 +37,23 @@ func viewNotification(n *collections.Notification) notificationView {
 	}
 }
 
-// viewNotifications renders a caller's notifications. One about an alert has the phone number that the alert has for the caller. Source:
-// docs/decisions/devices.md, "Patient phone on alerts".
-func viewNotifications(c *web.Call, entries []*collections.Notification) ([]notificationView, error) {
+// viewNotifications renders a caller's notifications. One about an alert has the phone number that the alert has for the caller, none if the
+// patient left the caller's care. Source: docs/decisions/devices.md, "Patient phone on alerts".
+func (a *api) viewNotifications(c *web.Call, entries []*collections.Notification) ([]notificationView, error) {
 	about, err := collections.AlertsByID(c.App, distinct(entries, (*collections.Notification).AlertID))
 	if err != nil {
 		return nil, err
+	}
+	if a.confinedToTeams(c) {
+		for _, patient := range distinct(about, (*collections.Alert).PatientID) {
+			inCare, err := a.isInCare(c, patient)
+			if err != nil {
+				return nil, err
+			}
+			if !inCare {
+				about = slices.DeleteFunc(about, func(alert *collections.Alert) bool { return alert.PatientID() == patient })
+			}
+		}
 	}
 	phones, err := phonesToCall(c.App, about, c.Caller.Role)
 	if err != nil {
@@ -77,7 +89,7 @@ func (a *api) listNotifications(c *web.Call) error {
 	if err := recordShown(c, audit.ResourceNotification, "", entries, (*collections.Notification).PatientID); err != nil {
 		return err
 	}
-	views, err := viewNotifications(c, entries)
+	views, err := a.viewNotifications(c, entries)
 	if err != nil {
 		return err
 	}
@@ -104,7 +116,7 @@ func (a *api) readNotification(c *web.Call, record *collections.Notification) er
 	if err := recordShown(c, audit.ResourceNotification, id, shown, (*collections.Notification).PatientID); err != nil {
 		return err
 	}
-	views, err := viewNotifications(c, shown)
+	views, err := a.viewNotifications(c, shown)
 	if err != nil {
 		return err
 	}

@@ -74,13 +74,7 @@ func (a *api) authorizePatient(c *web.Call, patientID string) error {
 	if !a.confinedToTeams(c) {
 		return nil
 	}
-	onTeam, err := patients.OnCareTeam(c.App, patientID, c.Caller.RecordID)
-	if err != nil || onTeam {
-		return err
-	}
-	// A user on call for the patient has access. Source: docs/decisions/escalations.md, "On call".
-	called, err := collections.IsOnCallFor(c.App, patientID, c.Caller.RecordID)
-	if err != nil || called {
+	if inCare, err := a.isInCare(c, patientID); err != nil || inCare {
 		return err
 	}
 	given := c.Request.Header.Values(web.EmergencyHeader)
@@ -97,6 +91,15 @@ func (a *api) authorizePatient(c *web.Call, patientID string) error {
 		return err
 	}
 	return a.recordEmergency(c, patientID, phi.Text(text))
+}
+
+// isInCare reports whether a patient is in the care of a caller who is confined to care teams, or the caller is on call for them. Source:
+// docs/decisions/escalations.md, "On call".
+func (a *api) isInCare(c *web.Call, patientID string) (bool, error) {
+	if onTeam, err := patients.OnCareTeam(c.App, patientID, c.Caller.RecordID); err != nil || onTeam {
+		return onTeam, err
+	}
+	return collections.IsOnCallFor(c.App, patientID, c.Caller.RecordID)
 }
 
 // recordEmergency stores the reason in the audit trail and notifies the patient's care team.

@@ -13,6 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/routes"
 )
 
 // titles dispatches the due notifications and returns the titles of all pushes, in order of the text.
@@ -156,6 +157,44 @@ func TestStoryNotificationPhone(t *testing.T) {
 	w.titles()
 	if got := shown(); !slices.Equal(got, []string{"<nil>", "<nil>"}) {
 		t.Errorf("a warning shows %q", got)
+	}
+}
+
+// Where clinicians are confined to their care teams, a notification of a patient who left the caller's care keeps its text and loses the number.
+func TestStoryNotificationPhoneOutsideTheCareTeam(t *testing.T) {
+	for restricted, want := range map[bool]any{true: nil, false: "555-731-9042"} {
+		w := &nightShift{clinic: newClinicWithRules(t, clinicRules, func(e *routes.Engines) { e.RestrictToCareTeam = restricted })}
+		w.t = t
+		w.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{
+			Push: notifications.NewPush(notifications.PushOptions{}), Zone: newYork, Clock: func() time.Time { return w.now }, Log: slog.New(slog.DiscardHandler),
+		})
+		patient := w.enroll(object{"phone": "555-731-9042", "gateway_patient_id": "GW-1"})
+		careFor := func(role authz.Role) {
+			w.request(authz.Admin, "PUT", "/patients/"+patient+"/care-team/", object{"members": []object{{"user_id": w.people[role].Number()}}}).want(200)
+		}
+		careFor(authz.Nurse)
+		w.send("OX-1", "pulse_oximetry", "%", w.now, `"spo2":83`)
+		w.titles()
+		careFor(authz.Provider)
+		entry := w.request(authz.Nurse, "GET", "/notifications/", nil).results()[0]
+		wantIn(t, entry, object{"patient_phone": want})
+		w.request(authz.Nurse, "GET", fmt.Sprintf("/notifications/%v/", entry["id"]), nil).want(200).wantAt(object{"patient_phone": want})
+	}
+}
+
+// The text about a clock, and about values of a clock that is ahead, states the receipt, which is all that is known.
+func TestStoryClockTextStatesTheReceipt(t *testing.T) {
+	for name, offset := range map[string]time.Duration{"behind": -48 * time.Hour, "ahead": 7 * time.Hour} {
+		w := newNightShift(t, 0)
+		w.send("OX-1", "pulse_oximetry", "%", w.now, `"spo2":97`)
+		w.now = w.now.Add(time.Hour)
+		w.postEvent(t, measured("OX-1", "GW-1", "pulse_oximetry", "%", w.now.Add(offset), `"spo2":81`))
+		w.titles()
+		for _, entry := range w.request(authz.Nurse, "GET", "/notifications/?page_size=100", nil).results() {
+			if body := entry["body"].(string); strings.Contains(body, ". Measured "+w.now.In(newYork).Format("Jan 2, 2006")) {
+				t.Errorf("%s: %q", name, body)
+			}
+		}
 	}
 }
 

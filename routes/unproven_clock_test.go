@@ -183,3 +183,62 @@ func TestStoryUnprovenClockSupersededByItself(t *testing.T) {
 		t.Errorf("reopened: %q, alerts %v", stats, c.alertsOf(patient, "blood_pressure"))
 	}
 }
+
+// A clock that was set back after a right reading, to a time after it, looks like a backlog at first. A reading that the device would have
+// delivered with the one before, or each one equally late, ends the proof.
+func TestStoryClockSetBackAfterARightReading(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, test := range map[string]struct {
+		silence, behind, every time.Duration
+	}{
+		"daily, three days back":   {6 * day, 3 * day, day},
+		"daily, a day back":        {6 * day, 25 * time.Hour, day},
+		"weekly, three days back":  {14 * day, 3 * day, 7 * day},
+		"twice a day, a week back": {9 * day, 7 * day, 12 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			c.t = t
+			c.enroll(object{"gateway_patient_id": "gw-1"})
+			c.now = c.now.AddDate(0, 6, 0)
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 124, c.now)).want(200)
+			c.now = c.now.Add(test.silence)
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 126, c.now.Add(-test.behind))).want(200)
+			c.now = c.now.Add(test.every)
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 206, c.now.Add(-test.behind))).want(200)
+			if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) {
+				t.Errorf("escalations %q", stats)
+			}
+		})
+	}
+	t.Run("a backlog", func(t *testing.T) { // of six days without a connection, event by event
+		c := newIngestingClinic(t)
+		c.t = t
+		c.enroll(object{"gateway_patient_id": "gw-1"})
+		c.now = c.now.AddDate(0, 6, 0)
+		c.postEvent(t, cuffEvent("BP-1", "gw-1", 124, c.now)).want(200)
+		c.now = c.now.Add(8 * day)
+		for days := 7; days > 1; days-- {
+			c.now = c.now.Add(time.Minute)
+			c.postEvent(t, cuffEvent("BP-1", "gw-1", 190+days, c.now.Add(-time.Duration(days)*day))).want(200)
+		}
+		wantSame(t, "escalations", c.statEscalations(t), nil)
+	})
+}
+
+// A measurement that was ahead and is sent again once its time has come proves nothing: the next late one escalates.
+func TestStoryResendProvesNoClock(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.t = t
+	c.enroll(object{"gateway_patient_id": "gw-1"})
+	c.now = c.now.AddDate(0, 6, 0)
+	ahead := cuffEvent("BP-1", "gw-1", 124, c.now.Add(7*time.Hour))
+	c.postEvent(t, ahead).want(400)
+	c.now = c.now.Add(7*time.Hour + 5*time.Minute)
+	c.postEvent(t, ahead).want(200)
+	c.now = c.now.AddDate(0, 0, 9)
+	c.postEvent(t, cuffEvent("BP-1", "gw-1", 206, c.now.AddDate(0, 0, -3))).want(200)
+	if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) {
+		t.Errorf("escalations %q", stats)
+	}
+}

@@ -52,6 +52,23 @@ func IsTimeDoubtful(f collections.ClockFacts, r TimedReading) (bool, error) {
 // docs/decisions/devices.md, "Doubtful time".
 func ProvesClock(measuredAt, received time.Time) bool { return received.Sub(measuredAt) <= clockSlack }
 
+// DeliveryGap is how long a device is silent between two deliveries: a backlog comes at once.
+const DeliveryGap = time.Hour
+
+// ContradictsClock reports whether a late reading shows that its device's clock was set back: the device delivered its last one after the time
+// that it gives this one, or delivers each equally late. A backlog is delivered at once, so that its readings are less and less late. It is pure.
+// Source: docs/decisions/devices.md, "Doubtful time".
+func ContradictsClock(last collections.Arrival, measuredAt, received time.Time) bool {
+	if last.ReceivedAt.IsZero() || ProvesClock(measuredAt, received) {
+		return false
+	}
+	if measuredAt.Add(clockSlack).Before(last.ReceivedAt) {
+		return true
+	}
+	difference := received.Sub(measuredAt) - last.ReceivedAt.Sub(last.MeasuredAt)
+	return !ProvesClock(last.MeasuredAt, last.ReceivedAt) && difference.Abs() <= clockSlack
+}
+
 // IsBehind reports whether a device reported a newer time before. A time that was in the future when it was first sent may be sent again.
 func IsBehind(f collections.ClockFacts, at time.Time) bool {
 	return !f.WasAhead && isBefore(at, f.Newest.Add(-clockSlack), f.Newest)

@@ -47,12 +47,36 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 		return s, err
 	}
 	late := e.isOld(at, received)
-	s.isClockUnproven = !facts.IsProven && !s.Arrival.IsPlaced
+	if s.isClockUnproven, err = checkProof(tx, facts, s.PatientID, s.Reading, s.Arrival); err != nil {
+		return s, err
+	}
 	s.TimeInDoubt, err = devices.IsTimeDoubtful(facts, devices.TimedReading{
 		MeasuredAt: at, IsLate: late, IsPlaced: s.Arrival.IsPlaced || s.Addition, IsUnnamed: s.Arrival.IsUnnamed,
 		IsDangerous: func() (bool, error) { return isDangerous(tx, m, s, now) },
 	})
 	return s, err
+}
+
+// checkProof reports whether nothing proves the clock of the device of a reading that arrives late. It ends a proof that the reading contradicts.
+func checkProof(tx core.App, facts collections.ClockFacts, patientID string, r vitals.Reading, arrival Arrival) (unproven bool, err error) {
+	if arrival.IsPlaced || !facts.IsProven {
+		return !arrival.IsPlaced, nil
+	}
+	last, err := collections.LastArrival(tx, patientID, r.DeviceID, arrival.At.Add(-devices.DeliveryGap))
+	if err != nil || !devices.ContradictsClock(last, r.MeasuredAt, arrival.At) {
+		return false, err
+	}
+	return true, collections.EndClockProof(tx, r.DeviceID)
+}
+
+// isClockUnproven reports whether nothing proves the clock of the device of a stored reading. What a person or a replay stored later is judged
+// by its own time.
+func isClockUnproven(tx core.App, o Observation) (bool, error) {
+	if o.Source != vitals.SourceGateway || !o.ReceivedAt.IsZero() {
+		return false, nil
+	}
+	facts, err := collections.FindClockFacts(tx, o.PatientID, o.Reading.DeviceID, o.Reading.MeasuredAt)
+	return !facts.IsProven, err
 }
 
 // isOld reports whether a reading was measured so long before its receipt that more than the device's own readings may put its time in doubt.
@@ -114,7 +138,7 @@ func (e *ReadingStore) evaluateDoubtful(
 	patient.snapshot = nil
 	after := effects.SnapshotAfter
 	after.Latest = after.Latest.With(values, o.Origin)
-	if err := e.updateEarlyWarning(tx, b, confirmedReading{o, patient, s.By}, after, now); err != nil {
+	if err := e.updateEarlyWarning(tx, b, confirmedReading{o, patient, s.By}, after, false, now); err != nil {
 		return outcome, err
 	}
 	if o.Reading.DeviceID == "" {

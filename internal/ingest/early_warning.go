@@ -43,9 +43,11 @@ var scoredKinds = func() (kinds []vitals.Kind) {
 }()
 
 // updateEarlyWarning makes the early warnings those of the patient's readings, after one was stored. It queries nothing unless values of the
-// last hour, or an open early warning, may call for it, which is rare.
-func (e *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r confirmedReading, after triage.PatientSnapshot, now time.Time) error {
-	if !e.rules.EarlyWarning || !slices.Contains(scoredKinds, r.observation.Reading.Kind) || !mayCallForHelp(after, now) {
+// last hour, an open early warning, or an unproven clock, may call for it, which is rare.
+func (e *ReadingStore) updateEarlyWarning(
+	tx core.App, b *writeBatch, r confirmedReading, after triage.PatientSnapshot, unproven bool, now time.Time,
+) error {
+	if !e.rules.EarlyWarning || !slices.Contains(scoredKinds, r.observation.Reading.Kind) || !unproven && !mayCallForHelp(after, now) {
 		return nil
 	}
 	changed, err := e.correctEarlyWarnings(tx, b, r.observation.PatientID, r.patient.row, r.by, now)
@@ -61,7 +63,7 @@ func (e *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r confirme
 // may be one.
 func mayCallForHelp(p triage.PatientSnapshot, now time.Time) bool {
 	if slices.ContainsFunc(p.Open, func(a alerts.Open) bool {
-		return a.Type == alerts.TypeEarlyWarning || a.Type == alerts.TypeDeviceClock || a.TimeInDoubt
+		return a.Type == alerts.TypeEarlyWarning || a.Type == alerts.TypeDeviceClock || a.TimeInDoubt || a.UnprovenDevice != nil
 	}) {
 		return true
 	}
@@ -257,8 +259,8 @@ func (w *earlyWarningWriter) store(worst alerts.EarlyWarning, isWorse bool) erro
 	return a.storeAlerts()
 }
 
-// loadScoredValues reads a patient's scored values since a time, in order of measurement, and the rules for them; isScored is false for
-// patients that the score is not for. A value of a doubtful time is dated by receipt.
+// loadScoredValues reads a patient's scored values since a time, and the rules for them; isScored is false for patients that the score is
+// not for.
 func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patientRow, since, now time.Time) (
 	rules alerts.EarlyWarningRules, history []alerts.ScoredValue, isScored bool, err error,
 ) {
@@ -278,28 +280,7 @@ func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patie
 		return rules, nil, false, err
 	}
 	rules.InForce, rules.Scale2 = snapshot.Thresholds, inForce(applied, templateOfCOPD)
-	records, err := collections.ObservationsAfter(tx, patientID, scoredKinds, since)
-	if err != nil {
-		return rules, nil, false, err
-	}
-	doubtful, err := collections.SuspectsStoredAfter(tx, patientID, scoredKinds, ReasonDeviceClock, since)
-	for i, record := range slices.Concat(records, doubtful) {
-		o := ObservationFromRecord(record)
-		at, isDoubtful := o.Reading.MeasuredAt, i >= len(records)
-		if isDoubtful {
-			if at = o.Received(); at.Before(since) {
-				continue
-			}
-		}
-		for _, p := range alerts.EarlyWarningParameters {
-			if value := o.Reading.Value(p); value != nil && rules.IsScored(p) {
-				history = append(history, alerts.ScoredValue{
-					Of: p, Value: *value, At: at, Typed: o.Origin == vitals.OriginPatient, Doubtful: isDoubtful, ObservationID: o.ID,
-				})
-			}
-		}
-	}
-	slices.SortStableFunc(history, func(a, b alerts.ScoredValue) int { return a.At.Compare(b.At) })
+	history, err = readScoredValues(tx, patientID, rules, since)
 	return rules, history, true, err
 }
 

@@ -72,7 +72,9 @@ func (e *Pipeline) newDoubtfulReading(
 		return c, err
 	}
 	isPlaced := now.Sub(received) > time.Minute
-	c.isClockUnproven = !facts.IsProven && !isPlaced
+	if c.isClockUnproven, err = checkProof(tx, facts, patientID, c.Reading, Arrival{At: received, IsPlaced: isPlaced}); err != nil {
+		return c, err
+	}
 	doubtful, err := devices.IsTimeDoubtful(facts, devices.TimedReading{
 		MeasuredAt: c.Reading.MeasuredAt, IsLate: e.Readings.isOld(c.Reading.MeasuredAt, received), IsPlaced: isPlaced,
 		IsUnnamed: event.PatientID == "", IsDangerous: func() (bool, error) { return true, nil },

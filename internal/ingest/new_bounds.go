@@ -40,7 +40,7 @@ func (e *ReadingStore) AlertByNewBounds(tx core.App, patientID string, by audit.
 		if o == nil {
 			continue
 		}
-		if err := e.reevaluate(tx, b, *o, alertType, confirmedReading{*o, readingPatient{cachedPatient: patient}, by}, now); err != nil {
+		if err := e.reevaluate(tx, b, *o, alertType, confirmedReading{*o, readingPatient{cachedPatient: patient}, by}, o.Received(), now); err != nil {
 			return err
 		}
 	}

@@ -142,7 +142,7 @@ func (e *ReadingStore) evaluateAndApply(
 		err = e.releaseHolds(tx, effects, outcome, snapshot, now)
 	}
 	if err == nil {
-		err = e.updateEarlyWarning(tx, b, confirmedReading{o, patient, s.By}, effects.SnapshotAfter, now)
+		err = e.updateEarlyWarning(tx, b, confirmedReading{o, patient, s.By}, effects.SnapshotAfter, s.isClockUnproven, now)
 	}
 	if err == nil {
 		err = closeCorrected(tx, b, o, s, now)

@@ -194,7 +194,7 @@ func (e *ReadingStore) reevaluateNewest(tx core.App, b *writeBatch, r confirmedR
 		if err != nil || record == nil {
 			return err
 		}
-		if err := e.reevaluate(tx, b, ObservationFromRecord(record), parameter.Group, r, now); err != nil {
+		if err := e.reevaluate(tx, b, ObservationFromRecord(record), parameter.Group, r, now, now); err != nil {
 			return err
 		}
 	}
@@ -221,8 +221,11 @@ func isRaised(list []*collections.Alert, f alerts.Finding) bool {
 	})
 }
 
-// reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts.
-func (e *ReadingStore) reevaluate(tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, now time.Time) error {
+// reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts; it is late if it was measured
+// long before asOf.
+func (e *ReadingStore) reevaluate(
+	tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, asOf, now time.Time,
+) error {
 	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
 	if err != nil {
 		return err
@@ -236,12 +239,15 @@ func (e *ReadingStore) reevaluate(tx core.App, b *writeBatch, o Observation, ale
 	if err != nil || isRaised(existing[o.ID], findings[i]) {
 		return err
 	}
-	late := e.rules.isLate(o.Reading.MeasuredAt, now)
+	late, unproven := e.rules.isLate(o.Reading.MeasuredAt, asOf), false
 	if late {
 		findings[i].AddMeasuredAt(o.Reading.MeasuredAt)
+		if unproven, err = isClockUnproven(tx, o); err != nil {
+			return err
+		}
 	}
 	raised := alertDraft(o, findings[i], false)
-	raised.Late = late
+	raised.Late, raised.ClockUnproven = late, unproven
 	raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
 	if raised.Push, err = e.decidePush(tx, raised, o.Reading, snapshot.Thresholds); err != nil {
 		return err

@@ -17,8 +17,11 @@ import (
 // contextDays is the length of the mean that an in-app text compares a reading with.
 const contextDays = 7
 
-// scoreType is the alert about several values that together mean danger.
-const scoreType = "early_warning"
+// scoreType is the alert about several values that together mean danger, and clockType that about a device's clock, which is dated by receipt.
+const (
+	scoreType = "early_warning"
+	clockType = "device_clock"
+)
 
 // readingContext returns the sentences that an in-app text adds to a message about a reading: the mean of the seven days that end with it, of
 // each value that a message names, and when it was measured; when it was received, if the time of measurement is in doubt. It returns "" for
@@ -39,11 +42,30 @@ func readingContext(app core.App, alertID string, zone *time.Location) (string, 
 	if err != nil {
 		return "", err
 	}
+	isReceipt, err := isDatedByReceipt(app, alert)
+	if err != nil {
+		return "", err
+	}
 	verb := " Measured "
-	if alert.TimeInDoubt() {
+	if isReceipt {
 		verb = " Received "
 	}
 	return about + verb + alert.MeasuredAt().In(zone).Format("Jan 2, 2006, 3:04 PM MST") + ".", nil
+}
+
+// isDatedByReceipt reports whether the time of an alert is that of receipt: it is about a clock, or the clock of its device is in doubt or ahead.
+func isDatedByReceipt(app core.App, alert *collections.Alert) (bool, error) {
+	if alert.TimeInDoubt() || alert.Type() == clockType {
+		return true, nil
+	}
+	if alert.QuarantineID() == "" {
+		return false, nil
+	}
+	event, err := collections.FindGatewayEvent(app, alert.QuarantineID())
+	if err != nil {
+		return false, collections.IgnoreNotFound(err)
+	}
+	return event.Timestamp().After(event.ReceivedAt()), nil
 }
 
 // meansOf returns a sentence with the means of the values that an alert is about, or "" if it is about none.

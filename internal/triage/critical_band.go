@@ -36,6 +36,8 @@ type measuredValue struct {
 	low, high growth
 	// deviation replaces that from limits, if it is set.
 	deviation float64
+	// isAnswered: a clinician acknowledged an alert about it.
+	isAnswered bool
 }
 
 // growth is how dangerous a value is at a critical bound, relative to the end of its range, and the shape of the growth in between: below 1
@@ -52,7 +54,7 @@ var growths = map[*vitals.Parameter][2]growth{
 	vitals.SpO2:         {{0.5, 0.5, 0.7, 0.9}, otherGrowth},
 	vitals.Systolic:     {{0.5, 0.5, 0.7, 0.9}, {0.2, 1.2, 0.4, 0.75}},
 	vitals.Diastolic:    {otherGrowth, {0.2, 1.2, 0.4, 0.75}},
-	vitals.GlucoseMgDL:  {{0.45, 1.3, 0.7, 0.95}, {0.2, 6, 0.4, 0.7}},
+	vitals.GlucoseMgDL:  {{0.45, 1.3, 0.7, 0.95}, {0.2, 3, 0.4, 0.7}},
 	vitals.Pulse:        {{0.4, 2.5, 0.5, 0.8}, {0.35, 1, 0.55, 0.9}},
 	vitals.TemperatureC: {{0.3, 1, 0.5, 0.8}, {0.3, 1, 0.5, 0.85}},
 	vitals.WeightKg:     {otherGrowth, {0.1, 1, 0.6, 0.85}},
@@ -181,15 +183,21 @@ func (c ScoreInput) withUndecided(latest []measuredValue) []measuredValue {
 		for _, v := range alert.Reported {
 			value, at := c.Latest.ResolvingValue(v.Of, alert.Origin)
 			if !isEarlyWarning && (value == nil || at.Before(alert.MeasuredAt)) {
-				latest = append(latest, alertValue(v, alert.MeasuredAt, c.Thresholds))
+				latest = append(latest, answered(alertValue(v, alert.MeasuredAt, c.Thresholds)))
 			}
 			current = current || value == nil || !at.After(alert.MeasuredAt)
 		}
 		if isEarlyWarning && current {
-			latest = append(latest, earlyWarningValue(alert))
+			latest = append(latest, answered(earlyWarningValue(alert)))
 		}
 	}
 	return latest
+}
+
+// answered returns a value about which a clinician acknowledged an alert.
+func answered(p measuredValue) measuredValue {
+	p.isAnswered = true
+	return p
 }
 
 // undecidedAlerts are the acknowledged alerts about values that may still become a reading.
@@ -212,12 +220,12 @@ func hasRecentCritical(latest []measuredValue, now time.Time) bool {
 // alertSlack is how far a device's time may be ahead of the alert about its reading.
 const alertSlack = 10 * time.Minute
 
-// hasUnseenCritical reports whether a latest value of the last 24 hours is at or beyond a critical bound although no one was alerted or has
-// reviewed the patient since it was measured: the bound was set after it.
+// hasUnseenCritical reports whether a latest value of the last 24 hours is at or beyond a critical bound although no one was alerted to its
+// type since it was measured, or has reviewed the patient since the bounds were set: the bound was set after it.
 func (c ScoreInput) hasUnseenCritical(latest []measuredValue, now time.Time) bool {
 	return slices.ContainsFunc(latest, func(p measuredValue) bool {
-		return p.group != alerts.TypeEarlyWarning && p.critical() && !p.at.Before(now.Add(-halfFreshAfter)) && p.at.After(c.AlertedAt.Add(alertSlack)) &&
-			p.at.After(c.ReviewedAt)
+		isReviewed := !p.at.After(c.ReviewedAt) && !c.ReviewedAt.Before(c.BoundsSetAt)
+		return !p.isAnswered && p.critical() && !p.at.Before(now.Add(-halfFreshAfter)) && p.at.After(c.AlertedAt[p.group].Add(alertSlack)) && !isReviewed
 	})
 }
 

@@ -30,8 +30,10 @@ type PatientSnapshot struct {
 	// Schedule is what the patient is expected to measure; nil for one reading a day of each device.
 	Schedule       collections.Schedule
 	LastReviewedAt time.Time
-	EnrolledAt     time.Time
-	Minor          *Minor // nil for an adult
+	// BoundsSetAt is when a bound of the patient or the practice was last set, or the first of a proposed template taken over; zero for never.
+	BoundsSetAt time.Time
+	EnrolledAt  time.Time
+	Minor       *Minor // nil for an adult
 	// stored is what the triage list holds now.
 	stored storedRank
 }
@@ -80,6 +82,7 @@ func ReadSnapshot(app core.App, patientID string, reading *vitals.Reading, now t
 func readSnapshots(app core.App, where string, params dbx.Params, now time.Time) (snapshots []PatientSnapshot, err error) {
 	params["since"] = collections.Instant(now.Add(-vitalsWindow))
 	rows, err := app.DB().NewQuery(`SELECT t.patient, COALESCE(t.latest_vitals, ''), t.last_reviewed_at, t.enrolled_at,
+			MAX(t.provisional_since, COALESCE((SELECT MAX(updated_at) FROM thresholds WHERE patient IN ('', t.patient)), '')),
 			t.risk_score, t.risk_level, t.needs_review, t.needs_thresholds, t.provisional, t.age_group, ` + collections.ProposedTemplates("t") + `,
 			COALESCE((SELECT time_zone FROM patients WHERE id = t.patient), ''), (SELECT monitoring_schedule FROM patients WHERE id = t.patient),
 			CASE WHEN t.age_group IN ('minor', 'infant') THEN (SELECT json_group_array(kind) FROM (SELECT kind FROM devices WHERE patient = t.patient AND kind != ''
@@ -138,6 +141,7 @@ const undecidedFields = 6
 // snapshotRow is a snapshot as queried; lists are JSON.
 type snapshotRow struct {
 	patient, latest, reviewedAt, enrolledAt string
+	boundsSetAt                             string
 	zone                                    string
 	schedule                                []byte
 	shown                                   storedRank
@@ -148,7 +152,7 @@ type snapshotRow struct {
 }
 
 func (r *snapshotRow) scan(rows *dbx.Rows) error {
-	return rows.Scan(&r.patient, &r.latest, &r.reviewedAt, &r.enrolledAt, &r.shown.score, &r.shown.level, &r.shown.needsReview, &r.shown.needsBounds,
+	return rows.Scan(&r.patient, &r.latest, &r.reviewedAt, &r.enrolledAt, &r.boundsSetAt, &r.shown.score, &r.shown.level, &r.shown.needsReview, &r.shown.needsBounds,
 		&r.shown.provisional, &r.ageGroup, &r.proposed, &r.zone, &r.schedule, &r.expected, &r.defaults, &r.bounds, &r.open, &r.recent, &r.escalations, &r.snoozes)
 }
 
@@ -156,6 +160,7 @@ func (r *snapshotRow) snapshot(inForce alerts.InForceCache) (p PatientSnapshot, 
 	p = PatientSnapshot{
 		PatientID: r.patient, stored: r.shown,
 		LastReviewedAt: collections.ParseInstant(r.reviewedAt), EnrolledAt: collections.ParseInstant(r.enrolledAt),
+		BoundsSetAt: collections.ParseInstant(r.boundsSetAt),
 	}
 	if p.Latest, err = ParseLatest(r.latest); err != nil {
 		return p, err

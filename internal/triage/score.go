@@ -65,8 +65,10 @@ type ScoreInput struct {
 	StatEscalation, UrgentEscalation bool
 	// ReviewedAt is the last review, or the patient's creation.
 	ReviewedAt time.Time
-	// AlertedAt is when the last critical alert about a reading of the last seven days was raised; zero for none.
-	AlertedAt time.Time
+	// AlertedAt is, by type, when the last critical alert about a reading of the last seven days was raised.
+	AlertedAt map[string]time.Time
+	// BoundsSetAt is when the last bound in force for the patient was set; zero for the initial ones.
+	BoundsSetAt time.Time
 }
 
 // Factor explains a part of a score.

@@ -248,7 +248,7 @@ func circumstances(t *rapid.T) triage.ScoreInput {
 	}
 	count := func(label string) int { return rapid.IntRange(0, 20).Draw(t, label) }
 	c := triage.ScoreInput{
-		Thresholds: defaults, ReviewedAt: age("reviewed"), AlertedAt: now, // of every critical value
+		Thresholds: defaults, ReviewedAt: age("reviewed"), AlertedAt: alertedAt(now), // of every critical value
 		Alerts:                triage.AlertCounts{Critical: count("critical"), Warning: count("warning"), NoData: count("no data")},
 		UnacknowledgedWarning: rapid.Bool().Draw(t, "open warning"),
 		StatEscalation:        rapid.Bool().Draw(t, "stat"), UrgentEscalation: rapid.Bool().Draw(t, "urgent"),
@@ -372,4 +372,13 @@ func TestWarningAboutReadingSetsFloor(t *testing.T) {
 			}
 		}
 	}
+}
+
+// alertedAt returns that critical alerts of all types were raised at a time.
+func alertedAt(at time.Time) map[string]time.Time {
+	all := map[string]time.Time{}
+	for _, alertType := range alerts.ReadingTypes {
+		all[alertType] = at
+	}
+	return all
 }

@@ -34,7 +34,10 @@ type ComputedRow struct {
 func (p PatientSnapshot) ComputeRow(now time.Time) ComputedRow {
 	c := ScoreInput{
 		Latest: p.Latest, Thresholds: p.Thresholds, Baseline: p.Baseline, Alerts: countRecent(p.Recent, now),
-		ReviewedAt: p.LastReviewedAt, Undecided: p.undecidedAlerts(),
+		ReviewedAt: p.LastReviewedAt, Undecided: p.undecidedAlerts(), AlertedAt: map[string]time.Time{}, BoundsSetAt: p.BoundsSetAt,
+	}
+	if p.stored.provisional == "" && p.Thresholds.ProvisionalText() != "" {
+		c.BoundsSetAt = now // by the proposal of a template
 	}
 	if c.ReviewedAt.IsZero() {
 		c.ReviewedAt = p.EnrolledAt
@@ -59,8 +62,8 @@ func (p PatientSnapshot) ComputeRow(now time.Time) ComputedRow {
 		}
 	}
 	for _, alert := range p.Recent {
-		if alert.Level == alerts.Critical && alert.Undecided == nil && alerts.AboutReading(alert.Type) && alert.CreatedAt.After(c.AlertedAt) {
-			c.AlertedAt = alert.CreatedAt
+		if alert.Level == alerts.Critical && alert.Undecided == nil && alerts.AboutReading(alert.Type) && alert.CreatedAt.After(c.AlertedAt[alert.Type]) {
+			c.AlertedAt[alert.Type] = alert.CreatedAt
 		}
 	}
 	for _, escalation := range p.Escalations {
