@@ -96,7 +96,8 @@ func RecordClockFault(tx core.App, deviceID, kind, patientID string, now time.Ti
 // ExtendFutureClock ignores a time that has been reached as evidence of a right clock, because it was in the future when it first arrived. Nothing
 // proves the clock from then on.
 func ExtendFutureClock(tx core.App, deviceID string, at time.Time) error {
-	return exec(tx, "record a future clock", `UPDATE devices SET clock_wrong_at = MAX(clock_wrong_at, {:at}), clock_proven_at = '' WHERE device_id = {:device} AND clock_wrong_at != ''`,
+	return exec(tx, "record a future clock", `UPDATE devices SET clock_wrong_at = MAX(clock_wrong_at, {:at}), clock_proven_at = ''
+		WHERE device_id = {:device} AND clock_wrong_at != ''`,
 		dbx.Params{"at": Instant(at), "device": deviceID})
 }
 

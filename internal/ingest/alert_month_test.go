@@ -141,8 +141,10 @@ func simulateAlertMonth(t *testing.T, seed uint64, choice alerts.WarningPush) (m
 	count(&month.earlyWarnings, "level = 'warning' AND type = 'early_warning'")
 	count(&month.warningPushes, "level = 'warning' AND push_rule NOT IN ('trend', 'never', 'snoozed', 'ended')")
 	// An alert and the escalation it opens are one push.
-	if err := app.DB().NewQuery(`SELECT COUNT(DISTINCT n.patient || n.created_at) FROM announcements n LEFT JOIN alerts a ON a.id = n.alert
-		WHERE n.kind LIKE 'escalation%' OR n.kind LIKE '%raised' AND COALESCE(a.push_rule, '') NOT IN ('trend', 'never', 'snoozed', 'ended')`).Row(&month.pages); err != nil {
+	err := app.DB().NewQuery(`SELECT COUNT(DISTINCT n.patient || n.created_at) FROM announcements n LEFT JOIN alerts a ON a.id = n.alert
+		WHERE n.kind LIKE 'escalation%' OR n.kind LIKE '%raised' AND COALESCE(a.push_rule, '') NOT IN ('trend', 'never', 'snoozed', 'ended')`).
+		Row(&month.pages)
+	if err != nil {
 		t.Fatal(err)
 	}
 	count(&month.criticalsNotPushed, "level = 'critical' AND (push_rule != 'critical' OR id NOT IN (SELECT alert FROM announcements))")
