@@ -95,8 +95,8 @@ export function UploadResponses({ done }) {
   };
   return html`<label class="file">Upload 999, 277CA or 835 <input type="file" multiple disabled=${isBusy} onChange=${take} /></label>
     ${shown.length > 0 && html`<${Dialog} wide title="Before posting" close=${() => setShown([])}>
-      ${shown.flatMap(({ preview }) => preview.remittances).map((/** @type {any} */ r, /** @type {number} */ i) => html`<${RemittanceSums} key=${i}
-        remittance=${r} />`)}
+      ${shown.flatMap(({ preview }) => preview.remittances).map((/** @type {any} */ remittance, /** @type {number} */ i) =>
+        html`<${RemittanceSums} key=${i} remittance=${remittance} />`)}
       <div class="form-foot"><button type="button" onClick=${() => setShown([])}>Cancel</button>
         <${ActionButton} kind="main" act=${confirm}>Post</${ActionButton}></div></${Dialog}>`}`;
 }
