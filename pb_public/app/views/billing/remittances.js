@@ -74,7 +74,8 @@ function RemittanceDialog({ id, close, changed }) {
 /** A payment that is not posted yet: its sums, what a person will have to resolve, and its lines. @param {{remittance: Remittance}} props */
 export const RemittanceSums = ({ remittance: r }) => html`<${Facts} of=${facts(r)} />
   ${r.items.length > 0 && html`<h3>To resolve</h3>
-    <${Table} caption="Items to resolve" rows=${r.items} keyOf=${(item) => item.ordinal} columns=${itemColumns(() => {}).slice(0, 3)} />`}
+    <${Table} caption="Items to resolve" rows=${r.items} keyOf=${(item) => item.ordinal}
+      columns=${itemColumns(() => {}).slice(0, 3)} />`}
   ${r.lines.length > 0 && html`<h3>To post</h3><${PostedLines} lines=${r.lines} />`}`;
 
 /** @param {{lines: Remittance["lines"]}} props */
