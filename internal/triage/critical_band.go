@@ -54,7 +54,7 @@ var growths = map[*vitals.Parameter][2]growth{
 	vitals.SpO2:         {{0.5, 0.5, 0.7, 0.9}, otherGrowth},
 	vitals.Systolic:     {{0.5, 0.5, 0.7, 0.9}, {0.2, 1.2, 0.4, 0.75}},
 	vitals.Diastolic:    {otherGrowth, {0.2, 1.2, 0.4, 0.75}},
-	vitals.GlucoseMgDL:  {{0.45, 1.3, 0.7, 0.95}, {0.2, 3, 0.4, 0.7}},
+	vitals.GlucoseMgDL:  {{0.45, 1.3, 0.7, 0.95}, {0.2, 6, 0.4, 0.7}},
 	vitals.Pulse:        {{0.4, 2.5, 0.5, 0.8}, {0.35, 1, 0.55, 0.9}},
 	vitals.TemperatureC: {{0.3, 1, 0.5, 0.8}, {0.3, 1, 0.5, 0.85}},
 	vitals.WeightKg:     {otherGrowth, {0.1, 1, 0.6, 0.85}},
