@@ -206,6 +206,7 @@ func TestStoryOlderWeightComesLater(t *testing.T) {
 		"a critical gain":            {[]float64{85, 80}, 0, []string{"weight critical weight_change 5/4.6"}, []string{"stat open system"}},
 		"nothing":                    {[]float64{80.5, 80}, 0, nil, nil},
 		"long ago":                   {[]float64{85, 80}, 49 * time.Hour, []string{"weight critical weight_change 5/4.6"}, nil},
+		"by an unproven clock":       {[]float64{85, 80}, 49 * time.Hour, []string{"weight critical weight_change 5/4.6"}, []string{"stat open system"}},
 		"one after the other":        {[]float64{82, 80, 81}, 0, []string{"weight warning weight_daily_change 2/1.4"}, nil},
 		"it becomes critical":        {[]float64{82.5, 80, 77.5}, 0, []string{"weight warning weight_daily_change 2.5/1.4", "weight critical weight_change 5/4.6"}, []string{"stat open system"}},
 		"a loss is a warning at all": {[]float64{75, 80}, 0, []string{"weight warning weight_change -5/2.3"}, nil},
@@ -214,6 +215,9 @@ func TestStoryOlderWeightComesLater(t *testing.T) {
 			c := newIngestingClinic(t)
 			c.t = t
 			patient := c.enroll(object{"gateway_patient_id": "GW-1"})
+			if name == "long ago" { // its clock is right
+				c.worked(patient, "W-0", "W-1")
+			}
 			newest := c.now.Add(-story.late - time.Minute)
 			var first reply
 			for i, kg := range story.kg {
