@@ -174,6 +174,8 @@ const (
 	EntryResubmissionCount   = "resubmission_count"
 	EntryReviewedAt          = "reviewed_at"
 	EntryReviewedBy          = "reviewed_by"
+	EntrySecondaryPayer      = "secondary_payer"
+	EntrySecondaryStatus     = "secondary_status"
 	EntryServiceDate         = "service_date"
 	EntryStatus              = "lifecycle_status"
 	EntrySubmissionReference = "submission_reference"
@@ -222,6 +224,10 @@ func (e *BillingEntry) BatchID() string              { return e.GetString(EntryB
 func (e *BillingEntry) FactsCheckedAt() time.Time    { return instantOf(e, EntryFactsCheckedAt) }
 func (e *BillingEntry) EvidenceChangedAt() time.Time { return instantOf(e, EntryEvidenceChangedAt) }
 func (e *BillingEntry) RepayBy() string              { return e.GetString(EntryRepayBy) }
+
+// SecondaryStatus is the state of the claim to the second payer, "" for none; SecondaryPayerID is that payer, "" if unknown.
+func (e *BillingEntry) SecondaryStatus() string  { return e.GetString(EntrySecondaryStatus) }
+func (e *BillingEntry) SecondaryPayerID() string { return e.GetString(EntrySecondaryPayer) }
 
 // OpenCents is the part of the charge that is still open. It is negative after an overpayment.
 func (e *BillingEntry) OpenCents() int64 {

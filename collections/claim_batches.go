@@ -96,17 +96,24 @@ type ClaimLine struct {
 	Frequency   string `db:"frequency"`
 	ChargeCents int64  `db:"charge_cents"`
 	Carried     bool   `db:"carried"`
-	CPTCode     string `db:"cpt_code"`     // only of [LinesOfClaim]
-	ServiceDate string `db:"service_date"` // only of [LinesOfClaim]
+	Sequence    string `db:"payer_sequence"` // S on a claim to the second payer
+	CPTCode     string `db:"cpt_code"`       // only of [LinesOfClaim]
+	ServiceDate string `db:"service_date"`   // only of [LinesOfClaim]
 }
 
-// AddClaimLine stores a line and its claim control number on the entry.
+// SecondarySequence marks a claim to the second payer. Source: ASC X12N 005010X222A1 (837P), SBR01.
+const SecondarySequence = "S"
+
+// IsSecondary reports whether the line is on a claim to the second payer.
+func (l ClaimLine) IsSecondary() bool { return l.Sequence == SecondarySequence }
+
+// AddClaimLine stores a line and its claim control number on the entry, which keeps that of the first payer's claim.
 func AddClaimLine(tx core.App, l ClaimLine, now time.Time) error {
 	_, err := store(tx, "store claim line", ClaimLines, map[string]any{
 		"id": NewUUID(), "batch": l.BatchID, "billing_entry": l.EntryID, "claim_control_number": l.Claim, "line_control_number": l.Line,
-		"frequency": l.Frequency, "charge_cents": l.ChargeCents, "carried": l.Carried,
+		"frequency": l.Frequency, "charge_cents": l.ChargeCents, "carried": l.Carried, "payer_sequence": l.Sequence,
 	})
-	if err != nil {
+	if err != nil || l.IsSecondary() {
 		return err
 	}
 	return update(tx, "mark billing entry", BillingEntries, dbx.Params{
@@ -115,7 +122,7 @@ func AddClaimLine(tx core.App, l ClaimLine, now time.Time) error {
 }
 
 const (
-	lineColumns      = "SELECT id, batch, billing_entry, claim_control_number, line_control_number, frequency, CAST(charge_cents AS INTEGER) AS charge_cents, carried"
+	lineColumns      = "SELECT id, batch, billing_entry, claim_control_number, line_control_number, frequency, CAST(charge_cents AS INTEGER) AS charge_cents, carried, payer_sequence"
 	claimLineColumns = lineColumns + " FROM claim_lines "
 	serviceColumns   = `, COALESCE((SELECT cpt_code FROM billing_entries e WHERE e.id = billing_entry), '') AS cpt_code,
 		COALESCE((SELECT service_date FROM billing_entries e WHERE e.id = billing_entry), '') AS service_date`
@@ -131,10 +138,15 @@ func LinesOfBatch(app core.App, batchID string) ([]ClaimLine, error) {
 	return queryAll[ClaimLine](app, "read claim lines", claimLineColumns+"WHERE batch = {:batch} ORDER BY line_control_number", dbx.Params{"batch": batchID})
 }
 
-// LinesOfEntries returns all lines of entries, in the order in which they were sent; usage narrows to batches of one usage unless "".
+// WasSentToSecond reports whether an entry is on a claim to the second payer.
+func WasSentToSecond(app core.App, entryID string) (bool, error) {
+	return queryValue[bool](app, "look for a claim to the second payer", "SELECT EXISTS (SELECT 1 FROM claim_lines WHERE billing_entry = {:id} AND payer_sequence = 'S')", dbx.Params{"id": entryID})
+}
+
+// LinesOfEntries returns all lines of entries on claims to the first payer, in the order in which they were sent; usage narrows to batches of one usage unless "".
 func LinesOfEntries(app core.App, ids []string, usage string) ([]ClaimLine, error) {
 	return queryAll[ClaimLine](app, "read claim lines", claimLineColumns+`WHERE billing_entry`+inIDs+`
-		AND ({:usage} = '' OR batch IN (SELECT id FROM claim_batches WHERE usage = {:usage})) ORDER BY billing_entry, line_control_number`,
+		AND payer_sequence = '' AND ({:usage} = '' OR batch IN (SELECT id FROM claim_batches WHERE usage = {:usage})) ORDER BY billing_entry, line_control_number`,
 		dbx.Params{"ids": jsonList(ids), "usage": usage})
 }
 
@@ -177,6 +189,7 @@ func OutcomesOfBatches(app core.App, ids []string) (map[string]BatchOutcomes, er
 	rows, err := queryAll[BatchOutcomes](app, "count outcomes of claims", `SELECT batch, SUM(came = 'sent_back') AS sent_back, SUM(came = 'paid') AS paid,
 			SUM(came = 'denied') AS denied, SUM(came = 'voided') AS voided, SUM(came = 'sent_again') AS sent_again, SUM(came = 'open') AS open
 		FROM (SELECT l.batch, CASE
+				WHEN l.payer_sequence = 'S' THEN CASE e.secondary_status WHEN 'due' THEN 'sent_back' WHEN 'submitted' THEN 'open' ELSE e.secondary_status END
 				WHEN e.claim_control_number != l.claim_control_number THEN 'sent_again'
 				WHEN e.rejection LIKE '{%' THEN 'sent_back'
 				WHEN e.lifecycle_status IN ('paid', 'refund_due', 'refunded') THEN 'paid'

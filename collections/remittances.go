@@ -32,8 +32,9 @@ type RemittanceItem struct {
 	Notes              string   `json:"notes"`
 }
 
-func (i RemittanceItem) isSame(b RemittanceItem) bool {
-	return i.Segment == b.Segment && i.ControlNumber == b.ControlNumber && i.Code == b.Code && i.AmountCents == b.AmountCents && i.Reason == b.Reason
+// IsSame reports whether two items are the same part of a payment: the reason may be another after a second import.
+func (i RemittanceItem) IsSame(b RemittanceItem) bool {
+	return i.Segment == b.Segment && i.ControlNumber == b.ControlNumber && i.PayerControlNumber == b.PayerControlNumber && i.Code == b.Code && i.AmountCents == b.AmountCents
 }
 
 // RemittanceDraft is a remittance to store.
@@ -113,10 +114,13 @@ func OpenRemittances(app core.App) (int, error) {
 	return queryValue[int](app, "count open remittances", "SELECT COUNT(*) FROM remittances WHERE status = 'open'", nil)
 }
 
-// Items returns the items.
+// ImportInterrupted is the reason of the only item of a payment whose import has not finished: what was not posted before it was interrupted.
+const ImportInterrupted = "import_interrupted"
+
+// Items returns the items. While an import has not finished there is one, with the whole payment as its amount.
 func (r RemittanceRow) Items() (list []RemittanceItem, err error) {
 	if r.Sealed == "" {
-		return nil, nil
+		return []RemittanceItem{{Segment: "BPR", ControlNumber: r.Trace, AmountCents: r.PaymentCents, Reason: ImportInterrupted}}, nil
 	}
 	plain, err := OpenValue(r.Sealed, Remittances, "items", r.ID)
 	if err != nil {
@@ -134,23 +138,25 @@ func (r RemittanceRow) Notes() (phi.Text, error) {
 	return phi.Text(plain), wrap(err, "open notes of a remittance")
 }
 
-// FinishRemittance stores the items of a payment that was imported. Items that a person closed before stay closed.
-func FinishRemittance(tx core.App, id string, items []RemittanceItem, now time.Time) error {
-	row, err := FindRemittance(tx, id)
-	if err != nil {
-		return err
-	}
-	before, err := row.Items()
-	if err != nil {
-		return err
-	}
-	for i, item := range items {
-		if at := slices.IndexFunc(before, item.isSame); at >= 0 {
-			items[i].ClosedAt, items[i].ClosedBy, items[i].Notes = before[at].ClosedAt, before[at].ClosedBy, before[at].Notes
-			before = slices.Delete(before, at, at+1)
+// FinishRemittance stores the items of a payment that was imported. Items that a person closed before, or meanwhile, stay closed.
+func FinishRemittance(app core.App, id string, items []RemittanceItem, now time.Time) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		row, err := FindRemittance(tx, id)
+		if err != nil {
+			return err
 		}
-	}
-	return storeItems(tx, row, items, nil, now)
+		before, err := row.Items()
+		if err != nil {
+			return err
+		}
+		for i, item := range items {
+			if at := slices.IndexFunc(before, item.IsSame); at >= 0 {
+				items[i].ClosedAt, items[i].ClosedBy, items[i].Notes = before[at].ClosedAt, before[at].ClosedBy, before[at].Notes
+				before = slices.Delete(before, at, at+1)
+			}
+		}
+		return storeItems(tx, row, items, nil, now)
+	})
 }
 
 // storeItems stores the items and the status that follows from them.

@@ -222,6 +222,13 @@ type entryView struct {
 	EvidenceChangedAt     *string          `json:"evidence_changed_at"`
 	RepayBy               *string          `json:"repay_by"`
 	Refund                *paymentView     `json:"refund"`
+	Secondary             *secondaryView   `json:"secondary"`
+}
+
+// secondaryView is the claim to the second payer, whose number is null if it is not on record.
+type secondaryView struct {
+	Status  string `json:"status"`
+	PayerID *int64 `json:"payer_id"`
 }
 
 type paymentView struct {
@@ -361,6 +368,9 @@ func addMoney(v *entryView, entry *collections.BillingEntry) {
 	v.RepayBy = orNull(entry.RepayBy())
 	if r := entry.Rejection(); r != nil {
 		v.Rejection = viewRejection(r)
+	}
+	if status := entry.SecondaryStatus(); status != "" {
+		v.Secondary = &secondaryView{status, numberOrNull(entry.SecondaryPayerID())}
 	}
 	if date := entry.RefundDate(); date != "" {
 		v.Refund = &paymentView{billing.Cents(entry.RefundedCents()), date, entry.RefundReference()}

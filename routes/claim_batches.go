@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -80,11 +81,31 @@ func viewBatches(app core.App, rows []collections.BatchRow) ([]batchView, error)
 func (a *api) createBatch(c *web.Call) error {
 	type batchBody struct {
 		EntryIDs validate.Strings `json:"entry_ids"`
+		Sequence validate.String  `json:"sequence"`
 	}
+	send := a.clearinghouseEngine().SendBatch
 	read := fromBody(func(body batchBody, checks *validate.Checks) []string {
+		validate.NotNull(checks, "sequence", body.Sequence)
+		if checks.Text("sequence", body.Sequence, validate.Optional(0).OneOf(collections.PrimaryPayer, collections.SecondaryPayer)) == collections.SecondaryPayer {
+			send = a.clearinghouseEngine().SendSecondary
+		}
 		return readEntryIDs(checks, body.EntryIDs, clearinghouse.MaxLines, true)
 	})
-	return create(c, read, a.clearinghouseEngine().SendBatch, show(c, c.Created, viewBatches))
+	return create(c, read, func(app core.App, ids []string, by audit.Actor, now time.Time) (collections.BatchRow, error) {
+		return send(app, ids, by, now)
+	}, show(c, c.Created, viewBatches))
+}
+
+// billSecondary sends the claim of an entry to the second payer, and answers with the entry.
+func (a *api) billSecondary(c *web.Call, entry *collections.BillingEntry) error {
+	if _, err := a.clearinghouseEngine().SendSecondary(c.App, []string{entry.Id}, c.Actor(), c.Now); err != nil {
+		return err
+	}
+	entry, err := collections.FindBillingEntry(c.App, entry.Id)
+	if err != nil {
+		return err
+	}
+	return answerEntry(c, entry)
 }
 
 // readEntryIDs reads a list of 1 to most entry ids, and rejects duplicates if they must be unique.

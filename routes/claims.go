@@ -39,6 +39,7 @@ type transitionBody struct {
 	Corrections         validate.Object  `json:"corrections"`
 	PayerControlNumber  validate.String  `json:"payer_control_number"`
 	Refund              validate.Boolean `json:"refund"`
+	NewClaim            validate.Boolean `json:"new_claim"`
 }
 
 // readPayerControl reads the payer's number of a claim. Source: ASC X12N 005010X222A1 (837P), REF F8.
@@ -154,6 +155,8 @@ func (a *api) readResubmit(c *web.Call, b transitionBody, checks *validate.Check
 	reference := checks.Text("submission_reference", b.SubmissionReference, validate.Optional(100).Identifier())
 	corrections := a.readCorrections(c, checks, b.Corrections)
 	corrections.PayerControlNumber = readPayerControl(b, checks)
+	asNew := checks.Boolean("new_claim", b.NewClaim, false)
+	corrections.AsNewClaim = asNew != nil && *asNew
 	corrections.Override = checks.Text("override_reason", b.OverrideReason, validate.Optional(500).Multiline())
 	return a.Billing.Resubmit(corrections, reference, c.Now)
 }

@@ -47,6 +47,7 @@ type sentClaim struct {
 	*claimsClinic
 	entries []string
 	claim   payer.Claim
+	second  any // the second payer
 	count   int
 }
 

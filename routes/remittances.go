@@ -101,6 +101,9 @@ func viewRemittance(r collections.RemittanceRow, posted int64) (v remittanceView
 		Notes: orNull(notes.Reveal()), ClosedBy: orNull(r.ClosedBy), ClosedAt: instantOf(r.ClosedAt), CreatedAt: instantOf(r.CreatedAt),
 	}
 	for i, item := range items {
+		if item.Reason == collections.ImportInterrupted {
+			item.AmountCents -= posted
+		}
 		view := remittanceItemView{
 			Ordinal: i + 1, Segment: item.Segment, PayerControlNumber: orNull(item.PayerControlNumber), Code: orNull(item.Code),
 			EntryIDs: append([]string{}, item.EntryIDs...), Amount: billing.Cents(item.AmountCents), Reason: item.Reason,

@@ -264,6 +264,7 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/billing/entries/{id}/request-void/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readRequestVoid)},
 	{http.MethodPost, "/billing/entries/{id}/refund/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readRefund)},
 	{http.MethodPost, "/billing/entries/{id}/adjust/", authz.ManageBilling, ratelimit.User, serveTransition((*api).readAdjust)},
+	{http.MethodPost, "/billing/entries/{id}/bill-secondary/", authz.ManageBilling, ratelimit.User, withRecord((*api).entry, (*api).billSecondary)},
 	{http.MethodPost, "/billing/claims/submit/", authz.ManageBilling, ratelimit.User, (*api).submitClaims},
 	{http.MethodGet, "/billing/claims-exports/", authz.ReadBillingReports, ratelimit.User, (*api).exportClaims},
 

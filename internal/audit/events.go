@@ -111,6 +111,7 @@ const (
 	BillingReverse  Event = "billing.reverse" // a payer reversed a payment or decision
 
 	BillingRequestVoid Event = "billing.request_void"
+	BillingSecondary   Event = "billing.bill_secondary"
 
 	BillingUpdate Event = "billing.update"
 	BillingExport Event = "billing.export"

@@ -33,17 +33,22 @@ func payerOfEntry(app core.App, entry *collections.BillingEntry) (p collections.
 }
 
 // resubmissionFrequency returns the frequency code with which a denied or paid claim goes again: a new claim if the payer did not process it or takes
-// no replacements, else a replacement.
-func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEntry) (string, error) {
+// no replacements, or if the user states that the payer has none, else a replacement.
+func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEntry, asNew bool) (string, error) {
 	isPaid := entry.Status() == Paid
+	isWaiting := entry.Status() == Submitted && entry.BatchID() == "" && entry.ClaimFrequencyCode() != ""
 	switch {
+	case entry.Status() == Submitted && !isWaiting:
+		return "", fault.State("invalid_transition", "A claim that is submitted cannot be changed this way.")
+	case asNew && entry.PaidTotalCents() > 0:
+		return "", fault.Field("new_claim", "A claim that was paid does not go again as new.")
 	case isPaid && payer.ID == "":
 		return "", fault.State("invalid_transition", "A claim that the patient paid is not sent again.")
 	case isPaid && !payer.TakesReplacements():
 		return "", reopeningFault()
 	case isPaid && entry.PayerControlNumber() == "":
 		return "", fault.State(claims.MissingOriginalClaim, "The payer's number of the claim is not known: give payer_control_number.")
-	case !isPaid && (isUnprocessable(entry) || !payer.TakesReplacements()):
+	case !isPaid && (asNew || isUnprocessable(entry) || isWaiting && entry.ClaimFrequencyCode() == claims.Original || !payer.TakesReplacements()):
 		return claims.Original, nil
 	}
 	return claims.Replacement, nil
@@ -77,7 +82,11 @@ func prepareVoid(app core.App, entry *collections.BillingEntry, byRefund bool) e
 	if entry.Status() == Paid && payer.ID != "" && !payer.TakesReplacements() && !byRefund {
 		return reopeningFault()
 	}
-	if entry.PaidTotalCents() == 0 || payer.ID != "" && payer.TakesReplacements() && entry.PayerControlNumber() != "" && !byRefund {
+	if payer.ID != "" && !payer.TakesReplacements() {
+		entry.Set(collections.EntryClaimFrequencyCode, "") // no file goes
+		return nil
+	}
+	if entry.PaidTotalCents() == 0 || payer.ID != "" && entry.PayerControlNumber() != "" && !byRefund {
 		entry.Set(collections.EntryClaimFrequencyCode, claims.VoidOfClaim)
 	}
 	return nil

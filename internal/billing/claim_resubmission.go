@@ -23,15 +23,17 @@ type Corrections struct {
 	Override    string // reason to bill despite another entry or another practice's service
 	// PayerControlNumber is the payer's number of the claim, from another source such as the payer's portal.
 	PayerControlNumber string
+	AsNewClaim         bool // the payer has no claim to replace
 }
 
 // resubmit is the name of the transition that sends a claim again.
 const resubmit = "resubmit"
 
-// Resubmit sends a denied or paid claim again, as a replacement or as a new claim. Source: docs/decisions/claims.md, "Corrected claims".
+// Resubmit sends a denied or paid claim again, as a replacement or as a new claim. One that still waits to be sent again may be changed. Source:
+// docs/decisions/claims.md, "Corrected claims".
 func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transition {
 	m := e.Submit(reference, time.Time{}, now)
-	m.Name, m.From, m.event = resubmit, []string{Denied, Paid}, audit.BillingResubmit
+	m.Name, m.From, m.event = resubmit, []string{Denied, Paid, Submitted}, audit.BillingResubmit
 	delete(m.set, collections.EntryOriginalReference)
 	m.set[collections.EntryBatch] = "" // until its own batch
 	if c.Notes != nil {
@@ -45,7 +47,7 @@ func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transi
 		if err != nil {
 			return err
 		}
-		frequency, err := resubmissionFrequency(payer, entry)
+		frequency, err := resubmissionFrequency(payer, entry, c.AsNewClaim)
 		if err != nil {
 			return err
 		}
@@ -107,7 +109,9 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	entry.Set(collections.EntryWarnings, warnings)
 	entry.Set(collections.EntryEvidenceChangedAt, "")
 	entry.Set(collections.EntryRepayBy, "")
-	entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
+	if entry.Status() != Submitted {
+		entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
+	}
 	return nil
 }
 

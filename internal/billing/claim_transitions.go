@@ -51,6 +51,10 @@ func (e *Engine) ApplyTransition(app core.App, entryID string, m Transition, by 
 		if err := m.reopen(tx, entry, to, by, now); err != nil {
 			return err
 		}
+		m.setColumns(entry)
+		if err := recheckSecondary(tx, entry, to); err != nil {
+			return err
+		}
 		err = m.store(tx, entry, from, to, before, by, now, func(e audit.Entry, now time.Time) error { return audit.Append(tx, e, now) })
 		if err == nil && m.after != nil {
 			err = m.after(tx, entry)
@@ -63,13 +67,17 @@ func (e *Engine) ApplyTransition(app core.App, entryID string, m Transition, by 
 	return entry, err
 }
 
+func (m Transition) setColumns(entry *collections.BillingEntry) {
+	for column, value := range m.set {
+		entry.Set(column, value)
+	}
+}
+
 // store writes the changed entry and its audit entry.
 func (m Transition) store(
 	tx core.App, entry *collections.BillingEntry, from, to string, before claimAmounts, by audit.Actor, now time.Time, trace func(audit.Entry, time.Time) error,
 ) error {
-	for column, value := range m.set {
-		entry.Set(column, value)
-	}
+	m.setColumns(entry)
 	entry.Set(collections.EntryStatus, to)
 	entry.Set(collections.ColumnUpdatedAt, collections.Instant(now))
 	if err := tx.Save(entry); err != nil {
@@ -226,14 +234,20 @@ type VoidRequest struct {
 	ByRefund           bool   // the practice pays the claim back itself
 }
 
-// RequestVoid undoes a submitted or paid entry: the payer is requested to void the claim (frequency code 8), and a payment must be refunded within
+// RequestVoid undoes a submitted or paid entry, or adds the payer's number to one whose void waits to be sent: the payer is requested to void the claim (frequency code 8), and a payment must be refunded within
 // sixty days. Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
 func (e *Engine) RequestVoid(v VoidRequest, by audit.Actor, now time.Time) Transition {
 	m := Transition{
-		Name: "request-void", From: []string{Submitted, Paid}, event: audit.BillingRequestVoid, detail: v.Reason,
+		Name: "request-void", From: []string{Submitted, Paid, VoidRequested, RefundDue}, event: audit.BillingRequestVoid, detail: v.Reason,
 		set: map[string]any{collections.EntryVoidReason: v.Reason, collections.EntryBatch: ""},
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if entry.Status() == VoidRequested || entry.Status() == RefundDue {
+			if v.PayerControlNumber == "" || entry.BatchID() != "" {
+				return fault.State("invalid_transition", "The void was requested: only payer_control_number can be added, until it is sent.")
+			}
+			delete(m.set, collections.EntryVoidReason)
+		}
 		if v.PayerControlNumber != "" {
 			entry.Set(collections.EntryPayerControlNumber, v.PayerControlNumber)
 		}

@@ -108,16 +108,18 @@ func carcOf(code string) string {
 // denial. Source: CARC 24 and 45.
 var contractualReasons = []string{"24", "45"}
 
-// IsContractual reports whether all of a charge was adjusted by contract.
-func IsContractual(list []collections.Adjustment) bool {
+// IsContractual reports whether all of a charge was adjusted by contract; with isSecondary, beside what the first payer paid and adjusted.
+func IsContractual(list []collections.Adjustment, isSecondary bool) bool {
 	found := false
 	for _, a := range list {
 		if a.AmountCents == 0 {
 			continue
 		}
-		if found = a.Group == GroupContractual && slices.Contains(contractualReasons, a.CARC); !found {
+		isPrior := isSecondary && a.CARC == carcPriorPayer
+		if !isPrior && (a.Group != GroupContractual || !slices.Contains(contractualReasons, a.CARC)) {
 			return false
 		}
+		found = true
 	}
 	return found
 }

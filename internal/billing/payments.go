@@ -37,6 +37,11 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 		if d.OverpaymentReason != "" {
 			entry.Set(collections.EntryOverpaymentReason, d.OverpaymentReason)
 		}
+		if d.Payer == collections.SecondaryPayer {
+			if err := setSecondary(tx, entry, SecondaryPaid); err != nil {
+				return err
+			}
+		}
 		return postPayment(tx, entry, collections.Payment{
 			Kind: collections.PaymentKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.SourceByHand,
 			Adjustments: paidPatientShare(entry, int64(d.Amount), d.Payer), Reason: phi.Text(d.OverpaymentReason), CreatedBy: by.Email,
@@ -223,10 +228,13 @@ func reverseAdjustments(tx core.App, entry *collections.BillingEntry, by audit.A
 }
 
 // claimAmounts are the amounts posted against a charge.
-type claimAmounts struct{ paid, adjusted, share, refunded int64 }
+type claimAmounts struct {
+	paid, adjusted, share, refunded int64
+	secondary                       string // state of the claim to the second payer
+}
 
 func amountsOf(entry *collections.BillingEntry) claimAmounts {
-	return claimAmounts{entry.PaidTotalCents(), entry.AdjustedCents(), entry.PatientShareCents(), entry.RefundedCents()}
+	return claimAmounts{entry.PaidTotalCents(), entry.AdjustedCents(), entry.PatientShareCents(), entry.RefundedCents(), entry.SecondaryStatus()}
 }
 
 // addChanges adds the changed amounts to an audit entry.
@@ -243,6 +251,9 @@ func (a claimAmounts) addChanges(changes audit.Changes, now claimAmounts) {
 		if c.old != c.new {
 			changes[c.name] = audit.Change{Old: Cents(c.old).String(), New: Cents(c.new).String()}
 		}
+	}
+	if a.secondary != now.secondary {
+		changes["secondary"] = audit.Change{Old: a.secondary, New: now.secondary}
 	}
 }
 

@@ -2,6 +2,7 @@ package billing
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -26,8 +27,8 @@ const (
 type Remittance struct {
 	Key                string // of the remittance and its line, so that it is applied once; begins with [RemittanceKey]
 	Payer              string // the payer's name in its 835s
-	Kind               string
-	Secondary          bool // CLP02 names a secondary or tertiary payer
+	Kind, Status       string // Status is CLP02
+	Secondary          bool   // of the second payer, see [Engine.IsSecondaryAnswer]
 	Paid               Cents
 	Date, Reference    string // of the check or EFT
 	PayerControlNumber string // CLP07
@@ -54,7 +55,7 @@ func (e *Engine) ApplyRemittance(app core.App, entryID string, r Remittance, by 
 			entry, err = collections.FindBillingEntry(tx, entryID)
 			return fault.OrMissing(err)
 		}
-		if r.Superseded && r.Kind == RemittedDenial {
+		if r.Superseded && (r.Kind == RemittedDenial || r.Kind == RemittedPayment && r.Paid == 0 && IsContractual(r.Adjustments, false)) {
 			return fault.State("superseded_claim", "The claim was replaced.")
 		}
 		if err := rejectManualDuplicate(tx, entryID, r); err != nil {
@@ -94,10 +95,10 @@ func (e *Engine) remittanceTransition(r Remittance, by audit.Actor, now time.Tim
 }
 
 // newPayment returns the payment of a remittance.
-func (r Remittance) newPayment(kind string, amount Cents, list []collections.Adjustment, by audit.Actor) collections.Payment {
+func (r Remittance) newPayment(kind string, amount Cents, post posting, by audit.Actor) collections.Payment {
 	return collections.Payment{
 		Kind: kind, AmountCents: int64(amount), Date: r.Date, Reference: r.Reference, Payer: r.payerKind(), Source: collections.Source835, Key: r.Key,
-		Adjustments: list, Remarks: r.Remarks, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
+		Adjustments: post.adjustments, Settled: post.settled, Remarks: r.Remarks, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
 	}
 }
 
@@ -120,7 +121,7 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 		detail: r.Paid.String() + " " + r.Reference, target: stateAfterPayment, after: announceRefundDue(now),
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		if entry.Status() == Denied {
+		if entry.Status() == Denied && !r.Secondary {
 			if err := reverseAdjustments(tx, entry, by, now); err != nil {
 				return err
 			}
@@ -129,17 +130,17 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 		if err != nil {
 			return err
 		}
-		list, err := r.paymentAdjustments(amountsWith(entry, rows))
+		post, err := r.paymentAdjustments(amountsWith(entry, rows))
 		if err != nil {
 			return err
 		}
 		r.storePayerControlNumber(entry)
-		p := r.newPayment(collections.PaymentKind, r.Paid, list, by)
+		p := r.newPayment(collections.PaymentKind, r.Paid, post, by)
 		if entry.PaidTotalCents()+p.AmountCents > entry.ChargeCents() {
 			p.Reason = phi.Text("Remittance " + r.Reference)
 			entry.Set(collections.EntryOverpaymentReason, p.Reason.Reveal())
 		}
-		return postPayment(tx, entry, p, now)
+		return errors.Join(postPayment(tx, entry, p, now), r.noteSecondary(tx, entry))
 	}
 	return m
 }
@@ -156,28 +157,35 @@ func (r Remittance) storePayerControlNumber(entry *collections.BillingEntry) {
 	}
 }
 
-// remitDenial posts a denial with its reasons. A secondary payer's denial leaves a paid claim as it is: the patient's share remains the
-// patient's.
+// remitDenial posts a denial with its reasons. A second payer's denial leaves the claim as it is: the patient's share remains the patient's. On a claim
+// with a requested void a denial is kept without amounts.
 func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transition {
 	code, description := cmp.Or(r.DenialCode, denialCode(r.Adjustments)), r.DenialDescription
 	if r.Secondary {
 		return Transition{
-			Name: "deny", From: []string{Paid}, To: Paid, event: audit.BillingDeny, detail: code + ": " + description,
+			Name: "deny", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, target: (*collections.BillingEntry).Status,
+			event: audit.BillingDeny, detail: code + ": " + description,
 			check: func(tx core.App, entry *collections.BillingEntry) error {
-				return postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, nil, by), now)
+				return errors.Join(postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, posting{}, by), now), r.noteSecondary(tx, entry))
 			},
 		}
 	}
 	m := e.Deny(code, description, r.Date, now)
-	m.From = append(m.From, Denied, Paid)
+	m.From = append(m.From, Denied, Paid, VoidRequested)
 	m.set[collections.EntryDenialRemarks] = r.Remarks
+	m.target = func(entry *collections.BillingEntry) string {
+		if entry.Status() == VoidRequested {
+			return VoidRequested
+		}
+		return Denied
+	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		rows, err := collections.PaymentsOf(tx, entry.Id)
 		if err != nil {
 			return err
 		}
-		paid, prior := r.decidedBefore(rows)
-		isDecided := paid > 0 || paidBy(rows, r.payerKind()) > 0 || entry.Status() == Paid && len(prior) > 0
+		is := standingOf(rows)
+		isDecided := is.byFile[collections.PrimaryPayer] > 0 || is.paid[collections.PrimaryPayer] > 0 || entry.Status() == Paid && len(is.decided[collections.PrimaryPayer]) > 0
 		if isDecided || entry.Status() == Denied && carcOf(code) == carcDuplicate {
 			return fault.State(AlreadyDecided, "The payer decided the claim before, and did not reverse that.")
 		}
@@ -185,9 +193,17 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 			if err := reverseAdjustments(tx, entry, by, now); err != nil {
 				return err
 			}
+			if rows, err = collections.PaymentsOf(tx, entry.Id); err != nil {
+				return err
+			}
 		}
 		r.storePayerControlNumber(entry)
-		return postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, r.Adjustments, by), now)
+		post := posting{}
+		if entry.Status() != VoidRequested {
+			a := amountsWith(entry, rows)
+			post = r.settle(a, nil, mergeAdjustments(a.adjustments, a.settled), r.Adjustments)
+		}
+		return errors.Join(postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, post, by), now), r.noteSecondary(tx, entry))
 	}
 	return m
 }
@@ -206,7 +222,7 @@ func denialCode(list []collections.Adjustment) string {
 func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Transition {
 	taken := false // all of the payer's payments
 	m := Transition{
-		Name: "reverse", From: []string{Submitted, Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
+		Name: "reverse", From: []string{Submitted, Appealed, Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
 		target: func(entry *collections.BillingEntry) string { return stateAfterReversal(entry, taken) }, after: releaseTimeWhenRefunded(now),
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
@@ -214,19 +230,23 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		if err != nil {
 			return err
 		}
-		r.Secondary = r.isSecondaryReversal(list)
-		if int64(r.Paid) > min(entry.PaidTotalCents()-entry.RefundedCents(), paidBy(list, r.payerKind())) {
+		r.Secondary = r.Secondary || r.isSecondaryReversal(list)
+		if int64(r.Paid) > min(entry.PaidTotalCents()-entry.RefundedCents(), standingOf(list).paid[r.payerKind()]) {
 			return fault.State("reversal_without_original", "The reversal exceeds the payments.")
 		}
 		r.storePayerControlNumber(entry)
+		if err := r.noteSecondary(tx, entry); err != nil {
+			return err
+		}
 		switch entry.Status() {
 		case RefundDue:
-			return postPayment(tx, entry, r.newPayment(collections.RefundKind, r.Paid, nil, by), now)
-		case VoidRequested, Submitted: // a resubmission already reversed the denial's adjustments
-			return postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, nil, by), now)
+			return postPayment(tx, entry, r.newPayment(collections.RefundKind, r.Paid, posting{}, by), now)
+		case VoidRequested, Submitted, Appealed: // a resubmission or appeal already reversed the denial's adjustments
+			return postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by), now)
 		}
-		reversal := r.newPayment(collections.ReversalKind, -r.Paid, negateAdjustments(matchBookedAdjustments(entry.Adjustments(), r.Adjustments)), by)
-		taken = r.reversesAll(append(list, reversal))
+		booked := posting{adjustments: negateAdjustments(matchBookedAdjustments(entry.Adjustments(), r.Adjustments))}
+		reversal := r.newPayment(collections.ReversalKind, -r.Paid, booked, by)
+		taken = reversesAll(standingOf(append(list, reversal)).paid, r.Secondary)
 		if err := postPayment(tx, entry, reversal, now); err != nil || !taken {
 			return err
 		}
@@ -276,28 +296,12 @@ func (r Remittance) isSecondaryReversal(list []collections.Payment) bool {
 	return secondary
 }
 
-// reversesAll reports whether a reversal leaves nothing of the payers' payments. A secondary payer does not reverse the primary's.
-func (r Remittance) reversesAll(list []collections.Payment) bool {
-	first, all := int64(0), int64(0)
-	for _, p := range list {
-		if p.Payer == collections.PatientPays || p.Kind != collections.PaymentKind && p.Kind != collections.ReversalKind {
-			continue
-		}
-		if all += p.AmountCents; p.Payer != collections.SecondaryPayer {
-			first += p.AmountCents
-		}
-	}
-	return all <= 0 || first <= 0 && !r.Secondary
-}
-
 func stateAfterReversal(entry *collections.BillingEntry, taken bool) string {
 	switch state := entry.Status(); {
 	case state == RefundDue:
 		return stateAfterRefund(entry)
-	case state == VoidRequested:
-		return VoidRequested
-	case state == Submitted:
-		return Submitted
+	case state == VoidRequested, state == Submitted, state == Appealed:
+		return state
 	case entry.PaidTotalCents() > 0 && !taken:
 		return Paid
 	}

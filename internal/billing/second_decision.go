@@ -20,66 +20,138 @@ func IsPaidBefore(list []collections.Adjustment) bool {
 
 // decidedAmounts are the amounts of an entry when a payer's decision arrives.
 type decidedAmounts struct {
-	charge, paid int64
-	status       string
-	adjustments  []collections.Adjustment
-	rows         []collections.Payment // oldest first
+	charge, paidTotal int64
+	status            string
+	adjustments       []collections.Adjustment
+	standing
 }
 
 func amountsWith(entry *collections.BillingEntry, rows []collections.Payment) decidedAmounts {
-	return decidedAmounts{entry.ChargeCents(), entry.PaidTotalCents(), entry.Status(), entry.Adjustments(), rows}
+	return decidedAmounts{entry.ChargeCents(), entry.PaidTotalCents(), entry.Status(), entry.Adjustments(), standingOf(rows)}
 }
+
+// standing is what the payments of an entry leave of the payers' decisions. A reopened claim has no adjustments left.
+type standing struct {
+	rows    []collections.Payment               // oldest first
+	paid    map[string]int64                    // by payer, less what was reversed
+	byFile  map[string]int64                    // the part of it that came with 835s
+	decided map[string][]collections.Adjustment // by payer, of 835s, with the whole share of the patient
+	settled []collections.Adjustment            // by which payments lessened the patient's share
+	// primaryDenied and secondDecided report that the primary payer denied, and that the second payer's decision stands.
+	primaryDenied, secondDecided bool
+}
+
+func standingOf(rows []collections.Payment) standing {
+	s := standing{rows: rows, paid: map[string]int64{}, byFile: map[string]int64{}, decided: map[string][]collections.Adjustment{}}
+	for _, p := range rows {
+		switch p.Kind {
+		case collections.ReopeningKind:
+			s.reopen()
+			continue
+		case collections.RefundKind, collections.AdjustmentKind:
+			continue
+		}
+		s.paid[p.Payer] += p.AmountCents
+		if p.Source != collections.Source835 {
+			if p.Kind == collections.PaymentKind {
+				s.settled = mergeAdjustments(s.settled, negateAdjustments(p.Adjustments))
+			}
+			continue
+		}
+		s.byFile[p.Payer] += p.AmountCents
+		s.settled = mergeAdjustments(s.settled, p.Settled)
+		s.decided[p.Payer] = mergeAdjustments(s.decided[p.Payer], mergeAdjustments(p.Adjustments, p.Settled))
+		switch {
+		case p.Kind == collections.ReversalKind && reversesAll(s.paid, p.Payer == collections.SecondaryPayer):
+			s.reopen()
+		case p.Payer == collections.PrimaryPayer && p.Kind != collections.ReversalKind:
+			s.primaryDenied = p.Kind == collections.DenialKind
+		case p.Payer == collections.SecondaryPayer && p.Kind == collections.PaymentKind:
+			s.secondDecided = true
+		}
+	}
+	return s
+}
+
+// reopen records that the charge is undecided again.
+func (s *standing) reopen() {
+	s.decided, s.settled, s.primaryDenied, s.secondDecided = map[string][]collections.Adjustment{}, nil, false, false
+}
+
+// posting is the adjustments to post with a decision: those of the payer less what is settled of the patient's share.
+type posting struct{ adjustments, settled []collections.Adjustment }
 
 // paymentAdjustments returns the adjustments to post with a payment. Source: docs/decisions/billing.md, "Second decisions".
-func (r Remittance) paymentAdjustments(a decidedAmounts) (list []collections.Adjustment, err error) {
-	before, prior := r.decidedBefore(a.rows)
+func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) {
+	before, prior := a.byFile[r.payerKind()], a.decided[r.payerKind()]
 	isSecond := before != 0 || len(prior) > 0
 	if isSecond && r.Paid == 0 && IsPaidBefore(r.Adjustments) { // nothing is new
-		return nil, nil
+		return p, nil
 	}
-	if isSecond && (a.paid+int64(r.Paid) > a.charge || before > 0 && before >= int64(r.Paid) && r.repeats(a.rows)) {
-		return nil, fault.State(AlreadyDecided, "The payer decided the claim before, and did not reverse that.")
+	if isSecond && (a.paidTotal+int64(r.Paid) > a.charge || before > 0 && before >= int64(r.Paid) && r.repeats(a.rows)) {
+		return p, fault.State(AlreadyDecided, "The payer decided the claim before, and did not reverse that.")
 	}
 	if a.status == VoidRequested && r.Paid == 0 { // a voided claim has no open amounts
-		return nil, nil
+		return p, nil
 	}
 	if isSecond && len(r.Adjustments) == 0 { // money alone leaves the decision as it is
-		return nil, nil
+		return p, nil
 	}
-	list = slices.Clone(r.Adjustments)
-	standing := a.adjustments
-	if isSecond {
-		standing = mergeAdjustments(standing, negateAdjustments(prior))
-	}
+	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.settled), negateAdjustments(prior))
 	if r.Secondary {
-		list = slices.DeleteFunc(list, func(a collections.Adjustment) bool { return a.CARC == carcPriorPayer })
-		list = append(list, negateAdjustments(patientShare(standing))...)
+		return r.settle(a, prior, rest, r.secondaryAdjustments(a, rest)), nil
 	}
-	if !isSecond {
-		if a.status != Paid && a.status != RefundDue { // the patient paid what remained of an earlier decision
-			list = append(list, reducePatientShare(list, a.paid)...)
-		}
-		return list, nil
-	}
-	list = append(list, settlePatientShare(mergeAdjustments(standing, list))...)
-	list = withoutRestated(list, min(before, a.paid+int64(r.Paid)+sumOf(standing)+sumOf(list)-a.charge))
-	return append(negateAdjustments(prior), list...), nil
+	return r.settle(a, prior, rest, r.Adjustments), nil
 }
 
-// decidedBefore returns what the same payer paid and adjusted with earlier 835s and did not reverse. A reopened claim has no adjustments left.
-func (r Remittance) decidedBefore(rows []collections.Payment) (paid int64, list []collections.Adjustment) {
-	for _, p := range rows {
-		if p.Kind == collections.ReopeningKind {
-			list = nil
-			continue
-		}
-		if p.Source != collections.Source835 || p.Payer != r.payerKind() || p.Kind == collections.RefundKind {
-			continue
-		}
-		paid += p.AmountCents
-		list = mergeAdjustments(list, p.Adjustments)
+// settle returns the posting of a decision that replaces the payer's prior one beside the rest. Adjustments beyond the charge are left out, because
+// adjustments alone make no credit; what the patient paid lessens the patient's share.
+func (r Remittance) settle(a decidedAmounts, prior, rest, list []collections.Adjustment) posting {
+	list = slices.Clone(list)
+	list = append(list, settlePatientShare(mergeAdjustments(rest, list))...)
+	money := a.byFile[collections.PrimaryPayer] + int64(r.Paid)
+	if a.secondDecided || r.Secondary {
+		money += a.byFile[collections.SecondaryPayer]
 	}
-	return paid, list
+	list = withoutRestated(list, money+sumOf(rest)+sumOf(list)-a.charge)
+	toShare := max(0, a.paid[collections.PatientPays])
+	if !a.secondDecided && !r.Secondary {
+		toShare += max(0, a.paid[collections.SecondaryPayer])
+	}
+	settled := negateAdjustments(reducePatientShare(mergeAdjustments(rest, list), toShare))
+	p := posting{settled: mergeAdjustments(settled, negateAdjustments(a.settled))}
+	p.adjustments = slices.Concat(negateAdjustments(prior), list, negateAdjustments(p.settled))
+	return p
+}
+
+// secondaryAdjustments returns what the second payer's decision changes. The second payer decides on what the first left: the patient's share, or all
+// that a denial has. Its adjustments explain only what of that it does not pay, since it may state again what the first adjusted (CARC 23, and its own
+// contract on the whole charge); what neither explains stays open.
+func (r Remittance) secondaryAdjustments(a decidedAmounts, rest []collections.Adjustment) []collections.Adjustment {
+	list := slices.DeleteFunc(slices.Clone(r.Adjustments), func(a collections.Adjustment) bool { return a.CARC == carcPriorPayer })
+	replaced := patientShare(rest)
+	isDenied := a.primaryDenied || a.status == Denied
+	if isDenied {
+		replaced = rest
+	}
+	left := a.charge - a.paid[collections.PrimaryPayer] - sumOf(rest) + sumOf(replaced) - a.byFile[collections.SecondaryPayer] - int64(r.Paid)
+	list = withoutRestated(list, sumOf(list)-max(0, left))
+	if isDenied { // what the second payer does not explain stays as the first denied it
+		list = append(list, firstOf(replaced, left-sumOf(list))...)
+	}
+	return append(list, negateAdjustments(replaced)...)
+}
+
+// firstOf returns the first adjustments of a list up to an amount.
+func firstOf(list []collections.Adjustment, amount int64) (taken []collections.Adjustment) {
+	for _, a := range list {
+		if part := min(amount, a.AmountCents); part > 0 {
+			a.AmountCents = part
+			taken = append(taken, a)
+			amount -= part
+		}
+	}
+	return taken
 }
 
 // repeats reports whether an earlier decision of the payer has the same payment and adjustments: probably a payment made twice. What a decision
@@ -95,14 +167,10 @@ func (r Remittance) repeats(rows []collections.Payment) bool {
 	})
 }
 
-// paidBy returns what a payer paid less what it reversed.
-func paidBy(rows []collections.Payment, payer string) (sum int64) {
-	for _, p := range rows {
-		if p.Payer == payer && (p.Kind == collections.PaymentKind || p.Kind == collections.ReversalKind) {
-			sum += p.AmountCents
-		}
-	}
-	return sum
+// reversesAll reports whether a reversal leaves nothing of the payers' payments, by payer. A secondary payer does not reverse the primary's.
+func reversesAll(paid map[string]int64, isSecondary bool) bool {
+	first := paid[collections.PrimaryPayer]
+	return first+paid[collections.SecondaryPayer] <= 0 || first <= 0 && !isSecondary
 }
 
 // settlePatientShare returns the adjustments after which no part of the patient's share is negative: what the patient or another payer paid toward

@@ -68,6 +68,25 @@ type Claim struct {
 	// NeedsReopening: a correction of a paid claim, to a payer that does not take replacements.
 	NeedsReopening bool
 	Unreadable     bool // part of the patient's record cannot be decrypted
+
+	First *Decision // of the first payer, on a claim to the second; nil on a claim to the first
+}
+
+// Decision is the first payer's decision on a line, which a claim to the second payer states: loops 2320 and 2430.
+type Decision struct {
+	PaidCents    int64
+	Adjustments  []collections.Adjustment
+	Date         string // YYYY-MM-DD
+	PayerControl string // the first payer's number of the claim
+	Remarks      []string
+}
+
+// balanceCents returns what of a charge the decision does not explain.
+func (d Decision) balanceCents(charge int64) int64 {
+	for _, a := range d.Adjustments {
+		charge -= a.AmountCents
+	}
+	return charge - d.PaidCents
 }
 
 // Format prints the claim id only.
@@ -79,7 +98,32 @@ func (c Claim) LogValue() slog.Value { return slog.StringValue("claim " + c.Clai
 // SelfPay reports that the claim has no payer.
 func (c Claim) SelfPay() bool { return c.Payer.ID == "" }
 
-// HasOtherSubscriber reports that the subscriber is not the patient.
-func (c Claim) HasOtherSubscriber() bool {
-	return c.Coverage.Relationship != "" && c.Coverage.Relationship != "self"
+// HasOtherSubscriber reports that the subscriber of the first insurance is not the patient.
+func (c Claim) HasOtherSubscriber() bool { return isOther(c.Coverage.Relationship) }
+
+func isOther(relationship string) bool { return relationship != "" && relationship != "self" }
+
+// insurance is a coverage of a claim in its order.
+type insurance struct {
+	phi.Coverage
+	payer         collections.Payer
+	sequence      string // SBR01
+	insuranceType string // SBR05
+}
+
+// insurances returns the insurance that the claim goes to, and the other one if there is one.
+func (c Claim) insurances() (destination insurance, other *insurance) {
+	first := insurance{c.Coverage, c.Payer, "P", ""}
+	s := c.Coverage.Secondary
+	if s == nil || s.Payer == 0 {
+		return first, nil
+	}
+	second := insurance{*s, c.SecondPayer, collections.SecondarySequence, ""}
+	if c.SecondPayer.IsMedicare() {
+		second.insuranceType = s.MedicareSecondaryType
+	}
+	if c.First != nil {
+		return second, &first
+	}
+	return first, &second
 }

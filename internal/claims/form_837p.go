@@ -32,9 +32,10 @@ func (d Loader) Envelope(number int, reference string, at time.Time) x12.Batch {
 // Build837P combines one or more lines into one 837P claim. Data that all lines share is taken from the first.
 func Build837P(control, frequency, payerControl string, lines []FormLine) x12.Claim {
 	first := lines[0].Claim
+	destination, other := first.insurances()
 	form := x12.Claim{
 		ControlNumber: control, Billing: billingProvider(first.Practice), PlaceOfService: first.Submitter.PlaceOfService, Frequency: frequency,
-		Coverage: coverage(first.Payer, first.Coverage, first), Diagnoses: diagnoses(lines),
+		Coverage: coverage(destination, first), Diagnoses: diagnoses(lines),
 		Rendering: &x12.Provider{
 			Name: first.Provider.Last.Reveal(), First: first.Provider.First.Reveal(), NPI: first.Provider.NPI, Taxonomy: first.Provider.Taxonomy,
 		},
@@ -43,26 +44,65 @@ func Build837P(control, frequency, payerControl string, lines []FormLine) x12.Cl
 	if frequency != Original {
 		form.PayerControlNumber = payerControl
 	}
-	if first.HasOtherSubscriber() {
+	if isOther(destination.Relationship) {
 		patient := person(first.Patient, first.Gender)
-		form.Patient, form.Relationship = &patient, relationship(first.Coverage.Relationship)
+		form.Patient, form.Relationship = &patient, relationship(destination.Relationship)
 	}
-	if second := first.Coverage.Secondary; second != nil && second.Payer != 0 {
-		other := x12.OtherPayer{Coverage: coverage(first.SecondPayer, *second, first), Relationship: relationship(second.Relationship)}
-		other.Sequence = "S"
-		if first.SecondPayer.IsMedicare() {
-			other.InsuranceType = second.MedicareSecondaryType
-		}
-		form.OtherPayers = []x12.OtherPayer{other}
+	if other != nil {
+		form.OtherPayers = []x12.OtherPayer{otherPayer(*other, lines)}
 	}
 	for _, l := range lines {
 		form.Lines = append(form.Lines, x12.ServiceLine{
 			ControlNumber: l.Control, Procedure: l.CPTCode, Modifiers: l.Modifiers, Charge: x12.Cents(l.ChargeCents), Units: l.Units, From: l.From, Through: l.Through,
-			Pointers: pointers(form.Diagnoses, l.Diagnoses), Ordering: namedProvider(l.Ordering),
+			Pointers: pointers(form.Diagnoses, l.Diagnoses), Ordering: namedProvider(l.Ordering), Decisions: lineDecisions(l.Claim),
 		})
 	}
 	return form
 }
+
+// otherPayer returns the insurance that the claim does not go to; on a claim to the second payer with the first payer's decision: what it paid for all
+// lines. Its adjustments are on the lines. Source: ASC X12N 005010X222A1 (837P), 2320 and 2330B.
+func otherPayer(other insurance, lines []FormLine) x12.OtherPayer {
+	o := x12.OtherPayer{Coverage: coverage(other, lines[0].Claim), Relationship: relationship(other.Relationship)}
+	for _, l := range lines {
+		d := l.First
+		if d == nil {
+			continue
+		}
+		o.Paid += x12.Cents(d.PaidCents)
+		o.DecidedOn, o.ControlNumber = max(o.DecidedOn, d.Date), cmp.Or(o.ControlNumber, d.PayerControl)
+		for _, remark := range d.Remarks {
+			if !slices.Contains(o.RemarkCodes, remark) {
+				o.RemarkCodes = append(o.RemarkCodes, remark)
+			}
+		}
+	}
+	return o
+}
+
+// lineDecisions returns the first payer's decision on a line of a claim to the second payer. Source: ASC X12N 005010X222A1 (837P), 2430.
+func lineDecisions(c Claim) []x12.LineDecision {
+	if c.First == nil {
+		return nil
+	}
+	d := x12.LineDecision{PayerID: c.Payer.EDI, Paid: x12.Cents(c.First.PaidCents), Units: c.Units, DecidedOn: c.First.Date}
+	for _, a := range c.First.Adjustments {
+		if a.Group == patientGroup {
+			d.Remaining += x12.Cents(a.AmountCents)
+		}
+		at := slices.IndexFunc(d.Adjustments, func(b x12.Adjustment) bool { return b.Group == a.Group && b.Code == a.CARC })
+		if at < 0 {
+			at = len(d.Adjustments)
+			d.Adjustments = append(d.Adjustments, x12.Adjustment{Group: a.Group, Code: a.CARC})
+		}
+		d.Adjustments[at].Amount += x12.Cents(a.AmountCents)
+	}
+	d.Adjustments = slices.DeleteFunc(d.Adjustments, func(a x12.Adjustment) bool { return a.Amount == 0 })
+	return []x12.LineDecision{d}
+}
+
+// patientGroup is the adjustment group of the patient's share. Source: ASC X12N 005010X221A1 (835), CAS01.
+const patientGroup = "PR"
 
 // namedProvider returns a practitioner as a person of the form; nil for none.
 func namedProvider(p *phi.Practitioner) *x12.Provider {
@@ -80,16 +120,18 @@ func billingProvider(p Practice) x12.Provider {
 }
 
 // coverage returns the coverage of a payer, with the patient or another person as subscriber.
-func coverage(payer collections.Payer, covered phi.Coverage, of Claim) x12.Coverage {
+func coverage(covered insurance, of Claim) x12.Coverage {
+	payer := covered.payer
 	a := payer.Address
 	c := x12.Coverage{
 		Payer: x12.Payer{
 			Party: x12.Party{ID: payer.EDI, Name: payer.Name}, FilingCode: payer.Filing,
 			Address: x12.Address{Line1: a.Line1, Line2: a.Line2, City: a.City, State: a.State, ZIP: strings.ReplaceAll(a.PostalCode, "-", "")},
 		},
-		MemberID: memberID(payer, covered.MemberID), Group: covered.GroupNumber, Subscriber: person(of.Patient, of.Gender),
+		MemberID: memberID(payer, covered.MemberID), Group: covered.GroupNumber, Sequence: covered.sequence, InsuranceType: covered.insuranceType,
+		Subscriber: person(of.Patient, of.Gender),
 	}
-	if s := covered.Subscriber; s != nil && covered.Relationship != "" && covered.Relationship != "self" {
+	if s := covered.Subscriber; s != nil && isOther(covered.Relationship) {
 		c.Subscriber = x12.Person{Last: s.LastName, First: s.FirstName, BirthDate: s.DateOfBirth, Gender: gender(s.Gender)}
 	}
 	return c

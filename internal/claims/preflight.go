@@ -65,6 +65,7 @@ const (
 	InvalidDates         = "invalid_dates"
 	MissingSecondaryType = "missing_medicare_secondary_type"
 	MissingOriginalClaim = "missing_original_claim"
+	UnbalancedFirst      = "primary_unbalanced"
 	Unreadable           = "record_unreadable"
 )
 
@@ -193,6 +194,7 @@ func (k *preflightCheck) checkPayer() {
 	k.addError(member != "" && (!memberPattern.MatchString(member) || len(member) > maxMember), InvalidMember, "insurance.member_id", "The member id has a character that a claim cannot carry.")
 	second := k.claim.Coverage.Secondary
 	if second == nil || second.Payer == 0 {
+		k.addError(k.claim.First != nil, MissingPayer, "insurance.secondary.payer_id", "The patient has no second insurance.")
 		return
 	}
 	k.addError(k.claim.SecondPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is missing.")
@@ -261,7 +263,9 @@ func (k *preflightCheck) checkServiceLine(today string) {
 	k.addError(c.Through > today, InvalidDates, "service_date", "The service is in the future.")
 	k.addError(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
 	k.addError(c.NeedsReopening, ReopeningRequired, "insurance.payer_id", "The claim is paid, and its payer takes no replacement: request a reopening from the payer.")
-	k.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "payer_control_number", "A replacement or void needs the payer's number of the claim.")
+	k.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "payer_control_number", "A replacement or void needs the payer's number of the claim: give payer_control_number with resubmit/ or request-void/, or resubmit with new_claim.")
+	k.addError(c.First != nil && c.First.balanceCents(c.ChargeCents) != 0, UnbalancedFirst, "adjustments",
+		"What the first payer paid and adjusted is not the charge: the second payer would refuse the claim.")
 	k.addWarning(isPastTimelyFiling(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
 }
 

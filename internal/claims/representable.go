@@ -36,15 +36,17 @@ func (k *preflightCheck) checkRepresentable(today string) {
 			k.addError(true, NotRepresentable, "claim", "An 837P cannot carry the claim.")
 			return
 		}
-		k.Errors = append(k.Errors, UnrepresentableFields(wrong, c.HasOtherSubscriber())...)
+		k.Errors = append(k.Errors, UnrepresentableFields(wrong, c)...)
 	}
 }
 
-// UnrepresentableFields returns the values that a file cannot carry, each once, under the field that corrects it. hasOtherSubscriber decides to
-// which person subscriber fields belong.
-func UnrepresentableFields(wrong x12.FieldErrors, hasOtherSubscriber bool) (found []Finding) {
+// UnrepresentableFields returns the values of a claim that a file cannot carry, each once, under the field that corrects it.
+func UnrepresentableFields(wrong x12.FieldErrors, c Claim) (found []Finding) {
 	for _, w := range wrong {
-		f := Finding{NotRepresentable, fieldLocation(w.Field, hasOtherSubscriber), "An 837P cannot carry it: it " + w.Reason + "."}
+		if c.First != nil {
+			w.Field = swapPayers(w.Field)
+		}
+		f := Finding{NotRepresentable, fieldLocation(w.Field, c.HasOtherSubscriber()), "An 837P cannot carry it: it " + w.Reason + "."}
 		if !slices.ContainsFunc(found, func(g Finding) bool { return g.Field == f.Field }) {
 			found = append(found, f)
 		}
@@ -93,6 +95,24 @@ var fieldLocations = []struct{ field, place string }{
 	{"patient.last", "last_name"},
 	{"diagnoses", "icd10_codes"},
 	{"payer_control_number", "payer_control_number"},
+}
+
+// swapPayers returns the field of a claim to the second payer under the name that it has on a claim to the first: the other payer is then the first.
+func swapPayers(field string) string {
+	const other = "others[0]."
+	if rest, isOther := strings.CutPrefix(field, other); isOther {
+		if strings.HasPrefix(rest, "payer.") || strings.HasPrefix(rest, "subscriber.") {
+			return rest
+		}
+		return "coverage." + rest
+	}
+	if strings.HasPrefix(field, "payer.") || strings.HasPrefix(field, "subscriber.") {
+		return other + field
+	}
+	if rest, isCoverage := strings.CutPrefix(field, "coverage."); isCoverage {
+		return other + rest
+	}
+	return field
 }
 
 // fieldLocation returns where a field of the 837P is corrected.

@@ -48,6 +48,11 @@ func (h Engine) SendBatch(app core.App, entryIDs []string, by audit.Actor, now t
 	if err != nil {
 		return row, err
 	}
+	return h.sendPlan(app, plan, head, by, now)
+}
+
+// sendPlan stores the planned claims as a batch.
+func (h Engine) sendPlan(app core.App, plan batchPlan, head string, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
 	var number int64
 	err = app.RunInTransaction(func(tx core.App) error { // an unused number is skipped
 		number, err = nextInterchangeNumber(tx, now)
@@ -67,7 +72,7 @@ func (h Engine) SendBatch(app core.App, entryIDs []string, by audit.Actor, now t
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
 		tx = collections.WithStatementCache(tx)
-		if err := h.submit(tx, plan, decided, head, by, now); err != nil {
+		if err := h.submit(tx, plan, decided, head, number, by, now); err != nil {
 			return err
 		}
 		if row, err = h.store(tx, plan, number, file, by, now); err != nil {
@@ -135,10 +140,14 @@ type batchLine struct {
 
 // needsSubmission reports whether the batch submits a line; other lines are sent in their current state.
 func (l batchLine) needsSubmission() bool {
-	return l.entry.Status() == billing.Reviewed || l.isResend && l.Frequency != claims.VoidOfClaim
+	return l.First == nil && (l.entry.Status() == billing.Reviewed || l.isResend && l.Frequency != claims.VoidOfClaim)
 }
 
-type batchPlan struct{ claims []*batchClaim }
+// batchPlan is the claims of a batch, all to the first payers or all to the second.
+type batchPlan struct {
+	claims   []*batchClaim
+	sequence string // "", or S
+}
 
 // assignNumbers assigns control numbers to claims and lines: the interchange number and the position in it.
 func (p batchPlan) assignNumbers(interchange int64) {
@@ -180,7 +189,7 @@ func (h Engine) store(tx core.App, p batchPlan, number int64, file []byte, by au
 	for _, c := range p.claims {
 		for _, l := range c.lines {
 			err := collections.AddClaimLine(tx, collections.ClaimLine{
-				BatchID: d.ID, EntryID: l.EntryID, Claim: c.control, Line: l.control, Frequency: l.Frequency, ChargeCents: l.ChargeCents, Carried: l.isCarried,
+				BatchID: d.ID, EntryID: l.EntryID, Claim: c.control, Line: l.control, Frequency: l.Frequency, ChargeCents: l.ChargeCents, Carried: l.isCarried, Sequence: p.sequence,
 			}, now)
 			if err != nil {
 				return row, err
@@ -210,7 +219,10 @@ func (h Engine) precheckLines(app core.App, p batchPlan, number int64, now time.
 }
 
 // submit applies the prechecked submissions in the transaction, and checks that the other lines are unchanged since planning.
-func (h Engine) submit(tx core.App, p batchPlan, decided []billing.PrecheckedSubmission, head string, by audit.Actor, now time.Time) error {
+func (h Engine) submit(tx core.App, p batchPlan, decided []billing.PrecheckedSubmission, head string, number int64, by audit.Actor, now time.Time) error {
+	if p.sequence == collections.SecondarySequence {
+		return h.submitSecondary(tx, p, number, by, now)
+	}
 	refused, err := h.Billing.SubmitPrechecked(tx, decided, head, by, now)
 	if err != nil {
 		return err
@@ -275,7 +287,7 @@ func (p batchPlan) unrepresentableFault(err error) error {
 	var refusals []Refusal
 	for _, c := range p.claims {
 		ofClaim := slices.DeleteFunc(slices.Clone(invalid), func(w x12.FieldError) bool { return w.Claim != c.control && w.Claim != "" })
-		found := claims.UnrepresentableFields(ofClaim, c.lines[0].HasOtherSubscriber())
+		found := claims.UnrepresentableFields(ofClaim, c.lines[0].Claim)
 		for _, l := range c.lines {
 			if len(found) > 0 && !l.isCarried { // carried lines were not selected
 				refusals = append(refusals, Refusal{l.EntryID, found})

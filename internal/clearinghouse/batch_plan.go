@@ -111,7 +111,7 @@ func (p *planner) lineErrors(entry *collections.BillingEntry, c claims.Claim, te
 		return []claims.Finding{{Code: claims.TestUsage, Field: "lifecycle_status", Message: "It was only sent as a test: the payer has no claim to void."}}
 	}
 	if c.Frequency == claims.VoidOfClaim && !c.SelfPay() && !c.Payer.TakesReplacements() {
-		return []claims.Finding{{Code: billing.ReopeningRequired, Field: "payer.corrected_claims", Message: "The payer takes no void by file: request a reopening from the payer."}}
+		return []claims.Finding{{Code: billing.ReopeningRequired, Field: "payer.corrected_claims", Message: "The payer takes no void by file: request a reopening from the payer, and record its answer with void/ or refund/."}}
 	}
 	if !entry.EvidenceChangedAt().IsZero() && c.Frequency != claims.VoidOfClaim {
 		return []claims.Finding{{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "The facts no longer support it."}}

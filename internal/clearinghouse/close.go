@@ -11,8 +11,12 @@ import (
 )
 
 // CloseRemittance records that a person resolved an item of a payment, counted from 1, or with ordinal 0 all that are open. No money moves. It
-// returns an invalid_state fault if nothing of that is open.
+// returns an invalid_state fault if nothing of that is open, or while a file is imported, which may change the items.
 func CloseRemittance(app core.App, id string, ordinal int, notes string, by audit.Actor, now time.Time) error {
+	if !importMu.TryLock() {
+		return fault.State("invalid_state", "A file is being imported: try again when that is finished.")
+	}
+	defer importMu.Unlock()
 	return app.RunInTransaction(func(tx core.App) error {
 		row, err := collections.FindRemittance(tx, id)
 		if err != nil {

@@ -164,7 +164,8 @@ type importRun struct {
 	seen       map[string]bool // payments of this file
 	remittance string          // the payment that is being imported
 	items      []collections.RemittanceItem
-	keys       map[string]int // how often a decision occurred in the payment
+	closed     []collections.RemittanceItem // of an earlier import, that a person resolved
+	keys       map[string]int               // how often a decision occurred in the payment
 }
 
 func (t *importRun) importResponse(a x12.Response) error {

@@ -14,6 +14,7 @@ import (
 // lineDecision is a payer's decision about one service line.
 type lineDecision struct {
 	line        collections.ClaimLine
+	key         string // of the decision, so that it is posted once
 	paid        x12.Cents
 	adjustments []collections.Adjustment
 	remarks     []string // of the claim, and of a line without adjustments that could have them

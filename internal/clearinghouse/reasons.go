@@ -1,6 +1,10 @@
 package clearinghouse
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/vigilhealth/vigil/collections"
+)
 
 // Why a claim of an 835 is not posted.
 const (
@@ -10,6 +14,8 @@ const (
 	unknownLine    = "unknown_line"
 	totalDiffers   = "total_differs"
 	debtNotCarried = "debt_not_carried"
+
+	supersededClaim = "superseded_claim"
 )
 
 // reasonWords are the reasons in words.
@@ -21,18 +27,19 @@ var reasonWords = map[string]string{
 	totalDiffers:   "The payment differs from the sum of its claims and adjustments, of which one is not balanced.",
 	debtNotCarried: "The provider adjustments exceed the payments, and the payer does not carry the rest forward.",
 
-	"unknown_claim":             "No claim has this number.",
-	"other_payee":               "The payment is to another payee.",
-	"sent_on":                   "The payer forwarded the claim and decided nothing.",
-	"forecast":                  "A forecast, without payment.",
-	"test_usage":                "The claim was sent as a test.",
-	"already_decided":           "The payer decided the claim before and did not reverse that.",
-	"already_posted":            "The decision was posted with another payment of the same number.",
-	"already_recorded":          "The payment was recorded manually.",
-	"superseded_claim":          "The claim was replaced since.",
-	"reversal_without_original": "The reversal exceeds what the payer paid.",
-	"invalid_transition":        "The state of the entry does not allow it.",
-	"invalid_state":             "The state of the entry does not allow it.",
+	"unknown_claim":               "No claim has this number.",
+	"other_payee":                 "The payment is to another payee.",
+	"sent_on":                     "The payer forwarded the claim and decided nothing.",
+	"forecast":                    "A forecast, without payment.",
+	"test_usage":                  "The claim was sent as a test.",
+	"already_decided":             "The payer decided the claim before and did not reverse that.",
+	"already_posted":              "The decision was posted with another payment of the same number.",
+	"already_recorded":            "The payment was recorded manually.",
+	supersededClaim:               "The claim was replaced since.",
+	collections.ImportInterrupted: "The import was interrupted: import the file again.",
+	"reversal_without_original":   "The reversal exceeds what the payer paid.",
+	"invalid_transition":          "The state of the entry does not allow it.",
+	"invalid_state":               "The state of the entry does not allow it.",
 }
 
 // adjustmentWords are the reasons of provider adjustments. Source: ASC X12N 005010X221A1 (835), PLB03-1.

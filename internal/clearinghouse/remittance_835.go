@@ -1,6 +1,7 @@
 package clearinghouse
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,9 +20,6 @@ import (
 // X12N 005010X221A1 (835), CLP02.
 var undecidedStatuses = map[string]string{"23": "sent_on", "25": "forecast"}
 
-// secondaryStatuses are the CLP02 codes of a payer that decides after another. Source: as above.
-var secondaryStatuses = []string{"2", "3", "20", "21"}
-
 // import835 posts a payer's decisions, claim by claim: all lines of a claim in one transaction, or none. Other claims, and provider-level adjustments,
 // are items for a person, so that the items and what was posted are the payment. Source: docs/decisions/claims.md, "Posting an 835".
 func (t *importRun) import835(p x12.Remittance) error {
@@ -36,11 +34,16 @@ func (t *importRun) import835(p x12.Remittance) error {
 	if err != nil {
 		return err
 	}
+	if t.closed, err = row.Items(); err != nil {
+		return err
+	}
+	t.closed = slices.DeleteFunc(t.closed, func(item collections.RemittanceItem) bool { return item.ClosedAt == "" })
+	if slices.ContainsFunc(t.closed, func(item collections.RemittanceItem) bool { return item.Reason == collections.ImportInterrupted }) {
+		return nil // a person resolved the rest of an interrupted import
+	}
 	t.remittance, t.items, t.keys = row.ID, nil, map[string]int{}
-	for _, c := range p.Claims {
-		if err := t.importClaimPayment(p, c); err != nil {
-			return err
-		}
+	if err := t.importClaims(p); err != nil {
+		return err
 	}
 	for _, o := range p.ProviderAdjustments {
 		if o.Amount != 0 {
@@ -48,6 +51,64 @@ func (t *importRun) import835(p x12.Remittance) error {
 		}
 	}
 	return t.finishRemittance(p, row)
+}
+
+// importClaims posts the claims of a payment. The items are in the order of the file.
+func (t *importRun) importClaims(p x12.Remittance) error {
+	var all, waiting []*claimDecision
+	for _, c := range p.Claims {
+		d, err := t.decide(p, c)
+		if err != nil {
+			return err
+		}
+		if all = append(all, d); d.reason == "" {
+			waiting = append(waiting, d)
+		}
+	}
+	for len(waiting) > 0 {
+		next, err := t.postNext(p, waiting)
+		if err != nil {
+			return err
+		}
+		waiting = slices.DeleteFunc(waiting, func(d *claimDecision) bool { return d == next })
+	}
+	for _, d := range all {
+		t.applied += d.applied
+		if d.reason != "" {
+			t.addItem(d.item())
+		}
+		for _, entry := range d.superseded {
+			t.addItem(collections.RemittanceItem{
+				Segment: SegmentClaim, ControlNumber: d.ControlNumber, PayerControlNumber: d.PayerControlNumber, Code: d.Status, Reason: supersededClaim, EntryIDs: []string{entry},
+			})
+		}
+	}
+	return nil
+}
+
+// postNext posts the first decision that waits, or another on the same entries: a reversal comes first as soon as it applies, because a payer may state
+// a correction before the reversal of what it corrects. Source: ASC X12N 005010X221A1 (835), 1.10.2.8, which has no order.
+func (t *importRun) postNext(p x12.Remittance, waiting []*claimDecision) (next *claimDecision, err error) {
+	if slices.ContainsFunc(waiting, (*claimDecision).Reversal) {
+		for _, d := range waiting {
+			if !d.sharesEntry(waiting[0]) {
+				continue
+			}
+			if !d.Reversal() {
+				next = cmp.Or(next, d)
+				continue
+			}
+			d.reason = ""
+			if err = t.postClaim(p, d); err != nil || d.reason == "" {
+				return d, err
+			}
+		}
+		if next == nil { // reversals without original
+			return waiting[0], nil
+		}
+	}
+	next = cmp.Or(next, waiting[0])
+	return next, t.postClaim(p, next)
 }
 
 // Segments of items: a claim, a provider adjustment, or a difference of the sums.
@@ -102,65 +163,83 @@ func (t *importRun) isPayee(c x12.ClaimPayment) bool {
 	return !stated || practice.NPI == "" && practice.TaxID == ""
 }
 
-// importClaimPayment posts a payer's decision about one claim, or adds it to the items with the reason why not.
-func (t *importRun) importClaimPayment(p x12.Remittance, c x12.ClaimPayment) error {
-	lines, err := collections.LinesOfClaim(t.app, c.ControlNumber)
-	if err != nil {
-		return err
+// claimDecision is a payer's decision about one claim as it is posted to our lines.
+type claimDecision struct {
+	x12.ClaimPayment
+	lines      []collections.ClaimLine
+	parts      []lineDecision
+	reason     string // why a person must look at it
+	applied    int
+	superseded []string // entries of lines without payment that are on a newer claim
+}
+
+// item returns the item of a claim that was not posted.
+func (d *claimDecision) item() collections.RemittanceItem {
+	item := collections.RemittanceItem{
+		Segment: SegmentClaim, ControlNumber: d.ControlNumber, PayerControlNumber: d.PayerControlNumber, Code: d.Status, AmountCents: int64(d.Paid), Reason: d.reason,
 	}
-	lines = slices.DeleteFunc(lines, func(l collections.ClaimLine) bool {
-		return l.Frequency == claims.VoidOfClaim && len(lines) > 1 && !allVoided(lines)
+	for _, l := range d.lines {
+		item.EntryIDs = append(item.EntryIDs, l.EntryID)
+	}
+	return item
+}
+
+// sharesEntry reports whether two decisions are about the same line, on the same claim or on one that replaced it.
+func (d *claimDecision) sharesEntry(other *claimDecision) bool {
+	return slices.ContainsFunc(d.lines, func(l collections.ClaimLine) bool {
+		return slices.ContainsFunc(other.lines, func(m collections.ClaimLine) bool { return l.EntryID == m.EntryID })
 	})
-	parts, reason, err := t.decide(c, lines)
-	if err != nil {
-		return err
-	}
-	applied := 0
-	if reason == "" {
-		applied, err = t.postClaim(p, c, parts)
-		if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.Internal {
-			reason, applied, err = refused.Code, 0, nil
-		}
-	}
-	t.applied += applied
-	if err == nil && reason != "" {
-		item := collections.RemittanceItem{
-			Segment: SegmentClaim, ControlNumber: c.ControlNumber, PayerControlNumber: c.PayerControlNumber, Code: c.Status, AmountCents: int64(c.Paid), Reason: reason,
-		}
-		for _, l := range lines {
-			item.EntryIDs = append(item.EntryIDs, l.EntryID)
-		}
-		t.addItem(item)
-	}
-	return err
 }
 
 // decide returns what a decision posts to the lines of a claim, or why a person must look at it.
-func (t *importRun) decide(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []lineDecision, reason string, err error) {
+func (t *importRun) decide(p x12.Remittance, c x12.ClaimPayment) (d *claimDecision, err error) {
+	d = &claimDecision{ClaimPayment: c}
+	if d.lines, err = collections.LinesOfClaim(t.app, c.ControlNumber); err != nil {
+		return nil, err
+	}
+	d.lines = slices.DeleteFunc(d.lines, func(l collections.ClaimLine) bool {
+		return l.Frequency == claims.VoidOfClaim && len(d.lines) > 1 && !allVoided(d.lines)
+	})
 	switch {
 	case !t.isPayee(c):
-		return nil, "other_payee", nil
+		d.reason = "other_payee"
+		return d, nil
 	case undecidedStatuses[c.Status] != "":
-		return nil, undecidedStatuses[c.Status], nil
-	case len(lines) == 0:
-		return nil, "unknown_claim", nil
+		d.reason = undecidedStatuses[c.Status]
+		return d, nil
+	case len(d.lines) == 0:
+		d.reason = "unknown_claim"
+		return d, nil
 	}
-	batch, err := collections.FindBatchRow(t.app, lines[0].BatchID)
+	batch, err := collections.FindBatchRow(t.app, d.lines[0].BatchID)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if t.isTestBatch(batch) {
-		return nil, claims.TestUsage, nil
+		d.reason = claims.TestUsage
+		return d, nil
 	}
-	parts, reason = apportion(c, lines)
-	return parts, reason, nil
+	d.parts, d.reason = apportion(c, d.lines)
+	for i, part := range d.parts {
+		key := billing.RemittanceKey(p.PayerNumber) + fmt.Sprintf("%s|%s|%s|%d", p.Trace, part.line.Line, c.Status, part.paid)
+		t.keys[key]++
+		d.parts[i].key = fmt.Sprintf("%s|%d", key, t.keys[key])
+	}
+	return d, nil
 }
 
-// postClaim posts the lines of a claim, all or none, and counts those that were changed.
-func (t *importRun) postClaim(p x12.Remittance, c x12.ClaimPayment, parts []lineDecision) (applied int, err error) {
-	err = t.app.RunInTransaction(func(tx core.App) error {
-		for _, d := range parts {
-			repeated, err := t.postLine(tx, p, c, d)
+// postClaim posts the lines of a claim, all or none, and counts those that were changed. A line without payment that is on a newer claim does not hold
+// up the others. What a person closed before stays closed, and is not posted.
+func (t *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
+	wasClosed := slices.ContainsFunc(t.closed, d.item().IsSame)
+	applied, superseded := 0, []string(nil)
+	err := t.app.RunInTransaction(func(tx core.App) error {
+		for _, part := range d.parts {
+			repeated, err := t.postLine(tx, p, d.ClaimPayment, part)
+			if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Code == supersededClaim && len(d.parts) > 1 {
+				superseded = append(superseded, part.line.EntryID)
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -168,10 +247,32 @@ func (t *importRun) postClaim(p x12.Remittance, c x12.ClaimPayment, parts []line
 				applied++
 			}
 		}
+		if len(superseded) == len(d.parts) {
+			return fault.State(supersededClaim, "The claim was replaced.")
+		}
+		if wasClosed && applied > 0 {
+			return errClosed
+		}
 		return nil
 	})
-	return applied, err
+	refused, isFault := errors.AsType[*fault.Error](err)
+	switch {
+	case errors.Is(err, errClosed):
+		at := slices.IndexFunc(t.closed, d.item().IsSame)
+		d.reason = t.closed[at].Reason
+		t.closed = slices.Delete(t.closed, at, at+1)
+	case isFault && refused.Kind != fault.Internal:
+		d.reason = refused.Code
+	case err != nil:
+		return err
+	default:
+		d.applied, d.superseded = applied, superseded
+	}
+	return nil
 }
+
+// errClosed undoes the posting of a claim that a person closed.
+var errClosed = errors.New("a person closed the claim's item")
 
 // allVoided reports whether all lines of a claim were voids.
 func allVoided(lines []collections.ClaimLine) bool {
@@ -180,22 +281,23 @@ func allVoided(lines []collections.ClaimLine) bool {
 
 // postLine applies a decision to its line, once.
 func (t *importRun) postLine(tx core.App, p x12.Remittance, c x12.ClaimPayment, d lineDecision) (repeated bool, err error) {
-	r := billing.Remittance{
-		Kind: d.kind(c), Secondary: slices.Contains(secondaryStatuses, c.Status), Paid: billing.Cents(d.paid), Date: p.PaidOn,
-		Reference: p.Trace, Payer: p.PayerNumber, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments, Remarks: d.remarks,
-		RemittanceID: t.remittance,
-	}
-	key := billing.RemittanceKey(p.PayerNumber) + fmt.Sprintf("%s|%s|%s|%d", p.Trace, d.line.Line, c.Status, d.paid)
-	t.keys[key]++
-	r.Key = fmt.Sprintf("%s|%d", key, t.keys[key])
 	entry, err := collections.FindBillingEntry(tx, d.line.EntryID)
 	if err != nil {
 		return false, err
 	}
+	isSecondary, err := t.Billing.IsSecondaryAnswer(tx, entry, p.PayerNumber, c.Status, d.line.IsSecondary())
+	if err != nil {
+		return false, err
+	}
+	r := billing.Remittance{
+		Key: d.key, Kind: d.kind(c, isSecondary), Status: c.Status, Secondary: isSecondary, Paid: billing.Cents(d.paid), Date: p.PaidOn,
+		Reference: p.Trace, Payer: p.PayerNumber, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments, Remarks: d.remarks,
+		RemittanceID: t.remittance,
+	}
 	if r.Kind == billing.RemittedDenial && entry.Status() == billing.Paid && billing.IsPaidBefore(d.adjustments) {
 		r.Kind = billing.RemittedPayment // a replacement names a line that its payer paid with an earlier claim
 	}
-	if entry.ClaimControlNumber() != d.line.Claim {
+	if entry.ClaimControlNumber() != d.line.Claim && !d.line.IsSecondary() {
 		r.PayerControlNumber = "" // of a replaced claim
 		r.Superseded = true
 	}
@@ -205,12 +307,11 @@ func (t *importRun) postLine(tx core.App, p x12.Remittance, c x12.ClaimPayment, 
 
 // kind returns what is decided about a line. A line with no payment and no patient share is a denial, for any result of the other lines, unless all
 // of it is contractual.
-func (d lineDecision) kind(c x12.ClaimPayment) string {
-	isSecondary := slices.Contains(secondaryStatuses, c.Status)
+func (d lineDecision) kind(c x12.ClaimPayment, isSecondary bool) string {
 	switch {
 	case c.Reversal():
 		return billing.RemittedReversal
-	case d.paid != 0 || !isSecondary && billing.IsContractual(d.adjustments):
+	case d.paid != 0 || billing.IsContractual(d.adjustments, isSecondary):
 		return billing.RemittedPayment
 	case c.Denied() || !d.patientOwes() && d.line.ChargeCents > 0:
 		return billing.RemittedDenial

@@ -117,6 +117,7 @@ type OtherPayer struct {
 	DecidedOn     string // YYYY-MM-DD, "" if it has not decided
 	Paid          Cents
 	Adjustments   []Adjustment // on the claim as a whole
+	RemarkCodes   []string     // of its decision; the first five are sent
 }
 
 // A ServiceLine is one procedure of a claim.
@@ -140,6 +141,7 @@ type LineDecision struct {
 	Units       int
 	DecidedOn   string // YYYY-MM-DD
 	Adjustments []Adjustment
+	Remaining   Cents // what the patient is left to owe
 }
 
 // An Adjustment explains a difference between the charge and the payment.

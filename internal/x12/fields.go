@@ -31,6 +31,7 @@ var (
 	procedure   = regexp.MustCompile(`^[A-Z0-9]{5}$`)
 	modifier    = regexp.MustCompile(`^[A-Z0-9]{2}$`)
 	taxonomy    = regexp.MustCompile(`^[A-Z0-9]{10}$`)
+	remarkCode  = regexp.MustCompile(`^[A-Z0-9]{1,50}$`)
 	reasonCode  = regexp.MustCompile(`^[A-Z0-9]{1,5}$`)
 	diagnosis   = regexp.MustCompile(`^[A-TV-Z][0-9][0-9AB][0-9A-TV-Z]{0,4}$`)
 	quantity    = regexp.MustCompile(`^-?[0-9]{1,8}(\.[0-9]{1,3})?$`)

@@ -18,6 +18,7 @@ const (
 	maxModifiers   = 4
 	maxAdjustments = 5 // CAS segments
 	perSegment     = 6 // adjustments of one CAS segment
+	maxRemarks     = 5 // of MOA
 )
 
 // Bytes encodes the batch as a file. Its error is of type [FieldErrors] and lists every value that the guide does not allow; there is no file then.

@@ -91,6 +91,9 @@ func (w *writer) otherPayers(c Claim) {
 			w.add("AMT", "D", w.money(field+".paid", o.Paid))
 		}
 		w.add("OI", "", "", w.codeIn("benefits", c.Benefits, "Y N W", "Y"), "", "", w.codeIn("release", c.Release, "Y I", "Y"))
+		if len(o.RemarkCodes) > 0 {
+			w.remarks(field, o.RemarkCodes[:min(len(o.RemarkCodes), maxRemarks)])
+		}
 		w.person("IL", field+".subscriber", o.Subscriber, w.requiredText(field+".member_id", o.MemberID, 80))
 		if o.Subscriber.Address != (Address{}) {
 			w.address(field+".subscriber.address", o.Subscriber.Address, 5, 9)
@@ -103,6 +106,15 @@ func (w *writer) otherPayers(c Claim) {
 			w.add("REF", "F8", w.optionalText(field+".control_number", o.ControlNumber, 50))
 		}
 	}
+}
+
+// remarks writes MOA with the remark codes of another payer's decision.
+func (w *writer) remarks(field string, codes []string) {
+	elements := []string{"", ""}
+	for i, code := range codes {
+		elements = append(elements, w.codeMatching(fmt.Sprintf("%s.remark_codes[%d]", field, i), code, remarkCode))
+	}
+	w.add("MOA", elements...)
 }
 
 func (c Claim) decidedByLine(payer string) bool {
@@ -215,5 +227,6 @@ func (w *writer) decisions(field string, c Claim, line ServiceLine, code string)
 		w.add("SVD", w.requiredText(at+".payer_id", d.PayerID, 80), w.money(at+".paid", d.Paid), code, "", w.intInRange(at+".units", d.Units, 9999))
 		w.adjustments(at, d.Adjustments)
 		w.add("DTP", "573", "D8", w.day(at+".decided_on", d.DecidedOn))
+		w.add("AMT", "EAF", w.money(at+".remaining", d.Remaining))
 	}
 }

@@ -24,6 +24,7 @@ const (
 	TaskRefund   = billing.RefundDue
 	TaskCredit   = "credit"
 	TaskBalance  = "open_balance"
+	TaskSecond   = "secondary_due"
 )
 
 // TaskItem is an entry that waits for a user.
@@ -50,6 +51,7 @@ type TasksBody struct {
 	RefundDue                  int        `json:"refund_due"`
 	Credits                    int        `json:"credits"`              // claims with a credit balance
 	OpenBalances               int        `json:"open_balances"`        // paid claims with an open amount
+	SecondaryDue               int        `json:"secondary_due"`        // claims to send to the second payer
 	UnpostedRemittances        int        `json:"unposted_remittances"` // of the whole practice, for any query
 	MissingCodeList            int        `json:"missing_code_list"`    // 1 if the ICD-10-CM list of the current fiscal year is missing
 	MissingFeeList             int        `json:"missing_fee_list"`     // 1 if the final list of fees is missing, from November that of the next year
@@ -109,6 +111,11 @@ func (m *builder) tasks() (any, error) {
 		return nil, err
 	}
 	body.OpenBalances, body.Items = count, append(body.Items, balances...)
+	second, count, err := m.countedItems(TaskSecond, "claims to the second payer", "secondary_status = 'due'", "secondary")
+	if err != nil {
+		return nil, err
+	}
+	body.SecondaryDue, body.Items = count, append(body.Items, second...)
 	if body.UnpostedRemittances, err = collections.OpenRemittances(m.app); err != nil {
 		return nil, err
 	}

@@ -79,6 +79,7 @@ function Summary({ entry }) {
     can("readRevenue") && entry.refund !== null
       && ["Refunded", `${money(entry.refund.amount)}, last on ${calendarDate(entry.refund.date)}, ${entry.refund.reference}`],
     can("readRevenue") && ["Payer", entry.payer],
+    can("readRevenue") && entry.secondary !== null && ["Secondary claim", humanize(entry.secondary.status)],
     ["Diagnoses", entry.icd10_codes.join(", ") || "None"],
     ["Rendering provider", entry.rendering_provider || "–"],
     ["Source", humanize(entry.source)],

@@ -111,6 +111,10 @@ const steps = {
       <${Field} label="Refund date" name="date" kind="date" value=${today()} errors=${errors} /></div>
       <${Field} label="Check or transfer number" name="reference" maxlength="100" errors=${errors} />`,
   },
+  "bill-secondary": {
+    name: "Bill secondary", title: "Bill the secondary payer", doneText: "Sent to the secondary payer.",
+    about: "Makes a claim file with the whole claim and the primary payer's decision.", fields: () => "",
+  },
   void: { name: "Void", title: "Void entry", doneText: "Voided.", danger: true,
     about: "A voided entry is never billed. It remains on record.", fields: (_, errors) => reason(errors) },
 };
@@ -127,7 +131,8 @@ const actionsByState = {
  *  review */
 export function Steps({ entry, changed, openNext }) {
   const [open, setOpen] = useState("");
-  const names = [...actionsByState[entry.lifecycle_status] ?? [], ...(credit(entry) > 0 ? ["refund"] : [])];
+  const names = [...actionsByState[entry.lifecycle_status] ?? [], ...(credit(entry) > 0 ? ["refund"] : []),
+    ...(["due", "denied"].includes(entry.secondary?.status ?? "") ? ["bill-secondary"] : [])];
   const reviewAndNext = openNext && names.includes("review") ? openNext : null;
   const main = reviewAndNext ? -1 : names.length - 1;
   return html`<div class="actions">${names.map((name, at) => html`

@@ -93,6 +93,7 @@ export const reports = [
       ["Refund due", number(d.refund_due)], ["Overpaid", number(d.credits)],
       ["Fee list of the year", d.missing_fee_list > 0 ? "To import" : "–"],
       ["Diagnosis codes of the year", d.missing_code_list > 0 ? "To import" : "–"],
+      ["Secondary claims due", number(d.secondary_due)],
       ["Oldest task", d.oldest_pending_days === null ? "–" : `${d.oldest_pending_days} days`]],
     sheets: [{ title: "Tasks", of: (d) => d.items, keyOf: (row) => row.entry_id + row.task,
       columns: [link("Patient", pick("patient_name"), (row) => go("entry", { id: row.entry_id })), text("task", "Task", humanize),

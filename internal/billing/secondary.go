@@ -1,0 +1,245 @@
+package billing
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/claims"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// States of the claim to the second payer. Source: docs/decisions/claims.md, "Secondary claims".
+const (
+	SecondaryDue       = "due"
+	SecondarySubmitted = "submitted"
+	SecondaryPaid      = "paid"
+	SecondaryDenied    = "denied"
+)
+
+// secondaryStatuses are the CLP02 codes of a payer that decides after another: processed as secondary or tertiary, and the same and forwarded. Source:
+// ASC X12N 005010X221A1 (835), CLP02.
+var secondaryStatuses = []string{"2", "3", "20", "21"}
+
+// The first payer's answer states with a status or a remark that it forwarded the claim to the second payer. Source: ASC X12N 005010X221A1 (835), CLP02
+// 19; X12 code source 411: MA07 and MA18, forwarded to Medicaid and to the supplemental insurer; N89, to several payers.
+const forwardedStatus = "19"
+
+var forwardedRemarks = []string{"MA07", "MA18", "N89"}
+
+// notCoveredReasons are denials of a service that the payer's plan does not cover, or no longer, which another plan may. Source: X12 code source 139.
+var notCoveredReasons = []string{"35", "49", "96", "119", "149", "167", "204"}
+
+// shareReasons are shares of a covered service; with any other the payer left all to the patient. Source: X12 code source 139: deductible, coinsurance,
+// copayment, blood deductible.
+var shareReasons = []string{"1", "2", "3", "66"}
+
+// IsSecondaryAnswer reports whether a decision is the second payer's: it is about the claim to the second payer, states that it came after another, or
+// is of another payer than the one that decided a claim which was forwarded.
+func (e *Engine) IsSecondaryAnswer(tx core.App, entry *collections.BillingEntry, payer, status string, onSecondClaim bool) (bool, error) {
+	if onSecondClaim || slices.Contains(secondaryStatuses, status) {
+		return true, nil
+	}
+	if state := entry.SecondaryStatus(); state == "" || state == SecondaryDue {
+		return false, nil
+	}
+	rows, err := collections.PaymentsOf(tx, entry.Id)
+	isDecided, isFirst := false, false
+	for _, p := range rows {
+		if p.Source == collections.Source835 && p.Payer == collections.PrimaryPayer {
+			isDecided, isFirst = true, isFirst || strings.HasPrefix(p.Key, RemittanceKey(payer))
+		}
+	}
+	return isDecided && !isFirst, err
+}
+
+// isForwarded reports whether the payer forwarded the claim to the second payer.
+func (r Remittance) isForwarded() bool {
+	return !r.Secondary && r.Kind != RemittedReversal && (r.Status == forwardedStatus || slices.ContainsFunc(forwardedRemarks, func(remark string) bool {
+		return slices.Contains(r.Remarks, remark) || slices.ContainsFunc(r.Adjustments, func(a collections.Adjustment) bool { return slices.Contains(a.RARC, remark) })
+	}))
+}
+
+// noteSecondary stores what a remittance states about the claim to the second payer.
+func (r Remittance) noteSecondary(tx core.App, entry *collections.BillingEntry) error {
+	switch {
+	case r.Secondary && r.Kind == RemittedReversal:
+		return setSecondary(tx, entry, SecondarySubmitted)
+	case r.Secondary && (r.Kind == RemittedDenial || r.Paid == 0 && slices.ContainsFunc(patientShare(r.Adjustments), func(a collections.Adjustment) bool {
+		return a.AmountCents > 0 && !slices.Contains(shareReasons, a.CARC)
+	})):
+		return setSecondary(tx, entry, SecondaryDenied)
+	case r.Secondary:
+		return setSecondary(tx, entry, SecondaryPaid)
+	case r.isForwarded() && (entry.SecondaryStatus() == "" || entry.SecondaryStatus() == SecondaryDue):
+		return setSecondary(tx, entry, SecondarySubmitted)
+	}
+	return nil
+}
+
+// setSecondary sets the state of the claim to the second payer, which is the one on record when there was no such claim before.
+func setSecondary(tx core.App, entry *collections.BillingEntry, state string) error {
+	if entry.SecondaryPayerID() == "" {
+		payer, err := secondPayerOf(tx, entry)
+		if err != nil {
+			return err
+		}
+		entry.Set(collections.EntrySecondaryPayer, payer)
+	}
+	entry.Set(collections.EntrySecondaryStatus, state)
+	return nil
+}
+
+// secondPayerOf returns the patient's second payer, if the entry is for the first; "" for none.
+func secondPayerOf(app core.App, entry *collections.BillingEntry) (string, error) {
+	p, err := collections.FindPatientAnyState(app, entry.PatientID())
+	if err != nil {
+		return "", err
+	}
+	covered, err := p.Coverage()
+	if err != nil || covered.Secondary == nil || covered.Secondary.Payer == 0 || collections.NumberID(covered.Payer) != entry.PayerID() {
+		return "", err
+	}
+	return collections.NumberID(covered.Secondary.Payer), nil
+}
+
+// recheckSecondary sets whether a claim to the second payer is due in a state of the entry, unless there is one. A reopened claim has none.
+func recheckSecondary(tx core.App, entry *collections.BillingEntry, state string) error {
+	if entry.PayerID() == "" || entry.SecondaryStatus() != "" && entry.SecondaryStatus() != SecondaryDue {
+		return nil
+	}
+	payer, err := "", error(nil)
+	if state == Paid || state == Denied {
+		if payer, err = secondPayerOf(tx, entry); err != nil {
+			return err
+		}
+	}
+	if payer != "" {
+		rows, err := collections.PaymentsOf(tx, entry.Id)
+		if err != nil {
+			return err
+		}
+		if !leavesToSecond(entry, state, standingOf(rows)) {
+			payer = ""
+		}
+	}
+	status := SecondaryDue
+	if payer == "" {
+		status = ""
+	}
+	entry.Set(collections.EntrySecondaryPayer, payer)
+	entry.Set(collections.EntrySecondaryStatus, status)
+	return nil
+}
+
+// leavesToSecond reports whether the first payer left a share to the patient, paid or not, or denied the claim as not covered.
+func leavesToSecond(entry *collections.BillingEntry, state string, is standing) bool {
+	if state == Denied && slices.Contains(notCoveredReasons, carcOf(entry.DenialCode())) {
+		return true
+	}
+	return sumOf(patientShare(is.ofFirst(entry))) > 0
+}
+
+// ofFirst returns what the first payer adjusted, with the whole share of the patient, and what users adjusted.
+func (s standing) ofFirst(entry *collections.BillingEntry) []collections.Adjustment {
+	return mergeAdjustments(mergeAdjustments(entry.Adjustments(), s.settled), negateAdjustments(s.decided[collections.SecondaryPayer]))
+}
+
+// FirstDecision returns the first payer's decision on an entry as a claim to the second payer states it. A denial by hand without amounts is of the
+// whole charge.
+func FirstDecision(app core.App, entry *collections.BillingEntry) (d claims.Decision, err error) {
+	rows, err := collections.PaymentsOf(app, entry.Id)
+	if err != nil {
+		return d, err
+	}
+	is := standingOf(rows)
+	d = claims.Decision{PaidCents: is.paid[collections.PrimaryPayer], Adjustments: is.ofFirst(entry), PayerControl: entry.PayerControlNumber(), Date: entry.DenialDate()}
+	for _, p := range rows {
+		if p.Payer == collections.PrimaryPayer && (p.Kind == collections.PaymentKind || p.Kind == collections.DenialKind) {
+			d.Date, d.Remarks = p.Date, p.Remarks
+		}
+	}
+	if entry.Status() == Denied && len(d.Adjustments) == 0 && d.PaidCents == 0 {
+		group, _, found := strings.Cut(entry.DenialCode(), "-")
+		if !found {
+			group = GroupContractual
+		}
+		d.Adjustments = []collections.Adjustment{{Group: group, CARC: carcOf(entry.DenialCode()), AmountCents: entry.ChargeCents()}}
+	}
+	return d, nil
+}
+
+// Codes of refused claims to the second payer.
+const (
+	NoSecondPayer     = "no_secondary_payer"
+	FirstUndecided    = "primary_undecided"
+	NothingForSecond  = "nothing_left_by_primary"
+	SecondaryAnswered = "secondary_answered"
+)
+
+// CheckSecondary returns why an entry cannot go to the second payer, as a code and in words; "" if it can. isSelected is false for the other lines of a
+// claim, which go along.
+func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected bool) (code, words string, err error) {
+	if entry.Status() != Paid && entry.Status() != Denied {
+		return FirstUndecided, "The first payer has not decided " + entry.ClaimID() + ".", nil
+	}
+	if !isSelected {
+		return "", "", nil
+	}
+	payer, err := secondPayerOf(app, entry)
+	if err != nil || payer == "" {
+		return NoSecondPayer, "The patient has no second payer beside the payer of the entry.", err
+	}
+	switch entry.SecondaryStatus() {
+	case SecondaryPaid:
+		return SecondaryAnswered, "The second payer has answered.", nil
+	case SecondarySubmitted:
+		sent, err := collections.WasSentToSecond(app, entry.Id)
+		if err != nil || sent {
+			return WrongSecondary, "The claim was sent to the second payer.", err
+		}
+	}
+	rows, err := collections.PaymentsOf(app, entry.Id)
+	if err != nil {
+		return "", "", err
+	}
+	if !leavesToSecond(entry, entry.Status(), standingOf(rows)) {
+		return NothingForSecond, "The first payer left nothing to the patient and did not deny the service as not covered.", nil
+	}
+	return "", "", nil
+}
+
+// WrongSecondary is the code of a claim that the second payer has.
+const WrongSecondary = "secondary_submitted"
+
+// BillSecondary records that an entry was sent to the second payer with a file.
+func (e *Engine) BillSecondary(reference string, updatedAt time.Time) Transition {
+	m := Transition{Name: "bill-secondary", From: []string{Paid, Denied}, target: (*collections.BillingEntry).Status, event: audit.BillingSecondary, detail: reference}
+	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if !entry.UpdatedAt().Equal(updatedAt) {
+			return fault.State("invalid_transition", "The entry was changed by another request.")
+		}
+		entry.Set(collections.EntrySecondaryPayer, "")
+		return setSecondary(tx, entry, SecondarySubmitted)
+	}
+	return m
+}
+
+// RejectSecondary records that a claim to the second payer was rejected before its decision: it is due again.
+func (e *Engine) RejectSecondary(source string, codes []string) Transition {
+	return Transition{
+		Name: "reject", From: []string{Submitted, Paid, Denied, Appealed, RefundDue}, target: (*collections.BillingEntry).Status, event: audit.BillingReject,
+		detail: "secondary " + source + " " + strings.Join(codes, " "),
+		check: func(_ core.App, entry *collections.BillingEntry) error {
+			if entry.SecondaryStatus() != SecondarySubmitted {
+				return fault.State("invalid_transition", "The second payer has answered.")
+			}
+			entry.Set(collections.EntrySecondaryStatus, SecondaryDue)
+			return nil
+		},
+	}
+}
