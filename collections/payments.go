@@ -86,6 +86,11 @@ func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 	return list, nil
 }
 
+// IsPosted reports whether a remittance line was applied.
+func IsPosted(app core.App, key string) (bool, error) {
+	return queryValue[bool](app, "look for a payment", "SELECT EXISTS (SELECT 1 FROM payments WHERE source_key = {:key})", dbx.Params{"key": key})
+}
+
 // AppliedPayment is what [AdoptPayment] found.
 type AppliedPayment struct {
 	Found        bool   `db:"found"`

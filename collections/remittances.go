@@ -114,7 +114,7 @@ func OpenRemittances(app core.App) (int, error) {
 	return queryValue[int](app, "count open remittances", "SELECT COUNT(*) FROM remittances WHERE status = 'open'", nil)
 }
 
-// ImportInterrupted is the reason of the only item of a payment whose import has not finished: what was not posted before it was interrupted.
+// ImportInterrupted is the reason of the only item of a payment before its import has finished: what was not posted so far.
 const ImportInterrupted = "import_interrupted"
 
 // Items returns the items. While an import has not finished there is one, with the whole payment as its amount.
@@ -138,7 +138,7 @@ func (r RemittanceRow) Notes() (phi.Text, error) {
 	return phi.Text(plain), wrap(err, "open notes of a remittance")
 }
 
-// FinishRemittance stores the items of a payment that was imported. Items that a person closed before, or meanwhile, stay closed.
+// FinishRemittance stores the items of a payment that was imported. Items that a person closed before, or during the import, stay closed.
 func FinishRemittance(app core.App, id string, items []RemittanceItem, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		row, err := FindRemittance(tx, id)

@@ -225,7 +225,7 @@ type entryView struct {
 	Secondary             *secondaryView   `json:"secondary"`
 }
 
-// secondaryView is the claim to the second payer, whose number is null if it is not on record.
+// secondaryView is the claim to the second payer. The payer is null if it is not on record.
 type secondaryView struct {
 	Status  string `json:"status"`
 	PayerID *int64 `json:"payer_id"`

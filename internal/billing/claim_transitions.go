@@ -234,7 +234,7 @@ type VoidRequest struct {
 	ByRefund           bool   // the practice pays the claim back itself
 }
 
-// RequestVoid undoes a submitted or paid entry, or adds the payer's number to one whose void waits to be sent: the payer is requested to void the claim (frequency code 8), and a payment must be refunded within
+// RequestVoid undoes a submitted or paid entry, or adds the payer's number to a void that is not sent yet: the payer is requested to void the claim (frequency code 8), and a payment must be refunded within
 // sixty days. Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
 func (e *Engine) RequestVoid(v VoidRequest, by audit.Actor, now time.Time) Transition {
 	m := Transition{

@@ -201,7 +201,7 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 		post := posting{}
 		if entry.Status() != VoidRequested {
 			a := amountsWith(entry, rows)
-			post = r.settle(a, nil, mergeAdjustments(a.adjustments, a.settled), r.Adjustments)
+			post = r.postingOf(a, nil, mergeAdjustments(a.adjustments, a.settled), r.Adjustments)
 		}
 		return errors.Join(postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, post, by), now), r.noteSecondary(tx, entry))
 	}

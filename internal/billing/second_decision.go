@@ -78,7 +78,7 @@ func (s *standing) reopen() {
 	s.decided, s.settled, s.primaryDenied, s.secondDecided = map[string][]collections.Adjustment{}, nil, false, false
 }
 
-// posting is the adjustments to post with a decision: those of the payer less what is settled of the patient's share.
+// posting is the adjustments to post with a decision: those of the payer less the part of the patient's share that is paid already.
 type posting struct{ adjustments, settled []collections.Adjustment }
 
 // paymentAdjustments returns the adjustments to post with a payment. Source: docs/decisions/billing.md, "Second decisions".
@@ -99,14 +99,14 @@ func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) 
 	}
 	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.settled), negateAdjustments(prior))
 	if r.Secondary {
-		return r.settle(a, prior, rest, r.secondaryAdjustments(a, rest)), nil
+		return r.postingOf(a, prior, rest, r.secondaryAdjustments(a, rest)), nil
 	}
-	return r.settle(a, prior, rest, r.Adjustments), nil
+	return r.postingOf(a, prior, rest, r.Adjustments), nil
 }
 
-// settle returns the posting of a decision that replaces the payer's prior one beside the rest. Adjustments beyond the charge are left out, because
+// postingOf returns the posting of a decision that replaces the payer's prior one beside the rest. Adjustments beyond the charge are left out, because
 // adjustments alone make no credit; what the patient paid lessens the patient's share.
-func (r Remittance) settle(a decidedAmounts, prior, rest, list []collections.Adjustment) posting {
+func (r Remittance) postingOf(a decidedAmounts, prior, rest, list []collections.Adjustment) posting {
 	list = slices.Clone(list)
 	list = append(list, settlePatientShare(mergeAdjustments(rest, list))...)
 	money := a.byFile[collections.PrimaryPayer] + int64(r.Paid)

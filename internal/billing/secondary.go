@@ -100,11 +100,11 @@ func secondPayerOf(app core.App, entry *collections.BillingEntry) (string, error
 	if err != nil {
 		return "", err
 	}
-	covered, err := p.Coverage()
-	if err != nil || covered.Secondary == nil || covered.Secondary.Payer == 0 || collections.NumberID(covered.Payer) != entry.PayerID() {
-		return "", err
+	second := p.SecondaryPayerID() // 0 also for a record that cannot be decrypted
+	if second == 0 || collections.NumberID(p.InsurancePayerID()) != entry.PayerID() {
+		return "", nil
 	}
-	return collections.NumberID(covered.Secondary.Payer), nil
+	return collections.NumberID(second), nil
 }
 
 // recheckSecondary sets whether a claim to the second payer is due in a state of the entry, unless there is one. A reopened claim has none.

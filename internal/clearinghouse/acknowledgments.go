@@ -83,7 +83,7 @@ func (t *importRun) rejectLine(l collections.ClaimLine, why rejection) error {
 		return fmt.Errorf("line %s: %w", l.Line, err)
 	}
 	if l.IsSecondary() {
-		_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.RejectSecondary(source, distinctCodes(codes)), t.by, t.now)
+		_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.RejectSecondary(why.source, distinctCodes(why.codes)), t.by, t.now)
 		return t.countResult(err, "CLM", l.Claim, 0)
 	}
 	if l.Carried || entry.ClaimControlNumber() != l.Claim {

@@ -231,7 +231,9 @@ func (t *importRun) decide(p x12.Remittance, c x12.ClaimPayment) (d *claimDecisi
 // postClaim posts the lines of a claim, all or none, and counts those that were changed. A line without payment that is on a newer claim does not hold
 // up the others. What a person closed before stays closed, and is not posted.
 func (t *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
-	wasClosed := slices.ContainsFunc(t.closed, d.item().IsSame)
+	if isClosed, err := t.isClosed(d); err != nil || isClosed {
+		return err
+	}
 	applied, superseded := 0, []string(nil)
 	err := t.app.RunInTransaction(func(tx core.App) error {
 		for _, part := range d.parts {
@@ -250,17 +252,10 @@ func (t *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
 		if len(superseded) == len(d.parts) {
 			return fault.State(supersededClaim, "The claim was replaced.")
 		}
-		if wasClosed && applied > 0 {
-			return errClosed
-		}
 		return nil
 	})
 	refused, isFault := errors.AsType[*fault.Error](err)
 	switch {
-	case errors.Is(err, errClosed):
-		at := slices.IndexFunc(t.closed, d.item().IsSame)
-		d.reason = t.closed[at].Reason
-		t.closed = slices.Delete(t.closed, at, at+1)
 	case isFault && refused.Kind != fault.Internal:
 		d.reason = refused.Code
 	case err != nil:
@@ -271,8 +266,24 @@ func (t *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
 	return nil
 }
 
-// errClosed undoes the posting of a claim that a person closed.
-var errClosed = errors.New("a person closed the claim's item")
+// isClosed reports whether a person closed the item of a claim that is not posted, and keeps the item's reason.
+func (t *importRun) isClosed(d *claimDecision) (bool, error) {
+	at := slices.IndexFunc(t.closed, d.item().IsSame)
+	if at < 0 {
+		return false, nil
+	}
+	for _, part := range d.parts {
+		isPosted, err := collections.IsPosted(t.app, part.key)
+		if err != nil || !isPosted {
+			if err == nil {
+				d.reason = t.closed[at].Reason
+				t.closed = slices.Delete(t.closed, at, at+1)
+			}
+			return !isPosted, err
+		}
+	}
+	return false, nil
+}
 
 // allVoided reports whether all lines of a claim were voids.
 func allVoided(lines []collections.ClaimLine) bool {
