@@ -197,17 +197,20 @@ type EntryFilter struct {
 }
 
 // ClaimSearch selects claims of some patients, and those with a number: our claim number, the control number of any claim that the entry was sent
-// in, the payer's number, or the reference of a submission.
+// in, or the payer's number.
 type ClaimSearch struct {
 	Number   string
 	Patients []string
 }
 
+// where reads each part from an index, which SQLite does not for alternatives.
 func (s ClaimSearch) where() dbx.Expression {
-	numbers := []string{s.Number, strings.ToUpper(s.Number)}
-	return dbx.Or(AnyOf("patient", s.Patients), AnyOf("claim_id", numbers), AnyOf("claim_control_number", numbers), AnyOf("payer_control_number", numbers),
-		AnyOf("submission_reference", numbers), AnyOf("original_reference", numbers),
-		dbx.NewExp("id IN (SELECT billing_entry FROM claim_lines WHERE claim_control_number = {:control})", dbx.Params{"control": strings.ToUpper(s.Number)}))
+	return dbx.NewExp(`id IN (SELECT id FROM billing_entries WHERE patient IN (SELECT value FROM json_each({:patients}))
+		UNION SELECT id FROM billing_entries WHERE claim_id = {:upper}
+		UNION SELECT id FROM billing_entries WHERE claim_control_number != '' AND claim_control_number = {:upper}
+		UNION SELECT id FROM billing_entries WHERE payer_control_number != '' AND payer_control_number IN ({:number}, {:upper})
+		UNION SELECT billing_entry FROM claim_lines WHERE claim_control_number = {:upper})`,
+		dbx.Params{"patients": jsonList(s.Patients), "number": s.Number, "upper": strings.ToUpper(s.Number)})
 }
 
 func (f EntryFilter) where() dbx.Expression {

@@ -23,6 +23,5 @@ func addSecondaryClaims(app core.App) error {
 			return err
 		}
 	}
-	return execute(app, `CREATE INDEX idx_billing_entries_secondary ON billing_entries (updated_at, id, patient, cpt_code, payer, service_date)
-		WHERE secondary_status = 'due'`)
+	return execute(app, "CREATE INDEX idx_billing_entries_secondary ON billing_entries (updated_at, id, patient, cpt_code, payer, service_date) WHERE secondary_status = 'due'")
 }

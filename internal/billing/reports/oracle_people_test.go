@@ -169,7 +169,7 @@ func (p practice) oracleTasks(q request) object {
 		rows = append(rows, object{"entry_id": i.id, "task": i.task, "patient_name": "", "cpt_code": i.code, "age_days": i.age, "repay_by": nil})
 	}
 	o["pending_reviews"], o["submission_backlog"], o["denied_awaiting_resubmission"] = f.states["pending_review"], f.states["reviewed"], f.states["denied"]
-	o["credits"], o["open_balances"], o["unposted_remittances"] = credits, balances, 0
+	o["credits"], o["open_balances"], o["unposted_remittances"], o["secondary_due"] = credits, balances, 0, 0
 	o["void_requested"], o["refund_due"] = f.states["void_requested"], f.states["refund_due"]
 	o["attestation_needed"], o["evidence_changed"], o["items"] = attest, 0, rows
 	return o

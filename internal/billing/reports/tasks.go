@@ -122,11 +122,16 @@ func (m *builder) tasks() (any, error) {
 	if err := m.countMissingLists(&body); err != nil {
 		return nil, err
 	}
+	body.keepOldest()
+	return body, nil
+}
+
+// keepOldest sorts the items, oldest first, and keeps as many as the report lists.
+func (body *TasksBody) keepOldest() {
 	slices.SortStableFunc(body.Items, func(a, b TaskItem) int {
 		return cmp.Or(cmp.Compare(b.AgeDays, a.AgeDays), cmp.Compare(a.since, b.since))
 	})
 	body.Items = body.Items[:min(len(body.Items), maxItems)]
-	return body, nil
 }
 
 // countStates sets the counts of entries by their state.

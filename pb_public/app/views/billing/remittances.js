@@ -71,7 +71,8 @@ function RemittanceDialog({ id, close, changed }) {
       : html`<${PostedLines} lines=${r.lines} />`}`}</${Loaded}></${Dialog}>`;
 }
 
-/** A payment that is not posted yet: its sums, what a person will have to resolve, and its lines. @param {{remittance: Remittance}} props */
+/** A payment that is not posted yet: its sums, what a person will have to resolve, and its lines.
+ *  @param {{remittance: Remittance}} props */
 export const RemittanceSums = ({ remittance: r }) => html`<${Facts} of=${facts(r)} />
   ${r.items.length > 0 && html`<h3>To resolve</h3>
     <${Table} caption="Items to resolve" rows=${r.items} keyOf=${(item) => item.ordinal}
