@@ -38,7 +38,7 @@ type Payment struct {
 	Payer, Source     string
 	Key               string // of the remittance and its line; "" if entered by hand
 	Adjustments       []Adjustment
-	Settled           []Adjustment // of Adjustments: by which payments lessened the patient's share that the payer states
+	ShareOffsets      []Adjustment // of Adjustments: by which payments lessened the patient's share that the payer states
 	Remarks           []string     // RARC of the whole decision
 	RemittanceID      string       // the 835 that it came with; "" for none on record
 	Reason            phi.Text
@@ -52,8 +52,8 @@ func AddPayment(tx core.App, p Payment, now time.Time) error {
 		p.Adjustments = []Adjustment{}
 	}
 	_, err := store(tx, "store payment", Payments, map[string]any{
-		"settled": append([]Adjustment{}, p.Settled...),
-		"remarks": append([]string{}, p.Remarks...), "remittance": p.RemittanceID,
+		"share_offsets": append([]Adjustment{}, p.ShareOffsets...),
+		"remarks":       append([]string{}, p.Remarks...), "remittance": p.RemittanceID,
 		"id": NewUUID(), "billing_entry": p.EntryID, "kind": p.Kind, "amount_cents": p.AmountCents, "date": p.Date, "reference": p.Reference, "payer": p.Payer,
 		"source": p.Source, "source_key": p.Key, "adjustments": p.Adjustments, "reason": p.Reason.Reveal(), "created_by": p.CreatedBy, "created_at": Instant(now),
 	})
@@ -76,9 +76,9 @@ func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 		if err := json.Unmarshal([]byte(r.GetString("adjustments")), &p.Adjustments); err != nil {
 			return nil, wrap(err, "read adjustments of a payment")
 		}
-		if settled := r.GetString("settled"); settled != "" { // none before this column
-			if err := json.Unmarshal([]byte(settled), &p.Settled); err != nil {
-				return nil, wrap(err, "read settled amounts of a payment")
+		if shareOffsets := r.GetString("share_offsets"); shareOffsets != "" { // none before this column
+			if err := json.Unmarshal([]byte(shareOffsets), &p.ShareOffsets); err != nil {
+				return nil, wrap(err, "read offsets of a patient share")
 			}
 		}
 		list[i] = p

@@ -9,7 +9,7 @@ func init() { register("1795950520_secondary_claims.go", addSecondaryClaims) }
 func addSecondaryClaims(app core.App) error {
 	for name, fields := range map[string][]string{
 		"payments": {
-			`{"name": "settled", "type": "json", "id": "json1795950501", "help": "By which payments lessened the patient's share that the payer states.", "maxSize": 100000}`,
+			`{"name": "share_offsets", "type": "json", "id": "json1795950501", "help": "By which payments lessened the patient's share that the payer states.", "maxSize": 100000}`,
 		},
 		"claim_lines": {
 			`{"name": "payer_sequence", "type": "text", "id": "text1795950502", "help": "S for a claim to the second payer, else empty.", "max": 1}`,

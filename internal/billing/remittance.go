@@ -98,7 +98,7 @@ func (e *Engine) remittanceTransition(r Remittance, by audit.Actor, now time.Tim
 func (r Remittance) newPayment(kind string, amount Cents, post posting, by audit.Actor) collections.Payment {
 	return collections.Payment{
 		Kind: kind, AmountCents: int64(amount), Date: r.Date, Reference: r.Reference, Payer: r.payerKind(), Source: collections.Source835, Key: r.Key,
-		Adjustments: post.adjustments, Settled: post.settled, Remarks: r.Remarks, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
+		Adjustments: post.adjustments, ShareOffsets: post.shareOffsets, Remarks: r.Remarks, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
 	}
 }
 
@@ -201,7 +201,7 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 		post := posting{}
 		if entry.Status() != VoidRequested {
 			a := amountsWith(entry, rows)
-			post = r.postingOf(a, nil, mergeAdjustments(a.adjustments, a.settled), r.Adjustments)
+			post = r.postingOf(a, nil, mergeAdjustments(a.adjustments, a.shareOffsets), r.Adjustments)
 		}
 		return errors.Join(postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, post, by), now), r.noteSecondary(tx, entry))
 	}

@@ -32,11 +32,11 @@ func amountsWith(entry *collections.BillingEntry, rows []collections.Payment) de
 
 // standing is what the payments of an entry leave of the payers' decisions. A reopened claim has no adjustments left.
 type standing struct {
-	rows    []collections.Payment               // oldest first
-	paid    map[string]int64                    // by payer, less what was reversed
-	byFile  map[string]int64                    // the part of it that came with 835s
-	decided map[string][]collections.Adjustment // by payer, of 835s, with the whole share of the patient
-	settled []collections.Adjustment            // by which payments lessened the patient's share
+	rows         []collections.Payment               // oldest first
+	paid         map[string]int64                    // by payer, less what was reversed
+	byFile       map[string]int64                    // the part of it that came with 835s
+	decided      map[string][]collections.Adjustment // by payer, of 835s, with the whole share of the patient
+	shareOffsets []collections.Adjustment            // by which payments lessened the patient's share
 	// primaryDenied and secondDecided report that the primary payer denied, and that the second payer's decision stands.
 	primaryDenied, secondDecided bool
 }
@@ -54,13 +54,13 @@ func standingOf(rows []collections.Payment) standing {
 		s.paid[p.Payer] += p.AmountCents
 		if p.Source != collections.Source835 {
 			if p.Kind == collections.PaymentKind {
-				s.settled = mergeAdjustments(s.settled, negateAdjustments(p.Adjustments))
+				s.shareOffsets = mergeAdjustments(s.shareOffsets, negateAdjustments(p.Adjustments))
 			}
 			continue
 		}
 		s.byFile[p.Payer] += p.AmountCents
-		s.settled = mergeAdjustments(s.settled, p.Settled)
-		s.decided[p.Payer] = mergeAdjustments(s.decided[p.Payer], mergeAdjustments(p.Adjustments, p.Settled))
+		s.shareOffsets = mergeAdjustments(s.shareOffsets, p.ShareOffsets)
+		s.decided[p.Payer] = mergeAdjustments(s.decided[p.Payer], mergeAdjustments(p.Adjustments, p.ShareOffsets))
 		switch {
 		case p.Kind == collections.ReversalKind && reversesAll(s.paid, p.Payer == collections.SecondaryPayer):
 			s.reopen()
@@ -75,11 +75,11 @@ func standingOf(rows []collections.Payment) standing {
 
 // reopen records that the charge is undecided again.
 func (s *standing) reopen() {
-	s.decided, s.settled, s.primaryDenied, s.secondDecided = map[string][]collections.Adjustment{}, nil, false, false
+	s.decided, s.shareOffsets, s.primaryDenied, s.secondDecided = map[string][]collections.Adjustment{}, nil, false, false
 }
 
 // posting is the adjustments to post with a decision: those of the payer less the part of the patient's share that is paid already.
-type posting struct{ adjustments, settled []collections.Adjustment }
+type posting struct{ adjustments, shareOffsets []collections.Adjustment }
 
 // paymentAdjustments returns the adjustments to post with a payment. Source: docs/decisions/billing.md, "Second decisions".
 func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) {
@@ -97,7 +97,7 @@ func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) 
 	if isSecond && len(r.Adjustments) == 0 { // money alone leaves the decision as it is
 		return p, nil
 	}
-	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.settled), negateAdjustments(prior))
+	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.shareOffsets), negateAdjustments(prior))
 	if r.Secondary {
 		return r.postingOf(a, prior, rest, r.secondaryAdjustments(a, rest)), nil
 	}
@@ -118,9 +118,9 @@ func (r Remittance) postingOf(a decidedAmounts, prior, rest, list []collections.
 	if !a.secondDecided && !r.Secondary {
 		toShare += max(0, a.paid[collections.SecondaryPayer])
 	}
-	settled := negateAdjustments(reducePatientShare(mergeAdjustments(rest, list), toShare))
-	p := posting{settled: mergeAdjustments(settled, negateAdjustments(a.settled))}
-	p.adjustments = slices.Concat(negateAdjustments(prior), list, negateAdjustments(p.settled))
+	shareOffsets := negateAdjustments(reducePatientShare(mergeAdjustments(rest, list), toShare))
+	p := posting{shareOffsets: mergeAdjustments(shareOffsets, negateAdjustments(a.shareOffsets))}
+	p.adjustments = slices.Concat(negateAdjustments(prior), list, negateAdjustments(p.shareOffsets))
 	return p
 }
 

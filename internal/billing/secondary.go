@@ -146,7 +146,7 @@ func leavesToSecond(entry *collections.BillingEntry, state string, is standing) 
 
 // ofFirst returns what the first payer adjusted, with the whole share of the patient, and what users adjusted.
 func (s standing) ofFirst(entry *collections.BillingEntry) []collections.Adjustment {
-	return mergeAdjustments(mergeAdjustments(entry.Adjustments(), s.settled), negateAdjustments(s.decided[collections.SecondaryPayer]))
+	return mergeAdjustments(mergeAdjustments(entry.Adjustments(), s.shareOffsets), negateAdjustments(s.decided[collections.SecondaryPayer]))
 }
 
 // FirstDecision returns the first payer's decision on an entry as a claim to the second payer states it. A denial by hand without amounts is of the
