@@ -138,9 +138,16 @@ func LinesOfBatch(app core.App, batchID string) ([]ClaimLine, error) {
 	return queryAll[ClaimLine](app, "read claim lines", claimLineColumns+"WHERE batch = {:batch} ORDER BY line_control_number", dbx.Params{"batch": batchID})
 }
 
-// WasSentToSecond reports whether an entry is on a claim to the second payer.
-func WasSentToSecond(app core.App, entryID string) (bool, error) {
-	return queryValue[bool](app, "look for a claim to the second payer", "SELECT EXISTS (SELECT 1 FROM claim_lines WHERE billing_entry = {:id} AND payer_sequence = 'S')", dbx.Params{"id": entryID})
+// WasSentToSecond reports whether an entry is on a claim to the second payer, with usage P on one that is no test.
+func WasSentToSecond(app core.App, entryID, usage string) (bool, error) {
+	return queryValue[bool](app, "look for a claim to the second payer", `SELECT EXISTS (SELECT 1 FROM claim_lines WHERE billing_entry = {:id} AND payer_sequence = 'S'
+		AND ({:usage} != 'P' OR batch IN (SELECT id FROM claim_batches WHERE usage = 'P')))`, dbx.Params{"id": entryID, "usage": usage})
+}
+
+// NewestSecondClaim returns the control number of the last claim of an entry to the second payer; "" for none.
+func NewestSecondClaim(app core.App, entryID string) (string, error) {
+	return queryValue[string](app, "find the last claim to the second payer", `SELECT COALESCE((SELECT claim_control_number FROM claim_lines
+		WHERE billing_entry = {:id} AND payer_sequence = 'S' ORDER BY line_control_number DESC LIMIT 1), '')`, dbx.Params{"id": entryID})
 }
 
 // LinesOfEntries returns all lines of entries on claims to the first payer, in the order in which they were sent; usage narrows to batches of one usage unless "".

@@ -13,6 +13,8 @@ func addReceivedAt(app core.App) error {
 	if err != nil {
 		return err
 	}
-	return execute(app, `UPDATE observations SET received_at = COALESCE((SELECT MIN(e.received_at) FROM gateway_events e WHERE e.observation = observations.id), '')
-		WHERE status = 'suspect' AND suspect_reason = 'device_clock'`)
+	return execute(app, `UPDATE observations SET received_at = e.first FROM (
+			SELECT observation, MIN(received_at) AS first FROM gateway_events WHERE observation != '' GROUP BY observation
+		) e WHERE e.observation = observations.id AND observations.status = 'suspect' AND observations.suspect_reason = 'device_clock'
+			AND e.first < observations.created_at`)
 }

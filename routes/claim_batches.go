@@ -35,6 +35,9 @@ func batchRows() []route {
 
 const x12Type = "application/edi-x12" // RFC 1767
 
+// maxPreview limits a file to preview: other writers wait until it ends.
+const maxPreview = 1 << 20
+
 // maxResponse limits a response file: a remittance of several thousand claims.
 const maxResponse = 16 << 20
 

@@ -3,6 +3,7 @@ package routes_test
 import (
 	"fmt"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,4 +103,40 @@ func TestResponsePreview(t *testing.T) {
 	s.upload(file).want(200).wantAt(object{"applied": 1.0, "unmatched": 2.0, "repeated": false})
 	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0})
 	preview(string(file)).want(200).wantAt(object{"repeated": true})
+}
+
+// A preview, imports and closes at the same time wait for each other and end.
+func TestPreviewBesideImports(t *testing.T) {
+	s := newSentClaim(t, 1)
+	claim := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)
+	var group sync.WaitGroup
+	for i := range 6 {
+		file := string(s.remittance(fmt.Sprint("EFT", i), 2000, claim...))
+		for _, path := range []string{"/billing/claim-responses/", "/billing/claim-responses/preview/"} {
+			group.Go(func() {
+				if answer := s.request(authz.DataMonitor, "POST", path, file, "Content-Type", "application/edi-x12"); answer.status != 200 {
+					t.Errorf("%s answered %d: %s", path, answer.status, answer.body)
+				}
+			})
+		}
+	}
+	group.Wait()
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0})
+}
+
+// A claim of which one line is refused is shown as the import would leave it: nothing of it is posted.
+func TestPreviewOfRefusedClaim(t *testing.T) {
+	s := newSentClaim(t, 2)
+	s.move(s.entries[1], "pay", object{"amount": 10, "payment_date": "2026-01-15", "reference": "EFT1"}).want(200)
+	segments := append(s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Lines[0].Charge-2000)), s.svc(1, 1000, "CAS*CO*45*"+usd(s.claim.Lines[1].Charge-1000))...)
+	file := string(s.remittance("EFT1", 3000, append([]string{s.clp("1", 3000)}, segments...)...))
+	shown := s.request(authz.DataMonitor, "POST", "/billing/claim-responses/preview/", file, "Content-Type", "application/edi-x12").want(200)
+	s.upload([]byte(file)).want(200).wantAt(object{"applied": shown.at("applied"), "unmatched": shown.at("unmatched")})
+	stored := s.request(authz.DataMonitor, "GET", "/billing/remittances/", nil).want(200).results()[0]
+	preview := shown.at("remittances").([]any)[0].(object)
+	for _, name := range []string{"posted", "unposted", "status"} {
+		if preview[name] != stored[name] {
+			t.Errorf("%s is %v in the preview, %v stored", name, preview[name], stored[name])
+		}
+	}
 }

@@ -8,7 +8,7 @@ import (
 // largeBodies are the body limits of rows that accept larger lists or files from authenticated callers. Source:
 // docs/decisions/limits.md, "Request size and time".
 var largeBodies = map[string]int64{
-	"/billing/claim-responses/": maxResponse, "/billing/claim-responses/preview/": maxResponse, "/ingestion/batch/": maxReadingsBody,
+	"/billing/claim-responses/": maxResponse, "/billing/claim-responses/preview/": maxPreview, "/ingestion/batch/": maxReadingsBody,
 }
 
 // isRepeatable reports whether running a row twice has the same effect as once, because the stored records have keys of

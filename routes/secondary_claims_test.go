@@ -191,3 +191,58 @@ func TestSecondaryAnswers(t *testing.T) {
 		s.wantBalanced(name)
 	}
 }
+
+// The second payer's reversal takes back its own decision; what the first payer decided stays, also if that paid nothing.
+func TestReversalBySecondPayer(t *testing.T) {
+	reverse := func(s *sentClaim, paid x12.Cents, adjustments ...string) {
+		s.t.Helper()
+		l := s.claim.Lines[0]
+		segments := []string{
+			fmt.Sprintf("CLP*%s*22*-%s*-%s**12*ICN2*11*1", s.claim.ControlNumber, usd(s.claim.Charge), usd(paid)),
+			fmt.Sprintf("SVC*HC:%s*-%s*-%s**1", l.Procedure[1], usd(l.Charge), usd(paid)), "DTM*472*" + l.From,
+		}
+		s.wantReasons(s.remit(-paid, append(append(segments, adjustments...), "REF*6R*"+l.ControlNumber)...))
+	}
+	for name, test := range map[string]struct {
+		first, firstShare, second x12.Cents
+		answer, reversed          []string
+		open                      float64
+		corrected                 x12.Cents
+		correction                []string
+	}{
+		"the first paid": {2000, 1000, 1000, []string{"CAS*CO*45*17.87", "CAS*OA*23*20"}, []string{"CAS*CO*45*-17.87", "CAS*OA*23*-20"}, 10,
+			500, []string{"CAS*OA*23*37.87", "CAS*PR*2*5"}},
+		"the first left all to the deductible": {0, 3000, 3000, []string{"CAS*OA*23*17.87"}, []string{"CAS*OA*23*-17.87"}, 30,
+			2500, []string{"CAS*OA*23*17.87", "CAS*PR*2*5"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTwiceInsured(t, 1, "CI")
+			s.t = t
+			s.decide("1", test.first, test.firstShare)
+			s.billSecond()
+			s.wantReasons(s.remit(test.second, append([]string{s.clp("2", test.second)}, s.svc(0, test.second, test.answer...)...)...))
+			s.wantEntry(0, object{"open": 0.0, "adjusted": 17.87})
+			reverse(s, test.second, test.reversed...)
+			s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": float64(test.first) / 100, "adjusted": 17.87, "open": test.open, "secondary.status": "submitted"})
+			s.wantReasons(s.remit(test.corrected, append([]string{s.clp("2", test.corrected)}, s.svc(0, test.corrected, test.correction...)...)...))
+			s.wantEntry(0, object{"paid_total": float64(test.first+test.corrected) / 100, "adjusted": 17.87, "patient_responsibility": 5.0, "open": 0.0, "secondary.status": "paid"})
+			s.wantBalanced(name)
+		})
+	}
+}
+
+// A claim that the evidence no longer supports does not go to the second payer.
+func TestChangedEvidenceKeepsFromSecondPayer(t *testing.T) {
+	s := newTwiceInsured(t, 1, "CI")
+	s.decide("1", 2000, 1000)
+	s.wantEntry(0, object{"secondary.status": "due"})
+	patient := s.entry(s.entries[0]).at("patient_id").(string)
+	consents := s.request(authz.Admin, "GET", "/patients/"+patient+"/consents/", nil).want(200).results()
+	s.request(authz.Admin, "POST", fmt.Sprint("/patients/", patient, "/consents/", consents[0]["id"], "/revoke/"), object{"reason": "never agreed", "effective_at": consents[0]["granted_at"]}).want(200)
+	if s.entry(s.entries[0]).at("evidence_changed_at") == nil {
+		t.Fatal("the evidence did not change")
+	}
+	if refused := s.move(s.entries[0], "bill-secondary", nil).want(400); !strings.Contains(refused.body, "evidence_changed") {
+		t.Errorf("refused with %s", refused.body)
+	}
+}

@@ -195,6 +195,8 @@ func TestStoryClockSetBackAfterARightReading(t *testing.T) {
 		"daily, a day back":        {6 * day, 25 * time.Hour, day},
 		"weekly, three days back":  {14 * day, 3 * day, 7 * day},
 		"twice a day, a week back": {9 * day, 7 * day, 12 * time.Hour},
+		"measured again at once":   {6 * day, 25 * time.Hour, 4 * time.Minute},
+		"two minutes apart":        {30 * time.Hour, 29 * time.Hour, 2 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newIngestingClinic(t)

@@ -34,13 +34,13 @@ func payerOfEntry(app core.App, entry *collections.BillingEntry) (p collections.
 
 // resubmissionFrequency returns the frequency code with which a denied or paid claim goes again: a new claim if the payer did not process it or takes
 // no replacements, or if the user states that the payer has none, else a replacement.
-func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEntry, asNew bool) (string, error) {
-	isPaid := entry.Status() == Paid
+func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEntry, is standing, asNew bool) (string, error) {
 	isWaiting := entry.Status() == Submitted && entry.BatchID() == "" && entry.ClaimFrequencyCode() != ""
+	isPaid := entry.Status() == Paid || isWaiting && is.paid[collections.PrimaryPayer] > 0
 	switch {
 	case entry.Status() == Submitted && !isWaiting:
 		return "", fault.State("invalid_transition", "A claim that is submitted cannot be changed this way.")
-	case asNew && entry.PaidTotalCents() > 0:
+	case asNew && is.paid[collections.PrimaryPayer] > 0:
 		return "", fault.Field("new_claim", "A claim that was paid does not go again as new.")
 	case isPaid && payer.ID == "":
 		return "", fault.State("invalid_transition", "A claim that the patient paid is not sent again.")

@@ -47,7 +47,11 @@ func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transi
 		if err != nil {
 			return err
 		}
-		frequency, err := resubmissionFrequency(payer, entry, c.AsNewClaim)
+		rows, err := collections.PaymentsOf(tx, entry.Id)
+		if err != nil {
+			return err
+		}
+		frequency, err := resubmissionFrequency(payer, entry, standingOf(rows), c.AsNewClaim)
 		if err != nil {
 			return err
 		}

@@ -220,10 +220,10 @@ func denialCode(list []collections.Adjustment) string {
 // remitReversal reverses a posted remittance. If nothing is left of the payer's payments, the claim waits for its correction, even if the
 // patient or a secondary payer has paid a share, which stays posted. The reversal counts as a refund that was due to the payer.
 func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Transition {
-	taken := false // all of the payer's payments
+	isDecided := false // by what is left of the payers' decisions
 	m := Transition{
 		Name: "reverse", From: []string{Submitted, Appealed, Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
-		target: func(entry *collections.BillingEntry) string { return stateAfterReversal(entry, taken) }, after: releaseTimeWhenRefunded(now),
+		target: func(entry *collections.BillingEntry) string { return stateAfterReversal(entry, isDecided) }, after: releaseTimeWhenRefunded(now),
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		list, err := collections.PaymentsOf(tx, entry.Id)
@@ -244,9 +244,15 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		case VoidRequested, Submitted, Appealed: // a resubmission or appeal already reversed the denial's adjustments
 			return postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by), now)
 		}
-		booked := posting{adjustments: negateAdjustments(matchBookedAdjustments(entry.Adjustments(), r.Adjustments))}
+		decided, is := entry.Adjustments(), standingOf(list)
+		if r.Secondary { // what the first payer adjusted stays
+			decided = is.decided[collections.SecondaryPayer]
+		}
+		booked := posting{adjustments: negateAdjustments(matchBookedAdjustments(decided, r.Adjustments))}
 		reversal := r.newPayment(collections.ReversalKind, -r.Paid, booked, by)
-		taken = reversesAll(standingOf(append(list, reversal)).paid, r.Secondary)
+		is.paid[r.payerKind()] -= int64(r.Paid)
+		taken := is.reversesAll(r.Secondary)
+		isDecided = !taken && !is.primaryDenied
 		if err := postPayment(tx, entry, reversal, now); err != nil || !taken {
 			return err
 		}
@@ -296,13 +302,13 @@ func (r Remittance) isSecondaryReversal(list []collections.Payment) bool {
 	return secondary
 }
 
-func stateAfterReversal(entry *collections.BillingEntry, taken bool) string {
+func stateAfterReversal(entry *collections.BillingEntry, isDecided bool) string {
 	switch state := entry.Status(); {
 	case state == RefundDue:
 		return stateAfterRefund(entry)
 	case state == VoidRequested, state == Submitted, state == Appealed:
 		return state
-	case entry.PaidTotalCents() > 0 && !taken:
+	case isDecided:
 		return Paid
 	}
 	return Submitted

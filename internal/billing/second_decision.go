@@ -62,7 +62,7 @@ func standingOf(rows []collections.Payment) standing {
 		s.shareOffsets = mergeAdjustments(s.shareOffsets, p.ShareOffsets)
 		s.decided[p.Payer] = mergeAdjustments(s.decided[p.Payer], mergeAdjustments(p.Adjustments, p.ShareOffsets))
 		switch {
-		case p.Kind == collections.ReversalKind && reversesAll(s.paid, p.Payer == collections.SecondaryPayer):
+		case p.Kind == collections.ReversalKind && s.reversesAll(p.Payer == collections.SecondaryPayer):
 			s.reopen()
 		case p.Payer == collections.PrimaryPayer && p.Kind != collections.ReversalKind:
 			s.primaryDenied = p.Kind == collections.DenialKind
@@ -167,10 +167,14 @@ func (r Remittance) repeats(rows []collections.Payment) bool {
 	})
 }
 
-// reversesAll reports whether a reversal leaves nothing of the payers' payments, by payer. A secondary payer does not reverse the primary's.
-func reversesAll(paid map[string]int64, isSecondary bool) bool {
-	first := paid[collections.PrimaryPayer]
-	return first+paid[collections.SecondaryPayer] <= 0 || first <= 0 && !isSecondary
+// reversesAll reports whether a reversal, which is among the payments, leaves nothing of the payers' decisions. A second payer's takes back the first
+// payer's no more than it takes its money.
+func (s standing) reversesAll(isSecondary bool) bool {
+	first := s.paid[collections.PrimaryPayer]
+	if isSecondary {
+		return first+s.paid[collections.SecondaryPayer] <= 0 && len(s.decided[collections.PrimaryPayer]) == 0 && !s.primaryDenied
+	}
+	return first <= 0
 }
 
 // settlePatientShare returns the adjustments after which no part of the patient's share is negative: what the patient or another payer paid toward

@@ -69,6 +69,8 @@ func (r Remittance) noteSecondary(tx core.App, entry *collections.BillingEntry) 
 	switch {
 	case r.Secondary && r.Kind == RemittedReversal:
 		return setSecondary(tx, entry, SecondarySubmitted)
+	case r.Secondary && entry.SecondaryStatus() == SecondaryPaid: // a later answer, such as to a copy of the claim, takes no payment back
+		return nil
 	case r.Secondary && (r.Kind == RemittedDenial || r.Paid == 0 && slices.ContainsFunc(patientShare(r.Adjustments), func(a collections.Adjustment) bool {
 		return a.AmountCents > 0 && !slices.Contains(shareReasons, a.CARC)
 	})):
@@ -182,10 +184,13 @@ const (
 )
 
 // CheckSecondary returns why an entry cannot go to the second payer, as a code and in words; "" if it can. isSelected is false for the other lines of a
-// claim, which go along.
-func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected bool) (code, words string, err error) {
+// claim, which go along. With usage P, claims that were sent as tests do not count.
+func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected bool, usage string) (code, words string, err error) {
 	if entry.Status() != Paid && entry.Status() != Denied {
 		return FirstUndecided, "The first payer has not decided " + entry.ClaimID() + ".", nil
+	}
+	if !entry.EvidenceChangedAt().IsZero() {
+		return EvidenceChanged, "The facts no longer support " + entry.ClaimID() + ".", nil
 	}
 	if !isSelected {
 		return "", "", nil
@@ -198,7 +203,7 @@ func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected bo
 	case SecondaryPaid:
 		return SecondaryAnswered, "The second payer has answered.", nil
 	case SecondarySubmitted:
-		sent, err := collections.WasSentToSecond(app, entry.Id)
+		sent, err := collections.WasSentToSecond(app, entry.Id, usage)
 		if err != nil || sent {
 			return WrongSecondary, "The claim was sent to the second payer.", err
 		}
@@ -222,6 +227,9 @@ func (e *Engine) BillSecondary(reference string, updatedAt time.Time) Transition
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if !entry.UpdatedAt().Equal(updatedAt) {
 			return fault.State("invalid_transition", "The entry was changed by another request.")
+		}
+		if entry.SecondaryStatus() == SecondaryPaid { // a line that goes along
+			return nil
 		}
 		entry.Set(collections.EntrySecondaryPayer, "")
 		return setSecondary(tx, entry, SecondarySubmitted)

@@ -83,6 +83,9 @@ func (t *importRun) rejectLine(l collections.ClaimLine, why rejection) error {
 		return fmt.Errorf("line %s: %w", l.Line, err)
 	}
 	if l.IsSecondary() {
+		if newest, err := collections.NewestSecondClaim(t.app, l.EntryID); err != nil || newest != l.Claim {
+			return err
+		}
 		_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.RejectSecondary(why.source, distinctCodes(why.codes)), t.by, t.now)
 		return t.countResult(err, "CLM", l.Claim, 0)
 	}

@@ -40,6 +40,11 @@ func (h Engine) Import(app core.App, file []byte, by audit.Actor, now time.Time)
 	}
 	importMu.Lock()
 	defer importMu.Unlock()
+	return h.importAnswers(app, file, answers, by, now)
+}
+
+// importAnswers imports the responses of a file; the caller holds importMu.
+func (h Engine) importAnswers(app core.App, file []byte, answers []x12.Response, by audit.Actor, now time.Time) (Outcome, error) {
 	sum := sha256.Sum256(file)
 	digest := hex.EncodeToString(sum[:])
 	response, err := collections.FindResponseByDigest(app, digest)
@@ -67,10 +72,17 @@ func (h Engine) Import(app core.App, file []byte, by audit.Actor, now time.Time)
 	return Outcome{Response: response, Applied: t.applied}, err
 }
 
-// Preview imports a file like [Engine.Import], lets read see the result, and then undoes everything. Other writers wait meanwhile.
+// Preview imports a file like [Engine.Import], lets read see the result, and then undoes everything. Other writers wait until it ends. It takes importMu
+// before the one connection that writes, as imports do, so that neither waits for the other.
 func (h Engine) Preview(app core.App, file []byte, by audit.Actor, now time.Time, read func(tx core.App, done Outcome) error) error {
-	err := app.RunInTransaction(func(tx core.App) error {
-		done, err := h.Import(tx, file, by, now)
+	answers, err := h.readResponses(app, file)
+	if err != nil {
+		return err
+	}
+	importMu.Lock()
+	defer importMu.Unlock()
+	err = app.RunInTransaction(func(tx core.App) error {
+		done, err := h.importAnswers(tx, file, answers, by, now)
 		if err == nil {
 			err = read(tx, done)
 		}

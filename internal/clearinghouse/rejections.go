@@ -18,15 +18,15 @@ type rejection struct {
 // maxRejectionDetails bounds what is kept of one answer: a file may repeat an error for each of a thousand claims.
 const maxRejectionDetails = 60
 
-// rejection999 returns what a 999 states about a line: errors in its claim and in none. If it names errors in other claims only, they are kept
-// without the values, because one of them rejected the file. Source: 005010X231A1, IK3, IK4 and CTX.
+// rejection999 returns what a 999 states about a line: errors in its claim and in none. If it names errors in other claims only, they are kept,
+// because one of them rejected the file. Only errors in the claim have the values, which may be another patient's. Source: 005010X231A1, IK3, IK4 and CTX.
 func rejection999(s x12.ImplementationAck, codes []string) func(collections.ClaimLine) rejection {
 	return func(l collections.ClaimLine) rejection {
 		own, others := []collections.RejectionDetail{}, []collections.RejectionDetail{}
 		for _, set := range s.Sets {
 			for _, e := range set.Errors {
 				if e.Claim == "" || e.Claim == l.Claim {
-					own = append(own, segmentDetails(e, true)...)
+					own = append(own, segmentDetails(e, e.Claim != "")...)
 				} else {
 					others = append(others, segmentDetails(e, false)...)
 				}

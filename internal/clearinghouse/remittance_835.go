@@ -235,7 +235,7 @@ func (t *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
 		return err
 	}
 	applied, superseded := 0, []string(nil)
-	err := t.app.RunInTransaction(func(tx core.App) error {
+	err := collections.RunUndoable(t.app, func(tx core.App) error {
 		for _, part := range d.parts {
 			repeated, err := t.postLine(tx, p, d.ClaimPayment, part)
 			if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Code == supersededClaim && len(d.parts) > 1 {

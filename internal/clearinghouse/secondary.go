@@ -100,7 +100,7 @@ func (p *planner) linesOf(entry *collections.BillingEntry) ([]*collections.Billi
 
 // secondaryErrors completes a line with the first payer's decision, and returns the errors that keep it out of a claim to the second payer.
 func (p *planner) secondaryErrors(entry *collections.BillingEntry, c *claims.Claim, isSelected bool) ([]claims.Finding, error) {
-	code, words, err := billing.CheckSecondary(p.app, entry, isSelected)
+	code, words, err := billing.CheckSecondary(p.app, entry, isSelected, c.Submitter.Usage)
 	if err != nil {
 		return nil, err
 	}

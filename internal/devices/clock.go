@@ -69,6 +69,19 @@ func ContradictsClock(last collections.Arrival, measuredAt, received time.Time) 
 	return !ProvesClock(last.MeasuredAt, last.ReceivedAt) && difference.Abs() <= clockSlack
 }
 
+// IsLateButLive reports whether two late readings of a device arrived as far apart as they were measured: a person measures again, and the clock is
+// behind. A backlog arrives faster than it was measured. It is pure. Source: docs/decisions/devices.md, "Doubtful time".
+func IsLateButLive(last collections.Arrival, measuredAt, received time.Time) bool {
+	if last.ReceivedAt.IsZero() || ProvesClock(measuredAt, received) || ProvesClock(last.MeasuredAt, last.ReceivedAt) {
+		return false
+	}
+	between := received.Sub(last.ReceivedAt)
+	return between >= RemeasureGap && (between-measuredAt.Sub(last.MeasuredAt)).Abs() <= RemeasureGap
+}
+
+// RemeasureGap is the least time between two readings that a person takes one after the other.
+const RemeasureGap = time.Minute
+
 // IsBehind reports whether a device reported a newer time before. A time that was in the future when it was first sent may be sent again.
 func IsBehind(f collections.ClockFacts, at time.Time) bool {
 	return !f.WasAhead && isBefore(at, f.Newest.Add(-clockSlack), f.Newest)

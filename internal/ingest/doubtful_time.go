@@ -47,9 +47,11 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 		return s, err
 	}
 	late := e.isOld(at, received)
-	if s.isClockUnproven, err = checkProof(tx, facts, s.PatientID, s.Reading, s.Arrival); err != nil {
+	s.endsClockProof = facts.IsProven
+	if s.isClockUnproven, err = isUnproven(tx, facts, s.PatientID, s.Reading, s.Arrival); err != nil {
 		return s, err
 	}
+	s.endsClockProof = s.endsClockProof && s.isClockUnproven
 	s.TimeInDoubt, err = devices.IsTimeDoubtful(facts, devices.TimedReading{
 		MeasuredAt: at, IsLate: late, IsPlaced: s.Arrival.IsPlaced || s.Addition, IsUnnamed: s.Arrival.IsUnnamed,
 		IsDangerous: func() (bool, error) { return isDangerous(tx, m, s, now) },
@@ -57,22 +59,23 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 	return s, err
 }
 
-// checkProof reports whether nothing proves the clock of the device of a reading that arrives late. It ends a proof that the reading contradicts.
-func checkProof(tx core.App, facts collections.ClockFacts, patientID string, r vitals.Reading, arrival Arrival) (unproven bool, err error) {
+// isUnproven reports whether nothing proves the clock of the device of a reading that arrives late, or the reading contradicts the proof.
+func isUnproven(tx core.App, facts collections.ClockFacts, patientID string, r vitals.Reading, arrival Arrival) (unproven bool, err error) {
 	if arrival.IsPlaced || !facts.IsProven {
 		return !arrival.IsPlaced, nil
 	}
 	last, err := collections.LastArrival(tx, patientID, r.DeviceID, arrival.At.Add(-devices.DeliveryGap))
-	if err != nil || !devices.ContradictsClock(last, r.MeasuredAt, arrival.At) {
-		return false, err
+	if err != nil || devices.ContradictsClock(last, r.MeasuredAt, arrival.At) {
+		return err == nil, err
 	}
-	return true, collections.EndClockProof(tx, r.DeviceID)
+	last, err = collections.LastArrival(tx, patientID, r.DeviceID, arrival.At.Add(-devices.RemeasureGap))
+	return err == nil && devices.IsLateButLive(last, r.MeasuredAt, arrival.At), err
 }
 
 // isClockUnproven reports whether nothing proves the clock of the device of a stored reading. What a person or a replay stored later is judged
 // by its own time.
 func isClockUnproven(tx core.App, o Observation) (bool, error) {
-	if o.Source != vitals.SourceGateway || !o.ReceivedAt.IsZero() {
+	if o.Source != vitals.SourceGateway || !o.ReceivedAt.IsZero() || devices.ProvesClock(o.Reading.MeasuredAt, o.CreatedAt) {
 		return false, nil
 	}
 	facts, err := collections.FindClockFacts(tx, o.PatientID, o.Reading.DeviceID, o.Reading.MeasuredAt)

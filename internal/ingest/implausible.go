@@ -72,8 +72,13 @@ func (e *Pipeline) newDoubtfulReading(
 		return c, err
 	}
 	isPlaced := now.Sub(received) > time.Minute
-	if c.isClockUnproven, err = checkProof(tx, facts, patientID, c.Reading, Arrival{At: received, IsPlaced: isPlaced}); err != nil {
+	if c.isClockUnproven, err = isUnproven(tx, facts, patientID, c.Reading, Arrival{At: received, IsPlaced: isPlaced}); err != nil {
 		return c, err
+	}
+	if c.isClockUnproven && facts.IsProven {
+		if err := collections.EndClockProof(tx, c.Reading.DeviceID); err != nil {
+			return c, err
+		}
 	}
 	doubtful, err := devices.IsTimeDoubtful(facts, devices.TimedReading{
 		MeasuredAt: c.Reading.MeasuredAt, IsLate: e.Readings.isOld(c.Reading.MeasuredAt, received), IsPlaced: isPlaced,

@@ -15,12 +15,12 @@ import (
 // senderOf identifies the patient of readings that arrive together: by patient identifier, or by device.
 func senderOf(e gateway.Event) string { return cmp.Or(e.PatientID, "device "+e.DeviceID) }
 
-// newestReadings are the newest readings of each kind that arrived together, by sender.
+// newestReadings are the newest readings of each kind and device that arrived together, by sender.
 type newestReadings map[string][]vitals.Reading
 
 func (n newestReadings) add(e gateway.Event) {
 	list := n[senderOf(e)]
-	at := slices.IndexFunc(list, func(r vitals.Reading) bool { return r.Kind == e.Reading.Kind })
+	at := slices.IndexFunc(list, func(r vitals.Reading) bool { return r.Kind == e.Reading.Kind && r.DeviceID == e.Reading.DeviceID })
 	switch {
 	case at < 0:
 		n[senderOf(e)] = append(list, *e.Reading)

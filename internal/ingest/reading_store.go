@@ -65,6 +65,11 @@ func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache,
 		}
 		return outcome, err
 	}
+	if s.endsClockProof { // not for a duplicate, which may be old
+		if err := collections.EndClockProof(tx, s.Reading.DeviceID); err != nil {
+			return Outcome{}, err
+		}
+	}
 	check, err := recordSighting(tx, o, s, now)
 	if err != nil {
 		return Outcome{}, err

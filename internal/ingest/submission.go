@@ -50,8 +50,8 @@ type Submission struct {
 	ReceivedAt time.Time
 	// key is the reading key, computed outside the writer; "" if not computed.
 	key string
-	// isClockUnproven: no earlier reading shows that the device's clock is right.
-	isClockUnproven bool
+	// isClockUnproven: no earlier reading shows that the device's clock is right. endsClockProof: one did, and this reading contradicts it.
+	isClockUnproven, endsClockProof bool
 	// joinTx is work to run in the transaction instead of a reading.
 	joinTx func(tx core.App) error
 }

@@ -54,6 +54,8 @@ function Unmatched({ id, count }) {
       html`<li key=${i}>${part.segment} ${part.control_number}: ${humanize(part.reason)}, ${money(part.amount)}</li>`)}</ul>`;
 }
 
+const maxPreview = 1_000_000; // bytes: the server refuses a larger file, because other work waits for a preview
+
 const x12 = (/** @type {string} */ body) => ({ body, headers: { "Content-Type": "application/edi-x12" } });
 
 /** Runs an action for a file, and reports its error. @param {string} name @param {() => Promise<void>} act */
@@ -73,8 +75,8 @@ export function UploadResponses({ done }) {
     for (const file of event.target.files) {
       await report(file.name, async () => {
         const text = await file.text();
-        const preview = await call("POST", "billing/claim-responses/preview/", x12(text));
-        if (preview.remittances.length > 0 && !preview.repeated) {
+        const preview = text.length < maxPreview && await call("POST", "billing/claim-responses/preview/", x12(text));
+        if (preview && preview.remittances.length > 0 && !preview.repeated) {
           payments.push({ name: file.name, text, preview });
         } else {
           await post(file.name, text);
