@@ -137,7 +137,8 @@ func (c *allClients) writeOutsideAPI(ctx context.Context, t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil && n%5 != 0 {
+			// The service may write without a pause for longer than this connection waits.
+			if err != nil && n%5 != 0 && !strings.Contains(err.Error(), "database is locked") {
 				c.complain("the file: %v", err)
 			}
 			pause(ctx, 20*time.Millisecond)

@@ -18,8 +18,12 @@ func TestDiagnosesOfTheYear(t *testing.T) {
 		codes []string
 		want  string
 	}{
-		{[]string{"I10", "V00.01XA"}, "true []"}, {[]string{"E11"}, "false [unknown_icd10]"}, {[]string{"I10", "E88.81"}, "false [unknown_icd10]"},
-		{[]string{"N18.3"}, "false [unknown_icd10]"}, {[]string{"Z99.99"}, "false [unknown_icd10]"}, {[]string{"V00.01XA", "I10"}, "false [external_cause_principal]"},
+		{[]string{"I10", "V00.01XA"}, "true []"},
+		{[]string{"E11"}, "false [unknown_icd10]"},
+		{[]string{"I10", "E88.81"}, "false [unknown_icd10]"},
+		{[]string{"N18.3"}, "false [unknown_icd10]"},
+		{[]string{"Z99.99"}, "false [unknown_icd10]"},
+		{[]string{"V00.01XA", "I10"}, "false [external_cause_principal]"},
 	} {
 		if _, err := h.app.NonconcurrentDB().NewQuery("UPDATE billing_entries SET icd10_codes = {:codes} WHERE id = {:id}").
 			Bind(map[string]any{"id": entry, "codes": strings.ReplaceAll(fmt.Sprintf("%q", test.codes), " ", ",")}).Execute(); err != nil {

@@ -210,10 +210,22 @@ func TestReversalBySecondPayer(t *testing.T) {
 		corrected                 x12.Cents
 		correction                []string
 	}{
-		"the first paid": {2000, 1000, 1000, []string{"CAS*CO*45*17.87", "CAS*OA*23*20"}, []string{"CAS*CO*45*-17.87", "CAS*OA*23*-20"}, 10,
-			500, []string{"CAS*OA*23*37.87", "CAS*PR*2*5"}},
-		"the first left all to the deductible": {0, 3000, 3000, []string{"CAS*OA*23*17.87"}, []string{"CAS*OA*23*-17.87"}, 30,
-			2500, []string{"CAS*OA*23*17.87", "CAS*PR*2*5"}},
+		"the first paid": {
+			2000, 1000, 1000,
+			[]string{"CAS*CO*45*17.87", "CAS*OA*23*20"},
+			[]string{"CAS*CO*45*-17.87", "CAS*OA*23*-20"},
+			10,
+			500,
+			[]string{"CAS*OA*23*37.87", "CAS*PR*2*5"},
+		},
+		"the first left all to the deductible": {
+			0, 3000, 3000,
+			[]string{"CAS*OA*23*17.87"},
+			[]string{"CAS*OA*23*-17.87"},
+			30,
+			2500,
+			[]string{"CAS*OA*23*17.87", "CAS*PR*2*5"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newTwiceInsured(t, 1, "CI")

@@ -252,7 +252,7 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		reversal := r.newPayment(collections.ReversalKind, -r.Paid, booked, by)
 		is.paid[r.payerKind()] -= int64(r.Paid)
 		taken := is.reversesAll(r.Secondary)
-		isDecided = !taken && !is.primaryDenied
+		isDecided = !taken
 		if err := postPayment(tx, entry, reversal, now); err != nil || !taken {
 			return err
 		}

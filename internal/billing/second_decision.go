@@ -168,11 +168,11 @@ func (r Remittance) repeats(rows []collections.Payment) bool {
 }
 
 // reversesAll reports whether a reversal, which is among the payments, leaves nothing of the payers' decisions. A second payer's takes back the first
-// payer's no more than it takes its money.
+// payer's only if that was a denial, which the second payer's payment replaced.
 func (s standing) reversesAll(isSecondary bool) bool {
 	first := s.paid[collections.PrimaryPayer]
 	if isSecondary {
-		return first+s.paid[collections.SecondaryPayer] <= 0 && len(s.decided[collections.PrimaryPayer]) == 0 && !s.primaryDenied
+		return first+s.paid[collections.SecondaryPayer] <= 0 && (len(s.decided[collections.PrimaryPayer]) == 0 || s.primaryDenied)
 	}
 	return first <= 0
 }

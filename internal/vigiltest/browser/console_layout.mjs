@@ -24,8 +24,11 @@ const tab = (page, name) => page.getByRole("navigation", { name: "About this pat
 // Single keys act only outside text fields and dialogs, and never with Alt: Option and E is é on a Mac.
 async function keys(page) {
   await signIn(page, "nurse@vigil.example");
-  await page.keyboard.press("g");
-  await page.keyboard.press("p");
+  for (let n = 0; n < 5 && !await heading(page, "Patients").isVisible(); n++) { // on a slow machine the first keys may come before the page listens
+    await page.keyboard.press("g");
+    await page.keyboard.press("p");
+    await heading(page, "Patients").waitFor({ timeout: 9000 }).catch(() => {});
+  }
   await heading(page, "Patients").waitFor();
   await look(page, input.mrn);
   const name = await page.getByRole("heading", { level: 1 }).innerText();
