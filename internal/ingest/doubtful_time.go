@@ -47,11 +47,10 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 		return s, err
 	}
 	late := e.isOld(at, received)
-	s.endsClockProof = facts.IsProven
 	if s.isClockUnproven, err = isUnproven(tx, facts, s.PatientID, s.Reading, s.Arrival); err != nil {
 		return s, err
 	}
-	s.endsClockProof = s.endsClockProof && s.isClockUnproven
+	s.endsClockProof = facts.IsProven && s.isClockUnproven
 	s.TimeInDoubt, err = devices.IsTimeDoubtful(facts, devices.TimedReading{
 		MeasuredAt: at, IsLate: late, IsPlaced: s.Arrival.IsPlaced || s.Addition, IsUnnamed: s.Arrival.IsUnnamed,
 		IsDangerous: func() (bool, error) { return isDangerous(tx, m, s, now) },
