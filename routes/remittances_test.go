@@ -97,6 +97,7 @@ func TestOpenBalancesAreListed(t *testing.T) {
 	for _, b := range aging.at("buckets").([]any) {
 		sum += b.(object)["open"].(float64)
 	}
+	revenue.wantAt(object{"open_submitted": revenue.at("open")})
 	if total := aging.at("total_open"); total != revenue.at("open") || math.Abs(sum-total.(float64)) > 0.001 || total == 0.0 {
 		t.Errorf("open are %v by age, %v by bucket, %v in the revenue report", total, sum, revenue.at("open"))
 	}

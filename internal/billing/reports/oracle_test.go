@@ -188,7 +188,7 @@ func (p practice) periods(q request, group string) (keys []string, parts map[str
 
 // reconciled adds charges and their results to a report.
 func (p practice) reconciled(q request, o object) object {
-	billed, expected, paid, adjusted, share, refunded, open := 0, 0, 0, 0, 0, 0, 0
+	billed, expected, paid, adjusted, share, refunded, open, sent := 0, 0, 0, 0, 0, 0, 0, 0
 	out := map[string][4]int{}
 	for _, c := range p.ever(q) {
 		refunded += c.refunded
@@ -199,9 +199,12 @@ func (p practice) reconciled(q request, o object) object {
 		}
 		billed, expected, paid, adjusted, share = billed+c.charge, expected+c.cents, paid+c.paid, adjusted+c.adjusted, share+c.share
 		open += c.charge - c.paid - c.adjusted - c.share
+		if c.status != "pending_review" && c.status != "reviewed" {
+			sent += c.charge - c.paid - c.adjusted - c.share
+		}
 	}
 	o["billed"], o["expected"], o["paid"], o["adjusted"], o["patient_responsibility"] = money(billed), money(expected), money(paid), money(adjusted), money(share)
-	o["refunded"], o["open"] = money(refunded), money(open)
+	o["refunded"], o["open"], o["open_submitted"] = money(refunded), money(open), money(sent)
 	apart := object{}
 	for _, state := range []string{"voided", "refunded"} {
 		apart[state] = object{"claims": out[state][0], "billed": money(out[state][1]), "paid": money(out[state][2]), "refunded": money(out[state][3])}

@@ -156,9 +156,29 @@ func TestOracle(t *testing.T) {
 			}
 		}
 		checkStatistics(t, app, e, seed, r, p)
+		checkOpen(t, app, e, r, p)
 	}
 	if months, wrong, err := billing.RecountTotals(t.Context(), app); err != nil || wrong != 0 {
 		t.Errorf("recounting %d months finds %d wrong: %v", months, wrong, err)
+	}
+}
+
+// checkOpen compares what is open by age with the revenue report of the same question.
+func checkOpen(t *testing.T, app core.App, e *reports.Engine, r *rand.Rand, p practice) {
+	t.Helper()
+	q := dates("month", question(r, p), p.now)
+	ask := reports.Query{From: q.from, To: q.to, Payer: id(q.payer), Provider: id(q.provider), CPTCode: q.code, PatientID: q.patient}
+	aging, err := e.Build(app, reports.Aging, ask, "admin", false, p.now)
+	revenue, err2 := e.Build(app, reports.Revenue, ask, "admin", false, p.now)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+	total, sum := aging.Body.(reports.AgingBody).TotalOpen, billing.Cents(0)
+	for _, b := range aging.Body.(reports.AgingBody).Buckets {
+		sum += b.Open
+	}
+	if sent := revenue.Body.(reports.RevenueBody).OpenSubmitted; total != sent || total != sum {
+		t.Fatalf("%+v: %v by age, %v by bucket, %v in the revenue report", q, total, sum, sent)
 	}
 }
 

@@ -155,6 +155,8 @@ type Reconciled struct {
 	PatientResponsibility billing.Cents `json:"patient_responsibility"`
 	Refunded              billing.Cents `json:"refunded"`
 	Open                  billing.Cents `json:"open"` // negative if payments exceed charges
+	// OpenSubmitted is the part of Open of claims that were sent, which the report of aging divides by age.
+	OpenSubmitted billing.Cents `json:"open_submitted"`
 	Excluded              Excluded      `json:"left_out"`
 }
 
@@ -195,6 +197,9 @@ func reconcile(sums []billing.Totals) (r Reconciled, counted []billing.Totals) {
 			r.Paid += s.Collected
 			r.Adjusted += s.Adjusted
 			r.PatientResponsibility += s.PatientShare
+			if slices.Contains(sentStates, s.Status) {
+				r.OpenSubmitted += s.Billed - s.Collected - s.Adjusted - s.PatientShare
+			}
 		}
 		counted = append(counted, s)
 	}

@@ -19,7 +19,7 @@ const fields = {
   "claims-status": ["status", "lifecycle_status", "claims", "amount", "oldest_service_date"],
   "unbilled": ["patient_id", "patient_name", "mrn", "cpt_code", "period_start", "period_end", "transmission_days", "minutes", "reason",
     "estimated_amount"],
-  "aging": ["bucket", "claims", "amount"],
+  "aging": ["bucket", "claims", "amount", "open"],
   "payer-performance": ["payer_id", "payer", "submitted", "paid", "denied", "approval_rate", "denial_rate", "avg_days_to_payment"],
   "patient-summary": ["patient_id", "patient_name", "mrn", "lifetime_revenue", "collected", "claims", "last_service_date", "eligible"],
   "cpt-utilization": ["cpt_code", "volume", "units", "revenue", "avg_reimbursement", "denial_rate"],

@@ -61,7 +61,8 @@ export const reports = [
   },
   {
     name: "revenue", title: "Revenue", about: "Billed and paid amounts by code, payer, provider and period.",
-    figures: (d) => [["Revenue", money(d.total_revenue)], ["Collected", money(d.collected_revenue)]],
+    figures: (d) => [["Revenue", money(d.total_revenue)], ["Collected", money(d.collected_revenue)],
+      ["Open, submitted", money(d.open_submitted)], ["Open, not submitted", money(d.open - d.open_submitted)]],
     charts: [{ kind: "time", title: "Revenue and payments over time", of: (d) => d.by_period, label: pick("period"), value: pick("revenue"),
       name: "Revenue", second: { name: "Collected", value: pick("collected") } },
       { kind: "bars", title: "Revenue by code", of: (d) => d.by_cpt, label: pick("cpt_code"), value: pick("revenue") },
@@ -110,14 +111,14 @@ export const reports = [
   },
   {
     name: "aging", title: "Aging of open claims", about: "Time since submission of open claims.",
-    figures: (d) => [["Open", money(d.total_amount)], ["As of", calendarDate(String(d.as_of).slice(0, 10))]],
+    figures: (d) => [["Open", money(d.total_open)], ["Expected", money(d.total_amount)], ["As of", calendarDate(String(d.as_of).slice(0, 10))]],
     charts: [{ kind: "bars", title: "Open amount by days since submission", of: (d) => d.buckets, label: (row) => `${row.bucket} days`,
-      value: pick("amount") }],
+      value: pick("open") }],
     sheets: [
-      { title: "By age", of: (d) => d.buckets, keyOf: pick("bucket"), columns: [text("bucket", "Days"), count("claims", "Claims"),
-        amount("amount", "Amount")] },
-      { title: "By payer", of: (d) => d.by_payer, keyOf: pick("payer"), columns: [text("payer", "Payer"), count("claims", "Claims"),
-        amount("amount", "Amount")] },
+      { title: "By age", of: (d) => d.buckets, keyOf: pick("bucket"), columns: [text("bucket", "Days"), count("claims", "Waiting"),
+        amount("amount", "Expected"), amount("open", "Open")] },
+      { title: "By payer", of: (d) => d.by_payer, keyOf: pick("payer"), columns: [text("payer", "Payer"), count("claims", "Waiting"),
+        amount("amount", "Expected"), amount("open", "Open")] },
     ],
   },
   {
