@@ -244,9 +244,10 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		case VoidRequested, Submitted, Appealed: // a resubmission or appeal already reversed the denial's adjustments
 			return postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by), now)
 		}
-		decided, is := entry.Adjustments(), standingOf(list)
-		if r.Secondary { // what the first payer adjusted stays
-			decided = is.decided[collections.SecondaryPayer]
+		is := standingOf(list)
+		decided := is.decided[collections.SecondaryPayer]
+		if !r.Secondary { // what another payer adjusted stays
+			decided = mergeAdjustments(entry.Adjustments(), negateAdjustments(decided))
 		}
 		booked := posting{adjustments: negateAdjustments(matchBookedAdjustments(decided, r.Adjustments))}
 		reversal := r.newPayment(collections.ReversalKind, -r.Paid, booked, by)

@@ -94,8 +94,11 @@ func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) 
 	if a.status == VoidRequested && r.Paid == 0 { // a voided claim has no open amounts
 		return p, nil
 	}
-	if isSecond && len(r.Adjustments) == 0 { // money alone leaves the decision as it is
-		return p, nil
+	if isSecond && len(r.Adjustments) == 0 { // money alone leaves the decision as it is, as far as the charge has room
+		if a.paidTotal+int64(r.Paid)+sumOf(a.adjustments) <= a.charge {
+			return p, nil
+		}
+		r.Adjustments = prior
 	}
 	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.shareOffsets), negateAdjustments(prior))
 	if r.Secondary {
@@ -114,6 +117,9 @@ func (r Remittance) postingOf(a decidedAmounts, prior, rest, list []collections.
 		money += a.byFile[collections.SecondaryPayer]
 	}
 	list = withoutRestated(list, money+sumOf(rest)+sumOf(list)-a.charge)
+	list = append(list, settlePatientShare(mergeAdjustments(rest, list))...) // of what is left
+	others := slices.DeleteFunc(slices.Clone(rest), func(a collections.Adjustment) bool { return a.Group == GroupPatient })
+	list = append(list, negateAdjustments(firstOf(others, money+sumOf(rest)+sumOf(list)-a.charge))...)
 	toShare := max(0, a.paid[collections.PatientPays])
 	if !a.secondDecided && !r.Secondary {
 		toShare += max(0, a.paid[collections.SecondaryPayer])

@@ -29,10 +29,13 @@ type practice struct {
 	house  clearinghouse.Engine
 	by     audit.Actor
 	now    time.Time
+
+	talked int    // minutes of calls with each patient
+	second *int64 // the second payer of every other patient
 }
 
 func newPractice(t testing.TB) *practice {
-	p := &practice{TB: t, app: vigiltest.NewApp(t), by: audit.System(), now: vigiltest.Clock}
+	p := &practice{TB: t, app: vigiltest.NewApp(t), by: audit.System(), now: vigiltest.Clock, talked: 20}
 	p.engine = billing.New(billing.Settings{Zone: time.UTC, MaxUnits99458: 3, RequireConsent: true, LiveContactFrom: "2026-01-01", Claims: claims.Loader{
 		Practice: claims.Practice{
 			Name: "ELM STREET CLINIC", NPI: "1234567893", TaxID: "123456789", Taxonomy: "207Q00000X", Address: "1 ELM ST", City: "ALBANY", State: "NY", Zip: "122071234",
@@ -91,6 +94,13 @@ func (p *practice) person(tx core.App, i int, provider, nurse string, insurer in
 		"address": address, "primary_provider": provider, "insurance_payer": insurer, "insurance_member_id": fmt.Sprintf("W%06d", i), "icd10_codes": []string{"I10"},
 		"time_zone": "UTC", "created_at": collections.Instant(p.now),
 	})
+	if p.second != nil && i%2 == 0 {
+		details, err := (&phi.Coverage{Secondary: &phi.Coverage{Payer: *p.second, MemberID: "S7"}}).Plaintext()
+		if err != nil {
+			return err
+		}
+		patient.Set(collections.PatientInsuranceDetails, details)
+	}
 	if err := tx.Save(patient); err != nil {
 		return err
 	}
@@ -98,12 +108,13 @@ func (p *practice) person(tx core.App, i int, provider, nurse string, insurer in
 	if err != nil {
 		return err
 	}
-	began := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).Add(time.Duration(i/4) * 20 * time.Minute)
+	talked := time.Duration(p.talked) * time.Minute
+	began := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC).Add(time.Duration(i/4) * talked)
 	for table, row := range map[string]dbx.Params{
 		"consents": {"id": fmt.Sprintf("%015d", i+1), "patient": patient.Id, "type": "rpm", "method": "written", "granted_at": "2025-11-01T12:00:00.000000Z"},
 		"time_entries": {
 			"id": fmt.Sprintf("%015d", i+1), "patient": patient.Id, "user": nurse, "category": "interactive", "contact_method": "phone", "source": "manual",
-			"started_at": collections.Instant(began), "ended_at": collections.Instant(began.Add(20 * time.Minute)), "duration_seconds": 1200, "notes": note,
+			"started_at": collections.Instant(began), "ended_at": collections.Instant(began.Add(talked)), "duration_seconds": talked.Seconds(), "notes": note,
 		},
 	} {
 		if _, err := tx.DB().Insert(table, row).Execute(); err != nil {

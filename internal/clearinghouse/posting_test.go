@@ -19,21 +19,32 @@ type randomClaim struct {
 
 var reasonsAtRandom = []x12.Adjustment{{Group: "CO", Code: "45"}, {Group: "PR", Code: "2"}, {Group: "OA", Code: "23"}, {Group: "CO", Code: "253"}, {Group: "PI", Code: "97"}}
 
-// newRandomClaim makes a balanced decision with adjustments of lines and claim, some of them increases, and some lines not listed.
-func newRandomClaim(r *rand.Rand, number int) randomClaim {
+// newRandomClaim makes a claim of ours, and a balanced decision.
+func newRandomClaim(r *rand.Rand, number int) (c randomClaim) {
 	control := fmt.Sprintf("V%08d", number)
-	c := randomClaim{decision: x12.ClaimPayment{ControlNumber: control, Status: "1"}}
+	for i := range 1 + r.IntN(4) {
+		c.lines = append(c.lines, collections.ClaimLine{
+			ID: fmt.Sprint(control, i), Line: fmt.Sprint(control, "L", i), Claim: control, ChargeCents: int64(1 + r.IntN(30_000)), CPTCode: fmt.Sprint(99450 + i),
+		})
+	}
+	c.decision = decideAtRandom(r, control, c.lines)
+	return c
+}
+
+// decideAtRandom makes a balanced decision with adjustments of lines and claim, some of them increases, and some lines not listed.
+func decideAtRandom(r *rand.Rand, control string, lines []collections.ClaimLine) x12.ClaimPayment {
+	decision := x12.ClaimPayment{ControlNumber: control, Status: "1"}
 	open := x12.Cents(0)
 	adjust := func(list *[]x12.Adjustment, amount x12.Cents) {
 		a := reasonsAtRandom[r.IntN(len(reasonsAtRandom))]
-		a.Amount = amount
+		if a.Amount = amount; amount < 0 && a.Group == "PR" { // no payer owes the patient
+			a.Group, a.Code = "CO", "45"
+		}
 		*list = append(*list, a)
 	}
-	for i := range 1 + r.IntN(4) {
-		l := collections.ClaimLine{ID: fmt.Sprint(control, i), Line: fmt.Sprint(control, "L", i), Claim: control, ChargeCents: int64(1 + r.IntN(30_000)), CPTCode: fmt.Sprint(99450 + i)}
-		c.lines = append(c.lines, l)
+	for i, l := range lines {
 		s := x12.ServicePayment{ControlNumber: l.Line, Procedure: l.CPTCode, Charge: x12.Cents(l.ChargeCents), Paid: x12.Cents(l.ChargeCents)}
-		c.decision.Charge += s.Charge
+		decision.Charge += s.Charge
 		if i > 0 && r.IntN(5) == 0 { // not listed
 			open += s.Charge
 			continue
@@ -47,28 +58,28 @@ func newRandomClaim(r *rand.Rand, number int) randomClaim {
 			s.Paid -= amount
 		}
 		open += s.Paid
-		c.decision.Lines = append(c.decision.Lines, s)
+		decision.Lines = append(decision.Lines, s)
 	}
 	for range r.IntN(3) {
 		amount := x12.Cents(r.IntN(int(open) + 1))
 		if r.IntN(5) == 0 {
 			amount = -amount / 4
 		}
-		adjust(&c.decision.Adjustments, amount)
+		adjust(&decision.Adjustments, amount)
 		open -= amount
 	}
-	c.decision.Paid = open
-	return c
+	decision.Paid = open
+	return decision
 }
 
 // unbalance spoils a decision by a few cents.
-func (c *randomClaim) unbalance(r *rand.Rand) {
+func unbalance(r *rand.Rand, c *x12.ClaimPayment) {
 	cents := x12.Cents(1 + r.IntN(500))
-	switch line := &c.decision.Lines[r.IntN(len(c.decision.Lines))]; r.IntN(4) {
+	switch line := &c.Lines[r.IntN(len(c.Lines))]; r.IntN(4) {
 	case 0:
-		c.decision.Paid += cents
+		c.Paid += cents
 	case 1:
-		c.decision.Charge += cents
+		c.Charge += cents
 	case 2:
 		line.Paid -= cents
 	case 3:
@@ -88,7 +99,7 @@ func TestPostingIsExact(t *testing.T) {
 			c := newRandomClaim(r, number*10+i)
 			isSpoiled := r.IntN(4) == 0
 			if isSpoiled {
-				c.unbalance(r)
+				unbalance(r, &c.decision)
 			}
 			total += c.decision.Paid
 			parts, reason := clearinghouse.Apportion(c.decision, c.lines)

@@ -111,7 +111,8 @@ export const reports = [
   },
   {
     name: "aging", title: "Aging of open claims", about: "Time since submission of open claims.",
-    figures: (d) => [["Open", money(d.total_open)], ["Expected", money(d.total_amount)], ["As of", calendarDate(String(d.as_of).slice(0, 10))]],
+    figures: (d) => [["Open", money(d.total_open)], ["Expected", money(d.total_amount)],
+      ["As of", calendarDate(String(d.as_of).slice(0, 10))]],
     charts: [{ kind: "bars", title: "Open amount by days since submission", of: (d) => d.buckets, label: (row) => `${row.bucket} days`,
       value: pick("open") }],
     sheets: [
