@@ -89,6 +89,19 @@ func FirstBilledTimes(app core.App, ids []string) (map[string]string, error) {
 	return first, err
 }
 
+// FirstDataDay returns the first day of a span on which a device of a patient sent data; "" for none.
+func FirstDataDay(app core.App, patientID, from, to string) (string, error) {
+	return queryValue[string](app, "find the first day with data", `SELECT COALESCE(MIN(day), '') FROM reading_days
+		WHERE patient = {:patient} AND day BETWEEN {:from} AND {:to} AND device_readings > 0`, dbx.Params{"patient": patientID, "from": from, "to": to})
+}
+
+// FirstTime returns when the first finished time of a category began for a patient, from an instant until before another; "" for none.
+func FirstTime(app core.App, patientID, category, from, until string) (string, error) {
+	return queryValue[string](app, "find the first time", `SELECT COALESCE(MIN(started_at), '') FROM time_entries
+		WHERE patient = {:patient} AND category = {:category} AND started_at >= {:from} AND started_at < {:until} AND ended_at != ''`,
+		dbx.Params{"patient": patientID, "category": category, "from": from, "until": until})
+}
+
 // EntryVersion identifies the state of an entry when it was read.
 type EntryVersion struct {
 	ID        string `db:"id"`

@@ -10,18 +10,26 @@ import (
 // countsForBilling excludes voided and refunded entries. It is two comparisons because the partial index requires exactly the first one.
 const countsForBilling = `lifecycle_status != 'voided' AND lifecycle_status != 'refunded'`
 
-// FirstBilled is the service date of a patient's first entry that counts.
+// FirstBilled is the service date of a patient's first entry that counts, the first day with data of the entries of its month, and when the first of
+// their time began; "" for none.
 type FirstBilled struct {
-	Patient string `db:"patient"`
-	Day     string `db:"day"`
+	Patient   string `db:"patient"`
+	Day       string `db:"day"`
+	DataDay   string `db:"data_day"`
+	StartedAt string `db:"started_at"`
 }
 
 // FirstBilledDays returns it for the patients with an entry in a range of service dates, both inclusive.
 func FirstBilledDays(app core.App, first, last string) ([]FirstBilled, error) {
 	return queryAll[FirstBilled](app, "find first billed days", `WITH billed AS MATERIALIZED (SELECT DISTINCT patient FROM billing_entries
-			WHERE service_date BETWEEN {:first} AND {:last} AND `+countsForBilling+`)
-		SELECT patient, (SELECT e.service_date FROM billing_entries e WHERE e.patient = billed.patient AND e.`+countsForBillingIn("e")+`
-			ORDER BY e.service_date LIMIT 1) AS day FROM billed`, dbx.Params{"first": first, "last": last})
+			WHERE service_date BETWEEN {:first} AND {:last} AND `+countsForBilling+`),
+		firsts AS MATERIALIZED (SELECT patient, (SELECT e.service_date FROM billing_entries e WHERE e.patient = billed.patient AND e.`+countsForBillingIn("e")+`
+			ORDER BY e.service_date LIMIT 1) AS day FROM billed)
+		SELECT f.patient, f.day, COALESCE(MIN(iif(json_valid(e.evidence), e.evidence, '{}') ->> '$.days[0]'), '') AS data_day,
+			COALESCE(MIN((SELECT MIN(t.started_at) FROM json_each(iif(json_valid(e.evidence), e.evidence, '{}'), '$.time_entries') n
+				CROSS JOIN time_entries t ON t.id = printf('%015d', n.value))), '') AS started_at
+		FROM firsts f CROSS JOIN billing_entries e ON e.patient = f.patient AND e.service_date BETWEEN f.day AND date(f.day, '+31 days')
+			AND e.`+countsForBillingIn("e")+` GROUP BY f.patient, f.day`, dbx.Params{"first": first, "last": last})
 }
 
 func countsForBillingIn(alias string) string {

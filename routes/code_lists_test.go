@@ -66,9 +66,19 @@ func TestFeeListOfTheYear(t *testing.T) {
 	}).want(201)
 	entry.wantAt(object{"amount": 47.87, "expected": 47.87, "charge": 51.77})
 
+	c.importFees(feeHeader + "99457,,2027-01-01,80,,Practice\n99457,,2027-01-01,,53,CMS\n").wantFields("row 3.cpt_code")
+	c.importFees(feeHeader + "99457,,2027-01-01,,53,CMS\n").wantFields("row 2.status") // nobody knows it yet
 	c.now = c.now.AddDate(0, 10, 0)
 	missing("November", 1, 1)
 	header := "cpt_code,locality,effective_date,charge,expected,source,status\n"
+	for _, factor := range []string{"99454,,2027-01-01,,51.23,CMS,final\n99457,,2027-01-01,,50.9,CMS,final\n", "99454,,2027-01-01,,51.74,CMS,final\n99457,,2027-01-01,,51.41,CMS,final\n"} {
+		c.importFees(header+factor).wantFields("row 2.status", "row 3.status")
+		c.importFees(feeHeader+strings.ReplaceAll(factor, ",final", "")).wantFields("row 2.status", "row 3.status")
+	}
+	for _, source := range []string{"CY 2027 Proposed Rule", "1.6 RVU x 32.8409", "33.1693"} {
+		c.importFees(header + "99457,,2027-01-01,,53," + source + ",final\n").wantFields("row 2.status")
+	}
+	missing("nothing imported", 1, 1)
 	c.importFees(header + "99457,,2027-01-01,,53,CMS,maybe\n").wantFields("row 2.status")
 	c.importFees(header + "99457,,2027-01-01,,53,CMS,proposed\n99457,,2026-11-01,,99,CMS,proposed\n").want(200)
 	missing("proposed", 1, 1)

@@ -151,6 +151,30 @@ func TestOrderBeforeFirstBilledDay(t *testing.T) {
 	}
 }
 
+// An entry made by hand is judged before its review as after it: by the first of its minutes or days with data, not by its date of service.
+func TestOrderBeforeUnreviewedEntry(t *testing.T) {
+	for dated, want := range map[string]bool{"2026-01-05": false, "2026-01-06": true, "2026-01-14": true} {
+		c := newClinic(t)
+		patient := c.billablePatient()
+		c.logCall(patient, "2026-01-05T15:00:00Z", 20)
+		c.request(authz.Provider, "POST", "/patients/"+patient+"/orders/", object{"kind": "rpm_order", "dated": dated}).want(201)
+		id := c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{
+			"patient_id": patient, "cpt_code": "99457", "service_date": "2026-01-14", "duration_minutes": 20,
+		}).want(201).at("id").(string)
+		preflight := func() (isWarned bool) {
+			for _, w := range c.request(authz.Admin, "GET", "/billing/entries/"+id+"/preflight/", nil).want(200).at("warnings").([]any) {
+				isWarned = isWarned || w.(object)["code"] == "missing_order"
+			}
+			return isWarned
+		}
+		before := preflight()
+		c.move(id, "review", nil).want(200)
+		if after := preflight(); before != want || after != want {
+			t.Errorf("ordered on %s: preflight warns %v before the review and %v after it, want %v", dated, before, after, want)
+		}
+	}
+}
+
 func contains(list any, text string) bool {
 	for _, x := range list.([]any) {
 		if x == text {

@@ -113,6 +113,9 @@ const feeChunkSize = 200
 // completes it. Source: docs/decisions/billing.md, "Fee schedule".
 func ImportFees(app core.App, file []byte, by audit.Actor, now time.Time) (done FeeImport, err error) {
 	fees, err := ParseFees(file)
+	if err == nil {
+		err = rejectProposed(fees, now)
+	}
 	if err != nil {
 		return done, err
 	}

@@ -38,7 +38,7 @@ func (d Loader) Load(app core.App, entries []*collections.BillingEntry) ([]Claim
 	}
 	list := make([]Claim, len(entries))
 	for i, entry := range entries {
-		if list[i], err = d.newClaim(g, entry); err != nil {
+		if list[i], err = d.newClaim(app, g, entry); err != nil {
 			return nil, err
 		}
 		if list[i].Payer.SendOrderingProvider {
@@ -121,7 +121,7 @@ func distinct(list []string) []string {
 	return slices.DeleteFunc(slices.Compact(list), func(s string) bool { return s == "" })
 }
 
-func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim, error) {
+func (d Loader) newClaim(app core.App, g *references, entry *collections.BillingEntry) (Claim, error) {
 	c := Claim{
 		EntryID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), Status: entry.Status(), Practice: d.Practice, Submitter: d.Submitter,
 		Payer: g.payers[entry.PayerID()], Diagnoses: entry.ICD10Codes(), CPTCode: entry.CPTCode(), Units: entry.Units(), ChargeCents: entry.ChargeCents(),
@@ -147,8 +147,12 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 			c.UncoveredDiagnoses = append(c.UncoveredDiagnoses, code)
 		}
 	}
+	first, err := d.firstBilledDay(app, g, entry)
+	if err != nil {
+		return c, err
+	}
 	ordered, was := g.firstOrders[c.PatientID]
-	c.Ordered = was && ordered <= d.firstBilledDay(g, entry)
+	c.Ordered = was && ordered <= first
 	if u := g.users[entry.ProviderID()]; u != nil {
 		c.Provider = Provider{u.Id, phi.Text(u.FirstName()), phi.Text(u.LastName()), u.NPI(), u.Taxonomy(), u.Role()}
 	}
@@ -156,7 +160,6 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 	if c.Unreadable = p == nil || collections.Readable(p.ProxyRecord()) != nil; c.Unreadable {
 		return c, nil
 	}
-	var err error
 	if c.Coverage, err = p.Coverage(); err != nil {
 		return c, err
 	}
@@ -173,19 +176,39 @@ func (d Loader) newClaim(g *references, entry *collections.BillingEntry) (Claim,
 }
 
 // firstBilledDay returns the first day with data that a device entry bills, or the day of the first of its minutes; else, as for 99453, its date of
-// service. Source: docs/decisions/billing.md, "Orders, plans and visits".
-func (d Loader) firstBilledDay(g *references, entry *collections.BillingEntry) string {
+// service. An entry made by hand has no evidence before its review: the facts of its period count. Source: docs/decisions/billing.md, "Orders, plans
+// and visits".
+func (d Loader) firstBilledDay(app core.App, g *references, entry *collections.BillingEntry) (string, error) {
 	var evidence struct {
 		Days []string `json:"days"`
 	}
 	if json.Unmarshal([]byte(entry.Evidence()), &evidence) == nil && len(evidence.Days) > 0 {
-		return evidence.Days[0]
+		return evidence.Days[0], nil
 	}
-	if started := g.firstTimes[entry.Id]; started != "" {
-		return collections.ParseInstant(started).In(cmp.Or(d.Zone, time.UTC)).Format(time.DateOnly)
+	zone, started := cmp.Or(d.Zone, time.UTC), g.firstTimes[entry.Id]
+	switch category := categoryOf[entry.CPTCode()]; {
+	case started != "":
+	case slices.Contains(supplyCodes, entry.CPTCode()):
+		day, err := collections.FirstDataDay(app, entry.PatientID(), entry.PeriodStart(), entry.PeriodEnd())
+		return cmp.Or(day, entry.ServiceDate()), err
+	case category != "":
+		from, until := collections.ParseDay(entry.PeriodStart(), zone), collections.ParseDay(entry.PeriodEnd(), zone).AddDate(0, 0, 1)
+		var err error
+		if started, err = collections.FirstTime(app, entry.PatientID(), category, collections.Instant(from), collections.Instant(until)); err != nil {
+			return "", err
+		}
 	}
-	return entry.ServiceDate()
+	if started == "" {
+		return entry.ServiceDate(), nil
+	}
+	return collections.ParseInstant(started).In(zone).Format(time.DateOnly), nil
 }
+
+// The codes of device supplies, and the categories of the time of other codes; package billing has their rules.
+var (
+	supplyCodes = []string{"99454", "99445"}
+	categoryOf  = map[string]string{"99457": collections.Interactive, "99458": collections.Interactive, "99470": collections.Interactive, "99091": "interpretation"}
+)
 
 // voidRequested is the state of entries with a requested void; package billing defines it.
 const voidRequested = "void_requested"

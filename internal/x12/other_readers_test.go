@@ -41,6 +41,9 @@ func TestThousandClaimsPassOtherReaders(t *testing.T) {
 	if found.Claims != len(b.Claims) || found.Lines != lines || found.Cents != int64(charge) {
 		t.Errorf("linuxforhealth finds %+v", found)
 	}
+	if found := payer.ReadWithImsweb(t, file); !found.OK || found.Claims != len(b.Claims) || found.Lines != lines {
+		t.Errorf("imsweb finds %d claims, %d lines and %.10q", found.Claims, found.Lines, found.Errors)
+	}
 }
 
 // A rejection in pyx12's 999 is read as rejected, at the right position.

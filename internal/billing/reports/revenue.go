@@ -157,7 +157,7 @@ type Reconciled struct {
 	Open                  billing.Cents `json:"open"` // negative if payments exceed charges
 	// OpenSubmitted is the part of Open of claims that were sent, which the report of aging divides by age.
 	OpenSubmitted billing.Cents `json:"open_submitted"`
-	Excluded              Excluded      `json:"left_out"`
+	Excluded      Excluded      `json:"left_out"`
 }
 
 // Excluded is the entries that do not count.

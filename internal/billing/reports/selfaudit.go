@@ -63,7 +63,7 @@ var patterns = []struct {
 	text     string // of the count
 	find     func(AuditFacts, *patternHits)
 }{
-	{NoEstablishedVisit, Critical, "Patients billed without a visit on record from before their first billed date: %d.", noEstablishedVisit},
+	{NoEstablishedVisit, Critical, "Patients billed without a visit on record from before the first day that was billed: %d.", noEstablishedVisit},
 	{SupplyWithoutManagement, Warning, "Patients with three device supply periods in a row and no treatment management: %d.", supplyWithoutManagement},
 	{EnrollmentSpike, Warning, "Patients billed for the first time, at least three times the mean of the three months before: %d.", enrollmentSpike},
 	{SeveralDevices, Critical, "Patients with more than one device supply code for overlapping periods: %d.", severalDevices},
@@ -145,10 +145,11 @@ func withCodes(lines []AuditedLine, codes []string) (list []AuditedLine) {
 	return list
 }
 
-// noEstablishedVisit: a visit on the first billed day itself does not count; it must be earlier.
+// noEstablishedVisit: a visit on the first day with billed data or time itself does not count; it must be earlier. A date of service is at the end of a
+// period.
 func noEstablishedVisit(f AuditFacts, out *patternHits) {
 	for patient := range f.Lines {
-		if visit := f.FirstVisit[patient]; visit == "" || visit >= f.FirstBilled[patient] {
+		if visit := f.FirstVisit[patient]; visit == "" || visit >= f.FirstFact[patient] {
 			out.count++
 			out.addLines(f.ofMonth(patient)...)
 		}

@@ -21,7 +21,7 @@ const (
 
 // GatherAuditFacts loads the facts of a month, each kind for all patients at once.
 func GatherAuditFacts(app core.App, zone *time.Location, month billing.Span) (AuditFacts, error) {
-	g := factsGatherer{app: app, facts: AuditFacts{Month: month, Zone: zone, Lines: map[string][]AuditedLine{}, FirstBilled: map[string]string{}, FirstVisit: map[string]string{}, Days: map[string]DataDayCounts{}, CompetingServices: map[string][]billing.Span{}}}
+	g := factsGatherer{app: app, facts: AuditFacts{Month: month, Zone: zone, Lines: map[string][]AuditedLine{}, FirstBilled: map[string]string{}, FirstFact: map[string]string{}, FirstVisit: map[string]string{}, Days: map[string]DataDayCounts{}, CompetingServices: map[string][]billing.Span{}}}
 	g.from, g.to = collections.ParseDay(month.Start, zone), collections.ParseDay(billing.AddDays(month.End, 1), zone)
 	for _, step := range []func() error{g.loadLines, g.loadSurrounding, g.loadFirstBilled, g.loadVisits, g.loadCompetingServices, g.loadTime, g.loadDays} {
 		if err := step(); err != nil {
@@ -91,7 +91,16 @@ func (g *factsGatherer) loadFirstBilled() error {
 	since := billing.ParseDay(g.facts.Month.Start).AddDate(0, -monthsBefore, 0).Format(time.DateOnly)
 	rows, err := collections.FirstBilledDays(g.app, since, g.facts.Month.End)
 	for _, row := range rows {
-		g.facts.FirstBilled[row.Patient] = row.Day
+		g.facts.FirstBilled[row.Patient], g.facts.FirstFact[row.Patient] = row.Day, row.Day
+		days := []string{row.DataDay}
+		if row.StartedAt != "" {
+			days = append(days, collections.ParseInstant(row.StartedAt).In(g.facts.Zone).Format(time.DateOnly))
+		}
+		for _, day := range days {
+			if day != "" {
+				g.facts.FirstFact[row.Patient] = min(g.facts.FirstFact[row.Patient], day)
+			}
+		}
 	}
 	return err
 }
@@ -175,7 +184,8 @@ type AuditFacts struct {
 	Month       billing.Span
 	Zone        *time.Location
 	Lines       map[string][]AuditedLine // by patient with a line in the month, with lines before and after it
-	FirstBilled map[string]string        // first billed day of each patient billed since three months before
+	FirstBilled map[string]string        // first date of service of each patient billed since three months before
+	FirstFact   map[string]string        // first day with data or time that is billed
 	FirstVisit  map[string]string        // first visit on record of a patient
 	Time        []LoggedTime             // of the month, and time that reaches into its first day
 	Days        map[string]DataDayCounts // of patients with readings mostly not from a device

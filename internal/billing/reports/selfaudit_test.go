@@ -22,7 +22,7 @@ func zone(t testing.TB, name string) *time.Location {
 func facts(at *time.Location) reports.AuditFacts {
 	month, _ := billing.MonthSpan("2026-03")
 	return reports.AuditFacts{
-		Month: month, Zone: at, Lines: map[string][]reports.AuditedLine{}, FirstBilled: map[string]string{}, FirstVisit: map[string]string{}, Days: map[string]reports.DataDayCounts{},
+		Month: month, Zone: at, Lines: map[string][]reports.AuditedLine{}, FirstBilled: map[string]string{}, FirstFact: map[string]string{}, FirstVisit: map[string]string{}, Days: map[string]reports.DataDayCounts{},
 	}
 }
 
@@ -45,10 +45,10 @@ func line(id, code, service, start, end string) reports.AuditedLine {
 }
 
 func TestNoEstablishedVisit(t *testing.T) {
-	for visit, count := range map[string]int{"2026-01-04": 0, "2026-01-05": 1, "2026-03-01": 1, "": 1} {
+	for visit, count := range map[string]int{"2025-12-07": 0, "2025-12-08": 1, "2026-01-04": 1, "2026-03-01": 1, "": 1} {
 		f := facts(time.UTC)
 		f.Lines["p"] = []reports.AuditedLine{line("a", "99454", "2026-01-05", "2025-12-07", "2026-01-05"), line("b", "99457", "2026-03-31", "2026-03-01", "2026-03-31")}
-		f.FirstBilled["p"], f.FirstVisit["p"] = "2026-01-05", visit
+		f.FirstBilled["p"], f.FirstFact["p"], f.FirstVisit["p"] = "2026-01-05", "2025-12-08", visit
 		behind := "[]"
 		if count > 0 {
 			behind = "[b]" // the line of the month

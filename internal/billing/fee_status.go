@@ -1,0 +1,70 @@
+package billing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fault"
+)
+
+// proposedFactors are the conversion factors of proposed rules by year, in ten-thousandths of a dollar, outside alternative payment models and within.
+// Source: CMS, CY 2027 physician fee schedule proposed rule (secondary).
+var proposedFactors = map[string][]int64{"2027": {328409, 331693}}
+
+// shippedFactor is the conversion factor of the shipped list of 2026. Source: CMS, CY 2026 final rule (secondary).
+const (
+	shippedYear   = "2026"
+	shippedFactor = 334009
+)
+
+// rejectProposed rejects final rows whose expected amounts are not: of a year whose final rule is not published yet, or made from a proposed rule, as the
+// source states or the amounts show. Charges are the practice's own. Source: docs/decisions/billing.md, "Fee schedule".
+func rejectProposed(fees []collections.Fee, now time.Time) error {
+	wrong := fault.Fields{}
+	for i, fee := range fees {
+		if fee.Status != collections.FeeFinal || fee.ExpectedCents == nil {
+			continue
+		}
+		year, column := fee.EffectiveDate[:4], fmt.Sprintf("row %d.status", i+2)
+		published := ParseDay(year+"-11-01").AddDate(-1, 0, 0)
+		switch {
+		case now.Before(published):
+			wrong.Add(column, "CMS publishes the final fees of "+year+" by "+published.Format(time.DateOnly)+": give the status proposed.")
+		case namesProposal(fee) || slices.ContainsFunc(proposedFactors[year], func(factor int64) bool { return madeWith(fees, year, factor) }):
+			wrong.Add(column, "The amount is from the proposed rule of "+year+": give the status proposed.")
+		}
+	}
+	return wrong.Err()
+}
+
+// namesProposal reports whether the source of a fee states that it is from a proposed rule.
+func namesProposal(fee collections.Fee) bool {
+	words := []string{"proposed", "nprm"}
+	for _, factor := range proposedFactors[fee.EffectiveDate[:4]] {
+		words = append(words, fmt.Sprintf("%d.%04d", factor/10_000, factor%10_000))
+	}
+	source := strings.ToLower(fee.Source)
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(source, word) })
+}
+
+// madeWith reports whether the national amounts of a year are the shipped relative values times a conversion factor.
+func madeWith(fees []collections.Fee, year string, factor int64) bool {
+	file, _ := BundledFees(shippedYear)
+	shipped, _ := ParseFees(file) // a test parses it
+	made := 0
+	for _, fee := range fees {
+		at := slices.IndexFunc(shipped, func(s collections.Fee) bool { return s.CPTCode == fee.CPTCode })
+		if at < 0 || fee.EffectiveDate[:4] != year || fee.Locality != "" || fee.ExpectedCents == nil {
+			continue
+		}
+		units := (*shipped[at].ExpectedCents*10_000 + shippedFactor/2) / shippedFactor // hundredths of a relative value unit
+		if off := *fee.ExpectedCents - (units*factor+5_000)/10_000; off < -1 || off > 1 {
+			return false
+		}
+		made++
+	}
+	return made > 0
+}
