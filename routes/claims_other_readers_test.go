@@ -9,36 +9,43 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// Every kind of claim that the service sends is valid for three programs of others: to the first payer, a replacement, a void, and to the second payer;
-// with the referring and the ordering provider and without; also where Medicare is second.
+// Every kind of claim that the service sends is valid for three programs of others: a first claim, a replacement and a void, with the referring and the
+// ordering provider and without, and one to the second payer, which is Medicare.
 func TestClaimsPassOtherReaders(t *testing.T) {
-	for _, withOrdering := range []bool{false, true} {
-		t.Run(fmt.Sprintf("ordering provider %v", withOrdering), func(t *testing.T) {
-			s := newTwiceInsured(t, 1, "MB")
-			s.setPayer(object{"send_ordering_provider": withOrdering, "corrected_claims": "replacement"})
-			files := map[string]string{}
-			for kind, frequency := range map[string]string{"first": "1", "replacement": "7", "void": "8"} {
-				files[kind] = s.fileOf(kind, frequency, withOrdering)
-			}
-			s.decide("1", 1000, 2000)
-			files["Medicare second"] = s.billSecond()
-			for kind, file := range files {
-				s.wantAccepted(kind, file)
-				if has := strings.Contains(file, "~NM1*DK*1*"); has != withOrdering && kind != "Medicare second" {
-					t.Errorf("%s: an ordering provider is there: %v", kind, has)
-				}
-			}
-			if !strings.Contains(files["Medicare second"], "SBR*S*18***12****MB~") {
-				t.Errorf("no SBR05 in %s", files["Medicare second"])
-			}
-		})
+	s := newTwiceInsured(t, 1, "MB")
+	s.setPayer(object{"send_ordering_provider": true, "corrected_claims": "replacement"})
+	plain := s.request(authz.Admin, "POST", "/billing/payers/", object{"name": "Plain", "payer_id": "PL", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).at("id")
+	var entries []string
+	for _, frequency := range []string{"1", "7", "8"} {
+		entries = append(entries, s.readyToSend("Referred"+frequency, frequency, nil, true)...)
+		entries = append(entries, s.readyToSend("Plain"+frequency, frequency, object{"payer_id": plain}, false)...)
+	}
+	batch, file := s.send(entries...)
+	sent := map[string]int{}
+	for _, c := range file.Claims {
+		sent[c.Frequency]++
+	}
+	first := s.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
+	if ordering, referring := strings.Count(first, "~NM1*DK*1*"), strings.Count(first, "~NM1*DN*1*"); fmt.Sprint(sent) != "map[1:2 7:2 8:2]" || ordering != 6 || referring != 3 {
+		t.Errorf("sent %v with %d ordering and %d referring providers", sent, ordering, referring)
+	}
+	s.decide("1", 1000, 2000)
+	second := s.billSecond() // read by two of the programs
+	s.wantIn(second, "SBR*S*18***12****MB")
+	for kind, found := range map[string]payer.ReadResult{
+		"pyx12": payer.Pyx12.Read(t, []byte(first)), "linuxforhealth-x12": payer.LinuxForHealth.Read(t, []byte(first)),
+		"x12-parser": payer.ReadWithImsweb(t, []byte(first)), "x12-parser, second payer": payer.ReadWithImsweb(t, []byte(second)),
+	} {
+		if !found.OK || len(found.Errors) > 0 {
+			t.Errorf("%s finds %q in %s", kind, found.Errors, first)
+		}
 	}
 }
 
-// fileOf sends a claim of a new patient, who may be referred, and returns the file of a frequency.
-func (s *sentClaim) fileOf(name, frequency string, isReferred bool) string {
+// readyToSend returns the entries of a new patient, two lines that go with a frequency the next time.
+func (s *sentClaim) readyToSend(name, frequency string, insurance object, isReferred bool) []string {
 	s.t.Helper()
-	id := s.insured(name, 40, nil)
+	id := s.insured(name, 40, insurance)
 	if isReferred {
 		s.request(authz.Admin, "PATCH", "/patients/"+id+"/", object{
 			"referring_provider": object{"npi": "1457305872", "first_name": "Ruth", "last_name": "Ray"},
@@ -46,29 +53,14 @@ func (s *sentClaim) fileOf(name, frequency string, isReferred bool) string {
 	}
 	byCode := s.reviewed()
 	entries := []string{byCode[id+" 99457"], byCode[id+" 99458"]}
-	batch, file := s.send(entries...)
-	if frequency != "1" {
-		s.upload(s.payer.Write835(file, map[string]payer.Decision{file.Claims[0].ControlNumber: payer.Partly(500, 300, 0)})).want(200)
-		s.payer.Control++
-		for _, entry := range entries {
-			s.move(entry, map[string]string{"7": "resubmit", "8": "request-void"}[frequency], nil).want(200)
-		}
-		batch, file = s.send(entries...)
+	if frequency == "1" {
+		return entries
 	}
-	if got := file.Claims[0].Frequency; got != frequency {
-		s.t.Fatalf("%s has frequency %s", name, got)
+	_, file := s.send(entries...)
+	s.upload(s.payer.Write835(file, map[string]payer.Decision{file.Claims[0].ControlNumber: payer.Partly(500, 300, 0)})).want(200)
+	s.payer.Control++
+	for _, entry := range entries {
+		s.move(entry, map[string]string{"7": "resubmit", "8": "request-void"}[frequency], nil).want(200)
 	}
-	return s.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
-}
-
-// wantAccepted reads a file with pyx12, linuxforhealth-x12 and imsweb's x12-parser.
-func (s *sentClaim) wantAccepted(kind, file string) {
-	s.t.Helper()
-	for name, found := range map[string]payer.ReadResult{
-		"pyx12": payer.Pyx12.Read(s.t, []byte(file)), "linuxforhealth-x12": payer.LinuxForHealth.Read(s.t, []byte(file)), "x12-parser": payer.ReadWithImsweb(s.t, []byte(file)),
-	} {
-		if !found.OK || len(found.Errors) > 0 {
-			s.t.Errorf("%s: %s finds %q in %s", kind, name, found.Errors, file)
-		}
-	}
+	return entries
 }

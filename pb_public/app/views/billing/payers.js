@@ -9,11 +9,14 @@ import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 import { minutesRules } from "./minutes_rule.js";
+import { PayerDialog } from "./payer_dialog.js";
 
 export function Payers() {
   const payers = useLoad(() => getAll("billing/payers/", {}, Infinity), []);
   const codes = useLoad((signal) => get("billing/cpt-codes/", { page_size: 100 }, signal), []);
   const [dialog, setDialog] = useState(/** @type {"" | "payer" | "rate"} */ (""));
+  const [payer, setPayer] = useState(/** @type {any} */ (null)); // to change; null for a new one
+  const openPayer = (/** @type {any} */ row) => { setPayer(row); setDialog("payer"); };
   const [revision, setRevision] = useState(0); // of the rates
   const close = () => setDialog("");
   return html`<div class="split">
@@ -27,12 +30,12 @@ export function Payers() {
         row.code} columns=${codeColumns} />`}</${Loaded}>
     </section>
     <section class="card"><div class="bar-of-acts"><h2>Payers</h2>${can("manageBilling")
-      && html`<button onClick=${() => setDialog("payer")}>Add a payer</button>`}</div>
+      && html`<button onClick=${() => openPayer(null)}>Add a payer</button>`}</div>
       <${Loaded} from=${payers} empty=${(data) => data.length === 0} nothing=${html`<${EmptyState} title="No payers">
         Entries of patients without a payer are self-pay.</${EmptyState}>`}>
-        ${(data) => html`<${Table} caption="Payers" rows=${data} columns=${payerColumns} />`}</${Loaded}>
+        ${(data) => html`<${Table} caption="Payers" rows=${data} columns=${payerColumns(openPayer)} />`}</${Loaded}>
     </section></div>
-    ${dialog === "payer" && html`<${PayerDialog} close=${close} done=${payers.reload} />`}
+    ${dialog === "payer" && html`<${PayerDialog} payer=${payer} close=${close} done=${payers.reload} />`}
     ${dialog === "rate" && html`<${RateDialog} payers=${payers.data} codes=${codes.data?.results ?? []} close=${close} done=${() =>
       setRevision(revision + 1)} />`}`;
 }
@@ -50,24 +53,14 @@ const codeColumns = [
   { name: "default_rate", head: "Default rate", number: true, cell: (row) =>
     (row.default_rate_max ? `${money(row.default_rate)} – ${money(row.default_rate_max)}` : money(row.default_rate)) },
 ];
-/** @type {import("../../ui/table.js").Column[]} */
-const payerColumns = [
-  { name: "name", head: "Name" }, { name: "payer_id", head: "Payer ID" },
+/** @param {(row: any) => void} open @returns {import("../../ui/table.js").Column[]} */
+const payerColumns = (open) => [
+  { name: "name", head: "Name", cell: (row) => html`<button class="link" onClick=${() => open(row)}>${row.name}</button>` },
+  { name: "payer_id", head: "Payer ID" },
   { name: "minutes_rule", head: "Minutes", cell: (row) => minutesRules.find(([key]) => key === (row.minutes_rule ?? ""))?.[1] },
   { name: "is_active", head: "State", cell: (row) => html`<${Badge} of=${row.is_active ? "online" : ""} text=${row.is_active ? "Active"
     : "Inactive"} />` },
 ];
-
-/** @param {{close: () => void, done: () => void}} props */
-const PayerDialog = ({ close, done }) => html`<${Dialog} title="Add a payer" close=${close}>
-  <${Form} submit="Add" cancel=${close}
-    send=${(values) => post("billing/payers/", { ...values, minutes_rule: values.minutes_rule || null })}
-    done=${() => { toast("Added."); close(); done(); }}>${(errors) => html`
-    <${Field} label="Name" name="name" maxlength="200" errors=${errors} />
-    <${Field} label="Payer ID" name="payer_id" maxlength="50" hint="As listed by the clearinghouse" errors=${errors} />
-    <${Field} label="Minutes that count" name="minutes_rule" kind="select" value="" options=${minutesRules} errors=${errors} />`}
-  </${Form}>
-</${Dialog}>`;
 
 /** @param {{payers: any[], codes: any[], close: () => void, done: () => void}} props */
 const RateDialog = ({ payers, codes, close, done }) => html`<${Dialog} title="Add a rate" close=${close}>
