@@ -6,8 +6,9 @@ import (
 )
 
 type minutesRuleView struct {
-	Month string                      `json:"month"`
-	Rules []billing.MinutesRuleResult `json:"rules"`
+	Month   string                      `json:"month"`
+	Decided bool                        `json:"decided"` // the practice has set its rule
+	Rules   []billing.MinutesRuleResult `json:"rules"`
 }
 
 // compareMinutesRules answers what each rule for minutes makes of a month. It names no patient.
@@ -18,5 +19,5 @@ func (a *api) compareMinutesRules(c *web.Call) error {
 		return err
 	}
 	results, err := a.Billing.CompareMinutesRules(c.App, month, c.Now)
-	return c.Respond(minutesRuleView{month.Start[:7], results}, err)
+	return c.Respond(minutesRuleView{month.Start[:7], a.Billing.TimeRule != "", results}, err)
 }

@@ -35,7 +35,7 @@ func TestMinutesRuleComparison(t *testing.T) {
 			}
 		}
 	}
-	c.request(authz.Admin, "GET", "/billing/minutes-rule/?month=2020-12", nil).want(200).wantAt(object{"month": "2020-12"})
+	c.request(authz.Admin, "GET", "/billing/minutes-rule/?month=2020-12", nil).want(200).wantAt(object{"month": "2020-12", "decided": false})
 	c.request(authz.Admin, "GET", "/billing/minutes-rule/?month=2026-13", nil).wantFields("month")
 	c.request(authz.Provider, "GET", path, nil).want(403)
 	if list := c.request(authz.Admin, "GET", "/billing/entries/", nil).results(); len(list) != 0 {

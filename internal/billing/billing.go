@@ -24,7 +24,7 @@ type Settings struct {
 	Claims                claims.Loader // the practice's data on a claim
 	Locality              string        // of the Medicare fee schedule; "" for national amounts
 	LiveContactFrom       string        // practice day from which interactive time needs a live contact method; "" for never
-	TimeRule              string        // [InteractiveOnly], the default, or [WithCareManagement]
+	TimeRule              string        // [InteractiveOnly], or [WithCareManagement]; "" until the practice decides, like the first
 	TimeRuleFrom          string        // first day of the service months under the rule; "" for CMS's date
 	ReadingsPending       func() bool   // batch work pauses while it returns true; nil for never
 }

@@ -71,7 +71,7 @@ func TestDefaults(t *testing.T) {
 		}, s.Clinical),
 		"billing": cmp.Diff(config.Billing{
 			Enable2026Codes: true, MaxUnits99458: 3, RequireConsent: true, EscalationTimeCap: time.Hour, ReportCache: 15 * time.Minute,
-			LiveContactFrom: "2026-01-01", TimeRule: "interactive", TimeRuleFrom: "2021-01-01",
+			LiveContactFrom: "2026-01-01", TimeRuleFrom: "2021-01-01",
 		}, s.Billing),
 		"auth": cmp.Diff(config.Auth{TOTPIssuer: "RPM", FreshSignIn: 10 * time.Minute, RefreshFamilyLife: 7 * day}, s.Auth),
 		"webhooks": cmp.Diff(config.Webhooks{
