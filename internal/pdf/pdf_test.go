@@ -3,6 +3,7 @@ package pdf_test
 import (
 	"bytes"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,42 @@ func TestEveryPageHasContent(t *testing.T) {
 			}
 			if full := (before*5 + n*23) / 150; len(counts) > full+2 {
 				t.Errorf("%d rows after %d lines take %d pages", n, before, len(counts))
+			}
+		}
+	}
+}
+
+// No page is empty in a packet of several tables with 1 to 60 rows of any height, from one word to more than half a page, and any number of columns.
+func TestNoEmptyPage(t *testing.T) {
+	r := rand.New(rand.NewPCG(60, 1))
+	for n := 1; n <= 60; n++ {
+		d := pdf.New("Evidence", "2026-01-01 to 2026-01-30", time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC))
+		for section := range 1 + r.IntN(2) {
+			if r.IntN(3) == 0 {
+				d.Paragraph(strings.Repeat("A line of a paragraph. ", r.IntN(60)))
+			}
+			d.Heading(fmt.Sprint("Section ", section))
+			headings := make([]string, 1+r.IntN(14))
+			for i := range headings {
+				headings[i] = "duration seconds"
+			}
+			rows := make([][]string, n)
+			for i := range rows {
+				for range headings {
+					rows[i] = append(rows[i], strings.Repeat("word ", []int{0, 1, 1, 3, 3, 25, 60}[r.IntN(7)]))
+				}
+				rows[i][0] = "1"
+			}
+			d.Table(headings, nil, rows)
+		}
+		counts, err := d.TextsByPage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		const footer = 2
+		for page, count := range counts {
+			if count <= footer+1 {
+				t.Errorf("%d rows: page %d of %d has %d texts", n, page+1, len(counts), count)
 			}
 		}
 	}
