@@ -15,10 +15,19 @@ func TestClaimsPassOtherReaders(t *testing.T) {
 	s := newTwiceInsured(t, 1, "MB")
 	s.setPayer(object{"send_ordering_provider": true, "corrected_claims": "replacement"})
 	plain := s.request(authz.Admin, "POST", "/billing/payers/", object{"name": "Plain", "payer_id": "PL", "edi_payer_id": "60054", "claim_filing_code": "CI"}).want(201).at("id")
-	var entries []string
-	for _, frequency := range []string{"1", "7", "8"} {
-		entries = append(entries, s.readyToSend("Referred"+frequency, frequency, nil, true)...)
-		entries = append(entries, s.readyToSend("Plain"+frequency, frequency, object{"payer_id": plain}, false)...)
+	var patients []string // in the order of frequencies, referred and not
+	for range 3 {
+		referred := s.insured("Referred", 40, nil)
+		s.request(authz.Admin, "PATCH", "/patients/"+referred+"/", object{
+			"referring_provider": object{"npi": "1457305872", "first_name": "Ruth", "last_name": "Ray"},
+		}).want(200)
+		patients = append(patients, referred, s.insured("Plain", 40, object{"payer_id": plain}))
+	}
+	byCode, entries := s.reviewed(), []string(nil)
+	for i, patient := range patients {
+		lines := []string{byCode[patient+" 99457"], byCode[patient+" 99458"]}
+		s.sendAgain(lines, []string{"", "resubmit", "request-void"}[i/2])
+		entries = append(entries, lines...)
 	}
 	batch, file := s.send(entries...)
 	sent := map[string]int{}
@@ -42,25 +51,16 @@ func TestClaimsPassOtherReaders(t *testing.T) {
 	}
 }
 
-// readyToSend returns the entries of a new patient, two lines that go with a frequency the next time.
-func (s *sentClaim) readyToSend(name, frequency string, insurance object, isReferred bool) []string {
+// sendAgain sends lines, which the payer pays, and makes them go again.
+func (s *sentClaim) sendAgain(lines []string, again string) {
 	s.t.Helper()
-	id := s.insured(name, 40, insurance)
-	if isReferred {
-		s.request(authz.Admin, "PATCH", "/patients/"+id+"/", object{
-			"referring_provider": object{"npi": "1457305872", "first_name": "Ruth", "last_name": "Ray"},
-		}).want(200)
+	if again == "" {
+		return
 	}
-	byCode := s.reviewed()
-	entries := []string{byCode[id+" 99457"], byCode[id+" 99458"]}
-	if frequency == "1" {
-		return entries
-	}
-	_, file := s.send(entries...)
+	_, file := s.send(lines...)
 	s.upload(s.payer.Write835(file, map[string]payer.Decision{file.Claims[0].ControlNumber: payer.Partly(500, 300, 0)})).want(200)
 	s.payer.Control++
-	for _, entry := range entries {
-		s.move(entry, map[string]string{"7": "resubmit", "8": "request-void"}[frequency], nil).want(200)
+	for _, line := range lines {
+		s.move(line, again, nil).want(200)
 	}
-	return entries
 }
