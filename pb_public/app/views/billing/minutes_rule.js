@@ -11,10 +11,10 @@ export const minutesRules = [["", "As the practice"], ["interactive", "Live cont
 export function MinutesRule() {
   const rules = useLoad((signal) => get("billing/minutes-rule/", {}, signal), []);
   return html`<section class="card"><h2>Which minutes count</h2>
-    <${Loaded} from=${rules}>${(data) => html`${!data.decided && html`<p class="notice warning">Decide once which time counts for 99457, 99458
-      and 99470, and set it as VIGIL_BILLING_TIME_RULE. Until then only live contact counts.</p>`}
-    <p>A payer with a rule of its own comes first. This month under each rule:</p><${Table} caption="Rules of minutes" rows=${data.rules} keyOf=${(row) => row.rule}
-      columns=${columns} />`}</${Loaded}></section>`;
+    <${Loaded} from=${rules}>${(data) => html`${!data.decided && html`<p class="notice warning">Decide once which time counts for
+      99457, 99458 and 99470, and set it as VIGIL_BILLING_TIME_RULE. Until then only live contact counts.</p>`}
+      <p>A payer with a rule of its own comes first. This month under each rule:</p>
+      <${Table} caption="Rules of minutes" rows=${data.rules} keyOf=${(row) => row.rule} columns=${columns} />`}</${Loaded}></section>`;
 }
 
 /** @type {import("../../ui/table.js").Column[]} */
