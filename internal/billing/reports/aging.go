@@ -43,8 +43,8 @@ var ages = []struct {
 	most int
 }{{"0-30", 30}, {"31-60", 60}, {"61-90", 90}, {"90+", 0}}
 
-// sentStates are the states of claims that were sent and count: their open amounts are total_open of aging and open_submitted of revenue. An entry
-// whose claim the payer rejected is again reviewed, and not among them.
+// sentStates are the states of claims that were sent and count: their open amounts are total_open of aging and open_submitted of revenue. A
+// rejected claim is reviewed again, and not among them.
 var sentStates = []string{billing.Submitted, billing.Paid, billing.Denied, billing.Appealed, billing.VoidRequested, billing.RefundDue}
 
 // openCondition selects claims that were sent, and have an open amount or a credit, in the words of their index.
