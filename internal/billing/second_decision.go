@@ -118,7 +118,7 @@ func (r Remittance) postingOf(a decidedAmounts, prior, rest, list []collections.
 	}
 	list = withoutRestated(list, money+sumOf(rest)+sumOf(list)-a.charge)
 	list = append(list, settlePatientShare(mergeAdjustments(rest, list))...) // of what is left
-	if !r.Secondary { // what others adjusted before gives way to the first payer's money
+	if !r.Secondary {                                                        // what others adjusted before gives way to the first payer's money
 		others := slices.DeleteFunc(slices.Clone(rest), func(a collections.Adjustment) bool { return a.Group == GroupPatient })
 		list = append(list, negateAdjustments(firstOf(others, money+sumOf(rest)+sumOf(list)-a.charge))...)
 	}
