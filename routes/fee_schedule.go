@@ -48,6 +48,15 @@ func (a *api) importFees(c *web.Call) error {
 	if !utf8.Valid(file) {
 		return fault.New(fault.Invalid, "parse_error", "The file is not UTF-8.")
 	}
+	q := c.Query()
+	preview := q.Boolean("preview")
+	if err := q.Err(); err != nil {
+		return err
+	}
+	if preview != nil && *preview {
+		done, err := billing.PreviewFees(c.App, file, c.Now)
+		return c.Respond(done, err)
+	}
 	done, err := billing.ImportFees(c.App, file, c.Actor(), c.Now)
 	return c.Respond(done, err)
 }

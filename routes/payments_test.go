@@ -162,6 +162,12 @@ func TestFeeSchedule(t *testing.T) {
 	list := feeHeader + "99454,,2026-01-01,95,52.11,CMS\n" + "99454,05,2026-02-01,120.5,,Practice\n" + "99457,,2026-01-01,,51.77,CMS\n"
 	c.importFees(list).want(200).wantAt(object{"rows": 3.0, "created": 3.0, "replaced": 0.0, "unchanged": 0.0})
 	c.importFees(list).want(200).wantAt(object{"created": 0.0, "replaced": 0.0, "unchanged": 3.0})
+	next := strings.ReplaceAll(list, "52.11", "52.12") + "99454,,2026-01-10,,60,CMS\n"
+	preview := c.request(authz.Admin, "POST", "/billing/fee-schedule/import/?preview=true", next, "Content-Type", "text/csv").want(200).wantAt(object{"created": 1.0, "replaced": 1.0, "unchanged": 2.0})
+	for i, row := range preview.at("changes").([]any) {
+		wantMembers(t, "change", row.(object), []object{{"charge_before": 95.0, "expected_before": 52.11, "expected": 52.12}, {"effective_date": "2026-01-10", "expected_before": 52.11, "expected": 60.0, "charge": nil}}[i])
+	}
+	c.importFees(list).want(200).wantAt(object{"unchanged": 3.0}) // the preview stored nothing
 	c.importFees(strings.ReplaceAll(list, "52.11", "52.12")).want(200).wantAt(object{"created": 0.0, "replaced": 1.0, "unchanged": 2.0})
 	rows := c.request(authz.DataMonitor, "GET", "/billing/fee-schedule/", nil).results()
 	if len(rows) != 3 || rows[0]["expected"] != 52.12 || rows[1]["charge"] != 120.5 || rows[1]["expected"] != nil || rows[1]["locality"] != "05" || rows[2]["charge"] != nil {

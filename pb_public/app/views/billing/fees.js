@@ -1,9 +1,9 @@
 // The fee schedule: charge and expected payment by code, locality and date, and its import.
-import { post } from "../../api.js";
+import { call } from "../../api.js";
 import { can } from "../../permissions.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { calendarDate, humanize, money } from "../../ui/format.js";
-import { List } from "../../ui/table.js";
+import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
 
@@ -35,14 +35,37 @@ const columns = [
 ];
 
 /** @param {{close: () => void, done: () => void}} props */
-const ImportDialog = ({ close, done }) => html`<${Dialog} title="Import fee schedule" close=${close}>
-  <${Form} submit="Import" cancel=${close} send=${(values) => post("billing/fee-schedule/import/", String(values.list))}
-    done=${(answer) => { toast(`${answer.created} new, ${answer.replaced} replaced, ${answer.unchanged} unchanged.`); close(); done(); }}>
+function ImportDialog({ close, done }) {
+  const [preview, setPreview] = useState(/** @type {any} */ (null));
+  const send = (/** @type {any} */ values) => call("POST", "billing/fee-schedule/import/", { body: String(values.list),
+    query: preview ? {} : { preview: true } });
+  const counts = (/** @type {any} */ answer) => `${answer.created} new, ${answer.replaced} replaced, ${answer.unchanged} unchanged.`;
+  const sent = (/** @type {any} */ answer) => {
+    if (preview) {
+      toast(counts(answer));
+      close();
+      done();
+    } else {
+      setPreview(answer);
+    }
+  };
+  return html`<${Dialog} title="Import fee schedule" close=${close}>
+  <${Form} submit=${preview ? "Import" : "Preview"} cancel=${close} send=${send} done=${sent}>
       ${(errors) => html`
-    <${Field} label="CSV" name="list" kind="textarea" rows="10"
+    <${Field} label="CSV" name="list" kind="textarea" rows="10" onInput=${() => setPreview(null)}
       hint="Columns: cpt_code,locality,effective_date,charge,expected,source; optionally status (final, proposed)"
       errors=${errors} />
     ${Object.entries(errors).length > 0
-      && html`<ul>${Object.entries(errors).map(([cell, messages]) => html`<li key=${cell}>${cell}: ${messages.join(" ")}</li>`)}</ul>`}`}
+      && html`<ul>${Object.entries(errors).map(([cell, messages]) => html`<li key=${cell}>${cell}: ${messages.join(" ")}</li>`)}</ul>`}
+    ${preview && html`<p>${counts(preview)}</p><${Table} caption="Changes" rows=${preview.changes} columns=${changeColumns}
+      keyOf=${(row) => `${row.cpt_code} ${row.locality} ${row.effective_date}`} />`}`}
   </${Form}>
 </${Dialog}>`;
+}
+
+/** @type {import("../../ui/table.js").Column[]} */
+const changeColumns = [
+  { name: "cpt_code", head: "Code" }, { name: "effective_date", head: "From", cell: (row) => calendarDate(row.effective_date) },
+  { name: "charge", head: "Charge", cell: (row) => `${amountText(row.charge_before)} → ${amountText(row.charge)}` },
+  { name: "expected", head: "Expected", cell: (row) => `${amountText(row.expected_before)} → ${amountText(row.expected)}` },
+];
