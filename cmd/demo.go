@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/ingest"
@@ -202,6 +203,7 @@ func (d *demo) populate(ctx context.Context, s *Service) (enrolled int, err erro
 	if err != nil || enrolled > 0 || users > 0 {
 		return enrolled, err
 	}
+	auth.SetPasswordPolicy(s.app, s.settings.Practice.Name, sandbox.Password) // everybody knows it: the demo's patients are invented
 	if err := d.superuser(s.app); err != nil {
 		return 0, err
 	}

@@ -72,6 +72,7 @@ func (s *Service) routeEngines() routes.Engines {
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
 		ReadingStore: s.readings, ReportImplausible: s.intake.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
+		Practice:  s.settings.Practice.Name,
 		EvictUser: s.auth.Evict, EvictClient: s.clients.Evict, WebhookChanged: s.webhooks.EndpointChanged, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Realtime: s.live, Limits: s.limits,
 		Billing: s.billing,
 	}

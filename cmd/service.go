@@ -110,6 +110,9 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		program: p, settings: settings, app: app, log: log, clock: clock, directory: patients.NewDirectory(), metrics: metrics.New(p.Version),
 		onStored: func([]ingest.Outcome) {}, onFinished: func(emr.Result) {}, Listening: func(string) {},
 	}
+	if err := refuseDemo(app, settings); err != nil {
+		return nil, err
+	}
 	if err := checkIntegrity(app, log, s.now()); err != nil {
 		return nil, err
 	}
@@ -156,6 +159,21 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	}
 	hooks.Bind(app, s.hookEngines())
 	return s, nil
+}
+
+// refuseDemo refuses a demo's folder in production: everybody knows the passwords of its accounts.
+func refuseDemo(app core.App, settings config.Settings) error {
+	if !settings.IsProduction() {
+		return nil
+	}
+	_, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, demoSuperuser)
+	switch {
+	case collections.IsNotFound(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the demo's account: %w", err)
+	}
+	return errors.New("this data folder was made by vigil demo, and everybody knows its passwords: start production on a new folder")
 }
 
 func readingRules(settings config.Settings) ingest.Rules {

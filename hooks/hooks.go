@@ -25,6 +25,8 @@ type Engines struct {
 	// ReportImplausible stores the implausible measurement of a record that was refused.
 	ReportImplausible func(app core.App, record *core.Record, by audit.Actor, now time.Time) error
 	Directory         *patients.Directory
+	// Practice is its name.
+	Practice string
 	// Zone is the practice's time zone.
 	Zone  *time.Location
 	Clock func() time.Time
@@ -158,6 +160,7 @@ var undeletable = []string{
 func Bind(app core.App, engines Engines) {
 	h := &hooks{engines}
 	collections.SetPracticeZone(app, engines.Zone)
+	auth.SetPasswordPolicy(app, engines.Practice, "")
 	for _, r := range table {
 		for _, moment := range r.moments {
 			moment(app, r.collections...).Bind(&hook.Handler[*core.RecordEvent]{

@@ -191,18 +191,18 @@ func refuseSignIns(e *core.RecordRequestEvent) error {
 func (h *hooks) guardSuperuser(e *core.RecordEvent) error {
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
 	restoreFactors(e.Record)
-	return continueIf(passwordPolicy(e.Record), e)
+	return continueIf(passwordPolicy(e.App, e.Record), e)
 }
 
 // passwordPolicy refuses a new password that violates the policy. The plain text is available only while it is being set.
-func passwordPolicy(record *core.Record) error {
+func passwordPolicy(app core.App, record *core.Record) error {
 	password := record.GetString(core.FieldNamePassword)
 	if password == "" {
 		return nil
 	}
 	superuser := collections.AsSuperuser(record)
 	owner := auth.Owner{Email: record.Email(), FirstName: superuser.FirstName(), LastName: superuser.LastName()}
-	if broken := auth.PasswordProblems(password, owner); len(broken) > 0 {
+	if broken := auth.PasswordProblems(app, password, owner); len(broken) > 0 {
 		return validation.Errors{core.FieldNamePassword: validation.NewError("password_policy", strings.Join(broken, " "))}
 	}
 	return nil

@@ -13,7 +13,7 @@ func (h *hooks) guardUser(e *core.RecordEvent) error {
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
 	restoreFactors(e.Record)
 	if fromDashboard(e.Record) { // the API applies its own rules
-		if err := passwordPolicy(e.Record); err != nil {
+		if err := passwordPolicy(e.App, e.Record); err != nil {
 			return err
 		}
 	}

@@ -199,7 +199,7 @@ func TestPasswordChange(t *testing.T) {
 		{vigiltest.Password, newPassword, newPassword + "x", "new_password_confirm"},
 		{vigiltest.Password, "short", "short", "new_password"},
 		{vigiltest.Password, vigiltest.Password, vigiltest.Password, "new_password"},
-		{vigiltest.Password, "Test-Person-1234", "Test-Person-1234", "new_password"},
+		{vigiltest.Password, "Violet-Person-1234", "Violet-Person-1234", "new_password"},
 	} {
 		if answer := change(test.old, test.wanted, test.confirm).want(400, "validation_error"); answer.fieldErrors(test.field) == "" {
 			t.Errorf("%+v: %s", test, answer.body)

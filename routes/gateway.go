@@ -27,6 +27,8 @@ type webhookAnswer struct {
 	EventID       string `json:"event_id"`
 	ObservationID string `json:"observation_id,omitempty"`
 	Reason        string `json:"reason,omitempty"`
+	// LeftOut are the side values that could not be read.
+	LeftOut []string `json:"left_out,omitempty"`
 }
 
 // webhookStatuses are the wire values of the ingest statuses.
@@ -95,7 +97,10 @@ func receive(vendor gateway.Vendor) handler {
 }
 
 func viewResult(result ingest.Result) webhookAnswer {
-	return webhookAnswer{Status: webhookStatuses[result.Status], EventID: result.EventID, ObservationID: result.ObservationID, Reason: result.Reason}
+	return webhookAnswer{
+		Status: webhookStatuses[result.Status], EventID: result.EventID, ObservationID: result.ObservationID, Reason: result.Reason,
+		LeftOut: result.Event.LeftOut,
+	}
 }
 
 // receiveFrom ingests a vendor's request. It reads only bodies with a valid signature and loses none of them: each

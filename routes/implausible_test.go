@@ -79,7 +79,6 @@ var implausibleStories = []struct {
 	{"12 kg", "weight", "kg", `"weight":12`, "values.weight", object{"weight_kg": 12.0}, false},
 	{"1,200 lb", "weight", "lb", `"weight":1200`, "values.weight", object{"weight_kg": 544.31}, false},
 	{"SpO2 104", "pulse_oximetry", "%", `"spo2":104`, "values.spo2", object{"spo2": 104.0}, false},
-	{"perfusion index 30 with SpO2 84", "pulse_oximetry", "%", `"spo2":84,"perfusion_index":30`, "values.perfusion_index", object{"spo2": 84.0, "perfusion_index": 30.0}, true},
 }
 
 // The gateway gets 400, and the care team is notified of the implausible values at once, once; a value beyond a critical

@@ -317,6 +317,9 @@ func viewObservation(o ingest.Observation, raisedAlerts []alertSummary, reader a
 	v.Add("status", status)
 	v.Add("fhir_status", orNull(o.FHIRStatus))
 	showAlerts(&v, raisedAlerts, reader)
+	if len(o.LeftOut) > 0 {
+		v.Add("left_out", o.LeftOut)
+	}
 	v.Add("transmitted_resource_id", orNull(o.EMRResourceID))
 	v.Add("created_at", validate.FormatInstant(o.CreatedAt))
 	return v

@@ -179,6 +179,7 @@ func (b *batch) reject(index int, err error) error {
 func (a *api) readReading(c *web.Call, checks *validate.Checks, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope) ingest.BatchReading {
 	line := ingest.BatchReading{Reading: kind.Read(checks, body), Source: sourceOf(c)}
 	line.PatientID, line.Reading.DeviceID, line.Reading.MeasuredAt = envelope.Read(checks, c.Now, a.MaxFuture)
+	line.Reading.WithoutZone = envelope.WithoutZone()
 	return line
 }
 

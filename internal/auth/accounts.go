@@ -33,7 +33,7 @@ type NewAccount struct {
 // CreateAccount stores and audits a new active account. An address in use is a validation fault.
 func CreateAccount(app core.App, a NewAccount, by audit.Actor, now time.Time) (created *collections.User, err error) {
 	fields := fault.Fields{}
-	a.check(fields)
+	a.check(app, fields)
 	if err := fields.Err(); err != nil {
 		return nil, err
 	}
@@ -49,14 +49,14 @@ func CreateAccount(app core.App, a NewAccount, by audit.Actor, now time.Time) (c
 }
 
 // check adds the field errors that need no lookup.
-func (a NewAccount) check(fields fault.Fields) {
+func (a NewAccount) check(app core.App, fields fault.Fields) {
 	if !validEmail(FoldEmail(a.Email)) {
 		fields.Add("email", msgEmail)
 	}
 	if !a.Role.Valid() {
 		fields.Add("role", "Not one of the seven roles.")
 	}
-	for _, broken := range PasswordProblems(a.Password, Owner{a.Email, a.FirstName, a.LastName}) {
+	for _, broken := range PasswordProblems(app, a.Password, Owner{a.Email, a.FirstName, a.LastName}) {
 		fields.Add("password", broken)
 	}
 }
@@ -127,7 +127,7 @@ type RegisterBody struct {
 	MustChangePassword validate.Boolean `json:"must_change_password"`
 }
 
-func (b RegisterBody) read() (NewAccount, error) {
+func (b RegisterBody) read(app core.App) (NewAccount, error) {
 	checks := validate.NewChecks()
 	a := NewAccount{
 		Email:     checks.Text("email", b.Email, validate.Required(254).Identifier()),
@@ -143,7 +143,7 @@ func (b RegisterBody) read() (NewAccount, error) {
 		a.MustChangePassword = *must
 	}
 	further := fault.Fields{}
-	a.check(further)
+	a.check(app, further)
 	for _, field := range []string{"email", "password"} { // fields that were rejected already keep their first message
 		if _, wrong := checks.Fields[field]; !wrong {
 			for _, message := range further[field] {
@@ -166,7 +166,7 @@ func roleNames() (names []string) {
 func (e *Engine) Register(ctx context.Context, app core.App, body RegisterBody, by audit.Actor, now time.Time) (*collections.User, error) {
 	ctx, done := withQueueTimeout(ctx)
 	defer done()
-	account, err := body.read()
+	account, err := body.read(app)
 	if err != nil {
 		return nil, err
 	}

@@ -16,8 +16,6 @@ var (
 	ExtendLock   = extendLock
 	CountFailure = countFailure
 	DecoyHash    = decoyHash
-
-	CommonPasswords = commonPasswords
 )
 
 // HashLimiter is the limiter for password hashes.

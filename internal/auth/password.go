@@ -2,15 +2,14 @@ package auth
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/ccojocar/zxcvbn-go"
 	"github.com/pocketbase/pocketbase/core"
 	"golang.org/x/crypto/bcrypt"
 
@@ -27,28 +26,40 @@ const (
 	maxPasswordBytes      = 71
 )
 
-// product is a word that, like the owner's names, must not be the only letters of a password.
-const product = "vigil"
+// minPasswordScore is the least score of zxcvbn, from 0 to 4, that a password needs: at 3 an attacker needs more than 10^8 guesses.
+const minPasswordScore = 3
 
-//go:embed common_passwords.txt
-var commonPasswordList string
+// contextWords are words that anybody who attacks the service tries first.
+var contextWords = []string{
+	"vigil", "vigilhealth", "demo", "admin", "administrator", "provider", "doctor", "nurse", "patient", "staff", "clinic", "practice", "medical", "health",
+}
 
-var commonPasswords = sync.OnceValue(func() map[string]bool {
-	common := map[string]bool{}
-	for line := range strings.Lines(commonPasswordList) {
-		if word := strings.TrimSpace(line); word != "" && !strings.HasPrefix(line, "# ") {
-			common[strings.ToLower(word)] = true
-		}
-	}
-	return common
-})
+// passwordPolicy is what the policy of a service adds to that of every service.
+type passwordPolicy struct {
+	practice  string
+	permitted string
+}
+
+const policyKey = "vigil.password_policy"
+
+// SetPasswordPolicy sets the practice's name, whose words must not make a password, and one password that is permitted although everybody
+// knows it: that of the demo, "" for none.
+func SetPasswordPolicy(app core.App, practice, permitted string) {
+	app.Store().Set(policyKey, passwordPolicy{practice, permitted})
+}
 
 // Owner describes the user of a password. A password must not be derived from these values.
 type Owner struct{ Email, FirstName, LastName string }
 
 // PasswordProblems returns one message for each rule of the password policy that the password breaks. Source: docs/decisions/authentication.md,
 // "Password policy errors".
-func PasswordProblems(password string, owner Owner) (broken []string) {
+func PasswordProblems(app core.App, password string, owner Owner) (broken []string) {
+	policy, _ := app.Store().Get(policyKey).(passwordPolicy)
+	if policy.permitted != "" && password == policy.permitted {
+		return nil
+	}
+	words := owner.words(policy.practice)
+	named := isMadeOf(lettersOf(password, 'i'), words) || isMadeOf(lettersOf(password, 'l'), words)
 	rules := []struct {
 		met     bool
 		message string
@@ -59,9 +70,9 @@ func PasswordProblems(password string, owner Owner) (broken []string) {
 		{strings.ContainsFunc(password, unicode.IsLower), "Must have a lower-case letter."},
 		{strings.ContainsFunc(password, unicode.IsDigit), "Must have a digit."},
 		{strings.ContainsFunc(password, isSpecial), "Must have a special character."},
-		{!commonPasswords()[strings.ToLower(password)], "Is one of the most common passwords."},
+		{named || !isGuessable(password, words), "Is too easy to guess: use several words that have nothing to do with each other."},
 		{owner.Email == "" || !strings.Contains(strings.ToLower(password), FoldEmail(owner.Email)), "Must not contain your e-mail address."},
-		{!owner.isNamedIn(password), "Must not be your name, your e-mail address or the name of this service with digits and signs added."},
+		{!named, "Must not be made of your name, your e-mail address, or the name of the practice or of this service."},
 	}
 	for _, rule := range rules {
 		if !rule.met {
@@ -71,26 +82,68 @@ func PasswordProblems(password string, owner Owner) (broken []string) {
 	return broken
 }
 
+// isGuessable reports whether zxcvbn finds a password weak, once or repeated. It knows common passwords, words, names, dates, keyboards and
+// the usual signs for letters.
+func isGuessable(password string, words []string) bool {
+	if len(password) < minPasswordCharacters || len(password) > maxPasswordBytes {
+		return false // refused for its length; zxcvbn's time grows with it
+	}
+	for size := 1; size <= len(password)/2; size++ {
+		if len(password)%size == 0 && strings.Repeat(password[:size], len(password)/size) == password {
+			password = password[:size]
+			break
+		}
+	}
+	return zxcvbn.PasswordStrength(password, words).Score < minPasswordScore
+}
+
 func isSpecial(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != ' '
 }
 
-// isNamedIn reports whether the letters of the password are only the product name or the owner's name or address.
-func (o Owner) isNamedIn(password string) bool {
-	letters := lettersOf(password)
+// words returns the words of the owner, the practice and the product, in lower case and as [lettersOf] returns them.
+func (o Owner) words(practice string) (words []string) {
 	local, _, _ := strings.Cut(o.Email, "@")
-	words := []string{product, local, o.FirstName, o.LastName, o.FirstName + o.LastName, o.LastName + o.FirstName}
-	return letters != "" && slices.ContainsFunc(words, func(word string) bool { return lettersOf(word) == letters })
+	names := strings.Join([]string{local, o.FirstName, o.LastName, practice}, " ")
+	for _, word := range append(strings.FieldsFunc(names, func(r rune) bool { return !unicode.IsLetter(r) }), contextWords...) {
+		if word = strings.ToLower(word); len(word) > 1 {
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
-// lettersOf returns the letters of a text in lower case.
-func lettersOf(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsLetter(r) {
-			return unicode.ToLower(r)
+// isMadeOf reports whether a text consists of some of the words, each any number of times.
+func isMadeOf(text string, words []string) bool {
+	made := make([]bool, len(text)+1)
+	made[0] = true
+	for end := 1; end <= len(text); end++ {
+		made[end] = slices.ContainsFunc(words, func(word string) bool {
+			return len(word) <= end && made[end-len(word)] && strings.HasSuffix(text[:end], word)
+		})
+	}
+	return text != "" && made[len(text)]
+}
+
+// letterSigns are the usual signs for letters; 1 is i or l.
+var letterSigns = map[rune]rune{'0': 'o', '1': '1', '3': 'e', '4': 'a', '@': 'a', '5': 's', '$': 's', '7': 't', '!': 'i'}
+
+// lettersOf returns the letters of a text in lower case, also those that are written as signs inside a word, with one for 1.
+func lettersOf(text string, one rune) string {
+	runes, letters := []rune(text), strings.Builder{}
+	for i, r := range runes {
+		sign, isSign := letterSigns[r]
+		switch {
+		case unicode.IsLetter(r):
+			letters.WriteRune(unicode.ToLower(r))
+		case isSign && i > 0 && i+1 < len(runes) && unicode.IsLetter(runes[i-1]) && unicode.IsLetter(runes[i+1]):
+			if sign == '1' {
+				sign = one
+			}
+			letters.WriteRune(sign)
 		}
-		return -1
-	}, text)
+	}
+	return letters.String()
 }
 
 // PasswordBody is a request to change the caller's password.
@@ -143,7 +196,7 @@ func readNewPassword(checks *validate.Checks, password, confirm validate.String)
 // hashNewPassword enforces the password policy and returns the hash of the new password, or all field errors so far.
 func (e *Engine) hashNewPassword(ctx context.Context, app core.App, checks *validate.Checks, password string, user *collections.User) (string, error) {
 	if password != "" {
-		for _, broken := range PasswordProblems(password, Owner{user.Email(), user.FirstName(), user.LastName()}) {
+		for _, broken := range PasswordProblems(app, password, Owner{user.Email(), user.FirstName(), user.LastName()}) {
 			checks.Reject("new_password", broken)
 		}
 	}

@@ -115,12 +115,12 @@ func TestResetLink(t *testing.T) {
 	if len(token) != 43 || token == first || mail.UserID() != user.Id {
 		t.Errorf("tokens %q and %q for %s", first, token, mail.UserID())
 	}
-	wantCode(t, "the earlier link", setPassword(t, e, app, first, "Next-Password-1", clock), "invalid_reset_token")
-	wantCode(t, "an hour later", setPassword(t, e, app, token, "Next-Password-1", clock.Add(time.Hour)), "invalid_reset_token")
+	wantCode(t, "the earlier link", setPassword(t, e, app, first, "Next-Lantern-41", clock), "invalid_reset_token")
+	wantCode(t, "an hour later", setPassword(t, e, app, token, "Next-Lantern-41", clock.Add(time.Hour)), "invalid_reset_token")
 	for _, weak := range []string{"short-A1", vigiltest.Password, "Test, Person 1815"} {
 		wantCode(t, weak, setPassword(t, e, app, token, weak, clock), "validation_error")
 	}
-	err := e.ConfirmReset(t.Context(), app, auth.ResetBody{Token: validate.Of(token), NewPassword: validate.Of("Next-Password-1"), NewPasswordConfirm: validate.Of("Next-Password-2")}, origin, clock)
+	err := e.ConfirmReset(t.Context(), app, auth.ResetBody{Token: validate.Of(token), NewPassword: validate.Of("Next-Lantern-41"), NewPasswordConfirm: validate.Of("Next-Lantern-42")}, origin, clock)
 	if got := wrongFields(err); got != "new_password_confirm" {
 		t.Errorf("two passwords: %s", got)
 	}
@@ -133,9 +133,9 @@ func TestResetLink(t *testing.T) {
 		t.Errorf("an unknown token: %s", got)
 	}
 
-	wantCode(t, "in its last moment", setPassword(t, e, app, token, "Next-Password-1", clock.Add(time.Hour-time.Second)), "")
-	wantCode(t, "again", setPassword(t, e, app, token, "Next-Password-2", clock), "invalid_reset_token")
-	if got := loginCode(t, e, app, user, "Next-Password-1", "", clock); got != "" { // the reset ends the lockout
+	wantCode(t, "in its last moment", setPassword(t, e, app, token, "Next-Lantern-41", clock.Add(time.Hour-time.Second)), "")
+	wantCode(t, "again", setPassword(t, e, app, token, "Next-Lantern-42", clock), "invalid_reset_token")
+	if got := loginCode(t, e, app, user, "Next-Lantern-41", "", clock); got != "" { // the reset ends the lockout
 		t.Errorf("the new password: %s", got)
 	}
 	if got := loginCode(t, e, app, user, vigiltest.Password, "", clock); got != "authentication_failed" {
@@ -159,7 +159,7 @@ func TestResetEndsSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	token, _ := resolve(t, e, app, clock)
-	wantCode(t, "set", setPassword(t, e, app, token, "Next-Password-1", clock), "")
+	wantCode(t, "set", setPassword(t, e, app, token, "Next-Lantern-41", clock), "")
 	_, err := e.Authenticate(app, session.Access, clock)
 	wantCode(t, "access", err, "token_invalid")
 	_, err = refresh(e, app, session.Refresh, clock)
@@ -286,8 +286,8 @@ func TestRegister(t *testing.T) {
 		t.Errorf("welcomed with %v", parameters)
 	}
 	token := tokenIn(t, parameters["link"])
-	wantCode(t, "a day later", setPassword(t, e, app, token, "Next-Password-1", clock.Add(24*time.Hour)), "invalid_reset_token")
-	wantCode(t, "within a day", setPassword(t, e, app, token, "Next-Password-1", clock.Add(24*time.Hour-time.Second)), "")
+	wantCode(t, "a day later", setPassword(t, e, app, token, "Next-Lantern-41", clock.Add(24*time.Hour)), "invalid_reset_token")
+	wantCode(t, "within a day", setPassword(t, e, app, token, "Next-Lantern-41", clock.Add(24*time.Hour-time.Second)), "")
 	if got := recorded(t, app, user); got != "user.create[] auth.password_reset[]" {
 		t.Errorf("recorded %s", got)
 	}

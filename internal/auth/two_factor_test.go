@@ -228,7 +228,7 @@ func TestWrongProofsAreThrottled(t *testing.T) {
 // TestProofOfOldPassword checks that the previous password is not accepted.
 func TestProofOfOldPassword(t *testing.T) {
 	f := newTwoFactor(t)
-	body := passwordBody(vigiltest.Password, "Next-Password-1")
+	body := passwordBody(vigiltest.Password, "Next-Lantern-41")
 	f.want("changed", code(f.e.ChangePassword(t.Context(), f.app, f.caller, body, origin, clock)), "")
 	f.want("the old one again", wrongFields(f.e.ChangePassword(t.Context(), f.app, f.caller, body, origin, clock)), "old_password")
 	for name, test := range map[string]struct {
@@ -236,10 +236,10 @@ func TestProofOfOldPassword(t *testing.T) {
 		want string
 	}{
 		"nothing":            {auth.PasswordBody{}, "new_password new_password_confirm old_password"},
-		"the same again":     {passwordBody("Next-Password-1", "Next-Password-1"), "new_password"},
-		"against the policy": {passwordBody("Next-Password-1", "nurse@vigil.test-A1"), "new_password"},
+		"the same again":     {passwordBody("Next-Lantern-41", "Next-Lantern-41"), "new_password"},
+		"against the policy": {passwordBody("Next-Lantern-41", "nurse@vigil.test-A1"), "new_password"},
 		"two that differ": {auth.PasswordBody{
-			OldPassword: validate.Of("Next-Password-1"), NewPassword: validate.Of("Third-Password-1"), NewPasswordConfirm: validate.Of("Third-Password-2"),
+			OldPassword: validate.Of("Next-Lantern-41"), NewPassword: validate.Of("Third-Lantern-51"), NewPasswordConfirm: validate.Of("Third-Lantern-52"),
 		}, "new_password_confirm"},
 	} {
 		f.want(name, wrongFields(f.e.ChangePassword(t.Context(), f.app, f.caller, test.body, origin, clock)), test.want)

@@ -254,7 +254,7 @@ func TestUnlock(t *testing.T) {
 	for range 5 {
 		loginCode(t, e, app, nurse, "wrong", "", clock)
 		loginCode(t, e, app, other, "wrong", "", clock)
-		_ = e.ChangePassword(t.Context(), app, caller, passwordBody("wrong", "Next-Password-1"), origin, clock)
+		_ = e.ChangePassword(t.Context(), app, caller, passwordBody("wrong", "Next-Lantern-41"), origin, clock)
 	}
 	locks, err := e.Locks(app, []*collections.User{nurse, other, vigiltest.User(t, app, authz.MA)}, clock)
 	until := clock.Add(30 * time.Minute)
@@ -265,7 +265,7 @@ func TestUnlock(t *testing.T) {
 		t.Errorf("at the end of the lock %v, %v", locks, err)
 	}
 	change := func() string {
-		return code(e.ChangePassword(t.Context(), app, caller, passwordBody(vigiltest.Password, "Next-Password-1"), origin, clock))
+		return code(e.ChangePassword(t.Context(), app, caller, passwordBody(vigiltest.Password, "Next-Lantern-41"), origin, clock))
 	}
 	if got := change(); got != "throttled" {
 		t.Errorf("before: %s", got)
@@ -276,7 +276,7 @@ func TestUnlock(t *testing.T) {
 	if got := change(); got != "" {
 		t.Errorf("the proof after it: %s", got)
 	}
-	if got := loginCode(t, e, app, nurse, "Next-Password-1", "", clock); got != "" {
+	if got := loginCode(t, e, app, nurse, "Next-Lantern-41", "", clock); got != "" {
 		t.Errorf("the sign-in after it: %s", got)
 	}
 	if got := loginCode(t, e, app, other, vigiltest.Password, "", clock); got != "account_locked" {

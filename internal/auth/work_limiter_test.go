@@ -143,11 +143,11 @@ func TestOverloaded(t *testing.T) {
 			return err
 		},
 		"password change": func(ctx context.Context) error {
-			return e.ChangePassword(ctx, app, caller, passwordBody(vigiltest.Password, "Next-Password-1"), origin, clock)
+			return e.ChangePassword(ctx, app, caller, passwordBody(vigiltest.Password, "Next-Lantern-41"), origin, clock)
 		},
 		"reset": func(ctx context.Context) error {
 			return e.ConfirmReset(ctx, app, auth.ResetBody{
-				Token: validate.Of(token), NewPassword: validate.Of("Next-Password-1"), NewPasswordConfirm: validate.Of("Next-Password-1"),
+				Token: validate.Of(token), NewPassword: validate.Of("Next-Lantern-41"), NewPasswordConfirm: validate.Of("Next-Lantern-41"),
 			}, origin, clock)
 		},
 		"second factor off": func(ctx context.Context) error { return e.DisableTwoFactor(ctx, app, caller, proof, origin, clock) },

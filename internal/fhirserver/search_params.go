@@ -1,6 +1,7 @@
 package fhirserver
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -206,6 +207,9 @@ func matchingKinds(v values, matches func(t token, d *vitals.Definition) bool) [
 	return kinds
 }
 
+// maxExponent bounds the exponent of a number in a search; no measured value comes near it.
+const maxExponent = 99
+
 // parseNumberRange parses a prefixed number into a range of values. The written digits set the precision: 140 matches 139.5 up to 140.5.
 // Source: FHIR R4, search, "number".
 func parseNumberRange(text string) (b collections.ValueRange, ok bool) {
@@ -214,18 +218,15 @@ func parseNumberRange(text string) (b collections.ValueRange, ok bool) {
 	if err != nil || strings.ContainsAny(digits, "xXpPiInN_") {
 		return b, false
 	}
-	step := 1.0
-	if mantissa, exponent, scientific := strings.Cut(strings.ToLower(digits), "e"); scientific {
-		digits = mantissa
-		for n, err := strconv.Atoi(exponent); err == nil && n > 0; n-- {
-			step *= 10
+	mantissa, exponent, scientific := strings.Cut(strings.ToLower(digits), "e")
+	power := 0
+	if scientific {
+		if power, err = strconv.Atoi(exponent); err != nil || power < -maxExponent || power > maxExponent {
+			return b, false // zero has no limit of its own
 		}
 	}
-	if _, fraction, fractional := strings.Cut(digits, "."); fractional {
-		for range fraction {
-			step /= 10
-		}
-	}
+	_, fraction, _ := strings.Cut(mantissa, ".")
+	step := math.Pow10(max(power, 0) - len(fraction))
 	low, high := value-step/2, value+step/2
 	switch prefix {
 	case "gt", "sa":

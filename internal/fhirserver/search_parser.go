@@ -1,6 +1,7 @@
 package fhirserver
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -43,8 +44,12 @@ var formatParams = []string{"_format", "_pretty"}
 // ParseSearch parses a search. It returns the parameters that it applied, or a fault that names each invalid parameter.
 func (e *Engine) ParseSearch(k *ResourceType, r Request) (s *Search, understood url.Values, err error) {
 	p := &parser{Request: r, search: NewSearch(k, r.Reader), in: &parseContext{e, r.Now}, understood: url.Values{}, problems: fault.Fields{}}
+	sent := 0
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
 		for _, text := range r.Params[name] {
+			if sent += len(alternatives(text)); sent > maxValues {
+				return nil, nil, fault.Field(name, msgTooMany)
+			}
 			p.parseParam(name, text)
 		}
 	}
@@ -82,6 +87,11 @@ func (p *parser) refuseIfStrict(name, words string) {
 		p.refuse(name, CodeNotSupported, words)
 	}
 }
+
+// maxValues is the number of values in all parameters of a search: each is a term of the database's condition, which has at most 1,000.
+const maxValues = 500
+
+var msgTooMany = fmt.Sprintf("A search has at most %d values.", maxValues)
 
 const msgUnknown = "This parameter is not supported."
 

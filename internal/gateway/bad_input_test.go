@@ -29,7 +29,7 @@ func TestRejectsImpossibleValues(t *testing.T) {
 		{`"measurement_type":"weight","values":{"weight":80},"unit":"st"`, "unit"},
 		{`"measurement_type":"weight","values":{"weight":"80"},"unit":"kg"`, "values.weight"},
 		{`"measurement_type":"glucose","values":{"glucose":"HI"}`, "unit"},
-		{`"measurement_type":"glucose","values":{"glucose":"HIGH"},"unit":"mg/dL"`, "values.glucose"},
+		{`"measurement_type":"glucose","values":{"glucose":"HIGHER"},"unit":"mg/dL"`, "values.glucose"},
 		{`"measurement_type":"glucose","values":{"glucose":100},"unit":"mmol/L"`, "values.glucose"},
 		{`"measurement_type":"spo2","values":{"spo2":0.98}`, "values.spo2"},
 		{`"measurement_type":"spo2","values":{"spo2":true}`, "values.spo2"},

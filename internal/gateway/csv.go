@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +90,8 @@ func (t *CSV) Next() (line int, body []byte, err error) {
 	return line, body, err
 }
 
+var leadingZeros = regexp.MustCompile(`^(-?)0+(\d)`)
+
 // cellValue returns a cell as a JSON value: a number or boolean if it is one, else text.
 func cellValue(cell string) any {
 	switch strings.ToLower(cell) {
@@ -97,8 +100,9 @@ func cellValue(cell string) any {
 	case "false", "no":
 		return false
 	}
-	if number := json.Number(cell); json.Valid([]byte(cell)) && strings.IndexAny(cell, "-0123456789") == 0 {
-		return number
+	number := leadingZeros.ReplaceAllString(cell, "$1$2") // a device with three digits shows 084
+	if json.Valid([]byte(number)) && strings.IndexAny(number, "-0123456789") == 0 {
+		return json.Number(number)
 	}
 	return cell
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,8 +81,11 @@ type Event struct {
 	// rejected, or the values are left out of its reading; the care team is notified in both cases.
 	Implausible *Implausible
 
-	// LeftOut are the errors, by field, of values that were measured with the reading and left out of it.
-	LeftOut fault.Fields
+	// LeftOut are the side values, in the contract's names, that could not be read and are left out of the event or its reading. Source:
+	// docs/decisions/gateway.md, "Side values".
+	LeftOut []string
+	// RejectedValues are the errors, by field, of values that were measured with the reading and rejected without it.
+	RejectedValues fault.Fields
 
 	measurement   string // a supported kind, or MeasurementType in lower case
 	bodyHash      [sha256.Size]byte
@@ -186,43 +191,51 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	}
 	if event.Type != "" && !event.Type.IsKnown() {
 		// an unknown event is not checked, but its hub is alive
-		sent.readEnvelope(validate.NewChecks(), &event)
+		sent.readEnvelope(validate.NewChecks(), validate.NewChecks(), &event)
 		return event, nil
 	}
-	sent.readEnvelope(c, &event)
+	side := validate.NewChecks()
+	sent.readEnvelope(c, side, &event)
 	event.At = c.Instant("timestamp", sent.Timestamp, true)
 	c.NotFuture("timestamp", event.At, now, g.MaxFuture)
 	event.isFutureClock = event.At.After(now.Add(g.MaxFuture))
 	var reading vitals.Reading
 	switch event.Type {
 	case MeasurementCreated:
-		reading = sent.readMeasurement(c, &event)
+		reading = sent.readMeasurement(c, side, &event)
 	case HubOffline:
-		event.LastSeenAt = c.Instant("last_seen_at", sent.LastSeenAt, false)
+		event.LastSeenAt = side.Instant("last_seen_at", sent.LastSeenAt, false)
 	}
-	if err := c.Err(); err != nil {
+	if c.Err() != nil {
 		event.Implausible = sent.readImplausible(c, event)
-		return event, err
+		maps.Copy(c.Fields, side.Fields) // its sender learns of all
+		return event, c.Err()
+	}
+	for _, field := range slices.Sorted(maps.Keys(side.Fields)) {
+		event.LeftOut = append(event.LeftOut, strings.TrimPrefix(field, "values."))
 	}
 	if reading.Kind.Valid() {
-		reading.DeviceID, reading.MeasuredAt = event.DeviceID, event.At
+		reading.DeviceID, reading.MeasuredAt, reading.WithoutZone = event.DeviceID, event.At, !validate.HasZone(sent.Timestamp.Value)
 		event.Reading = &reading
 	}
 	return event, nil
 }
 
-// readEnvelope reads the members that events of any type may have.
-func (b eventBody) readEnvelope(c *validate.Checks, event *Event) {
-	must := eventTypes[event.Type]
+// readEnvelope reads the members that events of any type may have. Errors of those that the event can do without go to side.
+func (b eventBody) readEnvelope(c, side *validate.Checks, event *Event) {
+	must, hub := eventTypes[event.Type], side
+	if must.hub {
+		hub = c
+	}
 	event.DeviceID = text(c, "device_id", b.DeviceID, must.device, maxDeviceID)
-	event.HubID = text(c, "hub_id", b.HubID, must.hub, maxDeviceID)
+	event.HubID = text(hub, "hub_id", b.HubID, must.hub, maxDeviceID)
 	event.PatientID = text(c, "patient_id", b.PatientID, must.patient && event.Vendor == Contract, maxPatientID)
-	if b.DeviceModel.Given() { // a label: never a reason to reject a reading
+	if b.DeviceModel.Given() {
 		b.DeviceModel = validate.Of(validate.CleanLine(b.DeviceModel.Value))
 	}
-	event.DeviceModel = text(c, "device_model", b.DeviceModel, false, maxDeviceModel)
-	event.BatteryLevel = within(c, "battery_level", b.BatteryLevel, 0, 100)
-	event.SignalStrength = within(c, "signal_strength", b.SignalStrength, -150, 0)
+	event.DeviceModel = text(side, "device_model", b.DeviceModel, false, maxDeviceModel)
+	event.BatteryLevel = within(side, "battery_level", b.BatteryLevel, 0, 100)
+	event.SignalStrength = within(side, "signal_strength", b.SignalStrength, -150, 0)
 }
 
 func text(c *validate.Checks, name string, f validate.String, required bool, max int) string {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,8 +128,9 @@ func TestParseOtherEvents(t *testing.T) {
 			t.Errorf("%s requires %q", kind, got)
 		}
 	}
-	if got := fieldErrorText(t, `{"event_type":"hub.offline","hub_id":"H","timestamp":"2026-01-15T13:45:00Z","last_seen_at":"yesterday"}`); got != "last_seen_at" {
-		t.Errorf("complained about %q", got)
+	event := parse(t, `{"event_type":"hub.offline","hub_id":"H","timestamp":"2026-01-15T13:45:00Z","last_seen_at":"yesterday"}`)
+	if got := strings.Join(event.LeftOut, " "); got != "last_seen_at" {
+		t.Errorf("left out %q", got)
 	}
 }
 
@@ -179,17 +181,9 @@ func TestEnvelopeErrors(t *testing.T) {
 		{"longest", change{"device_id": long(128), "hub_id": long(128), "patient_id": long(100), "device_model": long(100)}, ""},
 		{"no patient", change{"patient_id": nil}, "patient_id: This field is required."},
 		{"long patient", change{"patient_id": long(101)}, "patient_id: Ensure this field has no more than 100 characters."},
-		{"long model", change{"device_model": long(101)}, "device_model: Ensure this field has no more than 100 characters."},
-		{"long hub", change{"hub_id": long(129)}, "hub_id: Ensure this field has no more than 128 characters."},
 		{"least", change{"device_model": nil, "battery_level": nil, "signal_strength": nil, "hub_id": nil, "unit": nil}, ""},
 		{"battery ends", change{"battery_level": 0, "signal_strength": -150}, ""},
 		{"battery ends", change{"battery_level": 100, "signal_strength": 0}, ""},
-		{"battery", change{"battery_level": 101}, "battery_level: Must be between 0 and 100."},
-		{"battery", change{"battery_level": -1}, "battery_level: Must be between 0 and 100."},
-		{"battery", change{"battery_level": 84.5}, "battery_level: A valid integer is required."},
-		{"battery", change{"battery_level": "84"}, "battery_level: A valid integer is required."},
-		{"signal", change{"signal_strength": 1}, "signal_strength: Must be between -150 and 0."},
-		{"signal", change{"signal_strength": -151}, "signal_strength: Must be between -150 and 0."},
 		{"no time", change{"timestamp": nil}, "timestamp: This field is required."},
 		{"epoch", change{"timestamp": 1768484700}, "timestamp: Must be an ISO 8601 date-time."},
 		{"epoch text", change{"timestamp": "1768484700"}, "timestamp: Must be an ISO 8601 date-time."},
@@ -207,6 +201,89 @@ func TestEnvelopeErrors(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
+	}
+}
+
+// A side value that cannot be read never rejects an event: it is left out and named.
+func TestSideValues(t *testing.T) {
+	long := strings.Repeat("m", 200)
+	for _, tc := range []struct {
+		kind, unit string
+		values     change
+		changes    change
+		want       string
+	}{
+		{changes: change{"battery_level": 101}, want: "battery_level"},
+		{changes: change{"battery_level": -1}, want: "battery_level"},
+		{changes: change{"battery_level": 80.5}, want: "battery_level"},
+		{changes: change{"battery_level": "80"}, want: "battery_level"},
+		{changes: change{"battery_level": raw("1e999")}, want: "battery_level"},
+		{changes: change{"battery_level": []int{80}}, want: "battery_level"},
+		{changes: change{"signal_strength": 23}, want: "signal_strength"},
+		{changes: change{"signal_strength": -70.5}, want: "signal_strength"},
+		{changes: change{"signal_strength": "good"}, want: "signal_strength"},
+		{changes: change{"device_model": long}, want: "device_model"},
+		{changes: change{"device_model": 7}, want: "device_model"},
+		{changes: change{"hub_id": 7}, want: "hub_id"},
+		{changes: change{"hub_id": long}, want: "hub_id"},
+		{changes: change{"hub_id": change{"id": 1}}, want: "hub_id"},
+		{values: change{"irregular_heartbeat": "true"}, want: "irregular_heartbeat"},
+		{values: change{"irregular_heartbeat": 1}, want: "irregular_heartbeat"},
+		{kind: "pulse_oximetry", unit: "%", values: change{"perfusion_index": 30}, want: "perfusion_index"},
+		{kind: "pulse_oximetry", unit: "%", values: change{"perfusion_index": "weak"}, want: "perfusion_index"},
+		{kind: "glucose", unit: "mg/dL", values: change{"meal_marker": "lunch"}, want: "meal_marker"},
+		{kind: "glucose", unit: "mg/dL", values: change{"meal_context": "before_meal", "meal_marker": "post_meal"}, want: "meal_marker"},
+		{
+			changes: change{"battery_level": 255, "signal_strength": 91, "device_model": 1, "hub_id": false}, values: change{"irregular_heartbeat": 0},
+			want: "battery_level device_model hub_id signal_strength irregular_heartbeat",
+		},
+	} {
+		main := map[string]change{"": {"systolic": 212, "diastolic": 126}, "pulse_oximetry": {"spo2": 84}, "glucose": {"glucose": 40}}[tc.kind]
+		body := with(t, vectorBody, change{"measurement_type": cmp.Or(tc.kind, "blood_pressure"), "unit": cmp.Or(tc.unit, "mmHg"), "values": main})
+		good := parse(t, body)
+		for name, value := range tc.values {
+			main[name] = value
+		}
+		event := parse(t, with(t, with(t, body, change{"values": main}), tc.changes))
+		if got := strings.Join(event.LeftOut, " "); got != tc.want {
+			t.Errorf("%v %v: left out %q, want %q", tc.changes, tc.values, got, tc.want)
+		}
+		if event.Reading == nil || !event.Reading.SameValues(*good.Reading) || event.ID() != good.ID() {
+			t.Errorf("%v %v: the reading is another", tc.changes, tc.values)
+		}
+	}
+}
+
+// Whatever else is wrong with a rejected measurement, its values are known as far as they can be read.
+func TestRejectedValues(t *testing.T) {
+	for _, tc := range []struct {
+		changes           change
+		want, rejectedFor string
+		incomplete        bool
+	}{
+		{change{"timestamp": "soon"}, "blood_pressure systolic=128 diastolic=82 pulse=71 irregular_heartbeat=false", "timestamp", false},
+		{change{"timestamp": nil, "unit": "kPa"}, "blood_pressure systolic=128 diastolic=82 pulse=71 irregular_heartbeat=false", "timestamp unit", false},
+		{change{"device_id": 7}, "blood_pressure systolic=128 diastolic=82 pulse=71 irregular_heartbeat=false", "device_id", false},
+		{change{"values": change{"systolic": 212, "diastolic": "?"}}, "blood_pressure systolic=212", "values.diastolic", true},
+		{change{"values": change{"systolic": "212", "diastolic": "126"}}, "blood_pressure systolic=212 diastolic=126", "values.diastolic values.systolic", false},
+		{change{"values": change{"systolic": 212, "diastolic": 126, "pulse": "x"}}, "blood_pressure systolic=212 diastolic=126", "values.pulse", false},
+		{change{"values": change{"systolic": 310, "diastolic": 126}}, "blood_pressure systolic=310 diastolic=126", "", false},
+		{change{"values": change{"systolic": 310, "diastolic": true}}, "blood_pressure systolic=310", "values.diastolic", true},
+		{change{"values": change{}}, "", "", false},
+		{sugar(41, nil, nil), "blood_glucose glucose_mg_dl=41", "unit", false},
+		{sugar(2.1, nil, nil), "blood_glucose glucose_mg_dl=38/mmol/L", "unit", false},
+		{sugar(22, "g", nil), "blood_glucose glucose_mg_dl=22", "unit", false}, // 22 mg/dL or 396 mg/dL
+		{thermometer("temperature", 104, nil), "body_temperature temperature_c=40/°F", "unit", false},
+		{weight("weight", 80, nil), "", "", false},
+	} {
+		event, err := adapter.Parse([]byte(with(t, vectorBody, tc.changes)), now)
+		got, rejectedFor, incomplete := "", "", false
+		if i := event.Implausible; i != nil {
+			got, rejectedFor, incomplete = strings.TrimSuffix(i.Reading.ValuesKey()+"/"+i.Reading.OriginalUnit, "/"), strings.Join(i.RejectedFor, " "), i.IsIncomplete
+		}
+		if err == nil || event.Reading != nil || got != tc.want || rejectedFor != tc.rejectedFor || incomplete != tc.incomplete {
+			t.Errorf("%v: %v, %q for %q (%t), want %q for %q (%t)", tc.changes, err, got, rejectedFor, incomplete, tc.want, tc.rejectedFor, tc.incomplete)
+		}
 	}
 }
 

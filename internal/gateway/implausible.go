@@ -1,7 +1,11 @@
 package gateway
 
 import (
+	"encoding/json"
+	"encoding/json/jsontext"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,13 +14,19 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Implausible is a measurement that is rejected for values out of range, or because its device has a future clock.
+// Implausible is a measurement that is rejected: for values out of range, because its device has a future clock, or for other errors.
 type Implausible struct {
 	// Reading has all reported values; OutOfRange are those that no device should report.
 	Reading    vitals.Reading
 	OutOfRange vitals.OutOfRange
-	// Ahead is the device's time if it was in the future; the reading then has the time of receipt. Zero for a right clock.
+	// Ahead is the device's time if it was in the future. Zero for a right clock.
 	Ahead time.Time
+	// IsDatedByReceipt: the reading has the time of receipt, because the device's is in the future or cannot be read.
+	IsDatedByReceipt bool
+	// RejectedFor are the fields with errors other than a value out of range and a time in the future.
+	RejectedFor []string
+	// IsIncomplete: required values are missing or cannot be read, so that nobody can confirm it.
+	IsIncomplete bool
 	// Additions are those of the event that a confirmation makes of it.
 	Additions []string
 }
@@ -26,14 +36,26 @@ func (e Event) newImplausible(r vitals.Reading, outside vitals.OutOfRange) *Impl
 	i := &Implausible{Reading: r, OutOfRange: outside}
 	i.Reading.DeviceID, i.Reading.MeasuredAt = e.DeviceID, e.At
 	if e.isFutureClock {
-		i.Ahead, i.Reading.MeasuredAt = e.At, e.ReceivedAt.UTC().Truncate(time.Microsecond)
+		i.Ahead = e.At
+	}
+	if e.isFutureClock || e.At.IsZero() {
+		i.IsDatedByReceipt, i.Reading.MeasuredAt = true, e.ReceivedAt.UTC().Truncate(time.Microsecond)
 	}
 	return i
 }
 
-// EffectiveTime returns the time of the event; the time of receipt if the event's is in the future.
+// AsConflicting returns the event of a reading that has the time of another one with other values: the device's clock may have stopped, so the
+// reading has the time of receipt.
+func (e Event) AsConflicting() Event {
+	i := &Implausible{Reading: *e.Reading, IsDatedByReceipt: true, RejectedFor: []string{"timestamp"}, Additions: e.Additions}
+	i.Reading.MeasuredAt = e.ReceivedAt.UTC().Truncate(time.Microsecond)
+	e.Implausible, e.Reading = i, nil
+	return e
+}
+
+// EffectiveTime returns the time of the event; the time of receipt if the event's is in the future or cannot be read.
 func (e Event) EffectiveTime() time.Time {
-	if e.isFutureClock {
+	if e.isFutureClock || e.At.IsZero() {
 		return e.ReceivedAt
 	}
 	return e.At
@@ -45,29 +67,47 @@ func (e Event) onlyFutureClock(err error) bool {
 	return ok && e.isFutureClock && len(refused.Fields) == 1 && refused.Fields["timestamp"] != nil
 }
 
-// readImplausible parses the values of a rejected measurement again; nil if there are other errors than ranges and the clock.
+// readImplausible parses the values of a rejected measurement again, as far as they can be read; nil for none.
 func (b eventBody) readImplausible(c *validate.Checks, event Event) *Implausible {
 	kind, supported := kindOf(event.measurement)
 	if !supported || !b.Values.Given() {
 		return nil
 	}
-	for field := range c.Fields {
-		if !strings.HasPrefix(field, "values.") && (field != "timestamp" || !event.isFutureClock) {
-			return nil
-		}
-	}
+	values := withNumbers(b.Values.Value)
 	units, choice := kind.Units()
-	unit := readUnit(validate.NewChecks(), b.Unit, units, choice)
-	reading, outside, ok := kind.ReadSentOutOfRange(b.Values.Value, unit)
-	if !ok && event.isFutureClock { // the clock must be the only error
-		own := validate.NewChecks()
-		reading, outside = kind.ReadSent(own, b.Values.Value, unit), nil
-		ok = own.Err() == nil
+	unit, known := readUnit(validate.NewChecks(), b.Unit, units, choice), true
+	if choice && unit == "" {
+		unit, known = kind.LikelyUnit(values)
 	}
-	if !ok {
+	reading, outside := kind.ReadSentOutOfRange(values, unit)
+	if !known || len(reading.ByColumn()) == 0 {
 		return nil
 	}
-	return event.newImplausible(reading, outside)
+	i := event.newImplausible(reading, outside)
+	i.IsIncomplete = slices.ContainsFunc(kind.Required, func(p *vitals.Parameter) bool { return reading.Value(p) == nil })
+	for _, field := range slices.Sorted(maps.Keys(c.Fields)) {
+		name, isValue := strings.CutPrefix(field, "values.")
+		isRange := slices.ContainsFunc(outside, func(p *vitals.Parameter) bool { return p.Name == name || kind.Fields[p] == name })
+		if isValue && isRange || field == "timestamp" && event.isFutureClock {
+			continue
+		}
+		i.RejectedFor = append(i.RejectedFor, field)
+	}
+	return i
+}
+
+// withNumbers returns the values with numbers for texts that are numbers.
+func withNumbers(values vitals.Body) (read vitals.Body) {
+	for _, m := range values {
+		var text string
+		if json.Unmarshal(m.Raw, &text) == nil {
+			if number, ok := cellValue(strings.TrimSpace(text)).(json.Number); ok {
+				m.Raw = jsontext.Value(number)
+			}
+		}
+		read = append(read, m)
+	}
+	return read
 }
 
 // IsPart reports whether the implausible values belong to a reading that is valid without them.

@@ -24,8 +24,8 @@ func kindOf(word string) (*vitals.Definition, bool) {
 }
 
 // readMeasurement reads the values by the rules of the kind, the same for every vendor. An unsupported measurement type gives a reading
-// without a kind.
-func (b eventBody) readMeasurement(c *validate.Checks, event *Event) vitals.Reading {
+// without a kind. Errors of side values go to side.
+func (b eventBody) readMeasurement(c, side *validate.Checks, event *Event) vitals.Reading {
 	event.MeasurementType = c.Text("measurement_type", b.MeasurementType, validate.Required(maxWord))
 	event.measurement = strings.ToLower(event.MeasurementType)
 	kind, supported := kindOf(event.measurement)
@@ -44,8 +44,11 @@ func (b eventBody) readMeasurement(c *validate.Checks, event *Event) vitals.Read
 	if !b.Values.Given() {
 		return vitals.Reading{}
 	}
-	own := validate.NewChecks()
-	reading := kind.ReadSent(own, b.Values.Value, unit)
+	own, ownSide := validate.NewChecks(), validate.NewChecks()
+	reading := kind.ReadSent(own, ownSide, b.Values.Value, unit)
+	for field, messages := range ownSide.Fields {
+		side.Fields["values."+field] = messages
+	}
 	for field, messages := range own.Fields {
 		for _, message := range messages {
 			if choice && unit == "" && message == kind.Main().Range.Message() {

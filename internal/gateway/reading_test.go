@@ -77,7 +77,9 @@ var measurements = []struct {
 	{name: "LO", changes: sugar("LO", "mmol/L", nil), want: "blood_glucose glucose_mg_dl=20 comparator=<"},
 	{name: "Lo", changes: sugar("Lo", "mg/dL", nil), want: "blood_glucose glucose_mg_dl=20 comparator=<"},
 	{name: "HI without unit", changes: sugar("HI", nil, nil), wrong: "unit: This field is required."},
-	{name: "HIGH", changes: sugar("HIGH", "mg/dL", nil), wrong: "values.glucose: A valid number is required."},
+	{name: "High", changes: sugar(" High ", "mg/dL", nil), want: "blood_glucose glucose_mg_dl=600 comparator=>"},
+	{name: "low", changes: sugar("low", "mg/dL", nil), want: "blood_glucose glucose_mg_dl=20 comparator=<"},
+	{name: "higher", changes: sugar("HIGHER", "mg/dL", nil), wrong: "values.glucose: A valid number is required."},
 	{name: "text", changes: sugar("101", "mg/dL", nil), wrong: "values.glucose: A valid number is required."},
 	{name: "Fahrenheit", changes: thermometer("temperature", 100.5, "degf"), want: "body_temperature temperature_c=38.06/degF"},
 	{name: "UCUM's Fahrenheit", changes: thermometer("body_temperature", 98.6, "[degF]"), want: "body_temperature temperature_c=37/[degF]"},
@@ -93,10 +95,7 @@ var measurements = []struct {
 	{name: "glucose in g/L", changes: sugar(1.01, "g/L", nil), wrong: "unit: Must be one of: mg/dL, mmol/L."},
 	{name: "mmol/L sent as mg/dL", changes: sugar(5.6, "mg/dL", nil), wrong: "values.glucose: Must be between 20 and 600 mg/dL."},
 	{name: "mg/dL sent as mmol/L", changes: sugar(101, "mmol/L", nil), wrong: "values.glucose: Must be between 1.1 and 33.3 mmol/L."},
-	{
-		name: "lunch", changes: sugar(101, "mg/dL", change{"meal_marker": "lunch"}),
-		wrong: "values.meal_marker: Must be one of: pre_meal, post_meal, fasting, before_meal, after_meal, bedtime, random.",
-	},
+	{name: "lunch", changes: sugar(101, "mg/dL", change{"meal_marker": "lunch"}), want: "blood_glucose glucose_mg_dl=101"},
 }
 
 // raw is a JSON literal.

@@ -79,8 +79,7 @@ func (b telliBody) toContract() vendorEvent {
 		event: texts(map[string]scalar{
 			"event_type": scalar(MeasurementCreated), "device_id": b.Device, "timestamp": b.timestamp(), "measurement_type": b.ReadingType,
 		}),
-		fieldNames:     map[string]string{"device_id": "deviceId", "timestamp": "time", "measurement_type": "readingType", "unit": "data.unit"},
-		optionalFields: []string{"battery_level", "values.pulse", "values.irregular_heartbeat", "values.meal_context"},
+		fieldNames: map[string]string{"device_id": "deviceId", "timestamp": "time", "measurement_type": "readingType", "unit": "data.unit"},
 	}
 	if tenths, err := strconv.Atoi(string(b.State.Value.Battery)); err == nil {
 		w.event["battery_level"], w.fieldNames["battery_level"] = tenths*10, "devdata.batt"
@@ -104,7 +103,7 @@ func (b telliBody) toContract() vendorEvent {
 // in mg/dL. A mat's sleep is no vital sign; any other type is quarantined.
 func (b telliBody) setMeasurement(w *vendorEvent) {
 	v := b.Data.Value
-	switch kind := strings.ToLower(string(b.ReadingType)); kind {
+	switch kind := strings.ToLower(strings.ReplaceAll(string(b.ReadingType), " ", "")); kind {
 	case "bloodpressure":
 		w.event["measurement_type"], w.unit = "blood_pressure", vitals.UnitMmHg
 		w.values = numbers(map[string]scalar{

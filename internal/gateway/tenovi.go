@@ -216,6 +216,8 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 	event, err := w.parse(body, t.maxFuture, now)
 	event.Index = string(main.Filter.Value.Index)
 	switch {
+	case main.metric() == tenoviBattery && slices.Contains(event.LeftOut, "battery_level"): // here it is the value
+		return event, fault.Field("value_1", "Must be a percentage between 0 and 100.")
 	case event.Reading != nil:
 		event.Additions = tenoviAdditions[metric.kind]
 	case event.Implausible != nil:
@@ -300,7 +302,6 @@ func (m tenoviMeasurement) toContract() vendorEvent {
 			"device_id": "hwi_device_id", "hub_id": "hardware_uuid", "measurement_type": "metric", "device_model": "device_name",
 			mapping.first: "value_1", mapping.second: "value_2", "battery_level": "value_1", "meal_context": "filter_params.meal_context",
 		},
-		optionalFields: []string{"device_model"},
 	}
 	switch {
 	case m.isTest():

@@ -4,13 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/validate"
+	"github.com/vigilhealth/vigil/internal/vitals"
 )
+
+const pulseField = "values.pulse"
 
 // vendorEvent is another vendor's event in the contract's format, so that the same rules check it.
 type vendorEvent struct {
@@ -20,45 +22,28 @@ type vendorEvent struct {
 	unit   string
 	// fieldNames are the vendor's names of fields, if different.
 	fieldNames map[string]string
-	// optionalFields are fields of the contract that may be left out of a reading if the vendor's value is invalid. Labels are dropped
-	// silently; measured values are in the event's LeftOut.
-	optionalFields []string
 }
 
-// measuredOptionalFields are the optional fields that notify the care team: they may be dangerous.
-var measuredOptionalFields = []string{"values.pulse", "values.irregular_heartbeat"}
-
-// parse parses the event; raw is the vendor's body.
+// parse parses the event; raw is the vendor's body. A pulse that cannot be read is rejected without the rest of its reading, because it may be
+// dangerous.
 func (w vendorEvent) parse(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {
 	event, err := w.parseContract(raw, maxFuture, now)
 	refused, ok := errors.AsType[*fault.Error](err)
-	if !ok || len(refused.Fields) == 0 {
-		return event, err
+	if !ok || refused.Fields[pulseField] == nil {
+		return event, withFieldNames(err, w.nameOf)
 	}
-	leftOut, whole := fault.Fields{}, true
-	for field, messages := range refused.Fields {
-		if !slices.Contains(w.optionalFields, field) {
-			whole = false
-			continue
-		}
-		delete(w.event, field)
-		delete(w.values, strings.TrimPrefix(field, "values."))
-		if slices.Contains(measuredOptionalFields, field) {
-			leftOut[w.nameOf(field)] = messages
-		}
-	}
-	rest, again := w.parseContract(raw, maxFuture, now)
-	if event.Implausible != nil { // with what is left out of the rest
+	delete(w.values, vitals.Pulse.Name)
+	rest, restErr := w.parseContract(raw, maxFuture, now)
+	if event.Implausible != nil { // with the pulse
 		rest.Implausible = event.Implausible
 	}
-	if !whole {
+	if restErr != nil {
 		event.Implausible = rest.Implausible
 		return event, withFieldNames(err, w.nameOf)
 	}
-	if again == nil {
-		rest.LeftOut = leftOut
-	}
-	return rest, withFieldNames(again, w.nameOf)
+	rest.LeftOut = append(rest.LeftOut, vitals.Pulse.Name)
+	rest.RejectedValues = fault.Fields{w.nameOf(pulseField): refused.Fields[pulseField]}
+	return rest, nil
 }
 
 func (w vendorEvent) parseContract(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {

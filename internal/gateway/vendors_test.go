@@ -73,8 +73,11 @@ func line(event Event, err error) string {
 	if len(event.Additions) > 0 {
 		parts = append(parts, "additions", strings.Join(event.Additions, "+"))
 	}
-	for _, field := range slices.Sorted(maps.Keys(event.LeftOut)) {
-		parts = append(parts, "without", field+":", strings.Join(event.LeftOut[field], " "))
+	for _, field := range slices.Sorted(maps.Keys(event.RejectedValues)) {
+		parts = append(parts, "without", field+":", strings.Join(event.RejectedValues[field], " "))
+	}
+	if len(event.LeftOut) > 0 {
+		parts = append(parts, "left out", strings.Join(event.LeftOut, " "))
 	}
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
 		parts = append(parts, "refused", refused.Code)

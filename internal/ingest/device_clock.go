@@ -19,6 +19,9 @@ import (
 // like an implausible one, with the time of receipt; one alert reports the clock and the worst values, and dangerous values alert as if the
 // clock were right. Source: docs/decisions/devices.md, "Future clock".
 
+// isEvaluated reports whether values in range are evaluated now. Others wait until a person confirms them.
+func (c doubtfulReading) isEvaluated() bool { return c.doubt == futureClock || c.doubt == unreadable }
+
 // isAlarming reports whether the values need an alert of their own. A snooze suppresses them as it does for a right clock.
 func (c doubtfulReading) isAlarming(now time.Time) bool {
 	return len(c.OutOfRange) > 0 || slices.ContainsFunc(c.breachedFindings(), func(f alerts.Finding) bool {
@@ -27,10 +30,10 @@ func (c doubtfulReading) isAlarming(now time.Time) bool {
 	})
 }
 
-// breachedFindings returns the findings beyond the patient's bounds, as of receipt; none for a suspect reading, and none
-// for a right clock, and values in range are not evaluated until they are confirmed.
+// breachedFindings returns the findings beyond the patient's bounds, as of receipt; none for a suspect reading, or one that is not evaluated
+// yet.
 func (c doubtfulReading) breachedFindings() (list []alerts.Finding) {
-	if c.isSuspect || c.doubt != futureClock {
+	if c.isSuspect || !c.isEvaluated() {
 		return nil
 	}
 	for _, finding := range alerts.Evaluate(c.Reading, c.snapshot.Thresholds, c.snapshot.Baseline) {
@@ -52,7 +55,7 @@ func (c doubtfulReading) findingText() string {
 
 // criticalChange returns the critical finding of a value in range that is watched for changes.
 func (c doubtfulReading) criticalChange() (alerts.Finding, bool) {
-	if c.doubt != futureClock || len(c.OutOfRange) > 0 {
+	if !c.isEvaluated() || len(c.OutOfRange) > 0 {
 		return alerts.Finding{}, false
 	}
 	list := c.breachedFindings()

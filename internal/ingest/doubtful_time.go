@@ -34,13 +34,13 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 	if received.IsZero() || s.TimeInDoubt || s.UsesReceiptTime {
 		return s, nil
 	}
-	if received.Sub(at) <= time.Hour {
-		if !s.Arrival.IsUnnamed {
-			return s, nil
-		}
-		if holder, err := m.deviceHolder(tx, s.Reading); err != nil || holder == s.PatientID {
-			return s, err
-		}
+	holder, err := m.deviceHolder(tx, s.Reading)
+	if err != nil {
+		return s, err
+	}
+	isForeign := holder != "" && holder != s.PatientID // the event was matched to the present holder, because its time cannot be trusted
+	if received.Sub(at) <= time.Hour && !isForeign && (!s.Arrival.IsUnnamed || holder == s.PatientID) {
+		return s, nil
 	}
 	facts, err := collections.FindClockFacts(tx, s.PatientID, s.Reading.DeviceID, at)
 	if err != nil {
@@ -52,7 +52,7 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 	}
 	s.endsClockProof = facts.IsProven && s.isClockUnproven
 	s.TimeInDoubt, err = devices.IsTimeDoubtful(facts, devices.TimedReading{
-		MeasuredAt: at, IsLate: late, IsPlaced: s.Arrival.IsPlaced || s.Addition, IsUnnamed: s.Arrival.IsUnnamed,
+		MeasuredAt: at, IsLate: late, IsPlaced: s.Arrival.IsPlaced || s.Addition, IsUnnamed: s.Arrival.IsUnnamed || isForeign,
 		IsDangerous: func() (bool, error) { return isDangerous(tx, m, s, now) },
 	})
 	return s, err

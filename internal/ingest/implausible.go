@@ -38,6 +38,7 @@ const (
 	outOfRange   doubt = iota // values that no device should report
 	futureClock               // a time in the future; its values may be in range
 	doubtfulTime              // values out of range, at a time that cannot be trusted
+	unreadable                // other errors; its values may be in range
 )
 
 // doubtfulReading is a quarantined measurement of a patient, with the snapshot to evaluate it by.
@@ -48,6 +49,8 @@ type doubtfulReading struct {
 	doubt     doubt
 	snapshot  triage.PatientSnapshot
 	isSuspect bool // it may be another person's
+	// isConflict: it has the time of another reading of its device, and other values.
+	isConflict bool
 	// isClockUnproven: no earlier reading shows that the device's clock is right.
 	isClockUnproven bool
 	reported        time.Time // the device's time, if it is in doubt
@@ -60,8 +63,15 @@ func (e *Pipeline) newDoubtfulReading(
 ) (c doubtfulReading, err error) {
 	received := stored.ReceivedAt()
 	c = doubtfulReading{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored))}
-	if !c.Ahead.IsZero() {
-		c.doubt, c.Reading.MeasuredAt = futureClock, received
+	if c.IsDatedByReceipt {
+		c.Reading.MeasuredAt = received
+	}
+	switch {
+	case len(c.RejectedFor) > 0:
+		c.doubt, c.isConflict = unreadable, stored.Reason() == ReasonConflict
+		return c, nil
+	case c.IsDatedByReceipt:
+		c.doubt = futureClock
 		return c, nil
 	}
 	if c.origin != vitals.OriginDevice || received.Sub(c.Reading.MeasuredAt) <= time.Hour {
@@ -143,7 +153,7 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 	if err != nil {
 		return err
 	}
-	if c.doubt != doubtfulTime { // a clock that was reset reports the same time again and again
+	if c.doubt != doubtfulTime && !event.At.IsZero() { // a clock that was reset reports the same time again and again
 		if decided, err := e.applyEarlierDecision(tx, stored, event, patientID, now); err != nil || decided {
 			return err
 		}
@@ -161,7 +171,7 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 
 // raiseDoubtful raises the alerts about a measurement; the caller ranks the patient again.
 func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) (err error) {
-	if c.doubt != futureClock {
+	if !c.isEvaluated() {
 		if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, nil, now); err != nil {
 			return err
 		}
@@ -178,6 +188,9 @@ func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) 
 		if err := e.raiseAlert(tx, c, now); err != nil {
 			return err
 		}
+	}
+	if c.doubt != futureClock {
+		return nil
 	}
 	if err := e.updateClockAlert(tx, c, now); err != nil {
 		return err

@@ -39,7 +39,7 @@ func (e *Pipeline) ConfirmImplausible(app core.App, id string, notes phi.Text, b
 		if err != nil {
 			return err
 		}
-		if err := checkCoherent(event.Implausible.Reading); err != nil {
+		if err := checkConfirmable(*event.Implausible); err != nil {
 			return err
 		}
 		match := patientMatch{patient: patient, manual: true}
@@ -69,11 +69,14 @@ func (e *Pipeline) ConfirmImplausible(app core.App, id string, notes phi.Text, b
 	return outcome, err
 }
 
-// checkCoherent rejects values that contradict each other; no person can confirm them.
-func checkCoherent(r vitals.Reading) error {
+// checkConfirmable rejects values that contradict each other or lack one; no person can confirm them.
+func checkConfirmable(i gateway.Implausible) error {
+	if i.IsIncomplete {
+		return fault.State("invalid_state", "A value of this measurement is missing or cannot be read: discard it, and measure again.")
+	}
 	c := validate.NewChecks()
-	if check := r.Kind.Definition().CheckCoherence; check != nil {
-		check(r, c)
+	if check := i.Reading.Kind.Definition().CheckCoherence; check != nil {
+		check(i.Reading, c)
 	}
 	return c.Err()
 }
@@ -102,7 +105,7 @@ func (e *Pipeline) confirmedSubmission(
 	tx core.App, stored *collections.GatewayEvent, event *gateway.Event, match patientMatch, by audit.Actor, now time.Time,
 ) (s Submission, err error) {
 	source := EventSource(stored)
-	reading, asReceived := event.Implausible.Reading, !event.Implausible.Ahead.IsZero()
+	reading, asReceived := event.Implausible.Reading, event.Implausible.IsDatedByReceipt
 	switch {
 	case isManualSource(source):
 		s = Submission{PatientID: match.patient, Reading: reading, Source: vitals.Source(source), By: by, ReceivedAt: now}
@@ -132,6 +135,9 @@ func (e *Pipeline) confirmedSubmission(
 		event.Reading, event.Additions = &reading, event.Implausible.Additions
 		if s, err = e.matchedSubmission(tx, *event, match, by, now); err != nil {
 			return s, err
+		}
+		if event.At.IsZero() || event.DeviceID == "" || stored.Reason() == ReasonConflict {
+			s.GatewayKey = "" // its key is, or would be, that of others
 		}
 	}
 	if source == SourceImport {

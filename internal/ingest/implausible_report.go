@@ -27,6 +27,9 @@ func (e *Pipeline) parseImplausible(stored *collections.GatewayEvent) (gateway.E
 		return event, nil
 	}
 	event, err := e.reparse(stored)
+	if isConflict(stored.Reason(), event) {
+		return event.AsConflicting(), nil
+	}
 	if event.Implausible == nil {
 		return event, nothing.Because(err)
 	}

@@ -68,7 +68,10 @@ func (c doubtfulReading) finding() (finding alerts.Finding, grave bool) {
 	if !worst.critical && c.isBelowAdultRangeOnly() {
 		finding.Level = alerts.Warning
 	}
-	finding.Message = c.findingText() + message + c.clockText() + " Not stored as a reading until a person confirms it."
+	finding.Message = c.findingText() + message + c.doubtText() + " Not stored as a reading until a person confirms it."
+	if c.IsIncomplete {
+		finding.Message = c.findingText() + message + c.doubtText() + " Not stored as a reading, because a value is missing."
+	}
 	finding.Parameter, finding.Value, finding.Threshold = worst.parameter.Name, worst.value, worst.limit
 	return finding, worst.critical
 }
@@ -84,14 +87,20 @@ func (c doubtfulReading) isBelowAdultRangeOnly() bool {
 	return len(c.OutOfRange) > 0
 }
 
-// clockText returns the alert's sentence about the device's clock; "" if it is right.
-func (c doubtfulReading) clockText() string {
+// doubtText returns the alert's sentence about the device's clock, or why the event was rejected; "" if only values are out of range.
+func (c doubtfulReading) doubtText() string {
 	switch c.doubt {
 	case futureClock:
 		return fmt.Sprintf(" The clock of device %s is ahead: it reports %s, received %s.",
 			c.Reading.DeviceID, validate.FormatInstant(c.Ahead), validate.FormatInstant(c.Reading.MeasuredAt))
 	case doubtfulTime:
 		return " " + doubtText(c.reported, c.Reading.MeasuredAt)
+	case unreadable:
+		if c.isConflict {
+			return fmt.Sprintf(" Received %s. Device %s sent other values with the same time before: its clock may have stopped.",
+				validate.FormatInstant(c.Reading.MeasuredAt), c.Reading.DeviceID)
+		}
+		return fmt.Sprintf(" Received %s. The device's event was rejected for: %s.", validate.FormatInstant(c.Reading.MeasuredAt), strings.Join(c.RejectedFor, ", "))
 	}
 	return ""
 }

@@ -108,7 +108,7 @@ func (i *importRun) parseLines(table Table) (group []importLine, more bool, err 
 		refused, isFault := errors.AsType[*fault.Error](err)
 		switch {
 		case isFault:
-			if event.Implausible != nil && event.Implausible.Ahead.IsZero() { // a future time in a table is an error of the table
+			if event.Implausible != nil && len(event.Implausible.RejectedFor) == 0 && !event.Implausible.IsDatedByReceipt { // a wrong time or word is an error of the table
 				i.implausible = append(i.implausible, implausibleLine{importLine{line, event}, body, refused.Fields})
 			}
 			i.reject(line, rejectionText(refused))

@@ -127,8 +127,8 @@ func (e *Pipeline) parseRequest(d VendorRequest) (parts []requestEvent, anyParse
 		}
 		anyParsed = anyParsed || !refused
 		parts = append(parts, requestEvent{body, event, refusal})
-		if len(event.LeftOut) > 0 {
-			parts = append(parts, requestEvent{body, event, fault.Validation(event.LeftOut)})
+		if len(event.RejectedValues) > 0 {
+			parts = append(parts, requestEvent{body, event, fault.Validation(event.RejectedValues)})
 		}
 	}
 	return parts, anyParsed, nil
@@ -226,7 +226,7 @@ func (e *Pipeline) storeRejected(app core.App, p requestEvent, d VendorRequest, 
 	err := app.RunInTransaction(func(tx core.App) (err error) {
 		result.EventID, result.SeenBefore, err = StoreEvent(tx, EventEntry{
 			ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: p.rejection.Code,
-			Event: p.event, Payload: d.Body, FieldErrors: p.rejection.Fields, NotifyStaff: notifyStaff,
+			Event: p.event, Payload: d.Body, FieldErrors: p.rejection.Fields, NotifyStaff: notifyStaff || p.event.Type == gateway.MeasurementCreated,
 		}, d.By, d.At)
 		if err != nil {
 			return err
@@ -236,22 +236,34 @@ func (e *Pipeline) storeRejected(app core.App, p requestEvent, d VendorRequest, 
 	return result, err
 }
 
-// quarantineEvent quarantines a measurement. A repeat of one that was closed since is a duplicate.
+// quarantineEvent quarantines a measurement, and raises the alert for dangerous values of one that conflicts with another. A repeat of one that
+// was closed since is a duplicate.
 func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason string, d VendorRequest) (Result, error) {
 	entry := EventEntry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: d.Body}
 	if reason == ReasonConflict {
 		entry.ID = gateway.BodyID(d.Vendor, d.Body) // its own key belongs to the reading it conflicts with
 	}
-	id, duplicate, err := StoreEvent(app, entry, d.By, d.At)
-	result := Result{Status: Quarantined, EventID: id, Reason: reason, SeenBefore: duplicate}
-	if err != nil || !duplicate {
+	result := Result{Status: Quarantined, Reason: reason}
+	err := app.RunInTransaction(func(tx core.App) (err error) {
+		if result.EventID, result.SeenBefore, err = StoreEvent(tx, entry, d.By, d.At); err != nil || !isConflict(reason, event) || result.SeenBefore {
+			return err
+		}
+		return e.alertIfImplausible(tx, result.EventID, event.AsConflicting(), d.At)
+	})
+	if err != nil || !result.SeenBefore {
 		return result, err
 	}
+	id := result.EventID
 	earlier, err := FindQuarantined(app, id)
 	if err == nil && earlier.Status() != collections.EventOpen {
 		result = Result{Status: Duplicate, EventID: id, ObservationID: earlier.ObservationID()}
 	}
 	return result, err
+}
+
+// isConflict reports whether an event is a whole reading with the time of another one and other values.
+func isConflict(reason string, event gateway.Event) bool {
+	return reason == ReasonConflict && event.Reading != nil && event.Addition == ""
 }
 
 // processDeviceEvent stores an event without an observation and applies it to the device or hub in one transaction, so that the vendor

@@ -49,8 +49,8 @@ func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, 
 }
 
 // holderOfDoubtful returns the holder of a device at the time of an event that the present holder did not have it, or the present one if that
-// time cannot be trusted: no other patient had the device, or the device reported newer times since the present holder has it. What was
-// received before the present assignment keeps its holder. Source: docs/decisions/devices.md, "Doubtful time".
+// time cannot be trusted: no other patient had the device, its clock is unproven, or it reported newer times. What was received before the
+// present assignment keeps its holder. Source: docs/decisions/devices.md, "Doubtful time".
 func holderOfDoubtful(app core.App, event gateway.Event, found collections.EventMatch) (holder string, err error) {
 	at := event.EffectiveTime()
 	f, err := collections.FindClockFacts(app, found.HolderNow, event.DeviceID, at)
@@ -61,7 +61,7 @@ func holderOfDoubtful(app core.App, event gateway.Event, found collections.Event
 	switch {
 	case found.HolderThen == "" && (named == "" || devices.IsTimeImpossible(f, at)):
 		return found.HolderNow, nil
-	case found.HolderThen != "" && (named == "" || named == found.HolderNow) && devices.IsBehind(f, at) && !f.Newest.Before(f.Assigned):
+	case found.HolderThen != "" && (named == "" || named == found.HolderNow) && (devices.IsBehind(f, at) || !f.IsProven):
 		return found.HolderNow, nil
 	}
 	return found.HolderThen, nil

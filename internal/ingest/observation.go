@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -39,6 +40,8 @@ type Observation struct {
 	ProcessingMS float64
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
+	// LeftOut are the fields of its event that could not be read.
+	LeftOut []string
 	// ReceivedAt is when its event was received, if a person or a replay stored it later.
 	ReceivedAt time.Time
 
@@ -80,6 +83,7 @@ func ObservationFromRecord(record *core.Record) Observation {
 		EMRResourceID: record.GetString("emr_resource_id"), Bounds: alerts.ParseEvaluatedBounds(record.GetString(collections.ObservationEvaluatedBounds)),
 		CreatedAt: collections.ParseInstant(record.GetString("created_at")),
 		UpdatedAt: collections.ParseInstant(record.GetString("updated_at")), ReceivedAt: collections.ParseInstant(record.GetString("received_at")),
+		LeftOut: strings.Fields(record.GetString("left_out")),
 	}
 }
 
@@ -130,7 +134,7 @@ func (o Observation) cells() []cell {
 	if review == Accepted {
 		review = "" // stored as empty, like older rows
 	}
-	cells := make([]cell, 0, 24+len(vitals.Parameters)+len(vitals.Qualifiers))
+	cells := make([]cell, 0, 25+len(vitals.Parameters)+len(vitals.Qualifiers))
 	cells = append(cells,
 		cell{"id", o.ID}, cell{"patient", o.PatientID}, cell{"observation_type", string(r.Kind)}, cell{"measured_at", collections.Instant(r.MeasuredAt)},
 		cell{"device_id", r.DeviceID}, cell{"source", string(o.Source)}, cell{"origin", string(o.Origin)}, cell{"review_state", string(review)},
@@ -139,6 +143,7 @@ func (o Observation) cells() []cell {
 		cell{"fhir_version", o.FHIRVersion}, cell{"transformed_at", collections.Instant(o.TransformedAt)}, cell{"reading_key", o.readingKey},
 		cell{"gateway_key", o.gatewayKey}, cell{"processing_ms", o.ProcessingMS}, cell{"created_at", collections.Instant(o.CreatedAt)},
 		cell{"updated_at", collections.Instant(o.UpdatedAt)}, cell{"received_at", collections.Instant(o.ReceivedAt)},
+		cell{"left_out", strings.Join(o.LeftOut, " ")},
 	)
 	for _, p := range vitals.Parameters {
 		cells = append(cells, cell{p.Column, r.Value(p)})

@@ -64,11 +64,11 @@ func TestReplayOfLeftOutValues(t *testing.T) {
 	vigiltest.Assign(t, app, "d", vigiltest.Patient(t, app, nil), pipelineNow.AddDate(-1, 0, 0))
 	body := fmt.Appendf(nil, `{"data":{"systolic":120,"diastolic":80,"pulse":24},"deviceId":"d","readingType":"BloodPressure","time":"%d"}`, pipelineNow.UnixMilli())
 	event, err := engine.Adapters[gateway.Telli].Parse(body, pipelineNow)
-	if err != nil || event.LeftOut["data.pulse"] == nil {
-		t.Fatalf("left out is %v (%v)", event.LeftOut, err)
+	if err != nil || event.RejectedValues["data.pulse"] == nil {
+		t.Fatalf("left out is %v (%v)", event.RejectedValues, err)
 	}
 	id, _, err := ingest.StoreEvent(app, ingest.EventEntry{
-		ID: gateway.BodyID(gateway.Telli, body), Status: collections.EventRejected, Reason: "validation_error", Event: event, Payload: body, FieldErrors: event.LeftOut,
+		ID: gateway.BodyID(gateway.Telli, body), Status: collections.EventRejected, Reason: "validation_error", Event: event, Payload: body, FieldErrors: event.RejectedValues,
 	}, gatewayActor, pipelineNow)
 	if err != nil {
 		t.Fatal(err)

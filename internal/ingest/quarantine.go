@@ -106,6 +106,9 @@ func (e *Pipeline) Release(app core.App, id, patientID string, by audit.Actor, n
 		if err != nil {
 			return err
 		}
+		if err := e.resolveConfirmedAlerts(tx, pending, "", by, now); err != nil {
+			return err
+		}
 		outcome, err = e.ingestForPerson(tx, s, &match, now)
 		if err != nil {
 			return asPatientFault(err)

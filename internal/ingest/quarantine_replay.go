@@ -67,7 +67,7 @@ func (r *replayRun) collectReadings(app core.App, ids []string) error {
 			return err
 		}
 		event, err := r.pipeline.reparse(pending)
-		if err != nil || event.Reading == nil || event.Addition != "" || len(event.LeftOut) > 0 && pending.Status() == collections.EventRejected {
+		if err != nil || event.Reading == nil || event.Addition != "" || len(event.RejectedValues) > 0 && pending.Status() == collections.EventRejected {
 			continue // no reading: keeps its place
 		}
 		events[i] = event
@@ -111,9 +111,9 @@ func (e *Pipeline) replayInTx(tx core.App, id string, batch *readingBatch, done 
 	if err != nil {
 		return err
 	}
-	if len(event.LeftOut) > 0 && pending.Status() == collections.EventRejected { // pending for its left-out values
+	if len(event.RejectedValues) > 0 && pending.Status() == collections.EventRejected { // pending for its left-out values
 		done.Pending++
-		return keepQuarantined(tx, pending, collections.EventRejected, pending.Reason(), event.LeftOut)
+		return keepQuarantined(tx, pending, collections.EventRejected, pending.Reason(), event.RejectedValues)
 	}
 	v, err := classify(tx, event, func(patientID string) (Outcome, error) {
 		s, err := e.matchedSubmission(tx, event, patientMatch{patient: patientID}, audit.System(), now)

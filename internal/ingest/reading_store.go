@@ -176,7 +176,7 @@ func raisedInDoubt(tx core.App, o Observation) ([]*collections.Alert, error) {
 // newObservation returns the observation of a reading. Its FHIR form is computed from it and needs no further step.
 func (e *ReadingStore) newObservation(s Submission, now time.Time) Observation {
 	o := Observation{
-		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: s.origin(),
+		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: s.origin(), LeftOut: s.LeftOut,
 		Review:       Accepted,
 		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, partial: s.Partial,
 	}

@@ -17,7 +17,7 @@ import (
 // isResent reports whether a stored gateway reading was sent again, complete: its first copy may have been rejected.
 func (v classification) isResent(event gateway.Event) bool {
 	o := v.outcome.Observation
-	return v.status == Duplicate && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.LeftOut) == 0
+	return v.status == Duplicate && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.RejectedValues) == 0
 }
 
 // releaseResent closes the quarantined event of a measurement that was rejected for a future time and is stored now because its time
@@ -41,7 +41,7 @@ func (e *Pipeline) releaseResent(app core.App, event gateway.Event, v classifica
 			}
 			return e.RecheckBilling(tx, o.PatientID, o.Reading.MeasuredAt, d.At)
 		}
-		if quarantined.Status() != collections.EventRejected || event.Implausible != nil || len(event.LeftOut) > 0 {
+		if quarantined.Status() != collections.EventRejected || event.Implausible != nil || len(event.RejectedValues) > 0 {
 			return nil // its other values stay pending
 		}
 		raised, err := collections.AlertsOfQuarantine(tx, quarantined.Id)
@@ -93,7 +93,7 @@ func (e *Pipeline) discardedBefore(event gateway.Event, patientID string, d Vend
 		if err == nil {
 			return reason, quarantined.Implausible() && quarantined.Status() == collections.EventDiscarded, nil
 		}
-		if event.Implausible != nil || len(event.LeftOut) > 0 {
+		if event.Implausible != nil || len(event.RejectedValues) > 0 {
 			return "", false, nil // its values differ from the discarded ones
 		}
 		earlier, err := e.findDecided(tx, event, *event.Reading, patientID, "")

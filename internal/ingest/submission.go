@@ -36,6 +36,8 @@ type Submission struct {
 	// TimeInDoubt readings are dated by receipt until a person confirms a time. It is set where a reading is stored, and for values that a
 	// person confirms without a time.
 	TimeInDoubt bool
+	// LeftOut are the fields that its event was sent with, and that could not be read.
+	LeftOut []string
 	// Device is the device data that the gateway sent with the reading.
 	Device devices.GatewayReport
 	// NewerInBatch are the patient's later readings of the same batch, which supersede a late reading. It holds only readings that are,
@@ -97,7 +99,7 @@ type RaisedAlert struct {
 func gatewaySubmission(event gateway.Event, patientID string, by audit.Actor, receivedAt time.Time) Submission {
 	return Submission{
 		PatientID: patientID, Reading: *event.Reading, Source: vitals.SourceGateway, GatewayKey: event.Key(),
-		Partial: len(event.Additions) > 0, Addition: event.Addition != "", Device: devices.GatewayReportOf(event), By: by, ReceivedAt: receivedAt,
+		Partial: len(event.Additions) > 0, Addition: event.Addition != "", LeftOut: event.LeftOut, Device: devices.GatewayReportOf(event), By: by, ReceivedAt: receivedAt,
 	}
 }
 

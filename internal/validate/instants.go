@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
@@ -13,19 +14,37 @@ const (
 	msgFuture  = "Measurement time is in the future."
 )
 
-// instantPattern is RFC 3339 with an optional offset, a space allowed for the T, and any fraction.
-var instantPattern = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):(\d{2})(?:\.(\d+))?([Zz]|[+-]\d{2}:\d{2})?$`)
+// The date-times of ISO 8601 that common languages print: with or without seconds and a fraction, after a point or a comma; an offset with or
+// without a colon or minutes; a space for the T; and the basic format. A zone in brackets after the offset (RFC 9557) is ignored.
+var (
+	extendedInstant = regexp.MustCompile(`^(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?(?:([Zz]|[+-]\d{2}(?::?\d{2})?)(?:\[[A-Za-z0-9/_+-]+\])?)?$`)
+	basicInstant    = regexp.MustCompile(`^(\d{4})(\d{2})(\d{2})[Tt](\d{2})(\d{2})(?:(\d{2})(?:[.,](\d+))?)?([Zz]|[+-]\d{2}(?::?\d{2})?)?$`)
+)
 
-// ParseInstant parses an RFC 3339 date-time and returns it in UTC, truncated to microseconds. A missing offset means UTC; a leap second becomes
+// HasZone reports whether a date-time names its offset; one without is read as UTC.
+func HasZone(text string) bool {
+	text = strings.TrimSpace(text)
+	if m := extendedInstant.FindStringSubmatch(text); m != nil {
+		return m[5] != ""
+	}
+	m := basicInstant.FindStringSubmatch(text)
+	return m == nil || m[8] != ""
+}
+
+// ParseInstant parses an ISO 8601 date-time and returns it in UTC, truncated to microseconds. A missing offset means UTC; a leap second becomes
 // :59.999. Years 1900 to 2200 are allowed. Source: docs/decisions/conventions.md, "Timestamps in".
 func ParseInstant(text string) (time.Time, error) {
-	m := instantPattern.FindStringSubmatch(text)
-	if m == nil {
-		return time.Time{}, fmt.Errorf("not an RFC 3339 date-time")
+	m := extendedInstant.FindStringSubmatch(text)
+	if b := basicInstant.FindStringSubmatch(text); b != nil {
+		m = []string{text, b[1] + "-" + b[2] + "-" + b[3], b[4] + ":" + b[5], b[6], b[7], b[8]}
 	}
-	date, clock, seconds, fraction, offset := m[1], m[2], m[3], m[4], strings.ToUpper(m[5])
-	if offset == "" {
-		offset = "Z"
+	if m == nil {
+		return time.Time{}, fmt.Errorf("not an ISO 8601 date-time")
+	}
+	date, clock, seconds, fraction, offset := m[1], m[2], cmp.Or(m[3], "00"), m[4], cmp.Or(strings.ToUpper(m[5]), "Z")
+	if digits := strings.Replace(offset, ":", "", 1); digits != "Z" {
+		digits = (digits + "00")[:5]
+		offset = digits[:3] + ":" + digits[3:]
 	}
 	if seconds == "60" {
 		seconds, fraction = "59", "999"

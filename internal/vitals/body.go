@@ -21,6 +21,11 @@ type Envelope struct {
 	MeasuredAt validate.String `json:"measured_at"`
 }
 
+// WithoutZone reports whether the time was sent without an offset.
+func (e Envelope) WithoutZone() bool {
+	return e.MeasuredAt.Given() && !validate.HasZone(e.MeasuredAt.Value)
+}
+
 // Read returns the patient's UUID, the device id ("" if unknown) and the time of measurement in UTC, at most maxFuture ahead of now. If
 // patient_id is optional for the caller, set it before.
 func (e Envelope) Read(c *validate.Checks, now time.Time, maxFuture time.Duration) (patientID, deviceID string, measuredAt time.Time) {
@@ -74,12 +79,13 @@ func (d *Definition) read(c *validate.Checks, b Body, outside *OutOfRange) Readi
 	return r
 }
 
-// ReadSent reads the values of a gateway, in its words and in the unit it named, one of [Definition.Units] or "".
-func (d *Definition) ReadSent(c *validate.Checks, b Body, unit string) Reading {
-	return d.readSent(c, b, unit, nil).checkCoherence(c, d)
+// ReadSent reads the values of a gateway, in its words and in the unit it named, one of [Definition.Units] or "". Errors of side values,
+// which the reading can do without, go to side.
+func (d *Definition) ReadSent(c, side *validate.Checks, b Body, unit string) Reading {
+	return d.readSent(c, side, b, unit, nil).checkCoherence(c, d)
 }
 
-func (d *Definition) readSent(c *validate.Checks, b Body, unit string, outside *OutOfRange) Reading {
+func (d *Definition) readSent(c, side *validate.Checks, b Body, unit string, outside *OutOfRange) Reading {
 	r := Reading{Kind: d.Kind}
 	for _, p := range d.All {
 		name, number, in := p.Name, field[float64](b, p.Name), (*Unit)(nil)
@@ -103,11 +109,15 @@ func (d *Definition) readSent(c *validate.Checks, b Body, unit string, outside *
 		if in != nil && !isFilled(number) {
 			number, in = validate.Number{}, nil
 		}
+		if p == d.Side {
+			r.readNumber(side, p, name, number, in, unit, nil)
+			continue
+		}
 		r.readNumber(c, p, name, number, in, unit, outside)
 	}
 	for _, m := range d.Qualifiers {
 		if !m.Internal {
-			r.SetQualifier(m, m.read(c, b))
+			r.SetQualifier(m, m.read(side, b))
 		}
 	}
 	return r
@@ -178,6 +188,7 @@ func (m *Qualifier) read(c *validate.Checks, b Body) string {
 	}
 	if word != "" && other != "" && word != other {
 		c.Reject(m.AltField, "Must agree with "+m.Name+".")
+		return ""
 	}
 	return cmp.Or(word, other)
 }

@@ -25,6 +25,9 @@ type Definition struct {
 	Words []string
 	// Fields are the gateways' other words for parameters of this kind.
 	Fields map[*Parameter]string
+	// Side is the parameter that never rejects a gateway's reading; nil for none. Qualifiers never do. Source: docs/decisions/gateway.md, "Side
+	// values".
+	Side *Parameter
 	// Devices are other words for the device that measures it, in lower case.
 	Devices []string
 	Stale   Stale

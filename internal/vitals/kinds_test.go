@@ -106,7 +106,7 @@ func TestReadingsOfEveryKind(t *testing.T) {
 			want.SetQualifier(m, "") // gateways send some of them in their own words
 		}
 		units, _ := d.Units()
-		if got := d.ReadSent(c, body(t, sent), units[0]); c.Err() != nil || !got.SameValues(want) {
+		if got := d.ReadSent(c, c, body(t, sent), units[0]); c.Err() != nil || !got.SameValues(want) {
 			t.Fatalf("%v is sent and became %s (%v)", sent, got.ValuesKey(), c.Fields)
 		}
 	})
@@ -123,7 +123,7 @@ func TestOtherUnits(t *testing.T) {
 		value := RoundHalfUp(rapid.Float64Range(0, 1200).Draw(t, "value"), 1)
 		c, again := validate.NewChecks(), validate.NewChecks()
 		got := d.Read(c, body(t, map[string]any{unit.Field: value}))
-		sent := d.ReadSent(again, body(t, map[string]any{p.Name: value}), unit.Words[0])
+		sent := d.ReadSent(again, again, body(t, map[string]any{p.Name: value}), unit.Words[0])
 		if (c.Err() == nil) != (again.Err() == nil) {
 			t.Fatalf("%v %s: %v, but %v", value, unit.Name, c.Fields, again.Fields)
 		}

@@ -32,11 +32,29 @@ func (d *Definition) ReadOutOfRange(b Body) (r Reading, outside OutOfRange, ok b
 	return r, outside, c.Err() == nil && len(outside) > 0
 }
 
-// ReadSentOutOfRange reads the values of a gateway that [Definition.ReadSent] rejected.
-func (d *Definition) ReadSentOutOfRange(b Body, unit string) (r Reading, outside OutOfRange, ok bool) {
-	c := validate.NewChecks()
-	r = d.readSent(c, b, unit, &outside)
-	return r, outside, c.Err() == nil && len(outside) > 0
+// ReadSentOutOfRange reads the values of a rejected gateway event, as far as they can be read.
+func (d *Definition) ReadSentOutOfRange(b Body, unit string) (r Reading, outside OutOfRange) {
+	r = d.readSent(validate.NewChecks(), validate.NewChecks(), b, unit, &outside)
+	return r, outside
+}
+
+// LikelyUnit returns the unit of values without a readable one: the only unit in whose range the main value lies, or the parameter's own if
+// several are possible and the value has bounds, so that a dangerous value in either unit is one. known is false if the unit cannot be told.
+func (d *Definition) LikelyUnit(b Body) (unit string, known bool) {
+	words, _ := d.Units()
+	possible := map[*Unit]string{}
+	for _, word := range words {
+		unit := d.Main().unit(word)
+		if r := d.readSent(validate.NewChecks(), validate.NewChecks(), b, word, nil); r.Value(d.Main()) != nil && possible[unit] == "" {
+			possible[unit] = word
+		}
+	}
+	if len(possible) == 1 {
+		for _, unit = range possible {
+			return unit, true
+		}
+	}
+	return words[0], len(d.Main().Sides) > 0
 }
 
 // OutOfRange finds the values out of range in a reading that was not read from a [Body]. ok: there are no other errors.

@@ -72,6 +72,8 @@ type Reading struct {
 	Kind       Kind
 	MeasuredAt time.Time // UTC, microseconds
 	DeviceID   string    // "" if unknown
+	// WithoutZone: the time was sent without an offset, and read as UTC.
+	WithoutZone bool
 
 	values     [maxParameters]*float64
 	qualifiers [maxQualifiers]string

@@ -39,6 +39,8 @@ type Metrics struct {
 	deliveryTime prometheus.Histogram
 	delivered    *prometheus.CounterVec
 	rejected     *prometheus.CounterVec
+	leftOut      *prometheus.CounterVec
+	withoutZone  *prometheus.CounterVec
 	pushes       *prometheus.CounterVec
 	webhooks     *prometheus.CounterVec
 
@@ -66,6 +68,8 @@ func New(version string) *Metrics {
 	m.deliveryTime = histogram(m, "vigil_delivery_seconds", "Time from storage of a reading until the EMR had it.", slowBuckets)
 	m.delivered = counters(m, "vigil_deliveries_total", "Finished deliveries to the EMR: transmitted or failed.", "outcome")
 	m.rejected = counters(m, "vigil_rejections_total", "Readings and gateway events rejected or quarantined.", "reason")
+	m.leftOut = counters(m, "vigil_reading_fields_left_out_total", "Fields of stored readings' events that could not be read.", "field")
+	m.withoutZone = counters(m, "vigil_reading_times_without_zone_total", "Readings stored with a time that was sent without a zone and read as UTC.", "source")
 	m.pushes = counters(m, "vigil_pushes_total", "Finished push attempts, by state.", "status")
 	m.webhooks = counters(m, "vigil_webhook_attempts_total", "Finished requests to webhook receivers: delivered, retried or failed.", "outcome")
 	// The label is not "job", which Prometheus sets to the scrape job.
@@ -120,6 +124,12 @@ func (m *Metrics) CountStored(outcomes []ingest.Outcome, now time.Time) {
 		if !outcome.Merged { // a merged reading was counted with its first part
 			m.storageTime.WithLabelValues(string(o.Source)).Observe(o.ProcessingMS / 1000)
 			m.readings.WithLabelValues(string(o.Reading.Kind), string(o.Source)).Inc()
+		}
+		for _, field := range o.LeftOut {
+			m.leftOut.WithLabelValues(field).Inc()
+		}
+		if o.Reading.WithoutZone {
+			m.withoutZone.WithLabelValues(string(o.Source)).Inc()
 		}
 		for _, alert := range outcome.Alerts {
 			m.alertLatency.Observe(max(0, now.Sub(o.CreatedAt).Seconds()))

@@ -175,7 +175,7 @@ func (g *gatherer) packages(context.Context) error {
 			continue
 		}
 		c := component{kind: "npm", name: strings.TrimPrefix(where, "node_modules/"), version: one.Version}
-		if err := g.read(&c, filepath.Join(g.top, "routes/console", where)); err != nil {
+		if err := g.read(&c, filepath.Join(g.top, "tools/console", where)); err != nil {
 			return err
 		}
 		g.list = append(g.list, c)
