@@ -67,7 +67,7 @@ func TestFeeListOfTheYear(t *testing.T) {
 	entry.wantAt(object{"amount": 47.87, "expected": 47.87, "charge": 51.77})
 
 	c.importFees(feeHeader + "99457,,2027-01-01,80,,Practice\n99457,,2027-01-01,,53,CMS\n").wantFields("row 3.cpt_code")
-	c.importFees(feeHeader + "99457,,2027-01-01,,53,CMS\n").wantFields("row 2.status") // nobody knows it yet
+	c.importFees(feeHeader + "99457,,2027-01-01,,53,CMS\n").wantFields("row 2.status") // it is not published yet
 	c.now = c.now.AddDate(0, 10, 0)
 	missing("November", 1, 1)
 	header := "cpt_code,locality,effective_date,charge,expected,source,status\n"

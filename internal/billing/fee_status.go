@@ -20,7 +20,7 @@ const (
 	shippedFactor = 334009
 )
 
-// rejectProposed rejects final rows with expected amounts that are not: of a year whose final rule is not published yet, or made from a proposed rule, as the
+// rejectProposed rejects final rows with expected amounts that are not: of a year without a published final rule, or made from a proposed rule, as the
 // source states or the amounts show. Charges are the practice's own. Source: docs/decisions/billing.md, "Fee schedule".
 func rejectProposed(fees []collections.Fee, now time.Time) error {
 	wrong := fault.Fields{}

@@ -238,7 +238,7 @@ type Billing struct {
 	EscalationTimeCap   time.Duration `env:"ESCALATION_TIME_CAP_MINUTES" envDefault:"60" min:"0s" max:"4h" doc:"maximum time logged when an escalation is resolved"`
 	Locality            string        `env:"PRACTICE_LOCALITY" doc:"the practice's locality in the fee schedule; empty = national figures"`
 	LiveContactFrom     string        `env:"BILLING_LIVE_CONTACT_FROM" envDefault:"2026-01-01" is:"day" doc:"from this day interactive time counts only with a live way of contact (phone, video, in person)"`
-	TimeRule            string        `env:"BILLING_TIME_RULE" oneof:"interactive,care_management" doc:"time that counts for 99457, 99458 and 99470: interactive, live contact only; care_management, also care management, in a month with live contact. Until it is set, interactive counts and the console asks"`
+	TimeRule            string        `env:"BILLING_TIME_RULE" oneof:"interactive,care_management" doc:"time that counts for 99457, 99458 and 99470: interactive, live contact only; care_management, also care management, in a month with live contact. Until it is set, interactive counts and the console prompts for it"`
 	TimeRuleFrom        string        `env:"BILLING_TIME_RULE_FROM" envDefault:"2021-01-01" is:"day" doc:"first month of service under that rule; earlier months count live contact only"`
 	ReportCache         time.Duration `env:"REPORT_CACHE_MINUTES" envDefault:"15" min:"0s" max:"24h" doc:"how long a report is cached; 0 is off"`
 }
