@@ -247,8 +247,9 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		is := standingOf(list)
 		decided := is.decided[collections.SecondaryPayer]
 		if !r.Secondary { // what another payer adjusted stays
-			decided = matchBookedAdjustments(entry.Adjustments(), mergeAdjustments(entry.Adjustments(), negateAdjustments(decided)))
+			decided = mergeAdjustments(entry.Adjustments(), negateAdjustments(decided))
 		}
+		decided = matchBookedAdjustments(entry.Adjustments(), decided) // what another decision replaced is gone
 		booked := posting{adjustments: negateAdjustments(matchBookedAdjustments(decided, r.Adjustments))}
 		reversal := r.newPayment(collections.ReversalKind, -r.Paid, booked, by)
 		is.paid[r.payerKind()] -= int64(r.Paid)
