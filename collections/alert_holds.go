@@ -19,6 +19,9 @@ func (a *Alert) HeldUntil() time.Time { return instantOf(a, "held_until") }
 // MeasuredAt returns when the alert's reading was measured.
 func (a *Alert) MeasuredAt() time.Time { return instantOf(a, "measured_at") }
 
+// CreatedAt is when the alert was raised.
+func (a *Alert) CreatedAt() time.Time { return instantOf(a, "created_at") }
+
 // Origin returns the origin of the alert's reading.
 func (a *Alert) Origin() string { return a.GetString("origin") }
 

@@ -44,12 +44,13 @@ func FindClockFacts(app core.App, patientID, deviceID string, at time.Time) (f C
 // Arrival is when a reading was measured, by its device, and received.
 type Arrival struct{ MeasuredAt, ReceivedAt time.Time }
 
-// LastArrival returns the patient's reading of a device that was received last before a time; zero for none.
+// LastArrival returns the patient's reading of a device that arrived last before a time; zero for none. What a person or a replay stored later is
+// excluded.
 func LastArrival(app core.App, patientID, deviceID string, before time.Time) (last Arrival, err error) {
 	var measured, received string
-	err = app.DB().NewQuery(`SELECT measured_at, CASE received_at WHEN '' THEN created_at ELSE received_at END AS received FROM observations
-		WHERE patient = {:patient} AND device_id = {:device} AND source = 'gateway' AND +created_at < {:before}
-		ORDER BY received DESC LIMIT 1`).
+	err = app.DB().NewQuery(`SELECT measured_at, created_at FROM observations
+		WHERE patient = {:patient} AND device_id = {:device} AND source = 'gateway' AND received_at = '' AND created_at < {:before}
+		ORDER BY created_at DESC LIMIT 1`).
 		Bind(dbx.Params{"patient": patientID, "device": deviceID, "before": Instant(before)}).Row(&measured, &received)
 	return Arrival{ParseInstant(measured), ParseInstant(received)}, wrap(IgnoreNotFound(err), "find the last reading of a device")
 }

@@ -32,8 +32,9 @@ func (r NewerReadings[Kind]) Exist(app core.App) (bool, error) {
 	if !r.TypedToo {
 		where = where.And("NOT " + typedByPatient)
 	}
-	if r.OfDevice != nil {
-		where = append(where, dbx.HashExp{"device_id": *r.OfDevice})
+	if r.OfDevice != nil { // its newest time spares the search among the readings of other devices
+		where = append(where, dbx.HashExp{"device_id": *r.OfDevice}, dbx.NewExp(
+			"COALESCE((SELECT newest_measured_at FROM devices WHERE device_id = {:newestOf}), '9') > {:after}", dbx.Params{"newestOf": *r.OfDevice}))
 	}
 	id := ""
 	err := app.DB().Select("id").From(Observations).Where(AllOf(where)).Limit(1).Row(&id)
@@ -51,4 +52,14 @@ func UnprovenReadings[Kind ~string](app core.App, patientID string, kinds []Kind
 	}.And(trusted)
 	err = app.RecordQuery(Observations).AndWhere(AllOf(where)).OrderBy("measured_at", "created_at", "id").All(&found)
 	return found, wrap(err, "read observations of unproven clocks")
+}
+
+// HasDoubtfulSince reports whether a patient has a reading stored after a time that is suspect for a reason, or of a device with nothing that proves its
+// clock.
+func HasDoubtfulSince(app core.App, patientID, reason string, after time.Time) (bool, error) {
+	return queryValue[bool](app, "look for readings with a time in doubt", `SELECT EXISTS (SELECT 1 FROM observations
+		WHERE patient = {:patient} AND created_at > {:after} AND (status = 'suspect' AND suspect_reason = {:reason}
+			OR source = 'gateway' AND received_at = '' AND `+trusted+` AND measured_at < {:after}
+				AND NOT EXISTS (SELECT 1 FROM devices d WHERE d.device_id = observations.device_id AND d.clock_proven_at != '')))`,
+		dbx.Params{"patient": patientID, "reason": reason, "after": Instant(after)})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -60,8 +61,16 @@ type ScoredValue struct {
 	At    time.Time
 	Typed bool // by the patient
 	// Doubtful: its time is in doubt, and it is dated by receipt. Like a typed value it adds points and takes none away.
-	Doubtful      bool
+	Doubtful bool
+	// Clock is set for a doubtful value of a device whose clock nothing proves: the device's own newer values replace it.
+	Clock         *DeviceTime
 	ObservationID string
+}
+
+// DeviceTime is a time by the clock of a device.
+type DeviceTime struct {
+	Device string
+	At     time.Time
 }
 
 // EarlyWarning is the score of the values within an hour. Level is "" if it needs no clinician.
@@ -137,7 +146,11 @@ func (w EarlyWarning) Finding() Finding {
 	var parts []string
 	for i, v := range w.Values {
 		if w.points[i] > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s %s (%d)", v.Of.Label, vitals.FormatNumber(v.Value), v.Of.Range.Unit, w.points[i]))
+			part := fmt.Sprintf("%s %s %s (%d)", v.Of.Label, vitals.FormatNumber(v.Value), v.Of.Range.Unit, w.points[i])
+			if v.Doubtful {
+				part += ", received " + validate.FormatInstant(v.At) + " from a clock in doubt"
+			}
+			parts = append(parts, part)
 		}
 	}
 	what := fmt.Sprintf("Early warning score %d is at or above the %s limit %d", w.Sum, w.Level, w.threshold())
@@ -176,8 +189,8 @@ func (w EarlyWarning) Origin() vitals.Origin {
 type EarlyWarningRun struct {
 	Since time.Time
 	Worst EarlyWarning
-	// parts are the parameters that scored; true if only the patient reported them.
-	parts map[*vitals.Parameter]bool
+	// parts are the parameters that scored, by what ends them.
+	parts map[*vitals.Parameter]scoredPart
 }
 
 // Run returns the run that lasts, of a patient's values in order of measurement. A run ends when fresh values of all its parts, at least as
@@ -190,14 +203,14 @@ func (r EarlyWarningRules) Run(history []ScoredValue, now time.Time) (run EarlyW
 			continue // the parts of one reading are scored together
 		}
 		from := v.At.Add(-earlyWarningWindow)
-		switch found := r.assess(latest.within(r, from)); {
+		switch found := latest.score(r, from); {
 		case found.Level != "":
 			if !lasts {
-				run, lasts = EarlyWarningRun{Since: v.At, parts: map[*vitals.Parameter]bool{}}, true
+				run, lasts = EarlyWarningRun{Since: v.At, parts: map[*vitals.Parameter]scoredPart{}}, true
 			}
 			run.extend(found)
 			if from.Before(now.Add(-earlyWarningWindow)) {
-				found = r.assess(latest.within(r, now.Add(-earlyWarningWindow)))
+				found = latest.score(r, now.Add(-earlyWarningWindow))
 			}
 			if found.Level != "" && found.exceeds(run.Worst) {
 				run.Worst = found
@@ -217,7 +230,7 @@ func (r EarlyWarningRules) CallsFor(level Level, history []ScoredValue, at time.
 			latest.add(v)
 		}
 	}
-	found := r.assess(latest.within(r, at.Add(-earlyWarningWindow))).Level
+	found := latest.score(r, at.Add(-earlyWarningWindow)).Level
 	return found == level || found == Critical
 }
 
@@ -240,12 +253,12 @@ func ScoredParts(reported phi.Text) (parts []*vitals.Parameter) {
 // HasEnded reports whether a run that began before the history is over: all its parts were measured again within an hour, at least as reliably,
 // and need no clinician.
 func (r EarlyWarningRules) HasEnded(parts []*vitals.Parameter, typed bool, history []ScoredValue) bool {
-	latest, run := newestValues{}, EarlyWarningRun{parts: map[*vitals.Parameter]bool{}}
+	latest, run := newestValues{}, EarlyWarningRun{parts: map[*vitals.Parameter]scoredPart{}}
 	for _, v := range history {
 		latest.add(v)
 	}
 	for _, p := range parts {
-		if run.parts[p] = typed; len(latest[p]) == 0 {
+		if run.parts[p] = (scoredPart{typed: typed}); len(latest[p]) == 0 {
 			return false
 		}
 	}
@@ -253,56 +266,28 @@ func (r EarlyWarningRules) HasEnded(parts []*vitals.Parameter, typed bool, histo
 		return false
 	}
 	from := history[len(history)-1].At.Add(-earlyWarningWindow)
-	return latest.isFresh(run, from) && r.assess(latest.within(r, from)).Level == ""
+	return latest.isFresh(run, from) && latest.score(r, from).Level == ""
 }
 
 func (run *EarlyWarningRun) extend(w EarlyWarning) {
 	for i, v := range w.Values {
-		if typed, scored := run.parts[v.Of]; w.points[i] > 0 {
-			run.parts[v.Of] = v.Typed && (typed || !scored)
+		if w.points[i] == 0 {
+			continue
 		}
+		part, scored := run.parts[v.Of]
+		if !scored {
+			part = scoredPart{typed: true, clock: v.Clock}
+		}
+		run.parts[v.Of] = part.with(v)
 	}
 }
 
-// newestValues are, by parameter, the newest value of a device at a known time, and after it the newest that the patient typed and all of a
-// doubtful time.
-type newestValues map[*vitals.Parameter][]ScoredValue
-
-func (n newestValues) add(v ScoredValue) {
-	switch {
-	case v.Doubtful: // replaces none: whether it is newer is not known
-	case v.Typed:
-		n[v.Of] = slices.DeleteFunc(n[v.Of], func(known ScoredValue) bool { return known.Typed })
-	default:
-		n[v.Of] = nil
-	}
-	n[v.Of] = append(n[v.Of], v)
-}
-
-// within returns the values since a time that count: what the patient typed, or of a doubtful time, does not hide a graver value.
-func (n newestValues) within(r EarlyWarningRules, from time.Time) (values []ScoredValue) {
-	for _, p := range EarlyWarningParameters {
-		var gravest *ScoredValue
-		for _, v := range n[p] {
-			if !v.At.Before(from) && (gravest == nil || r.points(p, v.Value) >= r.points(p, gravest.Value)) {
-				gravest = &v
-			}
-		}
-		if gravest != nil {
-			values = append(values, *gravest)
-		}
-	}
-	return values
-}
-
-// isFresh reports whether all parts of a run were measured again since a time, at least as reliably.
-func (n newestValues) isFresh(run EarlyWarningRun, from time.Time) bool {
-	for p, typed := range run.parts {
-		if !slices.ContainsFunc(n[p], func(v ScoredValue) bool { return !v.At.Before(from) && !v.Doubtful && (typed || !v.Typed) }) {
-			return false
-		}
-	}
-	return true
+// MayScore reports whether a value of a reading scores, by the stricter scale.
+func MayScore(r vitals.Reading) bool {
+	return slices.ContainsFunc(EarlyWarningParameters, func(p *vitals.Parameter) bool {
+		value := r.Value(p)
+		return value != nil && EarlyWarningRules{}.points(p, *value) > 0
+	})
 }
 
 // MayBeEarlyWarning reports whether values within an hour may need a clinician, by the stricter scale.

@@ -90,6 +90,11 @@ func (f *Finding) AddMeasuredAt(measuredAt time.Time) {
 	f.Message += " Measured " + validate.FormatInstant(measuredAt) + "."
 }
 
+// AddDeviceTime appends both times of a reading to the message, because nothing proves the clock of its device.
+func (f *Finding) AddDeviceTime(measured, received time.Time) {
+	f.Message += fmt.Sprintf(" Measured %s by the device's clock, which nothing proves, received %s.", validate.FormatInstant(measured), validate.FormatInstant(received))
+}
+
 // BaselineValue is an earlier value that a change is measured against.
 type BaselineValue struct {
 	Of         *vitals.Parameter
@@ -196,6 +201,14 @@ type Open struct {
 	// UnprovenDevice is the device of its reading if nothing proves its clock: a reading of another device was measured after it only if it
 	// was measured after its receipt. Nil for a proven clock.
 	UnprovenDevice *string
+}
+
+// DangerAt is when the values of an alert may have been measured, at the latest: with an unproven clock when they were received.
+func (o Open) DangerAt() time.Time {
+	if o.UnprovenDevice != nil {
+		return o.CreatedAt
+	}
+	return o.MeasuredAt
 }
 
 // NormalReadingsRequired is how many consecutive normal readings resolve an alert.

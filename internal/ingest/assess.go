@@ -32,6 +32,8 @@ type AssessInput struct {
 	Pushes map[string]alerts.PushHistory
 	// IsClockUnproven: no earlier reading shows that the device's clock is right.
 	IsClockUnproven bool
+	// ClockQuestion asks about the clock of the device, because the reading ends its proof; nil for none.
+	ClockQuestion *alerts.Draft
 	// Raised are the alerts that the reading raised while its time was in doubt.
 	Raised []*collections.Alert
 	// Hold is how long the escalation of this reading may wait for another reading, see [Effects.holdEscalation]; 0 for not at all.
@@ -118,6 +120,9 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 				Type: alerts.TypeDeviceInfo, Level: alerts.Normal, Parameter: m.Name, Message: m.Notice,
 			}, true))
 		}
+	}
+	if s.ClockQuestion != nil {
+		effects.Alerts = append(effects.Alerts, *s.ClockQuestion)
 	}
 	if question, asks := s.Surrounding.sharedCuffQuestion(o, rules.isLate(o.Reading.MeasuredAt, now)); asks {
 		question.Push = rules.WarningPush.DecidePush(question, values, snapshot.Thresholds, alerts.PushHistory{})

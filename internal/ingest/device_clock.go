@@ -162,7 +162,8 @@ func raiseClockDraft(tx core.App, draft alerts.Draft, now time.Time) error {
 	return notifications.Announce(tx, draft.Announcement(id, ""), now)
 }
 
-// raiseClockQuestion raises the day's alert about the clock of a device, for an implausible measurement with a doubtful time.
+// raiseClockQuestion raises the day's alert about the clock of a device, for an implausible measurement that has a doubtful time or ends the proof of
+// the clock.
 func (e *Pipeline) raiseClockQuestion(tx core.App, c doubtfulReading, now time.Time) error {
 	zone, err := collections.ZoneOfPatient(tx, c.patientID, e.Readings.rules.PracticeZone)
 	if err != nil {
@@ -177,9 +178,11 @@ func (e *Pipeline) raiseClockQuestion(tx core.App, c doubtfulReading, now time.T
 	}
 	switch {
 	case raised == nil:
-		asReported := c.Reading
-		asReported.MeasuredAt = c.reported
-		return raiseClockDraft(tx, clockQuestion(Observation{PatientID: c.patientID, Reading: asReported}, c.origin, c.Reading.MeasuredAt), now)
+		asReported, consequence := c.Reading, isUnprovenNow
+		if c.doubt == doubtfulTime {
+			asReported.MeasuredAt, consequence = c.reported, isDatedByReceipt
+		}
+		return raiseClockDraft(tx, clockQuestion(Observation{PatientID: c.patientID, Reading: asReported}, c.origin, c.received, consequence), now)
 	case raised.Status() == string(alerts.StatusAutoResolved):
 		return alerts.Reopen(tx, raised, 0, now)
 	}

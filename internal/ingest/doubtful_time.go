@@ -71,6 +71,22 @@ func isUnproven(tx core.App, facts collections.ClockFacts, patientID string, r v
 	return err == nil && devices.IsLateButLive(last, r.MeasuredAt, arrival.At), err
 }
 
+// questionOfEndedProof returns the day's question about a clock whose proof a reading ends; nil if it was asked.
+func questionOfEndedProof(tx core.App, o Observation, s Submission, zone *time.Location, now time.Time) (*alerts.Draft, error) {
+	if !s.endsClockProof {
+		return nil, nil
+	}
+	asked, err := collections.ClockAlertSince(tx, o.Reading.DeviceID, o.PatientID, alerts.TypeDeviceClock, collections.StartOfDay(now.In(zone)))
+	if err != nil {
+		return nil, err
+	}
+	if err := collections.RecordClockFault(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, now); err != nil || asked != nil {
+		return nil, err
+	}
+	question := clockQuestion(o, o.Origin, now, isUnprovenNow)
+	return &question, nil
+}
+
 // isClockUnproven reports whether nothing proves the clock of the device of a stored reading. What a person or a replay stored later is judged
 // by its own time.
 func isClockUnproven(tx core.App, o Observation) (bool, error) {
@@ -129,7 +145,7 @@ func (e *ReadingStore) evaluateDoubtful(
 	}
 	effects := e.doubtfulEffects(o, values, input, now)
 	if asked == nil && o.Reading.DeviceID != "" {
-		effects.Alerts = append(effects.Alerts, clockQuestion(o, o.Origin, received))
+		effects.Alerts = append(effects.Alerts, clockQuestion(o, o.Origin, received, isDatedByReceipt))
 	}
 	effects.finish(input, now)
 	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
@@ -140,7 +156,8 @@ func (e *ReadingStore) evaluateDoubtful(
 	patient.snapshot = nil
 	after := effects.SnapshotAfter
 	after.Latest = after.Latest.With(values, o.Origin)
-	if err := e.updateEarlyWarning(tx, b, confirmedReading{o, patient, s.By}, after, false, now); err != nil {
+	trigger := scoreTrigger{confirmedReading: confirmedReading{o, patient, s.By}, after: after, coming: s.NewerInBatch}
+	if err := e.updateEarlyWarning(tx, b, trigger, now); err != nil {
 		return outcome, err
 	}
 	if o.Reading.DeviceID == "" {
@@ -196,8 +213,14 @@ func doubtText(measured, received time.Time) string {
 	return fmt.Sprintf("Measured %s, received %s: the time is in doubt.", validate.FormatInstant(measured), validate.FormatInstant(received))
 }
 
+// What a clock in doubt means for the readings of its device.
+const (
+	isDatedByReceipt = "Its readings are judged by the time of receipt; confirm each, or correct its time."
+	isUnprovenNow    = "Its late critical readings escalate until one arrives within an hour of its time."
+)
+
 // clockQuestion returns the warning about a device's clock, with the values of the reading.
-func clockQuestion(o Observation, origin vitals.Origin, received time.Time) alerts.Draft {
+func clockQuestion(o Observation, origin vitals.Origin, received time.Time, consequence string) alerts.Draft {
 	var values []string
 	for _, p := range vitals.Parameters {
 		if value := o.Reading.Value(p); value != nil {
@@ -205,8 +228,8 @@ func clockQuestion(o Observation, origin vitals.Origin, received time.Time) aler
 		}
 	}
 	finding := alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: fmt.Sprintf(
-		"The clock of device %s cannot be trusted: set it. It reported %s. %s Its readings are judged by the time of receipt; confirm each, or correct its time.",
-		o.Reading.DeviceID, strings.Join(values, ", "), doubtText(o.Reading.MeasuredAt, received))}
+		"The clock of device %s cannot be trusted: set it. It reported %s. %s %s",
+		o.Reading.DeviceID, strings.Join(values, ", "), doubtText(o.Reading.MeasuredAt, received), consequence)}
 	return alerts.Draft{
 		PatientID: o.PatientID, ObservationID: o.ID, DeviceID: o.Reading.DeviceID, MeasuredAt: received, Origin: origin, WithoutValue: true, Finding: finding,
 	}

@@ -42,15 +42,25 @@ var scoredKinds = func() (kinds []vitals.Kind) {
 	return kinds
 }()
 
-// updateEarlyWarning makes the early warnings those of the patient's readings, after one was stored. It queries nothing unless values of the
-// last hour, an open early warning, or an unproven clock, may call for it, which is rare.
-func (e *ReadingStore) updateEarlyWarning(
-	tx core.App, b *writeBatch, r confirmedReading, after triage.PatientSnapshot, unproven bool, now time.Time,
-) error {
-	if !e.rules.EarlyWarning || !slices.Contains(scoredKinds, r.observation.Reading.Kind) || !unproven && !mayCallForHelp(after, now) {
+// scoreTrigger is a stored reading after which the early warnings may change. Coming are the newer readings of its delivery.
+type scoreTrigger struct {
+	confirmedReading
+	after      triage.PatientSnapshot
+	isUnproven bool
+	coming     []vitals.Reading
+}
+
+// updateEarlyWarning makes the early warnings those of the patient's readings, after one was stored. For most readings it only looks for values of
+// the last hour with a time in doubt.
+func (e *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r scoreTrigger, now time.Time) error {
+	reading := r.observation.Reading
+	if !e.rules.EarlyWarning || !slices.Contains(scoredKinds, reading.Kind) || r.isUnproven && isReplaced(reading, r.coming) {
 		return nil
 	}
-	changed, err := e.correctEarlyWarnings(tx, b, r.observation.PatientID, r.patient.row, r.by, now)
+	if may, err := r.mayChangeScore(tx, now); err != nil || !may {
+		return err
+	}
+	changed, err := e.correctEarlyWarnings(tx, b, scoredPatient{id: r.observation.PatientID, row: r.patient.row, coming: r.coming}, r.by, now)
 	if err != nil || !changed {
 		return err
 	}
@@ -59,42 +69,57 @@ func (e *ReadingStore) updateEarlyWarning(
 	return err
 }
 
-// mayCallForHelp reports whether an early warning is open, values of a doubtful time may wait, or the latest values, of any origin or verified,
-// may be one.
-func mayCallForHelp(p triage.PatientSnapshot, now time.Time) bool {
-	if slices.ContainsFunc(p.Open, func(a alerts.Open) bool {
-		return a.Type == alerts.TypeEarlyWarning || a.Type == alerts.TypeDeviceClock || a.TimeInDoubt || a.UnprovenDevice != nil
-	}) {
-		return true
+// mayChangeScore reports whether an early warning is open, the latest values, of any origin or verified, may be one, or values count that are not
+// the latest: this one, if others were measured after it, and those with a time in doubt.
+func (r scoreTrigger) mayChangeScore(tx core.App, now time.Time) (bool, error) {
+	p, reading := r.after, r.observation.Reading
+	adds := alerts.MayScore(reading)
+	if slices.ContainsFunc(p.Open, func(a alerts.Open) bool { return a.Type == alerts.TypeEarlyWarning }) {
+		return true, nil
 	}
 	for _, raised := range []vitals.Origin{vitals.OriginPatient, vitals.OriginDevice} {
 		var recent []alerts.ScoredValue
+		isNewest := true
 		for _, parameter := range alerts.EarlyWarningParameters {
-			if value, at := p.Latest.ResolvingValue(parameter, raised); value != nil && now.Sub(at) <= earlyWarningHistory {
-				recent = append(recent, alerts.ScoredValue{Of: parameter, Value: *value, At: at})
+			value, at := p.Latest.ResolvingValue(parameter, raised)
+			if value == nil || now.Sub(at) > earlyWarningHistory {
+				continue
 			}
+			recent = append(recent, alerts.ScoredValue{Of: parameter, Value: *value, At: at})
+			isNewest = isNewest && !at.After(reading.MeasuredAt)
 		}
-		if alerts.MayBeEarlyWarning(recent) {
-			return true
+		isOutOfOrder := !isNewest && now.Sub(reading.MeasuredAt) <= time.Hour && adds
+		if isOutOfOrder || alerts.MayBeEarlyWarning(recent) {
+			return true, nil
 		}
 	}
-	return false
+	if r.isUnproven || !adds {
+		return adds, nil
+	}
+	return collections.HasDoubtfulSince(tx, r.observation.PatientID, ReasonDeviceClock, now.Add(-time.Hour))
+}
+
+// scoredPatient is a patient whose values are scored. Coming are readings of a delivery that are not yet stored.
+type scoredPatient struct {
+	id     string
+	row    patientRow
+	coming []vitals.Reading
 }
 
 // correctEarlyWarnings compares the stored early warnings with the readings of the last day: it ends those of a run that is over, raises the one
 // that is missing, and replaces a warning by a critical alert when the sum rises. It reports whether an alert changed.
 func (e *ReadingStore) correctEarlyWarnings(
-	tx core.App, b *writeBatch, patientID string, row patientRow, by audit.Actor, now time.Time,
+	tx core.App, b *writeBatch, p scoredPatient, by audit.Actor, now time.Time,
 ) (changed bool, err error) {
-	rules, history, isScored, err := e.loadScoredValues(tx, patientID, row, now.Add(-earlyWarningHistory), now)
+	rules, history, isScored, err := e.loadScoredValues(tx, p, now.Add(-earlyWarningHistory), now)
 	if err != nil || !isScored {
 		return false, err
 	}
-	raised, err := collections.AlertsMeasuredSince(tx, patientID, alerts.TypeEarlyWarning, now.Add(-earlyWarningHistory))
+	raised, err := collections.AlertsMeasuredSince(tx, p.id, alerts.TypeEarlyWarning, now.Add(-earlyWarningHistory))
 	if err != nil {
 		return false, err
 	}
-	w := earlyWarningWriter{tx: tx, batch: b, patientID: patientID, row: row, by: by, now: now}
+	w := earlyWarningWriter{tx: tx, batch: b, patientID: p.id, row: p.row, by: by, now: now}
 	run, lasts := rules.Run(history, now)
 	var covering []*collections.Alert
 	for _, alert := range raised {
@@ -261,10 +286,10 @@ func (w *earlyWarningWriter) store(worst alerts.EarlyWarning, isWorse bool) erro
 
 // loadScoredValues reads a patient's scored values since a time, and the rules for them; isScored is false for patients that the score is
 // not for.
-func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patientRow, since, now time.Time) (
+func (e *ReadingStore) loadScoredValues(tx core.App, p scoredPatient, since, now time.Time) (
 	rules alerts.EarlyWarningRules, history []alerts.ScoredValue, isScored bool, err error,
 ) {
-	codes, own, err := collections.ScoringFacts(tx, patientID)
+	codes, own, err := collections.ScoringFacts(tx, p.id)
 	if err != nil {
 		return rules, nil, false, err
 	}
@@ -272,15 +297,15 @@ func (e *ReadingStore) loadScoredValues(tx core.App, patientID string, row patie
 	if err != nil {
 		return rules, nil, false, err
 	}
-	if e.isYoung(patientID, row, now) || isPregnant(codes, applied) {
+	if e.isYoung(p.id, p.row, now) || isPregnant(codes, applied) {
 		return rules, nil, false, nil
 	}
-	snapshot, err := triage.ReadSnapshot(tx, patientID, nil, now)
+	snapshot, err := triage.ReadSnapshot(tx, p.id, nil, now)
 	if err != nil {
 		return rules, nil, false, err
 	}
 	rules.InForce, rules.Scale2 = snapshot.Thresholds, inForce(applied, templateOfCOPD)
-	history, err = readScoredValues(tx, patientID, rules, since)
+	history, err = readScoredValues(tx, p.id, rules, since, p.coming)
 	return rules, history, true, err
 }
 
@@ -335,7 +360,8 @@ func (w *retraction) recheckEarlyWarnings() error {
 	if err != nil {
 		return err
 	}
-	rules, history, isScored, err := w.readings.loadScoredValues(w.tx, w.observation.PatientID, row, since, w.now)
+	patient := scoredPatient{id: w.observation.PatientID, row: row}
+	rules, history, isScored, err := w.readings.loadScoredValues(w.tx, patient, since, w.now)
 	if err != nil || !isScored {
 		return err
 	}
@@ -357,7 +383,7 @@ func (w *retraction) recheckEarlyWarnings() error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.readings.correctEarlyWarnings(w.tx, b, w.observation.PatientID, row, w.by, w.now); err != nil {
+	if _, err := w.readings.correctEarlyWarnings(w.tx, b, patient, w.by, w.now); err != nil {
 		return err
 	}
 	return b.trail.Store()

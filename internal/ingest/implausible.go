@@ -51,9 +51,10 @@ type doubtfulReading struct {
 	isSuspect bool // it may be another person's
 	// isConflict: it has the time of another reading of its device, and other values.
 	isConflict bool
-	// isClockUnproven: no earlier reading shows that the device's clock is right.
-	isClockUnproven bool
-	reported        time.Time // the device's time, if it is in doubt
+	// isClockUnproven: no earlier reading shows that the device's clock is right. endsProof: one did, and this one contradicts it.
+	isClockUnproven, endsProof bool
+	reported                   time.Time // the device's time, if it is in doubt
+	received                   time.Time
 }
 
 // newDoubtfulReading returns the measurement of a quarantined event. One with a time in the future or in doubt has the time of its first
@@ -62,7 +63,9 @@ func (e *Pipeline) newDoubtfulReading(
 	tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time,
 ) (c doubtfulReading, err error) {
 	received := stored.ReceivedAt()
-	c = doubtfulReading{eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored))}
+	c = doubtfulReading{
+		eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored)), received: received,
+	}
 	if c.IsDatedByReceipt {
 		c.Reading.MeasuredAt = received
 	}
@@ -85,11 +88,7 @@ func (e *Pipeline) newDoubtfulReading(
 	if c.isClockUnproven, err = isUnproven(tx, facts, patientID, c.Reading, Arrival{At: received, IsPlaced: isPlaced}); err != nil {
 		return c, err
 	}
-	if c.isClockUnproven && facts.IsProven {
-		if err := collections.EndClockProof(tx, c.Reading.DeviceID); err != nil {
-			return c, err
-		}
-	}
+	c.endsProof = c.isClockUnproven && facts.IsProven
 	doubtful, err := devices.IsTimeDoubtful(facts, devices.TimedReading{
 		MeasuredAt: c.Reading.MeasuredAt, IsLate: e.Readings.isOld(c.Reading.MeasuredAt, received), IsPlaced: isPlaced,
 		IsUnnamed: event.PatientID == "", IsDangerous: func() (bool, error) { return true, nil },
@@ -175,7 +174,7 @@ func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) 
 		if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, nil, now); err != nil {
 			return err
 		}
-		if err := e.raiseAlert(tx, c, now); err != nil || c.doubt != doubtfulTime {
+		if err := e.raiseAlert(tx, c, now); err != nil || c.doubt != doubtfulTime && !c.endsProof {
 			return err
 		}
 		return e.raiseClockQuestion(tx, c, now)
@@ -227,7 +226,10 @@ func (c doubtfulReading) isAlarmingValue(p *vitals.Parameter) bool {
 // decideAlert returns the alert for an implausible measurement. It is pure.
 func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 	finding, critical := c.finding()
-	if late {
+	switch {
+	case c.isClockUnproven && c.doubt != doubtfulTime:
+		finding.AddDeviceTime(c.Reading.MeasuredAt, c.received)
+	case late:
 		finding.AddMeasuredAt(c.Reading.MeasuredAt)
 	}
 	if change, found := c.criticalChange(); found {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -20,6 +21,11 @@ func (r Rules) isLate(measuredAt, now time.Time) bool {
 
 // IsLate reports whether a reading measured at a time is late.
 func (e *ReadingStore) IsLate(measuredAt, now time.Time) bool { return e.rules.isLate(measuredAt, now) }
+
+// isPast reports whether newer readings of its delivery may replace a reading: it is late, or does not prove its device's clock.
+func (e *ReadingStore) isPast(measuredAt, now time.Time) bool {
+	return e.rules.isLate(measuredAt, now) || !devices.ProvesClock(measuredAt, now)
+}
 
 // hasNewerLatest reports whether the patient's latest values include a newer one of a group that the reading has.
 func hasNewerLatest(latest triage.Latest, r vitals.Reading) bool {
@@ -84,10 +90,10 @@ func (r lateReading) hasNewer(tx core.App, groups [][]*vitals.Parameter) (newer 
 	return newer, nil
 }
 
-// addNewerInGroup adds to a late reading the later readings of its sorted group that can supersede it: of a known time and an origin at
+// addNewerInGroup adds to a reading of the past the later readings of its sorted group that can supersede it: of a known time and an origin at
 // least as reliable. Source: docs/decisions/alerts.md, "Late readings".
 func (e *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now time.Time) Submission {
-	if len(after) == 0 || !e.IsLate(s.Reading.MeasuredAt, now) {
+	if len(after) == 0 || !e.isPast(s.Reading.MeasuredAt, now) {
 		return s
 	}
 	s.NewerInBatch = slices.Clip(s.NewerInBatch)
@@ -102,9 +108,9 @@ func (e *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now tim
 // setLateness marks an alert as late, and as superseded if newer readings exist. An alert that is not late is auto-resolved as if all
 // readings had arrived in order.
 func (s AssessInput) setLateness(raised *alerts.Draft, deviceID string, sequence []alerts.Evaluated, rules Rules, now time.Time) {
-	raised.ClockUnproven = s.IsClockUnproven
-	if raised.Late = rules.isLate(raised.MeasuredAt, now); raised.Late {
-		raised.Finding.AddMeasuredAt(raised.MeasuredAt)
+	raised.ClockUnproven, raised.Late = s.IsClockUnproven, rules.isLate(raised.MeasuredAt, now)
+	addTimes(raised, now)
+	if raised.Late {
 		raised.Superseded = slices.Contains(s.Surrounding.Superseded, raised.Finding.Type)
 		return
 	}
@@ -114,6 +120,16 @@ func (s AssessInput) setLateness(raised *alerts.Draft, deviceID string, sequence
 			UnprovenDevice: unprovenDevice(deviceID, s.IsClockUnproven),
 		}
 		raised.NormalReadings, raised.ResolvedByLater = alert.ResolvedBy(sequence, rules.NormalReadingsNeeded)
+	}
+}
+
+// addTimes states when a late reading was measured, and when it was received if nothing proves the clock of its device.
+func addTimes(draft *alerts.Draft, received time.Time) {
+	switch {
+	case draft.ClockUnproven:
+		draft.Finding.AddDeviceTime(draft.MeasuredAt, received)
+	case draft.Late:
+		draft.Finding.AddMeasuredAt(draft.MeasuredAt)
 	}
 }
 

@@ -75,9 +75,9 @@ func (e *Pipeline) newBatch(events []gateway.Event, at time.Time) *readingBatch 
 	return t
 }
 
-// newerThan returns the newer readings of the batch if the event is late.
+// newerThan returns the newer readings of the batch if the event is of the past.
 func (t *readingBatch) newerThan(e gateway.Event) []vitals.Reading {
-	if e.Reading == nil || !t.pipeline.Readings.IsLate(e.Reading.MeasuredAt, t.at) {
+	if e.Reading == nil || !t.pipeline.Readings.isPast(e.Reading.MeasuredAt, t.at) {
 		return nil
 	}
 	return t.newest.newerThan(e)

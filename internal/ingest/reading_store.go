@@ -7,6 +7,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/devices"
+	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -118,23 +119,8 @@ func (e *ReadingStore) evaluateAndApply(
 			return outcome, err
 		}
 	}
-	input := AssessInput{
-		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, e.rules.PracticeZone),
-		DeviceAssigned: patient.deviceAssigned, IsClockUnproven: s.isClockUnproven,
-	}
-	if input.Raised, err = raisedInDoubt(tx, o); err != nil {
-		return Outcome{}, err
-	}
-	if input.Hold, err = e.holdFor(tx, o, snapshot.Thresholds, now); err != nil {
-		return Outcome{}, err
-	}
-	if input.LastNotified, err = loadLastNotified(tx, o.valuesToEvaluate(), snapshot, now); err != nil {
-		return Outcome{}, err
-	}
-	if err := e.loadSurrounding(tx, &input, o, s.NewerInBatch, now); err != nil {
-		return Outcome{}, err
-	}
-	if err := e.loadPushes(tx, &input, o); err != nil {
+	input, err := e.loadAssessInput(tx, o, patient, s, snapshot, now)
+	if err != nil {
 		return Outcome{}, err
 	}
 	effects := Assess(o, input, e.rules, now)
@@ -147,7 +133,8 @@ func (e *ReadingStore) evaluateAndApply(
 		err = e.releaseHolds(tx, effects, outcome, snapshot, now)
 	}
 	if err == nil {
-		err = e.updateEarlyWarning(tx, b, confirmedReading{o, patient, s.By}, effects.SnapshotAfter, s.isClockUnproven, now)
+		trigger := scoreTrigger{confirmedReading{o, patient, s.By}, effects.SnapshotAfter, s.isClockUnproven, s.NewerInBatch}
+		err = e.updateEarlyWarning(tx, b, trigger, now)
 	}
 	if err == nil {
 		err = closeCorrected(tx, b, o, s, now)
@@ -162,6 +149,32 @@ func (e *ReadingStore) evaluateAndApply(
 		err = e.watchSlowChanges(tx, b, o, patient, snapshot.Thresholds, &outcome, s.By, now)
 	}
 	return outcome, err
+}
+
+// loadAssessInput reads what the effects of a reading depend on.
+func (e *ReadingStore) loadAssessInput(
+	tx core.App, o Observation, patient readingPatient, s Submission, snapshot triage.PatientSnapshot, now time.Time,
+) (input AssessInput, err error) {
+	input = AssessInput{
+		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, e.rules.PracticeZone),
+		DeviceAssigned: patient.deviceAssigned, IsClockUnproven: s.isClockUnproven,
+	}
+	if input.Raised, err = raisedInDoubt(tx, o); err != nil {
+		return input, err
+	}
+	if input.Hold, err = e.holdFor(tx, o, snapshot.Thresholds, now); err != nil {
+		return input, err
+	}
+	if input.LastNotified, err = loadLastNotified(tx, o.valuesToEvaluate(), snapshot, now); err != nil {
+		return input, err
+	}
+	if input.ClockQuestion, err = questionOfEndedProof(tx, o, s, input.PatientZone, now); err != nil {
+		return input, err
+	}
+	if err := e.loadSurrounding(tx, &input, o, s.NewerInBatch, now); err != nil {
+		return input, err
+	}
+	return input, e.loadPushes(tx, &input, o)
 }
 
 // raisedInDoubt returns the alerts that a reading raised before its time was confirmed.

@@ -103,9 +103,9 @@ func (c comparedAlert) corrections(rules Rules, now time.Time) []correction {
 	}
 	draft := alertDraft(c.reading, c.finding, false)
 	draft.Late, draft.ClockUnproven, draft.Snoozed = c.alert.Late(), c.alert.ClockUnproven(), c.alert.Snoozed()
-	if rules.isLate(draft.MeasuredAt, now) {
-		draft.Finding.AddMeasuredAt(draft.MeasuredAt)
-	}
+	draft.Late = draft.Late || rules.isLate(draft.MeasuredAt, now)
+	addTimes(&draft, c.reading.Received())
+	draft.Late = c.alert.Late()
 	if c.finding.Level == alerts.Critical {
 		draft.EscalationID = c.alert.EscalationID()
 	}
@@ -241,13 +241,13 @@ func (e *ReadingStore) reevaluate(
 	}
 	late, unproven := e.rules.isLate(o.Reading.MeasuredAt, asOf), false
 	if late {
-		findings[i].AddMeasuredAt(o.Reading.MeasuredAt)
 		if unproven, err = isClockUnproven(tx, o); err != nil {
 			return err
 		}
 	}
 	raised := alertDraft(o, findings[i], false)
 	raised.Late, raised.ClockUnproven = late, unproven
+	addTimes(&raised, o.Received())
 	raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
 	if raised.Push, err = e.decidePush(tx, raised, o.Reading, snapshot.Thresholds); err != nil {
 		return err

@@ -13,8 +13,11 @@ import (
 )
 
 // readScoredValues reads a patient's scored values since a time, in order. One of a doubtful time, or late from a device with an unproven
-// clock, is dated by receipt. Source: docs/decisions/alerts.md, "Early warning score".
-func readScoredValues(tx core.App, patientID string, rules alerts.EarlyWarningRules, since time.Time) (history []alerts.ScoredValue, err error) {
+// clock, is dated by receipt; of the latter those that a reading to come of their delivery replaces do not count. Source:
+// docs/decisions/alerts.md, "Early warning score".
+func readScoredValues(
+	tx core.App, patientID string, rules alerts.EarlyWarningRules, since time.Time, coming []vitals.Reading,
+) (history []alerts.ScoredValue, err error) {
 	known, err := collections.ObservationsAfter(tx, patientID, scoredKinds, since)
 	if err != nil {
 		return nil, err
@@ -23,50 +26,77 @@ func readScoredValues(tx core.App, patientID string, rules alerts.EarlyWarningRu
 	if err != nil {
 		return nil, err
 	}
-	unproven, err := collections.UnprovenReadings(tx, patientID, scoredKinds, since)
+	records, err := collections.UnprovenReadings(tx, patientID, scoredKinds, since)
 	if err != nil {
 		return nil, err
 	}
-	unproven = slices.DeleteFunc(unproven, func(r *core.Record) bool {
-		o := ObservationFromRecord(r)
-		return devices.ProvesClock(o.Reading.MeasuredAt, o.Received())
-	})
-	add := func(o Observation, at time.Time, isDoubtful bool) {
+	isUnproven, unproven := map[string]bool{}, []Observation{}
+	for _, record := range records {
+		if o := ObservationFromRecord(record); !devices.ProvesClock(o.Reading.MeasuredAt, o.Received()) {
+			isUnproven[o.ID] = true
+			unproven = append(unproven, o)
+		}
+	}
+	add := func(o Observation, v alerts.ScoredValue) {
 		for _, p := range alerts.EarlyWarningParameters {
 			if value := o.Reading.Value(p); value != nil && rules.IsScored(p) {
-				history = append(history, alerts.ScoredValue{
-					Of: p, Value: *value, At: at, Typed: o.Origin == vitals.OriginPatient, Doubtful: isDoubtful, ObservationID: o.ID,
-				})
+				v.Of, v.Value, v.Typed, v.ObservationID = p, *value, o.Origin == vitals.OriginPatient, o.ID
+				history = append(history, v)
 			}
 		}
 	}
 	for _, record := range known {
-		if !slices.ContainsFunc(unproven, func(r *core.Record) bool { return r.Id == record.Id }) {
-			o := ObservationFromRecord(record)
-			add(o, o.Reading.MeasuredAt, false)
+		if o := ObservationFromRecord(record); !isUnproven[o.ID] {
+			add(o, alerts.ScoredValue{At: o.Reading.MeasuredAt})
 		}
 	}
-	for _, record := range slices.Concat(doubtful, newestByDevice(unproven)) {
+	for _, record := range doubtful {
 		if o := ObservationFromRecord(record); !o.Received().Before(since) {
-			add(o, o.Received(), true)
+			add(o, alerts.ScoredValue{At: o.Received(), Doubtful: true})
+		}
+	}
+	for _, r := range newestOfDeliveries(unproven) {
+		if !isReplaced(r.Reading, coming) {
+			clock := &alerts.DeviceTime{Device: r.Reading.DeviceID, At: r.Reading.MeasuredAt}
+			add(r.Observation, alerts.ScoredValue{At: r.received, Doubtful: true, Clock: clock})
 		}
 	}
 	slices.SortStableFunc(history, func(a, b alerts.ScoredValue) int { return a.At.Compare(b.At) })
 	return history, nil
 }
 
-// newestByDevice returns the newest reading of each kind and device by the device's own clock: of a hub's memory only the last counts. The
-// readings are in that order.
-func newestByDevice(readings []*core.Record) (newest []*core.Record) {
-	for i, record := range readings {
-		o := ObservationFromRecord(record)
-		isOld := slices.ContainsFunc(readings[i+1:], func(r *core.Record) bool {
-			later := ObservationFromRecord(r)
-			return later.Reading.DeviceID == o.Reading.DeviceID && later.Reading.Kind == o.Reading.Kind
-		})
-		if !isOld {
-			newest = append(newest, record)
+// receivedReading is a reading with the first receipt of its delivery.
+type receivedReading struct {
+	Observation
+	received time.Time
+}
+
+// newestOfDeliveries returns readings of unproven clocks in order of receipt: of each kind, device and delivery only the one that is the newest by
+// the device's clock, as of the first receipt, so that measuring again within the minute moves no beginning of a run.
+func newestOfDeliveries(readings []Observation) (newest []receivedReading) {
+	slices.SortStableFunc(readings, func(a, b Observation) int { return a.Received().Compare(b.Received()) })
+	type source struct {
+		device string
+		kind   vitals.Kind
+	}
+	last := map[source]int{}
+	for _, o := range readings {
+		of := source{o.Reading.DeviceID, o.Reading.Kind}
+		i, found := last[of]
+		switch {
+		case !found || o.Received().Sub(newest[i].received) >= alerts.OneDelivery:
+			last[of] = len(newest)
+			newest = append(newest, receivedReading{o, o.Received()})
+		case !o.Reading.MeasuredAt.Before(newest[i].Reading.MeasuredAt):
+			newest[i].Observation = o
 		}
 	}
 	return newest
+}
+
+// isReplaced reports whether one of several readings is a newer one of the same kind and device.
+func isReplaced(r vitals.Reading, newer []vitals.Reading) bool {
+	return slices.ContainsFunc(newer, func(other vitals.Reading) bool {
+		return other.Kind == r.Kind && other.DeviceID == r.DeviceID && other.MeasuredAt.After(r.MeasuredAt)
+	})
 }

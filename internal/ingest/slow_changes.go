@@ -79,11 +79,11 @@ func (e *ReadingStore) raiseSlowChanges(
 			continue
 		}
 		if draft.Late = e.rules.isLate(draft.MeasuredAt, now); draft.Late {
-			draft.Finding.AddMeasuredAt(draft.MeasuredAt)
 			if draft.ClockUnproven, err = isClockUnproven(tx, o); err != nil {
 				return nil, "", err
 			}
 		}
+		addTimes(&draft, o.Received())
 		if draft.Push, err = e.decidePush(tx, draft, o.Reading, snapshot.Thresholds); err != nil {
 			return nil, "", err
 		}

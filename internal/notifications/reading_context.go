@@ -46,17 +46,28 @@ func readingContext(app core.App, alertID string, zone *time.Location) (string, 
 	if err != nil {
 		return "", err
 	}
-	verb := " Measured "
-	if isReceipt {
-		verb = " Received "
+	shown := func(at time.Time) string { return at.In(zone).Format("Jan 2, 2006, 3:04 PM MST") }
+	switch {
+	case isReceipt:
+		return about + " Received " + shown(alert.MeasuredAt()) + ".", nil
+	case alert.ClockUnproven():
+		return about + " Measured " + shown(alert.MeasuredAt()) + " by the device's clock, received " + shown(alert.CreatedAt()) + ".", nil
 	}
-	return about + verb + alert.MeasuredAt().In(zone).Format("Jan 2, 2006, 3:04 PM MST") + ".", nil
+	return about + " Measured " + shown(alert.MeasuredAt()) + ".", nil
 }
 
-// isDatedByReceipt reports whether the time of an alert is that of receipt: it is about a clock, or the clock of its device is in doubt or ahead.
+// isDatedByReceipt reports whether the time of an alert is that of receipt: it is about a clock, or the clock of its device is in doubt or ahead. An
+// early warning has the time of its newest value.
 func isDatedByReceipt(app core.App, alert *collections.Alert) (bool, error) {
 	if alert.TimeInDoubt() || alert.Type() == clockType {
 		return true, nil
+	}
+	if alert.Type() == scoreType {
+		newest, err := collections.FindObservation(app, alert.ObservationID())
+		if err != nil {
+			return false, collections.IgnoreNotFound(err)
+		}
+		return newest.GetString(collections.ObservationMeasuredAt) != collections.Instant(alert.MeasuredAt()), nil
 	}
 	if alert.QuarantineID() == "" {
 		return false, nil

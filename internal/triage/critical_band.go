@@ -36,8 +36,8 @@ type measuredValue struct {
 	low, high growth
 	// deviation replaces that from limits, if it is set.
 	deviation float64
-	// isAnswered: a clinician acknowledged an alert about it.
-	isAnswered bool
+	// isAnswered: a clinician acknowledged an alert about it. isReceipt: its time is that of receipt.
+	isAnswered, isReceipt bool
 }
 
 // growth is how dangerous a value is at a critical bound, relative to the end of its range, and the shape of the growth in between: below 1
@@ -132,7 +132,11 @@ type danger struct {
 
 // String names the value. It states the time and not the age, because the text is stored as long as the score stays.
 func (d danger) String() string {
-	return d.of.name + " " + vitals.FormatNumber(d.of.value) + ", critical at " + vitals.FormatNumber(d.bound) + ", measured " + validate.FormatInstant(d.of.at) + "."
+	verb := ", measured "
+	if d.of.isReceipt {
+		verb = ", received "
+	}
+	return d.of.name + " " + vitals.FormatNumber(d.of.value) + ", critical at " + vitals.FormatNumber(d.bound) + verb + validate.FormatInstant(d.of.at) + "."
 }
 
 // worstDanger returns the greatest danger among the latest values and the values of unanswered alerts. Alerts, too, use the bounds in
@@ -149,7 +153,9 @@ func worstDanger(c ScoreInput, latest []measuredValue, now time.Time) (worst dan
 	}
 	for _, alert := range c.Unanswered {
 		for _, v := range alert.Values() {
-			weigh(alertValue(v, alert.MeasuredAt, c.Thresholds))
+			reported := alertValue(v, alert.DangerAt(), c.Thresholds)
+			reported.isReceipt = alert.UnprovenDevice != nil
+			weigh(reported)
 		}
 		if alert.Type == alerts.TypeEarlyWarning {
 			weigh(earlyWarningValue(alert))
