@@ -161,7 +161,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	return s, nil
 }
 
-// refuseDemo refuses a demo's folder in production: everybody knows the passwords of its accounts.
+// refuseDemo refuses a demo's folder in production: the passwords of its accounts are published.
 func refuseDemo(app core.App, settings config.Settings) error {
 	if !settings.IsProduction() {
 		return nil
@@ -173,7 +173,7 @@ func refuseDemo(app core.App, settings config.Settings) error {
 	case err != nil:
 		return fmt.Errorf("look for the demo's account: %w", err)
 	}
-	return errors.New("this data folder was made by vigil demo, and everybody knows its passwords: start production on a new folder")
+	return errors.New("this data folder was made by vigil demo, with published passwords: start production on a new folder")
 }
 
 func readingRules(settings config.Settings) ingest.Rules {

@@ -58,7 +58,7 @@ func leftOutOf(list any) string {
 	return strings.Trim(fmt.Sprint(names), "[]")
 }
 
-// A rejected measurement with a value beyond a critical bound always alerts, whatever it is rejected for; one with good values does not.
+// A rejected measurement with a value beyond a critical bound always alerts, for any error; one with good values does not.
 func TestStoryRejectedMeasurement(t *testing.T) {
 	for _, story := range []struct{ name, old, replacement, field string }{
 		{"no time", `"timestamp"`, `"time"`, "timestamp"},

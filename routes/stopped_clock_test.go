@@ -14,7 +14,7 @@ func oximeter(device, patient string, at time.Time, spo2, pulse int) string {
 	return measured(device, patient, "pulse_oximetry", "%", at, fmt.Sprintf(`"spo2":%d,"pulse":%d`, spo2, pulse))
 }
 
-// A device whose clock has stopped sends other values with the same time. They stay in quarantine, and a dangerous one is an emergency.
+// A device with a stopped clock sends other values with the same time. They stay in quarantine, and a dangerous one is an emergency.
 func TestStoryStoppedClock(t *testing.T) {
 	for name, ago := range map[string]time.Duration{"live": time.Minute, "two hours": 2 * time.Hour, "years": 20 * 365 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {

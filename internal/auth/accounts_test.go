@@ -55,7 +55,7 @@ func TestPasswordPolicy(t *testing.T) {
 	}
 }
 
-// Passwords that meet the contract's rules and that everybody tries first.
+// Passwords that meet the contract's rules and that attackers try first.
 func TestGuessablePasswords(t *testing.T) {
 	app := newPolicyApp(t)
 	owner := auth.Owner{Email: "jane.doe@elm.test", FirstName: "Jane", LastName: "Doe"}

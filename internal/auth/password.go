@@ -29,7 +29,7 @@ const (
 // minPasswordScore is the least score of zxcvbn, from 0 to 4, that a password needs: at 3 an attacker needs more than 10^8 guesses.
 const minPasswordScore = 3
 
-// contextWords are words that anybody who attacks the service tries first.
+// contextWords are words that attackers try first.
 var contextWords = []string{
 	"vigil", "vigilhealth", "demo", "admin", "administrator", "provider", "doctor", "nurse", "patient", "staff", "clinic", "practice", "medical", "health",
 }
@@ -42,8 +42,8 @@ type passwordPolicy struct {
 
 const policyKey = "vigil.password_policy"
 
-// SetPasswordPolicy sets the practice's name, whose words must not make a password, and one password that is permitted although everybody
-// knows it: that of the demo, "" for none.
+// SetPasswordPolicy sets the practice's name, because its words must not make a password, and one password that is permitted although it is
+// published: that of the demo, "" for none.
 func SetPasswordPolicy(app core.App, practice, permitted string) {
 	app.Store().Set(policyKey, passwordPolicy{practice, permitted})
 }
@@ -82,8 +82,8 @@ func PasswordProblems(app core.App, password string, owner Owner) (broken []stri
 	return broken
 }
 
-// isGuessable reports whether zxcvbn finds a password weak, once or repeated. It knows common passwords, words, names, dates, keyboards and
-// the usual signs for letters.
+// isGuessable reports whether zxcvbn finds a password weak, once or repeated. It has lists of common passwords, words and names,
+// and finds dates, keyboard patterns and the usual signs for letters.
 func isGuessable(password string, words []string) bool {
 	if len(password) < minPasswordCharacters || len(password) > maxPasswordBytes {
 		return false // refused for its length; zxcvbn's time grows with it

@@ -254,7 +254,7 @@ func TestSideValues(t *testing.T) {
 	}
 }
 
-// Whatever else is wrong with a rejected measurement, its values are known as far as they can be read.
+// The values of a rejected measurement are read as far as possible, for any error.
 func TestRejectedValues(t *testing.T) {
 	for _, tc := range []struct {
 		changes           change

@@ -25,7 +25,7 @@ type Implausible struct {
 	IsDatedByReceipt bool
 	// RejectedFor are the fields with errors other than a value out of range and a time in the future.
 	RejectedFor []string
-	// IsIncomplete: required values are missing or cannot be read, so that nobody can confirm it.
+	// IsIncomplete: required values are missing or cannot be read, so it cannot be confirmed.
 	IsIncomplete bool
 	// Additions are those of the event that a confirmation makes of it.
 	Additions []string

@@ -38,8 +38,8 @@ func (d *Definition) ReadSentOutOfRange(b Body, unit string) (r Reading, outside
 	return r, outside
 }
 
-// LikelyUnit returns the unit of values without a readable one: the only unit in whose range the main value lies, or the parameter's own if
-// several are possible and the value has bounds, so that a dangerous value in either unit is one. known is false if the unit cannot be told.
+// LikelyUnit returns the unit of values without a readable one: the only unit with the main value in its range, or the parameter's own if
+// several are possible and the value has bounds, so that a dangerous value in either unit is one. known is false if the unit is uncertain.
 func (d *Definition) LikelyUnit(b Body) (unit string, known bool) {
 	words, _ := d.Units()
 	possible := map[*Unit]string{}
