@@ -13,13 +13,13 @@ func UserOfIdentity(app core.App, issuer, subject string) (userID string, err er
 		dbx.Params{"issuer": issuer, "subject": subject})
 }
 
-// HasIdentity reports whether a user has an identity of an issuer.
+// HasIdentity reports whether a user has an identity of an issuer; of any if it is "".
 func HasIdentity(app core.App, userID, issuer string) (bool, error) {
-	return queryValue[bool](app, "look for identities", `SELECT EXISTS (SELECT 1 FROM identities WHERE user = {:user} AND issuer = {:issuer})`,
+	return queryValue[bool](app, "look for identities", `SELECT EXISTS (SELECT 1 FROM identities WHERE user = {:user} AND {:issuer} IN ('', issuer))`,
 		dbx.Params{"user": userID, "issuer": issuer})
 }
 
-// AddIdentity known an identity to a user.
+// AddIdentity links an identity to a user.
 func AddIdentity(tx core.App, userID, issuer, subject string, now time.Time) error {
 	return exec(tx, "store identity", `INSERT INTO identities (id, user, issuer, subject, created_at, last_used_at)
 		VALUES ({:id}, {:user}, {:issuer}, {:subject}, {:now}, {:now})`, dbx.Params{

@@ -219,6 +219,35 @@ func TestSignOnToAnAccount(t *testing.T) {
 	h3.signOn(object{"sub": "zoe", "email": "z@practice.example"}).want(401, "authentication_failed")
 }
 
+// An account that the provider made for an address it has not confirmed gets no password through that mailbox, until it confirms it.
+func TestSignOnUnconfirmedAddress(t *testing.T) {
+	h := newSignOnClinic(t)
+	catcher, mailer := h.startMail()
+	const hire = "future.hire@practice.example"
+	resets := func(want int) {
+		t.Helper()
+		h.send("", "POST", "/auth/password-reset/", object{"email": hire}).want(200)
+		n := 0
+		for _, mail := range h.deliver(catcher, mailer) {
+			if slices.Contains(mail.To, hire) && strings.Contains(mail.Text, "token=") {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%d links were mailed, want %d", n, want)
+		}
+	}
+	id := h.signOn(claimsOf("ev7", object{"email": hire, "email_verified": false})).want(200).at("user.id")
+	resets(0)
+	byAdmin := fmt.Sprintf("/users/%v/password-reset/", id)
+	h.request(authz.Admin, "POST", byAdmin, nil).want(400, "invalid_state")
+	h.signOn(claimsOf("ev7", object{"email": "other@practice.example"})).want(200) // another address is confirmed
+	resets(0)
+	h.signOn(claimsOf("ev7", object{"email": hire})).want(200)
+	resets(1)
+	h.request(authz.Admin, "POST", byAdmin, nil).want(200)
+}
+
 // An administrator unlinks an identity from an account: its sessions end at once, and the account is matched by address
 // again. Source: docs/decisions/authentication.md, "Single sign-on".
 func TestIdentityUnlinked(t *testing.T) {

@@ -205,7 +205,7 @@ func TestPasskeysAndAccounts(t *testing.T) {
 	mine.signIn().want(401, "authentication_failed")
 	c.request(authz.Admin, "POST", "/users/"+number(user)+"/activate/", nil).want(200)
 	mine.signIn().want(200)
-	c.request(authz.Admin, "PATCH", "/users/"+number(user)+"/", object{"role": "patient"}).want(200)
+	c.request(authz.Admin, "PATCH", "/users/"+number(user)+"/", object{"role": "patient", "current_password": vigiltest.Password}).want(200)
 	mine.signIn().want(401, "authentication_failed")
 	c.login(user.Email(), vigiltest.Password).want(200) // without a passkey, no second step
 }
@@ -259,16 +259,16 @@ func TestPasskeysBesideTOTP(t *testing.T) {
 	c.send(token, "DELETE", "/auth/passkeys/"+d.id+"/", object{}).want(204)
 	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(200) // one factor is left
 	d = c.enrolled(token)
-	c.request(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", object{"current_password": vigiltest.Password}).want(200)
 	d.signIn().want(401, "authentication_failed")
 	c.request(authz.Admin, "POST", "/users/"+number(user)+"/unlock/", nil).want(200)
 	c.login(user.Email(), vigiltest.Password).want(200)
-	c.request(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(400, "invalid_state")
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", object{"current_password": vigiltest.Password}).want(400, "invalid_state")
 
 	token = c.login(user.Email(), vigiltest.Password).want(200).text("access")
 	c.enrolled(token)
 	c.request(authz.Admin, "GET", "/users/"+number(user)+"/", nil).want(200).wantAt(object{"has_passkeys": true, "is_2fa_enabled": false})
-	c.request(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", nil).want(200)
+	c.request(authz.Admin, "POST", "/users/"+number(user)+"/2fa/reset/", object{"current_password": vigiltest.Password}).want(200)
 	c.login(user.Email(), vigiltest.Password).want(200)
 	if mails := len(c.deliver(catcher, mailer)); mails != 8 {
 		t.Errorf("%d mails, want three added, three removed, two second factors off", mails)

@@ -1,10 +1,13 @@
 package routes
 
 import (
+	"bytes"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -19,7 +22,7 @@ type registeredView struct {
 }
 
 func (a *api) register(c *web.Call, body auth.RegisterBody) error {
-	user, err := a.Auth.Register(c.Request.Context(), c.App, body, c.Actor(), c.Now)
+	user, err := a.Auth.Register(c.Request.Context(), c.App, c.Caller, body, c.Origin(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -120,7 +123,7 @@ func (a *api) updateUser(c *web.Call, id string) error {
 	if err := c.Decode(&patch); err != nil {
 		return err
 	}
-	return a.showUser(c)(a.Auth.UpdateUser(c.App, c.Caller, id, patch, c.Origin(), c.Now))
+	return a.showUser(c)(a.Auth.UpdateUser(c.Request.Context(), c.App, c.Caller, id, patch, c.Origin(), c.Now))
 }
 
 func (a *api) activateUser(c *web.Call, id string) error {
@@ -140,7 +143,18 @@ func (a *api) unlockUser(c *web.Call, id string) error {
 }
 
 func (a *api) resetUserTwoFactor(c *web.Call, id string) error {
-	return c.Respond(detailView{"Two-factor authentication is off."}, a.Auth.ResetTwoFactor(c.App, c.Caller, id, c.Origin(), c.Now))
+	raw, err := c.Body()
+	if err != nil {
+		return err
+	}
+	var body auth.CurrentPasswordBody
+	if len(bytes.TrimSpace(raw)) > 0 {
+		if err := validate.DecodeObject(raw, &body); err != nil {
+			return err
+		}
+	}
+	err = a.Auth.ResetTwoFactor(c.Request.Context(), c.App, c.Caller, id, body, c.Origin(), c.Now)
+	return c.Respond(detailView{"Two-factor authentication is off."}, err)
 }
 
 func (a *api) sendUserReset(c *web.Call, id string) error {

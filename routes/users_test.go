@@ -70,16 +70,16 @@ func TestUpdateUser(t *testing.T) {
 	gone := c.enroll(nil)
 	c.request(authz.Admin, "DELETE", "/patients/"+gone+"/", nil).want(204)
 	for _, missing := range []string{gone, "00000000-0000-4000-8000-000000000000"} {
-		c.request(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": missing}).want(404, "not_found")
+		c.request(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": missing, "current_password": vigiltest.Password}).want(404, "not_found")
 	}
 
 	token := session.text("access")
 	c.send(token, "GET", "/alerts/", nil).want(200)
-	c.request(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": patient}).want(200).wantAt(object{"role": "patient", "patient_id": patient})
+	c.request(authz.Admin, "PATCH", path, object{"role": "patient", "patient_id": patient, "current_password": vigiltest.Password}).want(200).wantAt(object{"role": "patient", "patient_id": patient})
 	c.send(token, "GET", "/alerts/", nil).want(403, "permission_denied") // from the next request on, with the same token
 	c.send(token, "GET", "/patients/"+patient+"/", nil).want(200)
 	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(401, "token_revoked")
-	c.request(authz.Admin, "PATCH", path, object{"role": "nurse"}).want(200).wantAt(object{"patient_id": nil})
+	c.request(authz.Admin, "PATCH", path, object{"role": "nurse", "current_password": vigiltest.Password}).want(200).wantAt(object{"patient_id": nil})
 
 	entries, _, err := audit.List(c.app, audit.Filter{ResourceType: audit.ResourceUser, ResourceID: number(nurse)}, 0, 20)
 	if err != nil {
@@ -127,10 +127,10 @@ func TestLastAdministratorStays(t *testing.T) {
 	other := vigiltest.User(t, c.app, authz.Admin)
 	mine, others := "/users/"+number(me)+"/", "/users/"+number(other)+"/"
 	c.request(authz.Admin, "POST", mine+"deactivate/", nil).want(400, "invalid_state")
-	c.request(authz.Admin, "PATCH", mine, object{"role": "nurse"}).want(400, "invalid_state")
+	c.request(authz.Admin, "PATCH", mine, object{"role": "nurse", "current_password": vigiltest.Password}).want(400, "invalid_state")
 	c.request(authz.Admin, "PATCH", mine, object{"role": "admin", "first_name": "Still"}).want(200)
 	c.request(authz.Admin, "POST", others+"deactivate/", nil).want(200)
-	c.request(authz.Admin, "PATCH", others, object{"role": "nurse"}).want(200)
+	c.request(authz.Admin, "PATCH", others, object{"role": "nurse", "current_password": vigiltest.Password}).want(200)
 	if n := vigiltest.RowCounts(t, c.app)["users"]; n != 8 {
 		t.Errorf("%d users", n)
 	}
@@ -148,8 +148,8 @@ func TestAdministratorsHelp(t *testing.T) {
 	c.send(session.text("access"), "GET", "/auth/profile/", nil).want(401, "token_invalid")
 	c.send("", "POST", "/auth/token/refresh/", object{"refresh": session.text("refresh")}).want(401, "token_revoked")
 
-	c.request(authz.Admin, "POST", path+"2fa/reset/", nil).want(200)
-	c.request(authz.Admin, "POST", path+"2fa/reset/", nil).want(400, "invalid_state")
+	c.request(authz.Admin, "POST", path+"2fa/reset/", object{"current_password": vigiltest.Password}).want(200)
+	c.request(authz.Admin, "POST", path+"2fa/reset/", object{"current_password": vigiltest.Password}).want(400, "invalid_state")
 	c.login(user.Email(), vigiltest.Password).want(200)
 
 	c.request(authz.Admin, "POST", path+"password-reset/", nil).want(200)

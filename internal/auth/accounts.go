@@ -28,6 +28,8 @@ type NewAccount struct {
 	PatientID                                  string
 	TimeZone, NPI, Taxonomy, Credential, Phone string
 	MustChangePassword                         bool
+	// IsUnconfirmed: the identity provider has not confirmed the address. The account has no local password, and no reset of it.
+	IsUnconfirmed bool
 }
 
 // CreateAccount stores and audits a new active account. An address in use is a validation fault.
@@ -78,7 +80,7 @@ func (a NewAccount) store(tx core.App, hash string, by audit.Actor, now time.Tim
 	}
 	setPassword(user, hash)
 	user.SetEmail(email)
-	user.SetVerified(true)
+	user.SetVerified(!a.IsUnconfirmed)
 	for column, value := range map[string]string{
 		collections.UserFirstName: a.FirstName, collections.UserLastName: a.LastName, collections.UserRole: string(a.Role),
 		collections.UserPatient: a.PatientID, collections.UserTimeZone: a.TimeZone, collections.UserNPI: a.NPI, collections.UserTaxonomy: a.Taxonomy,
@@ -125,6 +127,8 @@ type RegisterBody struct {
 	Credential         validate.String  `json:"credential"`
 	Phone              validate.String  `json:"phone"`
 	MustChangePassword validate.Boolean `json:"must_change_password"`
+	// CurrentPassword is the caller's, for a new administrator without a fresh sign-in.
+	CurrentPassword validate.String `json:"current_password"`
 }
 
 func (b RegisterBody) read(app core.App) (NewAccount, error) {
@@ -161,14 +165,20 @@ func roleNames() (names []string) {
 	return names
 }
 
-// Register creates an account and queues its welcome mail with a one-time link to set the password, never the password itself.
+// Register creates an account and queues its welcome mail with a one-time link to set the password, never the password itself. A new
+// administrator requires reauthentication.
 // Source: docs/decisions/authentication.md, "Registration".
-func (e *Engine) Register(ctx context.Context, app core.App, body RegisterBody, by audit.Actor, now time.Time) (*collections.User, error) {
+func (e *Engine) Register(ctx context.Context, app core.App, caller Caller, body RegisterBody, from audit.Origin, now time.Time) (*collections.User, error) {
 	ctx, done := withQueueTimeout(ctx)
 	defer done()
 	account, err := body.read(app)
 	if err != nil {
 		return nil, err
+	}
+	if account.Role == authz.Admin {
+		if err := e.requireReauthentication(ctx, app, caller, PasswordProof{body.CurrentPassword}, from, now); err != nil {
+			return nil, err
+		}
 	}
 	hash, err := e.hash(ctx, app, account.Password)
 	if err != nil {
@@ -176,7 +186,7 @@ func (e *Engine) Register(ctx context.Context, app core.App, body RegisterBody, 
 	}
 	var user *collections.User
 	err = app.RunInTransaction(func(tx core.App) error {
-		if user, err = account.store(tx, hash, by, now); err != nil {
+		if user, err = account.store(tx, hash, caller.Actor(from), now); err != nil {
 			return err
 		}
 		link, err := addResetToken(tx, user, e.options.ResetURL, purposeWelcome, welcomeLife, now)

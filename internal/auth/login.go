@@ -97,17 +97,12 @@ func (e *Engine) readLogin(app core.App, body LoginBody, from audit.Origin, now 
 	a := attempt{
 		email:    FoldEmail(checks.Text("email", body.Email, validate.Required(254).LookupOnly())),
 		password: checks.Secret("password", body.Password, 0),
-		code:     checks.Text("totp_code", body.TOTPCode, validate.Optional(11).Identifier()),
+		code:     readCode(checks, body.TOTPCode, body.BackupCode),
 		deviceID: checks.Text("device_id", body.DeviceID, validate.Optional(128).Identifier()),
 		from:     from,
 		now:      now,
 	}
-	validate.NotNull(checks, "totp_code", body.TOTPCode)
-	validate.NotNull(checks, "backup_code", body.BackupCode)
 	validate.NotNull(checks, "device_id", body.DeviceID)
-	if backup := checks.Text("backup_code", body.BackupCode, validate.Optional(11).Identifier()); a.code == "" {
-		a.code = backup
-	}
 	if err := checks.Err(); err != nil {
 		return a, err
 	}

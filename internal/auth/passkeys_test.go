@@ -377,7 +377,7 @@ func TestPasskeyOfUnusableAccounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.want("open again", signIn(), "")
-	if _, err := k.e.UpdateUser(k.app, admin, k.user.Id, auth.UserPatch{Role: validate.Of("patient")}, origin, clock); err != nil {
+	if _, err := k.e.UpdateUser(t.Context(), k.app, admin, k.user.Id, auth.UserPatch{Role: validate.Of("patient"), CurrentPassword: validate.Of(vigiltest.Password)}, origin, clock); err != nil {
 		t.Fatal(err)
 	}
 	k.want("of a role without passkeys", signIn(), "authentication_failed")
@@ -479,15 +479,15 @@ func TestPasskeyBesideTOTP(t *testing.T) {
 	wantCode(t, "a session while a factor is left", err, "")
 	k.another().enrolled()
 	k.another().enrolled()
-	wantCode(t, "reset", k.e.ResetTwoFactor(k.app, admin, k.user.Id, origin, clock), "")
+	wantCode(t, "reset", k.e.ResetTwoFactor(t.Context(), k.app, admin, k.user.Id, auth.CurrentPasswordBody{CurrentPassword: validate.Of(vigiltest.Password)}, origin, clock), "")
 	_, err = refresh(k.e, k.app, session.Refresh, clock)
 	wantCode(t, "a session of before", err, "token_revoked")
 	k.want("the password alone", loginCode(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "")
 	if n := vigiltest.RowCounts(t, k.app); n["passkeys"]+n["backup_codes"] != 0 {
 		t.Errorf("left are %d and %d", n["passkeys"], n["backup_codes"])
 	}
-	wantCode(t, "reset again", k.e.ResetTwoFactor(k.app, admin, k.user.Id, origin, clock), "invalid_state")
-	wantCode(t, "reset of nobody", k.e.ResetTwoFactor(k.app, admin, "nobody", origin, clock), "not_found")
+	wantCode(t, "reset again", k.e.ResetTwoFactor(t.Context(), k.app, admin, k.user.Id, auth.CurrentPasswordBody{CurrentPassword: validate.Of(vigiltest.Password)}, origin, clock), "invalid_state")
+	wantCode(t, "reset of nobody", k.e.ResetTwoFactor(t.Context(), k.app, admin, "nobody", auth.CurrentPasswordBody{CurrentPassword: validate.Of(vigiltest.Password)}, origin, clock), "not_found")
 	if got := mails(t, k.app); got != "backup_code_used passkey_added passkey_added passkey_added passkey_removed passkey_removed passkey_removed two_factor_disabled" {
 		t.Errorf("mails: %s", got)
 	}

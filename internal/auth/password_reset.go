@@ -110,6 +110,9 @@ func (e *Engine) fillReset(tx core.App, mail *collections.Mail, user *collection
 	if usable, err := isUsable(tx, user); err != nil || !usable {
 		return false, err
 	}
+	if unconfirmed, err := isUnconfirmed(tx, user); err != nil || unconfirmed {
+		return false, err
+	}
 	link, err := addResetToken(tx, user, e.options.ResetURL, purposeReset, resetLife, now)
 	if err != nil {
 		return false, err

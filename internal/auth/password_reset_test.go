@@ -11,7 +11,6 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/validate"
@@ -262,7 +261,7 @@ func TestRegister(t *testing.T) {
 		Email: validate.Of(" New.Person@Practice.TEST "), Password: validate.Of("Correct-Horse-42"), FirstName: validate.Of("New"), LastName: validate.Of("Person"),
 		Role: validate.Of("provider"), TimeZone: validate.Of("America/Denver"), NPI: validate.Of("1234567893"), Phone: validate.Of("312 555 0100"),
 	}
-	user, err := e.Register(t.Context(), app, body, admin.Actor(origin), clock)
+	user, err := e.Register(t.Context(), app, admin, body, origin, clock)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +291,7 @@ func TestRegister(t *testing.T) {
 		t.Errorf("recorded %s", got)
 	}
 	body.MustChangePassword, body.Email = validate.Of(false), validate.Of("other@practice.test")
-	if other, err := e.Register(t.Context(), app, body, admin.Actor(origin), clock); err != nil || other.MustChangePassword() {
+	if other, err := e.Register(t.Context(), app, admin, body, origin, clock); err != nil || other.MustChangePassword() {
 		t.Errorf("one who keeps the password: %v", err)
 	}
 }
@@ -325,7 +324,7 @@ func TestRegisterRefuses(t *testing.T) {
 			Email: validate.Of("new@practice.test"), Password: validate.Of("Correct-Horse-42"), FirstName: validate.Of("Ada"), LastName: validate.Of("Byron"), Role: validate.Of("nurse"),
 		}
 		test.change(&body)
-		_, err := e.Register(t.Context(), app, body, audit.System(), clock)
+		_, err := e.Register(t.Context(), app, auth.Caller{}, body, origin, clock)
 		if got := wrongFields(err); err == nil || got != test.want {
 			t.Errorf("%s: %q is wrong, %v", name, got, err)
 		}
@@ -337,7 +336,7 @@ func TestRegisterRefuses(t *testing.T) {
 		Email: validate.Of(strings.Repeat("a", 64) + "@practice.test"), Password: validate.Of("Correct-Horse-42"), FirstName: validate.Of("Ada"), LastName: validate.Of("Byron"),
 		Role: validate.Of("patient"), PatientID: validate.Of(here),
 	}
-	if user, err := e.Register(t.Context(), app, body, audit.System(), clock); err != nil || user.PatientID() != here {
+	if user, err := e.Register(t.Context(), app, auth.Caller{}, body, origin, clock); err != nil || user.PatientID() != here {
 		t.Errorf("a portal account: %v", err)
 	}
 }

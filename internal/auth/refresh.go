@@ -179,14 +179,18 @@ func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ende
 	return collections.RevokeRefreshFamily(tx, held.Family, reasonLogout)
 }
 
-// LogoutAll revokes every session of the caller and deactivates all push tokens. Access tokens remain valid until they expire.
+// LogoutAll ends every session of the caller, with its access tokens, and deactivates all push tokens.
 func (e *Engine) LogoutAll(app core.App, caller Caller, from audit.Origin, now time.Time) error {
-	return app.RunInTransaction(func(tx core.App) error {
-		ended, err := RevokeAll(tx, caller.RecordID, reasonLogout, now)
-		if err != nil {
-			return err
+	return e.changeUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
+		user.RefreshTokenKey() // ends the access tokens
+		if err := saveUser(tx, user, now); err != nil {
+			return nil, err
 		}
-		return recordLogout(tx, caller, ended, from, now)
+		ended, err := RevokeAll(tx, user.Id, reasonLogout, now)
+		if err != nil {
+			return nil, err
+		}
+		return nil, recordLogout(tx, caller, ended, from, now)
 	})
 }
 

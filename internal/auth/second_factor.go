@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/pocketbase/pocketbase/core"
 	"github.com/pquerna/otp"
@@ -118,7 +119,7 @@ func (e *Engine) checkSecondFactor(tx core.App, user *collections.User, code str
 		f.step, f.proven = matchTOTP(user.TOTPSecret(), code, user.TOTPLastStep(), now)
 		return f, nil
 	}
-	hash := e.sealer.BackupCodeHash(user.Id, strings.ToLower(strings.ReplaceAll(code, "-", ""))) // dashes and case do not matter
+	hash := e.sealer.BackupCodeHash(user.Id, strings.ToLower(code)) // case does not matter
 	f.proven, f.codesLeft, err = collections.UseBackupCode(tx, user.Id, hash, now)
 	f.backupCode = f.proven
 	return f, err
@@ -157,6 +158,35 @@ const (
 	backupCodeLength = 10
 	crockford        = "0123456789abcdefghjkmnpqrstvwxyz"
 )
+
+// readCode reads a code of the authenticator app or a backup code; either field takes either. Source: docs/decisions/authentication.md, "Second
+// factor".
+func readCode(checks *validate.Checks, totp, backup validate.String) string {
+	validate.NotNull(checks, "totp_code", totp)
+	validate.NotNull(checks, "backup_code", backup)
+	code := checks.Text("totp_code", compactCode(totp), validate.Optional(11).Identifier())
+	if other := checks.Text("backup_code", compactCode(backup), validate.Optional(11).Identifier()); code == "" {
+		code = other
+	}
+	return code
+}
+
+// compactCode returns a code without the spaces and dashes that apps show in it.
+func compactCode(code validate.String) validate.String {
+	if !code.Given() {
+		return code
+	}
+	compact := strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || r == '-' {
+			return -1
+		}
+		return r
+	}, code.Value)
+	if compact == "" { // no code, and not a missing one
+		return code
+	}
+	return validate.Of(compact)
+}
 
 // newBackupCodes returns new codes, which are shown once, and the hashes to store.
 func (e *Engine) newBackupCodes(user *collections.User) (codes, hashes []string) {

@@ -140,7 +140,9 @@ func TestLoginWithBackupCode(t *testing.T) {
 		return err
 	}
 	wantCode(t, "another's code", try(withCode(credentials(other.Email(), vigiltest.Password), "abcde-fghjk")), "authentication_failed")
-	wantCode(t, "in the TOTP field", try(withCode(right, "ABCDE-fghjk")), "")
+	wantCode(t, "in the TOTP field, as it is read aloud", try(withCode(right, "ABCDE fghjk")), "")
+	totp := codeFor(t, secret, clock)
+	wantCode(t, "as an app shows it", try(withCode(credentials(other.Email(), vigiltest.Password), totp[:3]+" "+totp[3:])), "")
 	wantCode(t, "again", try(withCode(right, "abcdefghjk")), "authentication_failed")
 	wantCode(t, "in its own field", try(inOwnField), "")
 	wantCode(t, "again", try(inOwnField), "authentication_failed")

@@ -163,7 +163,22 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 	if err := s.linkIdentity(tx, user, linked); err != nil {
 		return session, nil, err
 	}
+	if s.identity.EmailVerified && !user.Verified() && FoldEmail(s.identity.Email) == FoldEmail(user.Email()) {
+		user.SetVerified(true)
+		if err := saveUser(tx, user, s.now); err != nil {
+			return session, nil, err
+		}
+	}
 	return e.completeSignOn(tx, s, user)
+}
+
+// isUnconfirmed reports whether the identity provider made the account and never confirmed its address. The owner of that mailbox may be
+// another person, so no password is set through it.
+func isUnconfirmed(app core.App, user *collections.User) (bool, error) {
+	if user.Verified() {
+		return false, nil
+	}
+	return collections.HasIdentity(app, user.Id, "")
 }
 
 // ownsAccount reports whether the existing account belongs to the identity. An account linked to another identity of the provider does not, even
@@ -188,6 +203,7 @@ func (s signOn) newAccount(tx core.App) (created *collections.User, refused, err
 	}
 	account := NewAccount{
 		Email: FoldEmail(s.identity.Email), FirstName: truncateName(s.identity.FirstName), LastName: truncateName(s.identity.LastName), Role: s.identity.Role,
+		IsUnconfirmed: !s.identity.EmailVerified,
 	}
 	if !validEmail(account.Email) {
 		_, refused, err := s.refuse(tx, nil, fault.New(fault.Forbidden, "email_required", "The identity provider gives no mail address for you, which an account needs."),
@@ -311,12 +327,7 @@ func (e *Engine) FinishStep(ctx context.Context, app core.App, body StepCodeBody
 	if !body.TemporaryToken.Given() {
 		checks.Reject("temporary_token", "This field is required.")
 	}
-	validate.NotNull(checks, "totp_code", body.TOTPCode)
-	validate.NotNull(checks, "backup_code", body.BackupCode)
-	code := checks.Text("totp_code", body.TOTPCode, validate.Optional(11).Identifier())
-	if backup := checks.Text("backup_code", body.BackupCode, validate.Optional(11).Identifier()); code == "" {
-		code = backup
-	}
+	code := readCode(checks, body.TOTPCode, body.BackupCode)
 	if err := checks.Err(); err != nil {
 		return Session{}, err
 	}

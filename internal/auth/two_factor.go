@@ -101,7 +101,7 @@ func invalidTOTP() error {
 // signed in already, so it may be used again for the next sign-in.
 func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, from audit.Origin, now time.Time) error {
 	checks := validate.NewChecks()
-	code := checks.Text("totp_code", body.TOTPCode, validate.Required(11).Identifier())
+	code := checks.Text("totp_code", compactCode(body.TOTPCode), validate.Required(11).Identifier())
 	if err := checks.Err(); err != nil {
 		return err
 	}
@@ -182,12 +182,7 @@ func (e *Engine) withBothFactors(ctx context.Context, app core.App, caller Calle
 ) error {
 	checks := validate.NewChecks()
 	password := checks.Secret("password", body.Password, 0)
-	validate.NotNull(checks, "totp_code", body.TOTPCode)
-	validate.NotNull(checks, "backup_code", body.BackupCode)
-	code := checks.Text("totp_code", body.TOTPCode, validate.Optional(11).Identifier())
-	if backup := checks.Text("backup_code", body.BackupCode, validate.Optional(11).Identifier()); code == "" {
-		code = backup
-	}
+	code := readCode(checks, body.TOTPCode, body.BackupCode)
 	if code == "" && len(checks.Fields["totp_code"]) == 0 && len(checks.Fields["backup_code"]) == 0 {
 		checks.Reject("totp_code", "This field is required.")
 	}

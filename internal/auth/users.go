@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,8 @@ type UserPatch struct {
 	Credential validate.String `json:"credential"`
 	Phone      validate.String `json:"phone"`
 	PatientID  validate.String `json:"patient_id"`
+	// CurrentPassword is the administrator's, for a change of the role without a fresh sign-in.
+	CurrentPassword validate.String `json:"current_password"`
 }
 
 // OwnPatch holds the fields that users may change in their own account.
@@ -62,12 +65,23 @@ func (p UserPatch) columns() (map[string]string, error) {
 	return columns, checks.Err()
 }
 
-// UpdateUser changes an account. A new role takes effect with the next request and ends the sessions. The caller cannot remove the role from
-// their own account or from the last administrator. Source: docs/decisions/users.md, "User management".
-func (e *Engine) UpdateUser(app core.App, caller Caller, userID string, patch UserPatch, from audit.Origin, now time.Time) (*collections.User, error) {
+// UpdateUser changes an account. A new role requires reauthentication, takes effect with the next request and ends the sessions. The caller
+// cannot remove the role from their own account or from the last administrator. Source: docs/decisions/users.md, "User management".
+func (e *Engine) UpdateUser(ctx context.Context, app core.App, caller Caller, userID string, patch UserPatch, from audit.Origin, now time.Time) (*collections.User, error) {
 	columns, err := patch.columns()
 	if err != nil {
 		return nil, err
+	}
+	if patch.Role.Given() {
+		user, err := nilIfMissing(collections.FindUser(app, userID))
+		if err != nil {
+			return nil, err
+		}
+		if user != nil && user.Role() != columns[collections.UserRole] {
+			if err := e.requireReauthentication(ctx, app, caller, PasswordProof{patch.CurrentPassword}, from, now); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		before, after := authz.Role(user.Role()), authz.Role(user.Role())
@@ -212,8 +226,20 @@ func (e *Engine) Unlock(app core.App, caller Caller, userID string, from audit.O
 	return err
 }
 
-// ResetTwoFactor turns off all second factors of a user who has lost them, including passkeys.
-func (e *Engine) ResetTwoFactor(app core.App, caller Caller, userID string, from audit.Origin, now time.Time) error {
+// CurrentPasswordBody is an administrator's password, for requests that require reauthentication.
+type CurrentPasswordBody struct {
+	CurrentPassword validate.String `json:"current_password"`
+}
+
+// ResetTwoFactor turns off all second factors of another user who has lost them, including passkeys, after reauthentication. The own ones are
+// turned off only with both factors.
+func (e *Engine) ResetTwoFactor(ctx context.Context, app core.App, caller Caller, userID string, body CurrentPasswordBody, from audit.Origin, now time.Time) error {
+	if userID == caller.RecordID {
+		return fault.State("invalid_state", "Your own second factor is turned off with your password and a code: auth/2fa/disable/.")
+	}
+	if err := e.requireReauthentication(ctx, app, caller, PasswordProof{body.CurrentPassword}, from, now); err != nil {
+		return err
+	}
 	_, err := e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		on, err := hasSecondFactor(tx, user)
 		if err != nil {
@@ -253,6 +279,11 @@ func (e *Engine) SendReset(app core.App, caller Caller, userID string, from audi
 	_, err := e.changeExistingUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
 		if !user.Active() {
 			return fault.State("invalid_state", "The account is inactive."), nil
+		}
+		if unconfirmed, err := isUnconfirmed(tx, user); err != nil {
+			return nil, err
+		} else if unconfirmed {
+			return fault.State("invalid_state", "The identity provider has not confirmed this address: the account has no password here."), nil
 		}
 		return nil, queueReset(tx, FoldEmail(user.Email()), userEntry(user, audit.PasswordResetRequest, caller.Actor(from)), now)
 	})

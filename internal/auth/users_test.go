@@ -49,12 +49,12 @@ func null() (field validate.String) {
 }
 
 func TestRoleChangeEndsSignIns(t *testing.T) {
-	app, e := vigiltest.NewApp(t), newEngine()
+	app, e := vigiltest.NewApp(t), newEngine(freshFor(time.Hour))
 	admin := administrator(t, e, app)
 	nurse := vigiltest.User(t, app, authz.Nurse)
 	_, session := signedIn(t, e, app, nurse, clock)
 	update := func(patch auth.UserPatch) (*collections.User, error) {
-		return e.UpdateUser(app, admin, nurse.Id, patch, origin, clock.Add(time.Minute))
+		return e.UpdateUser(t.Context(), app, admin, nurse.Id, patch, origin, clock.Add(time.Minute))
 	}
 
 	changed, err := update(auth.UserPatch{FirstName: validate.Of("Florence"), NPI: validate.Of("1234567893"), Role: validate.Of("nurse")})
@@ -85,7 +85,7 @@ func TestRoleChangeEndsSignIns(t *testing.T) {
 }
 
 func TestUpdateUserRefuses(t *testing.T) {
-	app, e := vigiltest.NewApp(t), newEngine()
+	app, e := vigiltest.NewApp(t), newEngine(freshFor(time.Hour))
 	admin := administrator(t, e, app)
 	nurse := vigiltest.User(t, app, authz.Nurse)
 	here, gone := patient(t, app, "A-1", false), patient(t, app, "A-2", true)
@@ -104,16 +104,16 @@ func TestUpdateUserRefuses(t *testing.T) {
 		"a nurse who is linked":  {auth.UserPatch{PatientID: validate.Of(here)}, "patient_id"},
 		"linked before the role": {auth.UserPatch{PatientID: validate.Of(here), Role: validate.Of("provider")}, "patient_id"},
 	} {
-		_, err := e.UpdateUser(app, admin, nurse.Id, test.patch, origin, clock)
+		_, err := e.UpdateUser(t.Context(), app, admin, nurse.Id, test.patch, origin, clock)
 		if got := wrongFields(err); got != test.want {
 			t.Errorf("%s: %q is wrong, want %q", name, got, test.want)
 		}
 	}
 	for _, nobody := range []string{gone, collections.NewUUID()} {
-		_, err := e.UpdateUser(app, admin, nurse.Id, auth.UserPatch{Role: validate.Of("patient"), PatientID: validate.Of(nobody)}, origin, clock)
+		_, err := e.UpdateUser(t.Context(), app, admin, nurse.Id, auth.UserPatch{Role: validate.Of("patient"), PatientID: validate.Of(nobody)}, origin, clock)
 		wantCode(t, "a link to nobody", err, "not_found")
 	}
-	_, err := e.UpdateUser(app, admin, "nobody", auth.UserPatch{}, origin, clock)
+	_, err := e.UpdateUser(t.Context(), app, admin, "nobody", auth.UserPatch{}, origin, clock)
 	wantCode(t, "nobody", err, "not_found")
 	if added := vigiltest.RowsAdded(t, app, before); len(added) > 0 || reloadUser(t, app, nurse).Role() != "nurse" {
 		t.Errorf("added %v", added)
@@ -122,7 +122,7 @@ func TestUpdateUserRefuses(t *testing.T) {
 
 // TestPatientLinkFollowsTheRole checks that an account is linked to a patient only while its role is patient.
 func TestPatientLinkFollowsTheRole(t *testing.T) {
-	app, e := vigiltest.NewApp(t), newEngine()
+	app, e := vigiltest.NewApp(t), newEngine(freshFor(time.Hour))
 	admin := administrator(t, e, app)
 	user := vigiltest.User(t, app, authz.Nurse)
 	ada, bob := patient(t, app, "A-1", false), patient(t, app, "A-2", false)
@@ -138,7 +138,7 @@ func TestPatientLinkFollowsTheRole(t *testing.T) {
 		{auth.UserPatch{PatientID: validate.Of(bob)}, bob},
 		{auth.UserPatch{PatientID: null()}, ""},
 	} {
-		changed, err := e.UpdateUser(app, admin, user.Id, step.patch, origin, clock)
+		changed, err := e.UpdateUser(t.Context(), app, admin, user.Id, step.patch, origin, clock)
 		if err != nil || changed.PatientID() != step.link || reloadUser(t, app, user).PatientID() != step.link {
 			t.Errorf("linked to %q, want %q, %v", reloadUser(t, app, user).PatientID(), step.link, err)
 		}
@@ -167,24 +167,24 @@ func TestOwnAccount(t *testing.T) {
 
 // TestLastAdministratorStays checks that administrators cannot remove their own role or account, or the last active administrator.
 func TestLastAdministratorStays(t *testing.T) {
-	app, e := vigiltest.NewApp(t), newEngine()
+	app, e := vigiltest.NewApp(t), newEngine(freshFor(time.Hour))
 	me := administrator(t, e, app)
 	other := vigiltest.User(t, app, authz.Admin)
 	vigiltest.User(t, app, authz.Admin, vigiltest.Inactive())
 	away := auth.UserPatch{Role: validate.Of("clinical_manager")}
 	_, err := e.Deactivate(app, me, me.RecordID, origin, clock)
 	wantCode(t, "taking oneself away", err, "invalid_state")
-	_, err = e.UpdateUser(app, me, me.RecordID, away, origin, clock)
+	_, err = e.UpdateUser(t.Context(), app, me, me.RecordID, away, origin, clock)
 	wantCode(t, "taking one's own role", err, "invalid_state")
-	_, err = e.UpdateUser(app, me, me.RecordID, auth.UserPatch{Role: validate.Of("admin"), FirstName: validate.Of("Still")}, origin, clock)
+	_, err = e.UpdateUser(t.Context(), app, me, me.RecordID, auth.UserPatch{Role: validate.Of("admin"), FirstName: validate.Of("Still")}, origin, clock)
 	wantCode(t, "staying", err, "")
-	_, err = e.UpdateUser(app, me, other.Id, away, origin, clock)
+	_, err = e.UpdateUser(t.Context(), app, me, other.Id, away, origin, clock)
 	wantCode(t, "another's role", err, "")
 	// The caller may have lost the role since: then the remaining administrator is the last.
 	them, _ := signedIn(t, e, app, other, clock)
 	_, err = e.Deactivate(app, them, me.RecordID, origin, clock)
 	wantCode(t, "taking the last away", err, "invalid_state")
-	_, err = e.UpdateUser(app, them, me.RecordID, away, origin, clock)
+	_, err = e.UpdateUser(t.Context(), app, them, me.RecordID, away, origin, clock)
 	wantCode(t, "taking the last one's role", err, "invalid_state")
 }
 
@@ -393,4 +393,42 @@ func TestUsers(t *testing.T) {
 	if got := list(auth.UserQuery{Search: "moss", Limit: 9}); got != "b 2 1" {
 		t.Errorf("with one that cannot be read: %s", got)
 	}
+}
+
+// TestReauthenticationOfAdministrators checks that an access token alone makes no administrator, changes no role and turns off no second factor of
+// others, and that the own second factor is not turned off without both factors.
+func TestReauthenticationOfAdministrators(t *testing.T) {
+	app, e := vigiltest.NewApp(t), newEngine(withResetPage)
+	admin := administrator(t, e, app)
+	nurse := vigiltest.User(t, app, authz.Nurse)
+	register := func(role string, password validate.String) error {
+		_, err := e.Register(t.Context(), app, admin, auth.RegisterBody{
+			Email: validate.Of(collections.NewUUID() + "@practice.test"), Password: validate.Of("Correct-Horse-42"), FirstName: validate.Of("Ada"), LastName: validate.Of("Byron"),
+			Role: validate.Of(role), CurrentPassword: password,
+		}, origin, clock)
+		return err
+	}
+	update := func(patch auth.UserPatch, password validate.String) error {
+		patch.CurrentPassword = password
+		_, err := e.UpdateUser(t.Context(), app, admin, nurse.Id, patch, origin, clock)
+		return err
+	}
+	reset := func(id string, password validate.String) error {
+		return e.ResetTwoFactor(t.Context(), app, admin, id, auth.CurrentPasswordBody{CurrentPassword: password}, origin, clock)
+	}
+	var none validate.String
+	right, wrong := validate.Of(vigiltest.Password), validate.Of("Wrong-Horse-42!")
+	wantCode(t, "a nurse without a password", register("nurse", none), "")
+	wantCode(t, "the same role", update(auth.UserPatch{Role: validate.Of("nurse"), FirstName: validate.Of("Flo")}, none), "")
+	for name, step := range map[string]func(password validate.String) error{
+		"an administrator": func(p validate.String) error { return register("admin", p) },
+		"a new role":       func(p validate.String) error { return update(auth.UserPatch{Role: validate.Of("provider")}, p) },
+	} {
+		wantCode(t, name+" without the password", step(none), "reauthentication_required")
+		wantCode(t, name+" with a wrong one", step(wrong), "authentication_failed")
+		wantCode(t, name, step(right), "")
+	}
+	wantCode(t, "another's factor without the password", reset(nurse.Id, none), "reauthentication_required")
+	wantCode(t, "another's factor", reset(nurse.Id, right), "invalid_state") // it is off
+	wantCode(t, "the own factor", reset(admin.RecordID, right), "invalid_state")
 }

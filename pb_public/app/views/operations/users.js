@@ -10,6 +10,7 @@ import { Loaded, useLoad } from "../../ui/states.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { useQuery } from "../../query.js";
+import { ReauthField, useReauth } from "../reauth.js";
 import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["User"]} User */
@@ -69,8 +70,10 @@ const stateOf = (user) => (isLocked(user) ? html`<${Badge} of="warning" text=${`
 /** @param {{names: [string, string][], close: () => void, done: () => void}} props */
 function NewUser({ names, close, done }) {
   const [role, setRole] = useState("nurse");
+  const reauth = useReauth("current_password");
   return html`<${Dialog} title="Add a user" close=${close}>
-    <${Form} submit="Add" cancel=${close} send=${(values) => post("auth/register/", values)}
+    <${Form} submit="Add" cancel=${close} send=${reauth.wrap((values, password) =>
+      post("auth/register/", { ...values, ...password }))}
       done=${() => { toast("User added. They must change the password at first sign-in."); close(); done(); }}>${(errors) => html`
       <div class="fields">
         <${Field} label="First name" name="first_name" maxlength="100" errors=${errors} />
@@ -83,7 +86,8 @@ function NewUser({ names, close, done }) {
       ${role === "patient" && html`<${PatientPicker} label="Portal patient" name="patient_id" chosen=${() => undefined}
         errors=${errors} />`}
       ${role === "provider" && html`<${Field} label="NPI" name="npi" inputmode="numeric" errors=${errors} />`}
-      <${Field} label="Phone" name="phone" kind="tel" errors=${errors} />`}
+      <${Field} label="Phone" name="phone" kind="tel" errors=${errors} />
+      <${ReauthField} reauth=${reauth} errors=${errors} />`}
     </${Form}>
   </${Dialog}>`;
 }
@@ -91,13 +95,15 @@ function NewUser({ names, close, done }) {
 /** @param {{user: User, names: [string, string][], close: () => void, changed: (user: User) => void}} props */
 function OneUser({ user, names, close, changed }) {
   const manage = can("manageUsers");
+  const reauth = useReauth("current_password");
   return html`<${Dialog} wide title=${`${user.first_name} ${user.last_name}`} close=${close}>
     <${Facts} of=${[["Email", user.email], ["Role", names.find(([id]) => id === user.role)?.[1]], ["State", stateOf(user)],
       ["Second factor", factorsOf(user)], ["Joined", dateTime(user.date_joined)],
       ["Last sign-in", dateTime(user.last_login)], ["NPI", user.npi], ["Phone", user.phone], ["Time zone", user.time_zone]]} />
     ${manage && html`<${Acts} user=${user} changed=${changed} />
       <h3>Edit</h3>
-      <${Form} submit="Save" send=${(values) => patch(`users/${user.id}/`, values)}
+      <${Form} submit="Save" send=${reauth.wrap((values, password) =>
+        patch(`users/${user.id}/`, { ...values, ...password }))}
         done=${(answer) => { toast("Saved."); changed(answer); }}>${(errors) => html`<div class="fields">
         <${Field} label="First name" name="first_name" value=${user.first_name} errors=${errors} />
         <${Field} label="Last name" name="last_name" value=${user.last_name} errors=${errors} />
@@ -105,7 +111,8 @@ function OneUser({ user, names, close, changed }) {
           errors=${errors} />
         <${Field} label="NPI" name="npi" value=${user.npi} errors=${errors} />
         <${Field} label="Phone" name="phone" kind="tel" value=${user.phone} errors=${errors} />
-        <${Field} label="Time zone" name="time_zone" value=${user.time_zone} errors=${errors} /></div>`}
+        <${Field} label="Time zone" name="time_zone" value=${user.time_zone} errors=${errors} /></div>
+        <${ReauthField} reauth=${reauth} errors=${errors} />`}
       </${Form}>`}
   </${Dialog}>`;
 }
@@ -118,13 +125,14 @@ function Acts({ user, changed }) {
   const own = user.id === me.value?.id;
   const signOn = useLoad((signal) => get("auth/oidc/", {}, signal), []);
   const danger = dangers[confirming];
+  const reauth = useReauth("current_password");
   return html`<div class="actions">
       ${isLocked(user) && html`<${ActionButton} act=${() => post(path("unlock")).then(reloadUser)} doneText="Unlocked.">Unlock
         </${ActionButton}>`}
       <${ActionButton} act=${() => post(path("password-reset"))} doneText="Password link sent.">Send password link
         </${ActionButton}>
       <${ActionButton} act=${() => post(path("logout"))} doneText="Signed out on all devices.">Sign out everywhere</${ActionButton}>
-      ${(user.is_2fa_enabled || user.has_passkeys) && html`<button
+      ${!own && (user.is_2fa_enabled || user.has_passkeys) && html`<button
         onClick=${() => setConfirming("2fa/reset")}>Turn off second factor</button>`}
       ${user.is_active ? !own && html`<button onClick=${() => setConfirming("deactivate")}>Deactivate</button>`
         : html`<${ActionButton} kind="main" act=${() => post(path("activate")).then(reloadUser)} doneText="Account activated.">
@@ -133,10 +141,10 @@ function Acts({ user, changed }) {
         onClick=${() => setConfirming("identity")}>Unlink single sign-on</button>`}
     </div>
     ${danger && html`<div class="notice warning" role="alert"><p>${danger.about}</p>
-      <div class="actions"><button onClick=${() => setConfirming("")}>Cancel</button><${ActionButton} kind="danger" act=${() =>
-        (confirming === "identity" ? unlink : post)(path(confirming)).then(reloadUser)} doneText="Done."
-          done=${() => setConfirming("")}>${danger.name}
-      </${ActionButton}></div></div>`}`;
+      <${Form} danger submit=${danger.name} cancel=${() => setConfirming("")} send=${reauth.wrap((values, password) =>
+        (confirming === "identity" ? unlink(path(confirming)) : post(path(confirming), password)).then(reloadUser))}
+        done=${() => { toast("Done."); setConfirming(""); }}>${(errors) =>
+        html`<${ReauthField} reauth=${reauth} errors=${errors} />`}</${Form}></div>`}`;
 }
 
 /** @param {string} path */
