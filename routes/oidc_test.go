@@ -2,6 +2,7 @@ package routes_test
 
 import (
 	"fmt"
+	"slices"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
