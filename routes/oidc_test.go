@@ -2,10 +2,10 @@ package routes_test
 
 import (
 	"fmt"
-	"slices"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
