@@ -179,7 +179,7 @@ func TestEndingAllSessionsStopsPushes(t *testing.T) {
 		"deactivated":         func(w *handover, _ phone) { w.manage("deactivate/", 200) },
 		"another role, and back": func(w *handover, _ phone) {
 			for _, role := range []authz.Role{authz.Nurse, authz.ClinicalManager} {
-				w.request(authz.Admin, "PATCH", w.accountPath(), object{"role": role}).want(200)
+				w.request(authz.Admin, "PATCH", w.accountPath(), object{"role": role, "current_password": vigiltest.Password}).want(200)
 			}
 		},
 		"in the dashboard": func(w *handover, _ phone) {

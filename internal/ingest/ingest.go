@@ -226,7 +226,7 @@ func (e *Pipeline) storeRejected(app core.App, p requestEvent, d VendorRequest, 
 	err := app.RunInTransaction(func(tx core.App) (err error) {
 		result.EventID, result.SeenBefore, err = StoreEvent(tx, EventEntry{
 			ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: p.rejection.Code,
-			Event: p.event, Payload: d.Body, FieldErrors: p.rejection.Fields, NotifyStaff: notifyStaff || p.event.Type == gateway.MeasurementCreated,
+			Event: p.event, Payload: d.Body, FieldErrors: p.rejection.Fields, NotifyStaff: notifyStaff || p.event.Type == gateway.MeasurementCreated && p.event.Implausible == nil,
 		}, d.By, d.At)
 		if err != nil {
 			return err
