@@ -35,6 +35,12 @@ func BillingEntriesByID(app core.App, ids []string) ([]*BillingEntry, error) {
 	return found, nil
 }
 
+// EntriesWithoutSecondClaim returns the ids of a patient's entries in some states that are on no claim to the second payer, or on one that is due.
+func EntriesWithoutSecondClaim(app core.App, patientID string, states []string) ([]string, error) {
+	return queryColumn[string](app, "find entries without a second claim", `SELECT id FROM billing_entries WHERE patient = {:patient} AND secondary_status IN ('', 'due')
+		AND +lifecycle_status IN (SELECT value FROM json_each({:states})) ORDER BY id`, dbx.Params{"patient": patientID, "states": jsonList(states)})
+}
+
 // EntryOrders are the orders of a list of entries, by the API's name.
 var EntryOrders = map[string][]string{
 	"-service_date": {"service_date DESC", "id DESC"}, "service_date": {"service_date", "id"},
@@ -176,6 +182,7 @@ const (
 	EntryReviewedBy          = "reviewed_by"
 	EntrySecondaryPayer      = "secondary_payer"
 	EntrySecondaryStatus     = "secondary_status"
+	EntrySecondaryRejection  = "secondary_rejection"
 	EntryServiceDate         = "service_date"
 	EntryStatus              = "lifecycle_status"
 	EntrySubmissionReference = "submission_reference"
@@ -280,6 +287,31 @@ func (e *BillingEntry) SetRejection(r Rejection) error {
 	e.Set(EntryRejection, r)
 	e.Set(EntryRejectionDetails, string(details))
 	return nil
+}
+
+// secondaryRejection is a [Rejection] as it is stored, sealed as a whole.
+type secondaryRejection struct {
+	Rejection
+	Details []RejectionDetail `json:"details"`
+}
+
+// SecondaryRejection is why the claim to the second payer was rejected; nil if it was not, and for damaged JSON.
+func (e *BillingEntry) SecondaryRejection() *Rejection {
+	var stored secondaryRejection
+	if json.Unmarshal([]byte(e.GetString(EntrySecondaryRejection)), &stored) != nil {
+		return nil
+	}
+	stored.Rejection.Details = stored.Details
+	return &stored.Rejection
+}
+
+// SetSecondaryRejection sets why the claim to the second payer was rejected.
+func (e *BillingEntry) SetSecondaryRejection(r Rejection) error {
+	plain, err := json.Marshal(secondaryRejection{r, r.Details})
+	if err == nil {
+		e.Set(EntrySecondaryRejection, string(plain))
+	}
+	return wrap(err, "encode a rejection")
 }
 
 // Adjustment is an amount that a payer subtracted from a charge, and its reason codes. Source: ASC X12N 005010X221A1 (835), segment CAS.

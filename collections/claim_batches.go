@@ -196,6 +196,8 @@ func OutcomesOfBatches(app core.App, ids []string) (map[string]BatchOutcomes, er
 	rows, err := queryAll[BatchOutcomes](app, "count outcomes of claims", `SELECT batch, SUM(came = 'sent_back') AS sent_back, SUM(came = 'paid') AS paid,
 			SUM(came = 'denied') AS denied, SUM(came = 'voided') AS voided, SUM(came = 'sent_again') AS sent_again, SUM(came = 'open') AS open
 		FROM (SELECT l.batch, CASE
+				WHEN l.payer_sequence = 'S' AND EXISTS (SELECT 1 FROM claim_lines n WHERE n.billing_entry = l.billing_entry AND n.payer_sequence = 'S'
+					AND n.line_control_number > l.line_control_number) THEN 'sent_again'
 				WHEN l.payer_sequence = 'S' THEN CASE e.secondary_status WHEN 'due' THEN 'sent_back' WHEN 'submitted' THEN 'open' ELSE e.secondary_status END
 				WHEN e.claim_control_number != l.claim_control_number THEN 'sent_again'
 				WHEN e.rejection LIKE '{%' THEN 'sent_back'

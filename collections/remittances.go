@@ -90,9 +90,8 @@ func remittanceWhere(app core.App, where dbx.Expression) (row RemittanceRow, err
 }
 
 // RemittancesOfResponse returns the remittances that a response file brought first, in the order of the file.
-func RemittancesOfResponse(app core.App, responseID string) (list []RemittanceRow, err error) {
-	err = app.DB().Select(remittanceColumns...).From(Remittances).Where(dbx.HashExp{"response": responseID}).OrderBy("id").All(&list)
-	return list, wrap(err, "read the remittances of a response")
+func RemittancesOfResponse(app core.App, responseID string) ([]string, error) {
+	return queryColumn[string](app, "read the remittances of a response", "SELECT id FROM remittances WHERE response = {:id} ORDER BY id", dbx.Params{"id": responseID})
 }
 
 // FindRemittance finds a remittance by id.

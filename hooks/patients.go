@@ -16,8 +16,13 @@ import (
 // guardPatient checks and completes a patient for every writer, adds a new one to the triage list, and closes what a deleted one has open. Claims
 // are rechecked when monitoring ends, which may be before today, or begins again.
 func (h *hooks) guardPatient(e *core.RecordEvent) error {
-	isMoved := !e.Record.IsNew() && e.Record.GetBool(collections.PatientActive) != e.Record.Original().GetBool(collections.PatientActive)
+	before, after := collections.AsPatient(e.Record.Original()), collections.AsPatient(e.Record)
+	isMoved := !e.Record.IsNew() && after.GetBool(collections.PatientActive) != before.GetBool(collections.PatientActive)
+	isInsuredAnew := !e.Record.IsNew() && (after.InsurancePayerID() != before.InsurancePayerID() || after.SecondaryPayerID() != before.SecondaryPayerID())
 	err := patients.Guard(e.App, e.Record, writerOf(e.Record), fromDashboard(e.Record), h.Clock(), h.Zone, e.Next)
+	if err == nil && isInsuredAnew && h.Billing != nil {
+		err = h.Billing.RecheckInsurance(e.App, e.Record.Id, h.Clock())
+	}
 	if err != nil || !isMoved {
 		return err
 	}

@@ -226,8 +226,9 @@ type entryView struct {
 
 // secondaryView is the claim to the second payer. The payer is null if it is not on record.
 type secondaryView struct {
-	Status  string `json:"status"`
-	PayerID *int64 `json:"payer_id"`
+	Status    string         `json:"status"`
+	PayerID   *int64         `json:"payer_id"`
+	Rejection *rejectionView `json:"rejection"`
 }
 
 type paymentView struct {
@@ -344,7 +345,10 @@ func addMoney(v *entryView, entry *collections.BillingEntry) {
 		v.Rejection = viewRejection(r)
 	}
 	if status := entry.SecondaryStatus(); status != "" {
-		v.Secondary = &secondaryView{status, numberOrNull(entry.SecondaryPayerID())}
+		v.Secondary = &secondaryView{Status: status, PayerID: numberOrNull(entry.SecondaryPayerID())}
+		if r := entry.SecondaryRejection(); r != nil {
+			v.Secondary.Rejection = viewRejection(r)
+		}
 	}
 	if date := entry.RefundDate(); date != "" {
 		v.Refund = &paymentView{billing.Cents(entry.RefundedCents()), date, entry.RefundReference()}

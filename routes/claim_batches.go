@@ -85,12 +85,18 @@ func (a *api) createBatch(c *web.Call) error {
 	type batchBody struct {
 		EntryIDs validate.Strings `json:"entry_ids"`
 		Sequence validate.String  `json:"sequence"`
+		Resend   validate.Boolean `json:"resend"`
 	}
 	send := a.clearinghouseEngine().SendBatch
 	read := fromBody(func(body batchBody, checks *validate.Checks) []string {
 		validate.NotNull(checks, "sequence", body.Sequence)
+		isResend := readResend(checks, body.Resend)
 		if checks.Text("sequence", body.Sequence, validate.Optional(0).OneOf(collections.PrimaryPayer, collections.SecondaryPayer)) == collections.SecondaryPayer {
-			send = a.clearinghouseEngine().SendSecondary
+			send = func(app core.App, ids []string, by audit.Actor, now time.Time) (collections.BatchRow, error) {
+				return a.clearinghouseEngine().SendSecondary(app, ids, isResend, by, now)
+			}
+		} else if isResend {
+			checks.Reject("resend", "Only claims to second payers are sent again this way: set sequence to secondary.")
 		}
 		return readEntryIDs(checks, body.EntryIDs, clearinghouse.MaxLines, true)
 	})
@@ -99,12 +105,25 @@ func (a *api) createBatch(c *web.Call) error {
 	}, show(c, c.Created, viewBatches))
 }
 
+// readResend reads whether claims go again that the second payer has not answered.
+func readResend(checks *validate.Checks, f validate.Boolean) bool {
+	isResend := checks.Boolean("resend", f, false)
+	return isResend != nil && *isResend
+}
+
 // billSecondary sends the claim of an entry to the second payer, and answers with the entry.
 func (a *api) billSecondary(c *web.Call, entry *collections.BillingEntry) error {
-	if _, err := a.clearinghouseEngine().SendSecondary(c.App, []string{entry.Id}, c.Actor(), c.Now); err != nil {
+	type secondaryBody struct {
+		Resend validate.Boolean `json:"resend"`
+	}
+	isResend, err := web.ReadOptional(c, func(b secondaryBody, checks *validate.Checks) bool { return readResend(checks, b.Resend) })
+	if err != nil {
 		return err
 	}
-	entry, err := collections.FindBillingEntry(c.App, entry.Id)
+	if _, err := a.clearinghouseEngine().SendSecondary(c.App, []string{entry.Id}, isResend, c.Actor(), c.Now); err != nil {
+		return err
+	}
+	entry, err = collections.FindBillingEntry(c.App, entry.Id)
 	if err != nil {
 		return err
 	}
@@ -243,15 +262,24 @@ func (a *api) previewResponse(c *web.Call) error {
 	err = a.clearinghouseEngine().Preview(c.App, file, c.Actor(), c.Now, func(tx core.App, done clearinghouse.Outcome) error {
 		r := viewResponse(done.Response)
 		view = responsePreviewView{r.Type, r.ControlNumber, done.Applied, r.Unmatched, done.Repeated, []remittanceDetail{}}
-		remittances, err := collections.RemittancesOfResponse(tx, done.Response.Id)
-		for _, remittance := range remittances {
+		ids := done.Remittances
+		if done.Repeated {
+			if ids, err = collections.RemittancesOfResponse(tx, done.Response.Id); err != nil {
+				return err
+			}
+		}
+		for _, id := range ids {
+			remittance, err := collections.FindRemittance(tx, id)
+			if err != nil {
+				return err
+			}
 			detail, err := viewRemittanceDetail(tx, remittance)
 			if err != nil {
 				return err
 			}
 			view.Remittances = append(view.Remittances, detail)
 		}
-		return err
+		return nil
 	})
 	return c.Respond(view, err)
 }

@@ -86,7 +86,15 @@ func prepareVoid(app core.App, entry *collections.BillingEntry, byRefund bool) e
 		entry.Set(collections.EntryClaimFrequencyCode, "") // no file goes
 		return nil
 	}
-	if entry.PaidTotalCents() == 0 || payer.ID != "" && entry.PayerControlNumber() != "" && !byRefund {
+	isUndecided := entry.Status() == Submitted && payer.ID != ""
+	if isUndecided {
+		rows, err := collections.PaymentsOf(app, entry.Id)
+		if err != nil {
+			return err
+		}
+		isUndecided = standingOf(rows).paid[collections.PrimaryPayer] <= 0
+	}
+	if entry.PaidTotalCents() == 0 || isUndecided || payer.ID != "" && entry.PayerControlNumber() != "" && !byRefund {
 		entry.Set(collections.EntryClaimFrequencyCode, claims.VoidOfClaim)
 	}
 	return nil

@@ -217,13 +217,44 @@ func withoutRejections(warnings []string) []string {
 	return slices.DeleteFunc(warnings, func(w string) bool { return w == RejectedSyntax || w == RejectedStatus })
 }
 
-// Void removes an entry that was not submitted, or that its payer voided, from lists and totals; its time entries can be edited again.
+// Void removes an entry that was not submitted, or that its payer voided, from lists and totals; its time entries can be edited again. What the patient
+// paid before a rejection must be refunded first.
 func (e *Engine) Void(reason string, now time.Time) Transition {
 	return Transition{
-		Name: "void", From: []string{PendingReview, Reviewed, VoidRequested}, To: Voided, event: audit.BillingVoid, detail: reason, set: map[string]any{collections.EntryVoidReason: reason},
+		Name: "void", From: []string{PendingReview, Reviewed, VoidRequested}, event: audit.BillingVoid, detail: reason, set: map[string]any{collections.EntryVoidReason: reason},
+		check: func(_ core.App, entry *collections.BillingEntry) error {
+			if owesRefund(entry) {
+				e.setRepayBy(entry, now)
+			}
+			return nil
+		},
+		target: func(entry *collections.BillingEntry) string {
+			switch {
+			case owesRefund(entry) && entry.Status() != VoidRequested: // there a payment makes it refund_due at once
+				return RefundDue
+			case entry.PaidTotalCents() > 0 && !owesRefund(entry):
+				return Refunded
+			}
+			return Voided
+		},
 		after: func(tx core.App, entry *collections.BillingEntry) error {
+			if entry.Status() == RefundDue {
+				return announceRefundDue(now)(tx, entry)
+			}
 			return collections.ReleaseBilledTime(tx, entry.Id, now)
 		},
+	}
+}
+
+// owesRefund reports whether payments of an undone claim were not returned yet.
+func owesRefund(entry *collections.BillingEntry) bool {
+	return entry.PaidTotalCents() > entry.RefundedCents()
+}
+
+// setRepayBy sets until when payments must be returned, unless a day is set.
+func (e *Engine) setRepayBy(entry *collections.BillingEntry, now time.Time) {
+	if entry.RepayBy() == "" {
+		entry.Set(collections.EntryRepayBy, AddDays(e.Day(now), repayDays))
 	}
 }
 
@@ -254,16 +285,14 @@ func (e *Engine) RequestVoid(v VoidRequest, by audit.Actor, now time.Time) Trans
 		if err := prepareVoid(tx, entry, v.ByRefund); err != nil {
 			return err
 		}
-		if entry.PaidTotalCents() > 0 {
-			if entry.RepayBy() == "" {
-				entry.Set(collections.EntryRepayBy, AddDays(e.Day(now), repayDays))
-			}
+		if owesRefund(entry) {
+			e.setRepayBy(entry, now)
 			return nil
 		}
 		return reverseAdjustments(tx, entry, by, now)
 	}
 	m.target = func(entry *collections.BillingEntry) string {
-		if entry.PaidTotalCents() > 0 {
+		if owesRefund(entry) {
 			return RefundDue
 		}
 		return VoidRequested

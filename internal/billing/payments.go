@@ -23,14 +23,18 @@ type PaymentDraft struct {
 // PayerKinds are the possible payers of a payment.
 var PayerKinds = []string{collections.PrimaryPayer, collections.SecondaryPayer, collections.PatientPays}
 
-// Pay records a payment under its check or EFT number. Payments add up. A payment for a claim with a requested void must be refunded. Source:
-// docs/decisions/billing.md, "Payments and adjustments".
+// Pay records a payment under its check or EFT number. Payments add up. A payment for a claim with a requested void must be refunded; the first payer's
+// for a denied claim follows an appeal or another claim. Source: docs/decisions/billing.md, "Payments and adjustments".
 func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 	m := Transition{
-		Name: "pay", From: []string{Submitted, Appealed, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
-		detail: d.Amount.String() + " " + d.Reference, target: stateAfterPayment,
+		Name: "pay", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
+		detail: d.Amount.String() + " " + d.Reference,
+		target: func(entry *collections.BillingEntry) string { return stateAfterPayment(entry, d.Payer) },
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+		if entry.Status() == Denied && d.Payer == collections.PrimaryPayer {
+			return fault.State("invalid_transition", "The primary payer denied the claim: appeal or resubmit it before you record its payment.")
+		}
 		if entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents() && d.OverpaymentReason == "" {
 			return fault.Field("overpayment_reason", "The payments come to more than the charge of "+Cents(entry.ChargeCents()).String()+": give a reason.")
 		}
@@ -44,20 +48,29 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 		}
 		return postPayment(tx, entry, collections.Payment{
 			Kind: collections.PaymentKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.SourceByHand,
-			Adjustments: paidPatientShare(entry, int64(d.Amount), d.Payer), Reason: phi.Text(d.OverpaymentReason), CreatedBy: by.Email,
+			Adjustments: adjustmentsPaid(entry, int64(d.Amount), d.Payer), Reason: phi.Text(d.OverpaymentReason), CreatedBy: by.Email,
 		}, now)
 	}
 	m.after = announceRefundDue(now)
 	return m
 }
 
-// stateAfterPayment returns the state of an entry after a payment.
-func stateAfterPayment(entry *collections.BillingEntry) string {
-	switch entry.Status() {
+// stateAfterPayment returns the state of an entry after a payment. What the patient or the second payer pays decides nothing for the first payer: its
+// claim waits for an answer as before, and what the patient pays leaves a denial a denial.
+func stateAfterPayment(entry *collections.BillingEntry, payer string) string {
+	switch state := entry.Status(); state {
+	case Submitted, Appealed:
+		if payer != collections.PrimaryPayer && entry.PayerID() != "" {
+			return state
+		}
+	case Denied:
+		if payer == collections.PatientPays {
+			return state
+		}
 	case RefundDue:
 		return RefundDue
 	case VoidRequested:
-		if entry.PaidTotalCents() > 0 {
+		if owesRefund(entry) {
 			return RefundDue
 		}
 		return VoidRequested
@@ -65,13 +78,19 @@ func stateAfterPayment(entry *collections.BillingEntry) string {
 	return Paid
 }
 
-// paidPatientShare returns the adjustments that reduce the patient's share by a payment: all of a payment by the patient or a secondary payer,
-// and the part of a primary payer's payment beyond the open amount.
-func paidPatientShare(entry *collections.BillingEntry, amount int64, payer string) (taken []collections.Adjustment) {
+// adjustmentsPaid returns the adjustments that reduce the patient's share by a payment: all of a payment by the patient or a secondary payer, and the
+// part of a primary payer's payment beyond the open amount. A secondary payer's payment also reduces what the first payer denied.
+func adjustmentsPaid(entry *collections.BillingEntry, amount int64, payer string) (taken []collections.Adjustment) {
 	if payer == collections.PrimaryPayer {
 		amount -= max(0, entry.OpenCents())
 	}
-	return reducePatientShare(entry.Adjustments(), amount)
+	list := entry.Adjustments()
+	taken = reducePatientShare(list, amount)
+	if entry.Status() == Denied && payer == collections.SecondaryPayer {
+		denied := slices.DeleteFunc(list, func(a collections.Adjustment) bool { return a.Group == GroupPatient })
+		taken = append(taken, negateAdjustments(firstOf(denied, amount+sumOf(taken)-max(0, entry.OpenCents())))...)
+	}
+	return taken
 }
 
 // reducePatientShare returns adjustments that reduce the patient's share by an amount paid.
@@ -268,8 +287,10 @@ type RefundDraft struct {
 // balance is returned.
 func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition {
 	m := Transition{
-		Name: "refund", From: []string{RefundDue, Paid, Denied}, event: audit.BillingRefund, detail: d.Amount.String() + " " + d.Reference, target: stateAfterRefund,
+		Name: "refund", From: []string{RefundDue, Paid, Denied}, event: audit.BillingRefund, detail: d.Amount.String() + " " + d.Reference,
 	}
+	isUndecided := false
+	m.target = func(entry *collections.BillingEntry) string { return stateAfterRefund(entry, isUndecided) }
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if d.Amount <= 0 {
 			return fault.Field("amount", "Must be more than zero.")
@@ -277,6 +298,11 @@ func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition
 		if entry.Status() != RefundDue {
 			return refundCredit(tx, entry, d, by, now)
 		}
+		rows, err := collections.PaymentsOf(tx, entry.Id)
+		if err != nil {
+			return err
+		}
+		isUndecided = entry.PayerID() != "" && !entry.SubmittedAt().IsZero() && !standingOf(rows).firstDecided
 		if due := entry.PaidTotalCents() - entry.RefundedCents(); int64(d.Amount) > due {
 			return fault.Field("amount", "Only "+Cents(due).String()+" is due back.")
 		}
@@ -289,14 +315,17 @@ func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition
 	return m
 }
 
-func stateAfterRefund(entry *collections.BillingEntry) string {
-	if entry.Status() != RefundDue { // a credit was returned; the claim stays valid
+// stateAfterRefund returns the state of an entry after a refund. A claim that its payer has not decided waits for the end of its void.
+func stateAfterRefund(entry *collections.BillingEntry, isUndecided bool) string {
+	switch {
+	case entry.Status() != RefundDue: // a credit was returned; the claim stays valid
 		return entry.Status()
+	case owesRefund(entry):
+		return RefundDue
+	case isUndecided:
+		return VoidRequested
 	}
-	if entry.RefundedCents() >= entry.PaidTotalCents() {
-		return Refunded
-	}
-	return RefundDue
+	return Refunded
 }
 
 // releaseTimeWhenRefunded makes the time of a refunded entry editable again, as voiding does.

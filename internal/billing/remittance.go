@@ -113,14 +113,24 @@ func (r Remittance) payerKind() string {
 // CARC 23.
 const carcPriorPayer = "23"
 
-// remitPayment posts a payment with its adjustments. A secondary payer's decision replaces the patient's share; a second decision of a payer
-// replaces its first. Source: docs/decisions/billing.md, "Payments and adjustments".
+// remitPayment posts a payment with its adjustments. A secondary payer's decision replaces the patient's share, or is only its money while the first
+// payer's is to come; a second decision of a payer replaces its first. Source: docs/decisions/billing.md, "Payments and adjustments".
 func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Transition {
+	comesFirst := false // the first payer has not decided
 	m := Transition{
 		Name: "pay", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
-		detail: r.Paid.String() + " " + r.Reference, target: stateAfterPayment, after: announceRefundDue(now),
+		detail: r.Paid.String() + " " + r.Reference, after: announceRefundDue(now),
+		target: func(entry *collections.BillingEntry) string {
+			if comesFirst {
+				return stateAfterPayment(entry, collections.SecondaryPayer)
+			}
+			return stateAfterPayment(entry, collections.PrimaryPayer)
+		},
 	}
-	m.check = func(tx core.App, entry *collections.BillingEntry) error {
+	m.check = func(tx core.App, entry *collections.BillingEntry) (err error) {
+		if comesFirst, err = r.comesBeforeFirst(tx, entry); err != nil {
+			return err
+		}
 		if entry.Status() == Denied && !r.Secondary {
 			if err := reverseAdjustments(tx, entry, by, now); err != nil {
 				return err
@@ -134,6 +144,9 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 		if err != nil {
 			return err
 		}
+		if comesFirst {
+			post = posting{}
+		}
 		r.storePayerControlNumber(entry)
 		p := r.newPayment(collections.PaymentKind, r.Paid, post, by)
 		if entry.PaidTotalCents()+p.AmountCents > entry.ChargeCents() {
@@ -143,6 +156,16 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 		return errors.Join(postPayment(tx, entry, p, now), r.noteSecondary(tx, entry))
 	}
 	return m
+}
+
+// comesBeforeFirst reports whether a second payer's decision is posted before the first payer's. Without a second payer on record, the claim's own payer
+// decided it as if another came first.
+func (r Remittance) comesBeforeFirst(tx core.App, entry *collections.BillingEntry) (bool, error) {
+	if !r.Secondary || entry.Status() != Submitted && entry.Status() != Appealed {
+		return false, nil
+	}
+	second, err := secondPayerOf(tx, entry)
+	return second != "" || entry.SecondaryStatus() != "", err
 }
 
 // patientShare returns the adjustments that the patient owes.
@@ -157,8 +180,8 @@ func (r Remittance) storePayerControlNumber(entry *collections.BillingEntry) {
 	}
 }
 
-// remitDenial posts a denial with its reasons. A second payer's denial leaves the claim as it is: the patient's share remains the patient's. On a claim
-// with a requested void a denial is kept without amounts.
+// remitDenial posts a denial with its reasons. A second payer's denial leaves the claim as the first payer decided it: the patient's share remains the
+// patient's. On a claim with a requested void a denial is kept without amounts.
 func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transition {
 	code, description := cmp.Or(r.DenialCode, denialCode(r.Adjustments)), r.DenialDescription
 	if r.Secondary {
@@ -166,16 +189,27 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 			Name: "deny", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, target: (*collections.BillingEntry).Status,
 			event: audit.BillingDeny, detail: code + ": " + description,
 			check: func(tx core.App, entry *collections.BillingEntry) error {
-				return errors.Join(postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, posting{}, by), now), r.noteSecondary(tx, entry))
+				rows, err := collections.PaymentsOf(tx, entry.Id)
+				if err != nil {
+					return err
+				}
+				post := posting{}
+				if a := amountsWith(entry, rows); a.byFile[collections.SecondaryPayer] <= 0 && len(a.decided[collections.SecondaryPayer]) > 0 && !isVoiding(entry) {
+					// its earlier decisions are reversed
+					post = a.withoutSecond(0)
+				}
+				p := r.newPayment(collections.DenialKind, 0, post, by)
+				p.Reason = phi.Text(strings.TrimSuffix(code+": "+cmp.Or(description, DenialWords(code)), ": "))
+				return errors.Join(postPayment(tx, entry, p, now), r.noteSecondary(tx, entry))
 			},
 		}
 	}
 	m := e.Deny(code, description, r.Date, now)
-	m.From = append(m.From, Denied, Paid, VoidRequested)
+	m.From = append(m.From, Denied, Paid, VoidRequested, RefundDue)
 	m.set[collections.EntryDenialRemarks] = r.Remarks
 	m.target = func(entry *collections.BillingEntry) string {
-		if entry.Status() == VoidRequested {
-			return VoidRequested
+		if isVoiding(entry) {
+			return entry.Status()
 		}
 		return Denied
 	}
@@ -199,13 +233,18 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 		}
 		r.storePayerControlNumber(entry)
 		post := posting{}
-		if entry.Status() != VoidRequested {
+		if !isVoiding(entry) {
 			a := amountsWith(entry, rows)
 			post = r.postingOf(a, nil, mergeAdjustments(a.adjustments, a.shareOffsets), r.Adjustments)
 		}
 		return errors.Join(postPayment(tx, entry, r.newPayment(collections.DenialKind, 0, post, by), now), r.noteSecondary(tx, entry))
 	}
 	return m
+}
+
+// isVoiding reports whether a void of the claim was requested: it has no open amounts.
+func isVoiding(entry *collections.BillingEntry) bool {
+	return entry.Status() == VoidRequested || entry.Status() == RefundDue
 }
 
 // denialCode returns the reason of a denial: the first adjustment that is not contractual, else the first.
@@ -220,10 +259,10 @@ func denialCode(list []collections.Adjustment) string {
 // remitReversal reverses a posted remittance. If nothing is left of the payer's payments, the claim waits for its correction, even if the
 // patient or a secondary payer has paid a share, which stays posted. The reversal counts as a refund that was due to the payer.
 func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Transition {
-	isDecided := false // by what is left of the payers' decisions
+	left := Submitted // by what is left of the payers' decisions
 	m := Transition{
 		Name: "reverse", From: []string{Submitted, Appealed, Paid, Denied, RefundDue, VoidRequested}, event: audit.BillingReverse, detail: r.Paid.String() + " " + r.Reference,
-		target: func(entry *collections.BillingEntry) string { return stateAfterReversal(entry, isDecided) }, after: releaseTimeWhenRefunded(now),
+		target: func(entry *collections.BillingEntry) string { return stateAfterReversal(entry, left) }, after: releaseTimeWhenRefunded(now),
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		list, err := collections.PaymentsOf(tx, entry.Id)
@@ -244,21 +283,13 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		case VoidRequested, Submitted, Appealed: // a resubmission or appeal already reversed the denial's adjustments
 			return postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by), now)
 		}
-		is := standingOf(list)
-		decided := is.decided[collections.SecondaryPayer]
-		if !r.Secondary { // what another payer adjusted stays
-			decided = mergeAdjustments(entry.Adjustments(), negateAdjustments(decided))
+		var booked posting
+		left, booked = r.reversalOf(entry, amountsWith(entry, list))
+		err = postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, booked, by), now)
+		if err == nil && left == Submitted {
+			err = reverseAdjustments(tx, entry, by, now)
 		}
-		decided = matchBookedAdjustments(entry.Adjustments(), decided) // what another decision replaced is gone
-		booked := posting{adjustments: negateAdjustments(matchBookedAdjustments(decided, r.Adjustments))}
-		reversal := r.newPayment(collections.ReversalKind, -r.Paid, booked, by)
-		is.paid[r.payerKind()] -= int64(r.Paid)
-		taken := is.reversesAll(r.Secondary)
-		isDecided = !taken
-		if err := postPayment(tx, entry, reversal, now); err != nil || !taken {
-			return err
-		}
-		return reverseAdjustments(tx, entry, by, now)
+		return err
 	}
 	return m
 }
@@ -304,14 +335,35 @@ func (r Remittance) isSecondaryReversal(list []collections.Payment) bool {
 	return secondary
 }
 
-func stateAfterReversal(entry *collections.BillingEntry, isDecided bool) string {
+// reversalOf returns the state in which a reversal leaves a decided claim, and its posting. The first payer's leaves the claim undecided if nothing is
+// left of its payment. The second payer's takes back only its own decision: what it decided on is open until its correction, or denied again. What another payer adjusted stays.
+func (r Remittance) reversalOf(entry *collections.BillingEntry, a decidedAmounts) (state string, p posting) {
+	decided := matchBookedAdjustments(a.adjustments, mergeAdjustments(a.adjustments, negateAdjustments(a.decided[collections.SecondaryPayer])))
+	switch {
+	case !r.Secondary && a.paid[collections.PrimaryPayer] > int64(r.Paid):
+		state = Paid
+	case !r.Secondary:
+		state = Submitted
+	case a.byFile[collections.SecondaryPayer] > int64(r.Paid): // one of several decisions
+		state, decided = Paid, matchBookedAdjustments(a.adjustments, a.decided[collections.SecondaryPayer]) // what another decision replaced is gone
+	case a.firstDecided && !a.primaryDenied:
+		p = a.withoutSecond(int64(r.Paid))
+		p.adjustments = append(p.adjustments, negateAdjustments(patientShare(mergeAdjustments(a.adjustments, p.adjustments)))...)
+		return Paid, p
+	case entry.DenialCode() != "":
+		return Denied, a.withoutSecond(int64(r.Paid))
+	default:
+		state = Submitted
+	}
+	return state, posting{adjustments: negateAdjustments(matchBookedAdjustments(decided, r.Adjustments))}
+}
+
+func stateAfterReversal(entry *collections.BillingEntry, left string) string {
 	switch state := entry.Status(); {
 	case state == RefundDue:
-		return stateAfterRefund(entry)
+		return stateAfterRefund(entry, false)
 	case state == VoidRequested, state == Submitted, state == Appealed:
 		return state
-	case isDecided:
-		return Paid
 	}
-	return Submitted
+	return left
 }

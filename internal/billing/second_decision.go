@@ -37,8 +37,10 @@ type standing struct {
 	byFile       map[string]int64                    // the part of it that came with 835s
 	decided      map[string][]collections.Adjustment // by payer, of 835s, with the whole share of the patient
 	shareOffsets []collections.Adjustment            // by which payments lessened the patient's share
-	// primaryDenied and secondDecided report that the primary payer denied, and that the second payer's decision stands.
-	primaryDenied, secondDecided bool
+	firstOffsets []collections.Adjustment            // of shareOffsets: by which the primary payer's payments did
+	// firstDecided reports that a decision of the primary payer stands, primaryDenied that it is a denial, and secondDecided that the second payer's
+	// decision on it stands.
+	firstDecided, primaryDenied, secondDecided bool
 }
 
 func standingOf(rows []collections.Payment) standing {
@@ -52,9 +54,15 @@ func standingOf(rows []collections.Payment) standing {
 			continue
 		}
 		s.paid[p.Payer] += p.AmountCents
+		if p.Payer == collections.PrimaryPayer && p.Kind != collections.ReversalKind {
+			s.firstDecided = true
+		}
 		if p.Source != collections.Source835 {
 			if p.Kind == collections.PaymentKind {
 				s.shareOffsets = mergeAdjustments(s.shareOffsets, negateAdjustments(p.Adjustments))
+				if p.Payer == collections.PrimaryPayer {
+					s.firstOffsets = mergeAdjustments(s.firstOffsets, negateAdjustments(p.Adjustments))
+				}
 			}
 			continue
 		}
@@ -62,12 +70,14 @@ func standingOf(rows []collections.Payment) standing {
 		s.shareOffsets = mergeAdjustments(s.shareOffsets, p.ShareOffsets)
 		s.decided[p.Payer] = mergeAdjustments(s.decided[p.Payer], mergeAdjustments(p.Adjustments, p.ShareOffsets))
 		switch {
-		case p.Kind == collections.ReversalKind && s.reversesAll(p.Payer == collections.SecondaryPayer):
+		case p.Kind == collections.ReversalKind && p.Payer == collections.SecondaryPayer:
+			s.secondDecided = s.secondDecided && s.byFile[collections.SecondaryPayer] > 0
+		case p.Kind == collections.ReversalKind && s.paid[collections.PrimaryPayer] <= 0:
 			s.reopen()
 		case p.Payer == collections.PrimaryPayer && p.Kind != collections.ReversalKind:
 			s.primaryDenied = p.Kind == collections.DenialKind
 		case p.Payer == collections.SecondaryPayer && p.Kind == collections.PaymentKind:
-			s.secondDecided = true
+			s.secondDecided = s.firstDecided
 		}
 	}
 	return s
@@ -75,7 +85,8 @@ func standingOf(rows []collections.Payment) standing {
 
 // reopen records that the charge is undecided again.
 func (s *standing) reopen() {
-	s.decided, s.shareOffsets, s.primaryDenied, s.secondDecided = map[string][]collections.Adjustment{}, nil, false, false
+	s.decided, s.shareOffsets, s.firstOffsets = map[string][]collections.Adjustment{}, nil, nil
+	s.firstDecided, s.primaryDenied, s.secondDecided = false, false, false
 }
 
 // posting is the adjustments to post with a decision: those of the payer less the part of the patient's share that is paid already.
@@ -88,7 +99,7 @@ func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) 
 	if isSecond && r.Paid == 0 && IsPaidBefore(r.Adjustments) { // nothing is new
 		return p, nil
 	}
-	if isSecond && (a.paidTotal+int64(r.Paid) > a.charge || before > 0 && before >= int64(r.Paid) && r.repeats(a.rows)) {
+	if isSecond && (a.paidTotal+int64(r.Paid) > a.charge || before > 0 && before >= int64(r.Paid) && r.repeats(a)) {
 		return p, fault.State(AlreadyDecided, "The payer decided the claim before, and did not reverse that.")
 	}
 	if a.status == VoidRequested && r.Paid == 0 { // a voided claim has no open amounts
@@ -126,10 +137,23 @@ func (r Remittance) postingOf(a decidedAmounts, prior, rest, list []collections.
 	if !a.secondDecided && !r.Secondary {
 		toShare += max(0, a.paid[collections.SecondaryPayer])
 	}
+	return a.replace(prior, rest, list, toShare)
+}
+
+// replace returns the posting that replaces a payer's prior decision by a list, beside the rest, when toShare was paid toward the patient's share.
+func (a decidedAmounts) replace(prior, rest, list []collections.Adjustment, toShare int64) posting {
 	shareOffsets := negateAdjustments(reducePatientShare(mergeAdjustments(rest, list), toShare))
 	p := posting{shareOffsets: mergeAdjustments(shareOffsets, negateAdjustments(a.shareOffsets))}
 	p.adjustments = slices.Concat(negateAdjustments(prior), list, negateAdjustments(p.shareOffsets))
 	return p
+}
+
+// withoutSecond returns the posting that takes back all of the second payer's decisions, after which the first payer's stands as it was before them.
+func (a decidedAmounts) withoutSecond(reversed int64) posting {
+	prior := a.decided[collections.SecondaryPayer]
+	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.shareOffsets), negateAdjustments(prior))
+	toShare := max(0, a.paid[collections.PatientPays]) + max(0, a.paid[collections.SecondaryPayer]-reversed) + sumOf(a.firstOffsets)
+	return a.replace(prior, rest, nil, toShare)
 }
 
 // secondaryAdjustments returns what the second payer's decision changes. The second payer decides on what the first left: the patient's share, or all
@@ -163,9 +187,21 @@ func firstOf(list []collections.Adjustment, amount int64) (taken []collections.A
 }
 
 // repeats reports whether an earlier decision of the payer has the same payment and adjustments: probably a payment made twice. What a decision
-// marks as paid before was not posted.
-func (r Remittance) repeats(rows []collections.Payment) bool {
-	return slices.ContainsFunc(rows, func(p collections.Payment) bool {
+// marks as paid before was not posted; of a second payer's adjustments only a part was, so that its decision is posted again, as a trial, to what there
+// was before the earlier one.
+func (r Remittance) repeats(a decidedAmounts) bool {
+	if r.Secondary {
+		for i, p := range a.rows {
+			if p.Source == collections.Source835 && p.Kind == collections.PaymentKind && p.Payer == collections.SecondaryPayer && p.AmountCents == int64(r.Paid) {
+				again, err := r.paymentAdjustments(a.before(i))
+				if err == nil && (!a.before(i).firstDecided || len(mergeAdjustments(mergeAdjustments(nil, again.adjustments), negateAdjustments(p.Adjustments))) == 0) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	return slices.ContainsFunc(a.rows, func(p collections.Payment) bool {
 		return p.Source == collections.Source835 && p.Kind == collections.PaymentKind && p.Payer == r.payerKind() && p.AmountCents == int64(r.Paid) &&
 			!slices.ContainsFunc(r.Adjustments, func(a collections.Adjustment) bool {
 				return a.CARC != carcPreviouslyPaid && !slices.ContainsFunc(p.Adjustments, func(b collections.Adjustment) bool {
@@ -175,14 +211,17 @@ func (r Remittance) repeats(rows []collections.Payment) bool {
 	})
 }
 
-// reversesAll reports whether a reversal, which is among the payments, leaves nothing of the payers' decisions. A second payer's takes back the first
-// payer's only if that was a denial, which the second payer's payment replaced.
-func (s standing) reversesAll(isSecondary bool) bool {
-	first := s.paid[collections.PrimaryPayer]
-	if isSecondary {
-		return first+s.paid[collections.SecondaryPayer] <= 0 && (len(s.decided[collections.PrimaryPayer]) == 0 || s.primaryDenied)
+// before returns the amounts before the payment with an index.
+func (a decidedAmounts) before(index int) decidedAmounts {
+	a.rows, a.paidTotal, a.adjustments = a.rows[:index], 0, nil
+	for _, p := range a.rows {
+		a.adjustments = mergeAdjustments(a.adjustments, p.Adjustments)
+		if p.Kind == collections.PaymentKind || p.Kind == collections.ReversalKind {
+			a.paidTotal += p.AmountCents
+		}
 	}
-	return first <= 0
+	a.standing = standingOf(a.rows)
+	return a
 }
 
 // settlePatientShare returns the adjustments after which no part of the patient's share is negative: what the patient or another payer paid toward

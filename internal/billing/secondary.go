@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -79,6 +80,12 @@ func (r Remittance) noteSecondary(tx core.App, entry *collections.BillingEntry) 
 		return setSecondary(tx, entry, SecondaryPaid)
 	case r.isForwarded() && (entry.SecondaryStatus() == "" || entry.SecondaryStatus() == SecondaryDue):
 		return setSecondary(tx, entry, SecondarySubmitted)
+	case r.isForwarded() && entry.SecondaryStatus() != SecondarySubmitted:
+		rows, err := collections.PaymentsOf(tx, entry.Id)
+		if err == nil && leavesMore(entry, rows) {
+			err = setSecondary(tx, entry, SecondarySubmitted)
+		}
+		return err
 	}
 	return nil
 }
@@ -92,8 +99,13 @@ func setSecondary(tx core.App, entry *collections.BillingEntry, state string) er
 		}
 		entry.Set(collections.EntrySecondaryPayer, payer)
 	}
-	entry.Set(collections.EntrySecondaryStatus, state)
+	setSecondaryState(entry, state)
 	return nil
+}
+
+func setSecondaryState(entry *collections.BillingEntry, state string) {
+	entry.Set(collections.EntrySecondaryStatus, state)
+	entry.Set(collections.EntrySecondaryRejection, "")
 }
 
 // secondPayerOf returns the patient's second payer, if the entry is for the first; "" for none.
@@ -109,33 +121,94 @@ func secondPayerOf(app core.App, entry *collections.BillingEntry) (string, error
 	return collections.NumberID(second), nil
 }
 
-// recheckSecondary sets whether a claim to the second payer is due in a state of the entry, unless there is one. A reopened claim has none.
+// recheckSecondary sets whether a claim to the second payer is due in a state of the entry, unless that payer has it. A reopened claim has none. After
+// the second payer's answer one is due again if the first payer leaves more than it decided on.
 func recheckSecondary(tx core.App, entry *collections.BillingEntry, state string) error {
-	if entry.PayerID() == "" || entry.SecondaryStatus() != "" && entry.SecondaryStatus() != SecondaryDue {
+	status, isDecided := entry.SecondaryStatus(), state == Paid || state == Denied
+	if entry.PayerID() == "" || status == SecondarySubmitted || !isDecided && status != SecondaryDue {
 		return nil
 	}
-	payer, err := "", error(nil)
-	if state == Paid || state == Denied {
-		if payer, err = secondPayerOf(tx, entry); err != nil {
-			return err
-		}
+	payer, err := secondPayerOf(tx, entry)
+	if err != nil || payer == "" && status == "" {
+		return err
 	}
-	if payer != "" {
-		rows, err := collections.PaymentsOf(tx, entry.Id)
+	rows, err := collections.PaymentsOf(tx, entry.Id)
+	if err != nil {
+		return err
+	}
+	is, isMore := standingOf(rows), leavesMore(entry, rows)
+	isAnswered := status == SecondaryPaid || status == SecondaryDenied
+	isPaid := is.paid[collections.SecondaryPayer] > 0
+	switch {
+	case isDecided && payer != "" && leavesToSecond(entry, state, is) && (isMore || !isAnswered && !isPaid):
+		if status != SecondaryDue || entry.SecondaryPayerID() != payer { // else with the reason of its rejection
+			setSecondaryState(entry, SecondaryDue)
+		}
+		entry.Set(collections.EntrySecondaryPayer, payer)
+	case isAnswered:
+	case isPaid:
+		setSecondaryState(entry, SecondaryPaid)
+	default:
+		entry.Set(collections.EntrySecondaryPayer, "")
+		setSecondaryState(entry, "")
+	}
+	return nil
+}
+
+// RecheckInsurance sets whether claims of a patient to the second payer are due after a change of the insurance. An entry that cannot be decrypted keeps
+// its state.
+func (e *Engine) RecheckInsurance(tx core.App, patientID string, now time.Time) error {
+	ids, err := collections.EntriesWithoutSecondClaim(tx, patientID, []string{Paid, Denied})
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		entry, err := collections.FindBillingEntry(tx, id)
+		if _, isUnreadable := errors.AsType[*collections.UnreadableError](err); isUnreadable {
+			continue
+		}
+		if err == nil {
+			err = e.recheckInsuranceOf(tx, entry, now)
+		}
 		if err != nil {
 			return err
 		}
-		if !leavesToSecond(entry, state, standingOf(rows)) {
-			payer = ""
+	}
+	return nil
+}
+
+// recheckInsuranceOf is [Engine.RecheckInsurance] of one entry. A claim is not new to a payer after its limit for filing.
+func (e *Engine) recheckInsuranceOf(tx core.App, entry *collections.BillingEntry, now time.Time) error {
+	payer, before := entry.SecondaryPayerID(), amountsOf(entry)
+	if err := recheckSecondary(tx, entry, entry.Status()); err != nil || payer == entry.SecondaryPayerID() && before.secondary == entry.SecondaryStatus() {
+		return err
+	}
+	if entry.SecondaryStatus() == SecondaryDue {
+		second, err := collections.FindPayer(tx, collections.Number(entry.SecondaryPayerID()))
+		if err != nil {
+			return err
+		}
+		if last := DenialDeadlines(second, entry.ServiceDate(), "").RefileBy; last != "" && last < e.Day(now) && before.secondary == "" {
+			return nil
 		}
 	}
-	status := SecondaryDue
-	if payer == "" {
-		status = ""
+	m := Transition{event: audit.BillingUpdate, detail: "insurance"}
+	return m.store(tx, entry, entry.Status(), entry.Status(), before, audit.System(), now, func(a audit.Entry, now time.Time) error { return audit.Append(tx, a, now) })
+}
+
+// leavesMore reports whether the first payer leaves a larger share to the patient than when the second payer last decided, and some of it is not paid.
+func leavesMore(entry *collections.BillingEntry, rows []collections.Payment) bool {
+	answered := -1
+	for i, p := range rows {
+		if p.Payer == collections.SecondaryPayer && (p.Kind == collections.PaymentKind || p.Kind == collections.DenialKind) {
+			answered = i
+		}
 	}
-	entry.Set(collections.EntrySecondaryPayer, payer)
-	entry.Set(collections.EntrySecondaryStatus, status)
-	return nil
+	if answered < 0 || entry.PatientShareCents() <= 0 {
+		return false
+	}
+	then := amountsWith(entry, rows).before(answered)
+	return then.firstDecided && sumOf(patientShare(standingOf(rows).ofFirst(entry.Adjustments()))) > sumOf(patientShare(then.ofFirst(then.adjustments)))
 }
 
 // leavesToSecond reports whether the first payer left a share to the patient, paid or not, or denied the claim as not covered.
@@ -143,12 +216,13 @@ func leavesToSecond(entry *collections.BillingEntry, state string, is standing) 
 	if state == Denied && slices.Contains(notCoveredReasons, carcOf(entry.DenialCode())) {
 		return true
 	}
-	return sumOf(patientShare(is.ofFirst(entry))) > 0
+	return sumOf(patientShare(is.ofFirst(entry.Adjustments()))) > 0
 }
 
-// ofFirst returns what the first payer adjusted, with the whole share of the patient, and what users adjusted.
-func (s standing) ofFirst(entry *collections.BillingEntry) []collections.Adjustment {
-	return mergeAdjustments(mergeAdjustments(entry.Adjustments(), s.shareOffsets), negateAdjustments(s.decided[collections.SecondaryPayer]))
+// ofFirst returns what the first payer adjusted, with the share of the patient that it did not pay itself, and what users adjusted.
+func (s standing) ofFirst(booked []collections.Adjustment) []collections.Adjustment {
+	others := mergeAdjustments(s.shareOffsets, negateAdjustments(s.firstOffsets))
+	return mergeAdjustments(mergeAdjustments(booked, others), negateAdjustments(s.decided[collections.SecondaryPayer]))
 }
 
 // FirstDecision returns the first payer's decision on an entry as a claim to the second payer states it. A denial by hand without amounts is of the
@@ -159,7 +233,7 @@ func FirstDecision(app core.App, entry *collections.BillingEntry) (d claims.Deci
 		return d, err
 	}
 	is := standingOf(rows)
-	d = claims.Decision{PaidCents: is.paid[collections.PrimaryPayer], Adjustments: is.ofFirst(entry), PayerControl: entry.PayerControlNumber(), Date: entry.DenialDate()}
+	d = claims.Decision{PaidCents: is.paid[collections.PrimaryPayer], Adjustments: is.ofFirst(entry.Adjustments()), PayerControl: entry.PayerControlNumber(), Date: entry.DenialDate()}
 	for _, p := range rows {
 		if p.Payer == collections.PrimaryPayer && (p.Kind == collections.PaymentKind || p.Kind == collections.DenialKind) {
 			d.Date, d.Remarks = p.Date, p.Remarks
@@ -184,8 +258,8 @@ const (
 )
 
 // CheckSecondary returns why an entry cannot go to the second payer, as a code and in words; "" if it can. isSelected is false for the other lines of a
-// claim, which go along. With usage P, claims that were sent as tests do not count.
-func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected bool, usage string) (code, words string, err error) {
+// claim, which go along. With usage P, claims that were sent as tests do not count; isResend sends one again that the second payer has not answered.
+func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected, isResend bool, usage string) (code, words string, err error) {
 	if entry.Status() != Paid && entry.Status() != Denied {
 		return FirstUndecided, "The first payer has not decided " + entry.ClaimID() + ".", nil
 	}
@@ -204,8 +278,8 @@ func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected bo
 		return SecondaryAnswered, "The second payer has answered.", nil
 	case SecondarySubmitted:
 		sent, err := collections.WasSentToSecond(app, entry.Id, usage)
-		if err != nil || sent {
-			return WrongSecondary, "The claim was sent to the second payer.", err
+		if err != nil || sent && !isResend {
+			return WrongSecondary, "The claim was sent to the second payer: send it again with resend.", err
 		}
 	}
 	rows, err := collections.PaymentsOf(app, entry.Id)
@@ -238,16 +312,16 @@ func (e *Engine) BillSecondary(reference string, updatedAt time.Time) Transition
 }
 
 // RejectSecondary records that a claim to the second payer was rejected before its decision: it is due again.
-func (e *Engine) RejectSecondary(source string, codes []string) Transition {
+func (e *Engine) RejectSecondary(why collections.Rejection) Transition {
 	return Transition{
 		Name: "reject", From: []string{Submitted, Paid, Denied, Appealed, RefundDue}, target: (*collections.BillingEntry).Status, event: audit.BillingReject,
-		detail: "secondary " + source + " " + strings.Join(codes, " "),
+		detail: "secondary " + why.Source + " " + strings.Join(why.Codes, " "),
 		check: func(_ core.App, entry *collections.BillingEntry) error {
 			if entry.SecondaryStatus() != SecondarySubmitted {
 				return fault.State("invalid_transition", "The second payer has answered.")
 			}
 			entry.Set(collections.EntrySecondaryStatus, SecondaryDue)
-			return nil
+			return entry.SetSecondaryRejection(why)
 		},
 	}
 }

@@ -86,23 +86,20 @@ func (t *importRun) rejectLine(l collections.ClaimLine, why rejection) error {
 		if newest, err := collections.NewestSecondClaim(t.app, l.EntryID); err != nil || newest != l.Claim {
 			return err
 		}
-		_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.RejectSecondary(why.source, distinctCodes(why.codes)), t.by, t.now)
+		_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.RejectSecondary(why.stored(t.now)), t.by, t.now)
 		return t.countResult(err, "CLM", l.Claim, 0)
 	}
 	if l.Carried || entry.ClaimControlNumber() != l.Claim {
 		return nil
 	}
-	if entry.Status() == billing.VoidRequested && l.Frequency != claims.VoidOfClaim {
+	if (entry.Status() == billing.VoidRequested || entry.Status() == billing.RefundDue) && l.Frequency != claims.VoidOfClaim {
 		t.addUnmatched("CLM", l.Claim, x12.Cents(l.ChargeCents), "void_requested") // the payer has no claim to void
 		return nil
 	}
 	if entry.BatchID() == "" {
 		return nil
 	}
-	rejected := collections.Rejection{
-		Source: why.source, Codes: distinctCodes(why.codes), At: collections.Instant(t.now), Details: why.details[:min(len(why.details), maxRejectionDetails)],
-	}
-	_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.Reject(rejected), t.by, t.now)
+	_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.Reject(why.stored(t.now)), t.by, t.now)
 	return t.countResult(err, "CLM", l.Claim, 0)
 }
 

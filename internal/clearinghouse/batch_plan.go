@@ -23,6 +23,7 @@ type planner struct {
 	groups   map[string]*batchClaim
 	plan     batchPlan
 	refusals []Refusal
+	isResend bool // of claims to the second payer without an answer
 }
 
 // plan groups lines into claims, and rejects the batch if any line has an error.

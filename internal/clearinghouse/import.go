@@ -24,6 +24,8 @@ type Outcome struct {
 	Response *collections.ClaimResponse
 	Applied  int
 	Repeated bool
+	// Remittances are the payments of the file, in its order, also those that an earlier file brought; none for a file that was imported before.
+	Remittances []string
 }
 
 // importMu serializes imports, so that a file that arrives twice at the same time is recognized as repeated.
@@ -69,7 +71,7 @@ func (h Engine) importAnswers(app core.App, file []byte, answers []x12.Response,
 		return Outcome{}, err
 	}
 	response, err = collections.FindClaimResponse(app, response.Id)
-	return Outcome{Response: response, Applied: t.applied}, err
+	return Outcome{Response: response, Applied: t.applied, Remittances: t.remittances}, err
 }
 
 // Preview imports a file like [Engine.Import], lets read see the result, and then undoes everything. Other writers wait until it ends. It takes importMu
@@ -172,12 +174,13 @@ type importRun struct {
 	applied   int
 	unmatched []collections.Unmatched
 
-	responseID string
-	seen       map[string]bool // payments of this file
-	remittance string          // the payment that is being imported
-	items      []collections.RemittanceItem
-	closed     []collections.RemittanceItem // of an earlier import, that a person resolved
-	keys       map[string]int               // how often a decision occurred in the payment
+	responseID  string
+	seen        map[string]bool // payments of this file
+	remittance  string          // the payment that is being imported
+	remittances []string        // all payments of this file
+	items       []collections.RemittanceItem
+	closed      []collections.RemittanceItem // of an earlier import, that a person resolved
+	keys        map[string]int               // how often a decision occurred in the payment
 }
 
 func (t *importRun) importResponse(a x12.Response) error {

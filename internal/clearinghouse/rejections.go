@@ -3,6 +3,7 @@ package clearinghouse
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/x12"
@@ -13,6 +14,13 @@ type rejection struct {
 	source  string
 	codes   []string
 	details []collections.RejectionDetail
+}
+
+// stored returns the rejection as it is stored.
+func (r rejection) stored(now time.Time) collections.Rejection {
+	return collections.Rejection{
+		Source: r.source, Codes: distinctCodes(r.codes), At: collections.Instant(now), Details: r.details[:min(len(r.details), maxRejectionDetails)],
+	}
 }
 
 // maxRejectionDetails bounds what is kept of one answer: a file may repeat an error for each of a thousand claims.

@@ -34,6 +34,7 @@ func (t *importRun) import835(p x12.Remittance) error {
 	if err != nil {
 		return err
 	}
+	t.remittances = append(t.remittances, row.ID)
 	if t.closed, err = row.Items(); err != nil {
 		return err
 	}

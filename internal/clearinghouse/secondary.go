@@ -17,13 +17,13 @@ import (
 
 // SendSecondary creates a batch of claims to the second payers. Each goes as a whole, as the first payer decided it, so that the payment it states
 // (AMT*D) is the first payer's: the other lines of a claim go along. It is all or nothing: an error in any line is an invalid_state fault with the
-// errors of each line. Source: docs/decisions/claims.md, "Secondary claims".
-func (h Engine) SendSecondary(app core.App, entryIDs []string, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
+// errors of each line. isResend sends claims again that the second payer has not answered. Source: docs/decisions/claims.md, "Secondary claims".
+func (h Engine) SendSecondary(app core.App, entryIDs []string, isResend bool, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
 	entries, err := collections.BillingEntriesByID(app, entryIDs)
 	if err != nil {
 		return row, err
 	}
-	p := &planner{Engine: h, app: app, today: h.Billing.Day(now), groups: map[string]*batchClaim{}, plan: batchPlan{sequence: collections.SecondarySequence}}
+	p := &planner{Engine: h, app: app, today: h.Billing.Day(now), isResend: isResend, groups: map[string]*batchClaim{}, plan: batchPlan{sequence: collections.SecondarySequence}}
 	for _, id := range entryIDs {
 		if !slices.ContainsFunc(entries, func(e *collections.BillingEntry) bool { return e.Id == id }) {
 			p.refuse(id, claims.Finding{Code: "not_found", Field: "entry_ids", Message: "There is no such entry."})
@@ -100,7 +100,7 @@ func (p *planner) linesOf(entry *collections.BillingEntry) ([]*collections.Billi
 
 // secondaryErrors completes a line with the first payer's decision, and returns the errors that keep it out of a claim to the second payer.
 func (p *planner) secondaryErrors(entry *collections.BillingEntry, c *claims.Claim, isSelected bool) ([]claims.Finding, error) {
-	code, words, err := billing.CheckSecondary(p.app, entry, isSelected, c.Submitter.Usage)
+	code, words, err := billing.CheckSecondary(p.app, entry, isSelected, p.isResend, c.Submitter.Usage)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ function Sheet({ id }) {
       ? "Check before review:" : "Warnings at review:"}</strong>
       <ul>${data.warnings.map((code) => html`<li key=${code}>${warningText(code)}</li>`)}</ul></div>`}
     ${data.rejection !== null && html`<${Rejection} of=${data.rejection} />`}
+    ${data.secondary?.rejection && html`<${Rejection} of=${data.secondary.rejection} claim="Secondary claim returned" />`}
     <section class="card"><${Summary} entry=${data} />
       ${can("manageBilling") && html`<${Steps} entry=${data} changed=${(now) => entry.change(() => now)}
         openNext=${then.length > 0 && (() => { toast(`${data.claim_id} reviewed.`); next(); })} />`}
@@ -102,9 +103,9 @@ function Summary({ entry }) {
   return html`<${Facts} of=${facts.filter(Boolean)} />`;
 }
 
-/** @param {{of: NonNullable<Entry["rejection"]>}} props */
-const Rejection = ({ of }) => html`<div class="notice warning before" role="status">
-  <strong>Returned by a ${of.source} on ${dateTime(of.at)}: ${of.codes.join(", ")}</strong>
+/** @param {{of: NonNullable<Entry["rejection"]>, claim?: string}} props */
+const Rejection = ({ of, claim = "Returned" }) => html`<div class="notice warning before" role="status">
+  <strong>${claim} by a ${of.source} on ${dateTime(of.at)}: ${of.codes.join(", ")}</strong>
   <ul>${of.details.map((d, index) => html`<li key=${index}>${d.text} <span class="soft">${[
     d.value !== null && `Sent: ${d.value}`, d.message, d.procedure !== null && `Line ${d.procedure}`, d.loop !== null && `Loop ${d.loop}`,
     d.position !== null && `Segment ${d.position} of the file`, d.claim !== null && `Claim ${d.claim}`,

@@ -9,7 +9,7 @@ import { codesOf } from "../billing/labels.js";
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["BillingEntryWithHistory"]} Entry */
 /** @typedef {Record<string, string[]>} Errors */
 /** @typedef {{name: string, title: string, doneText: string, danger?: boolean, about?: string, fields: (entry: Entry, errors: Errors,
- * against: string[]) => any, body?: (values: Record<string, any>) => any}} Step */
+ * against: string[]) => any, path?: string, body?: (values: Record<string, any>) => any}} Step */
 
 const today = () => daysAgo(0);
 
@@ -52,13 +52,14 @@ const steps = {
   submit: { name: "Submit", title: "Submit claim", doneText: "Submitted.", fields: (_, errors) => reference(errors) },
   return: { name: "Return", title: "Return to review", doneText: "Returned.", fields: (_, errors) => reason(errors) },
   pay: {
-    name: "Record payment", title: "Record payment", doneText: "Paid.",
+    name: "Record payment", title: "Record payment", doneText: "Payment recorded.",
     fields: (entry, errors) => html`<div class="fields">
       <${Field} label="Amount in dollars" name="amount" kind="number" min="0" step="0.01" value=${entry.lifecycle_status === "paid"
         ? Math.max(entry.open, 0) : entry.expected} errors=${errors} />
       <${Field} label="Payment date" name="payment_date" kind="date" value=${today()} errors=${errors} /></div>
       <${Field} label="Check or transfer number" name="reference" maxlength="100" errors=${errors} />
-      <${Field} label="Paid by" name="payer" kind="select" value="primary" options=${payers} errors=${errors} />
+      <${Field} label="Paid by" name="payer" kind="select" value=${entry.lifecycle_status === "denied" ? "secondary" : "primary"}
+        options=${payers.filter(([value]) => value !== "primary" || entry.lifecycle_status !== "denied")} errors=${errors} />
       ${errors.overpayment_reason && html`<${Field} label="Reason for overpayment" name="overpayment_reason" maxlength="500"
         errors=${errors} />`}`,
   },
@@ -115,6 +116,11 @@ const steps = {
     name: "Bill secondary", title: "Bill the secondary payer", doneText: "Sent to the secondary payer.",
     about: "Makes a claim file with the whole claim and the primary payer's decision.", fields: () => "",
   },
+  resend: {
+    name: "Bill secondary again", title: "Bill the secondary payer again", doneText: "Sent to the secondary payer.", path: "bill-secondary",
+    about: "For a claim that the secondary payer does not have. It rejects a second copy as a duplicate.", fields: () => "",
+    body: () => ({ resend: true }),
+  },
   void: { name: "Void", title: "Void entry", doneText: "Voided.", danger: true,
     about: "A voided entry is never billed. It remains on record.", fields: (_, errors) => reason(errors) },
 };
@@ -123,7 +129,7 @@ const steps = {
 const actionsByState = {
   pending_review: ["void", "review"], reviewed: ["void", "return", "submit"], submitted: ["request-void", "deny", "pay"],
   appealed: ["deny", "pay"],
-  denied: ["adjust", "appeal", "resubmit"], paid: ["request-void", "adjust", "pay"], void_requested: ["pay", "void"],
+  denied: ["adjust", "pay", "appeal", "resubmit"], paid: ["request-void", "adjust", "pay"], void_requested: ["pay", "void"],
   refund_due: ["refund"],
 };
 
@@ -132,7 +138,8 @@ const actionsByState = {
 export function Steps({ entry, changed, openNext }) {
   const [open, setOpen] = useState("");
   const names = [...actionsByState[entry.lifecycle_status] ?? [], ...(credit(entry) > 0 ? ["refund"] : []),
-    ...(["due", "denied"].includes(entry.secondary?.status ?? "") ? ["bill-secondary"] : [])];
+    ...(["due", "denied"].includes(entry.secondary?.status ?? "") ? ["bill-secondary"] : []),
+    ...(entry.secondary?.status === "submitted" && ["paid", "denied"].includes(entry.lifecycle_status) ? ["resend"] : [])];
   const reviewAndNext = openNext && names.includes("review") ? openNext : null;
   const main = reviewAndNext ? -1 : names.length - 1;
   return html`<div class="actions">${names.map((name, at) => html`
@@ -146,7 +153,7 @@ export function Steps({ entry, changed, openNext }) {
 /** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
 function StepDialog({ step, path, entry, close, changed }) {
   const [warnings, setWarnings] = useState(entry.warnings); // the form also shows fields for the server's warnings
-  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${path}/`, step.body ? step.body(values)
+  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${step.path ?? path}/`, step.body ? step.body(values)
     : values).catch((error) => {
     setWarnings([...entry.warnings, ...(error.warnings ?? [])]);
     throw error;
