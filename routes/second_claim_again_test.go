@@ -10,7 +10,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// sendSecond sends the claim of the first entry to the second payer and goes on with that claim.
+// sendSecond sends the claim of the first entry to the second payer; s.claim is that claim then.
 func (s *sentClaim) sendSecond(body any) {
 	s.t.Helper()
 	s.move(s.entries[0], "bill-secondary", body).want(200).wantAt(object{"secondary.status": "submitted", "secondary.rejection": nil})
@@ -23,7 +23,7 @@ func (s *sentClaim) answerSecond(paid, share x12.Cents) reply {
 	return s.remit(paid, append([]string{s.clp("2", paid)}, s.svc(0, paid, "CAS*OA*23*"+usd(s.claim.Charge-paid-share), "CAS*PR*2*"+usd(share))...)...)
 }
 
-// The reason for which a claim to the second payer was rejected is shown until the claim goes again; an older claim's rejection changes nothing.
+// The reason for which a claim to the second payer was rejected is shown until the claim is sent again; an older claim's rejection changes nothing.
 func TestReasonOfRejectedSecondClaim(t *testing.T) {
 	s := newTwiceInsured(t, 1, "CI")
 	s.decide("1", 2000, 1000)
@@ -117,7 +117,7 @@ func TestPreviewOfKnownPayment(t *testing.T) {
 	s.wantDeposits(1)
 }
 
-// A claim that the second payer lost, or whose answer it reversed, goes again when a person says so; its answer closes it.
+// A claim that the second payer lost, or did not answer again after its reversal, is sent again when a person says so; its answer closes it.
 func TestSecondClaimGoesAgain(t *testing.T) {
 	s := newTwiceInsured(t, 1, "CI")
 	s.decide("1", 2000, 1000)
@@ -145,7 +145,7 @@ func TestSecondClaimGoesAgain(t *testing.T) {
 	s.wantBalanced("sent again")
 }
 
-// A claim to the second payer that was only a test goes again for production, and an answer to the test changes nothing.
+// A claim to the second payer that was only a test is sent again for production, and an answer to the test changes nothing.
 func TestTestOfSecondClaim(t *testing.T) {
 	s := newTwiceInsured(t, 1, "CI")
 	s.decide("1", 2000, 1000)

@@ -336,7 +336,8 @@ func (r Remittance) isSecondaryReversal(list []collections.Payment) bool {
 }
 
 // reversalOf returns the state in which a reversal leaves a decided claim, and its posting. The first payer's leaves the claim undecided if nothing is
-// left of its payment. The second payer's takes back only its own decision: what it decided on is open until its correction, or denied again. What another payer adjusted stays.
+// left of its payment. The second payer's reverses only its own decision: what it decided on is open until its correction, or denied again.
+// What another payer adjusted stays.
 func (r Remittance) reversalOf(entry *collections.BillingEntry, a decidedAmounts) (state string, p posting) {
 	decided := matchBookedAdjustments(a.adjustments, mergeAdjustments(a.adjustments, negateAdjustments(a.decided[collections.SecondaryPayer])))
 	switch {

@@ -148,7 +148,7 @@ func (a decidedAmounts) replace(prior, rest, list []collections.Adjustment, toSh
 	return p
 }
 
-// withoutSecond returns the posting that takes back all of the second payer's decisions, after which the first payer's stands as it was before them.
+// withoutSecond returns the posting that reverses all of the second payer's decisions, after which the first payer's stands as it was before them.
 func (a decidedAmounts) withoutSecond(reversed int64) posting {
 	prior := a.decided[collections.SecondaryPayer]
 	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.shareOffsets), negateAdjustments(prior))

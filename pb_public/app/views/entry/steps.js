@@ -153,8 +153,8 @@ export function Steps({ entry, changed, openNext }) {
 /** @param {{step: Step, path: string, entry: Entry, close: () => void, changed: (entry: Entry) => void}} props */
 function StepDialog({ step, path, entry, close, changed }) {
   const [warnings, setWarnings] = useState(entry.warnings); // the form also shows fields for the server's warnings
-  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${step.path ?? path}/`, step.body ? step.body(values)
-    : values).catch((error) => {
+  const send = (/** @type {Record<string, any>} */ values) => post(`billing/entries/${entry.id}/${step.path ?? path}/`,
+    step.body ? step.body(values) : values).catch((error) => {
     setWarnings([...entry.warnings, ...(error.warnings ?? [])]);
     throw error;
   });
