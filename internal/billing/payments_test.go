@@ -200,7 +200,7 @@ func TestClaimTotals(t *testing.T) {
 	d := newFixture(t)
 	var lines []string
 	reached := map[string]bool{}
-	for seed := range uint64(40) {
+	for seed := range uint64(80) {
 		r := rand.New(rand.NewPCG(seed, 19))
 		line := d.sent(int64(1 + r.IntN(9000)))
 		lines = append(lines, line.Id)
