@@ -244,7 +244,7 @@ func (s *moneySequence) sendToSecond() {
 	s.must(s.app.DB().NewQuery("SELECT id FROM billing_entries WHERE secondary_status = 'due' ORDER BY id").Column(&due))
 	for _, entry := range due {
 		s.step = "to the second payer: " + entry
-		batch, err := s.house.SendSecondary(s.app, []string{entry}, s.by, s.now)
+		batch, err := s.house.SendSecondary(s.app, []string{entry}, false, s.by, s.now)
 		if !s.isRefused(err) {
 			s.claims = append(s.claims, s.handOver(batch, err)...)
 		}
