@@ -155,3 +155,15 @@ func UntakenEscalationsAbout(tx core.App, patientID string, types []string) ([]i
 				AND a.type NOT IN (SELECT value FROM json_each({:types}))) ORDER BY e.id`,
 		dbx.Params{"patient": patientID, "types": jsonList(types)})
 }
+
+// FirstMonitored returns the earliest time of a patient's consents, device assignments and time entries; zero for none.
+func FirstMonitored(app core.App, patientID string) (time.Time, error) {
+	found, err := queryColumn[string](app, "look for the beginning of monitoring", `SELECT COALESCE(MIN(first), '') FROM (
+			SELECT MIN(granted_at) AS first FROM consents WHERE patient = {:patient} AND type = 'rpm'
+			UNION ALL SELECT MIN(assigned_at) FROM device_assignments WHERE patient = {:patient}
+			UNION ALL SELECT MIN(started_at) FROM time_entries WHERE patient = {:patient})`, dbx.Params{"patient": patientID})
+	if err != nil || len(found) == 0 {
+		return time.Time{}, err
+	}
+	return ParseInstant(found[0]), nil
+}

@@ -2,7 +2,7 @@ package migrations
 
 import "github.com/pocketbase/pocketbase/core"
 
-func init() { register("1795950530_secondary_rejections.go", addSecondaryRejections) }
+func init() { register("1795950610_secondary_rejections.go", addSecondaryRejections) }
 
 // addSecondaryRejections adds why a claim to the second payer was rejected, and makes claims wait for their payer again that only the patient or the
 // second payer paid by hand. Source: docs/decisions/billing.md, "Payments and adjustments".

@@ -102,6 +102,7 @@ func TestPayerSettings(t *testing.T) {
 		"corrected_claims": {"corrected_claims": "both"}, "minutes_rule": {"minutes_rule": "all"}, "device_days": {"device_days": 3},
 		"receiver_ids.0": {"receiver_ids": []string{"TOO LONG FOR AN ISA08"}}, "modifiers.0.cpt_code": {"modifiers": []object{{"cpt_code": "1", "modifiers": []string{}}}},
 		"modifiers.0.modifiers.0": {"modifiers": []object{{"cpt_code": "99457", "modifiers": []string{"ABC"}}}},
+		"modifiers.0.modifiers":   {"modifiers": []object{{"cpt_code": "99457", "modifiers": []string{"25", "25"}}}},
 	} {
 		h.request(authz.Admin, "PATCH", fmt.Sprint("/billing/payers/", h.insurer, "/"), wrong).wantFields(field)
 	}

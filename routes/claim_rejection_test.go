@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/e2e/payer"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // details returns what a rejected entry shows of the file: the given members of each statement.
@@ -95,4 +96,70 @@ func recounted(file string) string {
 		}
 	}
 	return strings.Join(segments, "~")
+}
+
+// A 999 without a claim names it by the position of the segment in the file that was sent; another claim's value is not shown.
+func TestRejection999WithoutClaim(t *testing.T) {
+	for name, test := range map[string]struct{ wrong, segment, want, other string }{
+		"a claim's amount":     {"IK3*CLM*%d*2300*8~IK4*2*782*7*47.87~", "CLM", "CLM CLAIM 47.87", "CLM CLAIM <nil>"},
+		"without its value":    {"IK3*CLM*%d*2300*8~IK4*2*782*7~", "CLM", "CLM CLAIM 47.87", "CLM CLAIM <nil>"},
+		"another value":        {"IK3*CLM*%d*2300*8~IK4*2*782*7*118.4~", "CLM", "CLM CLAIM <nil>", "CLM CLAIM <nil>"},
+		"another segment":      {"IK3*SV1*%d*2400*8~IK4*2*782*7*47.87~", "CLM", "SV1 <nil> <nil>", "SV1 <nil> <nil>"},
+		"a subscriber's level": {"IK3*SBR*%d*2000B*8~IK4*9*1032*7*CI~", "SBR", "SBR CLAIM CI", "SBR CLAIM <nil>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newClaimsClinic(t)
+			a, b := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
+			entries := h.reviewed()
+			batch, file := h.send(entries[a+" 99457"], entries[b+" 99457"])
+			sent := map[string]string{}
+			for _, entry := range entries {
+				sent[entry] = h.claimOf(entry, file)
+			}
+			raw := h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
+			first, position, claim := 0, 0, ""
+			for i, s := range strings.Split(strings.ReplaceAll(raw, "\n", ""), "~") {
+				switch parts := strings.Split(s, "*"); {
+				case parts[0] == "ST":
+					first = i
+				case parts[0] == "CLM":
+					claim = parts[1] // of the last one
+				}
+				if strings.HasPrefix(s, test.segment+"*") {
+					position = i - first + 1
+				}
+			}
+			ack := string(h.payer.Write999(file, payer.Fault{Claim: claim, Element: 2, Code: "7"}))
+			from, to := strings.Index(ack, "IK3*"), strings.Index(ack, "IK5*")
+			wrong := fmt.Sprintf(test.wrong, position)
+			h.upload([]byte(recounted(ack[:from] + wrong + ack[to:]))).want(200)
+			for _, entry := range entries {
+				want := test.other
+				if sent[entry] == claim {
+					want = test.want
+				}
+				if want = strings.ReplaceAll(want, "CLAIM", claim); strings.Join(h.details(entry, "segment", "claim", "value"), "; ") != want {
+					t.Errorf("kept %v, want %s", h.details(entry, "segment", "claim", "value"), want)
+				}
+			}
+		})
+	}
+}
+
+// A 277CA that refuses the only billing provider of a batch refuses its claims.
+func TestProviderRefusedBy277CA(t *testing.T) {
+	h := newClaimsClinic(t)
+	a, b := h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)
+	entries := h.reviewed()
+	batch, file := h.send(entries[a+" 99457"], entries[b+" 99457"])
+	status := string(h.payer.Write277CA(file, nil))
+	provider := strings.Index(status, "*19*")
+	from := strings.LastIndex(status[:provider], "HL*")
+	end := strings.Index(status, "SE*")
+	status = status[:from] + "HL*3*2*19*0~NM1*85*2*ELM STREET MEDICINE*****XX*1234567893~TRN*1*0~STC*A3:562:85**U*95.74~QTY*QC*2~AMT*YY*95.74~" + status[end:]
+	h.upload([]byte(recounted(status))).want(200).wantAt(object{"unmatched": 0.0})
+	for _, entry := range entries {
+		h.entry(entry).wantAt(object{"lifecycle_status": "reviewed", "rejection.codes": []any{"A3:562"}, "rejection.source": "277CA"})
+	}
+	h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/"), nil).want(200).wantAt(object{"status": "rejected"})
 }

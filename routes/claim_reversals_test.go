@@ -115,6 +115,25 @@ func TestReplacementDecisionReversesOriginal(t *testing.T) {
 	h.wantBalanced("paid")
 }
 
+// A denial that the payer reverses is none any more.
+func TestReversedDenial(t *testing.T) {
+	h := newClaimsClinic(t)
+	entry := h.reviewedOne()
+	_, file := h.send(entry)
+	claim := h.claimOf(entry, file)
+	decide := func(d payer.Decision) {
+		h.upload(h.payer.Write835(file, map[string]payer.Decision{claim: d})).want(200).wantAt(object{"unmatched": 0.0})
+		h.payer.Control++
+	}
+	decide(payer.Deny("CO", "50"))
+	h.entry(entry).wantAt(object{"lifecycle_status": "denied", "denial.code": "CO-50"})
+	decide(payer.Reverse(payer.Deny("CO", "50")))
+	h.entry(entry).wantAt(object{"lifecycle_status": "submitted", "denial": nil, "open": 47.87})
+	decide(payer.Full())
+	h.entry(entry).wantAt(object{"lifecycle_status": "paid", "denial": nil, "open": 0.0})
+	h.wantBalanced("paid")
+}
+
 func (h *claimsClinic) reviewedOne() string {
 	h.t.Helper()
 	id := h.insured("Ada", 20, nil)

@@ -217,9 +217,13 @@ func (a *api) archivePatient(c *web.Call, patient *collections.Patient) error {
 	view := func(v patients.View) any {
 		return archivingView{v.ID, v.Status, v.ArchivedAt, v.ArchivedBy, v.ArchiveReason, v.DeceasedAt, v.EffectiveAt}
 	}
+	began, err := patients.MonitoringBegan(c.App, patient)
+	if err != nil {
+		return err
+	}
 	read := fromBodyIn(collections.Zone(patient.TimeZone(), a.Zone),
 		func(body patients.ArchiveBody, checks *validate.Checks, now time.Time, zone *time.Location) patients.ArchiveDraft {
-			return body.Read(checks, now, zone, patient.Demographics().DateOfBirth)
+			return body.Read(checks, now, zone, patient.Demographics().DateOfBirth, began)
 		})
 	return change(c, patient.Id, read, patients.Archive, a.showPatient(c, c.OK, view))
 }
@@ -332,7 +336,10 @@ func (a *api) listConsents(c *web.Call, patient *collections.Patient) error {
 }
 
 func (a *api) grantConsent(c *web.Call, patient *collections.Patient) error {
-	return change(c, patient.Id, fromBodyIn(a.Zone, patients.ConsentBody.Read), patients.GrantConsent, web.RespondWith(c.Created, consentFor(c)))
+	read := fromBodyIn(a.Zone, func(body patients.ConsentBody, checks *validate.Checks, now time.Time, practice *time.Location) patients.Draft {
+		return body.Read(checks, now, practice, patient.Demographics().DateOfBirth)
+	})
+	return change(c, patient.Id, read, patients.GrantConsent, web.RespondWith(c.Created, consentFor(c)))
 }
 
 func (a *api) revokeConsent(c *web.Call, patient *collections.Patient) error {

@@ -146,8 +146,10 @@ type timeMonth struct {
 func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list []claimedEntry, found []countedFacts, m timeMonth, of []int) error {
 	if m.category != collections.Interactive {
 		for _, i := range of {
-			if err := e.countInterpretation(app, list[i].patient, m.month, m.rule, &found[i]); err != nil {
-				return err
+			if f := patients[list[i].patient]; f != nil {
+				if err := e.countInterpretation(app, f, m.month, m.rule, &found[i]); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -163,7 +165,7 @@ func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list
 	}
 	for _, i := range of {
 		if f := patients[list[i].patient]; f != nil {
-			counting := slices.Clone(e.dropUnconsentedTime(f, times[f.id], m.month))
+			counting := e.dropUncountedTime(f, times[f.id], m.month)
 			setCounted(counting)
 			found[i].minutes = sumCounted(counting) / 60
 			found[i].minutesWithOverlap = found[i].minutes

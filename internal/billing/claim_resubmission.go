@@ -167,7 +167,7 @@ func (r *recount) recordTime() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	counting := r.dropUnconsentedTime(r.facts, times[r.claim.patient], month)
+	counting := r.dropUncountedTime(r.facts, times[r.claim.patient], month)
 	setCounted(counting)
 	block := r.newBlock(counting, from*60, (from+r.claim.minutes)*60)
 	evidence, err := json.Marshal(TimeEvidence{timeEntryNumbers(block.TimeEntryIDs), month.Start[:7], ruleName(r.claim.rule)})

@@ -52,9 +52,23 @@ func (r *recount) compareWithOthers(anyOther bool) error {
 			}
 		}
 	}
+	if r.claim.code == NextTwenty && r.isDuplicate && r.unitsWithOthers(anyOther) > r.MaxUnits99458 {
+		r.limits = append(r.limits, FrequencyLimit)
+	}
 	slices.Sort(r.limits)
 	r.limits = slices.Compact(r.limits)
 	return nil
+}
+
+// unitsWithOthers returns the month's units of the claim's code, with those of other entries that take precedence. What was denied is not paid.
+func (r *recount) unitsWithOthers(anyOther bool) int {
+	units := max(r.claim.units, 1)
+	for _, x := range r.facts.entries[r.claim.code] {
+		if x.ID != r.claim.id && x.isActive() && x.Status != Denied && x.overlaps(r.claim.period) && (anyOther || r.yieldsTo(x)) {
+			units += max(x.Units, 1)
+		}
+	}
+	return units
 }
 
 // compareWith adds what one other entry of the same period makes of this one. A denied service was not paid, so that a second entry of it is only
@@ -92,7 +106,9 @@ func (f *patientFacts) sharesPeriod(c claimedEntry, x existingEntry) bool {
 // because one of the two can still be voided; the review decides.
 func (e *Engine) manualLimits(app core.App, f *patientFacts, d ManualDraft, period Span) ([]string, error) {
 	r := &recount{Engine: e, tx: app, facts: f}
-	r.claim = claimedEntry{patient: f.id, code: d.CPTCode, service: d.ServiceDate, period: period, status: PendingReview} // without an id, the oldest
+	r.claim = claimedEntry{ // without an id, the oldest
+		patient: f.id, code: d.CPTCode, service: d.ServiceDate, period: period, status: PendingReview, units: e.manualUnits(d),
+	}
 	if err := r.compareWithOthers(false); err != nil {
 		return nil, err
 	}
@@ -104,7 +120,7 @@ func (e *Engine) manualLimits(app core.App, f *patientFacts, d ManualDraft, peri
 
 // reasonTexts are the reasons that need more than their code.
 var reasonTexts = map[string]string{
-	FrequencyLimit:      "The code is billed once in its period, and another entry of the patient has it. No reason lifts this.",
+	FrequencyLimit:      "The code is billed as often as its period allows by other entries of the patient. No reason lifts this.",
 	ExcludedPair:        "The code is not billed together with that of another entry of the patient in this period. No reason lifts this.",
 	DaysAboveMaximum:    "There are more days with data than the code is for.",
 	MinutesAboveMaximum: "There are more minutes than the code is for.",

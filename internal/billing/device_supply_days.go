@@ -53,10 +53,12 @@ func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d
 	if err := e.loadDataDays(app, nil, windows); err != nil { // all days; consent is applied below
 		return d, err
 	}
+	transmitted := slices.Clone(windows[0].days)
+	f.dropUnmonitoredDays(&windows[0])
 	all := slices.Clone(windows[0].days)
 	e.dropUnconsentedDays(f, &windows[0])
 	d.Days, d.WithoutConsent = windows[0].days, daysExcept(all, windows[0].days)
-	if d.Manual, err = e.manualDays(app, patientID, span, all); err != nil || !found {
+	if d.Manual, err = e.manualDays(app, patientID, span, transmitted); err != nil || !found {
 		return d, err
 	}
 	if d.Start <= d.Today && d.Today <= d.End {
@@ -111,20 +113,24 @@ func (e *Engine) loadDataDays(app core.App, patients map[string]*patientFacts, w
 		if row.Days != "" {
 			windows[row.Key].days = strings.Split(row.Days, ",")
 			slices.Sort(windows[row.Key].days) // usually sorted already
-			f := patients[windows[row.Key].Patient]
-			if f != nil && f.died != "" {
-				windows[row.Key].days = slices.DeleteFunc(windows[row.Key].days, func(day string) bool { return day > f.died }) // somebody else's
+			if f := patients[windows[row.Key].Patient]; f != nil {
+				f.dropUnmonitoredDays(&windows[row.Key])
+				e.dropUnconsentedDays(f, &windows[row.Key])
 			}
-			e.dropUnconsentedDays(f, &windows[row.Key])
 		}
 	}
 	return nil
 }
 
+// dropUnmonitoredDays removes the days of a period after a death, which are somebody else's, after the end of monitoring, and in an interruption.
+func (f *patientFacts) dropUnmonitoredDays(w *supplyPeriod) {
+	w.days = slices.DeleteFunc(w.days, func(day string) bool { return f.died != "" && day > f.died || !f.monitoredOn(day) })
+}
+
 // dropUnconsentedDays removes the days of a period that consent does not cover.
 func (e *Engine) dropUnconsentedDays(f *patientFacts, w *supplyPeriod) {
 	period := Span{w.Start, w.End}
-	if f == nil || f.hasConsentThroughout(period) {
+	if f.hasConsentThroughout(period) {
 		return
 	}
 	counts := e.consentedDays(f, period)

@@ -88,6 +88,15 @@ func (e *Engine) consentedDays(f *patientFacts, period Span) func(day string) bo
 	return f.hasConsentOn
 }
 
+// countedDays returns which days of a period count: those with monitoring and consent.
+func (e *Engine) countedDays(f *patientFacts, period Span) func(day string) bool {
+	if f.hasConsentThroughout(period) {
+		return f.monitoredOn
+	}
+	isConsented := e.consentedDays(f, period)
+	return func(day string) bool { return f.monitoredOn(day) && isConsented(day) }
+}
+
 // Readiness is what blocks billing for a patient today, and the state of the device.
 type Readiness struct {
 	Missing      []string // NotActive, MissingConsent, MissingDiagnosis

@@ -45,7 +45,7 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 	if err != nil {
 		return nil, err
 	}
-	over, counting := e.Day(now) > month.End, e.dropUnconsentedTime(f, times[patientID], month)
+	over, counting := e.Day(now) > month.End, e.dropUncountedTime(f, times[patientID], month)
 	_, left, _ := e.planMonthTime(f, times[patientID], month, over, false)
 	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty, Interpretation} {
 		rule, ok := e.Rule(code, month.End)

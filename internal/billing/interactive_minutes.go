@@ -92,13 +92,15 @@ func (e *Engine) splitByMonth(list []LoggedTime, payers string) map[Span][]Logge
 	return months
 }
 
-// dropUnconsentedTime removes time on days without consent.
-func (e *Engine) dropUnconsentedTime(f *patientFacts, times []LoggedTime, month Span) []LoggedTime {
-	if f.hasConsentThroughout(month) {
-		return times
-	}
-	counts := e.consentedDays(f, month)
+// dropUncountedTime removes time on days without monitoring or consent.
+func (e *Engine) dropUncountedTime(f *patientFacts, times []LoggedTime, month Span) []LoggedTime {
+	counts := e.countedDays(f, month)
 	return slices.DeleteFunc(slices.Clone(times), func(s LoggedTime) bool { return !counts(e.Day(s.StartedAt)) })
+}
+
+// dropUnmonitoredTime removes time on days without monitoring.
+func (e *Engine) dropUnmonitoredTime(f *patientFacts, times []LoggedTime) []LoggedTime {
+	return slices.DeleteFunc(slices.Clone(times), func(s LoggedTime) bool { return !f.monitoredOn(e.Day(s.StartedAt)) })
 }
 
 // setCounted sets how much of each time entry no earlier one covers, in order of start: each moment counts once, for any number of users who
@@ -188,7 +190,7 @@ func (e *Engine) countForDecision(app core.App, patients map[string]*patientFact
 		}
 	}
 	for month, indexes := range months {
-		if err := e.subtractElsewhere(app, list, found, month, indexes); err != nil {
+		if err := e.subtractElsewhere(app, patients, list, found, month, indexes); err != nil {
 			return nil, err
 		}
 	}
@@ -197,12 +199,14 @@ func (e *Engine) countForDecision(app core.App, patients map[string]*patientFact
 
 // subtractElsewhere subtracts, for the entries of a list at the given indexes, the minutes in which the staff member was with another patient in
 // an earlier call. It also sets the minutes without live contact or of review.
-func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []countedFacts, m timeMonth, indexes []int) error {
-	patients := map[string]bool{}
+func (e *Engine) subtractElsewhere(
+	app core.App, patients map[string]*patientFacts, list []claimedEntry, found []countedFacts, m timeMonth, indexes []int,
+) error {
+	people := map[string]bool{}
 	for _, i := range indexes {
-		patients[list[i].patient] = true
+		people[list[i].patient] = true
 	}
-	ids := slices.Sorted(maps.Keys(patients))
+	ids := slices.Sorted(maps.Keys(people))
 	from, to := e.monthWithLead(m.month)
 	rows, err := collections.OverlapsElsewhere(app, ids, from, to)
 	if err != nil {
@@ -225,7 +229,7 @@ func (e *Engine) subtractElsewhere(app core.App, list []claimedEntry, found []co
 	for _, i := range indexes {
 		c, id := &found[i], list[i].patient
 		if overlaps := elsewhere[id]; len(overlaps) > 0 && c.minutes > 0 {
-			own := times[id]
+			own := e.dropUncountedTime(patients[id], times[id], m.month)
 			c.minutes = max(0, c.minutes-CountedSeconds(own)/60+int(unionLength(exclusiveIntervals(own, overlaps))/time.Second)/60)
 		}
 		c.uncountedMinutes = uncounted[id]

@@ -11,10 +11,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// countInterpretation counts a month's interpretation time, without time with another patient. Time that other codes counted is excluded only
-// for the same patient.
-func (e *Engine) countInterpretation(app core.App, patientID string, month Span, rule collections.TimeRule, c *countedFacts) error {
+// countInterpretation counts a month's interpretation time on days that count, without time with another patient. Time that other codes counted is
+// excluded only for the same patient.
+func (e *Engine) countInterpretation(app core.App, f *patientFacts, month Span, rule collections.TimeRule, c *countedFacts) error {
 	from, to := e.instants(month)
+	patientID, counts := f.id, e.countedDays(f, month)
 	rows, err := collections.InterpretationOf(app, patientID, from, to)
 	if err != nil {
 		return err
@@ -30,6 +31,9 @@ func (e *Engine) countInterpretation(app core.App, patientID string, month Span,
 	var all, spans, taken []interval
 	for _, row := range rows {
 		s := newLoggedTime(row)
+		if !counts(e.Day(s.StartedAt)) {
+			continue
+		}
 		own := []interval{{s.StartedAt, s.EndedAt()}}
 		all, spans = append(all, own...), append(spans, subtractIntervals(own, intervalsElsewhere(s.ID, away))...)
 	}

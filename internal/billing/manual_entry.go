@@ -153,11 +153,7 @@ func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by aud
 		return b, err
 	}
 	b.ClaimID = claims[0]
-	rule, _ := e.Rule(d.CPTCode, d.ServiceDate)
-	units := 1
-	if rule.Block > 0 {
-		units = max(1, min(d.Minutes/rule.Block, e.MaxUnits99458))
-	}
+	units := e.manualUnits(d)
 	b.ID, b.PatientID, b.CPTCode, b.ServiceDate, b.Minutes, b.Units = collections.NewUUID(), f.id, d.CPTCode, d.ServiceDate, d.Minutes, units
 	b.AmountCents = int64(t.expectedRate(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
 	b.ChargeCents = int64(t.charge(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
@@ -168,6 +164,14 @@ func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by aud
 		b.Provider, err = renderingInterpreter(tx, f.provider, by)
 	}
 	return b, err
+}
+
+// manualUnits returns the units of an entry made by hand.
+func (e *Engine) manualUnits(d ManualDraft) int {
+	if rule, _ := e.Rule(d.CPTCode, d.ServiceDate); rule.Block > 0 {
+		return max(1, min(d.Minutes/rule.Block, e.MaxUnits99458))
+	}
+	return 1
 }
 
 // manualPeriod returns the period of the code that contains the service date; without an anchor, the 30 days that end on it.

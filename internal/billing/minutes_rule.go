@@ -65,7 +65,7 @@ func (e *Engine) applyMinutesRule(app core.App, t tariff, r *MinutesRuleResult, 
 	}
 	units := map[string]int{}
 	for id, f := range facts {
-		counting := e.dropUnconsentedTime(f, times[id], month)
+		counting := e.dropUncountedTime(f, times[id], month)
 		blocks := e.PlanMonth(counting, isOver)
 		r.Minutes += sumCounted(counting) / 60
 		for _, b := range blocks {

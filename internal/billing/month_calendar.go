@@ -49,7 +49,7 @@ func (e *Engine) MonthCalendar(app core.App, patientID string, month Span, now t
 	if err != nil {
 		return nil, nil, err
 	}
-	counting := e.dropUnconsentedTime(f, times[patientID], month)
+	counting := e.dropUncountedTime(f, times[patientID], month)
 	setCounted(counting)
 	spent := map[string]time.Duration{}
 	for _, s := range counting {

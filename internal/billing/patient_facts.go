@@ -58,9 +58,12 @@ func (f *patientFacts) entryFor(code string, period Span) (found *existingEntry)
 }
 
 // activeOn reports whether the patient was enrolled on a day.
-func (f *patientFacts) activeOn(day string) bool {
+func (f *patientFacts) activeOn(day string) bool { return !f.deleted && f.monitoredOn(day) }
+
+// monitoredOn reports whether a day is not after a death or the end of monitoring, nor in an interruption: only its minutes and readings count.
+func (f *patientFacts) monitoredOn(day string) bool {
 	switch {
-	case f.deleted, slices.ContainsFunc(f.interruptions, func(s Span) bool { return s.Start < day && day < s.End }):
+	case slices.ContainsFunc(f.interruptions, func(s Span) bool { return s.Start < day && day < s.End }):
 		return false
 	case !f.active:
 		return f.archived == "" || day <= f.archived
@@ -133,10 +136,13 @@ func (f *patientFacts) minutesRule() string { return f.minutesRules[collections.
 func (f *patientFacts) takesShortSupply() bool { return f.deviceDays < baseRule(DeviceSupply).MinDays }
 
 // lastDay returns the last practice day before the end of monitoring: of death, of the effective end, or of the archiving; "" for a patient who
-// was never archived. Source: docs/decisions/patients.md, "Archiving and death".
+// was never archived. Restoring a patient takes the effective end back. Source: docs/decisions/patients.md, "Archiving and death".
 func (l *factsLoader) lastDay(row collections.PatientFacts) string {
-	last := l.dayOfInstant(row.Archived)
-	for _, day := range []string{l.dayOfInstant(row.Ended), row.Deceased} {
+	last, ended := l.dayOfInstant(row.Archived), l.dayOfInstant(row.Ended)
+	if row.Active {
+		ended = ""
+	}
+	for _, day := range []string{ended, row.Deceased} {
 		if day != "" && day < last {
 			last = day
 		}

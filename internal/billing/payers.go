@@ -175,6 +175,9 @@ func readModifiers(c *validate.Checks, list validate.Field[[]validate.Field[paye
 		}
 		rule := validate.Required(2).Matching(modifierPattern, "Must be two capital letters or digits.")
 		for _, modifier := range validate.Texts(c, name+".modifiers", row.Modifiers, maxCodeModifiers, "Expected a list of texts.", rule) {
+			if slices.Contains(m.Modifiers, modifier) {
+				c.Reject(name+".modifiers", "A modifier appears twice.")
+			}
 			m.Modifiers = append(m.Modifiers, modifier)
 		}
 		found = append(found, m)

@@ -285,6 +285,9 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		}
 		var booked posting
 		left, booked = r.reversalOf(entry, amountsWith(entry, list))
+		if entry.Status() == Denied && left == Submitted && !r.Secondary { // the payer took its denial back
+			clearDenial(entry)
+		}
 		err = postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, booked, by), now)
 		if err == nil && left == Submitted {
 			err = reverseAdjustments(tx, entry, by, now)
@@ -292,6 +295,13 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		return err
 	}
 	return m
+}
+
+func clearDenial(entry *collections.BillingEntry) {
+	for _, column := range []string{collections.EntryDenialCode, collections.EntryDenialDescription, collections.EntryDenialDate} {
+		entry.Set(column, "")
+	}
+	entry.Set(collections.EntryDenialRemarks, []string{})
 }
 
 // matchBookedAdjustments returns the part of a list that an entry has: what was omitted, never posted, or paid is not reversed. A reversal may

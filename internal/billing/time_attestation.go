@@ -132,11 +132,19 @@ func (e *Engine) unattestedTimes(tx core.App, entry *collections.BillingEntry) (
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range times[entry.PatientID()] {
+		patients, err := e.loadFacts(tx, []string{entry.PatientID()}, "9999-12-31") // without entries
+		if err != nil {
+			return nil, err
+		}
+		counting := times[entry.PatientID()]
+		if f := patients[entry.PatientID()]; f != nil {
+			counting = e.dropUncountedTime(f, counting, month)
+		}
+		for _, s := range counting {
 			behind = append(behind, s.ID)
 		}
 		open, err := collections.UnattestedTimes(tx, entry.PatientID(), entry.Id, behind)
-		attested := slices.DeleteFunc(slices.Clone(times[entry.PatientID()]), func(s LoggedTime) bool {
+		attested := slices.DeleteFunc(counting, func(s LoggedTime) bool {
 			return slices.ContainsFunc(open, func(o collections.UnattestedTime) bool { return o.ID == s.ID })
 		})
 		if err != nil || CountedSeconds(attested)/60 >= NeededMinutes(entry.CPTCode(), entry.Units()) {

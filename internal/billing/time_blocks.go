@@ -184,22 +184,27 @@ func (e *Engine) newBlock(times []LoggedTime, from, to int) (b Block) {
 	return b
 }
 
-// planMonthTime drafts the entries of a month's consented time. Codes that only unconsented time would support are skipped as such; blocks
-// contains both kinds.
+// planMonthTime drafts the entries of a month's time under monitoring and consent. Codes that only other time would support are skipped as such;
+// blocks contains all of them.
 func (e *Engine) planMonthTime(f *patientFacts, all []LoggedTime, month Span, over, lenient bool) (due []entryDraft, skipped []SkippedEntry, blocks []Block) {
-	counting := e.dropUnconsentedTime(f, all, month)
+	monitored, counting := e.dropUnmonitoredTime(f, all), e.dropUncountedTime(f, all, month)
 	blocks = e.PlanMonth(counting, over)
 	due, skipped = e.draftTimeEntries(f, blocks, month, lenient)
-	if len(counting) == len(all) {
-		return due, skipped, blocks
-	}
-	earned := len(blocks)
-	for _, b := range e.PlanMonth(all, over) {
-		rule, _ := e.Rule(b.Code, b.ServiceDate)
-		known := slices.ContainsFunc(blocks[:earned], func(x Block) bool { return x.Code == b.Code || x.Code == rule.Instead })
-		if !known && !f.hasActiveEntry(b.Code, month) && (rule.Instead == "" || !f.hasActiveEntry(rule.Instead, month)) {
-			skipped, blocks = append(skipped, SkippedEntry{f.id, b.Code, MissingConsent}), append(blocks, b)
+	addLost := func(times []LoggedTime, reason string) {
+		earned := len(blocks)
+		for _, b := range e.PlanMonth(times, over) {
+			rule, _ := e.Rule(b.Code, b.ServiceDate)
+			known := slices.ContainsFunc(blocks[:earned], func(x Block) bool { return x.Code == b.Code || x.Code == rule.Instead })
+			if !known && !f.hasActiveEntry(b.Code, month) && (rule.Instead == "" || !f.hasActiveEntry(rule.Instead, month)) {
+				skipped, blocks = append(skipped, SkippedEntry{f.id, b.Code, reason}), append(blocks, b)
+			}
 		}
+	}
+	if len(counting) < len(monitored) {
+		addLost(monitored, MissingConsent)
+	}
+	if len(monitored) < len(all) {
+		addLost(all, NotActive)
 	}
 	return due, skipped, blocks
 }

@@ -18,6 +18,7 @@ func (t *importRun) importTA1(r x12.InterchangeAck) error {
 
 // import999 applies the acknowledgment of our functional group. It contains one transaction set.
 func (t *importRun) import999(s x12.ImplementationAck) error {
+	t.locateErrors(s)
 	refused, codes := s.Rejected(), slices.Clone(s.Codes)
 	for _, set := range s.Sets {
 		refused = refused || set.Rejected()
@@ -27,6 +28,32 @@ func (t *importRun) import999(s x12.ImplementationAck) error {
 		}
 	}
 	return t.setBatchResult("AK1", s.Group, refused, s.Code == "P", rejection999(s, codes))
+}
+
+// locateErrors finds the claims of errors that name none in the file that was sent; without the file they stay errors of no known claim.
+func (t *importRun) locateErrors(s x12.ImplementationAck) {
+	var sent []x12.Interchange
+	for _, set := range s.Sets {
+		for i := range set.Errors {
+			if set.Errors[i].Claim != "" {
+				continue
+			}
+			if sent == nil {
+				row, err := collections.FindBatchByNumber(t.app, padded(s.Group))
+				if err != nil {
+					return
+				}
+				file, err := collections.BatchFile(t.app, row.ID)
+				if err != nil {
+					return
+				}
+				if sent, err = x12.Read([]byte(file.Reveal())); err != nil {
+					return
+				}
+			}
+			set.Errors[i].Locate(sent, set.ControlNumber)
+		}
+	}
 }
 
 // setBatchResult sets the status of a batch by the number of its interchange or group, and rejects all of its lines if it was rejected.
@@ -113,7 +140,7 @@ func distinctCodes(codes []string) []string {
 func (t *importRun) import277CA(s x12.ClaimAck) error {
 	for _, source := range s.Sources {
 		if source.Rejected() && len(source.Providers) == 0 {
-			if err := t.rejectBatch(source); err != nil {
+			if err := t.rejectBatch(source.Batch, source.Statuses); err != nil {
 				return err
 			}
 			continue
@@ -125,26 +152,32 @@ func (t *importRun) import277CA(s x12.ClaimAck) error {
 					return err
 				}
 			}
-			if provider.Rejected() && len(provider.Claims) == 0 {
+			if !provider.Rejected() || len(provider.Claims) > 0 {
+				continue
+			}
+			if len(source.Providers) > 1 { // which claims were the provider's is not said
 				t.addUnmatched("HL", source.Batch, 0, "provider_refused")
+			} else if err := t.rejectBatch(source.Batch, slices.Concat(provider.Statuses, source.Statuses)); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// rejectBatch applies the rejection of a whole batch.
-func (t *importRun) rejectBatch(source x12.SourceStatus) error {
-	row, err := collections.FindBatchByNumber(t.app, padded(source.Batch))
+// rejectBatch applies the rejection of a whole batch, or of its only provider, with the statuses that reject it.
+func (t *importRun) rejectBatch(number string, statuses []x12.StatusInfo) error {
+	statuses = slices.DeleteFunc(slices.Clone(statuses), func(s x12.StatusInfo) bool { return !s.Rejected() })
+	row, err := collections.FindBatchByNumber(t.app, padded(number))
 	if collections.IsNotFound(err) {
-		t.addUnmatched("TRN", source.Batch, 0, "unknown_batch")
+		t.addUnmatched("TRN", number, 0, "unknown_batch")
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if t.isTestBatch(row) {
-		t.addUnmatched("TRN", source.Batch, 0, claims.TestUsage)
+		t.addUnmatched("TRN", number, 0, claims.TestUsage)
 		return nil
 	}
 	if err := collections.SetBatchStatus(t.app, row.ID, collections.BatchRejected, t.now); err != nil {
@@ -153,7 +186,7 @@ func (t *importRun) rejectBatch(source x12.SourceStatus) error {
 	lines, err := collections.LinesOfBatch(t.app, row.ID)
 	for _, l := range lines {
 		if err == nil {
-			err = t.rejectLine(l, ofBatch("277CA", codesOf(source.Statuses), statusDetails("", "", source.Statuses)...)(l))
+			err = t.rejectLine(l, ofBatch("277CA", codesOf(statuses), statusDetails("", "", statuses)...)(l))
 		}
 	}
 	return err

@@ -3,6 +3,9 @@ package patients
 import (
 	"time"
 
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/validate"
 )
@@ -23,9 +26,12 @@ type ArchiveDraft struct {
 	Confirmed   bool
 }
 
-// Read checks the body. Dates are in the patient's zone; born is the date of birth, YYYY-MM-DD.
+// recordedLate is how long after its beginning monitoring may be entered. Source: docs/decisions/patients.md, "Archiving and death".
+const recordedLate = 30 * 24 * time.Hour
+
+// Read checks the body. Dates are in the patient's zone; born is the date of birth, YYYY-MM-DD, and began when monitoring began.
 // Source: docs/decisions/patients.md, "Archiving and death".
-func (b ArchiveBody) Read(c *validate.Checks, now time.Time, zone *time.Location, born string) ArchiveDraft {
+func (b ArchiveBody) Read(c *validate.Checks, now time.Time, zone *time.Location, born string, began time.Time) ArchiveDraft {
 	d := ArchiveDraft{
 		Reason:     phi.Text(c.Text("reason", b.Reason, validate.Required(500).Multiline())),
 		DeceasedAt: c.Date("deceased_at", b.DeceasedAt, false),
@@ -38,14 +44,28 @@ func (b ArchiveBody) Read(c *validate.Checks, now time.Time, zone *time.Location
 		c.Reject("deceased_at", "Must not be before the date of birth.")
 	}
 	d.EffectiveAt, _ = dateOrInstant(c, "effective_at", b.EffectiveAt, false, zone)
-	switch {
+	switch ended := d.EffectiveAt.In(zone).Format(time.DateOnly); {
 	case d.EffectiveAt.IsZero():
 	case d.EffectiveAt.After(now):
 		c.Reject("effective_at", "Must not be in the future.")
-	case d.EffectiveAt.In(zone).Format(time.DateOnly) < d.DeceasedAt:
+	case ended < d.DeceasedAt:
 		c.Reject("effective_at", "Must not be before deceased_at.")
+	case ended < born:
+		c.Reject("effective_at", "Must not be before the date of birth.")
+	case ended < began.In(zone).Format(time.DateOnly):
+		c.Reject("effective_at", "Must not be before the patient was enrolled.")
 	}
 	confirmed := c.Boolean("confirm", b.Confirm, false)
 	d.Confirmed = confirmed != nil && *confirmed
 	return d
+}
+
+// MonitoringBegan returns when a patient's monitoring began at the latest: the first consent, device or minutes, or some time before the record.
+// Source: docs/decisions/patients.md, "Archiving and death".
+func MonitoringBegan(app core.App, p *collections.Patient) (time.Time, error) {
+	first, err := collections.FirstMonitored(app, p.Id)
+	if began := p.CreatedAt().Add(-recordedLate); first.IsZero() || began.Before(first) {
+		return began, err
+	}
+	return first, err
 }

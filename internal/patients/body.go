@@ -251,6 +251,11 @@ func (patch Patch) bodyFor(p *collections.Patient) (body Body, err error) {
 		return body, fmt.Errorf("write a patient as a body: %w", err)
 	}
 	for name, value := range patch {
+		if name == "insurance" {
+			if value, err = withNewMembership(whole[name], value); err != nil {
+				return body, err
+			}
+		}
 		if whole[name], err = merge(whole[name], value); err != nil {
 			return body, err
 		}

@@ -26,6 +26,7 @@ const (
 const (
 	msgVerbal    = "Verbal consent needs notes."
 	msgExpires   = "Must be after granted_at."
+	msgUnborn    = "Must not be before the date of birth."
 	msgEffective = "Must not be before granted_at, nor after the revocation."
 	// grantTolerance allows for a recorder's clock that runs ahead.
 	grantTolerance = 5 * time.Minute
@@ -42,9 +43,9 @@ type ConsentBody struct {
 	Notes             validate.String `json:"notes"`
 }
 
-// Read checks a body and returns the values to store. A bare date is its first moment in the practice's time zone.
-// Source: docs/decisions/patients.md, "Consent records".
-func (b ConsentBody) Read(c *validate.Checks, now time.Time, practice *time.Location) Draft {
+// Read checks a body and returns the values to store. A bare date is its first moment in the practice's time zone; born is the patient's date of
+// birth. Source: docs/decisions/patients.md, "Consent records".
+func (b ConsentBody) Read(c *validate.Checks, now time.Time, practice *time.Location, born string) Draft {
 	granted := dayOrInstant(c, "granted_at", b.GrantedAt, practice, true)
 	expires := dayOrInstant(c, "expires_at", b.ExpiresAt, practice, false)
 	columns := map[string]any{
@@ -58,6 +59,8 @@ func (b ConsentBody) Read(c *validate.Checks, now time.Time, practice *time.Loca
 	}
 	if granted.After(now.Add(grantTolerance)) {
 		c.Reject("granted_at", "Must not be in the future.")
+	} else if !granted.IsZero() && granted.In(practice).Format(time.DateOnly) < born {
+		c.Reject("granted_at", msgUnborn)
 	}
 	if !expires.IsZero() && !granted.IsZero() && !expires.After(granted) {
 		c.Reject("expires_at", msgExpires)
@@ -215,12 +218,14 @@ func GuardConsent(app core.App, record *core.Record, by audit.Actor, now time.Ti
 func newConsent(app core.App, consent *collections.Consent, by audit.Actor, now time.Time) error {
 	wrong := validation.Errors{}
 	complain := func(column, message string) { wrong[column] = validation.NewError("validation_invalid_value", message) }
-	if _, err := collections.FindPatient(app, consent.PatientID()); collections.IsNotFound(err) {
+	granted, expires := consent.GrantedAt(), consent.ExpiresAt()
+	if p, err := collections.FindPatient(app, consent.PatientID()); collections.IsNotFound(err) {
 		complain(collections.ColumnPatient, "There is no such patient.")
 	} else if err != nil {
 		return err
+	} else if granted.AddDate(0, 0, 1).Format(time.DateOnly) < p.Demographics().DateOfBirth { // a day for any zone
+		complain(collections.ConsentGrantedAt, msgUnborn)
 	}
-	granted, expires := consent.GrantedAt(), consent.ExpiresAt()
 	if granted.IsZero() || granted.After(now.Add(grantTolerance)) {
 		complain(collections.ConsentGrantedAt, "Must be a time that is not in the future.")
 	}

@@ -1,7 +1,9 @@
 package patients
 
 import (
+	"bytes"
 	"encoding/json"
+	"encoding/json/jsontext"
 	"fmt"
 	"io"
 	"regexp"
@@ -54,6 +56,9 @@ func insurance(c *validate.Checks, f validate.Field[InsuranceBody], today string
 	primary := coverage(c, "insurance", body.coverageBody, today)
 	if second, ok := validate.Nested(c, "insurance.secondary", body.Secondary, msgObject); ok {
 		primary.Secondary = coverage(c, "insurance.secondary", second.coverageBody, today)
+		if primary.Secondary.Payer != 0 && primary.Secondary.Payer == primary.Payer {
+			c.Reject("insurance.secondary.payer_id", "Must not be the first payer.")
+		}
 		primary.Secondary.MedicareSecondaryType = c.Text("insurance.secondary.medicare_secondary_type", second.MedicareSecondaryType,
 			validate.Optional(0).OneOf(MedicareSecondaryTypes...))
 	}
@@ -173,4 +178,33 @@ func insuranceMember(p *collections.Patient) any {
 		return "unreadable"
 	}
 	return member
+}
+
+// withNewMembership returns a merge patch of a coverage that, where it changes the payer, also removes what the patch does not name of the membership,
+// since a member id or group number of one payer is none of another. Source: docs/decisions/patients.md, "PATCH semantics".
+func withNewMembership(stored, patch jsontext.Value) (jsontext.Value, error) {
+	members, isObject := membersIn(patch)
+	if !isObject {
+		return patch, nil
+	}
+	now, _ := membersIn(stored)
+	payer, isNamed := members["payer_id"]
+	if before := now["payer_id"]; isNamed && before != nil && before.Kind() != 'n' && !bytes.Equal(before, payer) {
+		for _, name := range []string{"member_id", "group_number"} {
+			if _, isKept := members[name]; !isKept {
+				members[name] = jsontext.Value("null")
+			}
+		}
+	}
+	if second, isNamed := members["secondary"]; isNamed {
+		var err error
+		if members["secondary"], err = withNewMembership(now["secondary"], second); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := json.Marshal(members)
+	if err != nil {
+		return nil, fmt.Errorf("write a patch of an insurance: %w", err)
+	}
+	return raw, nil
 }

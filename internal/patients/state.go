@@ -44,7 +44,8 @@ func Archive(app core.App, id string, d ArchiveDraft, by audit.Actor, now time.T
 	})
 }
 
-// Unarchive reactivates an archived patient. Time and reason of the archiving stay on record, a date of death does not.
+// Unarchive reactivates an archived patient. Time and reason of the archiving stay on record, a date of death does not, and the effective end of
+// monitoring counts no more.
 // Source: docs/decisions/patients.md, "Unarchive and delete combinations".
 func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collections.Patient, error) {
 	return modify(app, id, audit.PatientUnarchive, by, now, func(p *collections.Patient) error {
@@ -150,16 +151,13 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 	}
 }
 
-// setConsequences ends the hold of an archived patient and keeps the interruption before, because its columns are used again; it removes the date of
-// death of an unarchived one.
+// setConsequences ends the hold of an archived patient and keeps the interruption before, because its columns are used again, from the archiving:
+// the restoration took its effective date back. It removes the date of death of an unarchived one.
 func setConsequences(p, stored *collections.Patient, archived, unarchived bool, now time.Time) {
 	if archived && p.Hold().InForce(now) {
 		p.Set(collections.PatientHoldEndedAt, collections.Instant(now))
 	}
 	if last := stored.ArchivedAt(); archived && !last.IsZero() && !stored.UnarchivedAt().Before(last) {
-		if ended := stored.EffectiveAt(); !ended.IsZero() && ended.Before(last) {
-			last = ended
-		}
 		p.Set(collections.PatientInterruptions, append(stored.Interruptions(),
 			collections.Interruption{From: collections.Instant(last), Until: collections.Instant(stored.UnarchivedAt())}))
 	}

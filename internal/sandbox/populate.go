@@ -171,7 +171,7 @@ func recordConsent(app core.App, n int, patientID string, provider *collections.
 		checks := validate.NewChecks()
 		draft := patients.ConsentBody{
 			Type: validate.Of("rpm"), Method: validate.Of("written"), GrantedAt: validate.Of(at.Format(time.RFC3339)), ObtainedBy: validate.Of(provider.Email()),
-		}.Read(checks, at, time.UTC)
+		}.Read(checks, at, time.UTC, "")
 		if err := checks.Err(); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ const reasons = {
     about: "Another entry covers the same service: give a reason to keep this one, or void it.",
     mend: "entry" },
   frequency_limit: { short: "Billed already",
-    about: "The code is billed once in its period, and another entry has it: void this one.", mend: "entry" },
+    about: "Other entries bill the code as often as its period allows: void this one.", mend: "entry" },
   excluded_pair: { short: "Not together",
     about: "The code is not billed together with that of another entry in this period: void one of them.", mend: "entry" },
   days_above_maximum: { short: "Too many days",

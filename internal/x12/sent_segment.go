@@ -1,0 +1,65 @@
+package x12
+
+// Locate finds the segment that an error is about in the file that was sent, by its position in a transaction set: it sets the claim of the error if
+// the segment belongs to exactly one, and the values that the acknowledgment omits. It removes values that were not sent there, which may be another
+// patient's, and does nothing if another segment is there: then the positions are those of another file. Source: 005010X231A1, IK302 "Segment Position
+// in Transaction Set", ST being 1.
+func (e *SegmentError) Locate(sent []Interchange, controlNumber string) {
+	for _, in := range sent {
+		for _, group := range in.Groups {
+			for _, set := range group.Sets {
+				if set.ControlNumber == controlNumber {
+					e.locateIn(set.Segments)
+					return
+				}
+			}
+		}
+	}
+}
+
+func (e *SegmentError) locateIn(segments []Segment) {
+	i := e.Position - 2 // ST is not among them
+	if i < 0 || i >= len(segments) || segments[i].ID != e.Segment {
+		return
+	}
+	if e.Claim = soleClaimOf(segments, i); e.Claim == "" {
+		return
+	}
+	for n, x := range e.Elements {
+		value := segments[i].Element(x.Position)
+		if x.Component > 0 {
+			value = segments[i].Component(x.Position, x.Component)
+		}
+		if x.Value != "" && x.Value != value {
+			value = ""
+		}
+		e.Elements[n].Value = value
+	}
+}
+
+// soleClaimOf returns the control number of the claim that a segment belongs to, or of the only one of its provider, subscriber or patient; "" for none
+// or several. Source: 005010X222A1, HL03: 20, 22 and 23 from the provider down.
+func soleClaimOf(segments []Segment, i int) (claim string) {
+	for ; i >= 0 && segments[i].ID != "CLM" && segments[i].ID != "HL"; i-- {
+	}
+	switch {
+	case i < 0:
+		return ""
+	case segments[i].ID == "CLM":
+		return segments[i].Element(1)
+	}
+	level := segments[i].Element(3)
+	for _, s := range segments[i+1:] {
+		if s.ID == "HL" && s.Element(3) <= level {
+			break
+		}
+		if s.ID != "CLM" {
+			continue
+		}
+		if claim != "" {
+			return ""
+		}
+		claim = s.Element(1)
+	}
+	return claim
+}
