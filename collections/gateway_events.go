@@ -130,7 +130,7 @@ func (e *GatewayEvent) update(tx core.App, columns dbx.Params) error {
 // Vendor is the vendor of the event; "" is the contract's gateway.
 func (e *GatewayEvent) Vendor() string { return e.GetString("vendor") }
 
-// SetImplausible records that only out-of-range values made the measurement invalid.
+// SetImplausible records that the values of the rejected measurement are pending for a person.
 func (e *GatewayEvent) SetImplausible(tx core.App) error {
 	return e.update(tx, dbx.Params{"implausible": true})
 }
@@ -138,7 +138,8 @@ func (e *GatewayEvent) SetImplausible(tx core.App) error {
 // Source is the channel of the event; "" is a vendor's webhook.
 func (e *GatewayEvent) Source() string { return e.GetString("source") }
 
-// Implausible reports whether only out-of-range values made the measurement invalid.
+// Implausible reports whether the values of a rejected measurement are pending for a person: only values out of range or a future time made it
+// invalid, or a value is dangerous.
 func (e *GatewayEvent) Implausible() bool { return e.GetBool("implausible") }
 
 // Timestamp is the time by the device's clock, or zero if it could not be parsed.

@@ -240,18 +240,18 @@ func TestStoryImplausibleFromEverySource(t *testing.T) {
 	}
 }
 
-// An event without a measurement is refused without an alert.
+// An event without a readable value that is dangerous is refused without an alert.
 func TestStoryNonsenseRaisesNoAlert(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	for _, values := range []string{
-		`"systolic":"HI","diastolic":58,"pulse":28`, `"systolic":104,"pulse":28`, `"systolic":104,"diastolic":58,"pulse":null,"irregular_heartbeat":"28"`,
-		`"systolic":104,"diastolic":120`, `"systolic":1e300,"diastolic":80`, `"systolic":104,"diastolic":58,"pulse":28,"irregular_heartbeat":3`,
+		`"systolic":"HI","diastolic":58,"pulse":70`, `"systolic":104,"pulse":70`, `"systolic":80,"diastolic":85`, `"systolic":1e300,"diastolic":80`,
+		`"systolic":104,"diastolic":58,"pulse":"fast"`, `"systolic":[220],"diastolic":{"mmHg":130}`,
 	} {
 		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, values)).want(400)
 	}
 	c.postEvent(t, measured("BP-1", "gw-1", "weight", "stone", c.now, `"weight":12`)).wantFields("unit")
-	for _, values := range []string{`"systolic":104,"diastolic":120`, `"systolic":"HI","diastolic":58,"pulse":28`, `"diastolic":58,"pulse":28`} {
+	for _, values := range []string{`"systolic":80,"diastolic":85`, `"systolic":"HI","diastolic":58,"pulse":70`, `"diastolic":58,"pulse":70`} {
 		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), values)).want(400)
 	}
 	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")

@@ -132,7 +132,10 @@ func oracleEntries(c oracleCase, now time.Time) (lines []string) {
 			add("99453", day, day, day, 1, 0, -1)
 		}
 	}
-	c.times = slices.DeleteFunc(slices.Clone(c.times), func(e oracleTime) bool { return !consentOn(e.at.In(c.practice).Format(oracleDay)) })
+	c.times = slices.DeleteFunc(slices.Clone(c.times), func(e oracleTime) bool {
+		day := e.at.In(c.practice).Format(oracleDay)
+		return !consentOn(day) || !activeOn(day)
+	})
 	return append(lines, oracleMonths(c, today, add, func(day string) bool { return activeOn(day) && consentOn(day) && c.diagnosis })...)
 }
 

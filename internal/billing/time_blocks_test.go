@@ -53,7 +53,7 @@ func TestTimeEntryRequirements(t *testing.T) {
 		"no consent":        {withoutConsent, "99457 missing_consent, 99458 missing_primary_code"},
 		"no diagnosis":      {withoutDiagnosis, "99457 missing_diagnosis, 99458 missing_primary_code"},
 		"no note":           {unnoted, "99457 missing_note, 99458 missing_primary_code"},
-		"archived meantime": {func(c *oracleCase) { c.archived = at("2026-01-09 12:00") }, "99457 not_active, 99458 missing_primary_code"},
+		"archived meantime": {func(c *oracleCase) { c.archived = at("2026-01-09 12:00") }, "99457 not_active, 99458 not_active"},
 	} {
 		patient := d.patient(hour, test.change)
 		d.want(name, skips(d.run(billing.TimeJob, "2026-01-20 09:00"), patient), test.skipped)

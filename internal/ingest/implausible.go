@@ -137,6 +137,14 @@ func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEve
 	if err := e.alertImplausible(tx, stored, event, patientID, now); err != nil {
 		return err
 	}
+	if len(event.Implausible.RejectedFor) > 0 {
+		if alerted, err = collections.PatientOfQuarantine(tx, stored.Id); err != nil {
+			return err
+		}
+		if alerted == "" { // no value is dangerous
+			return fault.State("invalid_state", "The event cannot be read as a measurement.")
+		}
+	}
 	return audit.Append(tx, audit.Entry{
 		Event: audit.WebhookPlaced, Actor: by, ResourceType: audit.ResourceGatewayEvent, ResourceID: stored.Id, PatientID: patientID,
 	}, now)
@@ -157,19 +165,21 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 			return err
 		}
 	}
-	if err := stored.SetImplausible(tx); err != nil { // for events stored before the column existed
-		return err
+	if c.doubt != unreadable {
+		if err := stored.SetImplausible(tx); err != nil { // for events stored before the column existed
+			return err
+		}
 	}
 	if c.doubt == futureClock {
 		if err := collections.SetEventPatient(tx, c.eventID, c.patientID); err != nil {
 			return err
 		}
 	}
-	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) { return patientID, e.raiseDoubtful(tx, c, now) })
+	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) { return patientID, e.raiseDoubtful(tx, c, stored, now) })
 }
 
 // raiseDoubtful raises the alerts about a measurement; the caller ranks the patient again.
-func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) (err error) {
+func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, stored *collections.GatewayEvent, now time.Time) (err error) {
 	if !c.isEvaluated() {
 		if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, nil, now); err != nil {
 			return err
@@ -184,6 +194,9 @@ func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) 
 	}
 	c.isSuspect = e.Readings.IsSuspect(c.Reading, c.origin, c.snapshot)
 	if c.isAlarming(now) {
+		if err := stored.SetImplausible(tx); err != nil {
+			return err
+		}
 		if err := e.raiseAlert(tx, c, now); err != nil {
 			return err
 		}
