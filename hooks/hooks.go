@@ -160,7 +160,7 @@ var undeletable = []string{
 func Bind(app core.App, engines Engines) {
 	h := &hooks{engines}
 	collections.SetPracticeZone(app, engines.Zone)
-	auth.SetPasswordPolicy(app, engines.Practice, "")
+	auth.SetPracticeWords(app, engines.Practice)
 	for _, r := range table {
 		for _, moment := range r.moments {
 			moment(app, r.collections...).Bind(&hook.Handler[*core.RecordEvent]{

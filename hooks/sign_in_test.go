@@ -205,7 +205,7 @@ func (n *native) bearer(superuser *core.Record) string {
 	return made(n.t)(n.auth.SignSuperuser(superuser, n.now, n.now))
 }
 
-const rootPassword = "Root-Password-42"
+const rootPassword = "Lantern-Orchard-42"
 
 func (n *native) superuser() *core.Record {
 	n.t.Helper()

@@ -91,7 +91,10 @@ func (c *clinic) storeSetReading(patient string, reading map[string]float64) {
 		}
 		values += fmt.Sprintf("%q:%v", field, value)
 	}
-	c.measureSign(patient, vitalSign{kind, values, time.Duration(reading["minutes_ago"]) * time.Minute})
+	now := c.now
+	c.now = now.Add(-time.Duration(reading["minutes_ago"]) * time.Minute) // the device sent it at once
+	c.measureSign(patient, vitalSign{kind, values, 0})
+	c.now = now
 }
 
 // rescoredRows ranks all patients again and returns the rows of the list, the most urgent first.

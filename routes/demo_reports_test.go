@@ -11,7 +11,6 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
@@ -39,7 +38,6 @@ func newDemoClinic(t *testing.T, patients int, now time.Time) *clinic {
 	engine := ingest.NewReadingStore(ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 	})
-	auth.SetPasswordPolicy(c.app, "Maple Street Clinic", sandbox.Password)
 	if err := sandbox.Populate(c.app, engine, patients, newYork, now, func(int, int) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -245,13 +245,13 @@ func TestStoryNonsenseRaisesNoAlert(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	for _, values := range []string{
-		`"systolic":"HI","diastolic":58,"pulse":70`, `"systolic":104,"pulse":70`, `"systolic":80,"diastolic":85`, `"systolic":1e300,"diastolic":80`,
+		`"systolic":"HI","diastolic":58,"pulse":70`, `"systolic":104,"pulse":70`, `"systolic":104,"diastolic":110`, `"systolic":1e300,"diastolic":80`,
 		`"systolic":104,"diastolic":58,"pulse":"fast"`, `"systolic":[220],"diastolic":{"mmHg":130}`,
 	} {
 		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now, values)).want(400)
 	}
 	c.postEvent(t, measured("BP-1", "gw-1", "weight", "stone", c.now, `"weight":12`)).wantFields("unit")
-	for _, values := range []string{`"systolic":80,"diastolic":85`, `"systolic":"HI","diastolic":58,"pulse":70`, `"diastolic":58,"pulse":70`} {
+	for _, values := range []string{`"systolic":104,"diastolic":110`, `"systolic":"HI","diastolic":58,"pulse":70`, `"diastolic":58,"pulse":70`} {
 		c.postEvent(t, measured("BP-1", "gw-1", "blood_pressure", "mmHg", c.now.Add(time.Hour), values)).want(400)
 	}
 	c.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", object{"patient_id": patient, "systolic": "55", "diastolic": 30, "measured_at": c.now.Format(time.RFC3339)}).wantFields("systolic")

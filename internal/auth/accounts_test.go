@@ -68,7 +68,7 @@ func TestGuessablePasswords(t *testing.T) {
 			t.Errorf("%q breaks %v", password, problems)
 		}
 	}
-	auth.SetPasswordPolicy(app, "Elm Street Family Practice", "Vigil-Demo-2026!")
+	auth.PermitPassword(app, "Vigil-Demo-2026!")
 	if problems := auth.PasswordProblems(app, "Vigil-Demo-2026!", owner); len(problems) > 0 {
 		t.Errorf("the demo's password breaks %v", problems)
 	}
@@ -77,7 +77,7 @@ func TestGuessablePasswords(t *testing.T) {
 // newPolicyApp returns an app of the practice at Elm Street.
 func newPolicyApp(t *testing.T) core.App {
 	app := core.NewBaseApp(core.BaseAppConfig{DataDir: t.TempDir()})
-	auth.SetPasswordPolicy(app, "Elm Street Family Practice", "")
+	auth.SetPracticeWords(app, "Elm Street Family Practice")
 	return app
 }
 

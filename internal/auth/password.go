@@ -34,19 +34,17 @@ var contextWords = []string{
 	"vigil", "vigilhealth", "demo", "admin", "administrator", "provider", "doctor", "nurse", "patient", "staff", "clinic", "practice", "medical", "health",
 }
 
-// passwordPolicy is what the policy of a service adds to that of every service.
-type passwordPolicy struct {
-	practice  string
-	permitted string
-}
+// Keys of the app's store.
+const (
+	practiceWords     = "vigil.practice_words"
+	permittedPassword = "vigil.permitted_password"
+)
 
-const policyKey = "vigil.password_policy"
+// SetPracticeWords sets the practice's name, because its words must not make a password.
+func SetPracticeWords(app core.App, practice string) { app.Store().Set(practiceWords, practice) }
 
-// SetPasswordPolicy sets the practice's name, because its words must not make a password, and one password that is permitted although it is
-// published: that of the demo, "" for none.
-func SetPasswordPolicy(app core.App, practice, permitted string) {
-	app.Store().Set(policyKey, passwordPolicy{practice, permitted})
-}
+// PermitPassword permits one password although it is published: the demo's.
+func PermitPassword(app core.App, password string) { app.Store().Set(permittedPassword, password) }
 
 // Owner describes the user of a password. A password must not be derived from these values.
 type Owner struct{ Email, FirstName, LastName string }
@@ -54,11 +52,11 @@ type Owner struct{ Email, FirstName, LastName string }
 // PasswordProblems returns one message for each rule of the password policy that the password breaks. Source: docs/decisions/authentication.md,
 // "Password policy errors".
 func PasswordProblems(app core.App, password string, owner Owner) (broken []string) {
-	policy, _ := app.Store().Get(policyKey).(passwordPolicy)
-	if policy.permitted != "" && password == policy.permitted {
+	if permitted, _ := app.Store().Get(permittedPassword).(string); permitted != "" && password == permitted {
 		return nil
 	}
-	words := owner.words(policy.practice)
+	practice, _ := app.Store().Get(practiceWords).(string)
+	words := owner.words(practice)
 	named := isMadeOf(lettersOf(password, 'i'), words) || isMadeOf(lettersOf(password, 'l'), words)
 	rules := []struct {
 		met     bool

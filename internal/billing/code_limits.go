@@ -52,7 +52,7 @@ func (r *recount) compareWithOthers(anyOther bool) error {
 			}
 		}
 	}
-	if r.claim.code == NextTwenty && r.isDuplicate && r.unitsWithOthers(anyOther) > r.MaxUnits99458 {
+	if r.claim.code == NextTwenty && r.isDuplicate && r.unitsWithOthers() > r.MaxUnits99458 {
 		r.limits = append(r.limits, FrequencyLimit)
 	}
 	slices.Sort(r.limits)
@@ -61,10 +61,10 @@ func (r *recount) compareWithOthers(anyOther bool) error {
 }
 
 // unitsWithOthers returns the month's units of the claim's code, with those of other entries that take precedence. What was denied is not paid.
-func (r *recount) unitsWithOthers(anyOther bool) int {
+func (r *recount) unitsWithOthers() int {
 	units := max(r.claim.units, 1)
 	for _, x := range r.facts.entries[r.claim.code] {
-		if x.ID != r.claim.id && x.isActive() && x.Status != Denied && x.overlaps(r.claim.period) && (anyOther || r.yieldsTo(x)) {
+		if x.ID != r.claim.id && x.isActive() && x.Status != Denied && x.overlaps(r.claim.period) && r.yieldsTo(x) {
 			units += max(x.Units, 1)
 		}
 	}

@@ -93,6 +93,7 @@ func acknowledgePast(app core.App, provider *collections.User, now time.Time) er
 type staff struct{ provider, nurse, biller *collections.User }
 
 func createUsers(app core.App, now time.Time) (hired staff, err error) {
+	auth.PermitPassword(app, Password)
 	for _, colleague := range DemoUsers {
 		if colleague.Role == authz.Patient {
 			continue
