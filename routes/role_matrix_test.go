@@ -36,16 +36,21 @@ func matrixRows(t *testing.T) map[string][]string {
 	return rows
 }
 
+// rowsByEffect returns the routes, last the one that ends the tokens of its caller.
+func rowsByEffect() []routes.Row {
+	rows := routes.Rows()
+	slices.SortStableFunc(rows, func(a, b routes.Row) int {
+		return strings.Count(a.Path, "/logout-all/") - strings.Count(b.Path, "/logout-all/")
+	})
+	return rows
+}
+
 // Every route is called as every role and without a token: access matches the matrix, and a refused caller is refused
 // before any lookup. The parameters name nothing that exists.
 func TestEveryRouteForEveryRole(t *testing.T) {
 	c := newClinic(t)
 	matrix := matrixRows(t)
-	rows := routes.Rows()
-	slices.SortStableFunc(rows, func(a, b routes.Row) int {
-		return strings.Count(a.Path, "/logout-all/") - strings.Count(b.Path, "/logout-all/")
-	}) // last: it ends these tokens
-	for _, route := range rows {
+	for _, route := range rowsByEffect() {
 		name := route.Method + " " + pathParameter.ReplaceAllString(route.Path, "{}")
 		row, known := matrix[name]
 		if !known {
