@@ -15,7 +15,7 @@ func (c *clinic) logReview(patient, start string, minutes int) {
 	}).want(201)
 }
 
-// Minutes after a death or the end of monitoring support no code, also of an entry made by hand whose service date is before it.
+// Minutes after a death or the end of monitoring support no code, also of an entry made by hand with an earlier service date.
 func TestMinutesAfterDeath(t *testing.T) {
 	type call struct {
 		start   string
@@ -69,7 +69,7 @@ func TestMinutesAfterDeath(t *testing.T) {
 	}
 }
 
-// A sent claim whose service date is before a death is marked if the death leaves it too few minutes.
+// A sent claim with a service date before a death is marked if the death leaves it too few minutes.
 func TestSentMinutesAfterDeath(t *testing.T) {
 	for name, test := range map[string]struct {
 		archive object
@@ -152,7 +152,7 @@ func TestEndBeforeRecord(t *testing.T) {
 	c.request(authz.Nurse, "POST", "/patients/"+patient+"/archive/", object{"reason": "Moved", "effective_at": "2026-01-09"}).wantFields("effective_at")
 }
 
-// Nobody consents before birth.
+// A consent before birth is refused.
 func TestConsentBeforeBirth(t *testing.T) {
 	c := newClinic(t)
 	path := fmt.Sprint("/patients/", c.enroll(object{"date_of_birth": "1955-12-10"}), "/consents/")
@@ -164,7 +164,7 @@ func TestConsentBeforeBirth(t *testing.T) {
 	c.request(authz.Nurse, "POST", path, body("2025-12-10")).want(201)
 }
 
-// Entries together have no more units of 99458 in a month than the practice bills, whatever the reason.
+// Entries together have no more units of 99458 in a month than the practice bills, with any reason.
 func TestUnitsOfMonthOverEntries(t *testing.T) {
 	c := newClinic(t)
 	patient := c.billablePatient()

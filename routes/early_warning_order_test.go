@@ -19,7 +19,7 @@ var sicker = map[string][]vitalSign{
 	"7": {{"blood_pressure", `"systolic":93,"diastolic":62,"pulse":115`, 3 * time.Minute}, {"pulse_oximetry", `"spo2":92`, 2 * time.Minute}, {"body_temperature", `"temperature":38.6`, time.Minute}},
 }
 
-// Values of unproven or doubtful clocks count whatever arrives last, also after the alerts that they raised were acknowledged.
+// Values of unproven or doubtful clocks count in any order of arrival, also after the alerts that they raised were acknowledged.
 func TestStoryEarlyWarningInAnyOrderOfArrival(t *testing.T) {
 	for sum, signs := range sicker {
 		for slow := range signs {
@@ -61,7 +61,7 @@ func (c *clinic) acknowledgeAll(patient string) {
 	}
 }
 
-// Whatever the order of arrival, one by one or several in a delivery, the same readings of devices with a right, an unproven and a doubtful clock give the
+// In any order of arrival, one by one or several in a delivery, the same readings of devices with a right, an unproven and a doubtful clock give the
 // same open alerts.
 func TestOrderOfArrivalDoesNotMatter(t *testing.T) {
 	for seed := range vigiltest.Rounds(60, 6) {

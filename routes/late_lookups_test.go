@@ -11,7 +11,7 @@ import (
 	"github.com/pocketbase/dbx"
 )
 
-// What is asked for each late reading is found by an index, however long the record is.
+// The facts for each late reading are found by an index, however long the record is.
 func TestLateReadingsAreLookedUpByIndexes(t *testing.T) {
 	c := newScoringClinic(t)
 	c.enroll(object{"gateway_patient_id": "GW-1"})

@@ -117,7 +117,7 @@ func TestPreviewOfKnownPayment(t *testing.T) {
 	s.wantDeposits(1)
 }
 
-// A claim that the second payer lost, or did not answer again after its reversal, is sent again when a person says so; its answer closes it.
+// A claim that the second payer lost, or did not answer again after its reversal, is sent again on request; its answer closes it.
 func TestSecondClaimGoesAgain(t *testing.T) {
 	s := newTwiceInsured(t, 1, "CI")
 	s.decide("1", 2000, 1000)

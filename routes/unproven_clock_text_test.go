@@ -82,7 +82,7 @@ func TestStoryDuplicateEndsNoProof(t *testing.T) {
 	}
 }
 
-// Two devices in one delivery, one with a right clock and one that is behind: only the second is in doubt, and each dangerous value is told.
+// Two devices in one delivery, one with a right clock and one that is behind: only the second is in doubt, and each dangerous value alerts.
 func TestStoryTwoDevicesInOneDelivery(t *testing.T) {
 	for _, reversed := range []bool{false, true} {
 		for name, proven := range map[string]bool{"proven": true, "never right": false} {

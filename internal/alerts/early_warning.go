@@ -62,7 +62,7 @@ type ScoredValue struct {
 	Typed bool // by the patient
 	// Doubtful: its time is in doubt, and it is dated by receipt. Like a typed value it adds points and takes none away.
 	Doubtful bool
-	// Clock is set for a doubtful value of a device whose clock nothing proves: the device's own newer values replace it.
+	// Clock is set for a doubtful value of a device with an unproven clock: the device's own newer values replace it.
 	Clock         *DeviceTime
 	ObservationID string
 }

@@ -159,8 +159,8 @@ const (
 	crockford        = "0123456789abcdefghjkmnpqrstvwxyz"
 )
 
-// readCode reads a code of the authenticator app or a backup code; either field takes either. Source: docs/decisions/authentication.md, "Second
-// factor".
+// readCode reads a code of the authenticator app or a backup code; either field takes either. Source: docs/decisions/authentication.md, "Backup
+// codes".
 func readCode(checks *validate.Checks, totp, backup validate.String) string {
 	validate.NotNull(checks, "totp_code", totp)
 	validate.NotNull(checks, "backup_code", backup)

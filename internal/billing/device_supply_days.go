@@ -122,7 +122,7 @@ func (e *Engine) loadDataDays(app core.App, patients map[string]*patientFacts, w
 	return nil
 }
 
-// dropUnmonitoredDays removes the days of a period after a death, which are somebody else's, after the end of monitoring, and in an interruption.
+// dropUnmonitoredDays removes the days of a period after a death, which are of another person, after the end of monitoring, and in an interruption.
 func (f *patientFacts) dropUnmonitoredDays(w *supplyPeriod) {
 	w.days = slices.DeleteFunc(w.days, func(day string) bool { return f.died != "" && day > f.died || !f.monitoredOn(day) })
 }

@@ -155,7 +155,7 @@ func (t *importRun) import277CA(s x12.ClaimAck) error {
 			if !provider.Rejected() || len(provider.Claims) > 0 {
 				continue
 			}
-			if len(source.Providers) > 1 { // which claims were the provider's is not said
+			if len(source.Providers) > 1 { // the answer does not name the provider's claims
 				t.addUnmatched("HL", source.Batch, 0, "provider_refused")
 			} else if err := t.rejectBatch(source.Batch, slices.Concat(provider.Statuses, source.Statuses)); err != nil {
 				return err

@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// moneySequence is a practice that gets files of payers one after another, while people record payments, with what the bank knows.
+// moneySequence is a practice that gets files of payers one after another, while people record payments, with the account at the bank.
 type moneySequence struct {
 	*practice
 	r        *rand.Rand

@@ -32,7 +32,7 @@ type AssessInput struct {
 	Pushes map[string]alerts.PushHistory
 	// IsClockUnproven: no earlier reading shows that the device's clock is right.
 	IsClockUnproven bool
-	// ClockQuestion asks about the clock of the device, because the reading ends its proof; nil for none.
+	// ClockQuestion is the question about the device's clock, because the reading ends its proof; nil for none.
 	ClockQuestion *alerts.Draft
 	// Raised are the alerts that the reading raised while its time was in doubt.
 	Raised []*collections.Alert

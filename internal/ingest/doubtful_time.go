@@ -71,7 +71,7 @@ func isUnproven(tx core.App, facts collections.ClockFacts, patientID string, r v
 	return err == nil && devices.IsLateButLive(last, r.MeasuredAt, arrival.At), err
 }
 
-// questionOfEndedProof returns the day's question about a clock whose proof a reading ends; nil if it was asked.
+// questionOfEndedProof returns the day's question about a clock, after a reading ended its proof; nil if it was raised.
 func questionOfEndedProof(tx core.App, o Observation, s Submission, zone *time.Location, now time.Time) (*alerts.Draft, error) {
 	if !s.endsClockProof {
 		return nil, nil

@@ -99,7 +99,7 @@ func (r scoreTrigger) mayChangeScore(tx core.App, now time.Time) (bool, error) {
 	return collections.HasDoubtfulSince(tx, r.observation.PatientID, ReasonDeviceClock, now.Add(-time.Hour))
 }
 
-// scoredPatient is a patient whose values are scored. Coming are readings of a delivery that are not yet stored.
+// scoredPatient is a patient with the values to score. Coming are readings of a delivery that are not yet stored.
 type scoredPatient struct {
 	id     string
 	row    patientRow
