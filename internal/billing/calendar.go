@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Span is a range of days, both included.
@@ -37,9 +38,9 @@ func monthOf(day string) Span {
 	return Span{start.Format(time.DateOnly), start.AddDate(0, 1, -1).Format(time.DateOnly)}
 }
 
-// MonthSpan returns the days of the month YYYY-MM, from 1900 on; false for other text.
+// MonthSpan returns the days of the month YYYY-MM, of the years 1900 to 2200; false for other text. Days of years beyond 9999 would not sort as text.
 func MonthSpan(text string) (Span, bool) {
-	if at := ParseDay(text + "-01"); at.Year() < 1900 {
+	if _, err := validate.ParseDate(text + "-01"); err != nil {
 		return Span{}, false
 	}
 	return monthOf(text + "-01"), true
