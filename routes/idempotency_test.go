@@ -176,9 +176,9 @@ func TestKeyAfterLossOfPermission(t *testing.T) {
 	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 201, "", true)
 
 	users := "/users/" + fmt.Sprint(nurse.Number()) + "/"
-	c.request(authz.Admin, "PATCH", users, object{"role": "ma"}).want(200)
+	c.request(authz.Admin, "PATCH", users, object{"role": "ma", "current_password": vigiltest.Password}).want(200)
 	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false) // a medical assistant may open one, too
-	c.request(authz.Admin, "PATCH", users, object{"role": "data_monitor"}).want(200)
+	c.request(authz.Admin, "PATCH", users, object{"role": "data_monitor", "current_password": vigiltest.Password}).want(200)
 	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 403, "permission_denied", false)
 	c.request(authz.Admin, "POST", users+"deactivate/", nil).want(200)
 	answered(t, c.postWithKey(c.tokenOf(authz.Nurse), "/escalations/", body, "k"), 401, "", false)
