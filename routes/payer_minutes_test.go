@@ -101,7 +101,7 @@ func TestPayersRuleOfMinutes(t *testing.T) {
 	h.setPayer(object{"minutes_rule": "interactive"})
 
 	h.money.TimeRule = billing.WithCareManagement
-	h.request(authz.Admin, "PATCH", "/patients/"+patients[2]+"/", object{"insurance": object{"payer_id": h.insurer, "member_id": "W3"}}).want(200)
+	h.request(authz.Admin, "PATCH", "/patients/"+patients[2]+"/", object{"insurance": object{"payer_id": h.insurer, "member_id": "W3", "secondary": nil}}).want(200)
 	counted("the practice's rule", patients[1], 25)
 	counted("the payer's stricter rule", patients[2], 5)
 	counted("no insurance", patients[3], 25)
