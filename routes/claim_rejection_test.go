@@ -119,10 +119,10 @@ func TestRejection999WithoutClaim(t *testing.T) {
 			raw := h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
 			first, position, claim := 0, 0, ""
 			for i, s := range strings.Split(strings.ReplaceAll(raw, "\n", ""), "~") {
-				switch parts := strings.Split(s, "*"); {
-				case parts[0] == "ST":
+				switch parts := strings.Split(s, "*"); parts[0] {
+				case "ST":
 					first = i
-				case parts[0] == "CLM":
+				case "CLM":
 					claim = parts[1] // of the last one
 				}
 				if strings.HasPrefix(s, test.segment+"*") {

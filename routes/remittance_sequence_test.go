@@ -17,17 +17,17 @@ func TestRemittanceSequence(t *testing.T) {
 	for i := range 14 {
 		var segments []string
 		total := x12.Cents(0)
-		switch kind := i % 7; {
-		case kind == 3: // the reversal of the last decision, and a new one
+		switch i % 7 {
+		case 3: // the reversal of the last decision, and a new one
 			back, less := s.decisionOf("22", -1, amounts)
 			amounts = s.amountsAtRandom(r)
 			next, more := s.decisionOf("1", 1, amounts)
 			if segments, total = append(next, back...), more+less; total < 0 {
 				total = 0 // the payer carries the debt
 			}
-		case kind == 5:
+		case 5:
 			segments, total = []string{"CLP*UNKNOWN*1*50*50**12*ICN7*11*1"}, 5000
-		case kind == 6: // does not add up
+		case 6: // does not add up
 			segments, total = append([]string{s.clp("1", 100)}, s.svc(0, 2000)...), 100
 		default:
 			amounts = s.amountsAtRandom(r)

@@ -370,10 +370,10 @@ func (r Remittance) reversalOf(entry *collections.BillingEntry, a decidedAmounts
 }
 
 func stateAfterReversal(entry *collections.BillingEntry, left string) string {
-	switch state := entry.Status(); {
-	case state == RefundDue:
+	switch state := entry.Status(); state {
+	case RefundDue:
 		return stateAfterRefund(entry, false)
-	case state == VoidRequested, state == Submitted, state == Appealed:
+	case VoidRequested, Submitted, Appealed:
 		return state
 	}
 	return left
