@@ -240,7 +240,7 @@ func (c doubtfulReading) isAlarmingValue(p *vitals.Parameter) bool {
 func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 	finding, critical := c.finding()
 	switch {
-	case c.isClockUnproven && c.doubt != doubtfulTime:
+	case late && c.isClockUnproven && c.doubt != doubtfulTime:
 		finding.AddDeviceTime(c.Reading.MeasuredAt, c.received)
 	case late:
 		finding.AddMeasuredAt(c.Reading.MeasuredAt)

@@ -126,7 +126,7 @@ func (s AssessInput) setLateness(raised *alerts.Draft, deviceID string, sequence
 // addTimes states when a late reading was measured, and when it was received if nothing proves the clock of its device.
 func addTimes(draft *alerts.Draft, received time.Time) {
 	switch {
-	case draft.ClockUnproven:
+	case draft.Late && draft.ClockUnproven:
 		draft.Finding.AddDeviceTime(draft.MeasuredAt, received)
 	case draft.Late:
 		draft.Finding.AddMeasuredAt(draft.MeasuredAt)

@@ -50,7 +50,7 @@ func readingContext(app core.App, alertID string, zone *time.Location) (string, 
 	switch {
 	case isReceipt:
 		return about + " Received " + shown(alert.MeasuredAt()) + ".", nil
-	case alert.ClockUnproven():
+	case alert.Late() && alert.ClockUnproven():
 		return about + " Measured " + shown(alert.MeasuredAt()) + " by the device's clock, received " + shown(alert.CreatedAt()) + ".", nil
 	}
 	return about + " Measured " + shown(alert.MeasuredAt()) + ".", nil
