@@ -26,6 +26,7 @@ type RemittanceItem struct {
 	Code               string   `json:"code"` // CLP02 or PLB03-1
 	AmountCents        int64    `json:"amount_cents"`
 	Reason             string   `json:"reason"`
+	Detail             string   `json:"detail,omitempty"` // what exactly cannot be read
 	EntryIDs           []string `json:"entry_ids"`
 	ClosedAt           string   `json:"closed_at"`
 	ClosedBy           string   `json:"closed_by"`

@@ -150,6 +150,34 @@ func TestClaimAdjustmentOfSeveralLines(t *testing.T) {
 	s.wantEntry(0, object{"lifecycle_status": "submitted", "paid_total": 0.0, "adjusted": 0.0, "patient_responsibility": 0.0})
 }
 
+// One adjustment of several lines that are not listed is theirs: the listed line keeps what it was paid.
+func TestOneAdjustmentOfUnlistedLines(t *testing.T) {
+	h := newClaimsClinic(t)
+	id := h.insured("Ada", 60, nil)
+	byCode := h.reviewed()
+	s := &sentClaim{claimsClinic: h, entries: []string{byCode[id+" 99457"], byCode[id+" 99458"]}}
+	_, file := h.send(s.entries...)
+	s.claim = file.Claims[0]
+	first := s.claim.Lines[0].Charge
+	s.wantReasons(s.remit(2000, append([]string{s.clp("1", 2000), "CAS*CO*97*" + usd(s.claim.Charge-first)}, s.svc(0, 2000, "CAS*CO*45*"+usd(first-2000))...)...))
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0, "open": 0.0})
+	s.wantEntry(1, object{"lifecycle_status": "denied", "denial.code": "CO-97", "paid_total": 0.0, "open": 0.0})
+}
+
+// A payment that moves no money is listed as what it is, and posts nothing; the payment itself, which follows, is posted.
+func TestPaymentWithoutMoney(t *testing.T) {
+	for start, want := range map[string]string{"BPR*I*20.00*D*": "no_money_moved 20", "BPR*P*20.00*C*": "prenotification 20", "BPR*H*20.00*C*": "no_money_moved 20"} {
+		s := newSentClaim(t, 1)
+		claim := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)
+		segments := paymentSegments("EFT1", 2000, claim...)
+		segments[0] = strings.Replace(segments[0], "BPR*I*20.00*C*", start, 1)
+		s.wantReasons(s.upload(remittances("D", segments)).want(200), want)
+		s.wantEntry(0, object{"lifecycle_status": "submitted", "paid_total": 0.0})
+		s.wantReasons(s.upload(remittances("E", paymentSegments("EFT1", 2000, claim...))).want(200))
+		s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0})
+	}
+}
+
 // One bad claim waits for a person, and the others of its file are posted.
 func TestBadClaimLeavesTheOthers(t *testing.T) {
 	h := newClaimsClinic(t)
@@ -178,6 +206,11 @@ func TestBadClaimLeavesTheOthers(t *testing.T) {
 		{"a negative payment", 1000, append([]string{s.clp("1", -1000)}, s.svc(0, -1000, "CAS*CO*45*"+usd(s.claim.Charge+1000))...), []string{"wrong_sign -10"}},
 		{"a reversal without original", 0, []string{strings.Replace(s.clp("22", -2000), usd(s.claim.Charge), usd(-s.claim.Charge), 1), "CAS*CO*45*" + usd(2000-s.claim.Charge)}, []string{"reversal_without_original -20"}},
 		{"another line", 4000, []string{s.clp("1", 2000), "SVC*HC:99999*" + usd(s.claim.Charge) + "*20", "CAS*CO*45*" + usd(s.claim.Charge-2000), "REF*6R*X"}, []string{"unknown_line 20"}},
+		{"a status of no code", 4000, append([]string{s.clp("5", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...), []string{"unreadable 20"}},
+		{"a group of no code", 4000, append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*XX*45*"+usd(s.claim.Charge-2000))...), []string{"unreadable 20"}},
+		{"an amount that is none", 4000, append([]string{s.clp("1", 2000) + "*", "AMT*AU*"}, s.svc(0, 2000, "CAS*CO*45*1.234")...), []string{"unreadable 20"}},
+		{"a day that is none", 4000, append([]string{s.clp("1", 2000)}, append(s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000)), "DTM*472*20261399")...), []string{"unreadable 20"}},
+		{"a payment that is none", 4000, []string{strings.Replace(s.clp("1", 2000), "*20.00*", "*20,00*", 1)}, []string{"unreadable 0", "total_differs 20"}},
 		{"a forwarded claim", 2000, []string{s.clp("23", 0), "CAS*OA*23*" + usd(s.claim.Charge)}, []string{"sent_on 0"}},
 	} {
 		s.count++

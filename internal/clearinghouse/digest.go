@@ -12,6 +12,9 @@ import (
 func digestOf(p x12.Remittance) string {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%q %q %d %s %s %q\n", p.PayerNumber, p.Trace, p.Total, p.PaidOn, p.Method, p.Payee.ID)
+	if !p.MovesMoney() { // another one than the payment that may follow
+		_, _ = fmt.Fprintf(h, "BPR %s %t\n", p.Handling, p.Debit)
+	}
 	for _, c := range p.Claims {
 		_, _ = fmt.Fprintf(h, "CLP %q %s %d %d %q %v %q\n", c.ControlNumber, c.Status, c.Charge, c.Paid, c.PayerControlNumber, c.Adjustments, c.RemarkCodes)
 		for _, l := range c.Lines {

@@ -183,7 +183,8 @@ func claimAdjustments(list []x12.Adjustment, remarks []string) []collections.Adj
 }
 
 // shareAdjustments takes the claim's adjustments from what its lines were paid. One that equals a line which the payer does not list is that line's.
-// The others are shared in proportion to what is open: increases first, so that a later reduction has room.
+// The others are shared in proportion to what is open: increases first, so that a later reduction has room. As long as the lines that are not listed have
+// room for them, the listed ones keep what the payer states for them.
 func shareAdjustments(parts []lineDecision, list []collections.Adjustment) {
 	var shared []collections.Adjustment
 	for _, a := range list {
@@ -196,6 +197,7 @@ func shareAdjustments(parts []lineDecision, list []collections.Adjustment) {
 		}
 		parts[i].adjust(a, a.AmountCents)
 	}
+	parts = partsToShare(parts, shared)
 	slices.SortStableFunc(shared, func(a, b collections.Adjustment) int {
 		return cmp.Compare(min(a.AmountCents, 0), min(b.AmountCents, 0))
 	})
@@ -213,6 +215,26 @@ func shareAdjustments(parts []lineDecision, list []collections.Adjustment) {
 			parts[i].adjust(a, part)
 		}
 	}
+}
+
+// partsToShare returns the lines that share adjustments of the claim: those that are not listed if they were paid as much, else all. Source: ASC X12N
+// 005010X221A1 (835), 1.10.2.1: a listed line balances by itself.
+func partsToShare(parts []lineDecision, shared []collections.Adjustment) []lineDecision {
+	first := slices.IndexFunc(parts, func(d lineDecision) bool { return !d.isListed }) // after the listed ones
+	if first <= 0 {
+		return parts
+	}
+	room := int64(0)
+	for _, d := range parts[first:] {
+		room += int64(d.paid)
+	}
+	for _, a := range shared {
+		room -= a.AmountCents
+	}
+	if room < 0 {
+		return parts
+	}
+	return parts[first:]
 }
 
 // adjust takes an amount of an adjustment from what the line was paid.

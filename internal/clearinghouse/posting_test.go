@@ -60,6 +60,10 @@ func decideAtRandom(r *rand.Rand, control string, lines []collections.ClaimLine)
 		open += s.Paid
 		decision.Lines = append(decision.Lines, s)
 	}
+	if unlisted := decision.Charge - sumOfCharges(decision.Lines); unlisted > 0 && r.IntN(4) == 0 { // all of them with one adjustment
+		adjust(&decision.Adjustments, unlisted)
+		open -= unlisted
+	}
 	for range r.IntN(3) {
 		amount := x12.Cents(r.IntN(int(open) + 1))
 		if r.IntN(5) == 0 {
@@ -70,6 +74,13 @@ func decideAtRandom(r *rand.Rand, control string, lines []collections.ClaimLine)
 	}
 	decision.Paid = open
 	return decision
+}
+
+func sumOfCharges(lines []x12.ServicePayment) (sum x12.Cents) {
+	for _, l := range lines {
+		sum += l.Charge
+	}
+	return sum
 }
 
 // unbalance spoils a decision by a few cents.
@@ -92,7 +103,7 @@ func unbalance(r *rand.Rand, c *x12.ClaimPayment) {
 func TestPostingIsExact(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(42, 835))
-	posted, waiting := 0, 0
+	posted, waiting, kept := 0, 0, 0
 	for number := range 10_000 {
 		total, ledger, unposted := x12.Cents(0), x12.Cents(0), x12.Cents(0)
 		for i := range 1 + r.IntN(3) {
@@ -111,6 +122,7 @@ func TestPostingIsExact(t *testing.T) {
 				continue
 			}
 			posted++
+			kept += checkListed(t, c, parts)
 			for _, p := range parts {
 				ledger += p.Paid
 				rest := int64(p.Paid)
@@ -133,9 +145,30 @@ func TestPostingIsExact(t *testing.T) {
 			t.Fatalf("%d: posted %d and left %d of %d", number, ledger, unposted, total)
 		}
 	}
-	if posted < 10_000 || waiting < 1_000 {
-		t.Errorf("%d claims were posted, %d wait", posted, waiting)
+	if posted < 10_000 || waiting < 1_000 || kept < 1_000 {
+		t.Errorf("%d claims were posted, %d wait, of %d only lines that are not listed were adjusted", posted, waiting, kept)
 	}
+}
+
+// checkListed checks that the lines which the payer lists keep what it states for them, as long as the lines that it does not list have room for the
+// claim's adjustments. It returns 1 for such a claim.
+func checkListed(t *testing.T, c randomClaim, parts []clearinghouse.Posting) int {
+	t.Helper()
+	stated, isUnlisted := map[string]x12.Cents{}, len(parts) > len(c.decision.Lines)
+	total := x12.Cents(0)
+	for _, l := range c.decision.Lines {
+		stated[l.ControlNumber] = l.Paid
+		total += l.Paid
+	}
+	if !isUnlisted || len(c.decision.Adjustments) == 0 || total > c.decision.Paid {
+		return 0
+	}
+	for _, p := range parts {
+		if paid, isListed := stated[p.Line]; isListed && paid != p.Paid {
+			t.Fatalf("%s was paid %d in %s", p.Line, p.Paid, describe(c))
+		}
+	}
+	return 1
 }
 
 func describe(c randomClaim) string {

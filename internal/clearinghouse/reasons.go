@@ -15,6 +15,10 @@ const (
 	totalDiffers   = "total_differs"
 	debtNotCarried = "debt_not_carried"
 
+	unreadable      = "unreadable"
+	prenotification = "prenotification"
+	noMoneyMoved    = "no_money_moved"
+
 	supersededClaim = "superseded_claim"
 )
 
@@ -24,8 +28,12 @@ var reasonWords = map[string]string{
 	wrongSign:      "An amount has the sign of a reversal, or a reversal that of a payment.",
 	noServiceLines: "A payment for several lines without the amount of each.",
 	unknownLine:    "A service line that is not on the claim.",
-	totalDiffers:   "The payment differs from the sum of its claims and adjustments, of which one is not balanced.",
+	totalDiffers:   "The payment differs from the sum of its claims and adjustments, of which one is not balanced or cannot be read.",
 	debtNotCarried: "The provider adjustments exceed the payments, and the payer does not carry the rest forward.",
+
+	unreadable:      "The claim cannot be read.",
+	prenotification: "A test of the account number, no payment.",
+	noMoneyMoved:    "The payer sent no money: a debit that the practice has to draw, or a notification only.",
 
 	"unknown_claim":               "No claim has this number.",
 	"other_payee":                 "The payment is to another payee.",
@@ -53,6 +61,14 @@ var adjustmentWords = map[string]string{
 	"L6": "interest owed", "LE": "levy", "LS": "lump sum", "OA": "organ acquisition passthrough", "OB": "offset for affiliated providers",
 	"PI": "periodic interim payment", "PL": "final settlement", "RA": "retroactive adjustment", "RE": "return on equity",
 	"SL": "student loan repayment", "TL": "third party liability", "WO": "overpayment recovery", "WU": "unspecified recovery",
+}
+
+// ItemWords returns why an item waits for a person, with what exactly cannot be read.
+func ItemWords(item collections.RemittanceItem) string {
+	if item.Detail == "" {
+		return ReasonWords(item.Reason)
+	}
+	return ReasonWords(item.Reason) + " S" + strings.TrimPrefix(item.Detail, "s")
 }
 
 // ReasonWords returns why an item of a remittance waits for a person, in words.

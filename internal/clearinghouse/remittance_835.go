@@ -179,6 +179,9 @@ func (d *claimDecision) item() collections.RemittanceItem {
 	item := collections.RemittanceItem{
 		Segment: SegmentClaim, ControlNumber: d.ControlNumber, PayerControlNumber: d.PayerControlNumber, Code: d.Status, AmountCents: int64(d.Paid), Reason: d.reason,
 	}
+	if d.Fault != nil {
+		item.Detail = d.Fault.Place() + " " + d.Fault.Reason + "."
+	}
 	for _, l := range d.lines {
 		item.EntryIDs = append(item.EntryIDs, l.EntryID)
 	}
@@ -202,6 +205,15 @@ func (t *importRun) decide(p x12.Remittance, c x12.ClaimPayment) (d *claimDecisi
 		return l.Frequency == claims.VoidOfClaim && len(d.lines) > 1 && !allVoided(d.lines)
 	})
 	switch {
+	case c.Fault != nil:
+		d.reason = unreadable
+		return d, nil
+	case p.Prenotification():
+		d.reason = prenotification
+		return d, nil
+	case !p.MovesMoney():
+		d.reason = noMoneyMoved
+		return d, nil
 	case !t.isPayee(c):
 		d.reason = "other_payee"
 		return d, nil

@@ -24,27 +24,22 @@ type guide[T any] map[string][]segmentRule[T]
 
 // read processes a transaction set by the guide. needed lists required segments, as "ID" or "ID when".
 func (g guide[T]) read(state *T, set Set, needed ...string) error {
+	return g.readKeeping(state, set, func(*T, Segment, loop, error) (loop, bool) { return 0, false }, needed...)
+}
+
+// readKeeping is read for a set of which a part may be at fault: keep stores a fault and returns the loop in which reading goes on, or false if the fault is
+// that of the whole set.
+func (g guide[T]) readKeeping(state *T, set Set, keep func(*T, Segment, loop, error) (loop, bool), needed ...string) error {
 	at, met := loop('H'), map[string]bool{}
 	for _, s := range set.Segments {
-		r, err := g.find(s, at)
-		if err == nil {
-			err = s.check(r.rules)
-		}
+		next, when, err := g.process(state, s, at)
 		if err != nil {
-			return err
-		}
-		if r.opens != 0 {
-			at = r.opens
-		}
-		met[s.ID], met[s.ID+" "+r.when] = true, true
-		if r.process != nil {
-			r.process(state, s)
-		}
-		if r.handle != nil {
-			if err := r.handle(state, s); err != nil {
+			isKept := false
+			if next, isKept = keep(state, s, at, err); !isKept {
 				return err
 			}
 		}
+		at, met[s.ID], met[s.ID+" "+when] = next, true, true
 	}
 	for _, name := range needed {
 		if !met[name] {
@@ -53,6 +48,27 @@ func (g guide[T]) read(state *T, set Set, needed ...string) error {
 		}
 	}
 	return nil
+}
+
+// process checks and processes a segment, and returns the loop that follows it and the code that selected its rule.
+func (g guide[T]) process(state *T, s Segment, at loop) (next loop, when string, err error) {
+	r, err := g.find(s, at)
+	if err == nil {
+		err = s.check(r.rules)
+	}
+	if err != nil {
+		return at, "", err
+	}
+	if next = r.opens; next == 0 {
+		next = at
+	}
+	if r.process != nil {
+		r.process(state, s)
+	}
+	if r.handle != nil {
+		err = r.handle(state, s)
+	}
+	return next, r.when, err
 }
 
 func (g guide[T]) find(s Segment, at loop) (r segmentRule[T], err error) {

@@ -2,12 +2,15 @@ package x12
 
 import (
 	"cmp"
-	"slices"
+	"errors"
+	"strings"
 )
 
 // Remittance is an 835: a payer's decisions and payment. It does not print.
 type Remittance struct {
 	unprintable
+	Handling            string // BPR01, see [Remittance.MovesMoney]
+	Debit               bool   // BPR03 D
 	Total               Cents  // BPR02
 	Method              string // BPR04: ACH, CHK, FWT, BOP, NON
 	PaidOn              string // BPR16, YYYY-MM-DD
@@ -46,6 +49,7 @@ type ClaimPayment struct {
 	Lines                 []ServicePayment
 	Payee                 Party  // as of the whole payment, unless payments were joined
 	PayeeTaxID            string // REF TJ
+	Fault                 *Fault // the first of the claim's segments that cannot be read, nil for none: then no other field can be relied on
 	segment               Segment
 }
 
@@ -109,7 +113,7 @@ var (
 var remittanceGuide = guide[Remittance]{
 	// Data for the payee's bank may be missing: this package does not use it.
 	"BPR": {{within: "H", rules: []rule{
-		must(1, text).upTo(2), must(2, amount), may(3, text).among("C D"), may(4, text).upTo(3), may(16, date),
+		must(1, text).among("C D H I P U X"), must(2, amount), may(3, text).among("C D"), may(4, text).upTo(3), may(16, date),
 	}, handle: handleBPR}},
 	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), may(3, text).upTo(10)}, process: func(x *Remittance, s Segment) {
 		x.Trace, x.PayerNumber = s.Element(2), s.Element(3)
@@ -190,16 +194,50 @@ func (x *Remittance) line() *ServicePayment {
 
 func readRemittance(set Set) (*Remittance, error) {
 	x := &Remittance{}
-	if err := remittanceGuide.read(x, set, "BPR", "TRN", "N1 PR", "N1 PE"); err != nil {
+	if err := remittanceGuide.readKeeping(x, set, keepClaimFault, "BPR", "TRN", "N1 PR", "N1 PE"); err != nil {
 		return nil, err
 	}
 	return x, x.checkBalance()
 }
 
+// keepClaimFault stores the fault of a claim's segment with the claim, so that the other claims are read. The fault of a segment about the whole payment is
+// the payment's.
+func keepClaimFault(x *Remittance, s Segment, at loop, err error) (loop, bool) {
+	fault, isFault := errors.AsType[*Fault](err)
+	switch {
+	case !isFault:
+		return at, false
+	case s.ID == "CLP" && strings.IndexByte("BDCS", byte(at)) >= 0:
+		at = 'C'
+		processCLP(x, s) // as far as it can be read
+	case at != 'C' && at != 'S' || inList("BPR TRN CUR N1 LX PLB", s.ID):
+		return at, false
+	}
+	c := x.claim()
+	c.Fault = cmp.Or(c.Fault, fault)
+	return at, true
+}
+
+// Transaction handling codes. Source: 005010X221A1, BPR01, as X12's interpretation 2228 quotes it.
+const (
+	handlingNotification    = "H" // BPR02 is zero
+	handlingPrenotification = "P" // only tests an account number
+)
+
+// MovesMoney reports whether the payer sends the payment. It does not with a prenotification, with a notification that has an amount all the same, and with
+// a debit, which the payee has to draw. Source: 005010X221A1, BPR01, BPR03.
+func (x *Remittance) MovesMoney() bool {
+	return x.Handling != handlingPrenotification && (x.Total == 0 || !x.Debit && x.Handling != handlingNotification)
+}
+
+// Prenotification reports whether the payment only tests an account number.
+func (x *Remittance) Prenotification() bool { return x.Handling == handlingPrenotification }
+
 func handleBPR(x *Remittance, s Segment) error {
 	if x.total.ID != "" {
 		return s.fault(0, "appears twice")
 	}
+	x.Handling, x.Debit = s.Element(1), s.Element(3) == "D"
 	x.Total, x.Method, x.PaidOn, x.total = s.cents(2), s.Element(4), s.day(16), s
 	return nil
 }
@@ -283,81 +321,3 @@ func (s Segment) date(from, through *string, begins, ends string) {
 }
 
 func (c *ClaimPayment) remark(codes []string) { c.RemarkCodes = append(c.RemarkCodes, codes...) }
-
-// checkBalance checks the total of the file. A total that differs though each claim is balanced contradicts the file. Unbalanced claims, see
-// [ClaimPayment.Balanced], are left to the caller, as is a debt beyond all payments that the payer does not carry forward. Source: 005010X221A1,
-// 1.10.2.1, "Balancing".
-func (x *Remittance) checkBalance() error {
-	if slices.ContainsFunc(x.Claims, func(c ClaimPayment) bool { return !c.Balanced() }) {
-		return nil
-	}
-	if rest := x.Total - x.Net(); rest == 0 || x.Total == 0 && rest > 0 {
-		return nil
-	}
-	return x.total.fault(2, "is not the sum of the claim payments less the provider adjustments")
-}
-
-// Net returns the claim payments less the provider adjustments.
-func (x *Remittance) Net() (sum Cents) {
-	for _, c := range x.Claims {
-		sum += c.Paid
-	}
-	for _, a := range x.ProviderAdjustments {
-		sum -= a.Amount
-	}
-	return sum
-}
-
-// Balanced reports whether the claim's charge less all adjustments is its payment, and each line's charge less its adjustments is the line's
-// payment. Of lines with payments stated after the claim's adjustments, the sums must agree. Source: 005010X221A1, 1.10.2.1, "Balancing".
-func (c ClaimPayment) Balanced() bool {
-	rest := c.Charge - SumAdjustments(c.Adjustments)
-	for _, line := range c.Lines {
-		rest -= SumAdjustments(line.Adjustments)
-	}
-	linesBalance := !slices.ContainsFunc(c.Lines, func(line ServicePayment) bool { return line.Missing() != 0 })
-	return rest == c.Paid && (linesBalance || c.PaidAfterAdjustments())
-}
-
-// PaidAfterAdjustments reports whether the lines' payments are stated after the claim's adjustments: each line lacks a part of them, all together
-// the whole.
-func (c ClaimPayment) PaidAfterAdjustments() bool {
-	total := SumAdjustments(c.Adjustments)
-	var missing, paid Cents
-	for _, line := range c.Lines {
-		if m := line.Missing(); m != 0 && (m < 0) != (total < 0) {
-			return false
-		}
-		missing, paid = missing+line.Missing(), paid+line.Paid
-	}
-	return total != 0 && missing == total && paid == c.Paid
-}
-
-// Missing returns what the line's own adjustments do not explain of the difference between charge and payment.
-func (l ServicePayment) Missing() Cents { return l.Charge - SumAdjustments(l.Adjustments) - l.Paid }
-
-// Negated returns the claim with the opposite sign of all amounts: a reversal as the decision that it reverses.
-func (c ClaimPayment) Negated() ClaimPayment {
-	c.Charge, c.Paid, c.PatientResponsibility = -c.Charge, -c.Paid, -c.PatientResponsibility
-	c.Adjustments, c.Lines = negated(c.Adjustments), slices.Clone(c.Lines)
-	for i, line := range c.Lines {
-		c.Lines[i].Charge, c.Lines[i].Paid, c.Lines[i].Adjustments = -line.Charge, -line.Paid, negated(line.Adjustments)
-	}
-	return c
-}
-
-func negated(list []Adjustment) []Adjustment {
-	list = slices.Clone(list)
-	for i := range list {
-		list[i].Amount = -list[i].Amount
-	}
-	return list
-}
-
-// SumAdjustments adds up adjustments.
-func SumAdjustments(list []Adjustment) (sum Cents) {
-	for _, a := range list {
-		sum += a.Amount
-	}
-	return sum
-}

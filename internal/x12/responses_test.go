@@ -258,20 +258,12 @@ func TestGuideFaults(t *testing.T) {
 		"835 without a payee":        {"835", change(payment, "N1*PE*LAKESIDE*XX*1234567893"), "RDM", 18, 0},
 		"835 without payer":          {"835", opening[:5], "N1", 9, 0},
 		"835 with another N1":        {"835", change(payment, "N1*PE*LAKESIDE*XX*1234567893", "N1*ST*LAKESIDE"), "N1", 15, 1},
-		"835 with a claim's status":  {"835", change(payment, "CLP*VC01*1*120.5*120.5**MB*ICN1", "CLP*VC01*5*1*1**MB*1"), "CLP", 23, 2},
-		"835 with no amount":         {"835", change(payment, "CLP*VC01*1*120.5*120.5**MB*ICN1", "CLP*VC01*1*1.234*1**MB*1"), "CLP", 23, 3},
-		"835 with no control number": {"835", change(payment, "CLP*VC01*1*120.5*120.5**MB*ICN1", "CLP**1*1*1**MB*1"), "CLP", 23, 1},
-		"835 with no date":           {"835", change(payment, "DTM*472*20261001", "DTM*472*20261301"), "DTM", 25, 2},
-		"835 with a group":           {"835", append(slices.Clone(payment), "CAS*XX*1*1"), "CAS", 26, 1},
-		"835 with a reason alone":    {"835", append(slices.Clone(payment), "CAS*CO*1*1**2"), "CAS", 26, 6},
-		"835 with an amount alone":   {"835", append(slices.Clone(payment), "CAS*CO*1*1***2"), "CAS", 26, 5},
-		"835 with a bad quantity":    {"835", append(slices.Clone(payment), "CAS*CO*1*1*many"), "CAS", 26, 4},
+		"835 with another handling":  {"835", change(payment, opening[0], strings.Replace(opening[0], "BPR*I*", "BPR*Z*", 1)), "BPR", 4, 1},
 		"835 with PLB's reason":      {"835", append(slices.Clone(payment), "PLB*1*20261231*WO*1**2"), "PLB", 26, 5},
 		"835 with PLB's amount":      {"835", append(slices.Clone(payment), "PLB*1*20261231*WO*1*WO"), "PLB", 26, 6},
 		"835 with a claim after PLB": {"835", append(slices.Clone(payment), "PLB*1*20261231*WO*0", "CLP*VC02*1*0*0**MB*1"), "CLP", 27, 0},
 		"835 with a service alone":   {"835", append(slices.Clone(opening), "SVC*HC:99454*1*1"), "SVC", 23, 0},
 		"835 with a claim's segment": {"835", append(slices.Clone(opening), "CLM*1"), "CLM", 23, 0},
-		"835 with too long a number": {"835", change(payment, "CLP*VC01*1*120.5*120.5**MB*ICN1", "CLP*"+strings.Repeat("9", 39)+"*1*1*1**MB*1"), "CLP", 23, 1},
 
 		"999 without AK9":          {"999", syntax[:5], "AK9", 9, 0},
 		"999 without IK5":          {"999", change(syntax, "IK5*R"), "AK9", 8, 0},
@@ -303,6 +295,60 @@ func TestGuideFaults(t *testing.T) {
 	}
 	wantFault(t, replaced(t, wrapped("HN", "277", x12.Guide277CA, status...), "ST*277*0001*005010X214", "ST*277*0001*005010X212"), "ST", 3, 3)
 	wantFault(t, written(t, batchOf(1)), "ISA", 1, 8)
+}
+
+// A claim that cannot be read is kept with the place of the fault, and the claims around it are read.
+func TestUnreadableClaim(t *testing.T) {
+	claim := []string{"CLP*VC02*1*50*20**MB*ICN2", "NM1*QC*1*DOE*KIM", "SVC*HC:99457*50*20**1", "DTM*472*20261031", "CAS*CO*45*30", "REF*6R*L2"}
+	for name, c := range map[string]struct {
+		from, to, segment string
+		ordinal, position int
+		paid              x12.Cents
+	}{
+		"a status":           {"CLP*VC02*1*", "CLP*VC02*5*", "CLP", 25, 2, 2000},
+		"a long status":      {"CLP*VC02*1*", "CLP*VC02*99*", "CLP", 25, 2, 2000},
+		"no control number":  {"CLP*VC02*1*", "CLP**1*", "CLP", 25, 1, 2000},
+		"a long number":      {"CLP*VC02*1*", "CLP*" + strings.Repeat("9", 39) + "*1*", "CLP", 25, 1, 2000},
+		"a charge":           {"*50*20**MB", "*1.234*20**MB", "CLP", 25, 3, 2000},
+		"a payment":          {"*50*20**MB", "*50*2O**MB", "CLP", 25, 4, 0},
+		"a group":            {"CAS*CO*45*30", "CAS*XX*45*30", "CAS", 29, 1, 2000},
+		"three decimals":     {"CAS*CO*45*30", "CAS*CO*45*30.001", "CAS", 29, 3, 2000},
+		"a quantity":         {"CAS*CO*45*30", "CAS*CO*45*30*many", "CAS", 29, 4, 2000},
+		"a reason alone":     {"CAS*CO*45*30", "CAS*CO*45*30**2", "CAS", 29, 6, 2000},
+		"an amount alone":    {"CAS*CO*45*30", "CAS*CO*45*30***2", "CAS", 29, 5, 2000},
+		"a day":              {"DTM*472*20261031", "DTM*472*20261331", "DTM", 28, 2, 2000},
+		"a service":          {"SVC*HC:99457*50*20**1", "SVC*HC:99457**20**1", "SVC", 27, 2, 2000},
+		"a name":             {"NM1*QC*1", "NM1**1", "NM1", 26, 1, 2000},
+		"an unknown segment": {"NM1*QC*1", "ZZZ*QC*1", "ZZZ", 26, 0, 2000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bad := strings.Split(strings.Replace(strings.Join(claim, "~"), c.from, c.to, 1), "~")
+			list := append(append(slices.Clone(opening), "CLP*VC01*1*60*60**MB*ICN1", "SVC*HC:99454*60*60**1"), bad...)
+			p := answered(t, wrapped("HP", "835", x12.Guide835, append(list, "LX*2", "CLP*VC03*1*40.5*40.5**MB*ICN3", "SVC*HC:99454*40.5*40.5**1", "PLB*1*20261231*WO*0")...)).Remittance
+			if len(p.Claims) != 3 || p.Claims[0].Fault != nil || p.Claims[2].Fault != nil || !p.Claims[2].Balanced() || p.Claims[2].ControlNumber != "VC03" || len(p.ProviderAdjustments) != 1 {
+				t.Fatalf("read %d claims", len(p.Claims))
+			}
+			got := p.Claims[1]
+			if got.Fault == nil || got.Fault.Segment != c.segment || got.Fault.Ordinal != c.ordinal || got.Fault.Position != c.position || got.Paid != c.paid || got.Balanced() {
+				t.Errorf("%+v, paid %d", got.Fault, got.Paid)
+			}
+		})
+	}
+}
+
+// What the payer sends is told from what it does not.
+func TestMovesMoney(t *testing.T) {
+	claim := []string{"CLP*VC01*1*120.5*120.5**MB*ICN1", "SVC*HC:99454*120.5*120.5"}
+	for start, want := range map[string]bool{
+		"BPR*I*120.5*C*": true, "BPR*C*120.5*C*": true, "BPR*D*120.5*C*": true, "BPR*U*120.5*C*": true, "BPR*X*120.5*C*": true, "BPR*I*120.5**": true,
+		"BPR*I*120.5*D*": false, "BPR*P*120.5*C*": false, "BPR*H*120.5*C*": false,
+	} {
+		list := append(slices.Clone(opening), claim...)
+		list[0] = strings.Replace(list[0], "BPR*I*120.5*C*", start, 1)
+		if p := answered(t, wrapped("HP", "835", x12.Guide835, list...)).Remittance; p.MovesMoney() != want || !strings.HasPrefix(list[0], start) {
+			t.Errorf("%s moves money: %t", list[0], p.MovesMoney())
+		}
+	}
 }
 
 // A file of claims is not a response.

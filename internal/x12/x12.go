@@ -1,7 +1,7 @@
 // Package x12 writes claims as ASC X12 files and reads the responses of payers: the 837P of 005010X222A1, the 999 of 005010X231A1, the 277CA of
 // 005010X214 and the 835 of 005010X221A1, each by a table of its guide's segments. It has plain values only: the caller maps control numbers to its
 // records and applies the responses. It never guesses: a file that contradicts its envelope or its sums is rejected as a whole, with the segment and
-// element at fault, and a claim that a guide does not allow is not written.
+// element at fault, a claim of an 835 that cannot be read is returned with its fault, and a claim that a guide does not allow is not written.
 package x12
 
 import (
@@ -34,10 +34,15 @@ type Fault struct {
 }
 
 func (f *Fault) Error() string {
+	return "x12: " + f.Place() + ": " + f.Reason
+}
+
+// Place returns where the error is, such as "segment 27, CAS01".
+func (f *Fault) Place() string {
 	if f.Position == 0 {
-		return fmt.Sprintf("x12: segment %d, %s: %s", f.Ordinal, f.Segment, f.Reason)
+		return fmt.Sprintf("segment %d, %s", f.Ordinal, f.Segment)
 	}
-	return fmt.Sprintf("x12: segment %d, %s%02d: %s", f.Ordinal, f.Segment, f.Position, f.Reason)
+	return fmt.Sprintf("segment %d, %s%02d", f.Ordinal, f.Segment, f.Position)
 }
 
 // unprintable is embedded in types that may carry PHI: they do not print.
