@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -128,9 +129,18 @@ const (
 		COALESCE((SELECT service_date FROM billing_entries e WHERE e.id = billing_entry), '') AS service_date`
 )
 
-// LinesOfClaim returns the lines of a claim with their services, in order.
+// LinesOfClaim returns the lines of a claim with their services, in order; its number may come back in lower case.
 func LinesOfClaim(app core.App, control string) ([]ClaimLine, error) {
-	return queryAll[ClaimLine](app, "read claim lines", lineColumns+serviceColumns+" FROM claim_lines WHERE claim_control_number = {:claim} ORDER BY line_control_number", dbx.Params{"claim": control})
+	return queryAll[ClaimLine](app, "read claim lines", lineColumns+serviceColumns+" FROM claim_lines WHERE claim_control_number = {:claim} ORDER BY line_control_number",
+		dbx.Params{"claim": strings.ToUpper(control)})
+}
+
+// LineOfEntry returns an entry as the only line of a claim with its claim id as number, as other software sends it from an export; none if there is no
+// such entry. It is in no batch.
+func LineOfEntry(app core.App, claimID string) ([]ClaimLine, error) {
+	return queryAll[ClaimLine](app, "find an entry by its claim id", `SELECT id, '' AS batch, id AS billing_entry, claim_control_number, claim_id AS line_control_number, '' AS frequency,
+		CAST(charge_cents AS INTEGER) AS charge_cents, FALSE AS carried, '' AS payer_sequence, cpt_code, service_date FROM billing_entries WHERE claim_id = {:claim}`,
+		dbx.Params{"claim": strings.ToUpper(claimID)})
 }
 
 // LinesOfBatch returns the lines of a batch, in order.

@@ -40,6 +40,7 @@ type Payment struct {
 	Adjustments       []Adjustment
 	ShareOffsets      []Adjustment // of Adjustments: by which payments lessened the patient's share that the payer states
 	Remarks           []string     // RARC of the whole decision
+	PaidCode          string       // the code that the payer decided on instead of ours; "" for ours
 	RemittanceID      string       // the 835 that it came with; "" for none on record
 	Reason            phi.Text
 	CreatedBy         string
@@ -53,7 +54,7 @@ func AddPayment(tx core.App, p Payment, now time.Time) error {
 	}
 	_, err := store(tx, "store payment", Payments, map[string]any{
 		"share_offsets": append([]Adjustment{}, p.ShareOffsets...),
-		"remarks":       append([]string{}, p.Remarks...), "remittance": p.RemittanceID,
+		"remarks":       append([]string{}, p.Remarks...), "remittance": p.RemittanceID, "paid_code": p.PaidCode,
 		"id": NewUUID(), "billing_entry": p.EntryID, "kind": p.Kind, "amount_cents": p.AmountCents, "date": p.Date, "reference": p.Reference, "payer": p.Payer,
 		"source": p.Source, "source_key": p.Key, "adjustments": p.Adjustments, "reason": p.Reason.Reveal(), "created_by": p.CreatedBy, "created_at": Instant(now),
 	})
@@ -71,7 +72,7 @@ func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 		p := Payment{
 			ID: r.Id, EntryID: entryID, Kind: r.GetString("kind"), AmountCents: int64(r.GetInt("amount_cents")), Date: r.GetString("date"),
 			Reference: r.GetString("reference"), Payer: r.GetString("payer"), Source: r.GetString("source"), Key: r.GetString("source_key"),
-			Remarks: r.GetStringSlice("remarks"), RemittanceID: r.GetString("remittance"), Reason: phi.Text(r.GetString("reason")), CreatedBy: r.GetString("created_by"), CreatedAt: ParseInstant(r.GetString(ColumnCreatedAt)),
+			Remarks: r.GetStringSlice("remarks"), RemittanceID: r.GetString("remittance"), PaidCode: r.GetString("paid_code"), Reason: phi.Text(r.GetString("reason")), CreatedBy: r.GetString("created_by"), CreatedAt: ParseInstant(r.GetString(ColumnCreatedAt)),
 		}
 		if err := json.Unmarshal([]byte(r.GetString("adjustments")), &p.Adjustments); err != nil {
 			return nil, wrap(err, "read adjustments of a payment")
@@ -84,6 +85,20 @@ func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 		list[i] = p
 	}
 	return list, nil
+}
+
+// PatientPaid returns what patients paid toward entries, by id, less what went back.
+func PatientPaid(app core.App, entryIDs []string) (map[string]int64, error) {
+	rows, err := queryAll[struct {
+		ID    string `db:"billing_entry"`
+		Cents int64  `db:"cents"`
+	}](app, "sum payments of patients", `SELECT billing_entry, CAST(SUM(CASE kind WHEN 'refund' THEN -amount_cents ELSE amount_cents END) AS INTEGER) AS cents
+		FROM payments WHERE payer = 'patient' AND billing_entry`+inIDs+` GROUP BY billing_entry`, idParams(entryIDs))
+	paid := make(map[string]int64, len(rows))
+	for _, row := range rows {
+		paid[row.ID] = row.Cents
+	}
+	return paid, err
 }
 
 // IsPosted reports whether a remittance line was applied.

@@ -223,11 +223,14 @@ type PostedLine struct {
 	PayerClaim string `db:"payer_control_number"`
 	Kind       string `db:"kind"`
 	Cents      int64  `db:"cents"`
+	PaidCode   string `db:"paid_code"` // that the payer decided on instead of ours
+	IsEarly    bool   `db:"is_early"`  // paid before the service
 }
 
 // PostedLines returns what a remittance posted, in the order of posting.
 func PostedLines(app core.App, id string) ([]PostedLine, error) {
 	return queryAll[PostedLine](app, "read posted payments", `SELECT p.billing_entry, e.claim_id, e.cpt_code, e.claim_control_number, e.payer_control_number, p.kind,
-			CAST(CASE p.kind WHEN 'refund' THEN -p.amount_cents ELSE p.amount_cents END AS INTEGER) AS cents
+			CAST(CASE p.kind WHEN 'refund' THEN -p.amount_cents ELSE p.amount_cents END AS INTEGER) AS cents,
+			COALESCE(p.paid_code, '') AS paid_code, p.kind = 'payment' AND p.date != '' AND p.date < e.service_date AS is_early
 		FROM payments p JOIN billing_entries e ON e.id = p.billing_entry WHERE p.remittance != '' AND p.remittance = {:id} ORDER BY p.id`, dbx.Params{"id": id})
 }

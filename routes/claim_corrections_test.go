@@ -144,7 +144,11 @@ func TestNamedPractitioners(t *testing.T) {
 	}
 	h.setPayer(object{"send_ordering_provider": true})
 	bea := h.insured("Bea", 20, object{"member_id": "W-1.2/3 (A)&B=C"})
-	wantIn(send(bea, "99457"), "NM1*DK*1*", "*XX*1245319599~", "*MI*W-1.2/3 (A)&B=C~")
+	raw := send(bea, "99457")
+	wantIn(raw, "NM1*82*1*", "*XX*1245319599~", "*MI*W-1.2/3 (A)&B=C~")
+	if strings.Contains(raw, "NM1*DK") { // the rendering provider ordered it
+		t.Errorf("names the rendering provider again: %s", raw)
+	}
 	cleo := h.insured("Cleo", 20, nil)
 	outside := object{"npi": "1003000126", "first_name": "Olive", "last_name": "Out"}
 	h.request(authz.Provider, "POST", "/patients/"+cleo+"/orders/", object{"kind": "rpm_order", "dated": "2025-12-02", "ordering_provider": outside}).want(201).

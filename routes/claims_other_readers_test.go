@@ -21,6 +21,9 @@ func TestClaimsPassOtherReaders(t *testing.T) {
 		s.request(authz.Admin, "PATCH", "/patients/"+referred+"/", object{
 			"referring_provider": object{"npi": "1457305872", "first_name": "Ruth", "last_name": "Ray"},
 		}).want(200)
+		s.request(authz.Provider, "POST", "/patients/"+referred+"/orders/", object{
+			"kind": "rpm_order", "dated": "2025-12-02", "ordering_provider": object{"npi": "1003000126", "first_name": "Olive", "last_name": "Out"},
+		}).want(201)
 		patients = append(patients, referred, s.insured("Plain", 40, object{"payer_id": plain}))
 	}
 	byCode, entries := s.reviewed(), []string(nil)
@@ -37,6 +40,9 @@ func TestClaimsPassOtherReaders(t *testing.T) {
 	first := s.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
 	if ordering, referring := strings.Count(first, "~NM1*DK*1*"), strings.Count(first, "~NM1*DN*1*"); fmt.Sprint(sent) != "map[1:2 7:2 8:2]" || ordering != 6 || referring != 3 {
 		t.Errorf("sent %v with %d ordering and %d referring providers", sent, ordering, referring)
+	}
+	if paid := strings.Count(first, "~AMT*F5*3~"); paid != 4 { // by the patients, toward the claims that go again
+		t.Errorf("%d claims state what the patient paid: %s", paid, first)
 	}
 	s.decide("1", 1000, 2000)
 	second := s.billSecond() // read by two of the programs
@@ -60,6 +66,7 @@ func (s *sentClaim) sendAgain(lines []string, again string) {
 	_, file := s.send(lines...)
 	s.upload(s.payer.Write835(file, map[string]payer.Decision{file.Claims[0].ControlNumber: payer.Partly(500, 300, 0)})).want(200)
 	s.payer.Control++
+	s.move(lines[0], "pay", object{"amount": 3, "payment_date": "2026-01-15", "reference": "Desk", "payer": "patient"}).want(200)
 	for _, line := range lines {
 		s.move(line, again, nil).want(200)
 	}

@@ -88,8 +88,35 @@ func TestFeeListOfTheYear(t *testing.T) {
 	c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{
 		"patient_id": c.billablePatient(), "cpt_code": "99457", "service_date": "2026-11-14", "duration_minutes": 20,
 	}).want(201).wantAt(object{"amount": 47.87})
+	c.importFees(feeHeader + "99457,13,2027-01-01,,53,CMS\n").want(200)
+	missing("of another locality", 1, 1)
 	c.importFees(feeHeader + "99457,,2027-01-01,,53,CMS\n").want(200).wantAt(object{"replaced": 1.0})
 	missing("final", 0, 1)
+}
+
+// A proposed fee does not replace a final one, the shipped ones included, and lists of years without fees are refused; the preview tells the same.
+func TestFeeListsRefused(t *testing.T) {
+	c := newClinic(t)
+	if err := billing.StoreShippedFees(c.app, c.now); err != nil {
+		t.Fatal(err)
+	}
+	c.importFees(feeHeader + "99457,,2025-01-01,,48,CMS\n").want(200)
+	header := "cpt_code,locality,effective_date,charge,expected,source,status\n"
+	for row, field := range map[string]string{
+		"99457,,2025-01-01,,53,CMS,proposed": "row 2.status", "99457,,2026-01-01,,53,CMS,proposed": "row 2.status", "99457,,1997-01-01,,53,CMS,final": "row 2.effective_date",
+		"99457,,2127-01-01,80,,Practice,final": "row 2.effective_date", "99457,,2028-01-01,,53,CMS,proposed": "row 2.effective_date",
+	} {
+		c.importFees(header + row + "\n").wantFields(field)
+		c.request(authz.Admin, "POST", "/billing/fee-schedule/import/?preview=true", header+row+"\n", "Content-Type", "text/csv").wantFields(field)
+	}
+	rows := c.request(authz.Admin, "GET", "/billing/fee-schedule/?page_size=100", nil).want(200).results()
+	if !hasRow(rows, object{"effective_date": "2025-01-01", "status": "final", "expected": 48.0}) || hasRow(rows, object{"status": "proposed"}) {
+		t.Errorf("the rows are %v", rows)
+	}
+	for _, step := range []string{"?preview=true", ""} { // the preview counts what the import does
+		c.request(authz.Admin, "POST", "/billing/fee-schedule/import/"+step, header+"99457,,2026-01-01,,51.77,CMS,final\n99457,,2025-01-01,,48,CMS,final\n99457,,2025-06-01,,49,CMS,final\n",
+			"Content-Type", "text/csv").want(200).wantAt(object{"rows": 3.0, "created": 2.0, "replaced": 0.0, "unchanged": 1.0})
+	}
 }
 
 func hasRow(rows []object, want object) bool {

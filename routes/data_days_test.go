@@ -7,6 +7,7 @@ import (
 
 	"github.com/pocketbase/dbx"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -111,13 +112,28 @@ func TestDaysShortOfTheFirstCode(t *testing.T) {
 		c.storeDeviceDays(id, "D-"+p.name, c.now.AddDate(0, 0, -20), p.days)
 		names[id] = p.name
 	}
+	held := func(name string, since time.Time) {
+		id := c.enroll(object{"first_name": name, "icd10_codes": []string{"I10"}})
+		c.insert("device_assignments", dbx.Params{"device_id": "D-" + name, "patient": id, "assigned_at": collections.Instant(since)})
+		names[id] = name
+	}
+	held("Never", c.now.AddDate(0, 0, -9))
+	held("Fresh", c.now)
 	var got []string
 	for _, row := range c.request(authz.Nurse, "GET", "/patients/data-days/", nil).want(200).results() {
 		got = append(got, fmt.Sprint(names[row["patient_id"]], " ", row["days"], "/", row["days_needed"]))
 	}
-	if fmt.Sprint(got) != "[One 1/2 Six 6/16]" {
+	if fmt.Sprint(got) != "[Never 0/2 Fresh 0/2 One 1/2 Six 6/16]" && fmt.Sprint(got) != "[Fresh 0/2 Never 0/2 One 1/2 Six 6/16]" {
 		t.Errorf("short of days are %v", got)
 	}
+	for _, row := range c.request(authz.Nurse, "GET", "/patients/data-days/?behind=true", nil).want(200).results() {
+		if names[row["patient_id"]] == "Fresh" {
+			t.Error("a patient who got the device today is behind")
+		} else if names[row["patient_id"]] == "Never" && (row["days_left"] != 30.0 || row["first_day"] != "2026-01-15" || row["days_to_spare"] != 28.0) {
+			t.Errorf("a patient without any reading: %v", row)
+		}
+	}
+	c.request(authz.DataMonitor, "GET", "/billing/near-billable/?unit=days", nil).want(200).wantAt(object{"count": 2.0}) // those with a period
 }
 
 // Patients who lack days are listed however many lack minutes, and paging does not cut the list short.

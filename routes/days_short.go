@@ -42,7 +42,7 @@ func (a *api) listDaysShort(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	near, err := a.Billing.NearDeviceDays(c.App, c.Now, include)
+	near, err := a.Billing.DaysShort(c.App, c.Now, include)
 	if err != nil {
 		return err
 	}
@@ -61,12 +61,13 @@ func (a *api) listDaysShort(c *web.Call) error {
 	return c.Respond(answer, recordShown(c, audit.ResourcePatient, "", views, func(v daysShortView) string { return v.PatientID }))
 }
 
-// viewDaysShort counts the missing days. Behind means that the patient would miss the target at the present rate.
+// viewDaysShort counts the missing days. Behind means that the patient would miss the target at the present rate, also before the first reading.
 func viewDaysShort(n billing.NearCode) daysShortView {
 	room, elapsed := n.DaysLeft, billing.DaysBetween(n.PeriodStart, n.PeriodEnd)+1-n.DaysLeft
 	if n.HasDataToday {
 		room, elapsed = room-1, elapsed+1
 	}
+	elapsed += max(0, n.DaysHeld-1) // without today
 	return daysShortView{
 		PatientID: n.PatientID, First: n.PeriodStart, Last: n.PeriodEnd, Days: n.Have, DaysNeeded: n.Needed, ToGo: n.Missing(), DaysLeft: n.DaysLeft,
 		Spare: room - n.Missing(), Behind: n.Have*(room+elapsed) < n.Needed*elapsed,

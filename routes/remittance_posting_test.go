@@ -178,6 +178,97 @@ func TestPaymentWithoutMoney(t *testing.T) {
 	}
 }
 
+// A payment that a user recorded and the 835 of the same payment are money once, in any order and however the number was typed.
+func TestPaymentRecordedTwice(t *testing.T) {
+	pay := func(s *sentClaim, amount float64, number, from string) reply {
+		return s.move(s.entries[0], "pay", object{"amount": amount, "payment_date": "2026-01-15", "reference": number, "payer": from})
+	}
+	for name, c := range map[string]struct {
+		amount       float64
+		number, from string
+		want         []string
+		total        float64
+	}{
+		"same number":            {20, "EFT0012345", "primary", []string{"already_recorded 20"}, 20},
+		"typed otherwise":        {20, "Check 12345", "primary", []string{"already_recorded 20"}, 20},
+		"another amount":         {19, "eft-0012345", "primary", []string{"already_recorded 20"}, 19},
+		"another number":         {20, "HAND", "primary", []string{"already_recorded 20"}, 20},
+		"beyond the charge":      {45, "HAND", "primary", []string{"already_recorded 20"}, 45},
+		"another payment":        {5, "HAND", "primary", nil, 25},
+		"the patient's":          {20, "EFT0012345", "patient", nil, 40},
+		"the second payer's own": {20, "EFT0012345", "secondary", nil, 40},
+	} {
+		s := newSentClaim(t, 1)
+		pay(s, c.amount, c.number, c.from).want(200)
+		claim := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)
+		if s.wantReasons(s.upload(s.remittance("EFT0012345", 2000, claim...)).want(200), c.want...); t.Failed() {
+			t.Fatal(name)
+		}
+		s.wantEntry(0, object{"paid_total": c.total})
+	}
+	s := newSentClaim(t, 1)
+	s.upload(s.remittance("EFT0012345", 2000, append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)...)).want(200)
+	pay(s, 20, "12345", "primary").wantFields("reference")
+	s.wantEntry(0, object{"paid_total": 20.0})
+}
+
+// A claim is found by its number in lower case, and by the claim id under which other software sent it.
+func TestOtherFormsOfClaimNumber(t *testing.T) {
+	s := newSentClaim(t, 2)
+	claim := append(append([]string{strings.Replace(s.clp("1", 3000), s.claim.ControlNumber, strings.ToLower(s.claim.ControlNumber), 1)},
+		s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Lines[0].Charge-2000))...), s.svc(1, 1000, "CAS*CO*45*"+usd(s.claim.Lines[1].Charge-1000))...)
+	s.wantReasons(s.remit(3000, claim...))
+	s.wantEntry(1, object{"lifecycle_status": "paid", "paid_total": 10.0})
+
+	h := newClaimsClinic(t)
+	h.insured("Ada", 20, nil)
+	s = &sentClaim{claimsClinic: h}
+	for _, id := range h.reviewed() {
+		s.entries = append(s.entries, id)
+	}
+	s.move(s.entries[0], "submit", object{"reference": "PORTAL-1"}).want(200)
+	entry := s.entry(s.entries[0])
+	charge := fmt.Sprintf("%.2f", entry.at("charge"))
+	for _, number := range []string{fmt.Sprint(entry.at("claim_id")), strings.ToLower(fmt.Sprint(entry.at("claim_id")))} {
+		s.remit(0, "CLP*"+number+"*4*"+charge+"*0**12*ICN1*11*1", "CAS*CO*50*"+charge)
+		s.wantEntry(0, object{"lifecycle_status": "denied", "denial.code": "CO-50", "payer_control_number": "ICN1"})
+	}
+	s.wantReasons(s.remit(0, "CLP*CLM-2026-999999*4*"+charge+"*0**12*ICN1*11*1", "CAS*CO*50*"+charge), "unknown_claim 0")
+}
+
+// A payment of another code than ours, and one dated before the service, are posted with a warning.
+func TestWarningsOfPostedLines(t *testing.T) {
+	s := newSentClaim(t, 2)
+	lines := func(number string) []any {
+		t.Helper()
+		for _, row := range s.request(authz.Admin, "GET", "/billing/remittances/", nil).want(200).results() {
+			if row["trace_number"] == number {
+				return s.request(authz.Admin, "GET", fmt.Sprint("/billing/remittances/", row["id"], "/"), nil).want(200).at("lines").([]any)
+			}
+		}
+		return nil
+	}
+	claim := append([]string{s.clp("1", 3000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Lines[0].Charge-2000))...)
+	claim[1] = strings.Replace(claim[1], "SVC*HC:99457", "SVC*HC:99470", 1) + "*HC:99457"
+	segments := paymentSegments("EFT1", 3000, append(claim, s.svc(1, 1000, "CAS*CO*45*"+usd(s.claim.Lines[1].Charge-1000))...)...)
+	s.wantReasons(s.upload(remittances("E", segments)).want(200))
+	got := lines("EFT1")
+	wantLine := func(line any, want string) {
+		t.Helper()
+		if row := line.(object); fmt.Sprint(row["paid_code"], " ", row["warnings"]) != want {
+			t.Errorf("the line is %v, want %s", row, want)
+		}
+	}
+	wantLine(got[0], "99470 [other_code]")
+	wantLine(got[1], "<nil> []")
+
+	s = newSentClaim(t, 1)
+	segments = paymentSegments("EFT1", 2000, append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)...)
+	segments[0] = strings.Replace(segments[0], "20260115", "20200101", 1)
+	s.wantReasons(s.upload(remittances("E", segments)).want(200))
+	wantLine(lines("EFT1")[0], "<nil> [paid_before_service]")
+}
+
 // One bad claim waits for a person, and the others of its file are posted.
 func TestBadClaimLeavesTheOthers(t *testing.T) {
 	h := newClaimsClinic(t)

@@ -84,6 +84,25 @@ type remittanceLineView struct {
 	PayerControlNumber *string       `json:"payer_control_number"`
 	Kind               string        `json:"kind"`
 	Amount             billing.Cents `json:"amount"`
+	PaidCode           *string       `json:"paid_code"`
+	Warnings           []string      `json:"warnings"`
+}
+
+// Warnings of a posted line.
+const (
+	warnOtherCode         = "other_code"
+	warnPaidBeforeService = "paid_before_service"
+)
+
+func viewPostedLine(l collections.PostedLine) remittanceLineView {
+	v := remittanceLineView{l.EntryID, l.ClaimID, l.CPTCode, orNull(l.Claim), orNull(l.PayerClaim), l.Kind, billing.Cents(l.Cents), orNull(l.PaidCode), []string{}}
+	if l.PaidCode != "" {
+		v.Warnings = append(v.Warnings, warnOtherCode)
+	}
+	if l.IsEarly {
+		v.Warnings = append(v.Warnings, warnPaidBeforeService)
+	}
+	return v
 }
 
 func viewRemittance(r collections.RemittanceRow, posted int64) (v remittanceView, err error) {
@@ -161,9 +180,7 @@ func viewRemittanceDetail(app core.App, r collections.RemittanceRow) (view remit
 		return view, err
 	}
 	lines, err := collections.PostedLines(app, r.ID)
-	view.Lines = web.Map(lines, func(l collections.PostedLine) remittanceLineView {
-		return remittanceLineView{l.EntryID, l.ClaimID, l.CPTCode, orNull(l.Claim), orNull(l.PayerClaim), l.Kind, billing.Cents(l.Cents)}
-	})
+	view.Lines = web.Map(lines, viewPostedLine)
 	return view, err
 }
 

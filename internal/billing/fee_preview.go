@@ -28,41 +28,30 @@ type FeePreview struct {
 
 // PreviewFees returns what the import of a fee list would change, with its counts. It refuses what the import refuses, and stores nothing.
 func PreviewFees(app core.App, file []byte, now time.Time) (done FeePreview, err error) {
-	fees, err := ParseFees(file)
-	if err == nil {
-		err = rejectProposed(fees, now)
-	}
+	fees, stored, err := readFees(app, file, now)
 	if err != nil {
 		return done, err
 	}
-	stored, err := collections.ListFees(app)
 	done.Rows, done.Changes = len(fees), []FeeChange{}
 	for _, fee := range fees {
 		c := FeeChange{CPTCode: fee.CPTCode, Locality: fee.Locality, EffectiveDate: fee.EffectiveDate, Status: fee.Status, Charge: (*Cents)(fee.ChargeCents), Expected: (*Cents)(fee.ExpectedCents)}
 		same := (*collections.Fee)(nil)
 		for i, s := range stored { // latest first
-			if s.CPTCode != fee.CPTCode || s.Locality != fee.Locality || s.Shipped {
+			if s.CPTCode != fee.CPTCode || s.Locality != fee.Locality {
 				continue
 			}
 			if s.EffectiveDate == fee.EffectiveDate {
 				same = &stored[i]
 			}
-			if s.Status == collections.FeeFinal && s.EffectiveDate <= fee.EffectiveDate {
+			if !s.Shipped && s.Status == collections.FeeFinal && s.EffectiveDate <= fee.EffectiveDate {
 				c.ChargeBefore, c.Before = firstCents(c.ChargeBefore, s.ChargeCents), firstCents(c.Before, s.ExpectedCents)
 			}
 		}
-		switch {
-		case same == nil:
-			done.Created++
-		case same.Equal(fee):
-			done.Unchanged++
-			continue
-		default:
-			done.Replaced++
+		if done.count(same, fee) {
+			done.Changes = append(done.Changes, c)
 		}
-		done.Changes = append(done.Changes, c)
 	}
-	return done, err
+	return done, nil
 }
 
 // firstCents returns the amount found before, else the next.

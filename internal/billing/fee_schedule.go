@@ -68,9 +68,9 @@ func StoreShippedFees(app core.App, now time.Time) error {
 const missingFeesFrom = time.November
 
 // MissingFeeYear returns the year for which the final list is missing: the next one from November on, else the current one if there are lists of other
-// years; "" for none.
+// years; "" for none. Lists of other localities than the practice's do not count.
 func (e *Engine) MissingFeeYear(app core.App, now time.Time) (string, error) {
-	years, err := collections.FeeYears(app)
+	years, err := collections.FeeYears(app, e.Locality)
 	if err != nil {
 		return "", err
 	}
@@ -112,10 +112,7 @@ const feeChunkSize = 200
 // stay, different ones are replaced, with an audit entry each. A long list is stored in chunks; after an interruption, importing it again
 // completes it. Source: docs/decisions/billing.md, "Fee schedule".
 func ImportFees(app core.App, file []byte, by audit.Actor, now time.Time) (done FeeImport, err error) {
-	fees, err := ParseFees(file)
-	if err == nil {
-		err = rejectProposed(fees, now)
-	}
+	fees, _, err := readFees(app, file, now)
 	if err != nil {
 		return done, err
 	}
@@ -136,22 +133,32 @@ func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor
 	}
 	for _, fee := range fees {
 		before, err := collections.PutFee(tx, fee, now)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case before == nil, before.Shipped:
-			done.Created++ // of the practice's own
-		case before.Equal(fee):
-			done.Unchanged++
+		}
+		if !done.count(before, fee) {
 			continue
-		default:
-			done.Replaced++
 		}
 		if err := chain.Add(feeAuditEntry(before, fee, by), now); err != nil {
 			return err
 		}
 	}
 	return chain.Store()
+}
+
+// count adds what a fee does to the stored one with its code, locality and date, nil for none, and reports whether it changes anything. A fee in place of
+// one of the shipped list is the practice's first.
+func (done *FeeImport) count(before *collections.Fee, fee collections.Fee) bool {
+	switch {
+	case before == nil, before.Shipped:
+		done.Created++
+	case before.Equal(fee):
+		done.Unchanged++
+		return false
+	default:
+		done.Replaced++
+	}
+	return true
 }
 
 func feeAuditEntry(before *collections.Fee, fee collections.Fee, by audit.Actor) audit.Entry {
@@ -161,7 +168,7 @@ func feeAuditEntry(before *collections.Fee, fee collections.Fee, by audit.Actor)
 	}
 	return audit.Entry{
 		Event: audit.SettingsUpdate, Actor: by, ResourceType: audit.ResourceFee,
-		ResourceID: strings.TrimSpace(fee.CPTCode + " " + fee.EffectiveDate + " " + fee.Locality),
+		ResourceID: strings.TrimSpace(feeKey(fee)),
 		Changes: audit.Changes{
 			"charge":   {Old: dollarsOrNil(was.ChargeCents), New: dollarsOrNil(fee.ChargeCents)},
 			"expected": {Old: dollarsOrNil(was.ExpectedCents), New: dollarsOrNil(fee.ExpectedCents)},
@@ -202,7 +209,7 @@ func ParseFees(file []byte) (fees []collections.Fee, err error) {
 			return nil, fault.Field(fmt.Sprintf("row %d", rowOfError(err, number)), fmt.Sprintf("Must have %d cells, in a file within the row limit.", len(names)))
 		}
 		fee := parseFee(cells, names, number, wrong)
-		key := fee.CPTCode + " " + fee.EffectiveDate + " " + fee.Locality
+		key := feeKey(fee)
 		if first := seen[key]; first > 0 {
 			wrong.Add(fmt.Sprintf("row %d.cpt_code", number), fmt.Sprintf("Row %d has this code, locality and date already.", first))
 		}

@@ -1,14 +1,64 @@
 package billing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/fault"
 )
+
+// firstFeeYear is the first year of which a list is accepted: Medicare pays a code of remote monitoring, 99091, from 2018 on. Source: CMS, CY 2018
+// physician fee schedule final rule (secondary).
+const firstFeeYear = 2018
+
+// readFees parses a fee list and rejects what must not be stored. It also returns the stored fees.
+func readFees(app core.App, file []byte, now time.Time) (fees, stored []collections.Fee, err error) {
+	if fees, err = ParseFees(file); err != nil {
+		return nil, nil, err
+	}
+	if stored, err = collections.ListFees(app); err != nil {
+		return nil, nil, err
+	}
+	return fees, stored, cmp.Or(rejectWrongYears(fees, now), rejectProposed(fees, now), rejectProposedInPlaceOfFinal(fees, stored))
+}
+
+// rejectWrongYears rejects rows of a year in which no remote monitoring was paid, and beyond next year, for which nothing is published.
+func rejectWrongYears(fees []collections.Fee, now time.Time) error {
+	wrong, last := fault.Fields{}, now.Year()+1
+	for i, fee := range fees {
+		if year := ParseDay(fee.EffectiveDate).Year(); year < firstFeeYear || year > last {
+			wrong.Add(fmt.Sprintf("row %d.effective_date", i+2), fmt.Sprintf("Must be a day of the years %d to %d.", firstFeeYear, last))
+		}
+	}
+	return wrong.Err()
+}
+
+// rejectProposedInPlaceOfFinal rejects proposed rows that would replace final ones.
+func rejectProposedInPlaceOfFinal(fees, stored []collections.Fee) error {
+	wrong, finals := fault.Fields{}, map[string]bool{}
+	for _, s := range stored {
+		if s.Status == collections.FeeFinal {
+			finals[feeKey(s)] = true
+		}
+	}
+	for i, fee := range fees {
+		if fee.Status == collections.FeeProposed && finals[feeKey(fee)] {
+			wrong.Add(fmt.Sprintf("row %d.status", i+2), "The final fee of this code, locality and date is stored: a proposed one cannot replace it.")
+		}
+	}
+	return wrong.Err()
+}
+
+// feeKey identifies a fee within the schedule.
+func feeKey(fee collections.Fee) string {
+	return fee.CPTCode + " " + fee.EffectiveDate + " " + fee.Locality
+}
 
 // proposedFactors are the conversion factors of proposed rules by year, in ten-thousandths of a dollar, outside alternative payment models and within.
 // Source: CMS, CY 2027 physician fee schedule proposed rule (secondary).

@@ -25,6 +25,8 @@ type NearCode struct {
 	Reachable []string `json:"reachable"`
 	// HasDataToday means that today has data, so that today cannot add a day.
 	HasDataToday bool `json:"-"`
+	// DaysHeld is for how many days the patient has had a device without any reading, 0 with one.
+	DaysHeld int `json:"-"`
 }
 
 // Missing returns how many days or minutes are missing.
@@ -36,7 +38,7 @@ func (e *Engine) NearBillable(app core.App, now time.Time, include func(patientI
 	if list, err = e.nearMinutes(app, now, include); err != nil {
 		return nil, err
 	}
-	days, err := e.NearDeviceDays(app, now, include)
+	days, err := e.nearDeviceDays(app, now, include)
 	if err != nil {
 		return nil, err
 	}
@@ -70,61 +72,6 @@ func (e *Engine) nearMinutes(app core.App, now time.Time, include func(string) b
 		n.DaysLeft = DaysBetween(today, month.End) + 1
 		e.setReachableByMinutes(&n, month.End)
 		list = append(list, n)
-	}
-	return list, nil
-}
-
-// NearDeviceDays returns the patients who can still reach the first code of their days with data in the current 30-day period.
-func (e *Engine) NearDeviceDays(app core.App, now time.Time, include func(string) bool) (list []NearCode, err error) {
-	today := e.Day(now)
-	for after := ""; ; {
-		ids, err := collections.PatientsWithDevices(app, true, after, chunkSize)
-		if err != nil {
-			return nil, err
-		}
-		if len(ids) == 0 {
-			return list, nil
-		}
-		after = ids[len(ids)-1]
-		if include != nil {
-			ids = slices.DeleteFunc(ids, func(id string) bool { return !include(id) })
-		}
-		near, err := e.nearDeviceDaysOf(app, ids, today)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, near...)
-	}
-}
-
-func (e *Engine) nearDeviceDaysOf(app core.App, ids []string, today string) (list []NearCode, err error) {
-	patients, err := e.loadFacts(app, ids, today)
-	if err != nil {
-		return nil, err
-	}
-	anchors, err := e.periodAnchors(app, patients)
-	if err != nil {
-		return nil, err
-	}
-	var windows []supplyPeriod
-	for id, found := range anchors {
-		if p, ok := periodContaining(found[len(found)-1], today); ok && patients[id].activeOn(today) {
-			windows = append(windows, supplyPeriod{Patient: id, Start: p.Start, End: p.End})
-		}
-	}
-	if err := e.loadDataDays(app, patients, windows); err != nil {
-		return nil, err
-	}
-	for _, w := range windows {
-		f := patients[w.Patient]
-		code := e.firstSupplyCode(f, w.End)
-		n := NearCode{
-			PatientID: w.Patient, CPTCode: code, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: baseRule(code).MinDays,
-			DaysLeft: DaysBetween(today, w.End) + 1, HasDataToday: slices.Contains(w.days, today),
-		}
-		if e.setReachableByDays(f, &n, w.End); 0 < n.Missing() && n.Missing() <= n.DaysLeft {
-			list = append(list, n)
-		}
 	}
 	return list, nil
 }

@@ -35,6 +35,9 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 		if entry.Status() == Denied && d.Payer == collections.PrimaryPayer {
 			return fault.State("invalid_transition", "The primary payer denied the claim: appeal or resubmit it before you record its payment.")
 		}
+		if err := rejectPosted(tx, entry.Id, d); err != nil {
+			return err
+		}
 		if entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents() && d.OverpaymentReason == "" {
 			return fault.Field("overpayment_reason", "The payments come to more than the charge of "+Cents(entry.ChargeCents()).String()+": give a reason.")
 		}

@@ -35,6 +35,7 @@ type Remittance struct {
 	Adjustments        []collections.Adjustment
 	Superseded         bool     // about a claim that the entry is not on any more
 	Remarks            []string // RARC of the whole decision: MOA, MIA
+	PaidCode           string   // the code that the payer decided on instead of ours; "" for ours
 	RemittanceID       string   // the stored payment of the payer; "" for none
 	// DenialCode and DenialDescription are the reason of a denial; if empty, the first adjustment is.
 	DenialCode, DenialDescription string
@@ -67,23 +68,6 @@ func (e *Engine) ApplyRemittance(app core.App, entryID string, r Remittance, by 
 	return entry, repeated, err
 }
 
-// rejectManualDuplicate rejects a payment that a user recorded under the same number; a person decides which of the two is right.
-func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
-	if r.Kind != RemittedPayment || r.Paid == 0 {
-		return nil
-	}
-	list, err := collections.PaymentsOf(tx, entryID)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(list, func(p collections.Payment) bool {
-		return p.Kind == collections.PaymentKind && p.Source == collections.SourceByHand && p.AmountCents == int64(r.Paid) && p.Reference == r.Reference
-	}) {
-		return fault.State("already_recorded", "The payment was recorded manually.")
-	}
-	return nil
-}
-
 func (e *Engine) remittanceTransition(r Remittance, by audit.Actor, now time.Time) Transition {
 	switch r.Kind {
 	case RemittedDenial:
@@ -98,7 +82,7 @@ func (e *Engine) remittanceTransition(r Remittance, by audit.Actor, now time.Tim
 func (r Remittance) newPayment(kind string, amount Cents, post posting, by audit.Actor) collections.Payment {
 	return collections.Payment{
 		Kind: kind, AmountCents: int64(amount), Date: r.Date, Reference: r.Reference, Payer: r.payerKind(), Source: collections.Source835, Key: r.Key,
-		Adjustments: post.adjustments, ShareOffsets: post.shareOffsets, Remarks: r.Remarks, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
+		Adjustments: post.adjustments, ShareOffsets: post.shareOffsets, Remarks: r.Remarks, PaidCode: r.PaidCode, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
 	}
 }
 

@@ -57,14 +57,15 @@ type Claim struct {
 	UnknownDiagnoses            []string          // those that the list of the date of service lacks
 	UncoveredDiagnoses          []string          // those in no list, while that of the date of service is missing
 
-	CPTCode       string
-	Modifiers     []string
-	Units         int
-	ChargeCents   int64
-	From, Through string // YYYY-MM-DD
-	Frequency     string
-	PayerControl  string // the payer's control number of the claim that is replaced or voided
-	Ordered       bool   // monitoring was ordered on or before the first billed day
+	CPTCode          string
+	Modifiers        []string
+	Units            int
+	ChargeCents      int64
+	From, Through    string // YYYY-MM-DD
+	Frequency        string
+	PayerControl     string // the payer's control number of the claim that is replaced or voided
+	PatientPaidCents int64  // toward the line
+	Ordered          bool   // monitoring was ordered on or before the first billed day
 	// NeedsReopening: a correction of a paid claim, to a payer that does not take replacements.
 	NeedsReopening bool
 	Unreadable     bool // part of the patient's record cannot be decrypted

@@ -52,9 +52,10 @@ func Build837P(control, frequency, payerControl string, lines []FormLine) x12.Cl
 		form.OtherPayers = []x12.OtherPayer{otherPayer(*other, lines)}
 	}
 	for _, l := range lines {
+		form.PatientPaid += x12.Cents(max(0, l.PatientPaidCents))
 		form.Lines = append(form.Lines, x12.ServiceLine{
 			ControlNumber: l.Control, Procedure: l.CPTCode, Modifiers: l.Modifiers, Charge: x12.Cents(l.ChargeCents), Units: l.Units, From: l.From, Through: l.Through,
-			Pointers: pointers(form.Diagnoses, l.Diagnoses), Ordering: namedProvider(l.Ordering), Decisions: lineDecisions(l.Claim),
+			Pointers: pointers(form.Diagnoses, l.Diagnoses), Ordering: orderingProviderOf(l.Claim), Decisions: lineDecisions(l.Claim),
 		})
 	}
 	return form
@@ -110,6 +111,14 @@ func namedProvider(p *phi.Practitioner) *x12.Provider {
 		return nil
 	}
 	return &x12.Provider{Name: p.LastName, First: p.FirstName, NPI: p.NPI}
+}
+
+// orderingProviderOf returns who ordered the service, unless it is the rendering provider. Source: ASC X12N 005010X222A1 (837P), 2420E.
+func orderingProviderOf(c Claim) *x12.Provider {
+	if c.Ordering != nil && c.Ordering.NPI == c.Provider.NPI {
+		return nil
+	}
+	return namedProvider(c.Ordering)
 }
 
 func billingProvider(p Practice) x12.Provider {

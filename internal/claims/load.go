@@ -28,6 +28,7 @@ type references struct {
 	codes       *icd10.Lists
 	firstOrders map[string]string // first day on which a patient's monitoring was ordered
 	firstTimes  map[string]string // when the first time began that an entry bills
+	patientPaid map[string]int64  // in cents, by entry
 }
 
 // Load loads the claims of entries, in their order.
@@ -56,7 +57,7 @@ func loadReferences(app core.App, entries []*collections.BillingEntry) (*referen
 		entryIDs, patientIDs, userIDs = append(entryIDs, entry.Id), append(patientIDs, entry.PatientID()), append(userIDs, entry.ProviderID())
 		codes = append(codes, entry.ICD10Codes()...)
 	}
-	g := &references{map[string]*collections.Patient{}, map[string]collections.Payer{}, map[string]*collections.User{}, nil, map[string]string{}, nil}
+	g := &references{map[string]*collections.Patient{}, map[string]collections.Payer{}, map[string]*collections.User{}, nil, map[string]string{}, nil, nil}
 	people, err := collections.PatientsByID(app, distinct(patientIDs))
 	if err != nil {
 		return nil, err
@@ -79,6 +80,9 @@ func loadReferences(app core.App, entries []*collections.BillingEntry) (*referen
 		g.users[u.Id] = u
 	}
 	if g.codes, err = icd10.LoadLists(app, distinct(codes)); err != nil {
+		return nil, err
+	}
+	if g.patientPaid, err = collections.PatientPaid(app, entryIDs); err != nil {
 		return nil, err
 	}
 	first, err := collections.FirstOrders(app, distinct(patientIDs))
@@ -126,7 +130,7 @@ func (d Loader) newClaim(app core.App, g *references, entry *collections.Billing
 		EntryID: entry.Id, ClaimID: entry.ClaimID(), PatientID: entry.PatientID(), Status: entry.Status(), Practice: d.Practice, Submitter: d.Submitter,
 		Payer: g.payers[entry.PayerID()], Diagnoses: entry.ICD10Codes(), CPTCode: entry.CPTCode(), Units: entry.Units(), ChargeCents: entry.ChargeCents(),
 		From: entry.ServiceDate(), Through: entry.ServiceDate(), Frequency: cmp.Or(entry.ClaimFrequencyCode(), Original),
-		PayerControl: entry.PayerControlNumber(),
+		PayerControl: entry.PayerControlNumber(), PatientPaidCents: g.patientPaid[entry.Id],
 	}
 	if entry.Status() == voidRequested {
 		c.Frequency = VoidOfClaim

@@ -213,6 +213,15 @@ func (t *importRun) countResult(err error, segment, control string, amount x12.C
 	return err
 }
 
+// isTest is isTestBatch for the batch with an id, "" for a claim that other software sent.
+func (t *importRun) isTest(batchID string) (bool, error) {
+	if batchID == "" {
+		return false, nil
+	}
+	batch, err := collections.FindBatchRow(t.app, batchID)
+	return t.isTestBatch(batch), err
+}
+
 // isTestBatch reports whether a batch was sent as a test, while claims are now sent for production. A payer does not have it, so a production
 // response about it is stored for a person: the claim may have been sent again, and its own response is still to come. Source:
 // docs/decisions/claims.md, "Tests".

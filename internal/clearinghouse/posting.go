@@ -18,6 +18,7 @@ type lineDecision struct {
 	paid        x12.Cents
 	adjustments []collections.Adjustment
 	remarks     []string // of the claim, and of a line without adjustments that could have them
+	paidCode    string   // on which the payer decided instead of our code; "" for ours
 	isListed    bool     // the payer states the line
 	missing     int64    // what the line's own adjustments do not explain
 }
@@ -94,10 +95,14 @@ func listedLines(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []lin
 		if len(d.adjustments) == 0 {
 			d.remarks = service.RemarkCodes
 		}
+		if service.Procedure != d.line.CPTCode {
+			d.paidCode = service.Procedure
+		}
 		if at := slices.IndexFunc(parts, func(p lineDecision) bool { return p.line.ID == d.line.ID }); at >= 0 { // the payer split our line
 			parts[at].paid, parts[at].missing = parts[at].paid+d.paid, parts[at].missing+d.missing
 			parts[at].adjustments = append(parts[at].adjustments, d.adjustments...)
 			parts[at].remarks = append(parts[at].remarks, d.remarks...)
+			parts[at].paidCode = cmp.Or(parts[at].paidCode, d.paidCode)
 			continue
 		}
 		parts = append(parts, d)

@@ -201,6 +201,11 @@ func (t *importRun) decide(p x12.Remittance, c x12.ClaimPayment) (d *claimDecisi
 	if d.lines, err = collections.LinesOfClaim(t.app, c.ControlNumber); err != nil {
 		return nil, err
 	}
+	if len(d.lines) == 0 {
+		if d.lines, err = collections.LineOfEntry(t.app, c.ControlNumber); err != nil {
+			return nil, err
+		}
+	}
 	d.lines = slices.DeleteFunc(d.lines, func(l collections.ClaimLine) bool {
 		return l.Frequency == claims.VoidOfClaim && len(d.lines) > 1 && !allVoided(d.lines)
 	})
@@ -224,13 +229,9 @@ func (t *importRun) decide(p x12.Remittance, c x12.ClaimPayment) (d *claimDecisi
 		d.reason = "unknown_claim"
 		return d, nil
 	}
-	batch, err := collections.FindBatchRow(t.app, d.lines[0].BatchID)
-	if err != nil {
-		return nil, err
-	}
-	if t.isTestBatch(batch) {
+	if isTest, err := t.isTest(d.lines[0].BatchID); err != nil || isTest {
 		d.reason = claims.TestUsage
-		return d, nil
+		return d, err
 	}
 	d.parts, d.reason = apportion(c, d.lines)
 	for i, part := range d.parts {
@@ -316,7 +317,7 @@ func (t *importRun) postLine(tx core.App, p x12.Remittance, c x12.ClaimPayment, 
 	r := billing.Remittance{
 		Key: d.key, Kind: d.kind(c, isSecondary), Status: c.Status, Secondary: isSecondary, Paid: billing.Cents(d.paid), Date: p.PaidOn,
 		Reference: p.Trace, Payer: p.PayerNumber, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments, Remarks: d.remarks,
-		RemittanceID: t.remittance,
+		RemittanceID: t.remittance, PaidCode: d.paidCode,
 	}
 	if r.Kind == billing.RemittedDenial && entry.Status() == billing.Paid && billing.IsPaidBefore(d.adjustments) {
 		r.Kind = billing.RemittedPayment // a replacement names a line that its payer paid with an earlier claim

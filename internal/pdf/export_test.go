@@ -21,5 +21,14 @@ func (d *Document) TextsByPage() (counts []int, err error) {
 
 // Columns returns the widths of columns in millimeters, and the width of the page.
 func (d *Document) Columns(headings []string, shares []float64) ([]float64, float64) {
-	return d.columns(headings, shares), d.width
+	return d.columns(headings, shares, nil), d.width
+}
+
+// CellLines returns the lines of the cells of a row in a table.
+func (d *Document) CellLines(headings []string, shares []float64, rows [][]string) (lines [][]string) {
+	widths := d.columns(headings, shares, rows)
+	for i, text := range rows[0] {
+		lines = append(lines, d.cell(text, widths[i]))
+	}
+	return lines
 }

@@ -102,13 +102,13 @@ func (d *Document) Paragraph(text string) {
 }
 
 // Table writes rows below headings, which repeat on every page that has rows. Shares are the widths relative to each other; nil makes the columns
-// equal. No column is narrower than the longest word of its heading. Long cells wrap. An empty table writes "None.".
+// equal. No column is narrower than the longest word of its heading. Long cells wrap between words, ids at their hyphens. An empty table writes "None.".
 func (d *Document) Table(headings []string, shares []float64, rows [][]string) {
 	if len(rows) == 0 {
 		d.Paragraph("None.")
 		return
 	}
-	widths := d.columns(headings, shares)
+	widths := d.columns(headings, shares, rows)
 	top := d.height(headings, widths)
 	d.begin(top + d.height(rows[0], widths))
 	d.row(headings, widths, true)
@@ -121,19 +121,54 @@ func (d *Document) Table(headings []string, shares []float64, rows [][]string) {
 	}
 }
 
-// columns returns the widths in millimeters, which together fill the page.
-func (d *Document) columns(headings []string, shares []float64) []float64 {
+// columns returns the widths in millimeters, which together fill the page: with room for each word of the cells, or for its parts (see [parts]), or for the
+// words of the headings, whatever fits first.
+func (d *Document) columns(headings []string, shares []float64, rows [][]string) []float64 {
 	d.pdf.SetFont(family, "", cellSize)
-	least, share := make([]float64, len(headings)), make([]float64, len(headings))
-	for i, heading := range headings {
-		for word := range strings.FieldsSeq(printable(heading)) {
-			least[i] = max(least[i], d.pdf.GetStringWidth(word)+2*cellPadding)
-		}
+	share, least := make([]float64, len(headings)), d.widest(make([]float64, len(headings)), headings, strings.Fields)
+	for i := range headings {
 		if share[i] = 1; i < len(shares) && shares[i] > 0 {
 			share[i] = shares[i]
 		}
 	}
+	for _, split := range []func(string) []string{strings.Fields, parts} {
+		room, total := slices.Clone(least), 0.0
+		for _, row := range rows {
+			room = d.widest(room, row[:min(len(row), len(room))], split)
+		}
+		for _, width := range room {
+			total += width
+		}
+		if total <= d.width {
+			return distribute(d.width, share, room)
+		}
+	}
 	return distribute(d.width, share, least)
+}
+
+// widest raises each width to the widest piece of a cell.
+func (d *Document) widest(widths []float64, cells []string, split func(string) []string) []float64 {
+	for i, text := range cells {
+		for _, piece := range split(printable(text)) {
+			widths[i] = max(widths[i], d.pdf.GetStringWidth(strings.TrimRight(piece, " "))+2*cellPadding)
+		}
+	}
+	return widths
+}
+
+// parts splits a text where a line may end: after a blank, after the hyphens of an id, and before the clock time of an instant, so that neither its date
+// nor its offset is torn.
+func parts(text string) (list []string) {
+	for _, word := range strings.SplitAfter(text, " ") {
+		date, clock, isInstant := strings.Cut(word, "T")
+		switch {
+		case isInstant && strings.Contains(clock, ":"):
+			list = append(list, date, "T"+clock)
+		default:
+			list = append(list, strings.SplitAfter(word, "-")...)
+		}
+	}
+	return slices.DeleteFunc(list, func(part string) bool { return part == "" })
 }
 
 // distribute divides a width by shares, of which none gets less than its least; where the least do not fit, the shares alone count.
@@ -171,12 +206,32 @@ func (d *Document) bottom() float64 {
 	return height - footerRoom
 }
 
-func (d *Document) cell(text string, width float64) []string {
-	lines := d.pdf.SplitText(printable(text), width) // less fpdf's own margins
+// cell returns the lines of a cell. Only a part that is wider than the cell breaks anywhere.
+func (d *Document) cell(text string, width float64) (lines []string) {
+	room := width - 2*cellPadding
+	for paragraph := range strings.SplitSeq(printable(text), "\n") {
+		line := ""
+		for _, part := range parts(paragraph) {
+			if line == "" || d.pdf.GetStringWidth(strings.TrimRight(line+part, " ")) <= room {
+				line += part
+				continue
+			}
+			lines, line = append(lines, d.split(line, width)...), part
+		}
+		lines = append(lines, d.split(line, width)...)
+	}
 	if len(lines) > maxLines {
 		lines = append(lines[:maxLines-1], "…")
 	}
 	return lines
+}
+
+// split breaks a line that is wider than a cell.
+func (d *Document) split(line string, width float64) []string {
+	if line = strings.TrimRight(line, " "); d.pdf.GetStringWidth(line) <= width-2*cellPadding {
+		return []string{line}
+	}
+	return d.pdf.SplitText(line, width) // less fpdf's own margins
 }
 
 func (d *Document) height(row []string, widths []float64) float64 {

@@ -145,3 +145,24 @@ func TestColumnsFitTheirHeadings(t *testing.T) {
 		t.Errorf("two long headings take %v", widths)
 	}
 }
+
+// An id breaks at its hyphens and an instant before its clock time, and only where a table has no room for them.
+func TestIdsAndOffsetsStayWhole(t *testing.T) {
+	id, at := "0194c5a8-0000-7000-8000-000000000002", "2026-01-15T08:45:00-05:00"
+	for columns := 2; columns <= 10; columns++ {
+		row, headings := []string{}, []string{}
+		for i := range columns {
+			row, headings = append(row, []string{id, at, "Two words"}[i%3]), append(headings, fmt.Sprint("Heading", i))
+		}
+		for i, lines := range pdf.New("T", "", time.Unix(0, 0)).CellLines(headings, nil, [][]string{row}) {
+			for n, line := range lines[:len(lines)-1] {
+				if next := lines[n+1]; !strings.HasSuffix(line, "-") && !strings.HasPrefix(next, "T") && row[i] != "Two words" || strings.HasPrefix(row[i], "2026") && len(lines) > 2 {
+					t.Errorf("%d columns: %q", columns, lines)
+				}
+			}
+			if strings.Join(lines, "") != strings.ReplaceAll(row[i], " ", "") && len(lines) > 1 {
+				t.Errorf("%d columns: lost text in %q", columns, lines)
+			}
+		}
+	}
+}

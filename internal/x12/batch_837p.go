@@ -89,6 +89,7 @@ type Claim struct {
 	PlaceOfService     string
 	Frequency          string // 1 original, 7 replacement, 8 void
 	PayerControlNumber string // REF F8: the payer's number of the claim that is replaced or voided
+	PatientPaid        Cents  // toward this claim
 	// Whether the provider accepts assignment (A, B or C), and the patient assigned benefits (Y, N or W) and permitted the release of information
 	// (Y or I). Empty values mean A, Y and Y.
 	Assignment, Benefits, Release string

@@ -14,6 +14,9 @@ func (w *writer) claimLoop(c Claim) {
 	w.add("CLM", w.codeMatching("control_number", c.ControlNumber, claimNumber), w.money("charge", c.Charge()), "", "",
 		composite(w.codeMatching("place_of_service", c.PlaceOfService, twoDigits), "B", frequency), "Y", w.codeIn("assignment", c.Assignment, "A B C", "A"),
 		w.codeIn("benefits", c.Benefits, "Y N W", "Y"), w.codeIn("release", c.Release, "Y I", "Y"))
+	if c.PatientPaid != 0 {
+		w.add("AMT", "F5", w.money("patient_paid", c.PatientPaid))
+	}
 	switch {
 	case frequency != "1":
 		w.add("REF", "F8", w.requiredText("payer_control_number", c.PayerControlNumber, 50))

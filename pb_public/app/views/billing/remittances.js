@@ -111,9 +111,15 @@ const itemColumns = (start) => [
 const lineColumns = [
   { name: "claim_id", head: "Claim", cell: (line) => html`<button class="link" onClick=${() => go("entry", { id: line.entry_id })}>
     ${line.claim_id}</button>` },
-  { name: "cpt_code", head: "Code" },
+  { name: "cpt_code", head: "Code", cell: (line) => html`${line.cpt_code}${lineWarnings(line).map((text) => html`<span class="two">${text}
+    </span>`)}` },
   { name: "claim_control_number", head: "Claim number" }, { name: "payer_control_number", head: "Payer’s number" },
   { name: "kind", head: "Kind", cell: (line) => kinds[line.kind] },
   { name: "amount", head: "Amount", number: true, cell: (line) => money(line.amount) },
 ];
+
+/** @param {Remittance["lines"][number]} line @returns {string[]} */
+const lineWarnings = (line) => line.warnings.map((warning) => (warning === "other_code" ? `Paid as ${line.paid_code}`
+  : "Paid before the service date"));
+
 const kinds = { payment: "Payment", denial: "Denial", reversal: "Reversal", refund: "Refund" };
