@@ -93,7 +93,7 @@ func (p *Program) rootCommand() *cobra.Command {
 	}
 	root.PersistentFlags().StringVar(&p.dir, "dir", p.dir, "data folder")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(p.serveCommand(), p.demoCommand(), p.adminCommand(), p.auditCommand(), p.keysCommand(), p.icd10Command(), p.feesCommand(), p.claimsCommand(),
+	root.AddCommand(p.serveCommand(), p.demoCommand(), p.adminCommand(), p.auditCommand(), p.keysCommand(), p.icd10Command(), p.feesCommand(), p.rulesCommand(), p.claimsCommand(),
 		p.simulateCommand(), p.ingestionCommand(), p.transmissionsCommand(),
 		p.emrSandboxCommand(), p.backupCommand(), p.superuserCommand(), p.jobsCommand(), p.checkCommand())
 	root.AddCommand(p.licensesCommand(), p.fleetCommand(), p.exportCommand())

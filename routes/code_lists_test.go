@@ -94,7 +94,32 @@ func TestFeeListOfTheYear(t *testing.T) {
 	missing("final", 0, 1)
 }
 
-// A proposed fee does not replace a final one, the shipped ones included, and lists of years without fees are refused; the preview tells the same.
+// The rules of each year are listed with their sources and with what they change; from November those of the next year are a task.
+func TestRulesOfTheYears(t *testing.T) {
+	c := newClinic(t)
+	years := c.request(authz.DataMonitor, "GET", "/billing/rules/", nil).want(200).results()
+	if len(years) != 2 || years[0]["year"] != 2025.0 || years[1]["year"] != 2026.0 || len(years[0]["codes"].([]any)) != 5 || len(years[1]["codes"].([]any)) != 7 {
+		t.Fatalf("the years are %v", years)
+	}
+	hasTwoDays := false
+	for _, change := range years[1]["changes"].([]any) {
+		row := change.(object)
+		hasTwoDays = hasTwoDays || row["item"] == "99445 min_days" && row["before"] == nil && row["after"] == "2"
+	}
+	if !hasTwoDays {
+		t.Errorf("2026 changes %v", years[1]["changes"])
+	}
+	c.request(authz.Nurse, "GET", "/billing/rules/", nil).want(403)
+	tasks := func(want float64) {
+		t.Helper()
+		c.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/?refresh=true", nil).want(200).wantAt(object{"missing_rules": want})
+	}
+	tasks(0)
+	c.now = c.now.AddDate(0, 10, 0) // November 2026
+	tasks(1)
+}
+
+// A proposed fee does not replace a final one, the shipped ones included, and lists of years without fees are refused, by the preview too.
 func TestFeeListsRefused(t *testing.T) {
 	c := newClinic(t)
 	if err := billing.StoreShippedFees(c.app, c.now); err != nil {

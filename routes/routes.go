@@ -277,6 +277,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/billing/payer-rates/", authz.ReadPayerRates.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listPayerRates},
 	{http.MethodPost, "/billing/payer-rates/", authz.ManagePayers, ratelimit.User, (*api).createPayerRate},
 	{http.MethodGet, "/billing/icd10-codes/", authz.ReadCodes.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listICD10},
+	{http.MethodGet, "/billing/rules/", authz.ReadPayerRates.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listBillingRules},
 	{http.MethodGet, "/billing/cpt-codes/", authz.ReadCodes.Or(authz.ScopeBillingRead), ratelimit.User, (*api).listCPT},
 
 	// billing_reports.go

@@ -21,6 +21,17 @@ func (c Cents) String() string {
 // MarshalJSON writes the amount as a number.
 func (c Cents) MarshalJSON() ([]byte, error) { return []byte(c.String()), nil }
 
+// UnmarshalJSON reads the amount as [Cents.MarshalJSON] writes it.
+func (c *Cents) UnmarshalJSON(data []byte) error {
+	dollars, err := strconv.ParseFloat(string(data), 64)
+	cents, ok := CentsOf(dollars)
+	if err != nil || !ok {
+		return fmt.Errorf("%q is no amount", data)
+	}
+	*c = cents
+	return nil
+}
+
 // shortest returns the amount in its shortest form: "43.5".
 func (c Cents) shortest() string {
 	return strconv.FormatFloat(float64(c)/100, 'f', -1, 64)

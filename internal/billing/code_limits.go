@@ -19,18 +19,10 @@ const (
 // besideReasons returns what a code of the same patient and period makes of another one; nil if both may be billed. Source:
 // docs/decisions/billing.md, "Limits of the codes".
 func besideReasons(code, other string) []string {
-	pair := []string{code, other}
-	switch {
-	case code == other && code == NextTwenty:
+	if code == other && code == NextTwenty {
 		return []string{PossibleDuplicate} // further units of the month
-	case code == other:
-		return []string{FrequencyLimit}
-	case baseRule(code).Instead == other: // one service in two sizes
-		return []string{FrequencyLimit, ExcludedPair}
-	case slices.Contains(pair, NextTwenty) && slices.Contains(pair, FirstTen): // 99458 is an add-on of 99457, which excludes 99470
-		return []string{ExcludedPair}
 	}
-	return nil
+	return exclusionOf(code, other)
 }
 
 // compareWithOthers sets what the patient's other entries make of this one: limits that no one may override, and whether another one is possibly

@@ -37,38 +37,27 @@ const (
 
 // Rule is what a code requires, between two service dates. Days and minutes of 0 are not required.
 type Rule struct {
-	Code              string
-	Period            Period
-	MinDays, MaxDays  int    // distinct days with data in the period
-	MinMinutes, Block int    // for the first unit and for each further one
-	MaxMinutes        int    // of the month; 0 for any
-	Category          string // of the time that counts
-	Instead           string // a code that excludes this one in the same period
-	After             string // a code that must be billed first in the same period
-	Rate              Cents
-	EffectiveFrom     string // service dates; "" for always
-	EffectiveUntil    string
-	Automatic         bool // created by the engine; otherwise only manually
-	Requires2026Codes bool // only if the practice enabled the codes of 2026
+	Code              string `json:"code"`
+	Period            Period `json:"period"`
+	MinDays           int    `json:"min_days"` // distinct days with data in the period
+	MaxDays           int    `json:"max_days"`
+	MinMinutes        int    `json:"min_minutes"`   // for the first unit
+	Block             int    `json:"block_minutes"` // for each further unit
+	MaxMinutes        int    `json:"max_minutes"`   // of the month; 0 for any
+	Category          string `json:"category"`      // of the time that counts
+	Instead           string `json:"instead"`       // a code that excludes this one in the same period
+	After             string `json:"after"`         // a code that must be billed first in the same period
+	Rate              Cents  `json:"default_rate"`
+	EffectiveFrom     string `json:"-"` // service dates; "" for always
+	EffectiveUntil    string `json:"-"`
+	Automatic         bool   `json:"automatic"`           // created by the engine; otherwise only manually
+	Requires2026Codes bool   `json:"requires_2026_codes"` // only if the practice enabled the codes of 2026
+	Source            string `json:"source"`
 }
 
-// rules are the billable codes. A change of law is a new row with a date, never a changed row. Source: docs/decisions/billing.md, "CPT catalogue
-// and the eight codes", "30-day period and the 16 days (99454)", "99453", "99457 and 99458", "99091".
-var rules = []Rule{
-	{Code: Setup, Period: OncePerEpisode, After: DeviceSupply, Rate: 1973, Automatic: true},
-	{Code: DeviceSupply, Period: ThirtyDays, MinDays: 16, MaxDays: 30, Instead: ShortSupply, Rate: 4302, Automatic: true},
-	{Code: FirstTwenty, Period: CalendarMonth, MinMinutes: 20, Category: "interactive", Instead: FirstTen, Rate: 4787, Automatic: true},
-	{Code: NextTwenty, Period: CalendarMonth, MinMinutes: 40, Block: 20, Category: "interactive", After: FirstTwenty, Rate: 3849, Automatic: true},
-	{Code: Interpretation, Period: CalendarMonth, MinMinutes: 30, Category: "interpretation", Rate: 5600},
-	{
-		Code: ShortSupply, Period: ThirtyDays, MinDays: 2, MaxDays: 15, Instead: DeviceSupply, Rate: 4700,
-		EffectiveFrom: "2026-01-01", Automatic: true, Requires2026Codes: true,
-	},
-	{
-		Code: FirstTen, Period: CalendarMonth, MinMinutes: 10, MaxMinutes: 19, Category: "interactive", Instead: FirstTwenty, Rate: 2600,
-		EffectiveFrom: "2026-01-01", Automatic: true, Requires2026Codes: true,
-	},
-}
+// rules are the billable codes of all years. Source: docs/decisions/billing.md, "CPT catalogue and the eight codes", "30-day period and the 16 days
+// (99454)", "99453", "99457 and 99458", "99091".
+var rules = rulesOf(rulePacks)
 
 // Rule returns the rule of a code on a service date; false if the code cannot be billed then.
 func (e *Engine) Rule(code, serviceDate string) (Rule, bool) {
@@ -120,9 +109,14 @@ func (e *Engine) Catalog() []CatalogRow {
 	}
 }
 
-// baseRule returns the first rule of a code: the thresholds that have not changed.
+// baseRule returns the newest rule of a code.
 func baseRule(code string) Rule {
-	return rules[slices.IndexFunc(rules, func(r Rule) bool { return r.Code == code })]
+	for _, r := range slices.Backward(rules) {
+		if r.Code == code {
+			return r
+		}
+	}
+	panic("no rule of " + code)
 }
 
 // ruleFor returns the rule of a code on a day, in force or not.

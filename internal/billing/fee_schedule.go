@@ -2,12 +2,10 @@ package billing
 
 import (
 	"bytes"
-	"embed"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,22 +19,31 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// bundledFees are fee lists by year, from secondary sources. They apply only after a user has checked and imported them.
-//
-//go:embed fees/*.csv
-var bundledFees embed.FS
-
-// BundledFees returns the fee list of a year as a CSV file; false if there is none.
+// BundledFees returns the national fees in the rules of a year as a CSV file; false if it has none. They are from secondary sources and apply only after
+// a user has checked and imported them.
 func BundledFees(year string) ([]byte, bool) {
-	file, err := bundledFees.ReadFile("fees/" + year + ".csv")
-	return file, err == nil
+	for _, pack := range rulePacks {
+		if fmt.Sprint(pack.Year) != year || len(pack.Fees) == 0 {
+			continue
+		}
+		var file bytes.Buffer
+		rows := csv.NewWriter(&file)
+		_ = rows.Write(feeColumns) // a buffer does not fail
+		for _, fee := range pack.Fees {
+			_ = rows.Write([]string{fee.Code, "", year + "-01-01", "", fee.Expected.String(), fee.Source})
+		}
+		rows.Flush()
+		return file.Bytes(), true
+	}
+	return nil, false
 }
 
 // BundledFeeYears returns the years of the bundled lists.
 func BundledFeeYears() (years []string) {
-	files, _ := fs.Glob(bundledFees, "fees/*.csv") // the pattern is well-formed
-	for _, name := range files {
-		years = append(years, strings.TrimSuffix(strings.TrimPrefix(name, "fees/"), ".csv"))
+	for _, pack := range rulePacks {
+		if len(pack.Fees) > 0 {
+			years = append(years, fmt.Sprint(pack.Year))
+		}
 	}
 	return years
 }

@@ -223,7 +223,7 @@ func shareAdjustments(parts []lineDecision, list []collections.Adjustment) {
 }
 
 // partsToShare returns the lines that share adjustments of the claim: those that are not listed if they were paid as much, else all. Source: ASC X12N
-// 005010X221A1 (835), 1.10.2.1: a listed line balances by itself.
+// 005010X221A1 (835), 1.10.2.1: a listed line balances without them.
 func partsToShare(parts []lineDecision, shared []collections.Adjustment) []lineDecision {
 	first := slices.IndexFunc(parts, func(d lineDecision) bool { return !d.isListed }) // after the listed ones
 	if first <= 0 {

@@ -122,7 +122,7 @@ func (d *Document) Table(headings []string, shares []float64, rows [][]string) {
 }
 
 // columns returns the widths in millimeters, which together fill the page: with room for each word of the cells, or for its parts (see [parts]), or for the
-// words of the headings, whatever fits first.
+// words of the headings: the first of them that fits.
 func (d *Document) columns(headings []string, shares []float64, rows [][]string) []float64 {
 	d.pdf.SetFont(family, "", cellSize)
 	share, least := make([]float64, len(headings)), d.widest(make([]float64, len(headings)), headings, strings.Fields)

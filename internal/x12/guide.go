@@ -27,7 +27,7 @@ func (g guide[T]) read(state *T, set Set, needed ...string) error {
 	return g.readKeeping(state, set, func(*T, Segment, loop, error) (loop, bool) { return 0, false }, needed...)
 }
 
-// readKeeping is read for a set of which a part may be at fault: keep stores a fault and returns the loop in which reading goes on, or false if the fault is
+// readKeeping is read for a set of which a part may be at fault: keep stores a fault and returns the loop in which reading continues, or false if the fault is
 // that of the whole set.
 func (g guide[T]) readKeeping(state *T, set Set, keep func(*T, Segment, loop, error) (loop, bool), needed ...string) error {
 	at, met := loop('H'), map[string]bool{}

@@ -336,7 +336,7 @@ func TestUnreadableClaim(t *testing.T) {
 	}
 }
 
-// What the payer sends is told from what it does not.
+// A payment that the payer sends, and one that it does not, differ by BPR01 and BPR03.
 func TestMovesMoney(t *testing.T) {
 	claim := []string{"CLP*VC01*1*120.5*120.5**MB*ICN1", "SVC*HC:99454*120.5*120.5"}
 	for start, want := range map[string]bool{

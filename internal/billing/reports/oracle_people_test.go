@@ -108,9 +108,12 @@ func (p practice) oracleTasks(q request) object {
 		order, age            int
 	}
 	today := p.now.In(newYork).Format(time.DateOnly)
-	o := object{"oldest_pending_days": nil, "emr_corrections": 0, "missing_fee_list": 0, "missing_code_list": 0}
+	o := object{"oldest_pending_days": nil, "emr_corrections": 0, "missing_fee_list": 0, "missing_code_list": 0, "missing_rules": 0}
 	if today[5:] >= "11-01" {
 		o["missing_fee_list"] = 1
+	}
+	if today >= "2026-11-01" {
+		o["missing_rules"] = 1
 	}
 	if today < "2025-10-01" || today > "2026-09-30" {
 		o["missing_code_list"] = 1

@@ -55,6 +55,7 @@ type TasksBody struct {
 	UnpostedRemittances        int        `json:"unposted_remittances"` // of the whole practice, for any query
 	MissingCodeList            int        `json:"missing_code_list"`    // 1 if the ICD-10-CM list of the current fiscal year is missing
 	MissingFeeList             int        `json:"missing_fee_list"`     // 1 if the final list of fees is missing, from November that of the next year
+	MissingRules               int        `json:"missing_rules"`        // 1 if this version lacks the rules of the year, from November those of the next
 	EMRCorrections             int        `json:"emr_corrections"`      // of the whole practice, for any query
 	OldestPendingDays          *int       `json:"oldest_pending_days"`
 	Items                      []TaskItem `json:"items"`
@@ -272,6 +273,7 @@ func (m *builder) countMissingLists(body *TasksBody) error {
 	if err != nil {
 		return err
 	}
+	body.MissingRules = min(m.engine.MissingRulesYear(m.now), 1)
 	codes, err := icd10.MissingList(m.app, m.today)
 	body.MissingFeeList, body.MissingCodeList = min(len(fees), 1), min(len(codes), 1)
 	return err

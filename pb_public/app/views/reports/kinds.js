@@ -93,6 +93,7 @@ export const reports = [
       ["To attest", number(d.attestation_needed)], ["Void requested", number(d.void_requested)],
       ["Refund due", number(d.refund_due)], ["Overpaid", number(d.credits)],
       ["Fee list of the year", d.missing_fee_list > 0 ? "To import" : "–"],
+      ["Billing rules of the year", d.missing_rules > 0 ? "Update Vigil" : "–"],
       ["Diagnosis codes of the year", d.missing_code_list > 0 ? "To import" : "–"],
       ["Secondary claims due", number(d.secondary_due)],
       ["Oldest task", d.oldest_pending_days === null ? "–" : `${d.oldest_pending_days} days`]],
