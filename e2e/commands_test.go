@@ -162,8 +162,12 @@ func TestFees(t *testing.T) {
 	wantComplaint(t, []string{strayKey}, "", []string{"fees", "import", wrong}, dir, "row 2.charge")
 	wantComplaint(t, nil, "", []string{"fees", "show", "1999"}, dir, "1999", "2026")
 	wantComplaint(t, nil, "", []string{"rules", "show", "1999"}, dir, "1999", "2026")
-	if status, out, _ := vigil(t, nil, "", "rules", "preview", filepath.Join("..", "internal", "billing", "rules", "2026.json")); status != 0 || !strings.Contains(out, "99445 min_days: none -> 2\n") {
-		t.Errorf("rules preview ended with %d: %q", status, out)
+	rules, err := filepath.Abs(filepath.Join("internal", "billing", "rules", "2026.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, out, errOut := vigil(t, nil, "", "rules", "preview", rules); status != 0 || !strings.Contains(out, "99445 min_days: none -> 2\n") {
+		t.Errorf("rules preview ended with %d: %q %q", status, out, errOut)
 	}
 }
 

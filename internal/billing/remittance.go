@@ -350,7 +350,10 @@ func (r Remittance) reversalOf(entry *collections.BillingEntry, a decidedAmounts
 	default:
 		state = Submitted
 	}
-	return state, posting{adjustments: negateAdjustments(matchBookedAdjustments(decided, r.Adjustments))}
+	list := negateAdjustments(matchBookedAdjustments(decided, r.Adjustments))
+	// An increase that is reversed adjusts more: at most up to what is left of the charge, because adjustments alone make no credit.
+	left := max(0, a.charge-a.paidTotal+int64(r.Paid))
+	return state, posting{adjustments: withoutRestated(list, sumOf(a.adjustments)+sumOf(list)-left)}
 }
 
 func stateAfterReversal(entry *collections.BillingEntry, left string) string {

@@ -43,7 +43,7 @@ func (c *claimInHand) decide(r *rand.Rand) []x12.ClaimPayment {
 	d := decideAtRandom(r, c.control, c.lines)
 	d.PayerControlNumber = "ICN" + c.control
 	if c.isSecond {
-		d.Status = "2"
+		d.Status = []string{"2", "2", "1", "3", "20"}[r.IntN(5)]
 	} else if r.IntN(15) == 0 {
 		d.Status = "19"
 	}

@@ -163,7 +163,7 @@ async function previewed(page) {
     items: [{ ordinal: 1, segment: "CLP", claim_control_number: "UNKNOWN1", payer_control_number: "ICN7", reference: null, code: "1", entry_ids: [], amount: 50,
       reason: "unknown_claim", reason_text: "No claim has this number.", notes: null, closed_by: null, closed_at: null }],
     lines: [{ entry_id: "0190b2c4-0000-7000-8000-000000000009", claim_id: "CLM-2026-000001", cpt_code: "99457", claim_control_number: "V1",
-      payer_control_number: "ICN1", kind: "payment", amount: 20 }],
+      payer_control_number: "ICN1", kind: "payment", amount: 20, paid_code: "99470", warnings: ["other_code"] }],
   };
   let posted = 0;
   await page.route("**/api/v1/billing/claim-responses/preview/", (route) => route.fulfill({ json: {
