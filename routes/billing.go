@@ -316,6 +316,9 @@ func viewEntry(entry *collections.BillingEntry) entryView {
 // addOutcome adds the payer's decision.
 func addOutcome(v *entryView, entry *collections.BillingEntry) {
 	if date := entry.PaymentDate(); date != "" {
+		if date < entry.ServiceDate() {
+			v.Warnings = append(v.Warnings, billing.PaidBeforeService)
+		}
 		v.Payment = &paymentView{Date: date, Reference: entry.PaymentReference()}
 		if cents := entry.PaymentCents(); cents != nil {
 			v.Payment.Amount = billing.Cents(*cents)

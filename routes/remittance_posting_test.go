@@ -267,6 +267,9 @@ func TestWarningsOfPostedLines(t *testing.T) {
 	segments[0] = strings.Replace(segments[0], "20260115", "20200101", 1)
 	s.wantReasons(s.upload(remittances("E", segments)).want(200))
 	wantLine(lines("EFT1")[0], "<nil> [paid_before_service]")
+	if warnings := fmt.Sprint(s.entry(s.entries[0]).at("warnings")); !strings.Contains(warnings, "paid_before_service") {
+		t.Errorf("the entry has the warnings %s", warnings)
+	}
 }
 
 // One bad claim waits for a person, and the others of its file are posted.

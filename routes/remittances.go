@@ -88,11 +88,8 @@ type remittanceLineView struct {
 	Warnings           []string      `json:"warnings"`
 }
 
-// Warnings of a posted line.
-const (
-	warnOtherCode         = "other_code"
-	warnPaidBeforeService = "paid_before_service"
-)
+// warnOtherCode is a warning of a posted line.
+const warnOtherCode = "other_code"
 
 func viewPostedLine(l collections.PostedLine) remittanceLineView {
 	v := remittanceLineView{l.EntryID, l.ClaimID, l.CPTCode, orNull(l.Claim), orNull(l.PayerClaim), l.Kind, billing.Cents(l.Cents), orNull(l.PaidCode), []string{}}
@@ -100,7 +97,7 @@ func viewPostedLine(l collections.PostedLine) remittanceLineView {
 		v.Warnings = append(v.Warnings, warnOtherCode)
 	}
 	if l.IsEarly {
-		v.Warnings = append(v.Warnings, warnPaidBeforeService)
+		v.Warnings = append(v.Warnings, billing.PaidBeforeService)
 	}
 	return v
 }

@@ -204,6 +204,8 @@ const (
 	Overlaps99457     = "overlaps_99457"
 	UnknownICD10      = "unknown_icd10"
 	EvidenceChanged   = "evidence_changed"
+
+	PaidBeforeService = "paid_before_service" // not stored: by the dates of the last payment and the service
 )
 
 // recountedWarnings are the warnings that each recount determines again.

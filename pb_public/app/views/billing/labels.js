@@ -24,6 +24,7 @@ const warnings = {
   before_enrolment: "The service was before the patient’s enrollment.",
   missing_primary_code: "The primary code is missing.",
   overlaps_99457: "The minutes overlap those of 99457.",
+  paid_before_service: "The payment is dated before the service: check the date.",
   unknown_icd10: "A diagnosis code is not in the list.",
   missing_consent: "No active consent: record the patient’s consent, then review.",
   missing_setup: "Device setup is not recorded.",
