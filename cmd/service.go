@@ -205,7 +205,7 @@ func newEMRClient(app core.App, settings config.Settings, now func() time.Time) 
 		BaseURL: e.FHIRBaseURL, TokenURL: e.TokenURL, ClientID: e.ClientID, PrivateKey: e.PrivateKey,
 		AuthorizeURL: e.AuthorizeURL, ClientSecret: e.ClientSecret.Reveal(), Scopes: e.Scopes, UserScopes: e.UserScopes, ExtraScopes: e.ExtraScopes,
 		RedirectURL:     settings.PublicURL + "/api/v1/emr/auth/callback/",
-		ApplicationType: emr.ApplicationType(e.ApplicationType), Vault: vault,
+		ApplicationType: emr.ApplicationType(e.ApplicationType), Auth: emr.ClientAuth(e.Auth), Vault: vault,
 		RatePerSecond: float64(e.RateLimitPerSecond), QuickRetryDelays: e.QuickRetryDelays, Timeout: e.Timeout,
 		ConditionalCreate: settings.FHIR.ConditionalCreate, SearchCache: e.SearchCache, Now: now,
 	})

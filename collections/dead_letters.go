@@ -10,6 +10,9 @@ import (
 // NeverSent is the error code of a delivery that ended before any request, because its reading was entered in error. It is not a dead letter.
 const NeverSent = "entered_in_error"
 
+// OutcomeUnknown is the error code of a delivery that the EMR took without showing it. It is a dead letter that only a person's word queues again.
+const OutcomeUnknown = "outcome_unknown"
+
 // deadLettered matches dead letters: failed, no retry scheduled, not waiting, not corrected by a person. The first conditions are those of the
 // partial index.
 const deadLettered = `status = 'failed' AND next_retry_at = '' AND error_code != '` + NeverSent + `' AND waits_for = '' AND correction_closed_at = ''`
@@ -68,10 +71,10 @@ type DeadLetterFilter struct {
 	From, To time.Time
 }
 
-// conditions are those of the list, without suspect readings, which must not be sent, and without deleted patients.
+// conditions are those of the list, without suspect readings, which must not be sent, without unknown outcomes, and without deleted patients.
 func (f DeadLetterFilter) conditions() Conditions {
 	return TransmissionFilter{DeadLetter: new(true), ErrorCode: f.ErrorCode, PatientID: f.PatientID, From: f.From, To: f.To}.conditions().
-		And(notDeleted).
+		And(notDeleted).And("error_code != '" + OutcomeUnknown + "'").
 		And("NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = transmissions.observation AND o.status = 'suspect')")
 }
 

@@ -87,10 +87,12 @@ func CountCorrection(tx core.App, id string, now time.Time) error {
 		dbx.Params{"id": id, "now": Instant(now)})
 }
 
-// QueueCorrection is CountCorrection and queues the delivery now, with a full retry budget.
+// QueueCorrection is CountCorrection and queues the delivery now, with a full retry budget. An unknown outcome stays one until the copy is found.
 func QueueCorrection(tx core.App, id string, now time.Time) error {
 	return exec(tx, "queue correction", `UPDATE transmissions SET corrections = corrections + 1, status = 'pending', attempt_count = 0,
-		error_code = '', error_message = '', diagnostics = '', next_retry_at = '', updated_at = {:now} WHERE id = {:id}`, dbx.Params{"id": id, "now": Instant(now)})
+		error_code = CASE WHEN error_code = '`+OutcomeUnknown+`' AND emr_resource_id = '' THEN error_code ELSE '' END,
+		error_message = CASE WHEN error_code = '`+OutcomeUnknown+`' AND emr_resource_id = '' THEN error_message ELSE '' END,
+		diagnostics = '', next_retry_at = '', updated_at = {:now} WHERE id = {:id}`, dbx.Params{"id": id, "now": Instant(now)})
 }
 
 // MeansCovering returns a patient's sent or unconfirmed means for periods that overlap the dates.

@@ -216,12 +216,12 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 	if err != nil {
 		return upstream(err)
 	}
-	ids := web.Map(found, func(p emr.Patient) string { return p.ID })
+	ids := web.Map(found.Patients, func(p emr.Patient) string { return p.ID })
 	here, err := collections.ExistingExternalIDs(c.App, ids)
 	if err != nil {
 		return err
 	}
-	views := web.Map(found, func(p emr.Patient) emrPatient {
+	views := web.Map(found.Patients, func(p emr.Patient) emrPatient {
 		return emrPatient{
 			EMRID: "Patient/" + p.ID, FirstName: orNull(p.Who.FirstName), LastName: orNull(p.Who.LastName),
 			DateOfBirth: orNull(p.Who.DateOfBirth), Gender: p.Gender, MRN: orNull(p.MRN), Phone: orNull(p.Who.Phone),
@@ -237,9 +237,10 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 		return err
 	}
 	return c.OK(struct {
-		Count    int          `json:"count"`
-		Patients []emrPatient `json:"patients"`
-	}{len(views), views})
+		Count     int          `json:"count"`
+		Patients  []emrPatient `json:"patients"`
+		Truncated bool         `json:"truncated"`
+	}{len(views), views, found.Truncated})
 }
 
 func (a *api) emrQuery(c *web.Call) (emr.PatientQuery, error) {
@@ -337,6 +338,44 @@ func (a *api) acknowledgeCorrection(c *web.Call) error {
 		return err
 	}
 	if err := emr.Acknowledge(c.App, id, notes, c.Actor(), c.Now); err != nil {
+		return err
+	}
+	return a.readTransmission(c)
+}
+
+// outcomeBody is a person's word on a delivery with an unknown outcome.
+type outcomeBody struct {
+	Outcome validate.String `json:"outcome"`
+	Notes   validate.String `json:"notes"`
+}
+
+type statedOutcome struct {
+	outcome string
+	notes   phi.Text
+}
+
+func (b outcomeBody) read(checks *validate.Checks) statedOutcome {
+	return statedOutcome{
+		checks.Text("outcome", b.Outcome, validate.Required(0).OneOf(emr.OutcomePresent, emr.OutcomeAbsent)),
+		phi.Text(checks.Text("notes", b.Notes, validate.Required(2000).Multiline())),
+	}
+}
+
+// resolveTransmission settles whether the EMR has a reading that it took and does not show.
+func (a *api) resolveTransmission(c *web.Call) error {
+	stated, err := web.Read(c, outcomeBody.read)
+	if err != nil {
+		return err
+	}
+	id := c.Request.PathValue("id")
+	found, _, err := emr.Find(c.App, id)
+	if err != nil {
+		return err
+	}
+	if err := a.authorizePresentPatient(c, found.PatientID()); err != nil {
+		return err
+	}
+	if err := a.Transmissions.Resolve(c.App, id, stated.outcome, stated.notes, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	return a.readTransmission(c)

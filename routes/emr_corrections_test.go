@@ -90,3 +90,36 @@ func TestLateCorrectionClosesTask(t *testing.T) {
 		t.Errorf("copy %s", got.Status)
 	}
 }
+
+// A reading that the EMR took without showing it is sent again only on a person's word.
+func TestResolveTransmission(t *testing.T) {
+	for outcome, sent := range map[string]int{"present": 0, "absent": 1} {
+		a := newAtTheEMR(t)
+		id := a.postEvent(t, cuffEvent("BP-1", "gw-1", 150, a.now)).want(200).at("observation_id").(string)
+		a.emr.Fail(sandbox.Fault{Match: "POST /fhir/demo/Observation", Status: 202})
+		for range 8 {
+			a.deliver(24 * time.Hour)
+		}
+		a.emr.ClearFaults()
+		list := a.request(authz.Nurse, "GET", "/fhir/transmissions/?error_code=outcome_unknown", nil).results()
+		if len(list) != 1 || list[0]["observation_id"] != id || list[0]["next_retry_at"] != nil {
+			t.Fatalf("%v", list)
+		}
+		a.request(authz.Admin, "POST", "/fhir/transmissions/retry/", object{"since": "3000d"}).want(200).wantAt(object{"requeued": 0.0})
+		a.request(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(400, "outcome_unknown")
+		path := "/fhir/transmissions/" + list[0]["id"].(string) + "/"
+		a.request(authz.Nurse, "POST", path+"resolve/", object{"outcome": "maybe"}).wantFields("notes", "outcome")
+		a.request(authz.MA, "POST", path+"resolve/", object{"outcome": outcome, "notes": "Looked."}).want(403)
+		before := a.emr.Stats().Observations
+		a.request(authz.Nurse, "POST", path+"resolve/", object{"outcome": outcome, "notes": "Looked in Ada's chart."}).want(200)
+		a.request(authz.Nurse, "POST", path+"resolve/", object{"outcome": outcome, "notes": "Again."}).want(400, "invalid_state")
+		a.deliver(time.Minute)
+		a.request(authz.Nurse, "GET", path, nil).want(200).wantAt(object{"status": "transmitted", "error_code": nil})
+		if got := a.emr.Stats().Observations - before; got != sent {
+			t.Errorf("%s: %d stored, want %d", outcome, got, sent)
+		}
+		if events := a.events(a.patient); !slices.Contains(events, "emr.resolve") {
+			t.Errorf("the trail has %v", events)
+		}
+	}
+}

@@ -212,6 +212,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/fhir/status/", authz.ReadTransmissions, ratelimit.User, (*api).fhirStatus},
 	{http.MethodGet, "/fhir/transmissions/{id}/", authz.ReadTransmissions, ratelimit.User, (*api).readTransmission},
 	{http.MethodPost, "/fhir/transmissions/{id}/acknowledge/", authz.TransmitObservations, ratelimit.User, (*api).acknowledgeCorrection},
+	{http.MethodPost, "/fhir/transmissions/{id}/resolve/", authz.TransmitObservations, ratelimit.User, (*api).resolveTransmission},
 	{http.MethodGet, "/fhir/transmissions/", authz.ReadTransmissions, ratelimit.User, (*api).listTransmissions},
 	{http.MethodPost, "/fhir/transmissions/retry/", authz.RequeueTransmissions, ratelimit.User, withBody((*api).requeueTransmissions)},
 	{http.MethodPost, "/fhir/process-pending/", authz.ProcessPending, ratelimit.User, (*api).processPending},

@@ -138,6 +138,7 @@ const (
 	EMRTransmit  Event = "emr.transmit"
 	EMRTransform Event = "emr.transform"
 	EMRCorrected Event = "emr.corrected" // a user reports a manual correction in the EMR
+	EMRResolve   Event = "emr.resolve"   // a user states whether the EMR has a reading
 	EMRSearch    Event = "emr.search"
 	EMRTest      Event = "emr.test"
 	EMRRequeue   Event = "emr.requeue" // dead letters

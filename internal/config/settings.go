@@ -110,7 +110,8 @@ type EMR struct {
 	TokenURL           string          `env:"EMR_TOKEN_URL" is:"url" doc:"token address; {practice_code} is replaced"`
 	AuthorizeURL       string          `env:"EMR_AUTHORIZE_URL" is:"url" doc:"authorization address of the interactive flow; {practice_code} is replaced"`
 	ClientID           string          `env:"EMR_CLIENT_ID" doc:"client id"`
-	ClientSecret       Secret          `env:"EMR_CLIENT_SECRET" doc:"client secret of the interactive flow"`
+	ClientSecret       Secret          `env:"EMR_CLIENT_SECRET" doc:"client secret: of the interactive flow, and of the service with client_secret_basic"`
+	Auth               string          `env:"EMR_AUTH" envDefault:"private_key_jwt" oneof:"private_key_jwt,client_secret_basic" doc:"how the service signs in at the token address: private_key_jwt, an assertion signed with the private key, or client_secret_basic, the client secret by HTTP Basic"`
 	ApplicationType    string          `env:"EMR_APPLICATION_TYPE" envDefault:"backend_service" oneof:"backend_service,interactive" doc:"backend_service, or interactive: deliveries use the token of the user who connected"`
 	PrivateKey         *rsa.PrivateKey `env:"EMR_PRIVATE_KEY" json:"-" doc:"PEM or base64 of PKCS #8, RSA 2048 or larger; line breaks may be written as \\n"`
 	PrivateKeyPrevious *rsa.PrivateKey `env:"EMR_PRIVATE_KEY_PREVIOUS" json:"-" doc:"the former key, still published during a change"`

@@ -19,6 +19,8 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 const (
@@ -72,12 +74,13 @@ func (c *Client) LastSignIn() Grant {
 }
 
 // backendService signs in as the service itself.
-// Source: SMART App Launch, Backend Services and Client Authentication: Asymmetric; RFC 7523.
+// Source: SMART App Launch, Backend Services and Client Authentication: Asymmetric; RFC 7523; RFC 6749, section 2.3.1.
 type backendService struct {
 	transport *transport
 	tokenURL  string
 	clientID  string
 	key       *rsa.PrivateKey
+	secret    phi.Text // "" signs in by an assertion
 	scopes    []string
 	vault     Vault
 	audience  string
@@ -184,8 +187,16 @@ func shareCall[T any](ctx context.Context, flight *singleflight.Group, l *transp
 	}
 }
 
-// request builds a token request for the service itself, with a fresh assertion.
+// request builds a token request for the service itself, with the client secret or a fresh assertion.
 func (b *backendService) request() (tokenRequest, error) {
+	if secret := b.secret.Reveal(); secret != "" {
+		return tokenRequest{
+			Config: clientcredentials.Config{
+				TokenURL: b.tokenURL, ClientID: b.clientID, ClientSecret: secret, Scopes: b.scopes, AuthStyle: oauth2.AuthStyleInHeader,
+			},
+			secrets: []string{secret},
+		}, nil
+	}
 	signed, err := assertion(b.clientID, b.tokenURL, b.key, b.transport.now())
 	return tokenRequest{
 		Config: clientcredentials.Config{

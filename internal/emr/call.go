@@ -2,6 +2,7 @@ package emr
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -62,6 +63,7 @@ func (r *reach) sent() bool { return r.connected.Load() || !r.requested.Load() }
 // call is one request with its retries.
 type call struct {
 	method, path string // path is relative to the base address
+	address      string // instead of path: the absolute address of a page, of the EMR's origin
 	header       http.Header
 	body         []byte
 	requestID    string
@@ -71,6 +73,8 @@ type call struct {
 	// lookup searches for the result of an earlier attempt. It is set where sending twice would store twice. Its error is always an
 	// *Error; it makes a single request, since the retries are those of the call.
 	lookup func(context.Context) (emrID string, found bool, err error)
+	// onResend, if set, is called before the request is sent again after a look-up that found nothing.
+	onResend func()
 	// onAbandoned, if set, is called when the call stopped waiting while the EMR may be processing the request.
 	onAbandoned func()
 }
@@ -87,8 +91,10 @@ type answer struct {
 	lookedUp string // the EMR's id, when lookup found an earlier attempt
 }
 
-// accepted reports whether the status is a success: created, or OK.
-func (a answer) accepted() bool { return a.status == http.StatusOK || a.status == http.StatusCreated }
+// accepted reports whether the status is a success: created, OK, or an update without a body.
+func (a answer) accepted(method string) bool {
+	return a.status == http.StatusOK || a.status == http.StatusCreated || method == http.MethodPut && a.status == http.StatusNoContent
+}
 
 // callRun is the state of one call across its attempts.
 type callRun struct {
@@ -133,6 +139,12 @@ func (r *callRun) attempt(ctx context.Context) (answer, error) {
 		}
 		if found {
 			return answer{status: http.StatusOK, lookedUp: emrID}, nil
+		}
+		if r.last.Code == CodeOutcomeUnknown { // taken: it is looked up and not sent again
+			return answer{}, r.last
+		}
+		if r.onResend != nil {
+			r.onResend()
 		}
 	}
 	got, e := r.exchange(ctx)
@@ -184,7 +196,7 @@ func (r *callRun) signedExchange(ctx context.Context) (answer, *Error) {
 	}
 	var got answer
 	took, e := r.transport.do(ctx, func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, r.method, r.baseURL+r.path, bytes.NewReader(r.body))
+		req, err := http.NewRequestWithContext(ctx, r.method, cmp.Or(r.address, r.baseURL+r.path), bytes.NewReader(r.body))
 		if err != nil {
 			return err
 		}
@@ -201,13 +213,13 @@ func (r *callRun) signedExchange(ctx context.Context) (answer, *Error) {
 		defer resp.Body.Close()
 		got.status, got.header = resp.StatusCode, resp.Header
 		got.body, err = io.ReadAll(io.LimitReader(resp.Body, r.maxBody))
-		if hasResource(r.method) || !got.accepted() {
+		if hasResource(r.method) || !got.accepted(r.method) {
 			return nil // the status decides; a body that is too long or breaks off is read as far as possible
 		}
 		return err
 	})
 	got.took = took
-	if e != nil || got.accepted() {
+	if e != nil || got.accepted(r.method) {
 		return got, e
 	}
 	e = refusal(got, r.method, r.transport.now())

@@ -75,7 +75,8 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Leased) (delivery,
 	d.retracted = rendered.retracted
 	d.delivered.EMRID = c.EMRID
 	// A copy without a known id may exist: after an unknown outcome, or when the EMR did not return the id.
-	if c.EMRID == "" && (c.Ambiguous || c.SentHash != "") {
+	wasTaken := c.ErrorCode == CodeOutcomeUnknown
+	if c.EMRID == "" && (c.Ambiguous || c.SentHash != "" || wasTaken) {
 		d.requested = true
 		if d.delivered.EMRID, err = w.lookUp(ctx, c, rendered.id); err != nil {
 			d.unsent = true
@@ -83,6 +84,10 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Leased) (delivery,
 		}
 		if d.delivered.EMRID != "" && c.Corrections == 0 && !rendered.retracted {
 			return d, nil // an earlier attempt had arrived
+		}
+		if d.delivered.EMRID == "" && wasTaken {
+			d.unsent = true
+			return d, d.setError(outcomeUnknown(0))
 		}
 		d.startedAt = w.Clock()
 	}

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // SystemScopes are the scopes that the service requests without a user.
@@ -61,6 +63,8 @@ type Options struct {
 	ExtraScopes  []string // requested in addition to UserScopes
 	// ApplicationType selects the sign-in that provides the token of calls; "" is BackendService.
 	ApplicationType ApplicationType
+	// Auth is how the service itself signs in; "" is PrivateKeyJWT.
+	Auth ClientAuth
 	// Vault stores tokens across restarts; nil keeps them in memory only.
 	Vault Vault
 
@@ -82,6 +86,15 @@ type Options struct {
 	// Transport carries the requests; nil means HTTP with certificate checks and the environment's proxy.
 	Transport http.RoundTripper
 }
+
+// ClientAuth is how the service signs in at the token endpoint with its own grant, client_credentials. Source: OpenID Connect Core, section 9.
+type ClientAuth string
+
+// The ways to sign in: a signed assertion, as SMART Backend Services requires, or the client secret by HTTP Basic, for EMRs without it.
+const (
+	PrivateKeyJWT     ClientAuth = "private_key_jwt"
+	ClientSecretBasic ClientAuth = "client_secret_basic"
+)
 
 // ApplicationType is how the service is registered at the EMR.
 type ApplicationType string
@@ -164,11 +177,12 @@ func (c *Client) configureSignIns(o Options) error {
 	if o.AuthorizeURL != "" {
 		c.session = newSession(o, c.transport, c.audience)
 	}
-	if o.PrivateKey == nil {
+	usesSecret := o.Auth == ClientSecretBasic
+	if usesSecret && o.ClientSecret == "" || !usesSecret && o.PrivateKey == nil {
 		return nil
 	}
-	if bits := o.PrivateKey.N.BitLen(); bits < minKeyBits {
-		return fmt.Errorf("emr: private key has %d bits, need %d", bits, minKeyBits)
+	if o.PrivateKey != nil && o.PrivateKey.N.BitLen() < minKeyBits {
+		return fmt.Errorf("emr: private key has %d bits, need %d", o.PrivateKey.N.BitLen(), minKeyBits)
 	}
 	scopes := o.Scopes
 	if scopes == nil {
@@ -177,6 +191,9 @@ func (c *Client) configureSignIns(o Options) error {
 	c.service = &backendService{
 		transport: c.transport, tokenURL: o.TokenURL, clientID: o.ClientID, key: o.PrivateKey, vault: o.Vault, audience: c.audience,
 		scopes: slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return !strings.HasPrefix(s, "system/") }),
+	}
+	if usesSecret {
+		c.service.secret = phi.Text(o.ClientSecret)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/egress"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -31,6 +32,8 @@ const (
 	CodePatientMerged = "patient_merged"
 	// CodeUpdateRefused: the EMR has the observation and refuses corrections.
 	CodeUpdateRefused = "update_refused"
+	// CodeOutcomeUnknown: the EMR took the observation and does not show it. It is never sent again unless a person says that it is not there.
+	CodeOutcomeUnknown = collections.OutcomeUnknown
 )
 
 // maxQuickWait is the longest Retry-After that one call waits for.
@@ -95,6 +98,15 @@ func searchOutdated(after time.Duration) *Error {
 	return &Error{Code: CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, TrustSearchAfter: after}
 }
 
+// outcomeUnknown is the error of a request that the EMR took without a result, or of a search that does not find it since.
+func outcomeUnknown(status int) *Error {
+	message := "EMR took the observation and does not show it"
+	if status != 0 {
+		message += fmt.Sprintf(" (%d)", status)
+	}
+	return &Error{Code: CodeOutcomeUnknown, Status: status, Message: message, Ambiguous: true, retryNow: true}
+}
+
 func notConfigured() *Error {
 	return &Error{Code: CodeNotConfigured, Message: "EMR is not configured"}
 }
@@ -134,6 +146,11 @@ func untrusted(err error) bool {
 // only there can a 4xx be about either. Source: docs/decisions/transmissions.md, "Delivery failure texts".
 func refusal(a answer, method string, now time.Time) *Error {
 	outcome := fhir.ParseOutcome(a.body)
+	if method == http.MethodPost && isTaken(a.status) {
+		e := outcomeUnknown(a.status)
+		e.Diagnostics, e.took = outcome.Diagnostics, a.took
+		return e
+	}
 	e := &Error{Status: a.status, Issues: outcome.Codes, Diagnostics: outcome.Diagnostics, took: a.took}
 	e.readStatus(a.status, a.header, now)
 	if a.status == http.StatusNotImplemented && method == http.MethodPut {
@@ -160,6 +177,9 @@ func refusal(a answer, method string, now time.Time) *Error {
 	e.Code, e.Message = CodeInvalidResource, withIssues("Invalid FHIR resource", e)
 	return e
 }
+
+// isTaken reports whether a create was accepted without its result. Source: RFC 9110, sections 15.3.3 and 15.3.5.
+func isTaken(status int) bool { return status == http.StatusAccepted || status == http.StatusNoContent }
 
 // withIssues adds the codes of what was wrong, else the status.
 func withIssues(text string, e *Error) string {

@@ -24,7 +24,7 @@ const (
 // Class returns the class of the error.
 func (e *Error) Class() ErrorClass {
 	switch {
-	case e.Code == CodeUpdateRefused, e.Code == CodeSearchOutdated:
+	case e.Code == CodeUpdateRefused, e.Code == CodeSearchOutdated, e.Code == CodeOutcomeUnknown:
 		return ClassRequest
 	case e.Status == http.StatusTooManyRequests:
 		return ClassRateLimited

@@ -14,13 +14,17 @@ import (
 )
 
 // transientCodes are the codes of failures that may pass without a person; all others are refusals.
-var transientCodes = []string{CodeTimeout, CodeUnavailable, CodeRateLimited, CodeNotConfigured, CodeSearchOutdated}
+var transientCodes = []string{CodeTimeout, CodeUnavailable, CodeRateLimited, CodeNotConfigured, CodeSearchOutdated, CodeOutcomeUnknown}
 
 // isRefusal reports whether the EMR refused, so that a person should act at once.
 func (f Failure) isRefusal() bool { return !slices.Contains(transientCodes, f.Code) }
 
-// hidesRefusal reports whether a failure would replace an earlier refusal although nothing was sent since; the refusal is what a person must fix.
+// hidesRefusal reports whether a failure would replace an earlier refusal or unknown outcome although nothing was sent since: that is what a
+// person must settle.
 func (f Failure) hidesRefusal(c Leased) bool {
+	if c.ErrorCode == CodeOutcomeUnknown {
+		return true
+	}
 	return f.Code == CodeSearchOutdated && c.ErrorCode != "" && !slices.Contains(transientCodes, c.ErrorCode)
 }
 

@@ -37,12 +37,9 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 		header: http.Header{"Content-Type": {fhir.ContentType}},
 		// Not every EMR supports conditional create, so a search precedes the retry after an unknown outcome, too.
 		lookup: func(ctx context.Context) (string, bool, error) {
-			id, found, err := c.findIfAllowed(ctx, lookup{id: observationID, once: true, mustBeCurrent: !conditional})
-			if err == nil && !found {
-				c.searches.recordSend(observationID)
-			}
-			return id, found, err
+			return c.findIfAllowed(ctx, lookup{id: observationID, once: true, mustBeCurrent: !conditional})
 		},
+		onResend:    func() { c.searches.recordSend(observationID) },
 		onAbandoned: func() { c.searches.recordAbandoned(observationID, c.transport.now()) },
 	}
 	if conditional {

@@ -115,7 +115,7 @@ func TestRefusals(t *testing.T) {
 		{"500", reply{status: 500, body: outcome("exception")}, emr.CodeUnavailable, "EMR unavailable (500)", true},
 		{"503", reply{status: 503, body: outcome("not-found")}, emr.CodeUnavailable, "EMR unavailable (503)", true},
 		{"302", reply{status: 302, header: map[string]string{"Location": "https://elsewhere.test/"}}, emr.CodeUnavailable, "EMR unavailable (302)", false},
-		{"202", reply{status: 202}, emr.CodeUnavailable, "EMR unavailable (202)", true},
+		{"202", reply{status: 202}, emr.CodeOutcomeUnknown, "EMR took the observation and does not show it (202)", true},
 		{"200 proxy page", reply{status: 200, body: "<html>sign in</html>"}, emr.CodeUnavailable, "EMR unavailable (200)", true},
 		{"no connection", reply{err: errors.New("reset by Ada Lovelace's peer")}, emr.CodeUnavailable, "EMR unavailable (no connection)", true},
 	} {

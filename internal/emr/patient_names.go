@@ -59,16 +59,17 @@ func escaped(values ...string) []string {
 	return texts
 }
 
-// searchByName runs the queries in turn until one finds a patient. It skips queries that the EMR rejects (400 or 422), and returns that
-// error only if the EMR rejects all.
-func searchByName(name string, criteria url.Values, search func(url.Values) ([]Patient, error)) (found []Patient, err error) {
+// searchByName runs the queries in turn until one finds a patient. It skips queries that the EMR rejects (400 or
+// 422), and returns that error only if the EMR rejects all.
+func searchByName(name string, criteria url.Values, search func(url.Values) (PatientMatches, error)) (found PatientMatches, err error) {
 	accepted := false
 	for _, query := range nameQueries(name) {
 		maps.Copy(query, criteria)
-		patients, refusal := search(query)
-		if len(patients) > 0 {
-			return patients, nil
+		matches, refusal := search(query)
+		if len(matches.Patients) > 0 {
+			return matches, nil
 		}
+		found.Truncated = found.Truncated || matches.Truncated
 		if e, ok := refusal.(*Error); ok && (e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity) { //nolint:errorlint // always our own
 			if err == nil {
 				err = refusal
@@ -76,29 +77,30 @@ func searchByName(name string, criteria url.Values, search func(url.Values) ([]P
 			continue
 		}
 		if refusal != nil {
-			return nil, refusal
+			return PatientMatches{}, refusal
 		}
 		accepted = true
 	}
 	if accepted {
-		return nil, nil
+		return found, nil
 	}
-	return nil, err
+	return PatientMatches{}, err
 }
 
 // SearchPatients sends each query for the name once, without retries: the person at the screen can search again. It follows links to
-// further pages until it has Count patients, but never to another address. The error is always an *Error.
+// further pages until it has Count patients, but never to another origin. The error is always an *Error.
 // Source: docs/decisions/emr.md, "Patient search".
-func (c *Client) SearchPatients(ctx context.Context, q PatientQuery) ([]Patient, error) {
-	return searchByName(q.Name.Reveal(), q.paramsWithoutName(), func(values url.Values) ([]Patient, error) { return c.search(ctx, values, q.Count) })
+func (c *Client) SearchPatients(ctx context.Context, q PatientQuery) (PatientMatches, error) {
+	return searchByName(q.Name.Reveal(), q.paramsWithoutName(), func(values url.Values) (PatientMatches, error) {
+		return c.search(ctx, values, q.Count)
+	})
 }
 
 // fhirName is the part of a HumanName that the service reads.
 type fhirName struct {
-	Use    string     `json:"use"`
-	Family string     `json:"family"`
-	Given  []string   `json:"given"`
-	Period fhirPeriod `json:"period"`
+	timed
+	Family string   `json:"family"`
+	Given  []string `json:"given"`
 }
 
 type fhirPeriod struct {
@@ -110,10 +112,12 @@ type fhirPeriod struct {
 // Source: FHIR R4, value set name-use.
 var nameUses = []string{"official", "usual", "", "temp", "nickname", "anonymous", "maiden"}
 
-// parts returns the first given name and the family name.
+// parts returns the first given name that is not empty, and the family name.
 func (n fhirName) parts() (first, last string) {
-	if len(n.Given) > 0 {
-		first = validate.CleanLine(n.Given[0])
+	for _, given := range n.Given { // null where an extension takes the place of a name
+		if first = validate.CleanLine(given); first != "" {
+			break
+		}
 	}
 	return first, validate.CleanLine(n.Family)
 }
@@ -135,7 +139,7 @@ func (n fhirName) rank() int {
 func (f fhirPatient) name(now time.Time) (first, last string) {
 	best := -1
 	for i, n := range f.Name {
-		if n.Use == "old" || !n.Period.contains(now) {
+		if !n.current(now) {
 			continue
 		}
 		if best < 0 || n.rank() < f.Name[best].rank() {
@@ -169,6 +173,10 @@ func span(text string) (from, to time.Time, ok bool) {
 			return at, at.AddDate(precision.years, precision.months, precision.days), true
 		}
 	}
-	at, err := time.Parse(time.RFC3339, text)
-	return at, at, err == nil
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04"} { // some EMRs leave out the zone
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, at, true
+		}
+	}
+	return from, to, false
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 const (
@@ -56,43 +55,67 @@ func (q PatientQuery) paramsWithoutName() url.Values {
 	return values
 }
 
+// PatientMatches is the result of a search.
+type PatientMatches struct {
+	Patients []Patient
+	// Truncated: the EMR has further matches that were not read, because they are at another address or after too many pages.
+	Truncated bool
+}
+
 // search sends one search and follows links to further pages until it has count patients.
-func (c *Client) search(ctx context.Context, values url.Values, count int) ([]Patient, error) {
-	var found []Patient
-	path := "/Patient?" + values.Encode()
+func (c *Client) search(ctx context.Context, values url.Values, count int) (m PatientMatches, err error) {
+	address := c.baseURL + "/Patient?" + values.Encode()
 	for range maxPages {
 		got, _, err := c.send(ctx, call{
-			method: http.MethodGet, path: path, requestID: uuid.NewString(), maxBody: maxBundle, once: true, source: c.readSource,
+			method: http.MethodGet, address: address, requestID: uuid.NewString(), maxBody: maxBundle, once: true, source: c.readSource,
 		})
 		if err != nil {
-			return nil, err
+			return PatientMatches{}, err
 		}
-		page, ok := readPatients(got.body, count-len(found), c.transport.now())
+		page, ok := readPatients(got.body, count-len(m.Patients), c.transport.now())
 		if !ok {
-			return nil, unusable(got)
+			return PatientMatches{}, unusable(got)
 		}
 		for _, p := range page.patients {
-			if !slices.ContainsFunc(found, func(f Patient) bool { return f.ID == p.ID }) {
-				found = append(found, p)
+			if !slices.ContainsFunc(m.Patients, func(f Patient) bool { return f.ID == p.ID }) {
+				m.Patients = append(m.Patients, p)
 			}
 		}
-		if path, ok = c.pathWithinBase(page.next); !ok || len(found) >= count {
+		if page.next == "" || len(m.Patients) >= count {
+			return m, nil
+		}
+		if address, ok = sameOrigin(address, page.next); !ok {
 			break
 		}
 	}
-	return found, nil
+	m.Truncated = true
+	return m, nil
 }
 
-// pathWithinBase returns the path of a link below the base address. Other links are not followed, since the request carries the token.
-func (c *Client) pathWithinBase(link string) (below string, ok bool) {
-	path, isOurs := strings.CutPrefix(link, c.baseURL)
-	if !isOurs || (!strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "?")) || strings.Contains(path, "..") {
+// sameOrigin resolves a link against the address of the request that returned it. Links to another origin are not followed, since the
+// request carries the token. Source: RFC 3986, section 5; RFC 6454, section 4.
+func sameOrigin(request, link string) (address string, ok bool) {
+	from, err := url.Parse(request)
+	if err != nil {
 		return "", false
 	}
-	if u, err := url.Parse(link); err != nil || u.Fragment != "" {
+	to, err := from.Parse(strings.TrimSpace(link))
+	if err != nil || to.User != nil || to.Opaque != "" || origin(from) != origin(to) {
 		return "", false
 	}
-	return path, true
+	to.Scheme, to.Host, to.Fragment = from.Scheme, from.Host, ""
+	return to.String(), true
+}
+
+// origin returns scheme, host and port in one spelling.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if scheme := strings.ToLower(u.Scheme); port == "" && scheme == "https" {
+		port = "443"
+	} else if port == "" && scheme == "http" {
+		port = "80"
+	}
+	return strings.ToLower(u.Scheme + "://" + u.Hostname() + ":" + port)
 }
 
 // ReadPatient reads one patient, without retries: the person at the screen can try again. The code is CodePatientNotFound when the EMR has
@@ -209,108 +232,4 @@ func (page *patientPage) readEntries(d *json.Decoder, count int, now time.Time) 
 	}
 	_, err := d.Token() // the bracket
 	return err == nil
-}
-
-// fhirPatient is the part of a Patient that the service reads. Source: docs/decisions/patients.md, "Import variants".
-type fhirPatient struct {
-	ResourceType string `json:"resourceType"`
-	ID           string `json:"id"`
-	Active       *bool  `json:"active"`
-	Identifier   []struct {
-		Use  string `json:"use"`
-		Type struct {
-			Coding []struct {
-				Code string `json:"code"`
-			} `json:"coding"`
-		} `json:"type"`
-		Value string `json:"value"`
-	} `json:"identifier"`
-	Name    []fhirName `json:"name"`
-	Telecom []struct {
-		System string `json:"system"`
-		Use    string `json:"use"`
-		Value  string `json:"value"`
-	} `json:"telecom"`
-	Gender           string        `json:"gender"`
-	BirthDate        string        `json:"birthDate"`
-	DeceasedBoolean  bool          `json:"deceasedBoolean"`
-	DeceasedDateTime string        `json:"deceasedDateTime"`
-	Address          []fhirAddress `json:"address"`
-	Link             []struct {
-		Type string `json:"type"`
-	} `json:"link"`
-}
-
-type fhirAddress struct {
-	Use        string   `json:"use"`
-	Line       []string `json:"line"`
-	City       string   `json:"city"`
-	State      string   `json:"state"`
-	PostalCode string   `json:"postalCode"`
-	Country    string   `json:"country"`
-}
-
-func readPatient(body []byte, now time.Time) (Patient, bool) {
-	var f fhirPatient
-	if json.Unmarshal(body, &f) != nil || f.ResourceType != "Patient" || !IsPatientID(f.ID) {
-		return Patient{}, false
-	}
-	p := Patient{
-		ID: f.ID, Gender: "unknown", MRN: f.mrn(), Deceased: f.DeceasedBoolean || f.DeceasedDateTime != "",
-		Retired: f.Active != nil && !*f.Active,
-	}
-	for _, link := range f.Link {
-		p.Replaced = p.Replaced || link.Type == "replaced-by"
-	}
-	p.Retired = p.Retired || p.Replaced
-	if slices.Contains([]string{"male", "female", "other", "unknown"}, f.Gender) {
-		p.Gender = f.Gender
-	}
-	p.Who = phi.Demographics{Phone: f.contact("phone"), Email: f.contact("email"), Address: f.home()}
-	p.Who.FirstName, p.Who.LastName = f.name(now)
-	if _, err := time.Parse(time.DateOnly, f.BirthDate); err == nil { // a year or month alone is no date of birth
-		p.Who.DateOfBirth = f.BirthDate
-	}
-	return p, true
-}
-
-func (f fhirPatient) mrn() string {
-	for _, id := range f.Identifier {
-		for _, code := range id.Type.Coding {
-			if code.Code == "MR" && id.Use != "old" && id.Value != "" {
-				return strings.TrimSpace(id.Value)
-			}
-		}
-	}
-	return ""
-}
-
-func (f fhirPatient) contact(system string) string {
-	for _, t := range f.Telecom {
-		if value := validate.CleanLine(t.Value); t.System == system && t.Use != "old" && value != "" {
-			return value
-		}
-	}
-	return ""
-}
-
-// home returns the home address, else the first that is neither old nor for billing.
-func (f fhirPatient) home() *phi.Address {
-	var chosen *fhirAddress
-	for i, a := range f.Address {
-		if a.Use == "home" || chosen == nil && a.Use != "old" && a.Use != "billing" {
-			if chosen = &f.Address[i]; a.Use == "home" {
-				break
-			}
-		}
-	}
-	if chosen == nil {
-		return nil
-	}
-	clean := validate.CleanLine
-	a := &phi.Address{City: clean(chosen.City), State: clean(chosen.State), Zip: clean(chosen.PostalCode), Country: clean(chosen.Country)}
-	if len(chosen.Line) > 0 {
-		a.Line1, a.Line2 = clean(chosen.Line[0]), clean(strings.Join(chosen.Line[1:], ", "))
-	}
-	return a
 }

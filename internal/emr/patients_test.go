@@ -88,22 +88,71 @@ func TestReadPatientTakesWhatFits(t *testing.T) {
 	}
 }
 
-func TestOnlyOwnLinksAreFollowed(t *testing.T) {
-	c := &Client{baseURL: "https://emr.test/fhir/r4"}
+func TestOnlyLinksOfTheSameOriginAreFollowed(t *testing.T) {
+	const request = "https://emr.test/fhir/r4/Patient?name=a"
 	for link, want := range map[string]string{
-		"https://emr.test/fhir/r4/Patient?page=2":     "/Patient?page=2",
-		"https://emr.test/fhir/r4?_getpages=1":        "?_getpages=1",
-		"":                                            "",
-		"https://evil.test/fhir/r4/Patient":           "",
-		"https://emr.test/fhir/r4.evil/Patient":       "",
-		"https://emr.test/fhir/r4@evil.test/":         "",
-		"http://emr.test/fhir/r4/Patient":             "",
-		"https://emr.test/fhir/r4/../../oauth":        "",
-		"https://emr.test/fhir/r4/Patient?page=2#top": "",
-		"Patient?page=2":                              "",
+		"https://emr.test/fhir/r4/Patient?page=2":     "https://emr.test/fhir/r4/Patient?page=2",
+		"https://emr.test/fhir/r4?_getpages=1":        "https://emr.test/fhir/r4?_getpages=1",
+		"https://emr.test:443/fhir/r4/Patient?page=2": "https://emr.test/fhir/r4/Patient?page=2",
+		"HTTPS://EMR.test/fhir/r4/Patient?page=2":     "https://emr.test/fhir/r4/Patient?page=2",
+		"https://emr.test/fhir/r4/Patient?page=2#top": "https://emr.test/fhir/r4/Patient?page=2",
+		"Patient?page=2":                        "https://emr.test/fhir/r4/Patient?page=2",
+		"?_getpages=1":                          "https://emr.test/fhir/r4/Patient?_getpages=1",
+		"/fhir/p1/Patient?page=2":               "https://emr.test/fhir/p1/Patient?page=2",
+		"../r4/Patient?page=2":                  "https://emr.test/fhir/r4/Patient?page=2",
+		"//emr.test/fhir/r4/Patient?p=2":        "https://emr.test/fhir/r4/Patient?p=2",
+		"https://evil.test/fhir/r4/Patient":     "",
+		"//evil.test/fhir/r4/Patient":           "",
+		"https://emr.test@evil.test/Patient":    "",
+		"https://user@emr.test/fhir/r4/Patient": "",
+		"http://emr.test/fhir/r4/Patient":       "",
+		"https://emr.test:8443/fhir/r4/Patient": "",
+		"https://emr.test.evil.test/fhir/r4":    "",
+		"javascript:alert(1)":                   "",
+		"%zz":                                   "",
 	} {
-		if got, ok := c.pathWithinBase(link); got != want || ok != (want != "") {
+		if got, ok := sameOrigin(request, link); got != want || ok != (want != "") {
 			t.Errorf("%s: %q", link, got)
+		}
+	}
+}
+
+// Of every repeating element the first usable entry that is in use counts, not the first.
+func TestPeriodsOfEveryElement(t *testing.T) {
+	const mr = `"type":{"coding":[{"code":"MR"}]}`
+	read := func(members string) Patient {
+		p, ok := readPatient([]byte(`{"resourceType":"Patient","id":"a",`+members+`}`), testTime)
+		if !ok {
+			t.Fatalf("unreadable: %s", members)
+		}
+		return p
+	}
+	for members, want := range map[string]string{
+		`"address":[{"line":["1 Old Mill Rd"],"city":"A","period":{"end":"2020-07-22"}},{"line":["7 New Harbor Ave"],"city":"A","period":{"start":"2020-07-22"}}]`: "7 New Harbor Ave",
+		`"address":[{"use":"home","line":["1 Old"],"city":"A","period":{"end":"2020"}},{"use":"home","line":["7 New"],"city":"A"}]`:                                "7 New",
+		`"address":[{"use":"home","line":["1 Future"],"city":"A","period":{"start":"2027-01-01"}},{"use":"temp","line":["7 Now"],"city":"A"}]`:                     "7 Now",
+		`"address":[{"use":"home","text":"somewhere"},{"use":"work","line":[null,"7 Now"],"city":"A"}]`:                                                            "7 Now",
+		`"address":[{"use":"billing","line":["1 Bill"],"city":"A"},{"use":"old","line":["2 Old"],"city":"A"}]`:                                                     "",
+		`"telecom":[{"system":"phone","value":"555-201-0001","period":{"end":"2018"}},{"system":"phone","value":"555-201-0002"}]`:                                  "555-201-0002",
+		`"telecom":[{"system":"phone","value":"call me"},{"system":"phone","value":"555-201-0002"}]`:                                                               "555-201-0002",
+		`"telecom":[{"system":"phone","value":"555-201-0001","rank":2},{"system":"phone","value":"555-201-0002","rank":1}]`:                                        "555-201-0002",
+		`"telecom":[{"system":"phone","value":"12"}]`: "12",
+		`"telecom":[{"system":"email","value":"former@example.org","period":{"end":"2018-01-01T00:00:00"}},{"system":"email","value":"now@example.org"}]`: "now@example.org",
+		`"telecom":[{"system":"email","value":"NONE"},{"system":"email","value":"real@example.org"}]`:                                                     "real@example.org",
+		`"telecom":[{"system":"email","value":"next@example.org","period":{"start":"2026-02"}}]`:                                                          "",
+		`"identifier":[{` + mr + `,"value":"OLD-777","period":{"end":"2015-05-05"}},{"use":"usual",` + mr + `,"value":"NEW-1"}]`:                          "NEW-1",
+		`"identifier":[{"use":"secondary",` + mr + `,"value":"SEC-1"},{"use":"usual",` + mr + `,"value":"NEW-1"}]`:                                        "NEW-1",
+		`"identifier":[{"use":"official",` + mr + `,"value":"not one!"},{"use":"secondary",` + mr + `,"value":"SEC-1"}]`:                                  "SEC-1",
+		`"identifier":[{` + mr + `,"value":"SOON","period":{"start":"2026-01-16"}}]`:                                                                      "",
+		`"name":[{"family":"Doe","given":[null,"Nora"]}]`:                                                                                                 "Nora",
+	} {
+		p := read(members)
+		got := p.MRN + p.Who.Phone + p.Who.Email + p.Who.FirstName
+		if p.Who.Address != nil {
+			got += p.Who.Address.Line1
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", members, got, want)
 		}
 	}
 }

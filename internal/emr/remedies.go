@@ -68,6 +68,10 @@ var remedies = []struct {
 		"look_again",
 		"Nothing is wrong with the reading: the EMR may have it, but its search may be out of date. The EMR is searched again before anything is sent.",
 	}},
+	{CodeOutcomeUnknown, "", Remedy{
+		"settle_outcome",
+		"The EMR took the reading and does not show it. Look in the patient's chart at the EMR, and state under the delivery whether the reading is there.",
+	}},
 	{CodeUnavailable, "certificate not trusted", Remedy{
 		"trust_certificate",
 		"The EMR's certificate is not trusted. Check its address in the settings and its certificate with its administrator; a private certificate authority must be installed on the system that runs this service.",
@@ -108,6 +112,12 @@ func RemedyFor(errorCode, message string, isDeadLetter bool) (r Remedy, ok bool)
 			continue
 		}
 		r = remedy.Remedy
+		if errorCode == CodeOutcomeUnknown {
+			if !isDeadLetter {
+				r.Text += " The EMR is searched again until then."
+			}
+			return r, true
+		}
 		if isDeadLetter {
 			r.Text += " Once that is done, queue the delivery again."
 		} else {

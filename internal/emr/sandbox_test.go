@@ -334,12 +334,13 @@ func TestSearchFollowsPages(t *testing.T) {
 	w := newEMRServer(t, many...)
 	client := w.client(t)
 	found, err := client.SearchPatients(t.Context(), emr.PatientQuery{Name: "page", Count: 100})
-	if err != nil || len(found) != 100 || found[99].ID != "p099" || found[0].Who.LastName != "Page" || found[0].Gender != "unknown" {
-		t.Fatalf("%d found, %v", len(found), err)
+	if err != nil || len(found.Patients) != 100 || found.Patients[99].ID != "p099" || found.Patients[0].Who.LastName != "Page" ||
+		found.Patients[0].Gender != "unknown" || found.Truncated {
+		t.Fatalf("%d found, %v", len(found.Patients), err)
 	}
 	before := w.Stats().PatientReads
-	if found, err = client.SearchPatients(t.Context(), emr.PatientQuery{BirthDate: "1950-01-01", Count: 20}); err != nil || len(found) != 20 {
-		t.Fatalf("%d found, %v", len(found), err)
+	if found, err = client.SearchPatients(t.Context(), emr.PatientQuery{BirthDate: "1950-01-01", Count: 20}); err != nil || len(found.Patients) != 20 || found.Truncated {
+		t.Fatalf("%d found, %v", len(found.Patients), err)
 	}
 	if reads := w.Stats().PatientReads - before; reads != 1 {
 		t.Errorf("%d requests for one page", reads)

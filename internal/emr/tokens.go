@@ -109,7 +109,7 @@ func (l *transport) requestToken(ctx context.Context, make func() (tokenRequest,
 		if request, err = make(); err != nil {
 			return err
 		}
-		token, err = request.Token(context.WithValue(ctx, oauth2.HTTPClient, l.http))
+		token, err = request.Token(context.WithValue(ctx, oauth2.HTTPClient, l.tokenHTTP()))
 		if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 			refused = refusal
 			return nil

@@ -1,6 +1,7 @@
 package emr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -59,6 +60,9 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 		}
 		if err != nil {
 			return err
+		}
+		if unknown, err := collections.HasUnknownOutcome(tx, observationID); err != nil || unknown {
+			return cmp.Or(err, error(fault.State("outcome_unknown", "The EMR took the observation and does not show it. State first whether it is there.")))
 		}
 		stored, err := w.Load(tx, observationID)
 		if err != nil {

@@ -93,7 +93,7 @@ func (b Body) Read(c *validate.Checks, now time.Time, practice *time.Location) D
 	// Omitted members stay out of the draft, so that a replacement keeps the stored values.
 	validate.NotNull(c, "mrn", b.MRN)
 	if b.MRN.Sent() {
-		d[collections.PatientMRN] = c.Text("mrn", b.MRN, validate.Optional(50).Identifier().Matching(mrnPattern,
+		d[collections.PatientMRN] = c.Text("mrn", b.MRN, validate.Optional(50).Identifier().Matching(validate.MRN,
 			"Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens."))
 	}
 	if b.SSN.Sent() {

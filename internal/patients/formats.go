@@ -21,7 +21,6 @@ const (
 )
 
 var (
-	mrnPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 	ssnPattern = regexp.MustCompile(`^(?:\d{9}|\d{3}-\d{2}-\d{4})$`)
 	zipPattern = regexp.MustCompile(`^\d{5}(?:-\d{4})?$`)
 

@@ -204,6 +204,9 @@ func (c *Checks) Boolean(name string, f Boolean, required bool) *bool {
 
 var phonePattern = regexp.MustCompile(`^[0-9+()\-. x]{7,20}$`)
 
+// MRN is the form of a medical record number. Source: docs/decisions/patients.md, "Field formats".
+var MRN = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
 // Phone returns an optional phone number as sent, or "" if absent. Source: docs/decisions/patients.md, "Field formats".
 func (c *Checks) Phone(name string, f String) string {
 	text := c.Text(name, f, Optional(20))

@@ -1,0 +1,39 @@
+package collections
+
+import (
+	"time"
+
+	"github.com/pocketbase/dbx"
+	"github.com/pocketbase/pocketbase/core"
+)
+
+// ResolveTransmission settles an unknown outcome: present makes the delivery transmitted, otherwise it is queued with all its retries and without a
+// look-up. done is false if the outcome was not unknown.
+func ResolveTransmission(tx core.App, id string, present bool, now time.Time) (done bool, err error) {
+	status := FHIRPending
+	if present {
+		status = FHIRTransmitted
+	}
+	var settled struct {
+		Observation string `db:"observation"`
+		Form        string `db:"form"`
+	}
+	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = {:status}, error_code = '', error_message = '', diagnostics = '',
+			next_retry_at = '', ambiguous = FALSE, waits_for_line = FALSE, updated_at = {:now},
+			attempt_count = CASE WHEN {:present} THEN attempt_count ELSE 0 END
+		WHERE id = {:id} AND status = 'failed' AND error_code = '` + OutcomeUnknown + `'
+		RETURNING observation, form`).Bind(dbx.Params{"id": id, "status": status, "present": present, "now": Instant(now)}).One(&settled)
+	if IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil || settled.Form != FormReading {
+		return err == nil, wrap(err, "resolve transmission")
+	}
+	return true, SetFHIRStatus(tx, settled.Observation, status, "", Instant(now))
+}
+
+// HasUnknownOutcome reports whether a delivery of the observation waits for a person to say whether the EMR has it.
+func HasUnknownOutcome(app core.App, observationID string) (bool, error) {
+	return queryValue[bool](app, "find an unknown outcome", `SELECT EXISTS (SELECT 1 FROM transmissions
+		WHERE observation = {:observation} AND error_code = '`+OutcomeUnknown+`' AND status != 'transmitted')`, dbx.Params{"observation": observationID})
+}
