@@ -16,7 +16,7 @@ import (
 
 // values are valid values for the search parameters.
 var values = map[string]string{
-	"_id": "1", "_lastUpdated": "2026", "date": "2026", "recorded": "2026", "birthdate": "2026", "patient": "1", "subject": "1", "target": "1", "code": "85354-9",
+	"_id": "1", "_lastUpdated": "2026", "date": "2026", "recorded": "2026", "birthdate": "2026", "patient": "1", "subject": "1", "target": "1", "code": "85354-9", "combo-code": "85354-9", "url": "urn:rpm:alert-type",
 	"category": "vital-signs", "component-code-value-quantity": "8480-6$1", "identifier": "1", "name": "a", "family": "a", "given": "a", "gender": "male",
 	"type": "1", "action": "C", "outcome": "0", "status": "active", "_include": "Observation:subject", "_revinclude": "Provenance:target",
 }
@@ -56,14 +56,22 @@ func TestCapabilityStatementMatchesRoutes(t *testing.T) {
 			listed["GET Group/{group}/$export"], listed["POST Group/{group}/$export"] = true, true
 			continue
 		}
+		if name == fhirserver.CodeSystemType { // public, and without a table
+			listed["GET CodeSystem"], listed["POST CodeSystem/_search"], listed["GET CodeSystem/{id}"] = true, true, true
+			continue
+		}
 		var interactions []string
 		for _, i := range resource["interaction"].([]any) {
 			interactions = append(interactions, i.(object)["code"].(string))
 		}
-		if !slices.Equal(interactions, []string{"read", "search-type"}) {
+		if !slices.Equal(interactions, []string{"read", "vread", "search-type"}) {
 			t.Errorf("%s: %v", name, interactions)
 		}
 		listed["GET "+name], listed["POST "+name+"/_search"], listed["GET "+name+"/{id}"] = true, true, true
+		listed["GET "+name+"/{id}/_history/{vid}"] = true
+		if fhirserver.ResourceTypeByName(name).InPatientCompartment() {
+			listed["GET Patient/{id}/"+name] = true
+		}
 		operations, _ := resource["operation"].([]any)
 		for _, o := range operations {
 			operation := o.(object)["name"].(string)
@@ -83,12 +91,14 @@ func TestCapabilityStatementMatchesRoutes(t *testing.T) {
 		}
 		var described []string
 		for _, p := range document.Paths.Value("/fhir/R4/" + name).Get.Parameters {
-			if known := p.Value.In == "query" && !slices.Contains([]string{"_count", "_summary", "_total", "_sort", "_page", "_format"}, p.Value.Name); known {
+			if known := p.Value.In == "query" && !slices.Contains([]string{"_count", "_summary", "_elements", "_total", "_sort", "_page", "_format"}, p.Value.Name); known {
 				described = append(described, p.Value.Name)
 			}
 		}
 		form := document.Paths.Value("/fhir/R4/" + name + "/_search").Post.RequestBody.Value.Content["application/x-www-form-urlencoded"].Schema.Value.Properties
-		fields := slices.DeleteFunc(slices.Collect(maps.Keys(form)), func(n string) bool { return slices.Contains([]string{"_count", "_summary", "_total", "_sort"}, n) })
+		fields := slices.DeleteFunc(slices.Collect(maps.Keys(form)), func(n string) bool {
+			return slices.Contains([]string{"_count", "_summary", "_elements", "_total", "_sort"}, n)
+		})
 		slices.Sort(params)
 		slices.Sort(described)
 		slices.Sort(fields)

@@ -19,14 +19,25 @@ import (
 
 // r4Rows are the rows of the FHIR interface: the capability statement, and read and search for each resource type.
 func r4Rows() []route {
-	rows := []route{{http.MethodGet, fhirserver.Base + "/metadata", authz.Anyone, ratelimit.User, inFHIR((*api).readCapability)}}
+	codes := fhirserver.Base + "/" + fhirserver.CodeSystemType
+	rows := []route{
+		{http.MethodGet, fhirserver.Base + "/metadata", authz.Anyone, ratelimit.User, inFHIR((*api).readCapability)},
+		{http.MethodGet, codes, authz.Anyone, ratelimit.User, inFHIR((*api).searchCodeSystems)},
+		{http.MethodPost, codes + "/_search", authz.Anyone, ratelimit.User, inFHIR((*api).searchCodeSystems)},
+		{http.MethodGet, codes + "/{id}", authz.Anyone, ratelimit.User, inFHIR((*api).readCodeSystem)},
+	}
 	for _, kind := range fhirserver.ResourceTypes {
 		path, may := fhirserver.Base+"/"+kind.Type, kind.Action.Or(kind.Scope())
 		rows = append(rows,
 			route{http.MethodGet, path, may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
 			route{http.MethodPost, path + "/_search", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.searchFHIR(c, kind) })},
 			route{http.MethodGet, path + "/{id}", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.readFHIR(c, kind) })},
+			route{http.MethodGet, path + "/{id}/_history/{vid}", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.readFHIR(c, kind) })},
 		)
+		if kind.InPatientCompartment() {
+			path := fhirserver.Base + "/Patient/{id}/" + kind.Type
+			rows = append(rows, route{http.MethodGet, path, may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.searchCompartment(c, kind) })})
+		}
 		if kind.HasLastN() {
 			rows = append(rows, route{http.MethodGet, path + "/$lastn", may, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.readLastObservations(c, kind) })})
 		}
@@ -74,7 +85,6 @@ func (a *api) fhirEngine() *fhirserver.Engine {
 
 func (a *api) readCapability(c *web.Call) error {
 	capability := a.fhirEngine().Capability(a.Version)
-	capability.TokenURL = a.PublicURL + web.BasePath + "/oauth/token/"
 	capability.CORS = len(a.AllowedOrigins) > 0
 	return a.sendResource(c, fhir.CapabilityStatement(capability))
 }
@@ -89,7 +99,15 @@ func fhirReader(c *web.Call) fhirserver.Reader {
 	return r
 }
 
+// readFHIR answers with a resource, or with its current version if the path names that version: earlier ones are not stored.
 func (a *api) readFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
+	if err := c.RequireScopes(authz.SystemPart(kind.Type, authz.ToRead)); err != nil {
+		return err
+	}
+	view, err := readView(c, kind.Type)
+	if err != nil {
+		return err
+	}
 	row, found, err := a.fhirEngine().Find(c.App, kind, c.Request.PathValue("id"), fhirReader(c))
 	switch {
 	case err != nil:
@@ -109,32 +127,59 @@ func (a *api) readFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	if err != nil {
 		return err
 	}
-	if err := recordFHIR(c, kind, row.ID, []fhirserver.Row{row}); err != nil {
-		return err
-	}
-	isCurrent, err := setVersionHeaders(c, body)
+	version, err := versionOf(body)
 	if err != nil {
 		return err
 	}
-	if isCurrent {
+	if requested := c.Request.PathValue("vid"); requested != "" && requested != version.ID {
+		return fault.New(fault.NotFound, "not_found", "Only the current version of a resource is stored.")
+	}
+	if err := recordFHIR(c, kind, row.ID, []fhirserver.Row{row}); err != nil {
+		return err
+	}
+	if version.setHeaders(c) {
 		return c.NotModified()
+	}
+	if body, err = view.Apply(body); err != nil {
+		return err
 	}
 	return a.sendFHIR(c, body)
 }
 
-// setVersionHeaders sets the version headers of a resource and reports whether the caller already has that version.
-// Source: FHIR R4, http, "conditional read"; RFC 9110, 13.1.
-func setVersionHeaders(c *web.Call, body []byte) (isCurrent bool, err error) {
+// readView reads _summary and _elements of a request for one resource.
+func readView(c *web.Call, resourceType string) (v fhir.View, err error) {
+	params := c.Request.URL.Query()
+	if params.Has("_summary") {
+		if problem := v.SetSummary(params.Get("_summary")); problem != "" {
+			return v, fault.Field("_summary", problem)
+		}
+	}
+	if params.Has("_elements") {
+		if problem := v.SetElements(resourceType, params.Get("_elements")); problem != "" {
+			return v, fault.Field("_elements", problem)
+		}
+	}
+	return v, nil
+}
+
+// resourceVersion is the version of an encoded resource.
+type resourceVersion struct {
+	ID          string    `json:"versionId"`
+	LastUpdated time.Time `json:"lastUpdated"`
+}
+
+func versionOf(body []byte) (resourceVersion, error) {
 	var resource struct {
-		Meta struct {
-			VersionID   string    `json:"versionId"`
-			LastUpdated time.Time `json:"lastUpdated"`
-		} `json:"meta"`
+		Meta resourceVersion `json:"meta"`
 	}
-	if err := json.Unmarshal(body, &resource); err != nil {
-		return false, err
-	}
-	tag, changed := `W/"`+resource.Meta.VersionID+`"`, resource.Meta.LastUpdated
+	err := json.Unmarshal(body, &resource)
+	return resource.Meta, err
+}
+
+// setHeaders sets the version headers of a resource and reports whether the caller already has that version.
+// Source: FHIR R4, http, "conditional read"; RFC 9110, 13.1.
+func (v resourceVersion) setHeaders(c *web.Call) (isCurrent bool) {
+	tag, changed := `W/"`+v.ID+`"`, v.LastUpdated
 	c.Header().Set("ETag", tag)
 	if !changed.IsZero() {
 		c.Header().Set("Last-Modified", changed.UTC().Format(http.TimeFormat))
@@ -142,13 +187,13 @@ func setVersionHeaders(c *web.Call, body []byte) (isCurrent bool, err error) {
 	if tags := c.Request.Header.Values("If-None-Match"); len(tags) > 0 {
 		for one := range strings.SplitSeq(strings.Join(tags, ","), ",") {
 			if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
-				return true, nil
+				return true
 			}
 		}
-		return false, nil
+		return false
 	}
 	since, err := http.ParseTime(c.Request.Header.Get("If-Modified-Since"))
-	return err == nil && !changed.IsZero() && !changed.Truncate(time.Second).After(since), nil
+	return err == nil && !changed.IsZero() && !changed.Truncate(time.Second).After(since)
 }
 
 // recordFHIR records in the audit trail which patients the caller was shown.

@@ -64,6 +64,9 @@ func isStrict(c *web.Call) bool {
 
 // readSearch parses a search, or the next page of one.
 func (a *api) readSearch(c *web.Call, kind *fhirserver.ResourceType, params url.Values) (q searchRequest, err error) {
+	if err := c.RequireScopes(authz.SystemPart(kind.Type, authz.ToSearch)); err != nil {
+		return q, err
+	}
 	request := fhirserver.Request{Params: params, Strict: isStrict(c), Now: c.Now, Reader: fhirReader(c)}
 	page, after := params.Get(fhirserver.PageParam), fhirserver.Position{}
 	if params.Has(fhirserver.PageParam) {
@@ -95,6 +98,21 @@ func (a *api) searchFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	if err != nil {
 		return err
 	}
+	return a.answerSearch(c, kind, params)
+}
+
+// searchCompartment searches the resources of the patient in the path. Source: FHIR R4, http, "search", compartments.
+func (a *api) searchCompartment(c *web.Call, kind *fhirserver.ResourceType) error {
+	params, err := parameters(c)
+	if err != nil {
+		return err
+	}
+	delete(params, fhirserver.PageParam)
+	params.Add("patient", c.Request.PathValue("id"))
+	return a.answerSearch(c, kind, params)
+}
+
+func (a *api) answerSearch(c *web.Call, kind *fhirserver.ResourceType, params url.Values) error {
 	q, err := a.readSearch(c, kind, params)
 	if err != nil {
 		return err
@@ -166,7 +184,7 @@ func (a *api) answerBundle(c *web.Call, q searchRequest, found fhirserver.Result
 	if err != nil {
 		return err
 	}
-	page := searchPage{base: a.PublicURL + fhirserver.Base}
+	page := searchPage{base: a.PublicURL + fhirserver.Base, view: q.search.View}
 	if err := page.add(q.search.Type, fhir.ModeMatch, found.Rows); err != nil {
 		return err
 	}
@@ -201,11 +219,20 @@ func recordSearch(c *web.Call, q searchRequest, shown []fhirserver.Row) error {
 // searchPage collects the entries of a search result.
 type searchPage struct {
 	base    string
+	view    fhir.View // of the matches and, as far as it is a summary, of the included resources
 	entries []fhir.SearchEntry
 	remarks []fhir.Issue
 }
 
 func (p *searchPage) add(kind *fhirserver.ResourceType, mode string, rows []fhirserver.Row) error {
+	return p.addRows(kind.Type, mode, rows)
+}
+
+func (p *searchPage) addRows(resourceType, mode string, rows []fhirserver.Row) error {
+	view := p.view
+	if mode != fhir.ModeMatch {
+		view = view.WithoutElements()
+	}
 	unreadable := 0
 	for _, row := range rows {
 		if row.Unreadable {
@@ -213,14 +240,17 @@ func (p *searchPage) add(kind *fhirserver.ResourceType, mode string, rows []fhir
 			continue
 		}
 		body, err := row.Resource.Encode()
+		if err == nil {
+			body, err = view.Apply(body)
+		}
 		if err != nil {
 			return err
 		}
-		p.entries = append(p.entries, fhir.SearchEntry{URL: p.base + "/" + kind.Type + "/" + row.ID, Resource: body, Mode: mode})
+		p.entries = append(p.entries, fhir.SearchEntry{URL: p.base + "/" + resourceType + "/" + row.ID, Resource: body, Mode: mode})
 	}
 	if unreadable > 0 {
 		p.remarks = append(p.remarks, fhir.Issue{
-			Type: "incomplete", Severity: "warning", Text: fmt.Sprintf("%d of type %s left out: a stored value cannot be read.", unreadable, kind.Type),
+			Type: "incomplete", Severity: "warning", Text: fmt.Sprintf("%d of type %s left out: a stored value cannot be read.", unreadable, resourceType),
 		})
 	}
 	return nil

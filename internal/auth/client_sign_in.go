@@ -273,7 +273,8 @@ func readBasic(authorization string) (*basicCredentials, error) {
 	return &basicCredentials{id, secret}, nil
 }
 
-// grantScopes returns the requested scopes and the caller's spelling of them, or all scopes of the client if none are requested.
+// grantScopes returns the requested scopes and the caller's spelling of them, or all scopes of the client if none are requested. A wildcard
+// is narrowed to what the client has. Source: RFC 6749, section 3.3.
 func grantScopes(requested string, held authz.ClientScopes) (authz.ClientScopes, string, error) {
 	words := strings.Fields(requested)
 	if len(words) == 0 {
@@ -281,18 +282,35 @@ func grantScopes(requested string, held authz.ClientScopes) (authz.ClientScopes,
 	}
 	scopes, spelled := authz.ClientScopes{}, []string{}
 	for _, word := range words {
-		scope, known := authz.ParseClientScope(word)
-		if !known || !held.Allow(scope) {
+		scope, known := authz.ParseTokenScope(word)
+		granted := authz.ClientScopes{scope}
+		if known && !held.Allow(scope) { // of a wildcard, what the client has
+			granted = held.Narrow(scope)
+		}
+		if !known || len(granted) == 0 {
 			return nil, "", oauthFault(fault.Invalid, "invalid_scope", "The client does not have all of these scopes.")
 		}
-		if !scopes.Allow(scope) {
-			scopes, spelled = append(scopes, scope), append(spelled, word)
+		for _, one := range granted {
+			if !scopes.Allow(one) {
+				scopes, spelled = append(scopes, one), append(spelled, spell(word, one))
+			}
 		}
 	}
 	if len(scopes) == 0 {
 		return nil, "", oauthFault(fault.Invalid, "invalid_scope", "The client has no scopes.")
 	}
 	return scopes, strings.Join(spelled, " "), nil
+}
+
+// spell writes a granted scope as the caller wrote the requested one: in the syntax of SMART 1 or 2.
+func spell(requested string, granted authz.ClientScope) string {
+	if scope, known := authz.ParseTokenScope(requested); known && scope == granted {
+		return requested
+	}
+	if text, whole := strings.CutSuffix(string(granted), ".rs"); whole && strings.HasSuffix(requested, ".read") {
+		return text + ".read"
+	}
+	return string(granted)
 }
 
 func parseBasic(authorization string) (id, secret string, ok bool) {

@@ -61,13 +61,49 @@ var AllClientScopes = func() ClientScopes {
 	return all
 }()
 
-// ParseClientScope parses a scope. It accepts SMART 1's .read for SMART 2's .rs.
+// The interactions of a scope of the FHIR interface. Source: SMART App Launch 2.2, "Scopes for requesting FHIR Resources".
+const (
+	ToRead   = "r"
+	ToSearch = "s"
+)
+
+// SystemPart returns the part of [SystemScope] with one interaction. A token may be limited to it.
+func SystemPart(resource, interaction string) ClientScope {
+	return ClientScope("system/" + resource + "." + interaction)
+}
+
+// ParseClientScope parses a scope that a client can be granted. It accepts SMART 1's .read for SMART 2's .rs.
 func ParseClientScope(text string) (ClientScope, bool) {
 	if resource, old := strings.CutSuffix(text, ".read"); old && strings.HasPrefix(resource, "system/") {
 		text = resource + ".rs"
 	}
 	scope := ClientScope(text)
 	return scope, slices.Contains(AllClientScopes, scope)
+}
+
+// ParseTokenScope parses a scope that a token can have: one of a client, or a part of it.
+func ParseTokenScope(text string) (ClientScope, bool) {
+	if scope, known := ParseClientScope(text); known {
+		return scope, true
+	}
+	return ClientScope(text), slices.Contains(systemParts, ClientScope(text))
+}
+
+// systemParts lists the scopes with one interaction.
+var systemParts = func() (parts ClientScopes) {
+	for _, interaction := range []string{ToRead, ToSearch} {
+		for _, resource := range ClientResources {
+			parts = append(parts, SystemPart(resource, interaction))
+		}
+	}
+	return parts
+}()
+
+// system splits a scope of the FHIR interface; ok is false for others.
+func (s ClientScope) system() (resource, interactions string, ok bool) {
+	rest, ok := strings.CutPrefix(string(s), "system/")
+	resource, interactions, _ = strings.Cut(rest, ".")
+	return resource, interactions, ok
 }
 
 // ClientScopes are the scopes of a client or of one of its tokens.
@@ -81,13 +117,45 @@ func (s ClientScopes) Allow(needed ClientScope) bool {
 	if needed == AnySystemScope {
 		return slices.ContainsFunc(s, func(held ClientScope) bool { return strings.HasPrefix(string(held), "system/") })
 	}
-	return slices.Contains(s, needed) || strings.HasPrefix(string(needed), "system/") && slices.Contains(s, SystemScope("*"))
+	resource, interactions, isSystem := needed.system()
+	if !isSystem {
+		return slices.Contains(s, needed)
+	}
+	for _, interaction := range interactions {
+		if !slices.ContainsFunc(s, func(held ClientScope) bool {
+			of, given, ok := held.system()
+			return ok && (of == resource || of == "*") && strings.ContainsRune(given, interaction)
+		}) {
+			return false
+		}
+	}
+	return interactions != ""
+}
+
+// Admit reports whether the scopes open an endpoint: whole, or by one interaction, which its handler checks.
+func (s ClientScopes) Admit(needed ClientScope) bool {
+	resource, _, isSystem := needed.system()
+	return s.Allow(needed) || isSystem && (s.Allow(SystemPart(resource, ToRead)) || s.Allow(SystemPart(resource, ToSearch)))
+}
+
+// Narrow returns the scopes within a wildcard that are held; nil for another scope.
+func (s ClientScopes) Narrow(wildcard ClientScope) (within ClientScopes) {
+	of, interactions, ok := wildcard.system()
+	if !ok || of != "*" {
+		return nil
+	}
+	for _, resource := range ClientResources {
+		if scope := SystemPart(resource, interactions); resource != "*" && s.Allow(scope) {
+			within = append(within, scope)
+		}
+	}
+	return within
 }
 
 // Intersect returns the scopes that both sides allow. Of "*" and a narrower scope it returns the narrower one.
 func (s ClientScopes) Intersect(others ClientScopes) ClientScopes {
 	within := ClientScopes{}
-	for _, scope := range AllClientScopes {
+	for _, scope := range slices.Concat(AllClientScopes, systemParts) {
 		if s.Allow(scope) && others.Allow(scope) && !within.Allow(scope) {
 			within = append(within, scope)
 		}
@@ -104,11 +172,11 @@ func (s ClientScopes) Strings() []string {
 	return texts
 }
 
-// ParseClientScopes parses stored or signed scopes and drops those that no longer exist.
+// ParseClientScopes parses stored or signed scopes, or parts of them, and drops those that no longer exist.
 func ParseClientScopes(texts []string) ClientScopes {
 	scopes := ClientScopes{}
 	for _, text := range texts {
-		if scope, known := ParseClientScope(text); known {
+		if scope, known := ParseTokenScope(text); known {
 			scopes = append(scopes, scope)
 		}
 	}

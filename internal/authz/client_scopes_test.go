@@ -82,6 +82,28 @@ func TestClientScopes(t *testing.T) {
 	}
 }
 
+// A token may have one interaction of a scope; it opens an endpoint, and its handler looks at the interaction.
+func TestPartsOfScopes(t *testing.T) {
+	read := authz.ParseClientScopes([]string{"system/Patient.r", "system/Nothing.r", "system/Patient.rx"})
+	whole := authz.ClientScopes{authz.SystemScope("Patient"), authz.SystemScope("Device")}
+	if got := read.Strings(); !slices.Equal(got, []string{"system/Patient.r"}) {
+		t.Errorf("parsed %v", got)
+	}
+	if !read.Admit(authz.SystemScope("Patient")) || read.Admit(authz.SystemScope("Device")) || read.Allow(authz.SystemScope("Patient")) ||
+		!read.Allow(authz.SystemPart("Patient", authz.ToRead)) || read.Allow(authz.SystemPart("Patient", authz.ToSearch)) || read.Admit("") {
+		t.Error("a part of a scope allows otherwise")
+	}
+	if got := read.Intersect(whole).Strings(); !slices.Equal(got, []string{"system/Patient.r"}) {
+		t.Errorf("within the whole: %v", got)
+	}
+	if got := whole.Narrow("system/*.rs").Strings(); !slices.Equal(got, []string{"system/Device.rs", "system/Patient.rs"}) {
+		t.Errorf("narrowed to %v", got)
+	}
+	if whole.Narrow("system/Flag.rs") != nil || whole.Narrow("ingest") != nil {
+		t.Error("narrowed a scope that is no wildcard")
+	}
+}
+
 func TestClientScopesAllow(t *testing.T) {
 	some := authz.ParseClientScopes(strings.Fields("ingest system/Patient.read no.such.scope"))
 	star := authz.ClientScopes{authz.SystemScope("*")}

@@ -9,12 +9,12 @@ type Capability struct {
 	Resources []CapabilityResource
 	// Operations are those at the system level.
 	Operations []CapabilityOperation
-	// TokenURL is the OAuth token endpoint; "" omits it.
-	TokenURL string
 	// CORS: the API accepts requests from pages of other origins.
 	CORS bool
 	// Guides are the canonical URLs of the implementation guides.
 	Guides []string
+	// Instantiates are the canonical URLs of the capability statements that the API meets.
+	Instantiates []string
 }
 
 // CapabilityResource is a supported resource type.
@@ -26,6 +26,8 @@ type CapabilityResource struct {
 	RevIncludes []string
 
 	Operations []CapabilityOperation
+	// Unversioned: there is no version of a resource to read by its number.
+	Unversioned bool
 }
 
 // CapabilityParam is a search parameter; CapabilityOperation is an operation.
@@ -56,25 +58,18 @@ type (
 		SearchParam      []CapabilityParam     `json:"searchParam,omitempty"`
 		Operation        []CapabilityOperation `json:"operation,omitempty"`
 	}
-	uriExtension struct {
-		URL      string `json:"url"`
-		ValueURI string `json:"valueUri"`
-	}
-	oauthURIs struct {
-		URL       string         `json:"url"`
-		Extension []uriExtension `json:"extension"`
-	}
 	capabilitySecurity struct {
-		Extension   []oauthURIs `json:"extension,omitempty"`
-		CORS        bool        `json:"cors"`
-		Service     []concept   `json:"service"`
-		Description string      `json:"description"`
+		CORS        bool      `json:"cors"`
+		Service     []concept `json:"service"`
+		Description string    `json:"description"`
 	}
 	capabilityREST struct {
 		Mode      string                `json:"mode"`
 		Security  capabilitySecurity    `json:"security"`
 		Resource  []capabilityResource  `json:"resource"`
 		Operation []CapabilityOperation `json:"operation,omitempty"`
+
+		Compartment []string `json:"compartment,omitempty"`
 	}
 	software struct {
 		Name    string `json:"name"`
@@ -89,6 +84,7 @@ type (
 		Status              string           `json:"status"`
 		Date                string           `json:"date"`
 		Kind                string           `json:"kind"`
+		Instantiates        []string         `json:"instantiates,omitempty"`
 		Software            software         `json:"software"`
 		Implementation      implementation   `json:"implementation"`
 		FHIRVersion         string           `json:"fhirVersion"`
@@ -101,23 +97,21 @@ type (
 // CapabilityStatement returns the capability statement of the API. Source: FHIR R4, capabilitystatement.html.
 func CapabilityStatement(c Capability) Resource {
 	rest := capabilityREST{
-		Mode: "server", Operation: c.Operations,
+		Mode: "server", Operation: c.Operations, Compartment: []string{"http://hl7.org/fhir/CompartmentDefinition/patient"},
 		Security: capabilitySecurity{
 			CORS: c.CORS, Description: "A person's access token, or a client's by SMART Backend Services.",
 			Service: []concept{{Coding: []coding{{"http://terminology.hl7.org/CodeSystem/restful-security-service", "SMART-on-FHIR", "SMART-on-FHIR"}}}},
 		},
-	}
-	if c.TokenURL != "" {
-		rest.Security.Extension = []oauthURIs{{
-			"http://fhir-registry.smarthealthit.org/StructureDefinition/oauth-uris", []uriExtension{{"token", c.TokenURL}},
-		}}
 	}
 	for _, r := range c.Resources {
 		resource := capabilityResource{
 			Type: r.Type, SearchInclude: r.Includes, SearchRevInclude: r.RevIncludes, SearchParam: r.Params, Operation: r.Operations,
 		}
 		if r.Params != nil { // a type without parameters supports operations only
-			resource.Interaction, resource.Versioning, resource.ConditionalRead = []interaction{{"read"}, {"search-type"}}, "versioned", "full-support"
+			resource.Interaction, resource.Versioning, resource.ConditionalRead = []interaction{{"read"}, {"vread"}, {"search-type"}}, "versioned", "full-support"
+		}
+		if r.Unversioned {
+			resource.Interaction, resource.Versioning, resource.ConditionalRead = []interaction{{"read"}, {"search-type"}}, "no-version", ""
 		}
 		for _, name := range r.Profiles {
 			resource.SupportedProfile = append(resource.SupportedProfile, profilePrefix+name)
@@ -125,7 +119,7 @@ func CapabilityStatement(c Capability) Resource {
 		rest.Resource = append(rest.Resource, resource)
 	}
 	return Resource{content: capabilityStatement{
-		ResourceType: "CapabilityStatement", Status: "active", Date: c.Date, Kind: "instance", Software: software{"Vigil", c.Version},
+		ResourceType: "CapabilityStatement", Status: "active", Date: c.Date, Kind: "instance", Instantiates: c.Instantiates, Software: software{"Vigil", c.Version},
 		Implementation: implementation{"Readings, patients and alerts of a practice that monitors patients at home.", c.URL}, FHIRVersion: "4.0.1",
 		Format: []string{ContentType, "json"}, ImplementationGuide: c.Guides, REST: []capabilityREST{rest},
 	}}

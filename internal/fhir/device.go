@@ -111,12 +111,12 @@ var reportedBy = map[vitals.Origin]coding{
 
 const observationValueSystem = "http://terminology.hl7.org/CodeSystem/v3-ObservationValue"
 
-// setReporter sets the tag for who reported the values, and marks the patient as performer if a portal user entered them.
+// setReporter sets the tag for who reported the values, and whether staff entered them.
 func (o *observation) setReporter(s StoredObservation) {
 	if tag, known := reportedBy[s.Origin]; known {
 		o.Meta.Tag = []coding{tag}
 	}
-	o.byPatient = s.Origin == vitals.OriginPatient
+	o.byStaff = s.Origin == vitals.OriginStaff
 }
 
 // RegisteredDevice holds the fields of a registered device from which a Device resource is built.

@@ -133,7 +133,7 @@ type (
 		DerivedFrom    []reference      `json:"derivedFrom,omitempty"`
 		Component      []component      `json:"component,omitempty"`
 
-		byPatient bool // a portal user entered the values
+		byStaff bool // staff entered the values
 	}
 )
 

@@ -327,10 +327,10 @@ func (o *observation) setDelivery(externalID string, s StoredObservation) {
 	}
 }
 
-// setSubject sets the patient, who is also the performer if a portal user entered the values.
+// setSubject sets the patient, who is also the performer unless staff entered the values. Source: docs/decisions/fhir.md, "Typed and measured".
 func (o *observation) setSubject(patient reference) {
-	o.Subject = patient
-	if o.byPatient {
-		o.Performer = []reference{{Reference: patient.Reference}}
+	o.Subject, o.Performer = patient, []reference{{Reference: patient.Reference}}
+	if o.byStaff {
+		o.Performer = []reference{{Type: "Practitioner", Display: "Staff"}}
 	}
 }

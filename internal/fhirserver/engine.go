@@ -191,7 +191,7 @@ func idsOf(records []*core.Record) []string {
 }
 
 // lastChanged is the date of the last change to the API.
-const lastChanged = "2026-11-23"
+const lastChanged = "2026-11-29"
 
 // lastN is the Observation operation that returns the newest readings of each kind.
 var lastN = fhir.CapabilityOperation{Name: "lastn", Definition: "http://hl7.org/fhir/OperationDefinition/Observation-lastn"}
@@ -209,7 +209,8 @@ const bulkData = "http://hl7.org/fhir/uv/bulkdata/"
 func (e *Engine) Capability(version string) fhir.Capability {
 	c := fhir.Capability{
 		URL: e.PublicURL + Base, Version: version, Date: lastChanged, Guides: []string{"http://hl7.org/fhir/us/core/ImplementationGuide/hl7.fhir.us.core|6.1.0"},
-		Operations: []fhir.CapabilityOperation{exportOperations[""]},
+		Operations:   []fhir.CapabilityOperation{exportOperations[""]},
+		Instantiates: []string{"http://hl7.org/fhir/us/core/CapabilityStatement/us-core-server"},
 	}
 	for _, k := range ResourceTypes {
 		r := fhir.CapabilityResource{Type: k.Type, Profiles: k.Profiles, Includes: k.Includes, RevIncludes: k.RevIncludes}
@@ -224,8 +225,17 @@ func (e *Engine) Capability(version string) fhir.Capability {
 		}
 		c.Resources = append(c.Resources, r)
 	}
-	c.Resources = append(c.Resources, fhir.CapabilityResource{Type: "Group", Operations: []fhir.CapabilityOperation{exportOperations["Group"]}})
+	c.Resources = append(c.Resources,
+		fhir.CapabilityResource{Type: CodeSystemType, Params: codeSystemParams, Unversioned: true},
+		fhir.CapabilityResource{Type: "Group", Operations: []fhir.CapabilityOperation{exportOperations["Group"]}},
+	)
 	return c
+}
+
+// InPatientCompartment reports whether the type's resources can be searched below their patient. Devices are in no compartment.
+// Source: FHIR R4, compartmentdefinition-patient.
+func (k *ResourceType) InPatientCompartment() bool {
+	return k == auditEventType || k == careTeamType || k == flagType || k == observationType || k == provenanceType
 }
 
 // HasLastN reports whether the type supports $lastn.

@@ -32,6 +32,8 @@ var observationType = &ResourceType{
 		patientParam("subject", definitions+"Observation-subject"),
 		{Name: "category", Type: "token", Definition: definitions + "Observation-category", add: filterByCategory},
 		{Name: "code", Type: "token", Definition: definitions + "clinical-code", add: filterByCode},
+		{Name: "combo-code", Type: "token", Definition: definitions + "Observation-combo-code", add: filterByAnyCode},
+		{Name: "identifier", Type: "token", Definition: definitions + "clinical-identifier", add: filterByUUID},
 		timeParam("date", definitions+"clinical-date", collections.ByMeasured),
 		withStatusIndex(codeParam("status", definitions+"Observation-status", collections.ByStatus, observationStatusSystem, []code{
 			{"registered", nil},
@@ -46,7 +48,7 @@ var observationType = &ResourceType{
 		{Name: "component-code-value-quantity", Type: "composite", Definition: definitions + "Observation-component-code-value-quantity", add: filterByComponent},
 	},
 	Orders:   slices.Concat(newestFirst("date", collections.ByMeasured), ascendingFirst("_lastUpdated", collections.ByUpdated), ascendingFirst("_id", collections.ByID)),
-	Includes: []string{"Observation:subject", "Observation:device"}, RevIncludes: []string{"Provenance:target"},
+	Includes: []string{"Observation:subject", "Observation:patient", "Observation:device"}, RevIncludes: []string{"Provenance:target"},
 	ofPatients: true, table: collections.ReadingSearch, render: renderReadings,
 }
 
@@ -85,6 +87,46 @@ func filterByCode(s *Search, _ *parseContext, v values) string {
 	return ""
 }
 
+// filterByAnyCode restricts the search to readings with a code, their own or a component's. A component that a kind need not have counts where
+// it has a value. Source: FHIR R4, Observation, search parameter combo-code.
+func filterByAnyCode(s *Search, _ *parseContext, v values) string {
+	kinds := matchingKinds(v, func(t token, d *vitals.Definition) bool {
+		return slices.ContainsFunc(d.FHIR.Codes, func(c vitals.Code) bool { return t.is(loinc, c.Code) }) ||
+			slices.ContainsFunc(d.Required, func(p *vitals.Parameter) bool {
+				return p != d.FHIR.Value && p.FHIR != nil && t.is(loinc, p.FHIR.Code.Code)
+			})
+	})
+	var optional []dbx.Expression
+	for _, p := range vitals.Parameters {
+		isAsked := p.FHIR != nil && slices.ContainsFunc(v.tokens(), func(t token) bool { return t.is(loinc, p.FHIR.Code.Code) })
+		without := slices.DeleteFunc(kindsWithComponent(p), func(kind string) bool { return slices.Contains(kinds, kind) })
+		if isAsked && len(without) > 0 {
+			optional = append(optional, s.Type.table.ValueIn(without, p.Column, p.FHIR.Decimals, collections.ValueRange{}))
+		}
+	}
+	if len(optional) == 0 {
+		s.filterKinds(kinds)
+		return ""
+	}
+	s.addAnyOf(append(optional, s.Type.table.AnyOf(collections.ByKind, kinds)))
+	s.costly = append(s.costly, costlyCondition{"combo-code", "Add a patient or a date: this search reads every reading."})
+	return ""
+}
+
+// filterByUUID restricts the search to readings with an identifier: the urn:uuid: that delivered and served readings carry.
+func filterByUUID(s *Search, _ *parseContext, v values) string {
+	s.ids = s.ids || !slices.ContainsFunc(v.tokens(), func(t token) bool { return t.code == "" })
+	return s.filterByIdentifiers(v, identifierSystem{"urn:ietf:rfc:3986", func(by string, numbers []string) dbx.Expression {
+		ids := []string{}
+		for _, number := range numbers {
+			if id, ok := strings.CutPrefix(strings.ToLower(number), "urn:uuid:"); ok {
+				ids = append(ids, id)
+			}
+		}
+		return s.Type.table.AnyOf(by, ids)
+	}, collections.ByID})
+}
+
 const (
 	msgComponent = "Must be a code, a dollar sign and a number with an optional prefix, such as 8480-6$gt140."
 	msgUnit      = "The unit is not the unit of the component, and units are not converted."
@@ -102,6 +144,9 @@ func filterByComponent(s *Search, _ *parseContext, v values) string {
 			return msgComponent
 		}
 		t := parseToken(component)
+		if t.code == "" {
+			return msgComponent
+		}
 		for _, p := range vitals.Parameters {
 			if p.FHIR == nil || !t.is(loinc, p.FHIR.Code.Code) {
 				continue

@@ -29,7 +29,7 @@ var patientType = &ResourceType{
 			{"male", []string{"male"}}, {"female", []string{"female"}}, {"other", []string{"other"}}, {"unknown", []string{"unknown"}},
 		}),
 	},
-	Orders: defaultOrders, RevIncludes: []string{"Provenance:target"}, ofPatients: true, table: collections.PatientSearch, render: renderPatients,
+	Orders: defaultOrders, ofPatients: true, table: collections.PatientSearch, render: renderPatients,
 }
 
 // defaultOrders are the sort orders of types without their own.

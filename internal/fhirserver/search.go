@@ -9,6 +9,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -32,6 +33,8 @@ type Search struct {
 	// CountOnly requests only the number of matches. Total is the value of _total: "none", "estimate", "accurate", or "" if absent.
 	CountOnly bool
 	Total     string
+	// View is the requested part of each resource.
+	View fhir.View
 
 	ctx         context.Context // of the HTTP request; nil means Background
 	where       collections.Conditions

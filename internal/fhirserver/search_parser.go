@@ -158,7 +158,7 @@ func alternatives(text string) (list []string) {
 // resultParams are the parameters that control the search result, not the matches.
 var resultParams = map[string]func(p *parser, modifier, text string) (problem string){
 	"_count": (*parser).count, "_sort": (*parser).sort, "_include": (*parser).include, "_revinclude": (*parser).revinclude,
-	"_summary": (*parser).summary, "_total": (*parser).total,
+	"_summary": (*parser).summary, "_total": (*parser).total, "_elements": (*parser).elements,
 }
 
 func (p *parser) count(_, text string) string {
@@ -225,17 +225,20 @@ func (p *parser) addInclude(name, modifier, wanted, text string, known []string,
 }
 
 func (p *parser) summary(_, text string) string {
-	switch text {
-	case "count":
+	if text == "count" {
 		p.search.CountOnly = true
-	case "false":
-	case "true", "text", "data":
-		p.refuseIfStrict("_summary", "Must be one of: count, false.")
-		return ""
-	default:
-		return "Must be one of: count, false."
+	} else if problem := p.search.View.SetSummary(text); problem != "" {
+		return "Must be one of: true, text, data, count, false."
 	}
 	p.understood.Set("_summary", text)
+	return ""
+}
+
+func (p *parser) elements(_, text string) string {
+	if problem := p.search.View.SetElements(p.search.Type.Type, text); problem != "" {
+		return problem
+	}
+	p.understood.Set("_elements", text)
 	return ""
 }
 

@@ -92,7 +92,7 @@ func (e *Engine) LoadIncludes(app core.App, s *Search, rows []Row, may func(*Res
 		of        *ResourceType
 		id        func(Row) string
 	}{
-		{slices.Contains(s.Include, "Observation:subject"), patientType, func(r Row) string { return r.PatientID }},
+		{slices.Contains(s.Include, "Observation:subject") || slices.Contains(s.Include, "Observation:patient"), patientType, func(r Row) string { return r.PatientID }},
 		{slices.Contains(s.Include, "Observation:device"), deviceType, func(r Row) string { return r.DeviceID }},
 		{slices.Contains(s.RevInclude, "Provenance:target") && s.Type == observationType, provenanceType, func(r Row) string { return r.ID }},
 	} {

@@ -14,7 +14,7 @@ func (c *Call) permitClient(row Route) error {
 	switch {
 	case !client.AllowsAddress(c.Address):
 		return fault.New(fault.Forbidden, "permission_denied", "This client may not connect from this address.")
-	case !client.Scopes.Allow(row.Scope):
+	case !client.Scopes.Admit(row.Scope):
 		return c.insufficientScope(row.Scope)
 	}
 	c.Reach = authz.All

@@ -23,12 +23,15 @@ const (
 // Methods are the methods of the contract; HEAD follows GET.
 var Methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// Patterns returns the patterns of a path: as the contract writes it, and without its last slash. Source:
+// Patterns returns the patterns of a path: as it is written, and without its last slash, or with one for the FHIR interface. Source:
 // docs/decisions/conventions.md, "Trailing slash".
 func Patterns(path string) []string {
 	bare, slashed := strings.CutSuffix(path, "/")
-	if !slashed {
+	if !slashed && !strings.HasPrefix(path, "/fhir/R4/") {
 		return []string{path}
+	}
+	if !slashed {
+		return []string{path, path + "/{$}"}
 	}
 	return []string{bare, path + "{$}"}
 }

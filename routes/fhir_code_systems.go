@@ -1,0 +1,60 @@
+package routes
+
+import (
+	"strings"
+
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/fhir"
+	"github.com/vigilhealth/vigil/internal/fhirserver"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+// readCodeSystem answers with a system of Vigil's own codes.
+func (a *api) readCodeSystem(c *web.Call) error {
+	view, err := readView(c, fhirserver.CodeSystemType)
+	if err != nil {
+		return err
+	}
+	rows := fhirserver.CodeSystems([]string{c.Request.PathValue("id")}, nil)
+	if len(rows) == 0 {
+		return fault.Missing()
+	}
+	body, err := rows[0].Resource.Encode()
+	if err == nil {
+		body, err = view.Apply(body)
+	}
+	if err != nil {
+		return err
+	}
+	return a.sendFHIR(c, body)
+}
+
+// searchCodeSystems answers with the systems of Vigil's own codes that have the ids and URLs searched for.
+func (a *api) searchCodeSystems(c *web.Call) error {
+	params, err := parameters(c)
+	if err != nil {
+		return err
+	}
+	for name := range params {
+		if isStrict(c) && name != "_id" && name != "url" && name != "_format" {
+			refusal := fault.Validation(fault.Fields{name: {"This parameter is not supported."}})
+			refusal.Code = fhirserver.CodeNotSupported
+			return refusal
+		}
+	}
+	page := searchPage{base: a.PublicURL + fhirserver.Base}
+	rows := fhirserver.CodeSystems(alternatives(params["_id"]), alternatives(params["url"]))
+	if err := page.addRows(fhirserver.CodeSystemType, fhir.ModeMatch, rows); err != nil {
+		return err
+	}
+	self := fhir.Link{Relation: "self", URL: page.base + "/" + fhirserver.CodeSystemType}
+	return a.sendResource(c, fhir.Searchset(new(len(rows)), []fhir.Link{self}, page.entries))
+}
+
+// alternatives returns the values of a parameter, of which one must match; nil without the parameter.
+func alternatives(values []string) (list []string) {
+	for _, value := range values {
+		list = append(list, strings.Split(value, ",")...)
+	}
+	return list
+}
