@@ -144,7 +144,7 @@ func filterByComponent(s *Search, _ *parseContext, v values) string {
 			return msgComponent
 		}
 		t := parseToken(component)
-		if t.code == "" {
+		if strings.TrimSpace(t.code) == "" {
 			return msgComponent
 		}
 		for _, p := range vitals.Parameters {
