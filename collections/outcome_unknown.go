@@ -7,7 +7,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// ResolveTransmission settles an unknown outcome: present makes the delivery transmitted, otherwise it is queued with all its retries and without a
+// ResolveTransmission resolves an unknown outcome: present makes the delivery transmitted, otherwise it is queued with all its retries and without a
 // look-up. done is false if the outcome was not unknown.
 func ResolveTransmission(tx core.App, id string, present bool, now time.Time) (done bool, err error) {
 	status := FHIRPending
@@ -32,7 +32,7 @@ func ResolveTransmission(tx core.App, id string, present bool, now time.Time) (d
 	return true, SetFHIRStatus(tx, settled.Observation, status, "", Instant(now))
 }
 
-// HasUnknownOutcome reports whether a delivery of the observation waits for a person to say whether the EMR has it.
+// HasUnknownOutcome reports whether a delivery of the observation waits until a person states whether the EMR has it.
 func HasUnknownOutcome(app core.App, observationID string) (bool, error) {
 	return queryValue[bool](app, "find an unknown outcome", `SELECT EXISTS (SELECT 1 FROM transmissions
 		WHERE observation = {:observation} AND error_code = '`+OutcomeUnknown+`' AND status != 'transmitted')`, dbx.Params{"observation": observationID})

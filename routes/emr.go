@@ -361,7 +361,7 @@ func (b outcomeBody) read(checks *validate.Checks) statedOutcome {
 	}
 }
 
-// resolveTransmission settles whether the EMR has a reading that it took and does not show.
+// resolveTransmission records whether the EMR has a reading that it took and does not show.
 func (a *api) resolveTransmission(c *web.Call) error {
 	stated, err := web.Read(c, outcomeBody.read)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// _elements and _summary return a part of each resource, with the tag that says so, of searches and reads alike.
+// _elements and _summary return a part of each resource, with its tag, of searches and reads alike.
 func TestPartsOfResources(t *testing.T) {
 	p := newPractice(t)
 	for query, want := range map[string]string{
@@ -108,7 +108,7 @@ func TestTrailingSlashOfFHIR(t *testing.T) {
 	}
 }
 
-// The service's own codes are published: each code of a Flag is in one of the systems, which anybody may read.
+// The service's own codes are published: each code of a Flag is in one of the systems, which are public.
 func TestCodeSystems(t *testing.T) {
 	p := newPractice(t)
 	all := found(parsed(t, p.requestFHIR("", "GET", "/CodeSystem", "")), "match")

@@ -210,9 +210,6 @@ func (l *loader) warn(s *Settings) {
 	}
 }
 
-// clientSecretBasic is the value of EMR_AUTH for a service that signs in with its client secret.
-const clientSecretBasic = "client_secret_basic"
-
 // missingSettings names the settings that a partly configured EMR needs for deliveries. A signing key alone does not count as partly configured.
 func (e EMR) missingSettings() []string {
 	if e.ClientID == "" && e.FHIRBaseURL == "" && e.TokenURL == "" {
@@ -226,8 +223,8 @@ func (e EMR) missingSettings() []string {
 		{"EMR_CLIENT_ID", e.ClientID != ""},
 		{"EMR_FHIR_BASE_URL", e.FHIRBaseURL != ""},
 		{"EMR_TOKEN_URL", e.TokenURL != ""},
-		{"EMR_PRIVATE_KEY", e.PrivateKey != nil || e.ApplicationType == "interactive" || e.Auth == clientSecretBasic},
-		{"EMR_CLIENT_SECRET", e.ClientSecret != "" || e.ApplicationType == "interactive" || e.Auth != clientSecretBasic},
+		{"EMR_PRIVATE_KEY", e.PrivateKey != nil || e.ApplicationType == "interactive" || e.signsInBySecret()},
+		{"EMR_CLIENT_SECRET", e.ClientSecret != "" || e.ApplicationType == "interactive" || !e.signsInBySecret()},
 		{"EMR_AUTHORIZE_URL", e.AuthorizeURL != "" || e.ApplicationType != "interactive"},
 	} {
 		if !part.given {

@@ -128,6 +128,9 @@ type EMR struct {
 	RequireSearchTerm  bool            `env:"EMR_REQUIRE_SEARCH_TERM" envDefault:"false" doc:"reject an EMR search without a term"`
 }
 
+// signsInBySecret reports whether the service signs in with its client secret and not with its key.
+func (e EMR) signsInBySecret() bool { return e.Auth == "client_secret_basic" }
+
 // FHIR configures the FHIR form of observations and their delivery.
 type FHIR struct {
 	MRNSystem           string        `env:"FHIR_MRN_SYSTEM" is:"uri" doc:"identifier system of the MRN. Default: {public_url}/fhir/identifier/mrn"`

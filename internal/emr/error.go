@@ -32,7 +32,7 @@ const (
 	CodePatientMerged = "patient_merged"
 	// CodeUpdateRefused: the EMR has the observation and refuses corrections.
 	CodeUpdateRefused = "update_refused"
-	// CodeOutcomeUnknown: the EMR took the observation and does not show it. It is never sent again unless a person says that it is not there.
+	// CodeOutcomeUnknown: the EMR took the observation and does not show it. It is never sent again unless a person states that it is not there.
 	CodeOutcomeUnknown = collections.OutcomeUnknown
 )
 

@@ -20,7 +20,7 @@ var transientCodes = []string{CodeTimeout, CodeUnavailable, CodeRateLimited, Cod
 func (f Failure) isRefusal() bool { return !slices.Contains(transientCodes, f.Code) }
 
 // hidesRefusal reports whether a failure would replace an earlier refusal or unknown outcome although nothing was sent since: that is what a
-// person must settle.
+// person must resolve.
 func (f Failure) hidesRefusal(c Leased) bool {
 	if c.ErrorCode == CodeOutcomeUnknown {
 		return true

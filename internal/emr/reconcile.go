@@ -133,7 +133,7 @@ func (w *Worker) queryOutcome(ctx context.Context, app core.App, d collections.U
 		return collections.ReconcileResult{Status: collections.FHIRPending, Resolved: true, EMRID: emrID}, true, nil
 	case found:
 		return collections.ReconcileResult{Status: collections.FHIRTransmitted, Resolved: true, EMRID: emrID}, false, nil
-	case d.ErrorCode == CodeOutcomeUnknown: // only the EMR's search or a person settles it
+	case d.ErrorCode == CodeOutcomeUnknown: // only the EMR's search or a person resolves it
 		return collections.ReconcileResult{}, false, nil
 	case isLate && rendered.retracted:
 		return collections.ReconcileResult{Resolved: true, ErrorCode: codeNeverSent, ErrorMessage: neverSentMessage}, false, nil

@@ -17,7 +17,7 @@ const (
 	OutcomeAbsent  = "absent"
 )
 
-// Resolve settles the unknown outcome of a delivery by a person's word: a present one counts as transmitted, an absent one is sent again.
+// Resolve resolves the unknown outcome of a delivery by a person's word: a present one counts as transmitted, an absent one is sent again.
 // Source: docs/decisions/transmissions.md, "Taken without a result".
 func (w *Worker) Resolve(app core.App, id, outcome string, notes phi.Text, by audit.Actor, now time.Time) error {
 	err := app.RunInTransaction(func(tx core.App) error {

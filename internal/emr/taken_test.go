@@ -93,7 +93,7 @@ func posts(f *fakeEMR) (sent []recordedRequest) {
 	return sent
 }
 
-// What the EMR took and never shows waits for a person, who says whether it is there.
+// What the EMR took and never shows waits until a person states whether it is there.
 func TestTakenAndNeverFound(t *testing.T) {
 	for _, outcome := range []string{emr.OutcomePresent, emr.OutcomeAbsent} {
 		t.Run(outcome, func(t *testing.T) {

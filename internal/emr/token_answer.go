@@ -14,7 +14,7 @@ import (
 const maxTokenAnswer = 1 << 20
 
 // tokenHTTP returns the HTTP client of token requests. It gives the answers of token endpoints the one form that x/oauth2 reads: JSON is
-// JSON whatever its Content-Type says, and expires_in is a whole number or missing.
+// JSON for any Content-Type, and expires_in is a whole number or missing.
 func (l *transport) tokenHTTP() *http.Client {
 	client := *l.http
 	client.Transport = tokenAnswers{client.Transport}

@@ -56,7 +56,7 @@ var summaries = map[string][]string{
 	"Practitioner": {"identifier", "active", "name", "telecom", "address", "gender", "birthDate"},
 }
 
-// choices are the elements with several types, whose members have the type in their names.
+// choices are the elements with several types: the name of the member ends with the type.
 var choices = []string{"deceased", "effective", "value"}
 
 var subsetted = coding{System: "http://terminology.hl7.org/CodeSystem/v3-ObservationValue", Code: "SUBSETTED"}

@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhir"
 )
 
-// CodeSystemType is the name of the resource type of Vigil's own codes. They hold no health information, so anybody may read them.
+// CodeSystemType is the name of the resource type of Vigil's own codes. They hold no health information, so they are public.
 const CodeSystemType = "CodeSystem"
 
 // codeSystems are the systems of the codes that HL7, LOINC and others do not define.
