@@ -90,6 +90,22 @@ func remittanceWhere(app core.App, where dbx.Expression) (row RemittanceRow, err
 	return row, wrap(err, "find remittance")
 }
 
+// OpenRemittancesOf returns the open remittances of a payer's payment: with its number, amount and date; none if one has its digest.
+func OpenRemittancesOf(app core.App, d RemittanceDraft) (list []RemittanceRow, err error) {
+	if _, err = remittanceWhere(app, dbx.HashExp{"digest": d.Digest}); !IsNotFound(err) {
+		return nil, err
+	}
+	err = app.DB().Select(remittanceColumns...).From(Remittances).Where(dbx.HashExp{
+		"status": RemittanceOpen, "payer": d.Payer, "trace_number": d.Trace, "payment_cents": d.PaymentCents, "payment_date": d.Date,
+	}).OrderBy("id").All(&list)
+	return list, wrap(err, "find remittances of a payment")
+}
+
+// CorrectRemittance gives a stored payment the digest of the file that corrects it.
+func CorrectRemittance(app core.App, id, digest string, now time.Time) error {
+	return update(app, "correct a remittance", Remittances, dbx.Params{"digest": digest, ColumnUpdatedAt: Instant(now)}, dbx.HashExp{"id": id})
+}
+
 // RemittancesOfResponse returns the remittances that a response file brought first, in the order of the file.
 func RemittancesOfResponse(app core.App, responseID string) ([]string, error) {
 	return queryColumn[string](app, "read the remittances of a response", "SELECT id FROM remittances WHERE response = {:id} ORDER BY id", dbx.Params{"id": responseID})

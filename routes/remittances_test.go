@@ -3,6 +3,7 @@ package routes_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/vigilhealth/vigil/internal/authz"
@@ -113,4 +114,26 @@ func TestSeveralPaymentsInAFile(t *testing.T) {
 	s.wantEntry(0, object{"paid_total": 20.0})
 	s.upload(s.remittance("E3", 2001, "CLP*UNKNOWN2*1*20*20**12*ICN8*11*1")).want(400, "invalid_x12").wantAt(object{"segment": "BPR", "position": 2.0})
 	s.wantDeposits(2)
+}
+
+// A file that corrects a claim which could not be read is the same payment: what waited is posted, and the payment is on record once.
+func TestCorrectedFile(t *testing.T) {
+	s := newSentClaim(t, 1)
+	claim := append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)
+	other := []string{"CLP*NOBODY*1*10*10**12*ICN9*11*1"}
+	for _, c := range []struct{ from, to, want string }{
+		{"CAS*CO*", "CAS*XX*", "[unreadable 20 unknown_claim 10]"}, {"*" + usd(s.claim.Charge) + "*20.00", "*" + usd(s.claim.Charge+100) + "*20.00", "[unbalanced 20 unknown_claim 10]"}, {"", "", "[unknown_claim 10]"}, {"", "", "[unknown_claim 10]"},
+	} {
+		s.count++
+		segments := strings.Split(strings.Replace(strings.Join(append(append([]string{}, claim...), other...), "~"), c.from, c.to, 1), "~")
+		answer := s.upload(remittances(fmt.Sprint("E", s.count), paymentSegments("EFT1", 3000, segments...))).want(200)
+		if got := fmt.Sprint(s.reasons(answer)); got != c.want {
+			t.Errorf("waits for %s, want %s", got, c.want)
+		}
+		rows := s.request(authz.Admin, "GET", "/billing/remittances/", nil).want(200).results()
+		if len(rows) != 1 || rows[0]["payment_amount"] != 30.0 || rows[0]["status"] != "open" {
+			t.Fatalf("on record are %v", rows)
+		}
+	}
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0, "open": 0.0})
 }

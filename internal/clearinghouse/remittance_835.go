@@ -28,9 +28,9 @@ func (t *importRun) import835(p x12.Remittance) error {
 		return nil
 	}
 	t.seen[digest] = true
-	row, err := collections.AddRemittance(t.app, collections.RemittanceDraft{
+	row, err := t.storedPayment(collections.RemittanceDraft{
 		ResponseID: t.responseID, Digest: digest, Payer: p.Payer.Name, Trace: p.Trace, PaymentCents: int64(p.Total), Date: p.PaidOn, Method: p.Method,
-	}, t.now)
+	})
 	if err != nil {
 		return err
 	}
