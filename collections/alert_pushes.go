@@ -75,11 +75,11 @@ type PushedAlert struct {
 const wasPushed = `push_rule NOT IN ('trend', 'never', 'snoozed', 'ended') AND (push_rule != '' OR snoozed = FALSE AND resolution_reason != 'superseded')`
 
 // PushedAlerts returns the last critical and warning alerts of a patient and type that were pushed and not retracted, latest first, with values
-// of their readings. A push that reached no one, because of quiet hours or a failure, does not count.
+// of their readings, which count or have a time in doubt. A push that reached no one, because of quiet hours or a failure, does not count.
 func PushedAlerts(app core.App, patientID, alertType string, columns []string, limit int) ([]PushedAlert, error) {
 	rows, err := app.DB().NewQuery(`SELECT a.observation, a.measured_at, o.` + strings.Join(columns, ", o.") + `, a.parameter, a.value, a.threshold
 		FROM (SELECT * FROM alerts WHERE patient = {:patient} AND type = {:type} AND ` + wasPushed + `) a JOIN observations o ON o.id = a.observation
-		WHERE a.level IN ('critical', 'warning') AND a.resolution_reason != 'withdrawn' AND o.status = 'final'
+		WHERE a.level IN ('critical', 'warning') AND a.resolution_reason != 'withdrawn' AND (o.status = 'final' OR o.status = 'suspect' AND a.time_in_doubt = TRUE)
 			AND NOT (` + pushOf("IN ('skipped_quiet_hours', 'failed', 'expired_token')") + ` AND NOT ` + pushOf("IN ('pending', 'sent')") + `)
 		ORDER BY a.created_at DESC, a.id DESC LIMIT +{:limit}`).Bind(dbx.Params{"patient": patientID, "type": alertType, "limit": limit}).Rows()
 	if err != nil {

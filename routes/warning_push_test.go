@@ -2,6 +2,7 @@ package routes_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -234,5 +235,40 @@ func TestStoryAverageInRangeIsNotPushed(t *testing.T) {
 	}
 	if !found {
 		t.Errorf("alerts %v", w.alertsOf())
+	}
+}
+
+// Readings of a clock that went back are suspect, but their pushes count: one push for each rule, as for readings of a known time.
+func TestStoryDoubtfulWarningsArePushedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		systolic []int
+		want     []string
+	}{
+		"the same":            {[]int{165, 164, 163, 165}, []string{"midway", "trend", "trend", "trend"}},
+		"worse by a quarter":  {[]int{165, 176, 177, 170}, []string{"midway", "worse", "trend", "trend"}},
+		"a critical one":      {[]int{184, 165, 166}, []string{"critical", "trend", "trend"}},
+		"below midway, alone": {[]int{152, 153, 165}, []string{"trend", "trend", "midway"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newNightShift(t, 0, alerts.PushTrend)
+			for range 3 {
+				w.now = w.now.Add(time.Hour)
+				w.postEvent(t, cuffEvent("T-9", "GW-1", 130, w.now)).want(200)
+			}
+			for _, systolic := range c.systolic {
+				w.now = w.now.Add(10 * time.Minute)
+				w.postEvent(t, cuffEvent("T-9", "GW-1", systolic, w.now.AddDate(0, 0, -3))).want(200)
+			}
+			var got []string
+			for _, alert := range w.alertsOf() {
+				if alert["type"] == "blood_pressure" {
+					got = append(got, fmt.Sprint(alert["push_rule"]))
+				}
+			}
+			slices.Reverse(got)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v: pushed by %q, want %q", c.systolic, got, c.want)
+			}
+		})
 	}
 }

@@ -30,8 +30,15 @@ func (r Evaluated) canResolve(o Open) bool {
 	return r.Origin.CanResolve(o.Origin) && !slices.ContainsFunc(r.Apart, o.MeasuredAt.Equal)
 }
 
+// isSupersededBy reports whether a newer reading ends a late alert, as it would if it had arrived first. With an unproven clock the alert may be
+// about the present, and only normal readings end it. Source: docs/decisions/alerts.md, "Late readings".
+func (o Open) isSupersededBy(r Evaluated) bool {
+	return o.Late && o.UnprovenDevice == nil && r.canResolve(o)
+}
+
 // AutoResolve returns the effect of a reading on the patient's open alerts. Within its window a threshold alert counts readings of its type
-// that were measured after it and are at least as reliable as the alert's own. A missing-data alert is resolved by the first data, at any age.
+// that were measured after it and are at least as reliable as the alert's own; any of these supersedes a late one. A missing-data alert is
+// resolved by the first data, at any age.
 // sequence holds all readings measured after any of these alerts, r among them, in order of measurement. It is required if r is not the
 // newest of its kind, and nil otherwise. Source: docs/decisions/alerts.md, "Auto-resolve" and "Reading origins".
 func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, needed NormalReadingsRequired) []Progress {
@@ -43,6 +50,10 @@ func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, 
 		}
 		finding, spoke := FindingOf(r.Findings, alert.Type)
 		if !spoke || !alert.MeasuredAt.Before(r.MeasuredAt) || !alert.CanAutoResolve(now) {
+			continue
+		}
+		if alert.isSupersededBy(r) {
+			progress = append(progress, Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true, Superseded: true})
 			continue
 		}
 		count, resolved := alert.NormalReadings, false

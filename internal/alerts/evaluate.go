@@ -196,6 +196,8 @@ type Open struct {
 	ResolvesWithin time.Duration
 	// Reported are all values behind a critical alert that have bounds.
 	Reported []Reported
+	// Late: its reading arrived long after it was measured, so that the first newer one supersedes it.
+	Late bool
 	// TimeInDoubt: when its reading was measured is not known, so no other reading was measured after it.
 	TimeInDoubt bool
 	// UnprovenDevice is the device of its reading if nothing proves its clock: a reading of another device was measured after it only if it
@@ -214,11 +216,12 @@ func (o Open) DangerAt() time.Time {
 // NormalReadingsRequired is how many consecutive normal readings resolve an alert.
 type NormalReadingsRequired struct{ Warning, Critical int }
 
-// Progress is the effect of a reading on an open alert: the count of normal readings, and whether the alert is resolved.
+// Progress is the effect of a reading on an open alert: the count of normal readings, and whether the alert is resolved; Superseded if only
+// because the reading is newer.
 type Progress struct {
-	Alert          Open
-	NormalReadings int
-	Resolved       bool
+	Alert                Open
+	NormalReadings       int
+	Resolved, Superseded bool
 }
 
 // Extremes picks, from the baseline of many readings, the lowest and the highest value of each span, which decide a change. Spans begin

@@ -168,6 +168,9 @@ func SaveProgress(tx core.App, s Progress, now time.Time) error {
 	if s.Resolved {
 		setClosed(changes, StatusAutoResolved, at)
 	}
+	if s.Superseded {
+		changes["resolution_reason"] = ReasonSuperseded
+	}
 	_, err := tx.DB().Update(collections.Alerts, changes, dbx.HashExp{"id": s.Alert.ID, "status": string(StatusActive)}).Execute()
 	if err != nil {
 		return fmt.Errorf("store progress of alert: %w", err)

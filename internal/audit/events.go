@@ -76,7 +76,7 @@ const (
 	AlertAcknowledge Event = "alert.acknowledge"
 	AlertResolve     Event = "alert.resolve"
 	AlertAutoResolve Event = "alert.auto_resolve"
-	AlertReopen      Event = "alert.reopen" // the reading that resolved it was retracted
+	AlertReopen      Event = "alert.reopen" // a reading that resolved it was retracted, or one arrived that interrupts those
 	AlertNote        Event = "alert.note"
 	AlertEscalate    Event = "alert.escalate"
 	AlertUndo        Event = "alert.undo" // by the user who just acknowledged or resolved it

@@ -69,6 +69,8 @@ type Effects struct {
 	Alerts      []alerts.Draft
 	// Progress is the change to each open alert.
 	Progress []alerts.Progress
+	// Replaced are the alerts that another one of these replaces.
+	Replaced []*collections.Alert
 	// Escalation is the stat escalation that the critical alerts join or open; nil for none.
 	Escalation *escalations.Decision
 	// PatientLabel names the patient in announcements; "" if there are none.
@@ -124,7 +126,8 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	if s.ClockQuestion != nil {
 		effects.Alerts = append(effects.Alerts, *s.ClockQuestion)
 	}
-	if question, asks := s.Surrounding.sharedCuffQuestion(o, rules.isLate(o.Reading.MeasuredAt, now)); asks {
+	if question, replaced, asks := s.Surrounding.sharedCuffQuestion(o, rules.isLate(o.Reading.MeasuredAt, now)); asks {
+		effects.Replaced = replaced
 		question.Push = rules.WarningPush.DecidePush(question, values, snapshot.Thresholds, alerts.PushHistory{})
 		effects.Alerts = append(effects.Alerts, question)
 	}
@@ -158,6 +161,11 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 	open := make([]alerts.Open, 0, len(snapshot.Open)+len(e.Alerts))
 	for _, alert := range snapshot.Open {
 		change, touched := progress[alert.ID]
+		if change.Superseded {
+			snapshot.Recent = slices.DeleteFunc(slices.Clone(snapshot.Recent), func(a triage.RecentAlert) bool {
+				return a.Type == alert.Type && a.Level == alert.Level && a.CreatedAt.Equal(alert.CreatedAt)
+			})
+		}
 		if change.Resolved {
 			continue
 		}
@@ -174,7 +182,7 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 			raised := alerts.Open{
 				Type: alert.Finding.Type, Level: alert.Finding.Level,
 				MeasuredAt: alert.MeasuredAt, CreatedAt: now, NormalReadings: alert.NormalReadings,
-				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin, TimeInDoubt: alert.TimeInDoubt,
+				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin, Late: alert.Late, TimeInDoubt: alert.TimeInDoubt,
 				ResolvesWithin: alerts.ResolveWindow(snapshot.Schedule, alert.Finding.Type),
 				UnprovenDevice: unprovenDevice(e.Observation.Reading.DeviceID, alert.ClockUnproven),
 			}

@@ -132,6 +132,12 @@ func (e *ReadingStore) evaluateAndApply(
 		patient.update(effects, outcome, now)
 		err = e.releaseHolds(tx, effects, outcome, snapshot, now)
 	}
+	if err == nil && len(effects.Replaced) > 0 {
+		if err = endReplaced(tx, b, effects.Replaced, s.By, now); err == nil {
+			patient.snapshot = nil
+			_, err = triage.Rescore(tx, o.PatientID, now)
+		}
+	}
 	if err == nil {
 		trigger := scoreTrigger{confirmedReading{o, patient, s.By}, effects.SnapshotAfter, s.isClockUnproven, s.NewerInBatch}
 		err = e.updateEarlyWarning(tx, b, trigger, now)
@@ -143,7 +149,7 @@ func (e *ReadingStore) evaluateAndApply(
 		err = e.splitSuspectRun(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
 	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {
-		err = e.reevaluateNewest(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
+		err = e.correctForOrder(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
 	if err == nil {
 		err = e.watchSlowChanges(tx, b, o, patient, snapshot.Thresholds, &outcome, s.By, now)

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -10,7 +9,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/notifications"
-	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -131,7 +129,7 @@ func (h alertHistory) recount(alert *collections.Alert, rules Rules, now time.Ti
 func openAlert(alert *collections.Alert, schedule collections.Schedule, unprovenDevice *string) alerts.Open {
 	return alerts.Open{
 		ID: alert.Id, Type: alert.Type(), Level: alerts.Level(alert.Level()), MeasuredAt: alert.MeasuredAt(), CreatedAt: alert.CreatedAt(),
-		NormalReadings: alert.NormalReadings(), Parameter: alert.Parameter(), Origin: vitals.Origin(alert.Origin()), TimeInDoubt: alert.TimeInDoubt(),
+		NormalReadings: alert.NormalReadings(), Parameter: alert.Parameter(), Origin: vitals.Origin(alert.Origin()), Late: alert.Late(), TimeInDoubt: alert.TimeInDoubt(),
 		ResolvesWithin: alerts.ResolveWindow(schedule, alert.Type()), UnprovenDevice: unprovenDevice,
 	}
 }
@@ -172,93 +170,4 @@ func (e *ReadingStore) raiseAndAnnounce(tx core.App, draft alerts.Draft, r vital
 		return err
 	}
 	return notifications.Announce(tx, draft.Announcement(id, label), now)
-}
-
-// reevaluateNewest evaluates the newest value of a parameter that is watched for changes again, after an older reading arrived, and raises
-// alerts that are new. It queries nothing for readings in order. Source: docs/decisions/alerts.md, "Readings out of order".
-func (e *ReadingStore) reevaluateNewest(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
-	o := r.observation
-	if o.addition != nil || o.Review == Suspect {
-		return nil
-	}
-	for _, parameter := range vitals.ChangeWatched {
-		if o.Reading.Value(parameter) == nil {
-			continue
-		}
-		newest, at := p.Latest.Value(parameter)
-		rule := p.Thresholds.Change(parameter)
-		if newest == nil || !at.After(o.Reading.MeasuredAt) || o.Reading.MeasuredAt.Before(rule.Since(at, rule.WindowDays)) {
-			continue
-		}
-		record, err := collections.LatestObservation(tx, o.PatientID, parameter.Column, parameter.Kinds, true)
-		if err != nil || record == nil {
-			return err
-		}
-		if err := e.reevaluate(tx, b, ObservationFromRecord(record), parameter.Group, r, now, now); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reevaluateNewestAfter runs reevaluateNewest once after the last of several confirmed readings, when all of them count.
-func (e *ReadingStore) reevaluateNewestAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
-	last := readings[len(readings)-1]
-	snapshot, err := triage.ReadSnapshot(tx, last.observation.PatientID, &last.observation.Reading, now)
-	if err != nil {
-		return err
-	}
-	return e.reevaluateNewest(tx, b, last, snapshot, now)
-}
-
-// isRaised reports whether a finding was announced by an alert of its reading, at least as severe.
-func isRaised(list []*collections.Alert, f alerts.Finding) bool {
-	return slices.ContainsFunc(list, func(a *collections.Alert) bool {
-		if a.ResolutionReason() == alerts.ReasonRetracted { // announced, and retracted
-			return false
-		}
-		return a.Type() == f.Type && (a.Level() == string(alerts.Critical) || f.Level != alerts.Critical)
-	})
-}
-
-// reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts; it is late if it was measured
-// long before asOf.
-func (e *ReadingStore) reevaluate(
-	tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, asOf, now time.Time,
-) error {
-	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
-	if err != nil {
-		return err
-	}
-	findings := alerts.Evaluate(o.Reading, snapshot.Thresholds, snapshot.Baseline)
-	i := slices.IndexFunc(findings, func(f alerts.Finding) bool { return f.Type == alertType && f.Breached() })
-	if i < 0 {
-		return nil
-	}
-	existing, err := collections.AlertsOfObservations(tx, o.ID)
-	if err != nil || isRaised(existing[o.ID], findings[i]) {
-		return err
-	}
-	late, unproven := e.rules.isLate(o.Reading.MeasuredAt, asOf), false
-	if late {
-		if unproven, err = isClockUnproven(tx, o); err != nil {
-			return err
-		}
-	}
-	raised := alertDraft(o, findings[i], false)
-	raised.Late, raised.ClockUnproven = late, unproven
-	addTimes(&raised, o.Received())
-	raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
-	if raised.Push, err = e.decidePush(tx, raised, o.Reading, snapshot.Thresholds); err != nil {
-		return err
-	}
-	effects := Effects{Observation: o, Alerts: []alerts.Draft{raised}, PatientLabel: cause.patient.row.label(o.PatientID)}
-	effects.decideEscalation(snapshot, cause.patient.row.PrimaryProvider, now)
-	a := effectsWriter{tx: tx, batch: b, effects: effects, by: cause.by, now: now}
-	if err := a.storeAlerts(); err != nil {
-		return err
-	}
-	cause.patient.snapshot = nil // an alert was added
-	_, err = triage.Rescore(tx, o.PatientID, now)
-	return err
 }

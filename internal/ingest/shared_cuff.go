@@ -74,18 +74,20 @@ func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o
 	}
 	raised, err := collections.AlertsOfObservations(tx, ids...)
 	for _, list := range raised {
-		s.HasQuestion = s.HasQuestion || slices.ContainsFunc(list, func(a *collections.Alert) bool {
-			return a.Type() == alerts.TypeSuspectReading && a.ResolutionReason() != alerts.ReasonRetracted
-		})
+		for _, alert := range list {
+			if alert.Type() == alerts.TypeSuspectReading && alert.ResolutionReason() != alerts.ReasonRetracted {
+				s.Questions = append(s.Questions, alert)
+			}
+		}
 	}
 	return err
 }
 
 // sharedCuffQuestion returns the question that a reading raises, about the later one of two that look like two people's, once for all within
-// half an hour.
-func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft alerts.Draft, asks bool) {
-	if s.HasQuestion || o.Review == Confirmed {
-		return draft, false
+// half an hour. It replaces an unanswered one about a later reading, so that the order of arrival does not matter.
+func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft alerts.Draft, replaced []*collections.Alert, asks bool) {
+	if o.Review == Confirmed {
+		return draft, nil, false
 	}
 	earlier, later := -1, -1
 	for i, other := range s.Around {
@@ -106,7 +108,13 @@ func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft
 	case later >= 0:
 		second = s.Around[later]
 	default:
-		return draft, false
+		return draft, nil, false
+	}
+	for _, question := range s.Questions {
+		if !question.MeasuredAt().After(second.Reading.MeasuredAt) || alerts.Status(question.Status()) != alerts.StatusActive {
+			return draft, nil, false
+		}
+		replaced = append(replaced, question)
 	}
 	systolic, usual := *second.Reading.Value(vitals.Systolic), *first.Reading.Value(vitals.Systolic)
 	bound := usual + sharedCuffMmHg
@@ -121,7 +129,7 @@ func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft
 	if late {
 		finding.AddMeasuredAt(second.Reading.MeasuredAt)
 	}
-	return alertDraft(second, finding, false), true
+	return alertDraft(second, finding, false), replaced, true
 }
 
 func cuffText(r vitals.Reading) string {

@@ -116,7 +116,7 @@ func (e *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings []
 			outcome = result
 		}
 	}
-	if err := e.reevaluateNewestAfter(tx, b, readings, now); err != nil {
+	if err := e.correctForOrderAfter(tx, b, readings, now); err != nil {
 		return outcome, err
 	}
 	return outcome, e.promptRestOfRuns(tx, b, readings, now)

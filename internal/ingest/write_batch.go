@@ -62,6 +62,18 @@ func (b *writeBatch) auditAlert(event audit.Event, by audit.Actor, alertID, pati
 	}, now)
 }
 
+// appendDirectly runs work that appends to the audit trail itself: the entries so far are stored before it, and the chain continues after it.
+func (b *writeBatch) appendDirectly(tx core.App, work func() error) error {
+	err := b.trail.Store()
+	if err == nil {
+		err = work()
+	}
+	if err == nil {
+		b.trail, err = audit.NewChain(tx)
+	}
+	return err
+}
+
 // storeBounds stores the bounds by which the readings were evaluated.
 func (b *writeBatch) storeBounds(tx core.App) error {
 	for _, o := range b.bounds {

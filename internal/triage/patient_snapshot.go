@@ -90,7 +90,7 @@ func readSnapshots(app core.App, where string, params dbx.Params, now time.Time)
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = ''),
 			(SELECT COALESCE(bounds, '') FROM thresholds WHERE patient = t.patient),
 			(SELECT json_group_array(json_array(a.id, a.type, a.level, a.device_id, a.measured_at, a.created_at, a.normal_readings, a.parameter, a.value, a.origin, a.time_in_doubt,
-					CASE WHEN a.escalates_late THEN ` + collections.MeasuringDevice + ` END, CASE a.level WHEN 'critical' THEN a.reported_values END` + reportedColumns + `) ORDER BY a.created_at)
+					CASE WHEN a.escalates_late THEN ` + collections.MeasuringDevice + ` END, a.late, CASE a.level WHEN 'critical' THEN a.reported_values END` + reportedColumns + `) ORDER BY a.created_at)
 				FROM alerts a LEFT JOIN observations o ON o.id = a.observation AND a.level = 'critical'
 				WHERE a.patient = t.patient AND a.acknowledged = FALSE),
 			(SELECT json_group_array(json_array(level, created_at, ` + undecidedColumn + `, a.type)) FROM alerts a WHERE a.patient = t.patient AND a.created_at > {:since}
@@ -217,8 +217,8 @@ func readOpenAlert(row []any) alerts.Open {
 	if device, unproven := row[11].(string); unproven {
 		open.UnprovenDevice = &device
 	}
-	if open.Level == alerts.Critical {
-		open.Reported = readReported(open, text(12), row[13:])
+	if open.Late = row[12] == 1.0; open.Level == alerts.Critical {
+		open.Reported = readReported(open, text(13), row[14:])
 	}
 	return open
 }

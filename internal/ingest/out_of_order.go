@@ -1,0 +1,273 @@
+package ingest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/triage"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Readings that arrive in any order end with the open alerts of readings in order. Source: docs/decisions/alerts.md, "Readings out of order".
+
+// correctForOrder corrects the alerts of other readings after an older one arrived: those that later readings had ended, and those about changes.
+// It queries nothing for readings in order. p is the snapshot before the reading was evaluated.
+func (e *ReadingStore) correctForOrder(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+	o := r.observation
+	if o.Review == Suspect || !hasNewerLatest(p.Latest, o.Reading) {
+		return nil
+	}
+	if err := e.recountEnded(tx, b, r, p, now); err != nil || o.addition != nil {
+		return err
+	}
+	return e.reevaluateLater(tx, b, r, p, now)
+}
+
+// correctForOrderAfter runs correctForOrder once after the last of several confirmed readings, when all of them count.
+func (e *ReadingStore) correctForOrderAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
+	last := readings[len(readings)-1]
+	snapshot, err := triage.ReadSnapshot(tx, last.observation.PatientID, &last.observation.Reading, now)
+	if err != nil {
+		return err
+	}
+	return e.correctForOrder(tx, b, last, snapshot, now)
+}
+
+// recountEnded counts the normal readings after earlier alerts again and reopens those that the others alone had resolved, if the reading is a
+// breach between them. A late reading changes no earlier alert.
+func (e *ReadingStore) recountEnded(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+	o, values := r.observation, r.observation.valuesToEvaluate()
+	if e.rules.isLate(values.MeasuredAt, now) {
+		return nil
+	}
+	findings, before := alerts.Evaluate(values, p.Thresholds, p.Baseline), values.MeasuredAt
+	var types []string
+	var groups [][]*vitals.Parameter
+	for _, group := range groupsPresent(values) {
+		finding, _ := alerts.FindingOf(findings, group[0].Group)
+		if isChangeGroup(group) {
+			before = now.Add(e.rules.MaxFuture) // later values are compared with this one
+		} else if !finding.Breached() {
+			continue
+		}
+		types, groups = append(types, group[0].Group), append(groups, group)
+	}
+	if len(types) == 0 {
+		return nil
+	}
+	list, err := collections.AlertsToReevaluate(tx, o.PatientID, types, before, values.MeasuredAt.Add(-e.rules.MaxFuture))
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	with, without, err := e.sequencesAround(tx, o, groups, list[0].MeasuredAt(), now)
+	if err != nil {
+		return err
+	}
+	for _, alert := range list {
+		if err := e.recountEndedAlert(tx, b, r, alert, p.Schedule, with, without, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sequencesAround returns the readings of some groups since a time in order of measurement, with and without one of them.
+func (e *ReadingStore) sequencesAround(
+	tx core.App, o Observation, groups [][]*vitals.Parameter, from, now time.Time,
+) (with, without []alerts.Evaluated, err error) {
+	first := o.Reading // the baseline of changes begins before the first of them
+	if from.Before(first.MeasuredAt) {
+		first.MeasuredAt = from
+	}
+	all, err := measuredSince(tx, o.PatientID, groups, first.MeasuredAt, "")
+	if err != nil {
+		return nil, nil, err
+	}
+	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &first, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	others := slices.DeleteFunc(slices.Clone(all), func(other Observation) bool { return other.ID == o.ID })
+	evaluate := func(list []Observation) []alerts.Evaluated {
+		baseline := slices.DeleteFunc(slices.Clone(snapshot.Baseline), func(v alerts.BaselineValue) bool { return !v.MeasuredAt.Before(first.MeasuredAt) })
+		return evaluateAll(list, list, snapshot.Thresholds, append(baseline, baselineValues(readingsOf(list)...)...))
+	}
+	return evaluate(all), evaluate(others), nil
+}
+
+// recountEndedAlert reopens a resolved alert, or counts again for an active one, if the reading makes a difference.
+func (e *ReadingStore) recountEndedAlert(
+	tx core.App, b *writeBatch, r confirmedReading, alert *collections.Alert, schedule collections.Schedule, with, without []alerts.Evaluated, now time.Time,
+) error {
+	device, err := alert.UnprovenDevice(tx)
+	if err != nil || alert.ResolutionReason() != "" || alert.TimeInDoubt() || alerts.IsSlowChange(alert.Parameter()) {
+		return err
+	}
+	open := openAlert(alert, schedule, device)
+	normal, isResolved := open.ResolvedBy(with, e.rules.NormalReadingsNeeded)
+	before, wasResolved := open.ResolvedBy(without, e.rules.NormalReadingsNeeded)
+	switch {
+	case isResolved || normal == before && isResolved == wasResolved:
+		return nil
+	case alerts.Status(alert.Status()) == alerts.StatusActive:
+		return alerts.SaveProgress(tx, alerts.Progress{Alert: open, NormalReadings: normal}, now)
+	case !wasResolved:
+		return nil // something else ended it
+	}
+	if err := b.appendDirectly(tx, func() error { return e.reopenAlert(tx, alert, normal, now) }); err != nil {
+		return err
+	}
+	r.patient.snapshot = nil // an alert was added
+	_, err = triage.Rescore(tx, alert.PatientID(), now)
+	return err
+}
+
+// reevaluateLater evaluates later values of a parameter that is watched for changes again. A finding that is new, or of another value, raises an
+// alert, which replaces that of its reading.
+func (e *ReadingStore) reevaluateLater(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+	at := r.observation.Reading.MeasuredAt
+	for _, parameter := range vitals.ChangeWatched {
+		newest, newestAt := p.Latest.Value(parameter)
+		if r.observation.Reading.Value(parameter) == nil || newest == nil || !newestAt.After(at) {
+			continue
+		}
+		rule := p.Thresholds.Change(parameter)
+		var later []Observation
+		for _, kind := range parameter.Kinds {
+			records, err := collections.ObservationsBetween(tx, r.observation.PatientID, kind, at, at.AddDate(0, 0, rule.WindowDays+1))
+			if err != nil {
+				return err
+			}
+			for _, record := range records {
+				o := ObservationFromRecord(record)
+				isCompared := o.Reading.MeasuredAt.After(at) && !at.Before(rule.Since(o.Reading.MeasuredAt, rule.WindowDays))
+				if isCompared && o.Reading.Value(parameter) != nil {
+					later = append(later, o)
+				}
+			}
+		}
+		baseline := slices.Concat(p.Baseline, baselineValues(r.observation.Reading), baselineValues(readingsOf(later)...))
+		for i, evaluated := range evaluateAll(later, nil, p.Thresholds, baseline) {
+			if finding, _ := alerts.FindingOf(evaluated.Findings, parameter.Group); !finding.Breached() {
+				continue
+			}
+			if err := e.reevaluate(tx, b, later[i], parameter.Group, r, now, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isRaised reports whether a finding was announced by an alert of its reading, at least as severe.
+func isRaised(list []*collections.Alert, f alerts.Finding) bool {
+	return slices.ContainsFunc(list, func(a *collections.Alert) bool {
+		if a.ResolutionReason() == alerts.ReasonRetracted || alerts.IsSlowChange(a.Parameter()) != alerts.IsSlowChange(f.Parameter) {
+			return false // announced, and retracted
+		}
+		return a.Type() == f.Type && (a.Level() == string(alerts.Critical) || f.Level != alerts.Critical)
+	})
+}
+
+// replacedBy returns the active alerts of a reading whose change has become another one because an older reading arrived.
+func replacedBy(list []*collections.Alert, f alerts.Finding) (replaced []*collections.Alert) {
+	for _, a := range list {
+		isLess := a.Level() != string(alerts.Critical) || f.Level == alerts.Critical
+		isOther := a.Value() == nil || *a.Value() != f.Value || a.Parameter() != f.Parameter || a.Level() != string(f.Level)
+		if a.Type() == f.Type && !alerts.IsSlowChange(a.Parameter()) && alerts.Status(a.Status()) == alerts.StatusActive && isLess && isOther {
+			replaced = append(replaced, a)
+		}
+	}
+	return replaced
+}
+
+// endReplaced withdraws alerts that others replace, as they would not exist if the readings had arrived in order.
+func endReplaced(tx core.App, b *writeBatch, list []*collections.Alert, by audit.Actor, now time.Time) error {
+	for _, alert := range list {
+		progress := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: alert.NormalReadings(), Resolved: true}
+		if err := alerts.SaveProgress(tx, progress, now); err != nil {
+			return err
+		}
+		if err := alert.Retract(tx, alerts.ReasonRetracted, now); err != nil {
+			return err
+		}
+		if err := b.auditAlert(audit.AlertAutoResolve, systemActor(by), alert.Id, alert.PatientID(), now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts, or after another reading
+// arrived is of another value. It is late if it was measured long before asOf, and raises nothing if it is superseded.
+func (e *ReadingStore) reevaluate(
+	tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, asOf, now time.Time,
+) error {
+	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
+	if err != nil {
+		return err
+	}
+	findings := alerts.Evaluate(o.Reading, snapshot.Thresholds, snapshot.Baseline)
+	i := slices.IndexFunc(findings, func(f alerts.Finding) bool { return f.Type == alertType && f.Breached() })
+	if i < 0 {
+		return nil
+	}
+	existing, err := collections.AlertsOfObservations(tx, o.ID)
+	if err != nil {
+		return err
+	}
+	var replaced []*collections.Alert
+	if cause.observation.ID != o.ID {
+		replaced = replacedBy(existing[o.ID], findings[i])
+	}
+	if isRaised(existing[o.ID], findings[i]) && len(replaced) == 0 {
+		return nil
+	}
+	raised := alertDraft(o, findings[i], false)
+	if isOver, err := e.setOrder(tx, &raised, o, snapshot, asOf, now); err != nil || isOver {
+		return err
+	}
+	raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
+	if raised.Push, err = e.decidePush(tx, raised, o.Reading, snapshot.Thresholds); err != nil {
+		return err
+	}
+	effects := Effects{Observation: o, Alerts: []alerts.Draft{raised}, PatientLabel: cause.patient.row.label(o.PatientID)}
+	effects.decideEscalation(snapshot, cause.patient.row.PrimaryProvider, now)
+	a := effectsWriter{tx: tx, batch: b, effects: effects, by: cause.by, now: now}
+	if err := a.storeAlerts(); err != nil {
+		return err
+	}
+	if err := endReplaced(tx, b, replaced, cause.by, now); err != nil {
+		return err
+	}
+	cause.patient.snapshot = nil // an alert was added
+	_, err = triage.Rescore(tx, o.PatientID, now)
+	return err
+}
+
+// setOrder marks an alert about a stored reading as late, or as ended by the normal readings after it. isOver: it is late and newer readings
+// superseded it.
+func (e *ReadingStore) setOrder(
+	tx core.App, raised *alerts.Draft, o Observation, snapshot triage.PatientSnapshot, asOf, now time.Time,
+) (isOver bool, err error) {
+	groups := slices.DeleteFunc(groupsPresent(o.Reading), func(group []*vitals.Parameter) bool { return group[0].Group != raised.Finding.Type })
+	if raised.Late = e.rules.isLate(o.Reading.MeasuredAt, asOf); raised.Late {
+		if raised.ClockUnproven, err = isClockUnproven(tx, o); err != nil {
+			return false, err
+		}
+		addTimes(raised, o.Received())
+		return lateReading{o.PatientID, o.Reading.MeasuredAt, o.Origin, unprovenDevice(o.Reading.DeviceID, raised.ClockUnproven)}.hasNewer(tx, groups)
+	}
+	if !hasNewerLatest(snapshot.Latest, o.Reading) {
+		return false, nil
+	}
+	sequence, _, err := e.sequencesAround(tx, o, groups, o.Reading.MeasuredAt, now)
+	alert := alerts.Open{Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, CreatedAt: now, Origin: raised.Origin}
+	raised.NormalReadings, raised.ResolvedByLater = alert.ResolvedBy(sequence, e.rules.NormalReadingsNeeded)
+	return false, err
+}
