@@ -63,10 +63,29 @@ var changePermissions = map[string]authz.Action{
 	collections.ChangeVitalConfig:  authz.ReadThresholds,
 }
 
-// canReadChanges reports whether the caller may see changes of a type. A client sees all types: the feed holds ids
-// only, and reading a record needs its scope.
+// changeScopes are the scopes of which a client needs one to be told of changes of a type; none opens time entries. The first is that of
+// the REST API. Source: docs/decisions/changes.md, "Visibility".
+var changeScopes = map[string]authz.ClientScopes{
+	collections.ChangeAlert:        {authz.ScopeAlertsRead, authz.SystemScope("Flag")},
+	collections.ChangeCareTeam:     {authz.ScopePatientsRead, authz.SystemScope("CareTeam")},
+	collections.ChangeClaim:        {authz.ScopeBillingRead},
+	collections.ChangeConsent:      {authz.ScopePatientsRead},
+	collections.ChangeDevice:       {authz.ScopeDevicesRead, authz.SystemScope("Device")},
+	collections.ChangeEscalation:   {authz.ScopeAlertsRead},
+	collections.ChangeObservation:  {authz.ScopeObservationsRead, authz.SystemScope("Observation")},
+	collections.ChangeOrder:        {authz.ScopePatientsRead},
+	collections.ChangePatient:      {authz.ScopePatientsRead, authz.SystemScope("Patient")},
+	collections.ChangeSnooze:       {authz.ScopeAlertsRead},
+	collections.ChangeTransmission: {authz.ScopeTransmissionsRead},
+	collections.ChangeVitalConfig:  {authz.ScopeThresholdsRead},
+}
+
+// canReadChanges reports whether the caller may see changes of a type: a client needs a scope to read its records.
 func canReadChanges(c *web.Call, noun string) bool {
-	return c.Caller.Role == authz.Client || authz.ReachOf(c.Caller.Role, changePermissions[noun]) == authz.All
+	if client := c.Caller.Client; client != nil {
+		return slices.ContainsFunc(changeScopes[noun], client.Scopes.Allow)
+	}
+	return authz.ReachOf(c.Caller.Role, changePermissions[noun]) == authz.All
 }
 
 // listChanges returns changes after a cursor, in commit order.

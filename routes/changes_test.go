@@ -157,12 +157,12 @@ func TestChangeFeedOfCareTeam(t *testing.T) {
 	}
 }
 
-// A client with the feed's scope sees every type, by id.
+// A client with the feed's scope sees the types that it may read, by id.
 func TestChangeFeedForClients(t *testing.T) {
 	c := newClinic(t)
-	token := c.token(c.addClient(object{"scopes": []string{"changes.read"}}), "")
+	token := c.token(c.addClient(object{"scopes": []string{"changes.read", "patients.read"}}), "")
 	patient := c.enroll(nil)
-	page := c.requestAsClient(token, "GET", "/changes/?types=patient,claim,alert", nil).want(200)
+	page := c.requestAsClient(token, "GET", "/changes/?types=patient,care_team", nil).want(200)
 	if !strings.Contains(page.body, patient) {
 		t.Errorf("the client sees %s", page.body)
 	}
@@ -174,5 +174,16 @@ func TestChangeFeedForClients(t *testing.T) {
 	if read := c.queryColumn(`SELECT id FROM audit_log WHERE resource_type = 'Change'`); len(read) != 1 {
 		t.Errorf("nothing was shown, and the trail has %d entries", len(read))
 	}
-	c.requestAsClient(token, "GET", "/patients/"+patient+"/", nil).want(403)
+	for _, noun := range []string{"claim", "alert", "device", "time_entry", "transmission"} {
+		c.requestAsClient(token, "GET", "/changes/?types="+noun, nil).want(403)
+	}
+	for _, scopes := range [][]string{{"changes.read"}, {"changes.read", "alerts.read"}} {
+		other := c.token(c.addClient(object{"scopes": scopes}), "")
+		if all := c.requestAsClient(other, "GET", "/changes/", nil).want(200); strings.Contains(all.body, patient) {
+			t.Errorf("%v shows %s", scopes, all.body)
+		}
+	}
+	if all := c.requestAsClient(c.token(c.addClient(object{"scopes": []string{"changes.read", "system/Patient.rs"}}), ""), "GET", "/changes/", nil).want(200); !strings.Contains(all.body, patient) {
+		t.Errorf("the scope of FHIR shows %s", all.body)
+	}
 }

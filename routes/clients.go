@@ -46,14 +46,14 @@ func (a *api) viewClient(client *collections.Client) clientView {
 	}
 }
 
-// credentialsView is a client with its secret, which is never shown again.
+// credentialsView is a client with its secret, which is never shown again; null for a client that signs in by its keys alone.
 type credentialsView struct {
 	clientView
-	ClientSecret string `json:"client_secret"`
+	ClientSecret *string `json:"client_secret"`
 }
 
 func (a *api) viewCredentials(credentials auth.Credentials) credentialsView {
-	return credentialsView{a.viewClient(credentials.Client), credentials.Secret}
+	return credentialsView{a.viewClient(credentials.Client), orNull(credentials.Secret)}
 }
 
 func (a *api) listClients(c *web.Call) error {

@@ -44,6 +44,7 @@ func (c *clinic) addClient(changes object) machine {
 	for name, value := range changes {
 		body[name] = value
 	}
+	body["with_secret"] = true
 	made := c.request(authz.Admin, "POST", "/clients/", body).want(201).object()
 	return machine{made["id"].(string), made["client_secret"].(string)}
 }

@@ -125,9 +125,9 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/emr/unlinked-patients/{id}/link/", authz.ImportPatients, ratelimit.User, withPatient((*api).linkPatient)},
 
 	// vital_config.go
-	{http.MethodGet, "/patients/{id}/vital-config/", authz.ReadThresholds, ratelimit.User, withPatient((*api).readThresholds)},
+	{http.MethodGet, "/patients/{id}/vital-config/", authz.ReadThresholds.Or(authz.ScopeThresholdsRead), ratelimit.User, withPatient((*api).readThresholds)},
 	{http.MethodPut, "/patients/{id}/vital-config/", authz.UpdateThresholds, ratelimit.User, withPatient((*api).updateThresholds)},
-	{http.MethodGet, "/settings/default-thresholds/", authz.ReadDefaultThresholds, ratelimit.User, (*api).readDefaultThresholds},
+	{http.MethodGet, "/settings/default-thresholds/", authz.ReadDefaultThresholds.Or(authz.ScopeThresholdsRead), ratelimit.User, (*api).readDefaultThresholds},
 	{http.MethodPut, "/settings/default-thresholds/", authz.UpdateDefaultThresholds, ratelimit.User, (*api).updateDefaultThresholds},
 	{http.MethodPost, "/patients/{id}/vital-config/apply-template/", authz.UpdateThresholds, ratelimit.User, withPatient((*api).applyTemplate)},
 	{http.MethodPost, "/patients/{id}/vital-config/decline-template/", authz.UpdateThresholds, ratelimit.User, withPatient((*api).declineTemplate)},
@@ -171,15 +171,15 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/gateway/webhook/", authz.SignedByGateway, ratelimit.Webhook, (*api).receiveEvent},
 
 	// devices.go
-	{http.MethodPost, "/devices/assign/", authz.AssignDevices, ratelimit.User, (*api).assignDevice},
-	{http.MethodGet, "/devices/", authz.ReadDevices, ratelimit.User, (*api).listDevices},
-	{http.MethodPost, "/devices/", authz.AssignDevices, ratelimit.User, (*api).registerDevice},
-	{http.MethodGet, "/devices/{device_id}/", authz.ReadDevices, ratelimit.User, withRecord((*api).device, (*api).readDevice)},
-	{http.MethodPost, "/devices/{device_id}/unassign/", authz.AssignDevices, ratelimit.User, withRecord((*api).device, (*api).unassignDevice)},
-	{http.MethodPost, "/devices/{device_id}/replace/", authz.AssignDevices, ratelimit.User, withRecord((*api).device, (*api).replaceDevice)},
+	{http.MethodPost, "/devices/assign/", authz.AssignDevices.Or(authz.ScopeDevicesWrite), ratelimit.User, (*api).assignDevice},
+	{http.MethodGet, "/devices/", authz.ReadDevices.Or(authz.ScopeDevicesRead), ratelimit.User, (*api).listDevices},
+	{http.MethodPost, "/devices/", authz.AssignDevices.Or(authz.ScopeDevicesWrite), ratelimit.User, (*api).registerDevice},
+	{http.MethodGet, "/devices/{device_id}/", authz.ReadDevices.Or(authz.ScopeDevicesRead), ratelimit.User, withRecord((*api).device, (*api).readDevice)},
+	{http.MethodPost, "/devices/{device_id}/unassign/", authz.AssignDevices.Or(authz.ScopeDevicesWrite), ratelimit.User, withRecord((*api).device, (*api).unassignDevice)},
+	{http.MethodPost, "/devices/{device_id}/replace/", authz.AssignDevices.Or(authz.ScopeDevicesWrite), ratelimit.User, withRecord((*api).device, (*api).replaceDevice)},
 	{http.MethodPost, "/devices/{device_id}/setup-complete/", authz.AssignDevices, ratelimit.User, withRecord((*api).device, (*api).completeDeviceSetUp)},
 	{http.MethodGet, "/devices/alerts/", authz.ReadHubs, ratelimit.User, (*api).listDeviceAlerts},
-	{http.MethodGet, "/hubs/", authz.ReadHubs, ratelimit.User, (*api).listHubs},
+	{http.MethodGet, "/hubs/", authz.ReadHubs.Or(authz.ScopeDevicesRead), ratelimit.User, (*api).listHubs},
 
 	// triage.go, alerts.go
 	{http.MethodGet, "/triage/patients/", authz.ReadTriage, ratelimit.User, (*api).listTriage},
@@ -187,7 +187,7 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/triage/patients/{id}/review/", authz.ReviewTriage, ratelimit.User, withPatient((*api).reviewPatient)},
 	{http.MethodGet, "/alerts/", authz.ReadAlerts.Or(authz.ScopeAlertsRead), ratelimit.User, (*api).listAlerts},
 	{http.MethodGet, "/alerts/{id}/", authz.ReadAlerts.Or(authz.ScopeAlertsRead), ratelimit.User, withRecord((*api).alert, (*api).readAlert)},
-	{http.MethodPost, "/alerts/{id}/acknowledge/", authz.AcknowledgeAlerts, ratelimit.User, withRecord((*api).alert, (*api).acknowledgeAlert)},
+	{http.MethodPost, "/alerts/{id}/acknowledge/", authz.AcknowledgeAlerts.Or(authz.ScopeAlertsAcknowledge), ratelimit.User, withRecord((*api).alert, (*api).acknowledgeAlert)},
 	{http.MethodPost, "/alerts/{id}/resolve/", authz.ResolveAlerts, ratelimit.User, actOnAlert(alerts.Resolve)},
 	{http.MethodPost, "/alerts/{id}/notes/", authz.AnnotateAlerts, ratelimit.User, actOnAlert(alerts.Annotate)},
 	{http.MethodPost, "/alerts/{id}/escalate/", authz.AnnotateAlerts, ratelimit.User, withRecord((*api).alert, (*api).escalateAlert)},
@@ -209,11 +209,11 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/fhir/observations/{id}/", authz.ReadObservations.Or(authz.ScopeObservationsRead), ratelimit.User, withRecord((*api).observation, (*api).readFHIRObservation)},
 	{http.MethodPost, "/fhir/observations/{id}/transform/", authz.TransmitObservations, ratelimit.User, withRecord((*api).observation, (*api).transformObservation)},
 	{http.MethodPost, "/fhir/observations/{id}/transmit/", authz.TransmitObservations, ratelimit.User, withRecord((*api).observation, (*api).transmitObservation)},
-	{http.MethodGet, "/fhir/status/", authz.ReadTransmissions, ratelimit.User, (*api).fhirStatus},
-	{http.MethodGet, "/fhir/transmissions/{id}/", authz.ReadTransmissions, ratelimit.User, (*api).readTransmission},
+	{http.MethodGet, "/fhir/status/", authz.ReadTransmissions.Or(authz.ScopeTransmissionsRead), ratelimit.User, (*api).fhirStatus},
+	{http.MethodGet, "/fhir/transmissions/{id}/", authz.ReadTransmissions.Or(authz.ScopeTransmissionsRead), ratelimit.User, (*api).readTransmission},
 	{http.MethodPost, "/fhir/transmissions/{id}/acknowledge/", authz.TransmitObservations, ratelimit.User, (*api).acknowledgeCorrection},
 	{http.MethodPost, "/fhir/transmissions/{id}/resolve/", authz.TransmitObservations, ratelimit.User, (*api).resolveTransmission},
-	{http.MethodGet, "/fhir/transmissions/", authz.ReadTransmissions, ratelimit.User, (*api).listTransmissions},
+	{http.MethodGet, "/fhir/transmissions/", authz.ReadTransmissions.Or(authz.ScopeTransmissionsRead), ratelimit.User, (*api).listTransmissions},
 	{http.MethodPost, "/fhir/transmissions/retry/", authz.RequeueTransmissions, ratelimit.User, withBody((*api).requeueTransmissions)},
 	{http.MethodPost, "/fhir/process-pending/", authz.ProcessPending, ratelimit.User, (*api).processPending},
 

@@ -2,7 +2,9 @@ package routes
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -10,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/validate"
@@ -19,15 +22,16 @@ import (
 
 // webhookRows are the endpoints of webhooks and their deliveries.
 func webhookRows() []route {
+	manage := authz.ManageWebhooks.Or(authz.ScopeWebhooksManage)
 	return []route{
-		{http.MethodGet, "/webhooks/", authz.ManageWebhooks, ratelimit.User, (*api).listWebhooks},
-		{http.MethodPost, "/webhooks/", authz.ManageWebhooks, ratelimit.User, (*api).createWebhook},
-		{http.MethodGet, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).readWebhook)},
-		{http.MethodPatch, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).changeWebhook)},
-		{http.MethodDelete, "/webhooks/{id}/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).deleteWebhook)},
-		{http.MethodPost, "/webhooks/{id}/test/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).testWebhook)},
-		{http.MethodPost, "/webhooks/{id}/rotate-secret/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).rotateWebhookSecret)},
-		{http.MethodGet, "/webhooks/{id}/deliveries/", authz.ManageWebhooks, ratelimit.User, withRecord(byUUID(collections.FindWebhook), (*api).listWebhookDeliveries)},
+		{http.MethodGet, "/webhooks/", manage, ratelimit.User, (*api).listWebhooks},
+		{http.MethodPost, "/webhooks/", manage, ratelimit.User, (*api).createWebhook},
+		{http.MethodGet, "/webhooks/{id}/", manage, ratelimit.User, withRecord((*api).webhook, (*api).readWebhook)},
+		{http.MethodPatch, "/webhooks/{id}/", manage, ratelimit.User, withRecord((*api).webhook, (*api).changeWebhook)},
+		{http.MethodDelete, "/webhooks/{id}/", manage, ratelimit.User, withRecord((*api).webhook, (*api).deleteWebhook)},
+		{http.MethodPost, "/webhooks/{id}/test/", manage, ratelimit.User, withRecord((*api).webhook, (*api).testWebhook)},
+		{http.MethodPost, "/webhooks/{id}/rotate-secret/", manage, ratelimit.User, withRecord((*api).webhook, (*api).rotateWebhookSecret)},
+		{http.MethodGet, "/webhooks/{id}/deliveries/", manage, ratelimit.User, withRecord((*api).webhook, (*api).listWebhookDeliveries)},
 		{http.MethodPost, "/webhooks/deliveries/{id}/retry/", authz.ManageWebhooks, ratelimit.User, (*api).retryWebhookDelivery},
 	}
 }
@@ -106,6 +110,12 @@ func (a *api) listWebhooks(c *web.Call) error {
 		return err
 	}
 	page, total, err := collections.PageOfWebhooks(c.App, p.Offset(), p.Size)
+	if c.Caller.Client != nil { // there are few: a client is shown those that it may read all of
+		page, _, err = collections.PageOfWebhooks(c.App, 0, maxWebhooks)
+		page = slices.DeleteFunc(page, func(w *collections.Webhook) bool { return !mayReceive(c, w.Values().Events) })
+		total = len(page)
+		page = page[min(p.Offset(), total):min(p.Offset()+p.Size, total)]
+	}
 	if err != nil {
 		return err
 	}
@@ -113,8 +123,44 @@ func (a *api) listWebhooks(c *web.Call) error {
 	return web.RespondPage(c, p, total, web.Map(page, viewWebhook), unreadable)
 }
 
+// maxWebhooks bounds the webhooks that a client's list looks through.
+const maxWebhooks = 1000
+
+// webhook finds the webhook of the path. A client finds only those whose events it may all read.
+func (a *api) webhook(c *web.Call) (*collections.Webhook, error) {
+	found, err := byUUID(collections.FindWebhook)(a, c)
+	if err == nil && !mayReceive(c, found.Values().Events) {
+		return nil, fault.Missing()
+	}
+	return found, err
+}
+
+// mayReceive reports whether the caller may read what events are about.
+func mayReceive(c *web.Call, events []string) bool {
+	return !slices.ContainsFunc(events, func(event string) bool {
+		noun, _, _ := strings.Cut(event, ".")
+		return c.Caller.Client != nil && !canReadChanges(c, noun)
+	})
+}
+
+// receivable refuses a client's webhook for events about what the client may not read.
+func receivable(read func(*web.Call) (webhooks.Draft, error), before collections.WebhookValues) func(*web.Call) (webhooks.Draft, error) {
+	return func(c *web.Call) (webhooks.Draft, error) {
+		draft, err := read(c)
+		if err != nil {
+			return nil, err
+		}
+		for _, event := range draft(before).Events {
+			if noun, _, _ := strings.Cut(event, "."); !mayReceive(c, []string{event}) {
+				return nil, c.RequireScopes(changeScopes[noun][0])
+			}
+		}
+		return draft, nil
+	}
+}
+
 func (a *api) createWebhook(c *web.Call) error {
-	return create(c, fromBody(a.Webhooks.ReadNew), a.Webhooks.Create, web.RespondWith(c.Created, viewWebhookSecret))
+	return create(c, receivable(fromBody(a.Webhooks.ReadNew), collections.WebhookValues{}), a.Webhooks.Create, web.RespondWith(c.Created, viewWebhookSecret))
 }
 
 func (a *api) readWebhook(c *web.Call, webhook *collections.Webhook) error {
@@ -122,7 +168,8 @@ func (a *api) readWebhook(c *web.Call, webhook *collections.Webhook) error {
 }
 
 func (a *api) changeWebhook(c *web.Call, webhook *collections.Webhook) error {
-	return change(c, webhook.Id, fromBody(a.Webhooks.ReadChange), a.Webhooks.Change, web.RespondWith(c.OK, viewWebhook))
+	read := receivable(fromBody(a.Webhooks.ReadChange), webhook.Values())
+	return change(c, webhook.Id, read, a.Webhooks.Change, web.RespondWith(c.OK, viewWebhook))
 }
 
 func (a *api) deleteWebhook(c *web.Call, webhook *collections.Webhook) error {

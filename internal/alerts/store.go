@@ -235,4 +235,4 @@ func FromReading(alertType string) bool {
 }
 
 // AuthorOf returns the name of an actor that is stored with a change: the e-mail address, or system.
-func AuthorOf(by audit.Actor) string { return cmp.Or(by.Email, System) }
+func AuthorOf(by audit.Actor) string { return cmp.Or(by.Email, by.Name, System) }

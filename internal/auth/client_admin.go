@@ -31,12 +31,15 @@ type Credentials struct {
 func (Credentials) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[credentials]") }
 func (Credentials) LogValue() slog.Value       { return slog.StringValue("[credentials]") }
 
-// Create creates a client.
+// Create creates a client. One with keys has a secret only if the request asks for it.
 func (e *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor, now time.Time) (created Credentials, err error) {
-	values := draft(collections.ClientValues{Active: true})
-	created.Secret = secretPrefix + Random()
+	values, hash := draft.Apply(collections.ClientValues{Active: true}), ""
+	if draft.WithSecret || values.JWKSURL == "" && values.JWKS == nil {
+		created.Secret = secretPrefix + Random()
+		hash = Hash(created.Secret)
+	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		if created.Client, err = collections.CreateClient(tx, values, Hash(created.Secret), Random(), now); err != nil {
+		if created.Client, err = collections.CreateClient(tx, values, hash, Random(), now); err != nil {
 			return err
 		}
 		return appendClientEntry(tx, audit.ClientCreate, created.Client.Id, clientChanges(collections.ClientValues{}, values), by, now)
@@ -49,7 +52,7 @@ func (e *MachineClients) Change(app core.App, id string, draft ClientDraft, by a
 	err = e.changeClient(app, id, func(tx core.App, found *collections.Client) error {
 		client = found
 		before := client.Values()
-		after := draft(before)
+		after := draft.Apply(before)
 		changed := clientChanges(before, after)
 		if len(changed) == 0 {
 			return nil
@@ -151,17 +154,31 @@ type ClientBody struct {
 	Active       validate.Boolean                  `json:"active"`
 }
 
+// NewClientBody is a request to create a machine client.
+type NewClientBody struct {
+	ClientBody
+
+	WithSecret validate.Boolean `json:"with_secret"`
+}
+
 // ClientDraft applies the validated fields of a request to a client's stored values.
-type ClientDraft func(before collections.ClientValues) collections.ClientValues
+type ClientDraft struct {
+	Apply func(before collections.ClientValues) collections.ClientValues
+	// WithSecret: the request asks for a secret beside the keys.
+	WithSecret bool
+}
 
 // ReadNew validates a request to create a client.
-func (e *MachineClients) ReadNew(b ClientBody, c *validate.Checks) ClientDraft {
+func (e *MachineClients) ReadNew(b NewClientBody, c *validate.Checks) ClientDraft {
 	for name, sent := range map[string]bool{"name": b.Name.Sent(), "scopes": b.Scopes.Sent()} {
 		if !sent {
 			c.Reject(name, "This field is required.")
 		}
 	}
-	return e.ReadChange(b, c)
+	asked := c.Boolean("with_secret", b.WithSecret, false)
+	draft := e.ReadChange(b.ClientBody, c)
+	draft.WithSecret = asked != nil && *asked
+	return draft
 }
 
 // ReadChange validates a request to change a client. Omitted fields stay as they are.
@@ -171,7 +188,7 @@ func (e *MachineClients) ReadChange(b ClientBody, c *validate.Checks) ClientDraf
 	if at != "" && keys != nil {
 		c.Reject("jwks", "Give jwks_url or jwks, not both.")
 	}
-	return func(v collections.ClientValues) collections.ClientValues {
+	return ClientDraft{Apply: func(v collections.ClientValues) collections.ClientValues {
 		if b.Name.Sent() {
 			v.Name = name
 		}
@@ -197,7 +214,7 @@ func (e *MachineClients) ReadChange(b ClientBody, c *validate.Checks) ClientDraf
 			v.JWKSURL = ""
 		}
 		return v
-	}
+	}}
 }
 
 func readName(c *validate.Checks, f validate.String) string {

@@ -39,6 +39,13 @@ const (
 	ScopeAlertsRead       ClientScope = "alerts.read"
 	ScopeBillingRead      ClientScope = "billing.read"
 	ScopeChangesRead      ClientScope = "changes.read"
+
+	ScopeDevicesRead       ClientScope = "devices.read"
+	ScopeDevicesWrite      ClientScope = "devices.write"
+	ScopeTransmissionsRead ClientScope = "transmissions.read"
+	ScopeThresholdsRead    ClientScope = "thresholds.read"
+	ScopeWebhooksManage    ClientScope = "webhooks.manage"
+	ScopeAlertsAcknowledge ClientScope = "alerts.acknowledge"
 )
 
 // ClientResources lists the FHIR resources a client may be allowed to read; "*" stands for all.
@@ -54,6 +61,7 @@ const AnySystemScope ClientScope = "system/?.rs"
 var AllClientScopes = func() ClientScopes {
 	all := ClientScopes{
 		ScopeIngest, ScopePatientsRead, ScopePatientsWrite, ScopeObservationsRead, ScopeAlertsRead, ScopeBillingRead, ScopeChangesRead,
+		ScopeDevicesRead, ScopeDevicesWrite, ScopeTransmissionsRead, ScopeThresholdsRead, ScopeWebhooksManage, ScopeAlertsAcknowledge,
 	}
 	for _, resource := range ClientResources {
 		all = append(all, SystemScope(resource))

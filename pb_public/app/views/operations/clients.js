@@ -16,6 +16,9 @@ const scopes = [
   ["ingest", "Send readings"], ["patients.read", "Read patients"], ["patients.write", "Create and replace patients"],
   ["observations.read", "Read readings"],
   ["alerts.read", "Read alerts and escalations"], ["billing.read", "Read billing"], ["changes.read", "Read the change feed"],
+  ["devices.read", "Read devices and hubs"], ["devices.write", "Register and assign devices"],
+  ["transmissions.read", "Read EMR deliveries"], ["thresholds.read", "Read alert limits"],
+  ["webhooks.manage", "Manage webhooks"], ["alerts.acknowledge", "Acknowledge alerts"],
 ];
 const resource = /^system\/(.+)\.rs$/;
 
@@ -106,7 +109,8 @@ const NewClient = ({ close, made }) => html`<${Dialog} wide title="Add a client"
 /** @param {{of: Credentials, close: () => void}} props */
 const Secret = ({ of, close }) => html`<${Dialog} title=${`Secret of ${of.name}`} close=${close}>
   <p>Shown only once. Send it over a secure channel. Clients that sign with their own key do not need it.</p>
-  <${Facts} of=${[["ID", html`<code>${of.id}</code>`], ["Secret", html`<code>${of.client_secret}</code>`]]} />
+  <${Facts} of=${[["ID", html`<code>${of.id}</code>`],
+    ["Secret", of.client_secret ? html`<code>${of.client_secret}</code>` : "None: it signs with its own key"]]} />
   <div class="actions"><button class="main" onClick=${close}>I’ve saved it</button></div>
 </${Dialog}>`;
 
