@@ -63,7 +63,7 @@ var changePermissions = map[string]authz.Action{
 	collections.ChangeVitalConfig:  authz.ReadThresholds,
 }
 
-// changeScopes are the scopes of which a client needs one to be told of changes of a type; none opens time entries. The first is that of
+// changeScopes are the scopes of which a client needs one to see changes of a type; none opens time entries. The first is that of
 // the REST API. Source: docs/decisions/changes.md, "Visibility".
 var changeScopes = map[string]authz.ClientScopes{
 	collections.ChangeAlert:        {authz.ScopeAlertsRead, authz.SystemScope("Flag")},

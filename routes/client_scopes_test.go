@@ -2,7 +2,6 @@ package routes_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/vigilhealth/vigil/internal/authz"
@@ -10,7 +9,7 @@ import (
 
 // A client follows up what its feed and webhooks name, by scopes of their own.
 func TestScopesOfAggregators(t *testing.T) {
-	c := newClinic(t)
+	c := newAtTheEMR(t)
 	patient := c.enroll(nil)
 	write := c.token(c.addClient(object{"scopes": []string{"devices.write", "devices.read"}}), "")
 	c.requestAsClient(write, "POST", "/devices/", object{"device_id": "W-77", "device_type": "scale"}).want(201)
@@ -41,7 +40,9 @@ func TestScopesOfAggregators(t *testing.T) {
 func TestWebhooksOfClients(t *testing.T) {
 	c := newClinic(t)
 	m := c.token(c.addClient(object{"scopes": []string{"webhooks.manage", "observations.read"}}), "")
-	hook := func(events ...string) object { return object{"url": "https://receiver.example.org/hook", "events": events} }
+	hook := func(events ...string) object {
+		return object{"url": "https://receiver.example.org/hook", "events": events}
+	}
 	own := c.requestAsClient(m, "POST", "/webhooks/", hook("observation.created")).want(201).object()["id"].(string)
 	c.requestAsClient(m, "POST", "/webhooks/", hook("observation.created", "alert.raised")).want(403, "insufficient_scope")
 	other := c.request(authz.Admin, "POST", "/webhooks/", hook("alert.raised", "observation.created")).want(201).object()["id"].(string)
@@ -57,7 +58,7 @@ func TestWebhooksOfClients(t *testing.T) {
 	c.requestAsClient(m, "DELETE", "/webhooks/"+own+"/", nil).want(204)
 }
 
-// A client with keys has a secret only if one is asked for.
+// A client with keys has a secret only on request.
 func TestSecretOnlyWhenAsked(t *testing.T) {
 	c := newClinic(t)
 	keys := setOf(t, "e", &ecKey(t).PublicKey)

@@ -213,7 +213,7 @@ func TestStoryTypedAndMeasuredAtTheEMR(t *testing.T) {
 			t.Errorf("%s: %+v", tag, sent)
 		}
 		measured := len(sent.Contained) == 1 && sent.Contained[0].SerialNumber == "4711" && sent.Device.Reference == "#device"
-		if measured != (tag == "DEVRPT") || (len(sent.Performer) == 1 && sent.Performer[0].Reference == "Patient/erx-1") != (tag == "PATRPT") {
+		if measured != (tag == "DEVRPT") || (len(sent.Performer) == 1 && sent.Performer[0].Reference == "Patient/erx-1") != (tag != "HCPRPT") {
 			t.Errorf("%s: %+v", tag, sent)
 		}
 		delete(want, tag)

@@ -126,7 +126,7 @@ func (a *api) listWebhooks(c *web.Call) error {
 // maxWebhooks bounds the webhooks that a client's list looks through.
 const maxWebhooks = 1000
 
-// webhook finds the webhook of the path. A client finds only those whose events it may all read.
+// webhook finds the webhook of the path. A client finds only those with events that it may all read.
 func (a *api) webhook(c *web.Call) (*collections.Webhook, error) {
 	found, err := byUUID(collections.FindWebhook)(a, c)
 	if err == nil && !mayReceive(c, found.Values().Events) {

@@ -31,15 +31,14 @@ type Credentials struct {
 func (Credentials) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[credentials]") }
 func (Credentials) LogValue() slog.Value       { return slog.StringValue("[credentials]") }
 
-// Create creates a client. One with keys has a secret only if the request asks for it.
+// Create creates a client. One with keys has a secret only on request.
 func (e *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor, now time.Time) (created Credentials, err error) {
-	values, hash := draft.Apply(collections.ClientValues{Active: true}), ""
+	values, secret := draft.Apply(collections.ClientValues{Active: true}), secretPrefix+Random()
 	if draft.WithSecret || values.JWKSURL == "" && values.JWKS == nil {
-		created.Secret = secretPrefix + Random()
-		hash = Hash(created.Secret)
+		created.Secret = secret // otherwise it is discarded, and its hash matches nothing
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		if created.Client, err = collections.CreateClient(tx, values, hash, Random(), now); err != nil {
+		if created.Client, err = collections.CreateClient(tx, values, Hash(secret), Random(), now); err != nil {
 			return err
 		}
 		return appendClientEntry(tx, audit.ClientCreate, created.Client.Id, clientChanges(collections.ClientValues{}, values), by, now)
@@ -164,7 +163,7 @@ type NewClientBody struct {
 // ClientDraft applies the validated fields of a request to a client's stored values.
 type ClientDraft struct {
 	Apply func(before collections.ClientValues) collections.ClientValues
-	// WithSecret: the request asks for a secret beside the keys.
+	// WithSecret requests a secret beside the keys.
 	WithSecret bool
 }
 

@@ -97,7 +97,7 @@ func checkSecret(app core.App, given basicCredentials) (*clientProof, error) {
 		return nil, err
 	}
 	p := &clientProof{client: client, method: "client_secret_basic"}
-	if subtle.ConstantTimeCompare([]byte(Hash(given.secret)), []byte(client.SecretHash())) != 1 { // also without a secret: no hash is empty
+	if subtle.ConstantTimeCompare([]byte(Hash(given.secret)), []byte(client.SecretHash())) != 1 {
 		return p, wrongCredentials("wrong secret")
 	}
 	return p, nil

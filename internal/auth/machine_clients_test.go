@@ -49,9 +49,9 @@ func register(t testing.TB, e *auth.MachineClients, app core.App, body string) a
 	return made
 }
 
-func read(t testing.TB, body string, check func(auth.ClientBody, *validate.Checks) auth.ClientDraft) auth.ClientDraft {
+func read[B any](t testing.TB, body string, check func(B, *validate.Checks) auth.ClientDraft) auth.ClientDraft {
 	t.Helper()
-	var b auth.ClientBody
+	var b B
 	if err := validate.DecodeObject([]byte(body), &b); err != nil {
 		t.Fatal(err)
 	}
