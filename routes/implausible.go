@@ -23,7 +23,7 @@ func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vital
 	reach := func(patientID string) error { return a.authorizeIngest(c, patientID) }
 	report, implausible := a.implausible(c, kind, body, envelope, refusal, reach)
 	if !implausible {
-		return refusal
+		return asTypingError(c, kind, body, refusal)
 	}
 	if err := a.IngestPipeline.ReportImplausible(c.App, report, c.Actor(), c.Now); err != nil {
 		return storageFailure(err)
@@ -34,6 +34,17 @@ func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vital
 		return asked
 	}
 	return refusal
+}
+
+// asTypingError prompts a patient who typed values that contradict each other, such as 80/120: most likely they are mistyped, too.
+func asTypingError(c *web.Call, kind *vitals.Definition, body vitals.Body, refusal error) error {
+	refused, isFault := errors.AsType[*fault.Error](refusal)
+	if c.Caller.Role != authz.Patient || !isFault || !kind.IsIncoherent(body) {
+		return refusal
+	}
+	asked := fault.Validation(refused.Fields)
+	asked.Detail = askTyped
+	return asked
 }
 
 // storageFailure makes the caller retry: no alert was stored.

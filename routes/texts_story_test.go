@@ -375,6 +375,13 @@ func TestTypedValueIsAsked(t *testing.T) {
 	if detail := fmt.Sprint(answer.at("detail")); !strings.HasPrefix(detail, "Is that right?") {
 		t.Errorf("the patient reads %q", detail)
 	}
+	for typed, asks := range map[[2]any]bool{{80, 120}: true, {120, 120}: true, {"x", 80}: false, {120, nil}: false} {
+		answer = w.requestAs(w.portal(), "POST", "/ingestion/blood-pressure/", object{"systolic": typed[0], "diastolic": typed[1], "measured_at": w.now.Format(time.RFC3339)})
+		answer.want(400, "validation_error")
+		if detail := fmt.Sprint(answer.at("detail")); strings.HasPrefix(detail, "Is that right?") != asks {
+			t.Errorf("%v: the patient reads %q", typed, detail)
+		}
+	}
 	w.postEvent(t, measured("BP-1", "GW-1", "blood_pressure", "mmHg", w.now, `"systolic":300,"diastolic":20`)).want(400)
 	wantIn(t, w.implausible(w.patient), object{"level": "critical"})
 	w.wantStat("of the device", 1)

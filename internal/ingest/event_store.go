@@ -2,12 +2,14 @@ package ingest
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -91,6 +93,39 @@ func announceQuarantined(tx core.App, status string, now time.Time) error {
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EventQuarantined, Severity: "warning", Body: body, Key: key + now.UTC().Format("2006-01-02T15"),
+	}, now)
+}
+
+// announceUnmatched notifies all clinical staff of a dangerous value in quarantine that may be one of several patients', or of an unknown one, at
+// most once an hour for each device. No patient has an alert, because it would be another's. Source: docs/decisions/gateway.md, "Dangerous values
+// without a certain patient".
+func announceUnmatched(tx core.App, event gateway.Event, reason string, now time.Time) error {
+	if reason != ReasonPatientMismatch && reason != ReasonUnknownPatient && reason != ReasonDeviceMismatch {
+		return nil
+	}
+	var values vitals.Reading
+	switch {
+	case event.Implausible != nil:
+		values = event.Implausible.Reading
+	case event.Reading != nil:
+		values = *event.Reading
+	}
+	practice, _, err := collections.FindThresholds(tx, "")
+	if err != nil {
+		return err
+	}
+	inForce, err := alerts.NewInForceCache().Of(&practice.Bounds, nil, nil)
+	isDangerous := slices.ContainsFunc(vitals.Watched, func(p *vitals.Parameter) bool {
+		value := values.Value(p)
+		return value != nil && inForce.IsAlarming(p, *value)
+	})
+	if err != nil || !isDangerous {
+		return err
+	}
+	return notifications.Announce(tx, notifications.Announcement{
+		Kind: notifications.EventQuarantined, Severity: "critical", AtOnce: true,
+		Body: fmt.Sprintf("A measurement of device %s beyond critical limits has no certain patient. Open the quarantine and find out whose it is now.", event.DeviceID),
+		Key:  "event_unmatched " + event.DeviceID + " " + now.UTC().Format("2006-01-02T15"),
 	}, now)
 }
 

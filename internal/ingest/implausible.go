@@ -112,8 +112,11 @@ func (e *Pipeline) alertIfImplausible(tx core.App, eventID string, event gateway
 		return err
 	}
 	patient, reason, err := MatchPatient(tx, event)
-	if err != nil || reason != "" {
-		return err // stays in quarantine
+	switch {
+	case err != nil:
+		return err
+	case reason != "": // stays in quarantine
+		return announceUnmatched(tx, event, reason, now)
 	}
 	return e.alertImplausible(tx, stored, event, patient, now)
 }

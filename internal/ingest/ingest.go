@@ -245,8 +245,11 @@ func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason str
 	}
 	result := Result{Status: Quarantined, Reason: reason}
 	err := app.RunInTransaction(func(tx core.App) (err error) {
-		if result.EventID, result.SeenBefore, err = StoreEvent(tx, entry, d.By, d.At); err != nil || !isConflict(reason, event) || result.SeenBefore {
+		if result.EventID, result.SeenBefore, err = StoreEvent(tx, entry, d.By, d.At); err != nil || result.SeenBefore {
 			return err
+		}
+		if !isConflict(reason, event) {
+			return announceUnmatched(tx, event, reason, d.At)
 		}
 		return e.alertIfImplausible(tx, result.EventID, event.AsConflicting(), d.At)
 	})

@@ -34,6 +34,7 @@ const (
 	escalationOnCall    = "escalation_on_call"
 	escalationIdle      = "escalation_idle"
 	quarantine          = "quarantine"
+	quarantineCritical  = "quarantine_critical"
 	claimDenied         = "claim_denied"
 	evidenceChanged     = "evidence_changed"
 	billingRun          = "billing_run"
@@ -102,6 +103,10 @@ func ruleFor(a *collections.Announcement) kindRule {
 	if m.kind == thresholdWarning && a.Severity == "critical" {
 		m.kind, m.title = thresholdCritical, "Critical reading"
 	}
+	if m.kind == quarantine && a.Severity == "critical" { // it may be any patient's, and is pushed in quiet hours like an escalation
+		m = kindRule{Escalations, quarantineCritical, "Critical value without a certain patient", roles(
+			authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA)}
+	}
 	if m.kind == escalationIdle && a.Severity == "info" { // routine work can wait for the morning
 		m.channel = Reminders
 	}
@@ -132,6 +137,7 @@ var pushTexts = map[string]string{
 	escalationOnCall:    "You are on call: an escalation has not been answered in time.",
 	escalationIdle:      "An escalation in progress has had no note for hours.",
 	quarantine:          "Device events are in quarantine and need a patient.",
+	quarantineCritical:  "A measurement beyond critical limits is in quarantine and needs a patient now.",
 	claimDenied:         "A claim was denied.",
 	evidenceChanged:     "The evidence of a claim has changed.",
 	billingRun:          "The billing run skipped entries.",

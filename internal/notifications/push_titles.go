@@ -49,22 +49,24 @@ const openedForPatient = "new"
 
 // fixedTitles are the titles of the other types.
 var fixedTitles = map[string]string{
-	lateReading:     "Late reading",
-	missedReading:   "Missed readings",
-	emrCorrection:   "Urgent task: correct the EMR",
-	quarantine:      "Reminder: device events in quarantine",
-	claimDenied:     "Reminder: claim denied",
-	evidenceChanged: "Reminder: billed evidence changed",
-	billingRun:      "Reminder: billing run",
-	attestation:     "Reminder: time to confirm",
-	followUp:        "Reminder: follow-up due",
-	pendingReviews:  "Reminder: reviews are waiting",
-	billingTasks:    "Reminder: billing tasks",
-	measure:         "Reminder: time to measure",
-	measureAgain:    "Reminder: measure again",
-	digest:          "Daily summary",
-	SystemHealth:    "System notice",
-	EmergencyAccess: "System notice: emergency access",
+	lateReading:   "Late reading",
+	missedReading: "Missed readings",
+	emrCorrection: "Urgent task: correct the EMR",
+	quarantine:    "Reminder: device events in quarantine",
+
+	quarantineCritical: "Critical: measurement without a certain patient",
+	claimDenied:        "Reminder: claim denied",
+	evidenceChanged:    "Reminder: billed evidence changed",
+	billingRun:         "Reminder: billing run",
+	attestation:        "Reminder: time to confirm",
+	followUp:           "Reminder: follow-up due",
+	pendingReviews:     "Reminder: reviews are waiting",
+	billingTasks:       "Reminder: billing tasks",
+	measure:            "Reminder: time to measure",
+	measureAgain:       "Reminder: measure again",
+	digest:             "Daily summary",
+	SystemHealth:       "System notice",
+	EmergencyAccess:    "System notice: emergency access",
 }
 
 // pushTitle returns the title of a push: level and kind, without a name or a value. Source: docs/decisions/notifications.md, "Push text".

@@ -56,6 +56,7 @@ type AddressBody struct {
 type kindBody struct {
 	PerDay validate.Integer                  `json:"per_day"`
 	Days   validate.Field[[]validate.String] `json:"days"`
+	Others validate.Others                   `json:",embed"`
 }
 
 // Draft is a validated [Body]: values by column. Columns that are not in it keep their values. It refuses to print.
@@ -201,6 +202,7 @@ func schedule(c *validate.Checks, f validate.Field[map[string]validate.Field[kin
 		}
 		name := "monitoring_schedule." + kind
 		if body, ok := validate.Nested(c, name, field, msgObject); ok {
+			c.RejectOthers(name+".", body.Others)
 			expected[kind] = collections.Expectation{PerDay: perDay(c, name+".per_day", body.PerDay), Days: weekdays(c, name+".days", body.Days)}
 		}
 	}

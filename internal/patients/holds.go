@@ -31,6 +31,7 @@ type HoldBody struct {
 	Reason validate.String `json:"reason"`
 	Until  validate.String `json:"until"`
 	Notes  validate.String `json:"notes"`
+	Others validate.Others `json:",embed"`
 }
 
 // HoldDraft is a validated [HoldBody].
@@ -47,6 +48,7 @@ func (b HoldBody) Read(c *validate.Checks, now time.Time, zone *time.Location) H
 		notes:  phi.Text(c.Text("notes", b.Notes, validate.Optional(4000).Multiline())),
 	}
 	at, day := dateOrInstant(c, "until", b.Until, true, zone)
+	c.RejectOthers("", b.Others)
 	last := now.In(zone).AddDate(0, 0, maxHoldDays)
 	latest := last
 	if elapsed := now.Add(maxHoldDays * 24 * time.Hour); elapsed.After(latest) { // a change of clocks takes no hour from the hold

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"encoding/json/jsontext"
 	"fmt"
 	"math"
 	"regexp"
@@ -180,6 +181,16 @@ func Nested[T any](c *Checks, name string, f Field[T], wrongType string) (value 
 		return value, false
 	}
 	return f.Value, f.Given()
+}
+
+// Others are the members of a body that its type does not name, for bodies in which a misspelled member would be missed only when it is needed.
+type Others map[string]jsontext.Value
+
+// RejectOthers rejects each of the other members; prefix is the path of the body, with a dot at its end.
+func (c *Checks) RejectOthers(prefix string, others Others) {
+	for name := range others {
+		c.Reject(prefix+name, "There is no such member.")
+	}
 }
 
 // Number returns the number, or nil if it was rejected or is absent.

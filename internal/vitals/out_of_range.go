@@ -78,3 +78,13 @@ func (r Reading) OnlyValues(parameters []*Parameter) Reading {
 	}
 	return rest
 }
+
+// IsIncoherent reports whether the only errors of a rejected body are values that contradict each other.
+func (d *Definition) IsIncoherent(b Body) bool {
+	values, relation := validate.NewChecks(), validate.NewChecks()
+	r := d.read(values, b, nil)
+	if d.CheckCoherence != nil {
+		d.CheckCoherence(r, relation)
+	}
+	return values.Err() == nil && relation.Err() != nil
+}

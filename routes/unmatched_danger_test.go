@@ -1,0 +1,42 @@
+package routes_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/authz"
+)
+
+// A dangerous value that may be another patient's, or is of nobody, notifies staff at once, and not only of events in quarantine. It raises no alert of a
+// patient.
+func TestStoryDangerWithoutACertainPatient(t *testing.T) {
+	for name, test := range map[string]struct {
+		event func(c *clinic) string
+		want  int
+	}{
+		"another's, critical":       {func(c *clinic) string { return oximeterEvent("OX-1", "GW-2", 79, 80, c.now) }, 1},
+		"another's, out of range":   {func(c *clinic) string { return cuffEvent("OX-1", "GW-2", 320, c.now) }, 1},
+		"another's, in range":       {func(c *clinic) string { return oximeterEvent("OX-1", "GW-2", 96, 80, c.now) }, 0},
+		"nobody's, critical":        {func(c *clinic) string { return oximeterEvent("OX-9", "GW-9", 79, 80, c.now) }, 1},
+		"nobody's, in range":        {func(c *clinic) string { return oximeterEvent("OX-9", "GW-9", 97, 80, c.now) }, 0},
+		"the holder's own critical": {func(c *clinic) string { return oximeterEvent("OX-1", "GW-1", 79, 80, c.now) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newIngestingClinic(t)
+			ada := c.enroll(object{"gateway_patient_id": "GW-1"})
+			c.enroll(object{"gateway_patient_id": "GW-2", "first_name": "Bo"})
+			c.request(authz.Admin, "POST", "/devices/assign/", object{"device_id": "OX-1", "device_type": "pulse_oximeter", "patient_id": ada, "assigned_at": c.now.AddDate(0, 0, -3).Format(time.RFC3339)}).want(200)
+			for range 2 {
+				c.now = c.now.Add(time.Minute)
+				c.postEvent(t, test.event(c))
+			}
+			told := c.queryRows(t, `SELECT key FROM announcements WHERE kind = 'event_quarantined' AND severity = 'critical'`)
+			if len(told) != test.want {
+				t.Errorf("announced %q, want %d", told, test.want)
+			}
+			if alerts := c.queryRows(t, `SELECT type FROM alerts`); test.want > 0 && len(alerts) != 0 {
+				t.Errorf("alerts %q", alerts)
+			}
+		})
+	}
+}
