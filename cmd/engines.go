@@ -78,14 +78,20 @@ func (s *Service) hookEngines() hooks.Engines {
 	}
 }
 
-func newAuth(sealer *phi.Sealer, settings config.Settings) (*auth.Engine, error) {
+func newAuth(app core.App, sealer *phi.Sealer, settings config.Settings) (*auth.Engine, error) {
 	signOn, err := newSignOn(sealer, settings)
 	if err != nil {
 		return nil, err
 	}
+	since, err := collections.FirstStart(app)
+	if err != nil {
+		return nil, err
+	}
+	required := auth.RequiredTwoFactor{Since: since}
+	required.Roles, required.Grace = settings.RolesNeedingTwoFactor()
 	return auth.New(sealer, auth.Options{
 		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
-		FreshSignIn: settings.Auth.FreshSignIn, RequireTwoFactor: settings.Auth.RequireTwoFactor, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(),
+		FreshSignIn: settings.Auth.FreshSignIn, RequireTwoFactor: required, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(),
 		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL, SignOn: signOn, RequireSignOn: settings.OIDC.Require,
 	}), nil
 }

@@ -2,13 +2,12 @@ package cmd
 
 import (
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,17 +24,26 @@ func (p *Program) ingestionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.withService(cmd, p.replay) },
 	})
 	var dryRun bool
+	var zoneName string
 	load := &cobra.Command{
 		Use: "import FILE", Short: "Import readings from a CSV file",
 		Long: "Imports readings from a CSV file with a header line; docs/operations.md describes the format. What is stored\n" +
 			"already stays unchanged, so an import can be repeated. Works while the service runs.",
 		Args: oneArg("one file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var zone *time.Location
+			if zoneName != "" {
+				var err error
+				if zone, err = time.LoadLocation(zoneName); err != nil {
+					return usageError{fmt.Errorf("--zone must be a name such as America/Chicago: %w", err)}
+				}
+			}
 			return p.withService(cmd, func(ctx context.Context, cmd *cobra.Command, s *Service) error {
-				return s.importReadings(ctx, cmd, args[0], dryRun)
+				return s.importReadings(ctx, cmd, args[0], zone, dryRun)
 			})
 		},
 	}
+	load.Flags().StringVar(&zoneName, "zone", "", "zone of times without an offset, such as America/Chicago")
 	load.Flags().BoolVar(&dryRun, "dry-run", false, "report what would be stored, and store nothing")
 	ingestion.AddCommand(load)
 	return ingestion
@@ -62,24 +70,20 @@ func (p *Program) replay(ctx context.Context, cmd *cobra.Command, s *Service) er
 }
 
 // importReadings imports a file. It reports each rejected line, and fails if there are any.
-func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path string, dryRun bool) error {
+func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path string, zone *time.Location, dryRun bool) error {
 	file, err := os.Open(path) //nolint:gosec // a path from the operator
 	if err != nil {
 		return fmt.Errorf("open the file: %w", err)
 	}
 	defer file.Close() //nolint:errcheck // read only
-	total, err := countLines(file)
-	if err != nil {
-		return err
-	}
-	table, err := gateway.OpenCSV(file, s.settings.Clinical.MeasuredAtMaxFuture)
+	table, err := gateway.OpenCSV(file, gateway.CSVOptions{MaxFuture: s.settings.Clinical.MeasuredAtMaxFuture, Zone: zone})
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	var refused []error
 	show := progress(cmd.ErrOrStderr(), "lines read")
 	done, err := s.intake.Import(ctx, s.app, table, ingest.ImportOptions{
-		DryRun: dryRun, Clock: now, OnProgress: func(lines int) { show(lines, total) },
+		DryRun: dryRun, Clock: now, OnProgress: func(lines int) { show(lines, table.Lines) },
 		OnRejected: func(line int, reason string) { refused = append(refused, fmt.Errorf("line %d: %s", line, reason)) },
 	})
 	verb := "stored"
@@ -88,22 +92,4 @@ func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path s
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%d %s, %d known, %d refused\n", done.Stored, verb, done.Duplicates, done.Rejected)
 	return errors.Join(append(refused, err)...)
-}
-
-// countLines counts the lines below the header and rewinds the file.
-func countLines(file *os.File) (lines int, err error) {
-	table := csv.NewReader(file)
-	table.FieldsPerRecord, table.LazyQuotes, table.ReuseRecord = -1, true, true
-	for {
-		if _, err := table.Read(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return 0, fmt.Errorf("read the file: %w", err)
-		}
-		lines++
-	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return 0, fmt.Errorf("rewind the file: %w", err)
-	}
-	return max(0, lines-1), nil
 }

@@ -104,6 +104,9 @@ func (s *Service) startupAttributes(address string) []any {
 		slog.String("gateway", on(c.Gateway.Configured())), slog.String("push", on(c.VAPID.Configured())), slog.String("backups", backups),
 		slog.String("metrics", c.MetricsAddr),
 	}
+	if from := s.auth.TwoFactorRequiredFrom(); !from.IsZero() {
+		line = append(line, slog.Time("second_factor_required_from", from))
+	}
 	if s.certificates != nil {
 		line = append(line, slog.Time("certificate_not_after", s.certificates.notAfter()))
 	}

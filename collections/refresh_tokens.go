@@ -1,6 +1,8 @@
 package collections
 
 import (
+	"cmp"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -31,6 +33,7 @@ type RefreshToken struct {
 	ExpiresAt       time.Time
 	LastUsedAt      time.Time // last recorded request of the family, or zero; of a rotated token, when it was rotated
 	SourceIP        string
+	UserAgent       string
 	SecondFactor    bool // the identity provider required a second factor
 }
 
@@ -38,11 +41,11 @@ type RefreshToken struct {
 func CreateRefreshToken(tx core.App, t RefreshToken) (id string, err error) {
 	id = core.GenerateDefaultRandomId()
 	return id, exec(tx, "store refresh token", `INSERT INTO refresh_tokens
-		(id, user, token_hash, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip, second_factor)
-		VALUES ({:id}, {:user}, {:hash}, {:family}, {:parent}, {:device}, 'valid', '', {:started}, {:issued}, {:expires}, '', {:ip}, {:factor})`, dbx.Params{
+		(id, user, token_hash, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip, user_agent, second_factor)
+		VALUES ({:id}, {:user}, {:hash}, {:family}, {:parent}, {:device}, 'valid', '', {:started}, {:issued}, {:expires}, '', {:ip}, {:agent}, {:factor})`, dbx.Params{
 		"id": id, "user": t.UserID, "hash": t.TokenHash, "family": t.Family, "parent": t.Parent,
 		"device": t.DeviceID, "started": Instant(t.FamilyStartedAt), "issued": Instant(t.IssuedAt),
-		"expires": Instant(t.ExpiresAt), "ip": t.SourceIP, "factor": t.SecondFactor,
+		"expires": Instant(t.ExpiresAt), "ip": t.SourceIP, "agent": t.UserAgent, "factor": t.SecondFactor,
 	})
 }
 
@@ -153,6 +156,55 @@ func MarkAccessTokenUsed(app core.App, id string, now time.Time) (superseded boo
 func SupersededRefreshToken(app core.App, id string) (bool, error) {
 	because, err := queryValue[string](app, "find refresh token", `SELECT revoked_because FROM refresh_tokens WHERE id = {:id}`, dbx.Params{"id": id})
 	return because == RefreshSuperseded, IgnoreNotFound(err)
+}
+
+// RefreshEnded is why a token was revoked whose user ended the session in the list of sessions. Its access tokens are invalid too.
+const RefreshEnded = "ended"
+
+// ValidRefreshTokens returns a user's valid tokens that have not expired, one for each session, the newest session first.
+func ValidRefreshTokens(app core.App, userID string, now time.Time) ([]RefreshToken, error) {
+	return findRefreshTokens(app, `user = {:user} AND state = 'valid' AND expires_at > {:now}`, dbx.Params{"user": userID, "now": Instant(now)})
+}
+
+// ValidRefreshToken returns the valid token of one of a user's sessions. A not-found error means that there is none.
+func ValidRefreshToken(app core.App, userID, family string) (RefreshToken, error) {
+	found, err := findRefreshTokens(app, `user = {:user} AND state = 'valid' AND family = {:family}`, dbx.Params{"user": userID, "family": family})
+	if err != nil || len(found) == 0 {
+		return RefreshToken{}, cmp.Or(err, error(sql.ErrNoRows))
+	}
+	return found[0], nil
+}
+
+// findRefreshTokens returns tokens without their hashes.
+func findRefreshTokens(app core.App, where string, params dbx.Params) ([]RefreshToken, error) {
+	rows, err := queryAll[struct {
+		ID       string `db:"id"`
+		Family   string `db:"family"`
+		DeviceID string `db:"device_id"`
+		Started  string `db:"family_started_at"`
+		Issued   string `db:"issued_at"`
+		Expires  string `db:"expires_at"`
+		Used     string `db:"last_used_at"`
+		IP       string `db:"source_ip"`
+		Agent    string `db:"user_agent"`
+		Factor   bool   `db:"second_factor"`
+	}](app, "find sessions", `SELECT id, family, device_id, family_started_at, issued_at, expires_at, last_used_at, source_ip, user_agent, second_factor
+		FROM refresh_tokens WHERE `+where+` ORDER BY family_started_at DESC, id`, params)
+	tokens := make([]RefreshToken, len(rows))
+	for i, row := range rows {
+		tokens[i] = RefreshToken{
+			ID: row.ID, Family: row.Family, DeviceID: row.DeviceID, State: RefreshValid, SourceIP: row.IP, UserAgent: row.Agent, SecondFactor: row.Factor,
+			FamilyStartedAt: ParseInstant(row.Started), IssuedAt: ParseInstant(row.Issued), ExpiresAt: ParseInstant(row.Expires), LastUsedAt: ParseInstant(row.Used),
+		}
+	}
+	return tokens, err
+}
+
+// EndedSessions returns the sessions that a user ended and whose access tokens may not have expired.
+func EndedSessions(app core.App, userID string) ([]string, error) {
+	return queryColumn[string](app, "find ended sessions",
+		`SELECT family FROM refresh_tokens WHERE user = {:user} AND state = 'revoked' AND revoked_because = {:ended}`,
+		dbx.Params{"user": userID, "ended": RefreshEnded})
 }
 
 // SessionEnded reports whether a session was ended. A session with expired tokens was not, and neither was an unknown one.

@@ -2,6 +2,7 @@ package collections
 
 import (
 	"strings"
+	"time"
 
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
@@ -34,6 +35,12 @@ func (d SchemaRow) Load(app core.App) (*core.Collection, error) {
 	c := &core.Collection{}
 	err := app.CollectionQuery().AndWhere(dbx.HashExp{"id": d.ID}).One(c)
 	return c, wrap(err, "read collection %s", d.Name)
+}
+
+// FirstStart returns when the first build with second factors required by default opened the data folder.
+func FirstStart(app core.App) (time.Time, error) {
+	applied, err := queryValue[int64](app, "find migration", `SELECT applied FROM _migrations WHERE file = '1795951000_sessions.go'`, nil)
+	return time.UnixMicro(applied).UTC(), err
 }
 
 // AppliedMigrations returns the names of the migrations applied to a database. It needs no app.

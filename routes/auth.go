@@ -20,6 +20,7 @@ type tokensView struct {
 	AccessExpiresIn  int               `json:"access_expires_in"`  // seconds
 	RefreshExpiresIn int               `json:"refresh_expires_in"` // seconds
 	User             *signedInUserView `json:"user,omitempty"`
+	TwoFactorDueAt   *string           `json:"two_factor_due_at,omitempty"` // when the user must have set up a second factor
 }
 
 // signedInUserView is the user in the answer to a sign-in.
@@ -78,6 +79,7 @@ func viewSignedIn(session auth.Session) tokensView {
 		ID: user.Number(), Email: user.Email(), FirstName: user.FirstName(), LastName: user.LastName(), Role: user.Role(),
 		Is2FAEnabled: user.TwoFactorEnabled(),
 	}
+	view.TwoFactorDueAt = instantOrNull(session.TwoFactorDue)
 	return view
 }
 
@@ -91,6 +93,47 @@ func (a *api) logout(c *web.Call, body auth.LogoutBody) error {
 
 func (a *api) logoutAll(c *web.Call) error {
 	return c.NoContent(a.Auth.LogoutAll(c.App, c.Caller, c.Origin(), c.Now))
+}
+
+// sessionView is one of the caller's open sessions.
+type sessionView struct {
+	ID         string  `json:"id"`
+	StartedAt  *string `json:"started_at"`
+	LastUsedAt *string `json:"last_used_at"` // as far as recorded: the last refresh, or request while sessions end by inactivity
+	ExpiresAt  *string `json:"expires_at"`
+	Address    *string `json:"address"`
+	UserAgent  *string `json:"user_agent"`
+	DeviceID   *string `json:"device_id"`
+	Current    bool    `json:"current"`
+}
+
+func (a *api) listSessions(c *web.Call) error {
+	open, err := a.Auth.Sessions(c.App, c.Caller, c.Now)
+	if err != nil {
+		return err
+	}
+	return web.RespondSlice(c, web.Map(open, func(s collections.RefreshToken) sessionView {
+		used := s.LastUsedAt
+		if s.IssuedAt.After(used) {
+			used = s.IssuedAt
+		}
+		return sessionView{
+			ID: s.Family, StartedAt: instantOrNull(s.FamilyStartedAt), LastUsedAt: instantOrNull(used), ExpiresAt: instantOrNull(s.ExpiresAt),
+			Address: orNull(s.SourceIP), UserAgent: orNull(s.UserAgent), DeviceID: orNull(s.DeviceID), Current: s.Family == c.Caller.Family,
+		}
+	}), 0)
+}
+
+func (a *api) endSession(c *web.Call) error {
+	id, err := c.PathUUID()
+	if err != nil {
+		return err
+	}
+	proof, err := readPasswordProof(c)
+	if err != nil {
+		return err
+	}
+	return c.NoContent(a.Auth.EndSession(c.Request.Context(), c.App, c.Caller, id, proof, c.Origin(), c.Now))
 }
 
 type profileView struct {
@@ -110,6 +153,7 @@ type profileView struct {
 	Credential         *string `json:"credential"`
 	Phone              *string `json:"phone"`
 	MustChangePassword bool    `json:"must_change_password"`
+	TwoFactorDueAt     *string `json:"two_factor_due_at,omitempty"` // of the caller's own account
 }
 
 func viewProfile(user *collections.User, havePasskeys map[string]bool) profileView {
@@ -138,7 +182,9 @@ func showProfile(c *web.Call, user *collections.User) error {
 	if err != nil {
 		return err
 	}
-	return c.OK(viewProfile(user, havePasskeys))
+	view := viewProfile(user, havePasskeys)
+	view.TwoFactorDueAt = instantOrNull(c.Caller.TwoFactorDue)
+	return c.OK(view)
 }
 
 type roleView struct {

@@ -79,7 +79,7 @@ func (b *batch) read(index int, item jsontext.Value) error {
 	}
 	checks := validate.NewChecks()
 	kind := vitals.Kind(checks.Text("type", sentType(body), validate.Required(0).OneOf(vitals.KindNames...)))
-	if err := setOwnPatient(b.call, &envelope); err != nil {
+	if err := identifyPatient(b.call, &envelope); err != nil {
 		return b.reject(index, err)
 	}
 	if !kind.Valid() { // without a kind the values cannot be checked; the other members can

@@ -273,7 +273,7 @@ func TestIdentityUnlinked(t *testing.T) {
 
 // Only the provider's second factor replaces Vigil's. Source: docs/decisions/authentication.md, "Single sign-on".
 func TestSignOnSecondFactor(t *testing.T) {
-	h := newSignOnClinic(t, func(_ *auth.OIDCOptions, a *auth.Options) { a.RequireTwoFactor = []authz.Role{authz.Nurse} })
+	h := newSignOnClinic(t, func(_ *auth.OIDCOptions, a *auth.Options) { a.RequireTwoFactor.Roles = []authz.Role{authz.Nurse} })
 	bare := h.signOn(claimsOf("ann", object{"amr": []string{"pwd"}})).want(200).text("access")
 	h.send(bare, "GET", "/patients/", nil).want(403, "two_factor_setup_required")
 	full := h.signOn(claimsOf("ann", object{"amr": []string{"pwd", "otp", "mfa"}})).want(200)
@@ -302,7 +302,7 @@ func TestSignOnSecondFactor(t *testing.T) {
 
 	trusted := newSignOnClinic(t, func(o *auth.OIDCOptions, a *auth.Options) {
 		o.TrustMFA = true
-		a.RequireTwoFactor = []authz.Role{authz.Nurse}
+		a.RequireTwoFactor.Roles = []authz.Role{authz.Nurse}
 	})
 	trusted.send(trusted.signOn(claimsOf("ann", nil)).want(200).text("access"), "GET", "/patients/", nil).want(200)
 }

@@ -2,6 +2,7 @@ package routes
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -102,7 +103,14 @@ func (a *api) listPatients(c *web.Call) error {
 		Search: q.Text("search", 100), Active: q.Boolean("active"), Deleted: deleted, Offset: p.Offset(), Limit: p.Size,
 		Ordering: patients.ListOrder(q.Ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
 	}
+	mrn, externalID := q.Text("mrn", 50), q.Text("external_id", 110)
 	if err := q.Err(); err != nil {
+		return err
+	}
+	if err := narrow(c.App, &query, mrn, collections.FindPatientByMRN); err != nil {
+		return err
+	}
+	if err := narrow(c.App, &query, externalID, findByExternalID); err != nil {
 		return err
 	}
 	page, total, unreadable, err := a.findPatients(c, query)
@@ -110,6 +118,31 @@ func (a *api) listPatients(c *web.Call) error {
 		return err
 	}
 	return web.RespondPage(c, p, total, page, unreadable)
+}
+
+// narrow limits a list to the patient with an identifier, if one was sent.
+func narrow(app core.App, query *patients.Query, value string, find func(core.App, string) (*collections.Patient, error)) error {
+	if value == "" {
+		return nil
+	}
+	found := []string{}
+	switch patient, err := find(app, value); {
+	case collections.IsNotFound(err):
+	case err != nil:
+		return err
+	default:
+		found = append(found, patient.Id)
+	}
+	query.Only = common(query.Only, found)
+	return nil
+}
+
+// common returns the ids that are in both lists; a nil list holds all.
+func common(a, b []string) []string {
+	if a == nil {
+		return b
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(id string) bool { return !slices.Contains(b, id) })
 }
 
 // archivedView is an archived patient in a list.
@@ -145,14 +178,17 @@ func (a *api) listArchivedPatients(c *web.Call) error {
 func (a *api) findPatients(c *web.Call, query patients.Query) (views []patients.View, total, unreadable int, err error) {
 	switch {
 	case c.Reach == authz.Own:
-		query.Only = []string{}
+		own := []string{}
 		if c.Caller.PatientID != "" {
-			query.Only = append(query.Only, c.Caller.PatientID)
+			own = append(own, c.Caller.PatientID)
 		}
+		query.Only = common(query.Only, own)
 	case a.confinedToTeams(c):
-		if query.Only, err = collections.PatientIDsOfTeam(c.App, c.Caller.RecordID, ""); err != nil {
+		team, err := collections.PatientIDsOfTeam(c.App, c.Caller.RecordID, "")
+		if err != nil {
 			return nil, 0, 0, err
 		}
+		query.Only = common(query.Only, team)
 	}
 	page, total, err := patients.List(c.App, a.Directory, query)
 	if err != nil {

@@ -66,6 +66,8 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/auth/password/change/", authz.UseOwnAccount, ratelimit.Auth, withBody((*api).changePassword)},
 	{http.MethodPost, "/auth/logout/", authz.SignOut, ratelimit.User, withBody((*api).logout)},
 	{http.MethodPost, "/auth/logout-all/", authz.UseOwnAccount, ratelimit.User, (*api).logoutAll},
+	{http.MethodGet, "/auth/sessions/", authz.UseOwnAccount, ratelimit.User, (*api).listSessions},
+	{http.MethodDelete, "/auth/sessions/{id}/", authz.UseOwnAccount, ratelimit.Auth, (*api).endSession},
 	{http.MethodGet, "/auth/profile/", authz.UseOwnAccount, ratelimit.User, (*api).profile},
 	{http.MethodGet, "/auth/roles/", authz.ReadRoles, ratelimit.User, (*api).roles},
 
@@ -379,7 +381,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 		Engines: engines, contract: described, codes: &icd10.Lookup{}, pages: newTriagePages(),
 		enrolled: &patients.Enrollments{Billing: engines.Billing, Delivers: engines.EMR.delivers},
 	}
-	server := &web.Server{Options: engines.Options, Produces: a.produces, Refused: a.countRejected, RenderFault: a.fhirFault, AuthorizePatient: a.authorizePatient}
+	server := &web.Server{Options: engines.Options, Produces: a.produces, Parameters: a.contract.parameters, Refused: a.countRejected, RenderFault: a.fhirFault, AuthorizePatient: a.authorizePatient}
 	return server.Mount(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 

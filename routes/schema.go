@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 
 	"go.yaml.in/yaml/v3"
@@ -40,32 +42,47 @@ func readContract(source []byte) (contract, error) {
 	return contract{yaml: source, json: asJSON}, nil
 }
 
-// answerTypes are the media types of successful answers, by method and path, of all operations that do not answer with
-// JSON only. make golden extracts them from the contract.
+// operationFacts are the media types of successful answers of all operations that do not answer with JSON only, and the
+// query parameters, by method and path. make golden extracts them from the contract.
 //
-//go:embed answers.json
-var answerTypes []byte
+//go:embed operations.json
+var operationFacts []byte
 
 // document holds the parts of the contract that are needed at startup.
 type document struct {
-	whole    func() (contract, error)
-	produced map[string][]string
+	whole      func() (contract, error)
+	Produced   map[string][]string `json:"produced"`
+	Parameters map[string][]string `json:"parameters"`
 }
 
 func documentOf(version string) (d document, err error) {
 	d.whole = sync.OnceValues(func() (contract, error) { return contractOfVersion(version) })
-	if err := json.Unmarshal(answerTypes, &d.produced); err != nil {
-		return d, fmt.Errorf("reading the media types of answers: %w", err)
+	if err := json.Unmarshal(operationFacts, &d); err != nil {
+		return d, fmt.Errorf("reading the facts of operations: %w", err)
 	}
 	return d, nil
 }
 
 // produces lists the media types of a row's successful answers; JSON for a row that is not listed.
 func (d document) produces(row web.Route) []string {
-	if types, known := d.produced[row.Method+" "+row.Path]; known {
+	if types, known := d.Produced[row.Method+" "+row.Path]; known {
 		return types
 	}
 	return []string{web.JSONType}
+}
+
+// outsideQueries are the operations whose query others compose: identity providers and the EMR add parameters to a
+// callback, which RFC 6749, 4.1.2 says to ignore, and device vendors to their webhooks.
+var outsideQueries = []string{"/auth/oidc/", "/emr/auth/callback/", "/gateway/", "/oauth/"}
+
+// parameters returns the query parameters that a row of the API takes. It reports false for a row that ignores unknown
+// ones. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters in queries".
+func (d document) parameters(row web.Route) (names []string, checked bool) {
+	path, ours := strings.CutPrefix(row.Path, web.BasePath)
+	if !ours || row.Unknown() || slices.ContainsFunc(outsideQueries, func(start string) bool { return strings.HasPrefix(path, start) }) {
+		return nil, false
+	}
+	return d.Parameters[row.Method+" "+row.Path], true
 }
 
 // schema serves the contract. Source: docs/decisions/versioning.md, "Deprecation signals".

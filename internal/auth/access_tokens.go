@@ -13,6 +13,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/authz"
 )
 
 // refreshLife is how long a refresh token lasts. Source: docs/decisions/authentication.md, "Refresh-token family".
@@ -25,6 +26,8 @@ type Session struct {
 	Refresh          string
 	RefreshExpiresIn time.Duration
 	User             *collections.User
+	// TwoFactorDue is when the user must have set up a second factor; zero if the user has one or needs none.
+	TwoFactorDue time.Time
 }
 
 // Format and LogValue hide the tokens.
@@ -79,7 +82,33 @@ func (e *Engine) issue(tx core.App, user *collections.User, link collections.Ref
 	if err != nil {
 		return Session{}, err
 	}
-	return Session{Access: access, AccessExpiresIn: accessLife, Refresh: token, RefreshExpiresIn: link.ExpiresAt.Sub(now), User: user}, nil
+	session := Session{Access: access, AccessExpiresIn: accessLife, Refresh: token, RefreshExpiresIn: link.ExpiresAt.Sub(now), User: user}
+	if has, err := hasSecondFactor(tx, user); err != nil || has || link.SecondFactor {
+		return session, err
+	}
+	session.TwoFactorDue = e.twoFactorDue(authz.Role(user.Role()), user.CreatedAt())
+	return session, nil
+}
+
+// twoFactorDue returns when an account without a second factor must have set one up; zero if its role needs none.
+// Source: docs/decisions/authentication.md, "Second factor of the staff".
+func (e *Engine) twoFactorDue(role authz.Role, created time.Time) time.Time {
+	required := e.options.RequireTwoFactor
+	if !slices.Contains(required.Roles, role) {
+		return time.Time{}
+	}
+	if required.Since.After(created) {
+		created = required.Since
+	}
+	return created.Add(required.Grace)
+}
+
+// TwoFactorRequiredFrom returns when accounts that exist are refused without the second factor that their role needs; zero if no role needs one.
+func (e *Engine) TwoFactorRequiredFrom() time.Time {
+	if len(e.options.RequireTwoFactor.Roles) == 0 {
+		return time.Time{}
+	}
+	return e.options.RequireTwoFactor.Since.Add(e.options.RequireTwoFactor.Grace)
 }
 
 // errOtherCollection reports a token that is not of an account of the expected collection, users or superusers.
@@ -123,13 +152,18 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 		return caller, tokenInvalid()
 	case expired:
 		return caller, tokenExpired()
+	case slices.Contains(user.endedSessions, read.Family):
+		return caller, tokenRevoked()
 	}
 	caller = user.caller
 	caller.Family = read.Family
 	if err := e.confirmRotation(app, read, now); err != nil {
 		return Caller{}, err
 	}
-	caller.NeedsTwoFactor = !caller.TwoFactor && !read.SecondFactor && slices.Contains(e.options.RequireTwoFactor, caller.Role)
+	if !caller.TwoFactor && !read.SecondFactor {
+		caller.TwoFactorDue = e.twoFactorDue(caller.Role, user.created)
+		caller.NeedsTwoFactor = !caller.TwoFactorDue.IsZero() && !now.Before(caller.TwoFactorDue)
+	}
 	return caller, nil
 }
 
@@ -138,9 +172,11 @@ func (e *Engine) Evict(userRecordID string) { e.users.Evict(userRecordID) }
 
 // cachedUser holds the user fields that a request needs.
 type cachedUser struct {
-	caller   Caller
-	tokenKey string
-	active   bool
+	caller        Caller
+	tokenKey      string
+	active        bool
+	created       time.Time
+	endedSessions []string
 }
 
 // maxCachedUsers bounds the cache; portal accounts may be many.
@@ -153,7 +189,10 @@ func (e *Engine) cachedUser(app core.App, id string, now time.Time) (cachedUser,
 		if err != nil {
 			return known, err
 		}
-		known = cachedUser{caller: callerOf(user), tokenKey: user.TokenKey(), active: user.Active()}
+		known = cachedUser{caller: callerOf(user), tokenKey: user.TokenKey(), active: user.Active(), created: user.CreatedAt()}
+		if known.endedSessions, err = collections.EndedSessions(app, id); err != nil {
+			return known, err
+		}
 		known.caller.TwoFactor, err = hasSecondFactor(app, user)
 		return known, err
 	})

@@ -39,14 +39,21 @@ type Options struct {
 	// ResetURL is the page that sets a password; the token is appended. SignInURL is the sign-in page; passkeys are bound to its host.
 	ResetURL, SignInURL string
 	// FreshSignIn is how long after a sign-in second factors may be added without the password; 0 always requires it.
-	FreshSignIn time.Duration
-	// RequireTwoFactor lists the roles that must set up a second factor before they can use the API.
-	RequireTwoFactor []authz.Role
+	FreshSignIn      time.Duration
+	RequireTwoFactor RequiredTwoFactor
 	// SuperuserTwoFactor refuses dashboard access to superusers without a second factor.
 	SuperuserTwoFactor bool
 	// SignOn is the practice's identity provider, or nil. RequireSignOn restricts local sign-in to administrators and patients.
 	SignOn        *OIDCProvider
 	RequireSignOn bool
+}
+
+// RequiredTwoFactor lists the roles that must set up a second factor before they can use the API. An account without one can use it for the
+// grace period after its creation or after Since, whichever is later.
+type RequiredTwoFactor struct {
+	Roles []authz.Role
+	Grace time.Duration
+	Since time.Time
 }
 
 // Engine signs users and superusers in and authenticates their access tokens. It is safe for concurrent use.
@@ -145,8 +152,10 @@ type Caller struct {
 	Role      authz.Role // never taken from the token
 	PatientID string     // linked patient of a portal user, else ""
 	Family    string     // refresh-token family of the access token; "" if none
-	// TwoFactor reports whether sign-in requires a second factor. NeedsTwoFactor reports that the role requires one and the caller has none.
+	// TwoFactor reports whether sign-in requires a second factor. NeedsTwoFactor reports that the role requires one, that the caller has none,
+	// and that TwoFactorDue has passed; TwoFactorDue is zero if the caller needs none.
 	TwoFactor, NeedsTwoFactor bool
+	TwoFactorDue              time.Time
 	// Client is the machine client that makes the request; nil for a user.
 	Client *Client
 }

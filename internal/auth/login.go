@@ -229,7 +229,7 @@ func (e *Engine) completeLogin(tx core.App, a attempt, user *collections.User, f
 		return Session{}, err
 	}
 	return e.issue(tx, user, collections.RefreshToken{
-		Family: uuid.NewString(), DeviceID: a.deviceID, FamilyStartedAt: a.now, SourceIP: a.from.Address,
+		Family: uuid.NewString(), DeviceID: a.deviceID, FamilyStartedAt: a.now, SourceIP: a.from.Address, UserAgent: userAgent(a.from),
 	}, a.now)
 }
 

@@ -255,6 +255,9 @@ func (p *OIDCProvider) Finish(ctx context.Context, callback Callback, now time.T
 	if verified.Nonce != s.nonce {
 		return Identity{}, identityRefused(errors.New("another nonce"))
 	}
+	if isFromFuture(verified, now) {
+		return Identity{}, identityRefused(errors.New("the token was issued in the future"))
+	}
 	if p.isStale(verified, s.ends.Add(-stateLife)) {
 		return Identity{}, identityRefused(errors.New("the authentication is older than requested"))
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -120,16 +122,26 @@ func (p *OIDCProvider) isIssuedToUs(token *oidc.IDToken) bool {
 // providerClockSkew is the tolerated difference between the provider's clock and the server's.
 const providerClockSkew = time.Minute
 
+// maxIssueSkew is how far the provider's clock may be ahead of the server's.
+const maxIssueSkew = 5 * time.Minute
+
 // isStale reports whether the authentication at the provider was older than requested when the sign-in began. It returns false if the provider
-// does not state auth_time. Source: OpenID Connect Core 1.0, section 3.1.3.7.
+// does not state auth_time, and true if it states no time: a limit that cannot be checked is not met. Source: OpenID Connect Core 1.0, section
+// 3.1.3.7.
 func (p *OIDCProvider) isStale(token *oidc.IDToken, began time.Time) bool {
 	var says struct {
-		ProvenAt *float64 `json:"auth_time"`
+		ProvenAt any `json:"auth_time"`
 	}
-	if p.options.MaxAge == 0 || token.Claims(&says) != nil || says.ProvenAt == nil {
+	if p.options.MaxAge == 0 || token.Claims(&says) == nil && says.ProvenAt == nil {
 		return false
 	}
-	return time.Unix(int64(*says.ProvenAt), 0).Before(began.Add(-p.options.MaxAge - providerClockSkew))
+	seconds, err := strconv.ParseFloat(fmt.Sprint(says.ProvenAt), 64) // some providers send it as text
+	return err != nil || time.Unix(int64(seconds), 0).Before(began.Add(-p.options.MaxAge-providerClockSkew))
+}
+
+// isFromFuture reports whether the provider says that it issued the token after now.
+func isFromFuture(token *oidc.IDToken, now time.Time) bool {
+	return token.IssuedAt.After(now.Add(maxIssueSkew))
 }
 
 // role returns the role of the first mapping that names one of the groups.

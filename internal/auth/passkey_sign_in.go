@@ -181,7 +181,7 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 	if p.user == nil {
 		return session, authenticationFailed(), p.record(tx, audit.LoginFailed, audit.MinorFailure, "No such passkey.")
 	}
-	failures, refused, err := p.refuseLocked(tx)
+	failures, refused, err := p.lockState(tx)
 	if refused != nil || err != nil {
 		return session, refused, err
 	}
@@ -191,6 +191,8 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 		return session, nil, err
 	case v.isExpired:
 		return session, authenticationFailed(), p.record(tx, audit.LoginFailed, audit.MinorFailure, "The passkey was used too late.")
+	case !v.proven && isLocked(failures, p.now):
+		return session, authenticationFailed(), p.record(tx, audit.LoginFailed, audit.MinorFailure, "")
 	case !v.proven:
 		refused, err = p.fail(tx, failures)
 		return session, refused, err
@@ -206,6 +208,16 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 	}
 	session, err = e.completeLogin(tx, p.attempt, v.user, secondFactor{proven: true})
 	return session, nil, err
+}
+
+// lockState refuses a passkey after a password while the account is locked. A passkey alone cannot be guessed, so a stranger's wrong passwords do
+// not keep its owner out. Source: docs/decisions/authentication.md, "Passkeys"; ASVS 5.0, 6.1.1.
+func (p passkeyAttempt) lockState(tx core.App) (failures collections.LoginFailure, refused, err error) {
+	if p.step != "" {
+		return p.refuseLocked(tx)
+	}
+	failures, err = collections.LockLoginFailure(tx, p.emailKey)
+	return failures, nil, err
 }
 
 // verifyAssertion verifies the use of a passkey. It consumes the challenge and the temporary token even if verification fails.

@@ -346,7 +346,8 @@ func TestExpiredPasskeyChallenges(t *testing.T) {
 	k.want("a step of the password before", refused, "authentication_failed")
 }
 
-// TestPasskeyOfUnusableAccounts checks that a lockout, an inactive account and a role without passkeys also refuse passkeys.
+// TestPasskeyOfUnusableAccounts checks that an inactive account and a role without passkeys refuse passkeys, and that a lock of the password does
+// not.
 func TestPasskeyOfUnusableAccounts(t *testing.T) {
 	k := newKeys(t, authz.Nurse).enrolled()
 	admin := administrator(t, k.e, k.app)
@@ -363,12 +364,10 @@ func TestPasskeyOfUnusableAccounts(t *testing.T) {
 	for range 5 {
 		k.want("a forgery", k.forge(), "authentication_failed")
 	}
-	k.want("after five", signIn(), "account_locked")
 	k.want("the password after five", loginCode(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "account_locked")
-	if err := k.e.Unlock(k.app, admin, k.user.Id, origin, clock); err != nil {
-		t.Fatal(err)
-	}
-	k.want("unlocked", signIn(), "")
+	k.want("a forgery while locked", k.forge(), "authentication_failed")
+	k.want("the passkey alone while locked", signIn(), "") // a stranger cannot keep its owner out
+	k.want("the password afterwards", loginCode(t, k.e, k.app, k.user, vigiltest.Password, "", clock), "totp_required")
 	if _, err := k.e.Deactivate(k.app, admin, k.user.Id, origin, clock); err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +487,7 @@ func TestPasskeyBesideTOTP(t *testing.T) {
 	}
 	wantCode(t, "reset again", k.e.ResetTwoFactor(t.Context(), k.app, admin, k.user.Id, auth.CurrentPasswordBody{CurrentPassword: validate.Of(vigiltest.Password)}, origin, clock), "invalid_state")
 	wantCode(t, "reset of nobody", k.e.ResetTwoFactor(t.Context(), k.app, admin, "nobody", auth.CurrentPasswordBody{CurrentPassword: validate.Of(vigiltest.Password)}, origin, clock), "not_found")
-	if got := mails(t, k.app); got != "backup_code_used passkey_added passkey_added passkey_added passkey_removed passkey_removed passkey_removed two_factor_disabled" {
+	if got := mails(t, k.app); got != "backup_code_used passkey_added passkey_added passkey_added passkey_removed passkey_removed passkey_removed two_factor_disabled two_factor_enabled" {
 		t.Errorf("mails: %s", got)
 	}
 }
@@ -533,7 +532,7 @@ func TestPasskeysNeedAHostName(t *testing.T) {
 // TestRequiredSecondFactor checks that either kind of second factor satisfies the requirement of a role.
 func TestRequiredSecondFactor(t *testing.T) {
 	k := newKeys(t, authz.Admin)
-	k.e = newEngine(freshFor(time.Hour), withResetPage, func(o *auth.Options) { o.RequireTwoFactor = []authz.Role{authz.Admin, authz.Provider} })
+	k.e = newEngine(freshFor(time.Hour), withResetPage, func(o *auth.Options) { o.RequireTwoFactor.Roles = []authz.Role{authz.Admin, authz.Provider} })
 	needs := func(user *collections.User) bool {
 		t.Helper()
 		caller, err := k.e.Check(k.app, vigiltest.Token(t, user, clock), clock)

@@ -248,7 +248,7 @@ func (e *Engine) reissue(tx core.App, token collections.RefreshToken, lost strin
 func nextInFamily(token collections.RefreshToken, from audit.Origin) collections.RefreshToken {
 	return collections.RefreshToken{
 		Family: token.Family, Parent: token.ID, DeviceID: token.DeviceID, FamilyStartedAt: token.FamilyStartedAt, SourceIP: from.Address,
-		SecondFactor: token.SecondFactor,
+		UserAgent: userAgent(from), SecondFactor: token.SecondFactor,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/validate"
 )
@@ -127,6 +128,7 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 		return session, nil, err
 	}
 	user, err := userOfIdentity(tx, s.identity)
+	isNew := user == nil
 	switch {
 	case err != nil:
 		return session, nil, err
@@ -160,7 +162,7 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 	if refused, err := s.applyRole(tx, user); err != nil || refused != nil {
 		return session, refused, err
 	}
-	if err := s.linkIdentity(tx, user, linked); err != nil {
+	if err := s.linkIdentity(tx, user, linked, isNew); err != nil {
 		return session, nil, err
 	}
 	if s.identity.EmailVerified && !user.Verified() && FoldEmail(s.identity.Email) == FoldEmail(user.Email()) {
@@ -230,13 +232,18 @@ func (s signOn) endSessions(tx core.App, user *collections.User) error {
 	return err
 }
 
-// linkIdentity links the identity to the user, or marks an existing link as used.
-func (s signOn) linkIdentity(tx core.App, user *collections.User, linked string) error {
+// linkIdentity links the identity to the user, or marks an existing link as used. The owner of an account that is not new is notified.
+func (s signOn) linkIdentity(tx core.App, user *collections.User, linked string, isNew bool) error {
 	if linked != "" {
 		return collections.MarkIdentityUsed(tx, s.identity.Issuer, s.identity.Subject, s.now)
 	}
 	if err := collections.AddIdentity(tx, user.Id, s.identity.Issuer, s.identity.Subject, s.now); err != nil {
 		return err
+	}
+	if !isNew {
+		if err := notifications.Queue(tx, notifications.IdentityLinked, user, nil, s.now); err != nil {
+			return err
+		}
 	}
 	return audit.Append(tx, userEntry(user, audit.IdentityLinked, s.actor()), s.now)
 }
@@ -307,7 +314,8 @@ func (e *Engine) completeSignOn(tx core.App, s signOn, user *collections.User) (
 		return session, nil, err
 	}
 	session, err = e.issue(tx, user, collections.RefreshToken{
-		Family: uuid.NewString(), FamilyStartedAt: s.now, SourceIP: s.from.Address, SecondFactor: s.identity.SecondFactor,
+		Family: uuid.NewString(), FamilyStartedAt: s.now, SourceIP: s.from.Address, UserAgent: userAgent(s.from),
+		SecondFactor: s.identity.SecondFactor,
 	}, s.now)
 	return session, nil, err
 }

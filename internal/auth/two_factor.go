@@ -97,8 +97,8 @@ func invalidTOTP() error {
 	return fault.New(fault.Invalid, "invalid_totp", "The two-factor code is wrong.")
 }
 
-// VerifyTwoFactor turns the second factor on with the first code of the pending setup. That code does not count as used, because the caller is
-// signed in already, so it may be used again for the next sign-in.
+// VerifyTwoFactor turns the second factor on with the first code of the pending setup, which then is used, and notifies the user.
+// Source: RFC 6238, section 5.2.
 func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, from audit.Origin, now time.Time) error {
 	checks := validate.NewChecks()
 	code := checks.Text("totp_code", compactCode(body.TOTPCode), validate.Required(11).Identifier())
@@ -110,7 +110,8 @@ func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, fro
 		if pending.Secret == "" || !now.Before(pending.Until) {
 			return invalidTOTP(), nil
 		}
-		if _, right := matchTOTP(pending.Secret, code, 0, now); !right || !totpFormat.MatchString(code) {
+		step, right := matchTOTP(pending.Secret, code, 0, now)
+		if !right || !totpFormat.MatchString(code) {
 			if pending.Failures++; pending.Failures >= maxWrongSetups {
 				pending = collections.TOTPPending{}
 			}
@@ -118,11 +119,15 @@ func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, fro
 			return invalidTOTP(), saveUser(tx, user, now)
 		}
 		user.SetTwoFactor(pending.Secret)
+		user.SetTOTPLastStep(step)
 		user.SetTOTPPending(collections.TOTPPending{})
 		if err := collections.ReplaceBackupCodes(tx, user.Id, pending.CodeHashes, now); err != nil {
 			return nil, err
 		}
 		if err := saveUser(tx, user, now); err != nil {
+			return nil, err
+		}
+		if err := notifications.Queue(tx, notifications.TwoFactorEnabled, user, nil, now); err != nil {
 			return nil, err
 		}
 		return nil, audit.Append(tx, userEntry(user, audit.TwoFactorEnable, caller.Actor(from)), now)
@@ -169,6 +174,9 @@ func (e *Engine) ReplaceBackupCodes(ctx context.Context, app core.App, caller Ca
 		var hashes []string
 		codes, hashes = e.newBackupCodes(user)
 		if err := collections.ReplaceBackupCodes(tx, user.Id, hashes, now); err != nil {
+			return err
+		}
+		if err := notifications.Queue(tx, notifications.BackupCodesReplaced, user, nil, now); err != nil {
 			return err
 		}
 		return audit.Append(tx, userEntry(user, audit.BackupCodesReplaced, caller.Actor(from)), now)

@@ -100,7 +100,7 @@ func TestProblems(t *testing.T) {
 		{"reset query", []string{"FRONTEND_RESET_URL=https://a.example/?x=1"}, []string{"VIGIL_FRONTEND_RESET_URL: must be an address without a query"}},
 		{"metrics", []string{"METRICS_ADDR=9100"}, []string{"VIGIL_METRICS_ADDR: must be an address to listen on"}},
 		{"identifier", []string{"FHIR_MRN_SYSTEM=mrn"}, []string{"VIGIL_FHIR_MRN_SYSTEM: must be an absolute URI"}},
-		{"roles", []string{"REQUIRE_2FA_ROLES=admin,doctor"}, []string{"VIGIL_REQUIRE_2FA_ROLES: must be a list of roles: admin, clinical_manager"}},
+		{"roles", []string{"REQUIRE_2FA_ROLES=admin,doctor"}, []string{"VIGIL_REQUIRE_2FA_ROLES: must be none or a list of roles: admin, clinical_manager"}},
 		{"issuer", []string{"TOTP_ISSUER=a:b"}, []string{"VIGIL_TOTP_ISSUER: must be"}},
 		{"days overflow", []string{"REFRESH_FAMILY_MAX_DAYS=999999999"}, []string{"VIGIL_REFRESH_FAMILY_MAX_DAYS: must be a whole number"}},
 		{"legal minimum", []string{"RETENTION_AUDIT_YEARS=5", "RETENTION_RECORD_YEARS=9"}, []string{

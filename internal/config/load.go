@@ -176,6 +176,17 @@ func (s Settings) SuperuserNeedsTwoFactor() bool {
 	return s.Auth.SuperuserTwoFactor == "true"
 }
 
+// twoFactorGrace is how long an account may do without the second factor that production requires by default.
+const twoFactorGrace = 7 * 24 * time.Hour
+
+// RolesNeedingTwoFactor returns the roles that must set up a second factor, and within what time.
+func (s Settings) RolesNeedingTwoFactor() ([]authz.Role, time.Duration) {
+	if s.Auth.RequireTwoFactor == nil && s.IsProduction() {
+		return slices.DeleteFunc(slices.Clone(authz.Roles), func(role authz.Role) bool { return role == authz.Patient }), twoFactorGrace
+	}
+	return s.Auth.RequireTwoFactor, 0
+}
+
 // IsProduction reports whether the environment is production.
 func (s Settings) IsProduction() bool { return s.Environment == Production }
 

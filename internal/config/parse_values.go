@@ -94,12 +94,16 @@ func parseDurations(text string) ([]time.Duration, error) {
 	return durations, nil
 }
 
+// parseRoles returns the listed roles: nil if the setting is absent, and none for "none".
 func parseRoles(text string) ([]authz.Role, error) {
+	if strings.TrimSpace(text) == "none" {
+		return []authz.Role{}, nil
+	}
 	var roles []authz.Role
 	for _, item := range splitList(text) {
 		role := authz.Role(item)
 		if !role.Valid() {
-			return nil, fmt.Errorf("must be a list of roles: %s", joinRoles(authz.Roles))
+			return nil, fmt.Errorf("must be none or a list of roles: %s", joinRoles(authz.Roles))
 		}
 		if !slices.Contains(roles, role) {
 			roles = append(roles, role)

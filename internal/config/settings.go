@@ -202,7 +202,7 @@ type TLS struct {
 // Auth configures sign-in and sessions.
 type Auth struct {
 	TOTPIssuer         string        `env:"TOTP_ISSUER" envDefault:"RPM" is:"issuer" doc:"name shown in authenticator apps"`
-	RequireTwoFactor   []authz.Role  `env:"REQUIRE_2FA_ROLES" doc:"roles that must set up a second factor"`
+	RequireTwoFactor   []authz.Role  `env:"REQUIRE_2FA_ROLES" doc:"roles that must set up a second factor at once, or none; when absent, in production every role of the staff within 7 days, and none elsewhere"`
 	FreshSignIn        time.Duration `env:"FRESH_SIGN_IN" envDefault:"10m" min:"0s" max:"24h" doc:"how long after a sign-in a user may add a second factor or remove a passkey without reauthentication; 0 always requires it. At most 24h"`
 	SuperuserTwoFactor string        `env:"SUPERUSER_REQUIRE_2FA" oneof:"true,false" doc:"superusers need a second factor for the dashboard; when absent, true in production and false elsewhere"`
 	RefreshFamilyLife  time.Duration `env:"REFRESH_FAMILY_MAX_DAYS" envDefault:"7" min:"24h" max:"2160h" doc:"longest chain of refresh tokens before a new sign-in; 1 to 90"`

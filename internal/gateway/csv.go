@@ -12,7 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -23,74 +27,200 @@ var (
 	requiredColumns = []string{"device_id", "patient_id", "measurement_type", "timestamp"}
 )
 
-// CSV is a table of readings (RFC 4180) with column names in the first line, in any order. Each further line is one measurement in the
-// gateway's format and under its rules, so a reading has the same identity from any source. A table is not signed: the operator who imports
-// the file is responsible for it.
+// CSVOptions say how to read a table.
+type CSVOptions struct {
+	MaxFuture time.Duration
+	// Zone is that of times without an offset; nil refuses a table with such times.
+	Zone *time.Location
+}
+
+// CSV is a table of readings (RFC 4180) with column names in the first line, in any order, also as spreadsheets save it. Each further line is one
+// measurement in the gateway's format and under its rules, so a reading has the same identity from any source. A table is not signed: the
+// operator who imports the file is responsible for it. Source: docs/decisions/gateway.md, "Tables of readings".
 type CSV struct {
+	Lines int // with readings
+
 	rules   Gateway
+	zone    *time.Location
 	table   *csv.Reader
+	comma   rune
+	skipped int // lines before the column names
 	columns []string
 }
 
 var _ Parser = (*CSV)(nil)
 
-// OpenCSV reads the column names. Unknown, repeated and missing ones are errors.
-func OpenCSV(r io.Reader, maxFuture time.Duration) (*CSV, error) {
-	buffered := bufio.NewReader(r)
-	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\uFEFF" {
-		_, _ = buffered.Discard(len(mark)) // it was just read
+// OpenCSV reads the table once, to count its lines and find times without a zone, and rewinds it. Unknown, repeated and missing columns are errors.
+func OpenCSV(file io.ReadSeeker, o CSVOptions) (*CSV, error) {
+	scan, err := readColumns(file, o)
+	if err != nil {
+		return nil, err
 	}
-	t := &CSV{rules: Gateway{MaxFuture: maxFuture}, table: csv.NewReader(buffered)}
+	for {
+		line, cells, err := scan.nextLine()
+		switch {
+		case errors.Is(err, io.EOF):
+			if _, err := file.Seek(0, io.SeekStart); err != nil {
+				return nil, fmt.Errorf("rewind the table: %w", err)
+			}
+			table, err := readColumns(file, o)
+			if err == nil {
+				table.Lines = scan.Lines
+			}
+			return table, err
+		case err == nil && o.Zone == nil && !validate.HasZone(cells["timestamp"]):
+			return nil, fmt.Errorf("line %d has a time without an offset; name its zone, such as --zone America/Chicago", line)
+		}
+		if _, refused := errors.AsType[*fault.Error](err); err != nil && !refused {
+			return nil, err
+		}
+		scan.Lines++
+	}
+}
+
+// readColumns reads the column names. A first line "sep=;", as spreadsheets write it, names the separator; otherwise it is the most frequent of
+// comma, semicolon and tab among the names.
+func readColumns(file io.Reader, o CSVOptions) (*CSV, error) {
+	buffered := bufio.NewReader(transform.NewReader(file, unicode.BOMOverride(transform.Nop))) // UTF-16 only with its mark
+	t := &CSV{rules: Gateway{MaxFuture: o.MaxFuture}, zone: o.Zone}
+	first, err := buffered.Peek(4096)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the column names: %w", err)
+	}
+	names, _, _ := strings.Cut(string(first), "\n")
+	if mark, separator, found := strings.Cut(strings.TrimRight(names, "\r"), "="); found && strings.EqualFold(mark, "sep") && separator != "" {
+		t.comma = []rune(separator)[0]
+		t.skipped = 1
+		_, _ = buffered.Discard(min(len(names)+1, len(first))) // it was just read
+	}
+	if !slices.Contains(separators, t.comma) {
+		t.comma = slices.MaxFunc(separators, func(a, b rune) int { return strings.Count(names, string(a)) - strings.Count(names, string(b)) })
+	}
+	t.table = csv.NewReader(buffered)
+	t.table.Comma, t.table.FieldsPerRecord = t.comma, -1
 	header, err := t.table.Read()
 	if err != nil {
 		return nil, fmt.Errorf("read the column names: %w", err)
 	}
+	return t, t.nameColumns(header)
+}
+
+var separators = []rune{',', ';', '\t'}
+
+func (t *CSV) nameColumns(header []string) error {
 	for i, name := range header {
 		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
+		case name == "" && strings.TrimSpace(strings.Join(header[i:], "")) == "": // a spreadsheet's empty columns at the end
+			continue
 		case !slices.Contains(envelopeColumns, name) && !slices.Contains(valueColumns, name):
-			return nil, fmt.Errorf("column %d has an unknown name", i+1)
+			return fmt.Errorf("column %d has an unknown name", i+1)
 		case slices.Contains(t.columns, name):
-			return nil, fmt.Errorf("column %s is repeated", name)
+			return fmt.Errorf("column %s is repeated", name)
 		}
 		t.columns = append(t.columns, name)
 	}
 	for _, name := range requiredColumns {
 		if !slices.Contains(t.columns, name) {
-			return nil, fmt.Errorf("column %s is missing", name)
+			return fmt.Errorf("column %s is missing", name)
 		}
 	}
-	return t, nil
+	return nil
 }
 
-// Next returns the next line as the body of an event, and its line number; io.EOF after the last. A malformed line is a parse_error fault,
-// after which the next can be read.
+// nextLine returns the filled cells of the next line that has any, by column. A malformed line is a parse_error fault, after which the next can be
+// read.
+func (t *CSV) nextLine() (line int, cells map[string]string, err error) {
+	for {
+		row, err := t.table.Read()
+		if broken, ok := errors.AsType[*csv.ParseError](err); ok {
+			return broken.StartLine + t.skipped, nil, misfit(broken.Err)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		line, _ = t.table.FieldPos(0)
+		line += t.skipped
+		cells = map[string]string{}
+		for i, cell := range row {
+			switch cell = strings.TrimSpace(cell); {
+			case cell == "":
+			case i >= len(t.columns):
+				return line, nil, misfit(csv.ErrFieldCount)
+			default:
+				cells[t.columns[i]] = cell
+			}
+		}
+		if len(cells) > 0 {
+			return line, cells, nil
+		}
+	}
+}
+
+func misfit(why error) error {
+	return fault.New(fault.Invalid, "parse_error", "The line does not fit the table.").Because(why)
+}
+
+// Next returns the next line as the body of an event, and its line number; io.EOF after the last. A line that cannot be read is a fault, after
+// which the next can be read.
 func (t *CSV) Next() (line int, body []byte, err error) {
-	cells, err := t.table.Read()
-	if broken, ok := errors.AsType[*csv.ParseError](err); ok {
-		return broken.StartLine, nil, fault.New(fault.Invalid, "parse_error", "The line does not fit the table.").Because(broken.Err)
-	}
+	line, cells, err := t.nextLine()
 	if err != nil {
-		return 0, nil, err
+		return line, nil, err
 	}
-	line, _ = t.table.FieldPos(0)
-	event, values := map[string]any{"event_type": MeasurementCreated}, map[string]any{}
-	for i, cell := range cells {
-		name, cell := t.columns[i], strings.TrimSpace(cell)
+	event, values, wrong := map[string]any{"event_type": MeasurementCreated}, map[string]any{}, fault.Fields{}
+	for name, cell := range cells {
 		switch {
-		case cell == "":
+		case name == "timestamp":
+			if event[name], err = t.timeOf(cell); err != nil {
+				wrong[name] = []string{err.Error()}
+			}
+		case (name == "device_id" || name == "patient_id") && shortenedNumber.MatchString(cell):
+			wrong[name] = []string{"A spreadsheet shortened this number. Format the column as text and save the table again."}
 		case slices.Contains(envelopeColumns, name):
 			event[name] = cell
 		default:
-			values[name] = cellValue(cell)
+			values[name] = cellValue(t.decimal(cell))
 		}
+	}
+	if len(wrong) > 0 {
+		return line, nil, fault.Validation(wrong)
 	}
 	event["values"] = values
 	body, err = json.Marshal(event)
 	return line, body, err
 }
 
+// shortenedNumber is what a spreadsheet makes of a long number: 8.60E+14.
+var shortenedNumber = regexp.MustCompile(`^\d([.,]\d+)?[eE]\+\d+$`)
+
+// timeOf returns a time with its offset. One without is in the table's zone, where the hour that a clock change skips does not exist and the one
+// that it repeats is refused as ambiguous.
+func (t *CSV) timeOf(cell string) (string, error) {
+	wall, err := validate.ParseInstant(cell)
+	if t.zone == nil || err != nil || validate.HasZone(cell) {
+		return cell, nil //nolint:nilerr // the gateway's rules refuse it
+	}
+	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), t.zone)
+	isSame := func(other time.Time) bool { return other.Format(time.DateTime) == wall.Format(time.DateTime) }
+	switch {
+	case !isSame(at):
+		return "", errors.New("The clocks skipped this time in the zone of the table.") //nolint:staticcheck // shown to a person
+	case isSame(at.Add(time.Hour)) || isSame(at.Add(-time.Hour)):
+		return "", errors.New("The clocks showed this time twice in the zone of the table. State its offset.") //nolint:staticcheck // shown to a person
+	}
+	return at.Format(time.RFC3339Nano), nil
+}
+
 var leadingZeros = regexp.MustCompile(`^(-?)0+(\d)`)
+
+// decimal returns a number with a point. Where commas do not separate cells, one in a number is the decimal sign.
+func (t *CSV) decimal(cell string) string {
+	if point := strings.Replace(cell, ",", ".", 1); t.comma != ',' && json.Valid([]byte(point)) {
+		return point
+	}
+	return cell
+}
 
 // cellValue returns a cell as a JSON value: a number or boolean if it is one, else text.
 func cellValue(cell string) any {

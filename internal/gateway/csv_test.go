@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/text/encoding/unicode"
+
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
@@ -21,7 +23,7 @@ func TestCSVEqualsWebhook(t *testing.T) {
 		{`D,P,glucose,2026-01-10T08:00:00-05:00,,,,"hi",MG/DL,fasting`, `{"measurement_type":"glucose","unit":"mg/dL","values":{"glucose":"HI","meal_context":"fasting"}}`},
 		{" D , P ,glucose,2026-01-10 13:00:00,,,,5.6,mmol/l,", `{"measurement_type":"glucose","unit":"mmol/L","values":{"glucose":5.6}}`},
 	} {
-		lines, err := OpenCSV(strings.NewReader("\uFEFF"+columns+tc.line+"\n"), time.Minute)
+		lines, err := OpenCSV(strings.NewReader("\uFEFF"+columns+tc.line+"\n"), CSVOptions{MaxFuture: time.Minute, Zone: time.UTC})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,8 +49,92 @@ func TestCSVColumns(t *testing.T) {
 		strings.Trim(columns, "\n") + ",ssn":  "column 11 has an unknown name",
 		strings.Trim(columns, "\n") + ",Unit": "column unit is repeated",
 	} {
-		if _, err := OpenCSV(strings.NewReader(header), 0); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := OpenCSV(strings.NewReader(header), CSVOptions{MaxFuture: 0, Zone: time.UTC}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", header, err)
+		}
+	}
+}
+
+// Spreadsheets save tables in several forms; each gives the same readings.
+func TestCSVOfSpreadsheets(t *testing.T) {
+	const head, row = "device_id,patient_id,measurement_type,timestamp,weight,unit", "D,P,weight,2026-01-10T08:00:00-05:00,80.5,kg"
+	replace := func(comma string) string {
+		return strings.ReplaceAll(head+"\n", ",", comma) + strings.ReplaceAll(strings.ReplaceAll(row, "80.5", "80#5"), ",", comma) + "\n"
+	}
+	numbered := func(text, decimal string) string { return strings.ReplaceAll(text, "#", decimal) }
+	utf16 := func(order unicode.Endianness, text string) string {
+		coded, err := unicode.UTF16(order, unicode.UseBOM).NewEncoder().String(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return coded
+	}
+	plain := head + "\n" + row + "\n"
+	for name, text := range map[string]string{
+		"empty columns at the end": head + ",,\n" + row + ",,\n", "empty columns with spaces": head + ", , \n" + row + "\n",
+		"rows of commas": head + "\n,,,,,\n" + row + "\n,,,,,\n\n", "a short row": strings.ReplaceAll(plain, ",unit\n", ",unit,pulse\n"),
+		"sep": "sep=,\r\n" + strings.ReplaceAll(plain, "\n", "\r\n"), "SEP with a semicolon": "\uFEFFSEP=;\n" + numbered(replace(";"), "."),
+		"semicolons and decimal commas": numbered(replace(";"), ","), "tabs": numbered(replace("\t"), "."), "sep with a tab": "sep=\t\n" + numbered(replace("\t"), ","),
+		"UTF-16, little endian": utf16(unicode.LittleEndian, numbered(replace("\t"), ".")), "UTF-16, big endian": utf16(unicode.BigEndian, plain),
+		"UTF-8 with its mark": "\uFEFF" + plain,
+	} {
+		lines, err := OpenCSV(strings.NewReader(text), CSVOptions{MaxFuture: time.Minute})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		_, body, err := lines.Next()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		event, err := lines.Parse(body, now)
+		if err != nil || event.DeviceID != "D" || event.Reading == nil || !strings.Contains(string(body), `"weight":80.5`) {
+			t.Errorf("%s: %s %v", name, body, err)
+		}
+		if _, _, err := lines.Next(); !errors.Is(err, io.EOF) || lines.Lines != 1 {
+			t.Errorf("%s: after the last line: %v, %d lines", name, err, lines.Lines)
+		}
+	}
+}
+
+func TestCSVLines(t *testing.T) {
+	const head = "device_id,patient_id,measurement_type,timestamp,systolic,diastolic\n"
+	chicago, err := time.LoadLocation("America/Chicago")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCSV(strings.NewReader(head+"D,P,bp,2026-01-10T08:00:00Z,1,2\nD,P,bp,2026-01-10 08:00,1,2\n"), CSVOptions{}); err == nil || !strings.Contains(err.Error(), "line 3 has a time without an offset") {
+		t.Errorf("a time without an offset: %v", err)
+	}
+	for row, want := range map[string]string{
+		"D,P,bp,2026-01-10 08:00,120,80":               "2026-01-10T14:00:00Z",
+		"D,P,bp,2026-07-10T08:00:30,120,80":            "2026-07-10T13:00:30Z",
+		"D,P,bp,20260110T080000,120,80":                "2026-01-10T14:00:00Z",
+		"D,P,bp,2026-01-10T08:00:00+01:00,120,80":      "2026-01-10T07:00:00Z",
+		"D,P,bp,2026-03-08 02:30,120,80":               "timestamp", // skipped
+		"D,P,bp,2026-11-01 01:30,120,80":               "timestamp", // twice
+		"D,P,bp,2026-11-01T01:30:00-06:00,120,80":      "2026-11-01T07:30:00Z",
+		"8.60E+14,P,bp,2026-01-10 08:00,120,80":        "device_id",
+		"D,\"8,6e+11\",bp,2026-01-10 08:00,120,80":     "patient_id",
+		"1E+15,P,bp,2026-01-10 08:00,120,80":           "device_id",
+		"860000000000001,P,bp,2026-01-10 08:00,120,80": "2026-01-10T14:00:00Z",
+		"D,P,bp,2026-01-10 08:00,120,80,5":             "", // a cell without a column
+	} {
+		lines, err := OpenCSV(strings.NewReader(head+row+"\n"), CSVOptions{MaxFuture: time.Minute, Zone: chicago})
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, body, err := lines.Next()
+		if refused, ok := errors.AsType[*fault.Error](err); ok {
+			if _, named := refused.Fields[want]; line != 2 || !named && want != "" {
+				t.Errorf("%s: line %d: %v", row, line, refused.Fields)
+			}
+			continue
+		}
+		event, err := lines.Parse(body, now.AddDate(10, 0, 0))
+		if err != nil || event.Reading == nil || event.Reading.MeasuredAt.Format(time.RFC3339) != want {
+			t.Errorf("%s: %v, want %s", row, event.Reading, want)
 		}
 	}
 }
@@ -61,7 +147,7 @@ func FuzzCSV(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		lines, err := OpenCSV(strings.NewReader(columns+text), time.Minute)
+		lines, err := OpenCSV(strings.NewReader(columns+text), CSVOptions{MaxFuture: time.Minute, Zone: time.UTC})
 		if err != nil {
 			t.Fatal(err)
 		}

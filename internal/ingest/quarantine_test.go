@@ -201,7 +201,7 @@ func TestImport(t *testing.T) {
 	vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	load := func(dryRun bool) (ingest.ImportResult, []string) {
 		t.Helper()
-		lines, err := gateway.OpenCSV(strings.NewReader(table), 5*time.Minute)
+		lines, err := gateway.OpenCSV(strings.NewReader(table), gateway.CSVOptions{MaxFuture: 5*time.Minute, Zone: time.UTC})
 		if err != nil {
 			t.Fatal(err)
 		}

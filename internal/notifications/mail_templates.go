@@ -15,18 +15,21 @@ type Template string
 
 // The mail templates, with their parameters.
 const (
-	Welcome           Template = "welcome"        // link
-	PasswordReset     Template = "password_reset" // link
-	PasswordChanged   Template = "password_changed"
-	TwoFactorDisabled Template = "two_factor_disabled"
-	BackupCodeUsed    Template = "backup_code_used" // left
-	PasskeyAdded      Template = "passkey_added"
-	PasskeyRemoved    Template = "passkey_removed"
-	PasskeyRefused    Template = "passkey_refused"
-	SessionsEnded     Template = "sessions_ended"
-	AccountLocked     Template = "account_locked" // to administrators
-	AuditBroken       Template = "audit_broken"   // to administrators
-	BatteryLow        Template = "battery_low"    // to a care team
+	Welcome             Template = "welcome"        // link
+	PasswordReset       Template = "password_reset" // link
+	PasswordChanged     Template = "password_changed"
+	TwoFactorDisabled   Template = "two_factor_disabled"
+	TwoFactorEnabled    Template = "two_factor_enabled"
+	BackupCodeUsed      Template = "backup_code_used" // left
+	BackupCodesReplaced Template = "backup_codes_replaced"
+	IdentityLinked      Template = "identity_linked"
+	PasskeyAdded        Template = "passkey_added"
+	PasskeyRemoved      Template = "passkey_removed"
+	PasskeyRefused      Template = "passkey_refused"
+	SessionsEnded       Template = "sessions_ended"
+	AccountLocked       Template = "account_locked" // to administrators
+	AuditBroken         Template = "audit_broken"   // to administrators
+	BatteryLow          Template = "battery_low"    // to a care team
 )
 
 // Templates lists all templates.
@@ -60,6 +63,18 @@ var mailTexts = map[Template]mailText{
 	TwoFactorDisabled: {subject: "Two-factor authentication was turned off", validFor: 3 * day, paragraphs: []string{
 		"Two-factor authentication was turned off for your account, and all devices were signed out.",
 		"If it was not you or your administrator, change your password at once and inform your administrator.",
+	}},
+	TwoFactorEnabled: {subject: "Two-factor authentication was turned on", validFor: 3 * day, paragraphs: []string{
+		"Two-factor authentication was turned on for your account. Signing in needs a code of the authenticator app now.",
+		"If it was not you, inform your administrator at once, who can turn it off, and change your password.",
+	}},
+	BackupCodesReplaced: {subject: "New backup codes were made", validFor: 3 * day, paragraphs: []string{
+		"New backup codes were made for your account. The old ones are invalid.",
+		"If it was not you, change your password at once and inform your administrator.",
+	}},
+	IdentityLinked: {subject: "Your account was linked to single sign-on", validFor: 3 * day, paragraphs: []string{
+		"An account of the practice's identity provider was linked to yours and can sign in to it.",
+		"If it was not you, inform your administrator at once, who can remove the link.",
 	}},
 	BackupCodeUsed: {subject: "A backup code was used", validFor: 3 * day, paragraphs: []string{
 		"A backup code was used to sign in to your account. Unused codes left: {{.left}}.",

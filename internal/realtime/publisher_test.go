@@ -63,7 +63,7 @@ func (v *views) Escalations(_ core.App, ids []string) (map[string]realtime.View,
 func newFixture(t *testing.T, change ...func(*realtime.Options)) *fixture {
 	t.Helper()
 	r := &fixture{t: t, app: vigiltest.NewApp(t), now: vigiltest.Clock, views: &views{gone: map[string]bool{}, alert: "p1"}}
-	r.auth = auth.New(vigiltest.Sealer(), auth.Options{RequireTwoFactor: []authz.Role{authz.MA}})
+	r.auth = auth.New(vigiltest.Sealer(), auth.Options{RequireTwoFactor: auth.RequiredTwoFactor{Roles: []authz.Role{authz.MA}}})
 	options := realtime.Options{
 		Views: r.views, Check: r.auth.Check, Zone: time.UTC, Clock: func() time.Time { return r.now }, Log: slog.New(slog.DiscardHandler),
 	}

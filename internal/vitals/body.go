@@ -14,11 +14,13 @@ import (
 // maxDeviceID is in characters. Source: docs/decisions/limits.md, "Maximum lengths".
 const maxDeviceID = 128
 
-// Envelope is the part of a request body that all kinds share.
+// Envelope is the part of a request body that all kinds share. A medical record number or the EMR's id may take the place of the patient's id.
 type Envelope struct {
-	PatientID  validate.String `json:"patient_id"`
-	DeviceID   validate.String `json:"device_id"`
-	MeasuredAt validate.String `json:"measured_at"`
+	PatientID         validate.String `json:"patient_id"`
+	PatientMRN        validate.String `json:"patient_mrn"`
+	PatientExternalID validate.String `json:"patient_external_id"`
+	DeviceID          validate.String `json:"device_id"`
+	MeasuredAt        validate.String `json:"measured_at"`
 }
 
 // WithoutZone reports whether the time was sent without an offset.

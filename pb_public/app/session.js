@@ -3,7 +3,7 @@ import { problemOf, request } from "./request.js";
 import { signal } from "./view.js";
 
 /** @typedef {{id: number, email: string, first_name: string, last_name: string, role: string, is_2fa_enabled: boolean,
- * has_passkeys?: boolean, must_change_password?: boolean, time_zone?: string}} Person */
+ * has_passkeys?: boolean, must_change_password?: boolean, time_zone?: string, two_factor_due_at?: string}} Person */
 
 /** @typedef {{access: string, refresh: string} | null} Tokens */
 

@@ -8,6 +8,7 @@ import { restorePlace, go, clearPlace, place } from "./router.js";
 import { sectionOf, sectionsOf } from "./sections.js";
 import { me } from "./session.js";
 import { signOut } from "./sign_on.js";
+import { dateTime } from "./ui/format.js";
 import { useHeight } from "./ui/height.js";
 import { KeyList } from "./ui/key_list.js";
 import { EmptyState, Waiting } from "./ui/states.js";
@@ -38,7 +39,8 @@ export function Shell() {
 /** @param {{person: import("./session.js").Person}} props */
 function Frame({ person }) {
   const visibleSections = sectionsOf();
-  const view = place.value.view || visibleSections[0].view;
+  const due = person.two_factor_due_at;
+  const view = due && Date.parse(due) <= Date.now() ? "account" : place.value.view || visibleSections[0].view;
   const section = sectionOf(view);
   const [isKeyListOpen, setKeyListOpen] = useState(false);
   const [FindDialog, setFindOpen] = useFind();
@@ -82,6 +84,9 @@ function Frame({ person }) {
       </div>
     </header>
     <main id="main" tabindex="-1">
+      ${due && html`<p class="notice" role="status">${Date.parse(due) > Date.now() ? `Set up a second factor by ${dateTime(due)}.`
+        : "Set up a second factor to go on: an authenticator app or a passkey."}
+        ${view !== "account" && html` <a href="#/account">Set up</a>`}</p>`}
       ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />`
         : html`<${EmptyState} title="Page not found" page>Choose a section above.</${EmptyState}>`}
     </main>

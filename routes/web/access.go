@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +57,28 @@ func (s *Server) admit(c *Call, row Route) error {
 	}
 	if len(c.Request.URL.RequestURI()) > maxURLBytes {
 		return fault.Validation(fault.Fields{fault.NonField: {fmt.Sprintf("The URL is longer than %d bytes.", maxURLBytes)}})
+	}
+	return s.refuseUnknownParameters(c, row)
+}
+
+// refuseUnknownParameters refuses query parameters that the row does not take: a misspelled filter would otherwise show
+// everything. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters in queries".
+func (s *Server) refuseUnknownParameters(c *Call, row Route) error {
+	if c.Request.URL.RawQuery == "" || s.Parameters == nil {
+		return nil
+	}
+	names, checked := s.Parameters(row)
+	if !checked {
+		return nil
+	}
+	unknown := fault.Fields{}
+	for name := range c.Request.URL.Query() {
+		if !slices.Contains(names, name) {
+			unknown[name] = []string{"Unknown parameter."}
+		}
+	}
+	if len(unknown) > 0 {
+		return fault.Validation(unknown)
 	}
 	return nil
 }

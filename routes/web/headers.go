@@ -44,10 +44,18 @@ const (
 	oneYear         = "max-age=31536000; includeSubDomains"
 )
 
-// withHSTS sets the header on answers outside the routes too: pages, PocketBase's own routes, redirects of the mux.
-func withHSTS(next http.Handler) http.Handler {
+// dashboardPolicy replaces PocketBase's policy for its dashboard, which allows scripts of any local port, although the dashboard has the console's
+// origin. Source: docs/decisions/security.md, "Security headers".
+const dashboardPolicy = "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; frame-ancestors 'none'"
+
+// withOuterHeaders sets headers on answers outside the routes too: pages, PocketBase's own routes and dashboard, redirects of the mux.
+func withOuterHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(strictTransport, oneYear)
+		if strings.HasPrefix(r.URL.Path, "/_/") {
+			w.Header().Set("Content-Security-Policy", dashboardPolicy)
+			w.Header().Set("Referrer-Policy", "no-referrer")
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Query reads the parameters of a request and collects their errors. A filter that is left out does not apply; a filter
-// that is sent must be valid and not empty. Unknown parameters are ignored. Source: docs/decisions/conventions.md,
+// that is sent must be valid and not empty. Unknown parameters are refused before the handler. Source: docs/decisions/conventions.md,
 // "Booleans, enums and unknown filters in queries".
 type Query struct {
 	values url.Values

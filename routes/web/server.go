@@ -72,6 +72,8 @@ type Server struct {
 	Options
 	// Produces lists the media types of a route's successful answers; nil means JSON for all.
 	Produces func(Route) []string
+	// Parameters lists the query parameters that a route takes, and reports false if it ignores others; nil checks none.
+	Parameters func(Route) (names []string, checked bool)
 	// Refused is called for every error answer; it may be nil.
 	Refused func(Route, error)
 	// RenderFault renders a fault in another format if the caller accepts it; "" keeps the contract's format. It may be
@@ -111,7 +113,7 @@ func (s *Server) Mount(e *core.ServeEvent, routes []Route, mount ...func(*router
 	}
 	if e.Server != nil { // nil when a test drives the router directly
 		e.Server.MaxHeaderBytes = maxHeaderBytes
-		e.Server.Handler = withHSTS(refuseOldTLS(refuseUntidyPaths(e.Server.Handler)))
+		e.Server.Handler = withOuterHeaders(refuseOldTLS(refuseUntidyPaths(e.Server.Handler)))
 	}
 	return nil
 }

@@ -3,7 +3,7 @@ import { patch, post, send } from "../api.js";
 import { roleNames } from "../permissions.js";
 import { display, me, practice } from "../session.js";
 import { loadProfile, signOut } from "../sign_on.js";
-import { ActionButton, Dialog, Field, Form } from "../ui/form.js";
+import { Dialog, Field, Form } from "../ui/form.js";
 import { dateTime, humanize } from "../ui/format.js";
 import { asProblem } from "../ui/states.js";
 import { Facts } from "../ui/table.js";
@@ -13,6 +13,7 @@ import { ZonePicker } from "../ui/zone_picker.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 import { Passkeys } from "./passkeys.js";
 import { ReauthField, useReauth } from "./reauth.js";
+import { Sessions } from "./sessions.js";
 import { PasswordForm } from "./sign_in.js";
 
 export function Account() {
@@ -31,11 +32,7 @@ export function Account() {
         <p>Changing your password signs you out on all devices.</p>
         <${PasswordForm} done=${() => signOut("Password changed. Sign in with the new one.")} />
       </section>
-      <section class="card"><h2>Other sessions</h2>
-        <p>Ends all your sessions on all devices, including this one.</p>
-        <${ActionButton} kind="danger" act=${() => post("auth/logout-all/")} done=${() =>
-          signOut("You are signed out on all devices.")}>Sign out everywhere</${ActionButton}>
-      </section>
+      <section class="card"><h2>Sessions</h2><${Sessions} /></section>
     </div>`;
 }
 

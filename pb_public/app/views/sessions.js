@@ -1,0 +1,48 @@
+// The user's open sessions: see and end them one by one, or all.
+import { call, get, post } from "../api.js";
+import { signOut } from "../sign_on.js";
+import { ActionButton, Dialog, Form } from "../ui/form.js";
+import { dateTime } from "../ui/format.js";
+import { Loaded, useLoad } from "../ui/states.js";
+import { toast } from "../ui/toast.js";
+import { html, useState } from "../view.js";
+import { ReauthField, useReauth } from "./reauth.js";
+
+/** @typedef {{id: string, started_at: string, last_used_at: string, address: string | null, user_agent: string | null, current: boolean}} Session */
+
+export function Sessions() {
+  const from = useLoad((signal) => get("auth/sessions/", { page_size: 100 }, signal), []);
+  const [ending, setEnding] = useState(/** @type {Session | null} */ (null));
+  return html`<${Loaded} from=${from}>${(data) => html`
+      <ul class="plain" aria-label="Your sessions">${data.results.map((session) => html`<li key=${session.id}>
+        <strong>${programOf(session)}</strong> <small>${session.current ? "This session." : session.address} Signed in
+          ${" "}${dateTime(session.started_at)}. Last used ${dateTime(session.last_used_at)}.</small>
+        ${!session.current && html`<div class="actions"><button
+          aria-label=${`End the session of ${programOf(session)}, signed in ${dateTime(session.started_at)}`}
+          onClick=${() => setEnding(session)}>End</button></div>`}</li>`)}</ul>
+      ${ending && html`<${End} session=${ending} close=${() => setEnding(null)} ended=${() => { setEnding(null); from.reload(); }} />`}`}
+    </${Loaded}>
+    <${ActionButton} kind="danger" act=${() => post("auth/logout-all/")} done=${() =>
+      signOut("You are signed out on all devices.")}>Sign out everywhere</${ActionButton}>`;
+}
+
+/** @param {{session: Session, close: () => void, ended: () => void}} props */
+function End({ session, close, ended }) {
+  const reauth = useReauth();
+  const send = reauth.wrap((_values, password) => call("DELETE", `auth/sessions/${session.id}/`, { body: password }));
+  return html`<${Dialog} title="End this session" close=${close}>
+    <p>${programOf(session)}, signed in ${dateTime(session.started_at)}, is signed out at once.</p>
+    <${Form} danger submit="End session" cancel=${close} send=${send} done=${() => { toast("Session ended."); ended(); }}>${(errors) => html`
+      <${ReauthField} reauth=${reauth} errors=${errors} />`}
+    </${Form}></${Dialog}>`;
+}
+
+const browsers = [["Edg", "Edge"], ["Firefox", "Firefox"], ["Chrome", "Chrome"], ["Safari", "Safari"]];
+const systems = [["iPhone", "iPhone"], ["iPad", "iPad"], ["Android", "Android"], ["Windows", "Windows"], ["Mac OS", "Mac"], ["Linux", "Linux"]];
+
+/** Names the browser and system of a session, or its program. @param {Session} session */
+function programOf(session) {
+  const agent = session.user_agent ?? "";
+  const [browser, system] = [browsers, systems].map((names) => names.find(([mark]) => agent.includes(mark))?.[1]);
+  return browser && system ? `${browser} on ${system}` : browser ?? (agent.split(" ")[0] || "An unknown program");
+}
