@@ -78,11 +78,12 @@ func (p *Program) unlockSuperuserCommand(app *deferredApp) *cobra.Command {
 			if err := app.service.auth.UnlockSuperuser(app.App, args[0], audit.System(), now()); err != nil {
 				return err
 			}
-			mistyped := ""
-			if _, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, args[0]); err != nil {
-				mistyped = " No superuser has that address."
+			if _, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, args[0]); collections.IsNotFound(err) {
+				return fmt.Errorf("there is no superuser %s; a lock of that address was removed", args[0])
+			} else if err != nil {
+				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s is not locked.%s\n", args[0], mistyped)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s is not locked.\n", args[0])
 			return nil
 		}),
 	}

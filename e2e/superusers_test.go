@@ -79,7 +79,7 @@ func TestUnlockSuperuser(t *testing.T) {
 		t.Fatalf("exit %d: %s", status, said)
 	}
 	p.dashboard(t, password, nil).expect(t, 200)
-	if said, status := p.superuserCommand(t, "unlock", "mistyped@vigil.test"); status != 0 || !strings.Contains(said, "No superuser has that address") {
+	if said, status := p.superuserCommand(t, "unlock", "mistyped@vigil.test"); status != 1 || !strings.Contains(said, "there is no superuser") {
 		t.Errorf("a mistyped address: %d, %s", status, said)
 	}
 	wantCount(t, p.database(t), 1, `SELECT COUNT(*) FROM audit_log WHERE event = 'auth.unlock' AND actor_type = 'system' AND resource_type = 'Superuser'`, nil)

@@ -204,15 +204,23 @@ type tokenView struct {
 	AppVersion  string  `json:"app_version"`
 	Active      bool    `json:"active"`
 	Deliverable bool    `json:"deliverable"`
+	Because     *string `json:"undeliverable_because"` // "not_configured" or "refused"
 	TokenHint   string  `json:"token_hint"`
 	CreatedAt   *string `json:"created_at"`
 	UpdatedAt   *string `json:"updated_at"`
 }
 
 func (a *api) viewToken(token *collections.PushToken) tokenView {
+	because := ""
+	switch {
+	case !a.Push.Delivers(token.Type()):
+		because = "not_configured"
+	case token.Refused():
+		because = "refused"
+	}
 	return tokenView{
 		ID: token.Number(), DeviceID: token.DeviceID(), Type: token.Type(), Platform: token.Platform(), AppVersion: token.AppVersion(),
-		Active: token.Active(), Deliverable: a.Push.Delivers(token.Type()), TokenHint: token.Hint(),
+		Active: token.Active(), Deliverable: because == "", Because: orNull(because), TokenHint: token.Hint(),
 		CreatedAt: instantOrNull(token.CreatedAt()), UpdatedAt: instantOrNull(token.UpdatedAt()),
 	}
 }

@@ -213,15 +213,16 @@ func (p PasswordProof) isMissing() bool {
 	return !p.Password.Sent() || p.Password.Null() || p.Password.Given() && p.Password.Value == ""
 }
 
-// requireReauthentication passes if the caller signed in recently or sends the right password. A stolen access token alone must not add or
+// requireReauthentication passes if the caller signed in recently or sends the right password. A password that is sent must be right in any case.
+// A stolen access token alone must not add or
 // remove a second factor, because that would lock the owner out. A wrong password counts both as a failed sign-in and as a wrong proof.
 // Source: docs/decisions/authentication.md, "Fresh sign-in".
 func (e *Engine) requireReauthentication(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) error {
-	fresh, err := e.isFresh(app, caller, now)
-	if err != nil || fresh {
-		return err
-	}
 	if proof.isMissing() {
+		fresh, err := e.isFresh(app, caller, now)
+		if err != nil || fresh {
+			return err
+		}
 		return fault.New(fault.Forbidden, "reauthentication_required", "Enter your password again to do this.")
 	}
 	checks := validate.NewChecks()

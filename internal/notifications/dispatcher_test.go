@@ -255,6 +255,22 @@ func TestRefusalNotifiesAdministrators(t *testing.T) {
 	if diff := cmp.Diff([]string{"system_health"}, w.list(admin)); diff != "" {
 		t.Error(diff)
 	}
+	refused := func() bool {
+		tokens, err := collections.ActivePushTokens(w.app, []string{nurse.Id})
+		if err != nil || len(tokens) != 1 {
+			t.Fatalf("%d active tokens, %v", len(tokens), err)
+		}
+		return tokens[0].Refused()
+	}
+	if !refused() {
+		t.Error("the token is not marked as refused")
+	}
+	w.service.answer = func(rw http.ResponseWriter, _ *http.Request, _ int) { rw.WriteHeader(http.StatusCreated) }
+	w.critical("3")
+	w.send()
+	if refused() {
+		t.Error("a delivered push leaves the mark")
+	}
 }
 
 // A push service that hangs does not delay the others, and its pushes are retried.

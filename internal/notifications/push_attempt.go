@@ -191,6 +191,9 @@ func (e pushResult) store(tx core.App, now time.Time) error {
 	case e.Status == collections.PushExpiredToken:
 		return collections.RetirePushToken(tx, e.tokenID, reasonGone, now)
 	case e.refusedBy != "":
+		if err := collections.SetPushRefused(tx, e.tokenID); err != nil {
+			return err
+		}
 		code := strconv.Itoa(e.StatusCode)
 		return Announce(tx, Announcement{
 			Kind: ServiceTrouble, Severity: "warning", Body: "The push service " + e.refusedBy + " refused a push with " + code + ". Check the VAPID keys.",

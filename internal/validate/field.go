@@ -48,7 +48,7 @@ func (f *Field[T]) UnmarshalJSON(raw []byte) error {
 		f.null = true
 		return nil
 	}
-	f.wrong = jsonv2.Unmarshal(raw, &f.Value, exactNames) != nil
+	f.wrong = jsonv2.Unmarshal(raw, &f.Value, exactNames, jsontext.AllowInvalidUTF8(false)) != nil // no half of a surrogate pair
 	return nil
 }
 

@@ -52,6 +52,19 @@ func TestDecodeObject(t *testing.T) {
 	}
 }
 
+// Half of a surrogate pair is no text (RFC 8259, section 8.2), and would be stored as another character.
+func TestLoneSurrogates(t *testing.T) {
+	for raw, want := range map[string]bool{`{"name":"A\ud83d\ude00"}`: true, `{"name":"A\ud800"}`: false, `{"name":"\udc00B"}`: false, `{"name":"\ud800\ud800"}`: false} {
+		var b body
+		if err := validate.DecodeObject([]byte(raw), &b); err != nil {
+			t.Fatal(err)
+		}
+		if b.Name.Given() != want || b.Name.Wrong() == want {
+			t.Errorf("%s: %+v", raw, b.Name)
+		}
+	}
+}
+
 // TestFields checks that a field records whether it was absent, null or of the wrong type, and that every error is reported at once.
 func TestFields(t *testing.T) {
 	var b body

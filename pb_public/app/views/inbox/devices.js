@@ -49,7 +49,8 @@ export function Devices() {
   const loadOwnId = () => { void current().then((subscription) => (subscription ? nameOf(subscription) : null)).then(setOwnId); };
   useEffect(loadOwnId, []);
   const changed = () => { loadOwnId(); devices.reload(); };
-  const here = devices.data?.some((/** @type {Device} */ device) => device.device_id === ownId);
+  const own = devices.data?.find((/** @type {Device} */ device) => device.device_id === ownId);
+  const here = own && own.undeliverable_because !== "refused";
   const stop = async (/** @type {Device} */ device) => {
     await remove(`notifications/tokens/${device.id}/`);
     if (device.device_id === ownId) {
@@ -61,7 +62,8 @@ export function Devices() {
         in.</p>
       ${supported
         ? html`<div class="actions">${here ? html`<span role="status"><${Badge} of="online" text="Push is on in this browser" /></span>`
-          : html`<${ActionButton} kind="main" act=${optIn} doneText="Push is on in this browser." done=${changed}>Turn on push
+          : html`${own && html`<p class="notice warning">The push service refused the last push to this browser. Turn push on again.</p>`}
+            <${ActionButton} kind="main" act=${optIn} doneText="Push is on in this browser." done=${changed}>Turn on push
             </${ActionButton}>`}</div>`
         : html`<p class="notice warning">This browser does not support push, or the page is not served over HTTPS.</p>`}
     </section>
@@ -81,7 +83,8 @@ const columns = (own, stop, changed) => [
   { name: "platform", head: "Platform", cell: (device) => `${device.platform}${device.app_version ? ` ${device.app_version}` : ""}` },
   { name: "type", head: "Type", cell: (device) => humanize(device.type) },
   { name: "deliverable", head: "State", cell: (device) => html`<${Badge} of=${device.deliverable ? "online" : "offline"}
-    text=${device.deliverable ? "Receives push" : "Cannot receive push"} />` },
+    text=${device.deliverable ? "Receives push" : device.undeliverable_because === "refused" ? "Refused: turn push on again there"
+      : "Cannot receive push"} />` },
   { name: "updated_at", head: "Since", cell: (device) => dateTime(device.updated_at) },
   { name: "stop", head: html`<span class="unseen">Actions</span>`, cell: (device) =>
     html`<${ActionButton} act=${() => stop(device)} doneText="Push removed." done=${changed}
