@@ -78,12 +78,12 @@ func (s *Service) hookEngines() hooks.Engines {
 	}
 }
 
-func newAuth(app core.App, sealer *phi.Sealer, settings config.Settings) (*auth.Engine, error) {
+func newAuth(app core.App, sealer *phi.Sealer, settings config.Settings, now time.Time) (*auth.Engine, error) {
 	signOn, err := newSignOn(sealer, settings)
 	if err != nil {
 		return nil, err
 	}
-	since, err := collections.FirstStart(app)
+	since, err := collections.FirstStart(app, now)
 	if err != nil {
 		return nil, err
 	}

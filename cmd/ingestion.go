@@ -34,7 +34,10 @@ func (p *Program) ingestionCommand() *cobra.Command {
 			var zone *time.Location
 			if zoneName != "" {
 				var err error
-				if zone, err = time.LoadLocation(zoneName); err != nil {
+				if zone, err = time.LoadLocation(zoneName); err == nil && zone == time.Local {
+					err = errors.New("the host's own zone is not that of the table")
+				}
+				if err != nil {
 					return usageError{fmt.Errorf("--zone must be a name such as America/Chicago: %w", err)}
 				}
 			}

@@ -116,7 +116,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if err := checkIntegrity(app, log, s.now()); err != nil {
 		return nil, err
 	}
-	if s.auth, err = newAuth(app, sealer, settings); err != nil {
+	if s.auth, err = newAuth(app, sealer, settings, s.now()); err != nil {
 		return nil, err
 	}
 	s.clients, s.webhooks = newClients(sealer, settings), s.newWebhooks()

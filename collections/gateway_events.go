@@ -26,6 +26,13 @@ const (
 // GatewayEvent is a device vendor's event that created no observation on arrival.
 type GatewayEvent struct{ core.BaseRecordProxy }
 
+// OldestOpenEvent returns the id of the event of a device that waits longest for a person, or "".
+func OldestOpenEvent(app core.App, deviceID string) (string, error) {
+	id, err := queryValue[string](app, "find the oldest open event", `SELECT id FROM gateway_events
+		WHERE device_id = {:device} AND status = {:open} ORDER BY received_at, id LIMIT 1`, dbx.Params{"device": deviceID, "open": EventOpen})
+	return id, IgnoreNotFound(err)
+}
+
 // FindGatewayEvent finds an event by id.
 func FindGatewayEvent(app core.App, id string) (*GatewayEvent, error) {
 	return find[GatewayEvent](app, GatewayEvents, dbx.HashExp{"id": id})

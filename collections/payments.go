@@ -106,6 +106,12 @@ func IsPosted(app core.App, key string) (bool, error) {
 	return queryValue[bool](app, "look for a payment", "SELECT EXISTS (SELECT 1 FROM payments WHERE source_key = {:key})", dbx.Params{"key": key})
 }
 
+// PostedKeys returns the keys of the lines of a remittance that were posted to an entry.
+func PostedKeys(app core.App, remittanceID, entryID string) ([]string, error) {
+	return queryColumn[string](app, "find posted lines", "SELECT source_key FROM payments WHERE remittance = {:remittance} AND billing_entry = {:entry} AND source_key != ''",
+		dbx.Params{"remittance": remittanceID, "entry": entryID})
+}
+
 // AppliedPayment is what [AdoptPayment] found.
 type AppliedPayment struct {
 	Found        bool   `db:"found"`

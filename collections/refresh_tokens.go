@@ -158,7 +158,7 @@ func SupersededRefreshToken(app core.App, id string) (bool, error) {
 	return because == RefreshSuperseded, IgnoreNotFound(err)
 }
 
-// RefreshEnded is why a token was revoked whose user ended the session in the list of sessions. Its access tokens are invalid too.
+// RefreshEnded is why a token was revoked after its user ended the session in the list of sessions. Its access tokens are invalid too.
 const RefreshEnded = "ended"
 
 // ValidRefreshTokens returns a user's valid tokens that have not expired, one for each session, the newest session first.
@@ -200,7 +200,7 @@ func findRefreshTokens(app core.App, where string, params dbx.Params) ([]Refresh
 	return tokens, err
 }
 
-// EndedSessions returns the sessions that a user ended and whose access tokens may not have expired.
+// EndedSessions returns the sessions that a user ended and that may have access tokens that have not expired.
 func EndedSessions(app core.App, userID string) ([]string, error) {
 	return queryColumn[string](app, "find ended sessions",
 		`SELECT family FROM refresh_tokens WHERE user = {:user} AND state = 'revoked' AND revoked_because = {:ended}`,

@@ -37,9 +37,12 @@ func (d SchemaRow) Load(app core.App) (*core.Collection, error) {
 	return c, wrap(err, "read collection %s", d.Name)
 }
 
-// FirstStart returns when the first build with second factors required by default opened the data folder.
-func FirstStart(app core.App) (time.Time, error) {
+// FirstStart returns when the first build with second factors required by default opened the data folder; now if that is not on record.
+func FirstStart(app core.App, now time.Time) (time.Time, error) {
 	applied, err := queryValue[int64](app, "find migration", `SELECT applied FROM _migrations WHERE file = '1795951000_sessions.go'`, nil)
+	if IsNotFound(err) {
+		return now, nil
+	}
 	return time.UnixMicro(applied).UTC(), err
 }
 

@@ -14,6 +14,7 @@ type Webhook struct{ datedRecord }
 const (
 	WebhookGone    = "gone"    // its receiver answered 410 Gone
 	WebhookFailing = "failing" // its receiver accepted nothing for too long
+	WebhookClient  = "client"  // its client was deactivated or deleted, or lost a scope
 )
 
 // WebhookValues are the values that an administrator sets.
@@ -22,6 +23,7 @@ type WebhookValues struct {
 	Events        []string
 	IncludeValues bool
 	Active        bool
+	ClientID      string // the client that made it; "" for an administrator
 }
 
 func (v WebhookValues) columns(now time.Time) map[string]any {
@@ -33,7 +35,7 @@ func (v WebhookValues) columns(now time.Time) map[string]any {
 // CreateWebhook stores a webhook, which is notified of changes after a position.
 func CreateWebhook(tx core.App, v WebhookValues, secret string, position int64, now time.Time) (*Webhook, error) {
 	values := v.columns(now)
-	values["secret"], values["position"], values[ColumnCreatedAt] = secret, position, Instant(now)
+	values["secret"], values["position"], values[ColumnCreatedAt], values["client"] = secret, position, Instant(now), v.ClientID
 	webhook, err := newRecord[Webhook](tx, Webhooks, nil)
 	if err != nil {
 		return nil, err
@@ -51,6 +53,21 @@ func FindWebhook(app core.App, id string) (*Webhook, error) {
 // PageOfWebhooks returns a page of webhooks in order of creation, and the total.
 func PageOfWebhooks(app core.App, offset, limit int) ([]*Webhook, int, error) {
 	return pageOf[Webhook](app, Webhooks, AllOf(nil), []string{ColumnCreatedAt, "id"}, offset, limit)
+}
+
+// WebhooksOfClient returns the webhooks that a client made, in order of creation.
+func WebhooksOfClient(app core.App, clientID string) ([]*Webhook, error) {
+	found, _, err := pageOf[Webhook](app, Webhooks, dbx.HashExp{"client": clientID}, []string{ColumnCreatedAt, "id"}, 0, maxWebhooksOfClient)
+	return found, err
+}
+
+// maxWebhooksOfClient is beyond the number of webhooks that a practice can have.
+const maxWebhooksOfClient = 1000
+
+// DisableWebhooksOfClient disables the webhooks that a client made.
+func DisableWebhooksOfClient(tx core.App, clientID string, now time.Time) error {
+	return update(tx, "disable webhooks of a client", Webhooks, dbx.Params{"active": false, "off_because": WebhookClient, ColumnUpdatedAt: Instant(now)},
+		dbx.HashExp{"client": clientID, "active": true})
 }
 
 // CountWebhooks counts the webhooks.
@@ -90,7 +107,7 @@ func RemoveWebhook(tx core.App, w *Webhook) error { return wrap(tx.Delete(w), "r
 
 // Values returns the values that an administrator set.
 func (w *Webhook) Values() WebhookValues {
-	return WebhookValues{URL: w.GetString("url"), Events: w.GetStringSlice("events"), IncludeValues: w.GetBool("include_values"), Active: w.Active()}
+	return WebhookValues{URL: w.GetString("url"), Events: w.GetStringSlice("events"), IncludeValues: w.GetBool("include_values"), Active: w.Active(), ClientID: w.GetString("client")}
 }
 
 func (w *Webhook) Position() int64            { return int64(w.GetInt("position")) }

@@ -81,3 +81,35 @@ func TestSecretOnlyWhenAsked(t *testing.T) {
 	rotated := c.request(authz.Admin, "POST", "/clients/"+id+"/rotate-secret/", nil).want(200).object()["client_secret"].(string)
 	c.signIn(machine{id, rotated}, "").want(200)
 }
+
+// The webhook of a client is its own: another client does not find it, its values need the scope of the REST API, and it ends with the client's access.
+func TestWebhooksBelongToTheirClient(t *testing.T) {
+	c := newClinic(t)
+	hook := func(changes object) object {
+		body := object{"url": "https://hooks.example.org/a", "events": []string{"patient.created"}}
+		for name, value := range changes {
+			body[name] = value
+		}
+		return body
+	}
+	owner := c.addClient(object{"scopes": []string{"webhooks.manage", "system/Patient.rs"}})
+	token := c.token(owner, "")
+	other := c.token(c.addClient(object{"scopes": []string{"webhooks.manage", "patients.read"}}), "")
+	c.requestAsClient(token, "POST", "/webhooks/", hook(object{"include_values": true})).want(403, "insufficient_scope")
+	id := c.requestAsClient(token, "POST", "/webhooks/", hook(nil)).want(201).text("id")
+	c.requestAsClient(token, "PATCH", "/webhooks/"+id+"/", object{"include_values": true}).want(403, "insufficient_scope")
+	c.requestAsClient(other, "PATCH", "/webhooks/"+id+"/", object{"url": "https://elsewhere.example.org/"}).want(404)
+	c.requestAsClient(other, "POST", "/webhooks/"+id+"/rotate-secret/", object{}).want(404)
+	if list := c.requestAsClient(other, "GET", "/webhooks/", nil).want(200).results(); len(list) != 0 {
+		t.Errorf("another client lists %v", list)
+	}
+	shown := c.request(authz.Admin, "GET", "/webhooks/"+id+"/", nil).want(200).object()
+	if shown["client_id"] != owner.id || shown["active"] != true {
+		t.Errorf("an administrator sees %v", shown)
+	}
+	c.request(authz.Admin, "PATCH", "/clients/"+owner.id+"/", object{"scopes": []string{"webhooks.manage"}}).want(200)
+	if shown = c.request(authz.Admin, "GET", "/webhooks/"+id+"/", nil).want(200).object(); shown["active"] != false || shown["off_because"] != "client" {
+		t.Errorf("after the loss of a scope: %v", shown)
+	}
+	c.requestAsClient(c.token(owner, ""), "PATCH", "/webhooks/"+id+"/", object{"active": true}).want(403, "insufficient_scope")
+}

@@ -71,7 +71,6 @@ func TestStoryIdempotencyKey(t *testing.T) {
 
 	// A different body under the same key.
 	answered(t, c.postWithKey(nurse, "/patients/", strings.Replace(ada, "Ada", "Eva", 1), "k-1"), 422, "idempotency_key_reused", false)
-	answered(t, c.postWithKey(nurse, "/patients/?a=b", ada, "k-1"), 422, "idempotency_key_reused", false)
 	answered(t, c.postWithKey(nurse, "/escalations/", ada, "k-1"), 422, "idempotency_key_reused", false)
 
 	// Another caller's equal key is independent, and so is a request without one.

@@ -268,6 +268,9 @@ func (w *world) target(path string) string {
 		}},
 		{"/billing/remittances/{id}/items/{ordinal}/", w.remittance},
 		{"/billing/remittances/{id}/", w.remittance},
+		{"/auth/sessions/{id}/", func() string {
+			return w.send(w.token, "GET", "/auth/sessions/", nil).want(200).results()[0]["id"].(string)
+		}},
 		{"/fhir/transmissions/{id}/", func() string { return "TXN-2026-000001" }}, // its body is read first
 	}
 	for _, maker := range makers {

@@ -89,7 +89,7 @@ func randomReading(random *rand.Rand, kinds []string, minutes int) orderedReadin
 	return r
 }
 
-// The same readings give the same open alerts, whatever the order of arrival, one by one or in a batch, with repeats, late readings among them.
+// The same readings give the same open alerts in any order of arrival, one by one or in a batch, with repeats, late readings among them.
 func TestOpenAlertsDoNotDependOnTheOrderOfArrival(t *testing.T) {
 	all := []string{"blood_pressure", "pulse_oximetry", "blood_glucose", "body_temperature", "weight"}
 	for seed := range vigiltest.Rounds(60, 12) {

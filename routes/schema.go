@@ -71,8 +71,8 @@ func (d document) produces(row web.Route) []string {
 	return []string{web.JSONType}
 }
 
-// outsideQueries are the operations whose query others compose: identity providers and the EMR add parameters to a
-// callback, which RFC 6749, 4.1.2 says to ignore, and device vendors to their webhooks.
+// outsideQueries are the operations with queries that others compose: identity providers and the EMR add parameters to a
+// callback, to be ignored by RFC 6749, 4.1.2, and device vendors to their webhooks.
 var outsideQueries = []string{"/auth/oidc/", "/emr/auth/callback/", "/gateway/", "/oauth/"}
 
 // parameters returns the query parameters that a row of the API takes. It reports false for a row that ignores unknown

@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A dangerous value that may be another patient's, or is of nobody, notifies staff at once, and not only of events in quarantine. It raises no alert of a
+// A dangerous value that may be another patient's, or is of an unknown one, notifies staff at once, and not only of events in quarantine. It raises no alert of a
 // patient.
 func TestStoryDangerWithoutACertainPatient(t *testing.T) {
 	for name, test := range map[string]struct {

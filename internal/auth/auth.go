@@ -49,7 +49,7 @@ type Options struct {
 }
 
 // RequiredTwoFactor lists the roles that must set up a second factor before they can use the API. An account without one can use it for the
-// grace period after its creation or after Since, whichever is later.
+// grace period after the later of its creation and Since.
 type RequiredTwoFactor struct {
 	Roles []authz.Role
 	Grace time.Duration

@@ -64,6 +64,12 @@ func (e *MachineClients) Change(app core.App, id string, draft ClientDraft, by a
 		if err := collections.ChangeClient(tx, client, after, now); err != nil {
 			return err
 		}
+		lostScope := slices.ContainsFunc(before.Scopes, func(scope string) bool { return !slices.Contains(after.Scopes, scope) })
+		if lostScope || before.Active && !after.Active {
+			if err := collections.DisableWebhooksOfClient(tx, id, now); err != nil {
+				return err
+			}
+		}
 		return appendClientEntry(tx, audit.ClientUpdate, id, changed, by, now)
 	})
 	return client, err
@@ -87,6 +93,9 @@ func (e *MachineClients) RotateSecret(app core.App, id string, by audit.Actor, n
 func (e *MachineClients) Delete(app core.App, id string, by audit.Actor, now time.Time) error {
 	return e.changeClient(app, id, func(tx core.App, client *collections.Client) error {
 		if err := collections.RemoveClient(tx, client); err != nil {
+			return err
+		}
+		if err := collections.DisableWebhooksOfClient(tx, id, now); err != nil {
 			return err
 		}
 		return appendClientEntry(tx, audit.ClientDelete, id, audit.Changes{"name": {Old: client.Values().Name}}, by, now)

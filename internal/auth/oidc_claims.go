@@ -139,7 +139,7 @@ func (p *OIDCProvider) isStale(token *oidc.IDToken, began time.Time) bool {
 	return err != nil || time.Unix(int64(seconds), 0).Before(began.Add(-p.options.MaxAge-providerClockSkew))
 }
 
-// isFromFuture reports whether the provider says that it issued the token after now.
+// isFromFuture reports whether the provider states that it issued the token after now.
 func isFromFuture(token *oidc.IDToken, now time.Time) bool {
 	return token.IssuedAt.After(now.Add(maxIssueSkew))
 }

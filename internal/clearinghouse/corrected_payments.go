@@ -6,11 +6,12 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/x12"
 )
 
 // storedPayment stores a payment, or returns the stored one: with the same content, or one of which a claim could not be read or did not balance, and which
 // this file corrects. So a payment that its payer sends again is on record once. Source: docs/decisions/claims.md, "Remittances".
-func (t *importRun) storedPayment(d collections.RemittanceDraft) (row collections.RemittanceRow, err error) {
+func (t *importRun) storedPayment(d collections.RemittanceDraft, claims []x12.ClaimPayment) (row collections.RemittanceRow, err error) {
 	err = t.app.RunInTransaction(func(tx core.App) error {
 		open, err := collections.OpenRemittancesOf(tx, d)
 		if err != nil {
@@ -21,9 +22,8 @@ func (t *importRun) storedPayment(d collections.RemittanceDraft) (row collection
 			if err != nil {
 				return err
 			}
-			if slices.ContainsFunc(items, func(item collections.RemittanceItem) bool {
-				return item.ClosedAt == "" && (item.Reason == unreadable || item.Reason == unbalanced)
-			}) {
+			if d.PaymentCents != 0 && corrects(claims, items) {
+				t.isCorrection = true
 				if err := collections.CorrectRemittance(tx, before.ID, d.Digest, t.now); err != nil {
 					return err
 				}
@@ -34,4 +34,50 @@ func (t *importRun) storedPayment(d collections.RemittanceDraft) (row collection
 		return err
 	})
 	return row, err
+}
+
+// corrects reports whether a payment has every claim that an earlier file of it left open because it could not be read or did not balance.
+func corrects(claims []x12.ClaimPayment, items []collections.RemittanceItem) bool {
+	items = slices.DeleteFunc(slices.Clone(items), func(item collections.RemittanceItem) bool {
+		return item.ClosedAt != "" || item.Reason != unreadable && item.Reason != unbalanced
+	})
+	return len(items) > 0 && !slices.ContainsFunc(items, func(item collections.RemittanceItem) bool {
+		return !slices.ContainsFunc(claims, func(c x12.ClaimPayment) bool {
+			return c.ControlNumber == item.ControlNumber || c.PayerControlNumber != "" && c.PayerControlNumber == item.PayerControlNumber
+		})
+	})
+}
+
+// holdBack leaves to a person what a corrected file states otherwise than the posted part of the file before, and a correction if its reversal
+// cannot be posted: both would add money that did not come.
+func (t *importRun) holdBack(all []*claimDecision) error {
+	keys := map[string]bool{}
+	for _, d := range all {
+		for _, part := range d.parts {
+			keys[part.key] = true
+		}
+	}
+	for _, d := range all {
+		if d.reason != "" {
+			continue
+		}
+		for _, other := range all {
+			if other.Reversal() && (other.reason == unreadable || other.reason == unbalanced) && !d.Reversal() && d.sharesEntry(other) {
+				d.reason = "reversal_not_posted"
+			}
+		}
+		for _, part := range d.parts {
+			if !t.isCorrection || d.reason != "" {
+				break
+			}
+			posted, err := collections.PostedKeys(t.app, t.remittance, part.line.EntryID)
+			if err != nil {
+				return err
+			}
+			if slices.ContainsFunc(posted, func(key string) bool { return !keys[key] }) {
+				d.reason = "already_posted"
+			}
+		}
+	}
+	return nil
 }

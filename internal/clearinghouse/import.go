@@ -174,13 +174,14 @@ type importRun struct {
 	applied   int
 	unmatched []collections.Unmatched
 
-	responseID  string
-	seen        map[string]bool // payments of this file
-	remittance  string          // the payment that is being imported
-	remittances []string        // all payments of this file
-	items       []collections.RemittanceItem
-	closed      []collections.RemittanceItem // of an earlier import, that a person resolved
-	keys        map[string]int               // how often a decision occurred in the payment
+	responseID   string
+	seen         map[string]bool // payments of this file
+	remittance   string          // the payment that is being imported
+	remittances  []string        // all payments of this file
+	items        []collections.RemittanceItem
+	closed       []collections.RemittanceItem // of an earlier import, that a person resolved
+	isCorrection bool                         // the payment corrects an earlier file of it
+	keys         map[string]int               // how often a decision occurred in the payment
 }
 
 func (t *importRun) importResponse(a x12.Response) error {

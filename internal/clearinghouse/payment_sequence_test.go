@@ -3,8 +3,10 @@ package clearinghouse_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -213,12 +215,19 @@ func (s *moneySequence) isRefused(err error) bool {
 // closeItems closes the first open item of a payment, or all.
 func (s *moneySequence) closeItems() {
 	s.Helper()
-	for id, open := range s.waiting {
-		if open == 0 {
+	for _, id := range slices.Sorted(maps.Keys(s.waiting)) {
+		if s.waiting[id] == 0 {
 			continue
 		}
 		s.step = "close " + id
-		s.must(clearinghouse.CloseRemittance(s.app, id, 0, "Resolved", s.by, s.now))
+		importing := true // a parallel test may be importing a file
+		for importing {
+			err := clearinghouse.CloseRemittance(s.app, id, 0, "Resolved", s.by, s.now)
+			refused, _ := errors.AsType[*fault.Error](err)
+			if importing = refused != nil && strings.Contains(refused.Detail, "being imported"); !importing {
+				s.must(err)
+			}
+		}
 		s.waiting[id] = 0
 		return
 	}

@@ -41,6 +41,7 @@ var reasonWords = map[string]string{
 	"forecast":                    "A forecast, without payment.",
 	"test_usage":                  "The claim was sent as a test.",
 	"already_decided":             "The payer decided the claim before and did not reverse that.",
+	"reversal_not_posted":         "The reversal of the earlier decision could not be posted: post both by hand.",
 	"already_posted":              "The decision was posted with another payment of the same number.",
 	"already_recorded":            "The payment was recorded manually.",
 	supersededClaim:               "The claim was replaced since.",

@@ -28,9 +28,10 @@ func (t *importRun) import835(p x12.Remittance) error {
 		return nil
 	}
 	t.seen[digest] = true
+	t.isCorrection = false
 	row, err := t.storedPayment(collections.RemittanceDraft{
 		ResponseID: t.responseID, Digest: digest, Payer: p.Payer.Name, Trace: p.Trace, PaymentCents: int64(p.Total), Date: p.PaidOn, Method: p.Method,
-	})
+	}, p.Claims)
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,13 @@ func (t *importRun) importClaims(p x12.Remittance) error {
 		if err != nil {
 			return err
 		}
-		if all = append(all, d); d.reason == "" {
+		all = append(all, d)
+	}
+	if err := t.holdBack(all); err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.reason == "" {
 			waiting = append(waiting, d)
 		}
 	}

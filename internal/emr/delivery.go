@@ -75,7 +75,7 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Leased) (delivery,
 	d.retracted = rendered.retracted
 	d.delivered.EMRID = c.EMRID
 	// A copy without a known id may exist: after an unknown outcome, or when the EMR did not return the id.
-	wasTaken := c.ErrorCode == CodeOutcomeUnknown
+	wasTaken := c.ErrorCode == CodeOutcomeUnknown || c.SentHash == collections.StatedPresent
 	if c.EMRID == "" && (c.Ambiguous || c.SentHash != "" || wasTaken) {
 		d.requested = true
 		if d.delivered.EMRID, err = w.lookUp(ctx, c, rendered.id); err != nil {

@@ -1,10 +1,10 @@
 package emr
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/mail"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,9 +51,9 @@ type fhirIdentifier struct {
 
 type fhirTelecom struct {
 	timed
-	System string `json:"system"`
-	Value  string `json:"value"`
-	Rank   int    `json:"rank"`
+	System string          `json:"system"`
+	Value  string          `json:"value"`
+	Rank   json.RawMessage `json:"rank"` // read leniently: a side value
 }
 
 type fhirAddress struct {
@@ -123,6 +123,14 @@ func (id fhirIdentifier) hasType(code string) bool {
 	return false
 }
 
+// rank returns the rank, 1 for the preferred; the last for one that is missing or no positive integer.
+func (t fhirTelecom) rank() int {
+	if rank, err := strconv.Atoi(strings.Trim(string(t.Rank), `"`)); err == nil && rank > 0 {
+		return rank
+	}
+	return 1 << 30
+}
+
 // contact returns the first current value that is usable, by rank and then in the order given; else the first current value, so that the
 // import names it as left out. Source: FHIR R4, datatypes, ContactPoint.rank: 1 is preferred.
 func (f fhirPatient) contact(system string, isUsable func(string) bool, now time.Time) (value string) {
@@ -132,7 +140,7 @@ func (f fhirPatient) contact(system string, isUsable func(string) bool, now time
 		if t.System != system || text == "" || !t.current(now) {
 			continue
 		}
-		rank := cmp.Or(max(t.Rank, 0), 1<<30)
+		rank := t.rank()
 		ok := isUsable(text)
 		if value == "" || ok && (!usable || rank < best) {
 			best, usable, value = rank, ok, text

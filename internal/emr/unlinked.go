@@ -22,7 +22,7 @@ func isNotLinked(e *Error) bool {
 // Source: docs/decisions/transmissions.md, "Unlinked patients".
 func (d deliveryResult) waitsForLink() bool {
 	c := d.leased
-	return isNotLinked(d.err) && c.EMRID == "" && c.SentHash == "" && (c.Corrections == 0 || !c.Ambiguous)
+	return isNotLinked(d.err) && c.ErrorCode != CodeOutcomeUnknown && c.EMRID == "" && c.SentHash == "" && (c.Corrections == 0 || !c.Ambiguous)
 }
 
 // blockUntilLinked blocks a delivery until the patient is linked. It uses no attempt and is no failure, except for a manual transmit.

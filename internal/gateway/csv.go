@@ -27,7 +27,7 @@ var (
 	requiredColumns = []string{"device_id", "patient_id", "measurement_type", "timestamp"}
 )
 
-// CSVOptions say how to read a table.
+// CSVOptions are the choices in reading a table.
 type CSVOptions struct {
 	MaxFuture time.Duration
 	// Zone is that of times without an offset; nil refuses a table with such times.
@@ -202,11 +202,18 @@ func (t *CSV) timeOf(cell string) (string, error) {
 		return cell, nil //nolint:nilerr // the gateway's rules refuse it
 	}
 	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), t.zone)
-	isSame := func(other time.Time) bool { return other.Format(time.DateTime) == wall.Format(time.DateTime) }
+	isSame := func(other time.Time) bool {
+		return other.In(t.zone).Format(time.DateTime) == wall.Format(time.DateTime)
+	}
+	with := func(of time.Time) time.Time { // the wall clock by the offset in force then
+		_, offset := of.Zone()
+		return wall.Add(-time.Duration(offset) * time.Second)
+	}
+	before, after := with(at.AddDate(0, 0, -1)), with(at.AddDate(0, 0, 1))
 	switch {
 	case !isSame(at):
 		return "", errors.New("The clocks skipped this time in the zone of the table.") //nolint:staticcheck // shown to a person
-	case isSame(at.Add(time.Hour)) || isSame(at.Add(-time.Hour)):
+	case !before.Equal(after) && isSame(before) && isSame(after):
 		return "", errors.New("The clocks showed this time twice in the zone of the table. State its offset.") //nolint:staticcheck // shown to a person
 	}
 	return at.Format(time.RFC3339Nano), nil
@@ -216,11 +223,15 @@ var leadingZeros = regexp.MustCompile(`^(-?)0+(\d)`)
 
 // decimal returns a number with a point. Where commas do not separate cells, one in a number is the decimal sign.
 func (t *CSV) decimal(cell string) string {
-	if point := strings.Replace(cell, ",", ".", 1); t.comma != ',' && json.Valid([]byte(point)) {
-		return point
+	point := strings.Replace(cell, ",", ".", 1)
+	if t.comma == ',' || t.comma == '\t' && thousands.MatchString(cell) || !json.Valid([]byte(leadingZeros.ReplaceAllString(point, "$1$2"))) {
+		return cell
 	}
-	return cell
+	return point
 }
+
+// thousands is a number that tables with tabs, which have no decimal sign of their own, may mean in thousands.
+var thousands = regexp.MustCompile(`^-?\d{1,3},\d{3}$`)
 
 // cellValue returns a cell as a JSON value: a number or boolean if it is one, else text.
 func cellValue(cell string) any {

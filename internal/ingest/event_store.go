@@ -97,7 +97,7 @@ func announceQuarantined(tx core.App, status string, now time.Time) error {
 }
 
 // announceUnmatched notifies all clinical staff of a dangerous value in quarantine that may be one of several patients', or of an unknown one, at
-// most once an hour for each device. No patient has an alert, because it would be another's. Source: docs/decisions/gateway.md, "Dangerous values
+// most once a day for each device while its oldest event waits. No patient has an alert, because it would be another's. Source: docs/decisions/gateway.md, "Dangerous values
 // without a certain patient".
 func announceUnmatched(tx core.App, event gateway.Event, reason string, now time.Time) error {
 	if reason != ReasonPatientMismatch && reason != ReasonUnknownPatient && reason != ReasonDeviceMismatch {
@@ -122,10 +122,14 @@ func announceUnmatched(tx core.App, event gateway.Event, reason string, now time
 	if err != nil || !isDangerous {
 		return err
 	}
+	oldest, err := collections.OldestOpenEvent(tx, event.DeviceID)
+	if err != nil {
+		return err
+	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EventQuarantined, Severity: "critical", AtOnce: true,
-		Body: fmt.Sprintf("A measurement of device %s beyond critical limits has no certain patient. Open the quarantine and find out whose it is now.", event.DeviceID),
-		Key:  "event_unmatched " + event.DeviceID + " " + now.UTC().Format("2006-01-02T15"),
+		Body: fmt.Sprintf("A measurement of device %s beyond critical limits has no certain patient. Open the quarantine and find its patient now.", event.DeviceID),
+		Key:  "event_unmatched " + event.DeviceID + " " + oldest + " " + now.UTC().Format(time.DateOnly),
 	}, now)
 }
 

@@ -43,7 +43,7 @@ gw-1,BP-1,bp,2024-01-15T08:00:00-05:00,500,90,,
 gw-1,BP-1,bp,2024-01-16T08:00:00-05:00,120,80,,
 nobody,BP-2,bp,2026-01-15T08:00:00-05:00,55,34,,
 gw-1,BP-1,bp,2026-01-15T08:01:00-05:00,HI,34,,
-`), gateway.CSVOptions{MaxFuture: 5*time.Minute, Zone: time.UTC})
+`), gateway.CSVOptions{MaxFuture: 5 * time.Minute, Zone: time.UTC})
 		if err != nil {
 			t.Fatal(err)
 		}

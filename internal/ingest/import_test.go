@@ -29,7 +29,7 @@ func TestDryRunOfReadingsByAPI(t *testing.T) {
 		lines, err := gateway.OpenCSV(strings.NewReader(`patient_id,device_id,measurement_type,timestamp,systolic,diastolic
 gw-1,BP-1,bp,2026-01-10T08:00:00-05:00,120,80
 gw-1,BP-1,bp,2026-01-10T08:00:00-05:00,125,80
-`), gateway.CSVOptions{MaxFuture: 5*time.Minute, Zone: time.UTC})
+`), gateway.CSVOptions{MaxFuture: 5 * time.Minute, Zone: time.UTC})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +62,7 @@ func TestImportInOrder(t *testing.T) {
 		if backwards {
 			slices.Reverse(lines)
 		}
-		table, err := gateway.OpenCSV(strings.NewReader("patient_id,device_id,measurement_type,timestamp,systolic,diastolic\n"+strings.Join(lines, "\n")+"\n"), gateway.CSVOptions{MaxFuture: 5*time.Minute, Zone: time.UTC})
+		table, err := gateway.OpenCSV(strings.NewReader("patient_id,device_id,measurement_type,timestamp,systolic,diastolic\n"+strings.Join(lines, "\n")+"\n"), gateway.CSVOptions{MaxFuture: 5 * time.Minute, Zone: time.UTC})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -174,7 +174,7 @@ func isRaised(list []*collections.Alert, f alerts.Finding) bool {
 	})
 }
 
-// replacedBy returns the active alerts of a reading whose change has become another one because an older reading arrived.
+// replacedBy returns the active alerts of a reading with a change that is another one since an older reading arrived.
 func replacedBy(list []*collections.Alert, f alerts.Finding) (replaced []*collections.Alert) {
 	for _, a := range list {
 		isLess := a.Level() != string(alerts.Critical) || f.Level == alerts.Critical

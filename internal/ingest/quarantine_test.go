@@ -201,7 +201,7 @@ func TestImport(t *testing.T) {
 	vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
 	load := func(dryRun bool) (ingest.ImportResult, []string) {
 		t.Helper()
-		lines, err := gateway.OpenCSV(strings.NewReader(table), gateway.CSVOptions{MaxFuture: 5*time.Minute, Zone: time.UTC})
+		lines, err := gateway.OpenCSV(strings.NewReader(table), gateway.CSVOptions{MaxFuture: 5 * time.Minute, Zone: time.UTC})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestImport(t *testing.T) {
 	}
 	want := []string{
 		"10 before_birth", "4 conflicting_duplicate", "5 unit: This field is required.", "7 unknown_patient",
-		"8 systolic: A valid number is required.", "9 The line does not fit the table.",
+		"8 systolic: A valid number is required.", "9 measurement_type: This field is required.; timestamp: This field is required.",
 	}
 	if diff := cmp.Diff(want, refused); diff != "" {
 		t.Error(diff)

@@ -20,6 +20,9 @@ const maxEndpoints = 50
 // Create creates a webhook. It receives the changes committed from now on.
 func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time) (made Secret, err error) {
 	values := draft(collections.WebhookValues{Active: true})
+	if by.Type == audit.ByClient {
+		values.ClientID = by.ID
+	}
 	made.Secret = newSecret()
 	err = app.RunInTransaction(func(tx core.App) error {
 		count, err := collections.CountWebhooks(tx)

@@ -85,7 +85,7 @@ function Frame({ person }) {
     </header>
     <main id="main" tabindex="-1">
       ${due && html`<p class="notice" role="status">${Date.parse(due) > Date.now() ? `Set up a second factor by ${dateTime(due)}.`
-        : "Set up a second factor to go on: an authenticator app or a passkey."}
+        : "Set up a second factor to continue: an authenticator app or a passkey."}
         ${view !== "account" && html` <a href="#/account">Set up</a>`}</p>`}
       ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />`
         : html`<${EmptyState} title="Page not found" page>Choose a section above.</${EmptyState}>`}

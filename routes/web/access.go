@@ -84,7 +84,7 @@ func (s *Server) refuseUnknownParameters(c *Call, row Route) error {
 }
 
 // permit denies what the caller's role may not do. A user who must set up a second factor first may only use the
-// endpoints under /auth/. Source: docs/decisions/roles.md, "Endpoint permissions" and docs/decisions/authentication.md,
+// endpoints under /auth/, but make no account. Source: docs/decisions/roles.md, "Endpoint permissions" and docs/decisions/authentication.md,
 // "Disable 2FA".
 func (s *Server) permit(c *Call, row Route) error {
 	if c.Caller.Client != nil {
@@ -94,7 +94,7 @@ func (s *Server) permit(c *Call, row Route) error {
 	switch {
 	case c.Reach == authz.None:
 		return fault.Denied()
-	case c.Caller.NeedsTwoFactor && !strings.HasPrefix(row.Path, BasePath+"/auth/"):
+	case c.Caller.NeedsTwoFactor && (!strings.HasPrefix(row.Path, BasePath+"/auth/") || row.Permission == authz.RegisterUsers):
 		return fault.New(fault.Forbidden, "two_factor_setup_required", "Set up two-factor authentication first.")
 	}
 	return nil

@@ -47,7 +47,8 @@ function stateOf({ active, off_because: because, failing_since: failing }) {
   if (active) {
     return failing ? html`<${Badge} of="warning" text="Failing" />` : html`<${Badge} of="online" text="Active" />`;
   }
-  const why = because === "gone" ? "Off: endpoint gone" : because === "failing" ? "Off: failing for days" : "Off";
+  const why = because === "gone" ? "Off: endpoint gone" : because === "failing" ? "Off: failing for days"
+    : because === "client" ? "Off: its client was changed" : "Off";
   return html`<${Badge} of=${because ? "failed" : ""} text=${why} />`;
 }
 
