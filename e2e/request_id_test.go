@@ -37,7 +37,7 @@ func TestRequestIDPropagation(t *testing.T) {
 
 	var delivered answer
 	eventually(t, within, "the reading is delivered", func() bool {
-		list := p.get(t, "/api/v1/fhir/transmissions/?observation_id="+text(t, stored, "id"), p.Admin(t)).expect(t, 200)
+		list := p.get(t, "/api/v1/fhir/transmissions/?patient_id="+patient, p.Admin(t)).expect(t, 200)
 		results := at(t, list, "results").([]any)
 		if len(results) != 1 || results[0].(object)["status"] != "transmitted" {
 			return false
