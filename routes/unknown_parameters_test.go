@@ -12,7 +12,7 @@ func TestUnknownParameters(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 	for _, path := range []string{
-		"/patients/?serach=Doe", "/patients/?page=1&pagesize=5", "/alerts/?severity=critical", "/ingestion/observations/?patient=" + patient, "/triage/?Page=1",
+		"/patients/?serach=Doe", "/patients/?page=1&pagesize=5", "/alerts/?severity=critical", "/ingestion/observations/?patient=" + patient, "/triage/patients/?Page=1",
 		"/patients/" + patient + "/?expand=all", "/auth/profile/?x", "/billing/entries/?cpt=99457", "/audit/events/?when=today", "/schema/?version=2", "/users/?role%20=nurse",
 	} {
 		name, _, _ := strings.Cut(path[strings.LastIndexAny(path, "?&")+1:], "=")
