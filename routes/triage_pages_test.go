@@ -152,13 +152,11 @@ func TestCachedTriagePages(t *testing.T) {
 		for range 3 {
 			role, query := roles[l.random.IntN(len(roles))], queries[l.random.IntN(len(queries))]
 			first := l.request(role, "GET", "/triage/patients/?"+query, nil)
-			other := fmt.Sprintf("fresh=%d&", i)
-			fresh := l.request(role, "GET", "/triage/patients/?"+other+query, nil)
+			fresh := l.request(role, "GET", "/triage/patients/?"+strings.Repeat("&", i+1)+query, nil) // another spelling, which no page is cached under
 			again := l.request(role, "GET", "/triage/patients/?"+query, nil)
-			want := strings.ReplaceAll(fresh.body, other, "")
 			for what, got := range map[string]reply{"": first, ", second request": again} {
-				if got.status != fresh.status || got.status == 200 && got.body != want {
-					t.Fatalf("step %d, after %s, %s of %s%s: %d %s\nwant %d %s", i, did, query, role, what, got.status, got.body, fresh.status, want)
+				if got.status != fresh.status || got.status == 200 && got.body != fresh.body {
+					t.Fatalf("step %d, after %s, %s of %s%s: %d %s\nwant %d %s", i, did, query, role, what, got.status, got.body, fresh.status, fresh.body)
 				}
 			}
 			l.wantEqualAudit(3)

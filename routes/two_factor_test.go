@@ -62,7 +62,10 @@ func TestTwoFactor(t *testing.T) {
 	}
 	post("setup/", nil).want(400, "already_enabled")
 	c.login(user.Email(), vigiltest.Password).want(401, "totp_required")
-	c.login(user.Email(), vigiltest.Password, "totp_code", code).want(200) // the setup code is valid for the first sign-in
+	c.login(user.Email(), vigiltest.Password, "totp_code", code).want(401, "authentication_failed") // the set-up used it
+	c.now = c.now.Add(30 * time.Second)
+	code = codeAt(t, secret, c.now)
+	c.login(user.Email(), vigiltest.Password, "totp_code", code).want(200)
 	c.login(user.Email(), vigiltest.Password, "totp_code", code).want(401, "authentication_failed")
 	c.login(user.Email(), vigiltest.Password, "backup_code", strings.ToUpper(backup[3])).want(200)
 	c.login(user.Email(), vigiltest.Password, "backup_code", backup[3]).want(401, "authentication_failed")
@@ -91,7 +94,8 @@ func TestTwoFactor(t *testing.T) {
 			t.Errorf("mail to %v", mail.To)
 		}
 	}
-	if subjects["A backup code was used"] != 3 || subjects["Two-factor authentication was turned off"] != 1 || len(subjects) != 2 {
+	if subjects["A backup code was used"] != 3 || subjects["Two-factor authentication was turned off"] != 1 ||
+		subjects["Two-factor authentication was turned on"] != 1 || subjects["New backup codes were made"] != 1 || len(subjects) != 4 {
 		t.Errorf("mailed %v", subjects)
 	}
 	if n := vigiltest.RowCounts(t, c.app); n["notifications"] != 3 || n["backup_codes"] != 0 {
