@@ -21,7 +21,7 @@ func TestUnknownParameters(t *testing.T) {
 			t.Errorf("%s: %s", path, answer.body)
 		}
 	}
-	c.request(authz.Nurse, "POST", "/alerts/bulk-resolve/?dry_run=true", object{}).want(400, "validation_error")
+	c.request(authz.Nurse, "POST", "/patients/?dry_run=true", object{}).want(400, "validation_error")
 	c.request(authz.Patient, "GET", "/audit/events/?when=today", nil).want(403) // who may not read learns nothing about the filters
 	c.send("", "GET", "/patients/?serach=Doe", nil).want(401)
 
