@@ -91,9 +91,10 @@ type answer struct {
 	lookedUp string // the EMR's id, when lookup found an earlier attempt
 }
 
-// accepted reports whether the status is a success: created, OK, or an update without a body.
+// accepted reports whether the answer is a success: created, OK, or without a body if it is to an update or names what was created.
 func (a answer) accepted(method string) bool {
-	return a.status == http.StatusOK || a.status == http.StatusCreated || method == http.MethodPut && a.status == http.StatusNoContent
+	hasResult := a.status == http.StatusNoContent && (method == http.MethodPut || createdID(a) != "")
+	return a.status == http.StatusOK || a.status == http.StatusCreated || hasResult
 }
 
 // callRun is the state of one call across its attempts.

@@ -189,3 +189,52 @@ func TestTakenAndRetracted(t *testing.T) {
 	}
 	c.checkTask("the copy may be there", true)
 }
+
+// After a person stated that the EMR has a reading, a correction of it is neither sent as new nor called never sent: it waits for a person, or
+// changes the copy once a look-up finds it.
+func TestStatedPresentAndCorrected(t *testing.T) {
+	for name, correct := range map[string]func(*changingReading){"retracted": (*changingReading).retract, "completed": (*changingReading).complete} {
+		t.Run(name, func(t *testing.T) {
+			c := newChangingReading(t)
+			c.emr.refuse = func(string, int) *emr.Error {
+				return &emr.Error{Code: emr.CodeOutcomeUnknown, Status: 202, Message: "taken", Ambiguous: true}
+			}
+			for range 8 {
+				c.send(24 * time.Hour)
+				c.emr.refuse = nil
+			}
+			if err := c.worker.Resolve(c.app, c.id, emr.OutcomePresent, "looked in the chart", person, c.clock.now()); err != nil {
+				t.Fatal(err)
+			}
+			correct(c)
+			for range 8 {
+				c.send(24 * time.Hour)
+			}
+			c.checkSent("not found", 1)
+			c.checkStatus("not found", "failed", "outcome_unknown")
+			c.emr.stored[c.reading] = "o-1"
+			if err := c.worker.Resolve(c.app, c.id, emr.OutcomePresent, "still there", person, c.clock.now()); err != nil {
+				t.Fatal(err)
+			}
+			for range 8 {
+				c.send(24 * time.Hour)
+			}
+			if len(c.emr.updates) != 1 || c.emr.sends[c.reading] != 1 {
+				t.Errorf("%d updates, %d creates", len(c.emr.updates), c.emr.sends[c.reading])
+			}
+		})
+	}
+}
+
+// An answer without a body that names what was created needs no look-up.
+func TestNoContentWithLocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fake := replyToPosts(reply{status: 204, header: map[string]string{"Location": "/fhir/Observation/o-7/_history/1"}})
+		fake.replies["GET"] = []reply{{status: 200, body: bundle()}}
+		client := newClient(t, fake, quickRetries, func(o *emr.Options) { o.ConditionalCreate = false })
+		created, e := deliver(t, client)
+		if e != nil || created.EMRID != "o-7" || len(posts(fake)) != 1 {
+			t.Errorf("%+v, %v, sent %d times", created, e, len(posts(fake)))
+		}
+	})
+}

@@ -3,7 +3,7 @@ import { get, post } from "../../api.js";
 import { can } from "../../permissions.js";
 import { go } from "../../router.js";
 import { Badge } from "../../ui/badge.js";
-import { ActionButton, Dialog, Field } from "../../ui/form.js";
+import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, dateTime, fullTime, number, humanize } from "../../ui/format.js";
 import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { Facts, List, Table } from "../../ui/table.js";
@@ -115,11 +115,21 @@ function Detail({ id, close, changed }) {
     ${data.attempts.length === 0 ? html`<${EmptyState} title="Not sent yet" />`
       : html`<${Table} caption="Attempts, oldest first" rows=${data.attempts} keyOf=${(row) => row.request_id}
       columns=${attemptColumns} />`}
+    ${can("transmit") && data.error_code === "outcome_unknown" && html`<${Resolve} id=${id} done=${() => { close(); changed(); }} />`}
     ${can("transmit") && data.status === "failed" && html`<div class="actions"><${ActionButton} kind="main" act=${() =>
       post(`fhir/observations/${data.observation_id}/transmit/`)}
       doneText="Sending." done=${() => { close(); changed(); }}>Try again now</${ActionButton}></div>`}`}
   </${Loaded}></${Dialog}>`;
 }
+
+/** States whether the chart has the reading. @param {{id: string, done: () => void}} props */
+const Resolve = ({ id, done }) => html`<h3>Is the reading in the chart?</h3>
+  <${Form} submit="Save" send=${(values) => post(`fhir/transmissions/${id}/resolve/`, values)}
+    done=${() => { toast("Saved."); done(); }}>${(errors) => html`
+    <${Field} label="The reading" name="outcome" kind="select" options=${[["present", "Is in the chart"], ["absent", "Is not there: send it again"]]}
+      errors=${errors} />
+    <${Field} label="Notes" name="notes" maxlength="500" hint="Where you looked." errors=${errors} />`}
+  </${Form}>`;
 
 /** @type {import("../../ui/table.js").Column[]} */
 const attemptColumns = [
