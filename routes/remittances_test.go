@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/x12"
 )
 
 // wantDeposits checks each stored payment: what was posted and what was not, less the provider adjustments, is what the bank has.
@@ -136,4 +137,66 @@ func TestCorrectedFile(t *testing.T) {
 		}
 	}
 	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0, "open": 0.0})
+}
+
+// Payers number payments without money alike, so another file of the number corrects nothing: what waits of the first stays on the list.
+func TestOtherPaymentOfTheSameNumber(t *testing.T) {
+	s := newSentClaim(t, 1)
+	denied := append([]string{s.clp("4", 0)}, s.svc(0, 0, "CAS*XX*50*"+usd(s.claim.Charge))...)
+	for i, c := range []struct {
+		trace    string
+		total    x12.Cents
+		segments []string
+	}{
+		{"0", 0, denied}, {"0", 0, []string{"CLP*NOBODY*4*10*0**12*ICN9*11*1", "CAS*CO*50*10"}},
+		{"EFT1", 2000, strings.Split(strings.ReplaceAll(strings.Join(append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*XX*45*1")...), "~"), "ICN1", "ICN2"), "~")},
+		{"EFT1", 2000, []string{"CLP*NOBODY*1*20*20**12*ICN8*11*1"}},
+	} {
+		s.upload(remittances(fmt.Sprint("N", i), paymentSegments(c.trace, c.total, c.segments...))).want(200)
+		if rows := s.wantDeposits(i + 1); rows[0]["status"] != "open" {
+			t.Errorf("payment %d is %v", i, rows[0])
+		}
+	}
+	unreadable := 0
+	for _, row := range s.wantDeposits(4) {
+		for _, item := range s.request(authz.Admin, "GET", fmt.Sprint("/billing/remittances/", row["id"], "/"), nil).want(200).at("items").([]any) {
+			if item.(object)["reason"] == "unreadable" && item.(object)["closed_at"] == nil {
+				unreadable++
+			}
+		}
+	}
+	if unreadable != 2 {
+		t.Errorf("%d unreadable claims wait, want 2", unreadable)
+	}
+}
+
+// A corrected file that states a posted claim otherwise, and a correction whose reversal cannot be read, add no money that did not come.
+func TestCorrectedFileAddsNoMoneyTwice(t *testing.T) {
+	h := newClaimsClinic(t)
+	ids := []string{h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)}
+	byCode := h.reviewed()
+	a, b := byCode[ids[0]+" 99457"], byCode[ids[1]+" 99457"]
+	_, file := h.send(a, b)
+	s := &sentClaim{claimsClinic: h, entries: []string{a, b}}
+	claim := func(entry string, paid x12.Cents, group string) []string {
+		for _, c := range file.Claims {
+			if c.ControlNumber == h.claimOf(entry, file) {
+				s.claim = c
+			}
+		}
+		return append([]string{s.clp("1", paid)}, s.svc(0, paid, "CAS*"+group+"*45*"+usd(s.claim.Charge-paid))...)
+	}
+	s.wantReasons(s.upload(remittances("C1", paymentSegments("EFT1", 4000, append(claim(a, 2000, "CO"), claim(b, 2000, "XX")...)...))).want(200), "unreadable 20")
+	answer := s.upload(remittances("C2", paymentSegments("EFT1", 4000, append(claim(a, 2500, "CO"), claim(b, 1500, "CO")...)...))).want(200)
+	s.wantReasons(answer, "already_posted 25", "total_differs -20")
+	s.wantEntry(0, object{"paid_total": 20.0})
+	s.wantEntry(1, object{"paid_total": 15.0})
+	s.wantDeposits(1)
+
+	reversal := claim(a, 2000, "XX")
+	reversal[0] = strings.Replace(s.clp("22", -2000), usd(s.claim.Charge), usd(-s.claim.Charge), 1)
+	answer = s.upload(remittances("C3", paymentSegments("EFT2", 1000, append(reversal, claim(a, 3000, "CO")...)...))).want(200)
+	s.wantReasons(answer, "unreadable -20", "reversal_not_posted 30")
+	s.wantEntry(0, object{"paid_total": 20.0})
+	s.wantDeposits(2)
 }
