@@ -50,8 +50,9 @@ type Draft struct {
 	WithoutValue bool
 	// Informative alerts are stored resolved: no action is needed.
 	Informative bool
-	// Snoozed alerts are stored without a notification.
-	Snoozed bool
+	// Snoozed alerts are stored without a notification. Announced: an alert of the same reading and of this level or a higher one, which it
+	// replaces, was announced.
+	Snoozed, Announced bool
 	// Late: the reading arrived long after it was measured. Superseded: a newer one of its kind was stored first, so the alert is closed at
 	// once.
 	Late, Superseded bool

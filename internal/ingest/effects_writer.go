@@ -154,9 +154,9 @@ func (a *effectsWriter) queueDeliveries() (err error) {
 	return err
 }
 
-// announceAlert announces an alert, unless it is informative or its kind is snoozed.
+// announceAlert announces an alert, unless it is informative, its kind is snoozed, or it replaces one that was announced.
 func (a *effectsWriter) announceAlert(draft alerts.Draft, id string) error {
-	if draft.Informative || draft.Snoozed {
+	if draft.Informative || draft.Snoozed || draft.Announced {
 		return nil
 	}
 	return notifications.Announce(a.tx, draft.Announcement(id, a.effects.PatientLabel), a.now)

@@ -203,6 +203,18 @@ func endReplaced(tx core.App, b *writeBatch, list []*collections.Alert, by audit
 	return nil
 }
 
+// keepAnnouncement keeps the push of a replaced alert of at least the same level: older readings that arrive one after the other change the value,
+// and do not page again.
+func keepAnnouncement(raised *alerts.Draft, replaced []*collections.Alert) {
+	for _, alert := range replaced {
+		if alert.Snoozed() || alert.Level() != string(raised.Finding.Level) && alert.Level() != string(alerts.Critical) {
+			continue
+		}
+		raised.Announced = true
+		raised.Push = alerts.PushDecision{Rule: alerts.PushRule(alert.PushRule()), Reason: string(alert.PushReason())}
+	}
+}
+
 // reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts, or after another reading
 // arrived is of another value. It is late if it was measured long before asOf, and raises nothing if it is superseded.
 func (e *ReadingStore) reevaluate(
@@ -236,6 +248,7 @@ func (e *ReadingStore) reevaluate(
 	if raised.Push, err = e.decidePush(tx, raised, o.Reading, snapshot.Thresholds); err != nil {
 		return err
 	}
+	keepAnnouncement(&raised, replaced)
 	effects := Effects{Observation: o, Alerts: []alerts.Draft{raised}, PatientLabel: cause.patient.row.label(o.PatientID)}
 	effects.decideEscalation(snapshot, cause.patient.row.PrimaryProvider, now)
 	a := effectsWriter{tx: tx, batch: b, effects: effects, by: cause.by, now: now}
