@@ -193,10 +193,33 @@ func TestCorrectedFileAddsNoMoneyTwice(t *testing.T) {
 	s.wantEntry(1, object{"paid_total": 15.0})
 	s.wantDeposits(1)
 
+	for i, damage := range []func([]string){
+		func(r []string) { r[1] = strings.Replace(r[1], "SVC*HC:", "SVC*XX:", 1); r[2] = "DTM*472*2026XXXX" },
+		func(r []string) { r[0] = strings.Replace(r[0], "*22*", "*99*", 1) },
+		func(r []string) { r[0] = strings.Replace(r[0], "*22*", "**", 1) },
+		func(r []string) { r[0] = strings.Replace(r[0], "*22*", "*1*", 1) },
+		func(r []string) { r[0] = "CLP**22*" + strings.SplitN(r[0], "*22*", 2)[1] },
+	} {
+		reversal := claim(a, 2000, "CO")
+		for n, segment := range reversal {
+			for _, amount := range []string{usd(s.claim.Charge), "20.00", usd(s.claim.Charge - 2000)} {
+				segment = strings.Replace(segment, "*"+amount, "*-"+amount, 1)
+			}
+			reversal[n] = segment
+		}
+		reversal[0] = strings.Replace(reversal[0], "*1*", "*22*", 1)
+		damage(reversal)
+		answer = s.upload(remittances(fmt.Sprint("D", i), paymentSegments(fmt.Sprint("DAMAGED", i), 1000, append(reversal, claim(a, 3000, "CO")...)...))).want(200)
+		if got := fmt.Sprint(s.reasons(answer)); !strings.Contains(got, "reversal_not_posted 30") {
+			t.Errorf("damage %d waits for %s", i, got)
+		}
+		s.wantEntry(0, object{"paid_total": 20.0})
+	}
+
 	reversal := claim(a, 2000, "XX")
 	reversal[0] = strings.Replace(s.clp("22", -2000), usd(s.claim.Charge), usd(-s.claim.Charge), 1)
 	answer = s.upload(remittances("C3", paymentSegments("EFT2", 1000, append(reversal, claim(a, 3000, "CO")...)...))).want(200)
 	s.wantReasons(answer, "unreadable -20", "reversal_not_posted 30")
 	s.wantEntry(0, object{"paid_total": 20.0})
-	s.wantDeposits(2)
+	s.wantDeposits(7)
 }

@@ -44,18 +44,19 @@ func (e *Engine) daysShortOf(app core.App, ids []string, today string) (list []N
 	if err != nil {
 		return nil, err
 	}
+	tomorrow := AddDays(today, 1) // a patient archived today sends no more
 	anchors, err := e.periodAnchors(app, patients)
 	if err != nil {
 		return nil, err
 	}
 	for id, f := range patients {
-		if starts := episodeStarts(f.assignments); len(anchors[id]) == 0 && len(starts) > 0 && f.activeOn(today) {
+		if starts := episodeStarts(f.assignments); len(anchors[id]) == 0 && len(starts) > 0 && f.activeOn(tomorrow) {
 			list = append(list, e.notStarted(id, f, starts[len(starts)-1], today))
 		}
 	}
 	var windows []supplyPeriod
 	for id, found := range anchors {
-		if p, ok := periodContaining(found[len(found)-1], today); ok && patients[id].activeOn(today) {
+		if p, ok := periodContaining(found[len(found)-1], today); ok && patients[id].activeOn(tomorrow) {
 			windows = append(windows, supplyPeriod{Patient: id, Start: p.Start, End: p.End})
 		}
 	}

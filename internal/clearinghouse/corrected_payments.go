@@ -62,7 +62,7 @@ func (t *importRun) holdBack(all []*claimDecision) error {
 			continue
 		}
 		for _, other := range all {
-			if other.Reversal() && (other.reason == unreadable || other.reason == unbalanced) && !d.Reversal() && d.sharesEntry(other) {
+			if other.isDamagedReversal() && !d.Reversal() && d.isRelated(other) {
 				d.reason = "reversal_not_posted"
 			}
 		}
@@ -80,4 +80,21 @@ func (t *importRun) holdBack(all []*claimDecision) error {
 		}
 	}
 	return nil
+}
+
+// isDamagedReversal reports whether a decision that cannot be posted is a reversal, by its status or the sign of its amounts.
+func (d *claimDecision) isDamagedReversal() bool {
+	isDamaged := d.reason == unreadable || d.reason == unbalanced || d.reason == wrongSign
+	return isDamaged && (d.Reversal() || d.Charge < 0 || d.Paid < 0)
+}
+
+// isRelated reports whether two decisions are about the same line: by the claim, or for an unknown claim by the payer's number or ours of a line.
+func (d *claimDecision) isRelated(other *claimDecision) bool {
+	if len(other.lines) > 0 {
+		return d.sharesEntry(other)
+	}
+	isSameClaim := d.PayerControlNumber != "" && d.PayerControlNumber == other.PayerControlNumber
+	return isSameClaim || slices.ContainsFunc(d.Lines, func(l x12.ServicePayment) bool {
+		return l.ControlNumber != "" && slices.ContainsFunc(other.Lines, func(m x12.ServicePayment) bool { return m.ControlNumber == l.ControlNumber })
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -122,13 +123,15 @@ func announceUnmatched(tx core.App, event gateway.Event, reason string, now time
 	if err != nil || !isDangerous {
 		return err
 	}
-	oldest, err := collections.OldestOpenEvent(tx, event.DeviceID)
-	if err != nil {
+	device, oldest := " of device "+event.DeviceID, ""
+	if strings.TrimSpace(event.DeviceID) == "" { // it may be any device's
+		device, oldest = "", event.ID()
+	} else if oldest, err = collections.OldestOpenEvent(tx, event.DeviceID); err != nil {
 		return err
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EventQuarantined, Severity: "critical", AtOnce: true,
-		Body: fmt.Sprintf("A measurement of device %s beyond critical limits has no certain patient. Open the quarantine and find its patient now.", event.DeviceID),
+		Body: fmt.Sprintf("A measurement%s beyond critical limits has no certain patient. Open the quarantine and find its patient now.", device),
 		Key:  "event_unmatched " + event.DeviceID + " " + oldest + " " + now.UTC().Format(time.DateOnly),
 	}, now)
 }
