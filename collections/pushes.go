@@ -26,6 +26,7 @@ const (
 	TokenPlatform    = "platform"
 	TokenAppVersion  = "app_version"
 	TokenDeliverable = "deliverable"
+	TokenReason      = "inactive_because"
 	TokenHint        = "token_hint"
 	TokenExpiresAt   = "expires_at"
 	TokenSession     = "session"

@@ -67,14 +67,14 @@ var changePermissions = map[string]authz.Action{
 // the REST API. Source: docs/decisions/changes.md, "Visibility".
 var changeScopes = map[string]authz.ClientScopes{
 	collections.ChangeAlert:        {authz.ScopeAlertsRead, authz.SystemScope("Flag")},
-	collections.ChangeCareTeam:     {authz.ScopePatientsRead, authz.SystemScope("CareTeam")},
+	collections.ChangeCareTeam:     {authz.ScopePatientsRead, authz.SystemScope(audit.ResourceCareTeam)},
 	collections.ChangeClaim:        {authz.ScopeBillingRead},
 	collections.ChangeConsent:      {authz.ScopePatientsRead},
-	collections.ChangeDevice:       {authz.ScopeDevicesRead, authz.SystemScope("Device")},
+	collections.ChangeDevice:       {authz.ScopeDevicesRead, authz.SystemScope(audit.ResourceDevice)},
 	collections.ChangeEscalation:   {authz.ScopeAlertsRead},
-	collections.ChangeObservation:  {authz.ScopeObservationsRead, authz.SystemScope("Observation")},
+	collections.ChangeObservation:  {authz.ScopeObservationsRead, authz.SystemScope(audit.ResourceObservation)},
 	collections.ChangeOrder:        {authz.ScopePatientsRead},
-	collections.ChangePatient:      {authz.ScopePatientsRead, authz.SystemScope("Patient")},
+	collections.ChangePatient:      {authz.ScopePatientsRead, authz.SystemScope(audit.ResourcePatient)},
 	collections.ChangeSnooze:       {authz.ScopeAlertsRead},
 	collections.ChangeTransmission: {authz.ScopeTransmissionsRead},
 	collections.ChangeVitalConfig:  {authz.ScopeThresholdsRead},

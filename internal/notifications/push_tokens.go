@@ -202,7 +202,7 @@ func (r registration) fill(token *collections.PushToken, p *Push, now time.Time)
 		collections.TokenToken: r.token, collections.TokenType: r.kind, collections.TokenDeviceID: r.device, collections.TokenPlatform: r.platform,
 		collections.TokenAppVersion: r.version, collections.TokenDeliverable: p.Delivers(r.kind),
 		collections.TokenHint: string(hint[max(0, len(hint)-6):]), collections.TokenExpiresAt: collections.Instant(r.expires),
-		collections.ColumnUpdatedAt: collections.Instant(now), "inactive_because": "",
+		collections.ColumnUpdatedAt: collections.Instant(now), collections.TokenReason: "",
 	} {
 		token.Set(field, value)
 	}

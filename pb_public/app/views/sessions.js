@@ -8,7 +8,8 @@ import { toast } from "../ui/toast.js";
 import { html, useState } from "../view.js";
 import { ReauthField, useReauth } from "./reauth.js";
 
-/** @typedef {{id: string, started_at: string, last_used_at: string, address: string | null, user_agent: string | null, current: boolean}} Session */
+/** @typedef {{id: string, started_at: string, last_used_at: string, address: string | null, user_agent: string | null,
+ * current: boolean}} Session */
 
 export function Sessions() {
   const from = useLoad((signal) => get("auth/sessions/", { page_size: 100 }, signal), []);
@@ -32,13 +33,15 @@ function End({ session, close, ended }) {
   const send = reauth.wrap((_values, password) => call("DELETE", `auth/sessions/${session.id}/`, { body: password }));
   return html`<${Dialog} title="End this session" close=${close}>
     <p>${programOf(session)}, signed in ${dateTime(session.started_at)}, is signed out at once.</p>
-    <${Form} danger submit="End session" cancel=${close} send=${send} done=${() => { toast("Session ended."); ended(); }}>${(errors) => html`
+    <${Form} danger submit="End session" cancel=${close} send=${send} done=${() => {
+      toast("Session ended."); ended(); }}>${(errors) => html`
       <${ReauthField} reauth=${reauth} errors=${errors} />`}
     </${Form}></${Dialog}>`;
 }
 
 const browsers = [["Edg", "Edge"], ["Firefox", "Firefox"], ["Chrome", "Chrome"], ["Safari", "Safari"]];
-const systems = [["iPhone", "iPhone"], ["iPad", "iPad"], ["Android", "Android"], ["Windows", "Windows"], ["Mac OS", "Mac"], ["Linux", "Linux"]];
+const systems = [["iPhone", "iPhone"], ["iPad", "iPad"], ["Android", "Android"], ["Windows", "Windows"],
+  ["Mac OS", "Mac"], ["Linux", "Linux"]];
 
 /** Names the browser and system of a session, or its program. @param {Session} session */
 function programOf(session) {

@@ -126,8 +126,8 @@ function Detail({ id, close, changed }) {
 const Resolve = ({ id, done }) => html`<h3>Is the reading in the chart?</h3>
   <${Form} submit="Save" send=${(values) => post(`fhir/transmissions/${id}/resolve/`, values)}
     done=${() => { toast("Saved."); done(); }}>${(errors) => html`
-    <${Field} label="The reading" name="outcome" kind="select" options=${[["present", "Is in the chart"], ["absent", "Is not there: send it again"]]}
-      errors=${errors} />
+    <${Field} label="The reading" name="outcome" kind="select" errors=${errors} options=${[
+      ["present", "Is in the chart"], ["absent", "Is not there: send it again"]]} />
     <${Field} label="Notes" name="notes" maxlength="500" hint="Where you looked." errors=${errors} />`}
   </${Form}>`;
 
