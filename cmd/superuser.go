@@ -78,7 +78,7 @@ func (p *Program) unlockSuperuserCommand(app *deferredApp) *cobra.Command {
 			if err := app.service.auth.UnlockSuperuser(app.App, args[0], audit.System(), now()); err != nil {
 				return err
 			}
-			if _, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, args[0]); collections.IsNotFound(err) {
+			if _, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, auth.FoldEmail(args[0])); collections.IsNotFound(err) {
 				return fmt.Errorf("there is no superuser %s; a lock of that address was removed", args[0])
 			} else if err != nil {
 				return err

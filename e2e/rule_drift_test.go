@@ -94,7 +94,7 @@ func TestRunningServiceKeepsItsRules(t *testing.T) {
 	}
 	beside := *p
 	beside.Env = append(append([]string(nil), p.Env...), "VIGIL_TRUSTED_PROXY_HEADERS=")
-	if said, status := beside.superuserCommand(t, "unlock", "nobody@vigil.test"); status != 0 {
+	if said, status := beside.superuserCommand(t, "unlock", "nobody@vigil.test"); status != 1 {
 		t.Fatalf("exit %d: %s", status, said)
 	}
 	for range 20 {

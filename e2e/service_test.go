@@ -240,6 +240,7 @@ func wantDelivered(t *testing.T, raw []byte, w deliveredReading) {
 		}}}},
 		"code":              object{"coding": []any{object{"system": "http://loinc.org", "code": "85354-9"}}},
 		"subject":           object{"reference": "Patient/" + emrPatient},
+		"performer":         []any{object{"reference": "Patient/" + emrPatient}},
 		"effectiveDateTime": w.effective,
 		"issued":            w.storedAt,
 		"device":            object{"reference": "#device", "display": "BP-1001", "identifier": object{"system": "urn:rpm:device", "value": "BP-1001"}},

@@ -154,13 +154,15 @@ func (w *week) lateAndWithdrawn() {
 	w.post(w.t, "/api/v1/patients/"+carl+"/archive/", w.as(adminEmail), object{"reason": "Discharged."}).expect(w.t, http.StatusOK)
 }
 
-// strayEvents sends an event that matches no patient and a malformed one.
+// strayEvents sends two events that match no patient, one of them dangerous, and a malformed one.
 func (w *week) strayEvents() {
 	stray := object{
 		"event_type": "measurement.created", "device_id": "nobody's", "patient_id": weekMarks["stray patient"][0], "measurement_type": "weight",
 		"values": object{"weight": 80}, "unit": "kg", "patient_name": weekMarks["stray patient"][0],
 	}
 	w.event(stray, http.StatusOK)
+	danger := object{"measurement_type": "blood_pressure", "values": object{"systolic": 212, "diastolic": 126}, "unit": "mmHg"}
+	w.event(changed(stray, danger), http.StatusOK)
 	stray["values"] = object{"weight": weekMarks["stray patient"][0]}
 	w.event(stray, http.StatusBadRequest)
 }
@@ -218,7 +220,8 @@ func (w *week) secondFactor() {
 	}
 	w.post(w.t, "/api/v1/auth/2fa/verify/", as, object{"totp_code": code}).expect(w.t, http.StatusOK)
 	w.signInWith(object{"backup_code": text(w.t, set, "backup_codes.0")}).expect(w.t, http.StatusOK)
-	w.post(w.t, "/api/v1/auth/2fa/disable/", as, object{"password": password, "backup_code": text(w.t, set, "backup_codes.1")}).expect(w.t, http.StatusOK)
+	fresh := w.post(w.t, "/api/v1/auth/2fa/backup-codes/", as, object{"password": password, "backup_code": text(w.t, set, "backup_codes.1")}).expect(w.t, http.StatusOK)
+	w.post(w.t, "/api/v1/auth/2fa/disable/", as, object{"password": password, "backup_code": text(w.t, fresh, "backup_codes.0")}).expect(w.t, http.StatusOK)
 	w.passkey()
 	session := text(w.t, w.signInWith(nil).expect(w.t, http.StatusOK), "refresh")
 	w.post(w.t, "/api/v1/auth/token/refresh/", "", object{"refresh": session}).expect(w.t, http.StatusOK)
