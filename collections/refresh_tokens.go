@@ -170,7 +170,7 @@ func ValidRefreshTokens(app core.App, userID string, now time.Time) ([]RefreshTo
 func ValidRefreshToken(app core.App, userID, family string) (RefreshToken, error) {
 	found, err := findRefreshTokens(app, `user = {:user} AND state = 'valid' AND family = {:family}`, dbx.Params{"user": userID, "family": family})
 	if err != nil || len(found) == 0 {
-		return RefreshToken{}, cmp.Or(err, error(sql.ErrNoRows))
+		return RefreshToken{}, cmp.Or(err, sql.ErrNoRows)
 	}
 	return found[0], nil
 }

@@ -152,8 +152,12 @@ func TestPartsOfScopes(t *testing.T) {
 		token, path string
 		want        int
 	}{
-		{read, "/Patient/" + p.ada, 200}, {read, "/Patient?_id=" + p.ada, 403}, {search, "/Patient?_id=" + p.ada, 200}, {search, "/Patient/" + p.ada, 403},
-		{read, "/Observation/" + p.weight, 403}, {read, "/Patient/" + p.ada + "/_history/9999", 404},
+		{read, "/Patient/" + p.ada, 200},
+		{read, "/Patient?_id=" + p.ada, 403},
+		{search, "/Patient?_id=" + p.ada, 200},
+		{search, "/Patient/" + p.ada, 403},
+		{read, "/Observation/" + p.weight, 403},
+		{read, "/Patient/" + p.ada + "/_history/9999", 404},
 	} {
 		if rec := p.requestFHIR(test.token, "GET", test.path, ""); rec.Code != test.want {
 			t.Errorf("%s: %d, want %d", test.path, rec.Code, test.want)

@@ -148,7 +148,8 @@ func TestOtherPaymentOfTheSameNumber(t *testing.T) {
 		total    x12.Cents
 		segments []string
 	}{
-		{"0", 0, denied}, {"0", 0, []string{"CLP*NOBODY*4*10*0**12*ICN9*11*1", "CAS*CO*50*10"}},
+		{"0", 0, denied},
+		{"0", 0, []string{"CLP*NOBODY*4*10*0**12*ICN9*11*1", "CAS*CO*50*10"}},
 		{"EFT1", 2000, strings.Split(strings.ReplaceAll(strings.Join(append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*XX*45*1")...), "~"), "ICN1", "ICN2"), "~")},
 		{"EFT1", 2000, []string{"CLP*NOBODY*1*20*20**12*ICN8*11*1"}},
 	} {

@@ -219,7 +219,7 @@ func (t *importRun) decide(p x12.Remittance, c x12.ClaimPayment) (d *claimDecisi
 	switch {
 	case c.Fault != nil:
 		d.reason = unreadable
-		return d, nil
+		return d, nil //nolint:nilerr // the fault is the claim's, which waits for a person
 	case p.Prenotification():
 		d.reason = prenotification
 		return d, nil
