@@ -50,19 +50,14 @@ func FindWebhook(app core.App, id string) (*Webhook, error) {
 	return findReadable[Webhook](app, Webhooks, dbx.HashExp{"id": id})
 }
 
-// PageOfWebhooks returns a page of webhooks in order of creation, and the total.
-func PageOfWebhooks(app core.App, offset, limit int) ([]*Webhook, int, error) {
-	return pageOf[Webhook](app, Webhooks, AllOf(nil), []string{ColumnCreatedAt, "id"}, offset, limit)
+// PageOfWebhooks returns a page of webhooks in order of creation, and the total; of those that a client made unless "".
+func PageOfWebhooks(app core.App, clientID string, offset, limit int) ([]*Webhook, int, error) {
+	which := dbx.Expression(AllOf(nil))
+	if clientID != "" {
+		which = dbx.HashExp{"client": clientID}
+	}
+	return pageOf[Webhook](app, Webhooks, which, []string{ColumnCreatedAt, "id"}, offset, limit)
 }
-
-// WebhooksOfClient returns the webhooks that a client made, in order of creation.
-func WebhooksOfClient(app core.App, clientID string) ([]*Webhook, error) {
-	found, _, err := pageOf[Webhook](app, Webhooks, dbx.HashExp{"client": clientID}, []string{ColumnCreatedAt, "id"}, 0, maxWebhooksOfClient)
-	return found, err
-}
-
-// maxWebhooksOfClient is beyond the number of webhooks that a practice can have.
-const maxWebhooksOfClient = 1000
 
 // DisableWebhooksOfClient disables the webhooks that a client made.
 func DisableWebhooksOfClient(tx core.App, clientID string, now time.Time) error {

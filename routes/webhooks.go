@@ -109,12 +109,11 @@ func (a *api) listWebhooks(c *web.Call) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	page, total, err := collections.PageOfWebhooks(c.App, p.Offset(), p.Size)
-	if client := c.Caller.Client; client != nil {
-		page, err = collections.WebhooksOfClient(c.App, client.ID)
-		total = len(page)
-		page = page[min(p.Offset(), total):min(p.Offset()+p.Size, total)]
+	owner := ""
+	if c.Caller.Client != nil {
+		owner = c.Caller.Client.ID
 	}
+	page, total, err := collections.PageOfWebhooks(c.App, owner, p.Offset(), p.Size)
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,4 @@ func (e *Engine) EndSession(ctx context.Context, app core.App, caller Caller, fa
 }
 
 // userAgent returns the program of a request as far as the column takes it.
-func userAgent(from audit.Origin) string {
-	runes := []rune(from.Client)
-	return string(runes[:min(len(runes), 200)])
-}
+func userAgent(from audit.Origin) string { return truncate(from.Client, 200) }

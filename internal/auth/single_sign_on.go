@@ -217,9 +217,12 @@ func (s signOn) newAccount(tx core.App) (created *collections.User, refused, err
 }
 
 // truncateName returns a name that fits an account.
-func truncateName(name string) string {
-	runes := []rune(validate.CleanLine(name))
-	return string(runes[:min(len(runes), 100)])
+func truncateName(name string) string { return truncate(validate.CleanLine(name), 100) }
+
+// truncate returns the first characters of a text.
+func truncate(text string, most int) string {
+	runes := []rune(text)
+	return string(runes[:min(len(runes), most)])
 }
 
 // endSessions ends all sessions of a user, including access tokens.
