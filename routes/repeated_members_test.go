@@ -88,3 +88,34 @@ func TestRepeatedMembersFromGateway(t *testing.T) {
 	}
 	c.postEvent(t, good).want(200).wantAt(object{"status": "accepted"})
 }
+
+// A dangerous value of an event that repeats a member raises the alert and its stat escalation, though the event is refused.
+func TestStoryDangerInRepeatedMembers(t *testing.T) {
+	for name, repeated := range map[string]string{
+		"a battery": `"battery_level":80,"battery_level":81,`, "an equal battery": `"battery_level":80,"battery_level":80,`,
+		"an unknown member": `"vendor":{"a":1,"a":2},`, "equal values": `"values":{"systolic":212,"systolic":212,"diastolic":126},`,
+		"one value": `"values":{"systolic":212,"diastolic":126,"diastolic":80},`, "no dangerous one": `"values":{"systolic":121,"diastolic":80,"pulse":70,"pulse":71},`,
+		"half a surrogate": `"values":{"systolic":212,"diastolic":126,"x\ud800":1},`,
+	} {
+		c := newIngestingClinic(t)
+		patient := c.enroll(object{"gateway_patient_id": "GW-1"})
+		body := `{"event_type":"measurement.created","device_id":"BP-1","patient_id":"GW-1","measurement_type":"blood_pressure","unit":"mmHg",` + repeated +
+			`"timestamp":"` + c.now.Add(-time.Minute).Format(time.RFC3339) + `"`
+		if !strings.Contains(repeated, "values") {
+			body += `,"values":{"systolic":212,"diastolic":126,"pulse":70}`
+		}
+		status, want := 400, 1
+		switch name {
+		case "half a surrogate":
+			status = 200
+		case "no dangerous one":
+			want = 0
+		}
+		c.postEvent(t, body+"}").want(status)
+		stats := c.request(authz.Nurse, "GET", "/escalations/?priority=stat&patient_id="+patient, nil).want(200).results()
+		critical := c.request(authz.Nurse, "GET", "/alerts/?level=critical&patient_id="+patient, nil).want(200).results()
+		if len(stats) != want || len(critical) != want {
+			t.Errorf("%s: %d stat escalations, %d critical alerts, want %d", name, len(stats), len(critical), want)
+		}
+	}
+}

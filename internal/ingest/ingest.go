@@ -120,7 +120,7 @@ type requestEvent struct {
 func (e *Pipeline) parseRequest(d VendorRequest) (parts []requestEvent, anyParsed bool, err error) {
 	adapter := e.Adapters[d.Vendor]
 	for _, body := range adapter.Split(d.Body) {
-		event, err := adapter.Parse(body, d.At)
+		event, err := gateway.Parse(adapter, body, d.At)
 		refusal, refused := errors.AsType[*fault.Error](err)
 		if err != nil && !refused {
 			return nil, false, err

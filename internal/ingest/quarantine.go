@@ -72,7 +72,7 @@ func (e *Pipeline) reparse(event *collections.GatewayEvent) (gateway.Event, erro
 	if !supported {
 		return gateway.Event{}, fault.New(fault.Invalid, "unknown_vendor", "This version does not support the vendor.")
 	}
-	return adapter.Parse([]byte(event.Payload().Reveal()), event.ReceivedAt())
+	return gateway.Parse(adapter, []byte(event.Payload().Reveal()), event.ReceivedAt())
 }
 
 // Release assigns a quarantined measurement to a patient, stores it as an observation and closes the event in one transaction. Faults:

@@ -48,7 +48,8 @@ func (f *Field[T]) UnmarshalJSON(raw []byte) error {
 		f.null = true
 		return nil
 	}
-	f.wrong = jsonv2.Unmarshal(raw, &f.Value, exactNames, jsontext.AllowInvalidUTF8(false)) != nil // no half of a surrogate pair
+	isObject := len(raw) > 0 && raw[0] == '{'                                                         // its members are read one by one
+	f.wrong = jsonv2.Unmarshal(raw, &f.Value, exactNames, jsontext.AllowInvalidUTF8(isObject)) != nil // no half of a surrogate pair
 	return nil
 }
 
