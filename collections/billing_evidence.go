@@ -126,7 +126,7 @@ func EvidenceAssignments(app core.App, patientID, from, to string) ([]EvidenceAs
 	return queryAll[EvidenceAssignment](app, "read assignments of the evidence", `SELECT a.device_id, a.assigned_at, a.unassigned_at, a.assigned_by,
 			COALESCE(CASE WHEN d.patient = a.patient THEN d.setup_completed_at END, '') AS setup_completed_at,
 			COALESCE(CASE WHEN d.patient = a.patient THEN d.setup_completed_by END, '') AS setup_completed_by,
-			COALESCE(d.manufacturer, '') AS manufacturer, COALESCE(d.model, '') AS model, COALESCE(d.serial_number, '') AS serial_number, COALESCE(d.udi, '') AS udi
+			COALESCE(d.manufacturer, '') AS manufacturer, `+modelOfDevice+` AS model, COALESCE(d.serial_number, '') AS serial_number, COALESCE(d.udi, '') AS udi
 		FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id
 		WHERE a.patient = {:patient} AND a.assigned_at < {:to} AND (a.unassigned_at = '' OR a.unassigned_at >= {:from}) ORDER BY a.assigned_at, a.id`,
 		dbx.Params{"patient": patientID, "from": from, "to": to})

@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -33,6 +34,7 @@ const (
 	DeviceManufacturer    = "manufacturer"
 	DeviceModel           = "model"
 	DevicePatient         = "patient"
+	DeviceReportedModel   = "reported_model"
 	DeviceSerialNumber    = "serial_number"
 	DeviceSetupBy         = "setup_completed_by"
 	DeviceSetupAt         = "setup_completed_at"
@@ -116,7 +118,8 @@ func (d *Device) ClearAssignment() {
 func (d *Device) DeviceID() string         { return d.GetString("device_id") }
 func (d *Device) Type() string             { return d.GetString(DeviceType) }
 func (d *Device) Kind() string             { return d.GetString(DeviceKind) }
-func (d *Device) Model() string            { return d.GetString(DeviceModel) }
+func (d *Device) Model() string            { return cmp.Or(d.GetString(DeviceModel), d.ReportedModel()) }
+func (d *Device) ReportedModel() string    { return d.GetString(DeviceReportedModel) }
 func (d *Device) Manufacturer() string     { return d.GetString(DeviceManufacturer) }
 func (d *Device) SerialNumber() string     { return d.GetString(DeviceSerialNumber) }
 func (d *Device) UDI() string              { return d.GetString(DeviceUDI) }
@@ -152,16 +155,20 @@ const needsCheck = `(
 // Source: docs/decisions/devices.md, "Doubtful time".
 const clockCorrected = `last_seen_at > clock_wrong_at AND last_reading_at > clock_wrong_at`
 
+// modelOfDevice is the model of the device d: the one that a person entered, else the one that its events state. Source:
+// docs/decisions/devices.md, "Device registry".
+const modelOfDevice = `COALESCE(NULLIF(d.model, ''), d.reported_model, '')`
+
 // isNewer: the update is not older than the stored one.
 const isNewer = `excluded.last_seen_at != '' AND excluded.last_seen_at >= last_seen_at`
 
-const upsertDevice = `INSERT INTO devices (device_id, device_type, kind, model, status, hub_id, signal_strength,
+const upsertDevice = `INSERT INTO devices (device_id, device_type, kind, reported_model, status, hub_id, signal_strength,
 		battery_level, battery_state, battery_at, last_reading_at, last_seen_at, newest_measured_at, clock_proven_at, created_at)
 	VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (device_id) DO UPDATE SET
 		device_type = CASE device_type WHEN '' THEN excluded.device_type ELSE device_type END,
 		kind = CASE kind WHEN '' THEN excluded.kind ELSE kind END,
-		model = CASE WHEN excluded.model != '' AND ` + isNewer + ` THEN excluded.model ELSE model END,
+		reported_model = CASE WHEN excluded.reported_model != '' AND ` + isNewer + ` THEN excluded.reported_model ELSE reported_model END,
 		hub_id = CASE WHEN excluded.hub_id != '' AND ` + isNewer + ` THEN excluded.hub_id ELSE hub_id END,
 		signal_strength = CASE WHEN excluded.signal_strength IS NOT NULL AND ` + isNewer + ` THEN excluded.signal_strength ELSE signal_strength END,
 		status = CASE WHEN status IN ('assigned', 'disconnected') AND excluded.last_seen_at != '' AND excluded.last_seen_at >= state_at
@@ -184,13 +191,13 @@ const maxAheadLookup = 7 * 24 * time.Hour
 
 // DeviceUpdate is the state of a device that a stored reading reports. Times are those of the reading.
 type DeviceUpdate struct {
-	DeviceID, Kind, Model, HubID string
-	Signal, BatteryLevel         *int64
-	BatteryState                 string
-	ReadAt                       time.Time
-	ByGateway                    bool      // the gateway saw the device
-	ProvenAt                     time.Time // when the reading proved the device's clock; zero if it did not
-	FreshAfter                   time.Time // a later reading ends silence
+	DeviceID, Kind, ReportedModel, HubID string
+	Signal, BatteryLevel                 *int64
+	BatteryState                         string
+	ReadAt                               time.Time
+	ByGateway                            bool      // the gateway saw the device
+	ProvenAt                             time.Time // when the reading proved the device's clock; zero if it did not
+	FreshAfter                           time.Time // a later reading ends silence
 }
 
 // UpdateDevice stores an update with one statement; an unregistered device is added as discovered. Values older than the stored ones change
@@ -205,7 +212,7 @@ func UpdateDevice(tx core.App, s DeviceUpdate, now time.Time) (check bool, err e
 	}
 	fresh, since := Instant(s.FreshAfter), Instant(s.ReadAt.Add(-maxAheadLookup))
 	found, err := WriteReturning(tx, upsertDevice,
-		s.DeviceID, s.Kind, s.Kind, s.Model, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, seen, Instant(s.ProvenAt), Instant(now), // of a new row
+		s.DeviceID, s.Kind, s.Kind, s.ReportedModel, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, seen, Instant(s.ProvenAt), Instant(now), // of a new row
 		fresh, fresh, s.DeviceID, since, at, at)
 	return found != 0, wrap(err, "update the device of a reading")
 }

@@ -34,7 +34,7 @@ type ReadingContext struct {
 
 // ReadingContextOf reads the context with one statement; deviceID may be "".
 func ReadingContextOf(app core.App, patientID, deviceID string) (o ReadingContext, err error) {
-	err = app.DB().NewQuery(`SELECT p.time_zone, p.external_id, COALESCE(d.manufacturer, '') AS manufacturer, COALESCE(d.model, '') AS model,
+	err = app.DB().NewQuery(`SELECT p.time_zone, p.external_id, COALESCE(d.manufacturer, '') AS manufacturer, ` + modelOfDevice + ` AS model,
 			COALESCE(d.serial_number, '') AS serial_number, COALESCE(d.udi, '') AS udi
 		FROM patients p LEFT JOIN devices d ON d.device_id = {:device} AND d.device_id != '' WHERE p.id = {:patient}`).
 		Bind(dbx.Params{"patient": patientID, "device": deviceID}).One(&o)

@@ -20,6 +20,7 @@ type deviceView struct {
 	DeviceType       *string  `json:"device_type"`
 	Manufacturer     *string  `json:"manufacturer"`
 	Model            *string  `json:"model"`
+	ReportedModel    *string  `json:"reported_model"`
 	SerialNumber     *string  `json:"serial_number"`
 	UDI              *string  `json:"udi"`
 	Status           string   `json:"status"`
@@ -40,7 +41,8 @@ type deviceView struct {
 func viewDevice(device *collections.Device) deviceView {
 	view := deviceView{
 		DeviceID: device.DeviceID(), DeviceType: orNull(device.Type()), Manufacturer: orNull(device.Manufacturer()),
-		Model: orNull(device.Model()), SerialNumber: orNull(device.SerialNumber()), UDI: orNull(device.UDI()), Status: device.Status(),
+		Model: orNull(device.Model()), ReportedModel: orNull(device.ReportedModel()), SerialNumber: orNull(device.SerialNumber()),
+		UDI: orNull(device.UDI()), Status: device.Status(),
 		PatientID: orNull(device.PatientID()), AssignedAt: instantOrNull(device.AssignedAt()), HubID: orNull(device.HubID()),
 		BatteryLevel: device.BatteryLevel(), BatteryState: orNull(device.BatteryState()), SignalStrength: device.SignalStrength(),
 		LastReadingAt: instantOrNull(device.LastReadingAt()), LastSeenAt: instantOrNull(device.LastSeenAt()),

@@ -63,7 +63,7 @@ func updateDevice(device *collections.Device, event gateway.Event) {
 		device.Set(collections.DeviceHub, event.HubID)
 	}
 	if event.DeviceModel != "" {
-		device.Set(collections.DeviceModel, event.DeviceModel)
+		device.Set(collections.DeviceReportedModel, event.DeviceModel)
 	}
 	if event.SignalStrength != nil {
 		device.Set(collections.DeviceSignalStrength, *event.SignalStrength)
@@ -125,7 +125,7 @@ func RecordSighting(tx core.App, r vitals.Reading, report GatewayReport, now tim
 		return false, nil
 	}
 	seen := collections.DeviceUpdate{
-		DeviceID: r.DeviceID, Kind: string(r.Kind), Model: report.Model, HubID: report.HubID, Signal: report.Signal, BatteryLevel: report.BatteryLevel,
+		DeviceID: r.DeviceID, Kind: string(r.Kind), ReportedModel: report.Model, HubID: report.HubID, Signal: report.Signal, BatteryLevel: report.BatteryLevel,
 		ReadAt: r.MeasuredAt, ByGateway: report.ByGateway, FreshAfter: now.Add(-silenceLimit),
 	}
 	if received := report.ReceivedAt; !received.IsZero() && ProvesClock(r.MeasuredAt, received) {

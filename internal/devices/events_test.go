@@ -54,11 +54,11 @@ func TestConnectionStateFollowsNewestEvent(t *testing.T) {
 		t.Errorf("after a late reading: %s, last reading %s", d.Status(), d.LastReadingAt())
 	}
 	w.measure(patient, "BP-1", 81, at(50), devices.GatewayReport{HubID: "H9", Model: "M2", Signal: level(-60)})
-	if d := w.device("BP-1"); d.Status() != "connected" || d.HubID() != "H9" || d.GetString("model") != "M2" || d.GetFloat("signal_strength") != -60 {
+	if d := w.device("BP-1"); d.Status() != "connected" || d.HubID() != "H9" || d.ReportedModel() != "M2" || d.GetFloat("signal_strength") != -60 {
 		t.Errorf("after a reading: %s on %s", d.Status(), d.HubID())
 	}
 	w.measure(patient, "BP-1", 81.2, at(45), devices.GatewayReport{HubID: "H8", Model: "M1"})
-	if d := w.device("BP-1"); d.HubID() != "H9" || d.GetString("model") != "M2" || !d.LastReadingAt().Equal(at(50)) {
+	if d := w.device("BP-1"); d.HubID() != "H9" || d.ReportedModel() != "M2" || !d.LastReadingAt().Equal(at(50)) {
 		t.Errorf("an older reading moves the device to %s", d.HubID())
 	}
 	w.wantAlerts("connections")

@@ -35,6 +35,7 @@ const Device = ({ device: d, setDialog }) => html`
   <p><${Badge} of=${d.status} /> <${Battery} level=${d.battery_level} state=${d.battery_state} />${d.flagged
     && html` <span class="badge warning"><span aria-hidden="true">◆</span> ${humanize(d.flag_reason ?? "flagged")}</span>`}</p>
   <dl class="facts">${[["Device", d.device_id], ["Model", [d.manufacturer, d.model].filter(Boolean).join(" ") || "–"],
+    ...(d.reported_model && d.reported_model !== d.model ? [["Reported model", d.reported_model]] : []),
     ["Serial number", d.serial_number ?? "–"], ["Assigned", day(d.assigned_at)], ["Last reading", ago(d.last_reading_at)],
     ["Set up", d.setup_completed_at ? day(d.setup_completed_at) : "not recorded"]]
     .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
