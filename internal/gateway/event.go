@@ -51,6 +51,16 @@ func (t EventType) IsKnown() bool {
 	return ok
 }
 
+// eventTypeOf returns the type that a word spells, or the word.
+func eventTypeOf(word string) EventType {
+	for known := range eventTypes {
+		if fold(string(known)) == fold(word) {
+			return known
+		}
+	}
+	return EventType(word)
+}
+
 // Event is one authenticated and checked event. Identifiers are the vendor's own, "" if not sent.
 type Event struct {
 	Vendor Vendor
@@ -113,7 +123,11 @@ func (e Event) Key() string {
 	}
 	switch {
 	case e.Type == MeasurementCreated:
-		parts = append(parts, e.DeviceID, e.At.Truncate(time.Second).Format(time.RFC3339), e.measurement)
+		kind := e.measurement
+		if e.Reading != nil { // that a person confirmed, of an event without a readable kind
+			kind = string(e.Reading.Kind)
+		}
+		parts = append(parts, e.DeviceID, e.At.Truncate(time.Second).Format(time.RFC3339), kind)
 		if e.Index != "" {
 			parts = append(parts, e.Index)
 		}
@@ -187,7 +201,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	}
 	c := validate.NewChecks()
 	event := Event{
-		Vendor: g.vendor, Type: EventType(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw), ReceivedAt: now,
+		Vendor: g.vendor, Type: eventTypeOf(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw), ReceivedAt: now,
 	}
 	if event.Type != "" && !event.Type.IsKnown() {
 		// an unknown event is not checked, but its hub is alive
@@ -207,7 +221,10 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 		event.LastSeenAt = side.Instant("last_seen_at", sent.LastSeenAt, false)
 	}
 	if c.Err() != nil {
-		event.Implausible = sent.readImplausible(c, event)
+		if event.Type == "" {
+			sent.readMeasurement(validate.NewChecks(), validate.NewChecks(), &event)
+		}
+		event.Implausible = sent.readImplausible(raw, c.Fields, event)
 		maps.Copy(c.Fields, side.Fields) // its sender learns of all
 		return event, c.Err()
 	}
@@ -217,6 +234,8 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	if reading.Kind.Valid() {
 		reading.DeviceID, reading.MeasuredAt, reading.WithoutZone = event.DeviceID, event.At, !validate.HasZone(sent.Timestamp.Value)
 		event.Reading = &reading
+	} else if event.Type == MeasurementCreated {
+		event.Implausible = sent.readImplausible(raw, fault.Fields{"measurement_type": nil}, event)
 	}
 	return event, nil
 }

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"encoding/json"
-	"encoding/json/jsontext"
 	"errors"
 	"maps"
 	"slices"
@@ -67,25 +65,32 @@ func (e Event) onlyFutureClock(err error) bool {
 	return ok && e.isFutureClock && len(refused.Fields) == 1 && refused.Fields["timestamp"] != nil
 }
 
-// readImplausible parses the values of a rejected measurement again, as far as they can be read; nil for none.
-func (b eventBody) readImplausible(c *validate.Checks, event Event) *Implausible {
+// readImplausible parses the values of a measurement again that was rejected for some fields, as far as they can be read; nil for none. Without a
+// known kind, the names of the values show it.
+func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Event) *Implausible {
+	values := readLegible(b, raw)
 	kind, supported := kindOf(event.measurement)
-	if !supported || !b.Values.Given() {
+	if !supported {
+		kind = likelyKind(values.body)
+	}
+	if kind == nil {
 		return nil
 	}
-	values := withNumbers(b.Values.Value)
+	if values.unit != "" {
+		b.Unit = validate.Of(values.unit)
+	}
 	units, choice := kind.Units()
 	unit, known := readUnit(validate.NewChecks(), b.Unit, units, choice), true
 	if choice && unit == "" {
-		unit, known = kind.LikelyUnit(values)
+		unit, known = kind.LikelyUnit(values.body)
 	}
-	reading, outside := kind.ReadSentOutOfRange(values, unit)
+	reading, outside := kind.ReadSentOutOfRange(values.body, unit)
 	if !known || len(reading.ByColumn()) == 0 {
 		return nil
 	}
 	i := event.newImplausible(reading, outside)
 	i.IsIncomplete = slices.ContainsFunc(kind.Required, func(p *vitals.Parameter) bool { return reading.Value(p) == nil })
-	for _, field := range slices.Sorted(maps.Keys(c.Fields)) {
+	for _, field := range slices.Sorted(maps.Keys(rejected)) {
 		name, isValue := strings.CutPrefix(field, "values.")
 		isRange := slices.ContainsFunc(outside, func(p *vitals.Parameter) bool { return p.Name == name || kind.Fields[p] == name })
 		if isValue && isRange || field == "timestamp" && event.isFutureClock {
@@ -94,20 +99,6 @@ func (b eventBody) readImplausible(c *validate.Checks, event Event) *Implausible
 		i.RejectedFor = append(i.RejectedFor, field)
 	}
 	return i
-}
-
-// withNumbers returns the values with numbers for texts that are numbers.
-func withNumbers(values vitals.Body) (read vitals.Body) {
-	for _, m := range values {
-		var text string
-		if json.Unmarshal(m.Raw, &text) == nil {
-			if number, ok := cellValue(strings.TrimSpace(text)).(json.Number); ok {
-				m.Raw = jsontext.Value(number)
-			}
-		}
-		read = append(read, m)
-	}
-	return read
 }
 
 // IsPart reports whether the implausible values belong to a reading that is valid without them.

@@ -13,10 +13,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// kindOf returns the kind of a gateway's word in lower case. Source: docs/decisions/gateway.md, "`values` shapes".
+// kindOf returns the kind of a gateway's word in any spelling. Source: docs/decisions/gateway.md, "`values` shapes".
 func kindOf(word string) (*vitals.Definition, bool) {
+	isSpelling := func(known string) bool { return fold(known) == fold(word) }
 	for _, d := range vitals.Definitions {
-		if word == string(d.Kind) || slices.Contains(d.Words, word) {
+		if isSpelling(string(d.Kind)) || slices.ContainsFunc(d.Words, isSpelling) {
 			return d, true
 		}
 	}

@@ -85,7 +85,7 @@ func (b telliBody) toContract() vendorEvent {
 		w.event["battery_level"], w.fieldNames["battery_level"] = tenths*10, "devdata.batt"
 	}
 	switch kind := strings.ToLower(string(b.Type)); {
-	case b.ReadingType != "":
+	case b.ReadingType != "" || kind == "" && b.Data.Given():
 		b.setMeasurement(&w)
 	case slices.Contains(telliStatusTypes, kind):
 		w.event["event_type"] = string(DeviceConnected)
@@ -103,7 +103,7 @@ func (b telliBody) toContract() vendorEvent {
 // in mg/dL. A mat's sleep is no vital sign; any other type is quarantined.
 func (b telliBody) setMeasurement(w *vendorEvent) {
 	v := b.Data.Value
-	switch kind := strings.ToLower(strings.ReplaceAll(string(b.ReadingType), " ", "")); kind {
+	switch kind := fold(string(b.ReadingType)); kind {
 	case "bloodpressure":
 		w.event["measurement_type"], w.unit = "blood_pressure", vitals.UnitMmHg
 		w.values = numbers(map[string]scalar{
@@ -123,6 +123,11 @@ func (b telliBody) setMeasurement(w *vendorEvent) {
 		w.values = numbers(map[string]scalar{"temperature": v.Temperature})
 	case "sleepingmatactivity", "sleepingmatduration":
 		w.event["event_type"] = "telli." + kind
+	default: // for an alert
+		w.unit = string(v.Unit)
+		w.values = numbers(map[string]scalar{
+			"systolic": v.Systolic, "diastolic": v.Diastolic, "pulse": v.Pulse, "spo2": v.SpO2, "weight": v.Weight, "glucose": v.Glucose, "temperature": v.Temperature,
+		})
 	}
 }
 

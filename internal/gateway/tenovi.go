@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -81,7 +82,37 @@ var (
 	tenoviMeals     = map[scalar]string{"pre-prandial": "before_meal", "post-prandial": "after_meal", "fasting": "fasting"}
 )
 
-func (m tenoviMeasurement) metric() string { return strings.ToLower(string(m.Metric)) }
+// tenoviSpellings are the metrics with a meaning here, by their folded names.
+var tenoviSpellings = func() map[string]string {
+	spellings := map[string]string{}
+	for _, known := range slices.Concat(
+		slices.Collect(maps.Keys(tenoviMetrics)), tenoviActivity, []string{tenoviPulse, tenoviIrregular, tenoviPerfusion, tenoviBattery},
+	) {
+		spellings[fold(known)] = known
+	}
+	return spellings
+}()
+
+func (m tenoviMeasurement) metric() string {
+	return cmp.Or(tenoviSpellings[fold(string(m.Metric))], strings.ToLower(string(m.Metric)))
+}
+
+// likelyMetric returns what an unknown metric may be, for an alert: that of a kind with its name, or, of two values that only a cuff sends, a blood
+// pressure.
+func (m tenoviMeasurement) likelyMetric() tenoviMetric {
+	if d, known := kindOf(m.metric()); known {
+		for _, metric := range tenoviMetrics {
+			if metric.kind == string(d.Kind) {
+				return metric
+			}
+		}
+	}
+	first, second := m.First.number(), m.Second.number()
+	if first != nil && second != nil && *first > *second && vitals.Systolic.Range.Contains(*first) && vitals.Diastolic.Range.Contains(*second) {
+		return tenoviMetrics["blood_pressure"]
+	}
+	return tenoviMetric{}
+}
 
 // kind returns the kind of reading that the metric makes or belongs to; "" for any other metric.
 func (m tenoviMeasurement) kind() string {
@@ -318,6 +349,8 @@ func (m tenoviMeasurement) toContract() vendorEvent {
 	case mapping.kind != "":
 		w.event["measurement_type"] = mapping.kind
 	default:
+		likely := m.likelyMetric()
+		w.values, w.unit = numbers(map[string]scalar{likely.first: m.First, likely.second: m.Second}), likely.unit
 		if _, supported := kindOf(metric); supported { // the vendor documents no meaning for it
 			w.event["measurement_type"] = "tenovi." + metric
 		}

@@ -132,7 +132,7 @@ func (e *Pipeline) confirmedSubmission(
 			s.Addition = true
 			break
 		}
-		event.Reading, event.Additions = &reading, event.Implausible.Additions
+		event.Type, event.Reading, event.Additions = gateway.MeasurementCreated, &reading, event.Implausible.Additions
 		if s, err = e.matchedSubmission(tx, *event, match, by, now); err != nil {
 			return s, err
 		}

@@ -236,8 +236,8 @@ func (e *Pipeline) storeRejected(app core.App, p requestEvent, d VendorRequest, 
 	return result, err
 }
 
-// quarantineEvent quarantines a measurement, and raises the alert for dangerous values of one that conflicts with another. A repeat of one that
-// was closed since is a duplicate.
+// quarantineEvent quarantines a measurement, and raises the alert for dangerous values of one that conflicts with another or has no supported
+// kind. A repeat of one that was closed since is a duplicate.
 func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason string, d VendorRequest) (Result, error) {
 	entry := EventEntry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: d.Body}
 	if reason == ReasonConflict {
@@ -248,10 +248,13 @@ func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason str
 		if result.EventID, result.SeenBefore, err = StoreEvent(tx, entry, d.By, d.At); err != nil || result.SeenBefore {
 			return err
 		}
-		if !isConflict(reason, event) {
-			return announceUnmatched(tx, event, reason, d.At)
+		switch {
+		case isConflict(reason, event):
+			return e.alertIfImplausible(tx, result.EventID, event.AsConflicting(), d.At)
+		case event.IsUnsupported():
+			return e.alertIfImplausible(tx, result.EventID, event, d.At)
 		}
-		return e.alertIfImplausible(tx, result.EventID, event.AsConflicting(), d.At)
+		return announceUnmatched(tx, event, reason, d.At)
 	})
 	if err != nil || !result.SeenBefore {
 		return result, err

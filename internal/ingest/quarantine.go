@@ -95,7 +95,7 @@ func (e *Pipeline) Release(app core.App, id, patientID string, by audit.Actor, n
 			return err
 		}
 		event, err := e.reparse(pending)
-		if event.Implausible != nil && pending.Status() == collections.EventRejected {
+		if event.Implausible != nil && (pending.Status() == collections.EventRejected || event.IsUnsupported()) {
 			return e.assignImplausible(tx, pending, event, patientID, by, now)
 		}
 		if err != nil || event.Reading == nil {

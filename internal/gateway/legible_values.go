@@ -1,0 +1,155 @@
+package gateway
+
+import (
+	"encoding/json"
+	"encoding/json/jsontext"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// legibleValues are the values of a rejected measurement in the gateway's words, as far as a person would read them without a doubt. They make an
+// alert, never a reading. Source: docs/decisions/gateway.md, "Side values".
+type legibleValues struct {
+	body vitals.Body
+	unit string // written beside a value; "" for none
+}
+
+// readLegible reads the member values of an event: an object, or a text such as "206/126".
+func readLegible(sent eventBody, raw []byte) (v legibleValues) {
+	if sent.Values.Given() {
+		for _, m := range sent.Values.Value {
+			v.read(m.Name, m.Raw)
+		}
+		return v
+	}
+	var whole struct {
+		Values jsontext.Value `json:"values"`
+	}
+	if json.Unmarshal(raw, &whole) == nil && whole.Values.Kind() == '"' {
+		v.read("values", whole.Values)
+	}
+	return v
+}
+
+// Texts of numbers. Three digits after a comma may be thousands, so they have no meaning.
+var (
+	pressurePair   = regexp.MustCompile(`^(\d{2,3})\s*/\s*(\d{2,3})\s*(?i:mmhg)?$`)
+	numberWithUnit = regexp.MustCompile(`^([+-]?\d+(?:\.\d+|,\d{1,2}|,\d{4,})?)\s*([^\s\d.,/][^\d]*)?$`)
+)
+
+// read adds one member. A pressure may be a pair, and a number may be followed by a unit of its parameter.
+func (v *legibleValues) read(name string, raw jsontext.Value) {
+	name, parameter := fieldOf(name)
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		v.add(name, raw)
+		return
+	}
+	text = strings.TrimSpace(text)
+	if pair := pressurePair.FindStringSubmatch(text); pair != nil {
+		v.add(vitals.Systolic.Name, numberOf(pair[1]))
+		v.add(vitals.Diastolic.Name, numberOf(pair[2]))
+		return
+	}
+	number := numberWithUnit.FindStringSubmatch(text)
+	if number == nil || number[2] != "" && (parameter == nil || !hasUnit(parameter, number[2])) {
+		v.add(name, raw)
+		return
+	}
+	if number[2] != "" && len(parameter.Units) > 0 {
+		v.unit = number[2]
+	}
+	v.add(name, numberOf(number[1]))
+}
+
+// add adds a value. Of a member with different values none counts.
+func (v *legibleValues) add(name string, raw jsontext.Value) {
+	for i, m := range v.body {
+		if m.Name == name {
+			if !isSame(m.Raw, raw) {
+				v.body[i].Raw = unreadable
+			}
+			return
+		}
+	}
+	v.body = append(v.body, vitals.Body{{Name: name, Raw: raw}}...)
+}
+
+func numberOf(text string) jsontext.Value {
+	text = strings.TrimPrefix(strings.Replace(text, ",", ".", 1), "+")
+	return jsontext.Value(leadingZeros.ReplaceAllString(text, "$1$2"))
+}
+
+// hasUnit reports whether the word is a unit of the parameter.
+func hasUnit(p *vitals.Parameter, word string) bool {
+	words := append([]string{p.Range.Unit}, p.Words...)
+	for _, unit := range p.Units {
+		words = append(words, unit.Words...)
+	}
+	return slices.ContainsFunc(words, func(known string) bool { return strings.EqualFold(known, word) })
+}
+
+// fieldOf returns the gateway's word for a member in another spelling, and its parameter; nil if it has none.
+func fieldOf(name string) (string, *vitals.Parameter) {
+	for _, d := range vitals.Definitions {
+		for _, p := range d.All {
+			for _, word := range []string{p.Name, d.Fields[p]} {
+				if word != "" && fold(word) == fold(name) {
+					return word, p
+				}
+			}
+		}
+	}
+	return name, nil
+}
+
+// likelyKind returns the kind that the names of values show: of several, one with a value at or beyond a default critical bound. A pulse alone is
+// that of a blood pressure. It is nil if no name is known.
+func likelyKind(values vitals.Body) (first *vitals.Definition) {
+	for _, parametersOf := range []func(*vitals.Definition) []*vitals.Parameter{
+		func(d *vitals.Definition) []*vitals.Parameter { return d.Required },
+		func(d *vitals.Definition) []*vitals.Parameter { return d.All },
+	} {
+		for _, d := range vitals.Definitions {
+			for _, p := range parametersOf(d) {
+				raw := values.Member(p.Name)
+				if raw == nil {
+					raw = values.Member(d.Fields[p])
+				}
+				if raw == nil || raw.Kind() == 'n' {
+					continue
+				}
+				if first == nil {
+					first = d
+				}
+				var value float64
+				if json.Unmarshal(raw, &value) == nil && isBeyondDefaults(p, value) {
+					return d
+				}
+			}
+		}
+		if first != nil {
+			return first
+		}
+	}
+	return nil
+}
+
+func isBeyondDefaults(p *vitals.Parameter, value float64) bool {
+	low, high := p.Defaults.CriticalLow, p.Defaults.Critical
+	return low != nil && value <= *low || high != nil && value >= *high
+}
+
+// fold returns a word without case, spaces, hyphens and other marks, so that its spellings are equal.
+func fold(word string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsNumber(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, word)
+}
