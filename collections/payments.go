@@ -39,6 +39,7 @@ type Payment struct {
 	Key               string // of the remittance and its line; "" if entered by hand
 	Adjustments       []Adjustment
 	ShareOffsets      []Adjustment // of Adjustments: by which payments lessened the patient's share that the payer states
+	Stated            []Adjustment // what the payer states in its 835, of which Adjustments is the change; nil by hand, and of older payments
 	Remarks           []string     // RARC of the whole decision
 	PaidCode          string       // the code that the payer decided on instead of ours; "" for ours
 	RemittanceID      string       // the 835 that it came with; "" for none on record
@@ -53,8 +54,8 @@ func AddPayment(tx core.App, p Payment, now time.Time) error {
 		p.Adjustments = []Adjustment{}
 	}
 	_, err := store(tx, "store payment", Payments, map[string]any{
-		"share_offsets": append([]Adjustment{}, p.ShareOffsets...),
-		"remarks":       append([]string{}, p.Remarks...), "remittance": p.RemittanceID, "paid_code": p.PaidCode,
+		"share_offsets": append([]Adjustment{}, p.ShareOffsets...), "stated": p.Stated,
+		"remarks": append([]string{}, p.Remarks...), "remittance": p.RemittanceID, "paid_code": p.PaidCode,
 		"id": NewUUID(), "billing_entry": p.EntryID, "kind": p.Kind, "amount_cents": p.AmountCents, "date": p.Date, "reference": p.Reference, "payer": p.Payer,
 		"source": p.Source, "source_key": p.Key, "adjustments": p.Adjustments, "reason": p.Reason.Reveal(), "created_by": p.CreatedBy, "created_at": Instant(now),
 	})
@@ -74,12 +75,13 @@ func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 			Reference: r.GetString("reference"), Payer: r.GetString("payer"), Source: r.GetString("source"), Key: r.GetString("source_key"),
 			Remarks: r.GetStringSlice("remarks"), RemittanceID: r.GetString("remittance"), PaidCode: r.GetString("paid_code"), Reason: phi.Text(r.GetString("reason")), CreatedBy: r.GetString("created_by"), CreatedAt: ParseInstant(r.GetString(ColumnCreatedAt)),
 		}
-		if err := json.Unmarshal([]byte(r.GetString("adjustments")), &p.Adjustments); err != nil {
-			return nil, wrap(err, "read adjustments of a payment")
-		}
-		if shareOffsets := r.GetString("share_offsets"); shareOffsets != "" { // none before this column
-			if err := json.Unmarshal([]byte(shareOffsets), &p.ShareOffsets); err != nil {
-				return nil, wrap(err, "read offsets of a patient share")
+		for column, list := range map[string]*[]Adjustment{"adjustments": &p.Adjustments, "share_offsets": &p.ShareOffsets, "stated": &p.Stated} {
+			text := r.GetString(column)
+			if text == "" && column != "adjustments" { // before this column
+				continue
+			}
+			if err := json.Unmarshal([]byte(text), list); err != nil {
+				return nil, wrap(err, "read the "+column+" of a payment")
 			}
 		}
 		list[i] = p

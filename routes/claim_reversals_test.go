@@ -87,7 +87,7 @@ func TestSecondaryReversal(t *testing.T) {
 	second(prior(1000), "2")
 	h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": 43.87, "adjusted": 4.0, "patient_responsibility": 0.0, "open": 0.0})
 	second(payer.Reverse(prior(1000)), "22")
-	h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": 33.87, "adjusted": 4.0, "open": 10.0, "payer_control_number": "P" + c})
+	h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": 33.87, "adjusted": 4.0, "patient_responsibility": 10.0, "open": 0.0, "payer_control_number": "P" + c})
 	h.wantBalanced("reversed")
 	second(prior(800), "2")
 	h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
@@ -160,4 +160,29 @@ func TestDecisionOnClaimBeingVoided(t *testing.T) {
 	h.upload(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(two, file): payer.Partly(400, 0, 200)})).want(200)
 	h.upload(h.payer.Write835(file, map[string]payer.Decision{h.claimOf(two, file): payer.Reverse(deductible)})).want(200)
 	h.entry(two).wantAt(object{"lifecycle_status": "paid", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
+}
+
+// Of two decisions of a payer, either may be reversed: the other stays as it was stated, with its adjustments and the patient's share.
+func TestReversalOfOneOfTwoDecisions(t *testing.T) {
+	for name, test := range map[string]struct {
+		back []x12.Cents // the amounts of the reversed decision
+		want object
+	}{
+		"the first":  {[]x12.Cents{2000, 800}, object{"lifecycle_status": "paid", "paid_total": 10.0, "adjusted": 32.87, "patient_responsibility": 5.0, "open": 0.0}},
+		"the second": {[]x12.Cents{1000, 500}, object{"lifecycle_status": "paid", "paid_total": 20.0, "adjusted": 19.87, "patient_responsibility": 8.0, "open": 0.0}},
+		"both":       {[]x12.Cents{3000, 500}, object{"lifecycle_status": "submitted", "paid_total": 0.0, "adjusted": 0.0, "patient_responsibility": 0.0, "open": 47.87}},
+	} {
+		s := newSentClaim(t, 1)
+		s.wantReasons(s.decide("1", 2000, 800))
+		s.wantReasons(s.decide("1", 1000, 500))
+		s.wantEntry(0, object{"paid_total": 30.0, "patient_responsibility": 5.0, "open": 0.0})
+		s.wantReasons(s.remit(-test.back[0], s.back(test.back[0], test.back[1])...))
+		if s.wantEntry(0, test.want); t.Failed() {
+			t.Fatal(name)
+		}
+		s.wantBalanced(name)
+		if name != "both" {
+			s.wantReasons(s.remit(0, s.back(0, 700)...), "reversal_without_original 0") // of nothing on record
+		}
+	}
 }

@@ -137,7 +137,7 @@ func TestSecondClaimGoesAgain(t *testing.T) {
 	s.wantReasons(s.answerSecond(1000, 0))
 	s.move(s.entries[0], "bill-secondary", object{"resend": true}).want(400, "invalid_state")
 	s.wantReasons(s.remit(-1000, s.backed(1000, "CAS*OA*23*-37.87")...))
-	s.wantEntry(0, object{"secondary.status": "submitted", "open": 10.0})
+	s.wantEntry(0, object{"secondary.status": "submitted", "patient_responsibility": 10.0, "open": 0.0})
 	s.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": s.entries, "sequence": "secondary", "resend": true}).want(201)
 	s.claim = s.file().Claims[0]
 	s.wantReasons(s.answerSecond(900, 100))

@@ -206,7 +206,6 @@ func TestReversalBySecondPayer(t *testing.T) {
 	for name, test := range map[string]struct {
 		first, firstShare, second x12.Cents
 		answer, reversed          []string
-		open                      float64
 		corrected                 x12.Cents
 		correction                []string
 	}{
@@ -214,7 +213,6 @@ func TestReversalBySecondPayer(t *testing.T) {
 			2000, 1000, 1000,
 			[]string{"CAS*CO*45*17.87", "CAS*OA*23*20"},
 			[]string{"CAS*CO*45*-17.87", "CAS*OA*23*-20"},
-			10,
 			500,
 			[]string{"CAS*OA*23*37.87", "CAS*PR*2*5"},
 		},
@@ -222,7 +220,6 @@ func TestReversalBySecondPayer(t *testing.T) {
 			0, 3000, 3000,
 			[]string{"CAS*OA*23*17.87"},
 			[]string{"CAS*OA*23*-17.87"},
-			30,
 			2500,
 			[]string{"CAS*OA*23*17.87", "CAS*PR*2*5"},
 		},
@@ -235,7 +232,7 @@ func TestReversalBySecondPayer(t *testing.T) {
 			s.wantReasons(s.remit(test.second, append([]string{s.clp("2", test.second)}, s.svc(0, test.second, test.answer...)...)...))
 			s.wantEntry(0, object{"open": 0.0, "adjusted": 17.87})
 			reverse(s, test.second, test.reversed...)
-			s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": float64(test.first) / 100, "adjusted": 17.87, "open": test.open, "secondary.status": "submitted"})
+			s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": float64(test.first) / 100, "adjusted": 17.87, "patient_responsibility": float64(test.firstShare) / 100, "open": 0.0, "secondary.status": "submitted"})
 			s.wantReasons(s.remit(test.corrected, append([]string{s.clp("2", test.corrected)}, s.svc(0, test.corrected, test.correction...)...)...))
 			s.wantEntry(0, object{"paid_total": float64(test.first+test.corrected) / 100, "adjusted": 17.87, "patient_responsibility": 5.0, "open": 0.0, "secondary.status": "paid"})
 			s.wantBalanced(name)

@@ -92,7 +92,7 @@ func prepareVoid(app core.App, entry *collections.BillingEntry, byRefund bool) e
 		if err != nil {
 			return err
 		}
-		isUndecided = standingOf(rows).paid[collections.PrimaryPayer] <= 0
+		isUndecided = standingOf(entry.ChargeCents(), rows).paid[collections.PrimaryPayer] <= 0
 	}
 	if entry.PaidTotalCents() == 0 || isUndecided || payer.ID != "" && entry.PayerControlNumber() != "" && !byRefund {
 		entry.Set(collections.EntryClaimFrequencyCode, claims.VoidOfClaim)

@@ -51,7 +51,7 @@ func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transi
 		if err != nil {
 			return err
 		}
-		frequency, err := resubmissionFrequency(payer, entry, standingOf(rows), c.AsNewClaim)
+		frequency, err := resubmissionFrequency(payer, entry, standingOf(entry.ChargeCents(), rows), c.AsNewClaim)
 		if err != nil {
 			return err
 		}

@@ -98,7 +98,7 @@ func (m Transition) reopen(tx core.App, entry *collections.BillingEntry, to stri
 	if m.Name != resubmit && (entry.Status() != Denied || !slices.Contains([]string{Submitted, Appealed}, to)) {
 		return nil
 	}
-	return reverseAdjustments(tx, entry, by, now)
+	return reverseAdjustments(tx, entry, collections.SourceByHand, by, now)
 }
 
 // The states of a claim, and how the API shows them. Source: docs/decisions/billing.md, "Two billing vocabularies".
@@ -289,7 +289,7 @@ func (e *Engine) RequestVoid(v VoidRequest, by audit.Actor, now time.Time) Trans
 			e.setRepayBy(entry, now)
 			return nil
 		}
-		return reverseAdjustments(tx, entry, by, now)
+		return reverseAdjustments(tx, entry, collections.SourceByHand, by, now)
 	}
 	m.target = func(entry *collections.BillingEntry) string {
 		if owesRefund(entry) {

@@ -35,7 +35,11 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 		if entry.Status() == Denied && d.Payer == collections.PrimaryPayer {
 			return fault.State("invalid_transition", "The primary payer denied the claim: appeal or resubmit it before you record its payment.")
 		}
-		if err := rejectPosted(tx, entry.Id, d); err != nil {
+		rows, err := collections.PaymentsOf(tx, entry.Id)
+		if err != nil {
+			return err
+		}
+		if err := rejectPosted(rows, d); err != nil {
 			return err
 		}
 		if entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents() && d.OverpaymentReason == "" {
@@ -51,7 +55,7 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 		}
 		return postPayment(tx, entry, collections.Payment{
 			Kind: collections.PaymentKind, AmountCents: int64(d.Amount), Date: d.Date, Reference: d.Reference, Payer: d.Payer, Source: collections.SourceByHand,
-			Adjustments: adjustmentsPaid(entry, int64(d.Amount), d.Payer), Reason: phi.Text(d.OverpaymentReason), CreatedBy: by.Email,
+			Adjustments: amountsWith(entry, rows).adjustmentsPaid(int64(d.Amount), d.Payer), Reason: phi.Text(d.OverpaymentReason), CreatedBy: by.Email,
 		}, now)
 	}
 	m.after = announceRefundDue(now)
@@ -83,15 +87,15 @@ func stateAfterPayment(entry *collections.BillingEntry, payer string) string {
 
 // adjustmentsPaid returns the adjustments that reduce the patient's share by a payment: all of a payment by the patient or a secondary payer, and the
 // part of a primary payer's payment beyond the open amount. A secondary payer's payment also reduces what the first payer denied.
-func adjustmentsPaid(entry *collections.BillingEntry, amount int64, payer string) (taken []collections.Adjustment) {
+func (a decidedAmounts) adjustmentsPaid(amount int64, payer string) (taken []collections.Adjustment) {
+	open := max(0, a.charge-a.paidTotal-sumOf(a.adjustments))
 	if payer == collections.PrimaryPayer {
-		amount -= max(0, entry.OpenCents())
+		amount -= open
 	}
-	list := entry.Adjustments()
-	taken = reducePatientShare(list, amount)
-	if entry.Status() == Denied && payer == collections.SecondaryPayer {
-		denied := slices.DeleteFunc(list, func(a collections.Adjustment) bool { return a.Group == GroupPatient })
-		taken = append(taken, negateAdjustments(firstOf(denied, amount+sumOf(taken)-max(0, entry.OpenCents())))...)
+	taken = reducePatientShare(a.adjustments, amount)
+	if a.status == Denied && payer == collections.SecondaryPayer {
+		denied := slices.DeleteFunc(slices.Clone(a.adjustments), func(a collections.Adjustment) bool { return a.Group == GroupPatient })
+		taken = append(taken, negateAdjustments(firstOf(denied, amount+sumOf(taken)-open))...)
 	}
 	return taken
 }
@@ -238,14 +242,15 @@ func negateAdjustments(list []collections.Adjustment) []collections.Adjustment {
 	return list
 }
 
-// reverseAdjustments reverses all adjustments of an entry, manual ones too: its charge is undecided again.
-func reverseAdjustments(tx core.App, entry *collections.BillingEntry, by audit.Actor, now time.Time) error {
+// reverseAdjustments reverses all adjustments of an entry, manual ones too: its charge is undecided again. The source is who has it decided anew: a user,
+// or the payer with another 835.
+func reverseAdjustments(tx core.App, entry *collections.BillingEntry, source string, by audit.Actor, now time.Time) error {
 	list := entry.Adjustments()
 	if len(list) == 0 {
 		return nil
 	}
 	return postPayment(tx, entry, collections.Payment{
-		Kind: collections.ReopeningKind, Source: collections.SourceByHand, Adjustments: negateAdjustments(list), CreatedBy: by.Email,
+		Kind: collections.ReopeningKind, Source: source, Adjustments: negateAdjustments(list), CreatedBy: by.Email,
 	}, now)
 }
 
@@ -305,7 +310,7 @@ func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition
 		if err != nil {
 			return err
 		}
-		isUndecided = entry.PayerID() != "" && !entry.SubmittedAt().IsZero() && !standingOf(rows).firstDecided
+		isUndecided = entry.PayerID() != "" && !entry.SubmittedAt().IsZero() && !standingOf(entry.ChargeCents(), rows).firstDecided
 		if due := entry.PaidTotalCents() - entry.RefundedCents(); int64(d.Amount) > due {
 			return fault.Field("amount", "Only "+Cents(due).String()+" is due back.")
 		}

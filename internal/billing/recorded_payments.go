@@ -35,11 +35,7 @@ func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
 }
 
 // rejectPosted rejects a payment by hand that a remittance of the same payer and number has posted.
-func rejectPosted(tx core.App, entryID string, d PaymentDraft) error {
-	rows, err := collections.PaymentsOf(tx, entryID)
-	if err != nil {
-		return err
-	}
+func rejectPosted(rows []collections.Payment, d PaymentDraft) error {
 	left := 0 // of such payments, those that were not reversed
 	for _, p := range rows {
 		if p.Source != collections.Source835 || p.Payer != d.Payer {

@@ -82,7 +82,7 @@ func (e *Engine) remittanceTransition(r Remittance, by audit.Actor, now time.Tim
 func (r Remittance) newPayment(kind string, amount Cents, post posting, by audit.Actor) collections.Payment {
 	return collections.Payment{
 		Kind: kind, AmountCents: int64(amount), Date: r.Date, Reference: r.Reference, Payer: r.payerKind(), Source: collections.Source835, Key: r.Key,
-		Adjustments: post.adjustments, ShareOffsets: post.shareOffsets, Remarks: r.Remarks, PaidCode: r.PaidCode, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
+		Adjustments: post.adjustments, ShareOffsets: post.shareOffsets, Stated: append([]collections.Adjustment{}, r.Adjustments...), Remarks: r.Remarks, PaidCode: r.PaidCode, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
 	}
 }
 
@@ -116,7 +116,7 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 			return err
 		}
 		if entry.Status() == Denied && !r.Secondary {
-			if err := reverseAdjustments(tx, entry, by, now); err != nil {
+			if err := reverseAdjustments(tx, entry, collections.Source835, by, now); err != nil {
 				return err
 			}
 		}
@@ -173,16 +173,7 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 			Name: "deny", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, target: (*collections.BillingEntry).Status,
 			event: audit.BillingDeny, detail: code + ": " + description,
 			check: func(tx core.App, entry *collections.BillingEntry) error {
-				rows, err := collections.PaymentsOf(tx, entry.Id)
-				if err != nil {
-					return err
-				}
-				post := posting{}
-				if a := amountsWith(entry, rows); a.byFile[collections.SecondaryPayer] <= 0 && len(a.decided[collections.SecondaryPayer]) > 0 && !isVoiding(entry) {
-					// its earlier decisions are reversed
-					post = a.withoutSecond(0)
-				}
-				p := r.newPayment(collections.DenialKind, 0, post, by)
+				p := r.newPayment(collections.DenialKind, 0, posting{}, by)
 				p.Reason = phi.Text(strings.TrimSuffix(code+": "+cmp.Or(description, DenialWords(code)), ": "))
 				return errors.Join(postPayment(tx, entry, p, now), r.noteSecondary(tx, entry))
 			},
@@ -202,13 +193,13 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 		if err != nil {
 			return err
 		}
-		is := standingOf(rows)
+		is := standingOf(entry.ChargeCents(), rows)
 		isDecided := is.byFile[collections.PrimaryPayer] > 0 || is.paid[collections.PrimaryPayer] > 0 || entry.Status() == Paid && len(is.decided[collections.PrimaryPayer]) > 0
 		if isDecided || entry.Status() == Denied && carcOf(code) == carcDuplicate {
 			return fault.State(AlreadyDecided, "The payer decided the claim before, and did not reverse that.")
 		}
 		if entry.Status() == Denied { // the later reason counts
-			if err := reverseAdjustments(tx, entry, by, now); err != nil {
+			if err := reverseAdjustments(tx, entry, collections.Source835, by, now); err != nil {
 				return err
 			}
 			if rows, err = collections.PaymentsOf(tx, entry.Id); err != nil {
@@ -240,8 +231,9 @@ func denialCode(list []collections.Adjustment) string {
 	return list[max(i, 0)].Group + "-" + list[max(i, 0)].CARC
 }
 
-// remitReversal reverses a posted remittance. If nothing is left of the payer's payments, the claim waits for its correction, even if the
-// patient or a secondary payer has paid a share, which stays posted. The reversal counts as a refund that was due to the payer.
+// remitReversal reverses a posted remittance: what is left is what the other decisions would have made of the claim without it. If nothing is left of the
+// first payer's, the claim waits for its correction, even if the patient or a secondary payer has paid a share, which stays posted. The reversal counts
+// as a refund that was due to the payer. Source: docs/decisions/billing.md, "Reversals".
 func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Transition {
 	left := Submitted // by what is left of the payers' decisions
 	m := Transition{
@@ -249,12 +241,13 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		target: func(entry *collections.BillingEntry) string { return stateAfterReversal(entry, left) }, after: releaseTimeWhenRefunded(now),
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
-		list, err := collections.PaymentsOf(tx, entry.Id)
+		rows, err := collections.PaymentsOf(tx, entry.Id)
 		if err != nil {
 			return err
 		}
-		r.Secondary = r.Secondary || r.isSecondaryReversal(list)
-		if int64(r.Paid) > min(entry.PaidTotalCents()-entry.RefundedCents(), standingOf(list).paid[r.payerKind()]) {
+		r.Secondary = r.Secondary || r.isSecondaryReversal(rows)
+		is := standingOf(entry.ChargeCents(), rows)
+		if int64(r.Paid) > min(entry.PaidTotalCents()-entry.RefundedCents(), is.paid[r.payerKind()]) {
 			return fault.State("reversal_without_original", "The reversal exceeds the payments.")
 		}
 		r.storePayerControlNumber(entry)
@@ -267,16 +260,11 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		case VoidRequested, Submitted, Appealed: // a resubmission or appeal already reversed the denial's adjustments
 			return postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by), now)
 		}
-		var booked posting
-		left, booked = r.reversalOf(entry, amountsWith(entry, list))
-		if entry.Status() == Denied && left == Submitted && !r.Secondary { // the payer took its denial back
-			clearDenial(entry)
+		p := r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by)
+		if p.Adjustments, left, err = reversalOf(entry, rows, p); err != nil {
+			return err
 		}
-		err = postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, booked, by), now)
-		if err == nil && left == Submitted {
-			err = reverseAdjustments(tx, entry, by, now)
-		}
-		return err
+		return postPayment(tx, entry, p, now)
 	}
 	return m
 }
@@ -327,33 +315,6 @@ func (r Remittance) isSecondaryReversal(list []collections.Payment) bool {
 		}
 	}
 	return secondary
-}
-
-// reversalOf returns the state in which a reversal leaves a decided claim, and its posting. The first payer's leaves the claim undecided if nothing is
-// left of its payment. The second payer's reverses only its own decision: what it decided on is open until its correction, or denied again.
-// What another payer adjusted stays.
-func (r Remittance) reversalOf(entry *collections.BillingEntry, a decidedAmounts) (state string, p posting) {
-	decided := matchBookedAdjustments(a.adjustments, mergeAdjustments(a.adjustments, negateAdjustments(a.decided[collections.SecondaryPayer])))
-	switch {
-	case !r.Secondary && a.paid[collections.PrimaryPayer] > int64(r.Paid):
-		state = Paid
-	case !r.Secondary:
-		state = Submitted
-	case a.byFile[collections.SecondaryPayer] > int64(r.Paid): // one of several decisions
-		state, decided = Paid, matchBookedAdjustments(a.adjustments, a.decided[collections.SecondaryPayer]) // what another decision replaced is gone
-	case a.firstDecided && !a.primaryDenied:
-		p = a.withoutSecond(int64(r.Paid))
-		p.adjustments = append(p.adjustments, negateAdjustments(patientShare(mergeAdjustments(a.adjustments, p.adjustments)))...)
-		return Paid, p
-	case entry.DenialCode() != "":
-		return Denied, a.withoutSecond(int64(r.Paid))
-	default:
-		state = Submitted
-	}
-	list := negateAdjustments(matchBookedAdjustments(decided, r.Adjustments))
-	// An increase that is reversed adjusts more: at most up to what is left of the charge, because adjustments alone make no credit.
-	left := max(0, a.charge-a.paidTotal+int64(r.Paid))
-	return state, posting{adjustments: withoutRestated(list, sumOf(a.adjustments)+sumOf(list)-left)}
 }
 
 func stateAfterReversal(entry *collections.BillingEntry, left string) string {

@@ -27,66 +27,7 @@ type decidedAmounts struct {
 }
 
 func amountsWith(entry *collections.BillingEntry, rows []collections.Payment) decidedAmounts {
-	return decidedAmounts{entry.ChargeCents(), entry.PaidTotalCents(), entry.Status(), entry.Adjustments(), standingOf(rows)}
-}
-
-// standing is what the payments of an entry leave of the payers' decisions. A reopened claim has no adjustments left.
-type standing struct {
-	rows         []collections.Payment               // oldest first
-	paid         map[string]int64                    // by payer, less what was reversed
-	byFile       map[string]int64                    // the part of it that came with 835s
-	decided      map[string][]collections.Adjustment // by payer, of 835s, with the whole share of the patient
-	shareOffsets []collections.Adjustment            // by which payments lessened the patient's share
-	firstOffsets []collections.Adjustment            // of shareOffsets: by which the primary payer's payments did
-	// firstDecided reports that a decision of the primary payer stands, primaryDenied that it is a denial, and secondDecided that the second payer's
-	// decision on it stands.
-	firstDecided, primaryDenied, secondDecided bool
-}
-
-func standingOf(rows []collections.Payment) standing {
-	s := standing{rows: rows, paid: map[string]int64{}, byFile: map[string]int64{}, decided: map[string][]collections.Adjustment{}}
-	for _, p := range rows {
-		switch p.Kind {
-		case collections.ReopeningKind:
-			s.reopen()
-			continue
-		case collections.RefundKind, collections.AdjustmentKind:
-			continue
-		}
-		s.paid[p.Payer] += p.AmountCents
-		if p.Payer == collections.PrimaryPayer && p.Kind != collections.ReversalKind {
-			s.firstDecided = true
-		}
-		if p.Source != collections.Source835 {
-			if p.Kind == collections.PaymentKind {
-				s.shareOffsets = mergeAdjustments(s.shareOffsets, negateAdjustments(p.Adjustments))
-				if p.Payer == collections.PrimaryPayer {
-					s.firstOffsets = mergeAdjustments(s.firstOffsets, negateAdjustments(p.Adjustments))
-				}
-			}
-			continue
-		}
-		s.byFile[p.Payer] += p.AmountCents
-		s.shareOffsets = mergeAdjustments(s.shareOffsets, p.ShareOffsets)
-		s.decided[p.Payer] = mergeAdjustments(s.decided[p.Payer], mergeAdjustments(p.Adjustments, p.ShareOffsets))
-		switch {
-		case p.Kind == collections.ReversalKind && p.Payer == collections.SecondaryPayer:
-			s.secondDecided = s.secondDecided && s.byFile[collections.SecondaryPayer] > 0
-		case p.Kind == collections.ReversalKind && s.paid[collections.PrimaryPayer] <= 0:
-			s.reopen()
-		case p.Payer == collections.PrimaryPayer && p.Kind != collections.ReversalKind:
-			s.primaryDenied = p.Kind == collections.DenialKind
-		case p.Payer == collections.SecondaryPayer && p.Kind == collections.PaymentKind:
-			s.secondDecided = s.firstDecided
-		}
-	}
-	return s
-}
-
-// reopen records that the charge is undecided again.
-func (s *standing) reopen() {
-	s.decided, s.shareOffsets, s.firstOffsets = map[string][]collections.Adjustment{}, nil, nil
-	s.firstDecided, s.primaryDenied, s.secondDecided = false, false, false
+	return decidedAmounts{entry.ChargeCents(), entry.PaidTotalCents(), entry.Status(), entry.Adjustments(), standingOf(entry.ChargeCents(), rows)}
 }
 
 // posting is the adjustments to post with a decision: those of the payer less the part of the patient's share that is paid already.
@@ -148,14 +89,6 @@ func (a decidedAmounts) replace(prior, rest, list []collections.Adjustment, toSh
 	return p
 }
 
-// withoutSecond returns the posting that reverses all of the second payer's decisions, after which the first payer's stands as it was before them.
-func (a decidedAmounts) withoutSecond(reversed int64) posting {
-	prior := a.decided[collections.SecondaryPayer]
-	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.shareOffsets), negateAdjustments(prior))
-	toShare := max(0, a.paid[collections.PatientPays]) + max(0, a.paid[collections.SecondaryPayer]-reversed) + sumOf(a.firstOffsets)
-	return a.replace(prior, rest, nil, toShare)
-}
-
 // secondaryAdjustments returns what the second payer's decision changes. The second payer decides on what the first left: the patient's share, or all
 // that a denial has. Its adjustments explain only what of that it does not pay, since it may state again what the first adjusted (CARC 23, and its own
 // contract on the whole charge); what neither explains stays open.
@@ -213,14 +146,18 @@ func (r Remittance) repeats(a decidedAmounts) bool {
 
 // before returns the amounts before the payment with an index.
 func (a decidedAmounts) before(index int) decidedAmounts {
-	a.rows, a.paidTotal, a.adjustments = a.rows[:index], 0, nil
-	for _, p := range a.rows {
+	return amountsAfter(a.charge, a.status, a.rows[:index])
+}
+
+// amountsAfter returns the amounts that rows leave, each of which stands.
+func amountsAfter(charge int64, status string, rows []collections.Payment) decidedAmounts {
+	a := decidedAmounts{charge: charge, status: status, standing: foldPayments(rows)}
+	for _, p := range rows {
 		a.adjustments = mergeAdjustments(a.adjustments, p.Adjustments)
 		if p.Kind == collections.PaymentKind || p.Kind == collections.ReversalKind {
 			a.paidTotal += p.AmountCents
 		}
 	}
-	a.standing = standingOf(a.rows)
 	return a
 }
 

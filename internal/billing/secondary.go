@@ -136,7 +136,7 @@ func recheckSecondary(tx core.App, entry *collections.BillingEntry, state string
 	if err != nil {
 		return err
 	}
-	is, isMore := standingOf(rows), leavesMore(entry, rows)
+	is, isMore := standingOf(entry.ChargeCents(), rows), leavesMore(entry, rows)
 	isAnswered := status == SecondaryPaid || status == SecondaryDenied
 	isPaid := is.paid[collections.SecondaryPayer] > 0
 	switch {
@@ -207,8 +207,9 @@ func leavesMore(entry *collections.BillingEntry, rows []collections.Payment) boo
 	if answered < 0 || entry.PatientShareCents() <= 0 {
 		return false
 	}
-	then := amountsWith(entry, rows).before(answered)
-	return then.firstDecided && sumOf(patientShare(standingOf(rows).ofFirst(entry.Adjustments()))) > sumOf(patientShare(then.ofFirst(then.adjustments)))
+	stood, _ := replayStanding(entry.ChargeCents(), rows[:answered])
+	then, now := amountsAfter(entry.ChargeCents(), "", stood), amountsWith(entry, rows)
+	return then.firstDecided && sumOf(patientShare(now.ofFirst(now.adjustments))) > sumOf(patientShare(then.ofFirst(then.adjustments)))
 }
 
 // leavesToSecond reports whether the first payer left a share to the patient, paid or not, or denied the claim as not covered.
@@ -232,9 +233,9 @@ func FirstDecision(app core.App, entry *collections.BillingEntry) (d claims.Deci
 	if err != nil {
 		return d, err
 	}
-	is := standingOf(rows)
+	is := standingOf(entry.ChargeCents(), rows)
 	d = claims.Decision{PaidCents: is.paid[collections.PrimaryPayer], Adjustments: is.ofFirst(entry.Adjustments()), PayerControl: entry.PayerControlNumber(), Date: entry.DenialDate()}
-	for _, p := range rows {
+	for _, p := range is.rows {
 		if p.Payer == collections.PrimaryPayer && (p.Kind == collections.PaymentKind || p.Kind == collections.DenialKind) {
 			d.Date, d.Remarks = p.Date, p.Remarks
 		}
@@ -286,7 +287,7 @@ func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected, i
 	if err != nil {
 		return "", "", err
 	}
-	if !leavesToSecond(entry, entry.Status(), standingOf(rows)) {
+	if !leavesToSecond(entry, entry.Status(), standingOf(entry.ChargeCents(), rows)) {
 		return NothingForSecond, "The first payer left nothing to the patient and did not deny the service as not covered.", nil
 	}
 	return "", "", nil

@@ -1,0 +1,140 @@
+package billing_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/vigiltest"
+)
+
+// secondlyInsured stores a submitted entry of a patient with two payers.
+func (d *fixture) secondlyInsured(charge int64) *collections.BillingEntry {
+	d.t.Helper()
+	entry := d.sent(charge)
+	d.exec("UPDATE billing_entries SET payer = (SELECT id FROM payers LIMIT 1), secondary_status = 'submitted' WHERE id = '"+entry.Id+"'", nil)
+	return entry
+}
+
+// randomDecision is a payer's decision that balances with the charge, or what the patient pays.
+func randomDecision(r *rand.Rand, key string, charge int64) (decision billing.Remittance, patient billing.Cents) {
+	if r.IntN(8) == 0 {
+		return decision, billing.Cents(1 + r.Int64N(charge/4))
+	}
+	paid := r.Int64N(charge / 3)
+	rest := charge - paid
+	d := billing.Remittance{
+		Key: key, Kind: billing.RemittedPayment, Paid: billing.Cents(paid), Date: "2026-02-01", Reference: key, Payer: "1", Secondary: r.IntN(3) == 0,
+	}
+	if d.Secondary {
+		d.Payer = "2"
+	}
+	if r.IntN(4) == 0 {
+		d.Kind, d.Paid, d.Adjustments = billing.RemittedDenial, 0, []collections.Adjustment{reason("CO", []string{"50", "16"}[r.IntN(2)], charge)}
+		return d, 0
+	}
+	for _, group := range []string{"CO", "PR", "OA"} {
+		if part := r.Int64N(rest + 1); group == "OA" || part > 0 {
+			if group == "OA" {
+				part = rest
+			}
+			d.Adjustments = append(d.Adjustments, reason(group, []string{"45", "2", "133"}[r.IntN(3)], part))
+			rest -= part
+		}
+	}
+	return d, 0
+}
+
+// told posts a decision or a patient's payment, unless the claim's state refuses it.
+func (d *fixture) told(entry *collections.BillingEntry, decision billing.Remittance, patient billing.Cents) bool {
+	d.t.Helper()
+	if patient > 0 {
+		_, refused := d.do(entry, d.e.Pay(billing.PaymentDraft{
+			Amount: patient, Date: "2026-02-01", Reference: "CASH", Payer: collections.PatientPays, OverpaymentReason: "Paid twice",
+		}, d.by, changesTime))
+		return refused == ""
+	}
+	decision.Key += entry.Id
+	_, _, err := d.e.ApplyRemittance(d.app, entry.Id, decision, d.by, changesTime)
+	return err == nil
+}
+
+// figures are what a reversal must leave as if its decision had never come.
+func (d *fixture) figures(id string) string {
+	entry := d.found(id)
+	list := entry.Adjustments()
+	slices.SortFunc(list, func(a, b collections.Adjustment) int { return cmp.Compare(a.Group+a.CARC, b.Group+b.CARC) })
+	denial := ""
+	if entry.Status() == billing.Denied {
+		denial = entry.DenialCode()
+	}
+	return fmt.Sprintf("%s %s paid %d adjusted %d patient %d open %d %v", entry.Status(), denial, entry.PaidTotalCents(), entry.AdjustedCents(), entry.PatientShareCents(), entry.OpenCents(), list)
+}
+
+// Any sequence of decisions with some of them reversed, in any order, is the sequence without these: in money, adjustments, the patient's share and state.
+func TestReversalIsAsIfItNeverCame(t *testing.T) {
+	d := newFixture(t)
+	if _, _, err := collections.AddPayer(d.app, collections.Payer{Name: "Acme", Code: "AC", Active: true, EDI: "60054", Filing: "CI"}, changesTime); err != nil {
+		t.Fatal(err)
+	}
+	reversed := 0
+	for seed := range uint64(vigiltest.Rounds(3000, 300)) {
+		r := rand.New(rand.NewPCG(seed, 835))
+		charge := int64(4000 + r.IntN(9000))
+		whole, without := d.secondlyInsured(charge), d.secondlyInsured(charge)
+		type step struct {
+			decision billing.Remittance
+			patient  billing.Cents
+		}
+		var posted []step
+		for n := range 2 + r.IntN(4) {
+			var s step
+			s.decision, s.patient = randomDecision(r, fmt.Sprintf("%d-%d-", seed, n), charge)
+			if d.told(whole, s.decision, s.patient) {
+				posted = append(posted, s)
+			}
+		}
+		var story []string
+		for _, s := range posted {
+			story = append(story, fmt.Sprintf("%s second %t paid %d %v, patient %d", s.decision.Kind, s.decision.Secondary, s.decision.Paid, s.decision.Adjustments, s.patient))
+		}
+		left := slices.Clone(posted)
+		for n := range 1 + r.IntN(2) {
+			at := slices.IndexFunc(left, func(s step) bool { return s.patient == 0 })
+			if at < 0 {
+				continue
+			}
+			for at += r.IntN(len(left) - at); left[at].patient > 0; at = r.IntN(len(left)) {
+				continue
+			}
+			for i, s := range left { // of equal ones the last
+				if b := left[at].decision; s.patient == 0 && s.decision.Secondary == b.Secondary && s.decision.Paid == b.Paid && fmt.Sprint(s.decision.Adjustments) == fmt.Sprint(b.Adjustments) {
+					at = i
+				}
+			}
+			back := left[at].decision
+			back.Kind, back.Key = billing.RemittedReversal, fmt.Sprint("back", n, back.Key)
+			if !d.told(whole, back, 0) {
+				t.Fatalf("seed %d: the reversal of %d was refused: %q", seed, at, story)
+			}
+			story = append(story, "without "+fmt.Sprint(at))
+			left = slices.Delete(left, at, at+1)
+			reversed++
+		}
+		for _, s := range left {
+			if !d.told(without, s.decision, s.patient) {
+				t.Fatalf("seed %d: %+v was refused: %q", seed, s, story)
+			}
+		}
+		if got, want := d.figures(whole.Id), d.figures(without.Id); got != want {
+			t.Fatalf("seed %d is\n%s, want\n%s:\n%q", seed, got, want, story)
+		}
+	}
+	if reversed == 0 {
+		t.Error("nothing was reversed")
+	}
+}
