@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -84,15 +86,20 @@ func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path s
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	var refused []error
+	leftOut := map[string]int{} // stored lines by column
 	show := progress(cmd.ErrOrStderr(), "lines read")
 	done, err := s.intake.Import(ctx, s.app, table, ingest.ImportOptions{
 		DryRun: dryRun, Clock: now, OnProgress: func(lines int) { show(lines, table.Lines) },
 		OnRejected: func(line int, reason string) { refused = append(refused, fmt.Errorf("line %d: %s", line, reason)) },
+		OnLeftOut:  func(column string) { leftOut[column]++ },
 	})
 	verb := "stored"
 	if dryRun {
 		verb = "would be stored"
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%d %s, %d known, %d refused\n", done.Stored, verb, done.Duplicates, done.Rejected)
+	for _, column := range slices.Sorted(maps.Keys(leftOut)) {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s left out of %d of them\n", column, leftOut[column])
+	}
 	return errors.Join(append(refused, err)...)
 }

@@ -40,6 +40,22 @@ func TestIngestCommandsWhileServing(t *testing.T) {
 	wantVigil(t, p, 1, "0 stored, 2 known, 1 refused\n", refused, "ingestion", "import", file)
 	wantAt(t, p.get(t, "/api/v1/ingestion/observations/?patient_id="+patient, p.Admin(t)).expect(t, 200), object{"count": 2.0})
 	wantVigil(t, p, 1, "", "no such file", "ingestion", "import", file+".csv")
+
+	lines = "device_id,patient_id,measurement_type,timestamp,systolic,diastolic,irregular_heartbeat,spo2\n"
+	for n, side := range []string{"perhaps,", "no,97", "perhaps,98", ","} {
+		lines += `="BP-late",GW-late,Blood Pressure,` + at.Add(time.Duration(3+n)*time.Hour).Format(time.RFC3339) + ",121,85," + side + "\n"
+	}
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const leftOut = "irregular_heartbeat left out of 2 of them\nspo2 left out of 2 of them\n"
+	wantVigil(t, p, 0, "4 would be stored, 0 known, 0 refused\n"+leftOut, "", "ingestion", "import", file, "--dry-run")
+	wantVigil(t, p, 0, "4 stored, 0 known, 0 refused\n"+leftOut, "", "ingestion", "import", file)
+	wantVigil(t, p, 0, "0 stored, 4 known, 0 refused\n", "", "ingestion", "import", file)
+	if err := os.WriteFile(file, []byte("PK\x03\x04 a workbook"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantVigil(t, p, 1, "", "save it as CSV UTF-8", "ingestion", "import", file)
 }
 
 // wantVigil runs a command while the service runs.

@@ -87,6 +87,9 @@ func readColumns(file io.Reader, o CSVOptions) (*CSV, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read the column names: %w", err)
 	}
+	if err := checkForm(first); err != nil {
+		return nil, err
+	}
 	names, _, _ := strings.Cut(string(first), "\n")
 	if mark, separator, found := strings.Cut(strings.TrimRight(names, "\r"), "="); found && strings.EqualFold(mark, "sep") && separator != "" {
 		t.comma = []rune(separator)[0]
@@ -96,9 +99,12 @@ func readColumns(file io.Reader, o CSVOptions) (*CSV, error) {
 	if !slices.Contains(separators, t.comma) {
 		t.comma = slices.MaxFunc(separators, func(a, b rune) int { return strings.Count(names, string(a)) - strings.Count(names, string(b)) })
 	}
-	t.table = csv.NewReader(buffered)
+	t.table = csv.NewReader(&formulaTexts{lines: buffered})
 	t.table.Comma, t.table.FieldsPerRecord = t.comma, -1
 	header, err := t.table.Read()
+	if err == nil && !isLegible(strings.Join(header, "")) {
+		err = errors.New("they are not in UTF-8: save the table as CSV UTF-8")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the column names: %w", err)
 	}
@@ -143,7 +149,7 @@ func (t *CSV) nextLine() (line int, cells map[string]string, err error) {
 		line += t.skipped
 		cells = map[string]string{}
 		for i, cell := range row {
-			switch cell = strings.TrimSpace(cell); {
+			switch cell = textOf(strings.TrimSpace(cell)); {
 			case cell == "":
 			case i >= len(t.columns):
 				return line, nil, misfit(csv.ErrFieldCount)
@@ -158,7 +164,11 @@ func (t *CSV) nextLine() (line int, cells map[string]string, err error) {
 }
 
 func misfit(why error) error {
-	return fault.New(fault.Invalid, "parse_error", "The line does not fit the table.").Because(why)
+	detail := "The line has more cells than the table has column names."
+	if !errors.Is(why, csv.ErrFieldCount) {
+		detail = "A quotation mark is where none may be: quote the whole cell, and double the marks inside it."
+	}
+	return fault.New(fault.Invalid, "parse_error", detail).Because(why)
 }
 
 // Next returns the next line as the body of an event, and its line number; io.EOF after the last. A line that cannot be read is a fault, after
@@ -170,13 +180,13 @@ func (t *CSV) Next() (line int, body []byte, err error) {
 	}
 	event, values, wrong := map[string]any{"event_type": MeasurementCreated}, map[string]any{}, fault.Fields{}
 	for name, cell := range cells {
-		switch {
+		switch why := whyUnusable(name, cell); {
+		case why != "":
+			wrong[name] = []string{why}
 		case name == "timestamp":
 			if event[name], err = t.timeOf(cell); err != nil {
 				wrong[name] = []string{err.Error()}
 			}
-		case (name == "device_id" || name == "patient_id") && shortenedNumber.MatchString(cell):
-			wrong[name] = []string{"A spreadsheet shortened this number. Format the column as text and save the table again."}
 		case slices.Contains(envelopeColumns, name):
 			event[name] = cell
 		default:
@@ -190,9 +200,6 @@ func (t *CSV) Next() (line int, body []byte, err error) {
 	body, err = json.Marshal(event)
 	return line, body, err
 }
-
-// shortenedNumber is what a spreadsheet makes of a long number: 8.60E+14.
-var shortenedNumber = regexp.MustCompile(`^\d([.,]\d+)?[eE]\+\d+$`)
 
 // timeOf returns a time with its offset. One without is in the table's zone, where the hour that a clock change skips does not exist and the one
 // that it repeats is refused as ambiguous.

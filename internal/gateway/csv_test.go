@@ -169,3 +169,82 @@ func FuzzCSV(f *testing.F) {
 		}
 	})
 }
+
+// What is no table of text is refused with the cause.
+func TestCSVOfOtherForms(t *testing.T) {
+	const table = "device_id,patient_id,measurement_type,timestamp,systolic,diastolic\nD,P,bp,2026-01-10T08:00:00Z,120,80\n"
+	bare, err := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewEncoder().String(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"PK\x03\x04\x14\x00\x06\x00":                     "not a table of text",
+		"\xd0\xcf\x11\xe0\xa1\xb1":                       "not a table of text",
+		bare:                                             "UTF-16 without its byte order mark",
+		strings.ReplaceAll(table, "\n", "\r"):            "carriage return alone",
+		strings.Replace(table, "D", "\xd6", 1):           "", // in a line
+		strings.Replace(table, "d", "\xd6", 1):           "not in UTF-8",
+		strings.Replace(table, "\n", "\n\r", 1):          "",
+		strings.ReplaceAll(table, "\n", "\r\n"):          "",
+		strings.TrimSpace(strings.Split(table, "\n")[0]): "",
+	} {
+		_, err := OpenCSV(strings.NewReader(text), CSVOptions{MaxFuture: time.Minute})
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Cells that a spreadsheet wrote for something else are refused by their column, and ="…" is its text.
+func TestCSVCellsOfSpreadsheets(t *testing.T) {
+	const head = "device_id,patient_id,measurement_type,timestamp,systolic,diastolic,device_model\n"
+	for row, want := range map[string]string{
+		`="0012",="7",bp,2026-01-10T08:00:00Z,120,80,`:           "0012 7",
+		`"=""0012""","=""7""",bp,2026-01-10T08:00:00Z,120,80,`:   "0012 7",
+		`D,="P",="bp",="2026-01-10T08:00:00Z",="120",="80",="M"`: "D P",
+		`=12,P,bp,2026-01-10T08:00:00Z,120,80,`:                  "device_id",
+		`D,#N/A,bp,2026-01-10T08:00:00Z,120,80,`:                 "patient_id",
+		`D,P,#REF!,2026-01-10T08:00:00Z,120,80,`:                 "measurement_type",
+		`D,P,bp,########,120,80,`:                                "timestamp",
+		`D,P,bp,2026-01-10T08:00:00Z,#DIV/0!,80,`:                "systolic",
+		`D,P,bp,2026-01-10T08:00:00Z,120,80,#NAME?`:              "device_model",
+		"D\xd6,P,bp,2026-01-10T08:00:00Z,120,80,":                "device_id",
+		"D,P\uFFFD,bp,2026-01-10T08:00:00Z,120,80,":              "patient_id",
+		"D,P,bp,2026-01-10T08:00:00Z,120,80,\xe9":                "device_model",
+		`#12,P#,bp,2026-01-10T08:00:00Z,120,80,`:                 "#12 P#",
+		`D,P,bp,2026-01-10T08:00:00Z,120,80,,,9`:                 "more cells",
+		`D,P"x,bp,2026-01-10T08:00:00Z,120,80,`:                  "quotation mark",
+	} {
+		lines, err := OpenCSV(strings.NewReader(head+row+"\n"), CSVOptions{MaxFuture: time.Minute})
+		if err != nil {
+			t.Errorf("%s: %v", row, err)
+			continue
+		}
+		_, body, err := lines.Next()
+		refused, isFault := errors.AsType[*fault.Error](err)
+		switch {
+		case isFault && (refused.Fields[want] != nil || len(refused.Fields) == 0 && strings.Contains(refused.Detail, want)):
+			continue
+		case err != nil:
+			t.Errorf("%s: %v", row, err)
+			continue
+		}
+		if event, err := lines.Parse(body, now); err != nil || event.DeviceID+" "+event.PatientID != want || event.Reading == nil {
+			t.Errorf("%s: %s %v", row, body, err)
+		}
+	}
+	for _, lone := range []string{"D\x00\x00\xd8", "D\x00\x00\xdc"} { // half of a surrogate pair
+		coded, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(head + "X,P,bp,2026-01-10T08:00:00Z,120,80,\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := OpenCSV(strings.NewReader(strings.Replace(coded, "X\x00", lone, 1)), CSVOptions{MaxFuture: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = lines.Next()
+		if refused, ok := errors.AsType[*fault.Error](err); !ok || refused.Fields["device_id"] == nil {
+			t.Errorf("%q: %v", lone, err)
+		}
+	}
+}

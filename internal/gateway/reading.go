@@ -45,6 +45,12 @@ func (b eventBody) readMeasurement(c, side *validate.Checks, event *Event) vital
 	if !b.Values.Given() {
 		return vitals.Reading{}
 	}
+	for _, m := range b.Values.Value {
+		isOther := func(d *vitals.Definition) bool { return d.Reads(m.Name) }
+		if m.Raw.Kind() != 'n' && !kind.Reads(m.Name) && slices.ContainsFunc(vitals.Definitions, isOther) {
+			side.Reject("values."+m.Name, "This is no value of the measurement type.")
+		}
+	}
 	own, ownSide := validate.NewChecks(), validate.NewChecks()
 	reading := kind.ReadSent(own, ownSide, b.Values.Value, unit)
 	for field, messages := range ownSide.Fields {

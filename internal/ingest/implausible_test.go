@@ -48,7 +48,7 @@ gw-1,BP-1,bp,2026-01-15T08:01:00-05:00,HI,34,,
 			t.Fatal(err)
 		}
 		_, err = engine.Import(t.Context(), app, lines, ingest.ImportOptions{
-			DryRun: dryRun, Clock: pipelineClock, OnProgress: func(int) {}, OnRejected: func(line int, reason string) { refused = append(refused, fmt.Sprint(line, " ", reason)) },
+			DryRun: dryRun, Clock: pipelineClock, OnLeftOut: func(string) {}, OnProgress: func(int) {}, OnRejected: func(line int, reason string) { refused = append(refused, fmt.Sprint(line, " ", reason)) },
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -41,6 +41,8 @@ type ImportOptions struct {
 	// OnProgress receives the number of processed lines; OnRejected a line that was not imported and the reason, which quotes no value.
 	OnProgress func(done int)
 	OnRejected func(line int, reason string)
+	// OnLeftOut receives each column that was left out of a stored line: it could not be read, or is none of the line's measurement type.
+	OnLeftOut func(column string)
 }
 
 // ImportResult counts the lines of a table by result.
@@ -204,6 +206,9 @@ func (i *importRun) storeLine(app core.App, line importLine) error {
 		return fmt.Errorf("store line %d: %w", line.line, err)
 	case v.status == Stored:
 		i.done.Stored++
+		for _, column := range line.event.LeftOut {
+			i.OnLeftOut(column)
+		}
 	case v.status == Duplicate:
 		i.done.Duplicates++
 	default:

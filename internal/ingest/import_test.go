@@ -34,7 +34,7 @@ gw-1,BP-1,bp,2026-01-10T08:00:00-05:00,125,80
 			t.Fatal(err)
 		}
 		done, err := engine.Import(t.Context(), app, lines, ingest.ImportOptions{
-			DryRun: run.dry, Clock: pipelineClock, OnProgress: func(int) {}, OnRejected: func(int, string) {},
+			DryRun: run.dry, Clock: pipelineClock, OnLeftOut: func(string) {}, OnProgress: func(int) {}, OnRejected: func(int, string) {},
 		})
 		if want := (ingest.ImportResult{Duplicates: 1, Rejected: 1}); err != nil || done != want {
 			t.Errorf("dry run %t: %+v, want %+v (%v)", run.dry, done, want, err)
@@ -68,7 +68,7 @@ func TestImportInOrder(t *testing.T) {
 		}
 		steps := []int{}
 		done, err := engine.Import(t.Context(), app, table, ingest.ImportOptions{
-			Clock: pipelineClock, OnProgress: func(done int) { steps = append(steps, done) }, OnRejected: func(_ int, reason string) { t.Error(reason) },
+			Clock: pipelineClock, OnLeftOut: func(string) {}, OnProgress: func(done int) { steps = append(steps, done) }, OnRejected: func(_ int, reason string) { t.Error(reason) },
 		})
 		if want := (ingest.ImportResult{Stored: len(lines)}); err != nil || done != want {
 			t.Fatalf("%+v, want %+v (%v)", done, want, err)

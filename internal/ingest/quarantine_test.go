@@ -207,7 +207,7 @@ func TestImport(t *testing.T) {
 		}
 		var refused []string
 		done, err := engine.Import(t.Context(), app, lines, ingest.ImportOptions{
-			DryRun: dryRun, Clock: pipelineClock, OnProgress: func(int) {},
+			DryRun: dryRun, Clock: pipelineClock, OnLeftOut: func(string) {}, OnProgress: func(int) {},
 			OnRejected: func(line int, reason string) { refused = append(refused, fmt.Sprintf("%d %s", line, reason)) },
 		})
 		if err != nil {
@@ -251,7 +251,7 @@ func (broken) Next() (int, []byte, error) { return 0, nil, io.ErrUnexpectedEOF }
 
 func TestImportStops(t *testing.T) {
 	app, engine := newPipelineApp(t)
-	options := ingest.ImportOptions{Clock: pipelineClock, OnProgress: func(int) {}, OnRejected: func(int, string) {}}
+	options := ingest.ImportOptions{Clock: pipelineClock, OnLeftOut: func(string) {}, OnProgress: func(int) {}, OnRejected: func(int, string) {}}
 	if _, err := engine.Import(t.Context(), app, broken{}, options); err == nil {
 		t.Error("half a file is imported without a word")
 	}

@@ -125,6 +125,12 @@ func (d *Definition) readSent(c, side *validate.Checks, b Body, unit string, out
 	return r
 }
 
+// Reads reports whether a field of a gateway's values is one of the kind.
+func (d *Definition) Reads(name string) bool {
+	return slices.ContainsFunc(d.All, func(p *Parameter) bool { return name == p.Name || name == d.Fields[p] && name != "" }) ||
+		slices.ContainsFunc(d.Qualifiers, func(m *Qualifier) bool { return !m.Internal && (name == m.Name || name == m.AltField && name != "") })
+}
+
 // SentFields returns the fields of a gateway's values of all kinds.
 func SentFields() (names []string) {
 	for _, p := range Parameters {
