@@ -19,6 +19,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/emrcontext"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/fhirserver"
@@ -64,7 +65,7 @@ func (s *Service) routeEngines() routes.Engines {
 		Ladder:             s.ladder(),
 		Letterhead:         s.settings.Practice.Letterhead(),
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
-		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm},
+		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm, Context: s.emrContext},
 		JWKS:               emr.JWKS(s.settings.EMR.PrivateKey, s.settings.EMR.PrivateKeyPrevious),
 	}
 }
@@ -149,6 +150,11 @@ func (s *Service) newMailer() *notifications.Mailer {
 		Configured: s.settings.SMTP.Configured(), From: *from, Resolve: s.auth.ResolveMail,
 		Clock: s.now, Log: s.log,
 	})
+}
+
+func newEMRContext(client *emr.Client, settings config.Settings) *emrcontext.Engine {
+	e := settings.EMR
+	return emrcontext.New(emrcontext.Options{Client: client, Enabled: e.Context, AutoHold: e.AutoHold, Stale: e.ContextStale, Zone: settings.PracticeLocation})
 }
 
 func (s *Service) newLive() *realtime.Publisher {

@@ -29,6 +29,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/egress"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/emrcontext"
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/notifications"
@@ -68,6 +69,7 @@ type Service struct {
 	writer          *ingest.Writer
 	intake          *ingest.Pipeline
 	emr             *emr.Client
+	emrContext      *emrcontext.Engine
 	devices         *devices.Engine
 	worker          *emr.Worker
 	monitor         *dashboard.Monitor
@@ -144,6 +146,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if s.emr, err = newEMRClient(app, settings, s.now); err != nil {
 		return nil, err
 	}
+	s.emrContext = newEMRContext(s.emr, settings)
 	s.worker = emr.NewWorker(emr.WorkerOptions{
 		EMR: s.emr, ProbeInterval: settings.EMR.ProbeInterval, Schedule: settings.EMR.RetryDelays,
 		Load: s.readings.LoadFHIR, HeartRate: settings.FHIR.SendHeartRate,
@@ -205,7 +208,7 @@ func newEMRClient(app core.App, settings config.Settings, now func() time.Time) 
 		BaseURL: e.FHIRBaseURL, TokenURL: e.TokenURL, ClientID: e.ClientID, PrivateKey: e.PrivateKey,
 		AuthorizeURL: e.AuthorizeURL, ClientSecret: e.ClientSecret.Reveal(), Scopes: e.Scopes, UserScopes: e.UserScopes, ExtraScopes: e.ExtraScopes,
 		RedirectURL:     settings.PublicURL + "/api/v1/emr/auth/callback/",
-		ApplicationType: emr.ApplicationType(e.ApplicationType), Auth: emr.ClientAuth(e.Auth), Vault: vault,
+		ApplicationType: emr.ApplicationType(e.ApplicationType), Auth: emr.ClientAuth(e.Auth), Vault: vault, Context: e.Context,
 		RatePerSecond: float64(e.RateLimitPerSecond), QuickRetryDelays: e.QuickRetryDelays, Timeout: e.Timeout,
 		ConditionalCreate: settings.FHIR.ConditionalCreate, SearchCache: e.SearchCache, Now: now,
 	})
@@ -296,7 +299,7 @@ func (s *Service) start() error {
 	}
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
-		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), OnRescored: s.live.Rescored,
+		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, EMRContext: s.emrContext, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), OnRescored: s.live.Rescored,
 		OnRun: s.metrics.CountJobRun, Retention: s.retention(), Devices: s.devices, Billing: s.billing, ReadingStore: s.readings, Ingestion: s.intake, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err

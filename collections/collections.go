@@ -35,6 +35,8 @@ const (
 	DeviceOrders            = "device_orders"
 	Devices                 = "devices"
 	EMRAuthStates           = "emr_auth_states"
+	EMRContexts             = "emr_contexts"
+	EMRProposals            = "emr_proposals"
 	EMRTokens               = "emr_tokens"
 	EscalationEvents        = "escalation_events"
 	Escalations             = "escalations"
@@ -85,7 +87,7 @@ var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Paym
 // Numbered lists the collections with integer ids in the API. The record id is the number, zero-padded to 15 digits.
 var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
-	EscalationEvents, ThresholdTemplates, Orders, NoteTemplates,
+	EscalationEvents, ThresholdTemplates, Orders, NoteTemplates, EMRProposals,
 }
 
 // Columns that most collections have.

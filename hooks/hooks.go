@@ -138,6 +138,7 @@ var auditedCollections = []string{
 	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
 	collections.EscalationEvents, collections.NoteTemplates, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
+	collections.EMRContexts, collections.EMRProposals,
 }
 
 // fullyReadable are the collections with records that can be changed only if all sealed values open. In other collections the service's own

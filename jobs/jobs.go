@@ -21,6 +21,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/emrcontext"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/ingest"
@@ -48,6 +49,7 @@ type Engines struct {
 	Ingestion     *ingest.Pipeline
 	Exports       *fhirserver.BulkExporter
 	EMR           *emr.Client
+	EMRContext    *emrcontext.Engine
 	// Warehouse exports data to a warehouse; nil if not configured.
 	Warehouse *warehouse.Engine
 	// OnRescored receives the patients with a score that changed with time.
@@ -101,6 +103,7 @@ var table = []job{
 	{"reminders", schedule.Cron("*/15 * * * *"), announceReminders},
 	{"stale push token cleanup", schedule.Weekly(time.Sunday, 3, 0), testTokens},
 	{"EMR connection check", schedule.Cron("30 * * * *"), watchEMRConnection},
+	{"EMR context", schedule.Cron("*/10 0-4 * * *"), readCharts}, // a part of the patients in each run
 	{"hub check", schedule.Cron("* * * * *"), checkHubs},
 	{missedReadings, schedule.Cron("*/15 * * * *"), checkMissed},
 	{"silent devices", schedule.Cron("2-59/15 * * * *"), checkSilence}, // after the missed readings: their alerts may already cover it

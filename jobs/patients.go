@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -26,6 +27,18 @@ func endPatientHolds(e Engines, ctx context.Context, app core.App) (counts, erro
 func proposeTemplates(e Engines, ctx context.Context, app core.App) (counts, error) {
 	seen, changed, err := templates.ProposeAll(ctx, app, 0, e.Clock.Now().UTC(), e.Zone)
 	return counts{"seen": seen, "changed": changed}, err
+}
+
+// readCharts reads the charts of linked patients at night, unless the EMR is away.
+func readCharts(e Engines, ctx context.Context, app core.App) (counts, error) {
+	if !e.EMRContext.IsOn() {
+		return disabled, nil
+	}
+	if _, down := e.Transmissions.Outage(); down {
+		return counts{}, nil
+	}
+	read, failed, err := e.EMRContext.RefreshStale(ctx, app, func() time.Time { return e.Clock.Now().UTC() })
+	return counts{"read": read, "failed": failed}, err
 }
 
 // sendMeans queues the mean blood pressure of each finished week for the EMR, if enabled.

@@ -12,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/emrcontext"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/validate"
@@ -23,6 +24,7 @@ type EMR struct {
 	Client            *emr.Client
 	ReturnURL         string // the console page after the interactive sign-in; "" answers with JSON
 	RequireSearchTerm bool
+	Context           *emrcontext.Engine // nil if charts are not read
 }
 
 // jwks serves the public keys that verify Vigil's client assertions at the EMR. Source: RFC 7517; SMART App Launch,

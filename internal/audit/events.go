@@ -144,6 +144,11 @@ const (
 	EMRRequeue   Event = "emr.requeue" // dead letters
 	EMRWordsRead Event = "emr_words.read"
 
+	EMRContextRead     Event = "emr_context.read"    // a person was shown what the EMR's chart has
+	EMRContextRefresh  Event = "emr_context.refresh" // a person had the chart read again
+	EMRProposalAccept  Event = "emr_proposal.accept"
+	EMRProposalDismiss Event = "emr_proposal.dismiss"
+
 	DeviceCreate   Event = "device.create"
 	DeviceAssign   Event = "device.assign"
 	DeviceUnassign Event = "device.unassign"
@@ -197,7 +202,7 @@ var actions = map[string]Action{
 	"acknowledge": Update, "resolve": Update, "auto_resolve": Update, "reopen": Update, "note": Update, "escalate": Update,
 	"review": Update, "revoke": Update, "submit": Update, "pay": Update, "deny": Update, "appeal": Update,
 	"resubmit": Update, "end": Update, "void": Update, "return": Update, "assign": Update, "unassign": Update, "replace": Update, "set_up": Update, "released": Update, "secret_rotate": Update,
-	"discarded": Update, "placed": Update,
+	"discarded": Update, "placed": Update, "accept": Update, "dismiss": Update,
 }
 
 // Action returns the action of the event.

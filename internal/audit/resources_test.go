@@ -32,7 +32,7 @@ func resourceTypes(t *testing.T) (names []string) {
 
 // excludedPaths are paths in which the same words mean something else: FHIR resources, roles, notification kinds.
 var excludedPaths = []string{
-	"internal/authz/", "internal/audit/", "tools/bench/", "internal/emr/", "internal/fhir/", "internal/fhirserver/",
+	"internal/authz/", "internal/audit/", "tools/bench/", "internal/emr/", "internal/emrcontext/", "internal/fhir/", "internal/fhirserver/",
 	"internal/sandbox/", "internal/vigiltest/", "internal/warehouse/resources.go", "internal/notifications/kinds.go", "routes/emr.go",
 }
 

@@ -65,6 +65,9 @@ const (
 	TestEMR           Action = "test EMR"
 	SearchEMRPatients Action = "search EMR patients"
 
+	ReadEMRContext     Action = "read EMR context"     // and have it read again
+	DecideEMRProposals Action = "decide EMR proposals" // the handler also checks what is proposed
+
 	IngestReadings      Action = "ingest readings"
 	ReadObservations    Action = "read observations"
 	ReadDataDays        Action = "read days with data"
@@ -201,6 +204,9 @@ var policy = map[Action]roleReach{
 	ReadEMRConnection: only(Admin, ClinicalManager),
 	TestEMR:           only(Admin),
 	SearchEMRPatients: only(Admin, ClinicalManager, MA),
+
+	ReadEMRContext:     staff(None, None),
+	DecideEMRProposals: staff(None, None),
 
 	IngestReadings:      staff(None, Own),
 	ReadObservations:    staff(All, Own),

@@ -126,6 +126,9 @@ type EMR struct {
 	ExtraScopes        []string        `env:"EMR_EXTRA_SCOPES" envDefault:"openid fhirUser offline_access" is:"scope" doc:"scopes requested in the interactive flow in addition to the user/ scopes, space separated"`
 	ConnectReturnURL   string          `env:"EMR_CONNECT_RETURN_URL" is:"page" doc:"where the browser goes after the interactive flow; empty is a JSON answer"`
 	RequireSearchTerm  bool            `env:"EMR_REQUIRE_SEARCH_TERM" envDefault:"false" doc:"reject an EMR search without a term"`
+	Context            bool            `env:"EMR_CONTEXT" envDefault:"false" doc:"read conditions, medicines, encounters, orders, coverage and allergies of linked patients, and request the scopes for it"`
+	ContextStale       time.Duration   `env:"EMR_CONTEXT_STALE" envDefault:"4h" min:"1m" max:"168h" doc:"age at which a chart that is opened is read again"`
+	AutoHold           bool            `env:"EMR_AUTO_HOLD" envDefault:"false" doc:"set a patient hold during an inpatient stay that the chart shows"`
 }
 
 // signsInBySecret reports whether the service signs in with its client secret and not with its key.

@@ -205,7 +205,9 @@ func (r *callRun) signedExchange(ctx context.Context) (answer, *Error) {
 			req.Header[name] = values
 		}
 		req.Header.Set("Accept", fhir.ContentType)
-		req.Header.Set("Authorization", "Bearer "+token)
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
 		req.Header.Set("X-Request-ID", r.requestID)
 		resp, err := r.transport.http.Do(req)
 		if err != nil {

@@ -65,6 +65,8 @@ type Options struct {
 	ApplicationType ApplicationType
 	// Auth is how the service itself signs in; "" is PrivateKeyJWT.
 	Auth ClientAuth
+	// Context also requests the scopes that read charts, see [ChartTypes].
+	Context bool
 	// Vault stores tokens across restarts; nil keeps them in memory only.
 	Vault Vault
 
@@ -112,6 +114,7 @@ type Client struct {
 	transport          *transport
 	mainSource         tokenSource     // for deliveries and tests
 	readSource         tokenSource     // for patient searches and reads
+	chart              tokenSource     // for reading charts
 	service            *backendService // nil when not configured
 	session            *session        // nil when not configured
 	audience           string          // the EMR and client that the tokens belong to
@@ -153,14 +156,14 @@ func New(o Options) (*Client, error) {
 	if c.service != nil {
 		c.mainSource, c.readSource = c.service, c.service
 	}
-	if c.session == nil {
-		return c, nil
-	}
-	if o.ApplicationType == Interactive {
+	switch {
+	case c.session == nil:
+	case o.ApplicationType == Interactive:
 		c.mainSource, c.readSource = c.session, c.session
-		return c, nil
+	default:
+		c.readSource = &eitherSource{first: c.session, fallback: c.mainSource}
 	}
-	c.readSource = &eitherSource{first: c.session, fallback: c.mainSource}
+	c.chart = c.newChartSource()
 	return c, nil
 }
 
@@ -175,6 +178,9 @@ func (c *Client) configureSignIns(o Options) error {
 		}
 	}
 	if o.AuthorizeURL != "" {
+		if o.Context && (o.ApplicationType == Interactive || o.PrivateKey == nil && o.Auth != ClientSecretBasic) {
+			o.ExtraScopes = slices.Concat(chartScopes("user", o.UserScopes, smartConfiguration{}), o.ExtraScopes)
+		}
 		c.session = newSession(o, c.transport, c.audience)
 	}
 	usesSecret := o.Auth == ClientSecretBasic

@@ -74,6 +74,11 @@ func readPatient(body []byte, now time.Time) (Patient, bool) {
 		ID: f.ID, Gender: "unknown", MRN: f.mrn(now), Deceased: f.DeceasedBoolean || f.DeceasedDateTime != "",
 		Retired: f.Active != nil && !*f.Active,
 	}
+	if day := f.DeceasedDateTime; len(day) >= len(time.DateOnly) {
+		if _, err := time.Parse(time.DateOnly, day[:len(time.DateOnly)]); err == nil {
+			p.DeceasedAt = day[:len(time.DateOnly)]
+		}
+	}
 	for _, link := range f.Link {
 		p.Replaced = p.Replaced || link.Type == "replaced-by"
 	}

@@ -34,6 +34,7 @@ type Patient struct {
 	MRN    string
 	// Deceased; Retired: the EMR no longer uses the record; Replaced: it was merged into another.
 	Deceased, Retired, Replaced bool
+	DeceasedAt                  string // the date of death, YYYY-MM-DD; "" when the record has none
 }
 
 // PatientQuery holds search criteria; empty ones are left out.

@@ -82,7 +82,7 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 			if err != nil || authz.ReachOf(authz.Role(user.Role()), authz.RecordOrders) == authz.None {
 				return fault.Field("author_id", msgCompetingAuthor)
 			}
-		} else if err != nil || !canOrder(authz.Role(user.Role())) {
+		} else if err != nil || !CanOrder(authz.Role(user.Role())) {
 			return fault.Field("author_id", msgAuthor)
 		}
 		order, err = collections.AddOrder(tx, collections.OrderDraft{
@@ -99,7 +99,7 @@ func RecordOrder(app core.App, patientID string, d OrderDraft, by audit.Actor, c
 	return order, err
 }
 
-// canOrder reports whether a role may order monitoring. An administrator may: the profession is not recorded.
-func canOrder(role authz.Role) bool {
+// CanOrder reports whether a role may order monitoring. An administrator may: the profession is not recorded.
+func CanOrder(role authz.Role) bool {
 	return role == authz.Provider || role == authz.ClinicalManager || role == authz.Admin
 }

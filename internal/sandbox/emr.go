@@ -61,6 +61,8 @@ type EMR struct {
 	mu           sync.Mutex
 	patients     []EMRPatient
 	observations []*StoredObservation
+	chart        []resource // of all patients, other than Observations
+	granted      []string   // scopes for reading charts; nil for all
 	byID         map[string]*StoredObservation
 	byIdentifier map[string][]*StoredObservation
 	faults       []Fault
@@ -83,6 +85,7 @@ type EMRStats struct {
 	TokensIssued  int `json:"tokens_issued"`  // access tokens
 	TokensRefused int `json:"tokens_refused"` // token requests answered with an error
 	PatientReads  int `json:"patient_reads"`  // Patient reads and searches
+	ChartReads    int `json:"chart_reads"`    // reads and searches of other resources of a chart
 	Strays        int `json:"strays"`         // requests that followed a redirect with their token
 	// MostPerIdentifier is the most observations stored under one identifier: above 1, something was sent twice.
 	MostPerIdentifier int `json:"most_per_identifier"`
@@ -155,6 +158,9 @@ func (e *EMR) routes() *http.ServeMux {
 		"GET " + fhir + "/Observation":                     e.bearer(readObservation, cache.wrap(e.searchObservations)),
 		"GET " + fhir + "/Observation/{id}":                e.bearer(readObservation, e.readObservation),
 		"GET " + fhir + "/Observation/{id}/_history/1":     e.bearer(readObservation, e.readObservation),
+
+		"GET " + fhir + "/{type}":      e.searchChart,
+		"GET " + fhir + "/{type}/{id}": e.readChart,
 
 		"GET /sandbox/observations": e.listObservations,
 		"GET /sandbox/stats":        e.showStats,

@@ -171,7 +171,7 @@ func (e *EMR) smartConfiguration(w http.ResponseWriter, r *http.Request) {
 		"token_endpoint_auth_methods_supported":            []string{"private_key_jwt", "client_secret_basic", "client_secret_post"},
 		"token_endpoint_auth_signing_alg_values_supported": []string{"RS384"},
 		"grant_types_supported":                            []string{"client_credentials", "authorization_code"},
-		"scopes_supported":                                 slices.Concat(systemScopes, userScopes),
+		"scopes_supported":                                 slices.Concat(systemScopes, userScopes, e.chartScopes()),
 		"response_types_supported":                         []string{"code"},
 		"code_challenge_methods_supported":                 []string{"S256"},
 		"capabilities": []string{

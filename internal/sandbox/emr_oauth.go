@@ -118,7 +118,7 @@ func (e *EMR) clientCredentials(r *http.Request) (*tokenAnswer, *oauthError) {
 	if problem := e.checkAssertion(r); problem != nil {
 		return nil, problem
 	}
-	scopes := grantedScopes(r.PostForm.Get("scope"), systemScopes)
+	scopes := grantedScopes(r.PostForm.Get("scope"), slices.Concat(systemScopes, e.chartScopes()))
 	if len(scopes) == 0 {
 		return nil, badRequest("invalid_scope", "no scope this EMR grants to backend services")
 	}

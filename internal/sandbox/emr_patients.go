@@ -31,6 +31,7 @@ type EMRPatient struct {
 	State      string
 	PostalCode string
 	Deceased   bool
+	DeceasedAt string // a date or date-time of a deceased patient
 	// Deleted records are gone, Inactive ones no longer used; ReplacedBy is the id of the record into which one was merged.
 	Deleted, Inactive bool
 	ReplacedBy        string
@@ -105,7 +106,9 @@ func (p EMRPatient) fhir() resource {
 	if p.ReplacedBy != "" {
 		patient["link"] = []resource{{"other": resource{"reference": "Patient/" + p.ReplacedBy}, "type": "replaced-by"}}
 	}
-	if p.Deceased {
+	if p.DeceasedAt != "" {
+		patient["deceasedDateTime"] = p.DeceasedAt
+	} else if p.Deceased {
 		patient["deceasedBoolean"] = true
 	}
 	return compact(patient)
