@@ -4,7 +4,7 @@ import "github.com/pocketbase/pocketbase/core"
 
 func init() { register("1795953000_reported_models.go", addReportedModels) }
 
-// addReportedModels adds the model that a device's own events state, beside the one that a person entered. A device that nobody registered has
+// addReportedModels adds the model that a device's own events state, beside the one that a person entered. A device that no person registered has
 // only the former. Who wrote the model of any other device is not known, so it counts as a person's: it must not be lost.
 func addReportedModels(app core.App) error {
 	err := changeCollection(app, "devices", []string{

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// A model that a person entered is not replaced by what events of the device state, whichever is first; both are kept.
+// A model that a person entered is not replaced by what events of the device state, in either order; both are kept.
 func TestStoryReportedModel(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enroll(object{"gateway_patient_id": "GW-1"})

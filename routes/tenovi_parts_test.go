@@ -220,18 +220,24 @@ func TestTenoviWaitingPulseOfRepeatedValues(t *testing.T) {
 	c.wantQuarantined(t)
 }
 
-// An unreadable battery level is refused, and two different levels of one moment are both kept.
+// An unreadable battery level is left out by name, and two different levels of one moment are both kept.
 func TestTenoviBattery(t *testing.T) {
 	c := newIngestingClinic(t)
 	battery := func(level string) string {
 		return tenovi("battery_percentage", "T-1", "", c.now, `"value_1":"`+level+`","value_2":null`)
 	}
-	c.sendVendor(t, "tenovi", battery("fair")).wantFields("value_1")
+	for _, level := range []string{"fair", "101"} {
+		answer := c.sendVendor(t, "tenovi", battery(level)).wantStatuses("accepted")
+		if left, _ := answer.delivered()[0]["left_out"].([]any); len(left) != 1 || left[0] != "battery_level" {
+			t.Errorf("%s: left out %v", level, left)
+		}
+	}
+	c.request(authz.Nurse, http.MethodGet, "/devices/T-1/", nil).want(200).wantAt(object{"battery_level": nil, "status": "connected"})
 	c.sendVendor(t, "tenovi", battery("14.5%")).wantStatuses("accepted")
 	c.sendVendor(t, "tenovi", battery("4")).wantStatuses("accepted")
 	for range 2 {
 		c.request(authz.Nurse, http.MethodGet, "/devices/T-1/", nil).want(200).wantAt(object{"battery_level": 4.0, "battery_state": "critical"})
-		if n := c.queryRows(t, `SELECT COUNT(*) FROM gateway_events WHERE status = 'handled'`); n[0] != "2" {
+		if n := c.queryRows(t, `SELECT COUNT(*) FROM gateway_events WHERE status = 'handled'`); n[0] != "4" {
 			t.Errorf("%s words of the device are kept", n[0])
 		}
 		c.sendVendor(t, "tenovi", battery("14.5%")).wantStatuses("duplicate")

@@ -52,7 +52,7 @@ func TestStoryKindInOtherSpellings(t *testing.T) {
 	}
 }
 
-// A dangerous value of an event without a readable kind, or in a text, raises the alert and its stat escalation, whatever becomes of the event.
+// A dangerous value of an event without a readable kind, or in a text, raises the alert and its stat escalation, also if the event is refused.
 func TestStoryDangerOfUnreadableKind(t *testing.T) {
 	for _, test := range []struct {
 		members string
@@ -67,6 +67,8 @@ func TestStoryDangerOfUnreadableKind(t *testing.T) {
 		{`"measurement_type":"blood_presure","values":{"systolic":126,"diastolic":80}`, 200, false},
 		{`"measurement_type":"vitals","values":{"systolic":126,"diastolic":80,"spo2":80}`, 200, true},
 		{`"measurement_type":"vitals","values":{"systolic":206,"diastolic":126,"spo2":98}`, 200, true},
+		{`"measurement_type":"weight","unit":"kg","values":{"spo2":80}`, 400, true},
+		{`"measurement_type":"blood_pressure","values":{"spo2":"80%"}`, 400, true},
 		{`"measurement_type":"heart_rate","values":{"pulse":180}`, 200, true},
 		{`"measurement_type":"sugar","unit":"mg/dL","values":{"glucose":30}`, 200, true},
 		{`"measurement_type":"sugar","values":{"glucose":30}`, 200, true},
@@ -111,7 +113,7 @@ func TestStoryDangerOfUnreadableEventType(t *testing.T) {
 	}
 }
 
-// An event of unreadable kind whose patient is not known is announced at once; released to its patient it raises the alert, and confirmed it is
+// An event of unreadable kind and unknown patient is announced at once; released to its patient it raises the alert, and confirmed it is
 // stored once, also if the gateway sends it again with its kind.
 func TestStoryDangerOfUnreadableKindReleased(t *testing.T) {
 	c := newIngestingClinic(t)

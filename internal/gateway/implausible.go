@@ -66,11 +66,12 @@ func (e Event) onlyFutureClock(err error) bool {
 }
 
 // readImplausible parses the values of a measurement again that was rejected for some fields, as far as they can be read; nil for none. Without a
-// known kind, the names of the values show it.
+// known kind, or without a value of it, the names of the values show it.
 func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Event) *Implausible {
 	values := readLegible(b, raw)
 	kind, supported := kindOf(event.measurement)
-	if !supported {
+	isOwn := func(m validate.Member) bool { return supported && kind.Reads(m.Name) }
+	if !slices.ContainsFunc(values.body, isOwn) {
 		kind = likelyKind(values.body)
 	}
 	if kind == nil {

@@ -48,7 +48,7 @@ func (b eventBody) readMeasurement(c, side *validate.Checks, event *Event) vital
 	for _, m := range b.Values.Value {
 		isOther := func(d *vitals.Definition) bool { return d.Reads(m.Name) }
 		if m.Raw.Kind() != 'n' && !kind.Reads(m.Name) && slices.ContainsFunc(vitals.Definitions, isOther) {
-			side.Reject("values."+m.Name, "This is no value of the measurement type.")
+			side.Reject("values."+m.Name, "This is not a value of the measurement type.")
 		}
 	}
 	own, ownSide := validate.NewChecks(), validate.NewChecks()

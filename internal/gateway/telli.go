@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,12 +36,13 @@ type telliBody struct {
 	State       validate.Field[telliState]  `json:"devdata"`
 }
 
-// telliState is a device's status. Its signal is a grade without a unit, so it is left out.
+// telliState is a device's status.
 type telliState struct {
 	Battery scalar `json:"batt"` // 0 to 10, or pwr while charging
+	Grade   scalar `json:"r"`    // of the signal
 }
 
-// telliValues are the values of all kinds. An oximeter's battery, rsrp and pi have no unit in the description, so they are left out.
+// telliValues are the values of all kinds. An oximeter's battery, rsrp and pi have no unit in the description.
 type telliValues struct {
 	Systolic    scalar `json:"systolic"`
 	Diastolic   scalar `json:"diastolic"`
@@ -52,6 +54,9 @@ type telliValues struct {
 	Weight      scalar `json:"weight"`
 	Temperature scalar `json:"temperature"`
 	Unit        scalar `json:"unit"`
+	Battery     scalar `json:"battery"`
+	RSRP        scalar `json:"rsrp"`
+	PI          scalar `json:"pi"`
 }
 
 var (
@@ -81,9 +86,7 @@ func (b telliBody) toContract() vendorEvent {
 		}),
 		fieldNames: map[string]string{"device_id": "deviceId", "timestamp": "time", "measurement_type": "readingType", "unit": "data.unit"},
 	}
-	if tenths, err := strconv.Atoi(string(b.State.Value.Battery)); err == nil {
-		w.event["battery_level"], w.fieldNames["battery_level"] = tenths*10, "devdata.batt"
-	}
+	b.setSideValues(&w)
 	switch kind := strings.ToLower(string(b.Type)); {
 	case b.ReadingType != "" || kind == "" && b.Data.Given():
 		b.setMeasurement(&w)
@@ -97,6 +100,24 @@ func (b telliBody) toContract() vendorEvent {
 	}
 	w.fieldNames["irregular_heartbeat"], w.fieldNames["meal_context"] = "data.arrhythmia", "data.readingPeriod"
 	return w
+}
+
+// setSideValues converts what describes the device and its signal. What has no unit is left out by name.
+func (b telliBody) setSideValues(w *vendorEvent) {
+	state, values := b.State.Value, b.Data.Value
+	tenths, err := strconv.Atoi(string(state.Battery))
+	switch {
+	case err == nil:
+		w.event["battery_level"], w.fieldNames["battery_level"] = tenths*10, "devdata.batt"
+	case state.Battery != "" && !strings.EqualFold(string(state.Battery), "pwr"), state.Battery == "" && values.Battery != "":
+		w.leftOut = append(w.leftOut, "battery_level")
+	}
+	if state.Grade != "" || values.RSRP != "" {
+		w.leftOut = append(w.leftOut, "signal_strength")
+	}
+	if values.PI != "" {
+		w.leftOut = append(w.leftOut, vitals.PerfusionIndex.Name)
+	}
 }
 
 // setMeasurement converts the values of a reading to the contract's format. Glucose without a unit, as first-generation meters send it, is
@@ -139,11 +160,12 @@ func translate(words map[scalar]scalar, word scalar) scalar {
 	return word
 }
 
-// timestamp returns the time in the contract's format; an invalid number of milliseconds is kept and rejected by the rules.
+// timestamp returns the time in the contract's format; an invalid number of milliseconds, or one that is the number of a year, is kept and rejected
+// by the rules.
 func (b telliBody) timestamp() scalar {
-	ms, err := strconv.ParseInt(string(b.Time), 10, 64)
-	if err != nil || ms < 0 || ms > 253402300799999 { // the year 9999
+	ms, err := strconv.ParseFloat(string(b.Time), 64)
+	if err != nil || ms != math.Trunc(ms) || ms < 0 || ms > 253402300799999 || ms >= 1900 && ms <= 2200 { // up to the year 9999
 		return b.Time
 	}
-	return scalar(validate.FormatInstant(time.UnixMilli(ms)))
+	return scalar(validate.FormatInstant(time.UnixMilli(int64(ms))))
 }

@@ -79,7 +79,7 @@ const (
 var (
 	tenoviAdditions = map[string][]string{"blood_pressure": {tenoviPulse, tenoviIrregular}, "pulse_oximetry": {tenoviPulse, tenoviPerfusion}}
 	tenoviActivity  = []string{"steps", "sleep", "heart_rate_statistics"}
-	tenoviMeals     = map[scalar]string{"pre-prandial": "before_meal", "post-prandial": "after_meal", "fasting": "fasting"}
+	tenoviMeals     = map[scalar]scalar{"pre-prandial": "before_meal", "post-prandial": "after_meal", "fasting": "fasting"}
 )
 
 // tenoviSpellings are the metrics with a meaning here, by their folded names.
@@ -247,8 +247,6 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 	event, err := w.parse(body, t.maxFuture, now)
 	event.Index = string(main.Filter.Value.Index)
 	switch {
-	case main.metric() == tenoviBattery && slices.Contains(event.LeftOut, "battery_level"): // here it is the value
-		return event, fault.Field("value_1", "Must be a percentage between 0 and 100.")
 	case event.Reading != nil:
 		event.Additions = tenoviAdditions[metric.kind]
 	case event.Implausible != nil:
@@ -355,8 +353,8 @@ func (m tenoviMeasurement) toContract() vendorEvent {
 			w.event["measurement_type"] = "tenovi." + metric
 		}
 	}
-	if meal, mapped := tenoviMeals[filter.Meal]; mapped && metric == "glucose" {
-		w.values["meal_context"] = meal
+	if filter.Meal != "" && metric == "glucose" {
+		w.values["meal_context"] = string(translate(tenoviMeals, filter.Meal)) // what the rules cannot read is left out
 	}
 	if filter.Alert == "sensor_result_above_range" && metric == "glucose" {
 		w.values["glucose"] = "HI"

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,8 @@ type vendorEvent struct {
 	unit   string
 	// fieldNames are the vendor's names of fields, if different.
 	fieldNames map[string]string
+	// leftOut are the side values, in the contract's names, that the vendor sends without a unit.
+	leftOut []string
 }
 
 // parse parses the event; raw is the vendor's body. A pulse that cannot be read is rejected without the rest of its reading, because it may be
@@ -56,6 +59,9 @@ func (w vendorEvent) parseContract(raw []byte, maxFuture time.Duration, now time
 	}
 	event, err := Gateway{MaxFuture: maxFuture, vendor: w.vendor}.Parse(body, now)
 	event.Vendor, event.bodyHash = w.vendor, sha256.Sum256(raw)
+	if err == nil {
+		event.LeftOut = slices.Compact(slices.Sorted(slices.Values(append(event.LeftOut, w.leftOut...))))
+	}
 	return event, err
 }
 
