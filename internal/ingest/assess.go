@@ -126,8 +126,8 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	if s.ClockQuestion != nil {
 		effects.Alerts = append(effects.Alerts, *s.ClockQuestion)
 	}
-	if question, replaced, asks := s.Surrounding.sharedCuffQuestion(o, rules.isLate(o.Reading.MeasuredAt, now)); asks {
-		effects.Replaced = replaced
+	question, replaced, asks := s.Surrounding.sharedCuffQuestion(o, rules.isLate(o.Reading.MeasuredAt, now))
+	if effects.Replaced = replaced; asks {
 		question.Push = rules.WarningPush.DecidePush(question, values, snapshot.Thresholds, alerts.PushHistory{})
 		effects.Alerts = append(effects.Alerts, question)
 	}

@@ -28,14 +28,18 @@ func (e *ReadingStore) correctForOrder(tx core.App, b *writeBatch, r confirmedRe
 	return e.reevaluateLater(tx, b, r, p, now)
 }
 
-// correctForOrderAfter runs correctForOrder once after the last of several confirmed readings, when all of them count.
+// correctForOrderAfter runs correctForOrder for each of several confirmed readings, when all of them count.
 func (e *ReadingStore) correctForOrderAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
-	last := readings[len(readings)-1]
-	snapshot, err := triage.ReadSnapshot(tx, last.observation.PatientID, &last.observation.Reading, now)
-	if err != nil {
-		return err
+	for _, r := range readings {
+		snapshot, err := triage.ReadSnapshot(tx, r.observation.PatientID, &r.observation.Reading, now)
+		if err != nil {
+			return err
+		}
+		if err := e.correctForOrder(tx, b, r, snapshot, now); err != nil {
+			return err
+		}
 	}
-	return e.correctForOrder(tx, b, last, snapshot, now)
+	return nil
 }
 
 // recountEnded counts the normal readings after earlier alerts again and reopens those that the others alone had resolved, if the reading is a
@@ -269,18 +273,21 @@ func (e *ReadingStore) setOrder(
 	tx core.App, raised *alerts.Draft, o Observation, snapshot triage.PatientSnapshot, asOf, now time.Time,
 ) (isOver bool, err error) {
 	groups := slices.DeleteFunc(groupsPresent(o.Reading), func(group []*vitals.Parameter) bool { return group[0].Group != raised.Finding.Type })
+	if raised.ClockUnproven, err = isClockUnproven(tx, o); err != nil {
+		return false, err
+	}
+	device := unprovenDevice(o.Reading.DeviceID, raised.ClockUnproven)
 	if raised.Late = e.rules.isLate(o.Reading.MeasuredAt, asOf); raised.Late {
-		if raised.ClockUnproven, err = isClockUnproven(tx, o); err != nil {
-			return false, err
-		}
 		addTimes(raised, o.Received())
-		return lateReading{o.PatientID, o.Reading.MeasuredAt, o.Origin, unprovenDevice(o.Reading.DeviceID, raised.ClockUnproven)}.hasNewer(tx, groups)
+		return lateReading{o.PatientID, o.Reading.MeasuredAt, o.Origin, device}.hasNewer(tx, groups)
 	}
 	if !hasNewerLatest(snapshot.Latest, o.Reading) {
 		return false, nil
 	}
 	sequence, _, err := e.sequencesAround(tx, o, groups, o.Reading.MeasuredAt, now)
-	alert := alerts.Open{Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, CreatedAt: now, Origin: raised.Origin}
+	alert := alerts.Open{
+		Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, CreatedAt: now, Origin: raised.Origin, UnprovenDevice: device,
+	}
 	raised.NormalReadings, raised.ResolvedByLater = alert.ResolvedBy(sequence, e.rules.NormalReadingsNeeded)
 	return false, err
 }

@@ -49,8 +49,8 @@ func (o Observation) apartFrom(others []Observation) (at []time.Time) {
 	return at
 }
 
-// loadSharedCuff reads the patient's blood pressures around one from a cuff, and whether a person was prompted about them. It queries nothing
-// if the latest one is older.
+// loadSharedCuff reads the patient's blood pressures within an hour of one from a cuff, and whether a person was prompted about them. It queries
+// nothing if the latest one is older.
 func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o Observation) error {
 	at := o.Reading.MeasuredAt
 	if o.Reading.Kind != vitals.BloodPressure || o.Reading.Value(vitals.Systolic) == nil {
@@ -59,7 +59,7 @@ func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o
 	if value, newest := latest.Value(vitals.Systolic); value == nil || at.Sub(newest) > sharedCuffWithin {
 		return nil
 	}
-	records, err := collections.ObservationsBetween(tx, o.PatientID, o.Reading.Kind, at.Add(-sharedCuffWithin), at.Add(sharedCuffWithin))
+	records, err := collections.ObservationsBetween(tx, o.PatientID, o.Reading.Kind, at.Add(-2*sharedCuffWithin), at.Add(2*sharedCuffWithin))
 	if err != nil {
 		return err
 	}
@@ -83,38 +83,58 @@ func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o
 	return err
 }
 
-// sharedCuffQuestion returns the question that a reading raises, about the later one of two that look like two people's, once for all within
-// half an hour. It replaces an unanswered one about a later reading, so that the order of arrival does not matter.
-func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft alerts.Draft, replaced []*collections.Alert, asks bool) {
-	if o.Review == Confirmed {
-		return draft, nil, false
-	}
-	earlier, later := -1, -1
-	for i, other := range s.Around {
-		switch {
-		case !isAnothers(o.Reading, other.Reading) || other.Review == Confirmed:
-		case other.Reading.MeasuredAt.After(o.Reading.MeasuredAt):
-			if later < 0 {
-				later = i
+// asksAboutCuff returns the earlier reading that the one at an index is apart from. asks: the reading is the first of half an hour that is apart
+// from an earlier one. The readings are in order of measurement, so that their order of arrival does not matter.
+func asksAboutCuff(list []Observation, index int) (earlier Observation, asks bool) {
+	apartFrom := func(of int) int {
+		for i := of - 1; i >= 0; i-- {
+			if list[i].Review != Confirmed && list[of].Review != Confirmed && isAnothers(list[of].Reading, list[i].Reading) {
+				return i
 			}
-		default:
-			earlier = i
+		}
+		return -1
+	}
+	found := apartFrom(index)
+	if found < 0 {
+		return earlier, false
+	}
+	for i := index - 1; i >= 0 && list[index].Reading.MeasuredAt.Sub(list[i].Reading.MeasuredAt) <= sharedCuffWithin; i-- {
+		if apartFrom(i) >= 0 {
+			return earlier, false
 		}
 	}
-	first, second := o, o
-	switch {
-	case earlier >= 0:
-		first = s.Around[earlier]
-	case later >= 0:
-		second = s.Around[later]
-	default:
-		return draft, nil, false
+	return list[found], true
+}
+
+// sharedCuffQuestion returns the question that a reading raises, about itself or a later one. It replaces unanswered ones about later readings
+// that are no longer the first of half an hour.
+func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft alerts.Draft, replaced []*collections.Alert, asks bool) {
+	if len(o.apartFrom(s.Around)) == 0 {
+		return draft, nil, false // it changes nothing about the others
+	}
+	list := append(slices.Clip(s.Around), o)
+	slices.SortStableFunc(list, func(a, b Observation) int { return a.Reading.MeasuredAt.Compare(b.Reading.MeasuredAt) })
+	own := slices.IndexFunc(list, func(other Observation) bool { return other.ID == o.ID })
+	var first, second Observation
+	asking := map[string]bool{} // by id
+	for i := range list {
+		earlier, isAsking := asksAboutCuff(list, i)
+		asking[list[i].ID] = isAsking
+		if isAsking && i >= own && !asks {
+			first, second, asks = earlier, list[i], true
+		}
 	}
 	for _, question := range s.Questions {
-		if !question.MeasuredAt().After(second.Reading.MeasuredAt) || alerts.Status(question.Status()) != alerts.StatusActive {
-			return draft, nil, false
+		isOpen, after := alerts.Status(question.Status()) == alerts.StatusActive, question.MeasuredAt().Sub(second.Reading.MeasuredAt)
+		if asks && after.Abs() <= sharedCuffWithin && (after <= 0 || !isOpen) {
+			asks = false // a person was asked
 		}
-		replaced = append(replaced, question)
+		if isOpen && question.MeasuredAt().After(o.Reading.MeasuredAt) && !asking[question.ObservationID()] {
+			replaced = append(replaced, question)
+		}
+	}
+	if !asks {
+		return draft, replaced, false
 	}
 	systolic, usual := *second.Reading.Value(vitals.Systolic), *first.Reading.Value(vitals.Systolic)
 	bound := usual + sharedCuffMmHg

@@ -24,8 +24,12 @@ func (e *ReadingStore) watchSlowChanges(
 		if o.addition != nil || o.Review == Suspect || o.Reading.Value(p) == nil {
 			continue
 		}
+		ended, err := e.endSlowChanges(tx, b, p, o.PatientID, patient.row, t, by, now)
+		if err != nil {
+			return err
+		}
 		raised, escalation, err := e.raiseSlowChanges(tx, b, p, o.PatientID, patient.row, t, by, now)
-		if err != nil || len(raised) == 0 {
+		if err != nil || len(raised)+ended == 0 {
 			return err
 		}
 		outcome.Alerts = append(outcome.Alerts, raised...)
@@ -101,6 +105,43 @@ func (e *ReadingStore) raiseSlowChanges(
 	return a.outcome.Alerts, a.outcome.EscalationID, err
 }
 
+// endSlowChanges withdraws the open alerts that do not hold with all values of their day: the first of a day may be in between, or another person's.
+func (e *ReadingStore) endSlowChanges(
+	tx core.App, b *writeBatch, p *vitals.Parameter, patientID string, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
+) (ended int, err error) {
+	rule := t.In(collections.Zone(row.TimeZone, e.rules.PracticeZone)).Change(p)
+	if rule.SlowDays() == 0 {
+		return 0, nil
+	}
+	wrong, err := wrongSlowChanges(tx, patientID, p, rule, now)
+	if err != nil || len(wrong) == 0 {
+		return 0, err
+	}
+	if err := endReplaced(tx, b, wrong, by, now); err != nil {
+		return 0, err
+	}
+	_, err = triage.Rescore(tx, patientID, now)
+	return len(wrong), err
+}
+
+// wrongSlowChanges returns the open alerts about changes over weeks that the stored values do not give.
+func wrongSlowChanges(tx core.App, patientID string, p *vitals.Parameter, rule alerts.ChangeRule, now time.Time) (wrong []*collections.Alert, err error) {
+	open, err := collections.OpenAlertsOf(tx, patientID, p.Group)
+	open = slices.DeleteFunc(open, func(a *collections.Alert) bool { return !alerts.IsSlowChange(a.Parameter()) })
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	changes, _, err := readSlowChanges(tx, patientID, p, rule, alerts.SlowEpisodeDays, now)
+	for _, alert := range open {
+		if !slices.ContainsFunc(changes.Findings(alert.MeasuredAt()), func(f alerts.Finding) bool {
+			return f.Parameter == alert.Parameter() && (f.Level == alerts.Critical || alert.Level() != string(alerts.Critical))
+		}) {
+			wrong = append(wrong, alert)
+		}
+	}
+	return wrong, err
+}
+
 // readSlowChanges reads the values of the last days, and returns when the newest one was measured.
 func readSlowChanges(
 	tx core.App, patientID string, p *vitals.Parameter, rule alerts.ChangeRule, days int, now time.Time,
@@ -165,25 +206,14 @@ func (w *retraction) recheckSlowChanges() error {
 
 func (w *retraction) retractSlowChanges(p *vitals.Parameter, row patientRow, t alerts.Thresholds) error {
 	rule := t.In(collections.Zone(row.TimeZone, w.readings.rules.PracticeZone)).Change(p)
-	changes, _, err := readSlowChanges(w.tx, w.observation.PatientID, p, rule, alerts.SlowEpisodeDays, w.now)
+	wrong, err := wrongSlowChanges(w.tx, w.observation.PatientID, p, rule, w.now)
 	if err != nil {
 		return err
 	}
-	open, err := collections.OpenAlertsOf(w.tx, w.observation.PatientID, p.Group)
-	if err != nil {
-		return err
-	}
-	var wrong []*collections.Alert
-	for _, alert := range open {
-		if !alerts.IsSlowChange(alert.Parameter()) || slices.ContainsFunc(changes.Findings(alert.MeasuredAt()), func(f alerts.Finding) bool {
-			return f.Parameter == alert.Parameter() && (f.Level == alerts.Critical || alert.Level() != string(alerts.Critical))
-		}) {
-			continue
-		}
+	for _, alert := range wrong {
 		if err := retractionOf(alert).apply(w.tx, w.readings, w.by, w.now); err != nil {
 			return err
 		}
-		wrong = append(wrong, alert)
 	}
 	w.retracted = append(w.retracted, wrong...)
 	return escalations.RetractAlerts(w.tx, wrong, "reading was entered in error", w.by, w.now)

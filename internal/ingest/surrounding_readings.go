@@ -19,7 +19,7 @@ type SurroundingReadings struct {
 	Others     []Observation
 	// Superseded are the alert types of a late reading for which a newer reading exists from an origin at least as reliable.
 	Superseded []string
-	// Around are the blood pressures measured within half an hour of one, in order, and Questions those about two people that exist.
+	// Around are the blood pressures measured within an hour of one, in order, and Questions those about two people that exist.
 	Around    []Observation
 	Questions []*collections.Alert
 }
