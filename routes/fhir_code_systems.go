@@ -1,6 +1,8 @@
 package routes
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -35,15 +37,20 @@ func (a *api) searchCodeSystems(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	for name := range params {
-		if isStrict(c) && name != "_id" && name != "url" && name != "_format" {
-			refusal := fault.Validation(fault.Fields{name: {"This parameter is not supported."}})
-			refusal.Code = fhirserver.CodeNotSupported
-			return refusal
+	if err := refuseIfStrict(c, params, "_id", "url"); err != nil {
+		return err
+	}
+	ids, urls := alternatives(params["_id"]), alternatives(params["url"])
+	for name, values := range map[string][]string{"_id": ids, "url": urls} {
+		if len(values) > fhirserver.MaxValues {
+			return fault.Field(name, fmt.Sprintf("A search has at most %d values.", fhirserver.MaxValues))
+		}
+		if slices.Contains(values, "") {
+			return fault.Field(name, "A value is required.")
 		}
 	}
 	page := searchPage{base: a.PublicURL + fhirserver.Base}
-	rows := fhirserver.CodeSystems(alternatives(params["_id"]), alternatives(params["url"]))
+	rows := fhirserver.CodeSystems(ids, urls)
 	if err := page.addRows(fhirserver.CodeSystemType, fhir.ModeMatch, rows); err != nil {
 		return err
 	}

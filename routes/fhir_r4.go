@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"mime"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +52,9 @@ var jsonFormats = []string{"json", "application/json", fhir.ContentType, "text/j
 // inFHIR serves a row of the interface if the caller accepts JSON, the only format.
 func inFHIR(handle handler) handler {
 	return func(a *api, c *web.Call) error {
+		if len(c.Request.URL.Query()["_format"]) > 1 {
+			return fault.Field("_format", web.MsgRepeated)
+		}
 		requested := c.Request.URL.Query().Get("_format")
 		format, _, err := mime.ParseMediaType(strings.Replace(requested, " ", "+", 1)) // an unescaped plus sign
 		switch {
@@ -84,6 +88,9 @@ func (a *api) fhirEngine() *fhirserver.Engine {
 }
 
 func (a *api) readCapability(c *web.Call) error {
+	if err := refuseIfStrict(c, c.Request.URL.Query(), "mode"); err != nil {
+		return err
+	}
 	capability := a.fhirEngine().Capability(a.Version)
 	capability.CORS = len(a.AllowedOrigins) > 0
 	return a.sendResource(c, fhir.CapabilityStatement(capability))
@@ -146,9 +153,36 @@ func (a *api) readFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	return a.sendFHIR(c, body)
 }
 
+// refuseIfStrict refuses parameters other than the known ones and _format for a caller that prefers strict handling.
+func refuseIfStrict(c *web.Call, params url.Values, known ...string) error {
+	if !isStrict(c) {
+		return nil
+	}
+	refused := fault.Fields{}
+	for name := range params {
+		if !slices.Contains(append(known, "_format", "_pretty"), name) {
+			refused[name] = []string{"This parameter is not supported."}
+		}
+	}
+	if len(refused) == 0 {
+		return nil
+	}
+	refusal := fault.Validation(refused)
+	refusal.Code = fhirserver.CodeNotSupported
+	return refusal
+}
+
 // readView reads _summary and _elements of a request for one resource.
 func readView(c *web.Call, resourceType string) (v fhir.View, err error) {
 	params := c.Request.URL.Query()
+	if err := refuseIfStrict(c, params, "_summary", "_elements"); err != nil {
+		return v, err
+	}
+	for _, name := range []string{"_summary", "_elements"} {
+		if len(params[name]) > 1 {
+			return v, fault.Field(name, web.MsgRepeated)
+		}
+	}
 	if params.Has("_summary") {
 		if problem := v.SetSummary(params.Get("_summary")); problem != "" {
 			return v, fault.Field("_summary", problem)

@@ -68,6 +68,9 @@ func (a *api) readSearch(c *web.Call, kind *fhirserver.ResourceType, params url.
 		return q, err
 	}
 	request := fhirserver.Request{Params: params, Strict: isStrict(c), Now: c.Now, Reader: fhirReader(c)}
+	if len(params[fhirserver.PageParam]) > 1 {
+		return q, fault.Field(fhirserver.PageParam, web.MsgRepeated)
+	}
 	page, after := params.Get(fhirserver.PageParam), fhirserver.Position{}
 	if params.Has(fhirserver.PageParam) {
 		request.Strict = true // the first page was accepted already
@@ -146,6 +149,9 @@ func (a *api) readLastObservations(c *web.Call, kind *fhirserver.ResourceType) e
 		return err
 	}
 	most := lastCount
+	if len(params["max"]) > 1 {
+		return fault.Field("max", web.MsgRepeated)
+	}
 	if params.Has("max") {
 		if most, err = strconv.Atoi(params.Get("max")); err != nil || most < 1 {
 			return fault.Field("max", "Must be a positive integer.")

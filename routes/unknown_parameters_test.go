@@ -7,7 +7,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A misspelled filter must not show everything.
+// A misspelled filter must not show everything, and of a repeated one none is chosen.
 func TestUnknownParameters(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient := c.enroll(object{"gateway_patient_id": "gw-1"})
@@ -27,6 +27,15 @@ func TestUnknownParameters(t *testing.T) {
 
 	for _, path := range []string{"/auth/oidc/?iss=https://idp.example", "/emr/auth/callback/?state=x&code=y&iss=https://emr.example&session_state=z"} {
 		if answer := c.send("", "GET", path, nil); strings.Contains(answer.body, "Unknown parameter") {
+			t.Errorf("%s: %s", path, answer.body)
+		}
+	}
+	for path, name := range map[string]string{
+		"/patients/?page=1&page=2": "page", "/alerts/?level=critical&level=critical": "level", "/changes/?limit=1&limit=2": "limit",
+		"/ingestion/observations/?patient_id=" + patient + "&patient_id=" + unknownPatient: "patient_id", "/schema/?format=json&format=yaml": "format",
+		"/devices/?hub_id=&hub_id=H1": "hub_id",
+	} {
+		if answer := c.request(authz.Admin, "GET", path, nil).want(400, "validation_error"); answer.fieldErrors(name) != "Send this parameter once." {
 			t.Errorf("%s: %s", path, answer.body)
 		}
 	}

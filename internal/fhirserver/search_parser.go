@@ -46,8 +46,11 @@ func (e *Engine) ParseSearch(k *ResourceType, r Request) (s *Search, understood 
 	p := &parser{Request: r, search: NewSearch(k, r.Reader), in: &parseContext{e, r.Now}, understood: url.Values{}, problems: fault.Fields{}}
 	sent := 0
 	for _, name := range slices.Sorted(maps.Keys(r.Params)) {
+		if base, _, _ := strings.Cut(name, ":"); len(r.Params[name]) > 1 && isSingle(base) {
+			p.invalid(base, "Send this parameter once.")
+		}
 		for _, text := range r.Params[name] {
-			if sent += len(alternatives(text)); sent > maxValues {
+			if sent += len(alternatives(text)); sent > MaxValues {
 				return nil, nil, fault.Field(name, msgTooMany)
 			}
 			p.parseParam(name, text)
@@ -88,10 +91,16 @@ func (p *parser) refuseIfStrict(name, words string) {
 	}
 }
 
-// maxValues is the number of values in all parameters of a search: each is a term of the database's condition, which has at most 1,000.
-const maxValues = 500
+// MaxValues is the number of values in all parameters of a search: each is a term of the database's condition, which has at most 1,000.
+const MaxValues = 500
 
-var msgTooMany = fmt.Sprintf("A search has at most %d values.", maxValues)
+var msgTooMany = fmt.Sprintf("A search has at most %d values.", MaxValues)
+
+// isSingle reports whether a search has a parameter of this name at most once. Others may repeat: each narrows the search, or adds resources.
+func isSingle(name string) bool {
+	_, isResult := resultParams[name]
+	return isResult && name != "_include" && name != "_revinclude"
+}
 
 const msgUnknown = "This parameter is not supported."
 
@@ -122,7 +131,10 @@ func (p *parser) parseParam(name, text string) {
 		p.invalid(base, "A value is required.")
 	default:
 		v := values{modifier: modifier, any: alternatives(text)}
-		if slices.Contains(v.any, "") {
+		isEmpty := func(text string) bool {
+			return strings.TrimSpace(text) == "" || param.Type == "token" && strings.ReplaceAll(text, " ", "") == "|"
+		}
+		if slices.ContainsFunc(v.any, isEmpty) {
 			p.invalid(base, "A value is required.")
 			return
 		}

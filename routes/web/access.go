@@ -58,12 +58,16 @@ func (s *Server) admit(c *Call, row Route) error {
 	if len(c.Request.URL.RequestURI()) > maxURLBytes {
 		return fault.Validation(fault.Fields{fault.NonField: {fmt.Sprintf("The URL is longer than %d bytes.", maxURLBytes)}})
 	}
-	return s.refuseUnknownParameters(c, row)
+	return s.checkParameters(c, row)
 }
 
-// refuseUnknownParameters refuses query parameters that the row does not take: a misspelled filter would otherwise show
-// everything. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters in queries".
-func (s *Server) refuseUnknownParameters(c *Call, row Route) error {
+// MsgRepeated is the error for a parameter that a request has more than once.
+const MsgRepeated = "Send this parameter once."
+
+// checkParameters refuses query parameters that the row does not take, because a misspelled filter would show everything, and
+// repeated ones, because programs differ in which of them they use. Source: docs/decisions/conventions.md, "Booleans, enums and
+// unknown filters in queries".
+func (s *Server) checkParameters(c *Call, row Route) error {
 	if c.Request.URL.RawQuery == "" || s.Parameters == nil {
 		return nil
 	}
@@ -71,16 +75,16 @@ func (s *Server) refuseUnknownParameters(c *Call, row Route) error {
 	if !checked {
 		return nil
 	}
-	unknown := fault.Fields{}
-	for name := range c.Request.URL.Query() {
-		if !slices.Contains(names, name) {
-			unknown[name] = []string{"Unknown parameter."}
+	refused := fault.Fields{}
+	for name, values := range c.Request.URL.Query() {
+		switch {
+		case !slices.Contains(names, name):
+			refused[name] = []string{"Unknown parameter."}
+		case len(values) > 1:
+			refused[name] = []string{MsgRepeated}
 		}
 	}
-	if len(unknown) > 0 {
-		return fault.Validation(unknown)
-	}
-	return nil
+	return refused.Err()
 }
 
 // permit denies what the caller's role may not do. A user who must set up a second factor first may only use the
