@@ -186,6 +186,7 @@ func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 	for n := 1; n <= enrolled; n++ {
 		d.emr.AddPatient(sandbox.NewDemoPatient(n).EMRPatient())
 	}
+	d.emr.AddDemoCharts()
 	if d.backlog, _, _, err = emr.Backlog(s.app); err != nil {
 		return err
 	}

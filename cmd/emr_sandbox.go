@@ -30,6 +30,7 @@ func (p *Program) emrSandboxCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("EMR sandbox: %w", err)
 			}
+			emr.AddDemoCharts()
 			defer func() { _ = emr.Close() }() // the journal is written continuously
 			fmt.Fprintf(cmd.OutOrStdout(), "EMR sandbox on http://%s\nThe service reaches it with\n\n%s\n",
 				addr, strings.Join(sandboxSettings("http://"+addr, clientID, practiceCode), "\n"))

@@ -16,7 +16,7 @@ const actions = {
   review: "review_triage",
   escalate: "create_escalations", changeEscalation: "update_escalations", setOnCall: "set_on_call_rota",
   changeThresholds: "update_thresholds", changeCareTeam: "update_care_team", changeConsents: "manage_consents",
-  assignDevices: "assign_devices",
+  assignDevices: "assign_devices", readContext: "read_emr_context",
   readDays: "read_days_with_data", readTime: "read_time_entries", logTime: "create_time_entries",
   explainBilling: "read_billing", readUsers: "read_users", manageUsers: "manage_users", readStaff: "read_staff",
   manageClients: "manage_clients", manageWebhooks: "manage_webhooks",

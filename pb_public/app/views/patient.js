@@ -89,7 +89,7 @@ function Sheet({ id, tab }) {
         && html` <span class="count">${standing.data.unacknowledged_alerts}<span class="unseen"> open</span></span>`}</button>`)}</nav>
       <${Facts} patient=${p} standing=${standing.data} zone=${zone} /></div>
     <div class="sheet">${shown.show({ id, name: `${p.first_name} ${p.last_name}`, patient: p, active: p.active, turn: revision,
-      changed: happened,
+      changed: happened, reload: all,
       zone, query, change: setQuery, acts })}</div>
     <${PhoneBar} patient=${p} acts=${acts} open=${standing.data?.unacknowledged_alerts ?? 0} />
     ${dialogs}`;

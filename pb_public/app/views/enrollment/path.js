@@ -6,6 +6,7 @@ import { calendarDate, humanize } from "../../ui/format.js";
 import { Failed, useLoad, Waiting } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useEffect, useRef } from "../../view.js";
+import { Proposals, useChart } from "../patient/chart_context.js";
 import { Readiness } from "./readiness.js";
 import { Consent } from "./consent.js";
 import { Device } from "./device.js";
@@ -20,10 +21,14 @@ import { ThresholdsStep } from "./thresholds.js";
 const shows = { person: Person, consent: Consent, payer: Payer, order: Order, thresholds: ThresholdsStep, device: Device,
   reading: Reading };
 
+/** What the EMR may propose in a step. @type {Record<string, string[]>} */
+const proposed = { payer: ["insurance"], order: ["order", "established_visit", "diagnosis"] };
+
 /** @param {{id: string | null, step?: string}} props id is null for a new patient */
 export function Path({ id, step }) {
   const patient = useLoad((signal) => (id ? get(`patients/${id}/`, {}, signal) : Promise.resolve(null)), [id]);
   const standing = useLoad((signal) => (id ? get(`patients/${id}/enrolment/`, {}, signal) : Promise.resolve(null)), [id]);
+  const chart = useChart(patient.data);
   const middle = useRef(/** @type {HTMLElement | null} */ (null));
   const firstStep = useRef("");
   const changed = () => { patient.reload(); standing.reload(); };
@@ -60,6 +65,7 @@ export function Path({ id, step }) {
     <${StepList} at=${at.step} standing=${standing.data} turn=${turn} />
     <section class="enrol-work" aria-labelledby="enrol-step" ref=${middle}>
       <h2 id="enrol-step" tabindex="-1">${at.name}</h2>
+      ${proposed[at.step] && html`<${Proposals} chart=${chart} patient=${patient.data} only=${proposed[at.step]} changed=${changed} />`}
       <${Work} key=${`${at.step} ${patient.data?.updated_at ?? ""}`} patient=${patient.data} standing=${standing.data} saved=${saved}
         changed=${changed}
         submit=${next && id !== null ? `Save and continue to ${next.name.toLowerCase()}` : "Save and continue"} />

@@ -10,6 +10,7 @@ import { DataDays } from "./glance/data_days.js";
 import { Pressure } from "./glance/blood_pressure.js";
 import { Tiles } from "./glance/tiles.js";
 import { OpenWork } from "./glance/open_work.js";
+import { ChartCard, medicinesText, stayText, useChart } from "./chart_context.js";
 import { HeldDevices } from "./glance/devices.js";
 import { EnrollmentItems } from "./enrollment_items.js";
 import { daysAgoIn, mergeReadings, periods } from "./reading_periods.js";
@@ -29,10 +30,11 @@ async function openOf(id, /** @type {AbortSignal} */ signal) {
 }
 
 /** @param {{id: string, patient: any, turn: number, changed: () => void, zone: string | undefined, query: any, change: (next: any) =>
- *  void,
+ *  void, reload: () => void,
  *    acts: import("./actions.js").Acts}} props query has the number of days and chart or table */
-export function Glance({ id, patient, zone, turn, changed, query, change, acts }) {
+export function Glance({ id, patient, zone, turn, changed, reload, query, change, acts }) {
   const clinical = can("readClinical");
+  const chart = useChart(patient);
   const days = periods.includes(query.days) ? query.days : 30;
   const readings = useLoad(async () => (await getAll("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, days) },
     2000)).reverse(), [id, days]);
@@ -50,7 +52,8 @@ export function Glance({ id, patient, zone, turn, changed, query, change, acts }
     [days, readings.data]);
   const shared = { zone, thresholds: bounds.data || null, days, span };
   return html`<div class="glance">
-    ${clinical && html`<${WorstAlert} open=${open.data} readings=${readings.data ?? []} zone=${zone} acts=${acts} />`}
+    ${clinical && html`<${WorstAlert} open=${open.data} readings=${readings.data ?? []} zone=${zone} acts=${acts}
+      medicines=${medicinesText(chart)} />`}
     <div class="glance-main">
       <${Loaded} from=${readings}>${(data) => html`
         <${Pressure} ...${shared} observations=${data} summary=${summary.data} choose=${(n) => change({ days: n })}
@@ -59,7 +62,8 @@ export function Glance({ id, patient, zone, turn, changed, query, change, acts }
         <${Tiles} ...${shared} observations=${data} summary=${summary.data} />`}</${Loaded}>
     </div>
     <div class="glance-middle">
-      <${DataDays} id=${id} turn=${turn} />
+      <${DataDays} id=${id} turn=${turn} stay=${stayText(chart)} />
+      <${ChartCard} chart=${chart} patient=${patient} changed=${reload} />
       <${EnrollmentItems} id=${id} patient=${patient} turn=${turn} changed=${changed} />
       <${HeldDevices} id=${id} turn=${turn} zone=${zone} />
     </div>

@@ -15,8 +15,8 @@ const weekdays = [0, 1, 2, 3, 4, 5, 6].map((n) => new Date(Date.UTC(2024, 0, 1 +
   .map((day) => ({ long: new Intl.DateTimeFormat(undefined, { weekday: "long", timeZone: "UTC" }).format(day),
     short: new Intl.DateTimeFormat(undefined, { weekday: "narrow", timeZone: "UTC" }).format(day) }));
 
-/** @param {{id: string, turn: number}} props */
-export function DataDays({ id, turn }) {
+/** @param {{id: string, turn: number, stay?: string}} props stay in a hospital, which explains missing days */
+export function DataDays({ id, turn, stay }) {
   const [date, setDate] = useState("");
   const from = useLoad((signal) => get(`patients/${id}/data-days/`, { date }, signal), [id, turn, date]);
   return html`<section class="card days" aria-labelledby="days"><${Loaded} from=${from}>${(data) => html`
@@ -26,7 +26,7 @@ export function DataDays({ id, turn }) {
           onClick=${() => setDate(data.later ?? "")}>›</button></span></div>
     <${Count} of=${data} />
     <${Calendar} of=${data} />
-    <p class="soft">${notes(data).join(" ")}</p>`}</${Loaded}></section>`;
+    <p class="soft">${[stay, ...notes(data)].filter(Boolean).join(" ")}</p>`}</${Loaded}></section>`;
 }
 
 /** The due date of the missing days: a weekday if within a week. @param {any} data */

@@ -6,8 +6,9 @@ import { causes, causeName } from "../causes.js";
 
 const shapes = { critical: "▲", warning: "◆" };
 
-/** @param {{open: any, readings: any[], zone: string | undefined, acts: import("../actions.js").Acts}} props */
-export function WorstAlert({ open, readings, zone, acts }) {
+/** @param {{open: any, readings: any[], zone: string | undefined, acts: import("../actions.js").Acts, medicines?: string}} props medicines of
+ *  the EMR, which may explain the alert */
+export function WorstAlert({ open, readings, zone, acts, medicines }) {
   if (!open) {
     return null;
   }
@@ -30,6 +31,7 @@ export function WorstAlert({ open, readings, zone, acts }) {
         class="soft also">Also ${others.map((one, i) => html`${i > 0 ? ", " : ""}<span
         aria-hidden="true">${shapes[one.level] ?? "■"}</span>
         ${causeName(one.type)}${one.value ? ` ${one.value}` : ""}${one.alerts.length > 1 ? ` ×${one.alerts.length}` : ""}`)}.</span>`}
+      ${medicines && html`<span class="soft also">Medicines: ${medicines}.</span>`}
     </p>
     ${mine > 0 && html`<button class="main no-print" aria-keyshortcuts="A" onClick=${acts.acknowledge}>Acknowledge ${mine === 1 ? "alert"
       : mine} with a note <kbd aria-hidden="true">A</kbd></button>`}
