@@ -43,10 +43,18 @@ func ListFees(app core.App) ([]Fee, error) {
 		CAST(expected_cents AS INTEGER) AS expected_cents, source, updated_at, iif(status = 'proposed', 'proposed', 'final') AS status, shipped FROM fee_schedule ORDER BY cpt_code, locality, effective_date DESC`, nil)
 }
 
-// FeeYears returns the years from which final expected amounts hold, national or of a locality.
-func FeeYears(app core.App, locality string) ([]string, error) {
-	return queryColumn[string](app, "list the years of fees", `SELECT DISTINCT substr(effective_date, 1, 4) FROM fee_schedule
+// FeeYears returns, by code, the years from which final expected amounts hold, national or of a locality.
+func FeeYears(app core.App, locality string) (map[string][]string, error) {
+	rows, err := queryAll[struct {
+		Code string `db:"cpt_code"`
+		Year string `db:"year"`
+	}](app, "list the years of fees", `SELECT DISTINCT cpt_code, substr(effective_date, 1, 4) AS year FROM fee_schedule
 		WHERE status != 'proposed' AND expected_cents IS NOT NULL AND locality IN ('', {:locality})`, dbx.Params{"locality": locality})
+	years := map[string][]string{}
+	for _, row := range rows {
+		years[row.Code] = append(years[row.Code], row.Year)
+	}
+	return years, err
 }
 
 // PutFee stores a fee, replacing the one with the same code, locality and day; before is the replaced fee, or nil.

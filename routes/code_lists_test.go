@@ -91,6 +91,16 @@ func TestFeeListOfTheYear(t *testing.T) {
 	c.importFees(feeHeader + "99457,13,2027-01-01,,53,CMS\n").want(200)
 	missing("of another locality", 1, 1)
 	c.importFees(feeHeader + "99457,,2027-01-01,,53,CMS\n").want(200).wantAt(object{"replaced": 1.0})
+	missing("one code", 1, 1)
+	codes := []any{"99453", "99454", "99458", "99091"}
+	if got := c.request(authz.DataMonitor, "GET", "/billing/reports/tasks-summary/?refresh=true", nil).want(200).at("missing_fee_codes"); fmt.Sprint(got) != fmt.Sprint(codes) {
+		t.Errorf("the codes without a fee are %v", got)
+	}
+	rows := ""
+	for _, code := range codes {
+		rows += code.(string) + ",,2027-01-01,,50,CMS\n"
+	}
+	c.importFees(feeHeader + rows).want(200)
 	missing("final", 0, 1)
 }
 

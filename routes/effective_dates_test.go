@@ -102,9 +102,11 @@ func TestSetupAfterSecondArchiving(t *testing.T) {
 	patient := c.billablePatient()
 	setUp := func(device string) string {
 		t.Helper()
-		c.storeDeviceDays(patient, device, c.now.Add(-time.Hour), 1)
+		taught := c.now
+		c.storeDeviceDays(patient, device, taught.Add(-time.Hour), 16)
+		c.now = c.now.AddDate(0, 0, 16)
 		return c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{
-			"patient_id": patient, "cpt_code": "99453", "service_date": c.now.Format(time.DateOnly), "duration_minutes": 0,
+			"patient_id": patient, "cpt_code": "99453", "service_date": taught.Format(time.DateOnly), "duration_minutes": 0,
 		}).want(201).text("id")
 	}
 	archive := func() {

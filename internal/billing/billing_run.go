@@ -238,9 +238,9 @@ func (r *billingRun) billMonths() error {
 }
 
 func (r *billingRun) billMonth(month Span) error {
-	least := baseRule(FirstTwenty).MinMinutes
+	least := baseRule(FirstTwenty, month.End).MinMinutes
 	if r.Enable2026Codes && r.Day(r.now) > month.End {
-		least = baseRule(FirstTen).MinMinutes
+		least = baseRule(FirstTen, month.End).MinMinutes
 	}
 	from, to := r.instants(month)
 	ids, err := collections.PatientsWithTime(r.app, from, to, least*60, r.timeRuleOf(month))

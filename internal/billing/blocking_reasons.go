@@ -31,8 +31,10 @@ func (x claimedEntry) neededMinutes(rule Rule) int {
 
 // countedFacts is what the facts support.
 type countedFacts struct {
-	days     []string // with device data, under consent
-	firstDay string   // of what is billed: with data, or of the first of the minutes; "" for none
+	days []string // with device data, under consent
+	// isMonitored, of a set-up: a period of its episode of care has the days of a device code.
+	isMonitored bool
+	firstDay    string // of what is billed: with data, or of the first of the minutes; "" for none
 	// Minutes under consent, each moment counted once; minutesWithOverlap includes those that count elsewhere; uncountedMinutes are the month's
 	// minutes without live contact.
 	minutes, minutesWithOverlap, uncountedMinutes int
@@ -40,7 +42,7 @@ type countedFacts struct {
 
 // blockingReasons returns all reasons against an entry.
 func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts) (reasons []string) {
-	rule := e.ruleFor(x.code, x.service)
+	rule := baseRule(x.code, x.service)
 	with := *f
 	if x.hasDiagnoses {
 		with.diagnoses = []string{x.code} // only its existence matters here
@@ -53,14 +55,17 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 	switch {
 	case rule.Period == ThirtyDays:
 		add(len(c.days) == 0, NoDeviceData)
-		isTaken := x.code != ShortSupply || f.takesShortSupply() || slices.Contains(sentStates, x.status) // what was sent is the payer's to decide
+		isTaken := x.code != ShortSupply || f.takesShortSupply(x.service) || slices.Contains(sentStates, x.status) // what was sent is the payer's to decide
 		add(len(c.days) < rule.MinDays || !isTaken, DaysBelowMinimum)
 		add(len(c.days) > rule.MaxDays, DaysAboveMaximum)
+	case x.code == Setup:
+		add(len(c.days) == 0, NoDeviceData)
+		add(!c.isMonitored, DaysBelowMinimum)
 	case rule.Category != "":
 		reasons = append(reasons, timeBlockingReasons(rule, x, c)...)
 		add(rule.MaxMinutes > 0 && max(x.minutes, c.minutes) > rule.MaxMinutes, MinutesAboveMaximum)
 	}
-	add(x.code == NextTwenty && !f.hasActiveEntry(rule.After, x.period), MissingPrimary)
+	add(x.code == NextTwenty && !slices.ContainsFunc(rule.After, func(code string) bool { return f.hasActiveEntry(code, x.period) }), MissingPrimary)
 	_, isTaught := f.setupOf(x.service)
 	add(x.code == Setup && !isTaught, MissingSetup)
 	reasons = append(reasons, e.missingItems(&with, x.service)...)
@@ -84,9 +89,9 @@ func timeBlockingReasons(rule Rule, x claimedEntry, c countedFacts) []string {
 	return []string{MinutesBelowMinimum}
 }
 
-// NeededMinutes returns how many minutes of the month a code requires for a number of units; 0 for a code without time.
-func NeededMinutes(code string, units int) int {
-	rule := baseRule(code)
+// neededMinutes returns how many minutes of the month a code requires for a number of units on a service date; 0 for a code without time.
+func neededMinutes(code, serviceDate string, units int) int {
+	rule := baseRule(code, serviceDate)
 	if rule.Block > 0 {
 		return rule.MinMinutes + (max(units, 1)-1)*rule.Block
 	}
@@ -94,15 +99,19 @@ func NeededMinutes(code string, units int) int {
 }
 
 // countFacts counts days and minutes for entries, from reading days and time entries only.
-func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, list []claimedEntry) ([]countedFacts, error) {
-	found := make([]countedFacts, len(list))
+func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, list []claimedEntry) (found []countedFacts, err error) {
+	found = make([]countedFacts, len(list))
 	var windows []supplyPeriod
 	var places []int // indexes into list, by window
 	months := map[timeMonth][]int{}
 	for i, x := range list {
-		switch rule := e.ruleFor(x.code, x.service); {
+		switch rule := baseRule(x.code, x.service); {
 		case rule.Period == ThirtyDays:
 			windows, places = append(windows, supplyPeriod{Patient: x.patient, Start: x.period.Start, End: x.period.End}), append(places, i)
+		case x.code == Setup:
+			if found[i], err = e.monitoringOf(app, patients[x.patient], x.service); err != nil {
+				return nil, err
+			}
 		case rule.Category != "":
 			month := timeMonth{rule.Category, monthOf(x.period.Start), x.rule}
 			months[month] = append(months[month], i)
@@ -169,7 +178,7 @@ func (e *Engine) countTime(app core.App, patients map[string]*patientFacts, list
 			setCounted(counting)
 			found[i].minutes = sumCounted(counting) / 60
 			found[i].minutesWithOverlap = found[i].minutes
-			found[i].firstDay = e.firstDayAfter(counting, e.ruleFor(list[i].code, list[i].service).minutesBefore())
+			found[i].firstDay = e.firstDayAfter(counting, baseRule(list[i].code, list[i].service).minutesBefore())
 		}
 	}
 	return nil

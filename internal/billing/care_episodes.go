@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/pocketbase/pocketbase/core"
 )
 
 // setupRecord is a training of the patient with a device.
@@ -75,4 +77,36 @@ func (f *patientFacts) firstSetups() (list []setupRecord) {
 // wasSuppliedIn reports whether one of the days of supply is in the episode of a day.
 func (f *patientFacts) wasSuppliedIn(day string, supplied []string) bool {
 	return slices.ContainsFunc(supplied, f.episodeOf(day).contains)
+}
+
+// maxSetupPeriods is how many supply periods from the first reading of the episode on may have the days that a set-up needs: a year.
+const maxSetupPeriods = 13
+
+// monitoringOf returns the days with data of the supply period that supports the set-up in the episode of care of a day: the first with the days of a
+// device code on its last day, else the one with the most. Source: docs/decisions/billing.md, "99453".
+func (e *Engine) monitoringOf(app core.App, f *patientFacts, day string) (found countedFacts, err error) {
+	patients, episode := map[string]*patientFacts{f.id: f}, f.episodeOf(day)
+	anchors, err := e.periodAnchors(app, patients)
+	if err != nil {
+		return found, err
+	}
+	var windows []supplyPeriod
+	for _, anchor := range anchors[f.id] {
+		first := max(anchor, episode.Start)
+		for _, p := range periodsFromAnchor(anchor, Span{first, AddDays(first, maxSetupPeriods*periodDays)}) {
+			if p.Start <= episode.End {
+				windows = append(windows, supplyPeriod{Patient: f.id, Start: p.Start, End: p.End})
+			}
+		}
+	}
+	if err := e.loadDataDays(app, patients, windows); err != nil {
+		return found, err
+	}
+	for _, w := range windows {
+		isEnough := len(w.days) >= baseRule(e.firstSupplyCode(f, w.End), w.End).MinDays
+		if !found.isMonitored && (isEnough || len(w.days) > len(found.days)) {
+			found.days, found.isMonitored = w.days, isEnough
+		}
+	}
+	return found, nil
 }

@@ -124,7 +124,7 @@ func (r *recount) applyCorrections(c Corrections) (moved bool, err error) {
 	before, draft := r.claim.period, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service}
 	if c.Minutes != nil {
 		r.claim.minutes = *c.Minutes
-		if rule := r.ruleFor(r.claim.code, r.claim.service); rule.Block > 0 {
+		if rule := baseRule(r.claim.code, r.claim.service); rule.Block > 0 {
 			r.claim.units = max(1, min(r.claim.minutes/rule.Block, r.MaxUnits99458))
 		}
 	}
@@ -150,7 +150,7 @@ func (r *recount) attachTime() error {
 	if err := collections.ReleaseBilledTime(r.tx, r.claim.id, r.now); err != nil {
 		return err
 	}
-	if r.ruleFor(r.claim.code, r.claim.service).Category == "" {
+	if baseRule(r.claim.code, r.claim.service).Category == "" {
 		return nil
 	}
 	ids, err := r.recordTime()
@@ -162,7 +162,7 @@ func (r *recount) attachTime() error {
 
 // recordTime stores in the entry's evidence which time its minutes consist of, and by which rule, and returns that time.
 func (r *recount) recordTime() ([]string, error) {
-	from, month := r.ruleFor(r.claim.code, r.claim.service).minutesBefore(), monthOf(r.claim.period.Start)
+	from, month := baseRule(r.claim.code, r.claim.service).minutesBefore(), monthOf(r.claim.period.Start)
 	times, err := r.loggedTimeByRule(r.tx, []string{r.claim.patient}, month, r.claim.rule)
 	if err != nil {
 		return nil, err

@@ -77,7 +77,7 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	}
 	entry.Set(collections.EntryOverrideReason, override)
 	entry.Set(collections.EntryWarnings, warnings)
-	if r.claim.source == SourceManual && r.ruleFor(r.claim.code, r.claim.service).Category == collections.Interactive {
+	if r.claim.source == SourceManual && baseRule(r.claim.code, r.claim.service).Category == collections.Interactive {
 		if _, err := r.recordTime(); err != nil {
 			return err
 		}

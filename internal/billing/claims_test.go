@@ -173,7 +173,7 @@ func TestReview(t *testing.T) {
 	d.want("a double without a reason", review(entry, "", false), "duplicate_entry")
 	d.want("a double with one", review(entry, "Two providers", false), "duplicate_entry") // 99457 is billed once a month
 
-	setup := d.patient(wears("2026-01-01", "", "2026-01-05", 1))
+	setup := d.patient(wears("2026-01-01", "", "2026-01-05", 16))
 	entry = d.made(setup, billing.Setup, "2026-01-05", 0, "2026-01-06 09:00")
 	d.want("no set-up on record", review(entry, "", false), "invalid_state")
 	d.exec("UPDATE devices SET setup_completed_at = {:at} WHERE patient = {:p}", dbx.Params{"p": setup, "at": collections.Instant(at("2026-01-05 10:00"))})

@@ -16,13 +16,13 @@ const (
 	MinutesAboveMaximum = "minutes_above_maximum"
 )
 
-// besideReasons returns what a code of the same patient and period makes of another one; nil if both may be billed. Source:
-// docs/decisions/billing.md, "Limits of the codes".
-func besideReasons(code, other string) []string {
+// besideReasons returns what a code of the same patient and period makes of another one by the rules of a service date; nil if both may be billed.
+// Source: docs/decisions/billing.md, "Limits of the codes".
+func besideReasons(code, other, serviceDate string) []string {
 	if code == other && code == NextTwenty {
 		return []string{PossibleDuplicate} // further units of the month
 	}
-	return exclusionOf(code, other)
+	return exclusionOf(code, other, serviceDate)
 }
 
 // compareWithOthers sets what the patient's other entries make of this one: limits that no one may override, and whether another one is possibly
@@ -66,7 +66,7 @@ func (r *recount) unitsWithOthers() int {
 // compareWith adds what one other entry of the same period makes of this one. A denied service was not paid, so that a second entry of it is only
 // possibly a duplicate, as is a pending one beside a claim that is sent again; only one of the two can be sent then.
 func (r *recount) compareWith(x existingEntry, anyOther bool) {
-	reasons := besideReasons(r.claim.code, x.Code)
+	reasons := besideReasons(r.claim.code, x.Code, r.claim.service)
 	if len(reasons) == 0 || x.ID == r.claim.id || !x.isActive() || !anyOther && !r.yieldsTo(x) {
 		return
 	}
@@ -104,7 +104,7 @@ func (e *Engine) manualLimits(app core.App, f *patientFacts, d ManualDraft, peri
 	if err := r.compareWithOthers(false); err != nil {
 		return nil, err
 	}
-	if rule := e.ruleFor(d.CPTCode, d.ServiceDate); rule.MaxMinutes > 0 && d.Minutes > rule.MaxMinutes {
+	if rule := baseRule(d.CPTCode, d.ServiceDate); rule.MaxMinutes > 0 && d.Minutes > rule.MaxMinutes {
 		r.limits = append(r.limits, MinutesAboveMaximum)
 	}
 	return r.limits, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -235,4 +236,71 @@ func TestLateDayAfterSubmission(t *testing.T) {
 		VALUES ({:p}, '2026-01-20', 'weight', 'x', 1, 1)`, dbx.Params{"p": patient})
 	d.insert(patient, logRow{d.nurse.Id, "interactive", "phone", "manual", at("2026-01-25 09:00"), 8 * 60})
 	d.want("late", recheck(), "[missing_order evidence_changed days_above_maximum] [missing_order evidence_changed minutes_above_maximum]")
+}
+
+// A set-up needs the days of a device code in a 30-day period of its episode, by hand as by the engine: sixteen, from 2026 on two, and sixteen where the
+// payer does not take 99445. The days are those of the year of the supply.
+func TestSetupNeedsMonitoring(t *testing.T) {
+	for name, test := range map[string]struct {
+		first, taught string // of the data, and the training
+		days          int
+		payerDays     int
+		want          string
+	}{
+		"none":                      {"2026-01-01", "2026-01-02", 0, 0, "days_below_minimum no_device_data"},
+		"one":                       {"2026-01-01", "2026-01-02", 1, 0, "days_below_minimum"},
+		"two":                       {"2026-01-01", "2026-01-02", 2, 0, ""},
+		"fifteen, a payer of 99454": {"2026-01-01", "2026-01-02", 15, 16, "days_below_minimum"},
+		"sixteen, a payer of 99454": {"2026-01-01", "2026-01-02", 16, 16, ""},
+		"fifteen in 2025":           {"2025-11-20", "2025-11-21", 15, 0, "days_below_minimum"},
+		"sixteen in 2025":           {"2025-11-20", "2025-11-21", 16, 0, ""},
+		"two, supplied in 2026":     {"2025-12-20", "2025-12-21", 2, 0, ""},
+	} {
+		d := newFixture(t, newCodes)
+		patient := d.patient(wears(test.first, "", test.first, test.days), taught(test.taught))
+		if test.payerDays > 0 {
+			payer, _, err := collections.AddPayer(d.app, collections.Payer{Name: "Acme", Code: "AC", Active: true, DeviceDays: test.payerDays}, changesTime)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.exec("UPDATE patients SET insurance_payer = {:payer} WHERE id = {:p}", dbx.Params{"payer": payer.Number(), "p": patient})
+		}
+		entry := d.made(patient, billing.Setup, test.taught, 0, "2026-02-02 09:00")
+		_, err := d.e.ApplyTransition(d.app, entry.Id, d.e.Review(d.by, "", "", false, changesTime), d.by, changesTime)
+		d.want(name, strings.Join(reasonsOf(err), " "), test.want)
+		isMade := slices.ContainsFunc(d.run(billing.AllJobs, "2026-02-02 10:00").Created, func(c billing.CreatedEntry) bool {
+			return c.CPTCode == billing.DeviceSupply || c.CPTCode == billing.ShortSupply
+		})
+		if isMade != (test.want == "") {
+			t.Errorf("%s: the engine bills the supply: %t", name, isMade)
+		}
+	}
+}
+
+// Thresholds, default rates and exclusions are those of the service date's year, for every code and also where a later year changes them.
+func TestRulesOfTheServiceDate(t *testing.T) {
+	next := billing.RulePacks()[1]
+	next.Year, next.Codes, next.Exclusions = 2027, slices.Clone(next.Codes), nil
+	for i, r := range next.Codes {
+		switch r.Code {
+		case billing.DeviceSupply:
+			next.Codes[i].MinDays, next.Codes[i].Rate = 10, 7000
+		case billing.FirstTwenty:
+			next.Codes[i].MinMinutes = 30
+		}
+	}
+	billing.UsePacksForTest(t, append(billing.RulePacks(), next)...)
+	d := newFixture(t)
+	patient := d.patient(wears("2026-01-01", "", "2026-01-01", 12), talked("2026-01-10 09:00", 25))
+	d.run(billing.AllJobs, "2026-02-02 09:00")
+	d.want("2026", d.entries(patient), "99457 2026-01-10 1")
+	for year, want := range map[int]string{2024: "[frequency_limit]", 2025: "[frequency_limit]", 2026: "[frequency_limit]", 2027: "[]", 2030: "[]"} {
+		d.want("beside each other", fmt.Sprint(billing.BesideReasonsForTest(billing.DeviceSupply, billing.DeviceSupply, fmt.Sprintf("%d-06-01", year))), want)
+	}
+	later := d.patient(wears("2027-01-02", "", "2027-01-02", 12), talked("2027-01-10 09:00", 25))
+	d.run(billing.AllJobs, "2027-02-02 09:00")
+	d.want("2027", d.entries(later), "99454 2027-01-31 1")
+	if got := d.entry(later, billing.DeviceSupply).AmountCents(); got != 7000 {
+		t.Errorf("the rate is %d", got)
+	}
 }

@@ -37,22 +37,22 @@ const (
 
 // Rule is what a code requires, between two service dates. Days and minutes of 0 are not required.
 type Rule struct {
-	Code              string `json:"code"`
-	Period            Period `json:"period"`
-	MinDays           int    `json:"min_days"` // distinct days with data in the period
-	MaxDays           int    `json:"max_days"`
-	MinMinutes        int    `json:"min_minutes"`   // for the first unit
-	Block             int    `json:"block_minutes"` // for each further unit
-	MaxMinutes        int    `json:"max_minutes"`   // of the month; 0 for any
-	Category          string `json:"category"`      // of the time that counts
-	Instead           string `json:"instead"`       // a code that excludes this one in the same period
-	After             string `json:"after"`         // a code that must be billed first in the same period
-	Rate              Cents  `json:"default_rate"`
-	EffectiveFrom     string `json:"-"` // service dates; "" for always
-	EffectiveUntil    string `json:"-"`
-	Automatic         bool   `json:"automatic"`           // created by the engine; otherwise only manually
-	Requires2026Codes bool   `json:"requires_2026_codes"` // only if the practice enabled the codes of 2026
-	Source            string `json:"source"`
+	Code              string   `json:"code"`
+	Period            Period   `json:"period"`
+	MinDays           int      `json:"min_days"` // distinct days with data in the period
+	MaxDays           int      `json:"max_days"`
+	MinMinutes        int      `json:"min_minutes"`   // for the first unit
+	Block             int      `json:"block_minutes"` // for each further unit
+	MaxMinutes        int      `json:"max_minutes"`   // of the month; 0 for any
+	Category          string   `json:"category"`      // of the time that counts
+	Instead           string   `json:"instead"`       // a code that excludes this one in the same period
+	After             []string `json:"after"`         // one of these codes must be billed in the same period
+	Rate              Cents    `json:"default_rate"`
+	EffectiveFrom     string   `json:"-"` // service dates; "" for always
+	EffectiveUntil    string   `json:"-"`
+	Automatic         bool     `json:"automatic"`           // created by the engine; otherwise only manually
+	Requires2026Codes bool     `json:"requires_2026_codes"` // only if the practice enabled the codes of 2026
+	Source            string   `json:"source"`
 }
 
 // rules are the billable codes of all years. Source: docs/decisions/billing.md, "CPT catalogue and the eight codes", "30-day period and the 16 days
@@ -62,8 +62,7 @@ var rules = rulesOf(rulePacks)
 // Rule returns the rule of a code on a service date; false if the code cannot be billed then.
 func (e *Engine) Rule(code, serviceDate string) (Rule, bool) {
 	for _, r := range rules {
-		if r.Code == code && (e.Enable2026Codes || !r.Requires2026Codes) && r.EffectiveFrom <= serviceDate &&
-			(r.EffectiveUntil == "" || serviceDate <= r.EffectiveUntil) {
+		if r.Code == code && (e.Enable2026Codes || !r.Requires2026Codes) && r.isInForce(serviceDate) {
 			return r, true
 		}
 	}
@@ -109,22 +108,21 @@ func (e *Engine) Catalog() []CatalogRow {
 	}
 }
 
-// baseRule returns the newest rule of a code.
-func baseRule(code string) Rule {
-	for _, r := range slices.Backward(rules) {
-		if r.Code == code {
-			return r
-		}
-	}
-	panic("no rule of " + code)
+// isInForce reports whether a rule is that of a service date.
+func (r Rule) isInForce(serviceDate string) bool {
+	return r.EffectiveFrom <= serviceDate && (r.EffectiveUntil == "" || serviceDate <= r.EffectiveUntil)
 }
 
-// ruleFor returns the rule of a code on a day, in force or not.
-func (e *Engine) ruleFor(code, service string) Rule {
-	if rule, ok := e.Rule(code, service); ok {
-		return rule
+// baseRule returns the rule of a code on a service date, whether the practice enabled the code or not; of a code that the date's year lacks, the newest.
+func baseRule(code, serviceDate string) (rule Rule) {
+	for _, r := range rules {
+		if r.Code == code {
+			if rule = r; r.isInForce(serviceDate) {
+				return r
+			}
+		}
 	}
-	return baseRule(code)
+	return rule
 }
 
 func inCatalog(code string) bool {

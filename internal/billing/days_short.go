@@ -67,7 +67,7 @@ func (e *Engine) daysShortOf(app core.App, ids []string, today string) (list []N
 		f := patients[w.Patient]
 		code := e.firstSupplyCode(f, w.End)
 		n := NearCode{
-			PatientID: w.Patient, CPTCode: code, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: baseRule(code).MinDays,
+			PatientID: w.Patient, CPTCode: code, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: baseRule(code, w.End).MinDays,
 			DaysLeft: DaysBetween(today, w.End) + 1, HasDataToday: slices.Contains(w.days, today),
 		}
 		if e.setReachableByDays(f, &n, w.End); 0 < n.Missing() && n.Missing() <= n.DaysLeft {
@@ -82,7 +82,7 @@ func (e *Engine) notStarted(id string, f *patientFacts, since, today string) Nea
 	end := AddDays(today, periodDays-1)
 	code := e.firstSupplyCode(f, end)
 	n := NearCode{
-		PatientID: id, CPTCode: code, PeriodStart: today, PeriodEnd: end, Unit: "days", Needed: baseRule(code).MinDays, DaysLeft: periodDays,
+		PatientID: id, CPTCode: code, PeriodStart: today, PeriodEnd: end, Unit: "days", Needed: baseRule(code, end).MinDays, DaysLeft: periodDays,
 		DaysHeld: max(DaysBetween(since, today), 0) + 1,
 	}
 	e.setReachableByDays(f, &n, end)

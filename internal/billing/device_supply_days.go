@@ -36,7 +36,7 @@ func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d
 		return d, err
 	}
 	f := patients[patientID]
-	d = DataDays{Today: now.In(f.zone).Format(time.DateOnly), Zone: f.zone, Needed: baseRule(DeviceSupply).MinDays, Reachable: []string{}}
+	d = DataDays{Today: now.In(f.zone).Format(time.DateOnly), Zone: f.zone, Reachable: []string{}}
 	if day == "" {
 		day = d.Today
 	}
@@ -48,7 +48,7 @@ func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d
 	if d.InPeriod = found; !found {
 		span = monthOf(day)
 	}
-	d.Start, d.End = span.Start, span.End
+	d.Start, d.End, d.Needed = span.Start, span.End, baseRule(DeviceSupply, span.End).MinDays
 	windows := []supplyPeriod{{Patient: patientID, Start: span.Start, End: span.End}}
 	if err := e.loadDataDays(app, nil, windows); err != nil { // all days; consent is applied below
 		return d, err

@@ -113,7 +113,7 @@ func (e *Engine) explainDevice(app core.App, f *patientFacts, month Span, now ti
 		}
 	}
 	if len(periods) == 0 {
-		x := e.newExplanation(f, baseRule(DeviceSupply), month)
+		x := e.newExplanation(f, baseRule(DeviceSupply, month.End), month)
 		if !x.Billed {
 			x.Missing = append(x.Missing, "a first reading of an assigned device")
 		}
@@ -124,7 +124,7 @@ func (e *Engine) explainDevice(app core.App, f *patientFacts, month Span, now ti
 
 // explainSetup explains 99453 for the episode of care of a day.
 func (e *Engine) explainSetup(f *patientFacts, month Span, day string) Explanation {
-	x := e.newExplanation(f, baseRule(Setup), Span{day, day})
+	x := e.newExplanation(f, baseRule(Setup, day), Span{day, day})
 	if x.PeriodStart, x.PeriodEnd = month.Start, month.End; x.Billed {
 		return x
 	}

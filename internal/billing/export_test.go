@@ -53,5 +53,17 @@ func (e *Engine) CountedForTest(t *testing.T, app core.App, entry *collections.B
 	if err != nil {
 		t.Fatal(err)
 	}
-	return CountedForTest{r.actual.minutes, r.actual.minutesWithOverlap, timeBlockingReasons(e.ruleFor(r.claim.code, r.claim.service), r.claim, r.actual)}
+	return CountedForTest{r.actual.minutes, r.actual.minutesWithOverlap, timeBlockingReasons(baseRule(r.claim.code, r.claim.service), r.claim, r.actual)}
+}
+
+// UsePacksForTest replaces the shipped rules until the test ends.
+func UsePacksForTest(t *testing.T, packs ...RulePack) {
+	before := rulePacks
+	rulePacks, rules = packs, rulesOf(packs)
+	t.Cleanup(func() { rulePacks, rules = before, rulesOf(before) })
+}
+
+// BesideReasonsForTest returns why two codes are not both billed on a service date.
+func BesideReasonsForTest(code, other, serviceDate string) []string {
+	return besideReasons(code, other, serviceDate)
 }

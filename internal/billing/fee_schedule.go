@@ -74,22 +74,28 @@ func StoreShippedFees(app core.App, now time.Time) error {
 // 1395w-4(b)(1).
 const missingFeesFrom = time.November
 
-// MissingFeeYear returns the year for which the final list is missing: the next one from November on, else the current one if there are lists of other
-// years; "" for none. Lists of other localities than the practice's do not count.
-func (e *Engine) MissingFeeYear(app core.App, now time.Time) (string, error) {
+// MissingFees returns the billable codes without a final fee of a year: the next one from November on, else the current one if there is any fee. Fees
+// of other localities than the practice's do not count.
+func (e *Engine) MissingFees(app core.App, now time.Time) (codes []string, err error) {
 	years, err := collections.FeeYears(app, e.Locality)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	local := now.In(e.Zone)
-	isDue := local.Month() >= missingFeesFrom
+	year := now.In(e.Zone).Year()
+	isDue := now.In(e.Zone).Month() >= missingFeesFrom
 	if isDue {
-		local = local.AddDate(0, 2, -local.Day()+1) // in January or February
+		year++
 	}
-	if year := local.Format("2006"); !slices.Contains(years, year) && (isDue || len(years) > 0) {
-		return year, nil
+	if !isDue && len(years) == 0 {
+		return nil, nil
 	}
-	return "", nil
+	for _, code := range e.Codes() {
+		_, isBillable := e.Rule(code, fmt.Sprintf("%d-12-31", year))
+		if isBillable && !slices.Contains(years[code], fmt.Sprint(year)) {
+			codes = append(codes, code)
+		}
+	}
+	return codes, nil
 }
 
 // feeStatus is an optional column of a fee list.

@@ -65,10 +65,10 @@ func (e *Engine) countFunnel(app core.App, sum *Funnel, ids []string, minutes ma
 		sum.Consented += boolToInt(!slices.Contains(against, MissingConsent))
 		sum.Eligible += boolToInt(len(against) == 0)
 		sum.WithData += boolToInt(days[id] > 0)
-		sum.Days16 += boolToInt(days[id] >= baseRule(DeviceSupply).MinDays)
-		sum.Days2 += boolToInt(days[id] >= baseRule(ShortSupply).MinDays && days[id] < baseRule(DeviceSupply).MinDays)
-		sum.Minutes20 += boolToInt(minutes[id] >= baseRule(FirstTwenty).MinMinutes)
-		sum.Minutes10 += boolToInt(minutes[id] >= baseRule(FirstTen).MinMinutes && minutes[id] < baseRule(FirstTwenty).MinMinutes)
+		sum.Days16 += boolToInt(days[id] >= baseRule(DeviceSupply, asOf).MinDays)
+		sum.Days2 += boolToInt(days[id] >= baseRule(ShortSupply, asOf).MinDays && days[id] < baseRule(DeviceSupply, asOf).MinDays)
+		sum.Minutes20 += boolToInt(minutes[id] >= baseRule(FirstTwenty, asOf).MinMinutes)
+		sum.Minutes10 += boolToInt(minutes[id] >= baseRule(FirstTen, asOf).MinMinutes && minutes[id] < baseRule(FirstTwenty, asOf).MinMinutes)
 	}
 	return nil
 }

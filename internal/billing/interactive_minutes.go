@@ -160,15 +160,15 @@ func (e *Engine) TimeSummary(app core.App, month Span, userID, patientID, teamOf
 	from, to := e.instants(month)
 	sums, err := collections.SumTime(app, from, to, userID, patientID, teamOf, e.timeRuleOf(month))
 	for _, sum := range sums {
-		list = append(list, MonthTime{sum, e.nextThreshold(sum.Counted)})
+		list = append(list, MonthTime{sum, e.nextThreshold(sum.Counted, month.End)})
 	}
 	return list, err
 }
 
-// nextThreshold returns the next number of minutes in a month that supports a unit.
-func (e *Engine) nextThreshold(minutes int) *int {
+// nextThreshold returns the next number of minutes in the month of a day that supports a unit.
+func (e *Engine) nextThreshold(minutes int, day string) *int {
 	for n := range e.MaxUnits99458 + 1 {
-		if threshold := baseRule(FirstTwenty).MinMinutes + n*baseRule(NextTwenty).Block; minutes < threshold {
+		if threshold := baseRule(FirstTwenty, day).MinMinutes + n*baseRule(NextTwenty, day).Block; minutes < threshold {
 			return &threshold
 		}
 	}
@@ -184,7 +184,7 @@ func (e *Engine) countForDecision(app core.App, patients map[string]*patientFact
 	}
 	months := map[timeMonth][]int{}
 	for i, x := range list {
-		if e.ruleFor(x.code, x.service).Category == collections.Interactive {
+		if baseRule(x.code, x.service).Category == collections.Interactive {
 			month := timeMonth{collections.Interactive, monthOf(x.period.Start), x.rule}
 			months[month] = append(months[month], i)
 		}

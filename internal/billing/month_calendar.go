@@ -43,7 +43,7 @@ func (e *Engine) MonthCalendar(app core.App, patientID string, month Span, now t
 	}
 	ofMonth := windows[len(windows)-1].days
 	for _, w := range windows[:len(windows)-1] {
-		periods = append(periods, CalendarPeriod{w.Start, w.End, len(w.days), baseRule(DeviceSupply).MinDays})
+		periods = append(periods, CalendarPeriod{w.Start, w.End, len(w.days), baseRule(DeviceSupply, w.End).MinDays})
 	}
 	times, err := e.loggedTime(app, []string{patientID}, month)
 	if err != nil {

@@ -139,7 +139,7 @@ func (w *monthEndCheck) checkEntry(i int) (MonthEndEntry, error) {
 	if r.lacksOrder && !w.RequireOrder {
 		x.Warnings = append(x.Warnings, MissingOrder)
 	}
-	rule := w.ruleFor(r.claim.code, r.claim.service)
+	rule := baseRule(r.claim.code, r.claim.service)
 	switch {
 	case rule.Period == ThirtyDays:
 		x.Days, x.DaysNeeded = new(len(r.actual.days)), new(rule.MinDays)

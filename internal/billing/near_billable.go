@@ -61,12 +61,12 @@ func (e *Engine) nearMinutes(app core.App, now time.Time, include func(string) b
 		return nil, err
 	}
 	for _, row := range rows {
-		next := e.nextThreshold(row.Minutes)
+		next := e.nextThreshold(row.Minutes, month.End)
 		if next == nil || include != nil && !include(row.Patient) {
 			continue
 		}
 		n := NearCode{PatientID: row.Patient, CPTCode: FirstTwenty, PeriodStart: month.Start, PeriodEnd: month.End, Unit: "minutes", Have: row.Minutes, Needed: *next}
-		if n.Needed > baseRule(FirstTwenty).MinMinutes {
+		if n.Needed > baseRule(FirstTwenty, month.End).MinMinutes {
 			n.CPTCode = NextTwenty
 		}
 		n.DaysLeft = DaysBetween(today, month.End) + 1
@@ -100,7 +100,7 @@ func (e *Engine) setReachableByMinutes(n *NearCode, day string) {
 // firstSupplyCode returns the code that the first days of a period support: 99445 where the date and the payer have it, else 99454. Source:
 // docs/decisions/billing.md, "Near-billable list".
 func (e *Engine) firstSupplyCode(f *patientFacts, day string) string {
-	if _, ok := e.Rule(ShortSupply, day); ok && f.takesShortSupply() {
+	if _, ok := e.Rule(ShortSupply, day); ok && f.takesShortSupply(day) {
 		return ShortSupply
 	}
 	return DeviceSupply
@@ -112,7 +112,7 @@ func (e *Engine) setReachableByDays(f *patientFacts, n *NearCode, day string) {
 	for _, code := range []string{ShortSupply, DeviceSupply} {
 		rule, ok := e.Rule(code, day)
 		switch {
-		case !ok || code == ShortSupply && !f.takesShortSupply():
+		case !ok || code == ShortSupply && !f.takesShortSupply(day):
 		case n.Have >= rule.MinDays:
 			n.Reached = &code
 		case n.Have+n.DaysLeft >= rule.MinDays:
@@ -167,7 +167,7 @@ func (n NearCode) EstimateIn(of map[string]RevenueEstimate) RevenueEstimate { re
 func (e *Engine) estimateRevenue(t tariff, f *patientFacts, n NearCode, today string) RevenueEstimate {
 	w := RevenueEstimate{Expected: t.expectedRate(f.payer, n.CPTCode, n.PeriodEnd), Until: n.PeriodEnd, Missing: append([]string{}, e.missingItems(f, today)...)}
 	w.Gain = w.Expected
-	if n.Reached != nil && baseRule(n.CPTCode).Instead == *n.Reached { // it replaces that code
+	if n.Reached != nil && baseRule(n.CPTCode, n.PeriodEnd).Instead == *n.Reached { // it replaces that code
 		w.Gain -= t.expectedRate(f.payer, *n.Reached, n.PeriodEnd)
 	}
 	if missing := n.Missing(); missing > 0 {

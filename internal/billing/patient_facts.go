@@ -132,8 +132,10 @@ func (l *factsLoader) loadPatients() error {
 // minutesRule returns the rule of minutes of the patient's payer; "" for the practice's.
 func (f *patientFacts) minutesRule() string { return f.minutesRules[collections.NumberID(f.payer)] }
 
-// takesShortSupply reports whether the patient's payer takes 99445.
-func (f *patientFacts) takesShortSupply() bool { return f.deviceDays < baseRule(DeviceSupply).MinDays }
+// takesShortSupply reports whether the patient's payer takes 99445 on a service date.
+func (f *patientFacts) takesShortSupply(serviceDate string) bool {
+	return f.deviceDays < baseRule(DeviceSupply, serviceDate).MinDays
+}
 
 // lastDay returns the last practice day before the end of monitoring: of death, of the effective end, or of the archiving; "" for a patient who
 // was never archived. Restoring a patient takes the effective end back. Source: docs/decisions/patients.md, "Archiving and death".

@@ -121,7 +121,7 @@ func (b PayerBody) readRules(c *validate.Checks, p *collections.Payer) {
 		p.DeviceDays = 0
 		if days := c.Integer("device_days", b.DeviceDays, false); days != nil {
 			p.DeviceDays = int(*days)
-			if *days != int64(baseRule(ShortSupply).MinDays) && *days != int64(baseRule(DeviceSupply).MinDays) {
+			if *days != 2 && *days != 16 { // of 99445 and 99454
 				c.Reject("device_days", "Must be 2, 16 or null.")
 			}
 		}

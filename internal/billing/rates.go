@@ -63,7 +63,7 @@ func (t tariff) expectedRate(payer int64, code, day string) Cents {
 	if cents, said := t.scheduledFee(code, day, importedExpected); said {
 		return cents
 	}
-	return baseRule(code).Rate
+	return baseRule(code, day).Rate
 }
 
 // payerOf returns the record id and name of a patient's payer.

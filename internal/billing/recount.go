@@ -115,13 +115,13 @@ func (r *recount) recountFacts() error {
 // minutesOfOtherEntries returns the month's minutes claimed by other reviewed or submitted entries of the code or its alternative. A reason for
 // a second entry does not double the minutes.
 func (r *recount) minutesOfOtherEntries() (minutes int) {
-	rule := r.ruleFor(r.claim.code, r.claim.service)
+	rule := baseRule(r.claim.code, r.claim.service)
 	if rule.Category == "" {
 		return 0
 	}
 	for _, code := range []string{r.claim.code, rule.Instead} {
 		for _, x := range r.facts.entries[code] {
-			if of := baseRule(x.Code); x.ID != r.claim.id && x.overlaps(r.claim.period) && x.isActive() && x.Status != PendingReview {
+			if of := baseRule(x.Code, r.claim.service); x.ID != r.claim.id && x.overlaps(r.claim.period) && x.isActive() && x.Status != PendingReview {
 				minutes += cmp.Or(of.Block, of.MinMinutes) * max(x.Units, 1)
 			}
 		}
@@ -141,7 +141,7 @@ func (r *recount) growCode() (old string) {
 	}
 	old = r.claim.code
 	if r.claim.code = next; r.claim.minutes > 0 {
-		r.claim.minutes = max(r.claim.minutes, baseRule(next).MinMinutes)
+		r.claim.minutes = max(r.claim.minutes, baseRule(next, r.claim.service).MinMinutes)
 	}
 	return old
 }
@@ -165,7 +165,7 @@ func (e *Engine) grownCode(f *patientFacts, code string, period Span, days, minu
 	if next == "" || f.hasActiveEntry(next, period) {
 		return ""
 	}
-	if rule := baseRule(next); rule.MinDays > 0 && days >= rule.MinDays || rule.MinMinutes > 0 && minutes >= rule.MinMinutes {
+	if rule := baseRule(next, period.End); rule.MinDays > 0 && days >= rule.MinDays || rule.MinMinutes > 0 && minutes >= rule.MinMinutes {
 		return next
 	}
 	return ""
@@ -188,7 +188,7 @@ func (r *recount) storeCounts() error {
 		payer, units := collections.Number(r.entry.PayerID()), int64(r.claim.units)
 		w.AmountCents, w.ChargeCents = int64(t.expectedRate(payer, r.claim.code, r.claim.service))*units, int64(t.charge(payer, r.claim.code, r.claim.service))*units
 	}
-	if r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
+	if baseRule(r.claim.code, r.claim.service).Period == ThirtyDays {
 		w.TransmissionDays = new(len(r.actual.days))
 		w.Evidence = DeviceEvidence{Days: r.actual.days, Devices: r.facts.devicesDuring(r.claim.period)}
 	}
@@ -199,7 +199,7 @@ func (r *recount) storeCounts() error {
 // realignManualPeriod moves a manual device entry to the period that contains its service date; there may have been no reading when it was
 // created.
 func (r *recount) realignManualPeriod() (err error) {
-	if r.claim.source == SourceManual && r.ruleFor(r.claim.code, r.claim.service).Period == ThirtyDays {
+	if r.claim.source == SourceManual && baseRule(r.claim.code, r.claim.service).Period == ThirtyDays {
 		r.claim.period, err = r.manualPeriod(r.tx, r.facts, ManualDraft{CPTCode: r.claim.code, ServiceDate: r.claim.service})
 	}
 	return err

@@ -89,7 +89,8 @@ func ReadRulePack(file []byte) (pack RulePack, err error) {
 			err = fmt.Errorf("%s has an unknown code, period or reason", what)
 		}
 	}
-	for _, r := range pack.Codes {
+	for i, r := range pack.Codes {
+		pack.Codes[i].After = append([]string{}, r.After...)
 		check("code "+r.Code, r.Source, inCatalog(r.Code) && slices.Contains([]Period{OncePerEpisode, ThirtyDays, CalendarMonth}, r.Period))
 	}
 	for _, x := range pack.Exclusions {
@@ -123,9 +124,20 @@ func rulesOf(packs []RulePack) (list []Rule) {
 	return list
 }
 
-// exclusionOf returns why two codes are not both billed by the newest rules, nil if they are.
-func exclusionOf(code, other string) []string {
-	for _, x := range rulePacks[len(rulePacks)-1].Exclusions {
+// packOf returns the rules of a service date: those of its year, else of the latest year before, else the first.
+func packOf(serviceDate string) RulePack {
+	pack := rulePacks[0]
+	for _, p := range rulePacks {
+		if fmt.Sprintf("%d-01-01", p.Year) <= serviceDate {
+			pack = p
+		}
+	}
+	return pack
+}
+
+// exclusionOf returns why two codes are not both billed by the rules of a service date, nil if they are.
+func exclusionOf(code, other, serviceDate string) []string {
+	for _, x := range packOf(serviceDate).Exclusions {
 		if slices.Equal(x.Codes, []string{code, other}) || slices.Equal(x.Codes, []string{other, code}) {
 			return x.Reasons
 		}
@@ -171,7 +183,7 @@ func (p RulePack) values() map[string]string {
 	for _, r := range p.Codes {
 		for name, value := range map[string]any{
 			"period": r.Period, "min_days": r.MinDays, "max_days": r.MaxDays, "min_minutes": r.MinMinutes, "block_minutes": r.Block, "max_minutes": r.MaxMinutes,
-			"category": r.Category, "instead": r.Instead, "after": r.After, "default_rate": r.Rate, "automatic": r.Automatic,
+			"category": r.Category, "instead": r.Instead, "after": strings.Join(r.After, ", "), "default_rate": r.Rate, "automatic": r.Automatic,
 		} {
 			if text := fmt.Sprint(value); text != "" && text != "0" && text != "false" {
 				found[r.Code+" "+name] = text

@@ -122,7 +122,7 @@ const maxPendingEntries = 1000
 // attested minutes do not suffice.
 func (e *Engine) unattestedTimes(tx core.App, entry *collections.BillingEntry) ([]collections.UnattestedTime, error) {
 	behind := evidenceTimeIDs(entry)
-	if entry.Source() == SourceManual && baseRule(entry.CPTCode()).Category == collections.Interactive {
+	if entry.Source() == SourceManual && baseRule(entry.CPTCode(), entry.ServiceDate()).Category == collections.Interactive {
 		month := monthOf(entry.PeriodStart())
 		payers, err := collections.MinutesRuleOfPayer(tx, entry.PayerID())
 		if err != nil {
@@ -147,7 +147,7 @@ func (e *Engine) unattestedTimes(tx core.App, entry *collections.BillingEntry) (
 		attested := slices.DeleteFunc(counting, func(s LoggedTime) bool {
 			return slices.ContainsFunc(open, func(o collections.UnattestedTime) bool { return o.ID == s.ID })
 		})
-		if err != nil || CountedSeconds(attested)/60 >= NeededMinutes(entry.CPTCode(), entry.Units()) {
+		if err != nil || CountedSeconds(attested)/60 >= neededMinutes(entry.CPTCode(), entry.ServiceDate(), entry.Units()) {
 			return nil, err
 		}
 		return open, nil

@@ -95,7 +95,7 @@ func (e *Engine) placeBlock(f *patientFacts, b Block, d *entryDraft, first, leni
 	default:
 		d.toRaise = x
 	}
-	if rule.After != "" && !first {
+	if len(rule.After) > 0 && !first {
 		return left(MissingPrimary)
 	}
 	if rule.Instead != "" && f.hasActiveEntry(rule.Instead, d.period) {
@@ -137,8 +137,11 @@ type Block struct {
 // minutes: 99457 at 20, a unit of 99458 at 40, 60 and so on. 99470 requires a finished month with 10 to 19 minutes. Source:
 // docs/decisions/billing.md, "99457 and 99458", "Overlapping time", "The twenty-minute rule" and "CPT catalogue and the eight codes".
 func (e *Engine) PlanMonth(times []LoggedTime, monthOver bool) (blocks []Block) {
+	if len(times) == 0 {
+		return nil
+	}
 	setCounted(times)
-	minutes := sumCounted(times) / 60
+	minutes, day := sumCounted(times)/60, e.Day(times[0].StartedAt)
 	add := func(code string, fromMinute, toMinute, units int) {
 		block := e.newBlock(times, fromMinute*60, toMinute*60)
 		if _, ok := e.Rule(code, block.ServiceDate); !ok {
@@ -147,8 +150,8 @@ func (e *Engine) PlanMonth(times []LoggedTime, monthOver bool) (blocks []Block) 
 		block.Code, block.Minutes, block.Units = code, toMinute-fromMinute, units
 		blocks = append(blocks, block)
 	}
-	first, step := baseRule(FirstTwenty).MinMinutes, baseRule(NextTwenty).Block
-	switch short := baseRule(FirstTen).MinMinutes; {
+	first, step := baseRule(FirstTwenty, day).MinMinutes, baseRule(NextTwenty, day).Block
+	switch short := baseRule(FirstTen, day).MinMinutes; {
 	case minutes >= first:
 		add(FirstTwenty, 0, first, 1)
 	case minutes >= short && monthOver:

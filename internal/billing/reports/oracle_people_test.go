@@ -108,9 +108,9 @@ func (p practice) oracleTasks(q request) object {
 		order, age            int
 	}
 	today := p.now.In(newYork).Format(time.DateOnly)
-	o := object{"oldest_pending_days": nil, "emr_corrections": 0, "missing_fee_list": 0, "missing_code_list": 0, "missing_rules": 0}
+	o := object{"oldest_pending_days": nil, "emr_corrections": 0, "missing_fee_list": 0, "missing_fee_codes": []any{}, "missing_code_list": 0, "missing_rules": 0}
 	if today[5:] >= "11-01" {
-		o["missing_fee_list"] = 1
+		o["missing_fee_list"], o["missing_fee_codes"] = 1, []any{"99453", "99454", "99457", "99458", "99091"}
 	}
 	if today >= "2026-11-01" {
 		o["missing_rules"] = 1

@@ -22,7 +22,7 @@ type Table struct {
 	Rows    [][]Cell
 }
 
-// Table returns the main table of a report: the first list of its body; a body without one is a single row. Source: docs/decisions/billing.md,
+// Table returns the main table of a report: the first list of rows of its body; a body without one is a single row. Source: docs/decisions/billing.md,
 // "Report parameters (all 13)".
 func (r Report) Table() Table {
 	if r.Body == nil {
@@ -30,7 +30,7 @@ func (r Report) Table() Table {
 	}
 	body := reflect.ValueOf(r.Body)
 	for _, member := range body.Fields() {
-		if member.Kind() == reflect.Slice {
+		if member.Kind() == reflect.Slice && member.Type().Elem().Kind() == reflect.Struct {
 			return tableOf(member)
 		}
 	}

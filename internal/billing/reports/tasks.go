@@ -55,6 +55,7 @@ type TasksBody struct {
 	UnpostedRemittances        int        `json:"unposted_remittances"` // of the whole practice, for any query
 	MissingCodeList            int        `json:"missing_code_list"`    // 1 if the ICD-10-CM list of the current fiscal year is missing
 	MissingFeeList             int        `json:"missing_fee_list"`     // 1 if the final list of fees is missing, from November that of the next year
+	MissingFeeCodes            []string   `json:"missing_fee_codes"`    // the codes that it lacks
 	MissingRules               int        `json:"missing_rules"`        // 1 if this version lacks the rules of the year, from November those of the next
 	EMRCorrections             int        `json:"emr_corrections"`      // of the whole practice, for any query
 	OldestPendingDays          *int       `json:"oldest_pending_days"`
@@ -269,10 +270,11 @@ func (m *builder) countedItems(task, what, condition, index string) (items []Tas
 
 // countMissingLists counts the lists that the practice has to import.
 func (m *builder) countMissingLists(body *TasksBody) error {
-	fees, err := m.engine.MissingFeeYear(m.app, m.now)
+	fees, err := m.engine.MissingFees(m.app, m.now)
 	if err != nil {
 		return err
 	}
+	body.MissingFeeCodes = append([]string{}, fees...)
 	body.MissingRules = min(m.engine.MissingRulesYear(m.now), 1)
 	codes, err := icd10.MissingList(m.app, m.today)
 	body.MissingFeeList, body.MissingCodeList = min(len(fees), 1), min(len(codes), 1)

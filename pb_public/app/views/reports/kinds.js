@@ -92,7 +92,7 @@ export const reports = [
       ["Denied, to resubmit", number(d.denied_awaiting_resubmission)],
       ["To attest", number(d.attestation_needed)], ["Void requested", number(d.void_requested)],
       ["Refund due", number(d.refund_due)], ["Overpaid", number(d.credits)],
-      ["Fee list of the year", d.missing_fee_list > 0 ? "To import" : "–"],
+      ["Fee list of the year", d.missing_fee_list > 0 ? `To import: ${d.missing_fee_codes.join(", ")}` : "–"],
       ["Billing rules of the year", d.missing_rules > 0 ? "Update Vigil" : "–"],
       ["Diagnosis codes of the year", d.missing_code_list > 0 ? "To import" : "–"],
       ["Secondary claims due", number(d.secondary_due)],
