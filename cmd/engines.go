@@ -220,7 +220,7 @@ func (s *Service) probes() dashboard.Probes {
 		Database: collections.Ping, Writes: s.probeWrite, HasDiskSpace: s.hasDiskSpace, FHIR: probeFHIR, Store: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
-			if !s.emr.Configured() { // without an EMR, queued deliveries do not count
+			if !s.emr.Configured() || !s.emr.CanReceive() { // queued deliveries that nobody takes do not count
 				return running, queued, nil
 			}
 			pending, _, _, err := emr.Backlog(app)
@@ -233,8 +233,7 @@ func (s *Service) probes() dashboard.Probes {
 			if _, down := s.worker.Outage(); down { // already probed by the worker
 				return errors.New("the EMR is down")
 			}
-			_, err := s.emr.Metadata(ctx)
-			return err
+			return s.emr.Probe(ctx) // an EMR need not publish its capabilities
 		}
 	}
 	return probes

@@ -200,11 +200,15 @@ func newDevices(settings config.Settings) *devices.Engine {
 
 func newEMRClient(app core.App, settings config.Settings, now func() time.Time) (*emr.Client, error) {
 	e := settings.EMR
-	var vault emr.Vault // without a database, tokens are kept in memory
+	var vault emr.Vault // without a database, everything is kept in memory
+	var capabilities emr.CapabilityStore
+	var hasCopy func(patient, emrID string) (bool, error)
 	if app != nil {
-		vault = emr.NewVault(app, now)
+		vault, capabilities = emr.NewVault(app, now), emr.NewCapabilityStore(app)
+		hasCopy = func(patient, emrID string) (bool, error) { return collections.HasEMRCopy(app, patient, emrID) }
 	}
 	client, err := emr.New(emr.Options{
+		Delivery: emr.DeliverySetting(e.Delivery), Capabilities: capabilities, HasCopy: hasCopy,
 		BaseURL: e.FHIRBaseURL, TokenURL: e.TokenURL, ClientID: e.ClientID, PrivateKey: e.PrivateKey,
 		AuthorizeURL: e.AuthorizeURL, ClientSecret: e.ClientSecret.Reveal(), Scopes: e.Scopes, UserScopes: e.UserScopes, ExtraScopes: e.ExtraScopes,
 		RedirectURL:     settings.PublicURL + "/api/v1/emr/auth/callback/",

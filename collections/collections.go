@@ -35,6 +35,7 @@ const (
 	DeviceOrders            = "device_orders"
 	Devices                 = "devices"
 	EMRAuthStates           = "emr_auth_states"
+	EMRCapabilities         = "emr_capabilities"
 	EMRContexts             = "emr_contexts"
 	EMRProposals            = "emr_proposals"
 	EMRTokens               = "emr_tokens"

@@ -110,9 +110,11 @@ func (a *api) readEMRStatus(c *web.Call) error {
 		Scopes              []string `json:"scopes"`
 		OAuth2RefreshExpiry *string  `json:"oauth2_refresh_expires"`
 		OAuth2ConnectedBy   *string  `json:"oauth2_connected_by"`
+
+		Delivery *deliveryPlanView `json:"delivery"`
 	}{
 		s.BackendConfigured, instantOrNull(s.BackendLastSuccess), s.Connected, instantOrNull(s.TokenExpires), orNull(a.EMR.Client.BaseURL()), s.Scopes,
-		instantOrNull(s.RefreshExpires), orNull(s.ConnectedBy),
+		instantOrNull(s.RefreshExpires), orNull(s.ConnectedBy), a.viewDeliveryPlan(),
 	})
 }
 
@@ -169,9 +171,11 @@ func (a *api) testEMRConnection(c *web.Call) error {
 		Capabilities []string `json:"capabilities"`
 		ResponseTime int64    `json:"response_time_ms"`
 
-		MissingScopes []missingScope `json:"missing_scopes"`
+		MissingScopes []missingScope    `json:"missing_scopes"`
+		Delivery      *deliveryPlanView `json:"delivery"`
 	}{
 		status, cmp.Or(found.Software, a.EMR.Client.BaseURL()), orNull(found.FHIRVersion), supported, found.Took.Milliseconds(), a.missingScopes(),
+		a.viewDeliveryPlan(),
 	})
 }
 

@@ -65,14 +65,15 @@ const (
 )
 
 type fhirStatusView struct {
-	Status                 string        `json:"status"`
-	EMRConnection          string        `json:"emr_connection"`
-	EMRAwaySince           *string       `json:"emr_away_since"`
-	LastSuccessfulTransmit *string       `json:"emr_last_successful_transmission"`
-	Queue                  fhirQueueView `json:"queue"`
-	TodayStats             fhirTodayView `json:"today_stats"`
-	Uptime                 string        `json:"uptime"`
-	UptimeSeconds          int64         `json:"uptime_seconds"`
+	Status                 string            `json:"status"`
+	EMRConnection          string            `json:"emr_connection"`
+	EMRAwaySince           *string           `json:"emr_away_since"`
+	LastSuccessfulTransmit *string           `json:"emr_last_successful_transmission"`
+	Delivery               *deliveryPlanView `json:"delivery"`
+	Queue                  fhirQueueView     `json:"queue"`
+	TodayStats             fhirTodayView     `json:"today_stats"`
+	Uptime                 string            `json:"uptime"`
+	UptimeSeconds          int64             `json:"uptime_seconds"`
 }
 
 type fhirQueueView struct {
@@ -92,7 +93,7 @@ type fhirTodayView struct {
 
 // fhirStatus reports the state of deliveries to the EMR. Today begins at midnight in the practice's zone.
 func (a *api) fhirStatus(c *web.Call) error {
-	f, err := emr.CountDeliveries(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
+	f, err := a.EMR.Client.CountDeliveries(c.App, collections.StartOfDay(c.Now.In(a.Zone)))
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (a *api) fhirStatus(c *web.Call) error {
 		return err
 	}
 	view := fhirStatusView{
-		Status: status, EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted),
+		Status: status, EMRConnection: connection, LastSuccessfulTransmit: instantOrNull(f.LastTransmitted), Delivery: a.viewDeliveryPlan(),
 		Queue:      fhirQueueView{manualTasksView{f.Unlinked, f.CorrectionsDue}, f.Pending, f.Processing, f.AwaitingRetry, f.DeadLetters},
 		TodayStats: fhirTodayView{f.Transmitted, f.Failed, f.SuccessRate()},
 		Uptime:     fmt.Sprintf("%.1f%%", uptime),

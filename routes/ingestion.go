@@ -11,7 +11,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/authz"
-	"github.com/vigilhealth/vigil/internal/emr"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -243,7 +242,7 @@ func (a *api) ingestionStatus(c *web.Call) error {
 		Status: "operational", ObservationsToday: numbers.Today, ObservationsThisHour: numbers.LastHour,
 		ProcessingRate: fmt.Sprintf("%.1f/min", numbers.PerMinute), LastProcessedAt: instantOrNull(numbers.LastAt),
 	}
-	figures, err := emr.CountDeliveries(c.App, today)
+	figures, err := a.EMR.Client.CountDeliveries(c.App, today)
 	if err != nil {
 		return err
 	}
@@ -256,7 +255,7 @@ func (a *api) ingestionStatus(c *web.Call) error {
 	switch {
 	case !a.Writer.Alive(c.Now, writerSilence):
 		view.Status = "down"
-	case view.QueueDepth >= longQueue || !oldest.IsZero() && c.Now.Sub(oldest) > oldJob:
+	case view.QueueDepth >= longQueue || figures.Pending > 0 && !oldest.IsZero() && c.Now.Sub(oldest) > oldJob:
 		view.Status = "degraded"
 	}
 	return c.OK(view)

@@ -33,6 +33,10 @@ func (m *mailbox) refuse(e *emr.Error) { m.lock.Lock(); defer m.lock.Unlock(); m
 
 func (m *mailbox) Configured() bool { return !m.off.Load() }
 
+func (m *mailbox) Prepare(context.Context) {}
+
+func (m *mailbox) CanReceive() bool { return true }
+
 func (m *mailbox) CreateObservation(_ context.Context, id string, _ []byte, requestID string) (emr.Created, error) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -46,7 +50,7 @@ func (m *mailbox) CreateObservation(_ context.Context, id string, _ []byte, requ
 	return emr.Created{EMRID: "emr-" + id[:8], Attempts: []emr.Attempt{attempt}}, nil
 }
 
-func (m *mailbox) FindObservation(context.Context, string) (string, bool, error) {
+func (m *mailbox) FindObservation(context.Context, string, []byte) (string, bool, error) {
 	return "", false, nil
 }
 
@@ -60,7 +64,7 @@ func (m *mailbox) Probe(context.Context) error {
 	return nil
 }
 
-func (m *mailbox) LookUpObservation(context.Context, string) (string, bool, error) {
+func (m *mailbox) LookUpObservation(context.Context, string, []byte) (string, bool, error) {
 	return "", false, nil
 }
 

@@ -104,7 +104,9 @@ type callRun struct {
 	began       time.Time
 	attempts    []Attempt
 	last        *Error
-	ambiguous   bool
+	ambiguous   bool // the EMR may have processed an attempt
+	isUnknown   bool // the same, and no answer of the EMR itself denies it
+	hasNoLookup bool // the EMR cannot be searched
 	hasNewToken bool
 }
 
@@ -126,7 +128,7 @@ func (c *Client) send(ctx context.Context, request call) (answer, []Attempt, err
 	if _, isOurs := errors.AsType[*Error](err); !isOurs { // the caller canceled between two attempts
 		r.last.cause = errors.Join(err, r.last.cause)
 	}
-	r.last.Ambiguous = r.ambiguous
+	r.last.Ambiguous = r.isUnknown || r.ambiguous && !r.hasNoLookup
 	r.last.Attempts = r.attempts
 	return answer{}, r.attempts, r.last
 }
@@ -135,7 +137,9 @@ func (c *Client) send(ctx context.Context, request call) (answer, []Attempt, err
 func (r *callRun) attempt(ctx context.Context) (answer, error) {
 	if r.ambiguous && r.lookup != nil {
 		emrID, found, err := r.lookup(ctx)
-		if failure, failed := errors.AsType[*Error](err); failed {
+		failure, failed := errors.AsType[*Error](err)
+		r.hasNoLookup = failed && failure.NeedsPerson
+		if failed && (r.isUnknown || !r.hasNoLookup) {
 			return answer{}, r.stopUnconfirmed(failure)
 		}
 		if found {
@@ -164,8 +168,13 @@ func (r *callRun) attempt(ctx context.Context) (answer, error) {
 }
 
 // stopUnconfirmed ends an attempt before anything is sent, since one failed delivery is better than a duplicate. The first error stays the
-// reason; a search that may succeed later is retried like an attempt.
+// reason; a search that may succeed later is retried like an attempt, and one that never can leaves the outcome to a person.
 func (r *callRun) stopUnconfirmed(look *Error) error {
+	if look.NeedsPerson {
+		look.unanswered, look.took, look.cause = r.last.Class() == ClassOutage, r.last.took, r.last
+		r.last = look
+		return backoff.Permanent(r.last)
+	}
 	r.last.RetryAfter, r.last.TrustSearchAfter = max(r.last.RetryAfter, look.RetryAfter), look.TrustSearchAfter
 	if look.retryNow {
 		return r.last
@@ -180,6 +189,7 @@ func (r *callRun) exchange(ctx context.Context) (answer, *Error) {
 	entry.Took, entry.Status = got.took, got.status
 	if e != nil {
 		r.last, r.ambiguous = e, r.ambiguous || e.Ambiguous
+		r.isUnknown = r.isUnknown || e.Ambiguous && !e.isServerError()
 		entry.Took, entry.Status, entry.Code = e.took, e.Status, e.Code
 		if r.onAbandoned != nil && e.mayBeRunning() {
 			r.onAbandoned()

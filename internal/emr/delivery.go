@@ -78,7 +78,7 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Leased) (delivery,
 	wasTaken := c.ErrorCode == CodeOutcomeUnknown || c.SentHash == collections.StatedPresent
 	if c.EMRID == "" && (c.Ambiguous || c.SentHash != "" || wasTaken) {
 		d.requested = true
-		if d.delivered.EMRID, err = w.lookUp(ctx, c, rendered.id); err != nil {
+		if d.delivered.EMRID, err = w.lookUp(ctx, c, rendered); err != nil {
 			d.unsent = true
 			return d, d.setError(err)
 		}
@@ -103,12 +103,12 @@ func (w *Worker) deliver(ctx context.Context, app core.App, c Leased) (delivery,
 }
 
 // lookUp searches for a copy. Before a correction the answer must be certain.
-func (w *Worker) lookUp(ctx context.Context, c Leased, id string) (emrID string, err error) {
+func (w *Worker) lookUp(ctx context.Context, c Leased, p payload) (emrID string, err error) {
 	find := w.EMR.FindObservation
 	if c.Corrections > 0 {
 		find = w.EMR.LookUpObservation
 	}
-	emrID, _, err = find(ctx, id)
+	emrID, _, err = find(ctx, p.id, p.content)
 	return emrID, err
 }
 

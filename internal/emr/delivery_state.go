@@ -81,6 +81,8 @@ type Failure struct {
 	IsCopyWrong bool
 	// Wait is set when the EMR's search result can be trusted only later: the delivery waits that long and uses up no attempt.
 	Wait time.Duration
+	// NeedsPerson: the delivery is a dead letter at once, until a person states whether the EMR has the observation.
+	NeedsPerson bool
 	// EMRFault: the EMR failed and not the record, which uses up no attempt after its first; WaitsForEMR: the record is sent as soon as the
 	// circuit breaker closes.
 	EMRFault, WaitsForEMR bool
@@ -92,6 +94,8 @@ type Failure struct {
 func (f Failure) nextAttempt(c Leased, schedule Schedule, spread float64, now time.Time) (attempts int, next time.Time, again bool) {
 	attempts = c.AttemptCount
 	switch {
+	case f.NeedsPerson:
+		return attempts, next, false
 	// After CodeSearchOutdated nothing was sent: the dead letter is sent once that is safe.
 	case c.WasDeadLetter && (f.EMRFault || f.Wait > 0 && f.Code != CodeSearchOutdated):
 		return attempts, next, false
@@ -122,9 +126,9 @@ func Fail(tx core.App, c Leased, f Failure, schedule Schedule, spread float64, s
 	attempts, next, again := f.nextAttempt(c, schedule, spread, now)
 	_, err = storeResult(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
-		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForEMR: f.WaitsForEMR, SameReason: f.hidesRefusal(c),
+		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForEMR: f.WaitsForEMR && !f.NeedsPerson, SameReason: f.hidesRefusal(c),
 	}, startedAt, now)
-	if err != nil || f.EMRFault {
+	if err != nil || f.EMRFault && !f.NeedsPerson {
 		return next, err
 	}
 	if !again || f.isRefusal() {

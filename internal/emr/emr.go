@@ -9,9 +9,7 @@ package emr
 
 import (
 	"cmp"
-	"context"
 	"crypto/rsa"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -20,10 +18,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/vigilhealth/vigil/internal/phi"
 )
@@ -78,6 +73,12 @@ type Options struct {
 	Timeout time.Duration
 	// ConditionalCreate sends If-None-Exist, so that the EMR does not store an Observation twice.
 	ConditionalCreate bool
+	// Delivery is how readings are sent; "" is DeliverAuto.
+	Delivery DeliverySetting
+	// Capabilities stores what the EMR offers across restarts; nil keeps it in memory only.
+	Capabilities CapabilityStore
+	// HasCopy reports whether a delivery of the patient (the EMR's id) already has the EMR's copy with an id; nil where none is stored.
+	HasCopy func(patient, emrID string) (bool, error)
 	// SearchCache is how long the EMR may return a cached search result; 0 means that it caches none.
 	SearchCache time.Duration
 
@@ -111,19 +112,20 @@ const (
 
 // Client sends requests to one EMR. It is safe for concurrent use; all callers share its token and its request rate.
 type Client struct {
-	transport          *transport
-	mainSource         tokenSource     // for deliveries and tests
-	readSource         tokenSource     // for patient searches and reads
-	chart              tokenSource     // for reading charts
-	service            *backendService // nil when not configured
-	session            *session        // nil when not configured
-	audience           string          // the EMR and client that the tokens belong to
-	baseURL            string
-	conditional        bool        // the setting; see conditionalCreate
-	refusesConditional atomic.Bool // the EMR declares that it ignores conditional create
-	retryDelays        []time.Duration
-	jitter             func() float64
-	searches           *searchCache
+	transport    *transport
+	mainSource   tokenSource     // for deliveries and tests
+	readSource   tokenSource     // for patient searches and reads
+	chart        tokenSource     // for reading charts
+	service      *backendService // nil when not configured
+	session      *session        // nil when not configured
+	audience     string          // the EMR and client that the tokens belong to
+	baseURL      string
+	conditional  bool // the setting; see sendsConditional
+	capabilities *capabilities
+	retryDelays  []time.Duration
+	jitter       func() float64
+	searches     *searchCache
+	copies       *copyOwners
 }
 
 // New checks the settings and builds a client. It sends no request.
@@ -149,6 +151,8 @@ func New(o Options) (*Client, error) {
 	c.transport = newTransport(o)
 	c.searches = newSearchCache(o.SearchCache, o.Now)
 	c.audience = audience(o)
+	c.copies = &copyOwners{stored: o.HasCopy, owners: map[string]string{}}
+	c.capabilities = &capabilities{store: o.Capabilities, audience: c.audience, setting: o.Delivery}
 	if err := c.configureSignIns(o); err != nil {
 		return nil, err
 	}
@@ -247,83 +251,4 @@ func newTransport(o Options) *transport {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return l
-}
-
-// Capability is the part of the EMR's CapabilityStatement that the service uses.
-type Capability struct {
-	FHIRVersion string
-	Software    string // name of the server, "" when the EMR omits it
-	// Resources are the interactions by resource type, such as "create" for Observation.
-	Resources map[string][]string
-	// NoConditionalCreate: the EMR declares that it does not support conditional create. Most servers declare nothing.
-	NoConditionalCreate bool
-	// Took is the time of the request alone, without waiting for pacing or a token.
-	Took time.Duration
-}
-
-// Supports reports whether the server offers the interaction on the resource type.
-func (c Capability) Supports(resourceType, interaction string) bool {
-	return slices.Contains(c.Resources[resourceType], interaction)
-}
-
-// Metadata requests the EMR's CapabilityStatement, once and without retries. The request carries a token, so that it also tests the
-// sign-in. The error is always an *Error.
-func (c *Client) Metadata(ctx context.Context) (Capability, error) {
-	got, attempts, err := c.send(ctx, call{
-		method: http.MethodGet, path: "/metadata", requestID: uuid.NewString(), maxBody: maxCapability, once: true,
-	})
-	if err != nil {
-		return Capability{}, err
-	}
-	capability, ok := readCapability(got.body)
-	if !ok {
-		return Capability{}, refused(got, attempts)
-	}
-	c.refusesConditional.Store(capability.NoConditionalCreate)
-	capability.Took = got.took
-	return capability, nil
-}
-
-// conditionalCreate reports whether deliveries send If-None-Exist: the setting is on, and the EMR's last CapabilityStatement does not
-// rule it out.
-func (c *Client) conditionalCreate() bool { return c.conditional && !c.refusesConditional.Load() }
-
-func readCapability(body []byte) (Capability, bool) {
-	var statement struct {
-		ResourceType string `json:"resourceType"`
-		FHIRVersion  string `json:"fhirVersion"`
-		Software     struct {
-			Name string `json:"name"`
-		} `json:"software"`
-		Rest []struct {
-			Mode     string `json:"mode"`
-			Resource []struct {
-				Type        string `json:"type"`
-				Interaction []struct {
-					Code string `json:"code"`
-				} `json:"interaction"`
-				ConditionalCreate *bool `json:"conditionalCreate"`
-			} `json:"resource"`
-		} `json:"rest"`
-	}
-	if json.Unmarshal(body, &statement) != nil || statement.ResourceType != "CapabilityStatement" {
-		return Capability{}, false
-	}
-	c := Capability{FHIRVersion: statement.FHIRVersion, Software: statement.Software.Name, Resources: map[string][]string{}}
-	for _, rest := range statement.Rest {
-		if rest.Mode == "client" {
-			continue
-		}
-		for _, resource := range rest.Resource {
-			interactions := c.Resources[resource.Type]
-			for _, interaction := range resource.Interaction {
-				interactions = append(interactions, interaction.Code)
-			}
-			c.Resources[resource.Type] = interactions
-			if supported := resource.ConditionalCreate; resource.Type == "Observation" && supported != nil {
-				c.NoConditionalCreate = !*supported
-			}
-		}
-	}
-	return c, true
 }

@@ -144,7 +144,7 @@ func newClient(t *testing.T, f http.RoundTripper, changes ...func(*emr.Options))
 	t.Helper()
 	o := emr.Options{
 		BaseURL: baseURL, TokenURL: tokenURL, ClientID: clientID, PrivateKey: signingKey,
-		QuickRetryDelays: []time.Duration{}, Timeout: 30 * time.Second, ConditionalCreate: true,
+		QuickRetryDelays: []time.Duration{}, Timeout: 30 * time.Second, ConditionalCreate: true, Capabilities: offersAll(),
 		Now: time.Now, Jitter: func() float64 { return 0.5 }, Transport: f,
 	}
 	for _, change := range changes {
@@ -155,6 +155,34 @@ func newClient(t *testing.T, f http.RoundTripper, changes ...func(*emr.Options))
 		t.Fatal(err)
 	}
 	return client
+}
+
+// offersAll is what is known of an EMR that can be searched by identifier and honors conditional create.
+func offersAll() *memoryCapabilities {
+	return &memoryCapabilities{known: emr.StoredCapabilities{ReadAt: time.Now(), Offer: &emr.Offer{
+		Create: true, Search: true, ConditionalCreate: new(true), SearchParameters: []string{"identifier"},
+	}}}
+}
+
+// memoryCapabilities stores what is known of an EMR in memory.
+type memoryCapabilities struct {
+	mu     sync.Mutex
+	known  emr.StoredCapabilities
+	stores int
+}
+
+func (m *memoryCapabilities) Load(string) (emr.StoredCapabilities, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.known, nil
+}
+
+func (m *memoryCapabilities) Store(_ string, known emr.StoredCapabilities) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known = known
+	m.stores++
+	return nil
 }
 
 func quickRetries(o *emr.Options) { o.QuickRetryDelays = nil }
@@ -217,7 +245,7 @@ func TestNotConfigured(t *testing.T) {
 				t.Error("counts as configured")
 			}
 			_, created := deliver(t, client)
-			_, _, found := client.FindObservation(t.Context(), observationID)
+			_, _, found := client.FindObservation(t.Context(), observationID, []byte(observationResource))
 			_, metadata := client.Metadata(t.Context())
 			_, signIn := client.SignIn(t.Context())
 			for _, err := range []error{created, found, metadata, signIn} {

@@ -60,12 +60,16 @@ type Error struct {
 	// TrustSearchAfter is set when the EMR may have answered a search from its cache, or before it finished the last request: the time
 	// until a search can be trusted. Until then nothing may be sent again.
 	TrustSearchAfter time.Duration
+	// NeedsPerson: the EMR may have the observation and cannot be searched for it. Nothing is sent until a person states whether it is there.
+	NeedsPerson bool
 	// Attempts are the requests of the call, oldest first.
 	Attempts []Attempt
 
-	cause    error
-	retryNow bool          // a quick retry may succeed
-	took     time.Duration // of the request that failed
+	cause      error
+	retryNow   bool          // a quick retry may succeed
+	unanswered bool          // with NeedsPerson: the last request had no answer, which may be an outage
+	tooLong    bool          // the EMR's answer was longer than what is read
+	took       time.Duration // of the request that failed
 }
 
 // Attempt is one request, as recorded for a delivery.
@@ -91,6 +95,12 @@ func (e *Error) Unwrap() error { return e.cause }
 // mayBeRunning reports whether the EMR may still be processing the request: the caller or a gateway stopped waiting for its response.
 func (e *Error) mayBeRunning() bool {
 	return e.Ambiguous && (e.Code == CodeTimeout || e.Status == http.StatusGatewayTimeout || errors.Is(e, context.Canceled))
+}
+
+// isServerError reports an error that the EMR itself answered with, so that it did not store the resource as far as it knows. A gateway's 502 or
+// 504 is none. Source: docs/decisions/transmissions.md, "Look-ups".
+func (e *Error) isServerError() bool {
+	return e.Status >= http.StatusInternalServerError && e.Status != http.StatusBadGateway && e.Status != http.StatusGatewayTimeout
 }
 
 // searchOutdated is the error of a search that found nothing and may have been answered from a cache.

@@ -24,6 +24,8 @@ const (
 // Class returns the class of the error.
 func (e *Error) Class() ErrorClass {
 	switch {
+	case e.unanswered:
+		return ClassOutage
 	case e.Code == CodeUpdateRefused, e.Code == CodeSearchOutdated, e.Code == CodeOutcomeUnknown:
 		return ClassRequest
 	case e.Status == http.StatusTooManyRequests:
@@ -39,10 +41,10 @@ func (e *Error) Class() ErrorClass {
 }
 
 // Probe reports whether the EMR can be reached: it issues a token where one is needed and answers a request for its CapabilityStatement. A
-// refusal of that request is an answer, too. The error is always an *Error.
+// refusal of that request is an answer, too, and so is a statement that is too long to read. The error is always an *Error.
 func (c *Client) Probe(ctx context.Context) error {
 	_, err := c.Metadata(ctx)
-	if refusal, ok := errors.AsType[*Error](err); ok && refusal.Class() == ClassRequest {
+	if refusal, ok := errors.AsType[*Error](err); ok && (refusal.Class() == ClassRequest || refusal.tooLong) {
 		return nil
 	}
 	return err

@@ -75,20 +75,21 @@ func check(t testing.TB, app core.App, collection, id string, want map[string]an
 
 // stubEMR answers as configured, and records what it received.
 type stubEMR struct {
-	mu             sync.Mutex
-	isUnconfigured bool
-	refuse         func(observationID string, sends int) *emr.Error // nil: accepts everything
-	stored         map[string]string                                // EMR ids by observation
-	sends          map[string]int
-	searches       map[string]int
-	onSend         func(observationID string)
-	searchErr      *emr.Error
-	probeErr       *emr.Error // the result of a probe; nil: reachable
-	probes         int
-	body           []byte
-	updates        []emrUpdate
-	hasCopy        bool   // the copy has the last update
-	onSearch       func() // called before a search is answered
+	mu              sync.Mutex
+	isUnconfigured  bool
+	receivesNothing bool
+	refuse          func(observationID string, sends int) *emr.Error // nil: accepts everything
+	stored          map[string]string                                // EMR ids by observation
+	sends           map[string]int
+	searches        map[string]int
+	onSend          func(observationID string)
+	searchErr       *emr.Error
+	probeErr        *emr.Error // the result of a probe; nil: reachable
+	probes          int
+	body            []byte
+	updates         []emrUpdate
+	hasCopy         bool   // the copy has the last update
+	onSearch        func() // called before a search is answered
 }
 
 func newEMR() *stubEMR {
@@ -96,6 +97,10 @@ func newEMR() *stubEMR {
 }
 
 func (f *stubEMR) Configured() bool { return !f.isUnconfigured }
+
+func (f *stubEMR) Prepare(context.Context) {}
+
+func (f *stubEMR) CanReceive() bool { return !f.receivesNothing }
 
 func (f *stubEMR) CreateObservation(_ context.Context, observationID string, resource []byte, requestID string) (emr.Created, error) {
 	f.mu.Lock()
@@ -119,7 +124,7 @@ func (f *stubEMR) CreateObservation(_ context.Context, observationID string, res
 	return emr.Created{EMRID: id, Attempts: []emr.Attempt{{Took: 50 * time.Millisecond, Status: 201, RequestID: requestID}}}, nil
 }
 
-func (f *stubEMR) FindObservation(_ context.Context, observationID string) (string, bool, error) {
+func (f *stubEMR) FindObservation(_ context.Context, observationID string, _ []byte) (string, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.searches[observationID]++
@@ -143,8 +148,8 @@ func (f *stubEMR) Probe(context.Context) error {
 	return nil
 }
 
-func (f *stubEMR) LookUpObservation(ctx context.Context, observationID string) (string, bool, error) {
-	return f.FindObservation(ctx, observationID)
+func (f *stubEMR) LookUpObservation(ctx context.Context, observationID string, resource []byte) (string, bool, error) {
+	return f.FindObservation(ctx, observationID, resource)
 }
 
 func (f *stubEMR) UpdateObservation(_ context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error) {

@@ -9,8 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/vigilhealth/vigil/internal/fhir"
 )
 
@@ -31,22 +29,22 @@ type Created struct {
 // sent as X-Request-ID with every attempt. The error is always an *Error.
 // Source: docs/decisions/fhir.md, "Delivery request".
 func (c *Client) CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (Created, error) {
-	conditional := c.conditionalCreate()
+	conditional, sought := c.sendsConditional(), readSought(observationID, resource)
 	request := call{
 		method: http.MethodPost, path: "/Observation", body: resource, requestID: requestID, maxBody: maxBody,
 		header: http.Header{"Content-Type": {fhir.ContentType}},
 		// Not every EMR supports conditional create, so a search precedes the retry after an unknown outcome, too.
 		lookup: func(ctx context.Context) (string, bool, error) {
-			return c.findIfAllowed(ctx, lookup{id: observationID, once: true, mustBeCurrent: !conditional})
+			return c.findUnlessSafe(ctx, lookup{sought: sought, once: true})
 		},
-		onResend:    func() { c.searches.recordSend(observationID) },
-		onAbandoned: func() { c.searches.recordAbandoned(observationID, c.transport.now()) },
+		onResend:    func() { c.searches.recordSend(sought, c.transport.now()) },
+		onAbandoned: func() { c.searches.recordAbandoned(sought, c.transport.now()) },
 	}
 	if conditional {
 		request.header.Set("If-None-Exist", "identifier="+identifierSystem+"|"+identifierPrefix+observationID)
 	}
 	began := c.transport.now()
-	c.searches.recordSend(observationID)
+	c.searches.recordSend(sought, began)
 	got, attempts, err := c.send(ctx, request)
 	if e, failed := errors.AsType[*Error](err); failed {
 		c.checkPatient(ctx, resource, e, began)
@@ -62,104 +60,15 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 		e.Ambiguous = true
 		return Created{}, e
 	}
+	c.copies.record(id, observationID)
+	c.capabilities.accept()
 	return Created{EMRID: id, AlreadyThere: match, Attempts: attempts}, nil
-}
-
-// lookup is a search for one observation.
-type lookup struct {
-	id            string
-	once          bool // without quick retries
-	isRecovered   bool // an earlier process may have sent it
-	mustBeCurrent bool // nothing else prevents a duplicate, so "not found" must be certain
-}
-
-// FindObservation searches for an Observation by its identifier, after an unknown outcome and before it is sent again. If the EMR forbids the
-// search and conditional create prevents duplicates, it returns not found; without conditional create "not found" must be certain. The
-// error is always an *Error.
-func (c *Client) FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error) {
-	return c.findIfAllowed(ctx, lookup{id: observationID, isRecovered: true, mustBeCurrent: !c.conditionalCreate()})
-}
-
-func (c *Client) findIfAllowed(ctx context.Context, l lookup) (emrID string, found bool, err error) {
-	emrID, found, err = c.find(ctx, l)
-	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status == http.StatusForbidden && c.conditionalCreate() {
-		return "", false, nil
-	}
-	return emrID, found, err
-}
-
-// LookUpObservation is FindObservation for callers that need a certain answer: a forbidden search is an error, and so is a result that may
-// come from a cache.
-func (c *Client) LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error) {
-	return c.find(ctx, lookup{id: observationID, isRecovered: true, mustBeCurrent: true})
-}
-
-// uncached makes the EMR answer from its data and not from its cache.
-// Source: RFC 9111, section 5.2.1.4; HAPI FHIR documentation, "Search Result Caching".
-var uncached = http.Header{"Cache-Control": {"no-cache"}}
-
-func (c *Client) find(ctx context.Context, l lookup) (emrID string, found bool, err error) {
-	value := identifierPrefix + l.id
-	query := url.Values{"identifier": {identifierSystem + "|" + value}}
-	staleUntil, began := c.searches.staleUntil(l.id, l.isRecovered), c.transport.now()
-	got, attempts, err := c.send(ctx, call{
-		method: http.MethodGet, path: "/Observation?" + query.Encode(), requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: l.once,
-	})
-	isStale := began.Before(staleUntil)
-	c.searches.recordSearch(l.id, isStale, c.transport.now())
-	if err != nil {
-		return "", false, err
-	}
-	emrID, isBundle := findInBundle(got.body, value)
-	if !isBundle {
-		return "", false, refused(got, attempts)
-	}
-	if emrID == "" && l.mustBeCurrent && isStale {
-		return "", false, searchOutdated(max(c.searches.cacheLife, staleUntil.Sub(c.transport.now())))
-	}
-	return emrID, emrID != "", nil
 }
 
 // refused turns an unusable success into an error, in the last attempt too.
 func refused(got answer, attempts []Attempt) *Error {
 	attempts[len(attempts)-1].Code = CodeUnavailable
 	return &Error{Code: CodeUnavailable, Status: got.status, Message: unavailable(got.status), Attempts: attempts}
-}
-
-// foundObservation is the part of an Observation that identifies it.
-type foundObservation struct {
-	ResourceType string `json:"resourceType"`
-	ID           string `json:"id"`
-	Identifier   []struct {
-		System string `json:"system"`
-		Value  string `json:"value"`
-	} `json:"identifier"`
-}
-
-// findInBundle returns the id of the first Observation in a search result that carries the identifier. An EMR that does not support the
-// search parameter returns any Observations, so each result is checked.
-func findInBundle(body []byte, identifier string) (emrID string, isBundle bool) {
-	var bundle struct {
-		ResourceType string `json:"resourceType"`
-		Entry        []struct {
-			Resource foundObservation `json:"resource"`
-		} `json:"entry"`
-	}
-	if json.Unmarshal(body, &bundle) != nil || bundle.ResourceType != "Bundle" {
-		return "", false
-	}
-	for _, entry := range bundle.Entry {
-		r := entry.Resource
-		if r.ResourceType != "Observation" || !fhirID.MatchString(r.ID) {
-			continue
-		}
-		for _, id := range r.Identifier {
-			if id.System == identifierSystem && strings.EqualFold(id.Value, identifier) {
-				return r.ID, true
-			}
-		}
-	}
-	return "", true
 }
 
 // createdID returns the EMR's id from the headers, else from the body; "" when neither has one.

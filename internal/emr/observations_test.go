@@ -278,6 +278,11 @@ func observation(id, identifier string) string {
 	return `{"resourceType":"Observation","id":"` + id + `","identifier":[{"system":"urn:x","value":"1"},{"system":"urn:ietf:rfc:3986","value":"` + identifier + `"}]}`
 }
 
+// hint is an OperationOutcome of a search that succeeded.
+func hint(text string) string {
+	return `{"resourceType":"OperationOutcome","issue":[{"severity":"warning","code":"processing","details":{"text":"` + text + `"}}]}`
+}
+
 func TestFindObservation(t *testing.T) {
 	ours := "urn:uuid:" + observationID
 	for _, test := range []struct {
@@ -290,13 +295,17 @@ func TestFindObservation(t *testing.T) {
 		{"case of the UUID", reply{status: 200, body: bundle(observation("e-1", strings.ToUpper(ours)))}, "e-1", ""},
 		{"none", reply{status: 200, body: `{"resourceType":"Bundle","total":0}`}, "", ""},
 		{"parameter ignored", reply{status: 200, body: bundle(observation("e-9", "urn:uuid:other"), observation("e-1", ours))}, "e-1", ""},
-		{"only others", reply{status: 200, body: bundle(observation("e-9", "urn:uuid:other"))}, "", ""},
-		{"an outcome among them", reply{status: 200, body: bundle(outcome("informational"))}, "", ""},
+		{"only others", reply{status: 200, body: bundle(observation("e-9", "urn:uuid:other"))}, "", emr.CodeOutcomeUnknown},
+		{"a hint", reply{status: 200, body: bundle(hint("No results."))}, "", ""},
+		{"parameter unknown", reply{status: 200, body: bundle(hint("Unknown parameter: identifier"))}, "", emr.CodeOutcomeUnknown},
+		{"an error among them", reply{status: 200, body: bundle(outcome("processing"))}, "", emr.CodeOutcomeUnknown},
 		{"not a bundle", reply{status: 200, body: `{"resourceType":"Observation","id":"e-1"}`}, "", emr.CodeUnavailable},
 		{"not JSON", reply{status: 200, body: `<html>`}, "", emr.CodeUnavailable},
-		{"404", reply{status: 404}, "", emr.CodeUnavailable},
-		{"400", reply{status: 400, body: outcome("not-supported")}, "", emr.CodeUnavailable},
-		{"403", reply{status: 403}, "", emr.CodeAuth},
+		{"404", reply{status: 404}, "", emr.CodeOutcomeUnknown},
+		{"400", reply{status: 400, body: outcome("not-supported")}, "", emr.CodeOutcomeUnknown},
+		{"403", reply{status: 403}, "", emr.CodeOutcomeUnknown},
+		{"501", reply{status: 501}, "", emr.CodeOutcomeUnknown},
+		{"401", reply{status: 401}, "", emr.CodeAuth},
 		{"503", reply{status: 503}, "", emr.CodeUnavailable},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -304,13 +313,13 @@ func TestFindObservation(t *testing.T) {
 			now := time.Now()
 			client := newClient(t, fake, func(o *emr.Options) { o.ConditionalCreate, o.Now = false, func() time.Time { return now } })
 			now = now.Add(time.Minute) // no request of an earlier process can be running
-			id, found, err := client.FindObservation(t.Context(), observationID)
+			id, found, err := client.FindObservation(t.Context(), observationID, []byte(observationResource))
 			e := asError(t, err)
 			if id != test.id || found != (test.id != "") || (e == nil) != (test.code == "") {
 				t.Fatalf("id %q, found %v, err %v", id, found, err)
 			}
-			if e != nil && (e.Code != test.code || e.Attempts[0].Code != test.code) {
-				t.Errorf("code %s, attempts %+v", e.Code, e.Attempts)
+			if e != nil && (e.Code != test.code || e.NeedsPerson != (test.code == emr.CodeOutcomeUnknown)) {
+				t.Errorf("code %s, needs a person %t", e.Code, e.NeedsPerson)
 			}
 			h := fake.requests("fhir")[0]
 			sent, _ := url.Parse(h.url)
@@ -345,7 +354,8 @@ func TestSearchBeforeResend(t *testing.T) {
 			reply{status: 200, body: bundle()},
 			"2", "", "POST GET POST", "",
 		},
-		{"unknown outcome, search forbidden", []reply{{status: 503}}, reply{status: 403}, "", emr.CodeUnavailable, "POST GET", "POST GET POST GET POST GET POST"},
+		{"refused, search forbidden", []reply{{status: 503}}, reply{status: 403}, "", emr.CodeUnavailable, "POST GET POST GET POST GET POST", ""},
+		{"gateway error, search forbidden", []reply{{status: 502}}, reply{status: 403}, "", emr.CodeOutcomeUnknown, "POST GET", "POST GET POST GET POST GET POST"},
 		{
 			"it cannot have arrived",
 			[]reply{{status: 429, header: map[string]string{"Retry-After": "1"}}, {status: 201, header: map[string]string{"Location": "Observation/3"}}},
@@ -368,6 +378,12 @@ func TestSearchBeforeResend(t *testing.T) {
 				var methods []string
 				for _, h := range fake.requests("fhir") {
 					methods = append(methods, h.method)
+				}
+				if conditional && code == "" && test.code == emr.CodeOutcomeUnknown {
+					t.Errorf("%s: delivered", test.name)
+				}
+				if code == emr.CodeUnavailable && conditional && test.conditional != "" {
+					code = test.code // the EMR prevents the duplicate: it is sent again, and fails as the first time
 				}
 				if created.EMRID != test.created || code != test.code || strings.Join(methods, " ") != want {
 					t.Errorf("%s, conditional %t: %+v, code %q, %v", test.name, conditional, created, code, methods)

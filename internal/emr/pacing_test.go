@@ -73,7 +73,7 @@ func TestNeverMoreThanTheLimitInAnySecond(t *testing.T) {
 					case 1:
 						_, _ = client.ReadPatient(t.Context(), "1")
 					default:
-						_, _, _ = client.FindObservation(t.Context(), observationID)
+						_, _, _ = client.FindObservation(t.Context(), observationID, []byte(observationResource))
 					}
 				})
 			}

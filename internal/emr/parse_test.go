@@ -2,6 +2,7 @@ package emr
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,8 +68,10 @@ func FuzzAnswers(f *testing.F) {
 		got := answer{status: status, body: body, header: http.Header{"Retry-After": {retry}, "Location": {retry}}}
 		createdID(got)
 		readCapability(body)
-		if id, isBundle := findInBundle(body, "urn:uuid:x"); id != "" && (!isBundle || !fhirID.MatchString(id)) {
-			t.Errorf("found %q", id)
+		if page, ok := readFoundPage(body); !ok && len(page.observations) > 0 || slices.ContainsFunc(page.observations, func(o foundObservation) bool {
+			return !fhirID.MatchString(o.ID) || !readSought("x", body).matches(o, false) && readSought("x", body).hasIdentifier(o)
+		}) {
+			t.Errorf("found %+v", page)
 		}
 		for _, method := range []string{"POST", "PUT", "GET"} {
 			e := refusal(got, method, now)

@@ -125,7 +125,7 @@ func (w *Worker) queryOutcome(ctx context.Context, app core.App, d collections.U
 	if d.EMRID != "" {
 		return w.queryCopy(ctx, d, rendered, isLate)
 	}
-	emrID, found, err := w.EMR.LookUpObservation(ctx, rendered.id)
+	emrID, found, err := w.EMR.LookUpObservation(ctx, rendered.id, rendered.content)
 	switch {
 	case err != nil:
 		return c, false, err

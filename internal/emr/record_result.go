@@ -87,7 +87,7 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 		next, err := Fail(tx, c, Failure{
 			Code: d.err.Code, Message: d.err.Message, Diagnostics: d.err.Diagnostics.Reveal(),
 			Ambiguous: d.err.Ambiguous, RetryAfter: max(d.err.RetryAfter, d.err.TrustSearchAfter), IsCopyWrong: d.retracted, Wait: d.searchWait(c),
-			EMRFault: d.attribution.toEMR, WaitsForEMR: d.attribution.waitsForEMR,
+			NeedsPerson: d.err.NeedsPerson, EMRFault: d.attribution.toEMR, WaitsForEMR: d.attribution.waitsForEMR,
 		}, w.Schedule, w.Jitter(), d.startedAt, now)
 		if err != nil {
 			return err

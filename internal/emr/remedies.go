@@ -68,6 +68,10 @@ var remedies = []struct {
 		"look_again",
 		"Nothing is wrong with the reading: the EMR may have it, but its search may be out of date. The EMR is searched again before anything is sent.",
 	}},
+	{CodeOutcomeUnknown, "cannot be searched", Remedy{
+		"settle_outcome",
+		"The EMR may have the reading and cannot be searched for it. Look in the patient's chart at the EMR, and state under the delivery whether the reading is there. To prevent such cases have the EMR's administrator permit a search of Observations, or conditional create.",
+	}},
 	{CodeOutcomeUnknown, "", Remedy{
 		"settle_outcome",
 		"The EMR took the reading and does not show it. Look in the patient's chart at the EMR, and state under the delivery whether the reading is there.",

@@ -86,7 +86,7 @@ func (w *emrServer) connect(t *testing.T, client *emr.Client) emr.Tokens {
 // lookUp makes a call with the token of deliveries.
 func lookUp(t *testing.T, client *emr.Client) *emr.Error {
 	t.Helper()
-	_, _, err := client.FindObservation(t.Context(), observationID)
+	_, _, err := client.FindObservation(t.Context(), observationID, []byte(observationResource))
 	return asError(t, err)
 }
 

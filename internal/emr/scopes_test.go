@@ -110,7 +110,7 @@ func TestMinimalScopes(t *testing.T) {
 		b := newSandboxTransport(t, func(o *sandbox.EMROptions) { o.StrictScopes = true })
 		client := b.client(t, func(o *emr.Options) { o.Scopes = strings.Fields(test.scopes) })
 		id := b.storeObservation(t, client)
-		_, found, err := client.LookUpObservation(t.Context(), observationID)
+		_, found, err := client.LookUpObservation(t.Context(), observationID, []byte(observationResource))
 		if found != test.canSearch || (err == nil) != test.canSearch {
 			t.Errorf("%s: found %v (%v)", test.scopes, found, err)
 		}

@@ -19,7 +19,7 @@ type searchCache struct {
 	startedAt time.Time     // an earlier process may have searched or sent until then
 
 	mu      sync.Mutex
-	entries map[string]searchEntry // by observation
+	entries map[string]searchEntry // by observation, and by the query of a search by content
 	evictAt int                    // the number of entries at which outdated ones are evicted
 }
 
@@ -31,12 +31,12 @@ func newSearchCache(cacheLife time.Duration, now func() time.Time) *searchCache 
 	return &searchCache{cacheLife: max(cacheLife, 0), startedAt: now(), entries: map[string]searchEntry{}, evictAt: maxSearches}
 }
 
-// staleUntil returns until when "not found" may be wrong; the zero time when it can be trusted. isRecovered: an earlier process may have
-// searched and sent, too.
-func (s *searchCache) staleUntil(observationID string, isRecovered bool) (until time.Time) {
+// staleUntil returns until when "not found" under a key may be wrong; the zero time when it can be trusted. isRecovered: an earlier process may
+// have searched and sent, too.
+func (s *searchCache) staleUntil(key string, isRecovered bool) (until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	entry := s.entries[observationID]
+	entry := s.entries[key]
 	if isRecovered && entry.staleSince.IsZero() {
 		entry.staleSince = s.startedAt
 	}
@@ -53,8 +53,10 @@ func (s *searchCache) staleUntil(observationID string, isRecovered bool) (until 
 }
 
 // recordSearch records a search; stale means that its result may have come from the EMR's cache, and may be cached again.
-func (s *searchCache) recordSearch(observationID string, stale bool, now time.Time) {
-	s.update(observationID, now, func(entry *searchEntry) {
+func (s *searchCache) recordSearch(key string, stale bool, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.update(key, now, func(entry *searchEntry) {
 		entry.searchedAt = now
 		if stale {
 			entry.staleSince = now
@@ -63,33 +65,39 @@ func (s *searchCache) recordSearch(observationID string, stale bool, now time.Ti
 }
 
 // recordAbandoned records that the service stopped waiting for a request that the EMR may be processing.
-func (s *searchCache) recordAbandoned(observationID string, now time.Time) {
-	s.update(observationID, now, func(entry *searchEntry) { entry.abandonedAt = now })
-}
-
-// update changes one entry; it evicts outdated entries first when there are many.
-func (s *searchCache) update(observationID string, now time.Time, change func(*searchEntry)) {
+func (s *searchCache) recordAbandoned(o sought, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, key := range o.keys() {
+		s.update(key, now, func(entry *searchEntry) { entry.abandonedAt = now })
+	}
+}
+
+// update changes one entry; it evicts outdated entries first when there are many. The caller holds the lock.
+func (s *searchCache) update(key string, now time.Time, change func(*searchEntry)) {
 	if len(s.entries) >= s.evictAt {
 		for id, entry := range s.entries {
-			if now.Sub(entry.searchedAt) >= s.cacheLife && now.Sub(entry.abandonedAt) >= maxProcessing {
+			if now.Sub(entry.searchedAt) >= s.cacheLife && now.Sub(entry.staleSince) >= s.cacheLife && now.Sub(entry.abandonedAt) >= maxProcessing {
 				delete(s.entries, id)
 			}
 		}
 		s.evictAt = max(maxSearches, 2*len(s.entries))
 	}
-	entry := s.entries[observationID]
+	entry := s.entries[key]
 	change(&entry)
-	s.entries[observationID] = entry
+	s.entries[key] = entry
 }
 
-// recordSend records that an observation is sent: earlier search results are outdated.
-func (s *searchCache) recordSend(observationID string) {
+// recordSend records that an observation is sent: earlier results of a search by identifier are outdated, and one by content, which other
+// observations share, can be trusted only after the cache's life.
+func (s *searchCache) recordSend(o sought, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if entry, searched := s.entries[observationID]; searched {
+	if entry, searched := s.entries[o.id]; searched {
 		entry.staleSince = entry.searchedAt
-		s.entries[observationID] = entry
+		s.entries[o.id] = entry
+	}
+	if o.query != "" && s.cacheLife > 0 {
+		s.update(o.query, now, func(entry *searchEntry) { entry.staleSince = now })
 	}
 }

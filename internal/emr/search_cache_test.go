@@ -30,7 +30,7 @@ func (b *sandboxTransport) sendUntilDone(t *testing.T, client *emr.Client, sent 
 	t.Helper()
 	for delivery := range 20 {
 		if sent || delivery > 0 {
-			_, found, err := client.FindObservation(t.Context(), observationID)
+			_, found, err := client.FindObservation(t.Context(), observationID, []byte(observationResource))
 			if found {
 				return
 			}
@@ -198,7 +198,7 @@ func TestSearchCacheReproduction(t *testing.T) {
 				}
 				for _, wait := range []time.Duration{30 * time.Second, 59 * time.Second, time.Minute} { // each search starts the wait again
 					time.Sleep(wait)
-					id, found, err := client.FindObservation(t.Context(), observationID)
+					id, found, err := client.FindObservation(t.Context(), observationID, []byte(observationResource))
 					if e := asError(t, err); wait < time.Minute && !found && (e == nil || e.TrustSearchAfter != time.Minute || e.Class() != emr.ClassRequest || e.Message != "EMR search may be out of date") {
 						t.Errorf("after %s: %q, %v, %+v", wait, id, found, e)
 					}
@@ -222,7 +222,7 @@ func TestSearchCacheAfterRestart(t *testing.T) {
 				b := newSandboxTransport(t, cacheSearches(time.Minute, true))
 				before := b.client(t, unconditional(time.Minute))
 				time.Sleep(time.Hour)
-				if _, found, err := before.FindObservation(t.Context(), observationID); found || err != nil {
+				if _, found, err := before.FindObservation(t.Context(), observationID, []byte(observationResource)); found || err != nil {
 					t.Fatalf("%v %v", found, err)
 				}
 				// The search found nothing; the next request arrives, and its response is lost.
@@ -230,7 +230,7 @@ func TestSearchCacheAfterRestart(t *testing.T) {
 				_, _ = b.send(t, b.client(t, func(o *emr.Options) { o.QuickRetryDelays = []time.Duration{} }))
 				after := b.client(t, unconditional(time.Minute))
 				time.Sleep(alive)
-				_, found, err := after.FindObservation(t.Context(), observationID)
+				_, found, err := after.FindObservation(t.Context(), observationID, []byte(observationResource))
 				e := asError(t, err)
 				if alive < time.Minute != (e != nil && e.TrustSearchAfter == time.Minute) || alive >= time.Minute != found {
 					t.Errorf("found %v, %+v", found, e)
@@ -249,16 +249,16 @@ func TestCallersThatWaitForSearchCache(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newSandboxTransport(t)
 			client := b.client(t, unconditional(time.Minute), func(o *emr.Options) { o.ConditionalCreate = conditional })
-			_, _, err := client.FindObservation(t.Context(), observationID)
+			_, _, err := client.FindObservation(t.Context(), observationID, []byte(observationResource))
 			if waits := err != nil; waits == conditional {
 				t.Errorf("conditional %t: %v", conditional, err)
 			}
-			_, _, err = client.LookUpObservation(t.Context(), observationID)
+			_, _, err = client.LookUpObservation(t.Context(), observationID, []byte(observationResource))
 			if e := asError(t, err); e == nil || e.TrustSearchAfter != time.Minute {
 				t.Errorf("conditional %t: %v", conditional, err)
 			}
 			time.Sleep(time.Minute)
-			if _, found, err := client.LookUpObservation(t.Context(), observationID); err != nil || found {
+			if _, found, err := client.LookUpObservation(t.Context(), observationID, []byte(observationResource)); err != nil || found {
 				t.Errorf("%v %v", found, err)
 			}
 		})
@@ -270,7 +270,7 @@ func TestSearchesAreEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newClient(t, replyToPosts(), unconditional(time.Minute))
 		for n := range 5000 {
-			_, _, _ = client.FindObservation(t.Context(), fmt.Sprint(n))
+			_, _, _ = client.FindObservation(t.Context(), fmt.Sprint(n), []byte(observationResource))
 			time.Sleep(time.Second)
 		}
 		if kept := emr.CachedSearches(client); kept > 1100 {
@@ -284,8 +284,8 @@ func TestSearchesBypassCache(t *testing.T) {
 	fake := &fakeEMR{replies: map[string][]reply{"GET": {{status: 200, body: bundle()}}, "POST": {{status: 503}}}}
 	client := newClient(t, fake, func(o *emr.Options) { o.QuickRetryDelays = []time.Duration{1} })
 	_, _ = deliver(t, client)
-	_, _, _ = client.FindObservation(t.Context(), observationID)
-	_, _, _ = client.LookUpObservation(t.Context(), observationID)
+	_, _, _ = client.FindObservation(t.Context(), observationID, []byte(observationResource))
+	_, _, _ = client.LookUpObservation(t.Context(), observationID, []byte(observationResource))
 	_, _ = client.UpdateObservation(t.Context(), copyID, []byte(corrected), requestID, true)
 	searches := 0
 	for _, h := range fake.requests("fhir") {
@@ -313,7 +313,7 @@ func TestDeliverySharesQuickRetries(t *testing.T) {
 			for n := range failures {
 				b.failing = append(b.failing, n)
 			}
-			_, _, err := client.FindObservation(ctx, observationID)
+			_, _, err := client.FindObservation(ctx, observationID, []byte(observationResource))
 			if (err != nil) != (failures == 4) {
 				t.Fatalf("after %d failures: %v", failures, err)
 			}

@@ -51,6 +51,9 @@ type simulatedEMR struct {
 	requests []simulatedRequest
 }
 
+const simulatedStatement = `{"resourceType":"CapabilityStatement","fhirVersion":"4.0.1","rest":[{"mode":"server","resource":[
+	{"type":"Observation","interaction":[{"code":"create"},{"code":"search-type"}],"conditionalCreate":true,"searchParam":[{"name":"identifier"}]}]}]}`
+
 type arrival struct {
 	observation, status string
 	at                  time.Time
@@ -114,7 +117,7 @@ func (h *simulatedEMR) answer(r *http.Request, body []byte, state failureMode) *
 	case r.URL.Path == "/token":
 		return h.respond(http.StatusOK, `{"access_token":"t","token_type":"bearer","expires_in":3600}`, "Content-Type", "application/json")
 	case r.URL.Path == "/fhir/metadata":
-		return h.respond(http.StatusOK, `{"resourceType":"CapabilityStatement","fhirVersion":"4.0.1"}`)
+		return h.respond(http.StatusOK, simulatedStatement)
 	case r.Method == http.MethodGet:
 		return h.search(r)
 	}
@@ -227,7 +230,7 @@ func (w *simulation) start() {
 	w.stop()
 	client, err := emr.New(emr.Options{
 		BaseURL: "http://emr.test/fhir", TokenURL: "http://emr.test/token", ClientID: "vigil", PrivateKey: sandboxSigningKey(),
-		RatePerSecond: 10, ConditionalCreate: true, Now: time.Now, Transport: w.server,
+		RatePerSecond: 10, ConditionalCreate: true, Capabilities: offersAll(), Now: time.Now, Transport: w.server,
 	})
 	if err != nil {
 		w.t.Fatal(err)

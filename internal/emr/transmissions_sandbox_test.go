@@ -78,6 +78,24 @@ func sandboxClient(url string, key *rsa.PrivateKey, conditional bool, cache ...t
 	return emr.New(options)
 }
 
+// sandboxClientWith is sandboxClient with conditional create on, no search cache, and changes.
+func sandboxClientWith(t *testing.T, url string, changes ...func(*emr.Options)) *emr.Client {
+	t.Helper()
+	o := emr.Options{
+		BaseURL: url + "/fhir/demo", TokenURL: url + "/oauth/token", ClientID: "vigil", PrivateKey: sandboxSigningKey(),
+		QuickRetryDelays: []time.Duration{time.Millisecond, 2 * time.Millisecond, 4 * time.Millisecond},
+		Timeout:          time.Minute, ConditionalCreate: true, Now: wallClock,
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	client, err := emr.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
 // sandboxWorker delivers the app's real observations with a schedule of milliseconds.
 func sandboxWorker(client *emr.Client, finished func(emr.Result)) *emr.Worker {
 	return emr.NewWorker(emr.WorkerOptions{

@@ -41,9 +41,13 @@ const defaultStopTimeout = 10 * time.Second
 // EMR is the part of [Client] that the worker uses.
 type EMR interface {
 	Configured() bool
+	// Prepare reads the EMR's CapabilityStatement if the last one is missing or outdated.
+	Prepare(ctx context.Context)
+	// CanReceive reports whether the EMR takes readings at all.
+	CanReceive() bool
 	CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (Created, error)
-	FindObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
-	LookUpObservation(ctx context.Context, observationID string) (emrID string, found bool, err error)
+	FindObservation(ctx context.Context, observationID string, resource []byte) (emrID string, found bool, err error)
+	LookUpObservation(ctx context.Context, observationID string, resource []byte) (emrID string, found bool, err error)
 	UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (Created, error)
 	HasObservation(ctx context.Context, emrID string, resource []byte) (hasContent, isKnown bool, err error)
 	// Probe reports whether the EMR can be reached.
@@ -99,9 +103,10 @@ type Worker struct {
 	breaker   *circuitBreaker
 	orderMu   sync.Mutex // held while choosing deliveries in order
 	// leases are this worker's leased deliveries and their patients: they may be slow, but are not stuck.
-	leases    sync.Map
-	leaseMu   sync.RWMutex // held from the lease until it is in leases
-	startedAt atomic.Int64 // Unix seconds of the start of Run, 0 while it does not run
+	leases       sync.Map
+	leaseMu      sync.RWMutex // held from the lease until it is in leases
+	hasAnnounced atomic.Bool  // that the EMR takes no readings
+	startedAt    atomic.Int64 // Unix seconds of the start of Run, 0 while it does not run
 	// sendCtx ends StopTimeout after the worker is stopped; abortSends ends it.
 	sendCtx    context.Context
 	abortSends context.CancelFunc
@@ -146,6 +151,10 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 		if !w.EMR.Configured() {
 			continue // each reading wakes the worker; skip even the count
 		}
+		w.prepare(ctx)
+		if !w.canSend(app) {
+			continue
+		}
 		retry = w.step(ctx, app)
 	}
 }
@@ -175,7 +184,7 @@ func (w *Worker) step(ctx context.Context, app core.App) <-chan time.Time {
 
 // nextRetry returns a channel that fires when the next retry falls due; nil when there is none, or on an error, which the sweep makes up for.
 func (w *Worker) nextRetry(app core.App) <-chan time.Time {
-	if !w.EMR.Configured() {
+	if !w.EMR.Configured() || !w.EMR.CanReceive() {
 		return nil
 	}
 	at, err := collections.NextTransmissionRetry(app)
@@ -217,11 +226,12 @@ func (w *Worker) Sweep(ctx context.Context, app core.App) (SendCounts, error) {
 
 // sendAndCount sends a round and counts what it skipped.
 func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, by trigger) (round SendCounts, err error) {
-	configured := w.EMR.Configured()
-	if configured {
+	w.prepare(ctx)
+	canSend := w.EMR.Configured() && w.canSend(app)
+	if canSend {
 		round, err = w.round(ctx, app, limit, by)
 	}
-	if err == nil && (!configured || w.breaker.isOpen()) {
+	if err == nil && (!canSend || w.breaker.isOpen()) {
 		var due int
 		due, err = collections.DueTransmissions(app, w.Clock())
 		round.Skipped += due

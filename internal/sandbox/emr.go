@@ -42,6 +42,8 @@ type EMROptions struct {
 	LikeHAPI bool
 	// StrictScopes requires a read scope for reading; without it a write scope is enough.
 	StrictScopes bool
+	// Profile is what the EMR offers, one of EMRProfiles; "everything" if empty.
+	Profile string
 	// Now is the sandbox's clock and is required. Random is the source of tokens and codes; crypto/rand if nil.
 	Now    func() time.Time
 	Random io.Reader
@@ -55,6 +57,7 @@ type EMROptions struct {
 // with faults on demand. It is an http.Handler and safe for concurrent use.
 type EMR struct {
 	options EMROptions
+	profile emrProfile
 	mux     *http.ServeMux
 	keys    keyCache
 
@@ -107,7 +110,12 @@ func NewEMR(options EMROptions) (*EMR, error) {
 	if options.Patients == nil {
 		options.Patients = DemoEMRPatients()
 	}
+	offers, err := readProfile(cmp.Or(options.Profile, defaultProfile))
+	if err != nil {
+		return nil, fmt.Errorf("emr sandbox: %w", err)
+	}
 	e := &EMR{
+		profile:      offers,
 		options:      options,
 		byID:         map[string]*StoredObservation{},
 		byIdentifier: map[string][]*StoredObservation{},
@@ -153,8 +161,8 @@ func (e *EMR) routes() *http.ServeMux {
 		"GET " + fhir + "/.well-known/smart-configuration": e.smartConfiguration,
 		"GET " + fhir + "/Patient":                         e.bearer(readPatient, e.searchPatients),
 		"GET " + fhir + "/Patient/{id}":                    e.bearer(readPatient, e.readPatient),
-		"POST " + fhir + "/Observation":                    e.bearer(createObservation, e.createObservation),
-		"PUT " + fhir + "/Observation/{id}":                e.bearer(updateObservation, e.updateObservation),
+		"POST " + fhir + "/Observation":                    e.bearer(createObservation, e.offers("create", e.createObservation)),
+		"PUT " + fhir + "/Observation/{id}":                e.bearer(updateObservation, e.offers("update", e.updateObservation)),
 		"GET " + fhir + "/Observation":                     e.bearer(readObservation, cache.wrap(e.searchObservations)),
 		"GET " + fhir + "/Observation/{id}":                e.bearer(readObservation, e.readObservation),
 		"GET " + fhir + "/Observation/{id}/_history/1":     e.bearer(readObservation, e.readObservation),

@@ -48,8 +48,9 @@ func unprocessable(code, diagnostics string) *fhirError {
 	return &fhirError{http.StatusUnprocessableEntity, code, diagnostics}
 }
 
-// writeBundle answers a search with a page of the matches: _count of them from _offset on, and a link to the next page if there is one.
-func (e *EMR) writeBundle(w http.ResponseWriter, r *http.Request, matches []resource) {
+// writeBundle answers a search with a page of the matches: _count of them from _offset on, and a link to the next page if there is one. A hint names
+// the ignored parameters.
+func (e *EMR) writeBundle(w http.ResponseWriter, r *http.Request, matches []resource, ignored ...string) {
 	count, from := defaultCount, 0
 	for _, number := range []struct {
 		name string
@@ -88,6 +89,11 @@ func (e *EMR) writeBundle(w http.ResponseWriter, r *http.Request, matches []reso
 			"search":   resource{"mode": "match"},
 		})
 	}
+	if len(ignored) > 0 {
+		hint := outcome("not-supported", "Unknown parameter: "+strings.Join(ignored, ", "))
+		hint["issue"].([]resource)[0]["severity"] = "warning"
+		entries = append(entries, resource{"resource": hint, "search": resource{"mode": "outcome"}})
+	}
 	if entries != nil { // FHIR JSON has no empty arrays
 		bundle["entry"] = entries
 	}
@@ -114,12 +120,9 @@ func (t tokenParam) matches(system, value string) bool {
 
 // metadata answers with the CapabilityStatement of this server.
 func (e *EMR) metadata(w http.ResponseWriter, r *http.Request) {
-	search := func(name, kind string) resource { return resource{"name": name, "type": kind} }
-	interactions := func(codes ...string) (list []resource) {
-		for _, code := range codes {
-			list = append(list, resource{"code": code})
-		}
-		return list
+	types := []resource{e.profile.Patient.describe("Patient"), e.profile.Observation.describe("Observation")}
+	if e.profile.DocumentReference != nil {
+		types = append(types, e.profile.DocumentReference.describe("DocumentReference"))
 	}
 	oauthURIs := resource{
 		"url": "http://fhir-registry.smarthealthit.org/StructureDefinition/oauth-uris",
@@ -146,19 +149,7 @@ func (e *EMR) metadata(w http.ResponseWriter, r *http.Request) {
 					"code":   "SMART-on-FHIR",
 				}}}},
 			},
-			"resource": []resource{
-				{
-					"type":        "Patient",
-					"interaction": interactions("read", "search-type"),
-					"searchParam": []resource{search("name", "string"), search("given", "string"), search("family", "string"), search("birthdate", "date"), search("identifier", "token")},
-				},
-				{
-					"type":              "Observation",
-					"interaction":       interactions("create", "update", "read", "vread", "search-type"),
-					"conditionalCreate": true,
-					"searchParam":       []resource{search("identifier", "token")},
-				},
-			},
+			"resource": types,
 		}},
 	})
 }

@@ -57,7 +57,7 @@ var observationStatuses = []string{"registered", "preliminary", "final", "amende
 func (e *EMR) createObservation(w http.ResponseWriter, r *http.Request) {
 	fields, observation, problem := readIncoming(w, r)
 	var condition *tokenParam
-	if header := r.Header.Get("If-None-Exist"); problem == nil && header != "" {
+	if header := r.Header.Get("If-None-Exist"); problem == nil && header != "" && e.profile.Observation.ConditionalCreate {
 		token, unusable := identifierQuery(header)
 		condition, problem = &token, unusable
 	}
@@ -211,6 +211,9 @@ func (e *EMR) write(fields resource, observation observationBody, id string, ver
 	}
 	meta["versionId"], meta["lastUpdated"] = strconv.Itoa(version), instant(now)
 	fields["meta"] = meta
+	if !e.profile.Observation.KeepsIdentifiers {
+		delete(fields, "identifier")
+	}
 	raw, err := json.Marshal(fields)
 	if err == nil {
 		err = e.journal.append(journalLine{ReceivedAt: now, Resource: raw})
@@ -286,26 +289,6 @@ func (e *EMR) readObservation(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeVersion(w, http.StatusOK, stored)
-}
-
-func (e *EMR) searchObservations(w http.ResponseWriter, r *http.Request) {
-	e.mu.Lock()
-	found := e.observations
-	if query := r.URL.Query(); query.Has("identifier") {
-		found = e.withIdentifier(parseToken(query.Get("identifier")))
-	}
-	found = slices.Clone(found)
-	e.mu.Unlock()
-	var matches []resource
-	for _, stored := range found {
-		var fields resource
-		if err := decodeExactly(stored.Resource, &fields); err != nil {
-			writeOutcome(w, http.StatusInternalServerError, "exception", "a stored Observation cannot be read")
-			return
-		}
-		matches = append(matches, fields)
-	}
-	e.writeBundle(w, r, matches)
 }
 
 // updateObservation stores a new version. An id that the EMR did not assign is rejected. Source: FHIR R4, http.html, "update".

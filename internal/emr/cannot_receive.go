@@ -1,0 +1,50 @@
+package emr
+
+import (
+	"context"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/internal/notifications"
+)
+
+// prepare reads the EMR's CapabilityStatement if that is due, except during an outage, when probes alone reach the EMR and read it.
+func (w *Worker) prepare(ctx context.Context) {
+	if w.EMR.Configured() && !w.breaker.isOpen() {
+		w.EMR.Prepare(ctx)
+	}
+}
+
+// canSend reports whether the EMR takes readings. The first time that it takes none the administrators are notified; readings wait, and the wait
+// is no outage. Source: docs/decisions/transmissions.md, "The way of delivery".
+func (w *Worker) canSend(app core.App) bool {
+	if w.EMR.CanReceive() {
+		w.hasAnnounced.Store(false)
+		return true
+	}
+	if w.hasAnnounced.Swap(true) {
+		return false
+	}
+	err := app.RunInTransaction(func(tx core.App) error {
+		return notifications.Announce(tx, notifications.Announcement{
+			Kind: notifications.ServiceTrouble, Severity: "warning", Key: "emr_cannot_receive",
+			Body: "The EMR cannot receive readings: its CapabilityStatement offers no create of Observations. Readings wait and are not sent. " +
+				"Ask the EMR's administrator to permit it for this client; EMR, Connection shows what is missing.",
+		}, w.Clock())
+	})
+	if err != nil {
+		w.hasAnnounced.Store(false)
+		w.logError(err, "EMR worker could not announce that the EMR receives no readings; it retries with the next round")
+	}
+	return false
+}
+
+// CountDeliveries is [CountDeliveries] without the readings that the EMR cannot receive: they wait, and are no queue.
+func (c *Client) CountDeliveries(app core.App, since time.Time) (f DeliveryCounts, err error) {
+	f, err = CountDeliveries(app, since)
+	if !c.CanReceive() {
+		f.Pending, f.AwaitingRetry = 0, 0
+	}
+	return f, err
+}

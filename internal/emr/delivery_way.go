@@ -1,0 +1,218 @@
+package emr
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+)
+
+// DeliverySetting is how the practice wants its readings sent to the EMR.
+type DeliverySetting string
+
+// The delivery settings.
+const (
+	DeliverAuto        DeliverySetting = "auto" // as the EMR's CapabilityStatement allows
+	DeliverObservation DeliverySetting = "observation"
+)
+
+// Way is how readings reach the EMR.
+type Way string
+
+// The ways. With WayNothing the EMR takes no Observations: readings wait.
+const (
+	WayObservation Way = "observation"
+	WayNothing     Way = "nothing"
+)
+
+// WayReason is why a way was chosen.
+type WayReason string
+
+// The reasons, the first that holds. Source: docs/decisions/transmissions.md, "The way of delivery".
+const (
+	WayBySetting      WayReason = "setting"
+	WayCreateOffered  WayReason = "create_offered"
+	WayAcceptedBefore WayReason = "accepted_before"
+	WayNoStatement    WayReason = "no_statement"
+	WayNotOffered     WayReason = "create_not_offered"
+)
+
+// DeliveryPlan is how readings reach the EMR, and what prevents duplicates.
+type DeliveryPlan struct {
+	Way    Way
+	Reason WayReason
+	// ConditionalCreate: the EMR declares conditional create and the setting uses it; nil when the EMR does not say.
+	ConditionalCreate *bool
+	ObservationSearch []string  // search parameters of Observations; never nil
+	ReadAt            time.Time // of the last readable CapabilityStatement; zero when there was none
+}
+
+// Offer is what the EMR's last readable CapabilityStatement says about Observations.
+type Offer struct {
+	Create            bool     `json:"create"`
+	Search            bool     `json:"search"`
+	ConditionalCreate *bool    `json:"conditional_create"`
+	SearchParameters  []string `json:"search_parameters"`
+}
+
+// StoredCapabilities is what is known of one EMR.
+type StoredCapabilities struct {
+	Offer  *Offer // nil before the first readable statement
+	ReadAt time.Time
+	// HasAccepted: the EMR has taken an Observation.
+	HasAccepted bool
+}
+
+// CapabilityStore stores what is known of an EMR, which audience identifies. It is called outside of transactions.
+type CapabilityStore interface {
+	// Load returns what is stored, zero if nothing is.
+	Load(audience string) (StoredCapabilities, error)
+	Store(audience string, known StoredCapabilities) error
+}
+
+const (
+	// statementLife is how long a statement is used before it is read again.
+	statementLife = 24 * time.Hour
+	// statementRetry is the time between two attempts to read a missing statement.
+	statementRetry = 15 * time.Minute
+)
+
+// capabilities is what is known of the EMR. A statement that is missing or unreadable changes nothing.
+type capabilities struct {
+	store    CapabilityStore
+	audience string
+	setting  DeliverySetting
+
+	mu       sync.Mutex
+	isLoaded bool
+	known    StoredCapabilities
+	stored   *StoredCapabilities // what the store has; nil when that is not known
+	triedAt  time.Time
+}
+
+// current returns what is known, at first what is stored.
+func (c *capabilities) current() StoredCapabilities {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.load()
+	return c.known
+}
+
+func (c *capabilities) load() {
+	if c.isLoaded || c.store == nil {
+		return
+	}
+	stored, err := c.store.Load(c.audience)
+	if err != nil {
+		return // loaded with the next call
+	}
+	c.isLoaded, c.stored = true, &stored
+	if c.known.Offer == nil {
+		c.known.Offer, c.known.ReadAt = stored.Offer, stored.ReadAt
+	}
+	c.known.HasAccepted = c.known.HasAccepted || stored.HasAccepted
+}
+
+// change applies a change and stores the result if it differs from what the store has, or if the last one could not be stored.
+func (c *capabilities) change(apply func(*StoredCapabilities)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.load()
+	apply(&c.known)
+	now, was := c.known, c.stored
+	if c.store == nil || was != nil && was.HasAccepted == now.HasAccepted && reflect.DeepEqual(was.Offer, now.Offer) && now.ReadAt.Sub(was.ReadAt) < statementLife {
+		return
+	}
+	if c.stored = nil; c.store.Store(c.audience, now) == nil {
+		c.stored = &now
+	}
+}
+
+// learn records what a statement says. One without resources of a server says nothing.
+func (c *capabilities) learn(statement Capability, now time.Time) {
+	if len(statement.Resources) == 0 {
+		return
+	}
+	offer := &Offer{
+		// Conditional create without create contradicts itself, and does not stop deliveries.
+		Create:            statement.Supports("Observation", "create") || statement.ConditionalCreate != nil && *statement.ConditionalCreate,
+		Search:            statement.Supports("Observation", "search-type") || len(statement.ObservationSearch) > 0,
+		ConditionalCreate: statement.ConditionalCreate, SearchParameters: statement.ObservationSearch,
+	}
+	c.change(func(known *StoredCapabilities) { known.Offer, known.ReadAt = offer, now })
+}
+
+// accept records that the EMR has taken an Observation.
+func (c *capabilities) accept() {
+	c.change(func(known *StoredCapabilities) { known.HasAccepted = true })
+}
+
+// way chooses how readings are sent. Source: docs/decisions/transmissions.md, "The way of delivery".
+func (c *capabilities) way(known StoredCapabilities) (Way, WayReason) {
+	switch {
+	case c.setting == DeliverObservation:
+		return WayObservation, WayBySetting
+	case known.Offer != nil && known.Offer.Create:
+		return WayObservation, WayCreateOffered
+	case known.HasAccepted:
+		return WayObservation, WayAcceptedBefore
+	case known.Offer == nil:
+		return WayObservation, WayNoStatement
+	}
+	return WayNothing, WayNotOffered
+}
+
+// isDue reports whether the statement must be read, and records the attempt.
+func (c *capabilities) isDue(now time.Time) bool {
+	known := c.current()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(known.ReadAt) < statementLife || now.Sub(c.triedAt) < statementRetry {
+		return false
+	}
+	c.triedAt = now
+	return true
+}
+
+// Plan returns how readings are sent. It sends no request.
+func (c *Client) Plan() DeliveryPlan {
+	known := c.capabilities.current()
+	p := DeliveryPlan{ObservationSearch: []string{}, ReadAt: known.ReadAt}
+	p.Way, p.Reason = c.capabilities.way(known)
+	if known.Offer != nil {
+		p.ConditionalCreate = known.Offer.ConditionalCreate
+		p.ObservationSearch = append(p.ObservationSearch, known.Offer.SearchParameters...)
+	}
+	if !c.conditional {
+		p.ConditionalCreate = new(false)
+	}
+	return p
+}
+
+// CanReceive reports whether readings are sent at all.
+func (c *Client) CanReceive() bool { return c.Plan().Way != WayNothing }
+
+// Prepare reads the CapabilityStatement if the last one is missing or a day old. A failure changes nothing.
+func (c *Client) Prepare(ctx context.Context) {
+	if c.Configured() && c.capabilities.isDue(c.transport.now()) {
+		_, _ = c.Metadata(ctx) // deliveries go on with what is known
+	}
+}
+
+// sendsConditional reports whether deliveries send If-None-Exist: the setting is on, and the EMR does not rule it out.
+func (c *Client) sendsConditional() bool {
+	offered := c.Plan().ConditionalCreate
+	return offered == nil || *offered
+}
+
+// preventsDuplicates reports whether the EMR itself stores nothing twice: deliveries send If-None-Exist, and the EMR declares to honor it.
+func (c *Client) preventsDuplicates() bool {
+	offered := c.Plan().ConditionalCreate
+	return offered != nil && *offered
+}
+
+// searchesBy reports whether the EMR may be searched for Observations by a parameter; everything may be tried where it does not say.
+func (o *Offer) searchesBy(parameter string) bool {
+	return o == nil || o.Search && slices.Contains(o.SearchParameters, parameter)
+}
