@@ -147,7 +147,7 @@ func TestFolderWithoutDatabase(t *testing.T) {
 func TestFees(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
-	for _, want := range []string{"6 rows: 6 new, 0 replaced, 0 as before\n", "6 rows: 0 new, 0 replaced, 6 as before\n"} {
+	for _, want := range []string{"7 rows: 7 new, 0 replaced, 0 as before\n", "7 rows: 0 new, 0 replaced, 7 as before\n"} {
 		if status, out, errOut := vigil(t, []string{strayKey}, "", "fees", "import", "2026", "--dir", dir); status != 0 || out != want {
 			t.Errorf("fees import ended with %d\nout: %q\nerr: %q", status, out, errOut)
 		}

@@ -242,8 +242,8 @@ func negateAdjustments(list []collections.Adjustment) []collections.Adjustment {
 	return list
 }
 
-// reverseAdjustments reverses all adjustments of an entry, manual ones too: its charge is undecided again. The source is who has it decided anew: a user,
-// or the payer with another 835.
+// reverseAdjustments reverses all adjustments of an entry, manual ones too: its charge is undecided again. The source is why: a
+// user, or another decision of the payer with an 835.
 func reverseAdjustments(tx core.App, entry *collections.BillingEntry, source string, by audit.Actor, now time.Time) error {
 	list := entry.Adjustments()
 	if len(list) == 0 {

@@ -48,8 +48,8 @@ func lastDenial(rows []collections.Payment) (last collections.Payment) {
 	return last
 }
 
-// originalsOf returns the positions of what a payer's reversal takes back: the latest decision with its amount and adjustments, else with its amount,
-// else all that the payer decided. Nothing for one whose adjustments are not on record.
+// originalsOf returns the positions of what a payer's reversal cancels: the latest decision with its amount and adjustments, else with its amount,
+// else all that the payer decided. Nothing for one without stated adjustments on record.
 func originalsOf(back collections.Payment, rows []collections.Payment) (found []int) {
 	if back.Kind != collections.ReversalKind || back.Stated == nil {
 		return nil
@@ -143,7 +143,7 @@ func (r *replay) reopen() {
 func (r *replay) post(p collections.Payment) {
 	isFirst := p.Payer == collections.PrimaryPayer
 	switch {
-	case p.Kind == collections.ReopeningKind && p.Source == collections.Source835: // made anew by the decision after it
+	case p.Kind == collections.ReopeningKind && p.Source == collections.Source835: // the decision after it makes another
 		return
 	case p.Kind == collections.ReopeningKind:
 		r.reopen()
@@ -184,7 +184,7 @@ func (r *replay) postDecision(p *collections.Payment, isFirst bool) {
 	p.Adjustments, p.ShareOffsets = post.adjustments, post.shareOffsets
 }
 
-// postPartialReversal posts a reversal that takes back no whole decision: of a denial that is not on record, all adjustments; else its own, as far as
+// postPartialReversal posts a reversal that cancels no whole decision: of a denial that is not on record, all adjustments; else its own, as far as
 // what the payer adjusted has them. An increase that is reversed adjusts more: at most up to what is left of the charge, because adjustments alone make
 // no credit.
 func (r *replay) postPartialReversal(p *collections.Payment, isFirst bool) {

@@ -49,8 +49,8 @@ func randomDecision(r *rand.Rand, key string, charge int64) (decision billing.Re
 	return d, 0
 }
 
-// told posts a decision or a patient's payment, unless the claim's state refuses it.
-func (d *fixture) told(entry *collections.BillingEntry, decision billing.Remittance, patient billing.Cents) bool {
+// posts posts a decision or a patient's payment, unless the claim's state refuses it.
+func (d *fixture) posts(entry *collections.BillingEntry, decision billing.Remittance, patient billing.Cents) bool {
 	d.t.Helper()
 	if patient > 0 {
 		_, refused := d.do(entry, d.e.Pay(billing.PaymentDraft{
@@ -94,7 +94,7 @@ func TestReversalIsAsIfItNeverCame(t *testing.T) {
 		for n := range 2 + r.IntN(4) {
 			var s step
 			s.decision, s.patient = randomDecision(r, fmt.Sprintf("%d-%d-", seed, n), charge)
-			if d.told(whole, s.decision, s.patient) {
+			if d.posts(whole, s.decision, s.patient) {
 				posted = append(posted, s)
 			}
 		}
@@ -118,7 +118,7 @@ func TestReversalIsAsIfItNeverCame(t *testing.T) {
 			}
 			back := left[at].decision
 			back.Kind, back.Key = billing.RemittedReversal, fmt.Sprint("back", n, back.Key)
-			if !d.told(whole, back, 0) {
+			if !d.posts(whole, back, 0) {
 				t.Fatalf("seed %d: the reversal of %d was refused: %q", seed, at, story)
 			}
 			story = append(story, "without "+fmt.Sprint(at))
@@ -126,7 +126,7 @@ func TestReversalIsAsIfItNeverCame(t *testing.T) {
 			reversed++
 		}
 		for _, s := range left {
-			if !d.told(without, s.decision, s.patient) {
+			if !d.posts(without, s.decision, s.patient) {
 				t.Fatalf("seed %d: %+v was refused: %q", seed, s, story)
 			}
 		}
