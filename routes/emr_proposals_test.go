@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emrcontext"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/sandbox"
@@ -259,6 +260,38 @@ func TestStayInHospital(t *testing.T) {
 		c.stay("h1", class, "finished", "2026-01-14T20:00:00-05:00", "2026-01-16T12:00:00Z")
 		c.refresh().wantNone("hold")
 		c.wantHold("discharged", nil, nil)
+	}
+}
+
+// Missed days raise no alert during a stay, and do again after it.
+func TestMissedDaysDuringStay(t *testing.T) {
+	c := newChartClinic(t, autoHold)
+	engine := devices.NewEngine(devices.Rules{PracticeZone: newYork, MissedDaysBeforeEscalation: 3})
+	c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": "W-1", "patient_id": c.patient, "device_type": "scale"}).want(200)
+	nights := func(count int) (raised int) {
+		t.Helper()
+		for range count {
+			before := c.now
+			c.now = c.now.AddDate(0, 0, 1)
+			c.refresh()
+			n, err := engine.CheckMissed(t.Context(), c.app, before, c.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raised += n
+		}
+		return raised
+	}
+	if raised := nights(10); raised == 0 { // the device is delivered after five working days
+		t.Fatal("no missed day before the stay")
+	}
+	c.stay("h1", "IMP", "in-progress", c.now.Format(time.RFC3339), "")
+	if raised := nights(6); raised != 0 {
+		t.Errorf("%d missed days during the stay", raised)
+	}
+	c.stay("h1", "IMP", "finished", c.now.AddDate(0, 0, -6).Format(time.RFC3339), c.now.Format(time.RFC3339))
+	if raised := nights(3); raised == 0 {
+		t.Error("no missed day after the stay")
 	}
 }
 

@@ -179,12 +179,14 @@ func (r resource) source() string {
 	return r.ResourceType + "/" + r.ID
 }
 
-// isAbout reports whether a resource names the patient: by a relative reference, or an absolute one of the EMR.
+// isAbout reports whether a resource names the patient, and no one else: by a relative reference, or an absolute one of the EMR.
 func (r resource) isAbout(emrID, base string) bool {
-	named := cmp.Or(r.Subject.Reference, r.Patient.Reference, r.Beneficiary.Reference)
-	named = strings.TrimPrefix(named, strings.TrimRight(base, "/")+"/")
-	named, _, _ = strings.Cut(named, "/_history/")
-	return named == "Patient/"+emrID
+	named := slices.DeleteFunc([]string{r.Subject.Reference, r.Patient.Reference, r.Beneficiary.Reference}, func(ref string) bool { return ref == "" })
+	return len(named) > 0 && !slices.ContainsFunc(named, func(ref string) bool {
+		ref = strings.TrimPrefix(ref, strings.TrimRight(base, "/")+"/")
+		ref, _, _ = strings.Cut(ref, "/_history/")
+		return ref != "Patient/"+emrID
+	})
 }
 
 // contained returns the resource that a reference to a fragment names; nil for none.
