@@ -52,6 +52,7 @@ func (p *Program) demoCommand() *cobra.Command {
 	command.Flags().StringVar(&d.httpAddr, "http", defaultAddr, "address to listen on")
 	command.Flags().IntVar(&d.patients, "patients", 40, "number of simulated patients")
 	command.Flags().BoolVar(&d.quiet, "quiet", false, "print addresses and accounts only")
+	profileFlag(command, &d.emrProfile, "emr-profile")
 	return command
 }
 
@@ -62,6 +63,8 @@ type demo struct {
 	patients int
 	quiet    bool
 	out      io.Writer
+	// emrProfile is what the EMR offers, one of [sandbox.EMRProfiles].
+	emrProfile string
 
 	emr  *sandbox.EMR
 	mail *sandbox.MailCatcher
@@ -164,7 +167,7 @@ func (d *demo) openEMR(settings config.Settings, listener net.Listener, emrURL s
 	d.emr, err = sandbox.NewEMR(sandbox.EMROptions{
 		BaseURL: emrURL, PracticeCode: settings.EMR.PracticeCode, ClientID: settings.EMR.ClientID,
 		ClientSecret: settings.EMR.ClientSecret.Reveal(), JWKSURL: service + "/.well-known/jwks.json", RedirectURI: service + "/api/v1/emr/auth/callback/",
-		Patients: sandbox.DemoEMRPatients(), JournalFile: filepath.Join(d.dir, demoEMRJournal), Now: now,
+		Patients: sandbox.DemoEMRPatients(), JournalFile: filepath.Join(d.dir, demoEMRJournal), Profile: d.emrProfile, Now: now,
 	})
 	if err != nil {
 		return fmt.Errorf("EMR sandbox: %w", err)

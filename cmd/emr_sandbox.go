@@ -13,7 +13,7 @@ import (
 )
 
 func (p *Program) emrSandboxCommand() *cobra.Command {
-	var addr, serviceURL, journal string
+	var addr, serviceURL, journal, profile string
 	command := &cobra.Command{
 		Use: "emr-sandbox", Short: "Run an EMR sandbox: token endpoint, metadata, Patient, Observation, faults on demand", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -25,7 +25,7 @@ func (p *Program) emrSandboxCommand() *cobra.Command {
 			emr, err := sandbox.NewEMR(sandbox.EMROptions{
 				BaseURL: "http://" + addr, PracticeCode: practiceCode, ClientID: clientID,
 				ClientSecret: settings.EMR.ClientSecret.Reveal(), JWKSURL: serviceURL + "/.well-known/jwks.json",
-				RedirectURI: serviceURL + "/api/v1/emr/auth/callback/", Patients: sandbox.DemoEMRPatients(), JournalFile: journal, Now: now,
+				RedirectURI: serviceURL + "/api/v1/emr/auth/callback/", Patients: sandbox.DemoEMRPatients(), JournalFile: journal, Profile: profile, Now: now,
 			})
 			if err != nil {
 				return fmt.Errorf("EMR sandbox: %w", err)
@@ -40,7 +40,13 @@ func (p *Program) emrSandboxCommand() *cobra.Command {
 	command.Flags().StringVar(&addr, "http", "127.0.0.1:8091", "address to listen on")
 	command.Flags().StringVar(&serviceURL, "service", "http://"+defaultAddr, "address of the service; its public keys verify the assertions")
 	command.Flags().StringVar(&journal, "journal", "", "file that stores deliveries across restarts")
+	profileFlag(command, &profile, "profile")
 	return command
+}
+
+// profileFlag adds a flag with the name of what the EMR offers.
+func profileFlag(command *cobra.Command, profile *string, name string) {
+	command.Flags().StringVar(profile, name, "everything", "what the EMR offers: "+strings.Join(sandbox.EMRProfiles(), ", "))
 }
 
 func serveSandbox(cmd *cobra.Command, addr string, handler http.Handler) error {
