@@ -79,7 +79,7 @@ func (p *Program) unlockSuperuserCommand(app *deferredApp) *cobra.Command {
 				return err
 			}
 			if _, err := app.FindAuthRecordByEmail(core.CollectionNameSuperusers, auth.FoldEmail(args[0])); collections.IsNotFound(err) {
-				return fmt.Errorf("there is no superuser %s; a lock of that address was removed", args[0])
+				return fmt.Errorf("there is no superuser %s, so nothing was unlocked", args[0])
 			} else if err != nil {
 				return err
 			}

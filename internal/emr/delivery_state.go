@@ -73,6 +73,10 @@ func Succeed(tx core.App, c Leased, d Delivered, startedAt, now time.Time) (agai
 type Failure struct {
 	Code, Message string
 	Diagnostics   string // the EMR's own words; stored encrypted
+	// EMRID is the EMR's copy, if it is known.
+	EMRID string
+	// IsUnsent: it failed before the observation was sent.
+	IsUnsent bool
 	// Ambiguous: the EMR may have stored the observation.
 	Ambiguous bool
 	// RetryAfter is the EMR's Retry-After; 0 when there is none.
@@ -125,7 +129,7 @@ func Fail(tx core.App, c Leased, f Failure, schedule Schedule, spread float64, s
 	}
 	attempts, next, again := f.nextAttempt(c, schedule, spread, now)
 	_, err = storeResult(tx, c, collections.FinishedTransmission{
-		Status: collections.FHIRFailed, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
+		Status: collections.FHIRFailed, EMRID: f.EMRID, ErrorCode: f.Code, ErrorMessage: f.Message, Diagnostics: diagnostics,
 		Attempts: attempts, NextRetryAt: next, Ambiguous: c.Ambiguous || f.Ambiguous, WaitsForEMR: f.WaitsForEMR && !f.NeedsPerson, SameReason: f.hidesRefusal(c),
 	}, startedAt, now)
 	if err != nil || f.EMRFault && !f.NeedsPerson {

@@ -156,7 +156,7 @@ func untrusted(err error) bool {
 // only there can a 4xx be about either. Source: docs/decisions/transmissions.md, "Delivery failure texts".
 func refusal(a answer, method string, now time.Time) *Error {
 	outcome := fhir.ParseOutcome(a.body)
-	if method == http.MethodPost && isTaken(a.status) {
+	if isTaken(method, a.status) {
 		e := outcomeUnknown(a.status)
 		e.Diagnostics, e.took = outcome.Diagnostics, a.took
 		return e
@@ -188,8 +188,11 @@ func refusal(a answer, method string, now time.Time) *Error {
 	return e
 }
 
-// isTaken reports whether a create was accepted without its result. Source: RFC 9110, sections 15.3.3 and 15.3.5.
-func isTaken(status int) bool { return status == http.StatusAccepted || status == http.StatusNoContent }
+// isTaken reports whether a create or an update was accepted without its result; an update has none with 204. Source: RFC 9110, sections 15.3.3 and
+// 15.3.5.
+func isTaken(method string, status int) bool {
+	return hasResource(method) && status == http.StatusAccepted || method == http.MethodPost && status == http.StatusNoContent
+}
 
 // withIssues adds the codes of what was wrong, else the status.
 func withIssues(text string, e *Error) string {

@@ -19,11 +19,11 @@ var transientCodes = []string{CodeTimeout, CodeUnavailable, CodeRateLimited, Cod
 // isRefusal reports whether the EMR refused, so that a person should act at once.
 func (f Failure) isRefusal() bool { return !slices.Contains(transientCodes, f.Code) }
 
-// hidesRefusal reports whether a failure would replace an earlier refusal or unknown outcome although nothing was sent since: that is what a
-// person must resolve.
+// hidesRefusal reports whether a failure would replace an earlier refusal or unknown outcome although nothing was sent since, or the EMR did not
+// refuse it: that is what a person must resolve.
 func (f Failure) hidesRefusal(c Leased) bool {
 	if c.ErrorCode == CodeOutcomeUnknown {
-		return true
+		return f.IsUnsent || !f.isRefusal()
 	}
 	return f.Code == CodeSearchOutdated && c.ErrorCode != "" && !slices.Contains(transientCodes, c.ErrorCode)
 }

@@ -85,7 +85,7 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 		}
 	default:
 		next, err := Fail(tx, c, Failure{
-			Code: d.err.Code, Message: d.err.Message, Diagnostics: d.err.Diagnostics.Reveal(),
+			EMRID: d.delivered.EMRID, IsUnsent: d.unsent || d.err.SignIn, Code: d.err.Code, Message: d.err.Message, Diagnostics: d.err.Diagnostics.Reveal(),
 			Ambiguous: d.err.Ambiguous, RetryAfter: max(d.err.RetryAfter, d.err.TrustSearchAfter), IsCopyWrong: d.retracted, Wait: d.searchWait(c),
 			NeedsPerson: d.err.NeedsPerson, EMRFault: d.attribution.toEMR, WaitsForEMR: d.attribution.waitsForEMR,
 		}, w.Schedule, w.Jitter(), d.startedAt, now)

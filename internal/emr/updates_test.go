@@ -47,6 +47,11 @@ func TestUpdateObservation(t *testing.T) {
 		{name: "ambiguous, there", resource: amended, ambiguous: true, copy: 200, kept: has, want: "GET", there: true},
 		{name: "ambiguous, not there", resource: amended, ambiguous: true, copy: 200, kept: old, puts: []int{200}, want: "GET PUT"},
 		{name: "ambiguous, deleted", resource: amended, ambiguous: true, copy: 410, want: "GET", there: true},
+		{name: "taken, and there", resource: corrected, puts: []int{202}, copy: 200, kept: `{"status":"entered-in-error"}`, want: "GET", there: true},
+		{
+			name: "taken, and not shown", resource: corrected, puts: []int{202}, copy: 200, kept: old,
+			want: "GET PUT GET GET GET", code: emr.CodeOutcomeUnknown, unsure: true,
+		},
 		{
 			name: "always failing", resource: corrected, puts: []int{503}, copy: 200, kept: old,
 			want: "GET PUT GET PUT GET PUT GET PUT", code: emr.CodeUnavailable, unsure: true,
