@@ -123,6 +123,7 @@ type pushResponse struct {
 	status     int
 	retryAfter time.Duration
 	isRefused  bool // not sent: the endpoint is not allowed, or the token is damaged
+	refusesKey bool // the subscription belongs to another key than ours
 }
 
 func (a pushResponse) isGone() bool {
@@ -179,9 +180,25 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) pushResponse 
 		return pushResponse{isRefused: !sent}
 	}
 	defer response.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxDrainedBytes)) // so that the connection can be reused
+	reason, _ := io.ReadAll(io.LimitReader(response.Body, maxDrainedBytes)) // read, so that the connection can be reused
 	wait, _ := egress.RetryAfter(response.Header, now)
-	return pushResponse{status: response.StatusCode, retryAfter: wait}
+	return pushResponse{status: response.StatusCode, retryAfter: wait, refusesKey: refusesKey(response.StatusCode, reason)}
+}
+
+// keyReasons are what push services answer with 400 when a subscription was made with another key: Apple, and FCM of old. Mozilla and FCM answer 401
+// and 403.
+var keyReasons = []string{"vapid", "unauthorizedregistration"}
+
+// refusesKey reports whether a push service refused our key. Any other 400 is about one push, such as its topic, and says nothing of the token.
+func refusesKey(status int, reason []byte) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return true
+	case http.StatusBadRequest:
+		text := strings.ToLower(string(reason))
+		return slices.ContainsFunc(keyReasons, func(known string) bool { return strings.Contains(text, known) })
+	}
+	return false
 }
 
 type doer func(*http.Request) (*http.Response, error)

@@ -46,8 +46,9 @@ func (d *Dispatcher) sendDuePushes(ctx context.Context, app core.App, p *dispatc
 // pushResult is the result of one attempt.
 type pushResult struct {
 	collections.FinishedPush
-	tokenID   string
-	refusedBy string // host of the push service that refused our credentials
+	tokenID    string
+	refusedBy  string // host of the push service that refused the push
+	refusesKey bool   // for our key
 }
 
 func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collections.ClaimedPush, p *dispatchRound) {
@@ -144,7 +145,7 @@ func (d *Dispatcher) classify(end pushResult, got pushResponse, attempts int, ho
 		}
 		return end.postpone(now.Add(wait), expiresAt, false)
 	case slices.Contains([]int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden}, got.status):
-		end.refusedBy = host
+		end.refusedBy, end.refusesKey = host, got.refusesKey
 	}
 	return end
 }
@@ -191,12 +192,16 @@ func (e pushResult) store(tx core.App, now time.Time) error {
 	case e.Status == collections.PushExpiredToken:
 		return collections.RetirePushToken(tx, e.tokenID, reasonGone, now)
 	case e.refusedBy != "":
-		if err := collections.SetPushRefused(tx, e.tokenID); err != nil {
-			return err
-		}
 		code := strconv.Itoa(e.StatusCode)
+		body := "The push service " + e.refusedBy + " refused a push with " + code + "."
+		if e.refusesKey {
+			if err := collections.SetPushRefused(tx, e.tokenID); err != nil {
+				return err
+			}
+			body += " Check the VAPID keys."
+		}
 		return Announce(tx, Announcement{
-			Kind: ServiceTrouble, Severity: "warning", Body: "The push service " + e.refusedBy + " refused a push with " + code + ". Check the VAPID keys.",
+			Kind: ServiceTrouble, Severity: "warning", Body: body,
 			Key: "push refused/" + e.refusedBy + "/" + code + "/" + now.UTC().Format(time.DateOnly),
 		}, now)
 	}
