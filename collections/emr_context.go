@@ -12,7 +12,7 @@ import (
 // EMRContext is what the service read of a patient's chart in the EMR.
 type EMRContext struct{ core.BaseRecordProxy }
 
-func (c *EMRContext) EMRID() string        { return c.GetString("emr_id") } // the EMR's id of the patient whose chart it is
+func (c *EMRContext) EMRID() string        { return c.GetString("emr_id") } // the EMR's id of the chart's patient
 func (c *EMRContext) FetchedAt() time.Time { return instantOf(c, "fetched_at") }
 func (c *EMRContext) Content() phi.Text    { return phi.Text(c.GetString("content")) } // JSON
 
@@ -32,12 +32,7 @@ func StoreEMRContext(tx core.App, patientID, emrID string, content phi.Text, fet
 	return err
 }
 
-// MarkEMRContextTried records an attempt to read a chart that failed, so that the next run of the job goes on with other patients.
-func MarkEMRContextTried(tx core.App, patientID string, at time.Time) error {
-	return update(tx, "note an attempt to read a chart", EMRContexts, dbx.Params{"tried_at": Instant(at)}, dbx.HashExp{"patient": patientID})
-}
-
-// PatientsWithStaleContext returns the active linked patients whose charts were last read, and tried, before a time, or never; the stalest first.
+// PatientsWithStaleContext returns the active linked patients with a chart that was not read or tried since a time; the stalest first.
 func PatientsWithStaleContext(app core.App, before time.Time, limit int) ([]string, error) {
 	return queryColumn[string](app, "find charts to read", `SELECT p.id FROM patients p LEFT JOIN emr_contexts c ON c.patient = p.id
 		WHERE p.external_id != '' AND p.active AND p.deleted_at = ''

@@ -14,7 +14,7 @@ var emrContextCollections = []string{
 	`{"id": "pbc_1795955010", "type": "base", "name": "emr_contexts", "system": false, "fields": [
 	{"name": "id", "type": "text", "id": "text3208210256", "autogeneratePattern": "[a-z0-9]{15}", "max": 15, "min": 15, "pattern": "^[a-z0-9]+$", "primaryKey": true, "required": true, "system": true},
 	{"name": "patient", "type": "text", "id": "text1795955011", "max": 36, "required": true},
-	{"name": "emr_id", "type": "text", "id": "text1795955012", "help": "The EMR's id of the patient whose chart was read.", "max": 100, "required": true},
+	{"name": "emr_id", "type": "text", "id": "text1795955012", "help": "The EMR's id of the chart's patient.", "max": 100, "required": true},
 	{"name": "fetched_at", "type": "text", "id": "text1795955013", "help": "When the chart was last read. UTC, as 2026-01-15T13:45:00.000000Z.", "max": 27},
 	{"name": "tried_at", "type": "text", "id": "text1795955014", "help": "When the service last tried to read it. UTC, as 2026-01-15T13:45:00.000000Z.", "max": 27},
 	{"name": "content", "type": "phi", "id": "phi1795955015", "help": "What was read, as JSON. Encrypted at rest.", "hidden": true, "max": 20000000, "purpose": "emr_contexts.content"}],
@@ -23,7 +23,7 @@ var emrContextCollections = []string{
 	`{"id": "pbc_1795955020", "type": "base", "name": "emr_proposals", "system": false, "fields": [
 	{"name": "id", "type": "text", "id": "text3208210256", "autogeneratePattern": "[a-z0-9]{15}", "max": 15, "min": 15, "pattern": "^[a-z0-9]+$", "primaryKey": true, "required": true, "system": true},
 	{"name": "patient", "type": "text", "id": "text1795955021", "max": 36, "required": true},
-	{"name": "emr_id", "type": "text", "id": "text1795955022", "help": "The EMR's id of the patient whose chart it is from.", "max": 100, "required": true},
+	{"name": "emr_id", "type": "text", "id": "text1795955022", "help": "The EMR's id of the chart's patient.", "max": 100, "required": true},
 	{"name": "kind", "type": "select", "id": "select1795955023", "maxSelect": 1, "required": true, "values": ["diagnosis", "order", "insurance", "established_visit", "hold", "deceased"]},
 	{"name": "status", "type": "select", "id": "select1795955024", "maxSelect": 1, "required": true, "values": ["open", "accepted", "dismissed", "withdrawn"]},
 	{"name": "value", "type": "phi", "id": "phi1795955025", "help": "What is proposed, as JSON. Encrypted at rest.", "hidden": true, "max": 20000, "purpose": "emr_proposals.value"},

@@ -229,6 +229,18 @@ func TestEMRContextUnavailable(t *testing.T) {
 	}
 }
 
+// An EMR that asks for fewer requests gets none for the remaining types.
+func TestEMRContextOfEMRWithRateLimit(t *testing.T) {
+	c := newChartClinic(t)
+	c.chart("Condition", "c1", object{"code": object{"text": "Asthma"}})
+	c.emr.Fail(sandbox.Fault{Match: "GET /fhir/demo/MedicationRequest", Status: 429})
+	got := c.refresh()
+	wantTexts(t, "conditions", texts(got.list("conditions"), "text"), "Asthma")
+	if reads := c.emr.Stats().ChartReads; reads != 1 || len(got.lacks()) != 6 {
+		t.Errorf("%d requests; unavailable: %q", reads, got.lacks())
+	}
+}
+
 func TestEMRContextOfEMRThatIsAway(t *testing.T) {
 	c := newChartClinic(t)
 	c.chart("Condition", "c1", object{"code": object{"text": "Asthma"}})
@@ -240,7 +252,7 @@ func TestEMRContextOfEMRThatIsAway(t *testing.T) {
 	wantTexts(t, "conditions", texts(got.list("conditions"), "text"), "Asthma")
 }
 
-// Another patient's resources are left out, whatever the EMR returns, and so is the chart of an earlier link.
+// Another patient's resources are left out, and so is the chart of an earlier link.
 func TestEMRContextOfAnotherPatient(t *testing.T) {
 	c := newChartClinic(t)
 	c.chart("Condition", "c1", object{"code": icd10("I10", "Essential hypertension"), "clinicalStatus": coded("active")})

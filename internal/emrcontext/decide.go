@@ -93,8 +93,8 @@ func (e *Engine) add(tx core.App, patient *collections.Patient, p proposal, now 
 	}, now)
 }
 
-// followStay sets, extends and ends the hold of a stay in hospital, where the practice has chosen so. A hold that a person set or changed is left
-// alone, and so is a stay whose hold a person ended or dismissed. Source: docs/decisions/emr.md, "Hold by inpatient stay".
+// followStay sets, extends and ends the hold of a stay in hospital, where the practice has chosen so. A hold that a person set or changed stays,
+// and none is set again for a stay after a person ended or dismissed its hold. Source: docs/decisions/emr.md, "Hold by inpatient stay".
 func (e *Engine) followStay(tx core.App, patient *collections.Patient, c Content, f facts, known map[string]*collections.EMRProposal, now time.Time) error {
 	stay, found := currentStay(c.Encounters, now)
 	isStay := found && isInpatient(stay.Class)

@@ -28,6 +28,9 @@ type Options struct {
 	Zone     *time.Location
 }
 
+// maxRefresh bounds the time of reading one chart.
+const maxRefresh = time.Minute
+
 // Engine reads charts. It is safe for concurrent use; concurrent reads of one chart share the result.
 type Engine struct {
 	Options
@@ -144,7 +147,9 @@ func (e *Engine) refresh(ctx context.Context, app core.App, patientID string, cl
 	if err != nil {
 		return err
 	}
-	content, failure := readChart(ctx, e.Client, emrID, before, clock())
+	bounded, cancel := context.WithTimeout(ctx, maxRefresh)
+	defer cancel()
+	content, failure := readChart(bounded, e.Client, emrID, before, clock())
 	now := clock()
 	if failure != nil {
 		return errors.Join(failure, noteAttempt(app, patientID, emrID, before, fetched, now))
@@ -172,7 +177,7 @@ func storeContent(tx core.App, patientID, emrID string, c Content, fetched, trie
 	return collections.StoreEMRContext(tx, patientID, emrID, sealed, fetched, tried)
 }
 
-// noteAttempt records a failed attempt, so that the next run of the job goes on with other patients.
+// noteAttempt records a failed attempt, so that the next run of the job continues with other patients.
 func noteAttempt(app core.App, patientID, emrID string, before Content, fetched, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error { return storeContent(tx, patientID, emrID, before, fetched, now) })
 }

@@ -275,7 +275,7 @@ func proposeVisit(encounters []Encounter, monitored, today string) (p proposal, 
 func isInpatient(class string) bool { return class == "IMP" || class == "ACUTE" }
 
 // currentStay returns the encounter in a hospital that is in progress, an inpatient one first. One that began long ago, or in the future, or has
-// an end in the past, is not in progress, whatever its status is.
+// an end in the past, is not in progress, in any status.
 func currentStay(encounters []Encounter, now time.Time) (stay Encounter, found bool) {
 	for _, e := range encounters {
 		began, known := instant(e.Start)

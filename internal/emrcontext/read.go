@@ -70,7 +70,7 @@ func (c *chart) search(ctx context.Context, resourceType string, params, fallbac
 		c.lack(resourceType, NoScope)
 		return nil, false
 	}
-	if ctx.Err() != nil {
+	if limited, ok := errors.AsType[*emr.Error](c.failure); ctx.Err() != nil || ok && limited.Class() == emr.ClassRateLimited {
 		c.lack(resourceType, Failed)
 		return nil, false
 	}

@@ -263,7 +263,7 @@ func (r resource) order() Order {
 		named = r.CodeConcept
 	}
 	o := Order{Source: r.source(), Text: named.text(), Code: named.view(), Status: clean(r.Status), Date: day(r.AuthoredOn), Requester: clean(r.Request.Display)}
-	// A code of CPT or HCPCS says more to a biller than another one before it.
+	// A code of CPT or HCPCS is more useful to a biller than another one before it.
 	for _, system := range []string{cptSystem, hcpcsSystem} {
 		if billed := named.code(system); billed.Code != "" {
 			o.Code = &Code{System: billed.System, Code: clean(billed.Code), Display: clean(billed.Display)}

@@ -87,7 +87,7 @@ func TestOrdersOfMonitoring(t *testing.T) {
 	}
 }
 
-// Of several stays the inpatient one counts, whatever their order.
+// Of several stays the inpatient one counts, in any order.
 func TestCurrentStay(t *testing.T) {
 	now := time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 	emergency := Encounter{Source: "Encounter/e", Class: "EMER", Status: "in-progress", Start: "2026-01-15T09:00:00Z"}

@@ -82,7 +82,7 @@ export function ChartCard({ chart, patient, changed }) {
   const allergies = current(data.allergies).map(({ text }) => text).join("; ");
   const lacking = data.unavailable.map((/** @type {any} */ one) => `${one.resource}: ${humanize(one.reason).toLowerCase()}`).join("; ");
   return html`<section class="card" aria-labelledby="emr-chart"><div class="heading"><h2 id="emr-chart">From the EMR</h2>
-    <small class="soft">${failed ? "could not be read now; " : ""}${data.fetched_at ? ago(data.fetched_at) : "reading"}</small></div>
+    <small class="soft">${failed ? "could not be read now" : data.fetched_at ? ago(data.fetched_at) : "reading"}</small></div>
     <${Proposals} chart=${chart} patient=${patient} changed=${changed} />
     ${stayText(chart) && html`<p>${stayText(chart)}</p>`}
     ${data.fetched_at && html`<p><strong>Medicines</strong> ${medicinesText(chart) || "none"}</p>
