@@ -220,7 +220,7 @@ func (s *Service) probes() dashboard.Probes {
 		Database: collections.Ping, Writes: s.probeWrite, HasDiskSpace: s.hasDiskSpace, FHIR: probeFHIR, Store: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
-			if !s.emr.Configured() || !s.emr.CanReceive() { // queued deliveries that nobody takes do not count
+			if !s.emr.Configured() || !s.emr.CanReceive() { // queued deliveries that the EMR does not receive do not count
 				return running, queued, nil
 			}
 			pending, _, _, err := emr.Backlog(app)

@@ -9,7 +9,7 @@ import (
 
 // EMRCapability is what is known of one EMR.
 type EMRCapability struct {
-	Offer       string // what its CapabilityStatement says about Observations, as JSON; "" before the first readable one
+	Offer       string // what its CapabilityStatement states about Observations, as JSON; "" before the first readable one
 	ReadAt      time.Time
 	HasAccepted bool // it has taken an Observation
 }

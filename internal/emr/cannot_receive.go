@@ -30,7 +30,7 @@ func (w *Worker) canSend(app core.App) bool {
 		return notifications.Announce(tx, notifications.Announcement{
 			Kind: notifications.ServiceTrouble, Severity: "warning", Key: "emr_cannot_receive",
 			Body: "The EMR cannot receive readings: its CapabilityStatement offers no create of Observations. Readings wait and are not sent. " +
-				"Ask the EMR's administrator to permit it for this client; EMR, Connection shows what is missing.",
+				"Have the EMR's administrator permit it for this client; EMR, Connection shows what is missing.",
 		}, w.Clock())
 	})
 	if err != nil {

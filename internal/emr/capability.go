@@ -29,7 +29,7 @@ func (c Capability) Supports(resourceType, interaction string) bool {
 	return slices.Contains(c.Resources[resourceType], interaction)
 }
 
-// Metadata requests the EMR's CapabilityStatement, once and without retries, and stores what it says about Observations. The request carries a
+// Metadata requests the EMR's CapabilityStatement, once and without retries, and stores what it states about Observations. The request carries a
 // token, so that it also tests the sign-in. The error is always an *Error.
 func (c *Client) Metadata(ctx context.Context) (Capability, error) {
 	got, attempts, err := c.send(ctx, call{

@@ -42,13 +42,13 @@ const (
 type DeliveryPlan struct {
 	Way    Way
 	Reason WayReason
-	// ConditionalCreate: the EMR declares conditional create and the setting uses it; nil when the EMR does not say.
+	// ConditionalCreate: the EMR declares conditional create and the setting uses it; nil when the EMR does not state it.
 	ConditionalCreate *bool
 	ObservationSearch []string  // search parameters of Observations; never nil
 	ReadAt            time.Time // of the last readable CapabilityStatement; zero when there was none
 }
 
-// Offer is what the EMR's last readable CapabilityStatement says about Observations.
+// Offer is what the EMR's last readable CapabilityStatement states about Observations.
 type Offer struct {
 	Create            bool     `json:"create"`
 	Search            bool     `json:"search"`
@@ -129,7 +129,7 @@ func (c *capabilities) change(apply func(*StoredCapabilities)) {
 	}
 }
 
-// learn records what a statement says. One without resources of a server says nothing.
+// learn records what a statement states. One without resources of a server states nothing.
 func (c *capabilities) learn(statement Capability, now time.Time) {
 	if len(statement.Resources) == 0 {
 		return
@@ -196,7 +196,7 @@ func (c *Client) CanReceive() bool { return c.Plan().Way != WayNothing }
 // Prepare reads the CapabilityStatement if the last one is missing or a day old. A failure changes nothing.
 func (c *Client) Prepare(ctx context.Context) {
 	if c.Configured() && c.capabilities.isDue(c.transport.now()) {
-		_, _ = c.Metadata(ctx) // deliveries go on with what is known
+		_, _ = c.Metadata(ctx) // deliveries continue with what is known
 	}
 }
 
@@ -212,7 +212,7 @@ func (c *Client) preventsDuplicates() bool {
 	return offered != nil && *offered
 }
 
-// searchesBy reports whether the EMR may be searched for Observations by a parameter; everything may be tried where it does not say.
+// searchesBy reports whether the EMR may be searched for Observations by a parameter; everything may be tried where it does not state it.
 func (o *Offer) searchesBy(parameter string) bool {
 	return o == nil || o.Search && slices.Contains(o.SearchParameters, parameter)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-// says is a CapabilityStatement with entries of resources.
-func says(resources string) reply {
+// declares is a CapabilityStatement with entries of resources.
+func declares(resources string) reply {
 	return reply{status: 200, body: `{"resourceType":"CapabilityStatement","fhirVersion":"4.0.1","rest":[{"mode":"server","resource":[` + resources + `]}]}`}
 }
 
@@ -20,7 +20,7 @@ const (
 	creatable           = `{"type":"Observation","interaction":[{"code":"create"}]}`
 )
 
-// The way follows the statement, unless the setting or an earlier success says otherwise.
+// The way follows the statement, unless the setting or an earlier success determine it.
 func TestWayOfDelivery(t *testing.T) {
 	for name, test := range map[string]struct {
 		statement   reply
@@ -29,13 +29,13 @@ func TestWayOfDelivery(t *testing.T) {
 		way         emr.Way
 		reason      emr.WayReason
 	}{
-		"create":                {says(creatable), "", false, emr.WayObservation, emr.WayCreateOffered},
-		"read only":             {says(readOnlyObservation), "", false, emr.WayNothing, emr.WayNotOffered},
-		"no Observation at all": {says(`{"type":"Patient"}`), emr.DeliverAuto, false, emr.WayNothing, emr.WayNotOffered},
-		"read only, accepted":   {says(readOnlyObservation), "", true, emr.WayObservation, emr.WayAcceptedBefore},
-		"read only, by setting": {says(readOnlyObservation), emr.DeliverObservation, false, emr.WayObservation, emr.WayBySetting},
-		"two entries":           {says(readOnlyObservation + "," + creatable), "", false, emr.WayObservation, emr.WayCreateOffered},
-		"contradictory":         {says(`{"type":"Observation","conditionalCreate":true}`), "", false, emr.WayObservation, emr.WayCreateOffered},
+		"create":                {declares(creatable), "", false, emr.WayObservation, emr.WayCreateOffered},
+		"read only":             {declares(readOnlyObservation), "", false, emr.WayNothing, emr.WayNotOffered},
+		"no Observation at all": {declares(`{"type":"Patient"}`), emr.DeliverAuto, false, emr.WayNothing, emr.WayNotOffered},
+		"read only, accepted":   {declares(readOnlyObservation), "", true, emr.WayObservation, emr.WayAcceptedBefore},
+		"read only, by setting": {declares(readOnlyObservation), emr.DeliverObservation, false, emr.WayObservation, emr.WayBySetting},
+		"two entries":           {declares(readOnlyObservation + "," + creatable), "", false, emr.WayObservation, emr.WayCreateOffered},
+		"contradictory":         {declares(`{"type":"Observation","conditionalCreate":true}`), "", false, emr.WayObservation, emr.WayCreateOffered},
 		"a client's statement":  {reply{status: 200, body: `{"resourceType":"CapabilityStatement","rest":[{"mode":"client","resource":[` + readOnlyObservation + `]}]}`}, "", false, emr.WayObservation, emr.WayNoStatement},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestWayOfDelivery(t *testing.T) {
 	}
 }
 
-// A statement that is missing, unreadable, empty or huge says nothing: deliveries go on, as before it.
+// A statement that is missing, unreadable, empty or huge states nothing: deliveries continue, as before it.
 func TestStatementsThatSayNothing(t *testing.T) {
 	huge := `{"resourceType":"CapabilityStatement","rest":[{"resource":[` + strings.Repeat(readOnlyObservation+",", 80000) + readOnlyObservation + `]}]}`
 	for name, answer := range map[string]reply{
@@ -89,34 +89,34 @@ func TestStatementChangesOvernight(t *testing.T) {
 		mustPrepare(t, c)
 		return c
 	}
-	if start(says(readOnlyObservation)).CanReceive() {
+	if start(declares(readOnlyObservation)).CanReceive() {
 		t.Error("receives although it does not say so")
 	}
-	client := start(says(creatable))
+	client := start(declares(creatable))
 	if !client.CanReceive() {
 		t.Error("the new statement is not used")
 	}
 	if _, e := deliver(t, client); e != nil {
 		t.Fatal(e)
 	}
-	if p := start(says(readOnlyObservation)).Plan(); p.Reason != emr.WayAcceptedBefore || !slices.Equal(p.ObservationSearch, []string{"date", "patient"}) || p.ReadAt.IsZero() {
+	if p := start(declares(readOnlyObservation)).Plan(); p.Reason != emr.WayAcceptedBefore || !slices.Equal(p.ObservationSearch, []string{"date", "patient"}) || p.ReadAt.IsZero() {
 		t.Errorf("%+v", p)
 	}
-	other := newClient(t, metadata(says(readOnlyObservation)), func(o *emr.Options) { o.Capabilities, o.BaseURL = store, "https://other.test/fhir" })
+	other := newClient(t, metadata(declares(readOnlyObservation)), func(o *emr.Options) { o.Capabilities, o.BaseURL = store, "https://other.test/fhir" })
 	mustPrepare(t, other)
 	if other.CanReceive() {
 		t.Error("another EMR has accepted nothing")
 	}
 }
 
-// A practice that delivered before anything was stored about its EMR goes on.
+// A practice that delivered before anything was stored about its EMR continues.
 func TestAcceptedBeforeUpgrade(t *testing.T) {
 	app := newApp(t)
 	id, _ := queueDelivery(t, app, patient, now)
 	if _, err := app.DB().NewQuery("UPDATE transmissions SET status = 'transmitted' WHERE id = '" + id + "'").Execute(); err != nil {
 		t.Fatal(err)
 	}
-	client := newClient(t, metadata(says(readOnlyObservation)), func(o *emr.Options) { o.Capabilities = emr.NewCapabilityStore(app) })
+	client := newClient(t, metadata(declares(readOnlyObservation)), func(o *emr.Options) { o.Capabilities = emr.NewCapabilityStore(app) })
 	mustPrepare(t, client)
 	if p := client.Plan(); p.Reason != emr.WayAcceptedBefore {
 		t.Errorf("%+v", p)
@@ -126,7 +126,7 @@ func TestAcceptedBeforeUpgrade(t *testing.T) {
 // The statement is read when it is missing or a day old, and not after each failure.
 func TestPrepare(t *testing.T) {
 	at := now
-	fake := metadata(reply{status: 404}, says(creatable))
+	fake := metadata(reply{status: 404}, declares(creatable))
 	client := newClient(t, fake, func(o *emr.Options) { o.Capabilities, o.Now = nil, func() time.Time { return at } })
 	for _, step := range []struct {
 		after time.Duration

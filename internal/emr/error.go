@@ -97,7 +97,7 @@ func (e *Error) mayBeRunning() bool {
 	return e.Ambiguous && (e.Code == CodeTimeout || e.Status == http.StatusGatewayTimeout || errors.Is(e, context.Canceled))
 }
 
-// isServerError reports an error that the EMR itself answered with, so that it did not store the resource as far as it knows. A gateway's 502 or
+// isServerError reports an error that the EMR itself answered with, so that it did not store the resource in its own view. A gateway's 502 or
 // 504 is none. Source: docs/decisions/transmissions.md, "Look-ups".
 func (e *Error) isServerError() bool {
 	return e.Status >= http.StatusInternalServerError && e.Status != http.StatusBadGateway && e.Status != http.StatusGatewayTimeout

@@ -47,7 +47,7 @@ func (c *Client) findUnlessSafe(ctx context.Context, l lookup) (emrID string, fo
 	return emrID, found, err
 }
 
-// find searches by identifier where the EMR may know that search, else by content.
+// find searches by identifier where the EMR may have that search, else by content.
 func (c *Client) find(ctx context.Context, l lookup) (emrID string, found bool, err error) {
 	offer := c.capabilities.current().Offer
 	unanswered := noLookUp(&Error{})
@@ -79,7 +79,7 @@ type copySearch struct {
 	isCopy     func(foundObservation) (bool, error)
 	// isForeign reports a result that shows that the EMR ignored a parameter.
 	isForeign func(foundObservation) bool
-	// parameter must be in the address that the EMR states to have answered; "" where it declares to know it.
+	// parameter must be in the address that the EMR states to have answered; "" where it declares it.
 	parameter string
 }
 
@@ -104,7 +104,7 @@ func byContent(l lookup, copies *copyOwners) copySearch {
 	}}
 }
 
-// searchCopy reads all pages of a search and returns the id of the first copy in them; "" if the EMR answered as it was asked and has none. An
+// searchCopy reads all pages of a search and returns the id of the first copy in them; "" if the EMR answered as it was queried and has none. An
 // answer to another question, and a refusal, are errors with NeedsPerson.
 func (c *Client) searchCopy(ctx context.Context, l lookup, s copySearch) (emrID string, err error) {
 	staleUntil, began := c.searches.staleUntil(s.key, l.isRecovered), c.transport.now()
@@ -173,8 +173,8 @@ func noLookUp(because *Error) *Error {
 	}
 }
 
-// copyOwners tells which observation the EMR's copies belong to, so that a search by content never takes one for two observations. It keeps those
-// whose delivery may not be stored yet; the others are in the database.
+// copyOwners holds the observation that each of the EMR's copies belongs to, so that a search by content never takes one for two observations. It keeps those
+// with a delivery that may not be stored yet; the others are in the database.
 type copyOwners struct {
 	stored func(patient, emrID string) (bool, error)
 

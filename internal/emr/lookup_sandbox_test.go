@@ -110,7 +110,7 @@ func TestCopyOfAnotherDelivery(t *testing.T) {
 	}
 }
 
-// searchFake serves a statement, loses the answer of every create, and answers searches as the test says.
+// searchFake serves a statement, loses the answer of every create, and answers searches as the test defines.
 func searchFake(t *testing.T, search func(query url.Values) (status int, body string), offer *emr.Offer) (client *emr.Client, creates *atomic.Int64) {
 	t.Helper()
 	creates = &atomic.Int64{}

@@ -7,6 +7,7 @@ import { ago, dateTime } from "../../ui/format.js";
 import { asProblem, Loaded, useLoad } from "../../ui/states.js";
 import { Facts } from "../../ui/table.js";
 import { html, useEffect, useState } from "../../view.js";
+import { Offers } from "./offers.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["EMRStatus"]} Status */
 
@@ -24,7 +25,7 @@ export function Connection() {
         : "Never"],
         ["Scopes", data.scopes.join(", ") || "–"]]} />
       ${can("connectEMR") && html`<${Test} name="Test sign-in" path="emr/test/jwt/" facts=${signInFacts} done=${status.reload} />
-        <${Test} name="Test connection" path="emr/test/connection/" facts=${connectionFacts} />`}
+        <${Test} name="Test connection" path="emr/test/connection/" facts=${connectionFacts} done=${status.reload} />`}
     </section>
     <section class="card"><h2>User sign-in</h2>
       <p>Used for searches. <${Badge} of=${data.oauth2_configured ? "connected" : "offline"} text=${data.oauth2_configured ? "Connected"
@@ -33,6 +34,7 @@ export function Connection() {
         ["Reconnect before", dateTime(data.oauth2_refresh_expires)]]} />
       ${can("connectEMR") && data.jwt_configured && html`<${Connect} connected=${data.oauth2_configured} />`}
     </section>
+    ${data.delivery && html`<${Offers} delivery=${data.delivery} />`}
   </div>`}</${Loaded}>`;
 }
 
@@ -78,4 +80,6 @@ function Test({ name, path, facts, done }) {
 const signInFacts = (answer) => [["Token valid for", `${answer.expires_in} s`], ["Scope", answer.scope]];
 /** @param {any} answer @returns {[any, any][]} */
 const connectionFacts = (answer) => [["Server", answer.fhir_server], ["FHIR version", answer.fhir_version],
-  ["Capabilities", answer.capabilities.join(", ")], ["Response time", `${answer.response_time_ms} ms`]];
+  ["Capabilities", answer.capabilities.join(", ")], ["Response time", `${answer.response_time_ms} ms`],
+  ["Scopes to request from the EMR's administrator", answer.missing_scopes.map((/** @type {{scope: string}} */ missing) => missing.scope)
+    .join(", ") || "None"]];
