@@ -48,6 +48,7 @@ type RemittanceDraft struct {
 type RemittanceRow struct {
 	ID           string `db:"id"`
 	ResponseID   string `db:"response"`
+	Digest       string `db:"digest"` // of the last of its files
 	Payer        string `db:"payer"`
 	Trace        string `db:"trace_number"`
 	PaymentCents int64  `db:"payment_cents"`
@@ -62,14 +63,14 @@ type RemittanceRow struct {
 }
 
 var remittanceColumns = []string{
-	"id", "response", "payer", "trace_number", "CAST(payment_cents AS INTEGER) AS payment_cents", "payment_date", "method", "status", "items", "notes",
+	"id", "response", "digest", "payer", "trace_number", "CAST(payment_cents AS INTEGER) AS payment_cents", "payment_date", "method", "status", "items", "notes",
 	"closed_by", "closed_at", "created_at",
 }
 
 // AddRemittance stores a payment as open before its claims are posted. It returns the stored one if the payment was imported before.
 func AddRemittance(app core.App, d RemittanceDraft, now time.Time) (row RemittanceRow, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		row, err = remittanceWhere(tx, dbx.HashExp{"digest": d.Digest})
+		row, err = remittanceWhere(tx, d.hasDigest())
 		if !IsNotFound(err) {
 			return err
 		}
@@ -85,6 +86,11 @@ func AddRemittance(app core.App, d RemittanceDraft, now time.Time) (row Remittan
 	return row, err
 }
 
+// hasDigest selects the remittance of a file: its last one, or one that a later file corrected.
+func (d RemittanceDraft) hasDigest() dbx.Expression {
+	return dbx.NewExp("digest = {:digest} OR instr(former_digests, {:digest}) > 0", dbx.Params{"digest": d.Digest})
+}
+
 func remittanceWhere(app core.App, where dbx.Expression) (row RemittanceRow, err error) {
 	err = app.DB().Select(remittanceColumns...).From(Remittances).Where(where).One(&row)
 	return row, wrap(err, "find remittance")
@@ -92,7 +98,7 @@ func remittanceWhere(app core.App, where dbx.Expression) (row RemittanceRow, err
 
 // OpenRemittancesOf returns the open remittances of a payer's payment: with its number, amount and date; none if one has its digest.
 func OpenRemittancesOf(app core.App, d RemittanceDraft) (list []RemittanceRow, err error) {
-	if _, err = remittanceWhere(app, dbx.HashExp{"digest": d.Digest}); !IsNotFound(err) {
+	if _, err = remittanceWhere(app, d.hasDigest()); !IsNotFound(err) {
 		return nil, err
 	}
 	err = app.DB().Select(remittanceColumns...).From(Remittances).Where(dbx.HashExp{
@@ -101,9 +107,11 @@ func OpenRemittancesOf(app core.App, d RemittanceDraft) (list []RemittanceRow, e
 	return list, wrap(err, "find remittances of a payment")
 }
 
-// CorrectRemittance gives a stored payment the digest of the file that corrects it.
+// CorrectRemittance gives a stored payment the digest of the file that corrects it, and keeps the one before.
 func CorrectRemittance(app core.App, id, digest string, now time.Time) error {
-	return update(app, "correct a remittance", Remittances, dbx.Params{"digest": digest, ColumnUpdatedAt: Instant(now)}, dbx.HashExp{"id": id})
+	return update(app, "correct a remittance", Remittances, dbx.Params{
+		"former_digests": dbx.NewExp("trim(COALESCE(former_digests, '') || ' ' || digest)"), "digest": digest, ColumnUpdatedAt: Instant(now),
+	}, dbx.HashExp{"id": id})
 }
 
 // RemittancesOfResponse returns the remittances that a response file brought first, in the order of the file.

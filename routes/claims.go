@@ -40,6 +40,7 @@ type transitionBody struct {
 	PayerControlNumber  validate.String  `json:"payer_control_number"`
 	Refund              validate.Boolean `json:"refund"`
 	NewClaim            validate.Boolean `json:"new_claim"`
+	Confirm             validate.Boolean `json:"confirm"`
 }
 
 // readPayerControl reads the payer's number of a claim. Source: ASC X12N 005010X222A1 (837P), REF F8.
@@ -88,10 +89,11 @@ func (a *api) readSubmit(c *web.Call, b transitionBody, checks *validate.Checks)
 
 func (a *api) readPay(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	amount := readCents(checks, "amount", b.Amount)
+	confirm := checks.Boolean("confirm", b.Confirm, false)
 	return a.Billing.Pay(billing.PaymentDraft{
 		Amount: amount, Date: a.pastDay(c, checks, "payment_date", b.PaymentDate, true), Reference: checks.Text("reference", b.Reference, validate.Required(100).Identifier()),
 		Payer:             cmp.Or(checks.Text("payer", b.Payer, validate.Optional(0).OneOf(billing.PayerKinds...)), collections.PrimaryPayer),
-		OverpaymentReason: checks.Text("overpayment_reason", b.OverpaymentReason, validate.Optional(500).Multiline()),
+		OverpaymentReason: checks.Text("overpayment_reason", b.OverpaymentReason, validate.Optional(500).Multiline()), IsConfirmed: confirm != nil && *confirm,
 	}, c.Actor(), c.Now)
 }
 

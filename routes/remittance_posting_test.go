@@ -209,7 +209,13 @@ func TestPaymentRecordedTwice(t *testing.T) {
 	s := newSentClaim(t, 1)
 	s.upload(s.remittance("EFT0012345", 2000, append([]string{s.clp("1", 2000)}, s.svc(0, 2000, "CAS*CO*45*"+usd(s.claim.Charge-2000))...)...)).want(200)
 	pay(s, 20, "12345", "primary").wantFields("reference")
+	pay(s, 20, "CHECK 7", "primary").want(400, "duplicate_payment")
 	s.wantEntry(0, object{"paid_total": 20.0})
+	pay(s, 19, "CHECK 7", "primary").want(200)
+	pay(s, 5, "COPAY", "patient").want(200)
+	again := object{"amount": 20, "payment_date": "2026-01-15", "reference": "CHECK 8", "payer": "primary", "confirm": true, "overpayment_reason": "Paid twice"}
+	s.move(s.entries[0], "pay", again).want(200)
+	s.wantEntry(0, object{"paid_total": 64.0})
 }
 
 // A claim is found by its number in lower case, and by the claim id under which other software sent it.
@@ -392,4 +398,21 @@ func TestLinesWithoutNumber(t *testing.T) {
 	other := append([]string{"N1*PR*ACME HEALTH", "N1*PE*OTHER*XX*1245319599", "LX*3"}, strings.Replace(claim[0], "*1*", "*2*", 1), "CAS*CO*45*"+usd(s.claim.Charge-2000))
 	s.wantReasons(s.remit(4000, append(append(append([]string{"CLP*V9*1*0*0"}, head...), claim...), other...)...), "unknown_claim 0", "other_payee 20")
 	s.wantEntry(0, object{"paid_total": 20.0})
+}
+
+// A payment that went back is no duplicate of a later one: by hand after the 835's reversal, and by 835 after the refund or reversal of one by hand.
+func TestPaymentAgainAfterItWentBack(t *testing.T) {
+	pay := func(s *sentClaim, number string) reply {
+		return s.move(s.entries[0], "pay", object{"amount": 20, "payment_date": "2026-01-15", "reference": number, "payer": "primary"})
+	}
+	s := newSentClaim(t, 1)
+	s.wantReasons(s.remit(2000, s.decision(2000, 500)...))
+	s.wantReasons(s.remit(-2000, s.back(2000, 500)...))
+	pay(s, "CHECK 7").want(200)
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0})
+	s.wantReasons(s.remit(2000, s.decision(2000, 500)...), "already_recorded 20")
+	s.wantReasons(s.remit(-2000, s.back(2000, 500)...)) // of the payment by hand
+	s.wantEntry(0, object{"lifecycle_status": "submitted", "paid_total": 0.0})
+	s.wantReasons(s.upload(s.remittance("LATER", 2000, s.decision(2000, 500)...)).want(200))
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0, "patient_responsibility": 5.0})
 }

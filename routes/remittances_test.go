@@ -224,3 +224,41 @@ func TestCorrectedFileAddsNoMoneyTwice(t *testing.T) {
 	s.wantEntry(0, object{"paid_total": 20.0})
 	s.wantDeposits(7)
 }
+
+// A file that a later one corrected stays known: in another envelope it changes nothing.
+func TestSupersededFileAgain(t *testing.T) {
+	s := newSentClaim(t, 1)
+	claim := s.decision(2000, 500)
+	damaged := strings.Split(strings.Replace(strings.Join(claim, "~"), "CAS*CO*", "CAS*XX*", 1), "~")
+	s.wantReasons(s.upload(remittances("D1", paymentSegments("EFT1", 2000, damaged...))).want(200), "unreadable 20")
+	s.wantReasons(s.upload(remittances("D2", paymentSegments("EFT1", 2000, claim...))).want(200))
+	for _, envelope := range []string{"D3", "D4"} {
+		answer := s.upload(remittances(envelope, paymentSegments("EFT1", 2000, damaged...))).want(200)
+		answer.wantAt(object{"applied": 0.0, "unmatched": 0.0})
+		s.wantReasons(answer)
+		if rows := s.wantDeposits(1); rows[0]["status"] != "balanced" {
+			t.Errorf("the payment is %v", rows[0])
+		}
+	}
+	s.upload(remittances("D5", paymentSegments("EFT1", 2000, claim...))).want(200).wantAt(object{"applied": 0.0, "unmatched": 0.0})
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0, "patient_responsibility": 5.0, "open": 0.0})
+	s.tasks().wantAt(object{"unposted_remittances": 0.0})
+}
+
+// A payer that takes a payment back by a debit is out of the ledger what it is out of the bank: with a reversal, and one with a provider adjustment.
+func TestDebitOfReversal(t *testing.T) {
+	for name, start := range map[string]string{"debit": "BPR*I*20.00*D*", "negative debit": "BPR*I*-20.00*D*", "negative": "BPR*I*-20.00*C*"} {
+		s := newSentClaim(t, 1)
+		s.wantReasons(s.remit(2000, s.decision(2000, 500)...))
+		segments := paymentSegments("BACK", 2000, s.back(2000, 500)...)
+		segments[0] = strings.Replace(segments[0], "BPR*I*20.00*C*", start, 1)
+		s.wantReasons(s.upload(remittances("B"+name, segments)).want(200))
+		s.wantEntry(0, object{"lifecycle_status": "submitted", "paid_total": 0.0, "open": 47.87})
+		wantMembers(t, name, s.wantDeposits(2)[0], object{"payment_amount": -20.0, "posted": -20.0, "unposted": 0.0, "status": "balanced"})
+	}
+	s := newSentClaim(t, 1)
+	segments := paymentSegments("OWED", 3000, append(s.decision(2000, 500), "PLB*1234567893*20261231*WO:OLD*50")...)
+	segments[0] = strings.Replace(segments[0], "BPR*I*30.00*C*", "BPR*I*30.00*D*", 1)
+	s.wantReasons(s.upload(remittances("OWED", segments)).want(200), "PLB WO 50")
+	s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 20.0})
+}

@@ -18,6 +18,7 @@ type PaymentDraft struct {
 	Date, Reference   string
 	Payer             string // one of [PayerKinds]
 	OverpaymentReason string
+	IsConfirmed       bool // it is another payment than a similar one of an 835
 }
 
 // PayerKinds are the possible payers of a payment.
@@ -39,7 +40,7 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 		if err != nil {
 			return err
 		}
-		if err := rejectPosted(rows, d); err != nil {
+		if err := rejectPosted(entry.ChargeCents(), rows, d); err != nil {
 			return err
 		}
 		if entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents() && d.OverpaymentReason == "" {

@@ -26,7 +26,8 @@ func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
 		return fault.OrMissing(err)
 	}
 	exceeds := entry.PaidTotalCents()+int64(r.Paid) > entry.ChargeCents()
-	if slices.ContainsFunc(byHandOf(rows, r.payerKind()), func(p collections.Payment) bool {
+	standing, _ := replayStanding(entry.ChargeCents(), rows)
+	if slices.ContainsFunc(leftOf(standing, collections.SourceByHand, r.payerKind()), func(p collections.Payment) bool {
 		return exceeds || p.AmountCents == int64(r.Paid) || isSameNumber(p.Reference, r.Reference)
 	}) {
 		return fault.State("already_recorded", "The payment was recorded manually.")
@@ -34,39 +35,48 @@ func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
 	return nil
 }
 
-// rejectPosted rejects a payment by hand that a remittance of the same payer and number has posted.
-func rejectPosted(rows []collections.Payment, d PaymentDraft) error {
-	left := 0 // of such payments, those that were not reversed
-	for _, p := range rows {
-		if p.Source != collections.Source835 || p.Payer != d.Payer {
-			continue
+// rejectPosted rejects a payment by hand that a remittance of the same payer has posted: with its amount and number, or, unless the user confirms that it is
+// another payment, with its amount and a date near it. Source: docs/decisions/billing.md, "Payments recorded twice".
+func rejectPosted(charge int64, rows []collections.Payment, d PaymentDraft) error {
+	standing, _ := replayStanding(charge, rows)
+	for _, p := range leftOf(standing, collections.Source835, d.Payer) {
+		switch days := DaysBetween(p.Date, d.Date); {
+		case p.AmountCents != int64(d.Amount):
+		case isSameNumber(p.Reference, d.Reference):
+			return fault.Field("reference", "The remittance of this number has posted the payment already.")
+		case !d.IsConfirmed && -nearDays <= days && days <= nearDays:
+			return fault.State("duplicate_payment", "The remittance "+p.Reference+" of "+p.Date+" has posted the same amount of this payer. Send confirm true if this is another payment.")
 		}
-		switch {
-		case p.Kind == collections.PaymentKind && p.AmountCents == int64(d.Amount) && isSameNumber(p.Reference, d.Reference):
-			left++
-		case p.Kind == collections.ReversalKind && p.AmountCents == -int64(d.Amount):
-			left--
-		}
-	}
-	if left > 0 {
-		return fault.Field("reference", "The remittance of this number has posted the payment already.")
 	}
 	return nil
 }
 
-// byHandOf returns the payments of a payer that users recorded, unless all of their money went back.
-func byHandOf(rows []collections.Payment, payer string) (list []collections.Payment) {
+// nearDays is how many days apart a payment and its record by hand are at most.
+const nearDays = 30
+
+// leftOf returns the payments of a payer from a source that stand: without those of which the money went back, by a refund or a reversal of the same
+// amount, and none if all of it went back.
+func leftOf(standing []collections.Payment, source, payer string) (list []collections.Payment) {
 	left := int64(0)
-	for _, p := range rows {
-		if p.Source != collections.SourceByHand || p.Payer != payer {
-			continue
-		}
-		switch p.Kind {
-		case collections.PaymentKind:
+	for _, p := range standing {
+		back := p.AmountCents
+		switch {
+		case p.Kind == collections.PaymentKind && p.Payer == payer && p.Source == source:
 			list = append(list, p)
 			left += p.AmountCents
-		case collections.ReversalKind:
-			left += p.AmountCents
+			continue
+		case p.Kind == collections.ReversalKind && p.Payer == payer:
+			back = -back
+		case p.Kind == collections.RefundKind && (p.Payer == payer || p.Payer == ""):
+		default:
+			continue
+		}
+		at := slices.IndexFunc(list, func(x collections.Payment) bool { return x.AmountCents == back })
+		if at >= 0 {
+			list = slices.Delete(list, at, at+1)
+		}
+		if at >= 0 || p.Source == source {
+			left -= back
 		}
 	}
 	if left <= 0 {

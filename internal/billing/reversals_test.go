@@ -49,7 +49,7 @@ func randomDecision(r *rand.Rand, key string, charge int64) (decision billing.Re
 	return d, 0
 }
 
-// posts posts a decision or a patient's payment, unless the claim's state refuses it.
+// posts stores a decision or a patient's payment, unless the claim's state refuses it.
 func (d *fixture) posts(entry *collections.BillingEntry, decision billing.Remittance, patient billing.Cents) bool {
 	d.t.Helper()
 	if patient > 0 {

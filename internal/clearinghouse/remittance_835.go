@@ -35,7 +35,9 @@ func (t *importRun) import835(p x12.Remittance) error {
 	if err != nil {
 		return err
 	}
-	t.remittances = append(t.remittances, row.ID)
+	if t.remittances = append(t.remittances, row.ID); row.Digest != digest { // a later file corrected this one
+		return nil
+	}
 	if t.closed, err = row.Items(); err != nil {
 		return err
 	}

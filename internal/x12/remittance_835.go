@@ -11,7 +11,7 @@ type Remittance struct {
 	unprintable
 	Handling            string // BPR01, see [Remittance.MovesMoney]
 	Debit               bool   // BPR03 D
-	Total               Cents  // BPR02
+	Total               Cents  // BPR02; negative for money that goes back to the payer
 	Method              string // BPR04: ACH, CHK, FWT, BOP, NON
 	PaidOn              string // BPR16, YYYY-MM-DD
 	Trace               string // TRN02: check or transfer number
@@ -197,6 +197,9 @@ func readRemittance(set Set) (*Remittance, error) {
 	if err := remittanceGuide.readKeeping(x, set, keepClaimFault, "BPR", "TRN", "N1 PR", "N1 PE"); err != nil {
 		return nil, err
 	}
+	if x.Debit && x.Net() < 0 {
+		x.Total = -max(x.Total, -x.Total)
+	}
 	return x, x.checkBalance()
 }
 
@@ -224,10 +227,11 @@ const (
 	handlingPrenotification = "P" // only tests an account number
 )
 
-// MovesMoney reports whether the payer sends the payment. It does not with a prenotification, with a notification that has an amount all the same, and with
-// a debit, which the payee has to draw. Source: 005010X221A1, BPR01, BPR03.
+// MovesMoney reports whether the payer sends the payment, or takes it back with a debit of decisions that come to less than nothing. It does neither with a
+// prenotification, with a notification that has an amount all the same, and with a debit of payments, which the payee has to draw. Source: 005010X221A1,
+// BPR01, BPR03.
 func (x *Remittance) MovesMoney() bool {
-	return x.Handling != handlingPrenotification && (x.Total == 0 || !x.Debit && x.Handling != handlingNotification)
+	return x.Handling != handlingPrenotification && (x.Total == 0 || x.Handling != handlingNotification && (x.Total < 0 || !x.Debit))
 }
 
 // Prenotification reports whether the payment only tests an account number.
