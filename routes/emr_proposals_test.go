@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -419,6 +420,44 @@ func TestProposedHold(t *testing.T) {
 	}
 	c.decide(authz.Nurse, p, "dismiss", nil).want(200)
 	c.refresh().wantNone("hold")
+}
+
+// Of concurrent decisions about a proposal one counts, and its value is stored once.
+func TestRaceOfDecisions(t *testing.T) {
+	c := newChartClinic(t)
+	c.chart("ServiceRequest", "s4", object{"status": "active", "authoredOn": "2026-01-09", "code": object{"text": "Remote patient monitoring"}})
+	p := c.refresh().proposed("order")
+	statuses := make(chan int, 6)
+	var deciders sync.WaitGroup
+	for i := range cap(statuses) {
+		deciders.Go(func() { statuses <- c.decide(authz.Provider, p, []string{"accept", "dismiss"}[i%2], nil).status })
+	}
+	deciders.Wait()
+	close(statuses)
+	decided := 0
+	for status := range statuses {
+		if status == 200 {
+			decided++
+		} else if status != 400 {
+			t.Errorf("answered %d", status)
+		}
+	}
+	orders := len(c.request(authz.Nurse, "GET", "/patients/"+c.patient+"/orders/", nil).results())
+	events := strings.Join(c.events(c.patient), " ")
+	if decided != 1 || orders != strings.Count(events, "emr_proposal.accept") || orders+strings.Count(events, "emr_proposal.dismiss") != 1 {
+		t.Errorf("%d decisions, %d orders: %s", decided, orders, events)
+	}
+}
+
+// A day ends where the patient lives.
+func TestStayInZoneOfPatient(t *testing.T) {
+	for zone, until := range map[string]string{"Pacific/Auckland": "2026-01-19T11:00:00Z", "Pacific/Honolulu": "2026-01-19T10:00:00Z"} {
+		c := newChartClinic(t, autoHold)
+		c.request(authz.Nurse, "PATCH", "/patients/"+c.patient+"/", object{"time_zone": zone}).want(200)
+		c.stay("h1", "IMP", "in-progress", "2026-01-14T20:00:00-05:00", "")
+		c.refresh()
+		c.wantHold(zone, until, "system")
+	}
 }
 
 // The job reads every linked patient once a night, and a patient that fails does not hold up the others.

@@ -6,8 +6,8 @@ import { causes, causeName } from "../causes.js";
 
 const shapes = { critical: "▲", warning: "◆" };
 
-/** @param {{open: any, readings: any[], zone: string | undefined, acts: import("../actions.js").Acts, medicines?: string}} props medicines of
- *  the EMR, which may explain the alert */
+/** @param {{open: any, readings: any[], zone: string | undefined, acts: import("../actions.js").Acts, medicines?: string}} props
+ *  medicines are the EMR's, which may explain the alert */
 export function WorstAlert({ open, readings, zone, acts, medicines }) {
   if (!open) {
     return null;
