@@ -254,13 +254,16 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		if err := r.noteSecondary(tx, entry); err != nil {
 			return err
 		}
+		p := r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by)
 		switch entry.Status() {
 		case RefundDue:
 			return postPayment(tx, entry, r.newPayment(collections.RefundKind, r.Paid, posting{}, by), now)
 		case VoidRequested, Submitted, Appealed: // a resubmission or appeal already reversed the denial's adjustments
-			return postPayment(tx, entry, r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by), now)
+			if standing, _ := withoutReversed(rows); r.Paid == 0 && len(originalsOf(p, standing)) == 0 {
+				return errNoOriginal
+			}
+			return postPayment(tx, entry, p, now)
 		}
-		p := r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by)
 		if p.Adjustments, left, err = reversalOf(entry, rows, p); err != nil {
 			return err
 		}

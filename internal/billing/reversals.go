@@ -7,6 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
+var errNoOriginal = fault.State("reversal_without_original", "There is no such decision.")
+
 // reversalOf returns what a reversal changes of a decided claim's adjustments, and the state in which it leaves the claim: both are those of the other
 // payments without what is reversed. A reversal of nothing that is on record is a fault.
 func reversalOf(entry *collections.BillingEntry, rows []collections.Payment, p collections.Payment) (change []collections.Adjustment, state string, err error) {
@@ -19,23 +21,31 @@ func reversalOf(entry *collections.BillingEntry, rows []collections.Payment, p c
 			state = Denied // by hand
 		}
 		change = mergeAdjustments(amountsAfter(entry.ChargeCents(), state, kept).adjustments, negateAdjustments(entry.Adjustments()))
-		if last := lastDenial(kept); state == Denied && len(last.Stated) > 0 && denialCode(last.Stated) != entry.DenialCode() {
-			entry.Set(collections.EntryDenialCode, denialCode(last.Stated))
-			entry.Set(collections.EntryDenialDescription, "")
-			entry.Set(collections.EntryDenialDate, last.Date)
-			entry.Set(collections.EntryDenialRemarks, last.Remarks)
-		}
+		restoreDenial(entry, lastDenial(standing), lastDenial(kept), state)
 	case p.AmountCents != 0:
 		change, state = amountsWith(entry, rows).partialReversal(p), entry.Status()
-	case isFirst && isDenied: // by hand
+	case isFirst && isDenied && lastDenial(standing).Kind == "": // by hand
 		change, state = negateAdjustments(entry.Adjustments()), Submitted
 	default:
-		return nil, "", fault.State("reversal_without_original", "There is no such decision.")
+		return nil, "", errNoOriginal
 	}
 	if state == Submitted && isFirst && isDenied { // the payer took its denial back
 		clearDenial(entry)
 	}
 	return change, state, nil
+}
+
+// restoreDenial sets an entry's denial to the last one that is left after a reversal: none if the payer took back the only one, before or after a payment.
+func restoreDenial(entry *collections.BillingEntry, before, left collections.Payment, state string) {
+	switch {
+	case before.Kind != "" && left.Kind == "":
+		clearDenial(entry)
+	case state == Denied && len(left.Stated) > 0 && denialCode(left.Stated) != entry.DenialCode():
+		entry.Set(collections.EntryDenialCode, denialCode(left.Stated))
+		entry.Set(collections.EntryDenialDescription, "")
+		entry.Set(collections.EntryDenialDate, left.Date)
+		entry.Set(collections.EntryDenialRemarks, left.Remarks)
+	}
 }
 
 // lastDenial returns the first payer's last denial.
@@ -116,7 +126,9 @@ func replayStanding(charge int64, rows []collections.Payment) (out []collections
 	for _, p := range kept {
 		r.post(p)
 	}
-	if a := r.amounts(); r.state == Submitted && len(a.adjustments) > 0 {
+	last := rows[len(rows)-1]
+	isReopened := last.Kind == collections.ReopeningKind && last.Source == collections.Source835 // for the decision that is posted next
+	if isReopened || r.state == Submitted && len(r.amounts().adjustments) > 0 {
 		r.reopen()
 	}
 	return r.rows, r.state

@@ -1,0 +1,125 @@
+package routes_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/x12"
+)
+
+// told is a payer's decision about the claim's only line: CLP02, CLP07, and what it pays and adjusts, such as "CO*45*7.87".
+type told struct {
+	status, number string
+	paid           x12.Cents
+	adjustments    []string
+}
+
+// back is the reversal of a decision.
+func (d told) back() told { return told{"22", d.number, d.paid, d.adjustments} }
+
+// numbered is a decision with another number of the payer.
+func (d told) numbered(number string) told { return told{d.status, number, d.paid, d.adjustments} }
+
+var (
+	deniedBy16 = told{"4", "ICN1", 0, []string{"CO*16*47.87"}}
+	deniedBy50 = told{"4", "ICN2", 0, []string{"CO*50*47.87"}}
+	shareOnly  = told{"1", "ICN3", 0, []string{"PR*1*47.87"}}
+	paid30     = told{"1", "ICN4", 3000, []string{"CO*45*7.87", "PR*2*10"}}
+	paid40     = told{"1", "ICN5", 4000, []string{"CO*45*2.87", "PR*2*5"}}
+)
+
+var (
+	isUndecided  = object{"lifecycle_status": "submitted", "paid_total": 0.0, "adjusted": 0.0, "patient_responsibility": 0.0, "open": 47.87, "denial": nil}
+	isDeniedBy16 = object{"lifecycle_status": "denied", "denial.code": "CO-16", "paid_total": 0.0, "adjusted": 47.87, "open": 0.0}
+	isDeniedBy50 = object{"lifecycle_status": "denied", "denial.code": "CO-50", "paid_total": 0.0, "adjusted": 47.87, "open": 0.0}
+	isShareOnly  = object{"lifecycle_status": "paid", "denial": nil, "paid_total": 0.0, "adjusted": 0.0, "patient_responsibility": 47.87, "open": 0.0}
+	isPaid30     = object{"lifecycle_status": "paid", "paid_total": 30.0, "adjusted": 7.87, "patient_responsibility": 10.0, "open": 0.0}
+	isPaid40     = object{"lifecycle_status": "paid", "paid_total": 40.0, "adjusted": 2.87, "patient_responsibility": 5.0, "open": 0.0}
+)
+
+// tells uploads one 835 with decisions; the control number is the envelope's.
+func (s *sentClaim) tells(trace, control string, decisions ...told) reply {
+	s.t.Helper()
+	var segments []string
+	var total x12.Cents
+	l := s.claim.Lines[0]
+	for _, d := range decisions {
+		sign := x12.Cents(1)
+		if d.status == "22" {
+			sign = -1
+		}
+		total += sign * d.paid
+		segments = append(segments, fmt.Sprintf("CLP*%s*%s*%s*%s**12*%s*11*1", s.claim.ControlNumber, d.status, usd(sign*l.Charge), usd(sign*d.paid), d.number),
+			fmt.Sprintf("SVC*HC:%s*%s*%s**1", l.Procedure[1], usd(sign*l.Charge), usd(sign*d.paid)), "DTM*472*"+l.From)
+		for _, a := range d.adjustments {
+			at := strings.LastIndex(a, "*") + 1
+			dollars, err := strconv.ParseFloat(a[at:], 64)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			segments = append(segments, "CAS*"+a[:at]+usd(sign*x12.Cents(dollars*100+0.5)))
+		}
+		segments = append(segments, "REF*6R*"+l.ControlNumber)
+	}
+	return s.upload(remittances(control+trace+s.claim.ControlNumber, paymentSegments(trace, total, segments...))).want(200)
+}
+
+// Whatever a payer states and takes back, in one file or in several, the claim is as the decisions that it left make it.
+func TestDecisionsAroundReversals(t *testing.T) {
+	for name, test := range map[string]struct {
+		files [][]told
+		want  object
+	}{
+		"denial, reversed, denied again, paid": {[][]told{{deniedBy16}, {deniedBy16.back()}, {deniedBy16.numbered("I7")}, {paid40}}, isPaid40},
+		"denial replaced in one file, paid":    {[][]told{{deniedBy16}, {deniedBy16.back(), deniedBy50}, {paid40}}, isPaid40},
+		"paid, reversed, denied, paid":         {[][]told{{paid30}, {paid30.back()}, {deniedBy16}, {paid40}}, isPaid40},
+		"denied twice after a reversal":        {[][]told{{paid30}, {paid30.back()}, {deniedBy16}, {deniedBy50}}, isDeniedBy50},
+		"payment of a denied claim reversed":   {[][]told{{deniedBy16}, {paid30}, {paid30.back()}}, isDeniedBy16},
+		"denial reversed after the payment":    {[][]told{{deniedBy16}, {paid30}, {deniedBy16.back()}}, withDenial(isPaid30, nil)},
+		"denial and its reversal":              {[][]told{{deniedBy16, deniedBy16.back()}}, isUndecided},
+		"reversal and its denial":              {[][]told{{deniedBy16.back(), deniedBy16}}, isUndecided},
+		"share and its reversal":               {[][]told{{shareOnly, shareOnly.back()}}, isUndecided},
+		"share, reversal, payment":             {[][]told{{shareOnly, shareOnly.back(), paid30}}, isPaid30},
+		"share, reversal, denial":              {[][]told{{shareOnly, shareOnly.back(), deniedBy16}}, isDeniedBy16},
+		"denial, reversal, share":              {[][]told{{deniedBy16, deniedBy16.back(), shareOnly}}, isShareOnly},
+		"denial, reversal, denial":             {[][]told{{deniedBy16, deniedBy16.back(), deniedBy50}}, isDeniedBy50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSentClaim(t, 1)
+			for i, file := range test.files {
+				s.wantReasons(s.tells(fmt.Sprint("EFT", i), "", file...))
+			}
+			s.wantEntry(0, test.want)
+			s.wantBalanced(name)
+			for i, file := range test.files {
+				s.tells(fmt.Sprint("EFT", i), "AGAIN", file...).wantAt(object{"applied": 0.0, "unmatched": 0.0})
+			}
+			s.wantEntry(0, test.want)
+		})
+	}
+}
+
+func withDenial(want object, denial any) object {
+	out := object{"denial": denial}
+	for name, value := range want {
+		out[name] = value
+	}
+	return out
+}
+
+// A reversal that comes before what it reverses waits, and is applied when its file comes again.
+func TestReversalBeforeItsDecision(t *testing.T) {
+	for _, d := range []told{deniedBy16, shareOnly, paid30} {
+		s := newSentClaim(t, 1)
+		waits := "reversal_without_original " + strconv.FormatFloat(-float64(d.paid)/100, 'f', -1, 64)
+		s.wantReasons(s.tells("EFT1", "", d.back()), strings.Replace(waits, " -0", " 0", 1))
+		s.wantEntry(0, isUndecided)
+		s.wantReasons(s.tells("EFT2", "", d))
+		s.wantReasons(s.tells("EFT1", "AGAIN", d.back()))
+		s.wantEntry(0, isUndecided)
+		s.wantBalanced(fmt.Sprint(slices.Concat(d.adjustments)))
+	}
+}
