@@ -92,7 +92,11 @@ func (a *api) logout(c *web.Call, body auth.LogoutBody) error {
 }
 
 func (a *api) logoutAll(c *web.Call) error {
-	return c.NoContent(a.Auth.LogoutAll(c.App, c.Caller, c.Origin(), c.Now))
+	proof, err := readPasswordProof(c)
+	if err != nil {
+		return err
+	}
+	return c.NoContent(a.Auth.LogoutAll(c.Request.Context(), c.App, c.Caller, proof, c.Origin(), c.Now))
 }
 
 // sessionView is one of the caller's open sessions.

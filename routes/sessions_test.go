@@ -54,6 +54,12 @@ func TestSessions(t *testing.T) {
 	c.send(renewed.text("access"), "DELETE", "/auth/sessions/"+late+"/", object{"password": vigiltest.Password}).want(204)
 	c.send(third.text("access"), "GET", "/auth/profile/", nil).want(401, "token_revoked")
 	c.send(renewed.text("access"), "DELETE", "/auth/sessions/not-a-session/", nil).want(404)
+
+	c.send(renewed.text("access"), "POST", "/auth/logout-all/", nil).want(403, "reauthentication_required")
+	c.send(renewed.text("access"), "POST", "/auth/logout-all/", object{"password": "wrong"}).want(401, "authentication_failed")
+	c.send(renewed.text("access"), "GET", "/auth/profile/", nil).want(200)
+	c.send(renewed.text("access"), "POST", "/auth/logout-all/", object{"password": vigiltest.Password}).want(204)
+	c.send(renewed.text("access"), "GET", "/auth/profile/", nil).want(401)
 }
 
 func TestStaffHaveTimeForASecondFactor(t *testing.T) {

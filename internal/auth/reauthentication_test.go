@@ -58,7 +58,7 @@ func TestFreshSignIn(t *testing.T) {
 		if got := try(bare, auth.PasswordProof{}, clock); got != after {
 			t.Errorf("%v: a token of no sign-in %q", life, got)
 		}
-		if err := e.LogoutAll(app, caller, origin, clock); err != nil {
+		if err := e.LogoutAll(t.Context(), app, caller, passwordProof(vigiltest.Password), origin, clock); err != nil {
 			t.Fatal(err)
 		}
 		if got := try(caller, auth.PasswordProof{}, clock); got != after {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -179,8 +180,11 @@ func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ende
 	return collections.RevokeRefreshFamily(tx, held.Family, reasonLogout)
 }
 
-// LogoutAll ends every session of the caller, with its access tokens, and deactivates all push tokens.
-func (e *Engine) LogoutAll(app core.App, caller Caller, from audit.Origin, now time.Time) error {
+// LogoutAll ends every session of the caller, with its access tokens, and deactivates all push tokens, after reauthentication.
+func (e *Engine) LogoutAll(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) error {
+	if err := e.requireReauthentication(ctx, app, caller, proof, from, now); err != nil {
+		return err
+	}
 	return e.changeUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
 		user.RefreshTokenKey() // ends the access tokens
 		if err := saveUser(tx, user, now); err != nil {

@@ -209,7 +209,7 @@ func TestLogout(t *testing.T) {
 	}
 	desk, err = refresh(e, app, desk.Refresh, clock)
 	wantCode(t, "another sign-in", err, "")
-	if err := e.LogoutAll(app, me, origin, clock); err != nil {
+	if err := e.LogoutAll(t.Context(), app, me, auth.PasswordProof{Password: validate.Of(vigiltest.Password)}, origin, clock); err != nil {
 		t.Fatal(err)
 	}
 	_, err = refresh(e, app, desk.Refresh, clock)

@@ -189,7 +189,7 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) pushResponse 
 // and 403.
 var keyReasons = []string{"vapid", "unauthorizedregistration"}
 
-// refusesKey reports whether a push service refused our key. Any other 400 is about one push, such as its topic, and says nothing of the token.
+// refusesKey reports whether a push service refused our key. Any other 400 is about one push, such as its topic, and not about the token.
 func refusesKey(status int, reason []byte) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:

@@ -1,7 +1,7 @@
 // The user's open sessions: see and end them one by one, or all.
 import { call, get, post } from "../api.js";
 import { signOut } from "../sign_on.js";
-import { ActionButton, Dialog, Form } from "../ui/form.js";
+import { Dialog, Form } from "../ui/form.js";
 import { dateTime } from "../ui/format.js";
 import { Loaded, useLoad } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
@@ -14,6 +14,7 @@ import { ReauthField, useReauth } from "./reauth.js";
 export function Sessions() {
   const from = useLoad((signal) => get("auth/sessions/", { page_size: 100 }, signal), []);
   const [ending, setEnding] = useState(/** @type {Session | null} */ (null));
+  const [isEndingAll, setEndingAll] = useState(false);
   return html`<${Loaded} from=${from}>${(data) => html`
       <ul class="plain" aria-label="Your sessions">${data.results.map((session) => html`<li key=${session.id}>
         <strong>${programOf(session)}</strong> <small>${session.current ? "This session." : session.address} Signed in
@@ -23,8 +24,20 @@ export function Sessions() {
           onClick=${() => setEnding(session)}>End</button></div>`}</li>`)}</ul>
       ${ending && html`<${End} session=${ending} close=${() => setEnding(null)} ended=${() => { setEnding(null); from.reload(); }} />`}`}
     </${Loaded}>
-    <${ActionButton} kind="danger" act=${() => post("auth/logout-all/")} done=${() =>
-      signOut("You are signed out on all devices.")}>Sign out everywhere</${ActionButton}>`;
+    <button class="danger" onClick=${() => setEndingAll(true)}>Sign out everywhere</button>
+    ${isEndingAll && html`<${EndAll} close=${() => setEndingAll(false)} />`}`;
+}
+
+/** @param {{close: () => void}} props */
+function EndAll({ close }) {
+  const reauth = useReauth();
+  const send = reauth.wrap((_values, password) => post("auth/logout-all/", password));
+  return html`<${Dialog} title="Sign out everywhere" close=${close}>
+    <p>You are signed out on all devices, including this one.</p>
+    <${Form} danger submit="Sign out" cancel=${close} send=${send} done=${() =>
+      signOut("You are signed out on all devices.")}>${(errors) => html`
+      <${ReauthField} reauth=${reauth} errors=${errors} />`}
+    </${Form}></${Dialog}>`;
 }
 
 /** @param {{session: Session, close: () => void, ended: () => void}} props */
