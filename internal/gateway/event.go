@@ -100,6 +100,7 @@ type Event struct {
 	measurement   string // a supported kind, or MeasurementType in lower case
 	bodyHash      [sha256.Size]byte
 	isFutureClock bool // At is in the future
+	isUnknownType bool // a measurement by its values, of a type that the service does not know
 }
 
 // IsUnsupported reports whether the event is a measurement without a supported kind, and so without a reading.
@@ -122,6 +123,8 @@ func (e Event) Key() string {
 		parts = []string{string(e.Vendor), string(e.Type)}
 	}
 	switch {
+	case !e.Type.IsKnown() || e.isUnknownType && e.Reading == nil:
+		parts = append(parts, hex.EncodeToString(e.bodyHash[:]))
 	case e.Type == MeasurementCreated:
 		kind := e.measurement
 		if e.Reading != nil { // that a person confirmed, of an event without a readable kind
@@ -131,8 +134,6 @@ func (e Event) Key() string {
 		if e.Index != "" {
 			parts = append(parts, e.Index)
 		}
-	case !e.Type.IsKnown():
-		parts = append(parts, hex.EncodeToString(e.bodyHash[:]))
 	case eventTypes[e.Type].hub:
 		parts = append(parts, e.HubID, validate.FormatInstant(e.At))
 	default:
@@ -204,8 +205,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 		Vendor: g.vendor, Type: eventTypeOf(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw), ReceivedAt: now,
 	}
 	if event.Type != "" && !event.Type.IsKnown() {
-		// an unknown event is not checked, but its hub is alive
-		sent.readEnvelope(validate.NewChecks(), validate.NewChecks(), &event)
+		sent.readUnknown(raw, g.MaxFuture, &event)
 		return event, nil
 	}
 	side := validate.NewChecks()
@@ -234,6 +234,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	if reading.Kind.Valid() {
 		reading.DeviceID, reading.MeasuredAt, reading.WithoutZone = event.DeviceID, event.At, !validate.HasZone(sent.Timestamp.Value)
 		event.Reading = &reading
+		sent.keepForeignDanger(raw, side.Fields, &event)
 	} else if event.Type == MeasurementCreated {
 		event.Implausible = sent.readImplausible(raw, fault.Fields{"measurement_type": nil}, event)
 	}
@@ -242,13 +243,16 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 
 // readEnvelope reads the members that events of any type may have. Errors of those that the event can do without go to side.
 func (b eventBody) readEnvelope(c, side *validate.Checks, event *Event) {
-	must, hub := eventTypes[event.Type], side
-	if must.hub {
-		hub = c
+	must := eventTypes[event.Type]
+	checksOf := func(identifies bool) *validate.Checks {
+		if identifies {
+			return c
+		}
+		return side
 	}
-	event.DeviceID = text(c, "device_id", b.DeviceID, must.device, maxDeviceID)
-	event.HubID = text(hub, "hub_id", b.HubID, must.hub, maxDeviceID)
-	event.PatientID = text(c, "patient_id", b.PatientID, must.patient && event.Vendor == Contract, maxPatientID)
+	event.DeviceID = text(checksOf(must.device), "device_id", b.DeviceID, must.device, maxDeviceID)
+	event.HubID = text(checksOf(must.hub), "hub_id", b.HubID, must.hub, maxDeviceID)
+	event.PatientID = text(checksOf(must.patient), "patient_id", b.PatientID, must.patient && event.Vendor == Contract, maxPatientID)
 	if b.DeviceModel.Given() {
 		b.DeviceModel = validate.Of(validate.CleanLine(b.DeviceModel.Value))
 	}

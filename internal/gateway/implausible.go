@@ -102,7 +102,57 @@ func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Even
 	return i
 }
 
+// readUnknown reads an event of an unknown type: its hub is alive, and with values of a measurement it is one of an unsupported kind, whose dangerous
+// values raise an alert. A word misspelt by its sender must not hide them; what the word means is for a person.
+func (b eventBody) readUnknown(raw []byte, maxFuture time.Duration, event *Event) {
+	c := validate.NewChecks()
+	b.readEnvelope(c, c, event)
+	if event.Vendor != Contract { // the adapters name what is no patient's
+		return
+	}
+	event.At = c.Instant("timestamp", b.Timestamp, false)
+	event.isFutureClock = event.At.After(event.ReceivedAt.Add(maxFuture))
+	measured := *event
+	measured.MeasurementType = c.Text("measurement_type", b.MeasurementType, validate.Optional(maxWord))
+	measured.measurement = strings.ToLower(measured.MeasurementType)
+	measured.Implausible = b.readImplausible(raw, fault.Fields{"event_type": nil}, measured)
+	if measured.Implausible == nil {
+		event.At, event.isFutureClock = time.Time{}, false
+		return
+	}
+	*event = measured
+	event.Type, event.isUnknownType, event.measurement = MeasurementCreated, true, ""
+}
+
+// keepForeignDanger keeps the values of another kind beside a valid reading if one is out of range or beyond a default critical bound: they raise an
+// alert as those of an event of their own would. Others are left out.
+func (b eventBody) keepForeignDanger(raw []byte, leftOut fault.Fields, event *Event) {
+	foreign := vitals.Body{}
+	rejected := fault.Fields{}
+	for _, m := range b.Values.Value {
+		if field := "values." + m.Name; slices.Contains(leftOut[field], foreignValue) {
+			foreign, rejected[field] = append(foreign, m), leftOut[field]
+		}
+	}
+	if len(foreign) == 0 {
+		return
+	}
+	b.Values = validate.Of(foreign)
+	found := b.readImplausible(raw, rejected, *event)
+	if found == nil {
+		return
+	}
+	isDangerous := func(p *vitals.Parameter) bool {
+		value := found.Reading.Value(p)
+		return value != nil && isBeyondDefaults(p, *value)
+	}
+	if len(found.OutOfRange) > 0 || slices.ContainsFunc(found.Reading.Kind.Definition().All, isDangerous) {
+		found.RejectedFor = slices.Sorted(maps.Keys(rejected))
+		event.Implausible, event.RejectedValues = found, rejected
+	}
+}
+
 // IsPart reports whether the implausible values belong to a reading that is valid without them.
 func (e Event) IsPart() bool {
-	return e.Implausible != nil && (e.Reading != nil || e.Addition != "")
+	return e.Implausible != nil && (e.Reading != nil && e.Reading.Kind == e.Implausible.Reading.Kind || e.Addition != "")
 }

@@ -24,6 +24,9 @@ func kindOf(word string) (*vitals.Definition, bool) {
 	return nil, false
 }
 
+// foreignValue is the error of a value that another kind has.
+const foreignValue = "This is not a value of the measurement type."
+
 // readMeasurement reads the values by the rules of the kind, the same for every vendor. An unsupported measurement type gives a reading
 // without a kind. Errors of side values go to side.
 func (b eventBody) readMeasurement(c, side *validate.Checks, event *Event) vitals.Reading {
@@ -48,7 +51,7 @@ func (b eventBody) readMeasurement(c, side *validate.Checks, event *Event) vital
 	for _, m := range b.Values.Value {
 		isOther := func(d *vitals.Definition) bool { return d.Reads(m.Name) }
 		if m.Raw.Kind() != 'n' && !kind.Reads(m.Name) && slices.ContainsFunc(vitals.Definitions, isOther) {
-			side.Reject("values."+m.Name, "This is not a value of the measurement type.")
+			side.Reject("values."+m.Name, foreignValue)
 		}
 	}
 	own, ownSide := validate.NewChecks(), validate.NewChecks()
