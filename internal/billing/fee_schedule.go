@@ -2,6 +2,7 @@ package billing
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -268,7 +269,7 @@ func parseFee(cells, names []string, number int, wrong fault.Fields) (fee collec
 		case "expected":
 			fee.ExpectedCents = parseDollars(text, 0, name, reject)
 		case feeStatus:
-			if fee.Status = text; text != collections.FeeFinal && text != collections.FeeProposed {
+			if fee.Status = cmp.Or(text, collections.FeeFinal); text != "" && text != collections.FeeFinal && text != collections.FeeProposed {
 				reject(name, "Must be final or proposed.")
 			}
 		case "source":

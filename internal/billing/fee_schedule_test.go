@@ -113,3 +113,11 @@ func TestCheckFee(t *testing.T) {
 		}
 	}
 }
+
+// An empty status is that of a list without the column: final.
+func TestEmptyFeeStatus(t *testing.T) {
+	fees, err := billing.ParseFees([]byte("cpt_code,locality,effective_date,charge,expected,source,status\n99457,,2026-01-01,,48,CMS,\n99458,,2026-01-01,,38,CMS,proposed\n"))
+	if err != nil || len(fees) != 2 || fees[0].Status != "final" || fees[1].Status != "proposed" {
+		t.Errorf("read %+v (%v)", fees, err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,13 +157,16 @@ func (d *Document) widest(widths []float64, cells []string, split func(string) [
 	return widths
 }
 
+// instantPattern is the start of an instant.
+var instantPattern = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:`)
+
 // parts splits a text where a line may end: after a blank, after the hyphens of an id, and before the clock time of an instant, so that neither its date
 // nor its offset is torn.
 func parts(text string) (list []string) {
 	for _, word := range strings.SplitAfter(text, " ") {
-		date, clock, isInstant := strings.Cut(word, "T")
+		date, clock, _ := strings.Cut(word, "T")
 		switch {
-		case isInstant && strings.Contains(clock, ":"):
+		case instantPattern.MatchString(word):
 			list = append(list, date, "T"+clock)
 		default:
 			list = append(list, strings.SplitAfter(word, "-")...)
