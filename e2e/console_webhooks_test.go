@@ -28,7 +28,7 @@ func TestConsoleWebhooks(t *testing.T) {
 	wantAt(t, r.practice.get(t, "/api/v1/audit/events/?event=webhook.retry", r.practice.Admin(t)).expect(t, 200), object{"count": 1.0, "results.0.actor_email": adminEmail})
 }
 
-// scriptedReceiver is a receiver whose answers are set by the test.
+// scriptedReceiver is a receiver with answers that the test sets.
 type scriptedReceiver struct {
 	t        *testing.T
 	practice *practice

@@ -236,7 +236,7 @@ func TestStopsGracefully(t *testing.T) {
 	}
 }
 
-// openRequest is a request whose handler waits for the second half of its body.
+// openRequest is a request with a handler that waits for the second half of its body.
 type openRequest struct {
 	path   string
 	want   int

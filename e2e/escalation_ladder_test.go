@@ -27,7 +27,7 @@ func (w ward) escalationHistory(t *testing.T, escalation string) (list []string)
 	return list
 }
 
-// A night in a practice with one administrator, nobody on call and no manager. Tiers without a recipient are skipped without
+// A night in a practice with one administrator, no one on call and no manager. Tiers without a recipient are skipped without
 // delay, and the emergency reaches the administrator.
 func TestEscalationWithoutOnCall(t *testing.T) {
 	t.Parallel()

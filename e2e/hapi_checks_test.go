@@ -13,7 +13,7 @@ import (
 // rejectedReading is a reading that HAPI rejects, with the expected error code.
 type rejectedReading struct{ id, why, code string }
 
-// sendRejected sends readings of patients that HAPI does not have or no longer has, and one whose profile it rejects.
+// sendRejected sends readings of patients that HAPI does not have or no longer has, and one with a profile that it rejects.
 func (d *drill) sendRejected(t *testing.T) {
 	t.Helper()
 	const temperature = "http://hl7.org/fhir/us/core/StructureDefinition/us-core-body-temperature"

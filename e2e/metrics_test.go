@@ -42,7 +42,7 @@ func scrape(t *testing.T, addr string) (samples map[string]float64, text string)
 	return samples, all.String()
 }
 
-// sum adds the samples of a name whose labels contain all given texts.
+// sum adds the samples of a name with labels that contain all given texts.
 func sum(samples map[string]float64, name string, labels ...string) (total float64) {
 	for key, value := range samples {
 		base, rest, _ := strings.Cut(key, "{")

@@ -331,7 +331,7 @@ func TestRootKeepsOwners(t *testing.T) {
 	}
 }
 
-// Backups are not readable by others, whatever the umask.
+// Backups are not readable by others with any umask.
 func TestFilePermissionsOfBackups(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t).serve(t, "")

@@ -357,7 +357,7 @@ func nightTwoNurses(t *testing.T, w ward) {
 	}
 }
 
-// An implausible value that the patient typed pages nobody and is held for a correction; a clinician may confirm it.
+// An implausible value that the patient typed pages no one and is held for a correction; a clinician may confirm it.
 func nightPortal(t *testing.T, w ward) {
 	patient := w.enrol(t, "Portal", nil)
 	portal := w.portal(t, "portal", patient)

@@ -145,7 +145,7 @@ func TestArchiveAndDeath(t *testing.T) {
 	}
 }
 
-// After an archiving nobody is notified about the patient: by the ladder, by queued pushes, by follow-ups or by the end of an escalation hold.
+// After an archiving no one is notified about the patient: by the ladder, by queued pushes, by follow-ups or by the end of an escalation hold.
 func TestArchiveStopsNotifications(t *testing.T) {
 	w := newNightShift(t, 0)
 	archive := func(body object) reply {

@@ -201,7 +201,7 @@ func TestStoryFeverAfterTransplant(t *testing.T) {
 	})
 }
 
-// A looser bound of a proposal is not used, and the alert says that one is proposed.
+// A looser bound of a proposal is not used, and the alert states that one is proposed.
 func TestLooserProposal(t *testing.T) {
 	c := newIngestingClinic(t)
 	id := c.enroll(object{"icd10_codes": []string{"J44.1"}})

@@ -16,7 +16,7 @@ func (c *clinic) slowAlerts(patient string) []string {
 	})
 }
 
-// A gain or loss over weeks raises one alert of each level, in whatever order the weights arrive, and none without its bounds or a second week.
+// A gain or loss over weeks raises one alert of each level, in any order of arrival, and none without its bounds or a second week.
 func TestStorySlowWeight(t *testing.T) {
 	ramp := func(from, step float64, days int) (kg []float64) {
 		for day := range days {
@@ -104,7 +104,7 @@ func TestStorySlowWeightRetracted(t *testing.T) {
 	}
 }
 
-// A patient is asked for a dry weight if heart failure is watched: by the template, by a practice's own with a slow gain, or by own bounds; not by
+// A dry weight is required of a patient if heart failure is watched: by the template, by a practice's own with a slow gain, or by own bounds; not by
 // the diagnosis alone, nor where weight is off.
 func TestStoryDryWeightByBounds(t *testing.T) {
 	c := newIngestingClinic(t)

@@ -64,7 +64,7 @@ func TestStoryWarningBreaksSnooze(t *testing.T) {
 	w.want("165 was retracted", w.cuff(161, 94, 0), object{"level": "warning", "snoozed": false})
 }
 
-// For other kinds a tenth of the range or the midpoint breaks the snooze, whichever is nearer.
+// For other kinds a tenth of the range or the midpoint breaks the snooze, the nearer of the two.
 func TestStoryWarningBreaksSnoozeOfOtherKinds(t *testing.T) {
 	w := newNightShift(t, 0)
 	w.want("the first", w.oxygen(92), object{"level": "warning"})

@@ -295,7 +295,7 @@ func TestStoryWeakSignal(t *testing.T) {
 	}
 }
 
-// What a patient types by mistake pages nobody; a correction within ten minutes closes it. What staff type is told as before.
+// What a patient types by mistake pages no one; a correction within ten minutes closes it. What staff type is told as before.
 func TestStoryTypingError(t *testing.T) {
 	type by func(w *nightShift, systolic, diastolic int) reply
 	typed := func(role authz.Role) by {

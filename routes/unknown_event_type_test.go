@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A measurement whose event type the service does not know is kept in quarantine, and its dangerous values raise the alert: one wrong letter of the
+// A measurement of an unknown event type is kept in quarantine, and its dangerous values raise the alert: one wrong letter of the
 // sender must not hide an emergency. Without values of a measurement the event is ignored.
 func TestStoryDangerOfUnknownEventType(t *testing.T) {
 	for _, eventType := range []string{"measurment.created", "measurement", "measurement.updated", "reading.created"} {

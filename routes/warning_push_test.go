@@ -15,7 +15,7 @@ import (
 const oneDay = 24 * time.Hour
 
 // A warning is pushed once when the mean crosses the bound, and again only when it is worse or the mean was back inside. All are in the list and
-// the app, and the alert says why it was not pushed.
+// the app, and the alert states why it was not pushed.
 func TestStoryWarningsByTrend(t *testing.T) {
 	type step struct {
 		systolic, diastolic int
@@ -167,7 +167,7 @@ func TestStoryRetractedPush(t *testing.T) {
 	w.wantPushed("after the retraction", 1, 0)
 }
 
-// A warning that is still present when its snooze ends is pushed, as the clinician asked.
+// A warning that is still present when its snooze ends is pushed, as the clinician chose.
 func TestStoryTrendAndSnooze(t *testing.T) {
 	w := newNightShift(t, 0, alerts.PushTrend)
 	w.request(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
@@ -215,7 +215,7 @@ func TestStoryOverTargetIsPushedOnce(t *testing.T) {
 	}
 }
 
-// The average of repeated readings may be in range: the warning about it says so.
+// The average of repeated readings may be in range: the warning about it states that.
 func TestStoryAverageInRangeIsNotPushed(t *testing.T) {
 	w := newNightShift(t, 10*time.Minute, alerts.PushTrend)
 	w.cuff(190, 100, 0)

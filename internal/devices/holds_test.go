@@ -25,7 +25,7 @@ func (w *fixture) hold(patient, until string) {
 	w.ok(err)
 }
 
-// The days of a hold are not missed in the patient's zone, nothing is alerted while it is in force, and the run of missed days starts anew.
+// The days of a hold are not missed in the patient's zone, nothing is alerted while it is in force, and the run of missed days starts again.
 func TestMissedDaysAndHold(t *testing.T) {
 	for name, place := range map[string]string{"Los Angeles": "America/Los_Angeles", "New York": "America/New_York", "Auckland": "Pacific/Auckland"} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestMissedDaysAndHold(t *testing.T) {
 			nights(13, 13, 1)
 			w.wantCount("escalations", "priority = 'urgent'", 1)
 
-			w.now = local(14, 10) // the hold answers the escalation that nobody took
+			w.now = local(14, 10) // the hold answers the escalation that no one took
 			w.hold(patient, "2026-03-14")
 			w.wantCount("escalations", "status = 'cancelled'", 1)
 			w.now = local(14, 12)

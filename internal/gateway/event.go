@@ -100,7 +100,7 @@ type Event struct {
 	measurement   string // a supported kind, or MeasurementType in lower case
 	bodyHash      [sha256.Size]byte
 	isFutureClock bool // At is in the future
-	isUnknownType bool // a measurement by its values, of a type that the service does not know
+	isUnknownType bool // a measurement by its values, of an unknown type
 }
 
 // IsUnsupported reports whether the event is a measurement without a supported kind, and so without a reading.

@@ -102,7 +102,7 @@ func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Even
 	return i
 }
 
-// readUnknown reads an event of an unknown type: its hub is alive, and with values of a measurement it is one of an unsupported kind, whose dangerous
+// readUnknown reads an event of an unknown type: its hub is alive, and with values of a measurement it is one of an unsupported kind: dangerous
 // values raise an alert. A word misspelt by its sender must not hide them; what the word means is for a person.
 func (b eventBody) readUnknown(raw []byte, maxFuture time.Duration, event *Event) {
 	c := validate.NewChecks()

@@ -83,9 +83,9 @@ func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o
 	return err
 }
 
-// asksAboutCuff returns the earlier reading that the one at an index is apart from. asks: the reading is the first of half an hour that is apart
+// asksAboutCuff returns the earlier reading that the one at an index is apart from. isFirst: the reading is the first of half an hour that is apart
 // from an earlier one. The readings are in order of measurement, so that their order of arrival does not matter.
-func asksAboutCuff(list []Observation, index int) (earlier Observation, asks bool) {
+func asksAboutCuff(list []Observation, index int) (earlier Observation, isFirst bool) {
 	apartFrom := func(of int) int {
 		for i := of - 1; i >= 0; i-- {
 			if list[i].Review != Confirmed && list[of].Review != Confirmed && isAnothers(list[of].Reading, list[i].Reading) {
@@ -127,7 +127,7 @@ func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft
 	for _, question := range s.Questions {
 		isOpen, after := alerts.Status(question.Status()) == alerts.StatusActive, question.MeasuredAt().Sub(second.Reading.MeasuredAt)
 		if asks && after.Abs() <= sharedCuffWithin && (after <= 0 || !isOpen) {
-			asks = false // a person was asked
+			asks = false // a person was prompted
 		}
 		if isOpen && question.MeasuredAt().After(o.Reading.MeasuredAt) && !asking[question.ObservationID()] {
 			replaced = append(replaced, question)

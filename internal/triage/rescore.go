@@ -71,7 +71,7 @@ func GuardAlert(tx core.App, alert *collections.Alert, by audit.Actor, now time.
 
 // recordReview stores a review for an acknowledgment or a resolution. Source: docs/decisions/triage.md, "Reviews".
 func recordReview(tx core.App, patientID string, move alerts.Move, by audit.Actor, now time.Time) error {
-	if move != alerts.Acknowledge && move != alerts.Resolve || by.Type == audit.ByClient { // a program reviews nobody
+	if move != alerts.Acknowledge && move != alerts.Resolve || by.Type == audit.ByClient { // a program reviews no patient
 		return nil
 	}
 	return collections.SetReviewed(tx, patientID, by.Email, now)

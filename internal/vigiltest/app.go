@@ -1,5 +1,5 @@
 // Package vigiltest makes what tests need: an app with the real schema in milliseconds, users with tokens, patients, and row
-// counts. It contains no rule of the service and does not import the routes, whose tests use it.
+// counts. It contains no rule of the service and does not import the routes; their tests use it.
 package vigiltest
 
 import (

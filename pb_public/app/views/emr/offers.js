@@ -7,7 +7,7 @@ import { html } from "../../view.js";
 /** @typedef {{name: string, state: "works" | "missing" | "unknown", text: string, request?: string}} Offer */
 
 const reasons = {
-  setting: "VIGIL_EMR_DELIVERY is observation: readings are sent whatever the EMR declares.",
+  setting: "VIGIL_EMR_DELIVERY is observation: readings are sent, and what the EMR declares does not count.",
   create_offered: "The EMR declares that it accepts Observations.",
   accepted_before: "The EMR has accepted Observations before, although it does not declare it.",
   no_statement: "The EMR's CapabilityStatement could not be read. Readings are sent.",
