@@ -41,6 +41,7 @@ type Payment struct {
 	ShareOffsets      []Adjustment // of Adjustments: by which payments lessened the patient's share that the payer states
 	Stated            []Adjustment // what the payer states in its 835, of which Adjustments is the change; nil by hand, and of older payments
 	Remarks           []string     // RARC of the whole decision
+	PayerNumber       string       // CLP07; "" by hand, and of older payments
 	PaidCode          string       // the code that the payer decided on instead of ours; "" for ours
 	RemittanceID      string       // the 835 that it came with; "" for none on record
 	Reason            phi.Text
@@ -55,7 +56,7 @@ func AddPayment(tx core.App, p Payment, now time.Time) error {
 	}
 	_, err := store(tx, "store payment", Payments, map[string]any{
 		"share_offsets": append([]Adjustment{}, p.ShareOffsets...), "stated": p.Stated,
-		"remarks": append([]string{}, p.Remarks...), "remittance": p.RemittanceID, "paid_code": p.PaidCode,
+		"remarks": append([]string{}, p.Remarks...), "remittance": p.RemittanceID, "paid_code": p.PaidCode, "payer_control_number": p.PayerNumber,
 		"id": NewUUID(), "billing_entry": p.EntryID, "kind": p.Kind, "amount_cents": p.AmountCents, "date": p.Date, "reference": p.Reference, "payer": p.Payer,
 		"source": p.Source, "source_key": p.Key, "adjustments": p.Adjustments, "reason": p.Reason.Reveal(), "created_by": p.CreatedBy, "created_at": Instant(now),
 	})
@@ -73,7 +74,7 @@ func PaymentsOf(app core.App, entryID string) ([]Payment, error) {
 		p := Payment{
 			ID: r.Id, EntryID: entryID, Kind: r.GetString("kind"), AmountCents: int64(r.GetInt("amount_cents")), Date: r.GetString("date"),
 			Reference: r.GetString("reference"), Payer: r.GetString("payer"), Source: r.GetString("source"), Key: r.GetString("source_key"),
-			Remarks: r.GetStringSlice("remarks"), RemittanceID: r.GetString("remittance"), PaidCode: r.GetString("paid_code"), Reason: phi.Text(r.GetString("reason")), CreatedBy: r.GetString("created_by"), CreatedAt: ParseInstant(r.GetString(ColumnCreatedAt)),
+			Remarks: r.GetStringSlice("remarks"), RemittanceID: r.GetString("remittance"), PayerNumber: r.GetString("payer_control_number"), PaidCode: r.GetString("paid_code"), Reason: phi.Text(r.GetString("reason")), CreatedBy: r.GetString("created_by"), CreatedAt: ParseInstant(r.GetString(ColumnCreatedAt)),
 		}
 		for column, list := range map[string]*[]Adjustment{"adjustments": &p.Adjustments, "share_offsets": &p.ShareOffsets, "stated": &p.Stated} {
 			text := r.GetString(column)

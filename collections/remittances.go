@@ -133,6 +133,22 @@ func PageOfRemittances(app core.App, status string, offset, limit int) (page []R
 	return pageOfRows[RemittanceRow](app, Remittances, remittanceColumns, where, []string{"id DESC"}, offset, limit)
 }
 
+// ItemsOfPayer returns the items of a payer's remittances that have a reason, open or closed.
+func ItemsOfPayer(app core.App, payer, reason string) (found []RemittanceItem, err error) {
+	var rows []RemittanceRow
+	if err := app.DB().Select(remittanceColumns...).From(Remittances).Where(dbx.HashExp{"payer": payer}).OrderBy("id").All(&rows); err != nil {
+		return nil, wrap(err, "find remittances of a payer")
+	}
+	for _, row := range rows {
+		items, err := row.Items()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, slices.DeleteFunc(items, func(item RemittanceItem) bool { return item.Reason != reason })...)
+	}
+	return found, nil
+}
+
 // OpenRemittances counts the remittances that a person has to resolve.
 func OpenRemittances(app core.App) (int, error) {
 	return queryValue[int](app, "count open remittances", "SELECT COUNT(*) FROM remittances WHERE status = 'open'", nil)

@@ -123,3 +123,50 @@ func TestReversalBeforeItsDecision(t *testing.T) {
 		s.wantBalanced(fmt.Sprint(slices.Concat(d.adjustments)))
 	}
 }
+
+// A reversal takes back the decision that its number and adjustments name: nothing of another one, and the claim's number stays that of the newest
+// decision that stands.
+func TestReversalNamesItsDecision(t *testing.T) {
+	lower := told{"1", "LOW1", 2500, []string{"CO*45*2.87", "PR*2*20"}}
+	same := told{"1", "SAME1", 3000, []string{"CO*45*2.87", "PR*1*15"}}
+	twenty, ten := told{"1", "OLD1", 2000, []string{"CO*45*17.87", "PR*2*10"}}, told{"1", "NEW2", 1000, []string{"CO*45*27.87", "PR*2*10"}}
+	of := func(want object, number string) object {
+		out := withDenial(want, nil)
+		out["payer_control_number"] = number
+		return out
+	}
+	const noOriginal = "reversal_without_original"
+	for name, test := range map[string]struct {
+		files []told
+		last  string // why the last file waits
+		want  object
+	}{
+		"repeated payment":            {[]told{paid30, paid30.numbered("DUP1"), paid30.numbered("DUP1").back()}, noOriginal + " -30", of(isPaid30, "ICN4")},
+		"other decision that waits":   {[]told{paid30, lower, lower.back()}, noOriginal + " -25", of(isPaid30, "ICN4")},
+		"not on record, other amount": {[]told{paid30, twenty.back()}, noOriginal + " -20", of(isPaid30, "ICN4")},
+		"not on record, same amount":  {[]told{paid30, same.back()}, noOriginal + " -30", of(isPaid30, "ICN4")},
+		"another denial":              {[]told{deniedBy50, deniedBy16.back()}, noOriginal + " 0", isDeniedBy50},
+		"new number of the payer":     {[]told{paid30, paid30.numbered("REV1").back()}, "", of(isUndecided, "ICN4")},
+		"first of two":                {[]told{twenty, ten, twenty.back()}, "", object{"paid_total": 10.0, "adjusted": 27.87, "payer_control_number": "NEW2"}},
+		"second of two":               {[]told{twenty, ten, ten.back()}, "", object{"paid_total": 20.0, "adjusted": 17.87, "payer_control_number": "OLD1"}},
+		"corrected":                   {[]told{twenty, twenty.back(), paid30}, "", of(isPaid30, "ICN4")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSentClaim(t, 1)
+			for i, d := range test.files[:len(test.files)-1] {
+				s.tells(fmt.Sprint("EFT", i), "", d)
+			}
+			var reasons []string
+			if test.last != "" {
+				reasons = []string{test.last}
+			}
+			s.wantReasons(s.tells("LAST", "", test.files[len(test.files)-1]), reasons...)
+			s.wantEntry(0, test.want)
+			s.wantBalanced(name)
+			for i, d := range test.files[:len(test.files)-1] {
+				s.tells(fmt.Sprint("EFT", i), "AGAIN", d)
+			}
+			s.wantEntry(0, test.want)
+		})
+	}
+}

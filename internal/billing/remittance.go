@@ -34,6 +34,7 @@ type Remittance struct {
 	PayerControlNumber string // CLP07
 	Adjustments        []collections.Adjustment
 	Superseded         bool     // about a claim that the entry is not on any more
+	IsOfWaiting        bool     // a reversal with the number of a decision that was not posted
 	Remarks            []string // RARC of the whole decision: MOA, MIA
 	PaidCode           string   // the code that the payer decided on instead of ours; "" for ours
 	RemittanceID       string   // the stored payment of the payer; "" for none
@@ -82,7 +83,7 @@ func (e *Engine) remittanceTransition(r Remittance, by audit.Actor, now time.Tim
 func (r Remittance) newPayment(kind string, amount Cents, post posting, by audit.Actor) collections.Payment {
 	return collections.Payment{
 		Kind: kind, AmountCents: int64(amount), Date: r.Date, Reference: r.Reference, Payer: r.payerKind(), Source: collections.Source835, Key: r.Key,
-		Adjustments: post.adjustments, ShareOffsets: post.shareOffsets, Stated: append([]collections.Adjustment{}, r.Adjustments...), Remarks: r.Remarks, PaidCode: r.PaidCode, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
+		Adjustments: post.adjustments, ShareOffsets: post.shareOffsets, Stated: append([]collections.Adjustment{}, r.Adjustments...), Remarks: r.Remarks, PayerNumber: r.PayerControlNumber, PaidCode: r.PaidCode, RemittanceID: r.RemittanceID, CreatedBy: by.Email,
 	}
 }
 
@@ -159,7 +160,7 @@ func patientShare(list []collections.Adjustment) []collections.Adjustment {
 
 // storePayerControlNumber stores the payer's control number of the claim.
 func (r Remittance) storePayerControlNumber(entry *collections.BillingEntry) {
-	if r.PayerControlNumber != "" && !r.Secondary {
+	if r.PayerControlNumber != "" && !r.Secondary && !r.Superseded {
 		entry.Set(collections.EntryPayerControlNumber, r.PayerControlNumber)
 	}
 }
@@ -250,17 +251,20 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		if int64(r.Paid) > min(entry.PaidTotalCents()-entry.RefundedCents(), is.paid[r.payerKind()]) {
 			return fault.State("reversal_without_original", "The reversal exceeds the payments.")
 		}
-		r.storePayerControlNumber(entry)
+		p := r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by)
+		if !r.hasOriginal(p, rows) {
+			return r.noOriginal()
+		}
+		restorePayerNumber(entry, append(slices.Clone(rows), p))
 		if err := r.noteSecondary(tx, entry); err != nil {
 			return err
 		}
-		p := r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by)
 		switch entry.Status() {
 		case RefundDue:
 			return postPayment(tx, entry, r.newPayment(collections.RefundKind, r.Paid, posting{}, by), now)
 		case VoidRequested, Submitted, Appealed: // a resubmission or appeal already reversed the denial's adjustments
 			if standing, _ := withoutReversed(rows); r.Paid == 0 && len(originalsOf(p, standing)) == 0 {
-				return errNoOriginal
+				return r.noOriginal()
 			}
 			return postPayment(tx, entry, p, now)
 		}

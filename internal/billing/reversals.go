@@ -58,13 +58,64 @@ func lastDenial(rows []collections.Payment) (last collections.Payment) {
 	return last
 }
 
-// originalsOf returns the positions of what a payer's reversal cancels: the latest decision with its amount and adjustments, else with its amount,
-// else all that the payer decided. Nothing for one without stated adjustments on record.
+// hasOriginal reports whether a reversal may be posted: it names a decision on record, or takes back a part of what has its number. The number of a
+// decision that was not posted takes back nothing of another one.
+func (r Remittance) hasOriginal(back collections.Payment, rows []collections.Payment) bool {
+	standing, _ := withoutReversed(rows)
+	if r.IsOfWaiting {
+		return slices.ContainsFunc(standing, func(p collections.Payment) bool {
+			return isDecisionOf(p, back.Payer) && p.PayerNumber == back.PayerNumber && p.AmountCents == -back.AmountCents
+		})
+	}
+	return len(originalsOf(back, standing)) > 0 || mayBeOf(back, standing) && !isAmbiguous(back, standing)
+}
+
+// noOriginal returns why a reversal waits. A line without payment that is on a newer claim does not hold up the others.
+func (r Remittance) noOriginal() error {
+	if r.Superseded && r.Paid == 0 {
+		return fault.State("superseded_claim", "The claim was replaced.")
+	}
+	return errNoOriginal
+}
+
+// isDecisionOf reports whether a payment is a payer's decision, by file or by hand.
+func isDecisionOf(p collections.Payment, payer string) bool {
+	return p.Payer == payer && (p.Kind == collections.PaymentKind || p.Kind == collections.DenialKind)
+}
+
+// mayBeOf reports whether the payer's number of a reversal, as far as it is on record, is that of a decision.
+func mayBeOf(back collections.Payment, rows []collections.Payment) bool {
+	return !slices.ContainsFunc(rows, func(p collections.Payment) bool { return isDecisionOf(p, back.Payer) }) ||
+		slices.ContainsFunc(rows, func(p collections.Payment) bool {
+			return isDecisionOf(p, back.Payer) && (p.PayerNumber == "" || back.PayerNumber == "" || p.PayerNumber == back.PayerNumber)
+		})
+}
+
+// restorePayerNumber sets the payer's number of the claim to that of the newest decision that a reversal leaves, if it was that of the reversed one.
+func restorePayerNumber(entry *collections.BillingEntry, rows []collections.Payment) {
+	kept, _ := withoutReversed(rows)
+	number := ""
+	for _, p := range kept {
+		if !isDecisionOf(p, collections.PrimaryPayer) || p.PayerNumber == "" {
+			continue
+		}
+		if number = p.PayerNumber; number == entry.PayerControlNumber() {
+			return
+		}
+	}
+	if number != "" {
+		entry.Set(collections.EntryPayerControlNumber, number)
+	}
+}
+
+// originalsOf returns the positions of what a payer's reversal cancels: the latest decision of its amount that has its number and adjustments, else either
+// of them, else its amount as far as a number is not on record; else all that the payer decided. Nothing if the number names one decision and the
+// adjustments another, and for a reversal without stated adjustments on record.
 func originalsOf(back collections.Payment, rows []collections.Payment) (found []int) {
 	if back.Kind != collections.ReversalKind || back.Stated == nil {
 		return nil
 	}
-	sum, isExact := int64(0), false
+	sum, best := int64(0), 0
 	var all, one []int
 	for i, p := range rows {
 		if isMoney := p.Kind == collections.PaymentKind || p.Kind == collections.ReversalKind; p.Payer != back.Payer || !isMoney && p.Kind != collections.DenialKind {
@@ -74,15 +125,52 @@ func originalsOf(back collections.Payment, rows []collections.Payment) (found []
 		if all = append(all, i); p.Kind == collections.ReversalKind {
 			continue
 		}
-		isSame := p.Stated != nil && len(mergeAdjustments(withoutRemarks(p.Stated), negateAdjustments(withoutRemarks(back.Stated)))) == 0
-		if p.AmountCents == -back.AmountCents && (isSame || !isExact) {
-			one, isExact = []int{i}, isSame
+		if match := likeness(back, p); match > 0 && match >= best {
+			one, best = []int{i}, match
 		}
 	}
-	if len(one) == 0 && sum == -back.AmountCents {
+	switch {
+	case best < sameBoth && isAmbiguous(back, rows):
+		return nil
+	case len(one) == 0 && sum == -back.AmountCents && mayBeOf(back, rows):
 		return all
 	}
 	return one
+}
+
+// How a decision of the amount of a reversal is like it.
+const (
+	sameAmount = iota + 1 // and a number is not on record
+	sameNumber
+	sameStated
+	sameBoth
+)
+
+// likeness returns how a decision is what a reversal names, 0 for another one.
+func likeness(back, p collections.Payment) int {
+	isSame := p.Stated != nil && len(mergeAdjustments(withoutRemarks(p.Stated), negateAdjustments(withoutRemarks(back.Stated)))) == 0
+	hasNumber := p.PayerNumber != "" && back.PayerNumber != ""
+	switch isNumber := hasNumber && p.PayerNumber == back.PayerNumber; {
+	case p.AmountCents != -back.AmountCents:
+		return 0
+	case isSame && isNumber:
+		return sameBoth
+	case isSame:
+		return sameStated
+	case isNumber:
+		return sameNumber
+	case hasNumber:
+		return 0
+	}
+	return sameAmount
+}
+
+// isAmbiguous reports whether a reversal's number names one decision and its adjustments another.
+func isAmbiguous(back collections.Payment, rows []collections.Payment) bool {
+	has := func(match int) bool {
+		return slices.ContainsFunc(rows, func(p collections.Payment) bool { return isDecisionOf(p, back.Payer) && likeness(back, p) == match })
+	}
+	return has(sameNumber) && has(sameStated)
 }
 
 func withoutRemarks(list []collections.Adjustment) []collections.Adjustment {

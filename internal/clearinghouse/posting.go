@@ -20,6 +20,7 @@ type lineDecision struct {
 	remarks     []string // of the claim, and of a line without adjustments that could have them
 	paidCode    string   // on which the payer decided instead of our code; "" for ours
 	isListed    bool     // the payer states the line
+	isOfWaiting bool     // a reversal of a decision that was not posted
 	missing     int64    // what the line's own adjustments do not explain
 }
 

@@ -46,7 +46,7 @@ var reasonWords = map[string]string{
 	"already_recorded":            "The payment was recorded manually.",
 	supersededClaim:               "The claim was replaced since.",
 	collections.ImportInterrupted: "The import was interrupted: import the file again.",
-	"reversal_without_original":   "The reversal exceeds what the payer paid.",
+	"reversal_without_original":   "The decision that it reverses is not posted, or the payer paid less.",
 	"invalid_transition":          "The state of the entry does not allow it.",
 	"invalid_state":               "The state of the entry does not allow it.",
 }

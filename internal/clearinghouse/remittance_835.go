@@ -257,9 +257,14 @@ func (t *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
 	if isClosed, err := t.isClosed(d); err != nil || isClosed {
 		return err
 	}
+	isOfWaiting, err := t.isOfWaiting(p, d)
+	if err != nil {
+		return err
+	}
 	applied, superseded := 0, []string(nil)
-	err := collections.RunUndoable(t.app, func(tx core.App) error {
+	err = collections.RunUndoable(t.app, func(tx core.App) error {
 		for _, part := range d.parts {
+			part.isOfWaiting = isOfWaiting
 			repeated, err := t.postLine(tx, p, d.ClaimPayment, part)
 			if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Code == supersededClaim && len(d.parts) > 1 {
 				superseded = append(superseded, part.line.EntryID)
@@ -287,6 +292,18 @@ func (t *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
 		d.applied, d.superseded = applied, superseded
 	}
 	return nil
+}
+
+// isOfWaiting reports whether a reversal has the number and amount of a decision on the claim that was not posted, because the payer had decided before.
+func (t *importRun) isOfWaiting(p x12.Remittance, d *claimDecision) (bool, error) {
+	if !d.Reversal() || d.PayerControlNumber == "" {
+		return false, nil
+	}
+	items, err := collections.ItemsOfPayer(t.app, p.Payer.Name, billing.AlreadyDecided)
+	return slices.ContainsFunc(items, func(item collections.RemittanceItem) bool {
+		return item.PayerControlNumber == d.PayerControlNumber && item.AmountCents == -int64(d.Paid) && item.Code != d.Status &&
+			slices.ContainsFunc(d.lines, func(l collections.ClaimLine) bool { return slices.Contains(item.EntryIDs, l.EntryID) })
+	}), err
 }
 
 // isClosed reports whether a person closed the item of a claim that is not posted, and keeps the item's reason.
@@ -326,13 +343,12 @@ func (t *importRun) postLine(tx core.App, p x12.Remittance, c x12.ClaimPayment, 
 	r := billing.Remittance{
 		Key: d.key, Kind: d.kind(c, isSecondary), Status: c.Status, Secondary: isSecondary, Paid: billing.Cents(d.paid), Date: p.PaidOn,
 		Reference: p.Trace, Payer: p.PayerNumber, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments, Remarks: d.remarks,
-		RemittanceID: t.remittance, PaidCode: d.paidCode,
+		RemittanceID: t.remittance, PaidCode: d.paidCode, IsOfWaiting: d.isOfWaiting,
 	}
 	if r.Kind == billing.RemittedDenial && entry.Status() == billing.Paid && billing.IsPaidBefore(d.adjustments) {
 		r.Kind = billing.RemittedPayment // a replacement names a line that its payer paid with an earlier claim
 	}
 	if entry.ClaimControlNumber() != d.line.Claim && !d.line.IsSecondary() {
-		r.PayerControlNumber = "" // of a replaced claim
 		r.Superseded = true
 	}
 	_, repeated, err = t.Billing.ApplyRemittance(tx, d.line.EntryID, r, t.by, t.now)
