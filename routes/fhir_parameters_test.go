@@ -16,7 +16,7 @@ func TestRepeatedAndEmptySearchParameters(t *testing.T) {
 		ada + "&_count=1&_count=2": 400, ada + "&_sort=date&_sort=-date": 400, ada + "&_summary=true&_summary=text": 400, ada + "&_total=none&_total=none": 400,
 		ada + "&_elements=id&_elements=status": 400, ada + "&_format=json&_format=json": 400, "/Observation/$lastn?patient=" + p.ada + "&max=1&max=2": 400,
 		ada + "&date=ge2020-01-01&date=le2030-01-01&_include=Observation:subject&_include=Observation:device&code=85354-9&code=85354-9": 200,
-		"/Patient/" + p.ada + "?_summary=true&_summary=text": 400, "/Patient/" + p.ada + "?_summary=true&_elements=id": 200,
+		"/Patient/" + p.ada + "?_summary=true&_summary=text":                                                                            400, "/Patient/" + p.ada + "?_summary=true&_elements=id": 200,
 		"/CodeSystem?_id=": 400, "/CodeSystem?url=urn:x,": 400, "/CodeSystem?_id=" + many: 400, "/CodeSystem?url=" + many: 400, "/Observation?_id=" + many: 400,
 	} {
 		if rec := p.requestFHIR(p.machine, "GET", path, ""); rec.Code != want {
