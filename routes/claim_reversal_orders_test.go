@@ -170,3 +170,20 @@ func TestReversalNamesItsDecision(t *testing.T) {
 		})
 	}
 }
+
+// A payer's decision that states again what the payer paid by check before, which a person recorded, makes no credit: adjustments alone never do.
+func TestDecisionAfterPaymentByHand(t *testing.T) {
+	for name, restated := range map[string]string{"as paid before": "OA*B13*20", "as another adjustment": "OA*133*20"} {
+		for _, isAdjusted := range []bool{false, true} {
+			s := newSentClaim(t, 1)
+			s.move(s.entries[0], "pay", object{"amount": 20, "payment_date": "2026-01-14", "reference": "EFT-55501"}).want(200)
+			if isAdjusted {
+				s.move(s.entries[0], "adjust", object{"amount": 22.87, "group": "CO", "carc": "45", "reason": "Their letter"}).want(200)
+				s.move(s.entries[0], "adjust", object{"amount": 5, "group": "PR", "carc": "2", "reason": "Their letter"}).want(200)
+			}
+			s.wantReasons(s.tells("EFT1", "", told{"1", "ICN1", 2001, []string{"CO*45*2.86", "PR*2*5", restated}}))
+			s.wantEntry(0, object{"lifecycle_status": "paid", "paid_total": 40.01, "adjusted": 2.86, "patient_responsibility": 5.0, "open": 0.0})
+			s.wantBalanced(fmt.Sprint(name, isAdjusted))
+		}
+	}
+}

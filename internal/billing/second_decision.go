@@ -64,7 +64,7 @@ func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) 
 func (r Remittance) postingOf(a decidedAmounts, prior, rest, list []collections.Adjustment) posting {
 	list = slices.Clone(list)
 	list = append(list, settlePatientShare(mergeAdjustments(rest, list))...)
-	money := a.byFile[collections.PrimaryPayer] + int64(r.Paid)
+	money := a.paid[collections.PrimaryPayer] + int64(r.Paid) // by hand too
 	if a.secondDecided || r.Secondary {
 		money += a.byFile[collections.SecondaryPayer]
 	}
