@@ -66,7 +66,9 @@ var WarehouseTables = []*WarehouseTable{
 	}},
 	{Name: "devices", Resource: "Device", table: Devices, Columns: []WarehouseColumn{
 		{"id", ShapeID, "device", "device_id"},
-		ofPatient, word("kind"), word("manufacturer"), {"model", ShapeText, "", "COALESCE(NULLIF(model, ''), reported_model)"}, word("firmware_version"), word("status"), measure("battery_level"),
+		ofPatient, word("kind"), word("manufacturer"),
+		{"model", ShapeText, "", "COALESCE(NULLIF(model, ''), reported_model)"},
+		word("firmware_version"), word("status"), measure("battery_level"),
 		truth("flagged"), moment("assigned_at"), moment("setup_completed_at"), moment("last_reading_at"), moment("last_seen_at"), moment("created_at"),
 	}},
 	{Name: "escalations", table: Escalations, changed: ColumnUpdatedAt, Columns: []WarehouseColumn{

@@ -52,7 +52,7 @@ func FindWebhook(app core.App, id string) (*Webhook, error) {
 
 // PageOfWebhooks returns a page of webhooks in order of creation, and the total; of those that a client made unless "".
 func PageOfWebhooks(app core.App, clientID string, offset, limit int) ([]*Webhook, int, error) {
-	var which dbx.Expression = AllOf(nil)
+	which := AllOf(nil)
 	if clientID != "" {
 		which = dbx.HashExp{"client": clientID}
 	}

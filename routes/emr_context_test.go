@@ -189,8 +189,8 @@ func TestEMRContextIsSealed(t *testing.T) {
 				}
 			}
 		}
-		if rows.Close(); count != 1 {
-			t.Errorf("%s has %d rows", table, count)
+		if err := rows.Close(); err != nil || count != 1 {
+			t.Errorf("%s has %d rows, %v", table, count, err)
 		}
 	}
 }

@@ -88,8 +88,8 @@ func (c *Client) readSMARTConfiguration(ctx context.Context) (found smartConfigu
 	if e, failed := errors.AsType[*Error](err); failed {
 		return found, e
 	}
-	if json.Unmarshal(got.body, &found) != nil {
-		return smartConfiguration{}, nil
+	if json.Unmarshal(got.body, &found) != nil { // as if it had none
+		found = smartConfiguration{}
 	}
 	return found, nil
 }

@@ -24,14 +24,14 @@ func (f *chartEMR) RoundTrip(req *http.Request) (*http.Response, error) {
 		if !known {
 			answer = reply{status: 404}
 		}
-		f.fakeEMR.replies = map[string][]reply{req.Method: {answer}}
+		f.replies = map[string][]reply{req.Method: {answer}}
 	} else {
 		body := `{"access_token":"token","token_type":"Bearer","expires_in":3600,"scope":"` + f.grant + `"}`
 		answer := reply{status: 200, header: map[string]string{"Content-Type": "application/json"}, body: body}
 		if f.deny != "" {
 			answer = reply{status: 400, header: map[string]string{"Content-Type": "application/json"}, body: `{"error":"` + f.deny + `"}`}
 		}
-		f.fakeEMR.tokens = []reply{answer}
+		f.tokens = []reply{answer}
 	}
 	return f.fakeEMR.RoundTrip(req)
 }

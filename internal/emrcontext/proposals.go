@@ -196,7 +196,7 @@ func (o Order) isMonitoring() bool {
 	if o.Code != nil && slices.Contains(monitoringCodes, o.Code.Code) {
 		return true
 	}
-	words := strings.FieldsFunc(strings.ToLower(o.Text), func(r rune) bool { return !('a' <= r && r <= 'z') })
+	words := strings.FieldsFunc(strings.ToLower(o.Text), func(r rune) bool { return r < 'a' || r > 'z' })
 	has := func(word string) bool { return slices.Contains(words, word) }
 	return has("rpm") || has("telemonitoring") || has("remote") && (has("monitoring") || has("monitor"))
 }
