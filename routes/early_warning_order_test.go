@@ -183,3 +183,42 @@ func (c *clinic) tenoviSigns(s vitalSign) (events []string) {
 	}
 	return []string{tenovi("temperature", device, "GW-1", at, fmt.Sprintf(`"value_1":"%.1f","value_2":null`, values["temperature"]*1.8+32))}
 }
+
+// An older value that arrives after the alert corrects it: what is open is the score of the readings in order of measurement.
+func TestStoryEarlyWarningCorrectedByOlderValue(t *testing.T) {
+	const minute = time.Minute
+	for name, test := range map[string]struct {
+		signs  []vitalSign // in order of measurement
+		orders [][]int
+		want   string
+	}{
+		"critical without the older pulse": {[]vitalSign{
+			{"pulse_oximetry", `"spo2":88`, 49 * minute}, {"blood_pressure", `"systolic":124,"diastolic":80,"pulse":45`, 41 * minute},
+			{"blood_pressure", `"systolic":124,"diastolic":80,"pulse":70`, 39 * minute}, {"body_temperature", `"temperature":34.8`, 26 * minute},
+		}, [][]int{{0, 1, 2, 3}, {0, 1, 3, 2}, {1, 0, 3, 2}, {3, 1, 0, 2}, {3, 2, 1, 0}}, "6/5 warning active"},
+		"a smaller sum": {[]vitalSign{
+			{"pulse_oximetry", `"spo2":91`, 30 * minute}, {"body_temperature", `"temperature":39.3`, 20 * minute}, {"body_temperature", `"temperature":37.0`, 18 * minute},
+			{"blood_pressure", `"systolic":124,"diastolic":80,"pulse":70`, 10 * minute},
+		}, [][]int{{0, 1, 2, 3}, {0, 1, 3, 2}, {3, 1, 0, 2}}, ""},
+	} {
+		for _, order := range test.orders {
+			c := newScoringClinic(t)
+			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
+			c.now = c.now.AddDate(0, 1, 0)
+			for _, i := range order {
+				c.measureSign(patient, test.signs[i])
+			}
+			var open []string
+			for _, alert := range c.earlyWarnings(patient) {
+				if strings.HasSuffix(alert, "active") {
+					open = append(open, alert)
+				}
+			}
+			if got := strings.Join(open, ", "); test.want == "" {
+				test.want = got
+			} else if got != test.want {
+				t.Errorf("%s, order %v: open are %q, want %q", name, order, got, test.want)
+			}
+		}
+	}
+}

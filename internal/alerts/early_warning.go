@@ -222,15 +222,20 @@ func (r EarlyWarningRules) Run(history []ScoredValue, now time.Time) (run EarlyW
 	return run, lasts
 }
 
-// CallsFor reports whether the values within an hour before a time call for at least a level.
-func (r EarlyWarningRules) CallsFor(level Level, history []ScoredValue, at time.Time) bool {
+// ScoreAt returns the score of the values within an hour before a time.
+func (r EarlyWarningRules) ScoreAt(history []ScoredValue, at time.Time) EarlyWarning {
 	latest := newestValues{}
 	for _, v := range history {
 		if !v.At.After(at) {
 			latest.add(v)
 		}
 	}
-	found := latest.score(r, at.Add(-earlyWarningWindow)).Level
+	return latest.score(r, at.Add(-earlyWarningWindow))
+}
+
+// CallsFor reports whether the values within an hour before a time call for at least a level.
+func (r EarlyWarningRules) CallsFor(level Level, history []ScoredValue, at time.Time) bool {
+	found := r.ScoreAt(history, at).Level
 	return found == level || found == Critical
 }
 

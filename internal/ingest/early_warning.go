@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
-	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -125,7 +123,11 @@ func (e *ReadingStore) correctEarlyWarnings(
 	for _, alert := range raised {
 		switch {
 		case lasts && !alert.MeasuredAt().Before(run.Since):
-			covering = append(covering, alert)
+			if isThere, err := w.correct(alert, rules, history); err != nil {
+				return false, err
+			} else if isThere {
+				covering = append(covering, alert)
+			}
 		case alerts.Status(alert.Status()) == alerts.StatusActive:
 			if err := w.end(alert, ""); err != nil {
 				return false, err
@@ -167,121 +169,6 @@ func (w *earlyWarningWriter) endOlder(rules alerts.EarlyWarningRules, history []
 		}
 	}
 	return nil
-}
-
-// earlyWarningWriter writes the early warnings of one patient.
-type earlyWarningWriter struct {
-	tx        core.App
-	batch     *writeBatch
-	patientID string
-	row       patientRow
-	by        audit.Actor
-	now       time.Time
-	changed   bool
-}
-
-// raise stores an alert about a score unless an alert of its run is as grave; that one then shows the worst score of the run.
-func (w *earlyWarningWriter) raise(worst alerts.EarlyWarning, covering []*collections.Alert) error {
-	for _, alert := range covering {
-		if alert.Level() != string(worst.Level) && alert.Level() != string(alerts.Critical) {
-			continue
-		}
-		return w.refresh(alert, worst)
-	}
-	for _, alert := range covering { // a warning of the run: the patient is worse
-		if alerts.Status(alert.Status()) == alerts.StatusActive {
-			if err := w.end(alert, alerts.ReasonSuperseded); err != nil {
-				return err
-			}
-		}
-	}
-	return w.store(worst, len(covering) > 0)
-}
-
-// refresh shows a greater sum, and after an acknowledgment the time of the newest score, in the alert of the run.
-func (w *earlyWarningWriter) refresh(alert *collections.Alert, worst alerts.EarlyWarning) error {
-	value, status := alert.Value(), alerts.Status(alert.Status())
-	isWorse := value == nil || float64(worst.Sum) > *value
-	isNewer := status == alerts.StatusAcknowledged && alert.Level() == string(worst.Level) && worst.At.After(alert.MeasuredAt())
-	if status != alerts.StatusActive && status != alerts.StatusAcknowledged || alert.Level() != string(worst.Level) || !isWorse && !isNewer {
-		return nil
-	}
-	reported, err := worst.Reported()
-	if err != nil {
-		return err
-	}
-	finding := worst.Finding()
-	w.changed = true
-	if err := alert.StoreFinding(w.tx, finding.Value, phi.Text(finding.Message), reported, worst.ObservationID, worst.At, w.now); err != nil {
-		return err
-	}
-	changes := audit.Changes{}
-	changes.Record("value", formatOptional(value), vitals.FormatNumber(finding.Value))
-	return w.audit(audit.AlertNote, alert.Id, changes)
-}
-
-func formatOptional(value *float64) string {
-	if value == nil {
-		return ""
-	}
-	return vitals.FormatNumber(*value)
-}
-
-// end resolves an alert, because its run is over or a graver alert replaces it.
-func (w *earlyWarningWriter) end(alert *collections.Alert, reason string) error {
-	w.changed = true
-	if ended, err := collections.ResolveAlert(w.tx, alert.Id, string(alerts.StatusAutoResolved), alerts.System, w.now); err != nil || !ended {
-		return err
-	}
-	if reason != "" {
-		if err := alert.Retract(w.tx, reason, w.now); err != nil {
-			return err
-		}
-	}
-	return w.audit(audit.AlertAutoResolve, alert.Id, nil)
-}
-
-func (w *earlyWarningWriter) audit(event audit.Event, alertID string, changes audit.Changes) error {
-	return w.batch.trail.Add(audit.Entry{
-		Event: event, Actor: systemActor(w.by), ResourceType: audit.ResourceAlert, ResourceID: strconv.FormatInt(collections.Number(alertID), 10),
-		PatientID: w.patientID, Changes: changes,
-	}, w.now)
-}
-
-// store raises an alert: an emergency joins or opens a stat escalation, any other score an urgent one.
-func (w *earlyWarningWriter) store(worst alerts.EarlyWarning, isWorse bool) error {
-	snapshot, err := triage.ReadSnapshot(w.tx, w.patientID, nil, w.now)
-	if err != nil {
-		return err
-	}
-	reported, err := worst.Reported()
-	if err != nil {
-		return err
-	}
-	w.changed = true
-	o := Observation{ID: worst.ObservationID, PatientID: w.patientID}
-	draft := alerts.Draft{
-		PatientID: w.patientID, ObservationID: o.ID, Finding: worst.Finding(), MeasuredAt: worst.At, Origin: worst.Origin(), ReportedValues: reported,
-		WorseThanNotified: isWorse, Urgent: worst.Level != alerts.Critical,
-	}
-	active, open := snapshot.SystemEscalation()
-	effects := Effects{Observation: o, PatientLabel: w.row.label(w.patientID)}
-	switch {
-	case draft.Urgent && open:
-		draft.Urgent, draft.EscalationID = false, active.ID
-	case draft.Urgent:
-		effects.Escalation = &escalations.Decision{Open: escalations.Draft{
-			PatientID: w.patientID, Priority: escalations.Urgent, Reason: phi.Text(draft.Finding.Message), AssignedTo: w.row.PrimaryProvider,
-		}}
-	case open && active.Priority != escalations.Stat:
-		draft.WorseThanNotified = true
-	}
-	effects.Alerts = []alerts.Draft{draft}
-	if worst.Level == alerts.Critical {
-		effects.decideEscalation(snapshot, w.row.PrimaryProvider, w.now)
-	}
-	a := effectsWriter{tx: w.tx, batch: w.batch, effects: effects, by: w.by, now: w.now}
-	return a.storeAlerts()
 }
 
 // loadScoredValues reads a patient's scored values since a time, and the rules for them; isScored is false for patients that the score is
