@@ -13,9 +13,9 @@ out="$(mktemp -d)"
 go test -vet=off '-ldflags=-s -w' -timeout 45m ./e2e >"$out/e2e" 2>&1 & e2e=$!
 trap 'kill $e2e 2>/dev/null || true; rm -rf "$out"' EXIT
 { nice -n 10 go test -vet=off '-ldflags=-s -w' -timeout 30m $(go list ./routes ./internal/emr ./... | grep -v '/e2e$') 2>&1 && : >"$out/passed"; } | tee "$out/rest"
-[ -e "$out/passed" ]
 status=0; wait $e2e || status=$?
 cat "$out/e2e"
+[ -e "$out/passed" ] || status=1
 
 cat "$out/rest" "$out/e2e" | awk '
 	BEGIN { budget["e2e"] = 420; budget["routes"] = 180 }
