@@ -97,3 +97,24 @@ func TestStoryOptionalIdentity(t *testing.T) {
 	wantSame(t, "raised", c.queryRows(t, "SELECT DISTINCT type FROM alerts ORDER BY type"), []string{"device_battery", "hub_offline"})
 	c.postEvent(t, `{"event_type":"device.battery_low","device_id":5,"timestamp":"`+at.Format(time.RFC3339)+`"}`).wantFields("device_id")
 }
+
+// Dangerous values of another kind in an event that is refused, and values of several kinds or in another unit, are told too.
+func TestStoryDangerAmongSeveralKinds(t *testing.T) {
+	for _, test := range []struct {
+		members string
+		status  int
+		told    bool
+	}{
+		{`"measurement_type":"weight","values":{"weight":82,"systolic":206,"diastolic":126}`, 400, true},
+		{`"measurement_type":"weight","values":{"weight":82,"systolic":126,"diastolic":80}`, 400, false},
+		{`"measurement_type":"blood_pressure","values":{"systolic":"x","diastolic":80,"spo2":70}`, 400, true},
+		{`"measurement_type":"vitals","unit":"mmol/L","values":{"glucose":6.1,"temperature":40.2}`, 200, true},
+		{`"measurement_type":"vitals","values":{"weight":82,"spo2":97,"pulse":190}`, 200, true},
+		{`"measurement_type":"vitals","values":{"weight":82,"spo2":97,"pulse":70}`, 200, false},
+	} {
+		c := newIngestingClinic(t)
+		patient := c.enroll(object{"gateway_patient_id": "GW-1"})
+		c.postEvent(t, strayEvent(test.members, c.now.Add(-time.Minute))).want(test.status)
+		c.wantTold(t, test.members, patient, test.told)
+	}
+}

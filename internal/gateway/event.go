@@ -225,6 +225,9 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 			sent.readMeasurement(validate.NewChecks(), validate.NewChecks(), &event)
 		}
 		event.Implausible = sent.readImplausible(raw, c.Fields, event)
+		if found, _ := sent.foreignDanger(raw, side.Fields, event); found != nil && !event.Implausible.isDangerous() {
+			event.Implausible = found
+		}
 		maps.Copy(c.Fields, side.Fields) // its sender learns of all
 		return event, c.Err()
 	}
@@ -234,7 +237,9 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	if reading.Kind.Valid() {
 		reading.DeviceID, reading.MeasuredAt, reading.WithoutZone = event.DeviceID, event.At, !validate.HasZone(sent.Timestamp.Value)
 		event.Reading = &reading
-		sent.keepForeignDanger(raw, side.Fields, &event)
+		if found, rejected := sent.foreignDanger(raw, side.Fields, event); found != nil {
+			event.Implausible, event.RejectedValues = found, rejected
+		}
 	} else if event.Type == MeasurementCreated {
 		event.Implausible = sent.readImplausible(raw, fault.Fields{"measurement_type": nil}, event)
 	}

@@ -124,32 +124,37 @@ func (b eventBody) readUnknown(raw []byte, maxFuture time.Duration, event *Event
 	event.Type, event.isUnknownType, event.measurement = MeasurementCreated, true, ""
 }
 
-// keepForeignDanger keeps the values of another kind beside a valid reading if one is out of range or beyond a default critical bound: they raise an
-// alert as those of an event of their own would. Others are left out.
-func (b eventBody) keepForeignDanger(raw []byte, leftOut fault.Fields, event *Event) {
+// foreignDanger returns the values of another kind than the event's, with their errors, if one is out of range or beyond a default critical bound: they
+// raise an alert as those of an event of their own would. It is nil if they may be left out.
+func (b eventBody) foreignDanger(raw []byte, leftOut fault.Fields, event Event) (found *Implausible, rejected fault.Fields) {
 	foreign := vitals.Body{}
-	rejected := fault.Fields{}
+	rejected = fault.Fields{}
 	for _, m := range b.Values.Value {
 		if field := "values." + m.Name; slices.Contains(leftOut[field], foreignValue) {
 			foreign, rejected[field] = append(foreign, m), leftOut[field]
 		}
 	}
 	if len(foreign) == 0 {
-		return
+		return nil, nil
 	}
 	b.Values = validate.Of(foreign)
-	found := b.readImplausible(raw, rejected, *event)
-	if found == nil {
-		return
+	if found = b.readImplausible(raw, rejected, event); !found.isDangerous() {
+		return nil, nil
 	}
-	isDangerous := func(p *vitals.Parameter) bool {
-		value := found.Reading.Value(p)
+	found.RejectedFor = slices.Sorted(maps.Keys(rejected))
+	return found, rejected
+}
+
+// isDangerous reports whether a value is out of range or beyond a default critical bound.
+func (i *Implausible) isDangerous() bool {
+	return i != nil && isDangerousReading(i.Reading, i.OutOfRange)
+}
+
+func isDangerousReading(r vitals.Reading, outside vitals.OutOfRange) bool {
+	return len(outside) > 0 || slices.ContainsFunc(r.Kind.Definition().All, func(p *vitals.Parameter) bool {
+		value := r.Value(p)
 		return value != nil && isBeyondDefaults(p, *value)
-	}
-	if len(found.OutOfRange) > 0 || slices.ContainsFunc(found.Reading.Kind.Definition().All, isDangerous) {
-		found.RejectedFor = slices.Sorted(maps.Keys(rejected))
-		event.Implausible, event.RejectedValues = found, rejected
-	}
+	})
 }
 
 // IsPart reports whether the implausible values belong to a reading that is valid without them.

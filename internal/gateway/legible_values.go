@@ -107,33 +107,33 @@ func fieldOf(name string) (string, *vitals.Parameter) {
 	return name, nil
 }
 
-// likelyKind returns the kind that the names of values show: of several, one with a value at or beyond a default critical bound. A pulse alone is
+// likelyKind returns the kind that the names of values show: of several, one with a value out of range or at a default critical bound. A pulse alone is
 // that of a blood pressure. It is nil if no name is known.
-func likelyKind(values vitals.Body) (first *vitals.Definition) {
-	for _, parametersOf := range []func(*vitals.Definition) []*vitals.Parameter{
-		func(d *vitals.Definition) []*vitals.Parameter { return d.Required },
-		func(d *vitals.Definition) []*vitals.Parameter { return d.All },
-	} {
-		for _, d := range vitals.Definitions {
-			for _, p := range parametersOf(d) {
-				raw := values.Member(p.Name)
-				if raw == nil {
-					raw = values.Member(d.Fields[p])
-				}
-				if raw == nil || raw.Kind() == 'n' {
-					continue
-				}
-				if first == nil {
-					first = d
-				}
-				var value float64
-				if json.Unmarshal(raw, &value) == nil && isBeyondDefaults(p, value) {
-					return d
-				}
-			}
+func likelyKind(values vitals.Body) *vitals.Definition {
+	isDangerous := func(d *vitals.Definition) bool {
+		unit := ""
+		if _, choice := d.Units(); choice {
+			unit, _ = d.LikelyUnit(values)
 		}
-		if first != nil {
-			return first
+		reading, outside := d.ReadSentOutOfRange(values, unit)
+		return isDangerousReading(reading, outside)
+	}
+	names := func(parameters []*vitals.Parameter, d *vitals.Definition) bool {
+		return slices.ContainsFunc(parameters, func(p *vitals.Parameter) bool {
+			raw := values.Member(p.Name)
+			if raw == nil {
+				raw = values.Member(d.Fields[p])
+			}
+			return raw != nil && raw.Kind() != 'n'
+		})
+	}
+	for _, isLikely := range []func(*vitals.Definition) bool{
+		func(d *vitals.Definition) bool { return names(d.All, d) && isDangerous(d) },
+		func(d *vitals.Definition) bool { return names(d.Required, d) },
+		func(d *vitals.Definition) bool { return names(d.All, d) },
+	} {
+		if i := slices.IndexFunc(vitals.Definitions, isLikely); i >= 0 {
+			return vitals.Definitions[i]
 		}
 	}
 	return nil

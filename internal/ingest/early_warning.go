@@ -140,6 +140,9 @@ func (e *ReadingStore) correctEarlyWarnings(
 	if err := w.endOlder(rules, history, run.Worst.Level); err != nil {
 		return false, err
 	}
+	if run.Worst.Level == "" && len(covering) == 0 { // its values are old, and the run lasts
+		run.Worst = w.lowered
+	}
 	if run.Worst.Level != "" {
 		err = w.raise(run.Worst, covering)
 	}

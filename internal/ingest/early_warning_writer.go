@@ -24,6 +24,7 @@ type earlyWarningWriter struct {
 	by        audit.Actor
 	now       time.Time
 	changed   bool
+	lowered   alerts.EarlyWarning // what a withdrawn critical alert should have been; its level is "" for none
 }
 
 // correct shows a smaller sum in an active alert if an older value arrived since, and withdraws a critical one that is none with it. It reports whether
@@ -36,6 +37,7 @@ func (w *earlyWarningWriter) correct(alert *collections.Alert, rules alerts.Earl
 	found := rules.ScoreAt(history, alert.MeasuredAt())
 	switch {
 	case alert.Level() == string(alerts.Critical) && found.Level != alerts.Critical:
+		w.lowered = found
 		return false, w.end(alert, alerts.ReasonRetracted)
 	case alert.Level() == string(found.Level) && float64(found.Sum) < *alert.Value():
 		return true, w.show(alert, found)

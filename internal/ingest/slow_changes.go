@@ -24,7 +24,7 @@ func (e *ReadingStore) watchSlowChanges(
 		if o.addition != nil || o.Review == Suspect || o.Reading.Value(p) == nil {
 			continue
 		}
-		ended, err := e.endSlowChanges(tx, b, p, o.PatientID, patient.row, t, by, now)
+		ended, err := e.endSlowChanges(tx, b, p, o, patient.row, t, by, now)
 		if err != nil {
 			return err
 		}
@@ -105,48 +105,59 @@ func (e *ReadingStore) raiseSlowChanges(
 	return a.outcome.Alerts, a.outcome.EscalationID, err
 }
 
-// endSlowChanges withdraws the open alerts that do not hold with all values of their day: the first of a day may be in between, or another person's.
+// endSlowChanges withdraws the active alerts that a reading undoes: they hold without it, and with it their day shows no such change. The first weights
+// of a day may be in between, or another person's. Other bounds, another zone or the time that passes undo nothing.
 func (e *ReadingStore) endSlowChanges(
-	tx core.App, b *writeBatch, p *vitals.Parameter, patientID string, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
+	tx core.App, b *writeBatch, p *vitals.Parameter, o Observation, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
 ) (ended int, err error) {
 	rule := t.In(collections.Zone(row.TimeZone, e.rules.PracticeZone)).Change(p)
 	if rule.SlowDays() == 0 {
 		return 0, nil
 	}
-	wrong, err := wrongSlowChanges(tx, patientID, p, rule, now)
-	if err != nil || len(wrong) == 0 {
+	open, err := openSlowChanges(tx, o.PatientID, p)
+	open = slices.DeleteFunc(open, func(a *collections.Alert) bool { return alerts.Status(a.Status()) != alerts.StatusActive })
+	if err != nil || len(open) == 0 {
 		return 0, err
+	}
+	values, _, err := readSlowValues(tx, o.PatientID, p, rule, alerts.SlowEpisodeDays, now)
+	if err != nil {
+		return 0, err
+	}
+	others := slices.DeleteFunc(slices.Clone(values), func(v alerts.BaselineValue) bool {
+		return v.MeasuredAt.Equal(o.Reading.MeasuredAt) && v.Value == *o.Reading.Value(p)
+	})
+	with, without := alerts.NewSlowChanges(p, rule, values), alerts.NewSlowChanges(p, rule, others)
+	shows := func(changes *alerts.SlowChanges, a *collections.Alert) bool {
+		return slices.ContainsFunc(changes.Findings(a.MeasuredAt()), func(f alerts.Finding) bool { return f.Parameter == a.Parameter() })
+	}
+	wrong := slices.DeleteFunc(open, func(a *collections.Alert) bool { return shows(with, a) || !shows(without, a) })
+	if len(wrong) == 0 {
+		return 0, nil
 	}
 	if err := endReplaced(tx, b, wrong, by, now); err != nil {
 		return 0, err
 	}
-	_, err = triage.Rescore(tx, patientID, now)
+	_, err = triage.Rescore(tx, o.PatientID, now)
 	return len(wrong), err
 }
 
-// wrongSlowChanges returns the open alerts about changes over weeks that the stored values do not give.
-func wrongSlowChanges(tx core.App, patientID string, p *vitals.Parameter, rule alerts.ChangeRule, now time.Time) (wrong []*collections.Alert, err error) {
+// openSlowChanges returns the open alerts about changes of a parameter over weeks.
+func openSlowChanges(tx core.App, patientID string, p *vitals.Parameter) ([]*collections.Alert, error) {
 	open, err := collections.OpenAlertsOf(tx, patientID, p.Group)
-	open = slices.DeleteFunc(open, func(a *collections.Alert) bool { return !alerts.IsSlowChange(a.Parameter()) })
-	if err != nil || len(open) == 0 {
-		return nil, err
-	}
-	changes, _, err := readSlowChanges(tx, patientID, p, rule, alerts.SlowEpisodeDays, now)
-	for _, alert := range open {
-		if !slices.ContainsFunc(changes.Findings(alert.MeasuredAt()), func(f alerts.Finding) bool {
-			return f.Parameter == alert.Parameter() && (f.Level == alerts.Critical || alert.Level() != string(alerts.Critical))
-		}) {
-			wrong = append(wrong, alert)
-		}
-	}
-	return wrong, err
+	return slices.DeleteFunc(open, func(a *collections.Alert) bool { return !alerts.IsSlowChange(a.Parameter()) }), err
 }
 
-// readSlowChanges reads the values of the last days, and returns when the newest one was measured.
+// readSlowChanges reads the changes of the last days, and returns when the newest value was measured.
 func readSlowChanges(
 	tx core.App, patientID string, p *vitals.Parameter, rule alerts.ChangeRule, days int, now time.Time,
 ) (changes *alerts.SlowChanges, newest time.Time, err error) {
-	var values []alerts.BaselineValue
+	values, newest, err := readSlowValues(tx, patientID, p, rule, days, now)
+	return alerts.NewSlowChanges(p, rule, values), newest, err
+}
+
+func readSlowValues(
+	tx core.App, patientID string, p *vitals.Parameter, rule alerts.ChangeRule, days int, now time.Time,
+) (values []alerts.BaselineValue, newest time.Time, err error) {
 	for _, kind := range p.Kinds {
 		err := collections.EachReadingNewestFirst(tx, patientID, string(kind), rule.Since(now, days), p.Column, func(rows *dbx.Rows) error {
 			var at, device string
@@ -165,7 +176,7 @@ func readSlowChanges(
 			return nil, newest, err
 		}
 	}
-	return alerts.NewSlowChanges(p, rule, values), newest, nil
+	return values, newest, nil
 }
 
 // recheckSlowChanges retracts the open alerts about changes over weeks that do not hold without the retracted reading, and raises those of the
@@ -206,14 +217,25 @@ func (w *retraction) recheckSlowChanges() error {
 
 func (w *retraction) retractSlowChanges(p *vitals.Parameter, row patientRow, t alerts.Thresholds) error {
 	rule := t.In(collections.Zone(row.TimeZone, w.readings.rules.PracticeZone)).Change(p)
-	wrong, err := wrongSlowChanges(w.tx, w.observation.PatientID, p, rule, w.now)
+	changes, _, err := readSlowChanges(w.tx, w.observation.PatientID, p, rule, alerts.SlowEpisodeDays, w.now)
 	if err != nil {
 		return err
 	}
-	for _, alert := range wrong {
+	open, err := openSlowChanges(w.tx, w.observation.PatientID, p)
+	if err != nil {
+		return err
+	}
+	var wrong []*collections.Alert
+	for _, alert := range open {
+		if slices.ContainsFunc(changes.Findings(alert.MeasuredAt()), func(f alerts.Finding) bool {
+			return f.Parameter == alert.Parameter() && (f.Level == alerts.Critical || alert.Level() != string(alerts.Critical))
+		}) {
+			continue
+		}
 		if err := retractionOf(alert).apply(w.tx, w.readings, w.by, w.now); err != nil {
 			return err
 		}
+		wrong = append(wrong, alert)
 	}
 	w.retracted = append(w.retracted, wrong...)
 	return escalations.RetractAlerts(w.tx, wrong, "reading was entered in error", w.by, w.now)
