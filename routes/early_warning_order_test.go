@@ -197,11 +197,15 @@ func TestStoryEarlyWarningCorrectedByOlderValue(t *testing.T) {
 		want   string
 	}{
 		"critical without the older pulse": {[]vitalSign{
-			{"pulse_oximetry", `"spo2":88`, 49 * minute}, {"blood_pressure", `"systolic":124,"diastolic":80,"pulse":45`, 41 * minute},
-			{"blood_pressure", `"systolic":124,"diastolic":80,"pulse":70`, 39 * minute}, {"body_temperature", `"temperature":34.8`, 26 * minute},
+			{"pulse_oximetry", `"spo2":88`, 49 * minute},
+			{"blood_pressure", `"systolic":124,"diastolic":80,"pulse":45`, 41 * minute},
+			{"blood_pressure", `"systolic":124,"diastolic":80,"pulse":70`, 39 * minute},
+			{"body_temperature", `"temperature":34.8`, 26 * minute},
 		}, [][]int{{0, 1, 2, 3}, {0, 1, 3, 2}, {1, 0, 3, 2}, {3, 1, 0, 2}, {3, 2, 1, 0}}, "6/5 warning active"},
 		"a smaller sum": {[]vitalSign{
-			{"pulse_oximetry", `"spo2":91`, 30 * minute}, {"body_temperature", `"temperature":39.3`, 20 * minute}, {"body_temperature", `"temperature":37.0`, 18 * minute},
+			{"pulse_oximetry", `"spo2":91`, 30 * minute},
+			{"body_temperature", `"temperature":39.3`, 20 * minute},
+			{"body_temperature", `"temperature":37.0`, 18 * minute},
 			{"blood_pressure", `"systolic":124,"diastolic":80,"pulse":70`, 10 * minute},
 		}, [][]int{{0, 1, 2, 3}, {0, 1, 3, 2}, {3, 1, 0, 2}}, ""},
 	} {
