@@ -12,7 +12,7 @@ import (
 const StatedPresent = "stated present"
 
 // ResolveTransmission resolves an unknown outcome: present makes the delivery transmitted, otherwise it is queued with all its retries and without a
-// look-up. A correction that waits is due then. done is false if the outcome was not unknown.
+// look-up, whatever was stated before. A correction that waits is due then. done is false if the outcome was not unknown.
 func ResolveTransmission(tx core.App, id string, present bool, now time.Time) (done bool, err error) {
 	status := FHIRPending
 	if present {
@@ -23,7 +23,7 @@ func ResolveTransmission(tx core.App, id string, present bool, now time.Time) (d
 		Form        string `db:"form"`
 	}
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = CASE WHEN {:present} AND corrections > 0 THEN 'pending' ELSE {:status} END, error_code = '', error_message = '', diagnostics = '',
-			next_retry_at = '', ambiguous = FALSE, sent_hash = CASE WHEN {:present} THEN '` + StatedPresent + `' ELSE sent_hash END, waits_for_line = FALSE, updated_at = {:now},
+			next_retry_at = '', ambiguous = FALSE, sent_hash = CASE WHEN {:present} THEN '` + StatedPresent + `' ELSE '' END, waits_for_line = FALSE, updated_at = {:now},
 			attempt_count = CASE WHEN {:present} THEN attempt_count ELSE 0 END
 		WHERE id = {:id} AND status = 'failed' AND error_code = '` + OutcomeUnknown + `'
 		RETURNING observation, form`).Bind(dbx.Params{"id": id, "status": status, "present": present, "now": Instant(now)}).One(&settled)

@@ -226,6 +226,41 @@ func TestStatedPresentAndCorrected(t *testing.T) {
 	}
 }
 
+// The last word counts: what a person states to be absent after it was stated present is sent, in its present form.
+func TestStatedPresentThenAbsent(t *testing.T) {
+	for name, correct := range map[string]func(*changingReading){"retracted": (*changingReading).retract, "completed": (*changingReading).complete} {
+		t.Run(name, func(t *testing.T) {
+			c := newChangingReading(t)
+			c.emr.refuse = func(string, int) *emr.Error {
+				return &emr.Error{Code: emr.CodeOutcomeUnknown, Status: 202, Message: "taken", Ambiguous: true}
+			}
+			for range 8 {
+				c.send(24 * time.Hour)
+				c.emr.refuse = nil
+			}
+			if err := c.worker.Resolve(c.app, c.id, emr.OutcomePresent, "looked in the chart", person, c.clock.now()); err != nil {
+				t.Fatal(err)
+			}
+			correct(c)
+			for range 8 {
+				c.send(24 * time.Hour)
+			}
+			c.checkStatus("not found", "failed", "outcome_unknown")
+			if err := c.worker.Resolve(c.app, c.id, emr.OutcomeAbsent, "the EMR lost it", person, c.clock.now()); err != nil {
+				t.Fatal(err)
+			}
+			c.send(24 * time.Hour)
+			if name == "retracted" {
+				c.checkStatus("absent", "failed", "entered_in_error")
+				c.checkSent("absent", 1)
+				return
+			}
+			c.checkStatus("absent", "transmitted", "")
+			c.checkSent("absent", 2)
+		})
+	}
+}
+
 // An answer without a body that names what was created needs no look-up.
 func TestNoContentWithLocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
