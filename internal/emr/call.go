@@ -189,7 +189,7 @@ func (r *callRun) exchange(ctx context.Context) (answer, *Error) {
 	entry.Took, entry.Status = got.took, got.status
 	if e != nil {
 		r.last, r.ambiguous = e, r.ambiguous || e.Ambiguous
-		r.isUnknown = r.isUnknown || e.Ambiguous && !e.isServerError()
+		r.isUnknown = r.isUnknown || e.Ambiguous && !e.isOwn
 		entry.Took, entry.Status, entry.Code = e.took, e.Status, e.Code
 		if r.onAbandoned != nil && e.mayBeRunning() {
 			r.onAbandoned()

@@ -1,6 +1,7 @@
 package emr
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -68,6 +69,7 @@ type Error struct {
 	cause      error
 	retryNow   bool          // a quick retry may succeed
 	unanswered bool          // with NeedsPerson: the last request had no answer, which may be an outage
+	isOwn      bool          // see isOwnFailure
 	tooLong    bool          // the EMR's answer was longer than what is read
 	took       time.Duration // of the request that failed
 }
@@ -92,15 +94,23 @@ func (e *Error) Error() string {
 // Unwrap returns the technical cause.
 func (e *Error) Unwrap() error { return e.cause }
 
+// statusOriginTimeout is what some gateways answer instead of 504. Source: Cloudflare, "Error 524: a timeout occurred".
+const statusOriginTimeout = 524
+
 // mayBeRunning reports whether the EMR may still be processing the request: the caller or a gateway stopped waiting for its response.
 func (e *Error) mayBeRunning() bool {
-	return e.Ambiguous && (e.Code == CodeTimeout || e.Status == http.StatusGatewayTimeout || errors.Is(e, context.Canceled))
+	isGateway := e.Status == http.StatusGatewayTimeout || e.Status == statusOriginTimeout
+	return e.Ambiguous && (e.Code == CodeTimeout || isGateway || errors.Is(e, context.Canceled))
 }
 
-// isServerError reports an error that the EMR itself answered with, so that it did not store the resource in its own view. A gateway's 502 or
-// 504 is none. Source: docs/decisions/transmissions.md, "Look-ups".
-func (e *Error) isServerError() bool {
-	return e.Status >= http.StatusInternalServerError && e.Status != http.StatusBadGateway && e.Status != http.StatusGatewayTimeout
+// isOwnFailure reports an answer of the EMR itself that it failed, so that it did not store the resource in its own view. Gateways have other
+// statuses, and pages or objects of their own. Source: docs/decisions/transmissions.md, "Look-ups".
+func isOwnFailure(a answer) bool {
+	switch a.status {
+	case http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable:
+		return len(bytes.TrimSpace(a.body)) == 0 || fhir.IsOutcome(a.body)
+	}
+	return false
 }
 
 // searchOutdated is the error of a search that found nothing and may have been answered from a cache.
@@ -161,7 +171,7 @@ func refusal(a answer, method string, now time.Time) *Error {
 		e.Diagnostics, e.took = outcome.Diagnostics, a.took
 		return e
 	}
-	e := &Error{Status: a.status, Issues: outcome.Codes, Diagnostics: outcome.Diagnostics, took: a.took}
+	e := &Error{Status: a.status, Issues: outcome.Codes, Diagnostics: outcome.Diagnostics, took: a.took, isOwn: isOwnFailure(a)}
 	e.readStatus(a.status, a.header, now)
 	if a.status == http.StatusNotImplemented && method == http.MethodPut {
 		e.Ambiguous, e.retryNow = false, false // the EMR did not do it, and never will

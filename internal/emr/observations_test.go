@@ -356,6 +356,11 @@ func TestSearchBeforeResend(t *testing.T) {
 		},
 		{"refused, search forbidden", []reply{{status: 503}}, reply{status: 403}, "", emr.CodeUnavailable, "POST GET POST GET POST GET POST", ""},
 		{"gateway error, search forbidden", []reply{{status: 502}}, reply{status: 403}, "", emr.CodeOutcomeUnknown, "POST GET", "POST GET POST GET POST GET POST"},
+		{"520 of a gateway, search forbidden", []reply{{status: 520}}, reply{status: 403}, "", emr.CodeOutcomeUnknown, "POST GET", "POST GET POST GET POST GET POST"},
+		{"524 of a gateway, search forbidden", []reply{{status: 524}}, reply{status: 403}, "", emr.CodeOutcomeUnknown, "POST GET", "POST GET POST GET POST GET POST"},
+		{"503 with a page, search forbidden", []reply{{status: 503, body: "<html>Service Unavailable</html>"}}, reply{status: 403}, "", emr.CodeOutcomeUnknown, "POST GET", "POST GET POST GET POST GET POST"},
+		{"500 in another form, search forbidden", []reply{{status: 500, body: `{"message":"Internal server error"}`}}, reply{status: 403}, "", emr.CodeOutcomeUnknown, "POST GET", "POST GET POST GET POST GET POST"},
+		{"503 with an outcome, search forbidden", []reply{{status: 503, body: outcome("transient")}}, reply{status: 403}, "", emr.CodeUnavailable, "POST GET POST GET POST GET POST", ""},
 		{
 			"it cannot have arrived",
 			[]reply{{status: 429, header: map[string]string{"Retry-After": "1"}}, {status: 201, header: map[string]string{"Location": "Observation/3"}}},

@@ -192,6 +192,14 @@ func ParseOutcome(body []byte) Outcome {
 	return outcome
 }
 
+// IsOutcome reports whether a body is an OperationOutcome in JSON.
+func IsOutcome(body []byte) bool {
+	var of struct {
+		ResourceType string `json:"resourceType"`
+	}
+	return json.Unmarshal(body, &of) == nil && of.ResourceType == "OperationOutcome"
+}
+
 // Diagnostics returns an EMR's error text as PHI, truncated to 4 KiB of valid UTF-8.
 func Diagnostics(words string) phi.Text {
 	words = strings.ToValidUTF8(strings.TrimSpace(words), "")
