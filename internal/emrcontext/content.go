@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -128,6 +129,14 @@ type Content struct {
 	Unavailable []Unavailable `json:"unavailable"`
 
 	Deceased *Death `json:"deceased"` // not shown but as a proposal
+}
+
+// isAnswered reports whether the EMR returned all resources of a type that it has of the patient: one that is not there does not exist.
+func (c Content) isAnswered(resourceType string) bool {
+	return !slices.ContainsFunc(c.Unavailable, func(u Unavailable) bool {
+		return u.Resource == "Patient" && u.Reason == NotFound ||
+			u.Resource == resourceType && slices.Contains([]string{NoScope, NotSupported, Refused, Failed, Truncated}, u.Reason)
+	})
 }
 
 // Death is that the EMR's record is of a deceased patient.

@@ -35,17 +35,14 @@ func (e *Engine) update(tx core.App, patient *collections.Patient, c Content, no
 	if err != nil {
 		return err
 	}
-	made, err := collections.EMRProposalsOf(tx, patient.Id, patient.ExternalID())
+	known, err := knownProposals(tx, patient)
 	if err != nil {
 		return err
 	}
-	known := map[string]*collections.EMRProposal{}
-	for _, m := range made {
-		if p, ok := stored(m); ok {
-			known[p.key()] = m
-		}
-	}
 	if err := e.followStay(tx, patient, c, f, known, now); err != nil {
+		return err
+	}
+	if known, err = knownProposals(tx, patient); err != nil {
 		return err
 	}
 	if patient, err = collections.FindPatient(tx, patient.Id); err != nil {
@@ -67,6 +64,18 @@ func (e *Engine) update(tx core.App, patient *collections.Patient, c Content, no
 		}
 	}
 	return nil
+}
+
+// knownProposals returns the proposals of a patient's record of the EMR by key.
+func knownProposals(tx core.App, patient *collections.Patient) (map[string]*collections.EMRProposal, error) {
+	made, err := collections.EMRProposalsOf(tx, patient.Id, patient.ExternalID())
+	known := map[string]*collections.EMRProposal{}
+	for _, m := range made {
+		if p, ok := stored(m); ok {
+			known[p.key()] = m
+		}
+	}
+	return known, err
 }
 
 // offer makes a proposal, or opens an earlier one again: one that was withdrawn, or a hold that ran out during its stay.
@@ -100,11 +109,10 @@ func (e *Engine) followStay(tx core.App, patient *collections.Patient, c Content
 	isStay := found && isInpatient(stay.Class)
 	isOurs := f.hold.InForce(now) && f.hold.By == string(audit.BySystem)
 	if isOurs && !isStay {
-		if slices.Contains(c.Unavailable, Unavailable{"Encounter", Failed}) {
+		if !c.isAnswered("Encounter") {
 			return nil // unknown: the hold runs out
 		}
-		_, err := patients.EndHold(tx, patient.Id, audit.System(), now)
-		return err
+		return endStay(tx, patient, f.hold, known, now)
 	}
 	if !e.AutoHold || !f.isActive || !isStay || f.hold.InForce(now) && !isOurs || slices.Contains(c.Unavailable, Unavailable{"Encounter", Failed}) {
 		return nil
@@ -133,12 +141,26 @@ func (e *Engine) followStay(tx core.App, patient *collections.Patient, c Content
 		if before, err = e.add(tx, patient, p, now); err != nil {
 			return err
 		}
-		known[p.key()] = before
 	}
 	if before.Status() == collections.ProposalAccepted {
 		return nil
 	}
 	_, err := collections.DecideEMRProposal(tx, before.Id, before.Status(), collections.ProposalAccepted, string(audit.BySystem), now)
+	return err
+}
+
+// endStay ends a hold of the system and withdraws what it was set for, so that a stay that is in progress again is not taken for one whose hold
+// a person ended.
+func endStay(tx core.App, patient *collections.Patient, hold collections.PatientHold, known map[string]*collections.EMRProposal, now time.Time) error {
+	for _, m := range known {
+		if m.Kind() != Hold || m.Status() != collections.ProposalAccepted || m.DecidedBy() != string(audit.BySystem) || m.DecidedAt().Before(hold.From) {
+			continue
+		}
+		if _, err := collections.DecideEMRProposal(tx, m.Id, collections.ProposalAccepted, collections.ProposalWithdrawn, string(audit.BySystem), now); err != nil {
+			return err
+		}
+	}
+	_, err := patients.EndHold(tx, patient.Id, audit.System(), now)
 	return err
 }
 
