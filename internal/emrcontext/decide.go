@@ -257,17 +257,7 @@ func (e *Engine) apply(tx core.App, patient *collections.Patient, p proposal, d 
 	case Diagnosis:
 		return e.patch(tx, patient, "icd10_codes", append(slices.Clone(f.codes), p.value.Code), by, now)
 	case Insurance:
-		payer := cmp.Or(d.PayerID, p.value.PayerID)
-		if payer == 0 {
-			return fault.Field("payer_id", "No payer of the practice has this name or identifier. Name one of the practice's payers.")
-		}
-		members := map[string]any{"payer_id": payer}
-		for name, value := range map[string]string{"member_id": p.value.MemberID, "group_number": p.value.GroupNumber, "relationship": p.value.Relationship} {
-			if value != "" {
-				members[name] = value
-			}
-		}
-		return e.patch(tx, patient, "insurance", members, by, now)
+		return e.insure(tx, patient, p, d, by, f, now)
 	case MonitoringOrder, EstablishedVisit:
 		return e.recordOrder(tx, patient, p, d, by, now)
 	case Hold:
@@ -277,6 +267,27 @@ func (e *Engine) apply(tx core.App, patient *collections.Patient, p proposal, d 
 		return e.archive(tx, patient, p, d, by, f, now)
 	}
 	return fault.Missing()
+}
+
+// insure stores the members of a proposed insurance that the record lacks.
+func (e *Engine) insure(tx core.App, patient *collections.Patient, p proposal, d Decision, by Caller, f facts, now time.Time) error {
+	has := f.coverage
+	payer := cmp.Or(d.PayerID, has.Payer, p.value.PayerID)
+	switch {
+	case payer == 0:
+		return fault.Field("payer_id", "No payer of the practice has this name or identifier. Name one of the practice's payers.")
+	case has.Payer != 0 && payer != has.Payer:
+		return fault.Field("payer_id", "The patient has another payer, which is not replaced.")
+	}
+	members := map[string]any{"payer_id": payer}
+	for name, values := range map[string][2]string{
+		"member_id": {has.MemberID, p.value.MemberID}, "group_number": {has.GroupNumber, p.value.GroupNumber}, "relationship": {has.Relationship, p.value.Relationship},
+	} {
+		if values[0] == "" && values[1] != "" {
+			members[name] = values[1]
+		}
+	}
+	return e.patch(tx, patient, "insurance", members, by, now)
 }
 
 func (e *Engine) patch(tx core.App, patient *collections.Patient, member string, value any, by Caller, now time.Time) error {

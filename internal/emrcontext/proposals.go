@@ -140,8 +140,11 @@ func (f facts) needs(p proposal, now time.Time) bool {
 	case EstablishedVisit:
 		return !f.hasVisit
 	case Insurance:
-		isSame := f.coverage.Payer != 0 && f.coverage.Payer == p.value.PayerID
-		return !f.coverage.SelfPay && (f.coverage.Payer == 0 || isSame && f.coverage.MemberID == "" && p.value.MemberID != "")
+		has := f.coverage
+		if has.Payer == 0 { // a member id of another insurance is no reason to name this one's payer
+			return !has.SelfPay && (has.MemberID == "" || has.MemberID == p.value.MemberID)
+		}
+		return !has.SelfPay && has.Payer == p.value.PayerID && has.MemberID == "" && p.value.MemberID != ""
 	case Hold:
 		return !f.hold.InForce(now)
 	}
