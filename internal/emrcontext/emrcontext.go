@@ -151,10 +151,13 @@ func (e *Engine) refresh(ctx context.Context, app core.App, patientID string, cl
 	defer cancel()
 	content, failure := readChart(bounded, e.Client, emrID, before, clock())
 	now := clock()
+	if failure != nil && ctx.Err() != nil {
+		return failure // the caller left: the EMR was not tried
+	}
 	if failure != nil {
 		return errors.Join(failure, noteAttempt(app, patientID, emrID, before, fetched, now))
 	}
-	return app.RunInTransaction(func(tx core.App) error {
+	err = app.RunInTransaction(func(tx core.App) error {
 		patient, err := collections.FindPatient(tx, patientID)
 		if collections.IsNotFound(err) || err == nil && patient.ExternalID() != emrID { // deleted, or the link was corrected in the meantime
 			return nil
@@ -167,6 +170,10 @@ func (e *Engine) refresh(ctx context.Context, app core.App, patientID string, cl
 		}
 		return e.update(tx, patient, content, now)
 	})
+	if err != nil {
+		return errors.Join(err, noteAttempt(app, patientID, emrID, before, fetched, now))
+	}
+	return nil
 }
 
 func storeContent(tx core.App, patientID, emrID string, c Content, fetched, tried time.Time) error {
@@ -194,7 +201,7 @@ const (
 )
 
 // RefreshStale reads the charts that were not read since yesterday, the stalest first, a part of them in each run. A failed one goes to the end of
-// the queue; a run ends when the EMR does not answer.
+// the queue; a run ends when the EMR does not answer. The error joins the failures that are not the EMR's.
 func (e *Engine) RefreshStale(ctx context.Context, app core.App, clock func() time.Time) (read, failed int, err error) {
 	linked, err := collections.CountLinkedPatients(app)
 	if err != nil {
@@ -204,23 +211,25 @@ func (e *Engine) RefreshStale(ctx context.Context, app core.App, clock func() ti
 	if err != nil {
 		return 0, 0, err
 	}
+	var faults error
 	inARow := 0
 	for _, id := range ids {
 		if ctx.Err() != nil {
-			return read, failed, context.Cause(ctx)
+			return read, failed, errors.Join(faults, context.Cause(ctx))
 		}
 		if err := e.Refresh(ctx, app, id, clock); err != nil {
 			if _, isEMR := errors.AsType[*emr.Error](err); !isEMR {
-				return read, failed, fmt.Errorf("read a chart: %w", err)
+				failed, faults = failed+1, errors.Join(faults, fmt.Errorf("read a chart: %w", err))
+				continue
 			}
 			if failed, inARow = failed+1, inARow+1; inARow == maxFailures {
-				return read, failed, nil
+				return read, failed, faults
 			}
 			continue
 		}
 		read, inARow = read+1, 0
 	}
-	return read, failed, nil
+	return read, failed, faults
 }
 
 // RecordRefresh audits that a person had a chart read.
