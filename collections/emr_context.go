@@ -74,6 +74,14 @@ func AddEMRProposal(tx core.App, d EMRProposalDraft, now time.Time) (*EMRProposa
 	return p, wrap(tx.Save(p), "store a proposal")
 }
 
+// ReviseEMRProposal replaces what an undecided proposal proposes.
+func ReviseEMRProposal(tx core.App, p *EMRProposal, source, dated string, value phi.Text) error {
+	p.Set("source", source)
+	p.Set("dated", dated)
+	p.Set("value", value.Reveal())
+	return wrap(tx.Save(p), "revise a proposal")
+}
+
 // EMRProposalsOf returns the proposals of a patient from one record of the EMR, in order. Unreadable ones are left out.
 func EMRProposalsOf(app core.App, patientID, emrID string) (readable []*EMRProposal, err error) {
 	found, err := listOf[EMRProposal](app, EMRProposals, dbx.HashExp{"patient": patientID, "emr_id": emrID}, "id")

@@ -78,14 +78,28 @@ func knownProposals(tx core.App, patient *collections.Patient) (map[string]*coll
 	return known, err
 }
 
-// offer makes a proposal, or opens an earlier one again: one that was withdrawn, or a hold that ran out during its stay.
+// offer makes a proposal, or opens an earlier one again: one that was withdrawn, or a hold that ran out during its stay. An open one gets the
+// value of the chart now.
 func (e *Engine) offer(tx core.App, patient *collections.Patient, p proposal, before *collections.EMRProposal, f facts, now time.Time) error {
 	if before == nil {
 		_, err := e.add(tx, patient, p, now)
 		return err
 	}
 	ranOut := p.kind == Hold && before.Status() == collections.ProposalAccepted && !f.hold.From.Before(before.DecidedAt()) && !f.hold.End().Before(f.hold.Until)
-	if before.Status() != collections.ProposalWithdrawn && !ranOut {
+	isOpen := before.Status() == collections.ProposalOpen
+	if !isOpen && before.Status() != collections.ProposalWithdrawn && !ranOut {
+		return nil
+	}
+	if earlier, ok := stored(before); ok && earlier != p {
+		value, err := json.Marshal(p.value)
+		if err != nil {
+			return err
+		}
+		if err := collections.ReviseEMRProposal(tx, before, p.source, p.dated, phi.Text(value)); err != nil {
+			return err
+		}
+	}
+	if isOpen {
 		return nil
 	}
 	_, err := collections.DecideEMRProposal(tx, before.Id, before.Status(), collections.ProposalOpen, "", now)
