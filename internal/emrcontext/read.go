@@ -189,7 +189,7 @@ func (c *chart) readConditions(ctx context.Context) {
 
 func (c *chart) readMedications(ctx context.Context) {
 	found, ok := c.search(ctx, "MedicationRequest", url.Values{"intent": {"order"}}, nil)
-	named, lookups := map[string]concept{}, 0
+	named := map[string]concept{}
 	var list []Medication
 	for _, r := range found {
 		if r.Intent != "" && r.Intent != "order" || r.DoNotPerform || slices.Contains([]string{"entered-in-error", "cancelled", "draft"}, r.Status) {
@@ -199,28 +199,42 @@ func (c *chart) readMedications(ctx context.Context) {
 		if raw := r.contained(r.MedicationReference); raw != nil {
 			inner, _ := parse(raw)
 			what = inner.Code
-		} else if ref := r.MedicationReference.Reference; what.text() == "" && r.MedicationReference.Display == "" && lookups < maxReferences {
-			if _, known := named[ref]; !known {
-				lookups++
+		} else if ref := r.MedicationReference.Reference; what.text() == "" && r.MedicationReference.Display == "" {
+			if _, known := named[ref]; !known && len(named) < maxReferences {
 				named[ref] = c.readMedication(ctx, ref)
 			}
 			what = named[ref]
 		}
-		list = append(list, r.medication(what))
+		m := r.medication(what)
+		if earlier := slices.IndexFunc(c.before.Medications, func(v Medication) bool { return v.Source == m.Source }); m.Text == "" && earlier >= 0 {
+			m.Text, m.Code = c.before.Medications[earlier].Text, c.before.Medications[earlier].Code
+		}
+		list = append(list, m)
 	}
 	c.content.Medications = keep(c, "MedicationRequest", list, c.before.Medications, ok,
 		func(v Medication) int { return rankOf(v.Status, "active", "on-hold") }, func(v Medication) string { return v.Date })
 }
 
-// readMedication reads the medication that a prescription refers to; zero if it cannot be read.
+// readMedication reads the medication that a prescription refers to; zero if it cannot be read. After a failure no other is asked for.
 func (c *chart) readMedication(ctx context.Context, ref string) concept {
 	ref = strings.TrimPrefix(ref, c.client.BaseURL()+"/")
 	id, isMedication := strings.CutPrefix(ref, "Medication/")
-	if !isMedication || !emr.IsPatientID(id) || !slices.Contains(c.granted, "Medication") {
+	if !isMedication || !emr.IsPatientID(id) || slices.ContainsFunc(c.content.Unavailable, func(u Unavailable) bool { return u.Resource == "Medication" }) {
+		return concept{}
+	}
+	if !slices.Contains(c.granted, "Medication") {
+		c.lack("Medication", NoScope)
 		return concept{}
 	}
 	raw, err := c.client.ReadChart(ctx, ref)
 	if err != nil {
+		switch reason := reasonOf(err); reason {
+		case Failed:
+			c.failure = err
+			c.lack("Medication", reason)
+		case NoScope:
+			c.lack("Medication", reason)
+		}
 		return concept{}
 	}
 	r, _ := parse(raw)
