@@ -50,7 +50,7 @@ func (e *Engine) update(tx core.App, patient *collections.Patient, c Content, no
 	}
 	f.hold = patient.Hold()
 	wanted := map[string]bool{}
-	for _, p := range propose(c, f, now) {
+	for _, p := range propose(c, f, known, now) {
 		wanted[p.key()] = true
 		if err := e.offer(tx, patient, p, known[p.key()], f, now); err != nil {
 			return err

@@ -151,8 +151,8 @@ func (f facts) needs(p proposal, now time.Time) bool {
 	return true
 }
 
-// propose returns what the chart has and the record lacks.
-func propose(c Content, f facts, now time.Time) (list []proposal) {
+// propose returns what the chart has and the record lacks. Decided diagnoses leave their place to others.
+func propose(c Content, f facts, known map[string]*collections.EMRProposal, now time.Time) (list []proposal) {
 	today := now.In(f.zone).Format(time.DateOnly)
 	add := func(p proposal, found bool) {
 		if found && f.needs(p, now) {
@@ -160,7 +160,9 @@ func propose(c Content, f facts, now time.Time) (list []proposal) {
 		}
 	}
 	for _, p := range proposeDiagnoses(c.Conditions, f) {
-		add(p, len(list) < maxDiagnoses)
+		before := known[p.key()]
+		isDecided := before != nil && (before.Status() == collections.ProposalAccepted || before.Status() == collections.ProposalDismissed)
+		add(p, !isDecided && len(list) < maxDiagnoses)
 	}
 	p, found := proposeOrder(c.Orders, today)
 	add(p, found)
