@@ -105,7 +105,7 @@ type callRun struct {
 	attempts    []Attempt
 	last        *Error
 	ambiguous   bool // the EMR may have processed an attempt
-	isUnknown   bool // the same, and no answer of the EMR itself denies it
+	isUnknown   bool // the same, and no answer of the EMR itself denies it, or a near copy contradicts that
 	hasNoLookup bool // the EMR cannot be searched
 	hasNewToken bool
 }
@@ -139,6 +139,7 @@ func (r *callRun) attempt(ctx context.Context) (answer, error) {
 		emrID, found, err := r.lookup(ctx)
 		failure, failed := errors.AsType[*Error](err)
 		r.hasNoLookup = failed && failure.NeedsPerson
+		r.isUnknown = r.isUnknown || failed && failure.isNear
 		if failed && (r.isUnknown || !r.hasNoLookup) {
 			return answer{}, r.stopUnconfirmed(failure)
 		}

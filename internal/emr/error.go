@@ -70,6 +70,7 @@ type Error struct {
 	retryNow   bool          // a quick retry may succeed
 	unanswered bool          // with NeedsPerson: the last request had no answer, which may be an outage
 	isOwn      bool          // see isOwnFailure
+	isNear     bool          // with NeedsPerson: the EMR has what may be the observation
 	tooLong    bool          // the EMR's answer was longer than what is read
 	took       time.Duration // of the request that failed
 }

@@ -172,10 +172,8 @@ func (o sought) matches(r foundObservation, isPart bool) bool {
 	if o.hasIdentifier(r) {
 		return true
 	}
-	for _, id := range r.Identifier {
-		if id.System == identifierSystem && strings.HasPrefix(strings.ToLower(id.Value), identifierPrefix) {
-			return false
-		}
+	if r.hasVigilIdentifier() {
+		return false
 	}
 	from, to, ok := r.span()
 	ownFrom, ownTo, _ := o.own.span()
@@ -191,6 +189,16 @@ func (o sought) matches(r foundObservation, isPart bool) bool {
 		}
 	}
 	return true
+}
+
+// hasVigilIdentifier reports whether a result carries the identifier of any of Vigil's observations.
+func (o foundObservation) hasVigilIdentifier() bool {
+	for _, id := range o.Identifier {
+		if id.System == identifierSystem && strings.HasPrefix(strings.ToLower(id.Value), identifierPrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // isOutside reports a result of another patient or time, which shows that the EMR ignored a parameter.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 
 	"github.com/google/uuid"
@@ -77,6 +78,8 @@ var uncached = http.Header{"Cache-Control": {"no-cache"}}
 type copySearch struct {
 	key, query string // key is that of the search cache
 	isCopy     func(foundObservation) (bool, error)
+	// isNear reports a result that may be the copy: then "not found" is no answer.
+	isNear func(foundObservation) (bool, error)
 	// isForeign reports a result that shows that the EMR ignored a parameter.
 	isForeign func(foundObservation) bool
 	// parameter must be in the address that the EMR states to have answered; "" where it declares it.
@@ -87,6 +90,7 @@ func byIdentifier(l lookup, offer *Offer) copySearch {
 	s := copySearch{
 		key: l.id, query: url.Values{"identifier": {identifierSystem + "|" + identifierPrefix + l.id}}.Encode(),
 		isCopy:    func(r foundObservation) (bool, error) { return l.hasIdentifier(r), nil },
+		isNear:    func(foundObservation) (bool, error) { return false, nil },
 		isForeign: func(foundObservation) bool { return true }, // any other result is one too many
 	}
 	if offer == nil {
@@ -96,19 +100,47 @@ func byIdentifier(l lookup, offer *Offer) copySearch {
 }
 
 func byContent(l lookup, copies *copyOwners) copySearch {
-	return copySearch{key: l.query, query: l.query, isForeign: l.isOutside, parameter: "date", isCopy: func(r foundObservation) (bool, error) {
-		if !l.matches(r, l.mayDiffer) {
-			return false, nil
+	return copySearch{
+		key: l.query, query: l.query, isForeign: l.isOutside, parameter: "date",
+		isCopy: func(r foundObservation) (bool, error) {
+			if !l.matches(r, l.mayDiffer) {
+				return false, nil
+			}
+			return copies.claim(r.ID, l.sought)
+		},
+		isNear: func(r foundObservation) (bool, error) {
+			if !l.resembles(r) {
+				return false, nil
+			}
+			return copies.isFree(r.ID, l.sought)
+		},
+	}
+}
+
+// read returns the id of the first copy in a page's results; "" without. isNear reports one that may be it.
+func (s copySearch) read(results []foundObservation) (emrID string, isNear bool, err error) {
+	for _, r := range results {
+		isCopy, err := s.isCopy(r)
+		if isCopy {
+			return r.ID, false, nil
 		}
-		return copies.claim(r.ID, l.sought)
-	}}
+		isThisNear := false
+		if err == nil {
+			isThisNear, err = s.isNear(r)
+		}
+		if err != nil {
+			return "", false, &Error{Code: CodeUnavailable, Message: "The copies at the EMR could not be compared", Ambiguous: true, cause: err}
+		}
+		isNear = isNear || isThisNear
+	}
+	return "", isNear, nil
 }
 
 // searchCopy reads all pages of a search and returns the id of the first copy in them; "" if the EMR answered as it was queried and has none. An
 // answer to another question, and a refusal, are errors with NeedsPerson.
 func (c *Client) searchCopy(ctx context.Context, l lookup, s copySearch) (emrID string, err error) {
 	staleUntil, began := c.searches.staleUntil(s.key, l.isRecovered), c.transport.now()
-	isStale, address := began.Before(staleUntil), c.baseURL+"/Observation?"+s.query
+	isStale, address, hasNear := began.Before(staleUntil), c.baseURL+"/Observation?"+s.query, false
 	for range maxLookupPages {
 		got, attempts, err := c.send(ctx, call{
 			method: http.MethodGet, address: address, requestID: uuid.NewString(), maxBody: maxBundle, header: uncached, once: l.once,
@@ -124,22 +156,20 @@ func (c *Client) searchCopy(ctx context.Context, l lookup, s copySearch) (emrID 
 		if !ok {
 			return "", refused(got, attempts)
 		}
-		isIgnored := page.hasIgnored(s.parameter)
-		for _, r := range page.observations {
-			isCopy, err := s.isCopy(r)
-			switch {
-			case err != nil:
-				return "", &Error{Code: CodeUnavailable, Message: "The copies at the EMR could not be compared", Ambiguous: true, cause: err}
-			case isCopy:
-				return r.ID, nil
-			}
-			isIgnored = isIgnored || s.isForeign(r)
+		emrID, isNear, err := s.read(page.observations)
+		if emrID != "" || err != nil {
+			return emrID, err
 		}
+		hasNear = hasNear || isNear
 		switch {
-		case isIgnored:
+		case page.hasIgnored(s.parameter) || slices.ContainsFunc(page.observations, s.isForeign):
 			return "", noLookUp(&Error{})
 		case page.next == "" && l.mustBeCurrent && isStale:
 			return "", searchOutdated(max(c.searches.cacheLife, staleUntil.Sub(c.transport.now())))
+		case page.next == "" && hasNear:
+			near := noLookUp(&Error{})
+			near.isNear = true
+			return "", near
 		case page.next == "":
 			return "", nil
 		}
@@ -211,14 +241,27 @@ func (o *copyOwners) add(emrID, observationID string) {
 func (o *copyOwners) claim(emrID string, by sought) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	isFree, err := o.mayHave(emrID, by)
+	if isFree {
+		o.add(emrID, by.id)
+	}
+	return isFree, err
+}
+
+// isFree reports whether a copy belongs to no other observation.
+func (o *copyOwners) isFree(emrID string, by sought) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.mayHave(emrID, by)
+}
+
+func (o *copyOwners) mayHave(emrID string, by sought) (bool, error) {
 	if owner, has := o.owners[emrID]; has {
 		return owner == by.id, nil
 	}
-	if o.stored != nil {
-		if has, err := o.stored(by.patient, emrID); has || err != nil {
-			return false, err
-		}
+	if o.stored == nil {
+		return true, nil
 	}
-	o.add(emrID, by.id)
-	return true, nil
+	has, err := o.stored(by.patient, emrID)
+	return !has && err == nil, err
 }

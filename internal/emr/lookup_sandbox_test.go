@@ -110,14 +110,26 @@ func TestCopyOfAnotherDelivery(t *testing.T) {
 	}
 }
 
-// searchFake serves a statement, loses the answer of every create, and answers searches as the test defines.
+// searchFake serves a statement, loses the answer of the first create, and answers searches as the test defines.
 func searchFake(t *testing.T, search func(query url.Values) (status int, body string), offer *emr.Offer) (client *emr.Client, creates *atomic.Int64) {
+	t.Helper()
+	return searchFakeAfter(t, 0, search, offer)
+}
+
+// searchFakeAfter is searchFake with the status of the first create; 0 loses its answer.
+func searchFakeAfter(t *testing.T, first int, search func(query url.Values) (status int, body string), offer *emr.Offer) (
+	client *emr.Client, creates *atomic.Int64,
+) {
 	t.Helper()
 	creates = &atomic.Int64{}
 	_, there := server(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
-			if creates.Add(1) == 1 {
+			switch isFirst := creates.Add(1) == 1; {
+			case isFirst && first == 0:
 				panic(http.ErrAbortHandler)
+			case isFirst:
+				w.WriteHeader(first)
+				return
 			}
 			w.Header().Set("Location", "/fhir/Observation/o-2")
 			w.WriteHeader(http.StatusCreated)
