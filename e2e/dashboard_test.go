@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"os"
@@ -45,7 +46,7 @@ func newChromium(t *testing.T) chromium {
 			t.Fatal(err)
 		}
 	}
-	install := exec.CommandContext(t.Context(), "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
+	install := limited(t, 5*time.Minute, "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
 	install.Dir = c.scripts
 	if out, err := install.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci: %v\n%s", err, out)
@@ -60,7 +61,7 @@ func (c chromium) run(t *testing.T, p *practice, script string, input, answer an
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := exec.CommandContext(t.Context(), "node", script)
+	node := limited(t, 10*time.Minute, "node", script)
 	node.Dir = c.scripts
 	node.Env = append(os.Environ(), "VIGIL_URL="+p.URL, "CHROMIUM="+c.path, "PICTURES="+pictures, "INPUT="+encode(t, input))
 	var complaints strings.Builder
@@ -75,6 +76,15 @@ func (c chromium) run(t *testing.T, p *practice, script string, input, answer an
 	if err := json.Unmarshal(out, answer); err != nil {
 		t.Fatalf("%s answered %q: %v", script, out, err)
 	}
+}
+
+// limited returns a command that is killed after the limit, with its output closed: a browser that hangs must not use up the time of all tests.
+func limited(t *testing.T, limit time.Duration, name string, args ...string) *exec.Cmd {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, name, args...)
+	command.WaitDelay = 10 * time.Second // its children keep the pipes open
+	return command
 }
 
 // The dashboard and Vigil's pages in a real browser: PocketBase's JavaScript with Vigil's field types, on the demo's data.

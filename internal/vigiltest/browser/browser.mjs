@@ -10,6 +10,7 @@ export const input = JSON.parse(process.env.INPUT);
 const flags = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"];
 
 const patience = 45_000; // milliseconds; generous for a busy machine
+const limit = 8 * 60_000; // of a whole script: evaluate() and close() have no time limit of their own
 
 // run opens the page, passes it to the script and prints the result. It takes a screenshot after a failure. tolerate is a
 // pattern of errors that the script provokes.
@@ -21,7 +22,7 @@ export async function run(script, { tolerate, ...options } = {}) {
   context.on("page", (opened) => watch(opened, tolerate, complaints));
   const page = await context.newPage();
   try {
-    const answer = await script(page);
+    const answer = await Promise.race([script(page), late()]);
     assert.deepEqual(complaints, [], "the browser complains");
     console.log(JSON.stringify(answer));
   } catch (error) {
@@ -31,8 +32,14 @@ export async function run(script, { tolerate, ...options } = {}) {
     console.error(error, complaints, shown.url(), picture);
     process.exitCode = 1;
   } finally {
-    await browser.close();
+    await Promise.race([browser.close(), late(patience)]).catch((error) => console.error(error));
+    process.stdout.write("", () => process.exit()); // a script that is late never ends by itself
   }
+}
+
+// late fails after a time.
+function late(after = limit) {
+  return new Promise((_, fail) => { setTimeout(() => fail(new Error(`not done after ${after / 60_000} minutes`)), after).unref(); });
 }
 
 // watch collects exceptions, errors and warnings of a page, except Chromium's line about an answer that [refused] waits for.
@@ -63,6 +70,14 @@ export async function until(page, happens, arg) {
   for (const end = Date.now() + patience; !await page.evaluate(happens, arg);) {
     assert.ok(Date.now() < end, `in vain: ${happens}`);
     await page.waitForTimeout(50);
+  }
+}
+
+// met waits until a condition of the script holds.
+export async function met(page, holds, what) {
+  for (const end = Date.now() + patience; !holds();) {
+    assert.ok(Date.now() < end, `in vain: ${what}`);
+    await page.waitForTimeout(20);
   }
 }
 

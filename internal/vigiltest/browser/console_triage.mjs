@@ -1,7 +1,7 @@
 // The triage list, one row per patient: who, severity, since when, why and owner at a glance, and worked by key with the
 // patient's panel at the side.
 import assert from "node:assert/strict";
-import { run, shows } from "./browser.mjs";
+import { met, run, shows } from "./browser.mjs";
 import { accessible, heading, signIn } from "./console.mjs";
 import { sendReading, signedIn } from "./service.mjs";
 
@@ -195,9 +195,7 @@ async function reviewedAndOn(page) {
   await page.keyboard.press("r"); // two pending requests: the end of one does not end the other
   await busy(ids[at + 2]).waitFor();
   await page.keyboard.press("j");
-  while (answers.size < 2) {
-    await page.waitForTimeout(20);
-  }
+  await met(page, () => answers.size === 2, "both reviews were sent");
   answers.get(ids[at + 2])();
   await busy(ids[at + 2]).waitFor({ state: "detached" });
   assert.equal(await busy(ids[at + 1]).count(), 1, "the other is still under way");
