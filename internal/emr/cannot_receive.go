@@ -40,6 +40,21 @@ func (w *Worker) canSend(app core.App) bool {
 	return false
 }
 
+// endOutageWithoutWay probes an EMR that was away when it stopped receiving readings, since probes alone reach it then and read its
+// CapabilityStatement; the outage ends with the first success, although nothing can be sent. It returns a channel that fires when the next probe
+// is due, or deliveries can be sent after all; nil without an outage.
+func (w *Worker) endOutageWithoutWay(ctx context.Context, app core.App) <-chan time.Time {
+	if w.breaker.isClosed() {
+		return nil
+	}
+	wait := w.probeIfDue(ctx, app)
+	if wait == 0 && !w.EMR.CanReceive() {
+		w.breaker.reset()
+		return nil
+	}
+	return time.After(wait)
+}
+
 // CountDeliveries is [CountDeliveries] without the readings that the EMR cannot receive: they wait, and are no queue.
 func (c *Client) CountDeliveries(app core.App, since time.Time) (f DeliveryCounts, err error) {
 	f, err = CountDeliveries(app, since)

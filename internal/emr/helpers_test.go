@@ -100,7 +100,7 @@ func (f *stubEMR) Configured() bool { return !f.isUnconfigured }
 
 func (f *stubEMR) Prepare(context.Context) {}
 
-func (f *stubEMR) CanReceive() bool { return !f.receivesNothing }
+func (f *stubEMR) CanReceive() bool { f.mu.Lock(); defer f.mu.Unlock(); return !f.receivesNothing }
 
 func (f *stubEMR) CreateObservation(_ context.Context, observationID string, resource []byte, requestID string) (emr.Created, error) {
 	f.mu.Lock()

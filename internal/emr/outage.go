@@ -96,7 +96,7 @@ func (w *Worker) probeIfDue(ctx context.Context, app core.App) time.Duration {
 		return wait
 	}
 	sendTrial := w.breaker.probeDone(w.probeSince(w.Clock()), w.Clock())
-	if sendTrial {
+	if sendTrial && w.EMR.CanReceive() {
 		_, err := w.round(ctx, app, 1, byProbe)
 		w.logError(err, "EMR worker could not send a trial delivery; it retries after further probes")
 	}

@@ -153,6 +153,7 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 		}
 		w.prepare(ctx)
 		if !w.canSend(app) {
+			retry = w.endOutageWithoutWay(ctx, app)
 			continue
 		}
 		retry = w.step(ctx, app)
