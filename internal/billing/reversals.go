@@ -261,6 +261,10 @@ func (r *replay) post(p collections.Payment) {
 		r.postPartialReversal(&p, isFirst)
 	}
 	r.rows = append(r.rows, p)
+	isOlder := p.Kind == collections.ReversalKind && p.Stated == nil && p.Source == collections.Source835
+	if isOlder && isFirst && r.amounts().paid[collections.PrimaryPayer] <= 0 { // nothing was left of the payer's decisions
+		r.reopen()
+	}
 }
 
 // postDecision posts a payer's decision. The second payer's is only its money while the first payer's is to come.

@@ -138,3 +138,55 @@ func TestReversalIsAsIfItNeverCame(t *testing.T) {
 		t.Error("nothing was reversed")
 	}
 }
+
+// Reversals that a version without stated adjustments stored count when a later one of the same claim is posted.
+func TestReversalAfterOlderOnes(t *testing.T) {
+	d := newFixture(t)
+	if _, _, err := collections.AddPayer(d.app, collections.Payer{Name: "Acme", Code: "AC", Active: true, EDI: "60054", Filing: "CI"}, changesTime); err != nil {
+		t.Fatal(err)
+	}
+	payment := billing.Remittance{Kind: billing.RemittedPayment, Paid: 4736, Adjustments: []collections.Adjustment{reason("CO", "45", 5104), reason("PR", "2", 2000)}}
+	correction := billing.Remittance{Kind: billing.RemittedPayment, Paid: 6036, Adjustments: []collections.Adjustment{reason("CO", "45", 5104), reason("PR", "1", 700)}}
+	denial := billing.Remittance{Kind: billing.RemittedDenial, Adjustments: []collections.Adjustment{reason("CO", "16", 11840)}}
+	decisions := map[rune]billing.Remittance{'p': payment, 'c': correction, 'd': denial}
+	for _, story := range []string{ // r reverses the latest decision, s is a payment of the patient, and all before | is of an older version
+		"pr|cr", "prc|r", "drp|r", "prd|r", "drd|r", "dr|dr", "pr|dr", "prpr|cr", "prcr|dr", "prdrc|r", "drpr|cr", "prp|r", "pr|pr", "psrc|r", "prsc|r", "psr|dr", "prs|cr", "drs|pr",
+	} {
+		t.Run(story, func(t *testing.T) {
+			entry, fresh := d.secondlyInsured(11840), d.secondlyInsured(11840)
+			var latest billing.Remittance
+			for n, step := range story + "p" {
+				key := fmt.Sprint(story, n)
+				switch step {
+				case '|':
+					d.exec("UPDATE payments SET stated = NULL, payer_control_number = '' WHERE billing_entry = '"+entry.Id+"'", nil)
+					continue
+				case 's':
+					if !d.posts(entry, billing.Remittance{}, 500) || !d.posts(fresh, billing.Remittance{}, 500) {
+						t.Fatal("the patient's payment was refused")
+					}
+					continue
+				case 'r':
+					latest.Kind = billing.RemittedReversal
+				default:
+					latest = decisions[step]
+				}
+				latest.Key, latest.Date, latest.Reference, latest.Payer = key, "2026-02-01", key, "1"
+				if n == len(story) {
+					if got, want := d.figures(entry.Id), d.figures(fresh.Id); got != want {
+						t.Errorf("after the reversals: %s, want %s", got, want)
+					}
+					if !d.posts(fresh, latest, 0) {
+						t.Fatal("the payment was refused")
+					}
+				}
+				if !d.posts(entry, latest, 0) {
+					t.Fatalf("step %d was refused: %s", n, d.figures(entry.Id))
+				}
+			}
+			if got, want := d.figures(entry.Id), d.figures(fresh.Id); got != want {
+				t.Errorf("after the payment: %s, want %s", got, want)
+			}
+		})
+	}
+}
