@@ -21,6 +21,9 @@ type ClockFacts struct {
 	WasAhead bool
 }
 
+// maxAheadLookup bounds how far ahead a future measurement may have been that is looked up when its time comes.
+const maxAheadLookup = 7 * 24 * time.Hour
+
 // FindClockFacts returns the facts about a patient and a device that sends a time.
 func FindClockFacts(app core.App, patientID, deviceID string, at time.Time) (f ClockFacts, err error) {
 	var ahead, proven bool
@@ -173,13 +176,17 @@ func UndecidedClockAlerts(app core.App, patientID, alertType, butNot string) ([]
 		dbx.Params{"patient": patientID, "type": alertType, "other": butNot}), "id DESC")
 }
 
-// DecidedEvents returns the implausible events of a device and patient with one device time that a person released or discarded, the last
-// decision first.
-func DecidedEvents(app core.App, deviceID, patientID string, at time.Time) ([]string, error) {
-	return queryColumn[string](app, "find decided events", `SELECT id FROM gateway_events WHERE device_id = {:device} AND device_id != ''
-		AND timestamp = {:at} AND implausible = TRUE AND status IN ('`+EventReleased+`', '`+EventDiscarded+`') AND (patient = {:patient}
-			OR EXISTS (SELECT 1 FROM alerts a WHERE a.quarantine_id = gateway_events.id AND a.quarantine_id != '' AND a.patient = {:patient}))
-		ORDER BY closed_at DESC, id`, dbx.Params{"device": deviceID, "patient": patientID, "at": Instant(at)})
+// EventsOfMeasurement returns the quarantined events of a device and patient with a device time in one second, decided ones first, the last
+// decision first. Undecided ones may have no patient yet.
+func EventsOfMeasurement(app core.App, deviceID, patientID string, at time.Time) ([]string, error) {
+	second := at.Truncate(time.Second)
+	return queryColumn[string](app, "find the events of a measurement", `SELECT id FROM gateway_events WHERE device_id = {:device} AND device_id != ''
+		AND status != 'handled' AND status != 'ignored' AND timestamp >= {:from} AND timestamp < {:until} AND (patient = {:patient}
+			OR EXISTS (SELECT 1 FROM alerts a WHERE a.quarantine_id = gateway_events.id AND a.quarantine_id != '' AND a.patient = {:patient})
+			OR patient = '' AND status IN ('`+EventOpen+`', '`+EventRejected+`')
+				AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.quarantine_id = gateway_events.id AND a.quarantine_id != ''))
+		ORDER BY closed_at DESC, id`,
+		dbx.Params{"device": deviceID, "patient": patientID, "from": Instant(second), "until": Instant(second.Add(time.Second))})
 }
 
 // FutureEvents returns the undecided events of a device and patient without an open alert, newest first.

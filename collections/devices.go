@@ -184,10 +184,7 @@ const upsertDevice = `INSERT INTO devices (device_id, device_type, kind, reporte
 		flag_reason = CASE WHEN excluded.last_reading_at > ? THEN '' ELSE flag_reason END,
 		flagged = CASE WHEN excluded.last_reading_at > ? THEN FALSE ELSE flagged END
 	RETURNING ` + needsCheck + ` OR EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = ? AND e.device_id != ''
-		AND e.received_at > ? AND e.received_at < ? AND e.timestamp = ? AND e.implausible = TRUE)`
-
-// maxAheadLookup bounds how far ahead a future measurement may have been that is looked up when its time comes.
-const maxAheadLookup = 7 * 24 * time.Hour
+		AND e.status != 'handled' AND e.timestamp >= ? AND e.timestamp < ?)`
 
 // DeviceUpdate is the state of a device that a stored reading reports. Times are those of the reading.
 type DeviceUpdate struct {
@@ -201,7 +198,7 @@ type DeviceUpdate struct {
 }
 
 // UpdateDevice stores an update with one statement; an unregistered device is added as discovered. Values older than the stored ones change
-// nothing. check reports that the device is now one of [DevicesToCheck], or sent this same time before, as a future time.
+// nothing. check reports that the device is now one of [DevicesToCheck], or that an event with this second of its clock is or was in quarantine.
 func UpdateDevice(tx core.App, s DeviceUpdate, now time.Time) (check bool, err error) {
 	at, seen, charged := Instant(s.ReadAt), "", ""
 	if s.ByGateway {
@@ -210,10 +207,10 @@ func UpdateDevice(tx core.App, s DeviceUpdate, now time.Time) (check bool, err e
 	if s.BatteryLevel != nil {
 		charged = at
 	}
-	fresh, since := Instant(s.FreshAfter), Instant(s.ReadAt.Add(-maxAheadLookup))
+	fresh, second := Instant(s.FreshAfter), s.ReadAt.Truncate(time.Second)
 	found, err := WriteReturning(tx, upsertDevice,
 		s.DeviceID, s.Kind, s.Kind, s.ReportedModel, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, seen, Instant(s.ProvenAt), Instant(now), // of a new row
-		fresh, fresh, s.DeviceID, since, at, at)
+		fresh, fresh, s.DeviceID, Instant(second), Instant(second.Add(time.Second)))
 	return found != 0, wrap(err, "update the device of a reading")
 }
 

@@ -145,8 +145,8 @@ func (e *GatewayEvent) SetImplausible(tx core.App) error {
 // Source is the channel of the event; "" is a vendor's webhook.
 func (e *GatewayEvent) Source() string { return e.GetString("source") }
 
-// Implausible reports whether the values of a rejected measurement are pending for a person: only values out of range or a future time made it
-// invalid, or a value is dangerous.
+// Implausible reports whether the event has values of a measurement that only a person can accept: out of range, at a future time, or of an event
+// with another fault.
 func (e *GatewayEvent) Implausible() bool { return e.GetBool("implausible") }
 
 // Timestamp is the time by the device's clock, or zero if it could not be parsed.

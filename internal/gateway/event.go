@@ -225,7 +225,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 			sent.readMeasurement(validate.NewChecks(), validate.NewChecks(), &event)
 		}
 		event.Implausible = sent.readImplausible(raw, c.Fields, event)
-		if found, _ := sent.foreignDanger(raw, side.Fields, event); found != nil && !event.Implausible.isDangerous() {
+		if found, _ := sent.foreignDanger(raw, side.Fields, event); found != nil && !event.Implausible.IsDangerous() {
 			event.Implausible = found
 		}
 		maps.Copy(c.Fields, side.Fields) // its sender learns of all

@@ -138,15 +138,15 @@ func (b eventBody) foreignDanger(raw []byte, leftOut fault.Fields, event Event) 
 		return nil, nil
 	}
 	b.Values = validate.Of(foreign)
-	if found = b.readImplausible(raw, rejected, event); !found.isDangerous() {
+	if found = b.readImplausible(raw, rejected, event); !found.IsDangerous() {
 		return nil, nil
 	}
 	found.RejectedFor = slices.Sorted(maps.Keys(rejected))
 	return found, rejected
 }
 
-// isDangerous reports whether a value is out of range or beyond a default critical bound.
-func (i *Implausible) isDangerous() bool {
+// IsDangerous reports whether a value is out of range or beyond a default critical bound.
+func (i *Implausible) IsDangerous() bool {
 	return i != nil && isDangerousReading(i.Reading, i.OutOfRange)
 }
 

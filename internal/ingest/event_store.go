@@ -141,7 +141,7 @@ func (e EventEntry) insert(tx core.App, now time.Time) (stored bool, err error) 
 	return collections.InsertGatewayEvent(tx, collections.NewGatewayEvent{
 		ID: e.ID, Vendor: string(e.Event.Vendor), Status: e.Status, Reason: e.Reason, EventType: string(e.Event.Type),
 		DeviceID: e.Event.DeviceID, HubID: e.Event.HubID, MeasurementOf: e.Event.MeasurementType, At: e.Event.At,
-		FieldErrors: e.FieldErrors, Payload: e.Payload, Source: e.Source, Implausible: e.Event.Implausible != nil && len(e.Event.Implausible.RejectedFor) == 0,
+		FieldErrors: e.FieldErrors, Payload: e.Payload, Source: e.Source, Implausible: e.Event.Implausible != nil,
 	}, now)
 }
 

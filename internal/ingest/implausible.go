@@ -140,14 +140,6 @@ func (e *Pipeline) assignImplausible(tx core.App, stored *collections.GatewayEve
 	if err := e.alertImplausible(tx, stored, event, patientID, now); err != nil {
 		return err
 	}
-	if len(event.Implausible.RejectedFor) > 0 {
-		if alerted, err = collections.PatientOfQuarantine(tx, stored.Id); err != nil {
-			return err
-		}
-		if alerted == "" { // no value is dangerous
-			return fault.State("invalid_state", "The event cannot be read as a measurement.")
-		}
-	}
 	return audit.Append(tx, audit.Entry{
 		Event: audit.WebhookPlaced, Actor: by, ResourceType: audit.ResourceGatewayEvent, ResourceID: stored.Id, PatientID: patientID,
 	}, now)
@@ -168,12 +160,10 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 			return err
 		}
 	}
-	if c.doubt != unreadable {
-		if err := stored.SetImplausible(tx); err != nil { // for events stored before the column existed
-			return err
-		}
+	if err := stored.SetImplausible(tx); err != nil { // for events stored before the column existed
+		return err
 	}
-	if c.doubt == futureClock {
+	if c.isEvaluated() { // it may have no alert, and a person decides about it all the same
 		if err := collections.SetEventPatient(tx, c.eventID, c.patientID); err != nil {
 			return err
 		}
@@ -197,9 +187,6 @@ func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, stored *collect
 	}
 	c.isSuspect = e.Readings.IsSuspect(c.Reading, c.origin, c.snapshot)
 	if c.isAlarming(now) {
-		if err := stored.SetImplausible(tx); err != nil {
-			return err
-		}
 		if err := e.raiseAlert(tx, c, now); err != nil {
 			return err
 		}

@@ -61,6 +61,13 @@ func (e *Pipeline) ConfirmImplausible(app core.App, id string, notes phi.Text, b
 		if err := closeEvent(tx, pending, ended, by, now); err != nil || isManualSource(pending.Source()) {
 			return err
 		}
+		forms, err := e.pendingForms(tx, event, outcome.Observation.Reading, patient)
+		if err != nil {
+			return err
+		}
+		if err := e.closeStoredForms(tx, forms, classification{patient: patient, outcome: outcome}, by, now); err != nil {
+			return err
+		}
 		if err := e.alertNextPending(tx, event, patient, now); err != nil {
 			return err
 		}

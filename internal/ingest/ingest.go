@@ -226,7 +226,8 @@ func (e *Pipeline) storeRejected(app core.App, p requestEvent, d VendorRequest, 
 	err := app.RunInTransaction(func(tx core.App) (err error) {
 		result.EventID, result.SeenBefore, err = StoreEvent(tx, EventEntry{
 			ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: p.rejection.Code,
-			Event: p.event, Payload: d.Body, FieldErrors: p.rejection.Fields, NotifyStaff: notifyStaff || p.event.Type == gateway.MeasurementCreated && p.event.Implausible == nil,
+			Event: p.event, Payload: d.Body, FieldErrors: p.rejection.Fields,
+			NotifyStaff: notifyStaff || p.event.Type == gateway.MeasurementCreated && needsReading(p.event.Implausible),
 		}, d.By, d.At)
 		if err != nil {
 			return err
@@ -234,6 +235,11 @@ func (e *Pipeline) storeRejected(app core.App, p requestEvent, d VendorRequest, 
 		return e.alertIfImplausible(tx, result.EventID, p.event, d.At)
 	})
 	return result, err
+}
+
+// needsReading reports whether a person has to look at a rejected measurement that raises no alert.
+func needsReading(i *gateway.Implausible) bool {
+	return i == nil || len(i.RejectedFor) > 0 && !i.IsDangerous()
 }
 
 // quarantineEvent quarantines a measurement, and raises the alert for dangerous values of one that conflicts with another or has no supported

@@ -162,6 +162,9 @@ func (e *Pipeline) Discard(app core.App, id string, reason phi.Text, by audit.Ac
 			return err
 		}
 		if decided, err := e.parseImplausible(event); err == nil {
+			if err := e.discardOtherForms(tx, decided, id, patient, reason, by, now); err != nil {
+				return err
+			}
 			if err := e.alertNextPending(tx, decided, patient, now); err != nil {
 				return err
 			}

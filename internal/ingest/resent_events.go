@@ -6,11 +6,9 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
-	"github.com/vigilhealth/vigil/internal/alerts"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -20,69 +18,41 @@ func (v classification) isResent(event gateway.Event) bool {
 	return v.status == Duplicate && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.RejectedValues) == 0
 }
 
-// releaseResent closes the quarantined event of a measurement that was rejected for a future time and is stored now because its time
-// has come: its alerts are superseded, except the one about the clock. If a person discarded the event, the reading is retracted.
+// releaseResent closes the quarantined forms of a measurement that is stored now: a copy with a future time whose time has come, and those that
+// could not be read. Their alerts are superseded, except the one about the clock. If a person discarded the copy with the future time, the
+// reading is retracted.
 func (e *Pipeline) releaseResent(app core.App, event gateway.Event, v classification, d VendorRequest) error {
-	quarantined, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
-	if collections.IsNotFound(err) || err == nil && !quarantined.Implausible() {
-		return nil
+	ahead, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))
+	if collections.IgnoreNotFound(err) != nil {
+		return err
 	}
-	if err != nil {
+	wasAhead := err == nil && ahead.Implausible()
+	forms, err := e.pendingForms(app, event, v.outcome.Observation.Reading, v.patient)
+	if err != nil || !wasAhead && len(forms) == 0 {
 		return err
 	}
 	return app.RunInTransaction(func(tx core.App) error {
-		if err := collections.ExtendFutureClock(tx, event.DeviceID, event.At); err != nil {
-			return err
-		}
-		if quarantined.Status() == collections.EventDiscarded {
-			o, err := e.Readings.Retract(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
-			if err != nil || e.RecheckBilling == nil {
+		if wasAhead {
+			if err := collections.ExtendFutureClock(tx, event.DeviceID, event.At); err != nil {
 				return err
 			}
-			return e.RecheckBilling(tx, o.PatientID, o.Reading.MeasuredAt, d.At)
+			if ahead.Status() == collections.EventDiscarded {
+				o, err := e.Readings.Retract(tx, v.outcome.Observation.ID, "The same measurement was discarded.", audit.System(), d.At)
+				if err != nil || e.RecheckBilling == nil {
+					return err
+				}
+				return e.RecheckBilling(tx, o.PatientID, o.Reading.MeasuredAt, d.At)
+			}
 		}
-		if quarantined.Status() != collections.EventRejected || event.Implausible != nil || len(event.RejectedValues) > 0 {
+		if event.Implausible != nil || len(event.RejectedValues) > 0 {
 			return nil // its other values stay pending
 		}
-		raised, err := collections.AlertsOfQuarantine(tx, quarantined.Id)
-		if err != nil {
-			return err
-		}
-		err = triage.UpdateAndRescore(tx, d.At, func(tx core.App) (string, error) {
-			for _, alert := range raised {
-				if alert.Type() == alerts.TypeDeviceClock {
-					continue // it is about the clock
-				}
-				if kept, err := e.removeFromAlert(tx, alert, quarantined.Id, d.At); err != nil {
-					return "", err
-				} else if kept {
-					continue
-				}
-				if err := supersedeAlert(tx, alert, d.At); err != nil {
-					return "", err
-				}
-			}
-			return v.patient, nil
-		})
-		if err != nil {
-			return err
-		}
-		if err := collections.SetAlertObservation(tx, quarantined.Id, v.outcome.Observation.ID); err != nil {
-			return err
-		}
-		if err := closeEvent(tx, quarantined, closure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At); err != nil {
-			return err
-		}
-		reported, err := e.parseImplausible(quarantined)
-		if err != nil {
-			return nil //nolint:nilerr // it was not quarantined for its clock
-		}
-		return e.alertNextPending(tx, reported, v.patient, d.At)
+		return e.closeStoredForms(tx, forms, v, d.By, d.At)
 	})
 }
 
-// discardedBefore returns a function that reports whether a person discarded this measurement when its time was in the future, and why. A
-// person's decision holds for every repeat, in any envelope. Source: docs/decisions/observations.md, "Implausible values".
+// discardedBefore returns a function that reports whether a person discarded this measurement before, and why: when its time was in the future, or
+// in a form that could not be read. A person's decision holds for every repeat, in any form. Source: docs/decisions/observations.md, "Implausible values".
 func (e *Pipeline) discardedBefore(event gateway.Event, patientID string, d VendorRequest) func(tx core.App) (phi.Text, bool, error) {
 	const reason = "The same measurement was discarded."
 	return func(tx core.App) (phi.Text, bool, error) {
@@ -113,43 +83,7 @@ func (e *Pipeline) findDiscardedPart(app core.App, event gateway.Event, d Vendor
 	return quarantined, nil
 }
 
-// findDecided returns a closed event with the same measurement of the same patient: same device, device time and values. Nil for none.
-func (e *Pipeline) findDecided(tx core.App, event gateway.Event, r vitals.Reading, patientID, except string) (*collections.GatewayEvent, error) {
-	ids, err := collections.DecidedEvents(tx, event.DeviceID, patientID, event.At)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		earlier, err := FindQuarantined(tx, id)
-		if err != nil {
-			return nil, err
-		}
-		same, err := e.parseImplausible(earlier)
-		if err == nil && id != except && sourceOrigin(EventSource(earlier)) == vitals.OriginDevice && same.Addition == event.Addition && same.Implausible.Reading.SameValues(r) {
-			return earlier, nil
-		}
-	}
-	return nil, nil
-}
-
-// applyEarlierDecision closes an event in the same way as an earlier one with the same measurement.
-func (e *Pipeline) applyEarlierDecision(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) (bool, error) {
-	if isManualSource(EventSource(stored)) || EventSource(stored) == SourceImport {
-		return false, nil
-	}
-	earlier, err := e.findDecided(tx, event, event.Implausible.Reading, patientID, stored.Id)
-	if err != nil || earlier == nil {
-		return false, err
-	}
-	if err := collections.SetEventPatient(tx, stored.Id, patientID); err != nil {
-		return false, err
-	}
-	return true, closeEvent(tx, stored, closure{
-		status: earlier.Status(), observation: earlier.ObservationID(), patient: patientID, reason: "The same measurement was decided before.",
-	}, audit.System(), now)
-}
-
-// storeDiscarded marks a stored reading as entered in error at once, because a person discarded it when its time was in the future.
+// storeDiscarded marks a stored reading as entered in error at once, because a person discarded the same measurement.
 // lookupErr is the error of that lookup. Source: docs/decisions/devices.md, "Future clock".
 func (e *ReadingStore) storeDiscarded(tx core.App, b *writeBatch, o Observation, s Submission, reason phi.Text, lookupErr error, now time.Time) (Outcome, error) {
 	if lookupErr != nil {

@@ -22,7 +22,7 @@ const reasons = ["unknown_patient", "patient_mismatch", "patient_inactive", "dev
 export function Quarantine() {
   const [filters, setFilters] = useQuery({ status: "open", reason: "", device_id: "" });
   const [revision, setRevision] = useState(0);
-  const [dialog, setDialog] = useState(/** @type {{what: "release" | "discard", event: Kept} | null} */ (null));
+  const [dialog, setDialog] = useState(/** @type {{what: "release" | "confirm" | "discard", event: Kept} | null} */ (null));
   const close = () => setDialog(null);
   const done = () => { close(); setRevision(revision + 1); };
   return html`<div class="filters" role="search" aria-label="Filter the quarantined events">
@@ -36,6 +36,7 @@ export function Quarantine() {
     <${List} name="" path="ingestion/quarantine/" query=${filters} turn=${revision} caption="Quarantined events, newest first"
       nothing="No events match" columns=${columns(setDialog)} />
     ${dialog?.what === "release" && html`<${Release} event=${dialog.event} close=${close} done=${done} />`}
+    ${dialog?.what === "confirm" && html`<${Confirm} event=${dialog.event} close=${close} done=${done} />`}
     ${dialog?.what === "discard" && html`<${Discard} event=${dialog.event} close=${close} done=${done} />`}`;
 }
 
@@ -43,7 +44,13 @@ export function Quarantine() {
 const lineOf = (event) => `${kindNames[event.measurement_type ?? ""] ?? humanize(event.measurement_type)} of ${event.device_id
   ?? "an unknown device"}`;
 
-/** @param {(act: {what: "release" | "discard", event: Kept}) => void} start @returns {import("../../ui/table.js").Column[]} */
+/** Its values wait for a person, and its patient is known. @param {Kept} e */
+const isToConfirm = (e) => e.implausible && e.patient_id && (e.status === "open" || e.status === "rejected");
+
+/** @param {Kept} e */
+const isToRelease = (e) => !isToConfirm(e) && (e.status === "open" || (e.implausible && e.status === "rejected"));
+
+/** @param {(act: {what: "release" | "confirm" | "discard", event: Kept}) => void} start @returns {import("../../ui/table.js").Column[]} */
 const columns = (start) => [
   { name: "received_at", head: "Received", cell: (e) => dateTime(e.received_at) },
   { name: "reason", head: "Reason", cell: (e) => html`${humanize(e.reason)}${e.field_errors
@@ -58,10 +65,13 @@ const columns = (start) => [
     : e.status} text=${states.find(([code]) => code === e.status)?.[1]} />${e.closed_at
     && html`<span class="two">${e.closed_by}, ${dateTime(e.closed_at)}</span>`}` },
   ...(can("manageQuarantine")
-    ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (e) =>
-    (e.status === "open" || (e.implausible && e.status === "rejected" && !e.patient_id)) && html`<div class="acts-of-row">
-    <button onClick=${() => start({ what: "release", event: e })} aria-label=${`Release ${lineOf(e)}`}>Release</button>
-    <button onClick=${() => start({ what: "discard", event: e })} aria-label=${`Discard ${lineOf(e)}`}>Discard</button></div>` }] : []),
+    ? [{ name: "act", head: html`<span class="unseen">Actions</span>`, cell: (e) => {
+      const first = isToRelease(e) ? "release" : can("confirmImplausible") && isToConfirm(e) && "confirm";
+      return first && html`<div class="acts-of-row">
+        <button onClick=${() => start({ what: first, event: e })} aria-label=${`${humanize(first)} ${lineOf(e)}`}>
+          ${humanize(first)}</button>
+        <button onClick=${() => start({ what: "discard", event: e })} aria-label=${`Discard ${lineOf(e)}`}>Discard</button></div>`;
+    } }] : []),
 ];
 
 /** @param {Kept} event @returns {[any, any][]} */
@@ -85,6 +95,15 @@ function Release({ event, close, done }) {
       <${PatientPicker} label="Patient" name="patient_id" chosen=${() => undefined} errors=${errors} />`}</${Form}>
   </${Dialog}>`;
 }
+
+/** @param {{event: Kept, close: () => void, done: () => void}} props */
+const Confirm = ({ event, close, done }) => html`<${Dialog} title="Confirm the values" close=${close}>
+  <${Facts} of=${facts(event)} />
+  <p class="notice warning">The values are stored as reported, under your name. The reading is evaluated and sent like any other.</p>
+  <${Form} submit="Confirm" cancel=${close} send=${(values) => post(`ingestion/quarantine/${event.id}/confirm/`,
+    { notes: values.notes ?? "" })} done=${() => { toast("Confirmed: the reading is stored."); done(); }}>${(errors) => html`
+    <${Field} label="How was this confirmed?" name="notes" kind="textarea" maxlength="500" errors=${errors} />`}</${Form}>
+</${Dialog}>`;
 
 /** @param {{event: Kept, close: () => void, done: () => void}} props */
 const Discard = ({ event, close, done }) => html`<${Dialog} title="Discard the event" close=${close}>
