@@ -64,7 +64,8 @@ func (r Remittance) hasOriginal(back collections.Payment, rows []collections.Pay
 	standing, _ := withoutReversed(rows)
 	if r.IsOfWaiting {
 		return slices.ContainsFunc(standing, func(p collections.Payment) bool {
-			return isDecisionOf(p, back.Payer) && p.PayerNumber == back.PayerNumber && p.AmountCents == -back.AmountCents
+			match := likeness(back, p)
+			return isDecisionOf(p, back.Payer) && (match >= sameNumber && p.PayerNumber == back.PayerNumber || match == sameStated && p.PayerNumber == "")
 		})
 	}
 	return len(originalsOf(back, standing)) > 0 || mayBeOf(back, standing) && !isAmbiguous(back, standing)
@@ -91,19 +92,21 @@ func mayBeOf(back collections.Payment, rows []collections.Payment) bool {
 		})
 }
 
-// restorePayerNumber sets the payer's number of the claim to that of the newest decision that a reversal leaves, if it was that of the reversed one.
+// restorePayerNumber sets the payer's number of the claim to that of the newest decision of an 835 that a reversal leaves, if it was that of the reversed
+// one; to none if that number is not on record, because a corrected claim names the decision that stands (REF F8).
 func restorePayerNumber(entry *collections.BillingEntry, rows []collections.Payment) {
 	kept, _ := withoutReversed(rows)
-	number := ""
+	number, isLeft := "", false
 	for _, p := range kept {
-		if !isDecisionOf(p, collections.PrimaryPayer) || p.PayerNumber == "" {
+		if !isDecisionOf(p, collections.PrimaryPayer) || p.Source != collections.Source835 {
 			continue
 		}
-		if number = p.PayerNumber; number == entry.PayerControlNumber() {
+		if number, isLeft = p.PayerNumber, true; number == entry.PayerControlNumber() {
 			return
 		}
 	}
-	if number != "" {
+	wasReversed := slices.ContainsFunc(rows, func(p collections.Payment) bool { return p.PayerNumber == entry.PayerControlNumber() })
+	if isLeft && (number != "" || wasReversed) {
 		entry.Set(collections.EntryPayerControlNumber, number)
 	}
 }

@@ -190,3 +190,43 @@ func TestReversalAfterOlderOnes(t *testing.T) {
 		})
 	}
 }
+
+// The payer's number of the claim, with which a correction names it, is that of the decision that stands; none if an older version did not store it.
+func TestNumberOfStandingDecision(t *testing.T) {
+	d := newFixture(t)
+	first := billing.Remittance{
+		Kind: billing.RemittedPayment, Paid: 2000, Adjustments: []collections.Adjustment{reason("CO", "45", 9840)}, PayerControlNumber: "ICN1", Payer: "1", Date: "2026-02-01",
+	}
+	second := first
+	second.Paid, second.PayerControlNumber, second.Adjustments = 1000, "ICN2", []collections.Adjustment{reason("CO", "45", 8840)}
+	for _, c := range []struct {
+		name, without string // the decision without a number on record
+		back          billing.Remittance
+		isOfWaiting   bool
+		want, reason  string
+	}{
+		{"both on record", "", second, false, "ICN1", ""},
+		{"the older one not", "ICN1", second, false, "", ""},
+		{"the newer one not", "ICN2", first, false, "ICN2", ""},
+		{"the older one reversed", "ICN1", first, false, "ICN2", ""},
+		{"beside a repeated one that waits", "ICN1", first, true, "ICN2", ""},
+		{"beside a repeated one, both on record", "", first, true, "ICN2", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			entry := d.sent(11840)
+			for i, r := range []billing.Remittance{first, second} {
+				if r.Key = fmt.Sprint(c.name, i); !d.posts(entry, r, 0) {
+					t.Fatal("a decision was refused")
+				}
+			}
+			d.exec("UPDATE payments SET stated = NULL, payer_control_number = '' WHERE payer_control_number = '"+c.without+"' AND billing_entry = '"+entry.Id+"'", nil)
+			c.back.Kind, c.back.Key, c.back.IsOfWaiting = billing.RemittedReversal, c.name, c.isOfWaiting
+			if _, _, err := d.e.ApplyRemittance(d.app, entry.Id, c.back, d.by, changesTime); refused(err) != c.reason {
+				t.Fatalf("the reversal: %v", err)
+			}
+			if got := d.found(entry.Id); got.PayerControlNumber() != c.want || got.PaidTotalCents() != 3000-int64(c.back.Paid) {
+				t.Errorf("number %q, paid %d, want %q", got.PayerControlNumber(), got.PaidTotalCents(), c.want)
+			}
+		})
+	}
+}
