@@ -25,6 +25,7 @@ const (
 	Backups                 = "backups"
 	BillingEntries          = "billing_entries"
 	CareTeamMembers         = "care_team_members"
+	Caregivers              = "caregivers"
 	ClaimBatches            = "claim_batches"
 	ClaimLines              = "claim_lines"
 	ClaimResponses          = "claim_responses"
@@ -88,7 +89,7 @@ var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Paym
 // Numbered lists the collections with integer ids in the API. The record id is the number, zero-padded to 15 digits.
 var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
-	EscalationEvents, ThresholdTemplates, Orders, NoteTemplates, EMRProposals,
+	EscalationEvents, ThresholdTemplates, Orders, NoteTemplates, EMRProposals, Caregivers,
 }
 
 // Columns that most collections have.

@@ -123,6 +123,7 @@ var table = []row{
 
 	{afterSave, []string{collections.Patients}, orderRules, (*hooks).refreshDirectory},
 	{afterChange, []string{collections.Users}, orderRules, notify(func(h *hooks) func(string) { return h.EvictUser })},
+	{afterSave, []string{collections.Caregivers}, orderRules, (*hooks).evictCaregiver},
 	{afterChange, []string{collections.Clients}, orderRules, notify(func(h *hooks) func(string) { return h.EvictClient })},
 	{afterChange, []string{collections.Webhooks}, orderRules, notify(func(h *hooks) func(string) { return h.WebhookChanged })},
 	{afterCreate, []string{collections.Observations}, orderRules, wake(func(h *hooks) func() { return h.Wake })},
@@ -138,7 +139,7 @@ var auditedCollections = []string{
 	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
 	collections.EscalationEvents, collections.NoteTemplates, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
-	collections.EMRContexts, collections.EMRProposals,
+	collections.EMRContexts, collections.EMRProposals, collections.Caregivers,
 }
 
 // fullyReadable are the collections with records that can be changed only if all sealed values open. In other collections the service's own
@@ -154,7 +155,7 @@ var undeletable = []string{
 	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,
 	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
 	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.Payments,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances,
+	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Caregivers,
 }
 
 // Bind registers every row of the table and the guards of PocketBase's own routes.

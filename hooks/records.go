@@ -61,7 +61,7 @@ func (h *hooks) setNumber(e *core.RecordEvent) error {
 // serviceOwned are the collections that only the service writes: a manual change would contradict the data they are derived from.
 var serviceOwned = []string{
 	collections.BillingEntries, collections.Passkeys, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores,
-	collections.EscalationEvents, collections.OnCallRota, collections.Payments, collections.EMRContexts, collections.EMRProposals,
+	collections.EscalationEvents, collections.OnCallRota, collections.Payments, collections.EMRContexts, collections.EMRProposals, collections.Caregivers,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 }
 

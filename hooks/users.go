@@ -37,3 +37,11 @@ func (h *hooks) endSessions(e *core.RecordEvent) error {
 	_, err := auth.RevokeAll(e.App, after.Id, "account_change", h.Clock())
 	return err
 }
+
+// evictCaregiver removes the account of a changed access from the cache, so that the next request sees the change.
+func (h *hooks) evictCaregiver(e *core.RecordEvent) error {
+	if h.EvictUser != nil {
+		h.EvictUser(collections.AsCaregiver(e.Record).UserID())
+	}
+	return e.Next()
+}

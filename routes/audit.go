@@ -8,6 +8,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/validate"
@@ -174,9 +176,22 @@ func (a *api) readAccessLog(c *web.Call, patient *collections.Patient) error {
 	}
 	return web.RespondPage(c, p, len(entries), web.Map(web.Cut(p, entries), func(e audit.StoredEntry) accessView {
 		v := viewAudit(e)
-		return accessView{
+		view := accessView{
 			v.ID, v.RecordedAt, v.Event, v.Action, v.Outcome, v.ActorType, v.ActorID, v.ActorEmail, v.ActorRole, v.ActorName,
 			v.ResourceType, v.ResourceID, v.SourceIP, v.Reason,
 		}
+		if c.Caller.Role == authz.Patient {
+			view.hideStaff()
+		}
+		return view
 	}), 0)
+}
+
+// hideStaff removes what identifies the staff, and what they wrote: the portal shows roles. The patient's own account and caregivers stay named.
+// Source: docs/decisions/roles.md, "Caregivers".
+func (v *accessView) hideStaff() {
+	v.SourceIP, v.Reason, v.ResourceID = nil, nil, nil
+	if v.ActorRole == nil || *v.ActorRole != string(authz.Patient) && *v.ActorRole != auth.CaregiverRole {
+		v.ActorID, v.ActorEmail, v.ActorName = nil, nil, nil
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/fhir"
@@ -115,6 +116,9 @@ func (a *api) readFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	if err != nil {
 		return err
 	}
+	if err := choosePatientOfResource(c, kind); err != nil {
+		return err
+	}
 	row, found, err := a.fhirEngine().Find(c.App, kind, c.Request.PathValue("id"), fhirReader(c))
 	switch {
 	case err != nil:
@@ -153,6 +157,19 @@ func (a *api) readFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
 	return a.sendFHIR(c, body)
 }
 
+// choosePatientOfResource sets the patient that a portal read is about: that of the path, or of the query for other resources.
+func choosePatientOfResource(c *web.Call, kind *fhirserver.ResourceType) error {
+	sent := c.Request.URL.Query()["patient_id"]
+	if len(sent) > 1 {
+		return fault.Field("patient_id", web.MsgRepeated)
+	}
+	named := strings.Join(sent, "")
+	if kind.Type == audit.ResourcePatient || kind.Type == audit.ResourceCareTeam { // a care team has the id of its patient
+		named = c.Request.PathValue("id")
+	}
+	return c.ChoosePatient("patient_id", named, named != "")
+}
+
 // refuseIfStrict refuses parameters other than the known ones and _format for a caller that prefers strict handling.
 func refuseIfStrict(c *web.Call, params url.Values, known ...string) error {
 	if !isStrict(c) {
@@ -175,7 +192,7 @@ func refuseIfStrict(c *web.Call, params url.Values, known ...string) error {
 // readView reads _summary and _elements of a request for one resource.
 func readView(c *web.Call, resourceType string) (v fhir.View, err error) {
 	params := c.Request.URL.Query()
-	if err := refuseIfStrict(c, params, "_summary", "_elements"); err != nil {
+	if err := refuseIfStrict(c, params, "_summary", "_elements", "patient_id"); err != nil {
 		return v, err
 	}
 	for _, name := range []string{"_summary", "_elements"} {

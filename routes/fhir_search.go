@@ -81,7 +81,10 @@ func (a *api) readSearch(c *web.Call, kind *fhirserver.ResourceType, params url.
 	if q.search, q.understood, err = a.fhirEngine().ParseSearch(kind, request); err != nil {
 		return q, err
 	}
-	q.search.After = after
+	if err := choosePatientOfSearch(c, q.search, request.Params); err != nil {
+		return q, err
+	}
+	q.search.Reader, q.search.After = fhirReader(c), after
 	q.search.SetContext(c.Request.Context())
 	if q.search.Reader.CareTeamOf, err = a.careTeamFilter(c, q.search.SinglePatient()); err != nil {
 		return q, err
@@ -94,6 +97,18 @@ func (a *api) readSearch(c *web.Call, kind *fhirserver.ResourceType, params url.
 		q.self += "?" + q.understood.Encode()
 	}
 	return q, nil
+}
+
+// choosePatientOfSearch sets the patient that a portal search is about: the only one it names.
+func choosePatientOfSearch(c *web.Call, search *fhirserver.Search, params url.Values) error {
+	field, named := "patient", search.SinglePatient()
+	if search.Type.Type == audit.ResourcePatient {
+		field = "_id"
+		if ids := params["_id"]; len(ids) == 1 && !strings.Contains(ids[0], ",") {
+			named = ids[0]
+		}
+	}
+	return c.ChoosePatient(field, named, named != "")
 }
 
 func (a *api) searchFHIR(c *web.Call, kind *fhirserver.ResourceType) error {

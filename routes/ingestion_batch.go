@@ -65,6 +65,7 @@ type batch struct {
 	places  []int // index in the request of each of lines
 	reports []ingest.ImplausibleReport
 	reached map[string]error // by patient: nil if the caller may act on it
+	patient string           // of all lines of a portal user, who names one patient in a request
 }
 
 // read validates one line and its authorization. It returns an error only if the whole batch must fail.
@@ -79,7 +80,7 @@ func (b *batch) read(index int, item jsontext.Value) error {
 	}
 	checks := validate.NewChecks()
 	kind := vitals.Kind(checks.Text("type", sentType(body), validate.Required(0).OneOf(vitals.KindNames...)))
-	if err := identifyPatient(b.call, &envelope); err != nil {
+	if err := b.identifyPatient(&envelope); err != nil {
 		return b.reject(index, err)
 	}
 	if !kind.Valid() { // without a kind the values cannot be checked; the other members can
@@ -97,6 +98,21 @@ func (b *batch) read(index int, item jsontext.Value) error {
 		return b.reject(index, err)
 	}
 	b.lines, b.places = append(b.lines, line), append(b.places, index)
+	return nil
+}
+
+// identifyPatient is [identifyPatient] for a line. It refuses a second patient from the portal.
+func (b *batch) identifyPatient(envelope *vitals.Envelope) error {
+	if err := identifyPatient(b.call, envelope); err != nil {
+		return err
+	}
+	switch chosen := b.call.Caller.PatientID; {
+	case chosen == "":
+	case b.patient == "":
+		b.patient = chosen
+	case b.patient != chosen:
+		return fault.Field("patient_id", "A batch holds the readings of one patient.")
+	}
 	return nil
 }
 
@@ -121,6 +137,9 @@ func (b *batch) authorize(patientID string) error {
 // readings count.
 func (b *batch) store() error {
 	c := b.call
+	if err := c.ChoosePatient("patient_id", b.patient, b.patient != "" || len(c.Caller.Patients) != 1); err != nil { // a refused line may have named another
+		return err
+	}
 	answers, err := b.api.IngestPipeline.SubmitAll(c.Request.Context(), c.App, b.lines, c.Actor(), c.Now)
 	if err != nil {
 		return err

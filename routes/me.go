@@ -25,6 +25,8 @@ type meView struct {
 	Practice    practiceView      `json:"practice"`
 	Display     displayView       `json:"display"`
 	DraftKey    string            `json:"draft_key"`
+	// Patients are those of a portal user, the own first; left out for others.
+	Patients []portalPatientView `json:"patients,omitempty"`
 }
 
 type practiceView struct {
@@ -57,9 +59,13 @@ func (a *api) showMe(c *web.Call, user *collections.User, err error) error {
 		return err
 	}
 	weight, temperature, singleKeys := user.Display()
+	patients, err := a.portalPatients(c)
+	if err != nil {
+		return err
+	}
 	return c.OK(meView{
 		Permissions: authz.Rights(authz.Role(user.Role())), Practice: practiceView{a.PracticeName, a.Zone.String()},
-		Display: displayView{weight, temperature, singleKeys}, DraftKey: key,
+		Display: displayView{weight, temperature, singleKeys}, DraftKey: key, Patients: patients,
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/patients"
@@ -178,10 +179,7 @@ func (a *api) listArchivedPatients(c *web.Call) error {
 func (a *api) findPatients(c *web.Call, query patients.Query) (views []patients.View, total, unreadable int, err error) {
 	switch {
 	case c.Reach == authz.Own:
-		own := []string{}
-		if c.Caller.PatientID != "" {
-			own = append(own, c.Caller.PatientID)
-		}
+		own := web.Map(c.Caller.Patients, func(access auth.PortalAccess) string { return access.PatientID })
 		query.Only = common(query.Only, own)
 	case a.confinedToTeams(c):
 		team, err := collections.PatientIDsOfTeam(c.App, c.Caller.RecordID, "")

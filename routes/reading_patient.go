@@ -14,18 +14,24 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// identifyPatient fills in the patient's id: the one with the sent MRN or EMR id, or the own of a portal user, who may
-// send only their own readings. Source: docs/decisions/observations.md, "Patient of a reading".
+// identifyPatient fills in the patient's id: the one with the sent MRN or EMR id, or the only one of a portal user. It
+// chooses the patient of a portal request. Source: docs/decisions/observations.md, "Patient of a reading".
 func identifyPatient(c *web.Call, envelope *vitals.Envelope) error {
 	if err := findByIdentifier(c, envelope); err != nil {
 		return err
 	}
-	if c.Caller.Role == authz.Patient && !envelope.PatientID.Given() && (!envelope.PatientID.Sent() || envelope.PatientID.Null()) {
-		if c.Caller.PatientID == "" {
-			return fault.Missing()
-		}
-		envelope.PatientID = validate.Of(c.Caller.PatientID)
+	if c.Caller.Role != authz.Patient {
+		return nil
 	}
+	isNamed := envelope.PatientID.Given() || envelope.PatientID.Sent() && !envelope.PatientID.Null()
+	id, _ := validate.ParseUUID(envelope.PatientID.Value)
+	if err := c.ChoosePatient("patient_id", id, isNamed); err != nil || isNamed {
+		return err
+	}
+	if c.Caller.PatientID == "" {
+		return fault.Missing()
+	}
+	envelope.PatientID = validate.Of(c.Caller.PatientID)
 	return nil
 }
 

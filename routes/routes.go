@@ -314,7 +314,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/dashboard/stats/volume/", authz.ReadDashboard, ratelimit.User, (*api).readVolumeSeries},
 
 	{http.MethodGet, "/schema/", authz.Anyone, ratelimit.User, (*api).schema}, // schema.go
-}, monthEndRows(), batchRows(), remittanceRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(), holdRows(), emrContextRows())
+}, monthEndRows(), batchRows(), remittanceRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(), holdRows(), emrContextRows(), caregiverRows())
 
 // rootTable lists the endpoints outside web.BasePath, with whole paths.
 var rootTable = slices.Concat([]route{

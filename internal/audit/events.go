@@ -92,6 +92,8 @@ const (
 	TriageReview     Event = "triage.review"
 	ConsentGrant     Event = "consent.grant"
 	ConsentRevoke    Event = "consent.revoke"
+	CaregiverGrant   Event = "caregiver.grant"
+	CaregiverEnd     Event = "caregiver.end"
 	OrderRecord      Event = "order.record"
 	CareTeamUpdate   Event = "care_team.update"
 	OnCallUpdate     Event = "on_call.update"

@@ -45,6 +45,7 @@ const (
 	ResourcePatient           = "Patient"
 	ResourcePayer             = "Payer"
 	ResourcePayerRate         = "PayerRate"
+	ResourceRelatedPerson     = "RelatedPerson"
 	ResourceRemittance        = "Remittance"
 	ResourceService           = "Service"
 	ResourceSettings          = "Settings"

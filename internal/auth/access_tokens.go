@@ -157,6 +157,7 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 	}
 	caller = user.caller
 	caller.Family = read.Family
+	caller.findPatients(user.cares, now)
 	if err := e.confirmRotation(app, read, now); err != nil {
 		return Caller{}, err
 	}
@@ -177,6 +178,7 @@ type cachedUser struct {
 	active        bool
 	created       time.Time
 	endedSessions []string
+	cares         []collections.CaregiverAccess // of a portal account
 }
 
 // maxCachedUsers bounds the cache; portal accounts may be many.
@@ -192,6 +194,11 @@ func (e *Engine) cachedUser(app core.App, id string, now time.Time) (cachedUser,
 		known = cachedUser{caller: callerOf(user), tokenKey: user.TokenKey(), active: user.Active(), created: user.CreatedAt()}
 		if known.endedSessions, err = collections.EndedSessions(app, id); err != nil {
 			return known, err
+		}
+		if known.caller.Role == authz.Patient {
+			if known.cares, err = collections.CaregiverAccesses(app, id); err != nil {
+				return known, err
+			}
 		}
 		known.caller.TwoFactor, err = hasSecondFactor(app, user)
 		return known, err

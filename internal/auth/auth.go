@@ -85,7 +85,11 @@ func (c Caller) Actor(from audit.Origin) audit.Actor {
 	if c.Client != nil {
 		return audit.Client(c.Client.ID, c.Client.Name, from)
 	}
-	return audit.User(c.ID, c.Email, string(c.Role), from)
+	role := string(c.Role)
+	if c.PatientID != "" && c.Scope != "" && c.Scope != authz.AsPatient {
+		role = CaregiverRole
+	}
+	return audit.User(c.ID, c.Email, role, from)
 }
 
 func callerOf(user *collections.User) Caller {
@@ -100,7 +104,8 @@ func userEntry(user *collections.User, event audit.Event, actor audit.Actor) aud
 	return audit.Entry{Event: event, Actor: actor, ResourceType: audit.ResourceUser, ResourceID: strconv.FormatInt(user.Number(), 10)}
 }
 
-// isUsable reports whether an account may be used: it is active and not the portal account of a deleted patient.
+// isUsable reports whether an account may be used: it is active and not the portal account of a deleted patient, except that of a caregiver of
+// another one.
 // Source: docs/decisions/authentication.md, "Login when TOTP is missing".
 func isUsable(app core.App, user *collections.User) (bool, error) {
 	if !user.Active() {
@@ -110,10 +115,11 @@ func isUsable(app core.App, user *collections.User) (bool, error) {
 		return true, nil
 	}
 	_, err := collections.FindPatient(app, user.PatientID())
-	if collections.IsNotFound(err) {
-		return false, nil
+	if !collections.IsNotFound(err) {
+		return err == nil, err
 	}
-	return err == nil, err
+	others, err := collections.CaregiverAccesses(app, user.Id)
+	return len(others) > 0, err
 }
 
 // TOTPRequired is the code of the refusal after a right password without a second factor.
@@ -150,8 +156,12 @@ type Caller struct {
 	ID        int64      // public id
 	Email     string     // sign-in address
 	Role      authz.Role // never taken from the token
-	PatientID string     // linked patient of a portal user, else ""
-	Family    string     // refresh-token family of the access token; "" if none
+	PatientID string     // the patient that a portal user's request is about, else ""
+	// Patients are the patients that a portal user may access. PatientID is the only one, or "" until the request names one of several.
+	Patients []PortalAccess
+	// Scope is the portal user's for PatientID.
+	Scope  authz.PortalScope
+	Family string // refresh-token family of the access token; "" if none
 	// TwoFactor reports whether sign-in requires a second factor. NeedsTwoFactor reports that the role requires one, that the caller has none,
 	// and that TwoFactorDue has passed; TwoFactorDue is zero if the caller needs none.
 	TwoFactor, NeedsTwoFactor bool

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func TestLogin(t *testing.T) {
 		t.Error("the access token names no sign-in")
 	}
 	caller.Family = ""
-	if want := (auth.Caller{RecordID: user.Id, ID: 1, Email: "nurse@vigil.test", Role: authz.Nurse}); err != nil || caller != want {
+	if want := (auth.Caller{RecordID: user.Id, ID: 1, Email: "nurse@vigil.test", Role: authz.Nurse}); err != nil || !reflect.DeepEqual(caller, want) {
 		t.Errorf("the access token is %+v, %v", caller, err)
 	}
 	stored, err := collections.FindUser(app, user.Id)

@@ -56,6 +56,8 @@ const (
 	UpdateCareTeam          Action = "update care team"
 	ReadConsents            Action = "read consents"
 	ManageConsents          Action = "manage consents"
+	ReadCaregivers          Action = "read caregivers"
+	ManageCaregivers        Action = "manage caregivers"
 	ReadOrders              Action = "read orders"
 	RecordOrders            Action = "record orders"
 	ReadEnrollment          Action = "read enrolment"
@@ -196,6 +198,8 @@ var policy = map[Action]roleReach{
 	UpdateCareTeam:          only(Admin, ClinicalManager, Provider),
 	ReadConsents:            staff(All, Own),
 	ManageConsents:          staff(None, None),
+	ReadCaregivers:          staff(None, Own),
+	ManageCaregivers:        staff(None, Own),
 	ReadOrders:              staff(All, None),
 	RecordOrders:            staff(None, None),
 	ReadEnrollment:          staff(All, None),
@@ -265,7 +269,7 @@ var policy = map[Action]roleReach{
 	ReadChanges:   staff(All, None),
 	ReadAudit:     only(Admin),
 	ManageJobs:    only(Admin),
-	ReadAccessLog: only(Admin, ClinicalManager),
+	ReadAccessLog: only(Admin, ClinicalManager).with(Patient, Own),
 }
 
 // ReachOf returns the reach of the role's permission for the action.

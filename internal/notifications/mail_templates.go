@@ -27,9 +27,10 @@ const (
 	PasskeyRemoved      Template = "passkey_removed"
 	PasskeyRefused      Template = "passkey_refused"
 	SessionsEnded       Template = "sessions_ended"
-	AccountLocked       Template = "account_locked" // to administrators
-	AuditBroken         Template = "audit_broken"   // to administrators
-	BatteryLow          Template = "battery_low"    // to a care team
+	CaregiverAdded      Template = "caregiver_added" // address, email
+	AccountLocked       Template = "account_locked"  // to administrators
+	AuditBroken         Template = "audit_broken"    // to administrators
+	BatteryLow          Template = "battery_low"     // to a care team
 )
 
 // Templates lists all templates.
@@ -95,6 +96,10 @@ var mailTexts = map[Template]mailText{
 	SessionsEnded: {subject: "You were signed out on one device", validFor: 3 * day, paragraphs: []string{
 		"A sign-in of your account was ended because its token was used twice. It may have been copied.",
 		"Sign in again. If this happens more than once, change your password and inform your administrator.",
+	}},
+	CaregiverAdded: {subject: "You can help with another person's readings", validFor: 3 * day, paragraphs: []string{
+		"Your account can now show the readings of another person. Sign in at {{.address}} with {{.email}}.",
+		"If you did not expect this, contact the practice.",
 	}},
 	AccountLocked: {subject: "An account was locked", validFor: 3 * day, paragraphs: []string{
 		"An account was locked after repeated failed logins.",

@@ -101,7 +101,7 @@ func (s *Server) permit(c *Call, row Route) error {
 	case c.Caller.NeedsTwoFactor && (!strings.HasPrefix(row.Path, BasePath+"/auth/") || row.Permission == authz.RegisterUsers):
 		return fault.New(fault.Forbidden, "two_factor_setup_required", "Set up two-factor authentication first.")
 	}
-	return nil
+	return c.choosePatient(row)
 }
 
 // refuseBeyondEmergency rejects the emergency header on a write that emergency access does not cover, even if the

@@ -42,6 +42,7 @@ type Call struct {
 	bodyLimit int64
 	reads     *audit.Group
 	keyed     *keyedRequest // nil without an idempotency key
+	action    authz.Action  // of the row
 }
 
 // requestTime limits the work on one request, reportTime that on a report, an export or a billing run. Source:

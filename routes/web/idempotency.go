@@ -91,7 +91,11 @@ func (c *Call) rights() string {
 		slices.Sort(scopes)
 		return "client " + strings.Join(scopes, " ")
 	}
-	return string(c.Caller.Role) + " " + c.Caller.PatientID
+	rights := []string{string(c.Caller.Role)}
+	for _, access := range c.Caller.Patients {
+		rights = append(rights, access.PatientID, string(access.Scope))
+	}
+	return strings.Join(rights, " ")
 }
 
 // RecordAuthorizedPatient notes that the answer required access to a patient; a replay checks the access again.
