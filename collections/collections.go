@@ -53,6 +53,7 @@ const (
 	JobRuns                 = "job_runs"
 	LoginFailures           = "login_failures"
 	Mails                   = "mails"
+	Messages                = "messages"
 	NoteTemplates           = "note_templates"
 	NotificationPreferences = "notification_preferences"
 	Notifications           = "notifications"
@@ -84,7 +85,7 @@ const (
 )
 
 // UUIDs lists the collections with UUIDs as record ids. New ids are version 7, so id order is time order.
-var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Remittances, Clients, Webhooks, WebhookDeliveries, Exports}
+var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Remittances, Clients, Webhooks, WebhookDeliveries, Exports, Messages}
 
 // Numbered lists the collections with integer ids in the API. The record id is the number, zero-padded to 15 digits.
 var Numbered = []string{

@@ -35,7 +35,13 @@ const (
 	PatientReferringProvider  = "referring_provider"
 	PatientICD10Codes         = "icd10_codes"
 	PatientMonitoringSchedule = "monitoring_schedule"
+	PatientPreferredLanguage  = "preferred_language"
+	PatientMessaging          = "messaging"
+	PatientReminderAt         = "reminder_at"
 )
+
+// PatientMessagingStoppedAt is when the patient's phone said stop; only messages from that phone change it.
+const PatientMessagingStoppedAt = "messaging_stopped_at"
 
 // Columns with the state of monitoring, and the version of the record.
 const (

@@ -139,7 +139,7 @@ var auditedCollections = []string{
 	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
 	collections.EscalationEvents, collections.NoteTemplates, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
-	collections.EMRContexts, collections.EMRProposals, collections.Caregivers,
+	collections.EMRContexts, collections.EMRProposals, collections.Caregivers, collections.Messages,
 }
 
 // fullyReadable are the collections with records that can be changed only if all sealed values open. In other collections the service's own
@@ -155,7 +155,7 @@ var undeletable = []string{
 	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,
 	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
 	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.Payments,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Caregivers,
+	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Caregivers, collections.Messages,
 }
 
 // Bind registers every row of the table and the guards of PocketBase's own routes.

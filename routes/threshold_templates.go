@@ -85,7 +85,7 @@ func (a *api) addThresholdNeeds(c *web.Call, page []*collections.Patient, views 
 		views[i].ProposedTemplates = append([]int64{}, need.All...)
 		views[i].Provisional, views[i].DecideBy = need.Provisional, instantOrNull(need.DecideBy)
 	}
-	return nil
+	return patients.AddMessagingConsent(c.App, views, c.Now)
 }
 
 // viewPatient renders a patient as the caller may see it, with all parts.

@@ -41,6 +41,9 @@ type Body struct {
 	ReferringProvider  validate.Field[PractitionerBody]                    `json:"referring_provider"`
 	ICD10Codes         validate.Field[[]validate.String]                   `json:"icd10_codes"`
 	MonitoringSchedule validate.Field[map[string]validate.Field[kindBody]] `json:"monitoring_schedule"`
+	PreferredLanguage  validate.String                                     `json:"preferred_language"`
+	Messaging          validate.Field[MessagingBody]                       `json:"messaging"`
+	ReminderAt         validate.String                                     `json:"reminder_at"`
 }
 
 // AddressBody is the address member of a [Body].
@@ -128,6 +131,7 @@ func (b Body) Read(c *validate.Checks, now time.Time, practice *time.Location) D
 	if b.MonitoringSchedule.Sent() {
 		d[collections.PatientMonitoringSchedule] = schedule(c, b.MonitoringSchedule)
 	}
+	readMessaging(c, b, d)
 	return Draft{d}
 }
 

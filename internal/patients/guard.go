@@ -30,9 +30,11 @@ var (
 		collections.PatientFirstName, collections.PatientLastName, collections.PatientDateOfBirth, collections.PatientGender,
 		collections.PatientMRN, collections.PatientPhone, collections.PatientEmail, collections.PatientSSN,
 		collections.PatientExternalID, collections.PatientGatewayID, collections.PatientTimeZone,
+		collections.PatientPreferredLanguage, collections.PatientReminderAt,
 	}
 	jsonColumns = []string{
 		collections.PatientAddress, collections.PatientICD10Codes, collections.PatientMonitoringSchedule, collections.PatientReferringProvider,
+		collections.PatientMessaging,
 	}
 	insuranceColumns = []string{collections.PatientInsurancePayer, collections.PatientInsuranceMemberID, collections.PatientInsuranceDetails}
 

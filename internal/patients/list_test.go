@@ -206,7 +206,7 @@ func TestView(t *testing.T) {
 		`"status":"active","archived_at":null,"archived_by":null,"archive_reason":null,"unarchived_at":null,"unarchived_by":null,`+
 		`"time_zone":"America/Chicago","primary_provider_id":%d,"gateway_patient_id":"g-1","insurance":{"payer_id":%d,"member_id":"Markedmember","group_number":null,"relationship":null,"subscriber":null,"secondary":null,"self_pay":false},`+
 		`"referring_provider":null,"monitoring_schedule":{"weight":{"per_day":1,"days":["monday","friday"]}},"icd10_codes":["I10","E11.9"],"programs":[],"ssn_last4":"6789",`+
-		`"needs_thresholds":false,"needs_target_weight":false,"proposed_target_kg":null,"proposed_template":null,"proposed_templates":[],"provisional":[],"decide_by":null,"hold":null,"deceased_at":null,"effective_at":null,"redacted_fields":[]}`, p.Id, provider, payerID)
+		`"needs_thresholds":false,"needs_target_weight":false,"proposed_target_kg":null,"proposed_template":null,"proposed_templates":[],"provisional":[],"decide_by":null,"hold":null,"deceased_at":null,"effective_at":null,"preferred_language":null,"messaging":{"sms":true,"voice":false,"consent":false,"stopped_at":null},"reminder_at":null,"redacted_fields":[]}`, p.Id, provider, payerID)
 	if diff := cmp.Diff(want, string(raw)); diff != "" {
 		t.Error(diff)
 	}

@@ -89,10 +89,12 @@ var stateColumns = []string{
 	collections.PatientUnarchivedBy, collections.PatientDeletedAt, collections.PatientDeletedBy,
 }
 
-// apiColumns record holds and deaths. Only this package writes them, because a hold and an archiving have effects on alerts and escalations.
+// apiColumns record holds, deaths and stopped messages. Only this package writes them, because a hold and an archiving have effects on alerts and
+// escalations, and a stop is the patient's own word.
 var apiColumns = []string{
 	collections.PatientHoldReason, collections.PatientHoldFrom, collections.PatientHoldUntil, collections.PatientHoldEndedAt,
 	collections.PatientHoldBy, collections.PatientHoldNotes, collections.PatientDeceasedAt, collections.PatientEffectiveAt, collections.PatientInterruptions,
+	collections.PatientMessagingStoppedAt,
 }
 
 // stateSetKey marks a record with state columns set by this package, so that [guardState] keeps them. Its value is the author.

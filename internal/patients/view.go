@@ -64,6 +64,9 @@ type View struct {
 	Hold              *PatientHoldView          `json:"hold"`
 	DeceasedAt        *string                   `json:"deceased_at"`
 	EffectiveAt       *string                   `json:"effective_at"`
+	PreferredLanguage *string                   `json:"preferred_language"`
+	Messaging         MessagingView             `json:"messaging"`
+	ReminderAt        *string                   `json:"reminder_at"`
 	RedactedFields    []string                  `json:"redacted_fields"`
 	DeletedAt         *string                   `json:"deleted_at,omitempty"`
 	DeletedBy         *string                   `json:"deleted_by,omitempty"`
@@ -86,8 +89,8 @@ func (View) LogValue() slog.Value       { return slog.StringValue("[patient]") }
 // Format reveals nothing.
 func (AddressView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[address]") }
 
-// NewView returns the patient as the role may see it, with the hold in force: hidden fields are null and named in redacted_fields. It fails if any value cannot be
-// opened.
+// NewView returns the patient as the role may see it, with the hold in force: hidden fields are null and named in redacted_fields. It fails if
+// any value cannot be opened. The caller adds what other records hold, such as [AddMessagingConsent].
 func NewView(p *collections.Patient, role authz.Role, now time.Time) (View, error) {
 	if err := collections.Readable(p.ProxyRecord()); err != nil {
 		return View{}, err
@@ -123,10 +126,13 @@ func NewView(p *collections.Patient, role authz.Role, now time.Time) (View, erro
 		Hold:               viewHold(p, role, now),
 		DeceasedAt:         orNull(p.DeceasedAt()),
 		EffectiveAt:        instant(p.EffectiveAt()),
+		PreferredLanguage:  orNull(p.PreferredLanguage()),
+		ReminderAt:         orNull(p.ReminderAt()),
 		RedactedFields:     []string{},
 		DeletedAt:          instant(p.DeletedAt()),
 		DeletedBy:          orNull(p.DeletedBy()),
 	}
+	v.Messaging = viewMessaging(p)
 	if a := who.Address; a != nil {
 		v.Address = &AddressView{Line1: a.Line1, Line2: orNull(a.Line2), City: a.City, State: orNull(a.State), Zip: orNull(a.Zip), Country: a.Country}
 	}
@@ -140,9 +146,7 @@ func NewView(p *collections.Patient, role authz.Role, now time.Time) (View, erro
 		return View{}, err
 	}
 	v.ReferringProvider = ViewPractitioner(referring)
-	if who.SSN != "" {
-		v.SSNLast4 = orNull(lastFour(who.SSN))
-	}
+	v.SSNLast4 = orNull(lastFour(who.SSN))
 	v.redact(role)
 	return v, nil
 }

@@ -45,7 +45,7 @@ func newSanitizer(known []KnownPatient) *sanitizer { return &sanitizer{known: pa
 
 // pass applies every pattern once and reports whether any matched.
 func (s *sanitizer) pass(text string) (clean string, found bool) {
-	text = normalize(text)
+	text = Normalize(text)
 	matched := false
 	for _, p := range s.known {
 		text, matched = s.replaceFolded(text, p)
@@ -58,9 +58,9 @@ func (s *sanitizer) pass(text string) (clean string, found bool) {
 	return tidy(text), found
 }
 
-// normalize maps equivalent texts to one form: it resolves compatibility characters, removes invisible ones, and unifies digits, dashes, apostrophes and
+// Normalize maps equivalent texts to one form: it resolves compatibility characters, removes invisible ones, and unifies digits, dashes, apostrophes and
 // spaces.
-func normalize(text string) string {
+func Normalize(text string) string {
 	text = strings.Map(normalizeRune, strings.ToValidUTF8(text, " "))
 	text = strings.Map(normalizeRune, norm.NFKC.String(text)) // NFKC can produce characters that need mapping
 	text = norm.NFC.String(strings.Join(strings.Fields(text), " "))
@@ -364,7 +364,13 @@ func (k KnownPatient) forms() (forms, parts []string) {
 
 // foldWhole returns the searched form of a name or identifier.
 func foldWhole(text string) string {
-	folded, _ := fold(normalize(text))
+	folded, _ := fold(Normalize(text))
+	return folded
+}
+
+// Fold returns a text without case and accents, for comparison.
+func Fold(text string) string {
+	folded, _ := fold(text)
 	return folded
 }
 

@@ -3,6 +3,7 @@
 const groups = {
   "Patients": [
     "patients", "observations", "alerts", "escalations", "triage_scores", "care_team_members", "consents", "orders", "snoozes",
+    "messages",
   ],
   "Thresholds and on-call": ["thresholds", "threshold_templates", "threshold_changes", "on_call_rota", "escalation_events"],
   "Devices": ["devices", "device_assignments", "device_orders", "hubs"],

@@ -1,0 +1,101 @@
+package messaging
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+var knownPeople = []phi.KnownPatient{{First: "Ada", Last: "Lovelace", Identifiers: []string{"MRN-ABC"}}, {First: "José", Last: "Núñez"}}
+
+// Texts that staff write every day are accepted.
+func TestTextsWithoutPrivateContent(t *testing.T) {
+	for _, text := range []string{
+		"Please call us when you can.",
+		"Please call us today before 5 pm.",
+		"We will call you tomorrow at 10:30 am. Please keep your phone near.",
+		"Your visit on Monday, May 4 is at 9:15. Please be there 15 minutes early.",
+		"Please rest for 5 minutes and take 2 readings.",
+		"Your new device arrives in 3 days. Thank you!",
+		"If it is an emergency, call 911.",
+		"Hill Clinic is closed on Thursday. We are back on Friday.",
+		"Please charge your device. The battery is low.",
+		"Can you take your reading in the morning, please?",
+		"Wear the cuff on your left arm. OK?",
+		"I'm sorry I missed you. Can we talk at noon?",
+		"Por favor, llame cuando pueda.",
+		"Mañana a las 10:30 le llamamos. Gracias.",
+		"Su visita es el 15 de mayo a las 9:00.",
+		"Descanse 5 minutos y repita su lectura, por favor.",
+		"¿Puede llamar hoy antes de las 5 pm?",
+		"El lunes es feriado. Estamos el martes.",
+		"Cargue su equipo; las pilas se gastaron.",
+		"Hable con nosotros en su idioma. Gracias",
+		"Please bring your device in April, and call us.",
+	} {
+		if kinds := PrivateContent(text, "Hill Clinic", knownPeople...); kinds != nil {
+			t.Errorf("%v in %q", kinds, text)
+		}
+	}
+}
+
+// Each kind of private content is refused, in both languages, however it is written.
+func TestPrivateContent(t *testing.T) {
+	for kind, texts := range map[string][]string{
+		PrivateNumber: {
+			"Your last one was 185/120.", "You had 142 this morning.", "Was it 98.6?", "185 over 120", "Take 2 mg", "take 10 mg", "SpO2 86%",
+			"1８5 again", "١٨٥ again", "one hundred eighty five", "It was ninety over sixty", "eighty-five percent", "Call 212-555-0123", "ssn 123-45-6789",
+			"born on 1/2/1950", "May 4, 1950", "since 1950", "dob 01/02/50", "5 units", "8 pills", "MRN 12", "Room 204", "12,5", "0.5", "3/4",
+			"Su presión fue 185/120", "ciento ochenta", "noventa sobre sesenta", "ochenta y cinco por ciento", "Tome 2 pastillas", "4 de mayo de 1950", "5 unidades",
+		},
+		PrivateDiagnosis: {
+			"About your hypertension", "your DIABETES", "after your heart failure visit", "COPD clinic", "for your AFib", "Kidney visit", "your pregnancy",
+			"I10 follow-up", "for E11.9", "your hypoglycemia", "depression questionnaire", "the HIV test", "your arthritis", "Diagnosed last week",
+			"Sobre su hipertensión", "su diabetes", "insuficiencia cardíaca", "su embarazo", "la diálisis", "su presi\u00adon por hiper\u200btension", "depresión", "EPOC", "el cáncer",
+		},
+		PrivateMedicine: {
+			"Take your lisinopril.", "your Metoprolol", "more insulin", "the ATORVASTATIN", "your lasix", "amlodipine please", "ozempic", "aspirin",
+			"Tome su metformina", "su losartán", "la insulina", "furosemida", "enalapril", "aspirina", "levotiroxina",
+		},
+		PrivateResult: {
+			"Your blood pressure is too high.", "Your sugar was low again", "a high reading", "critical oxygen level", "Your weight is rising", "abnormal results",
+			"Su presión está alta", "su azúcar salió muy baja", "lectura anormal", "el oxígeno está bajo", "resultados peligrosos",
+		},
+		PrivateName: {
+			"Ada, please call us.", "ADA please call", "please tell lovelace", "Your nurse Maria will call.", "Ask for Dr. Smith", "call Bob today", "dr Jones called", "mrs Jones is here",
+			"José, llame por favor", "jose, llame", "La enfermera Carmen le llama", "pregunte por la Dra. Ruiz", "llame a Carmen hoy", "el señor Nuñez",
+		},
+		PrivateIdentifier: {"write to nurse@hill.example", "escriba a x@y.mx"},
+		PrivateLink:       {"see https://hill.example/portal", "go to www.hill.example", "hill.com/x", "vea clinica.org"},
+	} {
+		for _, text := range texts {
+			if kinds := PrivateContent(text, "Hill Clinic", knownPeople...); !slices.Contains(kinds, kind) {
+				t.Errorf("%q has %v, want %s", text, kinds, kind)
+			}
+		}
+		if hint := PrivateHint([]string{kind}); strings.HasSuffix(hint, "leave out .") {
+			t.Errorf("%s has no hint", kind)
+		}
+	}
+}
+
+// The practice's own name is allowed, though it has a number, a capital letter or a disease.
+func TestPracticeNameIsNotPrivate(t *testing.T) {
+	for _, name := range []string{"5th Avenue Diabetes Center", "Dr. Smith & Sons", "Clínica San José 24"} {
+		if kinds := PrivateContent("Please call "+name+" today.", name); kinds != nil {
+			t.Errorf("%s: %v", name, kinds)
+		}
+	}
+}
+
+func FuzzPrivateContent(f *testing.F) {
+	f.Add("Your pressure was 185/120, Ada")
+	f.Fuzz(func(t *testing.T, text string) {
+		// A number of three figures that is not 911 is never sent.
+		if kinds := PrivateContent("We saw "+"187"+" "+text, "Hill Clinic", knownPeople...); !slices.Contains(kinds, PrivateNumber) && !strings.ContainsAny(text, ":-/.,0123456789") && len(text) < 100 {
+			t.Errorf("%q passes", text)
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package messaging
+
+import (
+	"strings"
+	"testing"
+)
+
+// Each template fits one text message in both languages, with the longest name of a practice, and says who writes and how to stop.
+func TestTemplatesFitOneMessage(t *testing.T) {
+	names := map[string]string{
+		"Hill": "Hill", "Clínica Médica de San José y Niños": "Clinica Médica de San José y Niños",
+		strings.Repeat("Family ", 12): "Family Family Family Family Family", "健康": "Your care team",
+	}
+	for name, short := range names {
+		for _, template := range StaffTemplates {
+			for _, lang := range []string{English, Spanish} {
+				text := Template(template).Fill(lang, name, "Please call us.")
+				if n := len([]rune(text)); n > MaxLength || Segments(text) != 1 {
+					t.Errorf("%s %s: %d characters, %d segments: %s", template, lang, n, Segments(text), text)
+				}
+				if !strings.HasPrefix(text, short+": ") || !strings.Contains(text, "STOP") || strings.ContainsAny(text, "{}") {
+					t.Errorf("%s %s: %s", template, lang, text)
+				}
+				if kinds := PrivateContent(text, short); kinds != nil {
+					t.Errorf("%s %s has %v: %s", template, lang, kinds, text)
+				}
+			}
+			if Template(template).Fill(English, name, "x") == Template(template).Fill(Spanish, name, "x") {
+				t.Errorf("%s is not translated", template)
+			}
+		}
+		for _, lang := range []string{English, Spanish} {
+			if text := FreeText.Fill(lang, name, strings.Repeat("a", Room(lang, name))); len([]rune(text)) != MaxLength {
+				t.Errorf("the room of %q is %d characters of %d", name, len([]rune(text)), MaxLength)
+			}
+		}
+	}
+}
+
+// Source: 3GPP TS 23.038: 160 characters of the 7-bit alphabet, 70 others; brackets and the euro count as two.
+func TestSegments(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want int
+	}{
+		{"", 1},
+		{strings.Repeat("a", 160), 1},
+		{strings.Repeat("a", 161), 2},
+		{strings.Repeat("a", 306), 2},
+		{strings.Repeat("a", 307), 3},
+		{strings.Repeat("ñ", 160), 1},
+		{strings.Repeat("á", 70), 1},
+		{strings.Repeat("á", 71), 2},
+		{strings.Repeat("a", 70) + "í", 2},
+		{strings.Repeat("€", 80), 1},
+		{strings.Repeat("€", 81), 2},
+		{strings.Repeat("😀", 35), 1},
+		{strings.Repeat("😀", 36), 2},
+	} {
+		if got := Segments(c.text); got != c.want {
+			t.Errorf("%d characters of %.4q: %d, want %d", len([]rune(c.text)), c.text, got, c.want)
+		}
+	}
+}
+
+func TestLanguage(t *testing.T) {
+	for preferred, want := range map[string]string{
+		"": English, "en": English, "en-US": English, "es": Spanish, "es-MX": Spanish, "es-419": Spanish, "ES": Spanish, "zh": English, "vi": English, "xx-": English,
+	} {
+		if got := Language(preferred); got != want {
+			t.Errorf("%q: %s, want %s", preferred, got, want)
+		}
+	}
+}
