@@ -109,6 +109,20 @@ func TestStoryOtherValuesAtTheSameTime(t *testing.T) {
 	}
 }
 
+// A dangerous value that the decided form lacked is not decided with it.
+func TestStoryDangerAddedToADecidedForm(t *testing.T) {
+	c := newIngestingClinic(t)
+	c.t = t
+	patient := c.enroll(object{"gateway_patient_id": "GW-1"})
+	at := c.now.Add(-time.Minute)
+	id := c.postEvent(t, strayEvent(`"measurement_type":"pressure","values":{"systolic":206,"diastolic":126}`, at)).want(200).at("event_id").(string)
+	c.request(authz.Nurse, "POST", "/ingestion/quarantine/"+id+"/discard/", object{"reason": "A test by the fitter."}).want(200)
+	c.postEvent(t, strayEvent(`"values":{"systolic":206,"diastolic":126,"pulse":31}`, at)).want(400)
+	if open := c.openAlerts(patient); !slices.Equal(open, []string{"implausible_reading critical"}) {
+		t.Errorf("open alerts %q", open)
+	}
+}
+
 // A harmless measurement with a misspelt member waits for a person, who releases it to its patient, or confirms or discards it.
 func TestStoryHarmlessMisspelt(t *testing.T) {
 	for name, form := range unreadableForms {

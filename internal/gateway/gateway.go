@@ -73,5 +73,8 @@ type Gateway struct {
 
 var _ Adapter = Gateway{}
 
+// shape is what the contract documents. Another spelling is refused, and read for an alert.
+func (Gateway) shape() shape { return contractShape }
+
 // Split returns the body: the contract's gateway sends one event at a time.
 func (Gateway) Split(body []byte) [][]byte { return [][]byte{body} }

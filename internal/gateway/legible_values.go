@@ -5,6 +5,7 @@ import (
 	"encoding/json/jsontext"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -50,7 +51,7 @@ func (v *legibleValues) read(name string, raw jsontext.Value) {
 		return
 	}
 	text = strings.TrimSpace(text)
-	if pair := pressurePair.FindStringSubmatch(text); pair != nil {
+	if pair := pressurePair.FindStringSubmatch(text); pair != nil && isPressure(pair[1], pair[2]) {
 		v.add(vitals.Systolic.Name, numberOf(pair[1]))
 		v.add(vitals.Diastolic.Name, numberOf(pair[2]))
 		return
@@ -64,6 +65,13 @@ func (v *legibleValues) read(name string, raw jsontext.Value) {
 		v.unit = number[2]
 	}
 	v.add(name, numberOf(number[1]))
+}
+
+// isPressure reports whether a pair of numbers may be a pressure, in or out of range; a date or a fraction is none.
+func isPressure(systolic, diastolic string) bool {
+	high, _ := strconv.Atoi(systolic) // digits
+	low, _ := strconv.Atoi(diastolic)
+	return high > low && high > 31
 }
 
 // add adds a value. Of a member with different values none counts.

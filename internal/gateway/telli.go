@@ -66,16 +66,40 @@ var (
 	telliStatusTypes = []string{"heartbeat", "remindercleared", "settingsresponse"}
 )
 
-// Split returns the body: a message is one event.
-func (telli) Split(body []byte) [][]byte { return [][]byte{body} }
+// telliShape is what the vendor documents.
+var telliShape = shape{
+	"readingType": nil, "type": nil, "deviceId": nil, "time": nil, "devdata": {"batt": nil, "r": nil},
+	"data": {
+		"systolic": nil, "diastolic": nil, "pulse": nil, "arrhythmia": nil, "spo2": nil, "glucose": nil, "readingPeriod": nil, "weight": nil,
+		"temperature": nil, "unit": nil, "battery": nil, "rsrp": nil, "pi": nil,
+	},
+}
+
+// maxTelliMessages bounds a list in place of the documented single message.
+const maxTelliMessages = 100
+
+// Split returns the body: a message is one event. A list is accepted, too.
+func (telli) Split(body []byte) (bodies [][]byte) {
+	list := telliShape.listOf(body, maxTelliMessages)
+	if len(list) < 2 {
+		return [][]byte{body}
+	}
+	for _, message := range list {
+		bodies = append(bodies, message)
+	}
+	return bodies
+}
 
 // Parse parses one message.
 func (t telli) Parse(body []byte, now time.Time) (Event, error) {
-	sent, err := decode[telliBody](body)
+	raw := telliShape.conform(body)
+	sent, err := decode[telliBody](raw)
 	if err != nil {
 		return Event{Vendor: Telli}, err
 	}
-	return sent.toContract().parse(body, t.maxFuture, now)
+	w := sent.toContract()
+	w.addUndocumented(raw, "data", telliShape["data"])
+	return w.parse(body, t.maxFuture, now)
 }
 
 func (b telliBody) toContract() vendorEvent {

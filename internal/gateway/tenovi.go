@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -51,6 +50,13 @@ type tenoviFilter struct {
 	Meal     scalar `json:"meal_context"`
 	Alert    scalar `json:"alert"`
 	Location scalar `json:"measurement_location"`
+}
+
+// tenoviShape is what the vendor documents.
+var tenoviShape = shape{
+	"metric": nil, "device_name": nil, "hwi_device_id": nil, "patient_id": nil, "hardware_uuid": nil, "sensor_code": nil, "value_1": nil,
+	"value_2": nil, "created": nil, "timestamp": nil, "dummy_data": nil,
+	"filter_params": {"measurement_index": nil, "meal_context": nil, "alert": nil, "measurement_location": nil},
 }
 
 // tenoviMetric is a metric in the contract's words: the measurement type, its values and their unit.
@@ -159,8 +165,8 @@ var endOfTime = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 // Split joins each reading with its parts. What is invalid stays separate, so that a wrong pulse does not reject a blood pressure, or the
 // reverse.
 func (t tenovi) Split(body []byte) [][]byte {
-	var all []json.RawMessage
-	if json.Unmarshal(body, &all) != nil || len(all) == 0 || len(all) > maxTenoviMeasurements {
+	all := tenoviShape.listOf(body, maxTenoviMeasurements)
+	if len(all) < 2 {
 		return [][]byte{body}
 	}
 	read := make([]tenoviMeasurement, len(all))
@@ -212,10 +218,8 @@ func joinBodies(group []json.RawMessage) []byte {
 
 // Parse parses one of the bodies of Split.
 func (t tenovi) Parse(body []byte, now time.Time) (Event, error) {
-	var group []json.RawMessage
-	if !bytes.HasPrefix(bytes.TrimSpace(body), []byte{'['}) {
-		group = append(group, body)
-	} else if json.Unmarshal(body, &group) != nil || len(group) == 0 || len(group) > maxTenoviMeasurements {
+	group := tenoviShape.listOf(body, maxTenoviMeasurements)
+	if len(group) == 0 {
 		return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The request body must be a measurement or a list of measurements.")
 	}
 	parts := make([]tenoviMeasurement, len(group))

@@ -65,6 +65,30 @@ func (w vendorEvent) parseContract(raw []byte, maxFuture time.Duration, now time
 	return event, err
 }
 
+// addUndocumented adds the values of a measurement in a member of the vendor's body that its documentation does not have, for an alert: other
+// members, or a text in place of the object.
+func (w *vendorEvent) addUndocumented(raw []byte, member string, documented shape) {
+	if w.event["event_type"] != string(MeasurementCreated) {
+		return
+	}
+	members, _ := membersOf(raw)
+	for _, m := range members {
+		if m.Name != member {
+			continue
+		}
+		if m.Raw.Kind() == '"' {
+			w.values, w.event["values"] = nil, json.RawMessage(m.Raw)
+			continue
+		}
+		values, _ := membersOf(m.Raw)
+		for _, v := range values {
+			if _, known := documented[v.Name]; !known && w.values != nil {
+				w.values[v.Name] = json.RawMessage(v.Raw)
+			}
+		}
+	}
+}
+
 // nameOf returns the sender's name of a field.
 func (w vendorEvent) nameOf(field string) string {
 	field = strings.TrimPrefix(field, "values.")

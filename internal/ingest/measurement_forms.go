@@ -80,29 +80,33 @@ func agrees(a, b vitals.Reading) bool {
 	return isCommon && a.Kind == b.Kind
 }
 
-// covers reports whether a reading has every value of another one.
-func covers(whole, part vitals.Reading) bool { return len(part.Except(whole).ByColumn()) == 0 }
+// addsDanger reports whether a reading has a dangerous value that a known one of the same measurement lacks.
+func addsDanger(r, known vitals.Reading) bool {
+	added := r.Except(known)
+	outside, _ := added.OutOfRange()
+	return (&gateway.Implausible{Reading: added, OutOfRange: outside}).IsDangerous()
+}
 
-// findDecided returns a closed event with the same measurement of the same patient; nil for none. One that lacked a required value decides
-// nothing about an event that has more.
+// findDecided returns a closed event with the same measurement of the same patient; nil for none. It decides nothing about a dangerous value that
+// it lacked.
 func (e *Pipeline) findDecided(tx core.App, event gateway.Event, r vitals.Reading, patientID, except string) (*collections.GatewayEvent, error) {
 	forms, err := e.formsOf(tx, event, r, patientID, except)
 	if err != nil {
 		return nil, err
 	}
 	for _, form := range forms {
-		if !form.isPending() && (!form.reported.Implausible.IsIncomplete || covers(form.reading(), r)) {
+		if !form.isPending() && !addsDanger(r, form.reading()) {
 			return form.stored, nil
 		}
 	}
 	return nil, nil
 }
 
-// pendingForms returns the undecided events whose values a reading has.
+// pendingForms returns the undecided events of a reading that add no danger to it.
 func (e *Pipeline) pendingForms(app core.App, event gateway.Event, r vitals.Reading, patientID string) (pending []measurementForm, err error) {
 	forms, err := e.formsOf(app, event, r, patientID, "")
 	for _, form := range forms {
-		if form.isPending() && covers(r, form.reading()) {
+		if form.isPending() && !addsDanger(form.reading(), r) {
 			pending = append(pending, form)
 		}
 	}
@@ -161,7 +165,7 @@ func (e *Pipeline) discardOtherForms(
 		return err
 	}
 	for _, form := range forms {
-		if !form.isPending() || decided.Implausible.IsIncomplete && !covers(decided.Implausible.Reading, form.reading()) {
+		if !form.isPending() || addsDanger(form.reading(), decided.Implausible.Reading) {
 			continue
 		}
 		if err := closeEvent(tx, form.stored, closure{status: collections.EventDiscarded, reason: reason, patient: patientID}, by, now); err != nil {
@@ -208,7 +212,7 @@ func findStored(tx core.App, event gateway.Event, patientID string) (c closure, 
 		return c, collections.IgnoreNotFound(err)
 	}
 	o := ObservationFromRecord(record)
-	if o.PatientID != patientID || !agrees(o.Reading, *event.Reading) || !covers(o.Reading, *event.Reading) {
+	if o.PatientID != patientID || !agrees(o.Reading, *event.Reading) || addsDanger(*event.Reading, o.Reading) {
 		return c, nil
 	}
 	c = closure{status: collections.EventReleased, observation: o.ID, patient: patientID, reason: "The same measurement is stored."}
