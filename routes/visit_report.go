@@ -32,6 +32,15 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 			q.Reject("days", "Must be a whole number from 7 to 90.")
 		}
 	}
+	if month := monthOf(q, "month"); month.Start != "" {
+		request.From, request.To = a.Billing.Bounds(month)
+		switch {
+		case q.Has("days"):
+			q.Reject("month", "Must not be combined with days.")
+		case request.From.After(c.Now):
+			q.Reject("month", "Must not be in the future.")
+		}
+	}
 	weight, temperature := q.OneOf("weight_unit", auth.WeightUnits...), q.OneOf("temperature_unit", auth.TemperatureUnits...)
 	if err := q.Err(); err != nil {
 		return err

@@ -65,7 +65,7 @@ func (r *Report) chart(s *pdf.Sheet, y, tall float64) float64 {
 }
 
 func (r *Report) plotOf(s *pdf.Sheet, y, tall float64, points []Point) plot {
-	p := plot{s: s, x: left + scaleWide, y: y, w: wide - scaleWide - labelsWide, h: tall, from: r.from, to: r.now.In(r.zone).Add(12 * time.Hour)}
+	p := plot{s: s, x: left + scaleWide, y: y, w: wide - scaleWide - labelsWide, h: tall, from: r.from, to: r.end.In(r.zone).Add(12 * time.Hour)}
 	p.low, p.high = math.Inf(1), math.Inf(-1)
 	take := func(value float64) { p.low, p.high = min(p.low, value), max(p.high, value) }
 	for _, point := range points {
@@ -182,7 +182,7 @@ func (r *Report) spark(s *pdf.Sheet, of *vitals.Parameter, x, y, width, height f
 		}
 	}
 	room := max((high-low)*0.1, 0.5)
-	p := plot{s: s, x: x, y: y - height, w: width, h: height, from: r.from, to: r.now.In(r.zone), low: low - room, high: high + room}
+	p := plot{s: s, x: x, y: y - height, w: width, h: height, from: r.from, to: r.end.In(r.zone), low: low - room, high: high + room}
 	p.scale = p.h / (p.high - p.low)
 	if limits.Low != nil || limits.High != nil {
 		top, bottom := p.y, p.y+p.h

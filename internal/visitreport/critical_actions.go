@@ -89,7 +89,11 @@ func initial(first, last string) string {
 
 // loadNotes loads calls and other time entries that have a note.
 func (g *builder) loadNotes() error {
-	page, _, err := collections.PageOfTimeEntries(g.app, collections.TimeFilter{From: g.from, PatientID: g.patient.Id, Own: g.request.NotesOf}, 0, maxNotes)
+	filter := collections.TimeFilter{From: g.from, PatientID: g.patient.Id, Own: g.request.NotesOf}
+	if g.isOfPeriod() {
+		filter.To = g.end
+	}
+	page, _, err := collections.PageOfTimeEntries(g.app, filter, 0, maxNotes)
 	if err != nil {
 		return err
 	}

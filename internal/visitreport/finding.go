@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,6 +85,16 @@ func lowerFirst(label string) string {
 	return label
 }
 
+// longest names the longest period of the summary: 90 days, or all days of the report's own period.
+func (r *Report) longest() string {
+	if r.isOfPeriod() {
+		return "all days"
+	}
+	return strconv.Itoa(MaxDays)
+}
+
+func (r *Report) longestDays() string { return strings.TrimSuffix(r.longest(), " days") + " days" }
+
 func (r *Report) pressure(days int) (g vitalsummary.Group, ok bool) {
 	return r.group(days, vitals.Systolic.Group)
 }
@@ -120,13 +131,13 @@ func (r *Report) headline() string {
 	diastolic := *week.All.Mean(vitals.Diastolic) - *long.All.Mean(vitals.Diastolic)
 	switch higher, lower := systolic >= systolicDiffers || diastolic >= diastolicDiffers, systolic <= -systolicDiffers || diastolic <= -diastolicDiffers; {
 	case higher && lower:
-		return "Blood pressure of the last 7 days differs from that of 90."
+		return "Blood pressure of the last 7 days differs from that of " + r.longest() + "."
 	case higher:
 		return "Blood pressure is higher in the last 7 days."
 	case lower:
 		return "Blood pressure is lower in the last 7 days."
 	}
-	return "Blood pressure of the last 7 days is as that of 90."
+	return "Blood pressure of the last 7 days is as that of " + r.longest() + "."
 }
 
 func (r *Report) means() string {
@@ -134,9 +145,9 @@ func (r *Report) means() string {
 	long, before := r.pressure(90)
 	switch {
 	case recent && before:
-		return fmt.Sprintf("Blood pressure: mean of 7 days %s, of 90 days %s.", bothMeans(week.All), bothMeans(long.All))
+		return fmt.Sprintf("Blood pressure: mean of 7 days %s, of %s %s.", bothMeans(week.All), r.longestDays(), bothMeans(long.All))
 	case before:
-		return fmt.Sprintf("Blood pressure: mean of 90 days %s.", bothMeans(long.All))
+		return fmt.Sprintf("Blood pressure: mean of %s %s.", r.longestDays(), bothMeans(long.All))
 	}
 	return ""
 }
@@ -154,7 +165,7 @@ func (r *Report) criticalReadings(days int) (found []Point) {
 
 // firstOf returns the first date of the last days.
 func (r *Report) firstOf(days int) string {
-	year, month, day := r.now.In(r.zone).Date()
+	year, month, day := r.end.In(r.zone).Date()
 	return time.Date(year, month, day-days+1, 12, 0, 0, 0, time.UTC).Format(time.DateOnly)
 }
 
@@ -248,7 +259,7 @@ func (r *Report) daysWithoutReading() string {
 		return ""
 	}
 	last := counted[len(counted)-1].At
-	if days := daysBetween(last, r.now.In(r.zone)); days > 1 {
+	if days := daysBetween(last, r.end.In(r.zone)); days > 1 {
 		return fmt.Sprintf("The last reading is of %s, %d days ago.", formatStamp(last), days)
 	}
 	return ""

@@ -194,3 +194,10 @@ func (r *Report) since(kind vitals.Kind, from time.Time) (found []Point) {
 	}
 	return found
 }
+
+func (r *Report) otherReadingsMean() string {
+	if r.isOfPeriod() {
+		return "last, mean of " + r.longestDays()
+	}
+	return fmt.Sprintf("last, mean of %d days", r.closestPeriod())
+}

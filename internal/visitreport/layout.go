@@ -60,7 +60,7 @@ func (r *Report) PDF() ([]byte, error) {
 
 func (r *Report) top(s *pdf.Sheet) (y float64) {
 	s.Text(left, 18, pdf.Type{Size: 15, Bold: true, Ink: pdf.Black}, "Home monitoring report")
-	until := r.now.In(r.zone)
+	until := r.end.In(r.zone)
 	first := "Jan 2"
 	if r.from.Year() != until.Year() {
 		first = "Jan 2, 2006"
@@ -103,7 +103,7 @@ func (r *Report) patientBlock(s *pdf.Sheet, y float64) float64 {
 	s.TruncatedText(left, y+15.5, 72, plain, codes)
 	s.TruncatedText(second, y+6, 42, plain, r.mrn())
 	s.TruncatedText(second, y+11, 42, plain, phone)
-	s.TruncatedText(second, y+15.5, 42, plain, "Times: patient's, "+r.now.In(r.zone).Format("MST"))
+	s.TruncatedText(second, y+15.5, 42, plain, r.zoneLabel()+r.end.In(r.zone).Format("MST"))
 	s.TruncatedText(third, y+6, right-third, plain, r.equipment())
 	s.TruncatedText(third, y+11, right-third, plain, r.coverage())
 	s.TruncatedText(third, y+15.5, right-third, plain, r.excludedText())
@@ -117,6 +117,13 @@ func (r *Report) mrn() string {
 		return number
 	}
 	return "MRN " + r.patient.MRN()
+}
+
+func (r *Report) zoneLabel() string {
+	if r.isOfPeriod() {
+		return "Times: practice's, "
+	}
+	return "Times: patient's, "
 }
 
 func (r *Report) equipment() string {
@@ -184,10 +191,18 @@ func (r *Report) table(s *pdf.Sheet, y float64) float64 {
 	s.Text(bar, y, bold, "In range; hatched: not")
 	s.Text(right, y, rightAligned(bold), "Pulse")
 	s.Rule(left, y+1.6, right, y+1.6, 0.2, pdf.LightGray)
-	for _, period := range r.summary.Periods {
+	for i, period := range r.summary.Periods {
+		label := fmt.Sprintf("%d days", period.Days)
+		if r.isOfPeriod() {
+			if label = "Last " + label; i == len(r.summary.Periods)-1 {
+				label = "All days"
+			} else if period.Days >= r.request.Days-1 {
+				continue
+			}
+		}
 		y += 5.6
 		g, _ := r.pressure(period.Days)
-		s.Text(left, y, strong, fmt.Sprintf("%d days", period.Days))
+		s.Text(left, y, strong, label)
 		s.Text(columns[0], y, rightAligned(strong), bothMeans(g.All))
 		s.Text(columns[1], y, rightAligned(plain), bothMeans(g.Morning))
 		s.Text(columns[2], y, rightAligned(plain), bothMeans(g.Evening))
@@ -246,7 +261,7 @@ func (r *Report) paragraph(s *pdf.Sheet, x, y float64, lines []string) float64 {
 }
 
 func (r *Report) otherReadings(s *pdf.Sheet, x, y, width float64) (end float64) {
-	y = r.heading(s, x, y, width, "Other readings", fmt.Sprintf("last, mean of %d days", r.closestPeriod()))
+	y = r.heading(s, x, y, width, "Other readings", r.otherReadingsMean())
 	found := false
 	for _, p := range vitals.Watched {
 		if p == vitals.Systolic || p == vitals.Diastolic {
@@ -277,6 +292,9 @@ func (r *Report) otherReadings(s *pdf.Sheet, x, y, width float64) (end float64) 
 func subscript(label string) string { return strings.ReplaceAll(label, "SpO2", "SpO₂") }
 
 func (r *Report) closestPeriod() int {
+	if r.isOfPeriod() {
+		return MaxDays
+	}
 	for _, period := range r.summary.Periods {
 		if period.Days >= r.request.Days {
 			return period.Days

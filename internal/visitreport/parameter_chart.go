@@ -35,7 +35,7 @@ func (r *Report) parameterChart(s *pdf.Sheet, of *vitals.Parameter, y, tall floa
 			points = append(points, p)
 		}
 	}
-	p := plot{s: s, x: left + scaleWide, y: y + 3, w: wide - scaleWide - labelsWide, h: tall, from: r.from, to: r.now.In(r.zone).Add(12 * time.Hour)}
+	p := plot{s: s, x: left + scaleWide, y: y + 3, w: wide - scaleWide - labelsWide, h: tall, from: r.from, to: r.end.In(r.zone).Add(12 * time.Hour)}
 	p.low, p.high = math.Inf(1), math.Inf(-1)
 	take := func(value float64) { p.low, p.high = min(p.low, value), max(p.high, value) }
 	for _, point := range points {

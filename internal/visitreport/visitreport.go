@@ -38,8 +38,11 @@ type Practice struct {
 
 // Request selects the contents of a report.
 type Request struct {
-	Days  int
-	Units Units
+	Days int
+	// From and To are a period in place of the last days, To exclusive; both zero for none. Its days are in the practice's zone. A report of a
+	// period leaves out suspect readings, which may be another person's, and everything before and after it.
+	From, To time.Time
+	Units    Units
 	// MadeBy names the caller. NotesOf limits calls and notes to one user if the role sees no others; "" for all.
 	MadeBy  phi.Text
 	NotesOf string
@@ -56,6 +59,7 @@ type Report struct {
 	zone     *time.Location
 	now      time.Time
 	from     time.Time // start of the first day
+	end      time.Time // the last moment that is covered
 
 	points           []Point
 	summary          vitalsummary.Summary
@@ -104,9 +108,17 @@ func Build(app core.App, practice Practice, patient *collections.Patient, wish R
 	if err := collections.Readable(patient.ProxyRecord()); err != nil {
 		return nil, err
 	}
-	r := &Report{practice: practice, request: wish, patient: patient, now: now, zone: collections.Zone(patient.TimeZone(), practice.Zone)}
-	year, month, day := now.In(r.zone).Date()
-	r.from = collections.ParseDay(time.Date(year, month, day-wish.Days+1, 12, 0, 0, 0, time.UTC).Format(time.DateOnly), r.zone)
+	r := &Report{practice: practice, request: wish, patient: patient, now: now, end: now, zone: collections.Zone(patient.TimeZone(), practice.Zone)}
+	if r.isOfPeriod() {
+		r.zone, r.from = practice.Zone, wish.From.In(practice.Zone)
+		if last := wish.To.Add(-time.Second); last.Before(now) {
+			r.end = last
+		}
+		r.request.Days = daysBetween(r.from, r.end.In(r.zone)) + 1
+	} else {
+		year, month, day := now.In(r.zone).Date()
+		r.from = collections.ParseDay(time.Date(year, month, day-wish.Days+1, 12, 0, 0, 0, time.UTC).Format(time.DateOnly), r.zone)
+	}
 	r.age, r.hasAge = patients.Age(patient, now, practice.Zone)
 	g := builder{Report: r, app: app, pointByObservation: map[string]Point{}}
 	for _, step := range []func() error{g.loadReadings, g.loadThresholds, g.loadSummary, g.loadCriticals, g.loadNotes, g.loadDevicesAndProvider} {
@@ -116,6 +128,19 @@ func Build(app core.App, practice Practice, patient *collections.Patient, wish R
 	}
 	return r, nil
 }
+
+func (r *Report) isOfPeriod() bool { return !r.request.From.IsZero() }
+
+// until is the exclusive end of what is covered.
+func (r *Report) until() time.Time {
+	if r.isOfPeriod() {
+		return r.request.To
+	}
+	return collections.StartOfNextDay(r.now.In(r.zone))
+}
+
+// HasReadings reports whether a reading counts.
+func (r *Report) HasReadings() bool { return len(r.points) > 0 }
 
 type builder struct {
 	*Report
@@ -127,7 +152,7 @@ type builder struct {
 func (g *builder) loadReadings() error {
 	values := make([]*float64, len(vitals.Parameters))
 	dates := map[string]bool{}
-	return collections.EachChartReading(g.app, g.patient.Id, g.from, collections.StartOfNextDay(g.now.In(g.zone)), "origin, source, "+vitals.MealContext.Name+", "+vitals.Comparator.Name+", "+vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
+	return collections.EachChartReading(g.app, g.patient.Id, g.from, g.until(), "origin, source, "+vitals.MealContext.Name+", "+vitals.Comparator.Name+", "+vitals.Columns(vitals.Parameters), func(rows *dbx.Rows) error {
 		var id, kind, at, status, review, origin, source, meal, comparator string
 		into := []any{&id, &kind, &at, &status, &review, &origin, &source, &meal, &comparator}
 		for i := range values {
@@ -148,6 +173,9 @@ func (g *builder) loadReadings() error {
 		switch {
 		case status != collections.StatusFinal:
 			g.excluded.Retracted++
+			return nil
+		case p.Suspect && g.isOfPeriod():
+			g.excluded.Suspect++
 			return nil
 		case p.Suspect:
 			g.excluded.Suspect++
@@ -170,12 +198,19 @@ func (g *builder) loadThresholds() error {
 }
 
 func (g *builder) loadSummary() (err error) {
+	if g.isOfPeriod() {
+		g.summary, err = vitalsummary.LoadMonth(g.app, g.patient.Id, g.from, g.until())
+		return err
+	}
 	g.summary, err = vitalsummary.NewReader(g.practice.Zone).Load(g.app, g.patient.Id, g.now)
 	return err
 }
 
 func (g *builder) loadCriticals() error {
 	filter := collections.AlertFilter{PatientID: g.patient.Id, Level: string(alerts.Critical), From: g.from}
+	if g.isOfPeriod() {
+		filter.To = g.end
+	}
 	page, total, err := collections.PageOfAlerts(g.app, filter, 0, maxCriticals)
 	if err != nil {
 		return err
@@ -185,7 +220,8 @@ func (g *builder) loadCriticals() error {
 		if alert.Type() == alerts.TypeImplausibleReading && alert.Outcome() != "confirmed" {
 			g.excluded.Implausible++
 		}
-		if alert.ResolutionReason() == "withdrawn" {
+		_, isShown := g.pointByObservation[alert.ObservationID()]
+		if alert.ResolutionReason() == "withdrawn" || g.isOfPeriod() && !isShown && alert.ObservationID() != "" {
 			total--
 			continue
 		}

@@ -69,16 +69,26 @@ func (r *Reader) Load(app core.App, patientID string, now time.Time) (Summary, e
 	if err != nil {
 		return Summary{}, err
 	}
+	from := collections.ParseDay(periodStart(now, zone, slices.Max(PeriodDays)), zone)
+	return load(app, patientID, from, collections.StartOfNextDay(now.In(zone)), now.In(zone))
+}
+
+// LoadMonth is [Reader.Load] at the end of a month, from its start to its exclusive end, without earlier readings. Days are in the zone of from.
+func LoadMonth(app core.App, patientID string, from, to time.Time) (Summary, error) {
+	return load(app, patientID, from, to, to.Add(-time.Second).In(from.Location()))
+}
+
+// load summarizes the readings of a half-open span in periods that end on the day of now, in its zone.
+func load(app core.App, patientID string, from, to, now time.Time) (Summary, error) {
 	configured, err := alerts.Configured(app, patientID)
 	if err != nil {
 		return Summary{}, err
 	}
-	tallies := make([]*periodCounter, len(PeriodDays))
+	tallies, zone := make([]*periodCounter, len(PeriodDays)), now.Location()
 	for i, days := range PeriodDays {
 		tallies[i] = newPeriodCounter(periodStart(now, zone, days), configured.InForce)
 	}
-	longest := tallies[len(tallies)-1].first
-	err = eachMeasurement(app, patientID, "", collections.ParseDay(longest, zone), collections.StartOfNextDay(now.In(zone)), func(m measurement) {
+	err = eachMeasurement(app, patientID, "", from, to, func(m measurement) {
 		m.at = m.at.In(zone)
 		for _, t := range tallies {
 			t.add(m)
