@@ -187,6 +187,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/triage/patients/", authz.ReadTriage, ratelimit.User, (*api).listTriage},
 	{http.MethodGet, "/triage/patients/stats/", authz.ReadTriage, ratelimit.User, (*api).readTriageStats},
 	{http.MethodPost, "/triage/patients/{id}/review/", authz.ReviewTriage, ratelimit.User, withPatient((*api).reviewPatient)},
+	{http.MethodPost, "/triage/patients/{id}/review/undo/", authz.ReviewTriage, ratelimit.User, withPatient((*api).undoReview)},
 	{http.MethodGet, "/alerts/", authz.ReadAlerts.Or(authz.ScopeAlertsRead), ratelimit.User, (*api).listAlerts},
 	{http.MethodGet, "/alerts/{id}/", authz.ReadAlerts.Or(authz.ScopeAlertsRead), ratelimit.User, withRecord((*api).alert, (*api).readAlert)},
 	{http.MethodPost, "/alerts/{id}/acknowledge/", authz.AcknowledgeAlerts.Or(authz.ScopeAlertsAcknowledge), ratelimit.User, withRecord((*api).alert, (*api).acknowledgeAlert)},

@@ -215,7 +215,16 @@ func (a *api) reviewPatient(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	if err := triage.Review(c.App, patient.Id, notes, c.Actor(), c.Now); err != nil {
+	return a.showReviewed(c, patient, triage.Review(c.App, patient.Id, notes, c.Actor(), c.Now))
+}
+
+func (a *api) undoReview(c *web.Call, patient *collections.Patient) error {
+	return a.showReviewed(c, patient, triage.UndoReview(c.App, patient.Id, c.Actor(), c.Now))
+}
+
+// showReviewed answers with the patient's row.
+func (a *api) showReviewed(c *web.Call, patient *collections.Patient, err error) error {
+	if err != nil {
 		return err
 	}
 	rows, err := triage.Find(c.App, patient.Id)

@@ -133,6 +133,40 @@ func TestTriageStats(t *testing.T) {
 	c.wantRoles("GET", "/triage/patients/stats/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA)
 }
 
+// A review is undone by its reviewer within a minute, and only while it is the patient's last.
+func TestUndoReview(t *testing.T) {
+	c := newClinic(t)
+	id := c.enroll(nil)
+	path := "/triage/patients/" + id + "/review/"
+	none := object{"last_reviewed_by": nil, "last_reviewed_at": nil}
+	c.request(authz.Nurse, "POST", path+"undo/", nil).want(400, "invalid_state")
+
+	c.request(authz.Nurse, "POST", path, nil).want(200)
+	c.request(authz.Provider, "POST", path+"undo/", nil).want(400, "invalid_state")
+	c.now = c.now.Add(50 * time.Second)
+	c.request(authz.Nurse, "POST", path+"undo/", nil).want(200).wantAt(none)
+	c.request(authz.Nurse, "POST", path+"undo/", nil).want(400, "invalid_state")
+
+	c.request(authz.Provider, "POST", path, nil).want(200)
+	first := c.now
+	c.now = c.now.Add(time.Hour)
+	c.request(authz.Nurse, "POST", path, nil).want(200)
+	c.request(authz.Nurse, "POST", path+"undo/", nil).want(200).wantAt(object{
+		"last_reviewed_by": c.people[authz.Provider].Email(), "last_reviewed_at": first.Format("2006-01-02T15:04:05Z"),
+	})
+
+	c.request(authz.Nurse, "POST", path, nil).want(200)
+	c.now = c.now.Add(time.Second)
+	c.request(authz.Provider, "POST", path, nil).want(200)
+	c.request(authz.Nurse, "POST", path+"undo/", nil).want(400, "invalid_state")
+	c.now = c.now.Add(61 * time.Second)
+	c.request(authz.Provider, "POST", path+"undo/", nil).want(400, "invalid_state")
+	if events := strings.Join(c.events(id), " "); strings.Count(events, "triage.review_undo") != 2 {
+		t.Errorf("on record: %s", events)
+	}
+	c.wantRoles("POST", path+"undo/", nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse)
+}
+
 func TestReviewPatient(t *testing.T) {
 	c := newClinic(t)
 	id := c.enroll(nil)

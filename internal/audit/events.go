@@ -90,6 +90,7 @@ const (
 	SnoozeCreate     Event = "snooze.create"
 	SnoozeEnd        Event = "snooze.end"
 	TriageReview     Event = "triage.review"
+	TriageReviewUndo Event = "triage.review_undo" // by the user who just reviewed the patient
 	ConsentGrant     Event = "consent.grant"
 	ConsentRevoke    Event = "consent.revoke"
 	CaregiverGrant   Event = "caregiver.grant"

@@ -2,7 +2,6 @@ package triage
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -85,15 +84,6 @@ func forEachAlert(app core.App, numbers []int64, now time.Time, do func(tx core.
 	return acted, err
 }
 
-// lastReview returns the patient's last review in the form of [alerts.ChangedReview].
-func lastReview(tx core.App, patientID string) (string, error) {
-	at, by, err := collections.LastReview(tx, patientID)
-	if err != nil || at.IsZero() {
-		return "", err
-	}
-	return collections.Instant(at) + " " + by, nil
-}
-
 // undoReview reverses the review that an action on an alert was, unless the patient was reviewed again or another alert's action remains.
 func undoReview(tx core.App, patientID string, done alerts.Undone, by audit.Actor) error {
 	at, who, err := collections.LastReview(tx, patientID)
@@ -103,8 +93,7 @@ func undoReview(tx core.App, patientID string, done alerts.Undone, by audit.Acto
 	if still, err := collections.AcknowledgedOrResolvedAt(tx, patientID, by.Email, done.At); err != nil || still {
 		return err
 	}
-	before, reviewer, _ := strings.Cut(done.Review, " ")
-	return collections.SetReviewed(tx, patientID, reviewer, collections.ParseInstant(before))
+	return restoreReview(tx, patientID, done.Review)
 }
 
 // notifyMissed sends what the end of a snooze did not, because the alert was acknowledged at that time.

@@ -11,7 +11,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/phi"
 )
 
 // UpdateAndRescore runs a change and then rescores its patient, in one transaction, which may be app's own. A change that returns ""
@@ -25,19 +24,6 @@ func UpdateAndRescore(app core.App, now time.Time, change func(tx core.App) (pat
 		}
 		_, err = Rescore(tx, patientID, now)
 		return err
-	})
-}
-
-// Review stores that a clinician has reviewed the patient, with optional notes, sealed in the audit trail.
-// Source: docs/decisions/triage.md, "Reviews".
-func Review(app core.App, patientID string, notes phi.Text, by audit.Actor, now time.Time) error {
-	return UpdateAndRescore(app, now, func(tx core.App) (string, error) {
-		if err := collections.SetReviewed(tx, patientID, by.Email, now); err != nil {
-			return "", err
-		}
-		return patientID, audit.Append(tx, audit.Entry{
-			Event: audit.TriageReview, Actor: by, ResourceType: audit.ResourcePatient, ResourceID: patientID, PatientID: patientID, Reason: notes,
-		}, now)
 	})
 }
 
