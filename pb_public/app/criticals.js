@@ -1,37 +1,81 @@
-// The number of unacknowledged critical alerts, shown in the tab's title and in the menu on every page.
+// Unacknowledged critical alerts, followed on every page: their number for the menu and the tab's title, and those that arrived since
+// sign-in, which the banner announces until someone answers them or the user puts them off.
 import { get } from "./api.js";
 import { can } from "./permissions.js";
 import { listen, onGap } from "./live.js";
 import { me } from "./session.js";
-import { effect, signal } from "./view.js";
+import { computed, effect, signal } from "./view.js";
+
+/** @typedef {import("../../tools/console/contract.d.ts").components["schemas"]["AlertGroup"]} Group */
 
 /** Open critical alerts. */
 export const criticals = signal(0);
+/** Their causes, except snoozed ones, the latest first. */
+export const criticalCauses = signal(/** @type {Group[]} */ ([]));
+/** The number of critical alerts that the user has been told of, by cause; null before the first load, whose alerts count as known. */
+const known = signal(/** @type {Map<string, number> | null} */ (null));
 
-const countDelay = 1_000; // milliseconds; one count for many alerts
+const keyOf = (/** @type {Group} */ { patient_id, type }) => `${patient_id} ${type}`;
+/** Causes with critical alerts that arrived since, the latest first. */
+export const newCriticals = computed(() => {
+  const told = known.value;
+  return told ? criticalCauses.value.filter((one) => one.critical_count > (told.get(keyOf(one)) ?? 0)) : [];
+});
+/** @param {Group} a @param {Group} b */
+export const isSame = (a, b) => keyOf(a) === keyOf(b);
+/** The cause in the dialog that answers it. @type {{value: Group | null, peek: () => Group | null}} */
+export const answering = signal(/** @type {Group | null} */ (null));
+
+/** Counts all open causes as told. */
+export function putOff() {
+  known.value = new Map(criticalCauses.peek().map((one) => [keyOf(one), one.critical_count]));
+}
+
+const pageSize = 100;
+const pause = 1_000; // milliseconds between two requests for many alerts
+const delay = 100; // for alerts of one transaction
 let timer = 0;
+let last = 0;
 
-async function count() {
+async function load() {
+  last = Date.now();
+  if (!can("readClinical")) {
+    return;
+  }
   try {
-    criticals.value = can("readClinical") ? (await get("alerts/", { level: "critical", status: "active", page_size: 1 })).count : 0;
+    const { count, results, counts } = await get("alerts/groups/", { level: "critical", status: "active", snoozed: false,
+      page_size: pageSize });
+    criticals.value = counts.critical;
+    criticalCauses.value = results;
+    if (known.peek() === null) {
+      putOff();
+    } else if (count <= results.length) { // of an answered alert the next one is new again
+      const open = new Map(results.map((/** @type {Group} */ one) => [keyOf(one), one.critical_count]));
+      known.value = new Map([...known.peek() ?? []].filter(([key]) => open.has(key)).map(([key, n]) => [key, Math.min(n,
+        open.get(key) ?? 0)]));
+    }
   } catch {
-    // Keeps the last number; the stream's state shows that it may be stale.
+    // Keeps the last ones; the stream's state shows that they may be stale.
   }
 }
 
-function scheduleCount() {
-  timer ||= setTimeout(() => { timer = 0; void (me.peek() && count()); }, countDelay);
+/** Loads soon, once for many changes. */
+export function reloadCriticals() {
+  timer ||= setTimeout(() => { timer = 0; void (me.peek() && load()); }, Math.max(delay, pause - (Date.now() - last)));
 }
 
 export function followCriticals() {
   effect(() => {
     if (me.value) {
-      void count();
+      void load();
     } else {
       criticals.value = 0;
+      criticalCauses.value = [];
+      known.value = answering.value = null;
     }
   });
-  listen("alert", scheduleCount);
-  onGap(scheduleCount);
-  setInterval(() => { void (me.peek() && count()); }, 60_000);
+  listen("alert", reloadCriticals);
+  listen("escalation", reloadCriticals);
+  onGap(reloadCriticals);
+  setInterval(() => { void (me.peek() && load()); }, 60_000);
 }

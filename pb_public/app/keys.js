@@ -4,10 +4,13 @@ import { display } from "./session.js";
 import { useEffect, useRef } from "./view.js";
 
 /** @typedef {(event: KeyboardEvent) => void} Act */
-/** @typedef {{keys: {current: Record<string, Act | {label: string, act: Act}>}, isActive: () => boolean}} Binding */
+/** isFirst: before those of newer callers. @typedef {{keys: {current: Record<string, Act | {label: string, act: Act}>},
+ *  isActive: () => boolean, isFirst: boolean}} Binding */
 
 /** Newest first. @type {Binding[]} */
 const bindings = [];
+/** In the order in which they act. */
+const activeBindings = () => bindings.filter((one) => one.isActive()).sort((a, b) => Number(b.isFirst) - Number(a.isFirst));
 
 /** The first key of a pair such as "g t", until the time for the second one is over. */
 let pendingKey = { key: "", at: 0 };
@@ -31,8 +34,8 @@ function keyName({ key, shiftKey }) {
 /**
  * Shortcuts while the caller is shown: `useKeys({ a: acknowledge, j: { label: "Next patient", act: next }, "g t": openTriage })`. A key is
  * one letter or sign, a name such as "Enter", "Escape" or "ArrowDown", or two letters in sequence. Those with a label appear in the list
- * that `?` opens. If two callers bind a key, the newest wins. With `active: false` none of them acts.
- * @param {Binding["keys"]["current"]} keys @param {{active?: boolean}} [options]
+ * that `?` opens. If two callers bind a key, the newest wins, or the one with `isFirst`. With `active: false` none of them acts.
+ * @param {Binding["keys"]["current"]} keys @param {{active?: boolean, isFirst?: boolean}} [options]
  */
 export function useKeys(keys, options = {}) {
   const latest = useRef(keys);
@@ -40,7 +43,7 @@ export function useKeys(keys, options = {}) {
   latest.current = keys;
   isActive.current = options.active ?? true;
   useEffect(() => {
-    const binding = { keys: latest, isActive: () => isActive.current };
+    const binding = { keys: latest, isActive: () => isActive.current, isFirst: options.isFirst ?? false };
     bindings.unshift(binding);
     return () => { bindings.splice(bindings.indexOf(binding), 1); };
   }, []);
@@ -49,7 +52,7 @@ export function useKeys(keys, options = {}) {
 /** The active shortcuts that have a label. @returns {{key: string, label: string, act: () => void}[]} */
 export function actingKeys() {
   const list = new Map();
-  for (const binding of bindings.filter((one) => one.isActive())) {
+  for (const binding of activeBindings()) {
     for (const [key, what] of Object.entries(binding.keys.current)) {
       if (typeof what !== "function" && !list.has(key)) {
         list.set(key, { key, label: what.label, act: () => what.act(new KeyboardEvent("keydown", { key })) });
@@ -61,13 +64,13 @@ export function actingKeys() {
 
 /** @param {string} key @returns {Act | null} */
 function actionFor(key) {
-  const found = bindings.find((binding) => binding.isActive() && key in binding.keys.current)?.keys.current[key];
+  const found = activeBindings().find((binding) => key in binding.keys.current)?.keys.current[key];
   return found === undefined ? null : typeof found === "function" ? found : found.act;
 }
 
 /** Whether a pair begins with the key. @param {string} key */
-const startsSequence = (key) => bindings.some((binding) => binding.isActive()
-  && Object.keys(binding.keys.current).some((pair) => pair.startsWith(`${key} `)));
+const startsSequence = (key) => activeBindings().some((binding) => Object.keys(binding.keys.current)
+  .some((pair) => pair.startsWith(`${key} `)));
 
 /** @param {KeyboardEvent} event */
 function onKeyDown(event) {

@@ -1,5 +1,6 @@
 // The frame of every view: sign-in, or menu, user, stream state and shortcuts.
 import { roleNames } from "./permissions.js";
+import { CriticalBanner } from "./critical_banner.js";
 import { criticals } from "./criticals.js";
 import { SessionExpiry } from "./session_expiry.js";
 import { isDialogOpen, useKeys } from "./keys.js";
@@ -83,6 +84,7 @@ function Frame({ person }) {
         <button class="quiet" onClick=${() => signOut()}>Sign out</button>
       </div>
     </header>
+    <${CriticalBanner} />
     <main id="main" tabindex="-1">
       ${due && html`<p class="notice" role="status">${Date.parse(due) > Date.now() ? `Set up a second factor by ${dateTime(due)}.`
         : "Set up a second factor to continue: an authenticator app or a passkey."}

@@ -5,6 +5,7 @@ import { toast } from "./toast.js";
 import { zoneLong } from "./zone.js";
 import { draftOf, saveDraft } from "../drafts.js";
 import { classes, html, useEffect, useId, useLayoutEffect, useRef, useState } from "../view.js";
+import { NewsInDialog } from "../views/alerts/announcement.js";
 
 /**
  * A labeled control. kind is an input type, "select" (with options), "textarea" or "checkbox". A datetime-local field names its time zone.
@@ -187,7 +188,7 @@ function useFormDraft(form, draft) {
 export function Dialog({ title, close, wide, children }) {
   const box = useRef(/** @type {HTMLDialogElement | null} */ (null));
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => { // immediately: the next keys are for the dialog
     const node = box.current;
     node?.showModal(); // focuses the close button
     if (!node?.querySelector("[autofocus]")) {
@@ -198,7 +199,7 @@ export function Dialog({ title, close, wide, children }) {
   }, []);
   return html`<dialog ref=${box} class=${classes(wide && "wide")} aria-labelledby=${id} onClose=${close} onCancel=${close}>
     <header><h2 id=${id}>${title}</h2><button class="quiet" aria-label="Close" onClick=${close}>×</button></header>
-    ${children}
+    <${NewsInDialog} />${children}
   </dialog>`;
 }
 

@@ -1,6 +1,7 @@
 // The alert board: one row for each patient and cause, the most severe first. The order is held while the board is in use; new rows are
 // announced.
 import { get } from "../api.js";
+import { answering, criticalCauses } from "../criticals.js";
 import { useKeys } from "../keys.js";
 import { listen, onGap, stream } from "../live.js";
 import { useQuery } from "../query.js";
@@ -101,13 +102,14 @@ function Groups({ tab, filters, page, turn, clear, counted }) {
   });
   useKeys({ Escape: () => setSelected(new Set()) }, { active: picked.length > 0 });
   useKeys({ ".": { label: "Show new alerts", act: held.renew } }, { active: held.waiting.count > 0 });
+  useEffect(() => { answering.value && held.renew(); }, [answering.value]);
   const nothing = tab === "open" && !Object.values(filters).some(Boolean)
     ? html`<${EmptyState} title="No open alerts">All patients are within their limits.</${EmptyState}>`
     : html`<${EmptyState} title="No alerts match"> <button onClick=${clear}>Show all open alerts</button></${EmptyState}>`;
   return html`<div class="alerts-news" role="status" aria-live="polite">
     ${held.waiting.count > 0 && html`<button class="news" onClick=${held.renew}>
       ${held.waiting.critical > 0 && html`<span aria-hidden="true">▲</span> `}${held.waiting.count} new${held.waiting.critical > 0
-        && `, ${held.waiting.critical} critical`}: show <kbd>.</kbd></button>`}</div>
+        && `, ${held.waiting.critical} critical`}: show${criticalCauses.value.length === 0 && html` <kbd>.</kbd>`}</button>`}</div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0 && rows.length === 0} nothing=${nothing}>
       ${(data) => html`<div ...${held.guards}>
         <${Board} rows=${rows} levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${selected} toggle=${toggle}

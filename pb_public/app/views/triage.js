@@ -1,5 +1,6 @@
 // The live triage list: patients by urgency, one row each, with single-key actions; the open patient is in the side panel.
 import { get } from "../api.js";
+import { answering } from "../criticals.js";
 import { useKeys } from "../keys.js";
 import { stream } from "../live.js";
 import { useQuery } from "../query.js";
@@ -11,8 +12,8 @@ import { ZoneNote } from "../ui/time.js";
 import { classes, html, useEffect, useRef, useState } from "../view.js";
 import { SnoozeDialog } from "./alerts/dialogs.js";
 import { EscalateDialog } from "./escalate.js";
-import { acknowledge, openAlerts, review, reportResult } from "./triage/actions.js";
-import { Levels, FilterButtons, ReviewProgress, ListControls, NewCriticals } from "./triage/toolbar.js";
+import { acknowledge, openAlerts, review, reviewBlocked, reportResult } from "./triage/actions.js";
+import { Levels, FilterButtons, ReviewProgress, ListControls } from "./triage/toolbar.js";
 import { useLiveList } from "./triage/live.js";
 import { useChangedRows } from "./triage/row_animation.js";
 import { useNextPatient } from "./triage/next_patient.js";
@@ -40,19 +41,19 @@ export function Triage({ open = "" }) {
   const list = useLoad(fetch, [requestKey]);
   const stats = useLoad((signal) => get("triage/patients/stats/", {}, signal), []);
   const changed = useChangedRows(list.data?.results, requestKey);
-  const { hold, news, waiting } = useLiveList(list, stats, filters, () => fetch(new AbortController().signal));
+  const { hold, waiting } = useLiveList(list, stats, filters, () => fetch(new AbortController().signal));
   const { rest, resting, done: resumeOrder } = useHeldOrder(hold, open !== "");
   const show = () => { resumeOrder(); setQuery({ page: 1 }); list.reload(); scrollTo(0, 0); };
   const narrowed = Object.keys(none).some((name) => name !== "risk_level" && query[name] !== "");
   const rows = list.data?.results ?? [];
   const work = useWork({ rows, list, open, page, change: setQuery, filters });
-  useKeys({ ".": { label: "Show new critical patients", act: show } });
+  useKeys({ ".": { label: "Update the order", act: show } });
+  useEffect(() => { answering.value && show(); }, [answering.value]);
   return html`<div class=${classes("triage-page", height)}>
     <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${setQuery} /><${ReviewProgress}
       stats=${stats.data} />
       </div>
-    <div class="bars no-print"><${FilterButtons} stats=${stats.data} query=${query} change=${setQuery} /><${NewCriticals} news=${news}
-      showNew=${show} />
+    <div class="bars no-print"><${FilterButtons} stats=${stats.data} query=${query} change=${setQuery} />
       <${ListControls} query=${query} change=${setQuery} /></div>
     ${stream.value === "cut" && html`<p class="notice warning" role="alert">
       <strong>No live connection.</strong> This list may be out of date, and new critical alerts are not shown.${" "}
@@ -67,7 +68,7 @@ export function Triage({ open = "" }) {
         current=${work.current} opened=${open} pick=${work.pick} acts=${work.acts} hold=${rest} busy=${work.busy} />
       <${Pages} page=${page} count=${list.data.count} size=${pageSize} turn=${(n) => setQuery({ page: n })} />`}
     </${Loaded}>
-    <${Foot} held=${resting && waiting} />
+    <${Foot} held=${resting && waiting} show=${show} />
     ${work.shown && html`<${Panel} key=${work.shown.patient_id} row=${work.shown}
       at=${(page - 1) * pageSize + rows.indexOf(work.shown) + 1} count=${list.data?.count ?? 0}
       work=${work} />`}
@@ -81,11 +82,12 @@ const Empty = ({ narrowed, clear }) => (narrowed
     onClick=${clear}>Clear filters</button></div>`
   : html`<${EmptyState} title="No patients on the list">Patients appear here when they are enrolled.</${EmptyState}>`);
 
-/** @param {{held: boolean}} props */
-const Foot = ({ held }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span class="spare">
+/** @param {{held: boolean, show: () => void}} props */
+const Foot = ({ held, show }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span class="spare">
   <kbd>Enter</kbd> open</span><span><kbd>A</kbd> acknowledge</span><span><kbd>C</kbd> call</span><span><kbd>E</kbd> escalate</span>
   <span class="spare"><kbd>N</kbd> note</span><span><kbd>R</kbd> reviewed, next</span><span class="spare"><kbd>T</kbd> take</span>
-  <span><kbd>?</kbd> all shortcuts</span><${ZoneNote} /><span class="held" role="status">${held && "Order held while you work"}</span></p>`;
+  <span><kbd>?</kbd> all shortcuts</span><${ZoneNote} /><span class="held" role="status">${held && html`Order held while you work
+    <button class="link" onClick=${show}>Update</button>`}</span></p>`;
 
 /**
  * The actions on the current row, by shortcut and by click.
@@ -177,10 +179,11 @@ function useWork({ rows, list, open, page, change, filters }) {
     // A critical alert requires a note; others are acknowledged immediately.
     acknowledge: (/** @type {Row} */ row) => (row.unacknowledged_critical > 0 ? openPanel(row, "note") : void acts.answer(row)),
     /** Advances to the next patient if nothing is left to do. */
-    answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "", undone = () => {}) => {
-      let rest = row.active_escalations;
+    answer: async (/** @type {Row} */ row, /** @type {any[] | null} */ open = null, note = "", undone = () => {},
+      /** @type {any} */ take = null) => {
+      let rest = row.active_escalations - (take ? 1 : 0);
       const isDone = await runAction(row, async () => {
-        const answer = await acknowledge(open ?? await openAlerts(row.patient_id), note, undone);
+        const answer = await acknowledge(open ?? await openAlerts(row.patient_id), note, undone, take);
         rest += answer.left;
         return answer;
       });
@@ -192,6 +195,12 @@ function useWork({ rows, list, open, page, change, filters }) {
     escalate: (/** @type {Row} */ row) => setDialog({ kind: "escalate", row }),
     snooze: (/** @type {Row} */ row) => setDialog({ kind: "snooze", row }),
     review: async (/** @type {Row} */ row, note = "") => {
+      const reason = reviewBlocked(row);
+      if (reason) {
+        openPanel(row, "note");
+        toast(html`<span><bdi>${row.patient_name}</bdi>: ${reason}</span>`, "problem");
+        return false;
+      }
       const isDone = await runAction(row, () => review(row, note));
       if (isDone) {
         done(row, true);

@@ -1,15 +1,19 @@
-// Acknowledges or resolves many alerts with one note, and undoes it.
+// Acknowledges or resolves many alerts with one note, takes their escalations, and undoes it.
 import { call } from "../../api.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html } from "../../view.js";
+import { takeableEscalation, takeEscalation } from "../triage/actions.js";
 import { count } from "./labels.js";
 
 /** @typedef {import("./labels.js").Group} Group */
-/** @typedef {"acknowledge" | "resolve"} Deed */
+/** take acknowledges, and takes the open escalations of the alerts. @typedef {"acknowledge" | "resolve" | "take"} Deed */
 
 const batchLimit = 200; // the server's limit for one request
-const doneText = { acknowledge: "Acknowledged", resolve: "Resolved" };
+const doneText = { acknowledge: "Acknowledged", resolve: "Resolved", take: "Acknowledged and took" };
+
+/** Whether the user may take an escalation, which stops its ladder. @param {Group["escalation"]} escalation */
+export const isTakeable = (escalation) => escalation !== null && takeableEscalation([escalation]) !== undefined;
 
 /** An idempotency key: a repeated request is carried out once. */
 const idempotencyKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -45,12 +49,16 @@ const patientText = (groups) => {
  * @param {{done: (ids: number[], deed: Deed) => void, undone: (ids: number[]) => void}} callbacks
  */
 export async function applyToGroups(deed, groups, note, { done, undone }) {
-  const results = await inBatches(`alerts/${deed}/`, groups.flatMap(({ alert_ids }) => alert_ids), note.trim() ? { notes: note } : {});
+  const path = deed === "resolve" ? "alerts/resolve/" : "alerts/acknowledge/";
+  const results = await inBatches(path, groups.flatMap(({ alert_ids }) => alert_ids), note.trim() ? { notes: note } : {});
   const ids = results.filter((one) => one.done).map(({ id }) => id);
   const refused = results.filter((one) => !one.done);
   if (refused.length > 0) {
     const reasons = [...new Set(refused.map(({ code }) => reasonOf(code)))].join(" ");
     toast(`${count(refused.length, "alert")} not changed: ${reasons}`, "problem");
+  }
+  if (deed === "take" && ids.length > 0) {
+    await takeAll(groups);
   }
   done(ids, deed);
   if (ids.length > 0) {
@@ -59,6 +67,15 @@ export async function applyToGroups(deed, groups, note, { done, undone }) {
       { undo: () => undoAll(ids, undone) });
   }
   return ids.length;
+}
+
+/** @param {Group[]} groups */
+async function takeAll(groups) {
+  for (const one of new Map(groups.map(({ escalation }) => [escalation?.id, escalation])).values()) {
+    if (isTakeable(one)) {
+      await takeEscalation(one).catch((error) => toast(`The escalation was not taken: ${asProblem(error).message}`, "problem"));
+    }
+  }
 }
 
 /** @param {number[]} ids @param {(ids: number[]) => void} undone */

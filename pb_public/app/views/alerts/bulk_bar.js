@@ -7,7 +7,7 @@ import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html, useEffect, useRef, useState } from "../../view.js";
 import { EscalateAlertDialog, SnoozeDialog } from "./dialogs.js";
-import { applyToGroups } from "./bulk_actions.js";
+import { applyToGroups, isTakeable } from "./bulk_actions.js";
 import { count, typeName } from "./labels.js";
 
 /** @typedef {import("./held_list.js").Row} Row */
@@ -41,7 +41,7 @@ export function Bar({ rows, note, callbacks, clear, busy, reload }) {
       setBusy(false);
     }
   };
-  useSend(() => mine.length > 0 && void press("acknowledge"));
+  useSend((isTaking) => mine.length > 0 && void press(isTaking ? "take" : "acknowledge"));
   useEffect(() => busy(dialog !== ""), [dialog]);
   const escape = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape") {
@@ -68,6 +68,8 @@ export function Bar({ rows, note, callbacks, clear, busy, reload }) {
       <${NoteTexts} context="alert" into=${() => note.current} />
       ${mine.length > 0 && html`<button class="main" disabled=${isBusy}
         onClick=${() => press("acknowledge")}>Acknowledge ${alerts} <kbd>Ctrl ↵</kbd></button>`}
+      ${mine.some(({ escalation }) => isTakeable(escalation)) && html`<button disabled=${isBusy} title="Ctrl or ⌘ with Shift and Enter"
+        onClick=${() => press("take")}>Acknowledge and take</button>`}
       ${can("resolve") && html`<button disabled=${isBusy} onClick=${() => press("resolve")}>Resolve ${alerts}</button>`}
       ${can("snooze") && rows.length === 1 && html`<button onClick=${() => setDialog("snooze")}>Snooze…</button>`}
       ${can("escalate") && rows.length === 1 && one.latest && html`<button onClick=${() => setDialog("escalate")}>Escalate…</button>`}
@@ -79,7 +81,8 @@ export function Bar({ rows, note, callbacks, clear, busy, reload }) {
   </section>`;
 }
 
-/** Ctrl or Cmd with Enter sends from any focus, unless a dialog is open. @param {() => void} send */
+/** Ctrl or Cmd with Enter sends from any focus, unless a dialog is open; with Shift, it takes too.
+ *  @param {(isTaking: boolean) => void} send */
 function useSend(send) {
   const latest = useRef(send);
   latest.current = send;
@@ -87,7 +90,7 @@ function useSend(send) {
     const press = (/** @type {KeyboardEvent} */ event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
         event.preventDefault();
-        latest.current();
+        latest.current(event.shiftKey);
       }
     };
     addEventListener("keydown", press);

@@ -25,6 +25,9 @@ export function causeOf({ type, latest }) {
   if (!latest) {
     return `${typeName(type)}: the latest alert cannot be read`;
   }
+  if (type === "implausible_reading") { // also when it states the limit that its value would have met
+    return typeName(type);
+  }
   const value = values.find(({ field, name }) => latest.parameter === field || latest.parameter === name.toLowerCase()
     || field.startsWith(`${latest.parameter}_`));
   if (value && !value.changes && latest.value !== null && latest.threshold !== null) {
@@ -37,6 +40,21 @@ export function causeOf({ type, latest }) {
 function sideOf({ value, threshold, message }) {
   const side = message?.match(new RegExp(`at or (above|below) the \\w+ limit ${threshold}(?!\\.?\\d)`));
   return side?.[1] ?? (Number(value) >= Number(threshold) ? "above" : "below");
+}
+
+/**
+ * The values of a reading that is not stored, in the order of the kinds, however they arrived: systolic before diastolic.
+ * @param {Record<string, unknown>} reported
+ * @returns {{value: string, unit: string, held: true} | null}
+ */
+function heldValue(reported) {
+  const known = values.filter(({ field }) => typeof reported[field] === "number");
+  const main = known.filter(({ group }) => group === known[0]?.group);
+  if (main.length > 0) {
+    return { value: main.map(({ field, unit }) => displayed(reported[field], unit)).join("/"), unit: unitOf(main[0].unit), held: true };
+  }
+  const other = Object.values(reported).find((value) => typeof value === "number");
+  return other === undefined ? null : { value: String(other), unit: "", held: true };
 }
 
 /**
@@ -53,9 +71,7 @@ export function valueOf(alert) {
     return null;
   }
   if (!read) {
-    const reported = /** @type {any} */ (alert.latest_values ?? alert.reported_values ?? {});
-    const list = Object.entries(reported).filter(([, value]) => typeof value === "number");
-    return list.length > 0 ? { value: list.map(([, value]) => value).join("/"), unit: "", held: true } : null;
+    return heldValue(/** @type {any} */ (alert.latest_values ?? alert.reported_values ?? {}));
   }
   if (alert.type === "pulse" && read.pulse !== null && read.pulse !== undefined) {
     return { value: String(read.pulse), unit: "bpm" };

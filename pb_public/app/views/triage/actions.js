@@ -17,14 +17,15 @@ export const openAlerts = async (patientID) => (await get("alerts/",
 const count = (/** @type {number} */ n) => (n === 1 ? "1 alert" : `${n} alerts`);
 
 const batchLimit = 200; // the server's limit for one request
-/** @typedef {{text: string, undo?: () => Promise<void>}} Done the result, and how to undo it */
+/** @typedef {{text: string, undo?: () => Promise<any>, isReview?: boolean}} Done the result, and how to undo it */
 
 /**
- * Acknowledges alerts with the same note. Alerts that require another role are left.
- * @param {Alert[]} alerts @param {string} note @param {() => void} undone
+ * Acknowledges alerts with the same note. Alerts that require another role are left. With take, an escalation is taken too, which ends its
+ * ladder.
+ * @param {Alert[]} alerts @param {string} note @param {() => void} undone @param {any} [take]
  * @returns {Promise<Done & {left: number}>} left is the number of alerts that remain
  */
-export async function acknowledge(alerts, note, undone) {
+export async function acknowledge(alerts, note, undone, take = null) {
   const mine = alerts.filter(canAcknowledge).slice(0, batchLimit).map(({ id }) => id);
   if (mine.length === 0) {
     throw new Problem(0, { detail: alerts.length ? "Critical alerts require a nurse or provider." : "No open alerts." });
@@ -35,8 +36,10 @@ export async function acknowledge(alerts, note, undone) {
     throw new Problem(0, { detail: results[0].detail });
   }
   const left = alerts.length - ids.length;
+  const taken = take && await takeEscalation(take).then(() => ", escalation assigned to you", (error) =>
+    `, but the escalation was not taken: ${asProblem(error).message}`);
   return {
-    text: `${count(ids.length)} acknowledged${left > 0 ? `, ${left} left for others` : ""}.`, left,
+    text: `${count(ids.length)} acknowledged${left > 0 ? `, ${left} left for others` : ""}${taken ?? ""}.`, left,
     undo: async () => { await undoAcknowledge(ids); undone(); },
   };
 }
@@ -51,13 +54,40 @@ async function undoAcknowledge(ids) {
   toast(`Undone: ${count(ids.length)} restored.`);
 }
 
-/** @param {Row} row @param {string} [note] */
+/** @param {Row} row @param {string} [note] @returns {Promise<Done>} */
 export async function review(row, note = "") {
   if (!can("review")) {
     throw new Problem(0, { detail: "Reviews require a nurse or provider." });
   }
-  await post(`triage/patients/${row.patient_id}/review/`, note ? { notes: note } : {});
-  return "Reviewed.";
+  const path = `triage/patients/${row.patient_id}/review/`;
+  await post(path, note ? { notes: note } : {});
+  return { text: "Reviewed.", isReview: true, undo: () => post(`${path}undo/`) };
+}
+
+/** Why a patient cannot be marked as reviewed, or "": to acknowledge is the review. @param {Row} row */
+export const reviewBlocked = (row) => (row.unacknowledged_critical > 0
+  ? "A critical alert is unanswered. Acknowledge it: that is the review." : "");
+
+const mergeTime = 10_000; // milliseconds between reviews that share one message
+const undoTime = 45_000; // the server undoes for a minute
+/** The last reviews, which share one message and one Undo. */
+let reviews = { at: 0, list: /** @type {{at: number, undo: () => Promise<any>}[]} */ ([]), dismiss: () => {} };
+
+/** @param {(text: string) => any} named @param {Done} done @param {() => void} after */
+function toastReview(named, { text, undo = async () => {} }, after) {
+  const at = Date.now();
+  const list = [...(at - reviews.at < mergeTime ? reviews.list : []), { at, undo }].filter((one) => at - one.at < undoTime);
+  reviews.dismiss();
+  const undoThem = async () => {
+    reviews = { at: 0, list: [], dismiss: () => {} };
+    const failed = (await Promise.allSettled(list.map((one) => one.undo()))).find((one) => one.status === "rejected");
+    after();
+    if (failed) {
+      throw /** @type {PromiseRejectedResult} */ (failed).reason;
+    }
+    toast(list.length === 1 ? "Undone: not reviewed." : `Undone: ${list.length} reviews.`);
+  };
+  reviews = { at, list, dismiss: toast(list.length === 1 ? named(text) : `${list.length} reviewed.`, "done", { undo: undoThem }) };
 }
 
 const takerRoles = ["provider", "nurse", "clinical_manager", "admin"];
@@ -78,7 +108,8 @@ export async function takeEscalation(escalation) {
   return "Escalation assigned to you.";
 }
 
-/** Starts the timer for a call. Only one timer runs at a time; an error is shown if another is running. @param {Row} row */
+/** Starts the timer for a call. Only one timer runs at a time; an error is shown if another is running.
+ *  @param {{patient_id: string}} row */
 export async function startCall(row) {
   if (!can("logTime")) {
     return;
@@ -99,8 +130,13 @@ export async function reportResult(row, doing, fetch) {
   const reloadIfOffline = () => { stream.value === "live" || fetch(); };
   try {
     const answer = await doing;
-    const { text, undo } = typeof answer === "string" ? { text: answer, undo: undefined } : answer;
-    toast(withName(text), "done", { undo: undo && (() => undo().then(reloadIfOffline)) });
+    const done = /** @type {Done} */ (typeof answer === "string" ? { text: answer } : answer);
+    const { text, undo } = done;
+    if (done.isReview) {
+      toastReview(withName, done, reloadIfOffline);
+    } else {
+      toast(withName(text), "done", { undo: undo && (() => undo().then(reloadIfOffline)) });
+    }
     reloadIfOffline();
     return true;
   } catch (error) {

@@ -1,5 +1,5 @@
 // Updates a page of the triage list from the stream. Changes are batched and applied in place; the page is loaded again only when rows
-// enter or leave it, or after a disconnect. While the list is in use its order is held, and new critical patients are announced.
+// enter or leave it, or after a disconnect. While the list is in use its order is held.
 import { listen, onGap } from "../../live.js";
 import { useEffect, useRef, useState } from "../../view.js";
 import { applyChanges } from "./order.js";
@@ -12,22 +12,19 @@ const maxPause = 20_000;
 const calmTime = 60_000; // without a reload, after which the next is immediate
 
 /** @typedef {{still: boolean, release: () => void}} Hold still: the order is held; release resumes it */
-/** @typedef {{new: Map<string, Row>, held: boolean}} News patients who turned critical since the last ordering, and whether they are
- *  hidden */
 
 /**
  * @param {{data: any, reload: () => void, change: (step: (data: any) => any) => void}} list
  * @param {any} stats a useLoad
  * @param {import("./order.js").Filters} filters
  * @param {() => Promise<any>} again loads the current page
- * @returns {{hold: {current: Hold}, news: News, waiting: boolean}} waiting: the shown order is out of date
+ * @returns {{hold: {current: Hold}, waiting: boolean}} waiting: the shown order is out of date
  */
 export function useLiveList(list, stats, filters, again) {
   const hold = useRef(/** @type {Hold} */ ({ still: false, release: () => {} }));
-  const [news, setNews] = useState(/** @type {News} */ ({ new: new Map(), held: false }));
   const [waiting, setWaiting] = useState(false);
   const known = JSON.stringify(filters);
-  useEffect(() => { setNews({ new: new Map(), held: false }); setWaiting(false); }, [known]);
+  useEffect(() => setWaiting(false), [known]);
   const now = useRef({ filters, again, reload: list.reload });
   now.current = { filters, again, reload: list.reload };
   useEffect(() => {
@@ -48,21 +45,16 @@ export function useLiveList(list, stats, filters, again) {
       changed.clear();
       list.change((page) => {
         const held = hold.current.still;
-        const { page: next, stale, alarms } = applyChanges(page, changes, now.current.filters, held);
+        const { page: next, stale } = applyChanges(page, changes, now.current.filters, held);
         if (stale) {
           fetcher.request();
         }
         setWaiting(held && (stale || changes.size > 0));
-        if (alarms.length > 0) {
-          setNews((before) => ({ new: new Map([...(before.held ? before.new : []),
-            ...alarms.map((row) => /** @type {[string, Row]} */ ([row.patient_id, row]))]), held }));
-        }
         return next;
       });
     };
     hold.current.release = () => {
       hold.current.still = false;
-      setNews((before) => (before.held ? { new: new Map(), held: false } : before));
       setWaiting(false);
       apply();
       if (isReloadDue) {
@@ -90,7 +82,7 @@ export function useLiveList(list, stats, filters, again) {
     ];
     return () => { clearTimeout(timer); fetcher.stop(); stops.forEach((stop) => stop()); };
   }, []);
-  return { hold, news, waiting };
+  return { hold, waiting };
 }
 
 /** Debounces fetch, with longer pauses for frequent requests. @param {() => void} fetch */

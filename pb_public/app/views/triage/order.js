@@ -56,12 +56,8 @@ export function updateRow(before, streamed) {
 /** Whether the trend's parameter has changed. @param {Row} before @param {Row} streamed */
 const isTrendChanged = (before, streamed) => before.concern?.parameter !== streamed.concern?.parameter;
 
-/** Whether a patient has turned critical and unacknowledged. @param {Row | undefined} before @param {Row} streamed */
-const hasTurnedCritical = (before, streamed) => streamed.handling === "unanswered" && before?.handling !== "unanswered";
-
 /**
- * Applies changed rows to a page. Returns the page, stale if it must be loaded again because a row entered or left it,
- *  and the patients who turned critical.
+ * Applies changed rows to a page. Returns the page, and stale if it must be loaded again because a row entered or left it.
  * @param {{count: number, next: string | null, previous: string | null, results: Row[]}} page
  * @param {Map<string, Row | null>} streamed rows by patient, null for patients who left the list
  * @param {Filters} filters
@@ -72,7 +68,6 @@ export function applyChanges(page, streamed, filters, still) {
   const last = page.results[page.results.length - 1];
   let stale = false;
   const results = [];
-  const alarms = [];
   for (const row of page.results) {
     const news = streamed.get(row.patient_id);
     if (news === undefined) {
@@ -84,9 +79,6 @@ export function applyChanges(page, streamed, filters, still) {
     if (news && (fits || still)) { // a row that no longer matches stays while the order is held
       results.push(updateRow(row, news));
     }
-    if (fits && hasTurnedCritical(row, news)) {
-      alarms.push(news);
-    }
   }
   const shown = new Set(page.results.map((row) => row.patient_id));
   for (const [id, news] of streamed) {
@@ -97,9 +89,6 @@ export function applyChanges(page, streamed, filters, still) {
     if (shown.has(id)) {
       stale ||= behind && last.patient_id !== id; // a row of the next page may come before it
     } else if (filters.mine === "" && matchesFilters(news, filters)) {
-      if (hasTurnedCritical(undefined, news)) {
-        alarms.push(news);
-      }
       if (!behind && !(page.previous && order(news, page.results[0]) < 0)) {
         stale = true; // to load its trend, and the row that leaves the page
         if (!page.previous && !still) {
@@ -110,5 +99,5 @@ export function applyChanges(page, streamed, filters, still) {
   }
   const left = page.results.filter((row) => streamed.has(row.patient_id)
     && !results.some((one) => one.patient_id === row.patient_id)).length;
-  return { page: { ...page, count: page.count - left, results: still ? results : results.sort(order).slice(0, pageSize) }, stale, alarms };
+  return { page: { ...page, count: page.count - left, results: still ? results : results.sort(order).slice(0, pageSize) }, stale };
 }

@@ -62,9 +62,10 @@ export function Panel({ row, at, count, work }) {
     }
   }, [work.pending, data]);
   const open = (data?.alerts ?? []).filter((alert) => !alert.acknowledged);
-  const answer = async () => {
+  const takeable = open.length > 0 ? takeableEscalation(data?.escalations ?? []) : undefined;
+  const answer = async (/** @type {any} */ take = null) => {
     const text = note.trim();
-    if (await work.acts.answer(row, open, text, () => { saveDraft(`triage.${id}`, text); setRevision((n) => n + 1); })) {
+    if (await work.acts.answer(row, open, text, () => { saveDraft(`triage.${id}`, text); setRevision((n) => n + 1); }, take)) {
       setNote("");
       setRevision((n) => n + 1);
     }
@@ -89,12 +90,14 @@ export function Panel({ row, at, count, work }) {
       <button aria-label="Next patient" onClick=${work.next}>
       <span aria-hidden="true">↓</span> <kbd>J</kbd></button></span>
     <button class="whole" onClick=${() => work.acts.whole(row)}>Open chart <kbd>O</kbd></button>`;
-  const foot = html`<${Note} field=${field} note=${note} keep=${setNote} count=${open.length} send=${open.length > 0 ? answer : reviewed}
+  const foot = html`<${Note} field=${field} note=${note} keep=${setNote} count=${open.length} send=${open.length > 0 ? (isTaking) => answer(isTaking ? takeable : null) : reviewed}
     leave=${work.back} />
     <${NoteTexts} context="alert" into=${() => field.current} />
     <div class="do">${data?.patient.phone && html`<a class="button main" ref=${phone} href=${`tel:${data.patient.phone}`}
       onClick=${() => void startCall(row)}>Call ${data.patient.phone} <kbd>C</kbd></a>`}
-      <button disabled=${open.length === 0} onClick=${answer}>Acknowledge <kbd>A</kbd></button>
+      <button disabled=${open.length === 0} onClick=${() => answer()}>Acknowledge <kbd>A</kbd></button>
+      ${takeable && html`<button title="Ctrl or ⌘ with Shift and Enter in the note"
+        onClick=${() => answer(takeable)}>Acknowledge and take</button>`}
       ${can("review") && html`<button onClick=${reviewed}>Reviewed <kbd>R</kbd></button>`}</div>`;
   return html`<${Drawer} label=${`${row.patient_name}, side panel`} close=${work.close} head=${head} foot=${foot}>
     <${Who} row=${row} patient=${data?.patient} />
@@ -154,13 +157,14 @@ function LastNote({ data }) {
 
 export const noteField = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector("aside.drawer .note textarea"));
 
-/** @param {{field: any, note: string, keep: (text: string) => void, count: number, send: () => void, leave: () => void}} props */
+/** @param {{field: any, note: string, keep: (text: string) => void, count: number, send: (isTaking: boolean) => void,
+ *  leave: () => void}} props */
 function Note({ field, note, keep, count, send, leave }) {
   const label = count === 0 ? "Note for the review" : count === 1 ? "Note for the alert" : `Note for the ${count} alerts`;
   const key = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      send();
+      send(event.shiftKey);
     } else if (event.key === "Escape") {
       event.preventDefault();
       event.stopPropagation();

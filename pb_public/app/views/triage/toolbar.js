@@ -63,14 +63,3 @@ export function ListControls({ query, change }) {
     <${Choice} label="Row height" value=${query.rows} options=${sizes} choose=${(rows) => change({ rows, page: query.page })} />
   </div>`;
 }
-
-/** Patients who turned critical while the order is held. @param {{news: import("./live.js").News, waiting: boolean, showNew: () => void}}
- *  props */
-export function NewCriticals({ news, showNew }) {
-  const count = news.held ? news.new.size : 0;
-  const names = [...news.new.values()].map((row) => row.patient_name).join(", ");
-  return html`<span class="unseen" role="status" aria-live="assertive">${news.new.size > 0
-    ? `New critical: ${names}.${news.held ? " Press the period key to show." : ""}` : ""}</span>
-    ${count > 0 && html`<button class="waits" onClick=${showNew}><span
-      aria-hidden="true">▲</span> ${count} new critical: show <kbd>.</kbd></button>`}`;
-}
