@@ -81,7 +81,7 @@ async function everyTab(page, patient) {
   assert.equal(await banner(page).count(), 1, "put off in one tab, it waits in the other");
   await other.waitForFunction(() => document.title.startsWith("(1)"));
   await other.keyboard.press(".");
-  await answer(other).getByLabel("Note").fill("Called: on the way.");
+  await answer(other).getByLabel("Note", { exact: true }).fill("Called: on the way.");
   await answer(other).getByRole("button", { name: "Acknowledge and take" }).click();
   await banner(page).waitFor({ state: "detached" });
   const [alert] = (await api("GET", `alerts/?patient_id=${patient.patient_id}&level=critical`)).results;
