@@ -12,21 +12,21 @@ import { computed, effect, signal } from "./view.js";
 export const criticals = signal(0);
 /** Their causes, except snoozed ones, the latest first. */
 export const criticalCauses = signal(/** @type {Group[]} */ ([]));
-/** The number of critical alerts that the user has been told of, by cause; null before the first load, whose alerts count as known. */
+/** The number of critical alerts that are known, by cause; null before the first load, all of whose alerts are known. */
 const known = signal(/** @type {Map<string, number> | null} */ (null));
 
 const keyOf = (/** @type {Group} */ { patient_id, type }) => `${patient_id} ${type}`;
 /** Causes with critical alerts that arrived since, the latest first. */
 export const newCriticals = computed(() => {
-  const told = known.value;
-  return told ? criticalCauses.value.filter((one) => one.critical_count > (told.get(keyOf(one)) ?? 0)) : [];
+  const before = known.value;
+  return before ? criticalCauses.value.filter((one) => one.critical_count > (before.get(keyOf(one)) ?? 0)) : [];
 });
 /** @param {Group} a @param {Group} b */
 export const isSame = (a, b) => keyOf(a) === keyOf(b);
 /** The cause in the dialog that answers it. @type {{value: Group | null, peek: () => Group | null}} */
 export const answering = signal(/** @type {Group | null} */ (null));
 
-/** Counts all open causes as told. */
+/** Counts all open causes as known. */
 export function putOff() {
   known.value = new Map(criticalCauses.peek().map((one) => [keyOf(one), one.critical_count]));
 }

@@ -90,7 +90,8 @@ export function Panel({ row, at, count, work }) {
       <button aria-label="Next patient" onClick=${work.next}>
       <span aria-hidden="true">↓</span> <kbd>J</kbd></button></span>
     <button class="whole" onClick=${() => work.acts.whole(row)}>Open chart <kbd>O</kbd></button>`;
-  const foot = html`<${Note} field=${field} note=${note} keep=${setNote} count=${open.length} send=${open.length > 0 ? (isTaking) => answer(isTaking ? takeable : null) : reviewed}
+  const send = open.length > 0 ? (/** @type {boolean} */ isTaking) => answer(isTaking ? takeable : null) : reviewed;
+  const foot = html`<${Note} field=${field} note=${note} keep=${setNote} count=${open.length} send=${send}
     leave=${work.back} />
     <${NoteTexts} context="alert" into=${() => field.current} />
     <div class="do">${data?.patient.phone && html`<a class="button main" ref=${phone} href=${`tel:${data.patient.phone}`}
