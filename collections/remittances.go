@@ -133,20 +133,28 @@ func PageOfRemittances(app core.App, status string, offset, limit int) (page []R
 	return pageOfRows[RemittanceRow](app, Remittances, remittanceColumns, where, []string{"id DESC"}, offset, limit)
 }
 
-// ItemsOfPayer returns the items of a payer's remittances that have a reason, open or closed.
-func ItemsOfPayer(app core.App, payer, reason string) (found []RemittanceItem, err error) {
+// ItemsOfPayer returns the items of a payer's remittances that have a reason, open or closed, by remittance.
+func ItemsOfPayer(app core.App, payer, reason string) (map[string][]RemittanceItem, error) {
 	var rows []RemittanceRow
-	if err := app.DB().Select(remittanceColumns...).From(Remittances).Where(dbx.HashExp{"payer": payer}).OrderBy("id").All(&rows); err != nil {
+	err := app.DB().Select(remittanceColumns...).From(Remittances).Where(dbx.HashExp{"payer": payer}).
+		AndWhere(dbx.Not(dbx.HashExp{"status": RemittanceBalanced})).All(&rows) // a balanced one has none
+	if err != nil {
 		return nil, wrap(err, "find remittances of a payer")
 	}
+	found := map[string][]RemittanceItem{}
 	for _, row := range rows {
 		items, err := row.Items()
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, slices.DeleteFunc(items, func(item RemittanceItem) bool { return item.Reason != reason })...)
+		found[row.ID] = ItemsWithReason(items, reason)
 	}
 	return found, nil
+}
+
+// ItemsWithReason returns the items that have a reason.
+func ItemsWithReason(items []RemittanceItem, reason string) []RemittanceItem {
+	return slices.DeleteFunc(slices.Clone(items), func(item RemittanceItem) bool { return item.Reason != reason })
 }
 
 // OpenRemittances counts the remittances that a person has to resolve.

@@ -102,20 +102,21 @@ func neededMinutes(code, serviceDate string, units int) int {
 func (e *Engine) countFacts(app core.App, patients map[string]*patientFacts, list []claimedEntry) (found []countedFacts, err error) {
 	found = make([]countedFacts, len(list))
 	var windows []supplyPeriod
-	var places []int // indexes into list, by window
+	var places, setups []int // indexes into list; places by window
 	months := map[timeMonth][]int{}
 	for i, x := range list {
 		switch rule := baseRule(x.code, x.service); {
 		case rule.Period == ThirtyDays:
 			windows, places = append(windows, supplyPeriod{Patient: x.patient, Start: x.period.Start, End: x.period.End}), append(places, i)
 		case x.code == Setup:
-			if found[i], err = e.monitoringOf(app, patients[x.patient], x.service); err != nil {
-				return nil, err
-			}
+			setups = append(setups, i)
 		case rule.Category != "":
 			month := timeMonth{rule.Category, monthOf(x.period.Start), x.rule}
 			months[month] = append(months[month], i)
 		}
+	}
+	if err := e.countMonitoring(app, patients, list, found, setups); err != nil {
+		return nil, err
 	}
 	if err := e.loadDataDays(app, patients, windows); err != nil {
 		return nil, err

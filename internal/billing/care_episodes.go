@@ -82,31 +82,40 @@ func (f *patientFacts) wasSuppliedIn(day string, supplied []string) bool {
 // maxSetupPeriods is how many supply periods from the first reading of the episode on may have the days that a set-up needs: a year.
 const maxSetupPeriods = 13
 
-// monitoringOf returns the days with data of the supply period that supports the set-up in the episode of care of a day: the first with the days of a
-// device code on its last day, else the one with the most. Source: docs/decisions/billing.md, "99453".
-func (e *Engine) monitoringOf(app core.App, f *patientFacts, day string) (found countedFacts, err error) {
-	patients, episode := map[string]*patientFacts{f.id: f}, f.episodeOf(day)
-	anchors, err := e.periodAnchors(app, patients)
+// countMonitoring sets, for the set-ups of a list at the given indexes, the days with data of the supply period that supports each in its episode of care:
+// the first with the days of a device code on its last day, else the one with the most. Source: docs/decisions/billing.md, "99453".
+func (e *Engine) countMonitoring(app core.App, patients map[string]*patientFacts, list []claimedEntry, found []countedFacts, setups []int) error {
+	taught := map[string]*patientFacts{}
+	for _, i := range setups {
+		taught[list[i].patient] = patients[list[i].patient]
+	}
+	anchors, err := e.periodAnchors(app, taught)
 	if err != nil {
-		return found, err
+		return err
 	}
 	var windows []supplyPeriod
-	for _, anchor := range anchors[f.id] {
-		first := max(anchor, episode.Start)
-		for _, p := range periodsFromAnchor(anchor, Span{first, AddDays(first, maxSetupPeriods*periodDays)}) {
-			if p.Start <= episode.End {
-				windows = append(windows, supplyPeriod{Patient: f.id, Start: p.Start, End: p.End})
+	var places []int // indexes into list, by window
+	for _, i := range setups {
+		x := list[i]
+		episode := taught[x.patient].episodeOf(x.service)
+		for _, anchor := range anchors[x.patient] {
+			first := max(anchor, episode.Start)
+			for _, p := range periodsFromAnchor(anchor, Span{first, AddDays(first, maxSetupPeriods*periodDays)}) {
+				if p.Start <= episode.End {
+					windows, places = append(windows, supplyPeriod{Patient: x.patient, Start: p.Start, End: p.End}), append(places, i)
+				}
 			}
 		}
 	}
-	if err := e.loadDataDays(app, patients, windows); err != nil {
-		return found, err
+	if err := e.loadDataDays(app, taught, windows); err != nil {
+		return err
 	}
-	for _, w := range windows {
-		isEnough := len(w.days) >= baseRule(e.firstSupplyCode(f, w.End), w.End).MinDays
-		if !found.isMonitored && (isEnough || len(w.days) > len(found.days)) {
-			found.days, found.isMonitored = w.days, isEnough
+	for k, w := range windows {
+		c := &found[places[k]]
+		isEnough := len(w.days) >= baseRule(e.firstSupplyCode(taught[w.Patient], w.End), w.End).MinDays
+		if !c.isMonitored && (isEnough || len(w.days) > len(c.days)) {
+			c.days, c.isMonitored = w.days, isEnough
 		}
 	}
-	return found, nil
+	return nil
 }

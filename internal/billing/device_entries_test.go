@@ -1,9 +1,12 @@
 package billing_test
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/pocketbase/dbx"
 
@@ -245,5 +248,27 @@ func TestRates(t *testing.T) {
 	}
 	if x := d.list(acme)[0]; x.GetString("payer") != "000000000000001" || x.GetString("payer_name") != "Acme" || d.list(self)[0].GetString("payer_name") != "Self-pay" {
 		t.Errorf("paid by %s", x.GetString("payer_name"))
+	}
+}
+
+// The month's end reads the days of all set-ups together: as many queries for six patients as for two.
+func TestSetUpsAreReadTogether(t *testing.T) {
+	queries := func(patients int) (count int) {
+		d := newFixture(t)
+		for range patients {
+			d.patient(wears("2026-01-01", "", "2026-01-05", 20), taught("2026-01-02"))
+		}
+		d.run(billing.DeviceJob, "2026-02-10 12:00")
+		db := d.app.ConcurrentDB().(*dbx.DB)
+		db.QueryLogFunc = func(context.Context, time.Duration, string, *sql.Rows, error) { count++ }
+		defer func() { db.QueryLogFunc = nil }()
+		list, _, err := d.e.CheckMonthEnd(d.app, billing.Span{Start: "2026-01-01", End: "2026-01-31"}, nil, d.by, at("2026-02-11 12:00"))
+		if err != nil || len(list) != patients {
+			t.Fatalf("%d entries of %d patients (%v)", len(list), patients, err)
+		}
+		return count
+	}
+	if two, six := queries(2), queries(6); two != six {
+		t.Errorf("%d queries for two patients, %d for six", two, six)
 	}
 }

@@ -2,8 +2,10 @@ package clearinghouse_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -195,5 +197,38 @@ func TestThousandClaimsThereAndBack(t *testing.T) {
 	}
 	if found := payer.Pyx12.Read(t, file); !found.OK || len(found.Errors) > 0 {
 		t.Errorf("pyx12: %q", found.Errors)
+	}
+}
+
+// An import reads what waits of a payer's other payments once, for any number of reversals in its payments.
+func TestReversalsReadWaitingItemsOnce(t *testing.T) {
+	t.Parallel()
+	p := newPractice(t)
+	batch, err := p.house.SendBatch(p.app, p.crowd(6), p.by, p.now)
+	p.must(err)
+	sealed, err := collections.BatchFile(p.app, batch.ID)
+	p.must(err)
+	sent, err := payer.Read837P([]byte(sealed.Reveal()))
+	p.must(err)
+	house := &payer.Payer{ID: "HOUSE1", Name: "CLEARING HOUSE", At: p.now}
+	paid, reversed := map[string]payer.Decision{}, map[string]payer.Decision{}
+	for _, c := range sent.Claims {
+		paid[c.ControlNumber] = payer.Partly(900, 500, 300)
+		reversed[c.ControlNumber] = payer.Reverse(paid[c.ControlNumber])
+	}
+	first, second := house.Write835(sent, paid), house.Write835(sent, reversed)
+	_, err = p.house.Import(p.app, first, p.by, p.now)
+	p.must(err)
+	reads := 0
+	db := p.app.ConcurrentDB().(*dbx.DB)
+	db.QueryLogFunc = func(_ context.Context, _ time.Duration, query string, _ *sql.Rows, _ error) {
+		if strings.Contains(query, "FROM `remittances` WHERE (`payer`=") {
+			reads++
+		}
+	}
+	done, err := p.house.Import(p.app, second, p.by, p.now)
+	db.QueryLogFunc = nil
+	if err != nil || done.Applied != len(sent.Claims) || reads != 1 {
+		t.Errorf("%d lines of %d claims, %d reads (%v)", done.Applied, len(sent.Claims), reads, err)
 	}
 }

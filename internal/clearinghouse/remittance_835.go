@@ -149,6 +149,9 @@ func (t *importRun) finishRemittance(p x12.Remittance, row collections.Remittanc
 		}
 		t.addItem(collections.RemittanceItem{Segment: segmentTotal, ControlNumber: p.Trace, AmountCents: rest, Reason: reason})
 	}
+	if read := t.waiting[p.Payer.Name]; read != nil {
+		read[row.ID] = collections.ItemsWithReason(t.items, billing.AlreadyDecided)
+	}
 	return collections.FinishRemittance(t.app, row.ID, t.items, t.now)
 }
 
@@ -299,11 +302,26 @@ func (t *importRun) isOfWaiting(p x12.Remittance, d *claimDecision) (bool, error
 	if !d.Reversal() || d.PayerControlNumber == "" {
 		return false, nil
 	}
-	items, err := collections.ItemsOfPayer(t.app, p.Payer.Name, billing.AlreadyDecided)
-	return slices.ContainsFunc(items, func(item collections.RemittanceItem) bool {
-		return item.PayerControlNumber == d.PayerControlNumber && item.AmountCents == -int64(d.Paid) && item.Code != d.Status &&
-			slices.ContainsFunc(d.lines, func(l collections.ClaimLine) bool { return slices.Contains(item.EntryIDs, l.EntryID) })
-	}), err
+	payer := p.Payer.Name
+	if t.waiting[payer] == nil {
+		found, err := collections.ItemsOfPayer(t.app, payer, billing.AlreadyDecided)
+		if err != nil {
+			return false, err
+		}
+		t.waiting[payer] = found
+	}
+	for _, items := range t.waiting[payer] {
+		if slices.ContainsFunc(items, d.takesBack) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// takesBack reports whether a reversal has the payer's number and amount of an item, and one of its lines.
+func (d *claimDecision) takesBack(item collections.RemittanceItem) bool {
+	return item.PayerControlNumber == d.PayerControlNumber && item.AmountCents == -int64(d.Paid) && item.Code != d.Status &&
+		slices.ContainsFunc(d.lines, func(l collections.ClaimLine) bool { return slices.Contains(item.EntryIDs, l.EntryID) })
 }
 
 // isClosed reports whether a person closed the item of a claim that is not posted, and keeps the item's reason.
