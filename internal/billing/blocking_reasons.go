@@ -54,9 +54,10 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 	}
 	switch {
 	case rule.Period == ThirtyDays:
+		supplied := len(slices.DeleteFunc(slices.Clone(c.days), func(day string) bool { return day > x.service })) // what comes later was not furnished yet
 		add(len(c.days) == 0, NoDeviceData)
 		isTaken := x.code != ShortSupply || f.takesShortSupply(x.service) || slices.Contains(sentStates, x.status) // what was sent is the payer's to decide
-		add(len(c.days) < rule.MinDays || !isTaken, DaysBelowMinimum)
+		add(len(c.days) <= rule.MaxDays && (supplied < rule.MinDays || !isTaken), DaysBelowMinimum)
 		add(len(c.days) > rule.MaxDays, DaysAboveMaximum)
 	case x.code == Setup:
 		add(len(c.days) == 0, NoDeviceData)

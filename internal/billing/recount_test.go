@@ -1,6 +1,8 @@
 package billing_test
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -148,5 +151,28 @@ func TestLateSixteenthDay(t *testing.T) {
 	reviewed, got := d.do(ten, d.e.Review(d.by, "", "", false, changesTime))
 	if got != "" || reviewed.CPTCode() != billing.FirstTwenty || reviewed.Minutes() != 20 || reviewed.AmountCents() != 4787 {
 		t.Errorf("ten minutes that became twenty are reviewed as %s, %d minutes, %d cents: %s", reviewed.CPTCode(), reviewed.Minutes(), reviewed.AmountCents(), got)
+	}
+}
+
+// Days after the service date were not furnished by then, and what is beyond the code's maximum is not below its minimum.
+func TestDaysUpToServiceDate(t *testing.T) {
+	d := newFixture(t)
+	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 20))
+	d.exec(`INSERT INTO reading_days (patient, day, observation_type, first_observation, readings, device_readings) VALUES
+		({:p}, '2026-02-04', 'weight', 'x', 1, 1), ({:p}, '2026-02-06', 'weight', 'y', 1, 1)`, dbx.Params{"p": patient})
+	for _, c := range []struct{ code, service, want string }{
+		{"99445", "2026-01-05", "[days_above_maximum]"}, // one day by then, twenty in the period
+		{"99445", "2026-02-04", "[days_below_minimum]"},
+		{"99454", "2026-01-19", "[days_below_minimum]"},
+		{"99454", "2026-01-20", "[]"},
+	} {
+		entry := d.made(patient, c.code, c.service, 0, "2026-02-10 12:00")
+		_, err := d.e.ApplyTransition(d.app, entry.Id, d.e.Review(d.by, "", "", false, at("2026-02-10 12:00")), d.by, at("2026-02-10 12:00"))
+		got := "[]"
+		if f, ok := errors.AsType[*fault.Error](err); ok {
+			got = fmt.Sprint(f.Extra["warnings"])
+		}
+		d.want(c.code+" of "+c.service, got, c.want)
+		d.exec("UPDATE billing_entries SET lifecycle_status = 'voided' WHERE id = '"+entry.Id+"'", nil)
 	}
 }
