@@ -63,7 +63,7 @@ func TestStoryRejectedMeasurement(t *testing.T) {
 	for _, story := range []struct{ name, old, replacement, field string }{
 		{"no time", `"timestamp"`, `"time"`, "timestamp"},
 		{"no ISO time", `"timestamp":"`, `"timestamp":"on `, "timestamp"},
-		{"another unit", `"mmHg"`, `"kPa"`, "unit"},
+		{"another unit", `"mmHg"`, `"bar"`, "unit"},
 		{"no device", `"device_id":"D-1"`, `"device_id":7`, "device_id"},
 		{"a pulse in words", `"pulse":70`, `"pulse":"fast"`, "values.pulse"},
 		{"texts", `"systolic":212`, `"systolic":"212"`, "values.systolic"},

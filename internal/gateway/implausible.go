@@ -80,6 +80,11 @@ func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Even
 	if values.unit != "" {
 		b.Unit = validate.Of(values.unit)
 	}
+	if kind.Kind == vitals.BloodPressure && (!b.Unit.Given() || b.Unit.Value == "" || isKPa(b.Unit.Value)) {
+		if converted, ok := fromKPa(values.body); ok { // as the only unit in which they are possible
+			values.body = converted
+		}
+	}
 	units, choice := kind.Units()
 	unit, known := readUnit(validate.NewChecks(), b.Unit, units, choice), true
 	if choice && unit == "" {

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/json/jsontext"
 	"regexp"
@@ -38,7 +39,7 @@ func readLegible(sent eventBody, raw []byte) (v legibleValues) {
 
 // Texts of numbers. Three digits after a comma may be thousands, so they have no meaning.
 var (
-	pressurePair   = regexp.MustCompile(`^(\d{2,3})\s*/\s*(\d{2,3})\s*(?i:mmhg)?$`)
+	pressurePair   = regexp.MustCompile(`^(\d{1,3}(?:[.,]\d{1,2})?)\s*/\s*(\d{1,3}(?:[.,]\d{1,2})?)\s*((?i)mmhg|kpa)?$`)
 	numberWithUnit = regexp.MustCompile(`^([+-]?\d+(?:\.\d+|,\d{1,2}|,\d{4,})?)\s*([^\s\d.,/][^\d]*)?$`)
 )
 
@@ -51,7 +52,8 @@ func (v *legibleValues) read(name string, raw jsontext.Value) {
 		return
 	}
 	text = strings.TrimSpace(text)
-	if pair := pressurePair.FindStringSubmatch(text); pair != nil && isPressure(pair[1], pair[2]) {
+	if pair := pressurePair.FindStringSubmatch(text); pair != nil && isPressure(name, pair[1], pair[2], pair[3]) {
+		v.unit = cmp.Or(pair[3], v.unit)
 		v.add(vitals.Systolic.Name, numberOf(pair[1]))
 		v.add(vitals.Diastolic.Name, numberOf(pair[2]))
 		return
@@ -61,17 +63,19 @@ func (v *legibleValues) read(name string, raw jsontext.Value) {
 		v.add(name, raw)
 		return
 	}
-	if number[2] != "" && len(parameter.Units) > 0 {
+	if number[2] != "" && (len(parameter.Units) > 0 || isKPa(number[2])) {
 		v.unit = number[2]
 	}
 	v.add(name, numberOf(number[1]))
 }
 
-// isPressure reports whether a pair of numbers may be a pressure, in or out of range; a date or a fraction is none.
-func isPressure(systolic, diastolic string) bool {
-	high, _ := strconv.Atoi(systolic) // digits
-	low, _ := strconv.Atoi(diastolic)
-	return high > low && high > 31
+// isPressure reports whether a pair of numbers may be a pressure, in or out of range. What may be a date or a fraction is one only with a unit, or
+// in a member that is called so.
+func isPressure(name, systolic, diastolic, unit string) bool {
+	high, _ := strconv.ParseFloat(string(numberOf(systolic)), 64) // both match the pattern
+	low, _ := strconv.ParseFloat(string(numberOf(diastolic)), 64)
+	isCalled := slices.ContainsFunc([]string{"pressure", "systolic", "bp"}, func(word string) bool { return strings.Contains(fold(name), word) })
+	return high > low && (high > 31 || unit != "" || isCalled)
 }
 
 // add adds a value. Of a member with different values none counts.
@@ -95,6 +99,9 @@ func numberOf(text string) jsontext.Value {
 // hasUnit reports whether the word is a unit of the parameter.
 func hasUnit(p *vitals.Parameter, word string) bool {
 	words := append([]string{p.Range.Unit}, p.Words...)
+	if p == vitals.Systolic || p == vitals.Diastolic {
+		words = append(words, "kPa")
+	}
 	for _, unit := range p.Units {
 		words = append(words, unit.Words...)
 	}

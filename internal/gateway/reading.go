@@ -43,6 +43,11 @@ func (b eventBody) readMeasurement(c, side *validate.Checks, event *Event) vital
 		return vitals.Reading{}
 	}
 	event.measurement = string(kind.Kind)
+	if isKPa(b.Unit.Value) && kind.Kind == vitals.BloodPressure && b.Values.Given() {
+		if values, ok := fromKPa(b.Values.Value); ok {
+			b.Values, b.Unit = validate.Of(values), validate.Of(vitals.UnitMmHg)
+		}
+	}
 	units, choice := kind.Units()
 	unit := readUnit(c, b.Unit, units, choice)
 	if !b.Values.Given() {

@@ -150,7 +150,9 @@ func (b telliBody) setMeasurement(w *vendorEvent) {
 	v := b.Data.Value
 	switch kind := fold(string(b.ReadingType)); kind {
 	case "bloodpressure":
-		w.event["measurement_type"], w.unit = "blood_pressure", vitals.UnitMmHg
+		if w.event["measurement_type"] = "blood_pressure"; isKPa(string(v.Unit)) {
+			w.unit = string(v.Unit)
+		}
 		w.values = numbers(map[string]scalar{
 			"systolic": v.Systolic, "diastolic": v.Diastolic, "pulse": v.Pulse, "irregular_heartbeat": translate(telliFlags, v.Arrhythmia),
 		})

@@ -64,7 +64,7 @@ type tenoviMetric struct{ kind, first, second, unit string }
 
 // The metrics that make readings. A second value without a name is a standard deviation.
 var tenoviMetrics = map[string]tenoviMetric{
-	"blood_pressure":   {"blood_pressure", "systolic", "diastolic", vitals.UnitMmHg},
+	"blood_pressure":   {"blood_pressure", "systolic", "diastolic", ""},
 	"spo2":             {"pulse_oximetry", "spo2", "", vitals.UnitPercent},
 	"weight":           {"weight", "weight", "", vitals.UnitPounds},
 	"glucose":          {"blood_glucose", "glucose", "", vitals.UnitMgDL},
