@@ -40,7 +40,7 @@ import (
 // openRoutes registers the API, the console's pages, and the remaining routes of PocketBase.
 func (s *Service) openRoutes(e *core.ServeEvent) error {
 	e.Router.Bind(hooks.Guard(s.hookEngines())...)
-	routes.ServePages(e.Router, s.program.Pages)
+	routes.ServePages(e.Router, s.program.Pages, s.settings.FrameAncestors)
 	return routes.Register(e, s.routeEngines())
 }
 
@@ -66,6 +66,7 @@ func (s *Service) routeEngines() routes.Engines {
 		Letterhead:         s.settings.Practice.Letterhead(),
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm, Context: s.emrContext},
+		FrameAncestors:     s.settings.FrameAncestors,
 		JWKS:               emr.JWKS(s.settings.EMR.PrivateKey, s.settings.EMR.PrivateKeyPrevious),
 	}
 }
@@ -84,6 +85,10 @@ func newAuth(app core.App, sealer *phi.Sealer, settings config.Settings, now tim
 	if err != nil {
 		return nil, err
 	}
+	launcher, err := newLauncher(sealer, settings)
+	if err != nil {
+		return nil, err
+	}
 	since, err := collections.FirstStart(app, now)
 	if err != nil {
 		return nil, err
@@ -93,7 +98,7 @@ func newAuth(app core.App, sealer *phi.Sealer, settings config.Settings, now tim
 	return auth.New(sealer, auth.Options{
 		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
 		FreshSignIn: settings.Auth.FreshSignIn, RequireTwoFactor: required, SuperuserTwoFactor: settings.SuperuserNeedsTwoFactor(),
-		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL, SignOn: signOn, RequireSignOn: settings.OIDC.Require,
+		ResetURL: settings.FrontendResetURL, SignInURL: settings.PublicURL, SignOn: signOn, RequireSignOn: settings.OIDC.Require, Launcher: launcher,
 	}), nil
 }
 
@@ -329,4 +334,25 @@ func newSignOn(sealer *phi.Sealer, settings config.Settings) (*auth.OIDCProvider
 		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: phi.Text(o.ClientSecret.Reveal()), RedirectURL: settings.PublicURL + web.BasePath + "/auth/oidc/callback/",
 		RoleClaim: o.RoleClaim, Roles: roles, TrustMFA: o.TrustMFA, MaxAge: o.MaxAge, Key: key,
 	}), nil
+}
+
+// newLauncher returns a client of the EMRs that may launch this service, or nil without one. It does not contact them.
+func newLauncher(sealer *phi.Sealer, settings config.Settings) (*auth.Launcher, error) {
+	key, err := sealer.DeriveKey("launch state")
+	if err != nil {
+		return nil, fmt.Errorf("launch: %w", err)
+	}
+	issuers := make([]auth.LaunchIssuer, len(settings.SMART.Issuers))
+	for i, issuer := range settings.SMART.Issuers {
+		issuers[i] = auth.LaunchIssuer(issuer)
+	}
+	options := auth.LauncherOptions{
+		Issuers: issuers, RedirectURL: settings.PublicURL + "/launch/callback", PatientIssuer: settings.EMR.FHIRBaseURL, TrustMFA: settings.SMART.TrustMFA, Key: key,
+	}
+	if private := settings.EMR.PrivateKey; private != nil {
+		options.Assert = func(clientID, tokenURL string, now time.Time) (string, error) {
+			return emr.Assertion(clientID, tokenURL, private, now)
+		}
+	}
+	return auth.NewLauncher(options), nil
 }

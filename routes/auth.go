@@ -15,12 +15,13 @@ import (
 
 // tokensView answers a sign-in or a refresh.
 type tokensView struct {
-	Access           string            `json:"access"`
-	Refresh          string            `json:"refresh"`
-	AccessExpiresIn  int               `json:"access_expires_in"`  // seconds
-	RefreshExpiresIn int               `json:"refresh_expires_in"` // seconds
-	User             *signedInUserView `json:"user,omitempty"`
-	TwoFactorDueAt   *string           `json:"two_factor_due_at,omitempty"` // when the user must have set up a second factor
+	Access           string               `json:"access"`
+	Refresh          string               `json:"refresh"`
+	AccessExpiresIn  int                  `json:"access_expires_in"`  // seconds
+	RefreshExpiresIn int                  `json:"refresh_expires_in"` // seconds
+	User             *signedInUserView    `json:"user,omitempty"`
+	TwoFactorDueAt   *string              `json:"two_factor_due_at,omitempty"` // when the user must have set up a second factor
+	LaunchedPatient  *launchedPatientView `json:"launched_patient,omitempty"`
 }
 
 // signedInUserView is the user in the answer to a sign-in.

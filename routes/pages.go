@@ -27,13 +27,22 @@ import (
 const pagePolicy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
 // ServePages serves the console's files on every path without another route, in the best content coding that the
-// browser accepts.
-func ServePages(r *router.Router[*core.RequestEvent], files fs.FS) {
+// browser accepts. frameAncestors are the sites that may show the console in a frame.
+func ServePages(r *router.Router[*core.RequestEvent], files fs.FS, frameAncestors []string) {
 	pages := console.New(files)
-	r.GET("/{path...}", func(e *core.RequestEvent) error { return showPage(e, pages) }).Bind(apis.SkipSuccessActivityLog())
+	policy := pagePolicy
+	if len(frameAncestors) > 0 {
+		policy = strings.Replace(pagePolicy, "frame-ancestors 'none'", "frame-ancestors "+strings.Join(frameAncestors, " "), 1)
+	}
+	r.GET("/{path...}", func(e *core.RequestEvent) error {
+		if len(frameAncestors) > 0 {
+			e.Response.Header().Del("X-Frame-Options") // it cannot name other sites; the policy does
+		}
+		return showPage(e, pages, policy)
+	}).Bind(apis.SkipSuccessActivityLog())
 }
 
-func showPage(e *core.RequestEvent, pages *console.Files) error {
+func showPage(e *core.RequestEvent, pages *console.Files, policy string) error {
 	h := e.Response.Header()
 	h.Set("Vary", strings.Join(append(h.Values("Vary"), "Accept-Encoding"), ", "))
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -45,7 +54,7 @@ func showPage(e *core.RequestEvent, pages *console.Files) error {
 		h.Del("X-Xss-Protection")
 		h.Del("Cross-Origin-Opener-Policy") // PocketBase sets these on every response
 	} else {
-		h.Set("Content-Security-Policy", pagePolicy)
+		h.Set("Content-Security-Policy", policy)
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	}

@@ -27,7 +27,7 @@ func servePages(t *testing.T, files fs.FS) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes.ServePages(router, files)
+	routes.ServePages(router, files, nil)
 	mux, err := router.BuildMux()
 	if err != nil {
 		t.Fatal(err)

@@ -315,7 +315,27 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/dashboard/stats/volume/", authz.ReadDashboard, ratelimit.User, (*api).readVolumeSeries},
 
 	{http.MethodGet, "/schema/", authz.Anyone, ratelimit.User, (*api).schema}, // schema.go
-}, monthEndRows(), batchRows(), remittanceRows(), ingestionRows(), vendorRows(), clientRows(), webhookRows(), changeRows(), meRows(), jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(), holdRows(), emrContextRows(), caregiverRows())
+},
+	monthEndRows(),
+	batchRows(),
+	remittanceRows(),
+	ingestionRows(),
+	vendorRows(),
+	clientRows(),
+	webhookRows(),
+	changeRows(),
+	meRows(),
+	jobRows(),
+	signOnRows(),
+	boardRows(),
+	visitRows(),
+	enrollmentRows(),
+	noteTemplateRows(),
+	holdRows(),
+	emrContextRows(),
+	caregiverRows(),
+	launchRows(),
+)
 
 // rootTable lists the endpoints outside web.BasePath, with whole paths.
 var rootTable = slices.Concat([]route{
@@ -325,7 +345,7 @@ var rootTable = slices.Concat([]route{
 
 	// emr.go
 	{http.MethodGet, "/.well-known/jwks.json", authz.Anyone, ratelimit.None, (*api).jwks},
-}, r4Rows(), exportRows())
+}, launchPages(), r4Rows(), exportRows())
 
 // Engines holds the packages and settings that handlers use. Package cmd builds it once.
 type Engines struct {
@@ -357,8 +377,10 @@ type Engines struct {
 	Ladder              escalations.Ladder // defines when the next tier is notified of an escalation that no one takes
 	Letterhead          string             // address and phone of the practice on PDFs
 	RestrictToCareTeam  bool               // limits clinicians to the patients of their care teams
-	JWKS                []byte             // public keys of the service's client assertions
-	Version             string
+	// FrameAncestors are the sites that may show the console in a frame.
+	FrameAncestors []string
+	JWKS           []byte // public keys of the service's client assertions
+	Version        string
 }
 
 // api is the receiver of the handlers.

@@ -73,7 +73,7 @@ func (d document) produces(row web.Route) []string {
 
 // outsideQueries are the operations with queries that others compose: identity providers and the EMR add parameters to a
 // callback, to be ignored by RFC 6749, 4.1.2, and device vendors to their webhooks.
-var outsideQueries = []string{"/auth/oidc/", "/emr/auth/callback/", "/gateway/", "/oauth/"}
+var outsideQueries = []string{"/auth/oidc/", "/auth/smart/callback/", "/emr/auth/callback/", "/gateway/", "/oauth/"}
 
 // parameters returns the query parameters that a row of the API takes. It reports false for a row that ignores unknown
 // ones. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters in queries".

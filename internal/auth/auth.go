@@ -46,6 +46,8 @@ type Options struct {
 	// SignOn is the practice's identity provider, or nil. RequireSignOn restricts local sign-in to administrators and patients.
 	SignOn        *OIDCProvider
 	RequireSignOn bool
+	// Launcher signs in users whom an EMR sends, or is nil.
+	Launcher *Launcher
 }
 
 // RequiredTwoFactor lists the roles that must set up a second factor before they can use the API. An account without one can use it for the

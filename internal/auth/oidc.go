@@ -3,11 +3,6 @@ package auth
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -205,7 +200,7 @@ func (p *OIDCProvider) Begin(ctx context.Context, now time.Time) (SignOnStart, e
 	if err != nil {
 		return SignOnStart{}, err
 	}
-	s := p.newState(now)
+	s := stateKey(p.options.Key).begin("", now)
 	options := []oauth2.AuthCodeOption{oidc.Nonce(s.nonce), oauth2.S256ChallengeOption(s.verifier)}
 	if p.options.MaxAge > 0 {
 		options = append(options, oauth2.SetAuthURLParam("max_age", strconv.Itoa(int(p.options.MaxAge.Seconds()))))
@@ -228,7 +223,7 @@ func identityRefused(cause error) error {
 // too old, authorization_denied if the provider returned an error, authentication_failed if the token is invalid, and oidc_failed if the
 // provider does not respond as expected.
 func (p *OIDCProvider) Finish(ctx context.Context, callback Callback, now time.Time) (Identity, error) {
-	s, err := p.readState(callback.State, callback.Cookie, now)
+	s, err := stateKey(p.options.Key).read(callback.State, callback.Cookie, now)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -249,7 +244,7 @@ func (p *OIDCProvider) Finish(ctx context.Context, callback Callback, now time.T
 	if err != nil {
 		return Identity{}, identityRefused(err)
 	}
-	if !p.isIssuedToUs(verified) {
+	if !isIssuedTo(verified, p.options.ClientID) {
 		return Identity{}, identityRefused(errors.New("the token was issued to another client"))
 	}
 	if verified.Nonce != s.nonce {
@@ -278,58 +273,4 @@ func exchangeFault(err error) error {
 		return providerFailed(fmt.Errorf("the token address answered %d", retrieveErr.Response.StatusCode))
 	}
 	return providerFailed(errors.New("the token address refused"))
-}
-
-// The state parameter contains its expiry and a keyed hash of itself and the browser's cookie, so only the browser that began the sign-in can
-// complete it. Nonce and code verifier are derived from both, so neither URL reveals them. Source: OpenID Connect Core 1.0, sections 3.1.2.1 and
-// 15.5.2; RFC 7636; RFC 9700, section 4.7.1.
-const (
-	stateLife   = 10 * time.Minute
-	stateRandom = 16
-	stateEnd    = stateRandom + 8
-	stateBytes  = stateEnd + sha256.Size
-)
-
-// state holds the values of one sign-in, derived from the state parameter and the cookie.
-type state struct {
-	text, cookie, nonce, verifier string
-	ends                          time.Time
-}
-
-func (p *OIDCProvider) newState(now time.Time) state {
-	var secret [32]byte
-	head := make([]byte, stateEnd)
-	_, _ = rand.Read(secret[:])          // never fails
-	_, _ = rand.Read(head[:stateRandom]) // never fails
-	ends := now.Add(stateLife)
-	binary.BigEndian.PutUint64(head[stateRandom:], uint64(ends.UnixMicro()))
-	cookie := base64.RawURLEncoding.EncodeToString(secret[:])
-	return p.stateOf(head, cookie, ends)
-}
-
-func (p *OIDCProvider) stateOf(head []byte, cookie string, ends time.Time) state {
-	mac := func(what string) []byte { return phi.MAC(p.options.Key, what+"\x00"+string(head)+cookie) } // the head has a fixed length
-	return state{
-		text: base64.RawURLEncoding.EncodeToString(append(head, mac("state")...)), cookie: cookie, ends: ends,
-		nonce: base64.RawURLEncoding.EncodeToString(mac("nonce")), verifier: base64.RawURLEncoding.EncodeToString(mac("verifier")),
-	}
-}
-
-// readState refuses a state that this browser did not begin or that has expired.
-func (p *OIDCProvider) readState(text, cookie string, now time.Time) (state, error) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) != stateBytes || cookie == "" {
-		return state{}, UnknownState()
-	}
-	ends := time.UnixMicro(int64(binary.BigEndian.Uint64(raw[stateRandom:stateEnd]))).UTC() //nolint:gosec // a forged one is refused below
-	s := p.stateOf(raw[:stateEnd:stateEnd], cookie, ends)
-	if !hmac.Equal([]byte(s.text), []byte(text)) || !now.Before(ends) {
-		return state{}, UnknownState()
-	}
-	return s, nil
-}
-
-// UnknownState is the fault for a sign-in that this browser did not begin, that has expired, or that was completed before.
-func UnknownState() error {
-	return fault.State("invalid_oauth_state", "This sign-in was not begun in this browser, or too long ago. Begin again.")
 }

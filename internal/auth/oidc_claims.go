@@ -104,9 +104,9 @@ func (p *OIDCProvider) identify(ctx context.Context, found *endpoints, token *oa
 	}, nil
 }
 
-// isIssuedToUs reports whether a token with this service in its audience was issued to this service. A token for several audiences must name it
+// isIssuedTo reports whether a token with a client of this service in its audience was issued to it. A token for several audiences must name it
 // as the authorized party. Source: OpenID Connect Core 1.0, section 3.1.3.7, items 4 and 5.
-func (p *OIDCProvider) isIssuedToUs(token *oidc.IDToken) bool {
+func isIssuedTo(token *oidc.IDToken, clientID string) bool {
 	var says struct {
 		Party *string `json:"azp"`
 	}
@@ -116,7 +116,7 @@ func (p *OIDCProvider) isIssuedToUs(token *oidc.IDToken) bool {
 	case says.Party == nil:
 		return len(token.Audience) == 1
 	}
-	return *says.Party == p.options.ClientID
+	return *says.Party == clientID
 }
 
 // providerClockSkew is the tolerated difference between the provider's clock and the server's.

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -82,7 +83,7 @@ func (e *Engine) FinishSignOn(ctx context.Context, app core.App, callback Callba
 	if err != nil {
 		return Session{}, err
 	}
-	s := signOn{identity: identity, passwordHash: hash, from: from, now: now, key: e.sealer.LoginKey("identity\x00" + identity.Issuer + "\x00" + identity.Subject)}
+	s := signOn{identity: identity, passwordHash: hash, from: from, now: now, method: "oidc", key: e.sealer.LoginKey("identity\x00" + identity.Issuer + "\x00" + identity.Subject)}
 	return commitQueuedDecision(ctx, e, app, func(tx core.App) (Session, error, error) { return e.decideSignOn(tx, s) })
 }
 
@@ -91,6 +92,8 @@ type signOn struct {
 	identity     Identity
 	passwordHash string // hash of a random password, for a new account
 	key          string // keyed hash of the identity
+	method       string // of the audit entry
+	patient      LaunchedPatient
 	from         audit.Origin
 	now          time.Time
 }
@@ -312,7 +315,10 @@ func (e *Engine) completeSignOn(tx core.App, s signOn, user *collections.User) (
 		return session, nil, err
 	}
 	entry := userEntry(user, audit.Login, callerOf(user).Actor(s.from))
-	entry.Changes = audit.Changes{"method": {New: "oidc"}}
+	entry.Changes = audit.Changes{"method": {New: s.method}}
+	if s.patient != (LaunchedPatient{}) {
+		entry.Changes["patient"] = audit.Change{New: cmp.Or(s.patient.ID, s.patient.Problem)}
+	}
 	if err := audit.Append(tx, entry, s.now); err != nil {
 		return session, nil, err
 	}

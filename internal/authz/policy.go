@@ -24,6 +24,7 @@ const (
 const (
 	UseOwnAccount Action = "use own account" // profile, password, second factor, preferences, inbox, push tokens
 	UsePasskeys   Action = "use passkeys"
+	LinkIdentity  Action = "link identity"
 	SignOut       Action = "sign out"
 	ReadRoles     Action = "read roles"
 	RegisterUsers Action = "register users"
@@ -166,6 +167,7 @@ func (r roleReach) with(role Role, reach Reach) roleReach {
 var policy = map[Action]roleReach{
 	UseOwnAccount: everyone(Own),
 	UsePasskeys:   everyone(Own).with(Patient, None),
+	LinkIdentity:  everyone(Own).with(Patient, None),
 	SignOut:       everyone(All),
 	ReadRoles:     everyone(All),
 	RegisterUsers: only(Admin),

@@ -250,6 +250,7 @@ var formatRules = map[string]func(string) (string, error){
 	"zip":          pattern(`^[0-9]{5}(-?[0-9]{4})?$`, "must be a ZIP code: 12345 or 12345-6789"),
 	"code":         pattern(`^[A-Za-z0-9._-]{1,64}$`, "must be letters, digits, dots, dashes or underscores"),
 	"day":          day,
+	"framer":       pattern(`^https?://(\*\.)?[a-z0-9.-]+(:[0-9]+)?$`, "must be a list of origins such as https://emr.example or https://*.emr.example"),
 	"header":       pattern(`^[A-Za-z0-9-]+$`, "must be a list of header names"),
 	"host":         host,
 	"hostpattern":  hostPattern,

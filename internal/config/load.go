@@ -132,6 +132,7 @@ func (l *loader) parsers() map[reflect.Type]env.ParserFunc {
 		reflect.TypeFor[[]netip.Prefix]():  reporting(l, parsePrefixes),
 		reflect.TypeFor[RateLimit]():       reporting(l, parseRateLimit),
 		reflect.TypeFor[[]GroupRole]():     reporting(l, parseRoleMap),
+		reflect.TypeFor[[]SMARTIssuer]():   reporting(l, parseSMARTIssuers),
 		reflect.TypeFor[[]phi.Key]():       reporting(l, parseEncryptionKeys),
 		reflect.TypeFor[rsa.PrivateKey]():  reporting(l, parseRSAKey), // the library dereferences the pointer type
 	}
@@ -263,6 +264,11 @@ func (l *loader) checkProduction(s *Settings) {
 	}
 	if s.OIDC.Configured() && !strings.HasPrefix(s.OIDC.Issuer, "https://") { // an attacker on the connection could replace the signing keys
 		l.report(Prefix+"OIDC_ISSUER", "must be https in production")
+	}
+	for _, issuer := range s.SMART.Issuers {
+		if !strings.HasPrefix(issuer.Address, "https://") {
+			l.report(Prefix+"SMART_ISSUERS", "must be https in production")
+		}
 	}
 	if len(s.WebPush.DevAllowedHosts) > 0 {
 		l.report(Prefix+"WEB_PUSH_DEV_ALLOWED_HOSTS", "must be empty in production")

@@ -36,6 +36,7 @@ type Settings struct {
 	MetricsAddr      string         `env:"METRICS_ADDR" is:"addr" doc:"separate listener for /metrics; empty = off"`
 
 	CORSAllowedOrigins  []string `env:"CORS_ALLOWED_ORIGINS" is:"origin" doc:"exact origins of other hosts, comma separated"`
+	FrameAncestors      []string `env:"FRAME_ANCESTORS" is:"framer" doc:"origins of the sites that may show the console in a frame, such as an EMR's, comma separated; https://*.emr.example allows each host below. Empty = none"`
 	TrustedProxyHeaders []string `env:"TRUSTED_PROXY_HEADERS" is:"header" doc:"headers in which a trusted proxy passes the client's address, such as X-Forwarded-For; leave empty without a proxy"`
 
 	Connections Connections
@@ -52,7 +53,8 @@ type Settings struct {
 	RateLimits RateLimits
 	TLS        TLS
 	Auth       Auth
-	OIDC       OIDC `envPrefix:"OIDC_"`
+	OIDC       OIDC  `envPrefix:"OIDC_"`
+	SMART      SMART `envPrefix:"SMART_"`
 	Clinical   Clinical
 	Billing    Billing
 	Claims     Claims

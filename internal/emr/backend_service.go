@@ -197,7 +197,7 @@ func (b *backendService) request() (tokenRequest, error) {
 			secrets: []string{secret},
 		}, nil
 	}
-	signed, err := assertion(b.clientID, b.tokenURL, b.key, b.transport.now())
+	signed, err := Assertion(b.clientID, b.tokenURL, b.key, b.transport.now())
 	return tokenRequest{
 		Config: clientcredentials.Config{
 			TokenURL: b.tokenURL, Scopes: b.scopes, AuthStyle: oauth2.AuthStyleInParams, // the assertion names the client
@@ -207,8 +207,8 @@ func (b *backendService) request() (tokenRequest, error) {
 	}, err
 }
 
-// assertion returns the client's signed proof of identity. Source: docs/decisions/emr.md, "Backend flow scopes and keys".
-func assertion(clientID, tokenURL string, key *rsa.PrivateKey, now time.Time) (string, error) {
+// Assertion returns a client's signed proof of identity. Source: docs/decisions/emr.md, "Backend flow scopes and keys".
+func Assertion(clientID, tokenURL string, key *rsa.PrivateKey, now time.Time) (string, error) {
 	token := jwt.NewWithClaims(jwt.SigningMethodRS384, jwt.MapClaims{
 		"iss": clientID,
 		"sub": clientID,

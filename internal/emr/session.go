@@ -194,7 +194,7 @@ func (s *session) request(params url.Values, secrets ...string) func() (tokenReq
 			r.ClientID, r.ClientSecret, r.AuthStyle = s.config.ClientID, s.config.ClientSecret, oauth2.AuthStyleInHeader
 			r.secrets = append(r.secrets, s.config.ClientSecret)
 		case s.key != nil:
-			signed, err := assertion(s.config.ClientID, s.config.Endpoint.TokenURL, s.key, s.transport.now())
+			signed, err := Assertion(s.config.ClientID, s.config.Endpoint.TokenURL, s.key, s.transport.now())
 			if err != nil {
 				return r, err
 			}

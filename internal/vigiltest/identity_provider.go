@@ -32,6 +32,15 @@ type IdentityProvider struct {
 	UserInfo map[string]any
 	// ModifyToken changes a token before it is signed.
 	ModifyToken func(token *jwt.Token)
+	// Launch makes it an EMR's: it describes itself as SMART does, with these members in addition, and accepts a client without a secret, or one
+	// with an assertion if it requires them.
+	Launch map[string]any
+	// Context are further members of a token answer, such as the patient of a launch.
+	Context map[string]any
+	// SignedIn are the claims of the person whose browser is redirected at once; without them [IdentityProvider.Authorize] completes a sign-in.
+	SignedIn map[string]any
+	// Assertions are the client assertions received.
+	Assertions []string
 	// UnknownKey signs tokens with a key that is not published.
 	UnknownKey bool
 
@@ -59,6 +68,10 @@ func NewIdentityProvider(t testing.TB, clock func() time.Time) *IdentityProvider
 	p := &IdentityProvider{t: t, clock: clock, key: key, codes: map[string]authorization{}, Scopes: []string{"openid", "email", "groups"}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.configuration)
+	mux.HandleFunc("GET /.well-known/smart-configuration", p.smartConfiguration)
+	mux.HandleFunc("GET /authorize", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.FormValue("redirect_uri")+"?"+p.Authorize(p.URL+r.URL.String(), p.SignedIn).Encode(), http.StatusFound)
+	})
 	mux.HandleFunc("GET /keys", p.keys)
 	mux.HandleFunc("POST /token", p.token)
 	mux.HandleFunc("GET /userinfo", func(w http.ResponseWriter, _ *http.Request) {
@@ -86,6 +99,19 @@ func (p *IdentityProvider) configuration(w http.ResponseWriter, _ *http.Request)
 	if p.UserInfo != nil {
 		about["userinfo_endpoint"] = p.URL + "/userinfo"
 	}
+	answer(w, http.StatusOK, about)
+}
+
+func (p *IdentityProvider) smartConfiguration(w http.ResponseWriter, r *http.Request) {
+	if p.Launch == nil {
+		http.NotFound(w, r)
+		return
+	}
+	about := map[string]any{
+		"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
+		"capabilities": []string{"launch-ehr", "sso-openid-connect"}, "code_challenge_methods_supported": []string{"S256"},
+	}
+	maps.Copy(about, p.Launch)
 	answer(w, http.StatusOK, about)
 }
 
@@ -123,11 +149,16 @@ func (p *IdentityProvider) token(w http.ResponseWriter, r *http.Request) {
 	delete(p.codes, r.FormValue("code"))
 	challenge := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	switch {
+	case p.Launch != nil && !ok && r.FormValue("client_id") == SignOnClient:
+		if assertion := r.FormValue("client_assertion"); assertion != "" {
+			p.Assertions = append(p.Assertions, assertion)
+		}
 	case !ok || id != SignOnClient || secret != url.QueryEscape(SignOnSecret):
 		answer(w, http.StatusUnauthorized, map[string]any{"error": "invalid_client"})
 		return
-	case !known, r.FormValue("redirect_uri") != code.request.Get("redirect_uri"),
-		base64.RawURLEncoding.EncodeToString(challenge[:]) != code.request.Get("code_challenge"):
+	}
+	if !known || r.FormValue("redirect_uri") != code.request.Get("redirect_uri") ||
+		base64.RawURLEncoding.EncodeToString(challenge[:]) != code.request.Get("code_challenge") {
 		answer(w, http.StatusBadRequest, map[string]any{"error": "invalid_grant"})
 		return
 	}
@@ -153,5 +184,7 @@ func (p *IdentityProvider) token(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p.t.Error(err)
 	}
-	answer(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": signed})
+	granted := map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": signed}
+	maps.Copy(granted, p.Context)
+	answer(w, http.StatusOK, granted)
 }

@@ -21,12 +21,12 @@ export function setEmergencyReason(reason) {
 const emergencyWrites = /^(ingestion\/(?!quarantine\/)|ingestion\/quarantine\/[^/]+\/confirm\/|alerts\/|escalations\/)/;
 
 /** Sends one request. @param {string} method @param {string} path below /api/v1/
- *  @param {{query?: Record<string, unknown>, body?: unknown, open?: boolean, headers?: Record<string, string>, signal?: AbortSignal}}
- * [options]
+ *  @param {{query?: Record<string, unknown>, body?: unknown, open?: boolean, headers?: Record<string, string>, signal?: AbortSignal,
+ * credentials?: RequestCredentials}} [options]
  *  @returns {Promise<Response>} */
-export async function send(method, path, { query = {}, body, open = false, headers = {}, signal } = {}) {
+export async function send(method, path, { query = {}, body, open = false, headers = {}, signal, credentials } = {}) {
   const attempt = () => request(method, path, {
-    query, body, signal, headers: { ...(open ? {} : session.bearer()),
+    query, body, signal, credentials, headers: { ...(open ? {} : session.bearer()),
       ...(emergencyReason && !open && (method === "GET" || emergencyWrites.test(path)) ? { "X-Emergency-Access": emergencyReason } : {}),
       ...headers },
   });

@@ -5,12 +5,14 @@ import { keepLive } from "./live.js";
 import { followPushes } from "./push_navigation.js";
 import { resume } from "./session_sharing.js";
 import { Shell } from "./shell.js";
+import { preferLaunch } from "./single_sign_on.js";
 import { followTimer } from "./timer.js";
 import { html, render } from "./view.js";
 
 /** @param {HTMLElement} root */
 export async function start(root) {
   await resume();
+  preferLaunch();
   watchIdle();
   keepLive();
   followPushes();

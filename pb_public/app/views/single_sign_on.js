@@ -1,4 +1,4 @@
-// Sign-in with the practice's identity provider, if configured.
+// Sign-in with the practice's identity provider, if configured, and launches from the EMR.
 import { Problem } from "../api.js";
 import { loginURL, completeSignIn, loadOffer } from "../single_sign_on.js";
 import { asProblem } from "../ui/states.js";
@@ -8,7 +8,7 @@ import { html, useEffect, useState } from "../view.js";
 export function SingleSignOn({ onSecondFactor }) {
   const [isOffered, setOffered] = useState(false);
   const [isBusy, setBusy] = useState(false);
-  const [problem, setProblem] = useState(/** @type {Problem | null} */ (null));
+  const [problem, setProblem] = useState(/** @type {(Problem & {newWindow?: string}) | null} */ (null));
   useEffect(() => {
     loadOffer().then((about) => setOffered(about.offered), () => {}); // the password form shows connection errors
     setBusy(true);
@@ -21,6 +21,8 @@ export function SingleSignOn({ onSecondFactor }) {
     }).finally(() => setBusy(false));
   }, []);
   return html`${problem && html`<p class="notice problem" role="alert">${problem.message}</p>`}
+    ${problem?.newWindow
+      && html`<p><a class="button" href=${problem.newWindow} target="_blank" rel="noopener">Open in a new window</a></p>`}
     ${isOffered && html`<p><button type="button" class="main" disabled=${isBusy} onClick=${() => location.assign(loginURL)}>${
       isBusy ? "One moment" : "Sign in with your practice account"}</button></p>`}`;
 }
