@@ -56,7 +56,7 @@ export async function completeSignIn() {
 }
 
 const launchProblems = {
-  unknown_issuer: "This EMR is not among those that may open Vigil. Ask an administrator to add its address to the settings.",
+  unknown_issuer: "This EMR is not among those that may open Vigil. An administrator can add its address to the settings.",
   launch_required: "Open Vigil from a patient in the EMR.",
   launch_failed: "The EMR does not answer as expected. Open Vigil from the EMR again, or sign in here.",
   smart_not_configured: "Vigil is not set up to be opened from an EMR. You can sign in here.",
