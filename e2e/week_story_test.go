@@ -67,6 +67,7 @@ func (w *week) enrol() {
 		"primary_provider_id": w.number(provider), "members": []object{{"user_id": w.number(nurse)}},
 	})).expect(w.t, http.StatusOK)
 	w.post(w.t, "/api/v1/patients/"+w.ann+"/consents/", admin, object{"type": "rpm", "method": "verbal", "granted_at": "2026-03-20", "notes": mark("consent")}).expect(w.t, http.StatusCreated)
+	w.post(w.t, "/api/v1/patients/"+w.ann+"/caregivers/", admin, object{"email": portal, "relationship": "spouse", "scope": "read"}).expect(w.t, http.StatusCreated)
 	for device, patient := range map[string]string{mark("device"): w.ann, mark("second device"): w.bob} {
 		w.post(w.t, "/api/v1/devices/assign/", admin, object{
 			"device_id": device, "patient_id": patient, "device_type": "bp_monitor", "assigned_at": weekStart.Add(-72 * time.Hour).Format(time.RFC3339),
