@@ -46,7 +46,7 @@ func (p *Program) importFees(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer func() { _ = s.app.ClearBootstrap() }() // the list is stored already
-	done, err := billing.ImportFees(s.app, file, audit.System(), now())
+	done, err := billing.ImportFees(s.app, file, audit.System(), now().In(s.settings.PracticeLocation))
 	if err != nil {
 		return plain(err)
 	}

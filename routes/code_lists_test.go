@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
@@ -151,6 +152,32 @@ func TestFeeListsRefused(t *testing.T) {
 	for _, step := range []string{"?preview=true", ""} { // the preview counts what the import does
 		c.request(authz.Admin, "POST", "/billing/fee-schedule/import/"+step, header+"99457,,2026-01-01,,51.77,CMS,final\n99457,,2025-01-01,,48,CMS,final\n99457,,2025-06-01,,49,CMS,final\n",
 			"Content-Type", "text/csv").want(200).wantAt(object{"rows": 3.0, "created": 2.0, "replaced": 0.0, "unchanged": 1.0})
+	}
+}
+
+// The next year, and the first of November on which its final fees are published, begin by the practice's day.
+func TestFeeYearIsThePractices(t *testing.T) {
+	c := newClinic(t) // in New York
+	header := "cpt_code,locality,effective_date,charge,expected,source,status\n"
+	for _, step := range []struct{ now, row, field string }{
+		{"2026-11-01T03:59:59Z", "99457,,2027-01-01,,53,CMS,final", "row 2.status"},
+		{"2026-11-01T04:00:00Z", "99457,,2027-01-01,,53,CMS,final", ""},
+		{"2027-01-01T04:59:59Z", "99457,,2028-01-01,80,,Practice,final", "row 2.effective_date"},
+		{"2027-01-01T05:00:00Z", "99457,,2028-01-01,80,,Practice,final", ""},
+	} {
+		now, err := time.Parse(time.RFC3339, step.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.now = now
+		for _, query := range []string{"?preview=true", ""} {
+			answer := c.request(authz.Admin, "POST", "/billing/fee-schedule/import/"+query, header+step.row+"\n", "Content-Type", "text/csv")
+			if step.field != "" {
+				answer.wantFields(step.field)
+			} else {
+				answer.want(200)
+			}
+		}
 	}
 }
 

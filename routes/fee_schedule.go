@@ -54,9 +54,9 @@ func (a *api) importFees(c *web.Call) error {
 		return err
 	}
 	if preview != nil && *preview {
-		done, err := billing.PreviewFees(c.App, file, c.Now)
+		done, err := billing.PreviewFees(c.App, file, c.Now.In(a.Zone))
 		return c.Respond(done, err)
 	}
-	done, err := billing.ImportFees(c.App, file, c.Actor(), c.Now)
+	done, err := billing.ImportFees(c.App, file, c.Actor(), c.Now.In(a.Zone))
 	return c.Respond(done, err)
 }

@@ -124,7 +124,7 @@ const feeChunkSize = 200
 
 // ImportFees imports a fee list if all of it is valid; errors are reported by row and column before anything is stored. Existing equal rows
 // stay, different ones are replaced, with an audit entry each. A long list is stored in chunks; after an interruption, importing it again
-// completes it. Source: docs/decisions/billing.md, "Fee schedule".
+// completes it. now is in the practice's zone. Source: docs/decisions/billing.md, "Fee schedule".
 func ImportFees(app core.App, file []byte, by audit.Actor, now time.Time) (done FeeImport, err error) {
 	fees, _, err := readFees(app, file, now)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 // physician fee schedule final rule (secondary).
 const firstFeeYear = 2018
 
-// readFees parses a fee list and rejects what must not be stored. It also returns the stored fees.
+// readFees parses a fee list and rejects what must not be stored. It also returns the stored fees. now is in the practice's zone, whose day decides which
+// year is the next.
 func readFees(app core.App, file []byte, now time.Time) (fees, stored []collections.Fee, err error) {
 	if fees, err = ParseFees(file); err != nil {
 		return nil, nil, err
@@ -79,10 +80,10 @@ func rejectProposed(fees []collections.Fee, now time.Time) error {
 			continue
 		}
 		year, column := fee.EffectiveDate[:4], fmt.Sprintf("row %d.status", i+2)
-		published := ParseDay(year+"-11-01").AddDate(-1, 0, 0)
+		published := ParseDay(year+"-11-01").AddDate(-1, 0, 0).Format(time.DateOnly)
 		switch {
-		case now.Before(published):
-			wrong.Add(column, "CMS publishes the final fees of "+year+" by "+published.Format(time.DateOnly)+": give the status proposed.")
+		case now.Format(time.DateOnly) < published:
+			wrong.Add(column, "CMS publishes the final fees of "+year+" by "+published+": give the status proposed.")
 		case namesProposal(fee) || slices.ContainsFunc(proposedFactors[year], func(factor int64) bool { return madeWith(fees, year, factor) }):
 			wrong.Add(column, "The amount is from the proposed rule of "+year+": give the status proposed.")
 		}

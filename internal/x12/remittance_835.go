@@ -210,7 +210,7 @@ func keepClaimFault(x *Remittance, s Segment, at loop, err error) (loop, bool) {
 	switch {
 	case !isFault:
 		return at, false
-	case s.ID == "CLP" && strings.IndexByte("BDCS", byte(at)) >= 0:
+	case s.looksLikeClaim() && strings.IndexByte("BDCS", byte(at)) >= 0:
 		at = 'C'
 		processCLP(x, s) // as far as it can be read
 	case at != 'C' && at != 'S' || inList("BPR TRN CUR N1 LX PLB", s.ID):
@@ -219,6 +219,13 @@ func keepClaimFault(x *Remittance, s Segment, at loop, err error) (loop, bool) {
 	c := x.claim()
 	c.Fault = cmp.Or(c.Fault, fault)
 	return at, true
+}
+
+// looksLikeClaim reports whether a segment begins a claim, also with a damaged name, so that its fault is not that of the claim before.
+func (s Segment) looksLikeClaim() bool {
+	_, isCharge := centsOf(s.Element(3))
+	_, isPaid := centsOf(s.Element(4))
+	return s.ID == "CLP" || isCharge && isPaid && inList(claimCodes, s.Element(2)) && len(remittanceGuide[s.ID]) == 0
 }
 
 // Transaction handling codes. Source: 005010X221A1, BPR01, as X12's interpretation 2228 quotes it.

@@ -319,6 +319,8 @@ func TestUnreadableClaim(t *testing.T) {
 		"a day":              {"DTM*472*20261031", "DTM*472*20261331", "DTM", 28, 2, 2000},
 		"a service":          {"SVC*HC:99457*50*20**1", "SVC*HC:99457**20**1", "SVC", 27, 2, 2000},
 		"a name":             {"NM1*QC*1", "NM1**1", "NM1", 26, 1, 2000},
+		"another name":       {"CLP*VC02", "CPL*VC02", "CPL", 25, 0, 2000},
+		"a bare CLP":         {"CLP*VC02*1*50*20**MB*ICN2", "CLP", "CLP", 25, 1, 0},
 		"an unknown segment": {"NM1*QC*1", "ZZZ*QC*1", "ZZZ", 26, 0, 2000},
 	} {
 		t.Run(name, func(t *testing.T) {
