@@ -165,7 +165,7 @@ func TestLaunchStates(t *testing.T) {
 	h.finish(other, query).want(400, "invalid_oauth_state")
 }
 
-// What an EMR may say of its users, and what not.
+// Users that Vigil accepts and refuses.
 func TestLaunchIdentities(t *testing.T) {
 	h := newLaunchClinic(t)
 	for _, user := range []any{nil, "", "Patient/1", "RelatedPerson/1", "https://other.example/fhir/Practitioner/1", "Practitioner/", "Practitioner/../Patient/1", 5} {

@@ -22,7 +22,7 @@ import (
 // LaunchedPatient is the patient in the context of a launch.
 type LaunchedPatient struct {
 	ID string // "" without one
-	// Problem says why there is none: "no_patient" (the EMR named none), "other_system" (its patients are not known here) or "unknown_patient".
+	// Problem is why there is none: "no_patient" (the EMR named none), "other_system" (its patients are not known here) or "unknown_patient".
 	Problem string
 }
 
@@ -138,8 +138,8 @@ type ticket struct {
 	Patient LaunchedPatient `json:"patient"`
 }
 
-// ticketOf returns the ticket with a keyed hash of itself and the browser's cookie: only the browser that was launched can use it, so that nobody
-// can make another person link a foreign identity.
+// ticketOf returns the ticket with a keyed hash of itself and the browser's cookie: only the browser that was launched can use it, which
+// keeps a stranger from making another person link a foreign identity.
 func (l *Launcher) ticketOf(s signOn, cookie string) (string, error) {
 	raw, err := json.Marshal(ticket{s.identity.Issuer, s.identity.Subject, s.now.Add(stateLife), s.patient})
 	if err != nil {
@@ -171,13 +171,13 @@ type LaunchTicketBody struct {
 // just now (reauthentication_required). It refuses with invalid_oauth_state if another browser was launched, or the ticket was used or
 // is too old, and with identity_conflict if either side is linked to another account.
 func (e *Engine) LinkLaunch(app core.App, caller Caller, body LaunchTicketBody, cookie string, from audit.Origin, now time.Time) (LaunchedPatient, error) {
-	if e.options.Launcher == nil {
-		return LaunchedPatient{}, LaunchNotConfigured()
-	}
 	checks := validate.NewChecks()
 	signed := checks.Secret("ticket", body.Ticket, 4000)
 	if err := checks.Err(); err != nil {
 		return LaunchedPatient{}, err
+	}
+	if e.options.Launcher == nil {
+		return LaunchedPatient{}, LaunchNotConfigured()
 	}
 	t, err := e.options.Launcher.readTicket(signed, cookie, now)
 	if err != nil {

@@ -27,7 +27,7 @@ type LaunchIssuer struct{ Address, ClientID string }
 type LauncherOptions struct {
 	Issuers     []LaunchIssuer
 	RedirectURL string
-	// PatientIssuer is the EMR whose patient ids the patients' external ids are: the one that receives the observations.
+	// PatientIssuer is the EMR that receives the observations: external ids of patients are ids of this EMR.
 	PatientIssuer string
 	TrustMFA      bool   // every sign-in at these EMRs has a second factor
 	Key           []byte // secret of this service
@@ -58,7 +58,7 @@ type LaunchIdentity struct {
 	Identity
 	// PatientID is the EMR's id of the patient in context, "" without one.
 	PatientID phi.Text
-	// HasKnownPatients reports whether the issuer is the EMR whose patients are known here.
+	// HasKnownPatients reports whether external ids of patients are ids of this EMR.
 	HasKnownPatients bool
 }
 
@@ -69,7 +69,7 @@ func NewLauncher(o LauncherOptions) *Launcher {
 	}
 	return &Launcher{options: o, cached: map[string]*launchEndpoints{}, http: &http.Client{
 		Timeout: providerTimeout, Transport: limitedTransport{http.DefaultTransport},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirected") }, // to whom the settings do not name
+		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("redirected") }, // to a host that the settings do not name
 	}}
 }
 

@@ -37,7 +37,7 @@ type IdentityProvider struct {
 	Launch map[string]any
 	// Context are further members of a token answer, such as the patient of a launch.
 	Context map[string]any
-	// SignedIn are the claims of the person whose browser is redirected at once; without them [IdentityProvider.Authorize] completes a sign-in.
+	// SignedIn are the claims of the person that the browser signs in at once; without them [IdentityProvider.Authorize] completes a sign-in.
 	SignedIn map[string]any
 	// Assertions are the client assertions received.
 	Assertions []string
