@@ -7,8 +7,10 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/notifications"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -27,6 +29,23 @@ type notificationView struct {
 	Read         bool    `json:"read"`
 	ReadAt       *string `json:"read_at"`
 	CreatedAt    *string `json:"created_at"`
+}
+
+// notificationRows are the endpoints of notifications and push tokens.
+func notificationRows() []route {
+	return []route{
+		{http.MethodGet, "/notifications/", authz.UseOwnAccount, ratelimit.User, (*api).listNotifications},
+		{http.MethodGet, "/notifications/{id}/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).notification, (*api).readNotification)},
+		{http.MethodPost, "/notifications/{id}/read/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).notification, (*api).markRead)},
+		{http.MethodPost, "/notifications/read-all/", authz.UseOwnAccount, ratelimit.User, (*api).markAllRead},
+		{http.MethodGet, "/notifications/deliveries/", authz.ReadDeliveries, ratelimit.User, (*api).listDeliveries},
+		{http.MethodGet, "/users/me/notification-preferences/", authz.UseOwnAccount, ratelimit.User, (*api).readPreferences},
+		{http.MethodPatch, "/users/me/notification-preferences/", authz.UseOwnAccount, ratelimit.User, withBody((*api).updatePreferences)},
+		{http.MethodPost, "/notifications/tokens/register/", authz.UseOwnAccount, ratelimit.User, withBody((*api).registerToken)},
+		{http.MethodGet, "/notifications/tokens/", authz.UseOwnAccount, ratelimit.User, (*api).listTokens},
+		{http.MethodDelete, "/notifications/tokens/{id}/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).number, (*api).deleteToken)},
+		{http.MethodGet, "/notifications/vapid-public-key/", authz.Anyone, ratelimit.User, (*api).readPublicKey},
+	}
 }
 
 func viewNotification(n *collections.Notification) notificationView {

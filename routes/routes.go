@@ -220,19 +220,6 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/fhir/transmissions/retry/", authz.RequeueTransmissions, ratelimit.User, withBody((*api).requeueTransmissions)},
 	{http.MethodPost, "/fhir/process-pending/", authz.ProcessPending, ratelimit.User, (*api).processPending},
 
-	// notifications.go
-	{http.MethodGet, "/notifications/", authz.UseOwnAccount, ratelimit.User, (*api).listNotifications},
-	{http.MethodGet, "/notifications/{id}/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).notification, (*api).readNotification)},
-	{http.MethodPost, "/notifications/{id}/read/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).notification, (*api).markRead)},
-	{http.MethodPost, "/notifications/read-all/", authz.UseOwnAccount, ratelimit.User, (*api).markAllRead},
-	{http.MethodGet, "/notifications/deliveries/", authz.ReadDeliveries, ratelimit.User, (*api).listDeliveries},
-	{http.MethodGet, "/users/me/notification-preferences/", authz.UseOwnAccount, ratelimit.User, (*api).readPreferences},
-	{http.MethodPatch, "/users/me/notification-preferences/", authz.UseOwnAccount, ratelimit.User, withBody((*api).updatePreferences)},
-	{http.MethodPost, "/notifications/tokens/register/", authz.UseOwnAccount, ratelimit.User, withBody((*api).registerToken)},
-	{http.MethodGet, "/notifications/tokens/", authz.UseOwnAccount, ratelimit.User, (*api).listTokens},
-	{http.MethodDelete, "/notifications/tokens/{id}/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).number, (*api).deleteToken)},
-	{http.MethodGet, "/notifications/vapid-public-key/", authz.Anyone, ratelimit.User, (*api).readPublicKey},
-
 	// time_entries.go
 	{http.MethodGet, "/time-entries/", authz.ReadTimeEntries, ratelimit.User, (*api).listTime},
 	{http.MethodGet, "/time-entries/summary/", authz.ReadTimeEntries, ratelimit.User, (*api).summarizeTime},
@@ -322,7 +309,7 @@ var table = slices.Concat([]route{
 	jobRows(), signOnRows(), boardRows(),
 	visitRows(), enrollmentRows(), noteTemplateRows(),
 	holdRows(), emrContextRows(), caregiverRows(),
-	launchRows(),
+	launchRows(), notificationRows(),
 )
 
 // rootTable lists the endpoints outside web.BasePath, with whole paths.
