@@ -162,13 +162,17 @@ const modelOfDevice = `COALESCE(NULLIF(d.model, ''), d.reported_model, '')`
 // isNewer: the update is not older than the stored one.
 const isNewer = `excluded.last_seen_at != '' AND excluded.last_seen_at >= last_seen_at`
 
+// isNewerImport: a file states it with a reading that is not older than the stored ones, of a device that its gateway never saw.
+const isNewerImport = `last_seen_at = '' AND excluded.last_reading_at >= last_reading_at`
+
 const upsertDevice = `INSERT INTO devices (device_id, device_type, kind, reported_model, status, hub_id, signal_strength,
 		battery_level, battery_state, battery_at, last_reading_at, last_seen_at, newest_measured_at, clock_proven_at, created_at)
 	VALUES (?, ?, ?, ?, 'discovered', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	ON CONFLICT (device_id) DO UPDATE SET
 		device_type = CASE device_type WHEN '' THEN excluded.device_type ELSE device_type END,
 		kind = CASE kind WHEN '' THEN excluded.kind ELSE kind END,
-		reported_model = CASE WHEN excluded.reported_model != '' AND ` + isNewer + ` THEN excluded.reported_model ELSE reported_model END,
+		reported_model = CASE WHEN excluded.reported_model != '' AND (reported_model = '' OR ` + isNewer + ` OR ` + isNewerImport + `)
+			THEN excluded.reported_model ELSE reported_model END,
 		hub_id = CASE WHEN excluded.hub_id != '' AND ` + isNewer + ` THEN excluded.hub_id ELSE hub_id END,
 		signal_strength = CASE WHEN excluded.signal_strength IS NOT NULL AND ` + isNewer + ` THEN excluded.signal_strength ELSE signal_strength END,
 		status = CASE WHEN status IN ('assigned', 'disconnected') AND excluded.last_seen_at != '' AND excluded.last_seen_at >= state_at

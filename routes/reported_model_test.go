@@ -70,4 +70,12 @@ func TestStoryReportedModel(t *testing.T) {
 	connected("BP-4", "BP-7")
 	c.request(authz.Nurse, "POST", "/devices/", object{"device_id": "BP-4", "device_type": "blood_pressure", "model": "Cuff 5"}).want(201)
 	want("BP-4", "Cuff 5", "BP-7")
+
+	// null takes back what a person entered; a member that is not sent keeps it.
+	body := object{"device_id": "BP-2", "patient_id": id, "device_type": "blood_pressure", "model": nil}
+	c.request(authz.Nurse, "POST", "/devices/assign/", body).want(200)
+	want("BP-2", "BP-9", "BP-9")
+	assign("BP-2", "Cuff 6")
+	assign("BP-2", "")
+	want("BP-2", "Cuff 6", "BP-9")
 }

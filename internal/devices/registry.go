@@ -304,34 +304,39 @@ type MakerBody struct {
 	UDI          validate.String `json:"udi"`
 }
 
-// Maker is the manufacturer data of a device; "" is unknown.
-type Maker struct{ Manufacturer, Model, SerialNumber, UDI string }
+// Maker is the manufacturer data that a caller sent, by column; "" clears a value. What was not sent is kept.
+type Maker map[string]string
 
 func (b MakerBody) read(c *validate.Checks) Maker {
-	return Maker{
-		Manufacturer: c.Text("manufacturer", b.Manufacturer, validate.Optional(100)), Model: c.Text("model", b.Model, validate.Optional(100)),
-		SerialNumber: c.Text("serial_number", b.SerialNumber, validate.Optional(100)), UDI: c.Text("udi", b.UDI, validate.Optional(300)),
+	m := Maker{}
+	for _, f := range []struct {
+		name, column string
+		sent         validate.String
+		limit        int
+	}{
+		{"manufacturer", collections.DeviceManufacturer, b.Manufacturer, 100}, {"model", collections.DeviceModel, b.Model, 100},
+		{"serial_number", collections.DeviceSerialNumber, b.SerialNumber, 100}, {"udi", collections.DeviceUDI, b.UDI, 300},
+	} {
+		if value := c.Text(f.name, f.sent, validate.Optional(f.limit)); f.sent.Sent() {
+			m[f.column] = value
+		}
 	}
+	return m
 }
 
 // setColumns stores the given data and keeps the rest.
 func (m Maker) setColumns(device *collections.Device) {
-	for column, value := range map[string]string{
-		collections.DeviceManufacturer: m.Manufacturer, collections.DeviceModel: m.Model,
-		collections.DeviceSerialNumber: m.SerialNumber, collections.DeviceUDI: m.UDI,
-	} {
-		if value != "" {
-			device.Set(column, value)
-		}
+	for column, value := range m {
+		device.Set(column, value)
 	}
-	if made := ManufactureDate(m.UDI); made != "" {
+	if made := ManufactureDate(m[collections.DeviceUDI]); made != "" {
 		device.Set(collections.DeviceMadeOn, made)
 	}
 }
 
 // updateMaker updates the manufacturer data of an assigned device.
 func updateMaker(tx core.App, device *collections.Device, a Assignment, by audit.Actor, now time.Time) error {
-	if (a.Maker == Maker{}) {
+	if len(a.Maker) == 0 {
 		return nil
 	}
 	a.setColumns(device)

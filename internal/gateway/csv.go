@@ -69,7 +69,7 @@ func OpenCSV(file io.ReadSeeker, o CSVOptions) (*CSV, error) {
 			}
 			return table, err
 		case err == nil && o.Zone == nil && !validate.HasZone(cells["timestamp"]):
-			return nil, fmt.Errorf("line %d has a time without an offset; name its zone, such as --zone America/Chicago", line)
+			return nil, fmt.Errorf("line %d has a time without an offset in column timestamp; name its zone, such as --zone America/Chicago", line)
 		}
 		if _, refused := errors.AsType[*fault.Error](err); err != nil && !refused {
 			return nil, err
@@ -91,7 +91,7 @@ func readColumns(file io.Reader, o CSVOptions) (*CSV, error) {
 		return nil, err
 	}
 	names, _, _ := strings.Cut(string(first), "\n")
-	if mark, separator, found := strings.Cut(strings.TrimRight(names, "\r"), "="); found && strings.EqualFold(mark, "sep") && separator != "" {
+	if mark, separator, found := strings.Cut(strings.Trim(names, "\r\" "), "="); found && strings.EqualFold(mark, "sep") && separator != "" {
 		t.comma = []rune(separator)[0]
 		t.skipped = 1
 		_, _ = buffered.Discard(min(len(names)+1, len(first))) // it was just read
@@ -115,12 +115,12 @@ var separators = []rune{',', ';', '\t'}
 
 func (t *CSV) nameColumns(header []string) error {
 	for i, name := range header {
-		name = strings.ToLower(strings.TrimSpace(name))
+		name = columnOf(name)
 		switch {
 		case name == "" && strings.TrimSpace(strings.Join(header[i:], "")) == "": // a spreadsheet's empty columns at the end
 			continue
 		case !slices.Contains(envelopeColumns, name) && !slices.Contains(valueColumns, name):
-			return fmt.Errorf("column %d has an unknown name", i+1)
+			return fmt.Errorf("column %d (%s in a spreadsheet) has an unknown name; known are %s", i+1, letters(i), strings.Join(slices.Concat(envelopeColumns, valueColumns), ", "))
 		case slices.Contains(t.columns, name):
 			return fmt.Errorf("column %s is repeated", name)
 		}
@@ -134,13 +134,31 @@ func (t *CSV) nameColumns(header []string) error {
 	return nil
 }
 
+// columnOf returns the column that a name spells, or the name in lower case.
+func columnOf(name string) string {
+	for _, known := range slices.Concat(envelopeColumns, valueColumns) {
+		if fold(known) == fold(name) {
+			return known
+		}
+	}
+	return strings.ToLower(strings.TrimSpace(name))
+}
+
+// letters returns a spreadsheet's name of a column, from 0: A, Z, AA.
+func letters(i int) string {
+	if i < 26 {
+		return string(rune('A' + i))
+	}
+	return letters(i/26-1) + letters(i%26)
+}
+
 // nextLine returns the filled cells of the next line that has any, by column. A malformed line is a parse_error fault, after which the next can be
 // read.
 func (t *CSV) nextLine() (line int, cells map[string]string, err error) {
 	for {
 		row, err := t.table.Read()
 		if broken, ok := errors.AsType[*csv.ParseError](err); ok {
-			return broken.StartLine + t.skipped, nil, misfit(broken.Err)
+			return broken.StartLine + t.skipped, nil, misplacedMark(broken.Err)
 		}
 		if err != nil {
 			return 0, nil, err
@@ -149,10 +167,13 @@ func (t *CSV) nextLine() (line int, cells map[string]string, err error) {
 		line += t.skipped
 		cells = map[string]string{}
 		for i, cell := range row {
+			if strings.ContainsRune(strings.TrimSpace(cell), '\r') {
+				return line, nil, fmt.Errorf("line %d, column %s: %w", line, letters(i), errBareReturn)
+			}
 			switch cell = textOf(strings.TrimSpace(cell)); {
 			case cell == "":
 			case i >= len(t.columns):
-				return line, nil, misfit(csv.ErrFieldCount)
+				return line, nil, fault.New(fault.Invalid, "parse_error", "The line has more cells than the table has column names: column "+letters(i)+" has none.")
 			default:
 				cells[t.columns[i]] = cell
 			}
@@ -163,12 +184,8 @@ func (t *CSV) nextLine() (line int, cells map[string]string, err error) {
 	}
 }
 
-func misfit(why error) error {
-	detail := "The line has more cells than the table has column names."
-	if !errors.Is(why, csv.ErrFieldCount) {
-		detail = "A quotation mark is where none may be: quote the whole cell, and double the marks inside it."
-	}
-	return fault.New(fault.Invalid, "parse_error", detail).Because(why)
+func misplacedMark(why error) error {
+	return fault.New(fault.Invalid, "parse_error", "A quotation mark is where none may be: quote the whole cell, and double the marks inside it.").Because(why)
 }
 
 // Next returns the next line as the body of an event, and its line number; io.EOF after the last. A line that cannot be read is a fault, after

@@ -46,7 +46,7 @@ func TestCSVColumns(t *testing.T) {
 	for header, want := range map[string]string{
 		"":                                    "column names",
 		"device_id,patient_id,timestamp":      "measurement_type is missing",
-		strings.Trim(columns, "\n") + ",ssn":  "column 11 has an unknown name",
+		strings.Trim(columns, "\n") + ",ssn":  "column 11 (K in a spreadsheet) has an unknown name",
 		strings.Trim(columns, "\n") + ",Unit": "column unit is repeated",
 	} {
 		if _, err := OpenCSV(strings.NewReader(header), CSVOptions{MaxFuture: 0, Zone: time.UTC}); err == nil || !strings.Contains(err.Error(), want) {
@@ -76,7 +76,8 @@ func TestCSVOfSpreadsheets(t *testing.T) {
 		"sep": "sep=,\r\n" + strings.ReplaceAll(plain, "\n", "\r\n"), "SEP with a semicolon": "\uFEFFSEP=;\n" + numbered(replace(";"), "."),
 		"semicolons and decimal commas": numbered(replace(";"), ","), "tabs": numbered(replace("\t"), "."), "sep with a tab": "sep=\t\n" + numbered(replace("\t"), ","),
 		"UTF-16, little endian": utf16(unicode.LittleEndian, numbered(replace("\t"), ".")), "UTF-16, big endian": utf16(unicode.BigEndian, plain),
-		"UTF-8 with its mark": "\uFEFF" + plain,
+		"UTF-8 with its mark": "\uFEFF" + plain, "an end mark": plain + "\x1a", "an end mark in a line": plain + "\x1a\r\n", "an end mark after the last cell": strings.TrimSpace(plain) + "\x1a",
+		"sep in quotes": "\"sep=;\"\r\n" + numbered(replace(";"), ","), "other spellings": strings.Replace(plain, head, "Device ID,PATIENT-ID,Measurement Type,TimeStamp,Weight,UNIT", 1),
 	} {
 		lines, err := OpenCSV(strings.NewReader(text), CSVOptions{MaxFuture: time.Minute})
 		if err != nil {
@@ -104,7 +105,7 @@ func TestCSVLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenCSV(strings.NewReader(head+"D,P,bp,2026-01-10T08:00:00Z,1,2\nD,P,bp,2026-01-10 08:00,1,2\n"), CSVOptions{}); err == nil || !strings.Contains(err.Error(), "line 3 has a time without an offset") {
+	if _, err := OpenCSV(strings.NewReader(head+"D,P,bp,2026-01-10T08:00:00Z,1,2\nD,P,bp,2026-01-10 08:00,1,2\n"), CSVOptions{}); err == nil || !strings.Contains(err.Error(), "line 3 has a time without an offset in column timestamp") {
 		t.Errorf("a time without an offset: %v", err)
 	}
 	for row, want := range map[string]string{
@@ -178,15 +179,16 @@ func TestCSVOfOtherForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, want := range map[string]string{
-		"PK\x03\x04\x14\x00\x06\x00":                     "not a table of text",
-		"\xd0\xcf\x11\xe0\xa1\xb1":                       "not a table of text",
-		bare:                                             "UTF-16 without its byte order mark",
-		strings.ReplaceAll(table, "\n", "\r"):            "carriage return alone",
-		strings.Replace(table, "D", "\xd6", 1):           "", // in a line
-		strings.Replace(table, "d", "\xd6", 1):           "not in UTF-8",
-		strings.Replace(table, "\n", "\n\r", 1):          "",
-		strings.ReplaceAll(table, "\n", "\r\n"):          "",
-		strings.TrimSpace(strings.Split(table, "\n")[0]): "",
+		"PK\x03\x04\x14\x00\x06\x00":           "not a table of text",
+		"\xd0\xcf\x11\xe0\xa1\xb1":             "not a table of text",
+		bare:                                   "UTF-16 without its byte order mark",
+		strings.ReplaceAll(table, "\n", "\r"):  "carriage return alone",
+		strings.Replace(table, "D", "\xd6", 1): "", // in a line
+		strings.Replace(table, "80\n", "80\rD,P,bp,2026-01-11T08:00:00Z,120,80\r", 1): "line 2, column F: the lines end with a carriage return alone",
+		strings.Replace(table, "d", "\xd6", 1):                                        "not in UTF-8",
+		strings.Replace(table, "\n", "\n\r", 1):                                       "",
+		strings.ReplaceAll(table, "\n", "\r\n"):                                       "",
+		strings.TrimSpace(strings.Split(table, "\n")[0]):                              "",
 	} {
 		_, err := OpenCSV(strings.NewReader(text), CSVOptions{MaxFuture: time.Minute})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -17,10 +17,15 @@ func checkForm(first []byte) error {
 	case bytes.IndexByte(first, 0) >= 0:
 		return errors.New("this is UTF-16 without its byte order mark, or no text: save the table as CSV UTF-8")
 	case bytes.IndexByte(first, '\n') < 0 && bytes.IndexByte(first, '\r') >= 0:
-		return errors.New("the lines end with a carriage return alone, as on old Macintosh computers: save the table as CSV UTF-8")
+		return errBareReturn
 	}
 	return nil
 }
+
+var errBareReturn = errors.New("the lines end with a carriage return alone, as on old Macintosh computers: save the table as CSV UTF-8")
+
+// endMark is what DOS programs write at the end of a text.
+const endMark = "\x1a"
 
 var (
 	// formulaText is an unquoted cell ="00123", by which programs keep a spreadsheet from reading a number.
@@ -31,7 +36,7 @@ var (
 	shortenedNumber = regexp.MustCompile(`^\d([.,]\d+)?[eE]\+\d+$`)
 )
 
-// formulaTexts reads lines with each cell ="00123" as "00123".
+// formulaTexts reads lines with each cell ="00123" as "00123", without an end mark.
 type formulaTexts struct {
 	lines *bufio.Reader
 	line  []byte
@@ -41,6 +46,11 @@ type formulaTexts struct {
 func (f *formulaTexts) Read(p []byte) (int, error) {
 	if len(f.line) == 0 {
 		line, err := f.lines.ReadBytes('\n')
+		if err != nil { // the last line
+			line = bytes.TrimRight(line, endMark)
+		} else if bytes.HasPrefix(line, []byte(endMark)) {
+			line = bytes.TrimLeft(line, endMark)
+		}
 		if len(line) == 0 {
 			return 0, err //nolint:wrapcheck // io.EOF
 		}

@@ -89,3 +89,25 @@ func TestImportInOrder(t *testing.T) {
 		}
 	}
 }
+
+// The model in a file is that of its newest reading, also for a device that is registered already.
+func TestImportedModel(t *testing.T) {
+	app, engine := newPipelineApp(t)
+	vigiltest.Patient(t, app, dbx.Params{"gateway_patient_id": "gw-1"})
+	for _, run := range []struct{ day, model, want string }{{"10", "", ""}, {"11", "BP-7", "BP-7"}, {"09", "BP-6", "BP-7"}, {"12", "BP-8", "BP-8"}} {
+		table, err := gateway.OpenCSV(strings.NewReader("patient_id,device_id,measurement_type,timestamp,systolic,diastolic,device_model\n"+
+			"gw-1,BP-1,bp,2026-01-"+run.day+"T08:00:00Z,120,80,"+run.model+"\n"), gateway.CSVOptions{MaxFuture: 5 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = engine.Import(t.Context(), app, table, ingest.ImportOptions{
+			Clock: pipelineClock, OnLeftOut: func(string) {}, OnProgress: func(int) {}, OnRejected: func(_ int, reason string) { t.Error(reason) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := alertTexts(t, app, `SELECT reported_model FROM devices`); !slices.Equal(got, []string{run.want}) {
+			t.Errorf("after the reading of day %s: %q, want %q", run.day, got, run.want)
+		}
+	}
+}

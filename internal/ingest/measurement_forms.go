@@ -201,7 +201,7 @@ func (e *Pipeline) applyEarlierDecision(tx core.App, stored *collections.Gateway
 	return true, closeEvent(tx, stored, ended, audit.System(), now)
 }
 
-// findStored returns how to close an unreadable event whose measurement is stored; the status is "" if it is not.
+// findStored returns how to close an unreadable event if its measurement is stored; the status is "" if it is not.
 func findStored(tx core.App, event gateway.Event, patientID string) (c closure, err error) {
 	if len(event.Implausible.RejectedFor) == 0 || event.Addition != "" || event.DeviceID == "" || event.Implausible.IsDatedByReceipt {
 		return c, nil
