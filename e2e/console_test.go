@@ -57,7 +57,7 @@ var menus = map[string][]string{
 	"nurse":    {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Inbox", "Account"},
 	"ma":       {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Operations", "Inbox", "Account"},
 	"billing":  {"Patients", "Enrollment", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
-	"patient":  {"My readings", "Inbox", "Account"},
+	"patient":  {"My readings", "Account"},
 }
 
 // The console in a real browser, on the demo's data.

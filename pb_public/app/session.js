@@ -16,6 +16,8 @@ let renewal = null;
 export const me = signal(/** @type {Person | null} */ (null));
 /** The user's permissions and their scope, by the server's names. */
 export const rights = signal(/** @type {Record<string, string>} */ ({}));
+/** The patients of a portal user, the own first; empty for the staff. */
+export const myPatients = signal(/** @type {{id: string, first_name: string | null, last_name: string | null, scope: string}[]} */ ([]));
 /** Settings of the practice. */
 export const practice = signal({ name: "", time_zone: "" });
 /** The user's display settings. */

@@ -11,6 +11,7 @@ import { me } from "./session.js";
 import { signOut } from "./sign_on.js";
 import { dateTime } from "./ui/format.js";
 import { useHeight } from "./ui/height.js";
+import { lazy } from "./ui/lazy.js";
 import { KeyList } from "./ui/key_list.js";
 import { EmptyState, Waiting } from "./ui/states.js";
 import { useInSight } from "./ui/tabs.js";
@@ -32,10 +33,18 @@ export function Shell() {
   }, [person === null]);
   useEffect(() => { person === null && void load.triage().catch(() => {}); }, []); // preloads the view that most users open
   return html`
-    ${person === null ? html`<${SignIn} />` : person.must_change_password ? html`<${NewPassword} />` : html`<${Frame} person=${person} />`}
+    ${person === null ? html`<${SignIn} />` : person.must_change_password ? html`<${NewPassword} />`
+      : person.role === "patient" ? html`<${PortalFrame} view=${portalView()}><${View} key=${portalView()}
+        section=${sectionOf(portalView())} about=${{}} /></${PortalFrame}>` : html`<${Frame} person=${person} />`}
     ${person && html`<${SessionExpiry} />`}
     <${Toasts} />`;
 }
+
+/** The frame of patients, which staff never load. */
+const PortalFrame = lazy(() => import("./portal/frame.js").then((m) => m.PortalFrame));
+
+/** The view of a patient: the readings, unless another of the patient's views is open. */
+const portalView = () => (sectionOf(place.value.view) ? place.value.view : "my-health");
 
 /** @param {{person: import("./session.js").Person}} props */
 function Frame({ person }) {

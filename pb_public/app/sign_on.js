@@ -2,7 +2,7 @@
 import { call } from "./api.js";
 import { closeDrafts, openDrafts } from "./drafts.js";
 import { clearPlace } from "./router.js";
-import { display, end, endReason, setTokens, me, practice, refreshToken, rights } from "./session.js";
+import { display, end, endReason, setTokens, me, myPatients, practice, refreshToken, rights } from "./session.js";
 import { batch, effect } from "./view.js";
 
 effect(() => {
@@ -45,6 +45,7 @@ export async function loadProfile() {
     rights.value = about.permissions;
     practice.value = about.practice;
     display.value = about.display;
+    myPatients.value = about.patients ?? [];
     me.value = person;
   });
 }

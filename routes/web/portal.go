@@ -41,7 +41,7 @@ func (c *Call) choosePatient(row Route) error {
 }
 
 // ChoosePatient sets the patient that a portal request is about. It rejects the field if none is named and the caller has several, and denies
-// what the caller's scope for the patient does not cover. For a patient whom the caller may not access the caller has no patient, so that the
+// what the caller's scope for the patient does not cover. For a patient outside the caller's access the caller has no patient, so that the
 // row answers as for one that does not exist.
 func (c *Call) ChoosePatient(field, patientID string, isNamed bool) error {
 	if c.Caller.Role != authz.Patient {

@@ -1,56 +1,61 @@
-// The patient portal: readings, devices, consents, and entering a reading.
-import { get } from "../api.js";
-import { Badge } from "../ui/badge.js";
-import { ago, dateTime, humanize } from "../ui/format.js";
-import { Loaded, EmptyState, useLoad } from "../ui/states.js";
-import { List } from "../ui/table.js";
-import { isCounted, kindNames, readingText } from "../ui/vitals.js";
-import { html, useState } from "../view.js";
-import { Devices } from "./patient/devices.js";
-import { ReadingDialog } from "./patient/enter_reading.js";
-import { Consents } from "./patient/team.js";
-import { Vitals } from "./patient/vitals.js";
+// The patient portal: today's task, the blood pressure, the readings, help, and who sees them.
+import { get, getAll } from "../api.js";
+import { shownPatient } from "../portal/frame.js";
+import { Loading } from "../portal/loading.js";
+import { Today } from "../portal/enter.js";
+import { PressureChart } from "../portal/pressure_chart.js";
+import { valueText } from "../portal/readings.js";
+import { Caregivers, WhoLooked } from "../portal/sharing.js";
+import { preferLanguage, t, tCode, tTime } from "../portal/words.js";
+import { practice } from "../session.js";
+import { useLoad } from "../ui/states.js";
+import { localInput } from "../ui/time.js";
+import { isCounted } from "../ui/vitals.js";
+import { html, useEffect, useState } from "../view.js";
+import { daysAgoIn } from "./patient/reading_periods.js";
 
 export function MyHealth() {
-  const self = useLoad(async (signal) => (await get("patients/", { page_size: 1 }, signal)).results[0] ?? false, []);
-  return html`<${Loaded} from=${self} empty=${(data) => data === false} nothing=${html`<${EmptyState} title="No record yet">
-    Your practice has not linked this account to your record. Please call them.</${EmptyState}>`}>
-    ${(patient) => html`<${Mine} patient=${patient} />`}
-  </${Loaded}>`;
+  const patient = shownPatient();
+  return patient ? html`<${Mine} key=${patient.id} id=${patient.id} scope=${patient.scope} />`
+    : html`<h1>${t("noRecord")}</h1><p>${t("noRecordHelp")}</p>`;
 }
 
-/** @param {{patient: any}} props */
-function Mine({ patient }) {
-  const [isEntering, setEntering] = useState(false);
+/** @param {{id: string, scope: string}} props */
+function Mine({ id, scope }) {
   const [revision, setRevision] = useState(0);
-  return html`<div class="heading"><h1>My readings</h1><button class="main"
-    onClick=${() => setEntering(true)}>Enter a reading</button></div>
-    <p class="notice">Your practice reviews these readings during office hours. In an emergency, call 911.</p>
-    <${Latest} id=${patient.id} turn=${revision} />
-    <div class="sheet"><${Vitals} id=${patient.id} turn=${revision} thresholds />
-    <section class="card" aria-labelledby="mine"><h2 id="mine">All my readings</h2>
-      <${List} path="ingestion/observations/" query=${{ patient_id: patient.id }} turn=${revision} caption="My readings"
-        nothing="No readings yet" columns=${[
-        { name: "measured_at", head: "Measured", cell: (o) => dateTime(o.measured_at) }, { name: "kind", head: "Kind", cell: (o) =>
-          kindNames[o.observation_type] },
-        { name: "reading", head: "Reading", cell: (o) => html`${readingText(o)}${o.status === "entered_in_error"
-          && html` <${Badge} of="entered_in_error" />`}${o.status === "final" && !isCounted(o)
-          && html` <${Badge} of="suspect" text="not confirmed" />`}` },
-        { name: "source", head: "From", cell: (o) => humanize(o.source) },
-      ]} />
-    </section>
-    <${Devices} id=${patient.id} />
-    <${Consents} id=${patient.id} /></div>
-    ${isEntering && html`<${ReadingDialog} patient=${patient.id} close=${() => setEntering(false)}
-      done=${() => setRevision(revision + 1)} />`}`;
+  const self = useLoad((signal) => get(`patients/${id}/`, {}, signal), [id]);
+  const thresholds = useLoad((signal) => get(`patients/${id}/vital-config/`, {}, signal), [id]);
+  const zone = self.data?.time_zone || practice.value.time_zone || undefined;
+  const list = useLoad(() => getAll("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, 30) }, 500),
+    [id, revision, zone]);
+  useEffect(() => preferLanguage(self.data?.preferred_language), [self.data]);
+  const readings = /** @type {any[]} */ (list.data ?? []);
+  const counted = readings.filter(isCounted);
+  const today = localInput(new Date(), zone).slice(0, 10);
+  const isDone = counted.some((o) => localInput(new Date(o.measured_at), zone).slice(0, 10) === today);
+  return html`<h1>${t("portal")}</h1>
+    <p class="notice">${t("emergency")}</p>
+    <${Loading} from=${list}>${() => html`
+      <${Today} patient=${id} mayEnter=${scope !== "read"} newest=${counted[0]} isDone=${isDone} zone=${zone}
+        thresholds=${thresholds.data} saved=${() => setRevision(revision + 1)} />
+      <section class="card" aria-labelledby="chart"><h2 id="chart">${t("chart")}</h2>
+        <${PressureChart} thresholds=${thresholds.data}
+          readings=${counted.filter((o) => o.observation_type === "blood_pressure").reverse()} /></section>
+      <section class="card" aria-labelledby="list"><h2 id="list">${t("list")}</h2>
+        <${Readings} readings=${readings} zone=${zone} /></section>`}
+    </${Loading}>
+    <details class="card"><summary>${t("help")}</summary>
+      <ul><li>${t("help1")}</li><li>${t("help2")}</li><li>${t("help3")}</li></ul></details>
+    ${scope === "self" && html`<${Caregivers} id=${id} /><${WhoLooked} id=${id} zone=${zone} />`}`;
 }
 
-/** The newest reading of each kind in large type. @param {{id: string, turn: number}} props */
-function Latest({ id, turn }) {
-  const list = useLoad((signal) => get("ingestion/observations/", { patient_id: id, page_size: 50 }, signal), [id, turn]);
-  const newest = Object.keys(kindNames).map((kind) =>
-    list.data?.results.find((o) => o.observation_type === kind && isCounted(o))).filter(Boolean);
-  return newest.length > 0
-    && html`<dl class="numbers">${newest.map((o) => html`<div key=${o.id}><dt>${kindNames[o.observation_type]}, ${ago(o.measured_at)}</dt>
-    <dd>${readingText(o)}</dd></div>`)}</dl>`;
+/** @param {{readings: any[], zone: string | undefined}} props newest first */
+function Readings({ readings, zone }) {
+  if (readings.length === 0) {
+    return html`<p>${t("listNone")}</p>`;
+  }
+  return html`<ul class="plain-list">${readings.map((o) => html`<li key=${o.id}>
+    <span>${tTime(o.measured_at, zone)}<br /><small>${tCode(o.observation_type)}${o.status === "entered_in_error" ? `, ${t("removed")}`
+      : isCounted(o) ? "" : `, ${t("notConfirmed")}`}</small></span>
+    <strong class=${o.status === "entered_in_error" ? "struck" : ""}>${valueText(o)}</strong></li>`)}</ul>`;
 }

@@ -1,0 +1,46 @@
+// The frame of the patient portal: language, person, account and sign-out, for the phone first.
+import { go } from "../router.js";
+import { myPatients, practice } from "../session.js";
+import { signOut } from "../sign_on.js";
+import { html, signal, useEffect } from "../view.js";
+import { language, languages, setLanguage, t } from "./words.js";
+
+/** The chosen patient of an account with several. */
+const chosenId = signal("");
+
+/** The patient that the portal shows, or undefined. */
+export const shownPatient = () => myPatients.value.find(({ id }) => id === chosenId.value) ?? myPatients.value[0];
+
+/** @param {{scope: string, first_name: string | null, last_name: string | null}} patient */
+const nameOf = (patient) => (patient.scope === "self" ? t("me") : [patient.first_name, patient.last_name].filter(Boolean).join(" "));
+
+/** @param {{view: string, children: any}} props */
+export function PortalFrame({ view, children }) {
+  useEffect(() => {
+    const root = document.documentElement;
+    root.lang = language.value;
+    document.title = `${t(view === "account" ? "account" : "portal")} – ${practice.value.name || "Vigil"}`;
+    return () => { root.lang = "en"; };
+  }, [language.value, view]);
+  const shown = shownPatient();
+  return html`
+    <a class="skip" href="#main"
+      onClick=${(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>${t("skip")}</a>
+    <header class="portal-top">
+      <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> ${practice.value.name || "Vigil"}</span>
+      <div class="choices" role="group" aria-label=${t("language")}>${languages.map(([code, name]) => html`<button key=${code} lang=${code}
+        aria-pressed=${code === language.value ? "true" : "false"} onClick=${() => setLanguage(code)}>${name}</button>`)}</div>
+      <nav aria-label=${t("sections")}>${/** @type {const} */ ([["my-health", "portal"], ["account", "account"]]).map(([one, word]) =>
+        html`<a key=${one} href=${`#/${one}`} aria-current=${one === view ? "page" : null}
+          onClick=${(event) => { event.preventDefault(); go(one); }}>${t(word)}</a>`)}</nav>
+      <button class="quiet" onClick=${() => signOut()}>${t("signOut")}</button>
+    </header>
+    <main id="main" class="portal" tabindex="-1">
+      ${view === "my-health" && myPatients.value.length > 1 && html`<div class="field">
+        <label for="portal-person">${t("person")}</label>
+        <select id="portal-person" value=${shown?.id} onChange=${(event) => { chosenId.value = event.target.value; }}>
+          ${myPatients.value.map((patient) => html`<option key=${patient.id}
+            value=${patient.id}>${nameOf(patient)}</option>`)}</select></div>`}
+      ${children}
+    </main>`;
+}
