@@ -263,8 +263,12 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		case RefundDue:
 			return postPayment(tx, entry, r.newPayment(collections.RefundKind, r.Paid, posting{}, by), now)
 		case VoidRequested, Submitted, Appealed: // a resubmission or appeal already reversed the denial's adjustments
-			if standing, _ := withoutReversed(rows); r.Paid == 0 && len(originalsOf(p, standing)) == 0 {
+			standing, _ := withoutReversed(rows)
+			if r.Paid == 0 && len(originalsOf(p, standing)) == 0 {
 				return r.noOriginal()
+			}
+			if kept, _ := withoutReversed(append(rows, p)); entry.Status() == Appealed && !r.Secondary {
+				restoreDenial(entry, lastDenial(standing), lastDenial(kept), left)
 			}
 			return postPayment(tx, entry, p, now)
 		}

@@ -230,3 +230,41 @@ func TestNumberOfStandingDecision(t *testing.T) {
 		})
 	}
 }
+
+// A denial that its payer takes back after an appeal is not the claim's any more.
+func TestReversalOfAppealedDenial(t *testing.T) {
+	d := newFixture(t)
+	entry := d.sent(11840)
+	denial := billing.Remittance{Key: "a", Kind: billing.RemittedDenial, Payer: "1", Date: "2026-02-01", Adjustments: []collections.Adjustment{reason("CO", "50", 11840)}}
+	payment := billing.Remittance{Key: "c", Kind: billing.RemittedPayment, Payer: "1", Date: "2026-02-09", Paid: 11840}
+	back := denial
+	back.Key, back.Kind = "b", billing.RemittedReversal
+	if !d.posts(entry, denial, 0) {
+		t.Fatal("the denial was refused")
+	}
+	if _, refused := d.do(entry, d.e.Appeal("Covered", "A1", "2026-02-02")); refused != "" {
+		t.Fatal(refused)
+	}
+	if !d.posts(entry, back, 0) || d.found(entry.Id).DenialCode() != "" || d.found(entry.Id).Status() != billing.Appealed {
+		t.Errorf("the reversal leaves %s %q", d.found(entry.Id).Status(), d.found(entry.Id).DenialCode())
+	}
+	if !d.posts(entry, payment, 0) || d.found(entry.Id).DenialCode() != "" {
+		t.Errorf("the payment leaves %s %q", d.found(entry.Id).Status(), d.found(entry.Id).DenialCode())
+	}
+}
+
+// A second decision of the same amount that states what was paid before is a supplement, and the same one again is not.
+func TestSupplementOfEqualAmount(t *testing.T) {
+	d := newFixture(t)
+	entry := d.sent(5177)
+	first := billing.Remittance{
+		Key: "a", Kind: billing.RemittedPayment, Payer: "1", Date: "2026-02-01", Paid: 2000, Adjustments: []collections.Adjustment{reason("CO", "45", 1177), reason("OA", "133", 2000)},
+	}
+	second, again := first, first
+	second.Key, second.Adjustments = "b", []collections.Adjustment{reason("CO", "45", 1177), reason("OA", "B13", 2000)}
+	again.Key, again.Adjustments = "c", second.Adjustments
+	if !d.posts(entry, first, 0) || !d.posts(entry, second, 0) || d.posts(entry, again, 0) {
+		t.Error("the supplement was refused, or posted twice")
+	}
+	d.amounts(d.found(entry.Id), billing.Paid, 4000, 1177, 0, 0)
+}

@@ -18,6 +18,16 @@ func IsPaidBefore(list []collections.Adjustment) bool {
 	return len(list) > 0 && !slices.ContainsFunc(list, func(a collections.Adjustment) bool { return a.CARC != carcPreviouslyPaid })
 }
 
+// paidBefore returns how much of a charge a decision marks as paid with an earlier decision.
+func paidBefore(list []collections.Adjustment) (cents int64) {
+	for _, a := range list {
+		if a.CARC == carcPreviouslyPaid {
+			cents += a.AmountCents
+		}
+	}
+	return cents
+}
+
 // decidedAmounts are the amounts of an entry when a payer's decision arrives.
 type decidedAmounts struct {
 	charge, paidTotal int64
@@ -40,7 +50,7 @@ func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) 
 	if isSecond && r.Paid == 0 && IsPaidBefore(r.Adjustments) { // nothing is new
 		return p, nil
 	}
-	if isSecond && (a.paidTotal+int64(r.Paid) > a.charge || before > 0 && before >= int64(r.Paid) && r.repeats(a)) {
+	if isSecond && (a.paidTotal+int64(r.Paid) > a.charge || before > 0 && before >= int64(r.Paid) && paidBefore(r.Adjustments) != before && r.repeats(a)) {
 		return p, fault.State(AlreadyDecided, "The payer decided the claim before, and did not reverse that.")
 	}
 	if a.status == VoidRequested && r.Paid == 0 { // a voided claim has no open amounts
