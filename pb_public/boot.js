@@ -1,5 +1,5 @@
 // Starts the console, or shows how to build it if its packages are not in this build.
-import("/app/main.js")
+import("./app/main.js")
   .then((app) => app.start(document.getElementById("console")))
   .catch((error) => {
     console.warn(error);

@@ -46,8 +46,11 @@ func showPage(e *core.RequestEvent, pages *console.Files, policy string) error {
 	h := e.Response.Header()
 	h.Set("Vary", strings.Join(append(h.Values("Vary"), "Accept-Encoding"), ", "))
 	h.Set("X-Content-Type-Options", "nosniff")
+	name, isCurrent := pages.Unversioned(cmp.Or(e.Request.PathValue("path"), "index.html"))
 	h.Set("Cache-Control", "no-cache")
-	name := cmp.Or(e.Request.PathValue("path"), "index.html")
+	if isCurrent {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
 	file, err := pages.Find(strings.TrimSuffix(name, "/"))
 	if err == nil && isAsset(name) {
 		h.Del("X-Frame-Options")

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -104,6 +105,38 @@ func TestPageContentEncoding(t *testing.T) {
 	}
 	if got := unpacked(t, s.do(request{target: "/app/new.js", header: map[string]string{"Accept-Encoding": "br"}})); got != pageModule+"\n" {
 		t.Errorf("a file changed after packing is sent as %q", got)
+	}
+}
+
+// The page names its files by the version of all; only such an address is cached permanently, and a changed file changes it.
+func TestVersionedFiles(t *testing.T) {
+	pages := packedPages()
+	pages["index.html"] = &fstest.MapFile{Data: []byte(`<link href="/app/main.js"><link href="/api/docs/">`)}
+	s := servePages(t, pages)
+	named := func(s *server) string {
+		page := s.do(request{target: "/"})
+		if page.Header().Get("Cache-Control") != "no-cache" || !strings.Contains(page.Body.String(), `href="/api/docs/"`) {
+			t.Errorf("the page: %v %s", page.Header(), page.Body)
+		}
+		return regexp.MustCompile(`/v/[0-9a-f]+/app/main\.js`).FindString(page.Body.String())
+	}
+	address := named(s)
+	for target, want := range map[string]string{
+		address: "public, max-age=31536000, immutable", "/app/main.js": "no-cache", "/v/000000000000/app/main.js": "no-cache",
+	} {
+		rec := s.do(request{target: target, header: map[string]string{"Accept-Encoding": "br"}})
+		if rec.Code != 200 || rec.Header().Get("Cache-Control") != want || rec.Header().Get("Content-Security-Policy") != "" || unpacked(t, rec) != "export const answer=42;" {
+			t.Errorf("%s: %d %v", target, rec.Code, rec.Header())
+		}
+	}
+	for _, target := range []string{"/v/", "/v/000000000000", "/v/000000000000/", strings.Replace(address, "main.js", "none.js", 1)} {
+		if rec := s.do(request{target: target}); rec.Code != 404 {
+			t.Errorf("%s: %d", target, rec.Code)
+		}
+	}
+	pages["style/a.css"] = &fstest.MapFile{Data: []byte("a{color:red}")}
+	if again := named(servePages(t, pages)); again == "" || again == address {
+		t.Errorf("with a changed file the address is %q again", again)
 	}
 }
 

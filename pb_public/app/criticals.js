@@ -12,7 +12,7 @@ import { computed, effect, signal } from "./view.js";
 export const criticals = signal(0);
 /** Their causes, except snoozed ones, the latest first. */
 export const criticalCauses = signal(/** @type {Group[]} */ ([]));
-/** The number of critical alerts that are known, by cause; null before the first load, all of whose alerts are known. */
+/** The number of critical alerts that are known, by cause; null before the first load; the alerts of that load are known. */
 const known = signal(/** @type {Map<string, number> | null} */ (null));
 
 const keyOf = (/** @type {Group} */ { patient_id, type }) => `${patient_id} ${type}`;

@@ -18,7 +18,7 @@ import { useInSight } from "./ui/tabs.js";
 import { Toasts } from "./ui/toast.js";
 import { TopTimer } from "./ui/timer_bar.js";
 import { countUnread, unread } from "./unread.js";
-import { classes, html, useEffect, useLayoutEffect, useState } from "./view.js";
+import { classes, html, logo, useEffect, useLayoutEffect, useState } from "./view.js";
 import { load } from "./views.js";
 import { NewPassword, SignIn } from "./views/sign_in.js";
 
@@ -74,7 +74,7 @@ function Frame({ person }) {
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
     <header class=${classes("top", visibleSections.length <= 8 && "few")} ref=${bar}>
-      <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> <span class="name">Vigil</span></span>
+      <span class="brand"><img src=${logo} alt="" width="28" height="28" /> <span class="name">Vigil</span></span>
       <nav aria-label="Sections" ref=${menuRef}>
         ${visibleSections.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null}
           title=${`G then ${s.key.toUpperCase()}`}

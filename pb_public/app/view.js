@@ -8,5 +8,8 @@ export { batch, computed, effect, signal } from "/vendor/preact-signals.js";
 
 export const html = htm.bind(h);
 
+/** The logo's address, of this version. */
+export const logo = new URL("../favicon.svg", import.meta.url).pathname;
+
 /** Joins the class names that are not false. @param {...(string|false|null|undefined)} names */
 export const classes = (...names) => names.filter(Boolean).join(" ");

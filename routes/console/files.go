@@ -4,8 +4,10 @@
 package console
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"path"
 	"strings"
@@ -21,14 +23,57 @@ var types = map[string]string{
 	".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
 
+// versioned begins the addresses that a browser caches permanently: /v/<version>/<name>.
+const versioned = "v/"
+
+// page is the page that names the other files, by their versioned addresses.
+const page = "index.html"
+
 // Files are the files of a console.
 type Files struct {
-	files  fs.FS
-	cached sync.Map // *File by its type and the hash of its content
+	files   fs.FS
+	version func() string
+	cached  sync.Map // *File by its type and the hash of its content
 }
 
-// New returns the files of a folder.
-func New(files fs.FS) *Files { return &Files{files: files} }
+// New returns the files of a folder. They have one version, the hash of all, read on first use.
+func New(files fs.FS) *Files {
+	return &Files{files: files, version: sync.OnceValue(func() string { return hashAll(files) })}
+}
+
+// hashAll hashes the names and contents of all served files; unreadable ones are not served either.
+func hashAll(files fs.FS) string {
+	sum := sha256.New()
+	_ = fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !IsServed(name) {
+			return nil //nolint:nilerr // see above
+		}
+		if content, err := fs.ReadFile(files, name); err == nil {
+			_, _ = fmt.Fprintf(sum, "%s\x00%s\x00", name, HashName(content))
+		}
+		return nil
+	})
+	return hex.EncodeToString(sum.Sum(nil)[:6])
+}
+
+// Unversioned returns a file's name without a version, and whether it had the current one, so that the file may be cached permanently. A page
+// opened before an upgrade loads the rest of its modules by an earlier version: it receives the current ones, as it did without versions.
+func (f *Files) Unversioned(name string) (file string, isCurrent bool) {
+	rest, found := strings.CutPrefix(name, versioned)
+	version, file, cut := strings.Cut(rest, "/")
+	if !found || !cut {
+		return name, false
+	}
+	return file, version == f.version()
+}
+
+// withVersions replaces the addresses in the page by versioned ones.
+func (f *Files) withVersions(content []byte) []byte {
+	for _, start := range []string{"app/", "style/", "vendor/", "boot.js", "favicon.svg"} {
+		content = bytes.ReplaceAll(content, []byte(`="/`+start), []byte(`="/`+versioned+f.version()+"/"+start))
+	}
+	return content
+}
 
 // HashName names content by its hash in hexadecimal, since Go embeds no file with a name that begins with an underscore.
 func HashName(content []byte) string {
@@ -50,6 +95,9 @@ func (f *Files) Find(name string) (*File, error) {
 	content, err := fs.ReadFile(f.files, name)
 	if err != nil {
 		return nil, fs.ErrNotExist // directories too
+	}
+	if name == page {
+		content = f.withVersions(content)
 	}
 	kind, sum := types[path.Ext(name)], HashName(content)
 	if cached, ok := f.cached.Load(kind + sum); ok {

@@ -77,10 +77,16 @@ func pack(name string, content []byte) ([]byte, error) {
 		}
 		content = made.Code
 		if loader == api.LoaderJS {
-			content = []byte(squeeze(string(content)))
+			content = []byte(squeeze(relative(name, string(content))))
 		}
 	}
 	return small(content)
+}
+
+// relative names the packages in a module by relative paths, so that a module at a versioned address imports packages of its version. The
+// source has absolute ones, by which the type checker finds the packages' types.
+func relative(name, script string) string {
+	return strings.ReplaceAll(script, `"/vendor/`, `"`+strings.Repeat("../", strings.Count(name, "/"))+`vendor/`)
 }
 
 func small(content []byte) ([]byte, error) {

@@ -18,6 +18,10 @@ export async function run(script, { tolerate, ...options } = {}) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(patience);
+  // consoleModule imports the page's own instance of a module of the console, which has a versioned address.
+  await context.addInitScript(() => {
+    window.consoleModule = (name) => import(document.querySelector("link[href$='/app/main.js']").href.replace("main.js", name));
+  });
   const complaints = [];
   context.on("page", (opened) => watch(opened, tolerate, complaints));
   const page = await context.newPage();

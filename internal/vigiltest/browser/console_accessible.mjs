@@ -55,7 +55,7 @@ await run(async (page) => {
   await signIn(page, "admin@vigil.example");
   await settled(page);
   await see(page, "the bar", ".top");
-  const views = await page.evaluate(() => import("/app/views.js").then(({ load }) => Object.keys(load)));
+  const views = await page.evaluate(() => consoleModule("views.js").then(({ load }) => Object.keys(load)));
   for (const view of [...views.filter((one) => one !== "my-health"), "nowhere"]) {
     for (const about of abouts[view] ?? [{}]) {
       await through(page, view, about);
@@ -79,7 +79,7 @@ async function see(page, what, within = "#main") {
 }
 
 async function open(page, view, about, query = {}) {
-  await page.evaluate(([v, a, q]) => import("/app/router.js").then(({ go }) => go(v, a, q)), [view, about, query]);
+  await page.evaluate(([v, a, q]) => consoleModule("router.js").then(({ go }) => go(v, a, q)), [view, about, query]);
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))); // until the previous view is removed
   await settled(page);
 }

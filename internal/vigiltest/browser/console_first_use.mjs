@@ -24,7 +24,7 @@ await run(async (page) => {
 // A value equal to the bound is on the side that the message states.
 async function sides(page) {
   const said = (parameter, value, threshold, message) => page.evaluate((latest) =>
-    import("/app/views/alerts/labels.js").then(({ causeOf }) => causeOf({ type: "vitals", latest })), { parameter, value, threshold, message });
+    consoleModule("views/alerts/labels.js").then(({ causeOf }) => causeOf({ type: "vitals", latest })), { parameter, value, threshold, message });
   assert.equal(await said("spo2", 92, 92, "SpO2 92 % is at or below the warning limit 92."), "SpO₂ at or below 92");
   assert.equal(await said("systolic", 140, 140, "Systolic 140 mmHg is at or above the warning limit 140. Diastolic 60 mmHg is at or below the warning limit 60."), "Systolic at or above 140");
   assert.equal(await said("spo2", 88, 92, ""), "SpO₂ at or below 92");

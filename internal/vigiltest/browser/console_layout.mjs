@@ -71,12 +71,12 @@ async function keys(page) {
     await heading(page, "Account").click();
   };
   await act(false);
-  await until(page, async () => !(await import("/app/session.js")).display.peek().single_keys);
+  await until(page, async () => !(await consoleModule("session.js")).display.peek().single_keys);
   await page.keyboard.press("g");
   await page.keyboard.press("t");
   assert.equal(await page.getByRole("heading", { level: 1 }).innerText(), "Account", "keys that are switched off act");
   await act(true);
-  await until(page, async () => (await import("/app/session.js")).display.peek().single_keys);
+  await until(page, async () => (await consoleModule("session.js")).display.peek().single_keys);
   await page.keyboard.press("g");
   await page.keyboard.press("t");
   await heading(page, "Triage").waitFor();
@@ -222,7 +222,7 @@ async function zones(page) {
       await page.getByRole("option", { name: new RegExp(zone) }).click();
     }
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await until(page, async (want) => ((await import("/app/session.js")).me.peek()?.time_zone ?? "") === want, zone.replace(" ", "_"));
+    await until(page, async (want) => ((await consoleModule("session.js")).me.peek()?.time_zone ?? "") === want, zone.replace(" ", "_"));
   };
   await choose("America/Los Angeles", "los ang");
   await section(page, "EMR").click();
@@ -326,7 +326,7 @@ async function title(page) {
   await signIn(page, "nurse@vigil.example");
   await shows(page.locator(".stream"), "Live");
   const count = async () => Number((await page.title()).match(/^\((\d+)\) /)?.[1] ?? 0);
-  await until(page, async (open) => (await import("/app/criticals.js")).criticals.peek() === open, input.criticals);
+  await until(page, async (open) => (await consoleModule("criticals.js")).criticals.peek() === open, input.criticals);
   assert.equal(await count(), input.criticals);
   await sendReading(input.device, input.patient, { systolic: 214, diastolic: 127, pulse: 98 });
   await page.waitForFunction((open) => document.title.startsWith(`(${open}) `), input.criticals + 1);
@@ -361,7 +361,7 @@ async function units(page) {
     await page.getByLabel("Weight").selectOption(weight);
     await page.getByLabel("Temperature").selectOption(temperature);
     await page.getByRole("button", { name: "Save display settings" }).click();
-    await until(page, async (unit) => (await import("/app/session.js")).display.peek().weight_unit === unit, weight);
+    await until(page, async (unit) => (await consoleModule("session.js")).display.peek().weight_unit === unit, weight);
   };
   await choose("lb", "F");
   await look(page, input.mrn);

@@ -82,7 +82,7 @@ async function tiles(page) {
   const out = (await api("GET", "triage/patients/?page_size=100")).results
     .find(({ latest_vitals: v }) => v.pulse_oximetry?.spo2 <= 92 && v.pulse_oximetry.pulse > 50 && v.pulse_oximetry.pulse < 110);
   assert.ok(out, "nobody in the demo has too little oxygen");
-  await page.evaluate((id) => import("/app/router.js").then(({ go }) => go("patient", { id })), out.patient_id);
+  await page.evaluate((id) => consoleModule("router.js").then(({ go }) => go("patient", { id })), out.patient_id);
   const names = page.locator(".tiles h3");
   await names.first().waitFor();
   await page.waitForFunction(() => document.querySelector(".tiles h3")?.textContent === "SpO₂");

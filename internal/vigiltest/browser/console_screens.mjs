@@ -38,7 +38,7 @@ const ofParts = ["desktop-light", "phone-dark"];
 let pictures = 0;
 
 async function open(page, { name, view, tab, about }) {
-  const go = (to) => page.evaluate(([v, a, q]) => import("/app/router.js").then((router) => router.go(v, a, q)), to);
+  const go = (to) => page.evaluate(([v, a, q]) => consoleModule("router.js").then((router) => router.go(v, a, q)), to);
   await page.evaluate(() => document.activeElement?.blur());
   await go(["nowhere", {}, {}]); // clears the previous view, above all charts of the other color scheme
   await settled(page);

@@ -24,7 +24,7 @@ const kept = (page) => page.evaluate(async () => {
 });
 
 const renew = (page) => page.evaluate(async () => {
-  const { renew: swap } = await import("/app/session.js");
+  const { renew: swap } = await consoleModule("session.js");
   const fresh = swap();
   window.asked = true;
   return fresh;
@@ -38,7 +38,7 @@ async function gate(context) {
   return open;
 }
 
-const token = (page) => page.evaluate(async () => (await import("/app/session.js")).tokensHeld()?.refresh ?? null);
+const token = (page) => page.evaluate(async () => (await consoleModule("session.js")).tokensHeld()?.refresh ?? null);
 const works = async (page) => { await section(page, "Patients").click(); await heading(page, "Patients").waitFor(); await settled(page); };
 
 async function tabs(page) {
@@ -64,7 +64,7 @@ async function tabs(page) {
   assert.equal(swaps.length, 1, "three tabs swap the token more than once");
   await page.context().unroute("**/auth/token/refresh/");
   secrets.push(await token(page));
-  await until(third, async (now) => (await import("/app/session.js")).tokensHeld()?.refresh === now, secrets[1]);
+  await until(third, async (now) => (await consoleModule("session.js")).tokensHeld()?.refresh === now, secrets[1]);
   await works(second);
   await page.close(); // the tab that refreshed for all
   assert.equal(await renew(second), true);
@@ -145,7 +145,7 @@ async function drafts(page) {
   await other.close();
 
   const opened = await page.evaluate(async () => { // the user leaves while the key is generated
-    const [api, { closeDrafts, draftCount, openDrafts }] = await Promise.all([import("/app/api.js"), import("/app/drafts.js")]);
+    const [api, { closeDrafts, draftCount, openDrafts }] = await Promise.all([consoleModule("api.js"), consoleModule("drafts.js")]);
     const { draft_key: secret } = await api.call("GET", "auth/me/");
     closeDrafts();
     const open = openDrafts(secret);
@@ -154,9 +154,9 @@ async function drafts(page) {
     return draftCount.peek();
   });
   assert.equal(opened, 0, "drafts are opened for somebody who has gone");
-  await page.evaluate(async () => (await import("/app/session.js")).end("The session has ended.")); // as when the service refuses it
+  await page.evaluate(async () => (await consoleModule("session.js")).end("The session has ended.")); // as when the service refuses it
   await enter(page, "provider@vigil.example");
-  assert.equal(await page.evaluate(async () => (await import("/app/drafts.js")).draftCount.peek()), 0, "a draft is shown to somebody else");
+  assert.equal(await page.evaluate(async () => (await consoleModule("drafts.js")).draftCount.peek()), 0, "a draft is shown to somebody else");
   await signOff(page);
   await enter(page, "nurse@vigil.example");
   await page.getByRole("group", { name: "Your timer" }).waitFor();
@@ -208,7 +208,7 @@ async function absence(page) {
 async function names(page) {
   const searched = "Featherstonehaugh";
   const field = page.getByLabel("Name or MRN");
-  const place = () => page.evaluate(async () => (await import("/app/router.js")).place.peek());
+  const place = () => page.evaluate(async () => (await consoleModule("router.js")).place.peek());
   await signIn(page, "nurse@vigil.example");
   await section(page, "Patients").click();
   await field.fill(searched);

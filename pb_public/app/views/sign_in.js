@@ -5,7 +5,7 @@ import { Field, Form } from "../ui/form.js";
 import { asProblem } from "../ui/states.js";
 import { endReason } from "../session.js";
 import { signIn, signInWithSecondFactor, loadProfile, signOut } from "../sign_on.js";
-import { html, useState } from "../view.js";
+import { html, logo, useState } from "../view.js";
 import { SingleSignOn } from "./single_sign_on.js";
 
 export function SignIn() {
@@ -14,7 +14,7 @@ export function SignIn() {
   const steps = { password: Password, code: Code, reset: PasswordReset, sent: Sent };
   const Step = steps[step];
   return html`<main class="door" id="main">
-    <img src="/favicon.svg" alt="" width="48" height="48" />
+    <img src=${logo} alt="" width="48" height="48" />
     <h1>Vigil</h1>
     ${endReason.value && html`<p class="notice" role="status">${endReason.value}</p>`}
     <${Step} proof=${credentials} keep=${setCredentials} show=${setStep} />
