@@ -151,7 +151,7 @@ const notifyChange = (control) => control.dispatchEvent(new Event(control.tagNam
  *  @param {string | undefined} draft */
 function useFormDraft(form, draft) {
   const [isRestored, setRestored] = useState(false);
-  useEffect(() => {
+  useLayoutEffect(() => { // with the dialog: no key is typed before the draft is back
     const text = draft ? draftOf(draft) : "";
     for (const [name, value] of Object.entries(text ? JSON.parse(text) : {})) {
       const control = /** @type {HTMLInputElement | null} */ (form.current?.elements.namedItem(name) ?? null);
