@@ -4,7 +4,7 @@ import { asProblem } from "./states.js";
 import { toast } from "./toast.js";
 import { zoneLong } from "./zone.js";
 import { draftOf, saveDraft } from "../drafts.js";
-import { classes, html, useEffect, useId, useLayoutEffect, useRef, useState } from "../view.js";
+import { classes, html, useId, useLayoutEffect, useRef, useState } from "../view.js";
 import { NewsInDialog } from "../views/alerts/announcement.js";
 
 /**
