@@ -17,7 +17,7 @@ import (
 // physician fee schedule final rule (secondary).
 const firstFeeYear = 2018
 
-// readFees parses a fee list and rejects what must not be stored. It also returns the stored fees. now is in the practice's zone, whose day decides which
+// readFees parses a fee list and rejects what must not be stored. It also returns the stored fees. now is in the practice's zone: its day decides which
 // year is the next.
 func readFees(app core.App, file []byte, now time.Time) (fees, stored []collections.Fee, err error) {
 	if fees, err = ParseFees(file); err != nil {

@@ -218,7 +218,8 @@ func (p oraclePractice) isSupported(x sentLine) bool {
 	for _, e := range c.times {
 		day := e.at.In(c.practice).Format(oracleDay)
 		consented := c.consent.In(c.practice).Format(oracleDay) <= day && (c.revoked.IsZero() || day <= c.revoked.In(c.practice).Format(oracleDay))
-		if e.category == "interactive" && day >= x.Start && day <= x.End && consented {
+		active := c.archived.IsZero() || day <= c.archived.In(c.practice).Format(oracleDay)
+		if e.category == "interactive" && day >= x.Start && day <= x.End && consented && active {
 			seconds += e.seconds
 		}
 	}

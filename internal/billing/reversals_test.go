@@ -231,7 +231,7 @@ func TestNumberOfStandingDecision(t *testing.T) {
 	}
 }
 
-// A denial that its payer takes back after an appeal is not the claim's any more.
+// A denial that its payer reverses after an appeal is not the claim's any more.
 func TestReversalOfAppealedDenial(t *testing.T) {
 	d := newFixture(t)
 	entry := d.sent(11840)
