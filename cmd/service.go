@@ -150,8 +150,9 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.worker = emr.NewWorker(emr.WorkerOptions{
 		EMR: s.emr, ProbeInterval: settings.EMR.ProbeInterval, Schedule: settings.EMR.RetryDelays,
 		Load: s.readings.LoadFHIR, HeartRate: settings.FHIR.SendHeartRate,
-		LoadMean: vitalsummary.NewReader(settings.PracticeLocation).LoadMean,
-		Clock:    s.now, Log: log, Finished: func(result emr.Result) {
+		Documents: s.documentOptions(),
+		LoadMean:  vitalsummary.NewReader(settings.PracticeLocation).LoadMean,
+		Clock:     s.now, Log: log, Finished: func(result emr.Result) {
 			s.metrics.CountDelivery(result, s.now())
 			s.onFinished(result)
 		},

@@ -26,7 +26,7 @@ func FindEMRCapability(app core.App, audience string) (c EMRCapability, err erro
 		Bind(dbx.Params{"audience": audience}).One(&row)
 	if IsNotFound(err) {
 		c.HasAccepted, err = queryValue[bool](app, "find a delivered observation", `SELECT NOT EXISTS (SELECT 1 FROM emr_capabilities)
-			AND EXISTS (SELECT 1 FROM transmissions WHERE status = 'transmitted')`, nil)
+			AND EXISTS (SELECT 1 FROM transmissions WHERE status = 'transmitted' AND `+isReading+` AND sent_hash != '`+InDocument+`')`, nil)
 		return c, err
 	}
 	return EMRCapability{Offer: row.Offer, ReadAt: ParseInstant(row.ReadAt), HasAccepted: row.HasAccepted}, wrap(err, "find EMR capabilities")

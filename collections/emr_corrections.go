@@ -66,11 +66,13 @@ type FormDelivery struct {
 	Ambiguous   bool   `db:"ambiguous"`
 	Corrections int    `db:"corrections"`
 	EMRID       string `db:"emr_resource_id"`
+	SentHash    string `db:"sent_hash"`
+	WaitsFor    string `db:"waits_for"`
 }
 
 // FormDeliveries returns the deliveries of all forms of an observation.
 func FormDeliveries(app core.App, observationID string) ([]FormDelivery, error) {
-	return queryAll[FormDelivery](app, "find transmissions", `SELECT id, form, status, ambiguous, corrections, emr_resource_id
+	return queryAll[FormDelivery](app, "find transmissions", `SELECT id, form, status, ambiguous, corrections, emr_resource_id, sent_hash, waits_for
 		FROM transmissions WHERE observation = {:id} ORDER BY id`, dbx.Params{"id": observationID})
 }
 

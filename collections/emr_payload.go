@@ -51,12 +51,17 @@ func LinkedPatientsWithReadings(app core.App, kind string, since time.Time) ([]P
 
 // SentMean returns the delivery of a mean; ok is false if there is none.
 func SentMean(app core.App, id string) (c LeasedTransmission, status string, ok bool, err error) {
+	return sentForm(app, id, FormMeanPressure)
+}
+
+// sentForm returns the delivery of a form that belongs to no single reading.
+func sentForm(app core.App, id, form string) (c LeasedTransmission, status string, ok bool, err error) {
 	var row struct {
 		LeasedTransmission
 		Status string `db:"status"`
 	}
-	err = app.DB().NewQuery(`SELECT ` + claimed + `, status FROM transmissions WHERE observation = {:id} AND form = '` + FormMeanPressure + `'`).
-		Bind(dbx.Params{"id": id}).One(&row)
+	err = app.DB().NewQuery(`SELECT ` + claimed + `, status FROM transmissions WHERE observation = {:id} AND form = {:form}`).
+		Bind(dbx.Params{"id": id, "form": form}).One(&row)
 	if IsNotFound(err) {
 		return c, "", false, nil
 	}

@@ -20,7 +20,16 @@ func FindTransmission(app core.App, id string) (*Transmission, error) {
 	return find[Transmission](app, Transmissions, dbx.HashExp{"id": id})
 }
 
-func (t *Transmission) ObservationID() string       { return t.GetString("observation") }
+func (t *Transmission) ObservationID() string { return t.GetString("observation") }
+
+// ReadingID is the observation's id; "" for a document, which has none.
+func (t *Transmission) ReadingID() string {
+	if t.Form() == FormDocument {
+		return ""
+	}
+	return t.ObservationID()
+}
+
 func (t *Transmission) Form() string                { return t.GetString("form") }
 func (t *Transmission) WaitsFor() string            { return t.GetString("waits_for") }
 func (t *Transmission) ObservationType() string     { return t.GetString("observation_type") }
@@ -78,6 +87,13 @@ type LeasedTransmission struct {
 	Form string `db:"form"`
 	From string `db:"period_from"`
 	To   string `db:"period_to"`
+	// DocumentFrom and DocumentTo are the half-open span of a document; the others are the version last sent, and the corrections that it follows.
+	DocumentFrom    string `db:"document_from"`
+	DocumentTo      string `db:"document_to"`
+	DocumentAt      string `db:"document_at"`
+	DocumentVersion int    `db:"document_version"`
+	DocumentHash    string `db:"document_hash"`
+	DocumentChange  int    `db:"document_change"`
 	// Corrections counts the changes that the EMR's copy must follow, or 0.
 	Corrections int `db:"corrections"`
 	// EMRID and SentHash identify the EMR's copy; "" if unknown.
@@ -94,7 +110,8 @@ type LeasedTransmission struct {
 }
 
 // claimed are the columns of a [LeasedTransmission].
-const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash, waits_for_line, error_code`
+const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash, waits_for_line, error_code,
+	document_from, document_to, document_at, document_version, document_hash, document_change`
 
 // LeaseTransmissions moves up to limit due deliveries to processing, oldest first, except those attempted since a time.
 func LeaseTransmissions(tx core.App, limit int, since, now time.Time) ([]LeasedTransmission, error) {

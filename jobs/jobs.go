@@ -121,6 +121,7 @@ var table = []job{
 	{"idempotency keys", schedule.Cron("25 * * * *"), purgeIdempotencyKeys},
 	{"export cleanup", schedule.Cron("*/15 * * * *"), cleanExports},
 	{"mean blood pressures", schedule.Daily(5, 30), sendMeans},
+	{"EMR documents", schedule.Daily(5, 0), queueDocuments},
 	{WarehouseExport, schedule.Daily(2, 40), exportWarehouse},
 	{"database upkeep", schedule.Daily(3, 40), maintainDatabase},
 }

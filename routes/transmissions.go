@@ -17,10 +17,10 @@ type transmissionView struct {
 	heldDeliveryView
 
 	ID               string      `json:"id"`
-	ObservationID    string      `json:"observation_id"`
+	ObservationID    *string     `json:"observation_id"`
 	PatientID        string      `json:"patient_id"`
 	PatientName      string      `json:"patient_name"`
-	ObservationType  string      `json:"observation_type"`
+	ObservationType  *string     `json:"observation_type"`
 	Form             string      `json:"form"`
 	Status           string      `json:"status"`
 	ErrorMessage     *string     `json:"error_message"`
@@ -38,8 +38,8 @@ type transmissionView struct {
 func viewTransmission(t *collections.Transmission, names map[string]patients.Name) transmissionView {
 	return transmissionView{
 		heldDeliveryView: viewHeldDelivery(t),
-		ID:               t.Id, ObservationID: t.ObservationID(), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FullName(),
-		ObservationType: t.ObservationType(), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
+		ID:               t.Id, ObservationID: orNull(t.ReadingID()), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FullName(),
+		ObservationType: orNull(t.ObservationType()), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
 		GivenUp: t.IsDeadLetter(), Remedy: remedyOf(t),
 		AttemptCount: t.AttemptCount(), MaxAttempts: emr.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
 		LastAttemptedAt: instantOrNull(t.LastAttemptedAt()), NextRetryAt: instantOrNull(t.NextRetryAt()), CreatedAt: validate.FormatInstant(t.CreatedAt()),
@@ -150,7 +150,7 @@ type processedDetailsView struct {
 }
 
 type transmissionErrorView struct {
-	ObservationID string  `json:"observation_id"`
+	ObservationID *string `json:"observation_id"`
 	Error         string  `json:"error"`
 	RetryAt       *string `json:"retry_at"`
 }
@@ -170,7 +170,7 @@ func (a *api) processPending(c *web.Call) error {
 	}
 	for _, failure := range round.Failures {
 		view.Details.TransmissionErrors = append(view.Details.TransmissionErrors,
-			transmissionErrorView{failure.ObservationID, failure.ErrorMessage, instantOrNull(failure.RetryAt)})
+			transmissionErrorView{orNull(failure.ObservationID), failure.ErrorMessage, instantOrNull(failure.RetryAt)})
 	}
 	return c.OK(view)
 }

@@ -24,6 +24,7 @@ import (
 
 // mailbox is an EMR that accepts everything, or refuses it for one reason.
 type mailbox struct {
+	emr.EMR
 	lock    sync.Mutex
 	refusal *emr.Error
 	off     atomic.Bool
@@ -36,6 +37,8 @@ func (m *mailbox) Configured() bool { return !m.off.Load() }
 func (m *mailbox) Prepare(context.Context) {}
 
 func (m *mailbox) CanReceive() bool { return true }
+
+func (m *mailbox) TakesReadings() bool { return true }
 
 func (m *mailbox) CreateObservation(_ context.Context, id string, _ []byte, requestID string) (emr.Created, error) {
 	m.lock.Lock()

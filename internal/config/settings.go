@@ -122,7 +122,8 @@ type EMR struct {
 	QuickRetryDelays   []time.Duration `env:"EMR_QUICK_RETRY_DELAYS" envDefault:"1s,2s,4s" doc:"retries inside one delivery; at most three entries"`
 	ProbeInterval      time.Duration   `env:"EMR_PROBE_INTERVAL" envDefault:"15s" min:"10ms" max:"1h" doc:"time between probes while the circuit breaker is open, plus or minus a fifth"`
 	Timeout            time.Duration   `env:"EMR_TIMEOUT" envDefault:"30s" min:"1ms" max:"5m" doc:"one EMR request"`
-	Delivery           string          `env:"EMR_DELIVERY" envDefault:"auto" oneof:"auto,observation" doc:"how readings are sent: auto, as the EMR's CapabilityStatement allows, or observation, always as Observations"`
+	Delivery           string          `env:"EMR_DELIVERY" envDefault:"auto" oneof:"auto,observation,document,both" doc:"how readings are sent: auto, as the EMR's CapabilityStatement allows; observation, always as Observations; document, in a report of each month; or both"`
+	DocumentType       string          `env:"EMR_DOCUMENT_TYPE" envDefault:"53576-5" doc:"LOINC code of the type of documents; the default is a personal health monitoring report"`
 	SearchCache        time.Duration   `env:"EMR_SEARCH_CACHE" envDefault:"60s" min:"0s" max:"24h" doc:"how long the EMR may answer a search from its cache; 0 = never"`
 	Scopes             []string        `env:"EMR_SCOPES" envDefault:"system/Patient.read system/Observation.write system/*.write" is:"systemscope" doc:"scopes that the service requests for itself, space separated"`
 	UserScopes         []string        `env:"EMR_USER_SCOPES" envDefault:"user/Patient.read user/Observation.write" is:"scope" doc:"scopes requested in the interactive flow, space separated"`

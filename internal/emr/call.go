@@ -93,7 +93,7 @@ type answer struct {
 
 // accepted reports whether the answer is a success: created, OK, or without a body if it is to an update or names what was created.
 func (a answer) accepted(method string) bool {
-	hasResult := a.status == http.StatusNoContent && (method == http.MethodPut || createdID(a) != "")
+	hasResult := a.status == http.StatusNoContent && (method == http.MethodPut || createdID(a, "Observation") != "" || createdID(a, documentType) != "")
 	return a.status == http.StatusOK || a.status == http.StatusCreated || hasResult
 }
 

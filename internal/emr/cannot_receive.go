@@ -6,6 +6,7 @@ import (
 
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
@@ -14,6 +15,21 @@ func (w *Worker) prepare(ctx context.Context) {
 	if w.EMR.Configured() && !w.breaker.isOpen() {
 		w.EMR.Prepare(ctx)
 	}
+}
+
+// arrangeReadings makes readings wait where the EMR does not take them one by one, and queues them again once it does. Source:
+// docs/decisions/transmissions.md, "The way of delivery".
+func (w *Worker) arrangeReadings(app core.App) error {
+	if !w.EMR.TakesReadings() {
+		w.isUnparked.Store(false)
+		return collections.ParkReadings(app, w.Clock())
+	}
+	if w.isUnparked.Load() {
+		return nil
+	}
+	err := collections.UnparkReadings(app, w.Clock())
+	w.isUnparked.Store(err == nil)
+	return err
 }
 
 // canSend reports whether the EMR takes readings. The first time that it takes none the administrators are notified; readings wait, and the wait
@@ -29,7 +45,7 @@ func (w *Worker) canSend(app core.App) bool {
 	err := app.RunInTransaction(func(tx core.App) error {
 		return notifications.Announce(tx, notifications.Announcement{
 			Kind: notifications.ServiceTrouble, Severity: "warning", Key: "emr_cannot_receive",
-			Body: "The EMR cannot receive readings: its CapabilityStatement offers no create of Observations. Readings wait and are not sent. " +
+			Body: "The EMR cannot receive readings: its CapabilityStatement offers no create of Observations or documents. Readings wait and are not sent. " +
 				"Have the EMR's administrator permit it for this client; EMR, Connection shows what is missing.",
 		}, w.Clock())
 	})

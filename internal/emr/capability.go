@@ -20,6 +20,8 @@ type Capability struct {
 	ConditionalCreate *bool
 	// ObservationSearch are the search parameters of Observations, in order, each once.
 	ObservationSearch []string
+	// Documents is what it states about DocumentReferences; nil when it does not name them.
+	Documents *DocumentOffer
 	// Took is the time of the request alone, without waiting for pacing or a token.
 	Took time.Duration
 }
@@ -99,6 +101,9 @@ func (c *Capability) add(resource capabilityResource) {
 		interactions = append(interactions, interaction.Code)
 	}
 	c.Resources[resource.Type] = interactions
+	if resource.Type == documentType {
+		c.addDocuments(resource)
+	}
 	if resource.Type != "Observation" {
 		return
 	}

@@ -66,11 +66,20 @@ func Correct(tx core.App, observationID string, now time.Time) error {
 }
 
 func correctForms(tx core.App, observationID string, retracted bool, now time.Time) error {
+	if err := correctDocuments(tx, observationID, now); err != nil {
+		return err
+	}
 	forms, err := collections.FormDeliveries(tx, observationID)
 	if err != nil {
 		return err
 	}
 	for _, sent := range forms {
+		if sent.SentHash == collections.InDocument {
+			if err := followInDocument(tx, observationID, sent, now); err != nil {
+				return err
+			}
+			continue
+		}
 		next := stepAfter(sent, retracted)
 		if err := applyCorrection(tx, sent, next, now); err != nil {
 			return err
@@ -99,9 +108,9 @@ func applyCorrection(tx core.App, sent collections.FormDelivery, s correctionSte
 }
 
 // recordNeverSent stores the result of a leased delivery of a reading entered in error before it was sent: no copy needs a correction.
-func recordNeverSent(tx core.App, c Leased, startedAt, now time.Time) error {
+func recordNeverSent(tx core.App, c Leased, message string, startedAt, now time.Time) error {
 	_, err := storeResult(tx, c, collections.FinishedTransmission{
-		Status: collections.FHIRFailed, ErrorCode: codeNeverSent, ErrorMessage: neverSentMessage, Attempts: c.AttemptCount,
+		Status: collections.FHIRFailed, ErrorCode: codeNeverSent, ErrorMessage: message, Attempts: c.AttemptCount,
 	}, startedAt, now)
 	if err == nil {
 		err = collections.CancelCorrection(tx, c.ID)

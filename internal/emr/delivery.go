@@ -31,16 +31,17 @@ func (w *Worker) send(ctx context.Context, app core.App, c Leased) (Result, erro
 
 // delivery is the outcome of one attempt.
 type delivery struct {
-	delivered   Delivered
-	err         *Error
-	attempts    []Attempt
-	startedAt   time.Time
-	requestID   string // of the request that brought the reading, so that one id connects the log with the EMR's log
-	retracted   bool
-	canceled    bool // retracted before it was sent: nothing is sent
-	unsent      bool // it failed before anything was sent
-	requested   bool // at least one request was sent to the EMR
-	attribution attribution
+	delivered    Delivered
+	err          *Error
+	attempts     []Attempt
+	startedAt    time.Time
+	requestID    string // of the request that brought the reading, so that one id connects the log with the EMR's log
+	retracted    bool
+	canceled     bool // retracted before it was sent: nothing is sent
+	unsent       bool // it failed before anything was sent
+	requested    bool // at least one request was sent to the EMR
+	attribution  attribution
+	oldIsCurrent bool // a document that this one replaces still counts at the EMR
 }
 
 // firstFailure returns when the first request of a failed delivery had failed.
@@ -53,6 +54,9 @@ func (d *delivery) firstFailure() time.Time {
 
 // deliver sends one observation, or updates the EMR's copy. After an attempt with an unknown outcome it searches the EMR first.
 func (w *Worker) deliver(ctx context.Context, app core.App, c Leased) (delivery, error) {
+	if c.Form == collections.FormDocument {
+		return w.deliverDocument(ctx, app, c)
+	}
 	d := delivery{startedAt: w.Clock()}
 	// An attempt under way is finished even during shutdown, since aborting it leaves its outcome unknown. Only a hanging EMR is
 	// not waited for.

@@ -63,7 +63,7 @@ func Succeed(tx core.App, c Leased, d Delivered, startedAt, now time.Time) (agai
 	again, err = storeResult(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRTransmitted, Attempts: c.AttemptCount, EMRID: d.EMRID, SentHash: d.SentHash,
 	}, startedAt, now)
-	if err == nil && c.Corrections > 0 && !again {
+	if err == nil && c.Corrections > 0 && !again && c.Form != collections.FormDocument { // a former document may still be wrong
 		err = collections.CancelCorrection(tx, c.ID)
 	}
 	return again, err

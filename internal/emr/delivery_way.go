@@ -15,14 +15,18 @@ type DeliverySetting string
 const (
 	DeliverAuto        DeliverySetting = "auto" // as the EMR's CapabilityStatement allows
 	DeliverObservation DeliverySetting = "observation"
+	DeliverDocument    DeliverySetting = "document" // each month's report in place of its readings
+	DeliverBoth        DeliverySetting = "both"
 )
 
 // Way is how readings reach the EMR.
 type Way string
 
-// The ways. With WayNothing the EMR takes no Observations: readings wait.
+// The ways. With WayNothing the EMR takes neither Observations nor documents: readings wait.
 const (
 	WayObservation Way = "observation"
+	WayDocument    Way = "document"
+	WayBoth        Way = "both"
 	WayNothing     Way = "nothing"
 )
 
@@ -35,6 +39,7 @@ const (
 	WayCreateOffered  WayReason = "create_offered"
 	WayAcceptedBefore WayReason = "accepted_before"
 	WayNoStatement    WayReason = "no_statement"
+	WayDocumentsOnly  WayReason = "documents_offered"
 	WayNotOffered     WayReason = "create_not_offered"
 )
 
@@ -54,6 +59,8 @@ type Offer struct {
 	Search            bool     `json:"search"`
 	ConditionalCreate *bool    `json:"conditional_create"`
 	SearchParameters  []string `json:"search_parameters"`
+	// Documents is nil if the statement does not name DocumentReference.
+	Documents *DocumentOffer `json:"documents,omitempty"`
 }
 
 // StoredCapabilities is what is known of one EMR.
@@ -139,6 +146,7 @@ func (c *capabilities) learn(statement Capability, now time.Time) {
 		Create:            statement.Supports("Observation", "create") || statement.ConditionalCreate != nil && *statement.ConditionalCreate,
 		Search:            statement.Supports("Observation", "search-type") || len(statement.ObservationSearch) > 0,
 		ConditionalCreate: statement.ConditionalCreate, SearchParameters: statement.ObservationSearch,
+		Documents: statement.Documents,
 	}
 	c.change(func(known *StoredCapabilities) { known.Offer, known.ReadAt = offer, now })
 }
@@ -151,14 +159,16 @@ func (c *capabilities) accept() {
 // way chooses how readings are sent. Source: docs/decisions/transmissions.md, "The way of delivery".
 func (c *capabilities) way(known StoredCapabilities) (Way, WayReason) {
 	switch {
-	case c.setting == DeliverObservation:
-		return WayObservation, WayBySetting
+	case c.setting == DeliverObservation, c.setting == DeliverDocument, c.setting == DeliverBoth:
+		return Way(c.setting), WayBySetting
 	case known.Offer != nil && known.Offer.Create:
 		return WayObservation, WayCreateOffered
 	case known.HasAccepted:
 		return WayObservation, WayAcceptedBefore
 	case known.Offer == nil:
 		return WayObservation, WayNoStatement
+	case known.Offer.Documents != nil && known.Offer.Documents.Create:
+		return WayDocument, WayDocumentsOnly
 	}
 	return WayNothing, WayNotOffered
 }
@@ -192,6 +202,12 @@ func (c *Client) Plan() DeliveryPlan {
 
 // CanReceive reports whether readings are sent at all.
 func (c *Client) CanReceive() bool { return c.Plan().Way != WayNothing }
+
+// TakesReadings reports whether readings are sent one by one.
+func (c *Client) TakesReadings() bool {
+	way := c.Plan().Way
+	return way == WayObservation || way == WayBoth
+}
 
 // Prepare reads the CapabilityStatement if the last one is missing or a day old. A failure changes nothing.
 func (c *Client) Prepare(ctx context.Context) {

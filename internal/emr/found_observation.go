@@ -29,6 +29,8 @@ type foundObservation struct {
 	Component []codedValue `json:"component"`
 
 	codedValue
+
+	raw json.RawMessage // for what is read of other types
 }
 
 // codedValue is a code with its value, of an Observation or a component.
@@ -227,8 +229,8 @@ type foundPage struct {
 	isRefused    bool   // the EMR states that it did not understand a parameter
 }
 
-// readFoundPage reads a page; ok is false for anything but a Bundle.
-func readFoundPage(body []byte) (page foundPage, ok bool) {
+// readFoundPage reads a page with resources of a type; ok is false for anything but a Bundle.
+func readFoundPage(body []byte, resourceType string) (page foundPage, ok bool) {
 	var bundle struct {
 		ResourceType string `json:"resourceType"`
 		Link         []struct {
@@ -254,7 +256,8 @@ func readFoundPage(body []byte) (page foundPage, ok bool) {
 		var r foundObservation
 		_ = json.Unmarshal(entry.Resource, &r) // a member of an unexpected form leaves what could be read
 		switch {
-		case r.ResourceType == "Observation" && fhirID.MatchString(r.ID):
+		case r.ResourceType == resourceType && fhirID.MatchString(r.ID):
+			r.raw = entry.Resource
 			page.observations = append(page.observations, r)
 		case r.ResourceType == "OperationOutcome":
 			page.isRefused = page.isRefused || refusesParameter(entry.Resource)
@@ -291,10 +294,10 @@ func refusesParameter(outcome []byte) bool {
 
 // hasIgnored reports whether the EMR states that it did not use the parameter: in an OperationOutcome, or in the address that it answered. "" looks
 // at the former alone. Source: FHIR R4, search.html, "Server Conformance".
-func (p foundPage) hasIgnored(parameter string) bool {
+func (p foundPage) hasIgnored(resourceType, parameter string) bool {
 	if p.isRefused || parameter == "" || p.self == "" {
 		return p.isRefused
 	}
 	self, err := url.Parse(p.self)
-	return err == nil && strings.HasSuffix(self.Path, "/Observation") && !self.Query().Has(parameter)
+	return err == nil && strings.HasSuffix(self.Path, "/"+resourceType) && !self.Query().Has(parameter)
 }

@@ -75,6 +75,7 @@ func check(t testing.TB, app core.App, collection, id string, want map[string]an
 
 // stubEMR answers as configured, and records what it received.
 type stubEMR struct {
+	emr.EMR         // the methods of documents, which tests with this EMR do not use
 	mu              sync.Mutex
 	isUnconfigured  bool
 	receivesNothing bool
@@ -101,6 +102,8 @@ func (f *stubEMR) Configured() bool { return !f.isUnconfigured }
 func (f *stubEMR) Prepare(context.Context) {}
 
 func (f *stubEMR) CanReceive() bool { f.mu.Lock(); defer f.mu.Unlock(); return !f.receivesNothing }
+
+func (f *stubEMR) TakesReadings() bool { return f.CanReceive() }
 
 func (f *stubEMR) CreateObservation(_ context.Context, observationID string, resource []byte, requestID string) (emr.Created, error) {
 	f.mu.Lock()

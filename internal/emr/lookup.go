@@ -1,6 +1,7 @@
 package emr
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,8 +77,9 @@ var uncached = http.Header{"Cache-Control": {"no-cache"}}
 
 // copySearch is one way to search for a copy.
 type copySearch struct {
-	key, query string // key is that of the search cache
-	isCopy     func(foundObservation) (bool, error)
+	key, query   string // key is that of the search cache
+	resourceType string // "" for Observations
+	isCopy       func(foundObservation) (bool, error)
 	// isNear reports a result that may be the copy: then "not found" is no answer.
 	isNear func(foundObservation) (bool, error)
 	// isForeign reports a result that shows that the EMR ignored a parameter.
@@ -140,7 +142,7 @@ func (s copySearch) read(results []foundObservation) (emrID string, isNear bool,
 // answer to another question, and a refusal, are errors with NeedsPerson.
 func (c *Client) searchCopy(ctx context.Context, l lookup, s copySearch) (emrID string, err error) {
 	staleUntil, began := c.searches.staleUntil(s.key, l.isRecovered), c.transport.now()
-	isStale, address, hasNear := began.Before(staleUntil), c.baseURL+"/Observation?"+s.query, false
+	isStale, address, hasNear := began.Before(staleUntil), c.baseURL+"/"+cmp.Or(s.resourceType, "Observation")+"?"+s.query, false
 	for range maxLookupPages {
 		got, attempts, err := c.send(ctx, call{
 			method: http.MethodGet, address: address, requestID: uuid.NewString(), maxBody: maxBundle, header: uncached, once: l.once,
@@ -149,7 +151,7 @@ func (c *Client) searchCopy(ctx context.Context, l lookup, s copySearch) (emrID 
 		if e, failed := errors.AsType[*Error](err); failed {
 			return "", answerOf(e)
 		}
-		page, ok := readFoundPage(got.body)
+		page, ok := readFoundPage(got.body, cmp.Or(s.resourceType, "Observation"))
 		if !ok && len(got.body) == maxBundle {
 			break
 		}
@@ -162,7 +164,7 @@ func (c *Client) searchCopy(ctx context.Context, l lookup, s copySearch) (emrID 
 		}
 		hasNear = hasNear || isNear
 		switch {
-		case page.hasIgnored(s.parameter) || slices.ContainsFunc(page.observations, s.isForeign):
+		case page.hasIgnored(cmp.Or(s.resourceType, "Observation"), s.parameter) || slices.ContainsFunc(page.observations, s.isForeign):
 			return "", noLookUp(&Error{})
 		case page.next == "" && l.mustBeCurrent && isStale:
 			return "", searchOutdated(max(c.searches.cacheLife, staleUntil.Sub(c.transport.now())))

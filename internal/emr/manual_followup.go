@@ -44,7 +44,9 @@ func openManualTask(tx core.App, c Leased, isRetracted bool, now time.Time) erro
 		Body: "A reading was entered in error after it had been sent to the EMR, which did not accept the correction. Correct the EMR's copy.",
 		Key:  "emr_copy_wrong " + c.ObservationID,
 	}
-	if !isRetracted {
+	if c.Form == collections.FormDocument {
+		notice.Severity, notice.Key, notice.Body = "critical", "emr_document_wrong "+c.ID, documentIsWrong
+	} else if !isRetracted {
 		notice.Severity, notice.Key = "warning", "emr_copy_incomplete "+c.ObservationID
 		notice.Body = "A reading was completed after it had been sent to the EMR, which did not accept the change. Correct the EMR's copy."
 	}

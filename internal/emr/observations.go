@@ -53,7 +53,7 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 	if got.lookedUp != "" {
 		return Created{EMRID: got.lookedUp, AlreadyThere: true, Attempts: attempts}, nil
 	}
-	id, match := createdID(got), conditional && got.status == http.StatusOK
+	id, match := createdID(got, "Observation"), conditional && got.status == http.StatusOK
 	if got.status == http.StatusOK && id == "" && (!match || !maybeFHIR(got.body)) {
 		// A 200 that is neither a match nor names the new resource, such as a proxy's page, does not confirm a create.
 		e := refused(got, attempts)
@@ -72,14 +72,14 @@ func refused(got answer, attempts []Attempt) *Error {
 }
 
 // createdID returns the EMR's id from the headers, else from the body; "" when neither has one.
-func createdID(got answer) string {
+func createdID(got answer, resourceType string) string {
 	for _, name := range []string{"Location", "Content-Location"} {
-		if id := locationID(got.header.Get(name)); id != "" {
+		if id := locationID(got.header.Get(name), resourceType); id != "" {
 			return id
 		}
 	}
 	var resource foundObservation
-	if json.Unmarshal(got.body, &resource) == nil && resource.ResourceType == "Observation" && fhirID.MatchString(resource.ID) {
+	if json.Unmarshal(got.body, &resource) == nil && resource.ResourceType == resourceType && fhirID.MatchString(resource.ID) {
 		return resource.ID
 	}
 	return ""
@@ -88,9 +88,9 @@ func createdID(got answer) string {
 // fhirID is FHIR's id type. Source: hl7.org/fhir/R4/datatypes.html#id
 var fhirID = regexp.MustCompile(`^[A-Za-z0-9\-.]{1,64}$`)
 
-// locationID returns the id of a Location of the form [base]/Observation/[id](/_history/[version]); "" for another form.
+// locationID returns the id of a Location of the form [base]/[type]/[id](/_history/[version]); "" for another form.
 // Source: hl7.org/fhir/R4/http.html#create
-func locationID(location string) string {
+func locationID(location, resourceType string) string {
 	u, err := url.Parse(location)
 	if err != nil {
 		return ""
@@ -101,7 +101,7 @@ func locationID(location string) string {
 		segments = segments[:n-2]
 	}
 	n := len(segments)
-	if n < 2 || segments[n-2] != "Observation" || !fhirID.MatchString(segments[n-1]) {
+	if n < 2 || segments[n-2] != resourceType || !fhirID.MatchString(segments[n-1]) {
 		return ""
 	}
 	return segments[n-1]

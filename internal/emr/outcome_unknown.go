@@ -32,6 +32,11 @@ func (w *Worker) Resolve(app core.App, id, outcome string, notes phi.Text, by au
 		if !done {
 			return fault.State("invalid_state", "The outcome of this transmission is not unknown.")
 		}
+		if found.Form() == collections.FormDocument && outcome == OutcomePresent {
+			if err := collections.HoldReadings(tx, id, now); err != nil {
+				return err
+			}
+		}
 		return audit.Append(tx, audit.Entry{
 			Event: audit.EMRResolve, Actor: by, ResourceType: audit.ResourceTransmission, ResourceID: id, PatientID: found.PatientID(), Reason: notes,
 			Changes: audit.Changes{"outcome": {Old: "unknown", New: outcome}},

@@ -34,7 +34,7 @@ func TestLocationID(t *testing.T) {
 		"Observation/" + strings.Repeat("a", 65):             "",
 		"https://%zz/Observation/1":                          "",
 	} {
-		if got := locationID(location); got != want {
+		if got := locationID(location, "Observation"); got != want {
 			t.Errorf("%q: %q, want %q", location, got, want)
 		}
 	}
@@ -45,14 +45,14 @@ func FuzzLocationID(f *testing.F) {
 	f.Add("Observation/a%2F")
 	f.Add("//_history//")
 	f.Fuzz(func(t *testing.T, location string) {
-		id := locationID(location)
+		id := locationID(location, "Observation")
 		if id == "" {
 			return
 		}
 		if !fhirID.MatchString(id) {
 			t.Errorf("%q is no id", id)
 		}
-		if again := locationID("Observation/" + id); again != id {
+		if again := locationID("Observation/"+id, "Observation"); again != id {
 			t.Errorf("%q reads back as %q", id, again)
 		}
 	})
@@ -66,9 +66,9 @@ func FuzzAnswers(f *testing.F) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, status int, body []byte, retry string) {
 		got := answer{status: status, body: body, header: http.Header{"Retry-After": {retry}, "Location": {retry}}}
-		createdID(got)
+		createdID(got, "Observation")
 		readCapability(body)
-		if page, ok := readFoundPage(body); !ok && len(page.observations) > 0 || slices.ContainsFunc(page.observations, func(o foundObservation) bool {
+		if page, ok := readFoundPage(body, "Observation"); !ok && len(page.observations) > 0 || slices.ContainsFunc(page.observations, func(o foundObservation) bool {
 			return !fhirID.MatchString(o.ID) || !readSought("x", body).matches(o, false) && readSought("x", body).hasIdentifier(o)
 		}) {
 			t.Errorf("found %+v", page)

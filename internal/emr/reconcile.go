@@ -89,6 +89,11 @@ func (w *Worker) reconcileOne(ctx context.Context, app core.App, d collections.U
 		if isStored, err = collections.StoreReconcileResult(tx, d, result, now); err != nil || !isStored || !result.Resolved {
 			return err
 		}
+		if d.Form == collections.FormDocument && result.Status == collections.FHIRTransmitted {
+			if err := collections.HoldReadings(tx, d.ID, now); err != nil {
+				return err
+			}
+		}
 		if queue {
 			if err := collections.QueueCorrection(tx, d.ID, now); err != nil {
 				return err
@@ -115,6 +120,9 @@ func (w *Worker) reconcileOne(ctx context.Context, app core.App, d collections.U
 
 // queryOutcome queries how a delivery ended. queue: the EMR's copy was found and needs an update.
 func (w *Worker) queryOutcome(ctx context.Context, app core.App, d collections.UnconfirmedTransmission) (c collections.ReconcileResult, queue bool, err error) {
+	if d.Form == collections.FormDocument {
+		return w.queryDocument(ctx, app, d)
+	}
 	w.rendering <- struct{}{}
 	rendered, err := w.render(app, d.LeasedTransmission)
 	<-w.rendering

@@ -63,6 +63,9 @@ func (w *Worker) store(app core.App, group []*finishedDelivery) error {
 func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDelivery, now time.Time) error {
 	c, d, outcome := e.In.leased, e.In.delivery, audit.Success
 	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.delivered.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
+	if c.Form == collections.FormDocument {
+		e.Out.ObservationID = ""
+	}
 	switch {
 	case e.In.waitsForLink():
 		if err := blockUntilLinked(tx, c, d, &e.Out, now); err != nil {
@@ -73,14 +76,21 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 		}
 		outcome = audit.MinorFailure
 	case d.canceled:
-		if err := recordNeverSent(tx, c, d.startedAt, now); err != nil {
+		message := neverSentMessage
+		if c.Form == collections.FormDocument {
+			message = emptyDocument
+		}
+		if err := recordNeverSent(tx, c, message, d.startedAt, now); err != nil {
 			return err
 		}
 		outcome = audit.MinorFailure
-		e.Out.ErrorCode, e.Out.ErrorMessage = codeNeverSent, neverSentMessage
+		e.Out.ErrorCode, e.Out.ErrorMessage = codeNeverSent, message
 	case d.err == nil:
 		var err error
 		if e.Out.MoreDue, err = Succeed(tx, c, d.delivered, d.startedAt, now); err != nil {
+			return err
+		}
+		if err := finishDocument(tx, c, d, now); err != nil {
 			return err
 		}
 	default:

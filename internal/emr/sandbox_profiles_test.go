@@ -17,6 +17,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -65,6 +66,7 @@ func runWorker(t *testing.T, app core.App, transport http.RoundTripper, lifetime
 	w := emr.NewWorker(emr.WorkerOptions{
 		EMR: client, Schedule: schedule, StopTimeout: time.Nanosecond, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR,
 		Clock: func() time.Time { return time.Now().UTC() }, Log: slog.New(slog.DiscardHandler),
+		Documents: emr.DocumentOptions{Make: makeDocument, Type: fhir.DefaultDocumentType, Author: "Practice", Zone: time.UTC},
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
 	defer cancel()
@@ -74,6 +76,9 @@ func runWorker(t *testing.T, app core.App, transport http.RoundTripper, lifetime
 		select {
 		case <-ctx.Done():
 		case <-time.After(5 * time.Minute):
+			if client.Plan().Way == emr.WayDocument {
+				_, _, _ = w.QueueMonths(ctx, app, time.Now().UTC())
+			}
 			_, _ = w.Sweep(ctx, app)
 		}
 	}
@@ -118,12 +123,15 @@ func playProfile(t *testing.T, app core.App, profile string, isSearchRefused boo
 	const creates = "POST /fhir/demo/Observation"
 	if isSearchRefused {
 		simulated.Fail(sandbox.Fault{Match: "GET /fhir/demo/Observation", Status: http.StatusForbidden})
+		simulated.Fail(sandbox.Fault{Match: "GET /fhir/demo/DocumentReference", Status: http.StatusForbidden})
 	}
 	for _, f := range []sandbox.Fault{
 		{Match: creates, Percent: 10, Drop: sandbox.DropAfter},
 		{Match: "demo/Observation", Percent: 2, Status: http.StatusInternalServerError},
 		{Match: "demo/Observation", Percent: 2, Status: http.StatusServiceUnavailable},
 		{Match: creates, Percent: 1, Status: http.StatusBadGateway},
+		{Match: "POST /fhir/demo/DocumentReference", Times: 2, Drop: sandbox.DropAfter},
+		{Match: "demo/DocumentReference", Percent: 5, Status: http.StatusInternalServerError},
 	} {
 		simulated.Fail(f)
 	}

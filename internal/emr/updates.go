@@ -22,8 +22,12 @@ const maxPuts = 4
 // no update. ambiguous reports an earlier unknown outcome, which stays unknown while the copy cannot be read. The error is always an *Error.
 // Source: FHIR R4, http.html, "update" and "Managing Resource Contention"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
 func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (Created, error) {
-	remote := &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{"Content-Type": {fhir.ContentType}}}
-	created := Created{EMRID: emrID}
+	return c.update(ctx, &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, same: sameContent}, emrID, requestID, ambiguous)
+}
+
+func (c *Client) update(ctx context.Context, remote *remoteCopy, emrID, requestID string, ambiguous bool) (Created, error) {
+	remote.header = http.Header{"Content-Type": {fhir.ContentType}}
+	created, resource := Created{EMRID: emrID}, remote.resource
 	for put := 1; ; put++ {
 		hasContent, err := remote.read(ctx, false)
 		if e, failed := errors.AsType[*Error](err); failed {
@@ -67,7 +71,7 @@ func (c *Client) UpdateObservation(ctx context.Context, emrID string, resource [
 // HasObservation reports whether the EMR's copy has the content of the resource, or is deleted; it changes nothing. isKnown is false if reading
 // is forbidden. The error is always an *Error.
 func (c *Client) HasObservation(ctx context.Context, emrID string, resource []byte) (hasContent, isKnown bool, err error) {
-	remote := &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{}}
+	remote := &remoteCopy{client: c, path: "/Observation/" + emrID, resource: resource, header: http.Header{}, same: sameContent}
 	hasContent, err = remote.read(ctx, false)
 	return hasContent, remote.isKnown, err
 }
@@ -79,6 +83,7 @@ type remoteCopy struct {
 	resource []byte
 	header   http.Header // of the next PUT, with the version that was read
 	isKnown  bool        // it could be read, or was deleted
+	same     func(remote, sent []byte) bool
 }
 
 const ifMatch = "If-Match"
@@ -87,7 +92,7 @@ const ifMatch = "If-Match"
 func (c *remoteCopy) read(ctx context.Context, once bool) (hasContent bool, err error) {
 	c.header.Del(ifMatch)
 	got, _, err := c.client.send(ctx, call{
-		method: http.MethodGet, path: c.path, requestID: uuid.NewString(), maxBody: maxBody, header: uncached, once: once,
+		method: http.MethodGet, path: c.path, requestID: uuid.NewString(), maxBody: maxDocument, header: uncached, once: once,
 	})
 	if refusal, ok := errors.AsType[*Error](err); ok && !refusal.SignIn && refusal.Status >= 400 && refusal.Status < 500 && refusal.Class() == ClassRequest {
 		c.isKnown = refusal.Status == http.StatusGone
@@ -100,7 +105,7 @@ func (c *remoteCopy) read(ctx context.Context, once bool) (hasContent bool, err 
 	if version := versionOf(got); version != "" {
 		c.header.Set(ifMatch, version)
 	}
-	return sameContent(got.body, c.resource), nil
+	return c.same(got.body, c.resource), nil
 }
 
 // isVersionConflict reports whether the copy has changed since it was read. HAPI returns 409, others 412 as specified.

@@ -45,6 +45,13 @@ type EMR interface {
 	Prepare(ctx context.Context)
 	// CanReceive reports whether the EMR takes readings at all.
 	CanReceive() bool
+	// TakesReadings reports whether readings are sent one by one; otherwise they wait, for a document if CanReceive.
+	TakesReadings() bool
+	CreateDocument(ctx context.Context, d DocumentCopy, resource []byte, requestID string) (Created, error)
+	FindDocument(ctx context.Context, d DocumentCopy) (emrID string, found bool, err error)
+	UpdateDocument(ctx context.Context, d DocumentCopy, emrID string, resource []byte, requestID string, ambiguous bool) (Created, error)
+	// IsDocumentCurrent reports whether a document that was replaced still counts; true where the EMR does not tell.
+	IsDocumentCurrent(ctx context.Context, emrID string) bool
 	CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (Created, error)
 	FindObservation(ctx context.Context, observationID string, resource []byte) (emrID string, found bool, err error)
 	LookUpObservation(ctx context.Context, observationID string, resource []byte) (emrID string, found bool, err error)
@@ -66,6 +73,8 @@ type WorkerOptions struct {
 	Load func(app core.App, observationID string) (fhir.StoredObservation, error)
 	// LoadMean reads a patient's mean blood pressure between two dates; nil where means are never sent.
 	LoadMean func(app core.App, patientID, from, to string) (fhir.MeanBloodPressure, error)
+	// Documents makes the reports for the chart.
+	Documents DocumentOptions
 	// HeartRate sends the pulse of a reading as an observation of its own, too.
 	HeartRate bool
 	Clock     func() time.Time
@@ -106,6 +115,7 @@ type Worker struct {
 	leases       sync.Map
 	leaseMu      sync.RWMutex // held from the lease until it is in leases
 	hasAnnounced atomic.Bool  // that the EMR takes no readings
+	isUnparked   atomic.Bool  // no reading waits for a way
 	startedAt    atomic.Int64 // Unix seconds of the start of Run, 0 while it does not run
 	// sendCtx ends StopTimeout after the worker is stopped; abortSends ends it.
 	sendCtx    context.Context
@@ -152,6 +162,7 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 			continue // each reading wakes the worker; skip even the count
 		}
 		w.prepare(ctx)
+		w.logError(w.arrangeReadings(app), "EMR worker could not set what readings wait for; it retries with the next round")
 		if !w.canSend(app) {
 			retry = w.endOutageWithoutWay(ctx, app)
 			continue
@@ -228,14 +239,22 @@ func (w *Worker) Sweep(ctx context.Context, app core.App) (SendCounts, error) {
 // sendAndCount sends a round and counts what it skipped.
 func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, by trigger) (round SendCounts, err error) {
 	w.prepare(ctx)
+	if w.EMR.Configured() {
+		err = w.arrangeReadings(app)
+	}
 	canSend := w.EMR.Configured() && w.canSend(app)
-	if canSend {
+	if canSend && err == nil {
 		round, err = w.round(ctx, app, limit, by)
 	}
 	if err == nil && (!canSend || w.breaker.isOpen()) {
 		var due int
 		due, err = collections.DueTransmissions(app, w.Clock())
 		round.Skipped += due
+	}
+	if err == nil && !canSend {
+		var parked int
+		parked, err = collections.CountParked(app)
+		round.Skipped += parked
 	}
 	return round, err
 }
@@ -322,39 +341,6 @@ func (w *Worker) start(ctx context.Context, app core.App, c Leased, group *sync.
 		defer w.leases.Delete(c.ID)
 		ended(w.send(ctx, app, c))
 	})
-}
-
-// tally collects the results of one round.
-type tally struct {
-	mu    sync.Mutex
-	round SendCounts
-	errs  []error
-}
-
-func (t *tally) add(s Result, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case errors.Is(err, ErrLeaseExpired): // another worker has the delivery and counts it
-	case err != nil:
-		t.errs = append(t.errs, err)
-	case s.Blocked:
-		t.round.Skipped++
-	case s.Failed():
-		t.round.Failed++
-		if len(t.round.Failures) < maxFailures {
-			t.round.Failures = append(t.round.Failures, s)
-		}
-	default:
-		t.round.Succeeded++
-	}
-}
-
-// hasErrors reports whether the database failed: sending more would only leave more deliveries with an unknown outcome.
-func (t *tally) hasErrors() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.errs) > 0
 }
 
 // acquireInflight waits for one free place and takes up to most; 0 when most is 0 or ctx ends.

@@ -64,6 +64,7 @@ type EMR struct {
 	mu           sync.Mutex
 	patients     []EMRPatient
 	observations []*StoredObservation
+	documents    []resource
 	chart        []resource // of all patients, other than Observations
 	granted      []string   // scopes for reading charts; nil for all
 	byID         map[string]*StoredObservation
@@ -166,6 +167,11 @@ func (e *EMR) routes() *http.ServeMux {
 		"GET " + fhir + "/Observation":                     e.bearer(readObservation, cache.wrap(e.searchObservations)),
 		"GET " + fhir + "/Observation/{id}":                e.bearer(readObservation, e.readObservation),
 		"GET " + fhir + "/Observation/{id}/_history/1":     e.bearer(readObservation, e.readObservation),
+
+		"POST " + fhir + "/DocumentReference":     e.bearer(createObservation, e.offersDocuments("create", e.createDocument)),
+		"PUT " + fhir + "/DocumentReference/{id}": e.bearer(updateObservation, e.offersDocuments("update", e.updateDocument)),
+		"GET " + fhir + "/DocumentReference":      e.bearer(readObservation, e.offersDocuments("search-type", e.searchDocuments)),
+		"GET " + fhir + "/DocumentReference/{id}": e.bearer(readObservation, e.offersDocuments("read", e.readDocument)),
 
 		"GET " + fhir + "/{type}":      e.searchChart,
 		"GET " + fhir + "/{type}/{id}": e.readChart,

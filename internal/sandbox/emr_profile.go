@@ -23,7 +23,7 @@ const defaultProfile = "everything"
 type emrProfile struct {
 	Patient           offered  `json:"patient"`
 	Observation       offered  `json:"observation"`
-	DocumentReference *offered `json:"document_reference"` // in the statement only: the sandbox stores no documents
+	DocumentReference *offered `json:"document_reference"`
 }
 
 // offered is what is offered for one resource type.
@@ -68,6 +68,17 @@ func (o offered) describe(resourceType string) resource {
 		entry["conditionalCreate"] = true
 	}
 	return entry
+}
+
+// offersDocuments lets a request through if the EMR offers the interaction on DocumentReferences.
+func (e *EMR) offersDocuments(interaction string, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if o := e.profile.DocumentReference; o == nil || !slices.Contains(o.Interactions, interaction) {
+			writeOutcome(w, http.StatusMethodNotAllowed, "not-supported", "this server does not offer "+interaction+" of DocumentReference")
+			return
+		}
+		next(w, r)
+	}
 }
 
 // offers lets a request through if the EMR offers the interaction on Observations.
