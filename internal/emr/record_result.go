@@ -108,6 +108,19 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 	if err := releaseNext(tx, e); err != nil {
 		return err
 	}
+	if err := storeAttempts(tx, c.ID, d); err != nil {
+		return err
+	}
+	actor := audit.System()
+	actor.From.RequestID = d.requestID
+	return trail.Add(audit.Entry{
+		Event: audit.EMRTransmit, Outcome: outcome, Actor: actor,
+		ResourceType: audit.ResourceTransmission, ResourceID: c.ID, PatientID: c.PatientID,
+	}, now)
+}
+
+// storeAttempts stores the requests of a delivery.
+func storeAttempts(tx core.App, transmissionID string, d delivery) error {
 	for _, attempt := range d.attempts {
 		row := collections.TransmissionAttempt{
 			StartedAt: collections.Instant(d.startedAt.Add(attempt.Started)), DurationMS: attempt.Took.Milliseconds(),
@@ -116,16 +129,11 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 		if attempt.Status != 0 {
 			row.StatusCode = &attempt.Status
 		}
-		if err := collections.InsertTransmissionAttempt(tx, c.ID, row); err != nil {
+		if err := collections.InsertTransmissionAttempt(tx, transmissionID, row); err != nil {
 			return err
 		}
 	}
-	actor := audit.System()
-	actor.From.RequestID = d.requestID
-	return trail.Add(audit.Entry{
-		Event: audit.EMRTransmit, Outcome: outcome, Actor: actor,
-		ResourceType: audit.ResourceTransmission, ResourceID: c.ID, PatientID: c.PatientID,
-	}, now)
+	return nil
 }
 
 // releaseNext makes due the patient's next delivery in order of measurement.

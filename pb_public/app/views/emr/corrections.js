@@ -4,7 +4,7 @@ import { can } from "../../permissions.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { ago } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
-import { kindNames } from "../../ui/vitals.js";
+import { contentOf } from "./content.js";
 import { html, useState } from "../../view.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Transmission"]} Transmission */
@@ -18,7 +18,7 @@ export function Corrections() {
       nothing="No corrections needed in the EMR"
       open=${can("transmit") ? setOpen : undefined} columns=${columns} />
     ${open && html`<${Dialog} title="Corrected in the EMR" close=${() => setOpen(null)}>
-      <p>${open.patient_name}, ${kindNames[open.observation_type]}. ${open.error_message}</p>
+      <p>${open.patient_name}, ${contentOf(open)}. ${open.error_message}</p>
       <${Form} submit="Mark as corrected" send=${(/** @type {any} */ values) => post(`fhir/transmissions/${open.id}/acknowledge/`, values)}
         done=${() => { setOpen(null); setRevision(revision + 1); }}>
         ${(/** @type {any} */ errors) => html`<${Field} label="Correction" name="notes" kind="textarea" maxlength="2000"
@@ -29,7 +29,7 @@ export function Corrections() {
 
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
-  { name: "patient_name", head: "Patient" }, { name: "observation_type", head: "Reading", cell: (row) => kindNames[row.observation_type] },
+  { name: "patient_name", head: "Patient" }, { name: "observation_type", head: "Content", cell: contentOf },
   { name: "due", head: "Since", cell: (row) => ago(row.correction?.due_since) }, { name: "error_message", head: "EMR response",
     cell: (row) => row.error_message ?? "" },
   { name: "id", head: "Delivery" },

@@ -8,6 +8,7 @@ import { html } from "../../view.js";
 
 const reasons = {
   setting: "VIGIL_EMR_DELIVERY is observation: readings are sent, and what the EMR declares does not count.",
+  documents_offered: "The EMR accepts documents, not Observations: it gets each patient's report of the month.",
   create_offered: "The EMR declares that it accepts Observations.",
   accepted_before: "The EMR has accepted Observations before, although it does not declare it.",
   no_statement: "The EMR's CapabilityStatement could not be read. Readings are sent.",

@@ -8,7 +8,7 @@ import { ago, dateTime, fullTime, number, humanize } from "../../ui/format.js";
 import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { Facts, List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
-import { kindNames } from "../../ui/vitals.js";
+import { contentOf } from "./content.js";
 import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
 import { errors, Requeue } from "./requeue.js";
@@ -57,8 +57,7 @@ export function Transmissions() {
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
   { name: "id", head: "Delivery" }, { name: "patient_name", head: "Patient" },
-  { name: "observation_type", head: "Reading", cell: (row) =>
-    (row.form === "reading" ? kindNames[row.observation_type] : humanize(row.form)) },
+  { name: "observation_type", head: "Content", cell: (row) => (row.form === "reading" ? contentOf(row) : humanize(row.form)) },
   { name: "status", head: "State", cell: (row) => html`<${Badge} of=${row.status} text=${stateText(row)} />` },
   { name: "attempt_count", head: "Retries", number: true, cell: (row) => `${row.attempt_count} of ${row.max_attempts}` },
   { name: "error_message", head: "Error", cell: (row) => row.error_message ?? "" },
@@ -107,7 +106,7 @@ function Detail({ id, close, changed }) {
   const delivery = useLoad((signal) => get(`fhir/transmissions/${id}/`, {}, signal), [id]);
   return html`<${Dialog} wide title=${id} close=${close}><${Loaded} from=${delivery}>${(data) => html`
     <${Facts} of=${[["Patient", html`<button class="link" onClick=${() => go("patient", { id: data.patient_id })}>${data.patient_name}
-      </button>`], ["Reading", kindNames[data.observation_type]],
+      </button>`], ["Content", contentOf(data)],
       ["State", html`<${Badge} of=${data.status} text=${stateText(data)} />`], ["Error", data.error_message],
       ...(data.remedy ? [["What to do", data.remedy.text]] : []), ...(data.diagnostics ? [["EMR error message", data.diagnostics]] : []),
       ["Next attempt", data.next_retry_at ? fullTime(data.next_retry_at) : data.given_up ? "None scheduled" : "–"]]} />
@@ -116,8 +115,8 @@ function Detail({ id, close, changed }) {
       : html`<${Table} caption="Attempts, oldest first" rows=${data.attempts} keyOf=${(row) => row.request_id}
       columns=${attemptColumns} />`}
     ${can("transmit") && data.error_code === "outcome_unknown" && html`<${Resolve} id=${id} done=${() => { close(); changed(); }} />`}
-    ${can("transmit") && data.status === "failed" && html`<div class="actions"><${ActionButton} kind="main" act=${() =>
-      post(`fhir/observations/${data.observation_id}/transmit/`)}
+    ${can("transmit") && data.status === "failed" && data.observation_id
+      && html`<div class="actions"><${ActionButton} kind="main" act=${() => post(`fhir/observations/${data.observation_id}/transmit/`)}
       doneText="Sending." done=${() => { close(); changed(); }}>Try again now</${ActionButton}></div>`}`}
   </${Loaded}></${Dialog}>`;
 }
