@@ -63,6 +63,7 @@ func (s *Service) routeEngines() routes.Engines {
 		FHIRSystems:        s.fhirSystems(),
 		PracticeName:       s.settings.Practice.Name,
 		Ladder:             s.ladder(),
+		Messages:           s.messages,
 		Letterhead:         s.settings.Practice.Letterhead(),
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm, Context: s.emrContext},

@@ -32,6 +32,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/emrcontext"
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/messaging"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -70,6 +71,7 @@ type Service struct {
 	intake          *ingest.Pipeline
 	emr             *emr.Client
 	emrContext      *emrcontext.Engine
+	messages        *messaging.Worker // nil if no messages are sent
 	devices         *devices.Engine
 	worker          *emr.Worker
 	monitor         *dashboard.Monitor
@@ -146,7 +148,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if s.emr, err = newEMRClient(app, settings, s.now); err != nil {
 		return nil, err
 	}
-	s.emrContext = newEMRContext(s.emr, settings)
+	s.emrContext, s.messages = newEMRContext(s.emr, settings), s.newMessages()
 	s.worker = emr.NewWorker(emr.WorkerOptions{
 		EMR: s.emr, ProbeInterval: settings.EMR.ProbeInterval, Schedule: settings.EMR.RetryDelays,
 		Load: s.readings.LoadFHIR, HeartRate: settings.FHIR.SendHeartRate,
@@ -282,6 +284,9 @@ func (s *Service) start() error {
 	s.runWorker(func() { s.worker.Run(ctx, s.app) })
 	s.runWorker(func() { s.mailer.Run(ctx, s.app) })
 	s.runWorker(func() { s.dispatcher.Run(ctx, s.app) })
+	if s.messages != nil {
+		s.runWorker(func() { s.messages.Run(ctx, s.app) })
+	}
 	s.runWorker(func() { s.live.Run(ctx, s.app) })
 	s.runWorker(func() { s.webhooks.Run(ctx, s.app) })
 	s.runWorker(func() { s.exports.Run(ctx, s.app) })
@@ -304,7 +309,7 @@ func (s *Service) start() error {
 	}
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
-		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, EMRContext: s.emrContext, Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), OnRescored: s.live.Rescored,
+		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, EMRContext: s.emrContext, Messages: s.messages, Reminders: s.reminders(), Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), OnRescored: s.live.Rescored,
 		OnRun: s.metrics.CountJobRun, Retention: s.retention(), Devices: s.devices, Billing: s.billing, ReadingStore: s.readings, Ingestion: s.intake, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err

@@ -75,7 +75,7 @@ type MessageDraft struct {
 	Language  string
 	Text      phi.Text
 	Phone     phi.Text // of a message from a patient; of one to a patient it is set when it is sent
-	Asks      string   // the kind of reading that it asks for
+	Asks      string   // the kind of reading that it requests
 	Automatic bool     // the service decided to send it: it counts toward the limits
 	// Cause identifies what an automatic message is about: there is one message for each, ever. "" for others.
 	Cause      string
@@ -190,6 +190,46 @@ func CountMessages(app core.App) ([]MessageCount, error) {
 	return queryAll[MessageCount](app, "count messages", `SELECT direction, state, COUNT(*) AS n FROM messages GROUP BY direction, state`, nil)
 }
 
+// RemindersDue selects the patients of a time zone with a reminder between two times of day.
+type RemindersDue struct {
+	Zone         string // "" for the practice's
+	After, Until string // times of day; Until is included
+	At           string // the time of patients without one
+	Day          string // YYYY-MM-DD
+	Now          time.Time
+}
+
+// PatientsToRemind returns the active patients with a consent to messages, a reminder due by that time, and none yet of the day.
+func PatientsToRemind(app core.App, d RemindersDue) ([]string, error) {
+	return queryColumn[string](app, "find patients to remind", `SELECT p.id FROM patients p
+		WHERE p.active AND p.deleted_at = '' AND p.time_zone = {:zone} AND p.messaging_stopped_at = '' AND p.phone_index != ''
+			AND CASE WHEN p.reminder_at = '' THEN {:at} ELSE p.reminder_at END > {:after}
+			AND CASE WHEN p.reminder_at = '' THEN {:at} ELSE p.reminder_at END <= {:until}
+			AND EXISTS (SELECT 1 FROM consents c WHERE c.patient = p.id AND c.type = 'messaging' AND c.granted_at <= {:now} AND c.revoked_at = ''
+				AND (c.expires_at = '' OR c.expires_at > {:now}))
+			AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.cause = 'missed_reading:' || p.id || ':' || {:day} AND m.cause != '') ORDER BY p.id`,
+		dbx.Params{"zone": d.Zone, "at": d.At, "after": d.After, "until": d.Until, "day": d.Day, "now": Instant(d.Now)})
+}
+
+// Cause is an event about a patient.
+type Cause struct {
+	ID        string `db:"id"`
+	PatientID string `db:"patient"`
+}
+
+// AlertsRaisedSince returns the open alerts of a type that were raised since a time.
+func AlertsRaisedSince(app core.App, kind string, since time.Time) ([]Cause, error) {
+	return queryAll[Cause](app, "find recent alerts", `SELECT id, patient FROM alerts WHERE status = 'active' AND type = {:type}
+		AND created_at >= {:since} ORDER BY id`, dbx.Params{"type": kind, "since": Instant(since)})
+}
+
+// PromptsToMeasureAgain returns the announcements since a time that prompt a patient to measure again.
+func PromptsToMeasureAgain(app core.App, since time.Time) ([]Cause, error) {
+	return queryAll[Cause](app, "find prompts to measure again", `SELECT id, patient FROM announcements WHERE kind = 'measure_again' AND created_at >= {:since}
+		ORDER BY id`, dbx.Params{"since": Instant(since)})
+}
+
+func (m *Message) Cause() string      { return m.GetString("cause") }
 func (m *Message) Direction() string  { return m.GetString("direction") }
 func (m *Message) Channel() string    { return m.GetString("channel") }
 func (m *Message) State() string      { return m.GetString("state") }

@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -110,6 +111,7 @@ func AverageProcessing(app core.App, careTeamOf string, since time.Time) (mean f
 // WatchedPatient is the part of an active patient that the check for missed readings needs.
 type WatchedPatient struct {
 	ID        string
+	TimeZone  string   // IANA name, or "" for the practice's
 	Schedule  Schedule // nil for none
 	CreatedAt time.Time
 	Hold      PatientHold // the latest, without notes
@@ -122,20 +124,37 @@ func PatientZones(app core.App) (zones []string, err error) {
 }
 
 // WatchedPatients returns the active patients of a time zone, in order of ids.
-func WatchedPatients(app core.App, zone string) (patients []WatchedPatient, err error) {
+func WatchedPatients(app core.App, zone string) ([]WatchedPatient, error) {
+	return watchedPatients(app, "time_zone = {:value}", zone)
+}
+
+// FindWatchedPatient finds an active patient.
+func FindWatchedPatient(app core.App, id string) (WatchedPatient, error) {
+	found, err := watchedPatients(app, "id = {:value}", id)
+	if err == nil && len(found) == 0 {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		return WatchedPatient{}, err
+	}
+	return found[0], nil
+}
+
+func watchedPatients(app core.App, where, value string) (patients []WatchedPatient, err error) {
 	var rows []struct {
 		ID        string `db:"id"`
+		TimeZone  string `db:"time_zone"`
 		Schedule  string `db:"monitoring_schedule"`
 		CreatedAt string `db:"created_at"`
 		holdRow
 	}
-	err = app.DB().NewQuery(`SELECT id, COALESCE(monitoring_schedule, '') AS monitoring_schedule, created_at, ` + holdColumns + ` FROM patients
-		WHERE active = TRUE AND deleted_at = '' AND time_zone = {:zone} ORDER BY id`).Bind(dbx.Params{"zone": zone}).All(&rows)
+	err = app.DB().NewQuery(`SELECT id, time_zone, COALESCE(monitoring_schedule, '') AS monitoring_schedule, created_at, ` + holdColumns + ` FROM patients
+		WHERE active = TRUE AND deleted_at = '' AND ` + where + ` ORDER BY id`).Bind(dbx.Params{"value": value}).All(&rows)
 	if err != nil {
 		return nil, fmt.Errorf("list watched patients: %w", err)
 	}
 	for _, row := range rows {
-		patient := WatchedPatient{ID: row.ID, CreatedAt: ParseInstant(row.CreatedAt), Hold: row.hold()}
+		patient := WatchedPatient{ID: row.ID, TimeZone: row.TimeZone, CreatedAt: ParseInstant(row.CreatedAt), Hold: row.hold()}
 		if json.Unmarshal([]byte(row.Schedule), &patient.Schedule) != nil {
 			patient.Schedule = nil // no schedule stored
 		}

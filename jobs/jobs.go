@@ -25,6 +25,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/messaging"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/triage"
 	"github.com/vigilhealth/vigil/internal/warehouse"
@@ -50,6 +51,9 @@ type Engines struct {
 	Exports       *fhirserver.BulkExporter
 	EMR           *emr.Client
 	EMRContext    *emrcontext.Engine
+	// Messages sends messages to patients, and Reminders queues automatic ones; nil if no messages are sent.
+	Messages  *messaging.Worker
+	Reminders messaging.Reminders
 	// Warehouse exports data to a warehouse; nil if not configured.
 	Warehouse *warehouse.Engine
 	// OnRescored receives the patients with a score that changed with time.
@@ -96,6 +100,7 @@ var table = []job{
 	{"overdue escalations", schedule.Cron("* * * * *"), sweepEscalations},
 	{"snoozes and held alerts", schedule.Cron("* * * * *"), expireSnoozesAndHolds},
 	{"patient holds", schedule.Cron("* * * * *"), endPatientHolds},
+	{"patient messages", schedule.Cron("* * * * *"), sendMessages},
 	{"ages", schedule.Cron("*/15 * * * *"), updateAges},
 	{"template proposals", schedule.Daily(0, 20), proposeTemplates},
 	{"mail delivery", schedule.Cron("*/5 * * * *"), sendMails},

@@ -58,3 +58,16 @@ func sendMeans(e Engines, ctx context.Context, app core.App) (counts, error) {
 	})
 	return counts{"seen": seen, "queued": queued}, err
 }
+
+// sendMessages queues the automatic messages that are due and sends what is queued.
+func sendMessages(e Engines, ctx context.Context, app core.App) (counts, error) {
+	if e.Messages == nil {
+		return disabled, nil
+	}
+	queued, err := e.Reminders.Queue(ctx, app, e.Clock.Now().UTC())
+	if err != nil {
+		return counts{"queued": queued}, err
+	}
+	round, err := e.Messages.SendDue(ctx, app)
+	return counts{"queued": queued, "sent": round.Sent, "suppressed": round.Suppressed, "failed": round.Failed, "unknown": round.Unknown}, err
+}

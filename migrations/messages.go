@@ -20,7 +20,7 @@ const messagesCollection = `{"id": "pbc_1795960010", "type": "base", "name": "me
 	{"name": "language", "type": "text", "id": "text1795960016", "help": "BCP 47.", "max": 35},
 	{"name": "text", "type": "phi", "id": "phi1795960017", "help": "Encrypted at rest.", "hidden": true, "max": 8000, "purpose": "messages.text"},
 	{"name": "phone", "type": "phi", "id": "phi1795960018", "help": "The patient's side. Encrypted at rest.", "hidden": true, "max": 40, "purpose": "messages.phone"},
-	{"name": "asks", "type": "text", "id": "text1795960019", "help": "The kind of reading that the message asks for.", "max": 40},
+	{"name": "asks", "type": "text", "id": "text1795960019", "help": "The kind of reading that the message requests.", "max": 40},
 	{"name": "reason", "type": "text", "id": "text1795960020", "help": "Why it was suppressed or failed.", "max": 60},
 	{"name": "automatic", "type": "bool", "id": "bool1795960021", "help": "The service decided to send it; it counts toward the limits."},
 	{"name": "cause", "type": "text", "id": "text1795960022", "help": "What it is about, for an automatic message; unique.", "max": 120},
@@ -39,6 +39,13 @@ const messagesCollection = `{"id": "pbc_1795960010", "type": "base", "name": "me
 	"CREATE UNIQUE INDEX ` + "`idx_messages_cause` ON `messages`" + ` (cause) WHERE cause != ''",
 	"CREATE UNIQUE INDEX ` + "`idx_messages_provider` ON `messages`" + ` (provider_id) WHERE provider_id != ''"]}`
 
+func init() { register("1795960100_measure_again.go", indexMeasureAgain) }
+
+// indexMeasureAgain adds the index by which prompts to measure again are found.
+func indexMeasureAgain(app core.App) error {
+	return changeCollection(app, "announcements", nil, "CREATE INDEX `idx_announcements_again` ON `announcements` (created_at) WHERE kind = 'measure_again'")
+}
+
 // addMessages adds the messages, and how a patient wants to be reached.
 func addMessages(app core.App) error {
 	added := &core.Collection{}
@@ -51,7 +58,7 @@ func addMessages(app core.App) error {
 	return changeCollection(app, "patients", []string{
 		`{"name": "preferred_language", "type": "text", "id": "text1795960041", "help": "BCP 47, such as es.", "max": 35}`,
 		`{"name": "messaging", "type": "json", "id": "json1795960042", "help": "Channels that the patient wants: {\"sms\": true, \"voice\": false}.", "maxSize": 1000}`,
-		`{"name": "messaging_stopped_at", "type": "text", "id": "text1795960043", "help": "When the patient's phone said stop. UTC, as 2026-01-15T13:45:00.000000Z.", "max": 27}`,
+		`{"name": "messaging_stopped_at", "type": "text", "id": "text1795960043", "help": "When the patient's phone sent STOP. UTC, as 2026-01-15T13:45:00.000000Z.", "max": 27}`,
 		`{"name": "reminder_at", "type": "text", "id": "text1795960044", "help": "Time of the reminder of a missed reading, in the patient's place: 18:00.", "max": 5}`,
 	})
 }

@@ -41,7 +41,7 @@ func TestContract(t *testing.T) {
 		switch {
 		case row.Public && (operation.Security == nil || len(*operation.Security) > 0):
 			t.Errorf("%s needs no token: say security: []", name)
-		case row.Gateway && (operation.Security == nil || !slices.ContainsFunc(*operation.Security, requires("gatewaySignature")) && !slices.ContainsFunc(*operation.Security, requires("webhookKey"))):
+		case row.Gateway && (operation.Security == nil || !slices.ContainsFunc(*operation.Security, requires("gatewaySignature")) && !slices.ContainsFunc(*operation.Security, requires("webhookKey")) && !slices.ContainsFunc(*operation.Security, requires("messagingSignature"))):
 			t.Errorf("%s is signed by the gateway: say so in security", name)
 		case row.Scope != "" && !opens(operation.Security, string(row.Scope)):
 			t.Errorf("%s is opened to clients by %s: say so in security, beside the bearer", name, row.Scope)

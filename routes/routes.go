@@ -26,6 +26,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/icd10"
 	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/messaging"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
@@ -308,7 +309,7 @@ var table = slices.Concat([]route{
 	webhookRows(), changeRows(), meRows(),
 	jobRows(), signOnRows(), boardRows(),
 	visitRows(), enrollmentRows(), noteTemplateRows(),
-	holdRows(), emrContextRows(), caregiverRows(),
+	holdRows(), emrContextRows(), messageRows(), caregiverRows(),
 	launchRows(), notificationRows(),
 )
 
@@ -350,6 +351,7 @@ type Engines struct {
 	FHIRSystems         fhir.Systems       // identifier namespaces of a FHIR Patient
 	PracticeName        string             // the organization that users and devices belong to, in FHIR
 	Ladder              escalations.Ladder // defines when the next tier is notified of an escalation that no one takes
+	Messages            *messaging.Worker  // nil where no messages are sent
 	Letterhead          string             // address and phone of the practice on PDFs
 	RestrictToCareTeam  bool               // limits clinicians to the patients of their care teams
 	// FrameAncestors are the sites that may show the console in a frame.

@@ -96,6 +96,9 @@ const (
 	CaregiverGrant   Event = "caregiver.grant"
 	CaregiverEnd     Event = "caregiver.end"
 	OrderRecord      Event = "order.record"
+	MessageCreate    Event = "message.create" // queued for a patient
+	MessageUpdate    Event = "message.update" // its state
+	MessageRead      Event = "message.read"
 	CareTeamUpdate   Event = "care_team.update"
 	OnCallUpdate     Event = "on_call.update"
 

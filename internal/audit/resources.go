@@ -37,6 +37,7 @@ const (
 	ResourceJob               = "Job"
 	ResourceLoginKey          = "LoginKey"
 	ResourceMail              = "Mail"
+	ResourceMessage           = "Message"
 	ResourceNoteTemplate      = "NoteTemplate"
 	ResourceNotification      = "Notification"
 	ResourceObservation       = "Observation"

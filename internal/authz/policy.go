@@ -68,6 +68,9 @@ const (
 	TestEMR           Action = "test EMR"
 	SearchEMRPatients Action = "search EMR patients"
 
+	ReadMessages Action = "read messages"
+	SendMessages Action = "send messages"
+
 	ReadEMRContext     Action = "read EMR context"     // and have it read again
 	DecideEMRProposals Action = "decide EMR proposals" // the handler also checks what is proposed
 
@@ -210,6 +213,9 @@ var policy = map[Action]roleReach{
 	ReadEMRConnection: only(Admin, ClinicalManager),
 	TestEMR:           only(Admin),
 	SearchEMRPatients: only(Admin, ClinicalManager, MA),
+
+	ReadMessages: staff(None, None),
+	SendMessages: staff(None, None),
 
 	ReadEMRContext:     staff(None, None),
 	DecideEMRProposals: staff(None, None),

@@ -35,12 +35,11 @@ func (l *loader) check(s *Settings) {
 	l.checkOIDC(s.OIDC)
 	l.checkWarehouse(s.Warehouse, s.Backup)
 	l.checkTiers(s.Clinical)
+	l.checkMessaging(&s.Messaging)
 	if len(s.Webhooks.RetryDelays) != 9 {
 		l.report(Prefix+"WEBHOOKS_RETRY_DELAYS", "must list nine durations")
 	}
-	if s.SMTP.Host != "" && s.SMTP.From == "" {
-		l.report(Prefix+"SMTP_FROM", "is required with "+Prefix+"SMTP_HOST")
-	}
+	l.checkSMTP(s.SMTP)
 	l.checkProduction(s)
 }
 
@@ -240,31 +239,32 @@ var formatRules = map[string]func(string) (string, error){
 	"addr":         addr,
 	"agerecipient": ageRecipient,
 	"base":         base,
-	"ein":          digits(9, "must be nine digits, 12-3456789"),
-	"npi":          npi,
-	"state":        pattern(`^[A-Z]{2}$`, "must be two capital letters"),
-	"taxonomy":     pattern(validate.TaxonomyCode.String(), "must be a provider taxonomy code such as 207Q00000X"),
-	"tenDigits":    digits(10, "must be ten digits"),
-	"twoDigits":    pattern(`^[0-9]{2}$`, "must be two digits"),
-	"x12":          pattern(`^[A-Za-z0-9 .,'()/&#-]{2,60}$`, "must be 2 to 60 letters, digits, spaces and simple signs"),
-	"zip":          pattern(`^[0-9]{5}(-?[0-9]{4})?$`, "must be a ZIP code: 12345 or 12345-6789"),
-	"code":         pattern(`^[A-Za-z0-9._-]{1,64}$`, "must be letters, digits, dots, dashes or underscores"),
-	"day":          day,
-	"framer":       pattern(`^https?://(\*\.)?[a-z0-9.-]+(:[0-9]+)?$`, "must be a list of origins such as https://emr.example or https://*.emr.example"),
-	"header":       pattern(`^[A-Za-z0-9-]+$`, "must be a list of header names"),
-	"host":         host,
-	"hostpattern":  hostPattern,
-	"hostport":     hostPort,
-	"issuer":       pattern(`^[A-Za-z0-9 ._-]{1,64}$`, "must be up to 64 letters, digits, spaces, dots, dashes or underscores"),
-	"mailbox":      mailbox,
-	"origin":       origin,
-	"page":         page,
-	"partition":    pattern(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`, "must be up to 63 small letters, digits and dashes"),
-	"scope":        pattern(`^[\x21\x23-\x5B\x5D-\x7E]+$`, "must be OAuth scopes separated by spaces"),    // RFC 6749 section 3.3
-	"shown":        pattern(`^\S.{14,}\S$`, "must be at least 16 characters, without spaces around them"), // guessing it would allow sending readings
-	"systemscope":  pattern(`^system/[\x21\x23-\x5B\x5D-\x7E]+$`, "must be scopes of the form system/… separated by spaces"),
-	"uri":          uri,
-	"url":          endpoint,
+	"hours":        isHours, "timeofday": isTimeOfDay,
+	"ein":         digits(9, "must be nine digits, 12-3456789"),
+	"npi":         npi,
+	"state":       pattern(`^[A-Z]{2}$`, "must be two capital letters"),
+	"taxonomy":    pattern(validate.TaxonomyCode.String(), "must be a provider taxonomy code such as 207Q00000X"),
+	"tenDigits":   digits(10, "must be ten digits"),
+	"twoDigits":   pattern(`^[0-9]{2}$`, "must be two digits"),
+	"x12":         pattern(`^[A-Za-z0-9 .,'()/&#-]{2,60}$`, "must be 2 to 60 letters, digits, spaces and simple signs"),
+	"zip":         pattern(`^[0-9]{5}(-?[0-9]{4})?$`, "must be a ZIP code: 12345 or 12345-6789"),
+	"code":        pattern(`^[A-Za-z0-9._-]{1,64}$`, "must be letters, digits, dots, dashes or underscores"),
+	"day":         day,
+	"framer":      pattern(`^https?://(\*\.)?[a-z0-9.-]+(:[0-9]+)?$`, "must be a list of origins such as https://emr.example or https://*.emr.example"),
+	"header":      pattern(`^[A-Za-z0-9-]+$`, "must be a list of header names"),
+	"host":        host,
+	"hostpattern": hostPattern,
+	"hostport":    hostPort,
+	"issuer":      pattern(`^[A-Za-z0-9 ._-]{1,64}$`, "must be up to 64 letters, digits, spaces, dots, dashes or underscores"),
+	"mailbox":     mailbox,
+	"origin":      origin,
+	"page":        page,
+	"partition":   pattern(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`, "must be up to 63 small letters, digits and dashes"),
+	"scope":       pattern(`^[\x21\x23-\x5B\x5D-\x7E]+$`, "must be OAuth scopes separated by spaces"),    // RFC 6749 section 3.3
+	"shown":       pattern(`^\S.{14,}\S$`, "must be at least 16 characters, without spaces around them"), // guessing it would allow sending readings
+	"systemscope": pattern(`^system/[\x21\x23-\x5B\x5D-\x7E]+$`, "must be scopes of the form system/… separated by spaces"),
+	"uri":         uri,
+	"url":         endpoint,
 }
 
 var (

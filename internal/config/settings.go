@@ -50,6 +50,7 @@ type Settings struct {
 	Outbound   Outbound
 	Webhooks   Webhooks
 	SMTP       SMTP
+	Messaging  Messaging
 	RateLimits RateLimits
 	TLS        TLS
 	Auth       Auth
@@ -185,6 +186,17 @@ type SMTP struct {
 	Password Secret `env:"SMTP_PASSWORD" doc:"its password"`
 	From     string `env:"SMTP_FROM" is:"mailbox" doc:"sender, \"Name <address>\" or address"`
 	TLS      bool   `env:"SMTP_TLS" envDefault:"false" doc:"true: TLS from the first byte; false: STARTTLS when offered"`
+}
+
+// Messaging configures texts and calls to patients. Source: docs/decisions/messages.md, "Providers".
+type Messaging struct {
+	Provider   string `env:"MESSAGING" envDefault:"none" oneof:"none,twilio,http,file" doc:"how messages to patients are sent: none; twilio, Twilio's HTTP interface; http, JSON signed by Standard Webhooks; file, one line of JSON each"`
+	URL        string `env:"MESSAGING_URL" doc:"twilio: base address before /2010-04-01, default https://api.twilio.com; http: the address that messages are posted to; file: the path"`
+	Account    string `env:"MESSAGING_ACCOUNT" doc:"twilio: the account SID"`
+	Secret     Secret `env:"MESSAGING_SECRET" doc:"twilio: the auth token; http: the secret of the signatures, whsec_ and base64"`
+	From       string `env:"MESSAGING_FROM" doc:"the practice's number, such as +12125550100; twilio: or a messaging service (MG…)"`
+	Hours      string `env:"MESSAGING_HOURS" envDefault:"08:00-21:00" is:"hours" doc:"times of day in the patient's time zone at which messages are sent"`
+	ReminderAt string `env:"MISSED_READING_REMINDER_AT" envDefault:"18:00" is:"timeofday" doc:"when a patient is reminded of a missed reading, in the patient's time zone, unless the patient has a reminder_at"`
 }
 
 // RateLimits configures the request limits. Source: docs/decisions/limits.md, "Which limit applies".

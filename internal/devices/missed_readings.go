@@ -317,3 +317,26 @@ func EndedDays(zone *time.Location, since, now time.Time) (days []string) {
 	slices.Reverse(days)
 	return days
 }
+
+// MissingToday returns the kinds of which a patient has no reading yet on the current day, where one is expected; none during a hold.
+func (e *Engine) MissingToday(app core.App, patientID, day string, now time.Time) (kinds []string, err error) {
+	p, err := collections.FindWatchedPatient(app, patientID)
+	if err != nil || p.Hold.InForce(now) {
+		return nil, collections.IgnoreNotFound(err)
+	}
+	zone := collections.Zone(p.TimeZone, e.rules.PracticeZone)
+	monitoring, err := monitoringOf(app, p, zone)
+	if err != nil || len(monitoring.expected(day)) == 0 {
+		return nil, err
+	}
+	days, err := readingDays(app, p.ID, day, 0)
+	if err != nil {
+		return nil, err
+	}
+	for _, missing := range monitoring.Missed(day, days[day]) {
+		if missing.Got == 0 {
+			kinds = append(kinds, string(missing.Kind))
+		}
+	}
+	return kinds, nil
+}

@@ -34,7 +34,7 @@ type Recipient struct {
 	Active    bool
 	Consent   bool // a consent of the type messaging is in force
 	OnHold    bool
-	StoppedAt time.Time // zero unless the patient's phone said stop
+	StoppedAt time.Time // zero unless the patient's phone sent STOP
 	Wanted    collections.Channels
 	Phone     phi.Text // as stored
 }

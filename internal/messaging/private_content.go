@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Kinds of private content that a text to a patient must not have: a text is read by whoever holds the phone.
+// Kinds of private content that a text to a patient must not have: others may read it on the phone.
 const (
 	PrivateNumber     = "number" // may be a value, a dose, an identifier or a date
 	PrivateDiagnosis  = "diagnosis"
@@ -19,7 +19,7 @@ const (
 	PrivateLink       = "link"
 )
 
-// privateHints say what staff can do about each kind, in this order.
+// privateHints describe each kind for the error, in this order.
 var privateHints = []struct{ kind, hint string }{
 	{PrivateNumber, "a number that is no time, day or duration"},
 	{PrivateIdentifier, "an address"},
@@ -44,8 +44,8 @@ func PrivateHint(kinds []string) string {
 }
 
 // PrivateContent returns the kinds of private content in a text that staff wrote, in English or Spanish; nil for none. known are the patient, and
-// staff, whose names are not mentioned either. It prefers to refuse: a text that says "call us" is always possible.
-// Source: 45 CFR 164.502(b) and 164.530(c); docs/decisions/messages.md, "What a text may say".
+// staff; their names are refused too. It prefers to refuse: "please call us" is always possible.
+// Source: 45 CFR 164.502(b) and 164.530(c); docs/decisions/messages.md, "Content of a text".
 func PrivateContent(text, practice string, known ...phi.KnownPatient) (kinds []string) {
 	text = phi.Normalize(text)
 	folded := phi.Fold(text)

@@ -75,7 +75,7 @@ var texts = map[Template]map[string]string{
 	},
 }
 
-// stops tell how to stop. Source: CTIA, Messaging Principles and Best Practices (2023), 5.1.3.
+// stops explain how to stop. Source: CTIA, Messaging Principles and Best Practices (2023), 5.1.3.
 var stops = map[string]string{English: "Reply STOP to stop.", Spanish: "Responda STOP para no recibir otros."}
 
 // Fill returns the text of a message. text is what staff wrote, for [FreeText].

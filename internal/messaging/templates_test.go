@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each template fits one text message in both languages, with the longest name of a practice, and says who writes and how to stop.
+// Each template fits one text message in both languages, with the longest name of a practice, and names the practice and how to stop.
 func TestTemplatesFitOneMessage(t *testing.T) {
 	names := map[string]string{
 		"Hill": "Hill", "Clínica Médica de San José y Niños": "Clinica Médica de San José y Niños",

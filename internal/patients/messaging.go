@@ -101,12 +101,12 @@ func AddMessagingConsent(app core.App, views []View, now time.Time) error {
 	return err
 }
 
-// StopMessages records that a patient's phone said stop, which ends all channels; did is false if it had before.
+// StopMessages records that a patient's phone sent STOP, which ends all channels; did is false if it had before.
 func StopMessages(app core.App, id string, by audit.Actor, now time.Time) (did bool, err error) {
 	return setStopped(app, id, collections.Instant(now), by, now)
 }
 
-// ResumeMessages records that the phone itself said start; did is false if messages were not stopped.
+// ResumeMessages records that the phone itself sent START; did is false if messages were not stopped.
 func ResumeMessages(app core.App, id string, by audit.Actor, now time.Time) (did bool, err error) {
 	return setStopped(app, id, "", by, now)
 }

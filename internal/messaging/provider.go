@@ -1,0 +1,85 @@
+package messaging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/vigilhealth/vigil/internal/egress"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// Outgoing is a message that a provider is to send. It refuses to print.
+type Outgoing struct {
+	ID       string // of the message, random
+	To       phi.Text
+	Text     phi.Text
+	Language string // en or es
+	Channel  string // sms or voice
+}
+
+// Format and LogValue reveal nothing.
+func (Outgoing) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[message]") }
+func (Outgoing) LogValue() slog.Value       { return slog.StringValue("[message]") }
+
+// Outcome is what is known of an attempt.
+type Outcome int
+
+// Outcomes. Only NotSent is ever tried again.
+const (
+	Unknown  Outcome = iota // no answer, or one that is not the provider's: it may have been sent
+	Accepted                // by the provider
+	NotSent                 // certainly not sent: no connection, or the provider's own word that it was not now
+	Refused                 // by the provider, for good
+)
+
+// Result is the result of an attempt.
+type Result struct {
+	Outcome    Outcome
+	ProviderID string // with Accepted
+	Reason     string // with Refused: one of the reasons of this package
+}
+
+// Status is what a provider reports of a message later.
+type Status struct {
+	MessageID  string // ours, if the provider returns it
+	ProviderID string
+	State      string // sent, delivered or failed; "" for a state that changes nothing
+	Reason     string // with failed
+}
+
+// ErrSignature refuses a request that the provider did not sign.
+var ErrSignature = errors.New("the signature is not the provider's")
+
+// Provider sends messages and reads what the provider reports.
+type Provider interface {
+	Send(ctx context.Context, m Outgoing, now time.Time) Result
+	// Verify returns [ErrSignature] unless the provider signed the request to a path of this service, with the query, such as
+	// /api/v1/messaging/status/?message=1.
+	Verify(header http.Header, target string, body []byte, now time.Time) error
+	// ReadStatus reads the body of a verified request. message is the query parameter.
+	ReadStatus(body []byte, message string) (Status, error)
+}
+
+// maxAnswer bounds how much of an answer is read.
+const maxAnswer = 64 << 10
+
+// post sends a request. sent is false if no byte of it can have reached the provider.
+func post(client *egress.Client, r *http.Request) (status int, body []byte, sent bool) {
+	answer, err := client.Do(r)
+	if err != nil {
+		var dial *net.OpError
+		return 0, nil, !errors.Is(err, egress.ErrAddress) && (!errors.As(err, &dial) || dial.Op != "dial")
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was read
+	body, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if err != nil {
+		body = nil // the status counts
+	}
+	return answer.StatusCode, body, true
+}

@@ -1,0 +1,151 @@
+package messaging
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	standard "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/egress"
+)
+
+// line is a message in the JSON forms.
+type line struct {
+	ID       string `json:"id"`
+	From     string `json:"from"`
+	To       string `json:"to"`
+	Text     string `json:"text"`
+	Language string `json:"language"`
+	Channel  string `json:"channel"`
+}
+
+func (m Outgoing) encode(from string) ([]byte, error) {
+	return json.Marshal(line{m.ID, from, m.To.Reveal(), m.Text.Reveal(), m.Language, m.Channel})
+}
+
+// SignedJSON posts each message as JSON, signed by Standard Webhooks, and takes states back the same way. The id of the message is the webhook-id.
+type SignedJSON struct {
+	URL    string
+	Secret string // whsec_…
+	From   string
+	Client *egress.Client
+}
+
+// Send implements [Provider].
+func (s SignedJSON) Send(ctx context.Context, m Outgoing, now time.Time) Result {
+	body, err := m.encode(s.From)
+	if err != nil {
+		return Result{Outcome: NotSent}
+	}
+	key, err := s.key()
+	if err != nil {
+		return Result{Outcome: NotSent}
+	}
+	signature, err := key.Sign(m.ID, now, body)
+	if err != nil {
+		return Result{Outcome: NotSent}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL, bytes.NewReader(body))
+	if err != nil {
+		return Result{Outcome: NotSent}
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(standard.HeaderWebhookID, m.ID)
+	r.Header.Set(standard.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	r.Header.Set(standard.HeaderWebhookSignature, signature)
+	switch status, _, sent := post(s.Client, r); {
+	case !sent, status == http.StatusTooManyRequests:
+		return Result{Outcome: NotSent}
+	case status >= 200 && status <= 299:
+		return Result{Outcome: Accepted, ProviderID: m.ID}
+	case status >= 400 && status <= 499 && status != http.StatusRequestTimeout:
+		return Result{Outcome: Refused, Reason: ReasonRefused}
+	}
+	return Result{Outcome: Unknown}
+}
+
+// key returns the signing key; the library would accept an empty secret.
+func (s SignedJSON) key() (*standard.Webhook, error) {
+	if s.Secret == "" {
+		return nil, ErrSignature
+	}
+	return standard.NewWebhook(s.Secret)
+}
+
+// signatureTolerance is how old or new a signed request may be. Source: Standard Webhooks, "Verifying webhook authenticity".
+const signatureTolerance = 5 * time.Minute
+
+// Verify implements [Provider].
+func (s SignedJSON) Verify(header http.Header, _ string, body []byte, now time.Time) error {
+	key, err := s.key()
+	if err != nil {
+		return ErrSignature
+	}
+	seconds, err := strconv.ParseInt(header.Get(standard.HeaderWebhookTimestamp), 10, 64)
+	if age := now.Sub(time.Unix(seconds, 0)); err != nil || age > signatureTolerance || age < -signatureTolerance {
+		return ErrSignature
+	}
+	if key.VerifyIgnoringTimestamp(body, header) != nil {
+		return ErrSignature
+	}
+	return nil
+}
+
+// ReadStatus implements [Provider].
+func (s SignedJSON) ReadStatus(body []byte, _ string) (Status, error) {
+	var answer struct {
+		ID    string `json:"id"`
+		State string `json:"state"`
+	}
+	if json.Unmarshal(body, &answer) != nil || answer.ID == "" {
+		return Status{}, errors.New("the body is not a state: {id, state}")
+	}
+	if !slices.Contains([]string{collections.MessageSent, collections.MessageDelivered, collections.MessageFailed}, answer.State) {
+		return Status{}, errors.New("the state must be sent, delivered or failed")
+	}
+	status := Status{MessageID: answer.ID, ProviderID: answer.ID, State: answer.State}
+	if status.State == collections.MessageFailed {
+		status.Reason = ReasonUndelivered
+	}
+	return status, nil
+}
+
+// File appends each message to a file as one line of JSON. It is for tests and for a program that reads the file.
+type File struct {
+	Path, From string
+	mu         sync.Mutex
+}
+
+// Send implements [Provider].
+func (f *File) Send(_ context.Context, m Outgoing, _ time.Time) Result {
+	body, err := m.encode(f.From)
+	if err != nil {
+		return Result{Outcome: NotSent}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	file, err := os.OpenFile(f.Path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return Result{Outcome: NotSent}
+	}
+	_, err = file.Write(append(body, '\n'))
+	if err = errors.Join(err, file.Close()); err != nil {
+		return Result{Outcome: Unknown}
+	}
+	return Result{Outcome: Accepted, ProviderID: m.ID}
+}
+
+// Verify implements [Provider]: a file signs nothing.
+func (f *File) Verify(http.Header, string, []byte, time.Time) error { return ErrSignature }
+
+// ReadStatus implements [Provider].
+func (f *File) ReadStatus([]byte, string) (Status, error) { return Status{}, ErrSignature }

@@ -1,0 +1,126 @@
+package routes
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/messaging"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
+	"github.com/vigilhealth/vigil/routes/web"
+)
+
+func messageRows() []route {
+	return []route{
+		{http.MethodGet, "/patients/{id}/messages/", authz.ReadMessages, ratelimit.User, withPatient((*api).listMessages)},
+		{http.MethodPost, "/patients/{id}/messages/", authz.SendMessages, ratelimit.User, withPatient((*api).sendMessage)},
+		{http.MethodPost, "/messaging/status/", authz.SignedByGateway, ratelimit.Webhook, (*api).receiveMessageStatus},
+	}
+}
+
+type messageView struct {
+	ID        string  `json:"id"`
+	PatientID string  `json:"patient_id"`
+	Direction string  `json:"direction"`
+	Channel   string  `json:"channel"`
+	Template  *string `json:"template"`
+	Language  *string `json:"language"`
+	Text      string  `json:"text"`
+	State     string  `json:"state"`
+	Reason    *string `json:"reason"`
+	Automatic bool    `json:"automatic"`
+	Author    string  `json:"author"`
+	DueAt     *string `json:"due_at"`
+	SentAt    *string `json:"sent_at"`
+	CreatedAt *string `json:"created_at"`
+	ReadAt    *string `json:"read_at"`
+	ReadBy    *string `json:"read_by"`
+}
+
+func viewMessages(_ core.App, page []*collections.Message) ([]messageView, error) {
+	return web.Map(page, func(m *collections.Message) messageView {
+		return messageView{
+			ID: m.Id, PatientID: m.PatientID(), Direction: m.Direction(), Channel: m.Channel(), Template: orNull(m.Template()), Language: orNull(m.Language()),
+			Text: m.Text().Reveal(), State: m.State(), Reason: orNull(m.Reason()), Automatic: m.Automatic(), Author: m.Author(), DueAt: instantOrNull(m.DueAt()),
+			SentAt: instantOrNull(m.SentAt()), CreatedAt: instantOrNull(m.CreatedAt()), ReadAt: instantOrNull(m.ReadAt()), ReadBy: orNull(m.ReadBy()),
+		}
+	}), nil
+}
+
+func (a *api) listMessages(c *web.Call, patient *collections.Patient) error {
+	q, p := c.Listing()
+	if err := q.Err(); err != nil {
+		return err
+	}
+	return listOfPatient(c, p, patient.Id, audit.ResourceMessage, viewMessages)(collections.PageOfMessages(c.App, patient.Id, p.Offset(), p.Size))
+}
+
+// messageBody is the body that sends a message.
+type messageBody struct {
+	Template validate.String `json:"template"`
+	Text     validate.String `json:"text"`
+	Channel  validate.String `json:"channel"`
+}
+
+func (a *api) sendMessage(c *web.Call, patient *collections.Patient) error {
+	staff, err := web.Read(c, func(body messageBody, checks *validate.Checks) messaging.StaffMessage {
+		return messaging.StaffMessage{
+			Template: messaging.Template(checks.Text("template", body.Template, validate.Required(0).OneOf(messaging.StaffTemplates...))),
+			Text:     phi.Text(checks.Text("text", body.Text, validate.Optional(messaging.MaxLength))),
+			Channel:  checks.Text("channel", body.Channel, validate.Optional(0).OneOf(collections.ChannelSMS, collections.ChannelVoice)),
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if staff.Author, err = collections.FindUser(c.App, c.Caller.RecordID); err != nil {
+		return err
+	}
+	m, err := messaging.QueueForStaff(c.App, patient.Id, staff, c.Actor(), c.Now)
+	if err != nil {
+		return err
+	}
+	a.Messages.Wake()
+	return show(c, c.Created, viewMessages)(m, nil)
+}
+
+// receiveMessageStatus records what the provider reports of a message. The signature covers the address by which the provider reached the service.
+func (a *api) receiveMessageStatus(c *web.Call) error {
+	q := c.Query()
+	message := q.Text("message", 36)
+	if err := q.Err(); err != nil {
+		return err
+	}
+	body, err := a.verifiedByProvider(c)
+	if err != nil {
+		return err
+	}
+	status, err := a.Messages.Provider.ReadStatus(body, message)
+	if err != nil {
+		return fault.New(fault.Invalid, "parse_error", "The body is not a state of a message.").Because(err)
+	}
+	return c.NoContent(fault.OrMissing(messaging.ApplyStatus(c.App, status, c.Now)))
+}
+
+// verifiedByProvider returns the body of a request that the messaging provider signed.
+func (a *api) verifiedByProvider(c *web.Call) ([]byte, error) {
+	if a.Messages == nil {
+		return nil, fault.Missing()
+	}
+	body, err := c.Body()
+	if err != nil {
+		return nil, err
+	}
+	err = a.Messages.Provider.Verify(c.Request.Header, c.Request.URL.RequestURI(), body, c.Now)
+	if errors.Is(err, messaging.ErrSignature) {
+		return nil, fault.New(fault.Unauthenticated, "invalid_signature", "The signature is missing or wrong.")
+	}
+	return body, err
+}
