@@ -96,7 +96,7 @@ func AddMessage(tx core.App, d MessageDraft, now time.Time) (m *Message, added b
 	}
 	m, err = newRecord[Message](tx, Messages, map[string]any{
 		"patient": d.PatientID, "direction": d.Direction, "channel": d.Channel, "state": d.State, "template": d.Template, "language": d.Language,
-		"text": d.Text.Reveal(), "phone": d.Phone.Reveal(), "asks": d.Asks, "automatic": d.Automatic, "cause": d.Cause, "author": d.Author,
+		"text": d.Text.Reveal(), "phone": d.Phone.Reveal(), "requested_kind": d.Asks, "automatic": d.Automatic, "cause": d.Cause, "author": d.Author,
 		"provider_id": d.ProviderID, "due_at": Instant(d.DueAt), "created_at": Instant(now), "updated_at": Instant(now),
 	})
 	if err != nil {
@@ -237,7 +237,7 @@ func (m *Message) Template() string   { return m.GetString("template") }
 func (m *Message) Language() string   { return m.GetString("language") }
 func (m *Message) Text() phi.Text     { return phi.Text(m.GetString("text")) }
 func (m *Message) Phone() phi.Text    { return phi.Text(m.GetString("phone")) }
-func (m *Message) Asks() string       { return m.GetString("asks") }
+func (m *Message) Asks() string       { return m.GetString("requested_kind") }
 func (m *Message) Reason() string     { return m.GetString("reason") }
 func (m *Message) Automatic() bool    { return m.GetBool("automatic") }
 func (m *Message) Author() string     { return m.GetString("author") }

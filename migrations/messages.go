@@ -20,7 +20,7 @@ const messagesCollection = `{"id": "pbc_1795960010", "type": "base", "name": "me
 	{"name": "language", "type": "text", "id": "text1795960016", "help": "BCP 47.", "max": 35},
 	{"name": "text", "type": "phi", "id": "phi1795960017", "help": "Encrypted at rest.", "hidden": true, "max": 8000, "purpose": "messages.text"},
 	{"name": "phone", "type": "phi", "id": "phi1795960018", "help": "The patient's side. Encrypted at rest.", "hidden": true, "max": 40, "purpose": "messages.phone"},
-	{"name": "asks", "type": "text", "id": "text1795960019", "help": "The kind of reading that the message requests.", "max": 40},
+	{"name": "requested_kind", "type": "text", "id": "text1795960019", "help": "The kind of reading that the message requests.", "max": 40},
 	{"name": "reason", "type": "text", "id": "text1795960020", "help": "Why it was suppressed or failed.", "max": 60},
 	{"name": "automatic", "type": "bool", "id": "bool1795960021", "help": "The service decided to send it; it counts toward the limits."},
 	{"name": "cause", "type": "text", "id": "text1795960022", "help": "What it is about, for an automatic message; unique.", "max": 120},

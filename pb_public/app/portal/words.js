@@ -92,7 +92,7 @@ const catalogue = {
     "Si una medición no llega: mida otra vez cerca de la base. "
       + "Si después de una hora aún falta, regístrela aquí o llame al consultorio."],
   looked: ["Who looked at my data", "Quién vio mis datos"],
-  lookedNone: ["Nobody in the last 30 days.", "Nadie en los últimos 30 días."],
+  lookedNone: ["No one in the last 30 days.", "Nadie en los últimos 30 días."],
   staff: ["The practice ({role})", "El consultorio ({role})"],
   admin: ["administrator", "administración"],
   clinical_manager: ["clinical manager", "gerencia clínica"],
@@ -105,7 +105,7 @@ const catalogue = {
   caregivers: ["People who help me", "Personas que me ayudan"],
   caregiversHelp: ["They sign in with their own account and see your readings. You can end this at any time.",
     "Entran con su propia cuenta y ven sus mediciones. Usted puede terminarlo en cualquier momento."],
-  caregiversNone: ["Nobody yet.", "Nadie todavía."],
+  caregiversNone: ["No one yet.", "Nadie todavía."],
   canRead: ["sees readings", "ve las mediciones"],
   canEnter: ["sees and enters readings", "ve y registra mediciones"],
   untilDay: ["until {day}", "hasta {day}"],
