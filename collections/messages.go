@@ -105,11 +105,6 @@ func AddMessage(tx core.App, d MessageDraft, now time.Time) (m *Message, added b
 	return m, true, wrap(tx.Save(m), "store a message")
 }
 
-// FindMessage finds a message of a patient.
-func FindMessage(app core.App, patientID, id string) (*Message, error) {
-	return findReadable[Message](app, Messages, dbx.HashExp{"id": id, "patient": patientID})
-}
-
 // MessageByID finds a message, whether or not its sealed values open.
 func MessageByID(app core.App, id string) (*Message, error) {
 	return find[Message](app, Messages, dbx.HashExp{"id": id})
@@ -176,18 +171,6 @@ func MoveMessage(tx core.App, id string, from []string, change MessageChange, no
 	}
 	n, err := updateCounted(tx, "change the state of a message", Messages, values, dbx.And(dbx.HashExp{"id": id}, AnyOf("state", from)))
 	return n == 1, err
-}
-
-// MessageCount is the number of messages in a state.
-type MessageCount struct {
-	Direction string `db:"direction"`
-	State     string `db:"state"`
-	Count     int    `db:"n"`
-}
-
-// CountMessages counts messages by direction and state.
-func CountMessages(app core.App) ([]MessageCount, error) {
-	return queryAll[MessageCount](app, "count messages", `SELECT direction, state, COUNT(*) AS n FROM messages GROUP BY direction, state`, nil)
 }
 
 // RemindersDue selects the patients of a time zone with a reminder between two times of day.

@@ -314,8 +314,10 @@ func (b MakerBody) read(c *validate.Checks) Maker {
 		sent         validate.String
 		limit        int
 	}{
-		{"manufacturer", collections.DeviceManufacturer, b.Manufacturer, 100}, {"model", collections.DeviceModel, b.Model, 100},
-		{"serial_number", collections.DeviceSerialNumber, b.SerialNumber, 100}, {"udi", collections.DeviceUDI, b.UDI, 300},
+		{"manufacturer", collections.DeviceManufacturer, b.Manufacturer, 100},
+		{"model", collections.DeviceModel, b.Model, 100},
+		{"serial_number", collections.DeviceSerialNumber, b.SerialNumber, 100},
+		{"udi", collections.DeviceUDI, b.UDI, 300},
 	} {
 		if value := c.Text(f.name, f.sent, validate.Optional(f.limit)); f.sent.Sent() {
 			m[f.column] = value

@@ -147,7 +147,7 @@ func columnOf(name string) string {
 // letters returns a spreadsheet's name of a column, from 0: A, Z, AA.
 func letters(i int) string {
 	if i < 26 {
-		return string(rune('A' + i))
+		return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[i : i+1]
 	}
 	return letters(i/26-1) + letters(i%26)
 }

@@ -73,13 +73,13 @@ func (s shape) conform(raw jsontext.Value) jsontext.Value {
 func (s shape) listOf(body []byte, limit int) (list []json.RawMessage) {
 	whole := unwrapped(body, true)
 	if whole.Kind() == '{' {
-		return []json.RawMessage{json.RawMessage(s.conform(whole))}
+		return []json.RawMessage{s.conform(whole)}
 	}
 	if json.Unmarshal(whole, &list) != nil || len(list) > limit {
 		return nil
 	}
 	for i, raw := range list {
-		list[i] = json.RawMessage(s.conform(jsontext.Value(raw)))
+		list[i] = s.conform(raw)
 	}
 	return list
 }
@@ -94,7 +94,7 @@ func unwrapped(raw jsontext.Value, isObject bool) jsontext.Value {
 	}
 	var list []json.RawMessage
 	if raw.Kind() == '[' && json.Unmarshal(raw, &list) == nil && len(list) == 1 {
-		return jsontext.Value(list[0])
+		return list[0]
 	}
 	return raw
 }

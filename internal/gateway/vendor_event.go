@@ -77,13 +77,13 @@ func (w *vendorEvent) addUndocumented(raw []byte, member string, documented shap
 			continue
 		}
 		if m.Raw.Kind() == '"' {
-			w.values, w.event["values"] = nil, json.RawMessage(m.Raw)
+			w.values, w.event["values"] = nil, m.Raw
 			continue
 		}
 		values, _ := membersOf(m.Raw)
 		for _, v := range values {
 			if _, known := documented[v.Name]; !known && w.values != nil {
-				w.values[v.Name] = json.RawMessage(v.Raw)
+				w.values[v.Name] = v.Raw
 			}
 		}
 	}

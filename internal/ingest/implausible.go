@@ -168,11 +168,11 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 			return err
 		}
 	}
-	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) { return patientID, e.raiseDoubtful(tx, c, stored, now) })
+	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) { return patientID, e.raiseDoubtful(tx, c, now) })
 }
 
 // raiseDoubtful raises the alerts about a measurement; the caller ranks the patient again.
-func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, stored *collections.GatewayEvent, now time.Time) (err error) {
+func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) (err error) {
 	if !c.isEvaluated() {
 		if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, nil, now); err != nil {
 			return err

@@ -75,7 +75,7 @@ func PrivateContent(text, practice string, known ...phi.KnownPatient) (kinds []s
 const (
 	monthNames = `jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?` +
 		`|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|setiembre|octubre|noviembre|diciembre`
-	measures = `pressure|presion|tension|bp|sugar|azucar|glucose|glucosa|oxygen|oxigeno|saturation|saturacion|spo2|weight|peso|pulse|pulso|heart ?rate|ritmo|` +
+	measures = `pressure|presion|tension|bp|sugar|azucar|glucose|glucosa|oxygen|oxigeno|saturation|saturacion|spo2|weight|peso|pulse|pulso|heart ?rate|ritmo|` + //nolint:misspell // Spanish
 		`frecuencia|temperature|temperatura|fever|fiebre|readings?|lecturas?|levels?|niveles|values?|valor(?:es)?|numbers?|numeros?|results?|resultados?|labs?`
 	verdicts = `high(?:er)?|low(?:er)?|elevated|abnormal|critical|dangerous|irregular|rising|falling|bad|worse|worsening|raised|normal|fine|good|` +
 		`alt[oa]s?|baj[oa]s?|elevad[oa]s?|anormal(?:es)?|critic[oa]s?|peligros[oa]s?|irregular(?:es)?|mal[oa]?s?|peor(?:es)?|normales|buen[oa]s?|subio|bajo`

@@ -76,7 +76,7 @@ func post(client *egress.Client, r *http.Request) (status int, body []byte, sent
 		var dial *net.OpError
 		return 0, nil, !errors.Is(err, egress.ErrAddress) && (!errors.As(err, &dial) || dial.Op != "dial")
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was read
+	defer func() { _ = answer.Body.Close() }() // it was read
 	body, err = io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil {
 		body = nil // the status counts

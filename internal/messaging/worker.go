@@ -172,7 +172,7 @@ func (w *Worker) decide(tx core.App, m *collections.Message, practice Practice, 
 		return "", to, now, err
 	}
 	if collections.Readable(p.ProxyRecord()) != nil || collections.Readable(m.ProxyRecord()) != nil {
-		return ReasonUnreadable, to, now, nil
+		return ReasonUnreadable, to, now, nil //nolint:nilerr // it is the reason
 	}
 	if to, err = RecipientOf(tx, p, now); err != nil {
 		return "", to, now, err

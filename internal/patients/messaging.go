@@ -103,20 +103,11 @@ func AddMessagingConsent(app core.App, views []View, now time.Time) error {
 
 // StopMessages records that a patient's phone sent STOP, which ends all channels; did is false if it had before.
 func StopMessages(app core.App, id string, by audit.Actor, now time.Time) (did bool, err error) {
-	return setStopped(app, id, collections.Instant(now), by, now)
-}
-
-// ResumeMessages records that the phone itself sent START; did is false if messages were not stopped.
-func ResumeMessages(app core.App, id string, by audit.Actor, now time.Time) (did bool, err error) {
-	return setStopped(app, id, "", by, now)
-}
-
-func setStopped(app core.App, id, at string, by audit.Actor, now time.Time) (did bool, err error) {
 	_, err = modify(app, id, audit.PatientUpdate, by, now, func(p *collections.Patient) error {
-		if did = p.MessagingStoppedAt().IsZero() == (at != ""); !did {
+		if did = p.MessagingStoppedAt().IsZero(); !did {
 			return errUnchanged
 		}
-		p.Set(collections.PatientMessagingStoppedAt, at)
+		p.Set(collections.PatientMessagingStoppedAt, collections.Instant(now))
 		return nil
 	})
 	if errors.Is(err, errUnchanged) {
