@@ -123,8 +123,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	if s.auth, err = newAuth(app, sealer, settings, s.now()); err != nil {
 		return nil, err
 	}
-	s.clients, s.webhooks = newClients(sealer, settings), s.newWebhooks()
-	s.mailer = s.newMailer()
+	s.clients, s.webhooks, s.mailer = newClients(sealer, settings), s.newWebhooks(), s.newMailer()
 	s.billing = newBilling(settings, func() bool { return s.writer.Busy() })
 	s.push = newPush(settings)
 	s.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{
@@ -152,9 +151,8 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	s.worker = emr.NewWorker(emr.WorkerOptions{
 		EMR: s.emr, ProbeInterval: settings.EMR.ProbeInterval, Schedule: settings.EMR.RetryDelays,
 		Load: s.readings.LoadFHIR, HeartRate: settings.FHIR.SendHeartRate,
-		Documents: s.documentOptions(),
-		LoadMean:  vitalsummary.NewReader(settings.PracticeLocation).LoadMean,
-		Clock:     s.now, Log: log, Finished: func(result emr.Result) {
+		Documents: s.documentOptions(), LoadMean: vitalsummary.NewReader(settings.PracticeLocation).LoadMean,
+		Clock: s.now, Log: log, Finished: func(result emr.Result) {
 			s.metrics.CountDelivery(result, s.now())
 			s.onFinished(result)
 		},
