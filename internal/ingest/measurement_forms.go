@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -80,6 +81,12 @@ func agrees(a, b vitals.Reading) bool {
 	return isCommon && a.Kind == b.Kind
 }
 
+// statesAnotherKind reports whether a harmless event states a kind that is not known, which may be another than its values suggest: a person
+// decides about it. A dangerous one is a form of the reading, so that it raises no second alert.
+func statesAnotherKind(event gateway.Event) bool {
+	return slices.Contains(event.Implausible.RejectedFor, "measurement_type") && !event.Implausible.IsDangerous()
+}
+
 // addsDanger reports whether a reading has a dangerous value that a known one of the same measurement lacks.
 func addsDanger(r, known vitals.Reading) bool {
 	added := r.Except(known)
@@ -106,7 +113,7 @@ func (e *Pipeline) findDecided(tx core.App, event gateway.Event, r vitals.Readin
 func (e *Pipeline) pendingForms(app core.App, event gateway.Event, r vitals.Reading, patientID string) (pending []measurementForm, err error) {
 	forms, err := e.formsOf(app, event, r, patientID, "")
 	for _, form := range forms {
-		if form.isPending() && !addsDanger(form.reading(), r) {
+		if form.isPending() && !statesAnotherKind(form.reported) && !addsDanger(form.reading(), r) {
 			pending = append(pending, form)
 		}
 	}
@@ -181,6 +188,9 @@ func (e *Pipeline) discardOtherForms(
 // applyEarlierDecision closes an event in the same way as an earlier one with the same measurement, or as the reading that is stored of it.
 func (e *Pipeline) applyEarlierDecision(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) (bool, error) {
 	if isManualSource(EventSource(stored)) || EventSource(stored) == SourceImport {
+		return false, nil
+	}
+	if statesAnotherKind(event) {
 		return false, nil
 	}
 	ended := closure{patient: patientID, reason: "The same measurement was decided before."}
