@@ -12,10 +12,13 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
+// tokenPath is where clients sign in, under the base path.
+const tokenPath = "/oauth/token/"
+
 // clientRows are the endpoints of machine clients and of their sign-in.
 func clientRows() []route {
 	return []route{
-		{http.MethodPost, "/oauth/token/", authz.Anyone, ratelimit.SignIn, countFailedSignIns((*api).signInClient)},
+		{http.MethodPost, tokenPath, authz.Anyone, ratelimit.SignIn, countFailedSignIns((*api).signInClient)},
 		{http.MethodGet, "/clients/", authz.ManageClients, ratelimit.User, (*api).listClients},
 		{http.MethodPost, "/clients/", authz.ManageClients, ratelimit.User, (*api).createClient},
 		{http.MethodGet, "/clients/{id}/", authz.ManageClients, ratelimit.User, withRecord(byUUID(collections.FindClient), (*api).readClient)},

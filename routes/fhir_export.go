@@ -225,7 +225,7 @@ func (a *api) readSmartConfiguration(c *web.Call) error {
 	scopes := authz.AllClientScopes.Strings()
 	scopes = slices.DeleteFunc(scopes, func(scope string) bool { return !strings.HasPrefix(scope, "system/") })
 	return c.OK(smartConfiguration{
-		TokenEndpoint: a.PublicURL + web.BasePath + "/oauth/token/", Methods: []string{"private_key_jwt", "client_secret_basic"},
+		TokenEndpoint: a.PublicURL + web.BasePath + tokenPath, Methods: []string{"private_key_jwt", "client_secret_basic"},
 		Algorithms: []string{"RS384", "ES384"}, Grants: []string{"client_credentials"}, Scopes: scopes,
 		Capabilities:         []string{"client-confidential-asymmetric", "client-confidential-symmetric", "permission-v1", "permission-v2"},
 		CodeChallengeMethods: []string{"S256"},

@@ -93,6 +93,7 @@ func (a *api) readCapability(c *web.Call) error {
 		return err
 	}
 	capability := a.fhirEngine().Capability(a.Version)
+	capability.TokenURL = a.PublicURL + web.BasePath + tokenPath
 	capability.CORS = len(a.AllowedOrigins) > 0
 	return a.sendResource(c, fhir.CapabilityStatement(capability))
 }

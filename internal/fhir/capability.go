@@ -9,6 +9,8 @@ type Capability struct {
 	Resources []CapabilityResource
 	// Operations are those at the system level.
 	Operations []CapabilityOperation
+	// TokenURL is where clients sign in.
+	TokenURL string
 	// CORS: the API accepts requests from pages of other origins.
 	CORS bool
 	// Guides are the canonical URLs of the implementation guides.
@@ -58,10 +60,21 @@ type (
 		SearchParam      []CapabilityParam     `json:"searchParam,omitempty"`
 		Operation        []CapabilityOperation `json:"operation,omitempty"`
 	}
+	// oauthURIs names the token address for clients that read it here rather than in the SMART configuration. Source: SMART App Launch 1.0,
+	// "Conformance".
+	oauthURIs struct {
+		URL       string     `json:"url"`
+		Extension []oauthURI `json:"extension"`
+	}
+	oauthURI struct {
+		URL      string `json:"url"`
+		ValueURI string `json:"valueUri"`
+	}
 	capabilitySecurity struct {
-		CORS        bool      `json:"cors"`
-		Service     []concept `json:"service"`
-		Description string    `json:"description"`
+		Extension   []oauthURIs `json:"extension,omitempty"`
+		CORS        bool        `json:"cors"`
+		Service     []concept   `json:"service"`
+		Description string      `json:"description"`
 	}
 	capabilityREST struct {
 		Mode      string                `json:"mode"`
@@ -102,6 +115,9 @@ func CapabilityStatement(c Capability) Resource {
 			CORS: c.CORS, Description: "A person's access token, or a client's by SMART Backend Services.",
 			Service: []concept{{Coding: []coding{{"http://terminology.hl7.org/CodeSystem/restful-security-service", "SMART-on-FHIR", "SMART-on-FHIR"}}}},
 		},
+	}
+	if c.TokenURL != "" {
+		rest.Security.Extension = []oauthURIs{{"http://fhir-registry.smarthealthit.org/StructureDefinition/oauth-uris", []oauthURI{{"token", c.TokenURL}}}}
 	}
 	for _, r := range c.Resources {
 		resource := capabilityResource{
