@@ -13,7 +13,7 @@ import (
 )
 
 // tokenPath is where clients sign in, under the base path.
-const tokenPath = "/oauth/token/"
+const tokenPath = "/oauth/token/" //nolint:gosec // an address
 
 // clientRows are the endpoints of machine clients and of their sign-in.
 func clientRows() []route {
