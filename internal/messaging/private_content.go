@@ -40,7 +40,7 @@ func PrivateHint(kinds []string) string {
 			}
 		}
 	}
-	return "A message can be read by others: leave out " + strings.Join(found, ", ") + "."
+	return "A message can be read by others. Leave this out: " + strings.Join(found, "; ") + "."
 }
 
 // PrivateContent returns the kinds of private content in a text that staff wrote, in English or Spanish; nil for none. known are the patient, and

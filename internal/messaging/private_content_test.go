@@ -75,7 +75,7 @@ func TestPrivateContent(t *testing.T) {
 				t.Errorf("%q has %v, want %s", text, kinds, kind)
 			}
 		}
-		if hint := PrivateHint([]string{kind}); strings.HasSuffix(hint, "leave out .") {
+		if hint := PrivateHint([]string{kind}); strings.HasSuffix(hint, ": .") {
 			t.Errorf("%s has no hint", kind)
 		}
 	}

@@ -69,8 +69,8 @@ var texts = map[Template]map[string]string{
 		Spanish: "{practice}: Tenemos una pregunta para usted. Por favor, llame. {stop}",
 	},
 	FreeText: {
-		English: "{practice}: {text} {stop}",
-		Spanish: "{practice}: {text} {stop}",
+		English: "{practice}: {text}\n{stop}",
+		Spanish: "{practice}: {text}\n{stop}",
 	},
 }
 

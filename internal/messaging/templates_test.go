@@ -97,3 +97,10 @@ func segments(text string) int {
 	}
 	return (units + joined - 1) / joined
 }
+
+// What staff write ends before the words on how to stop, whether or not they end it with a period.
+func TestFreeTextStandsApart(t *testing.T) {
+	if got := FreeText.Fill(English, "Maple Street Clinic", " Call us when you can "); got != "Maple Street Clinic: Call us when you can\nReply STOP to stop." {
+		t.Errorf("%q", got)
+	}
+}
