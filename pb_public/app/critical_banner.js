@@ -1,7 +1,7 @@
-// The banner of new critical alerts on every page, and the dialog that answers one.
+// The banner of unanswered critical alerts on every page, and the dialog that answers one.
 import { get } from "./api.js";
 import { colleague } from "./colleagues.js";
-import { answering, criticalCauses, isSame, newCriticals, putOff, reloadCriticals } from "./criticals.js";
+import { answering, criticalCauses, isSame, putOff, reloadCriticals, unanswered } from "./criticals.js";
 import { useKeys } from "./keys.js";
 import { canAcknowledge } from "./permissions.js";
 import { go } from "./router.js";
@@ -28,15 +28,15 @@ function answer(cause) {
 }
 
 export function CriticalBanner() {
-  const fresh = newCriticals.value;
-  const [one] = fresh;
-  useKeys({ ".": { label: "Answer the latest critical alert", act: () => answer(newCriticals.peek()[0] ?? criticalCauses.peek()[0]) } },
+  const open = unanswered.value;
+  const [one] = open;
+  useKeys({ ".": { label: "Answer the latest critical alert", act: () => answer(unanswered.peek()[0] ?? criticalCauses.peek()[0]) } },
     { active: criticalCauses.value.length > 0, isFirst: true });
-  return html`<p class="unseen" aria-live="assertive">${announcement(fresh)}</p>
-    ${one && html`<section class="emergency no-print" aria-label="New critical alert">
+  return html`<p class="unseen" aria-live="assertive">${announcement(open)}</p>
+    ${one && html`<section class="emergency no-print" aria-label="Unanswered critical alert">
       <span class="emergency-text"><span aria-hidden="true">▲ </span><strong><bdi>${one.patient_name}</bdi></strong>
-        <b>${valueText(one)}</b><small>${causeOf(one)}</small></span>
-      ${fresh.length > 1 && html`<span>and ${fresh.length - 1} more</span>`}
+        <b>${valueText(one)}</b><small>${`${causeOf(one)}, ${agoShort(one.last_at)}`}</small></span>
+      ${open.length > 1 && html`<span>and ${open.length - 1} more</span>`}
       <button class="main" aria-keyshortcuts="." onClick=${() => answer(one)}>${canAcknowledge({ level: "critical" }) ? "Answer"
         : "Open chart"} <kbd>.</kbd></button>
       <button class="quiet" onClick=${putOff}>Later</button></section>`}

@@ -1,5 +1,5 @@
-// Unacknowledged critical alerts, followed on every page: their number for the menu and the tab's title, and those that arrived since
-// sign-in, which the banner announces until someone answers them or the user puts them off.
+// Unacknowledged critical alerts, followed on every page: their number for the menu and the tab's title, and those that the banner names,
+// also after a reload, until someone answers them or the user puts them off.
 import { get } from "./api.js";
 import { can } from "./permissions.js";
 import { listen, onGap } from "./live.js";
@@ -12,23 +12,23 @@ import { computed, effect, signal } from "./view.js";
 export const criticals = signal(0);
 /** Their causes, except snoozed ones, the latest first. */
 export const criticalCauses = signal(/** @type {Group[]} */ ([]));
-/** The number of critical alerts that are known, by cause; null before the first load; the alerts of that load are known. */
-const known = signal(/** @type {Map<string, number> | null} */ (null));
+/** The number of critical alerts that the user put off, by cause. */
+const putOffCounts = signal(/** @type {Map<string, number>} */ (new Map()));
 
 const keyOf = (/** @type {Group} */ { patient_id, type }) => `${patient_id} ${type}`;
-/** Causes with critical alerts that arrived since, the latest first. */
-export const newCriticals = computed(() => {
-  const before = known.value;
-  return before ? criticalCauses.value.filter((one) => one.critical_count > (before.get(keyOf(one)) ?? 0)) : [];
+/** Causes with critical alerts that the user has not put off, the latest first. */
+export const unanswered = computed(() => {
+  const before = putOffCounts.value;
+  return criticalCauses.value.filter((one) => one.critical_count > (before.get(keyOf(one)) ?? 0));
 });
 /** @param {Group} a @param {Group} b */
 export const isSame = (a, b) => keyOf(a) === keyOf(b);
 /** The cause in the dialog that answers it. @type {{value: Group | null, peek: () => Group | null}} */
 export const answering = signal(/** @type {Group | null} */ (null));
 
-/** Counts all open causes as known. */
+/** Puts off all open causes. */
 export function putOff() {
-  known.value = new Map(criticalCauses.peek().map((one) => [keyOf(one), one.critical_count]));
+  putOffCounts.value = new Map(criticalCauses.peek().map((one) => [keyOf(one), one.critical_count]));
 }
 
 const pageSize = 100;
@@ -47,11 +47,9 @@ async function load() {
       page_size: pageSize });
     criticals.value = counts.critical;
     criticalCauses.value = results;
-    if (known.peek() === null) {
-      putOff();
-    } else if (count <= results.length) { // of an answered alert the next one is new again
+    if (count <= results.length) { // of an answered alert the next one is named again
       const open = new Map(results.map((/** @type {Group} */ one) => [keyOf(one), one.critical_count]));
-      known.value = new Map([...known.peek() ?? []].filter(([key]) => open.has(key)).map(([key, n]) => [key, Math.min(n,
+      putOffCounts.value = new Map([...putOffCounts.peek()].filter(([key]) => open.has(key)).map(([key, n]) => [key, Math.min(n,
         open.get(key) ?? 0)]));
     }
   } catch {
@@ -71,7 +69,8 @@ export function followCriticals() {
     } else {
       criticals.value = 0;
       criticalCauses.value = [];
-      known.value = answering.value = null;
+      putOffCounts.value = new Map();
+      answering.value = null;
     }
   });
   listen("alert", reloadCriticals);

@@ -13,8 +13,9 @@ const patience = 45_000; // milliseconds; generous for a busy machine
 const limit = 8 * 60_000; // of a whole script: evaluate() and close() have no time limit of their own
 
 // run opens the page, passes it to the script and prints the result. It takes a screenshot after a failure. tolerate is a
-// pattern of errors that the script provokes.
-export async function run(script, { tolerate, ...options } = {}) {
+// pattern of errors that the script provokes. The critical alerts that are open at sign-in are put off, because their banner covers what a
+// script clicks, unless the script is about them.
+export async function run(script, { tolerate, banner = false, ...options } = {}) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(patience);
@@ -22,6 +23,7 @@ export async function run(script, { tolerate, ...options } = {}) {
   await context.addInitScript(() => {
     window.consoleModule = (name) => import(document.querySelector("link[href$='/app/main.js']").href.replace("main.js", name));
   });
+  banner || await context.addInitScript(putOffCriticals);
   const complaints = [];
   context.on("page", (opened) => watch(opened, tolerate, complaints));
   const page = await context.newPage();
@@ -39,6 +41,24 @@ export async function run(script, { tolerate, ...options } = {}) {
     await Promise.race([browser.close(), late(patience)]).catch((error) => console.error(error));
     process.stdout.write("", () => process.exit()); // a script that is late never ends by itself
   }
+}
+
+// putOffCriticals runs in the page.
+function putOffCriticals() {
+  addEventListener("DOMContentLoaded", async () => {
+    if (!document.querySelector("link[href$='/app/main.js']")) {
+      return; // not the console
+    }
+    const [criticals, { me }] = await Promise.all([consoleModule("criticals.js"), consoleModule("session.js")]);
+    let last = criticals.criticalCauses.peek();
+    const stop = criticals.criticalCauses.subscribe((causes) => {
+      if (causes !== last && me.peek()) {
+        criticals.putOff();
+        queueMicrotask(() => stop());
+      }
+      last = causes;
+    });
+  });
 }
 
 // late fails after a time.

@@ -117,7 +117,7 @@ async function holdsStill(page, rows, known, fresh) {
   assert.deepEqual(await order(), before, "the list moved under the pointer");
   await page.keyboard.press("."); // the critical is answered first
   await page.getByRole("dialog", { name: "Critical alert" }).getByRole("button", { name: "Cancel" }).click();
-  await page.getByRole("region", { name: "New critical alert" }).getByRole("button", { name: "Later" }).click();
+  await page.getByRole("region", { name: "Unanswered critical alert" }).getByRole("button", { name: "Later" }).click();
   await shows(rows.nth(0), "212/126");
   assert.equal(await news.count(), 0);
   await page.mouse.move(5, 5);

@@ -7,9 +7,9 @@ import { sendReading, signedIn } from "./service.mjs";
 
 const nurse = "nurse@vigil.example";
 const api = await signedIn(nurse);
-const measured = (patient, systolic, diastolic) => sendReading(`EMERGENCY-${patient.patient_id.slice(0, 8)}`, patient.patient_id,
-  { systolic, diastolic, pulse: 88 });
-const banner = (page) => page.getByRole("region", { name: "New critical alert" });
+const measured = (patient, systolic, diastolic, at) => sendReading(`EMERGENCY-${patient.patient_id.slice(0, 8)}`, patient.patient_id,
+  { systolic, diastolic, pulse: 88 }, at);
+const banner = (page) => page.getByRole("region", { name: "Unanswered critical alert" });
 const answer = (page) => page.getByRole("dialog", { name: "Critical alert" });
 const row = (page, id) => page.locator(`.triage > .row[data-id="${id}"]`);
 
@@ -19,7 +19,7 @@ await run(async (page) => {
   ids.length > 0 && await api("POST", "alerts/acknowledge/", { alert_ids: ids });
   const calm = (await api("GET", "triage/patients/?risk_level=normal&page_size=50")).results;
   assert.ok(calm.length >= 5, `${calm.length} calm patients`);
-  await signIn(page, nurse);
+  await atSignIn(page, calm.slice(0, 3));
   await page.locator(".stream", { hasText: /^Live$/ }).waitFor();
   await everyPage(page, calm[0]);
   await everyTab(page, calm[1]);
@@ -29,7 +29,36 @@ await run(async (page) => {
   await reviewed(page, calm[4]);
   await narrow(page, calm[0]);
   return {};
-});
+}, { banner: true });
+
+// Those that are open before the page is loaded are named too, in one banner: the latest, and how many more.
+async function atSignIn(page, patients) {
+  for (const [i, patient] of patients.entries()) {
+    await measured(patient, 201 + i, 121, new Date(Date.now() - (patients.length - i) * 60_000));
+  }
+  const last = patients.at(-1);
+  const named = async (name, more) => {
+    await shows(banner(page), name);
+    assert.match((await banner(page).innerText()).replaceAll(/\s+/g, " "), more);
+  };
+  await signIn(page, nurse);
+  await named(last.patient_name, /203\/121 mmHg.*, 1 min and 2 more/);
+  const said = page.locator("[aria-live=assertive]", { hasText: `Unanswered critical: ${last.patient_name}, 203/121 mmHg` });
+  await said.filter({ hasText: patients[0].patient_name }).waitFor({ state: "attached" });
+  assert.equal(await banner(page).count(), 1);
+  await page.reload();
+  await named(last.patient_name, /and 2 more/);
+  for (const [next, more] of [[patients[1], /and 1 more/], [patients[0], /min Answer/], []]) {
+    await page.keyboard.press(".");
+    await answer(page).waitFor();
+    await page.keyboard.press("Control+Enter");
+    await answer(page).waitFor({ state: "detached" });
+    await (next ? named(next.patient_name, more) : banner(page).waitFor({ state: "detached" }));
+  }
+  for (const { id } of (await api("GET", "escalations/?active=true&page_size=100")).results.filter((one) => patients.some((p) => p.patient_id === one.patient_id))) {
+    await api("PATCH", `escalations/${id}/`, { status: "resolved", resolution_notes: "Seen." });
+  }
+}
 
 // On each page: named, announced, and answered with two keys, which also end the ladder.
 async function everyPage(page, patient) {
@@ -119,7 +148,7 @@ async function inDialog(page, patient) {
   const dialog = page.getByRole("dialog");
   await dialog.waitFor();
   await measured(patient, 214, 122);
-  await shows(dialog.getByRole("alert"), `New critical: ${patient.patient_name}, 214/122 mmHg`);
+  await shows(dialog.getByRole("alert"), `Unanswered critical: ${patient.patient_name}, 214/122 mmHg`);
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   await page.keyboard.press(".");

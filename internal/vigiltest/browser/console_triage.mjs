@@ -257,7 +257,7 @@ async function orderRests(page) {
   await rows(page).nth(2).hover();
   const before = await order(page);
   await measured(calm.patient_id, { systolic: 231, diastolic: 129, pulse: 90 });
-  const banner = page.getByRole("region", { name: "New critical alert" });
+  const banner = page.getByRole("region", { name: "Unanswered critical alert" });
   await shows(banner, calm.patient_name);
   assert.deepEqual(await order(page), before, "nothing moved under the pointer");
   await page.keyboard.press(".");
