@@ -100,11 +100,11 @@ func TestFactsRefuse(t *testing.T) {
 	}
 
 	bare := c.consentedPatient()
-	c.wantRefusal(c.manualEntry(bare, "99454", "2026-01-14", 0), "review", nil, "no_device_data", "days_below_minimum")
+	c.wantRefusal(c.manualEntry(bare, "99454", "2026-01-14", 0), "review", nil, "no_device_data")
 	c.wantRefusal(c.manualEntry(bare, "99457", "2026-01-14", 20), "review", nil, "minutes_below_minimum")
 	c.wantRefusal(c.manualEntry(c.consentedPatient(), "99458", "2026-01-14", 20), "review", nil, "minutes_below_minimum", "missing_primary_code")
 	c.wantRefusal(c.manualEntry(bare, "99091", "2026-01-14", 30), "review", nil, "minutes_below_minimum")
-	c.wantRefusal(c.manualEntry(bare, "99453", "2026-01-14", 0), "review", nil, "no_device_data", "days_below_minimum", "missing_setup")
+	c.wantRefusal(c.manualEntry(bare, "99453", "2026-01-14", 0), "review", nil, "no_device_data", "missing_setup")
 	stranger := c.enroll(nil)
 	c.wantRefusal(c.manualEntry(stranger, "99457", "2026-01-14", 20), "review", object{"override_reason": "Really", "attested": true},
 		"minutes_below_minimum", "missing_consent", "missing_diagnosis", "missing_provider")

@@ -26,7 +26,7 @@ type daysShortView struct {
 	Behind      bool    `json:"behind"`
 }
 
-// few is how many days with data are enough for no patient: those with fewer are listed first.
+// few is how many days with data are enough for no payer: patients with fewer are listed first.
 const few = 2
 
 // listDaysShort lists the patients to call so that they reach the days with data that their payer pays for: those with none or one first, then those
@@ -48,7 +48,7 @@ func (a *api) listDaysShort(c *web.Call) error {
 	}
 	all := slices.DeleteFunc(web.Map(near, viewDaysShort), func(v daysShortView) bool { return v.Spare < 0 || behind != nil && v.Behind != *behind })
 	slices.SortFunc(all, func(x, y daysShortView) int {
-		return cmp.Or(cmp.Compare(min(x.Days, few), min(y.Days, few)), cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
+		return cmp.Or(cmp.Compare(min(x.Days/few, 1), min(y.Days/few, 1)), cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
 	})
 	views := web.Cut(page, all)
 	if err := a.addNamesAndPhones(c, views); err != nil {

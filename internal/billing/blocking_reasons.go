@@ -57,11 +57,11 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 		supplied := len(slices.DeleteFunc(slices.Clone(c.days), func(day string) bool { return day > x.service })) // what comes later was not furnished yet
 		add(len(c.days) == 0, NoDeviceData)
 		isTaken := x.code != ShortSupply || f.takesShortSupply(x.service) || slices.Contains(sentStates, x.status) // what was sent is the payer's to decide
-		add(len(c.days) <= rule.MaxDays && (supplied < rule.MinDays || !isTaken), DaysBelowMinimum)
+		add(0 < len(c.days) && len(c.days) <= rule.MaxDays && (supplied < rule.MinDays || !isTaken), DaysBelowMinimum)
 		add(len(c.days) > rule.MaxDays, DaysAboveMaximum)
 	case x.code == Setup:
 		add(len(c.days) == 0, NoDeviceData)
-		add(!c.isMonitored, DaysBelowMinimum)
+		add(len(c.days) > 0 && !c.isMonitored, DaysBelowMinimum)
 	case rule.Category != "":
 		reasons = append(reasons, timeBlockingReasons(rule, x, c)...)
 		add(rule.MaxMinutes > 0 && max(x.minutes, c.minutes) > rule.MaxMinutes, MinutesAboveMaximum)

@@ -247,7 +247,7 @@ func TestSetupNeedsMonitoring(t *testing.T) {
 		payerDays     int
 		want          string
 	}{
-		"none":                      {"2026-01-01", "2026-01-02", 0, 0, "days_below_minimum no_device_data"},
+		"none":                      {"2026-01-01", "2026-01-02", 0, 0, "no_device_data"},
 		"one":                       {"2026-01-01", "2026-01-02", 1, 0, "days_below_minimum"},
 		"two":                       {"2026-01-01", "2026-01-02", 2, 0, ""},
 		"fifteen, a payer of 99454": {"2026-01-01", "2026-01-02", 15, 16, "days_below_minimum"},

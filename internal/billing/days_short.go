@@ -16,7 +16,7 @@ func (e *Engine) nearDeviceDays(app core.App, now time.Time, include func(string
 }
 
 // DaysShort returns the patients of [Engine.NearBillable] who lack days with data, and those who hold a device and have sent no reading yet: their period
-// would begin today.
+// would begin today. Patients on hold are omitted, because nobody expects readings of them.
 func (e *Engine) DaysShort(app core.App, now time.Time, include func(string) bool) (list []NearCode, err error) {
 	today := e.Day(now)
 	for after := ""; ; {
@@ -31,6 +31,11 @@ func (e *Engine) DaysShort(app core.App, now time.Time, include func(string) boo
 		if include != nil {
 			ids = slices.DeleteFunc(ids, func(id string) bool { return !include(id) })
 		}
+		held, err := collections.HoldsInForce(app, ids, now)
+		if err != nil {
+			return nil, err
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { _, onHold := held[id]; return onHold })
 		near, err := e.daysShortOf(app, ids, today)
 		if err != nil {
 			return nil, err
