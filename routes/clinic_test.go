@@ -46,6 +46,7 @@ type clinic struct {
 	clients *auth.MachineClients
 
 	webhooks *webhooks.Engine
+	texts    int // sent by patients
 }
 
 func newClinic(t testing.TB, change ...func(*routes.Engines)) *clinic {

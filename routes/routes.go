@@ -309,7 +309,7 @@ var table = slices.Concat([]route{
 	webhookRows(), changeRows(), meRows(),
 	jobRows(), signOnRows(), boardRows(),
 	visitRows(), enrollmentRows(), noteTemplateRows(),
-	holdRows(), emrContextRows(), messageRows(), caregiverRows(),
+	holdRows(), emrContextRows(), messageRows(), inboxRows(), caregiverRows(),
 	launchRows(), notificationRows(),
 )
 
@@ -341,6 +341,7 @@ type Engines struct {
 	Jobs                Jobs
 	Dashboard           *dashboard.Board
 	IngestPipeline      *ingest.Pipeline
+	Texts               Texts
 	Billing             *billing.Engine
 	Reports             *reports.Engine
 	Devices             *devices.Engine

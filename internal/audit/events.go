@@ -91,6 +91,9 @@ const (
 	SnoozeEnd        Event = "snooze.end"
 	TriageReview     Event = "triage.review"
 	TriageReviewUndo Event = "triage.review_undo" // by the user who just reviewed the patient
+	MessageReceive   Event = "message.receive"    // a text from a phone
+	MessageRead      Event = "message.read"
+	MessageClose     Event = "message.close" // a person dealt with a text of no certain patient
 	ConsentGrant     Event = "consent.grant"
 	ConsentRevoke    Event = "consent.revoke"
 	CaregiverGrant   Event = "caregiver.grant"

@@ -82,6 +82,8 @@ const (
 	ReadIngestionStatus Action = "read ingestion status"
 	ReadQuarantine      Action = "read quarantine"
 	ManageQuarantine    Action = "manage quarantine"
+	ReadUnmatchedTexts  Action = "read unmatched texts" // from numbers of no patient or of several
+	CloseUnmatchedTexts Action = "close unmatched texts"
 	DiscardEvents       Action = "discard events"
 	ConfirmImplausible  Action = "confirm implausible readings"
 
@@ -228,6 +230,8 @@ var policy = map[Action]roleReach{
 	ReadIngestionStatus: staff(All, None),
 	ReadQuarantine:      only(Admin, ClinicalManager, MA, DataMonitor),
 	ManageQuarantine:    only(Admin, ClinicalManager, MA),
+	ReadUnmatchedTexts:  only(Admin, ClinicalManager, Provider, Nurse, MA),
+	CloseUnmatchedTexts: only(Admin, ClinicalManager, Provider, Nurse, MA),
 	DiscardEvents:       staff(None, None), // the handler checks which event
 	ConfirmImplausible:  clinicians(),
 

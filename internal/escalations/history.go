@@ -15,7 +15,7 @@ import (
 // Event is one step in the history of an escalation.
 type Event struct {
 	At time.Time
-	// Name is opened, assigned, in_progress, priority, note, alert_joined, overdue, tier_1, tier_2, tier_3, handed_over, reminded, resolved or cancelled.
+	// Name is opened, assigned, in_progress, priority, note, alert_joined, text_joined, overdue, tier_1, tier_2, tier_3, handed_over, reminded, resolved or cancelled.
 	Name string
 	// User is an e-mail address or system.
 	User   string
@@ -29,6 +29,7 @@ const (
 	eventPriority   = "priority"
 	eventNote       = "note"
 	eventJoined     = "alert_joined"
+	eventTextJoined = "text_joined"
 	eventOverdue    = "overdue"
 	eventHandedOver = "handed_over"
 	eventReminded   = "reminded"

@@ -44,6 +44,9 @@ const (
 	billingTasks        = "billing_tasks"
 	measure             = "measure"
 	measureAgain        = "measure_again"
+	textReceived        = "text_received"
+	textUnmatched       = "text_unmatched"
+	textCritical        = "text_critical"
 	digest              = "daily_digest"
 )
 
@@ -81,6 +84,8 @@ var kindRules = map[Kind]kindRule{
 	DeliveryDeadLettered: {Alerts, SystemHealth, "Delivery to the EMR", roles(authz.Admin, authz.DataMonitor)},
 	EMROutage:            {Alerts, SystemHealth, "EMR outage", roles(authz.Admin, authz.DataMonitor)},
 	WebhookTrouble:       {Alerts, SystemHealth, "Webhook", roles(authz.Admin)},
+	TextReceived:         {Reminders, textReceived, "Text from a patient", recipients.careTeam},
+	TextUnmatched:        {Reminders, textUnmatched, "Text without a certain patient", roles(authz.Admin, authz.ClinicalManager, authz.Nurse, authz.MA)},
 	FollowUpDue:          {Reminders, followUp, "Follow-up", recipients.followUpFallback},
 	ReviewsPending:       {Reminders, pendingReviews, "Reviews", namedUserOnly},
 	BillingTasksPending:  {Reminders, billingTasks, "Billing tasks", namedUserOnly},
@@ -105,6 +110,10 @@ func ruleFor(a *collections.Announcement) kindRule {
 	}
 	if m.kind == quarantine && a.Severity == "critical" { // it may be any patient's, and is pushed in quiet hours like an escalation
 		m = kindRule{Escalations, quarantineCritical, "Critical value without a certain patient", roles(
+			authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA)}
+	}
+	if m.kind == textUnmatched && a.Severity == "critical" {
+		m = kindRule{Escalations, textCritical, "Emergency text without a certain patient", roles(
 			authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA)}
 	}
 	if m.kind == escalationIdle && a.Severity == "info" { // routine work can wait for the morning
@@ -147,6 +156,9 @@ var pushTexts = map[string]string{
 	billingTasks:        "Billing tasks are waiting.",
 	measure:             "It is time to take your measurement.",
 	measureAgain:        "Please rest for a few minutes and take your measurement again.",
+	textReceived:        "A patient sent a text message.",
+	textUnmatched:       "A text message needs a patient.",
+	textCritical:        "A text message with words of an emergency needs a patient now.",
 	digest:              "Your daily summary is ready.",
 	SystemHealth:        "There is news about the service or your account.",
 	EmergencyAccess:     "A patient's record was opened in an emergency.",

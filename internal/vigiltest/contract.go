@@ -54,7 +54,7 @@ var loadContract = sync.OnceValues(func() (*contract, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, file := range []string{"image/png", "image/svg+xml", "application/pdf", "application/edi-x12", "application/fhir+ndjson"} {
+	for _, file := range []string{"image/png", "image/svg+xml", "application/pdf", "text/xml", "application/edi-x12", "application/fhir+ndjson"} {
 		openapi3filter.RegisterBodyDecoder(file, openapi3filter.FileBodyDecoder)
 	}
 	document, err := openapi3.NewLoader().LoadFromFile(filepath.Join(root, "routes", "openapi.yaml"))

@@ -1,0 +1,255 @@
+// Package inbox stores what patients text and acts on it: it stops and resumes messages, answers, escalates emergencies, files readings that were
+// requested, and leaves the rest to a person. A text and its effects are one transaction, and its provider's id makes a repeat harmless. What a text
+// means is in internal/messaging/replies, the sending of answers in internal/messaging. Rules: docs/decisions/messages.md, "Replies".
+package inbox
+
+import (
+	"strings"
+	"time"
+
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/messaging"
+	"github.com/vigilhealth/vigil/internal/messaging/replies"
+	"github.com/vigilhealth/vigil/internal/patients"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/vitals"
+)
+
+// Text is a text as the provider delivered it.
+type Text struct {
+	ID       string // the provider's, unique
+	From     phi.Text
+	Body     phi.Text
+	Command  replies.Command // one that the provider already handled and answered; none otherwise
+	Received time.Time
+}
+
+// Engine acts on texts.
+type Engine struct {
+	Pipeline *ingest.Pipeline
+	Practice string // the practice's name
+}
+
+// Result reports what a text caused.
+type Result struct {
+	// IsRepeat: it was received before, and nothing was done.
+	IsRepeat bool
+	// CheckDevice and Filed are about a reading that was stored.
+	Filed    bool
+	Answered bool
+}
+
+// requestWindow is how long a request for a reading is open.
+const requestWindow = 24 * time.Hour
+
+// conversation is a text with what is known about its sender.
+type conversation struct {
+	*Engine
+	tx      core.App
+	text    Text
+	by      audit.Actor
+	message *collections.Message
+	// senders are the patients who are not deleted and have the number, in any state; present are those who are monitored.
+	senders, present []*collections.Patient
+	reply            replies.Reply
+	result           Result
+}
+
+// Receive stores a text and acts on it, all in one transaction.
+func (e *Engine) Receive(app core.App, text Text, by audit.Actor) (result Result, err error) {
+	err = app.RunInTransaction(func(tx core.App) error {
+		c := conversation{Engine: e, tx: tx, text: text, by: by}
+		if err := c.identify(); err != nil {
+			return err
+		}
+		isNew, err := c.store()
+		if err != nil || !isNew {
+			result = Result{IsRepeat: true}
+			return err
+		}
+		for _, step := range []func() error{c.read, c.obey, c.escalate, c.file, c.leaveToPerson} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		result = c.result
+		return nil
+	})
+	return result, err
+}
+
+// identify finds the patients with the number.
+func (c *conversation) identify() error {
+	found, err := patients.FindByPhone(c.tx, c.text.From)
+	if err != nil {
+		return err
+	}
+	for _, p := range found {
+		if p.Deleted() {
+			continue
+		}
+		c.senders = append(c.senders, p)
+		if p.Active() {
+			c.present = append(c.present, p)
+		}
+	}
+	return nil
+}
+
+// sender returns the only patient with the number, nil for none or several.
+func (c *conversation) sender() *collections.Patient {
+	switch {
+	case len(c.present) == 1 && len(c.senders) == 1:
+		return c.present[0]
+	case len(c.senders) == 1:
+		return c.senders[0]
+	}
+	return nil
+}
+
+// store stores the text; false if it was received before.
+func (c *conversation) store() (isNew bool, err error) {
+	patient := ""
+	if p := c.sender(); p != nil {
+		patient = p.Id
+	}
+	c.message, isNew, err = collections.AddMessage(c.tx, collections.MessageDraft{
+		PatientID: patient, Direction: collections.MessageIn, Channel: collections.ChannelSMS, State: collections.MessageReceived,
+		Text: c.text.Body, Phone: c.text.From, Author: authorPatient, ProviderID: c.text.ID, DueAt: c.text.Received,
+	}, c.text.Received)
+	if err != nil || !isNew {
+		return isNew, err
+	}
+	return true, audit.Append(c.tx, audit.Entry{
+		Event: audit.MessageReceive, Actor: c.by, ResourceType: audit.ResourceMessage, ResourceID: c.message.Id, PatientID: patient,
+	}, c.text.Received)
+}
+
+// authorPatient is the author of texts from a phone.
+const authorPatient = "patient"
+
+// read finds out what the text means: a number is understood by the open request.
+func (c *conversation) read() error {
+	asked := replies.Asked{}
+	if p := c.sender(); p != nil && p.Active() {
+		kinds, err := collections.AskedReadings(c.tx, p.Id, c.text.Received.Add(-requestWindow))
+		if err != nil {
+			return err
+		}
+		for _, kind := range kinds {
+			asked.Kinds = append(asked.Kinds, vitals.Kind(kind))
+		}
+		if asked.LastWeightKg, err = lastWeight(c.tx, p.Id, asked.Kinds, c.text.Received); err != nil {
+			return err
+		}
+	}
+	c.reply = replies.Read(c.text.Body.Reveal(), asked)
+	if c.text.Command != replies.None {
+		c.reply.Command, c.reply.Values = c.text.Command, nil
+	}
+	return nil
+}
+
+// obey stops or resumes the messages of all patients with the number, and answers. A repeated stop is not answered again, nor is a command that
+// the provider has answered.
+func (c *conversation) obey() error {
+	changed := false
+	for _, p := range c.senders {
+		set := patients.StopMessages
+		switch c.reply.Command {
+		case replies.Stop:
+		case replies.Start:
+			set = patients.ResumeMessages
+		default:
+			continue
+		}
+		did, err := set(c.tx, p.Id, c.by, c.text.Received)
+		if err != nil {
+			return err
+		}
+		changed = changed || did
+	}
+	if c.text.Command != replies.None {
+		return nil
+	}
+	switch c.reply.Command {
+	case replies.Stop:
+		if changed || len(c.senders) == 0 {
+			return c.answer(messaging.AnswerStop, sameNumber)
+		}
+	case replies.Start:
+		if changed {
+			return c.answer(messaging.AnswerStart, sameNumber)
+		}
+	case replies.Help:
+		return c.answer(messaging.AnswerHelp, sameNumber)
+	}
+	return nil
+}
+
+// Scopes of an answer: once for the same number within the interval, so that two machines that answer each other stop, or once for each text.
+const (
+	sameNumber = "number"
+	thisText   = "text"
+)
+
+// answerInterval is the shortest time between two equal answers to a number.
+const answerInterval = 10 * time.Minute
+
+// answer queues an answer, at once and at any hour.
+func (c *conversation) answer(template messaging.Template, scope string) error {
+	about := c.message.Id
+	if scope == sameNumber {
+		index, err := collections.BlindIndex(collections.PatientPhone, patients.PhoneForIndex(c.text.From))
+		if err != nil {
+			return err
+		}
+		about = index[:min(len(index), 32)] + "/" + c.text.Received.Truncate(answerInterval).UTC().Format("20060102T1504")
+	}
+	lang, patient := c.language(), ""
+	if p := c.sender(); p != nil {
+		patient = p.Id
+	}
+	_, added, err := collections.AddMessage(c.tx, collections.MessageDraft{
+		PatientID: patient, Direction: collections.MessageOut, Channel: collections.ChannelSMS, State: collections.MessageQueued,
+		Template: string(template), Language: lang, Text: phi.Text(template.Fill(lang, c.Practice, "")), Phone: c.text.From, Author: "system",
+		Cause: string(template) + "/" + about, DueAt: c.text.Received,
+	}, c.text.Received)
+	c.result.Answered = c.result.Answered || added
+	return err
+}
+
+// language returns the language of the sender's answers: that of the patients with the number if they agree, or that of the text.
+func (c *conversation) language() string {
+	lang := ""
+	for _, p := range c.senders {
+		preferred := messaging.Language(p.PreferredLanguage())
+		if p.PreferredLanguage() == "" || lang != "" && lang != preferred {
+			lang = ""
+			break
+		}
+		lang = preferred
+	}
+	if lang == "" && replies.IsSpanish(c.text.Body.Reveal()) {
+		return messaging.Spanish
+	}
+	if lang == "" {
+		return messaging.English
+	}
+	return lang
+}
+
+// excerpt shortens a text for a list.
+func excerpt(text phi.Text) string {
+	runes := []rune(strings.Join(strings.Fields(text.Reveal()), " "))
+	if len(runes) > maxExcerpt {
+		return string(runes[:maxExcerpt]) + "…"
+	}
+	return string(runes)
+}
+
+const maxExcerpt = 300

@@ -1,0 +1,30 @@
+package patients
+
+import (
+	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/phi"
+)
+
+// FindByPhone returns the patients in any state with a phone number, in any spelling.
+func FindByPhone(app core.App, phone phi.Text) ([]*collections.Patient, error) {
+	value := PhoneForIndex(phone)
+	if !isCompleteValue(collections.PatientPhone, value) {
+		return nil, nil
+	}
+	index, err := collections.BlindIndex(collections.PatientPhone, value)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := collections.PatientIDsByIndex(app, collections.PatientPhone, index)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return collections.PatientsByID(app, ids)
+}
+
+// PhoneForIndex returns the form of a phone number by which numbers are compared.
+func PhoneForIndex(phone phi.Text) string {
+	return normalizeForIndex(collections.PatientPhone, phone.Reveal())
+}
