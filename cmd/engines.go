@@ -25,7 +25,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/ingest"
-	"github.com/vigilhealth/vigil/internal/messaging/inbox"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
@@ -55,7 +54,6 @@ func (s *Service) routeEngines() routes.Engines {
 		Auth: s.auth, Clients: s.clients, Webhooks: s.webhooks, Exports: s.exports, Push: s.push, Directory: s.directory, ReadingStore: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
 		Dashboard:       s.board,
 		IngestPipeline:  s.intake,
-		Texts:           routes.Texts{Inbox: &inbox.Engine{Pipeline: s.intake, Practice: s.settings.Practice.Name}},
 		DefaultsChanged: s.rescoreRequests.Changed,
 		Devices:         s.devices,
 		Billing:         s.billing,

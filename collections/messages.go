@@ -65,6 +65,9 @@ var MessageStates = []string{
 // Message is a text or call to or from a patient. Text and phone are encrypted.
 type Message struct{ patientRecord }
 
+// AnyKind in place of a kind: the message requests readings of several kinds.
+const AnyKind = "any"
+
 // MessageDraft is a message to store.
 type MessageDraft struct {
 	PatientID string // "" for a message from a number of no or of several patients
@@ -75,7 +78,7 @@ type MessageDraft struct {
 	Language  string
 	Text      phi.Text
 	Phone     phi.Text // of a message from a patient; of one to a patient it is set when it is sent
-	Asks      string   // the kind of reading that it requests
+	Asks      string   // the kind of reading that it requests, or [AnyKind]
 	Automatic bool     // the service decided to send it: it counts toward the limits
 	// Cause identifies what an automatic message is about: there is one message for each, ever. "" for others.
 	Cause      string

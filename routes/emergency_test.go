@@ -18,7 +18,7 @@ const emergencyReason = "Found unconscious in the lobby"
 // opened matches the writes that emergency access permits, by path. It repeats the list on purpose, so that a new row or
 // a changed list of actions cannot open one unnoticed.
 var opened = regexp.MustCompile(`^/api/v1/(ingestion/(blood-pressure|weight|pulse-oximetry|blood-glucose|body-temperature|batch|observations/\{id\}/(entered-in-error|confirm)|quarantine/\{id\}/(confirm|discard))|` +
-	`alerts/\{id\}/(acknowledge|resolve|notes|escalate)|escalations(/\{id\})?|gateway/(webhook|tenovi|telli)|messaging/status)/$`)
+	`alerts/\{id\}/(acknowledge|resolve|notes|escalate)|escalations(/\{id\})?|gateway/(webhook|tenovi|telli)|messaging/(status|inbound))/$`)
 
 // For every write and every role, the emergency header is refused except for readings, alerts, escalations and notes;
 // only the refusal is recorded.

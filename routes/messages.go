@@ -11,6 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/messaging"
+	"github.com/vigilhealth/vigil/internal/messaging/inbox"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
 	"github.com/vigilhealth/vigil/internal/validate"
@@ -21,6 +22,7 @@ func messageRows() []route {
 	return []route{
 		{http.MethodGet, "/patients/{id}/messages/", authz.ReadMessages, ratelimit.User, withPatient((*api).listMessages)},
 		{http.MethodPost, "/patients/{id}/messages/", authz.SendMessages, ratelimit.User, withPatient((*api).sendMessage)},
+		{http.MethodPost, "/patients/{id}/messages/{message}/read/", authz.SendMessages, ratelimit.User, withPatient((*api).readText)},
 		{http.MethodPost, "/messaging/status/", authz.SignedByGateway, ratelimit.Webhook, (*api).receiveMessageStatus},
 	}
 }
@@ -91,6 +93,12 @@ func (a *api) sendMessage(c *web.Call, patient *collections.Patient) error {
 	return show(c, c.Created, viewMessages)(m, nil)
 }
 
+// readText records that a person read a text of a patient, and the earlier ones.
+func (a *api) readText(c *web.Call, patient *collections.Patient) error {
+	m, err := inbox.Close(c.App, patient.Id, c.Request.PathValue("message"), c.Actor(), c.Now)
+	return show(c, c.OK, viewMessages)(m, err)
+}
+
 // receiveMessageStatus records what the provider reports of a message. The signature covers the address by which the provider reached the service.
 func (a *api) receiveMessageStatus(c *web.Call) error {
 	q := c.Query()
@@ -120,7 +128,7 @@ func (a *api) verifiedByProvider(c *web.Call) ([]byte, error) {
 	}
 	err = a.Messages.Provider.Verify(c.Request.Header, c.Request.URL.RequestURI(), body, c.Now)
 	if errors.Is(err, messaging.ErrSignature) {
-		return nil, fault.New(fault.Unauthenticated, "invalid_signature", "The signature is missing or wrong.")
+		return nil, a.auditUnsigned(c, body, fault.New(fault.Unauthenticated, "invalid_signature", "The signature is missing or wrong."))
 	}
 	return body, err
 }

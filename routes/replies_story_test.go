@@ -1,8 +1,10 @@
 package routes_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,7 +18,6 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/messaging"
-	"github.com/vigilhealth/vigil/internal/messaging/inbox"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 	"github.com/vigilhealth/vigil/routes"
 )
@@ -28,15 +29,19 @@ const (
 )
 
 // newTextingClinic is a clinic with a provider of messages.
-func newTextingClinic(t testing.TB, form string) *clinic {
+func newTextingClinic(t testing.TB, provider messaging.Provider) *clinic {
 	t.Helper()
-	return newIngestingClinic(t, func(e *routes.Engines) {
-		e.Texts = routes.Texts{
-			Inbox:     &inbox.Engine{Pipeline: e.IngestPipeline, Practice: "Lakeside Heart"},
-			Callbacks: messaging.Callbacks{Form: form, Secret: textSecret, PublicURL: "https://vigil.example.org"},
-		}
-	})
+	worker := messaging.NewWorker(messaging.WorkerOptions{Provider: provider, Log: slog.New(slog.DiscardHandler)})
+	c := newIngestingClinic(t, func(e *routes.Engines) { e.Messages = worker })
+	worker.Clock = func() time.Time { return c.now }
+	messaging.Enable(c.app, messaging.Practice{Name: "Lakeside Heart", Hours: messaging.Hours{From: "08:00", Until: "21:00"}})
+	return c
 }
+
+var (
+	jsonProvider   = messaging.SignedJSON{Secret: textSecret}
+	twilioProvider = messaging.Twilio{Secret: textSecret, PublicURL: "https://vigil.example.org"}
+)
 
 // text posts a text as the provider does, with an id of its own.
 func (c *clinic) text(from, body string) reply {
@@ -98,7 +103,7 @@ func (c *clinic) ask(patient, kind string) {
 	c.t.Helper()
 	c.texts++
 	c.insert("messages", object{
-		"id": fmt.Sprintf("request%08d", c.texts), "patient": patient, "direction": "out", "channel": "sms", "state": "sent", "template": "missed_reading", "asks": kind,
+		"id": fmt.Sprintf("request%08d", c.texts), "patient": patient, "direction": "out", "channel": "sms", "state": "sent", "template": "missed_reading", "requested_kind": kind,
 		"created_at": instantText(c.now), "updated_at": instantText(c.now), "due_at": instantText(c.now),
 	})
 }
@@ -117,7 +122,7 @@ func (c *clinic) stopped(patient string) bool {
 }
 
 func TestStoryStopAndStart(t *testing.T) {
-	c := newTextingClinic(t, messaging.FormHTTP)
+	c := newTextingClinic(t, jsonProvider)
 	ana := c.enroll(object{"phone": "(212) 555-0123"})
 	c.text(anaPhone, "I cannot stop coughing").want(200)
 	c.text(anaPhone, "cancel my appointment").want(200)
@@ -141,7 +146,7 @@ func TestStoryStopAndStart(t *testing.T) {
 }
 
 func TestStoryTwoPatientsOnePhone(t *testing.T) {
-	c := newTextingClinic(t, messaging.FormHTTP)
+	c := newTextingClinic(t, jsonProvider)
 	ana, otto := c.enroll(object{"phone": "212-555-0123"}), c.enroll(object{"phone": "+1 212 555 0123", "first_name": "Otto"})
 	c.ask(ana, "blood_pressure")
 	c.text(anaPhone, "128/82").want(200)
@@ -172,7 +177,7 @@ func TestStoryTwoPatientsOnePhone(t *testing.T) {
 }
 
 func TestStoryUnknownNumber(t *testing.T) {
-	c := newTextingClinic(t, messaging.FormHTTP)
+	c := newTextingClinic(t, jsonProvider)
 	c.enroll(object{"phone": "2125550123"})
 	c.text(strangePhone, "128/82").want(200).wantAt(object{"status": "accepted"})
 	c.text(strangePhone, "no puedo respirar").want(200)
@@ -187,7 +192,7 @@ func TestStoryUnknownNumber(t *testing.T) {
 }
 
 func TestStoryReadingByText(t *testing.T) {
-	c := newTextingClinic(t, messaging.FormHTTP)
+	c := newTextingClinic(t, jsonProvider)
 	ana := c.enroll(object{"phone": anaPhone})
 	c.text(anaPhone, "128/82").want(200)
 	if list := c.observations(ana); len(list) != 0 {
@@ -223,7 +228,7 @@ func TestStoryReadingByText(t *testing.T) {
 
 // A text that is no certain reading, with a dangerous value in it, is escalated; it raises no alert of a reading.
 func TestStoryDangerInAText(t *testing.T) {
-	c := newTextingClinic(t, messaging.FormHTTP)
+	c := newTextingClinic(t, jsonProvider)
 	ana := c.enroll(object{"phone": anaPhone})
 	c.text(anaPhone, "188/121 at 7:30, is that bad?").want(200)
 	list := c.request(authz.Nurse, "GET", "/escalations/?patient_id="+ana, nil).results()
@@ -239,7 +244,7 @@ func TestStoryDangerInAText(t *testing.T) {
 }
 
 func TestStoryTextsOfArchivedPatients(t *testing.T) {
-	c := newTextingClinic(t, messaging.FormHTTP)
+	c := newTextingClinic(t, jsonProvider)
 	ana := c.enroll(object{"phone": anaPhone})
 	c.ask(ana, "blood_pressure")
 	c.request(authz.Admin, "POST", "/patients/"+ana+"/archive/", object{"reason": "moved away"}).want(200)
@@ -259,14 +264,14 @@ func TestStoryTextsOfArchivedPatients(t *testing.T) {
 }
 
 func TestForgedTexts(t *testing.T) {
-	c := newTextingClinic(t, messaging.FormHTTP)
+	c := newTextingClinic(t, jsonProvider)
 	raw := []byte(`{"id":"1","from":"` + anaPhone + `","text":"STOP"}`)
 	c.postText(raw, "application/json", nil).want(401, "invalid_signature")
 	forged := standardHeaders(t, raw, c.now)
 	forged["webhook-signature"] = "v1,AAAA"
 	c.postText(raw, "application/json", forged).want(401, "invalid_signature")
 	c.postText([]byte(strings.Replace(string(raw), "STOP", "HELP", 1)), "application/json", standardHeaders(t, raw, c.now)).want(401, "invalid_signature")
-	c.postText(raw, "application/json", standardHeaders(t, raw, c.now.Add(-6*time.Minute))).want(401, "stale_timestamp")
+	c.postText(raw, "application/json", standardHeaders(t, raw, c.now.Add(-6*time.Minute))).want(401, "invalid_signature")
 	if n := c.queryRows(t, `SELECT COUNT(*) FROM messages`); n[0] != "0" {
 		t.Errorf("%s forged texts are stored", n[0])
 	}
@@ -279,19 +284,19 @@ func TestForgedTexts(t *testing.T) {
 	c.text(anaPhone, "").want(200)
 	c.text(anaPhone, strings.Repeat("😀", 1600)).want(200)
 	c.text(anaPhone, "\u202eSTOP\u0000").want(200)
-	without := newIngestingClinic(t, func(e *routes.Engines) { e.Texts.Callbacks.Form = messaging.FormFile })
+	without := newIngestingClinic(t)
 	without.t = t
-	without.postText(raw, "application/json", standardHeaders(t, raw, c.now)).want(503, "messaging_not_configured")
+	without.postText(raw, "application/json", standardHeaders(t, raw, c.now)).want(404)
 }
 
 // Twilio's form is verified by its own rule, and what Twilio has answered is not answered again.
 func TestStoryTwilioTexts(t *testing.T) {
-	c := newTextingClinic(t, messaging.FormTwilio)
+	c := newTextingClinic(t, twilioProvider)
 	ana := c.enroll(object{"phone": anaPhone})
 	post := func(form url.Values, secret string) reply {
 		t.Helper()
 		return c.postText([]byte(form.Encode()), "application/x-www-form-urlencoded", map[string]string{
-			"X-Twilio-Signature": messaging.TwilioSignature(secret, "https://vigil.example.org/api/v1/messaging/inbound/", form),
+			"X-Twilio-Signature": base64.StdEncoding.EncodeToString(messaging.TwilioSignature(secret, "https://vigil.example.org/api/v1/messaging/inbound/", form)),
 		})
 	}
 	stop := url.Values{"MessageSid": {"SM1"}, "From": {anaPhone}, "To": {"+12125550100"}, "Body": {"Stop"}, "OptOutType": {"STOP"}}
@@ -317,4 +322,107 @@ func TestStoryTwilioTexts(t *testing.T) {
 	}
 	post(url.Values{"From": {anaPhone}, "Body": {"x"}}, textSecret).wantFields("MessageSid")
 	c.wantAnswers()
+}
+
+// An answer is sent to the phone that texted, whatever its patient's consent, stop and hours; the confirmation of a stop only within five minutes.
+func TestStoryAnswersAreSent(t *testing.T) {
+	c, twilio, worker := messagingClinic(t)
+	worker.Provider = answering{worker.Provider.(messaging.Twilio)}
+	c.now = time.Date(2026, 3, 4, 4, 30, 0, 0, time.UTC) // 23:30 in New York
+	ana := c.enroll(object{"phone": "(212) 555-0123"})
+	c.text(anaPhone, "STOP").want(200)
+	c.text(strangePhone, "HELP").want(200)
+	c.text("28849", "HELP").want(200)
+	if _, err := worker.SendDue(t.Context(), c.app); err != nil {
+		t.Fatal(err)
+	}
+	sent := twilio.sent()
+	if len(sent) != 2 || sent[0].Get("To") != anaPhone || !strings.Contains(sent[0].Get("Body"), "no more messages") || sent[1].Get("To") != strangePhone {
+		t.Fatalf("sent %v", sent)
+	}
+	if list := c.request(authz.Nurse, "GET", "/patients/"+ana+"/messages/", nil).results(); len(list) != 2 || list[0]["template"] != "answer_stop" || list[0]["state"] != "sent" {
+		t.Errorf("the thread: %v", list)
+	}
+	c.text(anaPhone, "START").want(200)
+	c.now = c.now.Add(20 * time.Minute)
+	c.text(anaPhone, "alto").want(200)
+	c.now = c.now.Add(6 * time.Minute)
+	if _, err := worker.SendDue(t.Context(), c.app); err != nil {
+		t.Fatal(err)
+	}
+	if late := c.queryRows(t, `SELECT template || ' ' || state || ' ' || reason FROM messages WHERE state = 'suppressed' ORDER BY created_at, rowid`); !slices.Equal(late,
+		[]string{"answer_help suppressed no_phone", "answer_stop suppressed outage"}) {
+		t.Errorf("suppressed %q", late)
+	}
+	if sent = twilio.sent(); len(sent) != 3 || !strings.Contains(sent[2].Get("Body"), "again") {
+		t.Errorf("sent %v", sent)
+	}
+}
+
+// answering sends by Twilio's form and takes texts as signed JSON.
+type answering struct{ messaging.Twilio }
+
+func (answering) Verify(header http.Header, target string, body []byte, now time.Time) error {
+	return jsonProvider.Verify(header, target, body, now)
+}
+
+func (answering) ReadText(body []byte) (messaging.Incoming, error) {
+	return jsonProvider.ReadText(body)
+}
+
+func (answering) Markup(in messaging.Incoming, lang string) []byte {
+	return jsonProvider.Markup(in, lang)
+}
+
+// The key to opt out of a call ends all messages, and is confirmed in the call.
+func TestStoryKeyToStopDuringCall(t *testing.T) {
+	c := newTextingClinic(t, twilioProvider)
+	ana := c.enroll(object{"phone": anaPhone, "preferred_language": "es"})
+	press := func(key string) reply {
+		form := url.Values{"CallSid": {"CA1"}, "From": {"+12125550100"}, "To": {anaPhone}, "Digits": {key}}
+		return c.postText([]byte(form.Encode()), "application/x-www-form-urlencoded", map[string]string{
+			"X-Twilio-Signature": base64.StdEncoding.EncodeToString(messaging.TwilioSignature(textSecret, "https://vigil.example.org/api/v1/messaging/inbound/", form)),
+		})
+	}
+	if answer := press("1").want(200); strings.Contains(answer.body, "Say") || c.stopped(ana) {
+		t.Errorf("key 1 answers %s", answer.body)
+	}
+	if answer := press("9").want(200); !strings.Contains(answer.body, `<Say language="es-US">No recibirá más mensajes.`) || !c.stopped(ana) {
+		t.Errorf("key 9 answers %s", answer.body)
+	}
+	press("9").want(200)
+	c.wantAnswers()
+}
+
+// A person reads a text and the earlier ones of the patient; what needs no person is read already.
+func TestStoryTextsAreRead(t *testing.T) {
+	c := newTextingClinic(t, jsonProvider)
+	ana := c.enroll(object{"phone": anaPhone})
+	path := "/patients/" + ana + "/messages/"
+	for _, text := range []string{"When is my visit?", "HELP", "The cuff is loose", "And it beeps"} {
+		c.text(anaPhone, text).want(200)
+		c.now = c.now.Add(time.Minute)
+	}
+	unread := func() (texts []string) {
+		for _, m := range c.request(authz.Nurse, "GET", path, nil).results() {
+			if m["direction"] == "in" && m["read_at"] == nil {
+				texts = append(texts, fmt.Sprint(m["text"]))
+			}
+		}
+		return texts
+	}
+	if got := unread(); !slices.Equal(got, []string{"And it beeps", "The cuff is loose", "When is my visit?"}) {
+		t.Fatalf("unread %q", got)
+	}
+	list := c.request(authz.Nurse, "GET", path, nil).results()
+	loose := list[slices.IndexFunc(list, func(m object) bool { return m["text"] == "The cuff is loose" })]["id"]
+	read := fmt.Sprintf("%s%v/read/", path, loose)
+	c.request(authz.Nurse, "POST", read, nil).want(200).wantAt(object{"read_by": c.people[authz.Nurse].Email()})
+	c.request(authz.MA, "POST", read, nil).want(200).wantAt(object{"read_by": c.people[authz.Nurse].Email()})
+	if got := unread(); !slices.Equal(got, []string{"And it beeps"}) {
+		t.Errorf("unread %q", got)
+	}
+	otto := c.enroll(object{"phone": strangePhone})
+	c.request(authz.Nurse, "POST", fmt.Sprintf("/patients/%s/messages/%v/read/", otto, loose), nil).want(404)
+	c.request(authz.Nurse, "POST", fmt.Sprintf("/messaging/unmatched/%v/close/", loose), nil).want(404)
 }

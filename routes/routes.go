@@ -341,7 +341,6 @@ type Engines struct {
 	Jobs                Jobs
 	Dashboard           *dashboard.Board
 	IngestPipeline      *ingest.Pipeline
-	Texts               Texts
 	Billing             *billing.Engine
 	Reports             *reports.Engine
 	Devices             *devices.Engine

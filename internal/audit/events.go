@@ -91,9 +91,6 @@ const (
 	SnoozeEnd        Event = "snooze.end"
 	TriageReview     Event = "triage.review"
 	TriageReviewUndo Event = "triage.review_undo" // by the user who just reviewed the patient
-	MessageReceive   Event = "message.receive"    // a text from a phone
-	MessageRead      Event = "message.read"
-	MessageClose     Event = "message.close" // a person dealt with a text of no certain patient
 	ConsentGrant     Event = "consent.grant"
 	ConsentRevoke    Event = "consent.revoke"
 	CaregiverGrant   Event = "caregiver.grant"
@@ -102,6 +99,8 @@ const (
 	MessageCreate    Event = "message.create" // queued for a patient
 	MessageUpdate    Event = "message.update" // its state
 	MessageRead      Event = "message.read"
+	MessageReceive   Event = "message.receive" // from a phone
+	MessageClose     Event = "message.close"   // a person dealt with a text
 	CareTeamUpdate   Event = "care_team.update"
 	OnCallUpdate     Event = "on_call.update"
 

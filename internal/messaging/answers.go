@@ -1,5 +1,11 @@
 package messaging
 
+import (
+	"time"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
 // The answers to what patients text. They ignore consent, stops, hours and limits, because the patient has just written: the carriers require
 // those to STOP and HELP, and an emergency does not wait. Source: CTIA, Messaging Principles and Best Practices (2023), 5.1.3;
 // docs/decisions/messages.md, "Replies".
@@ -11,6 +17,28 @@ const (
 	AnswerSelfHarm  Template = "answer_self_harm"
 	AnswerAgain     Template = "answer_again"
 )
+
+// confirmationWithin is how soon after a stop its confirmation may be sent. Source: 47 CFR 64.1200(a)(12).
+const confirmationWithin = 5 * time.Minute
+
+// refusal returns why an answer is not sent, and the phone that texted.
+func (t Template) refusal(m *collections.Message, now time.Time) (reason string, to Recipient) {
+	if collections.Readable(m.ProxyRecord()) != nil {
+		return ReasonUnreadable, to
+	}
+	phone, dialable := Dialable(m.Phone())
+	within := staleAfter
+	if t == AnswerStop {
+		within = confirmationWithin
+	}
+	switch {
+	case !dialable: // a short code, or a sender's name
+		return ReasonNoPhone, to
+	case now.Sub(m.CreatedAt()) > within:
+		return ReasonOutage, to
+	}
+	return "", Recipient{Phone: phone}
+}
 
 // IsAnswer reports whether a template answers what a patient texted.
 func (t Template) IsAnswer() bool { return answers[t] != nil }

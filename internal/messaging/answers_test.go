@@ -10,8 +10,8 @@ func TestAnswersFitOneMessage(t *testing.T) {
 	for template := range answers {
 		for _, lang := range []string{English, Spanish} {
 			text := template.Fill(lang, strings.Repeat("Seven77 ", 5), "")
-			if n := len([]rune(text)); n > MaxLength || Segments(text) != 1 {
-				t.Errorf("%s %s: %d characters, %d segments: %s", template, lang, n, Segments(text), text)
+			if n := len([]rune(text)); n > MaxLength || segments(text) != 1 {
+				t.Errorf("%s %s: %d characters, %d segments: %s", template, lang, n, segments(text), text)
 			}
 			if isEmergency := template == AnswerEmergency || template == AnswerSelfHarm; isEmergency && !strings.Contains(text, "911") {
 				t.Errorf("%s %s does not name 911: %s", template, lang, text)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"testing"
 	"time"
 
@@ -22,11 +21,12 @@ import (
 
 // phone counts what reaches each number. down means that no connection is made; dies, that the process is killed during the request.
 type phones struct {
-	now   func() time.Time
-	down  bool
-	dies  int // every so many requests; 0 for never
-	calls int
-	got   map[string][]time.Time
+	messaging.Provider // of which only Send is used
+	now                func() time.Time
+	down               bool
+	dies               int // every so many requests; 0 for never
+	calls              int
+	got                map[string][]time.Time
 }
 
 type killed struct{}
@@ -41,12 +41,6 @@ func (p *phones) Send(_ context.Context, m messaging.Outgoing, now time.Time) me
 		panic(killed{})
 	}
 	return messaging.Result{Outcome: messaging.Accepted, ProviderID: fmt.Sprint("SM", p.calls)}
-}
-
-func (p *phones) Verify(http.Header, string, []byte, time.Time) error { return messaging.ErrSignature }
-
-func (p *phones) ReadStatus([]byte, string) (messaging.Status, error) {
-	return messaging.Status{}, messaging.ErrSignature
 }
 
 // ward stores patients as their fields are stored, without the rules of the API.

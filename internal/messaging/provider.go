@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/egress"
@@ -64,6 +65,37 @@ type Provider interface {
 	Verify(header http.Header, target string, body []byte, now time.Time) error
 	// ReadStatus reads the body of a verified request. message is the query parameter.
 	ReadStatus(body []byte, message string) (Status, error)
+	// ReadText reads the body of a verified request; an incomplete one is a validation fault.
+	ReadText(body []byte) (Incoming, error)
+	// Markup returns what the provider wants as the answer to a text; nil for JSON.
+	Markup(in Incoming, lang string) []byte
+}
+
+// Handled is what a patient requested in a way that the provider understood and answers; the service sends no answer.
+type Handled string
+
+// What is handled.
+const (
+	HandledStop  Handled = "stop"
+	HandledStart Handled = "start"
+	HandledHelp  Handled = "help"
+)
+
+// Incoming is a text from a phone, or the key that was pressed in a call.
+type Incoming struct {
+	ID      string // the provider's, unique
+	Channel string
+	From    phi.Text // the patient's number
+	Text    phi.Text
+	Handled Handled // "" for a text that the provider left to us
+}
+
+// maxIncoming bounds a text in characters; a concatenated message has up to 1,600.
+const maxIncoming = 4000
+
+// storable returns a text without what the database cannot store; the rest is kept as sent.
+func storable(text string) phi.Text {
+	return phi.Text(strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", ""))
 }
 
 // maxAnswer bounds how much of an answer is read.

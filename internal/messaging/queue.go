@@ -132,8 +132,12 @@ func QueueForStaff(app core.App, patientID string, s StaffMessage, by audit.Acto
 			return err
 		}
 		zone := collections.Zone(p.TimeZone(), collections.PracticeZone(tx))
+		asks := ""
+		if s.Template == TakeAgain || s.Template == MissedReading {
+			asks = collections.AnyKind
+		}
 		m, _, err = collections.AddMessage(tx, collections.MessageDraft{
-			PatientID: p.Id, Direction: collections.MessageOut, Channel: s.Channel, State: collections.MessageQueued, Template: string(s.Template), Language: lang,
+			PatientID: p.Id, Direction: collections.MessageOut, Channel: s.Channel, State: collections.MessageQueued, Template: string(s.Template), Language: lang, Asks: asks,
 			Text: phi.Text(s.Template.Fill(lang, practice.Name, s.Text.Reveal())), Author: by.Email, DueAt: practice.Hours.Next(now, zone),
 		}, now)
 		if err != nil {

@@ -68,7 +68,7 @@ func (r Reminders) recentCauses(app core.App, now time.Time) (causes []Automatic
 	}
 	again, err := collections.PromptsToMeasureAgain(app, since)
 	for _, prompt := range again {
-		causes = append(causes, Automatic{PatientID: prompt.PatientID, Template: TakeAgain, Asks: "blood_pressure", Cause: "take_again:" + prompt.ID})
+		causes = append(causes, Automatic{PatientID: prompt.PatientID, Template: TakeAgain, Asks: collections.AnyKind, Cause: "take_again:" + prompt.ID})
 	}
 	return causes, err
 }
@@ -106,12 +106,12 @@ func (r Reminders) missedReadings(ctx context.Context, app core.App, now time.Ti
 	return due, nil
 }
 
-// requestedKind returns the kind of reading that a message requests; "" for several.
+// requestedKind returns the kind of reading that a message requests.
 func requestedKind(kinds []string) string {
 	if len(kinds) == 1 {
 		return kinds[0]
 	}
-	return ""
+	return collections.AnyKind
 }
 
 func missedCause(patientID, day string) string {

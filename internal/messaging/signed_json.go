@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -16,6 +17,9 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/egress"
+	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // line is a message in the JSON forms.
@@ -119,6 +123,34 @@ func (s SignedJSON) ReadStatus(body []byte, _ string) (Status, error) {
 	return status, nil
 }
 
+// ReadText implements [Provider].
+func (s SignedJSON) ReadText(body []byte) (in Incoming, err error) {
+	var sent struct {
+		ID   validate.String `json:"id"`
+		From validate.String `json:"from"`
+		To   validate.String `json:"to"`
+		Text validate.String `json:"text"`
+	}
+	if json.Unmarshal(body, &sent) != nil {
+		return in, fault.New(fault.Invalid, "parse_error", "The body is not a text: {id, from, to, text}.")
+	}
+	checks := validate.NewChecks()
+	in.Channel = collections.ChannelSMS
+	in.ID = checks.Text("id", sent.ID, validate.Required(100).Identifier())
+	in.From = phi.Text(checks.Text("from", sent.From, validate.Required(40).Identifier()))
+	checks.Text("to", sent.To, validate.Optional(40).Identifier())
+	if !sent.Text.Given() {
+		checks.Text("text", sent.Text, validate.Required(maxIncoming).Multiline())
+	} else if len([]rune(sent.Text.Value)) > maxIncoming {
+		checks.Reject("text", fmt.Sprintf("Must have at most %d characters.", maxIncoming))
+	}
+	in.Text = storable(sent.Text.Value)
+	return in, checks.Err()
+}
+
+// Markup implements [Provider].
+func (s SignedJSON) Markup(Incoming, string) []byte { return nil }
+
 // File appends each message to a file as one line of JSON. It is for tests and for a program that reads the file.
 type File struct {
 	Path, From string
@@ -149,3 +181,9 @@ func (f *File) Verify(http.Header, string, []byte, time.Time) error { return Err
 
 // ReadStatus implements [Provider].
 func (f *File) ReadStatus([]byte, string) (Status, error) { return Status{}, ErrSignature }
+
+// ReadText implements [Provider].
+func (f *File) ReadText([]byte) (Incoming, error) { return Incoming{}, ErrSignature }
+
+// Markup implements [Provider].
+func (f *File) Markup(Incoming, string) []byte { return nil }

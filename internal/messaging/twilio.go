@@ -93,14 +93,14 @@ func twilioResult(status int, body []byte) Result {
 
 // spoken returns the call: the text, and a key to opt out. Source: 47 CFR 64.1200(b): who calls, the number, and a way to opt out by key.
 func (t Twilio) spoken(m Outgoing) string {
-	voice, optOut := "en-US", "Press 9 to stop all messages. The number is "
+	optOut := "Press " + optOutKey + " to stop all messages. The number is "
 	if m.Language == Spanish {
-		voice, optOut = "es-US", "Oprima 9 para no recibir otros mensajes. El teléfono es "
+		optOut = "Oprima " + optOutKey + " para no recibir otros mensajes. El teléfono es "
 	}
 	number := strings.Join(strings.Split(strings.TrimPrefix(t.From, "+"), ""), " ") // digit by digit
 	call := response{}
 	call.Gather.NumDigits, call.Gather.Timeout, call.Gather.Action = 1, 8, t.PublicURL+InboundPath
-	call.Gather.Say.Language = voice
+	call.Gather.Say.Language = voices[m.Language]
 	call.Gather.Say.Text = strings.TrimSpace(strings.TrimSuffix(m.Text.Reveal(), stops[m.Language])) + " " + optOut + number + "."
 	encoded, err := xml.Marshal(call)
 	if err != nil {
@@ -116,12 +116,18 @@ type response struct {
 		NumDigits int    `xml:"numDigits,attr"`
 		Timeout   int    `xml:"timeout,attr"`
 		Action    string `xml:"action,attr"`
-		Say       struct {
-			Language string `xml:"language,attr"`
-			Text     string `xml:",chardata"`
-		}
+		Say       speech
 	}
 }
+
+// speech is a sentence in Twilio's markup.
+type speech struct {
+	Language string `xml:"language,attr"`
+	Text     string `xml:",chardata"`
+}
+
+// voices are Twilio's names of the languages.
+var voices = map[string]string{English: "en-US", Spanish: "es-US"}
 
 // Verify implements [Provider]. Source: Twilio, "Validating requests": HMAC-SHA1 of the URL and the sorted parameters.
 func (t Twilio) Verify(header http.Header, target string, body []byte, _ time.Time) error {

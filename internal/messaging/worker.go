@@ -164,6 +164,10 @@ func (w *Worker) claim(app core.App, id string, round *Counts) (out *Outgoing, e
 
 // decide returns why a message is suppressed, its recipient with a dialable phone, and when it may be sent.
 func (w *Worker) decide(tx core.App, m *collections.Message, practice Practice, now time.Time) (reason string, to Recipient, next time.Time, err error) {
+	if answer := Template(m.Template()); answer.IsAnswer() {
+		reason, to = answer.refusal(m, now)
+		return reason, to, now, nil
+	}
 	p, err := collections.FindPatient(tx, m.PatientID())
 	if collections.IsNotFound(err) {
 		return ReasonArchived, to, now, nil

@@ -103,11 +103,21 @@ func AddMessagingConsent(app core.App, views []View, now time.Time) error {
 
 // StopMessages records that a patient's phone sent STOP, which ends all channels; did is false if it had before.
 func StopMessages(app core.App, id string, by audit.Actor, now time.Time) (did bool, err error) {
+	return setStopped(app, id, now, by, now)
+}
+
+// ResumeMessages records that a patient's phone sent START, which ends a stop; did is false if there was none.
+func ResumeMessages(app core.App, id string, by audit.Actor, now time.Time) (did bool, err error) {
+	return setStopped(app, id, time.Time{}, by, now)
+}
+
+// setStopped sets when the messages were stopped; zero resumes them.
+func setStopped(app core.App, id string, at time.Time, by audit.Actor, now time.Time) (did bool, err error) {
 	_, err = modify(app, id, audit.PatientUpdate, by, now, func(p *collections.Patient) error {
-		if did = p.MessagingStoppedAt().IsZero(); !did {
+		if did = p.MessagingStoppedAt().IsZero() != at.IsZero(); !did {
 			return errUnchanged
 		}
-		p.Set(collections.PatientMessagingStoppedAt, collections.Instant(now))
+		p.Set(collections.PatientMessagingStoppedAt, collections.Instant(at))
 		return nil
 	})
 	if errors.Is(err, errUnchanged) {

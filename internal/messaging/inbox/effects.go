@@ -42,11 +42,11 @@ func (c *conversation) escalate() error {
 		why = "Several patients have this phone number. " + why
 	}
 	for _, p := range c.present {
-		draft := escalations.Draft{PatientID: p.Id, Priority: escalations.Urgent, Reason: phi.Text(why + excerpt(c.text.Body))}
-		if _, err := escalations.OpenForText(c.tx, draft, c.text.Received); err != nil {
+		draft := escalations.Draft{PatientID: p.Id, Priority: escalations.Urgent, Reason: phi.Text(why + excerpt(c.text.Text))}
+		if _, err := escalations.OpenForText(c.tx, draft, c.received); err != nil {
 			return err
 		}
-		if _, err := triage.Rescore(c.tx, p.Id, c.text.Received); err != nil {
+		if _, err := triage.Rescore(c.tx, p.Id, c.received); err != nil {
 			return err
 		}
 	}
@@ -61,12 +61,12 @@ func (c *conversation) file() error {
 	}
 	kind, checks := c.reply.Values.Kind.Definition(), validate.NewChecks()
 	reading := kind.Read(checks, c.reply.Values.Body)
-	reading.MeasuredAt = c.text.Received.UTC()
+	reading.MeasuredAt = c.received.UTC()
 	refusal := checks.Err()
 	if refusal == nil {
-		outcome, err := c.Pipeline.Readings.Ingest(c.tx, ingest.Submission{
-			PatientID: c.sender().Id, Reading: reading, Source: vitals.SourcePortal, By: c.by, ReceivedAt: c.text.Received,
-		}, c.text.Received)
+		outcome, err := c.pipeline.Readings.Ingest(c.tx, ingest.Submission{
+			PatientID: c.sender().Id, Reading: reading, Source: vitals.SourcePortal, By: c.by, ReceivedAt: c.received,
+		}, c.received)
 		c.result.Filed = err == nil && !outcome.Duplicate
 		return err
 	}
@@ -83,10 +83,10 @@ func (c *conversation) holdImplausible(kind *vitals.Definition, refusal error) e
 	if !ok || !isFault {
 		return nil
 	}
-	reading.MeasuredAt = c.text.Received.UTC()
-	return c.Pipeline.ReportImplausible(c.tx, ingest.ImplausibleReport{
+	reading.MeasuredAt = c.received.UTC()
+	return c.pipeline.ReportImplausible(c.tx, ingest.ImplausibleReport{
 		PatientID: c.sender().Id, Source: string(vitals.SourcePortal), Reading: reading, OutOfRange: outside, FieldErrors: refused.Fields,
-	}, c.by, c.text.Received)
+	}, c.by, c.received)
 }
 
 // leaveToPerson notifies of a text that a person must read: anything but a command or a reading. A person reads a text from an unknown number,
@@ -94,9 +94,9 @@ func (c *conversation) holdImplausible(kind *vitals.Definition, refusal error) e
 func (c *conversation) leaveToPerson() error {
 	isUrgent := c.reply.Emergency != replies.NoEmergency || c.reply.IsDangerous
 	if !isUrgent && (c.reply.Command != replies.None && !c.reply.HasMore || c.reply.Values != nil) {
-		return collections.MarkMessageRead(c.tx, c.message.Id, "system", c.text.Received)
+		return collections.MarkHandled(c.tx, c.message.Id, c.received)
 	}
-	hour := c.text.Received.UTC().Truncate(time.Hour).Format("20060102T15")
+	hour := c.received.UTC().Truncate(time.Hour).Format("20060102T15")
 	if p := c.sender(); p != nil && p.Active() {
 		if isUrgent { // its escalation notifies
 			return nil
@@ -106,18 +106,18 @@ func (c *conversation) leaveToPerson() error {
 			return err
 		}
 		return notifications.Announce(c.tx, notifications.Announcement{
-			Kind: notifications.TextReceived, Severity: "info", PatientID: p.Id, Body: label + " texted: " + excerpt(c.text.Body),
+			Kind: notifications.TextReceived, Severity: "info", PatientID: p.Id, Body: label + " texted: " + excerpt(c.text.Text),
 			Key: "text " + p.Id + " " + hour,
-		}, c.text.Received)
+		}, c.received)
 	}
 	a := notifications.Announcement{
 		Kind: notifications.TextUnmatched, Severity: "info", Key: "text without a patient " + hour,
-		Body: "A text from a number of no patient, or of several, waits in the list of unmatched texts: " + excerpt(c.text.Body),
+		Body: "A text from a number of no patient, or of several, waits in the list of unmatched texts: " + excerpt(c.text.Text),
 	}
 	if isUrgent && len(c.present) == 0 {
 		a.Severity, a.Key = "critical", "urgent text "+c.message.Id
 	}
-	return notifications.Announce(c.tx, a, c.text.Received)
+	return notifications.Announce(c.tx, a, c.received)
 }
 
 // lastWeight returns the last weight, if a weight was requested; 0 if there is none.

@@ -4,6 +4,7 @@
 package inbox
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -19,28 +20,12 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Text is a text as the provider delivered it.
-type Text struct {
-	ID       string // the provider's, unique
-	From     phi.Text
-	Body     phi.Text
-	Command  replies.Command // one that the provider already handled and answered; none otherwise
-	Received time.Time
-}
-
-// Engine acts on texts.
-type Engine struct {
-	Pipeline *ingest.Pipeline
-	Practice string // the practice's name
-}
-
 // Result reports what a text caused.
 type Result struct {
-	// IsRepeat: it was received before, and nothing was done.
-	IsRepeat bool
-	// CheckDevice and Filed are about a reading that was stored.
-	Filed    bool
+	IsRepeat bool // it was received before, and nothing was done
+	Filed    bool // a reading was stored
 	Answered bool
+	Language string // of an answer
 }
 
 // requestWindow is how long a request for a reading is open.
@@ -48,21 +33,24 @@ const requestWindow = 24 * time.Hour
 
 // conversation is a text with what is known about its sender.
 type conversation struct {
-	*Engine
-	tx      core.App
-	text    Text
-	by      audit.Actor
-	message *collections.Message
+	tx       core.App
+	pipeline *ingest.Pipeline
+	practice messaging.Practice
+	text     messaging.Incoming
+	by       audit.Actor
+	received time.Time
+	message  *collections.Message
 	// senders are the patients who are not deleted and have the number, in any state; present are those who are monitored.
 	senders, present []*collections.Patient
 	reply            replies.Reply
 	result           Result
 }
 
-// Receive stores a text and acts on it, all in one transaction.
-func (e *Engine) Receive(app core.App, text Text, by audit.Actor) (result Result, err error) {
+// Receive stores a text and acts on it, all in one transaction. The caller sends what is queued.
+func Receive(app core.App, pipeline *ingest.Pipeline, text messaging.Incoming, by audit.Actor, now time.Time) (result Result, err error) {
+	practice, _ := messaging.IsOn(app)
 	err = app.RunInTransaction(func(tx core.App) error {
-		c := conversation{Engine: e, tx: tx, text: text, by: by}
+		c := conversation{tx: tx, pipeline: pipeline, practice: practice, text: text, by: by, received: now}
 		if err := c.identify(); err != nil {
 			return err
 		}
@@ -77,6 +65,7 @@ func (e *Engine) Receive(app core.App, text Text, by audit.Actor) (result Result
 			}
 		}
 		result = c.result
+		result.Language = c.language()
 		return nil
 	})
 	return result, err
@@ -111,22 +100,27 @@ func (c *conversation) sender() *collections.Patient {
 	return nil
 }
 
+// patientID returns the only patient with the number, if monitored; "" otherwise: a person reads the text among the unmatched ones.
+func (c *conversation) patientID() string {
+	if p := c.sender(); p != nil && p.Active() {
+		return p.Id
+	}
+	return ""
+}
+
 // store stores the text; false if it was received before.
 func (c *conversation) store() (isNew bool, err error) {
-	patient := ""
-	if p := c.sender(); p != nil {
-		patient = p.Id
-	}
+	patient := c.patientID()
 	c.message, isNew, err = collections.AddMessage(c.tx, collections.MessageDraft{
-		PatientID: patient, Direction: collections.MessageIn, Channel: collections.ChannelSMS, State: collections.MessageReceived,
-		Text: c.text.Body, Phone: c.text.From, Author: authorPatient, ProviderID: c.text.ID, DueAt: c.text.Received,
-	}, c.text.Received)
+		PatientID: patient, Direction: collections.MessageIn, Channel: c.text.Channel, State: collections.MessageReceived,
+		Text: c.text.Text, Phone: c.text.From, Author: authorPatient, ProviderID: c.text.ID, DueAt: c.received,
+	}, c.received)
 	if err != nil || !isNew {
 		return isNew, err
 	}
 	return true, audit.Append(c.tx, audit.Entry{
 		Event: audit.MessageReceive, Actor: c.by, ResourceType: audit.ResourceMessage, ResourceID: c.message.Id, PatientID: patient,
-	}, c.text.Received)
+	}, c.received)
 }
 
 // authorPatient is the author of texts from a phone.
@@ -136,20 +130,23 @@ const authorPatient = "patient"
 func (c *conversation) read() error {
 	asked := replies.Asked{}
 	if p := c.sender(); p != nil && p.Active() {
-		kinds, err := collections.AskedReadings(c.tx, p.Id, c.text.Received.Add(-requestWindow))
+		kinds, err := collections.AskedReadings(c.tx, p.Id, c.received.Add(-requestWindow))
 		if err != nil {
 			return err
 		}
 		for _, kind := range kinds {
 			asked.Kinds = append(asked.Kinds, vitals.Kind(kind))
 		}
-		if asked.LastWeightKg, err = lastWeight(c.tx, p.Id, asked.Kinds, c.text.Received); err != nil {
+		if slices.Contains(kinds, collections.AnyKind) {
+			asked.Kinds = vitals.Kinds
+		}
+		if asked.LastWeightKg, err = lastWeight(c.tx, p.Id, asked.Kinds, c.received); err != nil {
 			return err
 		}
 	}
-	c.reply = replies.Read(c.text.Body.Reveal(), asked)
-	if c.text.Command != replies.None {
-		c.reply.Command, c.reply.Values = c.text.Command, nil
+	c.reply = replies.Read(c.text.Text.Reveal(), asked)
+	if c.text.Handled != "" {
+		c.reply.Command, c.reply.Values = replies.Command(c.text.Handled), nil
 	}
 	return nil
 }
@@ -167,13 +164,13 @@ func (c *conversation) obey() error {
 		default:
 			continue
 		}
-		did, err := set(c.tx, p.Id, c.by, c.text.Received)
+		did, err := set(c.tx, p.Id, c.by, c.received)
 		if err != nil {
 			return err
 		}
 		changed = changed || did
 	}
-	if c.text.Command != replies.None {
+	if c.text.Handled != "" {
 		return nil
 	}
 	switch c.reply.Command {
@@ -208,17 +205,14 @@ func (c *conversation) answer(template messaging.Template, scope string) error {
 		if err != nil {
 			return err
 		}
-		about = index[:min(len(index), 32)] + "/" + c.text.Received.Truncate(answerInterval).UTC().Format("20060102T1504")
+		about = index[:min(len(index), 32)] + "/" + c.received.Truncate(answerInterval).UTC().Format("20060102T1504")
 	}
-	lang, patient := c.language(), ""
-	if p := c.sender(); p != nil {
-		patient = p.Id
-	}
+	lang := c.language()
 	_, added, err := collections.AddMessage(c.tx, collections.MessageDraft{
-		PatientID: patient, Direction: collections.MessageOut, Channel: collections.ChannelSMS, State: collections.MessageQueued,
-		Template: string(template), Language: lang, Text: phi.Text(template.Fill(lang, c.Practice, "")), Phone: c.text.From, Author: "system",
-		Cause: string(template) + "/" + about, DueAt: c.text.Received,
-	}, c.text.Received)
+		PatientID: c.patientID(), Direction: collections.MessageOut, Channel: collections.ChannelSMS, State: collections.MessageQueued,
+		Template: string(template), Language: lang, Text: phi.Text(template.Fill(lang, c.practice.Name, "")), Phone: c.text.From, Author: "system",
+		Cause: string(template) + "/" + about, DueAt: c.received,
+	}, c.received)
 	c.result.Answered = c.result.Answered || added
 	return err
 }
@@ -234,7 +228,7 @@ func (c *conversation) language() string {
 		}
 		lang = preferred
 	}
-	if lang == "" && replies.IsSpanish(c.text.Body.Reveal()) {
+	if lang == "" && replies.IsSpanish(c.text.Text.Reveal()) {
 		return messaging.Spanish
 	}
 	if lang == "" {

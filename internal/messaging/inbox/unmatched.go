@@ -24,22 +24,26 @@ func Senders(app core.App, phone phi.Text) ([]string, error) {
 	return ids, err
 }
 
-// Close records that a person dealt with a text of no certain patient. A second time changes nothing.
-func Close(app core.App, id string, by audit.Actor, now time.Time) (m *collections.Message, err error) {
+// Close records that a person dealt with a text of a patient, or of no certain one ("" for the patient), and with the patient's earlier texts. A
+// second time changes nothing.
+func Close(app core.App, patientID, id string, by audit.Actor, now time.Time) (m *collections.Message, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		if m, err = collections.FindMessage(tx, "", id); err != nil {
+		if m, err = collections.MessageByID(tx, id); err != nil {
 			return fault.OrMissing(err)
 		}
-		if !m.ReadAt().IsZero() {
-			return nil
+		if m.PatientID() != patientID || m.Direction() != collections.MessageIn {
+			return fault.Missing()
 		}
-		if err := collections.MarkMessageRead(tx, id, by.Email, now); err != nil {
+		closed, err := collections.MarkTextsRead(tx, m, by.Email, now)
+		if err != nil || closed == 0 {
 			return err
 		}
-		if err := audit.Append(tx, audit.Entry{Event: audit.MessageClose, Actor: by, ResourceType: audit.ResourceMessage, ResourceID: id}, now); err != nil {
+		if err := audit.Append(tx, audit.Entry{
+			Event: audit.MessageClose, Actor: by, ResourceType: audit.ResourceMessage, ResourceID: id, PatientID: patientID,
+		}, now); err != nil {
 			return err
 		}
-		m, err = collections.FindMessage(tx, "", id)
+		m, err = collections.MessageByID(tx, id)
 		return err
 	})
 	return m, err

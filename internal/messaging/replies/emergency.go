@@ -189,7 +189,7 @@ func (p phrase) match(s sentence, i int) (end int, hasNo bool) {
 			return 0, false
 		}
 		for j := i; j < at; j++ {
-			if denials[s[j].text] && !(j+1 < len(s) && ends[s[j+1].text]) {
+			if denials[s[j].text] && (j+1 >= len(s) || !ends[s[j+1].text]) {
 				hasNo = true
 			}
 		}

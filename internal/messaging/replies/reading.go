@@ -91,7 +91,7 @@ func scan(folded string) (list []item, isPlain bool) {
 				j++
 			}
 			n, ok := number(string(runes[i:j]))
-			isPlain = isPlain && ok && !(j+1 < len(runes) && runes[j] == ':' && isDigit(runes[j+1]))
+			isPlain = isPlain && ok && (j+1 >= len(runes) || runes[j] != ':' || !isDigit(runes[j+1]))
 			list = append(list, item{string(runes[i:j]), true, n})
 		case unicode.IsLetter(r):
 			for j < len(runes) && unicode.IsLetter(runes[j]) {

@@ -54,7 +54,7 @@ func split(folded string) (list []sentence) {
 			opens, afterComma, i = false, false, j
 			continue
 		}
-		isPoint := strings.ContainsRune(".!?;¡¿…", r) && !(r == '.' && i > 0 && i+1 < len(runes) && unicode.IsDigit(runes[i-1]) && unicode.IsDigit(runes[i+1]))
+		isPoint := strings.ContainsRune(".!?;¡¿…", r) && (r != '.' || i == 0 || i+1 >= len(runes) || !unicode.IsDigit(runes[i-1]) || !unicode.IsDigit(runes[i+1]))
 		switch {
 		case isPoint && len(current) > 0:
 			list, current, opens = append(list, joined(current)), nil, true
