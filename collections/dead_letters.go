@@ -75,8 +75,11 @@ type DeadLetterFilter struct {
 func (f DeadLetterFilter) conditions() Conditions {
 	return TransmissionFilter{DeadLetter: new(true), ErrorCode: f.ErrorCode, PatientID: f.PatientID, From: f.From, To: f.To}.conditions().
 		And(notDeleted).And("error_code != '" + OutcomeUnknown + "'").
-		And("NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = transmissions.observation AND o.status = 'suspect')")
+		And(notSuspect)
 }
+
+// notSuspect excludes suspect readings, which must not be sent.
+const notSuspect = "NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = transmissions.observation AND o.status = 'suspect')"
 
 // CountDeadLetters counts all dead letters, as their list does, from the index alone, because the health check runs it every ten seconds.
 func CountDeadLetters(app core.App) (int, error) {
@@ -116,6 +119,19 @@ func RequeueDeadLetters(tx core.App, f DeadLetterFilter, limit int, now time.Tim
 			dbx.Params{"now": Instant(now), "ids": jsonList(observations)})
 	}
 	return requeued, err
+}
+
+// RetryTransmission queues one failed delivery again, with a full retry budget; false if it is not failed, is not to be sent or waits for something.
+func RetryTransmission(tx core.App, id string, now time.Time) (done bool, err error) {
+	params := dbx.Params{"id": id, "now": Instant(now)}
+	n, err := execCounted(tx, "retry transmission", `UPDATE transmissions SET status = 'pending', attempt_count = 0, error_code = '', error_message = '',
+		diagnostics = '', next_retry_at = '', updated_at = {:now} WHERE id = {:id} AND status = 'failed' AND waits_for = '' AND correction_closed_at = ''
+			AND error_code NOT IN ('`+NeverSent+`', '`+OutcomeUnknown+`') AND `+notSuspect, params)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	return true, exec(tx, "set FHIR status", `UPDATE observations SET fhir_status = 'pending', updated_at = {:now}
+		WHERE id = (SELECT observation FROM transmissions WHERE id = {:id} AND form = '')`, params)
 }
 
 // ActiveTransmission is a delivery in progress or delivered.

@@ -137,7 +137,15 @@ func FollowInDocument(tx core.App, id string, now time.Time) error {
 	return update(tx, "follow in a document", Transmissions, dbx.Params{"status": FHIRPending, "waits_for": WaitsForWay, "updated_at": Instant(now)}, dbx.HashExp{"id": id})
 }
 
-// SetDocumentPeriod stores the half-open span that a queued document covers.
-func SetDocumentPeriod(tx core.App, id string, from, to time.Time) error {
-	return update(tx, "store the period of a document", Transmissions, dbx.Params{"document_from": Instant(from), "document_to": Instant(to)}, dbx.HashExp{"id": id})
+// SetDocument stores the half-open span that a queued document covers, and the escalation that it is about.
+func SetDocument(tx core.App, id, escalationID string, from, to time.Time) error {
+	return update(tx, "store the period of a document", Transmissions,
+		dbx.Params{"document_from": Instant(from), "document_to": Instant(to), "document_escalation": escalationID}, dbx.HashExp{"id": id})
+}
+
+// HasTrustedReadings reports whether a patient has trusted readings in a half-open span.
+func HasTrustedReadings(app core.App, patientID string, from, to time.Time) (bool, error) {
+	return queryValue[bool](app, "find readings to report", `SELECT EXISTS (SELECT 1 FROM observations o WHERE o.patient = {:patient} AND `+anyKind(app)+`
+		AND o.measured_at >= {:from} AND o.measured_at < {:to} AND o.status = 'final' AND o.review_state != 'suspect')`,
+		dbx.Params{"patient": patientID, "from": Instant(from), "to": Instant(to)})
 }

@@ -94,6 +94,8 @@ type LeasedTransmission struct {
 	DocumentVersion int    `db:"document_version"`
 	DocumentHash    string `db:"document_hash"`
 	DocumentChange  int    `db:"document_change"`
+	// EscalationID is the escalation that a document is about; "" for the report of a month.
+	EscalationID string `db:"document_escalation"`
 	// Corrections counts the changes that the EMR's copy must follow, or 0.
 	Corrections int `db:"corrections"`
 	// EMRID and SentHash identify the EMR's copy; "" if unknown.
@@ -111,7 +113,7 @@ type LeasedTransmission struct {
 
 // claimed are the columns of a [LeasedTransmission].
 const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash, waits_for_line, error_code,
-	document_from, document_to, document_at, document_version, document_hash, document_change`
+	document_from, document_to, document_at, document_version, document_hash, document_change, document_escalation`
 
 // LeaseTransmissions moves up to limit due deliveries to processing, oldest first, except those attempted since a time.
 func LeaseTransmissions(tx core.App, limit int, since, now time.Time) ([]LeasedTransmission, error) {

@@ -8,14 +8,18 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-// queueDocuments queues the report of each ended month for the EMR, where it takes documents.
+// queueDocuments queues the report of each ended month for the EMR, where documents are the way of delivery, and corrects those that lack readings.
 func queueDocuments(e Engines, ctx context.Context, app core.App) (counts, error) {
-	if e.EMR == nil || !e.EMR.Configured() {
+	if e.EMR == nil || !e.EMR.Configured() || !e.EMR.TakesDocuments() {
 		return disabled, nil
 	}
-	if way := e.EMR.Plan().Way; way != emr.WayDocument && way != emr.WayBoth {
-		return disabled, nil
+	now, queued := e.Clock.Now().UTC(), 0
+	if way := e.EMR.Plan().Way; way == emr.WayDocument || way == emr.WayBoth {
+		var err error
+		if queued, err = e.Transmissions.QueueMonths(ctx, app, now); err != nil {
+			return counts{"queued": queued}, err
+		}
 	}
-	queued, corrected, err := e.Transmissions.QueueMonths(ctx, app, e.Clock.Now().UTC())
+	corrected, err := e.Transmissions.CorrectDocuments(app, now)
 	return counts{"queued": queued, "corrected": corrected}, err
 }

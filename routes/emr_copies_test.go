@@ -10,12 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pocketbase/pocketbase/core"
+
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/emr"
+	"github.com/vigilhealth/vigil/internal/fhir"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/internal/visitreport"
 	"github.com/vigilhealth/vigil/routes"
 )
 
@@ -28,7 +32,22 @@ type atTheEMR struct {
 	finished chan emr.Result
 }
 
+// testDocuments makes documents from the visit report.
+var testDocuments = emr.DocumentOptions{
+	Type: fhir.DefaultDocumentType, Author: "Hudson Valley Heart Clinic", Zone: newYork,
+	Make: func(app core.App, d emr.Document, now time.Time) (pdf []byte, isEmpty bool, err error) {
+		practice := visitreport.Practice{Name: "Hudson Valley Heart Clinic", Zone: newYork}
+		return practice.Document(app, d.PatientID, d.EscalationID, d.From, d.To, now)
+	},
+}
+
 func newAtTheEMR(t *testing.T, changes ...func(*ingest.Rules)) *atTheEMR {
+	t.Helper()
+	return newAtEMROf(t, "everything", changes...)
+}
+
+// newAtEMROf is newAtTheEMR with an EMR of a profile.
+func newAtEMROf(t *testing.T, profile string, changes ...func(*ingest.Rules)) *atTheEMR {
 	t.Helper()
 	rules := ingest.Rules{PracticeZone: newYork, SendDevice: true}
 	for _, change := range changes {
@@ -45,7 +64,7 @@ func newAtTheEMR(t *testing.T, changes ...func(*ingest.Rules)) *atTheEMR {
 	t.Cleanup(keys.Close)
 	var err error
 	a.emr, err = sandbox.NewEMR(sandbox.EMROptions{
-		ClientID: "vigil", JWKSURL: keys.URL, Now: now,
+		ClientID: "vigil", JWKSURL: keys.URL, Now: now, Profile: profile,
 		Patients: []sandbox.EMRPatient{{ID: "erx-1", MRN: "M-1", Family: "Lovelace", Given: []string{"Ada"}, Gender: "female", BirthDate: "1955-12-10"}},
 	})
 	if err != nil {
@@ -65,8 +84,8 @@ func newAtTheEMR(t *testing.T, changes ...func(*ingest.Rules)) *atTheEMR {
 		e.Transmissions = emr.NewWorker(emr.WorkerOptions{
 			Finished: func(r emr.Result) { a.finished <- r },
 			EMR:      client, Schedule: emr.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
-			Load: ingest.NewReadingStore(rules).LoadFHIR,
-			Log:  slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
+			Load: ingest.NewReadingStore(rules).LoadFHIR, Documents: testDocuments,
+			Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
 		})
 		a.worker, e.Monitor = e.Transmissions, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))
 	})

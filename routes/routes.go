@@ -217,6 +217,7 @@ var table = slices.Concat([]route{
 	{http.MethodGet, "/fhir/transmissions/{id}/", authz.ReadTransmissions.Or(authz.ScopeTransmissionsRead), ratelimit.User, (*api).readTransmission},
 	{http.MethodPost, "/fhir/transmissions/{id}/acknowledge/", authz.TransmitObservations, ratelimit.User, (*api).acknowledgeCorrection},
 	{http.MethodPost, "/fhir/transmissions/{id}/resolve/", authz.TransmitObservations, ratelimit.User, (*api).resolveTransmission},
+	{http.MethodPost, "/fhir/transmissions/{id}/retry/", authz.TransmitObservations, ratelimit.User, (*api).retryTransmission},
 	{http.MethodGet, "/fhir/transmissions/", authz.ReadTransmissions.Or(authz.ScopeTransmissionsRead), ratelimit.User, (*api).listTransmissions},
 	{http.MethodPost, "/fhir/transmissions/retry/", authz.RequeueTransmissions, ratelimit.User, withBody((*api).requeueTransmissions)},
 	{http.MethodPost, "/fhir/process-pending/", authz.ProcessPending, ratelimit.User, (*api).processPending},

@@ -38,6 +38,8 @@ func (m *mailbox) Prepare(context.Context) {}
 
 func (m *mailbox) CanReceive() bool { return true }
 
+func (m *mailbox) TakesDocuments() bool { return false }
+
 func (m *mailbox) TakesReadings() bool { return true }
 
 func (m *mailbox) CreateObservation(_ context.Context, id string, _ []byte, requestID string) (emr.Created, error) {

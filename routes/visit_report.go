@@ -19,6 +19,7 @@ func visitRows() []route {
 		{http.MethodGet, "/patients/data-days/", authz.ReadDataDays, ratelimit.User, (*api).listDaysShort},
 		{http.MethodGet, "/patients/{id}/data-days/", authz.ReadDataDays, ratelimit.User, withPatient((*api).readDataDays)},
 		{http.MethodGet, "/patients/{id}/report/", authz.ReadVisitReport, ratelimit.User, withPatient((*api).readVisitReport)},
+		{http.MethodPost, "/patients/{id}/report/send/", authz.TransmitObservations, ratelimit.User, withPatient((*api).sendReport)},
 	}
 }
 

@@ -85,7 +85,7 @@ type Failure struct {
 	IsCopyWrong bool
 	// Wait is set when the EMR's search result can be trusted only later: the delivery waits that long and uses up no attempt.
 	Wait time.Duration
-	// NeedsPerson: the delivery is a dead letter at once, until a person states whether the EMR has the observation.
+	// NeedsPerson: the delivery is a dead letter at once, until a person acts.
 	NeedsPerson bool
 	// EMRFault: the EMR failed and not the record, which uses up no attempt after its first; WaitsForEMR: the record is sent as soon as the
 	// circuit breaker closes.

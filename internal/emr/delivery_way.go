@@ -209,6 +209,12 @@ func (c *Client) TakesReadings() bool {
 	return way == WayObservation || way == WayBoth
 }
 
+// TakesDocuments reports whether documents may be sent: by the way of delivery, or because the EMR's statement offers it.
+func (c *Client) TakesDocuments() bool {
+	way, offer := c.Plan().Way, c.documents()
+	return way == WayDocument || way == WayBoth || offer != nil && offer.Create
+}
+
 // Prepare reads the CapabilityStatement if the last one is missing or a day old. A failure changes nothing.
 func (c *Client) Prepare(ctx context.Context) {
 	if c.Configured() && c.capabilities.isDue(c.transport.now()) {

@@ -16,8 +16,8 @@ import (
 
 // DocumentOptions are the settings of documents.
 type DocumentOptions struct {
-	// Make makes the report about a patient's readings in a half-open span, which is in the practice's zone; isEmpty: it shows no reading.
-	Make   func(app core.App, patientID string, from, to, now time.Time) (pdf []byte, isEmpty bool, err error)
+	// Make makes the report that a document shows; isEmpty: it shows nothing.
+	Make   func(app core.App, d Document, now time.Time) (pdf []byte, isEmpty bool, err error)
 	Type   string // LOINC code
 	Author string // the practice's name
 	Zone   *time.Location
@@ -28,52 +28,17 @@ const (
 	documentIsWrong = "A report in the EMR's chart shows readings that were corrected or entered in error since. Remove it there, or mark it as superseded."
 )
 
-// QueueDocument queues the report of a half-open span, once for each id; again, as a correction, if the EMR has it and readings were stored since. It
-// returns the delivery's number.
-func (w *Worker) QueueDocument(app core.App, id, patientID string, from, to, now time.Time) (transmission string, queued bool, err error) {
-	err = app.RunInTransaction(func(tx core.App) error {
-		sent, status, ok, err := collections.FindDocument(tx, id)
-		transmission = sent.ID
-		switch {
-		case err != nil:
-			return err
-		case ok && status != collections.FHIRTransmitted:
-			return nil // the next attempt sends the current report
-		case ok:
-			if queued, err = collections.HasNewReadings(tx, sent.ID); err != nil || !queued {
-				return err
-			}
-			return collections.QueueCorrection(tx, sent.ID, now)
-		}
-		queued = true
-		zone := w.Documents.Zone
-		transmission, err = Queue(tx, Draft{
-			ObservationID: id, PatientID: patientID, Form: collections.FormDocument,
-			From: from.In(zone).Format(time.DateOnly), To: to.Add(-time.Second).In(zone).Format(time.DateOnly),
-		}, now)
-		if err != nil {
-			return err
-		}
-		return collections.SetDocumentPeriod(tx, transmission, from, to)
-	})
-	if queued && err == nil {
-		w.Wake()
-	}
-	return transmission, queued, err
-}
-
-// MonthDocument returns the id of a patient's document of a month, YYYY-MM.
-func MonthDocument(patientID, month string) string {
-	return fhir.PartID(patientID, collections.FormDocument+"/"+month)
-}
-
-// copyOf is the version of a document that was staged last.
+// copyOf is the version of a document that was staged last. Its period ends with its making, if that was earlier.
 func (w *Worker) copyOf(c Leased, externalID string) DocumentCopy {
-	return DocumentCopy{
+	d := w.documentOf(c)
+	v := DocumentCopy{
 		ID: fhir.PartID(c.ObservationID, fmt.Sprintf("version %d", c.DocumentVersion)), Patient: strings.TrimPrefix(externalID, "Patient/"),
-		Type: w.Documents.Type, Hash: c.DocumentHash, MadeAt: collections.ParseInstant(c.DocumentAt),
-		From: collections.ParseInstant(c.DocumentFrom).In(w.Documents.Zone), To: collections.ParseInstant(c.DocumentTo).In(w.Documents.Zone),
+		Type: w.Documents.Type, Hash: c.DocumentHash, MadeAt: collections.ParseInstant(c.DocumentAt), From: d.From, To: d.To,
 	}
+	if end := v.MadeAt.Add(time.Second); end.Before(v.To) {
+		v.To = end.In(w.Documents.Zone)
+	}
+	return v
 }
 
 // deliverDocument sends a report, or replaces the EMR's copy. After an unknown outcome it first searches for the version that was sent; only one that
@@ -113,9 +78,9 @@ func (w *Worker) deliverDocument(ctx context.Context, app core.App, c Leased) (d
 // sendDocument makes the report, stages it and sends it.
 func (w *Worker) sendDocument(ctx context.Context, app core.App, c Leased, externalID string, d *delivery) error {
 	madeAt := w.Clock()
-	from, to := collections.ParseInstant(c.DocumentFrom).In(w.Documents.Zone), collections.ParseInstant(c.DocumentTo).In(w.Documents.Zone)
+	of := w.documentOf(c)
 	w.rendering <- struct{}{}
-	pdf, isEmpty, err := w.Documents.Make(app, c.PatientID, from, to, madeAt)
+	pdf, isEmpty, err := w.Documents.Make(app, of, madeAt)
 	<-w.rendering
 	if err != nil {
 		return fmt.Errorf("make the document: %w", err)
@@ -137,8 +102,8 @@ func (w *Worker) sendDocument(ctx context.Context, app core.App, c Leased, exter
 	}
 	version := w.copyOf(c, externalID)
 	document := fhir.Document{
-		ID: c.ObservationID, VersionID: version.ID, Type: version.Type, Author: w.Documents.Author, From: from, To: to, MadeAt: madeAt, PDF: pdf,
-		Title: "Home monitoring report " + from.Format(time.DateOnly) + " to " + to.Add(-time.Second).Format(time.DateOnly), EMRID: d.delivered.EMRID,
+		ID: c.ObservationID, VersionID: version.ID, Type: version.Type, Author: w.Documents.Author, From: version.From, To: version.To, MadeAt: madeAt, PDF: pdf,
+		Title: of.title(version.To), EMRID: d.delivered.EMRID,
 	}
 	created, err := w.exchangeDocument(ctx, c, version, document, externalID, d)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 )
 
 // makeDocument lists the ids of the readings that count, in place of a report.
-func makeDocument(app core.App, patientID string, from, to, now time.Time) (pdf []byte, isEmpty bool, err error) {
+func makeDocument(app core.App, d emr.Document, now time.Time) (pdf []byte, isEmpty bool, err error) {
 	var ids []string
 	err = app.DB().NewQuery(`SELECT id FROM observations WHERE patient = {:patient} AND status = 'final' AND measured_at >= {:from} AND measured_at < {:to} ORDER BY id`).
-		Bind(dbx.Params{"patient": patientID, "from": collections.Instant(from), "to": collections.Instant(to)}).Column(&ids)
+		Bind(dbx.Params{"patient": d.PatientID, "from": collections.Instant(d.From), "to": collections.Instant(d.To)}).Column(&ids)
 	return fmt.Appendf(nil, "%%PDF-1.7 %s %s", collections.Instant(now), strings.Join(ids, " ")), len(ids) == 0, err
 }
 

@@ -33,6 +33,8 @@ const (
 	CodePatientMerged = "patient_merged"
 	// CodeUpdateRefused: the EMR has the observation and refuses corrections.
 	CodeUpdateRefused = "update_refused"
+	// CodeTooLarge: the EMR, or a proxy before it, does not take so much in a request. It is not retried.
+	CodeTooLarge = "too_large"
 	// CodeOutcomeUnknown: the EMR took the observation and does not show it. It is never sent again unless a person states that it is not there.
 	CodeOutcomeUnknown = collections.OutcomeUnknown
 )
@@ -61,7 +63,7 @@ type Error struct {
 	// TrustSearchAfter is set when the EMR may have answered a search from its cache, or before it finished the last request: the time
 	// until a search can be trusted. Until then nothing may be sent again.
 	TrustSearchAfter time.Duration
-	// NeedsPerson: the EMR may have the observation and cannot be searched for it. Nothing is sent until a person states whether it is there.
+	// NeedsPerson: nothing is sent until a person acts: the EMR may have the observation and cannot be searched for it, or it is too large.
 	NeedsPerson bool
 	// Attempts are the requests of the call, oldest first.
 	Attempts []Attempt
@@ -178,6 +180,10 @@ func refusal(a answer, method string, now time.Time) *Error {
 		e.Ambiguous, e.retryNow = false, false // the EMR did not do it, and never will
 	}
 	if e.Code != "" {
+		return e
+	}
+	if hasResource(method) && a.status == http.StatusRequestEntityTooLarge {
+		e.Code, e.Message, e.NeedsPerson = CodeTooLarge, "Too large for the EMR (413)", true
 		return e
 	}
 	if !hasResource(method) || a.status == http.StatusRequestTimeout {

@@ -101,6 +101,8 @@ func (f *stubEMR) Configured() bool { return !f.isUnconfigured }
 
 func (f *stubEMR) Prepare(context.Context) {}
 
+func (f *stubEMR) TakesDocuments() bool { return true }
+
 func (f *stubEMR) CanReceive() bool { f.mu.Lock(); defer f.mu.Unlock(); return !f.receivesNothing }
 
 func (f *stubEMR) TakesReadings() bool { return f.CanReceive() }

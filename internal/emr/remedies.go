@@ -60,6 +60,10 @@ var remedies = []struct {
 		"agree_on_profile",
 		"The EMR rejected the reading. Show its diagnostics to its administrator: the EMR is changed to accept the reading, or a setting VIGIL_FHIR_SEND_… leaves out the part that it rejects.",
 	}},
+	{CodeTooLarge, "", Remedy{
+		"allow_size",
+		"The EMR, or a proxy before it, does not take requests of this size. Have its administrator raise the limit for DocumentReference, to 20 MB or more.",
+	}},
 	{CodeRateLimited, "", Remedy{
 		"lower_rate",
 		"The EMR limits the request rate. If this lasts, lower VIGIL_EMR_RATE_LIMIT_PER_SECOND, or request a higher limit from the EMR's administrator.",

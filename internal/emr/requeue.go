@@ -11,6 +11,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
@@ -51,6 +52,36 @@ func Requeue(ctx context.Context, app core.App, f DeadLetterFilter, by audit.Act
 		requeued += len(batch)
 	}
 	return requeued, err
+}
+
+// Retry queues one failed delivery now, with all its retries. Source: docs/decisions/transmissions.md, "Requeue".
+func (w *Worker) Retry(app core.App, id string, by audit.Actor, now time.Time) error {
+	err := app.RunInTransaction(func(tx core.App) error { return retry(tx, id, by, now) })
+	if err == nil {
+		w.Wake()
+	}
+	return err
+}
+
+func retry(tx core.App, id string, by audit.Actor, now time.Time) error {
+	found, err := collections.FindTransmission(tx, id)
+	if err != nil {
+		return fault.OrMissing(err)
+	}
+	if found.Status() == collections.FHIRFailed && found.ErrorCode() == CodeOutcomeUnknown {
+		return fault.State("outcome_unknown", "The EMR may have it. State first whether it is there.")
+	}
+	done, err := collections.RetryTransmission(tx, id, now)
+	if err != nil {
+		return err
+	}
+	if !done {
+		return fault.State("invalid_state", "Only a failed delivery of a trusted reading that waits for nothing else can be tried again.")
+	}
+	return audit.Append(tx, audit.Entry{
+		Event: audit.EMRRequeue, Actor: by, ResourceType: audit.ResourceTransmission, ResourceID: id, PatientID: found.PatientID(),
+		Changes: audit.Changes{"transmissions": {New: []string{id}}, "error_code": {New: found.ErrorCode()}},
+	}, now)
 }
 
 // days matches the days at the start of a duration, which time.ParseDuration does not support.

@@ -77,7 +77,8 @@ func runWorker(t *testing.T, app core.App, transport http.RoundTripper, lifetime
 		case <-ctx.Done():
 		case <-time.After(5 * time.Minute):
 			if client.Plan().Way == emr.WayDocument {
-				_, _, _ = w.QueueMonths(ctx, app, time.Now().UTC())
+				_, _ = w.QueueMonths(ctx, app, time.Now().UTC())
+				_, _ = w.CorrectDocuments(app, time.Now().UTC())
 			}
 			_, _ = w.Sweep(ctx, app)
 		}

@@ -47,6 +47,8 @@ type EMR interface {
 	CanReceive() bool
 	// TakesReadings reports whether readings are sent one by one; otherwise they wait, for a document if CanReceive.
 	TakesReadings() bool
+	// TakesDocuments reports whether documents may be sent.
+	TakesDocuments() bool
 	CreateDocument(ctx context.Context, d DocumentCopy, resource []byte, requestID string) (Created, error)
 	FindDocument(ctx context.Context, d DocumentCopy) (emrID string, found bool, err error)
 	UpdateDocument(ctx context.Context, d DocumentCopy, emrID string, resource []byte, requestID string, ambiguous bool) (Created, error)

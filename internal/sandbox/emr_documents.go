@@ -117,7 +117,7 @@ func (e *EMR) readDocument(w http.ResponseWriter, r *http.Request) {
 	writeOutcome(w, http.StatusNotFound, "not-found", "no such DocumentReference")
 }
 
-// searchDocuments answers a search by patient, category, type and the least date, as far as the profile offers them.
+// searchDocuments answers a search by identifier, patient, category, type and the least date, as far as the profile offers them.
 func (e *EMR) searchDocuments(w http.ResponseWriter, r *http.Request) {
 	query := maps.Clone(r.URL.Query())
 	var ignored []string
@@ -133,7 +133,7 @@ func (e *EMR) searchDocuments(w http.ResponseWriter, r *http.Request) {
 		made, _ := time.Parse(time.RFC3339, text(d["date"]))
 		since, _ := time.Parse(time.RFC3339, strings.TrimPrefix(query.Get("date"), "ge"))
 		isOther := query.Has("patient") && text(subject["reference"]) != "Patient/"+query.Get("patient") || made.Before(since) ||
-			query.Has("type") && !hasCoding(d["type"], parseToken(query.Get("type"))) ||
+			query.Has("identifier") && !hasIdentifier(d, parseToken(query.Get("identifier"))) || query.Has("type") && !hasCoding(d["type"], parseToken(query.Get("type"))) ||
 			query.Has("category") && !slices.ContainsFunc(list(d["category"]), func(c any) bool { return hasCoding(c, parseToken(query.Get("category"))) })
 		if !isOther {
 			matches = append(matches, d)

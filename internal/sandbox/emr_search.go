@@ -86,3 +86,11 @@ func hasCoding(concept any, wanted tokenParam) bool {
 		return wanted.matches(system, code)
 	})
 }
+
+// hasIdentifier reports whether a resource has an identifier; those of its versions count, too.
+func hasIdentifier(fields resource, wanted tokenParam) bool {
+	return slices.ContainsFunc(append(list(fields["identifier"]), fields["masterIdentifier"]), func(item any) bool {
+		identifier, _ := item.(resource)
+		return wanted.matches(text(identifier["system"]), text(identifier["value"]))
+	})
+}

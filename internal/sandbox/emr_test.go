@@ -355,7 +355,7 @@ func TestMetadata(t *testing.T) {
 		t.Fatalf("%d %v", answer.StatusCode, body)
 	}
 	rest := body["rest"].([]any)[0].(map[string]any)
-	if rest["security"] == nil || len(rest["resource"].([]any)) != 2 {
+	if rest["security"] == nil || len(rest["resource"].([]any)) != 3 {
 		t.Errorf("rest %v", rest)
 	}
 	_, smart := w.mustCall("GET", ".well-known/smart-configuration", "", "")

@@ -2,6 +2,7 @@ package visitreport
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/vigilhealth/vigil/internal/pdf"
 )
@@ -38,7 +39,7 @@ func (r *Report) criticalsAndNotes(s *pdf.Sheet, y, width float64) (end float64,
 	at = r.drawCriticals(s, at, room, width, &rest)
 	at = r.remainder(s, at, len(rest.criticals), len(r.criticals), r.criticalsOmitted)
 	at = r.heading(s, left, at+6.5, width, "Calls and notes", map[bool]string{true: "by " + r.request.MadeBy.Reveal() + " only", false: ""}[r.request.NotesOf != ""])
-	at = r.drawNotes(s, at, bottom, width, &rest)
+	rest.notes, at = r.drawNotes(s, at, bottom, width, dayOnly, rest.notes)
 	return r.remainder(s, at, len(rest.notes), len(r.notes), 0), rest
 }
 
@@ -70,7 +71,7 @@ func (r *Report) continued(s *pdf.Sheet, rest *entries) {
 	}
 	if len(rest.criticals) == 0 && len(rest.notes) > 0 {
 		y = r.heading(s, left, y, wide, "Calls and notes, continued", "")
-		r.drawNotes(s, y, bottom, wide, rest)
+		rest.notes, _ = r.drawNotes(s, y, bottom, wide, dayOnly, rest.notes)
 	}
 	left := len(rest.criticals) + len(rest.notes)
 	if left == before { // one entry is longer than a page
@@ -103,18 +104,29 @@ func (r *Report) drawCriticals(s *pdf.Sheet, at, bottom, width float64, rest *en
 	return at
 }
 
-// drawNotes draws notes down to bottom and removes them from the rest.
-func (r *Report) drawNotes(s *pdf.Sheet, at, bottom, width float64, rest *entries) float64 {
-	for len(rest.notes) > 0 {
-		n := rest.notes[0]
-		lines := s.Lines(width-17, maxLines, plain, n.By+": "+n.Text.Reveal())
+// noteStamp is how the time of a note is written.
+type noteStamp struct {
+	wide   float64
+	format func(time.Time) string
+}
+
+var (
+	dayOnly  = noteStamp{17, func(at time.Time) string { return at.Format("Jan 2") }}
+	dayAndAt = noteStamp{stampWide, formatStamp}
+)
+
+// drawNotes draws notes down to bottom and returns the rest, and where it ended.
+func (r *Report) drawNotes(s *pdf.Sheet, at, bottom, width float64, stamp noteStamp, notes []Note) (rest []Note, end float64) {
+	for len(notes) > 0 {
+		n := notes[0]
+		lines := s.Lines(width-stamp.wide, maxLines, plain, n.By+": "+n.Text.Reveal())
 		if at+float64(len(lines))*lineStep+1.8 > bottom {
 			break
 		}
-		s.Text(left, at+lineStep, plain, n.At.Format("Jan 2"))
-		at = r.paragraph(s, left+17, at, lines)
+		s.Text(left, at+lineStep, plain, stamp.format(n.At))
+		at = r.paragraph(s, left+stamp.wide, at, lines)
 		s.Rule(left, at+0.3, left+width, at+0.3, 0.15, pdf.LightGray)
-		rest.notes = rest.notes[1:]
+		notes = notes[1:]
 	}
-	return at
+	return notes, at
 }

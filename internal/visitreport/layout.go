@@ -55,6 +55,7 @@ func (r *Report) PDF() ([]byte, error) {
 		s.AddPage()
 		r.continued(s, &rest)
 	}
+	r.escalationPages(s)
 	return s.Bytes()
 }
 
@@ -66,6 +67,9 @@ func (r *Report) top(s *pdf.Sheet) (y float64) {
 		first = "Jan 2, 2006"
 	}
 	period := r.from.Format(first) + " to " + until.Format("Jan 2, 2006")
+	if r.escalation != nil {
+		period += ", about the escalation of " + r.escalation.CreatedAt().In(r.zone).Format("Jan 2, 15:04")
+	}
 	if r.provider != "" {
 		period += ", for " + r.provider.Reveal()
 	}

@@ -42,7 +42,9 @@ type Request struct {
 	// From and To are a period in place of the last days, To exclusive; both zero for none. Its days are in the practice's zone. A report of a
 	// period leaves out suspect readings, which may be another person's, and everything before and after it.
 	From, To time.Time
-	Units    Units
+	// EscalationID is the escalation that the report is about, with its history; "" for none.
+	EscalationID string
+	Units        Units
 	// MadeBy names the caller. NotesOf limits calls and notes to one user if the role sees no others; "" for all.
 	MadeBy  phi.Text
 	NotesOf string
@@ -70,6 +72,8 @@ type Report struct {
 	criticals        []Critical
 	criticalsOmitted int // not listed
 	notes            []Note
+	escalation       *collections.Escalation
+	steps            []Note // the escalation's history
 	devices          []*collections.Device
 }
 
@@ -111,6 +115,9 @@ func Build(app core.App, practice Practice, patient *collections.Patient, wish R
 	r := &Report{practice: practice, request: wish, patient: patient, now: now, end: now, zone: collections.Zone(patient.TimeZone(), practice.Zone)}
 	if r.isOfPeriod() {
 		r.zone, r.from = practice.Zone, wish.From.In(practice.Zone)
+		if today := collections.StartOfNextDay(now.In(r.zone)); today.Before(wish.To) {
+			r.request.To = today // the last days of what is covered are not in the future
+		}
 		if last := wish.To.Add(-time.Second); last.Before(now) {
 			r.end = last
 		}
@@ -121,12 +128,26 @@ func Build(app core.App, practice Practice, patient *collections.Patient, wish R
 	}
 	r.age, r.hasAge = patients.Age(patient, now, practice.Zone)
 	g := builder{Report: r, app: app, pointByObservation: map[string]Point{}}
-	for _, step := range []func() error{g.loadReadings, g.loadThresholds, g.loadSummary, g.loadCriticals, g.loadNotes, g.loadDevicesAndProvider} {
+	for _, step := range []func() error{g.loadReadings, g.loadThresholds, g.loadSummary, g.loadCriticals, g.loadNotes, g.loadEscalation, g.loadDevicesAndProvider} {
 		if err := step(); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// Document makes the report of a half-open span for the EMR, about an escalation unless its id is ""; isEmpty: it shows nothing.
+func (p Practice) Document(app core.App, patientID, escalationID string, from, to, now time.Time) (out []byte, isEmpty bool, err error) {
+	patient, err := collections.FindPatient(app, patientID)
+	if err != nil {
+		return nil, false, err
+	}
+	r, err := Build(app, p, patient, Request{From: from, To: to, EscalationID: escalationID, MadeBy: phi.Text(p.Name)}, now)
+	if err != nil {
+		return nil, false, err
+	}
+	out, err = r.PDF()
+	return out, escalationID == "" && !r.HasReadings(), err
 }
 
 func (r *Report) isOfPeriod() bool { return !r.request.From.IsZero() }

@@ -12,7 +12,7 @@ export const errors = [
   ["auth_error", "Sign-in or scope rejected"],
   ["invalid_resource", "Rejected by the EMR"], ["update_refused", "Correction rejected"], ["search_outdated", "Not confirmed yet"],
   ["outcome_unknown", "Taken by the EMR, not found there"],
-  ["rate_limited", "Too many requests"], ["emr_unavailable", "EMR unavailable"],
+  ["too_large", "Too large for the EMR"], ["rate_limited", "Too many requests"], ["emr_unavailable", "EMR unavailable"],
   ["timeout", "Timed out"], ["not_configured", "No EMR configured"], ["entered_in_error", "Entered in error before it was sent"],
 ];
 
