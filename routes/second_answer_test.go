@@ -234,3 +234,41 @@ func TestClosedItemIsNotPosted(t *testing.T) {
 		}
 	}
 }
+
+// What a payer states to have paid before (B13) is no adjustment: as far as it is not on record, it stays open for a person.
+func TestPaidBeforeStaysOpen(t *testing.T) {
+	type decision struct {
+		paid        x12.Cents
+		adjustments []string
+	}
+	const charge = 4787
+	for name, c := range map[string]struct {
+		byHand          float64
+		list            []decision
+		adjusted, share float64
+		open            float64
+	}{
+		"first decision":          {0, []decision{{1000, []string{"CAS*CO*45*17.87", "CAS*OA*B13*20"}}}, 17.87, 0, 20},
+		"first decision, a share": {0, []decision{{0, []string{"CAS*CO*45*7.87", "CAS*PR*2*10", "CAS*CO*B13*30"}}}, 7.87, 10, 30},
+		"payment by hand":         {30, []decision{{0, []string{"CAS*OA*B13*47.87"}}}, 0, 0, 17.87},
+		"second by hand":          {20, []decision{{1000, []string{"CAS*CO*45*7.87", "CAS*OA*B13*30"}}}, 7.87, 0, 10},
+		"as much as on record":    {0, []decision{{2000, []string{"CAS*CO*45*27.87"}}, {1000, []string{"CAS*CO*45*17.87", "CAS*OA*B13*20"}}}, 17.87, 0, 0},
+		"more than on record":     {0, []decision{{3000, []string{"CAS*CO*45*7.87", "CAS*PR*2*10"}}, {100, []string{"CAS*CO*45*7.87", "CAS*OA*B13*39"}}}, 7.87, 0, 9},
+		"less than on record":     {0, []decision{{3000, []string{"CAS*CO*45*17.87"}}, {1000, []string{"CAS*CO*45*17.87", "CAS*OA*B13*20"}}}, 7.87, 0, 0},
+		"the rest of it":          {0, []decision{{3000, []string{"CAS*CO*45*7.87", "CAS*PR*2*10"}}, {1000, []string{"CAS*OA*B13*37.87"}}}, 7.87, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSentClaim(t, 1)
+			if s.claim.Charge != charge {
+				t.Fatalf("the charge is %d", s.claim.Charge)
+			}
+			if c.byHand != 0 {
+				s.move(s.entries[0], "pay", object{"amount": c.byHand, "payment_date": "2026-01-14", "reference": "EFT-55501"}).want(200)
+			}
+			for _, d := range c.list {
+				s.wantReasons(s.remit(d.paid, append([]string{s.clp("1", d.paid)}, s.svc(0, d.paid, d.adjustments...)...)...))
+			}
+			s.wantEntry(0, object{"lifecycle_status": "paid", "adjusted": c.adjusted, "patient_responsibility": c.share, "open": c.open})
+		})
+	}
+}

@@ -42,7 +42,7 @@ func randomDecision(r *rand.Rand, key string, charge int64) (decision billing.Re
 			if group == "OA" {
 				part = rest
 			}
-			d.Adjustments = append(d.Adjustments, reason(group, []string{"45", "2", "133"}[r.IntN(3)], part))
+			d.Adjustments = append(d.Adjustments, reason(group, []string{"45", "2", "133", "B13"}[r.IntN(4)], part))
 			rest -= part
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // AlreadyDecided is why a payer's second decision waits for a person.
 const AlreadyDecided = "already_decided"
 
-// carcPreviouslyPaid marks the part of a charge that the payer paid with an earlier decision. Source: CARC B13.
+// carcPreviouslyPaid marks the part of a charge that the payer paid with an earlier decision. Beside a payment it is no adjustment: what of it is not on
+// record stays open for a person. Source: CARC B13.
 const carcPreviouslyPaid = "B13"
 
 // IsPaidBefore reports whether a payer pays nothing because it paid with an earlier decision.
@@ -56,11 +57,13 @@ func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) 
 	if a.status == VoidRequested && r.Paid == 0 { // a voided claim has no open amounts
 		return p, nil
 	}
+	r.Adjustments = slices.DeleteFunc(slices.Clone(r.Adjustments), func(a collections.Adjustment) bool { return a.CARC == carcPreviouslyPaid })
 	if isSecond && len(r.Adjustments) == 0 { // money alone leaves the decision as it is, as far as the charge has room
-		if a.paidTotal+int64(r.Paid)+sumOf(a.adjustments) <= a.charge {
+		beyond := a.paidTotal + int64(r.Paid) + sumOf(a.adjustments) - a.charge
+		if beyond <= 0 {
 			return p, nil
 		}
-		r.Adjustments = prior
+		r.Adjustments = mergeAdjustments(prior, reducePatientShare(prior, beyond))
 	}
 	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.shareOffsets), negateAdjustments(prior))
 	if r.Secondary {
@@ -186,17 +189,11 @@ func settlePatientShare(list []collections.Adjustment) (taken []collections.Adju
 }
 
 // withoutRestated reduces the adjustments of a second decision by an amount that the payer's earlier payment covers, because adjustments alone
-// make no credit: first what the payer marks as paid before, contractual amounts and the patient's share last.
+// make no credit: contractual amounts and the patient's share last.
 func withoutRestated(list []collections.Adjustment, amount int64) []collections.Adjustment {
-	isNext := func(a collections.Adjustment, group string) bool {
-		if group == carcPreviouslyPaid {
-			return a.CARC == carcPreviouslyPaid
-		}
-		return a.Group == group
-	}
-	for _, group := range []string{carcPreviouslyPaid, GroupOther, GroupPayerInitiated, GroupCorrection, GroupContractual, GroupPatient} {
+	for _, group := range []string{GroupOther, GroupPayerInitiated, GroupCorrection, GroupContractual, GroupPatient} {
 		for i, a := range list {
-			if part := min(amount, a.AmountCents); part > 0 && isNext(a, group) {
+			if part := min(amount, a.AmountCents); part > 0 && a.Group == group {
 				list[i].AmountCents -= part
 				amount -= part
 			}

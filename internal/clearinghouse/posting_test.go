@@ -17,7 +17,7 @@ type randomClaim struct {
 	decision x12.ClaimPayment
 }
 
-var reasonsAtRandom = []x12.Adjustment{{Group: "CO", Code: "45"}, {Group: "PR", Code: "2"}, {Group: "OA", Code: "23"}, {Group: "CO", Code: "253"}, {Group: "PI", Code: "97"}}
+var reasonsAtRandom = []x12.Adjustment{{Group: "CO", Code: "45"}, {Group: "PR", Code: "2"}, {Group: "OA", Code: "23"}, {Group: "OA", Code: "B13"}, {Group: "CO", Code: "253"}, {Group: "PI", Code: "97"}}
 
 // newRandomClaim makes a claim of ours, and a balanced decision.
 func newRandomClaim(r *rand.Rand, number int) (c randomClaim) {
