@@ -297,16 +297,9 @@ func contains(text []byte, wanted [][]byte) bool {
 	return true
 }
 
-func lastName(text []byte) []byte {
-	last, _, _ := bytes.Cut(text, []byte{separator})
-	return last
-}
-
+// byName sorts by last name, first name and MRN, in the order of the text: the separator is before every letter.
 func byName(a, b *entry) int {
-	if c := bytes.Compare(lastName(a.text), lastName(b.text)); c != 0 {
-		return c
-	}
-	return bytes.Compare(a.id[:], b.id[:])
+	return cmp.Or(bytes.Compare(a.text, b.text), bytes.Compare(a.id[:], b.id[:]))
 }
 
 func byCreation(a, b *entry) int {

@@ -88,8 +88,9 @@ func naive(people map[string]person, f DirectoryQuery) (ids []string, total int)
 			found = append(found, p)
 		}
 	}
+	sorted := func(p person) string { return strings.Join([]string{fold(p.last), fold(p.first), fold(p.mrn)}, "\x00") }
 	slices.SortFunc(found, func(a, b person) int {
-		first := strings.Compare(fold(a.last), fold(b.last))
+		first := strings.Compare(sorted(a), sorted(b))
 		if f.Order == ByCreation || f.Order == ByCreationLast {
 			first = a.created.Compare(b.created)
 		}

@@ -6,12 +6,13 @@ import { useKeys } from "./keys.js";
 import { canAcknowledge } from "./permissions.js";
 import { go } from "./router.js";
 import { Dialog, Form } from "./ui/form.js";
+import { ageText } from "./ui/format.js";
 import { NoteField } from "./ui/note_field.js";
 import { useLoad } from "./ui/states.js";
 import { html } from "./view.js";
 import { applyToGroups, isTakeable } from "./views/alerts/bulk_actions.js";
 import { announcement, valueText } from "./views/alerts/announcement.js";
-import { agoShort, causeOf } from "./views/alerts/labels.js";
+import { causeOf } from "./views/alerts/labels.js";
 import { Trend } from "./views/alerts/trend.js";
 import { startCall } from "./views/triage/actions.js";
 
@@ -35,7 +36,7 @@ export function CriticalBanner() {
   return html`<p class="unseen" aria-live="assertive">${announcement(open)}</p>
     ${one && html`<section class="emergency no-print" aria-label="Unanswered critical alert">
       <span class="emergency-text"><span aria-hidden="true">▲ </span><strong><bdi>${one.patient_name}</bdi></strong>
-        <b>${valueText(one)}</b><small>${`${causeOf(one)}, ${agoShort(one.last_at)}`}</small></span>
+        <b>${valueText(one)}</b><small>${`${causeOf(one)}, ${ageText(one.last_at)}`}</small></span>
       ${open.length > 1 && html`<span>and ${open.length - 1} more</span>`}
       <button class="main" aria-keyshortcuts="." onClick=${() => answer(one)}>${canAcknowledge({ level: "critical" }) ? "Answer"
         : "Open chart"} <kbd>.</kbd></button>
@@ -60,7 +61,7 @@ function AnswerDialog({ cause }) {
     <p class="answered-patient"><strong><bdi>${now.patient_name}</bdi></strong> <small>${now.mrn}</small>
       <${Trend} group=${now} /></p>
     <p class="answered-value"><span aria-hidden="true">▲ </span>${valueText(now)} <small>
-      ${`${agoShort(now.last_at)}, ${causeOf(now)}`}</small></p>
+      ${`${ageText(now.last_at)}, ${causeOf(now)}`}</small></p>
     ${escalation?.taken && html`<p>Escalation: ${colleague(escalation.assigned_to, escalation.assigned_name)}, in progress</p>`}
     ${!current && html`<p class="notice" role="status">Acknowledged in the meantime.</p>`}
     <p class="acts">${patient?.phone && html`<a class="button" href=${`tel:${patient.phone}`}

@@ -8,7 +8,7 @@ import { hasRole } from "./session.js";
 const all = (/** @type {string} */ action) => () => scopeOf(action) === "all";
 const everyone = () => true;
 
-/** In the order of the menu; the first one that a user sees is the home page. @type {Section[]} */
+/** In the order of the menu. @type {Section[]} */
 export const sections = [
   { view: "triage", name: "Triage", key: "t", isVisible: all("read_triage") },
   { view: "patients", name: "Patients", key: "p", isVisible: all("read_patients") },
@@ -33,6 +33,12 @@ const hidden = [
 
 /** The sections in the user's menu. */
 export const sectionsOf = () => sections.filter((section) => section.isVisible());
+
+/** The view that opens after sign-in: the work of the user's role. */
+export const homeView = () => ["triage", "billing"].find((view) => sectionOf(view)) ?? sectionsOf()[0].view;
+
+/** Whether a view exists, for any role. @param {string} view */
+export const isView = (view) => [...sections, ...hidden].some((s) => s.view === view);
 
 /** The section of a view, or null when there is none or the user may not see it. @param {string} view */
 export const sectionOf = (view) => [...sections, ...hidden].find((s) => s.view === view && s.isVisible()) ?? null;

@@ -6,7 +6,7 @@ import { SessionExpiry } from "./session_expiry.js";
 import { isDialogOpen, useKeys } from "./keys.js";
 import { listen, onGap, stream } from "./live.js";
 import { restorePlace, go, clearPlace, place } from "./router.js";
-import { sectionOf, sectionsOf } from "./sections.js";
+import { homeView, isView, sectionOf, sectionsOf } from "./sections.js";
 import { me } from "./session.js";
 import { signOut } from "./sign_on.js";
 import { dateTime } from "./ui/format.js";
@@ -50,7 +50,7 @@ const portalView = () => (sectionOf(place.value.view) ? place.value.view : "my-h
 function Frame({ person }) {
   const visibleSections = sectionsOf();
   const due = person.two_factor_due_at;
-  const view = due && Date.parse(due) <= Date.now() ? "account" : place.value.view || visibleSections[0].view;
+  const view = due && Date.parse(due) <= Date.now() ? "account" : place.value.view || homeView();
   const section = sectionOf(view);
   const [isKeyListOpen, setKeyListOpen] = useState(false);
   const [FindDialog, setFindOpen] = useFind();
@@ -84,7 +84,7 @@ function Frame({ person }) {
       </nav>
       <div class="person">
         <${TopTimer} />
-        <button class="finder" onClick=${() => setFindOpen(true)} aria-label="Find a patient, a page or an action"
+        <button class="finder" onClick=${() => setFindOpen(true)} aria-label="Find a patient or action"
           aria-keyshortcuts="Control+K Meta+K">
           <span aria-hidden="true">⌕</span> <span class="words" aria-hidden="true">Find a patient or action</span>
           <kbd aria-hidden="true">${mac ? "⌘ K" : "Ctrl K"}</kbd></button>
@@ -99,6 +99,7 @@ function Frame({ person }) {
         : "Set up a second factor to continue: an authenticator app or a passkey."}
         ${view !== "account" && html` <a href="#/account">Set up</a>`}</p>`}
       ${section ? html`<${View} key=${view} section=${section} about=${place.value.about} />`
+        : isView(view) ? html`<${EmptyState} title="Not for your role" page>Contact an administrator if you need access.</${EmptyState}>`
         : html`<${EmptyState} title="Page not found" page>Choose a section above.</${EmptyState}>`}
     </main>
     ${isKeyListOpen && html`<${KeyList} close=${() => setKeyListOpen(false)} />`}

@@ -56,8 +56,8 @@ await run(async (page) => {
   // A second escalation shows that one is open, and its owner.
   await page.getByRole("button", { name: /^New escalation/ }).click();
   const dialog = page.getByRole("dialog");
-  await dialog.getByRole("searchbox").fill(second.last_name);
-  await dialog.getByRole("button", { name: new RegExp(second.mrn) }).click();
+  await dialog.getByRole("combobox", { name: "Patient" }).fill(second.last_name);
+  await dialog.getByRole("option", { name: new RegExp(second.mrn) }).click();
   await shows(dialog.locator(".notice"), "1 escalation is already open");
   await shows(dialog.locator(".notice"), given.assigned_name);
   page.refused = `${base}/api/v1/escalations/`;

@@ -100,7 +100,7 @@ async function daysShort(page) {
   await page.getByRole("tab", { name: "Behind on days" }).click();
   await page.getByLabel("Show").selectOption("All who still need days");
   const row = page.getByRole("region", { name: "Patients behind on days" }).locator("tbody tr").first();
-  await shows(row, /\d+ of 16/);
+  await shows(row, /\d+ of (2|16)/);
   assert.match(await row.innerText(), /\d+ days? left|\d+ days?\s+until/);
   const call = row.getByRole("link");
   assert.match(await call.getAttribute("href"), /^tel:\+?\d+$/);
@@ -164,11 +164,11 @@ async function fastEnter(page) {
   const dialog = page.getByRole("dialog");
   const patients = await held(page, "**/api/v1/patients/?search=*");
   const asked = page.waitForRequest(/patients\/\?search=/);
-  await dialog.getByRole("searchbox").pressSequentially(patient.mrn);
+  await dialog.getByRole("combobox", { name: "Patient" }).pressSequentially(patient.mrn);
   await page.keyboard.press("Enter");
   await asked;
   await patients();
-  await dialog.locator(".picked", { hasText: patient.last_name }).waitFor();
+  await dialog.locator(".chip", { hasText: patient.last_name }).waitFor();
   const staff = await held(page, "**/api/v1/users/staff/**", (answer) => ({ ...answer,
     results: answer.results.flatMap((one) => (one.name === "Priya Raman" ? [{ ...one, id: 999, name: "Priya Ramanathan", email: "other@vigil.example" }, one]
       : [one])) }));

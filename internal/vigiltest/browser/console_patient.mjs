@@ -29,6 +29,7 @@ await run(async (page) => {
   await signIn(page, "nurse@vigil.test");
   await open(page);
   await looksRight(page, before);
+  await prints(page);
 
   await test("letters belong to whoever types, to dialogs and to Alt", async () => {
     await page.keyboard.press("Alt+e");
@@ -103,6 +104,18 @@ async function open(page) {
   await page.locator("tbody button.link", { hasText: input.name }).click();
   await page.getByRole("navigation", { name: "About this patient" }).waitFor();
   await settled(page);
+}
+
+// prints checks that paper has the counted days, which are told by color, and the names of open work, which are buttons.
+async function prints(page) {
+  await page.emulateMedia({ media: "print" });
+  const day = await page.locator(".calendar td.counted").first().evaluate((cell) => getComputedStyle(cell).printColorAdjust);
+  assert.equal(day, "exact", "the counted days are white on white");
+  const names = page.getByRole("region", { name: "Open work" }).locator("li button.link");
+  assert.ok(await names.count() > 0);
+  assert.ok(await names.first().isVisible(), "open work has no names");
+  assert.equal(await page.getByRole("button", { name: /^Escalate/ }).filter({ visible: true }).count(), 0, "buttons are printed");
+  await page.emulateMedia({ media: "screen" });
 }
 
 // looksRight compares the patient page with the service's data.

@@ -30,25 +30,26 @@ await run(async (page) => {
   await dialog.getByRole("button", { name: "I’ve saved it" }).click();
 
   const rows = page.getByRole("region", { name: "Webhooks" }).locator("tbody tr");
-  await shows(rows, "patient.created");
+  await shows(rows, "A patient was enrolled");
   await shows(rows.locator(".badge"), "Active");
   assert.ok(!(await page.getByRole("main").innerText()).includes("token=secret"), "the list shows the whole address");
   await accessible(page, "the list of webhooks");
   await rows.getByRole("button").first().click();
   await dialog.getByRole("button", { name: "Send test" }).click();
-  await shows(log.first(), "webhook.test");
+  await shows(log.first(), "Test");
   await shows(log.first().locator(".badge"), "Delivered");
   await accessible(page, "a webhook");
   await say(500);
   await dialog.getByRole("button", { name: "Send test" }).click();
   await shows(toast, "Test failed: 500: rejected.");
+  await shows(dialog.locator(".facts"), "500: rejected");
 
   const enrolled = await (await fetch(`${input.receiver}/enrol`, { method: "PUT" })).text(); // the test enrolls a patient, and waits for the dead letter
   await dialog.getByLabel("Show").selectOption("failed");
   await shows(log.filter({ hasText: enrolled }).locator(".badge"), "Failed");
   await shows(log.filter({ hasText: enrolled }), "500: rejected");
   await say(200);
-  await dialog.getByRole("button", { name: `Resend patient.created ${enrolled}` }).click();
+  await dialog.getByRole("button", { name: `Resend “A patient was enrolled” ${enrolled}` }).click();
   await shows(toast, "Resending.");
   await fetch(`${input.receiver}/taken/${enrolled}`, { method: "PUT" }); // waits for the delivery
   await dialog.getByLabel("Show").selectOption("delivered");

@@ -13,11 +13,12 @@ const debounceTime = 250; // milliseconds without a key before a request
  * with `many` it is a list, shown as chips. chosen is called at each change. The errors of `name` and of `name.0`, `name.1`… are shown.
  * @param {{label: string, name?: string, find: (term: string, signal: AbortSignal) => Promise<Option[]>, value?: Option | Option[] | null,
  * many?: boolean,   eager?: boolean, chosen?: (choice: any) => void, placeholder?: string, hint?: string, nothing?: string, errors?:
- * Record<string, string[]>,   typed?: (term: string) => Option | null, autofocus?: boolean, disabled?: boolean}} props
- * typed returns a choice for text that is not in the list, such as an unlisted code; null for none
+ * Record<string, string[]>,   typed?: (term: string) => Option | null, autofocus?: boolean, disabled?: boolean, careful?: boolean}} props
+ * typed returns a choice for text that is not in the list, such as an unlisted code; null for none. careful: Enter takes the only result or
+ * one that the user moved to, never the first of several.
  */
 export function Combo({ label, name = "", find, value, many = false, eager = false, chosen, placeholder, hint, nothing = "Nothing matches.",
-  errors = {}, typed, autofocus, disabled }) {
+  errors = {}, typed, autofocus, disabled, careful = false }) {
   const id = useId();
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const [picked, setPicked] = useState(/** @type {Option[]} */ ([value ?? []].flat()));
@@ -54,7 +55,7 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
     if (by) {
       event.preventDefault();
       setOpen(true);
-      setIndex(open && free.length > 0 ? (index + by + free.length) % free.length : 0);
+      setIndex(open && free.length > 0 ? (Math.max(index, by > 0 ? -1 : 0) + by + free.length) % free.length : 0);
     } else if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && (open || term)) {
       event.preventDefault();
       if (term.trim() !== "" && (found === null || of !== term.trim())) {
@@ -73,10 +74,11 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
   };
   useEffect(() => {
     const exact = free.findIndex((one) => [one.value, one.text].some((text) => text.toLowerCase() === term.trim().toLowerCase()));
-    setIndex(Math.max(exact, 0));
+    const only = careful && free.length !== 1 ? -1 : 0;
+    setIndex(Math.max(exact, only));
     if (isEnterPending && found !== null && of === term.trim()) {
       setEnterPending(false);
-      choose(free[Math.max(exact, 0)] ?? typed?.(term.trim()));
+      choose(free[Math.max(exact, only)] ?? typed?.(term.trim()));
     }
   }, [found]);
   const wrong = (name && errorsOf(errors, name)) || [];
@@ -97,7 +99,8 @@ export function Combo({ label, name = "", find, value, many = false, eager = fal
           aria-invalid=${wrong.length > 0 ? "true" : null}
         data-field=${name || null} placeholder=${picked.length === 0 ? placeholder
           : null} value=${term} autofocus=${autofocus} disabled=${disabled}
-        onInput=${(event) => { setEnterPending(false); setTerm(event.target.value); setOpen(true); setIndex(0); }} onFocus=${() =>
+        onInput=${(event) => { setEnterPending(false); setTerm(event.target.value); setOpen(true);
+          setIndex(careful ? -1 : 0); }} onFocus=${() =>
           eager && (many || picked.length === 0) && setOpen(true)} onClick=${() => eager && setOpen(true)} onKeyDown=${key} />
     </div>
     <ul id=${`${id}-list`} role="listbox" aria-label=${label} class="combo-list" hidden=${!open || free.length === 0}>${free.map((one, i) =>

@@ -6,7 +6,7 @@ import { go } from "../router.js";
 import { sectionsOf } from "../sections.js";
 import { signOut } from "../sign_on.js";
 import { startTimer } from "../timer.js";
-import { localInput } from "./time.js";
+import { ageAndSex } from "./age.js";
 import { Keys } from "./key_list.js";
 import { asProblem } from "./states.js";
 import { html, useEffect, useId, useMemo, useRef, useState } from "../view.js";
@@ -29,12 +29,9 @@ const localItems = () => [
   { group: "Actions", text: "Sign out", act: () => { void signOut(); } },
 ];
 
-/** "67 female · MRN-00000020": distinguishes patients with the same name. @param {any} p */
+/** "67 F · MRN-00000020": distinguishes patients with the same name. @param {any} p */
 function patientDetails(p) {
-  const [year, ...day] = (p.date_of_birth ?? "").split("-");
-  const years = year && Number(localInput().slice(0, 4)) - Number(year) - (localInput().slice(5, 10) < day.join("-") ? 1 : 0);
-  const who = [years, p.gender !== "unknown" && p.gender].filter(Boolean).join(" ");
-  return [who, p.mrn, p.status === "archived" && "archived"].filter(Boolean).join(" · ");
+  return [ageAndSex(p), p.mrn, p.status === "archived" && "archived"].filter(Boolean).join(" · ");
 }
 
 /** Actions on the best match, without opening the chart first. @param {any} p @returns {Found[]} */

@@ -29,7 +29,7 @@ export function Field({ label, name, kind = "text", options = [], value, hint, e
     control = html`<input type=${kind} ...${common} defaultValue=${value ?? ""} />`;
   }
   return html`<div class=${classes("field", kind === "checkbox" && "check")}>
-    <label for=${id}>${label}</label>${control}
+    <label for=${id}>${label}${rest.required && html`<span class="soft"> (required)</span>`}</label>${control}
     ${help && html`<small id=${`${id}-hint`}>${help}</small>`}
     ${wrong && html`<small id=${`${id}-wrong`} class="wrong" role="alert">${wrong.join(" ")}</small>`}
   </div>`;

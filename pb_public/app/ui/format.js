@@ -32,18 +32,27 @@ export function daysUntil(date) {
   return Math.round((Date.parse(date) - Date.UTC(now.getFullYear(), now.getMonth(), now.getDate())) / 86_400_000);
 }
 
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
-const steps = /** @type {[Intl.RelativeTimeFormatUnit, number][]} */ ([["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]]);
+const minute = 60_000;
+const hour = 60 * minute;
 
-/** "5 min. ago"; "now" for a time in the future (a device with a fast clock). @param {string | null | undefined} at
- *  @param {number} now milliseconds */
-export function ago(at, now = Date.now()) {
+/** How long ago a time was, in whole units: "now" (also for a device with a fast clock), "4 min", "3 h", "1 day", "12 days".
+ *  @param {string | null | undefined} at @param {number} now milliseconds */
+export function ageText(at, now = Date.now()) {
   if (!at) {
     return "never";
   }
-  const seconds = Math.min((Date.parse(at) - now) / 1000, 0);
-  const [unit, size] = steps.find(([, length]) => Math.abs(seconds) >= length) ?? steps[steps.length - 1];
-  return relative.format(Math.round(seconds / size), unit);
+  const past = now - Date.parse(at);
+  if (past < hour) {
+    return past < minute ? "now" : `${Math.floor(past / minute)} min`;
+  }
+  const days = Math.floor(past / (24 * hour));
+  return days === 0 ? `${Math.floor(past / hour)} h` : days === 1 ? "1 day" : `${days} days`;
+}
+
+/** "4 min ago", "now", "never". @param {string | null | undefined} at */
+export function ago(at) {
+  const text = ageText(at);
+  return text === "now" || text === "never" ? text : `${text} ago`;
 }
 
 export const money = (/** @type {number | null | undefined} */ amount) =>
@@ -53,6 +62,8 @@ export const percent = (/** @type {number | null | undefined} */ fraction) =>
     : new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 }).format(fraction);
 export const number = (/** @type {number | null | undefined} */ n) =>
   (n === null || n === undefined ? "–" : new Intl.NumberFormat().format(n));
+/** "1 alert", "1,200 alerts". @param {number} n @param {string} one @param {string} [many] */
+export const countOf = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
 export const minutes = (/** @type {number} */ n) => `${number(n)} min`;
 
 /** "waiting_for_review" as words, in US spelling. @param {string | null | undefined} code */

@@ -6,6 +6,7 @@ import { useKeys } from "../keys.js";
 import { listen, onGap, stream } from "../live.js";
 import { useQuery } from "../query.js";
 import { me } from "../session.js";
+import { countOf } from "../ui/format.js";
 import { Field } from "../ui/form.js";
 import { Loaded, EmptyState, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
@@ -16,7 +17,6 @@ import { Bar } from "./alerts/bulk_bar.js";
 import { Board } from "./alerts/board.js";
 import { useHeld } from "./alerts/held_list.js";
 import { kindOptions, Tabs } from "./alerts/tabs.js";
-import { count } from "./alerts/labels.js";
 
 /** @typedef {import("./alerts/held_list.js").Row} Row */
 
@@ -120,7 +120,7 @@ function Groups({ tab, filters, page, turn, clear, counted }) {
     ${picked.length > 0 && html`<${Bar} rows=${picked} note=${note} callbacks=${callbacks} clear=${() => setSelected(new Set())}
       busy=${setBusy}
       reload=${list.reload} />`}
-    <p class="unseen" role="status">${picked.length > 0 ? `${count(picked.length, "cause")} selected` : ""}</p>`;
+    <p class="unseen" role="status">${picked.length > 0 ? `${countOf(picked.length, "cause")} selected` : ""}</p>`;
 }
 
 /** Reloads the list when alerts change, once for many changes. @param {() => void} reload */

@@ -3,11 +3,10 @@ import { get, post } from "../api.js";
 import { colleagueInSentence, colleague } from "../colleagues.js";
 import { go } from "../router.js";
 import { Dialog, Field, Form } from "../ui/form.js";
-import { humanize } from "../ui/format.js";
+import { ageText, humanize } from "../ui/format.js";
 import { useLoad } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
 import { html } from "../view.js";
-import { agoShort } from "./alerts/labels.js";
 import { StaffField } from "./staff_field.js";
 
 /** @param {{patient: {id: string, name: string}, close: () => void, done: () => void}} props */
@@ -39,7 +38,7 @@ export function OpenAlready({ patient, close }) {
     aria-hidden="true">◆</span> ${open.data.count === 1 ? "1 escalation is already open"
     : `${open.data.count} escalations are already open`}</strong>
     <ul class="plain-list">${open.data.results.map((/** @type {any} */ one) => html`<li key=${one.id}><span>
-      ${humanize(one.priority)}, ${agoShort(one.created_at)}: ${one.reason.replace(/[.\s]*$/, ".")}
+      ${humanize(one.priority)}, ${ageText(one.created_at)}: ${one.reason.replace(/[.\s]*$/, ".")}
       ${one.assigned_to ? ` With ${colleague(one.assigned_to, one.assigned_name)}, ${one.taken ? "in progress" : "not taken yet"}.`
         : " Not assigned."}</span></li>`)}</ul>
     <button type="button" onClick=${() => { close(); go("patient", { id: patient, tab: "escalations" }); }}>Open ${open.data.count === 1

@@ -2,13 +2,13 @@
 import { can, canAcknowledge } from "../../permissions.js";
 import { useKeys } from "../../keys.js";
 import { go } from "../../router.js";
+import { countOf } from "../../ui/format.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { Fragment, html, useEffect, useRef, useState } from "../../view.js";
 import { EscalateAlertDialog, SnoozeDialog } from "./dialogs.js";
 import { applyToGroups } from "./bulk_actions.js";
 import { GroupRow } from "./row.js";
-import { count } from "./labels.js";
 
 /** @typedef {import("./held_list.js").Row} Row */
 /** @typedef {{done: (ids: number[], deed: string) => void, undone: (ids: number[]) => void}} Callbacks */
@@ -53,7 +53,7 @@ export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, ca
       const here = rows.filter((row) => row.placed === level);
       return here.length > 0 && html`<tbody key=${level}>
         <tr class=${`group ${level}`}><th colspan="11" scope="rowgroup"><span class="sign" aria-hidden="true">${sign}</span> ${name}
-          <span class="soft">${count(Math.max(totals[level].groups, here.length), "cause")}, ${count(totals[level].alerts, "alert")}
+          <span class="soft">${countOf(Math.max(totals[level].groups, here.length), "cause")}, ${countOf(totals[level].alerts, "alert")}
             </span></th></tr>
         ${here.map((row) => html`<${Fragment} key=${row.key}><${GroupRow} row=${row} tab=${tab} deadlines=${deadlines}
           chosen=${chosen.has(row.key)} first=${(at ?? rows[0])?.key === row.key}

@@ -1,10 +1,10 @@
 // Acknowledges or resolves many alerts with one note, takes their escalations, and undoes it.
 import { call } from "../../api.js";
+import { countOf } from "../../ui/format.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html } from "../../view.js";
 import { takeableEscalation, takeEscalation } from "../triage/actions.js";
-import { count } from "./labels.js";
 
 /** @typedef {import("./labels.js").Group} Group */
 /** take acknowledges, and takes the open escalations of the alerts. @typedef {"acknowledge" | "resolve" | "take"} Deed */
@@ -55,14 +55,15 @@ export async function applyToGroups(deed, groups, note, { done, undone }) {
   const refused = results.filter((one) => !one.done);
   if (refused.length > 0) {
     const reasons = [...new Set(refused.map(({ code }) => reasonOf(code)))].join(" ");
-    toast(`${count(refused.length, "alert")} not changed: ${reasons}`, "problem");
+    toast(`${countOf(refused.length, "alert")} not changed: ${reasons}`, "problem");
   }
   if (deed === "take" && ids.length > 0) {
     await takeAll(groups);
   }
   done(ids, deed);
   if (ids.length > 0) {
-    toast(html`<strong>${doneText[deed]} ${count(ids.length, "alert")}</strong>${patientText(groups)}${note.trim() && ", with your note"}`,
+    toast(html`<strong>${doneText[deed]} ${
+      countOf(ids.length, "alert")}</strong>${patientText(groups)}${note.trim() && ", with your note"}`,
       "done",
       { undo: () => undoAll(ids, undone) });
   }
@@ -87,7 +88,7 @@ async function undoAll(ids, undone) {
   if (left) {
     toast(`${back.length > 0 ? `${back.length} undone, ${results.length - back.length} not` : "Not undone"}: ${left.detail}`, "problem");
   } else {
-    toast(`Undone: ${count(back.length, "alert")} restored.`);
+    toast(`Undone: ${countOf(back.length, "alert")} restored.`);
   }
 }
 

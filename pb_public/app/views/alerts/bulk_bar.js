@@ -1,6 +1,7 @@
 // The bar for selected alerts: one note for all charts, and the actions.
 import { can, canAcknowledge } from "../../permissions.js";
 import { useDraft } from "../../drafts.js";
+import { countOf } from "../../ui/format.js";
 import { useHeight } from "../../ui/height.js";
 import { NoteTexts } from "../../ui/note_field.js";
 import { asProblem } from "../../ui/states.js";
@@ -8,7 +9,7 @@ import { toast } from "../../ui/toast.js";
 import { html, useEffect, useRef, useState } from "../../view.js";
 import { EscalateAlertDialog, SnoozeDialog } from "./dialogs.js";
 import { applyToGroups, isTakeable } from "./bulk_actions.js";
-import { count, typeName } from "./labels.js";
+import { typeName } from "./labels.js";
 
 /** @typedef {import("./held_list.js").Row} Row */
 
@@ -53,7 +54,7 @@ export function Bar({ rows, note, callbacks, clear, busy, reload }) {
   const [one] = rows;
   return html`<section class="bulk no-print" ref=${bar} aria-label="Selected alerts" onKeyDown=${escape}>
     <div class="bulk-summary">
-      <strong>${count(rows.length, "cause")}, ${count(alerts, "alert")}</strong>
+      <strong>${countOf(rows.length, "cause")}, ${countOf(alerts, "alert")}</strong>
       ${charts > 1 && html`<span class="badge warning"><span aria-hidden="true">◆</span> One note for ${charts} charts</span>`}
       ${critical > 0 && html`<span class="badge critical"><span aria-hidden="true">▲</span> ${critical} critical: <span>
         ${worst.slice(0, 2).map(({ patient_name, type }, i) => html`${i > 0 && "; "}<bdi>${patient_name}

@@ -54,13 +54,13 @@ export function AlertCard({ alert, changed, named = true, lit = false }) {
         <${ActionButton} kind="main" act=${() => post(`alerts/${alert.id}/acknowledge/`, {})} doneText="Acknowledged." done=${changed}
           aria-label=${`Acknowledge: ${about}`}>Acknowledge</${ActionButton}>`}
       ${!ended(alert) && canAcknowledge(alert) && html`<button onClick=${() => setDialog("outcome")}
-        aria-label=${`Acknowledge with an outcome: ${about}`}>Acknowledge with outcome</button>`}
+        aria-label=${`Acknowledge with outcome: ${about}`}>Acknowledge with outcome</button>`}
       ${!ended(alert) && can("resolve") && html`<button onClick=${() => setDialog("resolve")}
         aria-label=${`Resolve: ${about}`}>Resolve</button>`}
       ${alert.quarantine_id && !["confirmed", "discarded"].includes(alert.outcome ?? "") && can("confirmImplausible") && html`
-        <button onClick=${() => setDialog("confirm")} aria-label=${`Confirm the values: ${about}`}>Confirm values</button>
-        <button onClick=${() => setDialog("discard")} aria-label=${`Discard the values: ${about}`}>Discard values</button>`}
-      ${can("annotate") && html`<button onClick=${() => setDialog("note")} aria-label=${`Add a note: ${about}`}>Note</button>`}
+        <button onClick=${() => setDialog("confirm")} aria-label=${`Confirm values: ${about}`}>Confirm values</button>
+        <button onClick=${() => setDialog("discard")} aria-label=${`Discard values: ${about}`}>Discard values</button>`}
+      ${can("annotate") && html`<button onClick=${() => setDialog("note")} aria-label=${`Note: ${about}`}>Note</button>`}
       ${!ended(alert) && can("escalate") && html`<button onClick=${() => setDialog("escalate")}
         aria-label=${`Escalate: ${about}`}>Escalate</button>`}
       <button class="quiet" aria-expanded=${open ? "true" : "false"} onClick=${() => setOpen(!open)}

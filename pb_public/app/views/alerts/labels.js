@@ -108,8 +108,6 @@ export function durationText(milliseconds) {
   }
   return minutes < 60 ? `${minutes} min` : minutes < 2880 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1440)} d`;
 }
-/** @param {string} at @param {number} [now] */
-export const agoShort = (at, now = Date.now()) => durationText(now - Date.parse(at));
 
 const dayOf = (/** @type {number} */ at) => new Intl.DateTimeFormat("en-CA", { timeZone: zone() }).format(at);
 /** "06:10", "yest. 21:02", "Thu", "3 Nov": a past time in short form. @param {string} at */
@@ -129,6 +127,3 @@ export function since(at) {
 
 /** "DO": the initials of a name. @param {string} name */
 export const initials = (name) => name.split(/\s+/).filter(Boolean).map((part) => part[0]).slice(0, 2).join("").toUpperCase();
-
-/** "1 alert", "3 alerts". @param {number} n @param {string} one @param {string} [many] */
-export const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;

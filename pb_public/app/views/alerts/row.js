@@ -2,14 +2,14 @@
 import { get } from "../../api.js";
 import { colleague } from "../../colleagues.js";
 import { go } from "../../router.js";
-import { fullTime } from "../../ui/format.js";
+import { ageText, fullTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { classes, html, useState } from "../../view.js";
 import { AlertCard } from "./card.js";
 import { shortMRN } from "../triage/labels.js";
 import { nextStep } from "./escalation_steps.js";
 import { Trend } from "./trend.js";
-import { agoShort, causeOf, initials, durationText, measuredAt, since, typeName, valueOf } from "./labels.js";
+import { causeOf, initials, durationText, measuredAt, since, typeName, valueOf } from "./labels.js";
 
 /** @typedef {import("./held_list.js").Row} Row */
 
@@ -35,7 +35,7 @@ export function GroupRow({ row, tab, deadlines, chosen, first, open, unfold, cho
         && html` <strong class="times">×${row.count}</strong>`}${row.critical_count > 0 && row.critical_count < row.count
         && html`<span class="soft">, ${row.critical_count} critical</span>`}</td>
       <td class="c4"><${Value} alert=${row.latest} /></td>
-      <td class="c5" title=${fullTime(row.last_at)}>${agoShort(row.last_at)}</td>
+      <td class="c5" title=${fullTime(row.last_at)}>${ageText(row.last_at)}</td>
       <td class="c6" title=${fullTime(row.first_at)}>${row.count > 1 && `since ${since(row.first_at)}`}</td>
       <td class="c7"><${Trend} group=${row} /></td>
       <td class="c8"><${Who} row=${row} deadlines=${deadlines} /></td>
@@ -127,7 +127,7 @@ function Reading({ alert, changed }) {
         && html`<span class="note">${alert.notes}</span>`}</td>
       <td class="c4"><span class=${classes("sign", alert.level)} aria-hidden="true">${signs[alert.level]}</span><span class="unseen">
         ${levelNames[alert.level]}: </span> <${Value} alert=${alert} /></td>
-      <td class="c5">${agoShort(measuredAt(alert))}</td>
+      <td class="c5">${ageText(measuredAt(alert))}</td>
       <td class="c6" title=${fullTime(measuredAt(alert))}>${since(measuredAt(alert))}</td>
       <td class="c7"></td>
       <td class="c8">${alert.time_in_doubt ? "Time in doubt" : alert.late ? "Received late" : ""}</td>

@@ -19,7 +19,7 @@ export function ManualEntry({ codes, close }) {
   };
   return html`<${Dialog} title="Add charge" close=${close}>
     <${Form} submit="Add charge" cancel=${close} send=${make} done=${made}>${(errors) => html`
-      <${PatientPicker} label="Patient" name="patient_id" chosen=${() => undefined} errors=${errors} />
+      <${PatientPicker} label="Patient" name="patient_id" errors=${errors} />
       <${Field} label="Code" name="cpt_code" kind="select" options=${[["", "Choose a code"], ...codes]} errors=${errors} />
       <div class="fields">
         <${Field} label="Service date" name="service_date" kind="date" errors=${errors} />

@@ -2,7 +2,8 @@
 import { get } from "../../api.js";
 import { listen } from "../../live.js";
 import { go, updateAbout } from "../../router.js";
-import { calendarDate, humanize } from "../../ui/format.js";
+import { ageAndSex } from "../../ui/age.js";
+import { calendarDate } from "../../ui/format.js";
 import { Failed, useLoad, Waiting } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useEffect, useRef } from "../../view.js";
@@ -78,7 +79,7 @@ export function Path({ id, step }) {
     </section>
     ${id ? html`<${Readiness} standing=${standing.data} patient=${patient.data} turn=${turn} />` : html`<aside class="enrol-aside"><div
       class="card">
-      <h3>First and last name are required</h3><p
+      <h3>Name and date of birth are required</h3><p
         class="soft">Complete the other steps in any order, today or later. Missing items are listed on the patient’s
           chart until they are done.</p>
           </div></aside>`}
@@ -90,7 +91,7 @@ function Head({ patient: p, standing }) {
   const done = steps.filter((one) => statusOf(standing, one).state === "done").length;
   return html`<header class="enrol-head">
     <h1>${p ? html`<bdi>${`${p.first_name ?? ""} ${p.last_name ?? ""}`.trim()}</bdi>` : "New patient"}</h1>
-    ${p && html`<span class="soft">${humanize(p.gender)}, ${calendarDate(p.date_of_birth)} · ${p.mrn}</span>`}
+    ${p && html`<span class="soft">${ageAndSex(p)} · born ${calendarDate(p.date_of_birth)} · ${p.mrn}</span>`}
     ${p?.external_id && html`<span class="badge"><span aria-hidden="true">✓</span> Linked to the EMR</span>`}
     <div class="enrol-progress">
       ${standing && html`<span>${done} of ${steps.length} done</span><progress max=${steps.length} value=${done}

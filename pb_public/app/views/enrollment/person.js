@@ -11,9 +11,10 @@ const genders = /** @type {[string, string][]} */ (["female", "male", "other", "
 export function PersonFields({ patient, errors, autofocus }) {
   const p = patient ?? {};
   return html`<div class="fields">
-      <${Field} label="First name" name="first_name" value=${p.first_name} autocomplete="off" errors=${errors} autofocus=${autofocus} />
-      <${Field} label="Last name" name="last_name" value=${p.last_name} autocomplete="off" errors=${errors} />
-      <${Field} label="Date of birth" name="date_of_birth" kind="date" value=${p.date_of_birth} errors=${errors} />
+      <${Field} label="First name" name="first_name" value=${p.first_name} autocomplete="off" errors=${errors} required
+        autofocus=${autofocus} />
+      <${Field} label="Last name" name="last_name" value=${p.last_name} autocomplete="off" errors=${errors} required />
+      <${Field} label="Date of birth" name="date_of_birth" kind="date" value=${p.date_of_birth} errors=${errors} required />
       <${Field} label="Gender" name="gender" kind="select" options=${genders} value=${p.gender ?? "unknown"} errors=${errors} />
       <${Field} label="Phone" name="phone" kind="tel" value=${p.phone} autocomplete="off" errors=${errors} />
       <${Field} label="Email" name="email" kind="email" value=${p.email} autocomplete="off" errors=${errors} />

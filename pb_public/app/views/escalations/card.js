@@ -53,7 +53,7 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
         aria-label=${`Resolve: ${about}`}>Resolve</button>
       ${!mine && assignable.includes(me.value?.role ?? "") && html`<${ActionButton} act=${() => change({ assigned_to: me.value?.email })}
         doneText="Assigned to you." done=${changed} aria-label=${`Take: ${about}`}>Take</${ActionButton}>`}
-      <button onClick=${() => setDialog("note")} aria-label=${`Add a note: ${about}`}>Note</button>
+      <button onClick=${() => setDialog("note")} aria-label=${`Note: ${about}`}>Note</button>
       <button onClick=${() => setDialog("change")} aria-label=${`Reassign: ${about}`}>Reassign</button>
       <button class="quiet" onClick=${() => setDialog("cancel")} aria-label=${`Cancel: ${about}`}>Cancel</button>
     </div>`}

@@ -6,12 +6,12 @@ import { useKeys } from "../../keys.js";
 import { go } from "../../router.js";
 import { me } from "../../session.js";
 import { ActionButton } from "../../ui/form.js";
-import { dateTime, humanize } from "../../ui/format.js";
+import { ageText, dateTime, humanize } from "../../ui/format.js";
 import { StaffPicker } from "../../ui/staff_picker.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "../../view.js";
-import { agoShort, initials } from "../alerts/labels.js";
+import { initials } from "../alerts/labels.js";
 import { ActionDialog } from "./card.js";
 import { alive, Ladder, Next, shapes, tones } from "./ladder.js";
 
@@ -43,7 +43,7 @@ export function EscalationRow({ one, deadlines, first, here, open, unfold, put }
         aria-hidden="true">${shapes[one.priority]}</span> ${humanize(one.priority)}</span>
       <div class="whom"><button class="link name" onClick=${() => go("patient", { id: one.patient_id, tab: "escalations" })}><bdi>
         ${one.patient_name}</bdi></button><span class="why">${one.reason}</span></div>
-      <span class="age">${agoShort(one.created_at ?? "")}</span>
+      <span class="age">${ageText(one.created_at)}</span>
       <${Ladder} one=${one} deadlines=${deadlines} />
       <span class="with">${name ? html`<span class="face" aria-hidden="true">${initials(one.assigned_name ?? name)}</span><span><span>
         ${name}</span><small>${one.taken ? "in progress" : "not taken"}</small></span>`
@@ -105,10 +105,11 @@ function Details({ one, acts, giving, change }) {
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
       ${acts.may && html`<div class="acts">
         ${acts.takes && html`<${ActionButton} kind="main" act=${acts.take} doneText="Assigned to you."
-          aria-label=${`Take: ${about}`}>Take <kbd>T</kbd></${ActionButton}>`}
-        <button onClick=${() => acts.setDialog("resolve")} aria-label=${`Resolve: ${about}`}>Resolve… <kbd>V</kbd></button>
-        <button onClick=${() => acts.setDialog("note")} aria-label=${`Add a note: ${about}`}>Note… <kbd>N</kbd></button>
-        <button onClick=${() => acts.setDialog("change")} aria-label=${`Change priority: ${about}`}>Priority…</button>
+          aria-label=${`Take: ${about}`}>Take <kbd aria-hidden="true">T</kbd></${ActionButton}>`}
+        <button onClick=${() => acts.setDialog("resolve")}
+          aria-label=${`Resolve: ${about}`}>Resolve… <kbd aria-hidden="true">V</kbd></button>
+        <button onClick=${() => acts.setDialog("note")} aria-label=${`Note: ${about}`}>Note… <kbd aria-hidden="true">N</kbd></button>
+        <button onClick=${() => acts.setDialog("change")} aria-label=${`Priority: ${about}`}>Priority…</button>
         <button class="quiet" onClick=${() => acts.setDialog("cancel")} aria-label=${`Cancel: ${about}`}>Cancel…</button>
       </div>`}</div>
     ${acts.may && html`<div class="give" key=${one.assigned_to ?? ""}><${StaffPicker} label="Hand over to" name="give"

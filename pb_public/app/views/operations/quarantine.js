@@ -92,7 +92,7 @@ function Release({ event, close, done }) {
     <p class="notice warning">Make sure that this reading belongs to the patient: it may raise alerts and is billed.</p>
     <${Form} submit="Release" cancel=${close} send=${(values) => post(`ingestion/quarantine/${event.id}/release/`,
       { patient_id: values.patient_id ?? "" })} done=${released}>${(errors) => html`
-      <${PatientPicker} label="Patient" name="patient_id" chosen=${() => undefined} errors=${errors} />`}</${Form}>
+      <${PatientPicker} label="Patient" name="patient_id" errors=${errors} />`}</${Form}>
   </${Dialog}>`;
 }
 

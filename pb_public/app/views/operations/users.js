@@ -83,7 +83,7 @@ function NewUser({ names, close, done }) {
         hint="At least 12 characters. They set their own at first sign-in." errors=${errors} />
       <${Field} label="Role" name="role" kind="select" value=${role} options=${names} onChange=${(event) => setRole(event.target.value)}
         errors=${errors} />
-      ${role === "patient" && html`<${PatientPicker} label="Portal patient" name="patient_id" chosen=${() => undefined}
+      ${role === "patient" && html`<${PatientPicker} label="Portal patient" name="patient_id"
         errors=${errors} />`}
       ${role === "provider" && html`<${Field} label="NPI" name="npi" inputmode="numeric" errors=${errors} />`}
       <${Field} label="Phone" name="phone" kind="tel" errors=${errors} />

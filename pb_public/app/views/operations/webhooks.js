@@ -3,6 +3,7 @@ import { get, patch, post, remove } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, dateTime, humanize } from "../../ui/format.js";
+import { useLoad } from "../../ui/states.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
@@ -24,6 +25,9 @@ const events = [
   ["transmission.failed", "A delivery to the EMR failed"],
   ["claim.updated", "A billing entry was updated"],
 ];
+
+/** @param {string} code */
+const eventText = (code) => events.find(([event]) => event === code)?.[1] ?? (code === "webhook.test" ? "Test" : code);
 
 export function Webhooks() {
   const [open, setOpen] = useState(/** @type {Webhook | "new" | null} */ (null));
@@ -58,7 +62,7 @@ const hostOf = (webhook) => new URL(webhook.url).host;
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
   { name: "url", head: "Receiver", cell: hostOf },
-  { name: "events", head: "Events", cell: (webhook) => webhook.events.join(", ") },
+  { name: "events", head: "Events", cell: (webhook) => webhook.events.map(eventText).join(", ") },
   { name: "include_values", head: "Patient data", cell: (webhook) => (webhook.include_values ? "Yes" : "No") },
   { name: "last_delivered_at", head: "Last delivered", cell: (webhook) => (webhook.last_delivered_at ? ago(webhook.last_delivered_at)
     : "Never") },
@@ -97,11 +101,14 @@ const Shown = ({ of, close }) => html`<${Dialog} title="Webhook secret" close=${
 function OneWebhook({ webhook, close, changed, rotated }) {
   const [revision, setRevision] = useState(0);
   const path = `webhooks/${webhook.id}/`;
+  const lastError = useLoad(async (signal) => (await get(`${path}deliveries/`, { page_size: 100 }, signal)).results
+    .find((/** @type {Delivery} */ d) => d.error), [webhook.failing_since, revision]).data;
   const reloadLog = () => get(path).then((next) => { setRevision((n) => n + 1); changed(next); });
   return html`<${Dialog} wide title=${hostOf(webhook)} close=${close}>
     <${Facts} of=${[["State", stateOf(webhook)], ["Created", dateTime(webhook.created_at)], ["Last delivered", webhook.last_delivered_at
       ? dateTime(webhook.last_delivered_at) : "Never"],
-      ["Failing since", webhook.failing_since ? dateTime(webhook.failing_since) : "–"]]} />
+      ["Failing since", webhook.failing_since ? dateTime(webhook.failing_since) : "–"],
+      ["Last error", lastError ? `${answerOf(lastError)}, ${dateTime(lastError.created_at)}` : "–"]]} />
     <${Acts} webhook=${webhook} changed=${changed} look=${reloadLog} rotated=${rotated} removed=${close} />
     <h3>Delivery log</h3>
     <${Log} webhook=${webhook} turn=${revision} look=${reloadLog} />
@@ -130,7 +137,7 @@ function Log({ webhook, turn, look: reloadLog }) {
   /** @type {import("../../ui/table.js").Column[]} */
   const shown = [
     { name: "created_at", head: "Since", cell: (d) => dateTime(d.created_at) },
-    { name: "event", head: "Event" },
+    { name: "event", head: "Event", cell: (d) => eventText(d.event) },
     { name: "object_id", head: "Record", cell: (d) => html`<code>${d.object_id}</code>` },
     { name: "status", head: "State", cell: (d) => html`<${Badge} of=${tones(d)} text=${humanize(d.status)} />` },
     { name: "attempts", head: "Attempts", number: true },
@@ -138,7 +145,7 @@ function Log({ webhook, turn, look: reloadLog }) {
     { name: "next_retry_at", head: "Next", cell: (d) => (d.next_retry_at ? dateTime(d.next_retry_at) : "–") },
     { name: "id", head: html`<span class="unseen">Actions</span>`, cell: (d) => webhook.active && d.event !== "webhook.test"
       && html`<${ActionButton} act=${() => post(`webhooks/deliveries/${d.id}/retry/`)} doneText="Resending." done=${reloadLog}
-        aria-label=${`Resend ${d.event} ${d.object_id}`}>Resend</${ActionButton}>` },
+        aria-label=${`Resend “${eventText(d.event)}” ${d.object_id}`}>Resend</${ActionButton}>` },
   ];
   return html`<${Field} label="Show" name="status" kind="select" value=${status} onChange=${(/** @type {any} */ event) =>
     setStatus(event.target.value)}

@@ -3,6 +3,7 @@ import { post, remove } from "../../api.js";
 import { can } from "../../permissions.js";
 import { colleagueInSentence } from "../../colleagues.js";
 import { go } from "../../router.js";
+import { ageAndSex } from "../../ui/age.js";
 import { Badge, Handling, Risk, scoreShare } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, calendarDate, dateTime, humanize } from "../../ui/format.js";
@@ -12,16 +13,6 @@ import { html, useEffect, useRef, useState } from "../../view.js";
 import { PatientDialog } from "../patients.js";
 import { ArchiveDialog } from "./archive.js";
 import { EndHoldDialog, HoldBadge, HoldDialog } from "./hold.js";
-
-/** Full years since a calendar date, in a zone. @param {string | null} born @param {string} [zone] @param {Date} [now] */
-export function age(born, zone, now = new Date()) {
-  if (!born) {
-    return null;
-  }
-  const [year, month, date] = born.split("-").map(Number);
-  const [thisYear, thisMonth, today] = localInput(now, zone).slice(0, 10).split("-").map(Number);
-  return thisYear - year - (thisMonth > month || (thisMonth === month && today >= date) ? 0 : 1);
-}
 
 /** An email address with a line break opportunity before its domain. @param {string | null | undefined} email */
 const breakableEmail = (email) => email && html`${email.split("@")[0]}@<wbr />${email.split("@")[1]}`;
@@ -42,8 +33,7 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
     <div class="who">
       ${standing && html`<${Risk} score=${standing.risk_score} level=${standing.risk_level} />`}
       <h1><bdi>${name}</bdi></h1>
-      <span class="soft">${[[age(p.date_of_birth, zone), humanize(p.gender)].filter((part) => part !== null).join(" "), born,
-        /^mrn/i.test(p.mrn) ? p.mrn : `MRN ${p.mrn}`].join(" · ")}</span>
+      <span class="soft">${[ageAndSex(p, zone), born, /^mrn/i.test(p.mrn) ? p.mrn : `MRN ${p.mrn}`].filter(Boolean).join(" · ")}</span>
       ${standing && html`<${Handling} handling=${standing.handling} />`}
       ${p.status === "archived" && html`<${Badge} of="archived" text=${p.deceased_at
         ? `Died ${calendarDate(p.deceased_at)}` : undefined} />`}

@@ -59,7 +59,7 @@ const columns = (question, believe, zone) => [
       && html`<button class="quiet" onClick=${() => believe(o)}
         aria-label=${`Confirm: ${readingText(o)}, ${dateTime(o.measured_at, zone)}`}>
       Confirm</button> `}<button class="quiet" onClick=${() => question(o)}
-      aria-label=${`Mark as entered in error: ${readingText(o)}, ${dateTime(o.measured_at, zone)}`}>Mark as wrong</button>`) },
+      aria-label=${`Mark as wrong: ${readingText(o)}, ${dateTime(o.measured_at, zone)}`}>Mark as wrong</button>`) },
 ];
 
 /** @param {any} o */

@@ -3,13 +3,11 @@
 import { useQuery } from "../../query.js";
 import { go } from "../../router.js";
 import { Field } from "../../ui/form.js";
-import { calendarDate } from "../../ui/format.js";
+import { calendarDate, countOf } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
 import { html } from "../../view.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["DaysShort"]} Short */
-
-const plural = (/** @type {number} */ n, /** @type {string} */ one) => `${n} ${one}${n === 1 ? "" : "s"}`;
 
 export function BehindOnDays() {
   const [query, setQuery] = useQuery({ behind: "true" });
@@ -31,10 +29,10 @@ const columns = [
     href=${`tel:${row.phone.replace(/[^\d+]/g, "")}`}>${row.phone}</a>` : "No number") },
   { name: "days", head: "Days so far", cell: (row) => html`<div class="near"><span>${row.days} of ${row.days_needed}</span>
     <progress max=${row.days_needed} value=${row.days} aria-label=${`${row.days} of ${row.days_needed} days`}></progress></div>` },
-  { name: "days_to_go", head: "Still needed", cell: (row) => plural(row.days_to_go, "day") },
-  { name: "days_left", head: "Days left", cell: (row) => html`<span class="nowrap">${plural(row.days_left, "day")}</span><span
+  { name: "days_to_go", head: "Still needed", cell: (row) => countOf(row.days_to_go, "day") },
+  { name: "days_left", head: "Days left", cell: (row) => html`<span class="nowrap">${countOf(row.days_left, "day")}</span><span
     class="two">until ${calendarDate(row.last_day)}</span>` },
   { name: "days_to_spare", head: "Can miss", cell: (row) => (row.days_to_spare === 0
     ? html`<strong><span class="mark warning" aria-hidden="true">◆</span> None: every day is needed</strong>`
-    : html`${row.behind && html`<span class="mark warning" aria-hidden="true">◆</span> `}${plural(row.days_to_spare, "day")}`) },
+    : html`${row.behind && html`<span class="mark warning" aria-hidden="true">◆</span> `}${countOf(row.days_to_spare, "day")}`) },
 ];

@@ -3,6 +3,7 @@ import { get, patch, post, Problem } from "../../api.js";
 import { can, canAcknowledge } from "../../permissions.js";
 import { stream } from "../../live.js";
 import { me } from "../../session.js";
+import { countOf } from "../../ui/format.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { html } from "../../view.js";
@@ -14,7 +15,6 @@ import { html } from "../../view.js";
 export const openAlerts = async (patientID) => (await get("alerts/",
   { patient_id: patientID, acknowledged: false, page_size: 100 })).results;
 
-const count = (/** @type {number} */ n) => (n === 1 ? "1 alert" : `${n} alerts`);
 
 const batchLimit = 200; // the server's limit for one request
 /** @typedef {{text: string, undo?: () => Promise<any>, isReview?: boolean}} Done the result, and how to undo it */
@@ -39,7 +39,7 @@ export async function acknowledge(alerts, note, undone, take = null) {
   const taken = take && await takeEscalation(take).then(() => ", escalation assigned to you", (error) =>
     `, but the escalation was not taken: ${asProblem(error).message}`);
   return {
-    text: `${count(ids.length)} acknowledged${left > 0 ? `, ${left} left for others` : ""}${taken ?? ""}.`, left,
+    text: `${countOf(ids.length, "alert")} acknowledged${left > 0 ? `, ${left} left for others` : ""}${taken ?? ""}.`, left,
     undo: async () => { await undoAcknowledge(ids); undone(); },
   };
 }
@@ -51,7 +51,7 @@ async function undoAcknowledge(ids) {
   if (left) {
     throw new Problem(0, { detail: `Not undone: ${left.detail}` });
   }
-  toast(`Undone: ${count(ids.length)} restored.`);
+  toast(`Undone: ${countOf(ids.length, "alert")} restored.`);
 }
 
 /** @param {Row} row @param {string} [note] @returns {Promise<Done>} */

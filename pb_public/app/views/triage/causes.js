@@ -2,11 +2,11 @@
 import { canAcknowledge } from "../../permissions.js";
 import { colleagueInSentence } from "../../colleagues.js";
 import { go } from "../../router.js";
-import { humanize } from "../../ui/format.js";
+import { ago, humanize } from "../../ui/format.js";
 import { kindNames } from "../../ui/vitals.js";
 import { classes, html } from "../../view.js";
 import { acknowledge, takeableEscalation, takeEscalation } from "./actions.js";
-import { ageText, timeText, stateLabels } from "./labels.js";
+import { timeText, stateLabels } from "./labels.js";
 
 /** @typedef {import("../alerts/dialogs.js").Alert} Alert */
 /** @typedef {{key: string, level: string, type: string, alerts: Alert[], open: Alert[]}} Cause */
@@ -69,10 +69,10 @@ export function Causes({ causes, escalations, loading, row, did, again }) {
       aria-hidden="true">↗</span>
       <div><p><b>${humanize(e.priority)} escalation</b> ${e.assigned_to
         ? `to ${colleagueInSentence(e.assigned_to, e.assigned_name)}` : "not assigned"}</p>
-        <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${ageText(e.created_at)} ago${e.reason
+        <p class="hint">${e.status === "in_progress" ? "In progress" : "Not taken yet"} · opened ${ago(e.created_at)}${e.reason
           ? ` · ${e.reason}` : ""}</p></div>
       ${e === next ? html`<button aria-label=${`Take the ${e.priority} escalation`}
-        onClick=${() => run(() => takeEscalation(e))}>Take <kbd>T</kbd>
+        onClick=${() => run(() => takeEscalation(e))}>Take <kbd aria-hidden="true">T</kbd>
         </button>` : html`<button class="quiet" onClick=${() => go("escalations")}>Open</button>`}</li>`)}
   </ul></section>`;
 }

@@ -68,6 +68,7 @@ function chartData(kind, observations, config, row) {
       ({ label: title ?? name, values: mine.map((o) => displayed(o[field], unit) ?? null), tone })),
     unit: unitOf(values[0]?.unit ?? ""),
     words: [bands.length > 0 && "Shaded: in range.", week.length > 0 && mean.every(Number.isFinite)
-      && `7-day mean ${mean.map((n) => Math.round(n * 10) / 10).join("/")}.`].filter(Boolean).join(" "),
+      && `7-day mean ${mean.map((n) => (kind === "blood_pressure" ? n.toFixed(0) : String(Math.round(n * 10) / 10)))
+      .join("/")}.`].filter(Boolean).join(" "),
   };
 }

@@ -1,6 +1,6 @@
 // Texts of triage rows: value, age, reasons, and assignee.
 import { me } from "../../session.js";
-import { clock, dateTime, humanize } from "../../ui/format.js";
+import { ago, clock, dateTime, humanize } from "../../ui/format.js";
 import { displayed, displayedChange, unitOf } from "../../ui/units.js";
 import { beyond, values } from "../../ui/vitals.js";
 import { holdText } from "../patient/hold.js";
@@ -47,24 +47,7 @@ export function valueOf(c, latest = {}) {
   return { text: `${name} ${word}${round(displayed(c.values[c.parameter], c.unit ?? ""))}`.trim(), unit: unitOf(c.unit ?? "") };
 }
 
-const minute = 60_000;
-const day = 1440 * minute;
-
-/** An age in short form. @param {string | null | undefined} at @param {number} [now] */
-export function ageText(at, now = Date.now()) {
-  if (!at) {
-    return "never";
-  }
-  const past = now - Date.parse(at);
-  if (past < minute) {
-    return "now";
-  }
-  if (past < 60 * minute) {
-    return `${Math.floor(past / minute)} min`;
-  }
-  const days = Math.floor(past / day);
-  return days === 0 ? `${Math.floor(past / (60 * minute))} h` : days === 1 ? "1 day" : `${days} days`;
-}
+const day = 86_400_000;
 
 /** Whether a value is a day old or older; such values are displayed differently. @param {string | null | undefined} at */
 export const isStale = (at) => !at || Date.now() - Date.parse(at) >= day;
@@ -84,7 +67,7 @@ export const reasonsText = (row) => [row.hold && holdText(row.hold), positionTex
 function positionText(row) {
   const reasons = row.concern?.reasons ?? [];
   if (reasons.length === 0) {
-    return row.last_reviewed_at ? `Reviewed ${ageText(row.last_reviewed_at)} ago` : "Never reviewed";
+    return row.last_reviewed_at ? `Reviewed ${ago(row.last_reviewed_at)}` : "Never reviewed";
   }
   return reasons.map(({ text, since }) => (since ? `${text} since ${began(since)}` : text)).join(" · ");
 }
@@ -103,7 +86,7 @@ export function assignee(row) {
   const urgent = row.handling === "unanswered" ? "critical" : "";
   if (!h) {
     return { who: "", state: (row.provisional?.length ?? 0) > 0 ? "Decide on template" : row.needs_review ? "Review due"
-      : row.last_reviewed_at ? `Reviewed ${ageText(row.last_reviewed_at)} ago` : "",
+      : row.last_reviewed_at ? `Reviewed ${ago(row.last_reviewed_at)}` : "",
       initials: "", tone: "" };
   }
   const priority = h.priority ? humanize(h.priority) : "";
@@ -124,8 +107,7 @@ export function rowLabel(row) {
   const stateText = row.concern && row.concern.state !== "no_data" ? ` ${stateLabels[row.concern.state][1].toLowerCase()},` : "";
   const level = row.handling === "unanswered" ? "Critical, unacknowledged" : row.handling === "handled" ? "Critical, in progress"
     : levelLabels[row.risk_level][1];
-  const measured = row.concern?.measured_at ? `, ${ageText(row.concern.measured_at)}${
-    ageText(row.concern.measured_at) === "now" ? "" : " ago"}`
+  const measured = row.concern?.measured_at ? `, ${ago(row.concern.measured_at)}`
     : "";
   return `${row.patient_name}, ${level}, score ${row.risk_score},${stateText} ${text} ${unit}${measured}. ${reasonsText(row)}. ${[who,
     state].filter(Boolean).join(", ")}`.trim();

@@ -7,9 +7,10 @@ import { saveDraft, useDraft } from "../../drafts.js";
 import { useKeys } from "../../keys.js";
 import { go } from "../../router.js";
 import { practice } from "../../session.js";
+import { ageAndSex } from "../../ui/age.js";
 import { scoreShare } from "../../ui/badge.js";
 import { Drawer } from "../../ui/drawer.js";
-import { calendarDate, clock, number, humanize } from "../../ui/format.js";
+import { ageText, calendarDate, clock, number, humanize } from "../../ui/format.js";
 import { NoteTexts } from "../../ui/note_field.js";
 import { Failed, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
@@ -19,7 +20,7 @@ import { classes, html, useEffect, useRef, useState } from "../../view.js";
 import { acknowledge, startCall, takeableEscalation, takeEscalation } from "./actions.js";
 import { Causes, causesOf } from "./causes.js";
 import { HistoryChart } from "./history_chart.js";
-import { ageText, levelLabels, timeText, isStale, stateLabels, valueOf } from "./labels.js";
+import { levelLabels, timeText, isStale, stateLabels, valueOf } from "./labels.js";
 
 /** @typedef {import("./order.js").Row} Row */
 
@@ -122,11 +123,9 @@ export function Panel({ row, at, count, work }) {
 /** Shows the date of birth, to verify the patient, and the local time, to call at a suitable hour. @param {{row: Row, patient: any}}
  *  props */
 function Who({ row, patient: p }) {
-  const years = p?.date_of_birth ? Math.floor((Date.now() - Date.parse(p.date_of_birth)) / 31_556_952_000) : null;
   const home = p?.time_zone || practice.value.time_zone || undefined;
-  const sex = { male: "M", female: "F", other: "other" }[p?.gender ?? ""] ?? "";
   return html`<div class="of"><h2><bdi>${row.patient_name}</bdi></h2>
-    <p><span>${[years !== null && `${years} ${sex}`, years !== null && `born ${calendarDate(p.date_of_birth)}`, row.mrn].filter(Boolean)
+    <p><span>${[ageAndSex(p, home), p?.date_of_birth && `born ${calendarDate(p.date_of_birth)}`, row.mrn].filter(Boolean)
       .join(" · ")}</span>
       <span>${p ? p.icd10_codes?.join(", ") || "No diagnosis on record" : "\u00a0"}</span>
       ${p && html`<span>${clock(new Date().toISOString(), home)} local time, ${zoneShort(home)}</span>`}</p></div>`;

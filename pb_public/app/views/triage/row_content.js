@@ -1,7 +1,8 @@
 // A row of the triage list.
+import { ageText } from "../../ui/format.js";
 import { html } from "../../view.js";
 import { Spark } from "./row_trend.js";
-import { ageText, assignee, levelLabels, shortMRN, isStale, stateLabels, valueOf, reasonsText } from "./labels.js";
+import { assignee, levelLabels, shortMRN, isStale, stateLabels, valueOf, reasonsText } from "./labels.js";
 
 /** @typedef {import("./order.js").Row} Row */
 

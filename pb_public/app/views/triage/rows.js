@@ -55,13 +55,13 @@ function Group({ of, count }) {
 
 /** Quick actions, shown over the last column. @param {{row: Row, acts: Acts, narrow: boolean}} props */
 const Quick = ({ row, acts, narrow }) => html`<div class="quick no-print" data-narrow=${narrow ? "true" : null}>
-  ${row.unacknowledged_alerts > 0 && html`<button aria-label=${`Acknowledge the alerts of ${row.patient_name}`} tabindex="-1"
-    onClick=${() => acts.acknowledge(row)}>Acknowledge <kbd>A</kbd></button>`}
+  ${row.unacknowledged_alerts > 0 && html`<button aria-label=${`Acknowledge: ${row.patient_name}`} tabindex="-1"
+    onClick=${() => acts.acknowledge(row)}>Acknowledge <kbd aria-hidden="true">A</kbd></button>`}
   ${can("review") && (!narrow || row.unacknowledged_alerts === 0)
-    && html`<button aria-label=${`Mark ${row.patient_name} as reviewed`} tabindex="-1"
-      onClick=${() => acts.review(row)}>Reviewed <kbd>R</kbd></button>`}
-  ${!narrow && can("escalate") && html`<button aria-label=${`Escalate ${row.patient_name}`} tabindex="-1"
-    onClick=${() => acts.escalate(row)}>Escalate <kbd>E</kbd></button>`}
+    && html`<button aria-label=${`Reviewed: ${row.patient_name}`} tabindex="-1"
+      onClick=${() => acts.review(row)}>Reviewed <kbd aria-hidden="true">R</kbd></button>`}
+  ${!narrow && can("escalate") && html`<button aria-label=${`Escalate: ${row.patient_name}`} tabindex="-1"
+    onClick=${() => acts.escalate(row)}>Escalate <kbd aria-hidden="true">E</kbd></button>`}
 </div>`;
 
 /** Caches rendered rows: at twenty changes a second, unchanged rows must not be rendered. Ages update each half minute. */

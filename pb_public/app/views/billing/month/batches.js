@@ -4,7 +4,7 @@ import { can } from "../../../permissions.js";
 import { go } from "../../../router.js";
 import { Badge } from "../../../ui/badge.js";
 import { ActionButton } from "../../../ui/form.js";
-import { day, money, number, humanize } from "../../../ui/format.js";
+import { countOf, day, money, number, humanize } from "../../../ui/format.js";
 import { Loaded, useLoad } from "../../../ui/states.js";
 import { toast } from "../../../ui/toast.js";
 import { classes, html, useId, useState } from "../../../view.js";
@@ -44,9 +44,9 @@ function Sent({ of }) {
   const [tone, sign, label] = states[of.status] ?? ["", "○", humanize(of.status)];
   return html`<li><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${of.interchange_control_number}
     </button>
-    <span>${day(of.created_at)}</span><span>${number(of.claims)} claims</span><span class="number">${money(of.total_charge)}</span>
+    <span>${day(of.created_at)}</span><span>${countOf(of.claims, "claim")}</span><span class="number">${money(of.total_charge)}</span>
     <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span>${` ${label}`}
-      <small>${resultsText(of.answers)}</small>
+      ${of.answers && html`<small>${resultsText(of.answers)}</small>`}
       ${of.usage === "T" && html` <${Badge} of="warning" text="Test" />`}</span>
     ${can("manageBilling") && html`<${ActionButton} kind="quiet" act=${() => saveFile(of)}
       aria-label=${`Save file ${of.interchange_control_number}`}>Save</${ActionButton}>`}</li>`;

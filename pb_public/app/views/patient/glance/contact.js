@@ -29,8 +29,7 @@ export function Contact({ patient: p, zone, acts }) {
       : "No phone on record"}
       ${acts.running && html`<span class="badge good"><span aria-hidden="true">●</span> Timer running</span>`}
       ${!acts.running && p.phone && acts.call && html`<button class="no-print" aria-keyshortcuts="C"
-        aria-label="Call and start the timer" title="Call and start the timer"
-        onClick=${acts.call}>Call <kbd aria-hidden="true">C</kbd></button>`}</p>
+        title="Call and start the timer" onClick=${acts.call}>Call <kbd aria-hidden="true">C</kbd></button>`}</p>
     ${p.email && html`<p class="soft">${p.email}</p>`}
     <${Loaded} from=${team}>${(data) => html`<p class="soft">Team: ${[data.primary_provider_name, ...data.members.map((/** @type {any}
      *  */ m) => m.name)].filter(Boolean).join(", ") || "not assigned"}</p>`}</${Loaded}>
