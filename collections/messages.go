@@ -43,6 +43,8 @@ const (
 const (
 	ChannelSMS   = "sms"
 	ChannelVoice = "voice"
+	// ChannelPortal is the thread in the patient's portal account: nothing is sent outside.
+	ChannelPortal = "portal"
 )
 
 // States of a message. Unknown means that the service ended while the provider's answer was awaited: it is never sent again.
@@ -73,7 +75,7 @@ type MessageDraft struct {
 	PatientID string // "" for a message from a number of no or of several patients
 	Direction string
 	Channel   string
-	State     string // queued or received
+	State     string // queued, received, or delivered in the portal
 	Template  string
 	Language  string
 	Text      phi.Text

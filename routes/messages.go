@@ -3,6 +3,7 @@ package routes
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -22,7 +23,7 @@ func messageRows() []route {
 	return []route{
 		{http.MethodGet, "/patients/{id}/messages/", authz.ReadMessages, ratelimit.User, withPatient((*api).listMessages)},
 		{http.MethodPost, "/patients/{id}/messages/", authz.SendMessages, ratelimit.User, withPatient((*api).sendMessage)},
-		{http.MethodPost, "/patients/{id}/messages/{message}/read/", authz.SendMessages, ratelimit.User, withPatient((*api).readText)},
+		{http.MethodPost, "/patients/{id}/messages/{message}/read/", authz.MarkMessages, ratelimit.User, withPatient((*api).readText)},
 		{http.MethodPost, "/messaging/status/", authz.SignedByGateway, ratelimit.Webhook, (*api).receiveMessageStatus},
 	}
 }
@@ -46,14 +47,24 @@ type messageView struct {
 	ReadBy    *string `json:"read_by"`
 }
 
-func viewMessages(_ core.App, page []*collections.Message) ([]messageView, error) {
-	return web.Map(page, func(m *collections.Message) messageView {
-		return messageView{
-			ID: m.Id, PatientID: m.PatientID(), Direction: m.Direction(), Channel: m.Channel(), Template: orNull(m.Template()), Language: orNull(m.Language()),
-			Text: m.Text().Reveal(), State: m.State(), Reason: orNull(m.Reason()), Automatic: m.Automatic(), Author: m.Author(), DueAt: instantOrNull(m.DueAt()),
-			SentAt: instantOrNull(m.SentAt()), CreatedAt: instantOrNull(m.CreatedAt()), ReadAt: instantOrNull(m.ReadAt()), ReadBy: orNull(m.ReadBy()),
-		}
-	}), nil
+// viewMessages renders messages; the portal shows no names of staff.
+func viewMessages(role authz.Role) func(core.App, []*collections.Message) ([]messageView, error) {
+	return func(_ core.App, page []*collections.Message) ([]messageView, error) {
+		return web.Map(page, func(m *collections.Message) messageView {
+			view := messageView{
+				ID: m.Id, PatientID: m.PatientID(), Direction: m.Direction(), Channel: m.Channel(), Template: orNull(m.Template()), Language: orNull(m.Language()),
+				Text: m.Text().Reveal(), State: m.State(), Reason: orNull(m.Reason()), Automatic: m.Automatic(), Author: m.Author(), DueAt: instantOrNull(m.DueAt()),
+				SentAt: instantOrNull(m.SentAt()), CreatedAt: instantOrNull(m.CreatedAt()), ReadAt: instantOrNull(m.ReadAt()), ReadBy: orNull(m.ReadBy()),
+			}
+			if role == authz.Patient {
+				view.ReadBy = nil
+				if strings.Contains(view.Author, "@") {
+					view.Author = "staff"
+				}
+			}
+			return view
+		}), nil
+	}
 }
 
 func (a *api) listMessages(c *web.Call, patient *collections.Patient) error {
@@ -61,7 +72,7 @@ func (a *api) listMessages(c *web.Call, patient *collections.Patient) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	return listOfPatient(c, p, patient.Id, audit.ResourceMessage, viewMessages)(collections.PageOfMessages(c.App, patient.Id, p.Offset(), p.Size))
+	return listOfPatient(c, p, patient.Id, audit.ResourceMessage, viewMessages(c.Caller.Role))(collections.PageOfMessages(c.App, patient.Id, p.Offset(), p.Size))
 }
 
 // messageBody is the body that sends a message.
@@ -72,11 +83,14 @@ type messageBody struct {
 }
 
 func (a *api) sendMessage(c *web.Call, patient *collections.Patient) error {
+	if c.Caller.Role == authz.Patient {
+		return a.writeToTeam(c, patient)
+	}
 	staff, err := web.Read(c, func(body messageBody, checks *validate.Checks) messaging.StaffMessage {
 		return messaging.StaffMessage{
 			Template: messaging.Template(checks.Text("template", body.Template, validate.Required(0).OneOf(messaging.StaffTemplates...))),
-			Text:     phi.Text(checks.Text("text", body.Text, validate.Optional(messaging.MaxLength))),
-			Channel:  checks.Text("channel", body.Channel, validate.Optional(0).OneOf(collections.ChannelSMS, collections.ChannelVoice)),
+			Text:     phi.Text(checks.Text("text", body.Text, validate.Optional(messaging.MaxPortalText).Multiline())),
+			Channel:  checks.Text("channel", body.Channel, validate.Optional(0).OneOf(collections.ChannelSMS, collections.ChannelVoice, collections.ChannelPortal)),
 		}
 	})
 	if err != nil {
@@ -89,14 +103,31 @@ func (a *api) sendMessage(c *web.Call, patient *collections.Patient) error {
 	if err != nil {
 		return err
 	}
-	a.Messages.Wake()
-	return show(c, c.Created, viewMessages)(m, nil)
+	if m.State() == collections.MessageQueued {
+		a.Messages.Wake()
+	}
+	return show(c, c.Created, viewMessages(c.Caller.Role))(m, nil)
+}
+
+// writeToTeam takes a message that a patient wrote in the portal.
+func (a *api) writeToTeam(c *web.Call, patient *collections.Patient) error {
+	text, err := web.Read(c, func(body struct {
+		Text validate.String `json:"text"`
+	}, checks *validate.Checks,
+	) phi.Text {
+		return phi.Text(checks.Text("text", body.Text, validate.Required(messaging.MaxPortalText).Multiline()))
+	})
+	if err != nil {
+		return err
+	}
+	m, err := inbox.ReceiveFromPortal(c.App, a.IngestPipeline, patient, text, c.Actor(), c.Now)
+	return show(c, c.Created, viewMessages(c.Caller.Role))(m, err)
 }
 
 // readText records that a person read a text of a patient, and the earlier ones.
 func (a *api) readText(c *web.Call, patient *collections.Patient) error {
 	m, err := inbox.Close(c.App, patient.Id, c.Request.PathValue("message"), c.Actor(), c.Now)
-	return show(c, c.OK, viewMessages)(m, err)
+	return show(c, c.OK, viewMessages(c.Caller.Role))(m, err)
 }
 
 // receiveMessageStatus records what the provider reports of a message. The signature covers the address by which the provider reached the service.

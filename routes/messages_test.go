@@ -207,7 +207,7 @@ func TestStoryStaffMessage(t *testing.T) {
 		t.Errorf("after delivery and late reports: %v", state())
 	}
 	c.reportState("token", "no-such-message", url.Values{"MessageSid": {"SM77"}, "MessageStatus": {"failed"}}).want(404)
-	c.wantRoles("GET", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA)
+	c.wantRoles("GET", path, nil, authz.Admin, authz.ClinicalManager, authz.Provider, authz.Nurse, authz.MA, authz.Patient)
 }
 
 // The provider's word that the phone sent STOP is a stop, and no message follows.

@@ -70,6 +70,7 @@ const (
 
 	ReadMessages Action = "read messages"
 	SendMessages Action = "send messages"
+	MarkMessages Action = "mark messages as read"
 
 	ReadEMRContext     Action = "read EMR context"     // and have it read again
 	DecideEMRProposals Action = "decide EMR proposals" // the handler also checks what is proposed
@@ -216,8 +217,9 @@ var policy = map[Action]roleReach{
 	TestEMR:           only(Admin),
 	SearchEMRPatients: only(Admin, ClinicalManager, MA),
 
-	ReadMessages: staff(None, None),
-	SendMessages: staff(None, None),
+	ReadMessages: staff(None, Own),
+	SendMessages: staff(None, Own),
+	MarkMessages: staff(None, None),
 
 	ReadEMRContext:     staff(None, None),
 	DecideEMRProposals: staff(None, None),

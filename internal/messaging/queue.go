@@ -105,6 +105,9 @@ type StaffMessage struct {
 // QueueForStaff stores a message of staff. Outside the hours it waits for the next morning. A patient who may not be sent it is an invalid_state
 // fault with the reason; private content is a validation fault.
 func QueueForStaff(app core.App, patientID string, s StaffMessage, by audit.Actor, now time.Time) (m *collections.Message, err error) {
+	if s.Channel == collections.ChannelPortal {
+		return putInPortal(app, patientID, s, by, now)
+	}
 	practice, on := IsOn(app)
 	if !on {
 		return nil, fault.State("invalid_state", "No messages are sent: VIGIL_MESSAGING is none.")

@@ -43,13 +43,14 @@ const (
 	ReviewsPending       Kind = "reviews_pending"     // reminder for a clinician
 	BillingTasksPending  Kind = "billing_tasks_pending"
 	DigestReady          Kind = "digest_ready"
-	ServiceTrouble       Kind = "service_trouble"   // system notice for administrators
-	DeliveryDeadLettered Kind = "delivery_given_up" // a delivery to the EMR is a dead letter; for administrators and data monitors
-	EMROutage            Kind = "emr_outage"        // an outage continues or has ended; for administrators and data monitors
-	WebhookTrouble       Kind = "webhook_trouble"   // a receiver does not accept events; for administrators
-	TextReceived         Kind = "text_received"     // from a patient's phone; a person reads it
-	TextUnmatched        Kind = "text_unmatched"    // from a number of no patient or of several; a person reads it
-	MeasureAgain         Kind = "measure_again"     // prompts the patient, urgently: an escalation is held for the reading
+	ServiceTrouble       Kind = "service_trouble"     // system notice for administrators
+	DeliveryDeadLettered Kind = "delivery_given_up"   // a delivery to the EMR is a dead letter; for administrators and data monitors
+	EMROutage            Kind = "emr_outage"          // an outage continues or has ended; for administrators and data monitors
+	WebhookTrouble       Kind = "webhook_trouble"     // a receiver does not accept events; for administrators
+	TextReceived         Kind = "text_received"       // from a patient's phone; a person reads it
+	MessageForPatient    Kind = "message_for_patient" // in the portal, from the care team
+	TextUnmatched        Kind = "text_unmatched"      // from a number of no patient or of several; a person reads it
+	MeasureAgain         Kind = "measure_again"       // prompts the patient, urgently: an escalation is held for the reading
 )
 
 // Announcement is an event to notify users of.

@@ -15,7 +15,7 @@ import (
 // personalKinds concern one user only: a summary of the user's own day, or a prompt to the patient. Without an active account of that user there is
 // no recipient, and no other user needs to be notified.
 // Source: docs/decisions/notifications.md, "Empty audience".
-var personalKinds = map[Kind]bool{ReviewsPending: true, BillingTasksPending: true, DigestReady: true, MeasureAgain: true}
+var personalKinds = map[Kind]bool{ReviewsPending: true, BillingTasksPending: true, DigestReady: true, MeasureAgain: true, MessageForPatient: true}
 
 // errNoAudience reports an announcement without any recipient, not even an administrator. It stays pending until there is one.
 var errNoAudience = errors.New("no active user can be notified")

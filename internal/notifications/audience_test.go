@@ -16,6 +16,7 @@ import (
 // personalOnly are kinds for one user only.
 var personalOnly = map[notifications.Kind]bool{
 	notifications.ReviewsPending: true, notifications.BillingTasksPending: true, notifications.DigestReady: true, notifications.MeasureAgain: true,
+	notifications.MessageForPatient: true,
 }
 
 func (w *practice) pendingAnnouncements() int {

@@ -45,6 +45,7 @@ const (
 	measure             = "measure"
 	measureAgain        = "measure_again"
 	textReceived        = "text_received"
+	messageForPatient   = "message_for_patient"
 	textUnmatched       = "text_unmatched"
 	textCritical        = "text_critical"
 	digest              = "daily_digest"
@@ -84,7 +85,8 @@ var kindRules = map[Kind]kindRule{
 	DeliveryDeadLettered: {Alerts, SystemHealth, "Delivery to the EMR", roles(authz.Admin, authz.DataMonitor)},
 	EMROutage:            {Alerts, SystemHealth, "EMR outage", roles(authz.Admin, authz.DataMonitor)},
 	WebhookTrouble:       {Alerts, SystemHealth, "Webhook", roles(authz.Admin)},
-	TextReceived:         {Reminders, textReceived, "Text from a patient", recipients.careTeam},
+	MessageForPatient:    {Reminders, messageForPatient, "Message from your care team", recipients.patient},
+	TextReceived:         {Reminders, textReceived, "Message from a patient", recipients.careTeam},
 	TextUnmatched:        {Reminders, textUnmatched, "Text without a certain patient", roles(authz.Admin, authz.ClinicalManager, authz.Nurse, authz.MA)},
 	FollowUpDue:          {Reminders, followUp, "Follow-up", recipients.followUpFallback},
 	ReviewsPending:       {Reminders, pendingReviews, "Reviews", namedUserOnly},
@@ -156,7 +158,8 @@ var pushTexts = map[string]string{
 	billingTasks:        "Billing tasks are waiting.",
 	measure:             "It is time to take your measurement.",
 	measureAgain:        "Please rest for a few minutes and take your measurement again.",
-	textReceived:        "A patient sent a text message.",
+	textReceived:        "A patient sent a message.",
+	messageForPatient:   "You have a message from your care team.",
 	textUnmatched:       "A text message needs a patient.",
 	textCritical:        "A text message with words of an emergency needs a patient now.",
 	digest:              "Your daily summary is ready.",

@@ -22,7 +22,7 @@ import (
 // escalate answers words of an emergency and opens an urgent escalation for each monitored patient with the number. A dangerous value that is no
 // certain reading is escalated, but not answered: the value may be another person's or of another day.
 func (c *conversation) escalate() error {
-	why := "The patient texted words of an emergency: "
+	why := "The patient wrote words of an emergency: "
 	switch c.reply.Emergency {
 	case replies.Danger, replies.SelfHarm:
 		answer := messaging.AnswerEmergency
@@ -36,7 +36,7 @@ func (c *conversation) escalate() error {
 		if !c.reply.IsDangerous {
 			return nil
 		}
-		why = "The patient texted a value that may be critical, and that could not be filed: "
+		why = "The patient wrote a value that may be critical, and that could not be filed: "
 	}
 	if len(c.present) > 1 {
 		why = "Several patients have this phone number. " + why
@@ -106,7 +106,7 @@ func (c *conversation) leaveToPerson() error {
 			return err
 		}
 		return notifications.Announce(c.tx, notifications.Announcement{
-			Kind: notifications.TextReceived, Severity: "info", PatientID: p.Id, Body: label + " texted: " + excerpt(c.text.Text),
+			Kind: notifications.TextReceived, Severity: "info", PatientID: p.Id, Body: label + " wrote: " + excerpt(c.text.Text),
 			Key: "text " + p.Id + " " + hour,
 		}, c.received)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/messaging"
 	"github.com/vigilhealth/vigil/internal/messaging/replies"
@@ -47,11 +48,32 @@ type conversation struct {
 }
 
 // Receive stores a text and acts on it, all in one transaction. The caller sends what is queued.
-func Receive(app core.App, pipeline *ingest.Pipeline, text messaging.Incoming, by audit.Actor, now time.Time) (result Result, err error) {
+func Receive(app core.App, pipeline *ingest.Pipeline, text messaging.Incoming, by audit.Actor, now time.Time) (Result, error) {
+	c := conversation{pipeline: pipeline, text: text, by: by, received: now}
+	return c.run(app, c.identify)
+}
+
+// ReceiveFromPortal stores what a patient wrote in the portal and acts on it: emergencies as in a text; there are no commands and no readings in it.
+func ReceiveFromPortal(app core.App, pipeline *ingest.Pipeline, patient *collections.Patient, text phi.Text, by audit.Actor, now time.Time) (*collections.Message, error) {
+	c := conversation{pipeline: pipeline, text: messaging.Incoming{Channel: collections.ChannelPortal, Text: text}, by: by, received: now}
+	if !patient.Active() {
+		return nil, fault.State("invalid_state", "The patient is archived.")
+	}
+	_, err := c.run(app, func() error {
+		c.senders = []*collections.Patient{patient}
+		c.present = c.senders
+		return nil
+	})
+	return c.message, err
+}
+
+// run stores and acts; identify sets the senders.
+func (c *conversation) run(app core.App, identify func() error) (result Result, err error) {
 	practice, _ := messaging.IsOn(app)
+	c.practice = practice
 	err = app.RunInTransaction(func(tx core.App) error {
-		c := conversation{tx: tx, pipeline: pipeline, practice: practice, text: text, by: by, received: now}
-		if err := c.identify(); err != nil {
+		c.tx = tx
+		if err := identify(); err != nil {
 			return err
 		}
 		isNew, err := c.store()
@@ -128,6 +150,11 @@ const authorPatient = "patient"
 
 // read finds out what the text means: a number is understood by the open request.
 func (c *conversation) read() error {
+	if c.text.Channel == collections.ChannelPortal {
+		c.reply = replies.Read(c.text.Text.Reveal(), replies.Asked{})
+		c.reply.Command = replies.None
+		return nil
+	}
 	asked := replies.Asked{}
 	if p := c.sender(); p != nil && p.Active() {
 		kinds, err := collections.AskedReadings(c.tx, p.Id, c.received.Add(-requestWindow))
@@ -200,21 +227,32 @@ const answerInterval = 10 * time.Minute
 // answer queues an answer, at once and at any hour.
 func (c *conversation) answer(template messaging.Template, scope string) error {
 	about := c.message.Id
-	if scope == sameNumber {
+	if scope == sameNumber && c.text.From != "" {
 		index, err := collections.BlindIndex(collections.PatientPhone, patients.PhoneForIndex(c.text.From))
 		if err != nil {
 			return err
 		}
 		about = index[:min(len(index), 32)] + "/" + c.received.Truncate(answerInterval).UTC().Format("20060102T1504")
 	}
-	lang := c.language()
+	lang, state := c.language(), collections.MessageQueued
+	if c.text.Channel == collections.ChannelPortal {
+		state = collections.MessageDelivered
+	}
 	_, added, err := collections.AddMessage(c.tx, collections.MessageDraft{
-		PatientID: c.patientID(), Direction: collections.MessageOut, Channel: collections.ChannelSMS, State: collections.MessageQueued,
+		PatientID: c.patientID(), Direction: collections.MessageOut, Channel: c.channel(), State: state,
 		Template: string(template), Language: lang, Text: phi.Text(template.Fill(lang, c.practice.Name, "")), Phone: c.text.From, Author: "system",
 		Cause: string(template) + "/" + about, DueAt: c.received,
 	}, c.received)
 	c.result.Answered = c.result.Answered || added
 	return err
+}
+
+// channel returns the channel of an answer: a call is answered by a text.
+func (c *conversation) channel() string {
+	if c.text.Channel == collections.ChannelPortal {
+		return collections.ChannelPortal
+	}
+	return collections.ChannelSMS
 }
 
 // language returns the language of the sender's answers: that of the patients with the number if they agree, or that of the text.
