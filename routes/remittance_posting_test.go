@@ -211,7 +211,9 @@ func TestPaymentRecordedTwice(t *testing.T) {
 	pay(s, 20, "12345", "primary").wantFields("reference")
 	pay(s, 20, "CHECK 7", "primary").want(400, "duplicate_payment")
 	s.wantEntry(0, object{"paid_total": 20.0})
-	pay(s, 19, "CHECK 7", "primary").want(200)
+	pay(s, 19, "CHECK 7", "primary").wantFields("overpayment_reason")
+	other := object{"amount": 19, "payment_date": "2026-01-15", "reference": "CHECK 7", "payer": "primary", "overpayment_reason": "Paid twice"}
+	s.move(s.entries[0], "pay", other).want(200)
 	pay(s, 5, "COPAY", "patient").want(200)
 	again := object{"amount": 20, "payment_date": "2026-01-15", "reference": "CHECK 8", "payer": "primary", "confirm": true, "overpayment_reason": "Paid twice"}
 	s.move(s.entries[0], "pay", again).want(200)

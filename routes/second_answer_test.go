@@ -272,3 +272,20 @@ func TestPaidBeforeStaysOpen(t *testing.T) {
 		})
 	}
 }
+
+// A first payer's payment by hand beyond what its adjustments leave makes no credit without a reason: the user reverses what it replaces.
+func TestPaymentByHandBeyondAdjustments(t *testing.T) {
+	s := newSentClaim(t, 1)
+	s.decide("1", 2000, 500) // 22.87 by contract
+	pay := func(amount float64, payer, reason string) reply {
+		return s.move(s.entries[0], "pay", object{"amount": amount, "payment_date": "2026-01-15", "reference": fmt.Sprint("EFT", amount), "payer": payer, "overpayment_reason": reason})
+	}
+	pay(5.01, "primary", "").wantFields("overpayment_reason")
+	pay(20.01, "primary", "").wantFields("overpayment_reason")
+	s.wantEntry(0, object{"paid_total": 20.0, "open": 0.0})
+	s.move(s.entries[0], "adjust", object{"amount": -15.01, "group": "CO", "carc": "45", "reason": "Corrected"}).want(200)
+	pay(20.01, "primary", "").want(200)
+	s.wantEntry(0, object{"paid_total": 40.01, "adjusted": 7.86, "patient_responsibility": 0.0, "open": 0.0})
+	pay(1, "primary", "Paid twice").want(200)
+	s.wantEntry(0, object{"paid_total": 41.01, "open": -1.0})
+}

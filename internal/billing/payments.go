@@ -43,8 +43,10 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 		if err := rejectPosted(entry.ChargeCents(), rows, d); err != nil {
 			return err
 		}
-		if entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents() && d.OverpaymentReason == "" {
-			return fault.Field("overpayment_reason", "The payments come to more than the charge of "+Cents(entry.ChargeCents()).String()+": give a reason.")
+		if d.OverpaymentReason == "" {
+			if err := rejectOverpayment(entry, d); err != nil {
+				return err
+			}
 		}
 		if d.OverpaymentReason != "" {
 			entry.Set(collections.EntryOverpaymentReason, d.OverpaymentReason)
@@ -61,6 +63,20 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 	}
 	m.after = announceRefundDue(now)
 	return m
+}
+
+// rejectOverpayment rejects payments above the charge, and a first payer's beyond what its adjustments leave to it and the patient: probably it
+// replaces some of these, and its money is no credit.
+func rejectOverpayment(entry *collections.BillingEntry, d PaymentDraft) error {
+	charge := Cents(entry.ChargeCents()).String()
+	switch beyond := int64(d.Amount) - max(0, entry.OpenCents()) - entry.PatientShareCents(); {
+	case entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents():
+		return fault.Field("overpayment_reason", "The payments come to more than the charge of "+charge+": give a reason.")
+	case d.Payer == collections.PrimaryPayer && beyond > 0:
+		return fault.Field("overpayment_reason", "With the adjustments the payments come to "+Cents(beyond).String()+" more than the charge of "+charge+
+			": reverse adjustments that this payment replaces, or give a reason.")
+	}
+	return nil
 }
 
 // stateAfterPayment returns the state of an entry after a payment. What the patient or the second payer pays decides nothing for the first payer: its
