@@ -10,7 +10,7 @@ import (
 
 // queueDocuments queues the report of each ended month for the EMR, where documents are the way of delivery, and corrects those that lack readings.
 func queueDocuments(e Engines, ctx context.Context, app core.App) (counts, error) {
-	if e.EMR == nil || !e.EMR.Configured() || !e.EMR.TakesDocuments() {
+	if e.EMR == nil || !e.EMR.TakesDocuments() {
 		return disabled, nil
 	}
 	now, queued := e.Clock.Now().UTC(), 0

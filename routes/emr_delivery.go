@@ -4,11 +4,19 @@ import "github.com/vigilhealth/vigil/internal/emr"
 
 // deliveryPlanView is how readings reach the EMR.
 type deliveryPlanView struct {
-	Way               emr.Way       `json:"way"`
-	Reason            emr.WayReason `json:"reason"`
-	ConditionalCreate *bool         `json:"conditional_create"`
-	ObservationSearch []string      `json:"observation_search"`
-	StatementReadAt   *string       `json:"statement_read_at"`
+	Way               emr.Way            `json:"way"`
+	Reason            emr.WayReason      `json:"reason"`
+	ConditionalCreate *bool              `json:"conditional_create"`
+	ObservationSearch []string           `json:"observation_search"`
+	Documents         *documentOfferView `json:"documents"`
+	StatementReadAt   *string            `json:"statement_read_at"`
+}
+
+// documentOfferView is what the EMR states about DocumentReferences.
+type documentOfferView struct {
+	Create bool     `json:"create"`
+	Update bool     `json:"update"`
+	Search []string `json:"search"`
 }
 
 // viewDeliveryPlan returns nil without an EMR.
@@ -17,5 +25,11 @@ func (a *api) viewDeliveryPlan() *deliveryPlanView {
 		return nil
 	}
 	p := a.EMR.Client.Plan()
-	return &deliveryPlanView{p.Way, p.Reason, p.ConditionalCreate, p.ObservationSearch, instantOrNull(p.ReadAt)}
+	view := &deliveryPlanView{
+		Way: p.Way, Reason: p.Reason, ConditionalCreate: p.ConditionalCreate, ObservationSearch: p.ObservationSearch, StatementReadAt: instantOrNull(p.ReadAt),
+	}
+	if p.Documents != nil {
+		view.Documents = &documentOfferView{p.Documents.Create, p.Documents.Update, append([]string{}, p.Documents.SearchParameters...)}
+	}
+	return view
 }

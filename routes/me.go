@@ -32,6 +32,8 @@ type meView struct {
 type practiceView struct {
 	Name     string `json:"name"`
 	TimeZone string `json:"time_zone"`
+	// SendsReports: the EMR takes documents.
+	SendsReports bool `json:"sends_reports"`
 }
 
 type displayView struct {
@@ -64,7 +66,7 @@ func (a *api) showMe(c *web.Call, user *collections.User, err error) error {
 		return err
 	}
 	return c.OK(meView{
-		Permissions: authz.Rights(authz.Role(user.Role())), Practice: practiceView{a.PracticeName, a.Zone.String()},
+		Permissions: authz.Rights(authz.Role(user.Role())), Practice: practiceView{a.PracticeName, a.Zone.String(), a.EMR.Client.TakesDocuments()},
 		Display: displayView{weight, temperature, singleKeys}, DraftKey: key, Patients: patients,
 	})
 }

@@ -49,8 +49,9 @@ type DeliveryPlan struct {
 	Reason WayReason
 	// ConditionalCreate: the EMR declares conditional create and the setting uses it; nil when the EMR does not state it.
 	ConditionalCreate *bool
-	ObservationSearch []string  // search parameters of Observations; never nil
-	ReadAt            time.Time // of the last readable CapabilityStatement; zero when there was none
+	ObservationSearch []string       // search parameters of Observations; never nil
+	Documents         *DocumentOffer // nil if the EMR states nothing of documents
+	ReadAt            time.Time      // of the last readable CapabilityStatement; zero when there was none
 }
 
 // Offer is what the EMR's last readable CapabilityStatement states about Observations.
@@ -193,6 +194,7 @@ func (c *Client) Plan() DeliveryPlan {
 	if known.Offer != nil {
 		p.ConditionalCreate = known.Offer.ConditionalCreate
 		p.ObservationSearch = append(p.ObservationSearch, known.Offer.SearchParameters...)
+		p.Documents = known.Offer.Documents
 	}
 	if !c.conditional {
 		p.ConditionalCreate = new(false)
@@ -212,7 +214,7 @@ func (c *Client) TakesReadings() bool {
 // TakesDocuments reports whether documents may be sent: by the way of delivery, or because the EMR's statement offers it.
 func (c *Client) TakesDocuments() bool {
 	way, offer := c.Plan().Way, c.documents()
-	return way == WayDocument || way == WayBoth || offer != nil && offer.Create
+	return c.Configured() && (way == WayDocument || way == WayBoth || offer != nil && offer.Create)
 }
 
 // Prepare reads the CapabilityStatement if the last one is missing or a day old. A failure changes nothing.

@@ -97,7 +97,7 @@ var remedies = []struct {
 var (
 	grantScope = Remedy{
 		"grant_scope",
-		"The EMR accepts the sign-in but does not permit this operation. Have its administrator grant the client the scopes that docs/fhir.md lists, above all for Observations.",
+		"The EMR accepts the sign-in but does not permit this operation. Have its administrator grant the client the scopes that docs/fhir.md lists, above all for Observations, and for DocumentReferences where reports are sent; EMR, Connection, Test connection names the missing ones.",
 	}
 	waitForEMR = Remedy{
 		"wait_for_emr",

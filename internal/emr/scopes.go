@@ -22,11 +22,28 @@ var requirements = []requirement{
 	{"look_up", "Observation", "rs", "read"},
 	{"update", "Observation", "u", "write"},
 	{"patients", "Patient", "rs", "read"},
+	{"deliver_documents", documentType, "c", "write"},
+	{"look_up_documents", documentType, "rs", "read"},
+	{"update_documents", documentType, "u", "write"},
+}
+
+// needs reports whether the service uses an operation with the way of delivery. Reports that only people send need no search.
+func (c *Client) needs(n requirement) bool {
+	way := c.Plan().Way
+	switch {
+	case n.resource == "Observation":
+		return way != WayDocument
+	case n.resource != documentType:
+		return true
+	case n.interactions == "c":
+		return c.TakesDocuments()
+	}
+	return (way == WayDocument || way == WayBoth) && (n.interactions != "u" || c.updatesDocuments())
 }
 
 // MissingScope is an operation that the granted scopes do not permit.
 type MissingScope struct {
-	Does string // deliver, look_up, update or patients
+	Does string // the operation of a requirement
 	// Scope is the scope to request, ScopeV2 the same in SMART App Launch 2 syntax.
 	Scope, ScopeV2 string
 }
@@ -50,12 +67,12 @@ func (c *Client) MissingScopes() []MissingScope {
 	if c.session != nil && c.mainSource == tokenSource(c.session) {
 		level = "user"
 	}
-	return missing(level, c.GrantedScopes())
+	return c.missing(level, c.GrantedScopes())
 }
 
-func missing(level string, granted []string) (lacking []MissingScope) {
+func (c *Client) missing(level string, granted []string) (lacking []MissingScope) {
 	for _, n := range requirements {
-		covered := !strings.ContainsFunc(n.interactions, func(interaction rune) bool {
+		covered := !c.needs(n) || !strings.ContainsFunc(n.interactions, func(interaction rune) bool {
 			return !slices.ContainsFunc(granted, func(scope string) bool { return covers(scope, level, n.resource, interaction) })
 		})
 		if !covered {

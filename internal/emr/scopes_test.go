@@ -11,13 +11,13 @@ import (
 )
 
 // lacking returns the operations that a client lacks with the granted scopes, as "operation scope scope-of-version-2".
-func lacking(t *testing.T, grant string) (lacks []string) {
+func lacking(t *testing.T, grant string, change ...func(*emr.Options)) (lacks []string) {
 	t.Helper()
 	fake := &fakeEMR{tokens: []reply{{
 		status: 200, header: map[string]string{"Content-Type": "application/json"},
 		body: `{"access_token":"t","token_type":"bearer","expires_in":3600` + grant + `}`,
 	}}}
-	client := newClient(t, fake)
+	client := newClient(t, fake, change...)
 	if _, err := client.SignIn(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +58,31 @@ func TestMissingScopes(t *testing.T) {
 	}
 	if got := lacking(t, ""); !slices.Equal(got, []string{lookUp}) {
 		t.Errorf("an EMR that returns no scope: %q", got)
+	}
+}
+
+// An EMR that takes documents needs other scopes; one that granted less than was requested is named what is missing.
+func TestMissingDocumentScopes(t *testing.T) {
+	const (
+		create = "deliver_documents system/DocumentReference.write system/DocumentReference.c"
+		lookUp = "look_up_documents system/DocumentReference.read system/DocumentReference.rs"
+		update = "update_documents system/DocumentReference.write system/DocumentReference.u"
+	)
+	for _, test := range []struct {
+		setting emr.DeliverySetting
+		granted string
+		want    []string
+	}{
+		{emr.DeliverDocument, "system/Patient.read", []string{create, lookUp, update}},
+		{emr.DeliverDocument, "system/Patient.rs system/DocumentReference.cru", []string{lookUp}},
+		{emr.DeliverDocument, "system/Patient.rs system/DocumentReference.rs", []string{create, update}},
+		{emr.DeliverDocument, "system/Patient.rs system/DocumentReference.crus", nil},
+		{emr.DeliverBoth, "system/Patient.rs system/Observation.crus", []string{create, lookUp, update}},
+		{emr.DeliverObservation, "system/Patient.rs system/Observation.crus", nil},
+	} {
+		if got := lacking(t, `,"scope":"`+test.granted+`"`, func(o *emr.Options) { o.Delivery = test.setting }); !slices.Equal(got, test.want) {
+			t.Errorf("%s with %s: lacks %q, want %q", test.setting, test.granted, got, test.want)
+		}
 	}
 }
 

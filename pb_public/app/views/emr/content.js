@@ -2,4 +2,4 @@
 import { kindNames } from "../../ui/vitals.js";
 
 /** @param {{observation_type?: string | null}} delivery @returns {string} the kind of the reading; a document has none */
-export const contentOf = ({ observation_type: kind }) => (kind ? kindNames[kind] : "Monthly report");
+export const contentOf = ({ observation_type: kind }) => (kind ? kindNames[kind] : "Report");

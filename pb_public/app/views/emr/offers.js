@@ -7,7 +7,7 @@ import { html } from "../../view.js";
 /** @typedef {{name: string, state: "works" | "missing" | "unknown", text: string, request?: string}} Offer */
 
 const reasons = {
-  setting: "VIGIL_EMR_DELIVERY is observation: readings are sent, and what the EMR declares does not count.",
+  setting: "VIGIL_EMR_DELIVERY decides, and what the EMR declares does not count.",
   documents_offered: "The EMR accepts documents, not Observations: it gets each patient's report of the month.",
   create_offered: "The EMR declares that it accepts Observations.",
   accepted_before: "The EMR has accepted Observations before, although it does not declare it.",
@@ -51,6 +51,30 @@ function duplicates({ conditional_create: declared }) {
     : { name, state: "missing", text: "It is switched off or not offered, so readings are searched for instead.", request };
 }
 
+const reportsToChart = "Reports in the chart";
+
+/** @param {Delivery} delivery @returns {Offer[]} */
+function reports({ way, documents, statement_read_at: readAt }) {
+  const isWay = way === "document" || way === "both";
+  if (!isWay && !documents?.create) {
+    return [{ name: reportsToChart, state: readAt ? "missing" : "unknown", text: readAt ? "Not declared." : "Nothing is known yet.",
+      request: "to permit create of DocumentReference for this client" }];
+  }
+  const by = documents?.search ?? [];
+  const has = (/** @type {string[]} */ ...names) => names.every((name) => by.includes(name));
+  const isFound = has("identifier") || has("patient", "type") || has("patient", "category", "date");
+  return [
+    { name: reportsToChart, state: "works", text: isWay ? "Each month, and on demand." : "On demand." },
+    isFound ? { name: "Search for a report after a lost answer", state: "works", text: "Declared." }
+      : { name: "Search for a report after a lost answer", state: documents ? "missing" : "unknown", text: "Not declared.",
+        request: "to permit search of DocumentReference by identifier, or by patient, category and date" },
+    documents?.update ? { name: "Correction of a report", state: "works", text: "In place." }
+      : { name: "Correction of a report", state: documents ? "missing" : "unknown",
+        text: "A corrected report is filed as a new document; a person marks the former one as superseded.",
+        request: "to permit update of DocumentReference, or to mark replaced documents as superseded" },
+  ];
+}
+
 /** @param {Offer[]} offers */
 function consequence([reading, searched, unique]) {
   return reading?.state !== "missing" && searched?.state === "missing" && unique?.state !== "works"
@@ -62,13 +86,14 @@ const states = { works: ["connected", "Works"], missing: ["degraded", "Does not 
 
 /** @param {{delivery: Delivery}} props */
 export function Offers({ delivery }) {
-  const offers = [readings(delivery), search(delivery), duplicates(delivery)];
+  const single = delivery.way === "document" ? [] : [search(delivery), duplicates(delivery)];
+  const offers = [readings(delivery), ...single, ...reports(delivery)];
   const readAt = delivery.statement_read_at;
   return html`<section class="card"><h2>What the EMR offers</h2>
     <p>${readAt ? `Declared by the EMR, read ${dateTime(readAt)}.` : "Nothing could be read yet."}</p>
     <dl class="facts">${offers.map(({ name, state, text, request }) => html`<div key=${name}><dt>${name}</dt>
       <dd><${Badge} of=${states[state]?.[0]} text=${states[state]?.[1]} /> ${text}${request
         && html` <strong>Request from the EMR's administrator:</strong> ${request}.`}</dd></div>`)}</dl>
-    ${consequence(offers)}
+    ${single.length > 0 && consequence(offers)}
   </section>`;
 }

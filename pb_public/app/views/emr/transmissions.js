@@ -115,18 +115,19 @@ function Detail({ id, close, changed }) {
       : html`<${Table} caption="Attempts, oldest first" rows=${data.attempts} keyOf=${(row) => row.request_id}
       columns=${attemptColumns} />`}
     ${can("transmit") && data.error_code === "outcome_unknown" && html`<${Resolve} id=${id} done=${() => { close(); changed(); }} />`}
-    ${can("transmit") && data.status === "failed" && data.observation_id
-      && html`<div class="actions"><${ActionButton} kind="main" act=${() => post(`fhir/observations/${data.observation_id}/transmit/`)}
+    ${can("transmit") && data.status === "failed" && (data.observation_id || data.error_code !== "outcome_unknown")
+      && html`<div class="actions"><${ActionButton} kind="main" act=${() => post(data.observation_id
+        ? `fhir/observations/${data.observation_id}/transmit/` : `fhir/transmissions/${id}/retry/`)}
       doneText="Sending." done=${() => { close(); changed(); }}>Try again now</${ActionButton}></div>`}`}
   </${Loaded}></${Dialog}>`;
 }
 
-/** States whether the chart has the reading. @param {{id: string, done: () => void}} props */
-const Resolve = ({ id, done }) => html`<h3>Is the reading in the chart?</h3>
+/** States whether the chart has a reading or report. @param {{id: string, done: () => void}} props */
+const Resolve = ({ id, done }) => html`<h3>Is it in the chart?</h3>
   <${Form} submit="Save" send=${(values) => post(`fhir/transmissions/${id}/resolve/`, values)}
     done=${() => { toast("Saved."); done(); }}>${(errors) => html`
-    <${Field} label="The reading" name="outcome" kind="select" errors=${errors} options=${[
-      ["present", "Is in the chart"], ["absent", "Is not there: send it again"]]} />
+    <${Field} label="Answer" name="outcome" kind="select" errors=${errors} options=${[
+      ["present", "It is in the chart"], ["absent", "It is not there: send it again"]]} />
     <${Field} label="Notes" name="notes" maxlength="500" hint="Where you looked." errors=${errors} />`}
   </${Form}>`;
 

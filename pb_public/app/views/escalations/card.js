@@ -10,6 +10,7 @@ import { ago, dateTime, humanize } from "../../ui/format.js";
 import { NoteField } from "../../ui/note_field.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useState } from "../../view.js";
+import { SendEscalation } from "../patient/send_report.js";
 import { StaffField } from "../staff_field.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Escalation"]} Escalation */
@@ -45,6 +46,7 @@ export function EscalationCard({ escalation: one, changed, named = true }) {
         ${one.history.map((step, i) => html`<li key=${i}>
         <span>${dateTime(step.at)} · ${humanize(step.event)} · ${step.user === "system" ? "Vigil" : step.user}${step.detail
           && html`<span class="note"> ${step.detail}</span>`}</span></li>`)}</ol></details>`}
+      <${SendEscalation} one=${one} about=${about} />
     </div>
     ${alive(one) && can("changeEscalation") && html`<div class="acts no-print">
       ${one.status === "open" && html`<${ActionButton} kind="main" act=${() => change({ status: "in_progress" })} doneText="In progress."

@@ -12,6 +12,7 @@ import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "../../view.js";
 import { initials } from "../alerts/labels.js";
+import { SendEscalation } from "../patient/send_report.js";
 import { ActionDialog } from "./card.js";
 import { alive, Ladder, Next, shapes, tones } from "./ladder.js";
 
@@ -103,6 +104,7 @@ function Details({ one, acts, giving, change }) {
     <div class="story"><p class="reason">${one.reason}</p><ol>${one.history.map((step, i) => html`<li key=${i}><strong>
       ${dateTime(step.at)}</strong> ${stepWords(step)}</li>`)}</ol>
       ${one.resolution_notes && html`<p class="note">${one.resolution_notes}</p>`}
+      <${SendEscalation} one=${one} about=${about} />
       ${acts.may && html`<div class="acts">
         ${acts.takes && html`<${ActionButton} kind="main" act=${acts.take} doneText="Assigned to you."
           aria-label=${`Take: ${about}`}>Take <kbd aria-hidden="true">T</kbd></${ActionButton}>`}

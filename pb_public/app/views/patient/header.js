@@ -12,6 +12,7 @@ import { localInput } from "../../ui/time.js";
 import { html, useEffect, useRef, useState } from "../../view.js";
 import { PatientDialog } from "../patients.js";
 import { ArchiveDialog } from "./archive.js";
+import { canSendReports, SendReportDialog } from "./send_report.js";
 import { EndHoldDialog, HoldBadge, HoldDialog } from "./hold.js";
 
 /** An email address with a line break opportunity before its domain. @param {string | null | undefined} email */
@@ -59,6 +60,7 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
           : html`<${ActionButton} act=${() => post(`patients/${p.id}/unarchive/`)} doneText="Unarchived."
           done=${changed}>Unarchive</${ActionButton}>`)}
         ${!emergency && can("deletePatient") && html`<button onClick=${() => setDialog("remove")}>Delete</button>`}
+        ${!emergency && p.external_id && canSendReports() && html`<button onClick=${() => setDialog("send")}>Send report to EMR</button>`}
         <button onClick=${() => print()}>Print this page</button>
       </${More}>
     </div>
@@ -66,6 +68,7 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
     ${dialog === "hold" && html`<${HoldDialog} patient=${p} zone=${zone} close=${close} done=${changed} />`}
     ${dialog === "end hold" && html`<${EndHoldDialog} id=${p.id} close=${close} done=${changed} />`}
     ${dialog === "archive" && html`<${ArchiveDialog} id=${p.id} name=${name} close=${close} done=${changed} />`}
+    ${dialog === "send" && html`<${SendReportDialog} id=${p.id} name=${name} close=${close} />`}
     ${dialog === "remove" && html`<${RemoveDialog} id=${p.id} name=${name} close=${close} />`}
   </header>`;
 }
