@@ -17,6 +17,7 @@ await run(async (page) => {
   await blockers(page);
   await oneByOne(page);
   await cameBack(page);
+  await foundAnywhere(page);
   await exported(page);
   await reports(page);
   await answered(page);
@@ -114,6 +115,24 @@ async function cameBack(page) {
   await shows(pages, "21–");
   assert.equal(await page.getByLabel("State").inputValue(), "reviewed");
   await accessible(page, "the entries");
+}
+
+// A claim is found from any page, by its number and by its patient.
+async function foundAnywhere(page) {
+  const row = await page.locator("tbody tr[data-key]").first().innerText();
+  const claim = row.match(/CLM-\d+-\d+/)[0], name = await page.locator("tbody tr[data-key] bdi").first().innerText();
+  await section(page, "Reports").click();
+  const box = page.getByRole("dialog", { name: "Find a patient, a person, a page or an action" });
+  for (const term of [name, claim]) {
+    await page.keyboard.press("Control+k");
+    await box.getByRole("combobox").fill(term);
+    await box.getByRole("option", { name: /^CLM-/ }).first().waitFor();
+    await page.keyboard.press(term === claim ? "Enter" : "Escape");
+    await box.waitFor({ state: "detached" });
+  }
+  await heading(page, claim).waitFor();
+  await section(page, "Billing").click();
+  await page.getByRole("tab", { name: "Entries" }).click();
 }
 
 async function exported(page) {

@@ -1,4 +1,4 @@
-// Find (Ctrl-K): patients, staff, pages and actions, by keyboard from any page.
+// Find (Ctrl-K): patients, staff, claims, pages and actions, by keyboard from any page.
 import { get } from "../api.js";
 import { can, scopeOf, roleNames } from "../permissions.js";
 import { actingKeys } from "../keys.js";
@@ -7,6 +7,7 @@ import { sectionsOf } from "../sections.js";
 import { signOut } from "../sign_on.js";
 import { startTimer } from "../timer.js";
 import { ageAndSex } from "./age.js";
+import { calendarDate, humanize } from "./format.js";
 import { Keys } from "./key_list.js";
 import { asProblem } from "./states.js";
 import { html, useEffect, useId, useMemo, useRef, useState } from "../view.js";
@@ -53,9 +54,10 @@ function patientActions(p) {
 
 /** Searches on the server. @param {string} term @param {AbortSignal} signal @returns {Promise<Found[]>} */
 async function search(term, signal) {
-  const [patients, people] = await Promise.all([
+  const [patients, people, claims] = await Promise.all([
     scopeOf("read_patients") === "all" ? get("patients/", { search: term, page_size: 6 }, signal) : { results: [], count: 0 },
     can("readStaff") ? get("users/staff/", { search: term, page_size: 4 }, signal) : { results: [] },
+    can("manageBilling") ? get("billing/entries/", { search: term, page_size: 4 }, signal) : { results: [], count: 0 },
   ]);
   const more = patients.count - patients.results.length;
   return [
@@ -69,6 +71,13 @@ async function search(term, signal) {
       group: "People", text: one.name, more: `${roleNames[one.role] ?? one.role}, ${one.email}`,
       act: () => (can("readUsers") ? go("operations", {}, { tab: "users" }, { search: one.name }) : location.assign(`mailto:${one.email}`)),
     })),
+    ...claims.results.map((/** @type {any} */ e) => ({
+      group: "Claims", text: `${e.claim_id} ${e.patient_name}`,
+      more: `${e.cpt_code}, ${calendarDate(e.service_date)}, ${humanize(e.lifecycle_status)}`,
+      act: () => go("entry", { id: e.id }),
+    })),
+    ...(claims.count > claims.results.length
+      ? [{ group: "Claims", text: `All ${claims.count} claims`, act: () => go("billing", {}, { tab: "entries" }, { search: term }) }] : []),
   ];
 }
 
@@ -137,7 +146,8 @@ export function Find({ close }) {
     <div class="find-field"><span aria-hidden="true">⌕</span>
       <input id=${id} type="text" role="combobox" autocomplete="off" spellcheck=${false} aria-label="Find" aria-expanded="true"
         aria-controls=${`${id}-list`} aria-autocomplete="list"
-        aria-activedescendant=${list.length > 0 ? `${id}-${chosen}` : null} placeholder="Name, MRN, page or action" value=${term} autofocus
+        aria-activedescendant=${list.length > 0 ? `${id}-${chosen}` : null}
+        placeholder=${can("manageBilling") ? "Name, MRN, claim, page or action" : "Name, MRN, page or action"} value=${term} autofocus
         onInput=${(event) => { isEnterPending.current = false; setTerm(event.target.value); setSelectedKey(""); }} onKeyDown=${key} />
       <kbd>Esc</kbd></div>
     <ul id=${`${id}-list`} role="listbox" aria-label="Found">${list.map((one, i) => html`
