@@ -148,7 +148,10 @@ func MarkPlanned(tx core.App, id string, inApp bool, now time.Time) error {
 type Inbox struct {
 	User, Channel string
 	Unread        *bool
-	From, To      time.Time
+	// Waiting limits the list to unread messages that wait for the user: not about an alert, which the alert board has, and not about an
+	// escalation that is closed or taken by another user.
+	Waiting  bool
+	From, To time.Time
 }
 
 // PageOfInbox returns a page, newest first, the total, and the user's number of unread notifications.
@@ -158,6 +161,10 @@ func PageOfInbox(app core.App, f Inbox, offset, limit int) (page []*Notification
 		where = append(where, dbx.NewExp("read_at = ''"))
 	} else if f.Unread != nil {
 		where = append(where, dbx.NewExp("read_at != ''"))
+	}
+	if f.Waiting {
+		where = append(where, dbx.NewExp(`read_at = '' AND NOT (channel = 'alerts' AND alert != '') AND NOT EXISTS (SELECT 1 FROM escalations e
+			WHERE e.id = notifications.escalation AND (e.status NOT IN ('open', 'in_progress') OR (e.status = 'in_progress' AND e.assigned_to != (SELECT u.email FROM users u WHERE u.id = {:reader}))))`, dbx.Params{"reader": f.User}))
 	}
 	page, total, err = pageOf[Notification](app, Notifications, AllOf(where), []string{"created_at DESC", "id DESC"}, offset, limit)
 	if err != nil {

@@ -34,7 +34,7 @@ const few = 2
 // docs/decisions/billing.md, "Data days".
 func (a *api) listDaysShort(c *web.Call) error {
 	q, page := c.Listing()
-	behind := q.Boolean("behind")
+	behind, only := q.Boolean("behind"), q.PatientIDs()
 	if err := q.Err(); err != nil {
 		return err
 	}
@@ -42,7 +42,9 @@ func (a *api) listDaysShort(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	near, err := a.Billing.DaysShort(c.App, c.Now, include)
+	near, err := a.Billing.DaysShort(c.App, c.Now, func(id string) bool {
+		return (only == nil || slices.Contains(only, id)) && (include == nil || include(id))
+	})
 	if err != nil {
 		return err
 	}

@@ -97,6 +97,9 @@ func (a *api) listNotifications(c *web.Call) error {
 	filter := collections.Inbox{
 		User: c.Caller.RecordID, Unread: q.Boolean("unread"), Channel: q.OneOf("channel", notifications.Channels...), From: between.From, To: between.To,
 	}
+	if waiting := q.Boolean("waiting"); waiting != nil {
+		filter.Waiting = *waiting
+	}
 	if err := q.Err(); err != nil {
 		return err
 	}

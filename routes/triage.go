@@ -147,7 +147,10 @@ func (a *api) readTriageQuery(c *web.Call) (query triageQuery, err error) {
 	}
 	only, search := q.PatientID(), q.Text("search", 100)
 	query.trends, query.concern = q.IsTrue("trends"), q.IsTrue("concern")
-	query.plain = only == "" && search == "" && !query.trends && !query.concern
+	if ids := q.PatientIDs(); ids != nil {
+		query.filter.Among = ids
+	}
+	query.plain = only == "" && query.filter.Among == nil && search == "" && !query.trends && !query.concern
 	if err := q.Err(); err != nil {
 		return query, err
 	}

@@ -56,9 +56,9 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 	}
 	name := names[c.Caller.RecordID]
 	request.MadeBy = phi.Text(name.First.Reveal() + " " + name.Last.Reveal())
-	// Calls and notes are time entries; some roles see only their own.
+	// Calls and notes are time entries; some roles see only their own minutes.
 	if authz.ReachOf(c.Caller.Role, authz.ReadTimeEntries) != authz.All {
-		request.NotesOf = c.Caller.RecordID
+		request.MinutesOf = c.Caller.RecordID
 	}
 	report, err := visitreport.Build(c.App, visitreport.Practice{Name: a.PracticeName, Letterhead: a.Letterhead, Zone: a.Zone}, patient, request, c.Now)
 	if err != nil {

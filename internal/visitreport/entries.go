@@ -38,7 +38,7 @@ func (r *Report) criticalsAndNotes(s *pdf.Sheet, y, width float64) (end float64,
 	}
 	at = r.drawCriticals(s, at, room, width, &rest)
 	at = r.remainder(s, at, len(rest.criticals), len(r.criticals), r.criticalsOmitted)
-	at = r.heading(s, left, at+6.5, width, "Calls and notes", map[bool]string{true: "by " + r.request.MadeBy.Reveal() + " only", false: ""}[r.request.NotesOf != ""])
+	at = r.heading(s, left, at+6.5, width, "Calls and notes", "")
 	rest.notes, at = r.drawNotes(s, at, bottom, width, dayOnly, rest.notes)
 	return r.remainder(s, at, len(rest.notes), len(r.notes), 0), rest
 }

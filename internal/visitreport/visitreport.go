@@ -45,9 +45,9 @@ type Request struct {
 	// EscalationID is the escalation that the report is about, with its history; "" for none.
 	EscalationID string
 	Units        Units
-	// MadeBy names the caller. NotesOf limits calls and notes to one user if the role sees no others; "" for all.
-	MadeBy  phi.Text
-	NotesOf string
+	// MadeBy names the caller. MinutesOf limits the minutes of calls and notes to one user if the role sees no others; "" for all.
+	MadeBy    phi.Text
+	MinutesOf string
 }
 
 // Report is the data of the sheet. It refuses to print.

@@ -63,6 +63,23 @@ func (q *Query) Text(name string, max int) string {
 // PatientID reads the filter by patient, a lower-case UUID; "" if left out.
 func (q *Query) PatientID() string { return q.checks.UUID("patient_id", q.field("patient_id"), false) }
 
+// PatientIDs returns the ids of "patient_ids", separated by commas; nil if it was not sent, an error for more than a page has.
+func (q *Query) PatientIDs() []string {
+	text := q.Text("patient_ids", maxPageSize*37)
+	if text == "" {
+		return nil
+	}
+	ids := strings.Split(text, ",")
+	for i, id := range ids {
+		parsed, ok := validate.ParseUUID(id)
+		if !ok {
+			q.Reject("patient_ids", "Must be ids of patients, separated by commas.")
+		}
+		ids[i] = parsed
+	}
+	return ids
+}
+
 // Date reads a calendar date, YYYY-MM-DD; "" if left out.
 func (q *Query) Date(name string) string { return q.checks.Date(name, q.field(name), false) }
 

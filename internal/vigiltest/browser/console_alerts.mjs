@@ -177,16 +177,19 @@ async function restsTheRightKind(page, rows) {
 // After acknowledging an alert on the patient page, the clinician still sees it there, in progress.
 async function staysOnTheSheet(page, rows) {
   const tabs = page.getByRole("navigation", { name: "About this patient" });
-  const cards = page.getByRole("list", { name: "Alerts, newest first" }).locator(":scope > li");
-  await cards.first().waitFor();
-  const before = await cards.count();
-  await cards.first().getByRole("button", { name: /^Acknowledge: / }).click();
+  const causes = page.locator("tr.cause");
+  await causes.first().waitFor();
+  const before = await causes.count();
+  await shows(causes.first(), "×9"); // nine alerts of one cause are one row, with its trend
+  await causes.first().locator("svg.trend").waitFor();
+  await causes.first().getByRole("checkbox").check();
+  await page.getByRole("button", { name: /^Acknowledge 9/ }).click();
   await shows(page.locator(".toast"), "Acknowledged");
   await tabs.getByRole("button", { name: "Thresholds" }).click();
   await settled(page);
   await tabs.getByRole("button", { name: "Alerts" }).click();
-  await shows(cards.first(), "Acknowledged");
-  assert.equal(await cards.count(), before, "what was acknowledged vanished from the sheet");
+  await shows(causes.first(), "Acknowledged");
+  assert.equal(await causes.count(), before, "what was acknowledged vanished from the sheet");
   await section(page, "Alerts").click();
   await rows.first().waitFor();
 }

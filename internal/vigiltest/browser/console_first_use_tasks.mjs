@@ -73,7 +73,7 @@ async function thresholds(page) {
   await page.getByRole("navigation", { name: "About this patient" }).getByRole("button", { name: "Thresholds" }).click();
   for (const [width, height] of [[1280, 800], [390, 844]]) {
     await page.setViewportSize({ width, height });
-    const bound = page.locator("fieldset", { hasText: "Blood pressure" }).getByRole("spinbutton").first();
+    const bound = page.getByLabel("Systolic: critical at or below");
     await bound.scrollIntoViewIfNeeded();
     await bound.fill("171");
     for (const what of [page.getByLabel("Reason for change"), page.getByRole("button", { name: "Save thresholds" })]) {
@@ -118,6 +118,7 @@ async function batch(page) {
   });
   const next = page.getByRole("region", { name: "Next batch" });
   const toBeSent = async () => {
+    await section(page, "Patients").click(); // billers start in Billing
     await section(page, "Billing").click();
     await page.locator(".funnel").getByRole("button", { name: /Reviewed/ }).click();
     await page.getByRole("heading", { name: "Reviewed, ready to send" }).waitFor();

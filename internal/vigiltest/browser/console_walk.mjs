@@ -18,7 +18,10 @@ await run(async (page) => {
   const tabs = page.getByRole("navigation", { name: "About this patient" });
   await tabs.getByRole("button", { name: "Alerts" }).click();
   await settled(page);
-  await page.getByRole("button", { name: /^Acknowledge: / }).first().click();
+  await page.locator("tr.cause").first().getByRole("checkbox").check();
+  const note = page.getByRole("textbox", { name: "Note" });
+  await note.fill("Called: well.");
+  await page.keyboard.press("Control+Enter");
   await shows(page.locator(".toast"), "Acknowledged");
 
   await tabs.getByRole("button", { name: "Billing" }).click();

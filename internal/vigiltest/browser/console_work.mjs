@@ -59,9 +59,8 @@ async function changeThreshold(page) {
   await page.locator("tbody button.link").first().click();
   await page.getByRole("navigation", { name: "About this patient" }).getByRole("button", { name: "Thresholds" }).click();
   await settled(page);
-  const group = page.getByRole("group", { name: "Blood pressure" });
   const verdict = page.locator(".preview .verdict");
-  const bound = group.getByLabel("Systolic: warning from");
+  const bound = page.getByLabel("Systolic: warning from, mmHg");
   const before = Number(await bound.inputValue());
   await bound.fill("95");
   const [, raised, would] = (await verdict.innerText()).match(/(\d+) → (\d+) alerts/).map(Number);

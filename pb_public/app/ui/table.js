@@ -10,9 +10,10 @@ import { classes, html, useEffect, useRef } from "../view.js";
 
 /** A table. A table with times names their zone below it: zone is another zone than the reader's; false: no times.
  *  @param {{columns: Column[], rows: any[], caption: string, keyOf?: (row: any) => any, open?: (row: any) => void, ordering?: string,
- * sort?: (ordering: string) => void,   marked?: any, zone?: string | false}} props */
-export function Table({ columns, rows, caption, keyOf = (row) => row.id, open, ordering = "", sort, marked, zone }) {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table>
+ * sort?: (ordering: string) => void, marked?: any, zone?: string | false, kind?: string}} props kind is its class: its cells are named by
+ * their columns there */
+export function Table({ columns, rows, caption, keyOf = (row) => row.id, open, ordering = "", sort, marked, zone, kind = "" }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table class=${kind}>
     <caption class="unseen">${caption}</caption>
     <thead><tr>${columns.map((c) => html`<th key=${c.name} scope="col" class=${classes(c.number && "number")} aria-sort=${sorted(c,
       ordering)}>
@@ -21,7 +22,7 @@ export function Table({ columns, rows, caption, keyOf = (row) => row.id, open, o
     <tbody>${rows.map((row) => html`<tr key=${keyOf(row)} data-key=${keyOf(row)} class=${classes(open && "opens",
       marked !== undefined && keyOf(row) === marked && "marked")}
       onClick=${open && ((event) => event.target.closest("button, a, input, select, label") || open(row))}>
-      ${columns.map((c, i) => html`<td key=${c.name} class=${classes(c.number && "number")}>${open && i === 0
+      ${columns.map((c, i) => html`<td key=${c.name} class=${classes(c.number && "number", kind && c.name)}>${open && i === 0
         ? html`<button class="link" onClick=${() => open(row)}>${c.cell ? c.cell(row) : row[c.name]}</button>`
           : c.cell ? c.cell(row) : row[c.name] ?? "–"}</td>`)}
     </tr>`)}</tbody>

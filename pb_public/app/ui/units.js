@@ -1,5 +1,4 @@
-// Display units. The server stores, evaluates and accepts kg and °C; display and input use the account's units. Thresholds are shown and
-// set in stored units, so that the typed number is compared exactly.
+// Display units. The server stores, evaluates and accepts kg and °C; display and input, also of thresholds, use the account's units.
 // Source: docs/decisions/roles.md, "User permissions".
 import { display } from "../session.js";
 
@@ -43,6 +42,12 @@ export function displayedChange(n, unit) {
 export function stored(n, unit) {
   const other = displayUnit(unit);
   return other && typeof n === "number" ? /** @type {any} */ (Math.round(other.back(n) * 100) / 100) : n;
+}
+
+/** A typed difference in the stored unit. @template T @param {T} n @param {string} unit @returns {T} */
+export function storedChange(n, unit) {
+  const other = displayUnit(unit);
+  return other && typeof n === "number" ? /** @type {any} */ (Math.round(n / other.by * 100) / 100) : n;
 }
 
 /** All numbers of an object in the display unit: bounds, means, points.

@@ -1,12 +1,12 @@
 // The kinds of readings: what each measures, how it is entered, drawn and bounded. All views use this table; a new kind is one more entry.
 import { humanize } from "./format.js";
-import { displayed, unitOf } from "./units.js";
+import { displayed, displayedChange, stored, storedChange, unitOf } from "./units.js";
 
 /**
  * One number of a reading. `field` is its API name, `name` its display name; `title` is the chart title and `alert` the name in alert
  * texts, where different. `range` is what the API accepts, in stored units; `group` has its bounds; their names begin with `prefix`.
  * @typedef {{field: string, name: string, title?: string, alert?: string, unit: string, tone: string, range: [number, number],
- *   optional?: boolean, group: string, prefix?: string, sides?: string[], changes?: [string, string][]}} Value
+ *   optional?: boolean, group: string, prefix?: string, sides?: string[], changes?: [string, string, string][]}} Value
  * @typedef {{name: string, values: Value[], choices?: {field: string, name: string, options: [string, string][]}[],
  * line?: (o: any) => string}} Kind
  */
@@ -27,12 +27,12 @@ export const vitals = {
   weight: {
     name: "Weight", values: [{
       field: "weight_kg", name: "Weight", unit: "kg", range: [20, 500], tone: "--series-4", group: "weight", changes: [
-        ["change_threshold_kg", "Warning at a change of (kg)"], ["critical_change_kg", "Critical at a gain of (kg)"],
-        ["change_window_days", "Within (days)"],
-        ["daily_change_kg", "Warning at a gain from one day to the next of (kg)"], ["target_kg", "Target weight (kg)"],
-        ["over_target_kg", "Warning over the target by (kg)"],
-        ["slow_gain_kg", "Warning at a gain over weeks of (kg)"], ["slow_gain_critical_kg", "Critical at a gain over weeks of (kg)"],
-        ["loss_30_days_percent", "Warning at a loss in 30 days of (%)"], ["loss_90_days_percent", "Warning at a loss in 90 days of (%)"],
+        ["change_threshold_kg", "Warning at a change of", "kg"], ["critical_change_kg", "Critical at a gain of", "kg"],
+        ["change_window_days", "Within", "days"], ["daily_change_kg", "Warning at a gain from one day to the next of", "kg"],
+        ["target_kg", "Target weight", "kg"], ["over_target_kg", "Warning over the target by", "kg"],
+        ["slow_gain_kg", "Warning at a gain over weeks of", "kg"], ["slow_gain_critical_kg", "Critical at a gain over weeks of", "kg"],
+        ["loss_30_days_percent", "Warning at a loss in 30 days of", "%"],
+        ["loss_90_days_percent", "Warning at a loss in 90 days of", "%"],
       ],
     }],
   },
@@ -72,30 +72,55 @@ export const values = [...new Set(Object.values(vitals).flatMap((kind) => kind.v
 export const readingTypes = [...new Map(Object.values(vitals).flatMap((kind) =>
   kind.values.map(({ group, name }) => /** @type {[string, string]} */ ([group, kindNames[group] ?? name]))))];
 
-/** @type {[string, string][]} */
-const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["fasting_high", "Warning when fasting from"],
-  ["high", "Warning from"],
+/** The sides of a value that have bounds, in the order of the grid. @type {[string, string][]} */
+export const sides = [["critical_low", "Critical at or below"], ["low", "Warning at or below"], ["high", "Warning from"],
   ["critical", "Critical from"]];
-
-const fourSides = ["critical_low", "low", "high", "critical"];
-
-/** The bounds of a value that can be set, with labels. @param {Value} value @returns {[string, string][]} */
-const boundsOf = ({ name, prefix = "", sides: has, changes }) => changes ?? sides.filter(([side]) => (has ?? fourSides).includes(side))
-  .map(([side, label]) => [prefix + side, prefix ? `${name}: ${label.toLowerCase()}` : label]);
+const fasting = "fasting_high";
 
 /**
- * The groups of bounds in the API's order: bounds first, then changes. fields are pairs of name and label.
- * @type {{group: string, name: string, fields: [string, string][]}[]}
+ * A bound that can be set. row is the line of the grid in which it stands under its side; a bound on a change has no side.
+ * @typedef {{field: string, label: string, unit: string, row: string, side: string | null}} Bound
  */
+
+/** @param {Value} value @returns {Bound[]} */
+const boundsOf = ({ name, prefix = "", unit, sides: has = sides.map(([side]) => side), changes }) => changes?.map(([field, label, of]) =>
+  ({ field, label, unit: of, row: label, side: null })) ?? [
+  ...sides.filter(([side]) => has.includes(side)).map(([side, label]) =>
+    ({ field: prefix + side, label: `${name}: ${label.toLowerCase()}`, unit, row: name, side })),
+  ...(has.includes(fasting) ? [{ field: fasting, label: `${name}, fasting: warning from`, unit,
+    row: `${name}, fasting`, side: "high" }] : []),
+];
+
+/** The groups of bounds in the API's order: bounds first, then changes. @type {{group: string, name: string, bounds: Bound[]}[]} */
 export const groups = [...values.filter((v) => !v.changes), ...values.filter((v) => v.changes)].reduce((list, value) => {
   const last = list[list.length - 1];
   if (last?.group === value.group) {
-    last.fields.push(...boundsOf(value));
+    last.bounds.push(...boundsOf(value));
     return list;
   }
-  const name = value.prefix ? kindNames[value.group] : value.name;
-  return [...list, { group: value.group, name: value.changes ? name : `${name}, ${value.unit}`, fields: boundsOf(value) }];
-}, /** @type {{group: string, name: string, fields: [string, string][]}[]} */ ([]));
+  return [...list, { group: value.group, name: value.prefix ? kindNames[value.group] : value.name, bounds: boundsOf(value) }];
+}, /** @type {{group: string, name: string, bounds: Bound[]}[]} */ ([]));
+
+/** A stored limit in the display unit. @template N @param {Bound} bound @param {N} n */
+export const displayedLimit = ({ side, unit, field }, n) => (side === null && field !== "target_kg" ? displayedChange(n, unit)
+  : displayed(n, unit));
+
+/** A typed limit in the stored unit; the limit now in force if it is displayed as the same number.
+ *  @param {Bound} bound @param {number | null} typed @param {number | null} now */
+export function storedLimit(bound, typed, now) {
+  if (typed === null || typed === displayedLimit(bound, now)) {
+    return typed === null ? null : now;
+  }
+  return bound.side === null && bound.field !== "target_kg" ? storedChange(typed, bound.unit) : stored(typed, bound.unit);
+}
+
+/** Limits in words, such as those of a template: "Systolic: warning from 135 mmHg".
+ *  @param {Record<string, Record<string, number | null> | null>} thresholds */
+export const limitsText = (thresholds) => groups.filter(({ group }) => group in thresholds).map(({ group, name, bounds }) => {
+  const of = thresholds[group];
+  return of === null ? `${name}: off` : bounds.filter(({ field }) => typeof of[field] === "number").map((bound) =>
+    `${bound.label} ${displayedLimit(bound, of[bound.field])} ${unitOf(bound.unit)}`).join(", ");
+}).filter(Boolean).join("; ");
 
 /** "above 600", "below 20": the words for a value that the meter showed as HI or LO. @type {Record<string, string>} */
 export const beyond = { ">": "above ", "<": "below " };

@@ -28,7 +28,7 @@ const spans = /** @type {[string, string][]} */ ([["", "Any time"], ["1", "Since
 const tabQuery = (tab) => ({
   critical: { status: "active", level: "critical" }, warning: { status: "active", level: "warning" },
   mine: { status: "acknowledged", acknowledged_by: me.value?.email }, progress: { status: "acknowledged" },
-    snoozed: { status: "active", snoozed: true },
+  snoozed: { status: "active", snoozed: true }, all: {},
 }[tab] ?? { status: "active" });
 
 export function Alerts() {
@@ -56,15 +56,16 @@ export function Alerts() {
     ${stream.value === "cut" && html`<p class="notice warning"
       role="alert">Live updates are interrupted: this list may be out of date.</p>`}
     ${answered ? html`<${Answered} filters=${filters} page=${query.page} turn=${(page) => setQuery({ page })} />`
-    : html`<${Groups} key=${query.show} tab=${query.show} filters=${filters} page=${query.page} turn=${(page) => setQuery({ page })}
+    : html`<${AlertGroups} key=${query.show} tab=${query.show} filters=${filters} page=${query.page} turn=${(page) => setQuery({ page })}
         counted=${setCounts} clear=${() => setQuery({ show: "open", type: "", days: "", patients: "" })} />`}`;
 }
 
 /**
- * @param {{tab: string, filters: Record<string, string>, page: number, turn: (page: number) => void, clear: () => void,
+ * The rows of a tab. Without clear they are those of one patient, whose chart has the shortcuts for acts.
+ * @param {{tab: string, filters: Record<string, string>, page: number, turn: (page: number) => void, clear?: () => void,
  *   counted: (counts: Record<string, number>) => void}} props
  */
-function Groups({ tab, filters, page, turn, clear, counted }) {
+export function AlertGroups({ tab, filters, page, turn, clear, counted }) {
   const requestKey = JSON.stringify([tab, filters, page]);
   const list = useLoad((signal) => get("alerts/groups/", { ...tabQuery(tab), ...filters, page, page_size: pageSize },
     signal).then((data) => ({ ...data, queryKey: requestKey })), [requestKey]);
@@ -103,7 +104,7 @@ function Groups({ tab, filters, page, turn, clear, counted }) {
   useKeys({ Escape: () => setSelected(new Set()) }, { active: picked.length > 0 });
   useKeys({ ".": { label: "Show new alerts", act: held.renew } }, { active: held.waiting.count > 0 });
   useEffect(() => { answering.value && held.renew(); }, [answering.value]);
-  const nothing = tab === "open" && !Object.values(filters).some(Boolean)
+  const nothing = !clear ? html`<${EmptyState} title="No alerts" />` : tab === "open" && !Object.values(filters).some(Boolean)
     ? html`<${EmptyState} title="No open alerts">All patients are within their limits.</${EmptyState}>`
     : html`<${EmptyState} title="No alerts match"> <button onClick=${clear}>Show all open alerts</button></${EmptyState}>`;
   return html`<div class="alerts-news" role="status" aria-live="polite">
@@ -112,7 +113,8 @@ function Groups({ tab, filters, page, turn, clear, counted }) {
         && `, ${held.waiting.critical} critical`}: show${criticalCauses.value.length === 0 && html` <kbd>.</kbd>`}</button>`}</div>
     <${Loaded} from=${list} empty=${(data) => data.results.length === 0 && rows.length === 0} nothing=${nothing}>
       ${(data) => html`<div ...${held.guards}>
-        <${Board} rows=${rows} levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${selected} toggle=${toggle}
+        <${Board} rows=${rows} ofPatient=${!clear}
+          levels=${data.levels} tab=${tab} deadlines=${deadlines.data} chosen=${selected} toggle=${toggle}
           callbacks=${callbacks} busy=${setBusy} write=${write} reload=${list.reload} />
       </div>
       ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${turn} of="the causes" />`}`}

@@ -5,7 +5,7 @@ import { go } from "../../router.js";
 import { countOf } from "../../ui/format.js";
 import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
-import { Fragment, html, useEffect, useRef, useState } from "../../view.js";
+import { classes, Fragment, html, useEffect, useRef, useState } from "../../view.js";
 import { EscalateAlertDialog, SnoozeDialog } from "./dialogs.js";
 import { applyToGroups } from "./bulk_actions.js";
 import { GroupRow } from "./row.js";
@@ -17,10 +17,10 @@ const levels = /** @type {[string, string, string][]} */ ([["critical", "▲", "
   ["no_data", "○", "No data"], ["normal", "●", "Information"]]);
 const heads = ["", "", "Patient", "Cause", "Last value", "Age", "First", "Trend", "Who", "State", ""];
 
-/** @param {{rows: Row[], levels: Record<string, {groups: number, alerts: number}>, tab: string, deadlines: any, chosen: Set<string>,
- *   toggle: (keys: string[], on: boolean) => void,
+/** @param {{rows: Row[], ofPatient: boolean, levels: Record<string, {groups: number, alerts: number}>, tab: string, deadlines: any,
+ *   chosen: Set<string>, toggle: (keys: string[], on: boolean) => void,
  *   callbacks: Callbacks, busy: (busy: boolean) => void, write: () => void, reload: () => void}} props */
-export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, callbacks, busy, write, reload }) {
+export function Board({ rows, ofPatient, levels: totals, tab, deadlines, chosen, toggle, callbacks, busy, write, reload }) {
   const table = useRef(/** @type {HTMLTableElement | null} */ (null));
   const [current, setCurrent] = useState("");
   const [open, setOpen] = useState("");
@@ -37,11 +37,11 @@ export function Board({ rows, levels: totals, tab, deadlines, chosen, toggle, ca
   const acts = rowShortcuts({ at, chosen, toggle, write, deed, setDialog: setDialog, unfold: (key) => setOpen(open === key ? "" : key) });
   useKeys({
     j: { label: "Next cause", act: () => step(1) }, k: { label: "Previous cause", act: () => step(-1) }, ArrowDown: () => step(1),
-      ArrowUp: () => step(-1), ...acts,
+      ArrowUp: () => step(-1), ...(ofPatient ? { x: acts.x, o: acts.o, Enter: acts.Enter } : acts),
   });
   const all = rows.filter((row) => !row.gone).map(({ key }) => key);
   const some = all.filter((key) => chosen.has(key)).length;
-  return html`<table class="causes" ref=${table}
+  return html`<table class=${classes("causes", ofPatient && "of-patient")} ref=${table}
     onFocusIn=${(event) => setCurrent(event.target.closest("[data-key]")?.dataset.key ?? current)}>
     <caption class="unseen">Alerts by patient and cause, the most severe first</caption>
     <thead><tr>${heads.map((head, i) => html`<th key=${i} scope="col" class=${`c${i}`}>

@@ -89,7 +89,8 @@ function State({ row, tab }) {
   if (row.latest?.snoozed) {
     return html`<span class="badge"><span aria-hidden="true">☾</span> Snoozed</span>`;
   }
-  return tab === "mine" || tab === "progress" ? html`<span class="badge good-soft"><span aria-hidden="true">✓</span> Acknowledged</span>`
+  const done = tab === "mine" || tab === "progress" || row.acknowledged_count === row.count;
+  return done ? html`<span class="badge good-soft"><span aria-hidden="true">✓</span> Acknowledged</span>`
     : html`<span class="badge"><span aria-hidden="true">●</span> Active</span>`;
 }
 

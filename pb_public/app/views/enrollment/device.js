@@ -58,7 +58,7 @@ export function Device({ patient, submit, saved, changed }) {
         <${Badge} of=${d.status} /> ${d.setup_completed_at ? html`<span class="badge good"><span
           aria-hidden="true">✓</span> Set up ${day(d.setup_completed_at)}</span>`
           : can("assignDevices") && html`<${ActionButton} act=${() => setUp(d.device_id)} doneText="Setup recorded." done=${again}
-            aria-label=${`Mark ${d.device_id} as set up and taught`}>Mark as set up (99453)</${ActionButton}>`}</li>`)}</ul>`}
+            aria-label=${`Mark as set up (99453): ${d.device_id}`}>Mark as set up (99453)</${ActionButton}>`}</li>`)}</ul>`}
       <${Form} submit=${submit} send=${(v) => send(v, has)} done=${() => saved()}>${(errors) => html`
         ${has ? html`<details><summary>Another device</summary><${New} errors=${errors} /></details>` : html`<${New} errors=${errors} />`}
         <${ScheduleFields} schedule=${patient.monitoring_schedule} errors=${errors} />`}</${Form}>`;

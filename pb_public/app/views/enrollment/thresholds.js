@@ -3,9 +3,9 @@ import { get, post } from "../../api.js";
 import { can } from "../../permissions.js";
 import { go } from "../../router.js";
 import { Field, Form } from "../../ui/form.js";
-import { dateTime, humanize } from "../../ui/format.js";
+import { dateTime } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
-import { groups } from "../../ui/vitals.js";
+import { groups, limitsText } from "../../ui/vitals.js";
 import { html } from "../../view.js";
 
 /** @param {any} template */
@@ -47,9 +47,6 @@ export function ThresholdsStep({ patient, submit, saved }) {
   }}</${Loaded}>`;
 }
 
-/** The bounds of each group in one line. @param {{of: any, title: string}} props */
-const Bounds = ({ of, title }) => html`<dl class="facts"
-  aria-label=${title}>${groups.filter(({ group }) => group in of).map(({ group, name }) => html`<div
-    key=${group}><dt>${name}</dt><dd>${of[group] === null ? "No alerts"
-  : Object.entries(of[group]).filter(([, value]) => value !== null).map(([field, value]) => `${humanize(field).toLowerCase()} ${value}`)
-    .join(", ") || "none"}</dd></div>`)}</dl>`;
+/** The limits of each group in one line. @param {{of: any, title: string}} props */
+const Bounds = ({ of, title }) => html`<dl class="facts" aria-label=${title}>${groups.filter(({ group }) => group in of).map(({ group,
+  name }) => html`<div key=${group}><dt>${name}</dt><dd>${limitsText({ [group]: of[group] }) || "none"}</dd></div>`)}</dl>`;

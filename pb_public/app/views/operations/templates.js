@@ -6,8 +6,8 @@ import { Dialog, Field, Form } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
 import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
+import { limitsText } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
-import { boundsInWords } from "../patient/templates.js";
 
 export function ThresholdTemplates() {
   const [revision, setRevision] = useState(0);
@@ -19,7 +19,7 @@ export function ThresholdTemplates() {
       { name: "name", head: "Template", cell: (t) => html`${t.name}<span class="two">version ${t.version}</span>` },
       { name: "diagnoses", head: "For", cell: (t) => html`${t.diagnoses.join(", ") || "any diagnosis"}<span class="two">${ages(t)}
         </span>` },
-      { name: "thresholds", head: "Limits", cell: (t) => boundsInWords(t.thresholds) },
+      { name: "thresholds", head: "Limits", cell: (t) => limitsText(t.thresholds) },
       { name: "sources", head: "Sources", cell: (t) => t.sources.join("; ") },
       { name: "signed_off_by", head: "Signed off", cell: (t) =>
         (t.signed_off_by ? html`${t.signed_off_by}<span class="two">${dateTime(t.signed_off_at)}</span>`
@@ -38,7 +38,7 @@ const ages = ({ min_age: least, max_age: most }) => (least === null && most === 
 /** @param {{template: any, close: () => void, done: () => void}} props */
 const SignOff = ({ template, close, done }) => html`<${Dialog} title=${`Sign off ${template.name}, version ${template.version}`}
   close=${close}>
-  <p>${boundsInWords(template.thresholds)}</p>
+  <p>${limitsText(template.thresholds)}</p>
   <${Form} submit="Sign off" cancel=${close} send=${(values) => put(`threshold-templates/${template.id}/`,
     { ...template, signed_off_by: values.signed_off_by, signed_off_at: null })}
     done=${() => { toast("Signed off."); done(); }}>${(errors) => html`<${Field} label="Physician" name="signed_off_by" maxlength="254"

@@ -1,18 +1,16 @@
-// The alerts and snoozes of a patient.
+// The alerts of a patient, by cause as in the list of all alerts, and the snoozes.
 import { get, post } from "../../api.js";
 import { can } from "../../permissions.js";
 import { colleagueInSentence } from "../../colleagues.js";
-import { ActionButton, Field } from "../../ui/form.js";
+import { ActionButton } from "../../ui/form.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
-import { Pages } from "../../ui/table.js";
-import { html, useEffect, useState } from "../../view.js";
-import { AlertCard, typeName } from "../alerts/card.js";
+import { html, useEffect, useMemo, useState } from "../../view.js";
+import { AlertGroups } from "../alerts.js";
+import { Answered } from "../alerts/closed.js";
 import { SnoozeDialog } from "../alerts/dialogs.js";
-
-const pageSize = 10;
-const shown = /** @type {[string, string][]} */ ([["open", "Open and in progress"], ["active", "Not acknowledged"],
-  ["acknowledged", "In progress"], ["", "All"]]);
+import { typeName } from "../alerts/labels.js";
+import { patientTabs, Tabs } from "../alerts/tabs.js";
 
 /** Reloads on changes to the patient, but not at first render. @param {{reload: () => void}} from @param {number} turn */
 export function useTurn(from, turn) {
@@ -23,27 +21,17 @@ export function useTurn(from, turn) {
   }, [turn]);
 }
 
-/** @param {{id: string, turn: number, changed: () => void}} props */
-export function PatientAlerts({ id, turn, changed }) {
-  const [status, setStatus] = useState("open");
-  const [page, setPage] = useState(1);
-  const list = useLoad((signal) => get("alerts/", { patient_id: id, ...(status === "open" ? { over: false } : { status }), page,
-    page_size: pageSize }, signal), [id, status, page]);
-  useTurn(list, turn);
-  const put = (/** @type {any} */ alert) => {
-    list.change((data) => ({ ...data, results: data.results.map((one) => (one.id === alert.id ? { ...one, ...alert } : one)) }));
-    changed();
-  };
+/** @param {{id: string}} props */
+export function PatientAlerts({ id }) {
+  const [{ show, page }, setShown] = useState({ show: "all", page: 1 });
+  const [counts, setCounts] = useState(/** @type {Record<string, number> | null} */ (null));
+  const filters = useMemo(() => ({ patient_id: id }), [id]);
+  const turn = (/** @type {number} */ n) => setShown({ show, page: n });
   return html`<section aria-labelledby="alerts">
-    <div class="heading"><h2 id="alerts">Alerts</h2>
-      <${Field} label="Show" name="status" kind="select" value=${status} options=${shown}
-        onChange=${(event) => { setStatus(event.target.value); setPage(1); }} />
-    </div>
-    <${Loaded} from=${list} empty=${(data) => data.results.length === 0} nothing=${html`<${EmptyState} title="No alerts" />`}>
-      ${(data) => html`<ol class="alerts" aria-label="Alerts, newest first">${data.results.map((alert) =>
-        html`<${AlertCard} key=${alert.id} alert=${alert} changed=${put} named=${false} />`)}</ol>
-        ${data.count > pageSize && html`<${Pages} page=${page} count=${data.count} size=${pageSize} turn=${setPage} />`}`}
-    </${Loaded}>
+    <div class="heading"><h2 id="alerts">Alerts</h2><${Tabs} of=${patientTabs} shown=${show}
+      choose=${(/** @type {string} */ code) => setShown({ show: code, page: 1 })} counts=${counts} /></div>
+    ${show === "answered" ? html`<${Answered} filters=${filters} page=${page} turn=${turn} />`
+      : html`<${AlertGroups} key=${show} tab=${show} filters=${filters} page=${page} turn=${turn} counted=${setCounts} />`}
     <${Snoozes} id=${id} />
   </section>`;
 }

@@ -41,7 +41,7 @@ const Device = ({ device: d, setDialog }) => html`
     .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
   ${can("assignDevices") && html`<div class="actions">
     ${!d.setup_completed_at && html`<button onClick=${() => setDialog({ act: "setUp", device: d })}
-      aria-label=${`Record setup of ${d.device_id}`}>Record setup (99453)</button>`}
+      aria-label=${`Record setup (99453) of ${d.device_id}`}>Record setup (99453)</button>`}
     <button onClick=${() => setDialog({ act: "replace", device: d })} aria-label=${`Replace ${d.device_id}`}>Replace</button>
     <button onClick=${() => setDialog({ act: "unassign", device: d })} aria-label=${`Unassign ${d.device_id}`}>Unassign</button>
   </div>`}`;

@@ -6,16 +6,14 @@ import { dateTime, number } from "../../ui/format.js";
 import { Loaded, useLoad } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { displayed, unitOf } from "../../ui/units.js";
+import { limitsText } from "../../ui/vitals.js";
 import { html, useState } from "../../view.js";
 
-/** The thresholds of a template in words. @param {Record<string, Record<string, number | null> | null>} thresholds */
-export const boundsInWords = (thresholds) => Object.entries(thresholds).map(([group, fields]) => `${group.replaceAll("_", " ")}: ${
-  fields === null ? "off" : Object.entries(fields).map(([field, value]) => `${field.replaceAll("_", " ")} ${value ?? "none"}`).join(", ")}`)
-    .join("; ");
-
-/** Provisional bounds in words. @param {any[]} bounds */
-const provisionalInWords = (bounds) => bounds.map(({ field, value }) =>
-  `${field.replaceAll(/[._]/g, " ")} ${value}`).join(", ");
+/** Provisional bounds in words. @param {{field: string, value: number}[]} bounds field is a path such as "weight.change_threshold_kg" */
+const provisionalText = (bounds) => bounds.map(({ field, value }) => {
+  const [group, name] = field.split(".");
+  return limitsText({ [group]: { [name]: value } });
+}).join(", ");
 
 /** Reasons for declining that one click gives. */
 const declineReasons = ["Not appropriate for this patient", "The patient’s own limits are set", "Already discussed with the patient"];
@@ -69,9 +67,9 @@ function Proposal({ id, template, provisional, decideBy, done }) {
     post(`patients/${id}/vital-config/decline-template/`, { template_id: template.id, reason });
   const strict = provisional.length > 0;
   return html`<div class=${strict ? "notice warning" : "notice"}>
-    <p role="status"><strong>${template.name}</strong> matches the diagnoses and age: ${boundsInWords(template.thresholds)}.
+    <p role="status"><strong>${template.name}</strong> matches the diagnoses and age: ${limitsText(template.thresholds)}.
       Sources: ${template.sources.join("; ")}.</p>
-    ${strict && html`<p><strong>Provisional limits in force:</strong> ${provisionalInWords(provisional)}, because they are
+    ${strict && html`<p><strong>Provisional limits in force:</strong> ${provisionalText(provisional)}, because they are
       stricter. Please decide${decideBy ? ` by ${dateTime(decideBy)}` : ""}.</p>`}
     ${can("changeThresholds") && !declining && html`<p>
       <${ActionButton} act=${() => post(`patients/${id}/vital-config/apply-template/`, { template_id: template.id })}

@@ -8,29 +8,10 @@ import { TimeChart } from "../../ui/chart.js";
 import { Failed, Loaded, useLoad, Waiting } from "../../ui/states.js";
 import { List, Table } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
-import { groups, kindNames } from "../../ui/vitals.js";
+import { kindNames } from "../../ui/vitals.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../view.js";
 import { Templates } from "./templates.js";
-
-/** The groups that differ from the current thresholds. @param {any} now @param {Record<string, any>} values of the form, by group and
- *  field */
-export function changesOf(now, values) {
-  const body = {};
-  for (const { group, fields } of groups) {
-    if (!values[`${group}.on`]) {
-      if (now[group]) {
-        body[group] = null;
-      }
-      continue;
-    }
-    const changed = fields.map(([field]) => [field, values[`${group}.${field}`] ?? null]).filter(([field, value]) =>
-      value !== (now[group]?.[field] ?? null));
-    if (changed.length > 0 || !now[group]) {
-      body[group] = Object.fromEntries(changed);
-    }
-  }
-  return body;
-}
+import { changesOf, ThresholdGrid } from "./threshold_grid.js";
 
 /** @param {{id: string, turn: number, changed: () => void}} props */
 export function Thresholds({ id, turn, changed }) {
@@ -58,9 +39,10 @@ export function Thresholds({ id, turn, changed }) {
 
 /** @param {{id: string, bounds: any, propose: (body: any) => void, done: () => void}} props */
 function BoundsForm({ id, bounds, propose, done }) {
-  const [enabled, setEnabled] = useState(Object.fromEntries(groups.map(({ group }) => [group, bounds[group] !== null])));
   const wait = useRef(0);
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const defaults = useLoad((signal) => (can("readDefaults") ? get("settings/default-thresholds/", {}, signal)
+    : Promise.resolve(bounds)), []);
   const updatePreview = () => {
     clearTimeout(wait.current);
     wait.current = setTimeout(() => {
@@ -72,28 +54,18 @@ function BoundsForm({ id, bounds, propose, done }) {
   };
   useEffect(() => () => clearTimeout(wait.current), []);
   const mayChange = can("changeThresholds");
-  const send = (/** @type {any} */ values) => {
-    const changes = changesOf(bounds, values);
-    return put(`patients/${id}/vital-config/`, { ...changes, reason: values.reason ?? "" });
-  };
-  const isProvisional = (/** @type {string} */ group, /** @type {string} */ field) =>
-    bounds.provisional?.some((/** @type {any} */ bound) => bound.field === `${group}.${field}`);
-  const fields = (/** @type {Record<string, string[]>} */ errors) => groups.map(({ group, name, fields: inputs }) =>
-    html`<fieldset key=${group} disabled=${!mayChange}>
-    <legend>${name}</legend>
-    <${Field} label="Alerts on" name=${`${group}.on`} kind="checkbox" value=${enabled[group]}
-      onChange=${(event) => { setEnabled({ ...enabled, [group]: event.target.checked }); updatePreview(); }} errors=${errors} />
-    <div class="fields" hidden=${!enabled[group]}>${inputs.map(([field, label]) => html`
-      <${Field} key=${field} label=${label} name=${`${group}.${field}`} kind="number" step="any" value=${bounds[group]?.[field]}
-        hint=${isProvisional(group, field) ? "Provisional, from a proposed template" : ""} onInput=${updatePreview}
-        errors=${errors} />`)}</div>
-  </fieldset>`);
+  const send = (/** @type {any} */ values) => put(`patients/${id}/vital-config/`, { ...changesOf(bounds, values),
+    reason: values.reason ?? "" });
+  const grid = (/** @type {Record<string, string[]>} */ errors) => html`<${ThresholdGrid} now=${bounds} defaults=${defaults.data ?? bounds}
+    disabled=${!mayChange} errors=${errors} changed=${updatePreview}
+    provisional=${(bounds.provisional ?? []).map((/** @type {any} */ bound) => bound.field)} />`;
   return html`<div ref=${box}>
     <p class="hint">${bounds.is_default ? "Using practice defaults."
-      : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}.`} No alert for empty limits.</p>
+      : `Set for this patient on ${dateTime(bounds.updated_at)} by ${bounds.updated_by}. Bold: not the practice’s limit.`} No alert for
+      empty limits.</p>
     ${mayChange ? html`<${Form} submit="Save thresholds" send=${send} done=${() => { toast("Thresholds saved."); done(); }}
       foot=${(errors) => html`<${Field} label="Reason for change" name="reason" kind="textarea" rows="1" errors=${errors} />`}>
-      ${fields}</${Form}>` : fields({})}
+      ${grid}</${Form}>` : grid({})}
   </div>`;
 }
 

@@ -1,6 +1,6 @@
 // The patient's time log: timer, finished calls, and the month's minutes.
 import { get, patch, post, remove } from "../../api.js";
-import { can, canAttest, canChangeTime } from "../../permissions.js";
+import { can, canAttest, canChangeTime, scopeOf } from "../../permissions.js";
 import { runningTimer } from "../../timer.js";
 import { Badge } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
@@ -51,7 +51,8 @@ export function TimeLog({ id, turn, changed }) {
         html`<${Month} of=${data.results[0]} />`}</${Loaded}></div>
     </div>
     <div class="card"><${List} path="time-entries/" query=${{ patient_id: id }} turn=${changes
-      + turn} size=${10} caption="Time entries" nothing="Nothing logged yet" columns=${[
+      + turn} size=${10} caption="Time entries" nothing=${scopeOf("read_time_entries") === "own"
+        ? "You have logged nothing. Colleagues’ entries are not shown to your role" : "Nothing logged yet"} columns=${[
       { name: "started_at", head: "Started", cell: when },
       { name: "duration", head: "Length", number: true, cell: (t) => (t.running ? html`<${Badge} of="running" />`
         : length(t.duration_seconds)) },

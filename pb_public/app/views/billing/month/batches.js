@@ -45,8 +45,8 @@ function Sent({ of }) {
   return html`<li><button type="button" class="link" onClick=${() => go("billing", {}, { tab: "batches" })}>${of.interchange_control_number}
     </button>
     <span>${day(of.created_at)}</span><span>${countOf(of.claims, "claim")}</span><span class="number">${money(of.total_charge)}</span>
-    <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span>${` ${label}`}
-      ${of.answers && html`<small>${resultsText(of.answers)}</small>`}
+    <span><span class=${classes("mark", tone)} aria-hidden="true">${sign}</span> ${[label,
+        resultsText(of.answers)].filter(Boolean).join(": ")}
       ${of.usage === "T" && html` <${Badge} of="warning" text="Test" />`}</span>
     ${can("manageBilling") && html`<${ActionButton} kind="quiet" act=${() => saveFile(of)}
       aria-label=${`Save file ${of.interchange_control_number}`}>Save</${ActionButton}>`}</li>`;
