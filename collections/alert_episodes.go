@@ -13,11 +13,11 @@ type EpisodeAlert struct {
 	Snoozed bool   `db:"snoozed"`
 }
 
-// EpisodeAlerts returns a patient's alerts about a parameter since a time, without retracted ones.
-func EpisodeAlerts(app core.App, patientID, alertType, parameter string, since time.Time) ([]EpisodeAlert, error) {
+// EpisodeAlerts returns a patient's alerts about a parameter in a time span, its end excluded, without retracted ones.
+func EpisodeAlerts(app core.App, patientID, alertType, parameter string, since, until time.Time) ([]EpisodeAlert, error) {
 	return queryAll[EpisodeAlert](app, "find the alerts of an episode", `SELECT level, snoozed FROM alerts
-		WHERE patient = {:patient} AND type = {:type} AND parameter = {:parameter} AND measured_at >= {:since} AND resolution_reason != 'withdrawn'`,
-		dbx.Params{"patient": patientID, "type": alertType, "parameter": parameter, "since": Instant(since)})
+		WHERE patient = {:patient} AND type = {:type} AND parameter = {:parameter} AND measured_at >= {:since} AND measured_at < {:until} AND resolution_reason != 'withdrawn'`,
+		dbx.Params{"patient": patientID, "type": alertType, "parameter": parameter, "since": Instant(since), "until": Instant(until)})
 }
 
 // BoundsUser is a patient with own bounds and applied templates.

@@ -76,6 +76,18 @@ func FormDeliveries(app core.App, observationID string) ([]FormDelivery, error) 
 		FROM transmissions WHERE observation = {:id} ORDER BY id`, dbx.Params{"id": observationID})
 }
 
+// DeleteUnattempted deletes the deliveries of an observation that were not attempted, and reports whether that of the reading was one.
+func DeleteUnattempted(tx core.App, observationID string) (deleted bool, err error) {
+	const unattempted = `observation = {:id} AND status = 'pending' AND attempt_count = 0 AND corrections = 0 AND NOT ambiguous AND emr_resource_id = ''
+		AND sent_hash = ''`
+	params := dbx.Params{"id": observationID}
+	deleted, err = queryValue[bool](tx, "find an unattempted transmission", `SELECT EXISTS (SELECT 1 FROM transmissions WHERE form = '' AND `+unattempted+`)`, params)
+	if err != nil {
+		return false, err
+	}
+	return deleted, exec(tx, "delete unattempted transmissions", `DELETE FROM transmissions WHERE `+unattempted, params)
+}
+
 // StopTransmission ends a delivery before anything was sent.
 func StopTransmission(tx core.App, id, code, message string, now time.Time) error {
 	return update(tx, "stop transmission", Transmissions, dbx.Params{

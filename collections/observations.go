@@ -288,6 +288,15 @@ func ObservationsBetween[Kind ~string](app core.App, patientID string, kind Kind
 	return found, wrap(err, "read surrounding observations")
 }
 
+// ReviewedBetween returns a patient's readings of a kind measured in a time span, both ends included, the suspect ones too, by time of measurement.
+func ReviewedBetween[Kind ~string](app core.App, patientID string, kind Kind, from, to time.Time) (found []*core.Record, err error) {
+	err = app.RecordQuery(Observations).AndWhere(dbx.And(
+		dbx.HashExp{"patient": patientID, "observation_type": string(kind)}, dbx.Between("measured_at", Instant(from), Instant(to)),
+		dbx.In("status", StatusFinal, StatusSuspect),
+	)).OrderBy("measured_at", "created_at", "id").All(&found)
+	return found, wrap(err, "read the reviews of observations")
+}
+
 // HasReadingSince reports whether a reading of a patient was stored since a time; deviceID narrows to one device unless "".
 func HasReadingSince(app core.App, patientID, deviceID string, since time.Time) (bool, error) {
 	return queryValue[bool](app, "look for readings", `SELECT EXISTS (SELECT 1 FROM observations WHERE patient = {:patient}

@@ -20,6 +20,8 @@ type Evaluated struct {
 	Findings   []Finding
 	// Apart are the times of measurement of readings that look like another person's: it resolves none of their alerts.
 	Apart []time.Time
+	// Measured are the alert types of which it has a value, also without a finding: a first weight is compared with none.
+	Measured []string
 }
 
 // canResolve reports whether the reading counts for an alert: it is as reliable, surely measured after it, and not another person's.
@@ -33,7 +35,7 @@ func (r Evaluated) canResolve(o Open) bool {
 // isSupersededBy reports whether a newer reading ends a late alert, as it would if it had arrived first. With an unproven clock the alert may be
 // about the present, and only normal readings end it. Source: docs/decisions/alerts.md, "Late readings".
 func (o Open) isSupersededBy(r Evaluated) bool {
-	return o.Late && o.UnprovenDevice == nil && r.canResolve(o)
+	return o.Late && o.UnprovenDevice == nil && slices.Contains(r.Measured, o.Type) && r.canResolve(o)
 }
 
 // AutoResolve returns the effect of a reading on the patient's open alerts. Within its window a threshold alert counts readings of its type
@@ -48,12 +50,15 @@ func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, 
 			progress = append(progress, Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true})
 			continue
 		}
-		finding, spoke := FindingOf(r.Findings, alert.Type)
-		if !spoke || !alert.MeasuredAt.Before(r.MeasuredAt) || !alert.CanAutoResolve(now) {
+		if !alert.MeasuredAt.Before(r.MeasuredAt) || !alert.CanAutoResolve(now) {
 			continue
 		}
 		if alert.isSupersededBy(r) {
 			progress = append(progress, Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true, Superseded: true})
+			continue
+		}
+		finding, spoke := FindingOf(r.Findings, alert.Type)
+		if !spoke {
 			continue
 		}
 		count, resolved := alert.NormalReadings, false

@@ -159,25 +159,24 @@ func (s *SlowChanges) mediansOf(day, days int) (list []float64) {
 	return list
 }
 
-// EpisodeStart returns the time from which a breach on the day of a value lasts: an episode ends after seven days in which its rule was not
-// met, so that a value near the bound is no new episode each day.
-func (s *SlowChanges) EpisodeStart(finding Finding, at time.Time) time.Time {
-	last := s.dayOf(at)
-	start := last
-	for _, day := range slices.Backward(s.days) {
-		if day > last {
-			continue
-		}
-		if start-day > MedianDays {
-			break
-		}
-		of := s.loss(day)
-		if finding.Parameter == s.of.Name+slowGain {
-			of = s.gain(day)
-		}
-		if of.Breached() {
-			start = day
+// Episode returns the time span of the breach on the day of a value: an episode ends after seven days in which its rule was not met, so that a value
+// near the bound is no new episode each day.
+func (s *SlowChanges) Episode(finding Finding, at time.Time) (start, end time.Time) {
+	day := s.dayOf(at)
+	first, last := day, day
+	of := s.loss
+	if finding.Parameter == s.of.Name+slowGain {
+		of = s.gain
+	}
+	for _, d := range slices.Backward(s.days) {
+		if d < day && first-d <= MedianDays && of(d).Breached() {
+			first = d
 		}
 	}
-	return s.rule.Since(at, last-start)
+	for _, d := range s.days {
+		if d > day && d-last <= MedianDays && of(d).Breached() {
+			last = d
+		}
+	}
+	return s.rule.Since(at, day-first), s.rule.Since(at, day-last-1)
 }

@@ -65,6 +65,19 @@ func Correct(tx core.App, observationID string, now time.Time) error {
 	return correctForms(tx, observationID, false, now)
 }
 
+// Withhold removes the deliveries of a reading that may be another person's, if they were not attempted, and updates the EMR's copies, inside the
+// caller's transaction.
+func Withhold(tx core.App, observationID string, now time.Time) error {
+	deleted, err := collections.DeleteUnattempted(tx, observationID)
+	if err == nil && deleted {
+		err = collections.SetFHIRStatus(tx, observationID, "", "", collections.Instant(now))
+	}
+	if err != nil {
+		return err
+	}
+	return Correct(tx, observationID, now)
+}
+
 func correctForms(tx core.App, observationID string, retracted bool, now time.Time) error {
 	if err := correctDocuments(tx, observationID, now); err != nil {
 		return err

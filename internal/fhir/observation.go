@@ -322,7 +322,7 @@ func patientReference(externalID string) reference {
 func (o *observation) setDelivery(externalID string, s StoredObservation) {
 	o.setSubject(patientReference(externalID))
 	o.ID = s.EMRID
-	if s.EMRID != "" && !s.EnteredInError {
+	if s.EMRID != "" && !s.EnteredInError && !s.Suspect {
 		o.Status = "amended" // FHIR R4, observation-status: final once, and changed since
 	}
 }

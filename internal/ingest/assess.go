@@ -96,14 +96,14 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	findings := alerts.Evaluate(values, snapshot.Thresholds, snapshot.Baseline)
 	o.Bounds = o.Bounds.With(alerts.BoundsFor(values, snapshot.Thresholds, findings))
 	effects := Effects{
-		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil,
+		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil && !o.isQueued,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
 		CountDay:   o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly),
 		// A manually entered reading never counts, even if it names a device. Source: docs/decisions/billing.md, "30-day period and the 16
 		// days (99454)".
 		DeviceReading: s.DeviceAssigned && cmp.Or(o.Origin, o.Source.Origin()).CountsAsTransmission(),
 	}
-	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && fhir.HasHeartRate(values)
+	effects.TransmitHeartRate = rules.SendHeartRate && o.FHIRStatus != "" && !o.isQueued && fhir.HasHeartRate(values)
 	sequence := s.sequence(o, values, findings)
 	effects.Progress = alerts.AutoResolve(snapshot.Open, evaluated(o, findings, s.Surrounding.Around), sequence, now, rules.NormalReadingsNeeded)
 	for _, finding := range findings {

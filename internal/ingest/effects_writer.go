@@ -143,6 +143,9 @@ func (a *effectsWriter) saveTriageRow() error {
 func (a *effectsWriter) queueDeliveries() (err error) {
 	o := a.effects.Observation
 	draft := emr.Draft{ObservationID: o.ID, PatientID: o.PatientID, ObservationType: string(o.Reading.Kind)}
+	if o.isQueued {
+		return emr.Correct(a.tx, o.ID, a.now)
+	}
 	if a.effects.Transmit {
 		if a.outcome.TransmissionID, err = a.batch.queue.Add(a.tx, draft, a.now); err != nil {
 			return err

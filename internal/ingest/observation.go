@@ -51,7 +51,9 @@ type Observation struct {
 	addition *vitals.Reading
 	// newlyConfirmed: it was stored as suspect and counts from now on.
 	newlyConfirmed bool
-	confirmNotes   phi.Text
+	// isQueued: it counted before it was suspect, and has a delivery.
+	isQueued     bool
+	confirmNotes phi.Text
 	// reportedAt is the time that a confirmed one replaced; zero for none.
 	reportedAt time.Time
 	// suspicionDecided: whether it is suspect is decided already.

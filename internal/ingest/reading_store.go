@@ -145,8 +145,8 @@ func (e *ReadingStore) evaluateAndApply(
 	if err == nil {
 		err = closeCorrected(tx, b, o, s, now)
 	}
-	if err == nil {
-		err = e.splitSuspectRun(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
+	if err == nil && !o.newlyConfirmed {
+		err = e.settleQuestions(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
 	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {
 		err = e.correctForOrder(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)

@@ -15,6 +15,7 @@ import (
 // alertHistory is what remains of a patient's history after a reading was retracted: the stored alerts that it may have changed, and the
 // other readings, evaluated again by the bounds in force.
 type alertHistory struct {
+	isSuspension bool
 	// own are the alerts that the reading raised.
 	own []*collections.Alert
 	// compared are the open alerts about changes that later readings raised.
@@ -57,6 +58,7 @@ const (
 	correctToResolved
 	correctToActive
 	correctToRetracted
+	correctToReplaced // the service withdraws it
 	raiseCorrected
 )
 
@@ -69,6 +71,11 @@ func (h alertHistory) corrections(rules Rules, now time.Time) (list []correction
 	}
 	for _, c := range h.compared {
 		list = append(list, c.corrections(rules, now)...)
+	}
+	for i := range list {
+		if h.isSuspension && list[i].kind == correctToRetracted {
+			list[i].kind = correctToReplaced
+		}
 	}
 	for _, alert := range h.counted {
 		if c, differs := h.recount(alert, rules, now); differs {
@@ -139,6 +146,10 @@ func (c correction) apply(tx core.App, e *ReadingStore, by audit.Actor, now time
 	switch c.kind {
 	case correctToActive:
 		return e.reopenAlert(tx, c.alert, c.normal, now)
+	case correctToReplaced:
+		if alerts.Status(c.alert.Status()) == alerts.StatusAutoResolved {
+			return c.alert.Retract(tx, alerts.ReasonRetracted, now)
+		}
 	case raiseCorrected:
 		return e.raiseAndAnnounce(tx, c.draft, vitals.Reading{}, alerts.Thresholds{}, now)
 	case correctToRetracted:
@@ -149,9 +160,14 @@ func (c correction) apply(tx core.App, e *ReadingStore, by audit.Actor, now time
 		}
 		return c.alert.Retract(tx, alerts.ReasonRetracted, now)
 	}
-	progress := alerts.Progress{Alert: alerts.Open{ID: c.alert.Id}, NormalReadings: c.normal, Resolved: c.kind == correctToResolved}
+	progress := alerts.Progress{Alert: alerts.Open{ID: c.alert.Id}, NormalReadings: c.normal, Resolved: c.kind == correctToResolved || c.kind == correctToReplaced}
 	if err := alerts.SaveProgress(tx, progress, now); err != nil || !progress.Resolved {
 		return err
+	}
+	if c.kind == correctToReplaced {
+		if err := c.alert.Retract(tx, alerts.ReasonRetracted, now); err != nil {
+			return err
+		}
 	}
 	return alerts.AuditAutoResolved(tx, collections.ResolvedAlert{ID: c.alert.Id, PatientID: c.alert.PatientID()}, now)
 }

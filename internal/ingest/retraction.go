@@ -47,6 +47,8 @@ type retraction struct {
 	reason      phi.Text
 	by          audit.Actor
 	now         time.Time
+	// isSuspension: the reading is suspect from now on, and was not entered in error.
+	isSuspension bool
 	// retracted are the alerts of the reading, and those of others that were compared with it.
 	retracted []*collections.Alert
 	// hadClockQuestion: an open question about the device's clock was about the reading.
@@ -173,6 +175,10 @@ func (w *retraction) correctAlerts() error {
 	if err != nil {
 		return err
 	}
+	if h.isSuspension = w.isSuspension; h.isSuspension {
+		h.own = slices.DeleteFunc(h.own, isAnswered)
+		h.compared = slices.DeleteFunc(h.compared, func(c comparedAlert) bool { return isAnswered(c.alert) })
+	}
 	w.retracted = h.own
 	for _, c := range h.corrections(w.readings.rules, w.now) {
 		if err := c.apply(w.tx, w.readings, w.by, w.now); err != nil {
@@ -182,7 +188,15 @@ func (w *retraction) correctAlerts() error {
 			w.retracted = append(w.retracted, c.alert)
 		}
 	}
+	if w.isSuspension {
+		return nil // a person ends the escalation
+	}
 	return escalations.RetractAlerts(w.tx, w.retracted, "reading was entered in error", w.by, w.now)
+}
+
+// isAnswered reports whether a person acknowledged or resolved an alert.
+func isAnswered(alert *collections.Alert) bool {
+	return slices.Contains([]alerts.Status{alerts.StatusAcknowledged, alerts.StatusResolved}, alerts.Status(alert.Status()))
 }
 
 // loadHistory reads what remains without the reading, which is marked already.

@@ -28,7 +28,7 @@ func (e *ReadingStore) watchSlowChanges(
 		if err != nil {
 			return err
 		}
-		raised, escalation, err := e.raiseSlowChanges(tx, b, p, o.PatientID, patient.row, t, by, now)
+		raised, escalation, err := e.raiseSlowChanges(tx, b, p, o.PatientID, o.Reading.MeasuredAt, patient.row, t, by, now)
 		if err != nil || len(raised)+ended == 0 {
 			return err
 		}
@@ -43,58 +43,41 @@ func (e *ReadingStore) watchSlowChanges(
 	return nil
 }
 
-// raiseSlowChanges evaluates the patient's newest value of a parameter by the rules over weeks, for any reading that arrives, so that the order of
-// arrival does not matter. An episode raises one alert of each parameter and level. Source: docs/decisions/alerts.md, "Weight over weeks".
+// raiseSlowChanges evaluates the patient's values of a parameter from a time on by the rules over weeks: the newest, or all that a reading changed
+// that arrived before later ones. An episode raises one alert of each parameter and level. Source: docs/decisions/alerts.md, "Weight over weeks".
 func (e *ReadingStore) raiseSlowChanges(
-	tx core.App, b *writeBatch, p *vitals.Parameter, patientID string, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
+	tx core.App, b *writeBatch, p *vitals.Parameter, patientID string, from time.Time, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
 ) (raised []RaisedAlert, escalation string, err error) {
 	rule := t.In(collections.Zone(row.TimeZone, e.rules.PracticeZone)).Change(p)
 	if rule.SlowDays() == 0 {
 		return nil, "", nil
 	}
 	changes, newest, err := readSlowChanges(tx, patientID, p, rule, rule.SlowDays(), now)
-	if err != nil || len(changes.Findings(newest)) == 0 {
+	if err != nil || !from.Before(newest) && len(changes.Findings(newest)) == 0 {
 		return nil, "", err
 	}
 	if changes, _, err = readSlowChanges(tx, patientID, p, rule, alerts.SlowEpisodeDays, now); err != nil {
 		return nil, "", err
 	}
-	record, err := collections.LatestObservation(tx, patientID, p.Column, p.Kinds, true)
-	if err != nil || record == nil {
-		return nil, "", err
-	}
-	o := ObservationFromRecord(record)
-	snapshot, err := triage.ReadSnapshot(tx, patientID, &o.Reading, now)
-	if err != nil {
-		return nil, "", err
-	}
-	effects := Effects{Observation: o, PatientLabel: row.label(patientID)}
-	for _, finding := range changes.Findings(o.Reading.MeasuredAt) {
-		draft := alertDraft(o, finding, false)
-		draft.Snoozed, draft.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, finding, o.Reading, snapshot.Thresholds, now)
-		known, err := collections.EpisodeAlerts(tx, patientID, finding.Type, finding.Parameter, changes.EpisodeStart(finding, o.Reading.MeasuredAt))
-		if err != nil {
-			return nil, "", err
-		}
-		if slices.ContainsFunc(known, func(a collections.EpisodeAlert) bool {
-			// One that a snooze suppressed was never notified.
-			return (a.Level == string(alerts.Critical) || finding.Level != alerts.Critical) && (!a.Snoozed || draft.Snoozed)
-		}) {
-			continue
-		}
-		if draft.Late = e.rules.isLate(draft.MeasuredAt, now); draft.Late {
-			if draft.ClockUnproven, err = isClockUnproven(tx, o); err != nil {
+	effects := Effects{PatientLabel: row.label(patientID)}
+	var snapshot triage.PatientSnapshot
+	days, err := firstOfDays(tx, patientID, p, rule, from, newest)
+	for _, o := range days {
+		for _, finding := range changes.Findings(o.Reading.MeasuredAt) {
+			if snapshot, err = triage.ReadSnapshot(tx, patientID, &o.Reading, now); err != nil {
 				return nil, "", err
 			}
+			draft, isNew, err := e.slowChangeDraft(tx, o, finding, changes, snapshot, effects.Alerts, now)
+			if err != nil {
+				return nil, "", err
+			}
+			if isNew {
+				effects.Observation, effects.Alerts = o, append(effects.Alerts, draft)
+			}
 		}
-		addTimes(&draft, o.Received())
-		if draft.Push, err = e.decidePush(tx, draft, o.Reading, snapshot.Thresholds); err != nil {
-			return nil, "", err
-		}
-		effects.Alerts = append(effects.Alerts, draft)
 	}
-	if len(effects.Alerts) == 0 {
-		return nil, "", nil
+	if err != nil || len(effects.Alerts) == 0 {
+		return nil, "", err
 	}
 	effects.decideEscalation(snapshot, row.PrimaryProvider, now)
 	a := effectsWriter{tx: tx, batch: b, effects: effects, by: by, now: now}
@@ -103,6 +86,65 @@ func (e *ReadingStore) raiseSlowChanges(
 	}
 	_, err = triage.Rescore(tx, patientID, now)
 	return a.outcome.Alerts, a.outcome.EscalationID, err
+}
+
+// firstOfDays returns the patient's first reading of a parameter on each day that a value measured at a time may change, or the newest one.
+func firstOfDays(
+	tx core.App, patientID string, p *vitals.Parameter, rule alerts.ChangeRule, from, newest time.Time,
+) (days []Observation, err error) {
+	if !from.Before(newest) {
+		record, err := collections.LatestObservation(tx, patientID, p.Column, p.Kinds, true)
+		if err != nil || record == nil {
+			return nil, err
+		}
+		return []Observation{ObservationFromRecord(record)}, nil
+	}
+	for _, kind := range p.Kinds {
+		records, err := collections.ObservationsBetween(tx, patientID, kind, rule.Since(from, 0), from.AddDate(0, 0, rule.SlowDays()))
+		if err != nil {
+			return nil, err
+		}
+		for _, record := range records {
+			o := ObservationFromRecord(record)
+			isSameDay := len(days) > 0 && rule.Since(days[len(days)-1].Reading.MeasuredAt, 0).Equal(rule.Since(o.Reading.MeasuredAt, 0))
+			if !isSameDay && o.Reading.Value(p) != nil {
+				days = append(days, o)
+			}
+		}
+	}
+	return days, nil
+}
+
+// slowChangeDraft returns the alert about a finding, and whether its episode has none of that level yet, stored or among pending.
+func (e *ReadingStore) slowChangeDraft(
+	tx core.App, o Observation, finding alerts.Finding, changes *alerts.SlowChanges, snapshot triage.PatientSnapshot, pending []alerts.Draft, now time.Time,
+) (draft alerts.Draft, isNew bool, err error) {
+	draft = alertDraft(o, finding, false)
+	draft.Snoozed, draft.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, finding, o.Reading, snapshot.Thresholds, now)
+	start, end := changes.Episode(finding, o.Reading.MeasuredAt)
+	known, err := collections.EpisodeAlerts(tx, o.PatientID, finding.Type, finding.Parameter, start, end)
+	if err != nil {
+		return draft, false, err
+	}
+	for _, a := range pending {
+		if a.Finding.Parameter == finding.Parameter && !a.MeasuredAt.Before(start) && a.MeasuredAt.Before(end) {
+			known = append(known, collections.EpisodeAlert{Level: string(a.Finding.Level), Snoozed: a.Snoozed})
+		}
+	}
+	if slices.ContainsFunc(known, func(a collections.EpisodeAlert) bool {
+		// One that a snooze suppressed was never notified.
+		return (a.Level == string(alerts.Critical) || finding.Level != alerts.Critical) && (!a.Snoozed || draft.Snoozed)
+	}) {
+		return draft, false, nil
+	}
+	if draft.Late = e.rules.isLate(draft.MeasuredAt, now); draft.Late {
+		if draft.ClockUnproven, err = isClockUnproven(tx, o); err != nil {
+			return draft, false, err
+		}
+	}
+	addTimes(&draft, o.Received())
+	draft.Push, err = e.decidePush(tx, draft, o.Reading, snapshot.Thresholds)
+	return draft, true, err
 }
 
 // endSlowChanges withdraws the active alerts that a reading undoes: they hold without it, and with it their day shows no such change. The first weights
@@ -205,7 +247,7 @@ func (w *retraction) recheckSlowChanges() error {
 		if err != nil {
 			return err
 		}
-		if _, _, err := w.readings.raiseSlowChanges(w.tx, b, p, patientID, row, snapshot.Thresholds, w.by, w.now); err != nil {
+		if _, _, err := w.readings.raiseSlowChanges(w.tx, b, p, patientID, w.now, row, snapshot.Thresholds, w.by, w.now); err != nil {
 			return err
 		}
 		if err := b.trail.Store(); err != nil {

@@ -34,9 +34,13 @@ func (o Observation) valuesToEvaluate() vitals.Reading {
 
 // evaluated combines an observation with its findings and the readings around it.
 func evaluated(o Observation, findings []alerts.Finding, around []Observation) alerts.Evaluated {
-	return alerts.Evaluated{
+	r := alerts.Evaluated{
 		MeasuredAt: o.Reading.MeasuredAt, DeviceID: o.Reading.DeviceID, Origin: o.Origin, Findings: findings, Apart: o.apartFrom(around),
 	}
+	for _, group := range groupsPresent(o.Reading) {
+		r.Measured = append(r.Measured, group[0].Group)
+	}
+	return r
 }
 
 // groupsPresent returns the groups of parameters, by alert type, of which the reading has at least one value.

@@ -27,7 +27,9 @@ type suspicion struct {
 	corroborates      []string // ids of observations
 }
 
-func (d suspicion) isSuspect() bool { return d.isFar && !d.isAccepted && len(d.corroborates) == 0 }
+func (d suspicion) isSuspect() bool { return d.needsCorroboration() && len(d.corroborates) == 0 }
+
+func (d suspicion) needsCorroboration() bool { return d.isFar && !d.isAccepted }
 
 func (d suspicion) reason() string {
 	if d.Unit != nil {
@@ -109,6 +111,12 @@ func (d *suspicion) compare(usual []alerts.BaselineValue, origin vitals.Origin, 
 func (e *ReadingStore) resolveSuspicion(
 	tx core.App, b *writeBatch, o Observation, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
 ) (outcome Outcome, decided bool, err error) {
+	if isBefore, err := hasLaterReviewed(tx, o, snapshot, now); err != nil || isBefore && o.Review == Accepted && !o.suspicionDecided {
+		if err != nil {
+			return outcome, true, err
+		}
+		return e.reviewInOrder(tx, b, o, patient, by, now)
+	}
 	d := e.assessSuspicion(o, snapshot)
 	if d.isSuspect() {
 		outcome, err = e.storeSuspect(tx, b, o, d, snapshot, patient, by, now)
@@ -118,7 +126,7 @@ func (e *ReadingStore) resolveSuspicion(
 		return Outcome{}, false, nil
 	}
 	o.suspicionDecided = true
-	if d.isFar && !d.isAccepted { // the second one, suspect on its own
+	if d.needsCorroboration() { // the second one, suspect on its own
 		o.Review, o.SuspectReason, o.ConfirmedBy, o.ConfirmedAt = Confirmed, d.reason(), alerts.System, now
 		if err := storeReview(tx, o, now); err != nil {
 			return Outcome{}, true, err
@@ -153,7 +161,14 @@ func (e *ReadingStore) storeSuspect(
 	if err != nil {
 		return Outcome{}, err
 	}
-	effects := e.suspectEffects(o, snapshot, d, !prompted, now)
+	return e.applySuspect(tx, b, o, d, !prompted, snapshot, patient, by, now)
+}
+
+// applySuspect writes the effects of a stored suspect reading.
+func (e *ReadingStore) applySuspect(
+	tx core.App, b *writeBatch, o Observation, d suspicion, prompt bool, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
+) (Outcome, error) {
+	effects := e.suspectEffects(o, snapshot, d, prompt, now)
 	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.row.label(o.PatientID)

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -79,8 +80,20 @@ type confirmedReading struct {
 
 // markConfirmed stores that a suspect reading is confirmed.
 func (e *ReadingStore) markConfirmed(tx core.App, o Observation, name string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
-	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt, o.newlyConfirmed = Confirmed, name, now, now, true
-	e.prepareFHIR(&o, now)
+	o.Review, o.ConfirmedBy = Confirmed, name
+	return e.markReviewed(tx, o, patient, by, now)
+}
+
+// markReviewed stores that a suspect reading counts from now on.
+func (e *ReadingStore) markReviewed(tx core.App, o Observation, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
+	if o.UpdatedAt, o.newlyConfirmed, o.isQueued = now, true, o.FHIRStatus != ""; o.Review == Confirmed {
+		o.ConfirmedAt = now
+	}
+	if o.isQueued {
+		o.FHIRVersion++
+	} else {
+		e.prepareFHIR(&o, now)
+	}
 	if err := storeReview(tx, o, now); err != nil {
 		return confirmedReading{}, err
 	}
@@ -124,11 +137,11 @@ func (e *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings []
 
 // resolveSuspectAlert resolves the question about a reading in the name of the actor who confirmed it.
 func (r confirmedReading) resolveSuspectAlert(tx core.App, b *writeBatch, now time.Time) error {
-	status, event := alerts.StatusResolved, audit.AlertResolve
-	if r.observation.ConfirmedBy == alerts.System {
+	status, event, name := alerts.StatusResolved, audit.AlertResolve, cmp.Or(r.observation.ConfirmedBy, alerts.System)
+	if name == alerts.System {
 		status, event = alerts.StatusAutoResolved, audit.AlertAutoResolve
 	}
-	ended, err := collections.ResolveObservationAlerts(tx, r.observation.ID, alerts.TypeSuspectReading, string(status), r.observation.ConfirmedBy, now)
+	ended, err := collections.ResolveObservationAlerts(tx, r.observation.ID, alerts.TypeSuspectReading, string(status), name, now)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -39,50 +40,105 @@ func (e *ReadingStore) promptRestOfRun(tx core.App, b *writeBatch, decided Obser
 	return prompted, nil
 }
 
-// splitSuspectRun raises a new question if an accepted reading splits a run of suspect ones.
-func (e *ReadingStore) splitSuspectRun(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
-	splits, err := maySplitRun(tx, r.observation, p, now)
-	if err != nil || !splits {
+// settleQuestions gives each run of suspect readings around one that arrived before later ones the question of its first reading. It replaces an
+// unanswered one about another reading or limit without a notification, and asks none again that a person answered.
+func (e *ReadingStore) settleQuestions(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+	if isBefore, err := hasLaterReviewed(tx, r.observation, p, now); err != nil || !isBefore {
 		return err
 	}
-	return e.promptRestOfRuns(tx, b, []confirmedReading{r}, now)
-}
-
-// maySplitRun reports whether a reading that counts may lie between suspect ones. The snapshot has those of the last day; it queries only
-// for earlier ones.
-func maySplitRun(tx core.App, o Observation, p triage.PatientSnapshot, now time.Time) (bool, error) {
-	parameter := o.Reading.Kind.Definition().SuspectParameter
-	if parameter == nil || o.addition != nil || o.Review != Accepted || o.Reading.Value(parameter) == nil {
-		return false, nil
-	}
-	at := o.Reading.MeasuredAt
-	follows := func(d triage.SuspectValue) bool { return d.Of == parameter && d.MeasuredAt.After(at) }
-	if now.Sub(at) <= parameter.Suspect.Within && !slices.ContainsFunc(p.Suspects, follows) {
-		return false, nil
-	}
-	return collections.IsNextSuspect(tx, o.PatientID, string(o.Reading.Kind), o.ID, at)
-}
-
-// raiseSuspectAlert raises the question about a stored suspect reading, compared with the current usual values.
-func (e *ReadingStore) raiseSuspectAlert(tx core.App, b *writeBatch, id string, patient patientRow, by audit.Actor, now time.Time) error {
-	o, err := FindObservation(tx, id)
+	stored, _, _, err := e.reviewsAround(tx, r.observation)
 	if err != nil {
 		return err
+	}
+	settled := false
+	var run []string
+	for i, o := range stored {
+		if o.Review == Suspect && o.SuspectReason != ReasonDeviceClock {
+			run = append(run, o.ID)
+		}
+		if isEnd := o.Review != Suspect || i == len(stored)-1; !isEnd || len(run) == 0 {
+			continue
+		}
+		changed, err := e.settleQuestion(tx, b, run, r, now)
+		if err != nil {
+			return err
+		}
+		settled, run = settled || changed, nil
+	}
+	if !settled {
+		return nil
+	}
+	r.patient.snapshot = nil
+	_, err = triage.Rescore(tx, r.observation.PatientID, now)
+	return err
+}
+
+// settleQuestion gives a run, by its observations in order, the question of its first reading.
+func (e *ReadingStore) settleQuestion(tx core.App, b *writeBatch, run []string, r confirmedReading, now time.Time) (changed bool, err error) {
+	raised, err := collections.AlertsOfObservations(tx, run...)
+	if err != nil {
+		return false, err
+	}
+	var open []*collections.Alert
+	for _, alert := range slices.Concat(slices.Collect(maps.Values(raised))...) {
+		switch {
+		case alert.Type() != alerts.TypeSuspectReading || alert.ResolutionReason() == alerts.ReasonRetracted:
+		case alerts.Status(alert.Status()) == alerts.StatusActive:
+			open = append(open, alert)
+		case alerts.Status(alert.Status()) != alerts.StatusAutoResolved:
+			return false, nil // a person was prompted
+		}
+	}
+	o, question, err := e.suspectQuestion(tx, run[0], now)
+	if err != nil || question == nil {
+		return false, err
+	}
+	isRight := func(a *collections.Alert) bool {
+		limit := a.Threshold()
+		return a.ObservationID() == o.ID && (limit == nil) == question.WithoutValue && (limit == nil || *limit == question.Finding.Threshold)
+	}
+	replaced := slices.DeleteFunc(slices.Clone(open), isRight)
+	if !slices.ContainsFunc(open, isRight) {
+		keepAnnouncement(question, replaced)
+		a := effectsWriter{tx: tx, batch: b, by: r.by, now: now, effects: Effects{
+			Observation: o, PatientLabel: r.patient.row.label(o.PatientID), Alerts: []alerts.Draft{*question},
+		}}
+		if err := a.storeAlerts(); err != nil {
+			return false, err
+		}
+		changed = true
+	}
+	return changed || len(replaced) > 0, endReplaced(tx, b, replaced, r.by, now)
+}
+
+// suspectQuestion returns the question about a stored suspect reading, compared with the current usual values; nil for none.
+func (e *ReadingStore) suspectQuestion(tx core.App, id string, now time.Time) (o Observation, question *alerts.Draft, err error) {
+	if o, err = FindObservation(tx, id); err != nil {
+		return o, nil, err
 	}
 	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
 	if err != nil {
-		return err
+		return o, nil, err
 	}
 	candidate := o
 	candidate.Review = Accepted // a reading that is suspect already is not assessed again
 	d := e.assessSuspicion(candidate, snapshot)
 	if d.Of == nil {
-		return nil
+		return o, nil, nil
 	}
-	question := alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false)
-	question.WithoutValue = !d.isFar // there is no bound to show
+	draft := alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false)
+	draft.WithoutValue = !d.isFar // there is no bound to show
+	return o, &draft, nil
+}
+
+// raiseSuspectAlert raises the question about a stored suspect reading.
+func (e *ReadingStore) raiseSuspectAlert(tx core.App, b *writeBatch, id string, patient patientRow, by audit.Actor, now time.Time) error {
+	o, question, err := e.suspectQuestion(tx, id, now)
+	if err != nil || question == nil {
+		return err
+	}
 	a := effectsWriter{tx: tx, batch: b, by: by, now: now, effects: Effects{
-		Observation: o, PatientLabel: patient.label(o.PatientID), Alerts: []alerts.Draft{question},
+		Observation: o, PatientLabel: patient.label(o.PatientID), Alerts: []alerts.Draft{*question},
 	}}
 	return a.storeAlerts()
 }

@@ -88,7 +88,7 @@ func wantConsistent(t *testing.T, app core.App, patient string) {
 		"suspect readings on their way to the EMR":       `SELECT o.id FROM observations o JOIN transmissions t ON t.observation = o.id WHERE o.status = 'suspect'`,
 		"suspect readings with a FHIR form":              `SELECT id FROM observations WHERE status = 'suspect' AND fhir_status != ''`,
 		"readings that hold and are not sent":            `SELECT id FROM observations WHERE status = 'final' AND id NOT IN (SELECT observation FROM transmissions)`,
-		"suspect readings judged":                        `SELECT o.id FROM observations o JOIN alerts a ON a.observation = o.id WHERE o.status = 'suspect' AND a.type != 'suspect_reading'`,
+		"suspect readings with an alert":                 `SELECT o.id FROM observations o JOIN alerts a ON a.observation = o.id WHERE o.status = 'suspect' AND a.type != 'suspect_reading' AND a.status = 'active'`,
 		"questions open about what is decided":           `SELECT o.id FROM observations o JOIN alerts a ON a.observation = o.id WHERE o.status != 'suspect' AND a.type = 'suspect_reading' AND a.status IN ('active', 'acknowledged')`,
 		"suspect by one column only":                     `SELECT id FROM observations WHERE (status = 'suspect') != (review_state = 'suspect') AND status != 'entered_in_error'`,
 		"confirmed without a user, or by a user and not": `SELECT id FROM observations WHERE (review_state = 'confirmed') != (confirmed_by != '') OR (confirmed_by != '') != (confirmed_at != '')`,

@@ -20,6 +20,7 @@ type writeBatch struct {
 	totals     map[dayTotal]int
 	processing []Outcome
 	bounds     []Observation // evaluated readings
+	suspended  []*retraction // whose days are counted again
 }
 
 func newWriteBatch(tx core.App) (*writeBatch, error) {
@@ -101,6 +102,11 @@ func (b *writeBatch) store(tx core.App) error {
 	}
 	if err := storeDays(tx, b.days); err != nil {
 		return err
+	}
+	for _, w := range b.suspended {
+		if err := w.recountDay(); err != nil {
+			return err
+		}
 	}
 	totals := make([][]any, 0, len(b.totals))
 	for key, readings := range b.totals {
