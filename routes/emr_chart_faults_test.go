@@ -6,7 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pocketbase/dbx"
+
 	"github.com/vigilhealth/vigil/internal/authz"
+	"github.com/vigilhealth/vigil/internal/emrcontext"
 	"github.com/vigilhealth/vigil/internal/sandbox"
 )
 
@@ -33,6 +36,67 @@ func TestStayWithUnansweredRead(t *testing.T) {
 			c.now = c.now.Add(24 * time.Hour)
 			c.refresh().wantNone("hold")
 			c.wantHold("found again", "2026-01-20T05:00:00Z", "system")
+		})
+	}
+}
+
+// Encounters that cannot be read do not tell that the patient is out of hospital.
+func TestStayWithUnreadableEncounters(t *testing.T) {
+	for name, damage := range map[string]object{
+		"another row":       {"id": "a/b", "status": "finished", "class": object{"code": "AMB"}},
+		"the stay, no text": {"id": "h1?", "status": 5},
+		"the stay, bad id":  {"id": "h 1", "status": "in-progress", "class": object{"code": "IMP"}, "period": object{"start": "2026-01-14"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newChartClinic(t, autoHold)
+			c.stay("h1", "IMP", "in-progress", "2026-01-14", "")
+			c.refresh()
+			c.wantHold("in progress", "2026-01-19T05:00:00Z", "system")
+			c.emr.RemoveChart("Encounter", "h1")
+			c.chart("Encounter", damage["id"].(string), damage)
+			c.now = c.now.Add(time.Hour)
+			wantTexts(t, "unavailable", c.refresh().lacks(), "Encounter: unreadable")
+			c.wantHold(name, "2026-01-19T05:00:00Z", "system")
+			c.emr.RemoveChart("Encounter", damage["id"].(string))
+			c.refresh()
+			c.wantHold("none", nil, nil)
+		})
+	}
+}
+
+// A chart that takes too long is kept as far as it was read.
+func TestSlowChart(t *testing.T) {
+	c := newChartClinic(t, func(o *emrcontext.Options) { o.MaxRefresh = 6 * time.Second })
+	c.chart("Condition", "c1", object{"code": icd10("I10", "Essential hypertension"), "clinicalStatus": coded("active")})
+	c.chart("MedicationRequest", "m1", object{"intent": "order", "status": "active", "medicationCodeableConcept": object{"text": "Lisinopril 10 mg"}})
+	c.chart("AllergyIntolerance", "a1", object{"code": object{"text": "Penicillin"}})
+	c.emr.Fail(sandbox.Fault{Match: "GET /fhir/demo/MedicationRequest", Drop: sandbox.DropHang})
+	got := c.refresh()
+	got.wantAt(object{"state": "current"})
+	wantTexts(t, "conditions", texts(got.list("conditions"), "text"), "Essential hypertension")
+	wantTexts(t, "allergies", texts(got.list("allergies"), "text"), "Penicillin")
+	wantTexts(t, "unavailable", got.lacks(), "MedicationRequest: failed")
+	c.emr.ClearFaults()
+	wantTexts(t, "medications", texts(c.refresh().list("medications"), "text"), "Lisinopril 10 mg")
+}
+
+// A patient whose record cannot be read does not stay at the front of the queue.
+func TestUnreadablePatientInQueue(t *testing.T) {
+	for _, column := range []string{"first_name", "date_of_birth", "insurance_details", "insurance_member_id", "deceased_at"} {
+		t.Run(column, func(t *testing.T) {
+			c := newChartClinic(t)
+			second := c.enroll(object{"external_id": "e2", "first_name": "Mary", "last_name": "Somerville"})
+			if _, err := c.app.DB().NewQuery("UPDATE patients SET " + column + " = 'damaged' WHERE id = {:id}").Bind(dbx.Params{"id": c.patient}).Execute(); err != nil {
+				t.Fatal(err)
+			}
+			read, failed, _ := c.runNight()
+			if read+failed != 2 {
+				t.Errorf("read %d, failed %d", read, failed)
+			}
+			c.request(authz.Nurse, "GET", "/patients/"+second+"/emr-context/", nil).want(200).wantAt(object{"state": "current"})
+			if read, failed, _ = c.runNight(); read+failed != 0 {
+				t.Errorf("read %d, failed %d in the same night", read, failed)
+			}
 		})
 	}
 }

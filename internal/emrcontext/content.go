@@ -135,7 +135,7 @@ type Content struct {
 func (c Content) isAnswered(resourceType string) bool {
 	return !slices.ContainsFunc(c.Unavailable, func(u Unavailable) bool {
 		return u.Resource == "Patient" && u.Reason == NotFound ||
-			u.Resource == resourceType && slices.Contains([]string{NoScope, NotSupported, Refused, Failed, Truncated}, u.Reason)
+			u.Resource == resourceType && slices.Contains([]string{NoScope, NotSupported, Refused, Failed, Truncated, Unreadable}, u.Reason)
 	})
 }
 

@@ -5,6 +5,7 @@
 package emrcontext
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,11 @@ type Options struct {
 	AutoHold bool          // VIGIL_EMR_AUTO_HOLD
 	Stale    time.Duration // after it a chart that is opened is read again
 	Zone     *time.Location
+	// MaxRefresh bounds the time of reading one chart; 0 for a minute.
+	MaxRefresh time.Duration
 }
 
-// maxRefresh bounds the time of reading one chart.
+// maxRefresh is the default of MaxRefresh.
 const maxRefresh = time.Minute
 
 // Engine reads charts. It is safe for concurrent use; concurrent reads of one chart share the result.
@@ -147,9 +150,7 @@ func (e *Engine) refresh(ctx context.Context, app core.App, patientID string, cl
 	if err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(ctx, maxRefresh)
-	defer cancel()
-	content, failure := readChart(bounded, e.Client, emrID, before, clock())
+	content, failure := readChart(ctx, e.Client, emrID, before, cmp.Or(e.MaxRefresh, maxRefresh), clock())
 	now := clock()
 	if failure != nil && ctx.Err() != nil {
 		return failure // the caller left: the EMR was not tried

@@ -35,8 +35,11 @@ type chart struct {
 	failure error   // the last failure without an answer
 }
 
-// readChart reads the chart of a patient of the EMR. An error means that the EMR gave no answer at all.
-func readChart(ctx context.Context, client *emr.Client, emrID string, before Content, now time.Time) (Content, error) {
+// readChart reads the chart of a patient of the EMR within a time, each type within a third of it. Types that it did not get are failed. An error means
+// that the EMR gave no answer at all, or that the caller left.
+func readChart(caller context.Context, client *emr.Client, emrID string, before Content, within time.Duration, now time.Time) (Content, error) {
+	ctx, cancel := context.WithTimeout(caller, within)
+	defer cancel()
 	c := &chart{client: client, emrID: emrID, now: now, content: emptyContent(), before: before}
 	patient, err := client.ReadPatient(ctx, emrID)
 	if refusal, ok := errors.AsType[*emr.Error](err); ok && refusal.Code == emr.CodePatientNotFound || err == nil && patient.Replaced {
@@ -52,13 +55,12 @@ func readChart(ctx context.Context, client *emr.Client, emrID string, before Con
 	if c.granted, err = client.GrantedChart(ctx); err != nil {
 		return Content{}, err
 	}
-	c.readConditions(ctx)
-	c.readMedications(ctx)
-	c.readEncounters(ctx)
-	c.readOrders(ctx)
-	c.readCoverage(ctx)
-	c.readAllergies(ctx)
-	if c.failure != nil && (c.read == 0 || ctx.Err() != nil) {
+	for _, read := range []func(context.Context){c.readConditions, c.readMedications, c.readEncounters, c.readOrders, c.readCoverage, c.readAllergies} {
+		part, cancel := context.WithTimeout(ctx, within/3)
+		read(part)
+		cancel()
+	}
+	if c.failure != nil && (c.read == 0 || caller.Err() != nil) {
 		return Content{}, c.failure
 	}
 	return c.content, nil

@@ -40,11 +40,18 @@ func (e *EMR) AddChart(added map[string]any) error {
 	if _, known := chartTypes[kind]; !known || id == "" {
 		return fmt.Errorf("the EMR sandbox serves no %s, or it has no id", kind)
 	}
+	e.RemoveChart(kind, id)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.chart = append(e.chart, added)
+	return nil
+}
+
+// RemoveChart removes a resource of a chart.
+func (e *EMR) RemoveChart(kind, id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.chart = slices.DeleteFunc(e.chart, func(r resource) bool { return r["resourceType"] == kind && r["id"] == id })
-	e.chart = append(e.chart, added)
-	return nil
 }
 
 func text(value any) string {
