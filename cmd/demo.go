@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -66,8 +67,9 @@ type demo struct {
 	// emrProfile is what the EMR offers, one of [sandbox.EMRProfiles].
 	emrProfile string
 
-	emr  *sandbox.EMR
-	mail *sandbox.MailCatcher
+	emr    *sandbox.EMR
+	mail   *sandbox.MailCatcher
+	phones *sandbox.Phones
 
 	lock    sync.Mutex
 	waiting map[string]ingest.Outcome // stored while the demo runs, and not yet delivered
@@ -93,6 +95,11 @@ func (d *demo) run(ctx context.Context, errOut io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if settings.Messaging.Provider == "http" {
+		if d.phones, err = sandbox.NewPhones(settings.Messaging.Secret.Reveal(), settings.Messaging.From, now); err != nil {
+			return err
+		}
+	}
 	if err := d.openEMR(settings, listener, emrURL); err != nil {
 		return err
 	}
@@ -106,6 +113,8 @@ func (d *demo) settings(emrURL string) (config.Settings, error) {
 	if err != nil {
 		return config.Settings{}, err
 	}
+	secret := make([]byte, 32) // of this run: only the phones in this process share it
+	_, _ = rand.Read(secret)   // never fails
 	defaults := append(append(keys, sandboxSettings(emrURL, demoClientID, demoPractice)...),
 		"VIGIL_EMR_ENVIRONMENT=staging", "VIGIL_EMR_RATE_LIMIT_PER_SECOND=0", "VIGIL_RATE_LIMIT_WEBHOOK=0",
 		"VIGIL_PRACTICE_NAME=Maple Street Clinic", "VIGIL_PRACTICE_NPI=1234567893", "VIGIL_PRACTICE_TAX_ID=123456789", "VIGIL_PRACTICE_TAXONOMY=207Q00000X",
@@ -113,6 +122,8 @@ func (d *demo) settings(emrURL string) (config.Settings, error) {
 		"VIGIL_CLAIMS_SUBMITTER_ID=DEMO", "VIGIL_CLAIMS_SUBMITTER_NAME=Maple Street Clinic", "VIGIL_CLAIMS_SUBMITTER_CONTACT=Billing", "VIGIL_CLAIMS_SUBMITTER_PHONE=5185550100",
 		"VIGIL_CLAIMS_RECEIVER_ID=DEMOHOUSE", "VIGIL_CLAIMS_RECEIVER_NAME=Demo Clearing House",
 		"VIGIL_SMTP_HOST=127.0.0.1", fmt.Sprintf("VIGIL_SMTP_PORT=%d", d.mail.Port()), "VIGIL_SMTP_FROM=Vigil <vigil@vigil.example>",
+		"VIGIL_MESSAGING=http", "VIGIL_MESSAGING_URL="+emrURL+"/phones/send", "VIGIL_MESSAGING_SECRET=whsec_"+base64.StdEncoding.EncodeToString(secret),
+		"VIGIL_MESSAGING_FROM=+15185550100", "VIGIL_MESSAGING_HOURS=00:00-24:00", "VIGIL_OUTBOUND_DEV_ALLOWED_HOSTS=127.0.0.1",
 	)
 	environ := append([]string(nil), d.Environ...)
 	for _, pair := range defaults {
@@ -175,6 +186,9 @@ func (d *demo) openEMR(settings config.Settings, listener net.Listener, emrURL s
 	mux := http.NewServeMux()
 	mux.Handle("/", d.emr)
 	mux.Handle("/mails/", d.mail)
+	if d.phones != nil {
+		mux.Handle("/phones/", d.phones)
+	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // ends with the process
 	return nil
@@ -195,6 +209,9 @@ func (d *demo) prepare(ctx context.Context, s *Service, emrURL string) error {
 	}
 	s.onStored, s.onFinished = d.noteStored, d.noteFinished
 	s.Listening = func(address string) {
+		if d.phones != nil {
+			d.phones.ConnectTo(address)
+		}
 		d.introduce(address, emrURL, enrolled)
 		go d.simulate(ctx, s, address, enrolled)
 	}
@@ -241,6 +258,7 @@ func (d *demo) introduce(address, emrURL string, enrolled int) {
 		{"EMR sandbox", emrURL + "/sandbox/observations"},
 		{"to import", fmt.Sprintf("%s/api/v1/emr/patients/ (%d people at the EMR are not patients yet)", address, len(sandbox.DemoEMRPatients()))},
 		{"mails", emrURL + "/mails/"},
+		{"phones", emrURL + "/phones/"},
 	} {
 		fmt.Fprintf(d.out, "  %-12s %s\n", line[0], line[1])
 	}

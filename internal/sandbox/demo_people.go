@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/vigilhealth/vigil/internal/auth"
@@ -24,7 +25,7 @@ var (
 // DemoPatient is the nth made-up patient, counted from 1: the same number is always the same person.
 type DemoPatient struct {
 	FirstName, LastName, BirthDate, Gender string
-	Phone, Email                           string
+	Phone, Email, Language                 string
 	Line1, City, State, Zip                string
 	GatewayID, EMRID                       string
 }
@@ -35,9 +36,13 @@ func NewDemoPatient(n int) DemoPatient {
 	town := towns[i%len(towns)]
 	first, last := givenNames[i%len(givenNames)], familyNames[i%len(familyNames)]
 	born := time.Date(1938+(i*7)%45, time.Month(1+(i*5)%12), 1+(i*11)%28, 0, 0, 0, 0, time.UTC)
+	language := "en"
+	if slices.Contains([]string{"Elena", "Luis", "Beatriz"}, first) {
+		language = "es"
+	}
 	return DemoPatient{
 		FirstName: first, LastName: last, BirthDate: born.Format(time.DateOnly), Gender: genders[i%len(genders)],
-		Phone: fmt.Sprintf("518-555-%04d", 100+n), Email: fmt.Sprintf("patient%d@mail.example", n),
+		Phone: fmt.Sprintf("518-555-%04d", 100+n), Email: fmt.Sprintf("patient%d@mail.example", n), Language: language,
 		Line1: fmt.Sprintf("%d Maple Street", 10+n), City: town.city, State: town.state, Zip: town.zip,
 		GatewayID: GatewayPatientID(n), EMRID: fmt.Sprintf("demo-%04d", n),
 	}

@@ -135,7 +135,7 @@ func enrollPatient(app core.App, n int, staff staff, payers []int64, at time.Tim
 	person := NewDemoPatient(n)
 	body := patients.Body{
 		FirstName: validate.Of(person.FirstName), LastName: validate.Of(person.LastName), DateOfBirth: validate.Of(person.BirthDate), Gender: validate.Of(person.Gender),
-		Phone: validate.Of(person.Phone), Email: validate.Of(person.Email), GatewayPatientID: validate.Of(person.GatewayID), ExternalID: validate.Of(person.EMRID),
+		Phone: validate.Of(person.Phone), Email: validate.Of(person.Email), PreferredLanguage: validate.Of(person.Language), GatewayPatientID: validate.Of(person.GatewayID), ExternalID: validate.Of(person.EMRID),
 		PrimaryProviderID: validate.Of(staff.provider.Number()), Insurance: insuranceOf(n, payers), ICD10Codes: validate.Of([]validate.String{validate.Of(diagnoses[n%len(diagnoses)])}),
 		Address: validate.Of(patients.AddressBody{
 			Line1: validate.Of(person.Line1), City: validate.Of(person.City), State: validate.Of(person.State),
@@ -165,13 +165,17 @@ func enrollPatient(app core.App, n int, staff staff, payers []int64, at time.Tim
 // diagnoses are assigned to patients in turn.
 var diagnoses = []string{"I10", "I50.9", "E11.9", "J44.9"}
 
-// recordConsent records what billing requires: consent, and the education of the patient. Every ninth patient has not consented yet.
+// recordConsent records what billing and messages require: consent, and the education of the patient. Every ninth patient has not consented yet.
 func recordConsent(app core.App, n int, patientID string, provider *collections.User, at time.Time) error {
 	by := audit.System()
-	if n%9 != 0 {
+	types := []string{"rpm", patients.ConsentMessaging}
+	if n%9 == 0 {
+		types = nil
+	}
+	for _, kind := range types {
 		checks := validate.NewChecks()
 		draft := patients.ConsentBody{
-			Type: validate.Of("rpm"), Method: validate.Of("written"), GrantedAt: validate.Of(at.Format(time.RFC3339)), ObtainedBy: validate.Of(provider.Email()),
+			Type: validate.Of(kind), Method: validate.Of("written"), GrantedAt: validate.Of(at.Format(time.RFC3339)), ObtainedBy: validate.Of(provider.Email()),
 		}.Read(checks, at, time.UTC, "")
 		if err := checks.Err(); err != nil {
 			return err

@@ -15,6 +15,8 @@ const actions = {
   acknowledge: "acknowledge_alerts", annotate: "annotate_alerts", resolve: "resolve_alerts", snooze: "snooze_alerts",
   review: "review_triage",
   escalate: "create_escalations", changeEscalation: "update_escalations", setOnCall: "set_on_call_rota",
+  readMessages: "read_messages", sendMessages: "send_messages", markMessages: "mark_messages_as_read",
+  readUnmatchedTexts: "read_unmatched_texts", closeTexts: "close_unmatched_texts",
   changeThresholds: "update_thresholds", changeCareTeam: "update_care_team", changeConsents: "manage_consents",
   assignDevices: "assign_devices", readContext: "read_emr_context",
   readDays: "read_days_with_data", readTime: "read_time_entries", logTime: "create_time_entries",

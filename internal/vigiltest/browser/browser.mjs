@@ -19,11 +19,7 @@ export async function run(script, { tolerate, banner = false, ...options } = {})
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: flags });
   const context = await browser.newContext({ viewport: { width: 1400, height: 1000 }, reducedMotion: "reduce", ...options });
   context.setDefaultTimeout(patience);
-  // consoleModule imports the page's own instance of a module of the console, which has a versioned address.
-  await context.addInitScript(() => {
-    window.consoleModule = (name) => import(document.querySelector("link[href$='/app/main.js']").href.replace("main.js", name));
-  });
-  banner || await context.addInitScript(putOffCriticals);
+  await quiet(context, banner);
   const complaints = [];
   context.on("page", (opened) => watch(opened, tolerate, complaints));
   const page = await context.newPage();
@@ -41,6 +37,15 @@ export async function run(script, { tolerate, banner = false, ...options } = {})
     await Promise.race([browser.close(), late(patience)]).catch((error) => console.error(error));
     process.stdout.write("", () => process.exit()); // a script that is late never ends by itself
   }
+}
+
+// quiet gives the pages consoleModule, which imports the page's own instance of a module of the console from its versioned address, and puts off
+// the critical alerts unless the script is about their banner.
+export async function quiet(context, banner = false) {
+  await context.addInitScript(() => {
+    window.consoleModule = (name) => import(document.querySelector("link[href$='/app/main.js']").href.replace("main.js", name));
+  });
+  banner || await context.addInitScript(putOffCriticals);
 }
 
 // putOffCriticals runs in the page.

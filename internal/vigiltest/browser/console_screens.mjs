@@ -1,9 +1,8 @@
-// Screenshots of the views and their tabs, in light and dark, on a desktop and on a phone, for docs/screens. INPUT lists
-// them; a part of a view has two, a view four. WebP takes half the size of PNG.
+// Screenshots of the views for docs/screens. INPUT lists them, each with its look. WebP takes half the size of PNG.
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { chromium } from "playwright-core";
-import { base, input } from "./browser.mjs";
+import { base, input, quiet } from "./browser.mjs";
 import { settled, signIn } from "./console.mjs";
 
 // Actions before a screenshot, by its name.
@@ -19,22 +18,15 @@ const doors = {
     await page.getByRole("dialog").getByRole("combobox").fill("ha");
     await page.getByRole("option", { name: /MRN/ }).first().waitFor();
   },
-  "triage-keys": (page) => page.keyboard.press("?"),
   "alerts-chosen": async (page) => {
     for (const n of [0, 2]) {
       await page.getByRole("checkbox", { name: /^Select (?!all)/ }).nth(n).check();
     }
   },
-  "emr-import": async (page) => {
-    await page.getByRole("button", { name: "Search" }).click();
-    await page.locator("tbody tr").first().waitFor();
-  },
   "escalations-chosen": (page) => page.getByRole("button", { name: /^About the escalation/ }).first().click(),
 };
 
-const sizes = [["desktop", { width: 1360, height: 900 }], ["phone", { width: 390, height: 844 }]];
-const looks = sizes.flatMap(([size, viewport]) => ["light", "dark"].map((colorScheme) => ({ size, viewport, colorScheme })));
-const ofParts = ["desktop-light", "phone-dark"];
+const sizes = { desktop: { width: 1360, height: 900 }, phone: { width: 390, height: 844 } };
 let pictures = 0;
 
 async function open(page, { name, view, tab, about }) {
@@ -56,9 +48,10 @@ async function open(page, { name, view, tab, about }) {
   await settled(page);
 }
 
-async function shoot(page, name) {
+async function shoot(page, name, isFull) {
   const client = page.client ??= await page.context().newCDPSession(page);
-  const { data } = await client.send("Page.captureScreenshot", { format: "webp", quality: 70 });
+  const { data } = await client.send("Page.captureScreenshot", { format: "webp", quality: 70, captureBeyondViewport: isFull, ...(isFull && {
+    clip: { x: 0, y: 0, width: sizes.phone.width, height: await page.evaluate(() => document.documentElement.scrollHeight), scale: 1 } }) });
   await writeFile(path.join(input.folder, `${name}.webp`), Buffer.from(data, "base64"));
   pictures++;
 }
@@ -67,27 +60,35 @@ await rm(input.folder, { recursive: true, force: true });
 await mkdir(input.folder, { recursive: true });
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"] });
 for (const role of new Set(input.screens.map((one) => one.role))) {
-  const page = await browser.newPage({ viewport: sizes[0][1], reducedMotion: "reduce" });
+  const context = await browser.newContext({ viewport: sizes.desktop, reducedMotion: "reduce" });
+  await quiet(context);
+  const page = await context.newPage();
   await page.goto(`${base}/`);
   await page.getByLabel("Email").waitFor();
-  const mine = input.screens.filter((one) => one.role === role);
-  const take = async (wanted, before) => {
-    for (const { size, viewport, colorScheme } of looks) {
-      await page.setViewportSize(viewport);
+  const take = async (wanted) => {
+    for (const one of wanted) {
+      const [size, colorScheme] = one.look.split("-");
+      await page.setViewportSize(sizes[size]);
       await page.emulateMedia({ colorScheme });
-      for (const one of wanted.filter(({ part }) => !part || ofParts.includes(`${size}-${colorScheme}`))) {
-        await before(one);
-        await shoot(page, `${one.name}-${size}-${colorScheme}`);
-        await page.keyboard.press("Escape");
+      if (one.view) {
+        await open(page, one);
       }
+      if (one.language) {
+        await page.getByRole("button", { name: one.language, exact: true }).click();
+        await settled(page);
+      }
+      await shoot(page, `${one.name}-${one.look}`, Boolean(one.language));
+      await page.keyboard.press("Escape");
     }
   };
-  await take(mine.filter((one) => !one.view), async () => {});
+  const mine = input.screens.filter((one) => one.role === role);
+  await take(mine.filter((one) => !one.view));
+  await page.setViewportSize(sizes.desktop);
   await page.emulateMedia({ colorScheme: "light" });
   await signIn(page, `${role}@vigil.example`);
   await settled(page);
-  await take(mine.filter((one) => one.view), (one) => open(page, one));
-  await page.close();
+  await take(mine.filter((one) => one.view));
+  await context.close();
 }
 await browser.close();
 console.log(JSON.stringify({ pictures }));

@@ -3,6 +3,7 @@ import { get, getAll } from "../api.js";
 import { shownPatient } from "../portal/frame.js";
 import { Loading } from "../portal/loading.js";
 import { Today } from "../portal/enter.js";
+import { TeamMessages } from "../portal/messages.js";
 import { PressureChart } from "../portal/pressure_chart.js";
 import { valueText } from "../portal/readings.js";
 import { Caregivers, WhoLooked } from "../portal/sharing.js";
@@ -41,6 +42,7 @@ function Mine({ id, scope }) {
       <section class="card" aria-labelledby="chart"><h2 id="chart">${t("chart")}</h2>
         <${PressureChart} thresholds=${thresholds.data}
           readings=${counted.filter((o) => o.observation_type === "blood_pressure").reverse()} /></section>
+      ${scope === "self" && html`<${TeamMessages} id=${id} zone=${zone} />`}
       <section class="card" aria-labelledby="list"><h2 id="list">${t("list")}</h2>
         <${Readings} readings=${readings} zone=${zone} /></section>`}
     </${Loading}>
@@ -49,13 +51,18 @@ function Mine({ id, scope }) {
     ${scope === "self" && html`<${Caregivers} id=${id} /><${WhoLooked} id=${id} zone=${zone} />`}`;
 }
 
+const shortList = 7;
+
 /** @param {{readings: any[], zone: string | undefined}} props newest first */
 function Readings({ readings, zone }) {
+  const [showsAll, setShowsAll] = useState(false);
   if (readings.length === 0) {
     return html`<p>${t("listNone")}</p>`;
   }
-  return html`<ul class="plain-list">${readings.map((o) => html`<li key=${o.id}>
+  return html`<ul class="plain-list">${readings.slice(0, showsAll ? undefined : shortList).map((o) => html`<li key=${o.id}>
     <span>${tTime(o.measured_at, zone)}<br /><small>${tCode(o.observation_type)}${o.status === "entered_in_error" ? `, ${t("removed")}`
       : isCounted(o) ? "" : `, ${t("notConfirmed")}`}</small></span>
-    <strong class=${o.status === "entered_in_error" ? "struck" : ""}>${valueText(o)}</strong></li>`)}</ul>`;
+    <strong class=${o.status === "entered_in_error" ? "struck" : ""}>${valueText(o)}</strong></li>`)}</ul>
+    ${!showsAll && readings.length > shortList && html`<button onClick=${() => setShowsAll(true)}>${t("showAll",
+      { n: readings.length })}</button>`}`;
 }

@@ -17,6 +17,7 @@ import { Devices } from "./patient/devices.js";
 import { PatientEscalations } from "./patient/escalations.js";
 import { Glance } from "./patient/glance.js";
 import { Facts, Header } from "./patient/header.js";
+import { PatientMessages } from "./patient/messages.js";
 import { Readings } from "./patient/readings.js";
 import { CareTeam, Consents } from "./patient/team.js";
 import { Thresholds } from "./patient/thresholds.js";
@@ -34,6 +35,7 @@ const tabs = [
   { tab: "alerts", name: "Alerts", isVisible: () => can("readClinical"), show: (props) => html`<${PatientAlerts} ...${props} />` },
   { tab: "escalations", name: "Escalations", isVisible: () => can("readClinical"), show: (props) => html`<${PatientEscalations}
     ...${props} />` },
+  { tab: "messages", name: "Messages", isVisible: () => can("readMessages"), show: (props) => html`<${PatientMessages} ...${props} />` },
   { tab: "thresholds", name: "Thresholds", isVisible: () => can("readClinical"), show: (props) => html`<${Thresholds} ...${props} />` },
   { tab: "time", name: "Time log", isVisible: () => can("readTime"), show: (props) => html`<${TimeLog} ...${props} />` },
   { tab: "bill", name: "Billing", isVisible: () => can("explainBilling"), show: (props) => html`<${Billing} ...${props} />` },

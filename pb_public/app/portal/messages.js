@@ -1,0 +1,45 @@
+// The patient's messages with the care team. Only the patient's own account sees them.
+import { get, post } from "../api.js";
+import { valuesOf } from "../ui/form.js";
+import { useLoad } from "../ui/states.js";
+import { html, useState } from "../view.js";
+import { Loading } from "./loading.js";
+import { t, tTime } from "./words.js";
+
+const who = (/** @type {any} */ m) => t(m.direction === "in" ? "you" : m.author === "staff" ? "team" : "practice");
+
+/** @param {{id: string, zone: string | undefined}} props */
+export function TeamMessages({ id, zone }) {
+  const list = useLoad((signal) => get(`patients/${id}/messages/`, { page_size: 50 }, signal), [id]);
+  const [message, setMessage] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const send = async (/** @type {any} */ event) => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const { text } = valuesOf(form);
+    if (!text) {
+      return setMessage(t("writeFirst"));
+    }
+    setBusy(true);
+    try {
+      await post(`patients/${id}/messages/`, { text });
+      form.reset();
+      setMessage(t("messageSent"));
+      list.reload();
+    } catch {
+      setMessage(t("notSaved"));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return html`<section class="card" aria-labelledby="team-messages"><h2 id="team-messages">${t("messages")}</h2>
+    <p>${t("messagesHelp")}</p>
+    <form onSubmit=${send} novalidate><div class="field"><label for="portal-text">${t("yourMessage")}</label>
+      <textarea id="portal-text" name="text" rows="3" maxlength="4000"></textarea></div>
+      <p role="status">${message}</p>
+      <button class="main" disabled=${isBusy}>${t(isBusy ? "saving" : "send")}</button></form>
+    <${Loading} from=${list}>${(data) => html`<ol class="thread">${data.results.map((m) =>
+      html`<li key=${m.id} class=${m.direction === "in" ? "to" : "from"}><p class="words">${m.text}</p>
+        <small>${who(m)} · ${tTime(m.created_at, zone)}</small></li>`)}</ol>`}</${Loading}>
+  </section>`;
+}
