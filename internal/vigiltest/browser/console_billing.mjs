@@ -159,6 +159,10 @@ async function reports(page) {
   await page.goBack();
   await page.getByRole("heading", { level: 2, name: "Claims by state" }).waitFor();
   assert.equal(await page.getByLabel("From").inputValue(), input.from);
+  await page.getByRole("button", { name: "Tasks" }).click();
+  for (const figure of ["Open balances", "Unposted remittances", "Evidence changed", "Billing rules of the year"]) {
+    await shows(page.locator("main"), figure);
+  }
 }
 
 // A sent file shows the outcome of its lines.
