@@ -82,15 +82,18 @@ const (
 	Users                   = "users"
 	WebhookDeliveries       = "webhook_deliveries"
 	Webhooks                = "webhooks"
+
+	QuestionnaireAssignments = "questionnaire_assignments"
+	QuestionnaireResponses   = "questionnaire_responses"
 )
 
 // UUIDs lists the collections with UUIDs as record ids. New ids are version 7, so id order is time order.
-var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Remittances, Clients, Webhooks, WebhookDeliveries, Exports, Messages}
+var UUIDs = []string{Patients, Observations, BillingEntries, GatewayEvents, Payments, ClaimBatches, ClaimLines, ClaimResponses, Remittances, Clients, Webhooks, WebhookDeliveries, Exports, Messages, QuestionnaireResponses}
 
 // Numbered lists the collections with integer ids in the API. The record id is the number, zero-padded to 15 digits.
 var Numbered = []string{
 	Users, Alerts, Escalations, ThresholdChanges, Consents, Payers, TimeEntries, PushTokens, Notifications, PushDeliveries, AuditLog, Snoozes, Passkeys,
-	EscalationEvents, ThresholdTemplates, Orders, NoteTemplates, EMRProposals, Caregivers,
+	EscalationEvents, ThresholdTemplates, Orders, NoteTemplates, EMRProposals, Caregivers, QuestionnaireAssignments,
 }
 
 // Columns that most collections have.

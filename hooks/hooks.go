@@ -140,6 +140,7 @@ var auditedCollections = []string{
 	collections.EscalationEvents, collections.NoteTemplates, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
 	collections.EMRContexts, collections.EMRProposals, collections.Caregivers, collections.Messages,
+	collections.QuestionnaireAssignments, collections.QuestionnaireResponses,
 }
 
 // fullyReadable are the collections with records that can be changed only if all sealed values open. In other collections the service's own
@@ -156,6 +157,7 @@ var undeletable = []string{
 	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
 	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.Payments,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Caregivers, collections.Messages,
+	collections.QuestionnaireAssignments, collections.QuestionnaireResponses,
 }
 
 // Bind registers every row of the table and the guards of PocketBase's own routes.

@@ -222,6 +222,9 @@ func (w *world) target(path string) string {
 		{"/patients/{id}/consents/{consent_id}/", func() string {
 			return w.create("/patients/"+w.patient()+"/consents/", object{"type": "rpm", "method": "electronic", "granted_at": "2026-01-10"})
 		}},
+		{"/patients/{id}/questionnaires/{assignment}/", func() string {
+			return w.create("/patients/"+w.patient()+"/questionnaires/", object{"questionnaire": "phq-2"})
+		}},
 		{"/patients/{id}/", w.patient},
 		{"/triage/patients/{id}/", w.patient},
 		{"/emr/unlinked-patients/{id}/", w.patient},
@@ -276,7 +279,7 @@ func (w *world) target(path string) string {
 	for _, maker := range makers {
 		if rest, found := strings.CutPrefix(path, maker.prefix); found {
 			ids := []string{maker.make()}
-			if strings.HasPrefix(maker.prefix, "/patients/{id}/consents/{") {
+			if strings.HasPrefix(maker.prefix, "/patients/{id}/consents/{") || strings.HasPrefix(maker.prefix, "/patients/{id}/questionnaires/{") {
 				ids = []string{w.patient(), ids[0]}
 			}
 			if strings.Contains(maker.prefix, "{ordinal}") {

@@ -310,7 +310,7 @@ var table = slices.Concat([]route{
 	webhookRows(), changeRows(), meRows(),
 	jobRows(), signOnRows(), boardRows(),
 	visitRows(), enrollmentRows(), noteTemplateRows(),
-	holdRows(), emrContextRows(), messageRows(), inboxRows(), caregiverRows(),
+	holdRows(), emrContextRows(), messageRows(), inboxRows(), caregiverRows(), questionnaireRows(),
 	launchRows(), notificationRows(),
 )
 

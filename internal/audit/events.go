@@ -104,6 +104,10 @@ const (
 	CareTeamUpdate   Event = "care_team.update"
 	OnCallUpdate     Event = "on_call.update"
 
+	QuestionnaireAssign Event = "questionnaire.assign"
+	QuestionnaireEnd    Event = "questionnaire.end"
+	QuestionnaireAnswer Event = "questionnaire.answer"
+
 	BillingCreate   Event = "billing.create"
 	BillingReview   Event = "billing.review"
 	BillingSubmit   Event = "billing.submit"

@@ -61,4 +61,7 @@ const (
 	ResourceVisitReport       = "VisitReport"
 	ResourceWebhook           = "Webhook"
 	ResourceWebhookDelivery   = "WebhookDelivery"
+
+	ResourceQuestionnaire         = "Questionnaire"
+	ResourceQuestionnaireResponse = "QuestionnaireResponse"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// OpenForText escalates what a patient texted, which no alert is about, in the caller's transaction. An escalation of the system that is open
+// OpenForText escalates what a patient texted or answered to a questionnaire, which no alert is about, in the caller's transaction. An escalation of the system that is open
 // takes it up: it becomes at least as urgent, and its recipients are notified again. The caller rescores the patient.
 // Source: docs/decisions/messages.md, "Replies".
 func OpenForText(tx core.App, draft Draft, now time.Time) (id string, err error) {
@@ -46,7 +46,7 @@ func OpenForText(tx core.App, draft Draft, now time.Time) (id string, err error)
 	return id, announceText(tx, e, draft, now)
 }
 
-// announceText notifies of a text that joined an escalation.
+// announceText notifies of what a patient stated that joined an escalation.
 func announceText(tx core.App, e *collections.Escalation, draft Draft, now time.Time) error {
 	label, err := collections.PatientLabel(tx, e.PatientID())
 	if err != nil {

@@ -51,6 +51,8 @@ const (
 	MessageForPatient    Kind = "message_for_patient" // in the portal, from the care team
 	TextUnmatched        Kind = "text_unmatched"      // from a number of no patient or of several; a person reads it
 	MeasureAgain         Kind = "measure_again"       // prompts the patient, urgently: an escalation is held for the reading
+
+	QuestionnaireFinding Kind = "questionnaire_finding" // answers that the care team must see
 )
 
 // Announcement is an event to notify users of.

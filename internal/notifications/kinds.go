@@ -48,6 +48,7 @@ const (
 	messageForPatient   = "message_for_patient"
 	textUnmatched       = "text_unmatched"
 	textCritical        = "text_critical"
+	questionnaire       = "questionnaire"
 	digest              = "daily_digest"
 )
 
@@ -88,6 +89,7 @@ var kindRules = map[Kind]kindRule{
 	MessageForPatient:    {Reminders, messageForPatient, "Message from your care team", recipients.patient},
 	TextReceived:         {Reminders, textReceived, "Message from a patient", recipients.careTeam},
 	TextUnmatched:        {Reminders, textUnmatched, "Text without a certain patient", roles(authz.Admin, authz.ClinicalManager, authz.Nurse, authz.MA)},
+	QuestionnaireFinding: {Alerts, questionnaire, "Answers to a questionnaire", recipients.careTeam},
 	FollowUpDue:          {Reminders, followUp, "Follow-up", recipients.followUpFallback},
 	ReviewsPending:       {Reminders, pendingReviews, "Reviews", namedUserOnly},
 	BillingTasksPending:  {Reminders, billingTasks, "Billing tasks", namedUserOnly},
@@ -130,7 +132,7 @@ var inAppOnly = []string{lateReading, escalationWithdrawn}
 // ofMonitoring are the types that end with monitoring: they are not pushed about an archived or deleted patient.
 var ofMonitoring = []string{
 	thresholdCritical, thresholdWarning, lateReading, escalationWithdrawn, missedReading, deviceNotice, escalationOpened, escalationAssigned,
-	escalationOverdue, escalationOnCall, escalationIdle, followUp, measure, measureAgain,
+	escalationOverdue, escalationOnCall, escalationIdle, followUp, measure, measureAgain, questionnaire,
 }
 
 // pushTexts are the bodies of pushes by type. They contain no names and no values. Source: docs/decisions/notifications.md, "Push text".
@@ -162,6 +164,7 @@ var pushTexts = map[string]string{
 	messageForPatient:   "You have a message from your care team.",
 	textUnmatched:       "A text message needs a patient.",
 	textCritical:        "A text message with words of an emergency needs a patient now.",
+	questionnaire:       "A patient's answers need your attention.",
 	digest:              "Your daily summary is ready.",
 	SystemHealth:        "There is news about the service or your account.",
 	EmergencyAccess:     "A patient's record was opened in an emergency.",

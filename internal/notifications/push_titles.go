@@ -68,6 +68,7 @@ var fixedTitles = map[string]string{
 	messageForPatient:  "Reminder: message from your care team",
 	textUnmatched:      "Reminder: text without a patient",
 	textCritical:       "Critical: emergency text without a patient",
+	questionnaire:      "Notice: answers of a patient",
 	digest:             "Daily summary",
 	SystemHealth:       "System notice",
 	EmergencyAccess:    "System notice: emergency access",
