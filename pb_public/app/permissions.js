@@ -18,6 +18,7 @@ const actions = {
   readMessages: "read_messages", sendMessages: "send_messages", markMessages: "mark_messages_as_read",
   readUnmatchedTexts: "read_unmatched_texts", closeTexts: "close_unmatched_texts",
   changeThresholds: "update_thresholds", changeCareTeam: "update_care_team", changeConsents: "manage_consents",
+  readQuestionnaires: "read_questionnaires", assignQuestionnaires: "assign_questionnaires",
   assignDevices: "assign_devices", readContext: "read_emr_context",
   readDays: "read_days_with_data", readTime: "read_time_entries", logTime: "create_time_entries",
   explainBilling: "read_billing", readUsers: "read_users", manageUsers: "manage_users", readStaff: "read_staff",

@@ -101,6 +101,12 @@ const catalogue = {
   send: ["Send", "Enviar"],
   team: ["Your care team", "Su equipo médico"],
   practice: ["The practice", "El consultorio"],
+  questions: ["Questions for you", "Preguntas para usted"],
+  dueNow: ["Please answer today.", "Por favor, responda hoy."],
+  dueOn: ["Next time: {day}", "Próxima vez: {day}"],
+  answer: ["Answer", "Responder"],
+  answerOne: ["Answer: {name}", "Responder: {name}"],
+  answerAll: ["Please answer each question.", "Por favor, responda cada pregunta."],
   looked: ["Who looked at my data", "Quién vio mis datos"],
   lookedNone: ["No one in the last 30 days.", "Nadie en los últimos 30 días."],
   staff: ["The practice ({role})", "El consultorio ({role})"],
@@ -165,6 +171,9 @@ export function preferLanguage(code) {
 /** A text in the language in use. @param {Word} word @param {Record<string, string | number>} [values] */
 export const t = (word, values = {}) => catalogue[word][language.value === "es" ? 1 : 0]
   .replace(/\{(\w+)\}/g, (_, name) => String(values[name]));
+
+/** The text of the API in the language in use. @param {{en: string, es: string}} text */
+export const tText = (text) => text[/** @type {"en" | "es"} */ (language.value)];
 
 /** The text of a code of the API, or the code itself. @param {string} code */
 export const tCode = (code) => (code in catalogue ? t(/** @type {Word} */ (code)) : code);

@@ -5,6 +5,7 @@ import { Loading } from "../portal/loading.js";
 import { Today } from "../portal/enter.js";
 import { TeamMessages } from "../portal/messages.js";
 import { PressureChart } from "../portal/pressure_chart.js";
+import { Questions } from "../portal/questions.js";
 import { valueText } from "../portal/readings.js";
 import { Caregivers, WhoLooked } from "../portal/sharing.js";
 import { preferLanguage, t, tCode, tTime } from "../portal/words.js";
@@ -39,6 +40,7 @@ function Mine({ id, scope }) {
     <${Loading} from=${list}>${() => html`
       <${Today} patient=${id} mayEnter=${scope !== "read"} newest=${counted[0]} isDone=${isDone} zone=${zone}
         thresholds=${thresholds.data} saved=${() => setRevision(revision + 1)} />
+      <${Questions} id=${id} mayEnter=${scope !== "read"} />
       <section class="card" aria-labelledby="chart"><h2 id="chart">${t("chart")}</h2>
         <${PressureChart} thresholds=${thresholds.data}
           readings=${counted.filter((o) => o.observation_type === "blood_pressure").reverse()} /></section>

@@ -19,6 +19,7 @@ import { Glance } from "./patient/glance.js";
 import { Facts, Header } from "./patient/header.js";
 import { PatientMessages } from "./patient/messages.js";
 import { Readings } from "./patient/readings.js";
+import { Questionnaires } from "./patient/questionnaires.js";
 import { CareTeam, Consents } from "./patient/team.js";
 import { Thresholds } from "./patient/thresholds.js";
 import { TimeLog } from "./patient/time.js";
@@ -41,7 +42,8 @@ const tabs = [
   { tab: "bill", name: "Billing", isVisible: () => can("explainBilling"), show: (props) => html`<${Billing} ...${props} />` },
   { tab: "devices", name: "Devices", isVisible: () => true, show: (props) => html`<${Devices} ...${props} />` },
   { tab: "people", name: "Team & consents", isVisible: () => true, show: (props) => html`<div class="grid"><${CareTeam}
-    ...${props} /><${Consents} ...${props} /></div>` },
+    ...${props} /><${Consents} ...${props} />
+    ${can("readQuestionnaires") && html`<${Questionnaires} ...${props} />`}</div>` },
 ];
 
 /** @param {{id?: string, tab?: string}} props */

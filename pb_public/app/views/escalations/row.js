@@ -121,7 +121,7 @@ function Details({ one, acts, giving, change }) {
 
 const events = {
   opened: "Opened", assigned: "Reassigned.", in_progress: "Taken", priority: "Priority changed.", note: "Note:", alert_joined: "Worse:",
-  text_joined: "The patient texted:",
+  text_joined: "From the patient:",
     overdue: "Overdue.", tier_1: "On-call paged.", tier_2: "Managers paged.",
   tier_3: "Everyone paged.", handed_over: "On-call paged now.", reminded: "Reminder: note overdue.",
     resolved: "Resolved", cancelled: "Canceled", time_logged: "Time logged.",
