@@ -93,7 +93,7 @@ type Response struct {
 	Result        Result
 }
 
-// Read evaluates a stored response, whose sealed value must open.
+// Read evaluates a stored response with a sealed value that opens.
 func Read(stored *collections.QuestionnaireResponse) (Response, error) {
 	r := Response{QuestionnaireResponse: stored, Questionnaire: Find(stored.Questionnaire(), stored.Version())}
 	if r.Questionnaire == nil {

@@ -82,7 +82,7 @@ function AnswerDialog({ id, assigned, close, done }) {
   };
   return html`<${Dialog} title=${names[assigned.questionnaire]} close=${close}>${saved
     ? html`<div role="status"><p><${Badge} of=${tones[saved.result]} text=${humanize(saved.result)} /></p>
-      <p>Tell the patient: “${saved.advice.en}”</p></div><button class="main" onClick=${close}>Close</button>`
+      <p>For the patient: “${saved.advice.en}”</p></div><button class="main" onClick=${close}>Close</button>`
     : html`<p>${assigned.introduction.en}</p>
       <${Form} submit="Save" cancel=${close} send=${send} done=${(/** @type {any} */ answer) => { setSaved(answer); done(); }}>${(errors) =>
         assigned.items.map((/** @type {any} */ one, /** @type {number} */ at) => html`<${Field} key=${one.item} label=${one.text.en}
