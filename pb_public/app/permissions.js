@@ -22,7 +22,7 @@ const actions = {
   assignDevices: "assign_devices", readContext: "read_emr_context",
   readDays: "read_days_with_data", readTime: "read_time_entries", logTime: "create_time_entries",
   explainBilling: "read_billing", readUsers: "read_users", manageUsers: "manage_users", readStaff: "read_staff",
-  manageClients: "manage_clients", manageWebhooks: "manage_webhooks",
+  manageJobs: "manage_jobs", manageClients: "manage_clients", manageWebhooks: "manage_webhooks",
   readRevenue: "read_billing_reports", manageBilling: "manage_billing", createBilling: "create_billing",
   connectEMR: "connect_emr", readEMR: "read_emr_connection", importPatients: "import_patients",
   transmit: "transmit_observations", processPending: "process_pending_transmissions", requeue: "queue_transmissions_again",

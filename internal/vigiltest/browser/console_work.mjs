@@ -78,6 +78,12 @@ async function arrangeOnCall(page) {
   const now = page.getByRole("region", { name: "Now" });
   await shows(now, "No one is on call.");
   const dialog = page.getByRole("dialog");
+  await page.locator(".rota .turn.gap").first().waitFor(); // the week as a picture
+  await page.getByRole("button", { name: "Fill the gap" }).click();
+  await shows(dialog, "Add an override");
+  assert.notEqual(await dialog.getByLabel("To").inputValue(), "", "the end of the gap is not filled in");
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Add an override" }).click();
   await dialog.getByLabel("Who").selectOption({ index: 1 });
   await dialog.getByLabel("To").fill(`${new Date().getFullYear() + 1}-01-01T07:00`);

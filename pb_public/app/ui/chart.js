@@ -1,5 +1,5 @@
 // Charts over time, drawn on a canvas. Their numbers are also in a table, for users who cannot see the canvas.
-import { drawLimits, color, drawBands, drawMarks } from "./chart_parts.js";
+import { dateText, drawLimits, color, drawBands, drawMarks } from "./chart_parts.js";
 import { breakAtGaps } from "./chart_gaps.js";
 import { zone as ownZone } from "./zone.js";
 import { classes, html, useEffect, useRef } from "../view.js";
@@ -66,7 +66,8 @@ export function TimeChart({ title, times, lines, bands = none, marks = none, lim
         x: { range: (_, low, high) => extendRange(padBars(low, high, bars ? times.length : 0), span) },
         y: { range: (_, low, high) => valueRange(bars ? Math.min(low, 0) : low, high, bands, limits, least) },
       },
-      axes: [axis(), { ...axis(), size: 56, values: (_, ticks) => ticks.map((tick) => `${tick}`), label: unit, labelSize: unit ? 20 : 0,
+      axes: [{ ...axis(), values: (_, ticks, _axis, _space, step) => ticks.map((tick) => dateText(tick, step, clock)) },
+        { ...axis(), size: 56, values: (_, ticks) => ticks.map((tick) => `${tick}`), label: unit, labelSize: unit ? 20 : 0,
         labelFont: "12px system-ui" }],
       series: [{ label: "Time" }, ...shown.lines.map((line) => ({
         label: line.label, stroke: color(line.tone ?? "--series-1"), width: 2, spanGaps: !gaps,

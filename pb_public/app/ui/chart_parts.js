@@ -6,6 +6,12 @@
 /** @typedef {{value: number, text: string, tone: string, shape: "triangle" | "diamond", dash: number[]}} Limit a bound with its name on
  *  the side */
 
+/** A tick: "Nov 15", the hour in a chart of hours, the month in a chart of months. @param {number} tick seconds
+ *  @param {number} step seconds between ticks @param {string} [timeZone] */
+export const dateText = (tick, step, timeZone) => new Intl.DateTimeFormat(undefined, { timeZone, ...(step < 86_400
+  ? { hour: "numeric", minute: "2-digit" } : step < 28 * 86_400 ? { month: "short", day: "numeric" }
+    : { month: "short", year: "numeric" }) }).format(tick * 1000);
+
 /** @param {string} name of a custom property */
 export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 

@@ -8,8 +8,8 @@ import { dateTime, humanize } from "../ui/format.js";
 import { asProblem, Loaded, useLoad } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
 import { instantOf, localInput } from "../ui/time.js";
-import { html, useState } from "../view.js";
-import { Gaps } from "./escalations/on_call_panel.js";
+import { html, useEffect, useState } from "../view.js";
+import { Gaps, Rota } from "./escalations/on_call_panel.js";
 
 /** @typedef {import("../../../tools/console/contract.d.ts").components["schemas"]["OnCall"]} Rota */
 /** @typedef {import("../../../tools/console/contract.d.ts").components["schemas"]["OnCallNow"]} Duty */
@@ -49,7 +49,8 @@ const nameOf = (rota, id) => {
 export function OnCall({ fill }) {
   const state = useLoad(read, []);
   const may = can("setOnCall");
-  const [dialog, setDialog] = useState(fill && may ? "override" : "");
+  const [dialog, setDialog] = useState("");
+  useEffect(() => { fill && may && setDialog("override"); }, [fill]); // also when a gap is chosen on this page
   return html`<div class="heading"><h1>On call</h1>
       ${can("readClinical") && html`<button type="button" onClick=${() => go("escalations")}><span
         aria-hidden="true">←</span> Escalations</button>`}</div>
@@ -58,10 +59,8 @@ export function OnCall({ fill }) {
         ${may && duty.user_id !== null && html`<button class="main" onClick=${() => setDialog("hand-over")}>Hand over</button>`}</div>
         <p>${duty.user_id === null ? "No one is on call." : html`<strong>${nameOf(rota, duty.user_id)}</strong>`}
           ${duty.until && ` ${duty.user_id === null ? "The next turn starts" : "until"} ${dateTime(duty.until)}`}</p>
-        ${duty.user_id === null && html`<p class="notice warning">Untaken escalations go directly to the clinical managers when
-          their first deadline passes.</p>`}
       </section>
-      <${Gaps} data=${turns} />
+      <div class="duty-week"><${Rota} data=${turns} edit=${false} /><${Gaps} data=${turns} /></div>
       <${Week} rota=${rota} may=${may} add=${() => setDialog("shift")} changed=${state.reload} />
       <${Overrides} rota=${rota} may=${may} add=${() => setDialog("override")} changed=${state.reload} />
       ${may && html`<${ZoneForm} key=${rota.time_zone} zone=${rota.time_zone} changed=${state.reload} />`}

@@ -1,4 +1,4 @@
-// Operations: health, statistics, quarantine, devices, users, clients, webhooks, default thresholds, templates, audit trail, pushes.
+// Operations in four groups: the system, people, rules, and connections.
 import { can } from "../permissions.js";
 import { lazy } from "../ui/lazy.js";
 import { Tabs } from "../ui/tabs.js";
@@ -9,6 +9,7 @@ const Audit = lazy(() => import("./operations/audit.js").then((m) => m.Audit));
 const Clients = lazy(() => import("./operations/clients.js").then((m) => m.Clients));
 const DefaultThresholds = lazy(() => import("./operations/default_thresholds.js").then((m) => m.DefaultThresholds));
 const Equipment = lazy(() => import("./operations/equipment.js").then((m) => m.Equipment));
+const Jobs = lazy(() => import("./operations/jobs.js").then((m) => m.Jobs));
 const NoteTemplates = lazy(() => import("./operations/note_templates.js").then((m) => m.NoteTemplates));
 const Numbers = lazy(() => import("./operations/statistics.js").then((m) => m.Statistics));
 const Pushes = lazy(() => import("./operations/pushes.js").then((m) => m.Pushes));
@@ -20,17 +21,18 @@ const Webhooks = lazy(() => import("./operations/webhooks.js").then((m) => m.Web
 export function Operations() {
   return html`<div class="heading"><h1>Operations</h1></div>
     <${Tabs} label="Operations" tabs=${[
-      { key: "health", name: "Health", show: () => html`<${Health} />` },
-      { key: "numbers", name: "Statistics", show: () => html`<${Numbers} />` },
-      can("readQuarantine") && { key: "quarantine", name: "Quarantine", show: () => html`<${Quarantine} />` },
-      { key: "equipment", name: "Hubs and devices", show: () => html`<${Equipment} />` },
-      can("readUsers") && { key: "users", name: "Users", show: () => html`<${Users} />` },
-      can("manageClients") && { key: "clients", name: "Clients", show: () => html`<${Clients} />` },
-      can("manageWebhooks") && { key: "webhooks", name: "Webhooks", show: () => html`<${Webhooks} />` },
-      can("readDefaults") && { key: "thresholds", name: "Default thresholds", show: () => html`<${DefaultThresholds} />` },
-      can("readDefaults") && { key: "templates", name: "Threshold templates", show: () => html`<${ThresholdTemplates} />` },
-      can("readNoteTemplates") && { key: "notes", name: "Note templates", show: () => html`<${NoteTemplates} />` },
-      can("readAudit") && { key: "audit", name: "Audit", show: () => html`<${Audit} />` },
-      can("readDeliveries") && { key: "pushes", name: "Pushes", show: () => html`<${Pushes} />` },
+      { key: "health", name: "Health", group: "System", show: () => html`<${Health} />` },
+      { key: "numbers", name: "Statistics", group: "System", show: () => html`<${Numbers} />` },
+      can("manageJobs") && { key: "jobs", name: "Jobs", group: "System", show: () => html`<${Jobs} />` },
+      can("readAudit") && { key: "audit", name: "Audit", group: "System", show: () => html`<${Audit} />` },
+      can("readQuarantine") && { key: "quarantine", name: "Quarantine", group: "System", show: () => html`<${Quarantine} />` },
+      can("readDeliveries") && { key: "pushes", name: "Pushes", group: "System", show: () => html`<${Pushes} />` },
+      can("readUsers") && { key: "users", name: "Users", group: "People", show: () => html`<${Users} />` },
+      can("readDefaults") && { key: "thresholds", name: "Default thresholds", group: "Rules", show: () => html`<${DefaultThresholds} />` },
+      can("readDefaults") && { key: "templates", name: "Threshold templates", group: "Rules", show: () => html`<${ThresholdTemplates} />` },
+      can("readNoteTemplates") && { key: "notes", name: "Note templates", group: "Rules", show: () => html`<${NoteTemplates} />` },
+      { key: "equipment", name: "Hubs and devices", group: "Connections", show: () => html`<${Equipment} />` },
+      can("manageClients") && { key: "clients", name: "Clients", group: "Connections", show: () => html`<${Clients} />` },
+      can("manageWebhooks") && { key: "webhooks", name: "Webhooks", group: "Connections", show: () => html`<${Webhooks} />` },
     ]} />`;
 }

@@ -50,12 +50,13 @@ export function Gaps({ data: { turns, time_zone } }) {
 
 const hours = [0, 6, 12, 18, 24];
 
-/** The next days in the rota's time zone. @param {{data: Turns}} props */
-function Rota({ data: { turns, time_zone } }) {
+/** The next days in the rota's time zone, gaps hatched.
+ *  @param {{data: Turns, edit?: boolean}} props edit links to the page where it is set */
+export function Rota({ data: { turns, time_zone }, edit = true }) {
   const days = [...new Set(turns.flatMap(({ starts_at, ends_at }) => daysOf(starts_at, ends_at, time_zone)))].slice(0, 7);
   const people = [...new Set(turns.map(({ user_id }) => user_id).filter((id) => id !== null))];
-  return html`<section class="card rota"><div class="heading"><h2>Rota, next days</h2><button onClick=${() => go("on-call")}>
-    ${can("setOnCall") ? "Edit" : "Open"}</button></div>
+  return html`<section class="card rota"><div class="heading"><h2>Rota, next days</h2>${edit && html`<button
+    onClick=${() => go("on-call")}>${can("setOnCall") ? "Edit" : "Open"}</button>`}</div>
     <div class="hours" aria-hidden="true">${hours.map((hour) => html`<span key=${hour}>${hour}</span>`)}</div>
     <ol>${days.map((day) => html`<li key=${day}><span class="day">${dayName(day)}</span><span class="bar">
       ${turns.map((turn) => ({ turn, part: partOf(turn, day, time_zone) })).filter(({ part }) => part.width > 0.3)

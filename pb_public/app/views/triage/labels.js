@@ -69,7 +69,9 @@ function positionText(row) {
   if (reasons.length === 0) {
     return row.last_reviewed_at ? `Reviewed ${ago(row.last_reviewed_at)}` : "Never reviewed";
   }
-  return reasons.map(({ text, since }) => (since ? `${text} since ${began(since)}` : text)).join(" · ");
+  const name = short[row.concern?.parameter ?? ""] ?? ""; // a bare limit names its measure: "SpO₂ ≤ 92"
+  return reasons.map(({ text, since }) => `${/^[≤≥]/.test(text) && name ? `${name} ` : ""}${text}${since ? ` since ${began(since)}` : ""}`)
+    .join(" · ");
 }
 
 /** @param {string} name */

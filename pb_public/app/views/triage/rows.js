@@ -60,7 +60,7 @@ const Quick = ({ row, acts, narrow }) => html`<div class="quick no-print" data-n
   ${can("review") && (!narrow || row.unacknowledged_alerts === 0)
     && html`<button aria-label=${`Reviewed: ${row.patient_name}`} tabindex="-1"
       onClick=${() => acts.review(row)}>Reviewed <kbd aria-hidden="true">R</kbd></button>`}
-  ${!narrow && can("escalate") && html`<button aria-label=${`Escalate: ${row.patient_name}`} tabindex="-1"
+  ${!narrow && can("escalate") && html`<button aria-label=${`Escalate ${row.patient_name}`} tabindex="-1"
     onClick=${() => acts.escalate(row)}>Escalate <kbd aria-hidden="true">E</kbd></button>`}
 </div>`;
 
