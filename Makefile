@@ -143,11 +143,12 @@ else
 endif
 
 # Litestream and Caddy are built once, into the user's cache.
-drills: ## lose, move and upgrade practices, with the real Litestream and Caddy; run the units of deploy/ under a systemd (root); deliver to a real HAPI FHIR server through faults and kills; read deploy/ with its tools; make a release twice; generate clients in Python and Go; run docs/integrating.md; clone and follow docs/quickstart.md and docs/three-practices.md
+drills: ## lose, move and upgrade practices, with the real Litestream and Caddy; run the units of deploy/ under a systemd (root); deliver to a real HAPI FHIR server through faults and kills, and a thousand readings to each kind of EMR; read deploy/ with its tools; make a release twice; generate clients in Python and Go; run docs/integrating.md; clone and follow docs/quickstart.md and docs/three-practices.md
 	@set -ex; tools="$${XDG_CACHE_HOME:-$$HOME/.cache}/vigil-tools"; \
 	GOBIN="$$tools" CGO_ENABLED=0 go install $(LITESTREAM); GOBIN="$$tools" CGO_ENABLED=0 go install $(CADDY); \
 	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1 VIGIL_TEST_GENERATED=1 VIGIL_TEST_CELLS=20 VIGIL_TEST_UNITS=1; \
 	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestThreePractices|TestUnits|TestWaves|TestQuickstart|TestHAPI|TestGeneratedClient|TestIntegrating)' ./e2e; \
+	VIGIL_TEST_ROUNDS=all go test -count=1 -v -timeout 40m -run '^(TestSandboxProfiles|TestMonthDocuments)$$' ./internal/emr; \
 	export GOFLAGS=; (cd deploy/check; go test -count=1 -v ./...); cd tools/release; VIGIL_TEST_RELEASE=1 go test -count=1 -v -timeout 60m ./...
 
 bench-parts: ## Go benchmarks with allocations; BENCH chooses by name

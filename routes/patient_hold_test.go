@@ -125,6 +125,11 @@ func TestArchiveAndDeath(t *testing.T) {
 	fhir := func() any {
 		return c.request(authz.Nurse, "GET", "/fhir"+path, nil).want(200).object()["deceasedDateTime"]
 	}
+	spoken := c.enroll(object{"preferred_language": "es-MX"})
+	const mexican = `"communication":[{"language":{"coding":[{"system":"urn:ietf:bcp:47","code":"es-MX"}]},"preferred":true}]`
+	if got := c.request(authz.Nurse, "GET", "/fhir/patients/"+spoken+"/", nil).want(200).body; !strings.Contains(got, mexican) {
+		t.Errorf("no preferred language in %s", got)
+	}
 	if fhir() != "2026-01-16" {
 		t.Errorf("FHIR has %v", fhir())
 	}

@@ -105,6 +105,9 @@ func TestSandboxProfiles(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					simulated := playProfile(t, app, profile, isSearchRefused)
 					checkProfile(t, app, simulated, readings, test.receives, test.findsCopies && (!isSearchRefused || profile == "everything"))
+					if !isSearchRefused {
+						checkRetractions(t, app, simulated, profile)
+					}
 				})
 			})
 		}
@@ -141,6 +144,44 @@ func playProfile(t *testing.T, app core.App, profile string, isSearchRefused boo
 	}
 	runWorker(t, app, directly{simulated, 20 * time.Millisecond}, 48*time.Hour)
 	return simulated
+}
+
+// checkRetractions retracts readings: each is marked at the EMR, or a person must mark it, or it is never sent. None shows as before without a task.
+func checkRetractions(t *testing.T, app core.App, simulated *sandbox.EMR, profile string) {
+	t.Helper()
+	const many = 12
+	var ids []string
+	if err := app.DB().NewQuery("SELECT id FROM observations ORDER BY measured_at LIMIT 12").Column(&ids); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		err := app.RunInTransaction(func(tx core.App) error {
+			at := time.Now().UTC()
+			if err := collections.SetEnteredInError(tx, id, "nurse@example.org", "a drill", 2, at); err != nil {
+				return err
+			}
+			return emr.Retract(tx, id, patient, now, at)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	runWorker(t, app, directly{simulated, 20 * time.Millisecond}, 72*time.Hour)
+	marked := 0
+	for _, o := range simulated.Observations() {
+		if o.Status == "entered-in-error" {
+			marked++
+		}
+	}
+	due, err := collections.CorrectionsDue(app)
+	var stopped int
+	if err == nil {
+		err = app.DB().NewQuery("SELECT COUNT(*) FROM transmissions WHERE error_code = 'entered_in_error'").Row(&stopped)
+	}
+	want := map[string][3]int{"everything": {many, 0, 0}, noIdentifierSearch: {0, many, 0}, "documents-only": {0, 0, many}, "nothing": {0, 0, many}}[profile]
+	if got := [3]int{marked, due, stopped}; err != nil || got != want {
+		t.Errorf("marked, due, stopped: %v, want %v (%v)", got, want, err)
+	}
 }
 
 func checkProfile(t *testing.T, app core.App, simulated *sandbox.EMR, readings int, receives, findsCopies bool) {

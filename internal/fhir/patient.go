@@ -19,6 +19,7 @@ type StoredPatient struct {
 	ExternalID string
 	Active     bool
 	DeceasedAt string // YYYY-MM-DD; "" for none
+	Language   string // preferred, a BCP 47 tag; "" for none
 	Version    int    // counts changes from 1
 	UpdatedAt  time.Time
 }
@@ -56,18 +57,23 @@ type (
 		PostalCode string   `json:"postalCode,omitempty"`
 		Country    string   `json:"country,omitempty"`
 	}
+	communication struct {
+		Language  concept `json:"language"`
+		Preferred bool    `json:"preferred"`
+	}
 	patient struct {
-		ResourceType string              `json:"resourceType"`
-		ID           string              `json:"id"`
-		Meta         meta                `json:"meta"`
-		Identifier   []patientIdentifier `json:"identifier"`
-		Active       bool                `json:"active"`
-		Name         []humanName         `json:"name"`
-		Telecom      []contactPoint      `json:"telecom,omitempty"`
-		Gender       string              `json:"gender"`
-		BirthDate    string              `json:"birthDate,omitempty"`
-		Deceased     string              `json:"deceasedDateTime,omitempty"`
-		Address      []address           `json:"address,omitempty"`
+		ResourceType  string              `json:"resourceType"`
+		ID            string              `json:"id"`
+		Meta          meta                `json:"meta"`
+		Identifier    []patientIdentifier `json:"identifier"`
+		Active        bool                `json:"active"`
+		Name          []humanName         `json:"name"`
+		Telecom       []contactPoint      `json:"telecom,omitempty"`
+		Gender        string              `json:"gender"`
+		BirthDate     string              `json:"birthDate,omitempty"`
+		Deceased      string              `json:"deceasedDateTime,omitempty"`
+		Address       []address           `json:"address,omitempty"`
+		Communication []communication     `json:"communication,omitempty"`
 	}
 )
 
@@ -107,8 +113,14 @@ func Patient(s StoredPatient, systems Systems) Resource {
 		}
 		p.Address = []address{home}
 	}
+	if s.Language != "" {
+		p.Communication = []communication{{Language: concept{Coding: []coding{{System: languageSystem, Code: s.Language}}}, Preferred: true}}
+	}
 	return Resource{content: p}
 }
+
+// languageSystem is that of language tags. Source: FHIR R4, terminologies-systems.html.
+const languageSystem = "urn:ietf:bcp:47"
 
 // nameOf returns the official name. US Core requires a given or family name, or a reason why it is absent: here, that the
 // sealed name cannot be opened. Source: US Core, invariant us-core-6.

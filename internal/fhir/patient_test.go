@@ -17,7 +17,7 @@ var systems = fhir.Systems{MRN: "https://vigil.example.org/fhir/identifier/mrn",
 
 func ada() fhir.StoredPatient {
 	return fhir.StoredPatient{
-		ID: patientID, MRN: "MRN-00001042", ExternalID: "a-1234", Gender: "female", Active: true, Version: 7, UpdatedAt: measuredAt,
+		ID: patientID, MRN: "MRN-00001042", ExternalID: "a-1234", Gender: "female", Language: "es", Active: true, Version: 7, UpdatedAt: measuredAt,
 		Demographics: phi.Demographics{
 			FirstName: "Ada", LastName: "Lovelace", DateOfBirth: "1955-12-10", SSN: "123456789", Phone: "+1 (555) 010-0199", Email: "ada@mail.test",
 			Address: &phi.Address{Line1: "1 Main St", Line2: "Apt 4", City: "Springfield", State: "IL", Zip: "62701", Country: "US"},

@@ -119,6 +119,6 @@ func renderPatients(e *Engine, _ core.App, records []*core.Record, _ Reader) ([]
 func StoredPatient(p *collections.Patient) fhir.StoredPatient {
 	return fhir.StoredPatient{
 		ID: p.Id, Demographics: p.Demographics(), Gender: p.Gender(), MRN: p.MRN(), ExternalID: p.ExternalID(),
-		Active: p.Active(), DeceasedAt: p.DeceasedAt(), Version: p.Version(), UpdatedAt: p.UpdatedAt(),
+		Active: p.Active(), DeceasedAt: p.DeceasedAt(), Language: p.PreferredLanguage(), Version: p.Version(), UpdatedAt: p.UpdatedAt(),
 	}
 }
