@@ -137,3 +137,52 @@ func TestOrderWithinADeliveryDoesNotMatter(t *testing.T) {
 		}
 	}
 }
+
+// A clock that jumps between readings: to 1970, to the first of January, by an hour of daylight saving, some hours, days or months behind or ahead, and
+// back to the right time. Any kind of danger that arrives live is notified and escalates: at the latest with the next reading where the first looks
+// like a backlog of one (docs/decisions/devices.md, "Doubtful time", limits).
+func TestDangerIsToldByAJumpingClock(t *testing.T) {
+	for seed := range vigiltest.Rounds(200, 6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(uint64(seed), 44))
+			c := newIngestingClinic(t)
+			c.t = t
+			c.enroll(object{"gateway_patient_id": "gw-1"})
+			c.now = c.now.Add(time.Duration(random.IntN(330*24)) * time.Hour)
+			kinds := []struct{ kind, unit, usual, danger string }{
+				{"blood_pressure", "mmHg", `"systolic":122,"diastolic":80,"pulse":70`, fmt.Sprintf(`"systolic":%d,"diastolic":100,"pulse":84`, 181+random.IntN(80))},
+				{"blood_pressure", "mmHg", `"systolic":122,"diastolic":80,"pulse":70`, fmt.Sprintf(`"systolic":%d,"diastolic":41,"pulse":84`, 66+random.IntN(14))},
+				{"pulse_oximetry", "%", `"spo2":97,"pulse":70`, fmt.Sprintf(`"spo2":%d,"pulse":84`, 70+random.IntN(18))},
+				{"blood_glucose", "mg/dL", `"glucose":110`, fmt.Sprintf(`"glucose":%d`, 22+random.IntN(32))},
+				{"body_temperature", "degC", `"temperature":36.8`, `"temperature":39.8`},
+			}
+			k := kinds[random.IntN(len(kinds))]
+			offset := func() time.Duration {
+				january := time.Date(c.now.Year(), 1, 1, 0, 7, 0, 0, time.UTC)
+				return []time.Duration{
+					0, -time.Hour, time.Hour, -time.Duration(1+random.IntN(23*60)) * time.Minute, -time.Duration(24+random.IntN(9000)) * time.Hour,
+					time.Duration(6+random.IntN(400*1440)) * time.Minute, january.Sub(c.now), time.Date(1970, 1, 1, 0, 9, 0, 0, time.UTC).Sub(c.now),
+				}[random.IntN(8)]
+			}
+			story := k.danger
+			for range random.IntN(5) {
+				at := c.now.Add(offset())
+				story += " usual " + at.Sub(c.now).String()
+				c.postEvent(t, measured("D-1", "gw-1", k.kind, k.unit, at, k.usual))
+				c.now = c.now.Add(time.Duration(1+random.IntN(40)) * time.Hour)
+			}
+			behind := offset()
+			for i := range 3 {
+				c.now = c.now.Add(time.Duration(2+random.IntN(5)) * time.Minute)
+				story += fmt.Sprint(" danger ", behind)
+				status := c.postEvent(t, measured("D-1", "gw-1", k.kind, k.unit, c.now.Add(behind), k.danger)).status
+				if notified := c.pushes(t); !slices.Contains(notified, "alert_raised critical") {
+					t.Fatalf("%s, answered %d: notified %q", story, status, notified)
+				}
+				if stats := c.statEscalations(t); !slices.Equal(stats, []string{"stat open system"}) && (i > 0 || behind >= 0) {
+					t.Fatalf("%s, answered %d: escalations %q", story, status, stats)
+				}
+			}
+		})
+	}
+}
