@@ -40,3 +40,23 @@ func TestStoryDangerWithoutACertainPatient(t *testing.T) {
 		})
 	}
 }
+
+// A pulse that a device sends apart from its pressure waits for it, perhaps in vain: beyond a critical bound it notifies staff at once, and with the
+// pressure it is an alert like any other.
+func TestStoryLonePulseBeyondBounds(t *testing.T) {
+	for bpm, want := range map[int]int{180: 1, 38: 1, 71: 0, 118: 0} {
+		c := newIngestingClinic(t)
+		c.t = t
+		patient := c.enroll(object{"gateway_patient_id": "GW-1"})
+		for range 2 {
+			c.sendVendor(t, "tenovi", pulse("T-1", "GW-1", c.now, bpm)).wantStatuses("quarantined reading_missing")
+		}
+		if told := c.queryRows(t, `SELECT key FROM announcements WHERE kind = 'event_quarantined' AND severity = 'critical'`); len(told) != want {
+			t.Errorf("pulse %d: announced %q, want %d", bpm, told, want)
+		}
+		c.sendVendor(t, "tenovi", pressure("T-1", "GW-1", c.now, 122)).wantStatuses("accepted")
+		if raised := c.alertsOf(patient, "pulse"); len(raised) != want && bpm != 118 {
+			t.Errorf("pulse %d with its pressure: %d alerts, want %d", bpm, len(raised), want)
+		}
+	}
+}

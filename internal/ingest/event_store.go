@@ -97,11 +97,16 @@ func announceQuarantined(tx core.App, status string, now time.Time) error {
 	}, now)
 }
 
-// announceUnmatched notifies all clinical staff of a dangerous value in quarantine that may be one of several patients', or of an unknown one, at
-// most once a day for each device while its oldest event waits. No patient has an alert, because it would be another's. Source: docs/decisions/gateway.md, "Dangerous values
+// announceUnmatched notifies all clinical staff of a dangerous value in quarantine that may be one of several patients', of an unknown one, or a part
+// without its reading, at most once a day for each device while its oldest event waits. No patient has an alert, because it would be another's. Source: docs/decisions/gateway.md, "Dangerous values
 // without a certain patient".
 func announceUnmatched(tx core.App, event gateway.Event, reason string, now time.Time) error {
-	if reason != ReasonPatientMismatch && reason != ReasonUnknownPatient && reason != ReasonDeviceMismatch {
+	what := "has no certain patient. Open the quarantine and find its patient now."
+	switch reason {
+	case ReasonNoReadingYet: // the rest of it may never come
+		what = "came without the rest of its reading. Open the quarantine and contact the patient now."
+	case ReasonPatientMismatch, ReasonUnknownPatient, ReasonDeviceMismatch:
+	default:
 		return nil
 	}
 	var values vitals.Reading
@@ -131,7 +136,7 @@ func announceUnmatched(tx core.App, event gateway.Event, reason string, now time
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EventQuarantined, Severity: "critical", AtOnce: true,
-		Body: fmt.Sprintf("A measurement%s beyond critical limits has no certain patient. Open the quarantine and find its patient now.", device),
+		Body: fmt.Sprintf("A measurement%s beyond critical limits %s", device, what),
 		Key:  "event_unmatched " + event.DeviceID + " " + oldest + " " + now.UTC().Format(time.DateOnly),
 	}, now)
 }
