@@ -9,7 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A weight that was counted, told and delivered before the three older ones arrive that it is far from: it is a question, its gain is withdrawn, its
+// A weight that was counted, announced and delivered before the three older ones arrive that it is far from: it is a question, its gain is withdrawn, its
 // copy at the EMR preliminary, and one that was not sent yet is not. The escalation stays for a person. Confirmed, it counts again.
 func TestStoryWeightFarFromOlderOnes(t *testing.T) {
 	a := newAtTheEMR(t)

@@ -41,7 +41,7 @@ func TestStoryDangerWithoutACertainPatient(t *testing.T) {
 	}
 }
 
-// A pulse that a device sends apart from its pressure waits for it, perhaps in vain: beyond a critical bound it notifies staff at once, and with the
+// A pulse that a device sends apart from its pressure waits for it: beyond a critical bound it notifies staff at once, and with the
 // pressure it is an alert like any other.
 func TestStoryLonePulseBeyondBounds(t *testing.T) {
 	for bpm, want := range map[int]int{180: 1, 38: 1, 71: 0, 118: 0} {

@@ -63,7 +63,7 @@ func reviewedValues(list []Observation) (p triage.PatientSnapshot) {
 	return p
 }
 
-// hasLaterReviewed reports whether a later reading is stored whose review may depend on a new one. It queries only for a late one.
+// hasLaterReviewed reports whether the review of a stored later reading may depend on a new one. It queries only for a late one.
 func hasLaterReviewed(tx core.App, o Observation, p triage.PatientSnapshot, now time.Time) (bool, error) {
 	parameter, at := o.Reading.Kind.Definition().SuspectParameter, o.Reading.MeasuredAt
 	if parameter == nil || o.addition != nil || o.Reading.Value(parameter) == nil {
