@@ -65,20 +65,6 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 	return m
 }
 
-// rejectOverpayment rejects payments above the charge, and a first payer's beyond what its adjustments leave to it and the patient: probably it
-// replaces some of these, and its money is no credit.
-func rejectOverpayment(entry *collections.BillingEntry, d PaymentDraft) error {
-	charge := Cents(entry.ChargeCents()).String()
-	switch beyond := int64(d.Amount) - max(0, entry.OpenCents()) - entry.PatientShareCents(); {
-	case entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents():
-		return fault.Field("overpayment_reason", "The payments come to more than the charge of "+charge+": give a reason.")
-	case d.Payer == collections.PrimaryPayer && beyond > 0:
-		return fault.Field("overpayment_reason", "With the adjustments the payments come to "+Cents(beyond).String()+" more than the charge of "+charge+
-			": reverse adjustments that this payment replaces, or give a reason.")
-	}
-	return nil
-}
-
 // stateAfterPayment returns the state of an entry after a payment. What the patient or the second payer pays decides nothing for the first payer: its
 // claim waits for an answer as before, and what the patient pays leaves a denial a denial.
 func stateAfterPayment(entry *collections.BillingEntry, payer string) string {

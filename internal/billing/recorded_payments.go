@@ -54,6 +54,20 @@ func rejectPosted(charge int64, rows []collections.Payment, d PaymentDraft) erro
 // nearDays is how many days apart a payment and its record by hand are at most.
 const nearDays = 30
 
+// rejectOverpayment rejects payments above the charge, and a first payer's beyond what its adjustments leave to it and the patient: probably it
+// replaces some of these, and its money is no credit.
+func rejectOverpayment(entry *collections.BillingEntry, d PaymentDraft) error {
+	charge := Cents(entry.ChargeCents()).String()
+	switch beyond := int64(d.Amount) - max(0, entry.OpenCents()) - entry.PatientShareCents(); {
+	case entry.PaidTotalCents()+int64(d.Amount) > entry.ChargeCents():
+		return fault.Field("overpayment_reason", "The payments come to more than the charge of "+charge+": give a reason.")
+	case d.Payer == collections.PrimaryPayer && beyond > 0:
+		return fault.Field("overpayment_reason", "With the adjustments the payments come to "+Cents(beyond).String()+" more than the charge of "+charge+
+			": reverse adjustments that this payment replaces, or give a reason.")
+	}
+	return nil
+}
+
 // leftOf returns the payments of a payer from a source that stand: without those of which the money went back, by a refund or a reversal of the same
 // amount, and none if all of it went back.
 func leftOf(standing []collections.Payment, source, payer string) (list []collections.Payment) {
