@@ -34,6 +34,9 @@ var (
 		within: map[string]string{ByUpdated: `id IN (WITH changed AS MATERIALIZED (SELECT patient, MAX(recorded_at) AS at FROM audit_log
 			WHERE event = 'care_team.update' GROUP BY patient) SELECT p.id FROM patients p LEFT JOIN changed ON changed.patient = p.id WHERE %s)`},
 	}
+	QuestionnaireResponseSearch = &SearchTable{table: QuestionnaireResponses, patient: "patient", columns: map[string]string{
+		ByID: "id", ByPatient: "patient", ByType: "questionnaire", ByCreated: "authored_at", ByUpdated: "authored_at",
+	}}
 	AuditSearch = &SearchTable{table: AuditLog, columns: map[string]string{
 		ByID: "id", ByPatient: "patient", ByCreated: "recorded_at", ByUpdated: "recorded_at", ByAction: "action", ByOutcome: "outcome",
 	}}

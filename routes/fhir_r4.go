@@ -21,12 +21,15 @@ import (
 
 // r4Rows are the rows of the FHIR interface: the capability statement, and read and search for each resource type.
 func r4Rows() []route {
-	codes := fhirserver.Base + "/" + fhirserver.CodeSystemType
-	rows := []route{
-		{http.MethodGet, fhirserver.Base + "/metadata", authz.Anyone, ratelimit.User, inFHIR((*api).readCapability)},
-		{http.MethodGet, codes, authz.Anyone, ratelimit.User, inFHIR((*api).searchCodeSystems)},
-		{http.MethodPost, codes + "/_search", authz.Anyone, ratelimit.User, inFHIR((*api).searchCodeSystems)},
-		{http.MethodGet, codes + "/{id}", authz.Anyone, ratelimit.User, inFHIR((*api).readCodeSystem)},
+	rows := []route{{http.MethodGet, fhirserver.Base + "/metadata", authz.Anyone, ratelimit.User, inFHIR((*api).readCapability)}}
+	for _, kind := range fhirserver.PublicTypes {
+		path := fhirserver.Base + "/" + kind.Type
+		search := inFHIR(func(a *api, c *web.Call) error { return a.searchPublic(c, kind) })
+		rows = append(rows,
+			route{http.MethodGet, path, authz.Anyone, ratelimit.User, search},
+			route{http.MethodPost, path + "/_search", authz.Anyone, ratelimit.User, search},
+			route{http.MethodGet, path + "/{id}", authz.Anyone, ratelimit.User, inFHIR(func(a *api, c *web.Call) error { return a.readPublic(c, kind) })},
+		)
 	}
 	for _, kind := range fhirserver.ResourceTypes {
 		path, may := fhirserver.Base+"/"+kind.Type, kind.Action.Or(kind.Scope())

@@ -16,7 +16,11 @@ import (
 // Every served resource of every type is valid, and so are bundles, the capability statement and OperationOutcomes.
 func TestServedResourcesAreValid(t *testing.T) {
 	p := newPractice(t)
-	resources := map[string]json.RawMessage{}
+	p.request(authz.Nurse, "POST", p.assign(p.ada, object{"questionnaire": "phq-2"})+"answers/", phq2(1, 2)).want(201)
+	p.request(authz.Nurse, "POST", p.assign(p.bob, object{"questionnaire": "heart-failure-zone"})+"answers/", zoneAnswers(nil)).want(201)
+	resources := map[string]json.RawMessage{
+		"PHQ-2": p.requestFHIR("", "GET", "/Questionnaire/phq-2", "").Body.Bytes(), "zones": p.requestFHIR("", "GET", "/Questionnaire/heart-failure-zone", "").Body.Bytes(),
+	}
 	id := regexp.MustCompile(`^[A-Za-z0-9.-]{1,64}$`)
 	for _, kind := range fhirserver.ResourceTypes {
 		rec := p.requestFHIR(p.machine, "GET", "/"+kind.Type+"?_count=200&_revinclude=Provenance:target&_include=Observation:device", "")

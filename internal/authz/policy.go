@@ -72,9 +72,10 @@ const (
 	SendMessages Action = "send messages"
 	MarkMessages Action = "mark messages as read"
 
-	ReadQuestionnaires   Action = "read questionnaires"
-	AssignQuestionnaires Action = "assign questionnaires"
-	AnswerQuestionnaires Action = "answer questionnaires"
+	ReadQuestionnaires       Action = "read questionnaires"
+	AssignQuestionnaires     Action = "assign questionnaires"
+	AnswerQuestionnaires     Action = "answer questionnaires"
+	ReadQuestionnaireAnswers Action = "read answers to questionnaires"
 
 	ReadEMRContext     Action = "read EMR context"     // and have it read again
 	DecideEMRProposals Action = "decide EMR proposals" // the handler also checks what is proposed
@@ -225,9 +226,10 @@ var policy = map[Action]roleReach{
 	SendMessages: staff(None, Own),
 	MarkMessages: staff(None, None),
 
-	ReadQuestionnaires:   staff(None, Own),
-	AssignQuestionnaires: staff(None, None),
-	AnswerQuestionnaires: staff(None, Own),
+	ReadQuestionnaires:       staff(None, Own),
+	AssignQuestionnaires:     staff(None, None),
+	AnswerQuestionnaires:     staff(None, Own),
+	ReadQuestionnaireAnswers: staff(None, Own),
 
 	ReadEMRContext:     staff(None, None),
 	DecideEMRProposals: staff(None, None),

@@ -42,6 +42,7 @@ func (v View) WithoutElements() View { return View{summary: v.summary} }
 var mandatory = map[string][]string{
 	"AuditEvent": {"type", "recorded", "agent", "source"}, "CodeSystem": {"status", "content"}, "Flag": {"status", "code", "subject"},
 	"Observation": {"status", "code"}, "Provenance": {"target", "recorded", "agent"},
+	"Questionnaire": {"status"}, "QuestionnaireResponse": {"status"},
 }
 
 // summaries are the further elements of a summary, of those that are served. Source: as above, elements marked with a sigma.
@@ -54,6 +55,9 @@ var summaries = map[string][]string{
 	"Observation":  {"identifier", "basedOn", "partOf", "subject", "focus", "encounter", "effective", "issued", "performer", "value", "derivedFrom", "component"},
 	"Patient":      {"identifier", "active", "name", "telecom", "gender", "birthDate", "deceased", "address", "managingOrganization", "link"},
 	"Practitioner": {"identifier", "active", "name", "telecom", "address", "gender", "birthDate"},
+
+	"Questionnaire":         {"url", "version", "name", "title", "experimental", "subjectType", "date", "publisher", "code"},
+	"QuestionnaireResponse": {"questionnaire", "subject", "authored", "author", "source"},
 }
 
 // choices are the elements with several types: the name of the member ends with the type.

@@ -58,7 +58,7 @@ type Order struct {
 }
 
 // ResourceTypes are all types, by name.
-var ResourceTypes = []*ResourceType{auditEventType, careTeamType, deviceType, flagType, observationType, patientType, practitionerType, provenanceType}
+var ResourceTypes = []*ResourceType{auditEventType, careTeamType, deviceType, flagType, observationType, patientType, practitionerType, provenanceType, questionnaireResponseType}
 
 // ResourceTypeByName returns the type with a name, or nil.
 func ResourceTypeByName(name string) *ResourceType {
@@ -225,8 +225,10 @@ func (e *Engine) Capability(version string) fhir.Capability {
 		}
 		c.Resources = append(c.Resources, r)
 	}
+	for _, k := range PublicTypes {
+		c.Resources = append(c.Resources, fhir.CapabilityResource{Type: k.Type, Params: k.params(), Unversioned: true})
+	}
 	c.Resources = append(c.Resources,
-		fhir.CapabilityResource{Type: CodeSystemType, Params: codeSystemParams, Unversioned: true},
 		fhir.CapabilityResource{Type: "Group", Operations: []fhir.CapabilityOperation{exportOperations["Group"]}},
 	)
 	return c
@@ -235,7 +237,7 @@ func (e *Engine) Capability(version string) fhir.Capability {
 // InPatientCompartment reports whether the type's resources can be searched below their patient. Devices are in no compartment.
 // Source: FHIR R4, compartmentdefinition-patient.
 func (k *ResourceType) InPatientCompartment() bool {
-	return k == auditEventType || k == careTeamType || k == flagType || k == observationType || k == provenanceType
+	return k == auditEventType || k == careTeamType || k == flagType || k == observationType || k == provenanceType || k == questionnaireResponseType
 }
 
 // HasLastN reports whether the type supports $lastn.

@@ -11,13 +11,13 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// readCodeSystem answers with a system of Vigil's own codes.
-func (a *api) readCodeSystem(c *web.Call) error {
-	view, err := readView(c, fhirserver.CodeSystemType)
+// readPublic answers with a resource of a public type.
+func (a *api) readPublic(c *web.Call, kind *fhirserver.PublicType) error {
+	view, err := readView(c, kind.Type)
 	if err != nil {
 		return err
 	}
-	rows := fhirserver.CodeSystems([]string{c.Request.PathValue("id")}, nil)
+	rows := kind.Rows([]string{c.Request.PathValue("id")}, nil)
 	if len(rows) == 0 {
 		return fault.Missing()
 	}
@@ -31,8 +31,8 @@ func (a *api) readCodeSystem(c *web.Call) error {
 	return a.sendFHIR(c, body)
 }
 
-// searchCodeSystems answers with the systems of Vigil's own codes that have the ids and URLs searched for.
-func (a *api) searchCodeSystems(c *web.Call) error {
+// searchPublic answers with the resources of a public type that have the ids and URLs searched for.
+func (a *api) searchPublic(c *web.Call, kind *fhirserver.PublicType) error {
 	params, err := parameters(c)
 	if err != nil {
 		return err
@@ -50,11 +50,11 @@ func (a *api) searchCodeSystems(c *web.Call) error {
 		}
 	}
 	page := searchPage{base: a.PublicURL + fhirserver.Base}
-	rows := fhirserver.CodeSystems(ids, urls)
-	if err := page.addRows(fhirserver.CodeSystemType, fhir.ModeMatch, rows); err != nil {
+	rows := kind.Rows(ids, urls)
+	if err := page.addRows(kind.Type, fhir.ModeMatch, rows); err != nil {
 		return err
 	}
-	self := fhir.Link{Relation: "self", URL: page.base + "/" + fhirserver.CodeSystemType}
+	self := fhir.Link{Relation: "self", URL: page.base + "/" + kind.Type}
 	return a.sendResource(c, fhir.Searchset(new(len(rows)), []fhir.Link{self}, page.entries))
 }
 
