@@ -45,7 +45,8 @@ func (h *hooks) openStream(e *core.RealtimeConnectRequestEvent) error {
 	return e.Next()
 }
 
-// subscribe allows users who may read the triage list to subscribe to its topic. The subscription is audited as a read of patient data.
+// subscribe allows staff who may read the triage list to subscribe to its topic, and portal accounts to theirs; one of them per stream. The
+// subscription is audited as a read of patient data.
 func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	if e.HasSuperuserAuth() {
 		return h.subscribeSuperuser(e)
@@ -57,12 +58,16 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	if len(e.Subscriptions) == 0 {
 		return e.Next()
 	}
-	foreign := slices.ContainsFunc(e.Subscriptions, func(topic string) bool { return topic != realtime.Topic && topic != connectTopic })
+	topic := realtime.Topic
+	if slices.Contains(e.Subscriptions, realtime.PortalTopic) {
+		topic = realtime.PortalTopic
+	}
+	foreign := slices.ContainsFunc(e.Subscriptions, func(other string) bool { return other != topic && other != connectTopic })
 	stream, ours := e.Client.(*realtime.Stream)
 	if foreign || !ours || h.Realtime == nil {
 		return e.ForbiddenError("", nil)
 	}
-	caller, err := h.Realtime.Subscribe(e.App, stream, accessToken(e.Request), now)
+	caller, err := h.Realtime.Subscribe(e.App, stream, topic, accessToken(e.Request), now)
 	switch refused, ok := errors.AsType[*fault.Error](err); {
 	case ok && refused.Kind == fault.Unauthenticated:
 		return e.UnauthorizedError("", nil)
@@ -73,7 +78,7 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 	}
 	err = audit.Append(e.App, audit.Entry{
 		Event: audit.PatientRead, Actor: caller.Actor(originOf(e.RequestEvent)),
-		ResourceType: audit.ResourceTopic, ResourceID: realtime.Topic,
+		ResourceType: audit.ResourceTopic, ResourceID: topic,
 	}, now)
 	h.refundOpening(e)
 	return continueIf(err, e)
@@ -157,7 +162,7 @@ func writeMessage(e *core.RealtimeMessageEvent) error {
 	control := http.NewResponseController(e.Response)
 	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // test connections may not support deadlines
 	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
-	if e.Message.Name != realtime.Topic {
+	if e.Message.Name != realtime.Topic && e.Message.Name != realtime.PortalTopic {
 		return e.Next()
 	}
 	if _, err := e.Response.Write(e.Message.Data); err != nil {

@@ -38,7 +38,9 @@ func (q *queue) drop(n int) {
 // pendingChanges are the changes not sent yet. Changes by users and readings precede those of the hourly rescoring.
 type pendingChanges struct {
 	alerts, escalations, patients, rescored queue
-	totals                                  bool
+	// portal are the patients with news for the portal.
+	portal queue
+	totals bool
 }
 
 // addEntry adds the changes of an audit row. Reads, refusals and other resources change nothing.
@@ -47,6 +49,9 @@ func (c *pendingChanges) addEntry(mark collections.AuditSummary) {
 		return
 	}
 	switch mark.ResourceType {
+	case audit.ResourceMessage, audit.ResourceConsent, audit.ResourceRelatedPerson:
+		c.portal.add(mark.Patient)
+		return
 	case audit.ResourceAlert, collections.Alerts:
 		c.alerts.add(numberID(mark.ResourceID))
 	case audit.ResourceEscalation, collections.Escalations:
@@ -57,6 +62,7 @@ func (c *pendingChanges) addEntry(mark collections.AuditSummary) {
 		return
 	}
 	c.patients.add(mark.Patient)
+	c.portal.add(mark.Patient)
 	c.totals = true
 }
 
@@ -70,7 +76,7 @@ func numberID(number string) string {
 }
 
 func (c *pendingChanges) any() bool {
-	return len(c.alerts.order)+len(c.escalations.order)+len(c.patients.order)+len(c.rescored.order) > 0 || c.totals
+	return len(c.alerts.order)+len(c.escalations.order)+len(c.patients.order)+len(c.rescored.order)+len(c.portal.order) > 0 || c.totals
 }
 
 // rescoredInbox collects patients that other goroutines have rescored.

@@ -25,8 +25,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// Topic is the only topic for users.
-const Topic = "triage"
+// Topics of users. [PortalTopic] reports to a portal account which of its patients has news, without their content.
+const (
+	Topic       = "triage"
+	PortalTopic = "portal"
+)
 
 const (
 	// gatherDelay is how long changes are gathered before they are sent, plus delayPerReader per reader: a thousand readers get them in
@@ -99,9 +102,9 @@ func (p *Publisher) Rescored(patientIDs []string) {
 	p.Wake()
 }
 
-// Subscribe authenticates the holder of an access token and registers the stream. It rejects like the endpoint of the list.
-func (p *Publisher) Subscribe(app core.App, stream *Stream, token string, now time.Time) (auth.Caller, error) {
-	caller, err := p.admit(app, token, now)
+// Subscribe authenticates the holder of an access token for a topic and registers the stream. It rejects like the endpoint of the list.
+func (p *Publisher) Subscribe(app core.App, stream *Stream, topic, token string, now time.Time) (auth.Caller, error) {
+	caller, err := p.admit(app, topic, token, now)
 	if err == nil {
 		stream.setToken(token)
 		p.lock.Lock()
@@ -121,12 +124,12 @@ func (p *Publisher) openStreams() []*Stream {
 }
 
 // admit checks who may read, at subscription and before each message.
-func (p *Publisher) admit(app core.App, token string, now time.Time) (auth.Caller, error) {
+func (p *Publisher) admit(app core.App, topic, token string, now time.Time) (auth.Caller, error) {
 	caller, err := p.Check(app, token, now)
 	switch {
 	case err != nil:
 		return caller, err
-	case authz.ReachOf(caller.Role, authz.ReadTriage) == authz.None:
+	case topic == PortalTopic && (caller.Role != authz.Patient || len(caller.Patients) == 0), topic == Topic && authz.ReachOf(caller.Role, authz.ReadTriage) == authz.None:
 		return caller, fault.Denied()
 	case caller.NeedsTwoFactor:
 		return caller, fault.New(fault.Forbidden, "two_factor_setup_required", "Set up two-factor authentication first.")
@@ -181,8 +184,9 @@ func (p *Publisher) start(app core.App) (err error) {
 // round sends the changes since the last round and returns the number of readers.
 func (p *Publisher) round(app core.App) (readers int, err error) {
 	now := p.Clock()
-	audience := p.audience(app, now)
-	if len(audience) == 0 {
+	staff, portal := p.audience(app, now)
+	readers = len(staff) + len(portal)
+	if readers == 0 {
 		p.pending = pendingChanges{}
 		p.rescored.take()
 		clear(p.lastStats)
@@ -190,10 +194,18 @@ func (p *Publisher) round(app core.App) (readers int, err error) {
 		return 0, err
 	}
 	if err := p.gather(app); err != nil {
-		return len(audience), err
+		return readers, err
 	}
-	round := &round{app: app, publisher: p, audience: audience, now: now}
-	return len(audience), round.publish()
+	if err := p.publishToPortal(portal, now); err != nil {
+		return readers, err
+	}
+	if len(staff) == 0 {
+		p.pending = pendingChanges{portal: p.pending.portal}
+		clear(p.lastStats)
+		return readers, nil
+	}
+	round := &round{app: app, publisher: p, audience: staff, now: now}
+	return readers, round.publish()
 }
 
 // gather reads the audit entries since the last one read.
@@ -223,22 +235,34 @@ type reader struct {
 	team   string
 }
 
-// audience returns the readers of the topic that may still read. It disconnects the others.
-func (p *Publisher) audience(app core.App, now time.Time) (audience []reader) {
+// portalReader is an open stream of a portal account with the patients that it may access now.
+type portalReader struct {
+	stream   *Stream
+	patients []auth.PortalAccess
+}
+
+// audience returns the readers of both topics that may still read. It disconnects the others.
+func (p *Publisher) audience(app core.App, now time.Time) (staff []reader, portal []portalReader) {
 	for _, stream := range p.openStreams() {
-		if !stream.HasSubscription(Topic) {
+		topic := Topic
+		switch {
+		case stream.HasSubscription(Topic):
+		case stream.HasSubscription(PortalTopic):
+			topic = PortalTopic
+		default:
 			continue
 		}
-		caller, err := p.admit(app, stream.accessToken(), now)
-		if err != nil {
+		caller, err := p.admit(app, topic, stream.accessToken(), now)
+		switch {
+		case err != nil:
 			stream.cutOff()
-			continue
+		case topic == PortalTopic:
+			portal = append(portal, portalReader{stream: stream, patients: caller.Patients})
+		case p.RestrictToCareTeam && authz.IsCareTeamRole(caller.Role):
+			staff = append(staff, reader{stream: stream, team: caller.RecordID})
+		default:
+			staff = append(staff, reader{stream: stream})
 		}
-		r := reader{stream: stream}
-		if p.RestrictToCareTeam && authz.IsCareTeamRole(caller.Role) {
-			r.team = caller.RecordID
-		}
-		audience = append(audience, r)
 	}
-	return audience
+	return staff, portal
 }

@@ -80,10 +80,13 @@ func newFixture(t *testing.T, change ...func(*realtime.Options)) *fixture {
 // subscribe subscribes a user as the route does.
 func (r *fixture) subscribe(user *collections.User) (*realtime.Stream, error) {
 	r.t.Helper()
-	stream := realtime.NewStream(subscriptions.NewDefaultClient(), func() {})
-	_, err := r.publisher.Subscribe(r.app, stream, vigiltest.Token(r.t, user, r.now), r.now)
+	stream, topic := realtime.NewStream(subscriptions.NewDefaultClient(), func() {}), realtime.Topic
+	if authz.Role(user.Role()) == authz.Patient {
+		topic = realtime.PortalTopic
+	}
+	_, err := r.publisher.Subscribe(r.app, stream, topic, vigiltest.Token(r.t, user, r.now), r.now)
 	if err == nil {
-		stream.Subscribe(realtime.Topic)
+		stream.Subscribe(topic)
 		r.app.SubscriptionsBroker().Register(stream)
 	}
 	return stream, err
@@ -145,8 +148,8 @@ func received(t *testing.T, stream *realtime.Stream) (messages []message, open b
 func parse(t *testing.T, m subscriptions.Message) (messages []message) {
 	t.Helper()
 	for event := range strings.SplitSeq(strings.TrimSuffix(string(m.Data), "\n\n"), "\n\n") {
-		data, ok := strings.CutPrefix(event, "event:triage\ndata:")
-		if !ok || strings.Contains(data, "\n") || m.Name != realtime.Topic {
+		data, ok := strings.CutPrefix(event, "event:"+m.Name+"\ndata:")
+		if !ok || strings.Contains(data, "\n") {
 			t.Fatalf("no event of the topic: %q", event)
 		}
 		var one message
@@ -299,7 +302,7 @@ func TestWhoMaySubscribe(t *testing.T) {
 	}
 	stream := realtime.NewStream(subscriptions.NewDefaultClient(), func() {})
 	for token, code := range map[string]string{"": "not_authenticated", "forged": "token_invalid"} {
-		if _, err := r.publisher.Subscribe(r.app, stream, token, r.now); codeOf(err) != code {
+		if _, err := r.publisher.Subscribe(r.app, stream, realtime.Topic, token, r.now); codeOf(err) != code {
 			t.Errorf("token %q: %v", token, err)
 		}
 	}

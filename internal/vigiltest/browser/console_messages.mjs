@@ -107,4 +107,6 @@ async function portal(page) {
   await shows(page.locator(".thread"), "that is better");
   await accessible(page, "the messages of the portal");
   await page.screenshot({ path: path.join(process.env.PICTURES, "messages-portal.png"), fullPage: true });
+  await api("POST", `patients/${patient.id}/messages/`, { template: "free_text", channel: "portal", text: "We look forward to your visit." });
+  await shows(page.locator(".thread"), "We look forward"); // by the stream: the page is not touched
 }

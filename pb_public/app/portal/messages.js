@@ -8,9 +8,9 @@ import { t, tTime } from "./words.js";
 
 const who = (/** @type {any} */ m) => t(m.direction === "in" ? "you" : m.author === "staff" ? "team" : "practice");
 
-/** @param {{id: string, zone: string | undefined}} props */
-export function TeamMessages({ id, zone }) {
-  const list = useLoad((signal) => get(`patients/${id}/messages/`, { page_size: 50 }, signal), [id]);
+/** @param {{id: string, zone: string | undefined, turn: number}} props turn counts news of the patient */
+export function TeamMessages({ id, zone, turn }) {
+  const list = useLoad((signal) => get(`patients/${id}/messages/`, { page_size: 50 }, signal), [id, turn]);
   const [message, setMessage] = useState("");
   const [isBusy, setBusy] = useState(false);
   const send = async (/** @type {any} */ event) => {

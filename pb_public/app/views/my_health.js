@@ -1,5 +1,6 @@
 // The patient portal: today's task, the blood pressure, the readings, help, and who sees them.
 import { get, getAll } from "../api.js";
+import { follow } from "../events.js";
 import { shownPatient } from "../portal/frame.js";
 import { Loading } from "../portal/loading.js";
 import { Today } from "../portal/enter.js";
@@ -9,7 +10,7 @@ import { Questions } from "../portal/questions.js";
 import { valueText } from "../portal/readings.js";
 import { Caregivers, WhoLooked } from "../portal/sharing.js";
 import { preferLanguage, t, tCode, tTime } from "../portal/words.js";
-import { practice } from "../session.js";
+import { accessToken, practice, renewals } from "../session.js";
 import { useLoad } from "../ui/states.js";
 import { localInput } from "../ui/time.js";
 import { isCounted } from "../ui/vitals.js";
@@ -31,6 +32,9 @@ function Mine({ id, scope }) {
   const list = useLoad(() => getAll("ingestion/observations/", { patient_id: id, date_from: daysAgoIn(zone, 30) }, 500),
     [id, revision, zone]);
   useEffect(() => preferLanguage(self.data?.preferred_language), [self.data]);
+  useEffect(() => follow("portal", accessToken(), { // news of the patient, such as a reading or a message
+    onMessage: (news) => news.data.patient_id === id && setRevision((n) => n + 1), onUp: () => {}, onDown: () => {} }),
+  [id, renewals.value]);
   const readings = /** @type {any[]} */ (list.data ?? []);
   const counted = readings.filter(isCounted);
   const today = localInput(new Date(), zone).slice(0, 10);
@@ -44,7 +48,7 @@ function Mine({ id, scope }) {
       <section class="card" aria-labelledby="chart"><h2 id="chart">${t("chart")}</h2>
         <${PressureChart} thresholds=${thresholds.data}
           readings=${counted.filter((o) => o.observation_type === "blood_pressure").reverse()} /></section>
-      ${scope === "self" && html`<${TeamMessages} id=${id} zone=${zone} />`}
+      ${scope === "self" && html`<${TeamMessages} id=${id} zone=${zone} turn=${revision} />`}
       <section class="card" aria-labelledby="list"><h2 id="list">${t("list")}</h2>
         <${Readings} readings=${readings} zone=${zone} /></section>`}
     </${Loading}>
