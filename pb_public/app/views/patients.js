@@ -42,8 +42,8 @@ async function loadPage(query, signal) {
     ? get(path, { patient_ids, page_size: pageSize }, signal).then(({ results }) => new Map(results.map((/** @type {any} */ one) =>
       [one.patient_id, one]))) : new Map());
   const [rows, days, staff] = await Promise.all([about(scopeOf("read_triage") === "all", "triage/patients/"),
-    about(can("readDays"), "patients/data-days/"), getAll("users/staff/")]);
-  const names = new Map(staff.map(({ id, name }) => [id, name]));
+    about(can("readDays"), "patients/data-days/"), scopeOf("read_staff") === "all" ? getAll("users/staff/") : []]);
+  const names = new Map(staff.map((/** @type {any} */ one) => /** @type {[number, string]} */ ([one.id, one.name])));
   return { ...page, results: page.results.map((/** @type {any} */ p) => ({ ...p, row: rows.get(p.id), days: days.get(p.id),
     provider: names.get(p.primary_provider_id) })) };
 }
@@ -85,7 +85,8 @@ const columns = () => [
     { name: "latest", head: "Last reading", cell: (/** @type {any} */ p) => p.row && latest(p.row) }] : []),
   ...(can("readDays") ? [{ name: "days", head: "Days", cell: (/** @type {any} */ p) => p.days && html`<span title=${
     `${p.days.days_to_go} more by ${calendarDate(p.days.last_day)}`}>${p.days.days} of ${p.days.days_needed}</span>` }] : []),
-  { name: "provider", head: "Provider", cell: (p) => p.provider ?? "–" },
+  ...(scopeOf("read_staff") === "all" ? [{ name: "provider", head: "Provider",
+    cell: (/** @type {any} */ p) => p.provider ?? "–" }] : []),
   { name: "phone", head: "Phone", cell: (p) => (p.phone ? html`<a data-patient=${p.id} href=${telephone(p.phone)}>${p.phone}</a>` : "–") },
   { name: "status", head: "State", cell: (p) => html`${p.status !== "active" && html`<${Badge} of=${p.status} />`}
     ${p.hold && html` <${HoldBadge} hold=${p.hold} />`}
