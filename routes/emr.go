@@ -386,19 +386,3 @@ func (a *api) resolveTransmission(c *web.Call) error {
 	}
 	return a.readTransmission(c)
 }
-
-// retryTransmission queues a failed delivery again.
-func (a *api) retryTransmission(c *web.Call) error {
-	id := c.Request.PathValue("id")
-	found, _, err := emr.Find(c.App, id)
-	if err != nil {
-		return err
-	}
-	if err := a.authorizePresentPatient(c, found.PatientID()); err != nil {
-		return err
-	}
-	if err := a.Transmissions.Retry(c.App, id, c.Actor(), c.Now); err != nil {
-		return err
-	}
-	return a.readTransmission(c)
-}

@@ -95,3 +95,19 @@ func (a *api) chosenReport(c *web.Call, patient *collections.Patient, chosen rep
 	newest := slices.MaxFunc(histories[e.Id], func(a, b escalations.Event) int { return a.At.Compare(b.At) })
 	return emr.EscalationDocument(e, newest.At, a.Zone, c.Now), nil
 }
+
+// retryTransmission queues a failed delivery again.
+func (a *api) retryTransmission(c *web.Call) error {
+	id := c.Request.PathValue("id")
+	found, _, err := emr.Find(c.App, id)
+	if err != nil {
+		return err
+	}
+	if err := a.authorizePresentPatient(c, found.PatientID()); err != nil {
+		return err
+	}
+	if err := a.Transmissions.Retry(c.App, id, c.Actor(), c.Now); err != nil {
+		return err
+	}
+	return a.readTransmission(c)
+}

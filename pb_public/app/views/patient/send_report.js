@@ -24,7 +24,7 @@ function months() {
   });
 }
 
-/** Asks for the month. @param {{id: string, name: string, close: () => void}} props */
+/** Prompts for the month. @param {{id: string, name: string, close: () => void}} props */
 export const SendReportDialog = ({ id, name, close }) => html`<${Dialog} title="Send a report to the EMR" close=${close}>
   <p>The report is filed in the EMR's chart of <bdi>${name}</bdi>. Sent again, it replaces the former one.</p>
   <${Form} submit="Send" cancel=${close} send=${(values) => send(id, values)}
