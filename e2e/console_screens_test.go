@@ -31,7 +31,7 @@ var screenRoles = map[string]string{
 	"patient": "provider", "enrolment": "provider", "billing": "billing", "entry": "billing", "reports": "billing", "my-health": "patient",
 }
 
-// moreScreens are shown beside one screenshot of each view: other looks, tabs and dialogs that a reader asks for.
+// moreScreens are shown beside one screenshot of each view: other looks, tabs and dialogs that a reader looks for.
 var moreScreens = []screen{
 	{Name: "sign-in"},
 	{Name: "triage", View: "triage", Look: "desktop-dark"},

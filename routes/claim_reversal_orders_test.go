@@ -67,7 +67,7 @@ func (s *sentClaim) tells(trace, control string, decisions ...told) reply {
 	return s.upload(remittances(control+trace+s.claim.ControlNumber, paymentSegments(trace, total, segments...))).want(200)
 }
 
-// Whatever a payer states and takes back, in one file or in several, the claim is as the decisions that it left make it.
+// After any statements and reversals of a payer, in one file or in several, the claim is as the decisions that it left make it.
 func TestDecisionsAroundReversals(t *testing.T) {
 	for name, test := range map[string]struct {
 		files [][]told

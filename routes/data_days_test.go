@@ -119,7 +119,7 @@ func TestDaysShortOfTheFirstCode(t *testing.T) {
 	}
 	held("Never", c.now.AddDate(0, 0, -9))
 	held("Fresh", c.now)
-	away := c.enroll(object{"icd10_codes": []string{"I10"}}) // nobody expects readings
+	away := c.enroll(object{"icd10_codes": []string{"I10"}}) // no readings are expected
 	c.storeDeviceDays(away, "D-away", c.now.AddDate(0, 0, -20), 1)
 	c.request(authz.Nurse, "POST", "/patients/"+away+"/hold/", object{"reason": "hospital", "until": "2026-01-20"}).want(201)
 	var got []string

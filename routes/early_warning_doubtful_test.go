@@ -68,7 +68,7 @@ func TestStoryDoubtfulValuesHideNoEarlyWarning(t *testing.T) {
 	})
 }
 
-// An emergency of yesterday that nobody answered stays open when the patient is still ill, but less.
+// An emergency of yesterday without an answer stays open when the patient is still ill, but less.
 func TestStoryOldEmergencyAndALesserScore(t *testing.T) {
 	for _, hours := range []int{25, 40, 72} {
 		t.Run(fmt.Sprint(hours), func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// The inbox holds what waits for its user: a message about an escalation waits until somebody takes or closes it, and one about an alert
+// The inbox holds what waits for its user: a message about an escalation waits until a user takes or closes it, and one about an alert
 // never does, because the list of alerts has it. Both remain in the history.
 func TestInboxWaiting(t *testing.T) {
 	n := newNight(t, clock)

@@ -6,7 +6,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
-// A page of patients asks for the triage rows and the days of its patients in one request each.
+// A page of patients requests the triage rows and the days of its patients in one request each.
 func TestTriageOfSeveralPatients(t *testing.T) {
 	c := newClinic(t)
 	first, _, third := c.enroll(nil), c.enroll(nil), c.enroll(nil)

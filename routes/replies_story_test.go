@@ -98,8 +98,8 @@ func (c *clinic) wantAnswers(want ...string) {
 	}
 }
 
-// ask stores a sent message that asks for a reading.
-func (c *clinic) ask(patient, kind string) {
+// requestReading stores a sent message that requests a reading.
+func (c *clinic) requestReading(patient, kind string) {
 	c.t.Helper()
 	c.texts++
 	c.insert("messages", object{
@@ -148,7 +148,7 @@ func TestStoryStopAndStart(t *testing.T) {
 func TestStoryTwoPatientsOnePhone(t *testing.T) {
 	c := newTextingClinic(t, jsonProvider)
 	ana, otto := c.enroll(object{"phone": "212-555-0123"}), c.enroll(object{"phone": "+1 212 555 0123", "first_name": "Otto"})
-	c.ask(ana, "blood_pressure")
+	c.requestReading(ana, "blood_pressure")
 	c.text(anaPhone, "128/82").want(200)
 	if n := len(c.observations(ana)) + len(c.observations(otto)); n != 0 {
 		t.Errorf("%d readings are filed for a shared phone", n)
@@ -198,7 +198,7 @@ func TestStoryReadingByText(t *testing.T) {
 	if list := c.observations(ana); len(list) != 0 {
 		t.Fatalf("a reading that was not asked for is filed: %v", list)
 	}
-	c.ask(ana, "blood_pressure")
+	c.requestReading(ana, "blood_pressure")
 	c.textAs("same", anaPhone, "128/82 pulse 70").want(200)
 	c.now = c.now.Add(time.Minute)
 	c.textAs("same", anaPhone, "128/82 pulse 70").want(200).wantAt(object{"status": "duplicate"})
@@ -246,7 +246,7 @@ func TestStoryDangerInAText(t *testing.T) {
 func TestStoryTextsOfArchivedPatients(t *testing.T) {
 	c := newTextingClinic(t, jsonProvider)
 	ana := c.enroll(object{"phone": anaPhone})
-	c.ask(ana, "blood_pressure")
+	c.requestReading(ana, "blood_pressure")
 	c.request(authz.Admin, "POST", "/patients/"+ana+"/archive/", object{"reason": "moved away"}).want(200)
 	c.text(anaPhone, "128/82").want(200)
 	c.text(anaPhone, "chest pain").want(200)
@@ -324,7 +324,7 @@ func TestStoryTwilioTexts(t *testing.T) {
 	c.wantAnswers()
 }
 
-// An answer is sent to the phone that texted, whatever its patient's consent, stop and hours; the confirmation of a stop only within five minutes.
+// An answer is sent to the phone that texted, regardless of consent, stop and hours; the confirmation of a stop only within five minutes.
 func TestStoryAnswersAreSent(t *testing.T) {
 	c, twilio, worker := messagingClinic(t)
 	worker.Provider = answering{worker.Provider.(messaging.Twilio)}

@@ -29,7 +29,7 @@ func newTwiceInsured(t *testing.T, lines int, filing string) *sentClaim {
 	return s
 }
 
-// billSecond sends the claim of the first entry to the second payer, checks the file with other programs, and goes on with that claim.
+// billSecond sends the claim of the first entry to the second payer, checks the file with other programs, and continues with that claim.
 func (s *sentClaim) billSecond() (raw string) {
 	s.t.Helper()
 	s.move(s.entries[0], "bill-secondary", nil).want(200).wantAt(object{"secondary.status": "submitted", "secondary.payer_id": s.second})

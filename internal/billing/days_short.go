@@ -16,7 +16,7 @@ func (e *Engine) nearDeviceDays(app core.App, now time.Time, include func(string
 }
 
 // DaysShort returns the patients of [Engine.NearBillable] who lack days with data, and those who hold a device and have sent no reading yet: their period
-// would begin today. Patients on hold are omitted, because nobody expects readings of them.
+// would begin today. Patients on hold are omitted, because no readings are expected of them.
 func (e *Engine) DaysShort(app core.App, now time.Time, include func(string) bool) (list []NearCode, err error) {
 	today := e.Day(now)
 	for after := ""; ; {

@@ -124,7 +124,7 @@ func (w *Worker) queueDocument(tx core.App, d Document, now time.Time) (transmis
 func (w *Worker) SendDocument(app core.App, d Document, by audit.Actor, now time.Time) (transmission string, isDelivered bool, err error) {
 	if !w.EMR.TakesDocuments() {
 		return "", false, fault.New(fault.Conflict, "documents_not_accepted",
-			"The EMR takes no documents: neither its CapabilityStatement nor the way of delivery allows it. EMR, Connection says what to ask its administrator for.")
+			"The EMR takes no documents: neither its CapabilityStatement nor the way of delivery allows it. EMR, Connection lists what to request of its administrator.")
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
 		patient, err := collections.FindPatient(tx, d.PatientID)

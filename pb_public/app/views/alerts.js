@@ -61,7 +61,7 @@ export function Alerts() {
 }
 
 /**
- * The rows of a tab. Without clear they are those of one patient, whose chart has the shortcuts for acts.
+ * The rows of a tab. Without clear they are those of one patient; the chart has the shortcuts for acts.
  * @param {{tab: string, filters: Record<string, string>, page: number, turn: (page: number) => void, clear?: () => void,
  *   counted: (counts: Record<string, number>) => void}} props
  */

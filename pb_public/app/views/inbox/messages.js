@@ -24,7 +24,7 @@ export function Messages() {
   const filters = show === "waiting" ? { waiting: true } : { channel: show };
   const list = useLoad((signal) => get("notifications/", { ...filters, page, page_size: pageSize }, signal), [show, page]);
   const changed = () => { list.reload(); void countUnread(); };
-  useEffect(() => { list.data && list.reload(); }, [unread.value]); // a message came or is settled
+  useEffect(() => { list.data && list.reload(); }, [unread.value]); // a message came or is closed
   return html`<div class="filters slim">
       <${Field} label="Show" name="show" kind="select" value=${show} options=${lists} onChange=${(event) =>
         setQuery({ show: event.target.value })} />
@@ -41,7 +41,7 @@ export function Messages() {
     </${Loaded}>`;
 }
 
-/** The messages of each patient together, in the order of their newest; the history has each by itself.
+/** The messages of each patient together, in the order of their newest; the history has each alone.
  *  @param {Message[]} messages @param {boolean} together @returns {Message[][]} */
 function bySubject(messages, together) {
   const found = new Map();
