@@ -106,7 +106,7 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 	var screens []*screen
 	for _, role := range []authz.Role{authz.Nurse, authz.Admin} {
 		s := &screen{stream: realtime.NewStream(subscriptions.NewDefaultClient(), func() {}), rows: map[string]object{}}
-		if _, err := publisher.Subscribe(c.app, s.stream, vigiltest.Token(t, c.people[role], c.now), clock); err != nil {
+		if _, err := publisher.Subscribe(c.app, s.stream, realtime.Topic, vigiltest.Token(t, c.people[role], c.now), clock); err != nil {
 			t.Fatal(err)
 		}
 		s.stream.Subscribe(realtime.Topic)
