@@ -125,7 +125,7 @@ type (
 	}
 )
 
-func (c Code) coding() coding { return coding{System: c.System, Code: c.Code, Display: c.Display} }
+func (c Code) coding() coding { return coding(c) }
 
 // spanish returns the translation of an element. Source: FHIR R4, extension translation.
 func spanish(text string) *extended {
