@@ -161,8 +161,12 @@ func TestQuestionnaireTwice(t *testing.T) {
 	c.assign(patient, object{"questionnaire": "phq-2"})
 	key := []string{"Idempotency-Key", "answers-1"}
 	red := object{"answers": []object{
-		{"item": "breathing", "value": "resting"}, {"item": "weight", "value": "usual"}, {"item": "swelling", "value": "usual"},
-		{"item": "dizziness", "value": "usual"}, {"item": "lying-flat", "value": "usual"}, {"item": "chest-pain", "value": "none"},
+		{"item": "breathing", "value": "resting"},
+		{"item": "weight", "value": "usual"},
+		{"item": "swelling", "value": "usual"},
+		{"item": "dizziness", "value": "usual"},
+		{"item": "lying-flat", "value": "usual"},
+		{"item": "chest-pain", "value": "none"},
 	}}
 	first := c.request(authz.Nurse, "POST", assignment+"answers/", red, key...).want(201)
 	if again := c.request(authz.Nurse, "POST", assignment+"answers/", red, key...).want(201); again.at("id") != first.at("id") {

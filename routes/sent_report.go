@@ -28,13 +28,14 @@ type reportChoice struct {
 
 func (a *api) readReportChoice(body sendReportBody, checks *validate.Checks, now time.Time) (chosen reportChoice) {
 	id := checks.Integer("escalation_id", body.EscalationID, false)
-	text, ok := checks.Text("month", body.Month, validate.Optional(7).Filled()), true
+	text := checks.Text("month", body.Month, validate.Optional(7).Filled())
 	switch {
 	case text == "":
 		text = a.Billing.Day(now)[:7]
 	case id != nil:
 		checks.Reject("month", "Must not be combined with escalation_id.")
 	}
+	var ok bool
 	if chosen.month, ok = billing.MonthSpan(text); !ok {
 		checks.Reject("month", "Must be a month, YYYY-MM.")
 	} else if from, _ := a.Billing.Bounds(chosen.month); from.After(now) {
