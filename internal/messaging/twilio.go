@@ -136,10 +136,31 @@ func (t Twilio) Verify(header http.Header, target string, body []byte, _ time.Ti
 	if err != nil || bad != nil || len(got) == 0 || t.Secret == "" {
 		return ErrSignature
 	}
-	if !hmac.Equal(got, TwilioSignature(t.Secret, t.PublicURL+target, form)) {
-		return ErrSignature
+	for _, base := range portForms(t.PublicURL) {
+		if hmac.Equal(got, TwilioSignature(t.Secret, base+target, form)) {
+			return nil
+		}
 	}
-	return nil
+	return ErrSignature
+}
+
+// portForms returns an address without a port and with one: Twilio signs either, which its own library allows for too.
+func portForms(address string) []string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return []string{address}
+	}
+	without, with := *u, *u
+	without.Host = u.Hostname()
+	if strings.Contains(without.Host, ":") { // IPv6
+		without.Host = "[" + without.Host + "]"
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	with.Host = without.Host + ":" + port
+	return []string{without.String(), with.String()}
 }
 
 // TwilioSignature returns Twilio's signature of a request to a URL with form parameters. A repeated parameter counts once for each distinct value.

@@ -25,6 +25,15 @@ func TestTwilioSignature(t *testing.T) {
 	if err := verify(signature, "/myapp.php?foo=1&bar=2", form.Encode()); err != nil {
 		t.Error(err)
 	}
+	for _, address := range []string{"https://mycompany.com:443", "https://mycompany.com:8443"} { // Twilio signs with and without the port
+		if err := (Twilio{Secret: "12345", PublicURL: address}).Verify(http.Header{"X-Twilio-Signature": {signature}}, "/myapp.php?foo=1&bar=2", []byte(form.Encode()), time.Time{}); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	withPort := base64.StdEncoding.EncodeToString(TwilioSignature("12345", "https://mycompany.com:443/myapp.php?foo=1&bar=2", form))
+	if err := verify(withPort, "/myapp.php?foo=1&bar=2", form.Encode()); err != nil {
+		t.Error(err)
+	}
 	for name, err := range map[string]error{
 		"another path": verify(signature, "/myapp.php?foo=1", form.Encode()), "another value": verify(signature, "/myapp.php?foo=1&bar=2", form.Encode()+"0"),
 		"no signature": verify("", "/myapp.php?foo=1&bar=2", form.Encode()), "no base64": verify("%", "/myapp.php?foo=1&bar=2", form.Encode()),

@@ -58,8 +58,14 @@ def signed_json(path, body):
         "webhook-timestamp": str(int(now.timestamp())), "webhook-signature": signature})[0]
 
 
+class Form(dict):
+    """A form as web frameworks pass it to the library."""
+    def getlist(self, name):
+        return self[name]
+
+
 def twilio_form(path, pairs, key=secret):
-    params = {}
+    params = Form()
     for name, value in pairs:
         params.setdefault(name, []).append(value)
     signature = RequestValidator(key).compute_signature(public + path, params)
