@@ -25,6 +25,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/ingest"
+	"github.com/vigilhealth/vigil/internal/messaging"
 	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
@@ -62,6 +63,7 @@ func (s *Service) routeEngines() routes.Engines {
 		ProcessPendingLimit: s.settings.FHIR.ProcessPendingLimit, Version: s.program.Version,
 		FHIRSystems:        s.fhirSystems(),
 		PracticeName:       s.settings.Practice.Name,
+		PortalAdvice:       map[string]string{messaging.English: s.settings.Portal.Advice, messaging.Spanish: s.settings.Portal.AdviceSpanish},
 		Ladder:             s.ladder(),
 		Messages:           s.messages,
 		Letterhead:         s.settings.Practice.Letterhead(),

@@ -9,7 +9,7 @@ import (
 // The patient portal on a phone, in both languages, and a caregiver of two patients; see console_portal.mjs. The caregiver is a portal account,
 // which has a password, without a patient of its own.
 func TestConsolePortal(t *testing.T) {
-	browser, p := newConsole(t, 6)
+	browser, p := newConsole(t, 6, "VIGIL_PORTAL_ADVICE=Call Rosa at 518-555-0100.")
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
 	const caregiver = "helper@family.example"
 	p.post(t, "/api/v1/auth/register/", admin, object{

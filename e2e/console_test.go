@@ -24,12 +24,12 @@ func needsConsole(t *testing.T) {
 }
 
 // newConsole returns a demo practice with the console. It skips the test when the console's packages are missing.
-func newConsole(t *testing.T, patients int) (chromium, *practice) {
+func newConsole(t *testing.T, patients int, env ...string) (chromium, *practice) {
 	t.Helper()
 	needsConsole(t)
 	browser := newChromium(t)
 	dir := filepath.Join(t.TempDir(), "data")
-	env := append([]string{"VIGIL_WEB_PUSH_ALLOWED_HOSTS=push.vigil.example"}, noRateLimits...)
+	env = slices.Concat(env, []string{"VIGIL_WEB_PUSH_ALLOWED_HOSTS=push.vigil.example"}, noRateLimits)
 	demo := launch(t, dir, env, "demo", "--patients", strconv.Itoa(patients), "--quiet")
 	return browser, &practice{URL: demo.URL, Dir: dir, process: demo}
 }

@@ -34,6 +34,8 @@ type practiceView struct {
 	TimeZone string `json:"time_zone"`
 	// SendsReports: the EMR takes documents.
 	SendsReports bool `json:"sends_reports"`
+	// PortalAdvice is what the practice advises after a reading outside the bounds, by language; without one where it has no words of its own.
+	PortalAdvice map[string]string `json:"portal_advice"`
 }
 
 type displayView struct {
@@ -66,9 +68,19 @@ func (a *api) showMe(c *web.Call, user *collections.User, err error) error {
 		return err
 	}
 	return c.OK(meView{
-		Permissions: authz.Rights(authz.Role(user.Role())), Practice: practiceView{a.PracticeName, a.Zone.String(), a.EMR.Client.TakesDocuments()},
+		Permissions: authz.Rights(authz.Role(user.Role())), Practice: practiceView{a.PracticeName, a.Zone.String(), a.EMR.Client.TakesDocuments(), a.portalAdvice()},
 		Display: displayView{weight, temperature, singleKeys}, DraftKey: key, Patients: patients,
 	})
+}
+
+func (a *api) portalAdvice() map[string]string {
+	given := map[string]string{}
+	for language, text := range a.PortalAdvice {
+		if text != "" {
+			given[language] = text
+		}
+	}
+	return given
 }
 
 // staffView is a user that work can be assigned to. It holds only what colleagues see anyway.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
+	"github.com/vigilhealth/vigil/routes"
 )
 
 // The permissions reported to an app match the policy for each role: a listed action is allowed.
@@ -101,4 +102,12 @@ func TestStaff(t *testing.T) {
 	for _, role := range []authz.Role{authz.DataMonitor, authz.Patient} {
 		c.request(role, "GET", "/users/staff/", nil).want(403, "permission_denied")
 	}
+}
+
+// The practice's own words are shown only in the languages that have some.
+func TestPortalAdvice(t *testing.T) {
+	c := newClinic(t, func(e *routes.Engines) { e.PortalAdvice = map[string]string{"en": "", "es": "Llame al 518-555-0100."} })
+	c.request(authz.Patient, "GET", "/auth/me/", nil).want(200).wantAt(object{"practice.portal_advice": object{"es": "Llame al 518-555-0100."}})
+	c = newClinic(t)
+	c.request(authz.Patient, "GET", "/auth/me/", nil).want(200).wantAt(object{"practice.portal_advice": object{}})
 }

@@ -308,8 +308,7 @@ var table = slices.Concat([]route{
 	monthEndRows(), batchRows(), remittanceRows(),
 	ingestionRows(), vendorRows(), clientRows(),
 	webhookRows(), changeRows(), meRows(),
-	jobRows(), signOnRows(), boardRows(),
-	visitRows(), enrollmentRows(), noteTemplateRows(),
+	jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(),
 	holdRows(), emrContextRows(), messageRows(), inboxRows(), caregiverRows(), questionnaireRows(),
 	launchRows(), notificationRows(),
 )
@@ -350,6 +349,7 @@ type Engines struct {
 	MaxFuture           time.Duration      // largest clock lead of a measurement time
 	ProcessPendingLimit int                // deliveries per call
 	FHIRSystems         fhir.Systems       // identifier namespaces of a FHIR Patient
+	PortalAdvice        map[string]string  // by language
 	PracticeName        string             // the organization that users and devices belong to, in FHIR
 	Ladder              escalations.Ladder // defines when the next tier is notified of an escalation that no one takes
 	Messages            *messaging.Worker  // nil where no messages are sent

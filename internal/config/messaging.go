@@ -3,8 +3,10 @@ package config
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // Configured reports whether messages are sent.
@@ -58,6 +60,17 @@ func (l *loader) checkMessaging(m *Messaging) {
 		l.warnings = append(l.warnings, Prefix+"MESSAGING_URL is plain http; it is used only for a host of "+Prefix+"OUTBOUND_DEV_ALLOWED_HOSTS")
 	}
 }
+
+// checkPortal bounds the practice's own words.
+func (l *loader) checkPortal(p Portal) {
+	for name, text := range map[string]string{"PORTAL_ADVICE": p.Advice, "PORTAL_ADVICE_ES": p.AdviceSpanish} {
+		if utf8.RuneCountInString(text) > maxAdvice {
+			l.report(Prefix+name, fmt.Sprintf("must have at most %d characters", maxAdvice))
+		}
+	}
+}
+
+const maxAdvice = 300
 
 func (l *loader) checkSMTP(m SMTP) {
 	if m.Host != "" && m.From == "" {

@@ -51,6 +51,7 @@ type Settings struct {
 	Webhooks   Webhooks
 	SMTP       SMTP
 	Messaging  Messaging
+	Portal     Portal
 	RateLimits RateLimits
 	TLS        TLS
 	Auth       Auth
@@ -197,6 +198,12 @@ type Messaging struct {
 	From       string `env:"MESSAGING_FROM" doc:"the practice's number, such as +12125550100; twilio: or a messaging service (MG…)"`
 	Hours      string `env:"MESSAGING_HOURS" envDefault:"08:00-21:00" is:"hours" doc:"times of day in the patient's time zone at which messages are sent"`
 	ReminderAt string `env:"MISSED_READING_REMINDER_AT" envDefault:"18:00" is:"timeofday" doc:"when a patient is reminded of a missed reading, in the patient's time zone, unless the patient has a reminder_at"`
+}
+
+// Portal configures what patients read in the portal. Source: docs/console.md, "Portal".
+type Portal struct {
+	Advice        string `env:"PORTAL_ADVICE" doc:"what the portal advises after a reading outside the patient's bounds, up to 300 characters, in place of calling the practice today; when to call 911 is always stated"`
+	AdviceSpanish string `env:"PORTAL_ADVICE_ES" doc:"the same in Spanish"`
 }
 
 // RateLimits configures the request limits. Source: docs/decisions/limits.md, "Which limit applies".

@@ -19,7 +19,8 @@ export const rights = signal(/** @type {Record<string, string>} */ ({}));
 /** The patients of a portal user, the own first; empty for the staff. */
 export const myPatients = signal(/** @type {{id: string, first_name: string | null, last_name: string | null, scope: string}[]} */ ([]));
 /** Settings of the practice. */
-export const practice = signal({ name: "", time_zone: "", sends_reports: false });
+export const practice = signal({ name: "", time_zone: "", sends_reports: false,
+  portal_advice: /** @type {Record<string, string>} */ ({}) });
 /** The user's display settings. */
 export const display = signal({ weight_unit: "kg", temperature_unit: "C", single_keys: true });
 /** Why the last session ended, for the sign-in page. */

@@ -6,10 +6,10 @@ import { prepare, look } from "./accessibility_checks.mjs";
 
 const texts = {
   en: { language: "English", sections: "Sections", enter: "Enter a reading", upper: /^Upper number/, lower: /^Lower number/, save: "Save", right: "Is that right?",
-    high: "It is high.", rest: "rest for five minutes", again: "Measure again", fine: "within your target", help: "Help with the device", looked: "Who looked at my data",
+    high: "It is high.", rest: "rest for five minutes", advice: "Call Rosa at 518-555-0100.", again: "Measure again", fine: "within your target", help: "Help with the device", looked: "Who looked at my data",
     add: "Add a person", email: "Email address", added: "gets a mail", signOut: "Sign out", person: "Person", readOnly: "not allowed for you" },
   es: { language: "Español", sections: "Secciones", enter: "Registrar una medición", upper: /^Número de arriba/, lower: /^Número de abajo/, save: "Guardar",
-    right: "¿Es correcto?", high: "Está alto.", rest: "descanse cinco minutos", again: "Medir otra vez", fine: "dentro de su meta", help: "Ayuda con el aparato",
+    right: "¿Es correcto?", high: "Está alto.", rest: "descanse cinco minutos", advice: "llame hoy al consultorio", now: "Llame al 911 ahora", again: "Medir otra vez", fine: "dentro de su meta", help: "Ayuda con el aparato",
     looked: "Quién vio mis datos", add: "Agregar a una persona", email: "Correo electrónico", added: "recibirá un correo", signOut: "Cerrar sesión", person: "Persona",
     readOnly: "pero no registrarlas" },
 };
@@ -36,6 +36,8 @@ await run(async (page) => {
     await fill(page, words, 196, 124);
     await shows(main(page), words.high);
     await shows(main(page), words.rest);
+    await shows(main(page), words.advice); // the practice's in English, ours in Spanish
+    await shows(main(page), words.now ?? "Call 911 now");
     assert.equal(sent.length, 1);
     await type(page, words, words.again, 122, 76);
     await shows(main(page), words.fine);

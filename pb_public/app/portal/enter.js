@@ -6,7 +6,8 @@ import { stored, unitOf } from "../ui/units.js";
 import { vitals } from "../ui/vitals.js";
 import { html, useRef, useState } from "../view.js";
 import { unlikelyFields, valueText, verdictOf } from "./readings.js";
-import { t, tCode, tTime } from "./words.js";
+import { language, t, tCode, tTime } from "./words.js";
+import { practice } from "../session.js";
 
 /** @param {{patient: string, mayEnter: boolean, newest: any, isDone: boolean, zone: string | undefined, thresholds: any,
  *  saved: () => void}} props */
@@ -34,7 +35,8 @@ function Saved({ answer, thresholds }) {
   const verdict = verdictOf(answer, thresholds);
   const isFine = verdict === "savedGood" || verdict === "savedPlain";
   return html`<div class=${`notice ${verdict === "savedHigh" || verdict === "savedLow" ? "problem" : isFine ? "good" : "warning"}`}>
-    <p>${t(verdict, { value: valueText(answer) })}</p>${!isFine && html`<p>${t("restHint")}</p><p>${t("whatNow")}</p>`}</div>`;
+    <p>${t(verdict, { value: valueText(answer) })}</p>${!isFine && html`<p>${t("restHint")}</p>
+      <p>${practice.value.portal_advice[language.value] ?? t("whatNow")} ${t("call911")}</p>`}</div>`;
 }
 
 /** @param {{patient: string, done: (answer: any) => void, cancel: () => void}} props */

@@ -61,10 +61,11 @@ const catalogue = {
   restHint: ["Sit and rest for five minutes: back supported, feet flat, arm at heart level. Do not talk. Then measure again.",
     "Siéntese y descanse cinco minutos: espalda apoyada, pies en el piso, brazo a la altura del corazón. "
       + "No hable. Después mida otra vez."],
-  whatNow: ["If the second reading is like the first one, call the practice today. Call 911 now for chest pain, trouble breathing, "
-    + "weakness on one side, trouble speaking or a severe headache.",
-  "Si la segunda medición es parecida a la primera, llame hoy al consultorio. Llame al 911 ahora si tiene dolor de pecho, dificultad para "
-    + "respirar, debilidad en un lado, dificultad para hablar o un dolor de cabeza muy fuerte."],
+  whatNow: ["If the second reading is like the first one, call the practice today.",
+    "Si la segunda medición es parecida a la primera, llame hoy al consultorio."],
+  call911: ["Call 911 now for chest pain, trouble breathing, weakness on one side, trouble speaking or a severe headache.",
+    "Llame al 911 ahora si tiene dolor de pecho, dificultad para respirar, debilidad en un lado, dificultad para hablar o un dolor de "
+      + "cabeza muy fuerte."],
   chart: ["Blood pressure, last 30 days", "Presión arterial, últimos 30 días"],
   chartHelp: ["The green bands are your targets: {systolic} for the upper number, {diastolic} for the lower number.",
     "Las franjas verdes son sus metas: {systolic} para el número de arriba, {diastolic} para el de abajo."],
