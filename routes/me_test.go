@@ -2,6 +2,7 @@ package routes_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -106,8 +107,12 @@ func TestStaff(t *testing.T) {
 
 // The practice's own words are shown only in the languages that have some.
 func TestPortalAdvice(t *testing.T) {
-	c := newClinic(t, func(e *routes.Engines) { e.PortalAdvice = map[string]string{"en": "", "es": "Llame al 518-555-0100."} })
-	c.request(authz.Patient, "GET", "/auth/me/", nil).want(200).wantAt(object{"practice.portal_advice": object{"es": "Llame al 518-555-0100."}})
-	c = newClinic(t)
-	c.request(authz.Patient, "GET", "/auth/me/", nil).want(200).wantAt(object{"practice.portal_advice": object{}})
+	for want, advice := range map[string]map[string]string{
+		"map[]": nil, "map[es:Llame al 518-555-0100.]": {"en": "", "es": "Llame al 518-555-0100."},
+	} {
+		c := newClinic(t, func(e *routes.Engines) { e.PortalAdvice = advice })
+		if got := fmt.Sprint(c.request(authz.Patient, "GET", "/auth/me/", nil).want(200).at("practice.portal_advice")); got != want {
+			t.Errorf("the portal's advice is %s, want %s", got, want)
+		}
+	}
 }
