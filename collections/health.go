@@ -36,9 +36,13 @@ var Queues = []Queue{
 	{"announcements", Announcements, "told_at = ''", "", "created_at"},
 	{"pushes", PushDeliveries, "status = 'pending'", "", "created_at"},
 	{"mails", Mails, "status = 'pending'", "", "created_at"},
+	{"messages", Messages, dueMessages, "", "created_at"},
 	{"quarantine", GatewayEvents, "status = 'open'", "", "received_at"},
 	{"webhooks", WebhookDeliveries, "status = 'pending'", "", "created_at"},
 }
+
+// dueMessages selects messages that are due, those that are tried again in a minute included; others wait for the morning.
+const dueMessages = `state = 'queued' AND due_at <= strftime('%Y-%m-%dT%H:%M:%f000Z', 'now', '+2 minutes')`
 
 // Depth returns the number of waiting rows and the start of the longest wait.
 func (q Queue) Depth(app core.App) (waiting int, first time.Time, err error) {
