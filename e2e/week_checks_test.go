@@ -71,7 +71,7 @@ var (
 // wantNoMark searches everything sent for every mark in every encoding; as a control, it finds them in the notification
 // lists.
 func (w *week) wantNoMark(t *testing.T) {
-	sent := map[string]haystack{"the pushes": newHaystack(w.pushes.opened()), "the log": newHaystack(w.log.bytes())}
+	sent := map[string]haystack{"the pushes": newHaystack(w.pushes.opened()), "the log": newHaystack(w.log.bytes()), "the texts": newHaystack(w.texts.all())}
 	for i, mail := range w.mail.Messages() {
 		sent[fmt.Sprintf("mail %d: %s", i, mail.Subject)] = newHaystack(append(mail.Raw, mail.Subject+mail.Text+mail.HTML...))
 	}
@@ -106,7 +106,9 @@ func (w *week) wantNoMark(t *testing.T) {
 	for _, entry := range entries {
 		lists = append(lists, entry.GetString("title")+entry.GetString("body")...)
 	}
-	for _, name := range []string{"first name", "last name", "MRN", "reading", "escalation reason", "denial", "emergency"} {
+	for _, name := range []string{
+		"first name", "last name", "MRN", "reading", "escalation reason", "denial", "emergency", "patient message", "questionnaire", "stray text", "urgent text",
+	} {
 		if len(search(map[string]haystack{"": newHaystack(lists)}, weekMarks[name])) == 0 {
 			t.Errorf("the %s is in no notification list: its absence proves nothing", name)
 		}

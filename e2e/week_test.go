@@ -100,6 +100,7 @@ type week struct {
 	log     jobLog
 	mail    *sandbox.MailCatcher
 	pushes  *pushCatcher
+	texts   *textCatcher
 	emrDown atomic.Bool
 	ann     string // the patient with readings, in the care of the provider and the nurse
 	bob     string // the patient who never measures, without a care team
@@ -110,7 +111,7 @@ type week struct {
 func newWeek(t *testing.T) *week {
 	t.Helper()
 	w := &week{t: t, clock: newTestClock(weekStart), log: jobLog{ended: make(chan string, 1000)}}
-	w.pushes = newPushCatcher(t, w.clock.Now)
+	w.pushes, w.texts = newPushCatcher(t, w.clock.Now), newTextCatcher(t)
 	var err error
 	if w.mail, err = sandbox.NewMailCatcher(w.clock.Now, nil); err != nil {
 		t.Fatal(err)
@@ -119,7 +120,7 @@ func newWeek(t *testing.T) *week {
 	emrServer := httptest.NewUnstartedServer(nil)
 	emrURL := "http://" + emrServer.Listener.Addr().String()
 	addr := freeAddr(t)
-	w.practice = newPractice(t, append(append(emrSettings(emrURL), w.pushes.settings...), "VIGIL_EMR_QUICK_RETRY_DELAYS=1ms", "VIGIL_LOG_LEVEL=debug",
+	w.practice = newPractice(t, append(slices.Concat(emrSettings(emrURL), w.pushes.settings, w.texts.settings), "VIGIL_EMR_QUICK_RETRY_DELAYS=1ms", "VIGIL_LOG_LEVEL=debug",
 		"VIGIL_OUTBOUND_DEV_ALLOWED_HOSTS=127.0.0.1", "VIGIL_WARNING_PUSH=each", // each alert has its push and text
 		"VIGIL_RESTRICT_TO_CARE_TEAM=true", "VIGIL_CONFIRM_READINGS=10m", "VIGIL_SMTP_HOST=127.0.0.1", "VIGIL_SMTP_PORT="+mailPort(w.mail), "VIGIL_SMTP_FROM=vigil@vigil.test")...)
 	w.URL = "http://" + addr
