@@ -297,6 +297,21 @@ func ReviewedBetween[Kind ~string](app core.App, patientID string, kind Kind, fr
 	return found, wrap(err, "read the reviews of observations")
 }
 
+// ValueSpan is the range of a patient's values between two times.
+type ValueSpan struct {
+	Low, High  float64
+	IsReviewed bool // one is or was suspect
+}
+
+// SpanOfValues returns the range of the values in a column of the final and suspect readings of a kind, both bounds inclusive.
+func SpanOfValues[Kind ~string](app core.App, patientID string, kind Kind, column string, from, to time.Time) (s ValueSpan, err error) {
+	err = app.DB().NewQuery(`SELECT COALESCE(MIN(` + column + `), 0), COALESCE(MAX(` + column + `), 0),
+			COALESCE(MAX(status = 'suspect' OR suspect_reason != ''), FALSE) FROM observations
+		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at BETWEEN {:from} AND {:to} AND status IN ('final', 'suspect')`).
+		Bind(dbx.Params{"patient": patientID, "kind": string(kind), "from": Instant(from), "to": Instant(to)}).Row(&s.Low, &s.High, &s.IsReviewed)
+	return s, wrap(err, "read the range of values")
+}
+
 // HasReadingSince reports whether a reading of a patient was stored since a time; deviceID narrows to one device unless "".
 func HasReadingSince(app core.App, patientID, deviceID string, since time.Time) (bool, error) {
 	return queryValue[bool](app, "look for readings", `SELECT EXISTS (SELECT 1 FROM observations WHERE patient = {:patient}

@@ -56,12 +56,14 @@ func (e *ReadingStore) raiseSlowChanges(
 	if err != nil || !from.Before(newest) && len(changes.Findings(newest)) == 0 {
 		return nil, "", err
 	}
-	if changes, _, err = readSlowChanges(tx, patientID, p, rule, alerts.SlowEpisodeDays, now); err != nil {
+	values, _, err := readSlowValues(tx, patientID, p, rule, alerts.SlowEpisodeDays, now)
+	if err != nil {
 		return nil, "", err
 	}
+	changes = alerts.NewSlowChanges(p, rule, values)
 	effects := Effects{PatientLabel: row.label(patientID)}
 	var snapshot triage.PatientSnapshot
-	days, err := firstOfDays(tx, patientID, p, rule, from, newest)
+	days, err := findDays(tx, patientID, p, rule, changes, values, from)
 	for _, o := range days {
 		for _, finding := range changes.Findings(o.Reading.MeasuredAt) {
 			if snapshot, err = triage.ReadSnapshot(tx, patientID, &o.Reading, now); err != nil {
@@ -88,30 +90,30 @@ func (e *ReadingStore) raiseSlowChanges(
 	return a.outcome.Alerts, a.outcome.EscalationID, err
 }
 
-// firstOfDays returns the patient's first reading of a parameter on each day that a value measured at a time may change, or the newest one.
-func firstOfDays(
-	tx core.App, patientID string, p *vitals.Parameter, rule alerts.ChangeRule, from, newest time.Time,
+// findDays returns the first reading of each day with a finding that a value measured at a time may change, or the newest reading. values are newest
+// first.
+func findDays(
+	tx core.App, patientID string, p *vitals.Parameter, rule alerts.ChangeRule, changes *alerts.SlowChanges, values []alerts.BaselineValue, from time.Time,
 ) (days []Observation, err error) {
-	if !from.Before(newest) {
-		record, err := collections.LatestObservation(tx, patientID, p.Column, p.Kinds, true)
-		if err != nil || record == nil {
-			return nil, err
+	start, end := rule.Since(from, 0), from.AddDate(0, 0, rule.SlowDays())
+	for i, v := range values {
+		isNewest := i == 0 && !from.Before(v.MeasuredAt)
+		isInside := !v.MeasuredAt.Before(start) && !v.MeasuredAt.After(end)
+		isFirst := i == len(values)-1 || !rule.Since(values[i+1].MeasuredAt, 0).Equal(rule.Since(v.MeasuredAt, 0))
+		if !isNewest && (!isInside || !isFirst || !from.Before(values[0].MeasuredAt)) || len(changes.Findings(v.MeasuredAt)) == 0 {
+			continue
 		}
-		return []Observation{ObservationFromRecord(record)}, nil
-	}
-	for _, kind := range p.Kinds {
-		records, err := collections.ObservationsBetween(tx, patientID, kind, rule.Since(from, 0), from.AddDate(0, 0, rule.SlowDays()))
-		if err != nil {
-			return nil, err
-		}
-		for _, record := range records {
-			o := ObservationFromRecord(record)
-			isSameDay := len(days) > 0 && rule.Since(days[len(days)-1].Reading.MeasuredAt, 0).Equal(rule.Since(o.Reading.MeasuredAt, 0))
-			if !isSameDay && o.Reading.Value(p) != nil {
-				days = append(days, o)
+		for _, kind := range p.Kinds {
+			records, err := collections.ObservationsBetween(tx, patientID, kind, v.MeasuredAt, v.MeasuredAt)
+			if err != nil {
+				return nil, err
+			}
+			if len(records) > 0 {
+				days = append(days, ObservationFromRecord(records[0]))
 			}
 		}
 	}
+	slices.Reverse(days)
 	return days, nil
 }
 

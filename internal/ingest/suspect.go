@@ -111,7 +111,7 @@ func (d *suspicion) compare(usual []alerts.BaselineValue, origin vitals.Origin, 
 func (e *ReadingStore) resolveSuspicion(
 	tx core.App, b *writeBatch, o Observation, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
 ) (outcome Outcome, decided bool, err error) {
-	if isBefore, err := hasLaterReviewed(tx, o, snapshot, now); err != nil || isBefore && o.Review == Accepted && !o.suspicionDecided {
+	if isBefore, err := e.hasLaterReviewed(tx, o, snapshot, now); err != nil || isBefore && o.Review == Accepted && !o.suspicionDecided {
 		if err != nil {
 			return outcome, true, err
 		}

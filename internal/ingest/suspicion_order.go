@@ -64,13 +64,13 @@ func reviewedValues(list []Observation) (p triage.PatientSnapshot) {
 }
 
 // hasLaterReviewed reports whether the review of a stored later reading may depend on a new one. It queries only for a late one.
-func hasLaterReviewed(tx core.App, o Observation, p triage.PatientSnapshot, now time.Time) (bool, error) {
+func (e *ReadingStore) hasLaterReviewed(tx core.App, o Observation, p triage.PatientSnapshot, now time.Time) (bool, error) {
 	parameter, at := o.Reading.Kind.Definition().SuspectParameter, o.Reading.MeasuredAt
 	if parameter == nil || o.addition != nil || o.Reading.Value(parameter) == nil {
 		return false, nil
 	}
 	if newest, newestAt := p.Latest.Value(parameter); newest != nil && newestAt.After(at) {
-		return true, nil
+		return e.mayBeFar(tx, o)
 	}
 	if now.Sub(at) <= parameter.Suspect.Within {
 		return slices.ContainsFunc(p.Suspects, func(d triage.SuspectValue) bool { return d.Of == parameter && d.MeasuredAt.After(at) }), nil
@@ -78,16 +78,29 @@ func hasLaterReviewed(tx core.App, o Observation, p triage.PatientSnapshot, now 
 	return collections.IsNextSuspect(tx, o.PatientID, string(o.Reading.Kind), o.ID, at)
 }
 
+// mayBeFar reports whether any of the values around a stored reading that are compared with one another may be suspect. It is cheap, because a backfill
+// of years needs it for each reading.
+func (e *ReadingStore) mayBeFar(tx core.App, o Observation) (bool, error) {
+	parameter := o.Reading.Kind.Definition().SuspectParameter
+	from, until := suspicionWindow(parameter.Suspect, o.Reading.MeasuredAt)
+	span, err := collections.SpanOfValues(tx, o.PatientID, o.Reading.Kind, parameter.Column, from, until)
+	return span.IsReviewed || e.rules.Suspect.IsExceeded(span.High, span.Low), err // the tolerance grows with the usual value
+}
+
+// suspicionWindow returns the times of the values that a value at a time may make suspect, and of those that these are compared with.
+func suspicionWindow(rule *vitals.SuspectRule, at time.Time) (from, until time.Time) {
+	return at.Add(-rule.Within).AddDate(0, 0, -rule.Days), at.AddDate(0, 0, rule.Days).Add(rule.Within)
+}
+
 // reviewsAround returns a reading's later ones with those that decide about them: as they are, and as they would be in order with and without it.
 // A changed review changes others in turn, so it reads on until none changes.
 func (e *ReadingStore) reviewsAround(tx core.App, o Observation) (stored, with, without []Observation, err error) {
 	rule, at := o.Reading.Kind.Definition().SuspectParameter.Suspect, o.Reading.MeasuredAt
 	from := at.Add(-rule.Within)
-	reach := func(from time.Time) time.Time { return from.AddDate(0, 0, rule.Days).Add(rule.Within) }
-	until := time.Time{}
-	for changed := at; reach(changed).After(until); {
-		until = reach(changed)
-		records, err := collections.ReviewedBetween(tx, o.PatientID, o.Reading.Kind, from.AddDate(0, 0, -rule.Days), until)
+	start, until := suspicionWindow(rule, at)
+	for reach := until; !reach.IsZero(); {
+		until, reach = reach, time.Time{}
+		records, err := collections.ReviewedBetween(tx, o.PatientID, o.Reading.Kind, start, until)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -101,7 +114,9 @@ func (e *ReadingStore) reviewsAround(tx core.App, o Observation) (stored, with, 
 			if with[i].ID == o.ID {
 				without = slices.Insert(without, i, o)
 			} else if !with[i].isReviewedAs(without[i]) {
-				changed = with[i].Reading.MeasuredAt
+				if _, further := suspicionWindow(rule, with[i].Reading.MeasuredAt); further.After(until) {
+					reach = further
+				}
 			}
 		}
 	}
