@@ -24,6 +24,14 @@ const opens = new RegExp(`^(${opening.join("|")})\\b(?!.* as reviewed)`);
 
 // Dialogs opened by a key or a choice in their view; Escape closes them.
 const more = (page) => page.locator(".more-acts summary").click();
+const details = async (page) => {
+  for (const name of [/^Readings of/, /^Details of/]) { // they stay open from door to door
+    const button = page.getByRole("button", { name }).first();
+    await button.waitFor();
+    await button.getAttribute("aria-expanded") === "false" && await button.click();
+  }
+  await page.locator(".reading.whole .acts").first().waitFor();
+};
 const doors = {
   triage: {
     "the palette": (page) => page.keyboard.press("Control+k"),
@@ -31,7 +39,14 @@ const doors = {
     "a patient at the side": (page) => page.locator(".triage > .row").first().click(),
     snooze: (page) => page.keyboard.press("s"),
   },
-  alerts: { "one chosen": (page) => page.getByRole("checkbox", { name: /^Select (?!all)/ }).first().check() },
+  alerts: {
+    "one chosen": (page) => page.getByRole("checkbox", { name: /^Select (?!all)/ }).first().check(),
+    "the details of a reading": (page) => details(page),
+    ...Object.fromEntries(["Acknowledge with outcome", "Resolve", "Note", "Escalate"].map((act) => [act, async (page) => {
+      await details(page);
+      await page.locator(".reading.whole").getByRole("button", { name: new RegExp(`^${act}`) }).first().click();
+    }])),
+  },
   patient: {
     acknowledge: (page) => page.keyboard.press("a"),
     note: (page) => page.keyboard.press("n"),
