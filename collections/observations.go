@@ -305,7 +305,7 @@ type ValueSpan struct {
 
 // SpanOfValues returns the range of the values in a column of the final and suspect readings of a kind, both bounds inclusive.
 func SpanOfValues[Kind ~string](app core.App, patientID string, kind Kind, column string, from, to time.Time) (s ValueSpan, err error) {
-	err = app.DB().NewQuery(`SELECT COALESCE(MIN(` + column + `), 0), COALESCE(MAX(` + column + `), 0),
+	err = app.DB().NewQuery(`SELECT COALESCE(MIN(`+column+`), 0), COALESCE(MAX(`+column+`), 0),
 			COALESCE(MAX(status = 'suspect' OR suspect_reason != ''), FALSE) FROM observations
 		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at BETWEEN {:from} AND {:to} AND status IN ('final', 'suspect')`).
 		Bind(dbx.Params{"patient": patientID, "kind": string(kind), "from": Instant(from), "to": Instant(to)}).Row(&s.Low, &s.High, &s.IsReviewed)
