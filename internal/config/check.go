@@ -35,8 +35,7 @@ func (l *loader) check(s *Settings) {
 	l.checkOIDC(s.OIDC)
 	l.checkWarehouse(s.Warehouse, s.Backup)
 	l.checkTiers(s.Clinical)
-	l.checkMessaging(&s.Messaging)
-	l.checkPortal(s.Portal)
+	l.checkPatientMessages(s)
 	if len(s.Webhooks.RetryDelays) != 9 {
 		l.report(Prefix+"WEBHOOKS_RETRY_DELAYS", "must list nine durations")
 	}

@@ -61,6 +61,12 @@ func (l *loader) checkMessaging(m *Messaging) {
 	}
 }
 
+// checkPatientMessages checks what reaches patients.
+func (l *loader) checkPatientMessages(s *Settings) {
+	l.checkMessaging(&s.Messaging)
+	l.checkPortal(s.Portal)
+}
+
 // checkPortal bounds the practice's own words.
 func (l *loader) checkPortal(p Portal) {
 	for name, text := range map[string]string{"PORTAL_ADVICE": p.Advice, "PORTAL_ADVICE_ES": p.AdviceSpanish} {
