@@ -17,3 +17,6 @@ extern int run_bound(sqlite3_stmt *, const struct bound *values, int count, cons
 
 // error_of returns the last extended error code of a statement's connection and its text, which is valid until the next call on the connection.
 extern int error_of(sqlite3_stmt *, const char **text);
+
+// set_lock_timeout sets how long a statement's connection waits for locks of other connections. It returns SQLite's error code, or 0.
+extern int set_lock_timeout(sqlite3_stmt *, int milliseconds);

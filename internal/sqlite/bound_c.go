@@ -8,6 +8,7 @@ import "C"
 
 import (
 	"database/sql/driver"
+	"errors"
 	"reflect"
 	"runtime"
 	"unsafe"
@@ -63,6 +64,32 @@ func handleOf(s *sqlite3.SQLiteStmt) unsafe.Pointer {
 		return nil
 	}
 	return field.UnsafePointer()
+}
+
+// setLockTimeout replaces SQLite's waiting for locks by ours, with the timeout that the connection has.
+func setLockTimeout(conn *sqlite3.SQLiteConn) error {
+	opened, err := conn.Prepare("PRAGMA busy_timeout")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = opened.Close() }() // it only reads
+	inner, ok := opened.(*sqlite3.SQLiteStmt)
+	if !ok || handleOf(inner) == nil {
+		return nil // SQLite's own waiting works too, except beside a service under full load
+	}
+	rows, err := inner.Query(nil)
+	if err != nil {
+		return err
+	}
+	timeout := []driver.Value{int64(0)}
+	if err := errors.Join(rows.Next(timeout), rows.Close()); err != nil {
+		return err
+	}
+	milliseconds, _ := timeout[0].(int64)
+	if C.set_lock_timeout((*C.sqlite3_stmt)(handleOf(inner)), C.int(milliseconds)) != 0 {
+		return errors.New("SQLite refuses a handler for locks")
+	}
+	return nil
 }
 
 // runBound implements [boundRunner]. The driver would call C for each value.

@@ -67,6 +67,9 @@ func (c connector) open() (session, error) {
 			return session{}, errors.Join(fmt.Errorf("%s: %w", pragma, err), inner.Close())
 		}
 	}
+	if err := setLockTimeout(inner); err != nil {
+		return session{}, errors.Join(err, inner.Close())
+	}
 	if OnConnect != nil {
 		OnConnect(c.path, inner)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pocketbase/dbx"
+
 	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
@@ -21,7 +23,7 @@ func TestConnectionSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		for pragma, want := range map[string]any{
-			"synchronous": number, "journal_mode": "wal", "busy_timeout": 10000, "foreign_keys": 1, "wal_autocheckpoint": 250000, "cache_size": -4000,
+			"synchronous": number, "journal_mode": "wal", "foreign_keys": 1, "wal_autocheckpoint": 250000, "cache_size": -4000,
 			"temp_store": 2, "journal_size_limit": 200000000, "encoding": "UTF-8", "page_size": 2048, "auto_vacuum": 0, "recursive_triggers": 0,
 		} {
 			switch want := want.(type) {
@@ -40,6 +42,48 @@ func TestConnectionSettings(t *testing.T) {
 		if err := opened.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// A connection beside one that holds the write lock nearly all the time gets its turn.
+func TestLockBesideBusyWriter(t *testing.T) {
+	if !sqlite.InC {
+		t.Skip("SQLite translated to Go has only SQLite's own handler of locks")
+	}
+	path := filepath.Join(t.TempDir(), "data.db")
+	busy, err := sqlite.Open(path, "OFF")
+	if err != nil {
+		t.Fatal(err)
+	}
+	beside, err := sqlite.Open(path, "OFF")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := busy.NewQuery("CREATE TABLE counts (n INTEGER)").Execute(); err != nil {
+		t.Fatal(err)
+	}
+	done, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-done:
+				ended <- errors.Join(busy.Close(), beside.Close())
+				return
+			default:
+			}
+			if err := busy.Transactional(func(tx *dbx.Tx) error { time.Sleep(5 * time.Millisecond); return nil }); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for range 10 {
+		if _, err := beside.NewQuery("INSERT INTO counts VALUES (1)").Execute(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(done)
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 
