@@ -65,14 +65,19 @@ export async function refreshTokens() {
   if (!tokens) {
     return false;
   }
-  const answer = await request("POST", "auth/token/refresh/", { body: { refresh: tokens.refresh } });
+  const used = tokens;
+  const answer = await request("POST", "auth/token/refresh/", { body: { refresh: used.refresh } });
   if (answer.status === 401) {
     return false;
   }
   if (!answer.ok) {
     throw await problemOf(answer);
   }
-  tokens = await answer.json();
+  const fresh = await answer.json();
+  if (tokens !== used) {
+    return tokens !== null; // the session ended meanwhile, and must not come back
+  }
+  tokens = fresh;
   otherTabs.changed(tokens, "renewed");
   renewals.value++;
   return true;

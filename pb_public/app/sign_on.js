@@ -2,7 +2,7 @@
 import { call } from "./api.js";
 import { closeDrafts, openDrafts } from "./drafts.js";
 import { clearPlace } from "./router.js";
-import { display, end, endReason, setTokens, me, myPatients, practice, refreshToken, rights } from "./session.js";
+import { display, end, endReason, setTokens, me, myPatients, practice, refreshToken, rights, tokensHeld } from "./session.js";
 import { batch, effect } from "./view.js";
 
 effect(() => {
@@ -41,6 +41,9 @@ export async function startSession(bring) {
 export async function loadProfile() {
   const [person, about] = await Promise.all([call("GET", "auth/profile/"), call("GET", "auth/me/")]);
   await openDrafts(about.draft_key);
+  if (!tokensHeld()) {
+    return; // the session ended meanwhile
+  }
   batch(() => {
     rights.value = about.permissions;
     practice.value = about.practice;

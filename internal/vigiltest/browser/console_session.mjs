@@ -173,6 +173,18 @@ async function drafts(page) {
   return { words };
 }
 
+// renewedAfterEnd ends the session while a renewal of its tokens is under way.
+async function renewedAfterEnd(page) {
+  const open = await gate(page.context());
+  const asked = page.waitForRequest("**/auth/token/refresh/");
+  const renewed = renew(page);
+  await asked;
+  await page.evaluate(async () => (await consoleModule("session.js")).end("over"));
+  open();
+  assert.equal(await renewed, false);
+  await page.context().unroute("**/auth/token/refresh/");
+}
+
 async function absence(page) {
   await page.context().clock.install();
   await signIn(page, "nurse@vigil.example");
@@ -200,7 +212,8 @@ async function absence(page) {
   await enter(page, "nurse@vigil.example");
   await page.getByRole("navigation", { name: "About this patient" }).waitFor(); // the page before the reload
   assert.equal(await found(page), words, "an absence loses the note");
-  await signOff(page);
+  await renewedAfterEnd(page);
+  assert.equal(await token(page), null, "an answer that comes late brings the ended session back");
   return {};
 }
 
