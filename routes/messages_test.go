@@ -179,6 +179,7 @@ func TestStoryStaffMessage(t *testing.T) {
 	c.request(authz.Nurse, "POST", path, object{"template": "free_text"}).wantFields("text")
 	c.request(authz.Nurse, "POST", path, object{"template": "free_text", "text": "Your BP was 185/120"}).wantFields("text")
 	c.request(authz.Nurse, "POST", path, object{"template": "free_text", "text": "ada, please call us"}).wantFields("text")
+	c.request(authz.Nurse, "POST", path, object{"template": "free_text", "text": "Su azúcar fue uno ochenta"}).wantFields("text")
 	c.request(authz.Nurse, "POST", path, object{"template": "hello", "channel": "fax"}).wantFields("template", "channel")
 	c.request(authz.Nurse, "POST", path, object{"template": "question", "channel": "voice"}).want(400, "invalid_state")
 	made := c.request(authz.Nurse, "POST", path, question).want(201).wantAt(object{"state": "queued", "language": "es", "automatic": false}).object()

@@ -99,7 +99,7 @@ func TestDayOfReminders(t *testing.T) {
 	clock := func() time.Time { return now }
 	provider := &phones{now: clock, dies: 50, got: map[string][]time.Time{}}
 	reminders := messaging.Reminders{Devices: devices.NewEngine(devices.Rules{PracticeZone: newYork, MissedDaysBeforeEscalation: 3}), At: "18:00", Zone: newYork}
-	ids := ward(t, app, vigiltest.Rounds(1000, 300), start)
+	ids := ward(t, app, 1000, start)
 
 	stopped, held, deceased := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for i, id := range ids {
