@@ -75,7 +75,7 @@ export async function refreshTokens() {
   }
   const fresh = await answer.json();
   if (tokens !== used) {
-    return tokens !== null; // the session ended meanwhile, and must not come back
+    return tokens !== null; // the session has ended, and must not come back
   }
   tokens = fresh;
   otherTabs.changed(tokens, "renewed");

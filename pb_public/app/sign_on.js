@@ -42,7 +42,7 @@ export async function loadProfile() {
   const [person, about] = await Promise.all([call("GET", "auth/profile/"), call("GET", "auth/me/")]);
   await openDrafts(about.draft_key);
   if (!tokensHeld()) {
-    return; // the session ended meanwhile
+    return; // the session has ended
   }
   batch(() => {
     rights.value = about.permissions;
