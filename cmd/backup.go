@@ -239,6 +239,9 @@ func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, 
 		}
 		defer func() { _ = b.store.Close() }() // all is written
 		name, _, err := backup.Create(ctx, app, b.store, b.keys, s.program.Version, now())
+		if errors.Is(err, backup.ErrDamaged) {
+			s.inspector.Suspect()
+		}
 		if err != nil {
 			return 0, err
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/backup"
 	"github.com/vigilhealth/vigil/internal/config"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // exitStatus ends a command with a status and no further message.
@@ -207,8 +208,8 @@ func (c *checkup) checkKeys(ctx context.Context, exists bool) (leave func()) {
 
 // checkPages reads the whole database. Otherwise the next backup would be the first to find damage in rarely read pages.
 func (c *checkup) checkPages(ctx context.Context) {
-	switch err := backup.QuickCheck(ctx, c.app.ConcurrentDB()); {
-	case errors.Is(err, backup.ErrDamaged):
+	switch err := sqlite.QuickCheck(ctx, c.app.ConcurrentDB()); {
+	case errors.Is(err, sqlite.ErrDamaged):
 		c.fail("folder", "the database is damaged; see docs/operations.md, \"A damaged database\"")
 	case err != nil:
 		c.fail("folder", "%v", err)

@@ -225,7 +225,7 @@ func (s *Service) retention() retention.Periods {
 // probes returns the health checks.
 func (s *Service) probes() dashboard.Probes {
 	probes := dashboard.Probes{
-		Database: collections.Ping, Writes: s.probeWrite, HasDiskSpace: s.hasDiskSpace, FHIR: probeFHIR, Store: dashboard.StoreHealth,
+		Database: collections.Ping, Writes: s.probeWrite, Damaged: s.inspector.Damaged, HasDiskSpace: s.hasDiskSpace, FHIR: probeFHIR, Store: dashboard.StoreHealth,
 		Workers: func(app core.App) (running, queued int, err error) {
 			running, queued = int(s.running.Load()), s.writer.QueueDepth()
 			if !s.emr.Configured() || !s.emr.CanReceive() { // queued deliveries that the EMR does not receive do not count

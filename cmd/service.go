@@ -74,6 +74,7 @@ type Service struct {
 	messages        *messaging.Worker // nil if no messages are sent
 	devices         *devices.Engine
 	worker          *emr.Worker
+	inspector       *sqlite.Inspector
 	monitor         *dashboard.Monitor
 	board           *dashboard.Board
 	metrics         *metrics.Metrics
@@ -157,6 +158,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 			s.onFinished(result)
 		},
 	})
+	s.inspector = sqlite.NewInspector(filepath.Join(app.DataDir(), "data.db"))
 	s.monitor = dashboard.NewMonitor(s.probes(), s.now, log)
 	if s.board, err = newBoard(sealer, settings); err != nil {
 		return nil, err
@@ -290,6 +292,7 @@ func (s *Service) start() error {
 	s.runWorker(func() { s.exports.Run(ctx, s.app) })
 	checkpointer := sqlite.NewCheckpointer(filepath.Join(s.app.DataDir(), "data.db"), s.app.NonconcurrentDB())
 	s.background.Go(func() { checkpointer.Run(ctx, s.log) })
+	s.background.Go(func() { s.inspector.Run(ctx, s.log) })
 	s.background.Go(func() { s.reloadOnHangup(ctx) })
 	s.background.Go(func() { s.inspectBackups(ctx) })
 	if s.certificates != nil {

@@ -88,7 +88,9 @@ func copyDatabase(ctx context.Context, app core.App, target string) error {
 func describe(ctx context.Context, file, version string, now time.Time) (Manifest, error) {
 	m := Manifest{Version: version, CreatedAt: now.UTC()}
 	err := withDatabase(file, func(db *dbx.DB) (err error) {
-		if err := QuickCheck(ctx, db); err != nil {
+		if err := sqlite.QuickCheck(ctx, db); errors.Is(err, sqlite.ErrDamaged) {
+			return ErrDamaged
+		} else if err != nil {
 			return err
 		}
 		m.Counts, m.AuditHead, err = count(ctx, db)
@@ -103,19 +105,6 @@ func describe(ctx context.Context, file, version string, now time.Time) (Manifes
 
 // ErrDamaged reports that the source database is damaged, so that a copy would be unusable.
 var ErrDamaged = errors.New("the database is damaged: no backup was taken, and none is removed; see docs/operations.md, \"A damaged database\"")
-
-// QuickCheck checks every page of a database, but not whether its indexes match their tables.
-func QuickCheck(ctx context.Context, db dbx.Builder) error {
-	var problems []string
-	err := db.NewQuery("PRAGMA quick_check(5)").WithContext(ctx).Column(&problems)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil || len(problems) != 1 || problems[0] != "ok" { // SQLite's messages may quote stored values
-		return ErrDamaged
-	}
-	return nil
-}
 
 func count(ctx context.Context, db dbx.Builder) (c Counts, head string, err error) {
 	err = db.NewQuery(`SELECT (SELECT COUNT(*) FROM patients) AS patients, (SELECT COUNT(*) FROM observations) AS observations,

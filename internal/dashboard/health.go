@@ -75,6 +75,8 @@ type Probes struct {
 	Database func(ctx context.Context, app core.App) error
 	// Writes proves that the database accepts writes; nil skips the check.
 	Writes func(ctx context.Context, app core.App) error
+	// Damaged reports whether damage of the database was found; nil means no.
+	Damaged func() bool
 	// HasDiskSpace reports whether the disk has space left; nil means yes.
 	HasDiskSpace func() bool
 	// EMR is nil if none is configured.
@@ -315,11 +317,15 @@ func Uptime(app core.App, downNow bool, now time.Time) (float64, error) {
 // writeTimeout is how long the write check waits for other writers.
 const writeTimeout = 4 * time.Second
 
-// database is down also if it answers but cannot store, as on a full disk: then every reading is rejected. Waiting for other writers is not
+// database is down also if it is damaged, because answers may be wrong or missing, and if it answers but cannot store, as on a full disk: then every
+// reading is rejected. Waiting for other writers is not
 // a failure and not part of the response time. A write that fits into the journal proves little, so a nearly full disk is degraded.
 // Source: docs/decisions/dashboard.md, "Health body".
 func (m *Monitor) database(ctx context.Context, app core.App) Check {
 	check := m.measure(databaseThreshold, func() error { return m.probes.Database(ctx, app) })
+	if m.probes.Damaged != nil && m.probes.Damaged() {
+		check.Status, check.Detail = Down, "data.db is damaged"
+	}
 	if m.probes.Writes == nil || check.Status == Down {
 		return check
 	}

@@ -44,8 +44,14 @@ type boundRunner interface {
 	runBound(args []driver.NamedValue) (rows int64, done bool, err error)
 }
 
-// run is the [Run] of this connection. It caches statements like all others.
+// run is the [Run] of this connection.
 func (c *conn) run(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
+	rows, err = c.runCached(text, args, answer)
+	return rows, c.note(err)
+}
+
+// runCached runs a statement, which it caches like all others.
+func (c *conn) runCached(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error) {
 	if element, known := c.cached[text]; known {
 		c.order.MoveToFront(element)
 		return execute(element.Value.(*idleStatement).statement, args, answer)

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/pocketbase/dbx"
 )
@@ -39,7 +40,7 @@ func Open(path, synchronous string) (*dbx.DB, error) {
 // each of many pages and the log stores whole pages. The page cache is small, because pages just read from the system's cache are closer to the processor
 // than those of a large cache.
 func open(path, synchronous string, autocheckpoint int) *dbx.DB {
-	return dbx.NewFromDB(sql.OpenDB(connector{path, []string{
+	return dbx.NewFromDB(sql.OpenDB(connector{path, damageCounter(path), []string{
 		"busy_timeout(10000)", // first, so that switching to WAL can wait
 		"page_size(2048)", "journal_mode(WAL)", "journal_size_limit(200000000)", fmt.Sprintf("wal_autocheckpoint(%d)", autocheckpoint), "synchronous(" + synchronous + ")",
 		"foreign_keys(ON)", "temp_store(MEMORY)", "cache_size(-4000)",
@@ -48,13 +49,14 @@ func open(path, synchronous string, autocheckpoint int) *dbx.DB {
 
 // File opens a database for occasional use, such as a copy to inspect, with only the given pragmas, such as "query_only(ON)".
 func File(path string, pragmas ...string) *dbx.DB {
-	return dbx.NewFromDB(sql.OpenDB(connector{path, pragmas}), "sqlite")
+	return dbx.NewFromDB(sql.OpenDB(connector{path: path, pragmas: pragmas}), "sqlite")
 }
 
 // connector opens connections to one file. A transaction takes the write lock when it begins: if it read first and wrote later, it would fail when another
 // process, such as a key rotation, wrote in between. Connections are in SQLite's defensive mode, in which SQL cannot change internal structures.
 type connector struct {
 	path    string
+	damage  *atomic.Int64 // counts statements that fail because of damage; may be nil
 	pragmas []string
 }
 
@@ -62,9 +64,9 @@ type connector struct {
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	opened, err := c.open()
 	if err != nil {
-		return nil, err
+		return nil, noted(c.damage, err)
 	}
-	return newConn(opened), ctx.Err()
+	return newConn(opened, c.damage), ctx.Err()
 }
 
 // Driver implements [driver.Connector].

@@ -4,7 +4,10 @@ import (
 	"container/list"
 	"context"
 	"database/sql/driver"
+	"errors"
+	"io"
 	"strings"
+	"sync/atomic"
 )
 
 // maxCached bounds the cached statements of one connection.
@@ -33,7 +36,8 @@ type statement interface {
 type conn struct {
 	connection
 	cached map[string]*list.Element
-	order  *list.List // of *idleStatement, most recently used first
+	order  *list.List    // of *idleStatement, most recently used first
+	damage *atomic.Int64 // counts statements that fail because of damage; may be nil
 }
 
 // idleStatement is a cached statement that is not in use.
@@ -42,8 +46,14 @@ type idleStatement struct {
 	statement
 }
 
-func newConn(inner connection) *conn {
-	return &conn{connection: inner, cached: map[string]*list.Element{}, order: list.New()}
+func newConn(inner connection, damage *atomic.Int64) *conn {
+	return &conn{connection: inner, cached: map[string]*list.Element{}, order: list.New(), damage: damage}
+}
+
+// BeginTx implements [driver.ConnBeginTx].
+func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	tx, err := c.connection.BeginTx(ctx, options)
+	return tx, c.note(err)
 }
 
 // ExecContext implements [driver.ExecerContext] for texts of several statements, of which only the first could be prepared, and for a [Borrower].
@@ -54,7 +64,8 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 	if !strings.Contains(strings.TrimRight(text, "; \t\r\n"), ";") {
 		return nil, driver.ErrSkip
 	}
-	return c.connection.ExecContext(ctx, text, args)
+	result, err := c.connection.ExecContext(ctx, text, args)
+	return result, c.note(err)
 }
 
 // Prepare implements [driver.Conn].
@@ -72,7 +83,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	}
 	prepared, err := c.connection.PrepareContext(ctx, text)
 	if err != nil {
-		return nil, err
+		return nil, c.note(err)
 	}
 	capable, ok := prepared.(statement)
 	if !ok {
@@ -111,6 +122,42 @@ type activeStatement struct {
 	text   string
 	conn   *conn
 	closed bool
+}
+
+// ExecContext implements [driver.StmtExecContext].
+func (l *activeStatement) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	result, err := l.statement.ExecContext(ctx, args)
+	return result, l.conn.note(err)
+}
+
+// QueryContext implements [driver.StmtQueryContext].
+func (l *activeStatement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	opened, err := l.statement.QueryContext(ctx, args)
+	if inner, ok := opened.(typedRows); ok && err == nil {
+		return watchedRows{inner, l.conn}, nil
+	}
+	return opened, l.conn.note(err)
+}
+
+// typedRows holds the interfaces of the drivers' rows that PocketBase needs.
+type typedRows interface {
+	driver.Rows
+	driver.RowsColumnTypeDatabaseTypeName
+}
+
+// watchedRows are rows whose errors are noted: SQLite reads the database only when a row is fetched.
+type watchedRows struct {
+	typedRows
+	conn *conn
+}
+
+// Next implements [driver.Rows].
+func (w watchedRows) Next(row []driver.Value) error {
+	err := w.typedRows.Next(row)
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return w.conn.note(err)
 }
 
 // Close implements [driver.Stmt].

@@ -190,6 +190,8 @@ type Sources struct {
 	Outage func() (since time.Time, down bool)
 	// Connections returns the counts of the service's connections; it may be nil.
 	Connections func() ratelimit.ConnCounts
+	// Damaged reports whether damage of the database was found; it may be nil.
+	Damaged func() bool
 	// DiskFree returns the free bytes on the disk of the data folder; ok is false if they are unknown. It may be nil.
 	DiskFree func() (bytes uint64, ok bool)
 	// CertificateEnds returns the expiry of the TLS certificate; zero without one. It may be nil.
@@ -242,7 +244,7 @@ func (m *Metrics) Watch(s Sources) error {
 // Describe implements [prometheus.Collector].
 func (s sourceCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		queueDepth, queueOldestAge, serviceHealth, emrOutage, unacknowledgedAlerts, deadLetters, webhookDeadLetters, webhooksDisabled, webhooksFailing, connectionsOpen, connectionsWaiting, connectionsRefused, connectionsClosed, writerWaits, writerWaitTime, diskFree, walSize, backupTakenAt, backupVerifiedAt, warehouseExportedAt, certificateExpiry,
+		queueDepth, queueOldestAge, serviceHealth, emrOutage, unacknowledgedAlerts, deadLetters, webhookDeadLetters, webhooksDisabled, webhooksFailing, connectionsOpen, connectionsWaiting, connectionsRefused, connectionsClosed, writerWaits, writerWaitTime, diskFree, walSize, databaseDamaged, backupTakenAt, backupVerifiedAt, warehouseExportedAt, certificateExpiry,
 	} {
 		out <- desc
 	}
