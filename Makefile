@@ -148,7 +148,7 @@ drills: ## lose, move and upgrade practices, with the real Litestream and Caddy;
 	GOBIN="$$tools" CGO_ENABLED=0 go install $(LITESTREAM); GOBIN="$$tools" CGO_ENABLED=0 go install $(CADDY); \
 	export PATH="$$tools:$$PATH" VIGIL_TEST_CLONE=1 VIGIL_TEST_HAPI=1 VIGIL_TEST_GENERATED=1 VIGIL_TEST_CELLS=20 VIGIL_TEST_UNITS=1; \
 	go test -count=1 -v -timeout 40m -run '^(TestBackup|TestReplica|TestThreeCells|TestThreePractices|TestUnits|TestWaves|TestQuickstart|TestHAPI|TestGeneratedClient|TestIntegrating)' ./e2e; \
-	VIGIL_TEST_ROUNDS=all go test -count=1 -v -timeout 40m -run '^(TestSandboxProfiles|TestMonthDocuments)$$' ./internal/emr; \
+	VIGIL_TEST_ROUNDS=all go test -count=1 -v -timeout 40m -run '^(TestSandboxProfiles|TestMonthDocuments|TestDeliveryProfiles)$$' ./internal/emr ./e2e; \
 	export GOFLAGS=; (cd deploy/check; go test -count=1 -v ./...); cd tools/release; VIGIL_TEST_RELEASE=1 go test -count=1 -v -timeout 60m ./...
 
 bench-parts: ## Go benchmarks with allocations; BENCH chooses by name

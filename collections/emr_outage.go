@@ -38,7 +38,7 @@ func QueuedTransmissions(app core.App, dueOnly bool, since, now time.Time, limit
 // LeaseQueuedTransmissions moves the named deliveries that are still queued to processing.
 func LeaseQueuedTransmissions(tx core.App, ids []string, now time.Time) ([]LeasedTransmission, error) {
 	return queryAll[LeasedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', waits_for = '', claimed_at = {:now}, updated_at = {:now}
-		WHERE id IN (SELECT value FROM json_each({:ids})) AND (status = 'pending' AND waits_for != 'link' OR `+retryScheduled+`)
+		WHERE id IN (SELECT value FROM json_each({:ids})) AND (status = 'pending' AND waits_for NOT IN ('link', '`+WaitsForWay+`') OR `+retryScheduled+`)
 		RETURNING `+claimed, dbx.Params{"now": Instant(now), "ids": jsonList(ids)})
 }
 

@@ -124,3 +124,22 @@ func checkMonthDocuments(t *testing.T, app core.App, simulated *sandbox.EMR, old
 		t.Errorf("%d, %d and %d queued, %v", pending, processing, retrying, err)
 	}
 }
+
+// A reading that is stored just before due deliveries are leased waits like the earlier ones: none is sent to an EMR that takes documents only.
+func TestReadingStoredDuringRound(t *testing.T) {
+	app := newApp(t)
+	sandboxSigningKey()
+	synctest.Test(t, func(t *testing.T) {
+		simulated := playProfile(t, app, "documents-only", false)
+		at := time.Now().UTC()
+		w, client := newProfileWorker(t, app, directly{simulated, 20 * time.Millisecond}, func() { at = at.Add(-time.Minute); addMonthReading(t, app, patient, at) })
+		for range 3 {
+			if _, err := w.Sweep(t.Context(), app); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if parked, err := collections.CountParked(app); err != nil || parked < 3 || simulated.Stats().Refused != 0 || client.Plan().Way != emr.WayDocument {
+			t.Errorf("%d readings wait, and the EMR refused %d requests, %v", parked, simulated.Stats().Refused, err)
+		}
+	})
+}

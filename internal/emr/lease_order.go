@@ -34,7 +34,7 @@ type orderedLeases struct {
 // leaseNext leases up to most deliveries. busy reports that the queued ones must wait for deliveries under way.
 func (w *Worker) leaseNext(app core.App, s *orderedLeases, most int) (leased []Leased, busy bool, err error) {
 	if !w.breaker.isInOrder() {
-		leased, err = w.lease(func() ([]Leased, error) { return Lease(app, most, s.began, w.Clock()) })
+		leased, err = w.leaseQueued(app, func(app core.App) ([]Leased, error) { return Lease(app, most, s.began, w.Clock()) })
 		return leased, false, err
 	}
 	w.orderMu.Lock()
@@ -55,12 +55,28 @@ func (w *Worker) leaseNext(app core.App, s *orderedLeases, most int) (leased []L
 		if len(ids) == 0 {
 			return nil, true, nil
 		}
-		leased, err = w.lease(func() ([]Leased, error) { return leaseNamed(app, ids, w.Clock()) })
+		leased, err = w.leaseQueued(app, func(app core.App) ([]Leased, error) { return leaseNamed(app, ids, w.Clock()) })
 		if len(leased) == 0 && isTrial { // another round leased it
 			return nil, true, err
 		}
 	}
 	return leased, false, err
+}
+
+// leaseQueued leases after it made readings wait that were stored since the round began, where the EMR does not take them one by one.
+func (w *Worker) leaseQueued(app core.App, take func(app core.App) ([]Leased, error)) ([]Leased, error) {
+	return w.lease(func() (leased []Leased, err error) {
+		if w.EMR.TakesReadings() {
+			return take(app)
+		}
+		err = app.RunInTransaction(func(tx core.App) (err error) {
+			if err = collections.ParkReadings(tx, w.Clock()); err == nil {
+				leased, err = take(tx)
+			}
+			return err
+		})
+		return leased, err
+	})
 }
 
 // pickOnePerPatient takes the first delivery of each patient without one under way.

@@ -52,8 +52,19 @@ func (d directly) RoundTrip(r *http.Request) (response *http.Response, err error
 	}
 }
 
-// runWorker runs a worker like a process that is killed at the end.
-func runWorker(t *testing.T, app core.App, transport http.RoundTripper, lifetime time.Duration) {
+// arriving is an EMR at which something happens between the two steps of a round: readings are set to wait, and what is due is leased.
+type arriving struct {
+	*emr.Client
+	do func()
+}
+
+// CanReceive implements [emr.EMR].
+func (a arriving) CanReceive() bool {
+	a.do()
+	return a.Client.CanReceive()
+}
+
+func newProfileWorker(t *testing.T, app core.App, transport http.RoundTripper, between func()) (*emr.Worker, *emr.Client) {
 	t.Helper()
 	client, err := emr.New(emr.Options{
 		BaseURL: "http://emr.test/fhir/demo", TokenURL: "http://emr.test/oauth/token", ClientID: "vigil", PrivateKey: sandboxSigningKey(),
@@ -63,11 +74,17 @@ func runWorker(t *testing.T, app core.App, transport http.RoundTripper, lifetime
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := emr.NewWorker(emr.WorkerOptions{
-		EMR: client, Schedule: schedule, StopTimeout: time.Nanosecond, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR,
+	return emr.NewWorker(emr.WorkerOptions{
+		EMR: arriving{client, between}, Schedule: schedule, StopTimeout: time.Nanosecond, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR,
 		Clock: func() time.Time { return time.Now().UTC() }, Log: slog.New(slog.DiscardHandler),
 		Documents: emr.DocumentOptions{Make: makeDocument, Type: fhir.DefaultDocumentType, Author: "Practice", Zone: time.UTC},
-	})
+	}), client
+}
+
+// runWorker runs a worker like a process that is killed at the end.
+func runWorker(t *testing.T, app core.App, transport http.RoundTripper, lifetime time.Duration) {
+	t.Helper()
+	w, client := newProfileWorker(t, app, transport, func() {})
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
 	defer cancel()
 	var group sync.WaitGroup
