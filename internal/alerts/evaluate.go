@@ -128,28 +128,18 @@ func Evaluate(r vitals.Reading, t Thresholds, baseline []BaselineValue) []Findin
 
 // breach returns the most severe bound that the value meets; bounds are inclusive. The message has the value as the text.
 func breach(p *vitals.Parameter, value float64, text string, limits vitals.Limits) (level Level, threshold float64, message string) {
-	sides := [...]struct {
-		level Level
-		bound *float64
-		above bool
-	}{
-		{Critical, limits.Critical, true},
-		{Critical, limits.CriticalLow, false},
-		{Warning, limits.High, true},
-		{Warning, limits.Low, false},
+	side, threshold := limits.Met(value)
+	if side == "" {
+		return "", 0, ""
 	}
-	for _, side := range sides {
-		if side.bound == nil || (side.above && value < *side.bound) || (!side.above && value > *side.bound) {
-			continue
-		}
-		where := "at or below"
-		if side.above {
-			where = "at or above"
-		}
-		return side.level, *side.bound, fmt.Sprintf("%s %s %s is %s the %s limit %s.",
-			p.Label, text, p.Range.Unit, where, side.level, vitals.FormatNumber(*side.bound))
+	level, where := Warning, "at or below"
+	if side.IsCritical() {
+		level = Critical
 	}
-	return "", 0, ""
+	if side == vitals.Critical || side == vitals.High {
+		where = "at or above"
+	}
+	return level, threshold, fmt.Sprintf("%s %s %s is %s the %s limit %s.", p.Label, text, p.Range.Unit, where, level, vitals.FormatNumber(threshold))
 }
 
 // evaluateGroup combines the parameters of one alert type; the first of the most severe ones gives value and threshold. spoke is false if

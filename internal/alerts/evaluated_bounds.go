@@ -31,7 +31,7 @@ func BoundsFor(r vitals.Reading, t Thresholds, findings []Finding) EvaluatedBoun
 // addChange adds the limit over the target, and the rule that a change met.
 func (b EvaluatedBounds) addChange(p *vitals.Parameter, rule ChangeRule, findings []Finding) {
 	if rule.Target != nil && rule.Over != nil {
-		b[p.Name] = vitals.Limits{High: new(roundHundredths(*rule.Target + *rule.Over))}
+		b[p.Name] = vitals.Limits{High: new(vitals.RoundHundredths(*rule.Target + *rule.Over))}
 	}
 	for _, f := range findings {
 		switch {

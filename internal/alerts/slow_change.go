@@ -108,7 +108,7 @@ func (s *SlowChanges) gain(day int) Finding {
 	if !measured {
 		return Finding{}
 	}
-	gain := roundHundredths(now - slices.Min(s.mediansOf(day, slowGainDays)))
+	gain := vitals.RoundHundredths(now - slices.Min(s.mediansOf(day, slowGainDays)))
 	finding := Finding{Type: s.of.Group, Parameter: s.of.Name + slowGain, Value: gain}
 	for _, bound := range []struct {
 		level Level
@@ -135,7 +135,7 @@ func (s *SlowChanges) loss(day int) (finding Finding) {
 	var messages []string
 	for _, rule := range s.rule.Losses {
 		highest := slices.Max(s.mediansOf(day, rule.Days))
-		percent := roundHundredths(100 * (highest - now) / highest)
+		percent := vitals.RoundHundredths(100 * (highest - now) / highest)
 		if percent < *rule.Percent {
 			continue
 		}

@@ -90,11 +90,11 @@ func criticalChange(parameter string, value, bound float64) criticalValue {
 
 // criticalValue returns the value if it is at or beyond a critical bound, otherwise nothing.
 func (t Thresholds) criticalValue(p *vitals.Parameter, value float64) []criticalValue {
-	switch limits := t.Of(p); {
-	case limits.Critical != nil && value >= *limits.Critical:
-		return []criticalValue{{WorstValue{Parameter: p.Name, High: true, Value: value}, *limits.Critical, p.Range.Max}}
-	case limits.CriticalLow != nil && value <= *limits.CriticalLow:
-		return []criticalValue{{WorstValue{Parameter: p.Name, Value: value}, *limits.CriticalLow, p.Range.Min}}
+	switch side, bound := t.Of(p).Met(value); side {
+	case vitals.Critical:
+		return []criticalValue{{WorstValue{Parameter: p.Name, High: true, Value: value}, bound, p.Range.Max}}
+	case vitals.CriticalLow:
+		return []criticalValue{{WorstValue{Parameter: p.Name, Value: value}, bound, p.Range.Min}}
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func isWorse(found []criticalValue, all []WorstValue, expected bool) bool {
 		if !e.High {
 			worse = -worse
 		}
-		if !ok || worse > 0 && roundHundredths(worse) >= roundHundredths(breakthroughShare*math.Abs(e.rangeEnd-e.bound)) {
+		if !ok || worse > 0 && vitals.RoundHundredths(worse) >= vitals.RoundHundredths(breakthroughShare*math.Abs(e.rangeEnd-e.bound)) {
 			return true
 		}
 	}

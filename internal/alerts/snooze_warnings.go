@@ -81,7 +81,7 @@ func (w warningValue) breaks(baseline []WorstValue) bool {
 		if !w.High {
 			a, b = b, a
 		}
-		return roundHundredths(a - b)
+		return vitals.RoundHundredths(a - b)
 	}
 	reference := w.bound
 	for _, k := range baseline {
@@ -89,7 +89,7 @@ func (w warningValue) breaks(baseline []WorstValue) bool {
 			reference = k.Value
 		}
 	}
-	if worse(w.Value, reference) >= roundHundredths(w.step) {
+	if worse(w.Value, reference) >= vitals.RoundHundredths(w.step) {
 		return true
 	}
 	return w.midpoint != nil && worse(w.Value, *w.midpoint) >= 0 && worse(reference, *w.midpoint) < 0

@@ -23,9 +23,9 @@ type SuspectValue struct {
 func (d SuspectValue) Finding(measuredAt time.Time, late bool) Finding {
 	unit := d.Of.Range.Unit
 	finding := Finding{
-		Type: TypeSuspectReading, Level: Warning, Parameter: d.Of.Name, Value: d.Value, Threshold: roundHundredths(d.Bound),
+		Type: TypeSuspectReading, Level: Warning, Parameter: d.Of.Name, Value: d.Value, Threshold: vitals.RoundHundredths(d.Bound),
 		Message: fmt.Sprintf("%s %s %s %s is far from the usual %s %s, the median of the last %d. It does not count until a clinician confirms it.",
-			d.Of.Suspect.Question, d.Of.Label, vitals.FormatNumber(d.Value), unit, vitals.FormatNumber(roundHundredths(d.Usual)), unit, d.Count),
+			d.Of.Suspect.Question, d.Of.Label, vitals.FormatNumber(d.Value), unit, vitals.FormatNumber(vitals.RoundHundredths(d.Usual)), unit, d.Count),
 	}
 	if d.Bound == 0 { // raised later, when the usual value has changed
 		finding.Message = fmt.Sprintf("%s %s %s %s was suspect when it arrived. It does not count until a clinician confirms it.",

@@ -25,7 +25,7 @@ func (h PushHistory) decideTarget(d Draft, r vitals.Reading, t Thresholds) PushD
 	if rule.Target == nil || rule.Over == nil || value == nil || d.WorseThanNotified {
 		return PushDecision{PushedKind, "Pushed: alerts of this kind always are."}
 	}
-	isOver := func(v float64) bool { return roundHundredths(v-*rule.Target) >= *rule.Over }
+	isOver := func(v float64) bool { return vitals.RoundHundredths(v-*rule.Target) >= *rule.Over }
 	var begin time.Time // of the last value that was not over
 	for _, one := range h.Readings {
 		if v := one.Values[i]; v != nil && !isOver(*v) && one.MeasuredAt.Before(r.MeasuredAt) {
@@ -38,7 +38,7 @@ func (h PushHistory) decideTarget(d Draft, r vitals.Reading, t Thresholds) PushD
 		if v == nil || !isOver(*v) || !push.MeasuredAt.After(begin) || IsSlowChange(push.Parameter) {
 			continue
 		}
-		if roundHundredths(*value-*v) >= *rule.Over {
+		if vitals.RoundHundredths(*value-*v) >= *rule.Over {
 			return PushDecision{PushedWorse, fmt.Sprintf("Pushed: %s %s is worse than %s, the last value pushed.", p.Label, show(*value), show(*v))}
 		}
 		return PushDecision{ListedByTrend, fmt.Sprintf("Not pushed: %s is over the target since %s was pushed.", p.Label, show(*v))}

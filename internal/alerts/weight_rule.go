@@ -31,7 +31,7 @@ func (r ChangeRule) gain(p *vitals.Parameter, value float64, at time.Time, days 
 		if w.Of != p || w.MeasuredAt.Before(from) || !w.MeasuredAt.Before(at) {
 			continue
 		}
-		rise := roundHundredths(value - w.Value)
+		rise := vitals.RoundHundredths(value - w.Value)
 		if !ok {
 			gain, loss, ok = rise, -rise, true
 			continue
@@ -91,7 +91,7 @@ func (s *changeEvaluation) checkChange(level Level, rule string, change, signed 
 }
 
 func (s *changeEvaluation) checkTarget(value, target, bound float64) {
-	excess := roundHundredths(value - target)
+	excess := vitals.RoundHundredths(value - target)
 	if excess < bound {
 		return
 	}
@@ -106,6 +106,3 @@ func (s *changeEvaluation) addBreach(level Level, rule string, value, threshold 
 		s.finding.Level, s.finding.Parameter, s.finding.Value, s.finding.Threshold = level, s.p.Name+rule, value, threshold
 	}
 }
-
-// roundHundredths rounds to two decimals, half away from zero, so that 82.3 − 80 is 2.3 and meets the bound 2.3.
-func roundHundredths(value float64) float64 { return math.Round(value*100) / 100 }

@@ -43,7 +43,7 @@ func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by au
 	if err := r.recountFacts(); err != nil {
 		return err
 	}
-	if err := r.growWithAudit(by); err != nil {
+	if err := r.upgradeWithAudit(by); err != nil {
 		return err
 	}
 	twice, reasons, err := r.reviewBlockingReasons(override, r.loadReasons)

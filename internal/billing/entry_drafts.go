@@ -213,7 +213,7 @@ func (e *Engine) draftDeviceEntries(f *patientFacts, windows []supplyPeriod, len
 			continue
 		}
 		if instead, _ := e.Rule(code, w.End); f.hasActiveEntry(instead.Instead, period) {
-			if supply.toRaise = e.growingEntry(f, instead.Instead, period, len(w.days), 0); supply.toRaise == nil {
+			if supply.toRaise = e.upgradableEntry(f, instead.Instead, period, len(w.days), 0); supply.toRaise == nil {
 				skipped, supplied = append(skipped, SkippedEntry{f.id, code, "billed_as_" + instead.Instead}), append(supplied, w.End)
 				continue
 			}

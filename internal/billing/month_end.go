@@ -163,7 +163,7 @@ func (w *monthEndCheck) stepBlockingReasons(r *recount, p documentation) (reason
 	if w.needsSecondReviewer(r.entry, w.by) {
 		reasons = append(reasons, SecondReviewer)
 	}
-	r.growCode()
+	r.upgradeCode()
 	twice, against, err := r.reviewBlockingReasons("", func() ([]string, error) { return r.reasonsGiven(p) })
 	if err != nil {
 		return nil, err

@@ -129,13 +129,13 @@ func (r *recount) minutesOfOtherEntries() (minutes int) {
 	return minutes
 }
 
-// growCode changes a pending entry of the engine to the code that its facts support: more days or minutes than its code is for. It returns the
+// upgradeCode changes a pending entry of the engine to the code that its facts support: more days or minutes than its code is for. It returns the
 // previous code; "" if unchanged. The code of a manual entry is a person's, and is refused instead.
-func (r *recount) growCode() (old string) {
+func (r *recount) upgradeCode() (old string) {
 	if r.claim.source == SourceManual {
 		return ""
 	}
-	next := r.grownCode(r.facts, r.claim.code, r.claim.period, len(r.actual.days), r.actual.minutes)
+	next := r.upgradedCode(r.facts, r.claim.code, r.claim.period, len(r.actual.days), r.actual.minutes)
 	if next == "" {
 		return ""
 	}
@@ -146,9 +146,9 @@ func (r *recount) growCode() (old string) {
 	return old
 }
 
-// growWithAudit grows an entry, with an audit entry.
-func (r *recount) growWithAudit(by audit.Actor) error {
-	old := r.growCode()
+// upgradeWithAudit grows an entry, with an audit entry.
+func (r *recount) upgradeWithAudit(by audit.Actor) error {
+	old := r.upgradeCode()
 	if old == "" {
 		return nil
 	}
@@ -158,9 +158,9 @@ func (r *recount) growWithAudit(by audit.Actor) error {
 	}, r.now)
 }
 
-// grownCode returns the code that the days or minutes of a period support beyond another one; "" if there is none or it is billed. Source:
+// upgradedCode returns the code that the days or minutes of a period support beyond another one; "" if there is none or it is billed. Source:
 // docs/decisions/billing.md, "Upgrades of pending entries".
-func (e *Engine) grownCode(f *patientFacts, code string, period Span, days, minutes int) string {
+func (e *Engine) upgradedCode(f *patientFacts, code string, period Span, days, minutes int) string {
 	next := map[string]string{ShortSupply: DeviceSupply, FirstTen: FirstTwenty}[code]
 	if next == "" || f.hasActiveEntry(next, period) {
 		return ""
@@ -205,10 +205,10 @@ func (r *recount) realignManualPeriod() (err error) {
 	return err
 }
 
-// growingEntry returns the pending entry of a code that grows into another code in the same period; nil for none.
-func (e *Engine) growingEntry(f *patientFacts, code string, period Span, days, minutes int) *existingEntry {
+// upgradableEntry returns the pending entry of a code that grows into another code in the same period; nil for none.
+func (e *Engine) upgradableEntry(f *patientFacts, code string, period Span, days, minutes int) *existingEntry {
 	x := f.entryFor(code, period)
-	if x == nil || x.Status != PendingReview || x.Start != period.Start || e.grownCode(f, code, period, days, minutes) == "" {
+	if x == nil || x.Status != PendingReview || x.Start != period.Start || e.upgradedCode(f, code, period, days, minutes) == "" {
 		return nil
 	}
 	return x

@@ -34,7 +34,7 @@ type Remittance struct {
 	PayerControlNumber string // CLP07
 	Adjustments        []collections.Adjustment
 	Superseded         bool     // about a claim that the entry is not on any more
-	IsOfWaiting        bool     // a reversal with the number of a decision that was not posted
+	ReversesUnposted   bool     // a reversal with the number of a decision that was not posted
 	Remarks            []string // RARC of the whole decision: MOA, MIA
 	PaidCode           string   // the code that the payer decided on instead of ours; "" for ours
 	RemittanceID       string   // the stored payment of the payer; "" for none

@@ -62,7 +62,7 @@ func lastDenial(rows []collections.Payment) (last collections.Payment) {
 // decision that was not posted takes back nothing of another one.
 func (r Remittance) hasOriginal(back collections.Payment, rows []collections.Payment) bool {
 	standing, _ := withoutReversed(rows)
-	if r.IsOfWaiting {
+	if r.ReversesUnposted {
 		return slices.ContainsFunc(standing, func(p collections.Payment) bool {
 			match := likeness(back, p)
 			return isDecisionOf(p, back.Payer) && (match >= sameNumber && p.PayerNumber == back.PayerNumber || match == sameStated && p.PayerNumber == "")

@@ -220,7 +220,7 @@ func TestNumberOfStandingDecision(t *testing.T) {
 				}
 			}
 			d.exec("UPDATE payments SET stated = NULL, payer_control_number = '' WHERE payer_control_number = '"+c.without+"' AND billing_entry = '"+entry.Id+"'", nil)
-			c.back.Kind, c.back.Key, c.back.IsOfWaiting = billing.RemittedReversal, c.name, c.isOfWaiting
+			c.back.Kind, c.back.Key, c.back.ReversesUnposted = billing.RemittedReversal, c.name, c.isOfWaiting
 			if _, _, err := d.e.ApplyRemittance(d.app, entry.Id, c.back, d.by, changesTime); refused(err) != c.reason {
 				t.Fatalf("the reversal: %v", err)
 			}

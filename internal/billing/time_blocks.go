@@ -99,7 +99,7 @@ func (e *Engine) placeBlock(f *patientFacts, b Block, d *entryDraft, first, leni
 		return left(MissingPrimary)
 	}
 	if rule.Instead != "" && f.hasActiveEntry(rule.Instead, d.period) {
-		if d.toRaise = e.growingEntry(f, rule.Instead, d.period, 0, b.Minutes); d.toRaise == nil {
+		if d.toRaise = e.upgradableEntry(f, rule.Instead, d.period, 0, b.Minutes); d.toRaise == nil {
 			return left("billed_as_" + rule.Instead)
 		}
 	}

@@ -168,28 +168,7 @@ func (t *importRun) import277CA(s x12.ClaimAck) error {
 // rejectBatch applies the rejection of a whole batch, or of its only provider, with the statuses that reject it.
 func (t *importRun) rejectBatch(number string, statuses []x12.StatusInfo) error {
 	statuses = slices.DeleteFunc(slices.Clone(statuses), func(s x12.StatusInfo) bool { return !s.Rejected() })
-	row, err := collections.FindBatchByNumber(t.app, padded(number))
-	if collections.IsNotFound(err) {
-		t.addUnmatched("TRN", number, 0, "unknown_batch")
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if t.isTestBatch(row) {
-		t.addUnmatched("TRN", number, 0, claims.TestUsage)
-		return nil
-	}
-	if err := collections.SetBatchStatus(t.app, row.ID, collections.BatchRejected, t.now); err != nil {
-		return err
-	}
-	lines, err := collections.LinesOfBatch(t.app, row.ID)
-	for _, l := range lines {
-		if err == nil {
-			err = t.rejectLine(l, ofBatch("277CA", codesOf(statuses), statusDetails("", "", statuses)...)(l))
-		}
-	}
-	return err
+	return t.setBatchResult("TRN", number, true, false, ofBatch("277CA", codesOf(statuses), statusDetails("", "", statuses)...))
 }
 
 // importClaimStatus applies the status of one claim; above are those of its provider and batch.

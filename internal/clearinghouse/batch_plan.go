@@ -318,18 +318,11 @@ func (f *claimChains) members(chain string) (ids []string) {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b string) int { return f.compare(a, b) })
+	slices.SortFunc(ids, f.compare)
 	return ids
 }
 
 // compare orders entries by their current line: earlier sent first.
 func (f *claimChains) compare(a, b string) int {
-	x, y := f.current[a].Line, f.current[b].Line
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
+	return strings.Compare(f.current[a].Line, f.current[b].Line)
 }

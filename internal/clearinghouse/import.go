@@ -61,7 +61,7 @@ func (h Engine) importAnswers(app core.App, file []byte, answers []x12.Response,
 			return Outcome{}, err
 		}
 	}
-	t := importRun{Engine: h, app: app, by: by, now: now, responseID: response.Id, seen: map[string]bool{}, waiting: map[string]map[string][]collections.RemittanceItem{}}
+	t := importRun{Engine: h, app: app, by: by, now: now, responseID: response.Id, seen: map[string]bool{}, unposted: map[string]map[string][]collections.RemittanceItem{}}
 	for _, answer := range answers {
 		if err := t.importResponse(answer); err != nil {
 			return Outcome{}, err
@@ -183,7 +183,7 @@ type importRun struct {
 	isCorrection bool                         // the payment corrects an earlier file of it
 	keys         map[string]int               // how often a decision occurred in the payment
 
-	waiting map[string]map[string][]collections.RemittanceItem // repeated decisions that were not posted, by payer and payment
+	unposted map[string]map[string][]collections.RemittanceItem // repeated decisions that were not posted, by payer and payment
 }
 
 func (t *importRun) importResponse(a x12.Response) error {

@@ -108,14 +108,14 @@ func boundQuantity(v float64, in *vitals.Quantity) *quantity {
 // interpret returns the code of a value: critical, abnormal or normal, as its alert was.
 func interpret(value float64, limits vitals.Limits) coding {
 	code, display := "N", "Normal"
-	switch {
-	case limits.Critical != nil && value >= *limits.Critical:
+	switch side, _ := limits.Met(value); side {
+	case vitals.Critical:
 		code, display = "HH", "Critical high"
-	case limits.CriticalLow != nil && value <= *limits.CriticalLow:
+	case vitals.CriticalLow:
 		code, display = "LL", "Critical low"
-	case limits.High != nil && value >= *limits.High:
+	case vitals.High:
 		code, display = "H", "High"
-	case limits.Low != nil && value <= *limits.Low:
+	case vitals.Low:
 		code, display = "L", "Low"
 	}
 	return coding{interpretationSystem, code, display}

@@ -178,11 +178,11 @@ func (e *Pipeline) raiseClockQuestion(tx core.App, c doubtfulReading, now time.T
 	}
 	switch {
 	case raised == nil:
-		asReported, consequence := c.Reading, isUnprovenNow
+		asReported, consequence := c.Reading, textUnproven
 		if c.doubt == doubtfulTime {
-			asReported.MeasuredAt, consequence = c.reported, isDatedByReceipt
+			asReported.MeasuredAt, consequence = c.reported, textDatedByReceipt
 		}
-		return raiseClockDraft(tx, clockQuestion(Observation{PatientID: c.patientID, Reading: asReported}, c.origin, c.received, consequence), now)
+		return raiseClockDraft(tx, clockAlertDraft(Observation{PatientID: c.patientID, Reading: asReported}, c.origin, c.received, consequence), now)
 	case raised.Status() == string(alerts.StatusAutoResolved):
 		return alerts.Reopen(tx, raised, 0, now)
 	}

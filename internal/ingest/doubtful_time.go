@@ -83,7 +83,7 @@ func questionOfEndedProof(tx core.App, o Observation, s Submission, zone *time.L
 	if err := collections.RecordClockFault(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, now); err != nil || asked != nil {
 		return nil, err
 	}
-	question := clockQuestion(o, o.Origin, now, isUnprovenNow)
+	question := clockAlertDraft(o, o.Origin, now, textUnproven)
 	return &question, nil
 }
 
@@ -145,7 +145,7 @@ func (e *ReadingStore) evaluateDoubtful(
 	}
 	effects := e.doubtfulEffects(o, values, input, now)
 	if asked == nil && o.Reading.DeviceID != "" {
-		effects.Alerts = append(effects.Alerts, clockQuestion(o, o.Origin, received, isDatedByReceipt))
+		effects.Alerts = append(effects.Alerts, clockAlertDraft(o, o.Origin, received, textDatedByReceipt))
 	}
 	effects.finish(input, now)
 	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
@@ -215,12 +215,12 @@ func doubtText(measured, received time.Time) string {
 
 // What a clock in doubt means for the readings of its device.
 const (
-	isDatedByReceipt = "Its readings are judged by the time of receipt; confirm each, or correct its time."
-	isUnprovenNow    = "Its late critical readings escalate until one arrives within an hour of its time."
+	textDatedByReceipt = "Its readings are judged by the time of receipt; confirm each, or correct its time."
+	textUnproven       = "Its late critical readings escalate until one arrives within an hour of its time."
 )
 
-// clockQuestion returns the warning about a device's clock, with the values of the reading.
-func clockQuestion(o Observation, origin vitals.Origin, received time.Time, consequence string) alerts.Draft {
+// clockAlertDraft returns the warning about a device's clock, with the values of the reading.
+func clockAlertDraft(o Observation, origin vitals.Origin, received time.Time, consequence string) alerts.Draft {
 	var values []string
 	for _, p := range vitals.Parameters {
 		if value := o.Reading.Value(p); value != nil {

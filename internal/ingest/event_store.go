@@ -103,7 +103,7 @@ func announceQuarantined(tx core.App, status string, now time.Time) error {
 func announceUnmatched(tx core.App, event gateway.Event, reason string, now time.Time) error {
 	what := "has no certain patient. Open the quarantine and find its patient now."
 	switch reason {
-	case ReasonNoReadingYet: // the rest of it may never come
+	case ReasonReadingMissing: // the rest of it may never come
 		what = "came without the rest of its reading. Open the quarantine and contact the patient now."
 	case ReasonPatientMismatch, ReasonUnknownPatient, ReasonDeviceMismatch:
 	default:

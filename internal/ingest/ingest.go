@@ -50,11 +50,11 @@ type Status string
 // The statuses.
 const (
 	Stored      Status = "stored"
-	Duplicate   Status = "known"   // stored before
-	Quarantined Status = "held"    // a person has to match it
-	Processed   Status = "handled" // a device or hub event
-	Ignored     Status = "ignored" // of a type without meaning here
-	Rejected    Status = "refused" // it cannot be read
+	Duplicate   Status = "duplicate"   // stored before
+	Quarantined Status = "quarantined" // a person has to match it
+	Processed   Status = "processed"   // a device or hub event
+	Ignored     Status = "ignored"     // of a type without meaning here
+	Rejected    Status = "rejected"    // it cannot be read
 )
 
 // Result is the result of one event of a request.
@@ -155,7 +155,7 @@ func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway
 		return Result{}, err
 	case v.status == Quarantined:
 		result, err := e.quarantineEvent(app, event, v.reason, d)
-		if err == nil && v.reason == ReasonNoReadingYet { // the reading may have been stored concurrently, before this part was
+		if err == nil && v.reason == ReasonReadingMissing { // the reading may have been stored concurrently, before this part was
 			result, err = e.retryQuarantined(app, result, d.At)
 		}
 		return result, err

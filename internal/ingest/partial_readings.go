@@ -59,7 +59,7 @@ func (m patientMatch) accepts(app core.App, pending *collections.GatewayEvent, a
 	if m.manual && addition.PatientID == reading.PatientID {
 		return true, nil
 	}
-	if pending.Reason() != ReasonNoReadingYet {
+	if pending.Reason() != ReasonReadingMissing {
 		return false, nil
 	}
 	patient, _, err := MatchPatient(app, addition)

@@ -37,7 +37,7 @@ func TestReplayAfterKill(t *testing.T) {
 		}
 		ingestEvent(t, app, engine, ingest.NewSubmission(pressure, patient, gatewayActor, pipelineNow))
 		id, _, err := ingest.StoreEvent(app, ingest.EventEntry{
-			ID: pulse.ID(), Status: collections.EventOpen, Reason: ingest.ReasonNoReadingYet, Event: pulse, Payload: []byte(body),
+			ID: pulse.ID(), Status: collections.EventOpen, Reason: ingest.ReasonReadingMissing, Event: pulse, Payload: []byte(body),
 		}, gatewayActor, pipelineNow)
 		if err != nil {
 			t.Fatal(err)

@@ -25,8 +25,7 @@ const (
 	ReasonConflict        = "conflicting_duplicate"
 	ReasonDeviceMismatch  = "device_patient_mismatch"
 	ReasonBeforeBirth     = "before_birth"
-	ReasonNoReadingYet    = ReasonReadingMissing // a part that arrived before its reading
-	reasonKeyAlias        = "duplicate_reading"  // never pending
+	reasonKeyAlias        = "duplicate_reading" // never pending
 )
 
 // quarantineReason returns why a matched measurement was rejected after all: the patient or the device's assignment changed concurrently,

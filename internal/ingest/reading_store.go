@@ -146,7 +146,7 @@ func (e *ReadingStore) evaluateAndApply(
 		err = closeCorrected(tx, b, o, s, now)
 	}
 	if err == nil && !o.newlyConfirmed {
-		err = e.settleQuestions(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
+		err = e.reconcileSuspectAlerts(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
 	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {
 		err = e.correctForOrder(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)

@@ -43,7 +43,7 @@ func (w *retraction) updateClockQuestion() error {
 	if err != nil {
 		return err
 	}
-	_, err = alerts.Raise(w.tx, clockQuestion(o, o.Origin, o.Received(), isDatedByReceipt), w.now)
+	_, err = alerts.Raise(w.tx, clockAlertDraft(o, o.Origin, o.Received(), textDatedByReceipt), w.now)
 	return err
 }
 

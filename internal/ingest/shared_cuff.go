@@ -83,9 +83,9 @@ func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o
 	return err
 }
 
-// asksAboutCuff returns the earlier reading that the one at an index is apart from. isFirst: the reading is the first of half an hour that is apart
+// startsSharedCuffAlert returns the earlier reading that the one at an index is apart from. isFirst: the reading is the first of half an hour that is apart
 // from an earlier one. The readings are in order of measurement, so that their order of arrival does not matter.
-func asksAboutCuff(list []Observation, index int) (earlier Observation, isFirst bool) {
+func startsSharedCuffAlert(list []Observation, index int) (earlier Observation, isFirst bool) {
 	apartFrom := func(of int) int {
 		for i := of - 1; i >= 0; i-- {
 			if list[i].Review != Confirmed && list[of].Review != Confirmed && isAnothers(list[of].Reading, list[i].Reading) {
@@ -118,7 +118,7 @@ func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft
 	var first, second Observation
 	asking := map[string]bool{} // by id
 	for i := range list {
-		earlier, isAsking := asksAboutCuff(list, i)
+		earlier, isAsking := startsSharedCuffAlert(list, i)
 		asking[list[i].ID] = isAsking
 		if isAsking && i >= own && !asks {
 			first, second, asks = earlier, list[i], true

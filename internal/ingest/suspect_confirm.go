@@ -86,7 +86,9 @@ func (e *ReadingStore) markConfirmed(tx core.App, o Observation, name string, pa
 
 // markReviewed stores that a suspect reading counts from now on.
 func (e *ReadingStore) markReviewed(tx core.App, o Observation, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
-	if o.UpdatedAt, o.newlyConfirmed, o.isQueued = now, true, o.FHIRStatus != ""; o.Review == Confirmed {
+	o.UpdatedAt, o.newlyConfirmed = now, true
+	o.isQueued = o.FHIRStatus != ""
+	if o.Review == Confirmed {
 		o.ConfirmedAt = now
 	}
 	if o.isQueued {

@@ -40,9 +40,9 @@ func (e *ReadingStore) promptRestOfRun(tx core.App, b *writeBatch, decided Obser
 	return prompted, nil
 }
 
-// settleQuestions gives each run of suspect readings around one that arrived before later ones the question of its first reading. It replaces an
+// reconcileSuspectAlerts gives each run of suspect readings around one that arrived before later ones the question of its first reading. It replaces an
 // unanswered one about another reading or limit without a notification, and raises none again that a person answered.
-func (e *ReadingStore) settleQuestions(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+func (e *ReadingStore) reconcileSuspectAlerts(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
 	if isBefore, err := e.hasLaterReviewed(tx, r.observation, p, now); err != nil || !isBefore {
 		return err
 	}

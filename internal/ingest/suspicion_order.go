@@ -211,7 +211,7 @@ func (e *ReadingStore) applyReviews(
 			outcome = evaluated
 		}
 	}
-	return outcome, true, e.settleQuestions(tx, b, confirmedReading{o, patient, by}, snapshot, now)
+	return outcome, true, e.reconcileSuspectAlerts(tx, b, confirmedReading{o, patient, by}, snapshot, now)
 }
 
 // suspend stores that a reading that counted is suspect, and reverses its effects like those of a retracted one. What a person answered and the

@@ -205,7 +205,7 @@ func (c *Concern) setLimits(t alerts.Thresholds, finding alerts.Finding, baselin
 		c.Limits = t.Of(first.Of)
 		return
 	}
-	limit := func(change, bound float64) *float64 { return new(roundHundredths(first.Value - change + bound)) }
+	limit := func(change, bound float64) *float64 { return new(vitals.RoundHundredths(first.Value - change + bound)) }
 	if finding.Breached() {
 		c.Change = new(finding.Value)
 		if finding.Value < 0 {
@@ -219,7 +219,7 @@ func (c *Concern) setLimits(t alerts.Thresholds, finding alerts.Finding, baselin
 	if gain, _, found := alerts.Gain(first.Of, first.Value, c.MeasuredAt, rule, baseline); found && rule.Change != nil {
 		c.Limits.High = limit(gain, *rule.Change)
 	} else if rule.Target != nil && rule.Over != nil {
-		c.Limits.High = new(roundHundredths(*rule.Target + *rule.Over))
+		c.Limits.High = new(vitals.RoundHundredths(*rule.Target + *rule.Over))
 	}
 }
 

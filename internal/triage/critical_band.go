@@ -94,11 +94,11 @@ func (p measuredValue) depth() (depth, bound float64) {
 		}
 		return g.atBound + (1-g.atBound)*math.Pow(past/span, g.shape)
 	}
-	switch l := p.limits; {
-	case l.Critical != nil && p.value >= *l.Critical:
-		return from(p.high, p.value-*l.Critical, p.highest-*l.Critical), *l.Critical
-	case l.CriticalLow != nil && p.value <= *l.CriticalLow:
-		return from(p.low, *l.CriticalLow-p.value, *l.CriticalLow-p.lowest), *l.CriticalLow
+	switch side, bound := p.limits.Met(p.value); side {
+	case vitals.Critical:
+		return from(p.high, p.value-bound, p.highest-bound), bound
+	case vitals.CriticalLow:
+		return from(p.low, bound-p.value, bound-p.lowest), bound
 	}
 	return 0, 0
 }

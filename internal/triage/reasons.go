@@ -134,21 +134,15 @@ func (c Concern) boundText(t alerts.Thresholds) string {
 		return ""
 	}
 	first := c.Values[0]
-	limits, level := c.Limits, deviation(first.Value, c.Limits)
 	name := ""
 	if len(c.Values) > 1 || first.Of.Prefix != "" {
 		name = first.Of.Label + " "
 	}
-	side := func(sign string, bound *float64) string { return name + sign + " " + vitals.FormatNumber(*bound) }
-	switch {
-	case level == 1 && limits.Critical != nil && first.Value >= *limits.Critical:
-		return capitalize(side("≥", limits.Critical))
-	case level == 1 && limits.CriticalLow != nil:
-		return capitalize(side("≤", limits.CriticalLow))
-	case level > 0 && limits.High != nil && first.Value >= *limits.High:
-		return capitalize(side("≥", limits.High))
-	case level > 0 && limits.Low != nil:
-		return capitalize(side("≤", limits.Low))
+	switch side, bound := c.Limits.Met(first.Value); side {
+	case vitals.Critical, vitals.High:
+		return capitalize(name + "≥ " + vitals.FormatNumber(bound))
+	case vitals.CriticalLow, vitals.Low:
+		return capitalize(name + "≤ " + vitals.FormatNumber(bound))
 	}
 	return "Beyond an earlier bound" // the bound was widened since
 }
@@ -181,10 +175,10 @@ func (c Concern) changeText(t alerts.Thresholds) string {
 // summary names a concern in the fewest words, for the list of other concerns.
 func (c Concern) summary() string {
 	if c.Change != nil && *c.Change < 0 && alerts.IsSlowChange(c.Rule) {
-		return fmt.Sprintf("%s %+g %%", strings.ReplaceAll(c.Type, "_", " "), roundHundredths(*c.Change))
+		return fmt.Sprintf("%s %+g %%", strings.ReplaceAll(c.Type, "_", " "), vitals.RoundHundredths(*c.Change))
 	}
 	if c.Change != nil {
-		return fmt.Sprintf("%s %+g kg", strings.ReplaceAll(c.Type, "_", " "), roundHundredths(*c.Change))
+		return fmt.Sprintf("%s %+g kg", strings.ReplaceAll(c.Type, "_", " "), vitals.RoundHundredths(*c.Change))
 	}
 	if c.Type == alerts.TypeEarlyWarning {
 		return "early warning score " + vitals.FormatNumber(c.score)
@@ -269,9 +263,6 @@ func lowerFirst(text string) string {
 	}
 	return text
 }
-
-// roundHundredths rounds to the stored precision.
-func roundHundredths(value float64) float64 { return math.Round(value*100) / 100 }
 
 // formatDuration renders a duration in hours, or in days from 48 hours.
 func formatDuration(d time.Duration) string {

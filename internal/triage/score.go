@@ -257,20 +257,20 @@ func deviation(value float64, l vitals.Limits) float64 {
 
 // deviationBy is the deviation by what a kind of value has between warning and critical: among warnings, too, what harms sooner comes first.
 func deviationBy(value float64, l vitals.Limits, low, high growth) float64 {
-	if (l.Critical != nil && value >= *l.Critical) || (l.CriticalLow != nil && value <= *l.CriticalLow) {
-		return 1
-	}
-	between := func(g growth, past float64, warning, critical *float64) float64 {
+	side, bound := l.Met(value)
+	between := func(g growth, critical *float64) float64 {
 		if critical == nil {
 			return g.warned
 		}
-		return g.warned + (g.nearly-g.warned)*past/math.Abs(*critical-*warning)
+		return g.warned + (g.nearly-g.warned)*math.Abs(value-bound)/math.Abs(*critical-bound)
 	}
-	if l.High != nil && value >= *l.High {
-		return between(high, value-*l.High, l.High, l.Critical)
-	}
-	if l.Low != nil && value <= *l.Low {
-		return between(low, *l.Low-value, l.Low, l.CriticalLow)
+	switch side {
+	case vitals.Critical, vitals.CriticalLow:
+		return 1
+	case vitals.High:
+		return between(high, l.Critical)
+	case vitals.Low:
+		return between(low, l.CriticalLow)
 	}
 	return 0
 }

@@ -300,10 +300,10 @@ func (r *Report) boundsAt(p *vitals.Parameter, reading vitals.Reading) vitals.Li
 
 // levelIn compares a value with bounds, which are inclusive. Source: docs/decisions/alerts.md, "Default thresholds".
 func levelIn(value float64, l vitals.Limits) level {
-	switch {
-	case l.CriticalLow != nil && value <= *l.CriticalLow, l.Critical != nil && value >= *l.Critical:
+	switch side, _ := l.Met(value); {
+	case side.IsCritical():
 		return levelCritical
-	case l.Low != nil && value <= *l.Low, l.High != nil && value >= *l.High:
+	case side != "":
 		return levelWarning
 	}
 	return levelInRange

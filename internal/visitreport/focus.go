@@ -144,7 +144,7 @@ func (r *Report) weightControl() string {
 	}
 	d, _ := distanceTo(vitals.Limits{High: new(*rule.Target + *rule.Over)}, mean)
 	amount := vitals.FormatNumber(units.weightChange(math.Abs(d.beyond))) + " " + units.unit(p)
-	return d.text("Weight", amount, units.value(p, math.Round(d.limit*100)/100)) +
+	return d.text("Weight", amount, units.value(p, vitals.RoundHundredths(d.limit))) +
 		fmt.Sprintf(" Mean of 7 days %s, target %s.", units.value(p, mean), units.number(p, *rule.Target))
 }
 
@@ -162,7 +162,7 @@ func distanceTo(l vitals.Limits, value float64) (d distance, ok bool) {
 	if l.Low != nil && (!ok || *l.Low-value > d.beyond) {
 		d, ok = distance{*l.Low - value, *l.Low, true}, true
 	}
-	d.beyond = math.Round(d.beyond*100) / 100
+	d.beyond = vitals.RoundHundredths(d.beyond)
 	return d, ok
 }
 

@@ -63,6 +63,9 @@ func RoundHalfUp(value float64, decimals int) float64 {
 	return convert(value, zero, one, decimals)
 }
 
+// RoundHundredths rounds the result of a calculation to the stored precision, halves away from zero, so that 82.3 − 80 is 2.3 and meets the bound 2.3.
+func RoundHundredths(value float64) float64 { return math.Round(value*100) / 100 }
+
 // convert adds, multiplies and rounds exactly; plus and times are fractions. The float 2.675 is
 // 2.67499999999999982236431605997495353221893310546875, which would round down, but its shortest decimal is what the caller wrote. That
 // decimal, as a fraction, is converted and rounded, and only the result becomes a float, the nearest one.

@@ -125,6 +125,25 @@ func (l Limits) Of(side Side) *float64 {
 	return l.Critical
 }
 
+// Met returns the most severe side of which a value meets the bound, and the bound, which is inclusive; "" if the value is within all of them.
+// Source: docs/decisions/alerts.md, "Default thresholds".
+func (l Limits) Met(value float64) (side Side, bound float64) {
+	switch {
+	case l.Critical != nil && value >= *l.Critical:
+		return Critical, *l.Critical
+	case l.CriticalLow != nil && value <= *l.CriticalLow:
+		return CriticalLow, *l.CriticalLow
+	case l.High != nil && value >= *l.High:
+		return High, *l.High
+	case l.Low != nil && value <= *l.Low:
+		return Low, *l.Low
+	}
+	return "", 0
+}
+
+// IsCritical reports whether a side is beyond the range in which a value is only a warning.
+func (s Side) IsCritical() bool { return s == Critical || s == CriticalLow }
+
 // Change is the rule for a change by an amount within a number of days. Source: docs/decisions/alerts.md, "Weight rule" and "Extra
 // threshold fields".
 type Change struct {

@@ -51,6 +51,6 @@ func isDangerous(p *vitals.Parameter, it item, unit role) bool {
 }
 
 func isBeyond(p *vitals.Parameter, value float64) bool {
-	bounds := p.Defaults
-	return bounds.Critical != nil && value >= *bounds.Critical || bounds.CriticalLow != nil && value <= *bounds.CriticalLow
+	side, _ := p.Defaults.Met(value)
+	return side.IsCritical()
 }

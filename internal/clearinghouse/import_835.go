@@ -149,7 +149,7 @@ func (t *importRun) finishRemittance(p x12.Remittance, row collections.Remittanc
 		}
 		t.addItem(collections.RemittanceItem{Segment: segmentTotal, ControlNumber: p.Trace, AmountCents: rest, Reason: reason})
 	}
-	if read := t.waiting[p.Payer.Name]; read != nil {
+	if read := t.unposted[p.Payer.Name]; read != nil {
 		read[row.ID] = collections.ItemsWithReason(t.items, billing.AlreadyDecided)
 	}
 	return collections.FinishRemittance(t.app, row.ID, t.items, t.now)
@@ -260,14 +260,14 @@ func (t *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
 	if isClosed, err := t.isClosed(d); err != nil || isClosed {
 		return err
 	}
-	isOfWaiting, err := t.isOfWaiting(p, d)
+	reversesUnposted, err := t.reversesUnposted(p, d)
 	if err != nil {
 		return err
 	}
 	applied, superseded := 0, []string(nil)
 	err = collections.RunUndoable(t.app, func(tx core.App) error {
 		for _, part := range d.parts {
-			part.isOfWaiting = isOfWaiting
+			part.reversesUnposted = reversesUnposted
 			repeated, err := t.postLine(tx, p, d.ClaimPayment, part)
 			if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Code == supersededClaim && len(d.parts) > 1 {
 				superseded = append(superseded, part.line.EntryID)
@@ -297,29 +297,29 @@ func (t *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
 	return nil
 }
 
-// isOfWaiting reports whether a reversal has the number and amount of a decision on the claim that was not posted, because the payer had decided before.
-func (t *importRun) isOfWaiting(p x12.Remittance, d *claimDecision) (bool, error) {
+// reversesUnposted reports whether a reversal has the number and amount of a decision on the claim that was not posted, because the payer had decided before.
+func (t *importRun) reversesUnposted(p x12.Remittance, d *claimDecision) (bool, error) {
 	if !d.Reversal() || d.PayerControlNumber == "" {
 		return false, nil
 	}
 	payer := p.Payer.Name
-	if t.waiting[payer] == nil {
+	if t.unposted[payer] == nil {
 		found, err := collections.ItemsOfPayer(t.app, payer, billing.AlreadyDecided)
 		if err != nil {
 			return false, err
 		}
-		t.waiting[payer] = found
+		t.unposted[payer] = found
 	}
-	for _, items := range t.waiting[payer] {
-		if slices.ContainsFunc(items, d.takesBack) {
+	for _, items := range t.unposted[payer] {
+		if slices.ContainsFunc(items, d.reverses) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// takesBack reports whether a reversal has the payer's number and amount of an item, and one of its lines.
-func (d *claimDecision) takesBack(item collections.RemittanceItem) bool {
+// reverses reports whether a reversal has the payer's number and amount of an item, and one of its lines.
+func (d *claimDecision) reverses(item collections.RemittanceItem) bool {
 	return item.PayerControlNumber == d.PayerControlNumber && item.AmountCents == -int64(d.Paid) && item.Code != d.Status &&
 		slices.ContainsFunc(d.lines, func(l collections.ClaimLine) bool { return slices.Contains(item.EntryIDs, l.EntryID) })
 }
@@ -361,7 +361,7 @@ func (t *importRun) postLine(tx core.App, p x12.Remittance, c x12.ClaimPayment, 
 	r := billing.Remittance{
 		Key: d.key, Kind: d.kind(c, isSecondary), Status: c.Status, Secondary: isSecondary, Paid: billing.Cents(d.paid), Date: p.PaidOn,
 		Reference: p.Trace, Payer: p.PayerNumber, PayerControlNumber: c.PayerControlNumber, Adjustments: d.adjustments, Remarks: d.remarks,
-		RemittanceID: t.remittance, PaidCode: d.paidCode, IsOfWaiting: d.isOfWaiting,
+		RemittanceID: t.remittance, PaidCode: d.paidCode, ReversesUnposted: d.reversesUnposted,
 	}
 	if r.Kind == billing.RemittedDenial && entry.Status() == billing.Paid && billing.IsPaidBefore(d.adjustments) {
 		r.Kind = billing.RemittedPayment // a replacement names a line that its payer paid with an earlier claim

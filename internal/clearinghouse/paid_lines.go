@@ -13,15 +13,15 @@ import (
 
 // lineDecision is a payer's decision about one service line.
 type lineDecision struct {
-	line        collections.ClaimLine
-	key         string // of the decision, so that it is posted once
-	paid        x12.Cents
-	adjustments []collections.Adjustment
-	remarks     []string // of the claim, and of a line without adjustments that could have them
-	paidCode    string   // on which the payer decided instead of our code; "" for ours
-	isListed    bool     // the payer states the line
-	isOfWaiting bool     // a reversal of a decision that was not posted
-	missing     int64    // what the line's own adjustments do not explain
+	line             collections.ClaimLine
+	key              string // of the decision, so that it is posted once
+	paid             x12.Cents
+	adjustments      []collections.Adjustment
+	remarks          []string // of the claim, and of a line without adjustments that could have them
+	paidCode         string   // on which the payer decided instead of our code; "" for ours
+	isListed         bool     // the payer states the line
+	reversesUnposted bool     // a reversal of a decision that was not posted
+	missing          int64    // what the line's own adjustments do not explain
 }
 
 // apportion assigns a claim's decisions to our lines, so that the lines' payments add up to the claim's, or returns why it cannot. Amounts of a
