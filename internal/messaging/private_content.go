@@ -50,9 +50,9 @@ func PrivateHint(kinds []string) string {
 // staff; their names are refused too. It prefers to refuse: "please call us" is always possible.
 // Source: 45 CFR 164.502(b) and 164.530(c); docs/decisions/messages.md, "Content of a text".
 func PrivateContent(text, practice string, known ...phi.KnownPatient) (kinds []string) {
-	text = spelledName.ReplaceAllStringFunc(strings.ReplaceAll(phi.Normalize(text), "_", " "), strings.NewReplacer(" ", "", ".", "").Replace)
+	text, practice = joinLetters(text), joinLetters(practice)
 	folded := phi.Fold(text)
-	without := strings.ReplaceAll(folded, phi.Fold(phi.Normalize(practice)), " ")
+	without := strings.ReplaceAll(folded, phi.Fold(practice), " ")
 	found := map[string]bool{
 		PrivateNumber:     hasPrivateNumber(without),
 		PrivateDiagnosis:  diagnoses.MatchString(without) || diagnosisCode.MatchString(text),
@@ -75,6 +75,11 @@ func PrivateContent(text, practice string, known ...phi.KnownPatient) (kinds []s
 	return kinds
 }
 
+// joinLetters normalizes a text and joins words that are spelled letter by letter.
+func joinLetters(text string) string {
+	return spelledName.ReplaceAllStringFunc(strings.ReplaceAll(phi.Normalize(text), "_", " "), strings.NewReplacer(" ", "", ".", "").Replace)
+}
+
 var (
 	spelledName = regexp.MustCompile(`\b(?:\pL[ .])+\pL\b`) // A.d.a.
 	abbreviated = regexp.MustCompile(`\b(?:dra?|mrs?|ms|sra?|srta)\b\.? [a-z]`)
@@ -86,7 +91,7 @@ var (
 // hasName reports a word with a capital letter inside a sentence that is no name of a day, month or holiday, and a word after a title. Words in
 // capitals, such as STOP, and the first of a sentence are no evidence.
 func hasName(text, practice string) bool {
-	text = strings.ReplaceAll(text, phi.Normalize(practice), " ")
+	text = strings.ReplaceAll(text, practice, " ")
 	if m := titled.FindString(text); m != "" && unicode.IsUpper([]rune(m[strings.LastIndex(m, " ")+1:])[0]) {
 		return true
 	}
