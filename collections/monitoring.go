@@ -229,3 +229,17 @@ func countOf(query *dbx.SelectQuery) (n int, err error) {
 	err = query.Row(&n)
 	return n, wrap(err, "count")
 }
+
+// LastGatewayReading returns when a gateway's last reading was stored in (from, until]; zero for none. It reads one index backwards.
+func LastGatewayReading(app core.App, from, until time.Time) (time.Time, error) {
+	at, err := queryValue[string](app, "find the last gateway reading", `SELECT created_at FROM observations
+		WHERE source = 'gateway' AND created_at > {:from} AND created_at <= {:until} ORDER BY created_at DESC LIMIT 1`,
+		dbx.Params{"from": Instant(from), "until": Instant(until)})
+	return ParseInstant(at), IgnoreNotFound(err)
+}
+
+// CountGatewayReadings counts the gateways' readings stored in (from, until].
+func CountGatewayReadings(app core.App, from, until time.Time) (int, error) {
+	return queryValue[int](app, "count gateway readings", `SELECT COUNT(*) FROM observations
+		WHERE source = 'gateway' AND created_at > {:from} AND created_at <= {:until}`, dbx.Params{"from": Instant(from), "until": Instant(until)})
+}

@@ -190,6 +190,8 @@ type Sources struct {
 	Outage func() (since time.Time, down bool)
 	// Connections returns the counts of the service's connections; it may be nil.
 	Connections func() ratelimit.ConnCounts
+	// Zone is the practice's time zone.
+	Zone *time.Location
 	// Damaged reports whether damage of the database was found; it may be nil.
 	Damaged func() bool
 	// DiskFree returns the free bytes on the disk of the data folder; ok is false if they are unknown. It may be nil.
@@ -209,6 +211,7 @@ var (
 	queueOldestAge       = newDesc("vigil_queue_oldest_age_seconds", "Age of the oldest queued item, by queue; 0 if the queue is empty.", "queue")
 	serviceHealth        = newDesc("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint reports.", "service")
 	emrOutage            = newDesc("vigil_emr_outage_seconds", "Age of the outage of the EMR; 0 while it accepts deliveries.")
+	gatewayMissing       = newDesc("vigil_gateway_readings_missing", "Gateway readings that the practice would have stored since its last one, by the same hours of its last weeks.")
 	unacknowledgedAlerts = newDesc("vigil_alerts_unacknowledged", "Unacknowledged alerts, by level.", "level")
 	deadLetters          = newDesc("vigil_transmissions_given_up", "Dead letters: deliveries to the EMR without an automatic retry, of all days.")
 	webhookDeadLetters   = newDesc("vigil_webhook_deliveries_failed", "Dead letters of webhooks: stored events that a receiver did not accept, without an automatic retry.")
@@ -244,7 +247,7 @@ func (m *Metrics) Watch(s Sources) error {
 // Describe implements [prometheus.Collector].
 func (s sourceCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		queueDepth, queueOldestAge, serviceHealth, emrOutage, unacknowledgedAlerts, deadLetters, webhookDeadLetters, webhooksDisabled, webhooksFailing, connectionsOpen, connectionsWaiting, connectionsRefused, connectionsClosed, writerWaits, writerWaitTime, diskFree, walSize, databaseDamaged, backupTakenAt, backupVerifiedAt, warehouseExportedAt, certificateExpiry,
+		queueDepth, queueOldestAge, serviceHealth, emrOutage, unacknowledgedAlerts, deadLetters, webhookDeadLetters, webhooksDisabled, webhooksFailing, connectionsOpen, connectionsWaiting, connectionsRefused, connectionsClosed, writerWaits, writerWaitTime, diskFree, walSize, databaseDamaged, gatewayMissing, backupTakenAt, backupVerifiedAt, warehouseExportedAt, certificateExpiry,
 	} {
 		out <- desc
 	}
@@ -276,6 +279,11 @@ func (s sourceCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(deadLetters, float64(deadLettered))
 	}
 	s.collectWebhooks(gauge)
+	if missing, err := ingest.CountMissingReadings(s.App, s.Clock(), s.Zone); err != nil {
+		s.Log.Warn("metrics could not count missing readings and leave out the gauge", slog.Any("error", err))
+	} else {
+		gauge(gatewayMissing, float64(missing))
+	}
 	s.collectMaintenance(gauge)
 	report := s.Health()
 	for service, status := range map[string]dashboard.Health{
