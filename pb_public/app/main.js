@@ -8,10 +8,11 @@ import { Shell } from "./shell.js";
 import { preferLaunch } from "./single_sign_on.js";
 import { followTimer } from "./timer.js";
 import { html, render } from "./view.js";
+import { beginLanguage } from "./language.js";
 
 /** @param {HTMLElement} root */
 export async function start(root) {
-  await resume();
+  await Promise.all([resume(), beginLanguage()]);
   preferLaunch();
   watchIdle();
   keepLive();

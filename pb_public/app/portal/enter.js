@@ -6,7 +6,8 @@ import { stored, unitOf } from "../ui/units.js";
 import { vitals } from "../ui/vitals.js";
 import { html, useRef, useState } from "../view.js";
 import { unlikelyFields, valueText, verdictOf } from "./readings.js";
-import { language, t, tCode, tTime } from "./words.js";
+import { language } from "../language.js";
+import { t, tCode, tTime } from "./words.js";
 import { practice } from "../session.js";
 
 /** @param {{patient: string, mayEnter: boolean, newest: any, isDone: boolean, zone: string | undefined, thresholds: any,

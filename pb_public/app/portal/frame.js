@@ -3,7 +3,9 @@ import { go } from "../router.js";
 import { myPatients, practice } from "../session.js";
 import { signOut } from "../sign_on.js";
 import { html, signal, useEffect } from "../view.js";
-import { language, languages, setLanguage, t } from "./words.js";
+import { language } from "../language.js";
+import { LanguageChoice } from "../ui/language_choice.js";
+import { t } from "./words.js";
 
 /** The chosen patient of an account with several. */
 const chosenId = signal("");
@@ -17,10 +19,7 @@ const nameOf = (patient) => (patient.scope === "self" ? t("me") : [patient.first
 /** @param {{view: string, children: any}} props */
 export function PortalFrame({ view, children }) {
   useEffect(() => {
-    const root = document.documentElement;
-    root.lang = language.value;
     document.title = `${t(view === "account" ? "account" : "portal")} – ${practice.value.name || "Vigil"}`;
-    return () => { root.lang = "en"; };
   }, [language.value, view]);
   const shown = shownPatient();
   return html`
@@ -28,8 +27,7 @@ export function PortalFrame({ view, children }) {
       onClick=${(event) => { event.preventDefault(); document.getElementById("main")?.focus(); }}>${t("skip")}</a>
     <header class="portal-top">
       <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> ${practice.value.name || "Vigil"}</span>
-      <div class="choices" role="group" aria-label=${t("language")}>${languages.map(([code, name]) => html`<button key=${code} lang=${code}
-        aria-pressed=${code === language.value ? "true" : "false"} onClick=${() => setLanguage(code)}>${name}</button>`)}</div>
+      <${LanguageChoice} />
       <nav aria-label=${t("sections")}>${/** @type {const} */ ([["my-health", "portal"], ["account", "account"]]).map(([one, word]) =>
         html`<a key=${one} href=${`#/${one}`} aria-current=${one === view ? "page" : null}
           onClick=${(event) => { event.preventDefault(); go(one); }}>${t(word)}</a>`)}</nav>

@@ -1,14 +1,13 @@
-// The words of the patient portal in each language, from one catalogue, and the language in use.
-import { signal } from "../view.js";
+// The words of the patient portal in each language, from one catalogue.
+import { language } from "../language.js";
 
 /** @typedef {keyof typeof catalogue} Word */
 
 /** By word: English, Spanish. `{…}` is filled in. */
-const catalogue = {
+export const catalogue = {
   portal: ["My readings", "Mis mediciones"],
   skip: ["Skip to content", "Ir al contenido"],
   sections: ["Sections", "Secciones"],
-  language: ["Language", "Idioma"],
   person: ["Person", "Persona"],
   me: ["Me", "Yo"],
   account: ["Account", "Cuenta"],
@@ -146,28 +145,6 @@ const catalogue = {
   neighbor: ["Neighbor", "Vecino o vecina"], guardian: ["Guardian", "Tutor legal"],
   power_of_attorney: ["Health care agent", "Representante de salud"], other: ["Other", "Otra persona"],
 };
-
-/** The languages, by their code, with their own names. @type {[string, string][]} */
-export const languages = [["en", "English"], ["es", "Español"]];
-
-const known = (/** @type {string | null | undefined} */ code) => languages.find(([one]) => code?.toLowerCase().startsWith(one))?.[0];
-
-/** Whether the person chose a language since sign-in: nothing is stored in the browser. */
-let isChosen = false;
-
-/** The language in use: the chosen one, else the patient's, else the browser's. */
-export const language = signal(known(navigator.language) ?? "en");
-
-/** @param {string} code */
-export function setLanguage(code) {
-  isChosen = true;
-  language.value = code;
-}
-
-/** Uses a patient's preferred language, unless the person chose another. @param {string | null | undefined} code */
-export function preferLanguage(code) {
-  language.value = (!isChosen && known(code)) || language.value;
-}
 
 /** A text in the language in use. @param {Word} word @param {Record<string, string | number>} [values] */
 export const t = (word, values = {}) => catalogue[word][language.value === "es" ? 1 : 0]

@@ -1,4 +1,5 @@
 // Translates the server's field errors and finds the form field of each.
+import { sayProblem } from "../language.js";
 
 /** Error texts of the server, and the texts shown instead. @type {[RegExp, string][]} */
 const replacements = [
@@ -8,7 +9,7 @@ const replacements = [
 ];
 
 /** @param {string} message */
-export const plainMessage = (message) => replacements.find(([like]) => like.test(message))?.[1] ?? message;
+export const plainMessage = (message) => sayProblem(replacements.find(([like]) => like.test(message))?.[1] ?? message);
 
 /** The errors of a field and of its parts: `icd10_codes` includes those of `icd10_codes.1`, with the position in the list.
  *  @param {Record<string, string[] | undefined>} errors @param {string} name @returns {string[] | null} */

@@ -6,6 +6,7 @@ import { zoneLong } from "./zone.js";
 import { draftOf, saveDraft } from "../drafts.js";
 import { classes, html, useId, useLayoutEffect, useRef, useState } from "../view.js";
 import { NewsInDialog } from "../views/alerts/announcement.js";
+import { say, sayProblem } from "../language.js";
 
 /**
  * A labeled control. kind is an input type, "select" (with options), "textarea" or "checkbox". A datetime-local field names its time zone.
@@ -15,7 +16,7 @@ import { NewsInDialog } from "../views/alerts/announcement.js";
 export function Field({ label, name, kind = "text", options = [], value, hint, errors = {}, ...rest }) {
   const id = useId();
   const wrong = errorsOf(errors, name);
-  const help = kind === "datetime-local" ? [hint, zoneLong()].filter(Boolean).join(". ") : hint;
+  const help = kind === "datetime-local" ? [hint, zoneLong()].filter(Boolean).join(". ") : hint && say(hint);
   const described = [help && `${id}-hint`, wrong && `${id}-wrong`].filter(Boolean).join(" ") || null;
   const common = { id, name, "aria-describedby": described, "aria-invalid": wrong ? "true" : null, ...rest };
   let control;
@@ -29,7 +30,7 @@ export function Field({ label, name, kind = "text", options = [], value, hint, e
     control = html`<input type=${kind} ...${common} defaultValue=${value ?? ""} />`;
   }
   return html`<div class=${classes("field", kind === "checkbox" && "check")}>
-    <label for=${id}>${label}${rest.required && html`<span class="soft"> (required)</span>`}</label>${control}
+    <label for=${id}>${say(label)}${rest.required && html`<span class="soft"> (${say("required")})</span>`}</label>${control}
     ${help && html`<small id=${`${id}-hint`}>${help}</small>`}
     ${wrong && html`<small id=${`${id}-wrong`} class="wrong" role="alert">${wrong.join(" ")}</small>`}
   </div>`;
@@ -45,7 +46,7 @@ function Select({ common, options, value }) {
     common.onChange?.(event);
   };
   return html`<select ...${common} value=${now} onChange=${change}>${options.map(([key, text]) =>
-    html`<option key=${key} value=${key}>${text}</option>`)}</select>`;
+    html`<option key=${key} value=${key}>${say(text)}</option>`)}</select>`;
 }
 
 /** The values of a form by name: numbers as numbers, empty as null, checkboxes as booleans, multiple choices as a list.
@@ -111,9 +112,9 @@ export function Form({ send, done, submit, danger, cancel, draft, foot, children
     ${children(problem?.fields ?? {})}
     <div class=${classes(foot && "form-foot")}>${foot?.(problem?.fields ?? {})}<${FormError} problem=${problem} />
       <div class="actions">
-        ${cancel && html`<button type="button" class="quiet" onClick=${() => { formDraft.clear(); cancel(); }}>Cancel</button>`}
-        <button type="submit" class=${danger ? "danger" : "main"} disabled=${isBusy} title="Ctrl or ⌘ with Enter">${isBusy ? "One moment"
-          : submit}</button>
+        ${cancel && html`<button type="button" class="quiet" onClick=${() => { formDraft.clear(); cancel(); }}>${say("Cancel")}</button>`}
+        <button type="submit" class=${danger ? "danger" : "main"} disabled=${isBusy} title=${say("Ctrl or ⌘ with Enter")}>${
+          say(isBusy ? "One moment" : submit)}</button>
       </div></div>
   </form>`;
 }
@@ -121,7 +122,7 @@ export function Form({ send, done, submit, danger, cancel, draft, foot, children
 /** Errors of the form as a whole. @param {{problem: import("../api.js").Problem | null}} props */
 function FormError({ problem }) {
   const loose = problem && (Object.keys(problem.fields).length === 0 ? problem.message : problem.fields.non_field_errors?.join(" "));
-  return loose && html`<p class="notice problem" role="alert">${loose}</p>`;
+  return loose && html`<p class="notice problem" role="alert">${sayProblem(loose)}</p>`;
 }
 
 /** The error summary: a link to each field if there are several, and the errors that no field shows. A single field receives the focus.
@@ -136,8 +137,8 @@ function ErrorSummary({ problem, form }) {
   if (list.length === 0 || (list.length === 1 && list[0].shown)) {
     return null;
   }
-  return html`<div class="notice problem wrongs" role="alert"><strong><span aria-hidden="true">▲</span> ${list.length === 1 ? "1 field"
-    : `${list.length} fields`} to correct:</strong>
+  return html`<div class="notice problem wrongs" role="alert"><strong><span aria-hidden="true">▲</span>
+      ${" "}${say(list.length === 1 ? "1 field to correct:" : "{n} fields to correct:", { n: list.length })}</strong>
     <ul>${list.map((one) => html`<li key=${one.field}>${one.control
       ? html`<button type="button" class="link" onClick=${() => one.control?.focus()}>${one.label}</button>` : one.label}${one.shown ? ""
         : `: ${one.text}`}</li>`)}</ul>
@@ -198,7 +199,7 @@ export function Dialog({ title, close, wide, children }) {
     return () => node?.close(); // returns the focus
   }, []);
   return html`<dialog ref=${box} class=${classes(wide && "wide")} aria-labelledby=${id} onClose=${close} onCancel=${close}>
-    <header><h2 id=${id}>${title}</h2><button class="quiet" aria-label="Close" onClick=${close}>×</button></header>
+    <header><h2 id=${id}>${say(title)}</h2><button class="quiet" aria-label=${say("Close")} onClick=${close}>×</button></header>
     <${NewsInDialog} />${children}
   </dialog>`;
 }

@@ -1,7 +1,8 @@
 // Formats for display: times in the reader's zone, money in dollars, codes as words.
+import { language } from "../language.js";
 import { zone } from "./zone.js";
 
-/** A formatter of times; of is another zone than the reader's. Formats are cached by zone, because creating one is slow.
+/** A formatter of times; of is another zone than the reader's. Formats are cached by language and zone, because creating one is slow.
  *  @param {Intl.DateTimeFormatOptions} options */
 function stamp(options) {
   const made = new Map();
@@ -10,8 +11,10 @@ function stamp(options) {
       return "–";
     }
     const where = typeof of === "string" && of ? of : zone();
-    const format = made.get(where) ?? new Intl.DateTimeFormat(undefined, { ...options, timeZone: where });
-    made.set(where, format);
+    const key = `${language.value} ${where}`;
+    const format = made.get(key)
+      ?? new Intl.DateTimeFormat(language.value === "en" ? undefined : language.value, { ...options, timeZone: where });
+    made.set(key, format);
     return format.format(new Date(at));
   };
 }

@@ -1,8 +1,10 @@
 // The states of every view (loading, empty, failed, forbidden), and the hook that loads data.
 import { Problem } from "../api.js";
 import { html, useCallback, useEffect, useRef, useState } from "../view.js";
+import { say, sayProblem } from "../language.js";
 
-export const Waiting = () => html`<p class="state waiting" role="status"><span class="spinner" aria-hidden="true"></span> Loading</p>`;
+export const Waiting = () =>
+  html`<p class="state waiting" role="status"><span class="spinner" aria-hidden="true"></span> ${say("Loading")}</p>`;
 
 /** The empty state; page: it is the only content of the page.
  *  @param {{title: string, page?: boolean, children?: any}} props */
@@ -15,8 +17,8 @@ export function Failed({ problem, retry }) {
     return html`<div class="state forbidden"><h2>Not for your role</h2><p>${problem.message} Contact an administrator if you need
       access.</p></div>`;
   }
-  return html`<div class="state failed" role="alert"><h2>Could not load this page</h2><p>${problem.message}</p>
-    ${retry && html`<button onClick=${retry}>Try again</button>`}</div>`;
+  return html`<div class="state failed" role="alert"><h2>${say("Could not load this page")}</h2><p>${sayProblem(problem.message)}</p>
+    ${retry && html`<button onClick=${retry}>${say("Try again")}</button>`}</div>`;
 }
 
 /**

@@ -1,5 +1,6 @@
 // Toasts: short messages, also for screen readers. Those that can be undone offer Undo for ten seconds.
 import { classes, html, signal, useEffect, useRef } from "../view.js";
+import { say, sayProblem } from "../language.js";
 
 /** @typedef {{name: string, act: () => Promise<any>}} Offer a next action with its label */
 /** @typedef {{id: number, text: any, kind: string, undo?: () => any, offer?: Offer, seconds: number}} Message */
@@ -51,12 +52,12 @@ function Toast({ message }) {
   const hold = () => { held.current = true; };
   const free = () => { held.current = false; };
   return html`<div class=${classes("toast", kind)} onPointerEnter=${hold} onPointerLeave=${free} onFocusIn=${hold} onFocusOut=${free}>
-    <span>${text}</span>
+    <span>${kind === "problem" ? sayProblem(text) : say(text)}</span>
     ${offer && html`<button class="undo" onClick=${() => press(offer.act, "The action failed.")}>${offer.name}</button>`}
     ${undo && html`<button class="undo"
       onClick=${() => press(undo, "Undo failed.")}>Undo</button><span class="ring" aria-hidden="true"
       style=${{ "--lasts": `${seconds}s` }}></span>`}
-    <button class="quiet" aria-label="Dismiss" onClick=${() => dismiss(id)}>×</button></div>`;
+    <button class="quiet" aria-label=${say("Dismiss")} onClick=${() => dismiss(id)}>×</button></div>`;
 }
 
 export const Toasts = () => html`<div class="toasts" role="status" aria-live="polite">

@@ -9,13 +9,14 @@ import { PressureChart } from "../portal/pressure_chart.js";
 import { Questions } from "../portal/questions.js";
 import { valueText } from "../portal/readings.js";
 import { Caregivers, WhoLooked } from "../portal/sharing.js";
-import { preferLanguage, t, tCode, tTime } from "../portal/words.js";
+import { t, tCode, tTime } from "../portal/words.js";
 import { accessToken, practice, renewals } from "../session.js";
 import { useLoad } from "../ui/states.js";
 import { localInput } from "../ui/time.js";
 import { isCounted } from "../ui/vitals.js";
 import { html, useEffect, useState } from "../view.js";
 import { daysAgoIn } from "./patient/reading_periods.js";
+import { preferLanguage } from "../language.js";
 
 export function MyHealth() {
   const patient = shownPatient();

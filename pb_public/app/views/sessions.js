@@ -7,6 +7,7 @@ import { Loaded, useLoad } from "../ui/states.js";
 import { toast } from "../ui/toast.js";
 import { html, useState } from "../view.js";
 import { ReauthField, useReauth } from "./reauth.js";
+import { say } from "../language.js";
 
 /** @typedef {{id: string, started_at: string, last_used_at: string, address: string | null, user_agent: string | null,
  * current: boolean}} Session */
@@ -16,15 +17,16 @@ export function Sessions() {
   const [ending, setEnding] = useState(/** @type {Session | null} */ (null));
   const [isEndingAll, setEndingAll] = useState(false);
   return html`<${Loaded} from=${from}>${(data) => html`
-      <ul class="plain" aria-label="Your sessions">${data.results.map((session) => html`<li key=${session.id}>
-        <strong>${programOf(session)}</strong> <small>${session.current ? "This session." : session.address} Signed in
-          ${" "}${dateTime(session.started_at)}. Last used ${dateTime(session.last_used_at)}.</small>
+      <ul class="plain" aria-label=${say("Your sessions")}>${data.results.map((session) => html`<li key=${session.id}>
+        <strong>${programOf(session)}</strong> <small>${session.current ? say("This session.") : session.address}
+          ${" "}${say("Signed in {since}. Last used {last}.", { ...about(session),
+            last: dateTime(session.last_used_at) })}</small>
         ${!session.current && html`<div class="actions"><button
-          aria-label=${`End the session of ${programOf(session)}, signed in ${dateTime(session.started_at)}`}
-          onClick=${() => setEnding(session)}>End</button></div>`}</li>`)}</ul>
+          aria-label=${say("End the session of {program}, signed in {since}", about(session))}
+          onClick=${() => setEnding(session)}>${say("End")}</button></div>`}</li>`)}</ul>
       ${ending && html`<${End} session=${ending} close=${() => setEnding(null)} ended=${() => { setEnding(null); from.reload(); }} />`}`}
     </${Loaded}>
-    <button class="danger" onClick=${() => setEndingAll(true)}>Sign out everywhere</button>
+    <button class="danger" onClick=${() => setEndingAll(true)}>${say("Sign out everywhere")}</button>
     ${isEndingAll && html`<${EndAll} close=${() => setEndingAll(false)} />`}`;
 }
 
@@ -33,7 +35,7 @@ function EndAll({ close }) {
   const reauth = useReauth();
   const send = reauth.wrap((_values, password) => post("auth/logout-all/", password));
   return html`<${Dialog} title="Sign out everywhere" close=${close}>
-    <p>You are signed out on all devices, including this one.</p>
+    <p>${say("You are signed out on all devices, including this one.")}</p>
     <${Form} danger submit="Sign out" cancel=${close} send=${send} done=${() =>
       signOut("You are signed out on all devices.")}>${(errors) => html`
       <${ReauthField} reauth=${reauth} errors=${errors} />`}
@@ -45,7 +47,7 @@ function End({ session, close, ended }) {
   const reauth = useReauth();
   const send = reauth.wrap((_values, password) => call("DELETE", `auth/sessions/${session.id}/`, { body: password }));
   return html`<${Dialog} title="End this session" close=${close}>
-    <p>${programOf(session)}, signed in ${dateTime(session.started_at)}, is signed out at once.</p>
+    <p>${say("{program}, signed in {since}, is signed out at once.", about(session))}</p>
     <${Form} danger submit="End session" cancel=${close} send=${send} done=${() => {
       toast("Session ended."); ended(); }}>${(errors) => html`
       <${ReauthField} reauth=${reauth} errors=${errors} />`}
@@ -60,5 +62,9 @@ const systems = [["iPhone", "iPhone"], ["iPad", "iPad"], ["Android", "Android"],
 function programOf(session) {
   const agent = session.user_agent ?? "";
   const [browser, system] = [browsers, systems].map((names) => names.find(([mark]) => agent.includes(mark))?.[1]);
-  return browser && system ? `${browser} on ${system}` : browser ?? (agent.split(" ")[0] || "An unknown program");
+  return browser && system ? say("{browser} on {system}", { browser, system })
+    : browser ?? (agent.split(" ")[0] || say("An unknown program"));
 }
+
+/** @param {Session} session */
+const about = (session) => ({ program: programOf(session), since: dateTime(session.started_at) });

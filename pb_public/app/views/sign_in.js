@@ -5,8 +5,10 @@ import { Field, Form } from "../ui/form.js";
 import { asProblem } from "../ui/states.js";
 import { endReason } from "../session.js";
 import { signIn, signInWithSecondFactor, loadProfile, signOut } from "../sign_on.js";
+import { LanguageChoice } from "../ui/language_choice.js";
 import { html, logo, useState } from "../view.js";
 import { SingleSignOn } from "./single_sign_on.js";
+import { say, sayProblem } from "../language.js";
 
 export function SignIn() {
   const [step, setStep] = useState("password"); // password, code, reset, sent
@@ -16,8 +18,9 @@ export function SignIn() {
   return html`<main class="door" id="main">
     <img src=${logo} alt="" width="48" height="48" />
     <h1>Vigil</h1>
-    ${endReason.value && html`<p class="notice" role="status">${endReason.value}</p>`}
+    ${endReason.value && html`<p class="notice" role="status">${say(endReason.value)}</p>`}
     <${Step} proof=${credentials} keep=${setCredentials} show=${setStep} />
+    <${LanguageChoice} />
   </main>`;
 }
 
@@ -29,8 +32,9 @@ function withLockTime(problem) {
   if (problem.code === "account_locked" && problem.lockedUntil) {
     const left = Math.max(1,
       Math.ceil((Date.parse(problem.lockedUntil) - Date.now()) / 60_000)); // minutes, because the user's zone is not loaded yet
-    return new Problem(problem.status, { detail: `This account is locked for ${left === 1 ? "one more minute"
-      : `${left} more minutes`}. Each further attempt restarts the wait. An administrator can unlock the account.` });
+    return new Problem(problem.status, { detail: say(left === 1 ? "This account is locked for one more minute. {next}"
+      : "This account is locked for {left} more minutes. {next}", { left,
+      next: say("Each further attempt restarts the wait. An administrator can unlock the account.") }) });
   }
   return problem;
 }
@@ -60,7 +64,7 @@ function Password({ proof, keep, show }) {
       <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} required />`}
     </${Form}>
     <${UsePasskey} />
-    <button class="link" onClick=${() => show("reset")}>Lost your password?</button>`;
+    <button class="link" onClick=${() => show("reset")}>${say("Lost your password?")}</button>`;
 }
 
 /** Signs in with a passkey, alone or as the second factor for the token. @param {{token?: string}} props */
@@ -80,8 +84,8 @@ function UsePasskey({ token }) {
       setBusy(false);
     }
   };
-  return html`${problem && html`<p class="notice problem" role="alert">${problem.message}</p>`}
-    <p><button type="button" disabled=${isBusy} onClick=${press}>${isBusy ? "One moment" : "Use a passkey"}</button></p>`;
+  return html`${problem && html`<p class="notice problem" role="alert">${sayProblem(problem.message)}</p>`}
+    <p><button type="button" disabled=${isBusy} onClick=${press}>${say(isBusy ? "One moment" : "Use a passkey")}</button></p>`;
 }
 
 /** @param {StepProps} props */
@@ -98,14 +102,14 @@ function Code({ proof, keep, show }) {
   };
   const back = () => { keep({ ...proof, password: "", token: "" }); show("password"); };
   if (!proof.methods.includes("totp")) {
-    return html`<p>Password accepted. Now use your passkey.</p>
+    return html`<p>${say("Password accepted. Now use your passkey.")}</p>
       ${arePasskeysSupported() ? html`<${UsePasskey} token=${proof.token} />`
         : html`<p class="notice problem"
-          role="alert">This browser does not support passkeys at this address. An administrator can turn off your
-        second factor.</p>`}
-      <button class="link" onClick=${back}>Back to password</button>`;
+          role="alert">${say("This browser does not support passkeys at this address.")}
+          ${" "}${say("An administrator can turn off your second factor.")}</p>`}
+      <button class="link" onClick=${back}>${say("Back to password")}</button>`;
   }
-  return html`<p>Enter the six-digit code from your authenticator app, or a backup code.</p>
+  return html`<p>${say("Enter the six-digit code from your authenticator app, or a backup code.")}</p>
     ${proof.methods.includes("passkey") && html`<${UsePasskey} token=${proof.token} />`}
     <${Form} submit="Sign in" send=${send} cancel=${back}>${(errors) => html`
       <${Field} label="Code" name="code" autocomplete="one-time-code" inputmode="text" spellcheck=${false} errors=${errors} autofocus />`}
@@ -114,7 +118,7 @@ function Code({ proof, keep, show }) {
 
 /** @param {StepProps} props */
 function PasswordReset({ proof, show }) {
-  return html`<p>If there is an account for this address, a link to set a new password will be sent. It is valid for one hour.</p>
+  return html`<p>${say("If there is an account for this address, a link to set a new password will be sent. It is valid for one hour.")}</p>
     <${Form} submit="Send link" cancel=${() => show("password")} done=${() => show("sent")}
       send=${(values) => call("POST", "auth/password-reset/", { body: { email: values.email ?? "" }, open: true })}>${(errors) => html`
       <${Field} label="Email" name="email" kind="email" autocomplete="username" value=${proof.email} errors=${errors} />`}
@@ -122,14 +126,14 @@ function PasswordReset({ proof, show }) {
 }
 
 /** @param {StepProps} props */
-const Sent = ({ show }) => html`<p role="status">If there is an account for this address, the link has been sent.</p>
-  <button class="main" onClick=${() => show("password")}>Back to sign-in</button>`;
+const Sent = ({ show }) => html`<p role="status">${say("If there is an account for this address, the link has been sent.")}</p>
+  <button class="main" onClick=${() => show("password")}>${say("Back to sign-in")}</button>`;
 
 /** The page that requires a change of the temporary password. */
 export function NewPassword() {
   return html`<main class="door" id="main">
-    <h1>Choose a new password</h1>
-    <p>You signed in with a temporary password. Use at least 12 characters.</p>
+    <h1>${say("Choose a new password")}</h1>
+    <p>${say("You signed in with a temporary password. Use at least 12 characters.")}</p>
     <${PasswordForm} done=${loadProfile} cancel=${() => signOut()} />
   </main>`;
 }

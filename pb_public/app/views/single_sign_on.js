@@ -3,6 +3,7 @@ import { Problem } from "../api.js";
 import { loginURL, completeSignIn, loadOffer } from "../single_sign_on.js";
 import { asProblem } from "../ui/states.js";
 import { html, useEffect, useState } from "../view.js";
+import { say, sayProblem } from "../language.js";
 
 /** @param {{onSecondFactor: (problem: Problem) => void}} props onSecondFactor is called if a second factor is required in addition */
 export function SingleSignOn({ onSecondFactor }) {
@@ -20,9 +21,9 @@ export function SingleSignOn({ onSecondFactor }) {
       setProblem(met);
     }).finally(() => setBusy(false));
   }, []);
-  return html`${problem && html`<p class="notice problem" role="alert">${problem.message}</p>`}
+  return html`${problem && html`<p class="notice problem" role="alert">${sayProblem(problem.message)}</p>`}
     ${problem?.newWindow
-      && html`<p><a class="button" href=${problem.newWindow} target="_blank" rel="noopener">Open in a new window</a></p>`}
+      && html`<p><a class="button" href=${problem.newWindow} target="_blank" rel="noopener">${say("Open in a new window")}</a></p>`}
     ${isOffered && html`<p><button type="button" class="main" disabled=${isBusy} onClick=${() => location.assign(loginURL)}>${
-      isBusy ? "One moment" : "Sign in with your practice account"}</button></p>`}`;
+      say(isBusy ? "One moment" : "Sign in with your practice account")}</button></p>`}`;
 }
