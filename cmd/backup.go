@@ -29,11 +29,11 @@ func (p *Program) backupCommand() *cobra.Command {
 	create := &cobra.Command{Use: "create", Short: "Create a backup now", Args: noArgs, RunE: p.createBackup}
 	list := &cobra.Command{Use: "list", Short: "List the backups, newest first", Args: noArgs, RunE: p.listBackups}
 	verify := &cobra.Command{
-		Use: "verify [NAME]", Short: "Restore a backup (the newest) into a scratch folder and check it completely", Args: maybeOneArg("name"), RunE: p.verifyBackup,
+		Use: "verify [NAME|FILE]", Short: "Restore a backup (the newest) into a scratch folder and check it completely", Args: maybeOneArg("name"), RunE: p.verifyBackup,
 	}
 	var replace bool
 	restore := &cobra.Command{
-		Use: "restore [NAME]", Short: "Restore a backup (the newest) into the data folder; fails while a process has the folder open", Args: maybeOneArg("name"),
+		Use: "restore [NAME|FILE]", Short: "Restore a backup (the newest) into the data folder; fails while a process has the folder open", Args: maybeOneArg("name"),
 		RunE: func(cmd *cobra.Command, args []string) error { return p.restoreBackup(cmd, args, replace) },
 	}
 	restore.Flags().BoolVar(&replace, "replace", false, "move an existing database aside")
@@ -89,12 +89,38 @@ func backupFolder(dir string, settings config.Settings) string {
 	return cmp.Or(settings.Backup.Folder, filepath.Join(dir, "snapshots"))
 }
 
+// withBackup opens the settings and finds a backup by its name, by the path of its file, or the newest, for a command.
+func (p *Program) withBackup(ctx context.Context, args []string, use func(backups, backup.Stored) error) error {
+	settings, err := p.settings()
+	if err != nil {
+		return err
+	}
+	name := named(args)
+	if file := filepath.Base(name); name != "" && file != name {
+		if !exists(name) {
+			return fmt.Errorf("there is no file %s", name)
+		}
+		settings.Backup.S3Bucket, settings.Backup.Folder, name = "", filepath.Dir(name), file
+	}
+	return p.withStore(settings, func(b backups) error {
+		found, err := b.store.Find(ctx, name)
+		if err != nil {
+			return err
+		}
+		return use(b, found)
+	})
+}
+
 // withBackups opens the settings and the store for a command.
 func (p *Program) withBackups(use func(backups) error) error {
 	settings, err := p.settings()
 	if err != nil {
 		return err
 	}
+	return p.withStore(settings, use)
+}
+
+func (p *Program) withStore(settings config.Settings, use func(backups) error) error {
 	b, err := openBackups(p.dir, settings)
 	if err != nil {
 		return err
@@ -134,11 +160,7 @@ func (p *Program) listBackups(cmd *cobra.Command, _ []string) error {
 }
 
 func (p *Program) verifyBackup(cmd *cobra.Command, args []string) error {
-	return p.withBackups(func(b backups) error {
-		found, err := b.store.Find(cmd.Context(), named(args))
-		if err != nil {
-			return err
-		}
+	return p.withBackup(cmd.Context(), args, func(b backups, found backup.Stored) error {
 		manifest, err := backup.Verify(cmd.Context(), b.store, b.keys, found.Name, p.dir, p.openFolder)
 		if cmd.Context().Err() == nil {
 			err = errors.Join(err, p.recordVerification(found.Name, err == nil))
@@ -152,11 +174,7 @@ func (p *Program) verifyBackup(cmd *cobra.Command, args []string) error {
 }
 
 func (p *Program) restoreBackup(cmd *cobra.Command, args []string, replace bool) error {
-	return p.withBackups(func(b backups) error {
-		found, err := b.store.Find(cmd.Context(), named(args))
-		if err != nil {
-			return err
-		}
+	return p.withBackup(cmd.Context(), args, func(b backups, found backup.Stored) error {
 		manifest, aside, err := backup.Restore(cmd.Context(), b.store, b.keys, found.Name, p.dir, replace, now())
 		if aside != "" {
 			fmt.Fprintf(cmd.OutOrStdout(), "the previous database is in %s\n", aside)
@@ -306,6 +324,19 @@ func (p *Program) verifyInSubprocess(ctx context.Context, dir, name string) erro
 		return fmt.Errorf("verify the backup: %w", err)
 	}
 	return nil
+}
+
+// replicaAge returns the age of the replica at each scrape, and logs once when Litestream no longer reports it.
+func (s *Service) replicaAge() func() (time.Duration, bool) {
+	replica, failing := backup.NewReplica(s.app.DataDir(), s.now()), false
+	return func() (time.Duration, bool) {
+		age, configured, err := replica.Age(context.Background(), s.now())
+		if err != nil && !failing {
+			s.log.Warn("the age of the replica is unknown; each scrape retries", slog.Any("error", err))
+		}
+		failing = err != nil
+		return age, configured
+	}
 }
 
 // inspectBackups logs at startup what would prevent tonight's backup. It checks a bucket in the background: readings must not wait for a bucket

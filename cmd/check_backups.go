@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -52,7 +53,40 @@ func (c *checkup) checkBackup(ctx context.Context) {
 		}
 		taken = newest.CreatedAt
 	}
+	if !bucket && exists(folder) || bucket && c.deep {
+		c.checkBackupKeys(ctx)
+	}
 	c.reportBackup(taken, newest.Name, verified)
+}
+
+// checkBackupKeys warns of stored backups that the ring does not open. A start does not depend on them, so it is no failure.
+func (c *checkup) checkBackupKeys(ctx context.Context) {
+	const subject = "backup"
+	if c.settings.RequireEncryption() != nil {
+		return // reported with the keys
+	}
+	b, err := openBackups(c.program.dir, c.settings)
+	if err != nil {
+		c.fail(subject, "%v", err)
+		return
+	}
+	defer func() { _ = b.store.Close() }() // read only
+	stored, err := b.store.List(ctx)
+	closed := map[string][]string{} // names by missing key
+	for _, one := range stored {
+		unopened := b.store.CheckKeys(ctx, b.keys, one.Name)
+		if missing, ok := errors.AsType[*backup.MissingKeyError](unopened); ok {
+			closed[missing.KeyID] = append(closed[missing.KeyID], one.Name)
+		} else if unopened != nil {
+			c.warn(subject, "%s: %v", one.Name, unopened)
+		}
+	}
+	if err != nil {
+		c.fail(subject, "%v", err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(closed)) {
+		c.warn(subject, "%d of %d need the key %s, which VIGIL_ENCRYPTION_KEYS lacks, among them %s", len(closed[key]), len(stored), key, closed[key][0])
+	}
 }
 
 // reportBackup reports the age of the newest backup and whether it was verified. For a bucket newest is "".

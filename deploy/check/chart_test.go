@@ -238,6 +238,21 @@ func TestOpenPodIsFound(t *testing.T) {
 	}
 }
 
+// A second pod cannot mount the volume; one of a backup job has to.
+func TestVolumeIsOfOnePod(t *testing.T) {
+	for mode, values := range map[corev1.PersistentVolumeAccessMode]map[string]any{
+		corev1.ReadWriteOncePod: practice(nil), corev1.ReadWriteOnce: practice(map[string]any{"backup": map[string]any{"enabled": true}}),
+	} {
+		set := find[*appsv1.StatefulSet](t, rendered(t, values), "StatefulSet vigil-elm-street")
+		if modes := set.Spec.VolumeClaimTemplates[0].Spec.AccessModes; len(modes) != 1 || modes[0] != mode {
+			t.Errorf("the volume is %v, want %s", modes, mode)
+		}
+	}
+	if !strings.Contains(string(deployed(t, "kubernetes.yaml")), "accessModes: [ReadWriteOncePod]") {
+		t.Error("kubernetes.yaml lets a second pod mount the volume")
+	}
+}
+
 func TestChartHangsTogether(t *testing.T) {
 	objects := rendered(t, practice(everything))
 	set := find[*appsv1.StatefulSet](t, objects, "StatefulSet vigil-elm-street")

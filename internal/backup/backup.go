@@ -79,7 +79,7 @@ func (s *Store) Find(ctx context.Context, name string) (Stored, error) {
 		}
 	}
 	if len(stored) == 0 {
-		return Stored{}, fmt.Errorf("there is no backup in %s", s.blobs.Where())
+		return Stored{}, fmt.Errorf("there is no backup in %s: name the path of a backup's file, or set VIGIL_BACKUP_FOLDER or the bucket", s.blobs.Where())
 	}
 	return Stored{}, fmt.Errorf("there is no backup named %q; run the list command to see the backups", name)
 }
@@ -185,12 +185,26 @@ func (r ring) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 		if stanza.Type != keyStanza || len(stanza.Args) != 1 {
 			continue
 		}
-		if fileKey, err := r.keys.Open(string(stanza.Body), filePurpose, stanza.Args[0]); err == nil {
+		fileKey, err := r.keys.Open(string(stanza.Body), filePurpose, stanza.Args[0])
+		if err == nil {
 			return []byte(fileKey), nil
+		}
+		if id, ok := phi.KeyID(string(stanza.Body)); ok {
+			return nil, &MissingKeyError{id}
 		}
 	}
 	return nil, age.ErrIncorrectIdentity
 }
+
+// MissingKeyError reports that the ring does not open a backup, for lack of the key that sealed it or with other bytes under its name.
+type MissingKeyError struct{ KeyID string }
+
+func (e *MissingKeyError) Error() string {
+	return "VIGIL_ENCRYPTION_KEYS lacks the key " + e.KeyID + ", which was in use when this backup was made: add it"
+}
+
+// Unwrap makes age try the next identity.
+func (e *MissingKeyError) Unwrap() error { return age.ErrIncorrectIdentity }
 
 // Keys encrypt and decrypt backups.
 type Keys struct {

@@ -22,18 +22,11 @@ import (
 
 // fetch unpacks a backup into a folder and returns its manifest, after comparing the hash of the database with it.
 func fetch(ctx context.Context, store *Store, keys Keys, name, folder string) (Manifest, error) {
-	stored, err := store.blobs.Read(ctx, name)
+	stored, plain, err := store.open(ctx, keys, name)
 	if err != nil {
-		return Manifest{}, fmt.Errorf("read backup %s: %w", name, err)
+		return Manifest{}, err
 	}
 	defer func() { _ = stored.Close() }() // read only
-	plain, err := age.Decrypt(stored, ring{keys.Ring})
-	if errors.Is(err, age.ErrIncorrectIdentity) {
-		return Manifest{}, errors.New("none of VIGIL_ENCRYPTION_KEYS opens this backup: add the key that was in use when it was made")
-	}
-	if err != nil {
-		return Manifest{}, fmt.Errorf("decrypt backup: %w", err)
-	}
 	packed, err := gzip.NewReader(plain)
 	if err != nil {
 		return Manifest{}, fmt.Errorf("unpack backup: %w", err)
@@ -47,6 +40,32 @@ func fetch(ctx context.Context, store *Store, keys Keys, name, folder string) (M
 		err = errors.New("the database in the backup does not match the hash in its manifest")
 	}
 	return m, err
+}
+
+// open opens a backup and returns its content; the caller closes the file. It returns a [MissingKeyError] if the ring does not open it.
+func (s *Store) open(ctx context.Context, keys Keys, name string) (file io.ReadCloser, content io.Reader, err error) {
+	if file, err = s.blobs.Read(ctx, name); err != nil {
+		return nil, nil, fmt.Errorf("read backup %s: %w", name, err)
+	}
+	content, err = age.Decrypt(file, ring{keys.Ring})
+	if err == nil {
+		return file, content, nil
+	}
+	if missing, ok := errors.AsType[*MissingKeyError](err); ok {
+		err = missing
+	} else {
+		err = fmt.Errorf("decrypt backup: %w", err)
+	}
+	return nil, nil, errors.Join(err, file.Close())
+}
+
+// CheckKeys returns a [MissingKeyError] if the ring does not open the backup. It reads only the beginning.
+func (s *Store) CheckKeys(ctx context.Context, keys Keys, name string) error {
+	file, _, err := s.open(ctx, keys, name)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // unpack reads the manifest and the database, in this order, and nothing else.

@@ -19,6 +19,7 @@ var (
 	diskFree            = newDesc("vigil_disk_free_bytes", "Free bytes on the disk of the data folder.")
 	walSize             = newDesc("vigil_database_log_bytes", "Size of the database's write-ahead log, which grows during long reads.")
 	databaseDamaged     = newDesc("vigil_database_damaged", "1 if a check or a failed statement found damage of the database; 0 again after a check of all of it without a finding.")
+	replicaAge          = newDesc("vigil_replica_age_seconds", "Time since Litestream last uploaded the database, or since the start of the service if unknown. Absent without a replica.")
 	backupTakenAt       = newDesc("vigil_backup_last_success_timestamp_seconds", "Time of the last backup, by the job or by command; 0 for never.")
 	backupVerifiedAt    = newDesc("vigil_backup_last_verified_timestamp_seconds", "Time of the last successful verification of a backup, by the job or by command; 0 for never.")
 	warehouseExportedAt = newDesc("vigil_warehouse_last_success_timestamp_seconds", "Start of the last complete warehouse export, by the job or by command; 0 for never. Absent if no export is configured.")
@@ -50,6 +51,11 @@ func (s sourceCollector) collectMaintenance(gauge func(*prometheus.Desc, float64
 	gauge(certificateExpiry, secondsOrZero(ends))
 	if log, err := os.Stat(filepath.Join(s.App.DataDir(), "data.db-wal")); err == nil {
 		gauge(walSize, float64(log.Size()))
+	}
+	if s.ReplicaAge != nil {
+		if age, configured := s.ReplicaAge(); configured {
+			gauge(replicaAge, age.Seconds())
+		}
 	}
 	if s.Damaged != nil {
 		gauge(databaseDamaged, map[bool]float64{true: 1}[s.Damaged()])

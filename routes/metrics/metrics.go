@@ -192,6 +192,8 @@ type Sources struct {
 	Connections func() ratelimit.ConnCounts
 	// Zone is the practice's time zone.
 	Zone *time.Location
+	// ReplicaAge returns the time since the last upload to the replica; configured is false without one. It may be nil.
+	ReplicaAge func() (age time.Duration, configured bool)
 	// Damaged reports whether damage of the database was found; it may be nil.
 	Damaged func() bool
 	// DiskFree returns the free bytes on the disk of the data folder; ok is false if they are unknown. It may be nil.
@@ -247,7 +249,7 @@ func (m *Metrics) Watch(s Sources) error {
 // Describe implements [prometheus.Collector].
 func (s sourceCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		queueDepth, queueOldestAge, serviceHealth, emrOutage, unacknowledgedAlerts, deadLetters, webhookDeadLetters, webhooksDisabled, webhooksFailing, connectionsOpen, connectionsWaiting, connectionsRefused, connectionsClosed, writerWaits, writerWaitTime, diskFree, walSize, databaseDamaged, gatewayMissing, backupTakenAt, backupVerifiedAt, warehouseExportedAt, certificateExpiry,
+		queueDepth, queueOldestAge, serviceHealth, emrOutage, unacknowledgedAlerts, deadLetters, webhookDeadLetters, webhooksDisabled, webhooksFailing, connectionsOpen, connectionsWaiting, connectionsRefused, connectionsClosed, writerWaits, writerWaitTime, diskFree, walSize, databaseDamaged, replicaAge, gatewayMissing, backupTakenAt, backupVerifiedAt, warehouseExportedAt, certificateExpiry,
 	} {
 		out <- desc
 	}
