@@ -79,6 +79,20 @@ func (c *Caregiver) InForce(at time.Time) bool {
 	return c.GetString(CaregiverEndedAt) == "" && (c.EndsAt().IsZero() || at.Before(c.EndsAt()))
 }
 
+// EndedAt returns when the access was revoked; zero if it was not.
+func (c *Caregiver) EndedAt() time.Time { return instantOf(c, CaregiverEndedAt) }
+
+// CaregiversInForce keeps accesses that are in force at a time, or those that are not.
+func CaregiversInForce(isInForce bool, at time.Time) dbx.Expression {
+	return expression(func(bind func(any) string) string {
+		inForce := "(ended_at = '' AND (ends_at = '' OR ends_at > " + bind(Instant(at)) + "))"
+		if !isInForce {
+			return "NOT " + inForce
+		}
+		return inForce
+	})
+}
+
 // End revokes the access.
 func (c *Caregiver) End(tx core.App, by string, at time.Time) error {
 	c.Set(CaregiverEndedAt, Instant(at))

@@ -26,7 +26,7 @@ var (
 		ByID: "id", ByPatient: "patient", ByType: "kind", ByDeviceID: "device_id", ByUpdated: "MAX(" + strings.Join(deviceUpdateColumns, ", ") + ", " + deviceReassignedAt + ")",
 	}}
 	StaffSearch = &SearchTable{table: Users, only: "role != 'patient'", columns: map[string]string{
-		ByID: "id", ByNPI: "npi", ByUpdated: "updated_at",
+		ByID: "id", ByUser: "id", ByNPI: "npi", ByUpdated: "updated_at",
 	}}
 	TeamSearch = &SearchTable{
 		table: Patients, columns: map[string]string{ByID: "id", ByPatient: "id", ByUpdated: "MAX(p.updated_at, COALESCE(changed.at, ''))"},
@@ -36,6 +36,9 @@ var (
 	}
 	QuestionnaireResponseSearch = &SearchTable{table: QuestionnaireResponses, patient: "patient", columns: map[string]string{
 		ByID: "id", ByPatient: "patient", ByType: "questionnaire", ByCreated: "authored_at", ByUpdated: "authored_at",
+	}}
+	CaregiverSearch = &SearchTable{table: Caregivers, patient: "patient", columns: map[string]string{
+		ByID: "id", ByPatient: "patient", ByUser: "user", ByUpdated: "MAX(created_at, ended_at)",
 	}}
 	AuditSearch = &SearchTable{table: AuditLog, columns: map[string]string{
 		ByID: "id", ByPatient: "patient", ByCreated: "recorded_at", ByUpdated: "recorded_at", ByAction: "action", ByOutcome: "outcome",

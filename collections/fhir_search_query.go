@@ -40,6 +40,7 @@ const (
 	ByStatus     = "status"
 	ByType       = "type"
 	ByUpdated    = "updated"
+	ByUser       = "user"
 )
 
 // TimeRange is from a moment until before another; a zero end is open. Outside selects all other times.

@@ -18,7 +18,7 @@ import (
 var values = map[string]string{
 	"_id": "1", "_lastUpdated": "2026", "date": "2026", "recorded": "2026", "birthdate": "2026", "patient": "1", "subject": "1", "target": "1", "code": "85354-9", "combo-code": "85354-9", "url": "urn:rpm:alert-type",
 	"category": "vital-signs", "component-code-value-quantity": "8480-6$1", "identifier": "1", "name": "a", "family": "a", "given": "a", "gender": "male",
-	"type": "1", "action": "C", "authored": "2026", "questionnaire": "phq-2", "outcome": "0", "status": "active", "_include": "Observation:subject", "_revinclude": "Provenance:target",
+	"type": "1", "action": "C", "authored": "2026", "questionnaire": "phq-2", "outcome": "0", "status": "active", "active": "true", "_include": "Observation:subject", "_revinclude": "Provenance:target",
 }
 
 // The capability statement lists exactly what is served: its types, operations and search parameters match the route
@@ -125,7 +125,7 @@ func TestCapabilityStatementMatchesRoutes(t *testing.T) {
 	if diff := cmp.Diff(listed, served); diff != "" {
 		t.Errorf("the statement and the table differ: %s", diff)
 	}
-	if len(fhirserver.ResourceTypes) != 9 || !slices.IsSortedFunc(fhirserver.ResourceTypes, func(a, b *fhirserver.ResourceType) int { return strings.Compare(a.Type, b.Type) }) {
-		t.Error("the types are not the nine in their order")
+	if len(fhirserver.ResourceTypes) != 10 || !slices.IsSortedFunc(fhirserver.ResourceTypes, func(a, b *fhirserver.ResourceType) int { return strings.Compare(a.Type, b.Type) }) {
+		t.Error("the types are not the ten in their order")
 	}
 }

@@ -104,7 +104,7 @@ func (a *api) readCapability(c *web.Call) error {
 // fhirReader returns what the caller may see of the row's resources, except for the care-team limit, which depends on
 // the search.
 func fhirReader(c *web.Call) fhirserver.Reader {
-	r := fhirserver.Reader{Role: c.Caller.Role}
+	r := fhirserver.Reader{Role: c.Caller.Role, Now: c.Now}
 	if c.Reach == authz.Own {
 		r.OwnPatientID = &c.Caller.PatientID
 	}

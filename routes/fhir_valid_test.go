@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fhirserver"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
@@ -18,6 +19,12 @@ func TestServedResourcesAreValid(t *testing.T) {
 	p := newPractice(t)
 	p.request(authz.Nurse, "POST", p.assign(p.ada, object{"questionnaire": "phq-2"})+"answers/", phq2(1, 2)).want(201)
 	p.request(authz.Nurse, "POST", p.assign(p.bob, object{"questionnaire": "heart-failure-zone"})+"answers/", zoneAnswers(nil)).want(201)
+	for _, relationship := range auth.Relationships[:9] {
+		p.request(authz.Nurse, "POST", "/patients/"+p.ada+"/caregivers/", caregiverBody(object{"email": relationship + "@family.example", "relationship": relationship})).want(201)
+	}
+	for _, relationship := range auth.Relationships[9:] {
+		p.request(authz.Nurse, "POST", "/patients/"+p.bob+"/caregivers/", caregiverBody(object{"email": relationship + "@family.example", "relationship": relationship})).want(201)
+	}
 	resources := map[string]json.RawMessage{
 		"PHQ-2": p.requestFHIR("", "GET", "/Questionnaire/phq-2", "").Body.Bytes(), "zones": p.requestFHIR("", "GET", "/Questionnaire/heart-failure-zone", "").Body.Bytes(),
 	}

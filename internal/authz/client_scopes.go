@@ -49,7 +49,7 @@ const (
 )
 
 // ClientResources lists the FHIR resources a client may be allowed to read; "*" stands for all.
-var ClientResources = []string{"*", "AuditEvent", "CareTeam", "Device", "Flag", "Group", "Observation", "Patient", "Practitioner", "Provenance", "QuestionnaireResponse"}
+var ClientResources = []string{"*", "AuditEvent", "CareTeam", "Device", "Flag", "Group", "Observation", "Patient", "Practitioner", "Provenance", "QuestionnaireResponse", "RelatedPerson"}
 
 // SystemScope returns the scope for reading and searching a FHIR resource in SMART 2 syntax.
 func SystemScope(resource string) ClientScope { return ClientScope("system/" + resource + ".rs") }

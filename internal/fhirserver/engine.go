@@ -58,7 +58,7 @@ type Order struct {
 }
 
 // ResourceTypes are all types, by name.
-var ResourceTypes = []*ResourceType{auditEventType, careTeamType, deviceType, flagType, observationType, patientType, practitionerType, provenanceType, questionnaireResponseType}
+var ResourceTypes = []*ResourceType{auditEventType, careTeamType, deviceType, flagType, observationType, patientType, practitionerType, provenanceType, questionnaireResponseType, relatedPersonType}
 
 // ResourceTypeByName returns the type with a name, or nil.
 func ResourceTypeByName(name string) *ResourceType {
@@ -90,6 +90,7 @@ type Reader struct {
 	OwnPatientID *string
 	// CareTeamOf limits results to patients with this user (record id) on their care team, and to shared resources without a patient; "" does not limit them.
 	CareTeamOf string
+	Now        time.Time
 }
 
 // Engine searches records and renders them as FHIR resources.
@@ -191,7 +192,7 @@ func idsOf(records []*core.Record) []string {
 }
 
 // lastChanged is the date of the last change to the API.
-const lastChanged = "2026-11-29"
+const lastChanged = "2026-11-30"
 
 // lastN is the Observation operation that returns the newest readings of each kind.
 var lastN = fhir.CapabilityOperation{Name: "lastn", Definition: "http://hl7.org/fhir/OperationDefinition/Observation-lastn"}
@@ -237,7 +238,8 @@ func (e *Engine) Capability(version string) fhir.Capability {
 // InPatientCompartment reports whether the type's resources can be searched below their patient. Devices are in no compartment.
 // Source: FHIR R4, compartmentdefinition-patient.
 func (k *ResourceType) InPatientCompartment() bool {
-	return k == auditEventType || k == careTeamType || k == flagType || k == observationType || k == provenanceType || k == questionnaireResponseType
+	return k == auditEventType || k == careTeamType || k == flagType || k == observationType || k == provenanceType || k == questionnaireResponseType ||
+		k == relatedPersonType
 }
 
 // HasLastN reports whether the type supports $lastn.

@@ -20,7 +20,7 @@ var practitionerType = &ResourceType{
 	Type: "Practitioner", Action: authz.ReadPractitioners, Profiles: []string{"us-core-practitioner"},
 	Params: []Param{
 		{Name: "identifier", Type: "token", Definition: definitions + "Practitioner-identifier", add: filterByStaffIdentifier},
-		{Name: "name", Type: "string", Definition: definitions + "Practitioner-name", Modifiers: []string{"exact", "contains"}, add: filterByStaffName},
+		{Name: "name", Type: "string", Definition: definitions + "Practitioner-name", Modifiers: []string{"exact", "contains"}, add: filterByUserName},
 	},
 	Orders: defaultOrders, table: collections.StaffSearch, numericID: true, render: renderPractitioners,
 }
@@ -33,14 +33,14 @@ func filterByStaffIdentifier(s *Search, _ *parseContext, v values) string {
 		identifierSystem{"http://hl7.org/fhir/sid/us-npi", s.Type.table.AnyOf, collections.ByNPI}, identifierSystem{"urn:rpm:user", byNumber, collections.ByID})
 }
 
-// filterByStaffName records a name filter; staffIDs applies it in memory, since a practice has few staff.
-func filterByStaffName(s *Search, _ *parseContext, v values) string {
-	s.staffNames = append(s.staffNames, v)
+// filterByUserName records a name filter of accounts; userIDs applies it in memory, since a practice has few of them.
+func filterByUserName(s *Search, _ *parseContext, v values) string {
+	s.userNames = append(s.userNames, v)
 	return ""
 }
 
-// staffIDs returns the ids of the staff with names that match every filter.
-func (s *Search) staffIDs(_ *Engine, app core.App) ([]string, error) {
+// userIDs returns the ids of the accounts with names that match every filter.
+func (s *Search) userIDs(_ *Engine, app core.App) ([]string, error) {
 	users, err := collections.UserList(app, collections.UserFilter{})
 	if err != nil {
 		return nil, err
@@ -48,14 +48,14 @@ func (s *Search) staffIDs(_ *Engine, app core.App) ([]string, error) {
 	ids := []string{}
 	for _, u := range users {
 		name := patients.FoldName(u.LastName(), u.FirstName())
-		if !slices.ContainsFunc(s.staffNames, func(v values) bool { return !matchesStaffName(name, u.FirstName(), u.LastName(), v) }) {
+		if !slices.ContainsFunc(s.userNames, func(v values) bool { return !matchesUserName(name, u.FirstName(), u.LastName(), v) }) {
 			ids = append(ids, u.Id)
 		}
 	}
 	return ids, nil
 }
 
-func matchesStaffName(name patients.FoldedName, given, family string, v values) bool {
+func matchesUserName(name patients.FoldedName, given, family string, v values) bool {
 	return slices.ContainsFunc(v.any, func(text string) bool {
 		switch v.modifier {
 		case "exact":

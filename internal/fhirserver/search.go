@@ -47,7 +47,7 @@ type Search struct {
 	birthRanges [][]collections.TimeRange
 
 	hasIdentifier bool     // filtered by a person's identifier
-	staffNames    []values // staff name filters
+	userNames     []values // staff name filters
 	costly        []costlyCondition
 }
 
@@ -122,7 +122,7 @@ func (s *Search) isOfOnePatient() bool { return len(s.patients) == 1 || s.Reader
 
 // UsesIdentity reports whether the search filters by a name, date of birth or identifier of a person.
 func (s *Search) UsesIdentity() bool {
-	return s.nameFilters != nil || s.birthRanges != nil || s.hasIdentifier
+	return s.nameFilters != nil || s.birthRanges != nil || s.hasIdentifier || s.userNames != nil && s.Type.ofPatients
 }
 
 // IsCheapToCount reports whether an index can count the matches without reading values.
@@ -159,10 +159,10 @@ func (s *Search) conditions(e *Engine, app core.App) (collections.Conditions, er
 			where = append(where, s.Type.table.OnTeamOf(s.Reader.CareTeamOf))
 		}
 	}
-	find := s.patientIDs
+	find, by := s.patientIDs, collections.ByID
 	switch {
-	case s.staffNames != nil:
-		find = s.staffIDs
+	case s.userNames != nil:
+		find, by = s.userIDs, collections.ByUser
 	case s.nameFilters == nil && s.birthRanges == nil:
 		return where, nil
 	}
@@ -170,5 +170,5 @@ func (s *Search) conditions(e *Engine, app core.App) (collections.Conditions, er
 	if err != nil {
 		return nil, err
 	}
-	return append(where, s.Type.table.AnyOf(collections.ByID, ids)), nil
+	return append(where, s.Type.table.AnyOf(by, ids)), nil
 }

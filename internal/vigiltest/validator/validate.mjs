@@ -45,6 +45,7 @@ derive('us-core-observation-clinical-result', base('Observation'), require1('Obs
 
 derive('us-core-practitioner', base('Practitioner'), require1('Practitioner.identifier', 'Practitioner.identifier.value', 'Practitioner.name'));
 derive('us-core-careteam', base('CareTeam'), require1('CareTeam.subject', 'CareTeam.participant.role', 'CareTeam.participant.member'));
+derive('us-core-relatedperson', base('RelatedPerson'), require1('RelatedPerson.active', 'RelatedPerson.patient', 'RelatedPerson.relationship'));
 derive('us-core-provenance', base('Provenance'), require1('Provenance.agent.type'));
 
 // From US Core 7.0.0, for averages.
