@@ -110,8 +110,9 @@ func changeRefreshTokens(app core.App, sql string, params dbx.Params) (int64, er
 // RefreshSuperseded is why a token was revoked after its response was presumed lost: a new token replaced it.
 const RefreshSuperseded = "superseded"
 
-// refreshReuse is recorded on a rotated token that was presented again.
-const refreshReuse = "reuse"
+// RefreshReuse is why a token was revoked when an older one of its family was presented again. It is also recorded on that older one. The access
+// tokens of the family are invalid too.
+const RefreshReuse = "reuse"
 
 // RefreshChild is a refresh token issued for another one.
 type RefreshChild struct {
@@ -139,7 +140,7 @@ func SupersedeRefreshToken(tx core.App, id string) error {
 
 // MarkRefreshReuse records that a rotated token was presented again, and reports whether it was the first time.
 func MarkRefreshReuse(tx core.App, id string) (first bool, err error) {
-	n, err := updateCounted(tx, "record reuse of a refresh token", RefreshTokens, dbx.Params{"revoked_because": refreshReuse},
+	n, err := updateCounted(tx, "record reuse of a refresh token", RefreshTokens, dbx.Params{"revoked_because": RefreshReuse},
 		dbx.HashExp{"id": id, "state": RefreshRotated, "revoked_because": ""})
 	return n == 1, err
 }
@@ -200,11 +201,12 @@ func findRefreshTokens(app core.App, where string, params dbx.Params) ([]Refresh
 	return tokens, err
 }
 
-// EndedSessions returns the sessions that a user ended and that may have access tokens that have not expired.
+// EndedSessions returns the sessions that a user ended, or that ended because two clients held their tokens, and that may have access tokens
+// that have not expired.
 func EndedSessions(app core.App, userID string) ([]string, error) {
 	return queryColumn[string](app, "find ended sessions",
-		`SELECT family FROM refresh_tokens WHERE user = {:user} AND state = 'revoked' AND revoked_because = {:ended}`,
-		dbx.Params{"user": userID, "ended": RefreshEnded})
+		`SELECT DISTINCT family FROM refresh_tokens WHERE user = {:user} AND state != 'valid' AND revoked_because IN ({:ended}, {:reuse})`,
+		dbx.Params{"user": userID, "ended": RefreshEnded, "reuse": RefreshReuse})
 }
 
 // SessionEnded reports whether a session was ended. A session with expired tokens was not, and neither was an unknown one.

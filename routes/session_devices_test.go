@@ -123,7 +123,8 @@ func TestLogoutByAnOlderToken(t *testing.T) {
 			second := w.renew(first)
 			w.renew(second)
 			w.send("", "POST", "/auth/token/refresh/", object{"refresh": first.refresh}).want(401, "token_reused")
-			w.signOut(phone{second.access, first.refresh})
+			w.send(second.access, "GET", "/auth/profile/", nil).want(401, "token_revoked")
+			w.signOut(phone{w.signIn().access, first.refresh})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -62,6 +62,39 @@ func TestSessions(t *testing.T) {
 	c.send(renewed.text("access"), "GET", "/auth/profile/", nil).want(401)
 }
 
+// A copied refresh token that is used ends the whole session: neither holder goes on with an access token of it, old or new; other sessions stay.
+func TestReusedTokenEndsAccessTokens(t *testing.T) {
+	for name, prepare := range map[string]func(c *clinic, current reply){
+		"alone":                  func(*clinic, reply) {},
+		"after the user used it": func(c *clinic, current reply) { c.send(current.text("access"), "GET", "/auth/profile/", nil).want(200) },
+		"after a sign-out": func(c *clinic, current reply) {
+			c.send(current.text("access"), "POST", "/auth/logout/", object{"refresh": current.text("refresh")}).want(204)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClinic(t)
+			user := c.people[authz.Nurse]
+			other := c.login(user.Email(), vigiltest.Password).want(200)
+			first := c.login(user.Email(), vigiltest.Password).want(200)
+			refresh := func(of reply) reply {
+				c.now = c.now.Add(time.Minute)
+				return c.send("", "POST", "/auth/token/refresh/", object{"refresh": of.text("refresh")})
+			}
+			thiefs := refresh(first).want(200)
+			again := refresh(thiefs).want(200)
+			prepare(c, again)
+			refresh(first).want(401, "token_reused")
+			for _, session := range []reply{first, thiefs, again} {
+				c.send(session.text("access"), "GET", "/patients/", nil).want(401, "token_revoked")
+				c.send(session.text("access"), "GET", "/auth/profile/", nil).want(401, "token_revoked")
+			}
+			refresh(again).want(401, "token_revoked")
+			c.send(other.text("access"), "GET", "/patients/", nil).want(200)
+			refresh(other).want(200)
+		})
+	}
+}
+
 func TestStaffHaveTimeForASecondFactor(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) {
 		authority := auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: 30 * 24 * time.Hour, FreshSignIn: time.Hour, RequireTwoFactor: auth.RequiredTwoFactor{

@@ -20,7 +20,7 @@ type RefreshBody struct {
 // Reasons for which a refresh token is revoked.
 const (
 	reasonLogout = "logout"
-	reasonReuse  = "reuse"
+	reasonReuse  = collections.RefreshReuse
 	reasonIdle   = "idle"
 )
 
@@ -35,7 +35,7 @@ func (b RefreshBody) read() (hash string, err error) {
 }
 
 // Refresh rotates a refresh token: it returns a new refresh token and a new access token. A second use shows that two clients hold the token, so
-// the whole family is revoked, unless the first response was probably lost. It refuses with token_invalid (unknown, malformed, expired, or
+// the whole session ends, with its access tokens, unless the first response was probably lost. It refuses with token_invalid (unknown, malformed, expired, or
 // account not usable), token_reused, token_revoked or token_expired (idle for too long).
 // Source: docs/decisions/authentication.md, "Refresh-token family", "Lost refresh responses", "Refresh is public" and "Inactivity".
 func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now time.Time) (Session, error) {
@@ -46,7 +46,8 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 	if hash == "" {
 		return Session{}, tokenInvalid()
 	}
-	return commitDecision(app, func(tx core.App) (session Session, refused, err error) {
+	reusedOf := ""
+	session, err := commitDecision(app, func(tx core.App) (session Session, refused, err error) {
 		token, err := collections.LockRefreshToken(tx, hash)
 		if collections.IsNotFound(err) {
 			return session, tokenInvalid(), nil
@@ -63,6 +64,9 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 			return session, nil, err
 		}
 		if reason, refused := e.checkRefreshToken(token, now); refused != nil && lost == "" {
+			if reason == reasonReuse {
+				reusedOf = user.Id
+			}
 			return session, refused, endFamily(tx, token, reason, user, from, now)
 		}
 		if usable, err := isUsable(tx, user); err != nil || !usable {
@@ -75,6 +79,10 @@ func (e *Engine) Refresh(app core.App, body RefreshBody, from audit.Origin, now 
 		session, err = e.rotate(tx, token, user, from, now)
 		return session, nil, err
 	})
+	if reusedOf != "" {
+		e.Evict(reusedOf) // the access tokens of the session end, too
+	}
+	return session, err
 }
 
 // checkRefreshToken returns the refusal of a refresh token that may not be rotated, and the reason to revoke its family, if any.
@@ -299,6 +307,7 @@ func (e *Engine) confirmRotation(app core.App, read TokenClaims, now time.Time) 
 	_, err = commitDecision(app, func(tx core.App) (struct{}, error, error) {
 		return struct{}{}, tokenRevoked(), endForkedSession(tx, read, now)
 	})
+	e.Evict(read.Holder)
 	return err
 }
 
