@@ -122,6 +122,15 @@ func TimeZonesOf(app core.App, ids []string) (map[string]string, error) {
 	return readMap[string]("find time zones", app.DB().Select("id", "time_zone").From(Users).Where(AnyOf("id", ids)))
 }
 
+// PreferredLanguagesOf returns the preferred language (BCP 47, or "") of the patients of portal accounts: their own, or else the one of whom they
+// have been caregivers longest. Staff are left out.
+func PreferredLanguagesOf(app core.App, ids []string) (map[string]string, error) {
+	return readMap[string]("find languages", app.DB().Select("users.id", "COALESCE(p.preferred_language, '')").From(Users).
+		LeftJoin("patients p", dbx.NewExp(`p.id = COALESCE(NULLIF(users.patient, ''),
+			(SELECT c.patient FROM caregivers c WHERE c.user = users.id AND c.ended_at = '' ORDER BY c.id LIMIT 1))`)).
+		Where(dbx.HashExp{"users.role": "patient"}).AndWhere(AnyOf("users.id", ids)))
+}
+
 // AddressesOf returns the email addresses of users.
 func AddressesOf(app core.App, ids []string) (map[string]string, error) {
 	return readMap[string]("find addresses", app.DB().Select("id", "email").From(Users).Where(AnyOf("id", ids)))

@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
@@ -79,7 +80,7 @@ func QueueAutomatic(tx core.App, a Automatic, now time.Time) (queued bool, err e
 		}
 		reason = LimitReached(earlier, now, zone)
 	}
-	lang := Language(p.PreferredLanguage())
+	lang := notifications.Language(p.PreferredLanguage())
 	m, added, err := collections.AddMessage(tx, collections.MessageDraft{
 		PatientID: p.Id, Direction: collections.MessageOut, Channel: channel, State: collections.MessageQueued, Template: string(a.Template), Language: lang,
 		Text: phi.Text(a.Template.Fill(lang, practice.Name, "")), Asks: a.Asks, Automatic: true, Cause: a.Cause, Author: "system", DueAt: now,
@@ -130,7 +131,7 @@ func QueueForStaff(app core.App, patientID string, s StaffMessage, by audit.Acto
 		if reason := to.Refusal(s.Channel, false); reason != "" {
 			return fault.State("invalid_state", refusals[reason])
 		}
-		lang := Language(p.PreferredLanguage())
+		lang := notifications.Language(p.PreferredLanguage())
 		if err := checkText(s, lang, practice.Name, knownOf(p, s.Author)); err != nil {
 			return err
 		}

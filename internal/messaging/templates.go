@@ -3,8 +3,9 @@ package messaging
 import (
 	"strings"
 
-	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
 // Template names a text to a patient.
@@ -27,17 +28,9 @@ var StaffTemplates = []string{
 
 // Languages of the templates.
 const (
-	English = "en"
-	Spanish = "es"
+	English = notifications.English
+	Spanish = notifications.Spanish
 )
-
-// Language returns the language of the templates for a patient who prefers a language: English where there are none in it.
-func Language(preferred string) string {
-	if base, _ := language.Make(preferred).Base(); base.String() == Spanish {
-		return Spanish
-	}
-	return English
-}
 
 // MaxLength bounds a text, the practice's name and the way to stop included. Source: GSM 03.38, one text message of the 7-bit alphabet.
 const MaxLength = 160

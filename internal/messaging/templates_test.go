@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
 // Each template fits one text message in both languages, with the longest name of a practice, and names the practice and how to stop.
@@ -68,7 +70,7 @@ func TestLanguage(t *testing.T) {
 	for preferred, want := range map[string]string{
 		"": English, "en": English, "en-US": English, "es": Spanish, "es-MX": Spanish, "es-419": Spanish, "ES": Spanish, "zh": English, "vi": English, "xx-": English,
 	} {
-		if got := Language(preferred); got != want {
+		if got := notifications.Language(preferred); got != want {
 			t.Errorf("%q: %s, want %s", preferred, got, want)
 		}
 	}

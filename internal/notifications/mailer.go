@@ -184,7 +184,11 @@ func (m *Mailer) deliver(ctx context.Context, app core.App, claimed *collections
 	if !m.Configured {
 		return errNotConfigured
 	}
-	content, err := Template(claimed.Template()).render(claimed.Parameters())
+	languages, err := languagesOf(app, []string{claimed.UserID()})
+	if err != nil {
+		return err
+	}
+	content, err := Template(claimed.Template()).render(claimed.Parameters(), languages[claimed.UserID()])
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnfillable, err)
 	}

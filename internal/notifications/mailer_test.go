@@ -131,6 +131,37 @@ func TestEveryMailHasTextAndHTML(t *testing.T) {
 	}
 }
 
+// Patients, and caregivers of a patient, get every mail in the patient's language, if there are texts in it; staff get English.
+func TestMailsInThePatientsLanguage(t *testing.T) {
+	o := newMailPractice(t)
+	for _, c := range []struct {
+		language, want string
+		isCaregiver    bool
+	}{{"es-MX", "es", false}, {"es", "es", true}, {"fr", "en", false}, {"", "en", true}, {"est", "en", false}} {
+		patient := vigiltest.Patient(t, o.app, dbx.Params{"preferred_language": c.language, "mrn": "MRN-" + c.language})
+		if o.user = vigiltest.User(t, o.app, authz.Patient, vigiltest.PortalOf(patient)); c.isCaregiver {
+			o.user = vigiltest.User(t, o.app, authz.Patient)
+			if _, err := collections.AddCaregiver(o.app, collections.CaregiverDraft{PatientID: patient, UserID: o.user.Id, Relationship: "child", Scope: "read"}, o.clock()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := len(o.catcher.Messages())
+		for _, template := range []notifications.Template{notifications.PasswordChanged, notifications.PasswordReset, notifications.CaregiverAdded} {
+			o.queue(template, map[string]string{"link": "https://vigil.example.org/reset-password?token=a", "email": "x@vigil.test", "address": "https://vigil.example.org"})
+		}
+		o.send()
+		for _, mail := range o.catcher.Messages()[before:] {
+			isSpanish := strings.Contains(mail.Text, "Si no")
+			if isSpanish != (c.want == "es") || !strings.Contains(mail.HTML, `lang="`+c.want+`"`) {
+				t.Errorf("%q, caregiver %v: %s", c.language, c.isCaregiver, mail.Text)
+			}
+			if strings.Contains(mail.Text, "token=a") && strings.Contains(mail.Text, "&lang=es") != isSpanish {
+				t.Errorf("%q: the link is %s", c.language, mail.Text)
+			}
+		}
+	}
+}
+
 func TestSentMailParametersAreDeleted(t *testing.T) {
 	o := newMailPractice(t)
 	o.queue(notifications.PasswordReset, map[string]string{"link": "https://vigil.example.org/?token=secret-token"})

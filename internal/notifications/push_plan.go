@@ -51,6 +51,7 @@ type person struct {
 	preferences Preferences
 	zone        *time.Location
 	tokens      []*collections.PushToken
+	language    string // "" for staff
 }
 
 // loadPeople loads the users of the entries, with one query per table.
@@ -76,6 +77,15 @@ func (d *Dispatcher) loadPeople(app core.App, entries []collections.UnplannedNot
 		preferences := decodePreferences(chosen[id], zones[id])
 		people[id] = &person{preferences: preferences, zone: preferences.location(d.Zone)}
 	}
+	languages := map[string]string{}
+	if slices.ContainsFunc(entries, func(e collections.UnplannedNotification) bool { return spanishPushes[e.Type][0] != "" }) {
+		if languages, err = languagesOf(app, ids); err != nil {
+			return nil, err
+		}
+	}
+	for id, to := range people {
+		to.language = languages[id]
+	}
 	for _, token := range tokens {
 		people[token.UserID()].tokens = append(people[token.UserID()].tokens, token)
 	}
@@ -97,13 +107,14 @@ func (d *Dispatcher) planEntry(tx core.App, entry collections.UnplannedNotificat
 	if covered || slices.Contains(inAppOnly, entry.Type) || d.isListedOnly(entry) { // another push about the escalation, or about a similar alert, covers this event
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
-	body, err := texts.sanitize(tx, pushText(entry.Channel, entry.Type), entry.Channel, entry.Patient, entry.IsResponsible)
+	title, body := pushWords(entry, to.language)
+	body, err = texts.sanitize(tx, body, entry.Channel, entry.Patient, entry.IsResponsible)
 	if err != nil {
 		return err
 	}
 	for _, token := range to.tokens {
 		err := collections.InsertPush(tx, collections.PushDraft{
-			Notification: entry.ID, Token: token.Id, User: entry.User, Type: entry.Type, Title: pushTitle(entry), Body: body,
+			Notification: entry.ID, Token: token.Id, User: entry.User, Type: entry.Type, Title: title, Body: body,
 			Status: d.initialStatus(entry, to, choice, token, now),
 		}, now)
 		if err != nil {

@@ -133,6 +133,9 @@ func allTitles() (titles []string) {
 	for _, title := range fixedTitles {
 		titles = append(titles, title)
 	}
+	for _, words := range spanishPushes {
+		titles = append(titles, words[0])
+	}
 	for _, generic := range genericTexts {
 		titles = append(titles, generic[0])
 	}

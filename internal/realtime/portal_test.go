@@ -1,6 +1,7 @@
 package realtime_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -60,5 +61,60 @@ func TestPortalTopic(t *testing.T) {
 	stream := realtime.NewStream(subscriptions.NewDefaultClient(), func() {})
 	if _, err := r.publisher.Subscribe(r.app, stream, realtime.PortalTopic, vigiltest.Token(t, nurse, r.now), r.now); err == nil {
 		t.Error("a nurse may subscribe to the portal's topic")
+	}
+}
+
+// A caregiver of two patients whose access to one ends, by a person or by its last day, gets no more news of that one within a minute on the
+// stream that is open or after it reconnects, and still those of the other.
+func TestPortalTopicOfTwoPatients(t *testing.T) {
+	r := newFixture(t)
+	ada, bob, cleo := vigiltest.Patient(t, r.app, dbx.Params{"mrn": "A1"}), vigiltest.Patient(t, r.app, dbx.Params{"mrn": "B1"}), vigiltest.Patient(t, r.app, dbx.Params{"mrn": "C1"})
+	daughter := vigiltest.User(t, r.app, authz.Patient)
+	access := map[string]*collections.Caregiver{}
+	for _, patient := range []string{ada, bob} {
+		draft := collections.CaregiverDraft{UserID: daughter.Id, PatientID: patient, Relationship: "child", Scope: "read"}
+		if patient == bob {
+			draft.EndsAt = r.now.Add(10 * time.Minute)
+		}
+		var err error
+		if access[patient], err = collections.AddCaregiver(r.app, draft, r.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.auth.Evict(daughter.Id)
+	stream := r.mustSubscribe(daughter)
+	note := 0
+	news := func() (patients []any) {
+		t.Helper()
+		for _, patient := range []string{ada, bob, cleo} {
+			note++
+			r.note(audit.ObservationCreate, audit.ResourceObservation, fmt.Sprint("o", note), patient)
+		}
+		r.round(time.Second)
+		messages, open := received(t, stream)
+		for _, m := range messages {
+			patients = append(patients, m.Data.(map[string]any)["patient_id"])
+		}
+		if !open { // the console reconnects
+			stream = r.mustSubscribe(daughter)
+		}
+		return patients
+	}
+	if got := news(); !cmp.Equal(got, []any{ada, bob}) {
+		t.Errorf("the caregiver got %v", got)
+	}
+	r.now = r.now.Add(11 * time.Minute) // past the last day of bob, without an event
+	if got := news(); !cmp.Equal(got, []any{ada}) {
+		t.Errorf("after the last day the caregiver got %v, ada is %s", got, ada)
+	}
+	if err := access[ada].End(r.app, "nurse@vigil.test", r.now); err != nil {
+		t.Fatal(err)
+	}
+	r.auth.Evict(daughter.Id)
+	note++
+	r.note(audit.ObservationCreate, audit.ResourceObservation, fmt.Sprint("o", note), ada)
+	r.round(time.Second)
+	if got, open := received(t, stream); len(got) != 0 || open {
+		t.Errorf("after both ended the caregiver got %v, open %v", got, open)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/messaging"
 	"github.com/vigilhealth/vigil/internal/messaging/replies"
+	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vitals"
@@ -259,7 +260,7 @@ func (c *conversation) channel() string {
 func (c *conversation) language() string {
 	lang := ""
 	for _, p := range c.senders {
-		preferred := messaging.Language(p.PreferredLanguage())
+		preferred := notifications.Language(p.PreferredLanguage())
 		if p.PreferredLanguage() == "" || lang != "" && lang != preferred {
 			lang = ""
 			break

@@ -1,0 +1,46 @@
+package notifications
+
+import (
+	"github.com/pocketbase/pocketbase/core"
+	"golang.org/x/text/language"
+
+	"github.com/vigilhealth/vigil/collections"
+)
+
+// Languages of texts to patients and caregivers; staff get English.
+const (
+	English = "en"
+	Spanish = "es"
+)
+
+// Language returns the language of the texts for a patient who prefers a language: English where there are none in it.
+func Language(preferred string) string {
+	if base, _ := language.Make(preferred).Base(); base.String() == Spanish {
+		return Spanish
+	}
+	return English
+}
+
+// languagesOf returns the languages of the accounts of patients, and of caregivers, who get that of the patient whom they have helped longest.
+func languagesOf(app core.App, userIDs []string) (map[string]string, error) {
+	languages, err := collections.PreferredLanguagesOf(app, userIDs)
+	for id, preferred := range languages {
+		languages[id] = Language(preferred)
+	}
+	return languages, err
+}
+
+// spanishPushes are the titles and bodies of pushes to patients.
+var spanishPushes = map[string][2]string{
+	measure:           {"Recordatorio: hora de medir", "Es hora de hacer su medición."},
+	measureAgain:      {"Recordatorio: mida otra vez", "Descanse unos minutos y haga su medición otra vez."},
+	messageForPatient: {"Recordatorio: mensaje de su equipo médico", "Tiene un mensaje de su equipo médico."},
+}
+
+// pushWords returns the title and the body of a push in a language.
+func pushWords(entry collections.UnplannedNotification, in string) (title, body string) {
+	if words, ok := spanishPushes[entry.Type]; ok && in == Spanish {
+		return words[0], words[1]
+	}
+	return pushTitle(entry), pushText(entry.Channel, entry.Type)
+}
