@@ -70,6 +70,7 @@ func (s *Service) routeEngines() routes.Engines {
 		RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		EMR:                routes.EMR{Client: s.emr, ReturnURL: s.settings.EMR.ConnectReturnURL, RequireSearchTerm: s.settings.EMR.RequireSearchTerm, Context: s.emrContext},
 		FrameAncestors:     s.settings.FrameAncestors,
+		DisplayUnits:       routes.DisplayUnits(s.settings.Display),
 		JWKS:               emr.JWKS(s.settings.EMR.PrivateKey, s.settings.EMR.PrivateKeyPrevious),
 	}
 }

@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -234,15 +235,14 @@ const (
 	KeysOff = "off"
 )
 
-// Display returns the user's display preferences: the units of weight and temperature, and whether single-key shortcuts are on.
-func (u *User) Display() (weight, temperature string, singleKeys bool) {
-	weight, temperature = u.GetString(UserWeightUnit), u.GetString(UserTemperatureUnit)
-	if weight == "" {
-		weight = "kg"
-	}
-	if temperature == "" {
-		temperature = "C"
-	}
+// DisplayUnits are the practice's units of weight ("kg", "lb") and temperature ("C", "F"); empty fields mean kg and C.
+type DisplayUnits struct{ Weight, Temperature string }
+
+// Display returns the user's display preferences: the units of weight and temperature, the practice's where the user has chosen none, and whether
+// single-key shortcuts are on.
+func (u *User) Display(practice DisplayUnits) (weight, temperature string, singleKeys bool) {
+	weight = cmp.Or(u.GetString(UserWeightUnit), practice.Weight, "kg")
+	temperature = cmp.Or(u.GetString(UserTemperatureUnit), practice.Temperature, "C")
 	return weight, temperature, u.GetString(UserSingleKeys) != KeysOff
 }
 

@@ -51,12 +51,12 @@ var noRateLimits = []string{"VIGIL_RATE_LIMIT_USER=0", "VIGIL_RATE_LIMIT_ANON=0"
 
 // menus are the console's sections by demo account. Source: docs/decisions/roles.md, "Endpoint permissions".
 var menus = map[string][]string{
-	"admin":    {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
-	"manager":  {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Operations", "Inbox", "Account"},
-	"provider": {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Inbox", "Account"},
-	"nurse":    {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Inbox", "Account"},
-	"ma":       {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Operations", "Inbox", "Account"},
-	"billing":  {"Patients", "Enrollment", "Billing", "Reports", "EMR", "Operations", "Inbox", "Account"},
+	"admin":    {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "Reports", "EMR", "Operations", "Inbox"},
+	"manager":  {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Operations", "Inbox"},
+	"provider": {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "Billing", "EMR", "Inbox"},
+	"nurse":    {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Inbox"},
+	"ma":       {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Operations", "Inbox"},
+	"billing":  {"Patients", "Enrollment", "Billing", "Reports", "EMR", "Operations", "Inbox"},
 	"patient":  {"My readings", "Account"},
 }
 

@@ -38,6 +38,9 @@ type practiceView struct {
 	PortalAdvice map[string]string `json:"portal_advice"`
 }
 
+// DisplayUnits are the practice's units.
+type DisplayUnits = collections.DisplayUnits
+
 type displayView struct {
 	WeightUnit      string `json:"weight_unit"`
 	TemperatureUnit string `json:"temperature_unit"`
@@ -62,7 +65,7 @@ func (a *api) showMe(c *web.Call, user *collections.User, err error) error {
 	if err != nil {
 		return err
 	}
-	weight, temperature, singleKeys := user.Display()
+	weight, temperature, singleKeys := user.Display(a.DisplayUnits)
 	patients, err := a.portalPatients(c)
 	if err != nil {
 		return err

@@ -355,10 +355,10 @@ type Engines struct {
 	Messages            *messaging.Worker  // nil where no messages are sent
 	Letterhead          string             // address and phone of the practice on PDFs
 	RestrictToCareTeam  bool               // limits clinicians to the patients of their care teams
-	// FrameAncestors are the sites that may show the console in a frame.
-	FrameAncestors []string
-	JWKS           []byte // public keys of the service's client assertions
-	Version        string
+	FrameAncestors      []string           // the sites that may show the console in a frame
+	DisplayUnits        DisplayUnits       // used where a user has chosen none
+	JWKS                []byte             // public keys of the service's client assertions
+	Version             string
 }
 
 // api is the receiver of the handlers.

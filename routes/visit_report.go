@@ -47,7 +47,7 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 		return err
 	}
 	var err error
-	if request.Units, err = reportUnits(c, weight, temperature); err != nil {
+	if request.Units, err = a.reportUnits(c, weight, temperature); err != nil {
 		return err
 	}
 	names, err := collections.UserNames(c.App, []string{c.Caller.RecordID})
@@ -74,12 +74,13 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 	return c.Attach("application/pdf", "visit-report.pdf", out)
 }
 
-// reportUnits returns the requested units, else the caller's own; a client has no units of its own.
-func reportUnits(c *web.Call, weight, temperature string) (units visitreport.Units, err error) {
+// reportUnits returns the requested units, else the caller's own; a client has the practice's.
+func (a *api) reportUnits(c *web.Call, weight, temperature string) (units visitreport.Units, err error) {
 	callers, err := collections.UsersByID(c.App, []string{c.Caller.RecordID})
 	for _, user := range callers {
-		ownWeight, ownTemperature, _ := user.Display()
+		ownWeight, ownTemperature, _ := user.Display(a.DisplayUnits)
 		weight, temperature = cmp.Or(weight, ownWeight), cmp.Or(temperature, ownTemperature)
 	}
+	weight, temperature = cmp.Or(weight, a.DisplayUnits.Weight), cmp.Or(temperature, a.DisplayUnits.Temperature)
 	return visitreport.Units{Pounds: weight == "lb", Fahrenheit: temperature == "F"}, err
 }

@@ -52,6 +52,7 @@ type Settings struct {
 	SMTP       SMTP
 	Messaging  Messaging
 	Portal     Portal
+	Display    Display
 	RateLimits RateLimits
 	TLS        TLS
 	Auth       Auth
@@ -204,6 +205,12 @@ type Messaging struct {
 type Portal struct {
 	Advice        string `env:"PORTAL_ADVICE" doc:"what the portal advises after a reading outside the patient's bounds, up to 300 characters, in place of calling the practice today; when to call 911 is always stated"`
 	AdviceSpanish string `env:"PORTAL_ADVICE_ES" doc:"the same in Spanish"`
+}
+
+// Display configures how readings and limits are shown. Source: docs/decisions/roles.md, "User permissions".
+type Display struct {
+	Weight      string `env:"WEIGHT_UNIT" envDefault:"lb" oneof:"lb,kg" doc:"unit of weights and their limits in the console, the portal and reports, unless the user has chosen one; the API has kg"`
+	Temperature string `env:"TEMPERATURE_UNIT" envDefault:"F" oneof:"F,C" doc:"the same for temperatures; the API has C"`
 }
 
 // RateLimits configures the request limits. Source: docs/decisions/limits.md, "Which limit applies".

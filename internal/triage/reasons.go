@@ -159,7 +159,7 @@ func (c Concern) changeText(t alerts.Thresholds) string {
 		amount := vitals.FormatNumber(math.Abs(*c.Change)) + " " + unit
 		switch {
 		case strings.HasSuffix(c.Rule, "_over_target") && rule.Target != nil:
-			return fmt.Sprintf("%s over the target of %s", amount, vitals.FormatNumber(*rule.Target))
+			return fmt.Sprintf("%s over the target of %s %s", amount, vitals.FormatNumber(*rule.Target), unit)
 		case alerts.IsSlowChange(c.Rule) && *c.Change < 0:
 			return fmt.Sprintf("Loss %s %% over weeks", vitals.FormatNumber(math.Abs(*c.Change)))
 		case alerts.IsSlowChange(c.Rule):

@@ -1,4 +1,4 @@
-// The banner of unanswered critical alerts on every page, and the dialog that answers one.
+// The banner of unanswered critical alerts, in the bar of every page where it covers and moves nothing, and the dialog that answers one.
 import { get } from "./api.js";
 import { colleague } from "./colleagues.js";
 import { answering, criticalCauses, isSame, putOff, reloadCriticals, unanswered } from "./criticals.js";
@@ -37,12 +37,15 @@ export function CriticalBanner() {
     ${one && html`<section class="emergency no-print" aria-label="Unanswered critical alert">
       <span class="emergency-text"><span aria-hidden="true">▲ </span><strong><bdi>${one.patient_name}</bdi></strong>
         <b>${valueText(one)}</b><small>${`${causeOf(one)}, ${ageText(one.last_at)}`}</small></span>
-      ${open.length > 1 && html`<span>and ${open.length - 1} more</span>`}
+      ${open.length > 1 && html`<span class="others">and ${open.length - 1} more</span>`}
       <button class="main" aria-keyshortcuts="." onClick=${() => answer(one)}>${canAcknowledge({ level: "critical" }) ? "Answer"
         : "Open chart"} <kbd>.</kbd></button>
-      <button class="quiet" onClick=${putOff}>Later</button></section>`}
-    ${answering.value && html`<${AnswerDialog} key=${answering.value.patient_id} cause=${answering.value} />`}`;
+      <button class="quiet" onClick=${putOff}>Later</button></section>`}`;
 }
+
+/** The dialog of the cause that is being answered. */
+export const CriticalAnswer = () => answering.value
+  && html`<${AnswerDialog} key=${answering.value.patient_id} cause=${answering.value} />`;
 
 /** @param {{cause: Group}} props */
 function AnswerDialog({ cause }) {

@@ -34,6 +34,11 @@ const hidden = [
 /** The sections in the user's menu. */
 export const sectionsOf = () => sections.filter((section) => section.isVisible());
 
+/** In the order of use on a phone: its bar has space for four and More. */
+const onPhone = ["triage", "alerts", "escalations", "patients", "billing", "reports", "inbox"];
+/** The sections in the phone's bar. @param {Section[]} visible @returns {Section[]} */
+export const phoneSections = (visible) => onPhone.flatMap((view) => visible.filter((s) => s.view === view)).slice(0, 4);
+
 /** The view that opens after sign-in: the work of the user's role. */
 export const homeView = () => ["triage", "billing"].find((view) => sectionOf(view)) ?? sectionsOf()[0].view;
 

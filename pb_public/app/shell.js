@@ -1,12 +1,12 @@
 // The frame of every view: sign-in, or menu, user, stream state and shortcuts.
 import { roleNames } from "./permissions.js";
-import { CriticalBanner } from "./critical_banner.js";
+import { CriticalAnswer, CriticalBanner } from "./critical_banner.js";
 import { criticals } from "./criticals.js";
 import { SessionExpiry } from "./session_expiry.js";
 import { isDialogOpen, useKeys } from "./keys.js";
 import { listen, onGap, stream } from "./live.js";
 import { restorePlace, go, clearPlace, place } from "./router.js";
-import { homeView, isView, sectionOf, sectionsOf } from "./sections.js";
+import { homeView, isView, phoneSections, sectionOf, sectionsOf } from "./sections.js";
 import { me } from "./session.js";
 import { signOut } from "./sign_on.js";
 import { dateTime } from "./ui/format.js";
@@ -68,20 +68,16 @@ function Frame({ person }) {
     return () => { clearInterval(timer); clearTimeout(waiting); stops.forEach((stop) => stop()); };
   }, []);
   const menuRef = useInSight(view);
+  const inMenu = visibleSections.filter((s) => s.view !== "account");
+  const onPhone = phoneSections(inMenu);
   const bar = useHeight("--bar");
   const open = criticals.value;
   useEffect(() => { document.title = `${open > 0 ? `(${open}) ` : ""}${section ? `${section.name} – ` : ""}Vigil`; }, [section, open]);
   return html`
     <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
-    <header class=${classes("top", visibleSections.length <= 8 && "few")} ref=${bar}>
+    <header class="top" ref=${bar}>
       <span class="brand"><img src=${logo} alt="" width="28" height="28" /> <span class="name">Vigil</span></span>
-      <nav aria-label="Sections" ref=${menuRef}>
-        ${visibleSections.map((s) => html`<a key=${s.view} href=${`#/${s.view}`} aria-current=${s.view === view ? "page" : null}
-          title=${`G then ${s.key.toUpperCase()}`}
-          onClick=${(event) => { event.preventDefault(); go(s.view); }}>${s.name}${s.view === "inbox" && unread.value > 0 && html`
-          <span class="count quiet">${unread.value}<span class="unseen"> unread</span></span>`}${s.view === "alerts" && open > 0 && html`
-          <span class="count"><span aria-hidden="true">▲</span> ${open}<span class="unseen"> critical</span></span>`}</a>`)}
-      </nav>
+      <${CriticalBanner} />
       <div class="person">
         <${TopTimer} />
         <button class="finder" onClick=${() => setFindOpen(true)} aria-label="Find a patient or action"
@@ -89,11 +85,14 @@ function Frame({ person }) {
           <span aria-hidden="true">⌕</span> <span class="words" aria-hidden="true">Find a patient or action</span>
           <kbd aria-hidden="true">${mac ? "⌘ K" : "Ctrl K"}</kbd></button>
         <${StreamState} />
-        <${UserName} person=${person} />
-        <button class="quiet" onClick=${() => signOut()}>Sign out</button>
+        <${UserButton} person=${person} />
       </div>
+      <nav aria-label="Sections" ref=${menuRef}>
+        ${inMenu.map((s) => html`<${SectionLink} key=${s.view} section=${s} view=${view} isOnPhone=${onPhone.includes(s)} />`)}
+        <button class="more" popovertarget="user-menu" aria-current=${onPhone.every((s) => s.view !== view) ? "page" : null}>More</button>
+      </nav>
+      <${UserMenu} view=${view} rest=${inMenu.filter((s) => !onPhone.includes(s))} />
     </header>
-    <${CriticalBanner} />
     <main id="main" tabindex="-1">
       ${due && html`<p class="notice" role="status">${Date.parse(due) > Date.now() ? `Set up a second factor by ${dateTime(due)}.`
         : "Set up a second factor to continue: an authenticator app or a passkey."}
@@ -102,6 +101,7 @@ function Frame({ person }) {
         : isView(view) ? html`<${EmptyState} title="Not for your role" page>Contact an administrator if you need access.</${EmptyState}>`
         : html`<${EmptyState} title="Page not found" page>Choose a section above.</${EmptyState}>`}
     </main>
+    <${CriticalAnswer} />
     ${isKeyListOpen && html`<${KeyList} close=${() => setKeyListOpen(false)} />`}
     ${FindDialog && html`<${FindDialog} close=${() => setFindOpen(false)} />`}`;
 }
@@ -135,12 +135,29 @@ function toMain(event) {
   document.getElementById("main")?.focus();
 }
 
-/** The user's name and role, or the initials where space is short. @param {{person: import("./session.js").Person}} props */
-function UserName({ person: { first_name: first, last_name: last, role } }) {
-  return html`<span class="who" title=${`${first} ${last}, ${roleNames[role]}`}>
-    <span class="full"><bdi>${first} ${last}</bdi><small>${roleNames[role]}</small></span>
-    <span class="face" role="img" aria-label=${`${first} ${last}, ${roleNames[role]}`}>${first.charAt(0)}${last.charAt(0)}</span></span>`;
+/** A link of the menu with the number that waits there.
+ *  @param {{section: import("./sections.js").Section, view: string, isOnPhone?: boolean}} props */
+function SectionLink({ section: { view: of, name, key }, view, isOnPhone }) {
+  const open = criticals.value;
+  return html`<a href=${`#/${of}`} aria-current=${of === view ? "page" : null} title=${`G then ${key.toUpperCase()}`}
+    class=${isOnPhone ? "on-phone" : null} onClick=${(/** @type {Event} */ event) => { event.preventDefault(); go(of); }}>${name}
+    ${of === "inbox" && unread.value > 0 && html`<span class="count quiet">${unread.value}<span class="unseen"> unread</span></span>`}
+    ${of === "alerts" && open > 0 && html`<span class="count"><span aria-hidden="true">▲</span> ${open}
+      <span class="unseen"> critical</span></span>`}</a>`;
 }
+
+/** Opens the user's menu: the name and role, or the initials where space is short. @param {{person: import("./session.js").Person}} props */
+const UserButton = ({ person: { first_name: first, last_name: last, role } }) => html`<button class="user" popovertarget="user-menu">
+  <span class="full"><bdi>${first} ${last}</bdi><small>${roleNames[role]}</small></span>
+  <span class="face" aria-hidden="true">${first.charAt(0)}${last.charAt(0)}</span></button>`;
+
+/** Account and Sign out, and on the phone the sections that its bar has no space for.
+ *  @param {{view: string, rest: import("./sections.js").Section[]}} props */
+const UserMenu = ({ view, rest }) => html`<div id="user-menu" popover="auto" role="group" aria-label="Your menu"
+    onClick=${(/** @type {any} */ { currentTarget: menu }) => menu.hidePopover()}>
+  <span class="rest">${rest.map((section) => html`<${SectionLink} key=${section.view} section=${section} view=${view} />`)}</span>
+  <${SectionLink} section=${sectionOf("account")} view=${view} />
+  <button class="quiet" onClick=${() => signOut()}>Sign out</button></div>`;
 
 function StreamState() {
   const words = { live: ["Live"], connecting: ["Connecting"], cut: ["Not live", ": reconnecting"], off: [] };

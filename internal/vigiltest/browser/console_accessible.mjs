@@ -119,7 +119,6 @@ async function through(page, view, about) {
         continue;
       }
       what = `${name}, ${await tab.innerText()}`.replace(/\s+/g, " ");
-      await page.evaluate(() => document.querySelector(".emergency button.quiet")?.click()); // a new critical alert covers the tabs
       await tab.click();
       await settled(page);
     }

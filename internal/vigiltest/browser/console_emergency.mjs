@@ -11,6 +11,7 @@ const measured = (patient, systolic, diastolic, at) => sendReading(`EMERGENCY-${
   { systolic, diastolic, pulse: 88 }, at);
 const banner = (page) => page.getByRole("region", { name: "Unanswered critical alert" });
 const answer = (page) => page.getByRole("dialog", { name: "Critical alert" });
+const answered = (page, patient) => banner(page).filter({ hasText: patient.patient_name }).waitFor({ state: "detached" }); // the demo has criticals of its own
 const row = (page, id) => page.locator(`.triage > .row[data-id="${id}"]`);
 
 await run(async (page) => {
@@ -27,6 +28,7 @@ await run(async (page) => {
   await inDialog(page, calm[2]);
   await heldPressure(page, calm[3]);
   await reviewed(page, calm[4]);
+  await coversNothing(page, calm[0]);
   await narrow(page, calm[0]);
   return {};
 }, { banner: true });
@@ -87,7 +89,7 @@ async function everyPage(page, patient) {
     await page.waitForFunction(() => document.activeElement?.tagName === "TEXTAREA");
     await page.keyboard.press("Control+Enter");
     await answer(page).waitFor({ state: "detached" });
-    await banner(page).waitFor({ state: "detached" });
+    await answered(page, patient);
     const open = (await api("GET", `alerts/?patient_id=${patient.patient_id}&status=active&level=critical`)).count;
     assert.equal(open, 0, `${name}: the alert is open`);
     const [escalation] = (await api("GET", `escalations/?patient_id=${patient.patient_id}&active=true`)).results;
@@ -112,7 +114,7 @@ async function everyTab(page, patient) {
   await other.keyboard.press(".");
   await answer(other).getByLabel("Note", { exact: true }).fill("Called: on the way.");
   await answer(other).getByRole("button", { name: "Acknowledge and take" }).click();
-  await banner(page).waitFor({ state: "detached" });
+  await answered(page, patient);
   const [alert] = (await api("GET", `alerts/?patient_id=${patient.patient_id}&level=critical`)).results;
   assert.deepEqual([alert.acknowledged_by, alert.notes], [nurse, "Called: on the way."]);
   await measured(patient, 229, 128); // after an answer the next one is new again
@@ -120,7 +122,7 @@ async function everyTab(page, patient) {
   await other.close();
   await page.keyboard.press(".");
   await page.keyboard.press("Control+Enter");
-  await banner(page).waitFor({ state: "detached" });
+  await answered(page, patient);
 }
 
 // A half-written note keeps its text and the focus.
@@ -137,7 +139,7 @@ async function whileTyping(page, patient) {
   await page.keyboard.press("Escape");
   await page.keyboard.press(".");
   await page.keyboard.press("Control+Enter");
-  await banner(page).waitFor({ state: "detached" });
+  await answered(page, patient);
 }
 
 // A dialog hides the page from screen readers, so that the news is inside it.
@@ -153,7 +155,7 @@ async function inDialog(page, patient) {
   await dialog.waitFor({ state: "detached" });
   await page.keyboard.press(".");
   await page.keyboard.press("Control+Enter");
-  await banner(page).waitFor({ state: "detached" });
+  await answered(page, patient);
 }
 
 // A pressure that is held as implausible has its systolic value first, and its cause stays after the answer.
@@ -166,7 +168,7 @@ async function heldPressure(page, patient) {
   await shows(held.locator(".value"), "300/20");
   await page.keyboard.press(".");
   await page.keyboard.press("Control+Enter");
-  await banner(page).waitFor({ state: "detached" });
+  await answered(page, patient);
   await page.getByRole("button", { name: /Mine, in progress/ }).click();
   await shows(held.locator(".value"), "300/20");
 }
@@ -204,6 +206,34 @@ async function reviewed(page, patient) {
   await told.getByRole("button", { name: "Undo" }).click();
   await shows(page.locator(".toast"), "Undone: 2 reviews");
   assert.deepEqual(await Promise.all(others.map(now)), was, "not as before");
+}
+
+// On each page and at each size the banner covers no control, and nothing moves.
+async function coversNothing(page, patient) {
+  const boxes = () => page.evaluate(() => [...document.querySelectorAll("#main :is(a, button, input, select, textarea, [tabindex]), .top :is(a, button)")]
+    .filter((node) => !node.closest(".emergency") && node.checkVisibility() && node.getClientRects().length > 0)
+    .map((node) => { const { x, y, width, height } = node.getBoundingClientRect(); return { what: node.outerHTML.slice(0, 80), x, y, width, height }; }));
+  for (const [width, height] of [[1440, 900], [1024, 768], [390, 844]]) {
+    await page.setViewportSize({ width, height });
+    for (const view of ["patients", "emr", "account"]) {
+      await page.evaluate((to) => consoleModule("router.js").then(({ go }) => go(to)), view);
+      await settled(page);
+      await page.waitForLoadState("networkidle", { timeout: 2000 }).catch(() => {});
+      const before = await boxes();
+      await measured(patient, 232 + Math.round(height / 100), 131);
+      await shows(banner(page), patient.patient_name);
+      const { x, y, width: wide, height: high } = await banner(page).boundingBox();
+      const after = await boxes();
+      const moved = before.flatMap((one) => after.filter(({ what }) => what === one.what && after.filter((other) => other.what === what).length === 1)
+        .filter((now) => now.x !== one.x || now.y !== one.y).map((now) => `${one.what} from ${one.x}, ${one.y} to ${now.x}, ${now.y}`));
+      const covered = after.filter((one) => one.x < x + wide && x < one.x + one.width && one.y < y + high && y < one.y + one.height);
+      assert.deepEqual([moved, covered], [[], []], `${view} in a window of ${width}`);
+      await page.keyboard.press(".");
+      await answer(page).waitFor();
+      await page.keyboard.press("Control+Enter");
+      await answered(page, patient);
+    }
+  }
 }
 
 // The banner fits a phone, and 200 % text size.

@@ -353,9 +353,17 @@ async function rights(page) {
   return {};
 }
 
-// Weight and temperature are shown and entered in the user's units, and stored in the service's.
+// Weight and temperature, limits and texts included, are shown and entered in the practice's units, lb and °F, until the user has chosen
+// others, and stored in the service's.
 async function units(page) {
   await signIn(page, "nurse@vigil.example");
+  await until(page, async () => (await consoleModule("session.js")).display.peek().weight_unit === "lb");
+  await page.locator(".triage > .row").first().waitFor();
+  assert.equal(await page.locator(".triage > .row", { hasText: / kg|°C/ }).count(), 0);
+  await look(page, input.mrn);
+  await tab(page, "Thresholds").click();
+  await shows(page.locator("main"), "Warning at a change of");
+  assert.ok(!/ kg\b|°C/.test(await page.locator("table.limits").innerText()), "limits in kg or °C");
   const choose = async (weight, temperature) => {
     await section(page, "Account").click();
     await page.getByLabel("Weight").selectOption(weight);
@@ -406,7 +414,7 @@ async function narrow(page) {
     const fits = async (what) => {
       const { wide, high } = await page.evaluate(() => ({ wide: document.documentElement.scrollWidth, high: document.querySelector(".top").offsetHeight / 16 }));
       assert.ok(wide <= width, `${what} is ${wide} wide in a window of ${width}`);
-      assert.ok(high < (width > 1280 ? 4.25 : 7.25), `the bar is ${high} rem high in a window of ${width}, with ${what}`);
+      assert.ok(high < (width < 640 ? 4.25 : 7.25), `the bar is ${high} rem high in a window of ${width}, with ${what}`);
       await accessible(page, `${what} in a window of ${width}`);
     };
     await settled(page);

@@ -54,3 +54,8 @@ export function storedChange(n, unit) {
  *  @template {Record<string, any>} O @param {O | null | undefined} of @param {string} unit @returns {O | null | undefined} */
 export const allDisplayed = (of, unit) => (of && displayUnit(unit)
   ? /** @type {O} */ (Object.fromEntries(Object.entries(of).map(([name, n]) => [name, displayed(n, unit)]))) : of);
+
+/** A text of the service, which has kg and °C, in the display units: "Gain 5.1 lb within 7 days".
+ *  @param {string | null | undefined} text */
+export const inUnits = (text) => (text ?? "").replace(/(\d+(?:\.\d+)?) (kg|°C)/g,
+  (_, n, unit) => `${displayed(Number(n), unit)} ${unitOf(unit)}`);

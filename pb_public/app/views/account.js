@@ -57,7 +57,7 @@ const Display = () => html`<${Form} submit="Save display settings" send=${(value
     ["lb", "Pounds (lb)"]]} errors=${errors} />
   <${Field} label="Temperature" name="temperature_unit" kind="select" value=${display.value.temperature_unit}
     options=${[["C", "Celsius (°C)"], ["F", "Fahrenheit (°F)"]]}
-    hint=${isPatient() ? undefined : "Thresholds are shown and set in kg and °C."} errors=${errors} />
+    hint=${isPatient() ? undefined : "Also for thresholds."} errors=${errors} />
   ${!isPatient() && html`<${Field} label="Single-key shortcuts" name="single_keys" kind="checkbox" value=${display.value.single_keys}
     hint="For example J for the next patient; press ? for the list. Turn off if you use dictation." errors=${errors} />`}`}
 </${Form}>`;

@@ -142,7 +142,7 @@ function BreakGlass({ problem, tried, open }) {
     }
     open(given);
   };
-  return html`<div class="card emergency"><h1>Not in your care team</h1>
+  return html`<div class="card emergency-access"><h1>Not in your care team</h1>
     <p>This patient is not in your care team. In an emergency you can open the record with a reason.
       Access is audited, and the primary provider and clinical managers are notified immediately.</p>
     ${tried && html`<p class="notice problem" role="alert">${problem.message}</p>`}

@@ -8,6 +8,7 @@ import { toast } from "../../ui/toast.js";
 import { readingTypes } from "../../ui/vitals.js";
 import { instantOf, localInput } from "../../ui/time.js";
 import { useLoad } from "../../ui/states.js";
+import { inUnits } from "../../ui/units.js";
 import { html, useState } from "../../view.js";
 import { OpenAlready } from "../escalate.js";
 import { StaffField } from "../staff_field.js";
@@ -26,7 +27,7 @@ export function OutcomeDialog({ alert, close, done }) {
   const send = ({ follow_up_at, ...values }) => post(`alerts/${alert.id}/acknowledge/`,
     { ...values, ...(hasFollowUp ? { follow_up_at: instantOf(follow_up_at) } : {}) });
   return html`<${Dialog} title="Acknowledge with an outcome" close=${close}>
-    <p>${alert.patient_name}: ${alert.message ?? humanize(alert.type)}</p>
+    <p>${alert.patient_name}: ${inUnits(alert.message) || humanize(alert.type)}</p>
     <${Form} submit="Acknowledge" draft=${`acknowledge.${alert.id}`} cancel=${close} send=${send}
       done=${closeWith("Acknowledged.", close, done)}>${(errors) => html`
       <${Field} label="Outcome" name="outcome" kind="select" value="patient_contacted" options=${shown} hint="“Resolved” closes the alert"
@@ -43,7 +44,7 @@ export function OutcomeDialog({ alert, close, done }) {
 
 /** @param {Props} props */
 export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add a note" close=${close}>
-  <p>${alert.patient_name}: ${alert.message ?? humanize(alert.type)}</p>
+  <p>${alert.patient_name}: ${inUnits(alert.message) || humanize(alert.type)}</p>
   <${Form} submit="Add note" draft=${`note.${alert.id}`} cancel=${close}
     send=${(values) => post(`alerts/${alert.id}/notes/`, { notes: values.notes ?? "" })}
     done=${closeWith("Note added.", close, done)}>${(errors) => html`
@@ -53,7 +54,7 @@ export const NoteDialog = ({ alert, close, done }) => html`<${Dialog} title="Add
 
 /** @param {Props} props */
 export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="Resolve the alert" close=${close}>
-  <p>${alert.patient_name}: ${alert.message ?? humanize(alert.type)}</p>
+  <p>${alert.patient_name}: ${inUnits(alert.message) || humanize(alert.type)}</p>
   <${Form} submit="Resolve" draft=${`resolve.${alert.id}`} cancel=${close} send=${(values) => post(`alerts/${alert.id}/resolve/`, values)}
     done=${closeWith("Resolved.", close, done)}>${(errors) => html`
     <${NoteField} context="alert" label="Note" name="notes" hint="Optional" errors=${errors} />`}
@@ -62,7 +63,7 @@ export const ResolveDialog = ({ alert, close, done }) => html`<${Dialog} title="
 
 /** @param {Props} props */
 export const EscalateAlertDialog = ({ alert, close, done }) => html`<${Dialog} title="Escalate the alert" close=${close}>
-  <p>${alert.patient_name}: ${alert.message ?? humanize(alert.type)}</p>
+  <p>${alert.patient_name}: ${inUnits(alert.message) || humanize(alert.type)}</p>
   <${OpenAlready} patient=${alert.patient_id} close=${close} />
   <${Form} submit="Escalate" draft=${`escalate.alert.${alert.id}`} cancel=${close} send=${(values) =>
     post(`alerts/${alert.id}/escalate/`, values)}

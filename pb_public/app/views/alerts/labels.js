@@ -1,6 +1,6 @@
 // Texts of alert rows: cause, value, age and owner.
 import { clock, humanize } from "../../ui/format.js";
-import { displayed, unitOf } from "../../ui/units.js";
+import { displayed, inUnits, unitOf } from "../../ui/units.js";
 import { beyond, kindNames, readingText, values, vitals } from "../../ui/vitals.js";
 import { zone } from "../../ui/time.js";
 
@@ -33,7 +33,7 @@ export function causeOf({ type, latest }) {
   if (value && !value.changes && latest.value !== null && latest.threshold !== null) {
     return `${value.title ?? value.name} at or ${sideOf(latest)} ${displayed(latest.threshold, value.unit)}`;
   }
-  return type in kindNames || type === "pulse" || type === "early_warning" ? latest.message ?? typeName(type) : typeName(type);
+  return type in kindNames || type === "pulse" || type === "early_warning" ? inUnits(latest.message) || typeName(type) : typeName(type);
 }
 
 /** The side of the limit on which a value lies; for a value equal to the limit the message decides. @param {Alert} alert */

@@ -3,7 +3,7 @@ import { post } from "../../api.js";
 import { Problem } from "../../request.js";
 import { Dialog, Field, Form } from "../../ui/form.js";
 import { toast } from "../../ui/toast.js";
-import { stored, unitOf } from "../../ui/units.js";
+import { inUnits, stored, unitOf } from "../../ui/units.js";
 import { kindNames, vitals } from "../../ui/vitals.js";
 import { instantOf, localInput } from "../../ui/time.js";
 import { html, useState } from "../../view.js";
@@ -42,7 +42,7 @@ export function ReadingDialog({ patient, close, done }) {
   };
   return html`<${Dialog} title="Enter a reading" close=${close}>
     <${Form} submit="Save" cancel=${close} send=${send} done=${(answer) => { toast(answer.alert_details
-      ? `Saved. Alert: ${answer.alert_details.message}` : "Saved."); close(); done(answer); }}>${(errors) => html`
+      ? `Saved. Alert: ${inUnits(answer.alert_details.message)}` : "Saved."); close(); done(answer); }}>${(errors) => html`
       <${Field} label="Kind" name="kind" kind="select" value=${kind} options=${Object.entries(kindNames)} onChange=${(event) =>
         setKind(event.target.value)} />
       <div class="fields" key=${kind}>${fieldsOf(kind, errors)}</div>

@@ -8,6 +8,7 @@ import { List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { instantOf, localInput, ZoneNote } from "../../ui/time.js";
 import { kindNames, readingText } from "../../ui/vitals.js";
+import { inUnits } from "../../ui/units.js";
 import { html, useState } from "../../view.js";
 import { ReadingDialog } from "./enter_reading.js";
 
@@ -49,7 +50,7 @@ const columns = (question, believe, zone) => [
     ${isSuspect(o) && html` <${Badge} of="suspect" />`}${o.review_state === "confirmed"
       && html` <small>confirmed by ${o.confirmed_by}</small>`}` },
   { name: "alert", head: "Alert", cell: (o) =>
-    (o.alert_details ? html`<span title=${o.alert_details.message}><${Badge} of=${o.alert_details.level} /></span>` : "–") },
+    (o.alert_details ? html`<span title=${inUnits(o.alert_details.message)}><${Badge} of=${o.alert_details.level} /></span>` : "–") },
   { name: "source", head: "From", cell: (o) => `${humanize(o.source)}${o.device_id ? `, ${o.device_id}` : ""}` },
   { name: "emr", head: "EMR", cell: (o) =>
     (o.fhir_status ? html`<${Badge} of=${o.fhir_status} /> <small>${o.transmitted_resource_id}</small>` : "–") },

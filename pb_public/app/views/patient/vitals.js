@@ -7,7 +7,7 @@ import { TimeChart } from "../../ui/chart.js";
 import { dateTime } from "../../ui/format.js";
 import { Loaded, EmptyState, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
-import { allDisplayed, displayed, unitOf } from "../../ui/units.js";
+import { allDisplayed, displayed, inUnits, unitOf } from "../../ui/units.js";
 import { isCounted, kindNames, readingText, values } from "../../ui/vitals.js";
 import { ZoneNote } from "../../ui/time.js";
 import { html, useEffect, useMemo, useState } from "../../view.js";
@@ -40,7 +40,7 @@ function chartData(value, observations, thresholds) {
   const doubts = mine.filter(isSuspect).map((o) => ({ at: seconds(o), value: read(o), text: "suspect", tone: "--unsure",
     shape: /** @type {const} */ ("question") }));
   const marks = mine.filter((o) => o.alert_details && breaches(o, value, bounds)).map((o) => ({
-    at: seconds(o), value: read(o), text: o.alert_details?.message ?? "", tone: `--${o.alert_details?.level}`,
+    at: seconds(o), value: read(o), text: inUnits(o.alert_details?.message), tone: `--${o.alert_details?.level}`,
     shape: /** @type {"triangle" | "diamond"} */ (o.alert_details?.level === "critical" ? "triangle" : "diamond"),
   }));
   return { times: mine.map(seconds), lines: [{ label: titleOf(value), values: mine.map((o) => (isCounted(o) ? read(o) : null)),
@@ -97,7 +97,7 @@ function Panels({ observations, thresholds, zone }) {
         { name: "kind", head: "Kind", cell: (o) => kindNames[o.observation_type] },
         { name: "reading", head: "Reading", cell: (o) => html`${readingText(o)}${isSuspect(o) && html` <${Badge} of="suspect" />`}` },
         { name: "alert", head: "Alert", cell: (o) =>
-          (o.alert_details ? html`<${Badge} of=${o.alert_details.level} /> ${o.alert_details.message}` : "–") },
+          (o.alert_details ? html`<${Badge} of=${o.alert_details.level} /> ${inUnits(o.alert_details.message)}` : "–") },
       ]} />
     </details>`;
 }

@@ -1,7 +1,7 @@
 // Texts of triage rows: value, age, reasons, and assignee.
 import { me } from "../../session.js";
 import { ago, clock, dateTime, humanize } from "../../ui/format.js";
-import { displayed, displayedChange, unitOf } from "../../ui/units.js";
+import { displayed, displayedChange, inUnits, unitOf } from "../../ui/units.js";
 import { beyond, values } from "../../ui/vitals.js";
 import { holdText } from "../patient/hold.js";
 
@@ -70,8 +70,10 @@ function positionText(row) {
     return row.last_reviewed_at ? `Reviewed ${ago(row.last_reviewed_at)}` : "Never reviewed";
   }
   const name = short[row.concern?.parameter ?? ""] ?? ""; // a bare limit names its measure: "SpO₂ ≤ 92"
-  return reasons.map(({ text, since }) => `${/^[≤≥]/.test(text) && name ? `${name} ` : ""}${text}${since ? ` since ${began(since)}` : ""}`)
-    .join(" · ");
+  const inUnit = (/** @type {string} */ text) => (/^[≤≥] [\d.]+$/.test(text) ? `${text.slice(0, 2)}${displayed(Number(text.slice(2)),
+    row.concern?.unit ?? "")}` : inUnits(text));
+  return reasons.map(({ text, since }) => `${/^[≤≥]/.test(text) && name ? `${name} ` : ""}${inUnit(text)}${
+    since ? ` since ${began(since)}` : ""}`).join(" · ");
 }
 
 /** @param {string} name */

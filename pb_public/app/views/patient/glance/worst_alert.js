@@ -1,6 +1,7 @@
 // The most severe unacknowledged alert with its age and count, and other open causes.
 import { canAcknowledge } from "../../../permissions.js";
 import { ago, dateTime } from "../../../ui/format.js";
+import { inUnits } from "../../../ui/units.js";
 import { html } from "../../../view.js";
 import { causes, causeName } from "../causes.js";
 
@@ -26,7 +27,7 @@ export function WorstAlert({ open, readings, zone, acts, medicines }) {
       class="value">${worst.value || causeName(worst.type)}</strong>
       <span><strong title=${dateTime(worst.last, zone)}>${ago(worst.last)}</strong>${worst.alerts.length > 1
         && html`, <strong>×${worst.alerts.length}</strong> since ${dateTime(worst.first, zone)}`}</span>
-      <span class="soft">${worst.alerts[0].message}</span>
+      <span class="soft">${inUnits(worst.alerts[0].message)}</span>
       ${others.length > 0 && html`<span
         class="soft also">Also ${others.map((one, i) => html`${i > 0 ? ", " : ""}<span
         aria-hidden="true">${shapes[one.level] ?? "■"}</span>
