@@ -142,6 +142,11 @@ func (e *GatewayEvent) SetImplausible(tx core.App) error {
 	return e.update(tx, dbx.Params{"implausible": true})
 }
 
+// MarkEventCritical records that an event has a value beyond a critical bound that no alert is about.
+func MarkEventCritical(tx core.App, id string) error {
+	return update(tx, "mark critical event", GatewayEvents, dbx.Params{"critical": true}, dbx.HashExp{"id": id})
+}
+
 // Source is the channel of the event; "" is a vendor's webhook.
 func (e *GatewayEvent) Source() string { return e.GetString("source") }
 

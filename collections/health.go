@@ -38,6 +38,7 @@ var Queues = []Queue{
 	{"mails", Mails, "status = 'pending'", "", "created_at"},
 	{"messages", Messages, dueMessages, "", "created_at"},
 	{"quarantine", GatewayEvents, "status = 'open'", "", "received_at"},
+	{"quarantine_critical", GatewayEvents, "critical = TRUE AND status IN ('open', 'rejected')", "", "received_at"},
 	{"webhooks", WebhookDeliveries, "status = 'pending'", "", "created_at"},
 }
 

@@ -40,7 +40,7 @@ const (
 	PatientReminderAt         = "reminder_at"
 )
 
-// PatientMessagingStoppedAt is when the patient's phone said stop; only messages from that phone change it.
+// PatientMessagingStoppedAt is when the patient's phone sent stop; only messages from that phone change it.
 const PatientMessagingStoppedAt = "messaging_stopped_at"
 
 // Columns with the state of monitoring, and the version of the record.

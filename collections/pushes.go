@@ -94,7 +94,7 @@ func SetPushDelivered(tx core.App, id string, now time.Time) error {
 	return update(tx, "record push", PushTokens, dbx.Params{"last_delivered_at": Instant(now), "inactive_because": ""}, dbx.HashExp{"id": id, "active": true})
 }
 
-// tokenRefused is recorded on an active token if the push service refused the last push. Pushes go on, because the cause may be temporary.
+// tokenRefused is recorded on an active token if the push service refused the last push. Pushes continue, because the cause may be temporary.
 const tokenRefused = "refused"
 
 // Refused reports whether the push service refused the last push to the token.

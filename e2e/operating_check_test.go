@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// closedPractice returns a practice whose database is accessible to its owner only, as the first start leaves it.
+// closedPractice returns a practice with a database that is accessible to its owner only, as the first start leaves it.
 func closedPractice(t *testing.T) *practice {
 	t.Helper()
 	p := newPractice(t)

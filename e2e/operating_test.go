@@ -282,7 +282,7 @@ func owners(t *testing.T, dir string) map[uint32][]string {
 // nobodyUID is a user id without other files.
 const nobodyUID = 65534
 
-// newUnprivilegedPractice returns a practice whose files belong to that user, as with a service user. It skips the test without
+// newUnprivilegedPractice returns a practice with files that belong to that user, as with a service user. It skips the test without
 // root.
 func newUnprivilegedPractice(t *testing.T) *practice {
 	t.Helper()

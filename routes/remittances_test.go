@@ -171,7 +171,7 @@ func TestOtherPaymentOfTheSameNumber(t *testing.T) {
 	}
 }
 
-// A corrected file that states a posted claim otherwise, and a correction whose reversal cannot be read, add no money that did not come.
+// A corrected file that states a posted claim otherwise, and a correction with an unreadable reversal, add no money that did not come.
 func TestCorrectedFileAddsNoMoneyTwice(t *testing.T) {
 	h := newClaimsClinic(t)
 	ids := []string{h.insured("Ada", 20, nil), h.insured("Bea", 20, nil)}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/authz"
 )
 
@@ -59,4 +60,53 @@ func TestStoryLonePulseBeyondBounds(t *testing.T) {
 			t.Errorf("pulse %d with its pressure: %d alerts, want %d", bpm, len(raised), want)
 		}
 	}
+}
+
+// A critical value in quarantine without an alert is counted for the operator until a person decides: released, discarded, or completed by its other part.
+func TestStoryCriticalValueInQuarantine(t *testing.T) {
+	c := newIngestingClinic(t)
+	waiting := func(want int) {
+		t.Helper()
+		for _, queue := range collections.Queues {
+			if queue.Name != "quarantine_critical" {
+				continue
+			}
+			depth, since, err := queue.Depth(c.app)
+			if err != nil || depth != want || since.IsZero() != (want == 0) {
+				t.Errorf("%d wait since %s (%v), want %d", depth, since, err, want)
+			}
+			return
+		}
+		t.Error("there is no such queue")
+	}
+	events := func() []string {
+		return c.queryRows(t, `SELECT id FROM gateway_events WHERE status = 'open' AND critical ORDER BY received_at`)
+	}
+	send := func(event string) {
+		c.now = c.now.Add(time.Minute)
+		c.postEvent(t, event)
+	}
+	ada := c.enroll(object{"gateway_patient_id": "GW-1"})
+	gone := c.enroll(object{"gateway_patient_id": "GW-3", "first_name": "Cy"})
+	send(oximeterEvent("OX-9", "GW-9", 97, 80, c.now))
+	waiting(0) // harmless
+	send(oximeterEvent("OX-1", "GW-1", 79, 80, c.now))
+	waiting(0) // it has an alert
+	send(oximeterEvent("OX-8", "GW-8", 79, 80, c.now))
+	waiting(1)
+	c.request(authz.Admin, "POST", "/patients/"+gone+"/archive/", object{"reason": "moved"}).want(200)
+	send(oximeterEvent("OX-3", "GW-3", 78, 80, c.now))
+	waiting(2)
+	pending := events()
+	if len(pending) != 2 {
+		t.Fatal(pending)
+	}
+	c.request(authz.Admin, "POST", "/ingestion/quarantine/"+pending[0]+"/release/", object{"patient_id": ada}).want(201)
+	waiting(1)
+	c.request(authz.Admin, "POST", "/ingestion/quarantine/"+pending[1]+"/discard/", object{"reason": "the former patient was called"}).want(200)
+	waiting(0)
+	c.sendVendor(t, "tenovi", pulse("T-1", "GW-1", c.now, 180)).wantStatuses("quarantined reading_missing")
+	waiting(1)
+	c.sendVendor(t, "tenovi", pressure("T-1", "GW-1", c.now, 122)).wantStatuses("accepted")
+	waiting(0)
 }

@@ -97,17 +97,17 @@ func announceQuarantined(tx core.App, status string, now time.Time) error {
 	}, now)
 }
 
-// announceUnmatched notifies all clinical staff of a dangerous value in quarantine that may be one of several patients', of an unknown one, or a part
-// without its reading, at most once a day for each device while its oldest event waits. No patient has an alert, because it would be another's. Source: docs/decisions/gateway.md, "Dangerous values
-// without a certain patient".
-func announceUnmatched(tx core.App, event gateway.Event, reason string, now time.Time) error {
+// announceUnmatched marks a quarantined event with a dangerous value that no alert is about: it may be one of several patients', of an unknown or
+// archived one, or a part without its reading. It notifies all clinical staff, at most once a day for each device while its oldest event waits. No
+// patient has an alert, because it would be another's. Source: docs/decisions/gateway.md, "Dangerous values without a certain patient".
+func announceUnmatched(tx core.App, id string, event gateway.Event, reason string, now time.Time) error {
 	what := "has no certain patient. Open the quarantine and find its patient now."
 	switch reason {
 	case ReasonReadingMissing: // the rest of it may never come
 		what = "came without the rest of its reading. Open the quarantine and contact the patient now."
 	case ReasonPatientMismatch, ReasonUnknownPatient, ReasonDeviceMismatch:
 	default:
-		return nil
+		what = "is in quarantine, and no alert is about it. Open the quarantine and decide now."
 	}
 	var values vitals.Reading
 	switch {
@@ -126,6 +126,9 @@ func announceUnmatched(tx core.App, event gateway.Event, reason string, now time
 		return value != nil && inForce.IsAlarming(p, *value)
 	})
 	if err != nil || !isDangerous {
+		return err
+	}
+	if err := collections.MarkEventCritical(tx, id); err != nil {
 		return err
 	}
 	device, oldest := " of device "+event.DeviceID, ""

@@ -116,7 +116,7 @@ func (e *Pipeline) alertIfImplausible(tx core.App, eventID string, event gateway
 	case err != nil:
 		return err
 	case reason != "": // stays in quarantine
-		return announceUnmatched(tx, event, reason, now)
+		return announceUnmatched(tx, eventID, event, reason, now)
 	}
 	return e.alertImplausible(tx, stored, event, patient, now)
 }

@@ -260,7 +260,7 @@ func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason str
 		case event.IsUnsupported():
 			return e.alertIfImplausible(tx, result.EventID, event, d.At)
 		}
-		return announceUnmatched(tx, event, reason, d.At)
+		return announceUnmatched(tx, result.EventID, event, reason, d.At)
 	})
 	if err != nil || !result.SeenBefore {
 		return result, err

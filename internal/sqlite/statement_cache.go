@@ -145,7 +145,7 @@ type typedRows interface {
 	driver.RowsColumnTypeDatabaseTypeName
 }
 
-// watchedRows are rows whose errors are noted: SQLite reads the database only when a row is fetched.
+// watchedRows note the errors of rows: SQLite reads the database only when a row is fetched.
 type watchedRows struct {
 	typedRows
 	conn *conn
