@@ -24,8 +24,10 @@ var (
 	ExpiredQuarantine = Expired{
 		Table: GatewayEvents, where: "status IN ('released', 'discarded') AND closed_at != '' AND closed_at < {:before}",
 	}
-	ExpiredPushes        = Expired{Table: PushDeliveries, where: "status != 'pending' AND created_at < {:before}"}
-	ExpiredNotifications = Expired{
+	// Without the text; the row stays, because its id refuses a text that is sent again.
+	ExpiredUnmatchedTexts = Expired{Table: Messages, empty: "text", where: unmatched + " AND read_at != '' AND read_at < {:before} AND text != ''"}
+	ExpiredPushes         = Expired{Table: PushDeliveries, where: "status != 'pending' AND created_at < {:before}"}
+	ExpiredNotifications  = Expired{
 		Table: Notifications,
 		where: `read_at != '' AND read_at < {:before} AND NOT EXISTS (SELECT 1 FROM push_deliveries d WHERE d.notification = notifications.id)`,
 	}

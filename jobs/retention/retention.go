@@ -50,6 +50,7 @@ func (p Periods) rules() []rule {
 		{"webhook_payloads", collections.ExpiredPayloads, p.WebhookRaw},
 		{"gateway_events", collections.ExpiredEvents, max(p.WebhookRaw, p.Quarantine)},
 		{"quarantine", collections.ExpiredQuarantine, p.Quarantine},
+		{"unmatched_texts", collections.ExpiredUnmatchedTexts, p.Quarantine},
 		{"push_deliveries", collections.ExpiredPushes, p.PushDeliveries},
 		{"notifications", collections.ExpiredNotifications, p.Notifications},
 		{"refresh_tokens", collections.ExpiredRefreshTokens, p.RefreshTokens},

@@ -79,6 +79,14 @@ func rows(t *testing.T, app core.App) {
 		d["seq"] = i + 1
 		insert(collections.WebhookDeliveries, d)
 	}
+	for id, text := range map[string]dbx.Params{
+		"closed long ago": {"read_at": ago(181)}, "closed lately": {"read_at": ago(179)}, "still unread": {}, "of a patient": {"patient": "p", "read_at": ago(3000)},
+	} {
+		for column, value := range map[string]any{"id": id, "provider_id": id, "direction": "in", "text": "sealed", "created_at": ago(4000)} {
+			text[column] = value
+		}
+		insert(collections.Messages, text)
+	}
 	insert(collections.PushTokens, dbx.Params{"id": "old token", "active": false, "updated_at": ago(366), "token_hash": "1"})
 	insert(collections.PushTokens, dbx.Params{"id": "new token", "active": false, "updated_at": ago(364), "token_hash": "2"})
 	insert(collections.PushTokens, dbx.Params{"id": "active token", "active": true, "updated_at": ago(3000), "token_hash": "3"})
@@ -107,13 +115,18 @@ func TestPurge(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]int{
-		"webhook_payloads": 2, "gateway_events": 1, "quarantine": 1, "push_deliveries": 1, "notifications": 1, "refresh_tokens": 1, "push_tokens": 1,
+		"webhook_payloads": 2, "gateway_events": 1, "quarantine": 1, "unmatched_texts": 1, "push_deliveries": 1, "notifications": 1, "refresh_tokens": 1, "push_tokens": 1,
 		"job_runs": 1, "login_failures": 1, "mails": 1, "health_samples": 1, "processing_times": 1, "webhook_deliveries": 2, "changes": 1,
 	}
 	if diff := cmp.Diff(want, counts); diff != "" {
 		t.Error(diff)
 	}
+	var emptied []string
+	if err := app.DB().NewQuery(`SELECT id FROM messages WHERE text = ''`).Column(&emptied); err != nil || !slices.Equal(emptied, []string{"closed long ago"}) {
+		t.Errorf("without a text: %v, %v", emptied, err)
+	}
 	for table, want := range map[string][]string{
+		collections.Messages:          {"closed lately", "closed long ago", "of a patient", "still unread"},
 		collections.WebhookDeliveries: {"new and taken", "old and missed", "old and waiting"},
 		collections.GatewayEvents:     {"new handled", "new released", "old handled", "still open", "still rejected"},
 		collections.Notifications:     {"never read", "read lately", "with a delivery"},
