@@ -59,3 +59,29 @@ func TestConsoleEnrollment(t *testing.T) {
 		"monitoring_schedule.weight.per_day": 2.0, "monitoring_schedule.blood_pressure.days.0": "monday",
 	})
 }
+
+// With the EMR's chart an imported patient is enrolled with half of the keys that it takes without, and nothing is missing but the first reading.
+func TestConsoleEnrollmentFromChart(t *testing.T) {
+	browser, p := newConsole(t, 4, "VIGIL_EMR_CONTEXT=true")
+	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
+	p.post(t, "/api/v1/billing/payers/", admin, object{"name": "Aetna", "payer_id": "AET", "edi_payer_id": "60054", "claim_filing_code": "CI"})
+	var did struct {
+		Brought struct {
+			MRN          string
+			Clicks, Keys int
+		}
+	}
+	browser.run(t, p, "console_enrollment.mjs", object{"password": sandbox.Password, "provider": "Priya Raman", "device": "ENROL-1", "chart": true}, &did)
+	t.Logf("enrolled from the EMR and its chart with %d clicks and %d keys", did.Brought.Clicks, did.Brought.Keys)
+	const without = 32 // measured by TestConsoleEnrollment
+	if did.Brought.Keys > without/2 {
+		t.Errorf("%d keys, want at most %d", did.Brought.Keys, without/2)
+	}
+	patient := at(t, p.get(t, "/api/v1/patients/?search="+did.Brought.MRN, admin).expect(t, 200), "results.0.id").(string)
+	for _, step := range at(t, p.get(t, "/api/v1/patients/"+patient+"/enrolment/", admin).expect(t, 200), "steps").([]any) {
+		step := step.(object)
+		if want := map[string]string{"reading": "waiting"}[step["step"].(string)]; step["state"] != want && (want != "" || step["state"] != "done") {
+			t.Errorf("%s is %s: %v", step["step"], step["state"], step["missing"])
+		}
+	}
+}

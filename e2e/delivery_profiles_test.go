@@ -28,7 +28,7 @@ type profileDrill struct {
 }
 
 // To each kind of EMR, through lost answers, server errors, restarts and kills, the built service delivers each reading once, or leaves it to a person
-// with the reason, and makes later changes in the chart. No document that counts shows a retracted reading, unless a person is told.
+// with the reason, and makes later changes in the chart. No document that counts shows a retracted reading, unless a person is notified.
 func TestDeliveryProfiles(t *testing.T) {
 	if os.Getenv("VIGIL_TEST_ROUNDS") != "all" {
 		t.Skip("make drills runs this")
@@ -49,16 +49,16 @@ func TestDeliveryProfiles(t *testing.T) {
 			d.receives, d.updates, d.documents = c.receives, c.updates, c.documents
 			early := d.all(1000)
 			d.disturbed(t, 5, func() { d.applyChanges(t, d.pendingChanges(&stage{}, early)) })
-			d.settle(t)
+			d.drain(t)
 			if d.documents {
 				if status := d.runJob(t, "emr-documents"); status != "succeeded" {
 					t.Errorf("the job %s", status)
 				}
 				d.disturbed(t, 2, func() {})
-				d.settle(t)
+				d.drain(t)
 			}
 			d.disturbed(t, 2, func() { d.applyChanges(t, d.pendingChanges(nil, nil)) })
-			d.settle(t)
+			d.drain(t)
 			d.wantReadings(t)
 			d.wantDocuments(t)
 		})
@@ -138,8 +138,8 @@ func (d *profileDrill) disturbed(t *testing.T, kills int, do func()) {
 	d.serve(t, strings.TrimPrefix(d.url, "http://"))
 }
 
-// settle waits until nothing is left that the service does by itself.
-func (d *profileDrill) settle(t *testing.T) {
+// drain waits until nothing is left that the service does by itself.
+func (d *profileDrill) drain(t *testing.T) {
 	t.Helper()
 	pending := "status IN ('pending', 'processing')"
 	if !d.receives {
@@ -225,7 +225,7 @@ func (d *profileDrill) wantReadings(t *testing.T) {
 	}
 }
 
-// wantDocuments checks the documents of each patient: the newest shows no retracted reading; where an earlier one still does, a person is told.
+// wantDocuments checks the documents of each patient: the newest shows no retracted reading; where an earlier one still does, a person is notified.
 func (d *profileDrill) wantDocuments(t *testing.T) {
 	t.Helper()
 	newest, showing, versions := map[string]string{}, map[string]bool{}, map[string]bool{}
@@ -252,7 +252,7 @@ func (d *profileDrill) wantDocuments(t *testing.T) {
 	if want := map[bool]int{true: reported}[d.documents]; len(newest) != want {
 		t.Errorf("%d patients have documents, want %d", len(newest), want)
 	}
-	told := 0
+	notified := 0
 	for patient, text := range newest {
 		if strings.Contains(text, fmt.Sprint(retractedSystolic)) || !strings.Contains(text, "Ann") {
 			t.Errorf("%s has a document that shows a retracted reading:\n%s", patient, text)
@@ -260,12 +260,12 @@ func (d *profileDrill) wantDocuments(t *testing.T) {
 		if !showing[patient] {
 			continue
 		}
-		told++
+		notified++
 		due := number(t, d.database(t), `SELECT COUNT(*) FROM transmissions x JOIN patients p ON p.id = x.patient WHERE x.form = 'document'
 			AND p.external_id = {:id} AND x.correction_due_at != '' AND x.correction_closed_at = ''`, dbx.Params{"id": strings.TrimPrefix(patient, "Patient/")})
 		if due != 1 {
-			t.Errorf("%s has an earlier document that shows a retracted reading, and no person is told", patient)
+			t.Errorf("%s has an earlier document that shows a retracted reading, and no person is notified", patient)
 		}
 	}
-	t.Logf("%d documents of %d patients; %d patients have an earlier one to be removed by a person", len(d.emr.Documents()), len(newest), told)
+	t.Logf("%d documents of %d patients; %d patients have an earlier one to be removed by a person", len(d.emr.Documents()), len(newest), notified)
 }

@@ -24,11 +24,17 @@ const save = async (page) => press(page, "Control+Enter");
 const rail = (page, name) => page.getByRole("navigation", { name: "Enrollment steps" }).getByRole("button", { name });
 
 await run(async (page) => {
+  if (input.chart) { // the practice reads the EMR's chart
+    await signIn(page, "ma@vigil.example");
+    return { brought: await bringOver(page) };
+  }
   await signIn(page, "nurse@vigil.example");
   const anew = await enrol(page);
   await unfinished(page);
   await sheet(page);
   await dialog(page);
+  await signOff(page);
+  await signIn(page, "ma@vigil.example"); // nurses cannot import patients
   return { ...anew, brought: await bringOver(page) };
 }, { tolerate: /status of 400/ }); // two fields of one form can be refused at once
 
@@ -170,10 +176,19 @@ async function dialog(page) {
   await box.waitFor({ state: "detached" });
 }
 
+// accepts takes over what the EMR's chart proposes in a step.
+async function accepts(page, ...texts) {
+  for (const text of texts) {
+    const one = page.getByRole("list", { name: "Proposed from the EMR" }).getByRole("listitem").filter({ hasText: text });
+    await click(one.getByRole("button", { name: "Accept" }));
+    await one.waitFor({ state: "detached" });
+    await page.waitForFunction(() => document.activeElement?.closest(".enrol-work")); // the keyboard stays in the step
+  }
+  await click(page.getByRole("button", { name: /^Save and continue/ }));
+}
+
 // bringOver: an imported patient continues at the missing facts, in the same steps.
 async function bringOver(page) {
-  await signOff(page);
-  await signIn(page, "ma@vigil.example"); // nurses cannot import patients
   await section(page, "EMR").click();
   await page.getByRole("tab", { name: "Import patients" }).click();
   await page.getByLabel("Show up to").fill("100");
@@ -192,13 +207,22 @@ async function bringOver(page) {
   await click(page.getByRole("button", { name: "Insert standard text" }));
   await save(page);
   await step(page, "Payer");
-  await picks(page, "Payer", "zwick", input.payer);
-  await into(page, page.getByLabel("Member ID").first(), "ZM-1");
-  await save(page);
+  if (input.chart) {
+    await accessible(page, "the payer, with what the EMR proposes");
+    await accepts(page, "Insurance");
+  } else {
+    await picks(page, "Payer", "zwick", input.payer);
+    await into(page, page.getByLabel("Member ID").first(), "ZM-1");
+    await save(page);
+  }
   await step(page, "Order and diagnosis");
-  await picks(page, "Diagnoses", "htn", "I10 Essential (primary) hypertension");
-  await click(page.getByRole("button", { name: "Monitoring order date: today" }));
-  await save(page);
+  if (input.chart) {
+    await accepts(page, "Order of", "Diagnosis", "Visit on");
+  } else {
+    await picks(page, "Diagnoses", "htn", "I10 Essential (primary) hypertension");
+    await click(page.getByRole("button", { name: "Monitoring order date: today" }));
+    await save(page);
+  }
   await step(page, "Device and teaching");
   await into(page, page.getByLabel("Device number"), `${input.device}-2`);
   await click(page.getByLabel(/^Device is set up/));

@@ -52,11 +52,13 @@ const kinds = {
  *  @param {{chart: Chart, patient: any, only?: string[], changed: () => void}} props */
 export function Proposals({ chart, patient, only = Object.keys(kinds), changed }) {
   const list = (chart.data?.proposals ?? []).filter((/** @type {any} */ one) => only.includes(one.kind));
-  const decide = async (/** @type {any} */ one, /** @type {string} */ word) => {
+  const decide = async (/** @type {any} */ one, /** @type {string} */ word, /** @type {any} */ button) => {
+    const around = button.closest("section");
     try {
       const fresh = await post(`patients/${patient.id}/emr-context/proposals/${one.id}/${word}/`);
       chart.change(() => fresh);
       toast(word === "accept" ? "Accepted." : "Dismissed.");
+      setTimeout(() => (around.querySelector(".proposed button") ?? around.querySelector("h2")).focus()); // the button is gone
       if (word === "accept") {
         changed();
       }
@@ -65,11 +67,12 @@ export function Proposals({ chart, patient, only = Object.keys(kinds), changed }
       toast(Object.values(problem.fields)[0]?.[0] ?? problem.message, "problem");
     }
   };
-  return list.length > 0 && html`<ul class="plain-list" aria-label="Proposed from the EMR">${list.map((/** @type {any} */ one) => {
+  return list.length > 0 && html`<ul class="plain-list proposed" aria-label="Proposed from the EMR">${list.map((/** @type {any} */ one) => {
     const { text, needs } = kinds[one.kind];
     return html`<li key=${one.id}><span>${text(one.value)} <small class="soft">${one.date && dated(one.date)}</small></span>
-      ${can(needs) && html`<span class="choices no-print"><button onClick=${() => decide(one, "accept")}>Accept</button>
-        <button class="quiet" onClick=${() => decide(one, "dismiss")}>Dismiss</button></span>`}</li>`;
+      ${can(needs) && html`<span class="choices no-print">
+        <button onClick=${(/** @type {any} */ e) => decide(one, "accept", e.target)}>Accept</button>
+        <button class="quiet" onClick=${(/** @type {any} */ e) => decide(one, "dismiss", e.target)}>Dismiss</button></span>`}</li>`;
   })}</ul>`;
 }
 
@@ -81,7 +84,7 @@ export function ChartCard({ chart, patient, changed }) {
   }
   const allergies = current(data.allergies).map(({ text }) => text).join("; ");
   const lacking = data.unavailable.map((/** @type {any} */ one) => `${one.resource}: ${humanize(one.reason).toLowerCase()}`).join("; ");
-  return html`<section class="card" aria-labelledby="emr-chart"><div class="heading"><h2 id="emr-chart">From the EMR</h2>
+  return html`<section class="card" aria-labelledby="emr-chart"><div class="heading"><h2 id="emr-chart" tabindex="-1">From the EMR</h2>
     <small class="soft">${failed ? "could not be read now" : data.fetched_at ? ago(data.fetched_at) : "reading"}</small></div>
     <${Proposals} chart=${chart} patient=${patient} changed=${changed} />
     ${stayText(chart) && html`<p>${stayText(chart)}</p>`}
