@@ -124,8 +124,7 @@ func EvidenceConsents(app core.App, patientID string) ([]EvidenceConsent, error)
 // EvidenceAssignments returns a patient's device assignments that overlap a span.
 func EvidenceAssignments(app core.App, patientID, from, to string) ([]EvidenceAssignment, error) {
 	return queryAll[EvidenceAssignment](app, "read assignments of the evidence", `SELECT a.device_id, a.assigned_at, a.unassigned_at, a.assigned_by,
-			COALESCE(CASE WHEN d.patient = a.patient THEN d.setup_completed_at END, '') AS setup_completed_at,
-			COALESCE(CASE WHEN d.patient = a.patient THEN d.setup_completed_by END, '') AS setup_completed_by,
+			`+setUpOf(DeviceSetupAt)+`, `+setUpOf(DeviceSetupBy)+`,
 			COALESCE(d.manufacturer, '') AS manufacturer, `+modelOfDevice+` AS model, COALESCE(d.serial_number, '') AS serial_number, COALESCE(d.udi, '') AS udi
 		FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id
 		WHERE a.patient = {:patient} AND a.assigned_at < {:to} AND (a.unassigned_at = '' OR a.unassigned_at >= {:from}) ORDER BY a.assigned_at, a.id`,

@@ -84,13 +84,17 @@ type TrainedAssignment struct {
 	TrainedBy string `db:"setup_completed_by"`
 }
 
-// TrainedAssignments returns the past and current assignments of patients. The set-up belongs to an assignment if the patient still has the
-// device or it was done during the assignment.
+// setUpOf is a column of the set-up record of an assignment. It stays with the assignment when the device is returned or replaced; the device has that of
+// its present holder, and of the last one where the record was made before assignments had one.
+func setUpOf(column string) string {
+	return `COALESCE(NULLIF(a.` + column + `, ''), CASE WHEN (a.unassigned_at = '' OR d.setup_completed_at <= a.unassigned_at)
+			AND (d.patient = a.patient OR d.setup_completed_at >= a.assigned_at) THEN d.` + column + ` END, '') AS ` + column
+}
+
+// TrainedAssignments returns the past and current assignments of patients.
 func TrainedAssignments(app core.App, ids []string) ([]TrainedAssignment, error) {
 	return queryAll[TrainedAssignment](app, "read device assignments", `SELECT a.patient, a.device_id, a.assigned_at, a.unassigned_at,
-			COALESCE(d.setup_completed_at, '') AS setup_completed_at, COALESCE(d.setup_completed_by, '') AS setup_completed_by
-		FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id AND d.setup_completed_at != ''
-			AND (a.unassigned_at = '' OR d.setup_completed_at <= a.unassigned_at) AND (d.patient = a.patient OR d.setup_completed_at >= a.assigned_at)
+			`+setUpOf(DeviceSetupAt)+`, `+setUpOf(DeviceSetupBy)+` FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id
 		WHERE a.patient`+inIDs, idParams(ids))
 }
 

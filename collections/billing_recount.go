@@ -50,6 +50,7 @@ type ClaimedEntry struct {
 	PeriodStart string `db:"billing_period_start"`
 	PeriodEnd   string `db:"billing_period_end"`
 	Source      string `db:"source"`
+	Status      string `db:"lifecycle_status"`
 	Minutes     int    `db:"minutes"`
 	Units       int    `db:"units"`
 	Evidence    string `db:"evidence"` // JSON
@@ -57,7 +58,7 @@ type ClaimedEntry struct {
 	Flagged     bool   `db:"flagged"`  // its evidence has already changed
 }
 
-const claimedColumns = `SELECT id, patient, cpt_code, service_date, billing_period_start, billing_period_end, source,
+const claimedColumns = `SELECT id, patient, cpt_code, service_date, billing_period_start, billing_period_end, source, lifecycle_status,
 	CAST(duration_minutes AS INTEGER) AS minutes, CAST(units AS INTEGER) AS units, evidence, payer, evidence_changed_at != '' AS flagged FROM billing_entries`
 
 // ClaimedEntriesOf returns a patient's entries in some states for periods that overlap a span.

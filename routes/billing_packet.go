@@ -67,12 +67,12 @@ type beneficiaryView struct {
 
 // viewBeneficiary renders the patient of an entry. What cannot be decrypted does not hide the rest of the evidence.
 func (a *api) viewBeneficiary(v entryView, e billing.Evidence) beneficiaryView {
-	born, mrn, member := collections.UnreadableText, collections.UnreadableText, collections.UnreadableText
+	born, mrn := collections.UnreadableText, collections.UnreadableText
 	if collections.Readable(e.Patient.ProxyRecord()) == nil {
-		born, mrn, member = e.Patient.Demographics().DateOfBirth, e.Patient.MRN(), e.Patient.InsuranceMemberID().Reveal()
+		born, mrn = e.Patient.Demographics().DateOfBirth, e.Patient.MRN()
 	}
 	return beneficiaryView{
-		e.Patient.Id, v.PatientName, orNull(born), orNull(mrn), orNull(member), collections.Zone(e.Patient.TimeZone(), a.Zone).String(),
+		e.Patient.Id, v.PatientName, orNull(born), orNull(mrn), orNull(e.MemberID.Reveal()), collections.Zone(e.Patient.TimeZone(), a.Zone).String(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package routes_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -92,6 +93,42 @@ func TestSecondaryReversal(t *testing.T) {
 	second(prior(800), "2")
 	h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": 41.87, "adjusted": 4.0, "patient_responsibility": 2.0, "open": 0.0})
 	h.wantBalanced("corrected")
+}
+
+// Of what the patient paid, only what was not refunded counts toward the share that is left after a reversal by the second payer.
+func TestSecondaryReversalAfterRefund(t *testing.T) {
+	for _, test := range []struct {
+		patient     float64
+		second      x12.Cents
+		refunds     []float64
+		paid, share float64
+	}{
+		{patient: 3, second: 800, refunds: []float64{1}, paid: 35.87, share: 8},
+		{patient: 3, second: 800, paid: 36.87, share: 7},
+		{patient: 3, second: 1000, refunds: []float64{3}, paid: 33.87, share: 10},
+		{patient: 10, second: 1000, refunds: []float64{4}, paid: 39.87, share: 4},
+		{patient: 10, second: 1000, refunds: []float64{4, 5.5}, paid: 34.37, share: 9.5},
+	} {
+		h := newClaimsClinic(t)
+		one := h.reviewedOne()
+		_, file := h.send(one)
+		c := h.claimOf(one, file)
+		pay := func(d payer.Decision) []byte { return h.payer.Write835(file, map[string]payer.Decision{c: d}) }
+		second := func(d payer.Decision, status string) {
+			t.Helper()
+			h.upload([]byte(strings.Replace(string(secondary(pay(d), status)), "*P"+c, "*SECOND9", 1))).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
+		}
+		decision := payer.Adjust(x12.Adjustment{Group: "OA", Code: "23", Amount: 3787}, x12.Adjustment{Group: "PR", Code: "2", Amount: 1000 - test.second})
+		h.upload(pay(payer.Partly(400, 0, 1000))).want(200)
+		h.move(one, "pay", object{"amount": test.patient, "payment_date": "2026-01-15", "reference": "C1", "payer": "patient"}).want(200)
+		second(decision, "2")
+		for i, amount := range test.refunds {
+			h.move(one, "refund", object{"amount": amount, "date": "2026-01-15", "reference": fmt.Sprint("R", i), "payer": "patient"}).want(200)
+		}
+		second(payer.Reverse(decision), "22")
+		h.entry(one).wantAt(object{"lifecycle_status": "paid", "paid_total": test.paid, "adjusted": 4.0, "patient_responsibility": test.share, "open": 0.0})
+		h.wantBalanced(fmt.Sprint(test))
+	}
 }
 
 // A payer's decision on a replacement reverses its decision on the replaced claim, including a denial.

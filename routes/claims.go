@@ -171,11 +171,12 @@ func (a *api) readCorrections(c *web.Call, checks *validate.Checks, f validate.O
 	var codes validate.Strings
 	var day, notes validate.String
 	var minutes validate.Integer
-	for name, field := range map[string]interface{ UnmarshalJSON([]byte) error }{
-		"icd10_codes": &codes, "service_date": &day, "notes": &notes, "duration_minutes": &minutes,
-	} {
-		if raw, sent := f.Value[name]; sent {
+	fields := map[string]interface{ UnmarshalJSON([]byte) error }{"icd10_codes": &codes, "service_date": &day, "notes": &notes, "duration_minutes": &minutes}
+	for name, raw := range f.Value {
+		if field := fields[name]; field != nil {
 			_ = field.UnmarshalJSON(raw) // a wrong type is reported by the checks
+		} else { // the claim would be sent again uncorrected
+			checks.Reject("corrections."+name, "A claim is not corrected by this field.")
 		}
 	}
 	inner := validate.NewChecks()

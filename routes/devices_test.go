@@ -184,6 +184,34 @@ func TestDeviceSetup(t *testing.T) {
 	}
 }
 
+// The set-up of a device that was returned or replaced stays the evidence of its 99453.
+func TestSetupOfReturnedDevice(t *testing.T) {
+	for _, end := range []string{"unassign", "replace"} {
+		c := newClinic(t)
+		patient := c.billablePatient()
+		c.storeDeviceDays(patient, "D-1", c.now.AddDate(0, 0, -20), 16)
+		if _, err := c.app.DB().Update(collections.Devices, dbx.Params{"setup_completed_at": "", "setup_completed_by": ""}, dbx.HashExp{"device_id": "D-1"}).Execute(); err != nil {
+			t.Fatal(err)
+		}
+		taught := c.now.AddDate(0, 0, -20)
+		c.request(authz.Nurse, "POST", "/devices/D-1/setup-complete/", object{"completed_at": taught.Format(time.RFC3339)}).want(200)
+		entry := c.request(authz.DataMonitor, "POST", "/billing/entries/manual-create/", object{
+			"patient_id": patient, "cpt_code": "99453", "service_date": taught.Format(time.DateOnly), "duration_minutes": 0,
+		}).want(201).text("id")
+		if end == "unassign" {
+			c.request(authz.Nurse, "POST", "/devices/D-1/unassign/", object{"reason": "Returned"}).want(200)
+		} else {
+			c.request(authz.Nurse, "POST", "/devices/D-1/replace/", object{"new_device_id": "D-2", "reason": "Broken"}).want(200)
+		}
+		packet := c.request(authz.DataMonitor, "GET", "/billing/entries/"+entry+"/evidence/", nil).want(200)
+		if at := taught.UTC().Format("2006-01-02T15:04:05Z"); !strings.Contains(packet.body, `"setup_completed_at":"`+at+`"`) {
+			t.Errorf("%s: the packet lacks the set-up of %s: %s", end, at, packet.body)
+		}
+		c.move(entry, "review", nil).want(200)
+		c.move(entry, "submit", nil).want(200)
+	}
+}
+
 func TestHubsAndDeviceAlerts(t *testing.T) {
 	c := newClinic(t)
 	id, other := c.enroll(nil), c.enroll(nil)

@@ -255,3 +255,21 @@ func TestChangedEvidenceKeepsFromSecondPayer(t *testing.T) {
 		t.Errorf("refused with %s", refused.body)
 	}
 }
+
+// The second payer's share stays due when only the first payer changes, as in January.
+func TestSecondaryAfterChangeOfFirstPayer(t *testing.T) {
+	s := newTwiceInsured(t, 1, "CI")
+	next := s.request(authz.Admin, "POST", "/billing/payers/", object{"name": "Next Co", "payer_id": "N3", "edi_payer_id": "NEXT3", "claim_filing_code": "CI"}).want(201).at("id")
+	s.decide("1", 2000, 1000)
+	patient := s.entry(s.entries[0]).text("patient_id")
+	change := func(first, second any) {
+		t.Helper()
+		s.request(authz.Provider, "PATCH", "/patients/"+patient+"/", object{"insurance": object{
+			"payer_id": first, "member_id": "N-1", "secondary": object{"payer_id": second, "member_id": "S-77"},
+		}}).want(200)
+	}
+	change(next, s.second)
+	s.wantEntry(0, object{"secondary.status": "due", "secondary.payer_id": s.second})
+	change(s.second, s.insurer) // the former first payer is no second payer of its own entry
+	s.wantEntry(0, object{"secondary": nil})
+}

@@ -16,6 +16,7 @@ import (
 // claimedEntry is what an entry claims.
 type claimedEntry struct {
 	id, patient, code, service, source, provider string
+	payer                                        string // record id; "" for none
 	status                                       string
 	period                                       Span
 	minutes, units                               int
@@ -56,7 +57,7 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 	case rule.Period == ThirtyDays:
 		supplied := len(slices.DeleteFunc(slices.Clone(c.days), func(day string) bool { return day > x.service })) // what comes later was not furnished yet
 		add(len(c.days) == 0, NoDeviceData)
-		isTaken := x.code != ShortSupply || f.takesShortSupply(x.service) || slices.Contains(sentStates, x.status) // what was sent is the payer's to decide
+		isTaken := x.code != ShortSupply || f.takesShortSupply(x.payer, x.service) || slices.Contains(sentStates, x.status) // what was sent is the payer's to decide
 		add(0 < len(c.days) && len(c.days) <= rule.MaxDays && (supplied < rule.MinDays || !isTaken), DaysBelowMinimum)
 		add(len(c.days) > rule.MaxDays, DaysAboveMaximum)
 	case x.code == Setup:

@@ -112,7 +112,11 @@ func (e *Engine) countMonitoring(app core.App, patients map[string]*patientFacts
 	}
 	for k, w := range windows {
 		c := &found[places[k]]
-		isEnough := len(w.days) >= baseRule(e.firstSupplyCode(taught[w.Patient], w.End), w.End).MinDays
+		payer := list[places[k]].payer
+		if slices.Contains(sentStates, list[places[k]].status) {
+			payer = "" // what was sent is the payer's to decide
+		}
+		isEnough := len(w.days) >= baseRule(e.firstSupplyCode(taught[w.Patient], payer, w.End), w.End).MinDays
 		if !c.isMonitored && (isEnough || len(w.days) > len(c.days)) {
 			c.days, c.isMonitored = w.days, isEnough
 		}

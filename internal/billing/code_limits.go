@@ -99,7 +99,7 @@ func (f *patientFacts) sharesPeriod(c claimedEntry, x existingEntry) bool {
 func (e *Engine) manualLimits(app core.App, f *patientFacts, d ManualDraft, period Span) ([]string, error) {
 	r := &recount{Engine: e, tx: app, facts: f}
 	r.claim = claimedEntry{ // without an id, the oldest
-		patient: f.id, code: d.CPTCode, service: d.ServiceDate, period: period, status: PendingReview, units: e.manualUnits(d),
+		patient: f.id, payer: f.payerID(), code: d.CPTCode, service: d.ServiceDate, period: period, status: PendingReview, units: e.manualUnits(d),
 	}
 	if err := r.compareWithOthers(false); err != nil {
 		return nil, err

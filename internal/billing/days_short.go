@@ -70,7 +70,7 @@ func (e *Engine) daysShortOf(app core.App, ids []string, today string) (list []N
 	}
 	for _, w := range windows {
 		f := patients[w.Patient]
-		code := e.firstSupplyCode(f, w.End)
+		code := e.firstSupplyCode(f, f.payerID(), w.End)
 		n := NearCode{
 			PatientID: w.Patient, CPTCode: code, PeriodStart: w.Start, PeriodEnd: w.End, Unit: "days", Have: len(w.days), Needed: baseRule(code, w.End).MinDays,
 			DaysLeft: DaysBetween(today, w.End) + 1, HasDataToday: slices.Contains(w.days, today),
@@ -85,7 +85,7 @@ func (e *Engine) daysShortOf(app core.App, ids []string, today string) (list []N
 // notStarted returns the period of a patient with a device since a day and without any reading, as if it began today.
 func (e *Engine) notStarted(id string, f *patientFacts, since, today string) NearCode {
 	end := AddDays(today, periodDays-1)
-	code := e.firstSupplyCode(f, end)
+	code := e.firstSupplyCode(f, f.payerID(), end)
 	n := NearCode{
 		PatientID: id, CPTCode: code, PeriodStart: today, PeriodEnd: end, Unit: "days", Needed: baseRule(code, end).MinDays, DaysLeft: periodDays,
 		DaysHeld: max(DaysBetween(since, today), 0) + 1,

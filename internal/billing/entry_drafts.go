@@ -256,7 +256,7 @@ func appendBlockedBy(skipped []SkippedEntry, f *patientFacts, code string, x *ex
 // eight codes".
 func (e *Engine) supplyCode(f *patientFacts, days int, serviceDate string) string {
 	for _, code := range []string{DeviceSupply, ShortSupply} {
-		if code == ShortSupply && !f.takesShortSupply(serviceDate) {
+		if code == ShortSupply && !f.takesShortSupply(f.payerID(), serviceDate) {
 			continue
 		}
 		if r, ok := e.Rule(code, serviceDate); ok && r.MinDays <= days && days <= r.MaxDays {

@@ -11,7 +11,9 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vitals"
+	"github.com/vigilhealth/vigil/internal/x12"
 )
 
 // Evidence is everything that supports an entry: what an auditor requests.
@@ -41,7 +43,7 @@ func (e *Engine) GatherEvidence(app core.App, entry *collections.BillingEntry) (
 	if v.Patient, err = collections.FindPatientAnyState(app, entry.PatientID()); err != nil {
 		return v, err
 	}
-	for _, step := range []func() error{g.loadDays, g.loadTime, g.loadDocuments, g.loadTrail, g.loadOrders, g.loadNames, g.loadMeasurements} {
+	for _, step := range []func() error{g.loadDays, g.loadTime, g.loadDocuments, g.loadTrail, g.loadOrders, g.loadNames, g.loadMeasurements, g.loadMember} {
 		if err := step(); err != nil {
 			return v, err
 		}
@@ -55,6 +57,28 @@ type evidenceGatherer struct {
 	entry    *collections.BillingEntry
 	evidence *Evidence
 	from, to string // instants of the period
+}
+
+// loadMember loads the member id of the claim as it was sent; before that, the patient's at the payer of the entry.
+func (g *evidenceGatherer) loadMember() error {
+	v, entry := g.evidence, g.entry
+	if entry.BatchID() != "" {
+		file, err := collections.BatchFile(g.app, entry.BatchID())
+		if err != nil && !collections.IsNotFound(err) {
+			return err
+		}
+		if sent, err := x12.Read([]byte(file.Reveal())); err == nil { // a damaged file does not hide the rest of the evidence
+			v.MemberID = phi.Text(x12.MemberOf(sent, entry.ClaimControlNumber()))
+		}
+		return nil
+	}
+	switch {
+	case collections.Readable(v.Patient.ProxyRecord()) != nil:
+		v.MemberID = collections.UnreadableText
+	case v.Patient.InsurancePayerID() == collections.Number(entry.PayerID()):
+		v.MemberID = v.Patient.InsuranceMemberID()
+	}
+	return nil
 }
 
 func (g *evidenceGatherer) loadDays() error {
@@ -130,6 +154,7 @@ func EntryHistory(app core.App, entry *collections.BillingEntry) (list []audit.S
 // values. Source: docs/decisions/claims.md, "Evidence packet".
 type Packet struct {
 	Patient      *collections.Patient
+	MemberID     phi.Text
 	Orders       []*collections.Order   // of all kinds, dated until the end of the period, earliest first
 	Provider     *collections.User      // the rendering provider; nil for none
 	Names        map[string]string      // "Last, First" of the users named in the evidence, by record id

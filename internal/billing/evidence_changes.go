@@ -63,7 +63,7 @@ func (e *Engine) evidenceFailures(app core.App, list []collections.ClaimedEntry)
 	for i, x := range list {
 		ids, since = append(ids, x.Patient), min(since, x.PeriodStart)
 		claims[i] = claimedEntry{
-			id: x.ID, patient: x.Patient, code: x.CPTCode, service: x.ServiceDate, source: x.Source, period: Span{x.PeriodStart, x.PeriodEnd},
+			id: x.ID, patient: x.Patient, payer: x.Payer, status: x.Status, code: x.CPTCode, service: x.ServiceDate, source: x.Source, period: Span{x.PeriodStart, x.PeriodEnd},
 			minutes: x.Minutes, units: x.Units,
 		}
 	}

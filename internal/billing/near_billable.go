@@ -99,8 +99,8 @@ func (e *Engine) setReachableByMinutes(n *NearCode, day string) {
 
 // firstSupplyCode returns the code that the first days of a period support: 99445 where the date and the payer have it, else 99454. Source:
 // docs/decisions/billing.md, "Near-billable list".
-func (e *Engine) firstSupplyCode(f *patientFacts, day string) string {
-	if _, ok := e.Rule(ShortSupply, day); ok && f.takesShortSupply(day) {
+func (e *Engine) firstSupplyCode(f *patientFacts, payer, day string) string {
+	if _, ok := e.Rule(ShortSupply, day); ok && f.takesShortSupply(payer, day) {
 		return ShortSupply
 	}
 	return DeviceSupply
@@ -112,7 +112,7 @@ func (e *Engine) setReachableByDays(f *patientFacts, n *NearCode, day string) {
 	for _, code := range []string{ShortSupply, DeviceSupply} {
 		rule, ok := e.Rule(code, day)
 		switch {
-		case !ok || code == ShortSupply && !f.takesShortSupply(day):
+		case !ok || code == ShortSupply && !f.takesShortSupply(f.payerID(), day):
 		case n.Have >= rule.MinDays:
 			n.Reached = &code
 		case n.Have+n.DaysLeft >= rule.MinDays:

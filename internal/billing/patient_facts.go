@@ -22,7 +22,7 @@ type patientFacts struct {
 	interruptions      []Span // earlier ones: the last day with monitoring before, and the first after it
 	zone               *time.Location
 	payer              int64
-	deviceDays         int               // 16 if the payer does not take 99445; 0 for the rule of the date
+	deviceDays         map[string]int    // by payer record id: 16 for one that does not take 99445; 0 for the rule of the date
 	minutesRules       map[string]string // of the payers that have a rule of their own, by record id
 	provider           string
 	diagnoses          []string
@@ -108,15 +108,15 @@ func (l *factsLoader) loadPatients() error {
 	if err != nil {
 		return err
 	}
-	byNumber, minutesRules := make(map[int64]collections.Payer, len(payers)), map[string]string{}
+	minutesRules, deviceDays := map[string]string{}, map[string]int{}
 	for _, p := range payers {
-		if byNumber[p.Number()] = p; p.MinutesRule != "" {
+		if deviceDays[p.ID] = p.DeviceDays; p.MinutesRule != "" {
 			minutesRules[p.ID] = p.MinutesRule
 		}
 	}
 	for _, row := range rows {
 		f := &patientFacts{
-			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, deviceDays: byNumber[row.Payer].DeviceDays, provider: row.Provider, lastSupply: row.Supply,
+			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, deviceDays: deviceDays, provider: row.Provider, lastSupply: row.Supply,
 			entries: map[string][]existingEntry{}, minutesRules: minutesRules,
 			died: row.Deceased, archived: l.lastDay(row), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
 		}
@@ -130,11 +130,14 @@ func (l *factsLoader) loadPatients() error {
 }
 
 // minutesRule returns the rule of minutes of the patient's payer; "" for the practice's.
-func (f *patientFacts) minutesRule() string { return f.minutesRules[collections.NumberID(f.payer)] }
+func (f *patientFacts) minutesRule() string { return f.minutesRules[f.payerID()] }
 
-// takesShortSupply reports whether the patient's payer takes 99445 on a service date.
-func (f *patientFacts) takesShortSupply(serviceDate string) bool {
-	return f.deviceDays < baseRule(DeviceSupply, serviceDate).MinDays
+// payerID returns the record id of the patient's payer, which a new entry gets; "" for none.
+func (f *patientFacts) payerID() string { return collections.NumberID(f.payer) }
+
+// takesShortSupply reports whether a payer takes 99445 on a service date.
+func (f *patientFacts) takesShortSupply(payer, serviceDate string) bool {
+	return f.deviceDays[payer] < baseRule(DeviceSupply, serviceDate).MinDays
 }
 
 // lastDay returns the last practice day before the end of monitoring: of death, of the effective end, or of the archiving; "" for a patient who

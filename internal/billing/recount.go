@@ -54,7 +54,7 @@ func (e *Engine) recountWithFacts(tx core.App, entry *collections.BillingEntry, 
 		evidence = "" // a review takes the current rule
 	}
 	r.claim = claimedEntry{
-		id: entry.Id, status: entry.Status(), patient: entry.PatientID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
+		id: entry.Id, status: entry.Status(), patient: entry.PatientID(), payer: entry.PayerID(), code: entry.CPTCode(), service: entry.ServiceDate(), source: entry.Source(),
 		provider: entry.ProviderID(), period: Span{entry.PeriodStart(), entry.PeriodEnd()}, minutes: entry.Minutes(), units: entry.Units(),
 		rule: e.ruleOfEvidence(evidence, monthOf(entry.PeriodStart()), f.minutesRules[entry.PayerID()]), hasDiagnoses: len(entry.ICD10Codes()) > 0,
 	}

@@ -260,6 +260,8 @@ func (r *replay) post(p collections.Payment) {
 		}
 	case p.Kind == collections.PaymentKind || p.Kind == collections.DenialKind:
 		r.postDecision(&p, isFirst)
+	case p.Kind == collections.ReversalKind && p.Source == collections.SourceByHand:
+		p.Adjustments = r.amounts().adjustmentsRefunded(-p.AmountCents)
 	case p.Kind == collections.ReversalKind && p.Stated != nil:
 		r.postPartialReversal(&p, isFirst)
 	}

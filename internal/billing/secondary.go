@@ -108,14 +108,14 @@ func setSecondaryState(entry *collections.BillingEntry, state string) {
 	entry.Set(collections.EntrySecondaryRejection, "")
 }
 
-// secondPayerOf returns the patient's second payer, if the entry is for the first; "" for none.
+// secondPayerOf returns the patient's second payer beside the payer of the entry, which may be a former first one; "" for none.
 func secondPayerOf(app core.App, entry *collections.BillingEntry) (string, error) {
 	p, err := collections.FindPatientAnyState(app, entry.PatientID())
 	if err != nil {
 		return "", err
 	}
 	second := p.SecondaryPayerID() // 0 also for a record that cannot be decrypted
-	if second == 0 || collections.NumberID(p.InsurancePayerID()) != entry.PayerID() {
+	if second == 0 || collections.NumberID(second) == entry.PayerID() {
 		return "", nil
 	}
 	return collections.NumberID(second), nil

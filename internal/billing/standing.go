@@ -38,9 +38,9 @@ func foldPayments(rows []collections.Payment) standing {
 			s.firstDecided = true
 		}
 		if p.Source != collections.Source835 {
-			if p.Kind == collections.PaymentKind {
+			if p.Kind != collections.DenialKind {
 				s.shareOffsets = mergeAdjustments(s.shareOffsets, negateAdjustments(p.Adjustments))
-				if p.Payer == collections.PrimaryPayer {
+				if p.Payer == collections.PrimaryPayer && p.Kind == collections.PaymentKind {
 					s.firstOffsets = mergeAdjustments(s.firstOffsets, negateAdjustments(p.Adjustments))
 				}
 			}

@@ -37,6 +37,31 @@ func (e *SegmentError) locateIn(segments []Segment) {
 	}
 }
 
+// MemberOf returns the member id with which a claim was sent, by its control number; "" if the file has no such claim. Source: 005010X222A1, NM109 of loop
+// 2010BA, which is before the claim; that of another insurance is after it.
+func MemberOf(sent []Interchange, claim string) (member string) {
+	for _, in := range sent {
+		for _, group := range in.Groups {
+			for _, set := range group.Sets {
+				inSubscriber := false
+				for _, s := range set.Segments {
+					switch {
+					case s.ID == "HL":
+						inSubscriber = true
+					case s.ID == "NM1" && s.Element(1) == "IL" && inSubscriber:
+						member = s.Element(9)
+					case s.ID == "CLM" && s.Element(1) == claim:
+						return member
+					case s.ID == "CLM":
+						inSubscriber = false
+					}
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // soleClaimOf returns the control number of the claim that a segment belongs to, or of the only one of its provider, subscriber or patient; "" for none
 // or several. Source: 005010X222A1, HL03: 20, 22 and 23 from the provider down.
 func soleClaimOf(segments []Segment, i int) (claim string) {
