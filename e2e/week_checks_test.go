@@ -48,7 +48,7 @@ func (w *week) wantEveryKind(t *testing.T) {
 			c.want = slices.DeleteFunc(slices.Clone(c.want), func(one string) bool { return one == "escalation_withdrawn" || one == "late_reading" }) // in the app only
 		}
 		if what == "mails that were sent" {
-			c.want = slices.DeleteFunc(slices.Clone(c.want), func(one string) bool { return one == "identity_linked" }) // of an identity provider, see TestSignOnWithDex
+			c.want = slices.DeleteFunc(slices.Clone(c.want), func(one string) bool { return one == "identity_linked" || one == "program_access" }) // see TestSignOnWithDex and TestProgramAccessNeedsAFreshSignIn
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: %s", what, diff)

@@ -78,7 +78,7 @@ func TestSecretOnlyWhenAsked(t *testing.T) {
 	}
 	id := without["id"].(string)
 	c.signIn(machine{id, ""}, "").refusedToken(401, "invalid_client")
-	rotated := c.request(authz.Admin, "POST", "/clients/"+id+"/rotate-secret/", nil).want(200).object()["client_secret"].(string)
+	rotated := c.request(authz.Admin, "POST", "/clients/"+id+"/rotate-secret/", object{}).want(200).object()["client_secret"].(string)
 	c.signIn(machine{id, rotated}, "").want(200)
 }
 

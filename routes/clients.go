@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/ratelimit"
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
@@ -68,7 +69,9 @@ func (a *api) listClients(c *web.Call) error {
 }
 
 func (a *api) createClient(c *web.Call) error {
-	return create(c, fromBody(a.Clients.ReadNew), a.Clients.Create, web.RespondWith(c.Created, a.viewCredentials))
+	password := func(b auth.NewClientBody) validate.String { return b.CurrentPassword }
+	always := func(auth.ClientDraft) bool { return true }
+	return create(c, confirmed(a, a.Clients.ReadNew, password, always), a.Clients.Create, web.RespondWith(c.Created, a.viewCredentials))
 }
 
 func (a *api) readClient(c *web.Call, client *collections.Client) error {
@@ -76,7 +79,9 @@ func (a *api) readClient(c *web.Call, client *collections.Client) error {
 }
 
 func (a *api) changeClient(c *web.Call, client *collections.Client) error {
-	return change(c, client.Id, fromBody(a.Clients.ReadChange), a.Clients.Change, web.RespondWith(c.OK, a.viewClient))
+	password := func(b auth.ClientBody) validate.String { return b.CurrentPassword }
+	extends := func(d auth.ClientDraft) bool { return d.ExtendsAccess(client.Values()) }
+	return change(c, client.Id, confirmed(a, a.Clients.ReadChange, password, extends), a.Clients.Change, web.RespondWith(c.OK, a.viewClient))
 }
 
 func (a *api) deleteClient(c *web.Call, client *collections.Client) error {
@@ -84,6 +89,13 @@ func (a *api) deleteClient(c *web.Call, client *collections.Client) error {
 }
 
 func (a *api) rotateClientSecret(c *web.Call, client *collections.Client) error {
+	body, err := readCurrentPassword(c)
+	if err != nil {
+		return err
+	}
+	if err := a.Auth.RequireReauthentication(c.Request.Context(), c.App, c.Caller, body.CurrentPassword, c.Origin(), c.Now); err != nil {
+		return err
+	}
 	return web.RespondWith(c.OK, a.viewCredentials)(a.Clients.RotateSecret(c.App, client.Id, c.Actor(), c.Now))
 }
 

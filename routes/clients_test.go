@@ -146,7 +146,7 @@ func TestClientAdministration(t *testing.T) {
 	}
 	c.request(authz.Admin, "PATCH", "/clients/"+id+"/", object{"name": "Cloud", "scopes": []string{"patients.read"}}).want(200).
 		wantAt(object{"name": "Cloud", "active": true})
-	if again := c.request(authz.Admin, "POST", "/clients/"+id+"/rotate-secret/", nil).want(200).object()["client_secret"]; again == secret || again == nil {
+	if again := c.request(authz.Admin, "POST", "/clients/"+id+"/rotate-secret/", object{}).want(200).object()["client_secret"]; again == secret || again == nil {
 		t.Errorf("the secret stayed: %v", again)
 	}
 	c.request(authz.Admin, "DELETE", "/clients/"+id+"/", nil).want(204)
@@ -311,8 +311,10 @@ func TestRevocation(t *testing.T) {
 		"disabled": func(m machine) {
 			c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"active": false}).want(200)
 		},
-		"another secret": func(m machine) { c.request(authz.Admin, "POST", "/clients/"+m.id+"/rotate-secret/", nil).want(200) },
-		"removed":        func(m machine) { c.request(authz.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204) },
+		"another secret": func(m machine) {
+			c.request(authz.Admin, "POST", "/clients/"+m.id+"/rotate-secret/", object{}).want(200)
+		},
+		"removed": func(m machine) { c.request(authz.Admin, "DELETE", "/clients/"+m.id+"/", nil).want(204) },
 		"other keys": func(m machine) {
 			c.request(authz.Admin, "PATCH", "/clients/"+m.id+"/", object{"jwks": setOf(t, "a", &ecKey(t).PublicKey)}).want(200)
 		},

@@ -32,6 +32,22 @@ func fromBodyIn[B, D any](zone *time.Location, read func(B, *validate.Checks, ti
 	return fromBodyAt(func(body B, checks *validate.Checks, now time.Time) D { return read(body, checks, now, zone) })
 }
 
+// confirmed is fromBody for a request that a person may make only after a fresh sign-in or with the current password, where needs reports it.
+// Machine clients have neither. Source: docs/decisions/authentication.md, "Fresh sign-in".
+func confirmed[B, D any](a *api, read func(B, *validate.Checks) D, password func(B) validate.String, needs func(D) bool) func(*web.Call) (D, error) {
+	return func(c *web.Call) (D, error) {
+		var sent validate.String
+		draft, err := web.Read(c, func(body B, checks *validate.Checks) D {
+			sent = password(body)
+			return read(body, checks)
+		})
+		if err != nil || c.Caller.Client != nil || !needs(draft) {
+			return draft, err
+		}
+		return draft, a.Auth.RequireReauthentication(c.Request.Context(), c.App, c.Caller, sent, c.Origin(), c.Now)
+	}
+}
+
 // create stores the record that a request describes, and answers with it.
 func create[D, R any](
 	c *web.Call, read func(*web.Call) (D, error), store func(core.App, D, audit.Actor, time.Time) (R, error), answer func(R, error) error,

@@ -226,10 +226,10 @@ func TestRaceWithOneKey(t *testing.T) {
 func TestStoredAnswersAreSealed(t *testing.T) {
 	c := newClinic(t)
 	admin := c.tokenOf(authz.Admin)
-	made := answered(t, c.postWithKey(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"]}`, "a key of the caller"), 201, "", false)
+	made := answered(t, c.postWithKey(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"],"current_password":"`+vigiltest.Password+`"}`, "a key of the caller"), 201, "", false)
 	_, secret, _ := strings.Cut(made, `"client_secret":"`)
 	secret, _, _ = strings.Cut(secret, `"`)
-	if answered(t, c.postWithKey(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"]}`, "a key of the caller"), 201, "", true) != made {
+	if answered(t, c.postWithKey(admin, "/clients/", `{"name":"Device cloud","scopes":["ingest"],"current_password":"`+vigiltest.Password+`"}`, "a key of the caller"), 201, "", true) != made {
 		t.Error("another secret")
 	}
 	var row struct{ ID, Request, Answer string }

@@ -141,14 +141,19 @@ func (a *api) unlockUser(c *web.Call, id string) error {
 }
 
 func (a *api) resetUserTwoFactor(c *web.Call, id string) error {
-	raw, err := c.Body()
+	body, err := readCurrentPassword(c)
 	if err != nil {
 		return err
 	}
-	var body auth.CurrentPasswordBody
-	_ = validate.DecodeObject(raw, &body) // the body is optional: another one has no password
 	err = a.Auth.ResetTwoFactor(c.Request.Context(), c.App, c.Caller, id, body, c.Origin(), c.Now)
 	return c.Respond(detailView{"Two-factor authentication is off."}, err)
+}
+
+// readCurrentPassword reads an optional body: another one has no password.
+func readCurrentPassword(c *web.Call) (body auth.CurrentPasswordBody, err error) {
+	raw, err := c.Body()
+	_ = validate.DecodeObject(raw, &body)
+	return body, err
 }
 
 func (a *api) sendUserReset(c *web.Call, id string) error {

@@ -151,8 +151,13 @@ func receivable(read func(*web.Call) (webhooks.Draft, error), before collections
 	}
 }
 
+func (a *api) confirmedDraft(read func(webhooks.Body, *validate.Checks) webhooks.Draft, before collections.WebhookValues) func(*web.Call) (webhooks.Draft, error) {
+	password := func(b webhooks.Body) validate.String { return b.CurrentPassword }
+	return confirmed(a, read, password, func(d webhooks.Draft) bool { return d.SendsElsewhere(before) })
+}
+
 func (a *api) createWebhook(c *web.Call) error {
-	return create(c, receivable(fromBody(a.Webhooks.ReadNew), collections.WebhookValues{}), a.Webhooks.Create, web.RespondWith(c.Created, viewWebhookSecret))
+	return create(c, receivable(a.confirmedDraft(a.Webhooks.ReadNew, collections.WebhookValues{}), collections.WebhookValues{}), a.Webhooks.Create, web.RespondWith(c.Created, viewWebhookSecret))
 }
 
 func (a *api) readWebhook(c *web.Call, webhook *collections.Webhook) error {
@@ -160,7 +165,7 @@ func (a *api) readWebhook(c *web.Call, webhook *collections.Webhook) error {
 }
 
 func (a *api) changeWebhook(c *web.Call, webhook *collections.Webhook) error {
-	read := receivable(fromBody(a.Webhooks.ReadChange), webhook.Values())
+	read := receivable(a.confirmedDraft(a.Webhooks.ReadChange, webhook.Values()), webhook.Values())
 	return change(c, webhook.Id, read, a.Webhooks.Change, web.RespondWith(c.OK, viewWebhook))
 }
 

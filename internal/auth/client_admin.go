@@ -18,6 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/egress"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
@@ -39,6 +40,9 @@ func (e *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor,
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
 		if created.Client, err = collections.CreateClient(tx, values, Hash(secret), Random(), now); err != nil {
+			return err
+		}
+		if err := notifyOfClient(tx, "created the API client", values.Name, by, now); err != nil {
 			return err
 		}
 		return appendClientEntry(tx, audit.ClientCreate, created.Client.Id, clientChanges(collections.ClientValues{}, values), by, now)
@@ -70,6 +74,11 @@ func (e *MachineClients) Change(app core.App, id string, draft ClientDraft, by a
 				return err
 			}
 		}
+		if extendsAccess(before, after) {
+			if err := notifyOfClient(tx, "changed the access of the API client", after.Name, by, now); err != nil {
+				return err
+			}
+		}
 		return appendClientEntry(tx, audit.ClientUpdate, id, changed, by, now)
 	})
 	return client, err
@@ -84,9 +93,29 @@ func (e *MachineClients) RotateSecret(app core.App, id string, by audit.Actor, n
 		if err := collections.ReplaceClientSecret(tx, client, Hash(created.Secret), now); err != nil {
 			return err
 		}
+		if err := notifyOfClient(tx, "made a new secret of the API client", client.Values().Name, by, now); err != nil {
+			return err
+		}
 		return appendClientEntry(tx, audit.ClientSecretRotate, id, nil, by, now)
 	})
 	return created, err
+}
+
+// ExtendsAccess reports whether a change gives a client other keys or addresses, or a further scope. It requires reauthentication.
+func (d ClientDraft) ExtendsAccess(before collections.ClientValues) bool {
+	return extendsAccess(before, d.Apply(before))
+}
+
+func extendsAccess(before, after collections.ClientValues) bool {
+	return before.JWKSURL != after.JWKSURL || !bytes.Equal(before.JWKS, after.JWKS) || !slices.Equal(before.AllowedCIDRs, after.AllowedCIDRs) ||
+		slices.ContainsFunc(after.Scopes, func(scope string) bool { return !slices.Contains(before.Scopes, scope) })
+}
+
+func notifyOfClient(tx core.App, what, name string, by audit.Actor, now time.Time) error {
+	if by.Type != audit.ByUser {
+		return nil
+	}
+	return notifications.NotifyOfProgramAccess(tx, fmt.Sprintf("%s %s %q.", by.Email, what, name), now)
 }
 
 // Delete deletes a client. Its actions stay in the audit trail under its name.
@@ -160,6 +189,8 @@ type ClientBody struct {
 	JWKS         validate.Field[json.RawMessage]   `json:"jwks"`
 	AllowedCIDRs validate.Field[[]validate.String] `json:"allowed_cidrs"`
 	Active       validate.Boolean                  `json:"active"`
+	// CurrentPassword is the caller's, without a fresh sign-in.
+	CurrentPassword validate.String `json:"current_password"`
 }
 
 // NewClientBody is a request to create a machine client.

@@ -213,6 +213,11 @@ func (p PasswordProof) isMissing() bool {
 	return !p.Password.Sent() || p.Password.Null() || p.Password.Given() && p.Password.Value == ""
 }
 
+// RequireReauthentication passes if the caller signed in recently or sends the right password, as before a new administrator is made.
+func (e *Engine) RequireReauthentication(ctx context.Context, app core.App, caller Caller, currentPassword validate.String, from audit.Origin, now time.Time) error {
+	return e.requireReauthentication(ctx, app, caller, PasswordProof{currentPassword}, from, now)
+}
+
 // requireReauthentication passes if the caller signed in recently or sends the right password. A password that is sent must be right in any case.
 // A stolen access token alone must not add or
 // remove a second factor, because that would lock the owner out. A wrong password counts both as a failed sign-in and as a wrong proof.

@@ -29,6 +29,7 @@ const (
 	SessionsEnded       Template = "sessions_ended"
 	CaregiverAdded      Template = "caregiver_added" // address, email
 	AccountLocked       Template = "account_locked"  // to administrators
+	ProgramAccess       Template = "program_access"  // to administrators
 	AuditBroken         Template = "audit_broken"    // to administrators
 	BatteryLow          Template = "battery_low"     // to a care team
 )
@@ -158,6 +159,10 @@ var mailTexts = map[Template]mailText{
 	AccountLocked: {subject: "An account was locked", validFor: 3 * day, paragraphs: []string{
 		"An account was locked after repeated failed logins.",
 		"Sign in to see which one it is.",
+	}},
+	ProgramAccess: {subject: "The access of a program was changed", validFor: 3 * day, paragraphs: []string{
+		"An administrator created or changed the access of a program to the practice's records: an API client or a webhook.",
+		"Sign in to see which one it is and who did it. If no administrator knows about it, remove it and end that administrator's sign-ins.",
 	}},
 	AuditBroken: {subject: "The audit trail does not verify", validFor: 3 * day, paragraphs: []string{
 		"The daily check of the audit trail found that it was changed.",

@@ -229,6 +229,14 @@ func NotifyOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) erro
 	})
 }
 
+// NotifyOfProgramAccess notifies every administrator that a person created or changed an access of a program; what states who did what. Such an
+// access outlives the sign-in it was made in, so that a thief would keep it. Source: ASVS 5.0, 6.3.7.
+func NotifyOfProgramAccess(tx core.App, what string, now time.Time) error {
+	return NotifyAdministrators(tx, Notice{
+		Channel: "alerts", Type: SystemHealth, Severity: "warning", Title: "The access of a program was changed", Body: what,
+	}, ProgramAccess, now)
+}
+
 // NotifyAdministrators adds a notice to the list of every active administrator and queues a mail to each. Without an administrator the notice waits
 // for the first.
 func NotifyAdministrators(tx core.App, notice Notice, mail Template, now time.Time) error {

@@ -15,10 +15,21 @@ type Body struct {
 	Events        validate.Field[[]validate.String] `json:"events"`
 	Active        validate.Boolean                  `json:"active"`
 	IncludeValues validate.Boolean                  `json:"include_values"`
+	// CurrentPassword is the caller's, without a fresh sign-in.
+	CurrentPassword validate.String `json:"current_password"`
 }
 
 // Draft applies a validated body to the current values of a webhook.
 type Draft func(before collections.WebhookValues) collections.WebhookValues
+
+// SendsElsewhere reports whether a change makes a webhook send values, or send to another address. A person needs reauthentication for it.
+func (d Draft) SendsElsewhere(before collections.WebhookValues) bool {
+	return sendsElsewhere(before, d(before))
+}
+
+func sendsElsewhere(before, after collections.WebhookValues) bool {
+	return after.IncludeValues && !before.IncludeValues || before.URL != "" && after.URL != before.URL
+}
 
 // ReadNew validates the body of a webhook to be created.
 func (e *Engine) ReadNew(b Body, c *validate.Checks) Draft {

@@ -12,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/changefeed"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
 // maxEndpoints bounds the number of webhooks, because each has its own worker.
@@ -37,6 +38,9 @@ func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time
 			return err
 		}
 		if made.Webhook, err = collections.CreateWebhook(tx, values, made.Secret, last, now); err != nil {
+			return err
+		}
+		if err := notifyOfReceiver(tx, collections.WebhookValues{}, values, by, now); err != nil {
 			return err
 		}
 		return appendAudit(tx, audit.WebhookCreate, made.Webhook.Id, auditChanges(collections.WebhookValues{}, values), by, now)
@@ -73,9 +77,20 @@ func (e *Engine) Change(app core.App, id string, draft Draft, by audit.Actor, no
 				return err
 			}
 		}
+		if err := notifyOfReceiver(tx, before, after, by, now); err != nil {
+			return err
+		}
 		return appendAudit(tx, audit.WebhookUpdate, id, differing, by, now)
 	})
 	return webhook, err
+}
+
+// notifyOfReceiver notifies administrators if a person made a webhook send values, or send elsewhere.
+func notifyOfReceiver(tx core.App, before, after collections.WebhookValues, by audit.Actor, now time.Time) error {
+	if by.Type != audit.ByUser || !sendsElsewhere(before, after) {
+		return nil
+	}
+	return notifications.NotifyOfProgramAccess(tx, by.Email+" made a webhook send to "+after.URL+".", now)
 }
 
 // announceGap notifies administrators if changes have expired that a webhook missed while it was switched off.

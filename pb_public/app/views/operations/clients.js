@@ -7,6 +7,7 @@ import { asProblem } from "../../ui/states.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
+import { ReauthField, useReauth } from "../reauth.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Client"]} Client */
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["ClientCredentials"]} Credentials */
@@ -62,10 +63,11 @@ const bodyOf = (v) => ({
 /** @param {string | null} text @returns {string[]} */
 const wordsOf = (text) => (text ?? "").split(/[\s,]+/).filter(Boolean);
 
-/** Sends the form, and maps errors of list items to the list's field. @param {(body: any) => Promise<any>} act */
-const sending = (act) => async (/** @type {Record<string, any>} */ values) => {
+/** Sends the form, and maps errors of list items to the list's field. @param {ReturnType<typeof useReauth>} reauth
+ *  @param {(body: any) => Promise<any>} act */
+const sending = (reauth, act) => reauth.wrap(async (values, password) => {
   try {
-    return await act(bodyOf(values));
+    return await act({ ...bodyOf(values), ...password });
   } catch (error) {
     if (error instanceof SyntaxError) {
       throw Object.assign(asProblem(error), { fields: { jwks: ["Must be JSON."] } });
@@ -82,10 +84,10 @@ const sending = (act) => async (/** @type {Record<string, any>} */ values) => {
     }
     throw problem;
   }
-};
+});
 
-/** @param {{client?: Client, errors: Record<string, string[]>}} props */
-const Fields = ({ client, errors }) => html`
+/** @param {{client?: Client, reauth: ReturnType<typeof useReauth>, errors: Record<string, string[]>}} props */
+const Fields = ({ client, reauth, errors }) => html`
   <${Field} label="Name" name="name" maxlength="100" value=${client?.name}
     hint="Owner and purpose, for example “Device cloud, readings”." errors=${errors} />
   <fieldset><legend>Permissions</legend>${scopes.map(([scope, text]) => html`<${Field} key=${scope} label=${text} name=${scope}
@@ -98,13 +100,17 @@ const Fields = ({ client, errors }) => html`
   <${Field} label="URL of its public keys" name="jwks_url" kind="url" value=${client?.jwks_url}
     hint="For clients that sign: https URL of a JSON Web Key Set." errors=${errors} />
   <${Field} label="Or public keys" name="jwks" kind="textarea" value=${client?.jwks ? JSON.stringify(client.jwks)
-    : ""} hint="Public keys only (JWKS)." errors=${errors} />`;
+    : ""} hint="Public keys only (JWKS)." errors=${errors} />
+  <${ReauthField} reauth=${reauth} errors=${errors} />`;
 
 /** @param {{close: () => void, made: (made: Credentials) => void}} props */
-const NewClient = ({ close, made }) => html`<${Dialog} wide title="Add a client" close=${close}>
-  <${Form} submit="Add" cancel=${close} send=${sending((body) => post("clients/", body))} done=${made}>${(errors) =>
-    html`<${Fields} errors=${errors} />`}</${Form}>
-</${Dialog}>`;
+function NewClient({ close, made }) {
+  const reauth = useReauth("current_password");
+  return html`<${Dialog} wide title="Add a client" close=${close}>
+    <${Form} submit="Add" cancel=${close} send=${sending(reauth, (body) => post("clients/", body))} done=${made}>${(errors) =>
+      html`<${Fields} reauth=${reauth} errors=${errors} />`}</${Form}>
+  </${Dialog}>`;
+}
 
 /** @param {{of: Credentials, close: () => void}} props */
 const Secret = ({ of, close }) => html`<${Dialog} title=${`Secret of ${of.name}`} close=${close}>
@@ -116,15 +122,18 @@ const Secret = ({ of, close }) => html`<${Dialog} title=${`Secret of ${of.name}`
 
 /** @param {{client: Client, close: () => void, changed: (client: Client) => void, rotated: (made: Credentials) => void,
  * removed: () => void}} props */
-const OneClient = ({ client, close, changed, rotated, removed }) => html`<${Dialog} wide title=${client.name} close=${close}>
+function OneClient({ client, close, changed, rotated, removed }) {
+  const reauth = useReauth("current_password");
+  return html`<${Dialog} wide title=${client.name} close=${close}>
   <${Facts} of=${[["ID", html`<code>${client.id}</code>`], ["State", stateOf(client)], ["Created", dateTime(client.created_at)],
     ["Last used", client.last_used_at ? dateTime(client.last_used_at) : "Never"]]} />
   <${Acts} client=${client} changed=${changed} rotated=${rotated} removed=${removed} />
   <h3>Edit</h3>
-  <${Form} submit="Save" send=${sending((body) => patch(`clients/${client.id}/`, body))}
+  <${Form} submit="Save" send=${sending(reauth, (body) => patch(`clients/${client.id}/`, body))}
     done=${(answer) => { toast("Saved. Applies from the next request."); changed(answer); }}>${(errors) => html`
-    <${Fields} client=${client} errors=${errors} />`}</${Form}>
+    <${Fields} client=${client} reauth=${reauth} errors=${errors} />`}</${Form}>
 </${Dialog}>`;
+}
 
 const dangers = {
   revoke: ["Deactivate client", "All its tokens are revoked immediately, and it gets no new ones until it is activated again."],
@@ -137,9 +146,10 @@ const dangers = {
 function Acts({ client, changed, rotated, removed }) {
   const [confirming, setConfirming] = useState(/** @type {keyof typeof dangers | ""} */ (""));
   const path = `clients/${client.id}/`;
+  const reauth = useReauth("current_password");
   const acts = {
     revoke: () => patch(path, { active: false }).then(() => get(path)).then(changed),
-    rotate: () => post(`${path}rotate-secret/`).then(rotated),
+    rotate: (/** @type {any} */ password) => post(`${path}rotate-secret/`, password).then(rotated),
     remove: () => remove(path).then(removed),
   };
   return html`<div class="actions">
@@ -150,7 +160,7 @@ function Acts({ client, changed, rotated, removed }) {
         onClick=${() => setConfirming("remove")}>Remove</button>
     </div>
     ${confirming && html`<div class="notice warning" role="alert"><p>${dangers[confirming][1]}</p>
-      <div class="actions"><button onClick=${() => setConfirming("")}>Cancel</button><${ActionButton} kind="danger" act=${acts[confirming]}
-        doneText="Done."
-        done=${() => setConfirming("")}>${dangers[confirming][0]}</${ActionButton}></div></div>`}`;
+      <${Form} danger submit=${dangers[confirming][0]} cancel=${() => setConfirming("")} done=${() => { toast("Done."); setConfirming(""); }}
+        send=${reauth.wrap((values, password) => acts[confirming](password))}>${(errors) =>
+        html`<${ReauthField} reauth=${reauth} errors=${errors} />`}</${Form}></div>`}`;
 }

@@ -7,6 +7,7 @@ import { useLoad } from "../../ui/states.js";
 import { Facts, List } from "../../ui/table.js";
 import { toast } from "../../ui/toast.js";
 import { html, useState } from "../../view.js";
+import { ReauthField, useReauth } from "../reauth.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["Webhook"]} Webhook */
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["WebhookSecret"]} Secret */
@@ -73,21 +74,26 @@ const columns = [
 const bodyOf = (v) => ({ url: v.url, events: events.map(([event]) => event).filter((event) => v[event]),
   include_values: v.include_values });
 
-/** @param {{webhook?: Webhook, errors: Record<string, string[]>}} props */
-const Fields = ({ webhook, errors }) => html`
+/** @param {{webhook?: Webhook, reauth: ReturnType<typeof useReauth>, errors: Record<string, string[]>}} props */
+const Fields = ({ webhook, reauth, errors }) => html`
   <${Field} label="URL" name="url" kind="url" maxlength="2048" value=${webhook?.url} hint="https URL at a public host." errors=${errors} />
   <fieldset><legend>Events</legend>${events.map(([event, text]) => html`<${Field} key=${event} label=${text} name=${event}
     kind="checkbox" value=${webhook?.events.includes(event)} />`)}
     ${errors.events && html`<small class="wrong" role="alert">${errors.events.join(" ")}</small>`}</fieldset>
   <${Field} label="Include patient data" name="include_values" kind="checkbox" value=${webhook?.include_values}
     hint="Sends readings, names and notes with each request. Without it, the receiver fetches the data that it may read."
-      errors=${errors} />`;
+      errors=${errors} />
+  <${ReauthField} reauth=${reauth} errors=${errors} />`;
 
 /** @param {{close: () => void, made: (made: Secret) => void}} props */
-const NewWebhook = ({ close, made }) => html`<${Dialog} wide title="Add a webhook" close=${close}>
-  <${Form} submit="Add" cancel=${close} send=${(values) => post("webhooks/", bodyOf(values))} done=${made}>${(errors) =>
-    html`<${Fields} errors=${errors} />`}</${Form}>
-</${Dialog}>`;
+function NewWebhook({ close, made }) {
+  const reauth = useReauth("current_password");
+  return html`<${Dialog} wide title="Add a webhook" close=${close}>
+    <${Form} submit="Add" cancel=${close} done=${made}
+      send=${reauth.wrap((values, password) => post("webhooks/", { ...bodyOf(values), ...password }))}>${(errors) =>
+      html`<${Fields} reauth=${reauth} errors=${errors} />`}</${Form}>
+  </${Dialog}>`;
+}
 
 /** @param {{of: Secret, close: () => void}} props */
 const Shown = ({ of, close }) => html`<${Dialog} title="Webhook secret" close=${close}>
@@ -100,6 +106,7 @@ const Shown = ({ of, close }) => html`<${Dialog} title="Webhook secret" close=${
 /** @param {{webhook: Webhook, close: () => void, changed: (webhook: Webhook) => void, rotated: (made: Secret) => void}} props */
 function OneWebhook({ webhook, close, changed, rotated }) {
   const [revision, setRevision] = useState(0);
+  const reauth = useReauth("current_password");
   const path = `webhooks/${webhook.id}/`;
   const lastError = useLoad(async (signal) => (await get(`${path}deliveries/`, { page_size: 100 }, signal)).results
     .find((/** @type {Delivery} */ d) => d.error), [webhook.failing_since, revision]).data;
@@ -113,9 +120,9 @@ function OneWebhook({ webhook, close, changed, rotated }) {
     <h3>Delivery log</h3>
     <${Log} webhook=${webhook} turn=${revision} look=${reloadLog} />
     <h3>Edit</h3>
-    <${Form} submit="Save" send=${(values) => patch(path, bodyOf(values))}
+    <${Form} submit="Save" send=${reauth.wrap((values, password) => patch(path, { ...bodyOf(values), ...password }))}
       done=${(answer) => { toast("Saved. Applies to new events."); changed(answer); }}>${(errors) => html`
-      <${Fields} webhook=${webhook} errors=${errors} />`}</${Form}>
+      <${Fields} webhook=${webhook} reauth=${reauth} errors=${errors} />`}</${Form}>
   </${Dialog}>`;
 }
 
