@@ -110,7 +110,7 @@ func TestLaunch(t *testing.T) {
 	}
 	unlinked := h.finish(w, query).want(403, "account_not_linked")
 	ticket := unlinked.text("ticket")
-	h.finish(w, query).want(401, "authentication_failed") // the EMR's code works once
+	h.finish(w, query).want(400, "invalid_oauth_state") // once
 
 	nurse := h.login(h.people[authz.Nurse].Email(), vigiltest.Password).want(200).text("access")
 	link := func(token, ticket, cookie string) reply {
@@ -161,8 +161,15 @@ func TestLaunchStates(t *testing.T) {
 	h.finish(one, query).want(400, "invalid_oauth_state")
 	h.finish(redirected{}, query).want(400, "invalid_oauth_state")
 	h.finish(other, url.Values{"state": query["state"], "error": {"access_denied"}}).want(400, "authorization_denied")
+	h.finish(other, query).want(400, "invalid_oauth_state") // once, also after a refusal
+	failed := h.launch("")
+	query = h.emr.Authorize(failed.location, practitioner("p1", nil))
+	h.finish(failed, url.Values{"state": query["state"], "code": {"of another"}}).want(401, "authentication_failed")
+	h.finish(failed, query).want(400, "invalid_oauth_state")
+	old := h.launch("")
+	query = h.emr.Authorize(old.location, practitioner("p1", nil))
 	h.now = h.now.Add(11 * time.Minute)
-	h.finish(other, query).want(400, "invalid_oauth_state")
+	h.finish(old, query).want(400, "invalid_oauth_state")
 }
 
 // Users that Vigil accepts and refuses.

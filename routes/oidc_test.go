@@ -112,7 +112,7 @@ func TestSignOn(t *testing.T) {
 	first := h.callback(w, query).want(200)
 	first.wantAt(object{"user.email": "ann@practice.example", "user.first_name": "Ann", "user.last_name": "Lee", "user.role": "nurse", "access_expires_in": 900.0})
 	h.send(first.text("access"), "GET", "/auth/profile/", nil).want(200).wantAt(object{"must_change_password": false})
-	h.callback(w, query).want(401, "authentication_failed") // the code was used
+	h.callback(w, query).want(400, "invalid_oauth_state") // once
 	if got := h.queryColumn("SELECT role FROM users WHERE email = 'ann@practice.example'"); len(got) != 1 || got[0] != "nurse" {
 		t.Error(got)
 	}
@@ -147,7 +147,13 @@ func TestSignOnRefused(t *testing.T) {
 	altered[0] ^= 1 // any other value
 	h.callback(w, url.Values{"code": query["code"], "state": {string(altered)}}).want(400, unknown)
 	h.callback(w, url.Values{"state": query["state"], "error": {"access_denied"}}).want(400, "authorization_denied")
+	h.callback(w, query).want(400, unknown) // once, also after a refusal
+	w = h.begin()
+	query = h.provider.Authorize(w.location, claimsOf("ann", nil))
 	h.callback(w, url.Values{"state": query["state"], "code": {"guessed"}}).want(401, "authentication_failed")
+	h.callback(w, query).want(400, unknown)
+	w = h.begin()
+	query = h.provider.Authorize(w.location, claimsOf("ann", nil))
 	h.now = h.now.Add(10 * time.Minute)
 	h.callback(w, query).want(400, unknown)
 

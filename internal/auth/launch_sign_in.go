@@ -53,7 +53,7 @@ func (e *Engine) BeginLaunch(ctx context.Context, app core.App, issuer, launch, 
 	return start, err
 }
 
-// FinishLaunch completes the sign-in of a launch. It checks, in order: the state and its cookie; the ID token; that the state was not used before;
+// FinishLaunch completes the sign-in of a launch. It checks, in order: the state and its cookie; that the state was not used before; the ID token;
 // that the EMR's user is linked to an account (account_not_linked, with a ticket for [Engine.LinkLaunch]); that the account may be used; and the
 // second factor, unless the EMR required one (totp_required, with a temporary token). Source: docs/decisions/authentication.md, "Launch from the
 // EMR".
@@ -61,6 +61,7 @@ func (e *Engine) FinishLaunch(ctx context.Context, app core.App, callback Callba
 	if e.options.Launcher == nil {
 		return LaunchedSession{}, LaunchNotConfigured()
 	}
+	callback.use = useState(app, now)
 	identity, err := e.options.Launcher.Finish(ctx, callback, now)
 	if err != nil {
 		return LaunchedSession{}, err
@@ -93,9 +94,6 @@ func launchedPatient(app core.App, identity LaunchIdentity) (LaunchedPatient, er
 }
 
 func (e *Engine) decideLaunch(tx core.App, s signOn, cookie string) (session Session, refused, err error) {
-	if first, err := collections.UseChallenge(tx, Hash(s.identity.State), s.now, s.identity.Ends); err != nil || !first {
-		return session, UnknownState(), err
-	}
 	id, err := collections.UserOfIdentity(tx, s.identity.Issuer, s.identity.Subject)
 	if collections.IsNotFound(err) {
 		ticket, err := e.options.Launcher.ticketOf(s, cookie)

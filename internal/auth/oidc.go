@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/pocketbase/pocketbase/core"
 	"golang.org/x/oauth2"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/phi"
@@ -212,6 +214,29 @@ func (p *OIDCProvider) Begin(ctx context.Context, now time.Time) (SignOnStart, e
 type Callback struct {
 	State, Code, Error string
 	Cookie             string
+	// use records the use of the state, before anything is sent to the provider, and refuses a second one.
+	use func(s state) error
+}
+
+// consume records the use of the state. Without a store, as in a test of the provider alone, it does nothing.
+func (c Callback) consume(s state) error {
+	if c.use == nil {
+		return nil
+	}
+	return c.use(s)
+}
+
+// useState refuses a state that was used before, also by an attempt that failed later.
+func useState(app core.App, now time.Time) func(s state) error {
+	return func(s state) error {
+		_, err := commitDecision(app, func(tx core.App) (none struct{}, refused, err error) {
+			if first, err := collections.UseChallenge(tx, Hash(s.text), now, s.ends); err != nil || !first {
+				return none, UnknownState(), err
+			}
+			return none, nil, nil
+		})
+		return err
+	}
 }
 
 // identityRefused is the fault for a response that does not prove an identity to this service or this browser.
@@ -225,6 +250,9 @@ func identityRefused(cause error) error {
 func (p *OIDCProvider) Finish(ctx context.Context, callback Callback, now time.Time) (Identity, error) {
 	s, err := stateKey(p.options.Key).read(callback.State, callback.Cookie, now)
 	if err != nil {
+		return Identity{}, err
+	}
+	if err := callback.consume(s); err != nil {
 		return Identity{}, err
 	}
 	if callback.Error != "" || callback.Code == "" {

@@ -61,14 +61,15 @@ func (e *Engine) BeginSignOn(ctx context.Context, now time.Time) (SignOnStart, e
 	return e.options.SignOn.Begin(ctx, now)
 }
 
-// FinishSignOn completes a sign-in at the identity provider. It checks, in order: the state and its cookie; the ID token; that the state was not
-// used before; a role for one of the groups (no_role); the account, which it creates if there is none; that the account may be used; and the
+// FinishSignOn completes a sign-in at the identity provider. It checks, in order: the state and its cookie; that the state was not used before;
+// the ID token; a role for one of the groups (no_role); the account, which it creates if there is none; that the account may be used; and the
 // second factor, unless the provider required one (totp_required, with a temporary token). Source: docs/decisions/authentication.md, "Single
 // sign-on".
 func (e *Engine) FinishSignOn(ctx context.Context, app core.App, callback Callback, from audit.Origin, now time.Time) (Session, error) {
 	if e.options.SignOn == nil {
 		return Session{}, signOnMissing()
 	}
+	callback.use = useState(app, now)
 	identity, err := e.options.SignOn.Finish(ctx, callback, now)
 	if err != nil {
 		return Session{}, err
@@ -123,9 +124,6 @@ func userOfIdentity(app core.App, identity Identity) (*collections.User, error) 
 }
 
 func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, err error) {
-	if first, err := collections.UseChallenge(tx, Hash(s.identity.State), s.now, s.identity.Ends); err != nil || !first {
-		return session, UnknownState(), err
-	}
 	linked, err := collections.UserOfIdentity(tx, s.identity.Issuer, s.identity.Subject)
 	if err != nil && !collections.IsNotFound(err) {
 		return session, nil, err

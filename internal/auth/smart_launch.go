@@ -138,6 +138,9 @@ func (l *Launcher) Finish(ctx context.Context, callback Callback, now time.Time)
 	if err != nil {
 		return LaunchIdentity{}, err
 	}
+	if err := callback.consume(s); err != nil {
+		return LaunchIdentity{}, err
+	}
 	if callback.Error != "" || callback.Code == "" {
 		return LaunchIdentity{}, fault.State("authorization_denied", "The EMR did not let you in.")
 	}
