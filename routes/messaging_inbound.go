@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/vigilhealth/vigil/collections"
@@ -64,7 +65,7 @@ type unmatchedTextView struct {
 	ReceivedAt string   `json:"received_at"`
 	From       string   `json:"from"`
 	Text       string   `json:"text"`
-	PatientIDs []string `json:"patient_ids"` // those with the number, in any state but deleted
+	PatientIDs []string `json:"patient_ids"` // those with the number that the caller may see, in any state but deleted
 	ClosedBy   *string  `json:"closed_by"`
 	ClosedAt   *string  `json:"closed_at"`
 }
@@ -77,12 +78,15 @@ func (a *api) listUnmatchedTexts(c *web.Call) error {
 		return err
 	}
 	page, total, err := collections.PageOfUnmatchedTexts(c.App, status != "closed", p.Offset(), p.Size)
+	if a.confinedToTeams(c) {
+		page, total, err = a.pageOfOwnTexts(c, status != "closed", p)
+	}
 	if err != nil {
 		return err
 	}
 	views := make([]unmatchedTextView, 0, len(page))
 	for _, m := range page {
-		view, err := viewUnmatched(c, m)
+		view, err := a.viewUnmatched(c, m)
 		if err != nil {
 			return err
 		}
@@ -94,8 +98,53 @@ func (a *api) listUnmatchedTexts(c *web.Call) error {
 	return web.RespondPage(c, p, total, views, 0)
 }
 
-func viewUnmatched(c *web.Call, m *collections.Message) (unmatchedTextView, error) {
-	ids, err := inbox.Senders(c.App, m.Phone())
+// maxUnmatched bounds the texts that a caller confined to care teams may look through, the newest first.
+const maxUnmatched = 2000
+
+// pageOfOwnTexts returns the texts that a caller confined to care teams may see, and how many there are.
+func (a *api) pageOfOwnTexts(c *web.Call, isOpen bool, p web.Paging) (page []*collections.Message, total int, err error) {
+	all, _, err := collections.PageOfUnmatchedTexts(c.App, isOpen, 0, maxUnmatched)
+	if err != nil {
+		return nil, 0, err
+	}
+	shown := map[string]bool{} // by number
+	var own []*collections.Message
+	for _, m := range all {
+		number := m.Phone().Reveal()
+		if _, known := shown[number]; !known {
+			if _, shown[number], err = a.sendersInCare(c, m); err != nil {
+				return nil, 0, err
+			}
+		}
+		if shown[number] {
+			own = append(own, m)
+		}
+	}
+	return web.Cut(p, own), len(own), nil
+}
+
+// sendersInCare returns the patients with the text's number that the caller may see, and whether the caller may see the text: one of these
+// may have sent it, or its number is unknown.
+func (a *api) sendersInCare(c *web.Call, m *collections.Message) (ids []string, isShown bool, err error) {
+	all, err := inbox.Senders(c.App, m.Phone())
+	if err != nil || !a.confinedToTeams(c) {
+		return all, true, err
+	}
+	ids = []string{}
+	for _, id := range all {
+		inCare, err := a.isInCare(c, id)
+		if err != nil {
+			return nil, false, err
+		}
+		if inCare {
+			ids = append(ids, id)
+		}
+	}
+	return ids, len(all) == 0 || len(ids) > 0, nil
+}
+
+func (a *api) viewUnmatched(c *web.Call, m *collections.Message) (unmatchedTextView, error) {
+	ids, _, err := a.sendersInCare(c, m)
 	return unmatchedTextView{
 		ID: m.Id, ReceivedAt: validate.FormatInstant(m.DueAt()), From: m.Phone().Reveal(), Text: m.Text().Reveal(), PatientIDs: ids,
 		ClosedBy: orNull(m.ReadBy()), ClosedAt: instantOrNull(m.ReadAt()),
@@ -104,11 +153,17 @@ func viewUnmatched(c *web.Call, m *collections.Message) (unmatchedTextView, erro
 
 // closeUnmatchedText records that a person dealt with a text of no certain patient. Its message stays without a patient.
 func (a *api) closeUnmatchedText(c *web.Call) error {
-	m, err := inbox.Close(c.App, "", c.Request.PathValue("id"), c.Actor(), c.Now)
+	m, err := collections.MessageByID(c.App, c.Request.PathValue("id"))
 	if err != nil {
+		return fault.OrMissing(err)
+	}
+	if _, isShown, err := a.sendersInCare(c, m); err != nil || !isShown {
+		return cmp.Or(err, error(fault.Missing()))
+	}
+	if m, err = inbox.Close(c.App, "", m.Id, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	view, err := viewUnmatched(c, m)
+	view, err := a.viewUnmatched(c, m)
 	if err != nil {
 		return err
 	}

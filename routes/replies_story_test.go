@@ -426,3 +426,54 @@ func TestStoryTextsAreRead(t *testing.T) {
 	c.request(authz.Nurse, "POST", fmt.Sprintf("/patients/%s/messages/%v/read/", otto, loose), nil).want(404)
 	c.request(authz.Nurse, "POST", fmt.Sprintf("/messaging/unmatched/%v/close/", loose), nil).want(404)
 }
+
+// With access restricted to care teams, a text is listed and closed by the teams of its possible senders, who see no other patients; a text of
+// an unknown number by all.
+func TestUnmatchedTextsOfOtherTeams(t *testing.T) {
+	worker := messaging.NewWorker(messaging.WorkerOptions{Provider: jsonProvider, Log: slog.New(slog.DiscardHandler)})
+	c := newIngestingClinic(t, func(e *routes.Engines) { e.Messages, e.RestrictToCareTeam = worker, true })
+	worker.Clock = func() time.Time { return c.now }
+	messaging.Enable(c.app, messaging.Practice{Name: "Lakeside Heart", Hours: messaging.Hours{From: "08:00", Until: "21:00"}})
+	mine := c.enroll(object{"phone": "212-555-0123"})
+	c.enroll(object{"phone": "212-555-0123", "first_name": "Otto"})
+	for _, name := range []string{"Eve", "Kai"} {
+		c.enroll(object{"phone": "212-555-0188", "first_name": name})
+	}
+	c.request(authz.Admin, "PUT", "/patients/"+mine+"/care-team/", object{"members": []object{{"user_id": c.people[authz.Nurse].Number()}}}).want(200)
+	c.text("+12125550123", "of my team").want(200)
+	c.text("+12125550188", "of another team").want(200)
+	c.text("+12125550199", "of nobody").want(200)
+	ids := map[string]string{}
+	for _, text := range c.request(authz.Admin, "GET", "/messaging/unmatched/", nil).results() {
+		ids[text["text"].(string)] = text["id"].(string)
+	}
+	if len(ids) != 3 {
+		t.Fatalf("an administrator sees %v", ids)
+	}
+	for _, query := range []string{"", "?page_size=1", "?page_size=1&page=2"} {
+		answer := c.request(authz.Nurse, "GET", "/messaging/unmatched/"+query, nil).want(200)
+		if strings.Contains(answer.body, "another team") || answer.at("count") != 2.0 {
+			t.Errorf("%s lists %s", query, answer.body)
+		}
+		for _, entry := range answer.at("results").([]any) {
+			text := entry.(object)
+			if known := text["patient_ids"].([]any); text["text"] == "of my team" && (len(known) != 1 || known[0] != mine) {
+				t.Errorf("patients are %v", known)
+			}
+		}
+	}
+	closing := func(text string) reply {
+		return c.request(authz.Nurse, "POST", "/messaging/unmatched/"+ids[text]+"/close/", nil)
+	}
+	closing("of another team").want(404, "not_found")
+	if known := closing("of my team").want(200).at("patient_ids").([]any); len(known) != 1 || known[0] != mine {
+		t.Errorf("closing shows the patients %v", known)
+	}
+	closing("of nobody").want(200)
+	if left := c.request(authz.Admin, "GET", "/messaging/unmatched/", nil).results(); len(left) != 1 || left[0]["text"] != "of another team" {
+		t.Errorf("still open: %v", left)
+	}
+	if closed := c.request(authz.Nurse, "GET", "/messaging/unmatched/?status=closed", nil).results(); len(closed) != 2 {
+		t.Errorf("closed: %v", closed)
+	}
+}
