@@ -51,6 +51,7 @@ func CaregiversOf(app core.App, patientID string) ([]*Caregiver, error) {
 
 // CaregiverAccess is an access of an account, for authorization.
 type CaregiverAccess struct {
+	ID      string `db:"id"`
 	Patient string `db:"patient"`
 	Scope   string `db:"scope"`
 	EndsAt  string `db:"ends_at"` // "" for no end
@@ -59,7 +60,7 @@ type CaregiverAccess struct {
 // CaregiverAccesses returns what an account may access as a caregiver, oldest first; the caller compares EndsAt with the time. It leaves out
 // deleted and deceased patients.
 func CaregiverAccesses(app core.App, userID string) ([]CaregiverAccess, error) {
-	return queryAll[CaregiverAccess](app, "find what a caregiver may access", `SELECT c.patient, c.scope, c.ends_at FROM caregivers c
+	return queryAll[CaregiverAccess](app, "find what a caregiver may access", `SELECT c.id, c.patient, c.scope, c.ends_at FROM caregivers c
 		JOIN patients p ON p.id = c.patient WHERE c.user = {:user} AND c.ended_at = '' AND p.deleted_at = '' AND p.deceased_at = '' ORDER BY c.id`,
 		dbx.Params{"user": userID})
 }

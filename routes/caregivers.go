@@ -17,7 +17,7 @@ func caregiverRows() []route {
 	return []route{
 		{http.MethodGet, "/patients/{id}/caregivers/", authz.ReadCaregivers, ratelimit.User, withPatient((*api).listCaregivers)},
 		{http.MethodPost, "/patients/{id}/caregivers/", authz.ManageCaregivers, ratelimit.Auth, withPatient((*api).addCaregiver)},
-		{http.MethodDelete, "/patients/{id}/caregivers/{caregiver_id}/", authz.ManageCaregivers, ratelimit.User, withPatient((*api).endCaregiver)},
+		{http.MethodDelete, "/patients/{id}/caregivers/{caregiver_id}/", authz.EndCaregivers, ratelimit.User, withPatient((*api).endCaregiver)},
 	}
 }
 
@@ -26,7 +26,7 @@ type caregiverView struct {
 	ID           int64   `json:"id"`
 	PatientID    string  `json:"patient_id"`
 	Email        string  `json:"email"`
-	Name         string  `json:"name"`
+	Name         *string `json:"name"`
 	Relationship string  `json:"relationship"`
 	Scope        string  `json:"scope"`
 	Until        *string `json:"until"`
@@ -34,15 +34,18 @@ type caregiverView struct {
 	CreatedAt    *string `json:"created_at"`
 }
 
-// viewCaregiver renders a caregiver; the portal shows no names of staff.
+// viewCaregiver renders a caregiver. The portal shows no names of staff, and none that an account has: it would show who has an account.
 func viewCaregiver(c *web.Call) func(auth.GrantedCaregiver) caregiverView {
 	return func(g auth.GrantedCaregiver) caregiverView {
 		view := caregiverView{
-			ID: g.Access.Number(), PatientID: g.Access.PatientID(), Email: g.User.Email(), Name: nameOf(g.User), Relationship: g.Access.Relationship(),
+			ID: g.Access.Number(), PatientID: g.Access.PatientID(), Email: g.User.Email(), Name: orNull(nameOf(g.User)), Relationship: g.Access.Relationship(),
 			Scope: g.Access.Scope(), Until: orNull(g.Access.Until()), GrantedBy: orNull(g.Access.GrantedBy()), CreatedAt: instantOrNull(g.Access.CreatedAt()),
 		}
-		if c.Caller.Role == authz.Patient && g.Access.GrantedBy() != c.Caller.Email {
-			view.GrantedBy = nil
+		if c.Caller.Role == authz.Patient {
+			view.Name = orNull(g.SentName)
+			if g.Access.GrantedBy() != c.Caller.Email {
+				view.GrantedBy = nil
+			}
 		}
 		return view
 	}
@@ -57,7 +60,7 @@ func (a *api) listCaregivers(c *web.Call, patient *collections.Patient) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	list, err := auth.Caregivers(c.App, patient.Id, c.Now)
+	list, err := auth.Caregivers(c.App, patient, c.Now)
 	if err != nil {
 		return err
 	}
@@ -90,6 +93,7 @@ type portalPatientView struct {
 	FirstName *string `json:"first_name"`
 	LastName  *string `json:"last_name"`
 	Scope     string  `json:"scope"` // self, enter or read
+	Caregiver *int64  `json:"caregiver_id"`
 }
 
 // portalPatients returns the patients of a portal user, the own first; deleted ones are left out.
@@ -104,7 +108,11 @@ func (a *api) portalPatients(c *web.Call) ([]portalPatientView, error) {
 		}
 		who := patient.Demographics()
 		shown = append(shown, patient.Id)
-		views = append(views, portalPatientView{patient.Id, orNull(who.FirstName), orNull(who.LastName), string(access.Scope)})
+		view := portalPatientView{patient.Id, orNull(who.FirstName), orNull(who.LastName), string(access.Scope), nil}
+		if access.CaregiverID != 0 {
+			view.Caregiver = &access.CaregiverID
+		}
+		views = append(views, view)
 	}
 	if len(shown) == 0 {
 		return views, nil

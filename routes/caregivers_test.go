@@ -166,7 +166,8 @@ func TestCaregiverScopes(t *testing.T) {
 		f.asCaregiver("GET", "/patients/"+f.ada+"/"+path, nil).want(403)
 	}
 	f.asCaregiver("POST", "/patients/"+f.ada+"/caregivers/", caregiverBody(object{"email": "x@family.example"})).want(403)
-	f.asCaregiver("DELETE", fmt.Sprintf("/patients/%s/caregivers/%d/", f.ada, f.access[f.ada]), nil).want(403)
+	uncle := f.request(authz.Nurse, "POST", "/patients/"+f.ada+"/caregivers/", caregiverBody(object{"email": "uncle@family.example"})).want(201).object()
+	f.asCaregiver("DELETE", fmt.Sprintf("/patients/%s/caregivers/%v/", f.ada, uncle["id"]), nil).want(404) // another's
 
 	line := func(patient string, minute int) object {
 		body := f.pressure(patient)
@@ -289,6 +290,9 @@ func TestCaregiverAccessEnds(t *testing.T) {
 	f.request(authz.Nurse, "POST", "/patients/"+f.bob+"/archive/", object{"reason": "Deceased", "deceased_at": f.now.Format(time.DateOnly)}).want(200)
 	f.now = f.now.Add(time.Minute)
 	f.asCaregiver("GET", "/patients/"+f.bob+"/", nil).want(404)
+	if list := f.request(authz.Nurse, "GET", "/patients/"+f.bob+"/caregivers/", nil).results(); len(list) != 0 {
+		t.Errorf("after the death are in force: %v", list)
+	}
 	f.request(authz.Admin, "DELETE", "/patients/"+honolulu+"/", nil).want(204)
 	f.now = f.now.Add(time.Minute)
 	f.asCaregiver("GET", "/patients/"+honolulu+"/", nil).want(404)
@@ -327,7 +331,13 @@ func TestCaregiverRequests(t *testing.T) {
 	// Another patient's account cares for Ada too, and then has two patients.
 	f.requestAs(f.adaPortal, "POST", path, caregiverBody(object{"email": bobPortal.Email(), "scope": "enter", "relationship": "spouse"})).want(201).
 		wantAt(object{"granted_by": f.adaPortal.Email(), "scope": "enter", "until": nil})
-	f.requestAs(bobPortal, "GET", "/ingestion/observations/", nil).wantFields("patient_id")
+	f.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", f.pressure(f.bob)).want(201)
+	if own := f.requestAs(bobPortal, "GET", "/ingestion/observations/", nil).results(); len(own) != 1 || own[0]["patient_id"] != f.bob {
+		t.Errorf("without a name Bob reads %v", own)
+	}
+	f.now = f.now.Add(time.Minute)
+	f.requestAs(bobPortal, "POST", "/ingestion/blood-pressure/", f.pressure("")).want(201).wantAt(object{"patient_id": f.bob})
+	f.requestAs(bobPortal, "POST", "/ingestion/blood-pressure/", f.pressure(f.ada)).want(201).wantAt(object{"patient_id": f.ada})
 	f.requestAs(bobPortal, "GET", "/patients/"+f.bob+"/consents/", nil).want(200)
 	f.requestAs(bobPortal, "GET", "/patients/"+f.ada+"/consents/", nil).want(403)
 	if list := f.requestAs(f.adaPortal, "GET", path, nil).results(); len(list) != 2 || list[0]["granted_by"] != nil {
@@ -337,6 +347,73 @@ func TestCaregiverRequests(t *testing.T) {
 		f.request(authz.Nurse, "POST", path, caregiverBody(object{"email": fmt.Sprintf("c%d@family.example", i)})).want(201)
 	}
 	f.request(authz.Nurse, "POST", path, caregiverBody(object{"email": "eleventh@family.example"})).want(400, "invalid_state")
+}
+
+// A patient who names an address learns nothing about an account of it: the answers for one with an account and one without are the same.
+func TestCaregiverNamesAreNotTold(t *testing.T) {
+	f := newFamily(t)
+	stranger := vigiltest.User(t, f.app, authz.Patient, vigiltest.PortalOf(f.enroll(object{"first_name": "Eve"})))
+	path := "/patients/" + f.ada + "/caregivers/"
+	for _, names := range []object{{}, {"first_name": "Dee", "last_name": "Doe"}, {"first_name": "Dee"}, {"last_name": nil}} {
+		seen := []any{}
+		for _, email := range []string{stranger.Email(), "nobody@family.example"} {
+			names["email"] = email
+			made := f.requestAs(f.adaPortal, "POST", path, caregiverBody(names)).want(201).object()
+			f.requestAs(f.adaPortal, "DELETE", fmt.Sprint(path, made["id"], "/"), nil).want(204)
+			if made["email"] != email {
+				t.Errorf("%v answers %v", names, made)
+			}
+			seen = append(seen, made["name"])
+		}
+		if seen[0] != seen[1] {
+			t.Errorf("%v tells %v", names, seen)
+		}
+	}
+	f.requestAs(f.adaPortal, "POST", path, caregiverBody(object{"email": stranger.Email()})).want(201).wantAt(object{"name": nil})
+	tells := func(answer string) bool {
+		return strings.Contains(answer, " "+stranger.LastName()+`"`) || strings.Contains(answer, `"`+stranger.LastName()+`"`)
+	}
+	for _, answer := range []string{
+		f.requestAs(f.adaPortal, "GET", path, nil).want(200).body,
+		f.requestWithToken("GET", "/fhir/R4/RelatedPerson?patient="+f.ada, vigiltest.Token(t, f.adaPortal, f.now)).Body.String(),
+	} {
+		if !strings.Contains(answer, stranger.Email()) || tells(answer) {
+			t.Errorf("the patient learns %q: %s", stranger.LastName(), answer)
+		}
+	}
+	if !tells(f.request(authz.Nurse, "GET", path, nil).want(200).body) {
+		t.Error("the staff sees no name")
+	}
+}
+
+// A caregiver gives up the own access.
+func TestCaregiverGivesUp(t *testing.T) {
+	f := newFamily(t)
+	for _, of := range f.asCaregiver("GET", "/auth/me/", nil).want(200).object()["patients"].([]any) {
+		path := fmt.Sprintf("/patients/%v/caregivers/%v/", of.(object)["id"], of.(object)["caregiver_id"])
+		f.asCaregiver("DELETE", path, nil).want(204)
+		f.asCaregiver("DELETE", path, nil).want(404)
+		f.asCaregiver("GET", fmt.Sprintf("/patients/%v/", of.(object)["id"]), nil).want(404)
+	}
+	if left, _ := f.asCaregiver("GET", "/auth/me/", nil).want(200).object()["patients"].([]any); len(left) != 0 {
+		t.Errorf("left are %v", left)
+	}
+	if list := f.request(authz.Nurse, "GET", "/patients/"+f.ada+"/caregivers/", nil).results(); len(list) != 0 {
+		t.Errorf("still listed: %v", list)
+	}
+}
+
+// The path of a FHIR resource of the API names its patient.
+func TestCaregiverPathsNameThePatient(t *testing.T) {
+	f := newFamily(t)
+	other := f.enroll(object{"first_name": "Eve"})
+	for patient, status := range map[string]int{f.ada: 200, f.bob: 200, other: 404} {
+		id := f.request(authz.Nurse, "POST", "/ingestion/blood-pressure/", f.pressure(patient)).want(201).object()["id"].(string)
+		f.asCaregiver("GET", "/fhir/observations/"+id+"/", nil).want(status)
+		f.asCaregiver("GET", "/fhir/patients/"+patient+"/", nil).want(status)
+	}
+	f.asCaregiver("GET", "/fhir/observations/0197a3c4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/", nil).want(404)
+	f.asCaregiver("GET", "/fhir/patients/0197a3c4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/", nil).want(404)
 }
 
 // The patient sees who looked at the record: caregivers by name, staff by role.

@@ -70,6 +70,14 @@ func TestClientSecretGuessesAreLimited(t *testing.T) {
 	if status, _ := c.requestToken(id, secret); status != 429 {
 		t.Errorf("the right secret from there: %d", status)
 	}
+	limited := c.signIn(machine{id, secret}, "")
+	for range 60 {
+		if limited.status == 429 {
+			break
+		}
+		limited = c.signIn(machine{id, secret}, "")
+	}
+	limited.want(429, "throttled").wantAt(object{"error": "temporarily_unavailable", "error_description": limited.text("detail")})
 	if status, _, _ := c.postLogin(c.people[authz.Nurse].Email(), vigiltest.Password); status != 429 {
 		t.Errorf("a right password from there: %d", status)
 	}

@@ -61,7 +61,7 @@ func (c *clinic) requestFrom(address, method, path, body string, header ...strin
 	rec := httptest.NewRecorder()
 	c.handler.ServeHTTP(rec, r)
 	vigiltest.CheckResponse(c.t, method, r.URL.Path, rec.Code, rec.Header(), rec.Body.Bytes())
-	if path == "/oauth/token/" && (rec.Header().Get("Cache-Control") != "no-store" || rec.Header().Get("Pragma") != "no-cache") {
+	if path == "/oauth/token/" && rec.Code != 429 && (rec.Header().Get("Cache-Control") != "no-store" || rec.Header().Get("Pragma") != "no-cache") {
 		c.t.Errorf("a token may be kept: %v", rec.Header())
 	}
 	if challenge := rec.Header().Get("WWW-Authenticate"); path == "/oauth/token/" && (rec.Code == 401) != strings.HasPrefix(challenge, "Basic ") {

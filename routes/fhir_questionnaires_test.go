@@ -47,10 +47,13 @@ func TestQuestionnairesInFHIR(t *testing.T) {
 		"questionnaire=Questionnaire/phq-2":                                       {second, first},
 		"questionnaire=urn:rpm:questionnaire:heart-failure-zone":                  {third},
 		"questionnaire=urn:rpm:questionnaire:phq-2%7C2003-11-01&patient=" + f.bob: nil,
+		"questionnaire=urn:rpm:questionnaire:phq-2%7C9&patient=" + f.ada:          nil,
+		"questionnaire=urn:rpm:questionnaire:phq-2%7C2003-11-01":                  {second, first},
+		"questionnaire=urn:rpm:questionnaire:phq-2%7C9,phq-2":                     {second, first},
 		"questionnaire=phq-9":                                                     nil,
 		"authored=lt2026-01-20":                                                   {first},
 		"patient=" + f.ada + "&authored=gt2026-01-20":                             {second},
-		"_id=" + third:                                                            {third},
+		"_id=" + third: {third},
 	} {
 		if got := found(search); !slices.Equal(got, want) {
 			t.Errorf("%s finds %v, want %v", search, got, want)

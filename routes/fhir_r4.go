@@ -232,12 +232,17 @@ func versionOf(body []byte) (resourceVersion, error) {
 }
 
 // setHeaders sets the version headers of a resource and reports whether the caller already has that version.
-// Source: FHIR R4, http, "conditional read"; RFC 9110, 13.1.
+// Source: FHIR R4, http, "conditional read"; RFC 9110, 8.8.2.2 and 13.1.
 func (v resourceVersion) setHeaders(c *web.Call) (isCurrent bool) {
-	tag, changed := `W/"`+v.ID+`"`, v.LastUpdated
+	tag, changed := `W/"`+v.ID+`"`, v.LastUpdated.Truncate(time.Second)
+	isFinal := !c.Now.Before(changed.Add(time.Second)) // within its second it may change again
 	c.Header().Set("ETag", tag)
 	if !changed.IsZero() {
-		c.Header().Set("Last-Modified", changed.UTC().Format(http.TimeFormat))
+		modified := changed
+		if !isFinal {
+			modified = changed.Add(-time.Second)
+		}
+		c.Header().Set("Last-Modified", modified.UTC().Format(http.TimeFormat))
 	}
 	if tags := c.Request.Header.Values("If-None-Match"); len(tags) > 0 {
 		for one := range strings.SplitSeq(strings.Join(tags, ","), ",") {
@@ -248,7 +253,7 @@ func (v resourceVersion) setHeaders(c *web.Call) (isCurrent bool) {
 		return false
 	}
 	since, err := http.ParseTime(c.Request.Header.Get("If-Modified-Since"))
-	return err == nil && !changed.IsZero() && !changed.Truncate(time.Second).After(since)
+	return err == nil && isFinal && !changed.IsZero() && !changed.After(since)
 }
 
 // recordFHIR records in the audit trail which patients the caller was shown.

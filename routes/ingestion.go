@@ -3,6 +3,7 @@ package routes
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -148,6 +149,9 @@ func (a *api) observation(c *web.Call) (ingest.Observation, error) {
 		return ingest.Observation{}, err
 	}
 	o, err := ingest.FindObservation(c.App, id)
+	if err == nil && strings.HasPrefix(c.Request.URL.Path, web.BasePath+"/fhir/") {
+		err = c.ChoosePatient("patient_id", o.PatientID, true)
+	}
 	if err == nil && c.Reach == authz.Own && o.PatientID != c.Caller.PatientID {
 		err = fault.Missing()
 	}

@@ -62,7 +62,7 @@ func TestSessions(t *testing.T) {
 	c.send(renewed.text("access"), "GET", "/auth/profile/", nil).want(401)
 }
 
-// A copied refresh token that is used ends the whole session: neither holder goes on with an access token of it, old or new; other sessions stay.
+// A copied refresh token that is used ends the whole session: no access token of it works, old or new; other sessions stay.
 func TestReusedTokenEndsAccessTokens(t *testing.T) {
 	for name, prepare := range map[string]func(c *clinic, current reply){
 		"alone":                  func(*clinic, reply) {},

@@ -22,8 +22,9 @@ const CaregiverRole = "caregiver"
 
 // PortalAccess is a patient that a portal account may access.
 type PortalAccess struct {
-	PatientID string
-	Scope     authz.PortalScope
+	PatientID   string
+	Scope       authz.PortalScope
+	CaregiverID int64 // of the access of a caregiver; 0 for the own record
 }
 
 // findPatients sets what a portal user may access now: the own patient first, then those cared for.
@@ -33,17 +34,25 @@ func (c *Caller) findPatients(cares []collections.CaregiverAccess, now time.Time
 	}
 	c.Patients = nil
 	if c.PatientID != "" {
-		c.Patients = append(c.Patients, PortalAccess{c.PatientID, authz.AsPatient})
+		c.Patients = append(c.Patients, PortalAccess{PatientID: c.PatientID, Scope: authz.AsPatient})
 	}
 	for _, care := range cares {
 		if care.Patient != c.PatientID && (care.EndsAt == "" || now.Before(collections.ParseInstant(care.EndsAt))) {
-			c.Patients = append(c.Patients, PortalAccess{care.Patient, authz.PortalScope(care.Scope)})
+			c.Patients = append(c.Patients, PortalAccess{care.Patient, authz.PortalScope(care.Scope), collections.Number(care.ID)})
 		}
 	}
 	c.PatientID, c.Scope = "", ""
 	if len(c.Patients) == 1 {
 		c.PatientID, c.Scope = c.Patients[0].PatientID, c.Patients[0].Scope
 	}
+}
+
+// DefaultPatient returns the patient of a portal request that names none: the own record, or the only one; "" for none.
+func (c *Caller) DefaultPatient() string {
+	if len(c.Patients) > 0 && (len(c.Patients) == 1 || c.Patients[0].Scope == authz.AsPatient) {
+		return c.Patients[0].PatientID
+	}
+	return ""
 }
 
 // ScopeFor returns the portal user's scope for a patient; "" for none.
@@ -110,6 +119,8 @@ func (b CaregiverBody) read(patientID string, zone *time.Location, now time.Time
 type GrantedCaregiver struct {
 	Access *collections.Caregiver
 	User   *collections.User
+	// SentName is the name in the request that granted the access; "" for none, and in lists.
+	SentName string
 }
 
 // AddCaregiver gives the account with an address access to a patient's readings, and queues a mail to it. Without an account it makes one.
@@ -133,6 +144,7 @@ func (e *Engine) AddCaregiver(ctx context.Context, app core.App, caller Caller, 
 		added, err = e.addCaregiver(tx, account, hash, draft, caller.Actor(from), now)
 		return err
 	})
+	added.SentName = strings.TrimSpace(body.FirstName.Value + " " + body.LastName.Value)
 	return added, err
 }
 
@@ -164,7 +176,7 @@ func (e *Engine) addCaregiver(tx core.App, account NewAccount, hash string, d co
 	if err := audit.Append(tx, entry, now); err != nil {
 		return added, err
 	}
-	return GrantedCaregiver{access, user}, e.inviteCaregiver(tx, user, isNew, now)
+	return GrantedCaregiver{Access: access, User: user}, e.inviteCaregiver(tx, user, isNew, now)
 }
 
 // inviteCaregiver queues the mail to a caregiver: a new account gets the link to set its password.
@@ -216,14 +228,14 @@ func mayCare(tx core.App, user *collections.User, patientID string) error {
 	return nil
 }
 
-// EndCaregiver revokes an access at once; one that is over is not found.
+// EndCaregiver revokes an access at once; one that is over is not found. A caregiver may give up the own access, and finds no other.
 func EndCaregiver(app core.App, caller Caller, patientID string, number int64, from audit.Origin, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		access, err := collections.FindCaregiver(tx, patientID, number)
 		if err != nil {
 			return fault.OrMissing(err)
 		}
-		if !access.InForce(now) {
+		if !access.InForce(now) || caller.Role == authz.Patient && caller.Scope != authz.AsPatient && access.UserID() != caller.RecordID {
 			return fault.Missing()
 		}
 		user, err := collections.FindUser(tx, access.UserID())
@@ -239,10 +251,10 @@ func EndCaregiver(app core.App, caller Caller, patientID string, number int64, f
 	})
 }
 
-// Caregivers returns a patient's accesses in force, oldest first.
-func Caregivers(app core.App, patientID string, now time.Time) ([]GrantedCaregiver, error) {
-	open, err := collections.CaregiversOf(app, patientID)
-	if err != nil {
+// Caregivers returns a patient's accesses in force, oldest first. They end with the patient's death.
+func Caregivers(app core.App, patient *collections.Patient, now time.Time) ([]GrantedCaregiver, error) {
+	open, err := collections.CaregiversOf(app, patient.Id)
+	if err != nil || patient.DeceasedAt() != "" {
 		return nil, err
 	}
 	open = slices.DeleteFunc(open, func(c *collections.Caregiver) bool { return !c.InForce(now) })
@@ -252,7 +264,7 @@ func Caregivers(app core.App, patientID string, now time.Time) ([]GrantedCaregiv
 		if err != nil {
 			return nil, err
 		}
-		list[i] = GrantedCaregiver{access, user}
+		list[i] = GrantedCaregiver{Access: access, User: user}
 	}
 	return list, nil
 }

@@ -59,6 +59,7 @@ const (
 	ManageConsents          Action = "manage consents"
 	ReadCaregivers          Action = "read caregivers"
 	ManageCaregivers        Action = "manage caregivers"
+	EndCaregivers           Action = "end caregivers"
 	ReadOrders              Action = "read orders"
 	RecordOrders            Action = "record orders"
 	ReadEnrollment          Action = "read enrolment"
@@ -213,6 +214,7 @@ var policy = map[Action]roleReach{
 	ManageConsents:          staff(None, None),
 	ReadCaregivers:          staff(None, Own),
 	ManageCaregivers:        staff(None, Own),
+	EndCaregivers:           staff(None, Own),
 	ReadOrders:              staff(All, None),
 	RecordOrders:            staff(None, None),
 	ReadEnrollment:          staff(All, None),

@@ -17,7 +17,7 @@ var CaregiverScopes = []string{string(ToSee), string(ToEnter)}
 // Source: docs/decisions/roles.md, "Caregivers".
 var leastScope = map[Action]PortalScope{
 	ReadPatients: ToSee, ReadThresholds: ToSee, ReadCareTeam: ToSee, ReadObservations: ToSee, ReadFHIRPatients: ToSee, ReadDevices: ToSee,
-	ReadQuestionnaires: ToSee, IngestReadings: ToEnter, AnswerQuestionnaires: ToEnter,
+	ReadQuestionnaires: ToSee, EndCaregivers: ToSee, IngestReadings: ToEnter, AnswerQuestionnaires: ToEnter,
 }
 
 // May reports whether the scope covers an action on a patient that the role patient may perform.

@@ -30,8 +30,12 @@ var questionnaireResponseType = &ResourceType{
 func filterByQuestionnaire(s *Search, in *parseContext, v values) string {
 	named := values{modifier: v.modifier}
 	for _, text := range v.any {
-		url, _, _ := strings.Cut(text, "|")
-		named.any = append(named.any, strings.TrimPrefix(url, fhir.QuestionnaireURL("")))
+		url, version, _ := strings.Cut(text, "|")
+		id := strings.TrimPrefix(url, fhir.QuestionnaireURL(""))
+		if version != "" && questionnaires.Find(id, version) == nil {
+			continue // a version that does not exist matches nothing
+		}
+		named.any = append(named.any, id)
 	}
 	ids, ok := in.ids("Questionnaire", named)
 	if !ok {

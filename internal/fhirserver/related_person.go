@@ -76,7 +76,10 @@ func renderRelatedPersons(_ *Engine, app core.App, records []*core.Record, r Rea
 			person.UpdatedAt = latest(person.UpdatedAt, c.EndsAt())
 		}
 		if user := accounts[c.UserID()]; user != nil {
-			person.First, person.Last, person.Email = phi.Text(user.FirstName()), phi.Text(user.LastName()), phi.Text(user.Email())
+			person.Email = phi.Text(user.Email())
+			if r.Role != authz.Patient { // an address must not show a patient the name of its account
+				person.First, person.Last = phi.Text(user.FirstName()), phi.Text(user.LastName())
+			}
 		}
 		rows[i] = Row{ID: id, PatientID: c.PatientID(), Resource: fhir.RelatedPerson(person)}
 	}

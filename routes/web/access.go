@@ -169,7 +169,11 @@ func (c *Call) Take(from *ratelimit.Limiter, class ratelimit.Class, key string) 
 		return nil
 	}
 	detail := fmt.Sprintf("Request was throttled. Expected available in %d seconds.", reset)
-	return fault.New(fault.Throttled, "throttled", detail).After(time.Duration(reset) * time.Second)
+	refused := fault.New(fault.Throttled, "throttled", detail).After(time.Duration(reset) * time.Second)
+	if strings.HasPrefix(c.Request.URL.Path, BasePath+"/oauth/") { // RFC 6749, 5.2: OAuth clients read these members
+		return refused.With("error", "temporarily_unavailable").With("error_description", detail)
+	}
+	return refused
 }
 
 // setLimitHeaders sets the common X- headers and the structured fields of draft-ietf-httpapi-ratelimit-headers.

@@ -19,13 +19,14 @@ const msgNamePatient = "Name the patient: this account has access to several."
 // docs/decisions/roles.md, "Caregivers".
 func (c *Call) choosePatient(row Route) error {
 	c.action = row.Permission
-	isList := row.Path == BasePath+"/patients/" // each row names its patient
-	if c.Reach != authz.Own || c.Caller.Role != authz.Patient || !authz.IsOfPatient(row.Permission) || isList ||
+	isList := row.Path == BasePath+"/patients/"                   // each row names its patient
+	isResource := row.Path == BasePath+"/fhir/observations/{id}/" // its id names the patient
+	if c.Reach != authz.Own || c.Caller.Role != authz.Patient || !authz.IsOfPatient(row.Permission) || isList || isResource ||
 		row.Permission == authz.IngestReadings || !strings.HasPrefix(row.Path, BasePath+"/") {
 		return nil
 	}
 	named := c.Request.URL.Query().Get(patientParameter)
-	if strings.HasPrefix(row.Path, BasePath+"/patients/{id}/") {
+	if strings.HasPrefix(row.Path, BasePath+"/patients/{id}/") || row.Path == BasePath+"/fhir/patients/{id}/" {
 		if named = c.Request.PathValue("id"); named == "" {
 			return fault.Missing()
 		}
@@ -40,20 +41,18 @@ func (c *Call) choosePatient(row Route) error {
 	return c.ChoosePatient(patientParameter, id, named != "")
 }
 
-// ChoosePatient sets the patient that a portal request is about. It rejects the field if none is named and the caller has several, and denies
-// what the caller's scope for the patient does not cover. For a patient outside the caller's access the caller has no patient, so that the
+// ChoosePatient sets the patient that a portal request is about. Without a name it is the own record, or the only one; otherwise it rejects the
+// field. It denies what the caller's scope for the patient does not cover. For a patient outside the caller's access the caller has no patient, so that the
 // row answers as for one that does not exist.
 func (c *Call) ChoosePatient(field, patientID string, isNamed bool) error {
 	if c.Caller.Role != authz.Patient {
 		return nil
 	}
 	if !isNamed {
-		switch patients := c.Caller.Patients; len(patients) {
-		case 0:
+		if len(c.Caller.Patients) == 0 {
 			return nil
-		case 1:
-			patientID = patients[0].PatientID
-		default:
+		}
+		if patientID = c.Caller.DefaultPatient(); patientID == "" {
 			return fault.Field(field, msgNamePatient)
 		}
 	}

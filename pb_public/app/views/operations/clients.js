@@ -160,7 +160,8 @@ function Acts({ client, changed, rotated, removed }) {
         onClick=${() => setConfirming("remove")}>Remove</button>
     </div>
     ${confirming && html`<div class="notice warning" role="alert"><p>${dangers[confirming][1]}</p>
-      <${Form} danger submit=${dangers[confirming][0]} cancel=${() => setConfirming("")} done=${() => { toast("Done."); setConfirming(""); }}
+      <${Form} danger submit=${dangers[confirming][0]} cancel=${() => setConfirming("")}
+        done=${() => { toast("Done."); setConfirming(""); }}
         send=${reauth.wrap((values, password) => acts[confirming](password))}>${(errors) =>
         html`<${ReauthField} reauth=${reauth} errors=${errors} />`}</${Form}></div>`}`;
 }
