@@ -13,9 +13,10 @@ type NewerReadings[Kind ~string] struct {
 	Kinds     []Kind
 	Columns   []string
 	After     time.Time
-	// TypedToo: readings that only the patient reported count. OfDevice narrows to one device unless nil.
+	// TypedToo: readings that only the patient reported count. OfDevice narrows to one device unless nil, and to others measured after OrAfter.
 	TypedToo bool
 	OfDevice *string
+	OrAfter  time.Time
 }
 
 // Exist reports whether there is such a reading.
@@ -33,8 +34,9 @@ func (r NewerReadings[Kind]) Exist(app core.App) (bool, error) {
 		where = where.And("NOT " + typedByPatient)
 	}
 	if r.OfDevice != nil { // its newest time spares the search among the readings of other devices
-		where = append(where, dbx.HashExp{"device_id": *r.OfDevice}, dbx.NewExp(
-			"COALESCE((SELECT newest_measured_at FROM devices WHERE device_id = {:newestOf}), '9') > {:after}", dbx.Params{"newestOf": *r.OfDevice}))
+		where = append(where, dbx.NewExp(
+			"(measured_at > {:orAfter} OR device_id = {:of} AND COALESCE((SELECT newest_measured_at FROM devices WHERE device_id = {:of}), '9') > {:after})",
+			dbx.Params{"of": *r.OfDevice, "orAfter": Instant(r.OrAfter)}))
 	}
 	id := ""
 	err := app.DB().Select("id").From(Observations).Where(AllOf(where)).Limit(1).Row(&id)

@@ -162,9 +162,11 @@ func raiseClockDraft(tx core.App, draft alerts.Draft, now time.Time) error {
 	return notifications.Announce(tx, draft.Announcement(id, ""), now)
 }
 
-// raiseClockQuestion raises the day's alert about the clock of a device, for an implausible measurement that has a doubtful time or ends the proof of
-// the clock.
+// raiseClockQuestion raises the day's alert about the clock of a device if a rejected measurement has a doubtful time or ends the proof of the clock.
 func (e *Pipeline) raiseClockQuestion(tx core.App, c doubtfulReading, now time.Time) error {
+	if !c.isTimeInDoubt() && !c.endsProof {
+		return nil
+	}
 	zone, err := collections.ZoneOfPatient(tx, c.patientID, e.Readings.rules.PracticeZone)
 	if err != nil {
 		return err
@@ -179,7 +181,7 @@ func (e *Pipeline) raiseClockQuestion(tx core.App, c doubtfulReading, now time.T
 	switch {
 	case raised == nil:
 		asReported, consequence := c.Reading, textUnproven
-		if c.doubt == doubtfulTime {
+		if c.isTimeInDoubt() {
 			asReported.MeasuredAt, consequence = c.reported, textDatedByReceipt
 		}
 		return raiseClockDraft(tx, clockAlertDraft(Observation{PatientID: c.patientID, Reading: asReported}, c.origin, c.received, consequence), now)

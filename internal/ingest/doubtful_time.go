@@ -47,10 +47,10 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 		return s, err
 	}
 	late := e.isOld(at, received)
-	if s.isClockUnproven, err = isUnproven(tx, facts, s.PatientID, s.Reading, s.Arrival); err != nil {
+	if s.isClockUnproven, err = isUnproven(tx, facts, s.PatientID, s.Reading, received); err != nil {
 		return s, err
 	}
-	s.endsClockProof = facts.IsProven && s.isClockUnproven
+	s.endsClockProof = facts.IsProven && s.isClockUnproven && !s.Arrival.IsPlaced
 	s.TimeInDoubt, err = devices.IsTimeDoubtful(facts, devices.TimedReading{
 		MeasuredAt: at, IsLate: late, IsPlaced: s.Arrival.IsPlaced || s.Addition, IsUnnamed: s.Arrival.IsUnnamed || isForeign,
 		IsDangerous: func() (bool, error) { return isDangerous(tx, m, s, now) },
@@ -58,17 +58,18 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 	return s, err
 }
 
-// isUnproven reports whether nothing proves the clock of the device of a reading that arrives late, or the reading contradicts the proof.
-func isUnproven(tx core.App, facts collections.ClockFacts, patientID string, r vitals.Reading, arrival Arrival) (unproven bool, err error) {
-	if arrival.IsPlaced || !facts.IsProven {
-		return !arrival.IsPlaced, nil
+// isUnproven reports whether nothing proves the clock of the device of a reading that arrived late, or the reading contradicts the proof. One that a
+// person or a replay stores later is compared with what arrived before it.
+func isUnproven(tx core.App, facts collections.ClockFacts, patientID string, r vitals.Reading, received time.Time) (unproven bool, err error) {
+	if !facts.IsProven {
+		return true, nil
 	}
-	last, err := collections.LastArrival(tx, patientID, r.DeviceID, arrival.At.Add(-devices.DeliveryGap))
-	if err != nil || devices.ContradictsClock(last, r.MeasuredAt, arrival.At) {
+	last, err := collections.LastArrival(tx, patientID, r.DeviceID, received.Add(-devices.DeliveryGap))
+	if err != nil || devices.ContradictsClock(last, r.MeasuredAt, received) {
 		return err == nil, err
 	}
-	last, err = collections.LastArrival(tx, patientID, r.DeviceID, arrival.At.Add(-devices.RemeasureGap))
-	return err == nil && devices.IsLateButLive(last, r.MeasuredAt, arrival.At), err
+	last, err = collections.LastArrival(tx, patientID, r.DeviceID, received.Add(-devices.RemeasureGap))
+	return err == nil && devices.IsLateButLive(last, r.MeasuredAt, received), err
 }
 
 // questionOfEndedProof returns the day's question about a clock, after a reading ended its proof; nil if it was raised.
@@ -87,10 +88,9 @@ func questionOfEndedProof(tx core.App, o Observation, s Submission, zone *time.L
 	return &question, nil
 }
 
-// isClockUnproven reports whether nothing proves the clock of the device of a stored reading. What a person or a replay stored later is judged
-// by its own time.
+// isClockUnproven reports whether nothing proves the clock of the device of a stored reading.
 func isClockUnproven(tx core.App, o Observation) (bool, error) {
-	if o.Source != vitals.SourceGateway || !o.ReceivedAt.IsZero() || devices.ProvesClock(o.Reading.MeasuredAt, o.CreatedAt) {
+	if o.Source != vitals.SourceGateway || devices.ProvesClock(o.Reading.MeasuredAt, o.Received()) {
 		return false, nil
 	}
 	facts, err := collections.FindClockFacts(tx, o.PatientID, o.Reading.DeviceID, o.Reading.MeasuredAt)

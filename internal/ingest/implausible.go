@@ -35,10 +35,9 @@ const (
 type doubt int
 
 const (
-	outOfRange   doubt = iota // values that no device should report
-	futureClock               // a time in the future; its values may be in range
-	doubtfulTime              // values out of range, at a time that cannot be trusted
-	unreadable                // other errors; its values may be in range
+	outOfRange  doubt = iota // values that no device should report
+	futureClock              // a time in the future; its values may be in range
+	unreadable               // other errors; its values may be in range
 )
 
 // doubtfulReading is a quarantined measurement of a patient, with the snapshot to evaluate it by.
@@ -53,9 +52,12 @@ type doubtfulReading struct {
 	isConflict bool
 	// isClockUnproven: no earlier reading shows that the device's clock is right. endsProof: one did, and this one contradicts it.
 	isClockUnproven, endsProof bool
-	reported                   time.Time // the device's time, if it is in doubt
+	reported                   time.Time // the device's time, if it cannot be trusted: the reading then has the time of receipt
 	received                   time.Time
 }
+
+// isTimeInDoubt reports whether the device's time cannot be trusted.
+func (c doubtfulReading) isTimeInDoubt() bool { return !c.reported.IsZero() }
 
 // newDoubtfulReading returns the measurement of a quarantined event. One with a time in the future or in doubt has the time of its first
 // receipt. Only an event that arrives now is compared with the device's other readings.
@@ -72,31 +74,38 @@ func (e *Pipeline) newDoubtfulReading(
 	switch {
 	case len(c.RejectedFor) > 0:
 		c.doubt, c.isConflict = unreadable, stored.Reason() == ReasonConflict
-		return c, nil
 	case c.IsDatedByReceipt:
 		c.doubt = futureClock
-		return c, nil
 	}
-	if c.origin != vitals.OriginDevice || received.Sub(c.Reading.MeasuredAt) <= time.Hour {
-		return c, nil
+	return c, e.judgeDoubtfulTime(tx, &c, event.PatientID == "", now)
+}
+
+// judgeDoubtfulTime decides whether the time of a device's rejected measurement can be trusted, as [ReadingStore.judgeTime] does for a stored reading.
+func (e *Pipeline) judgeDoubtfulTime(tx core.App, c *doubtfulReading, isUnnamed bool, now time.Time) error {
+	at := c.Reading.MeasuredAt
+	if c.origin != vitals.OriginDevice || c.received.Sub(at) <= time.Hour {
+		return nil
 	}
-	facts, err := collections.FindClockFacts(tx, patientID, c.Reading.DeviceID, c.Reading.MeasuredAt)
+	facts, err := collections.FindClockFacts(tx, c.patientID, c.Reading.DeviceID, at)
 	if err != nil {
-		return c, err
+		return err
 	}
-	isPlaced := now.Sub(received) > time.Minute
-	if c.isClockUnproven, err = isUnproven(tx, facts, patientID, c.Reading, Arrival{At: received, IsPlaced: isPlaced}); err != nil {
-		return c, err
+	isPlaced := now.Sub(c.received) > time.Minute
+	if c.isClockUnproven, err = isUnproven(tx, facts, c.patientID, c.Reading, c.received); err != nil {
+		return err
 	}
-	c.endsProof = c.isClockUnproven && facts.IsProven
+	c.endsProof = c.isClockUnproven && facts.IsProven && !isPlaced
 	doubtful, err := devices.IsTimeDoubtful(facts, devices.TimedReading{
-		MeasuredAt: c.Reading.MeasuredAt, IsLate: e.Readings.isOld(c.Reading.MeasuredAt, received), IsPlaced: isPlaced,
-		IsUnnamed: event.PatientID == "", IsDangerous: func() (bool, error) { return true, nil },
+		MeasuredAt: at, IsLate: e.Readings.isOld(at, c.received), IsPlaced: isPlaced, IsUnnamed: isUnnamed,
+		IsDangerous: func() (dangerous bool, err error) {
+			c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, &c.Reading, now)
+			return slices.ContainsFunc(vitals.Watched, c.isAlarmingValue), err
+		},
 	})
 	if doubtful {
-		c.doubt, c.reported, c.Reading.MeasuredAt = doubtfulTime, c.Reading.MeasuredAt, received
+		c.reported, c.Reading.MeasuredAt = at, c.received
 	}
-	return c, err
+	return err
 }
 
 // alertIfImplausible raises the alert for the implausible values of a stored event, once, when its patient is identified.
@@ -155,7 +164,7 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 	if err != nil {
 		return err
 	}
-	if c.doubt != doubtfulTime && !event.At.IsZero() { // a clock that was reset reports the same time again and again
+	if !c.isTimeInDoubt() && !event.At.IsZero() { // a clock that was reset reports the same time again and again
 		if decided, err := e.applyEarlierDecision(tx, stored, event, patientID, now); err != nil || decided {
 			return err
 		}
@@ -177,7 +186,7 @@ func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) 
 		if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, nil, now); err != nil {
 			return err
 		}
-		if err := e.raiseAlert(tx, c, now); err != nil || c.doubt != doubtfulTime && !c.endsProof {
+		if err := e.raiseAlert(tx, c, now); err != nil {
 			return err
 		}
 		return e.raiseClockQuestion(tx, c, now)
@@ -192,7 +201,7 @@ func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) 
 		}
 	}
 	if c.doubt != futureClock {
-		return nil
+		return e.raiseClockQuestion(tx, c, now)
 	}
 	if err := e.updateClockAlert(tx, c, now); err != nil {
 		return err
@@ -216,7 +225,7 @@ func (c doubtfulReading) isSuperseded(tx core.App) (superseded bool, err error) 
 			alarming = append(alarming, group)
 		}
 	}
-	late := lateReading{c.patientID, c.Reading.MeasuredAt, c.origin, unprovenDevice(c.Reading.DeviceID, c.isClockUnproven)}
+	late := lateReading{c.patientID, c.Reading.MeasuredAt, c.origin, unprovenDevice(c.Reading.DeviceID, c.isClockUnproven), c.received}
 	return late.hasNewer(tx, alarming)
 }
 
@@ -230,7 +239,7 @@ func (c doubtfulReading) isAlarmingValue(p *vitals.Parameter) bool {
 func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 	finding, critical := c.finding()
 	switch {
-	case late && c.isClockUnproven && c.doubt != doubtfulTime:
+	case late && c.isClockUnproven && !c.isTimeInDoubt():
 		finding.AddDeviceTime(c.Reading.MeasuredAt, c.received)
 	case late:
 		finding.AddMeasuredAt(c.Reading.MeasuredAt)
@@ -240,7 +249,7 @@ func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 	}
 	n := alertDecision{stat: critical, draft: alerts.Draft{
 		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
-		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: late, TimeInDoubt: c.doubt == doubtfulTime, ClockUnproven: c.isClockUnproven,
+		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: late, TimeInDoubt: c.isTimeInDoubt(), ClockUnproven: c.isClockUnproven,
 	}}
 	if n.draft.Late {
 		n.draft.Superseded = superseded

@@ -89,20 +89,25 @@ func (c doubtfulReading) isBelowAdultRangeOnly() bool {
 
 // doubtText returns the alert's sentence about the device's clock, or why the event was rejected; "" if only values are out of range.
 func (c doubtfulReading) doubtText() string {
+	times := ""
+	if c.isTimeInDoubt() {
+		times = " " + doubtText(c.reported, c.received)
+	}
 	switch c.doubt {
 	case futureClock:
 		return fmt.Sprintf(" The clock of device %s is ahead: it reports %s, received %s.",
 			c.Reading.DeviceID, validate.FormatInstant(c.Ahead), validate.FormatInstant(c.Reading.MeasuredAt))
-	case doubtfulTime:
-		return " " + doubtText(c.reported, c.Reading.MeasuredAt)
 	case unreadable:
 		if c.isConflict {
 			return fmt.Sprintf(" Received %s. Device %s sent other values with the same time before: its clock may have stopped.",
 				validate.FormatInstant(c.Reading.MeasuredAt), c.Reading.DeviceID)
 		}
-		return fmt.Sprintf(" Received %s. The device's event was rejected for: %s.", validate.FormatInstant(c.Reading.MeasuredAt), strings.Join(c.RejectedFor, ", "))
+		if times == "" {
+			times = fmt.Sprintf(" Received %s.", validate.FormatInstant(c.received))
+		}
+		return fmt.Sprintf("%s The device's event was rejected for: %s.", times, strings.Join(c.RejectedFor, ", "))
 	}
-	return ""
+	return times
 }
 
 // isWorseThan orders by: beyond a critical bound, out of range, distance.

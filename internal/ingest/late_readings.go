@@ -45,7 +45,7 @@ func hasNewerLatest(latest triage.Latest, r vitals.Reading) bool {
 // isSuperseded reports whether the group was measured after a late reading by an origin at least as reliable, in the same request or
 // stored.
 func isSuperseded(tx core.App, o Observation, group []*vitals.Parameter, following []vitals.Reading, unproven bool) (bool, error) {
-	late := lateReading{o.PatientID, o.Reading.MeasuredAt, o.Origin, unprovenDevice(o.Reading.DeviceID, unproven)}
+	late := lateReading{o.PatientID, o.Reading.MeasuredAt, o.Origin, unprovenDevice(o.Reading.DeviceID, unproven), o.Received()}
 	if slices.ContainsFunc(following, func(r vitals.Reading) bool {
 		return r.MeasuredAt.After(late.at) && anyValue(r, group) && (late.device == nil || *late.device == r.DeviceID)
 	}) {
@@ -54,13 +54,14 @@ func isSuperseded(tx core.App, o Observation, group []*vitals.Parameter, followi
 	return late.hasNewer(tx, [][]*vitals.Parameter{group})
 }
 
-// lateReading is a reading that newer ones may supersede. If device is set, nothing proves the clock of that device, so only its own readings
-// are known to be newer. Source: docs/decisions/devices.md, "Doubtful time".
+// lateReading is a reading that newer ones may supersede. If device is set, nothing proves the clock of that device, so only its own readings and
+// those measured after it was received are known to be newer. Source: docs/decisions/devices.md, "Doubtful time".
 type lateReading struct {
 	patientID string
 	at        time.Time
 	origin    vitals.Origin
 	device    *string
+	received  time.Time
 }
 
 // unprovenDevice returns the only device that supersedes its late readings, or nil if any does.
@@ -81,7 +82,7 @@ func (r lateReading) hasNewer(tx core.App, groups [][]*vitals.Parameter) (newer 
 		}
 		newer, err = collections.NewerReadings[vitals.Kind]{
 			PatientID: r.patientID, Kinds: kindsOf(groups[i : i+1]), Columns: columns, After: r.at,
-			TypedToo: vitals.OriginPatient.CanResolve(r.origin), OfDevice: r.device,
+			TypedToo: vitals.OriginPatient.CanResolve(r.origin), OfDevice: r.device, OrAfter: r.received,
 		}.Exist(tx)
 		if err != nil || !newer {
 			return false, err
@@ -143,7 +144,7 @@ func isStillSuperseded(tx core.App, alert *collections.Alert, now time.Time) (bo
 	if err != nil {
 		return true, err
 	}
-	return lateReading{alert.PatientID(), alert.MeasuredAt(), vitals.Origin(alert.Origin()), device}.hasNewer(tx, groups)
+	return lateReading{alert.PatientID(), alert.MeasuredAt(), vitals.Origin(alert.Origin()), device, alert.CreatedAt()}.hasNewer(tx, groups)
 }
 
 // alertGroups returns the parameter groups of a reading's alert: that of its type, or those of its alarming implausible values.

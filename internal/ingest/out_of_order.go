@@ -279,7 +279,7 @@ func (e *ReadingStore) setOrder(
 	device := unprovenDevice(o.Reading.DeviceID, raised.ClockUnproven)
 	if raised.Late = e.rules.isLate(o.Reading.MeasuredAt, asOf); raised.Late {
 		addTimes(raised, o.Received())
-		return lateReading{o.PatientID, o.Reading.MeasuredAt, o.Origin, device}.hasNewer(tx, groups)
+		return lateReading{o.PatientID, o.Reading.MeasuredAt, o.Origin, device, o.Received()}.hasNewer(tx, groups)
 	}
 	if !hasNewerLatest(snapshot.Latest, o.Reading) {
 		return false, nil
