@@ -85,6 +85,11 @@ func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Even
 			values.body = converted
 		}
 	}
+	if kind.Kind == vitals.BloodPressure {
+		if converted, ok := fromPressureUnit(values.body, mmHgPerPa); ok { // whatever unit is stated: none else makes them possible
+			values.body, b.Unit = converted, validate.Of(vitals.UnitMmHg)
+		}
+	}
 	units, choice := kind.Units()
 	unit, known := readUnit(validate.NewChecks(), b.Unit, units, choice), true
 	if choice && unit == "" {

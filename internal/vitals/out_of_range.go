@@ -12,7 +12,7 @@ import (
 type OutOfRange []*Parameter
 
 // plausibleNumbers bounds what counts as a value at all: a number beyond it is an error of the sender.
-var plausibleNumbers = Range{Min: -10_000, Max: 10_000}
+var plausibleNumbers = Range{Min: -100_000_000, Max: 100_000_000}
 
 // admits reports whether a value is accepted: it is in range, or recorded as out of range.
 func (o *OutOfRange) admits(c *validate.Checks, p *Parameter, r Range, name string, value float64) bool {
