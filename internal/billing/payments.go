@@ -103,12 +103,6 @@ func (a decidedAmounts) adjustmentsPaid(amount int64, payer string) (taken []col
 	return taken
 }
 
-// adjustmentsRefunded returns the adjustments that give the patient's share back what a refund beyond the credit balance takes from the payments toward it.
-func (a decidedAmounts) adjustmentsRefunded(amount int64) []collections.Adjustment {
-	credit := max(0, a.paidTotal+sumOf(a.adjustments)-a.charge)
-	return firstOf(patientShare(a.shareOffsets), amount-credit)
-}
-
 // reducePatientShare returns adjustments that reduce the patient's share by an amount paid.
 func reducePatientShare(list []collections.Adjustment, amount int64) (taken []collections.Adjustment) {
 	for _, a := range list {

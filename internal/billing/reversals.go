@@ -327,3 +327,9 @@ func (a decidedAmounts) fitAdjustments(list []collections.Adjustment) []collecti
 	}
 	return slices.DeleteFunc(list, func(x collections.Adjustment) bool { return x.AmountCents == 0 })
 }
+
+// adjustmentsRefunded returns the adjustments that give the patient's share back what a refund beyond the credit balance takes from the payments toward it.
+func (a decidedAmounts) adjustmentsRefunded(amount int64) []collections.Adjustment {
+	credit := max(0, a.paidTotal+sumOf(a.adjustments)-a.charge)
+	return firstOf(patientShare(a.shareOffsets), amount-credit)
+}

@@ -146,7 +146,8 @@ function SectionLink({ section: { view: of, name, key }, view, isOnPhone }) {
       <span class="unseen"> critical</span></span>`}</a>`;
 }
 
-/** Opens the user's menu: the name and role, or the initials where space is short. @param {{person: import("./session.js").Person}} props */
+/** Opens the user's menu: the name and role, or the initials where space is short.
+ *  @param {{person: import("./session.js").Person}} props */
 const UserButton = ({ person: { first_name: first, last_name: last, role } }) => html`<button class="user" popovertarget="user-menu">
   <span class="full"><bdi>${first} ${last}</bdi><small>${roleNames[role]}</small></span>
   <span class="face" aria-hidden="true">${first.charAt(0)}${last.charAt(0)}</span></button>`;
