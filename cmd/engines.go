@@ -263,9 +263,9 @@ type rescoreRequests struct{ waiting chan struct{} }
 func newRescoreRequests() rescoreRequests { return rescoreRequests{make(chan struct{}, 1)} }
 
 // Changed requests a run; a pending request already covers it.
-func (i rescoreRequests) Changed() {
+func (r rescoreRequests) Changed() {
 	select {
-	case i.waiting <- struct{}{}:
+	case r.waiting <- struct{}{}:
 	default:
 	}
 }

@@ -64,8 +64,8 @@ type SearchPage struct {
 type expression func(bind func(value any) string) string
 
 // Build implements [dbx.Expression].
-func (b expression) Build(_ *dbx.DB, params dbx.Params) string {
-	return b(func(value any) string {
+func (e expression) Build(_ *dbx.DB, params dbx.Params) string {
+	return e(func(value any) string {
 		name := fmt.Sprintf("search%d", len(params))
 		params[name] = value
 		return "{:" + name + "}"
@@ -117,15 +117,15 @@ func (s *SearchTable) During(name string, stretches []TimeRange) dbx.Expression 
 	})
 }
 
-func (s TimeRange) build(column string, bind func(any) string) string {
+func (r TimeRange) build(column string, bind func(any) string) string {
 	terms := []string{column + " != ''"}
-	if !s.From.IsZero() {
-		terms = append(terms, column+" >= "+bind(Instant(s.From)))
+	if !r.From.IsZero() {
+		terms = append(terms, column+" >= "+bind(Instant(r.From)))
 	}
-	if !s.Until.IsZero() {
-		terms = append(terms, column+" < "+bind(Instant(s.Until)))
+	if !r.Until.IsZero() {
+		terms = append(terms, column+" < "+bind(Instant(r.Until)))
 	}
-	if s.Outside {
+	if r.Outside {
 		return "(" + terms[0] + " AND NOT (" + strings.Join(append(terms[1:], "TRUE"), " AND ") + "))"
 	}
 	return "(" + strings.Join(terms, " AND ") + ")"

@@ -61,7 +61,7 @@ func (p Payer) ModifiersOf(code string) []string {
 type PayerTexts []string
 
 // Scan implements sql.Scanner. Damaged JSON gives an empty list.
-func (l *PayerTexts) Scan(stored any) error { scanJSON(stored, l); return nil }
+func (t *PayerTexts) Scan(stored any) error { scanJSON(stored, t); return nil }
 
 // PayerModifiers are the modifiers of codes.
 type PayerModifiers []CodeModifiers
@@ -73,7 +73,7 @@ type CodeModifiers struct {
 }
 
 // Scan implements sql.Scanner. Damaged JSON gives an empty list.
-func (l *PayerModifiers) Scan(stored any) error { scanJSON(stored, l); return nil }
+func (m *PayerModifiers) Scan(stored any) error { scanJSON(stored, m); return nil }
 
 // scanJSON decodes a stored JSON value; damaged JSON leaves the zero value.
 func scanJSON[T any](stored any, to *T) {

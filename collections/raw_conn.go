@@ -23,32 +23,32 @@ type rawConn struct {
 }
 
 // begin starts using a transaction.
-func (u *rawConn) begin(transaction dbx.Executor) {
-	u.Executor, u.run = transaction, nil
-	if _, err := transaction.Exec("", u); err != nil {
-		u.run = nil // the driver does not expose its connection
+func (c *rawConn) begin(transaction dbx.Executor) {
+	c.Executor, c.run = transaction, nil
+	if _, err := transaction.Exec("", c); err != nil {
+		c.run = nil // the driver does not expose its connection
 	}
 }
 
 // Borrow receives the connection of the transaction; see internal/sqlite.
-func (u *rawConn) Borrow(run func(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error)) {
-	u.run = run
+func (c *rawConn) Borrow(run func(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error)) {
+	c.run = run
 }
 
 // Exec implements [dbx.Executor].
-func (u *rawConn) Exec(text string, args ...any) (sql.Result, error) {
-	if u.run == nil {
-		return u.Executor.Exec(text, args...)
+func (c *rawConn) Exec(text string, args ...any) (sql.Result, error) {
+	if c.run == nil {
+		return c.Executor.Exec(text, args...)
 	}
-	if err := u.convert(args); err != nil {
+	if err := c.convert(args); err != nil {
 		return nil, err
 	}
-	affected, err := u.run(text, u.values, nil)
+	affected, err := c.run(text, c.values, nil)
 	return driver.RowsAffected(affected), err
 }
 
-func (u *rawConn) convert(args []any) error {
-	u.values = u.values[:0]
+func (c *rawConn) convert(args []any) error {
+	c.values = c.values[:0]
 	for i, arg := range args {
 		switch v := arg.(type) {
 		case nil, string, int64, float64, bool, []byte: // driver types
@@ -65,26 +65,26 @@ func (u *rawConn) convert(args []any) error {
 			}
 			arg = value
 		}
-		u.values = append(u.values, driver.NamedValue{Ordinal: i + 1, Value: arg})
+		c.values = append(c.values, driver.NamedValue{Ordinal: i + 1, Value: arg})
 	}
 	return nil
 }
 
 // queryInteger runs a statement that returns one row with one integer.
-func (u *rawConn) queryInteger(text string, args []any) (number int64, err error) {
-	if u.run == nil {
-		return queryInteger(u.Executor, text, args)
+func (c *rawConn) queryInteger(text string, args []any) (number int64, err error) {
+	if c.run == nil {
+		return queryInteger(c.Executor, text, args)
 	}
-	if err := u.convert(args); err != nil {
+	if err := c.convert(args); err != nil {
 		return 0, err
 	}
-	rows, err := u.run(text, u.values, u.result[:])
+	rows, err := c.run(text, c.values, c.result[:])
 	if err != nil {
 		return 0, err
 	}
-	number, whole := u.result[0].(int64)
+	number, whole := c.result[0].(int64)
 	if rows != 1 || !whole {
-		return 0, fmt.Errorf("the statement returned %d rows, the first value a %T", rows, u.result[0])
+		return 0, fmt.Errorf("the statement returned %d rows, the first value a %T", rows, c.result[0])
 	}
 	return number, nil
 }

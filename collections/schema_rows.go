@@ -31,10 +31,10 @@ func SchemaRows(app core.App) (all []SchemaRow, err error) {
 }
 
 // Load reads the collection by its key, because a changed database file may have two collections with one name.
-func (d SchemaRow) Load(app core.App) (*core.Collection, error) {
+func (r SchemaRow) Load(app core.App) (*core.Collection, error) {
 	c := &core.Collection{}
-	err := app.CollectionQuery().AndWhere(dbx.HashExp{"id": d.ID}).One(c)
-	return c, wrap(err, "read collection %s", d.Name)
+	err := app.CollectionQuery().AndWhere(dbx.HashExp{"id": r.ID}).One(c)
+	return c, wrap(err, "read collection %s", r.Name)
 }
 
 // FirstStart returns when the first build with second factors required by default opened the data folder; now if that is not on record.

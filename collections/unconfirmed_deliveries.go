@@ -34,8 +34,8 @@ type ReconcileResult struct {
 }
 
 // NeedsNoCorrection: the EMR's copy is correct, or there is none.
-func (c ReconcileResult) NeedsNoCorrection() bool {
-	return c.Status == FHIRTransmitted || c.ErrorCode == NeverSent
+func (r ReconcileResult) NeedsNoCorrection() bool {
+	return r.Status == FHIRTransmitted || r.ErrorCode == NeverSent
 }
 
 // StoreReconcileResult stores the result; held is false if the record was changed in between.

@@ -105,21 +105,21 @@ func newBadInputPractice(t *testing.T) *badInputPractice {
 }
 
 // prepare prepares a request of the administrator.
-func (c *badInputPractice) prepare(t *testing.T, method, path string, body any, headers ...string) func() answer {
-	return c.prepareAs(t, c.Admin(t), method, path, body, headers...)
+func (p *badInputPractice) prepare(t *testing.T, method, path string, body any, headers ...string) func() answer {
+	return p.prepareAs(t, p.Admin(t), method, path, body, headers...)
 }
 
-func (c *badInputPractice) prepareAs(t *testing.T, token, method, path string, body any, headers ...string) func() answer {
+func (p *badInputPractice) prepareAs(t *testing.T, token, method, path string, body any, headers ...string) func() answer {
 	raw, isText := body.(string)
 	if !isText && body != nil {
 		raw = encode(t, body)
 	}
-	return func() answer { return c.send(t, method, path, token, raw, headers...) }
+	return func() answer { return p.send(t, method, path, token, raw, headers...) }
 }
 
 // reading returns a blood pressure with some fields changed; a nil value removes the field.
-func (c *badInputPractice) reading(changes object) object {
-	body := object{"patient_id": c.known, "systolic": 120, "diastolic": 80, "measured_at": c.measuredAt}
+func (p *badInputPractice) reading(changes object) object {
+	body := object{"patient_id": p.known, "systolic": 120, "diastolic": 80, "measured_at": p.measuredAt}
 	return changed(body, changes)
 }
 
@@ -274,12 +274,12 @@ func TestBadWebhooks(t *testing.T) {
 
 // wantQuarantined sends signed events that match no patient or cannot be parsed: they are answered 200, quarantined, and
 // never stored as readings.
-func (c *badInputPractice) wantQuarantined(t *testing.T, event func(object) object) {
+func (p *badInputPractice) wantQuarantined(t *testing.T, event func(object) object) {
 	t.Helper()
-	first := c.signed(t, event(nil)).expect(t, 200)
+	first := p.signed(t, event(nil)).expect(t, 200)
 	wantAt(t, first, object{"status": "accepted"})
-	c.signed(t, event(object{"patient_id": "GW-NOBODY", "device_id": "BP-10"})).expect(t, 200) // the first of an hour notifies the staff
-	awaitAnnouncements(t, c.db)
+	p.signed(t, event(object{"patient_id": "GW-NOBODY", "device_id": "BP-10"})).expect(t, 200) // the first of an hour notifies the staff
+	awaitAnnouncements(t, p.db)
 	for _, q := range []struct {
 		name    string
 		changes object
@@ -293,31 +293,31 @@ func (c *badInputPractice) wantQuarantined(t *testing.T, event func(object) obje
 		{"unsupported type", object{"measurement_type": "peak_flow"}, "unsupported_type"},
 	} {
 		t.Run(q.name, func(t *testing.T) {
-			awaitAnnouncements(t, c.db)
-			before := rowsBefore(t, c.db)
-			a := c.signed(t, event(q.changes)).expect(t, 200)
+			awaitAnnouncements(t, p.db)
+			before := rowsBefore(t, p.db)
+			a := p.signed(t, event(q.changes)).expect(t, 200)
 			wantAt(t, a, object{"status": "quarantined", "reason": q.reason, "observation_id": nil})
-			if grown := added(before, rowsOf(t, c.db)); !maps.Equal(grown, quarantined) {
+			if grown := added(before, rowsOf(t, p.db)); !maps.Equal(grown, quarantined) {
 				t.Errorf("rows added: %v, want %v", grown, quarantined)
 			}
-			awaitAnnouncements(t, c.db)
-			before = rowsBefore(t, c.db)
-			again := c.signed(t, event(q.changes)).expect(t, 200)
+			awaitAnnouncements(t, p.db)
+			before = rowsBefore(t, p.db)
+			again := p.signed(t, event(q.changes)).expect(t, 200)
 			wantAt(t, again, object{"event_id": text(t, a, "event_id"), "observation_id": nil})
-			if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
+			if grown := added(before, rowsOf(t, p.db)); len(grown) != 0 {
 				t.Errorf("the gateway's retry adds %v", grown)
 			}
 		})
 	}
-	awaitAnnouncements(t, c.db)
-	before := rowsBefore(t, c.db)
-	wantAt(t, c.signed(t, event(nil)).expect(t, 200), object{"status": "duplicate", "event_id": text(t, first, "event_id"), "observation_id": text(t, first, "observation_id")})
-	if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
+	awaitAnnouncements(t, p.db)
+	before := rowsBefore(t, p.db)
+	wantAt(t, p.signed(t, event(nil)).expect(t, 200), object{"status": "duplicate", "event_id": text(t, first, "event_id"), "observation_id": text(t, first, "observation_id")})
+	if grown := added(before, rowsOf(t, p.db)); len(grown) != 0 {
 		t.Errorf("a duplicate adds %v", grown)
 	}
-	wantAt(t, c.signed(t, object{"event_type": "device.painted", "device_id": "BP-1"}).expect(t, 200), object{"status": "ignored"})
+	wantAt(t, p.signed(t, object{"event_type": "device.painted", "device_id": "BP-1"}).expect(t, 200), object{"status": "ignored"})
 	var payloads []string
-	if err := c.db.NewQuery("SELECT payload FROM gateway_events").Column(&payloads); err != nil {
+	if err := p.db.NewQuery("SELECT payload FROM gateway_events").Column(&payloads); err != nil {
 		t.Fatal(err)
 	}
 	for _, payload := range payloads {
@@ -393,7 +393,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 // wantMethods sends every endpoint a method that it does not support.
-func (c *badInputPractice) wantMethods(t *testing.T) {
+func (p *badInputPractice) wantMethods(t *testing.T) {
 	t.Helper()
 	for path, allow := range map[string]string{
 		"/api/v1/auth/login/": "POST", "/api/v1/auth/token/refresh/": "POST", "/api/v1/auth/logout/": "POST", "/api/v1/auth/profile/": "GET", "/api/v1/auth/roles/": "GET",
@@ -407,8 +407,8 @@ func (c *badInputPractice) wantMethods(t *testing.T) {
 			if strings.Contains(allow, method) {
 				continue
 			}
-			before := rowsBefore(t, c.db)
-			a := c.send(t, method, path, c.Admin(t), "{}").expect(t, http.StatusMethodNotAllowed)
+			before := rowsBefore(t, p.db)
+			a := p.send(t, method, path, p.Admin(t), "{}").expect(t, http.StatusMethodNotAllowed)
 			wantAt(t, a, object{"code": "method_not_allowed"})
 			for _, allowed := range strings.Fields(allow) {
 				if !slices.Contains(strings.Split(a.header.Get("Allow"), ", "), allowed) {
@@ -418,31 +418,31 @@ func (c *badInputPractice) wantMethods(t *testing.T) {
 			if slices.Contains(strings.Split(a.header.Get("Allow"), ", "), method) {
 				t.Errorf("%s: Allow is %q", a.request, a.header.Get("Allow"))
 			}
-			if grown := added(before, rowsOf(t, c.db)); len(grown) != 0 {
+			if grown := added(before, rowsOf(t, p.db)); len(grown) != 0 {
 				t.Errorf("%s adds %v", a.request, grown)
 			}
 		}
 	}
-	if patch := c.send(t, "PATCH", "/api/v1/patients/"+c.known+"/care-team/", c.Admin(t), "{}"); patch.status != http.StatusMethodNotAllowed {
+	if patch := p.send(t, "PATCH", "/api/v1/patients/"+p.known+"/care-team/", p.Admin(t), "{}"); patch.status != http.StatusMethodNotAllowed {
 		t.Errorf("PATCH of a care team answered %d", patch.status)
 	}
 }
 
-func (c *badInputPractice) wantBothSlashForms(t *testing.T) {
+func (p *badInputPractice) wantBothSlashForms(t *testing.T) {
 	t.Helper()
 	for _, path := range []string{
-		"/api/v1/auth/profile", "/api/v1/auth/roles", "/api/v1/patients", "/api/v1/patients/" + c.known, "/api/v1/ingestion/observations", "/api/v1/triage/patients",
+		"/api/v1/auth/profile", "/api/v1/auth/roles", "/api/v1/patients", "/api/v1/patients/" + p.known, "/api/v1/ingestion/observations", "/api/v1/triage/patients",
 		"/api/v1/alerts", "/api/v1/fhir/transmissions", "/api/v1/schema", "/health",
 	} {
-		bare, slashed := c.get(t, path, c.Admin(t)).expect(t, 200), c.get(t, path+"/", c.Admin(t)).expect(t, 200)
+		bare, slashed := p.get(t, path, p.Admin(t)).expect(t, 200), p.get(t, path+"/", p.Admin(t)).expect(t, 200)
 		if path != "/health" && string(bare.body) != string(slashed.body) {
 			t.Errorf("%s answers differently with a slash", path)
 		}
 	}
-	wantAt(t, c.get(t, "/health/live", "").expect(t, 200), object{"status": "ok"})
-	c.prepare(t, "POST", "/api/v1/ingestion/blood-pressure", c.reading(nil))().expect(t, 201)
+	wantAt(t, p.get(t, "/health/live", "").expect(t, 200), object{"status": "ok"})
+	p.prepare(t, "POST", "/api/v1/ingestion/blood-pressure", p.reading(nil))().expect(t, 201)
 	body := encode(t, measurement("GW-1", "BP-7", 120, 80, time.Now().Add(-3*time.Hour)))
-	c.prepareAs(t, "", "POST", strings.TrimSuffix(webhook, "/"), body, signature(c.WebhookSecret, body, time.Now())...)().expect(t, 200)
+	p.prepareAs(t, "", "POST", strings.TrimSuffix(webhook, "/"), body, signature(p.WebhookSecret, body, time.Now())...)().expect(t, 200)
 }
 
 // Callers without access: no token, an invalid one, or the wrong role.
@@ -517,37 +517,37 @@ func TestBadCallers(t *testing.T) {
 
 // wantFamilyEnded reuses a rotated refresh token: its whole family is revoked, the newest token included.
 // Source: docs/decisions/authentication.md, "Refresh-token family".
-func (c *badInputPractice) wantFamilyEnded(t *testing.T, first, newest answer) {
+func (p *badInputPractice) wantFamilyEnded(t *testing.T, first, newest answer) {
 	t.Helper()
-	c.get(t, "/api/v1/auth/profile/", text(t, newest, "access")).expect(t, 200) // so that its answer has certainly arrived
-	audited := auditEvents(t, c.db)
-	wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, first, "refresh")}).expect(t, 401), object{"code": "token_reused"})
-	if events := auditEvents(t, c.db)[len(audited):]; len(events) != 1 || !strings.HasPrefix(events[0], "auth.refresh_reuse ") {
+	p.get(t, "/api/v1/auth/profile/", text(t, newest, "access")).expect(t, 200) // so that its answer has certainly arrived
+	audited := auditEvents(t, p.db)
+	wantAt(t, p.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, first, "refresh")}).expect(t, 401), object{"code": "token_reused"})
+	if events := auditEvents(t, p.db)[len(audited):]; len(events) != 1 || !strings.HasPrefix(events[0], "auth.refresh_reuse ") {
 		t.Errorf("reuse added %v to the audit trail", events)
 	}
-	wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, newest, "refresh")}).expect(t, 401), object{"code": "token_revoked"})
+	wantAt(t, p.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, newest, "refresh")}).expect(t, 401), object{"code": "token_revoked"})
 }
 
 // wantAllFamiliesEnded logs out everywhere: earlier sessions cannot be refreshed.
-func (c *badInputPractice) wantAllFamiliesEnded(t *testing.T) {
+func (p *badInputPractice) wantAllFamiliesEnded(t *testing.T) {
 	t.Helper()
-	here := c.post(t, "/api/v1/auth/login/", "", object{"email": "data_monitor@vigil.test", "password": password}).expect(t, 200)
-	there := c.post(t, "/api/v1/auth/login/", "", object{"email": "data_monitor@vigil.test", "password": password}).expect(t, 200)
-	c.post(t, "/api/v1/auth/logout-all/", text(t, here, "access"), object{}).expect(t, 204)
+	here := p.post(t, "/api/v1/auth/login/", "", object{"email": "data_monitor@vigil.test", "password": password}).expect(t, 200)
+	there := p.post(t, "/api/v1/auth/login/", "", object{"email": "data_monitor@vigil.test", "password": password}).expect(t, 200)
+	p.post(t, "/api/v1/auth/logout-all/", text(t, here, "access"), object{}).expect(t, 204)
 	for _, login := range []answer{here, there} {
-		wantAt(t, c.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, login, "refresh")}).expect(t, 401), object{"code": "token_revoked"})
+		wantAt(t, p.post(t, "/api/v1/auth/token/refresh/", "", object{"refresh": text(t, login, "refresh")}).expect(t, 401), object{"code": "token_revoked"})
 	}
 }
 
 // wantLock fails five sign-ins and expects the address to be locked, whether the account exists or not. Source:
 // specification, "Account lockout".
-func (c *badInputPractice) wantLock(t *testing.T) {
+func (p *badInputPractice) wantLock(t *testing.T) {
 	t.Helper()
 	for _, email := range []string{"data_monitor@vigil.test", "ghost@vigil.test"} {
 		for range 5 {
-			wantAt(t, c.post(t, "/api/v1/auth/login/", "", object{"email": email, "password": "wrong"}).expect(t, 401), object{"code": "authentication_failed"})
+			wantAt(t, p.post(t, "/api/v1/auth/login/", "", object{"email": email, "password": "wrong"}).expect(t, 401), object{"code": "authentication_failed"})
 		}
-		locked := c.post(t, "/api/v1/auth/login/", "", object{"email": email, "password": password}).expect(t, 423)
+		locked := p.post(t, "/api/v1/auth/login/", "", object{"email": email, "password": password}).expect(t, 423)
 		wantAt(t, locked, object{"code": "account_locked"})
 		if locked.header.Get("Retry-After") == "" {
 			t.Error("no Retry-After with a locked account")

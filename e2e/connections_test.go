@@ -34,9 +34,9 @@ func (p *practice) openRaw(t *testing.T, address, text string) *rawConn {
 }
 
 // wantResponse reads the next response.
-func (s *rawConn) wantResponse(t *testing.T, status int) answer {
+func (c *rawConn) wantResponse(t *testing.T, status int) answer {
 	t.Helper()
-	response, err := http.ReadResponse(s.out, nil)
+	response, err := http.ReadResponse(c.out, nil)
 	if err != nil || response.StatusCode != status {
 		t.Fatalf("answered %v (%v), want %d", response, err, status)
 	}
@@ -51,9 +51,9 @@ func (s *rawConn) wantResponse(t *testing.T, status int) answer {
 }
 
 // wantClosed waits until the service closes the connection.
-func (s *rawConn) wantClosed(t *testing.T) {
+func (c *rawConn) wantClosed(t *testing.T) {
 	t.Helper()
-	if rest, err := io.ReadAll(s.out); len(rest) > 0 {
+	if rest, err := io.ReadAll(c.out); len(rest) > 0 {
 		t.Fatalf("received %q (%v) instead of the end", rest, err)
 	}
 }
@@ -94,10 +94,10 @@ func TestConnectionLimitPerAddress(t *testing.T) {
 }
 
 // sendRest completes a half-sent sign-in.
-func (s *rawConn) sendRest(t *testing.T) {
+func (c *rawConn) sendRest(t *testing.T) {
 	t.Helper()
-	_, _ = io.WriteString(s.Conn, strings.Repeat("x", 60000-len(`{"email":"`)))
-	wantCode(t, s.wantResponse(t, 400), "parse_error")
+	_, _ = io.WriteString(c.Conn, strings.Repeat("x", 60000-len(`{"email":"`)))
+	wantCode(t, c.wantResponse(t, 400), "parse_error")
 }
 
 // When all connections are in use, a complete request is still served: half-sent requests are closed.

@@ -55,15 +55,15 @@ func newPatientPage(t *testing.T) *patientPage {
 	return g
 }
 
-func (g *patientPage) measured(t *testing.T, systolic, diastolic float64, at time.Time) {
+func (p *patientPage) measured(t *testing.T, systolic, diastolic float64, at time.Time) {
 	t.Helper()
-	g.signed(t, measurement("GW-7", "BP-4471", systolic, diastolic, at)).expect(t, 200)
+	p.signed(t, measurement("GW-7", "BP-4471", systolic, diastolic, at)).expect(t, 200)
 }
 
-func (g *patientPage) about(t *testing.T, path string) object {
+func (p *patientPage) about(t *testing.T, path string) object {
 	t.Helper()
 	var said object
-	if err := json.Unmarshal(g.get(t, "/api/v1/patients/"+g.patient+path, g.nurse).expect(t, 200).body, &said); err != nil {
+	if err := json.Unmarshal(p.get(t, "/api/v1/patients/"+p.patient+path, p.nurse).expect(t, 200).body, &said); err != nil {
 		t.Fatal(err)
 	}
 	return said
@@ -102,18 +102,18 @@ func TestConsolePatient(t *testing.T) {
 }
 
 // wantActions checks the stored results of the keyboard actions.
-func (g *patientPage) wantActions(t *testing.T) {
+func (p *patientPage) wantActions(t *testing.T) {
 	t.Helper()
-	alerts := g.get(t, "/api/v1/alerts/?patient_id="+g.patient+"&level=critical&page_size=100", g.nurse).expect(t, 200)
+	alerts := p.get(t, "/api/v1/alerts/?patient_id="+p.patient+"&level=critical&page_size=100", p.nurse).expect(t, 200)
 	for i, one := range at(t, alerts, "results").([]any) {
 		wantAt(t, alerts, object{fmt.Sprintf("results.%d.acknowledged_by", i): "nurse@vigil.test", fmt.Sprintf("results.%d.notes", i): "Headache since the morning."})
 		if one.(object)["status"] == "active" {
 			t.Errorf("alert %v is still open", one.(object)["id"])
 		}
 	}
-	times := g.get(t, "/api/v1/time-entries/?patient_id="+g.patient, g.nurse).expect(t, 200)
+	times := p.get(t, "/api/v1/time-entries/?patient_id="+p.patient, p.nurse).expect(t, 200)
 	wantAt(t, times, object{"count": 1.0, "results.0.running": false, "results.0.category": "interactive", "results.0.activity": "phone_call", "results.0.notes": "Took lisinopril late."})
-	wantAt(t, g.get(t, "/api/v1/escalations/?patient_id="+g.patient, g.nurse).expect(t, 200), object{"count": 2.0, "results.0.reason": "Rising since Friday."})
-	row := g.get(t, "/api/v1/triage/patients/?patient_id="+g.patient, g.nurse).expect(t, 200)
+	wantAt(t, p.get(t, "/api/v1/escalations/?patient_id="+p.patient, p.nurse).expect(t, 200), object{"count": 2.0, "results.0.reason": "Rising since Friday."})
+	row := p.get(t, "/api/v1/triage/patients/?patient_id="+p.patient, p.nurse).expect(t, 200)
 	wantAt(t, row, object{"results.0.last_reviewed_by": "nurse@vigil.test"})
 }

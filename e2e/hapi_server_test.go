@@ -93,8 +93,8 @@ type storedObservation struct {
 }
 
 // value returns the value of the component with a LOINC code, or 0.
-func (k storedObservation) value(code string) float64 {
-	for _, c := range k.Component {
+func (so storedObservation) value(code string) float64 {
+	for _, c := range so.Component {
 		if len(c.Code.Coding) > 0 && c.Code.Coding[0].Code == code {
 			return c.ValueQuantity.Value
 		}

@@ -73,20 +73,20 @@ type jobLog struct {
 	ended chan string // names
 }
 
-func (d *jobLog) Write(line []byte) (int, error) {
+func (jl *jobLog) Write(line []byte) (int, error) {
 	var said struct{ Msg, Job string }
 	if bytes.Contains(line, []byte(`"job":`)) && json.Unmarshal(line, &said) == nil && (said.Msg == "job done" || said.Msg == "job failed") {
-		d.ended <- said.Job
+		jl.ended <- said.Job
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.out.Write(line)
+	jl.mu.Lock()
+	defer jl.mu.Unlock()
+	return jl.out.Write(line)
 }
 
-func (d *jobLog) bytes() []byte {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return bytes.Clone(d.out.Bytes())
+func (jl *jobLog) bytes() []byte {
+	jl.mu.Lock()
+	defer jl.mu.Unlock()
+	return bytes.Clone(jl.out.Bytes())
 }
 
 // week is a practice inside the test, under a clock that the test sets, with everything it sends recorded.

@@ -10,9 +10,9 @@ import (
 )
 
 // unmatched returns the entries of a payer's answer that need a person.
-func (h *claimsClinic) unmatched(answer reply) string {
-	h.t.Helper()
-	return h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
+func (cc *claimsClinic) unmatched(answer reply) string {
+	cc.t.Helper()
+	return cc.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-responses/", answer.at("id"), "/"), nil).want(200).body
 }
 
 // A claim that is rejected while a user requests its void becomes a task: there is no claim to void.

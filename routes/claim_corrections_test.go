@@ -10,19 +10,19 @@ import (
 )
 
 // setPayer changes the insurer.
-func (h *claimsClinic) setPayer(changes object) reply {
-	h.t.Helper()
-	return h.request(authz.Admin, "PATCH", fmt.Sprint("/billing/payers/", h.insurer, "/"), changes).want(200)
+func (cc *claimsClinic) setPayer(changes object) reply {
+	cc.t.Helper()
+	return cc.request(authz.Admin, "PATCH", fmt.Sprint("/billing/payers/", cc.insurer, "/"), changes).want(200)
 }
 
 // decided sends the reviewed 99457 of a new patient and applies the payer's decision.
-func (h *claimsClinic) decided(name string, decision payer.Decision) (entry string, sent payer.Claim) {
-	h.t.Helper()
-	id := h.insured(name, 20, nil)
-	entry = h.reviewed()[id+" 99457"]
-	_, file := h.send(entry)
-	h.upload(h.payer.Write835(file, map[string]payer.Decision{file.Claims[0].ControlNumber: decision})).want(200)
-	h.payer.Control++
+func (cc *claimsClinic) decided(name string, decision payer.Decision) (entry string, sent payer.Claim) {
+	cc.t.Helper()
+	id := cc.insured(name, 20, nil)
+	entry = cc.reviewed()[id+" 99457"]
+	_, file := cc.send(entry)
+	cc.upload(cc.payer.Write835(file, map[string]payer.Decision{file.Claims[0].ControlNumber: decision})).want(200)
+	cc.payer.Control++
 	return entry, file.Claims[0]
 }
 

@@ -45,64 +45,64 @@ func newClaimsClinic(t *testing.T) *claimsClinic {
 }
 
 // insured enrolls a patient with everything a claim needs and the given minutes of calls in January.
-func (h *claimsClinic) insured(name string, minutes int, insurance object) string {
-	h.t.Helper()
-	covered := object{"payer_id": h.insurer, "member_id": "W1" + strings.ToUpper(name)}
+func (cc *claimsClinic) insured(name string, minutes int, insurance object) string {
+	cc.t.Helper()
+	covered := object{"payer_id": cc.insurer, "member_id": "W1" + strings.ToUpper(name)}
 	for k, v := range insurance {
 		covered[k] = v
 	}
-	id := h.enroll(object{
-		"last_name": name, "icd10_codes": []string{"I10", "E11.9"}, "primary_provider_id": h.provider.Number(), "insurance": covered,
+	id := cc.enroll(object{
+		"last_name": name, "icd10_codes": []string{"I10", "E11.9"}, "primary_provider_id": cc.provider.Number(), "insurance": covered,
 		"address": object{"line1": "1 Main St", "city": "Troy", "state": "NY", "zip": "12180"},
 	})
-	h.consent(id)
-	h.request(authz.Provider, "POST", "/patients/"+id+"/orders/", object{"kind": "rpm_order", "dated": "2025-12-01"}).want(201)
+	cc.consent(id)
+	cc.request(authz.Provider, "POST", "/patients/"+id+"/orders/", object{"kind": "rpm_order", "dated": "2025-12-01"}).want(201)
 	for ; minutes > 0; minutes -= 20 {
-		h.logCall(id, time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC).Add(time.Duration(h.talked)*20*time.Minute).Format(time.RFC3339), min(minutes, 20))
-		h.talked++
+		cc.logCall(id, time.Date(2026, 1, 2, 14, 0, 0, 0, time.UTC).Add(time.Duration(cc.talked)*20*time.Minute).Format(time.RFC3339), min(minutes, 20))
+		cc.talked++
 	}
 	return id
 }
 
 // reviewed runs the month's billing, reviews the entries, and returns them by patient and code.
-func (h *claimsClinic) reviewed() map[string]string {
-	h.t.Helper()
-	h.request(authz.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
+func (cc *claimsClinic) reviewed() map[string]string {
+	cc.t.Helper()
+	cc.request(authz.Admin, "POST", "/billing/run/", object{"job": "time"}).want(200)
 	entries := map[string]string{}
-	for _, e := range h.request(authz.Admin, "GET", "/billing/entries/?status=pending&page_size=100", nil).want(200).results() {
+	for _, e := range cc.request(authz.Admin, "GET", "/billing/entries/?status=pending&page_size=100", nil).want(200).results() {
 		id := e["id"].(string)
-		h.request(authz.DataMonitor, "POST", "/billing/entries/"+id+"/review/", nil).want(200)
+		cc.request(authz.DataMonitor, "POST", "/billing/entries/"+id+"/review/", nil).want(200)
 		entries[e["patient_id"].(string)+" "+e["cpt_code"].(string)] = id
 	}
 	return entries
 }
 
-func (h *claimsClinic) send(ids ...string) (batch reply, file payer.Submission) {
-	h.t.Helper()
-	batch = h.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).want(201)
-	raw := h.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
+func (cc *claimsClinic) send(ids ...string) (batch reply, file payer.Submission) {
+	cc.t.Helper()
+	batch = cc.request(authz.DataMonitor, "POST", "/billing/claim-batches/", object{"entry_ids": ids}).want(201)
+	raw := cc.request(authz.Admin, "GET", fmt.Sprint("/billing/claim-batches/", batch.at("id"), "/file/"), nil).want(200).body
 	file, err := payer.Read837P([]byte(raw))
 	if err != nil {
-		h.t.Fatal(err)
+		cc.t.Fatal(err)
 	}
 	return batch, file
 }
 
-func (h *claimsClinic) upload(file []byte) reply {
-	h.t.Helper()
-	return h.request(authz.DataMonitor, "POST", "/billing/claim-responses/", string(file), "Content-Type", "application/edi-x12")
+func (cc *claimsClinic) upload(file []byte) reply {
+	cc.t.Helper()
+	return cc.request(authz.DataMonitor, "POST", "/billing/claim-responses/", string(file), "Content-Type", "application/edi-x12")
 }
 
-func (h *claimsClinic) entry(id string) reply {
-	h.t.Helper()
-	return h.request(authz.Admin, "GET", "/billing/entries/"+id+"/", nil).want(200)
+func (cc *claimsClinic) entry(id string) reply {
+	cc.t.Helper()
+	return cc.request(authz.Admin, "GET", "/billing/entries/"+id+"/", nil).want(200)
 }
 
-func (h *claimsClinic) claimOf(entry string, file payer.Submission) string {
-	h.t.Helper()
-	control, _ := h.entry(entry).at("claim_control_number").(string)
+func (cc *claimsClinic) claimOf(entry string, file payer.Submission) string {
+	cc.t.Helper()
+	control, _ := cc.entry(entry).at("claim_control_number").(string)
 	if !slices.ContainsFunc(file.Claims, func(c payer.Claim) bool { return c.ControlNumber == control }) {
-		h.t.Fatalf("entry %s is on claim %q, which is not in the file", entry, control)
+		cc.t.Fatalf("entry %s is on claim %q, which is not in the file", entry, control)
 	}
 	return control
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // details returns what a rejected entry shows of the file: the given members of each statement.
-func (h *claimsClinic) details(entry string, members ...string) (list []string) {
-	h.t.Helper()
-	for _, d := range h.entry(entry).at("rejection.details").([]any) {
+func (cc *claimsClinic) details(entry string, members ...string) (list []string) {
+	cc.t.Helper()
+	for _, d := range cc.entry(entry).at("rejection.details").([]any) {
 		var values []string
 		for _, m := range members {
 			values = append(values, fmt.Sprint(d.(object)[m]))

@@ -11,12 +11,12 @@ import (
 )
 
 // wantBalanced checks that the billed amounts are accounted for, to the cent.
-func (h *claimsClinic) wantBalanced(what string) {
-	h.t.Helper()
-	r := h.request(authz.Admin, "GET", "/billing/reports/revenue/?date_from=2025-12-01&date_to=2026-01-15", nil).want(200)
+func (cc *claimsClinic) wantBalanced(what string) {
+	cc.t.Helper()
+	r := cc.request(authz.Admin, "GET", "/billing/reports/revenue/?date_from=2025-12-01&date_to=2026-01-15", nil).want(200)
 	cents := func(name string) int { return int(r.at(name).(float64)*100 + 1e6 + 0.5) }
 	if cents("billed")-1e6 != cents("paid")+cents("adjusted")+cents("patient_responsibility")+cents("open")-4e6 {
-		h.t.Errorf("%s: does not reconcile: %s", what, r.body)
+		cc.t.Errorf("%s: does not reconcile: %s", what, r.body)
 	}
 }
 
@@ -171,10 +171,10 @@ func TestReversedDenial(t *testing.T) {
 	h.wantBalanced("paid")
 }
 
-func (h *claimsClinic) reviewedOne() string {
-	h.t.Helper()
-	id := h.insured("Ada", 20, nil)
-	return h.reviewed()[id+" 99457"]
+func (cc *claimsClinic) reviewedOne() string {
+	cc.t.Helper()
+	id := cc.insured("Ada", 20, nil)
+	return cc.reviewed()[id+" 99457"]
 }
 
 // A claim that is being voided has no patient balance, and a payment that was never booked is not reversed.

@@ -45,43 +45,43 @@ func newLaunchClinic(t *testing.T, change ...func(*auth.LauncherOptions, *auth.O
 }
 
 // open requests a page as a browser does.
-func (h *launchClinic) open(path string, headers ...string) *http.Response {
-	h.t.Helper()
-	r := httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, path, nil)
+func (lc *launchClinic) open(path string, headers ...string) *http.Response {
+	lc.t.Helper()
+	r := httptest.NewRequestWithContext(lc.t.Context(), http.MethodGet, path, nil)
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	rec := httptest.NewRecorder()
-	h.handler.ServeHTTP(rec, r)
+	lc.handler.ServeHTTP(rec, r)
 	answer := rec.Result()
 	_ = answer.Body.Close()
 	if answer.StatusCode != http.StatusFound {
-		h.t.Fatalf("%s: %d %s", path, answer.StatusCode, rec.Body)
+		lc.t.Fatalf("%s: %d %s", path, answer.StatusCode, rec.Body)
 	}
 	return answer
 }
 
 // launch opens Vigil from the EMR.
-func (h *launchClinic) launch(cookie string) redirected {
-	h.t.Helper()
-	answer := h.open("/launch?"+url.Values{"iss": {h.emr.URL}, "launch": {"xyz"}}.Encode(), "Cookie", cookie)
+func (lc *launchClinic) launch(cookie string) redirected {
+	lc.t.Helper()
+	answer := lc.open("/launch?"+url.Values{"iss": {lc.emr.URL}, "launch": {"xyz"}}.Encode(), "Cookie", cookie)
 	c := answer.Cookies()[0]
 	if !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || !strings.HasPrefix(c.Name, "__Host-") {
-		h.t.Errorf("the cookie is %s", c)
+		lc.t.Errorf("the cookie is %s", c)
 	}
 	return redirected{answer.Header.Get("Location"), c.Name + "=" + c.Value}
 }
 
-func (h *launchClinic) finish(w redirected, query url.Values) reply {
-	h.t.Helper()
-	return h.send("", "GET", "/auth/smart/callback/?"+query.Encode(), nil, "Cookie", w.cookie)
+func (lc *launchClinic) finish(w redirected, query url.Values) reply {
+	lc.t.Helper()
+	return lc.send("", "GET", "/auth/smart/callback/?"+query.Encode(), nil, "Cookie", w.cookie)
 }
 
 // signIn runs a whole launch by an EMR's user.
-func (h *launchClinic) signIn(subject string, claims object) reply {
-	h.t.Helper()
-	w := h.launch("")
-	return h.finish(w, h.emr.Authorize(w.location, practitioner(subject, claims)))
+func (lc *launchClinic) signIn(subject string, claims object) reply {
+	lc.t.Helper()
+	w := lc.launch("")
+	return lc.finish(w, lc.emr.Authorize(w.location, practitioner(subject, claims)))
 }
 
 func practitioner(subject string, more object) object {

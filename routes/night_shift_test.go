@@ -71,173 +71,173 @@ func newNightShift(t *testing.T, confirm time.Duration, choice ...alerts.Warning
 }
 
 // registerPhone registers a device that accepts pushes.
-func (w *nightShift) registerPhone(user *collections.User) {
-	w.t.Helper()
-	w.requestAs(user, "POST", "/notifications/tokens/register/", object{
+func (s *nightShift) registerPhone(user *collections.User) {
+	s.t.Helper()
+	s.requestAs(user, "POST", "/notifications/tokens/register/", object{
 		"token": "phone of " + user.Email(), "type": "development", "device_id": "phone", "platform": "ios", "app_version": "1",
 	}).want(201)
 }
 
 // portal returns the patient's own account.
-func (w *nightShift) portal() *collections.User {
-	w.t.Helper()
-	return vigiltest.User(w.t, w.app, authz.Patient, vigiltest.PortalOf(w.patient))
+func (s *nightShift) portal() *collections.User {
+	s.t.Helper()
+	return vigiltest.User(s.t, s.app, authz.Patient, vigiltest.PortalOf(s.patient))
 }
 
 // minute runs the jobs of a minute.
-func (w *nightShift) minute() {
-	w.t.Helper()
-	if _, err := w.readings.ResolveHolds(w.t.Context(), w.app, w.now); err != nil {
-		w.t.Fatal(err)
+func (s *nightShift) minute() {
+	s.t.Helper()
+	if _, err := s.readings.ResolveHolds(s.t.Context(), s.app, s.now); err != nil {
+		s.t.Fatal(err)
 	}
-	if _, err := w.pipeline.AlertUncorrected(w.t.Context(), w.app, w.now); err != nil {
-		w.t.Fatal(err)
+	if _, err := s.pipeline.AlertUncorrected(s.t.Context(), s.app, s.now); err != nil {
+		s.t.Fatal(err)
 	}
-	if _, _, err := triage.EndDueSnoozes(w.t.Context(), w.app, w.now); err != nil {
-		w.t.Fatal(err)
+	if _, _, err := triage.EndDueSnoozes(s.t.Context(), s.app, s.now); err != nil {
+		s.t.Fatal(err)
 	}
 }
 
 // advance moves the clock, minute by minute.
-func (w *nightShift) advance(d time.Duration) {
-	w.t.Helper()
-	for until := w.now.Add(d); w.now.Before(until); {
-		w.now = w.now.Add(min(time.Minute, until.Sub(w.now)))
-		w.minute()
+func (s *nightShift) advance(d time.Duration) {
+	s.t.Helper()
+	for until := s.now.Add(d); s.now.Before(until); {
+		s.now = s.now.Add(min(time.Minute, until.Sub(s.now)))
+		s.minute()
 	}
 }
 
 // pushed dispatches the due notifications and returns how many pushes of a channel a user received since the last call.
-func (w *nightShift) pushed(user *collections.User, channel string) (n int) {
-	w.t.Helper()
-	if _, err := w.dispatcher.SendDue(w.t.Context(), w.app); err != nil {
-		w.t.Fatal(err)
+func (s *nightShift) pushed(user *collections.User, channel string) (n int) {
+	s.t.Helper()
+	if _, err := s.dispatcher.SendDue(s.t.Context(), s.app); err != nil {
+		s.t.Fatal(err)
 	}
 	var all []struct {
 		ID      string `db:"id"`
 		Channel string `db:"channel"`
 	}
-	err := w.app.DB().NewQuery(`SELECT d.id, n.channel FROM push_deliveries d JOIN notifications n ON n.id = d.notification
+	err := s.app.DB().NewQuery(`SELECT d.id, n.channel FROM push_deliveries d JOIN notifications n ON n.id = d.notification
 		WHERE n.user = {:user} AND d.status = 'sent' AND d.type != 'counted'`).Bind(dbx.Params{"user": user.Id}).All(&all)
 	if err != nil {
-		w.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	for _, push := range all {
 		if push.Channel != channel {
 			continue
 		}
 		n++
-		if _, err := w.app.DB().Update("push_deliveries", dbx.Params{"type": "counted"}, dbx.HashExp{"id": push.ID}).Execute(); err != nil {
-			w.t.Fatal(err)
+		if _, err := s.app.DB().Update("push_deliveries", dbx.Params{"type": "counted"}, dbx.HashExp{"id": push.ID}).Execute(); err != nil {
+			s.t.Fatal(err)
 		}
 	}
 	return n
 }
 
 // wantPushed checks how many pushes about alerts and escalations the nurse and the manager received since the last call.
-func (w *nightShift) wantPushed(what string, alerted, escalated int) {
-	w.t.Helper()
-	if got := w.pushed(w.people[authz.Nurse], notifications.Alerts); got != alerted {
-		w.t.Errorf("%s: %d pushes about alerts, want %d", what, got, alerted)
+func (s *nightShift) wantPushed(what string, alerted, escalated int) {
+	s.t.Helper()
+	if got := s.pushed(s.people[authz.Nurse], notifications.Alerts); got != alerted {
+		s.t.Errorf("%s: %d pushes about alerts, want %d", what, got, alerted)
 	}
-	if got := w.pushed(w.people[authz.ClinicalManager], notifications.Escalations); got != escalated {
-		w.t.Errorf("%s: %d pushes about escalations, want %d", what, got, escalated)
+	if got := s.pushed(s.people[authz.ClinicalManager], notifications.Escalations); got != escalated {
+		s.t.Errorf("%s: %d pushes about escalations, want %d", what, got, escalated)
 	}
 }
 
 // cuff sends a reading as the gateway does; a pulse of 0 is left out.
-func (w *nightShift) cuff(systolic, diastolic, pulse int) object {
-	w.t.Helper()
-	return w.cuffAt(w.now, systolic, diastolic, pulse)
+func (s *nightShift) cuff(systolic, diastolic, pulse int) object {
+	s.t.Helper()
+	return s.cuffAt(s.now, systolic, diastolic, pulse)
 }
 
-func (w *nightShift) cuffAt(at time.Time, systolic, diastolic, pulse int) object {
-	w.t.Helper()
+func (s *nightShift) cuffAt(at time.Time, systolic, diastolic, pulse int) object {
+	s.t.Helper()
 	more := ""
 	if pulse > 0 {
 		more = fmt.Sprintf(`,"pulse":%d`, pulse)
 	}
 	device := "BP-1"
-	if w.now.Sub(at) > time.Hour {
+	if s.now.Sub(at) > time.Hour {
 		device = fmt.Sprint("BP-", at.Unix()) // one that goes back in time would be doubted
-		w.worked(w.patient, device)
+		s.worked(s.patient, device)
 	}
-	w.postEvent(w.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":%q,"patient_id":"GW-1","measurement_type":"bp",
+	s.postEvent(s.t, fmt.Sprintf(`{"event_type":"measurement.created","device_id":%q,"patient_id":"GW-1","measurement_type":"bp",
 		"values":{"systolic":%d,"diastolic":%d%s},"timestamp":%q}`, device, systolic, diastolic, more, at.UTC().Format(time.RFC3339Nano))).want(200)
-	return w.newest()
+	return s.newest()
 }
 
 // alertsOf returns the patient's alerts, newest first.
-func (w *nightShift) alertsOf(pairs ...string) []object {
-	w.t.Helper()
-	return w.request(authz.Nurse, "GET", "/alerts/"+query(append([]string{"patient_id", w.patient, "page_size", "100"}, pairs...)...), nil).results()
+func (s *nightShift) alertsOf(pairs ...string) []object {
+	s.t.Helper()
+	return s.request(authz.Nurse, "GET", "/alerts/"+query(append([]string{"patient_id", s.patient, "page_size", "100"}, pairs...)...), nil).results()
 }
 
 // newest returns the patient's newest alert, or nil.
-func (w *nightShift) newest() object {
-	w.t.Helper()
-	if list := w.alertsOf(); len(list) > 0 {
+func (s *nightShift) newest() object {
+	s.t.Helper()
+	if list := s.alertsOf(); len(list) > 0 {
 		return list[0]
 	}
 	return nil
 }
 
 // escalationsOf returns the patient's open escalations.
-func (w *nightShift) escalationsOf() []object {
-	w.t.Helper()
-	list := w.request(authz.Nurse, "GET", "/escalations/"+query("patient_id", w.patient), nil).results()
+func (s *nightShift) escalationsOf() []object {
+	s.t.Helper()
+	list := s.request(authz.Nurse, "GET", "/escalations/"+query("patient_id", s.patient), nil).results()
 	return slices.DeleteFunc(list, func(e object) bool { return e["status"] == "resolved" || e["status"] == "cancelled" })
 }
 
 // wantStat checks how many escalations are open.
-func (w *nightShift) wantStat(what string, n int) {
-	w.t.Helper()
-	open := w.escalationsOf()
+func (s *nightShift) wantStat(what string, n int) {
+	s.t.Helper()
+	open := s.escalationsOf()
 	if len(open) != n {
-		w.t.Errorf("%s: %d escalations are open, want %d: %v", what, len(open), n, open)
+		s.t.Errorf("%s: %d escalations are open, want %d: %v", what, len(open), n, open)
 	}
 	for _, e := range open {
 		if e["priority"] != "stat" || e["created_by"] != "system" {
-			w.t.Errorf("%s: an escalation is %v by %v", what, e["priority"], e["created_by"])
+			s.t.Errorf("%s: an escalation is %v by %v", what, e["priority"], e["created_by"])
 		}
 	}
 }
 
 // closeEscalations resolves the open escalations.
-func (w *nightShift) closeEscalations() {
-	w.t.Helper()
-	for _, e := range w.escalationsOf() {
-		w.request(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", e["id"]), object{"status": "resolved"}).want(200)
+func (s *nightShift) closeEscalations() {
+	s.t.Helper()
+	for _, e := range s.escalationsOf() {
+		s.request(authz.Nurse, "PATCH", fmt.Sprintf("/escalations/%v/", e["id"]), object{"status": "resolved"}).want(200)
 	}
 }
 
 // snooze suppresses blood pressure alerts and, if critical is set, critical ones.
-func (w *nightShift) snooze(length time.Duration, critical bool) reply {
-	w.t.Helper()
-	return w.request(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
-		"type": "blood_pressure", "reason": "Known.", "include_critical": critical, "ends_at": w.now.Add(length).UTC().Format(time.RFC3339Nano),
+func (s *nightShift) snooze(length time.Duration, critical bool) reply {
+	s.t.Helper()
+	return s.request(authz.Nurse, "POST", "/patients/"+s.patient+"/snoozes/", object{
+		"type": "blood_pressure", "reason": "Known.", "include_critical": critical, "ends_at": s.now.Add(length).UTC().Format(time.RFC3339Nano),
 	})
 }
 
-func (w *nightShift) acknowledge(alert object) {
-	w.t.Helper()
-	w.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), object{}).want(200)
+func (s *nightShift) acknowledge(alert object) {
+	s.t.Helper()
+	s.request(authz.Nurse, "POST", fmt.Sprintf("/alerts/%v/acknowledge/", alert["id"]), object{}).want(200)
 }
 
 // want checks values of an alert.
-func (w *nightShift) want(what string, alert, values object) {
-	w.t.Helper()
+func (s *nightShift) want(what string, alert, values object) {
+	s.t.Helper()
 	for name, want := range values {
 		if got := alert[name]; got != want {
-			w.t.Errorf("%s: %s is %v, want %v", what, name, got, want)
+			s.t.Errorf("%s: %s is %v, want %v", what, name, got, want)
 		}
 	}
 }
 
 // typed stores a reading that the user types.
-func (w *nightShift) typed(by *collections.User, systolic int) {
-	w.t.Helper()
-	w.requestAs(by, "POST", "/ingestion/blood-pressure/", object{
-		"patient_id": w.patient, "systolic": systolic, "diastolic": 80, "measured_at": w.now.Format(time.RFC3339),
+func (s *nightShift) typed(by *collections.User, systolic int) {
+	s.t.Helper()
+	s.requestAs(by, "POST", "/ingestion/blood-pressure/", object{
+		"patient_id": s.patient, "systolic": systolic, "diastolic": 80, "measured_at": s.now.Format(time.RFC3339),
 	}).want(201)
 }

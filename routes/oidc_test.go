@@ -49,34 +49,34 @@ func newSignOnClinic(t *testing.T, change ...func(*auth.OIDCOptions, *auth.Optio
 // redirected is a browser that was redirected to the provider.
 type redirected struct{ location, cookie string }
 
-func (h *signOnClinic) begin() redirected {
-	h.t.Helper()
-	r := httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, "/api/v1/auth/oidc/login/", nil)
+func (s *signOnClinic) begin() redirected {
+	s.t.Helper()
+	r := httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/api/v1/auth/oidc/login/", nil)
 	rec := httptest.NewRecorder()
-	h.handler.ServeHTTP(rec, r)
+	s.handler.ServeHTTP(rec, r)
 	answer := rec.Result()
 	defer answer.Body.Close()
 	cookies := answer.Cookies()
 	if answer.StatusCode != http.StatusFound || len(cookies) != 1 {
-		h.t.Fatalf("%d %s", answer.StatusCode, rec.Body)
+		s.t.Fatalf("%d %s", answer.StatusCode, rec.Body)
 	}
 	if c := cookies[0]; !c.HttpOnly || !c.Secure || c.SameSite != http.SameSiteLaxMode || c.Path != "/api/v1/auth/oidc/" || c.MaxAge != 600 {
-		h.t.Errorf("the cookie is %s", c)
+		s.t.Errorf("the cookie is %s", c)
 	}
 	return redirected{answer.Header.Get("Location"), cookies[0].Name + "=" + cookies[0].Value}
 }
 
 // callback requests the callback as the browser does, accepting JSON.
-func (h *signOnClinic) callback(w redirected, query url.Values) reply {
-	h.t.Helper()
-	return h.send("", "GET", "/auth/oidc/callback/?"+query.Encode(), nil, "Accept", "application/json", "Cookie", w.cookie)
+func (s *signOnClinic) callback(w redirected, query url.Values) reply {
+	s.t.Helper()
+	return s.send("", "GET", "/auth/oidc/callback/?"+query.Encode(), nil, "Accept", "application/json", "Cookie", w.cookie)
 }
 
 // signOn runs a whole sign-in.
-func (h *signOnClinic) signOn(claims object) reply {
-	h.t.Helper()
-	w := h.begin()
-	return h.callback(w, h.provider.Authorize(w.location, claims))
+func (s *signOnClinic) signOn(claims object) reply {
+	s.t.Helper()
+	w := s.begin()
+	return s.callback(w, s.provider.Authorize(w.location, claims))
 }
 
 func claimsOf(sub string, more object) object {

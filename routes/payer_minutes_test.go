@@ -10,23 +10,23 @@ import (
 )
 
 // spentTime logs five minutes of a call and twenty of care management on two days of a month, at times of its own.
-func (h *claimsClinic) spentTime(patient, month string) {
-	h.t.Helper()
+func (cc *claimsClinic) spentTime(patient, month string) {
+	cc.t.Helper()
 	start := func(day string) string {
 		at, err := time.Parse(time.DateOnly, month+day)
 		if err != nil {
-			h.t.Fatal(err)
+			cc.t.Fatal(err)
 		}
-		return at.Add(14*time.Hour + time.Duration(h.talked)*30*time.Minute).Format(time.RFC3339)
+		return at.Add(14*time.Hour + time.Duration(cc.talked)*30*time.Minute).Format(time.RFC3339)
 	}
-	h.logCall(patient, start("-20"), 5)
-	h.careFor(patient, start("-21")).want(201)
-	h.talked++
+	cc.logCall(patient, start("-20"), 5)
+	cc.careFor(patient, start("-21")).want(201)
+	cc.talked++
 }
 
-func (h *claimsClinic) careFor(patient, start string) reply {
-	h.t.Helper()
-	return h.request(authz.Nurse, "POST", "/time-entries/", object{
+func (cc *claimsClinic) careFor(patient, start string) reply {
+	cc.t.Helper()
+	return cc.request(authz.Nurse, "POST", "/time-entries/", object{
 		"patient_id": patient, "category": "care_management", "started_at": start, "duration_seconds": 1200, "notes": "Adjusted the plan",
 	})
 }

@@ -14,7 +14,7 @@ import (
 func usd(cents x12.Cents) string { return fmt.Sprintf("%.2f", float64(cents)/100) }
 
 // remittance returns an 835 of one payment with the given claims and provider adjustments.
-func (h *claimsClinic) remittance(trace string, total x12.Cents, segments ...string) []byte {
+func (cc *claimsClinic) remittance(trace string, total x12.Cents, segments ...string) []byte {
 	return remittances(trace+usd(total), paymentSegments(trace, total, segments...))
 }
 

@@ -11,19 +11,19 @@ import (
 )
 
 // oxygen stores a reading that staff typed.
-func (w *nightShift) oxygen(spo2 int) object {
-	w.t.Helper()
-	w.request(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{
-		"patient_id": w.patient, "spo2": spo2, "measured_at": w.now.UTC().Format(time.RFC3339Nano),
+func (s *nightShift) oxygen(spo2 int) object {
+	s.t.Helper()
+	s.request(authz.Nurse, "POST", "/ingestion/pulse-oximetry/", object{
+		"patient_id": s.patient, "spo2": spo2, "measured_at": s.now.UTC().Format(time.RFC3339Nano),
 	}).want(201)
-	return w.newest()
+	return s.newest()
 }
 
 // joined returns the steps by which further readings joined the open escalation.
-func (w *nightShift) joined() (list []string) {
-	w.t.Helper()
-	for _, e := range w.escalationsOf() {
-		steps, _ := w.request(authz.Nurse, "GET", fmt.Sprintf("/escalations/%v/", e["id"]), nil).want(200).at("history").([]any)
+func (s *nightShift) joined() (list []string) {
+	s.t.Helper()
+	for _, e := range s.escalationsOf() {
+		steps, _ := s.request(authz.Nurse, "GET", fmt.Sprintf("/escalations/%v/", e["id"]), nil).want(200).at("history").([]any)
 		for _, step := range steps {
 			if step := step.(object); step["event"] == "alert_joined" {
 				list = append(list, fmt.Sprint(step["detail"]))

@@ -30,66 +30,66 @@ func newHandover(t *testing.T) *handover {
 	return &handover{clinic: c, dispatcher: dispatcher, patient: c.enroll(nil)}
 }
 
-func (w *handover) signIn(more ...string) phone {
-	w.t.Helper()
-	signed := w.login(w.people[authz.ClinicalManager].Email(), vigiltest.Password, more...).want(200)
+func (h *handover) signIn(more ...string) phone {
+	h.t.Helper()
+	signed := h.login(h.people[authz.ClinicalManager].Email(), vigiltest.Password, more...).want(200)
 	return phone{signed.text("access"), signed.text("refresh")}
 }
 
-func (w *handover) renew(p phone) phone {
-	w.t.Helper()
-	next := w.send("", "POST", "/auth/token/refresh/", object{"refresh": p.refresh}).want(200)
+func (h *handover) renew(p phone) phone {
+	h.t.Helper()
+	next := h.send("", "POST", "/auth/token/refresh/", object{"refresh": p.refresh}).want(200)
 	return phone{next.text("access"), next.text("refresh")}
 }
 
-func (w *handover) register(p phone, device string) reply {
-	w.t.Helper()
-	return w.send(p.access, "POST", "/notifications/tokens/register/", object{
+func (h *handover) register(p phone, device string) reply {
+	h.t.Helper()
+	return h.send(p.access, "POST", "/notifications/tokens/register/", object{
 		"token": "simulator of " + device, "type": "development", "device_id": device, "platform": "ios",
 	})
 }
 
-func (w *handover) signOut(p phone, more ...string) {
-	w.t.Helper()
+func (h *handover) signOut(p phone, more ...string) {
+	h.t.Helper()
 	body := object{"refresh": p.refresh}
 	for i := 0; i+1 < len(more); i += 2 {
 		body[more[i]] = more[i+1]
 	}
-	w.send(p.access, "POST", "/auth/logout/", body).want(204)
+	h.send(p.access, "POST", "/auth/logout/", body).want(204)
 }
 
 // notifiedDevices raises a critical alert and returns the names of the notified devices.
-func (w *handover) notifiedDevices() string {
-	w.t.Helper()
-	w.alerts++
-	err := notifications.Announce(w.app, notifications.Announcement{
-		Kind: notifications.AlertRaised, Severity: "critical", PatientID: w.patient, AlertID: "000000000000007", Body: "188/121", Key: strings.Repeat("x", w.alerts),
-	}, w.now)
+func (h *handover) notifiedDevices() string {
+	h.t.Helper()
+	h.alerts++
+	err := notifications.Announce(h.app, notifications.Announcement{
+		Kind: notifications.AlertRaised, Severity: "critical", PatientID: h.patient, AlertID: "000000000000007", Body: "188/121", Key: strings.Repeat("x", h.alerts),
+	}, h.now)
 	if err != nil {
-		w.t.Fatal(err)
+		h.t.Fatal(err)
 	}
-	before := w.pushed()
-	if _, err := w.dispatcher.SendDue(w.t.Context(), w.app); err != nil {
-		w.t.Fatal(err)
+	before := h.pushed()
+	if _, err := h.dispatcher.SendDue(h.t.Context(), h.app); err != nil {
+		h.t.Fatal(err)
 	}
-	notified := w.pushed()[len(before):]
+	notified := h.pushed()[len(before):]
 	slices.Sort(notified)
 	return strings.Join(notified, " ")
 }
 
-func (w *handover) pushed() (devices []string) {
-	w.t.Helper()
-	err := w.app.DB().NewQuery(`SELECT t.device_id FROM push_deliveries d JOIN push_tokens t ON t.id = d.push_token WHERE d.status = 'sent' AND d.title LIKE 'Critical: %' ORDER BY d.id`).Column(&devices)
+func (h *handover) pushed() (devices []string) {
+	h.t.Helper()
+	err := h.app.DB().NewQuery(`SELECT t.device_id FROM push_deliveries d JOIN push_tokens t ON t.id = d.push_token WHERE d.status = 'sent' AND d.title LIKE 'Critical: %' ORDER BY d.id`).Column(&devices)
 	if err != nil {
-		w.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	return devices
 }
 
-func (w *handover) wantNotified(what, devices string) {
-	w.t.Helper()
-	if got := w.notifiedDevices(); got != devices {
-		w.t.Errorf("%s: a critical alert is pushed to %q, want %q", what, got, devices)
+func (h *handover) wantNotified(what, devices string) {
+	h.t.Helper()
+	if got := h.notifiedDevices(); got != devices {
+		h.t.Errorf("%s: a critical alert is pushed to %q, want %q", what, got, devices)
 	}
 }
 
@@ -255,18 +255,18 @@ func TestOtherUsersLogoutKeepsPushes(t *testing.T) {
 	w.wantNotified("others signed out", "own")
 }
 
-func (w *handover) manage(action string, want int) {
-	w.t.Helper()
-	w.request(authz.Admin, "POST", w.accountPath()+action, nil).want(want)
+func (h *handover) manage(action string, want int) {
+	h.t.Helper()
+	h.request(authz.Admin, "POST", h.accountPath()+action, nil).want(want)
 }
 
 // accountPath returns the path of the clinical manager's account.
-func (w *handover) accountPath() string {
-	w.t.Helper()
+func (h *handover) accountPath() string {
+	h.t.Helper()
 	var number string
-	err := w.app.DB().NewQuery(`SELECT CAST(CAST(id AS INTEGER) AS TEXT) FROM users WHERE id = {:id}`).Bind(dbx.Params{"id": w.people[authz.ClinicalManager].Id}).Row(&number)
+	err := h.app.DB().NewQuery(`SELECT CAST(CAST(id AS INTEGER) AS TEXT) FROM users WHERE id = {:id}`).Bind(dbx.Params{"id": h.people[authz.ClinicalManager].Id}).Row(&number)
 	if err != nil {
-		w.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	return "/users/" + number + "/"
 }

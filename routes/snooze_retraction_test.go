@@ -10,24 +10,24 @@ import (
 )
 
 // snoozeOf snoozes alerts of a type, critical ones included.
-func (w *nightShift) snoozeOf(alertType string, length time.Duration) {
-	w.t.Helper()
-	w.request(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
-		"type": alertType, "reason": "Known.", "include_critical": true, "ends_at": w.now.Add(length).UTC().Format(time.RFC3339Nano),
+func (s *nightShift) snoozeOf(alertType string, length time.Duration) {
+	s.t.Helper()
+	s.request(authz.Nurse, "POST", "/patients/"+s.patient+"/snoozes/", object{
+		"type": alertType, "reason": "Known.", "include_critical": true, "ends_at": s.now.Add(length).UTC().Format(time.RFC3339Nano),
 	}).want(201)
 }
 
 // retract marks the reading behind an alert as entered in error.
-func (w *nightShift) retract(alert object) {
-	w.t.Helper()
-	w.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", alert["observation_id"]), object{"reason": "A cold finger."}).want(200)
+func (s *nightShift) retract(alert object) {
+	s.t.Helper()
+	s.request(authz.Nurse, "POST", fmt.Sprintf("/ingestion/observations/%v/entered-in-error/", alert["observation_id"]), object{"reason": "A cold finger."}).want(200)
 }
 
 // wantSnoozes checks how many snoozes are in force.
-func (w *nightShift) wantSnoozes(n int) {
-	w.t.Helper()
-	if got := w.request(authz.Nurse, "GET", "/patients/"+w.patient+"/snoozes/?in_force=true", nil).results(); len(got) != n {
-		w.t.Errorf("%d snoozes are in force, want %d", len(got), n)
+func (s *nightShift) wantSnoozes(n int) {
+	s.t.Helper()
+	if got := s.request(authz.Nurse, "GET", "/patients/"+s.patient+"/snoozes/?in_force=true", nil).results(); len(got) != n {
+		s.t.Errorf("%d snoozes are in force, want %d", len(got), n)
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 )
 
 // quiet snoozes warnings of a type.
-func (w *nightShift) quiet(alertType string, length time.Duration) {
-	w.t.Helper()
-	w.request(authz.Nurse, "POST", "/patients/"+w.patient+"/snoozes/", object{
-		"type": alertType, "reason": "Known.", "ends_at": w.now.Add(length).UTC().Format(time.RFC3339Nano),
+func (s *nightShift) quiet(alertType string, length time.Duration) {
+	s.t.Helper()
+	s.request(authz.Nurse, "POST", "/patients/"+s.patient+"/snoozes/", object{
+		"type": alertType, "reason": "Known.", "ends_at": s.now.Add(length).UTC().Format(time.RFC3339Nano),
 	}).want(201)
 }
 

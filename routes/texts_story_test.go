@@ -17,22 +17,22 @@ import (
 )
 
 // titles dispatches the due notifications and returns the titles of all pushes, in order of the text.
-func (w *nightShift) titles() (titles []string) {
-	w.t.Helper()
-	if _, err := w.dispatcher.SendDue(w.t.Context(), w.app); err != nil {
-		w.t.Fatal(err)
+func (s *nightShift) titles() (titles []string) {
+	s.t.Helper()
+	if _, err := s.dispatcher.SendDue(s.t.Context(), s.app); err != nil {
+		s.t.Fatal(err)
 	}
-	err := w.app.DB().NewQuery(`SELECT DISTINCT title FROM push_deliveries ORDER BY title`).Column(&titles)
+	err := s.app.DB().NewQuery(`SELECT DISTINCT title FROM push_deliveries ORDER BY title`).Column(&titles)
 	if err != nil {
-		w.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return titles
 }
 
 // send sends a measurement of the contract's gateway.
-func (w *nightShift) send(device, kind, unit string, at time.Time, values string) {
-	w.t.Helper()
-	w.postEvent(w.t, measured(device, "GW-1", kind, unit, at, values)).want(200)
+func (s *nightShift) send(device, kind, unit string, at time.Time, values string) {
+	s.t.Helper()
+	s.postEvent(s.t, measured(device, "GW-1", kind, unit, at, values)).want(200)
 }
 
 // A push names level and kind, and neither a name nor a value.

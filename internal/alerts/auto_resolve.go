@@ -25,11 +25,11 @@ type Evaluated struct {
 }
 
 // canResolve reports whether the reading counts for an alert: it is as reliable, surely measured after it, and not another person's.
-func (r Evaluated) canResolve(o Open) bool {
-	if o.UnprovenDevice != nil && r.DeviceID != *o.UnprovenDevice && !r.MeasuredAt.After(o.CreatedAt) {
+func (e Evaluated) canResolve(o Open) bool {
+	if o.UnprovenDevice != nil && e.DeviceID != *o.UnprovenDevice && !e.MeasuredAt.After(o.CreatedAt) {
 		return false
 	}
-	return r.Origin.CanResolve(o.Origin) && !slices.ContainsFunc(r.Apart, o.MeasuredAt.Equal)
+	return e.Origin.CanResolve(o.Origin) && !slices.ContainsFunc(e.Apart, o.MeasuredAt.Equal)
 }
 
 // isSupersededBy reports whether a newer reading ends a late alert, as it would if it had arrived first. With an unproven clock the alert may be

@@ -157,9 +157,9 @@ func (b Bounds) check(c *validate.Checks, patientID string, isChanged func(name 
 	}
 }
 
-func (list ascending) checkOrder(b Bounds, isChanged func(name string) bool, wrong map[string]string) {
-	for i, lower := range list {
-		for _, upper := range list[i+1:] {
+func (a ascending) checkOrder(b Bounds, isChanged func(name string) bool, wrong map[string]string) {
+	for i, lower := range a {
+		for _, upper := range a[i+1:] {
 			low, high := b[lower.group][lower.field], b[upper.group][upper.field]
 			if low == nil || high == nil || *low < *high || *low == *high && lower.mayEqual == upper.field || wrong[lower.Name()] != "" || wrong[upper.Name()] != "" {
 				continue

@@ -127,9 +127,9 @@ func (t ProposedTemplate) bound(f boundField, now Thresholds) *float64 {
 func hasField(fields map[string]*float64, name string) bool { _, has := fields[name]; return has }
 
 // admits reports whether a value of a critical bound keeps its order with the critical bound of the other side.
-func (list ascending) admits(f boundField, value float64, now Thresholds) bool {
-	at := slices.IndexFunc(list, func(other boundField) bool { return other.field == f.field })
-	for i, other := range list {
+func (a ascending) admits(f boundField, value float64, now Thresholds) bool {
+	at := slices.IndexFunc(a, func(other boundField) bool { return other.field == f.field })
+	for i, other := range a {
 		if bound := other.inForce(now); bound != nil && other.isCritical() && (i < at && *bound >= value || i > at && *bound <= value) {
 			return false
 		}
@@ -138,13 +138,13 @@ func (list ascending) admits(f boundField, value float64, now Thresholds) bool {
 }
 
 // set stores a bound, and takes out the patient's own warning bounds that it passes: a value beyond them is critical already.
-func (list ascending) set(own Bounds, f boundField, value *float64) {
+func (a ascending) set(own Bounds, f boundField, value *float64) {
 	if own[f.group] == nil {
 		own[f.group] = map[string]*float64{}
 	}
 	own[f.group][f.field] = value
-	at := slices.IndexFunc(list, func(other boundField) bool { return other.field == f.field })
-	for i, other := range list {
+	at := slices.IndexFunc(a, func(other boundField) bool { return other.field == f.field })
+	for i, other := range a {
 		if bound := own[other.group][other.field]; bound != nil && (i < at && *bound >= *value || i > at && *bound <= *value) {
 			delete(own[other.group], other.field)
 		}

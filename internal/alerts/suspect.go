@@ -20,19 +20,19 @@ type SuspectValue struct {
 
 // Finding returns the warning that requests confirmation of a suspect value, which may be late. Source: docs/decisions/observations.md,
 // "Suspect reading".
-func (d SuspectValue) Finding(measuredAt time.Time, late bool) Finding {
-	unit := d.Of.Range.Unit
+func (v SuspectValue) Finding(measuredAt time.Time, late bool) Finding {
+	unit := v.Of.Range.Unit
 	finding := Finding{
-		Type: TypeSuspectReading, Level: Warning, Parameter: d.Of.Name, Value: d.Value, Threshold: vitals.RoundHundredths(d.Bound),
+		Type: TypeSuspectReading, Level: Warning, Parameter: v.Of.Name, Value: v.Value, Threshold: vitals.RoundHundredths(v.Bound),
 		Message: fmt.Sprintf("%s %s %s %s is far from the usual %s %s, the median of the last %d. It does not count until a clinician confirms it.",
-			d.Of.Suspect.Question, d.Of.Label, vitals.FormatNumber(d.Value), unit, vitals.FormatNumber(vitals.RoundHundredths(d.Usual)), unit, d.Count),
+			v.Of.Suspect.Question, v.Of.Label, vitals.FormatNumber(v.Value), unit, vitals.FormatNumber(vitals.RoundHundredths(v.Usual)), unit, v.Count),
 	}
-	if d.Bound == 0 { // raised later, when the usual value has changed
+	if v.Bound == 0 { // raised later, when the usual value has changed
 		finding.Message = fmt.Sprintf("%s %s %s %s was suspect when it arrived. It does not count until a clinician confirms it.",
-			d.Of.Suspect.Question, d.Of.Label, vitals.FormatNumber(d.Value), unit)
+			v.Of.Suspect.Question, v.Of.Label, vitals.FormatNumber(v.Value), unit)
 	}
-	if d.Unit != nil {
-		finding.Message += fmt.Sprintf(" In %s it would be %s %s.", d.Unit.Name, vitals.FormatNumber(d.InUnit), unit)
+	if v.Unit != nil {
+		finding.Message += fmt.Sprintf(" In %s it would be %s %s.", v.Unit.Name, vitals.FormatNumber(v.InUnit), unit)
 	}
 	if late {
 		finding.AddMeasuredAt(measuredAt)

@@ -210,9 +210,9 @@ type InForceCache map[[3]string]Thresholds
 func NewInForceCache() InForceCache { return InForceCache{} }
 
 // Of returns the thresholds in force under the stored bounds of the practice, of a patient and of undecided templates; nil or "" for none.
-func (m InForceCache) Of(practice, own, proposed *string) (Thresholds, error) {
+func (c InForceCache) Of(practice, own, proposed *string) (Thresholds, error) {
 	key := [3]string{orEmpty(practice), orEmpty(own), orEmpty(proposed)}
-	if found, ok := m[key]; ok {
+	if found, ok := c[key]; ok {
 		return found, nil
 	}
 	defaults, err := ParseBounds(key[0])
@@ -227,8 +227,8 @@ func (m InForceCache) Of(practice, own, proposed *string) (Thresholds, error) {
 	if err != nil {
 		return Thresholds{}, err
 	}
-	m[key] = inForceWith(defaults, bounds, templates)
-	return m[key], nil
+	c[key] = inForceWith(defaults, bounds, templates)
+	return c[key], nil
 }
 
 func orEmpty(stored *string) string {

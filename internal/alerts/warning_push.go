@@ -106,11 +106,11 @@ func PushParameters(alertType string) (list []*vitals.Parameter) {
 
 // DecidePush decides whether a raised alert is pushed. r are the values that raised it; history is needed only for a warning that
 // [Draft.NeedsPushHistory]. It is pure.
-func (c WarningPush) DecidePush(d Draft, r vitals.Reading, t Thresholds, history PushHistory) PushDecision {
+func (p WarningPush) DecidePush(d Draft, r vitals.Reading, t Thresholds, history PushHistory) PushDecision {
 	switch {
 	case d.Informative || d.Finding.Level != Critical && d.Finding.Level != Warning:
 		return PushDecision{}
-	case d.Finding.Level == Warning && c == PushNever:
+	case d.Finding.Level == Warning && p == PushNever:
 		return PushDecision{ListedNever, "Not pushed: this practice pushes no warnings."}
 	case d.Snoozed:
 		return PushDecision{ListedSnoozed, "Not pushed: alerts of this kind are snoozed."}
@@ -118,7 +118,7 @@ func (c WarningPush) DecidePush(d Draft, r vitals.Reading, t Thresholds, history
 		return PushDecision{ListedSuperseded, "Not pushed: a newer reading had arrived."}
 	case d.Finding.Level == Critical:
 		return PushDecision{Rule: PushedCritical}
-	case c != PushTrend:
+	case p != PushTrend:
 		return PushDecision{Rule: PushedEach}
 	case isOverTarget(d.Finding.Parameter):
 		return history.decideTarget(d, r, t)
@@ -210,32 +210,32 @@ type trend struct {
 }
 
 // judge decides about a value of the parameter that is out of range; the reason is without "Pushed" and the full stop.
-func (h trend) judge(value float64, at time.Time) PushDecision {
-	mean, n := h.meanAt(0)
+func (t trend) judge(value float64, at time.Time) PushDecision {
+	mean, n := t.meanAt(0)
 	known := n >= meanAtLeast
-	isOutside := known && h.bound.reaches(mean, h.bound.warning)
-	last, pushed := h.lastPushed()
-	quarter := worseShare * (h.bound.critical - h.bound.warning)
-	midway := (h.bound.warning + h.bound.critical) / 2
-	quiet := h.wasPushedSince(at.Add(-quietAfterPush))
+	isOutside := known && t.bound.reaches(mean, t.bound.warning)
+	last, pushed := t.lastPushed()
+	quarter := worseShare * (t.bound.critical - t.bound.warning)
+	midway := (t.bound.warning + t.bound.critical) / 2
+	quiet := t.wasPushedSince(at.Add(-quietAfterPush))
 	switch {
-	case isOutside && !h.wasRunPushed():
-		return PushDecision{PushedMean, fmt.Sprintf("%d-reading mean %s is at or beyond %s", n, show(mean), show(h.bound.warning))}
-	case !isOutside && !quiet && h.bound.reaches(value, midway):
+	case isOutside && !t.wasRunPushed():
+		return PushDecision{PushedMean, fmt.Sprintf("%d-reading mean %s is at or beyond %s", n, show(mean), show(t.bound.warning))}
+	case !isOutside && !quiet && t.bound.reaches(value, midway):
 		return PushDecision{PushedMidway, fmt.Sprintf("%s is at or beyond %s, halfway to the critical limit", show(value), show(midway))}
-	case !isOutside && !quiet && h.countOut() >= repeatedAtLeast:
-		return PushDecision{PushedRepeated, fmt.Sprintf("out of range in %d of the last %d readings", h.countOut(), repeatedAmong)}
-	case pushed && h.bound.reaches(value, last+quarter):
+	case !isOutside && !quiet && t.countOut() >= repeatedAtLeast:
+		return PushDecision{PushedRepeated, fmt.Sprintf("out of range in %d of the last %d readings", t.countOut(), repeatedAmong)}
+	case pushed && t.bound.reaches(value, last+quarter):
 		return PushDecision{PushedWorse, fmt.Sprintf("%s is worse than %s, the last value pushed", show(value), show(last))}
 	}
-	return PushDecision{ListedByTrend, h.whyListed(mean, n, known, isOutside, quiet)}
+	return PushDecision{ListedByTrend, t.whyListed(mean, n, known, isOutside, quiet)}
 }
 
-func (h trend) whyListed(mean float64, n int, known, isOutside, quiet bool) string {
-	reason := fmt.Sprintf("%d-reading mean %s is within %s", n, show(mean), show(h.bound.warning))
+func (t trend) whyListed(mean float64, n int, known, isOutside, quiet bool) string {
+	reason := fmt.Sprintf("%d-reading mean %s is within %s", n, show(mean), show(t.bound.warning))
 	switch {
 	case isOutside:
-		return fmt.Sprintf("%d-reading mean %s is at or beyond %s, which was pushed before", n, show(mean), show(h.bound.warning))
+		return fmt.Sprintf("%d-reading mean %s is at or beyond %s, which was pushed before", n, show(mean), show(t.bound.warning))
 	case !known:
 		reason = fmt.Sprintf("has %d of the %d readings that a mean needs within 14 days", n, meanAtLeast)
 	}
@@ -249,13 +249,13 @@ func (h trend) whyListed(mean float64, n int, known, isOutside, quiet bool) stri
 func show(value float64) string { return vitals.FormatNumber(vitals.RoundHalfUp(value, 1)) }
 
 // value returns the parameter's value in a reading, nil if it was not measured.
-func (h trend) value(r PushReading) *float64 { return r.Values[h.of] }
+func (t trend) value(r PushReading) *float64 { return r.Values[t.of] }
 
 // meanAt returns the mean of the last readings from the i-th on, to one decimal as it is shown, and how many there are.
-func (h trend) meanAt(i int) (mean float64, n int) {
+func (t trend) meanAt(i int) (mean float64, n int) {
 	sum, since := 0.0, time.Time{}
-	for _, r := range h.Readings[i:] {
-		value := h.value(r)
+	for _, r := range t.Readings[i:] {
+		value := t.value(r)
 		if value == nil {
 			continue
 		}
@@ -274,10 +274,10 @@ func (h trend) meanAt(i int) (mean float64, n int) {
 }
 
 // countOut counts the values out of range, on either side, among the last readings, however old: a patient who measures once a week has no mean.
-func (h trend) countOut() (count int) {
+func (t trend) countOut() (count int) {
 	n := 0
-	for _, r := range h.Readings {
-		value := h.value(r)
+	for _, r := range t.Readings {
+		value := t.value(r)
 		if value == nil {
 			continue
 		}
@@ -285,7 +285,7 @@ func (h trend) countOut() (count int) {
 			break
 		}
 		n++
-		if _, out := breachedBound(h.parameter, *value, h.limits); out {
+		if _, out := breachedBound(t.parameter, *value, t.limits); out {
 			count++
 		}
 	}
@@ -293,52 +293,52 @@ func (h trend) countOut() (count int) {
 }
 
 // isAbout reports whether a push was about this parameter and side: it was the worst, or its value was out of range too.
-func (h trend) isAbout(p Pushed) bool {
-	value := h.value(p.PushReading)
-	wasWorst := p.Parameter == h.parameter.Name && p.Beyond != 0 && p.Beyond > 0 == h.bound.isHigh
-	return value != nil && (wasWorst || h.bound.reaches(*value, h.bound.warning))
+func (t trend) isAbout(p Pushed) bool {
+	value := t.value(p.PushReading)
+	wasWorst := p.Parameter == t.parameter.Name && p.Beyond != 0 && p.Beyond > 0 == t.bound.isHigh
+	return value != nil && (wasWorst || t.bound.reaches(*value, t.bound.warning))
 }
 
 // lastPushed returns the value of the last push about the parameter and side.
-func (h trend) lastPushed() (value float64, pushed bool) {
-	for _, p := range h.Pushed {
-		if h.isAbout(p) {
-			return *h.value(p.PushReading), true
+func (t trend) lastPushed() (value float64, pushed bool) {
+	for _, p := range t.Pushed {
+		if t.isAbout(p) {
+			return *t.value(p.PushReading), true
 		}
 	}
 	return 0, false
 }
 
 // wasPushedSince reports whether a value measured after a time was pushed.
-func (h trend) wasPushedSince(since time.Time) bool {
-	return slices.ContainsFunc(h.Pushed, func(p Pushed) bool { return h.isAbout(p) && p.MeasuredAt.After(since) })
+func (t trend) wasPushedSince(since time.Time) bool {
+	return slices.ContainsFunc(t.Pushed, func(p Pushed) bool { return t.isAbout(p) && p.MeasuredAt.After(since) })
 }
 
 // wasRunPushed reports whether there was a push about the parameter while its mean was beyond the bound, since the mean was last back
 // inside. It walks back from the latest reading; where the history is cut, an earlier push counts.
-func (h trend) wasRunPushed() bool {
-	whole := len(h.Readings)
+func (t trend) wasRunPushed() bool {
+	whole := len(t.Readings)
 	if whole >= PushReadings { // the means of the oldest ones lack readings
 		whole -= meanReadings
 	}
-	for i, r := range h.Readings[:whole] {
-		if h.value(r) == nil {
+	for i, r := range t.Readings[:whole] {
+		if t.value(r) == nil {
 			continue
 		}
-		mean, n := h.meanAt(i)
+		mean, n := t.meanAt(i)
 		if n < meanAtLeast {
 			continue
 		}
-		if h.bound.isBackInside(mean) {
+		if t.bound.isBackInside(mean) {
 			return false
 		}
-		if h.bound.reaches(mean, h.bound.warning) && slices.ContainsFunc(h.Pushed, func(p Pushed) bool {
-			return p.ObservationID == r.ObservationID && h.isAbout(p)
+		if t.bound.reaches(mean, t.bound.warning) && slices.ContainsFunc(t.Pushed, func(p Pushed) bool {
+			return p.ObservationID == r.ObservationID && t.isAbout(p)
 		}) {
 			return true
 		}
 	}
-	return whole < len(h.Readings) && slices.ContainsFunc(h.Pushed, func(p Pushed) bool {
-		return h.isAbout(p) && !p.MeasuredAt.After(h.Readings[whole].MeasuredAt)
+	return whole < len(t.Readings) && slices.ContainsFunc(t.Pushed, func(p Pushed) bool {
+		return t.isAbout(p) && !p.MeasuredAt.After(t.Readings[whole].MeasuredAt)
 	})
 }

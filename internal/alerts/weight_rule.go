@@ -81,28 +81,28 @@ type changeEvaluation struct {
 }
 
 // checkChange reports whether a change meets the bound; signed is the stored form.
-func (s *changeEvaluation) checkChange(level Level, rule string, change, signed float64, bound *float64, direction, within string) bool {
+func (e *changeEvaluation) checkChange(level Level, rule string, change, signed float64, bound *float64, direction, within string) bool {
 	if bound == nil || change < *bound {
 		return false
 	}
-	s.addBreach(level, rule, signed, *bound, fmt.Sprintf("%s %s of %s %s within %s is at or above the %s limit %s %s.",
-		s.p.Label, direction, vitals.FormatNumber(math.Abs(change)), s.p.Range.Unit, within, level, vitals.FormatNumber(*bound), s.p.Range.Unit))
+	e.addBreach(level, rule, signed, *bound, fmt.Sprintf("%s %s of %s %s within %s is at or above the %s limit %s %s.",
+		e.p.Label, direction, vitals.FormatNumber(math.Abs(change)), e.p.Range.Unit, within, level, vitals.FormatNumber(*bound), e.p.Range.Unit))
 	return true
 }
 
-func (s *changeEvaluation) checkTarget(value, target, bound float64) {
+func (e *changeEvaluation) checkTarget(value, target, bound float64) {
 	excess := vitals.RoundHundredths(value - target)
 	if excess < bound {
 		return
 	}
-	unit := s.p.Range.Unit
-	s.addBreach(Warning, overTarget, excess, bound, fmt.Sprintf("%s %s %s is %s %s over the target of %s %s, at or above the warning limit %s %s.",
-		s.p.Label, vitals.FormatNumber(value), unit, vitals.FormatNumber(excess), unit, vitals.FormatNumber(target), unit, vitals.FormatNumber(bound), unit))
+	unit := e.p.Range.Unit
+	e.addBreach(Warning, overTarget, excess, bound, fmt.Sprintf("%s %s %s is %s %s over the target of %s %s, at or above the warning limit %s %s.",
+		e.p.Label, vitals.FormatNumber(value), unit, vitals.FormatNumber(excess), unit, vitals.FormatNumber(target), unit, vitals.FormatNumber(bound), unit))
 }
 
-func (s *changeEvaluation) addBreach(level Level, rule string, value, threshold float64, message string) {
-	s.messages = append(s.messages, message)
-	if s.finding.Level == "" || level == Critical && s.finding.Level != Critical {
-		s.finding.Level, s.finding.Parameter, s.finding.Value, s.finding.Threshold = level, s.p.Name+rule, value, threshold
+func (e *changeEvaluation) addBreach(level Level, rule string, value, threshold float64, message string) {
+	e.messages = append(e.messages, message)
+	if e.finding.Level == "" || level == Critical && e.finding.Level != Critical {
+		e.finding.Level, e.finding.Parameter, e.finding.Value, e.finding.Threshold = level, e.p.Name+rule, value, threshold
 	}
 }

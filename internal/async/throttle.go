@@ -28,24 +28,24 @@ func ThrottleWhile(needed func() bool) *Throttle {
 }
 
 // Rest pauses between two pieces of the work. It returns an error only if ctx has ended.
-func (p *Throttle) Rest(ctx context.Context) error {
-	if p == nil || time.Since(p.since) < workSlice {
+func (t *Throttle) Rest(ctx context.Context) error {
+	if t == nil || time.Since(t.since) < workSlice {
 		return ctx.Err()
 	}
-	if p.needed() {
+	if t.needed() {
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Since(p.since)):
+		case <-time.After(time.Since(t.since)):
 		}
 	}
-	p.since = time.Now()
+	t.since = time.Now()
 	return ctx.Err()
 }
 
 // Reader returns a reader that rests between reads.
-func (p *Throttle) Reader(ctx context.Context, from io.Reader) io.Reader {
+func (t *Throttle) Reader(ctx context.Context, from io.Reader) io.Reader {
 	return reader(func(into []byte) (int, error) {
-		if err := p.Rest(ctx); err != nil {
+		if err := t.Rest(ctx); err != nil {
 			return 0, err
 		}
 		return from.Read(into)

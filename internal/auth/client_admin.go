@@ -33,7 +33,7 @@ func (Credentials) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[cred
 func (Credentials) LogValue() slog.Value       { return slog.StringValue("[credentials]") }
 
 // Create creates a client. One with keys has a secret only on request.
-func (e *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor, now time.Time) (created Credentials, err error) {
+func (mc *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor, now time.Time) (created Credentials, err error) {
 	values, secret := draft.Apply(collections.ClientValues{Active: true}), secretPrefix+Random()
 	if draft.WithSecret || values.JWKSURL == "" && values.JWKS == nil {
 		created.Secret = secret // otherwise it is discarded, and its hash matches nothing
@@ -51,8 +51,8 @@ func (e *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor,
 }
 
 // Change changes a client, effective with the next request. Tokens end if the client's keys change or it is deactivated.
-func (e *MachineClients) Change(app core.App, id string, draft ClientDraft, by audit.Actor, now time.Time) (client *collections.Client, err error) {
-	err = e.changeClient(app, id, func(tx core.App, found *collections.Client) error {
+func (mc *MachineClients) Change(app core.App, id string, draft ClientDraft, by audit.Actor, now time.Time) (client *collections.Client, err error) {
+	err = mc.changeClient(app, id, func(tx core.App, found *collections.Client) error {
 		client = found
 		before := client.Values()
 		after := draft.Apply(before)
@@ -85,9 +85,9 @@ func (e *MachineClients) Change(app core.App, id string, draft ClientDraft, by a
 }
 
 // RotateSecret replaces the client's secret. The old secret and every token end immediately.
-func (e *MachineClients) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (created Credentials, err error) {
+func (mc *MachineClients) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (created Credentials, err error) {
 	created.Secret = secretPrefix + Random()
-	err = e.changeClient(app, id, func(tx core.App, client *collections.Client) error {
+	err = mc.changeClient(app, id, func(tx core.App, client *collections.Client) error {
 		created.Client = client
 		collections.EndClientTokens(client, Random())
 		if err := collections.ReplaceClientSecret(tx, client, Hash(created.Secret), now); err != nil {
@@ -119,8 +119,8 @@ func notifyOfClient(tx core.App, what, name string, by audit.Actor, now time.Tim
 }
 
 // Delete deletes a client. Its actions stay in the audit trail under its name.
-func (e *MachineClients) Delete(app core.App, id string, by audit.Actor, now time.Time) error {
-	return e.changeClient(app, id, func(tx core.App, client *collections.Client) error {
+func (mc *MachineClients) Delete(app core.App, id string, by audit.Actor, now time.Time) error {
+	return mc.changeClient(app, id, func(tx core.App, client *collections.Client) error {
 		if err := collections.RemoveClient(tx, client); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (e *MachineClients) Delete(app core.App, id string, by audit.Actor, now tim
 }
 
 // changeClient applies a change to a client in a transaction and evicts the client from the cache.
-func (e *MachineClients) changeClient(app core.App, id string, change func(tx core.App, client *collections.Client) error) error {
+func (mc *MachineClients) changeClient(app core.App, id string, change func(tx core.App, client *collections.Client) error) error {
 	err := app.RunInTransaction(func(tx core.App) error {
 		client, err := collections.FindClient(tx, id)
 		if err != nil {
@@ -140,7 +140,7 @@ func (e *MachineClients) changeClient(app core.App, id string, change func(tx co
 		}
 		return change(tx, client)
 	})
-	e.Evict(id)
+	mc.Evict(id)
 	return err
 }
 
@@ -208,22 +208,22 @@ type ClientDraft struct {
 }
 
 // ReadNew validates a request to create a client.
-func (e *MachineClients) ReadNew(b NewClientBody, c *validate.Checks) ClientDraft {
+func (mc *MachineClients) ReadNew(b NewClientBody, c *validate.Checks) ClientDraft {
 	for name, sent := range map[string]bool{"name": b.Name.Sent(), "scopes": b.Scopes.Sent()} {
 		if !sent {
 			c.Reject(name, "This field is required.")
 		}
 	}
 	asked := c.Boolean("with_secret", b.WithSecret, false)
-	draft := e.ReadChange(b.ClientBody, c)
+	draft := mc.ReadChange(b.ClientBody, c)
 	draft.WithSecret = asked != nil && *asked
 	return draft
 }
 
 // ReadChange validates a request to change a client. Omitted fields stay as they are.
-func (e *MachineClients) ReadChange(b ClientBody, c *validate.Checks) ClientDraft {
+func (mc *MachineClients) ReadChange(b ClientBody, c *validate.Checks) ClientDraft {
 	name, scopes, ranges, active := readName(c, b.Name), readScopes(c, b.Scopes), readRanges(c, b.AllowedCIDRs), readActive(c, b.Active)
-	at, keys := e.readJWKSURL(c, b.JWKSURL), readJWKS(c, b.JWKS)
+	at, keys := mc.readJWKSURL(c, b.JWKSURL), readJWKS(c, b.JWKS)
 	if at != "" && keys != nil {
 		c.Reject("jwks", "Give jwks_url or jwks, not both.")
 	}
@@ -312,12 +312,12 @@ func parseRange(text string) (netip.Prefix, error) {
 	return r.Masked(), err
 }
 
-func (e *MachineClients) readJWKSURL(c *validate.Checks, f validate.String) string {
+func (mc *MachineClients) readJWKSURL(c *validate.Checks, f validate.String) string {
 	if !f.Sent() {
 		return ""
 	}
 	at := c.Text("jwks_url", f, validate.Optional(egress.MaxURLLength).Identifier())
-	if at != "" && e.options.Outbound.Check(at) != nil {
+	if at != "" && mc.options.Outbound.Check(at) != nil {
 		c.Reject("jwks_url", "Must be an https address of a public host.")
 		return ""
 	}

@@ -37,7 +37,7 @@ type unverifiedAssertion struct {
 }
 
 // parseAssertion parses an assertion and refuses everything that is wrong independent of the client. It does not check the signature.
-func (e *MachineClients) parseAssertion(text string, now time.Time) (a unverifiedAssertion, err error) {
+func (mc *MachineClients) parseAssertion(text string, now time.Time) (a unverifiedAssertion, err error) {
 	parsed, _, err := assertionParser.ParseUnverified(text, &a.claims)
 	if err != nil {
 		return a, wrongAssertion("The assertion is not a JSON Web Token.")
@@ -56,8 +56,8 @@ func (e *MachineClients) parseAssertion(text string, now time.Time) (a unverifie
 		return a, wrongAssertion("The assertion needs a header kid.")
 	case claims.Issuer == "" || claims.Issuer != claims.Subject:
 		return a, wrongAssertion("iss and sub must both be the client's id.")
-	case !slices.ContainsFunc(claims.Audience, e.isTokenURL):
-		return a, wrongAssertion("aud must be " + e.options.TokenURL + ".")
+	case !slices.ContainsFunc(claims.Audience, mc.isTokenURL):
+		return a, wrongAssertion("aud must be " + mc.options.TokenURL + ".")
 	case claims.ID == "" || len(claims.ID) > maxJTIBytes:
 		return a, wrongAssertion("The assertion needs a jti of at most 512 bytes.")
 	case expires.IsZero():
@@ -73,8 +73,8 @@ func (e *MachineClients) parseAssertion(text string, now time.Time) (a unverifie
 }
 
 // isTokenURL compares the audience with the token endpoint, ignoring a trailing slash.
-func (e *MachineClients) isTokenURL(audience string) bool {
-	return strings.TrimSuffix(audience, "/") == strings.TrimSuffix(e.options.TokenURL, "/")
+func (mc *MachineClients) isTokenURL(audience string) bool {
+	return strings.TrimSuffix(audience, "/") == strings.TrimSuffix(mc.options.TokenURL, "/")
 }
 
 func timeOf(date *jwt.NumericDate) time.Time {
@@ -85,8 +85,8 @@ func timeOf(date *jwt.NumericDate) time.Time {
 }
 
 // checkAssertion returns the client that signed the assertion. It may fetch the client's keys, so callers must not hold a transaction.
-func (e *MachineClients) checkAssertion(ctx context.Context, app core.App, form TokenRequest, address string, now time.Time) (*clientProof, error) {
-	a, err := e.parseAssertion(form.assertion, now)
+func (mc *MachineClients) checkAssertion(ctx context.Context, app core.App, form TokenRequest, address string, now time.Time) (*clientProof, error) {
+	a, err := mc.parseAssertion(form.assertion, now)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (e *MachineClients) checkAssertion(ctx context.Context, app core.App, form 
 	if a.jku != "" && a.jku != values.JWKSURL {
 		return p, wrongAssertion("jku must be the address that is registered.")
 	}
-	key, err := e.keyOf(ctx, client.Id, values, a, now)
+	key, err := mc.keyOf(ctx, client.Id, values, a, now)
 	if err != nil {
 		return p, err
 	}
@@ -116,7 +116,7 @@ func (e *MachineClients) checkAssertion(ctx context.Context, app core.App, form 
 }
 
 // keyOf returns the client's key with the key id of the assertion.
-func (e *MachineClients) keyOf(ctx context.Context, id string, values collections.ClientValues, a unverifiedAssertion, now time.Time) (crypto.PublicKey, error) {
+func (mc *MachineClients) keyOf(ctx context.Context, id string, values collections.ClientValues, a unverifiedAssertion, now time.Time) (crypto.PublicKey, error) {
 	if values.JWKSURL == "" {
 		if values.JWKS == nil {
 			return nil, wrongCredentials("the client has no keys")
@@ -130,7 +130,7 @@ func (e *MachineClients) keyOf(ctx context.Context, id string, values collection
 		}
 		return nil, wrongCredentials(errUnknownKey.Error())
 	}
-	key, err := e.keys.find(ctx, id, values.JWKSURL, a.kid, a.alg, now)
+	key, err := mc.keys.find(ctx, id, values.JWKSURL, a.kid, a.alg, now)
 	if errors.Is(err, errUnknownKey) {
 		return nil, wrongCredentials(err.Error())
 	}

@@ -41,10 +41,10 @@ type clientProof struct {
 
 // SignIn issues an access token to a client. admit is called with the authenticated client and may refuse. Refusals are audited, except those of
 // admit.
-func (e *MachineClients) SignIn(
+func (mc *MachineClients) SignIn(
 	ctx context.Context, app core.App, form TokenRequest, admit func(clientID string) error, from audit.Origin, now time.Time,
 ) (IssuedToken, error) {
-	p, err := e.authenticateClient(ctx, app, form, from, now)
+	p, err := mc.authenticateClient(ctx, app, form, from, now)
 	if err != nil {
 		return IssuedToken{}, auditRefusal(app, p, err, from, now)
 	}
@@ -53,22 +53,22 @@ func (e *MachineClients) SignIn(
 	}
 	var token IssuedToken
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		token, err = e.issue(tx, p, form.scope, from, now)
+		token, err = mc.issue(tx, p, form.scope, from, now)
 		return err
 	})
 	if err != nil {
 		return IssuedToken{}, auditRefusal(app, p, err, from, now)
 	}
-	e.used.record(p.client.Id, now)
+	mc.used.record(p.client.Id, now)
 	return token, nil
 }
 
 // authenticateClient verifies the client's credentials. With a refusal, the proof names the claimed client if it exists.
-func (e *MachineClients) authenticateClient(ctx context.Context, app core.App, form TokenRequest, from audit.Origin, now time.Time) (p *clientProof, err error) {
+func (mc *MachineClients) authenticateClient(ctx context.Context, app core.App, form TokenRequest, from audit.Origin, now time.Time) (p *clientProof, err error) {
 	if form.basic != nil {
 		p, err = checkSecret(app, *form.basic)
 	} else {
-		p, err = e.checkAssertion(ctx, app, form, from.Address, now)
+		p, err = mc.checkAssertion(ctx, app, form, from.Address, now)
 	}
 	if err != nil {
 		return p, err
@@ -104,7 +104,7 @@ func checkSecret(app core.App, given basicCredentials) (*clientProof, error) {
 }
 
 // issue signs a token, unless the client changed since it authenticated or its assertion was used before.
-func (e *MachineClients) issue(tx core.App, p *clientProof, requested string, from audit.Origin, now time.Time) (IssuedToken, error) {
+func (mc *MachineClients) issue(tx core.App, p *clientProof, requested string, from audit.Origin, now time.Time) (IssuedToken, error) {
 	client, err := findClient(tx, p.client.Id)
 	if err != nil {
 		return IssuedToken{}, err
@@ -136,7 +136,7 @@ func (e *MachineClients) issue(tx core.App, p *clientProof, requested string, fr
 	if err != nil {
 		return IssuedToken{}, err
 	}
-	signed, err := e.signer.Sign(TokenClaims{
+	signed, err := mc.signer.Sign(TokenClaims{
 		Kind: ClientToken, Collection: client.Collection().Id, Holder: client.Id, Scope: joinScopes(scopes), IssuedAt: now, ExpiresAt: now.Add(ClientTokenLife),
 	}, Account{TokenKey: client.TokenKey(), Life: ClientTokenLife})
 	return IssuedToken{Access: tokenPrefix + signed, Scope: spelled}, err
@@ -240,21 +240,21 @@ func ReadTokenRequest(contentType string, body []byte, authorization string) (fo
 }
 
 // check requires exactly one authentication method.
-func (f TokenRequest) check(assertionType string) error {
+func (r TokenRequest) check(assertionType string) error {
 	switch {
-	case f.basic != nil && (f.assertion != "" || assertionType != ""):
+	case r.basic != nil && (r.assertion != "" || assertionType != ""):
 		return invalidRequest("Prove who you are by an assertion or by a secret, not by both.")
-	case f.basic != nil && f.clientID != "" && f.clientID != f.basic.id:
+	case r.basic != nil && r.clientID != "" && r.clientID != r.basic.id:
 		return invalidRequest("client_id names another client than the header does.")
-	case f.basic != nil:
+	case r.basic != nil:
 		return nil
-	case assertionType == "" && f.assertion == "":
+	case assertionType == "" && r.assertion == "":
 		return invalidClient("Send a client_assertion, or the client's id and secret by HTTP Basic.", "no credentials")
 	case assertionType != jwtBearer:
 		return invalidRequest("client_assertion_type must be " + jwtBearer + ".")
-	case f.assertion == "":
+	case r.assertion == "":
 		return invalidRequest("client_assertion is missing.")
-	case len(f.assertion) > maxAssertionBytes:
+	case len(r.assertion) > maxAssertionBytes:
 		return wrongAssertion("The assertion is too long.")
 	}
 	return nil

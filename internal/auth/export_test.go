@@ -31,14 +31,14 @@ const (
 func NewHashLimiter(n int) *HashLimiter { return newHashLimiter(n) }
 
 // Acquire waits for a slot with the timeout of an attempt.
-func (p *workLimiter) Acquire(ctx context.Context) (release func(), err error) {
+func (wl *workLimiter) Acquire(ctx context.Context) (release func(), err error) {
 	ctx, done := withQueueTimeout(ctx)
 	defer done()
-	return p.acquire(ctx)
+	return wl.acquire(ctx)
 }
 
 // Waiting returns the number of waiting callers.
-func (p *workLimiter) Waiting() int { return int(p.waiting.Load()) }
+func (wl *workLimiter) Waiting() int { return int(wl.waiting.Load()) }
 
 // HoldHashSlots takes every hash slot until release is called.
 func (e *Engine) HoldHashSlots() (release func()) {

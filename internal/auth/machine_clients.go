@@ -61,11 +61,11 @@ type TokenAuthenticator struct {
 }
 
 // Authenticate returns the holder of the token. It refuses with token_invalid or token_expired, and with not_authenticated for an empty token.
-func (b TokenAuthenticator) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
+func (a TokenAuthenticator) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
 	if strings.HasPrefix(token, tokenPrefix) {
-		return b.Clients.Authenticate(app, token, now)
+		return a.Clients.Authenticate(app, token, now)
 	}
-	return b.Users.Authenticate(app, token, now)
+	return a.Users.Authenticate(app, token, now)
 }
 
 // errUnknownClientToken reports a token that names no client.
@@ -73,17 +73,17 @@ var errUnknownClientToken = errors.New("auth: token of no client")
 
 // Authenticate returns the client of an access token. Status, allowed addresses and scopes come from the database; the token can only narrow the
 // scopes.
-func (e *MachineClients) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
+func (mc *MachineClients) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
 	table, err := app.FindCachedCollectionByNameOrId(collections.Clients)
 	if err != nil {
 		return Caller{}, fmt.Errorf("find clients: %w", err)
 	}
 	var client cachedClient
-	read, err := e.signer.Check(strings.TrimPrefix(token, tokenPrefix), ClientToken, now, func(t TokenClaims) (Account, error) {
+	read, err := mc.signer.Check(strings.TrimPrefix(token, tokenPrefix), ClientToken, now, func(t TokenClaims) (Account, error) {
 		if t.Collection != table.Id {
 			return Account{}, errUnknownClientToken
 		}
-		found, err := e.cachedClient(app, t.Holder, now)
+		found, err := mc.cachedClient(app, t.Holder, now)
 		if collections.IsNotFound(err) {
 			err = errUnknownClientToken
 		}
@@ -99,7 +99,7 @@ func (e *MachineClients) Authenticate(app core.App, token string, now time.Time)
 	case expired:
 		return Caller{}, fault.New(fault.Unauthenticated, "token_expired", "The token has expired.")
 	}
-	if e.used.record(client.ID, now) {
+	if mc.used.record(client.ID, now) {
 		if err := collections.MarkClientUsed(app, client.ID, now); err != nil {
 			return Caller{}, err
 		}
@@ -110,15 +110,15 @@ func (e *MachineClients) Authenticate(app core.App, token string, now time.Time)
 }
 
 // LastUsed returns the time of the client's last request. The stored value lags by up to a minute.
-func (e *MachineClients) LastUsed(c *collections.Client) time.Time {
-	if noted := e.used.latest(c.Id); noted.After(c.LastUsedAt()) {
+func (mc *MachineClients) LastUsed(c *collections.Client) time.Time {
+	if noted := mc.used.latest(c.Id); noted.After(c.LastUsedAt()) {
 		return noted
 	}
 	return c.LastUsedAt()
 }
 
 // Evict removes a client from the cache. Call it after the commit of every change: before it, a reader could cache the old state again.
-func (e *MachineClients) Evict(id string) { e.cache.Evict(id) }
+func (mc *MachineClients) Evict(id string) { mc.cache.Evict(id) }
 
 // cachedClient holds the client fields that a request needs.
 type cachedClient struct {
@@ -131,8 +131,8 @@ type cachedClient struct {
 const maxCachedClients = 1000
 
 // cachedClient returns the client from the cache or the database.
-func (e *MachineClients) cachedClient(app core.App, id string, now time.Time) (cachedClient, error) {
-	return e.cache.Get(id, now, func() (known cachedClient, err error) {
+func (mc *MachineClients) cachedClient(app core.App, id string, now time.Time) (cachedClient, error) {
+	return mc.cache.Get(id, now, func() (known cachedClient, err error) {
 		record, err := collections.FindClient(app, id)
 		if err != nil {
 			return known, err

@@ -8,8 +8,8 @@ import (
 )
 
 // Assert verifies an assertion.
-func (e *MachineClients) Assert(ctx context.Context, app core.App, assertion string, now time.Time) error {
-	_, err := e.checkAssertion(ctx, app, TokenRequest{assertion: assertion}, "", now)
+func (mc *MachineClients) Assert(ctx context.Context, app core.App, assertion string, now time.Time) error {
+	_, err := mc.checkAssertion(ctx, app, TokenRequest{assertion: assertion}, "", now)
 	return err
 }
 

@@ -333,8 +333,8 @@ func TestNothingPrints(t *testing.T) {
 // countingAuthenticator counts calls.
 type countingAuthenticator struct{ calls int }
 
-func (p *countingAuthenticator) Authenticate(core.App, string, time.Time) (auth.Caller, error) {
-	p.calls++
+func (a *countingAuthenticator) Authenticate(core.App, string, time.Time) (auth.Caller, error) {
+	a.calls++
 	return auth.Caller{ID: 1}, nil
 }
 

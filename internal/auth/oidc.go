@@ -97,8 +97,8 @@ func NewOIDCProvider(o OIDCOptions) *OIDCProvider {
 type limitedTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements [http.RoundTripper].
-func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := b.next.RoundTrip(r)
+func (t limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
 	if err == nil {
 		response.Body = struct {
 			io.Reader

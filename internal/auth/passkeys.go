@@ -58,13 +58,13 @@ type webauthnUser struct {
 	passkeys    []*collections.Passkey
 }
 
-func (o *webauthnUser) WebAuthnID() []byte          { return o.handle }
-func (o *webauthnUser) WebAuthnName() string        { return o.email }
-func (o *webauthnUser) WebAuthnDisplayName() string { return o.name }
+func (u *webauthnUser) WebAuthnID() []byte          { return u.handle }
+func (u *webauthnUser) WebAuthnName() string        { return u.email }
+func (u *webauthnUser) WebAuthnDisplayName() string { return u.name }
 
 // WebAuthnCredentials returns the passkeys, without damaged ones.
-func (o *webauthnUser) WebAuthnCredentials() (list []webauthn.Credential) {
-	for _, p := range o.passkeys {
+func (u *webauthnUser) WebAuthnCredentials() (list []webauthn.Credential) {
+	for _, p := range u.passkeys {
 		id, badID := base64.RawURLEncoding.DecodeString(p.CredentialID())
 		key, badKey := base64.RawURLEncoding.DecodeString(p.PublicKey())
 		if badID != nil || badKey != nil {
@@ -84,8 +84,8 @@ func (o *webauthnUser) WebAuthnCredentials() (list []webauthn.Credential) {
 }
 
 // descriptors identify the passkeys to a browser.
-func (o *webauthnUser) descriptors() (list []protocol.CredentialDescriptor) {
-	for _, credential := range o.WebAuthnCredentials() {
+func (u *webauthnUser) descriptors() (list []protocol.CredentialDescriptor) {
+	for _, credential := range u.WebAuthnCredentials() {
 		list = append(list, credential.Descriptor())
 	}
 	return list

@@ -270,19 +270,19 @@ type confirmedRotations struct {
 	byLink map[string]bool // key: refresh token id
 }
 
-func (a *confirmedRotations) has(link string) bool {
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	return a.byLink[link]
+func (r *confirmedRotations) has(link string) bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	return r.byLink[link]
 }
 
-func (a *confirmedRotations) add(link string) {
-	a.lock.Lock()
-	defer a.lock.Unlock()
-	if a.byLink == nil || len(a.byLink) >= maxCachedUsers {
-		a.byLink = map[string]bool{}
+func (r *confirmedRotations) add(link string) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	if r.byLink == nil || len(r.byLink) >= maxCachedUsers {
+		r.byLink = map[string]bool{}
 	}
-	a.byLink[link] = true
+	r.byLink[link] = true
 }
 
 // confirmRotation records the first use of an access token from a rotation, which shows that the response arrived. If the rotation was

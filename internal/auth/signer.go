@@ -219,18 +219,18 @@ type verifiedToken struct {
 	signedFor Account
 }
 
-func (m *verifiedTokens) find(token string) (t TokenClaims, signedFor Account, seen bool) {
-	m.lock.RLock()
-	defer m.lock.RUnlock()
-	good, seen := m.byToken[token]
+func (vt *verifiedTokens) find(token string) (t TokenClaims, signedFor Account, seen bool) {
+	vt.lock.RLock()
+	defer vt.lock.RUnlock()
+	good, seen := vt.byToken[token]
 	return good.token, good.signedFor, seen
 }
 
-func (m *verifiedTokens) add(token string, t TokenClaims, signedFor Account) {
-	m.lock.Lock()
-	defer m.lock.Unlock()
-	if m.byToken == nil || len(m.byToken) >= maxVerifiedTokens {
-		m.byToken = map[string]verifiedToken{}
+func (vt *verifiedTokens) add(token string, t TokenClaims, signedFor Account) {
+	vt.lock.Lock()
+	defer vt.lock.Unlock()
+	if vt.byToken == nil || len(vt.byToken) >= maxVerifiedTokens {
+		vt.byToken = map[string]verifiedToken{}
 	}
-	m.byToken[token] = verifiedToken{t, signedFor}
+	vt.byToken[token] = verifiedToken{t, signedFor}
 }

@@ -46,26 +46,26 @@ func newDecisionLimiter() *workLimiter {
 
 // acquire waits for a slot and returns the function that releases it. It refuses with overloaded if the queue is full or the wait times out; a
 // caller that disconnects leaves the queue.
-func (l *workLimiter) acquire(ctx context.Context) (release func(), err error) {
-	defer l.waiting.Add(-1)
-	if l.waiting.Add(1) > l.maxWaiting {
+func (wl *workLimiter) acquire(ctx context.Context) (release func(), err error) {
+	defer wl.waiting.Add(-1)
+	if wl.waiting.Add(1) > wl.maxWaiting {
 		return nil, fault.Overloaded(overloadRetryAfter)
 	}
 	select {
-	case l.slots <- struct{}{}:
+	case wl.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, queueError(ctx)
 	}
 	if ctx.Err() != nil { // the slot came free as the context ended: pass it on
-		<-l.slots
+		<-wl.slots
 		return nil, queueError(ctx)
 	}
 	return func() {
-		if l.pause == 0 || l.waiting.Load() == 0 {
-			<-l.slots
+		if wl.pause == 0 || wl.waiting.Load() == 0 {
+			<-wl.slots
 			return
 		}
-		time.AfterFunc(l.pause, func() { <-l.slots })
+		time.AfterFunc(wl.pause, func() { <-wl.slots })
 	}, nil
 }
 

@@ -28,7 +28,7 @@ type actionOrScope struct {
 	scope  ClientScope
 }
 
-func (e actionOrScope) Requires() (Action, ClientScope) { return e.action, e.scope }
+func (s actionOrScope) Requires() (Action, ClientScope) { return s.action, s.scope }
 
 // Scopes of the API. [SystemScope] returns those of the FHIR interface.
 const (

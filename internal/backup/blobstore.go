@@ -63,125 +63,125 @@ func OpenBucket(b BucketConfig) (*BlobStore, error) {
 }
 
 // Close releases the store.
-func (p *BlobStore) Close() error { return p.files.Close() }
+func (s *BlobStore) Close() error { return s.files.Close() }
 
 // List returns every file with the name prefix, including partial files in a folder.
-func (p *BlobStore) List(ctx context.Context, prefix string) ([]Blob, error) {
-	if err := p.readable(); err != nil {
+func (s *BlobStore) List(ctx context.Context, prefix string) ([]Blob, error) {
+	if err := s.readable(); err != nil {
 		return nil, err
 	}
-	p.files.SetContext(ctx)
-	objects, err := p.files.List(p.prefix + prefix)
+	s.files.SetContext(ctx)
+	objects, err := s.files.List(s.prefix + prefix)
 	if err != nil {
-		return nil, p.Explain(err)
+		return nil, s.Explain(err)
 	}
 	files := make([]Blob, len(objects))
 	for i, object := range objects {
-		files[i] = Blob{Name: strings.TrimPrefix(object.Key, p.prefix), Size: object.Size}
+		files[i] = Blob{Name: strings.TrimPrefix(object.Key, s.prefix), Size: object.Size}
 	}
 	return files, nil
 }
 
 // readable fails if the folder cannot be read: List would otherwise report it as empty.
-func (p *BlobStore) readable() error {
-	if p.folder == "" {
+func (s *BlobStore) readable() error {
+	if s.folder == "" {
 		return nil
 	}
-	folder, err := os.Open(p.folder)
+	folder, err := os.Open(s.folder)
 	if err == nil {
 		return folder.Close()
 	}
 	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
 	}
-	return fmt.Errorf("%s cannot be read: %w", p.Where(), err)
+	return fmt.Errorf("%s cannot be read: %w", s.Where(), err)
 }
 
 // Write streams a file into the store. The file gets its name when it is complete; if write fails, nothing remains.
-func (p *BlobStore) Write(ctx context.Context, name string, write func(io.Writer) error) error {
+func (s *BlobStore) Write(ctx context.Context, name string, write func(io.Writer) error) error {
 	ctx, abandon := context.WithCancel(ctx)
 	defer abandon()
-	p.files.SetContext(ctx)
-	w, err := p.files.NewWriter(p.prefix+name, nil)
+	s.files.SetContext(ctx)
+	w, err := s.files.NewWriter(s.prefix+name, nil)
 	if err != nil {
-		return p.Explain(err)
+		return s.Explain(err)
 	}
 	if err := write(w); err != nil {
 		abandon()
 		_ = w.Close() // returns that it was canceled
-		return p.writeError(err)
+		return s.writeError(err)
 	}
 	if err := w.Close(); err != nil {
-		return p.writeError(err)
+		return s.writeError(err)
 	}
 	return nil
 }
 
 // writeError explains why the store refused a file; other errors of the write are returned unchanged.
-func (p *BlobStore) writeError(err error) error {
-	if path, ok := errors.AsType[*fs.PathError](err); ok && p.folder != "" && strings.HasPrefix(path.Path, filepath.Clean(p.folder)) {
-		return fmt.Errorf("%s cannot be written: %w", p.Where(), path.Err) // the path is that of a temporary file
+func (s *BlobStore) writeError(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok && s.folder != "" && strings.HasPrefix(path.Path, filepath.Clean(s.folder)) {
+		return fmt.Errorf("%s cannot be written: %w", s.Where(), path.Err) // the path is that of a temporary file
 	}
-	return p.Explain(err)
+	return s.Explain(err)
 }
 
 // Read opens a file; the error is fs.ErrNotExist if the file does not exist.
-func (p *BlobStore) Read(ctx context.Context, name string) (io.ReadCloser, error) {
-	p.files.SetContext(ctx)
-	file, err := p.files.GetReader(p.prefix + name)
+func (s *BlobStore) Read(ctx context.Context, name string) (io.ReadCloser, error) {
+	s.files.SetContext(ctx)
+	file, err := s.files.GetReader(s.prefix + name)
 	if errors.Is(err, filesystem.ErrNotFound) {
 		return nil, os.ErrNotExist
 	}
 	if err != nil {
-		return nil, p.Explain(err)
+		return nil, s.Explain(err)
 	}
 	return file, nil
 }
 
 // Remove removes a file, which may be missing.
-func (p *BlobStore) Remove(ctx context.Context, name string) error {
-	p.files.SetContext(ctx)
-	if err := p.files.Delete(p.prefix + name); err != nil && !errors.Is(err, filesystem.ErrNotFound) {
-		return p.Explain(err)
+func (s *BlobStore) Remove(ctx context.Context, name string) error {
+	s.files.SetContext(ctx)
+	if err := s.files.Delete(s.prefix + name); err != nil && !errors.Is(err, filesystem.ErrNotFound) {
+		return s.Explain(err)
 	}
 	return nil
 }
 
 // Where names the folder or bucket for messages.
-func (p *BlobStore) Where() string {
-	if p.folder != "" {
-		return "the folder " + p.folder
+func (s *BlobStore) Where() string {
+	if s.folder != "" {
+		return "the folder " + s.folder
 	}
-	text := "the bucket " + p.bucket.Name
-	if p.bucket.Endpoint != "" {
-		text += " at " + p.bucket.Endpoint
+	text := "the bucket " + s.bucket.Name
+	if s.bucket.Endpoint != "" {
+		text += " at " + s.bucket.Endpoint
 	}
 	return text
 }
 
 // Probe checks that a file can be written and listed. It removes the file if the access key may remove files.
-func (p *BlobStore) Probe(ctx context.Context, name string) error {
-	p.files.SetContext(ctx)
-	if err := p.files.Upload([]byte("a file could be written here\n"), p.prefix+name); err != nil {
-		return p.writeError(err)
+func (s *BlobStore) Probe(ctx context.Context, name string) error {
+	s.files.SetContext(ctx)
+	if err := s.files.Upload([]byte("a file could be written here\n"), s.prefix+name); err != nil {
+		return s.writeError(err)
 	}
-	files, err := p.List(ctx, name)
+	files, err := s.List(ctx, name)
 	if err != nil {
 		return err
 	}
 	if len(files) == 0 { // PocketBase reads a response without a document, such as a proxy's, as the end of the list
-		return &blobError{p.Where() + ": it accepted a file and does not list it: check whether a proxy answers instead of the service", nil}
+		return &blobError{s.Where() + ": it accepted a file and does not list it: check whether a proxy answers instead of the service", nil}
 	}
-	_ = p.files.Delete(p.prefix + name) // a key that cannot remove files is acceptable
+	_ = s.files.Delete(s.prefix + name) // a key that cannot remove files is acceptable
 	return nil
 }
 
 // MakePrivate makes the matching files of a folder readable for their owner only, including files that other programs created.
-func (p *BlobStore) MakePrivate(pattern string) error {
-	if p.folder == "" {
+func (s *BlobStore) MakePrivate(pattern string) error {
+	if s.folder == "" {
 		return nil
 	}
-	names, err := filepath.Glob(filepath.Join(p.folder, pattern))
+	names, err := filepath.Glob(filepath.Join(s.folder, pattern))
 	if err != nil {
 		return fmt.Errorf("read the folder: %w", err)
 	}
@@ -221,24 +221,24 @@ func (e *blobError) Error() string { return e.message }
 func (e *blobError) Unwrap() error { return e.cause }
 
 // Explain explains a bucket's error in one sentence, without the response body.
-func (p *BlobStore) Explain(err error) error {
-	if explained, ok := errors.AsType[*blobError](err); err == nil || p.folder != "" || ok && explained.cause != nil {
+func (s *BlobStore) Explain(err error) error {
+	if explained, ok := errors.AsType[*blobError](err); err == nil || s.folder != "" || ok && explained.cause != nil {
 		return err
 	}
 	text := err.Error()
 	for _, known := range refusals {
 		if strings.Contains(text, known.code) {
-			return &blobError{fmt.Sprintf("%s: %s", p.Where(), known.message), err}
+			return &blobError{fmt.Sprintf("%s: %s", s.Where(), known.message), err}
 		}
 	}
 	if number := statusAndCode.FindString(text); number != "" {
-		return &blobError{fmt.Sprintf("%s: the bucket's service answers %s", p.Where(), number), err}
+		return &blobError{fmt.Sprintf("%s: the bucket's service answers %s", s.Where(), number), err}
 	}
 	if strings.HasPrefix(text, "expected element type") {
-		return &blobError{p.Where() + ": this is no S3-compatible service: correct VIGIL_BACKUP_S3_ENDPOINT", err}
+		return &blobError{s.Where() + ": this is no S3-compatible service: correct VIGIL_BACKUP_S3_ENDPOINT", err}
 	}
 	if before, _, raw := strings.Cut(text, "\n"); raw {
 		text = before
 	}
-	return &blobError{p.Where() + ": " + text, err}
+	return &blobError{s.Where() + ": " + text, err}
 }

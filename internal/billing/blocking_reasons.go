@@ -25,9 +25,9 @@ type claimedEntry struct {
 }
 
 // neededMinutes returns how many minutes of the month an entry requires.
-func (x claimedEntry) neededMinutes(rule Rule) int {
+func (e claimedEntry) neededMinutes(rule Rule) int {
 	unit := cmp.Or(rule.Block, rule.MinMinutes)
-	return max(x.minutes, unit*max(x.units, 1)) + rule.MinMinutes - unit
+	return max(e.minutes, unit*max(e.units, 1)) + rule.MinMinutes - unit
 }
 
 // countedFacts is what the facts support.
@@ -310,6 +310,6 @@ func loadDocumentation(app core.App, entries []*collections.BillingEntry) ([]doc
 const CompetingService = "competing_service"
 
 // hasCompetingService reports whether a competing service is on record for a day of a period.
-func (p documentation) hasCompetingService(period Span) bool {
-	return slices.ContainsFunc(p.competingServices, func(s collections.CompetingSpan) bool { return Span{s.From, s.Until}.OverlapsOpen(period) })
+func (d documentation) hasCompetingService(period Span) bool {
+	return slices.ContainsFunc(d.competingServices, func(s collections.CompetingSpan) bool { return Span{s.From, s.Until}.OverlapsOpen(period) })
 }

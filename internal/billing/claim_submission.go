@@ -120,7 +120,7 @@ type PrecheckedSubmission struct {
 }
 
 // EntryID returns the id of the submitted entry.
-func (d PrecheckedSubmission) EntryID() string { return d.entry.Id }
+func (s PrecheckedSubmission) EntryID() string { return s.entry.Id }
 
 // PrecheckSubmission recounts an entry for a batch, outside a transaction, after its preflight found no errors. It returns the refusal that the
 // submission would return.

@@ -67,17 +67,17 @@ func (e *Engine) ApplyTransition(app core.App, entryID string, m Transition, by 
 	return entry, err
 }
 
-func (m Transition) setColumns(entry *collections.BillingEntry) {
-	for column, value := range m.set {
+func (t Transition) setColumns(entry *collections.BillingEntry) {
+	for column, value := range t.set {
 		entry.Set(column, value)
 	}
 }
 
 // store writes the changed entry and its audit entry.
-func (m Transition) store(
+func (t Transition) store(
 	tx core.App, entry *collections.BillingEntry, from, to string, before claimAmounts, by audit.Actor, now time.Time, trace func(audit.Entry, time.Time) error,
 ) error {
-	m.setColumns(entry)
+	t.setColumns(entry)
 	entry.Set(collections.EntryStatus, to)
 	entry.Set(collections.ColumnUpdatedAt, collections.Instant(now))
 	if err := tx.Save(entry); err != nil {
@@ -85,17 +85,17 @@ func (m Transition) store(
 	}
 	changes := audit.Changes{"lifecycle_status": {Old: from, New: to}}
 	before.addChanges(changes, amountsOf(entry))
-	if m.detail != "" {
-		changes["detail"] = audit.Change{New: m.detail}
+	if t.detail != "" {
+		changes["detail"] = audit.Change{New: t.detail}
 	}
 	return trace(audit.Entry{
-		Event: m.event, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id, PatientID: entry.PatientID(), Changes: changes,
+		Event: t.event, Actor: by, ResourceType: audit.ResourceBillingEntry, ResourceID: entry.Id, PatientID: entry.PatientID(), Changes: changes,
 	}, now)
 }
 
 // reopen reverses the adjustments of a denied claim that is appealed, or of any claim that is resubmitted: what was not paid is open again.
-func (m Transition) reopen(tx core.App, entry *collections.BillingEntry, to string, by audit.Actor, now time.Time) error {
-	if m.Name != resubmit && (entry.Status() != Denied || !slices.Contains([]string{Submitted, Appealed}, to)) {
+func (t Transition) reopen(tx core.App, entry *collections.BillingEntry, to string, by audit.Actor, now time.Time) error {
+	if t.Name != resubmit && (entry.Status() != Denied || !slices.Contains([]string{Submitted, Appealed}, to)) {
 		return nil
 	}
 	return reverseAdjustments(tx, entry, collections.SourceByHand, by, now)

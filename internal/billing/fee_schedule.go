@@ -140,7 +140,7 @@ func ImportFees(app core.App, file []byte, by audit.Actor, now time.Time) (done 
 }
 
 // store stores a chunk of a list and adds to the counts.
-func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor, now time.Time) error {
+func (fi *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor, now time.Time) error {
 	chain, err := audit.NewChain(tx)
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor
 		if err != nil {
 			return err
 		}
-		if !done.count(before, fee) {
+		if !fi.count(before, fee) {
 			continue
 		}
 		if err := chain.Add(feeAuditEntry(before, fee, by), now); err != nil {
@@ -162,15 +162,15 @@ func (done *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor
 
 // count adds what a fee does to the stored one with its code, locality and date, nil for none, and reports whether it changes anything. A fee in place of
 // one of the shipped list is the practice's first.
-func (done *FeeImport) count(before *collections.Fee, fee collections.Fee) bool {
+func (fi *FeeImport) count(before *collections.Fee, fee collections.Fee) bool {
 	switch {
 	case before == nil, before.Shipped:
-		done.Created++
+		fi.Created++
 	case before.Equal(fee):
-		done.Unchanged++
+		fi.Unchanged++
 		return false
 	default:
-		done.Replaced++
+		fi.Replaced++
 	}
 	return true
 }

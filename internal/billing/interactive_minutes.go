@@ -47,12 +47,12 @@ type LoggedTime struct {
 }
 
 // EndedAt returns the end of the time.
-func (s LoggedTime) EndedAt() time.Time {
-	return s.StartedAt.Add(time.Duration(s.Seconds) * time.Second)
+func (t LoggedTime) EndedAt() time.Time {
+	return t.StartedAt.Add(time.Duration(t.Seconds) * time.Second)
 }
 
 // isLive reports whether it is live contact in its month.
-func (s LoggedTime) isLive() bool { return s.Category != collections.CareManagement && !s.BeganBefore }
+func (t LoggedTime) isLive() bool { return t.Category != collections.CareManagement && !t.BeganBefore }
 
 func newLoggedTime(row collections.BillableTime) LoggedTime {
 	return LoggedTime{

@@ -30,7 +30,7 @@ type MonthEndEntry struct {
 }
 
 // Ready reports whether the next step is possible.
-func (w MonthEndEntry) Ready() bool { return len(w.Reasons) == 0 }
+func (e MonthEndEntry) Ready() bool { return len(e.Reasons) == 0 }
 
 // CheckMonthEnd checks a month's entries before review or submission as the step itself would, and changes nothing. Preflight errors block an
 // entry if the practice sends claims from here. total is the number of such entries. Source: docs/decisions/billing.md, "Month's end".
@@ -65,14 +65,14 @@ type monthEndCheck struct {
 	toAttest      map[string]bool // patient ids
 }
 
-func (w *monthEndCheck) loadEntries(entries []*collections.BillingEntry) (err error) {
+func (c *monthEndCheck) loadEntries(entries []*collections.BillingEntry) (err error) {
 	ids := make([]string, len(entries))
 	for i, entry := range entries {
 		ids[i] = entry.PatientID()
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	patients, err := w.loadFacts(w.app, ids, "1900-01-01")
+	patients, err := c.loadFacts(c.app, ids, "1900-01-01")
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (w *monthEndCheck) loadEntries(entries []*collections.BillingEntry) (err er
 		if f == nil {
 			f = &patientFacts{id: entry.PatientID(), deleted: true, entries: map[string][]existingEntry{}}
 		}
-		r := w.recountWithFacts(w.app, entry, f, w.now)
+		r := c.recountWithFacts(c.app, entry, f, c.now)
 		if entry.Status() == PendingReview {
 			if err := r.realignManualPeriod(); err != nil {
 				return err
@@ -90,44 +90,44 @@ func (w *monthEndCheck) loadEntries(entries []*collections.BillingEntry) (err er
 		} else {
 			r.isSubmitting, r.overrideReason = true, overrideFor(entry, CompetingService)
 		}
-		w.recounts, list[i] = append(w.recounts, r), r.claim
+		c.recounts, list[i] = append(c.recounts, r), r.claim
 	}
-	counts, err := w.countForDecision(w.app, patients, list)
+	counts, err := c.countForDecision(c.app, patients, list)
 	if err != nil {
 		return err
 	}
-	for i, r := range w.recounts {
+	for i, r := range c.recounts {
 		r.actual, r.countedCode = counts[i], r.claim.code
 	}
-	if w.documentation, err = loadDocumentation(w.app, entries); err != nil {
+	if c.documentation, err = loadDocumentation(c.app, entries); err != nil {
 		return err
 	}
-	if w.toAttest, err = collections.PatientsToAttest(w.app, ids); err != nil {
+	if c.toAttest, err = collections.PatientsToAttest(c.app, ids); err != nil {
 		return err
 	}
-	return w.runPreflight(entries)
+	return c.runPreflight(entries)
 }
 
-func (w *monthEndCheck) runPreflight(entries []*collections.BillingEntry) error {
-	forms, err := w.Claims.Load(w.app, entries)
+func (c *monthEndCheck) runPreflight(entries []*collections.BillingEntry) error {
+	forms, err := c.Claims.Load(c.app, entries)
 	if err != nil {
 		return err
 	}
-	today := w.Day(w.now)
+	today := c.Day(c.now)
 	for _, form := range forms {
-		w.findings, w.selfPay = append(w.findings, claims.Preflight(form, today)), append(w.selfPay, form.SelfPay())
+		c.findings, c.selfPay = append(c.findings, claims.Preflight(form, today)), append(c.selfPay, form.SelfPay())
 	}
 	return nil
 }
 
-func (w *monthEndCheck) checkEntry(i int) (MonthEndEntry, error) {
-	r := w.recounts[i]
-	x := MonthEndEntry{Entry: r.entry, Preflight: w.findings[i], SelfPay: w.selfPay[i]}
-	reasons, err := w.stepBlockingReasons(r, w.documentation[i])
+func (c *monthEndCheck) checkEntry(i int) (MonthEndEntry, error) {
+	r := c.recounts[i]
+	x := MonthEndEntry{Entry: r.entry, Preflight: c.findings[i], SelfPay: c.selfPay[i]}
+	reasons, err := c.stepBlockingReasons(r, c.documentation[i])
 	if err != nil {
 		return x, err
 	}
-	if w.Claims.Submitter.ID != "" && !x.Preflight.OK() {
+	if c.Claims.Submitter.ID != "" && !x.Preflight.OK() {
 		reasons = append(reasons, PreflightErrors)
 	}
 	x.Code, x.Reasons = r.claim.code, append([]string{}, reasons...)
@@ -136,7 +136,7 @@ func (w *monthEndCheck) checkEntry(i int) (MonthEndEntry, error) {
 			x.Warnings = append(x.Warnings, warning)
 		}
 	}
-	if r.lacksOrder && !w.RequireOrder {
+	if r.lacksOrder && !c.RequireOrder {
 		x.Warnings = append(x.Warnings, MissingOrder)
 	}
 	rule := baseRule(r.claim.code, r.claim.service)
@@ -150,17 +150,17 @@ func (w *monthEndCheck) checkEntry(i int) (MonthEndEntry, error) {
 }
 
 // stepBlockingReasons returns the reasons against the next step of an entry.
-func (w *monthEndCheck) stepBlockingReasons(r *recount, p documentation) (reasons []string, err error) {
+func (c *monthEndCheck) stepBlockingReasons(r *recount, p documentation) (reasons []string, err error) {
 	if r.entry.Status() != PendingReview {
 		if err := r.compareWithOthers(false); err != nil {
 			return nil, err
 		}
-		if reasons, err = r.reasonsGiven(p); err == nil && w.toAttest[r.claim.patient] {
+		if reasons, err = r.reasonsGiven(p); err == nil && c.toAttest[r.claim.patient] {
 			return r.addUnattested(reasons)
 		}
 		return reasons, err
 	}
-	if w.needsSecondReviewer(r.entry, w.by) {
+	if c.needsSecondReviewer(r.entry, c.by) {
 		reasons = append(reasons, SecondReviewer)
 	}
 	r.upgradeCode()
@@ -168,7 +168,7 @@ func (w *monthEndCheck) stepBlockingReasons(r *recount, p documentation) (reason
 	if err != nil {
 		return nil, err
 	}
-	if reasons = append(reasons, against...); w.toAttest[r.claim.patient] {
+	if reasons = append(reasons, against...); c.toAttest[r.claim.patient] {
 		if reasons, err = r.addUnattested(reasons); err != nil {
 			return nil, err
 		}

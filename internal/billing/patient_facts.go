@@ -214,11 +214,11 @@ func (f *patientFacts) hasActiveEntry(code string, period Span) bool {
 	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return x.isActive() && x.overlaps(period) })
 }
 
-func (x existingEntry) overlaps(p Span) bool { return x.Start <= p.End && x.End >= p.Start }
+func (e existingEntry) overlaps(p Span) bool { return e.Start <= p.End && e.End >= p.Start }
 
 // isActive reports whether an entry is billed and not being undone.
-func (x existingEntry) isActive() bool {
-	return !slices.Contains([]string{Voided, VoidRequested, RefundDue, Refunded}, x.Status)
+func (e existingEntry) isActive() bool {
+	return !slices.Contains([]string{Voided, VoidRequested, RefundDue, Refunded}, e.Status)
 }
 
 // hasConsentThroughout reports whether a single consent covers a whole period, the usual case.

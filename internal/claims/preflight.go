@@ -90,15 +90,15 @@ type preflightCheck struct {
 	claim Claim
 }
 
-func (k *preflightCheck) addError(when bool, code, field, message string) {
+func (pc *preflightCheck) addError(when bool, code, field, message string) {
 	if when {
-		k.Errors = append(k.Errors, Finding{code, field, message})
+		pc.Errors = append(pc.Errors, Finding{code, field, message})
 	}
 }
 
-func (k *preflightCheck) addWarning(when bool, code, field, message string) {
+func (pc *preflightCheck) addWarning(when bool, code, field, message string) {
 	if when {
-		k.Warnings = append(k.Warnings, Finding{code, field, message})
+		pc.Warnings = append(pc.Warnings, Finding{code, field, message})
 	}
 }
 
@@ -123,8 +123,8 @@ func Preflight(c Claim, today string) Findings {
 }
 
 // checkPractice checks loops 1000A, 1000B and 2010AA.
-func (k *preflightCheck) checkPractice() {
-	p, s := k.claim.Practice, k.claim.Submitter
+func (pc *preflightCheck) checkPractice() {
+	p, s := pc.claim.Practice, pc.claim.Submitter
 	for _, f := range []struct{ value, name, what string }{
 		{p.Name, "VIGIL_PRACTICE_NAME", "name"},
 		{p.NPI, "VIGIL_PRACTICE_NPI", "National Provider Identifier"},
@@ -134,12 +134,12 @@ func (k *preflightCheck) checkPractice() {
 		{p.State, "VIGIL_PRACTICE_STATE", "state"},
 		{p.Zip, "VIGIL_PRACTICE_ZIP", "ZIP code"},
 	} {
-		k.addError(f.value == "", MissingBilling, f.name, "The practice's "+f.what+" is not set.")
+		pc.addError(f.value == "", MissingBilling, f.name, "The practice's "+f.what+" is not set.")
 	}
-	k.addError(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "VIGIL_PRACTICE_NPI", "The practice's National Provider Identifier has a wrong check digit.")
-	k.addError(p.Taxonomy == "", MissingTaxonomy, "VIGIL_PRACTICE_TAXONOMY", "The practice's taxonomy code is not set.")
-	k.addError(p.Zip != "" && len(validate.Digits(p.Zip)) != 9, MissingBilling, "VIGIL_PRACTICE_ZIP", "The practice's ZIP code needs all nine digits.")
-	k.addError(!placePattern.MatchString(s.PlaceOfService), InvalidPlace, "VIGIL_CLAIMS_PLACE_OF_SERVICE", "The place of service is two digits.")
+	pc.addError(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "VIGIL_PRACTICE_NPI", "The practice's National Provider Identifier has a wrong check digit.")
+	pc.addError(p.Taxonomy == "", MissingTaxonomy, "VIGIL_PRACTICE_TAXONOMY", "The practice's taxonomy code is not set.")
+	pc.addError(p.Zip != "" && len(validate.Digits(p.Zip)) != 9, MissingBilling, "VIGIL_PRACTICE_ZIP", "The practice's ZIP code needs all nine digits.")
+	pc.addError(!placePattern.MatchString(s.PlaceOfService), InvalidPlace, "VIGIL_CLAIMS_PLACE_OF_SERVICE", "The place of service is two digits.")
 	if s.ID == "" {
 		return // claims are sent by other means: file settings are not required
 	}
@@ -150,134 +150,134 @@ func (k *preflightCheck) checkPractice() {
 		{s.ReceiverID, "VIGIL_CLAIMS_RECEIVER_ID", "receiver's id"},
 		{s.ReceiverName, "VIGIL_CLAIMS_RECEIVER_NAME", "receiver's name"},
 	} {
-		k.addError(f.value == "", MissingSubmitter, f.name, "The "+f.what+" is not set.")
+		pc.addError(f.value == "", MissingSubmitter, f.name, "The "+f.what+" is not set.")
 	}
-	k.addWarning(s.Usage != "P", TestUsage, "VIGIL_CLAIMS_USAGE", "Files are marked as tests: payers do not pay them.")
+	pc.addWarning(s.Usage != "P", TestUsage, "VIGIL_CLAIMS_USAGE", "Files are marked as tests: payers do not pay them.")
 }
 
 // checkProvider checks loop 2310B.
-func (k *preflightCheck) checkProvider() {
-	p := k.claim.Provider
+func (pc *preflightCheck) checkProvider() {
+	p := pc.claim.Provider
 	if p.ID == "" {
-		k.addError(true, MissingRendering, "rendering_provider_id", "The entry has no rendering provider.")
+		pc.addError(true, MissingRendering, "rendering_provider_id", "The entry has no rendering provider.")
 		return
 	}
-	k.addError(p.First.Reveal() == "" || p.Last.Reveal() == "", MissingName, "rendering_provider_id", "The rendering provider's name is not complete.")
-	k.addError(p.NPI == "", InvalidNPI, "users.npi", "The rendering provider has no National Provider Identifier.")
-	k.addError(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "users.npi", "The rendering provider's National Provider Identifier has a wrong check digit.")
-	k.addError(p.Taxonomy == "", MissingTaxonomy, "users.taxonomy_code", "The rendering provider has no taxonomy code.")
-	k.checkNamed()
+	pc.addError(p.First.Reveal() == "" || p.Last.Reveal() == "", MissingName, "rendering_provider_id", "The rendering provider's name is not complete.")
+	pc.addError(p.NPI == "", InvalidNPI, "users.npi", "The rendering provider has no National Provider Identifier.")
+	pc.addError(p.NPI != "" && !validate.ValidNPI(p.NPI), InvalidNPI, "users.npi", "The rendering provider's National Provider Identifier has a wrong check digit.")
+	pc.addError(p.Taxonomy == "", MissingTaxonomy, "users.taxonomy_code", "The rendering provider has no taxonomy code.")
+	pc.checkNamed()
 }
 
 // checkNamed checks loops 2310A and 2420E: who referred the patient, and who ordered the monitoring, if the payer requires it.
-func (k *preflightCheck) checkNamed() {
-	if r := k.claim.Referring; r != nil {
-		k.addError(!validate.ValidNPI(r.NPI), InvalidNPI, "referring_provider.npi", "The referring provider's National Provider Identifier has a wrong check digit.")
+func (pc *preflightCheck) checkNamed() {
+	if r := pc.claim.Referring; r != nil {
+		pc.addError(!validate.ValidNPI(r.NPI), InvalidNPI, "referring_provider.npi", "The referring provider's National Provider Identifier has a wrong check digit.")
 	}
-	if !k.claim.Payer.SendOrderingProvider {
+	if !pc.claim.Payer.SendOrderingProvider {
 		return
 	}
-	o := k.claim.Ordering
+	o := pc.claim.Ordering
 	if o == nil || o.FirstName == "" || o.LastName == "" {
-		k.addError(true, MissingOrdering, "orders", "The payer requires who ordered the monitoring, and no order names a person.")
+		pc.addError(true, MissingOrdering, "orders", "The payer requires who ordered the monitoring, and no order names a person.")
 		return
 	}
-	k.addError(!validate.ValidNPI(o.NPI), InvalidNPI, "orders", "Who ordered the monitoring has no valid National Provider Identifier: name an ordering_provider.")
+	pc.addError(!validate.ValidNPI(o.NPI), InvalidNPI, "orders", "Who ordered the monitoring has no valid National Provider Identifier: name an ordering_provider.")
 }
 
 // checkPayer checks loops 2000B and 2010BB, and those of the secondary payer.
-func (k *preflightCheck) checkPayer() {
-	p, member := k.claim.Payer, k.claim.Coverage.MemberID
-	k.addError(p.EDI == "", MissingPayer, "payer.edi_payer_id", "The payer's id at the clearinghouse is missing.")
-	k.addError(p.Filing == "", MissingFilingCode, "payer.claim_filing_code", "The payer's claim filing code is missing.")
-	k.addError(member == "", MissingMember, "insurance.member_id", "The member id is missing.")
-	k.addError(member != "" && (!memberPattern.MatchString(member) || len(member) > maxMember), InvalidMember, "insurance.member_id", "The member id has a character that a claim cannot carry.")
-	second := k.claim.Coverage.Secondary
+func (pc *preflightCheck) checkPayer() {
+	p, member := pc.claim.Payer, pc.claim.Coverage.MemberID
+	pc.addError(p.EDI == "", MissingPayer, "payer.edi_payer_id", "The payer's id at the clearinghouse is missing.")
+	pc.addError(p.Filing == "", MissingFilingCode, "payer.claim_filing_code", "The payer's claim filing code is missing.")
+	pc.addError(member == "", MissingMember, "insurance.member_id", "The member id is missing.")
+	pc.addError(member != "" && (!memberPattern.MatchString(member) || len(member) > maxMember), InvalidMember, "insurance.member_id", "The member id has a character that a claim cannot carry.")
+	second := pc.claim.Coverage.Secondary
 	if second == nil || second.Payer == 0 {
-		k.addError(k.claim.First != nil, MissingPayer, "insurance.secondary.payer_id", "The patient has no second insurance.")
+		pc.addError(pc.claim.First != nil, MissingPayer, "insurance.secondary.payer_id", "The patient has no second insurance.")
 		return
 	}
-	k.addError(k.claim.SecondPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is missing.")
-	k.addError(k.claim.SecondPayer.Filing == "", MissingFilingCode, "insurance.secondary.payer_id", "The second payer's claim filing code is missing.")
-	k.addError(k.claim.SecondPayer.IsMedicare() && second.MedicareSecondaryType == "", MissingSecondaryType, "insurance.secondary.medicare_secondary_type",
+	pc.addError(pc.claim.SecondPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is missing.")
+	pc.addError(pc.claim.SecondPayer.Filing == "", MissingFilingCode, "insurance.secondary.payer_id", "The second payer's claim filing code is missing.")
+	pc.addError(pc.claim.SecondPayer.IsMedicare() && second.MedicareSecondaryType == "", MissingSecondaryType, "insurance.secondary.medicare_secondary_type",
 		"Medicare is not the first payer: the reason (SBR05) is missing.")
-	k.addError(second.MemberID == "", MissingMember, "insurance.secondary.member_id", "The member id of the second insurance is missing.")
+	pc.addError(second.MemberID == "", MissingMember, "insurance.secondary.member_id", "The member id of the second insurance is missing.")
 	if second.Relationship != "" && second.Relationship != "self" {
-		k.checkOtherSubscriber(second.Subscriber, "insurance.secondary.subscriber")
+		pc.checkOtherSubscriber(second.Subscriber, "insurance.secondary.subscriber")
 	}
 }
 
 // checkSubscriber checks loop 2010BA if the subscriber is not the patient.
-func (k *preflightCheck) checkSubscriber() {
-	c := k.claim.Coverage
-	if k.claim.HasOtherSubscriber() {
-		k.checkOtherSubscriber(c.Subscriber, "insurance.subscriber")
+func (pc *preflightCheck) checkSubscriber() {
+	c := pc.claim.Coverage
+	if pc.claim.HasOtherSubscriber() {
+		pc.checkOtherSubscriber(c.Subscriber, "insurance.subscriber")
 		return
 	}
-	k.addWarning(c.Subscriber != nil, SubscriberIgnored, "insurance.subscriber", "The patient is the subscriber: the other subscriber on record is not sent.")
+	pc.addWarning(c.Subscriber != nil, SubscriberIgnored, "insurance.subscriber", "The patient is the subscriber: the other subscriber on record is not sent.")
 }
 
-func (k *preflightCheck) checkOtherSubscriber(s *phi.Subscriber, field string) {
+func (pc *preflightCheck) checkOtherSubscriber(s *phi.Subscriber, field string) {
 	if s == nil {
-		k.addError(true, MissingSubscriber, field, "The subscriber is missing.")
+		pc.addError(true, MissingSubscriber, field, "The subscriber is missing.")
 		return
 	}
-	k.addError(s.FirstName == "" || s.LastName == "", MissingName, field, "The subscriber's name is not complete.")
-	k.addError(s.DateOfBirth == "", MissingBirthDate, field+".date_of_birth", "The subscriber's date of birth is missing.")
-	k.addError(s.Gender == "", MissingGender, field+".gender", "The subscriber's gender is missing.")
+	pc.addError(s.FirstName == "" || s.LastName == "", MissingName, field, "The subscriber's name is not complete.")
+	pc.addError(s.DateOfBirth == "", MissingBirthDate, field+".date_of_birth", "The subscriber's date of birth is missing.")
+	pc.addError(s.Gender == "", MissingGender, field+".gender", "The subscriber's gender is missing.")
 }
 
 // checkPatient checks loop 2010BA or 2010CA.
-func (k *preflightCheck) checkPatient() {
-	p := k.claim.Patient
-	k.addError(p.FirstName == "" || p.LastName == "", MissingName, "patient", "The patient's name is not complete.")
-	k.addError(p.DateOfBirth == "", MissingBirthDate, "date_of_birth", "The patient's date of birth is missing.")
-	k.addError(k.claim.Gender == "", MissingGender, "gender", "The patient's gender is missing.")
+func (pc *preflightCheck) checkPatient() {
+	p := pc.claim.Patient
+	pc.addError(p.FirstName == "" || p.LastName == "", MissingName, "patient", "The patient's name is not complete.")
+	pc.addError(p.DateOfBirth == "", MissingBirthDate, "date_of_birth", "The patient's date of birth is missing.")
+	pc.addError(pc.claim.Gender == "", MissingGender, "gender", "The patient's gender is missing.")
 	a := p.Address
 	if a == nil {
-		k.addError(true, MissingAddress, "address", "The patient's address is missing.")
+		pc.addError(true, MissingAddress, "address", "The patient's address is missing.")
 		return
 	}
-	k.addError(a.Line1 == "", MissingAddress, "address.line1", "The patient's street address is missing.")
-	k.addError(a.City == "", MissingAddress, "address.city", "The patient's city is missing.")
+	pc.addError(a.Line1 == "", MissingAddress, "address.line1", "The patient's street address is missing.")
+	pc.addError(a.City == "", MissingAddress, "address.city", "The patient's city is missing.")
 	if a.Country == "" || a.Country == "US" {
-		k.addError(a.State == "", MissingAddress, "address.state", "The patient's state is missing.")
-		k.addError(a.Zip == "", MissingAddress, "address.zip", "The patient's ZIP code is missing.")
+		pc.addError(a.State == "", MissingAddress, "address.state", "The patient's state is missing.")
+		pc.addError(a.Zip == "", MissingAddress, "address.zip", "The patient's ZIP code is missing.")
 	}
 }
 
 // checkServiceLine checks loops 2300 and 2400.
-func (k *preflightCheck) checkServiceLine(today string) {
-	c := k.claim
-	k.addError(len(c.Diagnoses) == 0, MissingDiagnosis, "icd10_codes", "A claim needs a diagnosis.")
-	k.addError(len(c.Diagnoses) > maxDiagnoses, InvalidDiagnosis, "icd10_codes", "A claim has at most twelve diagnoses.")
+func (pc *preflightCheck) checkServiceLine(today string) {
+	c := pc.claim
+	pc.addError(len(c.Diagnoses) == 0, MissingDiagnosis, "icd10_codes", "A claim needs a diagnosis.")
+	pc.addError(len(c.Diagnoses) > maxDiagnoses, InvalidDiagnosis, "icd10_codes", "A claim has at most twelve diagnoses.")
 	for _, code := range c.Diagnoses {
-		k.addError(!validate.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis does not have the form of an ICD-10-CM code.")
+		pc.addError(!validate.ValidICD10(code), InvalidDiagnosis, "icd10_codes", "A diagnosis does not have the form of an ICD-10-CM code.")
 	}
-	k.checkCodeLists()
-	k.addError(len(c.Modifiers) > maxModifiers || slices.ContainsFunc(c.Modifiers, func(m string) bool { return !modifierPattern.MatchString(m) }),
+	pc.checkCodeLists()
+	pc.addError(len(c.Modifiers) > maxModifiers || slices.ContainsFunc(c.Modifiers, func(m string) bool { return !modifierPattern.MatchString(m) }),
 		InvalidModifier, "modifiers", "A line has at most four modifiers of two letters or digits.")
-	k.addError(c.Units < 1 || c.Units > maxUnits, InvalidUnits, "units", "The units must be 1 to 999.")
-	k.addError(c.ChargeCents <= 0 || c.ChargeCents > maxChargeCents, InvalidCharge, "charge", "The charge must be more than zero.")
-	k.addError(c.From == "" || c.From > c.Through, InvalidDates, "service_date", "The dates of service are not in order.")
-	k.addError(c.Through > today, InvalidDates, "service_date", "The service is in the future.")
-	k.addError(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
-	k.addError(c.NeedsReopening, ReopeningRequired, "insurance.payer_id", "The claim is paid, and its payer takes no replacement: request a reopening from the payer.")
-	k.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "payer_control_number", "A replacement or void needs the payer's number of the claim: give payer_control_number with resubmit/ or request-void/, or resubmit with new_claim.")
-	k.addError(c.First != nil && c.First.balanceCents(c.ChargeCents) != 0, UnbalancedFirst, "adjustments",
+	pc.addError(c.Units < 1 || c.Units > maxUnits, InvalidUnits, "units", "The units must be 1 to 999.")
+	pc.addError(c.ChargeCents <= 0 || c.ChargeCents > maxChargeCents, InvalidCharge, "charge", "The charge must be more than zero.")
+	pc.addError(c.From == "" || c.From > c.Through, InvalidDates, "service_date", "The dates of service are not in order.")
+	pc.addError(c.Through > today, InvalidDates, "service_date", "The service is in the future.")
+	pc.addError(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
+	pc.addError(c.NeedsReopening, ReopeningRequired, "insurance.payer_id", "The claim is paid, and its payer takes no replacement: request a reopening from the payer.")
+	pc.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "payer_control_number", "A replacement or void needs the payer's number of the claim: give payer_control_number with resubmit/ or request-void/, or resubmit with new_claim.")
+	pc.addError(c.First != nil && c.First.balanceCents(c.ChargeCents) != 0, UnbalancedFirst, "adjustments",
 		"What the first payer paid and adjusted is not the charge: the second payer would refuse the claim.")
-	k.addWarning(isPastTimelyFiling(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
+	pc.addWarning(isPastTimelyFiling(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
 }
 
 // checkCodeLists checks the diagnoses against the list of the date of service. Source: docs/decisions/billing.md, "ICD-10"; ICD-10-CM Official Guidelines,
 // I.B.2 (all characters) and I.C.20.a.6 (external causes are never principal).
-func (k *preflightCheck) checkCodeLists() {
-	c := k.claim
-	k.addError(len(c.Headings) > 0, UnknownDiagnosis, "icd10_codes", "A heading, which needs further characters: "+strings.Join(c.Headings, ", ")+".")
-	k.addError(len(c.UnknownDiagnoses) > 0, UnknownDiagnosis, "icd10_codes", "Not a code on the date of service: "+strings.Join(c.UnknownDiagnoses, ", ")+".")
-	k.addWarning(len(c.UncoveredDiagnoses) > 0, CodesNotCovered, "icd10_codes",
+func (pc *preflightCheck) checkCodeLists() {
+	c := pc.claim
+	pc.addError(len(c.Headings) > 0, UnknownDiagnosis, "icd10_codes", "A heading, which needs further characters: "+strings.Join(c.Headings, ", ")+".")
+	pc.addError(len(c.UnknownDiagnoses) > 0, UnknownDiagnosis, "icd10_codes", "Not a code on the date of service: "+strings.Join(c.UnknownDiagnoses, ", ")+".")
+	pc.addWarning(len(c.UncoveredDiagnoses) > 0, CodesNotCovered, "icd10_codes",
 		"The code list of the date of service is not imported, and no other list has "+strings.Join(c.UncoveredDiagnoses, ", ")+".")
-	k.addError(len(c.Diagnoses) > 0 && icd10.IsExternalCause(c.Diagnoses[0]), ExternalCause, "icd10_codes", "An external cause cannot be the principal diagnosis.")
+	pc.addError(len(c.Diagnoses) > 0 && icd10.IsExternalCause(c.Diagnoses[0]), ExternalCause, "icd10_codes", "An external cause cannot be the principal diagnosis.")
 }
 
 // isPastTimelyFiling reports that a calendar year has passed since the service. Source: 42 CFR 424.44(a)(1), one calendar year after the date of

@@ -15,11 +15,11 @@ const NotRepresentable = "not_representable"
 
 // checkRepresentable writes the claim as a file if there are no other errors: violations of the guide are found before submission, so that a
 // claim that passes preflight can be written. If no claims are sent from here, only the claim itself is checked.
-func (k *preflightCheck) checkRepresentable(today string) {
-	if len(k.Errors) > 0 {
+func (pc *preflightCheck) checkRepresentable(today string) {
+	if len(pc.Errors) > 0 {
 		return // missing data would be reported twice
 	}
-	c := k.claim
+	c := pc.claim
 	at, err := time.Parse(time.DateOnly, today)
 	if err != nil {
 		return
@@ -33,10 +33,10 @@ func (k *preflightCheck) checkRepresentable(today string) {
 	if _, err := file.Bytes(); err != nil {
 		var wrong x12.FieldErrors
 		if !errors.As(err, &wrong) {
-			k.addError(true, NotRepresentable, "claim", "An 837P cannot carry the claim.")
+			pc.addError(true, NotRepresentable, "claim", "An 837P cannot carry the claim.")
 			return
 		}
-		k.Errors = append(k.Errors, UnrepresentableFields(wrong, c)...)
+		pc.Errors = append(pc.Errors, UnrepresentableFields(wrong, c)...)
 	}
 }
 

@@ -11,14 +11,14 @@ import (
 )
 
 // importTA1 applies the acknowledgment of an envelope: a rejected envelope rejects all of its claims.
-func (t *importRun) importTA1(r x12.InterchangeAck) error {
+func (ir *importRun) importTA1(r x12.InterchangeAck) error {
 	why := ofBatch("999", []string{r.Note}, collections.RejectionDetail{Segment: "TA1", Code: r.Note})
-	return t.setBatchResult("TA1", r.ControlNumber, r.Code == "R", false, why)
+	return ir.setBatchResult("TA1", r.ControlNumber, r.Code == "R", false, why)
 }
 
 // import999 applies the acknowledgment of our functional group. It contains one transaction set.
-func (t *importRun) import999(s x12.ImplementationAck) error {
-	t.locateErrors(s)
+func (ir *importRun) import999(s x12.ImplementationAck) error {
+	ir.locateErrors(s)
 	refused, codes := s.Rejected(), slices.Clone(s.Codes)
 	for _, set := range s.Sets {
 		refused = refused || set.Rejected()
@@ -27,11 +27,11 @@ func (t *importRun) import999(s x12.ImplementationAck) error {
 			codes = append(codes, e.Segment+" "+e.Code)
 		}
 	}
-	return t.setBatchResult("AK1", s.Group, refused, s.Code == "P", rejection999(s, codes))
+	return ir.setBatchResult("AK1", s.Group, refused, s.Code == "P", rejection999(s, codes))
 }
 
 // locateErrors finds the claims of errors that name none in the file that was sent; without the file they stay errors of no known claim.
-func (t *importRun) locateErrors(s x12.ImplementationAck) {
+func (ir *importRun) locateErrors(s x12.ImplementationAck) {
 	var sent []x12.Interchange
 	for _, set := range s.Sets {
 		for i := range set.Errors {
@@ -39,11 +39,11 @@ func (t *importRun) locateErrors(s x12.ImplementationAck) {
 				continue
 			}
 			if sent == nil {
-				row, err := collections.FindBatchByNumber(t.app, padded(s.Group))
+				row, err := collections.FindBatchByNumber(ir.app, padded(s.Group))
 				if err != nil {
 					return
 				}
-				file, err := collections.BatchFile(t.app, row.ID)
+				file, err := collections.BatchFile(ir.app, row.ID)
 				if err != nil {
 					return
 				}
@@ -57,17 +57,17 @@ func (t *importRun) locateErrors(s x12.ImplementationAck) {
 }
 
 // setBatchResult sets the status of a batch by the number of its interchange or group, and rejects all of its lines if it was rejected.
-func (t *importRun) setBatchResult(segment, number string, refused, partly bool, why func(collections.ClaimLine) rejection) error {
-	row, err := collections.FindBatchByNumber(t.app, padded(number))
+func (ir *importRun) setBatchResult(segment, number string, refused, partly bool, why func(collections.ClaimLine) rejection) error {
+	row, err := collections.FindBatchByNumber(ir.app, padded(number))
 	if collections.IsNotFound(err) {
-		t.addUnmatched(segment, number, 0, "unknown_batch")
+		ir.addUnmatched(segment, number, 0, "unknown_batch")
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if t.isTestBatch(row) {
-		t.addUnmatched(segment, number, 0, claims.TestUsage)
+	if ir.isTestBatch(row) {
+		ir.addUnmatched(segment, number, 0, claims.TestUsage)
 		return nil
 	}
 	status := collections.BatchAccepted
@@ -77,18 +77,18 @@ func (t *importRun) setBatchResult(segment, number string, refused, partly bool,
 		status = collections.BatchPartly
 	}
 	if row.Status != collections.BatchRejected && row.Status != collections.BatchPartly || status == collections.BatchRejected {
-		if err := collections.SetBatchStatus(t.app, row.ID, status, t.now); err != nil {
+		if err := collections.SetBatchStatus(ir.app, row.ID, status, ir.now); err != nil {
 			return err
 		}
 	}
-	lines, err := collections.LinesOfBatch(t.app, row.ID)
+	lines, err := collections.LinesOfBatch(ir.app, row.ID)
 	if err != nil {
 		return err
 	}
 	for _, l := range lines {
 		if !refused {
-			t.applied++
-		} else if err := t.rejectLine(l, why(l)); err != nil {
+			ir.applied++
+		} else if err := ir.rejectLine(l, why(l)); err != nil {
 			return err
 		}
 	}
@@ -104,30 +104,30 @@ func padded(number string) string {
 }
 
 // rejectLine rejects a line, unless it was sent again since.
-func (t *importRun) rejectLine(l collections.ClaimLine, why rejection) error {
-	entry, err := collections.FindBillingEntry(t.app, l.EntryID)
+func (ir *importRun) rejectLine(l collections.ClaimLine, why rejection) error {
+	entry, err := collections.FindBillingEntry(ir.app, l.EntryID)
 	if err != nil {
 		return fmt.Errorf("line %s: %w", l.Line, err)
 	}
 	if l.IsSecondary() {
-		if newest, err := collections.NewestSecondClaim(t.app, l.EntryID); err != nil || newest != l.Claim {
+		if newest, err := collections.NewestSecondClaim(ir.app, l.EntryID); err != nil || newest != l.Claim {
 			return err
 		}
-		_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.RejectSecondary(why.stored(t.now)), t.by, t.now)
-		return t.countResult(err, "CLM", l.Claim, 0)
+		_, err = ir.Billing.ApplyTransition(ir.app, l.EntryID, ir.Billing.RejectSecondary(why.stored(ir.now)), ir.by, ir.now)
+		return ir.countResult(err, "CLM", l.Claim, 0)
 	}
 	if l.Carried || entry.ClaimControlNumber() != l.Claim {
 		return nil
 	}
 	if (entry.Status() == billing.VoidRequested || entry.Status() == billing.RefundDue) && l.Frequency != claims.VoidOfClaim {
-		t.addUnmatched("CLM", l.Claim, x12.Cents(l.ChargeCents), "void_requested") // the payer has no claim to void
+		ir.addUnmatched("CLM", l.Claim, x12.Cents(l.ChargeCents), "void_requested") // the payer has no claim to void
 		return nil
 	}
 	if entry.BatchID() == "" {
 		return nil
 	}
-	_, err = t.Billing.ApplyTransition(t.app, l.EntryID, t.Billing.Reject(why.stored(t.now)), t.by, t.now)
-	return t.countResult(err, "CLM", l.Claim, 0)
+	_, err = ir.Billing.ApplyTransition(ir.app, l.EntryID, ir.Billing.Reject(why.stored(ir.now)), ir.by, ir.now)
+	return ir.countResult(err, "CLM", l.Claim, 0)
 }
 
 func distinctCodes(codes []string) []string {
@@ -137,10 +137,10 @@ func distinctCodes(codes []string) []string {
 }
 
 // import277CA applies which claims were accepted for adjudication.
-func (t *importRun) import277CA(s x12.ClaimAck) error {
+func (ir *importRun) import277CA(s x12.ClaimAck) error {
 	for _, source := range s.Sources {
 		if source.Rejected() && len(source.Providers) == 0 {
-			if err := t.rejectBatch(source.Batch, source.Statuses); err != nil {
+			if err := ir.rejectBatch(source.Batch, source.Statuses); err != nil {
 				return err
 			}
 			continue
@@ -148,7 +148,7 @@ func (t *importRun) import277CA(s x12.ClaimAck) error {
 		for _, provider := range source.Providers {
 			for _, claim := range provider.Claims {
 				above := slices.Concat(provider.Statuses, source.Statuses)
-				if err := t.importClaimStatus(claim, above, source.Rejected() || provider.Rejected() || claim.Rejected()); err != nil {
+				if err := ir.importClaimStatus(claim, above, source.Rejected() || provider.Rejected() || claim.Rejected()); err != nil {
 					return err
 				}
 			}
@@ -156,8 +156,8 @@ func (t *importRun) import277CA(s x12.ClaimAck) error {
 				continue
 			}
 			if len(source.Providers) > 1 { // the answer does not name the provider's claims
-				t.addUnmatched("HL", source.Batch, 0, "provider_refused")
-			} else if err := t.rejectBatch(source.Batch, slices.Concat(provider.Statuses, source.Statuses)); err != nil {
+				ir.addUnmatched("HL", source.Batch, 0, "provider_refused")
+			} else if err := ir.rejectBatch(source.Batch, slices.Concat(provider.Statuses, source.Statuses)); err != nil {
 				return err
 			}
 		}
@@ -166,57 +166,57 @@ func (t *importRun) import277CA(s x12.ClaimAck) error {
 }
 
 // rejectBatch applies the rejection of a whole batch, or of its only provider, with the statuses that reject it.
-func (t *importRun) rejectBatch(number string, statuses []x12.StatusInfo) error {
+func (ir *importRun) rejectBatch(number string, statuses []x12.StatusInfo) error {
 	statuses = slices.DeleteFunc(slices.Clone(statuses), func(s x12.StatusInfo) bool { return !s.Rejected() })
-	return t.setBatchResult("TRN", number, true, false, ofBatch("277CA", codesOf(statuses), statusDetails("", "", statuses)...))
+	return ir.setBatchResult("TRN", number, true, false, ofBatch("277CA", codesOf(statuses), statusDetails("", "", statuses)...))
 }
 
 // importClaimStatus applies the status of one claim; above are those of its provider and batch.
-func (t *importRun) importClaimStatus(c x12.ClaimStatus, above []x12.StatusInfo, refused bool) error {
-	lines, err := collections.LinesOfClaim(t.app, c.ControlNumber)
+func (ir *importRun) importClaimStatus(c x12.ClaimStatus, above []x12.StatusInfo, refused bool) error {
+	lines, err := collections.LinesOfClaim(ir.app, c.ControlNumber)
 	if err != nil {
 		return err
 	}
 	if len(lines) == 0 {
-		t.addUnmatched("TRN", c.ControlNumber, 0, "unknown_claim")
+		ir.addUnmatched("TRN", c.ControlNumber, 0, "unknown_claim")
 		return nil
 	}
-	batch, err := collections.FindBatchRow(t.app, lines[0].BatchID)
+	batch, err := collections.FindBatchRow(ir.app, lines[0].BatchID)
 	if err != nil {
 		return err
 	}
-	if t.isTestBatch(batch) {
-		t.addUnmatched("TRN", c.ControlNumber, 0, claims.TestUsage)
+	if ir.isTestBatch(batch) {
+		ir.addUnmatched("TRN", c.ControlNumber, 0, claims.TestUsage)
 		return nil
 	}
 	why := rejection277CA(c, above)
 	for _, l := range lines {
 		switch {
 		case refused:
-			if err := t.rejectLine(l, why(l)); err != nil {
+			if err := ir.rejectLine(l, why(l)); err != nil {
 				return err
 			}
 		case c.PayerControlNumber != "":
-			if err := collections.SetPayerControlNumber(t.app, l.EntryID, l.Claim, c.PayerControlNumber, t.now); err != nil {
+			if err := collections.SetPayerControlNumber(ir.app, l.EntryID, l.Claim, c.PayerControlNumber, ir.now); err != nil {
 				return err
 			}
-			t.applied++
+			ir.applied++
 		default:
-			t.applied++
+			ir.applied++
 		}
 	}
 	if refused {
-		return t.setPartlyAccepted(batch)
+		return ir.setPartlyAccepted(batch)
 	}
 	return nil
 }
 
 // setPartlyAccepted records that a part of a batch was rejected.
-func (t *importRun) setPartlyAccepted(batch collections.BatchRow) error {
+func (ir *importRun) setPartlyAccepted(batch collections.BatchRow) error {
 	if batch.Status == collections.BatchRejected {
 		return nil
 	}
-	return collections.SetBatchStatus(t.app, batch.ID, collections.BatchPartly, t.now)
+	return collections.SetBatchStatus(ir.app, batch.ID, collections.BatchPartly, ir.now)
 }
 
 // codesOf returns the categories and status codes, "A7:562".

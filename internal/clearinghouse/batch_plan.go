@@ -294,35 +294,35 @@ func loadClaimChains(app core.App, entryIDs []string, usage string) (*claimChain
 }
 
 // rootOf returns the chain of a claim, identified by its first claim.
-func (f *claimChains) rootOf(claim string) string {
-	for f.parent[claim] != "" && f.parent[claim] != claim {
-		claim = f.parent[claim]
+func (c *claimChains) rootOf(claim string) string {
+	for c.parent[claim] != "" && c.parent[claim] != claim {
+		claim = c.parent[claim]
 	}
 	return claim
 }
 
-func (f *claimChains) join(a, b string) {
-	a, b = f.rootOf(a), f.rootOf(b)
-	f.parent[max(a, b)] = min(a, b)
+func (c *claimChains) join(a, b string) {
+	a, b = c.rootOf(a), c.rootOf(b)
+	c.parent[max(a, b)] = min(a, b)
 }
 
 // chainOf returns the chain of an entry; "" if the receiver has none.
-func (f *claimChains) chainOf(entryID string) string {
-	return f.rootOf(f.current[entryID].Claim)
+func (c *claimChains) chainOf(entryID string) string {
+	return c.rootOf(c.current[entryID].Claim)
 }
 
 // members returns the entries of a chain, in order of sending.
-func (f *claimChains) members(chain string) (ids []string) {
-	for id, l := range f.current {
-		if f.rootOf(l.Claim) == chain {
+func (c *claimChains) members(chain string) (ids []string) {
+	for id, l := range c.current {
+		if c.rootOf(l.Claim) == chain {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, f.compare)
+	slices.SortFunc(ids, c.compare)
 	return ids
 }
 
 // compare orders entries by their current line: earlier sent first.
-func (f *claimChains) compare(a, b string) int {
-	return strings.Compare(f.current[a].Line, f.current[b].Line)
+func (c *claimChains) compare(a, b string) int {
+	return strings.Compare(c.current[a].Line, c.current[b].Line)
 }

@@ -11,8 +11,8 @@ import (
 
 // storedPayment stores a payment, or returns the stored one: with the same content, or one of which a claim could not be read or did not balance, and which
 // this file corrects. So a payment that its payer sends again is on record once. Source: docs/decisions/claims.md, "Remittances".
-func (t *importRun) storedPayment(d collections.RemittanceDraft, claims []x12.ClaimPayment) (row collections.RemittanceRow, err error) {
-	err = t.app.RunInTransaction(func(tx core.App) error {
+func (ir *importRun) storedPayment(d collections.RemittanceDraft, claims []x12.ClaimPayment) (row collections.RemittanceRow, err error) {
+	err = ir.app.RunInTransaction(func(tx core.App) error {
 		open, err := collections.OpenRemittancesOf(tx, d)
 		if err != nil {
 			return err
@@ -23,14 +23,14 @@ func (t *importRun) storedPayment(d collections.RemittanceDraft, claims []x12.Cl
 				return err
 			}
 			if d.PaymentCents != 0 && corrects(claims, items) {
-				t.isCorrection = true
-				if err := collections.CorrectRemittance(tx, before.ID, d.Digest, t.now); err != nil {
+				ir.isCorrection = true
+				if err := collections.CorrectRemittance(tx, before.ID, d.Digest, ir.now); err != nil {
 					return err
 				}
 				break
 			}
 		}
-		row, err = collections.AddRemittance(tx, d, t.now)
+		row, err = collections.AddRemittance(tx, d, ir.now)
 		return err
 	})
 	return row, err
@@ -50,7 +50,7 @@ func corrects(claims []x12.ClaimPayment, items []collections.RemittanceItem) boo
 
 // holdBack leaves to a person what a corrected file states otherwise than the posted part of the file before, and a correction if its reversal
 // cannot be posted: both would add money that did not come.
-func (t *importRun) holdBack(all []*claimDecision) error {
+func (ir *importRun) holdBack(all []*claimDecision) error {
 	keys := map[string]bool{}
 	for _, d := range all {
 		for _, part := range d.parts {
@@ -67,10 +67,10 @@ func (t *importRun) holdBack(all []*claimDecision) error {
 			}
 		}
 		for _, part := range d.parts {
-			if !t.isCorrection || d.reason != "" {
+			if !ir.isCorrection || d.reason != "" {
 				break
 			}
-			posted, err := collections.PostedKeys(t.app, t.remittance, part.line.EntryID)
+			posted, err := collections.PostedKeys(ir.app, ir.remittance, part.line.EntryID)
 			if err != nil {
 				return err
 			}

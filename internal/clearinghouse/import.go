@@ -186,48 +186,48 @@ type importRun struct {
 	unposted map[string]map[string][]collections.RemittanceItem // repeated decisions that were not posted, by payer and payment
 }
 
-func (t *importRun) importResponse(a x12.Response) error {
+func (ir *importRun) importResponse(a x12.Response) error {
 	switch {
 	case a.ImplementationAck != nil:
-		return t.import999(*a.ImplementationAck)
+		return ir.import999(*a.ImplementationAck)
 	case a.ClaimAck != nil:
-		return t.import277CA(*a.ClaimAck)
+		return ir.import277CA(*a.ClaimAck)
 	case a.Remittance != nil:
-		return t.import835(*a.Remittance)
+		return ir.import835(*a.Remittance)
 	case a.InterchangeAck != nil:
-		return t.importTA1(*a.InterchangeAck)
+		return ir.importTA1(*a.InterchangeAck)
 	}
 	return nil
 }
 
-func (t *importRun) addUnmatched(segment, control string, amount x12.Cents, reason string) {
-	t.unmatched = append(t.unmatched, collections.Unmatched{Segment: segment, ControlNumber: control, AmountCents: int64(amount), Reason: reason})
+func (ir *importRun) addUnmatched(segment, control string, amount x12.Cents, reason string) {
+	ir.unmatched = append(ir.unmatched, collections.Unmatched{Segment: segment, ControlNumber: control, AmountCents: int64(amount), Reason: reason})
 }
 
 // countResult counts applied changes; a change that the state of a line does not allow is stored for a person.
-func (t *importRun) countResult(err error, segment, control string, amount x12.Cents) error {
+func (ir *importRun) countResult(err error, segment, control string, amount x12.Cents) error {
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.Internal {
-		t.addUnmatched(segment, control, amount, refused.Code)
+		ir.addUnmatched(segment, control, amount, refused.Code)
 		return nil
 	}
 	if err == nil {
-		t.applied++
+		ir.applied++
 	}
 	return err
 }
 
 // isTest is isTestBatch for the batch with an id, "" for a claim that other software sent.
-func (t *importRun) isTest(batchID string) (bool, error) {
+func (ir *importRun) isTest(batchID string) (bool, error) {
 	if batchID == "" {
 		return false, nil
 	}
-	batch, err := collections.FindBatchRow(t.app, batchID)
-	return t.isTestBatch(batch), err
+	batch, err := collections.FindBatchRow(ir.app, batchID)
+	return ir.isTestBatch(batch), err
 }
 
 // isTestBatch reports whether a batch was sent as a test, while claims are now sent for production. A payer does not have it, so a production
 // response about it is stored for a person: the claim may have been sent again, and its own response is still to come. Source:
 // docs/decisions/claims.md, "Tests".
-func (t *importRun) isTestBatch(batch collections.BatchRow) bool {
-	return batch.Usage == "T" && t.Billing.Claims.Submitter.Usage == "P"
+func (ir *importRun) isTestBatch(batch collections.BatchRow) bool {
+	return batch.Usage == "T" && ir.Billing.Claims.Submitter.Usage == "P"
 }

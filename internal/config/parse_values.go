@@ -203,7 +203,7 @@ func (e EMR) InteractiveConfigured() bool {
 func (v VAPID) Configured() bool { return v.PublicKey != "" && v.PrivateKey != "" }
 
 // Configured reports whether mail can be sent.
-func (m SMTP) Configured() bool { return m.Host != "" && m.From != "" }
+func (s SMTP) Configured() bool { return s.Host != "" && s.From != "" }
 
 // Configured reports whether the service terminates TLS with the operator's certificate.
 func (t TLS) Configured() bool { return t.CertFile != "" && t.KeyFile != "" }

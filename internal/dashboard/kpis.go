@@ -167,9 +167,9 @@ func (b *Board) dayRates(app core.App, careTeamOf string, days []string) ([]DayR
 	return rates, nil
 }
 
-func (w *expectedPatient) expectedOn(day string) int {
-	m := devices.Monitoring{Schedule: w.schedule, Enrolled: w.enrolled, HoldFirst: w.holdFirst, HoldLast: w.holdLast}
-	for _, h := range w.devices {
+func (p *expectedPatient) expectedOn(day string) int {
+	m := devices.Monitoring{Schedule: p.schedule, Enrolled: p.enrolled, HoldFirst: p.holdFirst, HoldLast: p.holdLast}
+	for _, h := range p.devices {
 		if h.last == "" || day <= h.last {
 			m.Devices = append(m.Devices, devices.Expected{Kind: h.kind, After: h.after})
 		}

@@ -13,13 +13,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-func (w *fixture) checkMissed(since, now time.Time, want int) {
-	w.Helper()
-	w.now = now
-	raised, err := w.engine.CheckMissed(w.Context(), w.app, since, now)
-	w.ok(err)
+func (f *fixture) checkMissed(since, now time.Time, want int) {
+	f.Helper()
+	f.now = now
+	raised, err := f.engine.CheckMissed(f.Context(), f.app, since, now)
+	f.ok(err)
 	if raised != want {
-		w.Errorf("%s to %s: %d missed days, want %d", since.Format(time.RFC3339), now.Format(time.RFC3339), raised, want)
+		f.Errorf("%s to %s: %d missed days, want %d", since.Format(time.RFC3339), now.Format(time.RFC3339), raised, want)
 	}
 }
 

@@ -45,66 +45,66 @@ func newFixture(t *testing.T) *fixture {
 	return w
 }
 
-func (w *fixture) ok(err error) {
-	w.Helper()
+func (f *fixture) ok(err error) {
+	f.Helper()
 	if err != nil {
-		w.Fatal(err)
+		f.Fatal(err)
 	}
 }
 
-func (w *fixture) patient(columns dbx.Params) string {
-	w.Helper()
-	record, err := collections.New(w.app, collections.Patients)
-	w.ok(err)
+func (f *fixture) patient(columns dbx.Params) string {
+	f.Helper()
+	record, err := collections.New(f.app, collections.Patients)
+	f.ok(err)
 	record.Load(map[string]any{"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1950-12-10", "gender": "female", "active": true})
 	record.Load(columns)
-	w.ok(w.app.Save(record))
+	f.ok(f.app.Save(record))
 	return record.Id
 }
 
 // assign assigns a device to the patient at a given time, or now.
-func (w *fixture) assign(device, patient, deviceType string, at time.Time) {
-	w.Helper()
+func (f *fixture) assign(device, patient, deviceType string, at time.Time) {
+	f.Helper()
 	parsed, kind, _ := devices.ParseType(deviceType)
-	_, err := w.engine.Assign(w.app, devices.Assignment{DeviceID: device, PatientID: patient, Type: parsed, Kind: kind, At: at}, nurse, w.now)
-	w.ok(err)
+	_, err := f.engine.Assign(f.app, devices.Assignment{DeviceID: device, PatientID: patient, Type: parsed, Kind: kind, At: at}, nurse, f.now)
+	f.ok(err)
 }
 
-func (w *fixture) handle(event gateway.Event) {
-	w.Helper()
-	w.ok(w.app.RunInTransaction(func(tx core.App) error { return w.engine.Handle(tx, event, w.now) }))
+func (f *fixture) handle(event gateway.Event) {
+	f.Helper()
+	f.ok(f.app.RunInTransaction(func(tx core.App) error { return f.engine.Handle(tx, event, f.now) }))
 }
 
 // measure stores a weight from the gateway and checks the device, as the webhook does.
-func (w *fixture) measure(patient, device string, kg float64, at time.Time, report devices.GatewayReport) (attended bool) {
-	w.Helper()
+func (f *fixture) measure(patient, device string, kg float64, at time.Time, report devices.GatewayReport) (attended bool) {
+	f.Helper()
 	report.ByGateway = true
-	err := w.app.RunInTransaction(func(tx core.App) error {
-		outcome, err := w.readings.Ingest(tx, ingest.Submission{
-			PatientID: patient, Source: vitals.SourceGateway, ReceivedAt: w.now, Device: report, By: audit.Gateway(audit.Origin{}),
+	err := f.app.RunInTransaction(func(tx core.App) error {
+		outcome, err := f.readings.Ingest(tx, ingest.Submission{
+			PatientID: patient, Source: vitals.SourceGateway, ReceivedAt: f.now, Device: report, By: audit.Gateway(audit.Origin{}),
 			Reading: vitals.Reading{Kind: vitals.Weight, MeasuredAt: at, DeviceID: device}.With(vitals.WeightKg, kg),
-		}, w.now)
+		}, f.now)
 		attended = outcome.CheckDevice
 		return err
 	})
-	w.ok(err)
+	f.ok(err)
 	if attended {
-		w.ok(w.engine.CheckDevice(w.app, device, w.now))
+		f.ok(f.engine.CheckDevice(f.app, device, f.now))
 	}
 	return attended
 }
 
-func (w *fixture) device(id string) *collections.Device {
-	w.Helper()
-	device, err := collections.FindDevice(w.app, id)
-	w.ok(err)
+func (f *fixture) device(id string) *collections.Device {
+	f.Helper()
+	device, err := collections.FindDevice(f.app, id)
+	f.ok(err)
 	return device
 }
 
-func (w *fixture) hub(id string) string {
-	w.Helper()
-	hub, found, err := collections.FindHub(w.app, id)
-	w.ok(err)
+func (f *fixture) hub(id string) string {
+	f.Helper()
+	hub, found, err := collections.FindHub(f.app, id)
+	f.ok(err)
 	if !found {
 		return ""
 	}
@@ -112,33 +112,33 @@ func (w *fixture) hub(id string) string {
 }
 
 // alerts returns the alerts in order, as "type level status".
-func (w *fixture) wantAlerts(what string, want ...string) {
-	w.Helper()
+func (f *fixture) wantAlerts(what string, want ...string) {
+	f.Helper()
 	var rows []struct {
 		Type   string `db:"type"`
 		Level  string `db:"level"`
 		Status string `db:"status"`
 	}
-	w.ok(w.app.DB().NewQuery(`SELECT type, level, status FROM alerts ORDER BY id`).All(&rows))
+	f.ok(f.app.DB().NewQuery(`SELECT type, level, status FROM alerts ORDER BY id`).All(&rows))
 	var got []string
 	for _, row := range rows {
 		got = append(got, fmt.Sprintf("%s %s %s", row.Type, row.Level, row.Status))
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		w.Errorf("%s: %s", what, diff)
+		f.Errorf("%s: %s", what, diff)
 	}
 }
 
-func (w *fixture) count(table, where string) (n int) {
-	w.Helper()
-	w.ok(w.app.DB().NewQuery(`SELECT COUNT(*) FROM ` + table + ` WHERE ` + where).Row(&n))
+func (f *fixture) count(table, where string) (n int) {
+	f.Helper()
+	f.ok(f.app.DB().NewQuery(`SELECT COUNT(*) FROM ` + table + ` WHERE ` + where).Row(&n))
 	return n
 }
 
-func (w *fixture) wantCount(table, where string, want int) {
-	w.Helper()
-	if got := w.count(table, where); got != want {
-		w.Errorf("%d rows of %s where %s, want %d", got, table, where, want)
+func (f *fixture) wantCount(table, where string, want int) {
+	f.Helper()
+	if got := f.count(table, where); got != want {
+		f.Errorf("%d rows of %s where %s, want %d", got, table, where, want)
 	}
 }
 

@@ -13,16 +13,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-func (w *fixture) hold(patient, until string) {
-	w.Helper()
-	p, err := collections.FindPatient(w.app, patient)
-	w.ok(err)
+func (f *fixture) hold(patient, until string) {
+	f.Helper()
+	p, err := collections.FindPatient(f.app, patient)
+	f.ok(err)
 	checks := validate.NewChecks()
 	draft := patients.HoldBody{Reason: validate.Of("hospital"), Until: validate.Of(until)}.
-		Read(checks, w.now, collections.Zone(p.TimeZone(), zone(w.T, "America/New_York")))
-	w.ok(checks.Err())
-	_, err = patients.SetHold(w.app, patient, draft, nurse, w.now)
-	w.ok(err)
+		Read(checks, f.now, collections.Zone(p.TimeZone(), zone(f.T, "America/New_York")))
+	f.ok(checks.Err())
+	_, err = patients.SetHold(f.app, patient, draft, nurse, f.now)
+	f.ok(err)
 }
 
 // The days of a hold are not missed in the patient's zone, nothing is alerted while it is in force, and the run of missed days starts again.

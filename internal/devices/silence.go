@@ -29,23 +29,23 @@ type AssignedDevice struct {
 
 // SilentSince returns the start of the device's silence: its last reading, or its assignment, or the end of the day of expected arrival; not
 // before the end of a patient hold.
-func (h AssignedDevice) SilentSince() time.Time {
-	if since := h.lastSign(); since.After(h.HoldEnd) {
+func (d AssignedDevice) SilentSince() time.Time {
+	if since := d.lastSign(); since.After(d.HoldEnd) {
 		return since
 	}
-	return h.HoldEnd
+	return d.HoldEnd
 }
 
-func (h AssignedDevice) lastSign() time.Time {
-	if !h.LastReadingAt.Before(h.AssignedAt) {
-		return h.LastReadingAt
+func (d AssignedDevice) lastSign() time.Time {
+	if !d.LastReadingAt.Before(d.AssignedAt) {
+		return d.LastReadingAt
 	}
-	if arrived, err := time.ParseInLocation(time.DateOnly+" 15", h.Delivery+" 12", h.Zone); err == nil {
-		if end := collections.StartOfNextDay(arrived); end.After(h.AssignedAt) {
+	if arrived, err := time.ParseInLocation(time.DateOnly+" 15", d.Delivery+" 12", d.Zone); err == nil {
+		if end := collections.StartOfNextDay(arrived); end.After(d.AssignedAt) {
 			return end
 		}
 	}
-	return h.AssignedAt
+	return d.AssignedAt
 }
 
 // CheckSilence flags devices without a reading for 24 hours and raises an alert, unless the patient has a missed_reading alert; a flag that

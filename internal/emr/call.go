@@ -26,23 +26,23 @@ type transport struct {
 
 // do waits for pacing and runs work with the timeout. work returns an error only for a request without a response. The duration is that
 // of work alone.
-func (l *transport) do(ctx context.Context, work func(context.Context) error) (time.Duration, *Error) {
-	if err := l.pace.wait(ctx); err != nil {
-		return 0, noAnswer(ctx, err, false, l.timeout)
+func (t *transport) do(ctx context.Context, work func(context.Context) error) (time.Duration, *Error) {
+	if err := t.pace.wait(ctx); err != nil {
+		return 0, noAnswer(ctx, err, false, t.timeout)
 	}
-	bounded, cancel := context.WithTimeout(ctx, l.timeout)
+	bounded, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
 	var r reach
-	began := l.now()
+	began := t.now()
 	err := work(r.watch(bounded))
-	took := l.now().Sub(began)
+	took := t.now().Sub(began)
 	if err == nil {
 		return took, nil
 	}
 	if bounded.Err() != nil {
 		err = bounded.Err() // the cause, however the transport wrapped it
 	}
-	e := noAnswer(ctx, err, r.sent(), l.timeout)
+	e := noAnswer(ctx, err, r.sent(), t.timeout)
 	e.took = took
 	return took, e
 }

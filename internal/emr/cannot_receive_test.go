@@ -12,9 +12,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/emr"
 )
 
-func (f *stubEMR) set(change func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (e *stubEMR) set(change func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	change()
 }
 

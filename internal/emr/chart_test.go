@@ -18,22 +18,22 @@ type chartEMR struct {
 	deny  string           // the OAuth error for tokens that read charts
 }
 
-func (f *chartEMR) RoundTrip(req *http.Request) (*http.Response, error) {
+func (e *chartEMR) RoundTrip(req *http.Request) (*http.Response, error) {
 	if strings.HasPrefix(req.URL.String(), baseURL) {
-		answer, known := f.paths[strings.TrimPrefix(req.URL.String(), baseURL)]
+		answer, known := e.paths[strings.TrimPrefix(req.URL.String(), baseURL)]
 		if !known {
 			answer = reply{status: 404}
 		}
-		f.replies = map[string][]reply{req.Method: {answer}}
+		e.replies = map[string][]reply{req.Method: {answer}}
 	} else {
-		body := `{"access_token":"token","token_type":"Bearer","expires_in":3600,"scope":"` + f.grant + `"}`
+		body := `{"access_token":"token","token_type":"Bearer","expires_in":3600,"scope":"` + e.grant + `"}`
 		answer := reply{status: 200, header: map[string]string{"Content-Type": "application/json"}, body: body}
-		if f.deny != "" {
-			answer = reply{status: 400, header: map[string]string{"Content-Type": "application/json"}, body: `{"error":"` + f.deny + `"}`}
+		if e.deny != "" {
+			answer = reply{status: 400, header: map[string]string{"Content-Type": "application/json"}, body: `{"error":"` + e.deny + `"}`}
 		}
-		f.tokens = []reply{answer}
+		e.tokens = []reply{answer}
 	}
-	return f.fakeEMR.RoundTrip(req)
+	return e.fakeEMR.RoundTrip(req)
 }
 
 // The requested scopes are in the syntax that the EMR's configuration lists, else in that of the configured scopes.

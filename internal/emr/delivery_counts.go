@@ -65,11 +65,11 @@ type DeliveryCounts struct {
 
 // SuccessRate returns the percentage of results that are transmitted, to one decimal; 100 without results.
 // Source: docs/decisions/transmissions.md, "FHIR status".
-func (f DeliveryCounts) SuccessRate() float64 {
-	if f.Transmitted+f.Failed == 0 {
+func (c DeliveryCounts) SuccessRate() float64 {
+	if c.Transmitted+c.Failed == 0 {
 		return 100
 	}
-	return vitals.RoundHalfUp(100*float64(f.Transmitted)/float64(f.Transmitted+f.Failed), 1)
+	return vitals.RoundHalfUp(100*float64(c.Transmitted)/float64(c.Transmitted+c.Failed), 1)
 }
 
 // CountDeliveries counts the queue now and the results since a time, the practice's midnight.

@@ -151,17 +151,17 @@ func readSought(id string, resource []byte) sought {
 }
 
 // keys are those of the search cache: of the search by identifier, and of that by content.
-func (o sought) keys() []string {
-	if o.query == "" {
-		return []string{o.id}
+func (s sought) keys() []string {
+	if s.query == "" {
+		return []string{s.id}
 	}
-	return []string{o.id, o.query}
+	return []string{s.id, s.query}
 }
 
 // hasIdentifier reports whether a result carries the observation's identifier.
-func (o sought) hasIdentifier(r foundObservation) bool {
+func (s sought) hasIdentifier(r foundObservation) bool {
 	for _, id := range r.Identifier {
-		if id.System == identifierSystem && strings.EqualFold(id.Value, identifierPrefix+o.id) {
+		if id.System == identifierSystem && strings.EqualFold(id.Value, identifierPrefix+s.id) {
 			return true
 		}
 	}
@@ -170,23 +170,23 @@ func (o sought) hasIdentifier(r foundObservation) bool {
 
 // matches reports whether a result is the observation by its content: patient, time, code, value and every component agree. With isPart it may
 // lack components, for a reading that was completed since. One with the identifier of another observation is that observation's.
-func (o sought) matches(r foundObservation, isPart bool) bool {
-	if o.hasIdentifier(r) {
+func (s sought) matches(r foundObservation, isPart bool) bool {
+	if s.hasIdentifier(r) {
 		return true
 	}
 	if r.hasVigilIdentifier() {
 		return false
 	}
 	from, to, ok := r.span()
-	ownFrom, ownTo, _ := o.own.span()
-	if !ok || !from.Equal(ownFrom) || !to.Equal(ownTo) || referenceID(r.Subject.Reference) != o.patient || !o.own.equals(r.codedValue) {
+	ownFrom, ownTo, _ := s.own.span()
+	if !ok || !from.Equal(ownFrom) || !to.Equal(ownTo) || referenceID(r.Subject.Reference) != s.patient || !s.own.equals(r.codedValue) {
 		return false
 	}
-	if len(r.Component) > len(o.own.Component) || !isPart && len(r.Component) != len(o.own.Component) {
+	if len(r.Component) > len(s.own.Component) || !isPart && len(r.Component) != len(s.own.Component) {
 		return false
 	}
 	for _, component := range r.Component {
-		if !slices.ContainsFunc(o.own.Component, component.equals) {
+		if !slices.ContainsFunc(s.own.Component, component.equals) {
 			return false
 		}
 	}
@@ -204,12 +204,12 @@ func (o foundObservation) hasVigilIdentifier() bool {
 }
 
 // isOutside reports a result of another patient or time, which shows that the EMR ignored a parameter.
-func (o sought) isOutside(r foundObservation) bool {
-	if of := referenceID(r.Subject.Reference); of != "" && of != o.patient {
+func (s sought) isOutside(r foundObservation) bool {
+	if of := referenceID(r.Subject.Reference); of != "" && of != s.patient {
 		return true
 	}
 	from, to, ok := r.span()
-	return ok && (to.Before(o.from) || from.After(o.to))
+	return ok && (to.Before(s.from) || from.After(s.to))
 }
 
 // referenceID returns the id of a reference to a patient, relative or absolute; "" for another form.

@@ -97,85 +97,85 @@ func newEMR() *stubEMR {
 	return &stubEMR{stored: map[string]string{}, sends: map[string]int{}, searches: map[string]int{}}
 }
 
-func (f *stubEMR) Configured() bool { return !f.isUnconfigured }
+func (e *stubEMR) Configured() bool { return !e.isUnconfigured }
 
-func (f *stubEMR) Prepare(context.Context) {}
+func (e *stubEMR) Prepare(context.Context) {}
 
-func (f *stubEMR) TakesDocuments() bool { return true }
+func (e *stubEMR) TakesDocuments() bool { return true }
 
-func (f *stubEMR) CanReceive() bool { f.mu.Lock(); defer f.mu.Unlock(); return !f.receivesNothing }
+func (e *stubEMR) CanReceive() bool { e.mu.Lock(); defer e.mu.Unlock(); return !e.receivesNothing }
 
-func (f *stubEMR) TakesReadings() bool { return f.CanReceive() }
+func (e *stubEMR) TakesReadings() bool { return e.CanReceive() }
 
-func (f *stubEMR) CreateObservation(_ context.Context, observationID string, resource []byte, requestID string) (emr.Created, error) {
-	f.mu.Lock()
-	f.sends[observationID]++
-	sends, onSend := f.sends[observationID], f.onSend
-	f.body = resource
-	f.mu.Unlock()
+func (e *stubEMR) CreateObservation(_ context.Context, observationID string, resource []byte, requestID string) (emr.Created, error) {
+	e.mu.Lock()
+	e.sends[observationID]++
+	sends, onSend := e.sends[observationID], e.onSend
+	e.body = resource
+	e.mu.Unlock()
 	if onSend != nil {
 		onSend(observationID)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.refuse != nil {
-		if refusal := f.refuse(observationID, sends); refusal != nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.refuse != nil {
+		if refusal := e.refuse(observationID, sends); refusal != nil {
 			refusal.Attempts = []emr.Attempt{{Started: time.Second, Took: 20 * time.Millisecond, Status: refusal.Status, RequestID: requestID, Code: refusal.Code}}
 			return emr.Created{}, refusal
 		}
 	}
 	id := fmt.Sprintf("emr-%s-%d", observationID, sends)
-	f.stored[observationID] = id
+	e.stored[observationID] = id
 	return emr.Created{EMRID: id, Attempts: []emr.Attempt{{Took: 50 * time.Millisecond, Status: 201, RequestID: requestID}}}, nil
 }
 
-func (f *stubEMR) FindObservation(_ context.Context, observationID string, _ []byte) (string, bool, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.searches[observationID]++
-	if f.onSearch != nil {
-		f.onSearch()
+func (e *stubEMR) FindObservation(_ context.Context, observationID string, _ []byte) (string, bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.searches[observationID]++
+	if e.onSearch != nil {
+		e.onSearch()
 	}
-	if f.searchErr != nil {
-		return "", false, f.searchErr
+	if e.searchErr != nil {
+		return "", false, e.searchErr
 	}
-	id, found := f.stored[observationID]
+	id, found := e.stored[observationID]
 	return id, found, nil
 }
 
-func (f *stubEMR) Probe(context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.probes++
-	if f.probeErr != nil {
-		return f.probeErr
+func (e *stubEMR) Probe(context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.probes++
+	if e.probeErr != nil {
+		return e.probeErr
 	}
 	return nil
 }
 
-func (f *stubEMR) LookUpObservation(ctx context.Context, observationID string, resource []byte) (string, bool, error) {
-	return f.FindObservation(ctx, observationID, resource)
+func (e *stubEMR) LookUpObservation(ctx context.Context, observationID string, resource []byte) (string, bool, error) {
+	return e.FindObservation(ctx, observationID, resource)
 }
 
-func (f *stubEMR) UpdateObservation(_ context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.updates = append(f.updates, emrUpdate{emrID, string(resource), ambiguous})
-	if f.refuse != nil {
-		if refusal := f.refuse(emrID, len(f.updates)); refusal != nil {
+func (e *stubEMR) UpdateObservation(_ context.Context, emrID string, resource []byte, requestID string, ambiguous bool) (emr.Created, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.updates = append(e.updates, emrUpdate{emrID, string(resource), ambiguous})
+	if e.refuse != nil {
+		if refusal := e.refuse(emrID, len(e.updates)); refusal != nil {
 			return emr.Created{}, refusal
 		}
 	}
 	return emr.Created{EMRID: emrID, Attempts: []emr.Attempt{{Took: 50 * time.Millisecond, Status: 200, RequestID: requestID}}}, nil
 }
 
-func (f *stubEMR) HasObservation(context.Context, string, []byte) (hasContent, isKnown bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.searchErr != nil {
-		return false, false, f.searchErr
+func (e *stubEMR) HasObservation(context.Context, string, []byte) (hasContent, isKnown bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.searchErr != nil {
+		return false, false, e.searchErr
 	}
-	return f.hasCopy, true, nil
+	return e.hasCopy, true, nil
 }
 
 // emrUpdate is an update that the EMR received.

@@ -4,12 +4,12 @@ import "math"
 
 // resembles reports a result that may be the observation although it does not match: EMRs store times to the minute, round values, convert units, and
 // split panels. It has a code in common, and no value that is plainly another.
-func (o sought) resembles(r foundObservation) bool {
-	if r.hasVigilIdentifier() || o.isOutside(r) {
+func (s sought) resembles(r foundObservation) bool {
+	if r.hasVigilIdentifier() || s.isOutside(r) {
 		return false
 	}
 	hasCommon := false
-	for _, own := range o.own.parts() {
+	for _, own := range s.own.parts() {
 		for _, found := range r.parts() {
 			if !own.Code.overlaps(found.Code) {
 				continue

@@ -12,7 +12,7 @@ import (
 )
 
 // failBetween makes every request fail between two times from now.
-func (w *simulation) failBetween(how failureMode, from, to time.Duration) {
+func (s *simulation) failBetween(how failureMode, from, to time.Duration) {
 	begins, ends := time.Now().Add(from), time.Now().Add(to)
 	state := func(at time.Time) failureMode {
 		if !at.Before(begins) && at.Before(ends) {
@@ -20,7 +20,7 @@ func (w *simulation) failBetween(how failureMode, from, to time.Duration) {
 		}
 		return healthy
 	}
-	w.server.set(func() { w.server.state = state })
+	s.server.set(func() { s.server.state = state })
 }
 
 // An EMR that fails intermittently uses up at most one attempt of a delivery.
@@ -89,8 +89,8 @@ func TestPoisonedRecord(t *testing.T) {
 }
 
 // countPosts counts how often an observation was sent.
-func (w *simulation) countPosts(observation string) (n int) {
-	for _, r := range w.server.requestLog() {
+func (s *simulation) countPosts(observation string) (n int) {
+	for _, r := range s.server.requestLog() {
 		if r.observation == observation {
 			n++
 		}
@@ -181,16 +181,16 @@ func TestRestartsDuringOutage(t *testing.T) {
 }
 
 // kill ends the worker like kill -9: its leases are still in processing when the next one starts.
-func (w *simulation) kill() {
-	w.t.Helper()
-	w.stop()
-	_, err := w.DB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now} WHERE id IN
+func (s *simulation) kill() {
+	s.t.Helper()
+	s.stop()
+	_, err := s.DB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now} WHERE id IN
 		(SELECT id FROM transmissions WHERE status = 'pending' ORDER BY created_at LIMIT 2)`).
 		Bind(dbx.Params{"now": collections.Instant(time.Now())}).Execute()
 	if err != nil {
-		w.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	w.start()
+	s.start()
 }
 
 // A change during an outage reaches the EMR after the reading, or cancels a delivery not yet sent.

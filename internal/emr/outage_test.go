@@ -77,22 +77,22 @@ func TestSixtyHourOutage(t *testing.T) {
 }
 
 // checkMidOutage checks the worker in the middle of an outage.
-func (w *simulation) checkMidOutage(fell time.Time) {
-	w.t.Helper()
-	statuses, most := w.tally()
+func (s *simulation) checkMidOutage(fell time.Time) {
+	s.t.Helper()
+	statuses, most := s.tally()
 	if most > 1 || statuses["failed"] > 250 || statuses["pending"] < 370 || statuses["processing"] > 1 {
-		w.t.Errorf("midway: %v, up to %d attempts", statuses, most)
+		s.t.Errorf("midway: %v, up to %d attempts", statuses, most)
 	}
-	since, down := w.worker.Outage()
+	since, down := s.worker.Outage()
 	if !down || since.Sub(fell) > 10*time.Minute {
-		w.t.Errorf("midway: down %t, since %s", down, since)
+		s.t.Errorf("midway: down %t, since %s", down, since)
 	}
-	before := w.server.countRequests("POST /fhir/Observation", fell)
-	round, err := w.worker.SendDue(w.t.Context(), w, 100)
+	before := s.server.countRequests("POST /fhir/Observation", fell)
+	round, err := s.worker.SendDue(s.t.Context(), s, 100)
 	if err != nil || round.Succeeded != 0 || round.Failed != 1 || round.Skipped < 500 {
-		w.t.Errorf("manual round: %+v (%v)", round, err)
+		s.t.Errorf("manual round: %+v (%v)", round, err)
 	}
-	if n := w.server.countRequests("POST /fhir/Observation", fell) - before; n > 8 {
-		w.t.Errorf("a manual request made %d requests", n)
+	if n := s.server.countRequests("POST /fhir/Observation", fell) - before; n > 8 {
+		s.t.Errorf("a manual request made %d requests", n)
 	}
 }

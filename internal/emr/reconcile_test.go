@@ -15,9 +15,9 @@ import (
 )
 
 // storeDespiteError makes the EMR store what it reports as failed.
-func (f *stubEMR) storeDespiteError() {
-	f.refuse = func(id string, _ int) *emr.Error {
-		f.stored[id] = "emr-late"
+func (e *stubEMR) storeDespiteError() {
+	e.refuse = func(id string, _ int) *emr.Error {
+		e.stored[id] = "emr-late"
 		return unavailable()
 	}
 }

@@ -42,19 +42,19 @@ func newEMRServer(t *testing.T, patients ...sandbox.EMRPatient) *emrServer {
 	return w
 }
 
-func (w *emrServer) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client {
+func (s *emrServer) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client {
 	t.Helper()
 	return newClient(t, nil, append([]func(*emr.Options){func(o *emr.Options) {
-		o.BaseURL, o.TokenURL, o.AuthorizeURL = w.url+"/fhir/demo", w.url+"/oauth/token", w.url+"/oauth/authorize"
+		o.BaseURL, o.TokenURL, o.AuthorizeURL = s.url+"/fhir/demo", s.url+"/oauth/token", s.url+"/oauth/authorize"
 		o.RedirectURL, o.ExtraScopes = "https://vigil.example.org/api/v1/emr/auth/callback/", []string{"offline_access"}
-		o.Now, o.Transport = func() time.Time { return w.now }, nil
+		o.Now, o.Transport = func() time.Time { return s.now }, nil
 	}}, changes...)...)
 }
 
 const verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 
 // authorize acts as the browser of a person who allows the connection, and returns the code.
-func (w *emrServer) authorize(t *testing.T, client *emr.Client) string {
+func (s *emrServer) authorize(t *testing.T, client *emr.Client) string {
 	t.Helper()
 	address, err := client.AuthorizationURL("state-1", verifier)
 	if err != nil {
@@ -73,9 +73,9 @@ func (w *emrServer) authorize(t *testing.T, client *emr.Client) string {
 	return back.Query().Get("code")
 }
 
-func (w *emrServer) connect(t *testing.T, client *emr.Client) emr.Tokens {
+func (s *emrServer) connect(t *testing.T, client *emr.Client) emr.Tokens {
 	t.Helper()
-	tokens, err := client.Exchange(t.Context(), w.authorize(t, client), verifier, "admin@vigil.example")
+	tokens, err := client.Exchange(t.Context(), s.authorize(t, client), verifier, "admin@vigil.example")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ type sandboxTransport struct {
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
-func (c roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
+func (rt roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }
 
 func newSandboxTransport(t *testing.T, changes ...func(*sandbox.EMROptions)) *sandboxTransport {
 	t.Helper()
@@ -53,7 +53,7 @@ func newSandboxTransport(t *testing.T, changes ...func(*sandbox.EMROptions)) *sa
 }
 
 // RoundTrip passes a request to the sandbox, or makes it fail.
-func (b *sandboxTransport) RoundTrip(r *http.Request) (answer *http.Response, err error) {
+func (st *sandboxTransport) RoundTrip(r *http.Request) (answer *http.Response, err error) {
 	recorder := httptest.NewRecorder()
 	defer func() {
 		switch broken := recover(); broken {
@@ -66,30 +66,30 @@ func (b *sandboxTransport) RoundTrip(r *http.Request) (answer *http.Response, er
 		}
 	}()
 	if r.URL.Path == "/oauth/token" {
-		b.ServeHTTP(recorder, r)
+		st.ServeHTTP(recorder, r)
 		return nil, nil //nolint:nilnil // the deferred function fills them in
 	}
-	n := len(b.requests)
-	b.requests = append(b.requests, r.Method)
-	for _, failing := range b.failing {
+	n := len(st.requests)
+	st.requests = append(st.requests, r.Method)
+	for _, failing := range st.failing {
 		if failing == n {
-			b.fail(b.EMR, recorder, r)
+			st.fail(st.EMR, recorder, r)
 			return nil, nil //nolint:nilnil // as above
 		}
 	}
-	b.ServeHTTP(recorder, r)
+	st.ServeHTTP(recorder, r)
 	return nil, nil //nolint:nilnil // as above
 }
 
-func (b *sandboxTransport) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client {
+func (st *sandboxTransport) client(t *testing.T, changes ...func(*emr.Options)) *emr.Client {
 	t.Helper()
-	return newClient(t, b, append([]func(*emr.Options){quickRetries, func(o *emr.Options) {
+	return newClient(t, st, append([]func(*emr.Options){quickRetries, func(o *emr.Options) {
 		o.BaseURL, o.TokenURL, o.RatePerSecond = "https://emr.test/fhir/demo", "https://emr.test/oauth/token", 0
 	}}, changes...)...)
 }
 
 // send delivers the one resource.
-func (b *sandboxTransport) send(t *testing.T, c *emr.Client) (emr.Created, *emr.Error) {
+func (st *sandboxTransport) send(t *testing.T, c *emr.Client) (emr.Created, *emr.Error) {
 	t.Helper()
 	created, err := c.CreateObservation(t.Context(), observationID, []byte(observationJSON), requestID)
 	return created, asError(t, err)

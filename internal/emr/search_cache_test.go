@@ -27,7 +27,7 @@ func cacheSearches(keeps time.Duration, stubborn bool) func(*sandbox.EMROptions)
 }
 
 // sendUntilDone sends as the worker would: it searches first after an unknown outcome, and waits as long as required.
-func (b *sandboxTransport) sendUntilDone(t *testing.T, client *emr.Client, sent bool) {
+func (st *sandboxTransport) sendUntilDone(t *testing.T, client *emr.Client, sent bool) {
 	t.Helper()
 	for delivery := range 20 {
 		if sent || delivery > 0 {
@@ -40,7 +40,7 @@ func (b *sandboxTransport) sendUntilDone(t *testing.T, client *emr.Client, sent 
 				continue
 			}
 		}
-		_, e := b.send(t, client)
+		_, e := st.send(t, client)
 		if e == nil {
 			return
 		}

@@ -214,17 +214,17 @@ type eitherSource struct {
 	fallback tokenSource
 }
 
-func (b *eitherSource) token(ctx context.Context) (string, *Error) {
-	if b.first.connected() {
-		token, e := b.first.token(ctx)
+func (s *eitherSource) token(ctx context.Context) (string, *Error) {
+	if s.first.connected() {
+		token, e := s.first.token(ctx)
 		if e == nil || e.Code != CodeAuth {
 			return token, e
 		}
 	}
-	return b.fallback.token(ctx)
+	return s.fallback.token(ctx)
 }
 
-func (b *eitherSource) reject(token string) {
-	b.first.reject(token)
-	b.fallback.reject(token)
+func (s *eitherSource) reject(token string) {
+	s.first.reject(token)
+	s.fallback.reject(token)
 }

@@ -73,19 +73,19 @@ func newSimulatedEMR() *simulatedEMR {
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (h *simulatedEMR) RoundTrip(r *http.Request) (*http.Response, error) {
+func (e *simulatedEMR) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
 		body, _ = io.ReadAll(r.Body)
 	}
-	h.mu.Lock()
-	state := h.state(time.Now())
+	e.mu.Lock()
+	state := e.state(time.Now())
 	entry := simulatedRequest{line: r.Method + " " + r.URL.Path, at: time.Now()}
 	if r.URL.Path != "/token" {
 		entry.observation = identifier(body)
 	}
-	h.requests = append(h.requests, entry)
-	h.mu.Unlock()
+	e.requests = append(e.requests, entry)
+	e.mu.Unlock()
 	if state == hanging {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
@@ -94,58 +94,58 @@ func (h *simulatedEMR) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, errors.New("connection refused")
 	}
 	select {
-	case <-time.After(h.slow):
+	case <-time.After(e.slow):
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.answer(r, body, state), nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.answer(r, body, state), nil
 }
 
-func (h *simulatedEMR) answer(r *http.Request, body []byte, state failureMode) *http.Response {
+func (e *simulatedEMR) answer(r *http.Request, body []byte, state failureMode) *http.Response {
 	write := r.Method != http.MethodGet && r.URL.Path != "/token"
 	switch {
 	case state == broken, state == readOnly && write:
-		return h.respond(http.StatusServiceUnavailable, "", "Retry-After", h.retryAfter)
+		return e.respond(http.StatusServiceUnavailable, "", "Retry-After", e.retryAfter)
 	case state == throttle && r.URL.Path != "/token":
-		return h.respond(http.StatusTooManyRequests, "", "Retry-After", h.retryAfter)
+		return e.respond(http.StatusTooManyRequests, "", "Retry-After", e.retryAfter)
 	case state == locked && r.URL.Path == "/token":
-		return h.respond(http.StatusUnauthorized, `{"error":"invalid_client"}`, "Content-Type", "application/json")
+		return e.respond(http.StatusUnauthorized, `{"error":"invalid_client"}`, "Content-Type", "application/json")
 	case state == locked, state == expired && r.URL.Path != "/token":
-		return h.respond(http.StatusUnauthorized, "")
+		return e.respond(http.StatusUnauthorized, "")
 	case r.URL.Path == "/token":
-		return h.respond(http.StatusOK, `{"access_token":"t","token_type":"bearer","expires_in":3600}`, "Content-Type", "application/json")
+		return e.respond(http.StatusOK, `{"access_token":"t","token_type":"bearer","expires_in":3600}`, "Content-Type", "application/json")
 	case r.URL.Path == "/fhir/metadata":
-		return h.respond(http.StatusOK, simulatedStatement)
+		return e.respond(http.StatusOK, simulatedStatement)
 	case r.Method == http.MethodGet:
-		return h.search(r)
+		return e.search(r)
 	}
 	id := identifier(body)
-	if status := h.poison[id]; status != 0 {
-		return h.respond(status, "")
+	if status := e.poison[id]; status != 0 {
+		return e.respond(status, "")
 	}
 	var resource struct{ Status string }
 	_ = json.Unmarshal(body, &resource)
-	h.arrived = append(h.arrived, arrival{id, resource.Status, time.Now()})
+	e.arrived = append(e.arrived, arrival{id, resource.Status, time.Now()})
 	if r.Method == http.MethodPut {
-		return h.respond(http.StatusOK, "")
+		return e.respond(http.StatusOK, "")
 	}
-	h.stored[id]++
-	h.idOf[id] = fmt.Sprintf("o-%d", len(h.idOf))
-	return h.respond(http.StatusCreated, "", "Location", "http://emr.test/fhir/Observation/"+h.idOf[id]+"/_history/1")
+	e.stored[id]++
+	e.idOf[id] = fmt.Sprintf("o-%d", len(e.idOf))
+	return e.respond(http.StatusCreated, "", "Location", "http://emr.test/fhir/Observation/"+e.idOf[id]+"/_history/1")
 }
 
-func (h *simulatedEMR) search(r *http.Request) *http.Response {
+func (e *simulatedEMR) search(r *http.Request) *http.Response {
 	_, id, _ := strings.Cut(r.URL.Query().Get("identifier"), "urn:uuid:")
 	entry := ""
-	if emrID := h.idOf[id]; emrID != "" {
+	if emrID := e.idOf[id]; emrID != "" {
 		entry = fmt.Sprintf(`{"resource":{"resourceType":"Observation","id":%q,"identifier":[{"system":"urn:ietf:rfc:3986","value":"urn:uuid:%s"}]}}`, emrID, id)
 	}
-	return h.respond(http.StatusOK, `{"resourceType":"Bundle","entry":[`+entry+`]}`)
+	return e.respond(http.StatusOK, `{"resourceType":"Bundle","entry":[`+entry+`]}`)
 }
 
-func (h *simulatedEMR) respond(status int, body string, header ...string) *http.Response {
+func (e *simulatedEMR) respond(status int, body string, header ...string) *http.Response {
 	answer := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 	for i := 0; i < len(header); i += 2 {
 		if header[i+1] != "" {
@@ -165,10 +165,10 @@ func identifier(body []byte) string {
 }
 
 // countRequests counts the requests since a time by the start of their method and path.
-func (h *simulatedEMR) countRequests(prefix string, since time.Time) (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, r := range h.requests {
+func (e *simulatedEMR) countRequests(prefix string, since time.Time) (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range e.requests {
 		if strings.HasPrefix(r.line, prefix) && !r.at.Before(since) {
 			n++
 		}
@@ -177,28 +177,28 @@ func (h *simulatedEMR) countRequests(prefix string, since time.Time) (n int) {
 }
 
 // set changes the EMR while requests are under way.
-func (h *simulatedEMR) set(change func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (e *simulatedEMR) set(change func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	change()
 }
 
 // writes returns the writes that arrived so far, and requestLog all requests.
-func (h *simulatedEMR) writes() (list []arrival) {
-	h.set(func() { list = slices.Clone(h.arrived) })
+func (e *simulatedEMR) writes() (list []arrival) {
+	e.set(func() { list = slices.Clone(e.arrived) })
 	return list
 }
 
-func (h *simulatedEMR) requestLog() (list []simulatedRequest) {
-	h.set(func() { list = slices.Clone(h.requests) })
+func (e *simulatedEMR) requestLog() (list []simulatedRequest) {
+	e.set(func() { list = slices.Clone(e.requests) })
 	return list
 }
 
 // storedCount returns how often the EMR stored an observation.
-func (h *simulatedEMR) storedCount(observation string) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.stored[observation]
+func (e *simulatedEMR) storedCount(observation string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stored[observation]
 }
 
 // simulation is a practice and its EMR, in the time of a synctest bubble.
@@ -225,23 +225,23 @@ func newSimulation(t *testing.T, app *tests.TestApp, patients int) *simulation {
 func patientID(i int) string { return fmt.Sprintf("0194c5a8-0000-7000-8000-%012d", i) }
 
 // start starts a worker like a new process, after the previous one has ended.
-func (w *simulation) start() {
-	w.t.Helper()
-	w.stop()
+func (s *simulation) start() {
+	s.t.Helper()
+	s.stop()
 	client, err := emr.New(emr.Options{
 		BaseURL: "http://emr.test/fhir", TokenURL: "http://emr.test/token", ClientID: "vigil", PrivateKey: sandboxSigningKey(),
-		RatePerSecond: 10, ConditionalCreate: true, Capabilities: offersAll(), Now: time.Now, Transport: w.server,
+		RatePerSecond: 10, ConditionalCreate: true, Capabilities: offersAll(), Now: time.Now, Transport: s.server,
 	})
 	if err != nil {
-		w.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	w.worker = emr.NewWorker(emr.WorkerOptions{
+	s.worker = emr.NewWorker(emr.WorkerOptions{
 		EMR: client, Schedule: schedule, ProbeInterval: 15 * time.Second, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR,
 		Clock: func() time.Time { return time.Now().UTC() }, Log: slog.New(slog.DiscardHandler),
 	})
-	ctx, cancel := context.WithCancel(w.t.Context())
+	ctx, cancel := context.WithCancel(s.t.Context())
 	var group sync.WaitGroup
-	group.Go(func() { w.worker.Run(ctx, w) })
+	group.Go(func() { s.worker.Run(ctx, s) })
 	group.Go(func() {
 		for {
 			select {
@@ -249,43 +249,43 @@ func (w *simulation) start() {
 				return
 			case <-time.After(5 * time.Minute):
 			}
-			if _, err := w.worker.Sweep(ctx, w); err != nil && ctx.Err() == nil {
-				w.t.Error(err)
+			if _, err := s.worker.Sweep(ctx, s); err != nil && ctx.Err() == nil {
+				s.t.Error(err)
 			}
 		}
 	})
-	w.stop = func() { cancel(); group.Wait(); w.stop = func() {} }
+	s.stop = func() { cancel(); group.Wait(); s.stop = func() {} }
 }
 
 // addReading stores a reading of a patient, measured some time ago.
-func (w *simulation) addReading(patient int, ago time.Duration) (observation string) {
-	w.t.Helper()
+func (s *simulation) addReading(patient int, ago time.Duration) (observation string) {
+	s.t.Helper()
 	observation = collections.NewUUID()
 	at := time.Now().UTC()
-	insert(w.t, w, collections.Observations, dbx.Params{
+	insert(s.t, s, collections.Observations, dbx.Params{
 		"id": observation, "patient": patientID(patient), "observation_type": "weight", "measured_at": collections.Instant(at.Add(-ago)), "weight_kg": 80.25,
 		"status": "final", "source": "gateway", "fhir_status": "pending", "fhir_version": 1,
 		"created_at": collections.Instant(at), "updated_at": collections.Instant(at),
 	})
 	draft := emr.Draft{ObservationID: observation, PatientID: patientID(patient), ObservationType: "weight"}
-	if _, err := emr.Queue(w, draft, at); err != nil {
-		w.t.Fatal(err)
+	if _, err := emr.Queue(s, draft, at); err != nil {
+		s.t.Fatal(err)
 	}
-	w.measured[observation], w.patientOf[observation] = at.Add(-ago), patientID(patient)
-	w.worker.Wake()
+	s.measured[observation], s.patientOf[observation] = at.Add(-ago), patientID(patient)
+	s.worker.Wake()
 	return observation
 }
 
 // retract marks a reading as entered in error, as a person does.
-func (w *simulation) retract(observation string) {
-	w.t.Helper()
-	if _, err := w.DB().Update(collections.Observations, dbx.Params{"status": "entered_in_error"}, dbx.HashExp{"id": observation}).Execute(); err != nil {
-		w.t.Fatal(err)
+func (s *simulation) retract(observation string) {
+	s.t.Helper()
+	if _, err := s.DB().Update(collections.Observations, dbx.Params{"status": "entered_in_error"}, dbx.HashExp{"id": observation}).Execute(); err != nil {
+		s.t.Fatal(err)
 	}
-	if err := emr.Retract(w, observation, w.patientOf[observation], w.measured[observation], time.Now().UTC()); err != nil {
-		w.t.Fatal(err)
+	if err := emr.Retract(s, observation, s.patientOf[observation], s.measured[observation], time.Now().UTC()); err != nil {
+		s.t.Fatal(err)
 	}
-	w.worker.Wake()
+	s.worker.Wake()
 }
 
 // row is the state of a delivery.
@@ -297,23 +297,23 @@ type row struct {
 	WaitsForEMR bool   `db:"waits_for_line"`
 }
 
-func (w *simulation) row(observation string) (r row) {
-	w.t.Helper()
-	err := w.DB().NewQuery(`SELECT status, attempt_count, next_retry_at, error_code, waits_for_line FROM transmissions WHERE observation = {:id}`).
+func (s *simulation) row(observation string) (r row) {
+	s.t.Helper()
+	err := s.DB().NewQuery(`SELECT status, attempt_count, next_retry_at, error_code, waits_for_line FROM transmissions WHERE observation = {:id}`).
 		Bind(dbx.Params{"id": observation}).One(&r)
 	if err != nil {
-		w.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return r
 }
 
 // tally counts the deliveries by status, and returns the most attempts of any.
-func (w *simulation) tally() (statuses map[string]int, most int) {
-	w.t.Helper()
+func (s *simulation) tally() (statuses map[string]int, most int) {
+	s.t.Helper()
 	var rows []row
-	err := w.DB().NewQuery(`SELECT status, attempt_count, next_retry_at, error_code, waits_for_line FROM transmissions`).All(&rows)
+	err := s.DB().NewQuery(`SELECT status, attempt_count, next_retry_at, error_code, waits_for_line FROM transmissions`).All(&rows)
 	if err != nil {
-		w.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	statuses = map[string]int{}
 	for _, r := range rows {
@@ -324,30 +324,30 @@ func (w *simulation) tally() (statuses map[string]int, most int) {
 }
 
 // announcementKeys returns the keys of the announcements, oldest first.
-func (w *simulation) announcementKeys() (keys []string) {
-	w.t.Helper()
-	if err := w.DB().NewQuery(`SELECT key FROM announcements ORDER BY created_at, id`).Column(&keys); err != nil {
-		w.t.Fatal(err)
+func (s *simulation) announcementKeys() (keys []string) {
+	s.t.Helper()
+	if err := s.DB().NewQuery(`SELECT key FROM announcements ORDER BY created_at, id`).Column(&keys); err != nil {
+		s.t.Fatal(err)
 	}
 	return keys
 }
 
 // checkStoredOnce checks that the EMR stored every reading exactly once, and those of each patient since a time in order of measurement.
-func (w *simulation) checkStoredOnce(since time.Time) {
-	w.t.Helper()
+func (s *simulation) checkStoredOnce(since time.Time) {
+	s.t.Helper()
 	last := map[string]arrival{}
-	for id := range w.measured {
-		if n := w.server.storedCount(id); n != 1 {
-			w.t.Errorf("%s was stored %d times: %+v", id, n, w.row(id))
+	for id := range s.measured {
+		if n := s.server.storedCount(id); n != 1 {
+			s.t.Errorf("%s was stored %d times: %+v", id, n, s.row(id))
 		}
 	}
-	for _, a := range w.server.writes() {
+	for _, a := range s.server.writes() {
 		if a.at.Before(since) {
 			continue
 		}
-		patient := w.patientOf[a.observation]
-		if before, ok := last[patient]; ok && w.measured[a.observation].Before(w.measured[before.observation]) {
-			w.t.Errorf("of %s, measured at %s arrived after %s", patient, w.measured[a.observation], w.measured[before.observation])
+		patient := s.patientOf[a.observation]
+		if before, ok := last[patient]; ok && s.measured[a.observation].Before(s.measured[before.observation]) {
+			s.t.Errorf("of %s, measured at %s arrived after %s", patient, s.measured[a.observation], s.measured[before.observation])
 		}
 		last[patient] = a
 	}

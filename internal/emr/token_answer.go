@@ -15,8 +15,8 @@ const maxTokenAnswer = 1 << 20
 
 // tokenHTTP returns the HTTP client of token requests. It gives the answers of token endpoints the one form that x/oauth2 reads: JSON is
 // JSON for any Content-Type, and expires_in is a whole number or missing.
-func (l *transport) tokenHTTP() *http.Client {
-	client := *l.http
+func (t *transport) tokenHTTP() *http.Client {
+	client := *t.http
 	client.Transport = tokenAnswers{client.Transport}
 	return &client
 }

@@ -98,18 +98,18 @@ type tokenRequest struct {
 }
 
 // requestToken sends one token request, which make builds just before it is sent.
-func (l *transport) requestToken(ctx context.Context, make func() (tokenRequest, error)) (Tokens, *Error) {
+func (t *transport) requestToken(ctx context.Context, make func() (tokenRequest, error)) (Tokens, *Error) {
 	var (
 		request  tokenRequest
 		token    *oauth2.Token
 		refused  *oauth2.RetrieveError
 		unusable bool
 	)
-	took, e := l.do(ctx, func(ctx context.Context) (err error) {
+	took, e := t.do(ctx, func(ctx context.Context) (err error) {
 		if request, err = make(); err != nil {
 			return err
 		}
-		token, err = request.Token(context.WithValue(ctx, oauth2.HTTPClient, l.tokenHTTP()))
+		token, err = request.Token(context.WithValue(ctx, oauth2.HTTPClient, t.tokenHTTP()))
 		if refusal, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 			refused = refusal
 			return nil
@@ -125,7 +125,7 @@ func (l *transport) requestToken(ctx context.Context, make func() (tokenRequest,
 		e.Ambiguous = false // a token request without a response is simply repeated
 		return Tokens{}, e
 	case refused != nil:
-		e = l.tokenRefusal(refused, request.secrets)
+		e = t.tokenRefusal(refused, request.secrets)
 		e.took = took
 		return Tokens{}, e
 	case unusable:
@@ -134,7 +134,7 @@ func (l *transport) requestToken(ctx context.Context, make func() (tokenRequest,
 			Code: CodeAuth, Status: http.StatusOK, Message: "EMR authorization failed (unusable token answer)", took: took,
 		}
 	}
-	return readTokens(token, l.now()), nil
+	return readTokens(token, t.now()), nil
 }
 
 // readTokens reads a token response. Source: RFC 6749, section 5.1.
@@ -157,7 +157,7 @@ var oauthErrors = []string{
 }
 
 // tokenRefusal reads the token endpoint's error.
-func (l *transport) tokenRefusal(r *oauth2.RetrieveError, secrets []string) *Error {
+func (t *transport) tokenRefusal(r *oauth2.RetrieveError, secrets []string) *Error {
 	description := r.ErrorDescription
 	for _, secret := range secrets {
 		if secret != "" {
@@ -169,11 +169,11 @@ func (l *transport) tokenRefusal(r *oauth2.RetrieveError, secrets []string) *Err
 		e.OAuthError = r.ErrorCode
 	}
 	e.Status = r.Response.StatusCode
-	e.readStatus(e.Status, r.Response.Header, l.now())
+	e.readStatus(e.Status, r.Response.Header, t.now())
 	e.Ambiguous = false
 	switch {
 	case e.Code == CodeRateLimited:
-		l.pace.pause(e.RetryAfter)
+		t.pace.pause(e.RetryAfter)
 	case e.Status < http.StatusInternalServerError && e.Status != http.StatusUnauthorized && e.Status != http.StatusForbidden:
 		e.Code, e.Message = CodeAuth, fmt.Sprintf("EMR authorization failed (%d)", e.Status)
 	}

@@ -32,14 +32,14 @@ func findInflight(tx core.App, observationID string) (inflightObservation, error
 
 // checkSendable returns a fault for a delivery under way or transmitted, which would create a duplicate, for a suspect reading, and for one
 // entered in error unless its copy must be corrected.
-func (s inflightObservation) checkSendable() error {
-	if s.Retracted && !s.HasCopy {
+func (io inflightObservation) checkSendable() error {
+	if io.Retracted && !io.HasCopy {
 		return fault.State("invalid_state", "The observation was entered in error.")
 	}
-	if s.Suspect {
+	if io.Suspect {
 		return fault.State("invalid_state", "The observation is suspect: a clinician must confirm it first.")
 	}
-	switch s.Status {
+	switch io.Status {
 	case collections.FHIRProcessing:
 		return fault.State("invalid_state", "The observation is being transmitted.")
 	case collections.FHIRTransmitted:
@@ -85,9 +85,9 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 }
 
 // storeTransform records that there is a FHIR form, and queues its delivery.
-func (s inflightObservation) storeTransform(tx core.App, stored fhir.StoredObservation, heartRate bool, by audit.Actor, now time.Time) error {
+func (io inflightObservation) storeTransform(tx core.App, stored fhir.StoredObservation, heartRate bool, by audit.Actor, now time.Time) error {
 	observationID := stored.ID
-	if err := collections.MarkTransformed(tx, observationID, s.Version+1, now); err != nil {
+	if err := collections.MarkTransformed(tx, observationID, io.Version+1, now); err != nil {
 		return err
 	}
 	queued, err := collections.RequeueTransmission(tx, observationID, now)
@@ -95,7 +95,7 @@ func (s inflightObservation) storeTransform(tx core.App, stored fhir.StoredObser
 		return err
 	}
 	if !queued {
-		draft := Draft{ObservationID: observationID, PatientID: s.Patient, ObservationType: s.Kind}
+		draft := Draft{ObservationID: observationID, PatientID: io.Patient, ObservationType: io.Kind}
 		if _, err := Queue(tx, draft, now); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (s inflightObservation) storeTransform(tx core.App, stored fhir.StoredObser
 		}
 	}
 	return audit.Append(tx, audit.Entry{
-		Event: audit.EMRTransform, Actor: by, ResourceType: audit.ResourceObservation, ResourceID: observationID, PatientID: s.Patient,
+		Event: audit.EMRTransform, Actor: by, ResourceType: audit.ResourceObservation, ResourceID: observationID, PatientID: io.Patient,
 	}, now)
 }
 

@@ -12,13 +12,13 @@ import (
 )
 
 // storeObservation makes the sandbox store the one resource and returns its id.
-func (b *sandboxTransport) storeObservation(t *testing.T, client *emr.Client) string {
+func (st *sandboxTransport) storeObservation(t *testing.T, client *emr.Client) string {
 	t.Helper()
-	created, e := b.send(t, client)
+	created, e := st.send(t, client)
 	if e != nil {
 		t.Fatal(e)
 	}
-	b.requests = nil
+	st.requests = nil
 	return created.EMRID
 }
 

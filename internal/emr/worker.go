@@ -99,7 +99,7 @@ type Result struct {
 }
 
 // Failed reports whether the delivery failed.
-func (s Result) Failed() bool { return s.ErrorCode != "" }
+func (r Result) Failed() bool { return r.ErrorCode != "" }
 
 // Worker delivers what is due, after a wake-up or a sweep.
 type Worker struct {

@@ -82,13 +82,13 @@ func stateOf(e *collections.Escalation) priorState {
 
 // updateDeadlines restarts the ladder's deadlines if the escalation became more urgent or lost its assignee while in progress. The time for
 // a note starts with the work, with each note and with a new assignee.
-func (w priorState) updateDeadlines(e *collections.Escalation, change Change, now time.Time) {
+func (s priorState) updateDeadlines(e *collections.Escalation, change Change, now time.Time) {
 	is := stateOf(e)
 	taken := func(at priorState) bool { return at.status == StatusInProgress && at.assignee != "" }
-	if urgency[is.priority] > urgency[w.priority] || taken(w) && is.status == StatusInProgress && !taken(is) {
+	if urgency[is.priority] > urgency[s.priority] || taken(s) && is.status == StatusInProgress && !taken(is) {
 		e.RestartDeadlines(now)
 	}
-	if change.Note != "" || taken(is) && (!taken(w) || is.assignee != w.assignee) {
+	if change.Note != "" || taken(is) && (!taken(s) || is.assignee != s.assignee) {
 		e.SetNotedAt(now)
 	}
 }
@@ -97,16 +97,16 @@ func (w priorState) updateDeadlines(e *collections.Escalation, change Change, no
 var urgency = map[Priority]int{Routine: 1, Urgent: 2, Stat: 3}
 
 // recordEvents stores the steps of a change.
-func (w priorState) recordEvents(tx core.App, e *collections.Escalation, change Change, by audit.Actor, now time.Time) error {
+func (s priorState) recordEvents(tx core.App, e *collections.Escalation, change Change, by audit.Actor, now time.Time) error {
 	is := stateOf(e)
 	var steps []Event
-	if is.assignee != w.assignee {
-		steps = append(steps, Event{Name: eventAssigned, Detail: fromTo(cmp.Or(w.assignee, "nobody"), cmp.Or(is.assignee, "nobody"))})
+	if is.assignee != s.assignee {
+		steps = append(steps, Event{Name: eventAssigned, Detail: fromTo(cmp.Or(s.assignee, "nobody"), cmp.Or(is.assignee, "nobody"))})
 	}
-	if is.priority != w.priority {
-		steps = append(steps, Event{Name: eventPriority, Detail: fromTo(string(w.priority), string(is.priority))})
+	if is.priority != s.priority {
+		steps = append(steps, Event{Name: eventPriority, Detail: fromTo(string(s.priority), string(is.priority))})
 	}
-	if is.status != w.status && is.status == StatusInProgress {
+	if is.status != s.status && is.status == StatusInProgress {
 		steps = append(steps, Event{Name: eventInProgress})
 	}
 	if change.Note != "" {

@@ -29,7 +29,7 @@ type Active struct {
 const renotifyAfter = 30 * time.Minute
 
 // NeedsRenotify reports whether users are notified again if a critical alert joins the escalation now.
-func (e Active) NeedsRenotify(now time.Time) bool { return now.Sub(e.NotifiedAt) >= renotifyAfter }
+func (a Active) NeedsRenotify(now time.Time) bool { return now.Sub(a.NotifiedAt) >= renotifyAfter }
 
 // Trigger is an alert that the system escalates.
 type Trigger struct {

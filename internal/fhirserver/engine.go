@@ -71,7 +71,7 @@ func ResourceTypeByName(name string) *ResourceType {
 }
 
 // Scope returns the scope that lets machine clients read the type.
-func (k *ResourceType) Scope() authz.ClientScope { return authz.SystemScope(k.Type) }
+func (t *ResourceType) Scope() authz.ClientScope { return authz.SystemScope(t.Type) }
 
 // Row is one resource on a page.
 type Row struct {
@@ -153,10 +153,10 @@ func (e *Engine) Find(app core.App, k *ResourceType, id string, r Reader) (row R
 }
 
 // recordIDs returns the record ids of resource ids; invalid ids are omitted.
-func (k *ResourceType) recordIDs(ids []string) []string {
+func (t *ResourceType) recordIDs(ids []string) []string {
 	found := []string{}
 	for _, id := range ids {
-		if k.numericID {
+		if t.numericID {
 			id = numberedID(id)
 		}
 		if id != "" && !slices.Contains(found, id) {
@@ -237,10 +237,10 @@ func (e *Engine) Capability(version string) fhir.Capability {
 
 // InPatientCompartment reports whether the type's resources can be searched below their patient. Devices are in no compartment.
 // Source: FHIR R4, compartmentdefinition-patient.
-func (k *ResourceType) InPatientCompartment() bool {
-	return k == auditEventType || k == careTeamType || k == flagType || k == observationType || k == provenanceType || k == questionnaireResponseType ||
-		k == relatedPersonType
+func (t *ResourceType) InPatientCompartment() bool {
+	return t == auditEventType || t == careTeamType || t == flagType || t == observationType || t == provenanceType || t == questionnaireResponseType ||
+		t == relatedPersonType
 }
 
 // HasLastN reports whether the type supports $lastn.
-func (k *ResourceType) HasLastN() bool { return k == observationType }
+func (t *ResourceType) HasLastN() bool { return t == observationType }

@@ -81,7 +81,7 @@ type CompressedFile struct {
 }
 
 // Close closes the file.
-func (p *CompressedFile) Close() error { return p.disk.Close() }
+func (f *CompressedFile) Close() error { return f.disk.Close() }
 
 // OpenFile opens a file of a finished export by the name that clients see.
 func OpenFile(app core.App, export *collections.Export, name string) (*CompressedFile, collections.ExportFile, error) {
@@ -115,7 +115,7 @@ func OpenFile(app core.App, export *collections.Export, name string) (*Compresse
 }
 
 // Lines returns the decompressed content.
-func (p *CompressedFile) Lines() (io.Reader, error) { return gzip.NewReader(p) }
+func (f *CompressedFile) Lines() (io.Reader, error) { return gzip.NewReader(f) }
 
 func removeFolder(app core.App, id string) error {
 	if err := os.RemoveAll(exportFolder(app, id)); err != nil {

@@ -35,13 +35,13 @@ type ExportSource struct{ Engine *Engine }
 const late = "late"
 
 // Read implements [Resources].
-func (f ExportSource) Read(_ context.Context, app core.App, kind string, since time.Time, after string) (Page, error) {
+func (s ExportSource) Read(_ context.Context, app core.App, kind string, since time.Time, after string) (Page, error) {
 	k := ResourceTypeByName(kind)
 	if k == nil {
 		return Page{}, fmt.Errorf("unknown resource type %s", kind)
 	}
 	if after == late {
-		return f.readLate(app, k, since)
+		return s.readLate(app, k, since)
 	}
 	search := NewSearch(k, Reader{Role: authz.Client})
 	search.Limit = exportPageSize
@@ -55,7 +55,7 @@ func (f ExportSource) Read(_ context.Context, app core.App, kind string, since t
 	if after != "" {
 		search.After.ID, search.After.Value, _ = strings.Cut(after, " ")
 	}
-	rows, last, done, err := f.Engine.Page(app, search)
+	rows, last, done, err := s.Engine.Page(app, search)
 	if err != nil {
 		return Page{}, err
 	}
@@ -80,7 +80,7 @@ func earliest(kind string, since time.Time) time.Time {
 
 // readLate returns resources that an earlier export missed: last changed before since but committed after. It also returns the resources of restored
 // patients, which are unchanged but may have been exported as deleted.
-func (f ExportSource) readLate(app core.App, k *ResourceType, since time.Time) (page Page, err error) {
+func (s ExportSource) readLate(app core.App, k *ResourceType, since time.Time) (page Page, err error) {
 	ids, err := collections.ChangedBetween(app, changeTypes[k.Type], since, since.Add(maxCommitDelay))
 	if err != nil {
 		return page, err
@@ -96,7 +96,7 @@ func (f ExportSource) readLate(app core.App, k *ResourceType, since time.Time) (
 	ids = append(ids, ofPatients...)
 	slices.Sort(ids)
 	ids = slices.Compact(ids) // a duplicate in two chunks would be exported twice
-	err = f.eachPage(app, k, ids, func(rows []Row) error {
+	err = s.eachPage(app, k, ids, func(rows []Row) error {
 		found, err := encode(rows)
 		for _, r := range found.Resources {
 			if r.Unreadable || !updatedAt(r.Body).After(since) {
@@ -109,12 +109,12 @@ func (f ExportSource) readLate(app core.App, k *ResourceType, since time.Time) (
 }
 
 // ByIDs returns resources by id and omits those that do not exist.
-func (f ExportSource) ByIDs(app core.App, kind string, ids []string) (found []Resource, err error) {
+func (s ExportSource) ByIDs(app core.App, kind string, ids []string) (found []Resource, err error) {
 	k := ResourceTypeByName(kind)
 	if k == nil {
 		return nil, fmt.Errorf("unknown resource type %s", kind)
 	}
-	err = f.eachPage(app, k, ids, func(rows []Row) error {
+	err = s.eachPage(app, k, ids, func(rows []Row) error {
 		page, err := encode(rows)
 		found = append(found, page.Resources...)
 		return err
@@ -123,13 +123,13 @@ func (f ExportSource) ByIDs(app core.App, kind string, ids []string) (found []Re
 }
 
 // eachPage reads resources by id, one page at a time.
-func (f ExportSource) eachPage(app core.App, k *ResourceType, ids []string, do func([]Row) error) error {
+func (s ExportSource) eachPage(app core.App, k *ResourceType, ids []string, do func([]Row) error) error {
 	for chunk := range slices.Chunk(ids, exportPageSize) {
 		search := NewSearch(k, Reader{Role: authz.Client})
 		search.Limit = exportPageSize
 		search.SortByID()
 		search.FilterIDs(chunk...)
-		rows, _, _, err := f.Engine.Page(app, search)
+		rows, _, _, err := s.Engine.Page(app, search)
 		if err == nil {
 			err = do(rows)
 		}
@@ -167,7 +167,7 @@ func updatedAt(body []byte) time.Time {
 
 // Deleted implements [Resources]. It returns deleted resources and the resources of deleted patients, unless they were restored. A care team without members
 // is deleted.
-func (f ExportSource) Deleted(_ context.Context, app core.App, kind string, since time.Time) (references []string, complete bool, err error) {
+func (s ExportSource) Deleted(_ context.Context, app core.App, kind string, since time.Time) (references []string, complete bool, err error) {
 	k, noun := ResourceTypeByName(kind), changeTypes[kind]
 	patients, complete, err := collections.DeletedSince(app, collections.ChangePatient, since)
 	if err != nil {
@@ -195,7 +195,7 @@ func (f ExportSource) Deleted(_ context.Context, app core.App, kind string, sinc
 		return nil, true, nil
 	}
 	exists := map[string]bool{}
-	err = f.eachPage(app, k, ids, func(rows []Row) error {
+	err = s.eachPage(app, k, ids, func(rows []Row) error {
 		for _, row := range rows {
 			exists[row.ID] = true
 		}

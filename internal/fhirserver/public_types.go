@@ -17,8 +17,8 @@ var PublicTypes = []*PublicType{
 }
 
 // params are the search parameters of the type.
-func (k *PublicType) params() []fhir.CapabilityParam {
+func (t *PublicType) params() []fhir.CapabilityParam {
 	return []fhir.CapabilityParam{
-		{Name: "_id", Definition: definitions + "Resource-id", Type: "token"}, {Name: "url", Definition: definitions + k.urlParam, Type: "uri"},
+		{Name: "_id", Definition: definitions + "Resource-id", Type: "token"}, {Name: "url", Definition: definitions + t.urlParam, Type: "uri"},
 	}
 }

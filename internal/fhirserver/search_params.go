@@ -50,10 +50,10 @@ var commonParams = []Param{
 }
 
 // AllParams returns the parameters of the type, with the common ones first.
-func (k *ResourceType) AllParams() []Param { return slices.Concat(commonParams, k.Params) }
+func (t *ResourceType) AllParams() []Param { return slices.Concat(commonParams, t.Params) }
 
-func (k *ResourceType) param(name string) *Param {
-	all := k.AllParams()
+func (t *ResourceType) param(name string) *Param {
+	all := t.AllParams()
 	if i := slices.IndexFunc(all, func(p Param) bool { return p.Name == name }); i >= 0 {
 		return &all[i]
 	}
@@ -79,13 +79,13 @@ func timeParam(name, definition, by string) Param {
 const msgReference = "Must be the id of a resource on this server, optionally after the resource type and a slash."
 
 // ids parses references to resources of a type: an id, Type/id, or an absolute URL on this server. References to other servers match nothing.
-func (in *parseContext) ids(target string, v values) (ids []string, ok bool) {
+func (c *parseContext) ids(target string, v values) (ids []string, ok bool) {
 	if v.modifier != "" && v.modifier != target {
 		return nil, false
 	}
 	ids = []string{}
 	for _, text := range v.any {
-		text = strings.TrimPrefix(text, in.engine.PublicURL+Base+"/")
+		text = strings.TrimPrefix(text, c.engine.PublicURL+Base+"/")
 		id, typed := strings.CutPrefix(text, target+"/")
 		switch {
 		case strings.Contains(id, "://"):

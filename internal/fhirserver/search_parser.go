@@ -203,9 +203,9 @@ func (p *parser) sort(_, text string) string {
 }
 
 // SortNames returns the values that _sort accepts.
-func (k *ResourceType) SortNames() []string {
-	names := make([]string, len(k.Orders))
-	for i, o := range k.Orders {
+func (t *ResourceType) SortNames() []string {
+	names := make([]string, len(t.Orders))
+	for i, o := range t.Orders {
 		names[i] = o.Param
 		if o.Descending {
 			names[i] = "-" + o.Param

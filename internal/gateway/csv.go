@@ -113,7 +113,7 @@ func readColumns(file io.Reader, o CSVOptions) (*CSV, error) {
 
 var separators = []rune{',', ';', '\t'}
 
-func (t *CSV) nameColumns(header []string) error {
+func (c *CSV) nameColumns(header []string) error {
 	for i, name := range header {
 		name = columnOf(name)
 		switch {
@@ -121,13 +121,13 @@ func (t *CSV) nameColumns(header []string) error {
 			continue
 		case !slices.Contains(envelopeColumns, name) && !slices.Contains(valueColumns, name):
 			return fmt.Errorf("column %d (%s in a spreadsheet) has an unknown name; known are %s", i+1, letters(i), strings.Join(slices.Concat(envelopeColumns, valueColumns), ", "))
-		case slices.Contains(t.columns, name):
+		case slices.Contains(c.columns, name):
 			return fmt.Errorf("column %s is repeated", name)
 		}
-		t.columns = append(t.columns, name)
+		c.columns = append(c.columns, name)
 	}
 	for _, name := range requiredColumns {
-		if !slices.Contains(t.columns, name) {
+		if !slices.Contains(c.columns, name) {
 			return fmt.Errorf("column %s is missing", name)
 		}
 	}
@@ -154,17 +154,17 @@ func letters(i int) string {
 
 // nextLine returns the filled cells of the next line that has any, by column. A malformed line is a parse_error fault, after which the next can be
 // read.
-func (t *CSV) nextLine() (line int, cells map[string]string, err error) {
+func (c *CSV) nextLine() (line int, cells map[string]string, err error) {
 	for {
-		row, err := t.table.Read()
+		row, err := c.table.Read()
 		if broken, ok := errors.AsType[*csv.ParseError](err); ok {
-			return broken.StartLine + t.skipped, nil, misplacedMark(broken.Err)
+			return broken.StartLine + c.skipped, nil, misplacedMark(broken.Err)
 		}
 		if err != nil {
 			return 0, nil, err
 		}
-		line, _ = t.table.FieldPos(0)
-		line += t.skipped
+		line, _ = c.table.FieldPos(0)
+		line += c.skipped
 		cells = map[string]string{}
 		for i, cell := range row {
 			if strings.ContainsRune(strings.TrimSpace(cell), '\r') {
@@ -172,10 +172,10 @@ func (t *CSV) nextLine() (line int, cells map[string]string, err error) {
 			}
 			switch cell = textOf(strings.TrimSpace(cell)); {
 			case cell == "":
-			case i >= len(t.columns):
+			case i >= len(c.columns):
 				return line, nil, fault.New(fault.Invalid, "parse_error", "The line has more cells than the table has column names: column "+letters(i)+" has none.")
 			default:
-				cells[t.columns[i]] = cell
+				cells[c.columns[i]] = cell
 			}
 		}
 		if len(cells) > 0 {
@@ -190,8 +190,8 @@ func misplacedMark(why error) error {
 
 // Next returns the next line as the body of an event, and its line number; io.EOF after the last. A line that cannot be read is a fault, after
 // which the next can be read.
-func (t *CSV) Next() (line int, body []byte, err error) {
-	line, cells, err := t.nextLine()
+func (c *CSV) Next() (line int, body []byte, err error) {
+	line, cells, err := c.nextLine()
 	if err != nil {
 		return line, nil, err
 	}
@@ -201,13 +201,13 @@ func (t *CSV) Next() (line int, body []byte, err error) {
 		case why != "":
 			wrong[name] = []string{why}
 		case name == "timestamp":
-			if event[name], err = t.timeOf(cell); err != nil {
+			if event[name], err = c.timeOf(cell); err != nil {
 				wrong[name] = []string{err.Error()}
 			}
 		case slices.Contains(envelopeColumns, name):
 			event[name] = cell
 		default:
-			values[name] = cellValue(t.decimal(cell))
+			values[name] = cellValue(c.decimal(cell))
 		}
 	}
 	if len(wrong) > 0 {
@@ -220,14 +220,14 @@ func (t *CSV) Next() (line int, body []byte, err error) {
 
 // timeOf returns a time with its offset. One without is in the table's zone, where the hour that a clock change skips does not exist and the one
 // that it repeats is refused as ambiguous.
-func (t *CSV) timeOf(cell string) (string, error) {
+func (c *CSV) timeOf(cell string) (string, error) {
 	wall, err := validate.ParseInstant(cell)
-	if t.zone == nil || err != nil || validate.HasZone(cell) {
+	if c.zone == nil || err != nil || validate.HasZone(cell) {
 		return cell, nil //nolint:nilerr // the gateway's rules refuse it
 	}
-	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), t.zone)
+	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), wall.Nanosecond(), c.zone)
 	isSame := func(other time.Time) bool {
-		return other.In(t.zone).Format(time.DateTime) == wall.Format(time.DateTime)
+		return other.In(c.zone).Format(time.DateTime) == wall.Format(time.DateTime)
 	}
 	with := func(of time.Time) time.Time { // the wall clock by the offset in force then
 		_, offset := of.Zone()
@@ -246,9 +246,9 @@ func (t *CSV) timeOf(cell string) (string, error) {
 var leadingZeros = regexp.MustCompile(`^(-?)0+(\d)`)
 
 // decimal returns a number with a point. Where commas do not separate cells, one in a number is the decimal sign.
-func (t *CSV) decimal(cell string) string {
+func (c *CSV) decimal(cell string) string {
 	point := strings.Replace(cell, ",", ".", 1)
-	if t.comma == ',' || t.comma == '\t' && thousands.MatchString(cell) || !json.Valid([]byte(leadingZeros.ReplaceAllString(point, "$1$2"))) {
+	if c.comma == ',' || c.comma == '\t' && thousands.MatchString(cell) || !json.Valid([]byte(leadingZeros.ReplaceAllString(point, "$1$2"))) {
 		return cell
 	}
 	return point
@@ -273,7 +273,7 @@ func cellValue(cell string) any {
 }
 
 // Parse parses a body of Next. Faults name the columns.
-func (t *CSV) Parse(body []byte, now time.Time) (Event, error) {
-	event, err := t.rules.Parse(body, now)
+func (c *CSV) Parse(body []byte, now time.Time) (Event, error) {
+	event, err := c.rules.Parse(body, now)
 	return event, withFieldNames(err, func(field string) string { return strings.TrimPrefix(field, "values.") })
 }

@@ -29,46 +29,46 @@ type vendorEvent struct {
 
 // parse parses the event; raw is the vendor's body. A pulse that cannot be read is rejected without the rest of its reading, because it may be
 // dangerous.
-func (w vendorEvent) parse(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {
-	event, err := w.parseContract(raw, maxFuture, now)
+func (e vendorEvent) parse(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {
+	event, err := e.parseContract(raw, maxFuture, now)
 	refused, ok := errors.AsType[*fault.Error](err)
 	if !ok || refused.Fields[pulseField] == nil {
-		return event, withFieldNames(err, w.nameOf)
+		return event, withFieldNames(err, e.nameOf)
 	}
-	delete(w.values, vitals.Pulse.Name)
-	rest, restErr := w.parseContract(raw, maxFuture, now)
+	delete(e.values, vitals.Pulse.Name)
+	rest, restErr := e.parseContract(raw, maxFuture, now)
 	if event.Implausible != nil { // with the pulse
 		rest.Implausible = event.Implausible
 	}
 	if restErr != nil {
 		event.Implausible = rest.Implausible
-		return event, withFieldNames(err, w.nameOf)
+		return event, withFieldNames(err, e.nameOf)
 	}
 	rest.LeftOut = append(rest.LeftOut, vitals.Pulse.Name)
-	rest.RejectedValues = fault.Fields{w.nameOf(pulseField): refused.Fields[pulseField]}
+	rest.RejectedValues = fault.Fields{e.nameOf(pulseField): refused.Fields[pulseField]}
 	return rest, nil
 }
 
-func (w vendorEvent) parseContract(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {
-	if w.values != nil {
-		w.event["values"], w.event["unit"] = w.values, w.unit
+func (e vendorEvent) parseContract(raw []byte, maxFuture time.Duration, now time.Time) (Event, error) {
+	if e.values != nil {
+		e.event["values"], e.event["unit"] = e.values, e.unit
 	}
-	body, err := json.Marshal(w.event)
+	body, err := json.Marshal(e.event)
 	if err != nil {
-		return Event{Vendor: w.vendor}, fault.New(fault.Invalid, "parse_error", "The request body cannot be read.").Because(err)
+		return Event{Vendor: e.vendor}, fault.New(fault.Invalid, "parse_error", "The request body cannot be read.").Because(err)
 	}
-	event, err := Gateway{MaxFuture: maxFuture, vendor: w.vendor}.Parse(body, now)
-	event.Vendor, event.bodyHash = w.vendor, sha256.Sum256(raw)
+	event, err := Gateway{MaxFuture: maxFuture, vendor: e.vendor}.Parse(body, now)
+	event.Vendor, event.bodyHash = e.vendor, sha256.Sum256(raw)
 	if err == nil {
-		event.LeftOut = slices.Compact(slices.Sorted(slices.Values(append(event.LeftOut, w.leftOut...))))
+		event.LeftOut = slices.Compact(slices.Sorted(slices.Values(append(event.LeftOut, e.leftOut...))))
 	}
 	return event, err
 }
 
 // addUndocumented adds the values of a measurement in a member of the vendor's body that its documentation does not have, for an alert: other
 // members, or a text in place of the object.
-func (w *vendorEvent) addUndocumented(raw []byte, member string, documented shape) {
-	if w.event["event_type"] != string(MeasurementCreated) {
+func (e *vendorEvent) addUndocumented(raw []byte, member string, documented shape) {
+	if e.event["event_type"] != string(MeasurementCreated) {
 		return
 	}
 	members, _ := membersOf(raw)
@@ -77,22 +77,22 @@ func (w *vendorEvent) addUndocumented(raw []byte, member string, documented shap
 			continue
 		}
 		if m.Raw.Kind() == '"' {
-			w.values, w.event["values"] = nil, m.Raw
+			e.values, e.event["values"] = nil, m.Raw
 			continue
 		}
 		values, _ := membersOf(m.Raw)
 		for _, v := range values {
-			if _, known := documented[v.Name]; !known && w.values != nil {
-				w.values[v.Name] = v.Raw
+			if _, known := documented[v.Name]; !known && e.values != nil {
+				e.values[v.Name] = v.Raw
 			}
 		}
 	}
 }
 
 // nameOf returns the sender's name of a field.
-func (w vendorEvent) nameOf(field string) string {
+func (e vendorEvent) nameOf(field string) string {
 	field = strings.TrimPrefix(field, "values.")
-	if name, other := w.fieldNames[field]; other {
+	if name, other := e.fieldNames[field]; other {
 		return name
 	}
 	return field

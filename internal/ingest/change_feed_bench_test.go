@@ -75,32 +75,32 @@ func newBenchWriter(b *testing.B) *benchWriter {
 }
 
 // dropTriggers removes the change feed's triggers.
-func (p *benchWriter) dropTriggers(b *testing.B) {
+func (w *benchWriter) dropTriggers(b *testing.B) {
 	var names []string
-	if err := p.app.DB().NewQuery(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND name GLOB 'changes_*'`).Column(&names); err != nil || len(names) < 30 {
+	if err := w.app.DB().NewQuery(`SELECT name FROM sqlite_master WHERE type = 'trigger' AND name GLOB 'changes_*'`).Column(&names); err != nil || len(names) < 30 {
 		b.Fatalf("%d triggers, %v", len(names), err)
 	}
 	for _, name := range names {
-		if _, err := p.app.NonconcurrentDB().NewQuery("DROP TRIGGER " + name).Execute(); err != nil {
+		if _, err := w.app.NonconcurrentDB().NewQuery("DROP TRIGGER " + name).Execute(); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
-func (p *benchWriter) round(b *testing.B, senders int, share int64) cost {
-	end := p.next.Load() + share
+func (w *benchWriter) round(b *testing.B, senders int, share int64) cost {
+	end := w.next.Load() + share
 	began, before := time.Now(), processorTime(b)
 	var group sync.WaitGroup
 	for range senders {
 		group.Go(func() {
-			for i := p.next.Add(1); i <= end; i = p.next.Add(1) {
-				if err := p.submit(i); err != nil {
+			for i := w.next.Add(1); i <= end; i = w.next.Add(1) {
+				if err := w.submit(i); err != nil {
 					b.Error(err)
 				}
 			}
 		})
 	}
 	group.Wait()
-	p.next.Store(end)
+	w.next.Store(end)
 	return cost{processorTime(b) - before, time.Since(began)}
 }

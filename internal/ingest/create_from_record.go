@@ -15,16 +15,16 @@ import (
 
 // CreateFromRecord checks a reading that is created as a record in the dashboard or by a script, stores it with store, and writes the same
 // effects as for any other reading. It runs inside the transaction of the save.
-func (e *ReadingStore) CreateFromRecord(tx core.App, record *core.Record, by audit.Actor, now time.Time, store func() error) (Outcome, error) {
-	s, err := e.submissionFromRecord(record, by, now)
+func (rs *ReadingStore) CreateFromRecord(tx core.App, record *core.Record, by audit.Actor, now time.Time, store func() error) (Outcome, error) {
+	s, err := rs.submissionFromRecord(record, by, now)
 	if err != nil {
 		return Outcome{}, err
 	}
-	patient, err := e.findPatient(tx, nil, s)
+	patient, err := rs.findPatient(tx, nil, s)
 	if err != nil {
 		return Outcome{}, err
 	}
-	o := e.newObservation(s, now)
+	o := rs.newObservation(s, now)
 	if record.Id != "" {
 		o.ID = record.Id
 	}
@@ -43,7 +43,7 @@ func (e *ReadingStore) CreateFromRecord(tx core.App, record *core.Record, by aud
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := e.evaluateAndApply(tx, b, o, patient, s, now)
+	outcome, err := rs.evaluateAndApply(tx, b, o, patient, s, now)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -57,10 +57,10 @@ func (e *ReadingStore) CreateFromRecord(tx core.App, record *core.Record, by aud
 }
 
 // submissionFromRecord converts a record, as filled in, to a submission.
-func (e *ReadingStore) submissionFromRecord(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
+func (rs *ReadingStore) submissionFromRecord(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
 	checks := validate.NewChecks()
 	reading := readingFromRecord(record)
-	reading.MeasuredAt = e.ParseMeasuredAt(checks, record, now)
+	reading.MeasuredAt = rs.ParseMeasuredAt(checks, record, now)
 	reading.Check(checks)
 	for _, p := range vitals.Parameters {
 		if value := reading.Value(p); value != nil {
@@ -77,9 +77,9 @@ func (e *ReadingStore) submissionFromRecord(record *core.Record, by audit.Actor,
 }
 
 // ParseMeasuredAt returns the time in a record, in any form that the contract accepts; zero for none.
-func (e *ReadingStore) ParseMeasuredAt(checks *validate.Checks, record *core.Record, now time.Time) time.Time {
+func (rs *ReadingStore) ParseMeasuredAt(checks *validate.Checks, record *core.Record, now time.Time) time.Time {
 	at := checks.Instant("measured_at", validate.Of(record.GetString(collections.ObservationMeasuredAt)), true)
-	checks.NotFuture("measured_at", at, now, e.rules.MaxFuture)
+	checks.NotFuture("measured_at", at, now, rs.rules.MaxFuture)
 	return at
 }
 

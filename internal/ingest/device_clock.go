@@ -20,23 +20,23 @@ import (
 // clock were right. Source: docs/decisions/devices.md, "Future clock".
 
 // isEvaluated reports whether values in range are evaluated now. Others wait until a person confirms them.
-func (c doubtfulReading) isEvaluated() bool { return c.doubt == futureClock || c.doubt == unreadable }
+func (r doubtfulReading) isEvaluated() bool { return r.doubt == futureClock || r.doubt == unreadable }
 
 // isAlarming reports whether the values need an alert of their own. A snooze suppresses them as it does for a right clock.
-func (c doubtfulReading) isAlarming(now time.Time) bool {
-	return len(c.OutOfRange) > 0 || slices.ContainsFunc(c.breachedFindings(), func(f alerts.Finding) bool {
-		suppressed, _ := alerts.SuppressedBy(c.snapshot.Snoozes, f, c.Reading, c.snapshot.Thresholds, now)
+func (r doubtfulReading) isAlarming(now time.Time) bool {
+	return len(r.OutOfRange) > 0 || slices.ContainsFunc(r.breachedFindings(), func(f alerts.Finding) bool {
+		suppressed, _ := alerts.SuppressedBy(r.snapshot.Snoozes, f, r.Reading, r.snapshot.Thresholds, now)
 		return f.Level == alerts.Critical && !suppressed
 	})
 }
 
 // breachedFindings returns the findings beyond the patient's bounds, as of receipt; none for a suspect reading, or one that is not evaluated
 // yet.
-func (c doubtfulReading) breachedFindings() (list []alerts.Finding) {
-	if c.isSuspect || !c.isEvaluated() {
+func (r doubtfulReading) breachedFindings() (list []alerts.Finding) {
+	if r.isSuspect || !r.isEvaluated() {
 		return nil
 	}
-	for _, finding := range alerts.Evaluate(c.Reading, c.snapshot.Thresholds, c.snapshot.Baseline) {
+	for _, finding := range alerts.Evaluate(r.Reading, r.snapshot.Thresholds, r.snapshot.Baseline) {
 		if finding.Breached() {
 			list = append(list, finding)
 		}
@@ -45,22 +45,22 @@ func (c doubtfulReading) breachedFindings() (list []alerts.Finding) {
 }
 
 // findingText returns the messages of the breached findings, each followed by a space.
-func (c doubtfulReading) findingText() string {
+func (r doubtfulReading) findingText() string {
 	var words strings.Builder
-	for _, finding := range c.breachedFindings() {
+	for _, finding := range r.breachedFindings() {
 		words.WriteString(finding.Message + " ")
 	}
 	return words.String()
 }
 
 // criticalChange returns the critical finding of a value in range that is watched for changes.
-func (c doubtfulReading) criticalChange() (alerts.Finding, bool) {
-	if !c.isEvaluated() || len(c.OutOfRange) > 0 {
+func (r doubtfulReading) criticalChange() (alerts.Finding, bool) {
+	if !r.isEvaluated() || len(r.OutOfRange) > 0 {
 		return alerts.Finding{}, false
 	}
-	list := c.breachedFindings()
+	list := r.breachedFindings()
 	i := slices.IndexFunc(list, func(f alerts.Finding) bool {
-		return f.Level == alerts.Critical && c.Reading.Kind.Definition().Main().Change != nil
+		return f.Level == alerts.Critical && r.Reading.Kind.Definition().Main().Change != nil
 	})
 	if i < 0 {
 		return alerts.Finding{}, false
@@ -69,8 +69,8 @@ func (c doubtfulReading) criticalChange() (alerts.Finding, bool) {
 }
 
 // severity orders readings of a future clock: no breach, warnings, critical; each by the relative distance beyond its bound.
-func (c doubtfulReading) severity() (worst float64) {
-	for _, finding := range c.breachedFindings() {
+func (r doubtfulReading) severity() (worst float64) {
+	for _, finding := range r.breachedFindings() {
 		beyond := math.Abs(finding.Value-finding.Threshold) / max(math.Abs(finding.Threshold), 1)
 		severity := 1 + beyond/(1+beyond)
 		if finding.Level == alerts.Critical {
@@ -144,11 +144,11 @@ func (e *Pipeline) pendingReading(tx core.App, eventID, patientID string, snapsh
 }
 
 // raiseClockAlert raises the alert about a future clock, with all values of the reading.
-func (c doubtfulReading) raiseClockAlert(tx core.App, now time.Time) error {
-	finding, _ := c.finding()
+func (r doubtfulReading) raiseClockAlert(tx core.App, now time.Time) error {
+	finding, _ := r.finding()
 	return raiseClockDraft(tx, alerts.Draft{
-		PatientID: c.patientID, DeviceID: c.Reading.DeviceID, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin, WithoutValue: true,
-		ReportedValues: c.reportedValues(), QuarantineID: c.eventID,
+		PatientID: r.patientID, DeviceID: r.Reading.DeviceID, MeasuredAt: r.Reading.MeasuredAt, Origin: r.origin, WithoutValue: true,
+		ReportedValues: r.reportedValues(), QuarantineID: r.eventID,
 		Finding: alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: finding.Message},
 	}, now)
 }

@@ -29,7 +29,7 @@ const recentWindow = 24 * time.Hour
 
 // judgeTime decides whether the time of a device's reading is in doubt, and whether nothing proves the clock of the device yet. It
 // queries only for readings that did not arrive at once.
-func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now time.Time) (Submission, error) {
+func (rs *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now time.Time) (Submission, error) {
 	received, at := s.Arrival.At, s.Reading.MeasuredAt
 	if received.IsZero() || s.TimeInDoubt || s.UsesReceiptTime {
 		return s, nil
@@ -46,7 +46,7 @@ func (e *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, now
 	if err != nil {
 		return s, err
 	}
-	late := e.isOld(at, received)
+	late := rs.isOld(at, received)
 	if s.isClockUnproven, err = isUnproven(tx, facts, s.PatientID, s.Reading, received); err != nil {
 		return s, err
 	}
@@ -98,8 +98,8 @@ func isClockUnproven(tx core.App, o Observation) (bool, error) {
 }
 
 // isOld reports whether a reading was measured so long before its receipt that more than the device's own readings may put its time in doubt.
-func (e *ReadingStore) isOld(measuredAt, received time.Time) bool {
-	return e.rules.isLate(measuredAt, received) || received.Sub(measuredAt) > recentWindow
+func (rs *ReadingStore) isOld(measuredAt, received time.Time) bool {
+	return rs.rules.isLate(measuredAt, received) || received.Sub(measuredAt) > recentWindow
 }
 
 // isDangerous reports whether a value of a submission is at or beyond a critical bound in force.
@@ -117,7 +117,7 @@ func isDangerous(tx core.App, m *patientCache, s Submission, now time.Time) (boo
 
 // evaluateDoubtful decides and writes the effects of a reading with a doubtful time, or of a part that was merged into it: alerts as of
 // receipt, the escalation, and the question about the clock. It is no latest value, counts for no day and is not delivered.
-func (e *ReadingStore) evaluateDoubtful(
+func (rs *ReadingStore) evaluateDoubtful(
 	tx core.App, b *writeBatch, o Observation, patient readingPatient, s Submission, now time.Time,
 ) (outcome Outcome, err error) {
 	received := s.Arrival.At
@@ -130,25 +130,25 @@ func (e *ReadingStore) evaluateDoubtful(
 	if err != nil {
 		return Outcome{}, err
 	}
-	zone := collections.Zone(patient.row.TimeZone, e.rules.PracticeZone)
+	zone := collections.Zone(patient.row.TimeZone, rs.rules.PracticeZone)
 	snapshot.Thresholds = snapshot.Thresholds.In(zone)
 	input := AssessInput{Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider}
 	if input.LastNotified, err = loadLastNotified(tx, values, snapshot, now); err != nil {
 		return Outcome{}, err
 	}
-	if err := e.loadPushes(tx, &input, o); err != nil {
+	if err := rs.loadPushes(tx, &input, o); err != nil {
 		return Outcome{}, err
 	}
 	asked, err := collections.ClockAlertSince(tx, o.Reading.DeviceID, o.PatientID, alerts.TypeDeviceClock, collections.StartOfDay(now.In(zone)))
 	if err != nil {
 		return Outcome{}, err
 	}
-	effects := e.doubtfulEffects(o, values, input, now)
+	effects := rs.doubtfulEffects(o, values, input, now)
 	if asked == nil && o.Reading.DeviceID != "" {
 		effects.Alerts = append(effects.Alerts, clockAlertDraft(o, o.Origin, received, textDatedByReceipt))
 	}
 	effects.finish(input, now)
-	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
+	effects.CountDay = o.Reading.MeasuredAt.In(rs.rules.PracticeZone).Format(time.DateOnly)
 	effects.PatientLabel = patient.row.label(o.PatientID)
 	if outcome, err = apply(tx, b, effects, s.By, now); err != nil {
 		return outcome, err
@@ -157,7 +157,7 @@ func (e *ReadingStore) evaluateDoubtful(
 	after := effects.SnapshotAfter
 	after.Latest = after.Latest.With(values, o.Origin)
 	trigger := scoreTrigger{confirmedReading: confirmedReading{o, patient, s.By}, after: after, coming: s.NewerInBatch}
-	if err := e.updateEarlyWarning(tx, b, trigger, now); err != nil {
+	if err := rs.updateEarlyWarning(tx, b, trigger, now); err != nil {
 		return outcome, err
 	}
 	if o.Reading.DeviceID == "" {
@@ -166,13 +166,13 @@ func (e *ReadingStore) evaluateDoubtful(
 	if err := collections.RecordClockFault(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, now); err != nil {
 		return outcome, err
 	}
-	return outcome, e.reopenClockAlert(tx, b, asked, s, now)
+	return outcome, rs.reopenClockAlert(tx, b, asked, s, now)
 }
 
 // doubtfulEffects decides the alerts of a reading as of receipt. A value that may be another person's raises none. It is pure.
-func (e *ReadingStore) doubtfulEffects(o Observation, values vitals.Reading, s AssessInput, now time.Time) Effects {
+func (rs *ReadingStore) doubtfulEffects(o Observation, values vitals.Reading, s AssessInput, now time.Time) Effects {
 	effects := Effects{Observation: o, Progress: endSilence(s.Snapshot.Open, o.Reading.DeviceID)}
-	if e.IsSuspect(values, o.Origin, s.Snapshot) {
+	if rs.IsSuspect(values, o.Origin, s.Snapshot) {
 		return effects
 	}
 	for _, finding := range alerts.Evaluate(values, s.Snapshot.Thresholds, s.Snapshot.Baseline) {
@@ -181,10 +181,10 @@ func (e *ReadingStore) doubtfulEffects(o Observation, values vitals.Reading, s A
 		}
 		finding.Message += " " + doubtText(o.Reading.MeasuredAt, values.MeasuredAt)
 		raised := alertDraft(o, finding, false)
-		raised.MeasuredAt, raised.TimeInDoubt, raised.Late = values.MeasuredAt, true, e.rules.isLate(values.MeasuredAt, now)
+		raised.MeasuredAt, raised.TimeInDoubt, raised.Late = values.MeasuredAt, true, rs.rules.isLate(values.MeasuredAt, now)
 		raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(s.Snapshot.Snoozes, finding, values, s.Snapshot.Thresholds, now)
 		raised.WorseThanNotified = raised.WorseThanNotified || s.isWorse(raised, values)
-		raised.Push = e.rules.WarningPush.DecidePush(raised, values, s.Snapshot.Thresholds, s.Pushes[finding.Type])
+		raised.Push = rs.rules.WarningPush.DecidePush(raised, values, s.Snapshot.Thresholds, s.Pushes[finding.Type])
 		effects.Alerts = append(effects.Alerts, raised)
 	}
 	return effects
@@ -236,7 +236,7 @@ func clockAlertDraft(o Observation, origin vitals.Origin, received time.Time, co
 }
 
 // reopenClockAlert makes the day's alert about a clock active again if a right time had ended it. It sends no second notification.
-func (e *ReadingStore) reopenClockAlert(tx core.App, b *writeBatch, alert *collections.Alert, s Submission, now time.Time) error {
+func (rs *ReadingStore) reopenClockAlert(tx core.App, b *writeBatch, alert *collections.Alert, s Submission, now time.Time) error {
 	if alert == nil || alert.Status() != string(alerts.StatusAutoResolved) {
 		return nil
 	}
@@ -252,7 +252,7 @@ func (e *ReadingStore) reopenClockAlert(tx core.App, b *writeBatch, alert *colle
 
 // dateConfirmed stores the time that a person gives for a suspect reading. Without one, a reading in doubt takes the time of receipt, as its
 // alerts do, and any other keeps its own.
-func (e *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation, patient *cachedPatient, at, now time.Time) error {
+func (rs *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation, patient *cachedPatient, at, now time.Time) error {
 	inDoubt := o.SuspectReason == ReasonDeviceClock
 	switch {
 	case at.IsZero() && !inDoubt:
@@ -263,7 +263,7 @@ func (e *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation,
 		return fault.Field("measured_at", "Must not be in the future.")
 	case at.After(o.Received()):
 		return fault.Field("measured_at", "Must not be after the reading was received.")
-	case patient.isBeforeBirth(o.PatientID, at.In(collections.Zone(patient.row.TimeZone, e.rules.PracticeZone))):
+	case patient.isBeforeBirth(o.PatientID, at.In(collections.Zone(patient.row.TimeZone, rs.rules.PracticeZone))):
 		return fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
 	}
 	reported := o.Reading.MeasuredAt
@@ -272,7 +272,7 @@ func (e *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation,
 		return err
 	}
 	counted := func(at time.Time) dayTotal {
-		return dayTotal{at.In(e.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind), collections.StatusSuspect}
+		return dayTotal{at.In(rs.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind), collections.StatusSuspect}
 	}
 	b.totals[counted(reported)]--
 	b.totals[counted(o.Reading.MeasuredAt)]++ // from where it is counted as confirmed

@@ -50,15 +50,15 @@ type scoreTrigger struct {
 
 // updateEarlyWarning makes the early warnings those of the patient's readings, after one was stored. For most readings it only looks for values of
 // the last hour with a time in doubt.
-func (e *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r scoreTrigger, now time.Time) error {
+func (rs *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r scoreTrigger, now time.Time) error {
 	reading := r.observation.Reading
-	if !e.rules.EarlyWarning || !slices.Contains(scoredKinds, reading.Kind) || r.isUnproven && isReplaced(reading, r.coming) {
+	if !rs.rules.EarlyWarning || !slices.Contains(scoredKinds, reading.Kind) || r.isUnproven && isReplaced(reading, r.coming) {
 		return nil
 	}
 	if may, err := r.mayChangeScore(tx, now); err != nil || !may {
 		return err
 	}
-	changed, err := e.correctEarlyWarnings(tx, b, scoredPatient{id: r.observation.PatientID, row: r.patient.row, coming: r.coming}, r.by, now)
+	changed, err := rs.correctEarlyWarnings(tx, b, scoredPatient{id: r.observation.PatientID, row: r.patient.row, coming: r.coming}, r.by, now)
 	if err != nil || !changed {
 		return err
 	}
@@ -69,8 +69,8 @@ func (e *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r scoreTri
 
 // mayChangeScore reports whether an early warning is open, the latest values, of any origin or verified, may be one, or values count that are not
 // the latest: this one, if others were measured after it, and those with a time in doubt.
-func (r scoreTrigger) mayChangeScore(tx core.App, now time.Time) (bool, error) {
-	p, reading := r.after, r.observation.Reading
+func (t scoreTrigger) mayChangeScore(tx core.App, now time.Time) (bool, error) {
+	p, reading := t.after, t.observation.Reading
 	adds := alerts.MayScore(reading)
 	if slices.ContainsFunc(p.Open, func(a alerts.Open) bool { return a.Type == alerts.TypeEarlyWarning }) {
 		return true, nil
@@ -91,10 +91,10 @@ func (r scoreTrigger) mayChangeScore(tx core.App, now time.Time) (bool, error) {
 			return true, nil
 		}
 	}
-	if r.isUnproven || !adds {
+	if t.isUnproven || !adds {
 		return adds, nil
 	}
-	return collections.HasDoubtfulSince(tx, r.observation.PatientID, ReasonDeviceClock, now.Add(-time.Hour))
+	return collections.HasDoubtfulSince(tx, t.observation.PatientID, ReasonDeviceClock, now.Add(-time.Hour))
 }
 
 // scoredPatient is a patient with the values to score. Coming are readings of a delivery that are not yet stored.
@@ -106,10 +106,10 @@ type scoredPatient struct {
 
 // correctEarlyWarnings compares the stored early warnings with the readings of the last day: it ends those of a run that is over, raises the one
 // that is missing, and replaces a warning by a critical alert when the sum rises. It reports whether an alert changed.
-func (e *ReadingStore) correctEarlyWarnings(
+func (rs *ReadingStore) correctEarlyWarnings(
 	tx core.App, b *writeBatch, p scoredPatient, by audit.Actor, now time.Time,
 ) (changed bool, err error) {
-	rules, history, isScored, err := e.loadScoredValues(tx, p, now.Add(-earlyWarningHistory), now)
+	rules, history, isScored, err := rs.loadScoredValues(tx, p, now.Add(-earlyWarningHistory), now)
 	if err != nil || !isScored {
 		return false, err
 	}
@@ -176,7 +176,7 @@ func (w *earlyWarningWriter) endOlder(rules alerts.EarlyWarningRules, history []
 
 // loadScoredValues reads a patient's scored values since a time, and the rules for them; isScored is false for patients that the score is
 // not for.
-func (e *ReadingStore) loadScoredValues(tx core.App, p scoredPatient, since, now time.Time) (
+func (rs *ReadingStore) loadScoredValues(tx core.App, p scoredPatient, since, now time.Time) (
 	rules alerts.EarlyWarningRules, history []alerts.ScoredValue, isScored bool, err error,
 ) {
 	codes, own, err := collections.ScoringFacts(tx, p.id)
@@ -187,7 +187,7 @@ func (e *ReadingStore) loadScoredValues(tx core.App, p scoredPatient, since, now
 	if err != nil {
 		return rules, nil, false, err
 	}
-	if e.isYoung(p.id, p.row, now) || isPregnant(codes, applied) {
+	if rs.isYoung(p.id, p.row, now) || isPregnant(codes, applied) {
 		return rules, nil, false, nil
 	}
 	snapshot, err := triage.ReadSnapshot(tx, p.id, nil, now)
@@ -200,13 +200,13 @@ func (e *ReadingStore) loadScoredValues(tx core.App, p scoredPatient, since, now
 }
 
 // isYoung reports whether the patient is under 16; an unknown age is an adult's.
-func (e *ReadingStore) isYoung(patientID string, row patientRow, now time.Time) bool {
+func (rs *ReadingStore) isYoung(patientID string, row patientRow, now time.Time) bool {
 	stored, err := collections.OpenValue(row.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
 	if err != nil {
 		return false
 	}
 	born, err := time.Parse(time.DateOnly, stored)
-	today := now.In(collections.Zone(row.TimeZone, e.rules.PracticeZone)).Format(time.DateOnly)
+	today := now.In(collections.Zone(row.TimeZone, rs.rules.PracticeZone)).Format(time.DateOnly)
 	return err == nil && today < born.AddDate(youngestScored, 0, 0).Format(time.DateOnly)
 }
 
@@ -223,35 +223,35 @@ func inForce(applied []collections.AppliedTemplate, key string) bool {
 
 // recheckEarlyWarnings corrects the early warnings after a reading with scored values was retracted. What the others do not support is
 // retracted with its escalation.
-func (w *retraction) recheckEarlyWarnings() error {
-	if !w.readings.rules.EarlyWarning || !slices.Contains(scoredKinds, w.observation.Reading.Kind) {
+func (r *retraction) recheckEarlyWarnings() error {
+	if !r.readings.rules.EarlyWarning || !slices.Contains(scoredKinds, r.observation.Reading.Kind) {
 		return nil
 	}
-	if there, err := triage.IsMonitored(w.tx, w.observation.PatientID); err != nil || !there {
+	if there, err := triage.IsMonitored(r.tx, r.observation.PatientID); err != nil || !there {
 		return err
 	}
-	since := w.now.Add(-earlyWarningHistory)
-	raised, err := collections.AlertsMeasuredSince(w.tx, w.observation.PatientID, alerts.TypeEarlyWarning, since)
+	since := r.now.Add(-earlyWarningHistory)
+	raised, err := collections.AlertsMeasuredSince(r.tx, r.observation.PatientID, alerts.TypeEarlyWarning, since)
 	if err != nil {
 		return err
 	}
-	open, err := collections.OpenAlertsOf(w.tx, w.observation.PatientID, alerts.TypeEarlyWarning)
+	open, err := collections.OpenAlertsOf(r.tx, r.observation.PatientID, alerts.TypeEarlyWarning)
 	if err != nil {
 		return err
 	}
-	ownRetracted := slices.ContainsFunc(w.retracted, func(a *collections.Alert) bool { return a.Type() == alerts.TypeEarlyWarning })
+	ownRetracted := slices.ContainsFunc(r.retracted, func(a *collections.Alert) bool { return a.Type() == alerts.TypeEarlyWarning })
 	if len(raised) == 0 && len(open) == 0 && !ownRetracted {
 		return nil
 	}
 	if len(open) > 0 && open[0].MeasuredAt().Before(since.Add(time.Hour)) { // the values of the hour before each must be loaded
 		since = open[0].MeasuredAt().Add(-2 * time.Hour)
 	}
-	row, err := loadPatientRow(w.tx, w.observation.PatientID)
+	row, err := loadPatientRow(r.tx, r.observation.PatientID)
 	if err != nil {
 		return err
 	}
-	patient := scoredPatient{id: w.observation.PatientID, row: row}
-	rules, history, isScored, err := w.readings.loadScoredValues(w.tx, patient, since, w.now)
+	patient := scoredPatient{id: r.observation.PatientID, row: row}
+	rules, history, isScored, err := r.readings.loadScoredValues(r.tx, patient, since, r.now)
 	if err != nil || !isScored {
 		return err
 	}
@@ -260,20 +260,20 @@ func (w *retraction) recheckEarlyWarnings() error {
 		if rules.CallsFor(alerts.Level(alert.Level()), history, alert.MeasuredAt()) {
 			continue
 		}
-		if err := retractionOf(alert).apply(w.tx, w.readings, w.by, w.now); err != nil {
+		if err := retractionOf(alert).apply(r.tx, r.readings, r.by, r.now); err != nil {
 			return err
 		}
 		unsupported = append(unsupported, alert)
 	}
-	w.retracted = append(w.retracted, unsupported...)
-	if err := escalations.RetractAlerts(w.tx, unsupported, "reading was entered in error", w.by, w.now); err != nil {
+	r.retracted = append(r.retracted, unsupported...)
+	if err := escalations.RetractAlerts(r.tx, unsupported, "reading was entered in error", r.by, r.now); err != nil {
 		return err
 	}
-	b, err := newWriteBatch(w.tx)
+	b, err := newWriteBatch(r.tx)
 	if err != nil {
 		return err
 	}
-	if _, err := w.readings.correctEarlyWarnings(w.tx, b, patient, w.by, w.now); err != nil {
+	if _, err := r.readings.correctEarlyWarnings(r.tx, b, patient, r.by, r.now); err != nil {
 		return err
 	}
 	return b.trail.Store()

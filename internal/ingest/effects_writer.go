@@ -48,8 +48,8 @@ type effectsWriter struct {
 }
 
 // auditObservation records that the observation was created, completed or confirmed.
-func (a *effectsWriter) auditObservation() error {
-	o, event := a.effects.Observation, audit.ObservationCreate
+func (w *effectsWriter) auditObservation() error {
+	o, event := w.effects.Observation, audit.ObservationCreate
 	var changes audit.Changes
 	if !o.reportedAt.IsZero() {
 		changes = audit.Changes{collections.ObservationMeasuredAt: {Old: validate.FormatInstant(o.reportedAt), New: validate.FormatInstant(o.Reading.MeasuredAt)}}
@@ -60,74 +60,74 @@ func (a *effectsWriter) auditObservation() error {
 	case o.newlyConfirmed:
 		event = audit.ObservationConfirm
 	}
-	return a.batch.trail.Add(audit.Entry{
-		Event: event, Actor: a.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID, Reason: o.confirmNotes, Changes: changes,
-	}, a.now)
+	return w.batch.trail.Add(audit.Entry{
+		Event: event, Actor: w.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID, Reason: o.confirmNotes, Changes: changes,
+	}, w.now)
 }
 
 // auditConsequence records an effect in the system's name, with the request id of the caller. id is a numbered record id.
-func (a *effectsWriter) auditConsequence(event audit.Event, resource, id string) error {
-	return a.batch.trail.Add(audit.Entry{
-		Event: event, Actor: systemActor(a.by), ResourceType: resource,
-		ResourceID: strconv.FormatInt(collections.Number(id), 10), PatientID: a.effects.Observation.PatientID,
-	}, a.now)
+func (w *effectsWriter) auditConsequence(event audit.Event, resource, id string) error {
+	return w.batch.trail.Add(audit.Entry{
+		Event: event, Actor: systemActor(w.by), ResourceType: resource,
+		ResourceID: strconv.FormatInt(collections.Number(id), 10), PatientID: w.effects.Observation.PatientID,
+	}, w.now)
 }
 
 // storeAlerts stores the alerts and the escalation of the critical and urgent ones. Each refers to the other, so the escalation's number is taken
 // first and its row is stored last.
-func (a *effectsWriter) storeAlerts() (err error) {
+func (w *effectsWriter) storeAlerts() (err error) {
 	escalation := ""
-	if decision := a.effects.Escalation; decision != nil && decision.Join != "" {
+	if decision := w.effects.Escalation; decision != nil && decision.Join != "" {
 		escalation = decision.Join
 	} else if decision != nil {
-		if escalation, err = collections.NextID(a.tx, collections.Escalations); err != nil {
+		if escalation, err = collections.NextID(w.tx, collections.Escalations); err != nil {
 			return err
 		}
 	}
 	first := ""
-	for _, draft := range a.effects.Alerts {
+	for _, draft := range w.effects.Alerts {
 		escalated := escalates(draft) || draft.Urgent
 		if escalated {
 			draft.EscalationID = escalation
 		}
-		id, err := alerts.Store(a.tx, draft, a.now)
+		id, err := alerts.Store(w.tx, draft, w.now)
 		if err != nil {
 			return err
 		}
 		if escalated && !draft.Snoozed && first == "" {
 			first = id
 		}
-		a.outcome.Alerts = append(a.outcome.Alerts,
+		w.outcome.Alerts = append(w.outcome.Alerts,
 			RaisedAlert{ID: id, Level: string(draft.Finding.Level), Type: draft.Finding.Type, Message: draft.Finding.Message})
-		if err := a.auditConsequence(audit.AlertCreate, audit.ResourceAlert, id); err != nil {
+		if err := w.auditConsequence(audit.AlertCreate, audit.ResourceAlert, id); err != nil {
 			return err
 		}
 		if draft.Superseded || draft.ResolvedByLater {
-			if err := a.auditConsequence(audit.AlertAutoResolve, audit.ResourceAlert, id); err != nil {
+			if err := w.auditConsequence(audit.AlertAutoResolve, audit.ResourceAlert, id); err != nil {
 				return err
 			}
 		}
-		if err := a.announceAlert(draft, id); err != nil {
+		if err := w.announceAlert(draft, id); err != nil {
 			return err
 		}
-		if err := a.promptRemeasure(draft); err != nil {
+		if err := w.promptRemeasure(draft); err != nil {
 			return err
 		}
 	}
-	a.outcome.EscalationID = escalation
-	return a.writeEscalation(escalation, first)
+	w.outcome.EscalationID = escalation
+	return w.writeEscalation(escalation, first)
 }
 
 // saveProgress stores the reading's effect on earlier alerts.
-func (a *effectsWriter) saveProgress() error {
-	for _, progress := range a.effects.Progress {
-		if err := alerts.SaveProgress(a.tx, progress, a.now); err != nil {
+func (w *effectsWriter) saveProgress() error {
+	for _, progress := range w.effects.Progress {
+		if err := alerts.SaveProgress(w.tx, progress, w.now); err != nil {
 			return err
 		}
 		if !progress.Resolved {
 			continue
 		}
-		if err := a.auditConsequence(audit.AlertAutoResolve, audit.ResourceAlert, progress.Alert.ID); err != nil {
+		if err := w.auditConsequence(audit.AlertAutoResolve, audit.ResourceAlert, progress.Alert.ID); err != nil {
 			return err
 		}
 	}
@@ -135,34 +135,34 @@ func (a *effectsWriter) saveProgress() error {
 }
 
 // saveTriageRow stores the patient's new row in the triage list.
-func (a *effectsWriter) saveTriageRow() error {
-	return triage.SaveRow(a.tx, a.effects.Observation.PatientID, a.effects.TriageRow, a.now)
+func (w *effectsWriter) saveTriageRow() error {
+	return triage.SaveRow(w.tx, w.effects.Observation.PatientID, w.effects.TriageRow, w.now)
 }
 
 // queueDeliveries queues the observation for the EMR.
-func (a *effectsWriter) queueDeliveries() (err error) {
-	o := a.effects.Observation
+func (w *effectsWriter) queueDeliveries() (err error) {
+	o := w.effects.Observation
 	draft := emr.Draft{ObservationID: o.ID, PatientID: o.PatientID, ObservationType: string(o.Reading.Kind)}
 	if o.isQueued {
-		return emr.Correct(a.tx, o.ID, a.now)
+		return emr.Correct(w.tx, o.ID, w.now)
 	}
-	if a.effects.Transmit {
-		if a.outcome.TransmissionID, err = a.batch.queue.Add(a.tx, draft, a.now); err != nil {
+	if w.effects.Transmit {
+		if w.outcome.TransmissionID, err = w.batch.queue.Add(w.tx, draft, w.now); err != nil {
 			return err
 		}
 	}
-	if draft.Form = collections.FormHeartRate; a.effects.TransmitHeartRate {
-		_, err = a.batch.queue.Add(a.tx, draft, a.now)
+	if draft.Form = collections.FormHeartRate; w.effects.TransmitHeartRate {
+		_, err = w.batch.queue.Add(w.tx, draft, w.now)
 	}
 	return err
 }
 
 // announceAlert announces an alert, unless it is informative, its kind is snoozed, or it replaces one that was announced.
-func (a *effectsWriter) announceAlert(draft alerts.Draft, id string) error {
+func (w *effectsWriter) announceAlert(draft alerts.Draft, id string) error {
 	if draft.Informative || draft.Snoozed || draft.Announced {
 		return nil
 	}
-	return notifications.Announce(a.tx, draft.Announcement(id, a.effects.PatientLabel), a.now)
+	return notifications.Announce(w.tx, draft.Announcement(id, w.effects.PatientLabel), w.now)
 }
 
 // systemActor returns the system as an actor, with the request id of another actor.

@@ -61,19 +61,19 @@ func (e *Effects) decideEscalation(snapshot triage.PatientSnapshot, primaryProvi
 }
 
 // writeEscalation stores the decided escalation with its record id, audits and announces it.
-func (a *effectsWriter) writeEscalation(id, alertID string) error {
-	if a.effects.Escalation == nil {
+func (w *effectsWriter) writeEscalation(id, alertID string) error {
+	if w.effects.Escalation == nil {
 		return nil
 	}
-	d, event := *a.effects.Escalation, audit.EscalationCreate
+	d, event := *w.effects.Escalation, audit.EscalationCreate
 	if d.Join != "" {
 		event = audit.EscalationUpdate
 	}
 	d.Open.AlertID = alertID
-	if err := d.Write(a.tx, id, a.effects.PatientLabel, a.now); err != nil {
+	if err := d.Write(w.tx, id, w.effects.PatientLabel, w.now); err != nil {
 		return err
 	}
-	return a.auditConsequence(event, audit.ResourceEscalation, id)
+	return w.auditConsequence(event, audit.ResourceEscalation, id)
 }
 
 // LastNotified holds the critical values in the most recent announcements.
@@ -93,6 +93,6 @@ func loadLastNotified(tx core.App, r vitals.Reading, snapshot triage.PatientSnap
 }
 
 // isWorse reports whether an open alert that escalates is worse than the last announced values.
-func (s AssessInput) isWorse(alert alerts.Draft, r vitals.Reading) bool {
-	return s.LastNotified != nil && escalates(alert) && !alert.Snoozed && !alert.Closed() && alerts.IsWorse(alert.Finding, r, s.Snapshot.Thresholds, s.LastNotified.Values)
+func (ai AssessInput) isWorse(alert alerts.Draft, r vitals.Reading) bool {
+	return ai.LastNotified != nil && escalates(alert) && !alert.Snoozed && !alert.Closed() && alerts.IsWorse(alert.Finding, r, ai.Snapshot.Thresholds, ai.LastNotified.Values)
 }

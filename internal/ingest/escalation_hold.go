@@ -29,7 +29,7 @@ const weakSignalWait = 10 * time.Minute
 // holdFor returns how long the escalation of a reading may be held, 0 for not at all. A first severe blood pressure is held if the practice
 // enables it and no reading was critical within a day; an oximeter's reading with a weak signal, unless it is the repeat that an earlier one
 // waits for. It queries only for such readings. Source: docs/decisions/alerts.md, "Confirming a severe reading" and "Weak signal".
-func (e *ReadingStore) holdFor(tx core.App, o Observation, t alerts.Thresholds, now time.Time) (time.Duration, error) {
+func (rs *ReadingStore) holdFor(tx core.App, o Observation, t alerts.Thresholds, now time.Time) (time.Duration, error) {
 	if o.addition != nil || now.Sub(o.Reading.MeasuredAt) > severeWindow {
 		return 0, nil
 	}
@@ -40,14 +40,14 @@ func (e *ReadingStore) holdFor(tx core.App, o Observation, t alerts.Thresholds, 
 		}
 		return weakSignalWait, nil
 	}
-	if e.rules.ConfirmReadings <= 0 || !isSevere(o.Reading, t) {
+	if rs.rules.ConfirmReadings <= 0 || !isSevere(o.Reading, t) {
 		return 0, nil
 	}
 	alreadyCritical, err := collections.HasCriticalWithin(tx, o.PatientID, string(vitals.BloodPressure), o.Reading.MeasuredAt, severeWindow)
 	if alreadyCritical || err != nil {
 		return 0, err
 	}
-	return e.rules.ConfirmReadings, nil
+	return rs.rules.ConfirmReadings, nil
 }
 
 // isCritical reports whether a value of a reading is at or beyond a critical bound.
@@ -103,18 +103,18 @@ func (e *Effects) holdEscalation(snapshot triage.PatientSnapshot, wait time.Dura
 }
 
 // promptRemeasure notifies the patient to measure again while the escalation is held.
-func (a *effectsWriter) promptRemeasure(draft alerts.Draft) error {
+func (w *effectsWriter) promptRemeasure(draft alerts.Draft) error {
 	if draft.HeldUntil.IsZero() {
 		return nil
 	}
-	return notifications.Announce(a.tx, notifications.Announcement{
+	return notifications.Announce(w.tx, notifications.Announcement{
 		Kind: notifications.MeasureAgain, Severity: "info", PatientID: draft.PatientID, Key: "observation " + draft.ObservationID + " measure again",
-	}, a.now)
+	}, w.now)
 }
 
 // releaseHolds ends holds after a reading: held alerts join the escalation that it opened or joined, and are due at once if it is the last
 // reading needed to confirm or resolve them, see [ReadingStore.ResolveHolds].
-func (e *ReadingStore) releaseHolds(tx core.App, effects Effects, outcome Outcome, before triage.PatientSnapshot, now time.Time) error {
+func (rs *ReadingStore) releaseHolds(tx core.App, effects Effects, outcome Outcome, before triage.PatientSnapshot, now time.Time) error {
 	patient, reading := effects.Observation.PatientID, effects.Observation.Reading
 	if outcome.EscalationID != "" {
 		return collections.ReleaseHolds(tx, patient, outcome.EscalationID, now)
@@ -125,8 +125,8 @@ func (e *ReadingStore) releaseHolds(tx core.App, effects Effects, outcome Outcom
 		}
 		age := now.Sub(open.CreatedAt)
 		switch {
-		case reading.Kind == vitals.BloodPressure && open.Type == string(vitals.BloodPressure) && age <= e.rules.ConfirmReadings:
-			return collections.ExpediteHolds(tx, patient, open.Type, max(e.rules.NormalReadingsNeeded.Critical, 1), now)
+		case reading.Kind == vitals.BloodPressure && open.Type == string(vitals.BloodPressure) && age <= rs.rules.ConfirmReadings:
+			return collections.ExpediteHolds(tx, patient, open.Type, max(rs.rules.NormalReadingsNeeded.Critical, 1), now)
 		case slices.Contains(oximetryTypes, open.Type) && age <= weakSignalWait && decidesWeakSignal(reading, before.Thresholds):
 			typed := effects.Observation.Origin == vitals.OriginPatient
 			return collections.ExpediteWeakSignal(tx, patient, oximetryTypes, reading.MeasuredAt, typed, now)
@@ -159,13 +159,13 @@ const (
 // ResolveHolds ends every hold that is due, each in a transaction of its own. If a repeat reading is severe or none came, the escalation
 // opens; otherwise the alert is resolved and a warning reports the average of the repeat readings. The deadline is stored with the alert
 // and survives a restart. A failure does not stop the others. Source: docs/decisions/alerts.md, "Confirming a severe reading".
-func (e *ReadingStore) ResolveHolds(ctx context.Context, app core.App, now time.Time) (decided int, err error) {
+func (rs *ReadingStore) ResolveHolds(ctx context.Context, app core.App, now time.Time) (decided int, err error) {
 	due, err := collections.DueHolds(app, now.Add(escalations.SweepSlack), maxHoldsPerRound)
 	if err != nil {
 		return 0, err
 	}
 	return async.ForEach(ctx, due, func(id string) (bool, error) {
-		err := triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) { return e.resolveHold(tx, id, now) })
+		err := triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) { return rs.resolveHold(tx, id, now) })
 		if err != nil {
 			return false, fmt.Errorf("resolve the hold of alert %s: %w", id, err)
 		}
@@ -174,7 +174,7 @@ func (e *ReadingStore) ResolveHolds(ctx context.Context, app core.App, now time.
 }
 
 // resolveHold ends one hold; the caller ranks the patient again.
-func (e *ReadingStore) resolveHold(tx core.App, id string, now time.Time) (patientID string, err error) {
+func (rs *ReadingStore) resolveHold(tx core.App, id string, now time.Time) (patientID string, err error) {
 	alert, err := collections.FindAlert(tx, id)
 	if err != nil || alert.HeldUntil().IsZero() || alert.HeldUntil().After(now.Add(escalations.SweepSlack)) { // ended by a reading
 		return "", err
@@ -205,7 +205,7 @@ func (e *ReadingStore) resolveHold(tx core.App, id string, now time.Time) (patie
 	case confirmed && len(repeated) > 0 && alerts.Status(alert.Status()) == alerts.StatusAutoResolved: // later severe readings have alerts of their own
 		return patientID, nil
 	case !confirmed:
-		return patientID, e.resolveUnconfirmed(tx, alert, repeated, snapshot, now)
+		return patientID, rs.resolveUnconfirmed(tx, alert, repeated, snapshot, now)
 	case snapshot.IsSnoozed(alert.Type(), alerts.Critical, now): // reported when the snooze ends
 		return patientID, nil
 	}
@@ -243,7 +243,7 @@ func repeatReadings(tx core.App, alert *collections.Alert, t alerts.Thresholds) 
 
 // resolveUnconfirmed resolves a held alert that the next readings do not confirm. For a severe blood pressure it raises a warning with their
 // average; a value measured with a weak signal is replaced by the repeat, which has an alert of its own if it needs one.
-func (e *ReadingStore) resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.PatientSnapshot, now time.Time) error {
+func (rs *ReadingStore) resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.PatientSnapshot, now time.Time) error {
 	if alerts.Status(alert.Status()) == alerts.StatusActive {
 		progress := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: len(repeated), Resolved: true}
 		if err := alerts.SaveProgress(tx, progress, now); err != nil {
@@ -272,7 +272,7 @@ func (e *ReadingStore) resolveUnconfirmed(tx core.App, alert *collections.Alert,
 		PatientID: alert.PatientID(), ObservationID: alert.ObservationID(), Finding: finding, Origin: vitals.Origin(alert.Origin()),
 		MeasuredAt: repeated[len(repeated)-1].MeasuredAt, Snoozed: snapshot.IsSnoozed(alert.Type(), alerts.Warning, now),
 	}
-	return e.raiseAndAnnounce(tx, warning, shownAverages(average), snapshot.Thresholds, now)
+	return rs.raiseAndAnnounce(tx, warning, shownAverages(average), snapshot.Thresholds, now)
 }
 
 // mean returns the mean of a parameter to one decimal.

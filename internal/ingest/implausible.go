@@ -57,7 +57,7 @@ type doubtfulReading struct {
 }
 
 // isTimeInDoubt reports whether the device's time cannot be trusted.
-func (c doubtfulReading) isTimeInDoubt() bool { return !c.reported.IsZero() }
+func (r doubtfulReading) isTimeInDoubt() bool { return !r.reported.IsZero() }
 
 // newDoubtfulReading returns the measurement of a quarantined event. One with a time in the future or in doubt has the time of its first
 // receipt. Only an event that arrives now is compared with the device's other readings.
@@ -218,38 +218,38 @@ type alertDecision struct {
 
 // isSuperseded reports whether each alarming group of a late implausible reading was measured since, by an origin that is at least as
 // reliable. Source: docs/decisions/alerts.md, "Late readings".
-func (c doubtfulReading) isSuperseded(tx core.App) (superseded bool, err error) {
+func (r doubtfulReading) isSuperseded(tx core.App) (superseded bool, err error) {
 	var alarming [][]*vitals.Parameter
-	for _, group := range c.Reading.Kind.Definition().Groups {
-		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return c.isAlarmingValue(p) }) {
+	for _, group := range r.Reading.Kind.Definition().Groups {
+		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return r.isAlarmingValue(p) }) {
 			alarming = append(alarming, group)
 		}
 	}
-	late := lateReading{c.patientID, c.Reading.MeasuredAt, c.origin, unprovenDevice(c.Reading.DeviceID, c.isClockUnproven), c.received}
+	late := lateReading{r.patientID, r.Reading.MeasuredAt, r.origin, unprovenDevice(r.Reading.DeviceID, r.isClockUnproven), r.received}
 	return late.hasNewer(tx, alarming)
 }
 
 // isAlarmingValue reports whether a parameter's value is implausible, or beyond a critical bound next to one that is.
-func (c doubtfulReading) isAlarmingValue(p *vitals.Parameter) bool {
-	value := c.Reading.Value(p)
-	return value != nil && (slices.Contains(c.OutOfRange, p) || c.snapshot.Thresholds.IsAlarming(p, *value))
+func (r doubtfulReading) isAlarmingValue(p *vitals.Parameter) bool {
+	value := r.Reading.Value(p)
+	return value != nil && (slices.Contains(r.OutOfRange, p) || r.snapshot.Thresholds.IsAlarming(p, *value))
 }
 
 // decideAlert returns the alert for an implausible measurement. It is pure.
-func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
-	finding, critical := c.finding()
+func (r doubtfulReading) decideAlert(late, superseded bool) alertDecision {
+	finding, critical := r.finding()
 	switch {
-	case late && c.isClockUnproven && !c.isTimeInDoubt():
-		finding.AddDeviceTime(c.Reading.MeasuredAt, c.received)
+	case late && r.isClockUnproven && !r.isTimeInDoubt():
+		finding.AddDeviceTime(r.Reading.MeasuredAt, r.received)
 	case late:
-		finding.AddMeasuredAt(c.Reading.MeasuredAt)
+		finding.AddMeasuredAt(r.Reading.MeasuredAt)
 	}
-	if change, found := c.criticalChange(); found {
+	if change, found := r.criticalChange(); found {
 		finding.Parameter, finding.Value, finding.Threshold, critical = change.Parameter, change.Value, change.Threshold, true
 	}
 	n := alertDecision{stat: critical, draft: alerts.Draft{
-		PatientID: c.patientID, Finding: finding, MeasuredAt: c.Reading.MeasuredAt, Origin: c.origin,
-		ReportedValues: c.reportedValues(), QuarantineID: c.eventID, Late: late, TimeInDoubt: c.isTimeInDoubt(), ClockUnproven: c.isClockUnproven,
+		PatientID: r.patientID, Finding: finding, MeasuredAt: r.Reading.MeasuredAt, Origin: r.origin,
+		ReportedValues: r.reportedValues(), QuarantineID: r.eventID, Late: late, TimeInDoubt: r.isTimeInDoubt(), ClockUnproven: r.isClockUnproven,
 	}}
 	if n.draft.Late {
 		n.draft.Superseded = superseded
@@ -259,8 +259,8 @@ func (c doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 }
 
 // reportedValues returns all reported values as JSON, by column.
-func (c doubtfulReading) reportedValues() phi.Text {
-	encoded, _ := json.Marshal(c.Reading.ByColumn()) // finite numbers by name always encode
+func (r doubtfulReading) reportedValues() phi.Text {
+	encoded, _ := json.Marshal(r.Reading.ByColumn()) // finite numbers by name always encode
 	return phi.Text(encoded)
 }
 

@@ -90,7 +90,7 @@ func findAggregate(tx core.App, c doubtfulReading, n alertDecision, now time.Tim
 
 // needsRenotify reports whether to announce the alert again: the reading is worse than the values last announced, or no escalation is open
 // for it.
-func (c doubtfulReading) needsRenotify(tx core.App, n alertDecision, g collections.Aggregate, now time.Time) (shouldRenotify, worse bool, err error) {
+func (r doubtfulReading) needsRenotify(tx core.App, n alertDecision, g collections.Aggregate, now time.Time) (shouldRenotify, worse bool, err error) {
 	switch {
 	case n.draft.Superseded:
 		return false, false, nil
@@ -98,8 +98,8 @@ func (c doubtfulReading) needsRenotify(tx core.App, n alertDecision, g collectio
 		worse = !slices.ContainsFunc(g.Notified, func(notified collections.NotifiedValues) bool { return !isFurtherOut(n.draft.Finding, notified.Value) })
 		return worse, worse, nil
 	}
-	worse, err = c.isWorse(tx, now)
-	_, open := c.snapshot.SystemEscalation()
+	worse, err = r.isWorse(tx, now)
+	_, open := r.snapshot.SystemEscalation()
 	return worse || !open, worse, err
 }
 
@@ -119,20 +119,20 @@ func isFurtherOut(f alerts.Finding, notified float64) bool {
 }
 
 // isWorseThanShown reports whether the reading is worse than the values that the alert shows.
-func (c doubtfulReading) isWorseThanShown(alert *collections.Alert, f alerts.Finding) bool {
+func (r doubtfulReading) isWorseThanShown(alert *collections.Alert, f alerts.Finding) bool {
 	if strings.HasSuffix(f.Parameter, "_change") {
 		return f.Value > alertValue(alert)
 	}
-	other := c
-	other.Reading, other.OutOfRange = parseReportedValues(c.Reading.Kind, alert.ReportedValues())
-	return c.worstValue().isFurtherThan(other.worstValue())
+	other := r
+	other.Reading, other.OutOfRange = parseReportedValues(r.Reading.Kind, alert.ReportedValues())
+	return r.worstValue().isFurtherThan(other.worstValue())
 }
 
 // worstValue returns the worst value of the reading.
-func (c doubtfulReading) worstValue() (worst boundCheck) {
+func (r doubtfulReading) worstValue() (worst boundCheck) {
 	for _, p := range vitals.Parameters {
-		if value := c.Reading.Value(p); value != nil {
-			if b := c.compareToBounds(p, *value); worst.parameter == nil || b.isWorseThan(worst) {
+		if value := r.Reading.Value(p); value != nil {
+			if b := r.compareToBounds(p, *value); worst.parameter == nil || b.isWorseThan(worst) {
 				worst = b
 			}
 		}
@@ -164,18 +164,18 @@ func parseReportedValues(kind vitals.Kind, stored phi.Text) (r vitals.Reading, o
 }
 
 // shownValues returns the reading as an alert shows it.
-func (c doubtfulReading) shownValues(f alerts.Finding) *collections.ShownEvent {
-	return &collections.ShownEvent{EventID: c.eventID, Values: c.reportedValues(), Value: f.Value, Threshold: f.Threshold}
+func (r doubtfulReading) shownValues(f alerts.Finding) *collections.ShownEvent {
+	return &collections.ShownEvent{EventID: r.eventID, Values: r.reportedValues(), Value: f.Value, Threshold: f.Threshold}
 }
 
 // aggregateMessage returns the message about several events, of which this is the latest.
-func (c doubtfulReading) aggregateMessage(g collections.Aggregate) phi.Text {
+func (r doubtfulReading) aggregateMessage(g collections.Aggregate) phi.Text {
 	if g.Count == 1 {
 		return phi.Text(g.Message)
 	}
 	var words []string
 	for _, p := range vitals.Parameters {
-		if value := c.Reading.Value(p); value != nil {
+		if value := r.Reading.Value(p); value != nil {
 			words = append(words, p.Text(*value))
 		}
 	}

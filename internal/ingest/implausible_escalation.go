@@ -52,41 +52,41 @@ func (e *Pipeline) raiseAlert(tx core.App, c doubtfulReading, now time.Time) (er
 }
 
 // isWorse reports whether the reading is worse than the last announced critical values.
-func (c doubtfulReading) isWorse(tx core.App, now time.Time) (bool, error) {
-	lastNotified, err := triage.LastNotified(tx, c.snapshot, now)
-	if _, open := c.snapshot.SystemEscalation(); err != nil || !open && len(lastNotified) == 0 {
+func (r doubtfulReading) isWorse(tx core.App, now time.Time) (bool, error) {
+	lastNotified, err := triage.LastNotified(tx, r.snapshot, now)
+	if _, open := r.snapshot.SystemEscalation(); err != nil || !open && len(lastNotified) == 0 {
 		return false, err
 	}
 	var values []alerts.Reported
 	for _, p := range vitals.Watched {
-		if value := c.Reading.Value(p); value != nil {
+		if value := r.Reading.Value(p); value != nil {
 			values = append(values, alerts.Reported{Of: p, Value: *value})
 		}
 	}
-	change, found := c.criticalChange()
-	return found && alerts.IsChangeWorse(change, lastNotified) || alerts.IsReportedWorse(values, c.snapshot.Thresholds, lastNotified), nil
+	change, found := r.criticalChange()
+	return found && alerts.IsChangeWorse(change, lastNotified) || alerts.IsReportedWorse(values, r.snapshot.Thresholds, lastNotified), nil
 }
 
 // renotify announces an alert again.
-func (n alertDecision) renotify(tx core.App, snapshot triage.PatientSnapshot, alertID string, now time.Time) error {
-	if n.stat {
-		if err := n.escalate(tx, snapshot, alertID, now); err != nil {
+func (d alertDecision) renotify(tx core.App, snapshot triage.PatientSnapshot, alertID string, now time.Time) error {
+	if d.stat {
+		if err := d.escalate(tx, snapshot, alertID, now); err != nil {
 			return err
 		}
 	}
-	label, err := collections.PatientLabel(tx, n.draft.PatientID)
+	label, err := collections.PatientLabel(tx, d.draft.PatientID)
 	if err != nil {
 		return err
 	}
-	announcement := n.draft.Announcement(alertID, label)
+	announcement := d.draft.Announcement(alertID, label)
 	announcement.Key = alerts.RenotifyKey(alertID, collections.Instant(now))
 	return notifications.Announce(tx, announcement, now)
 }
 
 // escalate joins or opens the stat escalation of the alert.
-func (n alertDecision) escalate(tx core.App, snapshot triage.PatientSnapshot, alertID string, now time.Time) error {
-	trigger := snapshot.StatTrigger(alertID, phi.Text(n.draft.Finding.Message))
-	trigger.Worse = n.draft.WorseThanNotified
+func (d alertDecision) escalate(tx core.App, snapshot triage.PatientSnapshot, alertID string, now time.Time) error {
+	trigger := snapshot.StatTrigger(alertID, phi.Text(d.draft.Finding.Message))
+	trigger.Worse = d.draft.WorseThanNotified
 	_, _, err := escalations.JoinOrOpen(tx, trigger, now)
 	return err
 }

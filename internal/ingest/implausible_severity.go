@@ -21,9 +21,9 @@ type boundCheck struct {
 
 // compareToBounds compares one value with its range and the patient's critical bounds. A value beyond an end of its range is also beyond
 // the critical bound on that side, if there is one.
-func (c doubtfulReading) compareToBounds(p *vitals.Parameter, value float64) boundCheck {
-	limits := c.snapshot.Thresholds.Of(p)
-	b := boundCheck{parameter: p, value: value, outOfRange: slices.Contains(c.OutOfRange, p), limit: p.Range.Min}
+func (r doubtfulReading) compareToBounds(p *vitals.Parameter, value float64) boundCheck {
+	limits := r.snapshot.Thresholds.Of(p)
+	b := boundCheck{parameter: p, value: value, outOfRange: slices.Contains(r.OutOfRange, p), limit: p.Range.Min}
 	if value > p.Range.Min { // a value rounded to an end counts as sent
 		b.limit = p.Range.Max
 	}
@@ -43,16 +43,16 @@ func (c doubtfulReading) compareToBounds(p *vitals.Parameter, value float64) bou
 
 // finding returns the finding of an implausible reading, named by its worst value, and whether that is beyond a critical bound. Its level
 // is critical, except for a weight that is only too low for an adult.
-func (c doubtfulReading) finding() (finding alerts.Finding, grave bool) {
+func (r doubtfulReading) finding() (finding alerts.Finding, grave bool) {
 	finding = alerts.Finding{Type: alerts.TypeImplausibleReading, Level: alerts.Critical}
-	worst := c.worstValue()
+	worst := r.worstValue()
 	var impossible, others []string
 	for _, p := range vitals.Parameters {
-		value := c.Reading.Value(p)
+		value := r.Reading.Value(p)
 		if value == nil {
 			continue
 		}
-		if slices.Contains(c.OutOfRange, p) {
+		if slices.Contains(r.OutOfRange, p) {
 			impossible = append(impossible, fmt.Sprintf("%s is outside %s to %s.", p.Text(*value), vitals.FormatNumber(p.Range.Min), vitals.FormatNumber(p.Range.Max)))
 		} else {
 			others = append(others, p.Text(*value))
@@ -65,12 +65,12 @@ func (c doubtfulReading) finding() (finding alerts.Finding, grave bool) {
 	case len(others) > 0:
 		message += " Reported with it: " + reported
 	}
-	if !worst.critical && c.isBelowAdultRangeOnly() {
+	if !worst.critical && r.isBelowAdultRangeOnly() {
 		finding.Level = alerts.Warning
 	}
-	finding.Message = c.findingText() + message + c.doubtText() + " Not stored as a reading until a person confirms it."
-	if c.IsIncomplete {
-		finding.Message = c.findingText() + message + c.doubtText() + " Not stored as a reading, because a value is missing."
+	finding.Message = r.findingText() + message + r.doubtText() + " Not stored as a reading until a person confirms it."
+	if r.IsIncomplete {
+		finding.Message = r.findingText() + message + r.doubtText() + " Not stored as a reading, because a value is missing."
 	}
 	finding.Parameter, finding.Value, finding.Threshold = worst.parameter.Name, worst.value, worst.limit
 	return finding, worst.critical
@@ -78,34 +78,34 @@ func (c doubtfulReading) finding() (finding alerts.Finding, grave bool) {
 
 // isBelowAdultRangeOnly reports whether a minor's values are too low only for adults. Source: docs/decisions/observations.md, "Implausible
 // values".
-func (c doubtfulReading) isBelowAdultRangeOnly() bool {
-	for _, p := range c.OutOfRange {
-		if value := c.Reading.Value(p); c.snapshot.Minor == nil || !p.OfAdults || value == nil || *value >= p.Range.Min {
+func (r doubtfulReading) isBelowAdultRangeOnly() bool {
+	for _, p := range r.OutOfRange {
+		if value := r.Reading.Value(p); r.snapshot.Minor == nil || !p.OfAdults || value == nil || *value >= p.Range.Min {
 			return false
 		}
 	}
-	return len(c.OutOfRange) > 0
+	return len(r.OutOfRange) > 0
 }
 
 // doubtText returns the alert's sentence about the device's clock, or why the event was rejected; "" if only values are out of range.
-func (c doubtfulReading) doubtText() string {
+func (r doubtfulReading) doubtText() string {
 	times := ""
-	if c.isTimeInDoubt() {
-		times = " " + doubtText(c.reported, c.received)
+	if r.isTimeInDoubt() {
+		times = " " + doubtText(r.reported, r.received)
 	}
-	switch c.doubt {
+	switch r.doubt {
 	case futureClock:
 		return fmt.Sprintf(" The clock of device %s is ahead: it reports %s, received %s.",
-			c.Reading.DeviceID, validate.FormatInstant(c.Ahead), validate.FormatInstant(c.Reading.MeasuredAt))
+			r.Reading.DeviceID, validate.FormatInstant(r.Ahead), validate.FormatInstant(r.Reading.MeasuredAt))
 	case unreadable:
-		if c.isConflict {
+		if r.isConflict {
 			return fmt.Sprintf(" Received %s. Device %s sent other values with the same time before: its clock may have stopped.",
-				validate.FormatInstant(c.Reading.MeasuredAt), c.Reading.DeviceID)
+				validate.FormatInstant(r.Reading.MeasuredAt), r.Reading.DeviceID)
 		}
 		if times == "" {
-			times = fmt.Sprintf(" Received %s.", validate.FormatInstant(c.received))
+			times = fmt.Sprintf(" Received %s.", validate.FormatInstant(r.received))
 		}
-		return fmt.Sprintf("%s The device's event was rejected for: %s.", times, strings.Join(c.RejectedFor, ", "))
+		return fmt.Sprintf("%s The device's event was rejected for: %s.", times, strings.Join(r.RejectedFor, ", "))
 	}
 	return times
 }

@@ -25,8 +25,8 @@ type HeartbeatFlags struct {
 }
 
 // loadHeartbeatFlags reads the flags that are counted with a reading's own.
-func (e *ReadingStore) loadHeartbeatFlags(tx core.App, o Observation, open []alerts.Open, now time.Time) (f HeartbeatFlags, err error) {
-	if r := o.valuesToEvaluate(); e.rules.IrregularHeartbeats == 0 || r.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
+func (rs *ReadingStore) loadHeartbeatFlags(tx core.App, o Observation, open []alerts.Open, now time.Time) (f HeartbeatFlags, err error) {
+	if r := o.valuesToEvaluate(); rs.rules.IrregularHeartbeats == 0 || r.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
 		return f, nil
 	}
 	if f, err = findHeartbeatFlags(tx, o.PatientID, o.Reading.MeasuredAt, now); err != nil {

@@ -20,11 +20,13 @@ func (r Rules) isLate(measuredAt, now time.Time) bool {
 }
 
 // IsLate reports whether a reading measured at a time is late.
-func (e *ReadingStore) IsLate(measuredAt, now time.Time) bool { return e.rules.isLate(measuredAt, now) }
+func (rs *ReadingStore) IsLate(measuredAt, now time.Time) bool {
+	return rs.rules.isLate(measuredAt, now)
+}
 
 // isPast reports whether newer readings of its delivery may replace a reading: it is late, or does not prove its device's clock.
-func (e *ReadingStore) isPast(measuredAt, now time.Time) bool {
-	return e.rules.isLate(measuredAt, now) || !devices.ProvesClock(measuredAt, now)
+func (rs *ReadingStore) isPast(measuredAt, now time.Time) bool {
+	return rs.rules.isLate(measuredAt, now) || !devices.ProvesClock(measuredAt, now)
 }
 
 // hasNewerLatest reports whether the patient's latest values include a newer one of a group that the reading has.
@@ -93,8 +95,8 @@ func (r lateReading) hasNewer(tx core.App, groups [][]*vitals.Parameter) (newer 
 
 // addNewerInGroup adds to a reading of the past the later readings of its sorted group that can supersede it: of a known time and an origin at
 // least as reliable. Source: docs/decisions/alerts.md, "Late readings".
-func (e *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now time.Time) Submission {
-	if len(after) == 0 || !e.isPast(s.Reading.MeasuredAt, now) {
+func (rs *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now time.Time) Submission {
+	if len(after) == 0 || !rs.isPast(s.Reading.MeasuredAt, now) {
 		return s
 	}
 	s.NewerInBatch = slices.Clip(s.NewerInBatch)
@@ -108,17 +110,17 @@ func (e *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now tim
 
 // setLateness marks an alert as late, and as superseded if newer readings exist. An alert that is not late is auto-resolved as if all
 // readings had arrived in order.
-func (s AssessInput) setLateness(raised *alerts.Draft, deviceID string, sequence []alerts.Evaluated, rules Rules, now time.Time) {
-	raised.ClockUnproven, raised.Late = s.IsClockUnproven, rules.isLate(raised.MeasuredAt, now)
+func (ai AssessInput) setLateness(raised *alerts.Draft, deviceID string, sequence []alerts.Evaluated, rules Rules, now time.Time) {
+	raised.ClockUnproven, raised.Late = ai.IsClockUnproven, rules.isLate(raised.MeasuredAt, now)
 	addTimes(raised, now)
 	if raised.Late {
-		raised.Superseded = slices.Contains(s.Surrounding.Superseded, raised.Finding.Type)
+		raised.Superseded = slices.Contains(ai.Surrounding.Superseded, raised.Finding.Type)
 		return
 	}
 	if sequence != nil {
 		alert := alerts.Open{
 			Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, CreatedAt: now, Origin: raised.Origin,
-			UnprovenDevice: unprovenDevice(deviceID, s.IsClockUnproven),
+			UnprovenDevice: unprovenDevice(deviceID, ai.IsClockUnproven),
 		}
 		raised.NormalReadings, raised.ResolvedByLater = alert.ResolvedBy(sequence, rules.NormalReadingsNeeded)
 	}
@@ -173,11 +175,11 @@ func alertGroups(tx core.App, alert *collections.Alert, now time.Time) (groups [
 
 // reopenAlert reopens an alert and announces it, because its resolution was announced too. A critical one that no escalation answered yet
 // escalates, unless it is about the past.
-func (e *ReadingStore) reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
+func (rs *ReadingStore) reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
 	if err := alerts.Reopen(tx, alert, normal, now); err != nil || alert.Snoozed() {
 		return err
 	}
-	if err := e.decideReopened(tx, alert, now); err != nil {
+	if err := rs.decideReopened(tx, alert, now); err != nil {
 		return err
 	}
 	if err := escalateReopened(tx, alert, now); err != nil {
@@ -193,7 +195,7 @@ func (e *ReadingStore) reopenAlert(tx core.App, alert *collections.Alert, normal
 
 // ReopenSuperseded checks the patient's late readings stored since a time that were evaluated against newer ones of their batch: if none
 // of those was stored, the alert reopens.
-func (e *ReadingStore) ReopenSuperseded(app core.App, patientID string, since, now time.Time) error {
+func (rs *ReadingStore) ReopenSuperseded(app core.App, patientID string, since, now time.Time) error {
 	return triage.UpdateAndRescore(app, now, func(tx core.App) (string, error) {
 		ended, err := collections.SupersededAlerts(tx, patientID, since)
 		if err != nil {
@@ -202,7 +204,7 @@ func (e *ReadingStore) ReopenSuperseded(app core.App, patientID string, since, n
 		for _, alert := range ended {
 			superseded, err := isStillSuperseded(tx, alert, now)
 			if err == nil && !superseded {
-				err = e.reopenAlert(tx, alert, 0, now)
+				err = rs.reopenAlert(tx, alert, 0, now)
 			}
 			if err != nil {
 				return "", err

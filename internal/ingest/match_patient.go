@@ -68,7 +68,7 @@ func holderOfDoubtful(app core.App, event gateway.Event, found collections.Event
 }
 
 // findPatient returns the patient of a submission after checking that the reading can be theirs.
-func (e *ReadingStore) findPatient(tx core.App, m *patientCache, s Submission) (readingPatient, error) {
+func (rs *ReadingStore) findPatient(tx core.App, m *patientCache, s Submission) (readingPatient, error) {
 	patient, err := m.patient(tx, s.PatientID)
 	if err != nil {
 		return readingPatient{}, err
@@ -78,7 +78,7 @@ func (e *ReadingStore) findPatient(tx core.App, m *patientCache, s Submission) (
 		return readingPatient{}, fault.Missing()
 	case !h.Active:
 		return readingPatient{}, fault.Field("patient_id", "This patient is archived.")
-	case !s.TimeInDoubt && patient.isBeforeBirth(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, e.rules.PracticeZone))):
+	case !s.TimeInDoubt && patient.isBeforeBirth(s.PatientID, s.Reading.MeasuredAt.In(collections.Zone(h.TimeZone, rs.rules.PracticeZone))):
 		return readingPatient{}, fault.Field("measured_at", "Measurement time is before the patient's date of birth.")
 	}
 	if s.TimeInDoubt { // its holder at a time that may be wrong proves nothing
@@ -121,16 +121,16 @@ func loadPatientRow(tx core.App, patientID string) (h patientRow, err error) {
 
 // isBeforeBirth reports whether the time, in the patient's zone, is before the date of birth. An unreadable date of birth rejects nothing.
 // Source: docs/decisions/conventions.md, "Future and past measurement times".
-func (k *cachedPatient) isBeforeBirth(patientID string, at time.Time) bool {
+func (p *cachedPatient) isBeforeBirth(patientID string, at time.Time) bool {
 	day := at.Format(time.DateOnly)
-	if k.earliestValidDay != "" && day >= k.earliestValidDay {
+	if p.earliestValidDay != "" && day >= p.earliestValidDay {
 		return false
 	}
-	born, err := collections.OpenValue(k.row.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
+	born, err := collections.OpenValue(p.row.BirthDate, collections.Patients, collections.PatientDateOfBirth, patientID)
 	if err == nil && day < born {
 		return true
 	}
-	k.earliestValidDay = day
+	p.earliestValidDay = day
 	return false
 }
 
@@ -151,11 +151,11 @@ func checkDeviceHolder(tx core.App, m *patientCache, patientID string, r vitals.
 
 // label returns the patient's name and medical record number; the number alone if the name cannot be decrypted, because the alert matters
 // more.
-func (h patientRow) label(patientID string) string {
-	first, err := collections.OpenValue(h.FirstName, collections.Patients, collections.PatientFirstName, patientID)
-	last, again := collections.OpenValue(h.LastName, collections.Patients, collections.PatientLastName, patientID)
+func (r patientRow) label(patientID string) string {
+	first, err := collections.OpenValue(r.FirstName, collections.Patients, collections.PatientFirstName, patientID)
+	last, again := collections.OpenValue(r.LastName, collections.Patients, collections.PatientLastName, patientID)
 	if err != nil || again != nil {
 		first, last = "", collections.UnreadableText
 	}
-	return strings.TrimSpace(first+" "+last) + " (" + h.MRN + ")"
+	return strings.TrimSpace(first+" "+last) + " (" + r.MRN + ")"
 }

@@ -14,7 +14,7 @@ import (
 
 // AlertByNewBounds raises the critical alerts of a patient's newest values of the last day under bounds that were set after them, in the
 // caller's transaction. Values with an alert as severe raise none. Source: docs/decisions/alerts.md, "Bounds set after a reading".
-func (e *ReadingStore) AlertByNewBounds(tx core.App, patientID string, by audit.Actor, now time.Time) error {
+func (rs *ReadingStore) AlertByNewBounds(tx core.App, patientID string, by audit.Actor, now time.Time) error {
 	snapshot, err := triage.ReadSnapshot(tx, patientID, nil, now)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (e *ReadingStore) AlertByNewBounds(tx core.App, patientID string, by audit.
 		if o == nil {
 			continue
 		}
-		if err := e.reevaluate(tx, b, *o, alertType, confirmedReading{*o, readingPatient{cachedPatient: patient}, by}, o.Received(), now); err != nil {
+		if err := rs.reevaluate(tx, b, *o, alertType, confirmedReading{*o, readingPatient{cachedPatient: patient}, by}, o.Received(), now); err != nil {
 			return err
 		}
 	}

@@ -192,14 +192,14 @@ func FindObservation(app core.App, id string) (Observation, error) {
 }
 
 // LoadFHIR reads the input of an observation's FHIR form: the reading, the patient's time zone and, if enabled, the device.
-func (e *ReadingStore) LoadFHIR(app core.App, id string) (fhir.StoredObservation, error) {
+func (rs *ReadingStore) LoadFHIR(app core.App, id string) (fhir.StoredObservation, error) {
 	o, err := FindObservation(app, id)
 	if err != nil {
 		return fhir.StoredObservation{}, err
 	}
 	stored, deviceID := o.FHIR(), ""
-	stored.WithoutInterpretation = !e.rules.SendInterpretation
-	if e.rules.SendDevice {
+	stored.WithoutInterpretation = !rs.rules.SendInterpretation
+	if rs.rules.SendDevice {
 		deviceID = o.Reading.DeviceID
 	}
 	from, err := collections.ReadingContextOf(app, o.PatientID, deviceID)
@@ -207,7 +207,7 @@ func (e *ReadingStore) LoadFHIR(app core.App, id string) (fhir.StoredObservation
 		return fhir.StoredObservation{}, err
 	}
 	stored.ExternalID = from.ExternalID
-	stored.Zone = collections.Zone(from.TimeZone, e.rules.PracticeZone)
+	stored.Zone = collections.Zone(from.TimeZone, rs.rules.PracticeZone)
 	if deviceID != "" { // an unregistered device has an id and a kind only
 		stored.Device = &fhir.Device{Manufacturer: from.Manufacturer, Model: from.Model, SerialNumber: from.SerialNumber, UDI: from.UDI}
 	}

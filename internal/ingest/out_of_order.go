@@ -17,25 +17,25 @@ import (
 
 // correctForOrder corrects the alerts of other readings after an older one arrived: those that later readings had ended, and those about changes.
 // It queries nothing for readings in order. p is the snapshot before the reading was evaluated.
-func (e *ReadingStore) correctForOrder(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+func (rs *ReadingStore) correctForOrder(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
 	o := r.observation
 	if o.Review == Suspect || !hasNewerLatest(p.Latest, o.Reading) {
 		return nil
 	}
-	if err := e.recountEnded(tx, b, r, p, now); err != nil || o.addition != nil {
+	if err := rs.recountEnded(tx, b, r, p, now); err != nil || o.addition != nil {
 		return err
 	}
-	return e.reevaluateLater(tx, b, r, p, now)
+	return rs.reevaluateLater(tx, b, r, p, now)
 }
 
 // correctForOrderAfter runs correctForOrder for each of several confirmed readings, when all of them count.
-func (e *ReadingStore) correctForOrderAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
+func (rs *ReadingStore) correctForOrderAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
 	for _, r := range readings {
 		snapshot, err := triage.ReadSnapshot(tx, r.observation.PatientID, &r.observation.Reading, now)
 		if err != nil {
 			return err
 		}
-		if err := e.correctForOrder(tx, b, r, snapshot, now); err != nil {
+		if err := rs.correctForOrder(tx, b, r, snapshot, now); err != nil {
 			return err
 		}
 	}
@@ -44,9 +44,9 @@ func (e *ReadingStore) correctForOrderAfter(tx core.App, b *writeBatch, readings
 
 // recountEnded counts the normal readings after earlier alerts again and reopens those that the others alone had resolved, if the reading is a
 // breach between them. A late reading changes no earlier alert.
-func (e *ReadingStore) recountEnded(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+func (rs *ReadingStore) recountEnded(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
 	o, values := r.observation, r.observation.valuesToEvaluate()
-	if e.rules.isLate(values.MeasuredAt, now) {
+	if rs.rules.isLate(values.MeasuredAt, now) {
 		return nil
 	}
 	findings, before := alerts.Evaluate(values, p.Thresholds, p.Baseline), values.MeasuredAt
@@ -55,7 +55,7 @@ func (e *ReadingStore) recountEnded(tx core.App, b *writeBatch, r confirmedReadi
 	for _, group := range groupsPresent(values) {
 		finding, _ := alerts.FindingOf(findings, group[0].Group)
 		if isChangeGroup(group) {
-			before = now.Add(e.rules.MaxFuture) // later values are compared with this one
+			before = now.Add(rs.rules.MaxFuture) // later values are compared with this one
 		} else if !finding.Breached() {
 			continue
 		}
@@ -64,16 +64,16 @@ func (e *ReadingStore) recountEnded(tx core.App, b *writeBatch, r confirmedReadi
 	if len(types) == 0 {
 		return nil
 	}
-	list, err := collections.AlertsToReevaluate(tx, o.PatientID, types, before, values.MeasuredAt.Add(-e.rules.MaxFuture))
+	list, err := collections.AlertsToReevaluate(tx, o.PatientID, types, before, values.MeasuredAt.Add(-rs.rules.MaxFuture))
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	with, without, err := e.sequencesAround(tx, o, groups, list[0].MeasuredAt(), now)
+	with, without, err := rs.sequencesAround(tx, o, groups, list[0].MeasuredAt(), now)
 	if err != nil {
 		return err
 	}
 	for _, alert := range list {
-		if err := e.recountEndedAlert(tx, b, r, alert, p.Schedule, with, without, now); err != nil {
+		if err := rs.recountEndedAlert(tx, b, r, alert, p.Schedule, with, without, now); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (e *ReadingStore) recountEnded(tx core.App, b *writeBatch, r confirmedReadi
 }
 
 // sequencesAround returns the readings of some groups since a time in order of measurement, with and without one of them.
-func (e *ReadingStore) sequencesAround(
+func (rs *ReadingStore) sequencesAround(
 	tx core.App, o Observation, groups [][]*vitals.Parameter, from, now time.Time,
 ) (with, without []alerts.Evaluated, err error) {
 	first := o.Reading // the baseline of changes begins before the first of them
@@ -105,7 +105,7 @@ func (e *ReadingStore) sequencesAround(
 }
 
 // recountEndedAlert reopens a resolved alert, or counts again for an active one, if the reading makes a difference.
-func (e *ReadingStore) recountEndedAlert(
+func (rs *ReadingStore) recountEndedAlert(
 	tx core.App, b *writeBatch, r confirmedReading, alert *collections.Alert, schedule collections.Schedule, with, without []alerts.Evaluated, now time.Time,
 ) error {
 	device, err := alert.UnprovenDevice(tx)
@@ -113,8 +113,8 @@ func (e *ReadingStore) recountEndedAlert(
 		return err
 	}
 	open := openAlert(alert, schedule, device)
-	normal, isResolved := open.ResolvedBy(with, e.rules.NormalReadingsNeeded)
-	before, wasResolved := open.ResolvedBy(without, e.rules.NormalReadingsNeeded)
+	normal, isResolved := open.ResolvedBy(with, rs.rules.NormalReadingsNeeded)
+	before, wasResolved := open.ResolvedBy(without, rs.rules.NormalReadingsNeeded)
 	switch {
 	case isResolved || normal == before && isResolved == wasResolved:
 		return nil
@@ -123,7 +123,7 @@ func (e *ReadingStore) recountEndedAlert(
 	case !wasResolved:
 		return nil // something else ended it
 	}
-	if err := b.appendDirectly(tx, func() error { return e.reopenAlert(tx, alert, normal, now) }); err != nil {
+	if err := b.appendDirectly(tx, func() error { return rs.reopenAlert(tx, alert, normal, now) }); err != nil {
 		return err
 	}
 	r.patient.snapshot = nil // an alert was added
@@ -133,7 +133,7 @@ func (e *ReadingStore) recountEndedAlert(
 
 // reevaluateLater evaluates later values of a parameter that is watched for changes again. A finding that is new, or of another value, raises an
 // alert, which replaces that of its reading.
-func (e *ReadingStore) reevaluateLater(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+func (rs *ReadingStore) reevaluateLater(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
 	at := r.observation.Reading.MeasuredAt
 	for _, parameter := range vitals.ChangeWatched {
 		newest, newestAt := p.Latest.Value(parameter)
@@ -160,7 +160,7 @@ func (e *ReadingStore) reevaluateLater(tx core.App, b *writeBatch, r confirmedRe
 			if finding, _ := alerts.FindingOf(evaluated.Findings, parameter.Group); !finding.Breached() {
 				continue
 			}
-			if err := e.reevaluate(tx, b, later[i], parameter.Group, r, now, now); err != nil {
+			if err := rs.reevaluate(tx, b, later[i], parameter.Group, r, now, now); err != nil {
 				return err
 			}
 		}
@@ -221,7 +221,7 @@ func keepAnnouncement(raised *alerts.Draft, replaced []*collections.Alert) {
 
 // reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts, or after another reading
 // arrived is of another value. It is late if it was measured long before asOf, and raises nothing if it is superseded.
-func (e *ReadingStore) reevaluate(
+func (rs *ReadingStore) reevaluate(
 	tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, asOf, now time.Time,
 ) error {
 	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
@@ -245,11 +245,11 @@ func (e *ReadingStore) reevaluate(
 		return nil
 	}
 	raised := alertDraft(o, findings[i], false)
-	if isOver, err := e.setOrder(tx, &raised, o, snapshot, asOf, now); err != nil || isOver {
+	if isOver, err := rs.setOrder(tx, &raised, o, snapshot, asOf, now); err != nil || isOver {
 		return err
 	}
 	raised.Snoozed, raised.WorseThanNotified = alerts.SuppressedBy(snapshot.Snoozes, findings[i], o.Reading, snapshot.Thresholds, now)
-	if raised.Push, err = e.decidePush(tx, raised, o.Reading, snapshot.Thresholds); err != nil {
+	if raised.Push, err = rs.decidePush(tx, raised, o.Reading, snapshot.Thresholds); err != nil {
 		return err
 	}
 	keepAnnouncement(&raised, replaced)
@@ -269,7 +269,7 @@ func (e *ReadingStore) reevaluate(
 
 // setOrder marks an alert about a stored reading as late, or as ended by the normal readings after it. isOver: it is late and newer readings
 // superseded it.
-func (e *ReadingStore) setOrder(
+func (rs *ReadingStore) setOrder(
 	tx core.App, raised *alerts.Draft, o Observation, snapshot triage.PatientSnapshot, asOf, now time.Time,
 ) (isOver bool, err error) {
 	groups := slices.DeleteFunc(groupsPresent(o.Reading), func(group []*vitals.Parameter) bool { return group[0].Group != raised.Finding.Type })
@@ -277,17 +277,17 @@ func (e *ReadingStore) setOrder(
 		return false, err
 	}
 	device := unprovenDevice(o.Reading.DeviceID, raised.ClockUnproven)
-	if raised.Late = e.rules.isLate(o.Reading.MeasuredAt, asOf); raised.Late {
+	if raised.Late = rs.rules.isLate(o.Reading.MeasuredAt, asOf); raised.Late {
 		addTimes(raised, o.Received())
 		return lateReading{o.PatientID, o.Reading.MeasuredAt, o.Origin, device, o.Received()}.hasNewer(tx, groups)
 	}
 	if !hasNewerLatest(snapshot.Latest, o.Reading) {
 		return false, nil
 	}
-	sequence, _, err := e.sequencesAround(tx, o, groups, o.Reading.MeasuredAt, now)
+	sequence, _, err := rs.sequencesAround(tx, o, groups, o.Reading.MeasuredAt, now)
 	alert := alerts.Open{
 		Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, CreatedAt: now, Origin: raised.Origin, UnprovenDevice: device,
 	}
-	raised.NormalReadings, raised.ResolvedByLater = alert.ResolvedBy(sequence, e.rules.NormalReadingsNeeded)
+	raised.NormalReadings, raised.ResolvedByLater = alert.ResolvedBy(sequence, rs.rules.NormalReadingsNeeded)
 	return false, err
 }

@@ -173,7 +173,7 @@ const ReasonReadingMissing = "reading_missing"
 // mergePartial adds to a stored reading what its device measured with it and its vendor sent separately. Existing values never change. New
 // values are evaluated as if they had come with the reading, without a second reading, day or delivery; a copy in the EMR is updated.
 // Source: docs/decisions/gateway.md, "Other device vendors"; docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
-func (e *ReadingStore) mergePartial(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
+func (rs *ReadingStore) mergePartial(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
 	record, err := collections.FindObservationByGatewayKey(tx, s.GatewayKey)
 	if collections.IsNotFound(err) {
 		return Outcome{}, fault.State(ReasonReadingMissing, "The reading that this belongs to has not arrived.")
@@ -190,7 +190,7 @@ func (e *ReadingStore) mergePartial(tx core.App, b *writeBatch, m *patientCache,
 	case whole.ValuesKey() == before:
 		return Outcome{Observation: o, Duplicate: true}, nil
 	}
-	patient, err := e.findPatient(tx, m, s)
+	patient, err := rs.findPatient(tx, m, s)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -216,7 +216,7 @@ func (e *ReadingStore) mergePartial(tx core.App, b *writeBatch, m *patientCache,
 	}
 	switch {
 	case doubted && o.SuspectReason == ReasonDeviceClock:
-		return e.evaluateDoubtful(tx, b, o, patient, s, now)
+		return rs.evaluateDoubtful(tx, b, o, patient, s, now)
 	case doubted: // parts of a suspect reading are not evaluated either
 		return auditMerged(b, o, s.By, now)
 	}
@@ -226,7 +226,7 @@ func (e *ReadingStore) mergePartial(tx core.App, b *writeBatch, m *patientCache,
 	if s.TimeInDoubt {
 		return auditMerged(b, o, s.By, now)
 	}
-	return e.evaluateAndApply(tx, b, o, patient, s, now)
+	return rs.evaluateAndApply(tx, b, o, patient, s, now)
 }
 
 // mergedKey returns the key of the merged reading; if another reading has that key already, the current key.

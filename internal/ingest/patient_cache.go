@@ -43,31 +43,31 @@ func newPatientCache() *patientCache {
 	return &patientCache{patients: map[string]*cachedPatient{}, devices: map[string]deviceHolding{}}
 }
 
-func (m *patientCache) clear() {
-	m.head = ""
-	clear(m.patients)
-	clear(m.devices)
+func (c *patientCache) clear() {
+	c.head = ""
+	clear(c.patients)
+	clear(c.devices)
 }
 
 // invalidateSince removes what others changed since the last transaction. It runs first in each transaction.
-func (m *patientCache) invalidateSince(tx core.App, head string) error {
-	if m.head == "" || len(m.patients) > maxCached || len(m.devices) > maxCached {
-		m.clear()
+func (c *patientCache) invalidateSince(tx core.App, head string) error {
+	if c.head == "" || len(c.patients) > maxCached || len(c.devices) > maxCached {
+		c.clear()
 		return nil
 	}
-	if head == m.head {
+	if head == c.head {
 		return nil
 	}
-	marks, err := collections.AuditSummariesAfter(tx, m.head, maxAuditBacklog)
+	marks, err := collections.AuditSummariesAfter(tx, c.head, maxAuditBacklog)
 	if err != nil {
 		return err
 	}
 	if len(marks) == maxAuditBacklog {
-		m.clear()
+		c.clear()
 		return nil
 	}
 	for _, mark := range marks {
-		m.invalidate(mark)
+		c.invalidate(mark)
 	}
 	return nil
 }
@@ -80,42 +80,42 @@ var auditResourcesIgnored = []string{
 }
 
 // invalidate removes what an audit entry changed; an unknown entry clears the cache.
-func (m *patientCache) invalidate(mark collections.AuditSummary) {
+func (c *patientCache) invalidate(mark collections.AuditSummary) {
 	switch {
 	case mark.Action == string(audit.Read) || slices.Contains(auditResourcesIgnored, mark.ResourceType) || (mark.Patient == "" && mark.ResourceType == ""):
 	case mark.ResourceType == audit.ResourceUser && mark.Action == string(audit.Execute): // signing in and out
 	case mark.ResourceType == audit.ResourceDevice:
-		clear(m.devices)
-		delete(m.patients, mark.Patient)
+		clear(c.devices)
+		delete(c.patients, mark.Patient)
 	case mark.Patient != "":
-		delete(m.patients, mark.Patient)
+		delete(c.patients, mark.Patient)
 	default:
-		m.clear()
+		c.clear()
 	}
 }
 
 // patient returns a cached patient, or reads it.
-func (m *patientCache) patient(tx core.App, id string) (*cachedPatient, error) {
-	if m != nil && m.patients[id] != nil {
-		return m.patients[id], nil
+func (c *patientCache) patient(tx core.App, id string) (*cachedPatient, error) {
+	if c != nil && c.patients[id] != nil {
+		return c.patients[id], nil
 	}
 	found, err := loadPatientRow(tx, id)
 	if err != nil {
 		return nil, err
 	}
 	k := &cachedPatient{row: found}
-	if m != nil {
-		m.patients[id] = k
+	if c != nil {
+		c.patients[id] = k
 	}
 	return k, nil
 }
 
 // deviceHolder returns the holder of the reading's device at the time of measurement; "" for none.
-func (m *patientCache) deviceHolder(tx core.App, r vitals.Reading) (string, error) {
-	if m == nil {
+func (c *patientCache) deviceHolder(tx core.App, r vitals.Reading) (string, error) {
+	if c == nil {
 		return collections.DeviceHolder(tx, r.DeviceID, r.MeasuredAt)
 	}
-	held, ok := m.devices[r.DeviceID]
+	held, ok := c.devices[r.DeviceID]
 	if ok && !r.MeasuredAt.Before(held.since) {
 		return held.patient, nil
 	}
@@ -123,7 +123,7 @@ func (m *patientCache) deviceHolder(tx core.App, r vitals.Reading) (string, erro
 	if err != nil {
 		return "", err
 	}
-	m.devices[r.DeviceID] = deviceHolding{patient, since}
+	c.devices[r.DeviceID] = deviceHolding{patient, since}
 	if !r.MeasuredAt.Before(since) {
 		return patient, nil
 	}
@@ -131,19 +131,19 @@ func (m *patientCache) deviceHolder(tx core.App, r vitals.Reading) (string, erro
 }
 
 // snapshotFor returns the patient snapshot for a reading.
-func (k *cachedPatient) snapshotFor(tx core.App, patientID string, r vitals.Reading, now time.Time) (triage.PatientSnapshot, error) {
-	if k.snapshot == nil {
+func (p *cachedPatient) snapshotFor(tx core.App, patientID string, r vitals.Reading, now time.Time) (triage.PatientSnapshot, error) {
+	if p.snapshot == nil {
 		return triage.ReadSnapshot(tx, patientID, &r, now)
 	}
-	snapshot := *k.snapshot
+	snapshot := *p.snapshot
 	return snapshot, snapshot.ReloadBaseline(tx, &r, now)
 }
 
 // update stores the snapshot after a reading. A patient with escalations is not cached, because they also change with time.
-func (k *cachedPatient) update(effects Effects, outcome Outcome, now time.Time) {
+func (p *cachedPatient) update(effects Effects, outcome Outcome, now time.Time) {
 	snapshot := effects.SnapshotAfter
 	if len(snapshot.Escalations) > 0 {
-		k.snapshot = nil
+		p.snapshot = nil
 		return
 	}
 	raised := len(snapshot.Open)
@@ -154,7 +154,7 @@ func (k *cachedPatient) update(effects Effects, outcome Outcome, now time.Time) 
 		}
 	}
 	snapshot.Recent = slices.DeleteFunc(slices.Clone(snapshot.Recent), func(a triage.RecentAlert) bool { return !triage.CountsForScore(a, now) })
-	k.snapshot = &snapshot
+	p.snapshot = &snapshot
 }
 
 // storedInstant returns a time with the precision of a database column.

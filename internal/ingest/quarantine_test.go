@@ -135,8 +135,8 @@ func TestDiscard(t *testing.T) {
 // lenientParser parses what the gateway's own parser rejects.
 type lenientParser struct{ gateway.Gateway }
 
-func (m lenientParser) Parse(body []byte, at time.Time) (gateway.Event, error) {
-	return m.Gateway.Parse([]byte(strings.Replace(string(body), `"tension"`, `"bp"`, 1)), at)
+func (p lenientParser) Parse(body []byte, at time.Time) (gateway.Event, error) {
+	return p.Gateway.Parse([]byte(strings.Replace(string(body), `"tension"`, `"bp"`, 1)), at)
 }
 
 // After its cause is fixed a replay stores a pending event; events that still cannot be matched get the current reason.

@@ -76,33 +76,33 @@ func (e *Pipeline) newBatch(events []gateway.Event, at time.Time) *readingBatch 
 }
 
 // newerThan returns the newer readings of the batch if the event is of the past.
-func (t *readingBatch) newerThan(e gateway.Event) []vitals.Reading {
-	if e.Reading == nil || !t.pipeline.Readings.isPast(e.Reading.MeasuredAt, t.at) {
+func (b *readingBatch) newerThan(e gateway.Event) []vitals.Reading {
+	if e.Reading == nil || !b.pipeline.Readings.isPast(e.Reading.MeasuredAt, b.at) {
 		return nil
 	}
-	return t.newest.newerThan(e)
+	return b.newest.newerThan(e)
 }
 
 // recordResult records the status of an event.
-func (t *readingBatch) recordResult(e gateway.Event, status Status, patient string) {
+func (b *readingBatch) recordResult(e gateway.Event, status Status, patient string) {
 	if e.Reading == nil {
 		return
 	}
 	stored := status == Stored || status == Duplicate
-	t.incomplete = t.incomplete || !stored
-	if stored && len(t.newerThan(e)) > 0 && !slices.Contains(t.latePatients, patient) {
-		t.latePatients = append(t.latePatients, patient)
+	b.incomplete = b.incomplete || !stored
+	if stored && len(b.newerThan(e)) > 0 && !slices.Contains(b.latePatients, patient) {
+		b.latePatients = append(b.latePatients, patient)
 	}
 }
 
 // finish reopens the alerts that late readings raised if the readings that superseded them were not stored, because they or the whole batch
 // failed, and returns the batch's error.
-func (t *readingBatch) finish(app core.App, err error, now time.Time) error {
-	if !t.incomplete && err == nil {
+func (b *readingBatch) finish(app core.App, err error, now time.Time) error {
+	if !b.incomplete && err == nil {
 		return nil
 	}
-	for _, patient := range t.latePatients {
-		if failure := t.pipeline.Readings.ReopenSuperseded(app, patient, t.at.Add(-resendWindow), now); failure != nil {
+	for _, patient := range b.latePatients {
+		if failure := b.pipeline.Readings.ReopenSuperseded(app, patient, b.at.Add(-resendWindow), now); failure != nil {
 			return errors.Join(err, failure)
 		}
 	}

@@ -21,31 +21,31 @@ func NewReadingStore(rules Rules) *ReadingStore { return &ReadingStore{rules: ru
 
 // Ingest stores one reading with all effects inside the caller's transaction. It returns a fault before anything is written; after any
 // other error the caller must roll back.
-func (e *ReadingStore) Ingest(tx core.App, s Submission, now time.Time) (Outcome, error) {
+func (rs *ReadingStore) Ingest(tx core.App, s Submission, now time.Time) (Outcome, error) {
 	b, err := newWriteBatch(tx)
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := e.storeReading(tx, b, nil, s, now)
+	outcome, err := rs.storeReading(tx, b, nil, s, now)
 	if err != nil {
 		return outcome, err
 	}
 	return outcome, b.store(tx)
 }
 
-func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
-	s, err := e.judgeTime(tx, m, s, now)
+func (rs *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache, s Submission, now time.Time) (Outcome, error) {
+	s, err := rs.judgeTime(tx, m, s, now)
 	if err != nil {
 		return Outcome{}, err
 	}
 	if s.Addition {
-		return e.mergePartial(tx, b, m, s, now)
+		return rs.mergePartial(tx, b, m, s, now)
 	}
-	patient, err := e.findPatient(tx, m, s)
+	patient, err := rs.findPatient(tx, m, s)
 	if err != nil {
 		return Outcome{}, err
 	}
-	o := e.newObservation(s, now)
+	o := rs.newObservation(s, now)
 	stored, err := insert(tx, o)
 	if err != nil {
 		return Outcome{}, err
@@ -57,7 +57,7 @@ func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache,
 			err = collections.SetGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
 		case err == nil && s.Partial && outcome.Conflict: // more values, none of them different
 			s.Reading, s.key = s.Reading.Except(outcome.Observation.Reading), ""
-			return e.mergePartial(tx, b, m, s, now)
+			return rs.mergePartial(tx, b, m, s, now)
 		case err == nil && s.Partial && outcome.Duplicate:
 			_, err = collections.FindObservationByGatewayKey(tx, o.gatewayKey)
 			if outcome.KeyAlias = collections.IsNotFound(err); outcome.KeyAlias {
@@ -76,16 +76,16 @@ func (e *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache,
 		return Outcome{}, err
 	}
 	if s.TimeInDoubt {
-		outcome, err := e.evaluateDoubtful(tx, b, o, patient, s, now)
+		outcome, err := rs.evaluateDoubtful(tx, b, o, patient, s, now)
 		outcome.CheckDevice = check
 		return outcome, err
 	}
 	if check && s.DiscardedBefore != nil {
 		if reason, dismissed, err := s.DiscardedBefore(tx); err != nil || dismissed {
-			return e.storeDiscarded(tx, b, o, s, reason, err, now)
+			return rs.storeDiscarded(tx, b, o, s, reason, err, now)
 		}
 	}
-	outcome, err := e.evaluateAndApply(tx, b, o, patient, s, now)
+	outcome, err := rs.evaluateAndApply(tx, b, o, patient, s, now)
 	outcome.CheckDevice = check
 	return outcome, err
 }
@@ -104,7 +104,7 @@ func recordSighting(tx core.App, o Observation, s Submission, now time.Time) (ch
 }
 
 // evaluateAndApply decides and writes the effects of a stored observation in the transaction's write batch.
-func (e *ReadingStore) evaluateAndApply(
+func (rs *ReadingStore) evaluateAndApply(
 	tx core.App, b *writeBatch, o Observation, patient readingPatient, s Submission, now time.Time,
 ) (Outcome, error) {
 	snapshot, err := patient.snapshotFor(tx, o.PatientID, o.Reading, now)
@@ -112,25 +112,25 @@ func (e *ReadingStore) evaluateAndApply(
 		return Outcome{}, err
 	}
 	if o.Reading.Kind.Definition().SuspectParameter != nil {
-		if outcome, decided, err := e.resolveSuspicion(tx, b, o, snapshot, patient, s.By, now); decided || err != nil {
+		if outcome, decided, err := rs.resolveSuspicion(tx, b, o, snapshot, patient, s.By, now); decided || err != nil {
 			if err == nil {
 				err = closeCorrected(tx, b, o, s, now)
 			}
 			return outcome, err
 		}
 	}
-	input, err := e.loadAssessInput(tx, o, patient, s, snapshot, now)
+	input, err := rs.loadAssessInput(tx, o, patient, s, snapshot, now)
 	if err != nil {
 		return Outcome{}, err
 	}
-	effects := Assess(o, input, e.rules, now)
+	effects := Assess(o, input, rs.rules, now)
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.row.label(o.PatientID)
 	}
 	outcome, err := apply(tx, b, effects, s.By, now)
 	if err == nil {
 		patient.update(effects, outcome, now)
-		err = e.releaseHolds(tx, effects, outcome, snapshot, now)
+		err = rs.releaseHolds(tx, effects, outcome, snapshot, now)
 	}
 	if err == nil && len(effects.Replaced) > 0 {
 		if err = endReplaced(tx, b, effects.Replaced, s.By, now); err == nil {
@@ -140,35 +140,35 @@ func (e *ReadingStore) evaluateAndApply(
 	}
 	if err == nil {
 		trigger := scoreTrigger{confirmedReading{o, patient, s.By}, effects.SnapshotAfter, s.isClockUnproven, s.NewerInBatch}
-		err = e.updateEarlyWarning(tx, b, trigger, now)
+		err = rs.updateEarlyWarning(tx, b, trigger, now)
 	}
 	if err == nil {
 		err = closeCorrected(tx, b, o, s, now)
 	}
 	if err == nil && !o.newlyConfirmed {
-		err = e.reconcileSuspectAlerts(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
+		err = rs.reconcileSuspectAlerts(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
 	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {
-		err = e.correctForOrder(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
+		err = rs.correctForOrder(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
 	}
 	if err == nil {
-		err = e.watchSlowChanges(tx, b, o, patient, snapshot.Thresholds, &outcome, s.By, now)
+		err = rs.watchSlowChanges(tx, b, o, patient, snapshot.Thresholds, &outcome, s.By, now)
 	}
 	return outcome, err
 }
 
 // loadAssessInput reads what the effects of a reading depend on.
-func (e *ReadingStore) loadAssessInput(
+func (rs *ReadingStore) loadAssessInput(
 	tx core.App, o Observation, patient readingPatient, s Submission, snapshot triage.PatientSnapshot, now time.Time,
 ) (input AssessInput, err error) {
 	input = AssessInput{
-		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, e.rules.PracticeZone),
+		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, rs.rules.PracticeZone),
 		DeviceAssigned: patient.deviceAssigned, IsClockUnproven: s.isClockUnproven,
 	}
 	if input.Raised, err = raisedInDoubt(tx, o); err != nil {
 		return input, err
 	}
-	if input.Hold, err = e.holdFor(tx, o, snapshot.Thresholds, now); err != nil {
+	if input.Hold, err = rs.holdFor(tx, o, snapshot.Thresholds, now); err != nil {
 		return input, err
 	}
 	if input.LastNotified, err = loadLastNotified(tx, o.valuesToEvaluate(), snapshot, now); err != nil {
@@ -177,10 +177,10 @@ func (e *ReadingStore) loadAssessInput(
 	if input.ClockQuestion, err = questionOfEndedProof(tx, o, s, input.PatientZone, now); err != nil {
 		return input, err
 	}
-	if err := e.loadSurrounding(tx, &input, o, s.NewerInBatch, now); err != nil {
+	if err := rs.loadSurrounding(tx, &input, o, s.NewerInBatch, now); err != nil {
 		return input, err
 	}
-	return input, e.loadPushes(tx, &input, o)
+	return input, rs.loadPushes(tx, &input, o)
 }
 
 // raisedInDoubt returns the alerts that a reading raised before its time was confirmed.
@@ -193,7 +193,7 @@ func raisedInDoubt(tx core.App, o Observation) ([]*collections.Alert, error) {
 }
 
 // newObservation returns the observation of a reading. Its FHIR form is computed from it and needs no further step.
-func (e *ReadingStore) newObservation(s Submission, now time.Time) Observation {
+func (rs *ReadingStore) newObservation(s Submission, now time.Time) Observation {
 	o := Observation{
 		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: s.origin(), LeftOut: s.LeftOut,
 		Review:       Accepted,
@@ -212,12 +212,12 @@ func (e *ReadingStore) newObservation(s Submission, now time.Time) Observation {
 		o.Review, o.SuspectReason = Suspect, ReasonDeviceClock
 		return o
 	}
-	e.prepareFHIR(&o, now)
+	rs.prepareFHIR(&o, now)
 	return o
 }
 
-func (e *ReadingStore) prepareFHIR(o *Observation, now time.Time) {
-	if e.rules.AutoTransform {
+func (rs *ReadingStore) prepareFHIR(o *Observation, now time.Time) {
+	if rs.rules.AutoTransform {
 		o.FHIRStatus, o.FHIRVersion, o.TransformedAt = collections.FHIRPending, 1, now
 	}
 }

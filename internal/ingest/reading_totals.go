@@ -20,19 +20,19 @@ const patientsPerQuery = 500
 //
 // The first reading of a day is not compared. A difference means a bug or a change of the practice's time zone. Recount returns how many
 // days of the practice were compared, and how many days of the practice and of patients were corrected.
-func (e *ReadingStore) Recount(ctx context.Context, app core.App) (days, wrong int, err error) {
-	days, wrong, err = e.recountTotals(ctx, app)
+func (rs *ReadingStore) Recount(ctx context.Context, app core.App) (days, wrong int, err error) {
+	days, wrong, err = rs.recountTotals(ctx, app)
 	if err != nil {
 		return days, wrong, err
 	}
-	ofPatients, err := e.recountPatients(ctx, app)
+	ofPatients, err := rs.recountPatients(ctx, app)
 	return days, wrong + ofPatients, err
 }
 
 // recountTotals compares the days that have a reading or a total, oldest first.
-func (e *ReadingStore) recountTotals(ctx context.Context, app core.App) (days, wrong int, err error) {
+func (rs *ReadingStore) recountTotals(ctx context.Context, app core.App) (days, wrong int, err error) {
 	for from := (time.Time{}); ctx.Err() == nil; days++ {
-		day, err := e.nextDayToCompare(app, from)
+		day, err := rs.nextDayToCompare(app, from)
 		if err != nil || day.IsZero() {
 			return days, wrong, err
 		}
@@ -49,15 +49,15 @@ func (e *ReadingStore) recountTotals(ctx context.Context, app core.App) (days, w
 }
 
 // nextDayToCompare returns the first day, from the given one on, with a reading or a total in the practice's zone; zero for none.
-func (e *ReadingStore) nextDayToCompare(app core.App, from time.Time) (next time.Time, err error) {
+func (rs *ReadingStore) nextDayToCompare(app core.App, from time.Time) (next time.Time, err error) {
 	measured, stored, err := collections.NextDayToCount(app, from)
 	if err != nil {
 		return next, err
 	}
 	if measured != "" {
-		next = collections.StartOfDay(collections.ParseInstant(measured).In(e.rules.PracticeZone))
+		next = collections.StartOfDay(collections.ParseInstant(measured).In(rs.rules.PracticeZone))
 	}
-	if day := collections.ParseDay(stored, e.rules.PracticeZone); !day.IsZero() && (measured == "" || day.Before(next)) {
+	if day := collections.ParseDay(stored, rs.rules.PracticeZone); !day.IsZero() && (measured == "" || day.Before(next)) {
 		next = day
 	}
 	return next, nil
@@ -79,7 +79,7 @@ func recountTotal(app core.App, day time.Time) (differs bool, err error) {
 
 // recountPatients compares the days of one patient after the other. A differing one is compared again in a transaction, since a reading may
 // have been stored in between.
-func (e *ReadingStore) recountPatients(ctx context.Context, app core.App) (wrong int, err error) {
+func (rs *ReadingStore) recountPatients(ctx context.Context, app core.App) (wrong int, err error) {
 	for after := ""; ctx.Err() == nil; {
 		ids, err := collections.PatientsAfter(app, after, patientsPerQuery)
 		if err != nil || len(ids) == 0 {
@@ -90,9 +90,9 @@ func (e *ReadingStore) recountPatients(ctx context.Context, app core.App) (wrong
 			if ctx.Err() != nil {
 				break
 			}
-			_, differ, err := e.countDifferences(app, id)
+			_, differ, err := rs.countDifferences(app, id)
 			if err == nil && differ > 0 {
-				differ, err = e.recountPatient(app, id)
+				differ, err = rs.recountPatient(app, id)
 			}
 			if err != nil {
 				return wrong, err
@@ -104,8 +104,8 @@ func (e *ReadingStore) recountPatients(ctx context.Context, app core.App) (wrong
 }
 
 // countDifferences counts the patient's days with data in the patient's current time zone, and how many stored ones differ.
-func (e *ReadingStore) countDifferences(app core.App, id string) (counted map[patientDay]dayCount, wrong int, err error) {
-	zone, err := collections.ZoneOfPatient(app, id, e.rules.PracticeZone)
+func (rs *ReadingStore) countDifferences(app core.App, id string) (counted map[patientDay]dayCount, wrong int, err error) {
+	zone, err := collections.ZoneOfPatient(app, id, rs.rules.PracticeZone)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -127,9 +127,9 @@ func (e *ReadingStore) countDifferences(app core.App, id string) (counted map[pa
 }
 
 // recountPatient corrects a patient's days, unless they no longer differ.
-func (e *ReadingStore) recountPatient(app core.App, id string) (wrong int, err error) {
+func (rs *ReadingStore) recountPatient(app core.App, id string) (wrong int, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
-		counted, differ, err := e.countDifferences(tx, id)
+		counted, differ, err := rs.countDifferences(tx, id)
 		if err != nil || differ == 0 {
 			return err
 		}

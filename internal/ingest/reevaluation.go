@@ -173,8 +173,8 @@ func (c correction) apply(tx core.App, e *ReadingStore, by audit.Actor, now time
 }
 
 // raiseAndAnnounce stores an alert and announces it, unless its kind is snoozed. r are the values that bounds raised it for, if they did.
-func (e *ReadingStore) raiseAndAnnounce(tx core.App, draft alerts.Draft, r vitals.Reading, t alerts.Thresholds, now time.Time) (err error) {
-	if draft.Push, err = e.decidePush(tx, draft, r, t); err != nil {
+func (rs *ReadingStore) raiseAndAnnounce(tx core.App, draft alerts.Draft, r vitals.Reading, t alerts.Thresholds, now time.Time) (err error) {
+	if draft.Push, err = rs.decidePush(tx, draft, r, t); err != nil {
 		return err
 	}
 	id, err := alerts.Raise(tx, draft, now)

@@ -13,9 +13,9 @@ import (
 )
 
 // isResent reports whether a stored gateway reading was sent again, complete: its first copy may have been rejected.
-func (v classification) isResent(event gateway.Event) bool {
-	o := v.outcome.Observation
-	return v.status == Duplicate && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.RejectedValues) == 0
+func (c classification) isResent(event gateway.Event) bool {
+	o := c.outcome.Observation
+	return c.status == Duplicate && o.Source == vitals.SourceGateway && !o.EnteredInError && event.Implausible == nil && len(event.RejectedValues) == 0
 }
 
 // releaseResent closes the quarantined forms of a measurement that is stored now: a copy with a future time whose time has come, and those that
@@ -85,7 +85,7 @@ func (e *Pipeline) findDiscardedPart(app core.App, event gateway.Event, d Vendor
 
 // storeDiscarded marks a stored reading as entered in error at once, because a person discarded the same measurement.
 // lookupErr is the error of that lookup. Source: docs/decisions/devices.md, "Future clock".
-func (e *ReadingStore) storeDiscarded(tx core.App, b *writeBatch, o Observation, s Submission, reason phi.Text, lookupErr error, now time.Time) (Outcome, error) {
+func (rs *ReadingStore) storeDiscarded(tx core.App, b *writeBatch, o Observation, s Submission, reason phi.Text, lookupErr error, now time.Time) (Outcome, error) {
 	if lookupErr != nil {
 		return Outcome{}, lookupErr
 	}
@@ -107,5 +107,5 @@ func (e *ReadingStore) storeDiscarded(tx core.App, b *writeBatch, o Observation,
 	if err != nil {
 		return Outcome{}, err
 	}
-	return b.countUnevaluated(o, e.rules.PracticeZone), nil
+	return b.countUnevaluated(o, rs.rules.PracticeZone), nil
 }

@@ -19,12 +19,12 @@ import (
 
 // Retract marks an observation as entered in error and reverses all its effects in one transaction. Nothing is deleted; repeating it
 // changes nothing. Fault: not_found. Source: docs/decisions/observations.md, "Retracting a reading".
-func (e *ReadingStore) Retract(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
+func (rs *ReadingStore) Retract(app core.App, id string, reason phi.Text, by audit.Actor, now time.Time) (o Observation, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if o, err = FindObservation(tx, id); err != nil || o.EnteredInError {
 			return err
 		}
-		w := &retraction{readings: e, tx: tx, observation: o, reason: reason, by: by, now: now}
+		w := &retraction{readings: rs, tx: tx, observation: o, reason: reason, by: by, now: now}
 		for _, step := range []func() error{
 			w.mark, w.correctAlerts, w.updateClockQuestion, w.recheckIrregularHeartbeats, w.recheckEarlyWarnings, w.recheckSlowChanges, w.recallDelivery, w.recountDay,
 			w.moveDailyTotal, w.promptRestOfRun, w.rerank,
@@ -56,33 +56,33 @@ type retraction struct {
 }
 
 // mark stores the new status and increments the version of the FHIR form.
-func (w *retraction) mark() error {
+func (r *retraction) mark() error {
 	version := 0
-	if w.observation.FHIRStatus != "" {
-		version = w.observation.FHIRVersion + 1
+	if r.observation.FHIRStatus != "" {
+		version = r.observation.FHIRVersion + 1
 	}
-	if err := collections.SetEnteredInError(w.tx, w.observation.ID, w.by.Email, w.reason, version, w.now); err != nil {
+	if err := collections.SetEnteredInError(r.tx, r.observation.ID, r.by.Email, r.reason, version, r.now); err != nil {
 		return err
 	}
-	return audit.Append(w.tx, audit.Entry{
-		Event: audit.ObservationEnteredInError, Actor: w.by, ResourceType: audit.ResourceObservation, ResourceID: w.observation.ID,
-		PatientID: w.observation.PatientID, Reason: w.reason,
-	}, w.now)
+	return audit.Append(r.tx, audit.Entry{
+		Event: audit.ObservationEnteredInError, Actor: r.by, ResourceType: audit.ResourceObservation, ResourceID: r.observation.ID,
+		PatientID: r.observation.PatientID, Reason: r.reason,
+	}, r.now)
 }
 
 // recallDelivery cancels the delivery, or queues an update of the EMR's copy.
-func (w *retraction) recallDelivery() error {
-	zone, err := collections.ZoneOfPatient(w.tx, w.observation.PatientID, w.readings.rules.PracticeZone)
+func (r *retraction) recallDelivery() error {
+	zone, err := collections.ZoneOfPatient(r.tx, r.observation.PatientID, r.readings.rules.PracticeZone)
 	if err != nil {
 		return err
 	}
-	return emr.Retract(w.tx, w.observation.ID, w.observation.PatientID, w.observation.Reading.MeasuredAt.In(zone), w.now)
+	return emr.Retract(r.tx, r.observation.ID, r.observation.PatientID, r.observation.Reading.MeasuredAt.In(zone), r.now)
 }
 
 // recountDay recounts the patient's day from its other readings.
-func (w *retraction) recountDay() error {
-	patient, reading := w.observation.PatientID, w.observation.Reading
-	zone, err := collections.ZoneOfPatient(w.tx, patient, w.readings.rules.PracticeZone)
+func (r *retraction) recountDay() error {
+	patient, reading := r.observation.PatientID, r.observation.Reading
+	zone, err := collections.ZoneOfPatient(r.tx, patient, r.readings.rules.PracticeZone)
 	if err != nil {
 		return err
 	}
@@ -90,26 +90,26 @@ func (w *retraction) recountDay() error {
 	day := collections.DayFilter{
 		PatientID: patient, Kind: string(reading.Kind), From: collections.StartOfDay(at), To: collections.StartOfNextDay(at),
 	}
-	counted, err := countDays(w.tx, zone, day)
+	counted, err := countDays(r.tx, zone, day)
 	if err != nil {
 		return err
 	}
-	return replaceDays(w.tx, day, counted)
+	return replaceDays(r.tx, day, counted)
 }
 
 // moveDailyTotal moves the reading between the day's totals by status. If the day has no such total, because the practice's time zone
 // changed, nothing moves: the sum over all days must stay right.
-func (w *retraction) moveDailyTotal() error {
-	reading := w.observation.Reading
-	return collections.MoveTotalToError(w.tx, reading.MeasuredAt.In(w.readings.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind),
-		w.observation.status())
+func (r *retraction) moveDailyTotal() error {
+	reading := r.observation.Reading
+	return collections.MoveTotalToError(r.tx, reading.MeasuredAt.In(r.readings.rules.PracticeZone).Format(time.DateOnly), string(reading.Kind),
+		r.observation.status())
 }
 
 // rerank computes the patient's latest readings and snooze baselines again and ranks the patient.
-func (w *retraction) rerank() error {
+func (r *retraction) rerank() error {
 	var remaining []Observation
 	add := func(column string, typedToo bool, kinds ...vitals.Kind) (typed bool, err error) {
-		record, err := collections.LatestObservation(w.tx, w.observation.PatientID, column, kinds, typedToo)
+		record, err := collections.LatestObservation(r.tx, r.observation.PatientID, column, kinds, typedToo)
 		if err != nil || record == nil {
 			return false, err
 		}
@@ -141,28 +141,28 @@ func (w *retraction) rerank() error {
 	for _, o := range remaining {
 		latest = latest.With(o.Reading, o.Origin)
 	}
-	return triage.UpdateAndRescore(w.tx, w.now, func(tx core.App) (string, error) {
-		if err := triage.ReplaceLatest(tx, w.observation.PatientID, latest); err != nil {
+	return triage.UpdateAndRescore(r.tx, r.now, func(tx core.App) (string, error) {
+		if err := triage.ReplaceLatest(tx, r.observation.PatientID, latest); err != nil {
 			return "", err
 		}
-		return w.observation.PatientID, triage.RetractFromSnoozes(tx, w.observation.PatientID, w.retracted, w.by, w.now)
+		return r.observation.PatientID, triage.RetractFromSnoozes(tx, r.observation.PatientID, r.retracted, r.by, r.now)
 	})
 }
 
 // promptRestOfRun raises the question about the rest of the run if the retracted reading was suspect.
-func (w *retraction) promptRestOfRun() error {
-	if w.observation.Review != Suspect {
+func (r *retraction) promptRestOfRun() error {
+	if r.observation.Review != Suspect {
 		return nil
 	}
-	patient, err := loadPatientRow(w.tx, w.observation.PatientID)
+	patient, err := loadPatientRow(r.tx, r.observation.PatientID)
 	if err != nil {
 		return err
 	}
-	b, err := newWriteBatch(w.tx)
+	b, err := newWriteBatch(r.tx)
 	if err != nil {
 		return err
 	}
-	if _, err := w.readings.promptRestOfRun(w.tx, b, w.observation, patient, w.by, w.now); err != nil {
+	if _, err := r.readings.promptRestOfRun(r.tx, b, r.observation, patient, r.by, r.now); err != nil {
 		return err
 	}
 	return b.trail.Store()
@@ -170,28 +170,28 @@ func (w *retraction) promptRestOfRun() error {
 
 // correctAlerts makes the patient's alerts those of the other readings, and cancels the escalations that the reading alone caused. One that
 // other readings joined stays open for them.
-func (w *retraction) correctAlerts() error {
-	h, err := w.loadHistory()
+func (r *retraction) correctAlerts() error {
+	h, err := r.loadHistory()
 	if err != nil {
 		return err
 	}
-	if h.isSuspension = w.isSuspension; h.isSuspension {
+	if h.isSuspension = r.isSuspension; h.isSuspension {
 		h.own = slices.DeleteFunc(h.own, isAnswered)
 		h.compared = slices.DeleteFunc(h.compared, func(c comparedAlert) bool { return isAnswered(c.alert) })
 	}
-	w.retracted = h.own
-	for _, c := range h.corrections(w.readings.rules, w.now) {
-		if err := c.apply(w.tx, w.readings, w.by, w.now); err != nil {
+	r.retracted = h.own
+	for _, c := range h.corrections(r.readings.rules, r.now) {
+		if err := c.apply(r.tx, r.readings, r.by, r.now); err != nil {
 			return err
 		}
 		if c.kind == correctToRetracted && !slices.Contains(h.own, c.alert) {
-			w.retracted = append(w.retracted, c.alert)
+			r.retracted = append(r.retracted, c.alert)
 		}
 	}
-	if w.isSuspension {
+	if r.isSuspension {
 		return nil // a person ends the escalation
 	}
-	return escalations.RetractAlerts(w.tx, w.retracted, "reading was entered in error", w.by, w.now)
+	return escalations.RetractAlerts(r.tx, r.retracted, "reading was entered in error", r.by, r.now)
 }
 
 // isAnswered reports whether a person acknowledged or resolved an alert.
@@ -200,30 +200,30 @@ func isAnswered(alert *collections.Alert) bool {
 }
 
 // loadHistory reads what remains without the reading, which is marked already.
-func (w *retraction) loadHistory() (h alertHistory, err error) {
-	raised, err := collections.AlertsOfObservations(w.tx, w.observation.ID)
+func (r *retraction) loadHistory() (h alertHistory, err error) {
+	raised, err := collections.AlertsOfObservations(r.tx, r.observation.ID)
 	if err != nil {
 		return h, err
 	}
-	questions, err := sharedCuffQuestions(w.tx, w.observation)
+	questions, err := sharedCuffQuestions(r.tx, r.observation)
 	if err != nil {
 		return h, err
 	}
-	h.own = append(raised[w.observation.ID], questions...)
-	w.hadClockQuestion = slices.ContainsFunc(h.own, func(a *collections.Alert) bool {
+	h.own = append(raised[r.observation.ID], questions...)
+	r.hadClockQuestion = slices.ContainsFunc(h.own, func(a *collections.Alert) bool {
 		_, err := alerts.Next(alerts.Status(a.Status()), alerts.Resolve)
 		return err == nil && isAboutDoubtfulTime(a)
 	})
-	groups := groupsPresent(w.observation.Reading)
-	if there, err := triage.IsMonitored(w.tx, w.observation.PatientID); err != nil || !there || len(groups) == 0 {
+	groups := groupsPresent(r.observation.Reading)
+	if there, err := triage.IsMonitored(r.tx, r.observation.PatientID); err != nil || !there || len(groups) == 0 {
 		return h, err // of an archived patient nothing is raised or reopened
 	}
-	if err := w.loadEarlierAlerts(&h, groups); err != nil {
+	if err := r.loadEarlierAlerts(&h, groups); err != nil {
 		return h, err
 	}
-	from := w.observation.Reading.MeasuredAt
+	from := r.observation.Reading.MeasuredAt
 	if len(h.counted) > 0 {
-		patient, err := collections.FindPatient(w.tx, w.observation.PatientID)
+		patient, err := collections.FindPatient(r.tx, r.observation.PatientID)
 		if err != nil && !collections.IsNotFound(err) {
 			return h, err
 		}
@@ -234,35 +234,35 @@ func (w *retraction) loadHistory() (h alertHistory, err error) {
 	} else if !slices.ContainsFunc(groups, isChangeGroup) {
 		return h, nil
 	}
-	others, err := measuredSince(w.tx, w.observation.PatientID, groups, from, w.observation.ID)
+	others, err := measuredSince(r.tx, r.observation.PatientID, groups, from, r.observation.ID)
 	if err != nil || len(others) == 0 {
 		return h, err
 	}
-	first := w.observation.Reading // the baseline of changes begins before the first of them
+	first := r.observation.Reading // the baseline of changes begins before the first of them
 	first.MeasuredAt = from
-	snapshot, err := triage.ReadSnapshot(w.tx, w.observation.PatientID, &first, w.now)
+	snapshot, err := triage.ReadSnapshot(r.tx, r.observation.PatientID, &first, r.now)
 	if err != nil {
 		return h, err
 	}
 	h.sequence = evaluateAll(others, others, snapshot.Thresholds, slices.Concat(snapshot.Baseline, baselineValues(readingsOf(others)...)))
-	return h, w.loadComparedAlerts(&h, others)
+	return h, r.loadComparedAlerts(&h, others)
 }
 
 func isChangeGroup(group []*vitals.Parameter) bool { return group[0].Change != nil }
 
 // loadComparedAlerts reads the open alerts of later readings that were compared with the retracted one, such as a weight gain over another
 // person's weight.
-func (w *retraction) loadComparedAlerts(h *alertHistory, others []Observation) error {
+func (r *retraction) loadComparedAlerts(h *alertHistory, others []Observation) error {
 	var ids []string
 	for _, o := range others {
-		if slices.ContainsFunc(groupsPresent(o.Reading), isChangeGroup) && o.Reading.MeasuredAt.After(w.observation.Reading.MeasuredAt) {
+		if slices.ContainsFunc(groupsPresent(o.Reading), isChangeGroup) && o.Reading.MeasuredAt.After(r.observation.Reading.MeasuredAt) {
 			ids = append(ids, o.ID)
 		}
 	}
 	if len(ids) == 0 {
 		return nil
 	}
-	raised, err := collections.AlertsOfObservations(w.tx, ids...)
+	raised, err := collections.AlertsOfObservations(r.tx, ids...)
 	if err != nil {
 		return err
 	}
@@ -280,49 +280,49 @@ func (w *retraction) loadComparedAlerts(h *alertHistory, others []Observation) e
 
 // recheckIrregularHeartbeats checks again whether irregular heartbeats recur, if the reading had the flag. It follows the other corrections,
 // because the next warning depends on the last one that is not retracted.
-func (w *retraction) recheckIrregularHeartbeats() error {
-	enough := w.readings.rules.IrregularHeartbeats
-	if enough == 0 || w.observation.Reading.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
+func (r *retraction) recheckIrregularHeartbeats() error {
+	enough := r.readings.rules.IrregularHeartbeats
+	if enough == 0 || r.observation.Reading.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
 		return nil
 	}
-	if there, err := triage.IsMonitored(w.tx, w.observation.PatientID); err != nil || !there {
+	if there, err := triage.IsMonitored(r.tx, r.observation.PatientID); err != nil || !there {
 		return err
 	}
-	open, err := collections.OpenAlertsOf(w.tx, w.observation.PatientID, alerts.TypeIrregularHeartbeat)
+	open, err := collections.OpenAlertsOf(r.tx, r.observation.PatientID, alerts.TypeIrregularHeartbeat)
 	if err != nil {
 		return err
 	}
 	for _, alert := range open {
 		at := alert.MeasuredAt()
-		flags, err := findHeartbeatFlags(w.tx, w.observation.PatientID, at, w.now)
+		flags, err := findHeartbeatFlags(r.tx, r.observation.PatientID, at, r.now)
 		if err != nil || flags.hasRunAfter(at, enough) {
 			return err // the warning is right without the reading
 		}
-		if err := retractionOf(alert).apply(w.tx, w.readings, w.by, w.now); err != nil {
+		if err := retractionOf(alert).apply(r.tx, r.readings, r.by, r.now); err != nil {
 			return err
 		}
 	}
-	if !slices.ContainsFunc(w.retracted, func(a *collections.Alert) bool { return a.Type() == alerts.TypeIrregularHeartbeat }) {
+	if !slices.ContainsFunc(r.retracted, func(a *collections.Alert) bool { return a.Type() == alerts.TypeIrregularHeartbeat }) {
 		return nil
 	}
-	return w.warnOfNextRun(enough)
+	return r.warnOfNextRun(enough)
 }
 
 // warnOfNextRun raises the warning that the reading had raised at another reading, if enough flags remain.
-func (w *retraction) warnOfNextRun(enough int) error {
-	flags, err := findHeartbeatFlags(w.tx, w.observation.PatientID, w.observation.Reading.MeasuredAt, w.now)
+func (r *retraction) warnOfNextRun(enough int) error {
+	flags, err := findHeartbeatFlags(r.tx, r.observation.PatientID, r.observation.Reading.MeasuredAt, r.now)
 	if err != nil {
 		return err
 	}
-	at, found := flags.newRun(w.observation.Reading.MeasuredAt, enough)
+	at, found := flags.newRun(r.observation.Reading.MeasuredAt, enough)
 	if !found {
 		return nil
 	}
-	observations, err := collections.ObservationsAfter(w.tx, w.observation.PatientID, flaggedKinds(), at.Add(-time.Microsecond))
+	observations, err := collections.ObservationsAfter(r.tx, r.observation.PatientID, flaggedKinds(), at.Add(-time.Microsecond))
 	if err != nil || len(observations) == 0 {
 		return err
 	}
 	warning := alertDraft(ObservationFromRecord(observations[0]), recurringFinding(flags.countWithin(at)), false)
 	warning.WithoutValue = true
-	return w.readings.raiseAndAnnounce(w.tx, warning, vitals.Reading{}, alerts.Thresholds{}, w.now)
+	return r.readings.raiseAndAnnounce(r.tx, warning, vitals.Reading{}, alerts.Thresholds{}, r.now)
 }

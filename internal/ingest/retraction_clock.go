@@ -17,33 +17,33 @@ func clockQuestionOf(o Observation) collections.ClockQuestion {
 // updateClockQuestion resolves the question about the clock of the retracted reading's device if no other reading waits for its time. If the
 // question was about the retracted reading, and was retracted with it, one about the last that waits replaces it, without a notification: the
 // care team has noticed that the clock is wrong. Source: docs/decisions/devices.md, "Doubtful time".
-func (w *retraction) updateClockQuestion() error {
-	if w.observation.SuspectReason != ReasonDeviceClock {
+func (r *retraction) updateClockQuestion() error {
+	if r.observation.SuspectReason != ReasonDeviceClock {
 		return nil
 	}
-	b, err := newWriteBatch(w.tx)
+	b, err := newWriteBatch(r.tx)
 	if err != nil {
 		return err
 	}
-	if err := endClockQuestion(w.tx, b, w.observation, w.by, w.now); err != nil {
+	if err := endClockQuestion(r.tx, b, r.observation, r.by, r.now); err != nil {
 		return err
 	}
-	if err := b.trail.Store(); err != nil || !w.hadClockQuestion {
+	if err := b.trail.Store(); err != nil || !r.hadClockQuestion {
 		return err
 	}
-	waiting, err := collections.LatestWaitingReading(w.tx, clockQuestionOf(w.observation))
+	waiting, err := collections.LatestWaitingReading(r.tx, clockQuestionOf(r.observation))
 	if err != nil || waiting == "" {
 		return err
 	}
-	open, err := collections.OpenClockAlerts(w.tx, w.observation.Reading.DeviceID, w.observation.PatientID, alerts.TypeDeviceClock)
+	open, err := collections.OpenClockAlerts(r.tx, r.observation.Reading.DeviceID, r.observation.PatientID, alerts.TypeDeviceClock)
 	if err != nil || slices.ContainsFunc(open, isAboutDoubtfulTime) {
 		return err
 	}
-	o, err := FindObservation(w.tx, waiting)
+	o, err := FindObservation(r.tx, waiting)
 	if err != nil {
 		return err
 	}
-	_, err = alerts.Raise(w.tx, clockAlertDraft(o, o.Origin, o.Received(), textDatedByReceipt), w.now)
+	_, err = alerts.Raise(r.tx, clockAlertDraft(o, o.Origin, o.Received(), textDatedByReceipt), r.now)
 	return err
 }
 

@@ -189,7 +189,7 @@ func sharedCuffQuestions(tx core.App, retracted Observation) (ended []*collectio
 
 // confirmSharedCuff marks a counted reading as the patient's and ends the question about its cuff; without one it is an invalid_state fault.
 // The time of such a reading is not in question: one that is given is a fault.
-func (e *ReadingStore) confirmSharedCuff(tx core.App, o Observation, at time.Time, by audit.Actor, now time.Time) (Observation, error) {
+func (rs *ReadingStore) confirmSharedCuff(tx core.App, o Observation, at time.Time, by audit.Actor, now time.Time) (Observation, error) {
 	open, err := collections.OpenAlertsOf(tx, o.PatientID, alerts.TypeSuspectReading)
 	if err != nil {
 		return o, err

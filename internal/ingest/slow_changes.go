@@ -17,18 +17,18 @@ import (
 
 // watchSlowChanges raises the alerts about changes over weeks after a reading was stored, and adds them to its outcome. Suspect and retracted
 // values do not count.
-func (e *ReadingStore) watchSlowChanges(
+func (rs *ReadingStore) watchSlowChanges(
 	tx core.App, b *writeBatch, o Observation, patient readingPatient, t alerts.Thresholds, outcome *Outcome, by audit.Actor, now time.Time,
 ) error {
 	for _, p := range vitals.ChangeWatched {
 		if o.addition != nil || o.Review == Suspect || o.Reading.Value(p) == nil {
 			continue
 		}
-		ended, err := e.endSlowChanges(tx, b, p, o, patient.row, t, by, now)
+		ended, err := rs.endSlowChanges(tx, b, p, o, patient.row, t, by, now)
 		if err != nil {
 			return err
 		}
-		raised, escalation, err := e.raiseSlowChanges(tx, b, p, o.PatientID, o.Reading.MeasuredAt, patient.row, t, by, now)
+		raised, escalation, err := rs.raiseSlowChanges(tx, b, p, o.PatientID, o.Reading.MeasuredAt, patient.row, t, by, now)
 		if err != nil || len(raised)+ended == 0 {
 			return err
 		}
@@ -45,10 +45,10 @@ func (e *ReadingStore) watchSlowChanges(
 
 // raiseSlowChanges evaluates the patient's values of a parameter from a time on by the rules over weeks: the newest, or all that a reading changed
 // that arrived before later ones. An episode raises one alert of each parameter and level. Source: docs/decisions/alerts.md, "Weight over weeks".
-func (e *ReadingStore) raiseSlowChanges(
+func (rs *ReadingStore) raiseSlowChanges(
 	tx core.App, b *writeBatch, p *vitals.Parameter, patientID string, from time.Time, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
 ) (raised []RaisedAlert, escalation string, err error) {
-	rule := t.In(collections.Zone(row.TimeZone, e.rules.PracticeZone)).Change(p)
+	rule := t.In(collections.Zone(row.TimeZone, rs.rules.PracticeZone)).Change(p)
 	if rule.SlowDays() == 0 {
 		return nil, "", nil
 	}
@@ -69,7 +69,7 @@ func (e *ReadingStore) raiseSlowChanges(
 			if snapshot, err = triage.ReadSnapshot(tx, patientID, &o.Reading, now); err != nil {
 				return nil, "", err
 			}
-			draft, isNew, err := e.slowChangeDraft(tx, o, finding, changes, snapshot, effects.Alerts, now)
+			draft, isNew, err := rs.slowChangeDraft(tx, o, finding, changes, snapshot, effects.Alerts, now)
 			if err != nil {
 				return nil, "", err
 			}
@@ -118,7 +118,7 @@ func findDays(
 }
 
 // slowChangeDraft returns the alert about a finding, and whether its episode has none of that level yet, stored or among pending.
-func (e *ReadingStore) slowChangeDraft(
+func (rs *ReadingStore) slowChangeDraft(
 	tx core.App, o Observation, finding alerts.Finding, changes *alerts.SlowChanges, snapshot triage.PatientSnapshot, pending []alerts.Draft, now time.Time,
 ) (draft alerts.Draft, isNew bool, err error) {
 	draft = alertDraft(o, finding, false)
@@ -139,22 +139,22 @@ func (e *ReadingStore) slowChangeDraft(
 	}) {
 		return draft, false, nil
 	}
-	if draft.Late = e.rules.isLate(draft.MeasuredAt, now); draft.Late {
+	if draft.Late = rs.rules.isLate(draft.MeasuredAt, now); draft.Late {
 		if draft.ClockUnproven, err = isClockUnproven(tx, o); err != nil {
 			return draft, false, err
 		}
 	}
 	addTimes(&draft, o.Received())
-	draft.Push, err = e.decidePush(tx, draft, o.Reading, snapshot.Thresholds)
+	draft.Push, err = rs.decidePush(tx, draft, o.Reading, snapshot.Thresholds)
 	return draft, true, err
 }
 
 // endSlowChanges withdraws the active alerts that a reading undoes: they hold without it, and with it their day shows no such change. The first weights
 // of a day may be in between, or another person's. Other bounds, another zone or the time that passes undo nothing.
-func (e *ReadingStore) endSlowChanges(
+func (rs *ReadingStore) endSlowChanges(
 	tx core.App, b *writeBatch, p *vitals.Parameter, o Observation, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
 ) (ended int, err error) {
-	rule := t.In(collections.Zone(row.TimeZone, e.rules.PracticeZone)).Change(p)
+	rule := t.In(collections.Zone(row.TimeZone, rs.rules.PracticeZone)).Change(p)
 	if rule.SlowDays() == 0 {
 		return 0, nil
 	}
@@ -225,31 +225,31 @@ func readSlowValues(
 
 // recheckSlowChanges retracts the open alerts about changes over weeks that do not hold without the retracted reading, and raises those of the
 // newest value that have no alert any more.
-func (w *retraction) recheckSlowChanges() error {
-	if there, err := triage.IsMonitored(w.tx, w.observation.PatientID); err != nil || !there {
+func (r *retraction) recheckSlowChanges() error {
+	if there, err := triage.IsMonitored(r.tx, r.observation.PatientID); err != nil || !there {
 		return err
 	}
 	for _, p := range vitals.ChangeWatched {
-		if w.observation.Reading.Value(p) == nil {
+		if r.observation.Reading.Value(p) == nil {
 			continue
 		}
-		patientID := w.observation.PatientID
-		row, err := loadPatientRow(w.tx, patientID)
+		patientID := r.observation.PatientID
+		row, err := loadPatientRow(r.tx, patientID)
 		if err != nil {
 			return err
 		}
-		snapshot, err := triage.ReadSnapshot(w.tx, patientID, nil, w.now)
+		snapshot, err := triage.ReadSnapshot(r.tx, patientID, nil, r.now)
 		if err != nil {
 			return err
 		}
-		if err := w.retractSlowChanges(p, row, snapshot.Thresholds); err != nil {
+		if err := r.retractSlowChanges(p, row, snapshot.Thresholds); err != nil {
 			return err
 		}
-		b, err := newWriteBatch(w.tx)
+		b, err := newWriteBatch(r.tx)
 		if err != nil {
 			return err
 		}
-		if _, _, err := w.readings.raiseSlowChanges(w.tx, b, p, patientID, w.now, row, snapshot.Thresholds, w.by, w.now); err != nil {
+		if _, _, err := r.readings.raiseSlowChanges(r.tx, b, p, patientID, r.now, row, snapshot.Thresholds, r.by, r.now); err != nil {
 			return err
 		}
 		if err := b.trail.Store(); err != nil {
@@ -259,13 +259,13 @@ func (w *retraction) recheckSlowChanges() error {
 	return nil
 }
 
-func (w *retraction) retractSlowChanges(p *vitals.Parameter, row patientRow, t alerts.Thresholds) error {
-	rule := t.In(collections.Zone(row.TimeZone, w.readings.rules.PracticeZone)).Change(p)
-	changes, _, err := readSlowChanges(w.tx, w.observation.PatientID, p, rule, alerts.SlowEpisodeDays, w.now)
+func (r *retraction) retractSlowChanges(p *vitals.Parameter, row patientRow, t alerts.Thresholds) error {
+	rule := t.In(collections.Zone(row.TimeZone, r.readings.rules.PracticeZone)).Change(p)
+	changes, _, err := readSlowChanges(r.tx, r.observation.PatientID, p, rule, alerts.SlowEpisodeDays, r.now)
 	if err != nil {
 		return err
 	}
-	open, err := openSlowChanges(w.tx, w.observation.PatientID, p)
+	open, err := openSlowChanges(r.tx, r.observation.PatientID, p)
 	if err != nil {
 		return err
 	}
@@ -276,11 +276,11 @@ func (w *retraction) retractSlowChanges(p *vitals.Parameter, row patientRow, t a
 		}) {
 			continue
 		}
-		if err := retractionOf(alert).apply(w.tx, w.readings, w.by, w.now); err != nil {
+		if err := retractionOf(alert).apply(r.tx, r.readings, r.by, r.now); err != nil {
 			return err
 		}
 		wrong = append(wrong, alert)
 	}
-	w.retracted = append(w.retracted, wrong...)
-	return escalations.RetractAlerts(w.tx, wrong, "reading was entered in error", w.by, w.now)
+	r.retracted = append(r.retracted, wrong...)
+	return escalations.RetractAlerts(r.tx, wrong, "reading was entered in error", r.by, r.now)
 }

@@ -78,15 +78,15 @@ func kindsOf(groups [][]*vitals.Parameter) (kinds []vitals.Kind) {
 
 // loadSurrounding reads the surrounding readings if they can change the effects of this one. It queries nothing for the newest reading of
 // its kind, which most are.
-func (e *ReadingStore) loadSurrounding(tx core.App, s *AssessInput, o Observation, following []vitals.Reading, now time.Time) (err error) {
-	if s.Heartbeats, err = e.loadHeartbeatFlags(tx, o, s.Snapshot.Open, now); err != nil {
+func (rs *ReadingStore) loadSurrounding(tx core.App, s *AssessInput, o Observation, following []vitals.Reading, now time.Time) (err error) {
+	if s.Heartbeats, err = rs.loadHeartbeatFlags(tx, o, s.Snapshot.Open, now); err != nil {
 		return err
 	}
 	if err := loadSharedCuff(tx, &s.Surrounding, s.Snapshot.Latest, o); err != nil {
 		return err
 	}
 	r := o.valuesToEvaluate()
-	late := e.rules.isLate(r.MeasuredAt, now)
+	late := rs.rules.isLate(r.MeasuredAt, now)
 	s.Surrounding.OutOfOrder = hasNewerLatest(s.Snapshot.Latest, r)
 	if !s.Surrounding.OutOfOrder && (!late || len(following) == 0) {
 		return nil
@@ -144,13 +144,13 @@ func measuredSince(tx core.App, patientID string, groups [][]*vitals.Parameter, 
 
 // sequence returns the surrounding readings and this one in order of measurement, with their findings by the current bounds; nil for the
 // newest.
-func (s AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Evaluated {
-	if !s.Surrounding.OutOfOrder {
+func (ai AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Evaluated {
+	if !ai.Surrounding.OutOfOrder {
 		return nil
 	}
-	baseline := slices.Concat(s.Snapshot.Baseline, baselineValues(r), baselineValues(readingsOf(s.Surrounding.Others)...))
-	all := append(slices.Clip(s.Surrounding.Others), o)
-	sequence := append(evaluateAll(s.Surrounding.Others, all, s.Snapshot.Thresholds, baseline), evaluated(o, findings, s.Surrounding.Others))
+	baseline := slices.Concat(ai.Snapshot.Baseline, baselineValues(r), baselineValues(readingsOf(ai.Surrounding.Others)...))
+	all := append(slices.Clip(ai.Surrounding.Others), o)
+	sequence := append(evaluateAll(ai.Surrounding.Others, all, ai.Snapshot.Thresholds, baseline), evaluated(o, findings, ai.Surrounding.Others))
 	slices.SortStableFunc(sequence, func(a, b alerts.Evaluated) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
 	return sequence
 }

@@ -27,12 +27,12 @@ type suspicion struct {
 	corroborates      []string // ids of observations
 }
 
-func (d suspicion) isSuspect() bool { return d.needsCorroboration() && len(d.corroborates) == 0 }
+func (s suspicion) isSuspect() bool { return s.needsCorroboration() && len(s.corroborates) == 0 }
 
-func (d suspicion) needsCorroboration() bool { return d.isFar && !d.isAccepted }
+func (s suspicion) needsCorroboration() bool { return s.isFar && !s.isAccepted }
 
-func (d suspicion) reason() string {
-	if d.Unit != nil {
+func (s suspicion) reason() string {
+	if s.Unit != nil {
 		return ReasonWrongUnit
 	}
 	return ReasonFarFromUsual
@@ -40,14 +40,14 @@ func (d suspicion) reason() string {
 
 // assessSuspicion reports whether a new reading may be another person's. A confirmed reading is never suspect. Source:
 // docs/decisions/observations.md, "Suspect reading".
-func (e *ReadingStore) assessSuspicion(o Observation, p triage.PatientSnapshot) (d suspicion) {
+func (rs *ReadingStore) assessSuspicion(o Observation, p triage.PatientSnapshot) (d suspicion) {
 	parameter := o.Reading.Kind.Definition().SuspectParameter
 	value := o.Reading.Value(parameter)
 	if value == nil || o.addition != nil || o.suspicionDecided || o.Review != Accepted {
 		return d
 	}
 	d.Of, d.Value = parameter, *value
-	d.compare(usualValues(p.Baseline, d.SuspectValue, o.Reading.MeasuredAt), o.Origin, e.rules)
+	d.compare(usualValues(p.Baseline, d.SuspectValue, o.Reading.MeasuredAt), o.Origin, rs.rules)
 	holds := !d.isFar || d.isAccepted // alone, or corroborated by an origin as reliable
 	if !holds && d.Unit != nil {
 		return d // the next reading from a device set to the wrong unit is similar and corroborates nothing
@@ -69,8 +69,8 @@ func (e *ReadingStore) assessSuspicion(o Observation, p triage.PatientSnapshot) 
 }
 
 // IsSuspect reports whether a reading would be suspect if it were stored.
-func (e *ReadingStore) IsSuspect(r vitals.Reading, origin vitals.Origin, p triage.PatientSnapshot) bool {
-	return r.Kind.Definition().SuspectParameter != nil && e.assessSuspicion(Observation{Reading: r, Origin: origin, Review: Accepted}, p).isSuspect()
+func (rs *ReadingStore) IsSuspect(r vitals.Reading, origin vitals.Origin, p triage.PatientSnapshot) bool {
+	return r.Kind.Definition().SuspectParameter != nil && rs.assessSuspicion(Observation{Reading: r, Origin: origin, Review: Accepted}, p).isSuspect()
 }
 
 // usualValues returns the last values before a time that count, latest first.
@@ -86,40 +86,40 @@ func usualValues(baseline []alerts.BaselineValue, d alerts.SuspectValue, at time
 }
 
 // compare compares the value with the usual ones. A value close to a confirmed one is accepted, if its origin is at least as reliable.
-func (d *suspicion) compare(usual []alerts.BaselineValue, origin vitals.Origin, rules Rules) {
-	if len(usual) < d.Of.Suspect.AtLeast {
+func (s *suspicion) compare(usual []alerts.BaselineValue, origin vitals.Origin, rules Rules) {
+	if len(usual) < s.Of.Suspect.AtLeast {
 		return
 	}
 	values := make([]float64, len(usual))
 	for i, w := range usual {
 		values[i] = w.Value
-		d.isAccepted = d.isAccepted || w.Confirmed && w.Origin.CanResolve(origin) && d.Of.Suspect.IsClose(w.Value, d.Value)
+		s.isAccepted = s.isAccepted || w.Confirmed && w.Origin.CanResolve(origin) && s.Of.Suspect.IsClose(w.Value, s.Value)
 	}
-	d.Usual, d.Count = vitals.Median(values), len(values)
-	if d.isFar = rules.Suspect.IsExceeded(d.Value, d.Usual); !d.isFar {
+	s.Usual, s.Count = vitals.Median(values), len(values)
+	if s.isFar = rules.Suspect.IsExceeded(s.Value, s.Usual); !s.isFar {
 		return
 	}
-	d.Bound = d.Usual + rules.Suspect.Of(d.Usual)
-	if d.Value < d.Usual {
-		d.Bound = d.Usual - rules.Suspect.Of(d.Usual)
+	s.Bound = s.Usual + rules.Suspect.Of(s.Usual)
+	if s.Value < s.Usual {
+		s.Bound = s.Usual - rules.Suspect.Of(s.Usual)
 	}
-	d.Unit, d.InUnit = d.Of.MistakenUnit(d.Value, d.Usual, rules.Suspect)
+	s.Unit, s.InUnit = s.Of.MistakenUnit(s.Value, s.Usual, rules.Suspect)
 }
 
 // resolveSuspicion stores a suspect reading, or confirms the suspect ones that the reading corroborates and evaluates all of them in order
 // of measurement.
-func (e *ReadingStore) resolveSuspicion(
+func (rs *ReadingStore) resolveSuspicion(
 	tx core.App, b *writeBatch, o Observation, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
 ) (outcome Outcome, decided bool, err error) {
-	if isBefore, err := e.hasLaterReviewed(tx, o, snapshot, now); err != nil || isBefore && o.Review == Accepted && !o.suspicionDecided {
+	if isBefore, err := rs.hasLaterReviewed(tx, o, snapshot, now); err != nil || isBefore && o.Review == Accepted && !o.suspicionDecided {
 		if err != nil {
 			return outcome, true, err
 		}
-		return e.reviewInOrder(tx, b, o, patient, by, now)
+		return rs.reviewInOrder(tx, b, o, patient, by, now)
 	}
-	d := e.assessSuspicion(o, snapshot)
+	d := rs.assessSuspicion(o, snapshot)
 	if d.isSuspect() {
-		outcome, err = e.storeSuspect(tx, b, o, d, snapshot, patient, by, now)
+		outcome, err = rs.storeSuspect(tx, b, o, d, snapshot, patient, by, now)
 		return outcome, true, err
 	}
 	if len(d.corroborates) == 0 {
@@ -138,18 +138,18 @@ func (e *ReadingStore) resolveSuspicion(
 		if err != nil {
 			return Outcome{}, true, err
 		}
-		accepted, err := e.markConfirmed(tx, suspectReading, alerts.System, patient, systemActor(by), now)
+		accepted, err := rs.markConfirmed(tx, suspectReading, alerts.System, patient, systemActor(by), now)
 		if err != nil {
 			return Outcome{}, true, err
 		}
 		readings = append(readings, accepted)
 	}
-	outcome, err = e.evaluateConfirmed(tx, b, readings, o.ID, now)
+	outcome, err = rs.evaluateConfirmed(tx, b, readings, o.ID, now)
 	return outcome, true, err
 }
 
 // storeSuspect stores a suspect reading and raises one question for the care team for each run of them.
-func (e *ReadingStore) storeSuspect(
+func (rs *ReadingStore) storeSuspect(
 	tx core.App, b *writeBatch, o Observation, d suspicion, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
 ) (Outcome, error) {
 	o.Review, o.SuspectReason = Suspect, d.reason()
@@ -161,15 +161,15 @@ func (e *ReadingStore) storeSuspect(
 	if err != nil {
 		return Outcome{}, err
 	}
-	return e.applySuspect(tx, b, o, d, !prompted, snapshot, patient, by, now)
+	return rs.applySuspect(tx, b, o, d, !prompted, snapshot, patient, by, now)
 }
 
 // applySuspect writes the effects of a stored suspect reading.
-func (e *ReadingStore) applySuspect(
+func (rs *ReadingStore) applySuspect(
 	tx core.App, b *writeBatch, o Observation, d suspicion, prompt bool, snapshot triage.PatientSnapshot, patient readingPatient, by audit.Actor, now time.Time,
 ) (Outcome, error) {
-	effects := e.suspectEffects(o, snapshot, d, prompt, now)
-	effects.CountDay = o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly)
+	effects := rs.suspectEffects(o, snapshot, d, prompt, now)
+	effects.CountDay = o.Reading.MeasuredAt.In(rs.rules.PracticeZone).Format(time.DateOnly)
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.row.label(o.PatientID)
 	}
@@ -181,11 +181,11 @@ func (e *ReadingStore) applySuspect(
 }
 
 // suspectEffects decides the effects of a suspect reading: the question, and that its device is not silent.
-func (e *ReadingStore) suspectEffects(o Observation, snapshot triage.PatientSnapshot, d suspicion, prompt bool, now time.Time) Effects {
+func (rs *ReadingStore) suspectEffects(o Observation, snapshot triage.PatientSnapshot, d suspicion, prompt bool, now time.Time) Effects {
 	effects := Effects{Observation: o, Progress: endSilence(snapshot.Open, o.Reading.DeviceID)}
 	if prompt {
-		question := alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false)
-		question.Push = e.rules.WarningPush.DecidePush(question, o.Reading, snapshot.Thresholds, alerts.PushHistory{})
+		question := alertDraft(o, d.Finding(o.Reading.MeasuredAt, rs.rules.isLate(o.Reading.MeasuredAt, now)), false)
+		question.Push = rs.rules.WarningPush.DecidePush(question, o.Reading, snapshot.Thresholds, alerts.PushHistory{})
 		effects.Alerts = append(effects.Alerts, question)
 	}
 	effects.SnapshotAfter = effects.snapshotAfter(snapshot, storedInstant(now))

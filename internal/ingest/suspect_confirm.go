@@ -23,7 +23,7 @@ type Confirmation struct {
 // ConfirmSuspect confirms that a suspect reading is the patient's own: from then on it is evaluated, counted and delivered. Repeating it
 // changes nothing. Faults: not_found; invalid_state if it is not suspect; measured_at if it cannot be the time. Source:
 // docs/decisions/observations.md, "Suspect reading"; docs/decisions/devices.md, "Doubtful time".
-func (e *ReadingStore) ConfirmSuspect(app core.App, id string, c Confirmation, by audit.Actor, now time.Time) (o Observation, err error) {
+func (rs *ReadingStore) ConfirmSuspect(app core.App, id string, c Confirmation, by audit.Actor, now time.Time) (o Observation, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if o, err = FindObservation(tx, id); err != nil || o.Review == Confirmed && !o.EnteredInError {
 			return err
@@ -33,7 +33,7 @@ func (e *ReadingStore) ConfirmSuspect(app core.App, id string, c Confirmation, b
 			return fault.State("invalid_state", "The reading was entered in error.")
 		case o.Review != Suspect:
 			o.confirmNotes = c.Notes
-			o, err = e.confirmSharedCuff(tx, o, c.MeasuredAt, by, now)
+			o, err = rs.confirmSharedCuff(tx, o, c.MeasuredAt, by, now)
 			return err
 		}
 		var noCache *patientCache
@@ -49,14 +49,14 @@ func (e *ReadingStore) ConfirmSuspect(app core.App, id string, c Confirmation, b
 			return err
 		}
 		o.confirmNotes = c.Notes
-		if err := e.dateConfirmed(tx, b, &o, patient, c.MeasuredAt, now); err != nil {
+		if err := rs.dateConfirmed(tx, b, &o, patient, c.MeasuredAt, now); err != nil {
 			return err
 		}
-		accepted, err := e.markConfirmed(tx, o, alerts.AuthorOf(by), readingPatient{cachedPatient: patient}, by, now)
+		accepted, err := rs.markConfirmed(tx, o, alerts.AuthorOf(by), readingPatient{cachedPatient: patient}, by, now)
 		if err != nil {
 			return err
 		}
-		if _, err := e.evaluateConfirmed(tx, b, []confirmedReading{accepted}, o.ID, now); err != nil {
+		if _, err := rs.evaluateConfirmed(tx, b, []confirmedReading{accepted}, o.ID, now); err != nil {
 			return err
 		}
 		if err := endClockQuestion(tx, b, o, by, now); err != nil {
@@ -79,13 +79,13 @@ type confirmedReading struct {
 }
 
 // markConfirmed stores that a suspect reading is confirmed.
-func (e *ReadingStore) markConfirmed(tx core.App, o Observation, name string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
+func (rs *ReadingStore) markConfirmed(tx core.App, o Observation, name string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
 	o.Review, o.ConfirmedBy = Confirmed, name
-	return e.markReviewed(tx, o, patient, by, now)
+	return rs.markReviewed(tx, o, patient, by, now)
 }
 
 // markReviewed stores that a suspect reading counts from now on.
-func (e *ReadingStore) markReviewed(tx core.App, o Observation, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
+func (rs *ReadingStore) markReviewed(tx core.App, o Observation, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
 	o.UpdatedAt, o.newlyConfirmed = now, true
 	o.isQueued = o.FHIRStatus != ""
 	if o.Review == Confirmed {
@@ -94,7 +94,7 @@ func (e *ReadingStore) markReviewed(tx core.App, o Observation, patient readingP
 	if o.isQueued {
 		o.FHIRVersion++
 	} else {
-		e.prepareFHIR(&o, now)
+		rs.prepareFHIR(&o, now)
 	}
 	if err := storeReview(tx, o, now); err != nil {
 		return confirmedReading{}, err
@@ -112,7 +112,7 @@ func (e *ReadingStore) markReviewed(tx core.App, o Observation, patient readingP
 
 // evaluateConfirmed resolves the questions about readings and evaluates them in order of measurement, then raises questions about the rest
 // of their runs. It returns the outcome of one of them.
-func (e *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings []confirmedReading, of string, now time.Time) (outcome Outcome, err error) {
+func (rs *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings []confirmedReading, of string, now time.Time) (outcome Outcome, err error) {
 	for _, r := range readings {
 		if err := r.resolveSuspectAlert(tx, b, now); err != nil {
 			return outcome, err
@@ -123,7 +123,7 @@ func (e *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings []
 		return a.observation.Reading.MeasuredAt.Compare(b.observation.Reading.MeasuredAt)
 	})
 	for _, r := range readings {
-		result, err := e.evaluateAndApply(tx, b, r.observation, r.patient, Submission{By: r.by}, now)
+		result, err := rs.evaluateAndApply(tx, b, r.observation, r.patient, Submission{By: r.by}, now)
 		if err != nil {
 			return outcome, err
 		}
@@ -131,10 +131,10 @@ func (e *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings []
 			outcome = result
 		}
 	}
-	if err := e.correctForOrderAfter(tx, b, readings, now); err != nil {
+	if err := rs.correctForOrderAfter(tx, b, readings, now); err != nil {
 		return outcome, err
 	}
-	return outcome, e.promptRestOfRuns(tx, b, readings, now)
+	return outcome, rs.promptRestOfRuns(tx, b, readings, now)
 }
 
 // resolveSuspectAlert resolves the question about a reading in the name of the actor who confirmed it.

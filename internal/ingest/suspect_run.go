@@ -16,7 +16,7 @@ import (
 // promptRestOfRun raises the question about the rest of a run of suspect readings after one of them is decided, since the resolved question
 // was for the whole run. A reading that counts splits the run in two, which may each need a question. It reports whether it raised one; the
 // caller ranks the patient again. Source: docs/decisions/observations.md, "Suspect reading".
-func (e *ReadingStore) promptRestOfRun(tx core.App, b *writeBatch, decided Observation, patient patientRow, by audit.Actor, now time.Time) (prompted bool, err error) {
+func (rs *ReadingStore) promptRestOfRun(tx core.App, b *writeBatch, decided Observation, patient patientRow, by audit.Actor, now time.Time) (prompted bool, err error) {
 	if decided.Reading.Kind.Definition().SuspectParameter == nil || !patient.Active || patient.DeletedAt != "" {
 		return false, nil
 	}
@@ -32,7 +32,7 @@ func (e *ReadingStore) promptRestOfRun(tx core.App, b *writeBatch, decided Obser
 		if already {
 			continue
 		}
-		if err := e.raiseSuspectAlert(tx, b, id, patient, by, now); err != nil {
+		if err := rs.raiseSuspectAlert(tx, b, id, patient, by, now); err != nil {
 			return prompted, err
 		}
 		prompted = true
@@ -42,11 +42,11 @@ func (e *ReadingStore) promptRestOfRun(tx core.App, b *writeBatch, decided Obser
 
 // reconcileSuspectAlerts gives each run of suspect readings around one that arrived before later ones the question of its first reading. It replaces an
 // unanswered one about another reading or limit without a notification, and raises none again that a person answered.
-func (e *ReadingStore) reconcileSuspectAlerts(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
-	if isBefore, err := e.hasLaterReviewed(tx, r.observation, p, now); err != nil || !isBefore {
+func (rs *ReadingStore) reconcileSuspectAlerts(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+	if isBefore, err := rs.hasLaterReviewed(tx, r.observation, p, now); err != nil || !isBefore {
 		return err
 	}
-	stored, _, _, err := e.reviewsAround(tx, r.observation)
+	stored, _, _, err := rs.reviewsAround(tx, r.observation)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (e *ReadingStore) reconcileSuspectAlerts(tx core.App, b *writeBatch, r conf
 		if isEnd := o.Review != Suspect || i == len(stored)-1; !isEnd || len(run) == 0 {
 			continue
 		}
-		changed, err := e.settleQuestion(tx, b, run, r, now)
+		changed, err := rs.settleQuestion(tx, b, run, r, now)
 		if err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (e *ReadingStore) reconcileSuspectAlerts(tx core.App, b *writeBatch, r conf
 }
 
 // settleQuestion gives a run, by its observations in order, the question of its first reading.
-func (e *ReadingStore) settleQuestion(tx core.App, b *writeBatch, run []string, r confirmedReading, now time.Time) (changed bool, err error) {
+func (rs *ReadingStore) settleQuestion(tx core.App, b *writeBatch, run []string, r confirmedReading, now time.Time) (changed bool, err error) {
 	raised, err := collections.AlertsOfObservations(tx, run...)
 	if err != nil {
 		return false, err
@@ -89,7 +89,7 @@ func (e *ReadingStore) settleQuestion(tx core.App, b *writeBatch, run []string, 
 			return false, nil // a person was prompted
 		}
 	}
-	o, question, err := e.suspectQuestion(tx, run[0], now)
+	o, question, err := rs.suspectQuestion(tx, run[0], now)
 	if err != nil || question == nil {
 		return false, err
 	}
@@ -112,7 +112,7 @@ func (e *ReadingStore) settleQuestion(tx core.App, b *writeBatch, run []string, 
 }
 
 // suspectQuestion returns the question about a stored suspect reading, compared with the current usual values; nil for none.
-func (e *ReadingStore) suspectQuestion(tx core.App, id string, now time.Time) (o Observation, question *alerts.Draft, err error) {
+func (rs *ReadingStore) suspectQuestion(tx core.App, id string, now time.Time) (o Observation, question *alerts.Draft, err error) {
 	if o, err = FindObservation(tx, id); err != nil {
 		return o, nil, err
 	}
@@ -122,18 +122,18 @@ func (e *ReadingStore) suspectQuestion(tx core.App, id string, now time.Time) (o
 	}
 	candidate := o
 	candidate.Review = Accepted // a reading that is suspect already is not assessed again
-	d := e.assessSuspicion(candidate, snapshot)
+	d := rs.assessSuspicion(candidate, snapshot)
 	if d.Of == nil {
 		return o, nil, nil
 	}
-	draft := alertDraft(o, d.Finding(o.Reading.MeasuredAt, e.rules.isLate(o.Reading.MeasuredAt, now)), false)
+	draft := alertDraft(o, d.Finding(o.Reading.MeasuredAt, rs.rules.isLate(o.Reading.MeasuredAt, now)), false)
 	draft.WithoutValue = !d.isFar // there is no bound to show
 	return o, &draft, nil
 }
 
 // raiseSuspectAlert raises the question about a stored suspect reading.
-func (e *ReadingStore) raiseSuspectAlert(tx core.App, b *writeBatch, id string, patient patientRow, by audit.Actor, now time.Time) error {
-	o, question, err := e.suspectQuestion(tx, id, now)
+func (rs *ReadingStore) raiseSuspectAlert(tx core.App, b *writeBatch, id string, patient patientRow, by audit.Actor, now time.Time) error {
+	o, question, err := rs.suspectQuestion(tx, id, now)
 	if err != nil || question == nil {
 		return err
 	}
@@ -144,9 +144,9 @@ func (e *ReadingStore) raiseSuspectAlert(tx core.App, b *writeBatch, id string, 
 }
 
 // promptRestOfRuns raises questions about the rest of the runs of confirmed readings. All of them must be stored as confirmed.
-func (e *ReadingStore) promptRestOfRuns(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
+func (rs *ReadingStore) promptRestOfRuns(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
 	for _, r := range readings {
-		prompted, err := e.promptRestOfRun(tx, b, r.observation, r.patient.row, r.by, now)
+		prompted, err := rs.promptRestOfRun(tx, b, r.observation, r.patient.row, r.by, now)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 
 // judgeInOrder returns the readings of a kind with the review that each would have if all had arrived in order of measurement. Those before from, a
 // person's decisions and readings of a doubtful time keep theirs. It is pure.
-func (e *ReadingStore) judgeInOrder(list []Observation, from time.Time) []Observation {
+func (rs *ReadingStore) judgeInOrder(list []Observation, from time.Time) []Observation {
 	judged := slices.Clone(list)
 	for i := range judged {
 		o := &judged[i]
@@ -28,7 +28,7 @@ func (e *ReadingStore) judgeInOrder(list []Observation, from time.Time) []Observ
 			continue
 		}
 		o.Review, o.SuspectReason, o.ConfirmedBy, o.suspicionDecided = Accepted, "", "", false
-		d := e.assessSuspicion(*o, reviewedValues(judged[:i]))
+		d := rs.assessSuspicion(*o, reviewedValues(judged[:i]))
 		o.suspicionDecided = true
 		switch {
 		case d.isSuspect():
@@ -64,13 +64,13 @@ func reviewedValues(list []Observation) (p triage.PatientSnapshot) {
 }
 
 // hasLaterReviewed reports whether the review of a stored later reading may depend on a new one. It queries only for a late one.
-func (e *ReadingStore) hasLaterReviewed(tx core.App, o Observation, p triage.PatientSnapshot, now time.Time) (bool, error) {
+func (rs *ReadingStore) hasLaterReviewed(tx core.App, o Observation, p triage.PatientSnapshot, now time.Time) (bool, error) {
 	parameter, at := o.Reading.Kind.Definition().SuspectParameter, o.Reading.MeasuredAt
 	if parameter == nil || o.addition != nil || o.Reading.Value(parameter) == nil {
 		return false, nil
 	}
 	if newest, newestAt := p.Latest.Value(parameter); newest != nil && newestAt.After(at) {
-		return e.mayBeFar(tx, o)
+		return rs.mayBeFar(tx, o)
 	}
 	if now.Sub(at) <= parameter.Suspect.Within {
 		return slices.ContainsFunc(p.Suspects, func(d triage.SuspectValue) bool { return d.Of == parameter && d.MeasuredAt.After(at) }), nil
@@ -80,11 +80,11 @@ func (e *ReadingStore) hasLaterReviewed(tx core.App, o Observation, p triage.Pat
 
 // mayBeFar reports whether any of the values around a stored reading that are compared with one another may be suspect. It is cheap, because a backfill
 // of years needs it for each reading.
-func (e *ReadingStore) mayBeFar(tx core.App, o Observation) (bool, error) {
+func (rs *ReadingStore) mayBeFar(tx core.App, o Observation) (bool, error) {
 	parameter := o.Reading.Kind.Definition().SuspectParameter
 	from, until := suspicionWindow(parameter.Suspect, o.Reading.MeasuredAt)
 	span, err := collections.SpanOfValues(tx, o.PatientID, o.Reading.Kind, parameter.Column, from, until)
-	return span.IsReviewed || e.rules.Suspect.IsExceeded(span.High, span.Low), err // the tolerance grows with the usual value
+	return span.IsReviewed || rs.rules.Suspect.IsExceeded(span.High, span.Low), err // the tolerance grows with the usual value
 }
 
 // suspicionWindow returns the times of the values that a value at a time may make suspect, and of those that these are compared with.
@@ -94,7 +94,7 @@ func suspicionWindow(rule *vitals.SuspectRule, at time.Time) (from, until time.T
 
 // reviewsAround returns a reading's later ones with those that decide about them: as they are, and as they would be in order with and without it.
 // A changed review changes others in turn, so it reads on until none changes.
-func (e *ReadingStore) reviewsAround(tx core.App, o Observation) (stored, with, without []Observation, err error) {
+func (rs *ReadingStore) reviewsAround(tx core.App, o Observation) (stored, with, without []Observation, err error) {
 	rule, at := o.Reading.Kind.Definition().SuspectParameter.Suspect, o.Reading.MeasuredAt
 	from := at.Add(-rule.Within)
 	start, until := suspicionWindow(rule, at)
@@ -109,7 +109,7 @@ func (e *ReadingStore) reviewsAround(tx core.App, o Observation) (stored, with, 
 			stored = append(stored, ObservationFromRecord(record))
 		}
 		others := slices.DeleteFunc(slices.Clone(stored), func(other Observation) bool { return other.ID == o.ID })
-		with, without = e.judgeInOrder(stored, from), e.judgeInOrder(others, from)
+		with, without = rs.judgeInOrder(stored, from), rs.judgeInOrder(others, from)
 		for i := range with {
 			if with[i].ID == o.ID {
 				without = slices.Insert(without, i, o)
@@ -128,10 +128,10 @@ func (o Observation) isReviewedAs(other Observation) bool {
 }
 
 // reviewInOrder decides whether a reading that arrived before later ones is suspect, and reviews these again. decided: it wrote all effects.
-func (e *ReadingStore) reviewInOrder(
+func (rs *ReadingStore) reviewInOrder(
 	tx core.App, b *writeBatch, o Observation, patient readingPatient, by audit.Actor, now time.Time,
 ) (outcome Outcome, decided bool, err error) {
-	stored, with, without, err := e.reviewsAround(tx, o)
+	stored, with, without, err := rs.reviewsAround(tx, o)
 	if err != nil {
 		return outcome, true, err
 	}
@@ -161,11 +161,11 @@ func (e *ReadingStore) reviewInOrder(
 	if o.Review == Accepted && len(ended)+len(accepted) == 0 {
 		return outcome, false, nil
 	}
-	return e.applyReviews(tx, b, o, ended, accepted, patient, by, now)
+	return rs.applyReviews(tx, b, o, ended, accepted, patient, by, now)
 }
 
 // applyReviews stores a new reading with its review, and the effects of the reviews that it changed.
-func (e *ReadingStore) applyReviews(
+func (rs *ReadingStore) applyReviews(
 	tx core.App, b *writeBatch, o Observation, ended, accepted []Observation, patient readingPatient, by audit.Actor, now time.Time,
 ) (outcome Outcome, decided bool, err error) {
 	if o.Review != Accepted {
@@ -179,14 +179,14 @@ func (e *ReadingStore) applyReviews(
 		}
 	}
 	for _, other := range ended {
-		if err := e.suspend(tx, b, other, by, now); err != nil {
+		if err := rs.suspend(tx, b, other, by, now); err != nil {
 			return outcome, true, err
 		}
 	}
 	patient.snapshot = nil
 	var readings []confirmedReading
 	for _, other := range accepted {
-		r, err := e.markReviewed(tx, other, patient, systemActor(by), now)
+		r, err := rs.markReviewed(tx, other, patient, systemActor(by), now)
 		if err != nil {
 			return outcome, true, err
 		}
@@ -194,7 +194,7 @@ func (e *ReadingStore) applyReviews(
 	}
 	snapshot, err := patient.snapshotFor(tx, o.PatientID, o.Reading, now)
 	if err == nil && o.Review == Suspect {
-		outcome, err = e.applySuspect(tx, b, o, suspicion{}, false, snapshot, patient, by, now)
+		outcome, err = rs.applySuspect(tx, b, o, suspicion{}, false, snapshot, patient, by, now)
 	}
 	if err != nil {
 		return outcome, true, err
@@ -203,7 +203,7 @@ func (e *ReadingStore) applyReviews(
 		readings = append(readings, confirmedReading{observation: o, patient: patient, by: by})
 	}
 	if len(readings) > 0 {
-		evaluated, err := e.evaluateConfirmed(tx, b, readings, o.ID, now)
+		evaluated, err := rs.evaluateConfirmed(tx, b, readings, o.ID, now)
 		if err != nil {
 			return outcome, true, err
 		}
@@ -211,16 +211,16 @@ func (e *ReadingStore) applyReviews(
 			outcome = evaluated
 		}
 	}
-	return outcome, true, e.reconcileSuspectAlerts(tx, b, confirmedReading{o, patient, by}, snapshot, now)
+	return outcome, true, rs.reconcileSuspectAlerts(tx, b, confirmedReading{o, patient, by}, snapshot, now)
 }
 
 // suspend stores that a reading that counted is suspect, and reverses its effects like those of a retracted one. What a person answered and the
 // escalation stay: a person was called, and ends it.
-func (e *ReadingStore) suspend(tx core.App, b *writeBatch, o Observation, by audit.Actor, now time.Time) error {
+func (rs *ReadingStore) suspend(tx core.App, b *writeBatch, o Observation, by audit.Actor, now time.Time) error {
 	if err := b.queue.Store(tx); err != nil {
 		return err
 	}
-	w := &retraction{readings: e, tx: tx, observation: o, by: systemActor(by), now: now, isSuspension: true}
+	w := &retraction{readings: rs, tx: tx, observation: o, by: systemActor(by), now: now, isSuspension: true}
 	err := b.appendDirectly(tx, func() error {
 		for _, step := range []func() error{w.markSuspect, w.correctAlerts, w.recheckSlowChanges, w.rerank} {
 			if err := step(); err != nil {
@@ -232,7 +232,7 @@ func (e *ReadingStore) suspend(tx core.App, b *writeBatch, o Observation, by aud
 	if err != nil {
 		return err
 	}
-	total := dayTotal{o.Reading.MeasuredAt.In(e.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind), collections.StatusFinal}
+	total := dayTotal{o.Reading.MeasuredAt.In(rs.rules.PracticeZone).Format(time.DateOnly), string(o.Reading.Kind), collections.StatusFinal}
 	b.totals[total]--
 	total.status = collections.StatusSuspect
 	b.totals[total]++
@@ -241,17 +241,17 @@ func (e *ReadingStore) suspend(tx core.App, b *writeBatch, o Observation, by aud
 }
 
 // markSuspect stores the review of a suspended reading. A delivery that was not attempted is removed; the copy that the EMR has becomes preliminary.
-func (w *retraction) markSuspect() error {
-	o := w.observation
+func (r *retraction) markSuspect() error {
+	o := r.observation
 	o.ConfirmedAt, o.FHIRVersion = time.Time{}, o.FHIRVersion+1
-	if err := storeReview(w.tx, o, w.now); err != nil {
+	if err := storeReview(r.tx, o, r.now); err != nil {
 		return err
 	}
-	if err := emr.Withhold(w.tx, o.ID, w.now); err != nil {
+	if err := emr.Withhold(r.tx, o.ID, r.now); err != nil {
 		return err
 	}
-	return audit.Append(w.tx, audit.Entry{
-		Event: audit.ObservationUpdate, Actor: w.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID,
+	return audit.Append(r.tx, audit.Entry{
+		Event: audit.ObservationUpdate, Actor: r.by, ResourceType: audit.ResourceObservation, ResourceID: o.ID, PatientID: o.PatientID,
 		Changes: audit.Changes{"review_state": {New: string(Suspect)}},
-	}, w.now)
+	}, r.now)
 }

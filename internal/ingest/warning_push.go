@@ -13,8 +13,8 @@ import (
 
 // loadPushes reads what the decisions about a reading's warnings depend on. It queries only for warnings, and only if the practice pushes
 // them by their trend. Source: docs/decisions/notifications.md, "Pages for warnings".
-func (e *ReadingStore) loadPushes(tx core.App, s *AssessInput, o Observation) error {
-	if e.rules.WarningPush != alerts.PushTrend {
+func (rs *ReadingStore) loadPushes(tx core.App, s *AssessInput, o Observation) error {
+	if rs.rules.WarningPush != alerts.PushTrend {
 		return nil
 	}
 	for _, finding := range alerts.Evaluate(o.valuesToEvaluate(), s.Snapshot.Thresholds, s.Snapshot.Baseline) {
@@ -66,18 +66,18 @@ func pushReading(v collections.ReadingValues) alerts.PushReading {
 }
 
 // decidePush decides whether an alert that is not raised by [Assess] is pushed. r are the values that raised it.
-func (e *ReadingStore) decidePush(tx core.App, d alerts.Draft, r vitals.Reading, t alerts.Thresholds) (decision alerts.PushDecision, err error) {
+func (rs *ReadingStore) decidePush(tx core.App, d alerts.Draft, r vitals.Reading, t alerts.Thresholds) (decision alerts.PushDecision, err error) {
 	var history alerts.PushHistory
-	if e.rules.WarningPush == alerts.PushTrend && d.NeedsPushHistory() {
+	if rs.rules.WarningPush == alerts.PushTrend && d.NeedsPushHistory() {
 		if history, err = pushHistory(tx, d.PatientID, d.Finding.Type, r); err != nil {
 			return decision, err
 		}
 	}
-	return e.rules.WarningPush.DecidePush(d, r, t, history), nil
+	return rs.rules.WarningPush.DecidePush(d, r, t, history), nil
 }
 
 // decideReopened decides again about an alert that was not pushed because a newer reading had ended it. Another keeps its decision.
-func (e *ReadingStore) decideReopened(tx core.App, alert *collections.Alert, now time.Time) error {
+func (rs *ReadingStore) decideReopened(tx core.App, alert *collections.Alert, now time.Time) error {
 	if alerts.PushRule(alert.PushRule()) != alerts.ListedSuperseded {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (e *ReadingStore) decideReopened(tx core.App, alert *collections.Alert, now
 	}
 	var reading vitals.Reading
 	var thresholds alerts.Thresholds
-	if e.rules.WarningPush == alerts.PushTrend && d.NeedsPushHistory() {
+	if rs.rules.WarningPush == alerts.PushTrend && d.NeedsPushHistory() {
 		o, err := FindObservation(tx, alert.ObservationID())
 		if err != nil {
 			return err
@@ -98,7 +98,7 @@ func (e *ReadingStore) decideReopened(tx core.App, alert *collections.Alert, now
 		}
 		reading, thresholds = o.Reading, snapshot.Thresholds
 	}
-	decision, err := e.decidePush(tx, d, reading, thresholds)
+	decision, err := rs.decidePush(tx, d, reading, thresholds)
 	if err != nil {
 		return err
 	}

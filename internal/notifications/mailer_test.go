@@ -34,16 +34,16 @@ type mailPractice struct {
 	now  time.Time
 }
 
-func (o *mailPractice) clock() time.Time {
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	return o.now
+func (p *mailPractice) clock() time.Time {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.now
 }
 
-func (o *mailPractice) wait(d time.Duration) {
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	o.now = o.now.Add(d)
+func (p *mailPractice) wait(d time.Duration) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.now = p.now.Add(d)
 }
 
 func newMailPractice(t *testing.T, change ...func(*notifications.MailerOptions)) *mailPractice {
@@ -70,31 +70,31 @@ func newMailPractice(t *testing.T, change ...func(*notifications.MailerOptions))
 	return o
 }
 
-func (o *mailPractice) queue(template notifications.Template, parameters map[string]string) {
-	o.t.Helper()
-	err := o.app.RunInTransaction(func(tx core.App) error {
-		return notifications.Queue(tx, template, o.user, parameters, o.clock())
+func (p *mailPractice) queue(template notifications.Template, parameters map[string]string) {
+	p.t.Helper()
+	err := p.app.RunInTransaction(func(tx core.App) error {
+		return notifications.Queue(tx, template, p.user, parameters, p.clock())
 	})
 	if err != nil {
-		o.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 }
 
-func (o *mailPractice) send() notifications.MailCounts {
-	o.t.Helper()
-	round, err := o.mailer.SendDue(o.t.Context(), o.app.BaseApp)
+func (p *mailPractice) send() notifications.MailCounts {
+	p.t.Helper()
+	round, err := p.mailer.SendDue(p.t.Context(), p.app.BaseApp)
 	if err != nil {
-		o.t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	return round
 }
 
 // only returns the single mail in the outbox.
-func (o *mailPractice) only() *core.Record {
-	o.t.Helper()
-	records, err := o.app.FindAllRecords(collections.Mails)
+func (p *mailPractice) only() *core.Record {
+	p.t.Helper()
+	records, err := p.app.FindAllRecords(collections.Mails)
 	if err != nil || len(records) != 1 {
-		o.t.Fatalf("%d mails, %v", len(records), err)
+		p.t.Fatalf("%d mails, %v", len(records), err)
 	}
 	return records[0]
 }
@@ -382,9 +382,9 @@ func TestUnreadableMailIsSentAfterKeyReturns(t *testing.T) {
 }
 
 // store overwrites columns of the single mail.
-func (o *mailPractice) store(columns dbx.Params) {
-	o.t.Helper()
-	if _, err := o.app.DB().Update(collections.Mails, columns, nil).Execute(); err != nil {
-		o.t.Fatal(err)
+func (p *mailPractice) store(columns dbx.Params) {
+	p.t.Helper()
+	if _, err := p.app.DB().Update(collections.Mails, columns, nil).Execute(); err != nil {
+		p.t.Fatal(err)
 	}
 }

@@ -126,14 +126,14 @@ type pushResponse struct {
 	refusesKey bool // the subscription belongs to another key than ours
 }
 
-func (a pushResponse) isGone() bool {
-	return a.status == http.StatusNotFound || a.status == http.StatusGone
+func (r pushResponse) isGone() bool {
+	return r.status == http.StatusNotFound || r.status == http.StatusGone
 }
-func (a pushResponse) isAccepted() bool { return a.status/100 == 2 }
+func (r pushResponse) isAccepted() bool { return r.status/100 == 2 }
 
 // canRetry reports whether a later attempt may succeed.
-func (a pushResponse) canRetry() bool {
-	return !a.isRefused && (a.status == 0 || a.status == http.StatusTooManyRequests || a.status/100 == 5)
+func (r pushResponse) canRetry() bool {
+	return !r.isRefused && (r.status == 0 || r.status == http.StatusTooManyRequests || r.status/100 == 5)
 }
 
 const (
@@ -229,23 +229,23 @@ type hostBackoffs struct {
 	until map[string]time.Time
 }
 
-func (p *hostBackoffs) set(host string, until time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.until == nil {
-		p.until = map[string]time.Time{}
+func (b *hostBackoffs) set(host string, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.until == nil {
+		b.until = map[string]time.Time{}
 	}
-	p.until[host] = until
+	b.until[host] = until
 }
 
 // retryAt returns when a push may be sent to the host again; zero means now.
-func (p *hostBackoffs) retryAt(host string, now time.Time) time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if until := p.until[host]; until.After(now) {
+func (b *hostBackoffs) retryAt(host string, now time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if until := b.until[host]; until.After(now) {
 		return until
 	}
-	delete(p.until, host)
+	delete(b.until, host)
 	return time.Time{}
 }
 

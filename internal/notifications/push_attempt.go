@@ -151,11 +151,11 @@ func (d *Dispatcher) classify(end pushResult, got pushResponse, attempts int, ho
 }
 
 // postpone schedules the next attempt, unless the push expires before it.
-func (e pushResult) postpone(at, expiresAt time.Time, uncounted bool) pushResult {
+func (r pushResult) postpone(at, expiresAt time.Time, uncounted bool) pushResult {
 	if at.Before(expiresAt) {
-		e.Status, e.NextAttempt, e.Uncounted = collections.PushPending, at, uncounted
+		r.Status, r.NextAttempt, r.Uncounted = collections.PushPending, at, uncounted
 	}
-	return e
+	return r
 }
 
 func payloadFor(push *collections.ClaimedPush, body string) []byte {
@@ -182,27 +182,27 @@ func (d *Dispatcher) storeResults(app core.App, endings []*async.GroupItem[pushR
 	})
 }
 
-func (e pushResult) store(tx core.App, now time.Time) error {
-	if err := collections.FinishPush(tx, e.FinishedPush); err != nil {
+func (r pushResult) store(tx core.App, now time.Time) error {
+	if err := collections.FinishPush(tx, r.FinishedPush); err != nil {
 		return err
 	}
 	switch {
-	case e.Status == collections.PushSent:
-		return collections.SetPushDelivered(tx, e.tokenID, now)
-	case e.Status == collections.PushExpiredToken:
-		return collections.RetirePushToken(tx, e.tokenID, reasonGone, now)
-	case e.refusedBy != "":
-		code := strconv.Itoa(e.StatusCode)
-		body := "The push service " + e.refusedBy + " refused a push with " + code + "."
-		if e.refusesKey {
-			if err := collections.SetPushRefused(tx, e.tokenID); err != nil {
+	case r.Status == collections.PushSent:
+		return collections.SetPushDelivered(tx, r.tokenID, now)
+	case r.Status == collections.PushExpiredToken:
+		return collections.RetirePushToken(tx, r.tokenID, reasonGone, now)
+	case r.refusedBy != "":
+		code := strconv.Itoa(r.StatusCode)
+		body := "The push service " + r.refusedBy + " refused a push with " + code + "."
+		if r.refusesKey {
+			if err := collections.SetPushRefused(tx, r.tokenID); err != nil {
 				return err
 			}
 			body += " Check the VAPID keys."
 		}
 		return Announce(tx, Announcement{
 			Kind: ServiceTrouble, Severity: "warning", Body: body,
-			Key: "push refused/" + e.refusedBy + "/" + code + "/" + now.UTC().Format(time.DateOnly),
+			Key: "push refused/" + r.refusedBy + "/" + code + "/" + now.UTC().Format(time.DateOnly),
 		}, now)
 	}
 	return nil

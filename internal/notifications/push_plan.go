@@ -165,11 +165,11 @@ type sanitizeKey struct {
 const maxBodyLength = 500
 
 // sanitize removes everything from a text that identifies the patient.
-func (c *textSanitizer) sanitize(app core.App, text, channel, patientID string, isResponsible bool) (string, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (s *textSanitizer) sanitize(app core.App, text, channel, patientID string, isResponsible bool) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	about := sanitizeKey{text, channel, patientID, isResponsible}
-	if clean, done := c.cache[about]; done {
+	if clean, done := s.cache[about]; done {
 		return clean, nil
 	}
 	generic := genericTexts[channel][1]
@@ -181,10 +181,10 @@ func (c *textSanitizer) sanitize(app core.App, text, channel, patientID string, 
 	if err != nil || len([]rune(clean)) > maxBodyLength { // unknown identifiers cannot be removed
 		clean = generic
 	}
-	if c.cache == nil {
-		c.cache = map[sanitizeKey]string{}
+	if s.cache == nil {
+		s.cache = map[sanitizeKey]string{}
 	}
-	c.cache[about] = clean
+	s.cache[about] = clean
 	return clean, nil
 }
 

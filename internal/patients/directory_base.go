@@ -35,87 +35,87 @@ func newDirectoryBase(size, text int) *directoryBase {
 }
 
 // add appends the next entry in the order of names.
-func (r *directoryBase) add(id uuid.UUID, text []byte, created int64, state State) {
-	r.text = append(r.text, text...)
-	r.start = append(r.start, uint32(len(r.text))) //nolint:gosec // all names of a practice are far below 4 GiB
-	r.ids, r.created, r.state = append(r.ids, id), append(r.created, created), append(r.state, state)
+func (d *directoryBase) add(id uuid.UUID, text []byte, created int64, state State) {
+	d.text = append(d.text, text...)
+	d.start = append(d.start, uint32(len(d.text))) //nolint:gosec // all names of a practice are far below 4 GiB
+	d.ids, d.created, d.state = append(d.ids, id), append(d.created, created), append(d.state, state)
 }
 
 // finish sorts the two other orders.
-func (r *directoryBase) finish() {
-	r.byID, r.byCreation = make([]uint32, len(r.ids)), make([]uint32, len(r.ids))
-	for i := range r.ids {
-		r.byID[i], r.byCreation[i] = uint32(i), uint32(i)
+func (d *directoryBase) finish() {
+	d.byID, d.byCreation = make([]uint32, len(d.ids)), make([]uint32, len(d.ids))
+	for i := range d.ids {
+		d.byID[i], d.byCreation[i] = uint32(i), uint32(i)
 	}
-	slices.SortFunc(r.byID, func(a, b uint32) int { return bytes.Compare(r.ids[a][:], r.ids[b][:]) })
-	slices.SortFunc(r.byCreation, func(a, b uint32) int {
-		x, y := r.entry(int(a)), r.entry(int(b))
+	slices.SortFunc(d.byID, func(a, b uint32) int { return bytes.Compare(d.ids[a][:], d.ids[b][:]) })
+	slices.SortFunc(d.byCreation, func(a, b uint32) int {
+		x, y := d.entry(int(a)), d.entry(int(b))
 		return byCreation(&x, &y)
 	})
 }
 
-func (r *directoryBase) entryText(i int) []byte { return r.text[r.start[i]:r.start[i+1]] }
+func (d *directoryBase) entryText(i int) []byte { return d.text[d.start[i]:d.start[i+1]] }
 
-func (r *directoryBase) entry(i int) entry {
-	return entry{id: r.ids[i], text: r.entryText(i), created: r.created[i], state: r.state[i]}
+func (d *directoryBase) entry(i int) entry {
+	return entry{id: d.ids[i], text: d.entryText(i), created: d.created[i], state: d.state[i]}
 }
 
 // find returns the index of an id in the order of names.
-func (r *directoryBase) find(id uuid.UUID) (int, bool) {
-	at, ok := slices.BinarySearchFunc(r.byID, id, func(i uint32, id uuid.UUID) int { return bytes.Compare(r.ids[i][:], id[:]) })
+func (d *directoryBase) find(id uuid.UUID) (int, bool) {
+	at, ok := slices.BinarySearchFunc(d.byID, id, func(i uint32, id uuid.UUID) int { return bytes.Compare(d.ids[i][:], id[:]) })
 	if !ok {
 		return 0, false
 	}
-	return int(r.byID[at]), true
+	return int(d.byID[at]), true
 }
 
 // search marks the entries that contain every word.
-func (r *directoryBase) search(wanted [][]byte) bitmap {
-	found := newBitmap(len(r.ids))
+func (d *directoryBase) search(wanted [][]byte) bitmap {
+	found := newBitmap(len(d.ids))
 	if len(wanted) == 0 {
-		found.setAll(len(r.ids))
+		found.setAll(len(d.ids))
 		return found
 	}
 	at, i := 0, 0
 	for {
-		hit := bytes.Index(r.text[at:], wanted[0])
+		hit := bytes.Index(d.text[at:], wanted[0])
 		if hit < 0 {
 			return found
 		}
-		for int(r.start[i+1]) <= at+hit { // a word has no separator, so a hit lies within one entry
+		for int(d.start[i+1]) <= at+hit { // a word has no separator, so a hit lies within one entry
 			i++
 		}
-		if contains(r.entryText(i), wanted[1:]) {
+		if contains(d.entryText(i), wanted[1:]) {
 			found.set(i)
 		}
-		at = int(r.start[i+1])
+		at = int(d.start[i+1])
 	}
 }
 
 // position returns how many entries of the base precede e.
-func (r *directoryBase) position(e *entry, order ListOrder) int {
-	return sort.Search(len(r.ids), func(n int) bool {
-		other := r.entry(r.nth(n, order))
+func (d *directoryBase) position(e *entry, order ListOrder) int {
+	return sort.Search(len(d.ids), func(n int) bool {
+		other := d.entry(d.nth(n, order))
 		return order.compare(&other, e) >= 0
 	})
 }
 
 // nth returns the index of the nth entry in an order.
-func (r *directoryBase) nth(n int, order ListOrder) int {
+func (d *directoryBase) nth(n int, order ListOrder) int {
 	switch order {
 	case ByCreation:
-		return int(r.byCreation[n])
+		return int(d.byCreation[n])
 	case ByCreationLast:
-		return int(r.byCreation[len(r.byCreation)-1-n])
+		return int(d.byCreation[len(d.byCreation)-1-n])
 	}
 	return n
 }
 
 // inOrder iterates over the marked entries in an order, with their positions.
-func (r *directoryBase) inOrder(order ListOrder, marked bitmap) iter.Seq2[int, int] {
+func (d *directoryBase) inOrder(order ListOrder, marked bitmap) iter.Seq2[int, int] {
 	return func(yield func(place, i int) bool) {
-		for n := range r.ids {
-			if i := r.nth(n, order); marked.has(i) && !yield(n, i) {
+		for n := range d.ids {
+			if i := d.nth(n, order); marked.has(i) && !yield(n, i) {
 				return
 			}
 		}

@@ -160,28 +160,28 @@ func NewNamePattern(text string, how MatchMode) NamePattern {
 }
 
 // FamilyMatches reports whether the family name matches.
-func (c FoldedName) FamilyMatches(s NamePattern) bool { return s.matches(c.last) }
+func (n FoldedName) FamilyMatches(s NamePattern) bool { return s.matches(n.last) }
 
 // GivenMatches reports whether the given name matches.
-func (c FoldedName) GivenMatches(s NamePattern) bool { return s.matches(c.first) }
+func (n FoldedName) GivenMatches(s NamePattern) bool { return s.matches(n.first) }
 
 // AnyMatches reports whether either name matches, or both in either order.
-func (c FoldedName) AnyMatches(s NamePattern) bool {
-	return s.matches(c.last) || s.matches(c.first) ||
-		s.matches(slices.Concat(c.first, []byte(" "), c.last)) || s.matches(slices.Concat(c.last, []byte(" "), c.first))
+func (n FoldedName) AnyMatches(s NamePattern) bool {
+	return s.matches(n.last) || s.matches(n.first) ||
+		s.matches(slices.Concat(n.first, []byte(" "), n.last)) || s.matches(slices.Concat(n.last, []byte(" "), n.first))
 }
 
-func (s NamePattern) matches(name []byte) bool {
+func (p NamePattern) matches(name []byte) bool {
 	switch {
-	case len(s.text) == 0:
+	case len(p.text) == 0:
 		return false
-	case s.mode == MatchWhole:
-		return bytes.Equal(name, s.text)
-	case s.mode == MatchAnywhere:
-		return bytes.Contains(name, s.text)
+	case p.mode == MatchWhole:
+		return bytes.Equal(name, p.text)
+	case p.mode == MatchAnywhere:
+		return bytes.Contains(name, p.text)
 	}
 	for at := 0; ; {
-		hit := bytes.Index(name[at:], s.text)
+		hit := bytes.Index(name[at:], p.text)
 		if hit < 0 {
 			return false
 		}

@@ -62,28 +62,28 @@ func (e *Enrollments) Incomplete(app core.App, careTeamOf string, filter Enrollm
 	return u, nil
 }
 
-func (u *IncompleteEnrollments) add(r EnrollmentRow, filter EnrollmentFilter) {
+func (e *IncompleteEnrollments) add(r EnrollmentRow, filter EnrollmentFilter) {
 	switch r.State {
 	case EnrollmentDone:
 		return
 	case EnrollmentMissing:
-		u.Missing++
+		e.Missing++
 	default:
-		u.Waiting++
+		e.Waiting++
 	}
-	u.Total++
+	e.Total++
 	at := filter.Step == ""
 	for _, s := range r.Steps {
 		if s.State != EnrollmentDone {
-			u.Steps[s.Step]++
+			e.Steps[s.Step]++
 			at = at || s.Step == filter.Step
 		}
 	}
 	for _, what := range r.Stops {
-		u.Stops[what]++
+		e.Stops[what]++
 	}
 	if at && (filter.State == "" || r.State == filter.State) && (filter.Stops == "" || slices.Contains(r.Stops, filter.Stops)) {
-		u.Rows = append(u.Rows, r)
+		e.Rows = append(e.Rows, r)
 	}
 }
 

@@ -147,8 +147,8 @@ type listener struct {
 
 // Listen limits the connections of a listener before it reads from them. A refused client receives a 503 over plain HTTP only; a TLS handshake
 // would cost more than the refusal saves.
-func (g *ConnLimiter) Listen(inner net.Listener, tls bool) net.Listener {
-	return &listener{Listener: inner, limiter: g, isPlain: !tls}
+func (cl *ConnLimiter) Listen(inner net.Listener, tls bool) net.Listener {
+	return &listener{Listener: inner, limiter: cl, isPlain: !tls}
 }
 
 // Accept implements [net.Listener]. It never blocks on the limits.

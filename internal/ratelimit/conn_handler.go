@@ -14,19 +14,19 @@ import (
 const lingerTimeout = time.Second
 
 // handler limits the time in which a body must arrive, drops forwarding headers of untrusted peers, and closes connections after a refusal.
-func (g *ConnLimiter) handler(next http.Handler) http.Handler {
+func (cl *ConnLimiter) handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r.Context())
 		if !c.beginRequest() {
 			panic(http.ErrAbortHandler) // a client could also block the response
 		}
 		defer c.endRequest()
-		g.dropUntrustedHeaders(r)
+		cl.dropUntrustedHeaders(r)
 		b := &requestBody{ReadCloser: r.Body, conn: c, control: http.NewResponseController(w)}
 		if b.isEmpty() {
 			b.markComplete()
 		} else {
-			_ = b.control.SetReadDeadline(g.Clock().Add(g.ReadBodyTimeout)) // test connections may not support deadlines
+			_ = b.control.SetReadDeadline(cl.Clock().Add(cl.ReadBodyTimeout)) // test connections may not support deadlines
 			r.Body = b
 		}
 		defer func() {
@@ -34,7 +34,7 @@ func (g *ConnLimiter) handler(next http.Handler) http.Handler {
 				return // the read deadline has passed
 			}
 			if !b.complete {
-				_ = b.control.SetReadDeadline(g.Clock().Add(lingerTimeout))
+				_ = b.control.SetReadDeadline(cl.Clock().Add(lingerTimeout))
 				return
 			}
 			c.markServed(r.ProtoMajor > 1)
@@ -65,12 +65,12 @@ func AwaitClient(ctx context.Context) (done func()) {
 }
 
 // dropUntrustedHeaders removes forwarding headers that do not come from a trusted proxy.
-func (g *ConnLimiter) dropUntrustedHeaders(r *http.Request) {
-	if len(g.Proxies) == 0 {
+func (cl *ConnLimiter) dropUntrustedHeaders(r *http.Request) {
+	if len(cl.Proxies) == 0 {
 		return
 	}
-	if _, proxy := g.peerKey(r.RemoteAddr); !proxy {
-		for _, name := range g.ProxyHeaders {
+	if _, proxy := cl.peerKey(r.RemoteAddr); !proxy {
+		for _, name := range cl.ProxyHeaders {
 			r.Header.Del(name)
 		}
 	}
@@ -134,13 +134,13 @@ type responseWriter struct {
 }
 
 // WriteHeader implements [http.ResponseWriter].
-func (a *responseWriter) WriteHeader(status int) {
-	refused := slices.Contains(closingStatuses, status) || status >= http.StatusBadRequest && !a.body.complete
-	if h := a.Header(); refused && h.Get("Connection") == "" {
+func (w *responseWriter) WriteHeader(status int) {
+	refused := slices.Contains(closingStatuses, status) || status >= http.StatusBadRequest && !w.body.complete
+	if h := w.Header(); refused && h.Get("Connection") == "" {
 		h.Set("Connection", "close")
 	}
-	a.ResponseWriter.WriteHeader(status)
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap supports [http.ResponseController].
-func (a *responseWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (w *responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -53,11 +53,11 @@ func NewConnLimiter(o ConnOptions) *ConnLimiter {
 type ConnCounts struct{ Open, Waiting, Refused, Evicted int64 }
 
 // Counts returns the current counts.
-func (g *ConnLimiter) Counts() ConnCounts {
-	g.lock.Lock()
-	defer g.lock.Unlock()
-	counts := ConnCounts{Open: int64(g.open), Refused: g.refused, Evicted: g.evicted}
-	for _, from := range g.addresses {
+func (cl *ConnLimiter) Counts() ConnCounts {
+	cl.lock.Lock()
+	defer cl.lock.Unlock()
+	counts := ConnCounts{Open: int64(cl.open), Refused: cl.refused, Evicted: cl.evicted}
+	for _, from := range cl.addresses {
 		counts.Waiting += int64(from.waiting.Len())
 	}
 	return counts
@@ -65,8 +65,8 @@ func (g *ConnLimiter) Counts() ConnCounts {
 
 // ConfigureServer sets the server's deadlines and hooks. It disables the server's ReadTimeout, which would also end streams and slow responses;
 // the handler sets a read deadline for the body instead.
-func (g *ConnLimiter) ConfigureServer(server *http.Server) {
-	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout = g.ReadHeaderTimeout, 0, g.IdleTimeout
+func (cl *ConnLimiter) ConfigureServer(server *http.Server) {
+	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout = cl.ReadHeaderTimeout, 0, cl.IdleTimeout
 	server.ConnContext = withConn
 	server.ConnState = func(c net.Conn, state http.ConnState) {
 		if state == http.StateIdle {
@@ -75,49 +75,49 @@ func (g *ConnLimiter) ConfigureServer(server *http.Server) {
 	}
 	// One connection may carry many requests: bound what it can buffer.
 	server.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 128 << 10, MaxReceiveBufferPerStream: 64 << 10}
-	server.Handler = g.handler(server.Handler)
+	server.Handler = cl.handler(server.Handler)
 }
 
 // peerKey returns the key of a remote address and whether it is exempt from the limit per address.
-func (g *ConnLimiter) peerKey(remote string) (key string, exempt bool) {
+func (cl *ConnLimiter) peerKey(remote string) (key string, exempt bool) {
 	from, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return remote, false
 	}
-	if len(g.Proxies) == 0 {
-		exempt = len(g.ProxyHeaders) > 0
+	if len(cl.Proxies) == 0 {
+		exempt = len(cl.ProxyHeaders) > 0
 	}
-	for _, proxy := range g.Proxies {
+	for _, proxy := range cl.Proxies {
 		exempt = exempt || proxy.Contains(from.Addr().Unmap().WithZone(""))
 	}
 	return AddressKey(from.Addr().String()), exempt
 }
 
 // admit counts a connection. It returns nil if the limit is reached, and the connection that was evicted, if any.
-func (g *ConnLimiter) admit(inner net.Conn) (admitted, evicted *conn) {
-	key, exempt := g.peerKey(inner.RemoteAddr().String())
-	g.lock.Lock()
-	defer g.lock.Unlock()
-	from, known := g.addresses[key]
+func (cl *ConnLimiter) admit(inner net.Conn) (admitted, evicted *conn) {
+	key, exempt := cl.peerKey(inner.RemoteAddr().String())
+	cl.lock.Lock()
+	defer cl.lock.Unlock()
+	from, known := cl.addresses[key]
 	if !known {
 		from = &addressState{isExempt: exempt, conns: map[*conn]struct{}{}}
 	}
-	full := g.MaxPerAddress > 0 && !exempt && from.open >= g.MaxPerAddress
-	if !full && g.Max > 0 && g.open >= g.Max {
-		evicted = g.evictionCandidate(from)
+	full := cl.MaxPerAddress > 0 && !exempt && from.open >= cl.MaxPerAddress
+	if !full && cl.Max > 0 && cl.open >= cl.Max {
+		evicted = cl.evictionCandidate(from)
 		full = evicted == nil
 	}
 	if full {
-		g.refused++
+		cl.refused++
 		return nil, nil
 	}
 	if evicted != nil {
-		g.evicted++
+		cl.evicted++
 		evicted.release()
 	}
-	admitted = &conn{Conn: inner, limiter: g, address: from, key: key}
-	g.addresses[key] = from
-	g.open++
+	admitted = &conn{Conn: inner, limiter: cl, address: from, key: key}
+	cl.addresses[key] = from
+	cl.open++
 	from.open++
 	from.conns[admitted] = struct{}{}
 	admitted.enqueue()
@@ -126,10 +126,10 @@ func (g *ConnLimiter) admit(inner net.Conn) (admitted, evicted *conn) {
 
 // evictionCandidate returns the connection to evict for a new one: a waiting connection of the address with the most connections, and among
 // equals the longest waiting. If none is waiting, it returns one with a stalled write. The caller holds the lock.
-func (g *ConnLimiter) evictionCandidate(newcomer *addressState) *conn {
+func (cl *ConnLimiter) evictionCandidate(newcomer *addressState) *conn {
 	var chosen *conn
 	var weight int
-	for _, from := range g.addresses {
+	for _, from := range cl.addresses {
 		first := from.longestWaiting()
 		if first == nil {
 			continue
@@ -148,8 +148,8 @@ func (g *ConnLimiter) evictionCandidate(newcomer *addressState) *conn {
 	if chosen != nil {
 		return chosen
 	}
-	now := g.Clock().UnixNano()
-	for _, from := range g.addresses {
+	now := cl.Clock().UnixNano()
+	for _, from := range cl.addresses {
 		for c := range from.conns {
 			if since := c.writing.Load(); since != 0 && now-since > int64(stalledWrite) && (chosen == nil || from.open > weight) {
 				chosen, weight = c, from.open
@@ -160,14 +160,14 @@ func (g *ConnLimiter) evictionCandidate(newcomer *addressState) *conn {
 }
 
 // evictOne closes the eviction candidate when the process runs out of file descriptors. It returns false if there is none.
-func (g *ConnLimiter) evictOne() bool {
-	g.lock.Lock()
-	chosen := g.evictionCandidate(nil)
+func (cl *ConnLimiter) evictOne() bool {
+	cl.lock.Lock()
+	chosen := cl.evictionCandidate(nil)
 	if chosen != nil {
-		g.evicted++
+		cl.evicted++
 		chosen.release()
 	}
-	g.lock.Unlock()
+	cl.lock.Unlock()
 	if chosen == nil {
 		return false
 	}

@@ -90,16 +90,16 @@ type client struct {
 }
 
 // dial connects from an address and sends text.
-func (h *testServer) dial(address, text string) *client {
-	h.t.Helper()
+func (s *testServer) dial(address, text string) *client {
+	s.t.Helper()
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	connection, err := dialer.DialContext(h.t.Context(), "tcp", h.addr)
+	connection, err := dialer.DialContext(s.t.Context(), "tcp", s.addr)
 	if err != nil {
-		h.t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	h.t.Cleanup(func() { _ = connection.Close() })
+	s.t.Cleanup(func() { _ = connection.Close() })
 	_, _ = io.WriteString(connection, text)
-	return &client{connection, h.t, bufio.NewReader(connection)}
+	return &client{connection, s.t, bufio.NewReader(connection)}
 }
 
 // expectStatus reads a response.
@@ -123,8 +123,8 @@ func (c *client) expectClosed() {
 }
 
 // waitUntil waits until the counts satisfy a condition.
-func (h *testServer) waitUntil(holds func(ratelimit.ConnCounts) bool) {
-	for !holds(h.limiter.Counts()) {
+func (s *testServer) waitUntil(holds func(ratelimit.ConnCounts) bool) {
+	for !holds(s.limiter.Counts()) {
 		runtime.Gosched()
 	}
 }
@@ -349,8 +349,8 @@ type scarce struct {
 	net.Listener
 }
 
-func (l *scarce) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+func (s *scarce) Accept() (net.Conn, error) {
+	c, err := s.Listener.Accept()
 	if err == nil && strings.HasPrefix(c.RemoteAddr().String(), "127.0.0.9:") {
 		_ = c.Close()
 		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}

@@ -85,16 +85,16 @@ type rescoredInbox struct {
 	ids  []string
 }
 
-func (b *rescoredInbox) put(ids []string) {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	b.ids = append(b.ids, ids...)
+func (ri *rescoredInbox) put(ids []string) {
+	ri.lock.Lock()
+	defer ri.lock.Unlock()
+	ri.ids = append(ri.ids, ids...)
 }
 
-func (b *rescoredInbox) take() []string {
-	b.lock.Lock()
-	defer b.lock.Unlock()
-	ids := b.ids
-	b.ids = nil
+func (ri *rescoredInbox) take() []string {
+	ri.lock.Lock()
+	defer ri.lock.Unlock()
+	ids := ri.ids
+	ri.ids = nil
 	return ids
 }

@@ -78,47 +78,47 @@ func newFixture(t *testing.T, change ...func(*realtime.Options)) *fixture {
 }
 
 // subscribe subscribes a user as the route does.
-func (r *fixture) subscribe(user *collections.User) (*realtime.Stream, error) {
-	r.t.Helper()
+func (f *fixture) subscribe(user *collections.User) (*realtime.Stream, error) {
+	f.t.Helper()
 	stream, topic := realtime.NewStream(subscriptions.NewDefaultClient(), func() {}), realtime.Topic
 	if authz.Role(user.Role()) == authz.Patient {
 		topic = realtime.PortalTopic
 	}
-	_, err := r.publisher.Subscribe(r.app, stream, topic, vigiltest.Token(r.t, user, r.now), r.now)
+	_, err := f.publisher.Subscribe(f.app, stream, topic, vigiltest.Token(f.t, user, f.now), f.now)
 	if err == nil {
 		stream.Subscribe(topic)
-		r.app.SubscriptionsBroker().Register(stream)
+		f.app.SubscriptionsBroker().Register(stream)
 	}
 	return stream, err
 }
 
-func (r *fixture) mustSubscribe(user *collections.User) *realtime.Stream {
-	r.t.Helper()
-	stream, err := r.subscribe(user)
+func (f *fixture) mustSubscribe(user *collections.User) *realtime.Stream {
+	f.t.Helper()
+	stream, err := f.subscribe(user)
 	if err != nil {
-		r.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 	return stream
 }
 
 // note adds an entry to the audit trail.
-func (r *fixture) note(event audit.Event, resource, id, patient string, outcome ...audit.Outcome) {
-	r.t.Helper()
+func (f *fixture) note(event audit.Event, resource, id, patient string, outcome ...audit.Outcome) {
+	f.t.Helper()
 	entry := audit.Entry{Event: event, Actor: audit.System(), ResourceType: resource, ResourceID: id, PatientID: patient}
 	for _, o := range outcome {
 		entry.Outcome = o
 	}
-	if err := audit.Append(r.app, entry, r.now); err != nil {
-		r.t.Fatal(err)
+	if err := audit.Append(f.app, entry, f.now); err != nil {
+		f.t.Fatal(err)
 	}
 }
 
 // round runs the publisher some time later.
-func (r *fixture) round(after time.Duration) {
-	r.t.Helper()
-	r.now = r.now.Add(after)
-	if _, err := r.publisher.Round(r.app); err != nil {
-		r.t.Fatal(err)
+func (f *fixture) round(after time.Duration) {
+	f.t.Helper()
+	f.now = f.now.Add(after)
+	if _, err := f.publisher.Round(f.app); err != nil {
+		f.t.Fatal(err)
 	}
 }
 

@@ -120,12 +120,12 @@ func (b *demoBilling) newCallSchedule(of *collections.User, from, until time.Tim
 }
 
 // next returns when a call of that length can start; ok is false if there is no time left.
-func (d *callSchedule) next(length time.Duration) (at time.Time, ok bool) {
-	for range d.nextStart {
-		i := d.turn % len(d.nextStart)
-		d.turn++
-		if at = d.nextStart[i]; !at.Add(length).After(d.dayEnd[i]) {
-			d.nextStart[i] = at.Add(length + betweenCalls)
+func (s *callSchedule) next(length time.Duration) (at time.Time, ok bool) {
+	for range s.nextStart {
+		i := s.turn % len(s.nextStart)
+		s.turn++
+		if at = s.nextStart[i]; !at.Add(length).After(s.dayEnd[i]) {
+			s.nextStart[i] = at.Add(length + betweenCalls)
 			return at, true
 		}
 	}

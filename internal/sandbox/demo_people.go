@@ -76,9 +76,9 @@ var DemoUsers = []DemoUser{
 	{authz.Patient, "patient@vigil.example", "Grace", "Hall"},
 }
 
-func (c DemoUser) account() auth.NewAccount {
-	account := auth.NewAccount{Email: c.Email, FirstName: c.FirstName, LastName: c.LastName, Role: c.Role, Password: Password}
-	if c.Role == authz.Provider {
+func (u DemoUser) account() auth.NewAccount {
+	account := auth.NewAccount{Email: u.Email, FirstName: u.FirstName, LastName: u.LastName, Role: u.Role, Password: Password}
+	if u.Role == authz.Provider {
 		account.NPI, account.Taxonomy = "1245319599", "207R00000X" // internal medicine
 	}
 	return account

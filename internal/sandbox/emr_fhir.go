@@ -42,7 +42,7 @@ type fhirError struct {
 	code, diagnostics string
 }
 
-func (r *fhirError) write(w http.ResponseWriter) { writeOutcome(w, r.status, r.code, r.diagnostics) }
+func (e *fhirError) write(w http.ResponseWriter) { writeOutcome(w, e.status, e.code, e.diagnostics) }
 
 func unprocessable(code, diagnostics string) *fhirError {
 	return &fhirError{http.StatusUnprocessableEntity, code, diagnostics}

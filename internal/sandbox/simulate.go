@@ -75,18 +75,18 @@ type SimulationResult struct {
 }
 
 // String returns one readable line.
-func (t SimulationResult) String() string {
-	parts := []string{fmt.Sprintf("%d measurements, %d of %d events delivered", t.Measurements, t.Delivered, t.Events)}
-	for _, answer := range slices.Sorted(maps.Keys(t.Answers)) {
-		parts = append(parts, fmt.Sprintf("%s %d", answer, t.Answers[answer]))
+func (r SimulationResult) String() string {
+	parts := []string{fmt.Sprintf("%d measurements, %d of %d events delivered", r.Measurements, r.Delivered, r.Events)}
+	for _, answer := range slices.Sorted(maps.Keys(r.Answers)) {
+		parts = append(parts, fmt.Sprintf("%s %d", answer, r.Answers[answer]))
 	}
-	for _, status := range slices.Sorted(maps.Keys(t.Statuses)) {
+	for _, status := range slices.Sorted(maps.Keys(r.Statuses)) {
 		if status != http.StatusOK {
-			parts = append(parts, fmt.Sprintf("HTTP %d: %d", status, t.Statuses[status]))
+			parts = append(parts, fmt.Sprintf("HTTP %d: %d", status, r.Statuses[status]))
 		}
 	}
-	if t.Unanswered > 0 {
-		parts = append(parts, fmt.Sprintf("unanswered %d", t.Unanswered))
+	if r.Unanswered > 0 {
+		parts = append(parts, fmt.Sprintf("unanswered %d", r.Unanswered))
 	}
 	return strings.Join(parts, ", ")
 }

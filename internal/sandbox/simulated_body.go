@@ -65,8 +65,8 @@ const (
 )
 
 // dice returns the random stream of one topic at one day or instant.
-func (p simulatedBody) dice(topic uint64, at int64) *rand.Rand {
-	return rand.New(rand.NewPCG(mix(p.seed, p.number), mix(topic, uint64(at)))) //nolint:gosec // G115: any bits choose a stream
+func (b simulatedBody) dice(topic uint64, at int64) *rand.Rand {
+	return rand.New(rand.NewPCG(mix(b.seed, b.number), mix(topic, uint64(at)))) //nolint:gosec // G115: any bits choose a stream
 }
 
 // mix is the finalizer of SplitMix64: adjacent seeds must not give similar streams.
@@ -84,39 +84,39 @@ func dayNumber(at time.Time) int64 {
 }
 
 // measuresOn reports whether the patient measures on the local day of at.
-func (p simulatedBody) measuresOn(at time.Time) bool {
-	return p.dice(topicAdherence, dayNumber(at)).Float64() < p.adherence
+func (b simulatedBody) measuresOn(at time.Time) bool {
+	return b.dice(topicAdherence, dayNumber(at)).Float64() < b.adherence
 }
 
 // reading returns what the patient's device of that kind shows at an instant; its zone decides the hour of the day.
-func (p simulatedBody) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.Reading {
+func (b simulatedBody) reading(kind vitals.Kind, deviceID string, at time.Time) vitals.Reading {
 	r := vitals.Reading{Kind: kind, DeviceID: deviceID, MeasuredAt: at.UTC()}
 	day := dayNumber(at)
-	today := p.dice(topicDay, day)
+	today := b.dice(topicDay, day)
 	stress, fluid, sugar := today.NormFloat64(), today.NormFloat64(), today.NormFloat64()
-	luck := p.dice(topicReading+uint64(kind.Definition().Position-1), at.Unix()) //nolint:gosec // G115: positions count from 1
-	pulse := bounded(p.pulse+3*stress+p.circadian(at)/2+4*luck.NormFloat64(), 42, 150)
+	luck := b.dice(topicReading+uint64(kind.Definition().Position-1), at.Unix()) //nolint:gosec // G115: positions count from 1
+	pulse := bounded(b.pulse+3*stress+b.circadian(at)/2+4*luck.NormFloat64(), 42, 150)
 	switch kind {
 	case vitals.BloodPressure:
-		drift := p.slowAmplitude * math.Sin(2*math.Pi*(float64(day)+p.slowPhase)/60)
-		systolic := bounded(p.systolic+drift+p.circadian(at)+4*stress+4*luck.NormFloat64(), 72, 230)
-		diastolic := bounded(p.diastolic+drift/2+p.circadian(at)/2+2*stress+3*luck.NormFloat64(), 40, 130)
+		drift := b.slowAmplitude * math.Sin(2*math.Pi*(float64(day)+b.slowPhase)/60)
+		systolic := bounded(b.systolic+drift+b.circadian(at)+4*stress+4*luck.NormFloat64(), 72, 230)
+		diastolic := bounded(b.diastolic+drift/2+b.circadian(at)/2+2*stress+3*luck.NormFloat64(), 40, 130)
 		r = r.With(vitals.Systolic, systolic).With(vitals.Diastolic, min(diastolic, systolic-15)).With(vitals.Pulse, pulse)
 		r.SetQualifier(vitals.IrregularHeartbeat, vitals.No)
 		if luck.Float64() < 0.02 {
 			r.SetQualifier(vitals.IrregularHeartbeat, vitals.Yes)
 		}
 	case vitals.Weight:
-		swing := p.swingKg * sawtooth(float64(day)+p.slowPhase)
-		r = r.With(vitals.WeightKg, tenths(p.weightKg+swing+0.3*fluid+0.1*luck.NormFloat64()))
+		swing := b.swingKg * sawtooth(float64(day)+b.slowPhase)
+		r = r.With(vitals.WeightKg, tenths(b.weightKg+swing+0.3*fluid+0.1*luck.NormFloat64()))
 	case vitals.PulseOximetry:
-		r = r.With(vitals.SpO2, bounded(p.spO2+0.7*stress+luck.NormFloat64(), 80, 100))
+		r = r.With(vitals.SpO2, bounded(b.spO2+0.7*stress+luck.NormFloat64(), 80, 100))
 		r = r.With(vitals.Pulse, pulse).With(vitals.PerfusionIndex, tenths(1+5*luck.Float64()))
 	case vitals.BloodGlucose:
 		r.SetQualifier(vitals.MealContext, mealContext(at, luck))
 		meal := map[string]float64{vitals.MealAfter: 45, vitals.MealBedtime: 20}[r.Qualifier(vitals.MealContext)]
-		spread := p.glucoseMgDL / 10
-		r = r.With(vitals.GlucoseMgDL, bounded(p.glucoseMgDL+meal+spread*sugar+spread*luck.NormFloat64(), 45, 480))
+		spread := b.glucoseMgDL / 10
+		r = r.With(vitals.GlucoseMgDL, bounded(b.glucoseMgDL+meal+spread*sugar+spread*luck.NormFloat64(), 45, 480))
 	default:
 		for _, parameter := range kind.Definition().All {
 			r = r.With(parameter, usual(parameter, luck))
@@ -135,7 +135,7 @@ func usual(p *vitals.Parameter, luck *rand.Rand) float64 {
 }
 
 // circadian is highest in mid-afternoon and lowest before dawn, in mmHg.
-func (p simulatedBody) circadian(at time.Time) float64 {
+func (b simulatedBody) circadian(at time.Time) float64 {
 	hour := float64(at.Hour()) + float64(at.Minute())/60
 	return 6 * math.Cos(2*math.Pi*(hour-15)/24)
 }
@@ -195,16 +195,16 @@ func History(patient SimulatedPatient, days int, seed uint64, now time.Time) []v
 }
 
 // schedule returns when the patient measures on a day: every morning, and on some evenings everything except what is watched for changes.
-func (p simulatedBody) schedule(noon time.Time, kind vitals.Kind) []time.Time {
+func (b simulatedBody) schedule(noon time.Time, kind vitals.Kind) []time.Time {
 	// Four streams a day, for the four original kinds: another kind must not change their history.
-	luck := p.dice(topicSchedule, dayNumber(noon)*4+int64(kind.Definition().Position-1))
+	luck := b.dice(topicSchedule, dayNumber(noon)*4+int64(kind.Definition().Position-1))
 	clock := func(sinceMidnight time.Duration) time.Time {
 		return time.Date(noon.Year(), noon.Month(), noon.Day(), 0, 0, int(sinceMidnight/time.Second), 0, noon.Location())
 	}
 	jitter := time.Duration(luck.IntN(40*60)) * time.Second
-	times := []time.Time{clock(p.morning + jitter)}
+	times := []time.Time{clock(b.morning + jitter)}
 	if kind.Definition().Main().Change == nil && luck.Float64() < 0.4 {
-		times = append(times, clock(p.morning+12*time.Hour+2*jitter))
+		times = append(times, clock(b.morning+12*time.Hour+2*jitter))
 	}
 	return times
 }

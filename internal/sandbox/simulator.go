@@ -189,29 +189,29 @@ func (d *device) drain() (becameLow bool) {
 }
 
 // event returns the members that every event of the device has.
-func (t measurementSlot) event(eventType gateway.EventType, at time.Time) gateway.Measurement {
+func (s measurementSlot) event(eventType gateway.EventType, at time.Time) gateway.Measurement {
 	return gateway.Measurement{
 		EventType:    eventType,
-		DeviceID:     t.device.ID,
-		PatientID:    t.household.GatewayID,
+		DeviceID:     s.device.ID,
+		PatientID:    s.household.GatewayID,
 		Timestamp:    at.UTC(),
-		DeviceModel:  t.device.Model,
-		BatteryLevel: new(int(t.device.battery)),
-		HubID:        t.household.HubID,
+		DeviceModel:  s.device.Model,
+		BatteryLevel: new(int(s.device.battery)),
+		HubID:        s.household.HubID,
 	}
 }
 
 // measurement returns a reading in the device's own units: every second scale weighs in pounds, every third meter measures in mmol/L.
 // Source: docs/decisions/gateway.md, "`values` shapes".
-func (t measurementSlot) measurement(at time.Time, signal int) gateway.Measurement {
-	r := t.household.reading(t.device.Kind, t.device.ID, at)
+func (s measurementSlot) measurement(at time.Time, signal int) gateway.Measurement {
+	r := s.household.reading(s.device.Kind, s.device.ID, at)
 	kind := r.Kind.Definition()
-	m := t.event(gateway.MeasurementCreated, at)
+	m := s.event(gateway.MeasurementCreated, at)
 	m.MeasurementType, m.SignalStrength, m.Unit = string(r.Kind), &signal, kind.Main().Range.Unit
 	foreign := modelsOf(r.Kind).usesOtherUnit
 	for _, p := range kind.All {
 		value := *r.Value(p)
-		if p == kind.Main() && len(p.Units) > 0 && foreign != nil && foreign(t.household.Number) {
+		if p == kind.Main() && len(p.Units) > 0 && foreign != nil && foreign(s.household.Number) {
 			m.Unit, value = p.Units[0].Name, inUnit(p.Units[0], value)
 		}
 		m.Values.Add(p.Name, value)

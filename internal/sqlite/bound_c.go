@@ -115,9 +115,9 @@ type sqliteError struct {
 	text   string
 }
 
-func (r sqliteError) Error() string { return r.text }
+func (e sqliteError) Error() string { return e.text }
 
-func (r sqliteError) Unwrap() error { return r.number }
+func (e sqliteError) Unwrap() error { return e.number }
 
 func lastError(statement *C.sqlite3_stmt) error {
 	var text *C.char

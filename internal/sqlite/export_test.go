@@ -15,7 +15,7 @@ func OpenUncached(path string) *dbx.DB {
 
 type uncached struct{ connector }
 
-func (f uncached) Connect(context.Context) (driver.Conn, error) { return f.open() }
+func (u uncached) Connect(context.Context) (driver.Conn, error) { return u.open() }
 
 // SetLengths sets the thresholds of the checkpointer.
 func (c *Checkpointer) SetLengths(minLength, maxTail, maxLength int) {

@@ -125,18 +125,18 @@ type activeStatement struct {
 }
 
 // ExecContext implements [driver.StmtExecContext].
-func (l *activeStatement) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	result, err := l.statement.ExecContext(ctx, args)
-	return result, l.conn.note(err)
+func (s *activeStatement) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	result, err := s.statement.ExecContext(ctx, args)
+	return result, s.conn.note(err)
 }
 
 // QueryContext implements [driver.StmtQueryContext].
-func (l *activeStatement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	opened, err := l.statement.QueryContext(ctx, args)
+func (s *activeStatement) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	opened, err := s.statement.QueryContext(ctx, args)
 	if inner, ok := opened.(typedRows); ok && err == nil {
-		return watchedRows{inner, l.conn}, nil
+		return watchedRows{inner, s.conn}, nil
 	}
-	return opened, l.conn.note(err)
+	return opened, s.conn.note(err)
 }
 
 // typedRows holds the interfaces of the drivers' rows that PocketBase needs.
@@ -161,10 +161,10 @@ func (w watchedRows) Next(row []driver.Value) error {
 }
 
 // Close implements [driver.Stmt].
-func (l *activeStatement) Close() error {
-	if l.closed {
+func (s *activeStatement) Close() error {
+	if s.closed {
 		return nil
 	}
-	l.closed = true
-	return l.conn.release(l.text, l.statement)
+	s.closed = true
+	return s.conn.release(s.text, s.statement)
 }

@@ -87,24 +87,24 @@ func changeValue(p *vitals.Parameter, gain float64, at time.Time, t alerts.Thres
 }
 
 // depth returns how far a value lies beyond a critical bound, on the way to the end of the range; 0 if it does not.
-func (p measuredValue) depth() (depth, bound float64) {
+func (v measuredValue) depth() (depth, bound float64) {
 	from := func(g growth, past, span float64) float64 {
 		if past >= span { // also if the bound is at or beyond the end
 			return 1
 		}
 		return g.atBound + (1-g.atBound)*math.Pow(past/span, g.shape)
 	}
-	switch side, bound := p.limits.Met(p.value); side {
+	switch side, bound := v.limits.Met(v.value); side {
 	case vitals.Critical:
-		return from(p.high, p.value-bound, p.highest-bound), bound
+		return from(v.high, v.value-bound, v.highest-bound), bound
 	case vitals.CriticalLow:
-		return from(p.low, bound-p.value, bound-p.lowest), bound
+		return from(v.low, bound-v.value, bound-v.lowest), bound
 	}
 	return 0, 0
 }
 
-func (p measuredValue) critical() bool {
-	depth, _ := p.depth()
+func (v measuredValue) critical() bool {
+	depth, _ := v.depth()
 	return depth > 0
 }
 
@@ -183,13 +183,13 @@ func earlyWarningValue(alert alerts.Open) measuredValue {
 // withUndecided appends reported values that are neither confirmed nor discarded, unless a later value at least as reliable exists: SpO2
 // 48, not yet a reading, is no better than 52, which is one. It also appends the score of an acknowledged early warning until all its
 // values were measured again.
-func (c ScoreInput) withUndecided(latest []measuredValue) []measuredValue {
-	for _, alert := range c.Undecided {
+func (si ScoreInput) withUndecided(latest []measuredValue) []measuredValue {
+	for _, alert := range si.Undecided {
 		isEarlyWarning, current := alert.Type == alerts.TypeEarlyWarning, false
 		for _, v := range alert.Reported {
-			value, at := c.Latest.ResolvingValue(v.Of, alert.Origin)
+			value, at := si.Latest.ResolvingValue(v.Of, alert.Origin)
 			if !isEarlyWarning && (value == nil || at.Before(alert.MeasuredAt)) {
-				latest = append(latest, answered(alertValue(v, alert.MeasuredAt, c.Thresholds)))
+				latest = append(latest, answered(alertValue(v, alert.MeasuredAt, si.Thresholds)))
 			}
 			current = current || value == nil || !at.After(alert.MeasuredAt)
 		}
@@ -228,10 +228,10 @@ const alertSlack = 10 * time.Minute
 
 // hasUnseenCritical reports whether a latest value of the last 24 hours is at or beyond a critical bound although no one was alerted to its
 // type since it was measured, or has reviewed the patient since the bounds were set: the bound was set after it.
-func (c ScoreInput) hasUnseenCritical(latest []measuredValue, now time.Time) bool {
+func (si ScoreInput) hasUnseenCritical(latest []measuredValue, now time.Time) bool {
 	return slices.ContainsFunc(latest, func(p measuredValue) bool {
-		isReviewed := !p.at.After(c.ReviewedAt) && !c.ReviewedAt.Before(c.BoundsSetAt)
-		return !p.isAnswered && p.critical() && !p.at.Before(now.Add(-halfFreshAfter)) && p.at.After(c.AlertedAt[p.group].Add(alertSlack)) && !isReviewed
+		isReviewed := !p.at.After(si.ReviewedAt) && !si.ReviewedAt.Before(si.BoundsSetAt)
+		return !p.isAnswered && p.critical() && !p.at.Before(now.Add(-halfFreshAfter)) && p.at.After(si.AlertedAt[p.group].Add(alertSlack)) && !isReviewed
 	})
 }
 

@@ -206,10 +206,10 @@ func readResponse(p PatientSnapshot, open []byte, acknowledged, snoozed string) 
 }
 
 // rank orders by priority, then unassigned before assigned before in progress.
-func (h Response) rank() int {
-	rank := map[string]int{string(escalations.Stat): 0, string(escalations.Urgent): 3}[h.Priority]
-	if h.Priority == string(escalations.Routine) {
+func (r Response) rank() int {
+	rank := map[string]int{string(escalations.Stat): 0, string(escalations.Urgent): 3}[r.Priority]
+	if r.Priority == string(escalations.Routine) {
 		rank = 6
 	}
-	return rank + map[ResponseState]int{ResponseNone: 0, ResponseAssigned: 1, ResponseInProgress: 2}[h.State]
+	return rank + map[ResponseState]int{ResponseNone: 0, ResponseAssigned: 1, ResponseInProgress: 2}[r.State]
 }

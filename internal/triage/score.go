@@ -135,8 +135,8 @@ func gradeWarning(lowest band, factors []Factor) Score {
 }
 
 // nothingOpen reports whether nothing open sets a floor for the score.
-func (c ScoreInput) nothingOpen() bool {
-	return len(c.Unanswered) == 0 && !c.UnacknowledgedWarning && !c.StatEscalation && !c.UrgentEscalation
+func (si ScoreInput) nothingOpen() bool {
+	return len(si.Unanswered) == 0 && !si.UnacknowledgedWarning && !si.StatEscalation && !si.UrgentEscalation
 }
 
 // sumFactors adds the parts and drops those without points. Points are rounded to tenths before they are added, so the score is the sum
@@ -182,19 +182,19 @@ func (b band) factor() Factor {
 }
 
 // floorBand returns the floor: unanswered danger ranks highest, then a recent critical value, then warnings.
-func (c ScoreInput) floorBand(latest []measuredValue, now time.Time) band {
+func (si ScoreInput) floorBand(latest []measuredValue, now time.Time) band {
 	switch {
-	case len(c.Unanswered) > 0:
+	case len(si.Unanswered) > 0:
 		return band{lowestUnanswered, 100 - lowestUnanswered, "Unacknowledged critical alert."}
-	case c.StatEscalation:
+	case si.StatEscalation:
 		return band{lowestUnanswered, 100 - lowestUnanswered, "Stat escalation not closed."}
-	case c.hasUnseenCritical(latest, now):
+	case si.hasUnseenCritical(latest, now):
 		return band{lowestUnanswered, 100 - lowestUnanswered, "A critical value by bounds that were set after it was measured: no one was alerted."}
 	case hasRecentCritical(latest, now):
 		return band{lowestCritical, lowestUnanswered - 1 - lowestCritical, "A critical value of the last 24 hours."}
-	case c.UnacknowledgedWarning:
+	case si.UnacknowledgedWarning:
 		return band{lowestWarning, 0, "Unacknowledged warning alert."}
-	case c.UrgentEscalation:
+	case si.UrgentEscalation:
 		return band{lowestWarning, 0, "Urgent escalation not closed."}
 	}
 	return band{score: 1}
@@ -246,8 +246,8 @@ func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 }
 
 // deviates returns the deviation of a value from its bounds.
-func (p measuredValue) deviates() float64 {
-	return max(p.deviation, deviationBy(p.value, p.limits, p.low, p.high))
+func (v measuredValue) deviates() float64 {
+	return max(v.deviation, deviationBy(v.value, v.limits, v.low, v.high))
 }
 
 // deviation is 0 inside the bounds, 1 at or beyond a critical bound, and between 0 and 1 from a warning bound on.

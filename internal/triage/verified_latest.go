@@ -74,20 +74,20 @@ func (l Latest) recentVerified(p *vitals.Parameter, now time.Time) (*float64, ti
 }
 
 // withRecentVerified appends recent critical verified values to the latest values.
-func (c ScoreInput) withRecentVerified(latest []measuredValue, now time.Time) []measuredValue {
-	if c.Latest.verified == nil {
+func (si ScoreInput) withRecentVerified(latest []measuredValue, now time.Time) []measuredValue {
+	if si.Latest.verified == nil {
 		return latest
 	}
 	for _, p := range vitals.Watched {
-		value, at := c.Latest.recentVerified(p, now)
+		value, at := si.Latest.recentVerified(p, now)
 		if value == nil {
 			continue
 		}
-		judged, found := boundedValue(p, *value, at, c.Thresholds), true
+		judged, found := boundedValue(p, *value, at, si.Thresholds), true
 		if p.Change != nil {
 			var gain float64
-			gain, _, found = alerts.Gain(p, *value, at, c.Thresholds.Change(p), c.Baseline)
-			judged = changeValue(p, gain, at, c.Thresholds)
+			gain, _, found = alerts.Gain(p, *value, at, si.Thresholds.Change(p), si.Baseline)
+			judged = changeValue(p, gain, at, si.Thresholds)
 		}
 		if found && judged.critical() {
 			latest = append(latest, judged)

@@ -41,18 +41,18 @@ type Member struct {
 const typicalMembers = 8
 
 // UnmarshalJSONFrom stores the members.
-func (s *RawObject) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	*s = make(RawObject, 0, typicalMembers)
+func (ro *RawObject) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	*ro = make(RawObject, 0, typicalMembers)
 	return ReadObject(dec, func(name string) error {
 		raw, err := dec.ReadValue()
-		*s = append(*s, Member{name, raw.Clone()})
+		*ro = append(*ro, Member{name, raw.Clone()})
 		return err
 	})
 }
 
 // Member returns the value of a member, or nil if it was not sent.
-func (s RawObject) Member(name string) jsontext.Value {
-	for _, m := range s {
+func (ro RawObject) Member(name string) jsontext.Value {
+	for _, m := range ro {
 		if m.Name == name {
 			return m.Raw
 		}
@@ -69,19 +69,19 @@ type orderedMember struct {
 }
 
 // Add appends a member.
-func (s *OrderedObject) Add(name string, value any) {
-	if *s == nil {
-		*s = make(OrderedObject, 0, typicalMembers)
+func (oo *OrderedObject) Add(name string, value any) {
+	if *oo == nil {
+		*oo = make(OrderedObject, 0, typicalMembers)
 	}
-	*s = append(*s, orderedMember{name, value})
+	*oo = append(*oo, orderedMember{name, value})
 }
 
 // MarshalJSONTo writes the members in order.
-func (s OrderedObject) MarshalJSONTo(enc *jsontext.Encoder) error {
+func (oo OrderedObject) MarshalJSONTo(enc *jsontext.Encoder) error {
 	if err := enc.WriteToken(jsontext.BeginObject); err != nil {
 		return err
 	}
-	for _, m := range s {
+	for _, m := range oo {
 		if err := enc.WriteToken(jsontext.String(m.name)); err != nil {
 			return err
 		}

@@ -35,19 +35,19 @@ func NewPushReceiver(t testing.TB) *PushReceiver {
 }
 
 // Subscription returns the subscription at an endpoint, as JSON.
-func (b *PushReceiver) Subscription(endpoint string) string {
+func (r *PushReceiver) Subscription(endpoint string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	raw, err := json.Marshal(map[string]any{
-		"endpoint": endpoint, "expirationTime": nil, "keys": map[string]string{"p256dh": encode(b.key.PublicKey().Bytes()), "auth": encode(b.auth)},
+		"endpoint": endpoint, "expirationTime": nil, "keys": map[string]string{"p256dh": encode(r.key.PublicKey().Bytes()), "auth": encode(r.auth)},
 	})
 	if err != nil {
-		b.t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	return string(raw)
 }
 
 // Open decrypts a push message; nil for an empty one. Source: RFC 8291, section 3.4; RFC 8188, section 2.
-func (b *PushReceiver) Open(body []byte) (map[string]any, error) {
+func (r *PushReceiver) Open(body []byte) (map[string]any, error) {
 	if len(body) < 86 || body[20] != 65 {
 		return nil, fmt.Errorf("%d bytes are too short for a push message", len(body))
 	}
@@ -59,12 +59,12 @@ func (b *PushReceiver) Open(body []byte) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	secret, err := b.key.ECDH(public)
+	secret, err := r.key.ECDH(public)
 	if err != nil {
 		return nil, err
 	}
-	info := "WebPush: info\x00" + string(b.key.PublicKey().Bytes()) + string(sender)
-	ikm, err := hkdf.Key(sha256.New, secret, b.auth, info, 32)
+	info := "WebPush: info\x00" + string(r.key.PublicKey().Bytes()) + string(sender)
+	ikm, err := hkdf.Key(sha256.New, secret, r.auth, info, 32)
 	if err != nil {
 		return nil, err
 	}

@@ -169,9 +169,9 @@ func (r Reading) checkCoherence(c *validate.Checks, d *Definition) Reading {
 }
 
 // read returns the value of a qualifier; its two fields must agree.
-func (m *Qualifier) read(c *validate.Checks, b Body) string {
-	if m.IsFlag() {
-		flag := c.Boolean(m.Name, field[bool](b, m.Name), false)
+func (q *Qualifier) read(c *validate.Checks, b Body) string {
+	if q.IsFlag() {
+		flag := c.Boolean(q.Name, field[bool](b, q.Name), false)
 		switch {
 		case flag == nil:
 			return ""
@@ -180,22 +180,22 @@ func (m *Qualifier) read(c *validate.Checks, b Body) string {
 		}
 		return No
 	}
-	word := c.Text(m.Name, field[string](b, m.Name), validate.Optional(0).OneOf(m.Words...))
-	if m.AltField == "" {
+	word := c.Text(q.Name, field[string](b, q.Name), validate.Optional(0).OneOf(q.Words...))
+	if q.AltField == "" {
 		return word
 	}
 	var words []string
-	for _, pair := range m.AltWords {
+	for _, pair := range q.AltWords {
 		words = append(words, pair[0])
 	}
-	other := c.Text(m.AltField, field[string](b, m.AltField), validate.Optional(0).OneOf(append(words, m.Words...)...))
-	for _, pair := range m.AltWords {
+	other := c.Text(q.AltField, field[string](b, q.AltField), validate.Optional(0).OneOf(append(words, q.Words...)...))
+	for _, pair := range q.AltWords {
 		if other == pair[0] {
 			other = pair[1]
 		}
 	}
 	if word != "" && other != "" && word != other {
-		c.Reject(m.AltField, "Must agree with "+m.Name+".")
+		c.Reject(q.AltField, "Must agree with "+q.Name+".")
 		return ""
 	}
 	return cmp.Or(word, other)

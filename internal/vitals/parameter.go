@@ -222,7 +222,7 @@ const (
 )
 
 // IsFlag reports whether the qualifier is yes or no.
-func (m *Qualifier) IsFlag() bool { return m.Words == nil }
+func (q *Qualifier) IsFlag() bool { return q.Words == nil }
 
 // The units of the contract.
 const (

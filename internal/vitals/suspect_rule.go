@@ -20,8 +20,8 @@ type SuspectRule struct {
 }
 
 // IsClose reports whether both values may be the same person's.
-func (d *SuspectRule) IsClose(one, other float64) bool {
-	return !isFurther(one, other, max(one*d.Percent/100, d.Amount))
+func (r *SuspectRule) IsClose(one, other float64) bool {
+	return !isFurther(one, other, max(one*r.Percent/100, r.Amount))
 }
 
 // MistakenUnit returns the other unit in which a value would be near the usual one, and the converted value; nil for none.

@@ -38,13 +38,13 @@ func newPeriodCounter(first string, bounds alerts.Thresholds) *periodCounter {
 }
 
 // add counts a reading with its time in the patient's zone.
-func (t *periodCounter) add(m measurement) {
+func (pc *periodCounter) add(m measurement) {
 	day := m.at.Format(time.DateOnly)
-	if day < t.first {
+	if day < pc.first {
 		return
 	}
-	for i := range t.counts {
-		t.counts[i].add(m, day, t.bounds)
+	for i := range pc.counts {
+		pc.counts[i].add(m, day, pc.bounds)
 	}
 }
 
@@ -103,9 +103,9 @@ func isInRange(value float64, l vitals.Limits) bool {
 	return true
 }
 
-func (t *periodCounter) groups() []Group {
-	groups := make([]Group, len(t.counts))
-	for i, c := range t.counts {
+func (pc *periodCounter) groups() []Group {
+	groups := make([]Group, len(pc.counts))
+	for i, c := range pc.counts {
 		groups[i] = c.group
 		if c.bounded && c.group.Readings > 0 {
 			groups[i].InRange = new(tenths(1000*c.inRange, int64(c.group.Readings)))

@@ -33,15 +33,15 @@ var errNoRows = errors.New("the day has no rows")
 
 // write writes the file of a day, or removes it if the day has no rows left. A row that changes during the run is dated later than the run, so the
 // next run writes the file again: the pages need no common snapshot, and no read transaction outlasts a page.
-func (s *exportRun) write(ctx context.Context, app core.App, t *collections.WarehouseTable, day time.Time) error {
+func (r *exportRun) write(ctx context.Context, app core.App, t *collections.WarehouseTable, day time.Time) error {
 	page, err := t.Page(app, day, collections.StartOfNextDay(day), collections.WarehouseRow{}, pageRows)
 	if err != nil {
 		return err
 	}
-	name, rows := s.engine.fileName(t, day), 0
+	name, rows := r.engine.fileName(t, day), 0
 	if len(page) > 0 {
-		err = s.destination.Write(ctx, name, func(w io.Writer) (err error) {
-			rows, err = s.writeRows(ctx, app, w, t, day, page)
+		err = r.destination.Write(ctx, name, func(w io.Writer) (err error) {
+			rows, err = r.writeRows(ctx, app, w, t, day, page)
 			if err == nil && rows == 0 {
 				err = errNoRows
 			}
@@ -50,9 +50,9 @@ func (s *exportRun) write(ctx context.Context, app core.App, t *collections.Ware
 	}
 	switch {
 	case rows == 0 && (err == nil || errors.Is(err, errNoRows)):
-		err = s.destination.Remove(ctx, name)
+		err = r.destination.Remove(ctx, name)
 	case err == nil:
-		s.done.Files, s.done.Rows = s.done.Files+1, s.done.Rows+rows
+		r.done.Files, r.done.Rows = r.done.Files+1, r.done.Rows+rows
 	}
 	if err != nil {
 		return fmt.Errorf("export %s of %s: %w", t.Name, day.Format(time.DateOnly), err)
@@ -61,8 +61,8 @@ func (s *exportRun) write(ctx context.Context, app core.App, t *collections.Ware
 }
 
 // writeRows writes the rows of a day page by page.
-func (s *exportRun) writeRows(ctx context.Context, app core.App, w io.Writer, t *collections.WarehouseTable, day time.Time, page []collections.WarehouseRow) (rows int, err error) {
-	out, err := s.engine.newRowWriter(app, w, t, s.now)
+func (r *exportRun) writeRows(ctx context.Context, app core.App, w io.Writer, t *collections.WarehouseTable, day time.Time, page []collections.WarehouseRow) (rows int, err error) {
+	out, err := r.engine.newRowWriter(app, w, t, r.now)
 	if err != nil {
 		return 0, err
 	}
@@ -74,7 +74,7 @@ func (s *exportRun) writeRows(ctx context.Context, app core.App, w io.Writer, t 
 		if rows += n; len(page) < pageRows {
 			return rows, out.finish()
 		}
-		if err := s.throttle.Rest(ctx); err != nil {
+		if err := r.throttle.Rest(ctx); err != nil {
 			return rows, err
 		}
 		if page, err = t.Page(app, day, collections.StartOfNextDay(day), page[len(page)-1], pageRows); err != nil {

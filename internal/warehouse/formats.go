@@ -53,18 +53,18 @@ type csvWriter struct {
 	now        time.Time
 }
 
-func (s *csvWriter) add(rows []collections.WarehouseRow) (int, error) {
+func (cw *csvWriter) add(rows []collections.WarehouseRow) (int, error) {
 	for _, row := range rows {
-		if err := s.w.Write(s.pseudonyms.row(s.table, row, s.now)); err != nil {
+		if err := cw.w.Write(cw.pseudonyms.row(cw.table, row, cw.now)); err != nil {
 			return 0, err
 		}
 	}
 	return len(rows), nil
 }
 
-func (s *csvWriter) finish() error {
-	s.w.Flush()
-	return s.w.Error()
+func (cw *csvWriter) finish() error {
+	cw.w.Flush()
+	return cw.w.Error()
 }
 
 // parquetWriter writes Parquet. Source: Apache Parquet format, version 2.
@@ -110,27 +110,27 @@ func nodeOf(shape collections.Shape) parquet.Node {
 	return parquet.String()
 }
 
-func (s *parquetWriter) add(rows []collections.WarehouseRow) (int, error) {
+func (pw *parquetWriter) add(rows []collections.WarehouseRow) (int, error) {
 	encoded := make([]parquet.Row, len(rows))
 	for i, row := range rows {
-		line := make(parquet.Row, len(s.table.Columns))
-		for j, text := range s.pseudonyms.row(s.table, row, s.now) {
-			value, err := valueOf(s.table.Columns[j].Shape, text)
+		line := make(parquet.Row, len(pw.table.Columns))
+		for j, text := range pw.pseudonyms.row(pw.table, row, pw.now) {
+			value, err := valueOf(pw.table.Columns[j].Shape, text)
 			if err != nil {
-				return 0, fmt.Errorf("column %s: %w", s.table.Columns[j].Name, err)
+				return 0, fmt.Errorf("column %s: %w", pw.table.Columns[j].Name, err)
 			}
 			there := 1
 			if value.IsNull() {
 				there = 0
 			}
-			line[s.columnIndex[j]] = value.Level(0, there, s.columnIndex[j])
+			line[pw.columnIndex[j]] = value.Level(0, there, pw.columnIndex[j])
 		}
 		encoded[i] = line
 	}
-	return s.w.WriteRows(encoded)
+	return pw.w.WriteRows(encoded)
 }
 
-func (s *parquetWriter) finish() error { return s.w.Close() }
+func (pw *parquetWriter) finish() error { return pw.w.Close() }
 
 // valueOf parses a value; an empty value or an invalid time is null.
 func valueOf(shape collections.Shape, text string) (parquet.Value, error) {

@@ -16,14 +16,14 @@ const ageCap = 90
 type pseudonymizer struct{ key []byte }
 
 // id returns the pseudonym of a record. It is stable between runs and cannot be reversed without the key.
-func (v pseudonymizer) id(of, record string) string {
+func (p pseudonymizer) id(of, record string) string {
 	if record == "" {
 		return ""
 	}
 	if n := collections.Number(record); n > 0 {
 		record = strconv.FormatInt(n, 10)
 	}
-	return hex.EncodeToString(phi.MAC(v.key, of+"\x00"+record)[:16])
+	return hex.EncodeToString(phi.MAC(p.key, of+"\x00"+record)[:16])
 }
 
 // birthYear returns the year of a date; for patients of 90 or more, the year of birth of a 90-year-old.
@@ -36,12 +36,12 @@ func birthYear(date string, now time.Time) string {
 }
 
 // row returns the values of a row with pseudonyms instead of ids.
-func (v pseudonymizer) row(t *collections.WarehouseTable, row collections.WarehouseRow, now time.Time) []string {
+func (p pseudonymizer) row(t *collections.WarehouseTable, row collections.WarehouseRow, now time.Time) []string {
 	values := make([]string, len(row.Values))
 	for i, c := range t.Columns {
 		switch c.Shape {
 		case collections.ShapeID:
-			values[i] = v.id(c.Of, row.Values[i])
+			values[i] = p.id(c.Of, row.Values[i])
 		case collections.ShapeBirthYear:
 			values[i] = birthYear(row.Values[i], now)
 		default:

@@ -37,15 +37,15 @@ type ndjsonWriter struct {
 }
 
 // add writes the resources of rows. It skips resources of deleted patients and resources that cannot be decrypted.
-func (s *ndjsonWriter) add(rows []collections.WarehouseRow) (written int, err error) {
+func (nw *ndjsonWriter) add(rows []collections.WarehouseRow) (written int, err error) {
 	ids := make([]string, len(rows))
 	for i, row := range rows {
-		if ids[i] = row.ID; slices.Contains(collections.Numbered, s.table.Name) {
+		if ids[i] = row.ID; slices.Contains(collections.Numbered, nw.table.Name) {
 			ids[i] = strconv.FormatInt(collections.Number(row.ID), 10)
 		}
 	}
 	slices.Sort(ids) // the order of reading
-	found, err := s.engine.options.Resources.ByIDs(s.app, s.table.Resource, ids)
+	found, err := nw.engine.options.Resources.ByIDs(nw.app, nw.table.Resource, ids)
 	if err != nil {
 		return 0, err
 	}
@@ -53,11 +53,11 @@ func (s *ndjsonWriter) add(rows []collections.WarehouseRow) (written int, err er
 		if r.Unreadable {
 			continue
 		}
-		line, err := s.engine.pseudonyms.resource(r.Body, s.now)
+		line, err := nw.engine.pseudonyms.resource(r.Body, nw.now)
 		if err != nil {
 			return written, err
 		}
-		if _, err := s.w.Write(append(line, '\n')); err != nil {
+		if _, err := nw.w.Write(append(line, '\n')); err != nil {
 			return written, err
 		}
 		written++
@@ -65,14 +65,14 @@ func (s *ndjsonWriter) add(rows []collections.WarehouseRow) (written int, err er
 	return written, nil
 }
 
-func (s *ndjsonWriter) finish() error { return nil }
+func (nw *ndjsonWriter) finish() error { return nil }
 
 // nouns maps a resource type to the noun that its hashed id is bound to, so that a record has the same id in every format. A Device is not listed
 // because its FHIR id differs from the device's row id.
 var nouns = map[string]string{"Flag": "alert", "Observation": "observation", "Patient": "patient"}
 
 // resource returns a resource without identifying members.
-func (v pseudonymizer) resource(body []byte, now time.Time) ([]byte, error) {
+func (p pseudonymizer) resource(body []byte, now time.Time) ([]byte, error) {
 	var r map[string]any
 	if err := json.Unmarshal(body, &r); err != nil {
 		return nil, fmt.Errorf("read a resource: %w", err)
@@ -80,7 +80,7 @@ func (v pseudonymizer) resource(body []byte, now time.Time) ([]byte, error) {
 	kind, _ := r["resourceType"].(string)
 	maps.DeleteFunc(r, func(name string, _ any) bool { return !slices.Contains(exportedMembers[kind], name) })
 	if id, ok := r["id"].(string); ok {
-		r["id"] = v.id(cmp.Or(nouns[kind], kind), id)
+		r["id"] = p.id(cmp.Or(nouns[kind], kind), id)
 	}
 	if born, ok := r["birthDate"].(string); ok {
 		r["birthDate"] = birthYear(born, now)
@@ -88,16 +88,16 @@ func (v pseudonymizer) resource(body []byte, now time.Time) ([]byte, error) {
 	if meta, ok := r["meta"].(map[string]any); ok {
 		delete(meta, "profile") // the profile requires a name
 	}
-	v.hashReferences(r)
+	p.hashReferences(r)
 	return json.Marshal(r)
 }
 
 // hashReferences hashes the ids of references and removes free text.
-func (v pseudonymizer) hashReferences(at any) {
+func (p pseudonymizer) hashReferences(at any) {
 	switch at := at.(type) {
 	case []any:
 		for _, one := range at {
-			v.hashReferences(one)
+			p.hashReferences(one)
 		}
 	case map[string]any:
 		delete(at, "text")
@@ -105,12 +105,12 @@ func (v pseudonymizer) hashReferences(at any) {
 			to, _ := at["reference"].(string)
 			clear(at)
 			if kind, id, ok := strings.Cut(to, "/"); ok && !strings.HasPrefix(to, "#") {
-				at["reference"] = kind + "/" + v.id(cmp.Or(nouns[kind], kind), id)
+				at["reference"] = kind + "/" + p.id(cmp.Or(nouns[kind], kind), id)
 			}
 			return
 		}
 		for _, one := range at {
-			v.hashReferences(one)
+			p.hashReferences(one)
 		}
 	}
 }

@@ -47,10 +47,10 @@ func newDNSServer(t *testing.T) *dnsServer {
 }
 
 // serve answers each address query with the current address. Source: RFC 1035, section 4; RFC 3596.
-func (n *dnsServer) serve() {
+func (s *dnsServer) serve() {
 	buffer := make([]byte, 1500)
 	for {
-		size, from, err := n.conn.ReadFrom(buffer)
+		size, from, err := s.conn.ReadFrom(buffer)
 		if err != nil {
 			return
 		}
@@ -61,13 +61,13 @@ func (n *dnsServer) serve() {
 		question := buffer[12 : end+5]
 		kind := binary.BigEndian.Uint16(question[len(question)-4:])
 		answer := append([]byte{buffer[0], buffer[1], 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, question...)
-		at := *n.address.Load()
+		at := *s.address.Load()
 		if kind == 1 && at.Is4() || kind == 28 && at.Is6() {
 			answer[7] = 1
 			answer = append(answer, 0xc0, 12, 0, byte(kind), 0, 1, 0, 0, 0, 0, 0, byte(len(at.AsSlice())))
 			answer = append(answer, at.AsSlice()...)
 		}
-		_, _ = n.conn.WriteTo(answer, from)
+		_, _ = s.conn.WriteTo(answer, from)
 	}
 }
 

@@ -61,14 +61,14 @@ type StatusCode struct{ Category, Code, Entity string }
 // Rejected reports whether the status rejects its subject. The category decides if it can: A3, A4, A6, A7 and A8 reject, A0, A1, A2 and A5 do not.
 // For any other category the action decides. There is no intermediate status. Source: 005010X214, STC01-1 and STC03; code source 507; X12, request
 // for interpretation 2203 (2017).
-func (w StatusInfo) Rejected() bool {
-	switch category := w.Codes[0].Category; {
+func (si StatusInfo) Rejected() bool {
+	switch category := si.Codes[0].Category; {
 	case inList("A3 A4 A6 A7 A8", category):
 		return true
 	case inList("A0 A1 A2 A5", category):
 		return false
 	}
-	return w.Action == "U"
+	return si.Action == "U"
 }
 
 // Rejected reports whether a status of the claim or one of its lines rejects it. Statuses of its provider and batch are separate.
@@ -171,20 +171,20 @@ var claimAckGuide = guide[ClaimAck]{
 
 // Accessors to the current item: the table rejects segments outside their loop, so it exists.
 
-func (x *ClaimAck) source() *SourceStatus { return &x.Sources[len(x.Sources)-1] }
+func (a *ClaimAck) source() *SourceStatus { return &a.Sources[len(a.Sources)-1] }
 
-func (x *ClaimAck) provider() *ProviderStatus {
-	providers := x.source().Providers
+func (a *ClaimAck) provider() *ProviderStatus {
+	providers := a.source().Providers
 	return &providers[len(providers)-1]
 }
 
-func (x *ClaimAck) claim() *ClaimStatus {
-	claims := x.provider().Claims
+func (a *ClaimAck) claim() *ClaimStatus {
+	claims := a.provider().Claims
 	return &claims[len(claims)-1]
 }
 
-func (x *ClaimAck) line() *LineStatus {
-	lines := x.claim().Lines
+func (a *ClaimAck) line() *LineStatus {
+	lines := a.claim().Lines
 	return &lines[len(lines)-1]
 }
 

@@ -25,7 +25,7 @@ type SetAck struct {
 func (s SetAck) Rejected() bool { return isRejectedCode(s.Code) }
 
 // Rejected reports whether the group was rejected.
-func (s ImplementationAck) Rejected() bool { return isRejectedCode(s.Code) }
+func (a ImplementationAck) Rejected() bool { return isRejectedCode(a.Code) }
 
 func isRejectedCode(code string) bool { return inList("R M W X", code) }
 
@@ -109,16 +109,16 @@ func handleAK2(x *ImplementationAck, s Segment) error {
 }
 
 // currentSet returns the open transaction set.
-func (x *ImplementationAck) currentSet(s Segment) (*SetAck, error) {
-	set := &x.Sets[len(x.Sets)-1] // exists: the table rejects the segment before AK2
+func (a *ImplementationAck) currentSet(s Segment) (*SetAck, error) {
+	set := &a.Sets[len(a.Sets)-1] // exists: the table rejects the segment before AK2
 	if set.ended {
 		return nil, s.fault(0, "is not allowed here: IK5 has closed the transaction set")
 	}
 	return set, nil
 }
 
-func (x *ImplementationAck) lastError(s Segment) (*SegmentError, error) {
-	set, err := x.currentSet(s)
+func (a *ImplementationAck) lastError(s Segment) (*SegmentError, error) {
+	set, err := a.currentSet(s)
 	if err != nil {
 		return nil, err
 	}

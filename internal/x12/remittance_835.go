@@ -185,10 +185,10 @@ var remittanceGuide = guide[Remittance]{
 
 // Accessors to the current item: the table rejects segments outside their loop, so it exists.
 
-func (x *Remittance) claim() *ClaimPayment { return &x.Claims[len(x.Claims)-1] }
+func (r *Remittance) claim() *ClaimPayment { return &r.Claims[len(r.Claims)-1] }
 
-func (x *Remittance) line() *ServicePayment {
-	lines := x.claim().Lines
+func (r *Remittance) line() *ServicePayment {
+	lines := r.claim().Lines
 	return &lines[len(lines)-1]
 }
 
@@ -237,12 +237,12 @@ const (
 // MovesMoney reports whether the payer sends the payment, or takes it back with a debit of decisions that come to less than nothing. It does neither with a
 // prenotification, with a notification that has an amount all the same, and with a debit of payments, which the payee has to draw. Source: 005010X221A1,
 // BPR01, BPR03.
-func (x *Remittance) MovesMoney() bool {
-	return x.Handling != handlingPrenotification && (x.Total == 0 || x.Handling != handlingNotification && (x.Total < 0 || !x.Debit))
+func (r *Remittance) MovesMoney() bool {
+	return r.Handling != handlingPrenotification && (r.Total == 0 || r.Handling != handlingNotification && (r.Total < 0 || !r.Debit))
 }
 
 // Prenotification reports whether the payment only tests an account number.
-func (x *Remittance) Prenotification() bool { return x.Handling == handlingPrenotification }
+func (r *Remittance) Prenotification() bool { return r.Handling == handlingPrenotification }
 
 func handleBPR(x *Remittance, s Segment) error {
 	if x.total.ID != "" {

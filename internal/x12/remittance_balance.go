@@ -5,22 +5,22 @@ import "slices"
 // checkBalance checks the total of the file. A total that differs though each claim is balanced contradicts the file. Unbalanced claims, see
 // [ClaimPayment.Balanced], are left to the caller, as is a debt beyond all payments that the payer does not carry forward. Source: 005010X221A1,
 // 1.10.2.1, "Balancing".
-func (x *Remittance) checkBalance() error {
-	if slices.ContainsFunc(x.Claims, func(c ClaimPayment) bool { return !c.Balanced() }) {
+func (r *Remittance) checkBalance() error {
+	if slices.ContainsFunc(r.Claims, func(c ClaimPayment) bool { return !c.Balanced() }) {
 		return nil
 	}
-	if rest := x.Total - x.Net(); rest == 0 || x.Total == 0 && rest > 0 {
+	if rest := r.Total - r.Net(); rest == 0 || r.Total == 0 && rest > 0 {
 		return nil
 	}
-	return x.total.fault(2, "is not the sum of the claim payments less the provider adjustments")
+	return r.total.fault(2, "is not the sum of the claim payments less the provider adjustments")
 }
 
 // Net returns the claim payments less the provider adjustments.
-func (x *Remittance) Net() (sum Cents) {
-	for _, c := range x.Claims {
+func (r *Remittance) Net() (sum Cents) {
+	for _, c := range r.Claims {
 		sum += c.Paid
 	}
-	for _, a := range x.ProviderAdjustments {
+	for _, a := range r.ProviderAdjustments {
 		sum -= a.Amount
 	}
 	return sum
@@ -55,7 +55,7 @@ func (c ClaimPayment) PaidAfterAdjustments() bool {
 }
 
 // Missing returns what the line's own adjustments do not explain of the difference between charge and payment.
-func (l ServicePayment) Missing() Cents { return l.Charge - SumAdjustments(l.Adjustments) - l.Paid }
+func (p ServicePayment) Missing() Cents { return p.Charge - SumAdjustments(p.Adjustments) - p.Paid }
 
 // Negated returns the claim with the opposite sign of all amounts: a reversal as the decision that it reverses.
 func (c ClaimPayment) Negated() ClaimPayment {

@@ -100,7 +100,7 @@ var setReaders = []setReader{
 }
 
 // read parses a transaction set and rejects unsupported ones.
-func (a *Response) read(group Group, set Set) error {
+func (r *Response) read(group Group, set Set) error {
 	for _, p := range setReaders {
 		if p.set != set.ID {
 			continue
@@ -113,7 +113,7 @@ func (a *Response) read(group Group, set Set) error {
 		case p.inSet && set.Version != "" && !inList(p.editions, set.Version):
 			return set.header.fault(3, "is not a supported guide")
 		}
-		return p.read(a, set)
+		return p.read(r, set)
 	}
 	return set.header.fault(1, "is not a response to claims: expected 999, 277 or 835")
 }

@@ -183,42 +183,42 @@ type bufferedResponse struct {
 }
 
 // Header implements [http.ResponseWriter].
-func (h *bufferedResponse) Header() http.Header { return h.under.Header() }
+func (r *bufferedResponse) Header() http.Header { return r.under.Header() }
 
 // WriteHeader implements [http.ResponseWriter].
-func (h *bufferedResponse) WriteHeader(status int) {
-	if h.status == 0 {
-		h.status = status
+func (r *bufferedResponse) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
 	}
 }
 
 // Write implements [http.ResponseWriter].
-func (h *bufferedResponse) Write(part []byte) (int, error) {
-	h.WriteHeader(http.StatusOK)
-	if !h.sent && h.body.Len()+len(part) > idempotency.MaxAnswer {
-		if err := h.send(); err != nil {
+func (r *bufferedResponse) Write(part []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	if !r.sent && r.body.Len()+len(part) > idempotency.MaxAnswer {
+		if err := r.send(); err != nil {
 			return 0, err
 		}
 	}
-	if h.sent {
-		return h.under.Write(part)
+	if r.sent {
+		return r.under.Write(part)
 	}
-	return h.body.Write(part)
+	return r.body.Write(part)
 }
 
 // Written reports whether an answer was started.
-func (h *bufferedResponse) Written() bool { return h.status != 0 }
+func (r *bufferedResponse) Written() bool { return r.status != 0 }
 
 // send sends the buffered answer.
-func (h *bufferedResponse) send() error {
+func (r *bufferedResponse) send() error {
 	switch {
-	case h.sent:
+	case r.sent:
 		return nil
-	case h.status == 0:
+	case r.status == 0:
 		return errNoAnswer
 	}
-	h.sent = true
-	return write(h.under, h.status, h.body.Bytes())
+	r.sent = true
+	return write(r.under, r.status, r.body.Bytes())
 }
 
 func write(w http.ResponseWriter, status int, body []byte) error {

@@ -207,11 +207,11 @@ func reconcile(sums []billing.Totals) (r Reconciled, counted []billing.Totals) {
 	return r, counted
 }
 
-func (u *ExcludedTotals) add(s billing.Totals) {
-	u.Claims += s.Claims
-	u.Billed += s.Billed
-	u.Paid += s.Collected
-	u.Refunded += s.Refunded
+func (t *ExcludedTotals) add(s billing.Totals) {
+	t.Claims += s.Claims
+	t.Billed += s.Billed
+	t.Paid += s.Collected
+	t.Refunded += s.Refunded
 }
 
 // byCode adds up the states of each code; totals are in the order of codes.

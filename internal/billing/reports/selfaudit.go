@@ -81,16 +81,16 @@ type patternHits struct {
 	times   map[int64]bool
 }
 
-func (f *patternHits) addLines(lines ...AuditedLine) {
+func (h *patternHits) addLines(lines ...AuditedLine) {
 	for _, line := range lines {
-		f.entries[line.ID] = true
+		h.entries[line.ID] = true
 	}
 }
 
-func (f *patternHits) addTime(times ...LoggedTime) {
+func (h *patternHits) addTime(times ...LoggedTime) {
 	for _, s := range times {
-		if f.times[s.ID] = true; s.Entry != "" {
-			f.entries[s.Entry] = true
+		if h.times[s.ID] = true; s.Entry != "" {
+			h.entries[s.Entry] = true
 		}
 	}
 }
