@@ -15,7 +15,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// relatedPersonType is the caregivers; those whose access ended are inactive. Source: docs/decisions/fhir.md, "Caregivers".
+// relatedPersonType is the caregivers; those with an ended access are inactive. Source: docs/decisions/fhir.md, "Caregivers".
 var relatedPersonType = &ResourceType{
 	Type: "RelatedPerson", Action: authz.ReadCaregivers, Event: audit.PatientRead, AuditResource: audit.ResourceRelatedPerson, Profiles: []string{"us-core-relatedperson"},
 	Params: []Param{

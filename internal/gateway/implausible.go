@@ -86,7 +86,7 @@ func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Even
 		}
 	}
 	if kind.Kind == vitals.BloodPressure {
-		if converted, ok := fromPressureUnit(values.body, mmHgPerPa); ok { // whatever unit is stated: none else makes them possible
+		if converted, ok := fromPressureUnit(values.body, mmHgPerPa); ok { // with any stated unit: no other makes them possible
 			values.body, b.Unit = converted, validate.Of(vitals.UnitMmHg)
 		}
 	}

@@ -21,7 +21,7 @@ func Language(preferred string) string {
 	return English
 }
 
-// languagesOf returns the languages of the accounts of patients, and of caregivers, who get that of the patient whom they have helped longest.
+// languagesOf returns the languages of the accounts of patients, and of caregivers, who get that of the patient that they have helped longest.
 func languagesOf(app core.App, userIDs []string) (map[string]string, error) {
 	languages, err := collections.PreferredLanguagesOf(app, userIDs)
 	for id, preferred := range languages {

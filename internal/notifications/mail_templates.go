@@ -162,7 +162,7 @@ var mailTexts = map[Template]mailText{
 	}},
 	ProgramAccess: {subject: "The access of a program was changed", validFor: 3 * day, paragraphs: []string{
 		"An administrator created or changed the access of a program to the practice's records: an API client or a webhook.",
-		"Sign in to see which one it is and who did it. If no administrator knows about it, remove it and end that administrator's sign-ins.",
+		"Sign in to see which one it is and who did it. If no administrator expected this, remove it and end that administrator's sign-ins.",
 	}},
 	AuditBroken: {subject: "The audit trail does not verify", validFor: 3 * day, paragraphs: []string{
 		"The daily check of the audit trail found that it was changed.",
