@@ -118,3 +118,27 @@ func TestStoryDangerAmongSeveralKinds(t *testing.T) {
 		c.wantTold(t, test.members, patient, test.told)
 	}
 }
+
+// A critical value is told in every shape that a person reads without a doubt, and harmless ones are not.
+func TestStoryDangerInOtherShapes(t *testing.T) {
+	for _, test := range []struct {
+		members string
+		status  int
+		told    bool
+	}{
+		{`"measurement_type":"blood_pressure","unit":"mmHg","values":{"systolic":120,"diastolic":76,"SpO2":79}`, 200, true},
+		{`"measurement_type":"blood_pressure","unit":"mmHg","values":{"systolic":120,"diastolic":76,"SpO2":97}`, 200, false},
+		{`"measurement_type":"blood_pressure","values":{"systolic":{"value":206,"unit":"mmHg"},"diastolic":{"value":126,"unit":"mmHg"}}`, 400, true},
+		{`"measurement_type":"blood_pressure","values":{"systolic":{"value":126,"unit":"mmHg"},"diastolic":{"value":76,"unit":"mmHg"}}`, 400, false},
+		{`"measurement_type":"pulse_oximetry","unit":"%","values":{"spo2":{"value":79,"unit":"%"}}`, 400, true},
+		{`"measurement_type":"blood_pressure","values":{"blood_pressure":{"systolic":206,"diastolic":126}}`, 400, true},
+		{`"measurement_type":"blood_pressure","values":[{"name":"systolic","value":206},{"name":"diastolic","value":126}]`, 400, true},
+		{`"measurement_type":"blood_pressure","values":{"systolic_mmhg":206,"diastolic_mmhg":126}`, 400, true},
+		{`"measurement_type":"pulse_oximetry","unit":"%","values":{"spo2":"79\u00a0%"}`, 400, true},
+	} {
+		c := newIngestingClinic(t)
+		patient := c.enroll(object{"gateway_patient_id": "GW-1"})
+		c.postEvent(t, strayEvent(test.members, c.now.Add(-time.Minute))).want(test.status)
+		c.wantTold(t, test.members, patient, test.told)
+	}
+}

@@ -216,6 +216,9 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	var reading vitals.Reading
 	switch event.Type {
 	case MeasurementCreated:
+		if kind, ok := kindOf(strings.ToLower(sent.MeasurementType.Value)); ok && sent.Values.Given() {
+			sent.Values = validate.Of(withSpelledSides(kind, sent.Values.Value))
+		}
 		reading = sent.readMeasurement(c, side, &event)
 	case HubOffline:
 		event.LastSeenAt = side.Instant("last_seen_at", sent.LastSeenAt, false)

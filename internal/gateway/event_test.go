@@ -205,6 +205,47 @@ func TestEnvelopeErrors(t *testing.T) {
 }
 
 // A side value that cannot be read never rejects an event: it is left out and named.
+// Optional values are read in any spelling, and those of another kind named: a sender learns nothing of what is dropped without an error.
+func TestSideSpellings(t *testing.T) {
+	for _, tc := range []struct {
+		kind, unit string
+		values     change
+		reading    string
+		leftOut    string
+		isDanger   bool
+	}{
+		{values: change{"Pulse": 178}, reading: "pulse=178"},
+		{values: change{"heart_rate": 78}, reading: "pulse=78"},
+		{values: change{"HeartRate": 78}, reading: "pulse=78"},
+		{values: change{"hr": 78}, reading: "pulse=78"},
+		{values: change{"pulseRate": 78, "IrregularHeartbeat": true}, reading: "pulse=78 irregular_heartbeat=true"},
+		{values: change{"pulse": 70, "hr": 71}, reading: "pulse=70"},
+		{values: change{"SpO2": 79}, leftOut: "spo2", isDanger: true},
+		{values: change{"SPO2": 97}, leftOut: "spo2"},
+		{values: change{"Spo2": 97, "SPO2": 79}},
+		{kind: "pulse_oximetry", unit: "%", values: change{"PR": 60, "heartRate": 61, "perfusionIndex": 4.5}, reading: "pulse=61 perfusion_index=4.5"},
+		{kind: "glucose", unit: "mg/dL", values: change{"meal_context": "FASTING"}, reading: "meal_context=fasting"},
+		{kind: "glucose", unit: "mg/dL", values: change{"mealContext": "Before Meal"}, reading: "meal_context=before_meal"},
+		{kind: "glucose", unit: "mg/dL", values: change{"meal_marker": "Post-Meal"}, reading: "meal_context=after_meal"},
+		{kind: "glucose", unit: "mg/dL", values: change{"meal_context": "lunch"}, leftOut: "meal_context"},
+	} {
+		main := map[string]change{"": {"systolic": 120, "diastolic": 76}, "pulse_oximetry": {"spo2": 97}, "glucose": {"glucose": 110}}[tc.kind]
+		for name, value := range tc.values {
+			main[name] = value
+		}
+		event := parse(t, with(t, vectorBody, change{"measurement_type": cmp.Or(tc.kind, "blood_pressure"), "unit": cmp.Or(tc.unit, "mmHg"), "values": main}))
+		got := event.Reading.ValuesKey()
+		for _, want := range strings.Fields(tc.reading) {
+			if !strings.Contains(got, want) {
+				t.Errorf("%v: read %s, want %s", tc.values, got, want)
+			}
+		}
+		if left := strings.Join(event.LeftOut, " "); left != tc.leftOut || (event.Implausible != nil) != tc.isDanger {
+			t.Errorf("%v: left out %q, danger %v", tc.values, left, event.Implausible != nil)
+		}
+	}
+}
+
 func TestSideValues(t *testing.T) {
 	long := strings.Repeat("m", 200)
 	for _, tc := range []struct {

@@ -31,8 +31,20 @@ func readLegible(sent eventBody, raw []byte) (v legibleValues) {
 	var whole struct {
 		Values jsontext.Value `json:"values"`
 	}
-	if json.Unmarshal(raw, &whole) == nil && whole.Values.Kind() == '"' {
+	if json.Unmarshal(raw, &whole) != nil {
+		return v
+	}
+	var list []struct {
+		Name  string         `json:"name"`
+		Value jsontext.Value `json:"value"`
+	}
+	switch {
+	case whole.Values.Kind() == '"':
 		v.read("values", whole.Values)
+	case json.Unmarshal(whole.Values, &list) == nil:
+		for _, m := range list {
+			v.read(m.Name, m.Value)
+		}
 	}
 	return v
 }
@@ -46,12 +58,16 @@ var (
 // read adds one member. A pressure may be a pair, and a number may be followed by a unit of its parameter.
 func (v *legibleValues) read(name string, raw jsontext.Value) {
 	name, parameter := fieldOf(name)
+	if members, ok := membersOf(raw); ok {
+		v.readObject(name, parameter, members)
+		return
+	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		v.add(name, raw)
 		return
 	}
-	text = strings.TrimSpace(text)
+	text = strings.TrimSpace(strings.ReplaceAll(text, "\u00a0", " "))
 	if pair := pressurePair.FindStringSubmatch(text); pair != nil && isPressure(name, pair[1], pair[2], pair[3]) {
 		v.unit = cmp.Or(pair[3], v.unit)
 		v.add(vitals.Systolic.Name, numberOf(pair[1]))
@@ -67,6 +83,21 @@ func (v *legibleValues) read(name string, raw jsontext.Value) {
 		v.unit = number[2]
 	}
 	v.add(name, numberOf(number[1]))
+}
+
+// readObject reads a value with its unit, as FHIR's Quantity has it, or values in an object of their own.
+func (v *legibleValues) readObject(name string, parameter *vitals.Parameter, members []memberText) {
+	for _, m := range members {
+		var unit string
+		switch _, own := fieldOf(m.Name); {
+		case m.Name == "value" && m.Raw.Kind() != '{':
+			v.read(name, m.Raw)
+		case m.Name == "unit" && parameter != nil && json.Unmarshal(m.Raw, &unit) == nil && hasUnit(parameter, unit) && (len(parameter.Units) > 0 || isKPa(unit)):
+			v.unit = unit
+		case own != nil && m.Raw.Kind() != '{':
+			v.read(m.Name, m.Raw)
+		}
+	}
 }
 
 // isPressure reports whether a pair of numbers may be a pressure, in or out of range. What may be a date or a fraction is one only with a unit, or
@@ -108,18 +139,31 @@ func hasUnit(p *vitals.Parameter, word string) bool {
 	return slices.ContainsFunc(words, func(known string) bool { return strings.EqualFold(known, word) })
 }
 
-// fieldOf returns the gateway's word for a member in another spelling, and its parameter; nil if it has none.
+// fieldOf returns the gateway's word for a member in another spelling, with its unit, or named as its kind, and its parameter; nil if it has none.
 func fieldOf(name string) (string, *vitals.Parameter) {
+	folded := fold(name)
+	if slices.Contains(pulseWords, folded) {
+		return vitals.Pulse.Name, vitals.Pulse
+	}
 	for _, d := range vitals.Definitions {
 		for _, p := range d.All {
 			for _, word := range []string{p.Name, d.Fields[p]} {
-				if word != "" && fold(word) == fold(name) {
+				rest, isPrefix := strings.CutPrefix(folded, fold(word))
+				if word != "" && isPrefix && (rest == "" || isUnitOf(p, rest)) {
 					return word, p
 				}
 			}
 		}
+		if kind, ok := kindOf(name); ok && kind == d && len(d.Required) == 1 {
+			return cmp.Or(d.Fields[d.Main()], d.Main().Name), d.Main()
+		}
 	}
 	return name, nil
+}
+
+// isUnitOf reports whether a folded word is the unit in which a parameter is read without one.
+func isUnitOf(p *vitals.Parameter, folded string) bool {
+	return len(p.Units) == 0 && slices.ContainsFunc(append([]string{p.Range.Unit}, p.Words...), func(unit string) bool { return fold(unit) == folded && folded != "" })
 }
 
 // likelyKind returns the kind that the names of values show: of several, one with a value out of range or at a default critical bound. A pulse alone is
@@ -155,8 +199,8 @@ func likelyKind(values vitals.Body) *vitals.Definition {
 }
 
 func isBeyondDefaults(p *vitals.Parameter, value float64) bool {
-	low, high := p.Defaults.CriticalLow, p.Defaults.Critical
-	return low != nil && value <= *low || high != nil && value >= *high
+	side, _ := p.Defaults.Met(value)
+	return side.IsCritical()
 }
 
 // fold returns a word without case, spaces, hyphens and other marks, so that its spellings are equal.
