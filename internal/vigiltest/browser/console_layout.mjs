@@ -11,6 +11,7 @@ const finder = (page) => page.getByRole("dialog", { name: "Find a patient, a per
 
 // look opens a patient by MRN through the search.
 async function look(page, mrn) {
+  await page.getByRole("banner").getByRole("button", { name: /Find a patient/ }).waitFor();
   await page.keyboard.press("Control+k");
   await finder(page).getByRole("combobox").fill(mrn);
   await finder(page).getByRole("option", { name: mrn }).waitFor();

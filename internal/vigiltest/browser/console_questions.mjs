@@ -53,7 +53,7 @@ await run(async (page) => {
     wrong.push(...(await look(page, `${language}, red zone`, "body", false)));
     await onPhone(page);
     await button(page, words.signOut).click();
-    await page.getByText("You have signed out.").waitFor();
+    await page.getByText(/^(You have signed out|Ha cerrado la sesión)\.$/).waitFor(); // the page stays in the user's language
   }
   assert.equal(sent.length, 4);
   assert.equal(new Set(sent).size, 4, "answers share an idempotency key");
