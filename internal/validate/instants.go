@@ -46,6 +46,9 @@ func ParseInstant(text string) (time.Time, error) {
 		digits = (digits + "00")[:5]
 		offset = digits[:3] + ":" + digits[3:]
 	}
+	if len(offset) > 1 && offset[1:3] > "23" { // Go's parser takes 24
+		return time.Time{}, fmt.Errorf("not an offset")
+	}
 	if seconds == "60" {
 		seconds, fraction = "59", "999"
 	}
