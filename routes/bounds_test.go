@@ -57,6 +57,10 @@ func TestUnknownBounds(t *testing.T) {
 	}
 	c.request(authz.Nurse, http.MethodPut, config, object{"reason": "x", "blood_glucose": object{"fasting_high": 260}}).
 		wantFields("blood_glucose.fasting_high") // above the practice's bound of 250
+	for _, bound := range []float64{70, 69, 50} {
+		c.request(authz.Nurse, http.MethodPut, config, object{"reason": "x", "blood_glucose": object{"fasting_high": bound}}).
+			wantFields("blood_glucose.fasting_high") // not above the practice's low bound of 70
+	}
 	c.request(authz.Nurse, http.MethodGet, config, nil).want(200).
 		wantAt(object{"is_default": true, "updated_at": nil, "pulse.high": 110.0, "pulse_oximetry.high": nil, "blood_glucose.fasting_high": nil})
 	if log := c.changes(); len(log) != 0 {

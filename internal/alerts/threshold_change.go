@@ -243,14 +243,24 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 	return c, true, err
 }
 
-// checkFasting rejects a fasting bound of the patient's own that is above an inherited bound of all values, which would apply in its place.
+// checkFasting rejects a fasting bound of the patient's own that is above an inherited bound of all values, which would apply in its place, or not above
+// the inherited low bounds.
 func (s stored) checkFasting(c *validate.Checks, patientID string, after Bounds) {
 	inForce := s.inForce(patientID, after)
 	for _, p := range vitals.Watched {
-		name := p.Prefix + string(vitals.FastingHigh)
-		own, high := after[p.Group][name], inForce.Of(p).High
-		if own != nil && high != nil && *own > *high && len(c.Fields[p.Group+"."+name]) == 0 && after[p.Group][p.Prefix+string(vitals.High)] == nil {
-			c.Reject(p.Group+"."+name, fmt.Sprintf("Must not be greater than %s (%s).", vitals.High, vitals.FormatNumber(*high)))
+		name, limits := p.Prefix+string(vitals.FastingHigh), inForce.Of(p)
+		own := after[p.Group][name]
+		if own == nil || len(c.Fields[p.Group+"."+name]) > 0 {
+			continue
+		}
+		if limits.High != nil && *own > *limits.High && after[p.Group][p.Prefix+string(vitals.High)] == nil {
+			c.Reject(p.Group+"."+name, fmt.Sprintf("Must not be greater than %s (%s).", vitals.High, vitals.FormatNumber(*limits.High)))
+		}
+		for _, side := range []vitals.Side{vitals.Low, vitals.CriticalLow} {
+			if low := limits.Of(side); low != nil && *own <= *low {
+				c.Reject(p.Group+"."+name, fmt.Sprintf("Must be greater than %s (%s).", side, vitals.FormatNumber(*low)))
+				break
+			}
 		}
 	}
 }
