@@ -70,17 +70,24 @@ func TestPrimaryReversalWithSecondaryPayment(t *testing.T) {
 	}
 }
 
+// sentToBoth sends an entry. It returns the claim's control number, the first payer's file of a decision, and what uploads one of the second payer.
+func (h *claimsClinic) sentToBoth(entry string) (claim string, first func(payer.Decision) []byte, second func(d payer.Decision, status string)) {
+	h.t.Helper()
+	_, file := h.send(entry)
+	claim = h.claimOf(entry, file)
+	first = func(d payer.Decision) []byte { return h.payer.Write835(file, map[string]payer.Decision{claim: d}) }
+	return claim, first, func(d payer.Decision, status string) {
+		h.t.Helper()
+		answer := strings.Replace(string(secondary(first(d), status)), "*P"+claim, "*SECOND9", 1)
+		h.upload([]byte(answer)).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
+	}
+}
+
 // A secondary payer's reversal keeps the primary payer's payment and control number.
 func TestSecondaryReversal(t *testing.T) {
 	h := newClaimsClinic(t)
 	one := h.reviewedOne()
-	_, file := h.send(one)
-	c := h.claimOf(one, file)
-	pay := func(d payer.Decision) []byte { return h.payer.Write835(file, map[string]payer.Decision{c: d}) }
-	second := func(d payer.Decision, status string) {
-		t.Helper()
-		h.upload([]byte(strings.Replace(string(secondary(pay(d), status)), "*P"+c, "*SECOND9", 1))).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
-	}
+	c, pay, second := h.sentToBoth(one)
 	prior := func(paid x12.Cents) payer.Decision {
 		return payer.Adjust(x12.Adjustment{Group: "OA", Code: "23", Amount: 3787}, x12.Adjustment{Group: "PR", Code: "2", Amount: 1000 - paid})
 	}
@@ -111,13 +118,7 @@ func TestSecondaryReversalAfterRefund(t *testing.T) {
 	} {
 		h := newClaimsClinic(t)
 		one := h.reviewedOne()
-		_, file := h.send(one)
-		c := h.claimOf(one, file)
-		pay := func(d payer.Decision) []byte { return h.payer.Write835(file, map[string]payer.Decision{c: d}) }
-		second := func(d payer.Decision, status string) {
-			t.Helper()
-			h.upload([]byte(strings.Replace(string(secondary(pay(d), status)), "*P"+c, "*SECOND9", 1))).want(200).wantAt(object{"applied": 1.0, "unmatched": 0.0})
-		}
+		_, pay, second := h.sentToBoth(one)
 		decision := payer.Adjust(x12.Adjustment{Group: "OA", Code: "23", Amount: 3787}, x12.Adjustment{Group: "PR", Code: "2", Amount: 1000 - test.second})
 		h.upload(pay(payer.Partly(400, 0, 1000))).want(200)
 		h.move(one, "pay", object{"amount": test.patient, "payment_date": "2026-01-15", "reference": "C1", "payer": "patient"}).want(200)
