@@ -165,3 +165,51 @@ func formatBound(value any) string {
 	number, _ := value.(float64)
 	return vitals.FormatNumber(number)
 }
+
+// A mistyped warning bound never costs an inherited critical bound: it is refused with its path, unless the caller decides about both.
+func TestInheritedCriticalBoundIsKept(t *testing.T) {
+	c := newClinic(t)
+	c.request(authz.Admin, http.MethodPut, "/settings/default-thresholds/", object{"reason": "x", "weight": object{"slow_gain_kg": 3, "slow_gain_critical_kg": 5}}).want(200)
+	patient := c.enroll(nil)
+	config := "/patients/" + patient + "/vital-config/"
+	for wrong, bounds := range map[string]object{
+		"blood_pressure.systolic_high": {"blood_pressure": object{"systolic_high": 240}},
+		"blood_pressure.diastolic_low": {"blood_pressure": object{"diastolic_low": 40, "diastolic_high": 95}},
+		"blood_pressure.systolic_low":  {"blood_pressure": object{"systolic_low": 190}},
+		"pulse.high":                   {"pulse": object{"high": 130}},
+		"pulse.critical":               {"pulse": object{"critical": 39}},
+		"pulse_oximetry.low":           {"pulse_oximetry": object{"low": 82}},
+		"blood_glucose.high":           {"blood_glucose": object{"high": 480}},
+		"body_temperature.low":         {"body_temperature": object{"low": 33.9}},
+		"weight.slow_gain_kg":          {"weight": object{"slow_gain_kg": 20}},
+	} {
+		t.Run(wrong, func(t *testing.T) {
+			body := object{"reason": "A slip of the finger", "patient_id": patient}
+			for group, values := range bounds {
+				body[group] = values
+			}
+			for _, refused := range []reply{
+				c.request(authz.Nurse, http.MethodPut, config, body),
+				c.request(authz.Nurse, http.MethodPost, "/triage/simulate-thresholds/", body),
+			} {
+				refused.t = t
+				refused.wantFields(wrong)
+			}
+		})
+	}
+	c.request(authz.Nurse, http.MethodGet, config, nil).wantAt(object{"is_default": true, "blood_pressure.systolic_critical": 180.0})
+	c.request(authz.Nurse, http.MethodPut, config, object{"reason": "Both", "blood_pressure": object{"systolic_high": 190, "systolic_critical": 220}}).want(200)
+	c.request(authz.Nurse, http.MethodPut, config, object{"reason": "None", "pulse": object{"low": 40, "critical_low": nil}}).want(200).
+		wantAt(object{"pulse.low": 40.0, "pulse.critical_low": nil})
+
+	// A template is a change like any other.
+	template := c.request(authz.Admin, http.MethodPost, "/threshold-templates/", object{"name": "High altitude", "thresholds": object{"pulse_oximetry": object{"low": 85}}}).want(201).object()
+	c.request(authz.Provider, http.MethodPost, config+"apply-template/", object{"template_id": template["id"]}).wantFields("pulse_oximetry.low")
+
+	// A stricter bound of the practice reaches a patient whose warning bound lies beyond it.
+	c.request(authz.Nurse, http.MethodPut, config, object{"reason": "Wide", "body_temperature": object{"high": 38.9}}).want(200)
+	c.request(authz.Admin, http.MethodPut, "/settings/default-thresholds/", object{"reason": "Flu", "body_temperature": object{"critical": 38.5}}).want(200)
+	read := c.request(authz.Nurse, http.MethodGet, config, nil).want(200).wantAt(object{"body_temperature.critical": 38.5, "body_temperature.high": nil}).object()
+	read["reason"] = "An answer sent back as it was read"
+	c.request(authz.Nurse, http.MethodPut, config, read).want(200)
+}

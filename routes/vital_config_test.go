@@ -37,15 +37,15 @@ func TestThresholds(t *testing.T) {
 
 	c.now = c.now.Add(time.Minute)
 	changed := c.request(authz.Nurse, "PUT", path, object{
-		"reason": "Per Dr. Grey", "blood_pressure": object{"systolic_high": 135, "systolic_low": 80},
+		"reason": "Per Dr. Grey", "blood_pressure": object{"systolic_high": 135, "systolic_low": 80, "systolic_critical_low": nil},
 		"weight": object{"change_threshold_kg": 3, "change_window_days": 3},
 	}).want(200)
 	changed.wantAt(object{
 		"is_default": false, "updated_at": "2026-01-15T13:46:00Z", "updated_by": c.people[authz.Nurse].Email(),
-		"blood_pressure.systolic_high": 135.0, "blood_pressure.systolic_low": 80.0, "blood_pressure.systolic_critical_low": nil, // the default would contradict
+		"blood_pressure.systolic_high": 135.0, "blood_pressure.systolic_low": 80.0, "blood_pressure.systolic_critical_low": nil,
 		"blood_pressure.systolic_critical": 180.0, "weight.critical_change_kg": 6.0, "weight.change_window_days": 3.0, "pulse.high": 110.0,
 	})
-	want := []string{"systolic_low 90→80", "systolic_high 140→135", "weight_change_threshold_kg 2.3→3", "weight_change_window_days 7→3"}
+	want := []string{"systolic_critical_low 80→<nil>", "systolic_low 90→80", "systolic_high 140→135", "weight_change_threshold_kg 2.3→3", "weight_change_window_days 7→3"}
 	if got := c.changes("patient_id", id); !slices.Equal(got, want) {
 		t.Errorf("the change log has %v, want %v", got, want)
 	}
@@ -54,7 +54,7 @@ func TestThresholds(t *testing.T) {
 	c.request(authz.Nurse, "PUT", path, object{"reason": "Same again", "blood_pressure": object{"systolic_high": 135}}).want(200).
 		wantAt(object{"updated_at": "2026-01-15T13:46:00Z"})
 	c.request(authz.Nurse, "PUT", path, object{"reason": "Nothing"}).want(200)
-	if len(c.events(id)) != before || len(c.changes()) != 4 {
+	if len(c.events(id)) != before || len(c.changes()) != len(want) {
 		t.Error("a change of nothing leaves traces")
 	}
 

@@ -63,7 +63,7 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 	after := p.Change.applyTo(before.own)
 	checks := validate.NewChecks()
 	after.check(checks, p.PatientID, p.Change.names)
-	before.checkFasting(checks, p.PatientID, after)
+	before.checkInherited(checks, p.PatientID, after)
 	if err := checks.Err(); err != nil {
 		return outcome, err
 	}

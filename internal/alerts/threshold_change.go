@@ -218,7 +218,7 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 	after := change.applyTo(before.own)
 	checks := validate.NewChecks()
 	after.check(checks, patientID, change.names)
-	before.checkFasting(checks, patientID, after)
+	before.checkInherited(checks, patientID, after)
 	if err := checks.Err(); err != nil {
 		return c, false, err
 	}
@@ -241,28 +241,6 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 	}
 	_, c, err = configured(patientID, practice, own)
 	return c, true, err
-}
-
-// checkFasting rejects a fasting bound of the patient's own that is above an inherited bound of all values, which would apply in its place, or not above
-// the inherited low bounds.
-func (s stored) checkFasting(c *validate.Checks, patientID string, after Bounds) {
-	inForce := s.inForce(patientID, after)
-	for _, p := range vitals.Watched {
-		name, limits := p.Prefix+string(vitals.FastingHigh), inForce.Of(p)
-		own := after[p.Group][name]
-		if own == nil || len(c.Fields[p.Group+"."+name]) > 0 {
-			continue
-		}
-		if limits.High != nil && *own > *limits.High && after[p.Group][p.Prefix+string(vitals.High)] == nil {
-			c.Reject(p.Group+"."+name, fmt.Sprintf("Must not be greater than %s (%s).", vitals.High, vitals.FormatNumber(*limits.High)))
-		}
-		for _, side := range []vitals.Side{vitals.Low, vitals.CriticalLow} {
-			if low := limits.Of(side); low != nil && *own <= *low {
-				c.Reject(p.Group+"."+name, fmt.Sprintf("Must be greater than %s (%s).", side, vitals.FormatNumber(*low)))
-				break
-			}
-		}
-	}
 }
 
 // names reports whether the change names a bound.
@@ -349,13 +327,15 @@ func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.
 	if err != nil {
 		return validation.Errors{"bounds": validation.NewError("validation_invalid_value", `Must be groups of bounds, such as {"pulse":{"high":120}}.`)}
 	}
-	wrong := after.problemsOf(patientID, func(string) bool { return false })
-	for _, name := range slices.Sorted(maps.Keys(wrong)) {
-		return validation.Errors{"bounds": validation.NewError("validation_invalid_value", name+": "+wrong[name])}
-	}
 	before, err := loadStored(tx, patientID)
 	if err != nil {
 		return err
+	}
+	checks := validate.NewChecks()
+	after.check(checks, patientID, func(string) bool { return false })
+	before.checkInherited(checks, patientID, after)
+	for _, name := range slices.Sorted(maps.Keys(checks.Fields)) {
+		return validation.Errors{"bounds": validation.NewError("validation_invalid_value", name+": "+checks.Fields[name][0])}
 	}
 	changed := !before.own.Equal(after)
 	if changed {

@@ -156,7 +156,7 @@ func TestSetThresholds(t *testing.T) {
 // Bounds written as a record obey the same rules, by column, and are logged; the practice's cannot be deleted.
 func TestThresholdsFromDashboard(t *testing.T) {
 	app := vigiltest.NewApp(t)
-	if _, _, err := setThresholds(t, app, patient, `{"reason":"Athlete.","pulse":{"low":40}}`, now); err != nil {
+	if _, _, err := setThresholds(t, app, patient, `{"reason":"Athlete.","pulse":{"low":40,"critical_low":30}}`, now); err != nil {
 		t.Fatal(err)
 	}
 	load := func(patientID string) *core.Record {
@@ -177,8 +177,9 @@ func TestThresholdsFromDashboard(t *testing.T) {
 		{map[string]any{"bounds": `{"heart":{"low":40}}`}, "bounds"},
 		{map[string]any{"bounds": `{"pulse":{"lowest":40}}`}, "bounds"},
 		{map[string]any{"bounds": `{"pulse":{"low":120,"high":110}}`}, "bounds"},
-		{map[string]any{"bounds": `{"pulse":{"low":40}}`}, ""}, // nothing changes, nothing is logged
-		{map[string]any{"bounds": `{"pulse":{"low":45}}`}, ""},
+		{map[string]any{"bounds": `{"pulse":{"low":38}}`}, "bounds"},             // would lose the inherited critical_low of 40
+		{map[string]any{"bounds": `{"pulse":{"low":40,"critical_low":30}}`}, ""}, // nothing changes, nothing is logged
+		{map[string]any{"bounds": `{"pulse":{"low":45,"critical_low":30}}`}, ""},
 	} {
 		record := load(patient)
 		record.Load(test.change)
@@ -205,7 +206,7 @@ func TestThresholdsFromDashboard(t *testing.T) {
 	if err := alerts.DropThresholds(app, own, nurse, now.Add(time.Hour), func() error { return app.Delete(own) }); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"pulse_low 45 > 50, Changed in the dashboard."}, changeLog(t, app, collections.ThresholdChangeFilter{From: now.Add(time.Hour)})); diff != "" {
+	if diff := cmp.Diff([]string{"pulse_critical_low 30 > 40, Changed in the dashboard.", "pulse_low 45 > 50, Changed in the dashboard."}, changeLog(t, app, collections.ThresholdChangeFilter{From: now.Add(time.Hour)})); diff != "" {
 		t.Error(diff)
 	}
 	practices, err := alerts.Configured(app, "")

@@ -97,8 +97,8 @@ func (t Thresholds) Change(p *vitals.Parameter) (rule ChangeRule) {
 	return rule
 }
 
-// InForce combines a patient's own bounds with the practice's defaults. An inherited default that would break the order critical_low < low
-// < high < critical is not applied. Source: docs/decisions/alerts.md, "Extra threshold fields".
+// InForce combines a patient's own bounds with the practice's defaults. Where they would break the order critical_low < low < high < critical,
+// a critical bound displaces a warning, and otherwise a bound of the patient's own an inherited one. Source: docs/decisions/alerts.md, "Extra threshold fields".
 func InForce(defaults, own Bounds) Thresholds {
 	t := Thresholds{limits: make([]vitals.Limits, len(vitals.Parameters)), changes: make([]ChangeRule, len(vitals.Parameters))}
 	for _, p := range vitals.Watched {
@@ -134,18 +134,17 @@ func boundInForce(defaults, own Bounds, group, field string) bound {
 	return bound{value: defaults[group][field], inherited: true}
 }
 
-// ordered drops each inherited bound that contradicts one set for the patient.
+// ordered drops of two bounds that exclude each other the warning, if only the other is critical, else the inherited one. So a critical bound
+// that the practice makes stricter reaches a patient with a warning bound beyond it.
 func ordered(ascending ...bound) vitals.Limits {
+	isCritical := func(i int) bool { return i == 0 || i == len(ascending)-1 }
 	fits := func(i int) *float64 {
 		candidate := ascending[i]
-		if candidate.value == nil || !candidate.inherited {
-			return candidate.value
-		}
 		for j, other := range ascending {
-			if other.value == nil || other.inherited {
+			if candidate.value == nil || other.value == nil || candidate.inherited == other.inherited || !isContradiction(i, *candidate.value, j, *other.value) {
 				continue
 			}
-			if (j < i && *other.value >= *candidate.value) || (j > i && *other.value <= *candidate.value) {
+			if isCritical(i) != isCritical(j) && isCritical(j) || isCritical(i) == isCritical(j) && candidate.inherited {
 				return nil
 			}
 		}
@@ -182,7 +181,7 @@ func changeRule(p *vitals.Parameter, defaults, own Bounds) ChangeRule {
 	}
 	slow := boundInForce(defaults, own, p.Group, p.Change.SlowCritical)
 	if rule.SlowCritical = slow.value; slow.inherited && slow.value != nil && rule.SlowGain != nil && *slow.value <= *rule.SlowGain {
-		rule.SlowCritical = nil // a bound set for the patient displaces the practice's
+		rule.SlowGain = nil // as in ordered
 	}
 	for _, loss := range p.Change.Losses {
 		if percent := boundInForce(defaults, own, p.Group, loss.Field).value; percent != nil {

@@ -71,9 +71,10 @@ func TestInForceWithOwnBounds(t *testing.T) {
 		{"a null group is off", `{"blood_pressure":null}`, systolic, vitals.Limits{}},
 		{"a null group leaves other groups on", `{"blood_pressure":null}`, pulse, limits(40, 50, 110, 130)},
 		// Source: docs/decisions/alerts.md, "Extra threshold fields".
-		{"an own low at the inherited critical low drops it", `{"blood_pressure":{"systolic_low":80}}`, systolic, limits(0, 80, 140, 180)},
-		{"an own low under the inherited critical low drops it", `{"blood_pressure":{"systolic_low":79}}`, systolic, limits(0, 79, 140, 180)},
-		{"an own high at the inherited critical drops it", `{"blood_pressure":{"systolic_high":180}}`, systolic, limits(80, 90, 180, 0)},
+		{"an own low at the inherited critical low gives way", `{"blood_pressure":{"systolic_low":80}}`, systolic, limits(80, 0, 140, 180)},
+		{"an own low under the inherited critical low gives way", `{"blood_pressure":{"systolic_low":79}}`, systolic, limits(80, 0, 140, 180)},
+		{"an own high at the inherited critical gives way", `{"blood_pressure":{"systolic_high":180}}`, systolic, limits(80, 90, 0, 180)},
+		{"an own low over the inherited critical gives way", `{"blood_pressure":{"systolic_low":200}}`, systolic, limits(80, 0, 0, 180)},
 		{"an own critical under the inherited high drops it", `{"pulse":{"critical":100}}`, pulse, limits(40, 50, 0, 100)},
 		{"an own critical under every inherited bound drops them all", `{"pulse":{"critical":40}}`, pulse, limits(0, 0, 0, 40)},
 		{"an own low over the inherited high drops that too", `{"blood_glucose":{"low":260}}`, glucose, limits(54, 260, 0, 300)},
