@@ -41,13 +41,13 @@ type commit struct {
 
 type process struct {
 	*world
-	name    string
-	speed   float64
-	offset  time.Duration
-	state   lease.State
-	kept    lease.Tenure // the file that survives a restart on the same machine
-	paused  time.Duration
-	life    int // counts restarts, so that a message to the former process is dropped
+	name   string
+	speed  float64
+	offset time.Duration
+	state  lease.State
+	kept   lease.Tenure // the file that survives a restart on the same machine
+	paused time.Duration
+	life   int // counts restarts, so that a message to the former process is dropped
 }
 
 // at runs something after a time.
