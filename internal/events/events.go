@@ -1,5 +1,5 @@
 // Package events keeps device events in a NATS JetStream stream, from the ingress that acknowledges them to the practice that stores them.
-// It knows subjects, limits and errors; what an event contains is sealed by the envelope package. Rules: docs/decisions/events.md.
+// It defines subjects, limits and errors; what an event contains is sealed by the envelope package. Rules: docs/decisions/events.md.
 package events
 
 import (
@@ -60,18 +60,22 @@ type Stream struct {
 func Subject(practice string) string { return SubjectPrefix + practice }
 
 // Connect returns a stream that connects, and connects again whenever the connection is lost, in the background. A server that refuses the
-// credentials is asked again too, because it may get them later.
+// credentials is tried again too, because it may get them later.
 func Connect(o Options) (*Stream, error) {
 	options := []nats.Option{
 		nats.Name(o.Name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectBufSize(-1), // a publication without a connection fails at once, so that its sender is answered
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { o.Log.Warn("event stream unreachable; reconnecting", slog.Any("error", err)) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) {
+			o.Log.Warn("event stream unreachable; reconnecting", slog.Any("error", err))
+		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				o.Log.Warn("event stream disconnected; reconnecting", slog.Any("error", err))
 			}
 		}),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { o.Log.Error("event stream reported an error", slog.Any("error", err)) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			o.Log.Error("event stream reported an error", slog.Any("error", err))
+		}),
 	}
 	if len(o.Credentials) > 0 {
 		options = append(options, nats.UserCredentialBytes(o.Credentials))
