@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -152,35 +151,53 @@ func (f ObservationFilter) conditions() Conditions {
 	return c
 }
 
-// PageOfObservations returns a page of observations and the total.
-func PageOfObservations(app core.App, f ObservationFilter, offset, limit int) ([]*core.Record, int, error) {
-	matching, err := f.count(app)
-	if err != nil {
-		return nil, 0, err
-	}
-	order := "measured_at DESC, id DESC"
+// PageOfObservations returns columns of a page of observations, and the total.
+func PageOfObservations(app core.App, f ObservationFilter, columns []string, offset, limit int) (page []ScannedRow, total int, err error) {
+	order := []string{"measured_at DESC", "id DESC"}
 	if f.OldestFirst {
-		order = "measured_at ASC, id ASC"
+		order = []string{"measured_at ASC", "id ASC"}
 	}
-	all, kinds := f.conditions(), ReadingKinds(app)
-	if f.PatientID == "" || f.Kind != "" || len(kinds) == 0 {
-		return all.PageOfUndeletedCounted(app, Observations, order, offset, limit, matching)
+	list := func(matching Conditions, offset int) ([]ScannedRow, error) {
+		return scanRows("list observations", app.DB().Select(columns...).From(Observations).Where(AllOf(matching)).OrderBy(order...).
+			Offset(int64(offset)).Limit(int64(limit)))
 	}
-	hidden, err := all.countDeleted(app, Observations)
+	if f.PatientID != "" && f.Kind == "" {
+		kinds, total, err := f.countKinds(app)
+		if err != nil || total == 0 {
+			return nil, 0, err
+		}
+		page, err = list(Conditions{mergedKinds{kinds, AllOf(f.conditions()), order, offset, limit}}, 0)
+		return page, total, err
+	}
+	if total, err = f.count(app); err != nil {
+		return nil, 0, err
+	}
+	deleted, err := f.conditions().countDeleted(app, Observations)
 	if err != nil {
 		return nil, 0, err
 	}
-	page, err := Conditions{mergedKinds{kinds, AllOf(all.And(notDeleted)), strings.Split(order, ", "), offset, limit}}.rows(app, Observations, order, 0, limit)
-	return page, matching - hidden, err
+	page, err = list(f.conditions().And(notDeleted), offset)
+	return page, total - deleted, err
+}
+
+// countKinds counts a patient's matching readings of each kind, along one index, and returns the kinds with any. A deleted patient has none.
+func (f ObservationFilter) countKinds(app core.App) (kinds []string, total int, err error) {
+	matching := f.conditions().And(anyKind(app))
+	matching = append(matching, dbx.NewExp("NOT EXISTS (SELECT 1 FROM patients WHERE id = {:deleted} AND deleted_at != '')", dbx.Params{"deleted": f.PatientID}))
+	err = eachRow("count a patient's readings", app.DB().Select("observation_type", "COUNT(*)").From(Observations).Where(AllOf(matching)).
+		GroupBy("observation_type"), func(rows *dbx.Rows) error {
+		kind, n := "", 0
+		err := rows.Scan(&kind, &n)
+		kinds, total = append(kinds, kind), total+n
+		return err
+	})
+	return kinds, total, err
 }
 
 // count counts matching observations, including deleted patients'. Stored daily totals give the count for everything, a kind, and whole days
 // of the practice; otherwise it counts rows.
 func (f ObservationFilter) count(app core.App) (n int, err error) {
 	first, last, whole := f.days()
-	if f.PatientID != "" && f.Kind == "" {
-		return f.conditions().And(anyKind(app)).Count(app, Observations)
-	}
 	if !whole || f.PatientID != "" || f.CareTeamOf != "" || f.FHIRStatus != "" && f.FHIRStatus != FHIRTransmitted {
 		return f.conditions().Count(app, Observations)
 	}

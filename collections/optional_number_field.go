@@ -90,9 +90,9 @@ func optionalNumber(raw any) any {
 	return n
 }
 
-// Optional returns an optional number of a record, or nil.
-func Optional(record *core.Record, field string) *float64 {
-	if n, ok := record.GetRaw(field).(float64); ok {
+// Optional returns an optional number of a row, or nil.
+func Optional(row Row, column string) *float64 {
+	if n, ok := row.GetRaw(column).(float64); ok {
 		return &n
 	}
 	return nil

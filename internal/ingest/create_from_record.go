@@ -59,7 +59,7 @@ func (rs *ReadingStore) CreateFromRecord(tx core.App, record *core.Record, by au
 // submissionFromRecord converts a record, as filled in, to a submission.
 func (rs *ReadingStore) submissionFromRecord(record *core.Record, by audit.Actor, now time.Time) (Submission, error) {
 	checks := validate.NewChecks()
-	reading := readingFromRecord(record)
+	reading := readingFromRow(record)
 	reading.MeasuredAt = rs.ParseMeasuredAt(checks, record, now)
 	reading.Check(checks)
 	for _, p := range vitals.Parameters {

@@ -81,7 +81,7 @@ func findDuplicate(app core.App, o Observation) (outcome Outcome, keyless bool, 
 	}
 	first, err := collections.FindObservationByGatewayKey(app, o.gatewayKey)
 	switch {
-	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRecord(first).WithoutOptional(o.Reading)) == o.readingKey:
+	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRow(first).WithoutOptional(o.Reading)) == o.readingKey:
 		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil
 	case err == nil && o.readingKey != "" && first.GetString(collections.ObservationReadingKey) == o.readingKey: // a person corrected its time
 		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil

@@ -3,6 +3,7 @@ package ingest
 import (
 	"cmp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -72,20 +73,27 @@ const (
 
 // ObservationFromRecord converts a record to an observation.
 func ObservationFromRecord(record *core.Record) Observation {
-	source := vitals.Source(record.GetString("source"))
+	o := observationFromRow(record)
+	o.Bounds = alerts.ParseEvaluatedBounds(record.GetString(collections.ObservationEvaluatedBounds))
+	return o
+}
+
+// observationFromRow converts a row to an observation, without the evaluated bounds, which are sealed.
+func observationFromRow(row collections.Row) Observation {
+	source := vitals.Source(row.GetString("source"))
 	return Observation{
-		ID: record.Id, PatientID: record.GetString("patient"), Reading: readingFromRecord(record),
-		Source: source, Origin: cmp.Or(vitals.Origin(record.GetString("origin")), source.Origin()),
-		Review:        cmp.Or(ReviewState(record.GetString("review_state")), Accepted),
-		SuspectReason: record.GetString("suspect_reason"),
-		ConfirmedBy:   record.GetString("confirmed_by"), ConfirmedAt: collections.ParseInstant(record.GetString("confirmed_at")),
-		EnteredInError: record.GetString("status") == collections.StatusEnteredInError,
-		FHIRStatus:     record.GetString("fhir_status"), FHIRVersion: record.GetInt("fhir_version"),
-		TransformedAt: collections.ParseInstant(record.GetString("transformed_at")),
-		EMRResourceID: record.GetString("emr_resource_id"), Bounds: alerts.ParseEvaluatedBounds(record.GetString(collections.ObservationEvaluatedBounds)),
-		CreatedAt: collections.ParseInstant(record.GetString("created_at")),
-		UpdatedAt: collections.ParseInstant(record.GetString("updated_at")), ReceivedAt: collections.ParseInstant(record.GetString("received_at")),
-		LeftOut: strings.Fields(record.GetString("left_out")),
+		ID: row.GetString("id"), PatientID: row.GetString("patient"), Reading: readingFromRow(row),
+		Source: source, Origin: cmp.Or(vitals.Origin(row.GetString("origin")), source.Origin()),
+		Review:        cmp.Or(ReviewState(row.GetString("review_state")), Accepted),
+		SuspectReason: row.GetString("suspect_reason"),
+		ConfirmedBy:   row.GetString("confirmed_by"), ConfirmedAt: collections.ParseInstant(row.GetString("confirmed_at")),
+		EnteredInError: row.GetString("status") == collections.StatusEnteredInError,
+		FHIRStatus:     row.GetString("fhir_status"), FHIRVersion: row.GetInt("fhir_version"),
+		TransformedAt: collections.ParseInstant(row.GetString("transformed_at")),
+		EMRResourceID: row.GetString("emr_resource_id"),
+		CreatedAt:     collections.ParseInstant(row.GetString("created_at")),
+		UpdatedAt:     collections.ParseInstant(row.GetString("updated_at")), ReceivedAt: collections.ParseInstant(row.GetString("received_at")),
+		LeftOut: strings.Fields(row.GetString("left_out")),
 	}
 }
 
@@ -97,17 +105,17 @@ func (o Observation) Received() time.Time {
 	return o.ReceivedAt
 }
 
-func readingFromRecord(record *core.Record) vitals.Reading {
+func readingFromRow(row collections.Row) vitals.Reading {
 	reading := vitals.Reading{
-		Kind: vitals.Kind(record.GetString("observation_type")), MeasuredAt: collections.ParseInstant(record.GetString("measured_at")),
-		DeviceID:      record.GetString("device_id"),
-		OriginalValue: collections.Optional(record, "original_value"), OriginalUnit: record.GetString("original_unit"),
+		Kind: vitals.Kind(row.GetString("observation_type")), MeasuredAt: collections.ParseInstant(row.GetString("measured_at")),
+		DeviceID:      row.GetString("device_id"),
+		OriginalValue: collections.Optional(row, "original_value"), OriginalUnit: row.GetString("original_unit"),
 	}
 	for _, p := range vitals.Parameters {
-		*reading.Slot(p) = collections.Optional(record, p.Column)
+		*reading.Slot(p) = collections.Optional(row, p.Column)
 	}
 	for _, m := range vitals.Qualifiers {
-		reading.SetQualifier(m, record.GetString(m.Name))
+		reading.SetQualifier(m, row.GetString(m.Name))
 	}
 	return reading
 }
@@ -173,14 +181,23 @@ func (o Observation) FHIR() fhir.StoredObservation {
 	}
 }
 
-// ListObservations returns a page of observations and the total.
+// ListObservations returns a page of observations, without their evaluated bounds, and the total.
 func ListObservations(app core.App, f collections.ObservationFilter, offset, limit int) (page []Observation, total int, err error) {
-	records, total, err := collections.PageOfObservations(app, f, offset, limit)
-	for _, record := range records {
-		page = append(page, ObservationFromRecord(record))
+	rows, total, err := collections.PageOfObservations(app, f, listedColumns(), offset, limit)
+	for _, row := range rows {
+		page = append(page, observationFromRow(row))
 	}
 	return page, total, err
 }
+
+// listedColumns are the columns of an observation in a list.
+var listedColumns = sync.OnceValue(func() []string {
+	columns := []string{"emr_resource_id"}
+	for _, c := range (Observation{}).cells() {
+		columns = append(columns, c.column)
+	}
+	return columns
+})
 
 // FindObservation returns one observation, or a not-found fault.
 func FindObservation(app core.App, id string) (Observation, error) {
