@@ -36,9 +36,8 @@ func (l *loader) check(s *Settings) {
 	l.checkWarehouse(s.Warehouse, s.Backup)
 	l.checkTiers(s.Clinical)
 	l.checkPatientMessages(s)
-	if len(s.Webhooks.RetryDelays) != 9 {
-		l.report(Prefix+"WEBHOOKS_RETRY_DELAYS", "must list nine durations")
-	}
+	l.checkWebhooks(s.Webhooks)
+	l.checkEvents(s)
 	l.checkSMTP(s.SMTP)
 	l.checkProduction(s)
 }
@@ -237,9 +236,9 @@ func (e EMR) missingSettings() []string {
 // the value.
 var formatRules = map[string]func(string) (string, error){
 	"addr":         addr,
-	"agerecipient": ageRecipient,
-	"base":         base,
-	"hours":        isHours, "timeofday": isTimeOfDay,
+	"agerecipient": ageRecipient, "ageidentities": ageIdentities, "natsurls": natsURLs,
+	"base":  base,
+	"hours": isHours, "timeofday": isTimeOfDay,
 	"ein":         digits(9, "must be nine digits, 12-3456789"),
 	"npi":         npi,
 	"state":       pattern(`^[A-Z]{2}$`, "must be two capital letters"),
@@ -259,6 +258,7 @@ var formatRules = map[string]func(string) (string, error){
 	"mailbox":     mailbox,
 	"origin":      origin,
 	"page":        page,
+	"practice":    pattern(`^[a-z0-9-]{1,40}$`, "must be up to 40 small letters, digits and dashes"),
 	"partition":   pattern(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`, "must be up to 63 small letters, digits and dashes"),
 	"scope":       pattern(`^[\x21\x23-\x5B\x5D-\x7E]+$`, "must be OAuth scopes separated by spaces"),    // RFC 6749 section 3.3
 	"shown":       pattern(`^\S.{14,}\S$`, "must be at least 16 characters, without spaces around them"), // guessing it would allow sending readings

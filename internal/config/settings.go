@@ -42,6 +42,7 @@ type Settings struct {
 	Connections Connections
 
 	Gateway    Gateway
+	Events     Events
 	EMR        EMR
 	FHIR       FHIR
 	VAPID      VAPID `envPrefix:"VAPID_"`
