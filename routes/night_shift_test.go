@@ -37,13 +37,17 @@ type nightShift struct {
 // care team is the nurse. Each warning is pushed, unless choice is another.
 func newNightShift(t *testing.T, confirm time.Duration, choice ...alerts.WarningPush) *nightShift {
 	t.Helper()
-	quiet := slog.New(slog.DiscardHandler)
-	push := append(choice, alerts.PushEach)[0]
-	w := &nightShift{readings: ingest.NewReadingStore(ingest.Rules{
+	return newNightShiftWithRules(t, ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, ConfirmReadings: confirm, LateAfter: 24 * time.Hour,
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2}, IrregularHeartbeats: 3,
-		Suspect: vitals.Distance{Percent: 10, Amount: 10}, WarningPush: push,
-	})}
+		Suspect: vitals.Distance{Percent: 10, Amount: 10}, WarningPush: append(choice, alerts.PushEach)[0],
+	})
+}
+
+func newNightShiftWithRules(t *testing.T, rules ingest.Rules) *nightShift {
+	t.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	w := &nightShift{readings: ingest.NewReadingStore(rules)}
 	now := func() time.Time { return w.now }
 	writer := ingest.NewWriter(w.readings, now, quiet, func([]ingest.Outcome) {})
 	w.clinic = newIngestingClinic(t, func(e *routes.Engines) {
@@ -61,7 +65,7 @@ func newNightShift(t *testing.T, confirm time.Duration, choice ...alerts.Warning
 	}
 	t.Cleanup(func() { cancel(); run.Wait() })
 	w.dispatcher = notifications.NewDispatcher(notifications.DispatcherOptions{
-		Push: notifications.NewPush(notifications.PushOptions{}), Zone: newYork, Clock: now, Log: quiet, NeverPushWarnings: push == alerts.PushNever,
+		Push: notifications.NewPush(notifications.PushOptions{}), Zone: newYork, Clock: now, Log: quiet, NeverPushWarnings: rules.WarningPush == alerts.PushNever,
 	})
 	w.patient = w.enroll(object{"gateway_patient_id": "GW-1", "phone": "555-731-9042"})
 	w.request(authz.Admin, "PUT", "/patients/"+w.patient+"/care-team/", object{"members": []object{{"user_id": w.people[authz.Nurse].Number()}}}).want(200)

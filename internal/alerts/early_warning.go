@@ -62,6 +62,10 @@ type ScoredValue struct {
 	Typed bool // by the patient
 	// Doubtful: its time is in doubt, and it is dated by receipt. Like a typed value it adds points and takes none away.
 	Doubtful bool
+	// WaitsUntil is when a value measured with a weak signal counts without a repeat; zero for one that counts already.
+	WaitsUntil time.Time
+	// HidesNone: a value measured with a weak signal while an earlier one waits proves nothing in range.
+	HidesNone bool
 	// Clock is set for a doubtful value of a device with an unproven clock: the device's own newer values replace it.
 	Clock         *DeviceTime
 	ObservationID string
@@ -80,7 +84,9 @@ type EarlyWarning struct {
 	At            time.Time // of the newest value, which is of the observation
 	ObservationID string
 	Values        []ScoredValue // one per parameter, in the order of EarlyWarningParameters
-	points        []int
+	// WaitsUntil is when a repeat must have decided about a value with a weak signal, without which the level is lower; zero if none must.
+	WaitsUntil time.Time
+	points     []int
 }
 
 func (r EarlyWarningRules) points(p *vitals.Parameter, value float64) (points int) {
@@ -128,9 +134,10 @@ func (r EarlyWarningRules) assess(values []ScoredValue) (w EarlyWarning) {
 	return w
 }
 
-// exceeds reports whether the score is graver than another.
+// exceeds reports whether the score is graver than another, or as grave without a repeat to wait for.
 func (w EarlyWarning) exceeds(other EarlyWarning) bool {
-	return w.Level == Critical && other.Level != Critical || w.Level == other.Level && w.Sum > other.Sum || other.Level == ""
+	isSurer := w.WaitsUntil.IsZero() && !other.WaitsUntil.IsZero()
+	return w.Level == Critical && other.Level != Critical || w.Level == other.Level && (w.Sum > other.Sum || isSurer) || other.Level == ""
 }
 
 // threshold is the sum that was met; for a single extreme value the sum that was not.
@@ -287,13 +294,18 @@ func (run *EarlyWarningRun) extend(w EarlyWarning) {
 	}
 }
 
-// MayScore reports whether a value of a reading scores, by the stricter scale.
-func MayScore(r vitals.Reading) bool {
-	return slices.ContainsFunc(EarlyWarningParameters, func(p *vitals.Parameter) bool {
-		value := r.Value(p)
-		return value != nil && EarlyWarningRules{}.points(p, *value) > 0
-	})
+// Points returns the points of a reading's values.
+func (r EarlyWarningRules) Points(of vitals.Reading) (sum int) {
+	for _, p := range EarlyWarningParameters {
+		if value := of.Value(p); value != nil {
+			sum += r.points(p, *value)
+		}
+	}
+	return sum
 }
+
+// MayScore reports whether a value of a reading scores, by the stricter scale.
+func MayScore(r vitals.Reading) bool { return EarlyWarningRules{}.Points(r) > 0 }
 
 // MayBeEarlyWarning reports whether values within an hour may need a clinician, by the stricter scale.
 func MayBeEarlyWarning(values []ScoredValue) bool {

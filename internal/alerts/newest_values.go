@@ -22,7 +22,7 @@ func (n newestValues) add(v ScoredValue) {
 			return
 		}
 		n[v.Of] = slices.DeleteFunc(n[v.Of], func(known ScoredValue) bool { return known.isReplacedBy(v) || known.isSameMoment(v) })
-	case v.Doubtful: // replaces none: whether it is newer is not known
+	case v.HidesNone, v.Doubtful: // replaces none: whether it is newer is not known
 	case v.Typed:
 		n[v.Of] = slices.DeleteFunc(n[v.Of], func(known ScoredValue) bool { return known.Typed })
 	default:
@@ -45,8 +45,27 @@ func (v ScoredValue) isApartFrom(other ScoredValue) bool {
 	return v.At.Sub(other.At).Abs() < OneDelivery && v.Clock.At.Sub(other.Clock.At).Abs() > earlyWarningWindow
 }
 
-// score returns the gravest score of values since a time that may have been measured together.
-func (n newestValues) score(r EarlyWarningRules, from time.Time) (gravest EarlyWarning) {
+// score returns the gravest score of values since a time that may have been measured together, and whether a repeat must decide about its level.
+func (n newestValues) score(r EarlyWarningRules, from time.Time) EarlyWarning {
+	gravest := n.gravest(r, from)
+	var until time.Time
+	sure := newestValues{}
+	for p, values := range n {
+		for _, v := range values {
+			if v.WaitsUntil.IsZero() {
+				sure[p] = append(sure[p], v)
+			} else if v.WaitsUntil.After(until) {
+				until = v.WaitsUntil
+			}
+		}
+	}
+	if gravest.Level != "" && !until.IsZero() && sure.gravest(r, from).Level != gravest.Level {
+		gravest.WaitsUntil = until
+	}
+	return gravest
+}
+
+func (n newestValues) gravest(r EarlyWarningRules, from time.Time) (gravest EarlyWarning) {
 	unproven := n.unproven(from)
 	if len(unproven) == 0 {
 		return r.assess(n.within(r, from, nil))
@@ -119,7 +138,7 @@ func (s scoredPart) isEndedBy(v ScoredValue) bool {
 	switch {
 	case v.Clock != nil:
 		return s.clock != nil && s.clock.Device == v.Clock.Device
-	case v.Doubtful:
+	case v.Doubtful, v.HidesNone:
 		return false
 	}
 	return s.typed || !v.Typed

@@ -195,7 +195,7 @@ func (rs *ReadingStore) loadScoredValues(tx core.App, p scoredPatient, since, no
 		return rules, nil, false, err
 	}
 	rules.InForce, rules.Scale2 = snapshot.Thresholds, inForce(applied, templateOfCOPD)
-	history, err = readScoredValues(tx, p.id, rules, since, p.coming)
+	history, err = readScoredValues(tx, p.id, rules, since, now, p.coming)
 	return rules, history, true, err
 }
 

@@ -65,6 +65,11 @@ func (w *earlyWarningWriter) raise(worst alerts.EarlyWarning, covering []*collec
 
 // refresh shows a greater sum, and after an acknowledgment the time of the newest score, in the alert of the run.
 func (w *earlyWarningWriter) refresh(alert *collections.Alert, worst alerts.EarlyWarning) error {
+	if !alert.HeldUntil().IsZero() && worst.WaitsUntil.IsZero() { // a repeat confirms it, or other values call for it as well
+		if err := w.endHold(alert); err != nil {
+			return err
+		}
+	}
 	value, status := alert.Value(), alerts.Status(alert.Status())
 	isWorse := value == nil || float64(worst.Sum) > *value
 	isNewer := status == alerts.StatusAcknowledged && alert.Level() == string(worst.Level) && worst.At.After(alert.MeasuredAt())
@@ -72,6 +77,19 @@ func (w *earlyWarningWriter) refresh(alert *collections.Alert, worst alerts.Earl
 		return nil
 	}
 	return w.show(alert, worst)
+}
+
+// endHold escalates a held alert.
+func (w *earlyWarningWriter) endHold(alert *collections.Alert) error {
+	w.changed = true
+	if err := alert.EndHold(w.tx); err != nil {
+		return err
+	}
+	snapshot, err := triage.ReadSnapshot(w.tx, w.patientID, nil, w.now)
+	if err != nil {
+		return err
+	}
+	return w.batch.appendDirectly(w.tx, func() error { return endEarlyWarningHold(w.tx, alert, snapshot, w.now) })
 }
 
 // show stores another score in an open alert.
@@ -137,6 +155,8 @@ func (w *earlyWarningWriter) store(worst alerts.EarlyWarning, isWorse bool) erro
 	active, open := snapshot.SystemEscalation()
 	effects := Effects{Observation: o, PatientLabel: w.row.label(w.patientID)}
 	switch {
+	case !open && worst.WaitsUntil.After(w.now):
+		draft.Urgent, draft.HeldUntil = false, worst.WaitsUntil
 	case draft.Urgent && open:
 		draft.Urgent, draft.EscalationID = false, active.ID
 	case draft.Urgent:
@@ -147,7 +167,7 @@ func (w *earlyWarningWriter) store(worst alerts.EarlyWarning, isWorse bool) erro
 		draft.WorseThanNotified = true
 	}
 	effects.Alerts = []alerts.Draft{draft}
-	if worst.Level == alerts.Critical {
+	if worst.Level == alerts.Critical && draft.HeldUntil.IsZero() {
 		effects.decideEscalation(snapshot, w.row.PrimaryProvider, w.now)
 	}
 	a := effectsWriter{tx: w.tx, batch: w.batch, effects: effects, by: w.by, now: w.now}

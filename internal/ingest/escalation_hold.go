@@ -193,6 +193,9 @@ func (rs *ReadingStore) resolveHold(tx core.App, id string, now time.Time) (pati
 	if err != nil {
 		return "", err
 	}
+	if alert.Type() == alerts.TypeEarlyWarning {
+		return patientID, endEarlyWarningHold(tx, alert, snapshot, now)
+	}
 	repeated, err := repeatReadings(tx, alert, snapshot.Thresholds)
 	if err != nil {
 		return "", err

@@ -16,7 +16,7 @@ import (
 // clock, is dated by receipt; of the latter those that a reading to come of their delivery replaces do not count. Source:
 // docs/decisions/alerts.md, "Early warning score".
 func readScoredValues(
-	tx core.App, patientID string, rules alerts.EarlyWarningRules, since time.Time, coming []vitals.Reading,
+	tx core.App, patientID string, rules alerts.EarlyWarningRules, since, now time.Time, coming []vitals.Reading,
 ) (history []alerts.ScoredValue, err error) {
 	known, err := collections.ObservationsAfter(tx, patientID, scoredKinds, since)
 	if err != nil {
@@ -45,10 +45,19 @@ func readScoredValues(
 			}
 		}
 	}
+	proven := []Observation{}
 	for _, record := range known {
 		if o := ObservationFromRecord(record); !isUnproven[o.ID] {
-			add(o, alerts.ScoredValue{At: o.Reading.MeasuredAt})
+			proven = append(proven, o)
 		}
+	}
+	weak := weighWeakSignals(proven, rules, now)
+	for _, o := range proven {
+		v := alerts.ScoredValue{At: o.Reading.MeasuredAt}
+		if w, isWeak := weak[o.ID]; isWeak {
+			o.Reading, v.WaitsUntil, v.HidesNone = w.Reading, w.waitsUntil, w.hidesNone
+		}
+		add(o, v)
 	}
 	for _, record := range doubtful {
 		if o := ObservationFromRecord(record); !o.Received().Before(since) {
