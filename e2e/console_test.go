@@ -57,7 +57,7 @@ var menus = map[string][]string{
 	"nurse":    {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Inbox"},
 	"ma":       {"Triage", "Patients", "Enrollment", "Alerts", "Escalations", "On call", "EMR", "Operations", "Inbox"},
 	"billing":  {"Patients", "Enrollment", "Billing", "Reports", "EMR", "Operations", "Inbox"},
-	"patient":  {"My readings", "Account"},
+	"patient":  {"Readings", "Messages", "Sharing", "Account"},
 }
 
 // The console in a real browser, on the demo's data.

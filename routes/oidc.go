@@ -29,9 +29,10 @@ func signOnRows() []route {
 func (a *api) readSignOn(c *web.Call) error {
 	offered, required := a.Auth.SignOn()
 	return c.OK(struct {
-		Offered  bool `json:"offered"`
-		Required bool `json:"required"`
-	}{offered, required})
+		Offered      bool   `json:"offered"`
+		Required     bool   `json:"required"`
+		PracticeName string `json:"practice_name"` // for the sign-in page
+	}{offered, required, a.PracticeName})
 }
 
 // beginSignOn redirects the browser to the identity provider and sets the cookie that binds the sign-in to this

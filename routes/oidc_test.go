@@ -41,6 +41,7 @@ func newSignOnClinic(t *testing.T, change ...func(*auth.OIDCOptions, *auth.Optio
 	h.clinic = newClinic(t, func(e *routes.Engines) {
 		a.SignOn = auth.NewOIDCProvider(o)
 		e.Auth = auth.New(vigiltest.Sealer(), a)
+		e.PracticeName = "Maple Street Clinic"
 		e.AccessTokens = auth.TokenAuthenticator{Users: e.Auth, Clients: e.Clients}
 	})
 	return h
@@ -93,7 +94,7 @@ func claimsOf(sub string, more object) object {
 // docs/decisions/authentication.md, "Single sign-on".
 func TestSignOn(t *testing.T) {
 	h := newSignOnClinic(t)
-	if got := h.send("", "GET", "/auth/oidc/", nil).want(200).object(); got["offered"] != true || got["required"] != false {
+	if got := h.send("", "GET", "/auth/oidc/", nil).want(200).object(); got["offered"] != true || got["required"] != false || got["practice_name"] != "Maple Street Clinic" {
 		t.Error(got)
 	}
 	w := h.begin()

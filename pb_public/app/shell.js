@@ -89,7 +89,8 @@ function Frame({ person }) {
       </div>
       <nav aria-label="Sections" ref=${menuRef}>
         ${inMenu.map((s) => html`<${SectionLink} key=${s.view} section=${s} view=${view} isOnPhone=${onPhone.includes(s)} />`)}
-        <button class="more" popovertarget="user-menu" aria-current=${onPhone.every((s) => s.view !== view) ? "page" : null}>More</button>
+        <button class="more" popovertarget="user-menu"
+          aria-current=${visibleSections.some((s) => s.view === view && !onPhone.includes(s)) ? "page" : null}>More</button>
       </nav>
       <${UserMenu} view=${view} rest=${inMenu.filter((s) => !onPhone.includes(s))} />
     </header>

@@ -6,7 +6,7 @@ import { clearPlace, go } from "./router.js";
 import { end, me } from "./session.js";
 import { startSession } from "./sign_on.js";
 import { toast } from "./ui/toast.js";
-import { effect } from "./view.js";
+import { effect, signal } from "./view.js";
 
 /** The address that redirects to the provider. */
 export const loginURL = "/api/v1/auth/oidc/login/";
@@ -101,8 +101,12 @@ async function afterLaunch(ticket, patient) {
   }
 }
 
-/** @returns {Promise<{offered: boolean, required: boolean}>} */
+/** What the sign-in page shows of the practice. */
+export const offer = signal({ offered: false, practice_name: "" });
+
 export async function loadOffer() {
   const answer = await request("GET", "auth/oidc/");
-  return answer.ok ? answer.json() : { offered: false, required: false };
+  if (answer.ok) {
+    offer.value = await answer.json();
+  }
 }

@@ -100,6 +100,7 @@ async function portal(page) {
   await page.setViewportSize({ width: 390, height: 844 });
   await signIn(page, "patient@vigil.example");
   await page.getByRole("button", { name: "English", exact: true }).click();
+  await page.getByRole("link", { name: "Messages", exact: true }).click();
   await shows(page.locator(".thread"), "Please loosen the cuff.");
   assert.ok(!(await page.locator(".thread").innerText()).includes("@"), "the portal shows an address of staff");
   await page.getByLabel("Your message").fill("Thank you, that is better.");
@@ -109,4 +110,7 @@ async function portal(page) {
   await page.screenshot({ path: path.join(process.env.PICTURES, "messages-portal.png"), fullPage: true });
   await api("POST", `patients/${patient.id}/messages/`, { template: "free_text", channel: "portal", text: "We look forward to your visit." });
   await shows(page.locator(".thread"), "We look forward"); // by the stream: the page is not touched
+  await page.getByRole("link", { name: "Readings", exact: true }).click();
+  await page.getByRole("button", { name: "Read and answer" }).click(); // the last word was the team's
+  await shows(page.locator(".thread"), "We look forward");
 }

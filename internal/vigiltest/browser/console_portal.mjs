@@ -6,12 +6,12 @@ import { prepare, look } from "./accessibility_checks.mjs";
 
 const texts = {
   en: { language: "English", sections: "Sections", enter: "Enter a reading", upper: /^Upper number/, lower: /^Lower number/, save: "Save", right: "Is that right?",
-    high: "It is high.", rest: "rest for five minutes", advice: "Call Rosa at 518-555-0100.", again: "Measure again", fine: "within your target", help: "Help with the device", looked: "Who looked at my data",
+    high: "It is high.", rest: "rest for five minutes", advice: "Call Rosa at 518-555-0100.", again: "Measure again", fine: "within your target", help: "Help with the device", looked: "Who looked at my data", sharing: "Sharing",
     add: "Add a person", email: "Email address", added: "gets a mail", signOut: "Sign out", person: "Person", readOnly: "not allowed for you",
     mail: "Email", password: "Password", signIn: "Sign in", signedOut: "You have signed out.", account: "Account" },
   es: { language: "Español", sections: "Secciones", enter: "Registrar una medición", upper: /^Número de arriba/, lower: /^Número de abajo/, save: "Guardar",
     right: "¿Es correcto?", high: "Está alto.", rest: "descanse cinco minutos", advice: "llame hoy al consultorio", now: "Llame al 911 ahora", again: "Medir otra vez", fine: "dentro de su meta", help: "Ayuda con el aparato",
-    looked: "Quién vio mis datos", add: "Agregar a una persona", email: "Correo electrónico", added: "recibirá un correo", signOut: "Cerrar sesión", person: "Persona",
+    looked: "Quién vio mis datos", sharing: "Compartir", add: "Agregar a una persona", email: "Correo electrónico", added: "recibirá un correo", signOut: "Cerrar sesión", person: "Persona",
     readOnly: "pero no registrarlas", mail: "Correo electrónico", password: "Contraseña", signIn: "Iniciar sesión", signedOut: "Ha cerrado la sesión.", account: "Cuenta" },
 };
 
@@ -41,8 +41,14 @@ await run(async (page) => {
     await type(page, words, words.again, 122, 76);
     await shows(main(page), words.fine);
     await page.getByText(words.help).click();
-    await page.getByText(words.looked).click();
     await noEnglish(page, language, wrong, "my health");
+    wrong.push(...(await look(page, `${language}, readings`, "#main", true)));
+    await onPhone(page);
+    await inTheChart(page);
+    await page.getByRole("link", { name: words.sharing, exact: true }).click();
+    await page.getByRole("heading", { name: words.looked }).waitFor();
+    await noEnglish(page, language, wrong, "sharing");
+    await oneLine(page);
     await button(page, words.add).click();
     await page.getByLabel(words.email).fill(`${language}@family.example`);
     wrong.push(...(await look(page, language, "#main", true)));
@@ -71,8 +77,38 @@ async function asCaregiver(page) {
   await person.selectOption({ label: names[1] });
   await shows(main(page), texts.en.readOnly);
   assert.equal(await button(page, texts.en.enter).count(), 0, "a reader can enter readings");
+  assert.deepEqual(await page.getByRole("navigation").getByRole("link").allInnerTexts(), ["Readings", "Account"], "a caregiver has the patient's sections");
+  await page.evaluate(() => { location.hash = "#/my-health?tab=sharing"; });
+  await page.waitForTimeout(300);
   assert.equal(await page.getByText(texts.en.looked).count(), 0, "a caregiver sees who looked");
   await signOut(page, texts.en);
+}
+
+// inTheChart shows round numbers at equal steps, and a legend of one line for each number of a pressure.
+async function inTheChart(page) {
+  const ticks = (await page.locator("svg.pressure g text").allTextContents()).map(Number);
+  const steps = new Set(ticks.slice(1).map((tick, i) => tick - ticks[i]));
+  assert.ok(ticks.length > 2 && steps.size === 1 && ticks.every((tick) => tick % 20 === 0), `ticks of the chart: ${ticks}`);
+  assert.deepEqual(await linesOf(page, ".portal-key li"), [1, 1]);
+  assert.ok((await linesOf(page, ".portal .plain-list .value small")).every((lines) => lines === 1), "a value breaks");
+  await oneLine(page);
+}
+
+// linesOf counts the lines of text in each element.
+function linesOf(page, selector) {
+  return page.locator(selector).evaluateAll((all) => all.map((one) => {
+    const range = document.createRange();
+    range.selectNodeContents(one);
+    return new Set([...range.getClientRects()].map(({ bottom }) => Math.round(bottom / 8))).size;
+  }));
+}
+
+// oneLine finds a header of more than one line, or sections that are cut off.
+async function oneLine(page) {
+  const { height, cut } = await page.evaluate(() => ({ height: document.querySelector(".portal-top").offsetHeight,
+    cut: [...document.querySelectorAll(".portal-top nav a")].filter((a) => a.scrollWidth > a.clientWidth).map((a) => a.textContent) }));
+  assert.ok(height < 80, `the header is ${height} px high on the phone`);
+  assert.deepEqual(cut, []);
 }
 
 // inAccount opens each part of the account page, whose views staff share; no English is left in Spanish.

@@ -50,8 +50,10 @@ async function open(page, { name, view, tab, about }) {
 
 async function shoot(page, name, isFull) {
   const client = page.client ??= await page.context().newCDPSession(page);
-  const { data } = await client.send("Page.captureScreenshot", { format: "webp", quality: 70, captureBeyondViewport: isFull, ...(isFull && {
-    clip: { x: 0, y: 0, width: sizes.phone.width, height: await page.evaluate(() => document.documentElement.scrollHeight), scale: 1 } }) });
+  if (isFull) { // the bar at the lower edge has its place in a window of the page's height
+    await page.setViewportSize({ ...sizes.phone, height: await page.evaluate(() => document.documentElement.scrollHeight) });
+  }
+  const { data } = await client.send("Page.captureScreenshot", { format: "webp", quality: 70 });
   await writeFile(path.join(input.folder, `${name}.webp`), Buffer.from(data, "base64"));
   pictures++;
 }

@@ -4,8 +4,8 @@ import { asProblem } from "../ui/states.js";
 import { valuesOf } from "../ui/form.js";
 import { stored, unitOf } from "../ui/units.js";
 import { vitals } from "../ui/vitals.js";
-import { html, useRef, useState } from "../view.js";
-import { unlikelyFields, valueText, verdictOf } from "./readings.js";
+import { classes, html, useRef, useState } from "../view.js";
+import { unlikelyFields, Value, valueText, verdictOf } from "./readings.js";
 import { language } from "../language.js";
 import { t, tCode, tTime } from "./words.js";
 import { practice } from "../session.js";
@@ -15,16 +15,18 @@ import { practice } from "../session.js";
 export function Today({ patient, mayEnter, newest, isDone, zone, thresholds, saved }) {
   const [isOpen, setOpen] = useState(false);
   const [message, setMessage] = useState(/** @type {any} */ (null)); // the saved reading, or held
+  const isAgain = message && !message.held && verdictOf(message, thresholds) !== "savedGood";
   const done = (/** @type {any} */ answer) => { setOpen(false); setMessage(answer); saved(); };
   return html`<section class="card" aria-labelledby="today"><h2 id="today">${t("today")}</h2>
-    ${mayEnter ? html`<p>${isDone && html`<span aria-hidden="true">✓ </span>`}${t(isDone ? "measured" : "measure")}</p>`
-      : html`<p>${t("readOnly")}</p>`}
-    ${newest && html`<p class="portal-last"><span>${t("last")}: ${tTime(newest.measured_at, zone)}</span>
-      <strong>${valueText(newest)}</strong></p>`}
+    ${!isOpen && !message && html`<p class=${classes("task", mayEnter && isDone && "done")}>${
+      t(!mayEnter ? "readOnly" : isDone ? "measured" : "measure")}</p>
+      ${newest && html`<p class="portal-last"><small>${t("last")}: ${tTime(newest.measured_at, zone, "moment")}</small>
+        <${Value} of=${newest} /></p>`}`}
     <div role="status">${message && html`<${Saved} answer=${message} thresholds=${thresholds} />`}</div>
     ${mayEnter && (isOpen ? html`<${Entry} patient=${patient} done=${done} cancel=${() => setOpen(false)} />`
-      : html`<button class="main" onClick=${() => { setMessage(null); setOpen(true); }}>${t(message && !message.held
-        && verdictOf(message, thresholds) !== "savedGood" ? "measureAgain" : "enter")}</button>`)}
+      : html`<button class=${isDone && !isAgain ? "" : "main"} onClick=${() => { setMessage(null); setOpen(true); }}>${
+        t(isAgain ? "measureAgain" : "enter")}</button>`)}
+    <p class="emergency-line">${t("emergency")}</p>
   </section>`;
 }
 
@@ -37,7 +39,7 @@ function Saved({ answer, thresholds }) {
   const isFine = verdict === "savedGood" || verdict === "savedPlain";
   return html`<div class=${`notice ${verdict === "savedHigh" || verdict === "savedLow" ? "problem" : isFine ? "good" : "warning"}`}>
     <p>${t(verdict, { value: valueText(answer) })}</p>${!isFine && html`<p>${t("restHint")}</p>
-      <p>${practice.value.portal_advice[language.value] ?? t("whatNow")} ${t("call911")}</p>`}</div>`;
+      <p>${practice.value.portal_advice[language.value] ?? t("whatNow")}</p><p><strong>${t("call911")}</strong></p>`}</div>`;
 }
 
 /** @param {{patient: string, done: (answer: any) => void, cancel: () => void}} props */

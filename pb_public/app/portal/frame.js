@@ -1,5 +1,5 @@
 // The frame of the patient portal: language, person, account and sign-out, for the phone first.
-import { go } from "../router.js";
+import { go, place } from "../router.js";
 import { myPatients, practice } from "../session.js";
 import { signOut } from "../sign_on.js";
 import { html, signal, useEffect } from "../view.js";
@@ -16,6 +16,9 @@ export const shownPatient = () => myPatients.value.find(({ id }) => id === chose
 /** @param {{scope: string, first_name: string | null, last_name: string | null}} patient */
 const nameOf = (patient) => (patient.scope === "self" ? t("me") : [patient.first_name, patient.last_name].filter(Boolean).join(" "));
 
+/** Word, tab of the readings, and whether only the patient's own account has it. @type {[import("./words.js").Word, string, boolean][]} */
+const tabs = [["readings", "", false], ["thread", "messages", true], ["sharing", "sharing", true], ["account", "", false]];
+
 /** @param {{view: string, children: any}} props */
 export function PortalFrame({ view, children }) {
   useEffect(() => {
@@ -28,10 +31,11 @@ export function PortalFrame({ view, children }) {
     <header class="portal-top">
       <span class="brand"><img src="/favicon.svg" alt="" width="28" height="28" /> ${practice.value.name || "Vigil"}</span>
       <${LanguageChoice} />
-      <nav aria-label=${t("sections")}>${/** @type {const} */ ([["my-health", "portal"], ["account", "account"]]).map(([one, word]) =>
-        html`<a key=${one} href=${`#/${one}`} aria-current=${one === view ? "page" : null}
-          onClick=${(event) => { event.preventDefault(); go(one); }}>${t(word)}</a>`)}</nav>
-      <button class="quiet" onClick=${() => signOut()}>${t("signOut")}</button>
+      <nav aria-label=${t("sections")}>${tabs.filter(([, , isOwn]) => !isOwn || shown?.scope === "self").map(([word, tab]) => {
+        const to = word === "account" ? "account" : "my-health";
+        return html`<a key=${word} href=${`#/${to}`} aria-current=${to === view && tab === (place.value.query.tab ?? "") ? "page" : null}
+          onClick=${(event) => { event.preventDefault(); go(to, {}, tab ? { tab } : {}); }}>${t(word)}</a>`;
+      })}</nav>
     </header>
     <main id="main" class="portal" tabindex="-1">
       ${view === "my-health" && myPatients.value.length > 1 && html`<div class="field">
@@ -40,5 +44,6 @@ export function PortalFrame({ view, children }) {
           ${myPatients.value.map((patient) => html`<option key=${patient.id}
             value=${patient.id}>${nameOf(patient)}</option>`)}</select></div>`}
       ${children}
+      <button class="portal-end" onClick=${() => signOut()}>${t("signOut")}</button>
     </main>`;
 }

@@ -1,12 +1,20 @@
 // The patient's messages with the care team. Only the patient's own account sees them.
 import { get, post } from "../api.js";
 import { valuesOf } from "../ui/form.js";
+import { go } from "../router.js";
 import { useLoad } from "../ui/states.js";
 import { html, useState } from "../view.js";
 import { Loading } from "./loading.js";
 import { t, tTime } from "./words.js";
 
 const who = (/** @type {any} */ m) => t(m.direction === "in" ? "you" : m.author === "staff" ? "team" : "practice");
+
+/** A message of the team that the patient has not answered. @param {{id: string, zone: string | undefined, turn: number}} props */
+export function Unanswered({ id, zone, turn }) {
+  const [newest] = useLoad((signal) => get(`patients/${id}/messages/`, { page_size: 1 }, signal), [id, turn]).data?.results ?? [];
+  return newest?.author === "staff" && html`<section class="card"><p>${t("wrote", { day: tTime(newest.created_at, zone, "day") })}</p>
+    <button onClick=${() => go("my-health", {}, { tab: "messages" })}>${t("reply")}</button></section>`;
+}
 
 /** @param {{id: string, zone: string | undefined, turn: number}} props turn counts news of the patient */
 export function TeamMessages({ id, zone, turn }) {
@@ -32,7 +40,7 @@ export function TeamMessages({ id, zone, turn }) {
       setBusy(false);
     }
   };
-  return html`<section class="card" aria-labelledby="team-messages"><h2 id="team-messages">${t("messages")}</h2>
+  return html`<section class="card" aria-label=${t("messages")}>
     <p>${t("messagesHelp")}</p>
     <form onSubmit=${send} novalidate><div class="field"><label for="portal-text">${t("yourMessage")}</label>
       <textarea id="portal-text" name="text" rows="3" maxlength="4000"></textarea></div>

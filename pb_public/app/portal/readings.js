@@ -2,14 +2,22 @@
 import { boundsOf, isSet } from "../ui/bounds.js";
 import { displayed, unitOf } from "../ui/units.js";
 import { vitals } from "../ui/vitals.js";
+import { classes, html } from "../view.js";
 
-/** A reading as text without words, in the display units. @param {any} o */
-export function valueText(o) {
-  if (o.observation_type === "blood_pressure") {
-    return `${o.systolic}/${o.diastolic} mmHg${o.pulse ? ` · ♥ ${o.pulse}` : ""}`;
-  }
+/** The number of a reading, and its unit and pulse, in the display units. @param {any} o */
+function partsOf(o) {
   const [{ field, unit }] = vitals[o.observation_type].values;
-  return `${displayed(o[field], unit)} ${unitOf(unit)}${o.pulse ? ` · ♥ ${o.pulse}` : ""}`;
+  const number = o.observation_type === "blood_pressure" ? `${o.systolic}/${o.diastolic}` : displayed(o[field], unit);
+  return [number, `${unitOf(unit)}${o.pulse ? ` · ♥ ${o.pulse}` : ""}`];
+}
+
+/** A reading as text without words. @param {any} o */
+export const valueText = (o) => partsOf(o).join(" ");
+
+/** A reading as a large number and a small unit. @param {{of: any}} props */
+export function Value({ of }) {
+  const [number, unit] = partsOf(of);
+  return html`<strong class=${classes("value", of.status === "entered_in_error" && "struck")}>${number} <small>${unit}</small></strong>`;
 }
 
 /** The bounds of a value of a kind. @param {string} kind @param {string} field @param {any} thresholds */

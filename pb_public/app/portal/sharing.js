@@ -14,26 +14,19 @@ const relationships = ["spouse", "partner", "parent", "child", "sibling", "grand
 const whoIs = (entry) => (entry.actor_email === me.value?.email ? t("you") : entry.actor_email ?? (entry.actor_role
   ? t("staff", { role: tCode(entry.actor_role) }) : t("system")));
 
-/** @param {{id: string, zone: string | undefined}} props */
-export function WhoLooked({ id, zone }) {
-  const [isOpen, setOpen] = useState(false);
-  return html`<details class="card" onToggle=${(event) => setOpen(event.target.open)}><summary>${t("looked")}</summary>
-    ${isOpen && html`<${Entries} id=${id} zone=${zone} />`}</details>`;
-}
-
 /** Each person once a day. @param {{id: string, zone: string | undefined}} props */
-function Entries({ id, zone }) {
+export function WhoLooked({ id, zone }) {
   const since = new Date(Date.now() - 30 * 86_400_000).toISOString();
   const list = useLoad((signal) => get(`patients/${id}/access-log/`, { date_from: since, page_size: 100 }, signal), [id]);
-  return html`<${Loading} from=${list}>${(data) => {
+  return html`<section class="card" aria-labelledby="looked"><h2 id="looked">${t("looked")}</h2><${Loading} from=${list}>${(data) => {
     const seen = new Map();
     for (const entry of data.results) {
       const key = `${whoIs(entry)} ${entry.recorded_at.slice(0, 10)}`;
       seen.has(key) || seen.set(key, entry);
     }
     return seen.size === 0 ? html`<p>${t("lookedNone")}</p>` : html`<ul class="plain-list">${[...seen].map(([key, entry]) =>
-      html`<li key=${key}><span>${whoIs(entry)}</span><span>${tTime(entry.recorded_at, zone)}</span></li>`)}</ul>`;
-  }}</${Loading}>`;
+      html`<li key=${key}><span>${whoIs(entry)}</span><small>${tTime(entry.recorded_at, zone, "day")}</small></li>`)}</ul>`;
+  }}</${Loading}></section>`;
 }
 
 /** @param {{id: string}} props */

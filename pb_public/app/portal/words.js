@@ -11,6 +11,9 @@ export const catalogue = {
   person: ["Person", "Persona"],
   me: ["Me", "Yo"],
   account: ["Account", "Cuenta"],
+  readings: ["Readings", "Mediciones"],
+  thread: ["Messages", "Mensajes"],
+  sharing: ["Sharing", "Compartir"],
   signOut: ["Sign out", "Cerrar sesión"],
   emergency: ["In an emergency, call 911. Your practice looks at readings during office hours.",
     "En una emergencia, llame al 911. Su consultorio revisa las mediciones en horario de oficina."],
@@ -66,8 +69,7 @@ export const catalogue = {
     "Llame al 911 ahora si tiene dolor de pecho, dificultad para respirar, debilidad en un lado, dificultad para hablar o un dolor de "
       + "cabeza muy fuerte."],
   chart: ["Blood pressure, last 30 days", "Presión arterial, últimos 30 días"],
-  chartHelp: ["The green bands are your targets: {systolic} for the upper number, {diastolic} for the lower number.",
-    "Las franjas verdes son sus metas: {systolic} para el número de arriba, {diastolic} para el de abajo."],
+  target: ["target {range} (green)", "meta {range} (verde)"],
   chartNone: ["Two blood pressure readings make a chart.", "Con dos mediciones de presión se ve una gráfica."],
   chartText: ["{n} readings; the newest is {value}. All are in the list below.",
     "{n} mediciones; la más reciente es {value}. Todas están en la lista de abajo."],
@@ -98,6 +100,8 @@ export const catalogue = {
   yourMessage: ["Your message", "Su mensaje"],
   writeFirst: ["Please write a message first.", "Por favor, escriba primero un mensaje."],
   messageSent: ["Sent.", "Enviado."],
+  wrote: ["Your care team wrote to you: {day}", "Su equipo médico le escribió: {day}"],
+  reply: ["Read and answer", "Leer y responder"],
   send: ["Send", "Enviar"],
   team: ["Your care team", "Su equipo médico"],
   practice: ["The practice", "El consultorio"],
@@ -156,10 +160,17 @@ export const tText = (text) => text[/** @type {"en" | "es"} */ (language.value)]
 /** The text of a code of the API, or the code itself. @param {string} code */
 export const tCode = (code) => (code in catalogue ? t(/** @type {Word} */ (code)) : code);
 
-/** A date and time in the language in use. @param {string} at @param {string | undefined} zone */
-export const tTime = (at, zone) => new Intl.DateTimeFormat(language.value, {
-  weekday: "short", month: "short", day: "numeric", hour: "numeric", minute: "2-digit", timeZone: zone }).format(new Date(at));
+const [date, clock] = [{ month: "short", day: "numeric" }, { hour: "numeric", minute: "2-digit" }];
+const timeForms = /** @type {Record<string, Intl.DateTimeFormatOptions>} */ ({ date, day: { weekday: "short", ...date },
+  moment: { ...date, ...clock }, all: { weekday: "short", ...date, ...clock } });
+
+const region = () => `${language.value}-US`; // with the clock of 12 hours
+
+/** A moment in the language in use.
+ *  @param {string} at @param {string | undefined} zone @param {"all" | "day" | "date" | "moment"} [form] */
+export const tTime = (at, zone, form = "all") =>
+  new Intl.DateTimeFormat(region(), { ...timeForms[form], timeZone: zone }).format(new Date(at));
 
 /** A calendar day. @param {string} day YYYY-MM-DD */
 export const tDay = (day) =>
-  new Intl.DateTimeFormat(language.value, { dateStyle: "medium", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));
+  new Intl.DateTimeFormat(region(), { dateStyle: "medium", timeZone: "UTC" }).format(new Date(`${day}T00:00:00Z`));

@@ -13,7 +13,7 @@ function stamp(options) {
     const where = typeof of === "string" && of ? of : zone();
     const key = `${language.value} ${where}`;
     const format = made.get(key)
-      ?? new Intl.DateTimeFormat(language.value === "en" ? undefined : language.value, { ...options, timeZone: where });
+      ?? new Intl.DateTimeFormat(language.value === "en" ? undefined : "es-US", { ...options, timeZone: where });
     made.set(key, format);
     return format.format(new Date(at));
   };

@@ -4,12 +4,13 @@ import { follow } from "../events.js";
 import { shownPatient } from "../portal/frame.js";
 import { Loading } from "../portal/loading.js";
 import { Today } from "../portal/enter.js";
-import { TeamMessages } from "../portal/messages.js";
+import { TeamMessages, Unanswered } from "../portal/messages.js";
 import { PressureChart } from "../portal/pressure_chart.js";
 import { Questions } from "../portal/questions.js";
-import { valueText } from "../portal/readings.js";
+import { Value } from "../portal/readings.js";
 import { Caregivers, WhoLooked } from "../portal/sharing.js";
 import { t, tCode, tTime } from "../portal/words.js";
+import { place } from "../router.js";
 import { accessToken, practice, renewals } from "../session.js";
 import { useLoad } from "../ui/states.js";
 import { localInput } from "../ui/time.js";
@@ -40,22 +41,27 @@ function Mine({ id, scope }) {
   const counted = readings.filter(isCounted);
   const today = localInput(new Date(), zone).slice(0, 10);
   const isDone = counted.some((o) => localInput(new Date(o.measured_at), zone).slice(0, 10) === today);
+  const { tab } = place.value.query;
+  if (scope === "self" && tab === "messages") {
+    return html`<h1>${t("thread")}</h1><${TeamMessages} id=${id} zone=${zone} turn=${revision} />`;
+  }
+  if (scope === "self" && tab === "sharing") {
+    return html`<h1>${t("sharing")}</h1><${Caregivers} id=${id} /><${WhoLooked} id=${id} zone=${zone} />`;
+  }
   return html`<h1>${t("portal")}</h1>
-    <p class="notice">${t("emergency")}</p>
     <${Loading} from=${list}>${() => html`
       <${Today} patient=${id} mayEnter=${scope !== "read"} newest=${counted[0]} isDone=${isDone} zone=${zone}
         thresholds=${thresholds.data} saved=${() => setRevision(revision + 1)} />
+      ${scope === "self" && html`<${Unanswered} id=${id} zone=${zone} turn=${revision} />`}
       <${Questions} id=${id} mayEnter=${scope !== "read"} />
       <section class="card" aria-labelledby="chart"><h2 id="chart">${t("chart")}</h2>
-        <${PressureChart} thresholds=${thresholds.data}
+        <${PressureChart} thresholds=${thresholds.data} zone=${zone}
           readings=${counted.filter((o) => o.observation_type === "blood_pressure").reverse()} /></section>
-      ${scope === "self" && html`<${TeamMessages} id=${id} zone=${zone} turn=${revision} />`}
       <section class="card" aria-labelledby="list"><h2 id="list">${t("list")}</h2>
         <${Readings} readings=${readings} zone=${zone} /></section>`}
     </${Loading}>
     <details class="card"><summary>${t("help")}</summary>
-      <ul><li>${t("help1")}</li><li>${t("help2")}</li><li>${t("help3")}</li></ul></details>
-    ${scope === "self" && html`<${Caregivers} id=${id} /><${WhoLooked} id=${id} zone=${zone} />`}`;
+      <ul><li>${t("help1")}</li><li>${t("help2")}</li><li>${t("help3")}</li></ul></details>`;
 }
 
 const shortList = 7;
@@ -67,9 +73,9 @@ function Readings({ readings, zone }) {
     return html`<p>${t("listNone")}</p>`;
   }
   return html`<ul class="plain-list">${readings.slice(0, showsAll ? undefined : shortList).map((o) => html`<li key=${o.id}>
-    <span>${tTime(o.measured_at, zone)}<br /><small>${tCode(o.observation_type)}${o.status === "entered_in_error" ? `, ${t("removed")}`
+    <span>${tTime(o.measured_at, zone, "moment")}<small>${tCode(o.observation_type)}${o.status === "entered_in_error" ? `, ${t("removed")}`
       : isCounted(o) ? "" : `, ${t("notConfirmed")}`}</small></span>
-    <strong class=${o.status === "entered_in_error" ? "struck" : ""}>${valueText(o)}</strong></li>`)}</ul>
+    <${Value} of=${o} /></li>`)}</ul>
     ${!showsAll && readings.length > shortList && html`<button onClick=${() => setShowsAll(true)}>${t("showAll",
       { n: readings.length })}</button>`}`;
 }

@@ -17,13 +17,12 @@ export function Sessions() {
   const [ending, setEnding] = useState(/** @type {Session | null} */ (null));
   const [isEndingAll, setEndingAll] = useState(false);
   return html`<${Loaded} from=${from}>${(data) => html`
-      <ul class="plain" aria-label=${say("Your sessions")}>${data.results.map((session) => html`<li key=${session.id}>
-        <strong>${programOf(session)}</strong> <small>${session.current ? say("This session.") : session.address}
+      <ul class="plain-list" aria-label=${say("Your sessions")}>${data.results.map((session) => html`<li key=${session.id}>
+        <span><strong>${programOf(session)}</strong><br /><small>${session.current ? say("This session.") : session.address}
           ${" "}${say("Signed in {since}. Last used {last}.", { ...about(session),
-            last: dateTime(session.last_used_at) })}</small>
-        ${!session.current && html`<div class="actions"><button
-          aria-label=${say("End the session of {program}, signed in {since}", about(session))}
-          onClick=${() => setEnding(session)}>${say("End")}</button></div>`}</li>`)}</ul>
+            last: dateTime(session.last_used_at) })}</small></span>
+        ${!session.current && html`<button aria-label=${say("End the session of {program}, signed in {since}", about(session))}
+          onClick=${() => setEnding(session)}>${say("End")}</button>`}</li>`)}</ul>
       ${ending && html`<${End} session=${ending} close=${() => setEnding(null)} ended=${() => { setEnding(null); from.reload(); }} />`}`}
     </${Loaded}>
     <button class="danger" onClick=${() => setEndingAll(true)}>${say("Sign out everywhere")}</button>

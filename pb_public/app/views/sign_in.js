@@ -7,6 +7,7 @@ import { endReason } from "../session.js";
 import { signIn, signInWithSecondFactor, loadProfile, signOut } from "../sign_on.js";
 import { LanguageChoice } from "../ui/language_choice.js";
 import { html, logo, useState } from "../view.js";
+import { offer } from "../single_sign_on.js";
 import { SingleSignOn } from "./single_sign_on.js";
 import { say, sayProblem } from "../language.js";
 
@@ -16,11 +17,10 @@ export function SignIn() {
   const steps = { password: Password, code: Code, reset: PasswordReset, sent: Sent };
   const Step = steps[step];
   return html`<main class="door" id="main">
-    <img src=${logo} alt="" width="48" height="48" />
-    <h1>Vigil</h1>
+    <div class="door-head"><img src=${logo} alt="" width="40" height="40" /><${LanguageChoice} /></div>
+    <h1>${offer.value.practice_name || "Vigil"}</h1>
     ${endReason.value && html`<p class="notice" role="status">${say(endReason.value)}</p>`}
     <${Step} proof=${credentials} keep=${setCredentials} show=${setStep} />
-    <${LanguageChoice} />
   </main>`;
 }
 
@@ -60,8 +60,9 @@ function Password({ proof, keep, show }) {
   };
   return html`<${SingleSignOn} onSecondFactor=${onSecondFactor} />
     <${Form} submit="Sign in" send=${send}>${(errors) => html`
-      <${Field} label="Email" name="email" kind="email" autocomplete="username" value=${proof.email} errors=${errors} required autofocus />
-      <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} required />`}
+      <${Field} label="Email" name="email" kind="email" autocomplete="username" value=${proof.email} errors=${errors}
+        aria-required="true" autofocus />
+      <${Field} label="Password" name="password" kind="password" autocomplete="current-password" errors=${errors} aria-required="true" />`}
     </${Form}>
     <${UsePasskey} />
     <button class="link" onClick=${() => show("reset")}>${say("Lost your password?")}</button>`;
