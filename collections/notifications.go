@@ -24,21 +24,6 @@ func (n *Notification) EscalationID() string { return n.GetString("escalation") 
 func (n *Notification) EntryID() string      { return n.GetString("billing_entry") }
 func (n *Notification) ReadAt() time.Time    { return instantOf(n, "read_at") }
 
-// HasNotification reports whether a user has a notification with a key.
-func HasNotification(app core.App, userID, key string) (bool, error) {
-	return queryValue[bool](app, "look for a notification", `SELECT EXISTS (SELECT 1 FROM notifications WHERE user = {:user} AND dedupe_key = {:key})`,
-		dbx.Params{"user": userID, "key": key})
-}
-
-// StoreNotification adds a notification to a user's inbox, due now.
-func StoreNotification(tx core.App, d NotificationDraft, now time.Time) error {
-	_, err := store(tx, "store notification", Notifications, map[string]any{
-		"user": d.User, "channel": d.Channel, "type": d.Type, "severity": d.Severity, "title": d.Title, "body": d.Body.Reveal(),
-		"dedupe_key": d.DedupeKey, "in_app": true, "due_at": Instant(now), "created_at": Instant(now),
-	})
-	return err
-}
-
 // NotificationDraft is a notification to store.
 type NotificationDraft struct {
 	User, Channel, Type, Severity                string

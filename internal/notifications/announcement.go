@@ -121,13 +121,8 @@ const SystemHealth = "system_health"
 
 // Notify adds a notice to a user's list, unless the user already has one with its DedupeKey.
 func Notify(tx core.App, userRecordID string, n Notice, now time.Time) error {
-	if n.DedupeKey != "" {
-		if has, err := collections.HasNotification(tx, userRecordID, n.DedupeKey); err != nil || has {
-			return err
-		}
-	}
-	err := collections.StoreNotification(tx, collections.NotificationDraft{
-		User: userRecordID, Channel: n.Channel, Type: n.Type, Severity: n.Severity, Title: n.Title, Body: phi.Text(n.Body), DedupeKey: n.DedupeKey,
+	err := collections.InsertNotification(tx, collections.NotificationDraft{
+		User: userRecordID, Channel: n.Channel, Type: n.Type, Severity: n.Severity, Title: n.Title, Body: phi.Text(n.Body), DedupeKey: n.DedupeKey, InApp: true,
 	}, now)
 	if err != nil {
 		return err
