@@ -3,6 +3,7 @@ package collections
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -208,6 +209,9 @@ func LoadAuditKeys() (AuditKeys, error) {
 
 // Format hides the keys.
 func (AuditKeys) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte("[secret]")) }
+
+// LogValue reveals nothing.
+func (AuditKeys) LogValue() slog.Value { return slog.StringValue("[secret]") }
 
 // IsInUse reports whether the database has data: an audit entry, a user, a patient, an event or an issued number. The sequences of the
 // threshold templates and the triage list come with the schema and do not count.

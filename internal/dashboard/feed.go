@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,9 @@ type FeedEntry struct {
 
 // Format reveals nothing of the message.
 func (e FeedEntry) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[feed entry "+e.ID+"]") }
+
+// LogValue prints the id only.
+func (e FeedEntry) LogValue() slog.Value { return slog.StringValue("[feed entry " + e.ID + "]") }
 
 // Message describes the event.
 func (e FeedEntry) Message() string { return e.kind.message(e) }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -15,6 +16,9 @@ type concealed struct{}
 
 // Format reveals nothing.
 func (concealed) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[chart]") }
+
+// LogValue reveals nothing.
+func (concealed) LogValue() slog.Value { return slog.StringValue("[chart]") }
 
 // Code is a code of a terminology.
 type Code struct {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"regexp"
 	"slices"
@@ -46,6 +47,9 @@ type subscription struct {
 
 // Format prints a placeholder in place of the subscription.
 func (subscription) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[subscription]") }
+
+// LogValue reveals nothing.
+func (subscription) LogValue() slog.Value { return slog.StringValue("[subscription]") }
 
 func (s subscription) host() string {
 	address, err := url.Parse(s.Endpoint)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -70,6 +71,9 @@ type Directory struct {
 
 // Format reveals nothing.
 func (*Directory) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[directory]") }
+
+// LogValue reveals nothing.
+func (*Directory) LogValue() slog.Value { return slog.StringValue("[directory]") }
 
 // NewDirectory returns an empty directory; call [Directory.Build].
 func NewDirectory() *Directory {

@@ -6,6 +6,7 @@ import (
 	"encoding/json/jsontext"
 	"fmt"
 	"io"
+	"log/slog"
 	"regexp"
 	"time"
 
@@ -140,11 +141,20 @@ type SubscriberView struct {
 // Format reveals nothing.
 func (InsuranceView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[insurance]") }
 
+// LogValue reveals nothing.
+func (InsuranceView) LogValue() slog.Value { return slog.StringValue("[insurance]") }
+
 // Format reveals nothing.
 func (CoverageView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[insurance]") }
 
+// LogValue reveals nothing.
+func (CoverageView) LogValue() slog.Value { return slog.StringValue("[insurance]") }
+
 // Format reveals nothing.
 func (SubscriberView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[subscriber]") }
+
+// LogValue reveals nothing.
+func (SubscriberView) LogValue() slog.Value { return slog.StringValue("[subscriber]") }
 
 // viewInsurance returns the view of a coverage; nil for an empty one.
 func viewInsurance(c phi.Coverage) *InsuranceView {

@@ -3,6 +3,7 @@ package patients
 import (
 	"fmt"
 	"io"
+	"log/slog"
 
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/validate"
@@ -40,6 +41,9 @@ type PractitionerView struct {
 
 // Format reveals nothing.
 func (PractitionerView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[practitioner]") }
+
+// LogValue reveals nothing.
+func (PractitionerView) LogValue() slog.Value { return slog.StringValue("[practitioner]") }
 
 // ViewPractitioner returns the view of a practitioner; nil for none.
 func ViewPractitioner(p *phi.Practitioner) *PractitionerView {

@@ -89,6 +89,9 @@ func (View) LogValue() slog.Value       { return slog.StringValue("[patient]") }
 // Format reveals nothing.
 func (AddressView) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[address]") }
 
+// LogValue reveals nothing.
+func (AddressView) LogValue() slog.Value { return slog.StringValue("[address]") }
+
 // NewView returns the patient as the role may see it, with the hold in force: hidden fields are null and named in redacted_fields. It fails if
 // any value cannot be opened. The caller adds what other records hold, such as [AddMessagingConsent].
 func NewView(p *collections.Patient, role authz.Role, now time.Time) (View, error) {

@@ -86,14 +86,17 @@ func (k Key) Format(s fmt.State, _ rune) { writeString(s, "key "+k.ID) }
 func (k Key) LogValue() slog.Value       { return slog.StringValue("key " + k.ID) }
 func (Key) MarshalJSON() ([]byte, error) { return nil, errors.New("phi: keys are not encoded") }
 
-// Format prints a placeholder.
+// Format and LogValue print a placeholder.
 func (IndexKey) Format(s fmt.State, _ rune) { conceal(s) }
+func (IndexKey) LogValue() slog.Value       { return slog.StringValue(redacted) }
 
-// Format prints a placeholder.
+// Format and LogValue print a placeholder.
 func (*KeyRing) Format(s fmt.State, _ rune) { conceal(s) }
+func (*KeyRing) LogValue() slog.Value       { return slog.StringValue(redacted) }
 
-// Format prints a placeholder.
+// Format and LogValue print a placeholder.
 func (*Sealer) Format(s fmt.State, _ rune) { conceal(s) }
+func (*Sealer) LogValue() slog.Value       { return slog.StringValue(redacted) }
 
 func conceal(s fmt.State) { writeString(s, redacted) }
 

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,37 @@ func TestPackageNamesAndSizes(t *testing.T) {
 		}
 	}
 }
+
+// A type that hides its content from fmt also hides it from slog, whose JSON handler encodes exported fields instead of formatting.
+func TestHiddenTypesDoNotLog(t *testing.T) {
+	hidden, logged := map[string]string{}, map[string]bool{}
+	for name, content := range readTree(t) {
+		if path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "tools/") {
+			continue
+		}
+		for _, line := range bytes.Split(content, []byte("\n")) {
+			if m := methodLine.FindSubmatch(line); m != nil {
+				typeName := path.Dir(name) + "." + string(m[1])
+				if string(m[2]) == "Format" {
+					hidden[typeName] = name
+				} else {
+					logged[typeName] = true
+				}
+			}
+		}
+	}
+	if len(hidden) < 20 {
+		t.Fatalf("only %d types with a Format method were found", len(hidden))
+	}
+	for typeName, name := range hidden {
+		if !logged[typeName] {
+			t.Errorf("%s: %s has Format without LogValue", name, typeName)
+		}
+	}
+}
+
+// methodLine matches the first line of a Format or LogValue method: its type and name.
+var methodLine = regexp.MustCompile(`^func \((?:\w+ )?\*?(\w+)\) (Format|LogValue)\(`)
 
 // The map in README.md lists every package of internal/ exactly once, and no others.
 func TestReadmeMapIsComplete(t *testing.T) {
