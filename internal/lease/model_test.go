@@ -204,7 +204,7 @@ func (w *world) disturb() {
 
 // newWorld makes three processes whose clocks differ in speed by a factor of up to 1.9.
 func newWorld(seed uint64) *world {
-	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), holders: map[uint64]string{}, cut: map[*process]bool{}} //nolint:gosec // a simulation
+	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), holders: map[uint64]string{}, cut: map[*process]bool{}}
 	for i := range 3 {
 		p := &process{world: w, name: fmt.Sprint("node", i), speed: 1 + 0.9*w.Float64(), offset: w.between(time.Second, 1000*time.Hour)}
 		p.state.Node = p.name

@@ -31,10 +31,10 @@ func LoadTenure(dir, node string) (Tenure, error) {
 		return Tenure{}, fmt.Errorf("read the tenure: %w", err)
 	}
 	var kept keptTenure
-	if json.Unmarshal(content, &kept) != nil || kept.Node != node || kept.Boot == "" || kept.Boot != bootID() {
-		return Tenure{}, nil
+	if json.Unmarshal(content, &kept) == nil && kept.Node == node && kept.Boot != "" && kept.Boot == bootID() {
+		return kept.Tenure, nil
 	}
-	return kept.Tenure, nil
+	return Tenure{}, nil
 }
 
 // KeepTenure stores the tenure in the data folder, for a restart in time.
