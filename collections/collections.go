@@ -40,6 +40,7 @@ const (
 	EMRContexts             = "emr_contexts"
 	EMRProposals            = "emr_proposals"
 	EMRTokens               = "emr_tokens"
+	Epochs                  = "epochs"
 	EscalationEvents        = "escalation_events"
 	Escalations             = "escalations"
 	Exports                 = "exports"

@@ -70,6 +70,14 @@ func (c connector) open() (session, error) {
 	if err := setLockTimeout(inner); err != nil {
 		return session{}, errors.Join(err, inner.Close())
 	}
+	if mayCommit, guarded := commitGuard(c.path); guarded {
+		inner.RegisterCommitHook(func() int {
+			if mayCommit() {
+				return 0
+			}
+			return 1
+		})
+	}
 	if OnConnect != nil {
 		OnConnect(c.path, inner)
 	}
@@ -198,6 +206,14 @@ func (c runningCopy) Finish() error { return errors.Join(c.SQLiteBackup.Finish()
 func errorCode(err error) int {
 	if sqliteErr, ok := errors.AsType[sqlite3.Error](err); ok {
 		return int(sqliteErr.Code)
+	}
+	return 0
+}
+
+// extendedCode returns the extended SQLite error code of an error, or 0 if it is not an SQLite error.
+func extendedCode(err error) int {
+	if sqliteErr, ok := errors.AsType[sqlite3.Error](err); ok {
+		return int(sqliteErr.ExtendedCode)
 	}
 	return 0
 }

@@ -30,6 +30,18 @@ func (c connector) open() (connection, error) {
 			return nil, errors.Join(fmt.Errorf("%s: %w", pragma, err), inner.Close())
 		}
 	}
+	if mayCommit, guarded := commitGuard(c.path); guarded {
+		hooks, ok := opened.(modernc.HookRegisterer)
+		if !ok {
+			return nil, errors.Join(fmt.Errorf("the SQLite driver's %T has no commit hooks", opened), inner.Close())
+		}
+		hooks.RegisterCommitHook(func() int32 {
+			if mayCommit() {
+				return 0
+			}
+			return 1
+		})
+	}
 	return inner, nil
 }
 
@@ -58,9 +70,12 @@ func copyTo(inner connection, target string) (runningCopy, error) {
 }
 
 // errorCode returns the SQLite error code of an error, or 0 if it is not an SQLite error.
-func errorCode(err error) int {
+func errorCode(err error) int { return extendedCode(err) & 0xff }
+
+// extendedCode returns the extended SQLite error code of an error, or 0 if it is not an SQLite error.
+func extendedCode(err error) int {
 	if sqliteErr, ok := errors.AsType[*modernc.Error](err); ok {
-		return sqliteErr.Code() & 0xff // the primary code
+		return sqliteErr.Code()
 	}
 	return 0
 }
