@@ -6,6 +6,7 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -69,6 +70,9 @@ type Report struct {
 	// EMRDownSince is when the EMR went down; zero if it is up or none is configured.
 	EMRDownSince time.Time
 }
+
+// ErrNoLease is the error of [Probes.Writes] while this process may not write.
+var ErrNoLease = errors.New("the lease is not held")
 
 // Probes are the monitor's checks of each service; their errors are never shown.
 type Probes struct {
@@ -338,6 +342,8 @@ func (m *Monitor) database(ctx context.Context, app core.App) Check {
 	case err == nil:
 	case waiting.Err() != nil:
 		check.Status, check.Detail = Degraded, "writing takes long"
+	case errors.Is(err, ErrNoLease): // its keeper logs it
+		check.Status, check.Detail = Down, "another process may hold the lease"
 	default:
 		check.Status, check.Detail = Down, "cannot be written"
 		if earlier := m.latest.Load(); earlier == nil || earlier.Services.Database.Status != Down {

@@ -12,6 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/async"
 	"github.com/vigilhealth/vigil/internal/fault"
+	"github.com/vigilhealth/vigil/internal/sqlite"
 )
 
 // maxGroupSize bounds the readings of one transaction.
@@ -163,7 +164,7 @@ func (w *Writer) storeGroup(tx core.App, b *writeBatch, group []*groupItem) erro
 }
 
 func (w *Writer) fail(r *groupItem) {
-	if r.In.joinTx != nil {
+	if r.In.joinTx != nil || sqlite.IsRefusedCommit(r.Err) {
 		return // its caller gets the error unchanged
 	}
 	w.log.Error("writer failed to store a reading; its sender has to send it again", slog.Any("error", r.Err))

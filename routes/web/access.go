@@ -233,5 +233,5 @@ func (c *Call) RecordRead(event audit.Event, resourceType, resourceID string, pa
 	} else {
 		entry.Changes = audit.Changes{"patient_ids": {New: patientIDs}}
 	}
-	return c.reads.Append(c.outerApp(), entry, c.Now)
+	return c.appendRead(entry)
 }

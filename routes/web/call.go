@@ -43,6 +43,9 @@ type Call struct {
 	reads     *audit.Group
 	keyed     *keyedRequest // nil without an idempotency key
 	action    authz.Action  // of the row
+	lease     Lease         // nil unless the row writes and a lease is required
+
+	staleReads *audit.StaleReads // nil unless the process may not write
 }
 
 // requestTime limits the work on one request, reportTime that on a report, an export or a billing run. Source:
@@ -127,6 +130,9 @@ func clientAddress(e *core.RequestEvent) string {
 
 func (s *Server) serve(c *Call, row Route) (err error) {
 	defer recoverPanic(&err)
+	if err := s.admitByLease(c, row); err != nil {
+		return err
+	}
 	if err := s.admit(c, row); err != nil {
 		return err
 	}

@@ -115,6 +115,9 @@ func Translate(err error) *fault.Error {
 	if invalid, ok := errors.AsType[validation.Errors](err); ok {
 		return fault.Validation(dotted(fault.Fields{}, "", invalid)).Because(err)
 	}
+	if sqlite.IsRefusedCommit(err) {
+		return notLeader().Because(err)
+	}
 	return unexpected(err)
 }
 

@@ -122,6 +122,9 @@ func (s *Server) replay(c *Call, a *idempotency.Answer) error {
 			return err
 		}
 	}
+	if err := c.stillHeld(); err != nil {
+		return err
+	}
 	h := c.Header()
 	for name, value := range a.Header {
 		h.Set(name, value)
@@ -141,6 +144,13 @@ func (s *Server) finish(c *Call, failure error) {
 	h := c.keyed.answer
 	if err := s.store(c, failure); err != nil {
 		s.Log.ErrorContext(c.Request.Context(), "storing the answer for its idempotency key failed; a retry with the key cannot replay it", slog.String("request_id", c.RequestID), slog.Any("error", err))
+	}
+	if refusal := c.stillHeld(); refusal != nil && h.status < http.StatusBadRequest && !h.sent {
+		h.status = http.StatusServiceUnavailable
+		h.body.Reset()
+		h.body.Write(errorBody(Translate(refusal)))
+		h.Header().Set("Content-Type", JSONType)
+		h.Header().Set("Content-Length", strconv.Itoa(h.body.Len()))
 	}
 	if err := h.send(); err != nil {
 		s.Log.WarnContext(c.Request.Context(), "sending the answer failed; the client must retry", slog.String("request_id", c.RequestID), slog.Any("error", err))

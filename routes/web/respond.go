@@ -41,6 +41,9 @@ func (c *Call) NoContent(err error) error {
 	if err != nil {
 		return err
 	}
+	if err := c.stillHeld(); err != nil {
+		return err
+	}
 	c.response.WriteHeader(http.StatusNoContent)
 	return nil
 }
@@ -68,6 +71,11 @@ func (c *Call) Attach(contentType, filename string, body []byte) error {
 
 // Send answers with an encoded body.
 func (c *Call) Send(status int, contentType string, body []byte) error {
+	if status < http.StatusBadRequest {
+		if err := c.stillHeld(); err != nil {
+			return err
+		}
+	}
 	h := c.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Content-Length", strconv.Itoa(len(body)))

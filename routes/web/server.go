@@ -57,6 +57,9 @@ type Options struct {
 	Observer       Observer
 	AccessTokens   AccessTokens
 	Limits         *ratelimit.Limiter
+	// Lease permits writes; nil always does. StaleReads records reads without it.
+	Lease      Lease
+	StaleReads *audit.StaleReads
 }
 
 // Now reads the clock. A request reads it once.
@@ -94,7 +97,7 @@ func (s *Server) Mount(e *core.ServeEvent, routes []Route, mount ...func(*router
 	s.PublicURL = strings.TrimSuffix(s.PublicURL, "/")
 	s.patterns, s.reads, s.keys = http.NewServeMux(), audit.NewGroup(s.Log), idempotency.New(s.Log)
 
-	e.Router.Bind(s.accessLog(), s.crossOrigin())
+	e.Router.Bind(s.accessLog(), s.crossOrigin(), s.refuseNativeWrites())
 	group := e.Router.Group("")
 	group.Unbind(replaced...)
 	for _, row := range routes {

@@ -19,6 +19,7 @@ import (
 	"github.com/pocketbase/pocketbase/apis"
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/fault"
@@ -75,6 +76,8 @@ type setup struct {
 	limits  map[ratelimit.Class]ratelimit.Policy
 	origins []string
 	rows    []web.Route
+	lease   web.Lease
+	stale   *audit.StaleReads
 }
 
 func serve(t *testing.T, s setup) *server {
@@ -134,6 +137,8 @@ func open(e *core.ServeEvent, s setup, log io.Writer) error {
 		Clock:          func() time.Time { return clock },
 		AccessTokens:   accessTokens{},
 		Limits:         ratelimit.NewLimiter(s.limits),
+		Lease:          s.lease,
+		StaleReads:     s.stale,
 	}}
 	return door.Mount(e, rows)
 }
