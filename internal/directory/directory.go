@@ -91,7 +91,7 @@ func (d *Directory) Changed() <-chan struct{} {
 	return d.changed
 }
 
-// Run keeps the directory equal to the bucket until ctx ends. After a lost connection the last state stays in use until the watch goes on.
+// Run keeps the directory equal to the bucket until ctx ends. After a lost connection the last state stays in use until the watch continues.
 func (d *Directory) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := d.follow(ctx); err != nil && ctx.Err() == nil {

@@ -93,7 +93,7 @@ func TestDirectoryFollowsThePractices(t *testing.T) {
 		t.Errorf("the backlog belongs to %+v", owner)
 	}
 
-	oak.Forget() // as in the hourly publication: the bucket is read again, and nothing of another practice is touched
+	oak.Reset() // as in the hourly publication: the bucket is read again, and nothing of another practice is touched
 	publish(oak, nil)
 	await(t, d, owns("elm", day(20)))
 }

@@ -54,7 +54,7 @@ type Owner struct {
 	Overlaps bool
 }
 
-// Owner returns the practice whose interval has the time of measurement, because a backlog of the former holder belongs to the former
+// Owner returns the practice with an interval that has the time of measurement, because a backlog of the former holder belongs to the former
 // practice. Without one, the only practice that has registered the identifier gets the event: it was measured before the assignment or after its end,
 // and that practice's quarantine shows it to a person.
 func (c Claims) Owner(id ID, measured time.Time) Owner {

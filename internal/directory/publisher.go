@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -23,8 +25,8 @@ func NewPublisher(js jetstream.JetStream, practice string, log *slog.Logger) *Pu
 	return &Publisher{js: js, practice: practice, log: log}
 }
 
-// Forget makes the next publication read the bucket again, in case someone else changed the practice's keys.
-func (p *Publisher) Forget() { p.known = nil }
+// Reset makes the next publication read the bucket again, in case someone else changed the practice's keys.
+func (p *Publisher) Reset() { p.known = nil }
 
 // Publish makes the practice's part of the bucket equal to its claims and its recipient. After an error the next call repeats what is missing.
 func (p *Publisher) Publish(ctx context.Context, recipient string, claims map[ID][]Interval) error {
@@ -57,7 +59,8 @@ func (p *Publisher) Publish(ctx context.Context, recipient string, claims map[ID
 		}
 		delete(p.known, key)
 	}
-	for key, value := range wanted {
+	for _, key := range slices.Backward(slices.Sorted(maps.Keys(wanted))) { // the recipient before the claims that need it
+		value := wanted[key]
 		if p.known[key] == value {
 			continue
 		}

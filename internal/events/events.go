@@ -21,8 +21,19 @@ const (
 	Dead          = SubjectPrefix + "dead"       // events that a practice could not store
 )
 
-// DeviceHeader names the device, as a keyed hash: events of one device are stored in order.
-const DeviceHeader = "Vigil-Device"
+// Headers of a message. They hold no content of the event.
+const (
+	// DeviceHeader names the device, as a keyed hash: events of one device are stored in order.
+	DeviceHeader = "Vigil-Device"
+	// ReasonHeader is why an event is unassigned.
+	ReasonHeader = "Vigil-Reason"
+)
+
+// Reasons why an event is unassigned.
+const (
+	ReasonUnknown = "unknown_device"
+	ReasonOverlap = "overlapping_claims"
+)
 
 // dedupeWindow is how long the stream recognizes a repeated message: longer than the vendors' retries, the last after 15 minutes.
 const dedupeWindow = 30 * time.Minute

@@ -180,6 +180,28 @@ func errorBody(f *fault.Error) []byte {
 	return append(body, '}')
 }
 
+// WriteFault answers a request outside the API's server with an error, in the form of the API.
+func WriteFault(w http.ResponseWriter, f *fault.Error) {
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(wholeSeconds(f.RetryAfter)))
+	}
+	w.Header().Set("Content-Type", JSONType)
+	w.WriteHeader(statuses[f.Kind])
+	_, _ = w.Write(errorBody(f)) // the caller may be gone
+}
+
+// WriteJSON answers such a request with an object.
+func WriteJSON(w http.ResponseWriter, status int, object any) {
+	body, err := Encode(object)
+	if err != nil {
+		WriteFault(w, unexpected(err))
+		return
+	}
+	w.Header().Set("Content-Type", JSONType)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the caller may be gone
+}
+
 // panicked is a panic of a handler.
 type panicked struct {
 	kind  string // type of the value, never the value
