@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -29,6 +30,8 @@ type webhookAnswer struct {
 	Reason        string `json:"reason,omitempty"`
 	// LeftOut are the side values that could not be read.
 	LeftOut []string `json:"left_out,omitempty"`
+	// Results are those of all events, if the gateway sent several; the other members are those of the first that was not rejected.
+	Results []deliveredView `json:"results,omitempty"`
 }
 
 // webhookStatuses are the wire values of the ingest statuses.
@@ -45,17 +48,22 @@ func vendorRows() (rows []route) {
 	return rows
 }
 
-// receiveEvent accepts one event of the device gateway.
+// receiveEvent accepts one event of the device gateway, or several. Source: docs/decisions/gateway.md, "Several events in one delivery".
 func (a *api) receiveEvent(c *web.Call) error {
 	results, err := a.receiveFrom(c, gateway.Contract)
 	if err != nil {
 		return err
 	}
-	result := results[0] // the gateway sends one event per request
-	if result.Rejection != nil {
-		return result.Rejection
+	first := max(0, slices.IndexFunc(results, func(r ingest.Result) bool { return r.Rejection == nil }))
+	if results[first].Rejection != nil {
+		return results[first].Rejection
 	}
-	return c.OK(viewResult(result))
+	answer := viewResult(results[first])
+	if results[0].OfSeveral {
+		answer.Results, _ = viewResults(results)
+		a.countRefused(results)
+	}
+	return c.OK(answer)
 }
 
 // deliveryAnswer reports the status of each event of a vendor's delivery. Source: docs/decisions/gateway.md, "Other
@@ -78,22 +86,27 @@ func receive(vendor gateway.Vendor) handler {
 		if err != nil {
 			return err
 		}
-		views, refused := make([]deliveredView, len(results)), 0
-		for i, result := range results {
-			views[i] = deliveredView{
-				webhookAnswer: viewResult(result), EventType: string(result.Event.Type), MeasurementType: result.Event.MeasurementType,
-			}
-			if result.Rejection != nil {
-				refused++
-				views[i].Reason, views[i].FieldErrors = result.Rejection.Code, result.Rejection.Fields
-			}
-		}
+		views, refused := viewResults(results)
 		if refused == len(results) {
 			return results[0].Rejection
 		}
 		a.countRefused(results)
 		return c.OK(deliveryAnswer{views})
 	}
+}
+
+func viewResults(results []ingest.Result) (views []deliveredView, refused int) {
+	views = make([]deliveredView, len(results))
+	for i, result := range results {
+		views[i] = deliveredView{
+			webhookAnswer: viewResult(result), EventType: string(result.Event.Type), MeasurementType: result.Event.MeasurementType,
+		}
+		if result.Rejection != nil {
+			refused++
+			views[i].Reason, views[i].FieldErrors = result.Rejection.Code, result.Rejection.Fields
+		}
+	}
+	return views, refused
 }
 
 func viewResult(result ingest.Result) webhookAnswer {

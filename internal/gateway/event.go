@@ -200,6 +200,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	if err := validate.DecodeObject(raw, &sent); err != nil {
 		return Event{}, err
 	}
+	sent.useAPINames()
 	c := validate.NewChecks()
 	event := Event{
 		Vendor: g.vendor, Type: eventTypeOf(text(c, "event_type", sent.EventType, true, maxWord)), bodyHash: sha256.Sum256(raw), ReceivedAt: now,

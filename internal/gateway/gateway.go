@@ -4,6 +4,8 @@
 package gateway
 
 import (
+	"bytes"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -76,5 +78,19 @@ var _ Adapter = Gateway{}
 // shape is what the contract documents. Another spelling is refused, and read for an alert.
 func (Gateway) shape() shape { return contractShape }
 
-// Split returns the body: the contract's gateway sends one event at a time.
-func (Gateway) Split(body []byte) [][]byte { return [][]byte{body} }
+// maxEvents bounds the events of one delivery of the contract's gateway.
+const maxEvents = 1000
+
+// Split returns the body: the contract's gateway sends one event at a time. Several are read, too.
+func (Gateway) Split(body []byte) [][]byte { return split(readable(body), contractShape.messagesOf) }
+
+// split returns the bodies of several messages, or the body of one in an envelope, or the body itself.
+func split(body []byte, messagesOf func([]byte, int) []json.RawMessage) (bodies [][]byte) {
+	for _, message := range messagesOf(body, maxEvents) {
+		bodies = append(bodies, message)
+	}
+	if len(bodies) == 0 || len(bodies) == 1 && bytes.HasPrefix(bytes.TrimSpace(body), bodies[0]) {
+		return [][]byte{body}
+	}
+	return bodies
+}

@@ -67,7 +67,7 @@ func (v *legibleValues) read(name string, raw jsontext.Value) {
 		v.add(name, raw)
 		return
 	}
-	text = strings.TrimSpace(strings.ReplaceAll(text, "\u00a0", " "))
+	text = strings.TrimSpace(strings.Map(asASCII, text))
 	if pair := pressurePair.FindStringSubmatch(text); pair != nil && isPressure(name, pair[1], pair[2], pair[3]) {
 		v.unit = cmp.Or(pair[3], v.unit)
 		v.add(vitals.Systolic.Name, numberOf(pair[1]))
@@ -83,6 +83,22 @@ func (v *legibleValues) read(name string, raw jsontext.Value) {
 		v.unit = number[2]
 	}
 	v.add(name, numberOf(number[1]))
+}
+
+// asASCII returns a space for one that breaks no line, and ASCII for full-width, Arabic and Devanagari digits and full-width marks.
+func asASCII(r rune) rune {
+	if r == '\u00a0' || r == '\u3000' {
+		return ' '
+	}
+	if r > '\uff00' && r < '\uff5f' {
+		return r - '\uff00' + ' '
+	}
+	for _, zero := range []rune{'\u0660', '\u06f0', '\u0966'} {
+		if r >= zero && r <= zero+9 {
+			return '0' + r - zero
+		}
+	}
+	return r
 }
 
 // readObject reads a value with its unit, as FHIR's Quantity has it, or values in an object of their own.

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"encoding/json/jsontext"
 	"slices"
+	"strings"
 
+	"github.com/vigilhealth/vigil/internal/validate"
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
@@ -30,6 +32,39 @@ func withSpelledSides(kind *vitals.Definition, sent vitals.Body) vitals.Body {
 		}
 	}
 	return values
+}
+
+// useAPINames gives a value that is named as by the API, with its unit (weight_kg, glucose_mmol_l), the gateway's name and unit.
+func (b *eventBody) useAPINames() {
+	wanted, isKnown := kindOf(b.MeasurementType.Value)
+	at, name, unit := -1, "", ""
+	for _, d := range vitals.Definitions {
+		p := d.Main()
+		if len(p.Units) == 0 || isKnown && d != wanted || b.Values.Value.Member(p.Name) != nil {
+			continue
+		}
+		words := map[string][]string{p.Column: append([]string{p.Range.Unit}, p.Words...)}
+		for _, u := range p.Units {
+			words[u.Field] = u.Words
+		}
+		for i, m := range b.Values.Value {
+			for column, units := range words {
+				isOther := b.Unit.Value != "" && !slices.ContainsFunc(units, func(word string) bool { return strings.EqualFold(word, b.Unit.Value) })
+				switch {
+				case fold(column) != fold(m.Name):
+				case at >= 0 || isOther: // which is meant is uncertain
+					return
+				default:
+					at, name, unit = i, p.Name, units[0]
+				}
+			}
+		}
+	}
+	if at >= 0 {
+		values := slices.Clone(b.Values.Value)
+		values[at].Name = name
+		b.Values, b.Unit = validate.Of(values), validate.Of(unit)
+	}
 }
 
 // sideName returns the documented name of a side value, or the name itself.

@@ -68,16 +68,9 @@ func (s shape) conform(raw jsontext.Value) jsontext.Value {
 	return objectOf(members)
 }
 
-// listOf returns the objects of a delivery as their sender documents them: one, or those of a list, which may be written as a text. It returns nil
-// for anything else and for a longer list than limit.
+// listOf returns the objects of a delivery, see [shape.messagesOf], as their sender documents them.
 func (s shape) listOf(body []byte, limit int) (list []json.RawMessage) {
-	whole := unwrapped(body, true)
-	if whole.Kind() == '{' {
-		return []json.RawMessage{s.conform(whole)}
-	}
-	if json.Unmarshal(whole, &list) != nil || len(list) > limit {
-		return nil
-	}
+	list = s.messagesOf(body, limit)
 	for i, raw := range list {
 		list[i] = s.conform(raw)
 	}
@@ -149,5 +142,8 @@ var utf8Mark = []byte("\xef\xbb\xbf")
 // UTF-8, in the documented spelling and with each member once.
 func (s shape) legibleBody(body []byte) []byte {
 	body = bytes.ToValidUTF8(bytes.TrimPrefix(body, utf8Mark), []byte("\uFFFD"))
+	if !jsontext.Value(body).IsValid() {
+		body = outsideTexts(body, slips)
+	}
 	return withoutRepeats(s.conform(body), 0)
 }

@@ -75,20 +75,8 @@ var telliShape = shape{
 	},
 }
 
-// maxTelliMessages bounds a list in place of the documented single message.
-const maxTelliMessages = 100
-
-// Split returns the body: a message is one event. A list is accepted, too.
-func (telli) Split(body []byte) (bodies [][]byte) {
-	list := telliShape.listOf(body, maxTelliMessages)
-	if len(list) < 2 {
-		return [][]byte{body}
-	}
-	for _, message := range list {
-		bodies = append(bodies, message)
-	}
-	return bodies
-}
+// Split returns the body: a message is one event. Several are read, too.
+func (telli) Split(body []byte) [][]byte { return split(readable(body), telliShape.messagesOf) }
 
 // Parse parses one message.
 func (t telli) Parse(body []byte, now time.Time) (Event, error) {

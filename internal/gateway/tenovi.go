@@ -165,9 +165,10 @@ var endOfTime = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 // Split joins each reading with its parts. What is invalid stays separate, so that a wrong pulse does not reject a blood pressure, or the
 // reverse.
 func (t tenovi) Split(body []byte) [][]byte {
+	body = readable(body)
 	all := tenoviShape.listOf(body, maxTenoviMeasurements)
 	if len(all) < 2 {
-		return [][]byte{body}
+		return split(body, tenoviShape.messagesOf)
 	}
 	read := make([]tenoviMeasurement, len(all))
 	used := make([]bool, len(all))

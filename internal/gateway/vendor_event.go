@@ -84,6 +84,10 @@ func (e *vendorEvent) addUndocumented(raw []byte, member string, documented shap
 		for _, v := range values {
 			if _, known := documented[v.Name]; !known && e.values != nil {
 				e.values[v.Name] = v.Raw
+				var text string
+				if json.Unmarshal(v.Raw, &text) == nil { // a number as a text, as this vendor sends them
+					e.values[v.Name] = cellValue(strings.TrimSpace(text))
+				}
 			}
 		}
 	}

@@ -66,6 +66,8 @@ type Result struct {
 	Reason        string // why it is quarantined
 	SeenBefore    bool   // it was quarantined or rejected before
 	Rejection     *fault.Error
+	// OfSeveral: its request has other events, too.
+	OfSeveral bool
 }
 
 // VendorRequest is an authenticated request of a vendor.
@@ -103,7 +105,7 @@ func (e *Pipeline) Receive(ctx context.Context, app core.App, d VendorRequest) (
 		if err != nil {
 			return nil, err
 		}
-		result.Event = part.event
+		result.Event, result.OfSeveral = part.event, part.ofSeveral
 		results[index] = result
 	}
 	return results, batch.finish(app, nil, d.At)
@@ -114,21 +116,23 @@ type requestEvent struct {
 	body      []byte
 	event     gateway.Event // as far as it could be parsed
 	rejection *fault.Error  // why it cannot be parsed
+	ofSeveral bool
 }
 
 // parseRequest splits and parses a request. anyParsed: some of it was parsed, so its sender gets no error.
 func (e *Pipeline) parseRequest(d VendorRequest) (parts []requestEvent, anyParsed bool, err error) {
 	adapter := e.Adapters[d.Vendor]
-	for _, body := range adapter.Split(d.Body) {
+	bodies := adapter.Split(d.Body)
+	for _, body := range bodies {
 		event, err := gateway.Parse(adapter, body, d.At)
 		refusal, refused := errors.AsType[*fault.Error](err)
 		if err != nil && !refused {
 			return nil, false, err
 		}
 		anyParsed = anyParsed || !refused
-		parts = append(parts, requestEvent{body, event, refusal})
+		parts = append(parts, requestEvent{body, event, refusal, len(bodies) > 1})
 		if len(event.RejectedValues) > 0 {
-			parts = append(parts, requestEvent{body, event, fault.Validation(event.RejectedValues)})
+			parts = append(parts, requestEvent{body, event, fault.Validation(event.RejectedValues), len(bodies) > 1})
 		}
 	}
 	return parts, anyParsed, nil

@@ -32,7 +32,7 @@ func init() {
 	register(Definition{
 		Kind: PulseOximetry, Position: 3,
 		Required: []*Parameter{SpO2}, Optional: []*Parameter{Pulse, PerfusionIndex}, Side: PerfusionIndex,
-		Words: []string{"pulse_ox", "spo2", "oximetry"}, Fields: map[*Parameter]string{Pulse: "pulse_rate"},
+		Words: []string{"pulse_ox", "spo2", "oximetry", "oxygen_saturation"}, Fields: map[*Parameter]string{Pulse: "pulse_rate"},
 		Devices: []string{"pulse_oximeter"},
 		Stale:   Stale{Days: 5, Of: []*Parameter{SpO2, Pulse}, Decimals: 2},
 		FHIR: Form{
