@@ -35,8 +35,8 @@ type EvidenceTime struct {
 	AttestedBy  string   `db:"attested_by"`
 	AttestedAt  string   `db:"attested_at"`
 	UserID      string   `db:"user"`
-	Role        string   `db:"role"`       // of the user now
-	Credential  string   `db:"credential"` // of the user now, such as RN
+	Role        string   `db:"role"`       // of the user when the time was recorded
+	Credential  string   `db:"credential"` // such as RN; of then, or added later
 	Sealed      string   `db:"notes"`
 	Notes       phi.Text `db:"-"`
 }
@@ -57,16 +57,17 @@ type EvidenceConsent struct {
 
 // EvidenceAssignment is a time with an assigned device.
 type EvidenceAssignment struct {
-	DeviceID     string `db:"device_id"`
-	AssignedAt   string `db:"assigned_at"`
-	UnassignedAt string `db:"unassigned_at"`
-	AssignedBy   string `db:"assigned_by"`
-	SetupAt      string `db:"setup_completed_at"`
-	SetupBy      string `db:"setup_completed_by"`
-	Manufacturer string `db:"manufacturer"` // of the device, or ""
-	Model        string `db:"model"`
-	SerialNumber string `db:"serial_number"`
-	UDI          string `db:"udi"`
+	DeviceID     string       `db:"device_id"`
+	AssignedAt   string       `db:"assigned_at"`
+	UnassignedAt string       `db:"unassigned_at"`
+	AssignedBy   string       `db:"assigned_by"`
+	SetupAt      string       `db:"setup_completed_at"`
+	SetupBy      string       `db:"setup_completed_by"`
+	Earlier      SetUpRecords `db:"earlier_setups"`
+	Manufacturer string       `db:"manufacturer"` // of the device, or ""
+	Model        string       `db:"model"`
+	SerialNumber string       `db:"serial_number"`
+	UDI          string       `db:"udi"`
 }
 
 // EvidenceAlert is an alert of the period, and its handling.
@@ -98,7 +99,7 @@ func EvidenceTimes(app core.App, patientID, entryID string, named []string, cate
 	list, err := queryAll[EvidenceTime](app, "read time of the evidence",
 		`SELECT t.id, t.started_at, t.ended_at, CAST(t.duration_seconds AS INTEGER) AS seconds, t.category, t.activity, t.contact_method,
 			t.source, t.auto_stopped, t.notes, t.user, t.created_at, t.attested_by, t.attested_at, COALESCE(u.email, '') AS author,
-			COALESCE(u.role, '') AS role, COALESCE(u.credential, '') AS credential
+			COALESCE(NULLIF(t.user_role, ''), u.role, '') AS role, COALESCE(NULLIF(t.user_credential, ''), u.credential, '') AS credential
 		FROM time_entries t LEFT JOIN users u ON u.id = t.user
 		WHERE t.patient = {:patient} AND t.ended_at != '' AND (t.billing_entry = {:entry} OR t.id IN (SELECT value FROM json_each({:list}))
 			OR {:category} != '' AND t.category = {:category} AND t.started_at >= {:from} AND t.started_at < {:to})
@@ -121,14 +122,22 @@ func EvidenceConsents(app core.App, patientID string) ([]EvidenceConsent, error)
 		WHERE patient = {:patient} AND type = 'rpm' ORDER BY granted_at, id`, dbx.Params{"patient": patientID})
 }
 
-// EvidenceAssignments returns a patient's device assignments that overlap a span.
+// EvidenceAssignments returns a patient's device assignments that overlap a span, each with the latest set-up before its end; else with the first.
 func EvidenceAssignments(app core.App, patientID, from, to string) ([]EvidenceAssignment, error) {
-	return queryAll[EvidenceAssignment](app, "read assignments of the evidence", `SELECT a.device_id, a.assigned_at, a.unassigned_at, a.assigned_by,
-			`+setUpOf(DeviceSetupAt)+`, `+setUpOf(DeviceSetupBy)+`,
+	list, err := queryAll[EvidenceAssignment](app, "read assignments of the evidence", `SELECT a.device_id, a.assigned_at, a.unassigned_at, a.assigned_by,
+			`+setUpOf(DeviceSetupAt)+`, `+setUpOf(DeviceSetupBy)+`, COALESCE(a.earlier_setups, '') AS earlier_setups,
 			COALESCE(d.manufacturer, '') AS manufacturer, `+modelOfDevice+` AS model, COALESCE(d.serial_number, '') AS serial_number, COALESCE(d.udi, '') AS udi
 		FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id
 		WHERE a.patient = {:patient} AND a.assigned_at < {:to} AND (a.unassigned_at = '' OR a.unassigned_at >= {:from}) ORDER BY a.assigned_at, a.id`,
 		dbx.Params{"patient": patientID, "from": from, "to": to})
+	for i, a := range list {
+		for _, s := range a.Earlier {
+			if now := list[i].SetupAt; s.At < to && (now >= to || now < s.At) {
+				list[i].SetupAt, list[i].SetupBy = s.At, s.By
+			}
+		}
+	}
+	return list, err
 }
 
 // EvidenceAlerts returns a patient's alerts in a span.

@@ -10,24 +10,25 @@ import (
 
 // PatientFacts is the part of a patient that billing needs.
 type PatientFacts struct {
-	ID       string        `db:"id"`
-	Active   bool          `db:"active"`
-	Deleted  string        `db:"deleted_at"`
-	Archived string        `db:"archived_at"`
-	Restored string        `db:"unarchived_at"`
-	Ended    string        `db:"effective_at"`
-	Deceased string        `db:"deceased_at"`   // the date, opened; "" for none
-	Pauses   Interruptions `db:"interruptions"` // before the latest archiving
-	Zone     string        `db:"time_zone"`
-	Payer    int64         `db:"insurance_payer"`
-	Provider string        `db:"primary_provider"`
-	Codes    string        `db:"codes"`
-	Supply   string        `db:"supply"` // first day of the latest billed device-supply period
+	ID           string        `db:"id"`
+	Active       bool          `db:"active"`
+	Deleted      string        `db:"deleted_at"`
+	Archived     string        `db:"archived_at"`
+	Restored     string        `db:"unarchived_at"`
+	Ended        string        `db:"effective_at"`
+	Deceased     string        `db:"deceased_at"`   // the date, opened; "" for none
+	Pauses       Interruptions `db:"interruptions"` // before the latest archiving
+	Zone         string        `db:"time_zone"`
+	EarlierZones EarlierZones  `db:"earlier_zones"`
+	Payer        int64         `db:"insurance_payer"`
+	Provider     string        `db:"primary_provider"`
+	Codes        string        `db:"codes"`
+	Supply       string        `db:"supply"` // first day of the latest billed device-supply period
 }
 
 // PatientFactsByID returns the facts of patients.
 func PatientFactsByID(app core.App, ids []string) ([]PatientFacts, error) {
-	rows, err := queryAll[PatientFacts](app, "read patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, effective_at, deceased_at, COALESCE(interruptions, '') AS interruptions, time_zone, CAST(insurance_payer AS INTEGER) AS insurance_payer,
+	rows, err := queryAll[PatientFacts](app, "read patients", `SELECT id, active, deleted_at, archived_at, unarchived_at, effective_at, deceased_at, COALESCE(interruptions, '') AS interruptions, time_zone, COALESCE(earlier_zones, '') AS earlier_zones, CAST(insurance_payer AS INTEGER) AS insurance_payer,
 		primary_provider, COALESCE(icd10_codes, '[]') AS codes, COALESCE((SELECT b.billing_period_start FROM billing_entries b
 			WHERE b.patient = p.id AND b.source = 'automatic_device' ORDER BY b.service_date DESC LIMIT 1), '') AS supply
 		FROM patients p WHERE id`+inIDs, idParams(ids))
@@ -63,25 +64,26 @@ type PatientLines struct {
 }
 
 // EntryLines returns the entries of patients for periods that end on or after a day, and all set-up entries (99453): id, code, status, source,
-// first and last day of the period, units. One line per patient, because a row per entry would take as long as the rest of the run. Entries
+// first and last day of the period, units, payer. One line per patient, because a row per entry would take as long as the rest of the run. Entries
 // are in index order: an ORDER BY inside group_concat would sort each line again, and cost a third more time.
 func EntryLines(app core.App, ids []string, since string) ([]PatientLines, error) {
 	params := idParams(ids)
 	params["since"] = since
 	return queryAll[PatientLines](app, "read billing entries", `SELECT patient, group_concat(entry, ';') AS list FROM (SELECT patient,
-			concat_ws(',', id, cpt_code, lifecycle_status, source, billing_period_start, billing_period_end, CAST(units AS INTEGER)) AS entry
+			concat_ws(',', id, cpt_code, lifecycle_status, source, billing_period_start, billing_period_end, CAST(units AS INTEGER), payer) AS entry
 		FROM billing_entries WHERE (billing_period_end >= {:since} OR cpt_code = '99453') AND patient`+inIDs+` ORDER BY patient, service_date, id)
 		GROUP BY patient`, params)
 }
 
-// TrainedAssignment is a device assignment, with the time and user of the patient's training on the device.
+// TrainedAssignment is a device assignment, with the time and user of the patient's latest training on the device, and earlier ones.
 type TrainedAssignment struct {
-	Patient   string `db:"patient"`
-	Device    string `db:"device_id"`
-	From      string `db:"assigned_at"`
-	Until     string `db:"unassigned_at"`
-	TrainedAt string `db:"setup_completed_at"`
-	TrainedBy string `db:"setup_completed_by"`
+	Patient   string       `db:"patient"`
+	Device    string       `db:"device_id"`
+	From      string       `db:"assigned_at"`
+	Until     string       `db:"unassigned_at"`
+	TrainedAt string       `db:"setup_completed_at"`
+	TrainedBy string       `db:"setup_completed_by"`
+	Earlier   SetUpRecords `db:"earlier_setups"`
 }
 
 // setUpOf is a column of the set-up record of an assignment. It stays with the assignment when the device is returned or replaced; the device has that of
@@ -94,7 +96,7 @@ func setUpOf(column string) string {
 // TrainedAssignments returns the past and current assignments of patients.
 func TrainedAssignments(app core.App, ids []string) ([]TrainedAssignment, error) {
 	return queryAll[TrainedAssignment](app, "read device assignments", `SELECT a.patient, a.device_id, a.assigned_at, a.unassigned_at,
-			`+setUpOf(DeviceSetupAt)+`, `+setUpOf(DeviceSetupBy)+` FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id
+			`+setUpOf(DeviceSetupAt)+`, `+setUpOf(DeviceSetupBy)+`, COALESCE(a.earlier_setups, '') AS earlier_setups FROM device_assignments a LEFT JOIN devices d ON d.device_id = a.device_id
 		WHERE a.patient`+inIDs, idParams(ids))
 }
 

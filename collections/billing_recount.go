@@ -1,6 +1,7 @@
 package collections
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pocketbase/dbx"
@@ -34,6 +35,17 @@ func (e *BillingEntry) Recount(r RecountedEntry, now time.Time) {
 		values["evidence"] = r.Evidence
 	}
 	e.Load(values)
+}
+
+// EntriesWithoutPayer returns a patient's entries in a state that have no payer, without those that cannot be decrypted.
+func EntriesWithoutPayer(app core.App, patientID, state string) ([]*BillingEntry, error) {
+	list, err := listOf[BillingEntry](app, BillingEntries, dbx.HashExp{"patient": patientID, EntryStatus: state, "payer": ""}, "id")
+	return slices.DeleteFunc(list, func(e *BillingEntry) bool { return Readable(e.ProxyRecord()) != nil }), err
+}
+
+// SetPayer sets the payer and what it is expected to pay, and the charge.
+func (e *BillingEntry) SetPayer(id, name string, amountCents, chargeCents int64) {
+	e.Load(map[string]any{"payer": id, "payer_name": name, EntryAmountCents: amountCents, EntryChargeCents: chargeCents})
 }
 
 // SetEvidence sets the evidence, as JSON.

@@ -49,6 +49,39 @@ func NewDeviceAssignment(app core.App, deviceID, patientID string, from time.Tim
 	})
 }
 
+// SetUpRecord is the patient's education with a device.
+type SetUpRecord struct {
+	At string `json:"at"` // stored instant; "" for none
+	By string `json:"by"` // e-mail address
+}
+
+// SetUpRecords are stored as JSON.
+type SetUpRecords []SetUpRecord
+
+// Scan implements sql.Scanner. Damaged JSON gives none.
+func (l *SetUpRecords) Scan(stored any) error { scanJSON(stored, l); return nil }
+
+// AssignmentEarlierSetups are the set-ups of an assignment before the latest.
+const AssignmentEarlierSetups = "earlier_setups"
+
+// SetUp returns the latest set-up of the assignment.
+func (a *DeviceAssignment) SetUp() SetUpRecord {
+	return SetUpRecord{a.GetString(DeviceSetupAt), a.GetString(DeviceSetupBy)}
+}
+
+// KeepSetUp adds a set-up to the earlier ones of the assignment.
+func (a *DeviceAssignment) KeepSetUp(s SetUpRecord) {
+	var list SetUpRecords
+	_ = a.UnmarshalJSONField(AssignmentEarlierSetups, &list) // damaged JSON gives none
+	a.Set(AssignmentEarlierSetups, append(list, s))
+}
+
+// HasBilledSetup reports whether a 99453 of a patient is billed for the education of a day, and not undone.
+func HasBilledSetup(app core.App, patientID, day string) (bool, error) {
+	return queryValue[bool](app, "find the entry of a set-up", `SELECT EXISTS (SELECT 1 FROM billing_entries WHERE patient = {:patient} AND cpt_code = '99453'
+		AND billing_period_start = {:day} AND lifecycle_status NOT IN ('voided', 'refunded'))`, dbx.Params{"patient": patientID, "day": day})
+}
+
 // AssignmentsOf returns the assignments of a device, oldest first.
 func AssignmentsOf(app core.App, deviceID string) ([]*DeviceAssignment, error) {
 	return listOf[DeviceAssignment](app, DeviceAssignments, dbx.HashExp{"device_id": deviceID}, "assigned_at", "id")

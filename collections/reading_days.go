@@ -20,23 +20,17 @@ var (
 			SET readings = readings + excluded.readings, device_readings = device_readings + excluded.device_readings`)
 )
 
-// DayFilter selects days of a patient, and of a kind unless "". From (inclusive) and To are starts of days in the patient's zone, or zero.
+// DayFilter selects days of a patient, and of a kind unless "". First and Last are dates, both inclusive; "" is open.
 type DayFilter struct {
-	PatientID, Kind string
-	From, To        time.Time
+	PatientID, Kind, First, Last string
 }
 
-// where compares a column with the start of a day, as layout formats it.
-func (d DayFilter) where(column string, layout func(time.Time) string) Conditions {
-	c := Conditions{dbx.HashExp{"patient": d.PatientID}}.Equal("observation_type", d.Kind)
-	if !d.From.IsZero() {
-		c = append(c, dbx.NewExp(column+" >= {:from}", dbx.Params{"from": layout(d.From)}))
-	}
-	if !d.To.IsZero() {
-		c = append(c, dbx.NewExp(column+" < {:to}", dbx.Params{"to": layout(d.To)}))
-	}
-	return c
+func (d DayFilter) where() Conditions {
+	return Conditions{dbx.HashExp{"patient": d.PatientID}}.Equal("observation_type", d.Kind)
 }
+
+// Has reports whether a date is selected.
+func (d DayFilter) Has(day string) bool { return d.First <= day && (d.Last == "" || day <= d.Last) }
 
 // DatedReading is a final reading, as day counts need it.
 type DatedReading struct {
@@ -52,17 +46,29 @@ func IsTransmitted(observation string) string {
 	return "(" + observation + ".origin IN ('device', 'machine', 'import') OR " + observation + ".origin = '' AND " + observation + ".source = 'gateway')"
 }
 
-// ReadingsOfDays returns the final readings, in order. Typed readings are never from a device, even if they name one.
+// ReadingsOfDays returns the final readings of the days, in any zone and in order. Typed readings are never from a device, even if they name one.
 func ReadingsOfDays(app core.App, d DayFilter) (found []DatedReading, err error) {
+	where := d.where().And(anyKind(app))
+	from, to := DatedZones{}.Bounds(d.First, d.Last)
+	if !from.IsZero() {
+		where = append(where, dbx.NewExp("measured_at >= {:from}", dbx.Params{"from": Instant(from)}))
+	}
+	if !to.IsZero() {
+		where = append(where, dbx.NewExp("measured_at < {:to}", dbx.Params{"to": Instant(to)}))
+	}
 	err = app.DB().Select("id", "observation_type", "measured_at", "("+IsTransmitted("observations")+" AND device_id != '' AND patient IS ("+
 		DeviceHolderQuery("observations.device_id", "observations.measured_at")+")) AS from_device").From(Observations).
-		Where(AllOf(append(d.where("measured_at", Instant).And(anyKind(app)), dbx.HashExp{"status": StatusFinal}))).OrderBy("measured_at", "id").All(&found)
+		Where(AllOf(append(where, dbx.HashExp{"status": StatusFinal}))).OrderBy("measured_at", "id").All(&found)
 	return found, wrap(err, "count days with data")
 }
 
 // DeleteReadingDays deletes the stored days with data.
 func DeleteReadingDays(tx core.App, d DayFilter) error {
-	_, err := tx.NonconcurrentDB().Delete("reading_days", AllOf(d.where("day", dateOf))).Execute()
+	where := append(d.where(), dbx.NewExp("day >= {:first}", dbx.Params{"first": d.First}))
+	if d.Last != "" {
+		where = append(where, dbx.NewExp("day <= {:last}", dbx.Params{"last": d.Last}))
+	}
+	_, err := tx.NonconcurrentDB().Delete("reading_days", AllOf(where)).Execute()
 	return wrap(err, "delete reading days")
 }
 

@@ -91,10 +91,11 @@ func PatientsMostlyWithoutDevice(app core.App, first, last string, from, to time
 
 // OriginOfReading is the origin of a patient's reading.
 type OriginOfReading struct {
-	Patient    string `db:"patient"`
-	Zone       string `db:"time_zone"` // "" for the practice's
-	MeasuredAt string `db:"measured_at"`
-	Typed      bool   `db:"typed"`
+	Patient      string       `db:"patient"`
+	Zone         string       `db:"time_zone"` // "" for the practice's
+	EarlierZones EarlierZones `db:"earlier_zones"`
+	MeasuredAt   string       `db:"measured_at"`
+	Typed        bool         `db:"typed"`
 }
 
 // OriginsOfReadings returns the origins of patients' trusted readings in a half-open span. A reading stored before origins were recorded has
@@ -102,7 +103,7 @@ type OriginOfReading struct {
 func OriginsOfReadings(app core.App, ids []string, from, to time.Time) ([]OriginOfReading, error) {
 	params := idParams(ids)
 	params["from"], params["to"] = Instant(from), Instant(to)
-	return queryAll[OriginOfReading](app, "read origins of readings", `SELECT o.patient, p.time_zone, o.measured_at,
+	return queryAll[OriginOfReading](app, "read origins of readings", `SELECT o.patient, p.time_zone, COALESCE(p.earlier_zones, '') AS earlier_zones, o.measured_at,
 			(o.origin IN ('staff', 'patient') OR o.origin = '' AND o.source != 'gateway') AS typed
 		FROM json_each({:ids}) j CROSS JOIN patients p ON p.id = j.value CROSS JOIN observations o ON o.patient = p.id
 			AND o.`+anyKind(app)+` AND o.measured_at >= {:from} AND o.measured_at < {:to}

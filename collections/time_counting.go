@@ -99,12 +99,12 @@ type OverlapElsewhere struct {
 	Until string `db:"ended_at"`
 }
 
-// InterpretationOf returns a patient's finished interpretation time by providers in a span.
+// InterpretationOf returns a patient's finished interpretation time, by users who were providers then, in a span.
 func InterpretationOf(app core.App, patientID, from, to string) ([]BillableTime, error) {
 	return queryAll[BillableTime](app, "read time of interpretation",
 		`SELECT t.id, t.patient, t.source, t.category, t.started_at, CAST(t.duration_seconds AS INTEGER) AS seconds, t.notes != '' AS noted FROM time_entries t
-		CROSS JOIN users u ON u.id = t.user AND u.role = 'provider'
-		WHERE t.patient = {:patient} AND t.category = 'interpretation' AND t.ended_at != '' AND t.started_at >= {:from} AND t.started_at < {:to}`,
+		LEFT JOIN users u ON u.id = t.user
+		WHERE t.patient = {:patient} AND COALESCE(NULLIF(t.user_role, ''), u.role) = 'provider' AND t.category = 'interpretation' AND t.ended_at != '' AND t.started_at >= {:from} AND t.started_at < {:to}`,
 		dbx.Params{"patient": patientID, "from": from, "to": to})
 }
 

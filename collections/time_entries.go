@@ -123,6 +123,17 @@ func (e *TimeEntry) Fill(d TimeDraft) {
 	e.SetNotes(d.Notes)
 }
 
+// KeepAuthorRole sets the role and credential that the user has now.
+func (e *TimeEntry) KeepAuthorRole(app core.App) error {
+	user, err := FindUser(app, e.UserRecordID())
+	if err != nil {
+		return err
+	}
+	e.Set("user_role", user.Role())
+	e.Set("user_credential", user.Credential())
+	return nil
+}
+
 // Describe sets category, activity and contact method; "" keeps the stored value.
 func (e *TimeEntry) Describe(category, activity, contact string) {
 	for column, value := range map[string]string{"category": category, "activity": activity, "contact_method": contact} {

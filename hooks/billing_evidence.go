@@ -16,6 +16,14 @@ func (h *hooks) recheck(e *core.RecordEvent, patientID string, since time.Time) 
 	return h.Billing.Recheck(e.App, patientID, since, h.Clock())
 }
 
+// keepAuthorRole stores the role of who spent the time: a later one does not change who was qualified.
+func (h *hooks) keepAuthorRole(e *core.RecordEvent) error {
+	if err := collections.AsTimeEntry(e.Record).KeepAuthorRole(e.App); err != nil {
+		return err
+	}
+	return e.Next()
+}
+
 // recheckTime rechecks entries after time was corrected that they may bill.
 func (h *hooks) recheckTime(e *core.RecordEvent) error {
 	before := collections.AsTimeEntry(e.Record.Original()).StartedAt()

@@ -113,6 +113,7 @@ var table = []row{
 	{updating, []string{collections.Alerts}, orderRules, (*hooks).guardAlert},
 	{saving, []string{collections.Escalations}, orderRules, (*hooks).guardEscalation},
 	{saving, []string{collections.DeviceAssignments}, orderRules, (*hooks).guardAssignment},
+	{creating, []string{collections.TimeEntries}, orderRules, (*hooks).keepAuthorRole},
 	{updating, []string{collections.TimeEntries}, orderRules, (*hooks).recheckTime},
 	{saving, []string{collections.PayerRates}, orderRules, refuseIf(func(r *core.Record) string { return billing.CheckRate(collections.RateOf(r)) })},
 	{saving, []string{collections.Orders}, orderRules, refuseDashboard("Orders are recorded through the API and cannot be changed.")},

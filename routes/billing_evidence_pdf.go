@@ -18,8 +18,8 @@ func (a *api) evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections
 	d := pdf.New("Evidence for "+v.ClaimID, v.PeriodStart+" to "+v.PeriodEnd, c.Now.In(a.Zone))
 	patient := a.viewBeneficiary(v, e)
 	d.Paragraph(fmt.Sprintf("Patient %s, date of birth %s, MRN %s, member id %s.", patient.Name, known(patient.DateOfBirth), known(patient.MRN), known(patient.MemberID)))
-	d.Paragraph(fmt.Sprintf("Code %s, service date %s, %d unit(s), $%s, %s. Status %s.",
-		v.CPTCode, v.ServiceDate, v.Units, v.Amount, v.Payer, strings.ReplaceAll(v.LifecycleStatus, "_", " ")))
+	d.Paragraph(fmt.Sprintf("Code %s, service date %s, %d unit(s), charge $%s, %s. Status %s.",
+		v.CPTCode, v.ServiceDate, v.Units, v.Charge, v.Payer, strings.ReplaceAll(v.LifecycleStatus, "_", " ")))
 	if v.TransmissionDays != nil {
 		d.Paragraph(fmt.Sprintf("%d distinct days with data, counted in the patient's time zone, %s.", *v.TransmissionDays, patient.TimeZone))
 	}

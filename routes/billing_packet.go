@@ -62,7 +62,7 @@ type beneficiaryView struct {
 	DateOfBirth *string `json:"date_of_birth"`
 	MRN         *string `json:"mrn"`
 	MemberID    *string `json:"member_id"`
-	TimeZone    string  `json:"time_zone"` // in which days with readings are counted
+	TimeZone    string  `json:"time_zone"` // at the end of the period; a day with readings is in the zone of that time
 }
 
 // viewBeneficiary renders the patient of an entry. What cannot be decrypted does not hide the rest of the evidence.
@@ -72,7 +72,8 @@ func (a *api) viewBeneficiary(v entryView, e billing.Evidence) beneficiaryView {
 		born, mrn = e.Patient.Demographics().DateOfBirth, e.Patient.MRN()
 	}
 	return beneficiaryView{
-		e.Patient.Id, v.PatientName, orNull(born), orNull(mrn), orNull(e.MemberID.Reveal()), collections.Zone(e.Patient.TimeZone(), a.Zone).String(),
+		e.Patient.Id, v.PatientName, orNull(born), orNull(mrn), orNull(e.MemberID.Reveal()),
+		e.Patient.Zones(a.Zone).At(collections.ParseDay(v.PeriodEnd, a.Zone)).String(),
 	}
 }
 

@@ -124,7 +124,13 @@ func (a *api) pastDay(c *web.Call, checks *validate.Checks, name string, f valid
 }
 
 func (a *api) readDeny(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
-	return a.Billing.Deny(checks.Text("code", b.Code, validate.Required(20).Identifier()), checks.Text("description", b.Description, validate.Required(500)),
+	code, ok := checks.Text("code", b.Code, validate.Required(20).Identifier()), true
+	if code != "" {
+		if code, ok = billing.ReadDenialCode(code); !ok {
+			checks.Reject("code", "Must be a claim adjustment reason code (CARC), with or without its group, such as CO-16.")
+		}
+	}
+	return a.Billing.Deny(code, checks.Text("description", b.Description, validate.Required(500)),
 		a.pastDay(c, checks, "denial_date", b.DenialDate, false), c.Now)
 }
 

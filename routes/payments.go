@@ -37,11 +37,8 @@ func viewAdjustments(list []collections.Adjustment) []adjustmentView {
 	})
 }
 
-// Source: X12 code lists 139 (CARC) and 411 (RARC).
-var (
-	carcPattern = regexp.MustCompile(`^[A-Z]?[0-9]{1,4}$`)
-	rarcPattern = regexp.MustCompile(`^[A-Z]{1,2}[0-9]{1,4}$`)
-)
+// rarcPattern is a remittance advice remark code. Source: X12 code source 411.
+var rarcPattern = regexp.MustCompile(`^[A-Z]{1,2}[0-9]{1,4}$`)
 
 // maxRARC is the largest number of remark codes of one adjustment.
 const maxRARC = 5
@@ -49,8 +46,11 @@ const maxRARC = 5
 func (a *api) readAdjust(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
 	d := billing.AdjustmentDraft{
 		Group: checks.Text("group", b.Group, validate.Required(0).OneOf(billing.AdjustmentGroups...)),
-		CARC:  checks.Text("carc", b.CARC, validate.Optional(5).Matching(carcPattern, "Must be a claim adjustment reason code (CARC).")),
+		CARC:  checks.Text("carc", b.CARC, validate.Optional(5)),
 		RARC:  readRARC(checks, b.RARC), Reason: checks.Text("reason", b.Reason, validate.Required(500).Multiline()), Amount: readSignedCents(checks, "amount", b.Amount),
+	}
+	if d.CARC != "" && !billing.IsCARC(d.CARC) {
+		checks.Reject("carc", "Must be a claim adjustment reason code (CARC), such as 45.")
 	}
 	return a.Billing.Adjust(d, c.Actor(), c.Now)
 }

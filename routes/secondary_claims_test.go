@@ -270,6 +270,6 @@ func TestSecondaryAfterChangeOfFirstPayer(t *testing.T) {
 	}
 	change(next, s.second)
 	s.wantEntry(0, object{"secondary.status": "due", "secondary.payer_id": s.second})
-	change(s.second, s.insurer) // the former first payer is no second payer of its own entry
-	s.wantEntry(0, object{"secondary": nil})
+	change(s.second, s.insurer) // the second payer of the claim as sent; the former first payer is none of its own entry
+	s.wantEntry(0, object{"secondary.status": "due", "secondary.payer_id": s.second})
 }

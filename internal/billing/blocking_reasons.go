@@ -67,7 +67,9 @@ func (e *Engine) blockingReasons(f *patientFacts, x claimedEntry, c countedFacts
 		reasons = append(reasons, timeBlockingReasons(rule, x, c)...)
 		add(rule.MaxMinutes > 0 && max(x.minutes, c.minutes) > rule.MaxMinutes, MinutesAboveMaximum)
 	}
-	add(x.code == NextTwenty && !slices.ContainsFunc(rule.After, func(code string) bool { return f.hasActiveEntry(code, x.period) }), MissingPrimary)
+	isSent := slices.Contains(sentStates, x.status) // to another payer too: that is the payer's to decide
+	add(x.code == NextTwenty && !f.hasPrimaryOf(rule.After, x.period, x.payer) &&
+		!(isSent && slices.ContainsFunc(rule.After, func(code string) bool { return f.hasActiveEntry(code, x.period) })), MissingPrimary)
 	_, isTaught := f.setupOf(x.service)
 	add(x.code == Setup && !isTaught, MissingSetup)
 	reasons = append(reasons, e.missingItems(&with, x.service)...)

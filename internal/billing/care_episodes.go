@@ -10,7 +10,7 @@ import (
 
 // setupRecord is a training of the patient with a device.
 type setupRecord struct {
-	day, by, device string // the practice's day, who taught, and with which device
+	at, day, by, device string // the stored instant, the practice's day, who taught, and with which device
 }
 
 // careEpisodeGapYears is how many years without a device end an episode of care. Source: docs/decisions/billing.md, "99453".

@@ -116,7 +116,7 @@ func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c C
 	if entry.Status() != Submitted {
 		entry.Set(collections.EntryResubmissionCount, entry.ResubmissionCount()+1)
 	}
-	return nil
+	return keepCoverage(tx, entry)
 }
 
 // applyCorrections applies a user's corrections and reports whether they move the claim into another period.

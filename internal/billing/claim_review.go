@@ -95,10 +95,11 @@ func (r *recount) reviewBlockingReasons(override string, reasons func() ([]strin
 	return r.isDuplicate, against, err
 }
 
-// ReturnToReview sends a reviewed entry back for review.
+// ReturnToReview sends a reviewed entry back for review; one without a payer gets the patient's.
 func (e *Engine) ReturnToReview(reason string) Transition {
 	return Transition{
 		Name: "return", From: []string{Reviewed}, To: PendingReview, event: audit.BillingReturn, detail: reason,
-		set: map[string]any{collections.EntryReviewedBy: "", collections.EntryReviewedAt: ""},
+		set:   map[string]any{collections.EntryReviewedBy: "", collections.EntryReviewedAt: ""},
+		check: e.adoptPayer,
 	}
 }

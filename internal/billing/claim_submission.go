@@ -79,7 +79,19 @@ func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, prefl
 	}))
 	entry.Set(collections.EntryEvidenceChangedAt, "")
 	entry.Set(collections.EntryRepayBy, "")
+	if err := keepCoverage(tx, entry); err != nil {
+		return err
+	}
 	return r.storeCounts()
+}
+
+// keepCoverage keeps the patient's insurance with a claim that is sent, unless the patient cannot be decrypted.
+func keepCoverage(tx core.App, entry *collections.BillingEntry) error {
+	patient, err := collections.FindPatientAnyState(tx, entry.PatientID())
+	if err != nil || collections.Readable(patient.ProxyRecord()) != nil {
+		return err
+	}
+	return entry.KeepCoverage(patient)
 }
 
 // submitBlockingReasons returns the reasons against submission: those of the recount, and unattested time.

@@ -36,7 +36,7 @@ func (e *Engine) DataDays(app core.App, patientID, day string, now time.Time) (d
 		return d, err
 	}
 	f := patients[patientID]
-	d = DataDays{Today: now.In(f.zone).Format(time.DateOnly), Zone: f.zone, Reachable: []string{}}
+	d = DataDays{Today: f.zones.Day(now), Zone: f.zones.Present, Reachable: []string{}}
 	if day == "" {
 		day = d.Today
 	}

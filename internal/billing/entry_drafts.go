@@ -159,10 +159,11 @@ func firstDiagnoses(codes []string) []string { return codes[:min(len(codes), max
 
 // raiseEntry adds units to an entry that is pending review.
 func raiseEntry(tx core.App, t tariff, d entryDraft, now time.Time) error {
+	payer := collections.Number(d.toRaise.Payer) // the patient's may be another one now
 	return collections.UpgradeBillingEntry(tx, collections.EntryUpgrade{
 		ID: d.toRaise.ID, CPTCode: d.code, Days: d.days, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,
-		AmountCents: int64(t.expectedRate(d.patient.payer, d.code, d.service)) * int64(d.units),
-		ChargeCents: int64(t.charge(d.patient.payer, d.code, d.service)) * int64(d.units),
+		AmountCents: int64(t.expectedRate(payer, d.code, d.service)) * int64(d.units),
+		ChargeCents: int64(t.charge(payer, d.code, d.service)) * int64(d.units),
 	}, now)
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -75,8 +74,10 @@ func (g *evidenceGatherer) loadMember() error {
 	switch {
 	case collections.Readable(v.Patient.ProxyRecord()) != nil:
 		v.MemberID = collections.UnreadableText
-	case v.Patient.InsurancePayerID() == collections.Number(entry.PayerID()):
-		v.MemberID = v.Patient.InsuranceMemberID()
+	default:
+		covered, err := entry.CoverageOf(v.Patient)
+		v.MemberID = phi.Text(covered.MemberID)
+		return err
 	}
 	return nil
 }
@@ -91,15 +92,15 @@ func (g *evidenceGatherer) loadDays() error {
 	if len(stored.Days) == 0 {
 		return nil // an entry without days, or a manual one
 	}
-	zone := collections.Zone(g.evidence.Patient.TimeZone(), g.Zone)
-	first, last := collections.ParseDay(stored.Days[0], zone), collections.ParseDay(AddDays(stored.Days[len(stored.Days)-1], 1), zone)
-	rows, err := collections.EvidenceReadings(g.app, g.entry.PatientID(), first, last)
+	zones := g.evidence.Patient.Zones(g.Zone)
+	from, to := zones.Bounds(stored.Days[0], stored.Days[len(stored.Days)-1])
+	rows, err := collections.EvidenceReadings(g.app, g.entry.PatientID(), from, to)
 	if err != nil {
 		return err
 	}
 	byDay := map[string][]collections.EvidenceReading{}
 	for _, row := range rows {
-		day := collections.ParseInstant(row.MeasuredAt).In(zone).Format(time.DateOnly)
+		day := zones.Day(collections.ParseInstant(row.MeasuredAt))
 		byDay[day] = append(byDay[day], row)
 	}
 	for _, day := range stored.Days {

@@ -2,12 +2,17 @@ package billing
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
+
+	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// Explanation is what was billed for a code and period, or what is missing.
+// Explanation is what was billed for a code and period, or what is missing. Reasons are those against an entry that is not made, or against the next step of
+// one that is.
 type Explanation struct {
 	CPTCode     string   `json:"cpt_code"`
 	PeriodStart string   `json:"period_start"`
@@ -33,20 +38,30 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 	if list, err = e.explainDevice(app, f, month, now); err != nil {
 		return nil, err
 	}
-	minutes, err := e.TimeSummary(app, month, "", patientID, "")
+	minutes, err := e.explainMinutes(app, f, month, now)
 	if err != nil {
 		return nil, err
 	}
-	sum := MonthTime{}
-	if len(minutes) == 1 {
-		sum = minutes[0]
+	list = append(list, minutes...)
+	for i := range list {
+		slices.Sort(list[i].Reasons)
+		list[i].Reasons = slices.Compact(list[i].Reasons)
 	}
-	times, err := e.loggedTime(app, []string{patientID}, month)
+	return list, e.explainEntries(app, list, now)
+}
+
+// explainMinutes explains the codes of a month's time.
+func (e *Engine) explainMinutes(app core.App, f *patientFacts, month Span, now time.Time) (list []Explanation, err error) {
+	times, err := e.loggedTime(app, []string{f.id}, month)
 	if err != nil {
 		return nil, err
 	}
-	over, counting := e.Day(now) > month.End, e.dropUncountedTime(f, times[patientID], month)
-	_, left, _ := e.planMonthTime(f, times[patientID], month, over, false)
+	over, counting := e.Day(now) > month.End, e.dropUncountedTime(f, times[f.id], month)
+	due, left, _ := e.planMonthTime(f, times[f.id], month, over, false)
+	interpreted := countedFacts{}
+	if err := e.countInterpretation(app, f, month, e.timeRule(e.ruleNameOf(month, f.minutesRule())), &interpreted); err != nil {
+		return nil, err
+	}
 	for _, code := range []string{FirstTen, FirstTwenty, NextTwenty, Interpretation} {
 		rule, ok := e.Rule(code, month.End)
 		if !ok {
@@ -54,17 +69,18 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 		}
 		have := CountedSeconds(counting) / 60
 		if code == Interpretation {
-			have = sum.Interpretation
+			have = interpreted.minutes
 		}
 		x := e.newExplanation(f, rule, month)
 		x.Minutes, x.Needed = &have, &rule.MinMinutes
 		if x.Billed && rule.Block > 0 {
 			addNextUnit(&x, f.entryFor(code, month).Units, have, rule, e.MaxUnits99458)
 		}
-		for _, skip := range left {
-			if skip.CPTCode == code {
-				x.Reasons = append(x.Reasons, skip.Reason)
-			}
+		x.addPlanned(code, due, left)
+		if !x.Billed && rule.MaxMinutes > 0 && have > rule.MaxMinutes {
+			x.addAboveMaximum(f, rule, month, MinutesAboveMaximum)
+		} else if !x.Billed && rule.MaxMinutes > 0 && have >= rule.MinMinutes && !over {
+			x.Reasons = append(x.Reasons, periodNotComplete)
 		}
 		e.addMissing(&x, f, rule, min(month.End, e.Day(now)), have, 0)
 		list = append(list, x)
@@ -92,7 +108,8 @@ func (e *Engine) explainDevice(app core.App, f *patientFacts, month Span, now ti
 	if err := e.loadDataDays(app, map[string]*patientFacts{f.id: f}, windows); err != nil {
 		return nil, err
 	}
-	list = append(list, e.explainSetup(f, month, min(month.End, e.Day(now))))
+	past := slices.DeleteFunc(slices.Clone(windows), func(w supplyPeriod) bool { return w.End >= e.Day(now) })
+	list = append(list, e.explainSetup(f, past, month, min(month.End, e.Day(now))))
 	for i, p := range periods {
 		for _, code := range []string{DeviceSupply, ShortSupply} {
 			rule, ok := e.Rule(code, p.End)
@@ -102,11 +119,21 @@ func (e *Engine) explainDevice(app core.App, f *patientFacts, month Span, now ti
 			have := len(windows[i].days)
 			x := e.newExplanation(f, rule, p)
 			x.Days, x.DaysNeeded = &have, &rule.MinDays
-			if !x.Billed && have > rule.MaxDays {
-				x.Reasons = append(x.Reasons, "billed_as_"+rule.Instead)
+			isOver := p.End < e.Day(now)
+			if isOver {
+				due, left := e.draftDeviceEntries(f, windows[i:i+1], false)
+				x.addPlanned(code, due, left)
+			} else if !x.Billed {
+				x.Reasons = append(x.Reasons, periodNotComplete)
 			}
-			if !x.Billed && p.End >= e.Day(now) {
-				x.Reasons = append(x.Reasons, "period_not_complete")
+			switch {
+			case x.Billed:
+			case have > rule.MaxDays:
+				x.addAboveMaximum(f, rule, p, DaysAboveMaximum)
+			case code == ShortSupply && !f.takesShortSupply(f.payerID(), p.End):
+				x.Reasons = append(x.Reasons, notOfPayer)
+			case f.hasActiveEntry(rule.Instead, p):
+				x.Reasons = append(x.Reasons, "billed_as_"+rule.Instead)
 			}
 			e.addMissing(&x, f, rule, min(p.End, e.Day(now)), 0, have)
 			list = append(list, x)
@@ -122,8 +149,84 @@ func (e *Engine) explainDevice(app core.App, f *patientFacts, month Span, now ti
 	return list, nil
 }
 
-// explainSetup explains 99453 for the episode of care of a day.
-func (e *Engine) explainSetup(f *patientFacts, month Span, day string) Explanation {
+// Reasons of explanations only.
+const (
+	periodNotComplete = "period_not_complete"
+	notOfPayer        = "not_taken_by_payer"
+)
+
+// addPlanned adds what the next run makes of a code: an entry, or a reason against one.
+func (x *Explanation) addPlanned(code string, due []entryDraft, left []SkippedEntry) {
+	for _, skip := range left {
+		if skip.CPTCode == code {
+			x.Reasons = append(x.Reasons, skip.Reason)
+		}
+	}
+	if slices.ContainsFunc(due, func(d entryDraft) bool { return d.code == code }) {
+		x.Reasons = append(x.Reasons, NotBilledYet)
+	}
+}
+
+// addAboveMaximum adds why a code is not for the facts of its period: it is billed under the code for more, or not at all yet.
+func (x *Explanation) addAboveMaximum(f *patientFacts, rule Rule, period Span, reason string) {
+	if f.hasActiveEntry(rule.Instead, period) {
+		reason = "billed_as_" + rule.Instead
+	}
+	x.Reasons = append(x.Reasons, reason)
+}
+
+// explainEntries adds the reasons of the entries: against the next step of an open one, why the facts no longer support a sent one, and why the payer
+// denied it.
+func (e *Engine) explainEntries(app core.App, list []Explanation, now time.Time) error {
+	var ids []string
+	for _, x := range list {
+		if x.Billed {
+			ids = append(ids, *x.EntryID)
+		}
+	}
+	entries, err := collections.BillingEntriesByID(app, ids)
+	if err != nil {
+		return err
+	}
+	reasons := map[string][]string{}
+	open := []*collections.BillingEntry{}
+	for _, entry := range entries {
+		switch status := entry.Status(); status {
+		case PendingReview, Reviewed:
+			open = append(open, entry)
+		case Denied:
+			reasons[entry.Id] = []string{"denied_" + entry.DenialCode()}
+		case VoidRequested, RefundDue:
+			reasons[entry.Id] = []string{status}
+		default:
+			if !entry.EvidenceChangedAt().IsZero() {
+				reasons[entry.Id] = slices.DeleteFunc(entry.Warnings(), func(w string) bool { return w != EvidenceChanged && !slices.Contains(evidenceReasons, w) })
+			}
+		}
+	}
+	check := &monthEndCheck{Engine: e, app: app, by: audit.System(), now: now}
+	if len(open) > 0 {
+		if err := check.loadEntries(open); err != nil {
+			return err
+		}
+	}
+	for i, entry := range open {
+		next, err := check.checkEntry(i)
+		if err != nil {
+			return err
+		}
+		reasons[entry.Id] = next.Reasons
+	}
+	for i, x := range list {
+		if x.Billed {
+			list[i].Reasons = append(x.Reasons, reasons[*x.EntryID]...)
+		}
+	}
+	return nil
+}
+
+// explainSetup explains 99453 for the episode of care of a day, with the supply periods that are over.
+func (e *Engine) explainSetup(f *patientFacts, past []supplyPeriod, month Span, day string) Explanation {
 	x := e.newExplanation(f, baseRule(Setup, day), Span{day, day})
 	if x.PeriodStart, x.PeriodEnd = month.Start, month.End; x.Billed {
 		return x
@@ -131,10 +234,29 @@ func (e *Engine) explainSetup(f *patientFacts, month Span, day string) Explanati
 	if _, isTaught := f.setupOf(day); !isTaught {
 		x.Missing = append(x.Missing, "a recorded set-up")
 	}
-	if !f.wasSuppliedIn(day, []string{f.lastSupply}) {
+	due, left := e.draftDeviceEntries(f, past, false)
+	if x.addPlanned(Setup, due, left); len(x.Reasons) == 0 && len(x.Missing) == 0 || !f.isSupplied(day, due) {
 		x.Missing = append(x.Missing, "a first 99454")
 	}
 	return x
+}
+
+// isSupplied reports whether a device supply is or will be billed in the episode of care of a day.
+func (f *patientFacts) isSupplied(day string, due []entryDraft) bool {
+	days := []string{}
+	for _, code := range []string{DeviceSupply, ShortSupply} {
+		for _, x := range f.entries[code] {
+			if !IsUndone(x.Status) {
+				days = append(days, x.End)
+			}
+		}
+	}
+	for _, d := range due {
+		if d.code != Setup {
+			days = append(days, d.service)
+		}
+	}
+	return f.wasSuppliedIn(day, days)
 }
 
 // newExplanation returns an explanation with the existing entry, if there is one.

@@ -66,7 +66,7 @@ func TestExplain(t *testing.T) {
 			"99458": "0/40 40 more minutes, no diagnosis", "99091": "0/30 billed_by_hand_only, 30 more minutes, no diagnosis",
 		}},
 		"a day short": {short, "2026-02-10 12:00", map[string]string{
-			"99453": "a recorded set-up, a first 99454", "99454": "15/16 1 more day", "99457": "41/20", "99458": "41/40", "99091": "0/30 billed_by_hand_only, 30 more minutes",
+			"99453": "a recorded set-up, a first 99454", "99454": "15/16 1 more day", "99457": "41/20 not_billed_yet", "99458": "41/40 not_billed_yet", "99091": "0/30 billed_by_hand_only, 30 more minutes",
 		}},
 		"archived": {gone, "2026-01-15 12:00", map[string]string{
 			"99453": "a recorded set-up, a first 99454", "99454": "a first reading of an assigned device", "99457": "0/20 20 more minutes, an active enrolment",
@@ -91,7 +91,7 @@ func TestExplainBilledCodes(t *testing.T) {
 	got := d.explained(patient, january, "2026-02-02 12:00")
 	for code, want := range map[string]string{
 		"99453": "billed", "99454": "billed 30/16", "99445": "30/2 billed_as_99454", "99457": "billed 45/20", "99458": "billed 45/40 15 more minutes for the next unit",
-		"99470": "45/10",
+		"99470": "45/10 billed_as_99457",
 	} {
 		d.want(code, got[code], want)
 	}
@@ -99,7 +99,7 @@ func TestExplainBilledCodes(t *testing.T) {
 		t.Fatal(refused)
 	}
 	d.want("voided", d.explained(patient, january, "2026-02-02 12:00")["99454"], "30/16 voided_before")
-	most := d.patient(talked("2026-01-10 09:00", 85)) // three units, the maximum
+	most := d.patient(talked("2026-01-11 09:00", 85)) // three units, the maximum
 	d.run(billing.TimeJob, "2026-02-02 12:00")
 	d.want("the most units", d.explained(most, january, "2026-02-02 12:00")["99458"], "billed 85/40")
 	last := d.patient(wears("2026-01-01", "", "2026-01-02", 15))

@@ -144,7 +144,8 @@ func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by aud
 	if codes == nil {
 		codes = firstDiagnoses(f.diagnoses)
 	}
-	warnings, err := e.manualWarnings(tx, f, d, period, codes)
+	b.PayerID, b.PayerName = t.payerOf(f.payer)
+	warnings, err := e.manualWarnings(tx, f, d, period, codes, b.PayerID)
 	if err != nil {
 		return b, err
 	}
@@ -157,7 +158,6 @@ func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by aud
 	b.ID, b.PatientID, b.CPTCode, b.ServiceDate, b.Minutes, b.Units = collections.NewUUID(), f.id, d.CPTCode, d.ServiceDate, d.Minutes, units
 	b.AmountCents = int64(t.expectedRate(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
 	b.ChargeCents = int64(t.charge(f.payer, d.CPTCode, d.ServiceDate)) * int64(units)
-	b.PayerID, b.PayerName = t.payerOf(f.payer)
 	b.Source, b.CreatedBy, b.Notes, b.ICD10Codes, b.Warnings = SourceManual, by.Email, d.Notes, codes, warnings
 	b.PeriodStart, b.PeriodEnd = period.Start, period.End
 	if b.Provider = f.provider; d.CPTCode == Interpretation {
@@ -195,7 +195,7 @@ func (e *Engine) manualPeriod(app core.App, f *patientFacts, d ManualDraft) (Spa
 	return Span{AddDays(d.ServiceDate, 1-periodDays), d.ServiceDate}, nil
 }
 
-func (e *Engine) manualWarnings(app core.App, f *patientFacts, d ManualDraft, period Span, codes []string) (warnings []string, err error) {
+func (e *Engine) manualWarnings(app core.App, f *patientFacts, d ManualDraft, period Span, codes []string, payer string) (warnings []string, err error) {
 	stands := func(code string) bool {
 		x := f.entryFor(code, period)
 		return x != nil && !IsUndone(x.Status)
@@ -218,7 +218,7 @@ func (e *Engine) manualWarnings(app core.App, f *patientFacts, d ManualDraft, pe
 	warnings = append(warnings, e.missingItems(&with, d.ServiceDate)...)
 	_, isTaught := f.setupOf(d.ServiceDate)
 	warn(d.CPTCode == Setup && !isTaught, MissingSetup)
-	warn(d.CPTCode == NextTwenty && !stands(FirstTwenty), MissingPrimary)
+	warn(d.CPTCode == NextTwenty && !f.hasPrimaryOf([]string{FirstTwenty}, period, payer), MissingPrimary)
 	warn(d.CPTCode == Interpretation && stands(FirstTwenty), Overlaps99457)
 	known, err := icd10.BillableCodes(app, codes)
 	if err != nil {

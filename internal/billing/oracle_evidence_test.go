@@ -12,6 +12,7 @@ import (
 	"github.com/pocketbase/dbx"
 	"github.com/pocketbase/pocketbase/core"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/ingest"
@@ -51,7 +52,7 @@ func (p oraclePractice) bring(t *testing.T, patient string, c *oracleCase, dice 
 				return err
 			}
 		}
-		return ingest.RecountDays(tx, patient, c.zone, time.Time{})
+		return ingest.RecountDays(tx, patient, collections.ZonesOf("", nil, c.zone), time.Time{})
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +200,9 @@ func (p oraclePractice) change(t *testing.T, patient string, c oracleCase, dice 
 			})
 		}
 	}
-	if err := p.app.RunInTransaction(func(tx core.App) error { return ingest.RecountDays(tx, patient, c.zone, time.Time{}) }); err != nil {
+	if err := p.app.RunInTransaction(func(tx core.App) error {
+		return ingest.RecountDays(tx, patient, collections.ZonesOf("", nil, c.zone), time.Time{})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return c

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
@@ -20,7 +19,7 @@ type patientFacts struct {
 	archived, restored string // practice days; "" for never
 	died               string // date of death; "" for none on record
 	interruptions      []Span // earlier ones: the last day with monitoring before, and the first after it
-	zone               *time.Location
+	zones              collections.DatedZones
 	payer              int64
 	deviceDays         map[string]int    // by payer record id: 16 for one that does not take 99445; 0 for the rule of the date
 	minutesRules       map[string]string // of the payers that have a rule of their own, by record id
@@ -40,6 +39,7 @@ type existingEntry struct {
 	Status, Source string
 	Start, End     string // of the billing period
 	Units          int
+	Payer          string // record id; "" for none
 }
 
 // entryFor returns the entry of a code that overlaps a period, or of the set-up in the same episode of care; an active one before a voided one; nil
@@ -118,7 +118,7 @@ func (l *factsLoader) loadPatients() error {
 		f := &patientFacts{
 			id: row.ID, active: row.Active, deleted: row.Deleted != "", payer: row.Payer, deviceDays: deviceDays, provider: row.Provider, lastSupply: row.Supply,
 			entries: map[string][]existingEntry{}, minutesRules: minutesRules,
-			died: row.Deceased, archived: l.lastDay(row), restored: l.dayOfInstant(row.Restored), zone: collections.Zone(row.Zone, l.Zone),
+			died: row.Deceased, archived: l.lastDay(row), restored: l.dayOfInstant(row.Restored), zones: collections.ZonesOf(row.Zone, row.EarlierZones, l.Zone),
 		}
 		for _, pause := range row.Pauses {
 			f.interruptions = append(f.interruptions, Span{l.dayOfInstant(pause.From), l.dayOfInstant(pause.Until)})
@@ -179,7 +179,7 @@ func (l *factsLoader) loadEntries() error {
 		for entry := range strings.SplitSeq(row.List, ";") {
 			x := strings.Split(entry, ",")
 			units, _ := strconv.Atoi(x[6]) // written by SQLite as a number
-			f.entries[x[1]] = append(f.entries[x[1]], existingEntry{x[0], x[1], x[2], x[3], x[4], x[5], units})
+			f.entries[x[1]] = append(f.entries[x[1]], existingEntry{x[0], x[1], x[2], x[3], x[4], x[5], units, x[7]})
 		}
 	}
 	return err
@@ -193,16 +193,19 @@ func (l *factsLoader) loadAssignments() error {
 		if f == nil {
 			continue
 		}
-		h := DeviceAssignment{Device: row.Device, From: collections.ParseInstant(row.From).In(f.zone).Format(time.DateOnly)}
+		h := DeviceAssignment{Device: row.Device, From: f.zones.Day(collections.ParseInstant(row.From))}
 		if row.Until != "" {
-			h.Until = collections.ParseInstant(row.Until).In(f.zone).Format(time.DateOnly)
+			h.Until = f.zones.Day(collections.ParseInstant(row.Until))
 		}
 		f.assignments = append(f.assignments, h)
+		for _, s := range append(row.Earlier, collections.SetUpRecord{At: row.TrainedAt, By: row.TrainedBy}) {
+			if s.At != "" {
+				f.setups = append(f.setups, setupRecord{s.At, l.dayOfInstant(s.At), s.By, row.Device})
+			}
+		}
 	}
-	slices.SortStableFunc(rows, func(a, b collections.TrainedAssignment) int { return cmp.Compare(a.TrainedAt, b.TrainedAt) })
-	for _, row := range rows {
-		if f := l.facts[row.Patient]; f != nil && row.TrainedAt != "" {
-			f.setups = append(f.setups, setupRecord{l.dayOfInstant(row.TrainedAt), row.TrainedBy, row.Device})
+	for _, f := range l.facts {
+		if slices.SortStableFunc(f.setups, func(a, b setupRecord) int { return cmp.Compare(a.at, b.at) }); len(f.setups) > 0 {
 			f.setupDay = f.setups[0].day
 		}
 	}
@@ -212,6 +215,16 @@ func (l *factsLoader) loadAssignments() error {
 // hasActiveEntry reports whether an active entry of a code overlaps a period.
 func (f *patientFacts) hasActiveEntry(code string, period Span) bool {
 	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return x.isActive() && x.overlaps(period) })
+}
+
+// hasPrimaryOf reports whether an entry of a primary code to a payer, in one of some states or in any that is active, overlaps the period of an add-on: a payer
+// pays an add-on only beside the primary code that it has itself. Source: docs/decisions/billing.md, "99457 and 99458".
+func (f *patientFacts) hasPrimaryOf(codes []string, period Span, payer string, states ...string) bool {
+	return slices.ContainsFunc(codes, func(code string) bool {
+		return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool {
+			return x.Payer == payer && x.overlaps(period) && (len(states) == 0 && x.isActive() || slices.Contains(states, x.Status))
+		})
+	})
 }
 
 func (e existingEntry) overlaps(p Span) bool { return e.Start <= p.End && e.End >= p.Start }

@@ -100,7 +100,7 @@ func (a decidedAmounts) adjustmentsPaid(amount int64, payer string) (taken []col
 		denied := slices.DeleteFunc(slices.Clone(a.adjustments), func(a collections.Adjustment) bool { return a.Group == GroupPatient })
 		taken = append(taken, negateAdjustments(firstOf(denied, amount+sumOf(taken)-open))...)
 	}
-	return taken
+	return append(taken, a.yieldWriteOffs(taken, amount, payer)...)
 }
 
 // reducePatientShare returns adjustments that reduce the patient's share by an amount paid.

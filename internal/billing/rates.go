@@ -8,6 +8,7 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/audit"
 )
 
 // tariff holds the payers' names and rates and the fee schedule, read once for a run.
@@ -108,6 +109,43 @@ func (t tariff) charge(payer int64, code, day string) Cents {
 		return f.ExpectedCents
 	})
 	return max(t.expectedRate(payer, code, day), national)
+}
+
+// takePayer gives the patient's payer to the entries that were made before one was on record and wait for review. Reviewed ones keep what a person approved.
+// Source: docs/decisions/billing.md, "Amounts".
+func (e *Engine) takePayer(tx core.App, patientID string, now time.Time) error {
+	waiting, err := collections.EntriesWithoutPayer(tx, patientID, PendingReview)
+	if err != nil {
+		return err
+	}
+	for _, entry := range waiting {
+		before := amountsOf(entry)
+		if err := e.adoptPayer(tx, entry); err != nil || entry.PayerID() == "" {
+			return err
+		}
+		m := Transition{event: audit.BillingUpdate, detail: "payer " + entry.PayerName()}
+		err := m.store(tx, entry, PendingReview, PendingReview, before, audit.System(), now, func(a audit.Entry, now time.Time) error { return audit.Append(tx, a, now) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// adoptPayer gives an entry without a payer the patient's, with its rates.
+func (e *Engine) adoptPayer(tx core.App, entry *collections.BillingEntry) error {
+	patient, err := collections.FindPatientAnyState(tx, entry.PatientID())
+	if err != nil || entry.PayerID() != "" || patient.InsurancePayerID() == 0 {
+		return err
+	}
+	t, err := e.loadTariff(tx)
+	if err != nil {
+		return err
+	}
+	number, code, day, units := patient.InsurancePayerID(), entry.CPTCode(), entry.ServiceDate(), int64(entry.Units())
+	id, name := t.payerOf(number)
+	entry.SetPayer(id, name, int64(t.expectedRate(number, code, day))*units, int64(t.charge(number, code, day))*units)
+	return nil
 }
 
 // CheckRate returns the problem with a payer rate written outside the API, "" for none: cents are whole and within the bounds of [CentsOf], the

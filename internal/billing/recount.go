@@ -218,18 +218,13 @@ func (e *Engine) upgradableEntry(f *patientFacts, code string, period Span, days
 // submitted, and a denied one does not exist for the payer. Source: docs/decisions/billing.md, "Recount before submission".
 var submittableStates = []string{Reviewed, Submitted, Paid, Appealed}
 
-// hasSubmittableEntry reports whether an entry of a code that is or will be with a payer overlaps a period.
-func (f *patientFacts) hasSubmittableEntry(code string, period Span) bool {
-	return slices.ContainsFunc(f.entries[code], func(x existingEntry) bool { return slices.Contains(submittableStates, x.Status) && x.overlaps(period) })
-}
-
 // lacksPrimary reports whether the entry is an add-on code without its primary code in the submission.
 func (r *recount) lacksPrimary() bool {
-	return r.isSubmitting && r.claim.code == NextTwenty && !r.facts.hasSubmittableEntry(FirstTwenty, r.claim.period)
+	return r.isSubmitting && r.claim.code == NextTwenty && !r.facts.hasPrimaryOf([]string{FirstTwenty}, r.claim.period, r.claim.payer, submittableStates...)
 }
 
 // PrimaryEntry is an entry that an add-on code requires.
-type PrimaryEntry struct{ ID, Status string }
+type PrimaryEntry struct{ ID, Status, Payer string }
 
 // PrimaryEntries returns, for each entry of an add-on code, the entries of its primary code in the same period.
 func (e *Engine) PrimaryEntries(app core.App, entries []*collections.BillingEntry) (map[string][]PrimaryEntry, error) {
@@ -258,7 +253,7 @@ func (e *Engine) PrimaryEntries(app core.App, entries []*collections.BillingEntr
 		}
 		for _, x := range l.facts[entry.PatientID()].entries[FirstTwenty] {
 			if x.overlaps(Span{entry.PeriodStart(), entry.PeriodEnd()}) {
-				found[entry.Id] = append(found[entry.Id], PrimaryEntry{x.ID, x.Status})
+				found[entry.Id] = append(found[entry.Id], PrimaryEntry{x.ID, x.Status, x.Payer})
 			}
 		}
 	}

@@ -67,9 +67,33 @@ func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) 
 	}
 	rest := mergeAdjustments(mergeAdjustments(a.adjustments, a.shareOffsets), negateAdjustments(prior))
 	if r.Secondary {
-		return r.postingOf(a, prior, rest, r.secondaryAdjustments(a, rest)), nil
+		p = r.postingOf(a, prior, rest, r.secondaryAdjustments(a, rest))
+		p.adjustments = append(p.adjustments, a.yieldWriteOffs(p.adjustments, int64(r.Paid), collections.SecondaryPayer)...)
+		return p, nil
 	}
 	return r.postingOf(a, prior, rest, r.Adjustments), nil
+}
+
+// yieldWriteOffs returns what a payment of the patient or the second payer takes back of what users wrote off, beside the adjustments that it changes: what is
+// paid after all is not written off. Source: docs/decisions/billing.md, "Payments and adjustments".
+func (a decidedAmounts) yieldWriteOffs(changes []collections.Adjustment, amount int64, payer string) []collections.Adjustment {
+	if payer == collections.PrimaryPayer { // its adjustments state what it leaves
+		return nil
+	}
+	now, written := mergeAdjustments(a.adjustments, changes), []collections.Adjustment{}
+	for _, p := range a.rows {
+		switch {
+		case p.Kind == collections.ReopeningKind:
+			written = nil
+		case p.Kind == collections.AdjustmentKind && p.Source == collections.SourceByHand:
+			written = mergeAdjustments(written, p.Adjustments)
+		}
+	}
+	written = slices.DeleteFunc(written, func(w collections.Adjustment) bool { return w.Group == GroupPatient })
+	for i, w := range written {
+		written[i].AmountCents = min(w.AmountCents, adjustedAmount(now, w))
+	}
+	return negateAdjustments(firstOf(written, a.paidTotal+amount+sumOf(now)-a.charge))
 }
 
 // postingOf returns the posting of a decision that replaces the payer's prior one beside the rest. Adjustments beyond the charge are left out, because

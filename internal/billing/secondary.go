@@ -108,17 +108,17 @@ func setSecondaryState(entry *collections.BillingEntry, state string) {
 	entry.Set(collections.EntrySecondaryRejection, "")
 }
 
-// secondPayerOf returns the patient's second payer beside the payer of the entry, which may be a former first one; "" for none.
+// secondPayerOf returns the second payer beside the payer of the entry, which may be a former first one; "" for none, or where the patient cannot be decrypted.
 func secondPayerOf(app core.App, entry *collections.BillingEntry) (string, error) {
 	p, err := collections.FindPatientAnyState(app, entry.PatientID())
-	if err != nil {
+	if err != nil || collections.Readable(p.ProxyRecord()) != nil {
 		return "", err
 	}
-	second := p.SecondaryPayerID() // 0 also for a record that cannot be decrypted
-	if second == 0 || collections.NumberID(second) == entry.PayerID() {
-		return "", nil
+	covered, _ := entry.CoverageOf(p) // none that is damaged
+	if s := covered.Secondary; s != nil && s.Payer != 0 && collections.NumberID(s.Payer) != entry.PayerID() {
+		return collections.NumberID(s.Payer), nil
 	}
-	return collections.NumberID(second), nil
+	return "", nil
 }
 
 // recheckSecondary sets whether a claim to the second payer is due in a state of the entry, unless that payer has it. A reopened claim has none. After
@@ -155,9 +155,12 @@ func recheckSecondary(tx core.App, entry *collections.BillingEntry, state string
 	return nil
 }
 
-// RecheckInsurance sets whether claims of a patient to the second payer are due after a change of the insurance. An entry that cannot be decrypted keeps
-// its state.
+// RecheckInsurance applies a change of the insurance to the entries of a patient: those without a payer that were not reviewed get the patient's, and claims
+// to the second payer are due or not. An entry that cannot be decrypted keeps its state.
 func (e *Engine) RecheckInsurance(tx core.App, patientID string, now time.Time) error {
+	if err := e.takePayer(tx, patientID, now); err != nil {
+		return err
+	}
 	ids, err := collections.EntriesWithoutSecondClaim(tx, patientID, []string{Paid, Denied})
 	if err != nil {
 		return err

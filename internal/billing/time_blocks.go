@@ -95,7 +95,7 @@ func (e *Engine) placeBlock(f *patientFacts, b Block, d *entryDraft, first, leni
 	default:
 		d.toRaise = x
 	}
-	if len(rule.After) > 0 && !first {
+	if primary := f.entryFor(FirstTwenty, d.period); len(rule.After) > 0 && (!first || d.toRaise == nil && primary != nil && collections.Number(primary.Payer) != f.payer) {
 		return left(MissingPrimary)
 	}
 	if rule.Instead != "" && f.hasActiveEntry(rule.Instead, d.period) {

@@ -164,15 +164,11 @@ func (d Loader) newClaim(app core.App, g *references, entry *collections.Billing
 	if c.Unreadable = p == nil || collections.Readable(p.ProxyRecord()) != nil; c.Unreadable {
 		return c, nil
 	}
-	if c.Coverage, err = p.Coverage(); err != nil {
+	if c.Coverage, err = entry.CoverageOf(p); err != nil {
 		return c, err
 	}
 	if second := c.Coverage.Secondary; second != nil && second.Payer != 0 {
 		c.SecondPayer = g.payers[collections.NumberID(second.Payer)]
-	}
-	// The insurance on record may belong to another payer than the entry's; its member id is not that payer's.
-	if c.Coverage.Payer != 0 && collections.NumberID(c.Coverage.Payer) != entry.PayerID() {
-		c.Coverage = phi.Coverage{}
 	}
 	c.Patient, c.Gender = p.Demographics(), p.Gender()
 	c.Referring, err = p.ReferringProvider()

@@ -196,7 +196,7 @@ func (p *planner) refuseClaim(c *batchClaim, found ...claims.Finding) {
 	}
 }
 
-// checkPrimaries refuses an add-on code without its primary code on the same claim or on an active claim sent earlier. Source:
+// checkPrimaries refuses an add-on code without its primary code on the same claim or on an active claim that the payer got earlier. Source:
 // docs/decisions/claims.md, "Batches".
 func (p *planner) checkPrimaries() error {
 	var sentEntries []*collections.BillingEntry
@@ -212,7 +212,7 @@ func (p *planner) checkPrimaries() error {
 	for _, c := range p.plan.claims {
 		for _, l := range c.serviceLines() {
 			if primary, isAddOn := of[l.EntryID]; isAddOn && l.Frequency != claims.VoidOfClaim && !slices.ContainsFunc(primary, func(x billing.PrimaryEntry) bool {
-				return slices.Contains(activeStates, x.Status) && !p.isVoided(x.ID) || slices.ContainsFunc(c.serviceLines(), func(t batchLine) bool { return t.EntryID == x.ID })
+				return x.Payer == l.Payer.ID && slices.Contains(activeStates, x.Status) && !p.isVoided(x.ID) || slices.ContainsFunc(c.serviceLines(), func(t batchLine) bool { return t.EntryID == x.ID })
 			}) {
 				p.refusePrimary(c, l)
 			}
@@ -222,7 +222,7 @@ func (p *planner) checkPrimaries() error {
 }
 
 func (p *planner) refusePrimary(c *batchClaim, l batchLine) {
-	found := claims.Finding{Code: billing.MissingPrimary, Field: "lifecycle_status", Message: "The primary code of " + l.CPTCode + " is neither on this claim nor on one sent earlier."}
+	found := claims.Finding{Code: billing.MissingPrimary, Field: "lifecycle_status", Message: "The primary code of " + l.CPTCode + " is neither on this claim nor on one sent to this payer earlier."}
 	if l.isCarried {
 		p.refuseClaim(c, found)
 		return

@@ -1,6 +1,7 @@
 package devices
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -237,8 +238,9 @@ func (b SetUpBody) Read(c *validate.Checks, now time.Time) SetUp {
 	return s
 }
 
-// CompleteSetUp records the education of the device's holder, the evidence for CPT 99453. A repeat corrects it. Faults: not_found for the
-// device or the user; invalid_state if the device is unassigned.
+// CompleteSetUp records the education of the device's holder, the evidence for CPT 99453. A repeat corrects it, unless the earlier one is of another episode of
+// care or billed: both are kept then. Faults: not_found for the device or the user; invalid_state if the device is unassigned. Source:
+// docs/decisions/billing.md, "99453".
 func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now time.Time) (device *collections.Device, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if device, err = findHeld(tx, deviceID); err != nil {
@@ -261,11 +263,14 @@ func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now t
 		columns := map[string]string{collections.DeviceSetupAt: collections.Instant(at), collections.DeviceSetupBy: educator}
 		for column, value := range columns {
 			device.Set(column, value)
-			if assignment != nil {
-				assignment.Set(column, value)
-			}
 		}
 		if assignment != nil {
+			if err := keepEarlierSetUp(tx, assignment, at); err != nil {
+				return err
+			}
+			for column, value := range columns {
+				assignment.Set(column, value)
+			}
 			records = append(records, assignment)
 		}
 		for _, record := range records {
@@ -279,6 +284,33 @@ func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now t
 		}, now)
 	})
 	return device, err
+}
+
+// keepEarlierSetUp keeps the recorded set-up of an assignment beside one at another time, if it is billed or the patient was archived and restored between
+// them.
+func keepEarlierSetUp(tx core.App, assignment *collections.DeviceAssignment, at time.Time) error {
+	earlier := assignment.SetUp()
+	if earlier.At == "" || earlier.At == collections.Instant(at) {
+		return nil
+	}
+	day := collections.ParseInstant(earlier.At).In(collections.PracticeZone(tx)).Format(time.DateOnly)
+	if isBilled, err := collections.HasBilledSetup(tx, assignment.PatientID(), day); err != nil || isBilled {
+		assignment.KeepSetUp(earlier)
+		return err
+	}
+	patient, err := collections.FindPatientAnyState(tx, assignment.PatientID())
+	if err != nil {
+		return err
+	}
+	restored := []string{collections.Instant(patient.UnarchivedAt())}
+	for _, pause := range patient.Interruptions() {
+		restored = append(restored, pause.Until)
+	}
+	first, last := min(earlier.At, collections.Instant(at)), max(earlier.At, collections.Instant(at))
+	if slices.ContainsFunc(restored, func(r string) bool { return first < r && r <= last }) {
+		assignment.KeepSetUp(earlier)
+	}
+	return nil
 }
 
 // educatorOf returns the e-mail address of the staff member who educated the patient.

@@ -97,19 +97,20 @@ type readingPatient struct {
 
 // patientRow is the part of a patient that storing a reading needs.
 type patientRow struct {
-	Active          bool   `db:"active"`
-	DeletedAt       string `db:"deleted_at"`
-	TimeZone        string `db:"time_zone"`
-	BirthDate       string `db:"date_of_birth"` // sealed
-	FirstName       string `db:"first_name"`    // sealed
-	LastName        string `db:"last_name"`     // sealed
-	MRN             string `db:"mrn"`
-	PrimaryProvider string `db:"provider_email"` // "" for a provider who can no longer sign in
+	Active          bool                     `db:"active"`
+	DeletedAt       string                   `db:"deleted_at"`
+	TimeZone        string                   `db:"time_zone"`
+	EarlierZones    collections.EarlierZones `db:"earlier_zones"`
+	BirthDate       string                   `db:"date_of_birth"` // sealed
+	FirstName       string                   `db:"first_name"`    // sealed
+	LastName        string                   `db:"last_name"`     // sealed
+	MRN             string                   `db:"mrn"`
+	PrimaryProvider string                   `db:"provider_email"` // "" for a provider who can no longer sign in
 }
 
 func loadPatientRow(tx core.App, patientID string) (h patientRow, err error) {
 	// A subquery: SQLite takes five times as long for an outer join.
-	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, p.date_of_birth, p.first_name, p.last_name, p.mrn,
+	err = tx.DB().NewQuery(`SELECT p.active, p.deleted_at, p.time_zone, COALESCE(p.earlier_zones, '') AS earlier_zones, p.date_of_birth, p.first_name, p.last_name, p.mrn,
 		COALESCE((SELECT u.email FROM users u WHERE u.id = p.primary_provider AND u.is_active = TRUE), '') AS provider_email
 		FROM patients p WHERE p.id = {:id}`).
 		Bind(dbx.Params{"id": patientID}).One(&h)

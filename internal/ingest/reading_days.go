@@ -35,11 +35,11 @@ func SaveAssignment(tx core.App, record *core.Record, practice *time.Location, s
 		if patient == "" {
 			continue
 		}
-		zone, err := collections.ZoneOfPatient(tx, patient, practice)
+		zones, err := collections.ZonesOfPatient(tx, patient, practice)
 		if err != nil {
 			return err
 		}
-		if err := RecountDays(tx, patient, zone, since); err != nil {
+		if err := RecountDays(tx, patient, zones, since); err != nil {
 			return err
 		}
 	}
@@ -55,13 +55,13 @@ func firstOf(a, b time.Time) time.Time {
 }
 
 // RecountDays recounts a patient's days with data in the caller's transaction, from the day of since on; all of them for the zero time.
-// Days are in the patient's current zone. Source: docs/decisions/conventions.md, "Practice and time zone".
-func RecountDays(tx core.App, patientID string, zone *time.Location, since time.Time) error {
+// Source: docs/decisions/conventions.md, "Practice and time zone".
+func RecountDays(tx core.App, patientID string, zones collections.DatedZones, since time.Time) error {
 	days := collections.DayFilter{PatientID: patientID}
 	if !since.IsZero() {
-		days.From = collections.StartOfDay(since.In(zone))
+		days.First = since.UTC().AddDate(0, 0, -1).Format(time.DateOnly) // a zone later on may be behind
 	}
-	counted, err := countDays(tx, zone, days)
+	counted, err := countDays(tx, zones, days)
 	if err != nil {
 		return err
 	}
@@ -69,15 +69,16 @@ func RecountDays(tx core.App, patientID string, zone *time.Location, since time.
 }
 
 // countDays counts the days with data from the stored readings, by the billing rule of [Assess].
-func countDays(app core.App, zone *time.Location, of collections.DayFilter) (map[patientDay]dayCount, error) {
+func countDays(app core.App, zones collections.DatedZones, of collections.DayFilter) (map[patientDay]dayCount, error) {
 	readings, err := collections.ReadingsOfDays(app, of)
 	if err != nil {
 		return nil, err
 	}
 	days := map[patientDay]dayCount{}
 	for _, r := range readings {
-		key := patientDay{of.PatientID, collections.ParseInstant(r.MeasuredAt).In(zone).Format(time.DateOnly), r.Kind}
-		days[key] = days[key].plus(r.ID, r.FromDevice)
+		if key := (patientDay{of.PatientID, zones.Day(collections.ParseInstant(r.MeasuredAt)), r.Kind}); of.Has(key.day) {
+			days[key] = days[key].plus(r.ID, r.FromDevice)
+		}
 	}
 	return days, nil
 }

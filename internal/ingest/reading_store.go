@@ -162,7 +162,7 @@ func (rs *ReadingStore) loadAssessInput(
 	tx core.App, o Observation, patient readingPatient, s Submission, snapshot triage.PatientSnapshot, now time.Time,
 ) (input AssessInput, err error) {
 	input = AssessInput{
-		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.Zone(patient.row.TimeZone, rs.rules.PracticeZone),
+		Snapshot: snapshot, PrimaryProvider: patient.row.PrimaryProvider, PatientZone: collections.ZonesOf(patient.row.TimeZone, patient.row.EarlierZones, rs.rules.PracticeZone).At(o.Reading.MeasuredAt),
 		DeviceAssigned: patient.deviceAssigned, IsClockUnproven: s.isClockUnproven,
 	}
 	if input.Raised, err = raisedInDoubt(tx, o); err != nil {

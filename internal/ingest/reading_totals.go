@@ -15,7 +15,7 @@ const patientsPerQuery = 500
 
 // Recount compares the stored totals with the observations and corrects differences:
 //   - the practice's totals: the readings of each day in the practice's time zone, by kind and status;
-//   - each patient's days with data in the patient's time zone: by kind, the readings that count, and how many of them count for billing,
+//   - each patient's days with data in the patient's time zone of the time: by kind, the readings that count, and how many of them count for billing,
 //     because they came from a device that the patient had then.
 //
 // The first reading of a day is not compared. A difference means a bug or a change of the practice's time zone. Recount returns how many
@@ -103,13 +103,13 @@ func (rs *ReadingStore) recountPatients(ctx context.Context, app core.App) (wron
 	return wrong, ctx.Err()
 }
 
-// countDifferences counts the patient's days with data in the patient's current time zone, and how many stored ones differ.
+// countDifferences counts the patient's days with data, and how many stored ones differ.
 func (rs *ReadingStore) countDifferences(app core.App, id string) (counted map[patientDay]dayCount, wrong int, err error) {
-	zone, err := collections.ZoneOfPatient(app, id, rs.rules.PracticeZone)
+	zones, err := collections.ZonesOfPatient(app, id, rs.rules.PracticeZone)
 	if err != nil {
 		return nil, 0, err
 	}
-	if counted, err = countDays(app, zone, collections.DayFilter{PatientID: id}); err != nil {
+	if counted, err = countDays(app, zones, collections.DayFilter{PatientID: id}); err != nil {
 		return nil, 0, err
 	}
 	stored, err := collections.StoredDays(app, id)

@@ -82,15 +82,13 @@ func (r *retraction) recallDelivery() error {
 // recountDay recounts the patient's day from its other readings.
 func (r *retraction) recountDay() error {
 	patient, reading := r.observation.PatientID, r.observation.Reading
-	zone, err := collections.ZoneOfPatient(r.tx, patient, r.readings.rules.PracticeZone)
+	zones, err := collections.ZonesOfPatient(r.tx, patient, r.readings.rules.PracticeZone)
 	if err != nil {
 		return err
 	}
-	at := reading.MeasuredAt.In(zone)
-	day := collections.DayFilter{
-		PatientID: patient, Kind: string(reading.Kind), From: collections.StartOfDay(at), To: collections.StartOfNextDay(at),
-	}
-	counted, err := countDays(r.tx, zone, day)
+	at := zones.Day(reading.MeasuredAt)
+	day := collections.DayFilter{PatientID: patient, Kind: string(reading.Kind), First: at, Last: at}
+	counted, err := countDays(r.tx, zones, day)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func beforeSave(app core.App, p *collections.Patient, by audit.Actor, now time.T
 	}
 	changed := changedColumns(p, stored)
 	wrong := normalize(p, changed, now, practice)
-	guardState(p, stored, by, now, wrong)
+	guardState(p, stored, by, now, practice, wrong)
 	if err := checkReferences(app, p, changed, wrong); err != nil {
 		return nil, err
 	}

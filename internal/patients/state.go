@@ -14,7 +14,6 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/escalations"
 	"github.com/vigilhealth/vigil/internal/fault"
-	"github.com/vigilhealth/vigil/internal/ingest"
 	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/templates"
 	"github.com/vigilhealth/vigil/internal/triage"
@@ -94,7 +93,7 @@ var stateColumns = []string{
 var apiColumns = []string{
 	collections.PatientHoldReason, collections.PatientHoldFrom, collections.PatientHoldUntil, collections.PatientHoldEndedAt,
 	collections.PatientHoldBy, collections.PatientHoldNotes, collections.PatientDeceasedAt, collections.PatientEffectiveAt, collections.PatientInterruptions,
-	collections.PatientMessagingStoppedAt,
+	collections.PatientEarlierZones, collections.PatientMessagingStoppedAt,
 }
 
 // stateSetKey marks a record with state columns set by this package, so that [guardState] keeps them. Its value is the author.
@@ -102,19 +101,20 @@ const stateSetKey = "@named"
 
 // guardState keeps the columns of archiving and deletion consistent for any writer: a change of state gets its time and author unless the
 // writer set them, and neither changes without one.
-func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, wrong validation.Errors) {
+func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, practice *time.Location, wrong validation.Errors) {
 	if stored == nil {
 		p.Set(collections.PatientActive, true)
 		for _, column := range slices.Concat(stateColumns, apiColumns) {
 			p.Set(column, "")
 		}
 		p.Set(collections.PatientInterruptions, nil)
+		p.Set(collections.PatientEarlierZones, nil)
 		return
 	}
 	archived, unarchived := stored.Active() && !p.Active(), !stored.Active() && p.Active()
 	if _, named := p.GetRaw(stateSetKey).(audit.Actor); named {
 		p.SetRaw(stateSetKey, nil) // for this save only
-		setConsequences(p, stored, archived, unarchived, now)
+		setConsequences(p, stored, archived, unarchived, now, practice)
 		return
 	}
 	for _, column := range apiColumns {
@@ -122,7 +122,7 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 			wrong[column] = validation.NewError("validation_api_only", "Can only be set in the console or with the API.")
 		}
 	}
-	setConsequences(p, stored, archived, unarchived, now)
+	setConsequences(p, stored, archived, unarchived, now, practice)
 	deleted, restored := !stored.Deleted() && p.Deleted(), stored.Deleted() && !p.Deleted()
 	if restored {
 		p.Set(collections.PatientDeletedBy, "")
@@ -154,8 +154,8 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, w
 }
 
 // setConsequences ends the hold of an archived patient and keeps the interruption before, because its columns are used again, from the archiving:
-// the restoration took its effective date back. It removes the date of death of an unarchived one.
-func setConsequences(p, stored *collections.Patient, archived, unarchived bool, now time.Time) {
+// the restoration took its effective date back. It removes the date of death of an unarchived one, and keeps the time zone of the days before a change.
+func setConsequences(p, stored *collections.Patient, archived, unarchived bool, now time.Time, practice *time.Location) {
 	if archived && p.Hold().InForce(now) {
 		p.Set(collections.PatientHoldEndedAt, collections.Instant(now))
 	}
@@ -165,6 +165,9 @@ func setConsequences(p, stored *collections.Patient, archived, unarchived bool, 
 	}
 	if unarchived {
 		p.Set(collections.PatientDeceasedAt, "")
+	}
+	if was := stored.Zones(practice); was.Present.String() != collections.Zone(p.TimeZone(), practice).String() {
+		p.Set(collections.PatientEarlierZones, append(was.Earlier, collections.EarlierZone{Zone: was.Present.String(), Until: collections.Instant(now)}))
 	}
 }
 
@@ -194,8 +197,7 @@ func auditEventOf(before, after *collections.Patient) audit.Event {
 	return audit.PatientArchive
 }
 
-// afterSave updates what depends on a stored patient: the triage row, the age group, proposed templates, days with data in the patient's time
-// zone, queued deliveries, and open work once a hold begins or the patient is archived or deleted. before is the stored patient; nil for a
+// afterSave updates what depends on a stored patient: the triage row, the age group, proposed templates, queued deliveries, and open work once a hold begins or the patient is archived or deleted. before is the stored patient; nil for a
 // new one.
 func afterSave(tx core.App, p, before *collections.Patient, by audit.Actor, now time.Time, practice *time.Location) error {
 	if err := triage.SetListed(tx, p.Id, p.Active() && !p.Deleted(), p.CreatedAt()); err != nil {
@@ -205,9 +207,6 @@ func afterSave(tx core.App, p, before *collections.Patient, by audit.Actor, now 
 		return err
 	}
 	if err := templates.Reconsider(tx, p, before, now, practice); err != nil {
-		return err
-	}
-	if err := recountDays(tx, p, before, practice); err != nil {
 		return err
 	}
 	if err := releaseQueuedDeliveries(tx, p, before, now); err != nil {
@@ -236,19 +235,6 @@ func closeArchived(tx core.App, p *collections.Patient, by audit.Actor, now time
 		return err
 	}
 	return closeWork(tx, p.Id, nil, numbers, alerts.ReasonArchived, phi.Text(why)+p.ArchiveReason(), by, now)
-}
-
-// recountDays recounts a patient's days with data after a change of time zone. Source: docs/decisions/conventions.md, "Practice and time
-// zone".
-func recountDays(tx core.App, p, before *collections.Patient, practice *time.Location) error {
-	if before == nil {
-		return nil
-	}
-	zone := collections.Zone(p.TimeZone(), practice)
-	if zone.String() == collections.Zone(before.TimeZone(), practice).String() {
-		return nil
-	}
-	return ingest.RecountDays(tx, p.Id, zone, time.Time{})
 }
 
 // endOpenWork unassigns devices and closes open alerts and escalations of a deleted patient, each with an audit entry.

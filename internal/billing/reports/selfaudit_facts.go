@@ -149,7 +149,7 @@ func (g *factsGatherer) loadDays() error {
 	rows, err := collections.OriginsOfReadings(g.app, ids, g.from.Add(-maxZoneSpread), g.to.Add(maxZoneSpread))
 	byDay := map[[2]string]bool{}
 	for _, row := range rows {
-		day := collections.ParseInstant(row.MeasuredAt).In(collections.Zone(row.Zone, g.facts.Zone)).Format(time.DateOnly)
+		day := collections.ZonesOf(row.Zone, row.EarlierZones, g.facts.Zone).Day(collections.ParseInstant(row.MeasuredAt))
 		if key := [2]string{row.Patient, day}; contains(month, day) {
 			allTyped, seen := byDay[key]
 			byDay[key] = row.Typed && (allTyped || !seen)
