@@ -51,7 +51,7 @@ func (s *Service) routeEngines() routes.Engines {
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
 			AccessTokens: auth.TokenAuthenticator{Users: s.auth, Clients: s.clients}, Limits: s.limits, Observer: web.Observer{Answered: s.metrics.CountRequest, Rejected: s.metrics.CountRejection},
 		},
-		Jobs: s.jobs(),
+		Jobs: s.jobs(), Settings: s.settings.List(),
 		Auth: s.auth, Clients: s.clients, Webhooks: s.webhooks, Exports: s.exports, Push: s.push, Directory: s.directory, ReadingStore: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
 		Dashboard:       s.board,
 		IngestPipeline:  s.intake,

@@ -17,6 +17,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/authz"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
+	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/devices"
 	"github.com/vigilhealth/vigil/internal/emr"
@@ -309,8 +310,7 @@ var table = slices.Concat([]route{
 	ingestionRows(), vendorRows(), clientRows(),
 	webhookRows(), changeRows(), meRows(),
 	jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(),
-	holdRows(), emrContextRows(), messageRows(), inboxRows(), caregiverRows(), questionnaireRows(),
-	launchRows(), notificationRows(),
+	holdRows(), emrContextRows(), messageRows(), inboxRows(), caregiverRows(), questionnaireRows(), launchRows(), notificationRows(), settingRows(),
 )
 
 // rootTable lists the endpoints outside web.BasePath, with whole paths.
@@ -326,8 +326,8 @@ var rootTable = slices.Concat([]route{
 // Engines holds the packages and settings that handlers use. Package cmd builds it once.
 type Engines struct {
 	web.Options
-	// DefaultsChanged is called after the default thresholds change; it may be nil.
-	DefaultsChanged     func()
+	DefaultsChanged     func() // called after the default thresholds change; it may be nil
+	Settings            []config.Setting
 	Auth                *auth.Engine
 	Clients             *auth.MachineClients
 	Push                *notifications.Push

@@ -140,6 +140,7 @@ const (
 	ReadChanges   Action = "read changes"
 	ReadAudit     Action = "read audit log"
 	ManageJobs    Action = "manage jobs" // see them and run them
+	ReadSettings  Action = "read settings"
 	ReadAccessLog Action = "read access log"
 )
 
@@ -295,6 +296,7 @@ var policy = map[Action]roleReach{
 	ReadChanges:   staff(All, None),
 	ReadAudit:     only(Admin),
 	ManageJobs:    only(Admin),
+	ReadSettings:  only(Admin),
 	ReadAccessLog: only(Admin, ClinicalManager).with(Patient, Own),
 }
 

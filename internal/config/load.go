@@ -55,7 +55,7 @@ func Load(environ []string) (Settings, error) {
 		return Settings{}, l.problems
 	}
 	l.warn(&s)
-	s.warnings = l.warnings
+	s.warnings, s.list = l.warnings, l.list(values)
 	if s.PublicURL != "" {
 		s = s.WithPublicURL(s.PublicURL)
 	}
@@ -241,11 +241,7 @@ func walk(at reflect.Value, prefix string, yield func(field) bool) bool {
 func LookupSetting(name string) (known, secret bool) {
 	for f := range fields(new(Settings)) {
 		if f.name == name {
-			switch f.value.Type() {
-			case reflect.TypeFor[Secret](), reflect.TypeFor[[]phi.Key](), reflect.TypeFor[*rsa.PrivateKey]():
-				return true, true
-			}
-			return true, false
+			return true, f.isSecret()
 		}
 		if strings.TrimSuffix(name, "_FILE") == f.name {
 			known = true // a path is not secret

@@ -70,6 +70,7 @@ type Settings struct {
 	Warehouse  Warehouse `envPrefix:"WAREHOUSE_"`
 
 	warnings []string
+	list     []Setting
 }
 
 // Environment is the deployment environment.

@@ -1,14 +1,12 @@
 // Who looked at the patient's data, and the people who help. Only the patient's own account sees these.
 import { get, post, remove } from "../api.js";
 import { valuesOf } from "../ui/form.js";
+import { relationships } from "../ui/relationships.js";
 import { useLoad } from "../ui/states.js";
 import { me } from "../session.js";
 import { html, useState } from "../view.js";
 import { Loading } from "./loading.js";
 import { t, tCode, tDay, tTime } from "./words.js";
-
-const relationships = ["spouse", "partner", "parent", "child", "sibling", "grandparent", "grandchild", "relative", "friend", "neighbor",
-  "guardian", "power_of_attorney", "other"];
 
 /** Who acted, in words. @param {any} entry of the access log */
 const whoIs = (entry) => (entry.actor_email === me.value?.email ? t("you") : entry.actor_email ?? (entry.actor_role

@@ -14,6 +14,7 @@ const NoteTemplates = lazy(() => import("./operations/note_templates.js").then((
 const Numbers = lazy(() => import("./operations/statistics.js").then((m) => m.Statistics));
 const Pushes = lazy(() => import("./operations/pushes.js").then((m) => m.Pushes));
 const Quarantine = lazy(() => import("./operations/quarantine.js").then((m) => m.Quarantine));
+const Settings = lazy(() => import("./operations/settings.js").then((m) => m.Settings));
 const ThresholdTemplates = lazy(() => import("./operations/templates.js").then((m) => m.ThresholdTemplates));
 const Users = lazy(() => import("./operations/users.js").then((m) => m.Users));
 const Webhooks = lazy(() => import("./operations/webhooks.js").then((m) => m.Webhooks));
@@ -24,6 +25,7 @@ export function Operations() {
       { key: "health", name: "Health", group: "System", show: () => html`<${Health} />` },
       { key: "numbers", name: "Statistics", group: "System", show: () => html`<${Numbers} />` },
       can("manageJobs") && { key: "jobs", name: "Jobs", group: "System", show: () => html`<${Jobs} />` },
+      can("readSettings") && { key: "settings", name: "Settings", group: "System", show: () => html`<${Settings} />` },
       can("readAudit") && { key: "audit", name: "Audit", group: "System", show: () => html`<${Audit} />` },
       can("readQuarantine") && { key: "quarantine", name: "Quarantine", group: "System", show: () => html`<${Quarantine} />` },
       can("readDeliveries") && { key: "pushes", name: "Pushes", group: "System", show: () => html`<${Pushes} />` },

@@ -13,6 +13,7 @@ import { telephone, useActions } from "./patient/actions.js";
 import { PatientAlerts } from "./patient/alerts.js";
 import { Averages } from "./patient/averages.js";
 import { Billing } from "./patient/billing.js";
+import { Caregivers } from "./patient/caregivers.js";
 import { Devices } from "./patient/devices.js";
 import { PatientEscalations } from "./patient/escalations.js";
 import { Glance } from "./patient/glance.js";
@@ -43,6 +44,7 @@ const tabs = [
   { tab: "devices", name: "Devices", isVisible: () => true, show: (props) => html`<${Devices} ...${props} />` },
   { tab: "people", name: "Team & consents", isVisible: () => true, show: (props) => html`<div class="grid"><${CareTeam}
     ...${props} /><${Consents} ...${props} />
+    ${can("readCaregivers") && html`<${Caregivers} ...${props} />`}
     ${can("readQuestionnaires") && html`<${Questionnaires} ...${props} />`}</div>` },
 ];
 
