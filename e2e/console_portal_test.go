@@ -20,5 +20,5 @@ func TestConsolePortal(t *testing.T) {
 		id := patients[i].(object)["id"].(string)
 		p.post(t, "/api/v1/patients/"+id+"/caregivers/", admin, object{"email": caregiver, "relationship": "child", "scope": scope}).expect(t, 201)
 	}
-	browser.run(t, p, "console_portal.mjs", object{"password": sandbox.Password, "caregiver": caregiver}, &map[string]any{})
+	browser.run(t, p, "console_portal.mjs", object{"password": sandbox.Password, "caregiver": caregiver, "patient": patients[0].(object)["id"]}, &map[string]any{})
 }

@@ -140,3 +140,37 @@ func outsideExpressions(text string) string {
 	}
 	return out.String()
 }
+
+// The lists of the audit view name the events and record types of the audit trail, all and no others.
+func TestAuditNamesAreComplete(t *testing.T) {
+	text, err := os.ReadFile("../../pb_public/app/views/operations/audit_events.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := regexp.MustCompile(`"\s*\+ "`).ReplaceAllString(string(text), "")
+	codes := func(file, pattern string) (found []string) {
+		source, err := os.ReadFile("../../internal/audit/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(string(source), -1) {
+			found = append(found, m[1])
+		}
+		slices.Sort(found)
+		return slices.Compact(found)
+	}
+	var events []string
+	for _, line := range regexp.MustCompile(`(?m)^  ([a-z_]+): "([a-z_ ]+)",$`).FindAllStringSubmatch(joined, -1) {
+		for _, verb := range strings.Fields(line[2]) {
+			events = append(events, line[1]+"."+verb)
+		}
+	}
+	slices.Sort(events)
+	if want := codes("events.go", `"([a-z_]+\.[a-z_]+)"`); !slices.Equal(events, want) {
+		t.Errorf("the audit view names the events %v, not %v", events, want)
+	}
+	types := regexp.MustCompile(`recordTypes = \("([A-Za-z ]+)"\)`).FindStringSubmatch(joined)
+	if want := codes("resources.go", `Resource\w+\s*=\s*"(\w+)"`); types == nil || !slices.Equal(strings.Fields(types[1]), want) {
+		t.Errorf("the audit view names the record types %v, not %v", types, want)
+	}
+}

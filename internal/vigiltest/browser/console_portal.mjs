@@ -63,6 +63,7 @@ await run(async (page) => {
   await atTheDoor(page, wrong);
   assert.deepEqual(wrong, []);
   await asCaregiver(page);
+  await byStaff(page);
   return {};
 }, { tolerate: /status of 40[01]/ });
 
@@ -82,6 +83,28 @@ async function asCaregiver(page) {
   await page.waitForTimeout(300);
   assert.equal(await page.getByText(texts.en.looked).count(), 0, "a caregiver sees who looked");
   await signOut(page, texts.en);
+}
+
+// byStaff shows who helps the patient in the chart, invites a person, and ends the access.
+async function byStaff(page) {
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await page.getByRole("button", { name: "English", exact: true }).click();
+  await page.getByLabel("Email").fill("nurse@vigil.example");
+  await page.getByLabel("Password").fill(input.password);
+  await button(page, "Sign in").click();
+  await page.getByRole("navigation", { name: "Sections" }).waitFor();
+  await page.evaluate((id) => consoleModule("router.js").then(({ go }) => go("patient", { id, tab: "people" })), input.patient);
+  const rows = page.getByRole("region", { name: "Caregivers" }).last().locator("tbody tr");
+  await shows(rows, "Rosa Alvarez");
+  await shows(rows, "Sees and enters readings");
+  await button(page, "Invite").click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Email").fill("nephew@family.example");
+  await dialog.getByLabel("Relationship").selectOption({ label: "Relative" });
+  await button(dialog, "Invite").click();
+  await shows(rows.nth(1), "nephew@family.example");
+  await button(page, "End access of nephew@family.example").click();
+  await rows.nth(1).waitFor({ state: "detached" });
 }
 
 // inTheChart shows round numbers at equal steps, and a legend of one line for each number of a pressure.

@@ -11,6 +11,7 @@ await run(async (page) => {
   const say = (status) => fetch(`${input.receiver}/say/${status}`, { method: "PUT" });
   await signIn(page, input.email);
   await section(page, "Operations").click();
+  await settingsAndAudit(page);
   await page.getByRole("tab", { name: "Webhooks" }).click();
   await shows(page.getByRole("main"), "No webhooks yet");
 
@@ -77,3 +78,22 @@ await run(async (page) => {
   await signOff(page);
   return {};
 });
+
+// settingsAndAudit reads the service's settings, of which none can be changed and no secret is shown, and finds an event by its name.
+async function settingsAndAudit(page) {
+  await page.getByRole("tab", { name: "Settings" }).click();
+  const table = page.getByRole("region", { name: "Settings" });
+  await page.getByLabel("Search").fill("encryption keys");
+  await shows(table, "Set, hidden");
+  assert.equal(await table.locator("tbody tr").count(), 1);
+  await page.getByLabel("Search").fill("practice's time zone");
+  await shows(table, "America/New_York");
+  await accessible(page, "the settings");
+  await page.getByRole("tab", { name: "Audit" }).click();
+  await page.getByLabel("Event").fill("chart op");
+  await page.getByRole("option", { name: /Chart opened/ }).click();
+  await page.waitForFunction(() => location.hash.includes("event=patient.read"));
+  await page.getByLabel("Record type").selectOption({ label: "Patient" });
+  await accessible(page, "the audit trail");
+  await settled(page);
+}

@@ -12,7 +12,8 @@ const who = (/** @type {any} */ m) => t(m.direction === "in" ? "you" : m.author 
 /** A message of the team that the patient has not answered. @param {{id: string, zone: string | undefined, turn: number}} props */
 export function Unanswered({ id, zone, turn }) {
   const [newest] = useLoad((signal) => get(`patients/${id}/messages/`, { page_size: 1 }, signal), [id, turn]).data?.results ?? [];
-  return newest?.author === "staff" && html`<section class="card"><p>${t("wrote", { day: tTime(newest.created_at, zone, "day") })}</p>
+  const day = newest && tTime(newest.created_at, zone, "day");
+  return newest?.author === "staff" && html`<section class="card"><p>${t("wrote", { day })}</p>
     <button onClick=${() => go("my-health", {}, { tab: "messages" })}>${t("reply")}</button></section>`;
 }
 

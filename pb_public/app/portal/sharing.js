@@ -1,7 +1,7 @@
 // Who looked at the patient's data, and the people who help. Only the patient's own account sees these.
 import { get, post, remove } from "../api.js";
 import { valuesOf } from "../ui/form.js";
-import { relationships } from "../ui/relationships.js";
+import { relationships } from "./relationships.js";
 import { useLoad } from "../ui/states.js";
 import { me } from "../session.js";
 import { html, useState } from "../view.js";

@@ -1,6 +1,7 @@
 // The audit trail: search, details with every change, and verification of the hash chain.
 import { download, get } from "../../api.js";
 import { Badge } from "../../ui/badge.js";
+import { Combo } from "../../ui/combo.js";
 import { ActionButton, Dialog, Field } from "../../ui/form.js";
 import { fullTime, number, humanize } from "../../ui/format.js";
 import { PatientPicker } from "../../ui/patient_picker.js";
@@ -8,6 +9,7 @@ import { Loaded, useLoad } from "../../ui/states.js";
 import { Facts, List, Table } from "../../ui/table.js";
 import { useQuery } from "../../query.js";
 import { html, useState } from "../../view.js";
+import { eventCodes, eventName, recordName, recordTypes } from "./audit_events.js";
 
 /** @typedef {import("../../../../tools/console/contract.d.ts").components["schemas"]["AuditEntry"]} Entry */
 
@@ -27,9 +29,10 @@ export function Audit() {
   const narrow = (/** @type {string} */ name) => (/** @type {any} */ event) => setFilters({ [name]: event.target.value.trim() });
   return html`<${Verify} />
     <div class="filters" role="search" aria-label="Filter the audit trail">
-      <${Field} label="Event" name="event" kind="search" value=${filters.event} placeholder="patient.read" onChange=${narrow("event")} />
+      <${Combo} label="Event" find=${findEvents} eager value=${filters.event ? optionOf(filters.event) : null} placeholder="Any event"
+        chosen=${(/** @type {any} */ one) => setFilters({ event: one?.value ?? "" })} />
       <${Field} label="Who" name="actor" kind="search" value=${filters.actor} placeholder="ID or email" onChange=${narrow("actor")} />
-      <${Field} label="Record type" name="resource_type" kind="search" value=${filters.resource_type} placeholder="Patient"
+      <${Field} label="Record type" name="resource_type" kind="select" value=${filters.resource_type} options=${types}
         onChange=${narrow("resource_type")} />
       <${Field} label="Record ID" name="resource_id" kind="search" value=${filters.resource_id} onChange=${narrow("resource_id")} />
       <${Field} label="Outcome" name="outcome" kind="select" value=${filters.outcome} options=${outcomes} onChange=${narrow("outcome")} />
@@ -44,6 +47,11 @@ export function Audit() {
     ${open !== null && html`<${Detail} id=${open} close=${() => setOpen(null)} />`}`;
 }
 
+const optionOf = (/** @type {string} */ code) => ({ value: code, text: eventName(code), more: code });
+const findEvents = async (/** @type {string} */ term) => eventCodes.map(optionOf).filter(({ text, more }) =>
+  `${text} ${more}`.toLowerCase().includes(term.toLowerCase()));
+const types = /** @type {[string, string][]} */ ([["", "Any record"], ...recordTypes.map((type) => [type, recordName(type)])]);
+
 /** @param {Entry} entry */
 const whoOf = (entry) => entry.actor_email ?? entry.actor_name ?? humanize(entry.actor_type);
 
@@ -51,10 +59,11 @@ const whoOf = (entry) => entry.actor_email ?? entry.actor_name ?? humanize(entry
 const columns = [
   { name: "id", head: "No.", number: true }, { name: "recorded_at", head: "When", cell: (entry) =>
     html`<span class="nowrap">${fullTime(entry.recorded_at)}</span>` },
-  { name: "event", head: "Event" },
+  { name: "event", head: "Event", cell: (entry) => eventName(entry.event) },
   { name: "actor", head: "Who", cell: (entry) =>
     html`${whoOf(entry)}${entry.actor_role && html`<span class="two">${humanize(entry.actor_role)}</span>`}` },
-  { name: "resource", head: "Record", cell: (entry) => html`${entry.resource_type ?? "–"}${entry.resource_id
+  { name: "resource", head: "Record", cell: (entry) => html`${entry.resource_type
+    ? recordName(entry.resource_type) : "–"}${entry.resource_id
     && html`<span class="two hash">${entry.resource_id}</span>`}` },
   { name: "changed_fields", head: "Fields", cell: (entry) => entry.changed_fields.join(", ") },
   { name: "outcome", head: "Outcome", cell: (entry) => outcome(entry.outcome) },
@@ -74,9 +83,11 @@ function Verify() {
 function Detail({ id, close }) {
   const entry = useLoad((signal) => get(`audit/events/${id}/`, {}, signal), [id]);
   return html`<${Dialog} wide title=${`Entry ${id}`} close=${close}><${Loaded} from=${entry}>${(/** @type {Entry} */ e) => html`
-    <${Facts} of=${[["When", fullTime(e.recorded_at)], ["Event", e.event], ["Action", actions[e.action] ?? e.action],
+    <${Facts} of=${[["When", fullTime(e.recorded_at)], ["Event", `${eventName(e.event)} (${e.event})`],
+      ["Action", actions[e.action] ?? e.action],
       ["Outcome", outcome(e.outcome)], ["Who", whoOf(e)], ["Role", humanize(e.actor_role)],
-      ["Record", [e.resource_type, e.resource_id].filter(Boolean).join(" ") || "–"], ["Patient", e.patient_id], ["Source IP", e.source_ip],
+      ["Record", [e.resource_type && recordName(e.resource_type), e.resource_id].filter(Boolean).join(" ") || "–"],
+      ["Patient", e.patient_id], ["Source IP", e.source_ip],
       ["Client", e.client], ["Request", e.request_id], ["Reason", e.reason]]} />
     ${e.changes && Object.keys(e.changes).length > 0
       && html`<h3>Changes</h3><div class="changes"><${Table} caption="Changes" rows=${Object.entries(e.changes).map(([field, change]) =>

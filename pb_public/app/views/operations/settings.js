@@ -24,13 +24,13 @@ export function Settings() {
 }
 
 /** @param {string} text */
-const written = (text) => (text === "" ? "–" : html`<code>${text}</code>`);
+const written = (text) => (text === "" ? "–" : html`<code class="hash">${text}</code>`);
 
 /** @type {import("../../ui/table.js").Column[]} */
 const columns = [
   { name: "name", head: "Setting", cell: (one) => html`<strong>${one.name}</strong><span class="two">${one.meaning}</span>` },
-  { name: "value", head: "Value", cell: (one) => (one.secret ? (one.source === "default" ? "Not set" : "Set, hidden") : written(one.value)) },
-  { name: "default", head: "Default", cell: (one) => written(one.default) },
+  { name: "value", head: "Value", cell: (one) => (one.secret ? (one.source === "default" ? "Not set" : "Set, hidden")
+    : html`${written(one.value)}${one.source !== "default" && html`<span class="two">Default: ${written(one.default)}</span>`}`) },
   { name: "source", head: "Source", cell: (one) => ({ default: "Default", environment: html`<strong>Environment</strong>`,
     file: html`<strong>File</strong>` })[one.source] },
 ];

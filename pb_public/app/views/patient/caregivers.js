@@ -3,7 +3,7 @@ import { get, post, remove } from "../../api.js";
 import { can } from "../../permissions.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { calendarDate, humanize } from "../../ui/format.js";
-import { relationships } from "../../ui/relationships.js";
+import { relationships } from "../../portal/relationships.js";
 import { EmptyState, Loaded, useLoad } from "../../ui/states.js";
 import { Table } from "../../ui/table.js";
 import { daysAgo } from "../../ui/time.js";
