@@ -6,9 +6,9 @@ require (
 	github.com/andybalholm/brotli v1.1.1
 	github.com/evanw/esbuild v0.28.2
 	github.com/vigilhealth/vigil v0.0.0
-	golang.org/x/sync v0.23.0
+	golang.org/x/sync v0.24.0
 )
 
-require golang.org/x/sys v0.48.0 // indirect
+require golang.org/x/sys v0.50.0 // indirect
 
 replace github.com/vigilhealth/vigil => ../..

@@ -94,7 +94,7 @@ async function byStaff(page) {
   await button(page, "Sign in").click();
   await page.getByRole("navigation", { name: "Sections" }).waitFor();
   await page.evaluate((id) => consoleModule("router.js").then(({ go }) => go("patient", { id, tab: "people" })), input.patient);
-  const rows = page.getByRole("region", { name: "Caregivers" }).last().locator("tbody tr");
+  const rows = page.getByRole("region", { name: "Caregivers" }).getByRole("listitem");
   await shows(rows, "Rosa Alvarez");
   await shows(rows, "Sees and enters readings");
   await button(page, "Invite").click();

@@ -90,7 +90,7 @@ async function settingsAndAudit(page) {
   await shows(table, "America/New_York");
   await accessible(page, "the settings");
   await page.getByRole("tab", { name: "Audit" }).click();
-  await page.getByLabel("Event").fill("chart op");
+  await page.getByRole("combobox", { name: "Event" }).fill("chart op");
   await page.getByRole("option", { name: /Chart opened/ }).click();
   await page.waitForFunction(() => location.hash.includes("event=patient.read"));
   await page.getByLabel("Record type").selectOption({ label: "Patient" });
