@@ -271,7 +271,7 @@ func draftNotifications(people recipients, a *collections.Announcement, zone *ti
 	if err != nil {
 		return nil, err
 	}
-	title, text := fixedTitles[measure], pushText(Reminders, measure)
+	title, text := types[measure].title, types[measure].text
 	for _, id := range portal { // patients are only prompted to measure
 		drafts = append(drafts, collections.NotificationDraft{
 			User: id, Channel: Reminders, Type: measure, Severity: "info", Title: title, Body: phi.Text(text), Patient: a.Patient,

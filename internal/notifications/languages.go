@@ -30,16 +30,9 @@ func languagesOf(app core.App, userIDs []string) (map[string]string, error) {
 	return languages, err
 }
 
-// spanishPushes are the titles and bodies of pushes to patients.
-var spanishPushes = map[string][2]string{
-	measure:           {"Recordatorio: hora de medir", "Es hora de hacer su medición."},
-	measureAgain:      {"Recordatorio: mida otra vez", "Descanse unos minutos y haga su medición otra vez."},
-	messageForPatient: {"Recordatorio: mensaje de su equipo médico", "Tiene un mensaje de su equipo médico."},
-}
-
 // pushWords returns the title and the body of a push in a language.
 func pushWords(entry collections.UnplannedNotification, in string) (title, body string) {
-	if words, ok := spanishPushes[entry.Type]; ok && in == Spanish {
+	if words := types[entry.Type].spanish; words[0] != "" && in == Spanish {
 		return words[0], words[1]
 	}
 	return pushTitle(entry), pushText(entry.Channel, entry.Type)

@@ -48,15 +48,12 @@ type Preferences struct {
 	TimeZone   string         `json:"time_zone"`
 }
 
-// subtypes are the alert types that a user can disable; critical alerts are not among them.
-var subtypes = map[string]bool{thresholdWarning: true, missedReading: true, deviceNotice: true, SystemHealth: true}
-
 // Defaults returns the preferences of a user who chose none. Source: docs/decisions/notifications.md, "Preferences".
 func Defaults() Preferences {
 	on := Channel{Push: true, InApp: true}
 	return Preferences{
 		Channels: ChannelChoices{
-			Escalations: on, Alerts: AlertChannel{on, maps.Clone(subtypes)}, Reminders: on, DailyDigest: DigestChannel{on, "07:00"},
+			Escalations: on, Alerts: AlertChannel{on, disableable()}, Reminders: on, DailyDigest: DigestChannel{on, "07:00"},
 		},
 		QuietHours: QuietHours{Start: "22:00", End: "07:00", Exceptions: []string{Escalations}},
 	}
@@ -266,7 +263,7 @@ func (c channelChange) mergeSubtypes(p *Preferences, checks *validate.Checks) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Subtypes.Value)) {
-		if !subtypes[name] {
+		if !types[name].canBeDisabled {
 			checks.Reject(field+"."+name, "No such subtype.")
 			continue
 		}

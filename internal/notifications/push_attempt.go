@@ -88,7 +88,7 @@ func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collection
 	}
 	to, readable := decodeSubscription(token)
 	switch {
-	case push.PatientGone && slices.Contains(ofMonitoring, push.Type):
+	case push.PatientGone && types[push.Type].endsWithMonitoring:
 		end.Status = collections.PushCancelled
 		return end, true
 	case !push.TokenActive:

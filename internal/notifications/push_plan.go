@@ -78,7 +78,7 @@ func (d *Dispatcher) loadPeople(app core.App, entries []collections.UnplannedNot
 		people[id] = &person{preferences: preferences, zone: preferences.location(d.Zone)}
 	}
 	languages := map[string]string{}
-	if slices.ContainsFunc(entries, func(e collections.UnplannedNotification) bool { return spanishPushes[e.Type][0] != "" }) {
+	if slices.ContainsFunc(entries, func(e collections.UnplannedNotification) bool { return types[e.Type].spanish[0] != "" }) {
 		if languages, err = languagesOf(app, ids); err != nil {
 			return nil, err
 		}
@@ -97,14 +97,14 @@ func (d *Dispatcher) planEntry(tx core.App, entry collections.UnplannedNotificat
 	if len(to.tokens) == 0 { // no device to push to
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
-	if entry.PatientGone && slices.Contains(ofMonitoring, entry.Type) {
+	if entry.PatientGone && types[entry.Type].endsWithMonitoring {
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
 	covered, err := collections.HasCoveringPush(tx, entry, now)
 	if err != nil {
 		return err
 	}
-	if covered || slices.Contains(inAppOnly, entry.Type) || d.isListedOnly(entry) { // another push about the escalation, or about a similar alert, covers this event
+	if covered || types[entry.Type].isInAppOnly || d.isListedOnly(entry) { // another push about the escalation, or about a similar alert, covers this event
 		return collections.MarkPlanned(tx, entry.ID, choice.InApp, now)
 	}
 	title, body := pushWords(entry, to.language)

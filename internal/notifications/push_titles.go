@@ -36,43 +36,7 @@ var (
 	prioritiesBySeverity = map[string]string{"critical": "stat", "warning": "urgent", "info": "routine"}
 )
 
-// escalationSteps is what happened to an escalation; an opened one is named by its alert.
-var escalationSteps = map[string]string{
-	escalationWithdrawn: "withdrawn",
-	escalationAssigned:  "assigned to you",
-	escalationOverdue:   "nobody has taken it",
-	escalationOnCall:    "you are on call",
-	escalationIdle:      "no note for hours",
-}
-
 const openedForPatient = "new"
-
-// fixedTitles are the titles of the other types.
-var fixedTitles = map[string]string{
-	lateReading:   "Late reading",
-	missedReading: "Missed readings",
-	emrCorrection: "Urgent task: correct the EMR",
-	quarantine:    "Reminder: device events in quarantine",
-
-	quarantineCritical: "Critical: measurement without a certain patient",
-	claimDenied:        "Reminder: claim denied",
-	evidenceChanged:    "Reminder: billed evidence changed",
-	billingRun:         "Reminder: billing run",
-	attestation:        "Reminder: time to confirm",
-	followUp:           "Reminder: follow-up due",
-	pendingReviews:     "Reminder: reviews are waiting",
-	billingTasks:       "Reminder: billing tasks",
-	measure:            "Reminder: time to measure",
-	measureAgain:       "Reminder: measure again",
-	textReceived:       "Reminder: message from a patient",
-	messageForPatient:  "Reminder: message from your care team",
-	textUnmatched:      "Reminder: text without a patient",
-	textCritical:       "Critical: emergency text without a patient",
-	questionnaire:      "Notice: answers of a patient",
-	digest:             "Daily summary",
-	SystemHealth:       "System notice",
-	EmergencyAccess:    "System notice: emergency access",
-}
 
 // pushTitle returns the title of a push: level and kind, without a name or a value. Source: docs/decisions/notifications.md, "Push text".
 func pushTitle(n collections.UnplannedNotification) string {
@@ -87,10 +51,10 @@ func pushTitle(n collections.UnplannedNotification) string {
 		return levelTitle(n.Severity, cmp.Or(subject, unknownDevice))
 	case n.Type == escalationOpened:
 		return escalationTitle(n, cmp.Or(subject, openedForPatient))
-	case escalationSteps[n.Type] != "":
-		return escalationTitle(n, escalationSteps[n.Type])
+	case types[n.Type].step != "":
+		return escalationTitle(n, types[n.Type].step)
 	}
-	return cmp.Or(fixedTitles[n.Type], genericTexts[n.Channel][0])
+	return cmp.Or(types[n.Type].title, genericTexts[n.Channel][0])
 }
 
 func levelTitle(severity, subject string) string {
@@ -122,23 +86,19 @@ func allTitles() (titles []string) {
 			titles = append(titles, word+": "+subject)
 		}
 	}
-	for _, step := range escalationSteps {
-		about = append(about, step)
+	for _, t := range types {
+		about, titles = append(about, t.step), append(titles, t.title, t.spanish[0])
 	}
 	for _, word := range priorityWords {
 		for _, step := range about {
-			titles = append(titles, word+": "+step)
+			if step != "" {
+				titles = append(titles, word+": "+step)
+			}
 		}
-	}
-	for _, title := range fixedTitles {
-		titles = append(titles, title)
-	}
-	for _, words := range spanishPushes {
-		titles = append(titles, words[0])
 	}
 	for _, generic := range genericTexts {
 		titles = append(titles, generic[0])
 	}
 	slices.Sort(titles)
-	return slices.Compact(titles)
+	return slices.DeleteFunc(slices.Compact(titles), func(title string) bool { return title == "" })
 }
