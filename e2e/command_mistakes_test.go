@@ -95,8 +95,10 @@ func TestCheckWarnings(t *testing.T) {
 	}
 	wantCheck(t, p.Env, p.Dir, 0, map[string]string{"folder": "ok"}, "--deep")
 	p.damage(t)
-	if said := wantCheck(t, p.Env, p.Dir, 1, map[string]string{"folder": "fail"}, "--deep"); !strings.Contains(said, "the database is damaged") {
-		t.Errorf("check prints\n%s", said)
+	for _, arguments := range [][]string{{"--deep"}, nil} {
+		if said := wantCheck(t, p.Env, p.Dir, 1, map[string]string{"folder": "fail"}, arguments...); !strings.Contains(said, "the database is damaged") {
+			t.Errorf("%v: %s", arguments, said)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ func (s stored) checkInherited(c *validate.Checks, patientID string, after Bound
 }
 
 // checkCritical rejects a change after which an own bound and an inherited critical one exclude each other: a mistyped warning bound (240 for
-// 140) would cost the patient a critical bound that nobody named. A caller that sends the critical bound too, or null for it, decides about both.
+// 140) would cost the patient a critical bound that the caller did not name. A caller that sends the critical bound too, or null for it, decides about both.
 // Source: docs/decisions/alerts.md, "Extra threshold fields".
 func (s stored) checkCritical(c *validate.Checks, after Bounds) {
 	for _, order := range boundOrders {

@@ -137,7 +137,7 @@ func (s shape) withMissing(message json.RawMessage, outer []memberText, envelope
 	return json.RawMessage(objectOf(members))
 }
 
-// readable returns a body as JSON in UTF-8: from UTF-16 or UTF-32, which are told by their mark or by the zeros of the first character, without
+// readable returns a body as JSON in UTF-8: from UTF-16 or UTF-32, known by their mark or by the zeros of the first character, without
 // a mark, and with texts for the words of serializers that are no JSON, so that an unreadable side value costs no reading.
 func readable(body []byte) []byte {
 	for _, form := range []struct {
