@@ -305,7 +305,7 @@ func (s *Service) start() error {
 			s.log.Error("the patient directory could not be built; patient searches read the database instead", slog.Any("error", err))
 		}
 	})
-	if err := s.serveMetrics(ctx); err != nil {
+	if err := errors.Join(s.serveMetrics(ctx), s.startEvents(ctx)); err != nil {
 		return err
 	}
 	var err error

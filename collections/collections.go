@@ -41,6 +41,7 @@ const (
 	EMRProposals            = "emr_proposals"
 	EMRTokens               = "emr_tokens"
 	Epochs                  = "epochs"
+	EventPositions          = "event_positions"
 	EscalationEvents        = "escalation_events"
 	Escalations             = "escalations"
 	Exports                 = "exports"

@@ -158,7 +158,7 @@ var undeletable = []string{
 	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
 	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.Payments,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Caregivers, collections.Messages,
-	collections.QuestionnaireAssignments, collections.QuestionnaireResponses, collections.Epochs,
+	collections.QuestionnaireAssignments, collections.QuestionnaireResponses, collections.Epochs, collections.EventPositions,
 }
 
 // Bind registers every row of the table and the guards of PocketBase's own routes.

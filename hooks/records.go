@@ -63,7 +63,7 @@ var serviceOwned = []string{
 	collections.BillingEntries, collections.Passkeys, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores,
 	collections.EscalationEvents, collections.OnCallRota, collections.Payments, collections.EMRContexts, collections.EMRProposals, collections.Caregivers,
 	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
-	collections.Messages, collections.QuestionnaireAssignments, collections.QuestionnaireResponses, collections.Epochs,
+	collections.Messages, collections.QuestionnaireAssignments, collections.QuestionnaireResponses, collections.Epochs, collections.EventPositions,
 }
 
 // refuse rejects the write with a sentence. The dashboard shows only API errors; for any other error it would blame relations.

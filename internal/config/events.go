@@ -44,6 +44,15 @@ func AgeIdentities(keys Secret) (identities []age.Identity, err error) {
 	return identities, nil
 }
 
+// Recipient returns the public key of the practice's current private key.
+func (e Events) Recipient() string {
+	identities, err := AgeIdentities(e.Identities)
+	if err != nil || len(identities) == 0 {
+		return "" // checked at the start
+	}
+	return identities[0].(*age.X25519Identity).Recipient().String()
+}
+
 var errAgeIdentity = errors.New("must be a list of private age keys, AGE-SECRET-KEY-1…")
 
 // ageIdentities checks private keys.

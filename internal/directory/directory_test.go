@@ -68,7 +68,7 @@ func TestDirectoryFollowsThePractices(t *testing.T) {
 	}
 	await(t, d, d.Loaded)
 	cuff := directory.NewID(key, directory.Device, "bp-1")
-	elm, oak := directory.NewPublisher(js, "elm", slog.Default()), directory.NewPublisher(js, "oak", slog.Default())
+	elm, oak := directory.NewPublisher(js, "elm"), directory.NewPublisher(js, "oak")
 	publish := func(p *directory.Publisher, intervals []directory.Interval) {
 		t.Helper()
 		claims := map[directory.ID][]directory.Interval{}
@@ -107,10 +107,10 @@ func TestPracticeWritesItsOwnKeysOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	js := connect(t, servers.URLs(), nats.UserInfo("elm", "e"))
-	if err := directory.NewPublisher(js, "elm", slog.Default()).Publish(t.Context(), "age1elm", nil); err != nil {
+	if err := directory.NewPublisher(js, "elm").Publish(t.Context(), "age1elm", nil); err != nil {
 		t.Fatalf("a practice cannot publish its own claims: %v", err)
 	}
-	if err := directory.NewPublisher(js, "oak", slog.Default()).Publish(t.Context(), "age1elm", nil); err == nil {
+	if err := directory.NewPublisher(js, "oak").Publish(t.Context(), "age1elm", nil); err == nil {
 		t.Fatal("a practice published another's recipient")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 
@@ -15,14 +14,13 @@ import (
 type Publisher struct {
 	js       jetstream.JetStream
 	practice string
-	log      *slog.Logger
 	// known is what the bucket has of the practice; nil before it was read.
 	known map[string]string
 }
 
 // NewPublisher returns a publisher of a practice.
-func NewPublisher(js jetstream.JetStream, practice string, log *slog.Logger) *Publisher {
-	return &Publisher{js: js, practice: practice, log: log}
+func NewPublisher(js jetstream.JetStream, practice string) *Publisher {
+	return &Publisher{js: js, practice: practice}
 }
 
 // Reset makes the next publication read the bucket again, in case someone else changed the practice's keys.

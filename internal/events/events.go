@@ -25,14 +25,18 @@ const (
 const (
 	// DeviceHeader names the device, as a keyed hash: events of one device are stored in order.
 	DeviceHeader = "Vigil-Device"
-	// ReasonHeader is why an event is unassigned.
+	// ReasonHeader is why an event is unassigned or dead.
 	ReasonHeader = "Vigil-Reason"
+	// PracticeHeader is the practice that a dead event was for.
+	PracticeHeader = "Vigil-Practice"
 )
 
-// Reasons why an event is unassigned.
+// Reasons why an event is unassigned, or dead.
 const (
-	ReasonUnknown = "unknown_device"
-	ReasonOverlap = "overlapping_claims"
+	ReasonUnknown    = "unknown_device"
+	ReasonOverlap    = "overlapping_claims"
+	ReasonNoIdentity = "no_identity" // none of the practice's keys opens it
+	ReasonFailed     = "failed"
 )
 
 // dedupeWindow is how long the stream recognizes a repeated message: longer than the vendors' retries, the last after 15 minutes.

@@ -76,6 +76,18 @@ type VendorRequest struct {
 	Body   []byte
 	By     audit.Actor
 	At     time.Time // time of receipt
+	// Record runs in the transaction that stores an event; nil for nothing. An event without a transaction, such as some duplicates, skips it.
+	Record func(tx core.App) error
+}
+
+// inTransaction runs work and then Record.
+func (d VendorRequest) inTransaction(app core.App, work func(tx core.App) error) error {
+	return app.RunInTransaction(func(tx core.App) error {
+		if err := work(tx); err != nil || d.Record == nil {
+			return err
+		}
+		return d.Record(tx)
+	})
 }
 
 // Receive processes the events of a request in order of measurement and returns their results in the order of the request. After an error not
@@ -147,7 +159,7 @@ func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway
 		if err != nil {
 			return Outcome{}, err
 		}
-		s.Arrival.IsPlaced = false
+		s.Arrival.IsPlaced, s.record = false, d.Record
 		s.AllowDuplicates, s.NewerInBatch, s.DiscardedBefore = e.AllowDuplicates, batch.newerThan(event), e.discardedBefore(event, patientID, d)
 		return e.Writer.Submit(ctx, s)
 	})
@@ -227,7 +239,7 @@ func classify(app core.App, event gateway.Event, store func(patientID string) (O
 // implausible values.
 func (e *Pipeline) storeRejected(app core.App, p requestEvent, d VendorRequest, notifyStaff bool) (Result, error) {
 	result := Result{Status: Rejected, Rejection: p.rejection}
-	err := app.RunInTransaction(func(tx core.App) (err error) {
+	err := d.inTransaction(app, func(tx core.App) (err error) {
 		result.EventID, result.SeenBefore, err = StoreEvent(tx, EventEntry{
 			ID: gateway.BodyID(d.Vendor, d.Body), Status: collections.EventRejected, Reason: p.rejection.Code,
 			Event: p.event, Payload: d.Body, FieldErrors: p.rejection.Fields,
@@ -254,7 +266,7 @@ func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason str
 		entry.ID = gateway.BodyID(d.Vendor, d.Body) // its own key belongs to the reading it conflicts with
 	}
 	result := Result{Status: Quarantined, Reason: reason}
-	err := app.RunInTransaction(func(tx core.App) (err error) {
+	err := d.inTransaction(app, func(tx core.App) (err error) {
 		if result.EventID, result.SeenBefore, err = StoreEvent(tx, entry, d.By, d.At); err != nil || result.SeenBefore {
 			return err
 		}
@@ -290,7 +302,7 @@ func (e *Pipeline) processDeviceEvent(app core.App, event gateway.Event, status 
 	if status == Ignored {
 		stored = collections.EventIgnored
 	}
-	err := app.RunInTransaction(func(tx core.App) error {
+	err := d.inTransaction(app, func(tx core.App) error {
 		id, duplicate, err := StoreEvent(tx, EventEntry{ID: result.EventID, Status: stored, Event: event, Payload: d.Body}, d.By, d.At)
 		result.EventID = id
 		switch {

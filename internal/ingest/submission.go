@@ -54,6 +54,8 @@ type Submission struct {
 	key string
 	// isClockUnproven: no earlier reading shows that the device's clock is right. endsClockProof: one did, and this reading contradicts it.
 	isClockUnproven, endsClockProof bool
+	// record is work to run in the transaction of a reading that is not rejected; nil for none.
+	record func(tx core.App) error
 	// joinTx is work to run in the transaction instead of a reading.
 	joinTx func(tx core.App) error
 }

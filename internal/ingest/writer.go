@@ -156,6 +156,11 @@ func (w *Writer) storeGroup(tx core.App, b *writeBatch, group []*groupItem) erro
 			return r.Err
 		}
 		anyRefused = anyRefused || r.Err != nil
+		if r.Err == nil && in.record != nil {
+			if err := in.record(tx); err != nil {
+				return err
+			}
+		}
 	}
 	if staleGroup && anyRefused {
 		return errStaleGroup

@@ -109,7 +109,14 @@ type answer struct {
 	EventType       string       `json:"event_type,omitempty"`
 	MeasurementType string       `json:"measurement_type,omitempty"`
 	FieldErrors     fault.Fields `json:"field_errors,omitempty"`
-	rejection       *fault.Error
+	// Results are those of all events, if the contract's gateway sent several.
+	Results   []answer `json:"results,omitempty"`
+	rejection *fault.Error
+}
+
+// results are the answers to another vendor.
+type results struct {
+	Results []answer `json:"results"`
 }
 
 func (i *Ingress) serve(vendor gateway.Vendor) http.HandlerFunc {
@@ -117,22 +124,21 @@ func (i *Ingress) serve(vendor gateway.Vendor) http.HandlerFunc {
 		start := i.Clock()
 		answers, err := i.receive(r, vendor, start)
 		i.Metrics.observe(err, i.Clock().Sub(start))
+		if err == nil {
+			err = rejectionOf(answers)
+		}
 		switch {
 		case err != nil:
-		case vendor == gateway.Contract:
-			if err = rejectionOf(answers[:1]); err == nil {
-				answers[0].EventType, answers[0].MeasurementType = "", ""
-				web.WriteJSON(w, http.StatusOK, answers[0])
-			}
-		default:
-			if err = rejectionOf(answers); err == nil {
-				web.WriteJSON(w, http.StatusOK, struct {
-					Results []answer `json:"results"`
-				}{answers})
-			}
-		}
-		if err != nil {
 			web.WriteFault(w, err)
+		case vendor != gateway.Contract:
+			web.WriteJSON(w, http.StatusOK, results{Results: answers})
+		default:
+			first := answers[slices.IndexFunc(answers, func(a answer) bool { return a.rejection == nil })]
+			first.EventType, first.MeasurementType = "", ""
+			if len(answers) > 1 {
+				first.Results = answers
+			}
+			web.WriteJSON(w, http.StatusOK, first)
 		}
 	}
 }
@@ -222,12 +228,8 @@ func (i *Ingress) publish(ctx context.Context, parts []part, e envelope.Envelope
 
 // message seals an event for its owner, or for the company if it has none.
 func (i *Ingress) message(p part, e envelope.Envelope) (events.Message, error) {
-	ids := i.identifiers(p.event)
-	measured := p.event.At
-	if measured.IsZero() {
-		measured = e.ReceivedAt
-	}
-	owner := i.Directory.Owner(measured, ids...)
+	ids := directory.Identifiers(i.DirectoryKey, p.event)
+	owner := i.Directory.Owner(p.event.EffectiveTime(), ids...)
 	subject, recipient := events.Subject(owner.Practice), i.Directory.Recipient(owner.Practice)
 	header := map[string]string{}
 	if owner.Practice == "" || recipient == "" {
@@ -242,24 +244,6 @@ func (i *Ingress) message(p part, e envelope.Envelope) (events.Message, error) {
 	}
 	sealed, err := envelope.Seal(e, recipient)
 	return events.Message{Subject: subject, ID: i.messageID(e.Vendor, p), Header: header, Data: sealed}, err
-}
-
-// identifiers returns what the directory may know of an event: its device decides, then the patient id, then the hub.
-func (i *Ingress) identifiers(event gateway.Event) (ids []directory.ID) {
-	return Identifiers(i.DirectoryKey, event)
-}
-
-// Identifiers returns the identifiers of an event in the order in which the directory is searched.
-func Identifiers(key []byte, event gateway.Event) (ids []directory.ID) {
-	for _, id := range []struct {
-		kind directory.Kind
-		text string
-	}{{directory.Device, event.DeviceID}, {directory.Patient, event.PatientID}, {directory.Hub, event.HubID}} {
-		if id.text != "" {
-			ids = append(ids, directory.NewID(key, id.kind, id.text))
-		}
-	}
-	return ids
 }
 
 // messageID identifies an event: its vendor, its deduplication key and its body, because the same key with other values must reach the

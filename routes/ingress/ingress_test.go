@@ -102,7 +102,7 @@ func (c *company) load() {
 		for device, intervals := range claims {
 			own[directory.NewID(directoryKey, directory.Device, device)] = intervals
 		}
-		if err := directory.NewPublisher(js, practice, slog.Default()).Publish(c.t.Context(), c.identities[practice].Recipient().String(), own); err != nil {
+		if err := directory.NewPublisher(js, practice).Publish(c.t.Context(), c.identities[practice].Recipient().String(), own); err != nil {
 			c.t.Fatal(err)
 		}
 	}
