@@ -24,9 +24,9 @@ func auditDashboard(app core.App) {
 		}
 		return e.Next()
 	}
-	app.OnRecordCreateRequest(auditedCollections...).BindFunc(note)
-	app.OnRecordUpdateRequest(auditedCollections...).BindFunc(note)
-	app.OnRecordDeleteRequest(auditedCollections...).BindFunc(note)
+	app.OnRecordCreateRequest(collectionsWith(audited)...).BindFunc(note)
+	app.OnRecordUpdateRequest(collectionsWith(audited)...).BindFunc(note)
+	app.OnRecordDeleteRequest(collectionsWith(audited)...).BindFunc(note)
 }
 
 // writerOf returns the superuser who writes the record in the dashboard, else the system.
@@ -47,14 +47,11 @@ func fromDashboard(record *core.Record) bool {
 	return ok
 }
 
-// auditedByEngine are the collections with engines that audit every write.
-var auditedByEngine = []string{collections.Alerts, collections.Escalations, collections.Observations, collections.Patients, collections.Thresholds}
-
 // auditWrite audits dashboard writes, and every write of superusers, in the transaction of the write, with the changed values. The API's
 // engines audit their own writes.
 func (h *hooks) auditWrite(e *core.RecordEvent, verb string) error {
 	before := e.Record.Original()
-	if err := e.Next(); err != nil || !fromDashboard(e.Record) && !e.Record.IsSuperuser() || slices.Contains(auditedByEngine, e.Record.Collection().Name) {
+	if err := e.Next(); err != nil || !fromDashboard(e.Record) && !e.Record.IsSuperuser() || policies[e.Record.Collection().Name]&auditedByEngine != 0 {
 		return err
 	}
 	after := e.Record

@@ -85,18 +85,18 @@ const (
 
 // table lists all hooks on records.
 var table = []row{
-	{updating, fullyReadable, orderUnreadable, (*hooks).refuseUnreadable},
+	{updating, collectionsWith(fullyReadable), orderUnreadable, (*hooks).refuseUnreadable},
 	{creating, []string{collections.Observations}, orderReport, (*hooks).reportRefused},
-	{writing, auditedCollections, orderTransaction, (*hooks).inTransaction},
-	{creating, auditedCollections, orderAudit, (*hooks).auditCreate},
-	{updating, auditedCollections, orderAudit, (*hooks).auditUpdate},
-	{deleting, auditedCollections, orderAudit, (*hooks).auditDelete},
-	{deleting, undeletable, orderRules, refuse("Records of this kind cannot be deleted.")},
+	{writing, collectionsWith(audited), orderTransaction, (*hooks).inTransaction},
+	{creating, collectionsWith(audited), orderAudit, (*hooks).auditCreate},
+	{updating, collectionsWith(audited), orderAudit, (*hooks).auditUpdate},
+	{deleting, collectionsWith(audited), orderAudit, (*hooks).auditDelete},
+	{deleting, collectionsWith(undeletable), orderRules, refuse("Records of this kind cannot be deleted.")},
 	{saving, []string{collections.AuditLog}, orderTransaction, refuse("Only the service writes the audit log.")}, // a foreign row would break the hash chain
 
 	{creating, collections.UUIDs, orderIDs, (*hooks).setUUID},
 	{creating, collections.Numbered, orderIDs, (*hooks).setNumber},
-	{creating, auditedCollections, orderIDs, (*hooks).setCreatedAt},
+	{creating, collectionsWith(audited), orderIDs, (*hooks).setCreatedAt},
 	{validating, []string{collections.Observations, collections.Transmissions}, orderRules, (*hooks).validateRow},
 
 	{saving, []string{collections.Users}, orderRules, (*hooks).guardUser},
@@ -118,7 +118,7 @@ var table = []row{
 	{saving, []string{collections.PayerRates}, orderRules, refuseIf(func(r *core.Record) string { return billing.CheckRate(collections.RateOf(r)) })},
 	{saving, []string{collections.Orders}, orderRules, refuseDashboard("Orders are recorded through the API and cannot be changed.")},
 	{saving, []string{collections.FeeSchedule}, orderRules, refuseIf(func(r *core.Record) string { return billing.CheckFee(collections.FeeOf(r)) })},
-	{saving, serviceOwned, orderRules, refuseDashboard("Only the service writes records of this kind.")},
+	{saving, collectionsWith(serviceOwned), orderRules, refuseDashboard("Only the service writes records of this kind.")},
 	{creating, []string{collections.Observations}, orderRules, (*hooks).createObservation},
 	{updating, []string{collections.Observations}, orderRules, (*hooks).refuseChange},
 
@@ -130,35 +130,6 @@ var table = []row{
 	{afterCreate, []string{collections.Observations}, orderRules, wake(func(h *hooks) func() { return h.Wake })},
 	{afterSave, []string{collections.Patients}, orderRules, (*hooks).wakeForLinked},
 	{afterCreate, []string{collections.Mails}, orderRules, wake(func(h *hooks) func() { return h.WakeMailer })},
-}
-
-// auditedCollections are the collections with transactional writes, which are audited if they come from the dashboard.
-var auditedCollections = []string{
-	collections.Alerts, collections.BillingEntries, collections.CareTeamMembers, collections.Consents, collections.DeviceAssignments,
-	collections.DeviceOrders, collections.Devices, collections.Escalations, collections.GatewayEvents, collections.Hubs, collections.ICD10Codes,
-	collections.Observations, collections.Passkeys, collections.Patients, collections.PayerRates, collections.Payers, collections.Snoozes, collections.ThresholdChanges, collections.Thresholds,
-	collections.ThresholdTemplates, collections.TimeEntries, collections.Transmissions, collections.TriageScores, collections.Users, core.CollectionNameSuperusers,
-	collections.EscalationEvents, collections.NoteTemplates, collections.OnCallRota, collections.Orders, collections.FeeSchedule, collections.Payments,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
-	collections.EMRContexts, collections.EMRProposals, collections.Caregivers, collections.Messages,
-	collections.QuestionnaireAssignments, collections.QuestionnaireResponses,
-}
-
-// fullyReadable are the collections with records that can be changed only if all sealed values open. In other collections the service's own
-// updates, such as a device's last event, must continue; the dashboard checks all collections.
-var fullyReadable = []string{
-	collections.Alerts, collections.BillingEntries, collections.Consents, collections.Escalations, collections.Patients, collections.TimeEntries,
-	collections.Users,
-}
-
-// undeletable are the collections with records that are never deleted: the law requires them, or they document what happened.
-var undeletable = []string{
-	collections.Alerts, collections.AuditLog, collections.BillingEntries, collections.Consents, collections.DeviceAssignments, collections.Escalations,
-	collections.GatewayEvents, collections.Observations, collections.Patients, collections.Snoozes, collections.ThresholdChanges, collections.TimeEntries,
-	collections.Transmissions, collections.TransmissionAttempts, collections.TriageScores, collections.Users,
-	collections.EscalationEvents, collections.OnCallRota, collections.Orders, collections.Payments,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Caregivers, collections.Messages,
-	collections.QuestionnaireAssignments, collections.QuestionnaireResponses, collections.Epochs, collections.EventPositions,
 }
 
 // Bind registers every row of the table and the guards of PocketBase's own routes.

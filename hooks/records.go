@@ -58,14 +58,6 @@ func (h *hooks) setNumber(e *core.RecordEvent) error {
 	return continueIf(err, e)
 }
 
-// serviceOwned are the collections that only the service writes: a manual change would contradict the data they are derived from.
-var serviceOwned = []string{
-	collections.BillingEntries, collections.Passkeys, collections.TimeEntries, collections.Snoozes, collections.ThresholdChanges, collections.TriageScores,
-	collections.EscalationEvents, collections.OnCallRota, collections.Payments, collections.EMRContexts, collections.EMRProposals, collections.Caregivers,
-	collections.ClaimBatches, collections.ClaimLines, collections.ClaimResponses, collections.Remittances, collections.Clients, collections.Webhooks, collections.WebhookDeliveries,
-	collections.Messages, collections.QuestionnaireAssignments, collections.QuestionnaireResponses, collections.Epochs, collections.EventPositions,
-}
-
 // refuse rejects the write with a sentence. The dashboard shows only API errors; for any other error it would blame relations.
 func refuse(sentence string) func(*hooks, *core.RecordEvent) error {
 	return func(*hooks, *core.RecordEvent) error { return router.NewBadRequestError(sentence, nil) }
