@@ -108,6 +108,14 @@ func InterpretationOf(app core.App, patientID, from, to string) ([]BillableTime,
 		dbx.Params{"patient": patientID, "from": from, "to": to})
 }
 
+// InterpreterOf returns who last recorded interpretation of a patient in a span as a provider; "" for no one.
+func InterpreterOf(app core.App, patientID, from, to string) (userID string, err error) {
+	userID, err = queryValue[string](app, "find who interpreted", `SELECT user FROM time_entries WHERE patient = {:patient} AND category = 'interpretation'
+		AND user_role = 'provider' AND ended_at != '' AND started_at >= {:from} AND started_at < {:to} ORDER BY started_at DESC, id DESC LIMIT 1`,
+		dbx.Params{"patient": patientID, "from": from, "to": to})
+	return userID, IgnoreNotFound(err)
+}
+
 // InterpretationElsewhere returns the time in which providers who interpreted for a patient were with another one: in live contact at any
 // time, or interpreting if that started first.
 func InterpretationElsewhere(app core.App, patientID, from, to string) ([]OverlapElsewhere, error) {

@@ -79,7 +79,7 @@ func TestRoleOfTheTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sent, waiting, late := c.billablePatient(), c.billablePatient(), c.billablePatient()
+	sent, waiting, late, earlier := c.billablePatient(), c.billablePatient(), c.billablePatient(), c.billablePatient()
 	paid := c.submittedEntry(sent, "2026-01-13")
 	c.logReview(waiting, "2026-01-14T14:00:00Z", 30)
 	pending := c.manualEntry(waiting, "99091", "2026-01-14", 30)
@@ -92,6 +92,12 @@ func TestRoleOfTheTime(t *testing.T) {
 	if row := c.request(authz.Admin, "GET", "/billing/entries/"+paid+"/evidence/", nil).want(200).at("time_entries").([]any)[0].(object); row["role"] != "provider" {
 		t.Errorf("the packet names the role %v", row["role"])
 	}
+	// Interpreted before, billed by hand after.
+	become(doctor, authz.Provider)
+	c.logReview(earlier, "2026-01-14T18:00:00Z", 30)
+	become(doctor, authz.ClinicalManager)
+	after := c.manualEntry(earlier, "99091", "2026-01-14", 30)
+	c.move(after, "review", nil).want(200).wantAt(object{"rendering_provider_id": float64(doctor.Number())})
 	c.request(authz.Nurse, "POST", "/time-entries/", object{
 		"patient_id": late, "category": "interpretation", "started_at": "2026-01-14T16:00:00Z", "duration_seconds": 1800, "notes": "Read",
 	}).want(201)

@@ -43,11 +43,14 @@ func (e *Engine) Explain(app core.App, patientID string, month Span, now time.Ti
 		return nil, err
 	}
 	list = append(list, minutes...)
+	if err := e.explainEntries(app, list, now); err != nil {
+		return nil, err
+	}
 	for i := range list {
 		slices.Sort(list[i].Reasons)
 		list[i].Reasons = slices.Compact(list[i].Reasons)
 	}
-	return list, e.explainEntries(app, list, now)
+	return list, nil
 }
 
 // explainMinutes explains the codes of a month's time.

@@ -53,9 +53,10 @@ func interpretationsWithin30Days(app core.App, patientID, except, day string) ([
 	return collections.EntriesNear(app, patientID, Interpretation, except, AddDays(day, 1-periodDays), AddDays(day, periodDays-1), []string{Voided, Refunded})
 }
 
-// renderingInterpreter returns who rendered an interpretation: the author if a provider, else the patient's primary provider; no one else may
-// bill it.
-func renderingInterpreter(tx core.App, primary string, by audit.Actor) (string, error) {
+// renderingInterpreter returns who rendered the interpretation of a period: the author if a provider, else the patient's primary provider, else who recorded
+// the time as a provider and has another role now; no one else may bill it.
+func (e *Engine) renderingInterpreter(tx core.App, f *patientFacts, period Span, by audit.Actor) (string, error) {
+	primary := f.provider
 	if by.Role == string(authz.Provider) {
 		if user, err := collections.FindUserByEmail(tx, by.Email); err == nil {
 			return user.Id, nil
@@ -70,6 +71,10 @@ func renderingInterpreter(tx core.App, primary string, by audit.Actor) (string, 
 		} else if err != nil && !collections.IsNotFound(err) {
 			return "", err
 		}
+	}
+	from, to := e.instants(period)
+	if then, err := collections.InterpreterOf(tx, f.id, from, to); err != nil || then != "" {
+		return then, err
 	}
 	return "", fault.Field("cpt_code", "99091 needs a rendering provider: the patient's primary provider is none.")
 }

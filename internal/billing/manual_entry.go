@@ -161,7 +161,7 @@ func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by aud
 	b.Source, b.CreatedBy, b.Notes, b.ICD10Codes, b.Warnings = SourceManual, by.Email, d.Notes, codes, warnings
 	b.PeriodStart, b.PeriodEnd = period.Start, period.End
 	if b.Provider = f.provider; d.CPTCode == Interpretation {
-		b.Provider, err = renderingInterpreter(tx, f.provider, by)
+		b.Provider, err = e.renderingInterpreter(tx, f, period, by)
 	}
 	return b, err
 }

@@ -110,6 +110,7 @@ func (r Remittance) postingOf(a decidedAmounts, prior, rest, list []collections.
 	if !r.Secondary {                                                        // what others adjusted before gives way to the first payer's money
 		others := slices.DeleteFunc(slices.Clone(rest), func(a collections.Adjustment) bool { return a.Group == GroupPatient })
 		list = append(list, negateAdjustments(firstOf(others, money+sumOf(rest)+sumOf(list)-a.charge))...)
+		list = append(list, reducePatientShare(mergeAdjustments(rest, list), money+sumOf(rest)+sumOf(list)-a.charge)...) // as the second payer left it
 	}
 	toShare := max(0, a.paid[collections.PatientPays])
 	if !a.secondDecided && !r.Secondary {
