@@ -52,7 +52,7 @@ func PrivateHint(kinds []string) string {
 func PrivateContent(text, practice string, known ...phi.KnownPatient) (kinds []string) {
 	text, practice = joinLetters(text), joinLetters(practice)
 	folded := phi.Fold(text)
-	without := strings.ReplaceAll(folded, phi.Fold(practice), " ")
+	without := withoutName(folded, phi.Fold(practice))
 	found := map[string]bool{
 		PrivateNumber:     hasPrivateNumber(without),
 		PrivateDiagnosis:  diagnoses.MatchString(without) || diagnosisCode.MatchString(text),
@@ -75,6 +75,14 @@ func PrivateContent(text, practice string, known ...phi.KnownPatient) (kinds []s
 	return kinds
 }
 
+// withoutName leaves out the practice's name, as a whole and not within other words; a practice may have none.
+func withoutName(text, name string) string {
+	if name = strings.TrimSpace(name); name == "" {
+		return text
+	}
+	return regexp.MustCompile(`(^|[^\pL\pN])`+regexp.QuoteMeta(name)+`($|[^\pL\pN])`).ReplaceAllString(text, "$1 $2")
+}
+
 // joinLetters normalizes a text and joins words that are spelled letter by letter.
 func joinLetters(text string) string {
 	return spelledName.ReplaceAllStringFunc(strings.ReplaceAll(phi.Normalize(text), "_", " "), strings.NewReplacer(" ", "", ".", "").Replace)
@@ -91,7 +99,7 @@ var (
 // hasName reports a word with a capital letter inside a sentence that is no name of a day, month or holiday, and a word after a title. Words in
 // capitals, such as STOP, and the first of a sentence are no evidence.
 func hasName(text, practice string) bool {
-	text = strings.ReplaceAll(text, practice, " ")
+	text = withoutName(text, practice)
 	if m := titled.FindString(text); m != "" && unicode.IsUpper([]rune(m[strings.LastIndex(m, " ")+1:])[0]) {
 		return true
 	}
@@ -115,6 +123,7 @@ var commonCapitals = func() map[string]bool {
 	for _, word := range strings.Fields(`monday tuesday wednesday thursday friday saturday sunday lunes martes miercoles jueves viernes sabado domingo
 		january february march april may june july august september october november december
 		enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+		mon tue tues wed thu thur thurs fri sat sun jan feb mar apr jun jul aug sep sept oct nov dec ene abr ago dic
 		english spanish ingles espanol thanksgiving christmas easter navidad medicare medicaid bluetooth wi-fi wifi internet i'm i'll i'd i've`) {
 		set[word] = true
 	}
