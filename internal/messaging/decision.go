@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/vigilhealth/vigil/collections"
+	"github.com/vigilhealth/vigil/internal/patients"
 	"github.com/vigilhealth/vigil/internal/phi"
-	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // Reasons why a message is not sent or was not delivered.
@@ -72,7 +72,7 @@ func (r Recipient) Channel() string {
 // cannot be reached by a message.
 func Dialable(phone phi.Text) (number phi.Text, ok bool) {
 	text := strings.TrimSpace(phone.Reveal())
-	digits := validate.Digits(text)
+	digits := patients.PhoneDigits(text)
 	switch {
 	case strings.ContainsAny(text, "xX") || digits == "":
 		return "", false

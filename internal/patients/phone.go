@@ -1,10 +1,13 @@
 package patients
 
 import (
+	"strings"
+
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/phi"
+	"github.com/vigilhealth/vigil/internal/validate"
 )
 
 // FindByPhone returns the patients in any state with a phone number, in any spelling.
@@ -27,4 +30,13 @@ func FindByPhone(app core.App, phone phi.Text) ([]*collections.Patient, error) {
 // PhoneForIndex returns the form of a phone number by which numbers are compared.
 func PhoneForIndex(phone phi.Text) string {
 	return normalizeForIndex(collections.PatientPhone, phone.Reveal())
+}
+
+// PhoneDigits returns the digits of a phone number. The "(0)" of +44 (0)7700 900009 is dialed within its country only and is left out; Italy's is
+// dialed from abroad too. Source: ITU-T E.123, 2.5.
+func PhoneDigits(number string) string {
+	if number = strings.TrimSpace(number); strings.HasPrefix(number, "+") && !strings.HasPrefix(number, "+39") {
+		number = strings.Replace(number, "(0)", "", 1)
+	}
+	return validate.Digits(number)
 }

@@ -117,7 +117,7 @@ func normalizeForIndex(column, value string) string {
 		return strings.ToLower(value)
 	}
 	value, _, _ = strings.Cut(value, "x")
-	value = validate.Digits(value)
+	value = PhoneDigits(value)
 	if len(value) == 11 {
 		value = strings.TrimPrefix(value, "1")
 	}
