@@ -28,6 +28,20 @@ type Outgoing struct {
 func (Outgoing) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[message]") }
 func (Outgoing) LogValue() slog.Value       { return slog.StringValue("[message]") }
 
+// optOutKey is the key that ends all messages during a call.
+const optOutKey = "9"
+
+// spoken returns the words of a call: the text with a key in place of a reply, and the number that calls, digit by digit.
+// Source: 47 CFR 64.1200(b): who calls, the number, and a way to opt out by key.
+func (m Outgoing) spoken(from string) string {
+	optOut := "Press " + optOutKey + " to stop all messages. The number is "
+	if m.Language == Spanish {
+		optOut = "Oprima " + optOutKey + " para no recibir otros mensajes. El teléfono es "
+	}
+	number := strings.Join(strings.Split(strings.TrimPrefix(from, "+"), ""), " ")
+	return strings.TrimSpace(strings.TrimSuffix(m.Text.Reveal(), stops[m.Language])) + " " + optOut + number + "."
+}
+
 // Outcome is what is known of an attempt.
 type Outcome int
 

@@ -2,6 +2,7 @@ package messaging
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +35,11 @@ type line struct {
 }
 
 func (m Outgoing) encode(from string) ([]byte, error) {
-	return json.Marshal(line{m.ID, from, m.To.Reveal(), m.Text.Reveal(), m.Language, m.Channel})
+	text := m.Text.Reveal()
+	if m.Channel == collections.ChannelVoice {
+		text = m.spoken(from)
+	}
+	return json.Marshal(line{m.ID, from, m.To.Reveal(), text, m.Language, m.Channel})
 }
 
 // SignedJSON posts each message as JSON, signed by Standard Webhooks, and takes states back the same way. The id of the message is the webhook-id.
@@ -123,19 +129,20 @@ func (s SignedJSON) ReadStatus(body []byte, _ string) (Status, error) {
 	return status, nil
 }
 
-// ReadText implements [Provider].
+// ReadText implements [Provider]: a text, or the keys pressed in a call that the service made, with the channel voice.
 func (s SignedJSON) ReadText(body []byte) (in Incoming, err error) {
 	var sent struct {
-		ID   validate.String `json:"id"`
-		From validate.String `json:"from"`
-		To   validate.String `json:"to"`
-		Text validate.String `json:"text"`
+		ID      validate.String `json:"id"`
+		From    validate.String `json:"from"`
+		To      validate.String `json:"to"`
+		Text    validate.String `json:"text"`
+		Channel validate.String `json:"channel"`
 	}
 	if json.Unmarshal(body, &sent) != nil {
-		return in, fault.New(fault.Invalid, "parse_error", "The body is not a text: {id, from, to, text}.")
+		return in, fault.New(fault.Invalid, "parse_error", "The body is not a text: {id, from, to, text, channel}.")
 	}
 	checks := validate.NewChecks()
-	in.Channel = collections.ChannelSMS
+	in.Channel = cmp.Or(checks.Text("channel", sent.Channel, validate.Optional(0).OneOf(collections.ChannelSMS, collections.ChannelVoice)), collections.ChannelSMS)
 	in.ID = checks.Text("id", sent.ID, validate.Required(100).Identifier())
 	in.From = phi.Text(checks.Text("from", sent.From, validate.Required(40).Identifier()))
 	checks.Text("to", sent.To, validate.Optional(40).Identifier())
@@ -145,6 +152,9 @@ func (s SignedJSON) ReadText(body []byte) (in Incoming, err error) {
 		checks.Reject("text", fmt.Sprintf("Must have at most %d characters.", maxIncoming))
 	}
 	in.Text = storable(sent.Text.Value)
+	if in.Channel == collections.ChannelVoice && strings.TrimSpace(sent.Text.Value) == optOutKey {
+		in.Handled = HandledStop // the call confirms it
+	}
 	return in, checks.Err()
 }
 

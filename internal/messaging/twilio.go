@@ -48,7 +48,7 @@ func (t Twilio) Send(ctx context.Context, m Outgoing, _ time.Time) Result {
 	form.Set(from, t.From)
 	if m.Channel == collections.ChannelVoice {
 		resource = "Calls.json"
-		form.Set("Twiml", t.spoken(m))
+		form.Set("Twiml", t.call(m))
 	} else {
 		form.Set("Body", m.Text.Reveal())
 	}
@@ -91,17 +91,12 @@ func twilioResult(status int, body []byte) Result {
 	return Result{Outcome: Unknown}
 }
 
-// spoken returns the call: the text, and a key to opt out. Source: 47 CFR 64.1200(b): who calls, the number, and a way to opt out by key.
-func (t Twilio) spoken(m Outgoing) string {
-	optOut := "Press " + optOutKey + " to stop all messages. The number is "
-	if m.Language == Spanish {
-		optOut = "Oprima " + optOutKey + " para no recibir otros mensajes. El teléfono es "
-	}
-	number := strings.Join(strings.Split(strings.TrimPrefix(t.From, "+"), ""), " ") // digit by digit
+// call returns the call in Twilio's markup.
+func (t Twilio) call(m Outgoing) string {
 	call := response{}
 	call.Gather.NumDigits, call.Gather.Timeout, call.Gather.Action = 1, 8, t.PublicURL+InboundPath
 	call.Gather.Say.Language = voices[m.Language]
-	call.Gather.Say.Text = strings.TrimSpace(strings.TrimSuffix(m.Text.Reveal(), stops[m.Language])) + " " + optOut + number + "."
+	call.Gather.Say.Text = m.spoken(t.From)
 	encoded, err := xml.Marshal(call)
 	if err != nil {
 		return "" // unreachable: texts and numbers always encode

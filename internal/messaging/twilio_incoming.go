@@ -14,9 +14,6 @@ import (
 // optOuts are the commands that Twilio handles. Source: Twilio, "Advanced Opt-Out", OptOutType.
 var optOuts = map[string]Handled{"STOP": HandledStop, "START": HandledStart, "HELP": HandledHelp}
 
-// optOutKey is the key that ends all messages during a call.
-const optOutKey = "9"
-
 // ReadText implements [Provider]: a text, or the key pressed in a call that the service made. Pictures are counted, not stored.
 func (t Twilio) ReadText(body []byte) (in Incoming, err error) {
 	form, err := url.ParseQuery(string(body))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
@@ -52,7 +53,7 @@ func TestCall(t *testing.T) {
 		English: {`language="en-US"`, "Hill &amp; Sons: Please charge", "Press 9", "1 2 1 2 5 5 5 0 1 0 0"},
 		Spanish: {`language="es-US"`, "Hill &amp; Sons: Por favor", "Oprima 9", "1 2 1 2 5 5 5 0 1 0 0"},
 	} {
-		call := provider.spoken(Outgoing{Text: phi.Text(BatteryLow.Fill(lang, "Hill & Sons", "")), Language: lang})
+		call := provider.call(Outgoing{Text: phi.Text(BatteryLow.Fill(lang, "Hill & Sons", "")), Language: lang})
 		for _, part := range append(parts, `action="https://vigil.example.org/api/v1/messaging/inbound/"`, `numDigits="1"`) {
 			if !strings.Contains(call, part) {
 				t.Errorf("%s: no %s in %s", lang, part, call)
@@ -60,6 +61,18 @@ func TestCall(t *testing.T) {
 		}
 		if strings.Contains(call, "STOP") {
 			t.Errorf("%s: a call cannot be answered with STOP: %s", lang, call)
+		}
+	}
+}
+
+// The JSON forms speak the same: a program that calls has no reply to STOP.
+func TestCallAsJSON(t *testing.T) {
+	for lang, key := range map[string]string{English: "Press 9", Spanish: "Oprima 9"} {
+		for channel, isCall := range map[string]bool{collections.ChannelVoice: true, collections.ChannelSMS: false} {
+			body, err := Outgoing{Text: phi.Text(BatteryLow.Fill(lang, "Hill", "")), Language: lang, Channel: channel}.encode("+12125550100")
+			if text := string(body); err != nil || strings.Contains(text, "STOP") == isCall || strings.Contains(text, key) != isCall || strings.Contains(text, "1 2 1 2 5 5 5 0 1 0 0") != isCall {
+				t.Errorf("%s by %s: %s, %v", lang, channel, text, err)
+			}
 		}
 	}
 }
