@@ -20,7 +20,8 @@ import (
 )
 
 // escalate answers words of an emergency and opens an urgent escalation for each monitored patient with the number. A dangerous value that is no
-// certain reading is escalated, but not answered: the value may be another person's or of another day.
+// certain reading is escalated, but not answered, because it may be another person's or of another day; one beyond what a device shows is asked
+// for again.
 func (c *conversation) escalate() error {
 	why := "The patient wrote words of an emergency: "
 	switch c.reply.Emergency {
@@ -29,7 +30,7 @@ func (c *conversation) escalate() error {
 		if c.reply.Emergency == replies.SelfHarm {
 			answer = messaging.AnswerSelfHarm
 		}
-		if err := c.answer(answer, sameNumber); err != nil {
+		if err := c.answer(answer); err != nil {
 			return err
 		}
 	default:
@@ -37,6 +38,11 @@ func (c *conversation) escalate() error {
 			return nil
 		}
 		why = "The patient wrote a value that may be critical, and that could not be filed: "
+		if c.reply.IsImplausible && c.text.Channel != collections.ChannelPortal {
+			if err := c.answer(messaging.AnswerAgain); err != nil {
+				return err
+			}
+		}
 	}
 	if len(c.present) > 1 {
 		why = "Several patients have this phone number. " + why
@@ -73,7 +79,7 @@ func (c *conversation) file() error {
 	if err := c.holdImplausible(kind, refusal); err != nil {
 		return err
 	}
-	return c.answer(messaging.AnswerAgain, thisText)
+	return c.answer(messaging.AnswerAgain)
 }
 
 // holdImplausible keeps values out of range for the patient's correction. Values that contradict each other are not kept.

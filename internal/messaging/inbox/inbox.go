@@ -157,16 +157,10 @@ func (c *conversation) read() error {
 		return nil
 	}
 	asked := replies.Asked{}
-	if p := c.sender(); p != nil && p.Active() {
-		kinds, err := collections.AskedReadings(c.tx, p.Id, c.received.Add(-requestWindow))
-		if err != nil {
+	if p := c.sender(); p != nil && p.Active() && c.text.Channel != collections.ChannelVoice { // a pressed key is no reading
+		var err error
+		if asked.Kinds, err = askedKinds(c.tx, p.Id, c.received.Add(-requestWindow)); err != nil {
 			return err
-		}
-		for _, kind := range kinds {
-			asked.Kinds = append(asked.Kinds, vitals.Kind(kind))
-		}
-		if slices.Contains(kinds, collections.AnyKind) {
-			asked.Kinds = vitals.Kinds
 		}
 		if asked.LastWeightKg, err = lastWeight(c.tx, p.Id, asked.Kinds, c.received); err != nil {
 			return err
@@ -177,6 +171,34 @@ func (c *conversation) read() error {
 		c.reply.Command, c.reply.Values = replies.Command(c.text.Handled), nil
 	}
 	return nil
+}
+
+// askedKinds returns the kinds of readings that messages requested of a patient since a time. One that names no kind requests what the patient's
+// devices measure; a patient without a device may send any.
+func askedKinds(tx core.App, patientID string, since time.Time) (kinds []vitals.Kind, err error) {
+	requested, err := collections.AskedReadings(tx, patientID, since)
+	if err != nil {
+		return nil, err
+	}
+	if slices.Contains(requested, collections.AnyKind) {
+		requested = slices.DeleteFunc(requested, func(kind string) bool { return kind == collections.AnyKind })
+		devices, err := collections.DevicesOfPatient(tx, patientID)
+		if err != nil {
+			return nil, err
+		}
+		for _, device := range devices {
+			requested = append(requested, device.Kind())
+		}
+		if len(devices) == 0 {
+			return vitals.Kinds, nil
+		}
+	}
+	for _, kind := range vitals.Kinds {
+		if slices.Contains(requested, string(kind)) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds, nil
 }
 
 // obey stops or resumes the messages of all patients with the number, and answers. A repeated stop is not answered again, nor is a command that
@@ -204,31 +226,25 @@ func (c *conversation) obey() error {
 	switch c.reply.Command {
 	case replies.Stop:
 		if changed || len(c.senders) == 0 {
-			return c.answer(messaging.AnswerStop, sameNumber)
+			return c.answer(messaging.AnswerStop)
 		}
 	case replies.Start:
 		if changed {
-			return c.answer(messaging.AnswerStart, sameNumber)
+			return c.answer(messaging.AnswerStart)
 		}
 	case replies.Help:
-		return c.answer(messaging.AnswerHelp, sameNumber)
+		return c.answer(messaging.AnswerHelp)
 	}
 	return nil
 }
 
-// Scopes of an answer: once for the same number within the interval, so that two machines that answer each other stop, or once for each text.
-const (
-	sameNumber = "number"
-	thisText   = "text"
-)
-
-// answerInterval is the shortest time between two equal answers to a number.
+// answerInterval is the shortest time between two equal answers to a number, so that two machines that answer each other stop.
 const answerInterval = 10 * time.Minute
 
 // answer queues an answer, at once and at any hour.
-func (c *conversation) answer(template messaging.Template, scope string) error {
+func (c *conversation) answer(template messaging.Template) error {
 	about := c.message.Id
-	if scope == sameNumber && c.text.From != "" {
+	if c.text.From != "" {
 		index, err := collections.BlindIndex(collections.PatientPhone, patients.PhoneForIndex(c.text.From))
 		if err != nil {
 			return err

@@ -11,30 +11,36 @@ var (
 	// courtesy may stand beside a command.
 	courtesy = setOf("please pls plz thanks thank you hi hello hey ok okay yes now just so much again already sir madam everyone",
 		"por favor porfavor porfa gracias hola si ya ahora buenos buenas dias tardes noches")
-	stopWords = setOf("stop stopall quit end revoke optout cancel unsubscribe unsubscribeme alto parar pare paren cancelar detener basta nomas baja",
+	stopWords = setOf("stop stopall quit end revoke optout cancel unsubscribe unsubscribeme alto parar pare paren cancelar detener terminar basta nomas baja",
 		"stpo sotp tsop stopp stopit leavemealone")
 	// certainStops are a request to stop also as the first or last sentence among others.
 	certainStops = setOf("stop stopall optout unsubscribe")
 	startWords   = setOf("start unstop restart resume iniciar comenzar reanudar empezar")
-	helpWords    = setOf("help helpme ineedhelp ayuda ayudame ayudeme necesitoayuda info information informacion")
+	infoWords    = setOf("info information informacion")
+	// helpWords are a command only alone: with any other word they are a call for help.
+	helpWords = setOf("help ayuda")
 )
 
 // The words of plain requests: a sentence of only these words, such as "please stop sending me texts".
 var (
-	stopVerbs = setOf("stop quit end cancel unsubscribe revoke remove alto parar pare paren cancelar cancele cancelen cancela deje dejen dejar detener",
-		"detengan basta quitar quiten quitenme quiteme borrar borrenme borreme eliminar eliminenme revoco revocar revoquen")
+	stopVerbs = setOf("stop quit end cancel unsubscribe revoke remove delete erase withdraw withdrawing alto parar pare paren cancelar cancele cancelen cancela deje dejen dejar detener",
+		"detengan basta quitar quiten quitenme quiteme borrar borren borrenme borreme eliminar eliminen eliminenme revoco revocar revoquen")
+	// removals stop also "me" and "my number".
+	removals = setOf("remove delete erase quitar quiten quitenme quiteme borrar borren borrenme borreme eliminar eliminen eliminenme")
 	// objects are what a request stops.
-	objects = setOf("text texts texting message messages messaging msg msgs sms reminder reminders notification notifications consent list contacting",
+	objects = setOf("text texts texting message messages messaging msg msgs sms reminder reminders notification notifications consent list contacting calling calls",
 		"mensaje mensajes texto textos recordatorio recordatorios lista avisos notificaciones consentimiento",
-		"enviarme mandarme escribirme contactarme")
+		"enviarme mandarme escribirme contactarme llamarme llamadas")
 	// contacts follow "do not".
-	contacts = setOf("text contact message send want need call like",
+	contacts = setOf("text contact message send want need call like wish",
 		"escriban escriba escribas contacten contacte contactes manden mande mandes envien envie envies llamen llame llames molesten quiero deseo necesito")
 	// directContacts need no object: "do not text me".
-	directContacts = setOf("text contact message escriban escriba escribas contacten contacte contactes molesten")
-	negators       = setOf("dont not no never nunca")
-	others         = setOf("can could would you u i me my us the these those this that any all of from to for your getting receiving sending receive want more",
-		"anymore ever im am us them it off take number phone opt out immediately away right asap and a mi mis me de los las el la mas a al con recibir enviar mandar",
+	directContacts = setOf("text contact message consent call llamen llame llames escriban escriba escribas contacten contacte contactes molesten")
+	// notNow are the words that make "do not call" a matter of the moment, or of the patient's own calls.
+	notNow   = setOf("i now back ahora")
+	negators = setOf("dont not no never nunca")
+	others   = setOf("can could would you u i me my us the these those this that any all of from to for your getting receiving sending receive want more",
+		"anymore ever im am us them it off take number phone opt out longer immediately away right asap and a mi mis me de los las el la mas a al con recibir enviar mandar",
 		"estos esos todos todo su lo que darme dar denme baja texto numero")
 	conditions = setOf("if when unless until si cuando hasta")
 )
@@ -50,27 +56,53 @@ func commandOf(sentences []sentence) (command Command, hasMore bool) {
 		return Stop, false
 	case startWords[bare]:
 		return Start, false
-	case helpWords[bare]:
+	case infoWords[bare], len(all) == 1 && helpWords[all[0].text]:
 		return Help, false
 	}
 	if slices.ContainsFunc(all, func(w word) bool { return conditions[w.text] && w.text != "si" }) {
 		return None, false
 	}
-	for i, s := range sentences {
-		isEdge := i == 0 || i == len(sentences)-1
-		if isEdge && certainStops[core(s)] || slices.ContainsFunc(clauses(s), isStopRequest) {
-			return Stop, len(sentences) > 1 || len(clauses(s)) > 1
+	var parts []sentence
+	for _, s := range sentences {
+		parts = append(parts, clauses(s)...)
+	}
+	for i, part := range parts {
+		isEdge := i == 0 || i == len(parts)-1 && !quotes[parts[i-1][len(parts[i-1])-1].text]
+		if isEdge && certainStops[core(part)] || isStopRequest(part) {
+			return Stop, len(parts) > 1
 		}
+	}
+	if endsWithStop(all) {
+		return Stop, true
 	}
 	return None, false
 }
 
-// core returns the words without courtesy, in one piece.
+var (
+	// quotes are the words before what a device shows: "it says: STOP".
+	quotes = setOf("says say said shows show showed reads read displays dice muestra pone sale")
+	// withinSentence are the words before a "stop" that belongs to its sentence: "make it STOP", "the bus STOP".
+	withinSentence = setOf("to it make makes the a an bus full will would should must wont cant doesnt didnt isnt couldnt wouldnt dont not no never nunca non light button sign")
+)
+
+// endsWithStop reports whether a text of small letters ends with STOP in capitals, as the messages ask for it: "chest pain STOP".
+func endsWithStop(all sentence) bool {
+	n := len(all) - 1
+	if n < 1 || !certainStops[all[n].text] || !all[n].inCapitals {
+		return false
+	}
+	isSmall := func(w word) bool { return !w.inCapitals }
+	return slices.ContainsFunc(all[:n], isSmall) && !slices.ContainsFunc(all[:n], func(w word) bool { return withinSentence[w.text] || quotes[w.text] })
+}
+
+// core returns the words without courtesy and repetition, in one piece.
 func core(s sentence) string {
 	var out strings.Builder
+	last := ""
 	for _, w := range s {
-		if !courtesy[w.text] {
+		if !courtesy[w.text] && w.text != last {
 			out.WriteString(w.text)
+			last = w.text
 		}
 	}
 	return out.String()
@@ -115,7 +147,8 @@ func isStopRequest(clause sentence) bool {
 		return !has(negators)
 	}
 	if verb >= 0 {
-		return (has(objects) || isOptOut || words[verb] == "unsubscribe") && !slices.ContainsFunc(words[:verb], func(w string) bool { return negators[w] })
+		isRemoval := removals[words[verb]] && has(setOf("me number phone numero quitenme quiteme borrenme borreme eliminenme"))
+		return (has(objects) || isOptOut || isRemoval || words[verb] == "unsubscribe") && !slices.ContainsFunc(words[:verb], func(w string) bool { return negators[w] })
 	}
 	return asksForNoMore(words, has(objects))
 }
@@ -127,10 +160,14 @@ func asksForNoMore(words []string, hasObject bool) bool {
 			continue
 		}
 		next := words[i+1]
-		if (next == "me" || next == "nos") && i+2 < len(words) {
+		if (next == "me" || next == "nos" || next == "longer") && i+2 < len(words) {
 			next = words[i+2]
 		}
 		isNoMore := (w == "no" && (next == "more" || next == "mas")) && !slices.Contains(words, "getting") && !slices.Contains(words, "receiving")
+		isCall := next == "call" || strings.HasPrefix(next, "llam")
+		if isCall && slices.ContainsFunc(words, func(w string) bool { return notNow[w] }) {
+			return false
+		}
 		if directContacts[next] || hasObject && (contacts[next] || isNoMore) {
 			return true
 		}

@@ -25,10 +25,13 @@ var commands = map[replies.Command][]string{
 		"por favor dejen de enviarme mensajes", "deje de mandarme mensajes", "no me envíen más mensajes", "no me manden mensajes", "no me escriban",
 		"no me contacten más", "paren los mensajes", "alto a los mensajes", "cancelar mensajes", "basta de mensajes", "quítenme de la lista",
 		"quiero cancelar los mensajes", "quiero dejar de recibir mensajes", "darme de baja", "no quiero mensajes de texto",
-		"Revoco mi consentimiento",
+		"Revoco mi consentimiento", "STOP STOP STOP", "stop stop stop texting me", "STOP\n\nSent from my iPhone", "Enviado desde mi iPhone\n\nALTO\nSTOP", "Stop, I am fine",
+		"remove me", "please remove me", "please remove my number", "delete my number", "borren mi número", "I withdraw consent", "I withdraw my consent", "I do not consent",
+		"Do not call", "do not call me", "don't call me anymore", "no me llamen", "no me llamen más", "stop calling me", "no more calls", "no más llamadas", "terminar",
+		"I no longer want these texts", "I no longer wish to receive messages", "por favor eliminen mi número",
 	},
 	replies.Start: {"START", "start", "Start please", "UNSTOP", "start!", "iniciar", "INICIAR", "comenzar", "reanudar por favor", "start again"},
-	replies.Help:  {"HELP", "help", "Help?", "help please", "AYUDA", "ayuda por favor", "¿Ayuda?", "INFO", "información", "I need help", "necesito ayuda", "heeelp"},
+	replies.Help:  {"HELP", "help", "Help?", "AYUDA", "¿Ayuda?", "INFO", "información", "info please", "heeelp"},
 	replies.None: {
 		"", " ", "\x00", "👍", "🛑❓", "I cannot stop coughing", "I can't stop coughing", "cancel my appointment", "Cancel appointment", "please cancel my appointment tomorrow",
 		"can I stop taking the pills?", "should I stop?", "when does this end?", "I want to quit smoking", "I quit smoking", "the pain will not end",
@@ -39,6 +42,8 @@ var commands = map[replies.Command][]string{
 		"cita cancelar", "cancelar mi cita", "no puedo parar de toser", "quiero parar de fumar", "voy a parar en la farmacia", "alto riesgo", "¿puedo dejar de tomar la pastilla?",
 		"mi presión está alta", "el número alto está mal", "more messages please", "I got your message", "thank you for the messages", "mensajes", "text me",
 		"start when?", "when do I start the new pill", "I will start tomorrow", "my daughter will help me measure", "this did not help", "helpful", "thanks for your help",
+		"help me", "help please", "ayuda por favor", "I need help", "don't call me now", "do not call me back", "I do not call", "no me llamen ahora", "it says: STOP", "The cuff shows:\nSTOP",
+		"remove the cuff", "do not remove me", "no borren mi número", "delete my reading", "do not call the doctor", "no need to call", "every hour I stop, and walk",
 		"no ayuda", "quiero más mensajes", "por favor mensajes", "I want more texts", "stop start", "who is this?", "¿quién es?",
 	},
 }
@@ -71,6 +76,20 @@ func TestCommandsInAnyDress(t *testing.T) {
 					t.Errorf("%q in dress %d is read as %q, want %q", text, i, got, want)
 				}
 			}
+		}
+	}
+}
+
+// TestStopInCapitals: STOP in capitals at the end of a text in small letters is the command that the messages name; within its sentence it is a word.
+func TestStopInCapitals(t *testing.T) {
+	for text, want := range map[string]replies.Command{
+		"chest pain STOP": replies.Stop, "128/82 STOP": replies.Stop, "me duele el pecho STOP": replies.Stop, "I feel great thanks STOP!": replies.Stop, "I am done UNSUBSCRIBE": replies.Stop,
+		"chest pain stop": replies.None, "my chest pain won't STOP": replies.None, "make it STOP": replies.None, "I want the pain to STOP": replies.None, "it will not STOP": replies.None,
+		"CHEST PAIN STOP": replies.None, "meet me at the bus STOP": replies.None, "the screen shows STOP": replies.None, "please don't STOP": replies.None, "STOP taking it?": replies.None,
+	} {
+		reply := replies.Read(text, replies.Asked{})
+		if reply.Command != want || want == replies.Stop && !reply.HasMore {
+			t.Errorf("%q is read as %q (more: %v), want %q", text, reply.Command, reply.HasMore, want)
 		}
 	}
 }

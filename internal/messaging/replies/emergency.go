@@ -7,11 +7,15 @@ import (
 
 // The phrases of emergencies, one a line. A word may have forms, separated by "|". Between two words "..." permits up to three words of any kind,
 // and ".." only linking words, such as "in my". After "!" are words that follow a phrase of something else: "emergency contact". A word after "="
-// must be typed without error, because another word is near: strike, cooking.
+// must be typed without error, because another word is near: strike, cooking. After "^" it must be in capitals. A line after "~" is about a person:
+// it does not count in a sentence that names a device or the practice.
 const dangers = `
-chest ... pain|pains|pian|hurt|hurts|hurting|ache|aches|aching|tight|tightness|pressure|heavy|heaviness|squeezing|crushing|burning|discomfort
+chest ... pain|pains|pian|hurt|hurts|hurting|killing|ache|aches|aching|tight|tightness|pressure|heavy|heaviness|squeezing|crushing|burning|discomfort
 pain|pains|hurts|pressure|tightness|ache|heaviness|discomfort|burning|squeezing .. chest
-cant|couldnt|unable ... breathe|breath|breathing|breth
+cant|cnt|couldnt|unable ... breathe|breath|breathing|breth
+cant|cnt|couldnt get ... air|breath
+^sob
+sob at|on|with|when|while rest|exertion|lying|walking|stairs|night|breath
 catch .. breath
 trouble|difficulty|difficult|hard|hardly|struggling|problem|problems|barely ... breathe|breath|breathing
 short|shortness|out of breath
@@ -23,7 +27,7 @@ heart attack
 face ... drooping|droop|droops|drooped
 slurred|slurring speech|words
 slurring
-cant speak ! right now at with to
+cant speak|talk ! right now at with to
 cant move .. arm|leg|side|face|body
 arm|face|side ... =numb|numbness
 numb|numbness .. arm|face|side
@@ -35,6 +39,30 @@ unconscious
 unresponsive
 seizure
 seizures
+~ collapsed|collapsing
+~ not|isnt|arent|wont|doesnt|didnt =responding|respond ! to
+~ not|isnt|arent|wont|cant|cnt|doesnt|didnt|couldnt .. =wake|waking .. up|him|her|them
+=heart .. stopped
+=heart ... =racing
+cardiac arrest
+weakness|weak|paralyzed .. =side|arm|face|leg
+sudden|suddenly ... weak|weakness|numb|numbness|confused|confusion|blind
+cant|couldnt feel .. =arm|leg|legs|face|side|hand
+cant|couldnt see ... eye|eyes
+lost ... vision|eyesight
+turning|turned|going =blue
+bleeding ... wont|cant|doesnt|not|isnt|hasnt|never =stop|stopping|stopped
+blood|bloody|tarry .. stool|stools|poop
+took|taken|swallowed ... whole|entire|full =bottle
+took|taken|swallowed .. =all .. pills|tablets ! this today yesterday tonight as like for on with before after
+anaphylaxis
+anaphylactic
+allergic reaction
+tongue|lips|lip|face|throat ... swelling|swollen|swelled
+swelling|swollen .. tongue|lips|throat|face
+cant|couldnt swallow ! the my pill pills big large it them those these
+hit .. =head
+broke|broken|fractured .. =hip|neck|leg
 bleeding ... =lot|heavily|badly
 heavy|severe|heavily bleeding
 wont|cant|doesnt stop ... bleeding
@@ -93,7 +121,30 @@ voy a morir
 no siento .. brazo|cara|lado|mano
 no puedo hablar ! ahora en por con
 cara .. caida|torcida
-tosiendo|vomitando|escupiendo .. sangre
+tosiendo|toso|vomitando|vomito|vomite|escupiendo|escupo .. sangre
+aprieta|aprietan|oprime|arde|quema .. pecho
+no siento .. =mitad|pierna
+=debilidad .. lado|brazo|cara|pierna
+brazo|cara|lado|mano ... dormido|dormida|entumecido|entumecida|paralizado|paralizada
+durmio .. brazo|cara|lado|mano
+~ no .. =despierta|reacciona
+~ no .. =responde ! a
+paro cardiaco
+paro|detuvo .. corazon
+labios|cara ... azules|azul|morados|morada
+lengua|labios|cara|garganta ... hinchada|hinchado|hinchados|hinchando|cerrando|cierra
+hincha|hinchada|hinchando|cierra|cerrando .. lengua|labios|cara|garganta
+no .. entra|llega .. aire
+no puedo|puede tragar
+no puedo|puede mover .. brazo|pierna|lado|cara
+tome|tomo|trague .. todas ... pastillas|pildoras ! de hoy esta como con
+tome|tomo|trague .. todo .. frasco
+golpee|golpeo|golpie .. cabeza
+reaccion alergica
+anafilaxia
+hemorragia
+peor dolor de cabeza
+auxilio
 `
 
 const selfHarms = `
@@ -134,14 +185,18 @@ type slot struct {
 	forms []string
 	// exact: a typing error makes another word.
 	exact bool
+	// inCapitals: in small letters it is another word.
+	inCapitals bool
 	// gap is the number of words that may precede it; onlyLinking restricts them.
 	gap         int
 	onlyLinking bool
 }
 
 type phrase struct {
-	slots  []slot
-	except set
+	slots []slot
+	// ofPerson: with a device or the practice in its sentence it says nothing of a person.
+	ofPerson bool
+	except   set
 	// pieces are the forms of the phrase in one piece, without spaces: chestpain.
 	pieces set
 }
@@ -151,7 +206,8 @@ var dangerPhrases, selfHarmPhrases = phrases(dangers), phrases(selfHarms)
 func phrases(lines string) (list []phrase) {
 	for _, line := range strings.Split(strings.TrimSpace(lines), "\n") {
 		text, except, _ := strings.Cut(line, " ! ")
-		p := phrase{except: setOf(except)}
+		text, ofPerson := strings.CutPrefix(text, "~ ")
+		p := phrase{except: setOf(except), ofPerson: ofPerson}
 		next := slot{}
 		pieces := []string{""}
 		for _, w := range strings.Fields(text) {
@@ -161,8 +217,8 @@ func phrases(lines string) (list []phrase) {
 			case "..":
 				next.gap, next.onlyLinking = 3, true
 			default:
-				next.exact = strings.HasPrefix(w, "=")
-				next.forms = strings.Split(strings.TrimPrefix(w, "="), "|")
+				next.exact, next.inCapitals = strings.HasPrefix(w, "="), strings.HasPrefix(w, "^")
+				next.forms = strings.Split(strings.TrimLeft(w, "=^"), "|")
 				var longer []string
 				for _, piece := range pieces {
 					for _, form := range next.forms {
@@ -204,7 +260,7 @@ func (p phrase) match(s sentence, i int) (end int, hasNo bool) {
 func (t slot) find(s sentence, from int, mayGap bool) int {
 	for i := from; i < len(s) && i <= from+t.gap; i++ {
 		if slices.ContainsFunc(t.forms, func(form string) bool {
-			return s[i].text == form || !t.exact && resembles(s[i].text, form)
+			return (s[i].text == form || !t.exact && resembles(s[i].text, form)) && (s[i].inCapitals || !t.inCapitals)
 		}) {
 			return i
 		}
@@ -231,11 +287,12 @@ var (
 // within it, in the same line and part of the sentence. Of self-harm nothing is a denial.
 func emergencyOf(sentences []sentence) Emergency {
 	found := NoEmergency
+	isCommand := len(sentences) == 1 && len(sentences[0]) == 1 && helpWords[sentences[0][0].text]
 	for _, s := range sentences {
 		if names(s, selfHarmPhrases, false) {
 			return SelfHarm
 		}
-		if isBare911(s) || names(s, dangerPhrases, true) {
+		if isBare911(s) || !isCommand && slices.ContainsFunc(clauses(s), isCallForHelp) || names(s, dangerPhrases, true) {
 			found = Danger
 		}
 	}
@@ -244,13 +301,36 @@ func emergencyOf(sentences []sentence) Emergency {
 
 func isBare911(s sentence) bool { return core(s) == "911" }
 
+// The words of a call for help. A call has one of the cries, and only words of the others: "help with my cuff" is none.
+var (
+	cries    = setOf("help helpme ayuda ayudame ayudeme ayudenme auxilio socorro")
+	helpless = setOf("need needs i we he she me us him her them someone somebody anyone send get now asap right away immediately urgent urgently quick quickly fast really badly",
+		"so very much in and necesito necesitamos necesita me mi nos mande manden urgente rapido alguien")
+)
+
+// isCallForHelp reports whether a clause calls for help and names nothing that help is needed with.
+func isCallForHelp(clause sentence) bool {
+	hasCry := false
+	for _, w := range clause {
+		if !cries[w.text] && !helpless[w.text] && !courtesy[w.text] {
+			return false
+		}
+		hasCry = hasCry || cries[w.text]
+	}
+	return hasCry
+}
+
+// inanimate are the devices and people of the practice that do not respond.
+var inanimate = setOf("cuff device monitor machine app phone screen tablet scale meter oximeter thermometer hub website site portal page button computer link bluetooth wifi",
+	"you nobody noone one office clinic doctor nurse nadie equipo aparato aplicacion telefono pantalla pagina bascula medidor consultorio clinica doctor enfermera")
+
 // names reports whether one of the phrases is in the sentence, undenied.
 func names(s sentence, list []phrase, canDeny bool) bool {
 	deniedUntil := map[int]bool{}
 	for i := range s {
 		for _, p := range list {
 			end, hasNo := p.match(s, i)
-			if end == 0 || isContact(s, i) {
+			if end == 0 || isContact(s, i) || p.ofPerson && slices.ContainsFunc(s, func(w word) bool { return inanimate[w.text] }) {
 				continue
 			}
 			if !canDeny || !hasNo && !isDenied(s, i, deniedUntil) {

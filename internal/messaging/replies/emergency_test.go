@@ -31,6 +31,17 @@ var emergencies = map[replies.Emergency][]string{
 		"está inconsciente", "convulsiones", "sangrando mucho", "mucha sangre", "no para de sangrar", "sobredosis", "me caí", "me caí y no me puedo levantar", "no me puedo levantar",
 		"emergencia", "es una emergencia", "necesito una ambulancia", "llamen al 911", "me estoy muriendo", "me muero", "no siento el brazo", "no puedo hablar", "cara caída", "tosiendo sangre",
 		"no tengo dolor de pecho pero no puedo respirar",
+		"help me", "Help me please", "please help", "help please", "I need help", "need help now", "send help", "HELP ME", "Hi, I need help", "please help, I feel bad", "we need help asap",
+		"ayúdame", "ayúdenme", "ayuda por favor", "necesito ayuda", "por favor necesito ayuda", "auxilio", "socorro", "helpme", "HELP! my wife is on the floor", "somebody help",
+		"chest is killing me", "I can't get air", "can't get enough air", "i cnt breathe", "i cant breth", "can t breathe", "sob at rest", "sob with exertion", "so sob when walking",
+		"she is not responding", "not responding", "he isn't responding", "not waking up", "my wife won't wake up", "can't wake him up", "I collapsed", "she collapsed", "heart stopped", "his heart stopped",
+		"my heart is racing", "cardiac arrest", "can't feel my left side", "sudden weakness on one side", "weakness on one side", "weak on my left side", "sudden confusion", "can't see out of one eye",
+		"my lips are turning blue", "bleeding won't stop", "the bleeding has not stopped", "the bleeding won’t stop", "blood in my stool", "bloody stool", "took all my pills", "took whole bottle of pills",
+		"swallowed all the tablets", "anaphylaxis", "anaphylactic shock", "allergic reaction cant swallow", "tongue is swelling", "my lips are swelling", "my tongue is swollen", "swelling of my throat",
+		"fell and hit my head", "hit my head", "broken hip", "can't talk", "vomito sangre", "vomité sangre", "me aprieta el pecho", "me arde el pecho", "no siento la mitad de la cara",
+		"no siento la pierna", "debilidad en el lado izquierdo", "se me durmió el brazo", "tengo la cara dormida", "no despierta", "no se despierta", "mi esposo no reacciona", "no responde", "paro cardíaco",
+		"se le paró el corazón", "labios azules", "labios morados", "tengo la lengua hinchada", "se me hincha la cara", "se me cierra la garganta", "no me entra el aire", "no puedo tragar", "no puedo mover el brazo",
+		"me tomé todas las pastillas", "tomó todo el frasco", "me golpeé la cabeza", "reacción alérgica", "anafilaxia", "hemorragia", "el peor dolor de cabeza",
 	},
 	replies.SelfHarm: {
 		"suicide", "SUICIDE", "sucide", "I feel suicidal", "suicidal thoughts", "thinking about suicide", "want to kill myself", "i will kill myself", "killing myself", "end my life",
@@ -49,6 +60,10 @@ var emergencies = map[replies.Emergency][]string{
 		"chest x-ray is on monday", "emergency contact is my son", "contacto de emergencia es mi hija", "I fell asleep", "fell behind with my readings", "this cuff is killing me", "the battery died",
 		"my phone is dead", "dolor de cabeza", "me duele la rodilla", "pain in my knee", "my knee hurts", "the stairs are hard", "cancel my appointment", "I cannot stop coughing",
 		"the painter painted", "strike", "breath mints", "alto", "pecho de pollo", "chicken breast", "take a breath", "coughing a lot", "address is 911 Main Street", "arm cuff", "cuff on left arm",
+		"I need help with my cuff", "can you help me with the app", "thanks for your help", "my daughter can help me measure", "help is not needed", "no ayuda", "necesito ayuda con el aparato", "did this help?",
+		"the app is not responding", "my monitor won't wake up", "you are not responding to me", "nobody is responding", "not responding to texts", "la aplicación no responde", "the cuff collapsed",
+		"my heart monitor stopped", "no despierto temprano", "took all my pills today", "took all my pills this morning", "I took all my meds", "tomé todas mis pastillas hoy",
+		"can't swallow the big pills", "no allergic reaction", "no swelling", "my feet are swollen", "broke my cuff", "can't see the screen", "can't feel a difference", "sin hemorragia",
 		"time is 9:11", "spent the day with my family", "life is good", "end of my rope with this cuff",
 	},
 }
@@ -59,6 +74,31 @@ func TestEmergencies(t *testing.T) {
 			if got := replies.Read(text, replies.Asked{}).Emergency; got != want {
 				t.Errorf("%q is read as %q, want %q", text, got, want)
 			}
+		}
+	}
+}
+
+// TestAbbreviationsOfBreath: SOB is shortness of breath in capitals; in small letters it is a word.
+func TestAbbreviationsOfBreath(t *testing.T) {
+	for text, want := range map[string]replies.Emergency{
+		"SOB": replies.Danger, "having SOB since noon": replies.Danger, "very SOB today": replies.Danger, "No SOB": replies.NoEmergency, "denies SOB": replies.NoEmergency,
+		"sob": replies.NoEmergency, "a sob story": replies.NoEmergency, "he is a sob": replies.NoEmergency, "I sob a lot": replies.NoEmergency,
+	} {
+		if got := replies.Read(text, replies.Asked{}).Emergency; got != want {
+			t.Errorf("%q is read as %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestLanguageOfEmergencies: the answer to a text is in its language.
+func TestLanguageOfEmergencies(t *testing.T) {
+	for text, want := range map[string]bool{
+		"derrame cerebral": true, "infarto": true, "falta de aire": true, "convulsiones": true, "me muero": true, "ayúdame": true, "auxilio": true, "socorro": true, "vomito sangre": true,
+		"no despierta": true, "no siento la cara": true, "lengua hinchada": true, "reacción alérgica": true, "sobredosis": true, "suicidarme": true, "me desmayé": true, "baja": true,
+		"help me": false, "chest pain": false, "SOB": false, "no": false, "can't breathe": false, "heart attack": false, "convulsion": true, "took all my pills": false, "stop": false,
+	} {
+		if got := replies.IsSpanish(text); got != want {
+			t.Errorf("%q: Spanish %v, want %v", text, got, want)
 		}
 	}
 }

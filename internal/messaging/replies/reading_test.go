@@ -200,6 +200,79 @@ func TestDangerousTexts(t *testing.T) {
 	}
 }
 
+// TestValuesBeyondDevices: a value that no device shows is not quieter than a milder one, and the patient is to look again.
+func TestValuesBeyondDevices(t *testing.T) {
+	for text, want := range map[string]bool{
+		"pulse 25": true, "pulse 29": true, "pulse 260": true, "hr 20": true, "my pulse is 25": true, "spo2 49": true, "oxygen 45": true, "oxygen is at 40 now": false, "glucose 601": true,
+		"sugar 1000": true, "temp 46": true, "bp 310/150": true, "310/150": true, "bp 55/30": true, "bp 180/210": true, "my bp is 55/30": true, "pulso 25": true, "oxígeno 45": true,
+		"oxygen 2 liters": false, "oxygen 2": false, "on oxygen 3L": false, "pulse after 20 minutes": false, "heart rate 20 minutes later": false, "bp check on 11/30": false, "bp visit 12/31": false,
+		"11/30": false, "55/30": false, "temp 70": false, "temp 24": false, "pulse 5 times": false, "sugar 5000": false, "bp 82/128": false, "sugar 15": false, "sugar 5.5": false,
+	} {
+		if got := replies.Read(text, replies.Asked{}); got.IsDangerous != want || got.IsImplausible != want {
+			t.Errorf("%q: dangerous %v, implausible %v, want %v", text, got.IsDangerous, got.IsImplausible, want)
+		}
+	}
+}
+
+// TestDangerousAnswers: an answer that is not certain, and critical in each way to read it, is not left lying.
+func TestDangerousAnswers(t *testing.T) {
+	for _, c := range []struct {
+		asked []vitals.Kind
+		text  string
+		want  bool
+	}{
+		{glucose, "30", true},
+		{glucose, "19", true},
+		{glucose, "25", true},
+		{glucose, "2.5", true},
+		{glucose, "33", true},
+		{glucose, "5.5", false},
+		{glucose, "15", false},
+		{glucose, "8", false},
+		{glucose, "LO", true},
+		{glucose, "lo", true},
+		{glucose, "Low", true},
+		{glucose, "HI", true},
+		{glucose, "high", true},
+		{glucose, "hi", false},
+		{glucose, "Hi!", false},
+		{glucose, "hi there", false},
+		{nil, "sugar is LO", true},
+		{nil, "meter shows LO", true},
+		{nil, "meter shows LO and I feel shaky", true},
+		{nil, "my sugar reads lo", true},
+		{nil, "glucose meter says HI", true},
+		{nil, "glucose HI", true},
+		{nil, "mi azúcar sale LO", true},
+		{nil, "el azúcar lo tengo bien", false},
+		{nil, "LO", false},
+		{nil, "HI", false},
+		{nil, "hi, my sugar is 110", false},
+		{nil, "HI my sugar is fine", false},
+		{oxygen, "85/120", true},
+		{oxygen, "86/60", true},
+		{oxygen, "97/72", false},
+		{append(oxygen, bp...), "85/60", true},
+		{bp, "85/120", false},
+		{bp, "210", true},
+		{bp, "35", true},
+		{bp, "70", false},
+		{bp, "120", false},
+		{append(bp, glucose...), "45", false},
+		{several, "300", false},
+		{several, "45", false},
+		{several, "188 121", true},
+		{several, "188-121", true},
+		{several, "128 82", false},
+		{nil, "30", false},
+		{nil, "188 121", false},
+	} {
+		if got := replies.Read(c.text, replies.Asked{Kinds: c.asked}); got.IsDangerous != c.want {
+			t.Errorf("asked for %v, %q: dangerous %v, want %v", c.asked, c.text, got.IsDangerous, c.want)
+		}
+	}
+}
+
 // TestRepliesDoNotPrint: what a patient measured never reaches a log.
 func TestRepliesDoNotPrint(t *testing.T) {
 	reply := replies.Read("188/121", replies.Asked{Kinds: bp})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
@@ -62,6 +63,8 @@ type Reply struct {
 	Values *Values
 	// IsDangerous: the text is no certain reading, but has a value in it that would be critical by the bounds of a new practice.
 	IsDangerous bool
+	// IsImplausible: that value is beyond what a device shows, and the patient should look again.
+	IsImplausible bool
 }
 
 // Read returns the meaning of a text. An emergency excludes no other meaning; a command excludes a reading.
@@ -73,10 +76,13 @@ func Read(text string, asked Asked) Reply {
 	if reply.Command != None {
 		return reply
 	}
-	list, isPlain := scan(folded)
+	list, isPlain := scan(strings.ToLower(folded))
 	if isPlain && len(asked.Kinds) > 0 {
 		reply.Values = readingOf(list, asked)
 	}
-	reply.IsDangerous = reply.Values == nil && hasDanger(list)
+	if reply.Values == nil {
+		reply.IsDangerous, reply.IsImplausible = dangerOf(list, isPlain, asked)
+		reply.IsDangerous = reply.IsDangerous || isBeyondMeter(sentences, asked)
+	}
 	return reply
 }

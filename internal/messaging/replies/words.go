@@ -13,7 +13,7 @@ import (
 // maxLength bounds the bytes that are read: a text has up to 1,600 characters.
 const maxLength = 8000
 
-// fold returns the text in lower case, without accents, apostrophes and invisible characters. Line breaks stay.
+// fold returns the text without accents, apostrophes and invisible characters. Case and line breaks stay.
 func fold(text string) string {
 	text = text[:min(len(text), maxLength)]
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
@@ -22,7 +22,7 @@ func fold(text string) string {
 			if r == '\'' || unicode.In(r, unicode.Mn, unicode.Me) {
 				return -1
 			}
-			return unicode.ToLower(r)
+			return r
 		}, norm.NFD.String(phi.Normalize(line)))
 	}
 	return strings.Join(lines, "\n")
@@ -33,6 +33,8 @@ type word struct {
 	text string
 	// opens: the word is the first of a line or of the part after a comma.
 	opens, afterComma bool
+	// inCapitals: it has letters, and all are capitals.
+	inCapitals bool
 }
 
 // sentence is a part of a text between marks that end a sentence.
@@ -50,7 +52,9 @@ func split(folded string) (list []sentence) {
 			for j < len(runes) && isLetterOrDigit(runes[j]) {
 				j++
 			}
-			current = append(current, word{withoutRuns(string(runes[i:j])), opens, afterComma})
+			typed := string(runes[i:j])
+			lower := strings.ToLower(typed)
+			current = append(current, word{withoutRuns(lower), opens, afterComma, typed != lower && typed == strings.ToUpper(typed)})
 			opens, afterComma, i = false, false, j
 			continue
 		}
@@ -116,10 +120,12 @@ func joined(s sentence) (out sentence) {
 		case w.text == "cannot":
 			w.text, i = "cant", i+1
 		case w.text == "nopuedo":
-			out = append(out, word{"no", w.opens, w.afterComma})
+			out = append(out, word{text: "no", opens: w.opens, afterComma: w.afterComma})
 			w, i = word{text: "puedo"}, i+1
 		case i+1 < len(s) && s[i+1].text == "not" && negated[w.text] != "":
 			w.text, i = negated[w.text], i+2
+		case i+1 < len(s) && s[i+1].text == "t" && strings.HasSuffix(w.text, "n"): // can t
+			w.text, i = w.text+"t", i+2
 		default:
 			i++
 		}
@@ -135,7 +141,10 @@ func isSingleLetter(text string) bool {
 
 // spanish are words that no English text has.
 var spanish = setOf("puedo alto parar pare paren mensajes mensaje por favor ayuda dolor pecho hola gracias que mi el los las una en es estoy tengo duele",
-	"respirar emergencia suicidio quiero presion azucar peso oxigeno numero equivocado iniciar comenzar informacion ambulancia desmaye morir")
+	"respirar emergencia suicidio quiero presion azucar peso oxigeno numero equivocado iniciar comenzar informacion ambulancia desmaye desmayo morir",
+	"derrame infarto ataque corazon aire ahogo ahogando asfixia asfixiando convulsion convulsiones muero muriendo inconsciente sangre sangrando sangra vomito hemorragia",
+	"sobredosis pastillas ayudame ayudeme ayudenme necesito auxilio socorro despierta reacciona responde siento cai cayo golpee cabeza lengua garganta hinchada hinchados",
+	"labios azules alergica anafilaxia suicidarme suicidarse matarme vivir vida cancelar detener basta baja revoco quiten borren borrar eliminar terminar mas respira puede")
 
 // IsSpanish reports whether a text is more likely Spanish than English.
 func IsSpanish(text string) bool {
@@ -168,8 +177,11 @@ func resembles(typed, correct string) bool {
 	if typed == correct {
 		return true
 	}
+	if typed == "" || correct == "" || typed[0] != correct[0] {
+		return false
+	}
 	a, b := []rune(typed), []rune(correct)
-	if len(b) < 5 || len(a) == 0 || a[0] != b[0] || len(a)-len(b) > 1 || len(b)-len(a) > 1 {
+	if len(b) < 5 || a[0] != b[0] || len(a)-len(b) > 1 || len(b)-len(a) > 1 {
 		return false
 	}
 	i := 0
