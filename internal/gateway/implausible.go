@@ -160,6 +160,11 @@ func (i *Implausible) IsDangerous() bool {
 	return i != nil && isDangerousReading(i.Reading, i.OutOfRange)
 }
 
+// IsDangerous reports the same of an event, whether its values can be stored or not.
+func (e Event) IsDangerous() bool {
+	return e.Implausible.IsDangerous() || e.Reading != nil && isDangerousReading(*e.Reading, nil)
+}
+
 func isDangerousReading(r vitals.Reading, outside vitals.OutOfRange) bool {
 	return len(outside) > 0 || slices.ContainsFunc(r.Kind.Definition().All, func(p *vitals.Parameter) bool {
 		value := r.Value(p)

@@ -17,7 +17,7 @@ func metricNames() map[string]bool {
 	descs := make(chan *prometheus.Desc)
 	go func() {
 		m := New("test")
-		m.registry.MustRegister(sourceCollector{})
+		m.registry.MustRegister(sourceCollector{}, EventCollector{})
 		m.registry.Describe(descs)
 		close(descs)
 	}()
