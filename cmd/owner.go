@@ -38,6 +38,8 @@ func makeFolderPrivate(dir string) error {
 // keepUserCommands lists the commands that keep their user: services, and commands that use no data folder.
 var keepUserCommands = []string{
 	"vigil", "vigil serve", "vigil demo", "vigil help", "vigil keys generate", "vigil simulate", "vigil emr-sandbox", "vigil __complete",
+	"vigil ingress", "vigil dispatcher", "vigil events dead list", "vigil events dead retry", "vigil events unassigned list", "vigil events unassigned show",
+	"vigil events unassigned assign",
 }
 
 // becomeOwner switches a command that root runs on another user's data folder to that user. It first reads the settings, which may be readable by
