@@ -56,7 +56,7 @@ function AnswerDialog({ cause }) {
   const takes = isTakeable(now.escalation);
   const { escalation } = now;
   const send = async (/** @type {any} */ { notes }) => {
-    const done = await applyToGroups(takes ? "take" : "acknowledge", [now], notes ?? "", { done: () => {}, undone: reloadCriticals });
+    const done = await applyToGroups(takes ? "take" : "acknowledge", [now], notes ?? "", { done: () => {}, undone: () => reloadCriticals() });
     reloadCriticals();
     return done;
   };

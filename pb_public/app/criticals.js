@@ -34,6 +34,7 @@ export function putOff() {
 const pageSize = 100;
 const pause = 1_000; // milliseconds between two requests for many alerts
 const delay = 100; // for alerts of one transaction
+const streamWait = 2_000; // for a stream that does not come up
 let timer = 0;
 let last = 0;
 
@@ -57,15 +58,21 @@ async function load() {
   }
 }
 
-/** Loads soon, once for many changes. */
-export function reloadCriticals() {
-  timer ||= setTimeout(() => { timer = 0; void (me.peek() && load()); }, Math.max(delay, pause - (Date.now() - last)));
+/** Loads soon, once for many changes. @param {number} [wait] milliseconds */
+export function reloadCriticals(wait = Math.max(delay, pause - (Date.now() - last))) {
+  timer ||= setTimeout(loadNow, wait);
+}
+
+function loadNow() {
+  clearTimeout(timer);
+  timer = 0;
+  void (me.peek() && load());
 }
 
 export function followCriticals() {
   effect(() => {
     if (me.value) {
-      void load();
+      reloadCriticals(streamWait); // once: the stream loads them when it is up
     } else {
       criticals.value = 0;
       criticalCauses.value = [];
@@ -73,8 +80,8 @@ export function followCriticals() {
       answering.value = null;
     }
   });
-  listen("alert", reloadCriticals);
-  listen("escalation", reloadCriticals);
-  onGap(reloadCriticals);
-  setInterval(() => { void (me.peek() && load()); }, 60_000);
+  listen("alert", () => reloadCriticals());
+  listen("escalation", () => reloadCriticals());
+  onGap(loadNow);
+  setInterval(loadNow, 60_000);
 }

@@ -25,5 +25,6 @@ await run(async (page) => {
   const milliseconds = Date.now() - again;
   const urls = [...asked.values()].map((url) => new URL(url).pathname);
   assert.deepEqual(urls.filter((path) => /\.(js|css|svg)$/.test(path)), [], "files are requested again");
+  assert.ok(urls.length <= 12, `a reload takes ${urls.length} requests: ${urls.join(" ")}`);
   return { first, reload: { requests: urls.length, milliseconds } };
 }, { tolerate: /./ });
