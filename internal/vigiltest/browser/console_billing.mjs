@@ -23,6 +23,7 @@ await run(async (page) => {
   await answered(page);
   await previewed(page);
   await denials(page);
+  await prints(page);
   for (const [width, colorScheme] of [[390, "light"], [720, "dark"], [1440, "dark"]]) { // 720 is a laptop at 200 %
     await page.setViewportSize({ width, height: 844 });
     await page.emulateMedia({ colorScheme });
@@ -50,6 +51,21 @@ async function review(page) {
   await shows(chip(page, /^All/), "15");
   await page.getByRole("button", { name: "Undo" }).click();
   await shows(chip(page, /Ready/), "41");
+}
+
+// prints checks that a sheet of paper has every stage of the month and the whole table.
+async function prints(page) {
+  await section(page, "Billing").click();
+  await page.getByRole("button", { name: /^Earlier/ }).click();
+  await rows(page).first().waitFor();
+  const before = page.viewportSize();
+  await page.setViewportSize({ width: 720, height: 960 });
+  await page.emulateMedia({ media: "print" });
+  const stages = page.getByRole("list", { name: "Progress of the month" }).locator("li strong").filter({ visible: true });
+  assert.equal(await stages.count(), 7, "a stage of the month is not printed");
+  assert.ok(await sheet(page).locator("table").evaluate((table) => table.getBoundingClientRect().right <= innerWidth), "the table is wider than the paper");
+  await page.emulateMedia({ media: "screen" });
+  await page.setViewportSize(before);
 }
 
 async function blockers(page) {

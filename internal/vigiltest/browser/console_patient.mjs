@@ -116,6 +116,15 @@ async function prints(page) {
   assert.ok(await names.first().isVisible(), "open work has no names");
   assert.equal(await page.getByRole("button", { name: /^Escalate/ }).filter({ visible: true }).count(), 0, "buttons are printed");
   await page.emulateMedia({ media: "screen" });
+  await section(page, "Triage").click();
+  await page.evaluate(() => { window.print = () => { window.hasPrinted = true; }; });
+  await page.getByRole("button", { name: "Print handover" }).click();
+  assert.ok(await page.evaluate(() => window.hasPrinted));
+  await page.emulateMedia({ media: "print" });
+  await shows(page.locator(".print-only"), /^Handover, .+, by /);
+  assert.ok(await page.locator(".triage > .row").first().isVisible());
+  await page.emulateMedia({ media: "screen" });
+  await page.goBack();
 }
 
 // looksRight compares the patient page with the service's data.

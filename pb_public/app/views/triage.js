@@ -5,6 +5,8 @@ import { useKeys } from "../keys.js";
 import { stream } from "../live.js";
 import { useQuery } from "../query.js";
 import { go, updateAbout } from "../router.js";
+import { me } from "../session.js";
+import { fullTime } from "../ui/format.js";
 import { asProblem, Loaded, EmptyState, useLoad } from "../ui/states.js";
 import { Pages } from "../ui/table.js";
 import { toast } from "../ui/toast.js";
@@ -50,6 +52,8 @@ export function Triage({ open = "" }) {
   useKeys({ ".": { label: "Update the order", act: show } });
   useEffect(() => { answering.value && show(); }, [answering.value]);
   return html`<div class=${classes("triage-page", height)}>
+    <p class="print-only"><strong>Handover</strong>, ${fullTime(new Date().toISOString())}, by ${me.value?.first_name} ${
+      me.value?.last_name}</p>
     <div class="bars"><h1>Triage</h1><${Levels} stats=${stats.data} query=${query} change=${setQuery} /><${ReviewProgress}
       stats=${stats.data} />
       </div>
@@ -86,7 +90,8 @@ const Empty = ({ narrowed, clear }) => (narrowed
 const Foot = ({ held, show }) => html`<p class="keys no-print"><span><kbd>J</kbd> <kbd>K</kbd> next, previous</span><span class="spare">
   <kbd>Enter</kbd> open</span><span><kbd>A</kbd> acknowledge</span><span><kbd>C</kbd> call</span><span><kbd>E</kbd> escalate</span>
   <span class="spare"><kbd>N</kbd> note</span><span><kbd>R</kbd> reviewed, next</span><span class="spare"><kbd>T</kbd> take</span>
-  <span><kbd>?</kbd> all shortcuts</span><${ZoneNote} /><span class="held" role="status">${held && html`Order held while you work
+  <span><kbd>?</kbd> all shortcuts</span><${ZoneNote} />
+  <button class="link spare" onClick=${() => print()}>Print handover</button><span class="held" role="status">${held && html`Order held while you work
     <button class="link" onClick=${show}>Update</button>`}</span></p>`;
 
 /**
