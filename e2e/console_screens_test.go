@@ -50,9 +50,14 @@ var moreScreens = []screen{
 	{Name: "billing-denials", View: "billing", Tab: "denials"},
 	{Name: "billing-remittances", View: "billing", Tab: "remittances"},
 	{Name: "emr-connection", View: "emr", Tab: "connection"},
+	{Name: "patient-people", View: "patient", Tab: "people"},
+	{Name: "operations-settings", View: "operations", Tab: "settings"},
 	{Name: "operations-users", View: "operations", Tab: "users"},
 	{Name: "my-health-en", View: "my-health", Look: "phone-light", Language: "English"},
 	{Name: "my-health-es", View: "my-health", Look: "phone-light", Language: "Español"},
+	{Name: "my-health-questions", View: "my-health", Look: "phone-light", Language: "English"},
+	{Name: "my-health-messages", View: "my-health", Tab: "messages", Look: "phone-light", Language: "Español"},
+	{Name: "my-health-sharing", View: "my-health", Tab: "sharing", Look: "phone-light", Language: "Español"},
 }
 
 var viewLine = regexp.MustCompile(`(?m)^  "?([a-z-]+)"?: \(\) => import\("\./(views/[a-z_]+\.js)"\)`)
@@ -136,6 +141,11 @@ func TestConsoleScreens(t *testing.T) {
 	p.post(t, "/api/v1/billing/run/", biller, object{}).expect(t, 200)
 	admin := p.signInWith(t, "admin@vigil.example", sandbox.Password)
 	addPracticeData(t, p, admin)
+	portal := p.signInWith(t, "patient@vigil.example", sandbox.Password)
+	own := text(t, p.get(t, "/api/v1/patients/?page_size=1", portal).expect(t, 200), "results.0.id")
+	p.post(t, "/api/v1/patients/"+own+"/questionnaires/", admin, object{"questionnaire": "phq-2"}).expect(t, 201)
+	p.post(t, "/api/v1/patients/"+own+"/messages/", admin, object{"template": "free_text", "channel": "portal", "text": "Please loosen the cuff."}).expect(t, 201)
+	p.post(t, "/api/v1/patients/"+own+"/caregivers/", admin, object{"email": "rosa@family.example", "relationship": "child", "scope": "enter"}).expect(t, 201)
 	abouts := map[string]object{
 		"patient": {"id": text(t, p.get(t, "/api/v1/triage/patients/?page_size=1", admin).expect(t, 200), "results.0.patient_id")},
 		"entry":   {"id": text(t, p.get(t, "/api/v1/billing/entries/?page_size=1", biller).expect(t, 200), "results.0.id")},

@@ -310,7 +310,7 @@ var table = slices.Concat([]route{
 	ingestionRows(), vendorRows(), clientRows(),
 	webhookRows(), changeRows(), meRows(),
 	jobRows(), signOnRows(), boardRows(), visitRows(), enrollmentRows(), noteTemplateRows(),
-	holdRows(), emrContextRows(), messageRows(), inboxRows(), caregiverRows(), questionnaireRows(), launchRows(), notificationRows(), settingRows(),
+	holdRows(), emrContextRows(), messageRows(), inboxRows(), caregiverRows(), questionnaireRows(), launchRows(), notificationRows(), settingRows(), chartLinkRows(),
 )
 
 // rootTable lists the endpoints outside web.BasePath, with whole paths.

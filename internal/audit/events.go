@@ -65,6 +65,7 @@ const (
 	PatientRestore   Event = "patient.restore"
 	PatientImport    Event = "patient.import"
 	PatientSearch    Event = "patient.search"
+	PatientShare     Event = "patient.share" // a link for a colleague
 
 	ObservationCreate         Event = "observation.create"
 	ObservationRead           Event = "observation.read"

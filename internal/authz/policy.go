@@ -141,6 +141,7 @@ const (
 	ReadAudit     Action = "read audit log"
 	ManageJobs    Action = "manage jobs" // see them and run them
 	ReadSettings  Action = "read settings"
+	ShareCharts   Action = "share charts"
 	ReadAccessLog Action = "read access log"
 )
 
@@ -297,6 +298,7 @@ var policy = map[Action]roleReach{
 	ReadAudit:     only(Admin),
 	ManageJobs:    only(Admin),
 	ReadSettings:  only(Admin),
+	ShareCharts:   staff(All, None),
 	ReadAccessLog: only(Admin, ClinicalManager).with(Patient, Own),
 }
 

@@ -1,4 +1,5 @@
 // Starts the console: the shell and the view in the address.
+import { followChartLinks } from "./chart_link.js";
 import { followCriticals } from "./criticals.js";
 import { watchIdle } from "./idle.js";
 import { keepLive } from "./live.js";
@@ -14,6 +15,7 @@ import { beginLanguage } from "./language.js";
 export async function start(root) {
   await Promise.all([resume(), beginLanguage()]);
   preferLaunch();
+  followChartLinks();
   watchIdle();
   keepLive();
   followPushes();

@@ -30,6 +30,7 @@ await run(async (page) => {
   await open(page);
   await looksRight(page, before);
   await prints(page);
+  await linked(page);
 
   await test("letters belong to whoever types, to dialogs and to Alt", async () => {
     await page.keyboard.press("Alt+e");
@@ -104,6 +105,28 @@ async function open(page) {
   await page.locator("tbody button.link", { hasText: input.name }).click();
   await page.getByRole("navigation", { name: "About this patient" }).waitFor();
   await settled(page);
+}
+
+// linked opens the chart in a second tab by a link that works once and leaves no id in the address or the history.
+async function linked(page) {
+  const name = await page.getByRole("heading", { level: 1 }).innerText();
+  await page.getByLabel("More actions").click();
+  const [second] = await Promise.all([page.context().waitForEvent("page"), page.getByRole("button", { name: "Open in new tab" }).click()]);
+  await shows(second.getByRole("heading", { level: 1 }), name);
+  assert.ok(!/code|[0-9a-f]{8}-/.test(second.url()), `the address is ${second.url()}`);
+  await second.close();
+  await page.evaluate(() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; });
+  await page.getByLabel("More actions").click();
+  await page.getByRole("button", { name: "Copy link for a colleague" }).click();
+  await shows(page.locator(".toast"), "opens this chart once");
+  const link = await page.evaluate(() => window.copied);
+  const third = await page.context().newPage();
+  await third.goto(link);
+  await shows(third.getByRole("heading", { level: 1 }), name);
+  await third.goto("about:blank");
+  await third.goto(link);
+  await shows(third.locator(".toast"), "was used, or has ended");
+  await third.close();
 }
 
 // prints checks that paper has the counted days, which are told by color, and the names of open work, which are buttons.

@@ -23,6 +23,7 @@ const doors = {
       await page.getByRole("checkbox", { name: /^Select (?!all)/ }).nth(n).check();
     }
   },
+  "my-health-questions": (page) => page.getByRole("button", { name: /^(Answer|Responder):/ }).first().click(),
   "escalations-chosen": (page) => page.getByRole("button", { name: /^About the escalation/ }).first().click(),
 };
 

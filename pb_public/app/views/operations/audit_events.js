@@ -29,7 +29,7 @@ const verbs = {
   observation: "confirm create entered_in_error read update",
   on_call: "update",
   order: "record",
-  patient: "archive create delete hold hold_end import read restore search unarchive update",
+  patient: "archive create delete hold hold_end import read restore search share unarchive update",
   questionnaire: "answer assign end",
   report: "export",
   retention: "purge",

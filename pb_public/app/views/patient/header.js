@@ -1,5 +1,6 @@
 // The chart's header: patient, risk, and actions on the whole record.
 import { post, remove } from "../../api.js";
+import { chartLink } from "../../chart_link.js";
 import { can } from "../../permissions.js";
 import { colleagueInSentence } from "../../colleagues.js";
 import { go } from "../../router.js";
@@ -7,6 +8,7 @@ import { ageAndSex } from "../../ui/age.js";
 import { Badge, Handling, Risk, scoreShare } from "../../ui/badge.js";
 import { ActionButton, Dialog, Field, Form } from "../../ui/form.js";
 import { ago, calendarDate, dateTime, humanize } from "../../ui/format.js";
+import { asProblem } from "../../ui/states.js";
 import { toast } from "../../ui/toast.js";
 import { localInput } from "../../ui/time.js";
 import { html, useEffect, useRef, useState } from "../../view.js";
@@ -61,6 +63,10 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
           done=${changed}>Unarchive</${ActionButton}>`)}
         ${!emergency && can("deletePatient") && html`<button onClick=${() => setDialog("remove")}>Delete</button>`}
         ${!emergency && p.external_id && canSendReports() && html`<button onClick=${() => setDialog("send")}>Send report to EMR</button>`}
+        <button onClick=${() => void chartLink(p.id).then((link) => window.open(link, "_blank", "noopener"),
+          failed)}>Open in new tab</button>
+        <button onClick=${() => void chartLink(p.id).then((link) => navigator.clipboard.writeText(link)).then(() =>
+          toast("Link copied. It opens this chart once, within 10 minutes."), failed)}>Copy link for a colleague</button>
         <button onClick=${() => print()}>Print this page</button>
       </${More}>
     </div>
@@ -72,6 +78,8 @@ export function Header({ patient: p, standing, changed, emergency, zone, acts })
     ${dialog === "remove" && html`<${RemoveDialog} id=${p.id} name=${name} close=${close} />`}
   </header>`;
 }
+
+const failed = (/** @type {unknown} */ error) => toast(asProblem(error).message, "problem");
 
 /** A menu for less frequent actions. @param {{children?: any}} props */
 function More({ children }) {
