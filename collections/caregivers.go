@@ -83,10 +83,22 @@ func (c *Caregiver) InForce(at time.Time) bool {
 // EndedAt returns when the access was revoked; zero if it was not.
 func (c *Caregiver) EndedAt() time.Time { return instantOf(c, CaregiverEndedAt) }
 
-// CaregiversInForce keeps accesses that are in force at a time, or those that are not.
+// DatesOfDeath returns the dates of death of patients, YYYY-MM-DD, by id; of the living none.
+func DatesOfDeath(app core.App, patients []string) (map[string]string, error) {
+	dates, err := readMap[string]("find dates of death", app.DB().Select("id", PatientDeceasedAt).From(Patients).
+		Where(AnyOf("id", patients)).AndWhere(dbx.NewExp(PatientDeceasedAt+" != ''")))
+	for id, stored := range dates {
+		if dates[id], err = OpenValue(stored, Patients, PatientDeceasedAt, id); err != nil {
+			return nil, err
+		}
+	}
+	return dates, err
+}
+
+// CaregiversInForce keeps accesses that are in force at a time, or those that are not. None is after the patient's death.
 func CaregiversInForce(isInForce bool, at time.Time) dbx.Expression {
 	return expression(func(bind func(any) string) string {
-		inForce := "(ended_at = '' AND (ends_at = '' OR ends_at > " + bind(Instant(at)) + "))"
+		inForce := "(ended_at = '' AND (ends_at = '' OR ends_at > " + bind(Instant(at)) + ") AND patient NOT IN (SELECT id FROM patients WHERE deceased_at != ''))"
 		if !isInForce {
 			return "NOT " + inForce
 		}

@@ -78,7 +78,7 @@ type QuestionnaireResponseDraft struct {
 	Version    string
 	Answers    phi.Text // JSON
 	Source     string
-	Author     string // email address
+	Author     string // record id of the account
 }
 
 // AddQuestionnaireResponse stores a response.
@@ -105,5 +105,5 @@ func (r *QuestionnaireResponse) Questionnaire() string { return r.GetString("que
 func (r *QuestionnaireResponse) Version() string       { return r.GetString("version") }
 func (r *QuestionnaireResponse) Answers() phi.Text     { return phi.Text(r.GetString("answers")) } // JSON
 func (r *QuestionnaireResponse) Source() string        { return r.GetString("source") }
-func (r *QuestionnaireResponse) Author() string        { return r.GetString("author") } // email address
+func (r *QuestionnaireResponse) Author() string        { return r.GetString("author") } // record id of the account
 func (r *QuestionnaireResponse) AuthoredAt() time.Time { return instantOf(r, "authored_at") }

@@ -94,6 +94,7 @@ type portalPatientView struct {
 	LastName  *string `json:"last_name"`
 	Scope     string  `json:"scope"` // self, enter or read
 	Caregiver *int64  `json:"caregiver_id"`
+	Language  *string `json:"preferred_language"` // BCP 47
 }
 
 // portalPatients returns the patients of a portal user, the own first; deleted ones are left out.
@@ -108,7 +109,7 @@ func (a *api) portalPatients(c *web.Call) ([]portalPatientView, error) {
 		}
 		who := patient.Demographics()
 		shown = append(shown, patient.Id)
-		view := portalPatientView{patient.Id, orNull(who.FirstName), orNull(who.LastName), string(access.Scope), nil}
+		view := portalPatientView{patient.Id, orNull(who.FirstName), orNull(who.LastName), string(access.Scope), nil, orNull(patient.PreferredLanguage())}
 		if access.CaregiverID != 0 {
 			view.Caregiver = &access.CaregiverID
 		}

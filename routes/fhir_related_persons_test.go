@@ -97,6 +97,9 @@ func TestRelatedPersons(t *testing.T) {
 		t.Errorf("the patient sees %v", own)
 	}
 	as(portal, "RelatedPerson/"+bobs, 404)
+	for _, name := range []string{"name=zoe", "name:contains=o", "name:exact=Zo%C3%AB"} { // it would tell names that the patient is not shown
+		as(portal, "RelatedPerson?"+name, 400)
+	}
 	for scope, status := range map[string]int{"system/Patient.rs": 403, "system/RelatedPerson.rs": 200, "system/*.rs": 200} {
 		token := f.signIn(f.addClient(object{"scopes": []string{scope}}), "").want(200).object()["access_token"].(string)
 		as(token, "RelatedPerson/"+adas, status)
@@ -104,6 +107,13 @@ func TestRelatedPersons(t *testing.T) {
 	}
 	as(nurse(), "RelatedPerson/999999", 404)
 	as(nurse(), "RelatedPerson/x", 404)
+	f.request(authz.Nurse, "POST", "/patients/"+f.ada+"/archive/", object{"reason": "Deceased", "deceased_at": f.now.Format("2006-01-02")}).want(200)
+	if over := as(nurse(), "RelatedPerson/"+adas, 200); over.at("active") != false || over.at("period.end") != f.now.Format("2006-01-02") {
+		t.Errorf("after the patient's death: %s", over.body)
+	}
+	if got := ids("RelatedPerson?active=true&patient=" + f.ada); len(got) != 0 {
+		t.Errorf("active after the patient's death: %v", got)
+	}
 	if events := strings.Join(f.events(f.ada), " "); !strings.Contains(events, "patient.read") || !strings.Contains(events, "patient.search") {
 		t.Errorf("the audit trail has %s", events)
 	}

@@ -101,7 +101,7 @@ func viewQuestionnaire(c *web.Call) func(questionnaires.Assignment) questionnair
 func viewQuestionnaireReply(c *web.Call) func(questionnaires.Response) questionnaireReply {
 	return func(r questionnaires.Response) questionnaireReply {
 		view := questionnaireReply{
-			ID: r.Id, AuthoredAt: instantOrNull(r.AuthoredAt()), Source: r.Source(), Author: orNull(r.Author()), Version: r.Version(),
+			ID: r.Id, AuthoredAt: instantOrNull(r.AuthoredAt()), Source: r.Source(), Version: r.Version(),
 			Answers: []questionnaireAnswer{}, Result: r.Result.ID, Advice: r.Result.Advice,
 		}
 		for _, item := range r.Questionnaire.Items {
@@ -112,6 +112,8 @@ func viewQuestionnaireReply(c *web.Call) func(questionnaires.Response) questionn
 		}
 		if c.Caller.Role == authz.Patient {
 			view.Author = nil
+		} else if author, err := collections.FindUser(c.App, r.Author()); err == nil {
+			view.Author = orNull(author.Email())
 		}
 		return view
 	}

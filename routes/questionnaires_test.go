@@ -69,6 +69,10 @@ func TestQuestionnaireIsAnswered(t *testing.T) {
 		t.Errorf("after the answers the portal shows %v, %v", open[0]["due"], open[0]["due_on"])
 	}
 	f.request(authz.MA, "POST", assignment+"answers/", phq2(0, 3)).want(201).wantAt(object{"score": 3.0, "result": "positive", "source": "staff", "author": f.people[authz.MA].Email()})
+	var clear int
+	if err := f.app.DB().NewQuery(`SELECT COUNT(*) FROM questionnaire_responses WHERE author LIKE '%@%' OR author = ''`).Row(&clear); err != nil || clear != 0 {
+		t.Errorf("%d authors are stored by address or not at all (%v)", clear, err)
+	}
 	if got := f.announced(f.ada); len(got) != 1 || got[0] != "questionnaire_finding" {
 		t.Errorf("a positive screen announces %v", got)
 	}

@@ -22,7 +22,7 @@ var relatedPersonType = &ResourceType{
 		patientParam("patient", definitions+"RelatedPerson-patient"),
 		{Name: "identifier", Type: "token", Definition: definitions + "RelatedPerson-identifier", add: filterByCaregiverAccount},
 		{Name: "active", Type: "token", Definition: definitions + "RelatedPerson-active", add: filterByInForce},
-		{Name: "name", Type: "string", Definition: definitions + "RelatedPerson-name", Modifiers: []string{"exact", "contains"}, add: filterByUserName},
+		{Name: "name", Type: "string", Definition: definitions + "RelatedPerson-name", Modifiers: []string{"exact", "contains"}, add: filterByCaregiverName},
 	},
 	Orders: idOrders, ofPatients: true, table: collections.CaregiverSearch, numericID: true, render: renderRelatedPersons,
 }
@@ -33,6 +33,14 @@ func filterByCaregiverAccount(s *Search, _ *parseContext, v values) string {
 	}
 	s.hasIdentifier = true
 	return s.filterByIdentifiers(v, identifierSystem{"urn:rpm:user", byNumber, collections.ByUser})
+}
+
+// filterByCaregiverName refuses a patient, who is not shown the names: a search would tell them.
+func filterByCaregiverName(s *Search, in *parseContext, v values) string {
+	if s.Reader.Role == authz.Patient {
+		return "Is not available to patients."
+	}
+	return filterByUserName(s, in, v)
 }
 
 func filterByInForce(s *Search, in *parseContext, v values) string {
@@ -49,9 +57,14 @@ func filterByInForce(s *Search, in *parseContext, v values) string {
 }
 
 func renderRelatedPersons(_ *Engine, app core.App, records []*core.Record, r Reader) ([]Row, error) {
-	ids := make([]string, len(records))
+	ids, patients := make([]string, len(records)), make([]string, len(records))
 	for i, record := range records {
-		ids[i] = collections.AsCaregiver(record).UserID()
+		c := collections.AsCaregiver(record)
+		ids[i], patients[i] = c.UserID(), c.PatientID()
+	}
+	deaths, err := collections.DatesOfDeath(app, patients)
+	if err != nil {
+		return nil, err
 	}
 	found, err := collections.UsersByID(app, ids)
 	if err != nil {
@@ -67,11 +80,13 @@ func renderRelatedPersons(_ *Engine, app core.App, records []*core.Record, r Rea
 		id := strconv.FormatInt(c.Number(), 10)
 		person := fhir.Caregiver{
 			ID: id, PatientID: c.PatientID(), UserID: strconv.FormatInt(collections.Number(c.UserID()), 10), Relationship: c.Relationship(),
-			Active: c.InForce(r.Now), Since: c.CreatedAt(), Until: c.Until(), UpdatedAt: latest(c.CreatedAt(), c.EndedAt()),
+			Active: c.InForce(r.Now) && deaths[c.PatientID()] == "", Since: c.CreatedAt(), Until: c.Until(), UpdatedAt: latest(c.CreatedAt(), c.EndedAt()),
 		}
 		switch ended := c.EndedAt(); {
 		case !ended.IsZero() && ended != c.EndsAt():
 			person.Until = validate.FormatInstant(ended)
+		case c.InForce(r.Now) && !person.Active:
+			person.Until = max(deaths[c.PatientID()], c.CreatedAt().Format(time.DateOnly)) // a period ends after it began
 		case !person.Active:
 			person.UpdatedAt = latest(person.UpdatedAt, c.EndsAt())
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
@@ -153,8 +154,12 @@ func add(tx core.App, a Assignment, answers Answers, source string, by audit.Act
 	if err != nil {
 		return r, err
 	}
+	author, err := strconv.ParseInt(by.ID, 10, 64)
+	if err != nil {
+		return r, fmt.Errorf("read the number of the author: %w", err)
+	}
 	stored, err := collections.AddQuestionnaireResponse(tx, collections.QuestionnaireResponseDraft{
-		Assignment: a.QuestionnaireAssignment, Version: a.Questionnaire.Version, Answers: phi.Text(encoded), Source: source, Author: by.Email,
+		Assignment: a.QuestionnaireAssignment, Version: a.Questionnaire.Version, Answers: phi.Text(encoded), Source: source, Author: collections.NumberID(author),
 	}, now)
 	if err != nil {
 		return r, err
