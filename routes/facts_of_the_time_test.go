@@ -68,7 +68,7 @@ func TestMoveKeepsDays(t *testing.T) {
 	}
 }
 
-// Who was a provider when the time was recorded interpreted it, in whatever role since; a later provider did not.
+// Who was a provider when the time was recorded interpreted it, with any role since; a later provider did not.
 func TestRoleOfTheTime(t *testing.T) {
 	c := newClinic(t)
 	doctor := c.people[authz.Provider]

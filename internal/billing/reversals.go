@@ -35,7 +35,7 @@ func reversalOf(entry *collections.BillingEntry, rows []collections.Payment, p c
 	return change, state, nil
 }
 
-// restoreDenial sets an entry's denial to the last one that is left after a reversal: none if the payer took back the only one, before or after a payment.
+// restoreDenial sets an entry's denial to the last one that is left after a reversal: none if the payer reversed the only one, before or after a payment.
 func restoreDenial(entry *collections.BillingEntry, before, left collections.Payment, state string) {
 	switch {
 	case before.Kind != "" && left.Kind == "":
@@ -58,8 +58,8 @@ func lastDenial(rows []collections.Payment) (last collections.Payment) {
 	return last
 }
 
-// hasOriginal reports whether a reversal may be posted: it names a decision on record, or takes back a part of what has its number. The number of a
-// decision that was not posted takes back nothing of another one.
+// hasOriginal reports whether a reversal may be posted: it names a decision on record, or reverts a part of what has its number. The number of a
+// decision that was not posted reverts nothing of another one.
 func (r Remittance) hasOriginal(back collections.Payment, rows []collections.Payment) bool {
 	standing, _ := withoutReversed(rows)
 	if r.ReversesUnposted {

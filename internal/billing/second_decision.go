@@ -74,7 +74,7 @@ func (r Remittance) paymentAdjustments(a decidedAmounts) (p posting, err error) 
 	return r.postingOf(a, prior, rest, r.Adjustments), nil
 }
 
-// yieldWriteOffs returns what a payment of the patient or the second payer takes back of what users wrote off, beside the adjustments that it changes: what is
+// yieldWriteOffs returns what a payment of the patient or the second payer reverts of what users wrote off, beside the adjustments that it changes: what is
 // paid after all is not written off. Source: docs/decisions/billing.md, "Payments and adjustments".
 func (a decidedAmounts) yieldWriteOffs(changes []collections.Adjustment, amount int64, payer string) []collections.Adjustment {
 	if payer == collections.PrimaryPayer { // its adjustments state what it leaves
