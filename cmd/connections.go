@@ -54,8 +54,12 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 		return nil
 	}
 	s.metrics.InitJobs(jobs.Names())
+	var leaseHeld func() bool
+	if s.lease != nil {
+		leaseHeld = s.lease.MayWrite
+	}
 	err := s.metrics.Watch(metrics.Sources{
-		App: s.app, Clock: s.now, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Outage: s.worker.Outage, Connections: s.connLimiter.Counts,
+		App: s.app, Clock: s.now, LeaseHeld: leaseHeld, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Outage: s.worker.Outage, Connections: s.connLimiter.Counts,
 		Zone: s.settings.PracticeLocation, ReplicaAge: s.replicaAge(), Damaged: s.inspector.Damaged, DiskFree: func() (uint64, bool) { return diskFree(s.app.DataDir()) }, CertificateEnds: func() time.Time { return s.certificates.notAfter() }, Exported: s.lastExport, Log: s.log,
 	})
 	if err != nil {

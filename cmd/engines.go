@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/mail"
+	"path/filepath"
 	"time"
 
 	"github.com/pocketbase/pocketbase/core"
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/hooks"
+	"github.com/vigilhealth/vigil/internal/audit"
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/billing"
 	"github.com/vigilhealth/vigil/internal/billing/reports"
@@ -46,8 +48,13 @@ func (s *Service) openRoutes(e *core.ServeEvent) error {
 }
 
 func (s *Service) routeEngines() routes.Engines {
+	var required web.Lease
+	if s.lease != nil {
+		required = s.lease
+	}
 	return routes.Engines{
 		Options: web.Options{
+			Lease: required, StaleReads: audit.NewStaleReads(filepath.Join(s.app.DataDir(), "stale-reads.jsonl")),
 			PublicURL: s.settings.PublicURL, Zone: s.settings.PracticeLocation, AllowedOrigins: s.settings.CORSAllowedOrigins, Log: s.log, Clock: s.now,
 			AccessTokens: auth.TokenAuthenticator{Users: s.auth, Clients: s.clients}, Limits: s.limits, Observer: web.Observer{Answered: s.metrics.CountRequest, Rejected: s.metrics.CountRejection},
 		},
@@ -310,6 +317,9 @@ const readingPages = 64
 
 // probeWrite writes one page, or as many as readings need if the disk is almost full: a single page still fits when every reading is rejected.
 func (s *Service) probeWrite(ctx context.Context, app core.App) error {
+	if !s.mayWrite() {
+		return dashboard.ErrNoLease
+	}
 	pages := 1
 	if !s.hasDiskSpace() {
 		pages = readingPages

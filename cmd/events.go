@@ -9,6 +9,7 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/config"
 	"github.com/vigilhealth/vigil/internal/consumer"
+	"github.com/vigilhealth/vigil/internal/dashboard"
 	"github.com/vigilhealth/vigil/internal/directory"
 	"github.com/vigilhealth/vigil/internal/events"
 	"github.com/vigilhealth/vigil/internal/ingest"
@@ -48,9 +49,21 @@ func (s *Service) startEvents(ctx context.Context) error {
 	return nil
 }
 
-// epoch is the epoch of the lease, and leaseHeld an error once it is lost; without a lease the process is the only writer.
-func (s *Service) epoch() uint64    { return 0 }
-func (s *Service) leaseHeld() error { return nil }
+// epoch is the epoch of the lease; 0 without one, when the process is the only writer.
+func (s *Service) epoch() uint64 {
+	if s.lease == nil {
+		return 0
+	}
+	return s.lease.Epoch()
+}
+
+// leaseHeld returns an error once the lease is lost.
+func (s *Service) leaseHeld() error {
+	if s.mayWrite() {
+		return nil
+	}
+	return dashboard.ErrNoLease
+}
 
 // countQuarantined counts quarantined events and rejected ones, as the webhook does.
 func (s *Service) countQuarantined(results []ingest.Result) {

@@ -92,6 +92,13 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 	if err := makeFolderPrivate(p.dir); err != nil {
 		return err
 	}
+	held, err := p.takeLease(ctx, settings, log, addr)
+	if err != nil {
+		return err
+	}
+	if held != nil {
+		defer held.close()
+	}
 	app, err := NewApp(p.dir, settings)
 	if err != nil {
 		return err
@@ -100,11 +107,16 @@ func (p *Program) runService(ctx context.Context, settings config.Settings, log 
 	if err != nil {
 		return err
 	}
+	if held != nil {
+		if err := held.begin(ctx, app, now()); err != nil {
+			return errors.Join(err, app.ClearBootstrap())
+		}
+	}
 	s, err := p.NewService(app, sealer, settings, log, clockwork.NewRealClock())
 	if err != nil {
 		return err
 	}
-	s.hangups = signals
+	s.hangups, s.lease = signals, held
 	if err := prepare(s); err != nil {
 		return errors.Join(err, app.ClearBootstrap())
 	}

@@ -90,6 +90,8 @@ type Service struct {
 	certificates *certificates // nil for plain HTTP
 	logFile      *logFile      // nil if the log goes to standard output
 	hangups      chan os.Signal
+	lease        *heldLease // nil if none is needed
+	quit         context.CancelCauseFunc
 
 	// stored and finished are the demo's callbacks for its output; they must not block.
 	onStored   func([]ingest.Outcome)
@@ -234,9 +236,15 @@ func (s *Service) Serve(ctx context.Context, httpAddr, httpsAddr string) error {
 	if httpsAddr == "" && s.settings.TLS.Configured() {
 		s.log.Warn("plain HTTP is served: the configured certificate is unused without --https")
 	}
-	return untilSignal(ctx, s.app, s.log, func() error {
+	ctx, s.quit = context.WithCancelCause(ctx)
+	defer s.quit(nil)
+	err := untilSignal(ctx, s.app, s.log, func() error {
 		return apis.Serve(s.app, apis.ServeConfig{HttpAddr: httpAddr, HttpsAddr: httpsAddr, AllowedOrigins: []string{s.settings.PublicURL}})
 	})
+	if cause := context.Cause(ctx); errors.Is(cause, errLapsed) || errors.Is(cause, errNotRenewed) {
+		err = errors.Join(cause, err)
+	}
+	return err
 }
 
 // onServe registers the routes and starts the background workers once the port is bound.
@@ -280,16 +288,7 @@ func (s *Service) onServe(e *core.ServeEvent, httpAddr, httpsAddr string) error 
 func (s *Service) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
-	s.runWorker(func() { s.writer.Run(ctx, s.app) })
-	s.runWorker(func() { s.worker.Run(ctx, s.app) })
-	s.runWorker(func() { s.mailer.Run(ctx, s.app) })
-	s.runWorker(func() { s.dispatcher.Run(ctx, s.app) })
-	if s.messages != nil {
-		s.runWorker(func() { s.messages.Run(ctx, s.app) })
-	}
-	s.runWorker(func() { s.live.Run(ctx, s.app) })
-	s.runWorker(func() { s.webhooks.Run(ctx, s.app) })
-	s.runWorker(func() { s.exports.Run(ctx, s.app) })
+	s.startWorkers(ctx)
 	checkpointer := sqlite.NewCheckpointer(filepath.Join(s.app.DataDir(), "data.db"), s.app.NonconcurrentDB())
 	s.background.Go(func() { checkpointer.Run(ctx, s.log) })
 	s.background.Go(func() { s.inspector.Run(ctx, s.log) })
@@ -311,7 +310,7 @@ func (s *Service) start() error {
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
 		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, EMRContext: s.emrContext, Messages: s.messages, Reminders: s.reminders(), Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), OnRescored: s.live.Rescored,
-		OnRun: s.metrics.CountJobRun, Retention: s.retention(), Devices: s.devices, Billing: s.billing, ReadingStore: s.readings, Ingestion: s.intake, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
+		MayRun: s.mayWrite, OnRun: s.metrics.CountJobRun, Retention: s.retention(), Devices: s.devices, Billing: s.billing, ReadingStore: s.readings, Ingestion: s.intake, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err
 }

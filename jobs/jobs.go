@@ -41,6 +41,8 @@ const stopTimeout = 20 * time.Second
 
 // Engines is what the jobs call, built once in cmd.
 type Engines struct {
+	// MayRun reports whether this process may write the database; otherwise no job starts. Nil always may.
+	MayRun        func() bool
 	Transmissions *emr.Worker
 	Mailer        *notifications.Mailer
 	Dispatcher    *notifications.Dispatcher
@@ -168,6 +170,9 @@ func Start(app core.App, e Engines, more ...gocron.SchedulerOption) (*Schedule, 
 
 // run records, executes and logs one run.
 func run(ctx context.Context, app core.App, e Engines, row job) {
+	if e.MayRun != nil && !e.MayRun() {
+		return
+	}
 	started := e.Clock.Now()
 	log := e.Log.With(slog.String("job", row.name))
 	runID, ok, err := collections.StartJob(app, row.name, started)

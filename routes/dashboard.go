@@ -213,5 +213,10 @@ func (a *api) health(c *web.Call) error {
 	if report.Status == dashboard.Down {
 		status = http.StatusServiceUnavailable
 	}
-	return c.JSON(status, healthView{report.Status, validate.FormatInstant(report.At), a.Version, report.Services})
+	return c.JSON(status, ViewHealth(report, a.Version))
+}
+
+// ViewHealth is the body of the health check.
+func ViewHealth(report dashboard.Report, version string) any {
+	return healthView{report.Status, validate.FormatInstant(report.At), version, report.Services}
 }

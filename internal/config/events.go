@@ -77,6 +77,7 @@ var reservedPractices = []string{"unassigned", "dead"}
 
 // checkEvents checks what a practice needs to read the stream, and that nothing travels in the clear.
 func (l *loader) checkEvents(s *Settings) {
+	l.checkLease(s)
 	e := s.Events
 	if slices.Contains(reservedPractices, e.Practice) {
 		l.report(Prefix+"PRACTICE", "must be another name: "+strings.Join(reservedPractices, " and ")+" are reserved")

@@ -43,6 +43,7 @@ type Settings struct {
 
 	Gateway    Gateway
 	Events     Events
+	Lease      Lease
 	EMR        EMR
 	FHIR       FHIR
 	VAPID      VAPID `envPrefix:"VAPID_"`

@@ -39,8 +39,8 @@ type Options struct {
 // Held is a lease that was taken.
 type Held struct {
 	Tenure
-	// Previous is the epoch of the holder before, or this one after a restart in time; 0 if the record did not say.
-	Previous uint64
+	// Wrote is the newest epoch in which the database was written, by the record; 0 if it did not say.
+	Wrote uint64
 }
 
 // Keeper takes the lease once and renews it.
@@ -50,6 +50,8 @@ type Keeper struct {
 	until atomic.Int64 // when writing ends, of the clock; 0 before the lease is taken, and after it is lost
 	epoch atomic.Uint64
 	taken chan Held
+	begin chan chan struct{} // of Begin
+	begun []chan struct{}    // told with the next renewal
 }
 
 // NewKeeper returns a keeper, which does nothing before Run.
@@ -57,7 +59,7 @@ func NewKeeper(o Options) *Keeper {
 	if o.Clock == nil {
 		o.Clock = machineClock
 	}
-	return &Keeper{Options: o, state: State{Node: o.Node, Tenure: o.Tenure}, taken: make(chan Held, 1)}
+	return &Keeper{Options: o, state: State{Node: o.Node, Tenure: o.Tenure}, taken: make(chan Held, 1), begin: make(chan chan struct{})}
 }
 
 // MayWrite reports whether this process may write now.
@@ -73,6 +75,23 @@ func (k *Keeper) LastHeld() time.Duration {
 
 // Taken receives the lease once, when it is taken.
 func (k *Keeper) Taken() <-chan Held { return k.taken }
+
+// Begin records in the store that the database is written in this epoch, and returns when it is stored. Call it before the first answer: a
+// database without this epoch is behind from then on.
+func (k *Keeper) Begin(ctx context.Context) error {
+	told := make(chan struct{})
+	select {
+	case k.begin <- told:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-told:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
 
 // Run takes the lease, renews it until ctx ends, and returns nil then. It fails with [ErrLost].
 func (k *Keeper) Run(ctx context.Context) error {
@@ -90,6 +109,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-time.After(action.Until - k.Clock()):
+			case told := <-k.begin:
+				k.state.Wrote, k.begun = k.state.Epoch, append(k.begun, told)
 			}
 			continue
 		}
@@ -113,7 +134,7 @@ func (k *Keeper) publish(wasHolding bool) error {
 		k.epoch.Store(k.state.Epoch)
 		k.until.Store(int64(k.state.WriteUntil()))
 		k.Log.Info("lease taken", slog.Uint64("epoch", k.state.Epoch), slog.String("node", k.Node))
-		k.taken <- Held{k.state.Tenure, k.state.Previous}
+		k.taken <- Held{k.state.Tenure, k.state.Wrote}
 		return nil
 	case !wasHolding:
 		k.Log.Info("lease renewed again; writes are accepted", slog.Uint64("epoch", epoch))
@@ -140,6 +161,10 @@ func (k *Keeper) perform(ctx context.Context, action Action) Event {
 	case err != nil:
 		return k.unanswered(ctx, err)
 	}
+	for _, told := range k.begun {
+		close(told)
+	}
+	k.begun = nil
 	return Event{Kind: Stored, Entry: Entry{Revision: revision}}
 }
 

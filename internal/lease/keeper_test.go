@@ -71,12 +71,18 @@ func (k *keeper) expect(t *testing.T, after time.Duration, mayWrite bool) {
 
 func TestKeeperOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &memory{Entry: lease.Entry{Record: lease.Record{Node: "b", Nonce: "x", Epoch: 5}, Revision: 90}}
+		store := &memory{Entry: lease.Entry{Record: lease.Record{Node: "b", Nonce: "x", Wrote: 5}, Revision: 90}}
 		k := run(t, store, lease.Tenure{})
 		k.expect(t, 19900*time.Millisecond, false)
 		k.expect(t, 200*time.Millisecond, true)
-		if held := <-k.Taken(); k.Epoch() != 91 || held.Epoch != 91 || held.Previous != 5 {
+		if held := <-k.Taken(); k.Epoch() != 91 || held.Epoch != 91 || held.Wrote != 5 {
 			t.Errorf("epoch %d, held %+v", k.Epoch(), held)
+		}
+		if store.Wrote != 5 {
+			t.Errorf("the record says that epoch %d wrote, before it did", store.Wrote)
+		}
+		if err := k.Begin(t.Context()); err != nil || store.Wrote != 91 {
+			t.Errorf("the record says that epoch %d wrote: %v", store.Wrote, err)
 		}
 		k.expect(t, time.Hour, true)
 		store.away = true
@@ -153,9 +159,9 @@ func TestKeeperRestart(t *testing.T) {
 		if again.Epoch() != first.Epoch() {
 			t.Errorf("epoch %d after a restart in time, want %d", again.Epoch(), first.Epoch())
 		}
-		late := run(t, &memory{Entry: lease.Entry{Record: lease.Record{Node: "b", Nonce: "z"}, Revision: 400}}, tenure)
+		late := run(t, &memory{Entry: lease.Entry{Record: lease.Record{Node: "b", Nonce: "z", Wrote: 400}, Revision: 400}}, tenure)
 		late.expect(t, time.Minute, true)
-		if held := <-late.Taken(); held.Epoch != 401 || held.Previous != 400 {
+		if held := <-late.Taken(); held.Epoch != 401 || held.Wrote != 400 {
 			t.Errorf("held %+v", held)
 		}
 	})

@@ -30,8 +30,8 @@ const (
 type Record struct {
 	Node  string `json:"node"`
 	Nonce string `json:"nonce"`
-	// Epoch is the revision at which the holder took the lease; 0 in the write that takes it, whose own revision it is.
-	Epoch uint64 `json:"epoch,omitempty"`
+	// Wrote is the newest epoch in which the database was written; every holder passes it on. A database without it is behind.
+	Wrote uint64 `json:"wrote"`
 }
 
 // Entry is what the store has: the record and its revision. A deleted record, one that cannot be read, and none at all
@@ -39,14 +39,6 @@ type Record struct {
 type Entry struct {
 	Record
 	Revision uint64
-}
-
-// epoch returns the epoch of the record's holder; 0 if there is none.
-func (e Entry) epoch() uint64 {
-	if e.Epoch == 0 && e.Nonce != "" {
-		return e.Revision
-	}
-	return e.Epoch
 }
 
 // parseRecord reads a record. Anything that no holder wrote is the zero Record.
@@ -74,13 +66,12 @@ type State struct {
 	Node string
 	// Tenure is the process's own hold, current or past. Epoch is 0 until the lease is taken.
 	Tenure
-	// Previous is the epoch of the holder before; 0 if the record did not say.
-	Previous uint64
+	// Wrote is the newest epoch in which the database was written; 0 if the record did not say.
+	Wrote uint64
 	// Holding is true from the lease's taking until it is lost or its life has ended.
 	Holding bool
 
 	revision uint64        // newest revision seen
-	before   uint64        // epoch in the record at that revision
 	seen     bool          // whether any revision was seen
 	since    time.Duration // when this revision was first seen
 	from     time.Duration // before the last answered renewal was sent
@@ -197,16 +188,16 @@ func (s State) write(revision uint64, now time.Duration) (State, Action) {
 	if s.unknown == 0 {
 		s.unknown = now
 	}
-	return s, Action{Kind: Write, Entry: Entry{Record: Record{Node: s.Node, Nonce: s.Nonce, Epoch: s.Epoch}, Revision: revision}}
+	return s, Action{Kind: Write, Entry: Entry{Record: Record{Node: s.Node, Nonce: s.Nonce, Wrote: s.Wrote}, Revision: revision}}
 }
 
 // own notes that the record of a revision is the process's, by a write that was sent at the given time or later. The first
 // such revision of a tenure is its epoch.
 func (s State) own(revision uint64, sent, now time.Duration) (State, Action) {
 	if s.Epoch == 0 {
-		s.Epoch, s.Previous = revision, s.before
+		s.Epoch = revision
 	}
-	s.revision, s.before, s.since = revision, s.Epoch, now
+	s.revision, s.since = revision, now
 	s.from, s.unknown = sent, 0
 	s.Holding = now < sent+Life
 	return s.next(now)
@@ -217,6 +208,6 @@ func (s *State) noteRevision(e Entry, now time.Duration) (changed bool) {
 	if s.seen && e.Revision == s.revision {
 		return false
 	}
-	s.revision, s.before, s.seen, s.since = e.Revision, e.epoch(), true, now
+	s.revision, s.Wrote, s.seen, s.since = e.Revision, e.Wrote, true, now
 	return true
 }

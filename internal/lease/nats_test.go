@@ -63,7 +63,7 @@ func TestNATSStore(t *testing.T) {
 	if _, err := other.Write(ctx, record, 0); err != nil { // another practice's lease
 		t.Fatal(err)
 	}
-	record.Epoch = first
+	record.Wrote = first
 	second, err := store.Write(ctx, record, first)
 	if err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ var (
 	diskFree            = newDesc("vigil_disk_free_bytes", "Free bytes on the disk of the data folder.")
 	walSize             = newDesc("vigil_database_log_bytes", "Size of the database's write-ahead log, which grows during long reads.")
 	databaseDamaged     = newDesc("vigil_database_damaged", "1 if a check or a failed statement found damage of the database; 0 again after a check of all of it without a finding.")
+	leaseHeld           = newDesc("vigil_lease_held", "1 if this process holds the practice's lease and may write. Absent without a lease.")
 	replicaAge          = newDesc("vigil_replica_age_seconds", "Time since Litestream last uploaded the database, or since the start of the service if unknown. Absent without a replica.")
 	backupTakenAt       = newDesc("vigil_backup_last_success_timestamp_seconds", "Time of the last backup, by the job or by command; 0 for never.")
 	backupVerifiedAt    = newDesc("vigil_backup_last_verified_timestamp_seconds", "Time of the last successful verification of a backup, by the job or by command; 0 for never.")
@@ -59,6 +60,9 @@ func (s sourceCollector) collectMaintenance(gauge func(*prometheus.Desc, float64
 	}
 	if s.Damaged != nil {
 		gauge(databaseDamaged, map[bool]float64{true: 1}[s.Damaged()])
+	}
+	if s.LeaseHeld != nil {
+		gauge(leaseHeld, map[bool]float64{true: 1}[s.LeaseHeld()])
 	}
 	if s.DiskFree == nil {
 		return

@@ -196,6 +196,8 @@ type Sources struct {
 	ReplicaAge func() (age time.Duration, configured bool)
 	// Damaged reports whether damage of the database was found; it may be nil.
 	Damaged func() bool
+	// LeaseHeld reports whether this process holds the practice's lease; nil if it needs none.
+	LeaseHeld func() bool
 	// DiskFree returns the free bytes on the disk of the data folder; ok is false if they are unknown. It may be nil.
 	DiskFree func() (bytes uint64, ok bool)
 	// CertificateEnds returns the expiry of the TLS certificate; zero without one. It may be nil.
@@ -249,7 +251,7 @@ func (m *Metrics) Watch(s Sources) error {
 // Describe implements [prometheus.Collector].
 func (s sourceCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{
-		queueDepth, queueOldestAge, serviceHealth, emrOutage, unacknowledgedAlerts, deadLetters, webhookDeadLetters, webhooksDisabled, webhooksFailing, connectionsOpen, connectionsWaiting, connectionsRefused, connectionsClosed, writerWaits, writerWaitTime, diskFree, walSize, databaseDamaged, replicaAge, gatewayMissing, backupTakenAt, backupVerifiedAt, warehouseExportedAt, certificateExpiry,
+		queueDepth, queueOldestAge, serviceHealth, emrOutage, unacknowledgedAlerts, deadLetters, webhookDeadLetters, webhooksDisabled, webhooksFailing, connectionsOpen, connectionsWaiting, connectionsRefused, connectionsClosed, writerWaits, writerWaitTime, diskFree, walSize, databaseDamaged, leaseHeld, replicaAge, gatewayMissing, backupTakenAt, backupVerifiedAt, warehouseExportedAt, certificateExpiry,
 	} {
 		out <- desc
 	}
