@@ -346,7 +346,7 @@ func newSignOn(sealer *phi.Sealer, settings config.Settings) (*auth.OIDCProvider
 	}
 	return auth.NewOIDCProvider(auth.OIDCOptions{
 		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: phi.Text(o.ClientSecret.Reveal()), RedirectURL: settings.PublicURL + web.BasePath + "/auth/oidc/callback/",
-		RoleClaim: o.RoleClaim, Roles: roles, TrustMFA: o.TrustMFA, MaxAge: o.MaxAge, Key: key,
+		RoleClaim: o.RoleClaim, Roles: roles, TrustMFA: o.TrustMFA, MaxAge: o.MaxAge, Key: key, CenterClientIDs: settings.Center.ClientIDs,
 	}), nil
 }
 

@@ -22,6 +22,7 @@ func signOnRows() []route {
 		{http.MethodGet, signOnPath + "login/", authz.Anyone, ratelimit.SignIn, (*api).beginSignOn},
 		{http.MethodGet, signOnPath + "callback/", authz.Anyone, ratelimit.SignIn, countFailedSignIns((*api).finishSignOn)},
 		{http.MethodPost, signOnPath + "verify/", authz.Anyone, ratelimit.SignIn, countFailedSignIns(withBody((*api).finishStep))},
+		{http.MethodPost, signOnPath + "exchange/", authz.Anyone, ratelimit.SignIn, countFailedSignIns((*api).exchangeToken)},
 		{http.MethodDelete, "/users/{id}/identity/", authz.ManageUsers, ratelimit.User, withUserID((*api).unlinkUser)},
 	}
 }
@@ -85,6 +86,32 @@ func (a *api) finishSignOn(c *web.Call) error {
 	}
 	a.setSignOnCookie(c, "", -1)
 	return c.OK(viewSignedIn(session))
+}
+
+// exchangedTokenView is the answer of a token exchange. Source: RFC 8693, section 2.2.1.
+type exchangedTokenView struct {
+	AccessToken     string `json:"access_token"`
+	IssuedTokenType string `json:"issued_token_type"`
+	TokenType       string `json:"token_type"`
+	ExpiresIn       int    `json:"expires_in"` // seconds
+}
+
+// exchangeToken signs in a member of staff for a center. Source: docs/decisions/authentication.md, "Token exchange".
+func (a *api) exchangeToken(c *web.Call) error {
+	c.Header().Set("Pragma", "no-cache")
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	idToken, err := auth.ReadExchange(c.Request.Header.Get("Content-Type"), body)
+	if err != nil {
+		return err
+	}
+	session, err := a.Auth.Exchange(c.Request.Context(), c.App, idToken, c.Origin(), c.Now)
+	if err != nil {
+		return err
+	}
+	return c.OK(exchangedTokenView{session.Access, auth.AccessTokenType, "Bearer", int(session.AccessExpiresIn.Seconds())})
 }
 
 // unlinkUser removes the link between an account and the identity provider.

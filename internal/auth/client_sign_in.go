@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 	"net/url"
 	"strings"
@@ -209,20 +208,9 @@ func wrongAssertion(description string) *fault.Error { return invalidClient(desc
 
 // ReadTokenRequest parses the body of a token request and the Authorization header.
 func ReadTokenRequest(contentType string, body []byte, authorization string) (form TokenRequest, err error) {
-	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "application/x-www-form-urlencoded" {
-		return form, invalidRequest("The body must be application/x-www-form-urlencoded.")
-	}
-	values, err := url.ParseQuery(string(body))
+	values, err := readForm(contentType, body)
 	if err != nil {
-		return form, invalidRequest("The body is not a form.")
-	}
-	for name, list := range values {
-		if len(list) > 1 {
-			return form, invalidRequest("A parameter is repeated.")
-		}
-		if list[0] == "" { // treated as omitted: RFC 6749, section 3.2
-			values.Del(name)
-		}
+		return form, err
 	}
 	switch grant := values.Get("grant_type"); {
 	case grant == "":

@@ -41,6 +41,7 @@ type OIDCOptions struct {
 	TrustMFA         bool          // the provider requires a second factor at every sign-in
 	MaxAge           time.Duration // maximum age of the authentication; 0 leaves it to the provider
 	Key              []byte        // secret of this service
+	CenterClientIDs  []string      // clients at the provider whose ID tokens may be exchanged here
 }
 
 // Identity holds a person's verified claims. It is personal data: store it, but do not log it.

@@ -96,12 +96,17 @@ func (p *OIDCProvider) identify(ctx context.Context, found *endpoints, token *oa
 		}
 		claims = more
 	}
+	return p.identityOf(verified, claims, signed), nil
+}
+
+// identityOf returns the identity of a token; signed are the claims of the token itself.
+func (p *OIDCProvider) identityOf(verified *oidc.IDToken, claims, signed claimSet) Identity {
 	first, last := personNames(claims)
 	return Identity{
 		Issuer: verified.Issuer, Subject: verified.Subject, Email: claims.text("email"), EmailVerified: claims.boolean("email_verified"),
 		FirstName: first, LastName: last, Role: p.role(stringList(claims.lookup(p.options.RoleClaim))),
 		SecondFactor: p.options.TrustMFA || slices.Contains(stringList(signed["amr"]), mfa),
-	}, nil
+	}
 }
 
 // isIssuedTo reports whether a token with a client of this service in its audience was issued to it. A token for several audiences must name it

@@ -94,6 +94,7 @@ type signOn struct {
 	passwordHash string // hash of a random password, for a new account
 	key          string // keyed hash of the identity
 	method       string // of the audit entry
+	existingOnly bool   // an account is neither created, nor are its sessions ended: the token is another client's
 	patient      LaunchedPatient
 	from         audit.Origin
 	now          time.Time
@@ -134,12 +135,14 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 	case err != nil:
 		return session, nil, err
 	case s.identity.Role == "":
-		if linked != "" { // the provider has removed the role
+		if linked != "" && !s.existingOnly { // the provider has removed the role
 			if err := s.endSessions(tx, user); err != nil {
 				return session, nil, err
 			}
 		}
 		return s.refuse(tx, user, noRole(), "The identity provider's groups have no role here.")
+	case user == nil && s.existingOnly:
+		return s.refuse(tx, nil, notLinked(), "There is no account.")
 	case user == nil:
 		if user, refused, err = s.newAccount(tx); err != nil || refused != nil {
 			return session, refused, err

@@ -6,10 +6,18 @@ type Lease struct {
 	Node  string `env:"NODE" doc:"name of this process for people, in the lease and in the table epochs; empty = the host's name"`
 }
 
+// Center configures the exchange of tokens with centers of several practices. Source: docs/decisions/authentication.md, "Token exchange".
+type Center struct {
+	ClientIDs []string `env:"CENTER_CLIENT_IDS" doc:"ids of centers at VIGIL_OIDC_ISSUER, comma separated: ID tokens issued to them are exchanged for access tokens here; empty = none"`
+}
+
 // Required reports whether the process must hold a lease.
 func (l Lease) Required() bool { return l.Store == "nats" }
 
 func (l *loader) checkLease(s *Settings) {
+	if len(s.Center.ClientIDs) > 0 && !s.OIDC.Configured() {
+		l.report(Prefix+"OIDC_ISSUER", "is required with "+Prefix+"CENTER_CLIENT_IDS")
+	}
 	if !s.Lease.Required() {
 		return
 	}

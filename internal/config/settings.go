@@ -44,6 +44,7 @@ type Settings struct {
 	Gateway    Gateway
 	Events     Events
 	Lease      Lease
+	Center     Center
 	EMR        EMR
 	FHIR       FHIR
 	VAPID      VAPID `envPrefix:"VAPID_"`

@@ -168,6 +168,21 @@ func (p *IdentityProvider) token(w http.ResponseWriter, r *http.Request) {
 		"iss": p.URL, "aud": SignOnClient, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "nonce": code.request.Get("nonce"),
 	}
 	maps.Copy(claims, code.claims)
+	signed := p.sign(claims)
+	granted := map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": signed}
+	maps.Copy(granted, p.Context)
+	answer(w, http.StatusOK, granted)
+}
+
+// IDToken returns a token that the provider issued now to a client.
+func (p *IdentityProvider) IDToken(client string, claims map[string]any) string {
+	now := p.clock()
+	all := jwt.MapClaims{"iss": p.URL, "aud": client, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	maps.Copy(all, claims)
+	return p.sign(all)
+}
+
+func (p *IdentityProvider) sign(claims jwt.MapClaims) string {
 	token := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
 	token.Header["kid"] = "one"
 	if p.ModifyToken != nil {
@@ -184,7 +199,5 @@ func (p *IdentityProvider) token(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		p.t.Error(err)
 	}
-	granted := map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "expires_in": 60, "id_token": signed}
-	maps.Copy(granted, p.Context)
-	answer(w, http.StatusOK, granted)
+	return signed
 }
