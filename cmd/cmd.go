@@ -96,7 +96,7 @@ func (p *Program) rootCommand() *cobra.Command {
 	root.AddCommand(p.serveCommand(), p.demoCommand(), p.adminCommand(), p.auditCommand(), p.keysCommand(), p.icd10Command(), p.feesCommand(), p.rulesCommand(), p.claimsCommand(),
 		p.simulateCommand(), p.ingestionCommand(), p.transmissionsCommand(),
 		p.emrSandboxCommand(), p.backupCommand(), p.superuserCommand(), p.jobsCommand(), p.checkCommand())
-	root.AddCommand(p.licensesCommand(), p.fleetCommand(), p.exportCommand(), p.ingressCommand(), p.dispatcherCommand(), p.eventsCommand())
+	root.AddCommand(p.licensesCommand(), p.fleetCommand(), p.exportCommand(), p.centerCommand(), p.ingressCommand(), p.dispatcherCommand(), p.eventsCommand())
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil {
 		help.Args = func(_ *cobra.Command, topic []string) error {
