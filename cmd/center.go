@@ -70,7 +70,7 @@ func serveCenter(ctx context.Context, settings config.Settings, practices []cent
 	}
 	signOn := auth.NewOIDCProvider(auth.OIDCOptions{
 		Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: phi.Text(o.ClientSecret.Reveal()), RedirectURL: settings.PublicURL + center.CallbackPath,
-		RoleClaim: o.RoleClaim, TrustMFA: o.TrustMFA, MaxAge: o.MaxAge, Key: []byte(rand.Text()), // sign-ins begin anew after a restart
+		RoleClaim: o.RoleClaim, TrustMFA: o.TrustMFA, MaxAge: o.MaxAge, Key: []byte(rand.Text()), // a restart ends unfinished sign-ins
 	})
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true}}
 	server := &http.Server{

@@ -28,7 +28,7 @@ import (
 
 // Errors that end the process. Its supervisor starts it again, and it then waits for the lease.
 var (
-	errLapsed     = errors.New("the lease lapsed and is held again: the service starts anew")
+	errLapsed     = errors.New("the lease lapsed and is held again: the service restarts")
 	errNotRenewed = errors.New("the lease could not be renewed for ten minutes")
 )
 
@@ -42,8 +42,8 @@ type heldLease struct {
 	close func()
 }
 
-// takeLease waits for the practice's lease and renews it in the background. Without the setting it returns nil. Meanwhile it answers health checks at
-// the address.
+// takeLease waits for the practice's lease and renews it in the background. Without the setting it returns nil. While it waits, it answers health checks
+// at the address.
 func (p *Program) takeLease(ctx context.Context, settings config.Settings, log *slog.Logger, address string) (*heldLease, error) {
 	if !settings.Lease.Required() {
 		return nil, nil //nolint:nilnil // no lease is needed

@@ -44,7 +44,7 @@ func (p *practice) weigh(t *testing.T, patient string) int {
 	return p.post(t, "/api/v1/ingestion/weight/", p.Admin(t), object{"patient_id": patient, "weight_kg": 80, "measured_at": time.Now().UTC().Format(time.RFC3339Nano)}).status
 }
 
-// A process writes only with the lease: it waits for it, refuses writes when it cannot renew it, marks reads, starts anew when it can, keeps its
+// A process writes only with the lease: it waits for it, refuses writes when it cannot renew it, marks reads, restarts when it can, keeps its
 // epoch then, and refuses a database that another process has left behind.
 func TestLease(t *testing.T) {
 	t.Parallel()
@@ -92,11 +92,11 @@ func TestLease(t *testing.T) {
 	select {
 	case err := <-p.done:
 		p.done <- err
-		if err == nil || !strings.Contains(p.Output(), "starts anew") {
+		if err == nil || !strings.Contains(p.Output(), "the service restarts") {
 			t.Errorf("ended with %v\n%s", err, p.Output())
 		}
 	case <-time.After(within):
-		t.Fatalf("the process did not start anew\n%s", p.Output())
+		t.Fatalf("the process did not restart\n%s", p.Output())
 	}
 	p.serve(t, "").awaitListening(t)
 	if status := p.weigh(t, patient); status != 201 {

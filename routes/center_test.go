@@ -130,8 +130,8 @@ func (b *browser) list() (rows, missing []string) {
 	return rows, missing
 }
 
-// A person sees the patients of exactly the practices where that person has an account with a role that may, most urgent first, whatever the
-// identity and the role, and the practices that do not answer by name.
+// A person sees the patients of exactly the practices where that person has an account with a role that may, most urgent first, for every
+// identity and role, and the practices that do not answer by name.
 func TestCenter(t *testing.T) {
 	h := newThree(t)
 	group := func(person, group string) object { return claimsOf(person, object{"groups": []string{group}}) }

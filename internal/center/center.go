@@ -118,7 +118,7 @@ func (c *Center) each(practices []Practice, work func(Practice)) {
 	all.Wait()
 }
 
-// exchange returns an access token. Without one, a reason says that the practice did not answer; no reason means that the person has no account.
+// exchange returns an access token. Without one, a reason means that the practice did not answer; no reason means that the person has no account.
 // Source: RFC 8693.
 func (c *Center) exchange(ctx context.Context, p Practice, idToken string) (token, reason string) {
 	form := url.Values{
@@ -172,9 +172,9 @@ type answer struct {
 	body json.RawMessage
 }
 
-// ask gets a path from every practice where the person has an account. A practice that denies it to the person's role is left out, as one without
+// getAll gets a path from every practice where the person has an account. A practice that denies it to the person's role is left out, as one without
 // an account is.
-func (c *Center) ask(ctx context.Context, s session, path string) (answers []answer, missing []Unavailable) {
+func (c *Center) getAll(ctx context.Context, s session, path string) (answers []answer, missing []Unavailable) {
 	missing = slices.Clone(s.failed)
 	var lock sync.Mutex
 	c.each(c.practices, func(p Practice) {
@@ -224,7 +224,7 @@ type row struct {
 
 // Triage returns the first rows of all practices together, the most urgent first. Each practice's own order is kept among equal rows.
 func (c *Center) Triage(ctx context.Context, s session, size int) (List, error) {
-	answers, missing := c.ask(ctx, s, fmt.Sprintf("/triage/patients/?page_size=%d", size))
+	answers, missing := c.getAll(ctx, s, fmt.Sprintf("/triage/patients/?page_size=%d", size))
 	list, rows := List{Results: []json.RawMessage{}, Unavailable: missing}, []row{}
 	for _, a := range answers {
 		var page struct {
@@ -289,7 +289,7 @@ type OnCall struct {
 	Unavailable []Unavailable `json:"unavailable"`
 }
 
-// Duty is who is on call in a practice, and until when; nobody if Name is nil.
+// Duty is who is on call in a practice, and until when; no one if Name is nil.
 type Duty struct {
 	Practice
 	Name  *string `json:"name"`
@@ -298,7 +298,7 @@ type Duty struct {
 
 // OnCall returns who is on call now in each practice.
 func (c *Center) OnCall(ctx context.Context, s session) OnCall {
-	answers, missing := c.ask(ctx, s, "/on-call/turns/?days=1")
+	answers, missing := c.getAll(ctx, s, "/on-call/turns/?days=1")
 	view := OnCall{Results: []Duty{}, Unavailable: missing}
 	for _, a := range answers {
 		var rota struct {

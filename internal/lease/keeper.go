@@ -39,7 +39,7 @@ type Options struct {
 // Held is a lease that was taken.
 type Held struct {
 	Tenure
-	// Wrote is the newest epoch in which the database was written, by the record; 0 if it did not say.
+	// Wrote is the newest epoch in which the database was written, by the record; 0 if it has none.
 	Wrote uint64
 }
 
@@ -51,7 +51,7 @@ type Keeper struct {
 	epoch atomic.Uint64
 	taken chan Held
 	begin chan chan struct{} // of Begin
-	begun []chan struct{}    // told with the next renewal
+	begun []chan struct{}    // closed by the next renewal
 }
 
 // NewKeeper returns a keeper, which does nothing before Run.
@@ -79,14 +79,14 @@ func (k *Keeper) Taken() <-chan Held { return k.taken }
 // Begin records in the store that the database is written in this epoch, and returns when it is stored. Call it before the first answer: a
 // database without this epoch is behind from then on.
 func (k *Keeper) Begin(ctx context.Context) error {
-	told := make(chan struct{})
+	stored := make(chan struct{})
 	select {
-	case k.begin <- told:
+	case k.begin <- stored:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
-	case <-told:
+	case <-stored:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -109,8 +109,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-time.After(action.Until - k.Clock()):
-			case told := <-k.begin:
-				k.state.Wrote, k.begun = k.state.Epoch, append(k.begun, told)
+			case stored := <-k.begin:
+				k.state.Wrote, k.begun = k.state.Epoch, append(k.begun, stored)
 			}
 			continue
 		}
@@ -161,8 +161,8 @@ func (k *Keeper) perform(ctx context.Context, action Action) Event {
 	case err != nil:
 		return k.unanswered(ctx, err)
 	}
-	for _, told := range k.begun {
-		close(told)
+	for _, each := range k.begun {
+		close(each)
 	}
 	k.begun = nil
 	return Event{Kind: Stored, Entry: Entry{Revision: revision}}

@@ -1,5 +1,5 @@
 // Package lease decides which process may write a practice's database. The lease is one record in a store with
-// compare-and-set; the rules are the pure function [Step], and [Keeper] applies its actions. Nobody reads a clock that
+// compare-and-set; the rules are the pure function [Step], and [Keeper] applies its actions. No process reads a clock that
 // another process wrote: holder and waiter each count on their own monotonic clock. The argument for safety, with its
 // assumptions, is in docs/lease.md.
 package lease
@@ -60,13 +60,13 @@ type Tenure struct {
 	Epoch uint64 `json:"epoch"`
 }
 
-// State is what one process knows about the lease. The zero State with a node waits. Times are of the process's monotonic
+// State is the lease as one process sees it. The zero State with a node waits. Times are of the process's monotonic
 // clock.
 type State struct {
 	Node string
 	// Tenure is the process's own hold, current or past. Epoch is 0 until the lease is taken.
 	Tenure
-	// Wrote is the newest epoch in which the database was written; 0 if the record did not say.
+	// Wrote is the newest epoch in which the database was written; 0 if the record has none.
 	Wrote uint64
 	// Holding is true from the lease's taking until it is lost or its life has ended.
 	Holding bool
@@ -148,22 +148,22 @@ func Step(s State, e Event, now time.Duration) (State, Action) {
 func (s State) see(e Entry, now time.Duration) (State, Action) {
 	mine := e.Nonce != "" && e.Nonce == s.Nonce
 	switch {
-	case mine && s.unknown != 0 && e.Revision > s.revision: // the write whose answer was lost
+	case mine && s.unknown != 0 && e.Revision > s.revision: // a write without an answer was stored
 		return s.own(e.Revision, s.unknown, now)
 	case s.Holding && e.Revision <= s.revision: // the write was not stored, or the answer comes from a replica that is behind
 		if s.unknown != 0 {
 			return s.write(s.revision, now)
 		}
 		return s.next(now)
-	case s.MayWrite(now) && e.Nonce == "": // deleted or overwritten: until then nobody can have taken the lease
+	case s.MayWrite(now) && e.Nonce == "": // deleted or overwritten: until then no waiter can have taken the lease
 		return s.write(e.Revision, now)
-	case mine && s.Epoch != 0: // a restart, or an outage without another holder: nobody wrote in between
+	case mine && s.Epoch != 0: // a restart, or an outage without another holder: no other process wrote in between
 		s.noteRevision(e, now)
 		return s.write(e.Revision, now)
 	}
 	s.Holding = false
 	if s.noteRevision(e, now) {
-		s.Tenure, s.unknown = Tenure{}, 0 // somebody else may have held the lease
+		s.Tenure, s.unknown = Tenure{}, 0 // another process may have held the lease
 	}
 	if now < s.since+Patience {
 		return s, Action{Kind: Wait, Until: min(now+readEvery, s.since+Patience)}

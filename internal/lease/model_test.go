@@ -12,7 +12,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// world is a simulation in true time: a linearizable store, a network that delays and loses, and processes whose clocks run
+// world is a simulation in true time: a linearizable store, a network that delays and loses, and processes with clocks that run
 // at different speeds, that pause and restart.
 type world struct {
 	*rand.Rand
@@ -92,12 +92,12 @@ func (p *process) step(e lease.Event, life int) {
 	case lease.Wait:
 		p.at(time.Duration(float64(max(0, action.Until-p.clock()))/p.speed)+1, func() { p.step(lease.Event{}, life) })
 	case lease.Read, lease.Write:
-		p.ask(action, life)
+		p.send(action, life)
 	}
 }
 
-// ask sends a request. It can arrive late, be lost, or be answered too late; the process gives up after two seconds.
-func (p *process) ask(action lease.Action, life int) {
+// send sends a request. It can arrive late, be lost, or be answered too late; the process gives up after two seconds.
+func (p *process) send(action lease.Action, life int) {
 	answered := false
 	answer := func(e lease.Event) {
 		if !answered {
@@ -202,7 +202,7 @@ func (w *world) disturb() {
 	}
 }
 
-// newWorld makes three processes whose clocks differ in speed by a factor of up to 1.9.
+// newWorld makes three processes with clocks that differ in speed by a factor of up to 1.9.
 func newWorld(seed uint64) *world {
 	w := &world{Rand: rand.New(rand.NewPCG(seed, 1)), holders: map[uint64]string{}, cut: map[*process]bool{}}
 	for i := range 3 {

@@ -16,7 +16,7 @@ const Bucket = "vigil-leases"
 // Key is the key of a practice's lease.
 func Key(practice string) string { return "leases." + practice }
 
-// NATSStore is a [Store] in a key-value bucket, whose servers agree on each write before they answer.
+// NATSStore is a [Store] in a key-value bucket; its servers agree on each write before they answer.
 type NATSStore struct {
 	js       jetstream.JetStream
 	practice string

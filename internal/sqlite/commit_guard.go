@@ -2,7 +2,7 @@ package sqlite
 
 import "sync"
 
-// commitGuards has, by the path of a database, the question that every commit asks first.
+// commitGuards has, by the path of a database, the function that every commit calls first.
 var commitGuards sync.Map // of func() bool
 
 // GuardCommits rolls back every commit of the database at a path, by any statement of this process, while mayCommit is false. Call it before the
