@@ -20,8 +20,8 @@ import (
 )
 
 // escalate answers words of an emergency and opens an urgent escalation for each monitored patient with the number. A dangerous value that is no
-// certain reading is escalated, but not answered, because it may be another person's or of another day; one beyond what a device shows is asked
-// for again.
+// certain reading is escalated, but not answered, because it may be another person's or of another day; one beyond what a device shows is
+// requested again.
 func (c *conversation) escalate() error {
 	why := "The patient wrote words of an emergency: "
 	switch c.reply.Emergency {

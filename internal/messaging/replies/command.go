@@ -79,13 +79,13 @@ func commandOf(sentences []sentence) (command Command, hasMore bool) {
 }
 
 var (
-	// quotes are the words before what a device shows: "it says: STOP".
-	quotes = setOf("says say said shows show showed reads read displays dice muestra pone sale")
+	// quotes are the words before what a device shows: "it reads: STOP".
+	quotes = setOf("says", "say said shows show showed reads read displays dice muestra pone sale")
 	// withinSentence are the words before a "stop" that belongs to its sentence: "make it STOP", "the bus STOP".
 	withinSentence = setOf("to it make makes the a an bus full will would should must wont cant doesnt didnt isnt couldnt wouldnt dont not no never nunca non light button sign")
 )
 
-// endsWithStop reports whether a text of small letters ends with STOP in capitals, as the messages ask for it: "chest pain STOP".
+// endsWithStop reports whether a text of small letters ends with STOP in capitals, as the messages write it: "chest pain STOP".
 func endsWithStop(all sentence) bool {
 	n := len(all) - 1
 	if n < 1 || !certainStops[all[n].text] || !all[n].inCapitals {

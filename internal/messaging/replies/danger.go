@@ -55,7 +55,7 @@ func judgeNamed(list []item, i int) (isDanger, isImplausible bool) {
 }
 
 // counts are units of something else that a number may count.
-var counts = setOf("times min mins minute minutes hour hours day days week weeks year years pills tablets steps am pm l liter liters veces minutos horas dias semanas pastillas litros")
+var counts = setOf("times sec seconds min mins minute minutes hour hours day days week weeks year years pills tablets steps am pm l liter liters veces minutos horas dias semanas pastillas litros")
 
 // conceivable are the values that a text may mean, of those that no device shows: others are numbers of something else.
 var conceivable = map[*vitals.Parameter]vitals.Range{
@@ -128,7 +128,7 @@ func isDangerousAnswer(list []item, kinds []vitals.Kind) bool {
 	}
 	found := false
 	for _, kind := range kinds {
-		if answered[kind] == nil { // a weight is never critical by itself
+		if answered[kind] == nil { // a single weight is never critical
 			return false
 		}
 		for _, p := range answered[kind] {

@@ -40,7 +40,7 @@ unresponsive
 seizure
 seizures
 ~ collapsed|collapsing
-~ not|isnt|arent|wont|doesnt|didnt =responding|respond ! to
+~ not|isnt|arent|wont|doesnt|didnt =responding|respond ! to well
 ~ not|isnt|arent|wont|cant|cnt|doesnt|didnt|couldnt .. =wake|waking .. up|him|her|them
 =heart .. stopped
 =heart ... =racing
@@ -50,7 +50,7 @@ sudden|suddenly ... weak|weakness|numb|numbness|confused|confusion|blind
 cant|couldnt feel .. =arm|leg|legs|face|side|hand
 cant|couldnt see ... eye|eyes
 lost ... vision|eyesight
-turning|turned|going =blue
+~ turning|turned|going =blue
 bleeding ... wont|cant|doesnt|not|isnt|hasnt|never =stop|stopping|stopped
 blood|bloody|tarry .. stool|stools|poop
 took|taken|swallowed ... whole|entire|full =bottle
@@ -194,7 +194,7 @@ type slot struct {
 
 type phrase struct {
 	slots []slot
-	// ofPerson: with a device or the practice in its sentence it says nothing of a person.
+	// ofPerson: with a device or the practice in its sentence the line does not count.
 	ofPerson bool
 	except   set
 	// pieces are the forms of the phrase in one piece, without spaces: chestpain.
@@ -304,25 +304,28 @@ func isBare911(s sentence) bool { return core(s) == "911" }
 // The words of a call for help. A call has one of the cries, and only words of the others: "help with my cuff" is none.
 var (
 	cries    = setOf("help helpme ayuda ayudame ayudeme ayudenme auxilio socorro")
-	helpless = setOf("need needs i we he she me us him her them someone somebody anyone send get now asap right away immediately urgent urgently quick quickly fast really badly",
-		"so very much in and necesito necesitamos necesita me mi nos mande manden urgente rapido alguien")
+	helpless = setOf("need needs i we he she me us him her them someone anyone send get now asap right away immediately urgent urgently quick quickly fast really badly",
+		"somebody", "so very much in and 911 necesito necesitamos necesita me mi nos mande manden urgente rapido alguien")
+	// offers are the words that make "can help" an offer: "I can help".
+	offers = setOf("i we")
 )
 
 // isCallForHelp reports whether a clause calls for help and names nothing that help is needed with.
 func isCallForHelp(clause sentence) bool {
-	hasCry := false
+	hasCry, hasCan, hasOffer := false, false, false
 	for _, w := range clause {
-		if !cries[w.text] && !helpless[w.text] && !courtesy[w.text] {
+		isCan := w.text == "can" || w.text == "could" || w.text == "puede"
+		if !cries[w.text] && !helpless[w.text] && !courtesy[w.text] && !isCan {
 			return false
 		}
-		hasCry = hasCry || cries[w.text]
+		hasCry, hasCan, hasOffer = hasCry || cries[w.text], hasCan || isCan, hasOffer || offers[w.text]
 	}
-	return hasCry
+	return hasCry && (!hasCan || !hasOffer)
 }
 
 // inanimate are the devices and people of the practice that do not respond.
-var inanimate = setOf("cuff device monitor machine app phone screen tablet scale meter oximeter thermometer hub website site portal page button computer link bluetooth wifi",
-	"you nobody noone one office clinic doctor nurse nadie equipo aparato aplicacion telefono pantalla pagina bascula medidor consultorio clinica doctor enfermera")
+var inanimate = setOf("light led battery cuff device monitor machine app phone screen tablet scale meter oximeter thermometer hub website site portal page button computer link bluetooth wifi",
+	"you noone one office clinic doctor nurse nadie equipo aparato aplicacion telefono pantalla pagina bascula medidor consultorio clinica doctor enfermera")
 
 // names reports whether one of the phrases is in the sentence, undenied.
 func names(s sentence, list []phrase, canDeny bool) bool {
