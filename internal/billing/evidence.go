@@ -71,15 +71,11 @@ func (g *evidenceGatherer) loadMember() error {
 		}
 		return nil
 	}
-	switch {
-	case collections.Readable(v.Patient.ProxyRecord()) != nil:
-		v.MemberID = collections.UnreadableText
-	default:
-		covered, err := entry.CoverageOf(v.Patient)
-		v.MemberID = phi.Text(covered.MemberID)
-		return err
+	covered, err := entry.CoverageOf(v.Patient)
+	if v.MemberID = phi.Text(covered.MemberID); collections.Readable(v.Patient.ProxyRecord()) != nil {
+		v.MemberID, err = collections.UnreadableText, nil
 	}
-	return nil
+	return err
 }
 
 func (g *evidenceGatherer) loadDays() error {
