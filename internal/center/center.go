@@ -152,7 +152,7 @@ func (c *Center) exchange(ctx context.Context, p Practice, idToken string) (toke
 func (c *Center) do(r *http.Request) (status int, body []byte, reason string) {
 	ctx, cancel := context.WithTimeout(r.Context(), answerTime)
 	defer cancel()
-	response, err := c.client.Do(r.WithContext(ctx)) //nolint:gosec // the operator names the practices
+	response, err := c.client.Do(r.WithContext(ctx))
 	if err == nil {
 		defer response.Body.Close()
 		body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswerSize))
