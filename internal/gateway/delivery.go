@@ -28,7 +28,7 @@ func (s shape) messagesOf(body []byte, limit int) (list []json.RawMessage) {
 		list = append(list, bytes.Clone(document))
 	}
 	if len(list) == 1 && !s.isMessage(list[0]) {
-		list = s.opened(jsontext.Value(list[0]))
+		list = s.opened(list[0])
 	}
 	if len(list) > limit {
 		return nil
@@ -38,7 +38,7 @@ func (s shape) messagesOf(body []byte, limit int) (list []json.RawMessage) {
 
 // isMessage reports whether a value is a message as its sender writes it.
 func (s shape) isMessage(raw json.RawMessage) bool {
-	members, _ := membersOf(jsontext.Value(raw))
+	members, _ := membersOf(raw)
 	known := 0
 	for _, m := range members {
 		if _, is := s[m.Name]; is {
@@ -56,7 +56,7 @@ func (s shape) opened(raw jsontext.Value) (list []json.RawMessage) {
 	inner := unwrapped(raw, true)
 	if inner.Kind() != '[' {
 		if list = s.within(inner, 0); list == nil {
-			list = []json.RawMessage{json.RawMessage(inner)}
+			list = []json.RawMessage{inner}
 		}
 		return list
 	}
@@ -64,8 +64,8 @@ func (s shape) opened(raw jsontext.Value) (list []json.RawMessage) {
 		return nil
 	}
 	for i, item := range list {
-		if item := jsontext.Value(item); item.Kind() == '"' {
-			list[i] = json.RawMessage(unwrapped(item, true))
+		if item.Kind() == '"' {
+			list[i] = unwrapped(item, true)
 		}
 	}
 	return list
@@ -79,7 +79,7 @@ func (s shape) within(raw jsontext.Value, depth int) (found []json.RawMessage) {
 			return nil
 		}
 		for _, item := range found {
-			if members, isObject := membersOf(unwrapped(jsontext.Value(item), true)); !isObject || s.documented(members, depth) < 2 {
+			if members, isObject := membersOf(unwrapped(item, true)); !isObject || s.documented(members, depth) < 2 {
 				return nil
 			}
 		}
@@ -90,7 +90,7 @@ func (s shape) within(raw jsontext.Value, depth int) (found []json.RawMessage) {
 		return nil
 	}
 	if s.documented(members, depth) > 1 {
-		return []json.RawMessage{json.RawMessage(inner)}
+		return []json.RawMessage{inner}
 	}
 	for _, m := range members {
 		held := s.within(m.Raw, depth+1)
@@ -134,7 +134,7 @@ func (s shape) withMissing(message json.RawMessage, outer []memberText, envelope
 			members = append(members, m)
 		}
 	}
-	return json.RawMessage(objectOf(members))
+	return objectOf(members)
 }
 
 // readable returns a body as JSON in UTF-8: from UTF-16 or UTF-32, known by their mark or by the zeros of the first character, without
