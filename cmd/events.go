@@ -20,6 +20,8 @@ const (
 	claimsInterval = 2 * time.Second
 	// claimsRepair is how often it reads back and repairs its part of the directory.
 	claimsRepair = time.Hour
+	// publishPatience bounds one publication. The next continues it; a request to a bucket without a leader is never answered.
+	publishPatience = 5 * time.Second
 )
 
 // startEvents starts to read the practice's events and to publish its devices, if there is a stream.
@@ -112,7 +114,7 @@ func (s *Service) publishOnce(ctx context.Context, publisher *directory.Publishe
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, publishPatience)
 	defer cancel()
 	return publisher.Publish(ctx, recipient, claims)
 }
