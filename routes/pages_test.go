@@ -172,7 +172,7 @@ func TestOnlyPagesAreServed(t *testing.T) {
 
 // consoleWeight is the limit for all console files as sent to a browser, in bytes without headers. The patient portal, which staff never load,
 // is 16,000 of it: most are its texts in two languages.
-const consoleWeight = 293_000
+const consoleWeight = 298_000
 
 // All files of the console are within the limit, and each module parses on its own.
 func TestConsoleSize(t *testing.T) {
