@@ -53,7 +53,7 @@ func OpenSharedChart(app core.App, body ChartLinkBody, mayRead func(patientID st
 	if err := checks.Err(); err != nil {
 		return "", err
 	}
-	ended := fault.State("invalid_state", "This link was used, or has ended. Ask for a new one.")
+	ended := fault.State("invalid_state", "This link was used, or has ended. Request a new one.")
 	var link chartLink
 	text, err := collections.Open(code, chartLinkPurpose, "once")
 	if err != nil || json.Unmarshal([]byte(text), &link) != nil || !now.Before(link.Ends) {

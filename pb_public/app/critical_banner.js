@@ -56,7 +56,8 @@ function AnswerDialog({ cause }) {
   const takes = isTakeable(now.escalation);
   const { escalation } = now;
   const send = async (/** @type {any} */ { notes }) => {
-    const done = await applyToGroups(takes ? "take" : "acknowledge", [now], notes ?? "", { done: () => {}, undone: () => reloadCriticals() });
+    const after = { done: () => {}, undone: () => reloadCriticals() };
+    const done = await applyToGroups(takes ? "take" : "acknowledge", [now], notes ?? "", after);
     reloadCriticals();
     return done;
   };

@@ -80,7 +80,7 @@ func commandOf(sentences []sentence) (command Command, hasMore bool) {
 
 var (
 	// quotes are the words before what a device shows: "it reads: STOP".
-	quotes = setOf("says", "say said shows show showed reads read displays dice muestra pone sale")
+	quotes = setOf("says", "say", "said", "shows show showed reads read displays dice muestra pone sale")
 	// withinSentence are the words before a "stop" that belongs to its sentence: "make it STOP", "the bus STOP".
 	withinSentence = setOf("to it make makes the a an bus full will would should must wont cant doesnt didnt isnt couldnt wouldnt dont not no never nunca non light button sign")
 )

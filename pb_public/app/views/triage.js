@@ -91,7 +91,8 @@ const Foot = ({ held, show }) => html`<p class="keys no-print"><span><kbd>J</kbd
   <kbd>Enter</kbd> open</span><span><kbd>A</kbd> acknowledge</span><span><kbd>C</kbd> call</span><span><kbd>E</kbd> escalate</span>
   <span class="spare"><kbd>N</kbd> note</span><span><kbd>R</kbd> reviewed, next</span><span class="spare"><kbd>T</kbd> take</span>
   <span><kbd>?</kbd> all shortcuts</span><${ZoneNote} />
-  <button class="link spare" onClick=${() => print()}>Print handover</button><span class="held" role="status">${held && html`Order held while you work
+  <button class="link spare" onClick=${() => print()}>Print handover</button>
+  <span class="held" role="status">${held && html`Order held while you work
     <button class="link" onClick=${show}>Update</button>`}</span></p>`;
 
 /**
